@@ -1,0 +1,43 @@
+// The argument block. A kernel writes, before including this file,
+//   #define ARGS T_PTR x; T_PTR y; uint n;
+// in the order: input pointers, output pointers, then the host's parameter
+// struct, member by member. It reads them as A.x, A.y, A.n. Blocks of up to
+// 128 bytes are push constants; the host defines RING_ARGS for larger ones,
+// which live in the argument ring.
+#ifndef ARGS_GLSL
+#define ARGS_GLSL
+
+#ifdef RING_ARGS
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer
+    ArgumentBlock {
+  ARGS
+};
+layout(push_constant, scalar) uniform ArgumentPush {
+  ArgumentBlock A;
+};
+#else
+layout(push_constant, scalar) uniform ArgumentBlock {
+  ARGS
+} A;
+#endif
+
+// Grids above 65,535 groups are folded into y and z by the host (linear() in
+// ops/launch.h), which may round up: always compare with the real count.
+uint group_index() {
+  return gl_WorkGroupID.x +
+      gl_NumWorkGroups.x *
+      (gl_WorkGroupID.y + gl_NumWorkGroups.y * gl_WorkGroupID.z);
+}
+uint group_count() {
+  return gl_NumWorkGroups.x * gl_NumWorkGroups.y * gl_NumWorkGroups.z;
+}
+// Index of this invocation in the folded grid, for one-dimensional groups.
+// 64-bit: a grid may hold more than 2^32 invocations.
+uint64_t thread_index64() {
+  return uint64_t(group_index()) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+}
+uint thread_index() {
+  return group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+}
+
+#endif

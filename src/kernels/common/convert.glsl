@@ -1,0 +1,62 @@
+// 16-bit floats <-> float. Integer arithmetic where the driver's own
+// conversion is not known to round to nearest even (NATIVE_F16 is defined by
+// the host after a known-answer probe).
+#ifndef CONVERT_GLSL
+#define CONVERT_GLSL
+
+// bfloat16: the upper half of a float; round to nearest even, NaN kept quiet.
+float bf16_to_f32(uint16_t x) {
+  return uintBitsToFloat(uint(x) << 16);
+}
+uint16_t f32_to_bf16(float f) {
+  uint x = floatBitsToUint(f);
+  uint rounded = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
+  bool nan = (x & 0x7fffffffu) > 0x7f800000u;
+  return uint16_t(nan ? ((x >> 16) | 0x40u) : rounded);
+}
+
+#ifdef NATIVE_F16
+float f16_to_f32(uint16_t x) {
+  return float(uint16BitsToHalf(x));
+}
+uint16_t f32_to_f16(float f) {
+  return halfBitsToUint16(float16_t(f));
+}
+#else
+// IEEE 754 binary16, subnormals included.
+float f16_to_f32(uint16_t h) {
+  uint x = uint(h);
+  uint sign = (x & 0x8000u) << 16;
+  uint body = x & 0x7fffu;
+  // Normal numbers: rebias the exponent by 112; Inf and NaN by 112 more.
+  uint bits = (body << 13) + 0x38000000u;
+  bits = body >= 0x7c00u ? bits + 0x38000000u : bits;
+  // Subnormals: exact as an integer times 2^-24.
+  float tiny = float(body) * 5.9604644775390625e-8;
+  float v = body < 0x400u ? tiny : uintBitsToFloat(bits);
+  return uintBitsToFloat(floatBitsToUint(v) | sign);
+}
+uint16_t f32_to_f16(float f) {
+  uint x = floatBitsToUint(f);
+  uint sign = (x >> 16) & 0x8000u;
+  uint a = x & 0x7fffffffu;
+  uint r;
+  if (a > 0x7f800000u) {
+    r = 0x7e00u | ((a >> 13) & 0x3ffu);
+  } else if (a >= 0x477ff000u) { // rounds beyond 65504
+    r = 0x7c00u;
+  } else if (a >= 0x38800000u) {
+    r = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
+  } else if (a >= 0x33000000u) { // subnormal result
+    uint shift = 126u - (a >> 23);
+    uint m = (a & 0x7fffffu) | 0x800000u;
+    uint half_ulp = (1u << (shift - 1u)) - 1u;
+    r = (m + half_ulp + ((m >> shift) & 1u)) >> shift;
+  } else {
+    r = 0u;
+  }
+  return uint16_t(sign | r);
+}
+#endif
+
+#endif

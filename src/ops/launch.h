@@ -1,0 +1,117 @@
+// How a primitive starts a kernel: one typed statement.
+//
+//   auto& enc = vulkan::encoder(stream());
+//   auto& k = enc.kernel("softmax", {{"T", type_of(in)}, {"Acc", Type::f32}});
+//   enc.dispatch(k, {in}, {out}, SoftmaxParams{axis}, linear(rows));
+//
+// The argument block is: one 8-byte address per input, one per output, then
+// the parameter struct (C layout; its mirror is the kernel's ARGS). The
+// encoder works out hazards and barriers, moves data to the device where it
+// must, and never outlives the arrays: gpu::eval keeps a primitive's inputs
+// and outputs alive until the GPU is done, temporaries need add_temporary().
+// Threads: an encoder belongs to the thread that uses its stream.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <type_traits>
+#include <vector>
+
+#include "mlx/array.h"
+#include "mlx/stream.h"
+
+#include "pipeline/key.h"
+#include "runtime/encoder.h"
+
+namespace mlx::core::vulkan {
+
+// The GPU type of a dtype. Throws std::invalid_argument for float64.
+Type type_of(Dtype dtype);
+inline Type type_of(const array& a) {
+  return type_of(a.dtype());
+}
+
+// An array bound to a kernel. The hazard range is the array's own elements
+// when it is row-contiguous, else its whole buffer; pass a byte range relative
+// to the array's first element where a kernel touches less.
+struct Operand {
+  Operand(const array& a) : a(a) {}
+  Operand(const array& a, int64_t begin, int64_t end)
+      : a(a), ranged(true), begin(begin), end(end) {}
+  const array& a;
+  bool ranged = false;
+  int64_t begin = 0, end = 0;
+};
+
+// MLX's view of a runtime::Encoder.
+class StreamEncoder {
+ public:
+  explicit StreamEncoder(Stream s, Encoder& enc) : stream_(s), enc_(enc) {}
+
+  // The compiled kernel; compiles at first use. Throws std::runtime_error
+  // with the compiler's message and the variant.
+  const Kernel& kernel(
+      std::string_view file,
+      std::initializer_list<Define> defines);
+
+  // Params must be trivially copyable, with 8-byte members first or padded as
+  // in C. A grid with a zero dimension dispatches nothing.
+  template <typename Params>
+  void dispatch(
+      const Kernel& k,
+      std::initializer_list<Operand> inputs,
+      std::initializer_list<Operand> outputs,
+      const Params& params,
+      Grid grid) {
+    static_assert(std::is_trivially_copyable_v<Params>);
+    dispatch_bytes(
+        k,
+        {inputs.begin(), inputs.size()},
+        {outputs.begin(), outputs.size()},
+        &params,
+        std::is_empty_v<Params> ? 0 : sizeof(Params),
+        grid);
+  }
+  // For operand lists or parameter blocks built at run time.
+  void dispatch_bytes(
+      const Kernel& k,
+      std::span<const Operand> inputs,
+      std::span<const Operand> outputs,
+      const void* params,
+      size_t params_size,
+      Grid grid);
+
+  // Keeps a temporary alive until the GPU has used it.
+  void add_temporary(const array& a);
+
+  // An uninitialised, row-contiguous temporary, already kept alive.
+  array temporary(Shape shape, Dtype dtype);
+
+  Encoder& raw() {
+    return enc_;
+  }
+  const Stream& stream() const {
+    return stream_;
+  }
+
+ private:
+  Stream stream_;
+  Encoder& enc_;
+};
+
+struct NoParams {};
+
+// The calling thread's encoder of a stream. Throws std::runtime_error for a
+// stream that does not exist in this thread.
+StreamEncoder& encoder(Stream s);
+
+// A one-dimensional number of workgroups, folded so that no axis exceeds
+// 65,535 (pair with group_index() in GLSL and compare with the real count).
+Grid linear(uint64_t groups);
+
+// Workgroups for n items at `per_group` items each, folded likewise.
+inline Grid linear(uint64_t n, uint64_t per_group) {
+  return linear((n + per_group - 1) / per_group);
+}
+
+} // namespace mlx::core::vulkan

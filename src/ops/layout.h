@@ -1,0 +1,65 @@
+// Layout helpers shared by the primitives: donation, contiguity, collapsing.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "mlx/array.h"
+#include "mlx/backend/common/utils.h"
+#include "ops/launch.h"
+
+namespace mlx::core::vulkan {
+
+// Gives `out` memory: the input's own buffer when it is donatable and
+// row-contiguous with the same item size, else a fresh one.
+void donate_or_alloc(const array& in, array& out);
+
+// `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
+array row_contiguous(const array& a, StreamEncoder& enc);
+
+// `a` itself if its last axis is contiguous and rows are evenly spaced so that
+// it can be seen as (rows, last); else a contiguous copy.
+array rows_contiguous(const array& a, StreamEncoder& enc);
+
+// The most dimensions a strided kernel takes after collapsing (MAX_NDIM).
+constexpr int max_ndim = 16;
+
+// Shape and strides of up to N operands in a parameter struct; mirrors
+//   int ndim; int pad; int shape[D]; int64_t strides_k[D] ...
+// in GLSL, with D = 16: always larger than 128 bytes, hence in the ring.
+template <int N>
+struct StridedParams {
+  int32_t ndim = 0;
+  int32_t pad = 0;
+  int32_t shape[max_ndim] = {};
+  int64_t strides[N][max_ndim] = {};
+};
+
+// Fills it from collapsed dimensions. Throws std::invalid_argument, naming
+// `op`, if more than 16 dimensions remain.
+template <int N>
+StridedParams<N> strided_params(
+    const char* op,
+    const Shape& shape,
+    const std::vector<Strides>& strides) {
+  if (shape.size() > max_ndim) {
+    throw std::invalid_argument(
+        std::string("[") + op + "] The Vulkan backend handles at most 16 "
+        "dimensions that do not collapse; got " +
+        std::to_string(shape.size()) + ". Make the array contiguous first.");
+  }
+  StridedParams<N> p;
+  p.ndim = static_cast<int32_t>(shape.size());
+  for (int d = 0; d < p.ndim; ++d) {
+    p.shape[d] = shape[d];
+    for (int n = 0; n < N; ++n) {
+      p.strides[n][d] = strides[n][d];
+    }
+  }
+  return p;
+}
+
+// True if 32-bit element offsets may overflow for this array.
+bool needs_large_index(const array& a);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,77 @@
+// A kernel variant as a value: the file under src/kernels and the names its
+// source sees. Everything else (hash, log name, #define block, cache key)
+// derives from it. Free of MLX and of Vulkan.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace mlx::core::vulkan {
+
+// Element types in the order of common/types.glsl. float64 does not exist on
+// the GPU.
+enum class Type : uint8_t {
+  bool_,
+  u8,
+  u16,
+  u32,
+  u64,
+  i8,
+  i16,
+  i32,
+  i64,
+  f16,
+  bf16,
+  f32,
+  c64,
+};
+
+// Bytes of one item.
+size_t size_of(Type t);
+// "f32", "bf16", ... as in Ptr_f32.
+std::string_view name_of(Type t);
+
+// One name that a kernel's source sees. A Type expands to the family
+// P, P_PTR, P_CAST, P_SIZE, P_KIND (common/types.glsl).
+struct Define {
+  enum class Kind : uint8_t { Integer, Text, Type };
+
+  template <std::integral I>
+  Define(std::string_view name, I value)
+      : name(name), kind(Kind::Integer), value(static_cast<int64_t>(value)) {}
+  Define(std::string_view name, std::string_view text)
+      : name(name), kind(Kind::Text), text(text) {}
+  Define(std::string_view name, const char* text)
+      : name(name), kind(Kind::Text), text(text) {}
+  Define(std::string_view name, Type type)
+      : name(name), kind(Kind::Type), value(static_cast<int64_t>(type)) {}
+
+  std::string_view name;
+  Kind kind;
+  int64_t value = 0;
+  std::string_view text; // not owned: literals, or outlives the call
+};
+
+// 128-bit hash of a variant; equal variants in equal order hash equal.
+struct KernelHash {
+  uint64_t a = 0, b = 0;
+  bool operator==(const KernelHash&) const = default;
+};
+KernelHash hash_of(
+    std::string_view file,
+    std::initializer_list<Define> defines,
+    bool ring_args);
+
+// "softmax{T=bf16 Acc=f32 ROWS=4}", for logs, profiles and errors.
+std::string log_name(
+    std::string_view file,
+    std::initializer_list<Define> defines);
+
+// The #define lines that precede the kernel's source.
+std::string define_block(
+    std::initializer_list<Define> defines,
+    bool ring_args);
+
+} // namespace mlx::core::vulkan
