@@ -33,11 +33,10 @@ uint group_count() {
 }
 // Index of this invocation in the folded grid, for one-dimensional groups.
 // 64-bit: a grid may hold more than 2^32 invocations.
-uint64_t thread_index64() {
-  return uint64_t(group_index()) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-}
-uint thread_index() {
-  return group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-}
+// Macros, since the workgroup's size is declared after this file.
+#define thread_index64()                                                      \
+  (uint64_t(group_index()) * gl_WorkGroupSize.x + gl_LocalInvocationID.x)
+#define thread_index()                                                        \
+  (group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x)
 
 #endif

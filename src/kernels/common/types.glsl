@@ -7,9 +7,8 @@
 //   P_PTR    pointer type
 //   P_CAST   any value -> P (without rounding to storage; store() rounds)
 //   P_SIZE   bytes an item; P_KIND one of the KIND_ values below
-// load(p, i) and store(p, i, v) take an index of any integer type. 32-bit
-// indices must stay below 2^31 bytes / item size; the large variants of a
-// kernel use 64-bit ones.
+// load(p, i) and store(p, i, v) take an index of any integer type, relative to
+// p; the arithmetic of an index itself is 64-bit in a kernel's large variants.
 #ifndef TYPES_GLSL
 #define TYPES_GLSL
 
@@ -24,15 +23,31 @@ const float INF_F = uintBitsToFloat(0x7f800000u);
 
 #include "common/convert.glsl"
 
-// REF declares one buffer reference type holding a single item; an index
-// moves the address, so that 64-bit offsets need nothing special.
+// REF declares one buffer reference type holding a single item; load() and
+// store() move the address. glslang cannot overload functions on reference
+// types, so the types that share their storage hold different structs.
 #define REF(NAME, STORAGE, ALIGN)                                             \
+  layout(buffer_reference, scalar, buffer_reference_align = ALIGN)            \
+      buffer NAME {                                                           \
+    STORAGE v[1];                                                             \
+  }
+#define REF_MANY(NAME, STORAGE, ALIGN)                                        \
   layout(buffer_reference, scalar, buffer_reference_align = ALIGN)            \
       buffer NAME {                                                           \
     STORAGE v[];                                                              \
   }
 
-REF(Ptr_bool, uint8_t, 1);
+struct Bits_bool {
+  uint8_t bits;
+};
+struct Bits_f16 {
+  uint16_t bits;
+};
+struct Bits_bf16 {
+  uint16_t bits;
+};
+
+REF(Ptr_bool, Bits_bool, 1);
 REF(Ptr_u8, uint8_t, 1);
 REF(Ptr_i8, int8_t, 1);
 REF(Ptr_u16, uint16_t, 2);
@@ -41,57 +56,70 @@ REF(Ptr_u32, uint32_t, 4);
 REF(Ptr_i32, int32_t, 4);
 REF(Ptr_u64, uint64_t, 8);
 REF(Ptr_i64, int64_t, 8);
-REF(Ptr_f16, uint16_t, 2);
-REF(Ptr_bf16, uint16_t, 2);
+REF(Ptr_f16, Bits_f16, 2);
+REF(Ptr_bf16, Bits_bf16, 2);
 REF(Ptr_f32, float, 4);
 REF(Ptr_c64, vec2, 8);
 
-// 16-byte accesses; the host checks base and strides before choosing them.
-REF(Ptr_u32x2, uvec2, 8);
-REF(Ptr_u32x4, uvec4, 16);
-REF(Ptr_f32x4, vec4, 16);
+// Wider accesses, by .v[i]; the host checks base and strides before choosing
+// them.
+REF_MANY(Ptr_u32x2, uvec2, 8);
+REF_MANY(Ptr_u32x4, uvec4, 16);
+REF_MANY(Ptr_f32x4, vec4, 16);
 
-#define ACCESS_INDEX(PTR, VALUE, SIZE, TO, FROM, INDEX)                       \
-  VALUE load(PTR p, INDEX i) {                                                \
-    return TO(p.v[i]);                                                        \
-  }                                                                           \
-  void store(PTR p, INDEX i, VALUE x) {                                       \
-    p.v[i] = FROM(x);                                                         \
-  }
-#define ACCESS_INDEX64(PTR, VALUE, SIZE, TO, FROM, INDEX)                     \
-  VALUE load(PTR p, INDEX i) {                                                \
-    return TO(PTR(uint64_t(p) + uint64_t(i) * SIZE).v[0]);                    \
-  }                                                                           \
-  void store(PTR p, INDEX i, VALUE x) {                                       \
-    PTR(uint64_t(p) + uint64_t(i) * SIZE).v[0] = FROM(x);                     \
-  }
-#define ACCESS(PTR, VALUE, SIZE, TO, FROM)                                    \
-  ACCESS_INDEX(PTR, VALUE, SIZE, TO, FROM, uint)                              \
-  ACCESS_INDEX(PTR, VALUE, SIZE, TO, FROM, int)                               \
-  ACCESS_INDEX64(PTR, VALUE, SIZE, TO, FROM, uint64_t)                        \
-  ACCESS_INDEX64(PTR, VALUE, SIZE, TO, FROM, int64_t)
-
-uint8_t bool_bits(bool x) {
-  return uint8_t(x ? 1u : 0u);
+// Any index as the one integer type that reference arithmetic gets right.
+uint64_t item_index(uint i) {
+  return uint64_t(i);
 }
-bool bits_bool(uint8_t x) {
-  return uint(x) != 0u;
+uint64_t item_index(int i) {
+  return uint64_t(int64_t(i));
 }
-#define IDENTITY(x) (x)
+uint64_t item_index(uint64_t i) {
+  return i;
+}
+uint64_t item_index(int64_t i) {
+  return uint64_t(i);
+}
 
-ACCESS(Ptr_bool, bool, 1, bits_bool, bool_bits)
-ACCESS(Ptr_u8, uint8_t, 1, IDENTITY, IDENTITY)
-ACCESS(Ptr_i8, int8_t, 1, IDENTITY, IDENTITY)
-ACCESS(Ptr_u16, uint16_t, 2, IDENTITY, IDENTITY)
-ACCESS(Ptr_i16, int16_t, 2, IDENTITY, IDENTITY)
-ACCESS(Ptr_u32, uint32_t, 4, IDENTITY, IDENTITY)
-ACCESS(Ptr_i32, int32_t, 4, IDENTITY, IDENTITY)
-ACCESS(Ptr_u64, uint64_t, 8, IDENTITY, IDENTITY)
-ACCESS(Ptr_i64, int64_t, 8, IDENTITY, IDENTITY)
-ACCESS(Ptr_f16, float, 2, f16_to_f32, f32_to_f16)
-ACCESS(Ptr_bf16, float, 2, bf16_to_f32, f32_to_bf16)
-ACCESS(Ptr_f32, float, 4, IDENTITY, IDENTITY)
-ACCESS(Ptr_c64, vec2, 8, IDENTITY, IDENTITY)
+#define load(p, i) decode_(((p) + item_index(i)).v[0])
+#define store(p, i, x) encode_(((p) + item_index(i)).v[0], x)
+
+#define PLAIN_ITEM(TYPE)                                                      \
+  TYPE decode_(TYPE x) {                                                      \
+    return x;                                                                 \
+  }                                                                           \
+  void encode_(out TYPE item, TYPE x) {                                       \
+    item = x;                                                                 \
+  }
+PLAIN_ITEM(uint8_t)
+PLAIN_ITEM(int8_t)
+PLAIN_ITEM(uint16_t)
+PLAIN_ITEM(int16_t)
+PLAIN_ITEM(uint32_t)
+PLAIN_ITEM(int32_t)
+PLAIN_ITEM(uint64_t)
+PLAIN_ITEM(int64_t)
+PLAIN_ITEM(float)
+PLAIN_ITEM(vec2)
+
+bool decode_(Bits_bool x) {
+  return uint(x.bits) != 0u;
+}
+void encode_(out Bits_bool item, bool x) {
+  item.bits = uint8_t(x ? 1u : 0u);
+}
+float decode_(Bits_f16 x) {
+  return f16_to_f32(x.bits);
+}
+void encode_(out Bits_f16 item, float x) {
+  item.bits = f32_to_f16(x);
+}
+float decode_(Bits_bf16 x) {
+  return bf16_to_f32(x.bits);
+}
+void encode_(out Bits_bf16 item, float x) {
+  item.bits = f32_to_bf16(x);
+}
 
 // Values -> values, as MLX's astype does: complex drops the imaginary part,
 // bool is "not zero".
