@@ -70,6 +70,7 @@ struct Batch {
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the retiring thread
   uint32_t stream_id = 0;
+  uint64_t sequence = 0; // order of closing, over all streams
   uint64_t pinned_bytes = 0;
   double encode_begin = 0; // profile, seconds
 };

@@ -1,0 +1,332 @@
+#include "runtime/caps.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+std::string lower(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) {
+    return std::tolower(c);
+  });
+  return s;
+}
+
+// Appends a structure to a pNext chain.
+template <typename T>
+void chain(void**& tail, T& s, VkStructureType type) {
+  s.sType = type;
+  s.pNext = nullptr;
+  *tail = &s;
+  tail = &s.pNext;
+}
+
+void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
+  if (!c.cooperative_matrix ||
+      !vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) {
+    return;
+  }
+  uint32_t n = 0;
+  vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &n, nullptr);
+  VkCooperativeMatrixPropertiesKHR empty{
+      VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR};
+  std::vector<VkCooperativeMatrixPropertiesKHR> shapes(n, empty);
+  vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(
+      device, &n, shapes.data());
+  for (const auto& s : shapes) {
+    bool fits = s.MSize == 16 && s.NSize == 16 && s.KSize == 16 &&
+        s.AType == s.BType && s.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+        s.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+        s.scope == VK_SCOPE_SUBGROUP_KHR;
+    c.coopmat_f16 |= fits && s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+    c.coopmat_bf16 |=
+        fits && c.bfloat16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
+  }
+}
+
+} // namespace
+
+Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
+  Caps c;
+  uint32_t n = 0;
+  vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
+  std::vector<VkExtensionProperties> extensions(n);
+  vk.vkEnumerateDeviceExtensionProperties(
+      device, nullptr, &n, extensions.data());
+  auto has = [&](const char* name) {
+    return std::any_of(extensions.begin(), extensions.end(), [&](auto& e) {
+      return std::strcmp(e.extensionName, name) == 0;
+    });
+  };
+
+  VkPhysicalDeviceProperties2 p{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceVulkan11Properties p11{};
+  VkPhysicalDeviceVulkan12Properties p12{};
+  VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{};
+  vk.vkGetPhysicalDeviceProperties(device, &p.properties);
+  c.api_version = p.properties.apiVersion;
+  c.name = p.properties.deviceName;
+  c.vendor_id = p.properties.vendorID;
+  c.device_id = p.properties.deviceID;
+  c.driver_version = p.properties.driverVersion;
+  c.type = p.properties.deviceType;
+  vk.vkGetPhysicalDeviceMemoryProperties(device, &c.memory);
+  if (c.api_version < VK_API_VERSION_1_2) {
+    return c; // missing_features() says so; newer structures are unknown
+  }
+  bool size_control = has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME) ||
+      c.api_version >= VK_API_VERSION_1_3;
+  {
+    void** tail = &p.pNext;
+    chain(tail, p11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    chain(tail, p12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+    if (size_control) {
+      chain(
+          tail,
+          sizes,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+    }
+    if (has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+      chain(
+          tail,
+          sm,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+    }
+  }
+  vk.vkGetPhysicalDeviceProperties2(device, &p);
+  c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
+  char hex[33];
+  for (int i = 0; i < 16; ++i) {
+    std::snprintf(hex + 2 * i, 3, "%02x", p11.deviceUUID[i]);
+  }
+  c.uuid = hex;
+  c.subgroup_size = p11.subgroupSize;
+  c.min_subgroup_size = size_control ? sizes.minSubgroupSize : c.subgroup_size;
+  c.max_subgroup_size = size_control ? sizes.maxSubgroupSize : c.subgroup_size;
+  constexpr VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
+      VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
+      VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
+  c.subgroup_operations =
+      (p11.subgroupSupportedOperations & wanted) == wanted &&
+      (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  const auto& limits = p.properties.limits;
+  c.max_workgroup_size = limits.maxComputeWorkGroupInvocations;
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, c.max_workgroup_count);
+  c.shared_memory = limits.maxComputeSharedMemorySize;
+  c.max_push_constants = limits.maxPushConstantsSize;
+  c.max_buffer_size = p11.maxMemoryAllocationSize;
+  c.timestamp_period = limits.timestampPeriod;
+  c.core_count = sm.shaderSMCount;
+
+  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11{};
+  VkPhysicalDeviceVulkan12Features f12{};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
+  VkPhysicalDeviceSubgroupSizeControlFeatures size_feature{};
+  {
+    void** tail = &f.pNext;
+    chain(tail, f11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    chain(tail, f12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    if (has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
+      chain(
+          tail,
+          coopmat,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    }
+    if (has(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) {
+      chain(
+          tail,
+          bf16,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
+    }
+    if (has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
+      chain(
+          tail,
+          dot,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+    }
+    if (size_control) {
+      chain(
+          tail,
+          size_feature,
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+    }
+  }
+  vk.vkGetPhysicalDeviceFeatures2(device, &f);
+  c.buffer_device_address = f12.bufferDeviceAddress;
+  c.timeline_semaphore = f12.timelineSemaphore;
+  c.scalar_block_layout = f12.scalarBlockLayout;
+  c.storage_8bit = f12.storageBuffer8BitAccess;
+  c.storage_16bit = f11.storageBuffer16BitAccess;
+  c.shader_int8 = f12.shaderInt8;
+  c.shader_int16 = f.features.shaderInt16;
+  c.shader_int64 = f.features.shaderInt64;
+  c.shader_float16 = f12.shaderFloat16;
+  c.vulkan_memory_model = f12.vulkanMemoryModel;
+  c.subgroup_extended_types = f12.shaderSubgroupExtendedTypes;
+  c.subgroup_size_control = size_feature.subgroupSizeControl;
+  c.integer_dot_product = dot.shaderIntegerDotProduct;
+  c.bfloat16 = bf16.shaderBFloat16Type;
+  c.cooperative_matrix = coopmat.cooperativeMatrix && c.vulkan_memory_model;
+  // A bf16 cooperative matrix needs its own feature bit.
+  bool bf16_matrix = bf16.shaderBFloat16CooperativeMatrix;
+  c.cooperative_matrix2 = has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
+  c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  c.memory_priority = has(VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+  c.pipeline_executable_info =
+      has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  query_cooperative_matrix(vk, device, c);
+  c.coopmat_bf16 &= bf16_matrix;
+
+  vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
+  std::vector<VkQueueFamilyProperties> families(n);
+  vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, families.data());
+  for (uint32_t i = 0; i < n; ++i) {
+    if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
+      c.compute_queue_family = static_cast<int>(i);
+      c.timestamps = families[i].timestampValidBits != 0;
+      break;
+    }
+  }
+  return c;
+}
+
+std::vector<std::string> missing_features(const Caps& c) {
+  std::vector<std::string> missing;
+  auto need = [&](bool ok, const char* name) {
+    if (!ok) {
+      missing.push_back(name);
+    }
+  };
+  need(c.api_version >= VK_API_VERSION_1_2, "Vulkan 1.2");
+  if (!missing.empty()) {
+    return missing;
+  }
+  need(c.buffer_device_address, "bufferDeviceAddress");
+  need(c.timeline_semaphore, "timelineSemaphore");
+  need(c.scalar_block_layout, "scalarBlockLayout");
+  need(c.storage_8bit, "storageBuffer8BitAccess");
+  need(c.storage_16bit, "storageBuffer16BitAccess");
+  need(c.shader_int8, "shaderInt8");
+  need(c.shader_int16, "shaderInt16");
+  need(c.shader_int64, "shaderInt64");
+  need(
+      c.subgroup_operations,
+      "subgroup basic, vote, ballot, shuffle and arithmetic operations");
+  need(c.min_subgroup_size >= 4, "a subgroup size of at least 4");
+  need(c.compute_queue_family >= 0, "a compute queue");
+  need(c.max_workgroup_size >= 256, "workgroups of 256 invocations");
+  need(c.shared_memory >= 16384, "16 KiB of shared memory");
+  need(c.max_push_constants >= 128, "128 bytes of push constants");
+  return missing;
+}
+
+const char* type_name(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    default:
+      return "other";
+  }
+}
+
+int choose_device(
+    const std::vector<Caps>& devices,
+    const std::string& wanted,
+    std::string& why) {
+  auto usable = [&](size_t i) { return missing_features(devices[i]).empty(); };
+  if (!wanted.empty() && wanted != "cpu") {
+    std::string w = lower(wanted);
+    bool digits = w.size() < 10 && std::all_of(w.begin(), w.end(), [](char ch) {
+      return std::isdigit(static_cast<unsigned char>(ch));
+    });
+    std::string bare = w;
+    bare.erase(std::remove(bare.begin(), bare.end(), '-'), bare.end());
+    for (size_t i = 0; i < devices.size(); ++i) {
+      bool match = digits ? std::stoul(w) == i
+                          : devices[i].uuid == bare ||
+              lower(devices[i].name).find(w) != std::string::npos;
+      if (match) {
+        if (usable(i)) {
+          return static_cast<int>(i);
+        }
+        why = "MLX_VK_DEVICE=" + wanted + " names " + devices[i].name +
+            ", which lacks what this backend needs";
+        return -1;
+      }
+    }
+    why = "MLX_VK_DEVICE=" + wanted + " names no device";
+    return -1;
+  }
+  constexpr VkPhysicalDeviceType order[] = {
+      VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
+      VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
+      VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,
+      VK_PHYSICAL_DEVICE_TYPE_OTHER};
+  if (wanted == "cpu") {
+    for (size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].software() && usable(i)) {
+        return static_cast<int>(i);
+      }
+    }
+    why = "MLX_VK_DEVICE=cpu, but there is no usable software device";
+    return -1;
+  }
+  for (auto type : order) {
+    for (size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].type == type && usable(i)) {
+        return static_cast<int>(i);
+      }
+    }
+  }
+  why = "no usable GPU (software devices are used only with MLX_VK_DEVICE=cpu)";
+  return -1;
+}
+
+std::string list_devices(const std::vector<Caps>& devices) {
+  if (devices.empty()) {
+    return "  (no Vulkan device)\n";
+  }
+  std::string text;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const auto& d = devices[i];
+    text += "  " + std::to_string(i) + ": " + d.name + " (" +
+        type_name(d.type) + ", uuid " + d.uuid + ")";
+    auto missing = missing_features(d);
+    for (size_t m = 0; m < missing.size(); ++m) {
+      text += (m ? ", " : ", lacks ") + missing[m];
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<const char*> extensions_to_enable(const Caps& c) {
+  std::vector<const char*> names;
+  auto add = [&](bool has, const char* name) {
+    if (has) {
+      names.push_back(name);
+    }
+  };
+  add(c.memory_budget, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  add(c.memory_priority, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
+  add(c.coopmat_f16 || c.coopmat_bf16,
+      VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  add(c.bfloat16, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
+  return names;
+}
+
+} // namespace mlx::core::vulkan

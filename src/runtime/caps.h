@@ -1,0 +1,93 @@
+// What a physical device offers, as a plain snapshot, and the choices made
+// from it. Everything but query_caps() is pure and tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/vk.h"
+
+namespace mlx::core::vulkan {
+
+struct Caps {
+  std::string name;
+  std::string driver; // name and version, as the driver reports them
+  std::string uuid; // 32 hexadecimal digits
+  uint32_t vendor_id = 0;
+  uint32_t device_id = 0;
+  uint32_t api_version = 0;
+  uint32_t driver_version = 0;
+  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+
+  // Required.
+  bool buffer_device_address = false;
+  bool timeline_semaphore = false;
+  bool scalar_block_layout = false;
+  bool storage_8bit = false;
+  bool storage_16bit = false;
+  bool shader_int8 = false;
+  bool shader_int16 = false;
+  bool shader_int64 = false;
+  bool subgroup_operations = false; // basic, arithmetic, shuffle, vote, ballot
+  int compute_queue_family = -1;
+
+  // Optional.
+  bool shader_float16 = false;
+  bool vulkan_memory_model = false;
+  bool subgroup_size_control = false;
+  bool subgroup_extended_types = false;
+  bool integer_dot_product = false;
+  bool bfloat16 = false; // VK_KHR_shader_bfloat16
+  bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
+  bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
+  bool memory_budget = false;
+  bool memory_priority = false;
+  bool pipeline_executable_info = false;
+  // 16x16x16 with f32 accumulation, subgroup scope, per input type.
+  bool coopmat_f16 = false;
+  bool coopmat_bf16 = false;
+
+  uint32_t subgroup_size = 0;
+  uint32_t min_subgroup_size = 0;
+  uint32_t max_subgroup_size = 0;
+  uint32_t max_workgroup_size = 0;
+  uint32_t max_workgroup_count[3] = {};
+  uint32_t shared_memory = 0;
+  uint32_t max_push_constants = 0;
+  uint64_t max_buffer_size = 0;
+  float timestamp_period = 0;
+  bool timestamps = false;
+  // Compute units, where an extension tells; else 0.
+  uint32_t core_count = 0;
+  VkPhysicalDeviceMemoryProperties memory{};
+
+  bool software() const {
+    return type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  }
+  bool discrete() const {
+    return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  }
+};
+
+Caps query_caps(const Vk& vk, VkPhysicalDevice device);
+
+// Names of required features and limits that are missing; empty: usable.
+std::vector<std::string> missing_features(const Caps& caps);
+
+const char* type_name(VkPhysicalDeviceType type);
+
+// The device to use among `devices`, by MLX_VK_DEVICE's text (index, UUID,
+// part of the name, "cpu"; empty: best GPU). -1 with `why` set if none fits.
+int choose_device(
+    const std::vector<Caps>& devices,
+    const std::string& wanted,
+    std::string& why);
+
+// One line per device, for messages.
+std::string list_devices(const std::vector<Caps>& devices);
+
+// Device extensions to enable: those of `caps` that the code uses.
+std::vector<const char*> extensions_to_enable(const Caps& caps);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,164 @@
+#include "runtime/config.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr ConfigEntry table[] = {
+    {"MLX_VK_DEVICE",
+     "",
+     "Device to use: index, part of the name, UUID, or `cpu` for a software "
+     "device. Default: discrete, then integrated, then virtual GPU; software "
+     "devices only when asked for."},
+    {"MLX_VK_MEMORY",
+     "auto",
+     "Memory model: auto, unified (one mapped allocation per array) or "
+     "discrete (device-local arrays with host mirrors)."},
+    {"MLX_VK_SMALL_BUFFER",
+     "1024",
+     "Discrete model: arrays of up to this many bytes live in mapped device "
+     "memory and need no copies. 0 turns that off."},
+    {"MLX_VK_FALLBACK",
+     "allow",
+     "Primitives without a GPU kernel: allow (run on the CPU), warn, deny "
+     "(throw)."},
+    {"MLX_VK_VALIDATE",
+     "0",
+     "1 loads the Khronos validation layer and makes its errors fatal."},
+    {"MLX_VK_PROFILE",
+     "",
+     "1 prints a table per kernel at exit; a file name writes a "
+     "Chrome/Perfetto trace."},
+    {"MLX_VK_DEBUG",
+     "",
+     "Comma-separated: fallback, shapes, submit, cache, jit (logs); shuffle "
+     "(permutes independent dispatches), guard (red zones around arrays)."},
+    {"MLX_VK_DISABLE",
+     "",
+     "Comma-separated paths to switch off: coopmat, subgroup, native_f16, "
+     "levels."},
+    {"MLX_VK_CACHE",
+     "",
+     "Folder of the kernel cache; `off` disables it. Default: "
+     "$XDG_CACHE_HOME/mlx-vulkan."},
+    {"MLX_VK_KERNEL_PATH",
+     "",
+     "Reads kernel sources from this folder instead of the embedded ones "
+     "(development)."},
+    {"MLX_VK_MAX_OPS_PER_BUFFER",
+     "100",
+     "Operations after which a batch is submitted (MLX_MAX_OPS_PER_BUFFER is "
+     "honoured too)."},
+    {"MLX_VK_MAX_MB_PER_BUFFER",
+     "256",
+     "MiB of arrays pinned by a batch after which it is submitted "
+     "(MLX_MAX_MB_PER_BUFFER is honoured too)."},
+    {"MLX_VK_TEST_DROP_BARRIER",
+     "-1",
+     "Test hook: leaves out the n-th barrier of every batch."},
+};
+
+bool has_word(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    auto comma = list.find(',');
+    if (list.substr(0, comma) == word) {
+      return true;
+    }
+    if (comma == std::string_view::npos) {
+      break;
+    }
+    list.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+void warn(const char* name, const char* value, const char* expected) {
+  std::fprintf(
+      stderr,
+      "[mlx-vulkan] %s=%s is not understood (expected %s); using the "
+      "default.\n",
+      name,
+      value,
+      expected);
+}
+
+} // namespace
+
+std::span<const ConfigEntry> config_table() {
+  return table;
+}
+
+bool Config::disabled(std::string_view path) const {
+  return has_word(disable, path);
+}
+
+Config parse_config(const char* (*get)(const char*)) {
+  Config c;
+  auto text = [&](const char* name) -> std::string {
+    const char* v = get(name);
+    return v ? v : "";
+  };
+  auto number = [&](const char* name, auto& out, long least) {
+    auto v = text(name);
+    if (v.empty()) {
+      return false;
+    }
+    char* end = nullptr;
+    long n = std::strtol(v.c_str(), &end, 10);
+    if (*end || n < least) {
+      warn(name, v.c_str(), "a number");
+      return false;
+    }
+    out = n;
+    return true;
+  };
+  c.device = text("MLX_VK_DEVICE");
+  if (auto m = text("MLX_VK_MEMORY"); m == "unified") {
+    c.memory = MemoryModel::Unified;
+  } else if (m == "discrete") {
+    c.memory = MemoryModel::Discrete;
+  } else if (!m.empty() && m != "auto") {
+    warn("MLX_VK_MEMORY", m.c_str(), "auto, unified or discrete");
+  }
+  if (auto f = text("MLX_VK_FALLBACK"); f == "warn") {
+    c.fallback = FallbackPolicy::Warn;
+  } else if (f == "deny") {
+    c.fallback = FallbackPolicy::Deny;
+  } else if (!f.empty() && f != "allow") {
+    warn("MLX_VK_FALLBACK", f.c_str(), "allow, warn or deny");
+  }
+  auto v = text("MLX_VK_VALIDATE");
+  c.validate = !v.empty() && v != "0";
+  c.profile = text("MLX_VK_PROFILE");
+  if (c.profile == "0") {
+    c.profile.clear();
+  }
+  number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
+      number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
+  number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
+      number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
+  number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
+  number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
+  c.kernel_path = text("MLX_VK_KERNEL_PATH");
+  c.disable = text("MLX_VK_DISABLE");
+  auto debug = text("MLX_VK_DEBUG");
+  c.debug_fallback = has_word(debug, "fallback");
+  c.debug_shapes = has_word(debug, "shapes");
+  c.debug_submit = has_word(debug, "submit");
+  c.debug_cache = has_word(debug, "cache");
+  c.debug_jit = has_word(debug, "jit");
+  c.debug_shuffle = has_word(debug, "shuffle");
+  c.debug_guard = has_word(debug, "guard");
+  return c;
+}
+
+const Config& config() {
+  static const Config c =
+      parse_config([](const char* n) -> const char* { return std::getenv(n); });
+  return c;
+}
+
+} // namespace mlx::core::vulkan

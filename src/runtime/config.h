@@ -1,0 +1,48 @@
+// Every environment variable of the backend, in one table. It feeds the code,
+// `mlx-vulkan doctor` and docs/environment.md. Read once, at first use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mlx::core::vulkan {
+
+struct ConfigEntry {
+  const char* name;
+  const char* fallback; // default, as text
+  const char* description;
+};
+std::span<const ConfigEntry> config_table();
+
+enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
+enum class MemoryModel : uint8_t { Automatic, Unified, Discrete };
+
+struct Config {
+  std::string device; // MLX_VK_DEVICE
+  MemoryModel memory = MemoryModel::Automatic;
+  FallbackPolicy fallback = FallbackPolicy::Allow;
+  bool validate = false;
+  std::string profile; // empty: off; "1": table; else a trace file
+  int max_ops = 100;
+  int max_mb = 256;
+  size_t small_buffer = 1024;
+  std::string kernel_path;
+  std::string disable; // comma-separated paths
+  bool debug_fallback = false, debug_shapes = false, debug_submit = false,
+       debug_cache = false, debug_jit = false, debug_shuffle = false,
+       debug_guard = false;
+  int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
+
+  bool disabled(std::string_view path) const;
+};
+
+// The configuration in force. Throws nothing: an unknown value warns on
+// stderr and keeps the default.
+const Config& config();
+
+// Parses from a lookup function; the pure part of config(), for tests.
+Config parse_config(const char* (*get)(const char*));
+
+} // namespace mlx::core::vulkan

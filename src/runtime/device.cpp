@@ -1,0 +1,251 @@
+#include "runtime/device.h"
+
+#include <pthread.h>
+
+#include <mutex>
+
+#include "pipeline/pipeline.h"
+#include "runtime/config.h"
+#include "runtime/encoder.h"
+#include "runtime/profile.h"
+#include "runtime/recorder.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+[[noreturn]] void no_device(const std::string& why) {
+  throw std::runtime_error(
+      "[vulkan] " + why + ". Vulkan devices here:\n" +
+      list_devices(probe().devices) +
+      "Set MLX_VK_DEVICE to an index, a UUID, part of a name, or cpu; "
+      "`mlx-vulkan doctor` tells more.");
+}
+
+VkDevice create_device(
+    const Vk& vk,
+    VkPhysicalDevice physical,
+    const Caps& caps) {
+  float priority = 1;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = caps.compute_queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+
+  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  f.features.shaderInt16 = VK_TRUE;
+  f.features.shaderInt64 = VK_TRUE;
+  f11.storageBuffer16BitAccess = VK_TRUE;
+  f12.storageBuffer8BitAccess = VK_TRUE;
+  f12.shaderInt8 = VK_TRUE;
+  f12.shaderFloat16 = caps.shader_float16;
+  f12.bufferDeviceAddress = VK_TRUE;
+  f12.timelineSemaphore = VK_TRUE;
+  f12.scalarBlockLayout = VK_TRUE;
+  f12.vulkanMemoryModel = caps.vulkan_memory_model;
+  f12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
+  f12.shaderSubgroupExtendedTypes = caps.subgroup_extended_types;
+  f.pNext = &f11;
+  f11.pNext = &f12;
+  void** tail = &f12.pNext;
+  if (caps.coopmat_f16 || caps.coopmat_bf16) {
+    coopmat.cooperativeMatrix = VK_TRUE;
+    *tail = &coopmat;
+    tail = &coopmat.pNext;
+  }
+  if (caps.bfloat16) {
+    bf16.shaderBFloat16Type = VK_TRUE;
+    bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
+    *tail = &bf16;
+  }
+  auto extensions = extensions_to_enable(caps);
+  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice device = VK_NULL_HANDLE;
+  vk_check(
+      vk.vkCreateDevice(physical, &info, nullptr, &device),
+      "vkCreateDevice",
+      " on " + caps.name);
+  return device;
+}
+
+} // namespace
+
+Device::Device() {
+  const Probe& p = probe();
+  if (p.chosen < 0) {
+    no_device(p.why.empty() ? "There is no Vulkan device" : p.why);
+  }
+  std::string why;
+  instance_ = Instance::create(config().validate, why);
+  if (!instance_) {
+    no_device(why);
+  }
+  int index = choose_device(instance_->caps, config().device, why);
+  if (index < 0) {
+    no_device(why);
+  }
+  physical_ = instance_->physical[index];
+  caps_ = instance_->caps[index];
+  if (config().disabled("coopmat")) {
+    caps_.coopmat_f16 = caps_.coopmat_bf16 = false;
+  }
+  if (config().disabled("coopmat2")) {
+    caps_.cooperative_matrix2 = false;
+  }
+  device_ = create_device(vk(), physical_, caps_);
+  if (!instance_->vk.load_device(device_, why)) {
+    no_device(caps_.name + " cannot be used: " + why);
+  }
+  vk().vkGetDeviceQueue(device_, caps_.compute_queue_family, 0, &queue_);
+  timeline_ = std::make_unique<Timeline>(vk(), device_, !caps_.software());
+  memory_ = std::make_unique<Memory>(*this);
+  profiler_ = std::make_unique<Profiler>();
+  pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
+  recorder_ = std::make_unique<Recorder>(*this);
+  probe_arithmetic();
+}
+
+Device::~Device() {
+  shutdown();
+  recorder_.reset();
+  pipelines_.reset();
+  memory_.reset();
+  timeline_.reset();
+  if (device_) {
+    vk().vkDestroyDevice(device_, nullptr);
+  }
+}
+
+// Does the driver's float -> float16 conversion round to nearest even and keep
+// subnormals? Asked by running it, since drivers differ from what they report.
+void Device::probe_arithmetic() {
+  if (!caps_.shader_float16 || config().disabled("native_f16")) {
+    return;
+  }
+  struct Case {
+    float x;
+    uint16_t half;
+  };
+  constexpr Case cases[] = {
+      {1.00048828125f, 0x3c00}, // tie to even, down
+      {1.00146484375f, 0x3c02}, // tie to even, up
+      {65519.996f, 0x7bff},
+      {65520.0f, 0x7c00},
+      {5.9604645e-8f, 0x0001}, // smallest subnormal
+      {2.9802322e-8f, 0x0000}, // tie to zero
+      {6.0975552e-5f, 0x03ff}, // largest subnormal
+      {-1.5f, 0xbe00},
+  };
+  constexpr uint32_t n = std::size(cases);
+  try {
+    const Kernel& k = pipelines_->get("probe_f16", {{"NATIVE_F16", 1}}, false);
+    Buffer* in = memory_->allocate(n * 4, Placement::Host);
+    Buffer* out = memory_->allocate(n * 2, Placement::Host);
+    auto* x = static_cast<float*>(memory_->host_pointer(*in));
+    for (uint32_t i = 0; i < n; ++i) {
+      x[i] = cases[i].x;
+    }
+    bool good = true;
+    {
+      Encoder enc(*this, 0x7fffffff);
+      Binding read{in, 0, 0, n * 4}, write{out, 0, 0, n * 2};
+      enc.dispatch(k, {&read, 1}, {&write, 1}, &n, 4, {1, 1, 1});
+      auto done = enc.close();
+      done->wait();
+      auto* half = static_cast<uint16_t*>(memory_->host_pointer(*out));
+      for (uint32_t i = 0; i < n; ++i) {
+        good &= half[i] == cases[i].half;
+      }
+      done->wait_retired();
+    }
+    memory_->release(in);
+    memory_->release(out);
+    if (good) {
+      pipelines_->add_global_define("NATIVE_F16", "1");
+    }
+  } catch (const std::exception&) {
+    // The integer conversions are always right.
+  }
+}
+
+std::shared_ptr<Completion> Device::submit_immediate(
+    std::unique_ptr<Batch> batch) {
+  static std::atomic<uint32_t> next{0x80000000u};
+  batch->stream_id = next++;
+  batch->completion = std::make_shared<Completion>(*timeline_);
+  auto completion = batch->completion;
+  recorder_->push(std::move(batch));
+  return completion;
+}
+
+void Device::shutdown() {
+  if (down_.exchange(true)) {
+    return;
+  }
+  if (recorder_) {
+    recorder_->stop();
+  }
+  if (device_ && !timeline_->lost()) {
+    vk().vkDeviceWaitIdle(device_);
+  }
+  if (pipelines_) {
+    pipelines_->save_driver_cache();
+  }
+  if (profiler_) {
+    counters().host_waits = timeline_->host_waits.load();
+    profiler_->report(caps_.name, memory_->uploaded, memory_->downloaded);
+  }
+}
+
+namespace {
+std::mutex start_mutex;
+std::atomic<Device*> started{nullptr};
+std::atomic<bool> forked{false};
+} // namespace
+
+Device& device() {
+  if (forked) {
+    throw std::runtime_error(
+        "[vulkan] This process was forked from one that uses the GPU, and "
+        "Vulkan devices do not survive a fork. Use the CPU device here, or "
+        "start workers with the `spawn` method.");
+  }
+  if (auto* d = started.load(std::memory_order_acquire)) {
+    return *d;
+  }
+  std::lock_guard lock(start_mutex);
+  if (auto* d = started.load()) {
+    return *d;
+  }
+  auto* d = new Device; // leaked: streams of other threads may outlive exit
+  started.store(d, std::memory_order_release);
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  std::atexit([] {
+    if (auto* d = device_if_started()) {
+      d->shutdown();
+    }
+  });
+  return *d;
+}
+
+Device* device_if_started() {
+  return forked ? nullptr : started.load(std::memory_order_acquire);
+}
+
+bool forked_from_started_device() {
+  return forked;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,97 @@
+// The started device: VkDevice, queue, timeline, memory, kernels, recorder.
+// One per process, started by the first GPU stream, leaked at exit (after
+// shutdown() has drained it). Thread-safe. Free of MLX.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/caps.h"
+#include "runtime/instance.h"
+#include "runtime/memory.h"
+#include "runtime/timeline.h"
+
+namespace mlx::core::vulkan {
+
+class PipelineTable;
+class Recorder;
+class Profiler;
+struct Batch;
+
+class Device {
+ public:
+  // Starts the device that probe() chose. Throws std::runtime_error with the
+  // list of devices where there is none to use.
+  Device();
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Vk& vk() const {
+    return instance_->vk;
+  }
+  VkInstance instance() const {
+    return instance_->handle;
+  }
+  VkPhysicalDevice physical() const {
+    return physical_;
+  }
+  VkDevice handle() const {
+    return device_;
+  }
+  VkQueue queue() const {
+    return queue_;
+  }
+  const Caps& caps() const {
+    return caps_;
+  }
+  Timeline& timeline() {
+    return *timeline_;
+  }
+  Memory& memory() {
+    return *memory_;
+  }
+  PipelineTable& pipelines() {
+    return *pipelines_;
+  }
+  Recorder& recorder() {
+    return *recorder_;
+  }
+  Profiler& profiler() {
+    return *profiler_;
+  }
+
+  // A batch outside of any stream (a host read); starts after its waits.
+  std::shared_ptr<Completion> submit_immediate(std::unique_ptr<Batch> batch);
+
+  // Finishes what was submitted, stops the threads, saves caches. Idempotent.
+  void shutdown();
+
+ private:
+  void probe_arithmetic();
+
+  std::unique_ptr<Instance> instance_;
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  Caps caps_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  std::unique_ptr<Timeline> timeline_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Profiler> profiler_;
+  std::unique_ptr<PipelineTable> pipelines_;
+  std::unique_ptr<Recorder> recorder_;
+  std::atomic<bool> down_{false};
+};
+
+// The process's device, started at the first call. Throws as Device() does,
+// again at each call while it fails; throws after a fork.
+Device& device();
+// Null while not started, or in a child after fork.
+Device* device_if_started();
+// True in a child process whose parent had started the device.
+bool forked_from_started_device();
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,162 @@
+#include "runtime/encoder.h"
+
+#include <cstring>
+
+#include "pipeline/pipeline.h"
+#include "runtime/config.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "runtime/recorder.h"
+
+namespace mlx::core::vulkan {
+
+Encoder::Encoder(Device& device, uint32_t stream_id)
+    : device_(device), stream_id_(stream_id) {}
+
+Encoder::~Encoder() {
+  try {
+    if (auto last = close()) {
+      last->wait();
+    }
+  } catch (...) {
+    // A failed stream has told whoever waited on it.
+  }
+}
+
+Batch& Encoder::open() {
+  if (!open_) {
+    open_ = std::make_unique<Batch>();
+    open_->records.reserve(128);
+    open_->accesses.reserve(512);
+    open_->retained.reserve(256);
+    open_->stream_id = stream_id_;
+    open_->completion = std::make_shared<Completion>(device_.timeline());
+    open_->encode_begin = device_.profiler().now();
+  }
+  return *open_;
+}
+
+void Encoder::use(Batch& batch, const Binding& b, bool write) {
+  if (b.buffer) {
+    batch.accesses.push_back({b.buffer->device.address, b.begin, b.end, write});
+  }
+}
+
+void Encoder::dispatch(
+    const Kernel& kernel,
+    std::span<const Binding> reads,
+    std::span<const Binding> writes,
+    const void* params,
+    size_t params_size,
+    Grid grid) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
+    return;
+  }
+  Batch& batch = open();
+  for (const auto& b : reads) {
+    if (b.buffer && !b.buffer->coherent) {
+      device_.memory().prepare_for_device(
+          batch, *b.buffer, b.begin, b.end, false);
+    }
+  }
+  for (const auto& b : writes) {
+    if (b.buffer && !b.buffer->coherent) {
+      device_.memory().prepare_for_device(
+          batch, *b.buffer, b.begin, b.end, true);
+    }
+  }
+  size_t addresses = 8 * (reads.size() + writes.size());
+  size_t total = addresses + params_size;
+  kernel.check_args(total);
+
+  Record& r = batch.records.emplace_back();
+  r.kernel = &kernel;
+  r.grid = grid;
+  std::byte* out = r.push;
+  if (kernel.ring_args) {
+    r.ring_offset = static_cast<uint32_t>(batch.ring.size());
+    r.ring_size = static_cast<uint32_t>(total);
+    batch.ring.resize((batch.ring.size() + total + 15) / 16 * 16);
+    out = batch.ring.data() + r.ring_offset;
+  } else {
+    r.push_size = static_cast<uint32_t>(total);
+  }
+  r.first_access = static_cast<uint32_t>(batch.accesses.size());
+  auto bind = [&](const Binding& b, bool write) {
+    uint64_t address = b.buffer ? b.buffer->address + b.offset : 0;
+    std::memcpy(out, &address, 8);
+    out += 8;
+    r.bytes += b.end - b.begin;
+    use(batch, b, write);
+  };
+  for (const auto& b : reads) {
+    bind(b, false);
+  }
+  for (const auto& b : writes) {
+    bind(b, true);
+  }
+  if (params_size) {
+    std::memcpy(out, params, params_size);
+  }
+  r.access_count =
+      static_cast<uint32_t>(batch.accesses.size()) - r.first_access;
+}
+
+void Encoder::copy_to_host(Buffer& buffer) {
+  if (!buffer.coherent) {
+    device_.memory().record_download(open(), buffer);
+  }
+}
+
+void Encoder::wait(EventPoint point) {
+  // What is on the queue already comes first anyway.
+  if (point.submitted() && point.error().empty()) {
+    return;
+  }
+  if (open_ && !open_->records.empty()) {
+    close();
+  }
+  open().waits.push_back(std::move(point));
+}
+
+namespace {
+bool has_content(const Batch& b) {
+  return !b.records.empty() || !b.waits.empty() || !b.retained.empty() ||
+      !b.host_copies.empty();
+}
+} // namespace
+
+std::shared_ptr<Completion> Encoder::current_completion() {
+  if (open_ && has_content(*open_)) {
+    return open_->completion;
+  }
+  return last_;
+}
+
+std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
+  operations_ = 0;
+  if (!open_ || !has_content(*open_)) {
+    if (on_retired) {
+      on_retired();
+    }
+    return last_;
+  }
+  open_->on_retired = std::move(on_retired);
+  last_ = open_->completion;
+  device_.profiler().encoded(*open_);
+  device_.recorder().push(std::move(open_));
+  return last_;
+}
+
+bool Encoder::needs_commit() const {
+  return open_ &&
+      (operations_ >= static_cast<uint32_t>(config().max_ops) ||
+       open_->pinned_bytes > uint64_t(config().max_mb) << 20);
+}
+
+void Encoder::count_operation(uint64_t bytes) {
+  operations_++;
+  open().pinned_bytes += bytes;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,43 @@
+// The Vulkan instance: loader, layers, devices. Free of MLX.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/caps.h"
+#include "runtime/vk.h"
+
+namespace mlx::core::vulkan {
+
+class Instance {
+ public:
+  // Null with `why` set where there is no loader or no instance.
+  static std::unique_ptr<Instance> create(bool validate, std::string& why);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  Vk vk;
+  VkInstance handle = VK_NULL_HANDLE;
+  std::vector<VkPhysicalDevice> physical;
+  std::vector<Caps> caps; // parallel to physical
+
+ private:
+  Instance() = default;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+};
+
+// What one probe of the system found; the instance is gone again, so that
+// importing MLX holds no driver state and a fork is harmless.
+struct Probe {
+  std::string why; // why there is no device to use, or empty
+  std::vector<Caps> devices;
+  int chosen = -1;
+  // The configuration names a device that is not there: the GPU counts as
+  // available, and its first use throws `why` with the list of devices.
+  bool bad_choice = false;
+};
+const Probe& probe();
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,162 @@
+#include "runtime/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/config.h"
+#include "runtime/encoder.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+double seconds() {
+  static const auto start = std::chrono::steady_clock::now();
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now() - start)
+      .count();
+}
+constexpr size_t max_events = 2'000'000;
+} // namespace
+
+Counters& counters() {
+  static auto* c = new Counters; // leaked: read at exit
+  return *c;
+}
+
+Profiler::Profiler() {
+  on_ = timing_ = !config().profile.empty();
+  trace_ = on_ && config().profile != "1";
+  seconds();
+}
+
+double Profiler::now() const {
+  return on_ ? seconds() : 0;
+}
+
+void Profiler::encoded(const Batch& batch) {
+  if (!trace_) {
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  if (events_.size() < max_events) {
+    events_.push_back(
+        {"encode " + std::to_string(batch.records.size()),
+         0,
+         batch.encode_begin,
+         seconds()});
+  }
+}
+
+void Profiler::recorded(double begin, double end, size_t records) {
+  if (!on_) {
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  record_seconds_ += end - begin;
+  if (trace_ && events_.size() < max_events) {
+    events_.push_back(
+        {"record " + std::to_string(records), 1, begin, end});
+  }
+}
+
+void Profiler::kernel(
+    const std::string& name,
+    double begin,
+    double end,
+    uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  auto& row = rows_[name];
+  row.calls++;
+  row.bytes += bytes;
+  row.seconds += end - begin;
+  if (trace_ && events_.size() < max_events) {
+    if (gpu_epoch_ < 0) {
+      gpu_epoch_ = begin - seconds(); // the clocks differ by a constant
+    }
+    events_.push_back({name, 2, begin - gpu_epoch_, end - gpu_epoch_});
+  }
+}
+
+void Profiler::report(
+    const std::string& device,
+    uint64_t uploaded,
+    uint64_t downloaded) {
+  if (!on_) {
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  if (trace_) {
+    nlohmann::json trace = nlohmann::json::array();
+    const char* tracks[] = {"encode (CPU)", "record (CPU)", "GPU"};
+    for (int t = 0; t < 3; ++t) {
+      trace.push_back(
+          {{"name", "thread_name"},
+           {"ph", "M"},
+           {"pid", 1},
+           {"tid", t},
+           {"args", {{"name", tracks[t]}}}});
+    }
+    for (const auto& e : events_) {
+      trace.push_back(
+          {{"name", e.name},
+           {"ph", "X"},
+           {"pid", 1},
+           {"tid", e.track},
+           {"ts", e.begin * 1e6},
+           {"dur", (e.end - e.begin) * 1e6}});
+    }
+    std::ofstream(config().profile)
+        << nlohmann::json{{"traceEvents", std::move(trace)}};
+    return;
+  }
+  std::vector<std::pair<std::string, Row>> rows(rows_.begin(), rows_.end());
+  std::sort(rows.begin(), rows.end(), [](auto& a, auto& b) {
+    return a.second.seconds > b.second.seconds;
+  });
+  double total = 0;
+  for (auto& [name, row] : rows) {
+    total += row.seconds;
+  }
+  auto& c = counters();
+  std::fprintf(stderr, "\n[mlx-vulkan] profile on %s\n", device.c_str());
+  std::fprintf(
+      stderr,
+      "%10s %8s %10s %8s  %s\n",
+      "GPU ms",
+      "calls",
+      "us/call",
+      "GB/s",
+      "kernel");
+  for (auto& [name, row] : rows) {
+    std::fprintf(
+        stderr,
+        "%10.3f %8llu %10.2f %8.1f  %s\n",
+        row.seconds * 1e3,
+        static_cast<unsigned long long>(row.calls),
+        row.seconds * 1e6 / row.calls,
+        row.seconds > 0 ? row.bytes / row.seconds * 1e-9 : 0.0,
+        name.c_str());
+  }
+  std::fprintf(
+      stderr,
+      "total GPU %.3f ms; recording %.3f ms of CPU; batches %llu, dispatches "
+      "%llu, copies %llu, barriers %llu, host waits %llu, CPU fallbacks %llu, "
+      "decompositions %llu; uploaded %llu, downloaded %llu bytes\n",
+      total * 1e3,
+      record_seconds_ * 1e3,
+      static_cast<unsigned long long>(c.batches),
+      static_cast<unsigned long long>(c.dispatches),
+      static_cast<unsigned long long>(c.copies),
+      static_cast<unsigned long long>(c.barriers),
+      static_cast<unsigned long long>(c.host_waits),
+      static_cast<unsigned long long>(c.fallbacks),
+      static_cast<unsigned long long>(c.decompositions),
+      static_cast<unsigned long long>(uploaded),
+      static_cast<unsigned long long>(downloaded));
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,62 @@
+// Counters and MLX_VK_PROFILE: a table per kernel at exit, or a Chrome trace.
+// Thread-safe. Free of MLX.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+struct Batch;
+
+struct Counters {
+  std::atomic<uint64_t> batches{0}, dispatches{0}, copies{0}, barriers{0},
+      host_waits{0}, fallbacks{0}, decompositions{0}, evals{0};
+};
+Counters& counters();
+
+class Profiler {
+ public:
+  Profiler();
+
+  // GPU timestamps are wanted.
+  bool timing() const {
+    return timing_;
+  }
+  // Seconds since the process's profile began; 0 when off.
+  double now() const;
+
+  void encoded(const Batch& batch);
+  // GPU times in seconds on the device's clock.
+  void kernel(
+      const std::string& name,
+      double begin,
+      double end,
+      uint64_t bytes);
+  void recorded(double cpu_begin, double cpu_end, size_t records);
+
+  // Prints or writes what was collected; called once, at shutdown.
+  void report(const std::string& device, uint64_t uploaded, uint64_t downloaded);
+
+ private:
+  struct Row {
+    uint64_t calls = 0, bytes = 0;
+    double seconds = 0;
+  };
+  struct Event {
+    std::string name;
+    int track;
+    double begin, end;
+  };
+  bool on_ = false, timing_ = false, trace_ = false;
+  std::mutex mutex_;
+  std::map<std::string, Row> rows_;
+  std::vector<Event> events_;
+  double record_seconds_ = 0, gpu_epoch_ = -1;
+};
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,255 @@
+#include "runtime/timeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace mlx::core::vulkan {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+// Interrupt-driven waits came up to 500 us late on an H200 machine where
+// polling was exact, so poll for about a decode step before sleeping.
+constexpr auto spin_time = std::chrono::microseconds(1500);
+constexpr uint64_t sleep_slice = 100'000'000; // ns
+} // namespace
+
+Wakeup& wakeup() {
+  static auto* w = new Wakeup; // leaked: threads may outlive main
+  return *w;
+}
+
+void Wakeup::notify() {
+  {
+    std::lock_guard lock(mutex);
+    generation++;
+  }
+  cv.notify_all();
+}
+
+Timeline::Timeline(const Vk& vk, VkDevice device, bool may_spin)
+    : vk_(vk), device_(device), may_spin_(may_spin) {
+  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type};
+  vk_check(
+      vk_.vkCreateSemaphore(device_, &info, nullptr, &semaphore_),
+      "vkCreateSemaphore");
+}
+
+Timeline::~Timeline() {
+  vk_.vkDestroySemaphore(device_, semaphore_, nullptr);
+}
+
+uint64_t Timeline::poll() {
+  uint64_t value = 0;
+  VkResult r = vk_.vkGetSemaphoreCounterValue(device_, semaphore_, &value);
+  if (r != VK_SUCCESS) {
+    set_lost(std::string("vkGetSemaphoreCounterValue: ") + result_name(r));
+    return completed_;
+  }
+  uint64_t old = completed_.load(std::memory_order_relaxed);
+  while (old < value &&
+         !completed_.compare_exchange_weak(
+             old, value, std::memory_order_acq_rel)) {
+  }
+  return std::max(old, value);
+}
+
+bool Timeline::wait(uint64_t ticket, uint64_t timeout) {
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  info.semaphoreCount = 1;
+  info.pSemaphores = &semaphore_;
+  info.pValues = &ticket;
+  VkResult r = vk_.vkWaitSemaphores(device_, &info, timeout);
+  if (r == VK_SUCCESS) {
+    poll();
+    return true;
+  }
+  if (r != VK_TIMEOUT) {
+    set_lost(std::string("vkWaitSemaphores: ") + result_name(r));
+  }
+  return false;
+}
+
+void Timeline::set_lost(const std::string& why) {
+  {
+    std::lock_guard lock(mutex);
+    if (lost_) {
+      return;
+    }
+    lost_reason_ = "[vulkan] The device was lost (" + why +
+        "). Results not yet read are gone; restart the process.";
+    lost_.store(true, std::memory_order_release);
+  }
+  cv.notify_all();
+  wakeup().notify();
+}
+
+std::string Timeline::lost_reason() const {
+  std::lock_guard lock(mutex);
+  return lost_reason_;
+}
+
+bool Completion::reached() const {
+  uint64_t t = ticket();
+  if (t == 0) {
+    return timeline_.lost();
+  }
+  return t == failed_ticket || timeline_.seen() >= t || timeline_.poll() >= t ||
+      timeline_.lost();
+}
+
+void Completion::wait() const {
+  if (reached()) {
+    return;
+  }
+  timeline_.host_waits++;
+  auto deadline = Clock::now() + spin_time;
+  while (timeline_.may_spin() && Clock::now() < deadline) {
+    if (reached()) {
+      return;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  while (!reached()) {
+    if (uint64_t t = ticket()) {
+      timeline_.wait(t, sleep_slice);
+    } else {
+      std::unique_lock lock(timeline_.mutex);
+      timeline_.cv.wait_for(lock, std::chrono::milliseconds(100), [&] {
+        return ticket() != 0 || timeline_.lost();
+      });
+    }
+  }
+}
+
+void Completion::wait_retired() const {
+  std::unique_lock lock(timeline_.mutex);
+  while (!retired()) {
+    timeline_.cv.wait_for(lock, std::chrono::milliseconds(100));
+  }
+}
+
+std::string Completion::error() const {
+  uint64_t t = ticket();
+  if (t == failed_ticket) {
+    return error_;
+  }
+  if (timeline_.lost() && (t == 0 || t > timeline_.seen())) {
+    return timeline_.lost_reason();
+  }
+  return {};
+}
+
+void Completion::set_submitted(uint64_t ticket) {
+  {
+    std::lock_guard lock(timeline_.mutex);
+    ticket_.store(ticket, std::memory_order_release);
+  }
+  timeline_.cv.notify_all();
+}
+
+void Completion::set_failed(std::string error) {
+  error_ = std::move(error);
+  set_submitted(failed_ticket);
+}
+
+void Completion::set_retired() {
+  {
+    std::lock_guard lock(timeline_.mutex);
+    retired_.store(true, std::memory_order_release);
+  }
+  timeline_.cv.notify_all();
+}
+
+const EventState::Pending* EventState::find(uint64_t value) const {
+  for (const auto& p : pending_) {
+    if (p.value >= value) {
+      return &p;
+    }
+  }
+  return nullptr;
+}
+
+void EventState::signal_host(uint64_t value, std::string error) {
+  {
+    std::lock_guard lock(mutex_);
+    value_ = std::max(value_, value);
+    if (!error.empty()) {
+      error_ = std::move(error);
+    }
+  }
+  cv_.notify_all();
+  wakeup().notify();
+}
+
+void EventState::signal_on(
+    std::shared_ptr<Completion> completion,
+    uint64_t value) {
+  if (!completion) {
+    signal_host(value);
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    // Drop what is over, so that a long-lived event stays small.
+    while (!pending_.empty() && pending_.front().completion->reached()) {
+      value_ = std::max(value_, pending_.front().value);
+      auto e = pending_.front().completion->error();
+      if (!e.empty()) {
+        error_ = std::move(e);
+      }
+      pending_.erase(pending_.begin());
+    }
+    pending_.push_back({value, std::move(completion)});
+  }
+  cv_.notify_all();
+}
+
+bool EventState::submitted(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  if (value_ >= value) {
+    return true;
+  }
+  auto* p = find(value);
+  return p && p->completion->submitted();
+}
+
+bool EventState::signaled(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  if (value_ >= value) {
+    return true;
+  }
+  auto* p = find(value);
+  return p && p->completion->reached();
+}
+
+void EventState::wait(uint64_t value) {
+  std::unique_lock lock(mutex_);
+  while (value_ < value) {
+    if (auto* p = find(value)) {
+      auto completion = p->completion;
+      lock.unlock();
+      completion->wait();
+      return;
+    }
+    cv_.wait(lock);
+  }
+}
+
+std::string EventState::error(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  if (!error_.empty()) {
+    return error_;
+  }
+  auto* p = find(value);
+  if (value_ < value && p && p->completion->reached()) {
+    return p->completion->error();
+  }
+  return {};
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,156 @@
+// What "done" means. A Completion is one batch: unsubmitted, then a ticket on
+// the device's single timeline semaphore, then reached; or failed with an
+// error. An EventState is MLX's event: values signalled by the host or by
+// completions. All of it is thread-safe. Free of MLX.
+//
+// One queue and one timeline for all streams: a batch whose waits are not
+// submitted yet is held in software, so nothing on the queue ever waits for a
+// later submission, and submission order plus a barrier at the start of each
+// batch orders streams on the device.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/vk.h"
+
+namespace mlx::core::vulkan {
+
+// Wakes recorders when something they may be holding a batch for happened.
+// One for the process: host signals do not know which device waits.
+struct Wakeup {
+  std::mutex mutex;
+  std::condition_variable cv;
+  uint64_t generation = 0;
+  void notify();
+};
+Wakeup& wakeup();
+
+class Timeline;
+
+class Completion {
+ public:
+  explicit Completion(Timeline& timeline) : timeline_(timeline) {}
+
+  // Submitted, or failed: later batches on the queue may follow.
+  bool submitted() const {
+    return ticket_.load(std::memory_order_acquire) != 0;
+  }
+  uint64_t ticket() const {
+    return ticket_.load(std::memory_order_acquire);
+  }
+  // The device has finished it (or it failed). Polls.
+  bool reached() const;
+  // Blocks until reached: polls first, then sleeps.
+  void wait() const;
+  // Its resources have been released and its callback has run.
+  bool retired() const {
+    return retired_.load(std::memory_order_acquire);
+  }
+  void wait_retired() const;
+  // Empty unless it failed. Valid once reached.
+  std::string error() const;
+
+  void set_submitted(uint64_t ticket);
+  void set_failed(std::string error);
+  void set_retired();
+
+  static constexpr uint64_t failed_ticket = ~0ull;
+
+ private:
+  Timeline& timeline_;
+  std::atomic<uint64_t> ticket_{0};
+  std::atomic<bool> retired_{false};
+  std::string error_; // written before ticket_
+};
+
+class Timeline {
+ public:
+  Timeline(const Vk& vk, VkDevice device, bool may_spin);
+  ~Timeline();
+
+  VkSemaphore semaphore() const {
+    return semaphore_;
+  }
+  // Highest finished ticket; reads the counter.
+  uint64_t poll();
+  // The last value poll() saw: no call into the driver.
+  uint64_t seen() const {
+    return completed_.load(std::memory_order_acquire);
+  }
+  // Sleeps until `ticket` is finished or the time is over (nanoseconds).
+  bool wait(uint64_t ticket, uint64_t timeout);
+  bool may_spin() const {
+    return may_spin_;
+  }
+  // Device lost: everything unfinished counts as failed.
+  void set_lost(const std::string& why);
+  bool lost() const {
+    return lost_.load(std::memory_order_acquire);
+  }
+  std::string lost_reason() const;
+
+  std::atomic<uint64_t> host_waits{0}; // profile
+
+  mutable std::mutex mutex; // with cv: submissions and retirements
+  mutable std::condition_variable cv;
+
+ private:
+  const Vk& vk_;
+  VkDevice device_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  bool may_spin_;
+  std::atomic<uint64_t> completed_{0};
+  std::atomic<bool> lost_{false};
+  std::string lost_reason_;
+};
+
+class EventState {
+ public:
+  // Signals from the host; `error` poisons the value.
+  void signal_host(uint64_t value, std::string error = {});
+  // Signals when `completion` is reached (null: at once).
+  void signal_on(std::shared_ptr<Completion> completion, uint64_t value);
+
+  // A device batch that waits for `value` may be submitted.
+  bool submitted(uint64_t value);
+  bool signaled(uint64_t value);
+  void wait(uint64_t value);
+  // Error of the signal that satisfies `value`, or empty.
+  std::string error(uint64_t value);
+
+ private:
+  struct Pending {
+    uint64_t value;
+    std::shared_ptr<Completion> completion;
+  };
+  const Pending* find(uint64_t value) const;
+
+  std::mutex mutex_;
+  std::condition_variable cv_;
+  uint64_t value_ = 0; // signalled from the host or by a reached completion
+  std::string error_;
+  std::vector<Pending> pending_; // ascending values
+};
+
+// Something a batch waits for: an event value, or a completion.
+struct EventPoint {
+  std::shared_ptr<EventState> event;
+  uint64_t value = 0;
+  std::shared_ptr<Completion> completion;
+
+  bool submitted() const {
+    return completion ? completion->submitted() : event->submitted(value);
+  }
+  // Non-empty if it failed or carries an error, as far as is known.
+  std::string error() const {
+    return completion ? completion->error() : event->error(value);
+  }
+};
+
+} // namespace mlx::core::vulkan
