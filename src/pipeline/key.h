@@ -3,8 +3,12 @@
 // derives from it. Free of MLX and of Vulkan.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +36,8 @@ enum class Type : uint8_t {
 size_t size_of(Type t);
 // "f32", "bf16", ... as in Ptr_f32.
 std::string_view name_of(Type t);
+// The inverse; empty for other words.
+std::optional<Type> type_named(std::string_view name);
 
 // One name that a kernel's source sees. A Type expands to the family
 // P, P_PTR, P_CAST, P_SIZE, P_KIND (common/types.glsl).
@@ -61,17 +67,29 @@ struct KernelHash {
 };
 KernelHash hash_of(
     std::string_view file,
-    std::initializer_list<Define> defines,
+    std::span<const Define> defines,
     bool ring_args);
+inline KernelHash hash_of(
+    std::string_view file,
+    std::initializer_list<Define> defines,
+    bool ring_args) {
+  return hash_of(file, std::span(defines.begin(), defines.size()), ring_args);
+}
 
 // "softmax{T=bf16 Acc=f32 ROWS=4}", for logs, profiles and errors.
-std::string log_name(
+std::string log_name(std::string_view file, std::span<const Define> defines);
+inline std::string log_name(
     std::string_view file,
-    std::initializer_list<Define> defines);
+    std::initializer_list<Define> defines) {
+  return log_name(file, std::span(defines.begin(), defines.size()));
+}
 
 // The #define lines that precede the kernel's source.
-std::string define_block(
+std::string define_block(std::span<const Define> defines, bool ring_args);
+inline std::string define_block(
     std::initializer_list<Define> defines,
-    bool ring_args);
+    bool ring_args) {
+  return define_block(std::span(defines.begin(), defines.size()), ring_args);
+}
 
 } // namespace mlx::core::vulkan

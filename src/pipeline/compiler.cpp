@@ -1,0 +1,180 @@
+#include "pipeline/compiler.h"
+
+#include <mutex>
+
+#include <glslang/Public/ResourceLimits.h>
+#include <glslang/Public/ShaderLang.h>
+#include <SPIRV/GlslangToSpv.h>
+
+#include "pipeline/sources.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr const char* dialect[] = {
+    "GL_GOOGLE_include_directive",
+    "GL_EXT_buffer_reference",
+    "GL_EXT_buffer_reference2",
+    "GL_EXT_buffer_reference_uvec2",
+    "GL_EXT_scalar_block_layout",
+    "GL_EXT_shader_explicit_arithmetic_types_int8",
+    "GL_EXT_shader_explicit_arithmetic_types_int16",
+    "GL_EXT_shader_explicit_arithmetic_types_int32",
+    "GL_EXT_shader_explicit_arithmetic_types_int64",
+    "GL_EXT_shader_8bit_storage",
+    "GL_EXT_shader_16bit_storage",
+    "GL_KHR_shader_subgroup_basic",
+    "GL_KHR_shader_subgroup_vote",
+    "GL_KHR_shader_subgroup_arithmetic",
+    "GL_KHR_shader_subgroup_ballot",
+    "GL_KHR_shader_subgroup_shuffle",
+    "GL_KHR_shader_subgroup_shuffle_relative",
+    "GL_EXT_control_flow_attributes",
+};
+
+struct Optional {
+  const char* name;
+  const char* extension;
+};
+constexpr Optional optional[] = {
+    {"NATIVE_F16", "GL_EXT_shader_explicit_arithmetic_types_float16"},
+    {"BF16_EXT", "GL_EXT_bfloat16"},
+    {"COOPMAT", "GL_KHR_cooperative_matrix"},
+    {"COOPMAT", "GL_KHR_memory_scope_semantics"},
+    {"COOPMAT2", "GL_NV_cooperative_matrix2"},
+    {"INT_DOT", "GL_EXT_integer_dot_product"},
+    {"ATOMIC_INT64", "GL_EXT_shader_atomic_int64"},
+    {"ATOMIC_FLOAT", "GL_EXT_shader_atomic_float"},
+};
+
+void enable(std::string& out, const char* extension) {
+  ((out += "#extension ") += extension) += " : require\n";
+}
+
+bool defines(std::string_view block, std::string_view name) {
+  std::string line = "#define " + std::string(name) + ' ';
+  for (auto at = block.find(line); at != block.npos;
+       at = block.find(line, at + 1)) {
+    if (at == 0 || block[at - 1] == '\n') {
+      return true;
+    }
+  }
+  return false;
+}
+
+class Includer : public glslang::TShader::Includer {
+ public:
+  IncludeResult* includeLocal(const char* name, const char*, size_t) override {
+    auto text = read_source(name);
+    if (!text) {
+      return nullptr;
+    }
+    auto* owned = new std::string(std::move(*text));
+    return new IncludeResult(name, owned->data(), owned->size(), owned);
+  }
+  IncludeResult* includeSystem(
+      const char* name,
+      const char* includer,
+      size_t depth) override {
+    return includeLocal(name, includer, depth);
+  }
+  void releaseInclude(IncludeResult* result) override {
+    if (result) {
+      delete static_cast<std::string*>(result->userData);
+      delete result;
+    }
+  }
+};
+
+// Built-in functions are parsed once per process; ~10 ms.
+void initialize() {
+  static const bool done = glslang::InitializeProcess();
+  if (!done) {
+    throw std::runtime_error("[vulkan] glslang could not be initialized.");
+  }
+}
+
+} // namespace
+
+const std::string& compiler_version() {
+  static const std::string version = [] {
+    auto v = glslang::GetVersion();
+    return "glslang-" + std::to_string(v.major) + '.' +
+        std::to_string(v.minor) + '.' + std::to_string(v.patch) + '-' +
+        std::to_string(glslang::GetSpirvGeneratorVersion());
+  }();
+  return version;
+}
+
+std::string prologue(std::string_view define_block) {
+  std::string out = "#version 460\n";
+  for (auto* extension : dialect) {
+    enable(out, extension);
+  }
+  for (auto& o : optional) {
+    if (defines(define_block, o.name)) {
+      enable(out, o.extension);
+    }
+  }
+  out += define_block;
+  if (defines(define_block, "FLOAT_CONTROLS")) {
+    // SignedZeroInfNanPreserve, 32 bits wide.
+    enable(out, "GL_EXT_spirv_intrinsics");
+    out +=
+        "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], "
+        "capabilities = [4466], 4461, 32);\n";
+  }
+  return out;
+}
+
+std::vector<uint32_t> compile_glsl(
+    const std::string& file,
+    const std::string& variant,
+    const std::string& prologue,
+    const std::string& text) {
+  initialize();
+  constexpr auto messages = static_cast<EShMessages>(
+      EShMsgSpvRules | EShMsgVulkanRules | EShMsgEnhanced);
+  const char* strings[] = {prologue.c_str(), text.c_str()};
+  const int lengths[] = {int(prologue.size()), int(text.size())};
+  const char* names[] = {"<defines>", file.c_str()};
+
+  glslang::TShader shader(EShLangCompute);
+  shader.setStringsWithLengthsAndNames(strings, lengths, names, 2);
+  shader.setEnvInput(
+      glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
+  shader.setEnvClient(
+      glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
+  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
+  Includer includer;
+  if (!shader.parse(
+          GetDefaultResources(),
+          460,
+          ECoreProfile,
+          false,
+          false,
+          messages,
+          includer)) {
+    throw CompileError(file, variant, shader.getInfoLog());
+  }
+  glslang::TProgram program;
+  program.addShader(&shader);
+  if (!program.link(messages)) {
+    throw CompileError(file, variant, program.getInfoLog());
+  }
+
+  std::vector<uint32_t> spirv;
+  spv::SpvBuildLogger logger;
+  glslang::SpvOptions options;
+  options.stripDebugInfo = true;
+  glslang::GlslangToSpv(
+      *program.getIntermediate(EShLangCompute), spirv, &logger, &options);
+  if (auto log = logger.getAllMessages();
+      spirv.empty() || log.find("ERROR") != log.npos) {
+    throw CompileError(file, variant, log);
+  }
+  return spirv;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,282 @@
+#include "pipeline/disk_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "pipeline/hash.h"
+#include "runtime/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint32_t version = 1;
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t header_size;
+  uint64_t name_hash;
+  uint64_t length;
+  uint64_t checksum;
+};
+
+uint64_t hash_bytes(const void* data, size_t size) {
+  Hasher h;
+  h.add(std::string_view(static_cast<const char*>(data), size));
+  return h.a();
+}
+
+Header header_of(std::string_view name, std::span<const std::byte> bytes) {
+  Header h{};
+  std::memcpy(h.magic, "MLXVKCCH", 8);
+  h.version = version;
+  h.header_size = sizeof(Header);
+  h.name_hash = hash_bytes(name.data(), name.size());
+  h.length = bytes.size();
+  h.checksum = hash_bytes(bytes.data(), bytes.size());
+  return h;
+}
+
+class File {
+ public:
+  File(const fs::path& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~File() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  explicit operator bool() const {
+    return fd_ >= 0;
+  }
+  int fd() const {
+    return fd_;
+  }
+  bool read(void* data, size_t size) {
+    auto* p = static_cast<char*>(data);
+    while (size > 0) {
+      ssize_t n = ::read(fd_, p, size);
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      if (n <= 0) {
+        return false;
+      }
+      p += n;
+      size -= n;
+    }
+    return true;
+  }
+  bool write(const void* data, size_t size) {
+    auto* p = static_cast<const char*>(data);
+    while (size > 0) {
+      ssize_t n = ::write(fd_, p, size);
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      if (n <= 0) {
+        return false;
+      }
+      p += n;
+      size -= n;
+    }
+    return true;
+  }
+  // False if the last bytes could not be stored.
+  bool close() {
+    int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+constexpr std::string_view extension = ".entry";
+constexpr std::string_view temporary_mark = ".tmp-";
+
+// Unique over processes, threads and machines that share the folder.
+std::string temporary_suffix() {
+  static const uint32_t seed = std::random_device{}();
+  static std::atomic<uint64_t> counter{0};
+  return std::string(temporary_mark) + std::to_string(::getpid()) + '-' +
+      std::to_string(seed) + '-' + std::to_string(counter++);
+}
+
+} // namespace
+
+DiskCache::DiskCache(fs::path folder, uint64_t max_bytes)
+    : folder_(std::move(folder)),
+      max_bytes_(max_bytes),
+      unmeasured_(max_bytes) {}
+
+fs::path DiskCache::path_of(std::string_view name) const {
+  return folder_ / (std::string(name) + std::string(extension));
+}
+
+void DiskCache::log(const char* what, const fs::path& path) {
+  if (config().debug_cache && !logged_.exchange(true)) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] kernel cache: %s %s (%s)\n",
+        what,
+        path.c_str(),
+        std::strerror(errno));
+  }
+}
+
+std::optional<std::vector<std::byte>> DiskCache::get(std::string_view name) {
+  if (!enabled()) {
+    return {};
+  }
+  auto path = path_of(name);
+  // Not blocking: a pipe or device of this name must not hang the caller.
+  File file(path, O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  if (!file || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return {};
+  }
+  Header h;
+  if (!file.read(&h, sizeof h) || std::memcmp(h.magic, "MLXVKCCH", 8) != 0 ||
+      h.version != version || h.header_size != sizeof h ||
+      h.name_hash != hash_bytes(name.data(), name.size()) ||
+      uint64_t(info.st_size) < sizeof h ||
+      h.length != uint64_t(info.st_size) - sizeof h) {
+    log("ignoring a damaged entry,", path);
+    return {};
+  }
+  std::vector<std::byte> bytes(h.length);
+  if (!file.read(bytes.data(), bytes.size()) ||
+      h.checksum != hash_bytes(bytes.data(), bytes.size())) {
+    log("ignoring a damaged entry,", path);
+    return {};
+  }
+  // Eviction goes by age: an entry in use is renewed once a day.
+  if (::time(nullptr) - info.st_mtime > 24 * 3600) {
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+  }
+  return bytes;
+}
+
+bool DiskCache::put(std::string_view name, std::span<const std::byte> bytes) {
+  if (!enabled()) {
+    return false;
+  }
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  auto path = path_of(name);
+  fs::path temporary = path;
+  temporary += temporary_suffix();
+  auto h = header_of(name, bytes);
+  {
+    File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
+    if (!file) {
+      log("cannot write", temporary);
+      return false;
+    }
+    if (!file.write(&h, sizeof h) || !file.write(bytes.data(), bytes.size()) ||
+        !file.close()) {
+      log("cannot write", temporary);
+      ::unlink(temporary.c_str());
+      return false;
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    log("cannot replace", path);
+    ::unlink(temporary.c_str());
+    return false;
+  }
+  if (unmeasured_ += sizeof h + bytes.size(); unmeasured_ > max_bytes_ / 8) {
+    unmeasured_ = 0;
+    evict();
+  }
+  return true;
+}
+
+void DiskCache::evict() {
+  struct Entry {
+    fs::path path;
+    fs::file_time_type time;
+    uint64_t size;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  auto now = fs::file_time_type::clock::now();
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end;
+       it.increment(error)) {
+    // Files vanish under our hands when other processes evict.
+    std::error_code gone;
+    auto name = it->path().filename().string();
+    Entry e{it->path(), it->last_write_time(gone), 0};
+    if (gone || !it->is_regular_file(gone)) {
+      continue;
+    }
+    e.size = it->file_size(gone);
+    if (gone) {
+      continue;
+    }
+    if (name.find(std::string(extension) + std::string(temporary_mark)) !=
+        name.npos) {
+      // Left behind by a process that was killed.
+      if (now - e.time > std::chrono::hours(1)) {
+        fs::remove(e.path, gone);
+      }
+    } else if (name.ends_with(extension)) {
+      total += e.size;
+      entries.push_back(std::move(e));
+    }
+  }
+  if (total <= max_bytes_) {
+    return;
+  }
+  std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) {
+    return a.time < b.time;
+  });
+  for (auto& e : entries) {
+    if (total <= max_bytes_ / 4 * 3) {
+      break;
+    }
+    std::error_code gone;
+    fs::remove(e.path, gone);
+    total -= e.size;
+  }
+}
+
+fs::path default_cache_folder(const char* (*get)(const char*)) {
+  if (const char* set = get("MLX_VK_CACHE")) {
+    std::string_view v = set;
+    return v == "off" ? fs::path{} : fs::path(v);
+  }
+  if (const char* xdg = get("XDG_CACHE_HOME"); xdg && *xdg) {
+    return fs::path(xdg) / "mlx-vulkan";
+  }
+  if (const char* home = get("HOME"); home && *home) {
+    return fs::path(home) / ".cache" / "mlx-vulkan";
+  }
+  return {};
+}
+
+DiskCache& default_disk_cache() {
+  // Never destroyed: used by threads that outlive static destructors.
+  static auto* cache = new DiskCache(default_cache_folder(
+      [](const char* name) -> const char* { return std::getenv(name); }));
+  return *cache;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,64 @@
+// A folder of small checked files, shared by any number of processes and
+// threads. Never throws and never fails a caller: an entry that is corrupt,
+// truncated, foreign or unreadable is a miss, and a folder that cannot be
+// written means that nothing is stored.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+class DiskCache {
+ public:
+  static constexpr uint64_t default_max_bytes = uint64_t(256) << 20;
+
+  // An empty folder disables the cache. The folder is made at the first put.
+  explicit DiskCache(
+      std::filesystem::path folder,
+      uint64_t max_bytes = default_max_bytes);
+
+  bool enabled() const {
+    return !folder_.empty();
+  }
+  const std::filesystem::path& folder() const {
+    return folder_;
+  }
+
+  // Names are letters, digits, '-', '_' and '.'.
+  std::optional<std::vector<std::byte>> get(std::string_view name);
+  // Replaces the entry as a whole: readers see the old bytes or the new ones.
+  // False if it was not stored.
+  bool put(std::string_view name, std::span<const std::byte> bytes);
+
+  // Deletes the oldest entries until three quarters of the bound are left, if
+  // the bound is passed. put() calls it now and then.
+  void evict();
+
+ private:
+  std::filesystem::path path_of(std::string_view name) const;
+  void log(const char* what, const std::filesystem::path& path);
+
+  std::filesystem::path folder_;
+  uint64_t max_bytes_;
+  // Bytes put since the folder was last measured; starts high, so that the
+  // first put of a process measures it.
+  std::atomic<uint64_t> unmeasured_;
+  std::atomic<bool> logged_{false};
+};
+
+// MLX_VK_CACHE, else $XDG_CACHE_HOME/mlx-vulkan, else ~/.cache/mlx-vulkan.
+// Empty if disabled or if there is no home.
+std::filesystem::path default_cache_folder(const char* (*get)(const char*));
+
+// The cache of this process, in the default folder.
+DiskCache& default_disk_cache();
+
+} // namespace mlx::core::vulkan

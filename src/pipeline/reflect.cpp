@@ -1,0 +1,273 @@
+#include "pipeline/reflect.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// The few opcodes and enumerants needed, from the SPIR-V specification.
+enum Op : uint32_t {
+  OpExtension = 10,
+  OpEntryPoint = 15,
+  OpExecutionMode = 16,
+  OpCapability = 17,
+  OpTypeInt = 21,
+  OpTypeFloat = 22,
+  OpTypeVector = 23,
+  OpTypeMatrix = 24,
+  OpTypeArray = 28,
+  OpTypeStruct = 30,
+  OpTypePointer = 32,
+  OpConstant = 43,
+  OpVariable = 59,
+  OpDecorate = 71,
+  OpMemberDecorate = 72,
+};
+constexpr uint32_t magic = 0x07230203;
+constexpr uint32_t header_words = 5;
+constexpr uint32_t mode_local_size = 17;
+constexpr uint32_t storage_push_constant = 9;
+constexpr uint32_t decoration_array_stride = 6;
+constexpr uint32_t decoration_offset = 35;
+constexpr uint32_t model_gl_compute = 5;
+
+struct TypeInfo {
+  Op op;
+  std::vector<uint32_t> operands; // after the result id
+};
+
+class Module {
+ public:
+  std::unordered_map<uint32_t, TypeInfo> types;
+  std::unordered_map<uint32_t, uint32_t> constants;
+  std::unordered_map<uint32_t, uint32_t> array_strides;
+  // struct id << 32 | member
+  std::unordered_map<uint64_t, uint32_t> offsets;
+  uint32_t push_pointer = 0; // type of the push constant variable
+
+  const TypeInfo& type(uint32_t id) const {
+    auto it = types.find(id);
+    if (it == types.end()) {
+      throw std::runtime_error(
+          "[vulkan] SPIR-V: the argument block has a member of unknown type.");
+    }
+    return it->second;
+  }
+
+  uint32_t size(uint32_t id) const {
+    auto& t = type(id);
+    switch (t.op) {
+      case OpTypeInt:
+      case OpTypeFloat:
+        return t.operands.at(0) / 8;
+      case OpTypePointer: // an address
+        return 8;
+      case OpTypeVector:
+        return size(t.operands.at(0)) * t.operands.at(1);
+      case OpTypeArray: {
+        uint32_t n = constants.at(t.operands.at(1));
+        auto stride = array_strides.find(id);
+        return n *
+            (stride != array_strides.end() ? stride->second
+                                           : size(t.operands.at(0)));
+      }
+      case OpTypeStruct: {
+        uint32_t end = 0;
+        for (uint32_t m = 0; m < t.operands.size(); ++m) {
+          auto at = offsets.find(uint64_t(id) << 32 | m);
+          if (at != offsets.end()) {
+            end = std::max(end, at->second + size(t.operands[m]));
+          }
+        }
+        return end;
+      }
+      default:
+        throw std::runtime_error(
+            "[vulkan] SPIR-V: the argument block has a member that is not a "
+            "number, vector, array, struct or address.");
+    }
+  }
+
+  // What a pointer type points to.
+  uint32_t pointee(uint32_t id) const {
+    auto& t = type(id);
+    if (t.op != OpTypePointer) {
+      throw std::runtime_error(
+          "[vulkan] SPIR-V: expected a pointer to the argument block.");
+    }
+    return t.operands.at(1);
+  }
+};
+
+std::string string_at(std::span<const uint32_t> words) {
+  std::string s;
+  for (uint32_t w : words) {
+    for (int i = 0; i < 4; ++i) {
+      char c = char(w >> (8 * i));
+      if (!c) {
+        return s;
+      }
+      s += c;
+    }
+  }
+  return s;
+}
+
+} // namespace
+
+bool Reflection::has_capability(uint32_t c) const {
+  return std::binary_search(capabilities.begin(), capabilities.end(), c);
+}
+
+bool is_spirv(std::span<const uint32_t> spirv) {
+  if (spirv.size() < header_words || spirv[0] != magic) {
+    return false;
+  }
+  size_t i = header_words;
+  while (i < spirv.size()) {
+    uint32_t words = spirv[i] >> 16;
+    if (words == 0 || words > spirv.size() - i) {
+      return false;
+    }
+    i += words;
+  }
+  return true;
+}
+
+Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
+  if (!is_spirv(spirv)) {
+    throw std::runtime_error("[vulkan] SPIR-V: not a whole module.");
+  }
+  Reflection r;
+  Module m;
+  bool compute = false;
+  for (size_t i = header_words; i < spirv.size(); i += spirv[i] >> 16) {
+    auto op = static_cast<Op>(spirv[i] & 0xffff);
+    auto w = spirv.subspan(i + 1, (spirv[i] >> 16) - 1);
+    auto need = [&](size_t n) { return w.size() >= n; };
+    switch (op) {
+      case OpCapability:
+        if (need(1)) {
+          r.capabilities.push_back(w[0]);
+        }
+        break;
+      case OpExtension:
+        r.extensions.push_back(string_at(w));
+        break;
+      case OpEntryPoint:
+        compute |= need(1) && w[0] == model_gl_compute;
+        break;
+      case OpExecutionMode:
+        if (need(5) && w[1] == mode_local_size) {
+          std::copy_n(w.begin() + 2, 3, r.local_size);
+        }
+        break;
+      case OpTypeInt:
+      case OpTypeFloat:
+      case OpTypeVector:
+      case OpTypeMatrix:
+      case OpTypeArray:
+      case OpTypeStruct:
+      case OpTypePointer:
+        if (need(1)) {
+          m.types[w[0]] = {op, {w.begin() + 1, w.end()}};
+        }
+        break;
+      case OpConstant:
+        if (need(3)) {
+          m.constants[w[1]] = w[2];
+        }
+        break;
+      case OpVariable:
+        if (need(3) && w[2] == storage_push_constant) {
+          m.push_pointer = w[0];
+        }
+        break;
+      case OpDecorate:
+        if (need(3) && w[1] == decoration_array_stride) {
+          m.array_strides[w[0]] = w[2];
+        }
+        break;
+      case OpMemberDecorate:
+        if (need(4) && w[2] == decoration_offset) {
+          m.offsets[uint64_t(w[0]) << 32 | w[1]] = w[3];
+        }
+        break;
+    }
+  }
+  if (!compute) {
+    throw std::runtime_error("[vulkan] SPIR-V: no compute entry point.");
+  }
+  std::sort(r.capabilities.begin(), r.capabilities.end());
+  r.capabilities.erase(
+      std::unique(r.capabilities.begin(), r.capabilities.end()),
+      r.capabilities.end());
+  if (m.push_pointer) {
+    uint32_t block = m.pointee(m.push_pointer);
+    r.push_size = r.args_size = m.size(block);
+    if (ring_args) {
+      auto& push = m.type(block);
+      if (push.op != OpTypeStruct || push.operands.empty()) {
+        throw std::runtime_error(
+            "[vulkan] SPIR-V: ring arguments need a pushed address.");
+      }
+      r.args_size = m.size(m.pointee(push.operands[0]));
+    }
+  }
+  return r;
+}
+
+std::string capability_name(uint32_t capability) {
+  struct Row {
+    uint32_t value;
+    const char* name;
+  };
+  constexpr Row rows[] = {
+      {1, "Shader"},
+      {9, "Float16"},
+      {10, "Float64"},
+      {11, "Int64"},
+      {12, "Int64Atomics"},
+      {22, "Int16"},
+      {39, "Int8"},
+      {61, "GroupNonUniform"},
+      {62, "GroupNonUniformVote"},
+      {63, "GroupNonUniformArithmetic"},
+      {64, "GroupNonUniformBallot"},
+      {65, "GroupNonUniformShuffle"},
+      {66, "GroupNonUniformShuffleRelative"},
+      {67, "GroupNonUniformClustered"},
+      {68, "GroupNonUniformQuad"},
+      {4433, "StorageBuffer16BitAccess"},
+      {4434, "UniformAndStorageBuffer16BitAccess"},
+      {4435, "StoragePushConstant16"},
+      {4448, "StorageBuffer8BitAccess"},
+      {4449, "UniformAndStorageBuffer8BitAccess"},
+      {4450, "StoragePushConstant8"},
+      {4466, "SignedZeroInfNanPreserve"},
+      {5116, "BFloat16TypeKHR"},
+      {5117, "BFloat16DotProductKHR"},
+      {5118, "BFloat16CooperativeMatrixKHR"},
+      {5345, "VulkanMemoryModel"},
+      {5346, "VulkanMemoryModelDeviceScope"},
+      {5347, "PhysicalStorageBufferAddresses"},
+      {5629, "ExpectAssumeKHR"},
+      {6016, "DotProductInputAllKHR"},
+      {6017, "DotProductInput4x8BitKHR"},
+      {6018, "DotProductInput4x8BitPackedKHR"},
+      {6019, "DotProductKHR"},
+      {6022, "CooperativeMatrixKHR"},
+      {6033, "AtomicFloat32AddEXT"},
+  };
+  for (auto& row : rows) {
+    if (row.value == capability) {
+      return row.name;
+    }
+  }
+  return std::to_string(capability);
+}
+
+} // namespace mlx::core::vulkan

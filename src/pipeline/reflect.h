@@ -1,0 +1,35 @@
+// What the host must know about a SPIR-V module, read from the module itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+struct Reflection {
+  uint32_t local_size[3] = {1, 1, 1};
+  // Bytes of the argument block: the push constants, or with ring arguments
+  // the block that the pushed address points to. Scalar layout, without
+  // padding at the end.
+  uint32_t args_size = 0;
+  uint32_t push_size = 0;
+  std::vector<uint32_t> capabilities; // sorted, unique
+  std::vector<std::string> extensions;
+
+  bool has_capability(uint32_t c) const;
+};
+
+// Throws std::runtime_error if the module is not one of ours (bad header,
+// truncated, no compute entry point).
+Reflection reflect(std::span<const uint32_t> spirv, bool ring_args);
+
+// True for 5 words or more that begin with SPIR-V's magic number and whose
+// instructions tile the module exactly.
+bool is_spirv(std::span<const uint32_t> spirv);
+
+// "Int8", "CooperativeMatrixKHR", ... or the number.
+std::string capability_name(uint32_t capability);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,129 @@
+#include "pipeline/sources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "runtime/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::mutex path_mutex;
+std::optional<std::string> path_override;
+
+std::string kernel_path() {
+  std::lock_guard lock(path_mutex);
+  return path_override ? *path_override : config().kernel_path;
+}
+
+std::optional<std::string> read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return {};
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+// The name in a line `#include "name"`, else empty.
+std::string_view included_name(std::string_view line) {
+  auto skip = [&] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  };
+  skip();
+  if (!line.starts_with('#')) {
+    return {};
+  }
+  line.remove_prefix(1);
+  skip();
+  if (!line.starts_with("include")) {
+    return {};
+  }
+  auto first = line.find('"');
+  if (first == line.npos) {
+    return {};
+  }
+  line.remove_prefix(first + 1);
+  auto last = line.find('"');
+  return last == line.npos ? std::string_view{} : line.substr(0, last);
+}
+
+void expand(
+    std::string_view text,
+    std::set<std::string, std::less<>>& seen,
+    std::string& out) {
+  out += text;
+  while (!text.empty()) {
+    auto end = std::min(text.find('\n'), text.size());
+    auto name = included_name(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (name.empty() || !seen.emplace(name).second) {
+      continue;
+    }
+    out += "\n//";
+    out += name;
+    out += '\n';
+    if (auto body = read_source(name)) {
+      expand(*body, seen, out);
+    }
+  }
+}
+
+} // namespace
+
+void set_kernel_path(std::string path) {
+  std::lock_guard lock(path_mutex);
+  path_override = std::move(path);
+}
+
+std::string source_name(std::string_view file) {
+  return std::string(file) + (file.ends_with(".comp") ? "" : ".comp");
+}
+
+std::optional<std::string> read_source(std::string_view name) {
+  if (auto path = kernel_path(); !path.empty()) {
+    if (auto text = read_file(fs::path(path) / name)) {
+      return text;
+    }
+  }
+  for (size_t i = 0; i < embedded_source_count; ++i) {
+    if (name == embedded_sources[i].name) {
+      return embedded_sources[i].text;
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> kernel_files() {
+  std::set<std::string> names;
+  for (size_t i = 0; i < embedded_source_count; ++i) {
+    names.insert(embedded_sources[i].name);
+  }
+  if (auto path = kernel_path(); !path.empty()) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(path, error), end;
+         !error && it != end;
+         it.increment(error)) {
+      names.insert(fs::relative(it->path(), path).generic_string());
+    }
+  }
+  std::erase_if(names, [](auto& n) { return !n.ends_with(".comp"); });
+  return {names.begin(), names.end()};
+}
+
+std::string with_includes(std::string_view text) {
+  std::string out;
+  std::set<std::string, std::less<>> seen;
+  expand(text, seen, out);
+  return out;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,36 @@
+// Kernel sources: the text embedded from src/kernels, or the files of
+// MLX_VK_KERNEL_PATH where that is set. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+struct EmbeddedSource {
+  const char* name; // relative to src/kernels
+  const char* text;
+};
+extern const EmbeddedSource embedded_sources[];
+extern const size_t embedded_source_count;
+
+// "softmax" and "softmax.comp" are the same file.
+std::string source_name(std::string_view file);
+
+// The text of a file named relative to src/kernels.
+std::optional<std::string> read_source(std::string_view name);
+
+// Names of all .comp files, sorted.
+std::vector<std::string> kernel_files();
+
+// `text` followed by every file it includes, directly or not, each once. Two
+// sources that expand alike compile alike; a cache key, not for the compiler.
+std::string with_includes(std::string_view text);
+
+// Replaces MLX_VK_KERNEL_PATH; empty means the embedded sources.
+void set_kernel_path(std::string path);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,134 @@
+// mlxvk-glslc: compiles kernels exactly as the library does.
+//   mlxvk-glslc [--spv out.spv] FILE[.comp] NAME=VALUE ...   one variant
+//   mlxvk-glslc FILE[.comp]      its `// variants:` line
+//   mlxvk-glslc --all            every kernel's `// variants:` line
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "pipeline/compiler.h"
+#include "pipeline/library.h"
+#include "pipeline/sources.h"
+
+using namespace mlx::core::vulkan;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Reads the tree the file lies in, else ./src/kernels, else what is embedded.
+std::string find_kernel(std::string file) {
+  auto at = file.rfind("src/kernels/");
+  if (at != file.npos && fs::exists(source_name(file))) {
+    set_kernel_path(file.substr(0, at + 11));
+  } else if (!std::getenv("MLX_VK_KERNEL_PATH") && fs::exists("src/kernels")) {
+    set_kernel_path("src/kernels");
+  }
+  return at == file.npos ? file : file.substr(at + 12);
+}
+
+std::string strip(std::string file) {
+  return file.ends_with(".comp") ? file.substr(0, file.size() - 5) : file;
+}
+
+bool compile(
+    const std::string& file,
+    const NamedValues& values,
+    bool verbose,
+    const char* output) {
+  try {
+    auto code = compile_kernel(strip(file), to_defines(values));
+    auto& r = code.reflection;
+    if (verbose) {
+      std::printf(
+          "%s: %zu bytes, local size %u %u %u, arguments %u bytes%s\n ",
+          code.name.c_str(),
+          code.spirv.size() * 4,
+          r.local_size[0],
+          r.local_size[1],
+          r.local_size[2],
+          r.args_size,
+          code.ring_args ? " (ring)" : "");
+      for (auto c : r.capabilities) {
+        std::printf(" %s", capability_name(c).c_str());
+      }
+      std::printf("\n");
+    }
+    if (output) {
+      std::ofstream(output, std::ios::binary)
+          .write(
+              reinterpret_cast<const char*>(code.spirv.data()),
+              code.spirv.size() * 4);
+    }
+    return true;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return false;
+  }
+}
+
+// The number of variants that failed.
+int compile_variants(const std::string& file, bool verbose) {
+  auto text = read_source(source_name(file));
+  auto variants = parse_variants(text ? *text : "");
+  if (variants.empty()) {
+    std::fprintf(
+        stderr, "%s has no `// variants:` line.\n", source_name(file).c_str());
+    return 1;
+  }
+  int failed = 0;
+  for (auto& v : variants) {
+    failed += !compile(file, v, verbose, nullptr);
+  }
+  std::printf(
+      "%s: %zu variants, %d failed\n",
+      source_name(file).c_str(),
+      variants.size(),
+      failed);
+  return failed;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const char* output = nullptr;
+  std::string file;
+  NamedValues values;
+  bool all = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string arg = argv[i];
+    if (arg == "--all") {
+      all = true;
+    } else if (arg == "--spv" && i + 1 < argc) {
+      output = argv[++i];
+    } else if (auto eq = arg.find('='); eq != arg.npos) {
+      values.emplace_back(arg.substr(0, eq), arg.substr(eq + 1));
+    } else {
+      file = arg;
+    }
+  }
+  if (all) {
+    find_kernel("");
+    int failed = 0;
+    for (auto& f : kernel_files()) {
+      failed += compile_variants(f, false);
+    }
+    return failed != 0;
+  }
+  if (file.empty()) {
+    std::fprintf(
+        stderr,
+        "usage: mlxvk-glslc [--spv FILE] KERNEL [NAME=VALUE ...]\n"
+        "       mlxvk-glslc --all\n");
+    return 2;
+  }
+  file = find_kernel(file);
+  if (values.empty() && !output) {
+    auto text = read_source(source_name(file));
+    if (text && !parse_variants(*text).empty()) {
+      return compile_variants(file, true) != 0;
+    }
+  }
+  return !compile(file, values, true, output);
+}
