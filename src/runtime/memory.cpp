@@ -218,6 +218,7 @@ Buffer* Memory::allocate_heap(size_t size) {
   auto b = std::make_unique<Buffer>();
   b->size = size;
   b->heap = std::malloc(size + tail_padding);
+  b->host_valid = true;
   if (!b->heap) {
     throw std::runtime_error(
         "[malloc] Unable to allocate " + std::to_string(size) +

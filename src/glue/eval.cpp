@@ -1,0 +1,55 @@
+#include "mlx/backend/gpu/eval.h"
+
+#include "glue/stream.h"
+#include "mlx/primitives.h"
+#include "mlx/scheduler.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "runtime/recorder.h"
+
+namespace mlx::core::gpu {
+
+void eval(array& arr) {
+  auto s = arr.primitive().stream();
+  auto& encoder = vulkan::encoder(s).raw();
+  vulkan::PlacementScope placement(vulkan::Placement::Device);
+
+  auto outputs = arr.outputs();
+  {
+    // A tracer's inputs are needed again: holding them prevents donation.
+    std::vector<array> inputs;
+    if (arr.is_tracer()) {
+      inputs = arr.inputs();
+    }
+    arr.primitive().eval_gpu(arr.inputs(), outputs);
+  }
+  // Inputs and siblings live until the GPU is done, except what was donated:
+  // that buffer lives as the output's.
+  uint64_t bytes = 0;
+  auto keep = [&](const array& a) {
+    const auto& data = a.data_shared_ptr();
+    if (data && data != arr.data_shared_ptr()) {
+      encoder.retain(data);
+    }
+  };
+  for (auto& in : arr.inputs()) {
+    keep(in);
+  }
+  for (auto& sibling : arr.siblings()) {
+    keep(sibling);
+  }
+  if (arr.data_shared_ptr()) {
+    bytes = arr.nbytes();
+  }
+  encoder.count_operation(bytes);
+
+  // Completions are polled here too: a wake-up of the retiring thread can come
+  // late enough to stall the throttle in eval.
+  if (encoder.needs_commit()) {
+    scheduler::notify_new_task(s);
+    encoder.close([s] { scheduler::notify_task_completion(s); });
+    encoder.device().recorder().retire();
+  }
+}
+
+} // namespace mlx::core::gpu

@@ -1,0 +1,96 @@
+#include "mlx/event.h"
+
+#include "glue/stream.h"
+#include "mlx/scheduler.h"
+#include "runtime/device.h"
+#include "runtime/recorder.h"
+
+namespace mlx::core {
+
+namespace {
+
+struct EventImpl {
+  std::shared_ptr<vulkan::EventState> state =
+      std::make_shared<vulkan::EventState>();
+  std::atomic<Error*> error{nullptr};
+  Error own; // of GPU work; `error` may also point to a CPU stream's
+
+  // Turns the failure of a batch into MLX's error, once it is known.
+  void collect(uint64_t value) {
+    if (error.load()) {
+      return;
+    }
+    if (auto e = state->error(value); !e.empty()) {
+      own.set_message(std::make_shared<std::string>(std::move(e)));
+      error.store(&own);
+    }
+  }
+};
+
+std::string message_of(const Error* error) {
+  Error copy;
+  if (copy.store_if_valid(error)) {
+    try {
+      copy.check();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+Event::Event(Stream stream) : stream_(stream) {
+  event_ = std::make_shared<EventImpl>();
+}
+
+void Event::wait() {
+  check_error();
+  auto& impl = cast<EventImpl>();
+  impl.state->wait(value());
+  if (auto* d = vulkan::device_if_started()) {
+    d->recorder().retire();
+  }
+  impl.collect(value());
+  check_error();
+}
+
+void Event::wait(Stream stream) {
+  if (stream.device == Device::cpu) {
+    scheduler::wait_event(stream, *this, [value = value()](Event& self) {
+      auto& impl = self.cast<EventImpl>();
+      impl.state->wait(value);
+      impl.collect(value);
+    });
+  } else {
+    vulkan::encoder(stream).raw().wait(
+        {cast<EventImpl>().state, value(), nullptr});
+  }
+}
+
+void Event::signal(Stream stream) {
+  if (stream.device == Device::cpu) {
+    scheduler::signal_event(stream, *this, [value = value()](Event& self) {
+      auto& impl = self.cast<EventImpl>();
+      impl.state->signal_host(value, message_of(impl.error.load()));
+    });
+  } else {
+    cast<EventImpl>().state->signal_on(
+        vulkan::encoder(stream).raw().current_completion(), value());
+  }
+}
+
+bool Event::is_signaled() const {
+  return cast<EventImpl>().state->signaled(value());
+}
+
+std::atomic<Error*>& Event::error() {
+  auto& impl = cast<EventImpl>();
+  if (impl.state->signaled(value())) {
+    impl.collect(value());
+  }
+  return impl.error;
+}
+
+} // namespace mlx::core

@@ -1,0 +1,134 @@
+#include "glue/stream.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "mlx/backend/gpu/eval.h"
+#include "mlx/utils.h"
+#include "runtime/device.h"
+#include "runtime/recorder.h"
+
+namespace mlx::core {
+
+namespace vulkan {
+
+namespace {
+
+struct Entry {
+  Entry(Stream s, Device& d) : raw(d, s.index), encoder(s, raw) {}
+  Encoder raw;
+  StreamEncoder encoder;
+};
+using Entries = std::unordered_map<int, std::unique_ptr<Entry>>;
+
+Entries& thread_entries() {
+  if (is_main_thread()) {
+    static auto* entries = new Entries; // leaked: exit runs in any order
+    return *entries;
+  }
+  static thread_local Entries entries;
+  return entries;
+}
+
+struct GlobalEntries {
+  std::mutex mutex;
+  Entries map;
+};
+GlobalEntries& global_entries() {
+  static auto* entries = new GlobalEntries;
+  return *entries;
+}
+
+Entry& find_entry(Stream s) {
+  auto& mine = thread_entries();
+  if (auto it = mine.find(s.index); it != mine.end()) {
+    return *it->second;
+  }
+  auto& global = global_entries();
+  std::lock_guard lock(global.mutex);
+  if (auto it = global.map.find(s.index); it != global.map.end()) {
+    return *it->second;
+  }
+  throw std::runtime_error(
+      "[vulkan] There is no Stream(gpu, " + std::to_string(s.index) +
+      ") in the current thread. Create the stream in the thread that uses it.");
+}
+
+thread_local Placement placement = Placement::Host;
+
+} // namespace
+
+PlacementScope::PlacementScope(Placement p) : before_(placement) {
+  placement = p;
+}
+PlacementScope::~PlacementScope() {
+  placement = before_;
+}
+Placement current_placement() {
+  return placement;
+}
+
+StreamEncoder& encoder(Stream s) {
+  return find_entry(s).encoder;
+}
+
+void submit_thread_batches() {
+  for (auto& [index, entry] : thread_entries()) {
+    entry->raw.close();
+  }
+}
+
+void synchronize_for_host(Stream s) {
+  submit_thread_batches();
+  gpu::synchronize(s);
+}
+
+} // namespace vulkan
+
+namespace gpu {
+
+void init() {}
+
+void new_stream(Stream s) {
+  auto& d = vulkan::device();
+  vulkan::thread_entries().try_emplace(
+      s.index, std::make_unique<vulkan::Entry>(s, d));
+}
+
+void new_thread_unsafe_stream(Stream s) {
+  auto& d = vulkan::device();
+  auto& global = vulkan::global_entries();
+  std::lock_guard lock(global.mutex);
+  global.map.try_emplace(s.index, std::make_unique<vulkan::Entry>(s, d));
+}
+
+void finalize(Stream s) {
+  vulkan::find_entry(s).raw.close();
+}
+
+void synchronize(Stream s) {
+  auto& entry = vulkan::find_entry(s);
+  auto last = entry.raw.close();
+  if (!last) {
+    return;
+  }
+  last->wait();
+  vulkan::device().recorder().retire();
+  last->wait_retired();
+  if (auto e = last->error(); !e.empty()) {
+    throw std::runtime_error(e);
+  }
+}
+
+void clear_streams() {
+  vulkan::thread_entries().clear();
+  if (is_main_thread()) {
+    auto& global = vulkan::global_entries();
+    std::lock_guard lock(global.mutex);
+    global.map.clear();
+  }
+}
+
+} // namespace gpu
+
+} // namespace mlx::core
