@@ -1,0 +1,60 @@
+# The front door. `make demo` and `make test` need nothing before them: they
+# install what is missing, build, and run.
+
+VENV ?= .venv
+BUILD ?= build
+PY := $(VENV)/bin/python
+MODEL ?=
+PROMPT ?= What is the capital of France, and why is it famous?
+CMAKE_ARGS ?=
+
+.PHONY: help demo test test-full bench lint build install wheel clean
+
+help:
+	@echo "make demo       generate text with SmolLM2-135M on this machine's GPU"
+	@echo "                (PROMPT=\"...\" MODEL=folder-or-hub-name override)"
+	@echo "make test       every test tier once (on lavapipe if there is no GPU)"
+	@echo "make test-full  every tier in every mode"
+	@echo "make bench      timings of the operations and of decoding"
+	@echo "make lint       clang-format, ruff, size gate"
+	@echo "make wheel      dist/mlx_vulkan-*.whl"
+	@echo "make clean      removes build, dist, .venv and .demo"
+
+demo: install
+	@$(PY) tools/demo.py --model "$(MODEL)" --prompt "$(PROMPT)"
+
+test: install
+	@$(PY) tools/run_tests.py --build $(BUILD)
+
+test-full: install
+	@$(PY) tools/run_tests.py --build $(BUILD) --full
+
+bench: install
+	@$(PY) tools/run_bench.py
+
+lint: $(VENV)/.ready
+	@$(PY) tools/run_tests.py --build $(BUILD) lint
+
+$(VENV)/.ready: tools/requirements.txt tools/bootstrap.sh
+	@tools/bootstrap.sh $(VENV)
+	@touch $@
+
+$(BUILD)/build.ninja: $(VENV)/.ready
+	@echo "== Configuring (the first time also downloads the locked sources)"
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	  -DPython_EXECUTABLE=$(abspath $(PY)) $(CMAKE_ARGS)
+
+build: $(BUILD)/build.ninja
+	@echo "== Building"
+	@cmake --build $(BUILD)
+
+install: build
+	@$(PY) tools/install.py --build $(BUILD)
+
+wheel: build
+	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist \
+	  -C build-dir=$(BUILD) .
+	@ls -l dist
+
+clean:
+	rm -rf $(BUILD) build-* dist $(VENV) .demo

@@ -1,0 +1,149 @@
+"""Show devices, missing features, memory, cache, versions and settings."""
+
+import json
+import os
+import platform
+import sys
+
+from . import native
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def gather() -> dict:
+    path = native.library_path()
+    packages = ("mlx", "mlx-vulkan", "mlx-lm", *native.OTHER_BACKENDS)
+    return {
+        "problems": native.problems(),
+        "libmlx": str(path) if path else None,
+        "vulkan": native.is_vulkan(),
+        "packages": {name: native.installed(name) for name in packages},
+        "python": platform.python_version(),
+        **native.report(),
+    }
+
+
+def run(args) -> int:
+    facts = gather()
+    if args.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        show(facts)
+    return 1 if facts["problems"] or not usable(facts) else 0
+
+
+def usable(facts: dict) -> bool:
+    return any(device.get("selected") for device in facts.get("devices", ()))
+
+
+def heading(text: str) -> None:
+    bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+    print(f"\n{bold[0]}{text}{bold[1]}")
+
+
+def show(facts: dict) -> None:
+    heading("Installation")
+    print(f"  libmlx    {facts['libmlx'] or 'not found'}")
+    for name, version in facts["packages"].items():
+        if version:
+            print(f"  {name:<9} {version}")
+    print(f"  python    {facts['python']}")
+    for problem in facts["problems"]:
+        print(f"  PROBLEM   {problem}")
+    if not facts["vulkan"]:
+        return
+
+    show_loader(facts.get("loader", {}))
+    devices = facts.get("devices", [])
+    heading("Devices" if devices else "Devices: none")
+    for index, device in enumerate(devices):
+        show_device(index, device)
+    if not usable(facts):
+        explain_no_device(facts)
+    show_table("Cache", facts.get("cache", {}))
+    show_config(facts.get("config", []))
+
+
+def show_loader(loader: dict) -> None:
+    heading("Vulkan loader")
+    for key, value in loader.items():
+        print(f"  {key:<12} {render(value)}")
+
+
+def show_device(index: int, device: dict) -> None:
+    mark = "*" if device.get("selected") else " "
+    print(
+        f"{mark} {index}  {device.get('name')}  ({device.get('type')}, "
+        f"Vulkan {device.get('api_version')})"
+    )
+    print(f"       driver    {device.get('driver')}")
+    print(f"       uuid      {device.get('uuid')}")
+    for heap in device.get("heaps", []):
+        print(f"       heap      {render(heap)}")
+    optional = device.get("optional", {})
+    if optional:
+        there = [name for name, value in optional.items() if value]
+        absent = [name for name, value in optional.items() if not value]
+        print(f"       has       {', '.join(there) or '-'}")
+        print(f"       has not   {', '.join(absent) or '-'}")
+    if device.get("missing"):
+        print(f"       MISSING   {', '.join(device['missing'])} (required)")
+    if device.get("reason"):
+        print(f"       note      {device['reason']}")
+
+
+def explain_no_device(facts: dict) -> None:
+    chosen = os.environ.get("MLX_VK_DEVICE")
+    devices = facts.get("devices", [])
+    if not devices:
+        print(
+            "  Vulkan lists no device, so MLX runs on the CPU. Install the driver of "
+            "your GPU\n  (Debian: apt install mesa-vulkan-drivers; NVIDIA: its own "
+            "driver with Vulkan) and\n  check it with vulkaninfo --summary."
+        )
+    elif chosen:
+        print(f"  MLX_VK_DEVICE={chosen} selects none of them.")
+    elif any(device.get("usable") for device in devices):
+        print(
+            "  Only software devices are here; they are used when asked for: "
+            "MLX_VK_DEVICE=cpu"
+        )
+    else:
+        print("  None of them can run this backend; what is MISSING says why.")
+
+
+def show_table(title: str, values: dict) -> None:
+    if values:
+        heading(title)
+        for key, value in values.items():
+            print(f"  {key:<12} {render(value)}")
+
+
+def show_config(config: list[dict]) -> None:
+    known = {entry["name"] for entry in config}
+    heading("Settings in force")
+    in_force = [entry for entry in config if entry.get("set")]
+    for entry in in_force:
+        print(f"  {entry['name']}={entry.get('value')}")
+    if not in_force:
+        print("  all defaults")
+    for name in sorted(os.environ):
+        if name.startswith("MLX_VK_") and known and name not in known:
+            print(f"  {name} is not a setting of this version")
+    for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT"):
+        if name in os.environ:
+            print(f"  {name}={os.environ[name]}  (read by the Vulkan loader)")
+
+
+def render(value) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {render(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(render(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value >= 1 << 20:
+        return f"{value / (1 << 20):,.0f} MiB"
+    return str(value)

@@ -1,0 +1,118 @@
+"""Which libmlx.so this process uses, and what it says of itself."""
+
+import ctypes
+import functools
+import importlib.util
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+
+OTHER_BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
+REPAIR = "pip install --force-reinstall --no-deps mlx-vulkan"
+
+
+def installed(package: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def other_backends() -> list[str]:
+    return [name for name in OTHER_BACKENDS if installed(name)]
+
+
+def repair_command() -> str:
+    others = other_backends()
+    remove = f"pip uninstall -y {' '.join(others)} && " if others else ""
+    return remove + REPAIR
+
+
+@functools.cache
+def import_error() -> str | None:
+    """Why `import mlx.core` fails, or None when it works."""
+    try:
+        import mlx.core  # noqa: F401
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def library_path() -> Path | None:
+    """The libmlx.so that is mapped, else the one that an import would take."""
+    try:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            if line.endswith("/libmlx.so"):
+                return Path(line[line.index("/") :])
+    except OSError:
+        pass
+    spec = importlib.util.find_spec("mlx")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        path = Path(folder) / "lib" / "libmlx.so"
+        if path.exists():
+            return path
+    return None
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    # mlx.core first: it decides which libmlx a process runs on.
+    import_error()
+    path = library_path()
+    if path is None:
+        return None
+    try:
+        return ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
+        return None
+
+
+def is_vulkan() -> bool:
+    return hasattr(library(), "mlx_vulkan_doctor_json")
+
+
+def report() -> dict:
+    """The library's own account: loader, devices, config, cache, counters."""
+    if not is_vulkan():
+        return {}
+    call = library().mlx_vulkan_doctor_json
+    call.restype = ctypes.c_char_p
+    call.argtypes = []
+    return json.loads(call().decode())
+
+
+def counters() -> dict:
+    return report().get("counters", {})
+
+
+def problems() -> list[str]:
+    """What is wrong with this installation, as sentences with the repair."""
+    found = []
+    path = library_path()
+    if installed("mlx") is None and importlib.util.find_spec("mlx") is None:
+        return ["The frontend package mlx is missing; run: pip install mlx==0.32.4"]
+    if import_error():
+        found.append(f"`import mlx.core` fails ({import_error()}).")
+    if path is None:
+        found.append(f"No libmlx.so is installed; run: {repair_command()}")
+    elif library() is not None and not is_vulkan():
+        others = ", ".join(other_backends()) or "another backend"
+        found.append(
+            f"{path} is not the Vulkan build: {others} has replaced it. "
+            f"To repair: {repair_command()}"
+        )
+    elif other_backends():
+        found.append(
+            f"{', '.join(other_backends())} is installed too and owns the same "
+            f"files as mlx-vulkan; uninstalling it later would break both. "
+            f"To repair: {repair_command()}"
+        )
+    ours, frontend = installed("mlx-vulkan"), installed("mlx")
+    if ours and frontend and ours != frontend:
+        found.append(
+            f"mlx is {frontend} but mlx-vulkan is {ours}; they must be the same "
+            f"version: pip install mlx=={ours}"
+        )
+    return found

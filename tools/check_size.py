@@ -1,0 +1,53 @@
+"""Fail when a file has more than 800 lines; print the size of each part."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT = 800
+SUFFIXES = {".cpp", ".h", ".comp", ".glsl", ".py", ".cmake", ".sh", ".md", ".txt"}
+
+
+def files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode == 0:
+        names = (ROOT / line for line in listed.stdout.splitlines())
+    else:  # a source archive without .git
+        names = (
+            p
+            for part in ("src", "tests", "tools", "python", "benchmarks", "docs")
+            for p in (ROOT / part).rglob("*")
+        )
+    return sorted(p for p in names if p.suffix in SUFFIXES and p.is_file())
+
+
+def main() -> None:
+    totals: Counter[str] = Counter()
+    failures = []
+    for path in files():
+        with open(path, encoding="utf-8") as file:
+            lines = sum(1 for _ in file)
+        relative = path.relative_to(ROOT)
+        part = relative.parts[0] if len(relative.parts) > 1 else "."
+        if part == "src":
+            part = "/".join(relative.parts[:2])
+        totals[part] += lines
+        if lines > LIMIT:
+            failures.append(f"{relative} has {lines} lines; the limit is {LIMIT}.")
+    for part, lines in sorted(totals.items()):
+        print(f"{lines:8} {part}")
+    print(f"{sum(totals.values()):8} total")
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
