@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "pipeline/compiler.h"
@@ -63,7 +64,11 @@ bool compile(
     }
     return true;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    static std::set<std::string> seen; // one report of equal errors
+    auto* compile_error = dynamic_cast<const CompileError*>(&e);
+    if (!compile_error || seen.insert(compile_error->message).second) {
+      std::fprintf(stderr, "%s\n", e.what());
+    }
     return false;
   }
 }

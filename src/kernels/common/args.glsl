@@ -8,7 +8,8 @@
 #define ARGS_GLSL
 
 #ifdef RING_ARGS
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer
+// Not readonly: glslang would not pass its addresses to functions.
+layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
     ArgumentBlock {
   ARGS
 };
