@@ -150,13 +150,28 @@ def run_cpp(args):
     return summary("upstream cpp", passed, failed, 0, len(expected))
 
 
-# Placed beside the copied tests: expected failures become strict xfail marks.
+# Placed beside the copied tests: expected failures become strict xfail marks,
+# and a failing subtest fails its test (reports of subtests know no marks).
 CONFTEST = '''
+import contextlib
 import json
 import os
 import pathlib
+import unittest
 
 import pytest
+
+
+@contextlib.contextmanager
+def subtest(self, msg=None, **parameters):
+    try:
+        yield
+    except BaseException as e:
+        e.add_note(f"in subtest {msg or ''} {parameters}")
+        raise
+
+
+unittest.TestCase.subTest = subtest
 
 EXPECTED = json.loads(os.environ["MLX_UPSTREAM_XFAIL"])
 
@@ -198,7 +213,7 @@ def run_python(args):
         report = pathlib.Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rfEX", "--tb=short"]
         command += ["-p", "no:cacheprovider", f"--junitxml={report}"]
-        command += ["-o", "faulthandler_timeout=900", "-p", "no:subtests"]
+        command += ["-o", "faulthandler_timeout=900"]
         command += ["--rootdir", str(tests)]
         if args.workers > 1:
             command += ["-n", str(args.workers)]
