@@ -88,8 +88,10 @@ class VulkanAllocator : public allocator::Allocator {
       if (!config().debug_guard) {
         buffer = caches_[kind]->reuse_from_cache(size);
       }
-      if (!buffer && active_ + cached_locked() + size > limit_) {
-        trim_locked(limit_ > active_ + size ? limit_ - active_ - size : 0);
+      size_t used = active_.load() + size;
+      size_t most = limit_.load();
+      if (!buffer && used + cached_locked() > most) {
+        trim_locked(most > used ? most - used : 0);
       }
     }
     if (!buffer) {

@@ -1,0 +1,150 @@
+// What `mlx-vulkan doctor` prints, as JSON through a C function of libmlx.so,
+// so that the tool sees the very library that Python loaded.
+#include <dlfcn.h>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "ops/fallback.h"
+#include "pipeline/disk_cache.h"
+#include "pipeline/library.h"
+#include "runtime/config.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+using nlohmann::json;
+
+json device_json(const Caps& c, bool selected) {
+  json d;
+  d["name"] = c.name;
+  d["type"] = type_name(c.type);
+  d["uuid"] = c.uuid;
+  d["driver"] = c.driver;
+  d["api_version"] = std::to_string(VK_API_VERSION_MAJOR(c.api_version)) + "." +
+      std::to_string(VK_API_VERSION_MINOR(c.api_version)) + "." +
+      std::to_string(VK_API_VERSION_PATCH(c.api_version));
+  auto missing = missing_features(c);
+  d["missing"] = missing;
+  d["usable"] = missing.empty();
+  d["selected"] = selected;
+  d["optional"] = {
+      {"shaderFloat16", c.shader_float16},
+      {"VK_KHR_shader_bfloat16", c.bfloat16},
+      {"VK_KHR_cooperative_matrix", c.cooperative_matrix},
+      {"cooperative matrix f16 16x16x16", c.coopmat_f16},
+      {"cooperative matrix bf16 16x16x16", c.coopmat_bf16},
+      {"VK_NV_cooperative_matrix2", c.cooperative_matrix2},
+      {"integerDotProduct", c.integer_dot_product},
+      {"subgroupSizeControl", c.subgroup_size_control},
+      {"shaderSubgroupExtendedTypes", c.subgroup_extended_types},
+      {"VK_EXT_memory_budget", c.memory_budget},
+      {"VK_EXT_memory_priority", c.memory_priority},
+      {"timestamps", c.timestamps}};
+  d["limits"] = {
+      {"subgroup_size", c.subgroup_size},
+      {"max_workgroup_size", c.max_workgroup_size},
+      {"shared_memory", c.shared_memory},
+      {"max_push_constants", c.max_push_constants},
+      {"max_buffer_size", c.max_buffer_size}};
+  d["heaps"] = json::array();
+  for (uint32_t i = 0; i < c.memory.memoryHeapCount; ++i) {
+    d["heaps"].push_back(
+        {{"size", c.memory.memoryHeaps[i].size},
+         {"device_local",
+          bool(
+              c.memory.memoryHeaps[i].flags &
+              VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)}});
+  }
+  return d;
+}
+
+json counters_json() {
+  auto& c = counters();
+  auto& k = compile_counters();
+  json j;
+  j["compilations"] = k.compilations.load();
+  j["disk_hits"] = k.disk_hits.load();
+  j["compile_seconds"] = k.compile_ns.load() * 1e-9;
+  j["batches"] = c.batches.load();
+  j["dispatches"] = c.dispatches.load();
+  j["copies"] = c.copies.load();
+  j["barriers"] = c.barriers.load();
+  j["fallbacks"] = fallback_total(FallbackKind::Cpu);
+  j["decompositions"] = fallback_total(FallbackKind::Decomposition);
+  if (auto* d = device_if_started()) {
+    j["host_waits"] = d->timeline().host_waits.load();
+    j["uploaded_bytes"] = d->memory().uploaded.load();
+    j["downloaded_bytes"] = d->memory().downloaded.load();
+  }
+  j["fallback_signatures"] = json::array();
+  for (auto& f : fallback_counts()) {
+    j["fallback_signatures"].push_back(
+        {{"signature", f.signature},
+         {"calls", f.calls},
+         {"kind", f.kind == FallbackKind::Cpu ? "cpu" : "decomposition"}});
+  }
+  return j;
+}
+
+json report() {
+  const Probe& p = probe();
+  json j;
+  j["mlx_version"] = "0.32.4";
+  Dl_info where{};
+  if (dladdr(reinterpret_cast<const void*>(&probe), &where)) {
+    j["library"] = where.dli_fname;
+  }
+  j["loader"] = {{"found", system_loader() != nullptr}, {"why", p.why}};
+  j["devices"] = json::array();
+  for (size_t i = 0; i < p.devices.size(); ++i) {
+    j["devices"].push_back(
+        device_json(p.devices[i], static_cast<int>(i) == p.chosen));
+  }
+  j["started"] = device_if_started() != nullptr;
+  j["config"] = json::array();
+  for (const auto& e : config_table()) {
+    const char* value = std::getenv(e.name);
+    j["config"].push_back(
+        {{"name", e.name},
+         {"value", value ? value : e.fallback},
+         {"default", e.fallback},
+         {"description", e.description},
+         {"set", value != nullptr}});
+  }
+  j["counters"] = counters_json();
+  return j;
+}
+
+} // namespace
+
+} // namespace mlx::core::vulkan
+
+// Valid until the next call from the same thread. Never throws; an error is
+// an object with the member "error".
+extern "C" __attribute__((visibility("default"))) const char*
+mlx_vulkan_doctor_json() {
+  static thread_local std::string text;
+  try {
+    text = mlx::core::vulkan::report().dump();
+  } catch (const std::exception& e) {
+    text = nlohmann::json{{"error", e.what()}}.dump();
+  }
+  return text.c_str();
+}
+
+// Only the counters, cheap enough to call around a decode step.
+extern "C" __attribute__((visibility("default"))) const char*
+mlx_vulkan_counters_json() {
+  static thread_local std::string text;
+  try {
+    text = mlx::core::vulkan::counters_json().dump();
+  } catch (const std::exception& e) {
+    text = nlohmann::json{{"error", e.what()}}.dump();
+  }
+  return text.c_str();
+}
