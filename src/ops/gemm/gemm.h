@@ -1,0 +1,30 @@
+// The matrix product as the primitives use it: operands in place, whatever
+// their strides, one dispatch (two when k is split).
+#pragma once
+
+#include <vector>
+
+#include "ops/gemm/plan.h"
+#include "ops/launch.h"
+
+namespace mlx::core::vulkan {
+
+// y = alpha * a b + beta * c over collapsed batch dimensions.
+struct GemmCall {
+  const char* name; // of the MLX call, for messages
+  const array& a;
+  const array& b;
+  const array* c = nullptr;
+  float alpha = 1, beta = 0;
+  // Index arrays choosing the matrices of a and b, of the batch's shape.
+  const array* lhs = nullptr;
+  const array* rhs = nullptr;
+};
+
+// Writes `out`, which has memory and is row-contiguous. Neither a, b, c nor
+// out may be empty except along k.
+void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
+
+GemmDevice gemm_device(StreamEncoder& enc);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,74 @@
+// Matmul, AddMM and GatherMM.
+#include <sstream>
+
+#include "mlx/backend/gpu/copy.h"
+#include "mlx/primitives.h"
+#include "mlx/utils.h"
+
+#include "ops/gemm/gemm.h"
+#include "ops/launch.h"
+
+namespace mlx::core {
+
+namespace {
+
+void require_inexact(const char* name, const array& out) {
+  if (!issubdtype(out.dtype(), inexact)) {
+    std::ostringstream msg;
+    msg << "[" << name << "] The Vulkan backend multiplies floating point and "
+        << "complex matrices only, not " << out.dtype()
+        << "; cast the operands first.";
+    throw std::runtime_error(msg.str());
+  }
+}
+
+} // namespace
+
+void Matmul::eval_gpu(const std::vector<array>& inputs, array& out) {
+  require_inexact("matmul", out);
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() != 0) {
+    auto& enc = vulkan::encoder(stream());
+    vulkan::run_gemm(enc, {"matmul", inputs[0], inputs[1]}, out);
+  }
+}
+
+void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
+  require_inexact("addmm", out);
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() != 0) {
+    auto& enc = vulkan::encoder(stream());
+    vulkan::run_gemm(
+        enc,
+        {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_},
+        out);
+  }
+}
+
+void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
+  require_inexact("gather_mm", out);
+  auto& s = stream();
+  auto& enc = vulkan::encoder(s);
+  if (out.size() != 0 && (inputs[0].size() == 0 || inputs[1].size() == 0)) {
+    array zero(0, out.dtype());
+    fill_gpu(zero, out, s);
+    enc.add_temporary(zero);
+    return;
+  }
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() != 0) {
+    vulkan::run_gemm(
+        enc,
+        {"gather_mm",
+         inputs[0],
+         inputs[1],
+         nullptr,
+         1,
+         0,
+         &inputs[2],
+         &inputs[3]},
+        out);
+  }
+}
+
+} // namespace mlx::core
