@@ -1,0 +1,172 @@
+// Compute pipelines by variant: compiled at first use, kept for the life of
+// the device. All kernels share one pipeline layout: 128 bytes of push
+// constants, no descriptors.
+//
+// Ownership: the table owns its kernels; references stay valid until it is
+// destroyed, when no work may be in flight. Threads: every member may be
+// called from any thread; a hit takes no lock and does not allocate.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/disk_cache.h"
+#include "pipeline/key.h"
+#include "pipeline/library.h"
+#include "runtime/caps.h"
+#include "runtime/vk.h"
+
+namespace mlx::core::vulkan {
+
+struct Kernel {
+  std::string name; // "softmax{T=bf16}"
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  uint32_t local_size[3] = {1, 1, 1};
+  uint32_t args_size = 0; // without padding at the end
+  bool ring_args = false; // arguments in memory, their address pushed
+  uint32_t id = 0; // dense, from 0
+
+  // Throws std::runtime_error unless the host's argument block has the size
+  // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.
+  void check_args(size_t host_bytes) const {
+    if (host_bytes != args_size && host_bytes != (args_size + 7u) / 8 * 8) {
+      bad_args(host_bytes);
+    }
+  }
+
+ private:
+  [[noreturn]] void bad_args(size_t host_bytes) const;
+};
+
+class PipelineTable {
+ public:
+  PipelineTable(
+      const Vk& vk,
+      VkDevice device,
+      const Caps& caps,
+      DiskCache& cache = default_disk_cache());
+  ~PipelineTable();
+  PipelineTable(const PipelineTable&) = delete;
+  PipelineTable& operator=(const PipelineTable&) = delete;
+
+  // The kernel src/kernels/<file>.comp. Arguments that do not fit the push
+  // constants go to the ring; `ring_args` puts them there in any case.
+  //
+  // A define SUBGROUP_SIZE asks the device for that subgroup size, where it
+  // can be chosen.
+  const Kernel& get(
+      std::string_view file,
+      std::span<const Define> defines,
+      bool ring_args = false) {
+    KernelHash key = keyed(hash_of(file, defines, ring_args));
+    if (auto* k = find(key)) {
+      return *k;
+    }
+    return create(key, file, nullptr, defines, ring_args);
+  }
+  const Kernel& get(
+      std::string_view file,
+      std::initializer_list<Define> defines,
+      bool ring_args = false) {
+    return get(file, std::span(defines.begin(), defines.size()), ring_args);
+  }
+
+  // The same for GLSL made at run time. The whole source is part of the key;
+  // hold on to the result, since hashing a long source is not free.
+  const Kernel& get_source(
+      std::string_view name,
+      const std::string& source,
+      std::span<const Define> defines = {},
+      bool ring_args = false);
+
+  // A define that all kernels asked for from now on see.
+  void add_global_define(std::string name, std::string value);
+
+  VkPipelineLayout layout() const {
+    return layout_;
+  }
+
+  // Pipelines created in this process.
+  uint64_t size() const {
+    return count_.load(std::memory_order_relaxed);
+  }
+
+  // Stores the driver's pipeline cache on disk if it has grown.
+  void save_driver_cache();
+
+ private:
+  struct Entry {
+    KernelHash key;
+    Kernel kernel;
+  };
+  // Open addressing. Readers see it without a lock, so that it is replaced,
+  // never rehashed in place; retired tables are kept.
+  struct Slots {
+    explicit Slots(size_t size) : mask(size - 1), entry(size) {}
+    size_t mask;
+    std::vector<std::atomic<const Entry*>> entry;
+  };
+
+  KernelHash keyed(KernelHash h) const {
+    h.b ^= globals_hash_.load(std::memory_order_relaxed);
+    return h;
+  }
+  const Kernel* find(const KernelHash& key) const {
+    auto* slots = slots_.load(std::memory_order_acquire);
+    for (size_t i = key.a;; ++i) {
+      auto* e = slots->entry[i & slots->mask].load(std::memory_order_acquire);
+      if (!e) {
+        return nullptr;
+      }
+      if (e->key == key) {
+        return &e->kernel;
+      }
+    }
+  }
+  const Kernel& create(
+      const KernelHash& key,
+      std::string_view file,
+      const std::string* source,
+      std::span<const Define> defines,
+      bool ring_args);
+  Kernel build(
+      std::string_view file,
+      const std::string* source,
+      std::span<const Define> defines,
+      bool ring_args,
+      const NamedValues& globals);
+  void check_capabilities(const KernelCode& code) const;
+  const Kernel& insert(const KernelHash& key, Kernel kernel);
+  void load_driver_cache();
+
+  const Vk& vk_;
+  VkDevice device_;
+  Caps caps_;
+  DiskCache& cache_;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipelineCache driver_cache_ = VK_NULL_HANDLE;
+  std::string driver_cache_name_;
+
+  std::atomic<const Slots*> slots_{nullptr};
+  std::atomic<uint64_t> globals_hash_{0};
+  std::atomic<uint64_t> count_{0};
+
+  std::mutex mutex_; // all below
+  std::condition_variable built_;
+  std::vector<KernelHash> in_flight_; // being compiled by some thread
+  std::deque<Entry> entries_;
+  std::vector<std::unique_ptr<Slots>> tables_; // the last one is current
+  NamedValues globals_;
+  uint64_t unsaved_ = 0; // pipelines created since the last save
+};
+
+} // namespace mlx::core::vulkan
