@@ -7,15 +7,37 @@ set(VMA_INCLUDE_DIR "" CACHE PATH "folder of vk_mem_alloc.h")
 set(VULKAN_HEADERS_DIR "" CACHE PATH "Vulkan-Headers include folder")
 set(GLSLANG_SOURCE_DIR "" CACHE PATH "glslang source tree")
 
+# The locked packages use Rust edition 2024, which cargo reads since 1.85. Ubuntu
+# has such a cargo beside its default one, as cargo-1.NN.
+function(mlxvk_find_cargo)
+  file(GLOB candidates /usr/bin/cargo-1.*)
+  list(SORT candidates COMPARE NATURAL ORDER DESCENDING)
+  find_program(CARGO_DEFAULT cargo)
+  set(seen)
+  foreach(cargo IN LISTS CARGO_DEFAULT candidates)
+    if(cargo)
+      execute_process(COMMAND ${cargo} --version OUTPUT_VARIABLE version
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+      if(version MATCHES "^cargo ([0-9.]+)" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL
+                                                1.85)
+        set(CARGO_PROGRAM "${cargo}" CACHE FILEPATH "cargo 1.85 or newer")
+        return()
+      endif()
+      set(seen " (found ${version})")
+    endif()
+  endforeach()
+  message(
+    FATAL_ERROR
+      "cargo 1.85 or newer was not found${seen}. It downloads the locked C++ "
+      "sources (MLX, VMA, glslang). Install it (Debian 12: apt install "
+      "cargo-web; Ubuntu 24.04: apt install cargo-1.85; or rustup), or pass "
+      "-DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, -DVULKAN_HEADERS_DIR= and "
+      "-DGLSLANG_SOURCE_DIR=.")
+endfunction()
+
 function(mlxvk_locked_sources)
-  find_program(CARGO_PROGRAM cargo)
   if(NOT CARGO_PROGRAM)
-    message(
-      FATAL_ERROR
-        "cargo was not found. It downloads the locked C++ sources (MLX, VMA, "
-        "glslang); install it (Debian: apt install cargo), or pass "
-        "-DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, -DVULKAN_HEADERS_DIR= and "
-        "-DGLSLANG_SOURCE_DIR=.")
+    mlxvk_find_cargo()
   endif()
   set(manifest "${PROJECT_SOURCE_DIR}/third_party/Cargo.toml")
   foreach(offline "--offline" "")

@@ -17,6 +17,37 @@ if(NOT found STREQUAL MLX_REQUIRED_VERSION)
       "${found}. Leave MLX_SOURCE_DIR empty to use the locked sources.")
 endif()
 
+# The stock frontend is compiled against the official headers, so ours must be
+# the same byte for byte.
+set(MLX_REQUIRED_HEADERS
+    164ce5dc275bc32760155d38519139d366e2a424e840dccbdf1e164deb487cb5)
+set(MLXVK_CHECK_HEADERS ON CACHE BOOL "compare MLX's headers with the release")
+
+function(mlxvk_header_digest folder result)
+  file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.h")
+  list(FILTER headers EXCLUDE REGEX "backend/metal/kernels\\.h$")
+  list(SORT headers COMPARE STRING)
+  set(lines)
+  foreach(header IN LISTS headers)
+    file(SHA256 "${folder}/${header}" hash)
+    string(APPEND lines "${hash}  ${header}\n")
+  endforeach()
+  string(SHA256 digest "${lines}")
+  set(${result} ${digest} PARENT_SCOPE)
+endfunction()
+
+if(MLXVK_CHECK_HEADERS)
+  mlxvk_header_digest("${MLX_SOURCE_DIR}/mlx" digest)
+  if(NOT digest STREQUAL MLX_REQUIRED_HEADERS)
+    message(
+      FATAL_ERROR
+        "The headers in ${MLX_SOURCE_DIR}/mlx are not those of the official "
+        "MLX ${MLX_REQUIRED_VERSION} release, so the stock mlx package could "
+        "not use this library. Leave MLX_SOURCE_DIR empty to use the locked "
+        "sources, or pass -DMLXVK_CHECK_HEADERS=OFF.")
+  endif()
+endif()
+
 # nlohmann json from the system, laid out as MLX's FetchContent expects, so
 # that nothing is downloaded.
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp)
@@ -58,3 +89,9 @@ target_compile_definitions(mlx PRIVATE VK_NO_PROTOTYPES)
 target_link_libraries(
   mlx PRIVATE $<BUILD_INTERFACE:glslang>
               $<BUILD_INTERFACE:glslang-default-resource-limits>)
+
+# Only MLX's own symbols leave the library: glslang's would meet those of other
+# Vulkan programs in the same process.
+target_link_options(mlx PRIVATE LINKER:--exclude-libs,ALL)
+set_target_properties(mlx PROPERTIES INSTALL_RPATH "$ORIGIN"
+                                     BUILD_WITH_INSTALL_RPATH ON)

@@ -138,9 +138,8 @@ def model_config(reader: gguf.GGUFReader) -> dict:
         "num_key_value_heads": field("llama.attention.head_count_kv"),
         "vocab_size": field("llama.vocab_size"),
         "max_position_embeddings": field("llama.context_length"),
-        "rms_norm_eps": float(
-            str(np.float32(field("llama.attention.layer_norm_rms_epsilon")))
-        ),
+        # f32 in the file; its shortest decimal is the number that was meant.
+        "rms_norm_eps": float(str(np.float32(epsilon))),
         "rope_theta": field("llama.rope.freq_base"),
         "tie_word_embeddings": True,
         "bos_token_id": field("tokenizer.ggml.bos_token_id"),

@@ -1,0 +1,342 @@
+"""Run the test tiers and end with `N passed, N failed, N skipped`.
+
+    run_tests.py                 every tier once, in its main mode
+    run_tests.py --full          every tier in every mode
+    run_tests.py backend model   some tiers
+
+Output goes to the terminal as it comes; counts come from each tool's own
+report. Where there is no GPU the tiers run on lavapipe.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common import choose_device, doctor
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKERS = str(min(os.cpu_count() or 2, 4))
+
+
+@dataclass
+class Step:
+    """One process of a tier, and how its result is counted."""
+
+    tier: str
+    name: str
+    command: list[str]
+    count: str  # exit, junit, doctest or summary
+    env: dict[str, str] = field(default_factory=dict)
+    timeout: int = 3000
+
+
+@dataclass
+class Result:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+    def __iadd__(self, other: "Result") -> "Result":
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, *words]
+
+
+def pytest(*words: str, workers: bool = True) -> list[str]:
+    command = python("-m", "pytest", "-q", "--tb=short", "-rf")
+    command += ["--junitxml={report}"]
+    if workers:
+        command += ["-n", WORKERS, "--dist", "worksteal"]
+    return command + list(words)
+
+
+def sources() -> list[str]:
+    return [
+        str(path.relative_to(ROOT))
+        for folder in ("src", "tests", "tools")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".cpp", ".h")
+    ]
+
+
+def lint(build: Path) -> list[Step]:
+    ruff = str(Path(sys.prefix) / "bin" / "ruff")
+    return [
+        Step(
+            "lint",
+            "clang-format",
+            ["clang-format", "--dry-run", "-Werror", *sources()],
+            "exit",
+        ),
+        Step("lint", "ruff check", [ruff, "check", "-q", "."], "exit"),
+        Step("lint", "ruff format", [ruff, "format", "--check", "-q", "."], "exit"),
+        Step("lint", "size gate", python("tools/check_size.py"), "exit"),
+    ]
+
+
+def doctest(tier: str, binary: Path, **env: str) -> Step:
+    command = [str(binary), "--reporters=xml", "--out={report}"]
+    return Step(tier, binary.name, command, "doctest", env)
+
+
+def null(build: Path) -> list[Step]:
+    binaries = sorted(
+        path
+        for path in {*build.glob("*_tests"), *build.glob("tests/null/*_tests")}
+        if path.is_file() and os.access(path, os.X_OK)
+    )
+    return [doctest("null", path) for path in binaries]
+
+
+def backend(build: Path, mode: str = "validate", **env: str) -> list[Step]:
+    env = env or {"MLX_VK_VALIDATE": "1"}
+    return [Step("backend", mode, pytest("tests/backend"), "junit", env)]
+
+
+def package(build: Path) -> list[Step]:
+    command = pytest("tests/python", workers=False)
+    env = {"MLXVK_BUILD": str(build)}
+    return [Step("package", "wheel and command", command, "junit", env)]
+
+
+def upstream(build: Path) -> list[Step]:
+    runner = ["tests/upstream/run_mlx.py"]
+    where = ["--build", str(build)]
+    return [
+        Step("upstream", "C++", python(*runner, "cpp", *where), "summary"),
+        Step(
+            "upstream",
+            "Python",
+            python(*runner, "python", *where, "--workers", WORKERS),
+            "summary",
+        ),
+    ]
+
+
+def model(build: Path) -> list[Step]:
+    command = pytest("tests/model", workers=False)
+    return [Step("model", "SmolLM2", command, "junit")]
+
+
+TIERS = {
+    "lint": lint,
+    "null": null,
+    "package": package,
+    "backend": backend,
+    "model": model,
+    "upstream": upstream,
+}
+
+
+def full_modes(build: Path) -> list[Step]:
+    """What `make test-full` runs besides the main modes."""
+    steps = []
+    for mode, env in {
+        "unified": {"MLX_VK_MEMORY": "unified"},
+        "discrete": {"MLX_VK_MEMORY": "discrete"},
+        "shuffle": {"MLX_VK_DEBUG": "shuffle"},
+        "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
+        "guard": {"MLX_VK_DEBUG": "guard"},
+    }.items():
+        steps += backend(build, mode, **env)
+    for kind in ("asan", "tsan"):
+        folder = ROOT / f"build-{kind}"
+        for path in sorted(folder.rglob("*_tests")):
+            if path.is_file() and os.access(path, os.X_OK):
+                steps.append(doctest(f"null {kind}", path))
+    runner = python("tests/upstream/run_mlx.py", "cpp", "--build", str(build))
+    for mode, env in {
+        "C++ discrete": {"MLX_VK_MEMORY": "discrete"},
+        "C++ shuffle": {"MLX_VK_DEBUG": "shuffle"},
+    }.items():
+        steps.append(Step("upstream", mode, runner, "summary", env))
+    repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
+    steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
+    steps.append(
+        Step(
+            "model",
+            "discrete",
+            pytest("tests/model", workers=False),
+            "junit",
+            {"MLX_VK_MEMORY": "discrete"},
+        )
+    )
+    return steps
+
+
+def build_tests(build: Path, full: bool) -> None:
+    """Compile what only the tests need."""
+    listed = subprocess.run(
+        ["ninja", "-C", str(build), "-t", "targets", "all"],
+        capture_output=True,
+        text=True,
+    ).stdout
+    known = set(re.findall(r"^(\w+): phony", listed, re.MULTILINE))
+    targets = sorted(known & {"null_tests", "runtime_tests", "mlx_cpp_tests"})
+    if targets:
+        print("== Building", ", ".join(targets), flush=True)
+        subprocess.run(["ninja", "-C", str(build), *targets], check=True)
+    if full and (ROOT / "tests/null/sanitize.sh").exists():
+        for kind in ("asan", "tsan"):
+            subprocess.run(["tests/null/sanitize.sh", kind], cwd=ROOT, check=True)
+
+
+def execute(step: Step, environment: dict[str, str]) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [word.replace("{report}", str(report)) for word in step.command]
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**environment, **step.env},
+            start_new_session=True,
+            text=True,
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        watchdog = Watchdog(process, step.timeout)
+        output = []
+        for line in process.stdout:
+            output.append(line)
+            if step.count != "doctest" or len(line) < 500:
+                print(line, end="", flush=True)
+        code = process.wait()
+        timed_out = watchdog.stop()
+        result = count(step, report, "".join(output))
+    if timed_out:
+        result.failed += 1
+        result.note = f"stopped after {step.timeout} s"
+    elif code != 0 and result.failed == 0:
+        result.failed += 1
+        result.note = f"exit code {code}"
+    elif step.count != "exit" and result.passed == 0 and result.failed == 0:
+        result.failed += 1
+        result.note = "no test ran"
+    return result
+
+
+class Watchdog:
+    """Ends a step's whole process group when it takes too long."""
+
+    def __init__(self, process: subprocess.Popen, seconds: int):
+        import threading
+
+        self.fired = False
+        self.process = process
+        self.timer = threading.Timer(seconds, self.fire)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def fire(self) -> None:
+        self.fired = True
+        os.killpg(self.process.pid, signal.SIGKILL)
+
+    def stop(self) -> bool:
+        self.timer.cancel()
+        return self.fired
+
+
+def count(step: Step, report: Path, output: str) -> Result:
+    result = Result()
+    if step.count == "summary":
+        pattern = r"(\d+) passed, (\d+) failed, (\d+) skipped(?: \((\d+) expected)?"
+        found = re.findall(pattern, output)
+        if found:
+            passed, failed, skipped, expected = found[-1]
+            skipped = int(skipped) + int(expected or 0)
+            result = Result(int(passed), int(failed), skipped)
+            if int(expected or 0):
+                result.note = f"{expected} of the skipped are expected failures"
+    elif step.count == "junit" and report.exists():
+        for case in ET.parse(report).getroot().iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                result.failed += 1
+            elif case.find("skipped") is not None:
+                result.skipped += 1
+            else:
+                result.passed += 1
+    elif step.count == "doctest" and report.exists():
+        try:
+            cases = ET.parse(report).getroot().find("OverallResultsTestCases")
+            # Those that the filters leave out are no tests of this run.
+            result = Result(int(cases.get("successes")), int(cases.get("failures")))
+        except (ET.ParseError, AttributeError):
+            result = Result(failed=1, note="the report is broken: a crash?")
+        if result.failed:
+            print(report.read_text(errors="replace"))
+    elif step.count == "exit":
+        result.passed = 1
+    return result
+
+
+def run(steps: list[Step], environment: dict[str, str]) -> Result:
+    total, rows, started = Result(), [], time.time()
+    for step in steps:
+        settings = " ".join(f"{k}={v}" for k, v in step.env.items())
+        print(f"\n== {step.tier}: {step.name} {settings}", flush=True)
+        begun = time.time()
+        result = execute(step, environment)
+        if step.count == "exit" and result.failed:
+            result.passed = 0
+        total += result
+        rows.append((step, result, time.time() - begun))
+        print(f"== {step.tier}: {step.name}: {result} {result.note}", flush=True)
+    print(
+        f"\n{'tier':<12} {'run':<20} {'passed':>7} {'failed':>7} {'skipped':>8}  time"
+    )
+    for step, result, seconds in rows:
+        print(
+            f"{step.tier:<12} {step.name:<20} {result.passed:7} {result.failed:7} "
+            f"{result.skipped:8} {seconds:5.0f} s  {result.note}"
+        )
+    print(f"{time.time() - started:.0f} s in all")
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--full", action="store_true", help="every mode")
+    parser.add_argument("tiers", nargs="*", choices=[*TIERS, []], metavar="tier")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    tiers = args.tiers or list(TIERS)
+
+    if tiers != ["lint"]:
+        build_tests(build, args.full)
+        choose_device()
+    # Step lists look at what was built, so they come after the build.
+    steps = [step for tier in tiers for step in TIERS[tier](build)]
+    if args.full and not args.tiers:
+        steps += full_modes(build)
+    environment = {k: v for k, v in os.environ.items() if k != "CI"}
+    if tiers != ["lint"]:
+        devices = [d["name"] for d in doctor().get("devices", []) if d.get("selected")]
+        print("== Device:", ", ".join(devices) or "none that the doctor knows of")
+    total = run(steps, environment)
+    print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
