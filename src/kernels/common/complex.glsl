@@ -1,0 +1,175 @@
+// complex64 as vec2 (real, imaginary). The inverse functions follow Kahan's
+// formulas, which keep accuracy near the branch points and signed zeros on the
+// cuts.
+#ifndef COMPLEX_GLSL
+#define COMPLEX_GLSL
+
+#include "common/math.glsl"
+
+bool is_nan(vec2 z) {
+  return is_nan(z.x) || is_nan(z.y);
+}
+
+vec2 c_mul(vec2 a, vec2 b) {
+  precise vec2 r = vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+  return r;
+}
+// Smith's method: no overflow in the denominator.
+vec2 c_div(vec2 a, vec2 b) {
+  precise vec2 r;
+  if (math_abs(b.x) >= math_abs(b.y)) {
+    precise float t = b.y / b.x;
+    precise float d = b.x + b.y * t;
+    r = vec2((a.x + a.y * t) / d, (a.y - a.x * t) / d);
+  } else {
+    precise float t = b.x / b.y;
+    precise float d = b.y + b.x * t;
+    r = vec2((a.x * t + a.y) / d, (a.y * t - a.x) / d);
+  }
+  return r;
+}
+float c_abs(vec2 z) {
+  return math_hypot(z.x, z.y);
+}
+vec2 c_times_i(vec2 z) {
+  return vec2(-z.y, z.x);
+}
+vec2 c_over_i(vec2 z) {
+  return vec2(z.y, -z.x);
+}
+
+vec2 c_exp(vec2 z) {
+  float e = math_exp(z.x);
+  vec2 r = vec2(e * math_cos(z.y), e * math_sin(z.y));
+  r = z.y == 0.0 ? vec2(e, z.y) : r;
+  return e == 0.0 ? vec2(0.0) : r;
+}
+vec2 c_expm1(vec2 z) {
+  float s = math_sin(0.5 * z.y);
+  precise float re = math_expm1(z.x) * math_cos(z.y) - 2.0 * (s * s);
+  float im = math_exp(z.x) * math_sin(z.y);
+  return vec2(re, z.y == 0.0 ? z.y : im);
+}
+
+// log|z|; near |z| = 1 through log1p.
+float c_log_abs(vec2 z) {
+  float h = c_abs(z);
+  float a = max(math_abs(z.x), math_abs(z.y));
+  float b = min(math_abs(z.x), math_abs(z.y));
+  if (h > 0.5 && h < 2.0) {
+    precise float t = (a - 1.0) * (a + 1.0) + b * b;
+    return 0.5 * math_log1p(t);
+  }
+  return math_log(h);
+}
+vec2 c_log(vec2 z) {
+  return vec2(c_log_abs(z), math_atan2(z.y, z.x));
+}
+vec2 c_log1p(vec2 z) {
+  float theta = math_atan2(z.y, z.x + 1.0);
+  if (c_abs(z) < 0.5) {
+    precise float t = z.x * (2.0 + z.x) + z.y * z.y;
+    return vec2(t == 0.0 ? z.x : 0.5 * math_log1p(t), theta);
+  }
+  return vec2(c_log_abs(vec2(z.x + 1.0, z.y)), theta);
+}
+
+vec2 c_sqrt(vec2 z) {
+  if (z.x == 0.0 && z.y == 0.0) {
+    return vec2(0.0, z.y);
+  }
+  if (is_inf(z.y)) {
+    return vec2(MATH_INF, z.y);
+  }
+  if (is_inf(z.x)) {
+    float other = is_nan(z.y) ? z.y : 0.0;
+    return z.x > 0.0 ? vec2(z.x, copy_sign(other, z.y))
+                     : vec2(other, copy_sign(MATH_INF, z.y));
+  }
+  precise float t =
+      math_sqrt(0.5 * math_abs(z.x) + 0.5 * math_hypot(z.x, z.y));
+  precise float u = 0.5 * (math_abs(z.y) / t);
+  return z.x >= 0.0 ? vec2(t, copy_sign(u, z.y)) : vec2(u, copy_sign(t, z.y));
+}
+
+vec2 c_sin(vec2 z) {
+  return vec2(
+      math_sin(z.x) * math_cosh(z.y), math_cos(z.x) * math_sinh(z.y));
+}
+vec2 c_cos(vec2 z) {
+  return vec2(
+      math_cos(z.x) * math_cosh(z.y), -math_sin(z.x) * math_sinh(z.y));
+}
+vec2 c_sinh(vec2 z) {
+  return vec2(
+      math_sinh(z.x) * math_cos(z.y), math_cosh(z.x) * math_sin(z.y));
+}
+vec2 c_cosh(vec2 z) {
+  return vec2(
+      math_cosh(z.x) * math_cos(z.y), math_sinh(z.x) * math_sin(z.y));
+}
+vec2 c_tanh(vec2 z) {
+  if (math_abs(z.x) > 10.0) {
+    float e = math_exp(-2.0 * math_abs(z.x));
+    float im = 4.0 * math_sin(z.y) * math_cos(z.y) * e;
+    return vec2(copy_sign(1.0, z.x), is_finite(z.y) ? im : 0.0);
+  }
+  float t = math_tan(z.y);
+  float s = math_sinh(z.x);
+  precise float beta = 1.0 + t * t;
+  precise float rho = math_sqrt(1.0 + s * s);
+  precise float d = 1.0 + beta * (s * s);
+  return vec2(beta * rho * s / d, t / d);
+}
+vec2 c_tan(vec2 z) {
+  return c_over_i(c_tanh(c_times_i(z)));
+}
+
+vec2 c_acos(vec2 z) {
+  vec2 a = c_sqrt(vec2(1.0 - z.x, -z.y));
+  vec2 b = c_sqrt(vec2(1.0 + z.x, z.y));
+  precise float t = b.x * a.y - b.y * a.x;
+  return vec2(2.0 * math_atan2(a.x, b.x), math_asinh(t));
+}
+vec2 c_asin(vec2 z) {
+  vec2 a = c_sqrt(vec2(1.0 - z.x, -z.y));
+  vec2 b = c_sqrt(vec2(1.0 + z.x, z.y));
+  precise float re = a.x * b.x - a.y * b.y;
+  precise float t = a.x * b.y - a.y * b.x;
+  return vec2(math_atan2(z.x, re), math_asinh(t));
+}
+vec2 c_acosh(vec2 z) {
+  vec2 a = c_sqrt(vec2(z.x - 1.0, z.y));
+  vec2 b = c_sqrt(vec2(z.x + 1.0, z.y));
+  precise float t = a.x * b.x + a.y * b.y;
+  return vec2(math_asinh(t), 2.0 * math_atan2(a.y, b.x));
+}
+vec2 c_asinh(vec2 z) {
+  return c_over_i(c_asin(c_times_i(z)));
+}
+vec2 c_atanh(vec2 z) {
+  precise float d = (1.0 - z.x) * (1.0 - z.x) + z.y * z.y;
+  precise float e = (1.0 - z.x) * (1.0 + z.x) - z.y * z.y;
+  return vec2(
+      0.25 * math_log1p((4.0 * z.x) / d), 0.5 * math_atan2(2.0 * z.y, e));
+}
+vec2 c_atan(vec2 z) {
+  return c_over_i(c_atanh(c_times_i(z)));
+}
+
+vec2 c_pow(vec2 x, vec2 y) {
+  if (x.x == 0.0 && x.y == 0.0) {
+    return is_nan(y) ? vec2(MATH_NAN) : vec2(0.0);
+  }
+  return c_exp(c_mul(y, c_log(x)));
+}
+
+// MLX orders complex numbers by real, then imaginary part.
+bool c_less(vec2 a, vec2 b) {
+  return a.x < b.x || (a.x == b.x && a.y < b.y);
+}
+bool c_equal(vec2 a, vec2 b) {
+  return a.x == b.x && a.y == b.y;
+}
+
+#endif

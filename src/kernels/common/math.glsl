@@ -1,0 +1,854 @@
+// Accurate float functions. Vulkan lets a driver return exp, log or sin with
+// errors of many units in the last place and leaves NaN, Inf and large
+// arguments open; these do not depend on it.
+//
+// Nothing here needs fma() to be fused or subnormals to be kept: products that
+// must be exact multiply short mantissas (Cody-Waite constants, 12-bit
+// splits). `precise` marks what the compiler must not reassociate. Errors are
+// at most 2 units in the last place unless a function says otherwise
+// (tests/backend/test_math.py sweeps them against float64). Polynomials come
+// from tools/fit_math.py; its fit names are given as "fit: name".
+//
+// The text is also valid C++ with a small prelude, which is how the sweeps run
+// without a GPU: no swizzles, no out parameters.
+#ifndef MATH_GLSL
+#define MATH_GLSL
+
+// By bits: compilers may assume that NaN and Inf do not happen.
+bool is_nan(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+}
+bool is_inf(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u;
+}
+bool is_finite(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
+}
+bool sign_bit(float x) {
+  return (floatBitsToUint(x) & 0x80000000u) != 0u;
+}
+float math_abs(float x) {
+  return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu);
+}
+float copy_sign(float magnitude, float sign) {
+  return uintBitsToFloat(
+      (floatBitsToUint(magnitude) & 0x7fffffffu) |
+      (floatBitsToUint(sign) & 0x80000000u));
+}
+
+const float MATH_NAN = uintBitsToFloat(0x7fc00000u);
+const float MATH_INF = uintBitsToFloat(0x7f800000u);
+
+// 2^n for n in [-126, 127].
+float pow2i(int n) {
+  return intBitsToFloat((n + 127) << 23);
+}
+// x * 2^n for n in [-252, 254], rounded once.
+float scale_pow2(float x, int n) {
+  int h = n >> 1;
+  precise float y = x * pow2i(h);
+  precise float z = y * pow2i(n - h);
+  return z;
+}
+// The upper 12 bits of the mantissa: products of two such floats are exact.
+float upper12(float x) {
+  return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
+}
+
+// ---- exponentials ----------------------------------------------------------
+
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; fit: exp.
+float exp_tail(float r) {
+  float p = 1.97892892e-4;
+  p = p * r + 1.39457511e-3;
+  p = p * r + 8.33350327e-3;
+  p = p * r + 4.16662805e-2;
+  p = p * r + 0.166666657;
+  return p * r + 0.5;
+}
+
+// e^x 2^n for x in [-104, 89] and n in [-2, 2].
+float exp_scaled(float x, int n) {
+  // ln(2) = 0.693145751953125 (15 bits) + 1.42860682e-6.
+  precise float k = floor(x * 1.44269504 + 0.5);
+  precise float r0 = x - k * 0.693145751953125;
+  precise float r = r0 - k * 1.42860682e-6;
+  precise float y = 1.0 + (r + (r * r) * exp_tail(r));
+  return scale_pow2(y, int(k) + n);
+}
+
+float math_exp(float x) {
+  float y = exp_scaled(min(max(x, -104.0), 89.0), 0);
+  return is_nan(x) ? x : y;
+}
+
+float math_exp2(float x) {
+  float c = min(max(x, -150.0), 129.0);
+  precise float k = floor(c + 0.5);
+  precise float r = c - k;
+  // (2^r - 1) / r; fit: exp2.
+  precise float p = 1.46979928e-5;
+  p = p * r + 1.54535242e-4;
+  p = p * r + 1.33365986e-3;
+  p = p * r + 9.61808488e-3;
+  p = p * r + 5.55040613e-2;
+  p = p * r + 0.240226507;
+  p = p * r + 0.693147182;
+  precise float y = 1.0 + p * r;
+  y = scale_pow2(y, int(k));
+  return is_nan(x) ? x : y;
+}
+
+float math_expm1(float x) {
+  float c = min(max(x, -20.0), 89.0);
+  precise float k = floor(c * 1.44269504 + 0.5);
+  precise float r0 = c - k * 0.693145751953125;
+  precise float low = k * 1.42860682e-6;
+  precise float r = r0 - low;
+  // e^r - 1; fit: expm1. The rounding of r matters when k != 0.
+  precise float p = 2.46894833e-5;
+  p = p * r + 1.99610193e-4;
+  p = p * r + 1.3888852e-3;
+  p = p * r + 8.33318755e-3;
+  p = p * r + 4.16666679e-2;
+  p = p * r + 0.166666672;
+  p = p * r + 0.5;
+  precise float rest = (r * r) * p + ((r0 - r) - low);
+  p = r + rest;
+  // 2^k (p + 1) - 1, halved so that k = 128 is in range.
+  float h = pow2i(int(k) - 1);
+  precise float y = 2.0 * (h * p + (h - 0.5));
+  y = (k == 0.0) ? p : y;
+  return (is_nan(x) || x == 0.0) ? x : y;
+}
+
+// ---- logarithms ------------------------------------------------------------
+
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)), for positive finite x.
+struct LogParts {
+  float m;
+  int e;
+};
+LogParts log_parts(float x) {
+  uint u = floatBitsToUint(x);
+  int shift = 0;
+  if (u < 0x00800000u) { // subnormal: its bits as an integer times 2^-149
+    u = floatBitsToUint(float(u));
+    shift = -149;
+  }
+  u -= 0x3f3504f3u; // bits of sqrt(1/2)
+  LogParts p;
+  p.e = (int(u) >> 23) + shift;
+  p.m = uintBitsToFloat((u & 0x7fffffu) + 0x3f3504f3u);
+  return p;
+}
+
+// log(1 + f) - f for f in [-0.293, 0.415]; fit: log.
+float log_tail(float f) {
+  precise float p = 6.80043697e-2;
+  p = p * f - 0.117504373;
+  p = p * f + 0.119001105;
+  p = p * f - 0.123939022;
+  p = p * f + 0.142166838;
+  p = p * f - 0.166685134;
+  p = p * f + 0.200022712;
+  p = p * f - 0.25000003;
+  p = p * f + 0.333333105;
+  precise float z = f * f;
+  precise float y = z * (f * p) - 0.5 * z;
+  return y;
+}
+
+// What log, log2 and log10 give outside (0, inf).
+float log_special(float x) {
+  float y = is_nan(x) ? x : MATH_NAN;
+  y = (x == 0.0) ? -MATH_INF : y;
+  return (floatBitsToUint(x) == 0x7f800000u) ? x : y;
+}
+bool log_regular(float x) {
+  uint u = floatBitsToUint(x);
+  return u - 1u < 0x7f7fffffu;
+}
+
+float math_log(float x) {
+  LogParts p = log_parts(x);
+  precise float f = p.m - 1.0;
+  float e = float(p.e);
+  precise float y =
+      e * 0.693145751953125 + (f + (log_tail(f) + e * 1.42860682e-6));
+  return log_regular(x) ? y : log_special(x);
+}
+
+float math_log2(float x) {
+  LogParts p = log_parts(x);
+  precise float f = p.m - 1.0;
+  // log2(e) = 1 + 0.442695041: f itself stays exact.
+  precise float y =
+      float(p.e) + (f + (log_tail(f) * 1.44269504 + f * 0.442695041));
+  return log_regular(x) ? y : log_special(x);
+}
+
+float math_log10(float x) {
+  LogParts p = log_parts(x);
+  precise float f = p.m - 1.0;
+  float e = float(p.e);
+  // log10(e) = 1/2 - 0.0657055181 and log10(2) = 0.301025390625 (11 bits) +
+  // 4.60503898e-6.
+  precise float low = log_tail(f) * 0.434294482 - f * 0.0657055181;
+  precise float y = e * 0.301025390625 + (0.5 * f + (low + e * 4.60503898e-6));
+  return log_regular(x) ? y : log_special(x);
+}
+
+float math_log1p(float x) {
+  precise float u = 1.0 + x;
+  bool small = x > -0.29 && x < 0.41;
+  LogParts p = log_parts(u);
+  // What the rounding of 1 + x lost, relative to u.
+  precise float lost = (x < 1.0 ? x - (u - 1.0) : 1.0 - (u - x)) / u;
+  precise float g = p.m - 1.0;
+  float f = small ? x : g;
+  float e = small ? 0.0 : float(p.e);
+  float c = small ? 0.0 : lost;
+  precise float y = e * 0.693145751953125 +
+      (f + (log_tail(f) + (c + e * 1.42860682e-6)));
+  y = (x == 0.0) ? x : y;
+  return log_regular(u) ? y : log_special(is_nan(x) ? x : u);
+}
+
+// ---- circular functions ----------------------------------------------------
+
+// x - q pi/2 = r + tail with |r| <= pi/4 (and a little); q modulo 4 matters.
+struct CircleParts {
+  float r;
+  float tail;
+  int q;
+};
+
+// Words of 2/pi = 0.a2f9836e..., after one word of zeros.
+uint two_over_pi(uint i) {
+  return i == 0u ? 0u
+      : i == 1u  ? 0xa2f9836eu
+      : i == 2u  ? 0x4e441529u
+      : i == 3u  ? 0xfc2757d1u
+      : i == 4u  ? 0xf534ddc0u
+      : i == 5u  ? 0xdb629599u
+      : i == 6u  ? 0x3c439041u
+      : i == 7u  ? 0xfe5163abu
+                 : 0xdebbc561u;
+}
+
+// Payne-Hanek for |x| >= 2: bits of 2/pi that only add multiples of 4 to
+// x 2/pi are skipped, the next 96 are multiplied exactly by the mantissa.
+CircleParts reduce_large(float x) {
+  uint u = floatBitsToUint(x) & 0x7fffffffu;
+  uint m = (u & 0x7fffffu) | 0x800000u;
+  uint start = (u >> 23) - 127u + 7u; // first bit used, zeros included
+  uint word = start >> 5;
+  uint s = start & 31u;
+  uint b0 = two_over_pi(word);
+  uint b1 = two_over_pi(word + 1u);
+  uint b2 = two_over_pi(word + 2u);
+  uint b3 = two_over_pi(word + 3u);
+  uint w0 = s == 0u ? b0 : (b0 << s) | (b1 >> (32u - s));
+  uint w1 = s == 0u ? b1 : (b1 << s) | (b2 >> (32u - s));
+  uint w2 = s == 0u ? b2 : (b2 << s) | (b3 >> (32u - s));
+  uint64_t low = uint64_t(m) * uint64_t(w2);
+  uint64_t mid = uint64_t(m) * uint64_t(w1) + (low >> 32);
+  uint high = m * w0 + uint(mid >> 32);
+  // high.mid.low is x 2/pi modulo 4 in units of 2^-94.
+  int q = int(high >> 30);
+  uint64_t fraction = (uint64_t(high) << 34) |
+      ((mid & uint64_t(0xffffffffu)) << 2) | ((low >> 30) & uint64_t(3u));
+  bool half_or_more = (fraction >> 63) != uint64_t(0u);
+  q += half_or_more ? 1 : 0;
+  // As a signed value of 24 + 24 + 16 bits: each converts exactly.
+  int a = int(uint(fraction >> 40) << 8) >> 8;
+  int b = int(uint(fraction >> 16) & 0xffffffu);
+  int c = int(uint(fraction) & 0xffffu);
+  precise float v0 = float(a) * 5.9604644775390625e-8;
+  precise float v1 = float(b) * 3.5527136788005009e-15;
+  precise float v2 = float(c) * 5.4210108624275222e-20;
+  precise float v = v0 + v1;
+  precise float rest = ((v0 - v) + v1) + v2;
+  CircleParts p;
+  precise float r = v * 1.57079637;
+  // The rounding of the product, from 12-bit halves.
+  precise float vh = upper12(v);
+  precise float vl = v - vh;
+  precise float lost = ((vh * 1.5703125 - r) + vl * 1.5703125 +
+                        vh * 4.8387050628662109e-4) +
+      vl * 4.8387050628662109e-4;
+  precise float t = (lost + v * -4.371139e-8) + rest * 1.57079637;
+  bool negative = sign_bit(x);
+  p.r = negative ? -r : r;
+  p.tail = negative ? -t : t;
+  p.q = negative ? -q : q;
+  return p;
+}
+
+// pi/2 = P1 + P2 + P3 + P4 with 12, 13 and 9 bits before the last: k P1, k P2
+// and k P3 are exact for k < 2^11, and so are the first two differences.
+CircleParts reduce_circle(float x) {
+  if (math_abs(x) >= 3200.0) {
+    return reduce_large(x);
+  }
+  precise float k = floor(x * 0.636619772 + 0.5);
+  precise float t = (x - k * 1.5703125) - k * 4.8381090164184570e-4;
+  precise float b = k * 1.58906914294e-8;
+  precise float r = t - b;
+  precise float tail = ((t - r) - b) - k * 2.56334415e-12;
+  CircleParts p;
+  p.r = r;
+  p.tail = tail;
+  p.q = int(k);
+  return p;
+}
+
+// Fits: sin, cos, for |r| <= pi/4.
+float sin_kernel(float r, float tail) {
+  precise float z = r * r;
+  precise float p = 2.83114628e-6;
+  p = p * z - 1.98530033e-4;
+  p = p * z + 8.3333794e-3;
+  p = p * z - 0.166666672;
+  precise float y = r + ((r * z) * p + tail * (1.0 - 0.5 * z));
+  return y;
+}
+float cos_kernel(float r, float tail) {
+  precise float z = r * r;
+  precise float p = -2.8858463e-7;
+  p = p * z + 2.48219076e-5;
+  p = p * z - 1.388898e-3;
+  p = p * z + 4.16666679e-2;
+  precise float h = 0.5 * z;
+  precise float w = 1.0 - h;
+  precise float y = w + (((1.0 - w) - h) + ((z * z) * p - r * tail));
+  return y;
+}
+
+float math_sin(float x) {
+  CircleParts p = reduce_circle(x);
+  float y = (p.q & 1) != 0 ? cos_kernel(p.r, p.tail) : sin_kernel(p.r, p.tail);
+  y = (p.q & 2) != 0 ? -y : y;
+  y = (x == 0.0) ? x : y;
+  return is_finite(x) ? y : MATH_NAN;
+}
+float math_cos(float x) {
+  CircleParts p = reduce_circle(x);
+  float y = (p.q & 1) != 0 ? sin_kernel(p.r, p.tail) : cos_kernel(p.r, p.tail);
+  y = ((p.q + 1) & 2) != 0 ? -y : y;
+  return is_finite(x) ? y : MATH_NAN;
+}
+float math_tan(float x) {
+  CircleParts p = reduce_circle(x);
+  float s = sin_kernel(p.r, p.tail);
+  float c = cos_kernel(p.r, p.tail);
+  float y = (p.q & 1) != 0 ? -c / s : s / c;
+  y = (x == 0.0) ? x : y;
+  return is_finite(x) ? y : MATH_NAN;
+}
+
+// ---- square roots ----------------------------------------------------------
+
+// One Newton step on an exact residual: correctly rounded but for rare ties.
+float math_sqrt(float x) {
+  bool tiny = x < 7.8886090522101181e-31; // 2^-100
+  float v = tiny ? x * 1.2676506002282294e30 : x;
+  precise float s = sqrt(v);
+  precise float h = upper12(s);
+  precise float l = s - h;
+  precise float residual = ((v - h * h) - 2.0 * (h * l)) - l * l;
+  precise float y = s + residual / (2.0 * s);
+  y = tiny ? y * 8.8817841970012523e-16 : y;
+  bool regular = log_regular(x);
+  float special = (x == 0.0 || floatBitsToUint(x) == 0x7f800000u || is_nan(x))
+      ? x
+      : MATH_NAN;
+  return regular ? y : special;
+}
+float math_rsqrt(float x) {
+  bool tiny = x < 7.8886090522101181e-31;
+  float v = tiny ? x * 1.2676506002282294e30 : x;
+  precise float s = inversesqrt(v);
+  // 1 - v s^2 from 12-bit halves of s: v s is rounded, its error is not.
+  precise float h = upper12(s);
+  precise float l = s - h;
+  precise float vh = upper12(v);
+  precise float vl = v - vh;
+  precise float p = v * s;
+  precise float lost = ((vh * h - p) + vh * l + vl * h) + vl * l;
+  precise float ph = upper12(p);
+  precise float pl = p - ph;
+  precise float residual =
+      ((1.0 - ph * h) - (ph * l + pl * h)) - (pl * l + lost * s);
+  precise float y = s + (0.5 * s) * residual;
+  y = tiny ? y * 1.125899906842624e15 : y;
+  float special = (x == 0.0)                  ? copy_sign(MATH_INF, x)
+      : (floatBitsToUint(x) == 0x7f800000u)   ? 0.0
+      : is_nan(x)                             ? x
+                                              : MATH_NAN;
+  return log_regular(x) ? y : special;
+}
+
+// sqrt(x^2 + y^2) without overflow.
+float math_hypot(float x, float y) {
+  float a = max(math_abs(x), math_abs(y));
+  float b = min(math_abs(x), math_abs(y));
+  precise float t = b / a;
+  precise float s = a * math_sqrt(1.0 + t * t);
+  // Both tiny or both huge are scaled by the ratio; 0 and Inf are not.
+  float r = (a == 0.0 || b == 0.0) ? a : s;
+  r = (is_nan(x) || is_nan(y)) ? MATH_NAN : r;
+  return (is_inf(x) || is_inf(y)) ? MATH_INF : r;
+}
+
+// ---- inverse circular functions --------------------------------------------
+
+// (asin(s) - s) / s^3 with z = s^2 <= 1/4; fit: asin.
+float asin_tail(float z) {
+  precise float p = 3.76972891e-2;
+  p = p * z + 1.43225277e-2;
+  p = p * z + 3.18363272e-2;
+  p = p * z + 4.45136316e-2;
+  p = p * z + 7.50052109e-2;
+  p = p * z + 0.166666597;
+  return p;
+}
+float math_asin(float x) {
+  float a = math_abs(x);
+  bool inner = a <= 0.5;
+  precise float z = inner ? a * a : 0.5 - 0.5 * a;
+  precise float s = inner ? a : math_sqrt(z);
+  precise float t = (s * z) * asin_tail(z);
+  // Outside: pi/2 - 2 asin(sqrt((1 - a) / 2)).
+  precise float y = inner
+      ? s + t
+      : 1.57079637 - (2.0 * s + (2.0 * t + 4.371139e-8));
+  y = a > 1.0 ? MATH_NAN : y;
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+float math_acos(float x) {
+  float a = math_abs(x);
+  bool inner = a <= 0.5;
+  precise float z = inner ? a * a : 0.5 - 0.5 * a;
+  precise float s = inner ? x : math_sqrt(z);
+  precise float t = (s * z) * asin_tail(z);
+  precise float y;
+  if (inner) {
+    y = 1.57079637 - (s - (-4.371139e-8 - t));
+  } else if (x > 0.0) {
+    y = 2.0 * (s + t);
+  } else {
+    y = 3.14159274 - 2.0 * (s + (t + 4.371139e-8));
+  }
+  y = a > 1.0 ? MATH_NAN : y;
+  return is_nan(x) ? x : y;
+}
+
+// atan(a) for a in [0, 1]; fit: atan.
+float atan_unit(float a) {
+  precise float z = a * a;
+  precise float p = 1.11377833e-3;
+  p = p * z - 7.3178988e-3;
+  p = p * z + 2.25397311e-2;
+  p = p * z - 4.46897596e-2;
+  p = p * z + 6.7415826e-2;
+  p = p * z - 8.81108344e-2;
+  p = p * z + 0.11058221;
+  p = p * z - 0.142798319;
+  p = p * z + 0.19999671;
+  p = p * z - 0.333333284;
+  precise float y = a + (a * z) * p;
+  return y;
+}
+float math_atan(float x) {
+  float a = math_abs(x);
+  bool inner = a <= 1.0;
+  float y = atan_unit(inner ? a : 1.0 / a);
+  precise float outer = 1.57079637 - (y + 4.371139e-8);
+  y = inner ? y : outer;
+  y = is_inf(x) ? 1.57079637 : y;
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+float math_atan2(float y, float x) {
+  float ay = math_abs(y);
+  float ax = math_abs(x);
+  bool steep = ay > ax;
+  float num = steep ? ax : ay;
+  float den = steep ? ay : ax;
+  // Both infinite: the diagonal. Both zero: the axis that x's sign names.
+  float t = is_inf(num) ? 1.0 : (num == 0.0 || is_inf(den)) ? 0.0 : num / den;
+  precise float a = atan_unit(t);
+  a = steep ? 1.57079637 - (a + 4.371139e-8) : a;
+  a = sign_bit(x) ? 3.14159274 - (a + 8.742278e-8) : a;
+  return (is_nan(x) || is_nan(y)) ? MATH_NAN : copy_sign(a, y);
+}
+
+// ---- hyperbolic functions --------------------------------------------------
+
+float math_sinh(float x) {
+  float a = math_abs(x);
+  precise float z = x * x;
+  // (sinh(a) - a) / a^3; fit: sinh.
+  precise float p = 2.78605967e-6;
+  p = p * z + 1.98423426e-4;
+  p = p * z + 8.33331235e-3;
+  p = p * z + 0.166666672;
+  precise float y = a + (a * z) * p;
+  if (a > 1.0) {
+    precise float e = exp_scaled(min(a, 91.0), -1);
+    y = e - 0.25 / e;
+  }
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+float math_cosh(float x) {
+  precise float e = exp_scaled(min(math_abs(x), 91.0), -1);
+  precise float y = e + 0.25 / e;
+  return is_nan(x) ? x : y;
+}
+float math_tanh(float x) {
+  float a = math_abs(x);
+  precise float z = x * x;
+  // (tanh(a) - a) / a^3; fit: tanh.
+  precise float p = -6.23164931e-3;
+  p = p * z + 2.10437309e-2;
+  p = p * z - 5.38461097e-2;
+  p = p * z + 0.133325338;
+  p = p * z - 0.333333164;
+  precise float y = a + (a * z) * p;
+  if (a > 0.55) {
+    precise float e = exp_scaled(2.0 * min(a, 20.0), 0);
+    y = 1.0 - 2.0 / (e + 1.0);
+  }
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+
+float math_asinh(float x) {
+  float a = math_abs(x);
+  precise float y;
+  if (a < 0.5) {
+    precise float z = x * x;
+    // (asinh(a) - a) / a^3; fit: asinh.
+    precise float p = -9.20195878e-3;
+    p = p * z + 1.71320867e-2;
+    p = p * z - 2.26739924e-2;
+    p = p * z + 3.04611698e-2;
+    p = p * z - 4.46509682e-2;
+    p = p * z + 7.50003532e-2;
+    p = p * z - 0.166666672;
+    y = a + (a * z) * p;
+  } else if (a < 8192.0) {
+    precise float z = a * a;
+    y = math_log1p(a + z / (1.0 + math_sqrt(1.0 + z)));
+  } else {
+    y = math_log(a) + 0.693147182;
+  }
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+float math_acosh(float x) {
+  precise float y;
+  if (x < 8192.0) {
+    precise float t = x - 1.0;
+    y = math_log1p(t + math_sqrt(t * (t + 2.0)));
+  } else {
+    y = math_log(x) + 0.693147182;
+  }
+  y = x < 1.0 ? MATH_NAN : y;
+  return is_nan(x) ? x : y;
+}
+float math_atanh(float x) {
+  float a = math_abs(x);
+  precise float y;
+  if (a < 0.5) {
+    precise float z = x * x;
+    // (atanh(a) - a) / a^3; fit: atanh.
+    precise float p = 0.115561821;
+    p = p * z + 6.38207123e-2;
+    p = p * z + 6.90147281e-2;
+    p = p * z + 9.36380476e-2;
+    p = p * z + 0.110713489;
+    p = p * z + 0.142885491;
+    p = p * z + 0.199999079;
+    p = p * z + 0.333333343;
+    y = a + (a * z) * p;
+  } else {
+    y = 0.5 * math_log1p((2.0 * a) / (1.0 - a));
+  }
+  y = a == 1.0 ? MATH_INF : a > 1.0 ? MATH_NAN : y;
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+
+// ---- error function --------------------------------------------------------
+
+float math_erf(float x) {
+  float a = math_abs(x);
+  precise float y;
+  if (a < 0.925) {
+    precise float z = a * a;
+    // erf(a) / a - 1; fit: erf.
+    precise float p = 7.97898319e-5;
+    p = p * z - 8.04347335e-4;
+    p = p * z + 5.19184629e-3;
+    p = p * z - 2.68555786e-2;
+    p = p * z + 0.112836242;
+    p = p * z - 0.376126289;
+    p = p * z + 0.128379166;
+    y = a + a * p;
+  } else {
+    // log(erfc(a)) + a^2 in a - 2.4; fit: erfc. erfc(3.95) is below 2^-25.
+    precise float b = min(a, 3.95);
+    precise float t = b - 2.4;
+    precise float p = -1.82976546e-5;
+    p = p * t + 9.09957671e-5;
+    p = p * t - 4.55774367e-4;
+    p = p * t + 2.38993438e-3;
+    p = p * t - 1.17806261e-2;
+    p = p * t + 5.94908744e-2;
+    p = p * t - 0.364235818;
+    p = p * t - 1.52097428;
+    y = 1.0 - exp_scaled(p - b * b, 0);
+  }
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+
+// Within 4 units in the last place.
+float math_erfinv(float x) {
+  float a = math_abs(x);
+  precise float w = -math_log((1.0 - a) * (1.0 + a));
+  precise float y;
+  if (w < 4.8) {
+    // erfinv(a) / a - 1 in w - 2.2; fit: erfinv_mid.
+    precise float t = w - 2.2;
+    precise float p = -9.0699146e-9;
+    p = p * t + 4.70133372e-8;
+    p = p * t + 3.85605404e-7;
+    p = p * t - 4.36313758e-6;
+    p = p * t + 2.09039945e-6;
+    p = p * t + 2.20688089e-4;
+    p = p * t - 1.51719816e-3;
+    p = p * t - 2.93111266e-3;
+    p = p * t + 0.248784736;
+    p = p * t + 0.427076906;
+    y = a + a * p;
+  } else {
+    // erfinv(a) - 2 in sqrt(w) - 3; fit: erfinv_tail.
+    precise float t = math_sqrt(w) - 3.0;
+    precise float p = 4.15024988e-5;
+    p = p * t - 6.68540742e-5;
+    p = p * t - 2.023376e-4;
+    p = p * t + 1.15641556e-3;
+    p = p * t - 3.45160346e-3;
+    p = p * t + 6.84136618e-3;
+    p = p * t + 1.0026629;
+    p = p * t + 0.832802057;
+    y = 2.0 + p;
+  }
+  y = a == 1.0 ? MATH_INF : a > 1.0 ? MATH_NAN : y;
+  return is_nan(x) ? x : copy_sign(y, x);
+}
+
+// ---- power -----------------------------------------------------------------
+
+// a^n for 2 <= n <= 64 as the sum of two floats, so that what is exact stays
+// exact; a below 2^60 in magnitude would overflow only with the result.
+float pow_int(float a, int n) {
+  precise float bh = a;
+  precise float bl = 0.0;
+  precise float rh = 1.0;
+  precise float rl = 0.0;
+  for (int i = 0; i < 7; ++i) {
+    // Products from 12-bit halves: h + l = b * b or r * b.
+    precise float bu = upper12(bh);
+    precise float bd = bh - bu;
+    if ((n & 1) != 0) {
+      precise float ru = upper12(rh);
+      precise float rd = rh - ru;
+      precise float h = rh * bh;
+      precise float l = (((ru * bu - h) + ru * bd) + rd * bu) + rd * bd;
+      l = l + (rh * bl + rl * bh);
+      rh = h + l;
+      rl = (h - rh) + l;
+    }
+    n >>= 1;
+    if (n == 0) {
+      break;
+    }
+    precise float h = bh * bh;
+    precise float l = ((bu * bu - h) + 2.0 * (bu * bd)) + bd * bd;
+    l = l + 2.0 * (bh * bl);
+    bh = h + l;
+    bl = (h - bh) + l;
+  }
+  return rh;
+}
+
+// |x|^y for finite positive x != 1 and finite y != 0.
+float pow_positive(float x, float y) {
+  LogParts parts = log_parts(x);
+  precise float m = parts.m;
+  // log(m) = 2 atanh(s), s = (m - 1) / (m + 1) = sh + sl, sh of 12 bits.
+  precise float n = m - 1.0;
+  precise float d = m + 1.0;
+  precise float s = n / d;
+  precise float sh = upper12(s);
+  precise float dh = upper12(d);
+  precise float dl = m - (dh - 1.0);
+  precise float sl = ((n - sh * dh) - sh * dl) / d;
+  precise float z = s * s;
+  // (atanh(s) / s - 1) / z; fit: pow_log.
+  precise float p = 0.287086338;
+  p = p * z + 9.72979069e-2;
+  p = p * z + 0.143196225;
+  p = p * z + 0.19999671;
+  p = p * z + 0.333333343;
+  precise float v = sl + s * (z * p);
+  precise float ah = upper12(sh + v);
+  precise float al = v - (ah - sh);
+  // log2(x) = e + (ah + al) 2/ln(2), with 2/ln(2) = 2.884765625 (12 bits) +
+  // 6.24456778e-4, as th + tl with th of 12 bits.
+  precise float e = float(parts.e);
+  precise float c = ah * 2.884765625;
+  precise float cl = ah * 6.24456778e-4 + al * 2.88539008;
+  precise float t = e + c;
+  precise float lost = (e - t) + c;
+  lost = parts.e == 0 ? 0.0 : lost;
+  cl = cl + lost;
+  precise float th = upper12(t + cl);
+  precise float tl = (t - th) + cl;
+  // y log2(x) = ph + pl.
+  precise float yh = upper12(y);
+  precise float yl = y - yh;
+  precise float ph = yh * th;
+  precise float pl = yl * th + y * tl;
+  precise float sum = ph + pl;
+  if (!(sum < 130.0)) {
+    return MATH_INF;
+  }
+  if (!(sum > -152.0)) {
+    return 0.0;
+  }
+  precise float k = floor(sum + 0.5);
+  precise float r = ((ph - k) + pl) * 1.0;
+  precise float q = 1.46979928e-5; // fit: exp2
+  q = q * r + 1.54535242e-4;
+  q = q * r + 1.33365986e-3;
+  q = q * r + 9.61808488e-3;
+  q = q * r + 5.55040613e-2;
+  q = q * r + 0.240226507;
+  q = q * r + 0.693147182;
+  precise float result = 1.0 + q * r;
+  return scale_pow2(result, int(k));
+}
+
+// C's pow, special cases included.
+float math_pow(float x, float y) {
+  if (y == 0.0 || floatBitsToUint(x) == 0x3f800000u) {
+    return 1.0;
+  }
+  if (is_nan(x) || is_nan(y)) {
+    return MATH_NAN;
+  }
+  float a = math_abs(x);
+  float ay = math_abs(y);
+  bool integer = ay >= 8388608.0 || floor(y) == y;
+  bool odd = integer && ay < 16777216.0 && (int(ay) & 1) != 0;
+  if (is_inf(y)) {
+    bool grows = (a > 1.0) == (y > 0.0);
+    return a == 1.0 ? 1.0 : grows ? MATH_INF : 0.0;
+  }
+  float r;
+  if (a == 0.0 || is_inf(a)) {
+    r = ((a == 0.0) == (y > 0.0)) ? 0.0 : MATH_INF;
+  } else if (sign_bit(x) && !integer) {
+    return MATH_NAN;
+  } else if (y == 1.0) {
+    return x;
+  } else if (y == 2.0) {
+    precise float square = x * x;
+    return square;
+  } else if (y == 0.5) {
+    return math_sqrt(x);
+  } else if (a == 1.0) {
+    r = 1.0;
+  } else {
+    r = pow_positive(a, y);
+    // Small powers again, exactly where the double-float range allows.
+    bool exact = integer && y >= 3.0 && y <= 64.0 && r > 1e-25 && r < 1e37;
+    if (exact) {
+      r = pow_int(a, int(ay));
+    }
+  }
+  return (sign_bit(x) && odd) ? -r : r;
+}
+
+// ---- division with floor ---------------------------------------------------
+
+// C's fmod, exact: the quotient's bits are removed 32 at a time.
+float math_fmod(float x, float y) {
+  uint ux = floatBitsToUint(x) & 0x7fffffffu;
+  uint uy = floatBitsToUint(y) & 0x7fffffffu;
+  if (ux >= 0x7f800000u || uy > 0x7f800000u || uy == 0u) {
+    return MATH_NAN;
+  }
+  if (ux < uy) {
+    return x;
+  }
+  int ex = int(ux >> 23);
+  int ey = int(uy >> 23);
+  uint mx = (ux & 0x7fffffu) | (ex > 0 ? 0x800000u : 0u);
+  uint my = (uy & 0x7fffffu) | (ey > 0 ? 0x800000u : 0u);
+  ex = max(ex, 1);
+  ey = max(ey, 1);
+  int shift = ex - ey;
+  uint r = mx % my;
+  while (shift > 0 && r != 0u) {
+    int s = min(shift, 32);
+    r = uint((uint64_t(r) << s) % uint64_t(my));
+    shift -= s;
+  }
+  // r 2^(ey - 150), normalised by hand.
+  if (r == 0u) {
+    return copy_sign(0.0, x);
+  }
+  int lead = 23 - findMSB(r);
+  uint bits;
+  if (ey - lead > 0) {
+    bits = ((r << lead) & 0x7fffffu) | (uint(ey - lead) << 23);
+  } else {
+    bits = r << (ey - 1);
+  }
+  return uintBitsToFloat(bits | (floatBitsToUint(x) & 0x80000000u));
+}
+
+// Python's modulo: the sign of the divisor.
+float math_remainder(float x, float y) {
+  precise float r = math_fmod(x, y);
+  bool wrong = r != 0.0 && (r < 0.0) != (y < 0.0);
+  precise float s = r + y;
+  return wrong ? s : r;
+}
+
+// floor(x / y). A quotient that rounds to an integer is that integer, even
+// where the driver's division is a little off.
+float math_floor_divide(float x, float y) {
+  precise float q = x / y;
+  precise float n = floor(q + 0.5);
+  float f = floor(q);
+  precise float gap = math_abs(q - n);
+  if (gap != 0.0 && gap <= 2.4e-7 * math_abs(q) && math_abs(n) < 8388608.0) {
+    precise float nh = upper12(n);
+    precise float nl = n - nh;
+    precise float yh = upper12(y);
+    precise float yl = y - yh;
+    precise float residual =
+        (((x - nh * yh) - nh * yl) - nl * yh) - nl * yl; // x - n y
+    // Within half a unit of the quotient's last place it rounds to n.
+    float half_unit = math_abs(n) * 2.98e-8;
+    bool below = (residual < 0.0) != (y < 0.0);
+    bool rounds = math_abs(residual) <= half_unit * math_abs(y);
+    f = (!below || rounds) ? n : n - 1.0;
+  }
+  return f;
+}
+
+#endif

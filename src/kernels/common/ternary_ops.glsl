@@ -1,0 +1,19 @@
+// Ternary primitives; shared by ternary.comp and the generated kernels.
+#ifndef TERNARY_OPS_GLSL
+#define TERNARY_OPS_GLSL
+
+#define TERNARY_SELECT(T)                                                     \
+  T Select(bool c, T x, T y) { return c ? x : y; }
+TERNARY_SELECT(bool)
+TERNARY_SELECT(int8_t)
+TERNARY_SELECT(int16_t)
+TERNARY_SELECT(int32_t)
+TERNARY_SELECT(int64_t)
+TERNARY_SELECT(uint8_t)
+TERNARY_SELECT(uint16_t)
+TERNARY_SELECT(uint32_t)
+TERNARY_SELECT(uint64_t)
+TERNARY_SELECT(float)
+TERNARY_SELECT(vec2)
+
+#endif

@@ -1,0 +1,185 @@
+// Unary primitives, named as the primitives and overloaded by value type;
+// shared by unary.comp and the generated kernels of src/jit.
+#ifndef UNARY_OPS_GLSL
+#define UNARY_OPS_GLSL
+
+#include "common/complex.glsl"
+
+#define FOR_SIGNED(M) M(int8_t) M(int16_t) M(int32_t) M(int64_t)
+#define FOR_UNSIGNED(M) M(uint8_t) M(uint16_t) M(uint32_t) M(uint64_t)
+#define FOR_INTEGERS(M) FOR_SIGNED(M) FOR_UNSIGNED(M)
+
+#define UNARY_FLOAT(NAME, F)                                                  \
+  float NAME(float x) { return F(x); }
+#define UNARY_INEXACT(NAME, F, C)                                             \
+  float NAME(float x) { return F(x); }                                        \
+  vec2 NAME(vec2 x) { return C(x); }
+
+UNARY_INEXACT(ArcCos, math_acos, c_acos)
+UNARY_INEXACT(ArcCosh, math_acosh, c_acosh)
+UNARY_INEXACT(ArcSin, math_asin, c_asin)
+UNARY_INEXACT(ArcSinh, math_asinh, c_asinh)
+UNARY_INEXACT(ArcTan, math_atan, c_atan)
+UNARY_INEXACT(ArcTanh, math_atanh, c_atanh)
+UNARY_INEXACT(Cos, math_cos, c_cos)
+UNARY_INEXACT(Cosh, math_cosh, c_cosh)
+UNARY_INEXACT(Exp, math_exp, c_exp)
+UNARY_INEXACT(Expm1, math_expm1, c_expm1)
+UNARY_INEXACT(Log, math_log, c_log)
+UNARY_INEXACT(Log1p, math_log1p, c_log1p)
+UNARY_INEXACT(Sin, math_sin, c_sin)
+UNARY_INEXACT(Sinh, math_sinh, c_sinh)
+UNARY_INEXACT(Sqrt, math_sqrt, c_sqrt)
+UNARY_INEXACT(Tan, math_tan, c_tan)
+UNARY_INEXACT(Tanh, math_tanh, c_tanh)
+UNARY_FLOAT(Erf, math_erf)
+UNARY_FLOAT(ErfInv, math_erfinv)
+UNARY_FLOAT(Log2, math_log2)
+UNARY_FLOAT(Log10, math_log10)
+UNARY_FLOAT(Rsqrt, math_rsqrt)
+vec2 Log2(vec2 x) {
+  return c_log(x) / 0.693147182;
+}
+vec2 Log10(vec2 x) {
+  return c_log(x) / 2.30258512;
+}
+vec2 Rsqrt(vec2 x) {
+  return c_div(vec2(1.0, 0.0), c_sqrt(x));
+}
+
+float Sigmoid(float x) {
+  precise float y = 1.0 / (1.0 + math_exp(math_abs(x)));
+  precise float z = 1.0 - y;
+  return x < 0.0 ? y : z;
+}
+vec2 Sigmoid(vec2 x) {
+  return c_div(vec2(1.0, 0.0), vec2(1.0, 0.0) + c_exp(-x));
+}
+
+float Abs(float x) {
+  return math_abs(x);
+}
+vec2 Abs(vec2 x) {
+  return vec2(c_abs(x), 0.0);
+}
+float Negative(float x) {
+  return -x;
+}
+vec2 Negative(vec2 x) {
+  return -x;
+}
+float Sign(float x) {
+  return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
+}
+vec2 Sign(vec2 x) {
+  return (x.x == 0.0 && x.y == 0.0) ? x : x / c_abs(x);
+}
+float Square(float x) {
+  return x * x;
+}
+vec2 Square(vec2 x) {
+  return c_mul(x, x);
+}
+float Ceil(float x) {
+  return ceil(x);
+}
+float Floor(float x) {
+  return floor(x);
+}
+float Round(float x) {
+  return roundEven(x);
+}
+vec2 Ceil(vec2 x) {
+  return ceil(x);
+}
+vec2 Floor(vec2 x) {
+  return floor(x);
+}
+vec2 Round(vec2 x) {
+  return roundEven(x);
+}
+vec2 Conjugate(vec2 x) {
+  return vec2(x.x, -x.y);
+}
+float Real(vec2 x) {
+  return x.x;
+}
+float Imag(vec2 x) {
+  return x.y;
+}
+
+#define UNARY_OPS_SIGNED(T)                                                   \
+  T Abs(T x) { return x < T(0) ? T(-x) : x; }                                 \
+  T Sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0); }
+#define UNARY_OPS_UNSIGNED(T)                                                 \
+  T Abs(T x) { return x; }                                                    \
+  T Sign(T x) { return x == T(0) ? T(0) : T(1); }
+#define UNARY_OPS_INTEGER(T)                                                  \
+  T Negative(T x) { return T(T(0) - x); }                                     \
+  T Square(T x) { return T(x * x); }                                          \
+  T BitwiseInvert(T x) { return T(~x); }                                      \
+  T Ceil(T x) { return x; }                                                   \
+  T Floor(T x) { return x; }                                                  \
+  T Round(T x) { return x; }                                                  \
+  bool LogicalNot(T x) { return x == T(0); }
+FOR_SIGNED(UNARY_OPS_SIGNED)
+FOR_UNSIGNED(UNARY_OPS_UNSIGNED)
+FOR_INTEGERS(UNARY_OPS_INTEGER)
+
+bool Abs(bool x) {
+  return x;
+}
+bool Sign(bool x) {
+  return x;
+}
+bool Square(bool x) {
+  return x;
+}
+bool Negative(bool x) {
+  return x;
+}
+bool BitwiseInvert(bool x) {
+  return !x;
+}
+bool Ceil(bool x) {
+  return x;
+}
+bool Floor(bool x) {
+  return x;
+}
+bool Round(bool x) {
+  return x;
+}
+bool LogicalNot(bool x) {
+  return !x;
+}
+bool LogicalNot(float x) {
+  return x == 0.0;
+}
+bool LogicalNot(vec2 x) {
+  return x.x == 0.0 && x.y == 0.0;
+}
+
+// fp8 e4m3: 448 and beyond saturate; ties to even; NaN saturates as on the CPU.
+uint8_t ToFP8(float x) {
+  uint u = floatBitsToUint(x);
+  uint a = u & 0x7fffffffu;
+  uint r;
+  if (a >= 0x43e00000u) {
+    r = 0x7eu;
+  } else if (a < 0x3c800000u) { // below 2^-6: multiples of 2^-9
+    r = uint(roundEven(uintBitsToFloat(a) * 512.0));
+  } else {
+    r = (a - 0x3c000000u + 0x7ffffu + ((a >> 20) & 1u)) >> 20;
+  }
+  return uint8_t(r | ((u >> 24) & 0x80u));
+}
+float FromFP8(uint8_t x) {
+  uint v = uint(x) & 127u;
+  float f = v < 8u ? float(v) * 0.001953125
+                   : uintBitsToFloat((v << 20) + 0x3c000000u);
+  f = v == 127u ? MATH_NAN : f;
+  return (uint(x) & 128u) != 0u ? -f : f;
+}
+
+#endif
