@@ -1,0 +1,212 @@
+"""Bad surroundings and bad requests: a sentence, never a crash or a hang.
+
+Each runs in a process of its own, since device and settings are per process.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+WORK = """
+import json, sys
+import mlx.core as mx
+mx.set_default_device(mx.gpu)
+a = mx.arange(1000, dtype=mx.float32)
+b = mx.softmax(mx.exp(-a / 100).reshape(10, 100), axis=-1)
+total = float((b.sum() + mx.sort(a)[3]).item())
+assert abs(total - 13) < 1e-3, total
+"""
+COUNT = """
+from mlx_vulkan import native
+print(json.dumps(native.counters()))
+"""
+
+
+def run(code: str, timeout: float = 300, **env: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, **env}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={k: v for k, v in environment.items() if v is not None},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def check(code: str, **env: str) -> str:
+    done = run(code, **env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"},
+        {"VK_LOADER_DRIVERS_DISABLE": "*", "VK_DRIVER_FILES": "/nonexistent"},
+    ],
+)
+def test_no_device_leaves_the_cpu(env):
+    check(
+        "import mlx.core as mx\n"
+        "assert not mx.is_available(mx.gpu)\n"
+        "assert mx.default_device() == mx.Device(mx.cpu)\n"
+        "assert (mx.ones(3) + 1).sum().item() == 6\n",
+        **env,
+    )
+
+
+def test_doctor_explains_no_device():
+    done = subprocess.run(
+        [sys.executable, "-m", "mlx_vulkan", "doctor"],
+        env={**os.environ, "VK_DRIVER_FILES": "/nonexistent"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "runs on the CPU" in done.stdout
+    assert "libmlx" in done.stdout
+
+
+def test_unknown_device_lists_the_devices():
+    check(
+        "import mlx.core as mx\n"
+        "assert mx.is_available(mx.gpu)\n"
+        "try:\n"
+        "    mx.eval(mx.add(mx.ones(3), 1, stream=mx.gpu))\n"
+        "except Exception as e:\n"
+        "    assert 'no-such-device' in str(e) and 'uuid' in str(e), e\n"
+        "else:\n"
+        "    raise AssertionError('did not throw')\n"
+        "with mx.stream(mx.cpu):\n"
+        "    assert (mx.ones(3) + 1).sum().item() == 6\n",
+        MLX_VK_DEVICE="no-such-device",
+    )
+
+
+def test_allocation_beyond_the_heap():
+    check(
+        "import re\n"
+        "import mlx.core as mx\n"
+        "mx.set_default_device(mx.gpu)\n"
+        "try:\n"
+        "    mx.eval(mx.zeros((1 << 20, 1 << 22), dtype=mx.uint8))\n"
+        "except Exception as e:\n"
+        "    assert len(re.findall(r'\\d+', str(e))) >= 2, e\n"
+        "else:\n"
+        "    raise AssertionError('did not throw')\n"
+        "assert (mx.ones(3) + 1).sum().item() == 6\n"
+    )
+
+
+def test_float64_is_mlx_own_error():
+    check(
+        "import mlx.core as mx\n"
+        "mx.set_default_device(mx.gpu)\n"
+        "try:\n"
+        "    a = mx.array([1.0, 2.0], dtype=mx.float64)\n"
+        "    mx.eval(mx.exp(a, stream=mx.gpu))\n"
+        "except Exception as e:\n"
+        "    assert 'float64' in str(e), e\n"
+        "else:\n"
+        "    raise AssertionError('did not throw')\n"
+        "assert (mx.ones(3) + 1).sum().item() == 6\n"
+    )
+
+
+def test_fork_leaves_the_child_its_cpu():
+    check(
+        "import os\n"
+        "import mlx.core as mx\n"
+        "mx.set_default_device(mx.gpu)\n"
+        "assert (mx.ones(3) + 1).sum().item() == 6\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    code = 1\n"
+        "    try:\n"
+        "        mx.eval(mx.add(mx.ones(3), 1, stream=mx.gpu))\n"
+        "    except Exception as e:\n"
+        "        code = 0 if 'fork' in str(e) else 2\n"
+        "    os._exit(code)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "assert (mx.ones(3) + 1).sum().item() == 6\n"
+    )
+
+
+def compilations(cache) -> int:
+    out = check(WORK + COUNT, MLX_VK_CACHE=str(cache))
+    return json.loads(out.splitlines()[-1])["compilations"]
+
+
+def entries(cache):
+    return [p for p in cache.rglob("*") if p.is_file()]
+
+
+def test_cache_is_used(tmp_path):
+    assert compilations(tmp_path) > 0
+    assert entries(tmp_path)
+    assert compilations(tmp_path) == 0
+
+
+def test_truncated_cache(tmp_path):
+    compilations(tmp_path)
+    for path in entries(tmp_path):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert compilations(tmp_path) > 0
+    assert compilations(tmp_path) == 0
+
+
+def test_corrupt_cache(tmp_path):
+    compilations(tmp_path)
+    for path in entries(tmp_path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+    compilations(tmp_path)
+    assert compilations(tmp_path) == 0
+
+
+def test_foreign_cache(tmp_path):
+    compilations(tmp_path)
+    for path in entries(tmp_path):
+        path.write_bytes(b"not of this program\n" * 100)
+    (tmp_path / "README").write_text("somebody else's folder")
+    (tmp_path / "folder").mkdir()
+    assert compilations(tmp_path) > 0
+    assert (tmp_path / "README").read_text() == "somebody else's folder"
+
+
+def test_unwritable_cache(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    assert compilations(file / "cache") > 0
+    assert compilations("/proc/mlx-vulkan-cache") > 0
+    folder = tmp_path / "readonly"
+    folder.mkdir()
+    folder.chmod(0o555)
+    assert compilations(folder) > 0
+    assert compilations("off") > 0
+
+
+def test_killed_while_writing(tmp_path):
+    rng = random.Random(1)
+    for _ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WORK],
+            env={**os.environ, "MLX_VK_CACHE": str(tmp_path)},
+            stderr=subprocess.DEVNULL,
+        )
+        end = time.time() + 60
+        while not entries(tmp_path) and process.poll() is None and time.time() < end:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    compilations(tmp_path)
+    assert compilations(tmp_path) == 0
