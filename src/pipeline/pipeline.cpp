@@ -163,8 +163,6 @@ Kernel PipelineTable::build(
       "vkCreateShaderModule",
       " for the kernel " + code.name);
 
-  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
-      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
   VkComputePipelineCreateInfo info{
       VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
   info.layout = layout_;
@@ -172,15 +170,6 @@ Kernel PipelineTable::build(
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  for (auto& d : defines) {
-    if (d.name == "SUBGROUP_SIZE" && d.kind == Define::Kind::Integer &&
-        caps_.subgroup_size_control &&
-        d.value >= int64_t(caps_.min_subgroup_size) &&
-        d.value <= int64_t(caps_.max_subgroup_size)) {
-      subgroup.requiredSubgroupSize = static_cast<uint32_t>(d.value);
-      info.stage.pNext = &subgroup;
-    }
-  }
   Kernel k;
   VkResult result = vk_.vkCreateComputePipelines(
       device_, driver_cache_, 1, &info, nullptr, &k.pipeline);

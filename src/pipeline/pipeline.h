@@ -60,9 +60,6 @@ class PipelineTable {
 
   // The kernel src/kernels/<file>.comp. Arguments that do not fit the push
   // constants go to the ring; `ring_args` puts them there in any case.
-  //
-  // A define SUBGROUP_SIZE asks the device for that subgroup size, where it
-  // can be chosen.
   const Kernel& get(
       std::string_view file,
       std::span<const Define> defines,
