@@ -325,6 +325,8 @@ std::vector<const char*> extensions_to_enable(const Caps& c) {
   add(c.memory_priority, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
   add(c.coopmat_f16 || c.coopmat_bf16,
       VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  add(c.subgroup_size_control && c.api_version < VK_API_VERSION_1_3,
+      VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   add(c.bfloat16, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
   return names;
 }

@@ -41,6 +41,8 @@ VkDevice create_device(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
   f.features.shaderInt16 = VK_TRUE;
   f.features.shaderInt64 = VK_TRUE;
   f11.storageBuffer16BitAccess = VK_TRUE;
@@ -65,6 +67,11 @@ VkDevice create_device(
     bf16.shaderBFloat16Type = VK_TRUE;
     bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
     *tail = &bf16;
+    tail = &bf16.pNext;
+  }
+  if (caps.subgroup_size_control) {
+    sizes.subgroupSizeControl = VK_TRUE;
+    *tail = &sizes;
   }
   auto extensions = extensions_to_enable(caps);
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
