@@ -1,0 +1,54 @@
+// variants: T=f32,bf16,i64,bool,c64 RIGHT=0,1 NDIM=1,2 ; T=f32 RIGHT=0 NDIM=16
+// Where each value would be inserted into a sorted sequence: before (left) or
+// after (RIGHT) the items equal to it.
+#include "common/index.glsl"
+#include "common/order.glsl"
+
+#define ARGS                                                                  \
+  T_PTR sequence;                                                             \
+  T_PTR values;                                                               \
+  Ptr_u32 dst;                                                                \
+  uint64_t count;                                                             \
+  int64_t sequence_stride;                                                    \
+  int64_t value_strides[NDIM];                                                \
+  uint shape[NDIM];                                                           \
+  uint ndim;                                                                  \
+  uint size;
+#include "common/args.glsl"
+
+layout(local_size_x = 256) in;
+
+void main() {
+  uint64_t i = thread_index64();
+  if (i < A.count) {
+    uint64_t rest = i;
+    int64_t from = 0;
+#if NDIM == MAX_NDIM
+    int last = int(A.ndim) - 1;
+#else
+    const int last = NDIM - 1;
+#endif
+    for (int d = last; d > 0; --d) {
+      uint64_t extent = uint64_t(A.shape[d]);
+      uint64_t next = rest / extent;
+      from += int64_t(rest - next * extent) * A.value_strides[d];
+      rest = next;
+    }
+    from += int64_t(rest) * A.value_strides[0];
+    T value = load(A.values, from);
+    uint low = 0;
+    uint high = A.size;
+    while (low < high) {
+      uint middle = low + (high - low) / 2;
+      T item = load(A.sequence, int64_t(middle) * A.sequence_stride);
+#if RIGHT
+      bool below = !sorts_before(value, item);
+#else
+      bool below = sorts_before(item, value);
+#endif
+      low = below ? middle + 1 : low;
+      high = below ? high : middle;
+    }
+    store(A.dst, i, low);
+  }
+}
