@@ -60,11 +60,13 @@ Vec16_8 load16(T_PTR p, int64_t i) {
       vec4(UNPACK2(x.x), UNPACK2(x.y)), vec4(UNPACK2(x.z), UNPACK2(x.w)));
 }
 #endif
-#define UNPACK16_4(x, v, at)                                                  \
-  v[at] = x.a.x; v[at + 1] = x.a.y; v[at + 2] = x.a.z; v[at + 3] = x.a.w;
-#define UNPACK16_8(x, v, at)                                                  \
-  UNPACK16_4(x, v, at)                                                        \
-  v[at + 4] = x.b.x; v[at + 5] = x.b.y; v[at + 6] = x.b.z; v[at + 7] = x.b.w;
+#define UNPACK16_4(from, to, at)                                              \
+  to[at] = from.a.x; to[at + 1] = from.a.y;                                   \
+  to[at + 2] = from.a.z; to[at + 3] = from.a.w;
+#define UNPACK16_8(from, to, at)                                              \
+  UNPACK16_4(from, to, at)                                                    \
+  to[at + 4] = from.b.x; to[at + 5] = from.b.y;                               \
+  to[at + 6] = from.b.z; to[at + 7] = from.b.w;
 
 // Items in 16 bytes of T, and how to spread them over an array.
 #if T_SIZE == 4

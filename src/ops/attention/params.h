@@ -1,0 +1,44 @@
+// Parameter blocks of the attention kernels, member for member as in
+// kernels/attention/*.comp. Strides are in elements.
+#pragma once
+
+#include <cstdint>
+
+namespace mlx::core::vulkan {
+
+// 32 bytes of pointers and these 96 just fit the push constants.
+struct DecodeParams {
+  uint32_t batches, heads, kv_heads, queries, keys;
+  uint32_t row_groups, splits, split_keys;
+  int32_t q_batch, q_head, q_row;
+  float scale; // times log2(e)
+  int64_t k_batch, k_head, k_row;
+  int64_t v_batch, v_head, v_row;
+};
+static_assert(sizeof(DecodeParams) == 96);
+
+struct MaskStrides {
+  int64_t batch, head, row, key;
+};
+
+struct MaskedDecodeParams {
+  DecodeParams decode;
+  MaskStrides mask;
+};
+
+struct MergeParams {
+  uint32_t rows, heads, splits, pad;
+};
+
+struct PrefillParams {
+  uint32_t batches, heads, kv_heads, queries, keys;
+  uint32_t tiles;
+  float scale; // times log2(e)
+  uint32_t pad;
+  int64_t q_batch, q_head, q_row;
+  int64_t k_batch, k_head, k_row;
+  int64_t v_batch, v_head, v_row;
+  MaskStrides mask;
+};
+
+} // namespace mlx::core::vulkan

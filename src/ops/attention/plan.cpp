@@ -1,0 +1,66 @@
+#include "ops/attention/plan.h"
+
+#include <algorithm>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+uint32_t ceil_div(uint32_t a, uint32_t b) {
+  return (a + b - 1) / b;
+}
+
+} // namespace
+
+DecodePlan plan_decode(
+    const AttentionDevice& device,
+    const AttentionProblem& p) {
+  DecodePlan plan;
+  uint32_t widest = std::max(p.dim, p.value_dim);
+  // Accumulators, rows * dim / cluster, must stay in registers.
+  uint32_t most_rows = widest <= 64 ? 8 : widest <= 128 ? 4 : widest <= 256 ? 2
+                                                                            : 1;
+  uint32_t rows = p.heads / p.kv_heads * p.queries;
+  plan.rows = 1;
+  while (plan.rows < most_rows && plan.rows < rows) {
+    plan.rows *= 2;
+  }
+  plan.row_groups = ceil_div(rows, plan.rows);
+  plan.cluster = std::min<uint32_t>(8, std::max(device.min_subgroup, 4u));
+  if (device.software) {
+    plan.workgroup = 64;
+    plan.unroll = 1;
+  } else {
+    plan.workgroup = 128;
+    plan.unroll = widest <= 128 ? 2 : 1;
+  }
+
+  uint32_t clusters = plan.workgroup / plan.cluster;
+  uint64_t groups =
+      uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
+  plan.split_keys = std::max(p.keys, 1u);
+  uint32_t cores = device.cores ? device.cores : 32;
+  // Each split should give every cluster a few keys to work on.
+  uint32_t least = clusters * plan.unroll * 2;
+  if (!device.software && groups < cores && p.keys > 4 * least) {
+    uint64_t wanted = std::min<uint64_t>(
+        {(2 * cores + groups - 1) / groups, ceil_div(p.keys, least), 128});
+    if (wanted > 1) {
+      uint32_t unit = clusters * plan.unroll;
+      plan.split_keys =
+          ceil_div(ceil_div(p.keys, static_cast<uint32_t>(wanted)), unit) *
+          unit;
+      plan.splits = ceil_div(p.keys, plan.split_keys);
+    }
+  }
+  return plan;
+}
+
+PrefillPlan plan_prefill(const AttentionDevice&, const AttentionProblem& p) {
+  PrefillPlan plan;
+  plan.bq = p.value_dim > 256 ? 16 : 32;
+  plan.bk = 64;
+  return plan;
+}
+
+} // namespace mlx::core::vulkan

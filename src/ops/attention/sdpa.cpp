@@ -1,0 +1,330 @@
+// fast::ScaledDotProductAttention: routing, masks and sinks.
+#include <cmath>
+#include <optional>
+
+#include "mlx/backend/gpu/copy.h"
+#include "mlx/fast_primitives.h"
+
+#include "ops/attention/params.h"
+#include "ops/attention/plan.h"
+#include "ops/launch.h"
+#include "ops/layout.h"
+#include "runtime/caps.h"
+#include "runtime/device.h"
+
+namespace mlx::core {
+
+namespace vulkan {
+namespace {
+
+struct Attention {
+  const array& q;
+  const array& k;
+  const array& v;
+  const array* mask;
+  const array* sinks;
+  float scale;
+  bool causal;
+  AttentionProblem shape;
+};
+
+AttentionDevice attention_device(StreamEncoder& enc) {
+  const Caps& caps = enc.raw().device().caps();
+  return {
+      caps.core_count,
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
+      caps.software()};
+}
+
+int mask_kind(const Attention& p) {
+  return !p.mask ? 0 : p.mask->dtype() == bool_ ? 1 : 2;
+}
+
+MaskStrides mask_strides(const Attention& p) {
+  if (!p.mask) {
+    return {};
+  }
+  const auto& m = *p.mask;
+  return {m.strides(0), m.strides(1), m.strides(2), m.strides(3)};
+}
+
+// Heads, batches and rows all start at multiples of `bytes`, and rows hold a
+// whole number of such pieces.
+bool vector_rows(const array& a, int64_t bytes) {
+  int64_t item = a.itemsize();
+  bool ok = a.offset() % bytes == 0 && a.shape(3) * item % bytes == 0;
+  for (int d = 0; d < 3; ++d) {
+    ok = ok && (a.shape(d) == 1 || a.strides(d) * item % bytes == 0);
+  }
+  return ok;
+}
+
+std::vector<Operand> operands(const Attention& p) {
+  std::vector<Operand> reads{p.q, p.k, p.v};
+  if (p.mask) {
+    reads.push_back(*p.mask);
+  }
+  return reads;
+}
+
+void decode(StreamEncoder& enc, const Attention& p, array& out) {
+  DecodePlan plan = plan_decode(attention_device(enc), p.shape);
+  bool split = plan.splits > 1;
+  bool sinks = p.sinks && !split; // else the merge adds them
+  const Kernel& kernel = enc.kernel(
+      "attention/decode",
+      {{"T", type_of(out)},
+       {"D", p.shape.dim},
+       {"DV", p.shape.value_dim},
+       {"TPK", plan.cluster},
+       {"ROWS", plan.rows},
+       {"WG", plan.workgroup},
+       {"KU", plan.unroll},
+       {"VEC", int(vector_rows(p.k, 16) && vector_rows(p.v, 16))},
+       {"MASK", mask_kind(p)},
+       {"CAUSAL", int(p.causal && p.shape.queries > 1)},
+       {"SINKS", int(sinks)},
+       {"SPLIT", int(split)}});
+  DecodeParams params{
+      p.shape.batches,
+      p.shape.heads,
+      p.shape.kv_heads,
+      p.shape.queries,
+      p.shape.keys,
+      plan.row_groups,
+      plan.splits,
+      plan.split_keys,
+      static_cast<int32_t>(p.q.strides(0)),
+      static_cast<int32_t>(p.q.strides(1)),
+      static_cast<int32_t>(p.q.strides(2)),
+      p.scale * static_cast<float>(M_LOG2E),
+      p.k.strides(0),
+      p.k.strides(1),
+      p.k.strides(2),
+      p.v.strides(0),
+      p.v.strides(1),
+      p.v.strides(2)};
+
+  int rows = p.shape.batches * p.shape.queries * p.shape.heads;
+  array target = split
+      ? enc.temporary(
+            {rows,
+             static_cast<int>(plan.splits),
+             static_cast<int>(p.shape.value_dim) + 2},
+            float32)
+      : out;
+  std::vector<Operand> reads = operands(p);
+  if (sinks) {
+    reads.push_back(*p.sinks);
+  }
+  Operand writes[] = {target};
+  Grid grid = linear(
+      uint64_t(plan.splits) * plan.row_groups * p.shape.kv_heads *
+      p.shape.batches);
+  if (p.mask) {
+    MaskedDecodeParams masked{params, mask_strides(p)};
+    enc.dispatch_bytes(kernel, reads, writes, &masked, sizeof(masked), grid);
+  } else {
+    enc.dispatch_bytes(kernel, reads, writes, &params, sizeof(params), grid);
+  }
+  if (!split) {
+    return;
+  }
+
+  const Kernel& merge = enc.kernel(
+      "attention/merge",
+      {{"T", type_of(out)},
+       {"DV", p.shape.value_dim},
+       {"SINKS", int(p.sinks != nullptr)}});
+  MergeParams merge_params{
+      static_cast<uint32_t>(rows), p.shape.heads, plan.splits, 0};
+  if (p.sinks) {
+    enc.dispatch(merge, {target, *p.sinks}, {out}, merge_params, linear(rows));
+  } else {
+    enc.dispatch(merge, {target}, {out}, merge_params, linear(rows));
+  }
+}
+
+void prefill(StreamEncoder& enc, const Attention& p, array& out) {
+  PrefillPlan plan = plan_prefill(attention_device(enc), p.shape);
+  int64_t quad = 4 * p.q.itemsize();
+  bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
+      vector_rows(p.v, quad);
+  const Kernel& kernel = enc.kernel(
+      "attention/prefill",
+      {{"T", type_of(out)},
+       {"D", p.shape.dim},
+       {"DV", p.shape.value_dim},
+       {"BQ", plan.bq},
+       {"BK", plan.bk},
+       {"VEC", int(vec)},
+       {"MASK", mask_kind(p)},
+       {"CAUSAL", int(p.causal)},
+       {"SINKS", int(p.sinks != nullptr)}});
+  PrefillParams params{
+      p.shape.batches,
+      p.shape.heads,
+      p.shape.kv_heads,
+      p.shape.queries,
+      p.shape.keys,
+      (p.shape.queries + plan.bq - 1) / plan.bq,
+      p.scale * static_cast<float>(M_LOG2E),
+      0,
+      p.q.strides(0),
+      p.q.strides(1),
+      p.q.strides(2),
+      p.k.strides(0),
+      p.k.strides(1),
+      p.k.strides(2),
+      p.v.strides(0),
+      p.v.strides(1),
+      p.v.strides(2),
+      mask_strides(p)};
+  std::vector<Operand> reads = operands(p);
+  if (p.sinks) {
+    reads.push_back(*p.sinks);
+  }
+  Operand writes[] = {out};
+  enc.dispatch_bytes(
+      kernel,
+      reads,
+      writes,
+      &params,
+      sizeof(params),
+      linear(uint64_t(params.tiles) * p.shape.heads * p.shape.batches));
+}
+
+// Memory for (batch, head, query, dim) laid out (batch, query, head, dim), so
+// that the transpose and reshape which follow in every model are views.
+void allocate_output(array& out) {
+  int64_t h = out.shape(1), l = out.shape(2), d = out.shape(3);
+  if (h == 1 || l == 1) {
+    out.set_data(allocator::malloc(out.nbytes()));
+    return;
+  }
+  array::Flags flags;
+  flags.contiguous = true;
+  flags.row_contiguous = false;
+  flags.col_contiguous = false;
+  out.set_data(
+      allocator::malloc(out.nbytes()),
+      out.size(),
+      {h * l * d, d, h * d, 1},
+      flags);
+}
+
+// `a` itself if its last axis has unit stride, else a copy.
+array unit_last(const array& a, StreamEncoder& enc) {
+  if (a.strides(-1) == 1 || a.shape(-1) == 1) {
+    return a;
+  }
+  array copy = contiguous_copy_gpu(a, enc.stream());
+  enc.add_temporary(copy);
+  return copy;
+}
+
+bool fits_int32(const array& a) {
+  for (int64_t s : a.strides()) {
+    if (s > INT32_MAX || s < INT32_MIN) {
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+} // namespace vulkan
+
+namespace fast {
+
+bool ScaledDotProductAttention::use_fallback(
+    const array& q,
+    const array& k,
+    const array& v,
+    bool /* has_mask */,
+    bool /* has_arr_mask */,
+    bool /* do_causal */,
+    bool /* has_sinks */,
+    bool is_training,
+    bool output_logsumexp,
+    bool force_fused,
+    Stream s) {
+  const char* reason = nullptr;
+  if (s.device != Device::gpu) {
+    reason = "there is none for the CPU.";
+  } else if (output_logsumexp) {
+    reason = "it does not return the logsumexp.";
+  } else if (
+      q.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
+      v.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
+      q.shape(-1) == 0 || v.shape(-1) == 0) {
+    reason = "head dimensions must be from 1 to 512.";
+  } else if (k.shape(2) == 0) {
+    reason = "there are no keys.";
+  }
+  if (force_fused && reason) {
+    throw std::invalid_argument(
+        std::string("[scaled_dot_product_attention] force_fused=True but no "
+                    "fused kernel is available: ") +
+        reason);
+  }
+  // The decomposition's intermediates serve its backward pass.
+  return reason || (is_training && !force_fused);
+}
+
+bool ScaledDotProductAttention::supports_bool_mask() {
+  return true;
+}
+
+void ScaledDotProductAttention::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  auto& out = outputs[0];
+  if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
+    return;
+  }
+  auto& enc = vulkan::encoder(stream());
+  array q = vulkan::unit_last(inputs[0], enc);
+  array k = vulkan::unit_last(inputs[1], enc);
+  array v = vulkan::unit_last(inputs[2], enc);
+  if (!vulkan::fits_int32(q)) {
+    q = contiguous_copy_gpu(q, stream());
+    enc.add_temporary(q);
+  }
+  std::optional<array> sinks;
+  if (has_sinks_) {
+    sinks = vulkan::unit_last(inputs.back(), enc);
+  }
+  bool has_mask = inputs.size() > 3 + static_cast<size_t>(has_sinks_);
+
+  vulkan::Attention p{
+      q,
+      k,
+      v,
+      has_mask ? &inputs[3] : nullptr,
+      sinks ? &*sinks : nullptr,
+      scale_,
+      do_causal_,
+      {static_cast<uint32_t>(q.shape(0)),
+       static_cast<uint32_t>(q.shape(1)),
+       static_cast<uint32_t>(k.shape(1)),
+       static_cast<uint32_t>(q.shape(2)),
+       static_cast<uint32_t>(k.shape(2)),
+       static_cast<uint32_t>(q.shape(3)),
+       static_cast<uint32_t>(v.shape(3)),
+       static_cast<uint32_t>(q.itemsize())}};
+  vulkan::allocate_output(out);
+  if (vulkan::uses_decode(p.shape)) {
+    vulkan::decode(enc, p, out);
+  } else {
+    vulkan::prefill(enc, p, out);
+  }
+}
+
+bool ScaledDotProductAttentionVJP::use_fallback(const array&, Stream) {
+  return true;
+}
+
+} // namespace fast
+} // namespace mlx::core
