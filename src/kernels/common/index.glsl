@@ -8,6 +8,10 @@
 
 #define MAX_NDIM 16
 
+// Items of a row that one invocation of a strided elementwise kernel takes;
+// mirrors ops/elementwise.h.
+#define STRIDED_WORK 4u
+
 #ifdef LARGE
 #define Index int64_t
 #define UIndex uint64_t

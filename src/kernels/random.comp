@@ -1,0 +1,73 @@
+// variants: WORDS=0,1; WORDS=0,1 LARGE=1
+#include "common/types.glsl"
+#include "common/index.glsl"
+
+// Threefry-2x32 in counter mode: of a key's W words, invocation i makes word i
+// and word i + ceil(W / 2) from the counter pair of the two. A key's bytes are
+// not always a multiple of 4: without WORDS they are stored one by one.
+#define ARGS                                                                  \
+  Ptr_u32 keys; Ptr_u8 y; uint64_t num_keys; uint64_t bytes_per_key;          \
+  uint64_t pairs_per_key; uint odd;
+#include "common/args.glsl"
+
+layout(local_size_x = 256) in;
+
+uint rotate_left(uint x, uint r) {
+  return (x << r) | (x >> (32u - r));
+}
+
+#define MIX(R)                                                                \
+  x += y;                                                                     \
+  y = rotate_left(y, R) ^ x;
+#define ROUNDS_A MIX(13u) MIX(15u) MIX(26u) MIX(6u)
+#define ROUNDS_B MIX(17u) MIX(29u) MIX(16u) MIX(24u)
+#define INJECT(KX, KY, N)                                                     \
+  x += KX;                                                                    \
+  y += KY + N;
+
+uvec2 threefry(uint k0, uint k1, uint x, uint y) {
+  uint k2 = k0 ^ k1 ^ 0x1bd11bdau;
+  INJECT(k0, k1, 0u)
+  ROUNDS_A INJECT(k1, k2, 1u)
+  ROUNDS_B INJECT(k2, k0, 2u)
+  ROUNDS_A INJECT(k0, k1, 3u)
+  ROUNDS_B INJECT(k1, k2, 4u)
+  ROUNDS_A INJECT(k2, k0, 5u)
+  return uvec2(x, y);
+}
+
+void put(UIndex key, UIndex word, uint bits) {
+#if WORDS
+  store(Ptr_u32(A.y), key * UIndex(A.bytes_per_key >> 2) + word, bits);
+#else
+  UIndex bytes = UIndex(A.bytes_per_key);
+  UIndex first = word * UIndex(4u);
+  for (uint b = 0u; b < 4u; ++b) {
+    if (first + UIndex(b) < bytes) {
+      store(
+          A.y,
+          key * bytes + first + UIndex(b),
+          uint8_t((bits >> (8u * b)) & 255u));
+    }
+  }
+#endif
+}
+
+void main() {
+  UIndex pairs = UIndex(A.pairs_per_key);
+  UIndex total = UIndex(A.num_keys) * pairs;
+  UIndex stride = UIndex(group_count()) * gl_WorkGroupSize.x;
+  for (UIndex t = flat_index(); t < total; t += stride) {
+    UIndex key = t / pairs;
+    UIndex i = t - key * pairs;
+    // An odd number of words: the last pair has one, with counter 0.
+    bool single = A.odd != 0u && i + UIndex(1u) == pairs;
+    uint k0 = load(A.keys, key * UIndex(2u));
+    uint k1 = load(A.keys, key * UIndex(2u) + UIndex(1u));
+    uvec2 r = threefry(k0, k1, uint(i), single ? 0u : uint(i + pairs));
+    put(key, i, r.x);
+    if (!single) {
+      put(key, i + pairs, r.y);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+#include "mlx/dtype_utils.h"
+#include "mlx/primitives.h"
+#include "ops/elementwise.h"
+
+namespace mlx::core {
+
+namespace {
+
+template <typename Step>
+struct ArangeParams {
+  Step start, step;
+  uint64_t n;
+};
+
+template <typename Step>
+void launch(array& out, Step start, Step step, Stream s) {
+  using namespace vulkan;
+  auto& enc = encoder(s);
+  Type t = type_of(out);
+  const auto& k = any_large(out)
+      ? enc.kernel("arange", {{"T", t}, {"LARGE", 1}})
+      : enc.kernel("arange", {{"T", t}});
+  enc.dispatch(
+      k,
+      {},
+      {out},
+      ArangeParams<Step>{start, step, out.size()},
+      dense_grid(out.size()));
+}
+
+} // namespace
+
+void Arange::eval_gpu(const std::vector<array>&, array& out) {
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() == 0) {
+    return;
+  }
+  dispatch_all_types(out.dtype(), [&](auto tag) {
+    using T = MLX_GET_TYPE(tag);
+    // The step as the dtype sees it: the second item minus the first.
+    if constexpr (std::is_same_v<T, bool>) {
+      throw std::runtime_error(
+          "[arange] The dtype bool is not supported; use an integer dtype.");
+    } else if constexpr (std::is_integral_v<T>) {
+      auto first = static_cast<T>(start_);
+      auto second = static_cast<T>(start_ + step_);
+      launch<int64_t>(
+          out,
+          static_cast<int64_t>(first),
+          static_cast<int64_t>(second) - static_cast<int64_t>(first),
+          stream());
+    } else if constexpr (std::is_same_v<T, complex64_t>) {
+      auto first = static_cast<float>(start_);
+      auto second = static_cast<float>(start_ + step_);
+      launch<float>(out, first, second - first, stream());
+    } else {
+      auto first = static_cast<T>(start_);
+      auto second = static_cast<T>(start_ + step_);
+      launch<float>(
+          out,
+          static_cast<float>(first),
+          static_cast<float>(static_cast<T>(second - first)),
+          stream());
+    }
+  });
+}
+
+} // namespace mlx::core
