@@ -1,0 +1,105 @@
+#include "ops/quant/plan.h"
+
+#include <algorithm>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+uint32_t tiles(uint64_t n, uint32_t tile) {
+  return static_cast<uint32_t>((n + tile - 1) / tile);
+}
+
+// The smallest of 1, 2, 4, 8 that holds m, up to `most`.
+uint32_t row_bucket(uint32_t m, uint32_t most) {
+  uint32_t rows = 1;
+  while (rows < m && rows < most) {
+    rows *= 2;
+  }
+  return rows;
+}
+
+// Smaller chunks keep all lanes busy when k is short; only codes whose chunk
+// is still a whole number of words have them.
+uint32_t chunk_of(int bits, int group, uint32_t k, uint32_t lanes) {
+  uint32_t smallest = bits == 4 || bits == 8 ? 8
+      : bits == 2 || bits == 6               ? 16
+                                             : 32;
+  uint32_t chunk = std::min(32, group);
+  while (chunk > smallest && k / chunk < lanes) {
+    chunk /= 2;
+  }
+  return chunk;
+}
+
+void plan_matvec(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
+  p.path = QuantPlan::Path::Matvec;
+  p.vec = s.aligned;
+  p.rows = row_bucket(s.m, 8);
+  p.outs = p.rows <= 2 || d.software ? 4 : 2;
+  uint32_t lanes = std::max(d.subgroup_size, 4u);
+  p.workgroup = 4 * lanes;
+  if (d.software) {
+    // One thread runs a workgroup: fewer, larger ones.
+    p.block = 16 * p.outs;
+  } else {
+    p.block = 4 * p.outs;
+    // Too few subgroups to fill the device: whole workgroups share the rows.
+    uint64_t subgroups =
+        s.batch * tiles(s.m, p.rows) * uint64_t(tiles(s.n, p.outs));
+    uint32_t cores = d.cores ? d.cores : 64;
+    if (subgroups < 16 * uint64_t(cores) && s.k >= 32 * lanes) {
+      p.wide = true;
+      p.outs = std::min(p.outs, 2u);
+      p.block = p.outs;
+      lanes = p.workgroup;
+    }
+  }
+  p.chunk = chunk_of(s.bits, s.group, s.k, lanes);
+  p.m_tiles = tiles(s.m, p.rows);
+  p.n_tiles = tiles(s.n, p.block);
+}
+
+void plan_vecmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
+  p.path = QuantPlan::Path::Vecmat;
+  p.rows = row_bucket(s.m, 4);
+  p.ty = d.software ? 4 : 16;
+  p.m_tiles = tiles(s.m, p.rows);
+  p.n_tiles = tiles(s.n, 8 * p.tx);
+}
+
+void plan_tiled(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
+  p.path = QuantPlan::Path::Tiled;
+  uint64_t m = s.sorted ? s.batch : s.m;
+  if (d.software) {
+    p.bm = 32;
+    p.bn = 64;
+    p.tm = 8;
+    p.tn = 4;
+  } else if (m <= 32 || s.sorted) {
+    p.bm = 32;
+    p.bn = 64;
+  }
+  p.m_tiles = tiles(m, p.bm);
+  p.n_tiles = tiles(s.n, p.bn);
+}
+
+} // namespace
+
+QuantPlan plan_quant(const QuantDevice& device, const QuantShape& shape) {
+  QuantPlan p;
+  // Sorted experts pay for a tile when each has several rows.
+  bool tiled = shape.sorted
+      ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
+      : shape.m > (shape.transpose ? 8 : 4);
+  if (tiled) {
+    plan_tiled(p, device, shape);
+  } else if (shape.transpose) {
+    plan_matvec(p, device, shape);
+  } else {
+    plan_vecmat(p, device, shape);
+  }
+  return p;
+}
+
+} // namespace mlx::core::vulkan

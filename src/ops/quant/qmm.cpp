@@ -1,0 +1,110 @@
+// QuantizedMatmul and QQMatmul.
+#include "ops/layout.h"
+#include "ops/quant/product.h"
+
+namespace mlx::core {
+
+void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
+  vulkan::QuantOperands operands{
+      inputs[0], inputs[1], inputs[2], {}, {}, {}};
+  if (inputs.size() == 4) {
+    operands.side = inputs[3];
+  }
+  vulkan::quantized_product(
+      vulkan::encoder(stream()),
+      std::move(operands),
+      out,
+      {group_size_, bits_, mode_},
+      transpose_);
+}
+
+namespace {
+
+// The weights of a qq product, quantized here unless they come so.
+std::pair<array, array> quantized_weights(
+    vulkan::StreamEncoder& enc,
+    const array& w,
+    const array* scales,
+    const std::optional<array>& global_scale,
+    const vulkan::QuantFormat& format) {
+  if (scales) {
+    return {w, *scales};
+  }
+  auto codes_shape = w.shape();
+  codes_shape.back() = w.shape(-1) * format.bits / 32;
+  auto scales_shape = w.shape();
+  scales_shape.back() = w.shape(-1) / format.group_size;
+  std::vector<array> out{
+      array(std::move(codes_shape), uint32, nullptr, {}),
+      array(std::move(scales_shape), uint8, nullptr, {})};
+  vulkan::quantize(enc, w, global_scale, out, format);
+  enc.add_temporary(out[0]);
+  enc.add_temporary(out[1]);
+  return {out[0], out[1]};
+}
+
+// Inputs: x, w, `between` others, the scales if w is quantized, and for nvfp4
+// maybe the global scales of x and of w.
+vulkan::QuantOperands qq_operands(
+    vulkan::StreamEncoder& enc,
+    const std::vector<array>& inputs,
+    size_t between,
+    const vulkan::QuantFormat& format) {
+  bool quantized = inputs[1].dtype() == uint32;
+  size_t base = 2 + between + (quantized ? 1 : 0);
+  std::optional<array> x_scale, w_scale;
+  if (inputs.size() == base + 2) {
+    x_scale = inputs[base];
+    w_scale = inputs[base + 1];
+  }
+  auto [w, scales] = quantized_weights(
+      enc,
+      inputs[1],
+      quantized ? &inputs[2 + between] : nullptr,
+      w_scale,
+      format);
+  array x = vulkan::quantize_roundtrip(enc, inputs[0], x_scale, format);
+  return {x, w, scales, w_scale, {}, {}};
+}
+
+} // namespace
+
+void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = vulkan::encoder(stream());
+  vulkan::QuantFormat format{group_size_, bits_, mode_};
+  vulkan::quantized_product(
+      enc, qq_operands(enc, inputs, 0, format), out, format, true);
+}
+
+void GatherQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
+  size_t n = inputs.size();
+  vulkan::QuantOperands operands{
+      inputs[0],
+      inputs[1],
+      inputs[2],
+      {},
+      inputs[n - 2],
+      inputs[n - 1],
+      right_sorted_};
+  if (n == 6) {
+    operands.side = inputs[3];
+  }
+  vulkan::quantized_product(
+      vulkan::encoder(stream()),
+      std::move(operands),
+      out,
+      {group_size_, bits_, mode_},
+      transpose_);
+}
+
+void GatherQQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = vulkan::encoder(stream());
+  vulkan::QuantFormat format{group_size_, bits_, mode_};
+  auto operands = qq_operands(enc, inputs, 2, format);
+  operands.lhs = inputs[2];
+  operands.rhs = inputs[3];
+  operands.sorted = right_sorted_;
+  vulkan::quantized_product(enc, std::move(operands), out, format, true);
+}
+
+} // namespace mlx::core
