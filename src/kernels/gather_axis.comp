@@ -5,6 +5,7 @@
 #define LARGE
 #endif
 #include "common/index.glsl"
+#include "common/indices.glsl"
 #include "common/words.glsl"
 
 #define ARGS                                                                  \
@@ -47,8 +48,7 @@ void main() {
       from += here * A.src_strides[d];
       rest = next;
     }
-    int64_t k = int64_t(load(A.index, at));
-    k += k < 0 ? A.src_size : 0;
+    int64_t k = wrap_index(load(A.index, at), A.src_size);
     from += k * A.src_axis_stride;
     store_word(A.dst, i, load_word(A.src, from));
   }

@@ -63,8 +63,7 @@ void main() {
       rest = next;
     }
     for (int n = 0; n < NIDX; ++n) {
-      int64_t k = int64_t(load(I_PTR(A.index[n]), at[n]));
-      k += k < 0 ? A.axis_sizes[n] : 0;
+      int64_t k = wrap_index(load(I_PTR(A.index[n]), at[n]), A.axis_sizes[n]);
       to += k * A.axis_strides[n];
     }
 #endif

@@ -5,6 +5,7 @@
 #define LARGE
 #endif
 #include "common/index.glsl"
+#include "common/indices.glsl"
 #ifdef WORD
 #include "common/words.glsl"
 #define ITEM_PTR WordPtr
@@ -58,8 +59,7 @@ void main() {
       to += here * A.dst_strides[d];
       rest = next;
     }
-    int64_t k = int64_t(load(A.index, at));
-    k += k < 0 ? A.dst_size : 0;
+    int64_t k = wrap_index(load(A.index, at), A.dst_size);
     to += k * A.dst_axis_stride;
 #ifdef WORD
     store_word(A.dst, to, load_word(A.updates, from));

@@ -8,6 +8,20 @@
 #ifndef INDICES_GLSL
 #define INDICES_GLSL
 
+#include "common/types.glsl"
+
+// A negative index counts from the end. The sign is tested in I: drivers have
+// been seen to get the 64-bit test of a widened int wrong.
+int64_t wrap_index(I k, int size) {
+#if I_KIND == KIND_INT
+  return int64_t(k) + (k < I(0) ? int64_t(size) : int64_t(0));
+#else
+  return int64_t(k);
+#endif
+}
+
+#ifdef NIDX
+
 #if NIDX > 0
 #define INDEX_ADDRESS_ARG uint64_t index[NIDX];
 #define INDEX_STRIDE_ARGS                                                     \
@@ -32,6 +46,7 @@
 #define TUPLE_NDIM int(A.index_ndim)
 #else
 #define TUPLE_NDIM I_NDIM
+#endif
 #endif
 
 #endif
