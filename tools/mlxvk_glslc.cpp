@@ -43,14 +43,15 @@ bool compile(
     auto& r = code.reflection;
     if (verbose) {
       std::printf(
-          "%s: %zu bytes, local size %u %u %u, arguments %u bytes%s\n ",
+          "%s: %zu bytes, local size %u %u %u, arguments %u bytes%s, shared %u\n ",
           code.name.c_str(),
           code.spirv.size() * 4,
           r.local_size[0],
           r.local_size[1],
           r.local_size[2],
           r.args_size,
-          code.ring_args ? " (ring)" : "");
+          code.ring_args ? " (ring)" : "",
+          r.shared_size);
       for (auto c : r.capabilities) {
         std::printf(" %s", capability_name(c).c_str());
       }

@@ -151,7 +151,7 @@ Kernel PipelineTable::build(
   auto code = source
       ? compile_source(file, *source, defines, ring_args, globals, &cache_)
       : compile_kernel(file, defines, ring_args, globals, &cache_);
-  check_capabilities(code);
+  check_device(code);
 
   VkShaderModuleCreateInfo module_info{
       VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
@@ -184,7 +184,7 @@ Kernel PipelineTable::build(
   return k;
 }
 
-void PipelineTable::check_capabilities(const KernelCode& code) const {
+void PipelineTable::check_device(const KernelCode& code) const {
   for (auto& o : optional_capabilities) {
     if (code.reflection.has_capability(o.capability) && !(caps_.*o.offered)) {
       throw std::runtime_error(
@@ -200,6 +200,14 @@ void PipelineTable::check_capabilities(const KernelCode& code) const {
         std::to_string(uint64_t(size[0]) * size[1] * size[2]) +
         " invocations; " + caps_.name + " allows " +
         std::to_string(caps_.max_workgroup_size) + '.');
+  }
+  if (code.reflection.shared_size > caps_.shared_memory &&
+      caps_.shared_memory) {
+    throw std::runtime_error(
+        "[vulkan] The kernel " + code.name + " needs " +
+        std::to_string(code.reflection.shared_size) +
+        " bytes of shared memory; " + caps_.name + " has " +
+        std::to_string(caps_.shared_memory) + '.');
   }
 }
 

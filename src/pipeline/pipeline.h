@@ -141,7 +141,7 @@ class PipelineTable {
       std::span<const Define> defines,
       bool ring_args,
       const NamedValues& globals);
-  void check_capabilities(const KernelCode& code) const;
+  void check_device(const KernelCode& code) const;
   const Kernel& insert(const KernelHash& key, Kernel kernel);
   void load_driver_cache();
 

@@ -14,6 +14,7 @@ enum Op : uint32_t {
   OpEntryPoint = 15,
   OpExecutionMode = 16,
   OpCapability = 17,
+  OpTypeBool = 20,
   OpTypeInt = 21,
   OpTypeFloat = 22,
   OpTypeVector = 23,
@@ -29,6 +30,7 @@ enum Op : uint32_t {
 constexpr uint32_t magic = 0x07230203;
 constexpr uint32_t header_words = 5;
 constexpr uint32_t mode_local_size = 17;
+constexpr uint32_t storage_workgroup = 4;
 constexpr uint32_t storage_push_constant = 9;
 constexpr uint32_t decoration_array_stride = 6;
 constexpr uint32_t decoration_offset = 35;
@@ -47,6 +49,8 @@ class Module {
   // struct id << 32 | member
   std::unordered_map<uint64_t, uint32_t> offsets;
   uint32_t push_pointer = 0; // type of the push constant variable
+  std::vector<uint32_t> shared_pointers;
+  mutable int depth = 0, visited = 0;
 
   const TypeInfo& type(uint32_t id) const {
     auto it = types.find(id);
@@ -58,8 +62,21 @@ class Module {
   }
 
   uint32_t size(uint32_t id) const {
+    // A damaged module may hold a type that contains itself.
+    if (++visited > 10000 || depth > 32) {
+      throw std::runtime_error("[vulkan] SPIR-V: types are nested too deeply.");
+    }
+    ++depth;
+    uint32_t n = size_of_type(id);
+    --depth;
+    return n;
+  }
+
+  uint32_t size_of_type(uint32_t id) const {
     auto& t = type(id);
     switch (t.op) {
+      case OpTypeBool: // shared variables only
+        return 4;
       case OpTypeInt:
       case OpTypeFloat:
         return t.operands.at(0) / 8;
@@ -68,7 +85,7 @@ class Module {
       case OpTypeVector:
         return size(t.operands.at(0)) * t.operands.at(1);
       case OpTypeArray: {
-        uint32_t n = constants.at(t.operands.at(1));
+        uint32_t n = constant(t.operands.at(1));
         auto stride = array_strides.find(id);
         return n *
             (stride != array_strides.end() ? stride->second
@@ -78,9 +95,9 @@ class Module {
         uint32_t end = 0;
         for (uint32_t m = 0; m < t.operands.size(); ++m) {
           auto at = offsets.find(uint64_t(id) << 32 | m);
-          if (at != offsets.end()) {
-            end = std::max(end, at->second + size(t.operands[m]));
-          }
+          // Structs in shared memory have no layout: their sum will do.
+          uint32_t offset = at != offsets.end() ? at->second : end;
+          end = std::max(end, offset + size(t.operands[m]));
         }
         return end;
       }
@@ -89,6 +106,15 @@ class Module {
             "[vulkan] SPIR-V: the argument block has a member that is not a "
             "number, vector, array, struct or address.");
     }
+  }
+
+  uint32_t constant(uint32_t id) const {
+    auto it = constants.find(id);
+    if (it == constants.end()) {
+      throw std::runtime_error(
+          "[vulkan] SPIR-V: an array's length is not a constant.");
+    }
+    return it->second;
   }
 
   // What a pointer type points to.
@@ -165,6 +191,7 @@ Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
           std::copy_n(w.begin() + 2, 3, r.local_size);
         }
         break;
+      case OpTypeBool:
       case OpTypeInt:
       case OpTypeFloat:
       case OpTypeVector:
@@ -184,6 +211,8 @@ Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
       case OpVariable:
         if (need(3) && w[2] == storage_push_constant) {
           m.push_pointer = w[0];
+        } else if (need(3) && w[2] == storage_workgroup) {
+          m.shared_pointers.push_back(w[0]);
         }
         break;
       case OpDecorate:
@@ -205,6 +234,9 @@ Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
   r.capabilities.erase(
       std::unique(r.capabilities.begin(), r.capabilities.end()),
       r.capabilities.end());
+  for (uint32_t pointer : m.shared_pointers) {
+    r.shared_size += m.size(m.pointee(pointer));
+  }
   if (m.push_pointer) {
     uint32_t block = m.pointee(m.push_pointer);
     r.push_size = r.args_size = m.size(block);

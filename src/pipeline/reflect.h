@@ -15,6 +15,7 @@ struct Reflection {
   // padding at the end.
   uint32_t args_size = 0;
   uint32_t push_size = 0;
+  uint32_t shared_size = 0; // bytes of shared variables
   std::vector<uint32_t> capabilities; // sorted, unique
   std::vector<std::string> extensions;
 

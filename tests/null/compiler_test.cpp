@@ -1,0 +1,257 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/compiler.h"
+#include "pipeline/library.h"
+#include "pipeline/sources.h"
+
+using namespace mlx::core::vulkan;
+namespace fs = std::filesystem;
+
+namespace {
+
+// What each device that we accept offers (caps.cpp), as SPIR-V capabilities.
+constexpr uint32_t always[] = {
+    1, // Shader
+    11, // Int64
+    22, // Int16
+    39, // Int8
+    61, // GroupNonUniform
+    62, // ...Vote
+    63, // ...Arithmetic
+    64, // ...Ballot
+    65, // ...Shuffle
+    66, // ...ShuffleRelative
+    4433, // StorageBuffer16BitAccess
+    4448, // StorageBuffer8BitAccess
+    5347, // PhysicalStorageBufferAddresses
+};
+
+// Capabilities that a variant may use because it says so.
+bool asked_for(uint32_t capability, const NamedValues& values) {
+  auto has = [&](const char* name) {
+    return std::any_of(values.begin(), values.end(), [&](auto& v) {
+      return v.first == name;
+    });
+  };
+  switch (capability) {
+    case 9: // Float16
+      return has("NATIVE_F16") || has("COOPMAT");
+    case 5116:
+    case 5118:
+      return has("BF16_EXT");
+    case 5345: // VulkanMemoryModel
+    case 6022: // CooperativeMatrixKHR
+      return has("COOPMAT");
+    case 6018:
+    case 6019: // DotProduct
+      return has("INT_DOT");
+    default:
+      return false;
+  }
+}
+
+// A folder of kernels for one test.
+class KernelFolder {
+ public:
+  KernelFolder() {
+    root_ = fs::temp_directory_path() /
+        ("mlxvk-kernels-" + std::to_string(std::random_device{}()));
+    fs::create_directories(root_);
+    set_kernel_path(root_.string());
+  }
+  ~KernelFolder() {
+    set_kernel_path("");
+    fs::remove_all(root_);
+  }
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+
+ private:
+  fs::path root_;
+};
+
+constexpr const char* small_kernel =
+    "#include \"common/types.glsl\"\n"
+    "#define ARGS T_PTR x; T_PTR y; uint n;\n"
+    "#include \"common/args.glsl\"\n"
+    "layout(local_size_x = 64) in;\n"
+    "void main() {\n"
+    "  uint i = thread_index();\n"
+    "  if (i < A.n) {\n"
+    "    store(A.y, i, load(A.x, i));\n"
+    "  }\n"
+    "}\n";
+
+} // namespace
+
+TEST_CASE("kernels: every variants line compiles for any device") {
+  size_t variants = 0;
+  for (auto& file : kernel_files()) {
+    CAPTURE(file);
+    auto values = parse_variants(*read_source(file));
+    CHECK_MESSAGE(
+        !values.empty(), file << " must begin with a `// variants:` line");
+    for (auto& v : values) {
+      ++variants;
+      KernelCode code;
+      try {
+        code = compile_kernel(file.substr(0, file.size() - 5), to_defines(v));
+      } catch (const std::exception& e) {
+        FAIL_CHECK(e.what());
+        continue;
+      }
+      CAPTURE(code.name);
+      auto& r = code.reflection;
+      for (uint32_t c : r.capabilities) {
+        bool usual = std::find(std::begin(always), std::end(always), c) !=
+            std::end(always);
+        CHECK_MESSAGE(
+            (usual || asked_for(c, v)),
+            code.name << " uses the capability " << capability_name(c));
+      }
+      CHECK(r.push_size <= 128);
+      if (code.ring_args) {
+        CHECK(r.push_size == 8);
+      }
+      CHECK(r.local_size[0] * r.local_size[1] * r.local_size[2] <= 1024);
+      CHECK(r.shared_size <= 48 * 1024);
+    }
+  }
+  MESSAGE(variants << " variants");
+}
+
+TEST_CASE("kernels: the dialect compiles for every pair of types") {
+  KernelFolder folder;
+  folder.write(
+      "cast.comp",
+      "#include \"common/types.glsl\"\n"
+      "#define ARGS T_PTR x; U_PTR y; uint n;\n"
+      "#include \"common/args.glsl\"\n"
+      "layout(local_size_x = 64) in;\n"
+      "void main() {\n"
+      "  uint64_t i = thread_index64();\n"
+      "  if (i < A.n) {\n"
+      "    store(A.y, i, U_CAST(load(A.x, i)));\n"
+      "    store(A.y, int(i), U_CAST(load(A.x, int(i))));\n"
+      "  }\n"
+      "}\n");
+  for (int t = 0; t <= static_cast<int>(Type::c64); ++t) {
+    for (int u = 0; u <= static_cast<int>(Type::c64); ++u) {
+      std::vector<Define> d = {
+          {"T", static_cast<Type>(t)}, {"U", static_cast<Type>(u)}};
+      for (bool native : {false, true}) {
+        NamedValues global;
+        if (native) {
+          global = {{"NATIVE_F16", "1"}};
+        }
+        CHECK_NOTHROW(compile_kernel("cast", d, false, global));
+      }
+    }
+  }
+}
+
+TEST_CASE("compiler: errors name the file, the line and the variant") {
+  KernelFolder folder;
+  folder.write("bad.comp", "#include \"common/types.glsl\"\n\nint x = y;\n");
+  std::vector<Define> d = {{"T", Type::f32}};
+  try {
+    compile_kernel("bad", d);
+    FAIL("compiled");
+  } catch (const CompileError& e) {
+    std::string what = e.what();
+    CHECK(e.file == "bad.comp");
+    CHECK(e.variant == "bad{T=f32}");
+    CHECK(what.find("bad{T=f32}") != std::string::npos);
+    CHECK(what.find("bad.comp:3:") != std::string::npos);
+  }
+  folder.write("inc.comp", "#include \"part.glsl\"\nvoid main() {}\n");
+  folder.write("part.glsl", "\n\n\nint a = b;\n");
+  try {
+    compile_kernel("inc", {});
+    FAIL("compiled");
+  } catch (const CompileError& e) {
+    CHECK(e.message.find("part.glsl:4:") != std::string::npos);
+  }
+  folder.write("lost.comp", "#include \"nowhere.glsl\"\nvoid main() {}\n");
+  try {
+    compile_kernel("lost", {});
+    FAIL("compiled");
+  } catch (const CompileError& e) {
+    CHECK(e.message.find("nowhere.glsl") != std::string::npos);
+  }
+  CHECK_THROWS_AS(compile_kernel("no_such_kernel", {}), std::invalid_argument);
+}
+
+TEST_CASE("compiler: deterministic, and the same from many threads") {
+  KernelFolder folder;
+  folder.write("small.comp", small_kernel);
+  std::vector<Define> d = {{"T", Type::bf16}};
+  auto expected = compile_kernel("small", d).spirv;
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) {
+        good += compile_kernel("small", d).spirv == expected;
+      }
+    });
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+  CHECK(good == 40);
+}
+
+TEST_CASE("compiler: optional extensions only where asked for") {
+  KernelFolder folder;
+  folder.write(
+      "half.comp", "void main() { float16_t x = float16_t(1); }\n");
+  CHECK_THROWS_AS(compile_kernel("half", {}), CompileError);
+  std::vector<Define> native = {{"NATIVE_F16", 1}};
+  CHECK_NOTHROW(compile_kernel("half", native));
+  folder.write(
+      "coop.comp",
+      "layout(local_size_x = 32) in;\n"
+      "shared float16_t m[256];\n"
+      "void main() {\n"
+      "  coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a;\n"
+      "  coopMatLoad(a, m, 0, 16, gl_CooperativeMatrixLayoutRowMajor);\n"
+      "  coopMatStore(a, m, 0, 16, gl_CooperativeMatrixLayoutRowMajor);\n"
+      "}\n");
+  CHECK_THROWS_AS(compile_kernel("coop", native), CompileError);
+  std::vector<Define> both = {{"NATIVE_F16", 1}, {"COOPMAT", 1}};
+  auto code = compile_kernel("coop", both);
+  CHECK(code.reflection.has_capability(6022));
+  CHECK(code.reflection.shared_size == 512);
+  folder.write("plain.comp", "void main() {}\n");
+  CHECK_NOTHROW(compile_kernel("plain", both));
+  std::vector<Define> controls = {{"FLOAT_CONTROLS", 1}};
+  CHECK(compile_kernel("plain", controls).reflection.has_capability(4466));
+}
+
+TEST_CASE("sources: includes are followed once, in depth") {
+  KernelFolder folder;
+  folder.write("a.glsl", "#include \"b.glsl\"\nA\n");
+  folder.write("b.glsl", "  #  include \"a.glsl\"\nB\n");
+  auto text = with_includes("#include \"a.glsl\"\n#include \"b.glsl\"\nX");
+  auto count = [&](const char* word) {
+    size_t n = 0;
+    for (auto at = text.find(word); at != text.npos;
+         at = text.find(word, at + 1)) {
+      ++n;
+    }
+    return n;
+  };
+  CHECK(count("\nA\n") == 1);
+  CHECK(count("\nB\n") == 1);
+}
