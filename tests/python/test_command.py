@@ -1,0 +1,91 @@
+"""The mlx-vulkan command, and what it says of a broken installation."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from mlx_vulkan import native
+
+
+def command(*words: str, **env: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "mlx_vulkan", *words],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_doctor():
+    done = command("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for word in ("libmlx", "Devices", "driver", "uuid", "heap", "Settings in force"):
+        assert word in done.stdout
+
+
+def test_doctor_json():
+    facts = json.loads(command("doctor", "--json").stdout)
+    assert facts["vulkan"] and facts["problems"] == []
+    assert sum(device["selected"] for device in facts["devices"]) == 1
+    assert {"MLX_VK_DEVICE", "MLX_VK_MEMORY"} <= {c["name"] for c in facts["config"]}
+
+
+def test_doctor_shows_settings_and_typos():
+    out = command("doctor", MLX_VK_FALLBACK="warn", MLX_VK_DEVISE="0").stdout
+    assert "MLX_VK_FALLBACK=warn" in out
+    assert "MLX_VK_DEVISE is not a setting" in out
+
+
+def test_cache(tmp_path):
+    (tmp_path / "entry").write_text("x")
+    out = command("cache", MLX_VK_CACHE=str(tmp_path)).stdout
+    assert str(tmp_path) in out and "1 files" in out
+    command("cache", "--clear", MLX_VK_CACHE=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_profile_runs_a_program():
+    program = "import mlx.core as mx; mx.eval(mx.exp(mx.ones(8), stream=mx.gpu))"
+    done = command("profile", "--", sys.executable, "-c", program)
+    assert done.returncode == 0
+    assert "unary" in done.stdout + done.stderr
+
+
+def test_bench():
+    done = command("bench", "--seconds", "0.02", "--size", "64")
+    assert done.returncode == 0, done.stderr
+    assert "matmul" in done.stdout
+
+
+@pytest.fixture
+def stock_mlx_cpu(tmp_path):
+    """A folder for PYTHONPATH that says mlx-cpu is installed."""
+    info = tmp_path / "mlx_cpu-0.32.4.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mlx-cpu\n")
+    with open(info / "METADATA", "a") as file:
+        file.write("Version: 0.32.4\n")
+    return tmp_path
+
+
+def test_mlx_cpu_beside_us_is_noticed(stock_mlx_cpu):
+    env = {**os.environ, "PYTHONPATH": str(stock_mlx_cpu)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import mlx_vulkan"],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "pip uninstall -y mlx-cpu" in done.stderr
+    out = command("doctor", PYTHONPATH=str(stock_mlx_cpu)).stdout
+    assert "PROBLEM" in out and "pip uninstall -y mlx-cpu" in out
+
+
+def test_another_libmlx_is_noticed(monkeypatch):
+    monkeypatch.setattr(native, "library", lambda: ctypes.CDLL(None))
+    assert not native.is_vulkan()
+    assert "is not the Vulkan build" in " ".join(native.problems())
+    assert native.report() == {}
