@@ -1,0 +1,69 @@
+// Teams: LANES consecutive invocations of a workgroup that work on one row.
+//
+// Define WG_SIZE (a multiple of 128, so that every subgroup is full) and LANES
+// (a power of two up to WG_SIZE) before including. TEAM_REDUCE declares a
+// function that leaves the team's result in each of its invocations; call it
+// in uniform control flow only: where teams are wider than subgroups it holds
+// barriers. The trailing one lets the caller reduce again at once.
+#ifndef LANES_GLSL
+#define LANES_GLSL
+
+#define TEAMS (WG_SIZE / LANES)
+#define LANE (gl_LocalInvocationIndex % LANES)
+#define TEAM (gl_LocalInvocationIndex / LANES)
+
+float shuffle_xor(float x, uint mask) {
+  return subgroupShuffleXor(x, mask);
+}
+vec2 shuffle_xor(vec2 x, uint mask) {
+  return subgroupShuffleXor(x, mask);
+}
+uint shuffle_xor(uint x, uint mask) {
+  return subgroupShuffleXor(x, mask);
+}
+int shuffle_xor(int x, uint mask) {
+  return subgroupShuffleXor(x, mask);
+}
+// 64-bit shuffles are an optional feature: move the halves.
+uint64_t shuffle_xor(uint64_t x, uint mask) {
+  return packUint2x32(subgroupShuffleXor(unpackUint2x32(x), mask));
+}
+int64_t shuffle_xor(int64_t x, uint mask) {
+  return int64_t(shuffle_xor(uint64_t(x), mask));
+}
+
+// OP must be associative and commutative. Subgroups are at least 4 wide.
+#define TEAM_REDUCE(NAME, VALUE, OP, SCRATCH)                                 \
+  shared VALUE SCRATCH[WG_SIZE / 4];                                          \
+  VALUE NAME(VALUE x) {                                                       \
+    uint width = min(uint(LANES), gl_SubgroupSize);                           \
+    for (uint mask = width >> 1; mask > 0; mask >>= 1) {                      \
+      x = OP(x, shuffle_xor(x, mask));                                        \
+    }                                                                         \
+    if (LANES > gl_SubgroupSize) {                                            \
+      if (gl_LocalInvocationIndex % gl_SubgroupSize == 0) {                   \
+        SCRATCH[gl_LocalInvocationIndex / gl_SubgroupSize] = x;               \
+      }                                                                       \
+      barrier();                                                              \
+      uint parts = LANES / gl_SubgroupSize;                                   \
+      uint first = TEAM * parts;                                              \
+      x = SCRATCH[first];                                                     \
+      for (uint part = 1; part < parts; ++part) {                             \
+        x = OP(x, SCRATCH[first + part]);                                     \
+      }                                                                       \
+      barrier();                                                              \
+    }                                                                         \
+    return x;                                                                 \
+  }
+
+float lane_add(float a, float b) {
+  return a + b;
+}
+vec2 lane_add2(vec2 a, vec2 b) {
+  return a + b;
+}
+float lane_max(float a, float b) {
+  return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,92 @@
+// Four consecutive floats at once, for the variants whose base address and
+// strides the host found to be multiples of four items.
+#ifndef VEC4_GLSL
+#define VEC4_GLSL
+
+#include "common/types.glsl"
+
+// load_vec4(p, i) and store_vec4(p, i, v), p a T_PTR, items i..i+3.
+#ifdef T_IS_f32
+#define VEC4_AT(p, i) Ptr_f32x4(uint64_t(p) + item_index(i) * 4).v[0]
+#define UNPACK4(v) v
+#define PACK4(v) v
+#else
+#define VEC4_AT(p, i) Ptr_u32x2(uint64_t(p) + item_index(i) * 2).v[0]
+#define UNPACK4 unpack4
+#define PACK4 pack4
+#ifdef T_IS_bf16
+#define TO_16 f32_to_bf16
+vec4 unpack4(uvec2 x) {
+  return uintBitsToFloat(
+      uvec4(x.x << 16, x.x & 0xffff0000u, x.y << 16, x.y & 0xffff0000u));
+}
+#else
+#define TO_16 f32_to_f16
+vec4 unpack4(uvec2 x) {
+  return vec4(
+      f16_to_f32(uint16_t(x.x & 0xffffu)),
+      f16_to_f32(uint16_t(x.x >> 16)),
+      f16_to_f32(uint16_t(x.y & 0xffffu)),
+      f16_to_f32(uint16_t(x.y >> 16)));
+}
+#endif
+uvec2 pack4(vec4 v) {
+  return uvec2(
+      uint(TO_16(v.x)) | (uint(TO_16(v.y)) << 16),
+      uint(TO_16(v.z)) | (uint(TO_16(v.w)) << 16));
+}
+#endif
+#define load_vec4(p, i) UNPACK4(VEC4_AT(p, i))
+#define store_vec4(p, i, v) VEC4_AT(p, i) = PACK4(v)
+
+// Items i..i+3 of a row of `n`: `fill` beyond its end. With VEC the caller's
+// n is a multiple of four.
+#if VEC
+#define FETCH4(p, i, n, fill) ((i) < (n) ? load_vec4(p, i) : vec4(fill))
+#define STORE4(p, i, n, v)                                                    \
+  {                                                                           \
+    if ((i) < (n)) {                                                          \
+      store_vec4(p, i, v);                                                    \
+    }                                                                         \
+  }
+#else
+#define FETCH4(p, i, n, fill)                                                 \
+  vec4(                                                                       \
+      (i) < (n) ? load(p, (i)) : (fill),                                      \
+      (i) + 1 < (n) ? load(p, (i) + 1) : (fill),                              \
+      (i) + 2 < (n) ? load(p, (i) + 2) : (fill),                              \
+      (i) + 3 < (n) ? load(p, (i) + 3) : (fill))
+#define STORE4(p, i, n, v)                                                    \
+  {                                                                           \
+    for (uint k_ = 0; k_ < 4; ++k_) {                                         \
+      if ((i) + k_ < (n)) {                                                   \
+        store(p, (i) + k_, (v)[k_]);                                          \
+      }                                                                       \
+    }                                                                         \
+  }
+#endif
+
+// As if stored to T and loaded again.
+#ifdef T_IS_bf16
+#define ROUND_TO_T(x) bf16_to_f32(f32_to_bf16(x))
+#elif defined(T_IS_f16)
+#define ROUND_TO_T(x) f16_to_f32(f32_to_f16(x))
+#else
+#define ROUND_TO_T(x) (x)
+#endif
+#define ROUND4_TO_T(v)                                                        \
+  vec4(                                                                       \
+      ROUND_TO_T((v).x), ROUND_TO_T((v).y), ROUND_TO_T((v).z), ROUND_TO_T((v).w))
+
+float sum4(vec4 v) {
+  return (v.x + v.y) + (v.z + v.w);
+}
+bool nan4(vec4 v) {
+  return any(greaterThan(
+      floatBitsToUint(v) & uvec4(0x7fffffffu), uvec4(0x7f800000u)));
+}
+float max4(vec4 v) {
+  return max(max(v.x, v.y), max(v.z, v.w));
+}
+
+#endif

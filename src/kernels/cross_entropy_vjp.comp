@@ -1,0 +1,33 @@
+// variants: T=f32,f16,bf16 LANES=32,256 VEC=0,1
+// y = cotangent * (softmax(x) - onehot(target)), from the loss of the forward
+// pass: softmax(x) = exp((x - x[target]) - loss). y may be x itself.
+#include "common/math.glsl"
+#include "common/rows.glsl"
+
+#define ARGS                                                                  \
+  T_PTR x; Ptr_i32 target; Ptr_f32 loss; Ptr_f32 cotangent; T_PTR y; ROW_ARGS
+#include "common/args.glsl"
+
+layout(local_size_x = WG_SIZE) in;
+
+void main() {
+  ROW_BEGIN
+  int t = load(A.target, row);
+  uint picked = uint(t < 0 ? t + int(n) : t);
+  float x_t = load(x, picked);
+  float loss = load(A.loss, row);
+  float g = load(A.cotangent, row);
+  // Every invocation has read the target's logit before one overwrites it.
+  memoryBarrierBuffer();
+  barrier();
+  if (live) {
+    for (uint i = LANE * 4; i < n; i += LANES * 4) {
+      vec4 v = FETCH4(x, i, n, 0.0);
+      vec4 p;
+      for (uint k = 0; k < 4; ++k) {
+        p[k] = math_exp((v[k] - x_t) - loss) - (i + k == picked ? 1.0 : 0.0);
+      }
+      STORE4(y, i, n, g * p);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// variants: T=f32,f16,bf16 LAYER=0,1 WEIGHT=0,1 LANES=256 CHUNKS=2 VEC=0,1; T=f32,bf16 LAYER=0,1 WEIGHT=1 LANES=128,256 CHUNKS=0 VEC=0,1
+// Gradients of RMS norm (LAYER=0) and layer norm. A workgroup takes
+// rows_per_group rows: gx for each, and the sum over them of the weight's
+// gradient into row `group` of gw, in float32 (the host adds those up).
+// CHUNKS times four items of a row an invocation are kept in registers;
+// CHUNKS=0: one row a group, read again. gx may be x or g.
+#include "common/math.glsl"
+#include "common/rows.glsl"
+
+#if WEIGHT
+#define W_IN T_PTR w;
+#define W_OUT Ptr_f32 gw;
+#else
+#define W_IN
+#define W_OUT
+#endif
+#define ARGS                                                                  \
+  T_PTR x; T_PTR g; W_IN T_PTR gx; W_OUT uint64_t rows;                       \
+  uint64_t rows_per_group; int64_t w_stride; uint n; float eps;               \
+  float inverse_n; uint pad;
+#include "common/args.glsl"
+
+layout(local_size_x = WG_SIZE) in;
+
+TEAM_REDUCE(team_sum, vec2, lane_add2, sum_scratch)
+
+vec4 weight4(uint i, uint n) {
+#if !WEIGHT
+  return vec4(1.0);
+#elif VEC
+  return FETCH4(A.w, i, n, 0.0);
+#else
+  vec4 v = vec4(0.0);
+  for (uint k = 0; k < 4; ++k) {
+    if (i + k < n) {
+      v[k] = load(A.w, int64_t(i + k) * A.w_stride);
+    }
+  }
+  return v;
+#endif
+}
+
+void store_gw(uint64_t group, uint i, uint n, vec4 v) {
+#if WEIGHT
+  for (uint k = 0; k < 4; ++k) {
+    if (i + k < n) {
+      store(A.gw, group * n + i + k, v[k]);
+    }
+  }
+#endif
+}
+
+#if CHUNKS
+#define EACH for (uint c = 0, i = LANE * 4; c < CHUNKS; ++c, i += LANES * 4)
+#define X x[c]
+#define G g[c]
+#else
+#define EACH for (uint i = LANE * 4; i < n; i += LANES * 4)
+#define X FETCH4(x_row, i, n, 0.0)
+#define G FETCH4(g_row, i, n, 0.0)
+#endif
+
+void main() {
+  uint n = A.n;
+  uint64_t group = uint64_t(group_index());
+  uint64_t first = group * A.rows_per_group;
+  uint64_t last = min(first + A.rows_per_group, A.rows);
+#if CHUNKS
+  vec4 x[CHUNKS], g[CHUNKS], gw[CHUNKS];
+  EACH {
+    gw[c] = vec4(0.0);
+  }
+#endif
+  for (uint64_t row = first; row < last; ++row) {
+    T_PTR x_row = T_PTR(uint64_t(A.x) + row * n * T_SIZE);
+    T_PTR g_row = T_PTR(uint64_t(A.g) + row * n * T_SIZE);
+    T_PTR gx_row = T_PTR(uint64_t(A.gx) + row * n * T_SIZE);
+    vec2 sums = vec2(0.0);
+    float mean = 0.0, mean_wg = 0.0;
+#if CHUNKS
+    EACH {
+      x[c] = FETCH4(x_row, i, n, 0.0);
+      g[c] = FETCH4(g_row, i, n, 0.0);
+    }
+#endif
+#if LAYER
+    EACH {
+      sums += vec2(sum4(X), sum4(G * weight4(i, n)));
+    }
+    sums = team_sum(sums) * A.inverse_n;
+    mean = sums.x;
+    mean_wg = sums.y;
+    sums = vec2(0.0);
+#endif
+    EACH {
+      vec4 xc = IN_ROW4(i, n, X - mean, 0.0);
+      sums += vec2(dot(xc, xc), dot(xc, G * weight4(i, n)));
+    }
+    sums = team_sum(sums) * A.inverse_n;
+    float scale = inversesqrt(sums.x + A.eps);
+    float slope = sums.y * scale * scale;
+    EACH {
+      vec4 xc = X - mean;
+      vec4 gi = G;
+      vec4 wg = gi * weight4(i, n);
+#if CHUNKS
+      gw[c] += gi * xc * scale;
+#else
+      store_gw(group, i, n, gi * xc * scale);
+#endif
+      vec4 gx = ((wg - mean_wg) - xc * slope) * scale;
+      STORE4(gx_row, i, n, gx);
+    }
+  }
+#if CHUNKS
+  if (first < A.rows) {
+    EACH {
+      store_gw(group, i, n, gw[c]);
+    }
+  }
+#endif
+}

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "mlx/backend/gpu/copy.h"
+#include "mlx/fast_primitives.h"
+#include "ops/layout.h"
+#include "ops/strided.h"
+
+namespace mlx::core::fast {
+
+using namespace vulkan;
+
+namespace {
+
+struct RopeParams { // mirrors kernels/rope.comp
+  int64_t b_stride, n_stride, t_stride, d_stride;
+  int64_t offset_stride, freqs_stride;
+  uint32_t B, N, T, D;
+  uint32_t half_dims, heads, columns;
+  float scale, log2_base, log2_base_low;
+};
+
+// The axes between the first and the last two as one axis, if they are evenly
+// spaced. Zero extents do not get here.
+bool middle_stride(const array& x, int64_t& stride) {
+  Shape shape(x.shape().begin() + 1, x.shape().end() - 2);
+  std::array<Strides, 1> strides{
+      Strides(x.strides().begin() + 1, x.strides().end() - 2)};
+  collapse(shape, strides);
+  stride = strides[0][0];
+  return shape.size() == 1;
+}
+
+} // namespace
+
+bool RoPE::use_fallback(Stream s) {
+  return s.device == mlx::core::Device::cpu;
+}
+
+void RoPE::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  const array& in = inputs[0];
+  const array& offset = inputs[1];
+  array& out = outputs[0];
+  if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
+    return;
+  }
+  auto& enc = encoder(stream());
+  bool in_place = in.flags().row_contiguous && in.is_donatable();
+  if (in_place) {
+    out.copy_shared_buffer(in);
+  } else {
+    out.set_data(allocator::malloc(out.nbytes()));
+  }
+
+  array x = in;
+  RopeParams p{};
+  if (!middle_stride(x, p.n_stride)) {
+    x = contiguous_copy_gpu(in, enc.stream());
+    enc.add_temporary(x);
+    middle_stride(x, p.n_stride);
+  }
+  int ndim = x.ndim();
+  p.b_stride = x.strides()[0];
+  p.t_stride = x.strides()[ndim - 2];
+  p.d_stride = x.strides()[ndim - 1];
+  p.B = x.shape(0);
+  p.T = x.shape(-2);
+  p.D = x.shape(-1);
+  p.N = x.size() / (uint64_t(p.B) * p.T * p.D);
+  p.half_dims = dims_ / 2;
+  // A single offset serves every sequence, whatever its stride.
+  p.offset_stride = offset.size() > 1 ? offset.strides()[0] : 0;
+  bool freqs = inputs.size() == 3;
+  p.freqs_stride = freqs ? inputs[2].strides()[0] : 0;
+  p.scale = scale_;
+  double log2_base = std::log2(static_cast<double>(base_));
+  p.log2_base = static_cast<float>(log2_base);
+  p.log2_base_low = static_cast<float>(log2_base - p.log2_base);
+
+  bool vec = p.d_stride == 1 && p.half_dims % 4 == 0 && p.D % 4 == 0 &&
+      p.b_stride % 4 == 0 && p.n_stride % 4 == 0 && p.t_stride % 4 == 0 &&
+      x.offset() % (4 * x.itemsize()) == 0;
+  uint32_t pairs = vec ? 4 : 1;
+  // In place, the items that are not turned are there already.
+  uint32_t tail = in_place ? 0 : p.D - dims_;
+  p.columns = p.half_dims / pairs + tail / pairs;
+  // With work enough, the heads of an invocation share its angles.
+  uint64_t invocations = uint64_t(p.columns) * p.T * p.N * p.B;
+  p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
+      : invocations >= (1 << 16)     ? std::min(p.N, 4u)
+                                     : 1;
+  invocations = uint64_t(p.columns) * p.T * p.B * ((p.N + p.heads - 1) / p.heads);
+
+  auto& k = enc.kernel(
+      "rope",
+      {{"T", type_of(out)},
+       {"TRADITIONAL", int(traditional_)},
+       {"FREQS", int(freqs)},
+       {"VEC", int(vec)},
+       {"FORWARD", int(forward_)}});
+  if (freqs) {
+    enc.dispatch(
+        k, {x, offset, inputs[2]}, {out}, p, linear(invocations, 128));
+  } else {
+    enc.dispatch(k, {x, offset}, {out}, p, linear(invocations, 128));
+  }
+}
+
+} // namespace mlx::core::fast
