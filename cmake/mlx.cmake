@@ -86,6 +86,7 @@ target_include_directories(
                      "${GLSLANG_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/glslang/include")
 target_include_directories(mlx PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_compile_definitions(mlx PRIVATE VK_NO_PROTOTYPES)
+target_link_options(mlx PRIVATE -Wl,--no-undefined)
 target_link_libraries(
   mlx PRIVATE $<BUILD_INTERFACE:glslang>
               $<BUILD_INTERFACE:glslang-default-resource-limits>)

@@ -202,6 +202,7 @@ class VulkanAllocator : public allocator::Allocator {
     }
     b.host_valid = b.device_valid = b.download_recorded = false;
     b.last_write.reset();
+    b.cpu_writer = {};
     return true;
   }
 

@@ -1,5 +1,6 @@
 #include "mlx/backend/gpu/eval.h"
 
+#include "glue/event.h"
 #include "glue/stream.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
@@ -14,6 +15,11 @@ void eval(array& arr) {
   auto& encoder = vulkan::encoder(s).raw();
   vulkan::PlacementScope placement(vulkan::Placement::Device);
 
+  for (auto& in : arr.inputs()) {
+    if (in.event().valid()) {
+      vulkan::follow_cpu_producer(in, in.event());
+    }
+  }
   auto outputs = arr.outputs();
   {
     // A tracer's inputs are needed again: holding them prevents donation.

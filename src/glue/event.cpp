@@ -1,5 +1,6 @@
 #include "mlx/event.h"
 
+#include "glue/event.h"
 #include "glue/stream.h"
 #include "mlx/scheduler.h"
 #include "runtime/device.h"
@@ -41,6 +42,24 @@ std::string message_of(const Error* error) {
 
 } // namespace
 
+namespace vulkan {
+
+EventPoint point_of(const Event& event) {
+  return {event.cast<EventImpl>().state, event.value(), nullptr};
+}
+
+void follow_cpu_producer(const array& x, const Event& event) {
+  if (event.stream().device != mlx::core::Device::cpu ||
+      !x.data_shared_ptr()) {
+    return;
+  }
+  if (auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr())) {
+    device().memory().set_cpu_writer(*b, point_of(event));
+  }
+}
+
+} // namespace vulkan
+
 Event::Event(Stream stream) : stream_(stream) {
   event_ = std::make_shared<EventImpl>();
 }
@@ -64,8 +83,7 @@ void Event::wait(Stream stream) {
       impl.collect(value);
     });
   } else {
-    vulkan::encoder(stream).raw().wait(
-        {cast<EventImpl>().state, value(), nullptr});
+    vulkan::encoder(stream).raw().wait(vulkan::point_of(*this));
   }
 }
 

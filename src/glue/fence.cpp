@@ -1,5 +1,6 @@
 #include "mlx/fence.h"
 
+#include "glue/event.h"
 #include "glue/stream.h"
 #include "mlx/event.h"
 
@@ -17,9 +18,12 @@ Fence::Fence(Stream s) {
   fence_ = std::make_shared<FenceImpl>(s);
 }
 
-void Fence::wait(Stream s, const array&, uint32_t value) {
+void Fence::wait(Stream s, const array& x, uint32_t value) {
   Event event = cast<FenceImpl>().event;
   event.set_value(value);
+  if (s.device == Device::gpu) {
+    vulkan::follow_cpu_producer(x, event);
+  }
   event.wait(s);
 }
 

@@ -329,11 +329,33 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   b.download_recorded = true;
 }
 
+void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
+  if (b.coherent) {
+    return;
+  }
+  std::lock_guard lock(mirror_mutex);
+  if (!b.heap && !b.host.buffer) {
+    b.host = create(b.size, types_.host, true);
+  }
+  b.host_valid = true;
+  b.device_valid = false;
+  b.download_recorded = false;
+  b.cpu_writer = std::move(signal);
+}
+
 void* Memory::host_pointer(Buffer& b) {
   if (b.coherent) {
     return static_cast<char*>(b.device.mapped) + b.guard_offset;
   }
   std::unique_lock lock(mirror_mutex);
+  if (b.cpu_writer.event) {
+    // The worker asks later than the program order says: GPU work that
+    // follows it may be encoded already, so nothing may change, nor wait.
+    if (!b.cpu_writer.event->signaled(b.cpu_writer.value)) {
+      return b.heap ? b.heap : b.host.mapped;
+    }
+    b.cpu_writer = {};
+  }
   if (b.device_valid && !b.host_valid && !b.download_recorded) {
     // Only a reader outside of any fence comes here: fetch at once.
     auto batch = std::make_unique<Batch>();

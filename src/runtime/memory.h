@@ -53,6 +53,9 @@ struct Buffer {
   bool device_valid = false;
   bool download_recorded = false; // host side follows in an open/sent batch
   std::shared_ptr<Completion> last_write;
+  // The CPU stream's signal behind which the host side is final. Until then
+  // its worker may ask for the pointer at any time.
+  EventPoint cpu_writer;
 };
 
 struct MemoryTypes {
@@ -83,6 +86,10 @@ class Memory {
   // Stable, writable host pointer; makes the host side authoritative. Waits
   // for the last GPU writer unless the copy to the host is already recorded.
   void* host_pointer(Buffer& buffer);
+
+  // A CPU stream is producing this buffer until `signal`: the host side is the
+  // one that counts from here on, in program order.
+  void set_cpu_writer(Buffer& buffer, EventPoint signal);
 
   // Before a record of `batch` touches [begin, end): gives the buffer a device
   // side and appends the upload it needs. Non-coherent buffers only.
