@@ -59,7 +59,7 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
   // With lanes = 1, neighbouring outputs are read together.
   bool columns = simple && strides[0][0] == 1 && in.strides()[axis_] != 1 &&
       outputs >= 4096;
-  int lanes = extent <= 16 || columns ? 1
+  int lanes = extent <= 16 || columns                     ? 1
       : extent <= 512 && (outputs >= 64 || extent <= 128) ? 32
                                                           : 256;
   uint64_t splits = 1, chunk = extent;
@@ -98,8 +98,7 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
     params.extent = splits;
     params.chunk = splits;
     params.splits = 1;
-    enc.dispatch(
-        kernel(32, 1), {in, found}, {out}, params, linear(outputs, 8));
+    enc.dispatch(kernel(32, 1), {in, found}, {out}, params, linear(outputs, 8));
   };
   if (simple) {
     ArgReduceParams params{};

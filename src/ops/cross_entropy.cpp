@@ -33,9 +33,7 @@ void CrossEntropy::eval_gpu(
   int lanes = row_team(rows.count, rows.length).lanes;
   auto& k = enc.kernel(
       "cross_entropy",
-      {{"T", type_of(rows.x)},
-       {"LANES", lanes},
-       {"VEC", int(rows.vector4())}});
+      {{"T", type_of(rows.x)}, {"LANES", lanes}, {"VEC", int(rows.vector4())}});
   enc.dispatch(
       k,
       {rows.x, targets},
@@ -58,9 +56,7 @@ void CrossEntropyVJP::eval_gpu(
   int lanes = row_team(rows.count, rows.length).lanes;
   auto& k = enc.kernel(
       "cross_entropy_vjp",
-      {{"T", type_of(rows.x)},
-       {"LANES", lanes},
-       {"VEC", int(rows.vector4())}});
+      {{"T", type_of(rows.x)}, {"LANES", lanes}, {"VEC", int(rows.vector4())}});
   enc.dispatch(
       k,
       {rows.x, targets, loss, cotangent},

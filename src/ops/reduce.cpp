@@ -147,9 +147,9 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
       : extent <= 512 && (outputs >= 64 || extent <= 128) ? 32
                                                           : group_size;
   // Few outputs of many elements: parts in parallel, then the parts.
-  uint64_t groups = columns ? (outputs + group_size / lanes - 1) /
-          (group_size / lanes)
-                            : (outputs * lanes + group_size - 1) / group_size;
+  uint64_t groups = columns
+      ? (outputs + group_size / lanes - 1) / (group_size / lanes)
+      : (outputs * lanes + group_size - 1) / group_size;
   uint64_t part = columns ? 512 : 8192;
   uint64_t splits = 1, chunk = extent;
   if (groups < 256 && extent >= 2 * part) {

@@ -93,7 +93,8 @@ void RoPE::eval_gpu(
   p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
       : invocations >= (1 << 16)     ? std::min(p.N, 4u)
                                      : 1;
-  invocations = uint64_t(p.columns) * p.T * p.B * ((p.N + p.heads - 1) / p.heads);
+  invocations =
+      uint64_t(p.columns) * p.T * p.B * ((p.N + p.heads - 1) / p.heads);
 
   auto& k = enc.kernel(
       "rope",
@@ -103,8 +104,7 @@ void RoPE::eval_gpu(
        {"VEC", int(vec)},
        {"FORWARD", int(forward_)}});
   if (freqs) {
-    enc.dispatch(
-        k, {x, offset, inputs[2]}, {out}, p, linear(invocations, 128));
+    enc.dispatch(k, {x, offset, inputs[2]}, {out}, p, linear(invocations, 128));
   } else {
     enc.dispatch(k, {x, offset}, {out}, p, linear(invocations, 128));
   }

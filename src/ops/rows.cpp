@@ -77,7 +77,8 @@ RowTeam row_team(uint64_t rows, uint32_t length, int most_chunks) {
       : length <= 512       ? (rows >= 256 ? 32 : 128)
       : length <= 1024      ? 128
                             : 256;
-  int chunks = static_cast<int>((uint64_t(length) + 4 * lanes - 1) / (4 * lanes));
+  int chunks =
+      static_cast<int>((uint64_t(length) + 4 * lanes - 1) / (4 * lanes));
   return {lanes, chunks <= most_chunks ? chunks : 0};
 }
 
