@@ -62,7 +62,8 @@ add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
 target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
 
-mlxvk_add_core(mlxvk_core ${mlxvk_pipeline_sources} ${mlxvk_runtime_sources})
+mlxvk_add_core(mlxvk_core ${mlxvk_pipeline_sources} ${mlxvk_runtime_sources}
+               "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
 
 if(TARGET mlx)
   target_sources(mlx PRIVATE "${mlxvk_embedded}")

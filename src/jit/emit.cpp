@@ -1,0 +1,305 @@
+#include "jit/emit.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+std::string value(int i) {
+  return "v" + std::to_string(i);
+}
+
+bool is_half(Type t) {
+  return t == Type::f16 || t == Type::bf16;
+}
+
+// The result of these on values of a 16-bit float type is one already.
+bool keeps_precision(std::string_view function) {
+  constexpr std::array exact{
+      "Abs",
+      "Ceil",
+      "Floor",
+      "Maximum",
+      "Minimum",
+      "Negative",
+      "Round",
+      "Select",
+      "Sign"};
+  return std::find(exact.begin(), exact.end(), function) != exact.end();
+}
+
+class Emitter {
+ public:
+  explicit Emitter(const FusedGraph& g) : g_(g) {
+    int n = count();
+    used_.resize(n);
+    for (size_t k = 0; k < g.ops.size(); ++k) {
+      int self = static_cast<int>(g.inputs.size() + k);
+      for (int a : g.ops[k].args) {
+        if (a < 0 || a >= self) {
+          throw std::invalid_argument(
+              "[vulkan] A fused operation uses a value that comes later.");
+        }
+        used_[a] = true;
+      }
+    }
+    for (int o : g.outputs) {
+      if (o < 0 || o >= n) {
+        throw std::invalid_argument(
+            "[vulkan] A fused output is not a value of the graph.");
+      }
+    }
+  }
+
+  std::string text() {
+    line("#include \"common/types.glsl\"");
+    line("#include \"common/index.glsl\"");
+    line("#include \"common/binary_ops.glsl\"");
+    line("#include \"common/ternary_ops.glsl\"");
+    line("");
+    arguments();
+    line("#include \"common/args.glsl\"");
+    line("");
+    line("layout(local_size_x = 256) in;");
+    line("");
+    // MLX computes each operation in its dtype: 16-bit floats are rounded
+    // between the operations.
+    line("float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }");
+    line("float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }");
+    line("");
+    item();
+    line("");
+    main_body();
+    return std::move(out_);
+  }
+
+ private:
+  int count() const {
+    return static_cast<int>(g_.inputs.size() + g_.ops.size());
+  }
+  Type type_of_value(int i) const {
+    int n = static_cast<int>(g_.inputs.size());
+    return i < n ? g_.inputs[i].type : g_.ops[i - n].type;
+  }
+  void line(const std::string& s) {
+    out_ += s;
+    out_ += '\n';
+  }
+  template <typename F>
+  void for_strided(F&& f) {
+    for (size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (g_.inputs[i].strided()) {
+        f(std::to_string(i));
+      }
+    }
+  }
+
+  void arguments() {
+    std::string pointers;
+    for (size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (!g_.inputs[i].constant) {
+        pointers += " Ptr_" + std::string(name_of(g_.inputs[i].type)) + " x" +
+            std::to_string(i) + ";";
+      }
+    }
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      pointers += " Ptr_" + std::string(name_of(type_of_value(g_.outputs[o]))) +
+          " y" + std::to_string(o) + ";";
+    }
+    line("#if FORM == 0");
+    line("#define ARGS" + pointers + " uint64_t n;");
+    line("#else");
+    line("#define DIMS (FORM == 1 ? 4 : 16)");
+    std::string strides;
+    for_strided(
+        [&](const std::string& i) { strides += " int64_t s" + i + "[DIMS];"; });
+    line(
+        "#define ARGS" + pointers +
+        " uint64_t rows; uint last; int ndim; int shape[DIMS];" + strides);
+    line("#endif");
+  }
+
+  // One item: loads, operations, stores. All loads come first, since an output
+  // may share its memory with an input.
+  void item() {
+    std::string parameters = "Index at";
+    for_strided([&](const std::string& i) { parameters += ", Index at" + i; });
+    line("void item(" + parameters + ") {");
+    int v = 0;
+    for (; v < static_cast<int>(g_.inputs.size()); ++v) {
+      const auto& in = g_.inputs[v];
+      std::string i = std::to_string(v);
+      std::string from = in.constant ? glsl_constant(in.type, in.bits)
+          : in.scalar ? "load(A.x" + i + ", 0)"
+                      : "load(A.x" + i + ", at" + i + ")";
+      line("  " + declare(v) + from + ";");
+    }
+    for (const auto& op : g_.ops) {
+      line("  " + declare(v) + expression(op, v) + ";");
+      ++v;
+    }
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      line(
+          "  store(A.y" + std::to_string(o) + ", at, " +
+          value(g_.outputs[o]) + ");");
+    }
+    line("}");
+  }
+  std::string declare(int v) const {
+    return std::string(glsl_type(type_of_value(v))) + " " + value(v) + " = ";
+  }
+  std::string expression(const FusedOp& op, int self) const {
+    std::string call;
+    for (int a : op.args) {
+      call += (call.empty() ? "" : ", ") + value(a);
+    }
+    bool exact;
+    if (op.function.empty()) {
+      exact = op.args.size() == 1 && type_of_value(op.args[0]) == op.type;
+    } else {
+      call = op.function + "(" + call + ")";
+      exact = keeps_precision(op.function);
+    }
+    std::string type(name_of(op.type));
+    call = "to_" + type + "(" + call + ")";
+    // store() rounds what is only an output.
+    if (is_half(op.type) && !exact && used_[self]) {
+      call = "round_" + type + "(" + call + ")";
+    }
+    return call;
+  }
+
+  void main_body() {
+    line("#if FORM == 0");
+    line("void main() {");
+    line("  UIndex n = UIndex(A.n);");
+    line("  UIndex step = UIndex(group_count()) * gl_WorkGroupSize.x;");
+    line("  for (UIndex i = flat_index(); i < n; i += step) {");
+    std::string same = "Index(i)";
+    for_strided([&](const std::string&) { same += ", Index(i)"; });
+    line("    item(" + same + ");");
+    line("  }");
+    line("}");
+    line("#else");
+    line("void main() {");
+    line("  uint per_row = (A.last + STRIDED_WORK - 1u) / STRIDED_WORK;");
+    line("  UIndex t = flat_index();");
+    line("  UIndex row = t / UIndex(per_row);");
+    line("  if (row < UIndex(A.rows)) {");
+    std::string walk = "at + Index(c)";
+    for_strided([&](const std::string& i) {
+      line("    Index base" + i + " = Index(0);");
+      line("    Index step" + i + " = Index(A.s" + i + "[A.ndim - 1]);");
+      walk += ", base" + i + " + Index(c) * step" + i;
+    });
+    line("    UIndex rest = row;");
+    line("    for (int d = A.ndim - 2; d >= 0; --d) {");
+    line("      UIndex extent = UIndex(uint(A.shape[d]));");
+    line("      UIndex next = rest / extent;");
+    line("      Index k = Index(rest - next * extent);");
+    for_strided([&](const std::string& i) {
+      line("      base" + i + " += k * Index(A.s" + i + "[d]);");
+    });
+    line("      rest = next;");
+    line("    }");
+    line("    Index at = Index(row * UIndex(A.last));");
+    line("    uint c = uint(t - row * UIndex(per_row));");
+    line("    for (; c < A.last; c += per_row) {");
+    line("      item(" + walk + ");");
+    line("    }");
+    line("  }");
+    line("}");
+    line("#endif");
+  }
+
+  const FusedGraph& g_;
+  std::vector<bool> used_; // by an operation
+  std::string out_;
+};
+
+std::string hex(uint64_t v) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string s;
+  do {
+    s.insert(s.begin(), digits[v & 15]);
+    v >>= 4;
+  } while (v);
+  return "0x" + s;
+}
+
+std::string float_constant(uint32_t bits) {
+  return "uintBitsToFloat(" + hex(bits) + "u)";
+}
+
+} // namespace
+
+std::string emit_fused(const FusedGraph& graph) {
+  return Emitter(graph).text();
+}
+
+const char* glsl_type(Type type) {
+  switch (type) {
+    case Type::bool_:
+      return "bool";
+    case Type::u8:
+      return "uint8_t";
+    case Type::u16:
+      return "uint16_t";
+    case Type::u32:
+      return "uint32_t";
+    case Type::u64:
+      return "uint64_t";
+    case Type::i8:
+      return "int8_t";
+    case Type::i16:
+      return "int16_t";
+    case Type::i32:
+      return "int32_t";
+    case Type::i64:
+      return "int64_t";
+    case Type::f16:
+    case Type::bf16:
+    case Type::f32:
+      return "float";
+    case Type::c64:
+      return "vec2";
+  }
+  return "";
+}
+
+std::string glsl_constant(Type type, uint64_t bits) {
+  auto low = static_cast<uint32_t>(bits);
+  switch (type) {
+    case Type::bool_:
+      return (bits & 0xff) != 0 ? "true" : "false";
+    case Type::u8:
+    case Type::i8:
+      return std::string(glsl_type(type)) + "(" + hex(low & 0xff) + "u)";
+    case Type::u16:
+    case Type::i16:
+      return std::string(glsl_type(type)) + "(" + hex(low & 0xffff) + "u)";
+    case Type::u32:
+    case Type::i32:
+      return std::string(glsl_type(type)) + "(" + hex(low) + "u)";
+    case Type::u64:
+    case Type::i64:
+      return std::string(glsl_type(type)) + "((uint64_t(" + hex(bits >> 32) +
+          "u) << 32) | uint64_t(" + hex(low) + "u))";
+    case Type::f16:
+      return "f16_to_f32(uint16_t(" + hex(low & 0xffff) + "u))";
+    case Type::bf16:
+      return float_constant((low & 0xffff) << 16);
+    case Type::f32:
+      return float_constant(low);
+    case Type::c64:
+      return "vec2(" + float_constant(low) + ", " +
+          float_constant(static_cast<uint32_t>(bits >> 32)) + ")";
+  }
+  return "";
+}
+
+} // namespace mlx::core::vulkan
