@@ -14,7 +14,7 @@ uint32_t Leveler::add(std::span<const Access> accesses) {
   int32_t level = 0;
   for (const auto& a : accesses) {
     auto it = spans_.find(a.base);
-    if (it == spans_.end()) {
+    if (it == spans_.end() || a.begin >= a.end) {
       continue;
     }
     for (const auto& s : it->second) {

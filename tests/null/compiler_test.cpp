@@ -37,9 +37,8 @@ constexpr uint32_t always[] = {
 // Capabilities that a variant may use because it says so.
 bool asked_for(uint32_t capability, const NamedValues& values) {
   auto has = [&](const char* name) {
-    return std::any_of(values.begin(), values.end(), [&](auto& v) {
-      return v.first == name;
-    });
+    return std::any_of(
+        values.begin(), values.end(), [&](auto& v) { return v.first == name; });
   };
   switch (capability) {
     case 9: // Float16
@@ -214,8 +213,7 @@ TEST_CASE("compiler: deterministic, and the same from many threads") {
 
 TEST_CASE("compiler: optional extensions only where asked for") {
   KernelFolder folder;
-  folder.write(
-      "half.comp", "void main() { float16_t x = float16_t(1); }\n");
+  folder.write("half.comp", "void main() { float16_t x = float16_t(1); }\n");
   CHECK_THROWS_AS(compile_kernel("half", {}), CompileError);
   std::vector<Define> native = {{"NATIVE_F16", 1}};
   CHECK_NOTHROW(compile_kernel("half", native));

@@ -22,8 +22,9 @@ namespace {
 class Folder {
  public:
   Folder()
-      : path(fs::temp_directory_path() /
-             ("mlxvk-cache-" + std::to_string(std::random_device{}()))) {}
+      : path(
+            fs::temp_directory_path() /
+            ("mlxvk-cache-" + std::to_string(std::random_device{}()))) {}
   ~Folder() {
     std::error_code e;
     fs::permissions(path, fs::perms::owner_all, e);
@@ -302,7 +303,7 @@ TEST_CASE("disk cache: where it lies") {
     values[1] = xdg;
     values[2] = home;
     return default_cache_folder([](const char* name) -> const char* {
-      return !std::strcmp(name, "MLX_VK_CACHE") ? values[0]
+      return !std::strcmp(name, "MLX_VK_CACHE")  ? values[0]
           : !std::strcmp(name, "XDG_CACHE_HOME") ? values[1]
                                                  : values[2];
     });

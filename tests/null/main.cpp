@@ -1,2 +1,24 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "null/fake_vulkan.h"
+
+// The runtime reads its environment once: nothing of the caller's counts.
+int main(int argc, char** argv) {
+  for (auto* name :
+       {"MLX_VK_DEVICE",
+        "MLX_VK_MEMORY",
+        "MLX_VK_VALIDATE",
+        "MLX_VK_PROFILE",
+        "MLX_VK_DEBUG",
+        "MLX_VK_DISABLE",
+        "MLX_VK_KERNEL_PATH",
+        "MLX_VK_TEST_DROP_BARRIER"}) {
+    unsetenv(name);
+  }
+  setenv("MLX_VK_CACHE", "off", 1);
+  mlx::core::vulkan::set_loader_for_tests(fake::get_instance_proc_addr);
+  return doctest::Context(argc, argv).run();
+}

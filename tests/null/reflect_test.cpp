@@ -10,8 +10,7 @@ using namespace mlx::core::vulkan;
 namespace {
 
 KernelCode compile(const std::string& args, bool ring = false) {
-  std::string text =
-      "#include \"common/types.glsl\"\n#define ARGS " + args +
+  std::string text = "#include \"common/types.glsl\"\n#define ARGS " + args +
       "\n#include \"common/args.glsl\"\n"
       "layout(local_size_x = 8, local_size_y = 4, local_size_z = 2) in;\n"
       "void main() {}\n";

@@ -1,0 +1,170 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/caps.h"
+#include "runtime/memory.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+Caps gpu(
+    const char* name,
+    VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) {
+  Caps c;
+  c.name = name;
+  c.uuid = "00112233445566778899aabbccddeeff";
+  c.type = type;
+  c.api_version = VK_API_VERSION_1_2;
+  c.buffer_device_address = c.timeline_semaphore = true;
+  c.scalar_block_layout = c.storage_8bit = c.storage_16bit = true;
+  c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
+  c.subgroup_operations = true;
+  c.compute_queue_family = 0;
+  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
+  c.max_workgroup_size = 1024;
+  c.shared_memory = 32768;
+  c.max_push_constants = 128;
+  return c;
+}
+
+int choose(const std::vector<Caps>& d, const char* wanted = "") {
+  std::string why;
+  int i = choose_device(d, wanted, why);
+  CHECK(why.empty() == (i >= 0));
+  return i;
+}
+
+bool enables(const Caps& c, const char* extension) {
+  auto names = extensions_to_enable(c);
+  return std::any_of(names.begin(), names.end(), [&](auto* n) {
+    return std::strcmp(n, extension) == 0;
+  });
+}
+
+} // namespace
+
+TEST_CASE("caps: each required feature is missed by name") {
+  CHECK(missing_features(gpu("a")).empty());
+  auto without = [](auto change) {
+    Caps c = gpu("a");
+    change(c);
+    auto m = missing_features(c);
+    return m.size() == 1 ? m[0] : std::to_string(m.size()) + " missing";
+  };
+  CHECK(
+      without([](Caps& c) { c.api_version = VK_API_VERSION_1_1; }) ==
+      "Vulkan 1.2");
+  CHECK(
+      without([](Caps& c) { c.buffer_device_address = false; }) ==
+      "bufferDeviceAddress");
+  CHECK(
+      without([](Caps& c) { c.timeline_semaphore = false; }) ==
+      "timelineSemaphore");
+  CHECK(
+      without([](Caps& c) { c.scalar_block_layout = false; }) ==
+      "scalarBlockLayout");
+  CHECK(without([](Caps& c) { c.shader_int64 = false; }) == "shaderInt64");
+  CHECK(without([](Caps& c) { c.shader_int8 = false; }) == "shaderInt8");
+  CHECK(without([](Caps& c) { c.storage_16bit = false; }).find("16") !=
+        std::string::npos);
+  CHECK(without([](Caps& c) { c.storage_8bit = false; }).find("8") !=
+        std::string::npos);
+  CHECK(without([](Caps& c) { c.subgroup_operations = false; }).find(
+            "subgroup") != std::string::npos);
+  CHECK(without([](Caps& c) { c.min_subgroup_size = 1; }).find("subgroup") !=
+        std::string::npos);
+  CHECK(without([](Caps& c) { c.compute_queue_family = -1; }).find("queue") !=
+        std::string::npos);
+  // Optional ones are.
+  Caps plain = gpu("a");
+  plain.shader_float16 = plain.cooperative_matrix = plain.bfloat16 = false;
+  CHECK(missing_features(plain).empty());
+}
+
+TEST_CASE("caps: the best GPU is chosen, software only when asked for") {
+  auto discrete = gpu("RTX");
+  auto integrated = gpu("UHD", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
+  auto software = gpu("llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU);
+  auto unusable = gpu("Old");
+  unusable.timeline_semaphore = false;
+  CHECK(choose({software, integrated, discrete}) == 2);
+  CHECK(choose({software, integrated}) == 1);
+  CHECK(choose({unusable, integrated}) == 1);
+  CHECK(choose({software}) == -1);
+  CHECK(choose({}) == -1);
+  CHECK(choose({unusable}) == -1);
+  CHECK(choose({discrete, software}, "cpu") == 1);
+  CHECK(choose({discrete}, "cpu") == -1);
+}
+
+TEST_CASE("caps: a device by index, name or UUID") {
+  auto a = gpu("NVIDIA H200"), b = gpu("AMD Radeon");
+  b.uuid = "ffeeddccbbaa99887766554433221100";
+  CHECK(choose({a, b}, "1") == 1);
+  CHECK(choose({a, b}, "radeon") == 1);
+  CHECK(choose({a, b}, "h200") == 0);
+  CHECK(choose({a, b}, "ffeeddccbbaa99887766554433221100") == 1);
+  CHECK(choose({a, b}, "FFEEDDCC-BBAA-9988-7766-554433221100") == 1);
+  CHECK(choose({a, b}, "2") == -1);
+  CHECK(choose({a, b}, "Intel") == -1);
+  std::string why;
+  choose_device({a, b}, "Intel", why);
+  CHECK(why.find("Intel") != std::string::npos);
+  b.shader_int8 = false;
+  CHECK(choose({a, b}, "1") == -1);
+  auto list = list_devices({a, b});
+  CHECK(list.find("NVIDIA H200") != std::string::npos);
+  CHECK(list.find("shaderInt8") != std::string::npos);
+}
+
+TEST_CASE("caps: only what is used is enabled") {
+  Caps c = gpu("a");
+  CHECK(extensions_to_enable(c).empty());
+  c.memory_budget = true;
+  CHECK(enables(c, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+  c.cooperative_matrix = true;
+  CHECK_FALSE(enables(c, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
+  c.coopmat_f16 = true;
+  CHECK(enables(c, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
+}
+
+TEST_CASE("memory types: by device kind") {
+  constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                  host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                                  cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  auto types = [](std::vector<VkMemoryPropertyFlags> flags) {
+    VkPhysicalDeviceMemoryProperties p{};
+    p.memoryTypeCount = uint32_t(flags.size());
+    for (size_t i = 0; i < flags.size(); ++i) {
+      p.memoryTypes[i].propertyFlags = flags[i];
+    }
+    return p;
+  };
+  // A discrete card with a resizable BAR.
+  auto card = types({0, local, host, host | cached, local | host});
+  auto t = choose_memory_types(card, true, 0);
+  CHECK_FALSE(t.unified);
+  CHECK(t.device == 1);
+  CHECK(t.host == 3);
+  CHECK(t.small == 4);
+  // Without a BAR.
+  t = choose_memory_types(types({local, host | cached}), true, 0);
+  CHECK(t.small == -1);
+  CHECK(t.device == 0);
+  // An integrated GPU.
+  t = choose_memory_types(
+      types({local, local | host, local | host | cached}), false, 0);
+  CHECK(t.unified);
+  CHECK(t.device == 2);
+  CHECK(t.host == 2);
+  // Forced either way.
+  t = choose_memory_types(types({local | host | cached}), false, 2);
+  CHECK_FALSE(t.unified);
+  CHECK(t.device == 0);
+  CHECK(t.host == 0);
+  CHECK(choose_memory_types(card, true, 1).unified);
+}

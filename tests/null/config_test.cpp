@@ -1,0 +1,106 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "runtime/config.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+std::map<std::string, std::string> environment;
+
+Config parse(std::map<std::string, std::string> values) {
+  environment = std::move(values);
+  return parse_config([](const char* name) -> const char* {
+    auto it = environment.find(name);
+    return it == environment.end() ? nullptr : it->second.c_str();
+  });
+}
+
+} // namespace
+
+TEST_CASE("config: defaults") {
+  auto c = parse({});
+  CHECK(c.device.empty());
+  CHECK(c.memory == MemoryModel::Automatic);
+  CHECK(c.fallback == FallbackPolicy::Allow);
+  CHECK_FALSE(c.validate);
+  CHECK(c.profile.empty());
+  CHECK(c.drop_barrier == -1);
+  CHECK(c.max_ops > 0);
+  CHECK(c.max_mb > 0);
+}
+
+TEST_CASE("config: values") {
+  auto c = parse({
+      {"MLX_VK_DEVICE", "cpu"},
+      {"MLX_VK_MEMORY", "discrete"},
+      {"MLX_VK_FALLBACK", "deny"},
+      {"MLX_VK_VALIDATE", "1"},
+      {"MLX_VK_PROFILE", "trace.json"},
+      {"MLX_VK_DEBUG", "fallback,shuffle"},
+      {"MLX_VK_DISABLE", "coopmat,levels"},
+      {"MLX_VK_MAX_OPS_PER_BUFFER", "7"},
+      {"MLX_VK_MAX_MB_PER_BUFFER", "9"},
+      {"MLX_VK_SMALL_BUFFER", "0"},
+      {"MLX_VK_KERNEL_PATH", "src/kernels"},
+  });
+  CHECK(c.device == "cpu");
+  CHECK(c.memory == MemoryModel::Discrete);
+  CHECK(c.fallback == FallbackPolicy::Deny);
+  CHECK(c.validate);
+  CHECK(c.profile == "trace.json");
+  CHECK(c.debug_fallback);
+  CHECK(c.debug_shuffle);
+  CHECK_FALSE(c.debug_guard);
+  CHECK(c.disabled("coopmat"));
+  CHECK(c.disabled("levels"));
+  CHECK_FALSE(c.disabled("coop"));
+  CHECK_FALSE(c.disabled("coopmat2"));
+  CHECK(c.max_ops == 7);
+  CHECK(c.max_mb == 9);
+  CHECK(c.small_buffer == 0);
+  CHECK(c.kernel_path == "src/kernels");
+}
+
+TEST_CASE("config: MLX's own names, ours first") {
+  CHECK(parse({{"MLX_MAX_OPS_PER_BUFFER", "5"}}).max_ops == 5);
+  CHECK(
+      parse({{"MLX_MAX_OPS_PER_BUFFER", "5"},
+             {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}})
+          .max_ops == 6);
+}
+
+TEST_CASE("config: what is not understood keeps the default") {
+  auto normal = parse({});
+  auto c = parse({
+      {"MLX_VK_MEMORY", "fast"},
+      {"MLX_VK_FALLBACK", "perhaps"},
+      {"MLX_VK_MAX_OPS_PER_BUFFER", "many"},
+      {"MLX_VK_MAX_MB_PER_BUFFER", "-3"},
+      {"MLX_VK_VALIDATE", "0"},
+      {"MLX_VK_PROFILE", "0"},
+  });
+  CHECK(c.memory == normal.memory);
+  CHECK(c.fallback == normal.fallback);
+  CHECK(c.max_ops == normal.max_ops);
+  CHECK(c.max_mb == normal.max_mb);
+  CHECK_FALSE(c.validate);
+  CHECK(c.profile.empty());
+}
+
+TEST_CASE("config: the table is complete and has no doubles") {
+  std::set<std::string> names;
+  for (auto& e : config_table()) {
+    CHECK(names.insert(e.name).second);
+    CHECK(std::string(e.name).starts_with("MLX_VK_"));
+    CHECK(std::string(e.description).size() > 10);
+  }
+  for (auto* name :
+       {"MLX_VK_DEVICE", "MLX_VK_CACHE", "MLX_VK_KERNEL_PATH"}) {
+    CHECK(names.count(name));
+  }
+}

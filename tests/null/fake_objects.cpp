@@ -1,0 +1,287 @@
+// Memory, buffers, semaphores and pipelines.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "null/fake_state.h"
+#include "pipeline/reflect.h"
+
+namespace fake {
+
+namespace {
+
+VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
+    VkDevice,
+    const VkMemoryAllocateInfo* info,
+    const VkAllocationCallbacks*,
+    VkDeviceMemory* out) {
+  auto& s = state();
+  std::lock_guard lock(s.mutex);
+  if (s.statistics.live_memory + info->allocationSize > s.settings.heap_bytes) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  void* data = nullptr;
+  if (posix_memalign(&data, 4096, info->allocationSize)) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  s.statistics.live_memory += info->allocationSize;
+  bool visible = !s.settings.discrete || info->memoryTypeIndex != 0;
+  *out = handle<VkDeviceMemory>(
+      new Memory{static_cast<std::byte*>(data), info->allocationSize, visible});
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+FreeMemory(VkDevice, VkDeviceMemory m, const VkAllocationCallbacks*) {
+  if (auto* memory = object<Memory>(m)) {
+    std::lock_guard lock(state().mutex);
+    state().statistics.live_memory -= memory->size;
+    std::free(memory->data);
+    delete memory;
+  }
+}
+VKAPI_ATTR VkResult VKAPI_CALL MapMemory(
+    VkDevice,
+    VkDeviceMemory m,
+    VkDeviceSize offset,
+    VkDeviceSize,
+    VkMemoryMapFlags,
+    void** out) {
+  std::lock_guard lock(state().mutex);
+  auto* memory = object<Memory>(m);
+  if (!memory->host_visible || memory->mapped) {
+    error("misuse: vkMapMemory of memory that cannot be mapped (again)");
+    return VK_ERROR_MEMORY_MAP_FAILED;
+  }
+  memory->mapped = true;
+  *out = memory->data + offset;
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL UnmapMemory(VkDevice, VkDeviceMemory m) {
+  object<Memory>(m)->mapped = false;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+FlushMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
+  return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL CreateBuffer(
+    VkDevice,
+    const VkBufferCreateInfo* info,
+    const VkAllocationCallbacks*,
+    VkBuffer* out) {
+  std::lock_guard lock(state().mutex);
+  ++state().statistics.live_buffers;
+  auto* b = new FakeBuffer;
+  b->size = info->size;
+  *out = handle<VkBuffer>(b);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+DestroyBuffer(VkDevice, VkBuffer handle, const VkAllocationCallbacks*) {
+  if (auto* b = object<FakeBuffer>(handle)) {
+    std::lock_guard lock(state().mutex);
+    --state().statistics.live_buffers;
+    if (b->memory) {
+      state().buffers.erase(b->address());
+    }
+    delete b;
+  }
+}
+VKAPI_ATTR void VKAPI_CALL
+GetBufferMemoryRequirements(VkDevice, VkBuffer b, VkMemoryRequirements* r) {
+  uint32_t types = state().settings.discrete ? 7 : 1;
+  *r = {(object<FakeBuffer>(b)->size + 63) / 64 * 64, 64, types};
+}
+VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements2(
+    VkDevice d,
+    const VkBufferMemoryRequirementsInfo2* info,
+    VkMemoryRequirements2* r) {
+  GetBufferMemoryRequirements(d, info->buffer, &r->memoryRequirements);
+}
+VKAPI_ATTR VkResult VKAPI_CALL BindBufferMemory(
+    VkDevice,
+    VkBuffer buffer,
+    VkDeviceMemory m,
+    VkDeviceSize offset) {
+  std::lock_guard lock(state().mutex);
+  auto* b = object<FakeBuffer>(buffer);
+  b->memory = object<Memory>(m);
+  b->offset = offset;
+  state().buffers[b->address()] = b->address() + b->size;
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+BindBufferMemory2(VkDevice d, uint32_t n, const VkBindBufferMemoryInfo* info) {
+  for (uint32_t i = 0; i < n; ++i) {
+    BindBufferMemory(d, info[i].buffer, info[i].memory, info[i].memoryOffset);
+  }
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkDeviceAddress VKAPI_CALL
+GetBufferDeviceAddress(VkDevice, const VkBufferDeviceAddressInfo* info) {
+  return object<FakeBuffer>(info->buffer)->address();
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL CreateSemaphore(
+    VkDevice,
+    const VkSemaphoreCreateInfo*,
+    const VkAllocationCallbacks*,
+    VkSemaphore* out) {
+  std::lock_guard lock(state().mutex);
+  ++state().statistics.live_semaphores;
+  *out = handle<VkSemaphore>(new Semaphore);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+DestroySemaphore(VkDevice, VkSemaphore h, const VkAllocationCallbacks*) {
+  std::lock_guard lock(state().mutex);
+  auto* semaphore = object<Semaphore>(h);
+  for (auto& sub : state().queue) {
+    if (sub.signal == semaphore) {
+      error("misuse: vkDestroySemaphore while a submission signals it");
+    }
+  }
+  state().statistics.live_semaphores -= semaphore != nullptr;
+  delete semaphore;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+GetSemaphoreCounterValue(VkDevice, VkSemaphore h, uint64_t* value) {
+  std::lock_guard lock(state().mutex);
+  *value = object<Semaphore>(h)->value;
+  return state().lost ? VK_ERROR_DEVICE_LOST : VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+WaitSemaphores(VkDevice, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  auto& s = state();
+  std::unique_lock lock(s.mutex);
+  auto* semaphore = object<Semaphore>(info->pSemaphores[0]);
+  auto end = std::chrono::system_clock::now() +
+      std::chrono::nanoseconds(std::min<uint64_t>(timeout, 1'000'000'000));
+  // system_clock: the thread sanitizer does not know timed waits on the other.
+  bool done = s.cv.wait_until(lock, end, [&] {
+    return semaphore->value >= info->pValues[0] || s.lost;
+  });
+  return s.lost ? VK_ERROR_DEVICE_LOST : done ? VK_SUCCESS : VK_TIMEOUT;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(
+    VkDevice,
+    const VkShaderModuleCreateInfo* info,
+    const VkAllocationCallbacks*,
+    VkShaderModule* out) {
+  auto r = mlx::core::vulkan::reflect({info->pCode, info->codeSize / 4}, false);
+  *out = handle<VkShaderModule>(new Module{r.local_size[0]});
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+DestroyShaderModule(VkDevice, VkShaderModule m, const VkAllocationCallbacks*) {
+  delete object<Module>(m);
+}
+VKAPI_ATTR VkResult VKAPI_CALL CreatePipelineLayout(
+    VkDevice,
+    const VkPipelineLayoutCreateInfo*,
+    const VkAllocationCallbacks*,
+    VkPipelineLayout* out) {
+  *out = handle<VkPipelineLayout>(new int);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL DestroyPipelineLayout(
+    VkDevice,
+    VkPipelineLayout l,
+    const VkAllocationCallbacks*) {
+  delete object<int>(l);
+}
+VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
+    VkDevice,
+    VkPipelineCache,
+    uint32_t n,
+    const VkComputePipelineCreateInfo* infos,
+    const VkAllocationCallbacks*,
+    VkPipeline* out) {
+  std::lock_guard lock(state().mutex);
+  if (state().pipelines++ == state().settings.fail_pipeline) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    ++state().statistics.live_pipelines;
+    out[i] = handle<VkPipeline>(
+        new Pipeline{object<Module>(infos[i].stage.module)->program});
+  }
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+DestroyPipeline(VkDevice, VkPipeline p, const VkAllocationCallbacks*) {
+  std::lock_guard lock(state().mutex);
+  state().statistics.live_pipelines -= p != VK_NULL_HANDLE;
+  delete object<Pipeline>(p);
+}
+
+// The cache's content is the data it was made from and one byte per save.
+VKAPI_ATTR VkResult VKAPI_CALL CreatePipelineCache(
+    VkDevice,
+    const VkPipelineCacheCreateInfo* info,
+    const VkAllocationCallbacks*,
+    VkPipelineCache* out) {
+  auto* data = static_cast<const char*>(info->pInitialData);
+  if (info->initialDataSize && data[0] != 'F') {
+    return VK_ERROR_INITIALIZATION_FAILED;
+  }
+  *out = handle<VkPipelineCache>(new std::string(
+      info->initialDataSize ? data : "F",
+      info->initialDataSize ? info->initialDataSize : 1));
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL
+GetPipelineCacheData(VkDevice, VkPipelineCache c, size_t* size, void* out) {
+  auto text = *object<std::string>(c) + "+";
+  if (out) {
+    std::memcpy(out, text.data(), std::min(*size, text.size()));
+  }
+  *size = text.size();
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL DestroyPipelineCache(
+    VkDevice,
+    VkPipelineCache c,
+    const VkAllocationCallbacks*) {
+  delete object<std::string>(c);
+}
+
+} // namespace
+
+Function object_function(const char* name) {
+  static const std::unordered_map<std::string, Function> table = {
+      FAKE(AllocateMemory),
+      FAKE(FreeMemory),
+      FAKE(MapMemory),
+      FAKE(UnmapMemory),
+      FAKE(FlushMappedMemoryRanges),
+      FAKE(BindBufferMemory),
+      FAKE(BindBufferMemory2),
+      FAKE(GetBufferMemoryRequirements),
+      FAKE(GetBufferMemoryRequirements2),
+      FAKE(CreateBuffer),
+      FAKE(DestroyBuffer),
+      FAKE(GetBufferDeviceAddress),
+      FAKE(CreateSemaphore),
+      FAKE(DestroySemaphore),
+      FAKE(GetSemaphoreCounterValue),
+      FAKE(WaitSemaphores),
+      FAKE(CreateShaderModule),
+      FAKE(DestroyShaderModule),
+      FAKE(CreatePipelineLayout),
+      FAKE(DestroyPipelineLayout),
+      FAKE(CreateComputePipelines),
+      FAKE(DestroyPipeline),
+      FAKE(CreatePipelineCache),
+      FAKE(GetPipelineCacheData),
+      FAKE(DestroyPipelineCache),
+      {"vkInvalidateMappedMemoryRanges",
+       reinterpret_cast<PFN_vkVoidFunction>(FlushMappedMemoryRanges)},
+  };
+  auto it = table.find(name);
+  return it == table.end() ? nullptr : it->second;
+}
+
+} // namespace fake

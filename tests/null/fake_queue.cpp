@@ -1,0 +1,228 @@
+// The fake device's thread: runs submissions, checks what they touch.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "null/fake_state.h"
+
+namespace fake {
+
+namespace {
+
+struct MixArguments {
+  uint64_t x, y, z;
+  uint32_t n, salt;
+};
+
+uint16_t half_of(float f, bool good) {
+  // The values of the probe are exact in double.
+  double a = f < 0 ? -double(f) : double(f);
+  uint16_t sign = f < 0 ? 0x8000 : 0;
+  if (a >= 65520) {
+    return sign | 0x7c00;
+  }
+  int exponent = -14;
+  while (exponent < 15 && a >= std::ldexp(2.0, exponent)) {
+    ++exponent;
+  }
+  double units = a / std::ldexp(1.0, exponent - 10);
+  double floor = double(uint64_t(units)), rest = units - floor;
+  uint64_t n = uint64_t(floor);
+  if (good && (rest > 0.5 || (rest == 0.5 && (n & 1)))) {
+    ++n;
+  }
+  // A subnormal has no hidden bit; a carry runs into the exponent.
+  return sign | uint16_t(n + (uint64_t(exponent + 14) << 10));
+}
+
+MixArguments mix_arguments(const Command& c) {
+  MixArguments a;
+  const void* from = c.push.data();
+  if (c.program == program_mix_ring) {
+    uint64_t address;
+    std::memcpy(&address, c.push.data(), 8);
+    from = reinterpret_cast<const void*>(address);
+  }
+  std::memcpy(&a, from, sizeof a);
+  return a;
+}
+
+std::vector<Range> ranges_of(const Command& c) {
+  std::vector<Range> r;
+  auto add = [&](uint64_t at, uint64_t size, bool write) {
+    if (at && size) {
+      r.push_back({at, at + size, write});
+    }
+  };
+  if (c.kind == Command::Copy) {
+    add(c.from, c.size, false);
+    add(c.to, c.size, true);
+  } else if (c.kind == Command::Dispatch) {
+    if (c.program == program_half) {
+      struct {
+        uint64_t x, y;
+        uint32_t n;
+      } a;
+      std::memcpy(&a, c.push.data(), sizeof a);
+      add(a.x, 4 * uint64_t(a.n), false);
+      add(a.y, 2 * uint64_t(a.n), true);
+    } else {
+      auto a = mix_arguments(c);
+      add(a.x, 4 * uint64_t(a.n), false);
+      add(a.y, 4 * uint64_t(a.n), false);
+      add(a.z, 4 * uint64_t(a.n), true);
+      if (c.program == program_mix_ring) {
+        uint64_t address;
+        std::memcpy(&address, c.push.data(), 8);
+        add(address, sizeof a, false);
+      }
+    }
+  }
+  return r;
+}
+
+bool live(const Range& r) { // under the mutex
+  auto it = state().buffers.upper_bound(r.begin);
+  return it != state().buffers.begin() && (--it)->second >= r.end;
+}
+
+// False if it would touch what it must not.
+bool check(const Command& c) { // under the mutex
+  auto& s = state();
+  auto mine = ranges_of(c);
+  for (auto& r : mine) {
+    if (!live(r)) {
+      error(
+          std::string("lifetime: ") + (r.write ? "write to" : "read of") +
+          " memory without a live buffer");
+      return false;
+    }
+    for (auto& o : s.unordered) {
+      if (r.begin < o.end && o.begin < r.end && (r.write || o.write)) {
+        error(
+            std::string("hazard: ") + (r.write ? "write" : "read") +
+            " after unordered " + (o.write ? "write" : "read"));
+      }
+    }
+  }
+  for (auto& r : mine) {
+    s.unordered.push_back(r);
+    s.unflushed |= r.write;
+  }
+  return true;
+}
+
+void run(const Command& c, bool good_half) {
+  if (c.kind == Command::Copy) {
+    std::memcpy(
+        reinterpret_cast<void*>(c.to),
+        reinterpret_cast<const void*>(c.from),
+        c.size);
+    return;
+  }
+  if (c.program == program_half) {
+    struct {
+      const float* x;
+      uint16_t* y;
+      uint32_t n;
+    } a;
+    std::memcpy(&a, c.push.data(), sizeof a);
+    for (uint32_t i = 0; i < a.n; ++i) {
+      a.y[i] = half_of(a.x[i], good_half);
+    }
+    return;
+  }
+  auto a = mix_arguments(c);
+  auto* x = reinterpret_cast<const uint32_t*>(a.x);
+  auto* y = reinterpret_cast<const uint32_t*>(a.y);
+  auto* z = reinterpret_cast<uint32_t*>(a.z);
+  for (uint32_t i = 0; i < a.n; ++i) {
+    z[i] = (x ? x[i] : 0) * 31 + (y ? y[i] : 0) * 17 + a.salt;
+  }
+}
+
+void execute(const std::vector<Command>& commands) {
+  auto& s = state();
+  for (size_t i = 0; i < commands.size();) {
+    if (commands[i].kind == Command::Barrier) {
+      std::lock_guard lock(s.mutex);
+      if (commands[i].to_device) {
+        s.unordered.clear();
+      }
+      s.unflushed &= !commands[i].to_host;
+      ++i;
+      continue;
+    }
+    std::vector<const Command*> span;
+    for (; i < commands.size() && commands[i].kind != Command::Barrier; ++i) {
+      if (commands[i].kind == Command::Timestamp) {
+        static std::atomic<uint64_t> clock{1};
+        *commands[i].query = clock++;
+      } else {
+        span.push_back(&commands[i]);
+      }
+    }
+    std::vector<bool> good(span.size());
+    bool good_half;
+    {
+      std::lock_guard lock(s.mutex);
+      std::shuffle(span.begin(), span.end(), s.random);
+      for (size_t k = 0; k < span.size(); ++k) {
+        good[k] = check(*span[k]);
+      }
+      good_half = s.settings.good_float16;
+    }
+    for (size_t k = 0; k < span.size(); ++k) {
+      if (good[k]) {
+        run(*span[k], good_half);
+      }
+    }
+  }
+}
+
+void pause() {
+  auto& s = state();
+  int us = 0;
+  {
+    std::lock_guard lock(s.mutex);
+    if (s.settings.max_delay_us > 0) {
+      us = int(s.random() % s.settings.max_delay_us);
+    }
+  }
+  if (us > s.settings.max_delay_us / 3) {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  }
+}
+
+} // namespace
+
+void queue_loop() {
+  auto& s = state();
+  std::unique_lock lock(s.mutex);
+  while (true) {
+    s.cv.wait(lock, [&] { return s.stop || (!s.queue.empty() && !s.held); });
+    if (s.queue.empty() || s.held) {
+      return;
+    }
+    auto submission = std::move(s.queue.front());
+    s.queue.pop_front();
+    lock.unlock();
+    pause();
+    for (auto* b : submission.buffers) {
+      execute(b->commands);
+      --b->pending;
+    }
+    pause();
+    lock.lock();
+    if (s.unflushed) {
+      error("visibility: writes that no barrier shows to the host");
+      s.unflushed = false;
+    }
+    if (submission.signal) {
+      submission.signal->value = submission.value;
+    }
+    s.cv.notify_all();
+  }
+}
+
+} // namespace fake

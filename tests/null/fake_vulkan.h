@@ -1,0 +1,66 @@
+// A Vulkan device for tests: queues, command buffers, memory and timeline
+// semaphores in plain C++, with random delays and an execution order that is
+// as wild as the recorded barriers allow. It knows what its kernels read and
+// write, and reports every conflict that no barrier orders, every address
+// outside of a live buffer, and misuse of command buffers.
+//
+// Device addresses are host pointers. Shaders are not interpreted: a kernel's
+// local_size_x names one of the programs below.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/vk.h"
+
+namespace fake {
+
+// Programs, by local_size_x. Mix: z[i] = x[i] * 31 + y[i] * 17 + salt for
+// i < n; null x or y count as zeros. Arguments: x, y, z, n, salt.
+constexpr uint32_t program_mix = 64;
+// The same, its arguments behind a pushed address.
+constexpr uint32_t program_mix_ring = 65;
+// The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.
+constexpr uint32_t program_half = 32;
+
+struct Settings {
+  bool discrete = false; // separate memory types and mirrors
+  bool float16 = true;
+  bool good_float16 = true; // rounds correctly
+  int max_delay_us = 200; // before a submission runs and before it signals
+  uint32_t seed = 1;
+  uint64_t heap_bytes = uint64_t(256) << 20;
+  // Leaves out the n-th barrier of each command buffer.
+  int drop_barrier = -1;
+  // The n-th vkQueueSubmit (from 0) fails with `submit_result`.
+  int fail_submit = -1;
+  VkResult submit_result = VK_ERROR_OUT_OF_HOST_MEMORY;
+  // The n-th pipeline creation fails.
+  int fail_pipeline = -1;
+};
+
+// Resets everything; no device may be alive.
+void reset(Settings settings = {});
+Settings& settings();
+
+// What went wrong so far, one line each.
+std::vector<std::string> errors();
+void clear_errors();
+
+struct Statistics {
+  uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0;
+  uint64_t live_memory = 0; // bytes allocated
+  uint64_t live_buffers = 0, live_pipelines = 0, live_semaphores = 0;
+  uint64_t live_command_pools = 0;
+};
+Statistics statistics();
+
+// While held, the queue executes nothing.
+void hold(bool held);
+
+PFN_vkVoidFunction VKAPI_CALL
+get_instance_proc_addr(VkInstance instance, const char* name);
+
+} // namespace fake
