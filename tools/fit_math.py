@@ -233,13 +233,13 @@ FITS = {
         mp.sqrt(mpf("16.8")) - 3,
         7,
     ),
-    # x = s^2: (atanh(s) / s - 1) / x for |s| <= 0.1716 (log of pow)
+    # x = s^2: (atanh(s) / s - 1) / x for |s| <= 0.072 (log of pow)
     "pow_log": (
         near(lambda x: (mp.atanh(mp.sqrt(x)) / mp.sqrt(x) - 1) / x, mpf(1) / 3),
-        lambda x: 256 * U * x,
+        lambda x: 1024 * U * x,
         mpf(10) ** -12,
-        mpf("0.1717") ** 2,
-        4,
+        mpf("0.073") ** 2,
+        2,
     ),
 }
 

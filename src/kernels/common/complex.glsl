@@ -148,10 +148,12 @@ vec2 c_asinh(vec2 z) {
   return c_over_i(c_asin(c_times_i(z)));
 }
 vec2 c_atanh(vec2 z) {
-  precise float d = (1.0 - z.x) * (1.0 - z.x) + z.y * z.y;
-  precise float e = (1.0 - z.x) * (1.0 + z.x) - z.y * z.y;
+  float a = math_abs(z.x);
+  precise float d = (1.0 - a) * (1.0 - a) + z.y * z.y;
+  precise float e = (1.0 - a) * (1.0 + a) - z.y * z.y;
   return vec2(
-      0.25 * math_log1p((4.0 * z.x) / d), 0.5 * math_atan2(2.0 * z.y, e));
+      copy_sign(0.25 * math_log1p((4.0 * a) / d), z.x),
+      0.5 * math_atan2(2.0 * z.y, e));
 }
 vec2 c_atan(vec2 z) {
   return c_over_i(c_atanh(c_times_i(z)));

@@ -686,33 +686,36 @@ float pow_int(float a, int n) {
 float pow_positive(float x, float y) {
   LogParts parts = log_parts(x);
   precise float m = parts.m;
-  // log(m) = 2 atanh(s), s = (m - 1) / (m + 1) = sh + sl, sh of 12 bits.
-  precise float n = m - 1.0;
-  precise float d = m + 1.0;
+  // log(m / c) = 2 atanh(s), s = (m - c) / (m + c) = sh + sl, sh of 12 bits;
+  // c = 3/4, 1 or 5/4 keeps |s| below 0.072. log2(c) in two parts.
+  bool low = m < 0.866;
+  bool high = m > 1.118;
+  float c0 = low ? 0.75 : high ? 1.25 : 1.0;
+  float lh = low ? -0.4149169921875 : high ? 0.3218994140625 : 0.0;
+  float ll = low ? -0.000120507091 : high ? 2.86808249e-05 : 0.0;
+  precise float n = m - c0;
+  precise float d = m + c0;
   precise float s = n / d;
   precise float sh = upper12(s);
   precise float dh = upper12(d);
-  precise float dl = m - (dh - 1.0);
+  precise float dl = m - (dh - c0);
   precise float sl = ((n - sh * dh) - sh * dl) / d;
   precise float z = s * s;
   // (atanh(s) / s - 1) / z; fit: pow_log.
-  precise float p = 0.287086338;
-  p = p * z + 9.72979069e-2;
-  p = p * z + 0.143196225;
-  p = p * z + 0.19999671;
+  precise float p = 0.144613251;
+  p = p * z + 0.199992076;
   p = p * z + 0.333333343;
   precise float v = sl + s * (z * p);
   precise float ah = upper12(sh + v);
   precise float al = v - (ah - sh);
   // log2(x) = e + (ah + al) 2/ln(2), with 2/ln(2) = 2.884765625 (12 bits) +
   // 6.24456778e-4, as th + tl with th of 12 bits.
-  precise float e = float(parts.e);
+  precise float e = float(parts.e) + lh;
   precise float c = ah * 2.884765625;
-  precise float cl = ah * 6.24456778e-4 + al * 2.88539008;
+  precise float cl = (ah * 6.24456778e-4 + al * 2.88539008) + ll;
   precise float t = e + c;
   precise float lost = (e - t) + c;
-  lost = parts.e == 0 ? 0.0 : lost;
-  cl = cl + lost;
+  cl = cl + (e == 0.0 ? 0.0 : lost);
   precise float th = upper12(t + cl);
   precise float tl = (t - th) + cl;
   // y log2(x) = ph + pl.
@@ -728,7 +731,7 @@ float pow_positive(float x, float y) {
     return 0.0;
   }
   precise float k = floor(sum + 0.5);
-  precise float r = ((ph - k) + pl) * 1.0;
+  precise float r = (ph - k) + pl;
   precise float q = 1.46979928e-5; // fit: exp2
   q = q * r + 1.54535242e-4;
   q = q * r + 1.33365986e-3;
