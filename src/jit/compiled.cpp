@@ -68,6 +68,9 @@ FusedGraph graph_of(
     }
     for (const auto& arg : x.inputs()) {
       op.args.push_back(number.at(arg.id()));
+      if (op.function.empty()) {
+        break; // a shapeless Broadcast's other inputs only give the shape
+      }
     }
     number.emplace(x.id(), static_cast<int>(g.inputs.size() + g.ops.size()));
     g.ops.push_back(std::move(op));
