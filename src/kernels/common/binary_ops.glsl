@@ -3,6 +3,7 @@
 #ifndef BINARY_OPS_GLSL
 #define BINARY_OPS_GLSL
 
+#include "common/power.glsl"
 #include "common/unary_ops.glsl"
 
 // ---- integers --------------------------------------------------------------

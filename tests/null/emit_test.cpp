@@ -1,0 +1,165 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "jit/emit.h"
+#include "pipeline/library.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+KernelCode compile(const FusedGraph& g, int form, bool large = false) {
+  std::vector<Define> defines{{"FORM", form}};
+  if (large) {
+    defines.emplace_back("LARGE", 1);
+  }
+  return compile_source("fused", emit_fused(g), defines);
+}
+
+// (x * 2 + y), sigmoid of it, both in bfloat16; y without dimensions.
+FusedGraph sample() {
+  FusedGraph g;
+  g.inputs = {
+      {Type::bf16, false, false, 0},
+      {Type::bf16, true, true, 0x4000},
+      {Type::bf16, false, true, 0}};
+  g.ops = {
+      {Type::bf16, "Multiply", {0, 1}},
+      {Type::bf16, "Add", {3, 2}},
+      {Type::bf16, "Sigmoid", {4}},
+      {Type::f32, "", {5}}};
+  g.outputs = {4, 6};
+  return g;
+}
+
+} // namespace
+
+TEST_CASE("emit: a fused graph rounds between its operations") {
+  std::string text = emit_fused(sample());
+  CHECK(has(text, "float v0 = load(A.x0, at0);"));
+  CHECK(has(text, "float v1 = uintBitsToFloat(0x40000000u);"));
+  CHECK(has(text, "float v2 = load(A.x2, 0);"));
+  CHECK(has(text, "float v3 = round_bf16(to_bf16(Multiply(v0, v1)));"));
+  CHECK(has(text, "float v6 = to_f32(v5);"));
+  CHECK(has(text, "store(A.y0, at, v4);"));
+  CHECK(has(text, "store(A.y1, at, v6);"));
+  CHECK_FALSE(has(text, "Ptr_bf16 x1;")); // constants have no address
+}
+
+TEST_CASE("emit: what is only an output is rounded by its store") {
+  FusedGraph g;
+  g.inputs = {{Type::f16}, {Type::f16}};
+  g.ops = {{Type::f16, "Add", {0, 1}}};
+  g.outputs = {2};
+  CHECK_FALSE(has(emit_fused(g), "= round_f16("));
+}
+
+TEST_CASE("emit: every form of a fused graph compiles, with the right arguments") {
+  auto g = sample();
+  // x0, x2, y0, y1 and the count.
+  CHECK(compile(g, 0).reflection.args_size == 4 * 8 + 8);
+  // rows, last, ndim, shape[4], one strided input.
+  CHECK(compile(g, 1).reflection.args_size == 32 + 16 + 16 + 32);
+  auto wide = compile(g, 2, true);
+  CHECK(wide.reflection.args_size == 32 + 16 + 64 + 128);
+  CHECK(wide.ring_args);
+}
+
+TEST_CASE("emit: 24 inputs and several outputs fit") {
+  FusedGraph g;
+  for (int i = 0; i < 24; ++i) {
+    g.inputs.push_back({Type::f32});
+  }
+  int last = 0;
+  for (int i = 1; i < 24; ++i) {
+    g.ops.push_back({Type::f32, i % 2 ? "Add" : "Maximum", {last, i}});
+    last = 23 + i;
+  }
+  g.outputs = {30, 35, last};
+  for (int form : {0, 1, 2}) {
+    CHECK(compile(g, form).ring_args);
+  }
+}
+
+TEST_CASE("emit: constants keep their bits") {
+  CHECK(glsl_constant(Type::f32, 0x7fc00000) == "uintBitsToFloat(0x7fc00000u)");
+  CHECK(glsl_constant(Type::bf16, 0xff80) == "uintBitsToFloat(0xff800000u)");
+  CHECK(glsl_constant(Type::f16, 0x7c00) == "f16_to_f32(uint16_t(0x7c00u))");
+  CHECK(glsl_constant(Type::bool_, 1) == "true");
+  CHECK(glsl_constant(Type::i8, 0xff) == "int8_t(0xffu)");
+  CHECK(
+      glsl_constant(Type::i64, 0x8000000000000001ull) ==
+      "int64_t((uint64_t(0x80000000u) << 32) | uint64_t(0x1u))");
+  FusedGraph g;
+  for (int t = 0; t <= static_cast<int>(Type::c64); ++t) {
+    g.inputs.push_back(
+        {static_cast<Type>(t), true, true, 0x8182838485868788ull});
+    g.ops.push_back({static_cast<Type>(t), "", {t}});
+  }
+  for (int t = 0; t <= static_cast<int>(Type::c64); ++t) {
+    g.outputs.push_back(static_cast<int>(g.inputs.size()) + t);
+  }
+  CHECK(compile(g, 0).spirv.size() > 0);
+}
+
+TEST_CASE("emit: every function that MLX may fuse exists") {
+  auto graph = [](const char* function, Type in, Type out, int arity) {
+    FusedGraph g;
+    FusedOp op{out, function, {}};
+    for (int i = 0; i < arity; ++i) {
+      g.inputs.push_back({in});
+      op.args.push_back(i);
+    }
+    g.ops.push_back(op);
+    g.outputs = {arity};
+    return g;
+  };
+  for (auto* f :
+       {"Abs",     "ArcCos",  "ArcCosh", "ArcSin", "ArcSinh", "ArcTan",
+        "ArcTanh", "Ceil",    "Cos",     "Cosh",   "Erf",     "ErfInv",
+        "Exp",     "Expm1",   "Floor",   "Log",    "Log2",    "Log10",
+        "Log1p",   "Negative", "Round",  "Rsqrt",  "Sigmoid", "Sign",
+        "Sin",     "Sinh",    "Sqrt",    "Square", "Tan",     "Tanh"}) {
+    CHECK_NOTHROW(compile(graph(f, Type::f16, Type::f16, 1), 0));
+  }
+  for (auto* f : {"Abs", "BitwiseInvert", "LogicalNot", "Sign", "Square"}) {
+    CHECK_NOTHROW(compile(graph(f, Type::i8, Type::i8, 1), 0));
+    CHECK_NOTHROW(compile(graph(f, Type::bool_, Type::bool_, 1), 0));
+  }
+  for (auto* f : {"Conjugate", "Real", "Imag"}) {
+    Type out = f[0] == 'C' ? Type::c64 : Type::f32;
+    CHECK_NOTHROW(compile(graph(f, Type::c64, out, 1), 0));
+  }
+  for (auto* f :
+       {"Add",      "ArcTan2",  "Divide",    "FloorDivide", "LogAddExp",
+        "Maximum",  "Minimum",  "Multiply",  "Power",       "Remainder",
+        "Subtract"}) {
+    CHECK_NOTHROW(compile(graph(f, Type::f32, Type::f32, 2), 0));
+  }
+  for (auto* f :
+       {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift"}) {
+    CHECK_NOTHROW(compile(graph(f, Type::u64, Type::u64, 2), 0));
+  }
+  for (auto* f :
+       {"Equal", "NaNEqual", "NotEqual", "Greater", "GreaterEqual", "Less",
+        "LessEqual", "LogicalAnd", "LogicalOr"}) {
+    CHECK_NOTHROW(compile(graph(f, Type::c64, Type::bool_, 2), 0));
+  }
+}
+
+TEST_CASE("emit: a graph out of order is refused") {
+  FusedGraph g;
+  g.inputs = {{Type::f32}};
+  g.ops = {{Type::f32, "Exp", {1}}};
+  g.outputs = {1};
+  CHECK_THROWS_AS(emit_fused(g), std::invalid_argument);
+  g.ops = {{Type::f32, "Exp", {0}}};
+  g.outputs = {2};
+  CHECK_THROWS_AS(emit_fused(g), std::invalid_argument);
+}
