@@ -204,9 +204,14 @@ void EventState::signal_on(
       }
       pending_.erase(pending_.begin());
     }
-    pending_.push_back({value, std::move(completion)});
+    pending_.push_back({value, completion});
   }
   cv_.notify_all();
+  // A batch may be held for this value; submitting the completion's own batch
+  // wakes its recorder too, unless that is over.
+  if (completion->submitted()) {
+    wakeup().notify();
+  }
 }
 
 bool EventState::submitted(uint64_t value) {

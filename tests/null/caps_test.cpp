@@ -54,30 +54,35 @@ TEST_CASE("caps: each required feature is missed by name") {
     auto m = missing_features(c);
     return m.size() == 1 ? m[0] : std::to_string(m.size()) + " missing";
   };
-  CHECK(
-      without([](Caps& c) { c.api_version = VK_API_VERSION_1_1; }) ==
-      "Vulkan 1.2");
-  CHECK(
-      without([](Caps& c) { c.buffer_device_address = false; }) ==
-      "bufferDeviceAddress");
-  CHECK(
-      without([](Caps& c) { c.timeline_semaphore = false; }) ==
-      "timelineSemaphore");
-  CHECK(
-      without([](Caps& c) { c.scalar_block_layout = false; }) ==
-      "scalarBlockLayout");
+  CHECK(without([](Caps& c) {
+          c.api_version = VK_API_VERSION_1_1;
+        }) == "Vulkan 1.2");
+  CHECK(without([](Caps& c) {
+          c.buffer_device_address = false;
+        }) == "bufferDeviceAddress");
+  CHECK(without([](Caps& c) {
+          c.timeline_semaphore = false;
+        }) == "timelineSemaphore");
+  CHECK(without([](Caps& c) {
+          c.scalar_block_layout = false;
+        }) == "scalarBlockLayout");
   CHECK(without([](Caps& c) { c.shader_int64 = false; }) == "shaderInt64");
   CHECK(without([](Caps& c) { c.shader_int8 = false; }) == "shaderInt8");
-  CHECK(without([](Caps& c) { c.storage_16bit = false; }).find("16") !=
-        std::string::npos);
-  CHECK(without([](Caps& c) { c.storage_8bit = false; }).find("8") !=
-        std::string::npos);
-  CHECK(without([](Caps& c) { c.subgroup_operations = false; }).find(
-            "subgroup") != std::string::npos);
-  CHECK(without([](Caps& c) { c.min_subgroup_size = 1; }).find("subgroup") !=
-        std::string::npos);
-  CHECK(without([](Caps& c) { c.compute_queue_family = -1; }).find("queue") !=
-        std::string::npos);
+  CHECK(without([](Caps& c) {
+          c.storage_16bit = false;
+        }).find("16") != std::string::npos);
+  CHECK(without([](Caps& c) {
+          c.storage_8bit = false;
+        }).find("8") != std::string::npos);
+  CHECK(without([](Caps& c) {
+          c.subgroup_operations = false;
+        }).find("subgroup") != std::string::npos);
+  CHECK(without([](Caps& c) {
+          c.min_subgroup_size = 1;
+        }).find("subgroup") != std::string::npos);
+  CHECK(without([](Caps& c) {
+          c.compute_queue_family = -1;
+        }).find("queue") != std::string::npos);
   // Optional ones are.
   Caps plain = gpu("a");
   plain.shader_float16 = plain.cooperative_matrix = plain.bfloat16 = false;

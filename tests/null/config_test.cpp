@@ -69,8 +69,8 @@ TEST_CASE("config: values") {
 TEST_CASE("config: MLX's own names, ours first") {
   CHECK(parse({{"MLX_MAX_OPS_PER_BUFFER", "5"}}).max_ops == 5);
   CHECK(
-      parse({{"MLX_MAX_OPS_PER_BUFFER", "5"},
-             {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}})
+      parse(
+          {{"MLX_MAX_OPS_PER_BUFFER", "5"}, {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}})
           .max_ops == 6);
 }
 
@@ -99,8 +99,7 @@ TEST_CASE("config: the table is complete and has no doubles") {
     CHECK(std::string(e.name).starts_with("MLX_VK_"));
     CHECK(std::string(e.description).size() > 10);
   }
-  for (auto* name :
-       {"MLX_VK_DEVICE", "MLX_VK_CACHE", "MLX_VK_KERNEL_PATH"}) {
+  for (auto* name : {"MLX_VK_DEVICE", "MLX_VK_CACHE", "MLX_VK_KERNEL_PATH"}) {
     CHECK(names.count(name));
   }
 }

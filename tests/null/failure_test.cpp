@@ -1,0 +1,262 @@
+// Failures of the device: nothing hangs, nothing leaks, the message says what
+// was being done. Also the pipeline table, which these need.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "null/fake_kernels.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+
+using namespace mlx::core::vulkan;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint32_t n = 700;
+
+fake::Settings failing_submit(int index, VkResult result) {
+  fake::Settings s;
+  s.float16 = false; // no probe: the first submission is the test's
+  s.fail_submit = index;
+  s.submit_result = result;
+  return s;
+}
+
+void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
+  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
+  fake::MixParams p{uint32_t(z->size / 4), salt};
+  enc.dispatch(fake::mix(d.pipelines()), in, out, &p, sizeof p, {1, 1, 1});
+}
+
+std::string message(auto f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("failure: a refused submission fails its batch only") {
+  fake::reset(failing_submit(0, VK_ERROR_OUT_OF_HOST_MEMORY));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0), other(d, 1);
+    mix(d, enc, z, 1);
+    bool retired = false;
+    auto first = enc.close([&] { retired = true; });
+    first->wait_retired();
+    CHECK(retired);
+    CHECK(first->error().find("vkQueueSubmit") != std::string::npos);
+    CHECK(first->error().find("OUT_OF_HOST_MEMORY") != std::string::npos);
+    CHECK(first->error().find("mix") != std::string::npos);
+    // Who depends on it hears of it; others do not.
+    other.wait({nullptr, 0, first});
+    mix(d, other, z, 2);
+    auto dependent = other.close();
+    dependent->wait();
+    CHECK(dependent->error() == first->error());
+    mix(d, enc, z, 3);
+    auto next = enc.close();
+    next->wait();
+    CHECK(next->error().empty());
+    CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 3);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
+TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
+  fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
+  {
+    Device d;
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      mix(d, enc, z, 1);
+      enc.close()->wait_retired();
+      mix(d, enc, z, 2);
+      auto lost = enc.close();
+      mix(d, enc, z, 3);
+      auto after = enc.close();
+      lost->wait();
+      after->wait();
+      CAPTURE(lost->error());
+      CHECK(lost->error().find("LOST") != std::string::npos);
+      CHECK(after->error().find("lost") != std::string::npos);
+      after->wait_retired();
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::statistics().live_buffers == 0);
+}
+
+TEST_CASE("failure: shut down while a batch waits for ever") {
+  fake::reset();
+  std::shared_ptr<Completion> held;
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    enc.wait({std::make_shared<EventState>(), 1, nullptr});
+    mix(d, enc, z, 1);
+    held = enc.close();
+    d.shutdown();
+    held->wait();
+    CHECK(held->error().find("shut down") != std::string::npos);
+  }
+  d.memory().release(z);
+}
+
+TEST_CASE("failure: out of memory names the size and the device") {
+  for (bool discrete : {false, true}) {
+    fake::Settings s;
+    s.discrete = discrete;
+    s.heap_bytes = 8 << 20;
+    fake::reset(s);
+    Device d;
+    std::vector<Buffer*> all;
+    auto text = message([&] {
+      for (int i = 0; i < 20; ++i) {
+        all.push_back(d.memory().allocate(1 << 20, Placement::Device));
+      }
+    });
+    CHECK(text.find("1048576 bytes") != std::string::npos);
+    CHECK(text.find("Fake GPU") != std::string::npos);
+    CHECK(all.size() >= 3);
+    d.memory().release(all.back());
+    all.back() = d.memory().allocate(1 << 20, Placement::Device);
+    for (auto* b : all) {
+      d.memory().release(b);
+    }
+    CHECK(message([&] {
+            d.memory().allocate(uint64_t(1) << 40, Placement::Device);
+          }).find("largest single array") != std::string::npos);
+  }
+}
+
+TEST_CASE("pipelines: made once, by any number of threads") {
+  fake::Settings s;
+  s.float16 = false;
+  fake::reset(s);
+  Device d;
+  std::vector<std::thread> threads;
+  std::vector<std::vector<const Kernel*>> got(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 60; ++i) {
+        int v = (i * 7 + t) % 20;
+        got[t].resize(20);
+        std::vector<Define> defines = {{"V", v}, {"T", Type::f32}};
+        got[t][v] = &d.pipelines().get_source(
+            "t", "layout(local_size_x = V + 1) in; void main() {}", defines);
+        CHECK(got[t][v]->local_size[0] == uint32_t(v + 1));
+      }
+    });
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+  for (int t = 1; t < 8; ++t) {
+    CHECK(got[t] == got[0]);
+  }
+  CHECK(d.pipelines().size() == 20);
+  CHECK(fake::statistics().live_pipelines == 20);
+  CHECK(got[0][3]->name == "t{V=3 T=f32}");
+}
+
+TEST_CASE("pipelines: references outlive the table's growth") {
+  fake::Settings s;
+  s.float16 = false;
+  fake::reset(s);
+  Device d;
+  auto get = [&](int v) -> const Kernel& {
+    std::vector<Define> defines = {{"V", v}};
+    return d.pipelines().get_source("t", "void main() {}", defines);
+  };
+  auto& first = get(0);
+  for (int v = 1; v < 1200; ++v) {
+    get(v);
+  }
+  CHECK(&get(0) == &first);
+  CHECK(get(600).name == "t{V=600}");
+  CHECK(d.pipelines().size() == 1200);
+}
+
+TEST_CASE("pipelines: errors are told, and told again") {
+  fake::Settings s;
+  s.float16 = false;
+  s.fail_pipeline = 0;
+  fake::reset(s);
+  Device d;
+  auto& p = d.pipelines();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(message([&] {
+            p.get("no_such_file", {});
+          }).find("no_such_file.comp") != std::string::npos);
+    CHECK(message([&] {
+            p.get_source("bad", "void main() { x; }");
+          }).find("bad:1") != std::string::npos);
+  }
+  auto text = message([&] { p.get_source("t", "void main() {}"); });
+  CHECK(text.find("vkCreateComputePipelines") != std::string::npos);
+  CHECK(text.find("kernel t") != std::string::npos);
+  CHECK_NOTHROW(p.get_source("t", "void main() {}"));
+  // Beyond this device.
+  std::vector<Define> half = {{"NATIVE_F16", 1}};
+  CHECK(message([&] {
+          p.get_source(
+              "half",
+              "shared float16_t x; void main() { x = float16_t(1) + x; }",
+              half);
+        }).find("shaderFloat16") != std::string::npos);
+  CHECK(message([&] {
+          p.get_source(
+              "big", "shared float x[20000]; void main() { x[0] = x[1]; }");
+        }).find("80000 bytes of shared memory") != std::string::npos);
+  CHECK(
+      message([&] {
+        p.get_source(
+            "wide",
+            "layout(local_size_x = 1024, local_size_y = 2) in; void main() {}");
+      }).find("2048") != std::string::npos);
+}
+
+TEST_CASE("pipelines: the driver's cache is kept on disk, per driver") {
+  auto folder = fs::temp_directory_path() /
+      ("mlxvk-driver-" + std::to_string(std::random_device{}()));
+  fake::reset();
+  Device d;
+  Caps caps = d.caps();
+  DiskCache disk(folder);
+  auto run = [&](const char* source) {
+    PipelineTable table(d.vk(), d.handle(), caps, disk);
+    table.get_source("t", source);
+    table.save_driver_cache();
+    table.save_driver_cache(); // nothing new
+  };
+  auto name = "driver-" + caps.uuid + "-" + std::to_string(caps.driver_version);
+  auto stored = [&] { return disk.get(name)->size(); };
+  run("void main() {}");
+  CHECK(stored() == 2);
+  run("void main() {}");
+  CHECK(stored() == 3);
+  caps.driver_version++;
+  run("void main() {}");
+  CHECK(stored() == 3); // the other driver's is untouched
+  // What the driver refuses is replaced.
+  caps.driver_version--;
+  std::vector<std::byte> junk(10, std::byte('X'));
+  disk.put(name, junk);
+  run("void main() {}");
+  CHECK(stored() == 2);
+  fs::remove_all(folder);
+}

@@ -1,0 +1,38 @@
+// The kernels that the fake device knows, as GLSL: only their interface is
+// real, the device runs its own programs (fake_vulkan.h).
+#pragma once
+
+#include <string>
+
+#include "null/fake_vulkan.h"
+#include "pipeline/pipeline.h"
+
+namespace fake {
+
+struct MixParams {
+  uint32_t n, salt;
+};
+
+inline std::string source(uint32_t local_size, const char* args) {
+  return "#include \"common/types.glsl\"\n#define ARGS " + std::string(args) +
+      "\n#include \"common/args.glsl\"\nlayout(local_size_x = " +
+      std::to_string(local_size) +
+      ") in;\nvoid main() { store(A.z, 0u, A.n + A.salt); }\n";
+}
+
+inline const mlx::core::vulkan::Kernel& mix(
+    mlx::core::vulkan::PipelineTable& table) {
+  static const std::string text = source(
+      program_mix, "Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt;");
+  return table.get_source("mix", text);
+}
+
+inline const mlx::core::vulkan::Kernel& mix_ring(
+    mlx::core::vulkan::PipelineTable& table) {
+  static const std::string text = source(
+      program_mix_ring,
+      "Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt; uint pad[40];");
+  return table.get_source("mix_ring", text);
+}
+
+} // namespace fake
