@@ -187,8 +187,29 @@ const Kernel& tile_kernel(
     Type type,
     const BatchArgs& batch,
     bool axpby) {
+  if (plan.kind == GemmKind::Coopmat) {
+    return enc.kernel(
+        "gemm/gemm_coopmat",
+        {{"T", type},
+         {"COOPMAT", 1},
+         {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+         {"SG", enc.raw().device().caps().subgroup_size},
+         {"BM", plan.bm},
+         {"BN", plan.bn},
+         {"WM", plan.tm},
+         {"WN", plan.tn},
+         {"A_T", int(plan.a_t)},
+         {"B_T", int(plan.b_t)},
+         {"VA", int(plan.va)},
+         {"VB", int(plan.vb)},
+         {"AXPBY", int(axpby)},
+         {"ND", batch.nd},
+         {"GATHER", batch.gather},
+         {"SPLIT", int(plan.splits > 1)},
+         {"BIG", int(plan.big)}});
+  }
   return enc.kernel(
-      plan.kind == GemmKind::Coopmat ? "gemm/gemm_coopmat" : "gemm/gemm",
+      "gemm/gemm",
       {{"T", type},
        {"BM", plan.bm},
        {"BN", plan.bn},
@@ -267,11 +288,13 @@ void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch, bool axpby) {
 
 GemmDevice gemm_device(StreamEncoder& enc) {
   const Caps& caps = enc.raw().device().caps();
+  bool fixed = caps.min_subgroup_size == caps.max_subgroup_size;
   return {
       caps.core_count,
       caps.software(),
       caps.cooperative_matrix && caps.coopmat_f16,
-      caps.cooperative_matrix && caps.coopmat_bf16};
+      caps.cooperative_matrix && caps.coopmat_bf16,
+      fixed ? caps.subgroup_size : 0};
 }
 
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {

@@ -152,6 +152,48 @@ void plan_tile(const GemmDevice& device, const GemmProblem& p, GemmPlan& plan) {
   split_k(plan, device, p.k, tiles(t), 256, 64);
 }
 
+// The matrix units' tiles; true if they can be used.
+bool plan_coopmat(
+    const GemmDevice& device,
+    const GemmProblem& p,
+    GemmPlan& plan) {
+  bool has = (p.type == Type::f16 && device.coopmat_f16) ||
+      (p.type == Type::bf16 && device.coopmat_bf16);
+  if (!has || device.subgroup == 0 || p.k < 16) {
+    return false;
+  }
+  struct Tile {
+    uint32_t bm, bn, wm, wn;
+  };
+  constexpr Tile large{128, 128, 4, 2};
+  constexpr Tile medium{64, 64, 2, 2};
+  constexpr Tile flat{32, 128, 1, 4};
+  uint64_t cores = device.cores ? device.cores : 32;
+  auto tiles = [&](const Tile& t) {
+    return ceil_div(p.m, t.bm) * ceil_div(p.n, t.bn) * p.batches;
+  };
+  Tile t = p.m <= 32 ? flat : medium;
+  if (std::min(p.m, p.n) > 64 && tiles(large) >= cores) {
+    t = large;
+  }
+  plan.kind = GemmKind::Coopmat;
+  plan.bm = t.bm;
+  plan.bn = t.bn;
+  plan.bk = 32;
+  plan.tm = t.wm;
+  plan.tn = t.wn;
+  plan.a_t = p.a.row == 1 && p.a.col != 1;
+  plan.b_t = p.b.row == 1 && p.b.col != 1;
+  plan.va = p.a_aligned &&
+      (plan.a_t ? p.m % 8 == 0 && p.a.col % 8 == 0
+                : p.a.col == 1 && p.k % 8 == 0 && p.a.row % 8 == 0);
+  plan.vb = p.b_aligned &&
+      (plan.b_t ? p.k % 8 == 0 && p.b.col % 8 == 0
+                : p.b.col == 1 && p.n % 8 == 0 && p.b.row % 8 == 0);
+  split_k(plan, device, p.k, tiles(t), 512, 64);
+  return true;
+}
+
 } // namespace
 
 uint64_t GemmPlan::groups(const GemmProblem& p) const {
@@ -171,7 +213,7 @@ GemmPlan plan_gemm(const GemmDevice& device, GemmProblem p) {
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
   plan.big = items > INT32_MAX;
-  if (!plan_thin(device, p, plan)) {
+  if (!plan_thin(device, p, plan) && !plan_coopmat(device, p, plan)) {
     plan_tile(device, p, plan);
   }
   return plan;

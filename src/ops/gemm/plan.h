@@ -12,8 +12,10 @@ namespace mlx::core::vulkan {
 struct GemmDevice {
   uint32_t cores = 0; // compute units; 0: unknown
   bool software = false;
+  // 16x16x16 cooperative matrices with float accumulators work.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
+  uint32_t subgroup = 0; // the one size that kernels run with; 0: it varies
 };
 
 // Strides in elements of a matrix's rows and columns.
@@ -47,7 +49,8 @@ struct GemmPlan {
   uint32_t splits = 1;
   uint32_t k_split = 0; // k's per split
   // Tile and Coopmat.
-  uint32_t bm = 0, bn = 0, bk = 0, tm = 0, tn = 0;
+  uint32_t bm = 0, bn = 0, bk = 0;
+  uint32_t tm = 0, tn = 0; // of an invocation; Coopmat: subgroups a tile
   bool a_t = false, b_t = false; // unit stride along m; along k
   bool va = false, vb = false; // aligned quads (Coopmat: 16 bytes)
   // Dot and Axpy: w has `rows` rows; swapped: w is b, the vectors are a's rows.
