@@ -70,7 +70,11 @@ def np_scan(name, x, axis, reverse, inclusive):
 def products(rng, shape, dtype):
     if dtype == "bool":
         return rng.random(shape) < 0.9
-    if dtype in FLOATS + COMPLEX:
+    if dtype in COMPLEX:
+        return uniform(0.99, 1.01)(rng, shape, "float32") * np.exp(
+            1j * rng.normal(size=shape)
+        )
+    if dtype in FLOATS:
         return uniform(0.9, 1.1)(rng, shape, dtype)
     return np.where(rng.random(shape) < 0.1, 2, 1).astype(dtype)
 

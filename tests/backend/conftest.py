@@ -55,3 +55,11 @@ def gpu(request):
     if request.config.mlxvk_device != mx.gpu:
         pytest.skip("needs a GPU")
     return mx.gpu
+
+
+def pytest_collection_modifyitems(items):
+    # A row's tags select it: pytest -k reduce.
+    for item in items:
+        case = getattr(getattr(item, "callspec", None), "params", {}).get("case")
+        if case is not None:
+            item.extra_keyword_matches.update(case.tags)

@@ -1,0 +1,111 @@
+"""Outputs that take over an input's memory: nothing may be read after it was
+written over, and nothing that is still needed may be given away. Every row of
+cases.py is checked donated as well; here are the shapes of reuse."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+
+def temporary(values):
+    """A GPU array that only the caller refers to."""
+    return mx.concatenate([mx.array(values[:1]), mx.array(values[1:])])
+
+
+def check(got, want):
+    np.testing.assert_allclose(np.array(got), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def x():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(33, 65)).astype(np.float32)
+
+
+def test_both_operands_are_the_same_array(x):
+    check((lambda t: t * t)(temporary(x)), x * x)
+    check((lambda t: t + mx.flip(t, 0) if hasattr(mx, "flip") else t + t[::-1])(
+        temporary(x)), x + x[::-1])
+    check((lambda t: t[:, :33] @ t[:33, :33])(temporary(x)), x[:, :33] @ x[:33, :33])
+
+
+def test_broadcast_operand_is_not_overwritten(x):
+    row = x[:1]
+    check(temporary(x) + mx.array(row), x + row)
+    check(temporary(row) + mx.array(x), row + x)
+    column = x[:, :1]
+    check(mx.broadcast_to(temporary(column), x.shape) * 2, np.broadcast_to(
+        column * 2, x.shape))
+
+
+def test_transposed_input(x):
+    check(mx.exp(temporary(x).T), np.exp(x.T))
+    t = temporary(x)
+    check(t.T - mx.array(x.T), np.zeros_like(x.T))
+
+
+def test_view_keeps_the_buffer(x):
+    t = temporary(x)
+    tail = t[5:]
+    y = mx.negative(t)
+    del t
+    mx.eval(y)
+    check(tail, x[5:])
+    check(y, -x)
+
+
+def test_softmax_norms_and_scans_in_place(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    check(mx.softmax(temporary(x), axis=-1), e / e.sum(-1, keepdims=True))
+    check(mx.cumsum(temporary(x), axis=0), np.cumsum(x, 0))
+    check(mx.cumsum(temporary(x), axis=1, reverse=True), np.cumsum(x[:, ::-1], 1)[:, ::-1])
+    check(mx.sort(temporary(x), axis=0), np.sort(x, 0))
+    mean = (x * x).mean(-1, keepdims=True)
+    ones = mx.ones((65,))
+    check(mx.fast.rms_norm(temporary(x), ones, 1e-5), x / np.sqrt(mean + 1e-5))
+
+
+def test_other_types_of_the_same_size(x):
+    bits = x.view(np.int32)
+    check(mx.view(temporary(x), mx.int32) & 1, bits & 1)
+    assert ((temporary(x) > 0) == mx.array(x > 0)).all().item()
+    t = temporary(bits)
+    check(t.astype(mx.float32), bits.astype(np.float32))
+
+
+def test_slice_update_in_place(x):
+    want = x.copy()
+    t = temporary(x)
+    for i in range(10):
+        t[i : i + 3, i::7] = float(i)
+        want[i : i + 3, i::7] = i
+    check(t, want)
+    # Overlap: the update comes from the array itself.
+    t = temporary(x)
+    t[1:] = t[:-1]
+    want = x.copy()
+    want[1:] = x[:-1]
+    check(t, want)
+
+
+def test_kept_reference_forbids_donation(x):
+    t = temporary(x)
+    mx.eval(t)
+    y = t + 1
+    z = mx.tanh(y) * y
+    mx.eval(z)
+    check(t, x)
+    check(y, x + 1)
+    check(z, np.tanh(x + 1) * (x + 1))
+
+
+def test_gradients_reuse_nothing_they_need(x):
+    def loss(w):
+        h = mx.maximum(mx.array(x) @ w, 0)
+        return mx.sum(mx.softmax(h, axis=-1) * h)
+
+    w = np.random.default_rng(1).normal(size=(65, 20)).astype(np.float32)
+    grad = mx.grad(loss)(mx.array(w))
+    with mx.stream(mx.cpu):
+        want = mx.grad(loss)(mx.array(w))
+    np.testing.assert_allclose(np.array(grad), np.array(want), rtol=1e-3, atol=1e-4)

@@ -1,0 +1,180 @@
+"""The memory API: exact accounting, limits, the cache, flat use over time."""
+
+import gc
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    gc.collect()
+    mx.synchronize()
+    mx.clear_cache()
+    limit = mx.set_cache_limit(256 * MIB)
+    yield
+    mx.set_cache_limit(limit)
+    gc.collect()
+    mx.synchronize()
+    mx.clear_cache()
+
+
+def fresh(n, value=1.0):
+    x = mx.full((n,), value, dtype=mx.float32)
+    mx.eval(x)
+    mx.synchronize()
+    return x
+
+
+def test_active_memory_is_exact():
+    before = mx.get_active_memory()
+    x = fresh(MIB)
+    assert mx.get_active_memory() - before == 4 * MIB
+    y = fresh(2 * MIB)
+    assert mx.get_active_memory() - before == 12 * MIB
+    del x
+    mx.synchronize()
+    assert mx.get_active_memory() - before == 8 * MIB
+    del y
+    mx.synchronize()
+    assert mx.get_active_memory() == before
+
+
+def test_intermediates_are_returned():
+    x = fresh(MIB)
+    before = mx.get_active_memory()
+    y = mx.exp(mx.sin(x * 2) + mx.cos(x)) - x
+    mx.eval(y)
+    mx.synchronize()
+    assert mx.get_active_memory() - before == 4 * MIB
+
+
+def test_views_share_memory():
+    x = fresh(MIB)
+    before = mx.get_active_memory()
+    views = [x[10:], mx.reshape(x, (1024, 1024)).T, mx.view(x, mx.int32)]
+    mx.eval(views)
+    mx.synchronize()
+    assert mx.get_active_memory() == before
+
+
+def test_peak_memory():
+    x = fresh(MIB)
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    y = fresh(4 * MIB)
+    del y
+    mx.synchronize()
+    assert mx.get_peak_memory() >= before + 16 * MIB
+    assert mx.get_peak_memory() < before + 40 * MIB
+    mx.reset_peak_memory()
+    y = x + 1
+    mx.eval(y)
+    assert mx.get_peak_memory() <= before + 8 * MIB + 4096
+
+
+def test_freed_memory_is_cached_and_reused():
+    assert mx.get_cache_memory() == 0
+    x = fresh(MIB)
+    del x
+    mx.synchronize()
+    small = 64 * 1024  # what the scalar took
+    assert 4 * MIB <= mx.get_cache_memory() < 4 * MIB + small
+    x = fresh(MIB)
+    assert mx.get_cache_memory() < small
+    del x
+    mx.synchronize()
+    mx.clear_cache()
+    assert mx.get_cache_memory() == 0
+
+
+def test_cache_limit():
+    assert mx.set_cache_limit(0) == 256 * MIB
+    x = fresh(MIB)
+    del x
+    mx.synchronize()
+    assert mx.get_cache_memory() == 0
+    mx.set_cache_limit(6 * MIB)
+    xs = [fresh(MIB) for _ in range(4)]
+    del xs
+    mx.synchronize()
+    assert 0 < mx.get_cache_memory() <= 6 * MIB
+    mx.set_cache_limit(0)
+    assert mx.get_cache_memory() == 0
+
+
+def test_memory_limit_is_soft():
+    old = mx.set_memory_limit(8 * MIB)
+    try:
+        assert mx.set_memory_limit(8 * MIB) == 8 * MIB
+        x = fresh(MIB)
+        for _ in range(20):
+            x = mx.exp(mx.negative(x)) + fresh(MIB)
+        mx.eval(x)
+        assert np.isfinite(np.array(x[:10])).all()
+    finally:
+        mx.set_memory_limit(old)
+
+
+def test_many_small_arrays(gpu):
+    """More arrays than a device allows allocations."""
+    before = mx.get_active_memory()
+    xs = [mx.array([i, i + 1]) + 1 for i in range(10_000)]
+    mx.eval(xs)
+    assert xs[-1].tolist() == [10_000, 10_001]
+    del xs
+    gc.collect()
+    mx.synchronize()
+    assert mx.get_active_memory() == before
+
+
+def test_zero_size():
+    before = mx.get_active_memory()
+    x = mx.zeros((0, 5)) + 1
+    mx.eval(x)
+    assert x.shape == (0, 5) and mx.get_active_memory() == before
+    assert mx.sum(x).item() == 0
+    assert mx.concatenate([x, mx.ones((1, 5))]).tolist() == [[1] * 5]
+
+
+def test_allocation_beyond_the_heap(gpu):
+    elements = mx.device_info(gpu)["memory_size"] // 4
+    for _ in range(2):
+        with pytest.raises(Exception, match="[0-9]"):
+            mx.eval(mx.full((elements * 4,), 1.0))
+        x = mx.arange(1000) * 2
+        assert mx.sum(x).item() == 999_000
+
+
+def test_rotating_cache_stays_flat():
+    """A key-value cache written in place: no growth over many steps."""
+    heads, length, dim = 2, 64, 16
+    cache = mx.zeros((1, heads, length, dim))
+    total = mx.zeros(())
+    mx.eval(cache, total)
+    levels = []
+    for step in range(400):
+        row = mx.full((1, heads, 1, dim), float(step))
+        cache[..., step % length : step % length + 1, :] = row
+        total = total + mx.max(cache)
+        mx.eval(cache, total)
+        if step % 50 == 49:
+            mx.synchronize()
+            levels.append((mx.get_active_memory(), mx.get_cache_memory()))
+    assert len({active for active, _ in levels[1:]}) == 1, levels
+    assert levels[-1][1] <= levels[1][1], levels
+    assert total.item() == sum(range(400))
+
+
+def test_growing_cache_does_not_hoard():
+    """Ever longer requests must not leave behind what nothing can reuse."""
+    mx.set_cache_limit(32 * MIB)
+    for n in range(1, 60):
+        x = mx.random.normal((n * 16384,))
+        mx.eval(x * 2 + 1)
+        del x
+    mx.synchronize()
+    assert mx.get_cache_memory() <= 32 * MIB

@@ -1,0 +1,255 @@
+"""Streams, events and fences: CPU and GPU in any order, on any thread.
+
+MLX_VK_TEST_FULL=1 runs the long counts.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(code, **environment):
+    """Runs Python code on the same device in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=HERE,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def keep_busy(stream):
+    """Work that holds up whatever this CPU stream is given next."""
+    x = mx.random.normal((40_000,), stream=stream)
+    mx.async_eval(mx.sort(x, stream=stream))
+
+
+OPS = [
+    (mx.add, np.add),
+    (mx.subtract, np.subtract),
+    (mx.multiply, np.multiply),
+    (mx.maximum, np.maximum),
+]
+
+
+def mirror_chains(count, seed=0):
+    """GPU->CPU->GPU chains whose links may or may not be donated."""
+    rng = np.random.default_rng(seed)
+    gpu, cpu = mx.default_stream(mx.gpu), mx.new_stream(mx.cpu)
+    for i in range(count):
+        n = int(rng.choice([1, 7, 255, 1000, 5000, 100_000]))
+        want = rng.integers(-1000, 1000, n).astype(np.int32)
+        x = mx.array(want)
+        kept = []
+        if i % 3 == 0:
+            keep_busy(cpu)
+        for link in range(int(rng.integers(2, 7))):
+            f, g = OPS[int(rng.integers(len(OPS)))]
+            k = int(rng.integers(1, 9))
+            x = f(x, mx.array(k, mx.int32), stream=cpu if link % 2 else gpu)
+            want = g(want, np.int32(k))
+            if rng.random() < 0.3:  # a second reference forbids donation
+                kept.append((x, want))
+            if rng.random() < 0.2:
+                mx.async_eval(x)
+        if rng.random() < 0.5:
+            mx.eval(x)
+        else:
+            mx.async_eval(x)
+        np.testing.assert_array_equal(np.array(x), want, f"chain {i}")
+        for a, w in kept:
+            np.testing.assert_array_equal(np.array(a), w, f"chain {i}, kept link")
+
+
+@pytest.mark.parametrize("memory", ["unified", "discrete"])
+def test_mirror_chains(gpu, memory):
+    count = 1000 if FULL else 200
+    result = run(
+        f"import test_streams; test_streams.mirror_chains({count})",
+        MLX_VK_MEMORY=memory,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def random_dag(rng, streams, nodes):
+    """Random integer operations over random streams, against NumPy."""
+    n = int(rng.choice([3, 300, 3000]))
+    want = [rng.integers(-9, 9, n).astype(np.int32) for _ in range(3)]
+    have = [mx.array(w) for w in want]
+    for _ in range(nodes):
+        f, g = OPS[int(rng.integers(len(OPS)))]
+        a, b = rng.integers(max(0, len(have) - 8), len(have), 2)
+        while have[a] is None or have[b] is None:
+            a, b = rng.integers(0, len(have), 2)
+        stream = streams[int(rng.integers(len(streams)))]
+        have.append(f(have[a], have[b], stream=stream))
+        want.append(g(want[a], want[b]))
+        if rng.random() < 0.1:
+            mx.async_eval(have[-1])
+        if rng.random() < 0.3:  # dropping a reference lets others donate it
+            have[int(rng.integers(3, len(have)))] = None
+        if have[-1] is None:
+            have[-1] = f(have[0], have[1], stream=stream)
+            want[-1] = g(want[0], want[1])
+    left = [(h, w) for h, w in zip(have, want) if h is not None]
+    if rng.random() < 0.5:
+        mx.eval([h for h, _ in left])
+    else:
+        mx.async_eval([h for h, _ in left])
+    for h, w in left:
+        np.testing.assert_array_equal(np.array(h), w)
+
+
+def test_random_dags(gpu):
+    rng = np.random.default_rng(1)
+    streams = [mx.new_stream(mx.gpu) for _ in range(3)]
+    streams += [mx.new_stream(mx.cpu) for _ in range(2)]
+    for _ in range(200 if FULL else 40):
+        random_dag(rng, streams, int(rng.integers(5, 60)))
+
+
+def test_ping_pong_between_streams(gpu):
+    streams = [mx.new_stream(mx.gpu), mx.new_stream(mx.gpu)]
+    count = 10_000 if FULL else 1000
+    x = mx.zeros((100,), mx.int32)
+    for i in range(count):
+        x = mx.add(x, 1, stream=streams[i % 2])
+        if i % 50 == 49:
+            mx.async_eval(x)
+    assert np.array(x).tolist() == [count] * 100
+
+
+def test_ping_pong_with_cpu(gpu):
+    cpu = mx.new_stream(mx.cpu)
+    x = mx.zeros((5000,), mx.int32)
+    for i in range(600 if FULL else 200):
+        x = mx.add(x, 1, stream=cpu if i % 2 else mx.gpu)
+        if i % 20 == 19:
+            mx.async_eval(x)
+    assert int(mx.min(x)) == int(mx.max(x)) == (600 if FULL else 200)
+
+
+def test_consumer_before_producer_is_submitted(gpu):
+    """The CPU waits on GPU work that is still being encoded."""
+    cpu = mx.new_stream(mx.cpu)
+    a = mx.ones((1000,))
+    for _ in range(50):
+        g = a
+        for _ in range(5):
+            g = g + 1
+        c = mx.exp(-g, stream=cpu)
+        h = c * 2
+        mx.eval(h, g)
+        np.testing.assert_allclose(np.array(h), 2 * np.exp(-6), rtol=1e-5)
+
+
+def test_threads(gpu):
+    failures = []
+
+    def work(seed):
+        try:
+            rng = np.random.default_rng(seed)
+            streams = [mx.new_stream(mx.gpu), mx.new_stream(mx.cpu)]
+            for _ in range(10):
+                random_dag(rng, streams, 30)
+        except Exception as e:
+            failures.append(e)
+
+    for repeat in range(3):
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not failures, failures[0]
+
+
+def test_error_on_the_cpu_reaches_the_gpu(gpu):
+    for _ in range(3):
+        bad = mx.linalg.cholesky(-mx.eye(3), stream=mx.cpu)
+        after = bad + 1
+        with pytest.raises(Exception):
+            mx.eval(after)
+        assert mx.sum(mx.ones((10,))).item() == 10
+
+
+def test_error_while_encoding(gpu):
+    for _ in range(3):
+        good = mx.arange(10) + 1
+        with pytest.raises(Exception):
+            mx.eval(good, mx.linalg.inv(mx.eye(3), stream=mx.gpu))
+        assert mx.sum(mx.arange(10) + 1).item() == 55
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # Work in flight on the main thread.
+        "xs = [mx.random.normal((256, 256)) @ mx.ones((256, 256))"
+        " for _ in range(50)]\nmx.async_eval(xs)",
+        # On a thread that ends with it.
+        "import threading\n"
+        "def f():\n"
+        "    with mx.stream(mx.new_stream(mx.gpu)):\n"
+        "        mx.async_eval([mx.ones((256, 256)) @ mx.ones((256, 256))"
+        " for _ in range(50)])\n"
+        "t = threading.Thread(target=f); t.start(); t.join()",
+        # Waiting for a CPU stream.
+        "x = mx.sort(mx.random.normal((1000000,), stream=mx.cpu), stream=mx.cpu)\n"
+        "mx.async_eval(x + 1)",
+        # Graphs never evaluated, and arrays alive at exit.
+        "a = mx.ones((1000,)); b = a + 1; mx.eval(a); import builtins\n"
+        "builtins.keep = [a, b]",
+        # An exception ends the process.
+        "mx.async_eval(mx.ones((512, 512)) @ mx.ones((512, 512)))\nraise SystemExit(0)",
+    ],
+    ids=["main", "thread", "cpu", "alive", "exception"],
+)
+def test_exit_with_work_in_flight(gpu, code):
+    for _ in range(3):
+        result = run("import mlx.core as mx\n" + code)
+        assert result.returncode == 0, result.stderr
+
+
+def test_unknown_stream_throws(gpu):
+    stream = []
+    t = threading.Thread(target=lambda: stream.append(mx.new_stream(mx.gpu)))
+    t.start()
+    t.join()
+    with pytest.raises(RuntimeError, match="Stream"):
+        mx.eval(mx.add(mx.ones((3,)), 1, stream=stream[0]))
+    assert (mx.ones((3,)) + 1).tolist() == [2, 2, 2]
+
+
+def test_synchronize(gpu):
+    stream = mx.new_stream(mx.gpu)
+    for _ in range(100):
+        x = mx.add(mx.ones((100,)), 1, stream=stream)
+        mx.async_eval(x)
+        mx.synchronize(stream)
+        mx.synchronize()
+
+
+def test_numpy_views_are_coherent(gpu):
+    """A NumPy view of an array stays valid, and is the array."""
+    x = mx.arange(5000) * 2
+    mx.eval(x)
+    view = np.array(x, copy=False)
+    y = x + 1
+    mx.eval(y)
+    np.testing.assert_array_equal(view, np.arange(5000) * 2)
+    np.testing.assert_array_equal(np.array(y), view + 1)
+    del x
+    mx.eval(y * 3)
+    np.testing.assert_array_equal(view, np.arange(5000) * 2)
