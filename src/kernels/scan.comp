@@ -11,6 +11,13 @@
 
 #include "common/reduce_ops.glsl"
 
+// The log of a sum of exponentials is long: one copy of it a loop.
+#if OP == LogSum
+#define UNROLL [[dont_unroll]]
+#else
+#define UNROLL [[unroll]]
+#endif
+
 #if MODE == 1
 #define OPERANDS T_PTR x; Acc_PTR partial;
 #elif MODE == 2
@@ -86,13 +93,13 @@ void main() {
   for (uint64_t start = begin; start < end; start += WG_SIZE * ITEMS) {
     uint64_t j = start + t * ITEMS;
     Acc v[ITEMS];
-    [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+    UNROLL for (uint k = 0; k < ITEMS; ++k) {
       v[k] = neutral();
       if (j + k < end) {
         v[k] = Acc(LIFT(load(A.x, item(line, j + k))));
       }
     }
-    [[unroll]] for (uint k = 1; k < ITEMS; ++k) {
+    UNROLL for (uint k = 1; k < ITEMS; ++k) {
       v[k] = reduce_op(v[k - 1], v[k]);
     }
     // The inclusive scan of the invocations' totals.
@@ -115,7 +122,7 @@ void main() {
     if (t > 0) {
       prefix = reduce_op(carry, tile[t - 1]);
     }
-    [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+    UNROLL for (uint k = 0; k < ITEMS; ++k) {
       if (j + k < end) {
 #if INCLUSIVE
         Acc r = reduce_op(prefix, v[k]);
