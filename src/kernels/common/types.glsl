@@ -145,8 +145,9 @@ bool to_bool(uint32_t x) { return x != 0u; }
 bool to_bool(int32_t x) { return x != 0; }
 bool to_bool(uint64_t x) { return x != 0ul; }
 bool to_bool(int64_t x) { return x != 0l; }
-bool to_bool(float x) { return !(x == 0.0); }
-bool to_bool(vec2 x) { return !(x.x == 0.0 && x.y == 0.0); }
+// By bits: a device that flushes subnormals must not lose a true.
+bool to_bool(float x) { return (floatBitsToUint(x) & 0x7fffffffu) != 0u; }
+bool to_bool(vec2 x) { return to_bool(x.x) || to_bool(x.y); }
 
 CAST_TO(to_i8, int8_t)
 CAST_TO(to_i16, int16_t)
