@@ -1,0 +1,257 @@
+// variants: T=f32,bf16,i64,bool,c64 ARG=0,1 MERGE=0,1 LAST=0,1 WG=256 ITEMS=4 NDIM=1 ; T=f32 ARG=0 MERGE=0,1 LAST=0,1 WG=256 ITEMS=8 NDIM=1 ; T=f32,u8 ARG=0,1 MERGE=0 LAST=1 WG=32 ITEMS=1,4 NDIM=2,16
+// Stable merge sort of the rows of an array, NaN last. MERGE=0: a workgroup
+// sorts one tile of a row. MERGE=1: a workgroup merges two sorted runs into
+// one tile of the result. With ARG, positions travel along and are the result;
+// LAST writes the output array, else contiguous rows for the next merge.
+#include "common/index.glsl"
+#include "common/order.glsl"
+
+#if ARG && MERGE
+#define POSITIONS_IN Ptr_u32 positions_in;
+#else
+#define POSITIONS_IN
+#endif
+#if ARG && LAST
+#define RESULTS Ptr_u32 positions;
+#elif ARG
+#define RESULTS                                                               \
+  T_PTR keys;                                                                 \
+  Ptr_u32 positions;
+#else
+#define RESULTS T_PTR keys;
+#endif
+#if MERGE
+#define LAYOUT uint64_t run;
+#else
+#define LAYOUT                                                                \
+  int64_t axis_stride;                                                        \
+  int64_t strides[NDIM];                                                      \
+  uint shape[NDIM];                                                           \
+  uint ndim;
+#endif
+
+#define ARGS                                                                  \
+  T_PTR src;                                                                  \
+  POSITIONS_IN                                                                \
+  RESULTS                                                                     \
+  uint64_t size;                                                              \
+  uint64_t rows;                                                              \
+  uint64_t post;                                                              \
+  uint tiles;                                                                 \
+  uint pad;                                                                   \
+  LAYOUT
+#include "common/args.glsl"
+
+layout(local_size_x = WG) in;
+
+const uint TILE = WG * ITEMS;
+shared T key_at[TILE];
+#if ARG
+shared uint position_at[TILE];
+#endif
+
+// What sorts after everything; ties keep their order, so that real items stay
+// before the padding.
+#if T_KIND == KIND_FLOAT
+const T LARGEST = NAN_F;
+#elif T_KIND == KIND_COMPLEX
+const T LARGEST = vec2(NAN_F, NAN_F);
+#elif T_KIND == KIND_BOOL
+const T LARGEST = true;
+#elif T_KIND == KIND_UINT
+const T LARGEST = ~T(0);
+#else
+const T LARGEST = ~(T(1) << T(T_SIZE * 8 - 1));
+#endif
+
+// How many of the first `diagonal` merged items come from a[0, m), where b has
+// n items; both in shared memory.
+uint split_shared(uint a, uint m, uint b, uint n, uint diagonal) {
+  uint low = diagonal > n ? diagonal - n : 0;
+  uint high = min(diagonal, m);
+  while (low < high) {
+    uint middle = (low + high) / 2;
+    bool b_first = sorts_before(
+        key_at[b + diagonal - 1 - middle], key_at[a + middle]);
+    low = b_first ? low : middle + 1;
+    high = b_first ? middle : high;
+  }
+  return low;
+}
+
+T mine[ITEMS];
+#if ARG
+uint mine_at[ITEMS];
+#endif
+
+// This invocation's ITEMS merged items from a[i, m) and b[j, n).
+void merge_items(uint a, uint i, uint m, uint b, uint j, uint n) {
+  for (uint k = 0; k < ITEMS; ++k) {
+    bool from_b = j < n &&
+        (i >= m || sorts_before(key_at[b + j], key_at[a + i]));
+    uint at = from_b ? b + j : a + min(i, m - 1);
+    // Past both ends only in a tile that is not full; never stored.
+    at = min(at, TILE - 1);
+    mine[k] = key_at[at];
+#if ARG
+    mine_at[k] = position_at[at];
+#endif
+    i += from_b ? 0 : 1;
+    j += from_b ? 1 : 0;
+  }
+}
+
+void keep_items() {
+  uint first = gl_LocalInvocationID.x * ITEMS;
+  for (uint k = 0; k < ITEMS; ++k) {
+    key_at[first + k] = mine[k];
+#if ARG
+    position_at[first + k] = mine_at[k];
+#endif
+  }
+}
+
+#if MERGE
+// The same split in global memory, between the runs at `a` and `b` of src.
+uint64_t split_global(
+    uint64_t a,
+    uint64_t m,
+    uint64_t b,
+    uint64_t n,
+    uint64_t diagonal) {
+  uint64_t low = diagonal > n ? diagonal - n : 0;
+  uint64_t high = min(diagonal, m);
+  while (low < high) {
+    uint64_t middle = (low + high) / 2;
+    bool b_first = sorts_before(
+        load(A.src, b + diagonal - 1 - middle), load(A.src, a + middle));
+    low = b_first ? low : middle + 1;
+    high = b_first ? middle : high;
+  }
+  return low;
+}
+shared uint64_t cuts[2];
+#endif
+
+void main() {
+  uint group = group_index();
+  uint tile = group % A.tiles;
+  uint64_t row = uint64_t(group / A.tiles);
+  bool real = row < A.rows;
+  row = real ? row : 0;
+  uint local = gl_LocalInvocationID.x;
+  uint64_t begin = uint64_t(tile) * TILE;
+  uint count = uint(min(A.size - begin, uint64_t(TILE)));
+
+#if MERGE
+  // The pair of runs that this tile belongs to; the second may be short or
+  // missing.
+  uint64_t pair = begin / (2 * A.run) * (2 * A.run);
+  uint64_t base = row * A.size + pair;
+  uint64_t left = min(A.run, A.size - pair);
+  uint64_t right = min(A.run, A.size - pair - left);
+  if (local < 2) {
+    uint64_t diagonal = begin - pair + (local == 0 ? 0 : count);
+    cuts[local] = split_global(base, left, base + left, right, diagonal);
+  }
+  barrier();
+  uint64_t a = cuts[0];
+  uint64_t b = begin - pair - a;
+  uint m = uint(cuts[1] - a);
+  uint n = count - m;
+  for (uint k = local; k < count; k += WG) {
+    uint64_t from = k < m ? base + a + k : base + left + b + (k - m);
+    key_at[k] = load(A.src, from);
+#if ARG
+    position_at[k] = load(A.positions_in, from);
+#endif
+  }
+  barrier();
+  uint diagonal = min(local * ITEMS, count);
+  uint i = split_shared(0, m, m, n, diagonal);
+  merge_items(0, i, m, m, diagonal - i, n);
+  barrier();
+  keep_items();
+  barrier();
+
+#else
+  uint64_t rest = row;
+  int64_t base = 0;
+#if NDIM == MAX_NDIM
+  int last = int(A.ndim) - 1;
+#else
+  const int last = NDIM - 1;
+#endif
+  for (int d = last; d > 0; --d) {
+    uint64_t extent = uint64_t(A.shape[d]);
+    uint64_t next = rest / extent;
+    base += int64_t(rest - next * extent) * A.strides[d];
+    rest = next;
+  }
+  base += int64_t(rest) * A.strides[0];
+  for (uint k = local; k < TILE; k += WG) {
+    key_at[k] = LARGEST;
+    if (k < count) {
+      key_at[k] = load(A.src, base + int64_t(begin + k) * A.axis_stride);
+    }
+#if ARG
+    position_at[k] = uint(begin) + k;
+#endif
+  }
+  barrier();
+  // ITEMS neighbours in registers, then merges of twice the length each.
+  uint first = local * ITEMS;
+  for (uint k = 0; k < ITEMS; ++k) {
+    mine[k] = key_at[first + k];
+#if ARG
+    mine_at[k] = position_at[first + k];
+#endif
+  }
+  for (uint turn = 0; turn < ITEMS; ++turn) {
+    for (uint k = turn & 1; k + 1 < ITEMS; k += 2) {
+      bool exchange = sorts_before(mine[k + 1], mine[k]);
+      T low = exchange ? mine[k + 1] : mine[k];
+      mine[k + 1] = exchange ? mine[k] : mine[k + 1];
+      mine[k] = low;
+#if ARG
+      uint low_at = exchange ? mine_at[k + 1] : mine_at[k];
+      mine_at[k + 1] = exchange ? mine_at[k] : mine_at[k + 1];
+      mine_at[k] = low_at;
+#endif
+    }
+  }
+  barrier();
+  keep_items();
+  barrier();
+  for (uint run = ITEMS; run < TILE; run *= 2) {
+    uint pair = first / (2 * run) * (2 * run);
+    uint diagonal = first - pair;
+    uint i = split_shared(pair, run, pair + run, run, diagonal);
+    merge_items(pair, i, run, pair + run, diagonal - i, run);
+    barrier();
+    keep_items();
+    barrier();
+  }
+#endif
+
+  if (!real) {
+    return;
+  }
+#if LAST
+  uint64_t outer = row / A.post;
+  uint64_t origin = outer * A.size * A.post + (row - outer * A.post);
+  uint64_t step = A.post;
+#else
+  uint64_t origin = row * A.size;
+  const uint64_t step = 1;
+#endif
+  for (uint k = local; k < count; k += WG) {
+    uint64_t to = origin + (begin + k) * step;
+#if ARG
+    store(A.positions, to, position_at[k]);
+#endif
+#if !(ARG && LAST)
+    store(A.keys, to, key_at[k]);
+#endif
+  }
+}
