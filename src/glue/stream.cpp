@@ -69,6 +69,9 @@ Placement current_placement() {
 }
 
 StreamEncoder& encoder(Stream s) {
+  if (forked_from_started_device()) {
+    device(); // throws
+  }
   return find_entry(s).encoder;
 }
 
@@ -103,10 +106,17 @@ void new_thread_unsafe_stream(Stream s) {
 }
 
 void finalize(Stream s) {
+  if (vulkan::forked_from_started_device()) {
+    return;
+  }
   vulkan::find_entry(s).raw.close();
 }
 
 void synchronize(Stream s) {
+  // No thread completes anything here, and nothing was submitted.
+  if (vulkan::forked_from_started_device()) {
+    return;
+  }
   auto& entry = vulkan::find_entry(s);
   auto last = entry.raw.close();
   if (!last) {
