@@ -69,7 +69,8 @@ def show(facts: dict) -> None:
 def show_loader(loader: dict) -> None:
     heading("Vulkan loader")
     for key, value in loader.items():
-        print(f"  {key:<12} {render(value)}")
+        if value not in ("", None):
+            print(f"  {key:<9} {render(value)}")
 
 
 def show_device(index: int, device: dict) -> None:
@@ -81,7 +82,12 @@ def show_device(index: int, device: dict) -> None:
     print(f"       driver    {device.get('driver')}")
     print(f"       uuid      {device.get('uuid')}")
     for heap in device.get("heaps", []):
-        print(f"       heap      {render(heap)}")
+        kind = "device" if heap.get("device_local") else "host"
+        print(f"       heap      {render(heap.get('size'))}, {kind} memory")
+    limits = device.get("limits", {})
+    if limits:
+        words = {name.replace("_", " "): value for name, value in limits.items()}
+        print(f"       limits    {render(words)}")
     optional = device.get("optional", {})
     if optional:
         there = [name for name, value in optional.items() if value]
@@ -146,4 +152,4 @@ def render(value) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and value >= 1 << 20:
         return f"{value / (1 << 20):,.0f} MiB"
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
