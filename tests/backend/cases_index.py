@@ -321,3 +321,60 @@ for side in ("left", "right"):
         layouts=("contiguous", "transposed", "negative", "offset", "stepped"),
     )
 
+
+
+# Sorts: stable, NaN last, complex numbers by real then imaginary part.
+def few_values(rng, shape, dtype):
+    """Many ties."""
+    if dtype in COMPLEX:
+        return rng.integers(0, 4, shape) + 1j * rng.integers(0, 4, shape)
+    if dtype == "bool":
+        return normal(rng, shape, dtype)
+    return rng.integers(0, 20, shape).astype(float)
+
+
+def np_sort(x, axis):
+    return np.sort(x, axis, kind="stable")
+
+
+def np_argsort(x, axis):
+    return np.argsort(x, axis, kind="stable").astype(np.uint32)
+
+
+SORT_LAYOUTS = ("contiguous", "transposed", "negative", "offset")
+for n, dtypes in ((1, FLOATS), (33, ALL), (700, FLOATS), (3001, ALL)):
+    case(
+        f"sort_{n}",
+        arrays((3, n), gen=few_values),
+        lambda mx, x: (mx.sort(x, axis=1), mx.argsort(x, axis=1)),
+        lambda x: (np_sort(x, 1), np_argsort(x, 1)),
+        dtypes,
+        layouts=SORT_LAYOUTS,
+    )
+for axis in (0, 1, None):
+    case(
+        f"sort_axis_{axis}",
+        arrays((40, 7, 5), gen=special),
+        lambda mx, x, a=axis: (mx.sort(x, axis=a), mx.argsort(x, axis=a)),
+        lambda x, a=axis: (np_sort(x, a), np_argsort(x, a)),
+        FLOATS,
+        layouts=SORT_LAYOUTS,
+    )
+case(
+    "topk_vocabulary",
+    arrays((2, 50021)),
+    lambda mx, x: mx.sort(mx.topk(x, 50, axis=-1), axis=-1),
+    lambda x: np.sort(x, -1)[:, -50:],
+    layouts=("contiguous",),
+    bench=arrays((1, 152064)),
+)
+case(
+    "argpartition_experts",
+    arrays((9, 60)),
+    lambda mx, x: mx.sort(
+        mx.take_along_axis(x, mx.argpartition(x, -8, axis=-1)[:, -8:], -1), -1
+    ),
+    lambda x: np.sort(x, -1)[:, -8:],
+    layouts=("contiguous",),
+    bench=arrays((4096, 128)),
+)

@@ -177,7 +177,7 @@ def test_threads(gpu):
 
 def test_error_on_the_cpu_reaches_the_gpu(gpu):
     for _ in range(3):
-        bad = mx.linalg.cholesky(-mx.eye(3), stream=mx.cpu)
+        bad = mx.linalg.inv(mx.zeros((3, 3)), stream=mx.cpu)
         after = bad + 1
         with pytest.raises(Exception):
             mx.eval(after)
@@ -196,14 +196,14 @@ def test_error_while_encoding(gpu):
     "code",
     [
         # Work in flight on the main thread.
-        "xs = [mx.random.normal((256, 256)) @ mx.ones((256, 256))"
-        " for _ in range(50)]\nmx.async_eval(xs)",
+        "xs = [mx.random.normal((128, 128)) @ mx.ones((128, 128))"
+        " for _ in range(30)]\nmx.async_eval(xs)",
         # On a thread that ends with it.
         "import threading\n"
         "def f():\n"
         "    with mx.stream(mx.new_stream(mx.gpu)):\n"
-        "        mx.async_eval([mx.ones((256, 256)) @ mx.ones((256, 256))"
-        " for _ in range(50)])\n"
+        "        mx.async_eval([mx.ones((128, 128)) @ mx.ones((128, 128))"
+        " for _ in range(30)])\n"
         "t = threading.Thread(target=f); t.start(); t.join()",
         # Waiting for a CPU stream.
         "x = mx.sort(mx.random.normal((1000000,), stream=mx.cpu), stream=mx.cpu)\n"
@@ -212,12 +212,12 @@ def test_error_while_encoding(gpu):
         "a = mx.ones((1000,)); b = a + 1; mx.eval(a); import builtins\n"
         "builtins.keep = [a, b]",
         # An exception ends the process.
-        "mx.async_eval(mx.ones((512, 512)) @ mx.ones((512, 512)))\nraise SystemExit(0)",
+        "mx.async_eval(mx.ones((128, 512)) @ mx.ones((512, 128)))\nraise SystemExit(0)",
     ],
     ids=["main", "thread", "cpu", "alive", "exception"],
 )
 def test_exit_with_work_in_flight(gpu, code):
-    for _ in range(3):
+    for _ in range(3 if FULL else 1):
         result = run("import mlx.core as mx\n" + code)
         assert result.returncode == 0, result.stderr
 
