@@ -118,12 +118,22 @@ std::string prologue(std::string_view define_block) {
     }
   }
   out += define_block;
-  if (defines(define_block, "FLOAT_CONTROLS")) {
-    // SignedZeroInfNanPreserve, 32 bits wide.
+  bool nan = defines(define_block, "FLOAT_CONTROLS");
+  bool denorm = defines(define_block, "DENORM_PRESERVE_F32");
+  if (nan || denorm) {
     enable(out, "GL_EXT_spirv_intrinsics");
+  }
+  if (nan) {
+    // SignedZeroInfNanPreserve, 32 bits wide.
     out +=
         "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], "
         "capabilities = [4466], 4461, 32);\n";
+  }
+  if (denorm) {
+    // DenormPreserve, 32 bits wide.
+    out +=
+        "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], "
+        "capabilities = [4464], 4459, 32);\n";
   }
   return out;
 }

@@ -114,6 +114,8 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   c.subgroup_operations =
       (p11.subgroupSupportedOperations & wanted) == wanted &&
       (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
+  c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   const auto& limits = p.properties.limits;
   c.max_workgroup_size = limits.maxComputeWorkGroupInvocations;
   std::copy_n(limits.maxComputeWorkGroupCount, 3, c.max_workgroup_count);

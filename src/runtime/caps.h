@@ -37,6 +37,9 @@ struct Caps {
   bool vulkan_memory_model = false;
   bool subgroup_size_control = false;
   bool subgroup_extended_types = false;
+  // float_controls for 32-bit floats
+  bool preserve_nan_f32 = false; // signed zero, Inf, NaN
+  bool preserve_denorm_f32 = false;
   bool integer_dot_product = false;
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix

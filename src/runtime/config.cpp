@@ -39,7 +39,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, subgroup, native_f16, "
-     "levels."},
+     "float_controls, levels."},
     {"MLX_VK_CACHE",
      "",
      "Folder of the kernel cache; `off` disables it. Default: "

@@ -120,6 +120,13 @@ Device::Device() {
   memory_ = std::make_unique<Memory>(*this);
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
+  // Where they are offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
+  if (caps_.preserve_nan_f32 && !config().disabled("float_controls")) {
+    pipelines_->add_global_define("FLOAT_CONTROLS", "1");
+  }
+  if (caps_.preserve_denorm_f32 && !config().disabled("float_controls")) {
+    pipelines_->add_global_define("DENORM_PRESERVE_F32", "1");
+  }
   recorder_ = std::make_unique<Recorder>(*this);
   probe_arithmetic();
 }
