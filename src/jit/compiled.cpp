@@ -28,7 +28,7 @@ uint64_t item_bits(const array& x) {
 struct FusedKernel {
   std::vector<std::pair<Type, uint64_t>> constants;
   std::string source;
-  const Kernel* kernels[3][2] = {};
+  const Kernel* kernels[4][2] = {};
 };
 
 // By MLX's name of the graph, which tells all but the constants' dtypes and
@@ -165,13 +165,19 @@ void Compiled::eval_gpu(
 
   auto [dense, negative_strides, shape, strides] =
       compiled_collapse_contiguous_dims(inputs, outputs[0], is_constant_);
-  int form = dense ? 0 : shape.size() <= 4 ? 1 : 2;
   if (shape.size() > max_ndim && !dense) {
     strided_params<1>("compile", shape, {}); // throws
   }
+  int form = dense ? 3 : shape.size() <= 4 ? 1 : 2;
   bool large = needs_large_index(outputs[0]);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    large = large || (!is_constant_(i) && needs_large_index(inputs[i]));
+    if (!is_constant_(i)) {
+      large = large || needs_large_index(inputs[i]);
+      // Outputs are fresh, or share an input's memory and offset.
+      if (dense && !is_scalar(inputs[i]) && !quad_aligned(inputs[i])) {
+        form = 0;
+      }
+    }
   }
 
   // Compile before anything is encoded: an error must leave the batch whole.
@@ -199,7 +205,8 @@ void Compiled::eval_gpu(
   }
   if (dense) {
     uint64_t n = outputs[0].data_size();
-    enc.dispatch_bytes(*kernel, reads, writes, &n, sizeof(n), dense_grid(n));
+    enc.dispatch_bytes(
+        *kernel, reads, writes, &n, sizeof(n), dense_grid(n, form));
     return;
   }
   Block block(shape, outputs[0].size(), form == 1 ? 4 : max_ndim);

@@ -60,6 +60,7 @@ class Emitter {
     line("#include \"common/index.glsl\"");
     line("#include \"common/binary_ops.glsl\"");
     line("#include \"common/ternary_ops.glsl\"");
+    line("#include \"common/vector.glsl\"");
     line("");
     arguments();
     line("#include \"common/args.glsl\"");
@@ -72,6 +73,8 @@ class Emitter {
     line("float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }");
     line("");
     item();
+    line("");
+    quad();
     line("");
     main_body();
     return std::move(out_);
@@ -110,7 +113,8 @@ class Emitter {
       pointers += " Ptr_" + std::string(name_of(type_of_value(g_.outputs[o]))) +
           " y" + std::to_string(o) + ";";
     }
-    line("#if FORM == 0");
+    line("#define DENSE (FORM == 0 || FORM == 3)");
+    line("#if DENSE");
     line("#define ARGS" + pointers + " uint64_t n;");
     line("#else");
     line("#define DIMS (FORM == 1 ? 4 : 16)");
@@ -129,25 +133,68 @@ class Emitter {
     std::string parameters = "Index at";
     for_strided([&](const std::string& i) { parameters += ", Index at" + i; });
     line("void item(" + parameters + ") {");
-    int v = 0;
-    for (; v < static_cast<int>(g_.inputs.size()); ++v) {
-      const auto& in = g_.inputs[v];
-      std::string i = std::to_string(v);
-      std::string from = in.constant ? glsl_constant(in.type, in.bits)
-          : in.scalar ? "load(A.x" + i + ", 0)"
-                      : "load(A.x" + i + ", at" + i + ")";
-      line("  " + declare(v) + from + ";");
-    }
-    for (const auto& op : g_.ops) {
-      line("  " + declare(v) + expression(op, v) + ";");
-      ++v;
-    }
+    body([](const std::string& i) { return "load(A.x" + i + ", at" + i + ")"; });
     for (size_t o = 0; o < g_.outputs.size(); ++o) {
       line(
           "  store(A.y" + std::to_string(o) + ", at, " +
           value(g_.outputs[o]) + ");");
     }
     line("}");
+  }
+
+  // Four items at once.
+  void quad() {
+    auto pointer = [&](int v) {
+      return "Ptr_" + std::string(name_of(type_of_value(v)));
+    };
+    line("#if FORM == 3");
+    line("void quad(UIndex u) {");
+    for (size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (g_.inputs[i].strided()) {
+        int v = static_cast<int>(i);
+        std::string x = "x" + std::to_string(i);
+        line(
+            std::string("  ") + glsl_type(type_of_value(v)) + " " + x +
+            "[4] = LOAD4(" + pointer(v) + ", A." + x + ", u);");
+      }
+    }
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      line(
+          std::string("  ") + glsl_type(type_of_value(g_.outputs[o])) + " y" +
+          std::to_string(o) + "[4];");
+    }
+    line("  for (int k = 0; k < 4; ++k) {");
+    body([](const std::string& i) { return "x" + i + "[k]"; });
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      line("  y" + std::to_string(o) + "[k] = " + value(g_.outputs[o]) + ";");
+    }
+    line("  }");
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      std::string y = "y" + std::to_string(o);
+      line(
+          "  STORE4(" + pointer(g_.outputs[o]) + ", A." + y + ", u, " + y +
+          ");");
+    }
+    line("}");
+    line("#endif");
+  }
+
+  // Declares every value; `read` is an input's item.
+  template <typename Read>
+  void body(Read&& read) {
+    int v = 0;
+    for (; v < static_cast<int>(g_.inputs.size()); ++v) {
+      const auto& in = g_.inputs[v];
+      std::string i = std::to_string(v);
+      std::string from = in.constant ? glsl_constant(in.type, in.bits)
+          : in.scalar               ? "load(A.x" + i + ", 0)"
+                                    : read(i);
+      line("  " + declare(v) + from + ";");
+    }
+    for (const auto& op : g_.ops) {
+      line("  " + declare(v) + expression(op, v) + ";");
+      ++v;
+    }
   }
   std::string declare(int v) const {
     return std::string(glsl_type(type_of_value(v))) + " " + value(v) + " = ";
@@ -174,13 +221,27 @@ class Emitter {
   }
 
   void main_body() {
-    line("#if FORM == 0");
+    std::string same = "Index(i)";
+    for_strided([&](const std::string&) { same += ", Index(i)"; });
+    line("#if FORM == 3");
+    line("void main() {");
+    line("  UIndex quads = UIndex(A.n / 4u);");
+    line("  UIndex units = quads + UIndex(A.n & 3u);");
+    line("  UIndex step = UIndex(group_count()) * gl_WorkGroupSize.x;");
+    line("  for (UIndex u = flat_index(); u < units; u += step) {");
+    line("    if (u < quads) {");
+    line("      quad(u);");
+    line("    } else {");
+    line("      UIndex i = u + 3u * quads;");
+    line("      item(" + same + ");");
+    line("    }");
+    line("  }");
+    line("}");
+    line("#elif FORM == 0");
     line("void main() {");
     line("  UIndex n = UIndex(A.n);");
     line("  UIndex step = UIndex(group_count()) * gl_WorkGroupSize.x;");
     line("  for (UIndex i = flat_index(); i < n; i += step) {");
-    std::string same = "Index(i)";
-    for_strided([&](const std::string&) { same += ", Index(i)"; });
     line("    item(" + same + ");");
     line("  }");
     line("}");

@@ -8,8 +8,9 @@ namespace vulkan {
 
 namespace {
 
-template <int Form, typename Params>
+template <typename Params>
 void launch(
+    int form,
     const array& a,
     const array& b,
     array& out,
@@ -25,8 +26,8 @@ void launch(
   const auto& k = any_large(a, b, out)
       ? enc.kernel(
             file,
-            {{"FORM", Form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel(file, {{"FORM", Form}, {"IN", x}, {"OUT", y}, {"OP", op}});
+            {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
+      : enc.kernel(file, {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}});
   if (second) {
     enc.dispatch(k, {a, b}, {out, *second}, params, grid);
   } else {
@@ -55,19 +56,22 @@ void run(
     uint32_t b_step = b.data_size() == 1 ? 0 : 1;
     uint64_t n = std::max(a.data_size(), b.data_size());
     DenseParams p{n, a_step, b_step};
-    return launch<0>(a, b, out, second, op, s, p, dense_grid(n));
+    bool quads = !second && (a_step == 0 || quad_aligned(a)) &&
+        (b_step == 0 || quad_aligned(b)) && quad_aligned(out);
+    int f = quads ? 3 : 0;
+    return launch(f, a, b, out, second, op, s, p, dense_grid(n, f));
   }
   auto [shape, strides] =
       collapse_contiguous_dims(out.shape(), {a.strides(), b.strides()});
   if (shape.size() <= 4) {
     auto p = strided_block<2, 4>(shape, strides, out.size());
-    launch<1>(
-        a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
+    launch(
+        1, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
   } else {
     strided_params<2>(op, shape, strides); // throws beyond 16 dimensions
     auto p = strided_block<2, max_ndim>(shape, strides, out.size());
-    launch<2>(
-        a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
+    launch(
+        2, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
   }
 }
 

@@ -7,7 +7,7 @@
 // like the inputs or row-contiguous.
 #pragma once
 
-#include <limits>
+#include <algorithm>
 
 #include "ops/layout.h"
 
@@ -80,9 +80,22 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, elementwise_group);
 }
 
+// Whether the array's items can be accessed four at a time (common/vector.glsl);
+// buffers themselves are aligned to 16 bytes and more.
+inline bool quad_aligned(const array& a) {
+  return a.offset() % std::min<int64_t>(16, 4 * a.itemsize()) == 0;
+}
+
+// The dense form of a kernel: 3 takes four items at a time, 0 one.
+template <typename... Arrays>
+int dense_form(const Arrays&... arrays) {
+  return (quad_aligned(arrays) && ...) ? 3 : 0;
+}
+
 // Enough groups to fill any GPU; invocations loop over the rest.
-inline Grid dense_grid(uint64_t items) {
-  uint64_t groups = (items + elementwise_group - 1) / elementwise_group;
+inline Grid dense_grid(uint64_t items, int form = 0) {
+  uint64_t units = form == 3 ? items / 4 + items % 4 : items;
+  uint64_t groups = (units + elementwise_group - 1) / elementwise_group;
   return linear(std::min<uint64_t>(groups, 65535));
 }
 

@@ -8,8 +8,9 @@ namespace vulkan {
 
 namespace {
 
-template <int Form, typename Params>
+template <typename Params>
 void launch(
+    int form,
     const array& a,
     const array& b,
     const array& c,
@@ -24,8 +25,8 @@ void launch(
   const auto& k = any_large(a, b, c, out)
       ? enc.kernel(
             "ternary",
-            {{"FORM", Form}, {"C", cond}, {"T", t}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel("ternary", {{"FORM", Form}, {"C", cond}, {"T", t}, {"OP", op}});
+            {{"FORM", form}, {"C", cond}, {"T", t}, {"OP", op}, {"LARGE", 1}})
+      : enc.kernel("ternary", {{"FORM", form}, {"C", cond}, {"T", t}, {"OP", op}});
   enc.dispatch(k, {a, b, c}, {out}, params, grid);
 }
 
@@ -52,17 +53,21 @@ void ternary_op(
     auto step = [](const array& x) { return x.data_size() == 1 ? 0u : 1u; };
     uint64_t n = out.data_size();
     DenseParams p{n, step(a), step(b), step(c)};
-    return launch<0>(a, b, c, out, op, s, p, dense_grid(n));
+    auto quads = [](const array& x) {
+      return x.data_size() == 1 || quad_aligned(x);
+    };
+    int f = quads(a) && quads(b) && quads(c) && quad_aligned(out) ? 3 : 0;
+    return launch(f, a, b, c, out, op, s, p, dense_grid(n, f));
   }
   auto [shape, strides] = collapse_contiguous_dims(
       out.shape(), {a.strides(), b.strides(), c.strides()});
   if (shape.size() <= 4) {
     auto p = strided_block<3, 4>(shape, strides, out.size());
-    launch<1>(a, b, c, out, op, s, p, strided_grid(p.rows, p.last));
+    launch(1, a, b, c, out, op, s, p, strided_grid(p.rows, p.last));
   } else {
     strided_params<3>(op, shape, strides); // throws beyond 16 dimensions
     auto p = strided_block<3, max_ndim>(shape, strides, out.size());
-    launch<2>(a, b, c, out, op, s, p, strided_grid(p.rows, p.last));
+    launch(2, a, b, c, out, op, s, p, strided_grid(p.rows, p.last));
   }
 }
 

@@ -8,8 +8,9 @@ namespace vulkan {
 
 namespace {
 
-template <int Form, typename Params>
+template <typename Params>
 void launch(
+    int form,
     const array& in,
     array& out,
     const char* op,
@@ -22,8 +23,8 @@ void launch(
   const auto& k = any_large(in, out)
       ? enc.kernel(
             "unary",
-            {{"FORM", Form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel("unary", {{"FORM", Form}, {"IN", x}, {"OUT", y}, {"OP", op}});
+            {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
+      : enc.kernel("unary", {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}});
   enc.dispatch(k, {in}, {out}, params, grid);
 }
 
@@ -39,17 +40,19 @@ void unary_op_inplace(const array& in, array& out, const char* op, Stream s) {
   }
   if (in.flags().contiguous) {
     uint64_t n = in.data_size();
-    return launch<0>(in, out, op, s, DenseParams{n}, dense_grid(n));
+    int form = dense_form(in, out);
+    return launch(
+        form, in, out, op, s, DenseParams{n}, dense_grid(n, form));
   }
   auto [shape, strides] = collapse_contiguous_dims(in);
   std::vector<Strides> all{strides};
   if (shape.size() <= 4) {
     auto p = strided_block<1, 4>(shape, all, out.size());
-    launch<1>(in, out, op, s, p, strided_grid(p.rows, p.last));
+    launch(1, in, out, op, s, p, strided_grid(p.rows, p.last));
   } else {
     strided_params<1>(op, shape, all); // throws beyond 16 dimensions
     auto p = strided_block<1, max_ndim>(shape, all, out.size());
-    launch<2>(in, out, op, s, p, strided_grid(p.rows, p.last));
+    launch(2, in, out, op, s, p, strided_grid(p.rows, p.last));
   }
 }
 

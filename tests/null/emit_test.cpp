@@ -64,6 +64,7 @@ TEST_CASE("emit: every form of a fused graph compiles, with the right arguments"
   auto g = sample();
   // x0, x2, y0, y1 and the count.
   CHECK(compile(g, 0).reflection.args_size == 4 * 8 + 8);
+  CHECK(compile(g, 3).reflection.args_size == 4 * 8 + 8);
   // rows, last, ndim, shape[4], one strided input.
   CHECK(compile(g, 1).reflection.args_size == 32 + 16 + 16 + 32);
   auto wide = compile(g, 2, true);
@@ -82,7 +83,7 @@ TEST_CASE("emit: 24 inputs and several outputs fit") {
     last = 23 + i;
   }
   g.outputs = {30, 35, last};
-  for (int form : {0, 1, 2}) {
+  for (int form : {0, 1, 2, 3}) {
     CHECK(compile(g, form).ring_args);
   }
 }
@@ -106,6 +107,7 @@ TEST_CASE("emit: constants keep their bits") {
     g.outputs.push_back(static_cast<int>(g.inputs.size()) + t);
   }
   CHECK(compile(g, 0).spirv.size() > 0);
+  CHECK(compile(g, 3).spirv.size() > 0);
 }
 
 TEST_CASE("emit: every function that MLX may fuse exists") {
