@@ -1,0 +1,75 @@
+"""What has no kernel runs on the CPU, is right, counted, and can be denied."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Operations that still fall back; one that gets a kernel leaves the list.
+CODE = {
+    "Hadamard": "mx.hadamard_transform(mx.ones((4, 8)))",
+    "FFT": "mx.fft.rfft(mx.ones((4, 8)))",
+    "Convolution": "mx.conv1d(mx.ones((1, 9, 2)), mx.ones((3, 3, 2)))",
+}
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", f"import mlx.core as mx\nmx.eval({code})"],
+        cwd=HERE,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_deny_names_the_operation(gpu, name):
+    result = run(CODE[name], MLX_VK_FALLBACK="deny")
+    if result.returncode == 0:
+        pytest.skip(f"{name} has a kernel")
+    assert f"{name}(float32" in result.stderr
+    assert "MLX_VK_FALLBACK=deny" in result.stderr
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_debug_prints_a_signature_once(gpu, name):
+    code = f"[{CODE[name]} for _ in range(3)]"
+    result = run(code, MLX_VK_DEBUG="fallback")
+    assert result.returncode == 0, result.stderr
+    lines = [s for s in result.stderr.splitlines() if "runs on the CPU" in s]
+    if not lines:
+        pytest.skip(f"{name} has a kernel")
+    assert len(lines) == 1 and f"{name}(float32" in lines[0]
+
+
+def test_results_between_gpu_operations(gpu):
+    """A fallback in the middle of GPU work sees it, and is seen by it."""
+    rng = np.random.default_rng(0)
+    for n in (1, 16, 4096):
+        x = rng.normal(size=(5, n)).astype(np.float32)
+        for _ in range(10):
+            a = mx.array(x) * 2 + 1
+            b = mx.abs(mx.fft.fft(a, axis=-1)) + mx.abs(a)
+            want = np.abs(np.fft.fft(x * 2 + 1)) + np.abs(x * 2 + 1)
+            np.testing.assert_allclose(np.array(b), want, rtol=1e-4, atol=1e-3)
+
+
+def test_fallback_on_other_streams(gpu):
+    stream, cpu = mx.new_stream(mx.gpu), mx.new_stream(mx.cpu)
+    x = mx.sort(mx.random.normal((4, 4096), stream=cpu), stream=cpu)
+    y = mx.fft.rfft(x, stream=stream)
+    z = mx.abs(y) + 1
+    w = mx.sum(z, stream=cpu)
+    mx.eval(w, z)
+    want = np.abs(np.fft.rfft(np.array(x))) + 1
+    np.testing.assert_allclose(np.array(z), want, rtol=1e-3, atol=1e-2)
