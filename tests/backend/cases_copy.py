@@ -79,7 +79,9 @@ ROWS = [
     ),
     (
         "pad",
-        lambda mx, x: mx.pad(x, ((1, 2), (0, 3)), mx.array(1, x.dtype)),
+        lambda mx, x: mx.pad(
+            x, ((1, 2), (0, 3)), constant_values=mx.array(1, x.dtype)
+        ),
         lambda x: np_pad(x, ((1, 2), (0, 3)), 1),
         [(5, 7)],
     ),
