@@ -2,9 +2,9 @@
 
 #include <mutex>
 
+#include <SPIRV/GlslangToSpv.h>
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
-#include <SPIRV/GlslangToSpv.h>
 
 #include "pipeline/sources.h"
 
@@ -73,10 +73,8 @@ class Includer : public glslang::TShader::Includer {
     auto* owned = new std::string(std::move(*text));
     return new IncludeResult(name, owned->data(), owned->size(), owned);
   }
-  IncludeResult* includeSystem(
-      const char* name,
-      const char* includer,
-      size_t depth) override {
+  IncludeResult*
+  includeSystem(const char* name, const char* includer, size_t depth) override {
     return includeLocal(name, includer, depth);
   }
   void releaseInclude(IncludeResult* result) override {
@@ -154,8 +152,7 @@ std::vector<uint32_t> compile_glsl(
   shader.setStringsWithLengthsAndNames(strings, lengths, names, 2);
   shader.setEnvInput(
       glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
-  shader.setEnvClient(
-      glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
+  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
   shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
   Includer includer;
   if (!shader.parse(

@@ -10,24 +10,33 @@ namespace mlx::core::vulkan {
 
 class Hasher {
  public:
-  void add(uint64_t x) {
-    a_ = mix(a_ ^ x, 0x9e3779b97f4a7c15u);
-    b_ = mix(b_ + x, 0xd6e8feb86659fd93u) ^ x;
+  void add(uint64_t x, uint64_t y = 0) {
+    a_ = mix(a_ ^ x, 0x9e3779b97f4a7c15u ^ y);
+    b_ = mix(b_ ^ y, 0xd6e8feb86659fd93u ^ x) + x;
   }
-  // Length first, so that neighbouring strings cannot run into each other.
-  void add(std::string_view s) {
-    add(uint64_t(s.size()));
-    while (s.size() >= 8) {
-      uint64_t x;
-      std::memcpy(&x, s.data(), 8);
-      add(x);
-      s.remove_prefix(8);
+  // With its length, so that neighbouring strings cannot run into each other.
+  // `tag` is hashed along.
+  void add(std::string_view s, uint64_t tag = 0) {
+    uint64_t end = uint64_t(s.size()) ^ tag << 56;
+    auto* p = s.data();
+    size_t n = s.size();
+    for (; n > 16; p += 16, n -= 16) {
+      add(load<uint64_t>(p), load<uint64_t>(p + 8));
     }
-    uint64_t tail = 0;
-    for (size_t i = 0; i < s.size(); ++i) {
-      tail |= uint64_t(uint8_t(s[i])) << (8 * i);
+    // The rest in at most two words, which may overlap.
+    if (n > 8) {
+      add(load<uint64_t>(p), load<uint64_t>(p + n - 8));
+      add(end);
+    } else if (n >= 4) {
+      uint64_t high = load<uint32_t>(p + n - 4);
+      add(load<uint32_t>(p) | high << 32, end);
+    } else if (n > 0) {
+      uint64_t x = uint8_t(p[0]);
+      x |= uint64_t(uint8_t(p[n / 2])) << 8 | uint64_t(uint8_t(p[n - 1])) << 16;
+      add(x, end);
+    } else {
+      add(0, end);
     }
-    add(tail);
   }
   uint64_t a() const {
     return mix(a_, 0xa0761d6478bd642fu);
@@ -37,6 +46,12 @@ class Hasher {
   }
 
  private:
+  template <typename T>
+  static T load(const char* p) {
+    T x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+  }
   static uint64_t mix(uint64_t x, uint64_t y) {
     auto p = static_cast<unsigned __int128>(x) * y;
     return uint64_t(p) ^ uint64_t(p >> 64);

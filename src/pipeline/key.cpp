@@ -77,11 +77,9 @@ KernelHash hash_of(
     std::span<const Define> defines,
     bool ring_args) {
   Hasher h;
-  h.add(file);
-  h.add(ring_args);
+  h.add(file, ring_args);
   for (auto& d : defines) {
-    h.add(d.name);
-    h.add(static_cast<uint64_t>(d.kind));
+    h.add(d.name, static_cast<uint64_t>(d.kind));
     if (d.kind == Define::Kind::Text) {
       h.add(d.text);
     } else {

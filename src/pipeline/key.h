@@ -65,10 +65,8 @@ struct KernelHash {
   uint64_t a = 0, b = 0;
   bool operator==(const KernelHash&) const = default;
 };
-KernelHash hash_of(
-    std::string_view file,
-    std::span<const Define> defines,
-    bool ring_args);
+KernelHash
+hash_of(std::string_view file, std::span<const Define> defines, bool ring_args);
 inline KernelHash hash_of(
     std::string_view file,
     std::initializer_list<Define> defines,

@@ -65,8 +65,7 @@ KernelCode compile(
     DiskCache* cache) {
   auto globals = to_defines(global);
   auto head = [&](bool ring) {
-    return prologue(
-        define_block(defines, ring) + define_block(globals, false));
+    return prologue(define_block(defines, ring) + define_block(globals, false));
   };
   std::string variant = log_name(name, defines);
   std::string key;

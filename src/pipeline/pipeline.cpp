@@ -32,8 +32,7 @@ constexpr OptionalCapability optional_capabilities[] = {
 void Kernel::bad_args(size_t host_bytes) const {
   throw std::runtime_error(
       "[vulkan] The kernel " + name + " takes " + std::to_string(args_size) +
-      " bytes of arguments, but the host passed " +
-      std::to_string(host_bytes) +
+      " bytes of arguments, but the host passed " + std::to_string(host_bytes) +
       ": addresses of inputs and outputs plus the parameter struct must equal "
       "the kernel's ARGS.");
 }
@@ -174,8 +173,7 @@ Kernel PipelineTable::build(
   VkResult result = vk_.vkCreateComputePipelines(
       device_, driver_cache_, 1, &info, nullptr, &k.pipeline);
   vk_.vkDestroyShaderModule(device_, module, nullptr);
-  vk_check(
-      result, "vkCreateComputePipelines", " for the kernel " + code.name);
+  vk_check(result, "vkCreateComputePipelines", " for the kernel " + code.name);
 
   std::copy_n(code.reflection.local_size, 3, k.local_size);
   k.args_size = code.reflection.args_size;

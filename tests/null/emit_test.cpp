@@ -60,7 +60,8 @@ TEST_CASE("emit: what is only an output is rounded by its store") {
   CHECK_FALSE(has(emit_fused(g), "= round_f16("));
 }
 
-TEST_CASE("emit: every form of a fused graph compiles, with the right arguments") {
+TEST_CASE(
+    "emit: every form of a fused graph compiles, with the right arguments") {
   auto g = sample();
   // x0, x2, y0, y1 and the count.
   CHECK(compile(g, 0).reflection.args_size == 4 * 8 + 8);
@@ -123,11 +124,11 @@ TEST_CASE("emit: every function that MLX may fuse exists") {
     return g;
   };
   for (auto* f :
-       {"Abs",     "ArcCos",  "ArcCosh", "ArcSin", "ArcSinh", "ArcTan",
-        "ArcTanh", "Ceil",    "Cos",     "Cosh",   "Erf",     "ErfInv",
-        "Exp",     "Expm1",   "Floor",   "Log",    "Log2",    "Log10",
-        "Log1p",   "Negative", "Round",  "Rsqrt",  "Sigmoid", "Sign",
-        "Sin",     "Sinh",    "Sqrt",    "Square", "Tan",     "Tanh"}) {
+       {"Abs",     "ArcCos",   "ArcCosh", "ArcSin", "ArcSinh", "ArcTan",
+        "ArcTanh", "Ceil",     "Cos",     "Cosh",   "Erf",     "ErfInv",
+        "Exp",     "Expm1",    "Floor",   "Log",    "Log2",    "Log10",
+        "Log1p",   "Negative", "Round",   "Rsqrt",  "Sigmoid", "Sign",
+        "Sin",     "Sinh",     "Sqrt",    "Square", "Tan",     "Tanh"}) {
     CHECK_NOTHROW(compile(graph(f, Type::f16, Type::f16, 1), 0));
   }
   for (auto* f : {"Abs", "BitwiseInvert", "LogicalNot", "Sign", "Square"}) {
@@ -139,8 +140,16 @@ TEST_CASE("emit: every function that MLX may fuse exists") {
     CHECK_NOTHROW(compile(graph(f, Type::c64, out, 1), 0));
   }
   for (auto* f :
-       {"Add",      "ArcTan2",  "Divide",    "FloorDivide", "LogAddExp",
-        "Maximum",  "Minimum",  "Multiply",  "Power",       "Remainder",
+       {"Add",
+        "ArcTan2",
+        "Divide",
+        "FloorDivide",
+        "LogAddExp",
+        "Maximum",
+        "Minimum",
+        "Multiply",
+        "Power",
+        "Remainder",
         "Subtract"}) {
     CHECK_NOTHROW(compile(graph(f, Type::f32, Type::f32, 2), 0));
   }
@@ -149,8 +158,15 @@ TEST_CASE("emit: every function that MLX may fuse exists") {
     CHECK_NOTHROW(compile(graph(f, Type::u64, Type::u64, 2), 0));
   }
   for (auto* f :
-       {"Equal", "NaNEqual", "NotEqual", "Greater", "GreaterEqual", "Less",
-        "LessEqual", "LogicalAnd", "LogicalOr"}) {
+       {"Equal",
+        "NaNEqual",
+        "NotEqual",
+        "Greater",
+        "GreaterEqual",
+        "Less",
+        "LessEqual",
+        "LogicalAnd",
+        "LogicalOr"}) {
     CHECK_NOTHROW(compile(graph(f, Type::c64, Type::bool_, 2), 0));
   }
 }
