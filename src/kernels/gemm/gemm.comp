@@ -1,11 +1,11 @@
-// variants: T=f32,f16,bf16 BM=64 BN=64 BK=16 TM=4 TN=4 A_T=0 B_T=1 VA=1 VB=1 AXPBY=0 ND=0 GATHER=0 SPLIT=0 BIG=0; T=f32,c64 BM=32 BN=32 BK=16 TM=4 TN=4 A_T=0,1 B_T=0,1 VA=0 VB=0 AXPBY=1 ND=1 GATHER=0 SPLIT=0 BIG=0,1; T=f32 BM=32 BN=32 BK=16 TM=4 TN=4 A_T=0 B_T=0 VA=0 VB=0 AXPBY=0 ND=0 GATHER=0,1 SPLIT=1 BIG=0
+// variants: T=f32,f16,bf16 BM=64 BN=64 BK=16 TM=4 TN=4 A_T=0 B_T=1 VA=1 VB=1 AXPBY=0 ND=0 GATHER=0 SPLIT=0 BIG=0 PREFETCH=1; T=f32,c64 BM=32 BN=32 BK=16 TM=4 TN=4 A_T=0,1 B_T=0,1 VA=0 VB=0 AXPBY=1 ND=1 GATHER=0 SPLIT=0 BIG=0,1 PREFETCH=0,1; T=f32 BM=32 BN=32 BK=16 TM=4 TN=4 A_T=0 B_T=0 VA=0 VB=0 AXPBY=0 ND=0 GATHER=0,1 SPLIT=1 BIG=0 PREFETCH=1
 //
 // Tiled matrix product, y = alpha * a b + beta * c, for any strides.
 //
 // A workgroup makes a BM x BN tile of y; an invocation TM x TN of it, in
 // pieces of four neighbours. Tiles of a (BM x BK) and b (BK x BN) pass through
-// shared memory as floats (vec2 for complex64); the next pair is fetched into
-// registers while the present one is used.
+// shared memory as floats (vec2 for complex64); with PREFETCH the next pair is
+// fetched into registers while the present one is used.
 // A_T: a's rows are the unit-stride direction. B_T: b's k is.
 // VA, VB: quads of a, b are aligned and never straddle an edge.
 // SPLIT: y is float (or complex) partial sums, laid out [split][batch][m][n].
@@ -34,6 +34,12 @@ vec2 FMA(vec2 x, vec2 y, vec2 z) {
 #define FMA fma
 #define PART_PTR Ptr_f32
 #define PART_SIZE 4
+#endif
+
+#if PREFETCH
+#define ROLLED
+#else
+#define ROLLED [[dont_unroll]]
 #endif
 
 #if SPLIT
@@ -72,10 +78,15 @@ layout(local_size_x = THREADS) in;
 
 shared Acc tile_a[BK * ROW_A];
 shared Acc tile_b[BK * ROW_B];
+#if !PREFETCH
+shared Acc tile_y[BM * BN];
+#endif
 
 T_PTR base_a, base_b;
+#if PREFETCH
 Acc next_a[LOADS_A];
 Acc next_b[LOADS_B];
+#endif
 
 // Item e of a tile, for consecutive invocations along the unit stride.
 #if A_T
@@ -93,6 +104,7 @@ Acc next_b[LOADS_B];
 #define B_COL(e) ((e) % BN)
 #endif
 
+#if PREFETCH
 void fetch(uint row0, uint col0, uint k0, uint k_end) {
   uint t = gl_LocalInvocationIndex;
 #if VA
@@ -163,6 +175,30 @@ void stash() {
   }
 }
 
+#else
+// Straight into shared memory, in rolled loops: where the compiler is slow and
+// nothing hides latency anyway (software devices).
+void stage_tiles(uint row0, uint col0, uint k0, uint k_end) {
+  uint t = gl_LocalInvocationIndex;
+  [[dont_unroll]] for (uint e = t; e < BM * BK; e += THREADS) {
+    uint r = row0 + A_ROW(e), k = k0 + A_K(e);
+    Acc x = ZERO;
+    if (r < A.m && k < k_end) {
+      x = load(base_a, Index(r) * A.a_row + Index(k) * A.a_col);
+    }
+    tile_a[A_K(e) * ROW_A + A_ROW(e)] = x;
+  }
+  [[dont_unroll]] for (uint e = t; e < BK * BN; e += THREADS) {
+    uint k = k0 + B_K(e), c = col0 + B_COL(e);
+    Acc x = ZERO;
+    if (c < A.n && k < k_end) {
+      x = load(base_b, Index(k) * A.b_row + Index(c) * A.b_col);
+    }
+    tile_b[B_K(e) * ROW_B + B_COL(e)] = x;
+  }
+}
+#endif
+
 void multiply(uint group) {
   // Bands of eight tile rows, so that neighbouring groups share b in cache.
   uint per_matrix = A.tiles_m * A.tiles_n;
@@ -191,15 +227,23 @@ void multiply(uint group) {
     acc[i] = ZERO;
   }
 
+#if PREFETCH
   fetch(row0, col0, k_begin, k_end);
+#endif
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
     barrier();
+#if PREFETCH
     stash();
+#else
+    stage_tiles(row0, col0, k0, k_end);
+#endif
     barrier();
+#if PREFETCH
     if (k0 + BK < k_end) {
       fetch(row0, col0, k0 + BK, k_end);
     }
-    for (uint kk = 0; kk < BK; ++kk) {
+#endif
+    ROLLED for (uint kk = 0; kk < BK; ++kk) {
       Acc x[TM];
       Acc w[TN];
       [[unroll]] for (uint i = 0; i < TM; ++i) {
@@ -227,20 +271,42 @@ void multiply(uint group) {
 #if AXPBY
   T_PTR base_c = MOVED(T_PTR, T_SIZE, A.c, co);
 #endif
+#if AXPBY
+#define FINISH(v, r, c)                                                       \
+  (A.alpha * (v) +                                                            \
+   A.beta * load(base_c, Index(r) * A.c_row + Index(c) * A.c_col))
+#else
+#define FINISH(v, r, c) (v)
+#endif
+#if PREFETCH
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     uint r = row0 + i / 4 * (GY * 4) + ty * 4 + i % 4;
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       uint c = col0 + j / 4 * (GX * 4) + tx * 4 + j % 4;
       if (r < A.m && c < A.n) {
-        Acc v = acc[i * TN + j];
-#if AXPBY
-        v = A.alpha * v +
-            A.beta * load(base_c, Index(r) * A.c_row + Index(c) * A.c_col);
-#endif
+        Acc v = FINISH(acc[i * TN + j], r, c);
         store(base_y, Index(r) * Index(A.n) + Index(c), v);
       }
     }
   }
+#else
+  [[unroll]] for (uint i = 0; i < TM; ++i) {
+    [[unroll]] for (uint j = 0; j < TN; ++j) {
+      uint r = i / 4 * (GY * 4) + ty * 4 + i % 4;
+      uint c = j / 4 * (GX * 4) + tx * 4 + j % 4;
+      tile_y[r * BN + c] = acc[i * TN + j];
+    }
+  }
+  barrier();
+  [[dont_unroll]] for (uint e = gl_LocalInvocationIndex; e < BM * BN;
+                       e += THREADS) {
+    uint r = row0 + e / BN, c = col0 + e % BN;
+    if (r < A.m && c < A.n) {
+      Acc v = FINISH(tile_y[e], r, c);
+      store(base_y, Index(r) * Index(A.n) + Index(c), v);
+    }
+  }
+#endif
 }
 
 void main() {

@@ -56,8 +56,17 @@ DecodePlan plan_decode(
   return plan;
 }
 
-PrefillPlan plan_prefill(const AttentionDevice&, const AttentionProblem& p) {
+PrefillPlan plan_prefill(
+    const AttentionDevice& device,
+    const AttentionProblem& p) {
   PrefillPlan plan;
+  plan.coopmat = device.coopmat && p.aligned && p.item == 2 &&
+      p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
+      std::max(p.dim, p.value_dim) <= 128;
+  if (plan.coopmat) {
+    plan.bq = 64;
+    return plan;
+  }
   plan.bq = p.value_dim > 256 ? 16 : 32;
   plan.bk = 64;
   return plan;

@@ -13,6 +13,7 @@ struct AttentionDevice {
   uint32_t cores = 0; // compute units; 0: unknown
   uint32_t min_subgroup = 4;
   bool software = false;
+  bool coopmat = false; // 16x16x16 for the inputs' type, in subgroups of 32
 };
 
 struct AttentionProblem {
@@ -20,6 +21,7 @@ struct AttentionProblem {
   uint32_t queries = 1, keys = 1;
   uint32_t dim = 64, value_dim = 64;
   uint32_t item = 2; // bytes
+  bool aligned = false; // rows of q, k and v are pieces of 16 bytes
 };
 
 struct DecodePlan {
@@ -33,6 +35,7 @@ struct DecodePlan {
 };
 
 struct PrefillPlan {
+  bool coopmat = false;
   uint32_t bq = 32, bk = 64;
 };
 

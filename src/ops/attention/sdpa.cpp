@@ -28,12 +28,16 @@ struct Attention {
   AttentionProblem shape;
 };
 
-AttentionDevice attention_device(StreamEncoder& enc) {
+AttentionDevice attention_device(StreamEncoder& enc, Type type) {
   const Caps& caps = enc.raw().device().caps();
+  bool matrices = (type == Type::f16 && caps.coopmat_f16) ||
+      (type == Type::bf16 && caps.coopmat_bf16);
   return {
       caps.core_count,
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
-      caps.software()};
+      caps.software(),
+      matrices && caps.cooperative_matrix && caps.min_subgroup_size == 32 &&
+          caps.max_subgroup_size == 32};
 }
 
 int mask_kind(const Attention& p) {
@@ -68,7 +72,7 @@ std::vector<Operand> operands(const Attention& p) {
 }
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
-  DecodePlan plan = plan_decode(attention_device(enc), p.shape);
+  DecodePlan plan = plan_decode(attention_device(enc, type_of(out)), p.shape);
   bool split = plan.splits > 1;
   bool sinks = p.sinks && !split; // else the merge adds them
   const Kernel& kernel = enc.kernel(
@@ -80,7 +84,7 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
        {"ROWS", plan.rows},
        {"WG", plan.workgroup},
        {"KU", plan.unroll},
-       {"VEC", int(vector_rows(p.k, 16) && vector_rows(p.v, 16))},
+       {"VEC", int(p.shape.aligned)},
        {"MASK", mask_kind(p)},
        {"CAUSAL", int(p.causal && p.shape.queries > 1)},
        {"SINKS", int(sinks)},
@@ -146,21 +150,33 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
 }
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
-  PrefillPlan plan = plan_prefill(attention_device(enc), p.shape);
+  Type type = type_of(out);
+  PrefillPlan plan = plan_prefill(attention_device(enc, type), p.shape);
   int64_t quad = 4 * p.q.itemsize();
   bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
       vector_rows(p.v, quad);
-  const Kernel& kernel = enc.kernel(
-      "attention/prefill",
-      {{"T", type_of(out)},
-       {"D", p.shape.dim},
-       {"DV", p.shape.value_dim},
-       {"BQ", plan.bq},
-       {"BK", plan.bk},
-       {"VEC", int(vec)},
-       {"MASK", mask_kind(p)},
-       {"CAUSAL", int(p.causal)},
-       {"SINKS", int(p.sinks != nullptr)}});
+  const Kernel& kernel = plan.coopmat
+      ? enc.kernel(
+            "attention/prefill_coopmat",
+            {{"T", type},
+             {"COOPMAT", 1},
+             {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+             {"D", p.shape.dim},
+             {"DV", p.shape.value_dim},
+             {"MASK", mask_kind(p)},
+             {"CAUSAL", int(p.causal)},
+             {"SINKS", int(p.sinks != nullptr)}})
+      : enc.kernel(
+            "attention/prefill",
+            {{"T", type},
+             {"D", p.shape.dim},
+             {"DV", p.shape.value_dim},
+             {"BQ", plan.bq},
+             {"BK", plan.bk},
+             {"VEC", int(vec)},
+             {"MASK", mask_kind(p)},
+             {"CAUSAL", int(p.causal)},
+             {"SINKS", int(p.sinks != nullptr)}});
   PrefillParams params{
       p.shape.batches,
       p.shape.heads,
@@ -313,7 +329,9 @@ void ScaledDotProductAttention::eval_gpu(
        static_cast<uint32_t>(k.shape(2)),
        static_cast<uint32_t>(q.shape(3)),
        static_cast<uint32_t>(v.shape(3)),
-       static_cast<uint32_t>(q.itemsize())}};
+       static_cast<uint32_t>(q.itemsize()),
+       vulkan::vector_rows(q, 16) && vulkan::vector_rows(k, 16) &&
+           vulkan::vector_rows(v, 16)}};
   vulkan::allocate_output(out);
   if (vulkan::uses_decode(p.shape)) {
     vulkan::decode(enc, p, out);

@@ -224,7 +224,8 @@ const Kernel& tile_kernel(
        {"ND", batch.nd},
        {"GATHER", batch.gather},
        {"SPLIT", int(plan.splits > 1)},
-       {"BIG", int(plan.big)}});
+       {"BIG", int(plan.big)},
+       {"PREFETCH", int(plan.prefetch)}});
 }
 
 const Kernel& thin_kernel(

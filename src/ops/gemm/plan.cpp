@@ -142,7 +142,8 @@ void plan_tile(const GemmDevice& device, const GemmProblem& p, GemmPlan& plan) {
   plan.tn = t.tn;
   plan.a_t = p.a.row == 1 && p.a.col != 1;
   plan.b_t = p.b.row == 1 && p.b.col != 1;
-  bool real = p.type != Type::c64;
+  plan.prefetch = !device.software;
+  bool real = plan.prefetch && p.type != Type::c64;
   plan.va = real && p.a_aligned &&
       (plan.a_t ? p.m % 4 == 0 && p.a.col % 4 == 0
                 : p.a.col == 1 && p.k % 4 == 0 && p.a.row % 4 == 0);

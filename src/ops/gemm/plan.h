@@ -53,6 +53,7 @@ struct GemmPlan {
   uint32_t tm = 0, tn = 0; // of an invocation; Coopmat: subgroups a tile
   bool a_t = false, b_t = false; // unit stride along m; along k
   bool va = false, vb = false; // aligned quads (Coopmat: 16 bytes)
+  bool prefetch = false; // Tile: next tile into registers
   // Dot and Axpy: w has `rows` rows; swapped: w is b, the vectors are a's rows.
   bool swapped = false;
   uint32_t rows = 0, vectors = 0;
