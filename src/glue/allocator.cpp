@@ -203,6 +203,7 @@ class VulkanAllocator : public allocator::Allocator {
     b.host_valid = b.device_valid = b.download_recorded = false;
     b.last_write.reset();
     b.cpu_writer = {};
+    b.fetch.reset();
     return true;
   }
 

@@ -329,11 +329,32 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   b.download_recorded = true;
 }
 
+// Only readers outside of any fence need this. Under mirror_mutex.
+void Memory::start_fetch(Buffer& b) {
+  if (!b.device_valid || b.host_valid || b.download_recorded) {
+    return;
+  }
+  auto batch = std::make_unique<Batch>();
+  if (!b.host.buffer) {
+    b.host = create(b.size, types_.host, true);
+  }
+  append_copy(*batch, b.device, b.host, b.size);
+  downloaded += b.size;
+  if (b.last_write) {
+    batch->waits.push_back({nullptr, 0, b.last_write});
+  }
+  b.download_recorded = true;
+  b.fetch = device_.submit_immediate(std::move(batch));
+}
+
 void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   if (b.coherent) {
     return;
   }
   std::lock_guard lock(mirror_mutex);
+  // The producer may work in place and may not have asked for its pointer yet:
+  // what it will find there has to be fetched now.
+  start_fetch(b);
   if (!b.heap && !b.host.buffer) {
     b.host = create(b.size, types_.host, true);
   }
@@ -348,41 +369,36 @@ void* Memory::host_pointer(Buffer& b) {
     return static_cast<char*>(b.device.mapped) + b.guard_offset;
   }
   std::unique_lock lock(mirror_mutex);
-  if (b.cpu_writer.event) {
-    // The worker asks later than the program order says: GPU work that
-    // follows it may be encoded already, so nothing may change, nor wait.
-    if (!b.cpu_writer.event->signaled(b.cpu_writer.value)) {
-      return b.heap ? b.heap : b.host.mapped;
-    }
+  // While a CPU stream is at work, its worker asks later than the program
+  // order says: GPU work that follows it may be encoded already, so nothing
+  // may change.
+  if (b.cpu_writer.event &&
+      b.cpu_writer.event->signaled(b.cpu_writer.value)) {
     b.cpu_writer = {};
   }
-  if (b.device_valid && !b.host_valid && !b.download_recorded) {
-    // Only a reader outside of any fence comes here: fetch at once.
-    auto batch = std::make_unique<Batch>();
-    if (!b.host.buffer) {
+  if (!b.cpu_writer.event) {
+    start_fetch(b);
+    if (!b.heap && !b.host.buffer) {
       b.host = create(b.size, types_.host, true);
     }
-    append_copy(*batch, b.device, b.host, b.size);
-    downloaded += b.size;
-    if (b.last_write) {
-      batch->waits.push_back({nullptr, 0, b.last_write});
-    }
-    b.download_recorded = true;
-    lock.unlock();
-    auto done = device_.submit_immediate(std::move(batch));
-    done->wait();
-    if (auto e = done->error(); !e.empty()) {
+    b.host_valid = true;
+    b.device_valid = false;
+    b.download_recorded = false;
+  }
+  void* pointer = b.heap ? b.heap : b.host.mapped;
+  auto fetch = b.fetch;
+  lock.unlock();
+  if (fetch) {
+    fetch->wait();
+    if (auto e = fetch->error(); !e.empty()) {
       throw std::runtime_error(e);
     }
     lock.lock();
+    if (b.fetch == fetch) {
+      b.fetch.reset();
+    }
   }
-  if (!b.heap && !b.host.buffer) {
-    b.host = create(b.size, types_.host, true);
-  }
-  b.host_valid = true;
-  b.device_valid = false;
-  b.download_recorded = false;
-  return b.heap ? b.heap : b.host.mapped;
+  return pointer;
 }
 
 } // namespace mlx::core::vulkan

@@ -53,6 +53,8 @@ struct Buffer {
   bool device_valid = false;
   bool download_recorded = false; // host side follows in an open/sent batch
   std::shared_ptr<Completion> last_write;
+  // A download outside of any stream that a host reader has to wait for.
+  std::shared_ptr<Completion> fetch;
   // The CPU stream's signal behind which the host side is final. Until then
   // its worker may ask for the pointer at any time.
   EventPoint cpu_writer;
@@ -123,6 +125,7 @@ class Memory {
 
  private:
   Allocation create(size_t size, int type, bool mapped);
+  void start_fetch(Buffer& buffer);
   void append_copy(
       Batch& batch,
       const Allocation& src,
