@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include "ops/attention/plan.h"
+#include "ops/gemm/plan.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+GemmDevice big_gpu() {
+  return {132, false, true, true, 32};
+}
+
+// Row-major a and b.
+GemmProblem product(uint32_t m, uint32_t n, uint32_t k, Type t = Type::f32) {
+  GemmProblem p;
+  p.type = t;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.a = {k, 1};
+  p.b = {n, 1};
+  p.a_aligned = p.b_aligned = true;
+  return p;
+}
+
+// b as the transpose of a row-major matrix, as in a linear layer.
+GemmProblem linear(uint32_t m, uint32_t n, uint32_t k, Type t = Type::bf16) {
+  GemmProblem p = product(m, n, k, t);
+  p.b = {1, k};
+  return p;
+}
+
+} // namespace
+
+TEST_CASE("thin products take the matvec that fits the unit stride") {
+  GemmPlan dot = plan_gemm(big_gpu(), linear(1, 4096, 4096));
+  CHECK(dot.kind == GemmKind::Dot);
+  CHECK(dot.swapped);
+  CHECK(dot.rows == 4096);
+  CHECK(dot.vectors == 1);
+  CHECK(dot.vw);
+  CHECK(dot.vx);
+  CHECK(dot.splits == 1);
+
+  GemmPlan axpy = plan_gemm(big_gpu(), product(1, 4096, 4096));
+  CHECK(axpy.kind == GemmKind::Axpy);
+  CHECK(axpy.splits > 1); // 64 workgroups of rows for 132 cores
+
+  GemmPlan column = plan_gemm(big_gpu(), product(4096, 3, 4096));
+  CHECK(column.kind == GemmKind::Dot);
+  CHECK(!column.swapped);
+  CHECK(column.nv == 4);
+  CHECK(!column.vx); // the vectors are columns
+
+  CHECK(plan_gemm(big_gpu(), product(9, 9, 64)).kind == GemmKind::Tile);
+  CHECK(
+      plan_gemm(big_gpu(), product(1, 64, 64, Type::c64)).kind ==
+      GemmKind::Tile);
+}
+
+TEST_CASE("vector loads need alignment and whole rows") {
+  GemmProblem p = linear(1, 100, 4096);
+  p.b_aligned = false;
+  CHECK_FALSE(plan_gemm(big_gpu(), p).vw);
+  CHECK_FALSE(plan_gemm(big_gpu(), linear(1, 100, 4097)).vw);
+  GemmPlan tile = plan_gemm(big_gpu(), product(200, 202, 63));
+  CHECK_FALSE(tile.va);
+  CHECK_FALSE(tile.vb);
+}
+
+TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
+  GemmPlan large = plan_gemm(big_gpu(), linear(4096, 4096, 4096));
+  CHECK(large.kind == GemmKind::Coopmat);
+  CHECK(large.bm == 128);
+  CHECK(large.b_t);
+  CHECK(large.va);
+  CHECK(plan_gemm(big_gpu(), linear(16, 4096, 4096)).bm == 32);
+
+  GemmDevice plain = big_gpu();
+  plain.coopmat_bf16 = false;
+  CHECK(plan_gemm(plain, linear(512, 512, 512)).kind == GemmKind::Tile);
+  GemmDevice varying = big_gpu();
+  varying.subgroup = 0;
+  CHECK(plan_gemm(varying, linear(512, 512, 512)).kind == GemmKind::Tile);
+}
+
+TEST_CASE("a long k is split only where workgroups are few") {
+  GemmProblem p = product(64, 64, 100000);
+  GemmPlan plan = plan_gemm(big_gpu(), p);
+  CHECK(plan.splits > 1);
+  CHECK(uint64_t(plan.splits) * plan.k_split >= p.k);
+  CHECK(uint64_t(plan.splits - 1) * plan.k_split < p.k);
+  GemmDevice software;
+  software.software = true;
+  CHECK(plan_gemm(software, p).splits == 1);
+  CHECK(plan_gemm(big_gpu(), product(8192, 8192, 8192)).splits == 1);
+}
+
+TEST_CASE("64-bit offsets where a matrix reaches past 2^31 items") {
+  CHECK_FALSE(plan_gemm(big_gpu(), product(1 << 15, 64, 1 << 15)).big);
+  CHECK(plan_gemm(big_gpu(), product(1 << 16, 64, 1 << 16)).big);
+}
+
+TEST_CASE("empty sums and single items have a plan") {
+  for (GemmProblem p : {product(5, 4, 0), product(1, 1, 1), product(1, 1, 0)}) {
+    GemmPlan plan = plan_gemm(big_gpu(), p);
+    CHECK(plan.groups(p) >= 1);
+    CHECK(plan.k_split >= 1);
+  }
+}
+
+TEST_CASE("decode attention splits long keys until the device is busy") {
+  AttentionDevice gpu{132, 32, false, true};
+  AttentionProblem p;
+  p.heads = 32;
+  p.kv_heads = 8;
+  p.dim = p.value_dim = 128;
+  p.keys = 4096;
+  DecodePlan plan = plan_decode(gpu, p);
+  CHECK(plan.rows == 4);
+  CHECK(plan.row_groups == 1);
+  CHECK(plan.splits > 8);
+  CHECK(uint64_t(plan.splits) * plan.split_keys >= p.keys);
+  CHECK(uint64_t(plan.splits - 1) * plan.split_keys < p.keys);
+
+  p.keys = 100;
+  CHECK(plan_decode(gpu, p).splits == 1);
+  p.keys = 4096;
+  p.batches = 64;
+  CHECK(plan_decode(gpu, p).splits == 1);
+  AttentionDevice narrow{0, 4, true, false};
+  CHECK(plan_decode(narrow, p).cluster == 4);
+}
+
+TEST_CASE("prefill attention takes matrix units for aligned half types") {
+  AttentionDevice gpu{132, 32, false, true};
+  AttentionProblem p;
+  p.queries = p.keys = 512;
+  p.dim = p.value_dim = 128;
+  p.aligned = true;
+  CHECK(plan_prefill(gpu, p).coopmat);
+  p.value_dim = 256;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat);
+  p.value_dim = 512;
+  CHECK(plan_prefill(gpu, p).bq == 16);
+}
