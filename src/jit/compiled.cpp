@@ -11,6 +11,7 @@
 #include "ops/elementwise.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
+#include "runtime/memory.h"
 
 namespace mlx::core {
 
@@ -18,9 +19,20 @@ namespace vulkan {
 
 namespace {
 
-uint64_t item_bits(const array& x) {
+// A constant's item. data() would make the host side of its memory the
+// authoritative one at every call; where that side is valid, reading is enough.
+uint64_t item_bits(Memory& memory, const array& x) {
+  const char* p = nullptr;
+  auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr());
+  if (!b->coherent) {
+    std::lock_guard lock(memory.mirror_mutex);
+    if (b->host_valid && !b->fetch && !b->cpu_writer.event) {
+      p = static_cast<const char*>(b->heap ? b->heap : b->host.mapped);
+    }
+  }
   uint64_t bits = 0;
-  std::memcpy(&bits, x.data<char>(), x.itemsize());
+  std::memcpy(
+      &bits, p ? p + x.offset() : x.data<char>(), x.itemsize());
   return bits;
 }
 
@@ -44,6 +56,7 @@ FusedKernels& fused_kernels() {
 }
 
 FusedGraph graph_of(
+    Memory& memory,
     const std::vector<array>& inputs,
     const std::vector<array>& outputs,
     const std::vector<array>& tape,
@@ -56,7 +69,7 @@ FusedGraph graph_of(
     in.type = type_of(x);
     in.constant = is_constant(i);
     in.scalar = is_scalar(x);
-    in.bits = in.constant ? item_bits(x) : 0;
+    in.bits = in.constant ? item_bits(memory, x) : 0;
     number.emplace(x.id(), static_cast<int>(i));
     g.inputs.push_back(in);
   }
@@ -132,6 +145,8 @@ void Compiled::eval_gpu(
     return;
   }
 
+  auto& enc = encoder(stream());
+  auto& memory = enc.raw().device().memory();
   // Find the graph, or emit it.
   FusedKernel* fused = nullptr;
   auto& all = fused_kernels();
@@ -143,7 +158,8 @@ void Compiled::eval_gpu(
     for (size_t i = 0; i < inputs_.size() && equal; ++i) {
       if (is_constant_(i)) {
         auto& [type, bits] = candidate->constants[k++];
-        equal = type == type_of(inputs_[i]) && bits == item_bits(inputs_[i]);
+        equal = type == type_of(inputs_[i]) &&
+            bits == item_bits(memory, inputs_[i]);
       }
     }
     if (equal) {
@@ -153,7 +169,7 @@ void Compiled::eval_gpu(
   }
   if (!fused) {
     auto made = std::make_unique<FusedKernel>();
-    auto graph = graph_of(inputs_, outputs_, tape_, is_constant_);
+    auto graph = graph_of(memory, inputs_, outputs_, tape_, is_constant_);
     for (const auto& in : graph.inputs) {
       if (in.constant) {
         made->constants.emplace_back(in.type, in.bits);
@@ -181,7 +197,6 @@ void Compiled::eval_gpu(
   }
 
   // Compile before anything is encoded: an error must leave the batch whole.
-  auto& enc = encoder(stream());
   const Kernel*& kernel = fused->kernels[form][large];
   if (!kernel) {
     std::vector<Define> defines{{"FORM", form}};

@@ -1,0 +1,156 @@
+"""Fused graphs (mx.compile): the same bits with and without fusion, on every
+dtype and layout, and no kernel mistaken for another."""
+
+import contextlib
+
+import cases as table
+import mlx.core as mx
+import numpy as np
+import pytest
+
+
+@contextlib.contextmanager
+def no_compile():
+    mx.disable_compile()
+    try:
+        yield
+    finally:
+        mx.enable_compile()
+
+
+def swiglu(a, b, c):
+    return mx.sigmoid(a) * a * b + c
+
+
+def mixed(a, b, c):
+    """Integers, bools and two outputs of different widths."""
+    m = mx.maximum(a, b)
+    keep = (m > c) | mx.isnan(a)
+    return mx.where(keep, m, -c), keep, (a * b).astype(mx.float32)
+
+
+def gelu(a, b, c):
+    t = a * 0.5 * (1 + mx.erf(a / 1.4142135623730951))
+    return t + mx.tanh(b) * mx.exp(-mx.abs(c))
+
+
+def arithmetic(a, b, c):
+    return (a + b) * c - mx.square(a), mx.minimum(mx.abs(b), mx.abs(c))
+
+
+GRAPHS = [
+    (swiglu, table.FLOATS),
+    (mixed, table.FLOATS),
+    (gelu, table.FLOATS),
+    (arithmetic, table.INTS + table.FLOATS + table.COMPLEX),
+]
+PAIRS = [(f, d) for f, dtypes in GRAPHS for d in dtypes]
+LAYOUTS = (*table.LAYOUTS, "mixed")
+SHAPES = {
+    "same": [(3, 5, 37)] * 3,
+    "broadcast": [(3, 5, 37), (37,), ()],
+    "outer": [(5, 1), (1, 33), (5, 33)],
+    "long": [(70001,)] * 3,
+    "six": [(2, 1, 3, 2, 3, 2), (1, 2, 3, 1, 3, 2), (2, 2, 1, 2, 1, 2)],
+    "none": [(0, 4)] * 3,
+    "one": [(1,)] * 3,
+}
+
+
+@pytest.mark.parametrize("f, dtype", PAIRS, ids=[f"{f.__name__}-{d}" for f, d in PAIRS])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_fusion_changes_no_bit(f, dtype, shape):
+    gen = table.special if dtype in table.FLOATS else table.normal
+    case = table.Case(shape, table.arrays(*SHAPES[shape], gen=gen), None, None)
+    bound = table.bind(case, dtype)
+    fused = mx.compile(f)
+    for layout in LAYOUTS if shape in ("same", "outer") else ("contiguous",):
+        placed = table.place(mx, bound, layout)
+        if placed is None:
+            continue
+        inputs, _ = placed
+        with no_compile():
+            want = table.outputs(f(*inputs))
+            mx.eval(want)
+        got = table.outputs(fused(*inputs))
+        mx.eval(got)
+        for i, (g, w) in enumerate(zip(got, want)):
+            note = f"{layout}, output {i}"
+            assert g.dtype == w.dtype and g.shape == w.shape, note
+            np.testing.assert_array_equal(table.to_np(mx, g), table.to_np(mx, w), note)
+
+
+@pytest.mark.parametrize("f, dtype", PAIRS, ids=[f"{f.__name__}-{d}" for f, d in PAIRS])
+def test_donation_changes_no_bit(f, dtype):
+    case = table.Case("d", table.arrays((5, 33), (5, 33), (33,)), None, None)
+    inputs, _ = table.place(mx, table.bind(case, dtype), "contiguous")
+    fused = mx.compile(f)
+    kept = table.outputs(fused(*inputs))
+    mx.eval(kept)
+    donated = table.outputs(fused(*[table.as_temporary(mx, a) for a in inputs]))
+    mx.eval(donated)
+    for k, d in zip(kept, donated):
+        assert table.bits_of(mx, k) == table.bits_of(mx, d)
+
+
+def test_constants_that_print_alike():
+    """MLX names a graph by its constants printed one after the other: 1, 23 and
+    12, 3 share a name."""
+    x = mx.arange(5, dtype=mx.float32)
+    for a, b in ((1.0, 23.0), (12.0, 3.0), (123.0, 0.0), (1.0, 23.0)):
+        got = mx.compile(lambda v, a=a, b=b: (v + a) * b)(x)
+        np.testing.assert_array_equal(np.array(got), (np.arange(5) + a) * b)
+
+
+def test_constants_keep_their_bits():
+    x = mx.zeros((3,))
+    for value in (0.1, 1e-45, 3.4028235e38, float("inf"), -float("inf"), 1 / 3):
+        got = np.array(mx.compile(lambda v, k=value: mx.maximum(v * 0 + k, k))(x))
+        assert (got == np.float32(value)).all(), value
+    got = np.array(mx.compile(lambda v: v + float("nan"))(x))
+    assert np.isnan(got).all()
+    big = mx.compile(lambda v: v + (2**53 + 1))(mx.zeros((2,), mx.int64))
+    assert big.tolist() == [2**53 + 1] * 2
+
+
+def test_a_computed_constant():
+    scale = mx.exp(mx.array(1.0)) # lives on the GPU
+    mx.eval(scale)
+    f = mx.compile(lambda v: (v + 1) * scale)
+    for _ in range(3):
+        got = np.array(f(mx.ones((4,))))
+        np.testing.assert_allclose(got, 2 * np.e, rtol=1e-6)
+
+
+def test_rounding_between_operations():
+    """1 + 2^-9 is 1 in bfloat16, so the sum is exactly 0 when fused too."""
+    x = mx.ones((8,), mx.bfloat16)
+    got = mx.compile(lambda v: (v + 2.0**-9) - v)(x)
+    assert got.tolist() == [0.0] * 8
+
+
+def test_many_inputs_and_outputs():
+    xs = [mx.full((3, 7), float(i)) for i in range(20)]
+
+    def f(*args):
+        total = args[0]
+        for a in args[1:]:
+            total = total + a
+        return total, args[3] * 2, args[19] - total
+
+    for got, want in zip(mx.compile(f)(*xs), f(*xs)):
+        np.testing.assert_array_equal(np.array(got), np.array(want))
+    slices = [mx.full((3, 14), float(i))[:, ::2] for i in range(20)]
+    for got, want in zip(mx.compile(f)(*slices), f(*slices)):
+        np.testing.assert_array_equal(np.array(got), np.array(want))
+
+
+def test_shapeless_runs_on_new_shapes():
+    f = mx.compile(lambda a, b: mx.exp(a) * b + 1, shapeless=True)
+    for shape in ((4, 8), (1, 3), (300, 17), (2, 1)):
+        a = mx.random.normal(shape)
+        b = mx.random.normal((shape[0], 1))
+        got = f(a, b)
+        with no_compile():
+            want = mx.exp(a) * b + 1
+        np.testing.assert_array_equal(np.array(got), np.array(want))
