@@ -10,22 +10,36 @@
 
 namespace mlx::core::gpu {
 
+namespace {
+bool awaits_cpu(const array& x) {
+  if (!x.data_shared_ptr()) {
+    return false;
+  }
+  auto* b = static_cast<vulkan::Buffer*>(x.data_shared_ptr()->buffer().ptr());
+  return b && !b->coherent && vulkan::device().memory().awaits_cpu(*b);
+}
+} // namespace
+
 void eval(array& arr) {
   auto s = arr.primitive().stream();
   auto& encoder = vulkan::encoder(s).raw();
   vulkan::PlacementScope placement(vulkan::Placement::Device);
 
-  for (auto& in : arr.inputs()) {
-    if (in.event().valid()) {
-      vulkan::follow_cpu_producer(in, in.event());
-    }
-  }
   auto outputs = arr.outputs();
   {
-    // A tracer's inputs are needed again: holding them prevents donation.
-    std::vector<array> inputs;
+    // Holding an input prevents its donation: a tracer's inputs are needed
+    // again, and what a CPU stream is still writing must not be reused.
+    std::vector<array> held;
     if (arr.is_tracer()) {
-      inputs = arr.inputs();
+      held = arr.inputs();
+    }
+    for (auto& in : arr.inputs()) {
+      if (in.event().valid()) {
+        vulkan::follow_cpu_producer(in, in.event());
+      }
+      if (awaits_cpu(in)) {
+        held.push_back(in);
+      }
     }
     arr.primitive().eval_gpu(arr.inputs(), outputs);
   }

@@ -364,6 +364,15 @@ void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   b.cpu_writer = std::move(signal);
 }
 
+bool Memory::awaits_cpu(Buffer& b) {
+  if (b.coherent) {
+    return false;
+  }
+  std::lock_guard lock(mirror_mutex);
+  return b.cpu_writer.event &&
+      !b.cpu_writer.event->signaled(b.cpu_writer.value);
+}
+
 void* Memory::host_pointer(Buffer& b) {
   if (b.coherent) {
     return static_cast<char*>(b.device.mapped) + b.guard_offset;

@@ -93,6 +93,10 @@ class Memory {
   // one that counts from here on, in program order.
   void set_cpu_writer(Buffer& buffer, EventPoint signal);
 
+  // Its CPU stream has not signalled yet: nothing may write it on the GPU, as
+  // the worker's request for the pointer would be taken for a later one.
+  bool awaits_cpu(Buffer& buffer);
+
   // Before a record of `batch` touches [begin, end): gives the buffer a device
   // side and appends the upload it needs. Non-coherent buffers only.
   void prepare_for_device(
