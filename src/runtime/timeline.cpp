@@ -48,7 +48,7 @@ uint64_t Timeline::poll() {
     set_lost(std::string("vkGetSemaphoreCounterValue: ") + result_name(r));
     return completed_;
   }
-  uint64_t old = completed_.load(std::memory_order_relaxed);
+  uint64_t old = completed_.load(std::memory_order_acquire);
   while (old < value &&
          !completed_.compare_exchange_weak(
              old, value, std::memory_order_acq_rel)) {
