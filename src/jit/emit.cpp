@@ -133,7 +133,8 @@ class Emitter {
     std::string parameters = "Index at";
     for_strided([&](const std::string& i) { parameters += ", Index at" + i; });
     line("void item(" + parameters + ") {");
-    body([](const std::string& i) { return "load(A.x" + i + ", at" + i + ")"; });
+    body(
+        [](const std::string& i) { return "load(A.x" + i + ", at" + i + ")"; });
     for (size_t o = 0; o < g_.outputs.size(); ++o) {
       line(
           "  store(A.y" + std::to_string(o) + ", at, " +

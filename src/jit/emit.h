@@ -40,8 +40,8 @@ struct FusedGraph {
 //   FORM 3  as FORM 0, four items at a time (addresses are aligned for it)
 //   LARGE   64-bit indices
 // Arguments: an address per input that is not constant, one per output, then
-// uint64 items (FORM 0, 3), or uint64 rows, uint32 last, int32 ndim, int32 shape
-// [D] and int64 strides[D] per input that is neither constant nor scalar.
+// uint64 items (FORM 0, 3), or uint64 rows, uint32 last, int32 ndim, int32
+// shape[D] and int64 strides[D] per input that is neither constant nor scalar.
 // Throws std::invalid_argument for a graph that is not in order.
 std::string emit_fused(const FusedGraph& graph);
 

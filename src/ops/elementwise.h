@@ -80,8 +80,8 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, elementwise_group);
 }
 
-// Whether the array's items can be accessed four at a time (common/vector.glsl);
-// buffers themselves are aligned to 16 bytes and more.
+// Whether the array's items can be accessed four at a time
+// (common/vector.glsl); buffers themselves are aligned to 16 bytes and more.
 inline bool quad_aligned(const array& a) {
   return a.offset() % std::min<int64_t>(16, 4 * a.itemsize()) == 0;
 }

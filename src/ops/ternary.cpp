@@ -26,7 +26,8 @@ void launch(
       ? enc.kernel(
             "ternary",
             {{"FORM", form}, {"C", cond}, {"T", t}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel("ternary", {{"FORM", form}, {"C", cond}, {"T", t}, {"OP", op}});
+      : enc.kernel(
+            "ternary", {{"FORM", form}, {"C", cond}, {"T", t}, {"OP", op}});
   enc.dispatch(k, {a, b, c}, {out}, params, grid);
 }
 

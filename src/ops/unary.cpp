@@ -24,7 +24,8 @@ void launch(
       ? enc.kernel(
             "unary",
             {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel("unary", {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}});
+      : enc.kernel(
+            "unary", {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}});
   enc.dispatch(k, {in}, {out}, params, grid);
 }
 
