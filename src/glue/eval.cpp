@@ -34,13 +34,14 @@ void eval(array& arr) {
       held = arr.inputs();
     }
     for (auto& in : arr.inputs()) {
-      if (in.event().valid()) {
+      if (in.event().valid() && !vulkan::is_fenced_input(in)) {
         vulkan::follow_cpu_producer(in, in.event());
       }
       if (awaits_cpu(in)) {
         held.push_back(in);
       }
     }
+    vulkan::clear_fenced_inputs();
     arr.primitive().eval_gpu(arr.inputs(), outputs);
   }
   // Inputs and siblings live until the GPU is done, except what was donated:

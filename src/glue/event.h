@@ -14,4 +14,11 @@ EventPoint point_of(const Event& event);
 // the host copy the one that counts. No-op for events of GPU streams.
 void follow_cpu_producer(const array& x, const Event& event);
 
+// Inputs that Fence::wait has seen on this thread for the gpu::eval that
+// follows: their event, if any, is only signalled at the end of the eval and
+// must not be taken for their producer's.
+void add_fenced_input(const array& x);
+bool is_fenced_input(const array& x);
+void clear_fenced_inputs();
+
 } // namespace mlx::core::vulkan

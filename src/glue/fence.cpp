@@ -1,5 +1,8 @@
 #include "mlx/fence.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "glue/event.h"
 #include "glue/stream.h"
 #include "mlx/event.h"
@@ -12,7 +15,22 @@ struct FenceImpl {
   uint32_t count = 0;
   Event event;
 };
+
+thread_local std::vector<std::uintptr_t> fenced_inputs;
 } // namespace
+
+namespace vulkan {
+void add_fenced_input(const array& x) {
+  fenced_inputs.push_back(x.id());
+}
+bool is_fenced_input(const array& x) {
+  return std::find(fenced_inputs.begin(), fenced_inputs.end(), x.id()) !=
+      fenced_inputs.end();
+}
+void clear_fenced_inputs() {
+  fenced_inputs.clear();
+}
+} // namespace vulkan
 
 Fence::Fence(Stream s) {
   fence_ = std::make_shared<FenceImpl>(s);
@@ -23,6 +41,7 @@ void Fence::wait(Stream s, const array& x, uint32_t value) {
   event.set_value(value);
   if (s.device == Device::gpu) {
     vulkan::follow_cpu_producer(x, event);
+    vulkan::add_fenced_input(x);
   }
   event.wait(s);
 }
