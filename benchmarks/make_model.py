@@ -89,9 +89,7 @@ def make(shape: str, folder: Path, bits: int, group_size: int, dtype: str):
     mx.random.seed(0)
     config = dict(SHAPES[shape])
     model = qwen3.Model(qwen3.ModelArgs.from_dict(config))
-    model.update(
-        tree_map(lambda p: p.astype(getattr(mx, dtype)), model.parameters())
-    )
+    model.update(tree_map(lambda p: p.astype(getattr(mx, dtype)), model.parameters()))
     if bits:
         nn.quantize(model, group_size=group_size, bits=bits)
         config["quantization"] = {"group_size": group_size, "bits": bits}

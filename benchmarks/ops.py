@@ -16,8 +16,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "backend"))
 
-import cases as table  # noqa: E402
 import mlx.core as mx  # noqa: E402
+
+import cases as table  # noqa: E402
 
 
 def seconds_per_call(fn, budget):

@@ -78,7 +78,7 @@ class VulkanAllocator : public allocator::Allocator {
     if (device) {
       auto& types = device->memory().types();
       bool small = types.small >= 0 && size <= config().small_buffer;
-      kind = types.unified || small ? Coherent
+      kind = types.unified || small      ? Coherent
           : placement == Placement::Host ? HostBorn
                                          : DeviceBorn;
     }

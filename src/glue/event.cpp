@@ -49,8 +49,7 @@ EventPoint point_of(const Event& event) {
 }
 
 void follow_cpu_producer(const array& x, const Event& event) {
-  if (event.stream().device != mlx::core::Device::cpu ||
-      !x.data_shared_ptr()) {
+  if (event.stream().device != mlx::core::Device::cpu || !x.data_shared_ptr()) {
     return;
   }
   if (auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr())) {

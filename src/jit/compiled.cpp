@@ -31,8 +31,7 @@ uint64_t item_bits(Memory& memory, const array& x) {
     }
   }
   uint64_t bits = 0;
-  std::memcpy(
-      &bits, p ? p + x.offset() : x.data<char>(), x.itemsize());
+  std::memcpy(&bits, p ? p + x.offset() : x.data<char>(), x.itemsize());
   return bits;
 }
 

@@ -137,8 +137,8 @@ class Emitter {
         [](const std::string& i) { return "load(A.x" + i + ", at" + i + ")"; });
     for (size_t o = 0; o < g_.outputs.size(); ++o) {
       line(
-          "  store(A.y" + std::to_string(o) + ", at, " +
-          value(g_.outputs[o]) + ");");
+          "  store(A.y" + std::to_string(o) + ", at, " + value(g_.outputs[o]) +
+          ");");
     }
     line("}");
   }
@@ -188,8 +188,8 @@ class Emitter {
       const auto& in = g_.inputs[v];
       std::string i = std::to_string(v);
       std::string from = in.constant ? glsl_constant(in.type, in.bits)
-          : in.scalar               ? "load(A.x" + i + ", 0)"
-                                    : read(i);
+          : in.scalar                ? "load(A.x" + i + ", 0)"
+                                     : read(i);
       line("  " + declare(v) + from + ";");
     }
     for (const auto& op : g_.ops) {

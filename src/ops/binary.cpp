@@ -65,13 +65,11 @@ void run(
       collapse_contiguous_dims(out.shape(), {a.strides(), b.strides()});
   if (shape.size() <= 4) {
     auto p = strided_block<2, 4>(shape, strides, out.size());
-    launch(
-        1, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
+    launch(1, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
   } else {
     strided_params<2>(op, shape, strides); // throws beyond 16 dimensions
     auto p = strided_block<2, max_ndim>(shape, strides, out.size());
-    launch(
-        2, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
+    launch(2, a, b, out, second, op, s, p, strided_grid(p.rows, p.last));
   }
 }
 
@@ -98,9 +96,9 @@ void binary_op(
 
 } // namespace vulkan
 
-#define BINARY(PRIMITIVE)                                                   \
-  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) {  \
-    vulkan::binary_op(inputs[0], inputs[1], out, name(), stream());         \
+#define BINARY(PRIMITIVE)                                                  \
+  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
+    vulkan::binary_op(inputs[0], inputs[1], out, name(), stream());        \
   }
 
 BINARY(Add)

@@ -63,10 +63,9 @@ bool copy_flat(
         FlatParams{bytes},
         linear(bytes / 16 + bytes % 16, 256));
   } else {
-    auto& k = enc.kernel(
-        "copy_flat", {{"S", type_of(in)}, {"D", type_of(out)}});
-    enc.dispatch(
-        k, {src}, {dst}, FlatParams{n}, linear(n / 4 + n % 4, 256));
+    auto& k =
+        enc.kernel("copy_flat", {{"S", type_of(in)}, {"D", type_of(out)}});
+    enc.dispatch(k, {src}, {dst}, FlatParams{n}, linear(n / 4 + n % 4, 256));
   }
   return true;
 }
@@ -87,7 +86,12 @@ void fill(
         value,
         out,
         Move{
-            {static_cast<int32_t>(n)}, {0}, {1}, 0, out_offset, nullptr,
+            {static_cast<int32_t>(n)},
+            {0},
+            {1},
+            0,
+            out_offset,
+            nullptr,
             nullptr});
     return;
   }
@@ -96,8 +100,7 @@ void fill(
       std::min<uint64_t>(n, misaligned ? (16 - misaligned) / size : 0);
   uint64_t per_word = 16 / size;
   uint64_t words = (n - head) / per_word;
-  auto& k =
-      enc.kernel("fill", {{"S", type_of(value)}, {"D", type_of(out)}});
+  auto& k = enc.kernel("fill", {{"S", type_of(value)}, {"D", type_of(out)}});
   enc.dispatch(
       k,
       {Operand(value, 0, value.itemsize())},
@@ -194,16 +197,15 @@ void copy_strided(
       .extents(move.shape, ndim)
       .add<uint32_t>(move.shape.size());
 
-  auto& k = reduce
-      ? enc.kernel(
-            "copy",
-            {{"REDUCE", reduce},
-             {"S", type_of(out)},
-             {"D", type_of(out)},
-             {"NDIM", ndim},
-             {"DYN_IN", 0},
-             {"DYN_OUT", 0},
-             {"WIDE", int(wide)}})
+  auto& k = reduce ? enc.kernel(
+                         "copy",
+                         {{"REDUCE", reduce},
+                          {"S", type_of(out)},
+                          {"D", type_of(out)},
+                          {"NDIM", ndim},
+                          {"DYN_IN", 0},
+                          {"DYN_OUT", 0},
+                          {"WIDE", int(wide)}})
       : raw ? enc.kernel(
                   "copy",
                   {{"WORD", ratio * out_item},
@@ -222,8 +224,9 @@ void copy_strided(
   // Unused places repeat the source and are not passed.
   const Operand reads[] = {
       src,
-      dyn_in ? Operand(*move.dynamic_in)
-             : dyn_out ? Operand(*move.dynamic_out) : src,
+      dyn_in        ? Operand(*move.dynamic_in)
+          : dyn_out ? Operand(*move.dynamic_out)
+                    : src,
       dyn_out ? Operand(*move.dynamic_out) : src};
   enc.dispatch_bytes(
       k,

@@ -12,35 +12,35 @@
 
 // eval_cpu was reviewed: right for every mode, dtype and layout it accepts,
 // and it throws for the rest.
-#define CPU(Op)                                                           \
-  WEAK void Op::eval_gpu(const std::vector<array>& inputs, array& out) {  \
-    vulkan::run_on_cpu(*this, inputs, {out});                             \
+#define CPU(Op)                                                          \
+  WEAK void Op::eval_gpu(const std::vector<array>& inputs, array& out) { \
+    vulkan::run_on_cpu(*this, inputs, {out});                            \
   }
-#define CPU_MULTI(Op)                                                     \
-  WEAK void Op::eval_gpu(                                                 \
-      const std::vector<array>& inputs, std::vector<array>& outputs) {    \
-    vulkan::run_on_cpu(*this, inputs, outputs);                           \
+#define CPU_MULTI(Op)                                                  \
+  WEAK void Op::eval_gpu(                                              \
+      const std::vector<array>& inputs, std::vector<array>& outputs) { \
+    vulkan::run_on_cpu(*this, inputs, outputs);                        \
   }
 
 // eval_cpu does not exist or does something else than eval_gpu must.
-#define NO_KERNEL(Op)                                                     \
-  WEAK void Op::eval_gpu(const std::vector<array>& inputs, array& out) {  \
-    vulkan::throw_no_kernel(*this, inputs);                               \
+#define NO_KERNEL(Op)                                                    \
+  WEAK void Op::eval_gpu(const std::vector<array>& inputs, array& out) { \
+    vulkan::throw_no_kernel(*this, inputs);                              \
   }
-#define NO_KERNEL_MULTI(Op)                                               \
-  WEAK void Op::eval_gpu(                                                 \
-      const std::vector<array>& inputs, std::vector<array>& outputs) {    \
-    vulkan::throw_no_kernel(*this, inputs);                               \
+#define NO_KERNEL_MULTI(Op)                                            \
+  WEAK void Op::eval_gpu(                                              \
+      const std::vector<array>& inputs, std::vector<array>& outputs) { \
+    vulkan::throw_no_kernel(*this, inputs);                            \
   }
 
 // Decomposed while the graph is built; Metal has a kernel for it.
-#define DECOMPOSE(Op)                        \
-  WEAK bool Op::use_fallback(Stream s) {     \
-    if (s.device == Device::gpu) {           \
-      vulkan::count_decomposition(#Op);      \
-    }                                        \
-    return true;                             \
-  }                                          \
+#define DECOMPOSE(Op)                    \
+  WEAK bool Op::use_fallback(Stream s) { \
+    if (s.device == Device::gpu) {       \
+      vulkan::count_decomposition(#Op);  \
+    }                                    \
+    return true;                         \
+  }                                      \
   NO_KERNEL_MULTI(Op)
 
 namespace mlx::core {
@@ -236,11 +236,8 @@ WEAK bool GatedDeltaUpdateVJP::use_fallback(
 
 // Helpers that MLX's shared GPU code calls; the encoder's own files define
 // them.
-WEAK void copy_gpu(
-    const array& src,
-    array& out,
-    CopyType ctype,
-    const Stream& s) {
+WEAK void
+copy_gpu(const array& src, array& out, CopyType ctype, const Stream& s) {
   throw std::runtime_error("[vulkan] copy_gpu is not built in.");
 }
 

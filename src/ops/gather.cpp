@@ -20,8 +20,7 @@ void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
   Shape slice = slice_sizes_;
   std::array<Strides, 1> slice_strides{src.strides()};
   vulkan::collapse(slice, slice_strides);
-  int slice_ndim =
-      vulkan::IndexTuples::small_ndim(slice.size(), "gather");
+  int slice_ndim = vulkan::IndexTuples::small_ndim(slice.size(), "gather");
   Strides axis_strides;
   for (int axis : axes_) {
     axis_strides.push_back(src.strides(axis));
@@ -57,8 +56,7 @@ void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
     for (int axis : axes_) {
       args.add<int32_t>(src.shape(axis));
     }
-    args.extents(tuples.shape, tuples.ndim)
-        .add<uint32_t>(tuples.shape.size());
+    args.extents(tuples.shape, tuples.ndim).add<uint32_t>(tuples.shape.size());
   }
   args.extents(slice, slice_ndim).add<uint32_t>(slice.size());
 

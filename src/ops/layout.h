@@ -44,7 +44,8 @@ StridedParams<N> strided_params(
     const std::vector<Strides>& strides) {
   if (shape.size() > max_ndim) {
     throw std::invalid_argument(
-        std::string("[") + op + "] The Vulkan backend handles at most 16 "
+        std::string("[") + op +
+        "] The Vulkan backend handles at most 16 "
         "dimensions that do not collapse; got " +
         std::to_string(shape.size()) + ". Make the array contiguous first.");
   }

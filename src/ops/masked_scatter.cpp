@@ -13,8 +13,8 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& mask = inputs[1];
   auto& src = inputs[2];
   CopyType type = dst.data_size() == 1 ? CopyType::Scalar
-      : dst.flags().row_contiguous    ? CopyType::Vector
-                                      : CopyType::General;
+      : dst.flags().row_contiguous     ? CopyType::Vector
+                                       : CopyType::General;
   copy_gpu(dst, out, type, stream());
   if (mask.size() == 0 || src.size() == 0) {
     return;
@@ -56,8 +56,7 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
       .add<uint32_t>(chunks);
   auto grid = vulkan::linear(uint64_t(blocks) * rows);
 
-  array counts =
-      enc.temporary({static_cast<int>(blocks * rows)}, uint32);
+  array counts = enc.temporary({static_cast<int>(blocks * rows)}, uint32);
   if (blocks > 1) {
     auto& k = enc.kernel(
         "masked_scatter",

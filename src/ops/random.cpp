@@ -31,8 +31,7 @@ void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   const auto& k = any_large(keys, out)
       ? enc.kernel("random", {{"WORDS", by_words}, {"LARGE", 1}})
       : enc.kernel("random", {{"WORDS", by_words}});
-  enc.dispatch(
-      k, {keys}, {out}, p, dense_grid(p.num_keys * p.pairs_per_key));
+  enc.dispatch(k, {keys}, {out}, p, dense_grid(p.num_keys * p.pairs_per_key));
 }
 
 } // namespace mlx::core

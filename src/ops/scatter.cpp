@@ -39,8 +39,8 @@ void check_dtype(const char* op, const array& out, bool sum, bool assign) {
 
 void copy_input(const array& in, array& out, const Stream& s) {
   CopyType type = in.data_size() == 1 ? CopyType::Scalar
-      : in.flags().row_contiguous    ? CopyType::Vector
-                                     : CopyType::General;
+      : in.flags().row_contiguous     ? CopyType::Vector
+                                      : CopyType::General;
   copy_gpu(in, out, type, s);
 }
 
@@ -115,31 +115,29 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
     for (int axis : axes_) {
       args.add<int32_t>(out.shape(axis));
     }
-    args.extents(tuples.shape, tuples.ndim)
-        .add<uint32_t>(tuples.shape.size());
+    args.extents(tuples.shape, tuples.ndim).add<uint32_t>(tuples.shape.size());
   }
   args.extents(slice, slice_ndim).add<uint32_t>(slice.size());
 
   auto index_type = nidx ? vulkan::type_of(inputs[1]) : vulkan::Type::u32;
-  auto& k = reduce
-      ? enc.kernel(
-            "scatter",
-            {{"T", vulkan::type_of(out)},
-             {"REDUCE", reduce},
-             {"SUM", int(reduce_type_ == Sum)},
-             {"I", index_type},
-             {"NIDX", nidx},
-             {"I_NDIM", tuples.ndim},
-             {"S_NDIM", slice_ndim},
-             {"WIDE", int(wide)}})
-      : enc.kernel(
-            "scatter",
-            {{"WORD", ratio * int(out.itemsize())},
-             {"I", index_type},
-             {"NIDX", nidx},
-             {"I_NDIM", tuples.ndim},
-             {"S_NDIM", slice_ndim},
-             {"WIDE", int(wide)}});
+  auto& k = reduce ? enc.kernel(
+                         "scatter",
+                         {{"T", vulkan::type_of(out)},
+                          {"REDUCE", reduce},
+                          {"SUM", int(reduce_type_ == Sum)},
+                          {"I", index_type},
+                          {"NIDX", nidx},
+                          {"I_NDIM", tuples.ndim},
+                          {"S_NDIM", slice_ndim},
+                          {"WIDE", int(wide)}})
+                   : enc.kernel(
+                         "scatter",
+                         {{"WORD", ratio * int(out.itemsize())},
+                          {"I", index_type},
+                          {"NIDX", nidx},
+                          {"I_NDIM", tuples.ndim},
+                          {"S_NDIM", slice_ndim},
+                          {"WIDE", int(wide)}});
   std::vector<vulkan::Operand> reads;
   reads.emplace_back(updates);
   for (size_t i = 0; i < nidx; ++i) {

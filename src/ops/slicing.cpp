@@ -115,13 +115,7 @@ void SliceUpdate::eval_gpu(const std::vector<array>& inputs, array& out) {
       vulkan::encoder(stream()),
       update,
       out,
-      {update.shape(),
-       update.strides(),
-       strides,
-       0,
-       offset,
-       nullptr,
-       nullptr},
+      {update.shape(), update.strides(), strides, 0, offset, nullptr, nullptr},
       combine_function(reduce_type_));
 }
 

@@ -73,8 +73,7 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   if (tiles > 1) {
     for (int i = 0; i < (tiles > 2 ? 2 : 1); ++i) {
       keys.push_back(enc.temporary(in.shape(), in.dtype()));
-      positions.push_back(
-          enc.temporary(arg ? in.shape() : Shape{0}, uint32));
+      positions.push_back(enc.temporary(arg ? in.shape() : Shape{0}, uint32));
     }
   }
   auto results = [&](bool last, int turn) {

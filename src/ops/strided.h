@@ -93,8 +93,7 @@ class Alignment {
   // The widest word, 1 to 16 bytes, that moves whole items.
   int word() const {
     auto widest = static_cast<size_t>(bits_ & (~bits_ + 1));
-    return static_cast<int>(
-        contiguous_ && widest > item_ ? widest : item_);
+    return static_cast<int>(contiguous_ && widest > item_ ? widest : item_);
   }
 
  private:

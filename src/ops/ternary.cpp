@@ -75,8 +75,7 @@ void ternary_op(
 } // namespace vulkan
 
 void Select::eval_gpu(const std::vector<array>& inputs, array& out) {
-  vulkan::ternary_op(
-      inputs[0], inputs[1], inputs[2], out, name(), stream());
+  vulkan::ternary_op(inputs[0], inputs[1], inputs[2], out, name(), stream());
 }
 
 } // namespace mlx::core

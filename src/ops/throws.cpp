@@ -18,9 +18,9 @@ namespace {
 
 } // namespace
 
-#define ONLY_ON_CPU(Op)                                          \
-  void Op::eval_gpu(const std::vector<array>&, array&) {         \
-    only_on_cpu(#Op);                                            \
+#define ONLY_ON_CPU(Op)                                  \
+  void Op::eval_gpu(const std::vector<array>&, array&) { \
+    only_on_cpu(#Op);                                    \
   }
 #define ONLY_ON_CPU_MULTI(Op)                                         \
   void Op::eval_gpu(const std::vector<array>&, std::vector<array>&) { \

@@ -42,8 +42,7 @@ void unary_op_inplace(const array& in, array& out, const char* op, Stream s) {
   if (in.flags().contiguous) {
     uint64_t n = in.data_size();
     int form = dense_form(in, out);
-    return launch(
-        form, in, out, op, s, DenseParams{n}, dense_grid(n, form));
+    return launch(form, in, out, op, s, DenseParams{n}, dense_grid(n, form));
   }
   auto [shape, strides] = collapse_contiguous_dims(in);
   std::vector<Strides> all{strides};
@@ -64,9 +63,9 @@ void unary_op(const array& in, array& out, const char* op, Stream s) {
 
 } // namespace vulkan
 
-#define UNARY(PRIMITIVE)                                                    \
-  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) {  \
-    vulkan::unary_op(inputs[0], out, name(), stream());                     \
+#define UNARY(PRIMITIVE)                                                   \
+  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
+    vulkan::unary_op(inputs[0], out, name(), stream());                    \
   }
 
 UNARY(Abs)
@@ -100,13 +99,13 @@ UNARY(Tan)
 UNARY(Tanh)
 
 // Integers are whole already: the input is the output.
-#define UNARY_ROUNDING(PRIMITIVE)                                           \
-  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) {  \
-    if (issubdtype(inputs[0].dtype(), inexact)) {                           \
-      vulkan::unary_op(inputs[0], out, name(), stream());                   \
-    } else {                                                                \
-      out.copy_shared_buffer(inputs[0]);                                    \
-    }                                                                       \
+#define UNARY_ROUNDING(PRIMITIVE)                                          \
+  void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
+    if (issubdtype(inputs[0].dtype(), inexact)) {                          \
+      vulkan::unary_op(inputs[0], out, name(), stream());                  \
+    } else {                                                               \
+      out.copy_shared_buffer(inputs[0]);                                   \
+    }                                                                      \
   }
 
 UNARY_ROUNDING(Ceil)

@@ -253,8 +253,8 @@ int choose_device(
   if (!wanted.empty() && wanted != "cpu") {
     std::string w = lower(wanted);
     bool digits = w.size() < 10 && std::all_of(w.begin(), w.end(), [](char ch) {
-      return std::isdigit(static_cast<unsigned char>(ch));
-    });
+                    return std::isdigit(static_cast<unsigned char>(ch));
+                  });
     std::string bare = w;
     bare.erase(std::remove(bare.begin(), bare.end(), '-'), bare.end());
     for (size_t i = 0; i < devices.size(); ++i) {

@@ -22,10 +22,8 @@ namespace {
       "`mlx-vulkan doctor` tells more.");
 }
 
-VkDevice create_device(
-    const Vk& vk,
-    VkPhysicalDevice physical,
-    const Caps& caps) {
+VkDevice
+create_device(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = caps.compute_queue_family;

@@ -47,8 +47,9 @@ bool has_layer(const Vk& vk, const char* name) {
 std::unique_ptr<Instance> Instance::create(bool validate, std::string& why) {
   auto get = system_loader();
   if (!get) {
-    why = "no Vulkan loader (libvulkan.so.1) was found; install it (Debian: "
-          "apt install libvulkan1)";
+    why =
+        "no Vulkan loader (libvulkan.so.1) was found; install it (Debian: "
+        "apt install libvulkan1)";
     return nullptr;
   }
   std::unique_ptr<Instance> instance(new Instance);
@@ -77,8 +78,9 @@ std::unique_ptr<Instance> Instance::create(bool validate, std::string& why) {
   messenger.pfnUserCallback = on_message;
   if (validate) {
     if (!has_layer(vk, layer)) {
-      why = "MLX_VK_VALIDATE=1, but the Khronos validation layer is not "
-            "installed (Debian: apt install vulkan-validationlayers)";
+      why =
+          "MLX_VK_VALIDATE=1, but the Khronos validation layer is not "
+          "installed (Debian: apt install vulkan-validationlayers)";
       return nullptr;
     }
     info.enabledLayerCount = 1;

@@ -42,8 +42,7 @@ MemoryTypes choose_memory_types(
   auto find = [&](VkMemoryPropertyFlags need,
                   VkMemoryPropertyFlags like,
                   VkMemoryPropertyFlags avoid) {
-    constexpr VkMemoryPropertyFlags never =
-        VK_MEMORY_PROPERTY_PROTECTED_BIT |
+    constexpr VkMemoryPropertyFlags never = VK_MEMORY_PROPERTY_PROTECTED_BIT |
         VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |
         VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
     int best = -1, best_score = -100;
@@ -52,8 +51,8 @@ MemoryTypes choose_memory_types(
       if ((f & need) != need || (f & never)) {
         continue;
       }
-      int score = 4 * __builtin_popcount(f & like) -
-          2 * __builtin_popcount(f & avoid);
+      int score =
+          4 * __builtin_popcount(f & like) - 2 * __builtin_popcount(f & avoid);
       if (score > best_score) {
         best = static_cast<int>(i);
         best_score = score;
@@ -161,10 +160,9 @@ Allocation Memory::create(size_t size, int type, bool mapped) {
     auto heap = properties_.memoryTypes[type].heapIndex;
     throw VkError(
         "[malloc] Unable to allocate " + std::to_string(size) + " bytes (" +
-            mib(size) + ") on " + device_.caps().name + ": " +
-            result_name(r) + ". The heap has " +
-            mib(properties_.memoryHeaps[heap].size) + ", of which " +
-            mib(budgets[heap].usage) +
+            mib(size) + ") on " + device_.caps().name + ": " + result_name(r) +
+            ". The heap has " + mib(properties_.memoryHeaps[heap].size) +
+            ", of which " + mib(budgets[heap].usage) +
             " are in use; the largest single array is " +
             mib(largest_buffer()) + ".",
         r);
@@ -203,7 +201,8 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
   }
   if (types_.unified || (types_.small >= 0 && size <= config().small_buffer)) {
     b->coherent = true;
-    b->device = create(size, types_.unified ? types_.device : types_.small, true);
+    b->device =
+        create(size, types_.unified ? types_.device : types_.small, true);
     b->address = b->device.address;
   } else if (placement == Placement::Device) {
     b->device = create(size, types_.device, false);
@@ -381,8 +380,7 @@ void* Memory::host_pointer(Buffer& b) {
   // While a CPU stream is at work, its worker asks later than the program
   // order says: GPU work that follows it may be encoded already, so nothing
   // may change.
-  if (b.cpu_writer.event &&
-      b.cpu_writer.event->signaled(b.cpu_writer.value)) {
+  if (b.cpu_writer.event && b.cpu_writer.event->signaled(b.cpu_writer.value)) {
     b.cpu_writer = {};
   }
   if (!b.cpu_writer.event) {

@@ -15,8 +15,7 @@ namespace mlx::core::vulkan {
 namespace {
 double seconds() {
   static const auto start = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now() - start)
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
       .count();
 }
 constexpr size_t max_events = 2'000'000;
@@ -58,8 +57,7 @@ void Profiler::recorded(double begin, double end, size_t records) {
   std::lock_guard lock(mutex_);
   record_seconds_ += end - begin;
   if (trace_ && events_.size() < max_events) {
-    events_.push_back(
-        {"record " + std::to_string(records), 1, begin, end});
+    events_.push_back({"record " + std::to_string(records), 1, begin, end});
   }
 }
 

@@ -32,15 +32,13 @@ class Profiler {
 
   void encoded(const Batch& batch);
   // GPU times in seconds on the device's clock.
-  void kernel(
-      const std::string& name,
-      double begin,
-      double end,
-      uint64_t bytes);
+  void
+  kernel(const std::string& name, double begin, double end, uint64_t bytes);
   void recorded(double cpu_begin, double cpu_end, size_t records);
 
   // Prints or writes what was collected; called once, at shutdown.
-  void report(const std::string& device, uint64_t uploaded, uint64_t downloaded);
+  void
+  report(const std::string& device, uint64_t uploaded, uint64_t downloaded);
 
  private:
   struct Row {

@@ -62,8 +62,7 @@ Recorder::~Recorder() {
   for (auto& slot : free_slots_) {
     device_.memory().free(slot->ring);
     if (slot->queries) {
-      device_.vk().vkDestroyQueryPool(
-          device_.handle(), slot->queries, nullptr);
+      device_.vk().vkDestroyQueryPool(device_.handle(), slot->queries, nullptr);
     }
   }
   device_.vk().vkDestroyCommandPool(device_.handle(), pool_, nullptr);
@@ -320,8 +319,7 @@ void Recorder::record(Batch& batch, Slot& slot) {
       info.queryType = VK_QUERY_TYPE_TIMESTAMP;
       info.queryCount = slot.query_capacity;
       vk_check(
-          vk.vkCreateQueryPool(
-              device_.handle(), &info, nullptr, &slot.queries),
+          vk.vkCreateQueryPool(device_.handle(), &info, nullptr, &slot.queries),
           "vkCreateQueryPool");
     }
     vk.vkCmdResetQueryPool(commands, slot.queries, 0, slot.query_capacity);

@@ -8,11 +8,11 @@ namespace mlx::core::vulkan {
 
 bool Vk::load_global(PFN_vkGetInstanceProcAddr get, std::string& why) {
   vkGetInstanceProcAddr = get;
-#define MLXVK_LOAD(name)                                       \
-  name = reinterpret_cast<PFN_##name>(get(nullptr, #name));    \
-  if (!name) {                                                 \
-    why = "the Vulkan loader has no " #name " (too old?)";     \
-    return false;                                              \
+#define MLXVK_LOAD(name)                                    \
+  name = reinterpret_cast<PFN_##name>(get(nullptr, #name)); \
+  if (!name) {                                              \
+    why = "the Vulkan loader has no " #name " (too old?)";  \
+    return false;                                           \
   }
   MLXVK_GLOBAL_FUNCTIONS(MLXVK_LOAD)
 #undef MLXVK_LOAD
@@ -20,18 +20,16 @@ bool Vk::load_global(PFN_vkGetInstanceProcAddr get, std::string& why) {
 }
 
 bool Vk::load_instance(VkInstance instance, std::string& why) {
-#define MLXVK_LOAD(name)                                                 \
-  name = reinterpret_cast<PFN_##name>(                                   \
-      vkGetInstanceProcAddr(instance, #name));                           \
-  if (!name) {                                                           \
-    why = "the Vulkan instance has no " #name;                           \
-    return false;                                                        \
+#define MLXVK_LOAD(name)                                                       \
+  name = reinterpret_cast<PFN_##name>(vkGetInstanceProcAddr(instance, #name)); \
+  if (!name) {                                                                 \
+    why = "the Vulkan instance has no " #name;                                 \
+    return false;                                                              \
   }
   MLXVK_INSTANCE_FUNCTIONS(MLXVK_LOAD)
 #undef MLXVK_LOAD
-#define MLXVK_LOAD(name)                \
-  name = reinterpret_cast<PFN_##name>(  \
-      vkGetInstanceProcAddr(instance, #name));
+#define MLXVK_LOAD(name) \
+  name = reinterpret_cast<PFN_##name>(vkGetInstanceProcAddr(instance, #name));
   MLXVK_OPTIONAL_INSTANCE_FUNCTIONS(MLXVK_LOAD)
 #undef MLXVK_LOAD
   return true;
@@ -39,8 +37,7 @@ bool Vk::load_instance(VkInstance instance, std::string& why) {
 
 bool Vk::load_device(VkDevice device, std::string& why) {
 #define MLXVK_LOAD(name)                                                   \
-  name =                                                                   \
-      reinterpret_cast<PFN_##name>(vkGetDeviceProcAddr(device, #name));    \
+  name = reinterpret_cast<PFN_##name>(vkGetDeviceProcAddr(device, #name)); \
   if (!name) {                                                             \
     why = "the Vulkan device has no " #name;                               \
     return false;                                                          \

@@ -11,9 +11,9 @@
 namespace mlx::core::vulkan {
 
 // X(name): functions found without an instance, through one, through a device.
-#define MLXVK_GLOBAL_FUNCTIONS(X) \
-  X(vkCreateInstance)             \
-  X(vkEnumerateInstanceVersion)   \
+#define MLXVK_GLOBAL_FUNCTIONS(X)           \
+  X(vkCreateInstance)                       \
+  X(vkEnumerateInstanceVersion)             \
   X(vkEnumerateInstanceExtensionProperties) \
   X(vkEnumerateInstanceLayerProperties)
 
@@ -31,64 +31,64 @@ namespace mlx::core::vulkan {
   X(vkGetDeviceProcAddr)
 
 // Optional: null where the instance does not offer them.
-#define MLXVK_OPTIONAL_INSTANCE_FUNCTIONS(X)           \
-  X(vkCreateDebugUtilsMessengerEXT)                    \
-  X(vkDestroyDebugUtilsMessengerEXT)                   \
+#define MLXVK_OPTIONAL_INSTANCE_FUNCTIONS(X) \
+  X(vkCreateDebugUtilsMessengerEXT)          \
+  X(vkDestroyDebugUtilsMessengerEXT)         \
   X(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
-#define MLXVK_DEVICE_FUNCTIONS(X)     \
-  X(vkDestroyDevice)                  \
-  X(vkGetDeviceQueue)                 \
-  X(vkDeviceWaitIdle)                 \
-  X(vkQueueSubmit)                    \
-  X(vkAllocateMemory)                 \
-  X(vkFreeMemory)                     \
-  X(vkMapMemory)                      \
-  X(vkUnmapMemory)                    \
-  X(vkFlushMappedMemoryRanges)        \
-  X(vkInvalidateMappedMemoryRanges)   \
-  X(vkBindBufferMemory)               \
-  X(vkBindImageMemory)                \
-  X(vkGetBufferMemoryRequirements)    \
-  X(vkGetImageMemoryRequirements)     \
-  X(vkGetBufferMemoryRequirements2)   \
-  X(vkGetImageMemoryRequirements2)    \
-  X(vkBindBufferMemory2)              \
-  X(vkBindImageMemory2)               \
-  X(vkCreateBuffer)                   \
-  X(vkDestroyBuffer)                  \
-  X(vkCreateImage)                    \
-  X(vkDestroyImage)                   \
-  X(vkGetBufferDeviceAddress)         \
-  X(vkCreateSemaphore)                \
-  X(vkDestroySemaphore)               \
-  X(vkGetSemaphoreCounterValue)       \
-  X(vkWaitSemaphores)                 \
-  X(vkCreateCommandPool)              \
-  X(vkDestroyCommandPool)             \
-  X(vkAllocateCommandBuffers)         \
-  X(vkFreeCommandBuffers)             \
-  X(vkBeginCommandBuffer)             \
-  X(vkEndCommandBuffer)               \
-  X(vkResetCommandBuffer)             \
-  X(vkCmdBindPipeline)                \
-  X(vkCmdPushConstants)               \
-  X(vkCmdDispatch)                    \
-  X(vkCmdCopyBuffer)                  \
-  X(vkCmdPipelineBarrier)             \
-  X(vkCmdResetQueryPool)              \
-  X(vkCmdWriteTimestamp)              \
-  X(vkCreateQueryPool)                \
-  X(vkDestroyQueryPool)               \
-  X(vkGetQueryPoolResults)            \
-  X(vkCreateShaderModule)             \
-  X(vkDestroyShaderModule)            \
-  X(vkCreatePipelineLayout)           \
-  X(vkDestroyPipelineLayout)          \
-  X(vkCreateComputePipelines)         \
-  X(vkDestroyPipeline)                \
-  X(vkCreatePipelineCache)            \
-  X(vkGetPipelineCacheData)           \
+#define MLXVK_DEVICE_FUNCTIONS(X)   \
+  X(vkDestroyDevice)                \
+  X(vkGetDeviceQueue)               \
+  X(vkDeviceWaitIdle)               \
+  X(vkQueueSubmit)                  \
+  X(vkAllocateMemory)               \
+  X(vkFreeMemory)                   \
+  X(vkMapMemory)                    \
+  X(vkUnmapMemory)                  \
+  X(vkFlushMappedMemoryRanges)      \
+  X(vkInvalidateMappedMemoryRanges) \
+  X(vkBindBufferMemory)             \
+  X(vkBindImageMemory)              \
+  X(vkGetBufferMemoryRequirements)  \
+  X(vkGetImageMemoryRequirements)   \
+  X(vkGetBufferMemoryRequirements2) \
+  X(vkGetImageMemoryRequirements2)  \
+  X(vkBindBufferMemory2)            \
+  X(vkBindImageMemory2)             \
+  X(vkCreateBuffer)                 \
+  X(vkDestroyBuffer)                \
+  X(vkCreateImage)                  \
+  X(vkDestroyImage)                 \
+  X(vkGetBufferDeviceAddress)       \
+  X(vkCreateSemaphore)              \
+  X(vkDestroySemaphore)             \
+  X(vkGetSemaphoreCounterValue)     \
+  X(vkWaitSemaphores)               \
+  X(vkCreateCommandPool)            \
+  X(vkDestroyCommandPool)           \
+  X(vkAllocateCommandBuffers)       \
+  X(vkFreeCommandBuffers)           \
+  X(vkBeginCommandBuffer)           \
+  X(vkEndCommandBuffer)             \
+  X(vkResetCommandBuffer)           \
+  X(vkCmdBindPipeline)              \
+  X(vkCmdPushConstants)             \
+  X(vkCmdDispatch)                  \
+  X(vkCmdCopyBuffer)                \
+  X(vkCmdPipelineBarrier)           \
+  X(vkCmdResetQueryPool)            \
+  X(vkCmdWriteTimestamp)            \
+  X(vkCreateQueryPool)              \
+  X(vkDestroyQueryPool)             \
+  X(vkGetQueryPoolResults)          \
+  X(vkCreateShaderModule)           \
+  X(vkDestroyShaderModule)          \
+  X(vkCreatePipelineLayout)         \
+  X(vkDestroyPipelineLayout)        \
+  X(vkCreateComputePipelines)       \
+  X(vkDestroyPipeline)              \
+  X(vkCreatePipelineCache)          \
+  X(vkGetPipelineCacheData)         \
   X(vkDestroyPipelineCache)
 
 struct Vk {
@@ -122,6 +122,9 @@ class VkError : public std::runtime_error {
 };
 
 // Throws VkError "[vulkan] <call>: <result><context>" unless VK_SUCCESS.
-void vk_check(VkResult result, const char* call, const std::string& context = "");
+void vk_check(
+    VkResult result,
+    const char* call,
+    const std::string& context = "");
 
 } // namespace mlx::core::vulkan

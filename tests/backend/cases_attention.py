@@ -46,7 +46,9 @@ def qkv(b, heads, kv_heads, queries, keys, dim, value_dim=None):
 CASES = []
 
 
-def case(name, inputs, fn, oracle, dtypes=("float32",), layouts=("contiguous",), **more):
+def case(
+    name, inputs, fn, oracle, dtypes=("float32",), layouts=("contiguous",), **more
+):
     CASES.append(
         Case(
             f"sdpa_{name}",
@@ -98,7 +100,14 @@ for queries, keys in [(1, 37), (5, 33), (33, 70)]:
     )
 
 # Head dimensions, equal or not; tile edges; more queries than keys.
-for dim, value_dim in [(32, 32), (80, 80), (128, 128), (192, 128), (256, 256), (40, 24)]:
+for dim, value_dim in [
+    (32, 32),
+    (80, 80),
+    (128, 128),
+    (192, 128),
+    (256, 256),
+    (40, 24),
+]:
     for queries in (1, 17):
         case(
             f"dims_{dim}_{value_dim}_{queries}",

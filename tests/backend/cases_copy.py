@@ -5,13 +5,11 @@ import numpy as np
 from cases import (
     ALL,
     COMPLEX,
-    CPU,
     FLOATS,
     INTS,
     Case,
     Raw,
     arrays,
-    nonzero,
     normal,
     special,
     uniform,
@@ -79,9 +77,7 @@ ROWS = [
     ),
     (
         "pad",
-        lambda mx, x: mx.pad(
-            x, ((1, 2), (0, 3)), constant_values=mx.array(1, x.dtype)
-        ),
+        lambda mx, x: mx.pad(x, ((1, 2), (0, 3)), constant_values=mx.array(1, x.dtype)),
         lambda x: np_pad(x, ((1, 2), (0, 3)), 1),
         [(5, 7)],
     ),
@@ -228,8 +224,10 @@ def cast_values(to):
         if dtype == "bool" or to == "bool":
             return normal(rng, shape, dtype)
         unsigned = "uint" in to or "uint" in dtype
-        return uniform(0, 100)(rng, shape, dtype) if unsigned else uniform(-100, 100)(
-            rng, shape, dtype
+        return (
+            uniform(0, 100)(rng, shape, dtype)
+            if unsigned
+            else uniform(-100, 100)(rng, shape, dtype)
         )
 
     return gen

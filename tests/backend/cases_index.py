@@ -322,7 +322,6 @@ for side in ("left", "right"):
     )
 
 
-
 # Sorts: stable, NaN last, complex numbers by real then imaginary part.
 def few_values(rng, shape, dtype):
     """Many ties."""

@@ -125,8 +125,9 @@ CASES += [
             (4, 2000),
             (2000, 40),
             gen=[
-                lambda rng, s, d: np.where(np.arange(s[1]) % 2, -40.0, 40.0)
-                * np.ones(s),
+                lambda rng, s, d: (
+                    np.where(np.arange(s[1]) % 2, -40.0, 40.0) * np.ones(s)
+                ),
                 lambda rng, s, d: np.full(s, 60.0),
             ],
         ),

@@ -244,11 +244,17 @@ CASES += [
         **ROWS,
     ),
     transformed("softmax_heads", lambda mx, x: mx.softmax(x, axis=-1), np_softmax),
-    transformed("rms_norm_heads", lambda mx, x: mx.fast.rms_norm(x, None, 1e-5), np_rms),
     transformed(
-        "layer_norm_heads", lambda mx, x: mx.fast.layer_norm(x, None, None, 1e-5), np_layer
+        "rms_norm_heads", lambda mx, x: mx.fast.rms_norm(x, None, 1e-5), np_rms
     ),
-    transformed("logsumexp_heads", lambda mx, x: mx.logsumexp(x, axis=-1), np_logsumexp),
+    transformed(
+        "layer_norm_heads",
+        lambda mx, x: mx.fast.layer_norm(x, None, None, 1e-5),
+        np_layer,
+    ),
+    transformed(
+        "logsumexp_heads", lambda mx, x: mx.logsumexp(x, axis=-1), np_logsumexp
+    ),
 ]
 
 
@@ -277,9 +283,7 @@ def rms_vjp(mx, x, w, g):
 
 
 def layer_vjp(mx, x, w, b, g):
-    return mx.vjp(
-        lambda x, w, b: mx.fast.layer_norm(x, w, b, 1e-5), [x, w, b], [g]
-    )[1]
+    return mx.vjp(lambda x, w, b: mx.fast.layer_norm(x, w, b, 1e-5), [x, w, b], [g])[1]
 
 
 VJP = dict(

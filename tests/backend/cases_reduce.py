@@ -6,14 +6,11 @@ import numpy as np
 
 from cases import (
     ALL,
-    BOOL,
     COMPLEX,
     FLOATS,
     INTS,
-    NUMBERS,
     REALS,
     Case,
-    Raw,
     arrays,
     normal,
     special,
@@ -23,9 +20,9 @@ from cases import (
 
 CASES = []
 SHAPE = (3, 4, 5, 17)
-AXES = [
-    axes for r in range(1, 5) for axes in itertools.combinations(range(4), r)
-] + [None]
+AXES = [axes for r in range(1, 5) for axes in itertools.combinations(range(4), r)] + [
+    None
+]
 
 
 def label(axes):
@@ -161,7 +158,9 @@ for name, oracle in (("max", np.max), ("min", np.min), ("sum", np.sum)):
         Case(
             name + "_special",
             arrays((9, 130), gen=special),
-            lambda mx, x, name=name: [getattr(mx, name)(x, axis=a) for a in (0, 1, None)],
+            lambda mx, x, name=name: [
+                getattr(mx, name)(x, axis=a) for a in (0, 1, None)
+            ],
             lambda x, f=oracle: [f(x, axis=a) for a in (0, 1, None)],
             FLOATS,
             layouts=("contiguous", "transposed"),
@@ -215,7 +214,12 @@ CASES += [
         lambda mx, x: [mx.argmax(x, 1), mx.argmin(x, 1), mx.argmax(x), mx.argmin(x, 0)],
         lambda x: [
             f(x, axis=a).astype(np.uint32)
-            for f, a in ((np.argmax, 1), (np.argmin, 1), (np.argmax, None), (np.argmin, 0))
+            for f, a in (
+                (np.argmax, 1),
+                (np.argmin, 1),
+                (np.argmax, None),
+                (np.argmin, 0),
+            )
         ],
         REALS,
         exact=True,

@@ -35,7 +35,9 @@ def neutral(name, dtype):
         info = np.iinfo(dtype)
         return info.max if name == "cummin" else info.min
     if dtype.kind == "c" and name != "logcumsumexp":
-        return complex(np.inf, np.inf) if name == "cummin" else complex(-np.inf, -np.inf)
+        return (
+            complex(np.inf, np.inf) if name == "cummin" else complex(-np.inf, -np.inf)
+        )
     return np.inf if name == "cummin" else -np.inf
 
 

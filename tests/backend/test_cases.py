@@ -1,9 +1,10 @@
 """Every row of the case table, on every dtype, layout and donation."""
 
-import cases as table
 import mlx.core as mx
 import numpy as np
 import pytest
+
+import cases as table
 
 CASES = table.load_cases()
 PAIRS = [(case, dtype) for case in CASES for dtype in case.dtypes]
@@ -27,9 +28,7 @@ def compare(case, result, want, note):
             np.testing.assert_allclose(g, w, rtol, atol, err_msg=where)
 
 
-@pytest.mark.parametrize(
-    "case, dtype", PAIRS, ids=[f"{c.name}-{d}" for c, d in PAIRS]
-)
+@pytest.mark.parametrize("case, dtype", PAIRS, ids=[f"{c.name}-{d}" for c, d in PAIRS])
 def test_case(case, dtype):
     bound = table.bind(case, dtype)
     for layout in case.layouts or (*table.LAYOUTS, "mixed"):

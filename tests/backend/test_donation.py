@@ -24,8 +24,12 @@ def x():
 
 def test_both_operands_are_the_same_array(x):
     check((lambda t: t * t)(temporary(x)), x * x)
-    check((lambda t: t + mx.flip(t, 0) if hasattr(mx, "flip") else t + t[::-1])(
-        temporary(x)), x + x[::-1])
+    check(
+        (lambda t: t + mx.flip(t, 0) if hasattr(mx, "flip") else t + t[::-1])(
+            temporary(x)
+        ),
+        x + x[::-1],
+    )
     check((lambda t: t[:, :33] @ t[:33, :33])(temporary(x)), x[:, :33] @ x[:33, :33])
 
 
@@ -34,8 +38,10 @@ def test_broadcast_operand_is_not_overwritten(x):
     check(temporary(x) + mx.array(row), x + row)
     check(temporary(row) + mx.array(x), row + x)
     column = x[:, :1]
-    check(mx.broadcast_to(temporary(column), x.shape) * 2, np.broadcast_to(
-        column * 2, x.shape))
+    check(
+        mx.broadcast_to(temporary(column), x.shape) * 2,
+        np.broadcast_to(column * 2, x.shape),
+    )
 
 
 def test_transposed_input(x):
@@ -58,7 +64,9 @@ def test_softmax_norms_and_scans_in_place(x):
     e = np.exp(x - x.max(-1, keepdims=True))
     check(mx.softmax(temporary(x), axis=-1), e / e.sum(-1, keepdims=True))
     check(mx.cumsum(temporary(x), axis=0), np.cumsum(x, 0))
-    check(mx.cumsum(temporary(x), axis=1, reverse=True), np.cumsum(x[:, ::-1], 1)[:, ::-1])
+    check(
+        mx.cumsum(temporary(x), axis=1, reverse=True), np.cumsum(x[:, ::-1], 1)[:, ::-1]
+    )
     check(mx.sort(temporary(x), axis=0), np.sort(x, 0))
     mean = (x * x).mean(-1, keepdims=True)
     ones = mx.ones((65,))

@@ -9,8 +9,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-
-
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Operations that still fall back; one that gets a kernel leaves the list.

@@ -3,10 +3,11 @@ dtype and layout, and no kernel mistaken for another."""
 
 import contextlib
 
-import cases as table
 import mlx.core as mx
 import numpy as np
 import pytest
+
+import cases as table
 
 
 @contextlib.contextmanager
@@ -114,7 +115,7 @@ def test_constants_keep_their_bits():
 
 
 def test_a_computed_constant():
-    scale = mx.exp(mx.array(1.0)) # lives on the GPU
+    scale = mx.exp(mx.array(1.0))  # lives on the GPU
     mx.eval(scale)
     f = mx.compile(lambda v: (v + 1) * scale)
     for _ in range(3):

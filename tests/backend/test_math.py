@@ -106,7 +106,7 @@ def test_unary(name, oracle, limit):
     got = np.array(getattr(mx, name)(mx.array(x)))
     with np.errstate(all="ignore"):
         want = oracle(x.astype(np.float64))
-    if limit is None: # 1 - y cancels for large x: an absolute error
+    if limit is None:  # 1 - y cancels for large x: an absolute error
         np.testing.assert_allclose(got, want, rtol=4e-7, atol=1.2e-7)
     else:
         check(name, limit, got, want, x)
@@ -133,7 +133,7 @@ def test_power(kind):
     with np.errstate(all="ignore"):
         want = np.power(a.astype(np.float64), b.astype(np.float64))
     check("power", 2, got, want, a, b)
-    if kind == "integers": # what is exact stays exact
+    if kind == "integers":  # what is exact stays exact
         exact = (want == np.round(want)) & (np.abs(want) < 2**24)
         np.testing.assert_array_equal(got[exact], want[exact])
 

@@ -2,11 +2,12 @@
 
 import json
 
-import convert_smollm2
 import gguf
 import mlx.core as mx
 import numpy as np
 import pytest
+
+import convert_smollm2
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -456,7 +457,10 @@ void random_graph(uint32_t seed, bool discrete) {
 }
 
 TEST_CASE("runtime: random graphs on several streams") {
-  for (uint32_t seed = 1; seed <= 20; ++seed) {
+  // MLX_VK_TEST_ROUNDS=500 for a soak.
+  const char* rounds = std::getenv("MLX_VK_TEST_ROUNDS");
+  for (uint32_t seed = 1; seed <= uint32_t(rounds ? std::atoi(rounds) : 20);
+       ++seed) {
     random_graph(seed, false);
     random_graph(seed, true);
   }

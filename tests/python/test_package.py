@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+
 from mlx_vulkan import native
 
 ROOT = Path(__file__).resolve().parents[2]

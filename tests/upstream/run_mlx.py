@@ -152,7 +152,7 @@ def run_cpp(args):
 
 # Placed beside the copied tests: expected failures become strict xfail marks,
 # and a failing subtest fails its test (reports of subtests know no marks).
-CONFTEST = '''
+CONFTEST = """
 import contextlib
 import json
 import os
@@ -182,7 +182,7 @@ def pytest_collection_modifyitems(items):
         name = "::".join([pathlib.PurePath(parts[0]).name, *parts[1:]])
         if name in EXPECTED:
             item.add_marker(pytest.mark.xfail(reason=EXPECTED[name], strict=True))
-'''
+"""
 
 
 def run_python(args):

@@ -39,9 +39,7 @@ void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   if (out.size() != 0) {
     auto& enc = vulkan::encoder(stream());
     vulkan::run_gemm(
-        enc,
-        {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_},
-        out);
+        enc, {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
   }
 }
 

@@ -200,15 +200,14 @@ void quantized_product(
   auto& caps = enc.raw().device().caps();
   auto plan = plan_quant(
       {caps.subgroup_size, caps.core_count, caps.software()}, product.shape);
-  bool sorted =
-      product.shape.sorted && plan.path == QuantPlan::Path::Tiled;
+  bool sorted = product.shape.sorted && plan.path == QuantPlan::Path::Tiled;
   if (sorted) {
     p.m = p.batch;
   }
   p.m_tiles = plan.m_tiles;
   p.n_tiles = plan.n_tiles;
-  uint64_t groups = (sorted ? 1 : product.shape.batch) *
-      uint64_t(p.m_tiles) * p.n_tiles;
+  uint64_t groups =
+      (sorted ? 1 : product.shape.batch) * uint64_t(p.m_tiles) * p.n_tiles;
   if (groups > UINT32_MAX) {
     throw std::invalid_argument(
         "[quantized_matmul] The product is too large for one dispatch: " +

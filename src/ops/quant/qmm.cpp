@@ -5,8 +5,7 @@
 namespace mlx::core {
 
 void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
-  vulkan::QuantOperands operands{
-      inputs[0], inputs[1], inputs[2], {}, {}, {}};
+  vulkan::QuantOperands operands{inputs[0], inputs[1], inputs[2], {}, {}, {}};
   if (inputs.size() == 4) {
     operands.side = inputs[3];
   }

@@ -34,9 +34,10 @@ const Kernel& quantize_kernel(
 uint32_t count32(const char* call, const array& a, uint64_t n) {
   if (n > UINT32_MAX) {
     throw std::invalid_argument(
-        std::string("[") + call + "] The Vulkan backend takes at most 2^32 "
-        "groups at a time; the array has " + std::to_string(a.size()) +
-        " elements. Split it along its first axis.");
+        std::string("[") + call +
+        "] The Vulkan backend takes at most 2^32 "
+        "groups at a time; the array has " +
+        std::to_string(a.size()) + " elements. Split it along its first axis.");
   }
   return static_cast<uint32_t>(n);
 }
