@@ -82,7 +82,10 @@ def fit(f, weight, a, b, powers):
 
     fixed = []
     for k in range(len(powers)):
-        g = lambda x: f(x) - sum(c * x**p for c, p in zip(fixed, powers))
+
+        def g(x):
+            return f(x) - sum(c * x**p for c, p in zip(fixed, powers))
+
         c, _ = remez(g, weight, a, b, powers[k:])
         if k == 0:
             plain = [to_float(x) for x in c]

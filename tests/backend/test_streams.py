@@ -166,7 +166,7 @@ def test_threads(gpu):
         except Exception as e:
             failures.append(e)
 
-    for repeat in range(3):
+    for _ in range(3):
         threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
         for t in threads:
             t.start()
