@@ -18,8 +18,10 @@ DecodePlan plan_decode(
   DecodePlan plan;
   uint32_t widest = std::max(p.dim, p.value_dim);
   // Accumulators, rows * dim / cluster, must stay in registers.
-  uint32_t most_rows = widest <= 64 ? 8 : widest <= 128 ? 4 : widest <= 256 ? 2
-                                                                            : 1;
+  uint32_t most_rows = widest <= 64 ? 8
+      : widest <= 128               ? 4
+      : widest <= 256               ? 2
+                                    : 1;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   plan.rows = 1;
   while (plan.rows < most_rows && plan.rows < rows) {

@@ -42,7 +42,9 @@ struct PrefillPlan {
 inline bool uses_decode(const AttentionProblem& p) {
   return p.queries <= max_decode_queries;
 }
-DecodePlan plan_decode(const AttentionDevice& device, const AttentionProblem& p);
+DecodePlan plan_decode(
+    const AttentionDevice& device,
+    const AttentionProblem& p);
 PrefillPlan plan_prefill(
     const AttentionDevice& device,
     const AttentionProblem& p);

@@ -110,13 +110,12 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
       p.v.strides(2)};
 
   int rows = p.shape.batches * p.shape.queries * p.shape.heads;
-  array target = split
-      ? enc.temporary(
-            {rows,
-             static_cast<int>(plan.splits),
-             static_cast<int>(p.shape.value_dim) + 2},
-            float32)
-      : out;
+  array target = split ? enc.temporary(
+                             {rows,
+                              static_cast<int>(plan.splits),
+                              static_cast<int>(p.shape.value_dim) + 2},
+                             float32)
+                       : out;
   std::vector<Operand> reads = operands(p);
   if (sinks) {
     reads.push_back(*p.sinks);

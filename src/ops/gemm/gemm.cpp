@@ -53,8 +53,7 @@ BatchLayout collapse(const GemmCall& call, const array& out) {
   }
   strides.push_back(
       call.c ? batch_strides(*call.c) : Strides(out.ndim() - 2, 0));
-  auto [shape, collapsed] =
-      collapse_contiguous_dims(batch_shape(out), strides);
+  auto [shape, collapsed] = collapse_contiguous_dims(batch_shape(out), strides);
   return {shape, collapsed[0], collapsed[1], collapsed[2]};
 }
 
@@ -370,14 +369,13 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   bool thin = plan.kind == GemmKind::Dot || plan.kind == GemmKind::Axpy;
   bool finish = axpby && !split; // else the sum kernel applies alpha, beta, c
   BatchArgs batches = batch_args(call, batch);
-  array target = split
-      ? enc.temporary(
-            {static_cast<int>(plan.splits),
-             static_cast<int>(p.batches),
-             static_cast<int>(p.m),
-             static_cast<int>(p.n)},
-            p.type == Type::c64 ? complex64 : float32)
-      : out;
+  array target = split ? enc.temporary(
+                             {static_cast<int>(plan.splits),
+                              static_cast<int>(p.batches),
+                              static_cast<int>(p.m),
+                              static_cast<int>(p.n)},
+                             p.type == Type::c64 ? complex64 : float32)
+                       : out;
 
   ParamBytes bytes;
   auto add = [&](auto index) {

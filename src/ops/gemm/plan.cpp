@@ -51,8 +51,7 @@ void split_k(
   uint64_t wanted = std::min<uint64_t>(
       {ceil_div(2 * cores, std::max<uint64_t>(groups, 1)), k / least, 64});
   if (wanted > 1) {
-    plan.k_split =
-        round_up(static_cast<uint32_t>(ceil_div(k, wanted)), unit);
+    plan.k_split = round_up(static_cast<uint32_t>(ceil_div(k, wanted)), unit);
     plan.splits = static_cast<uint32_t>(ceil_div(k, plan.k_split));
   }
 }
