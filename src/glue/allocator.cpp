@@ -112,7 +112,9 @@ class VulkanAllocator : public allocator::Allocator {
     active_ -= b->size;
     if (b->guarded) {
       try {
-        device().memory().check_guard(*b);
+        if (auto* d = device_if_started()) {
+          d->memory().check_guard(*b);
+        }
       } catch (const std::exception& e) {
         std::fprintf(stderr, "%s\n", e.what());
         std::abort();
@@ -259,7 +261,10 @@ void* Buffer::raw_ptr() {
   if (auto* d = vulkan::device_if_started()) {
     return d->memory().host_pointer(*b);
   }
-  // No device (yet, or not in this process): host memory only.
+  // No device (yet, no more, or not in this process): host memory only.
+  if (!b->heap && !b->host.mapped) {
+    b->heap = std::calloc(1, b->size);
+  }
   return b->heap ? b->heap : b->host.mapped;
 }
 

@@ -225,6 +225,9 @@ namespace {
 std::mutex start_mutex;
 std::atomic<Device*> started{nullptr};
 std::atomic<bool> forked{false};
+// After shutdown at exit, threads that still run (CPU streams) must not call
+// into a driver that is being unloaded.
+std::atomic<bool> gone{false};
 } // namespace
 
 Device& device() {
@@ -248,12 +251,13 @@ Device& device() {
     if (auto* d = device_if_started()) {
       d->shutdown();
     }
+    gone = true;
   });
   return *d;
 }
 
 Device* device_if_started() {
-  return forked ? nullptr : started.load(std::memory_order_acquire);
+  return forked || gone ? nullptr : started.load(std::memory_order_acquire);
 }
 
 bool forked_from_started_device() {

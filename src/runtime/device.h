@@ -89,7 +89,8 @@ class Device {
 // The process's device, started at the first call. Throws as Device() does,
 // again at each call while it fails; throws after a fork.
 Device& device();
-// Null while not started, or in a child after fork.
+// Null while not started, in a child after fork, or once exit has shut the
+// device down.
 Device* device_if_started();
 // True in a child process whose parent had started the device.
 bool forked_from_started_device();
