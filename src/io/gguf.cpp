@@ -536,6 +536,11 @@ void check_metadata(const std::string& key, const GGUFMetaData& value) {
           "[save_gguf] Metadata arrays have at most one dimension; " + key +
           " has " + std::to_string(a->ndim()) + ".");
     }
+    if (a->size() == 0) {
+      throw std::runtime_error(
+          "[save_gguf] The metadata array " + key +
+          " is empty; GGUF readers need at least one item.");
+    }
     value_type_of(a->dtype());
   }
 }
