@@ -159,6 +159,8 @@ def full_modes(build: Path) -> list[Step]:
         "C++ shuffle": {"MLX_VK_DEBUG": "shuffle"},
     }.items():
         steps.append(Step("upstream", mode, runner, "summary", env))
+    slow = python("tests/upstream/run_mlx.py", "python", "--build", str(build))
+    steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
     steps.append(

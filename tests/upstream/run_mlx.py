@@ -5,7 +5,8 @@
 
 Run it with the Python that has the backend installed. Expected failures stand
 in xfail.txt, and they are strict: one that passes is a failure. Tests that race
-with themselves stand in races.txt and may fail. The last line
+with themselves stand in races.txt and may fail; those of slow.txt are skipped on
+the devices it names. The last line
 of either command is a summary; the exit code is 0 if nothing failed.
 """
 
@@ -176,6 +177,7 @@ unittest.TestCase.subTest = subtest
 
 EXPECTED = json.loads(os.environ["MLX_UPSTREAM_XFAIL"])
 RACES = json.loads(os.environ["MLX_UPSTREAM_RACES"])
+SLOW = json.loads(os.environ["MLX_UPSTREAM_SLOW"])
 
 
 def pytest_collection_modifyitems(items):
@@ -186,6 +188,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xfail(reason=EXPECTED[name], strict=True))
         if name in RACES:
             item.add_marker(pytest.mark.xfail(reason=RACES[name], strict=False))
+        if name in SLOW:
+            item.add_marker(pytest.mark.skip(reason="slow here: " + SLOW[name]))
 """
 
 
@@ -206,6 +210,9 @@ def run_python(args):
         MLX_ENABLE_CACHE_THRASHING_CHECK="0",
         MLX_UPSTREAM_XFAIL=json.dumps(expected),
         MLX_UPSTREAM_RACES=json.dumps(expected_failures(name, HERE / "races.txt")),
+        MLX_UPSTREAM_SLOW=json.dumps(
+            {} if args.slow else expected_failures(name, HERE / "slow.txt")
+        ),
         PYTHONDONTWRITEBYTECODE="1",
     )
     # MLX's tests skip some cases where this is set.
@@ -264,6 +271,7 @@ def main():
     python.add_argument("--workers", type=int, default=2)
     python.add_argument("--report", help="keep the JUnit report here")
     python.add_argument("-k", help="pytest's -k")
+    python.add_argument("--slow", action="store_true", help="all of slow.txt too")
     python.add_argument("files", nargs="*")
     args = parser.parse_args()
     sys.exit(run_cpp(args) if args.command == "cpp" else run_python(args))
