@@ -1,7 +1,6 @@
 #include "ops/fallback.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <future>
@@ -15,21 +14,27 @@
 
 #include "glue/stream.h"
 #include "runtime/config.h"
+#include "runtime/profile.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
-struct Counters {
+struct Signatures {
   std::mutex mutex;
   std::map<std::pair<FallbackKind, std::string>, uint64_t> calls;
-  std::array<std::atomic<uint64_t>, 2> totals{};
 };
 
 // Leaked: streams may still fall back while statics are destroyed.
-Counters& counters() {
-  static auto* counters = new Counters;
-  return *counters;
+Signatures& signatures() {
+  static auto* s = new Signatures;
+  return *s;
+}
+
+// The totals are the profile's, so that there is one of each.
+std::atomic<uint64_t>& total_of(FallbackKind kind) {
+  auto& c = counters();
+  return kind == FallbackKind::Cpu ? c.fallbacks : c.decompositions;
 }
 
 void describe(std::ostream& os, const std::vector<mlx::core::array>& arrays) {
@@ -56,8 +61,8 @@ std::string signature(
 
 // Returns true when the signature was not seen before.
 bool count(FallbackKind kind, const std::string& signature) {
-  auto& c = counters();
-  c.totals[static_cast<int>(kind)].fetch_add(1, std::memory_order_relaxed);
+  auto& c = signatures();
+  total_of(kind)++;
   std::lock_guard lock(c.mutex);
   return c.calls[{kind, signature}]++ == 0;
 }
@@ -140,7 +145,7 @@ void throw_no_kernel(
 
 std::vector<FallbackCount> fallback_counts() {
   std::vector<FallbackCount> counts;
-  auto& c = counters();
+  auto& c = signatures();
   {
     std::lock_guard lock(c.mutex);
     for (auto& [key, calls] : c.calls) {
@@ -154,17 +159,15 @@ std::vector<FallbackCount> fallback_counts() {
 }
 
 uint64_t fallback_total(FallbackKind kind) {
-  return counters().totals[static_cast<int>(kind)].load(
-      std::memory_order_relaxed);
+  return total_of(kind);
 }
 
 void reset_fallbacks() {
-  auto& c = counters();
+  auto& c = signatures();
   std::lock_guard lock(c.mutex);
   c.calls.clear();
-  for (auto& total : c.totals) {
-    total = 0;
-  }
+  total_of(FallbackKind::Cpu) = 0;
+  total_of(FallbackKind::Decomposition) = 0;
 }
 
 } // namespace mlx::core::vulkan

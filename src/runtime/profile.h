@@ -15,7 +15,7 @@ struct Batch;
 
 struct Counters {
   std::atomic<uint64_t> batches{0}, dispatches{0}, copies{0}, barriers{0},
-      host_waits{0}, fallbacks{0}, decompositions{0}, evals{0};
+      host_waits{0}, fallbacks{0}, decompositions{0};
 };
 Counters& counters();
 
