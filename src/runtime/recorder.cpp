@@ -201,7 +201,9 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
           }
         }
         if (r == VK_ERROR_DEVICE_LOST) {
-          device_.timeline().set_lost("vkQueueSubmit with " + names);
+          device_.timeline().set_lost(
+              std::string("vkQueueSubmit: ") + result_name(r) + " with " +
+              names);
         }
         vk_check(r, "vkQueueSubmit", " with " + names);
       }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
@@ -205,7 +206,19 @@ TEST_CASE("disk cache: a killed writer leaves whole entries") {
   auto a = bytes(1 << 20, 1), b = bytes(1 << 20, 2);
   DiskCache cache(f.path);
   REQUIRE(cache.put("k", a));
-  for (int round = 0; round < 20; ++round) {
+  // When a kill lands is up to the scheduler: go on until one has left a
+  // temporary behind.
+  auto temporaries = [&] {
+    std::vector<fs::path> found;
+    for (auto& e : fs::directory_iterator(f.path)) {
+      if (e.path().extension() != ".entry") {
+        found.push_back(e.path());
+      }
+    }
+    return found;
+  };
+  for (int round = 0; round < 20 || (temporaries().empty() && round < 2000);
+       ++round) {
     pid_t pid = ::fork();
     if (pid == 0) {
       DiskCache child(f.path);
@@ -214,7 +227,7 @@ TEST_CASE("disk cache: a killed writer leaves whole entries") {
         child.put("k", a);
       }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2 + round));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2 + round % 20));
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     auto got = cache.get("k");
@@ -223,14 +236,10 @@ TEST_CASE("disk cache: a killed writer leaves whole entries") {
   }
   // Old temporaries are swept, young ones belong to living writers.
   auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
-  size_t temporaries = 0;
-  for (auto& e : fs::directory_iterator(f.path)) {
-    if (e.path().extension() != ".entry") {
-      fs::last_write_time(e.path(), old);
-      ++temporaries;
-    }
+  CHECK(!temporaries().empty());
+  for (auto& path : temporaries()) {
+    fs::last_write_time(path, old);
   }
-  CHECK(temporaries > 0);
   cache.evict();
   for (auto& e : fs::directory_iterator(f.path)) {
     CHECK(e.path().extension() == ".entry");
