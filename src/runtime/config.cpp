@@ -58,7 +58,8 @@ constexpr ConfigEntry table[] = {
      "(MLX_MAX_MB_PER_BUFFER is honoured too)."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
-     "Test hook: leaves out the n-th barrier of every batch."},
+     "Test hook: leaves out the n-th barrier of every batch; with "
+     "MLX_VK_DEBUG=shuffle, what it kept apart is permuted too."},
 };
 
 bool has_word(std::string_view list, std::string_view word) {

@@ -257,3 +257,33 @@ def test_numpy_views_are_coherent(gpu):
     del x
     mx.eval(y * 3)
     np.testing.assert_array_equal(view, np.arange(5000) * 2)
+
+
+CHAIN = """
+import mlx.core as mx
+import numpy as np
+mx.set_default_device(mx.gpu)
+good = 0
+for seed in range(12):
+    x = np.random.default_rng(seed).integers(-9, 9, 3000).astype(np.int32)
+    a = mx.array(x)
+    mx.eval(a + 0)
+    b = mx.cumsum(a)  # another kernel than the next one's
+    c = mx.sort(b)  # reads what cumsum wrote
+    d = mx.take(c, mx.abs(a))
+    mx.eval(d)
+    good += np.array_equal(np.array(d), np.sort(np.cumsum(x))[np.abs(x)])
+print(good)
+"""
+
+
+def test_a_dropped_barrier_is_noticed(gpu):
+    def good(**environment):
+        done = run(CHAIN, MLX_VK_DEBUG="shuffle", **environment)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert good() == 12
+    # 0 orders whole batches and the last is the host's: tests/null has those.
+    for barrier in (1, 2):
+        assert good(MLX_VK_TEST_DROP_BARRIER=str(barrier)) < 12
