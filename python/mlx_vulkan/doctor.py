@@ -62,7 +62,7 @@ def show(facts: dict) -> None:
         show_device(index, device)
     if not usable(facts):
         explain_no_device(facts)
-    show_table("Cache", facts.get("cache", {}))
+    show_cache(facts.get("cache", {}))
     show_config(facts.get("config", []))
 
 
@@ -120,11 +120,18 @@ def explain_no_device(facts: dict) -> None:
         print("  None of them can run this backend; what is MISSING says why.")
 
 
-def show_table(title: str, values: dict) -> None:
-    if values:
-        heading(title)
-        for key, value in values.items():
-            print(f"  {key:<12} {render(value)}")
+def show_cache(cache: dict) -> None:
+    heading("Cache of compiled kernels")
+    if not cache.get("path"):
+        print("  off (MLX_VK_CACHE=off, or there is no home folder)")
+        return
+    print(f"  path      {cache['path']}")
+    used, limit = file_size(cache["bytes"]), file_size(cache["limit"])
+    print(f"  entries   {cache['entries']:,} ({used} of at most {limit})")
+    why = f"no: {cache['why_not']}; kernels compile anew in each process"
+    print(f"  writable  {'yes' if cache['writable'] else why}")
+    for driver in cache["driver_caches"]:
+        print(f"  driver    {driver['name']} ({file_size(driver['bytes'])})")
 
 
 def show_config(config: list[dict]) -> None:
@@ -141,6 +148,11 @@ def show_config(config: list[dict]) -> None:
     for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT"):
         if name in os.environ:
             print(f"  {name}={os.environ[name]}  (read by the Vulkan loader)")
+
+
+def file_size(size: int) -> str:
+    mib, kib = size / (1 << 20), size / (1 << 10)
+    return f"{mib:,.1f} MiB" if mib >= 1 else f"{kib:,.1f} KiB"
 
 
 def render(value) -> str:

@@ -91,6 +91,23 @@ json counters_json() {
   return j;
 }
 
+json cache_json() {
+  auto& cache = default_disk_cache();
+  auto s = cache.status();
+  json j;
+  j["path"] = cache.folder().string();
+  j["entries"] = s.entries;
+  j["bytes"] = s.bytes;
+  j["limit"] = s.limit;
+  j["writable"] = s.not_writable.empty();
+  j["why_not"] = s.not_writable;
+  j["driver_caches"] = json::array();
+  for (auto& [name, bytes] : s.driver_caches) {
+    j["driver_caches"].push_back({{"name", name}, {"bytes", bytes}});
+  }
+  return j;
+}
+
 json report() {
   const Probe& p = probe();
   json j;
@@ -116,6 +133,7 @@ json report() {
          {"description", e.description},
          {"set", value != nullptr}});
   }
+  j["cache"] = cache_json();
   j["counters"] = counters_json();
   return j;
 }

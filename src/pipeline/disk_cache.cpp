@@ -208,36 +208,38 @@ bool DiskCache::put(std::string_view name, std::span<const std::byte> bytes) {
   return true;
 }
 
-void DiskCache::evict() {
-  struct Entry {
-    fs::path path;
-    fs::file_time_type time;
-    uint64_t size;
-  };
-  std::vector<Entry> entries;
-  uint64_t total = 0;
+std::vector<DiskCache::Entry> DiskCache::files() const {
+  std::vector<Entry> found;
   std::error_code error;
-  auto now = fs::file_time_type::clock::now();
   for (fs::directory_iterator it(folder_, error), end; !error && it != end;
        it.increment(error)) {
     // Files vanish under our hands when other processes evict.
     std::error_code gone;
-    auto name = it->path().filename().string();
-    Entry e{it->path(), it->last_write_time(gone), 0};
+    Entry e{it->path().filename().string(), 0, it->last_write_time(gone)};
     if (gone || !it->is_regular_file(gone)) {
       continue;
     }
     e.size = it->file_size(gone);
-    if (gone) {
-      continue;
+    if (!gone) {
+      found.push_back(std::move(e));
     }
-    if (name.find(std::string(extension) + std::string(temporary_mark)) !=
-        name.npos) {
+  }
+  return found;
+}
+
+void DiskCache::evict() {
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code gone;
+  auto now = fs::file_time_type::clock::now();
+  for (auto& e : files()) {
+    if (e.file.find(std::string(extension) + std::string(temporary_mark)) !=
+        e.file.npos) {
       // Left behind by a process that was killed.
       if (now - e.time > std::chrono::hours(1)) {
-        fs::remove(e.path, gone);
+        fs::remove(folder_ / e.file, gone);
       }
-    } else if (name.ends_with(extension)) {
+    } else if (e.file.ends_with(extension)) {
       total += e.size;
       entries.push_back(std::move(e));
     }
@@ -252,10 +254,40 @@ void DiskCache::evict() {
     if (total <= max_bytes_ / 4 * 3) {
       break;
     }
-    std::error_code gone;
-    fs::remove(e.path, gone);
+    fs::remove(folder_ / e.file, gone);
     total -= e.size;
   }
+}
+
+DiskCache::Status DiskCache::status() const {
+  Status s;
+  s.limit = max_bytes_;
+  if (!enabled()) {
+    s.not_writable = "the cache is off";
+    return s;
+  }
+  for (auto& e : files()) {
+    if (e.file.ends_with(extension)) {
+      s.entries++;
+      s.bytes += e.size;
+      if (e.file.starts_with(driver_prefix)) {
+        e.file.resize(e.file.size() - extension.size());
+        s.driver_caches.emplace_back(std::move(e.file), e.size);
+      }
+    }
+  }
+  // The first put makes the folder, with its parents.
+  fs::path last = fs::absolute(folder_);
+  std::error_code error;
+  while (!fs::exists(last, error) && last.has_relative_path()) {
+    last = last.parent_path();
+  }
+  if (!fs::is_directory(last, error)) {
+    s.not_writable = last.string() + " is not a folder";
+  } else if (::access(last.c_str(), W_OK | X_OK) != 0) {
+    s.not_writable = last.string() + ": " + std::strerror(errno);
+  }
+  return s;
 }
 
 fs::path default_cache_folder(const char* (*get)(const char*)) {

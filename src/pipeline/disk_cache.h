@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mlx::core::vulkan {
@@ -42,7 +43,23 @@ class DiskCache {
   // the bound is passed. put() calls it now and then.
   void evict();
 
+  struct Status {
+    uint64_t entries = 0, bytes = 0, limit = 0;
+    std::string not_writable; // why; empty: it is
+    std::vector<std::pair<std::string, uint64_t>> driver_caches; // name, bytes
+  };
+  Status status() const;
+
+  // Names of the drivers' own pipeline caches begin with this.
+  static constexpr std::string_view driver_prefix = "driver-";
+
  private:
+  struct Entry {
+    std::string file;
+    uint64_t size;
+    std::filesystem::file_time_type time;
+  };
+  std::vector<Entry> files() const;
   std::filesystem::path path_of(std::string_view name) const;
   void log(const char* what, const std::filesystem::path& path);
 

@@ -47,7 +47,8 @@ PipelineTable::PipelineTable(
       caps_(caps),
       cache_(cache),
       driver_cache_name_(
-          "driver-" + caps.uuid + '-' + std::to_string(caps.driver_version)) {
+          std::string(DiskCache::driver_prefix) + caps.uuid + '-' +
+          std::to_string(caps.driver_version)) {
   tables_.push_back(std::make_unique<Slots>(first_table_size));
   slots_ = tables_.back().get();
   VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};

@@ -280,6 +280,33 @@ TEST_CASE("disk cache: without calling evict, the folder stays bounded") {
   CHECK(folder_size(f.path) <= bound + bound / 8 + 2000);
 }
 
+TEST_CASE("disk cache: its status says what it holds and why not") {
+  Folder f;
+  DiskCache cache(f.path / "a" / "b", 1 << 20);
+  CHECK(cache.status().entries == 0);
+  CHECK(cache.status().limit == 1 << 20);
+  CHECK(cache.status().not_writable.empty()); // the first put makes it
+  CHECK_FALSE(fs::exists(f.path));
+  REQUIRE(cache.put("one", bytes(100)));
+  REQUIRE(cache.put("driver-x-1", bytes(200)));
+  auto s = cache.status();
+  CHECK(s.entries == 2);
+  CHECK(s.bytes == folder_size(f.path / "a" / "b"));
+  REQUIRE(s.driver_caches.size() == 1);
+  CHECK(s.driver_caches[0].first == "driver-x-1");
+  CHECK(s.driver_caches[0].second > 200);
+  write(f.path / "file", bytes(1));
+  CHECK(
+      DiskCache(f.path / "file" / "c").status().not_writable ==
+      (f.path / "file").string() + " is not a folder");
+  CHECK(DiskCache("").status().not_writable == "the cache is off");
+  fs::permissions(f.path, fs::perms::owner_read | fs::perms::owner_exec);
+  if (::geteuid() != 0) {
+    CHECK_FALSE(DiskCache(f.path / "c").status().not_writable.empty());
+  }
+  fs::permissions(f.path, fs::perms::owner_all);
+}
+
 TEST_CASE("disk cache: kernels are compiled once, and again after damage") {
   Folder f;
   DiskCache cache(f.path);

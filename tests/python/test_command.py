@@ -40,6 +40,36 @@ def test_doctor_shows_settings_and_typos():
     assert "MLX_VK_DEVISE is not a setting" in out
 
 
+def test_doctor_shows_the_cache(tmp_path):
+    folder = tmp_path / "cache"
+    program = "import mlx.core as mx; mx.eval(mx.exp(mx.ones(8), stream=mx.gpu))"
+    env = {**os.environ, "MLX_VK_CACHE": str(folder)}
+    subprocess.run([sys.executable, "-c", program], env=env, check=True)
+    done = command("doctor", "--json", MLX_VK_CACHE=str(folder))
+    cache = json.loads(done.stdout)["cache"]
+    files = list(folder.iterdir())
+    assert cache["path"] == str(folder) and cache["writable"] and not cache["why_not"]
+    assert cache["entries"] == len(files) >= 2 and cache["limit"] > cache["bytes"]
+    assert cache["bytes"] == sum(file.stat().st_size for file in files)
+    drivers = {driver["name"]: driver["bytes"] for driver in cache["driver_caches"]}
+    assert drivers == {
+        file.stem: file.stat().st_size
+        for file in files
+        if file.name.startswith("driver-")
+    }
+    out = command("doctor", MLX_VK_CACHE=str(folder)).stdout
+    assert str(folder) in out and f"entries   {len(files)} " in out
+    assert all(name in out for name in drivers) and drivers
+
+
+def test_doctor_says_why_nothing_is_cached(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("x")
+    out = command("doctor", MLX_VK_CACHE=str(file)).stdout
+    assert f"writable  no: {file} is not a folder" in out
+    assert "off (MLX_VK_CACHE=off" in command("doctor", MLX_VK_CACHE="off").stdout
+
+
 def test_cache(tmp_path):
     (tmp_path / "entry").write_text("x")
     out = command("cache", MLX_VK_CACHE=str(tmp_path)).stdout
