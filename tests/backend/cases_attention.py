@@ -99,6 +99,30 @@ for queries, keys in [(1, 37), (5, 33), (33, 70)]:
         lambda q, k, v, s: attention(q, k, v, "causal", s),
     )
 
+
+# Only the last keys are seen: a loop that ends early sees none (llvmpipe
+# grants an invocation 65,535 iterations).
+def last_keys(queries, keys, dim):
+    def make(rng, dtype):
+        mask = np.arange(keys)[None] >= keys - 64
+        shapes = qkv(1, 2, 1, queries, keys, dim)
+        return [*(normal(rng, s, dtype) for s in shapes), Raw(mask)]
+
+    return make
+
+
+for queries, keys, dim in [
+    (1, 60000, 64),
+    (8, 20000, 64),
+    (9, 90000, 64),
+]:
+    case(
+        f"last_of_{keys}_{queries}_{dim}",
+        last_keys(queries, keys, dim),
+        fused,
+        attention,
+    )
+
 # Head dimensions, equal or not; tile edges; more queries than keys.
 for dim, value_dim in [
     (32, 32),

@@ -38,6 +38,8 @@ SHAPES = {
     (5, 4, 0): ("contiguous",),
     (1, 1, 3000): ("contiguous", "offset"),
     (17, 16, 4100): ("contiguous",),
+    # More iterations than llvmpipe grants one invocation, unless split.
+    (17, 9, 70000): ("contiguous",),
 }
 for (m, n, k), layouts in SHAPES.items():
     dtypes = FLOATS + COMPLEX if layouts is None else ("float32", "float16")
@@ -156,6 +158,114 @@ for name, a, b in [
             bench=arrays(a, b),
             flops=flops,
             tags=("matmul",),
+            **CLOSE,
+        )
+    )
+
+
+# Blocks of the operands and of the result that are hidden or scaled.
+
+
+def masked(block, m, n, k, batch=(), kind="bool", masks="abo", gen=normal):
+    def make(rng, dtype):
+        def tiles(rows, cols):
+            shape = (*batch, -(-rows // block), -(-cols // block))
+            x = rng.integers(0, 3, shape)
+            return Raw(x > 0, True) if kind == "bool" else x.astype(float)
+
+        sizes = {"a": (m, k), "b": (k, n), "o": (m, n)}
+        return [
+            gen(rng, (*batch, m, k), dtype),
+            gen(rng, (*batch, k, n), dtype),
+            *[tiles(*sizes[x]) for x in masks],
+        ]
+
+    def spread(mask, rows, cols):
+        mask = np.repeat(np.repeat(mask, block, -2), block, -1)
+        return mask[..., :rows, :cols]
+
+    def fn(mx, a, b, *given):
+        by = dict(zip(masks, given))
+        return mx.block_masked_mm(
+            a, b, block, by.get("o"), by.get("a"), by.get("b")
+        )
+
+    def oracle(a, b, *given):
+        by = dict(zip(masks, given))
+        if "a" in by:
+            a = a * spread(by["a"], m, k)
+        if "b" in by:
+            b = b * spread(by["b"], k, n)
+        y = a @ b
+        return y * spread(by["o"], m, n) if "o" in by else y
+
+    return dict(inputs=make, fn=fn, oracle=oracle)
+
+
+SIZES = [(32, 40, 35, 70), (64, 65, 130, 129), (32, 1, 33, 64), (64, 70, 1, 3)]
+for block, m, n, k in SIZES:
+    for kind in ("bool", "factors"):
+        CASES.append(
+            Case(
+                f"block_masked_mm_{m}x{n}x{k}_{kind}",
+                **masked(block, m, n, k, kind=kind),
+                layouts=FEW,
+                tags=("block_masked_mm",),
+                **CLOSE,
+            )
+        )
+for masks in ("", "o", "ab", "a", "b"):
+    for kind in ("bool", "factors"):
+        CASES.append(
+            Case(
+                f"block_masked_mm_batched_{masks}_{kind}",
+                **masked(32, 33, 34, 35, (2, 3), kind, masks),
+                dtypes=("float32",),
+                layouts=FEW + ("broadcast", "negative"),
+                tags=("block_masked_mm",),
+                **CLOSE,
+            )
+        )
+CASES.append(
+    Case(
+        "block_masked_mm_no_k",
+        **masked(32, 5, 6, 0, masks="o"),
+        dtypes=("float32",),
+        layouts=("contiguous",),
+        tags=("block_masked_mm",),
+    )
+)
+
+
+def segmented(m, n, segments):
+    def oracle(a, b, s):
+        pieces = [a[:, i:j] @ b[i:j] for i, j in s.reshape(-1, 2)]
+        return np.stack(pieces).reshape(*s.shape[:-1], m, n)
+
+    k = 100
+    return dict(
+        inputs=lambda rng, dtype: [
+            normal(rng, (m, k), dtype),
+            normal(rng, (k, n), dtype),
+            Raw(np.array(segments, np.uint32), True),
+        ],
+        fn=lambda mx, a, b, s: mx.segmented_mm(a, b, s),
+        oracle=oracle,
+    )
+
+
+for name, m, n, segments in [
+    ("parts", 33, 70, [[0, 17], [17, 64], [64, 100]]),
+    ("overlap", 65, 5, [[0, 100], [99, 100], [30, 30], [7, 90]]),
+    ("nested", 1, 9, [[[0, 16], [16, 32]], [[3, 50], [0, 0]]]),
+]:
+    CASES.append(
+        Case(
+            f"segmented_mm_{name}",
+            **segmented(m, n, segments),
+            # A broadcast of the segments would be other segments.
+            layouts=FEW + ("transposed", "negative"),
+            tags=("segmented_mm",),
             **CLOSE,
         )
     )

@@ -85,15 +85,36 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(plan_gemm(varying, linear(512, 512, 512)).kind == GemmKind::Tile);
 }
 
+TEST_CASE("llvmpipe: no invocation loops 65,535 times") {
+  GemmDevice software;
+  software.software = true;
+  GemmPlan tile = plan_gemm(software, product(64, 64, 100000));
+  CHECK(tile.splits == 13);
+  CHECK(tile.splits * tile.k_split >= 100000);
+  CHECK(plan_gemm(software, product(64, 64, 8192)).splits == 1);
+
+  AttentionDevice attention;
+  attention.software = true;
+  AttentionProblem p;
+  p.queries = 512;
+  p.keys = 36864;
+  CHECK_FALSE(uses_decode(attention, p));
+  p.dim = p.value_dim = 512;
+  CHECK(uses_decode(attention, p));
+  p.keys = 1 << 20;
+  DecodePlan plan = plan_decode(attention, p);
+  CHECK(plan.splits * uint64_t(plan.split_keys) >= p.keys);
+  CHECK(plan.split_keys * plan.cluster / plan.workgroup < 60000);
+  attention.software = false;
+  CHECK_FALSE(uses_decode(attention, p));
+}
+
 TEST_CASE("a long k is split only where workgroups are few") {
   GemmProblem p = product(64, 64, 100000);
   GemmPlan plan = plan_gemm(big_gpu(), p);
   CHECK(plan.splits > 1);
   CHECK(uint64_t(plan.splits) * plan.k_split >= p.k);
   CHECK(uint64_t(plan.splits - 1) * plan.k_split < p.k);
-  GemmDevice software;
-  software.software = true;
-  CHECK(plan_gemm(software, p).splits == 1);
   CHECK(plan_gemm(big_gpu(), product(8192, 8192, 8192)).splits == 1);
 }
 

@@ -145,19 +145,21 @@ void attend(uint group) {
       }
 #endif
       barrier();
-      uint width = min(SLICE, D - d0);
-      for (uint d = 0; d < width; ++d) {
-        float qd[RQ];
-        float kd[RK];
-        [[unroll]] for (uint i = 0; i < RQ; ++i) {
-          qd[i] = pool[(ty * RQ + i) * Q_ROW + d];
-        }
-        [[unroll]] for (uint j = 0; j < RK; ++j) {
-          kd[j] = pool[K_BASE + (j * 16 + tx) * K_ROW + d];
-        }
-        [[unroll]] for (uint i = 0; i < RQ; ++i) {
+      // Past D the slices hold zeros.
+      for (uint d8 = 0; d8 < SLICE; d8 += 8) {
+        [[unroll]] for (uint e = 0; e < 8; ++e) {
+          float qd[RQ];
+          float kd[RK];
+          [[unroll]] for (uint i = 0; i < RQ; ++i) {
+            qd[i] = pool[(ty * RQ + i) * Q_ROW + d8 + e];
+          }
           [[unroll]] for (uint j = 0; j < RK; ++j) {
-            s[i * RK + j] = fma(qd[i], kd[j], s[i * RK + j]);
+            kd[j] = pool[K_BASE + (j * 16 + tx) * K_ROW + d8 + e];
+          }
+          [[unroll]] for (uint i = 0; i < RQ; ++i) {
+            [[unroll]] for (uint j = 0; j < RK; ++j) {
+              s[i * RK + j] = fma(qd[i], kd[j], s[i * RK + j]);
+            }
           }
         }
       }
@@ -188,14 +190,15 @@ void attend(uint group) {
 
     // The row's new maximum; scores become weights.
     float m = row_max;
-    for (uint j = soft_lane; j < BK; j += LANES) {
-      m = max(m, scores[soft_row * S_ROW + j]);
+    [[unroll]] for (uint i = 0; i < BK / LANES; ++i) {
+      m = max(m, scores[soft_row * S_ROW + i * LANES + soft_lane]);
     }
     [[unroll]] for (uint o = 1; o < LANES; o *= 2) {
       m = max(m, subgroupShuffleXor(m, o));
     }
     float total = 0.0;
-    for (uint j = soft_lane; j < BK; j += LANES) {
+    [[unroll]] for (uint i = 0; i < BK / LANES; ++i) {
+      uint j = i * LANES + soft_lane;
       float p = exp2_diff(scores[soft_row * S_ROW + j], m);
       scores[soft_row * S_ROW + j] = p;
       total += p;
@@ -243,7 +246,7 @@ void attend(uint group) {
       }
 #endif
       barrier();
-      for (uint r = 0; r < V_ROWS; ++r) {
+      [[unroll]] for (uint r = 0; r < V_ROWS; ++r) {
         float p[RQ];
         [[unroll]] for (uint i = 0; i < RQ; ++i) {
           p[i] = scores[(ty * RQ + i) * S_ROW + r0 + r];

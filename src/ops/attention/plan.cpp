@@ -10,7 +10,23 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
 }
 
+// llvmpipe ends an invocation's loops, all taken together, after 65,535
+// iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
+constexpr uint32_t software_iterations = 60000;
+
 } // namespace
+
+bool uses_decode(const AttentionDevice& device, const AttentionProblem& p) {
+  if (p.queries <= max_decode_queries) {
+    return true;
+  }
+  // Iterations of prefill.comp for 64 keys, each loop's last test included:
+  // slices of 32 columns of q and k, then 8 groups of rows of v.
+  uint32_t a_slice = p.aligned ? 14 : 32;
+  uint32_t v_row = ceil_div(p.value_dim, p.aligned ? 64 : 16);
+  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
+  return device.software && p.keys / 64 > software_iterations / a_tile;
+}
 
 DecodePlan plan_decode(
     const AttentionDevice& device,
@@ -44,7 +60,14 @@ DecodePlan plan_decode(
   uint32_t cores = device.cores ? device.cores : 32;
   // Each split should give every cluster a few keys to work on.
   uint32_t least = clusters * plan.unroll * 2;
-  if (!device.software && groups < cores && p.keys > 4 * least) {
+  if (device.software) {
+    // Iterations of decode.comp a key and cluster, none of them unrolled.
+    uint32_t slice = ceil_div(p.dim + p.value_dim, plan.cluster);
+    uint32_t a_key = 3 * slice + plan.rows * (2 * slice + 4);
+    uint32_t most = software_iterations / a_key * clusters;
+    plan.splits = std::max(1u, ceil_div(p.keys, most));
+    plan.split_keys = std::min(plan.split_keys, most);
+  } else if (groups < cores && p.keys > 4 * least) {
     uint64_t wanted = std::min<uint64_t>(
         {(2 * cores + groups - 1) / groups, ceil_div(p.keys, least), 128});
     if (wanted > 1) {

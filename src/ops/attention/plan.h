@@ -39,9 +39,7 @@ struct PrefillPlan {
   uint32_t bq = 32, bk = 64;
 };
 
-inline bool uses_decode(const AttentionProblem& p) {
-  return p.queries <= max_decode_queries;
-}
+bool uses_decode(const AttentionDevice& device, const AttentionProblem& p);
 DecodePlan plan_decode(
     const AttentionDevice& device,
     const AttentionProblem& p);

@@ -332,7 +332,8 @@ void ScaledDotProductAttention::eval_gpu(
        vulkan::vector_rows(q, 16) && vulkan::vector_rows(k, 16) &&
            vulkan::vector_rows(v, 16)}};
   vulkan::allocate_output(out);
-  if (vulkan::uses_decode(p.shape)) {
+  auto device = vulkan::attention_device(enc, vulkan::type_of(out));
+  if (vulkan::uses_decode(device, p.shape)) {
     vulkan::decode(enc, p, out);
   } else {
     vulkan::prefill(enc, p, out);

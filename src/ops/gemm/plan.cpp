@@ -33,6 +33,11 @@ uint64_t reach(const MatrixStrides& s, uint32_t rows, uint32_t cols) {
       static_cast<uint64_t>(std::llabs(s.col)) * std::max(cols, 1u);
 }
 
+// llvmpipe ends an invocation's loops, all taken together, after 65,535
+// iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS). The software tile
+// takes 65 iterations for 16 k's.
+constexpr uint32_t software_k = 8192;
+
 // Splits k until the device has about two workgroups a core, each with at
 // least `least` k's in multiples of `unit`.
 void split_k(
@@ -45,7 +50,12 @@ void split_k(
   uint32_t cores = device.cores ? device.cores : 32;
   plan.splits = 1;
   plan.k_split = round_up(std::max(k, 1u), unit);
-  if (device.software || groups * 2 > cores || k < 2 * least) {
+  if (device.software) {
+    plan.splits = static_cast<uint32_t>(ceil_div(plan.k_split, software_k));
+    plan.k_split = std::min(plan.k_split, software_k);
+    return;
+  }
+  if (groups * 2 > cores || k < 2 * least) {
     return;
   }
   uint64_t wanted = std::min<uint64_t>(
