@@ -134,7 +134,6 @@ CPU(GatherMM)
 CPU(SegmentedMM)
 CPU(QuantizedMatmul)
 CPU(GatherQMM)
-CPU(Convolution)
 CPU(FFT)
 CPU(Hadamard)
 

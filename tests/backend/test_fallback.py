@@ -15,7 +15,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 CODE = {
     "Hadamard": "mx.hadamard_transform(mx.ones((4, 8)))",
     "FFT": "mx.fft.rfft(mx.ones((4, 8)))",
-    "Convolution": "mx.conv1d(mx.ones((1, 9, 2)), mx.ones((3, 3, 2)))",
 }
 
 
