@@ -125,13 +125,10 @@ CPU(ScatterAxis)
 CPU(MaskedScatter)
 CPU(SliceUpdate)
 
-// Matrices. The CPU's masked, gathered and segmented products take float32
-// only and say so.
+// Matrices. The CPU's gathered products take float32 only and say so.
 CPU(Matmul)
 CPU(AddMM)
-CPU(BlockMaskedMM)
 CPU(GatherMM)
-CPU(SegmentedMM)
 CPU(QuantizedMatmul)
 CPU(GatherQMM)
 CPU(FFT)
