@@ -157,7 +157,6 @@ NO_KERNEL_MULTI(CrossEntropyVJP)
 
 NO_KERNEL_MULTI(ScaledDotProductAttention)
 NO_KERNEL_MULTI(ScaledDotProductAttentionVJP)
-NO_KERNEL_MULTI(GatedDeltaUpdate)
 NO_KERNEL_MULTI(GatedDeltaUpdateVJP)
 
 WEAK bool ScaledDotProductAttention::use_fallback(
@@ -192,39 +191,18 @@ WEAK bool ScaledDotProductAttention::supports_bool_mask() {
   return true;
 }
 
-namespace {
-
-// The shapes that Metal has a kernel for.
-void count_gated_delta(int Hk, int Dk, int Hv, int Dv, Stream s) {
-  bool heads = Hk == 16 ? (Hv == 16 || Hv == 32 || Hv == 48 || Hv == 64)
-                        : (Hk == Hv && (Hk == 24 || Hk == 32));
-  if (s.device == Device::gpu && Dk == 128 && Dv == 128 && heads) {
-    vulkan::count_decomposition("GatedDeltaUpdate");
-  }
-}
-
-} // namespace
-
-WEAK bool GatedDeltaUpdate::use_fallback(
-    const int Hk,
-    const int Dk,
-    const int Hv,
-    const int Dv,
-    const bool has_mask,
-    Stream s) {
-  if (!has_mask) {
-    count_gated_delta(Hk, Dk, Hv, Dv, s);
-  }
-  return true;
-}
-
+// Counted for the shapes that Metal has a kernel for.
 WEAK bool GatedDeltaUpdateVJP::use_fallback(
     const int Hk,
     const int Dk,
     const int Hv,
     const int Dv,
     Stream s) {
-  count_gated_delta(Hk, Dk, Hv, Dv, s);
+  bool heads = Hk == 16 ? (Hv == 16 || Hv == 32 || Hv == 48 || Hv == 64)
+                        : (Hk == Hv && (Hk == 24 || Hk == 32));
+  if (s.device == Device::gpu && Dk == 128 && Dv == 128 && heads) {
+    vulkan::count_decomposition("GatedDeltaUpdate");
+  }
   return true;
 }
 

@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <sstream>
+
+#include "mlx/fast_primitives.h"
+#include "mlx/utils.h"
+
+#include "ops/layout.h"
+#include "runtime/caps.h"
+#include "runtime/device.h"
+
+namespace mlx::core::fast {
+
+using namespace vulkan;
+
+namespace {
+
+struct GatedDeltaParams { // mirrors kernels/gated_delta.comp
+  uint64_t rows;
+  int64_t q[3], k[3], v[4], g[4], beta[3];
+  uint32_t steps, heads, repeat, dv;
+};
+
+// `a` itself if the items of its last axis lie side by side.
+array last_contiguous(const array& a, StreamEncoder& enc) {
+  return a.strides(-1) == 1 ? a : row_contiguous(a, enc);
+}
+
+bool by_fours(const array& a) {
+  bool fits = a.offset() % (4 * a.itemsize()) == 0;
+  for (int d = 0; d < a.ndim() - 1; ++d) {
+    fits = fits && a.strides(d) % 4 == 0;
+  }
+  return fits;
+}
+
+template <int N>
+void fill(int64_t (&to)[N], const array& a) {
+  std::copy_n(a.strides().begin(), std::min(N, int(a.ndim())), to);
+}
+
+} // namespace
+
+// Without a mask, which the primitive is not given; wider than Metal's list of
+// heads. A key's row must divide among the lanes of a team.
+bool GatedDeltaUpdate::use_fallback(
+    const int Hk,
+    const int Dk,
+    const int Hv,
+    const int Dv,
+    const bool has_mask,
+    Stream s) {
+  bool sizes = Dk % 32 == 0 && Dk > 0 && Dk <= 256 && Hk > 0 && Hv % Hk == 0;
+  return s.device == mlx::core::Device::cpu || has_mask || !sizes;
+}
+
+void GatedDeltaUpdate::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  array& out = outputs[0];
+  array& state = outputs[1];
+  if (!issubdtype(out.dtype(), floating)) {
+    std::ostringstream msg;
+    msg << "[gated_delta_update] The Vulkan backend takes floating point "
+        << "queries, not " << out.dtype() << "; cast them first.";
+    throw std::invalid_argument(msg.str());
+  }
+  auto& enc = encoder(stream());
+  array q = last_contiguous(inputs[0], enc);
+  array k = last_contiguous(inputs[1], enc);
+  const array& v = inputs[2];
+  const array& g = inputs[3];
+  const array& beta = inputs[4];
+  out.set_data(allocator::malloc(out.nbytes()));
+  donate_or_alloc(inputs[5], state);
+  if (state.size() == 0) {
+    return;
+  }
+  array h = row_contiguous(inputs[5], enc);
+
+  GatedDeltaParams p{};
+  fill(p.q, q);
+  fill(p.k, k);
+  fill(p.v, v);
+  fill(p.g, g);
+  fill(p.beta, beta);
+  int dk = q.shape(3);
+  p.rows = state.size() / dk;
+  p.steps = q.shape(1);
+  p.heads = v.shape(2);
+  p.repeat = p.heads / q.shape(2);
+  p.dv = v.shape(3);
+
+  // Few steps: more lanes a row, to have the state sooner. A team within a
+  // subgroup needs no barrier.
+  uint32_t widest = enc.raw().device().caps().min_subgroup_size;
+  uint32_t wanted = p.steps <= 8 && dk % 128 == 0 ? 32 : 8;
+  uint32_t lanes = std::max(std::min(wanted, widest), 4u);
+  bool vec = by_fours(q) && by_fours(k) && h.offset() % 16 == 0 &&
+      state.offset() % 16 == 0;
+  auto& kernel = enc.kernel(
+      "gated_delta",
+      {{"T", type_of(out)},
+       {"DK", dk},
+       {"LANES", lanes},
+       {"GATES", g.ndim() == 4 ? dk : 1},
+       {"VEC", int(vec)}});
+  enc.dispatch(
+      kernel,
+      {q, k, v, g, beta, h},
+      {out, state},
+      p,
+      linear(p.rows * lanes, 128));
+}
+
+} // namespace mlx::core::fast
