@@ -278,6 +278,31 @@ void Memory::append_copy(
   batch.records.push_back(r);
 }
 
+// Batches of other streams may be submitted first: an upload counts for them
+// once it is on the queue, and never if its batch failed. Until then each batch
+// makes its own. Under mirror_mutex.
+bool Memory::device_has_it(
+    Buffer& b,
+    const std::shared_ptr<Completion>& batch) {
+  if (!b.device_valid) {
+    b.uploads.clear();
+    return false;
+  }
+  if (b.uploads.empty()) {
+    return true;
+  }
+  bool here = false;
+  for (const auto& upload : b.uploads) {
+    auto ticket = upload->ticket();
+    if (ticket != 0 && ticket != Completion::failed_ticket) {
+      b.uploads.clear();
+      return true;
+    }
+    here |= upload == batch;
+  }
+  return here;
+}
+
 void Memory::prepare_for_device(
     Batch& batch,
     Buffer& b,
@@ -287,7 +312,7 @@ void Memory::prepare_for_device(
   std::lock_guard lock(mirror_mutex);
   ensure_device_side(b);
   bool covered = write && begin == 0 && end >= b.size;
-  if (!b.device_valid && b.host_valid && !covered) {
+  if (b.host_valid && !covered && !device_has_it(b, batch.completion)) {
     if (!b.host.buffer) {
       b.host = create(b.size, types_.host, true);
     }
@@ -297,10 +322,12 @@ void Memory::prepare_for_device(
     append_copy(batch, b.host, b.device, b.size);
     uploaded += b.size;
     b.device_valid = true;
+    b.uploads.push_back(batch.completion);
   }
   if (write) {
     b.device_valid = true;
     b.host_valid = false;
+    b.uploads.clear();
     b.download_recorded = false;
     b.last_write = batch.completion;
     if (b.heap) {

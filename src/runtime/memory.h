@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "runtime/timeline.h"
 
@@ -52,6 +53,8 @@ struct Buffer {
   bool host_valid = false;
   bool device_valid = false;
   bool download_recorded = false; // host side follows in an open/sent batch
+  // Batches that upload it, none of them known to be on the queue.
+  std::vector<std::shared_ptr<Completion>> uploads;
   std::shared_ptr<Completion> last_write;
   // A download outside of any stream that a host reader has to wait for.
   std::shared_ptr<Completion> fetch;
@@ -130,6 +133,7 @@ class Memory {
  private:
   Allocation create(size_t size, int type, bool mapped);
   void start_fetch(Buffer& buffer);
+  bool device_has_it(Buffer& buffer, const std::shared_ptr<Completion>& batch);
   void append_copy(
       Batch& batch,
       const Allocation& src,

@@ -299,7 +299,7 @@ void Recorder::record(Batch& batch, Slot& slot) {
   if (config().debug_shuffle) {
     static uint64_t state = 0x9e3779b97f4a7c15ull;
     for (size_t i = 0; i < n;) {
-      size_t end = i;
+      size_t end = i + 1;
       while (end < n && levels_[order_[end]] == levels_[order_[i]]) {
         end++;
       }

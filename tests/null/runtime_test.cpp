@@ -285,6 +285,36 @@ TEST_CASE("runtime: batches keep what they use alive") {
   }
 }
 
+TEST_CASE("runtime: an upload counts for other streams once it is submitted") {
+  for (bool fails : {false, true}) {
+    CAPTURE(fails);
+    Rig rig(with_seed(4, true));
+    auto x = rig.array(n, 7);
+    auto y = rig.array(n, 0, Placement::Device);
+    auto z = rig.array(n, 0, Placement::Device);
+    Encoder one(*rig.device, 1), two(*rig.device, 2);
+    auto event = std::make_shared<EventState>();
+    one.wait({event, 1, nullptr});
+    rig.mix(one, x, nullptr, y, 1); // held: x is not on the device yet
+    auto first = one.close();
+    rig.mix(two, x, x, z, 2);
+    if (fails) {
+      event->signal_host(1, "no");
+      first->wait();
+    }
+    two.close()->wait();
+    CHECK(rig.value(z) == mixed(7, 7, 2));
+    event->signal_host(1);
+    first->wait();
+    rig.mix(two, x, nullptr, z, 3);
+    two.close()->wait();
+    CHECK(rig.value(z) == mixed(7, 0, 3));
+    if (!fails) {
+      CHECK(rig.value(y) == mixed(7, 0, 1));
+    }
+  }
+}
+
 TEST_CASE("runtime: an idle close completes at once") {
   Rig rig;
   Encoder enc(*rig.device, 0);
