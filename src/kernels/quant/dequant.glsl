@@ -10,6 +10,13 @@
 #include "common/types.glsl"
 #include "quant/fp8.glsl"
 
+// Pointer plus n items, n of 64 bits. glslang's own `reference + n` would make
+// a conversion of 64 bits to 64, which is no valid SPIR-V.
+#define ADVANCE(P, p, bytes) P(uint64_t(p) + uint64_t(bytes))
+#define ITEMS_AT(p, n) ADVANCE(T_PTR, p, int64_t(n) * T_SIZE)
+#define WORDS_AT(p, n) ADVANCE(Ptr_u32, p, int64_t(n) * 4)
+#define SCALES_AT(p, n) ADVANCE(SCALE_PTR, p, int64_t(n) * SCALE_SIZE)
+
 #define CODE_MASK ((1u << BITS) - 1u)
 
 // The words of a chunk hold code i at a bit position known when unrolled.
@@ -37,6 +44,7 @@ float code_value(uint code) {
 
 #if FP
 #define SCALE_PTR Ptr_u8
+#define SCALE_SIZE 1
 #if GROUP == 16
 #define load_scale(p, i) e4m3_to_f32(uint(load(p, i)))
 #else
@@ -44,6 +52,7 @@ float code_value(uint code) {
 #endif
 #else
 #define SCALE_PTR T_PTR
+#define SCALE_SIZE T_SIZE
 #define load_scale(p, i) load(p, i)
 #endif
 

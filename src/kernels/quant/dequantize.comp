@@ -18,7 +18,8 @@ void main() {
   uint unit = thread_index();
   if (unit < A.units) {
     // In 64 bits: the words of a large array pass 2^32 bytes.
-    uvec2 codes = load_codes8(A.w + uint64_t(unit / 4u) * BITS, unit % 4u);
+    Ptr_u32 w = WORDS_AT(A.w, int64_t(unit / 4u) * BITS);
+    uvec2 codes = load_codes8(w, unit % 4u);
     uint group = unit / (GROUP / 8);
     precise float scale = load_scale(A.scales, group);
 #if GLOBAL

@@ -51,11 +51,11 @@ float y_factor;
 void locate_matrix(uint r) {
   x_base = A.x;
   y_base = A.y;
-  w_base = A.w + int64_t(r) * A.w_matrix;
-  scale_base = A.scales + int64_t(r) * A.s_matrix;
+  w_base = WORDS_AT(A.w, int64_t(r) * A.w_matrix);
+  scale_base = SCALES_AT(A.scales, int64_t(r) * A.s_matrix);
   y_factor = 1.0;
 #if !FP
-  bias_base = A.biases + int64_t(r) * A.b_matrix;
+  bias_base = ITEMS_AT(A.biases, int64_t(r) * A.b_matrix);
 #elif GLOBAL
   y_factor = load(A.global, int64_t(r) * A.b_matrix) / 2688.0;
 #endif
@@ -79,20 +79,20 @@ void locate(uint b) {
 #endif
 #if BATCH == 2
   locate_matrix(load(A.rhs, at[1]));
-  x_base += int64_t(load(A.lhs, at[0])) * A.x_matrix;
+  x_base = ITEMS_AT(x_base, int64_t(load(A.lhs, at[0])) * A.x_matrix);
 #else
-  x_base = A.x + at[0];
-  w_base = A.w + at[1];
-  scale_base = A.scales + at[2];
+  x_base = ITEMS_AT(A.x, at[0]);
+  w_base = WORDS_AT(A.w, at[1]);
+  scale_base = SCALES_AT(A.scales, at[2]);
 #if !FP
-  bias_base = A.biases + at[3];
+  bias_base = ITEMS_AT(A.biases, at[3]);
 #endif
   y_factor = 1.0;
 #if FP && GLOBAL
   y_factor = load(A.global, 0) / 2688.0;
 #endif
 #endif
-  y_base = A.y + uint64_t(b) * (uint64_t(A.M) * A.N);
+  y_base = ITEMS_AT(A.y, int64_t(b) * (int64_t(A.M) * A.N));
 }
 
 #endif

@@ -65,7 +65,7 @@ void load_w_tile(uint n0, uint k0) {
     float scale = 0.0;
     float bias = 0.0;
     if (inside) {
-      codes = load_codes8(w_base + words, at / 8u);
+      codes = load_codes8(WORDS_AT(w_base, words), at / 8u);
       scale = load_scale(scale_base, group);
 #if !FP
       bias = load(bias_base, group);

@@ -94,7 +94,7 @@ void main() {
   uint m0 = m_tile * ROWS;
   T_PTR x_rows[ROWS];
   [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-    x_rows[m] = x_base + int64_t(min(m0 + m, A.M - 1u)) * A.x_row;
+    x_rows[m] = ITEMS_AT(x_base, int64_t(min(m0 + m, A.M - 1u)) * A.x_row);
   }
   uint chunks = A.K / CHUNK;
   uint row_words = A.K / 16u * BITS / 2u;
@@ -109,10 +109,10 @@ void main() {
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = n_tile * BLOCK + o;
     Ptr_u32 w_rows[OUTS];
-    uint64_t s_rows[OUTS];
+    int64_t s_rows[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      uint64_t n = uint64_t(min(n0 + r, A.N - 1u));
-      w_rows[r] = w_base + n * row_words;
+      int64_t n = int64_t(min(n0 + r, A.N - 1u));
+      w_rows[r] = WORDS_AT(w_base, n * row_words);
       s_rows[r] = n * row_groups;
     }
     float acc[OUTS][ROWS];

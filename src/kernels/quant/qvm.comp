@@ -25,13 +25,13 @@ void main() {
   T_PTR x_rows[ROWS];
   float acc[ROWS][8];
   [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-    x_rows[m] = x_base + int64_t(min(m0 + m, A.M - 1u)) * A.x_row;
+    x_rows[m] = ITEMS_AT(x_base, int64_t(min(m0 + m, A.M - 1u)) * A.x_row);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
       acc[m][i] = 0.0;
     }
   }
   for (uint k = ty; k < A.K; k += TY) {
-    uvec2 codes = load_codes8(w_base + uint64_t(k) * row_words, unit);
+    uvec2 codes = load_codes8(WORDS_AT(w_base, int64_t(k) * row_words), unit);
     uint64_t g = uint64_t(k) * row_groups + unit / (GROUP / 8);
     float scale = load_scale(scale_base, g);
     float w[8];
