@@ -2,7 +2,7 @@
 
     run_tests.py                 every tier once, in its main mode
     run_tests.py --full          every tier in every mode
-    run_tests.py backend model   some tiers
+    run_tests.py backend model   some tiers (with --full: in every mode)
 
 Output goes to the terminal as it comes; counts come from each tool's own
 report. Where there is no GPU the tiers run on lavapipe.
@@ -163,6 +163,15 @@ def full_modes(build: Path) -> list[Step]:
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
+    streams = ["--keep-duplicates", *["tests/backend/test_streams.py"] * 20]
+    for mode in ("unified", "discrete"):
+        name, env = f"streams 20 times, {mode}", {"MLX_VK_MEMORY": mode}
+        command = pytest(*streams, workers=False)
+        steps.append(Step("backend", name, command, "junit", env))
+    for tier, file in ("backend", "test_streams"), ("model", "test_rotating"):
+        command = pytest(f"tests/{tier}/{file}.py", workers=False)
+        env = {"MLX_VK_TEST_FULL": "1"}
+        steps.append(Step(tier, "long counts", command, "junit", env))
     steps.append(
         Step(
             "model",
@@ -175,12 +184,12 @@ def full_modes(build: Path) -> list[Step]:
     return steps
 
 
-def build_tests(build: Path, full: bool) -> None:
+def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
     targets = ["null_tests", "mlx_cpp_tests"]
     print("== Building", " and ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
-    if full:
+    if sanitized:
         for kind in ("asan", "tsan"):
             subprocess.run(["tests/null/sanitize.sh", kind], cwd=ROOT, check=True)
 
@@ -287,11 +296,11 @@ def run(steps: list[Step], environment: dict[str, str]) -> Result:
         rows.append((step, result, time.time() - begun))
         print(f"== {step.tier}: {step.name}: {result} {result.note}", flush=True)
     print(
-        f"\n{'tier':<12} {'run':<20} {'passed':>7} {'failed':>7} {'skipped':>8}  time"
+        f"\n{'tier':<12} {'run':<26} {'passed':>7} {'failed':>7} {'skipped':>8}  time"
     )
     for step, result, seconds in rows:
         print(
-            f"{step.tier:<12} {step.name:<20} {result.passed:7} {result.failed:7} "
+            f"{step.tier:<12} {step.name:<26} {result.passed:7} {result.failed:7} "
             f"{result.skipped:8} {seconds:5.0f} s  {result.note}"
         )
     print(f"{time.time() - started:.0f} s in all")
@@ -310,12 +319,12 @@ def main() -> int:
     tiers = args.tiers or list(TIERS)
 
     if tiers != ["lint"]:
-        build_tests(build, args.full)
+        build_tests(build, sanitized=args.full and "null" in tiers)
         choose_device()
     # Step lists look at what was built, so they come after the build.
     steps = [step for tier in tiers for step in TIERS[tier](build)]
-    if args.full and not args.tiers:
-        steps += full_modes(build)
+    if args.full:
+        steps += [s for s in full_modes(build) if s.tier.split()[0] in tiers]
     environment = {k: v for k, v in os.environ.items() if k != "CI"}
     if tiers != ["lint"]:
         devices = [d["name"] for d in doctor().get("devices", []) if d.get("selected")]
