@@ -132,7 +132,6 @@ CPU(GatherMM)
 CPU(QuantizedMatmul)
 CPU(GatherQMM)
 CPU(FFT)
-CPU(Hadamard)
 
 // The CPU evaluates these for single rows only, or not at all.
 NO_KERNEL(QQMatmul)

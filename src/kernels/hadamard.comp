@@ -1,0 +1,107 @@
+// variants: T=f32,f16,bf16 U=f32 M=1 MODE=0 TILE=1024,4096; T=f32,f16 U=f32 M=12 MODE=1 TILE=768; T=f32 U=f32,bf16 M=28 MODE=1 TILE=3584; T=f32 U=f32,f16 M=12,20,28 MODE=2 TILE=1
+// Walsh-Hadamard transforms of rows of M * n items, n a power of two, a row
+// being M pieces of n. MODE 0: one workgroup does a tile of butterflies over
+// 2^b items that are `stride` apart, `columns` of them side by side. MODE 1:
+// one workgroup does a row, butterflies in its pieces, then the M x M matrix
+// across them. MODE 2: one invocation does the matrix across item i of the
+// pieces. Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
+// y may be x: a workgroup, or invocation, reads all it has before it writes.
+#extension GL_EXT_control_flow_attributes : enable
+#include "common/types.glsl"
+
+#define ARGS                                                                  \
+  T_PTR x; U_PTR y; uint64_t size; uint64_t stride; uint n; uint columns;     \
+  uint high; float scale; uint signs[28];
+#include "common/args.glsl"
+
+layout(local_size_x = 256) in;
+
+#if MODE != 2
+shared float tile[TILE];
+
+// Pairs of items low, 2 low, ... below high apart.
+void butterflies(uint low, uint high) {
+  for (uint h = low; h < high; h *= 2) {
+    barrier();
+    for (uint i = gl_LocalInvocationIndex; i < TILE / 2; i += 256) {
+      uint at = (i & ~(h - 1)) * 2 + (i & (h - 1));
+      float a = tile[at], b = tile[at + h];
+      tile[at] = a + b;
+      tile[at + h] = a - b;
+    }
+  }
+  barrier();
+}
+#endif
+
+// The matrix across v, into y at `first` and every n items after it.
+#if MODE != 0
+void across(float v[M], uint64_t first) {
+  [[dont_unroll]] for (uint j = 0; j < M; ++j) {
+    uint signs = A.signs[j];
+    float sum = 0.0;
+    [[unroll]] for (uint k = 0; k < M; ++k) {
+      sum += (signs >> k & 1u) != 0u ? v[k] : -v[k];
+    }
+    store(A.y, first + uint64_t(j) * A.n, sum * A.scale);
+  }
+}
+#endif
+
+void main() {
+#if MODE == 0
+  uint64_t group = uint64_t(group_index());
+  uint64_t first = group * TILE;
+  if (A.stride > 1) {
+    uint64_t parts = A.stride / A.columns;
+    uint64_t outer = group / parts;
+    first = outer * A.stride * (TILE / A.columns) +
+        (group - outer * parts) * A.columns;
+  }
+#define PLACE(e) (first + (e) / A.columns * A.stride + (e) % A.columns)
+  for (uint e = gl_LocalInvocationIndex; e < TILE; e += 256) {
+    uint64_t at = PLACE(e);
+    float v = 0.0;
+    if (at < A.size) {
+      v = load(A.x, at);
+    }
+    tile[e] = v;
+  }
+  butterflies(A.columns, A.high);
+  for (uint e = gl_LocalInvocationIndex; e < TILE; e += 256) {
+    uint64_t at = PLACE(e);
+    if (at < A.size) {
+      store(A.y, at, tile[e] * A.scale);
+    }
+  }
+#elif MODE == 1
+  uint64_t first = uint64_t(group_index()) * TILE;
+  bool live = first < A.size;
+  for (uint e = gl_LocalInvocationIndex; e < TILE; e += 256) {
+    float v = 0.0;
+    if (live) {
+      v = load(A.x, first + uint64_t(e));
+    }
+    tile[e] = v;
+  }
+  butterflies(1, A.n);
+  for (uint i = gl_LocalInvocationIndex; live && i < A.n; i += 256) {
+    float v[M];
+    [[unroll]] for (uint k = 0; k < M; ++k) {
+      v[k] = tile[k * A.n + i];
+    }
+    across(v, first + uint64_t(i));
+  }
+#else
+  uint64_t i = thread_index64();
+  if (i < A.size / M) {
+    uint64_t row = i / A.n;
+    uint64_t first = row * A.n * M + (i - row * A.n);
+    float v[M];
+    [[unroll]] for (uint k = 0; k < M; ++k) {
+      v[k] = load(A.x, first + uint64_t(k) * A.n);
+    }
+    across(v, first);
+  }
+#endif
+}

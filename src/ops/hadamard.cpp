@@ -1,0 +1,92 @@
+#include "mlx/backend/common/hadamard.h"
+
+#include <algorithm>
+
+#include "mlx/primitives.h"
+
+#include "ops/layout.h"
+
+namespace mlx::core {
+
+using namespace vulkan;
+
+namespace {
+
+struct HadamardParams { // mirrors kernels/hadamard.comp
+  uint64_t size, stride;
+  uint32_t n, columns, high;
+  float scale;
+  uint32_t signs[28];
+};
+
+enum Mode { Tiles, Rows, Across };
+
+// MLX's matrices are text, a line of + and - for each row.
+void read_signs(uint32_t (&signs)[28], int m) {
+  auto matrices = hadamard_matrices();
+  auto found = matrices.find(m);
+  if (found == matrices.end()) {
+    return;
+  }
+  int row = 0, col = 0;
+  for (char c : found->second.substr(1)) {
+    if (c == '\n') {
+      ++row;
+      col = 0;
+    } else {
+      signs[row] |= uint32_t(c == '+') << col++;
+    }
+  }
+}
+
+} // namespace
+
+void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = encoder(stream());
+  auto [n, m] = decompose_hadamard(out.shape(-1));
+  donate_or_alloc(inputs[0], out);
+  array x = row_contiguous(inputs[0], enc);
+  HadamardParams p{};
+  p.size = out.size();
+  p.n = n;
+  read_signs(p.signs, m);
+
+  constexpr uint32_t most = 4096; // floats in 16 KiB of shared memory
+  array at = x;
+  auto pass = [&](Mode mode, uint32_t tile, uint64_t groups, bool last) {
+    // Between passes the items stay float.
+    array to = last || out.dtype() == float32
+        ? out
+        : enc.temporary(out.shape(), float32);
+    p.scale = last ? scale_ : 1;
+    auto& k = enc.kernel(
+        "hadamard",
+        {{"T", type_of(at)},
+         {"U", type_of(to)},
+         {"M", mode == Tiles ? 1 : m},
+         {"MODE", int(mode)},
+         {"TILE", tile}});
+    enc.dispatch(k, {at}, {to}, p, linear(groups));
+    at = to;
+  };
+  if (m > 1 && uint32_t(n * m) <= most) {
+    pass(Rows, n * m, p.size / (n * m), true);
+    return;
+  }
+  for (uint64_t done = 1; done < uint64_t(n);) {
+    p.stride = done;
+    // Later passes keep at least 32 columns, for whole cache lines.
+    uint64_t reach = done == 1 ? most : most / 32;
+    uint64_t span = std::min<uint64_t>(n / done, reach);
+    uint32_t tile = done == 1 && n <= 1024 ? 1024 : most;
+    p.columns = done == 1 ? 1 : tile / span;
+    p.high = p.columns * span;
+    done *= span;
+    pass(Tiles, tile, (p.size + tile - 1) / tile, m == 1 && done == n);
+  }
+  if (m > 1) {
+    pass(Across, 1, (p.size / m + 255) / 256, true);
+  }
+}
+
+} // namespace mlx::core
