@@ -67,6 +67,7 @@ target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
 mlxvk_add_core(mlxvk_core ${mlxvk_pipeline_sources} ${mlxvk_runtime_sources}
                "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp"
                "${PROJECT_SOURCE_DIR}/src/ops/gemm/plan.cpp"
+               "${PROJECT_SOURCE_DIR}/src/ops/quant/plan.cpp"
                "${PROJECT_SOURCE_DIR}/src/ops/attention/plan.cpp")
 
 if(TARGET mlx)

@@ -98,6 +98,7 @@ TEST_CASE("llvmpipe: no invocation loops 65,535 times") {
   AttentionProblem p;
   p.queries = 512;
   p.keys = 36864;
+  p.aligned = true;
   CHECK_FALSE(uses_decode(attention, p));
   p.dim = p.value_dim = 512;
   CHECK(uses_decode(attention, p));

@@ -68,6 +68,38 @@ void plan_vecmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   p.n_tiles = tiles(s.n, 8 * p.tx);
 }
 
+// The largest tile whose number fills the device.
+void plan_coopmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
+  struct Tile {
+    uint32_t bm, bn, wm, wn;
+  };
+  constexpr Tile wide{128, 256, 2, 4};
+  constexpr Tile large{128, 128, 2, 4};
+  constexpr Tile medium{64, 128, 2, 4};
+  constexpr Tile small{64, 64, 2, 2};
+  constexpr Tile flat{32, 64, 1, 4};
+  uint64_t m = s.sorted ? s.batch : s.m;
+  // Rows that share a matrix of w.
+  uint64_t together = s.sorted ? s.batch / std::max(s.matrices, 1u) : s.m;
+  uint64_t batch = s.sorted ? 1 : s.batch;
+  uint64_t wanted = d.cores ? d.cores : 64;
+  auto fills = [&](const Tile& t) {
+    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= wanted;
+  };
+  Tile t = together <= 32             ? flat
+      : together > 64 && fills(wide)  ? wide
+      : together > 64 && fills(large) ? large
+      : fills(medium)                 ? medium
+                                      : small;
+  p.path = QuantPlan::Path::Coopmat;
+  p.bm = t.bm;
+  p.bn = t.bn;
+  p.wm = t.wm;
+  p.wn = t.wn;
+  p.m_tiles = tiles(m, p.bm);
+  p.n_tiles = tiles(s.n, p.bn);
+}
+
 void plan_tiled(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   p.path = QuantPlan::Path::Tiled;
   uint64_t m = s.sorted ? s.batch : s.m;
@@ -92,7 +124,9 @@ QuantPlan plan_quant(const QuantDevice& device, const QuantShape& shape) {
   bool tiled = shape.sorted
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
       : shape.m > (shape.transpose ? 8 : 4);
-  if (tiled) {
+  if (tiled && device.coopmat && shape.x_aligned) {
+    plan_coopmat(p, device, shape);
+  } else if (tiled) {
     plan_tiled(p, device, shape);
   } else if (shape.transpose) {
     plan_matvec(p, device, shape);

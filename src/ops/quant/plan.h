@@ -11,6 +11,8 @@ struct QuantDevice {
   uint32_t subgroup_size = 32;
   uint32_t cores = 0; // 0: unknown
   bool software = false;
+  // 16x16x16 for x's type, float accumulators, in subgroups of one size.
+  bool coopmat = false;
 };
 
 struct QuantShape {
@@ -20,6 +22,7 @@ struct QuantShape {
   int group = 64;
   bool transpose = true; // w is (n, k)
   bool aligned = true; // 16-byte loads of x and w are possible
+  bool x_aligned = true; // of x
   // Products take rows of a sorted stack: m is 1, batch the number of rows.
   bool sorted = false;
   uint32_t matrices = 1;
@@ -30,6 +33,7 @@ struct QuantPlan {
     Matvec, // qmv: w transposed, few rows
     Vecmat, // qvm: w not transposed, few rows
     Tiled, // qmm
+    Coopmat, // qmm_coopmat
   };
   Path path = Path::Matvec;
 
@@ -46,6 +50,8 @@ struct QuantPlan {
   uint32_t tx = 16, ty = 16;
   // Tiled: outputs a workgroup and an invocation
   uint32_t bm = 64, bn = 64, tm = 4, tn = 4;
+  // Coopmat: subgroups along bm and bn
+  uint32_t wm = 1, wn = 4;
 
   // Workgroups along m and n.
   uint32_t m_tiles = 1, n_tiles = 1;

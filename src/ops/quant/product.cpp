@@ -104,7 +104,8 @@ struct Product {
     shape.n = p.n;
     shape.k = p.k;
     shape.batch = stacking == One ? 1 : p.batch;
-    shape.aligned = aligned(f);
+    shape.x_aligned = x_bits() % 16 == 0;
+    shape.aligned = shape.x_aligned && w_bits(f) % 16 == 0;
   }
 
  private:
@@ -168,17 +169,23 @@ struct Product {
     dims(o.lhs->shape(), strides);
   }
 
-  // 16-byte loads of x, and of a chunk's codes.
-  bool aligned(const QuantFormat& f) const {
-    auto x_item = static_cast<int64_t>(o.x.itemsize());
-    uint64_t bits = o.x.offset() | o.w.offset() | p.x_row * x_item;
-    bits |= p.x_matrix * x_item | p.w_matrix * 4;
+  // Whether all rows of x, and of codes, start at multiples of a power of
+  // two bytes, is whether these are.
+  uint64_t x_bits() const {
+    auto item = static_cast<int64_t>(o.x.itemsize());
+    uint64_t bits = o.x.offset() | p.x_row * item | p.x_matrix * item;
     for (int d = 0; d < p.ndim && stacking == Stack; ++d) {
-      bits |= p.strides[0][d] * x_item | p.strides[1][d] * 4;
+      bits |= p.strides[0][d] * item;
+    }
+    return bits;
+  }
+  uint64_t w_bits(const QuantFormat& f) const {
+    uint64_t bits = o.w.offset() | p.w_matrix * 4;
+    for (int d = 0; d < p.ndim && stacking == Stack; ++d) {
+      bits |= p.strides[1][d] * 4;
     }
     // Rows of 16-element groups may be 8 bytes apart.
-    bits |= uint64_t(o.w.shape(-1)) * 4 * (f.group_size == 16 ? 2 : 0);
-    return bits % 16 == 0;
+    return bits | uint64_t(o.w.shape(-1)) * 4 * (f.group_size == 16 ? 2 : 0);
   }
 };
 
@@ -198,9 +205,17 @@ void quantized_product(
   auto& o = product.o;
   auto& p = product.p;
   auto& caps = enc.raw().device().caps();
+  Type type = type_of(out);
+  bool coopmat = caps.cooperative_matrix &&
+      caps.min_subgroup_size == caps.max_subgroup_size &&
+      ((type == Type::f16 && caps.coopmat_f16) ||
+       (type == Type::bf16 && caps.coopmat_bf16));
   auto plan = plan_quant(
-      {caps.subgroup_size, caps.core_count, caps.software()}, product.shape);
-  bool sorted = product.shape.sorted && plan.path == QuantPlan::Path::Tiled;
+      {caps.subgroup_size, caps.core_count, caps.software(), coopmat},
+      product.shape);
+  bool sorted = product.shape.sorted &&
+      (plan.path == QuantPlan::Path::Tiled ||
+       plan.path == QuantPlan::Path::Coopmat);
   if (sorted) {
     p.m = p.batch;
   }
@@ -216,7 +231,6 @@ void quantized_product(
   p.groups = static_cast<uint32_t>(groups);
 
   const Kernel* k = nullptr;
-  Type type = type_of(out);
   bool global = f.fp() && o.side.has_value();
   switch (plan.path) {
     case QuantPlan::Path::Matvec:
@@ -264,6 +278,25 @@ void quantized_product(
            {"BN", plan.bn},
            {"TM", plan.tm},
            {"TN", plan.tn}});
+      break;
+    case QuantPlan::Path::Coopmat:
+      k = &enc.kernel(
+          "quant/qmm_coopmat",
+          {{"T", type},
+           {"COOPMAT", 1},
+           {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+           {"SG", caps.subgroup_size},
+           {"BITS", f.bits},
+           {"GROUP", f.group_size},
+           {"FP", f.fp()},
+           {"GLOBAL", global},
+           {"BATCH", int(product.stacking)},
+           {"TRANSPOSE", transpose},
+           {"SORTED", sorted},
+           {"BM", plan.bm},
+           {"BN", plan.bn},
+           {"WM", plan.wm},
+           {"WN", plan.wn}});
       break;
   }
 
