@@ -228,13 +228,8 @@ void copy_strided(
           : dyn_out ? Operand(*move.dynamic_out)
                     : src,
       dyn_out ? Operand(*move.dynamic_out) : src};
-  enc.dispatch_bytes(
-      k,
-      {reads, size_t(1 + dyn_in + dyn_out)},
-      {&dst, 1},
-      args.data(),
-      args.size(),
-      linear(count, 256));
+  std::span<const Operand> used(reads, 1 + dyn_in + dyn_out);
+  dispatch(enc, k, used, dst, args, linear(count, 256));
 }
 
 } // namespace vulkan

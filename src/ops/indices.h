@@ -1,6 +1,8 @@
 // The index tuples of Gather and Scatter, ready for their kernels.
 #pragma once
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "ops/strided.h"
@@ -49,6 +51,75 @@ struct IndexTuples {
   static int small_ndim(size_t ndim, const char* op) {
     int n = variant_ndim(ndim, op);
     return n <= 2 ? n : max_ndim;
+  }
+};
+
+// The arguments of Gather and Scatter: `count` words in slices of `slice`
+// words, which start where the index tuples point to along `axes` of `target`.
+// The strides of the target and the slices are in words, `ratio` items each.
+inline ArgBlock tuple_args(
+    uint64_t count,
+    const array& target,
+    const std::vector<int>& axes,
+    int ratio,
+    const IndexTuples& tuples,
+    const Shape& slice,
+    std::span<const Strides> slice_strides,
+    int slice_ndim) {
+  ArgBlock args;
+  args.add<uint64_t>(count).add<uint64_t>(elements(slice));
+  for (int axis : axes) {
+    args.add<int64_t>(target.strides(axis) / ratio);
+  }
+  for (auto& s : tuples.strides) {
+    args.indices(s, tuples.ndim, true);
+  }
+  for (auto& s : slice_strides) {
+    args.indices(s, slice_ndim, true);
+  }
+  if (!axes.empty()) {
+    for (int axis : axes) {
+      args.add<int32_t>(target.shape(axis));
+    }
+    args.extents(tuples.shape, tuples.ndim).add<uint32_t>(tuples.shape.size());
+  }
+  args.extents(slice, slice_ndim).add<uint32_t>(slice.size());
+  return args;
+}
+
+// The arguments of GatherAxis and ScatterAxis. `operands` are walked along with
+// the index's elements; the first extent of `target` bounds the indices.
+template <size_t N>
+struct AxisArgs {
+  int ndim;
+  ArgBlock args;
+
+  AxisArgs(
+      const array& index,
+      const array& target,
+      int axis,
+      const std::array<const array*, N>& operands,
+      const char* op) {
+    uint64_t post = 1;
+    for (int d = axis + 1; d < index.ndim(); ++d) {
+      post *= index.shape(d);
+    }
+    Shape shape = remove_index(index.shape(), axis);
+    std::array<Strides, N> strides;
+    args.add<uint64_t>(index.size()).add<uint64_t>(post);
+    for (size_t i = 0; i < N; ++i) {
+      strides[i] = remove_index(operands[i]->strides(), axis);
+      args.add<int64_t>(operands[i]->strides(axis));
+    }
+    collapse(shape, strides);
+    ndim = variant_ndim(shape.size(), op);
+    for (auto& s : strides) {
+      args.indices(s, ndim, true);
+    }
+    args.extents(shape, ndim)
+        .add<uint32_t>(shape.size())
+        .add<uint32_t>(index.shape(axis))
+        .add<int32_t>(target.shape(axis));
   }
 };
 

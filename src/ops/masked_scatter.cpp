@@ -61,9 +61,8 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
     auto& k = enc.kernel(
         "masked_scatter",
         {{"COUNT", 1}, {"M_NDIM", m_ndim}, {"WIDE", int(wide)}});
-    vulkan::Operand read(mask), write(counts);
-    enc.dispatch_bytes(
-        k, {&read, 1}, {&write, 1}, args.data(), args.size(), grid);
+    vulkan::Operand read(mask);
+    vulkan::dispatch(enc, k, {&read, 1}, counts, args, grid);
   }
   args.indices(src_strides, s_ndim, true)
       .extents(src_shape, s_ndim)
@@ -76,8 +75,7 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
        {"S_NDIM", s_ndim},
        {"WIDE", int(wide)}});
   const vulkan::Operand reads[] = {mask, counts, src};
-  vulkan::Operand write(out);
-  enc.dispatch_bytes(k, reads, {&write, 1}, args.data(), args.size(), grid);
+  vulkan::dispatch(enc, k, reads, out, args, grid);
 }
 
 } // namespace mlx::core

@@ -68,10 +68,6 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
       out.strides(), Strides(us.begin() + idx_ndim, us.end())};
   vulkan::collapse(slice, strides);
   int slice_ndim = vulkan::IndexTuples::small_ndim(slice.size(), "scatter");
-  Strides axis_strides;
-  for (int axis : axes_) {
-    axis_strides.push_back(out.strides(axis));
-  }
 
   int ratio = 1;
   if (!reduce) {
@@ -81,8 +77,8 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
     alignment.elements(slice.back());
     alignment.bytes(updates.offset());
     alignment.bytes(out.offset());
-    for (auto s : axis_strides) {
-      alignment.elements(s);
+    for (int axis : axes_) {
+      alignment.elements(out.strides(axis));
     }
     for (auto s : tuples.strides.back()) {
       alignment.elements(s);
@@ -103,22 +99,8 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t count = updates.size() / ratio;
   bool wide = count > std::numeric_limits<uint32_t>::max() / 2;
 
-  vulkan::ArgBlock args;
-  args.add<uint64_t>(count).add<uint64_t>(vulkan::elements(slice));
-  args.indices(axis_strides, nidx, true, ratio);
-  for (auto& s : tuples.strides) {
-    args.indices(s, tuples.ndim, true);
-  }
-  args.indices(strides[0], slice_ndim, true)
-      .indices(strides[1], slice_ndim, true);
-  if (nidx > 0) {
-    for (int axis : axes_) {
-      args.add<int32_t>(out.shape(axis));
-    }
-    args.extents(tuples.shape, tuples.ndim).add<uint32_t>(tuples.shape.size());
-  }
-  args.extents(slice, slice_ndim).add<uint32_t>(slice.size());
-
+  auto args = vulkan::tuple_args(
+      count, out, axes_, ratio, tuples, slice, strides, slice_ndim);
   auto index_type = nidx ? vulkan::type_of(inputs[1]) : vulkan::Type::u32;
   auto& k = reduce ? enc.kernel(
                          "scatter",
@@ -143,14 +125,7 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   for (size_t i = 0; i < nidx; ++i) {
     reads.emplace_back(inputs[i + 1]);
   }
-  vulkan::Operand write(out);
-  enc.dispatch_bytes(
-      k,
-      reads,
-      {&write, 1},
-      args.data(),
-      args.size(),
-      vulkan::linear(count, 256));
+  vulkan::dispatch(enc, k, reads, out, args, vulkan::linear(count, 256));
 }
 
 void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
@@ -164,55 +139,26 @@ void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   auto& enc = vulkan::encoder(stream());
 
-  uint64_t post = 1;
-  for (int d = axis_ + 1; d < index.ndim(); ++d) {
-    post *= index.shape(d);
-  }
-  Shape shape = remove_index(index.shape(), axis_);
-  std::array<Strides, 3> strides{
-      remove_index(updates.strides(), axis_),
-      remove_index(index.strides(), axis_),
-      remove_index(out.strides(), axis_)};
-  vulkan::collapse(shape, strides);
-  int ndim = vulkan::variant_ndim(shape.size(), "scatter_axis");
+  vulkan::AxisArgs<3> block(
+      index, out, axis_, {&updates, &index, &out}, "scatter_axis");
   bool wide = index.size() > std::numeric_limits<uint32_t>::max() / 2;
-
-  vulkan::ArgBlock args;
-  args.add<uint64_t>(index.size())
-      .add<uint64_t>(post)
-      .add<int64_t>(updates.strides(axis_))
-      .add<int64_t>(index.strides(axis_))
-      .add<int64_t>(out.strides(axis_));
-  for (auto& s : strides) {
-    args.indices(s, ndim, true);
-  }
-  args.extents(shape, ndim)
-      .add<uint32_t>(shape.size())
-      .add<uint32_t>(index.shape(axis_))
-      .add<int32_t>(out.shape(axis_));
   auto& k = reduce ? enc.kernel(
                          "scatter_axis",
                          {{"T", vulkan::type_of(out)},
                           {"REDUCE", reduce},
                           {"SUM", 1},
                           {"I", vulkan::type_of(index)},
-                          {"NDIM", ndim},
+                          {"NDIM", block.ndim},
                           {"WIDE", int(wide)}})
                    : enc.kernel(
                          "scatter_axis",
                          {{"WORD", out.itemsize()},
                           {"I", vulkan::type_of(index)},
-                          {"NDIM", ndim},
+                          {"NDIM", block.ndim},
                           {"WIDE", int(wide)}});
   const vulkan::Operand reads[] = {updates, index};
-  vulkan::Operand write(out);
-  enc.dispatch_bytes(
-      k,
-      reads,
-      {&write, 1},
-      args.data(),
-      args.size(),
-      vulkan::linear(index.size(), 256));
+  auto grid = vulkan::linear(index.size(), 256);
+  vulkan::dispatch(enc, k, reads, out, block.args, grid);
 }
 
 } // namespace mlx::core

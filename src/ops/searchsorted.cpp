@@ -30,14 +30,7 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
        {"RIGHT", int(right_)},
        {"NDIM", ndim}});
   const vulkan::Operand reads[] = {sequence, values};
-  vulkan::Operand write(out);
-  enc.dispatch_bytes(
-      k,
-      reads,
-      {&write, 1},
-      args.data(),
-      args.size(),
-      vulkan::linear(out.size(), 256));
+  vulkan::dispatch(enc, k, reads, out, args, vulkan::linear(out.size(), 256));
 }
 
 } // namespace mlx::core

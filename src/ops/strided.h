@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -156,6 +157,17 @@ class ArgBlock {
   alignas(8) std::byte bytes_[4096];
   size_t size_ = 0;
 };
+
+// A launch with one output and a block of arguments.
+inline void dispatch(
+    StreamEncoder& enc,
+    const Kernel& k,
+    std::span<const Operand> reads,
+    const Operand& write,
+    const ArgBlock& args,
+    Grid grid) {
+  enc.dispatch_bytes(k, reads, {&write, 1}, args.data(), args.size(), grid);
+}
 
 // True if byte distances of this many items leave 32 bits.
 inline bool beyond_32_bits(int64_t items, size_t itemsize) {
