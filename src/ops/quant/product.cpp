@@ -57,6 +57,11 @@ std::optional<int64_t> even_stride(const array& a, int n) {
   return shape[0] == 1 ? 0 : strides[0][0];
 }
 
+// A single row's stride says nothing: expand_dims makes it 1.
+int64_t row_stride(const array& a) {
+  return a.ndim() > 1 && a.shape(-2) > 1 ? a.strides(-2) : 0;
+}
+
 array even_stack(const array& a, StreamEncoder& enc) {
   return even_stride(a, 2) ? a : row_contiguous(a, enc);
 }
@@ -91,7 +96,7 @@ struct Product {
     p.k = o.x.shape(-1);
     p.n = out.shape(-1);
     p.m = o.x.ndim() > 1 ? o.x.shape(-2) : 1;
-    p.x_row = o.x.ndim() > 1 ? o.x.strides(-2) : 0;
+    p.x_row = row_stride(o.x);
     if (o.rhs) {
       gather(enc, f);
     } else if (o.w.ndim() == 2 && even_stride(o.x, 1)) {
@@ -123,7 +128,7 @@ struct Product {
     for (int d = 0; d < p.ndim; ++d) {
       p.shape[d] = s[d];
       for (size_t i = 0; i < strides.size(); ++i) {
-        p.strides[i][d] = strides[i][d];
+        p.strides[i][d] = s[d] == 1 ? 0 : strides[i][d];
       }
     }
   }
@@ -148,7 +153,7 @@ struct Product {
     o.x = even_stack(o.x, enc);
     o.w = even_stack(o.w, enc);
     o.scales = even_stack(o.scales, enc);
-    p.x_row = o.x.strides(-2);
+    p.x_row = row_stride(o.x);
     p.x_matrix = *even_stride(o.x, 2);
     p.w_matrix = *even_stride(o.w, 2);
     p.s_matrix = *even_stride(o.scales, 2);
