@@ -74,6 +74,7 @@ json counters_json() {
   j["dispatches"] = c.dispatches.load();
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();
+  j["record_seconds"] = c.record_ns.load() * 1e-9;
   j["fallbacks"] = fallback_total(FallbackKind::Cpu);
   j["decompositions"] = fallback_total(FallbackKind::Decomposition);
   if (auto* d = device_if_started()) {

@@ -18,6 +18,42 @@ bool awaits_cpu(const array& x) {
   auto* b = static_cast<vulkan::Buffer*>(x.data_shared_ptr()->buffer().ptr());
   return b && !b->coherent && vulkan::device().memory().awaits_cpu(*b);
 }
+
+// Inputs and siblings live until the GPU is done with them. While arr is
+// encoded its inputs are in nobody's keeping, so that they can be donated.
+class InputKeepers {
+ public:
+  InputKeepers(array& arr, vulkan::Encoder& encoder)
+      : arr_(arr), encoder_(encoder) {
+    for (auto& in : arr.inputs()) {
+      if (auto* b = buffer_of(in)) {
+        encoder.release_keeper(*b);
+      }
+    }
+  }
+  ~InputKeepers() {
+    for (auto& in : arr_.inputs()) {
+      keep(in);
+    }
+    for (auto& sibling : arr_.siblings()) {
+      keep(sibling);
+    }
+  }
+
+ private:
+  static vulkan::Buffer* buffer_of(const array& a) {
+    auto& data = a.data_shared_ptr();
+    return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
+  }
+  void keep(const array& a) {
+    if (auto* b = buffer_of(a)) {
+      encoder_.keep(*b, a.data_shared_ptr());
+    }
+  }
+
+  array& arr_;
+  vulkan::Encoder& encoder_;
+};
 } // namespace
 
 void eval(array& arr) {
@@ -27,6 +63,7 @@ void eval(array& arr) {
 
   auto outputs = arr.outputs();
   {
+    InputKeepers keepers(arr, encoder);
     // Holding an input prevents its donation: a tracer's inputs are needed
     // again, and what a CPU stream is still writing must not be reused.
     std::vector<array> held;
@@ -44,21 +81,7 @@ void eval(array& arr) {
     vulkan::clear_fenced_inputs();
     arr.primitive().eval_gpu(arr.inputs(), outputs);
   }
-  // Inputs and siblings live until the GPU is done, except what was donated:
-  // that buffer lives as the output's.
   uint64_t bytes = 0;
-  auto keep = [&](const array& a) {
-    const auto& data = a.data_shared_ptr();
-    if (data && data != arr.data_shared_ptr()) {
-      encoder.retain(data);
-    }
-  };
-  for (auto& in : arr.inputs()) {
-    keep(in);
-  }
-  for (auto& sibling : arr.siblings()) {
-    keep(sibling);
-  }
   if (arr.data_shared_ptr()) {
     bytes = arr.nbytes();
   }

@@ -1,6 +1,7 @@
 #include "runtime/encoder.h"
 
 #include <cstring>
+#include <mutex>
 
 #include "pipeline/pipeline.h"
 #include "runtime/config.h"
@@ -20,6 +21,62 @@ Encoder::~Encoder() {
     }
   } catch (...) {
     // A failed stream has told whoever waited on it.
+  }
+}
+
+namespace {
+std::mutex& keeper_mutex() {
+  static auto* mutex = new std::mutex; // leaked: batches end in any order
+  return *mutex;
+}
+} // namespace
+
+Batch::~Batch() {
+  std::vector<std::shared_ptr<void>> last; // freed after the lock
+  std::lock_guard lock(keeper_mutex());
+  for (Buffer* b : kept) {
+    if (b->keeper_batch == this) {
+      b->keeper_batch = nullptr;
+      last.push_back(std::move(b->keeper));
+    }
+  }
+}
+
+void Batch::hand_over_kept(Batch& later) {
+  std::lock_guard lock(keeper_mutex());
+  for (Buffer* b : kept) {
+    if (b->keeper_batch == this) {
+      b->keeper_batch = &later;
+      later.kept.push_back(b);
+    }
+  }
+  kept.clear();
+}
+
+void Encoder::keep(Buffer& buffer, std::shared_ptr<void> owner) {
+  Batch& batch = open();
+  {
+    std::lock_guard lock(keeper_mutex());
+    if (buffer.keeper_batch == &batch) {
+      return;
+    }
+    if (!buffer.keeper_batch || buffer.keeper_batch->stream_id == stream_id_) {
+      if (!buffer.keeper_batch) {
+        buffer.keeper = std::move(owner);
+      }
+      buffer.keeper_batch = &batch;
+      batch.kept.push_back(&buffer);
+      return;
+    }
+  }
+  batch.retained.push_back(std::move(owner));
+}
+
+void Encoder::release_keeper(Buffer& buffer) {
+  std::lock_guard lock(keeper_mutex());
+  if (buffer.keeper_batch && buffer.keeper_batch->stream_id == stream_id_) {
+    buffer.keeper_batch = nullptr;
+    buffer.keeper.reset(); // the caller holds another
   }
 }
 
@@ -122,7 +179,7 @@ void Encoder::wait(EventPoint point) {
 namespace {
 bool has_content(const Batch& b) {
   return !b.records.empty() || !b.waits.empty() || !b.retained.empty() ||
-      !b.host_copies.empty();
+      !b.kept.empty() || !b.host_copies.empty();
 }
 } // namespace
 

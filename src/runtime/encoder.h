@@ -66,6 +66,7 @@ struct Batch {
   std::vector<std::byte> ring;
   std::vector<HostCopy> host_copies;
   std::vector<std::shared_ptr<void>> retained;
+  std::vector<Buffer*> kept; // this batch is or was their keeper
   std::vector<EventPoint> waits;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the retiring thread
@@ -73,6 +74,11 @@ struct Batch {
   uint64_t sequence = 0; // order of closing, over all streams
   uint64_t pinned_bytes = 0;
   double encode_begin = 0; // profile, seconds
+
+  ~Batch();
+  // Before a batch goes that never ran: an earlier one may still be reading
+  // what this one keeps.
+  void hand_over_kept(Batch& later);
 };
 
 class Encoder {
@@ -99,6 +105,15 @@ class Encoder {
   void retain(std::shared_ptr<void> object) {
     open().retained.push_back(std::move(object));
   }
+
+  // Keeps `buffer`, through its owner, until this batch is done. As long as
+  // one stream alone uses it, a buffer has a single keeper, which moves from
+  // batch to batch and which release_keeper() takes away. So an array that its
+  // stream still reads counts as unshared to MLX and can be donated: what
+  // writes it comes later on the same queue.
+  void keep(Buffer& buffer, std::shared_ptr<void> owner);
+  // The caller owns the buffer itself until it has called keep() again.
+  void release_keeper(Buffer& buffer);
 
   // Later records start only after `point`; earlier ones are closed first.
   void wait(EventPoint point);

@@ -47,6 +47,11 @@ struct Buffer {
   size_t guard_offset = 0; // red zone before the first byte
   Allocation device;
 
+  // Who keeps the memory for GPU work under way, see Encoder::keep(); under
+  // keeper_mutex().
+  std::shared_ptr<void> keeper;
+  Batch* keeper_batch = nullptr;
+
   // Discrete model only, under Memory::mirror_mutex.
   Allocation host; // mapped; or only `heap` below
   void* heap = nullptr; // malloc'ed before the device started

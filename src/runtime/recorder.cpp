@@ -1,6 +1,7 @@
 #include "runtime/recorder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -131,6 +132,7 @@ void Recorder::record_loop() {
     for (auto& batch : queue) {
       batch->completion->set_failed(
           "[vulkan] The device was shut down before this work could start.");
+      hand_over_kept(*batch);
     }
   }
 }
@@ -170,6 +172,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   }
   std::unique_ptr<Slot> slot;
   uint64_t ticket = next_ticket_;
+  auto clock = std::chrono::steady_clock::now;
+  auto begun = clock();
   try {
     double begin = device_.profiler().now();
     if (batch->records.empty() && ticket > 1) {
@@ -210,6 +214,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
       next_ticket_++;
       counters_of_submit(*batch);
     }
+    counters().record_ns += std::chrono::nanoseconds(clock() - begun).count();
     device_.profiler().recorded(
         begin, device_.profiler().now(), batch->records.size());
   } catch (const std::exception& e) {
@@ -243,7 +248,16 @@ void Recorder::fail(std::unique_ptr<Batch> batch, const std::string& error) {
   }
   auto completion = batch->completion;
   completion->set_failed(error);
+  hand_over_kept(*batch);
   finish({Completion::failed_ticket, std::move(batch), nullptr});
+}
+
+// The newest batch on the queue is done last.
+void Recorder::hand_over_kept(Batch& batch) {
+  std::lock_guard lock(flight_mutex_);
+  if (!in_flight_.empty()) {
+    batch.hand_over_kept(*in_flight_.back().batch);
+  }
 }
 
 void Recorder::counters_of_submit(const Batch& batch) {

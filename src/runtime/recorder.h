@@ -45,6 +45,7 @@ class Recorder {
   std::unique_ptr<Batch> next_ready();
   void submit(std::unique_ptr<Batch> batch);
   void record(Batch& batch, Slot& slot);
+  void hand_over_kept(Batch& batch);
   void counters_of_submit(const Batch& batch);
   void fail(std::unique_ptr<Batch> batch, const std::string& error);
   void finish(InFlight done);

@@ -186,3 +186,23 @@ def test_growing_cache_does_not_hoard():
         del x
     mx.synchronize()
     assert mx.get_cache_memory() <= 32 * MIB
+
+
+def test_cache_being_read_is_updated_in_place():
+    """As decoding does it: the next step is encoded while one is running."""
+    cache = mx.zeros((64, MIB), mx.float32)
+    busy = mx.random.normal((512, 512))
+    mx.eval(cache, busy)
+    mx.synchronize()
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    for _ in range(8):
+        busy = busy @ busy * 1e-3
+    mx.async_eval(busy)
+    sums = []
+    for i in range(6):
+        cache[:, i] = i + 1
+        sums.append(cache[:, :8].sum())
+        mx.async_eval(sums[-1])
+    assert [s.item() for s in sums] == [64 * n * (n + 1) / 2 for n in range(1, 7)]
+    assert mx.get_peak_memory() - before < 64 * MIB
