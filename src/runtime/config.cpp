@@ -38,8 +38,13 @@ constexpr ConfigEntry table[] = {
      "(permutes independent dispatches), guard (red zones around arrays)."},
     {"MLX_VK_DISABLE",
      "",
-     "Comma-separated paths to switch off: coopmat, subgroup, native_f16, "
-     "float_controls, levels."},
+     "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
+     "float_controls, levels, splits."},
+    {"MLX_VK_QMM_STATS",
+     "0",
+     "1 lists at exit, per shape of a quantized product, the kernel that ran, "
+     "how often, and why not a faster one."},
+    {"MLX_VK_SDPA_STATS", "0", "1 lists the same at exit for attention."},
     {"MLX_VK_CACHE",
      "",
      "Folder of the kernel cache; `off` disables it. Default: "
@@ -131,8 +136,13 @@ Config parse_config(const char* (*get)(const char*)) {
   } else if (!f.empty() && f != "allow") {
     warn("MLX_VK_FALLBACK", f.c_str(), "allow, warn or deny");
   }
-  auto v = text("MLX_VK_VALIDATE");
-  c.validate = !v.empty() && v != "0";
+  auto flag = [&](const char* name) {
+    auto v = text(name);
+    return !v.empty() && v != "0";
+  };
+  c.validate = flag("MLX_VK_VALIDATE");
+  c.qmm_stats = flag("MLX_VK_QMM_STATS");
+  c.sdpa_stats = flag("MLX_VK_SDPA_STATS");
   c.profile = text("MLX_VK_PROFILE");
   if (c.profile == "0") {
     c.profile.clear();

@@ -25,6 +25,7 @@ struct Config {
   FallbackPolicy fallback = FallbackPolicy::Allow;
   bool validate = false;
   std::string profile; // empty: off; "1": table; else a trace file
+  bool qmm_stats = false, sdpa_stats = false;
   int max_ops = 100;
   int max_mb = 256;
   size_t small_buffer = 1024;

@@ -106,6 +106,9 @@ Device::Device() {
   if (config().disabled("coopmat")) {
     caps_.coopmat_f16 = caps_.coopmat_bf16 = false;
   }
+  if (config().disabled("bfloat16")) {
+    caps_.bfloat16 = caps_.coopmat_bf16 = false;
+  }
   if (config().disabled("coopmat2")) {
     caps_.cooperative_matrix2 = false;
   }

@@ -93,7 +93,8 @@ void fetch(uint m0, uint begin, uint end, uint n0, uint k0) {
     next_scale[i] = 0.0;
     next_bias[i] = 0.0;
     if (row < rows && at < cols) {
-      Ptr_u32 words = w_base + uint64_t(row) * (cols / 16u * BITS / 2u);
+      Ptr_u32 words =
+          WORDS_AT(w_base, int64_t(row) * (cols / 16u * BITS / 2u));
       uint64_t group = uint64_t(row) * (cols / GROUP) + at / GROUP;
       next_codes[2 * i] = load_codes8(words, at / 8u);
       next_codes[2 * i + 1] = load_codes8(words, at / 8u + 1u);

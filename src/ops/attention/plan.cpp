@@ -67,6 +67,8 @@ DecodePlan plan_decode(
     uint32_t most = software_iterations / a_key * clusters;
     plan.splits = std::max(1u, ceil_div(p.keys, most));
     plan.split_keys = std::min(plan.split_keys, most);
+  } else if (!device.splits) {
+    plan.why = "splits are switched off";
   } else if (groups < cores && p.keys > 4 * least) {
     uint64_t wanted = std::min<uint64_t>(
         {(2 * cores + groups - 1) / groups, ceil_div(p.keys, least), 128});
@@ -85,10 +87,14 @@ PrefillPlan plan_prefill(
     const AttentionDevice& device,
     const AttentionProblem& p) {
   PrefillPlan plan;
-  plan.coopmat = device.coopmat && p.aligned && p.item == 2 &&
-      p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
-      std::max(p.dim, p.value_dim) <= 128;
-  if (plan.coopmat) {
+  plan.why = !device.coopmat
+      ? "no cooperative matrices for this type in subgroups of 32"
+      : p.dim % 16 || p.value_dim % 16 || std::max(p.dim, p.value_dim) > 128
+      ? "head dimensions must be multiples of 16 up to 128"
+      : !p.aligned ? "rows of q, k and v must start at multiples of 16 bytes"
+                   : "";
+  if (!*plan.why) {
+    plan.coopmat = true;
     plan.bq = 64;
     return plan;
   }

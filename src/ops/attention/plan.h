@@ -14,6 +14,7 @@ struct AttentionDevice {
   uint32_t min_subgroup = 4;
   bool software = false;
   bool coopmat = false; // 16x16x16 for the inputs' type, in subgroups of 32
+  bool splits = true; // over the keys, for speed
 };
 
 struct AttentionProblem {
@@ -32,11 +33,13 @@ struct DecodePlan {
   uint32_t unroll = 1; // keys in flight
   uint32_t splits = 1;
   uint32_t split_keys = 0;
+  const char* why = ""; // not a faster path
 };
 
 struct PrefillPlan {
   bool coopmat = false;
   uint32_t bq = 32, bk = 64;
+  const char* why = ""; // not a faster path
 };
 
 bool uses_decode(const AttentionDevice& device, const AttentionProblem& p);

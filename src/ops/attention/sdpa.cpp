@@ -9,7 +9,9 @@
 #include "ops/attention/plan.h"
 #include "ops/launch.h"
 #include "ops/layout.h"
+#include "ops/path_stats.h"
 #include "runtime/caps.h"
+#include "runtime/config.h"
 #include "runtime/device.h"
 
 namespace mlx::core {
@@ -37,7 +39,8 @@ AttentionDevice attention_device(StreamEncoder& enc, Type type) {
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
       caps.software(),
       matrices && caps.cooperative_matrix && caps.min_subgroup_size == 32 &&
-          caps.max_subgroup_size == 32};
+          caps.max_subgroup_size == 32,
+      !config().disabled("splits")};
 }
 
 int mask_kind(const Attention& p) {
@@ -71,8 +74,27 @@ std::vector<Operand> operands(const Attention& p) {
   return reads;
 }
 
+void count(const Attention& p, Type type, std::string path, const char* why) {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  auto& s = p.shape;
+  std::string shape = std::string(name_of(type)) + " batch=" + text(s.batches) +
+      " heads=" + text(s.heads) + "/" + text(s.kv_heads) +
+      " queries=" + text(s.queries) + " keys=" + text(s.keys) +
+      " dim=" + text(s.dim) + "/" + text(s.value_dim) +
+      (p.causal ? " causal" : "") +
+      (!p.mask                 ? ""
+           : mask_kind(p) == 1 ? " bool mask"
+                               : " additive mask") +
+      (p.sinks ? " sinks" : "");
+  count_path("attention", shape, path, why);
+}
+
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   DecodePlan plan = plan_decode(attention_device(enc, type_of(out)), p.shape);
+  if (config().sdpa_stats) {
+    auto splits = std::to_string(plan.splits);
+    count(p, type_of(out), "decode, splits=" + splits, plan.why);
+  }
   bool split = plan.splits > 1;
   bool sinks = p.sinks && !split; // else the merge adds them
   const Kernel& kernel = enc.kernel(
@@ -151,6 +173,9 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   Type type = type_of(out);
   PrefillPlan plan = plan_prefill(attention_device(enc, type), p.shape);
+  if (config().sdpa_stats) {
+    count(p, type, plan.coopmat ? "prefill_coopmat" : "prefill", plan.why);
+  }
   int64_t quad = 4 * p.q.itemsize();
   bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
       vector_rows(p.v, quad);

@@ -8,6 +8,7 @@
 
 #include "ops/gemm/params.h"
 #include "runtime/caps.h"
+#include "runtime/config.h"
 #include "runtime/device.h"
 
 namespace mlx::core::vulkan {
@@ -294,7 +295,8 @@ GemmDevice gemm_device(StreamEncoder& enc) {
       caps.software(),
       caps.cooperative_matrix && caps.coopmat_f16,
       caps.cooperative_matrix && caps.coopmat_bf16,
-      fixed ? caps.subgroup_size : 0};
+      fixed ? caps.subgroup_size : 0,
+      !config().disabled("splits")};
 }
 
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {

@@ -55,7 +55,7 @@ void split_k(
     plan.k_split = std::min(plan.k_split, software_k);
     return;
   }
-  if (groups * 2 > cores || k < 2 * least) {
+  if (!device.splits || groups * 2 > cores || k < 2 * least) {
     return;
   }
   uint64_t wanted = std::min<uint64_t>(

@@ -16,6 +16,7 @@ struct GemmDevice {
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
   uint32_t subgroup = 0; // the one size that kernels run with; 0: it varies
+  bool splits = true; // over k, for speed
 };
 
 // Strides in elements of a matrix's rows and columns.

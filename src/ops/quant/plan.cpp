@@ -128,8 +128,11 @@ QuantPlan plan_quant(const QuantDevice& device, const QuantShape& shape) {
     plan_coopmat(p, device, shape);
   } else if (tiled) {
     plan_tiled(p, device, shape);
+    p.why = device.coopmat ? "rows of x must start at multiples of 16 bytes"
+                           : "no cooperative matrices for x's type";
   } else if (shape.transpose) {
     plan_matvec(p, device, shape);
+    p.why = p.vec ? "" : "rows of x and w must start at multiples of 16 bytes";
   } else {
     plan_vecmat(p, device, shape);
   }

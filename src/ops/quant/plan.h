@@ -55,6 +55,7 @@ struct QuantPlan {
 
   // Workgroups along m and n.
   uint32_t m_tiles = 1, n_tiles = 1;
+  const char* why = ""; // not a faster path
 };
 
 QuantPlan plan_quant(const QuantDevice& device, const QuantShape& shape);

@@ -1,7 +1,9 @@
 #include "ops/quant/product.h"
 
 #include "ops/layout.h"
+#include "ops/path_stats.h"
 #include "ops/strided.h"
+#include "runtime/config.h"
 #include "runtime/device.h"
 
 namespace mlx::core::vulkan {
@@ -194,6 +196,33 @@ struct Product {
   }
 };
 
+void count(
+    const QuantShape& s,
+    const QuantPlan& plan,
+    const QuantFormat& f,
+    Type type) {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  std::string shape = std::string(name_of(type)) + " m=" + text(s.m) +
+      " n=" + text(s.n) + " k=" + text(s.k) + " batch=" + text(s.batch) +
+      " bits=" + text(f.bits) + " group=" + text(f.group_size) +
+      (f.fp() ? " fp" : " affine") + (s.transpose ? " w^T" : " w") +
+      (s.sorted ? " sorted" : "");
+  std::string tile = " " + text(plan.bm) + "x" + text(plan.bn);
+  switch (plan.path) {
+    case QuantPlan::Path::Matvec:
+      return count_path(
+          "quantized products", shape, "qmv rows=" + text(plan.rows), plan.why);
+    case QuantPlan::Path::Vecmat:
+      return count_path(
+          "quantized products", shape, "qvm rows=" + text(plan.rows), plan.why);
+    case QuantPlan::Path::Tiled:
+      return count_path("quantized products", shape, "qmm" + tile, plan.why);
+    case QuantPlan::Path::Coopmat:
+      return count_path(
+          "quantized products", shape, "qmm_coopmat" + tile, plan.why);
+  }
+}
+
 } // namespace
 
 void quantized_product(
@@ -218,6 +247,9 @@ void quantized_product(
   auto plan = plan_quant(
       {caps.subgroup_size, caps.core_count, caps.software(), coopmat},
       product.shape);
+  if (config().qmm_stats) {
+    count(product.shape, plan, f, type);
+  }
   bool sorted = product.shape.sorted &&
       (plan.path == QuantPlan::Path::Tiled ||
        plan.path == QuantPlan::Path::Coopmat);

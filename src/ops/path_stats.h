@@ -1,0 +1,16 @@
+// Which kernel each shape took, and why not a faster one, printed at exit
+// (MLX_VK_QMM_STATS, MLX_VK_SDPA_STATS).
+#pragma once
+
+#include <string>
+
+namespace mlx::core::vulkan {
+
+// Counts one call. `title` names the list, `shape` the row; thread-safe.
+void count_path(
+    const char* title,
+    const std::string& shape,
+    const std::string& path,
+    const char* why);
+
+} // namespace mlx::core::vulkan
