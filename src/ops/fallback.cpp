@@ -131,7 +131,6 @@ CPU(AddMM)
 CPU(GatherMM)
 CPU(QuantizedMatmul)
 CPU(GatherQMM)
-CPU(FFT)
 
 // The CPU evaluates these for single rows only, or not at all.
 NO_KERNEL(QQMatmul)

@@ -1,0 +1,64 @@
+// variants: T=f32,c64 U=c64 MODE=0; T=c64 U=c64 MODE=1,2; T=c64 U=c64,f32 MODE=3
+// The steps of Bluestein's transform of lines of `extent` items, which makes
+// them a convolution of `wide` items, with w_j = exp(i pi j^2 / extent):
+//   0  y[line][j] = x_j / w_j, zeros from `extent` on
+//   1  y[j] = w_j, and w_{wide - j} from the other end
+//   2  y[line][j] *= x[j]
+//   3  y_k = scale * x[line][k] / w_k
+// x of MODE 0 and y of MODE 3 are as in fft.comp, inner items apart. The
+// inverse has the conjugates of w.
+#include "common/types.glsl"
+#include "fft/unit_root.glsl"
+
+#define ARGS                                                                  \
+  T_PTR x; U_PTR y; uint64_t size; uint64_t inner; uint extent; uint held;    \
+  uint wide; uint inverse; float scale;
+#include "common/args.glsl"
+
+layout(local_size_x = 256) in;
+
+// 1 / w_j.
+vec2 chirp(uint j) {
+  uint64_t twice = 2ul * uint64_t(A.extent);
+  vec2 w = unit_root(uint64_t(j) * uint64_t(j) % twice, twice);
+  return vec2(w.x, A.inverse != 0u ? -w.y : w.y);
+}
+
+void main() {
+  uint64_t at = thread_index64();
+  if (at < A.size) {
+#if MODE == 0
+    uint64_t line = at / A.wide;
+    uint j = uint(at - line * A.wide);
+    vec2 v = vec2(0.0);
+    if (j < A.extent) {
+      bool mirrored = j >= A.held;
+      uint64_t outer = line / A.inner;
+      uint64_t from = outer * A.held + (mirrored ? A.extent - j : j);
+      v = to_c64(load(A.x, from * A.inner + (line - outer * A.inner)));
+      v.y = mirrored ? -v.y : v.y;
+      v = times(v, chirp(j));
+    }
+    store(A.y, at, v);
+#elif MODE == 1
+    uint j = uint(at);
+    vec2 v = vec2(0.0);
+    if (j < A.extent) {
+      v = chirp(j);
+    } else if (A.wide - j < A.extent) {
+      v = chirp(A.wide - j);
+    }
+    store(A.y, at, vec2(v.x, -v.y));
+#elif MODE == 2
+    store(A.y, at, times(load(A.y, at), load(A.x, at % A.wide)));
+#else
+    uint64_t rest = at / A.inner;
+    uint64_t i = at - rest * A.inner;
+    uint64_t outer = rest / A.held;
+    uint k = uint(rest - outer * A.held);
+    uint64_t line = outer * A.inner + i;
+    vec2 v = times(load(A.x, line * A.wide + k), chirp(k)) * A.scale;
+    store(A.y, at, U_CAST(v));
+#endif
+  }
+}

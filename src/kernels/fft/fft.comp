@@ -1,0 +1,159 @@
+// variants: T=c64 U=c64 ITEMS=8,4 CAREFUL=0,1; T=f32 U=c64 ITEMS=8 CAREFUL=0; T=c64 U=f32 ITEMS=8 CAREFUL=0,1
+// One pass of Fourier transforms along an axis of `extent` items. The axis is
+// prefix x n x suffix; the pass transforms lines of n, several to a workgroup,
+// in shared memory, stage by stage over the factors of n (Stockham: sorted as
+// it goes). A pass that is not the last multiplies by the roots that join it
+// to the next and leaves its items in place; the last one, of suffix 1, puts
+// item k of the line with prefix index p at
+//   p / n2 + n1 * (p % n2) + prefix * k.
+// x may hold the first x_length items of an axis that is Hermitian, y the
+// first y_length items of the result.
+#extension GL_EXT_control_flow_attributes : enable
+#include "common/types.glsl"
+#include "fft/unit_root.glsl"
+
+#define ARGS                                                                  \
+  T_PTR x; U_PTR y; uint64_t lines; uint64_t inner; uint extent;              \
+  uint x_length; uint y_length; uint n; uint prefix; uint suffix; uint n1;    \
+  uint n2; uint group_lines; uint last; uint inverse; uint stages;            \
+  float scale; uint radices[32];
+#include "common/args.glsl"
+
+#define THREADS 256
+layout(local_size_x = THREADS) in;
+
+shared vec2 items[ITEMS * THREADS];
+shared vec2 roots[ITEMS * THREADS];
+
+// Where item j of the axis is in an array that holds `held` of them.
+uint64_t place(uint64_t outer, uint64_t j, uint held, uint64_t i) {
+  return (outer * uint64_t(held) + j) * A.inner + i;
+}
+
+struct Line {
+  uint64_t outer, inner;
+  uint prefix, suffix;
+};
+
+Line line_at(uint64_t l) {
+  Line r;
+  uint64_t rest = l / A.inner;
+  r.inner = l - rest * A.inner;
+  uint64_t next = rest / A.suffix;
+  r.suffix = uint(rest - next * A.suffix);
+  rest = next;
+  r.outer = rest / A.prefix;
+  r.prefix = uint(rest - r.outer * A.prefix);
+  return r;
+}
+
+vec2 fetch(uint64_t l, uint j) {
+  Line r = line_at(l);
+  uint at = (r.prefix * A.n + j) * A.suffix + r.suffix;
+  bool mirrored = at >= A.x_length;
+  at = mirrored ? A.extent - at : at;
+  vec2 v = to_c64(load(A.x, place(r.outer, uint64_t(at), A.x_length, r.inner)));
+  v.y = mirrored ? -v.y : v.y;
+  return v;
+}
+
+void put(uint64_t l, uint k, vec2 v) {
+  Line r = line_at(l);
+  uint at;
+  if (A.last != 0u) {
+    at = r.prefix / A.n2 + A.n1 * (r.prefix % A.n2) + A.prefix * k;
+    v *= A.scale;
+  } else {
+    at = (r.prefix * A.n + k) * A.suffix + r.suffix;
+    vec2 w = unit_root(uint64_t(r.suffix) * k, uint64_t(A.n) * A.suffix);
+    w.y = A.inverse != 0u ? -w.y : w.y;
+    v = times(v, w);
+  }
+  if (at < A.y_length) {
+    store(A.y, place(r.outer, uint64_t(at), A.y_length, r.inner), U_CAST(v));
+  }
+}
+
+void main() {
+  uint t = gl_LocalInvocationIndex;
+  uint n = A.n;
+  uint64_t first = uint64_t(group_index()) * A.group_lines;
+  uint count = A.group_lines * n;
+
+  for (uint k = t; k < n; k += THREADS) {
+    vec2 w = unit_root(uint64_t(k), uint64_t(n));
+    roots[k] = vec2(w.x, A.inverse != 0u ? -w.y : w.y);
+  }
+  // Neighbouring invocations take neighbouring lines where those are closer
+  // in memory than the items of a line.
+  bool across = A.inner > 1ul || A.suffix > 1u;
+  for (uint e = t; e < count; e += THREADS) {
+    uint line = across ? e % A.group_lines : e / n;
+    uint j = across ? e / A.group_lines : e % n;
+    vec2 v = vec2(0.0);
+    if (first + uint64_t(line) < A.lines) {
+      v = fetch(first + uint64_t(line), j);
+    }
+    items[line * n + j] = v;
+  }
+  barrier();
+
+  // `done` is the product of the factors before this one, `left` of the ones
+  // after it.
+  uint done = 1;
+  for (uint stage = 0; stage < A.stages; ++stage) {
+    uint radix = A.radices[stage];
+    uint left = n / (done * radix);
+    vec2 sums[ITEMS];
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      uint e = t + i * THREADS;
+      vec2 sum = vec2(0.0);
+      precise vec2 lost = vec2(0.0);
+      if (e < count) {
+        uint line = e / n;
+        uint o = e - line * n;
+        uint rest = o / done;
+        uint q = o - rest * done;
+        uint p = rest / radix;
+        uint u = rest - p * radix;
+        uint from = line * n + q + done * p;
+        uint root = u * p * done;
+        uint step = u * (n / radix);
+        for (uint v = 0; v < radix; ++v) {
+          vec2 term = times(items[from], roots[root]);
+#if CAREFUL
+          precise vec2 kept = term - lost;
+          precise vec2 next = sum + kept;
+          precise vec2 over = next - sum;
+          lost = over - kept;
+          sum = next;
+#else
+          sum += term;
+#endif
+          from += done * left;
+          root += step;
+          root = root >= n ? root - n : root;
+        }
+      }
+      sums[i] = sum;
+    }
+    barrier();
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      uint e = t + i * THREADS;
+      if (e < count) {
+        items[e] = sums[i];
+      }
+    }
+    barrier();
+    done *= radix;
+  }
+
+  across = across || A.prefix > 1u;
+  for (uint e = t; e < count; e += THREADS) {
+    uint line = across ? e % A.group_lines : e / n;
+    uint k = across ? e / A.group_lines : e % n;
+    if (first + uint64_t(line) < A.lines) {
+      put(first + uint64_t(line), k, items[line * n + k]);
+    }
+  }
+}
