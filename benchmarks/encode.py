@@ -49,9 +49,7 @@ def steps(model, count, context):
         encoded = time.perf_counter()
         mx.synchronize()
         after = native.counters()
-        change = {
-            k: after[k] - before[k] for k in after if k != "fallback_signatures"
-        }
+        change = {k: after[k] - before[k] for k in after if k != "fallback_signatures"}
         if step >= 2:  # kernels are compiled by then
             found.append(
                 {

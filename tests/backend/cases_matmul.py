@@ -186,9 +186,7 @@ def masked(block, m, n, k, batch=(), kind="bool", masks="abo", gen=normal):
 
     def fn(mx, a, b, *given):
         by = dict(zip(masks, given))
-        return mx.block_masked_mm(
-            a, b, block, by.get("o"), by.get("a"), by.get("b")
-        )
+        return mx.block_masked_mm(a, b, block, by.get("o"), by.get("a"), by.get("b"))
 
     def oracle(a, b, *given):
         by = dict(zip(masks, given))
