@@ -1,5 +1,7 @@
 #include "mlx/backend/gpu/eval.h"
 
+#include <algorithm>
+
 #include "glue/event.h"
 #include "glue/stream.h"
 #include "mlx/primitives.h"
@@ -81,11 +83,13 @@ void eval(array& arr) {
     vulkan::clear_fenced_inputs();
     arr.primitive().eval_gpu(arr.inputs(), outputs);
   }
-  uint64_t bytes = 0;
-  if (arr.data_shared_ptr()) {
-    bytes = arr.nbytes();
-  }
-  encoder.count_operation(bytes);
+  // Views and donated inputs pin nothing new.
+  auto& data = arr.data_shared_ptr();
+  bool fresh = data &&
+      std::none_of(arr.inputs().begin(), arr.inputs().end(), [&](auto& in) {
+                 return in.data_shared_ptr() == data;
+               });
+  encoder.count_operation(fresh ? arr.nbytes() : 0);
 
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
