@@ -143,58 +143,6 @@ Device::~Device() {
   }
 }
 
-// Does the driver's float -> float16 conversion round to nearest even and keep
-// subnormals? Asked by running it, since drivers differ from what they report.
-void Device::probe_arithmetic() {
-  if (!caps_.shader_float16 || config().disabled("native_f16")) {
-    return;
-  }
-  struct Case {
-    float x;
-    uint16_t half;
-  };
-  constexpr Case cases[] = {
-      {1.00048828125f, 0x3c00}, // tie to even, down
-      {1.00146484375f, 0x3c02}, // tie to even, up
-      {65519.996f, 0x7bff},
-      {65520.0f, 0x7c00},
-      {5.9604645e-8f, 0x0001}, // smallest subnormal
-      {2.9802322e-8f, 0x0000}, // tie to zero
-      {6.0975552e-5f, 0x03ff}, // largest subnormal
-      {-1.5f, 0xbe00},
-  };
-  constexpr uint32_t n = std::size(cases);
-  try {
-    const Kernel& k = pipelines_->get("probe_f16", {{"NATIVE_F16", 1}}, false);
-    Buffer* in = memory_->allocate(n * 4, Placement::Host);
-    Buffer* out = memory_->allocate(n * 2, Placement::Host);
-    auto* x = static_cast<float*>(memory_->host_pointer(*in));
-    for (uint32_t i = 0; i < n; ++i) {
-      x[i] = cases[i].x;
-    }
-    bool good = true;
-    {
-      Encoder enc(*this, 0x7fffffff);
-      Binding read{in, 0, 0, n * 4}, write{out, 0, 0, n * 2};
-      enc.dispatch(k, {&read, 1}, {&write, 1}, &n, 4, {1, 1, 1});
-      auto done = enc.close();
-      done->wait();
-      auto* half = static_cast<uint16_t*>(memory_->host_pointer(*out));
-      for (uint32_t i = 0; i < n; ++i) {
-        good &= half[i] == cases[i].half;
-      }
-      done->wait_retired();
-    }
-    memory_->release(in);
-    memory_->release(out);
-    if (good) {
-      pipelines_->add_global_define("NATIVE_F16", "1");
-    }
-  } catch (const std::exception&) {
-    // The integer conversions are always right.
-  }
-}
-
 std::shared_ptr<Completion> Device::submit_immediate(
     std::unique_ptr<Batch> batch) {
   static std::atomic<uint32_t> next{0x80000000u};

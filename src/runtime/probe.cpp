@@ -1,0 +1,134 @@
+// Known-answer probes: what a driver says it can do is tried once at start,
+// since drivers differ from what they report.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+#include "runtime/config.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// One workgroup: arguments are the addresses of `in` and of the result, and n.
+template <typename Out, typename In>
+std::vector<Out>
+run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
+  auto& memory = device.memory();
+  size_t in_size = in.size() * sizeof(In), out_size = n * sizeof(Out);
+  Buffer* x = memory.allocate(in_size, Placement::Host);
+  Buffer* y = memory.allocate(out_size, Placement::Host);
+  std::memcpy(memory.host_pointer(*x), in.data(), in_size);
+  std::vector<Out> out(n);
+  {
+    Encoder enc(device, 0x7fffffff);
+    Binding read{x, 0, 0, in_size}, write{y, 0, 0, out_size};
+    enc.dispatch(k, {&read, 1}, {&write, 1}, &n, 4, {1, 1, 1});
+    auto done = enc.close();
+    done->wait();
+    std::memcpy(out.data(), memory.host_pointer(*y), out_size);
+    done->wait_retired();
+  }
+  memory.release(x);
+  memory.release(y);
+  return out;
+}
+
+// Round to nearest even, subnormals kept?
+bool f16_conversion_works(Device& device) {
+  struct Case {
+    float x;
+    uint16_t half;
+  };
+  constexpr Case cases[] = {
+      {1.00048828125f, 0x3c00}, // tie to even, down
+      {1.00146484375f, 0x3c02}, // tie to even, up
+      {65519.996f, 0x7bff},
+      {65520.0f, 0x7c00},
+      {5.9604645e-8f, 0x0001}, // smallest subnormal
+      {2.9802322e-8f, 0x0000}, // tie to zero
+      {6.0975552e-5f, 0x03ff}, // largest subnormal
+      {-1.5f, 0xbe00},
+  };
+  std::vector<float> x;
+  std::vector<uint16_t> want;
+  for (auto& c : cases) {
+    x.push_back(c.x);
+    want.push_back(c.half);
+  }
+  auto& k = device.pipelines().get("probe_f16", {{"NATIVE_F16", 1}}, false);
+  return run<uint16_t>(device, k, x, x.size()) == want;
+}
+
+// y = a b of 16 x 16 small integers, of which every format holds all sums.
+bool coopmat_works(Device& device, Type type) {
+  constexpr int n = 16;
+  auto bits = [&](int v) -> uint16_t {
+    constexpr uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200};
+    constexpr uint16_t brain[] = {0, 0x3f80, 0x4000, 0x4040};
+    uint16_t sign = v < 0 ? 0x8000 : 0;
+    return sign | (type == Type::f16 ? half : brain)[v < 0 ? -v : v];
+  };
+  auto a = [](int i, int k) { return (3 * i + 5 * k) % 7 - 3; };
+  auto b = [](int k, int j) { return (2 * k + j * j) % 7 - 3; };
+  std::vector<uint16_t> x; // a by rows, then b by columns
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < n; ++k) {
+      x.push_back(bits(a(i, k)));
+    }
+  }
+  for (int j = 0; j < n; ++j) {
+    for (int k = 0; k < n; ++k) {
+      x.push_back(bits(b(k, j)));
+    }
+  }
+  std::vector<float> want;
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      int sum = 0;
+      for (int k = 0; k < n; ++k) {
+        sum += a(i, k) * b(k, j);
+      }
+      want.push_back(static_cast<float>(sum));
+    }
+  }
+  auto& k = device.pipelines().get(
+      "probe_coopmat",
+      {{"T", type},
+       {"COOPMAT", 1},
+       {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+       {"SG", device.caps().subgroup_size}},
+      false);
+  return run<float>(device, k, x, n * n) == want;
+}
+
+// What fails to compile does not work either.
+template <typename F>
+bool passes(F&& probe) {
+  try {
+    return probe();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+} // namespace
+
+void Device::probe_arithmetic() {
+  if (caps_.shader_float16 && !config().disabled("native_f16") &&
+      passes([&] { return f16_conversion_works(*this); })) {
+    pipelines_->add_global_define("NATIVE_F16", "1");
+  }
+  // The kernels want one subgroup size.
+  bool usable = caps_.cooperative_matrix &&
+      caps_.min_subgroup_size == caps_.max_subgroup_size;
+  caps_.coopmat_f16 = caps_.coopmat_f16 && usable &&
+      passes([&] { return coopmat_works(*this, Type::f16); });
+  caps_.coopmat_bf16 = caps_.coopmat_bf16 && usable &&
+      passes([&] { return coopmat_works(*this, Type::bf16); });
+}
+
+} // namespace mlx::core::vulkan
