@@ -1,4 +1,4 @@
-// variants: T=f32,f16,bf16 MODE=0 AXES=1,2,3 VEC=0; T=f32,bf16 MODE=0 AXES=2 VEC=1; T=f32,f16,bf16 MODE=1 AXES=1 VEC=0 RUN=1,8; T=f32,f16 MODE=2 AXES=2 VEC=0,1
+// variants: T=f32,f16,bf16 MODE=0 AXES=1,2,3 VEC=0; T=f32,bf16 MODE=0 AXES=2 VEC=1; T=f32,f16,bf16 MODE=1 AXES=1 VEC=0 RUN=1,8; T=f32,f16 MODE=2 AXES=2 VEC=0,1; T=f32 MODE=0 AXES=3 VEC=0 LARGE=1; T=f16 MODE=1 AXES=1 VEC=0 RUN=8 LARGE=1; T=f32 MODE=2 AXES=2 VEC=1 LARGE=1
 // Convolutions of x (n, d, h, w, channels) with w (outputs, d, h, w, channels
 // of a group): the last AXES of d, h, w exist. With flip, the last tap of w
 // meets the first item. MODE 0: one invocation an item of y, for anything.

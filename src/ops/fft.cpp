@@ -117,7 +117,7 @@ void passes(
     p.scale = axis.scale;
     p.y_extent = p.last ? axis.y_extent : axis.extent;
     p.lines = axis.outer * axis.inner * (axis.extent / p.n);
-    bool careful = p.last && i > 0;
+    bool careful = i > 0;
     auto radices = factors(p.n, careful ? 5 : 3);
     p.stages = radices.size();
     std::copy(radices.begin(), radices.end(), p.radices);

@@ -1,4 +1,4 @@
-// variants: T=f32,f16,bf16 TILE=32 OPERAND_MASKS=1 OUT_MASK=0 SEGMENTED=0; T=f32 TILE=32,64 OPERAND_MASKS=0,1,2 OUT_MASK=1,2 SEGMENTED=0; T=f32,bf16 TILE=64 OPERAND_MASKS=0 OUT_MASK=0 SEGMENTED=1
+// variants: T=f32,f16,bf16 TILE=32 OPERAND_MASKS=1 OUT_MASK=0 SEGMENTED=0; T=f32 TILE=32,64 OPERAND_MASKS=0,1,2 OUT_MASK=1,2 SEGMENTED=0; T=f32,bf16 TILE=64 OPERAND_MASKS=0 OUT_MASK=0 SEGMENTED=1; T=f32 TILE=32 OPERAND_MASKS=1 OUT_MASK=1 SEGMENTED=0 LARGE=1
 // Matrix products in blocks. A workgroup makes a TILE x TILE tile of y and an
 // invocation 4 x 4 of it; tiles of a and b pass through shared memory.
 // OPERAND_MASKS, OUT_MASK: 0 none, 1 bool, 2 factors in T, one for each
