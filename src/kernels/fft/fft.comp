@@ -7,7 +7,8 @@
 // item k of the line with prefix index p at
 //   p / n2 + n1 * (p % n2) + prefix * k.
 // x may hold the first x_length items of an axis that is Hermitian, y the
-// first y_length items of the result.
+// first y_length items of the result. CAREFUL: sums are compensated, since long
+// lines cancel.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
