@@ -110,6 +110,27 @@ TEST_CASE("llvmpipe: no invocation loops 65,535 times") {
   CHECK_FALSE(uses_decode(attention, p));
 }
 
+TEST_CASE("attention's backward pass holds a bounded number of scores") {
+  AttentionProblem p;
+  p.batches = 3;
+  p.heads = 8;
+  p.kv_heads = 4;
+  p.queries = 100;
+  p.keys = 201;
+  for (uint64_t most : {100, 3000, 50000, 100000, 200000, 1000000}) {
+    VjpPlan plan = plan_vjp(p, most);
+    CHECK(plan.queries >= 1);
+    CHECK(plan.keys >= 1);
+    CHECK((plan.batches == 1 || plan.kv_heads == p.kv_heads));
+    if (most >= 3000) {
+      CHECK(vjp_room(p, plan) <= most);
+    }
+    CHECK(plan.blocked == (most < 2 * 100 * 208));
+  }
+  CHECK(plan_vjp(p, 1000000).batches == 3);
+  CHECK(plan_vjp(p, 200000).kv_heads == 4);
+}
+
 TEST_CASE("a long k is split only where workgroups are few") {
   GemmProblem p = product(64, 64, 100000);
   GemmPlan plan = plan_gemm(big_gpu(), p);

@@ -1,4 +1,4 @@
-// variants: T=f32,f16,bf16 D=64,128 DV=128 TPK=8 ROWS=1,4 WG=128 KU=2 VEC=0,1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=0; T=f16 D=80 DV=80 TPK=4 ROWS=2 WG=64 KU=1 VEC=1 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 SPLIT=0; T=bf16 D=256 DV=512 TPK=8 ROWS=2 WG=128 KU=1 VEC=1 MASK=0,2 CAUSAL=1 SINKS=0 SPLIT=1
+// variants: T=f32,f16,bf16 D=64,128 DV=128 TPK=8 ROWS=1,4 WG=128 KU=2 VEC=0,1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=0 LSE=0; T=f16 D=80 DV=80 TPK=4 ROWS=2 WG=64 KU=1 VEC=1 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 SPLIT=0 LSE=0; T=bf16 D=256 DV=512 TPK=8 ROWS=2 WG=128 KU=1 VEC=1 MASK=0,2 CAUSAL=1 SINKS=0 SPLIT=1 LSE=0; T=f16 D=64 DV=64 TPK=8 ROWS=2 WG=64 KU=1 VEC=1 MASK=0 CAUSAL=1 SINKS=0 SPLIT=0 LSE=1
 //
 // Attention for few query rows, K and V read once, in place.
 //
@@ -23,7 +23,7 @@
 // Mirrors DecodeParams in ops/attention/params.h. Rows of y are laid out
 // (batch, query, head).
 #define ARGS                                                                  \
-  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER Y_PTR y;              \
+  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER Y_PTR y; LSE_POINTER  \
   uint batches; uint heads; uint kv_heads; uint queries; uint keys;           \
   uint row_groups; uint splits; uint split_keys;                              \
   int q_batch; int q_head; int q_row; float scale;                            \
@@ -279,6 +279,15 @@ void attend(uint group) {
       float keep = exp2_diff(m, m_new);
       x *= keep;
       total = total * keep + exp2(sink - m_new);
+      m = m_new;
+#endif
+#if LSE
+      if (d == 0) {
+        store(
+            A.lse,
+            (uint64_t(batch) * A.heads + head) * A.queries + query,
+            natural_lse(m, total));
+      }
 #endif
       store(A.y, out_row * DV + d, total == 0.0 ? 0.0 : x / total);
 #endif

@@ -32,6 +32,17 @@ float add_mask(float s, float mask) {
 #define SINKS_POINTER
 #endif
 
+// The logarithm of the row's softmax denominator, kept for the backward pass.
+#if LSE
+#define LSE_POINTER Ptr_f32 lse;
+#define LN2 0.6931471805599453
+float natural_lse(float row_max, float row_sum) {
+  return row_sum == 0.0 ? ABSENT : LN2 * (row_max + log2(row_sum));
+}
+#else
+#define LSE_POINTER
+#endif
+
 // exp2(a - b) where a <= b; 0 when both are ABSENT.
 float exp2_diff(float a, float b) {
   return a == ABSENT ? 0.0 : exp2(a - b);

@@ -1,4 +1,4 @@
-// variants: T=f32,f16,bf16 DV=128 SINKS=0,1; T=f32 DV=80 SINKS=0
+// variants: T=f32,f16,bf16 DV=128 SINKS=0,1 LSE=0; T=f32 DV=80 SINKS=0 LSE=0; T=f32 DV=64 SINKS=0,1 LSE=1
 //
 // Joins the partial results of a split decode: one workgroup a row.
 #define WG_SIZE 128
@@ -7,8 +7,8 @@
 #include "attention/mask.glsl"
 
 #define ARGS                                                                  \
-  Ptr_f32 parts; SINKS_POINTER T_PTR y; uint rows; uint heads; uint splits;   \
-  uint pad;
+  Ptr_f32 parts; SINKS_POINTER T_PTR y; LSE_POINTER                           \
+  uint rows; uint heads; uint splits; uint queries;
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
@@ -32,11 +32,23 @@ void main() {
     }
     total = workgroup_sum(total);
     float keep = 1.0;
+    float m_new = m;
 #if SINKS
     float sink = load(A.sinks, row % A.heads) * LOG2E;
-    float m_new = max(m, sink);
+    m_new = max(m, sink);
     keep = exp2_diff(m, m_new);
     total = total * keep + exp2(sink - m_new);
+#endif
+#if LSE
+    if (t == 0) {
+      uint head = row % A.heads;
+      uint query = row / A.heads % A.queries;
+      uint batch = row / A.heads / A.queries;
+      store(
+          A.lse,
+          (uint64_t(batch) * A.heads + head) * A.queries + query,
+          natural_lse(m_new, total));
+    }
 #endif
     for (uint d = t; d < DV; d += WG_SIZE) {
       float x = 0.0;

@@ -1,4 +1,4 @@
-// variants: T=f32,f16,bf16 D=64,128 DV=128 BQ=32 BK=64 VEC=0,1 MASK=0 CAUSAL=0,1 SINKS=0; T=f16 D=80 DV=80 BQ=32 BK=64 VEC=1 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1; T=f32 D=256 DV=512 BQ=16 BK=64 VEC=1 MASK=2 CAUSAL=0 SINKS=0
+// variants: T=f32,f16,bf16 D=64,128 DV=128 BQ=32 BK=64 VEC=0,1 MASK=0 CAUSAL=0,1 SINKS=0 LSE=0; T=f16 D=80 DV=80 BQ=32 BK=64 VEC=1 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 LSE=0; T=f32 D=256 DV=512 BQ=16 BK=64 VEC=1 MASK=2 CAUSAL=0 SINKS=0 LSE=0; T=f32,f16,bf16 D=64,128 DV=128 BQ=32 BK=64 VEC=1 MASK=0 CAUSAL=1 SINKS=0 LSE=1
 //
 // Tiled attention for many query rows, with an online softmax.
 //
@@ -16,7 +16,7 @@
 // Mirrors PrefillParams in ops/attention/params.h. Rows of y are laid out
 // (batch, query, head).
 #define ARGS                                                                  \
-  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER T_PTR y;              \
+  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER T_PTR y; LSE_POINTER  \
   uint batches; uint heads; uint kv_heads; uint queries; uint keys;           \
   uint tiles; float scale; uint pad;                                          \
   int64_t q_batch; int64_t q_head; int64_t q_row;                             \
@@ -268,7 +268,16 @@ void attend(uint group) {
   float keep = exp2_diff(row_max, m);
   row_sum = row_sum * keep + exp2(sink - m);
 #else
+  float m = row_max;
   float keep = 1.0;
+#endif
+#if LSE
+  if (soft_lane == 0 && query0 + soft_row < A.queries) {
+    store(
+        A.lse,
+        (uint64_t(batch) * A.heads + head) * A.queries + query0 + soft_row,
+        natural_lse(m, row_sum));
+  }
 #endif
   if (soft_lane == 0) {
     keep_row[soft_row] = keep;

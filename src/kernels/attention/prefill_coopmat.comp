@@ -1,4 +1,4 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 D=64,128 DV=128 MASK=0 CAUSAL=0,1 SINKS=0; T=bf16 COOPMAT=1 BF16_EXT=1 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1
+// variants: T=f16 COOPMAT=1 NATIVE_F16=1 D=64,128 DV=128 MASK=0 CAUSAL=0,1 SINKS=0 LSE=0; T=bf16 COOPMAT=1 BF16_EXT=1 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 LSE=0; T=f16 COOPMAT=1 NATIVE_F16=1 D=128 DV=128 MASK=0 CAUSAL=1 SINKS=0 LSE=1
 //
 // Tiled attention with cooperative matrices: 16-bit q, k, v with rows aligned
 // to 16 bytes, head dims in multiples of 16 up to 128, subgroups of 32.
@@ -21,7 +21,7 @@
 // Mirrors PrefillParams in ops/attention/params.h. Rows of y are laid out
 // (batch, query, head).
 #define ARGS                                                                  \
-  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER T_PTR y;              \
+  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER T_PTR y; LSE_POINTER  \
   uint batches; uint heads; uint kv_heads; uint queries; uint keys;           \
   uint tiles; float scale; uint pad;                                          \
   int64_t q_batch; int64_t q_head; int64_t q_row;                             \
@@ -238,7 +238,16 @@ void attend(uint group) {
   float keep = exp2_diff(row_max, m);
   row_sum = row_sum * keep + exp2(sink - m);
 #else
+  float m = row_max;
   float keep = 1.0;
+#endif
+#if LSE
+  if (half_row == 0 && query < A.queries) {
+    store(
+        A.lse,
+        (uint64_t(batch) * A.heads + head) * A.queries + query,
+        natural_lse(m, row_sum));
+  }
 #endif
   float factor = row_sum == 0.0 ? 0.0 : keep / row_sum;
   uint64_t y = uint64_t(A.y) +

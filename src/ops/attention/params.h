@@ -27,7 +27,7 @@ struct MaskedDecodeParams {
 };
 
 struct MergeParams {
-  uint32_t rows, heads, splits, pad;
+  uint32_t rows, heads, splits, queries;
 };
 
 struct PrefillParams {
@@ -38,6 +38,27 @@ struct PrefillParams {
   int64_t q_batch, q_head, q_row;
   int64_t k_batch, k_head, k_row;
   int64_t v_batch, v_head, v_row;
+  MaskStrides mask;
+};
+
+struct DeltaParams {
+  uint32_t rows, heads, queries, value_dim;
+  int64_t y_batch, y_head, y_row;
+  int64_t c_batch, c_head, c_row;
+};
+
+struct VjpParams {
+  uint32_t batches, heads, kv_heads, queries, keys;
+  uint32_t dim, value_dim, pitch;
+  uint32_t query0, query_count, key0, key_count;
+  uint32_t query_tiles, key_tiles;
+  float scale;
+  uint32_t pad;
+  int64_t q_batch, q_head, q_row;
+  int64_t k_batch, k_head, k_row;
+  int64_t v_batch, v_head, v_row;
+  int64_t c_batch, c_head, c_row;
+  int64_t r_batch, r_head;
   MaskStrides mask;
 };
 

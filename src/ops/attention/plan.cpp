@@ -103,4 +103,39 @@ PrefillPlan plan_prefill(
   return plan;
 }
 
+VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores) {
+  auto within = [](uint64_t count, uint64_t most) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>(most, 1, count));
+  };
+  VjpPlan plan;
+  uint64_t rows = uint64_t(p.heads / p.kv_heads) * p.queries;
+  uint64_t one = rows * vjp_pitch(p.keys);
+  plan.queries = p.queries;
+  plan.keys = p.keys;
+  if (one <= scores) {
+    plan.kv_heads = within(p.kv_heads, scores / one);
+    if (plan.kv_heads == p.kv_heads) {
+      plan.batches = within(p.batches, scores / (one * p.kv_heads));
+    }
+    return plan;
+  }
+  plan.blocked = true;
+  plan.queries = within(p.queries, scores / vjp_pitch(p.keys));
+  // Whole tiles, and rows that start at 16 bytes.
+  uint64_t keys = scores / rows;
+  plan.keys = within(p.keys, keys < 64 ? keys / 8 * 8 : keys / 64 * 64);
+  return plan;
+}
+
+uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
+  uint64_t gqa = p.heads / p.kv_heads;
+  if (!plan.blocked) {
+    return uint64_t(plan.batches) * plan.kv_heads * gqa * p.queries *
+        vjp_pitch(p.keys);
+  }
+  return std::max(
+      uint64_t(plan.queries) * vjp_pitch(p.keys),
+      gqa * p.queries * vjp_pitch(plan.keys));
+}
+
 } // namespace mlx::core::vulkan

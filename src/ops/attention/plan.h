@@ -42,6 +42,15 @@ struct PrefillPlan {
   const char* why = ""; // not a faster path
 };
 
+// Weights and score gradients of the backward pass, in temporaries: as many
+// heads at a time as fit, else blocks of one head's queries (for dq) and of
+// one KV head's keys (for dk and dv), which work the scores out twice.
+struct VjpPlan {
+  uint32_t batches = 1, kv_heads = 1; // a chunk
+  bool blocked = false;
+  uint32_t queries = 0, keys = 0; // a block
+};
+
 bool uses_decode(const AttentionDevice& device, const AttentionProblem& p);
 DecodePlan plan_decode(
     const AttentionDevice& device,
@@ -49,5 +58,16 @@ DecodePlan plan_decode(
 PrefillPlan plan_prefill(
     const AttentionDevice& device,
     const AttentionProblem& p);
+
+// At most `scores` of them at once, but always one row or column of a block.
+VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores);
+
+// Items of the largest block; fits an int unless one row or column does not.
+uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan);
+
+// Items a row of a temporary that holds this many scores: 16-byte pieces.
+constexpr uint32_t vjp_pitch(uint32_t keys) {
+  return (keys + 7) / 8 * 8;
+}
 
 } // namespace mlx::core::vulkan

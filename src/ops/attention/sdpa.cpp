@@ -5,6 +5,7 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 
+#include "ops/attention/operands.h"
 #include "ops/attention/params.h"
 #include "ops/attention/plan.h"
 #include "ops/launch.h"
@@ -17,6 +18,37 @@
 namespace mlx::core {
 
 namespace vulkan {
+
+int mask_kind(const array* mask) {
+  return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;
+}
+
+MaskStrides mask_strides(const array* mask) {
+  if (!mask) {
+    return {};
+  }
+  const auto& m = *mask;
+  return {m.strides(0), m.strides(1), m.strides(2), m.strides(3)};
+}
+
+bool vector_rows(const array& a, int64_t bytes) {
+  int64_t item = a.itemsize();
+  bool ok = a.offset() % bytes == 0 && a.shape(3) * item % bytes == 0;
+  for (int d = 0; d < 3; ++d) {
+    ok = ok && (a.shape(d) == 1 || a.strides(d) * item % bytes == 0);
+  }
+  return ok;
+}
+
+array unit_last(const array& a, StreamEncoder& enc) {
+  if (a.strides(-1) == 1 || a.shape(-1) == 1) {
+    return a;
+  }
+  array copy = contiguous_copy_gpu(a, enc.stream());
+  enc.add_temporary(copy);
+  return copy;
+}
+
 namespace {
 
 struct Attention {
@@ -25,6 +57,7 @@ struct Attention {
   const array& v;
   const array* mask;
   const array* sinks;
+  array* lse;
   float scale;
   bool causal;
   AttentionProblem shape;
@@ -43,29 +76,6 @@ AttentionDevice attention_device(StreamEncoder& enc, Type type) {
       !config().disabled("splits")};
 }
 
-int mask_kind(const Attention& p) {
-  return !p.mask ? 0 : p.mask->dtype() == bool_ ? 1 : 2;
-}
-
-MaskStrides mask_strides(const Attention& p) {
-  if (!p.mask) {
-    return {};
-  }
-  const auto& m = *p.mask;
-  return {m.strides(0), m.strides(1), m.strides(2), m.strides(3)};
-}
-
-// Heads, batches and rows all start at multiples of `bytes`, and rows hold a
-// whole number of such pieces.
-bool vector_rows(const array& a, int64_t bytes) {
-  int64_t item = a.itemsize();
-  bool ok = a.offset() % bytes == 0 && a.shape(3) * item % bytes == 0;
-  for (int d = 0; d < 3; ++d) {
-    ok = ok && (a.shape(d) == 1 || a.strides(d) * item % bytes == 0);
-  }
-  return ok;
-}
-
 std::vector<Operand> operands(const Attention& p) {
   std::vector<Operand> reads{p.q, p.k, p.v};
   if (p.mask) {
@@ -82,11 +92,19 @@ void count(const Attention& p, Type type, std::string path, const char* why) {
       " queries=" + text(s.queries) + " keys=" + text(s.keys) +
       " dim=" + text(s.dim) + "/" + text(s.value_dim) +
       (p.causal ? " causal" : "") +
-      (!p.mask                 ? ""
-           : mask_kind(p) == 1 ? " bool mask"
-                               : " additive mask") +
+      (!p.mask                      ? ""
+           : mask_kind(p.mask) == 1 ? " bool mask"
+                                    : " additive mask") +
       (p.sinks ? " sinks" : "");
   count_path("attention", shape, path, why);
+}
+
+std::vector<Operand> outputs(const Attention& p, const array& out) {
+  std::vector<Operand> writes{out};
+  if (p.lse) {
+    writes.push_back(*p.lse);
+  }
+  return writes;
 }
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
@@ -107,10 +125,11 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
        {"WG", plan.workgroup},
        {"KU", plan.unroll},
        {"VEC", int(p.shape.aligned)},
-       {"MASK", mask_kind(p)},
+       {"MASK", mask_kind(p.mask)},
        {"CAUSAL", int(p.causal && p.shape.queries > 1)},
        {"SINKS", int(sinks)},
-       {"SPLIT", int(split)}});
+       {"SPLIT", int(split)},
+       {"LSE", int(p.lse && !split)}});
   DecodeParams params{
       p.shape.batches,
       p.shape.heads,
@@ -142,12 +161,15 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   if (sinks) {
     reads.push_back(*p.sinks);
   }
-  Operand writes[] = {target};
+  std::vector<Operand> writes{target};
+  if (p.lse && !split) {
+    writes.push_back(*p.lse);
+  }
   Grid grid = linear(
       uint64_t(plan.splits) * plan.row_groups * p.shape.kv_heads *
       p.shape.batches);
   if (p.mask) {
-    MaskedDecodeParams masked{params, mask_strides(p)};
+    MaskedDecodeParams masked{params, mask_strides(p.mask)};
     enc.dispatch_bytes(kernel, reads, writes, &masked, sizeof(masked), grid);
   } else {
     enc.dispatch_bytes(kernel, reads, writes, &params, sizeof(params), grid);
@@ -160,14 +182,22 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
       "attention/merge",
       {{"T", type_of(out)},
        {"DV", p.shape.value_dim},
-       {"SINKS", int(p.sinks != nullptr)}});
+       {"SINKS", int(p.sinks != nullptr)},
+       {"LSE", int(p.lse != nullptr)}});
   MergeParams merge_params{
-      static_cast<uint32_t>(rows), p.shape.heads, plan.splits, 0};
+      static_cast<uint32_t>(rows), p.shape.heads, plan.splits, p.shape.queries};
+  std::vector<Operand> merge_reads{target};
   if (p.sinks) {
-    enc.dispatch(merge, {target, *p.sinks}, {out}, merge_params, linear(rows));
-  } else {
-    enc.dispatch(merge, {target}, {out}, merge_params, linear(rows));
+    merge_reads.push_back(*p.sinks);
   }
+  std::vector<Operand> merge_writes = outputs(p, out);
+  enc.dispatch_bytes(
+      merge,
+      merge_reads,
+      merge_writes,
+      &merge_params,
+      sizeof(merge_params),
+      linear(rows));
 }
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
@@ -187,9 +217,10 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
              {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
              {"D", p.shape.dim},
              {"DV", p.shape.value_dim},
-             {"MASK", mask_kind(p)},
+             {"MASK", mask_kind(p.mask)},
              {"CAUSAL", int(p.causal)},
-             {"SINKS", int(p.sinks != nullptr)}})
+             {"SINKS", int(p.sinks != nullptr)},
+             {"LSE", int(p.lse != nullptr)}})
       : enc.kernel(
             "attention/prefill",
             {{"T", type},
@@ -198,9 +229,10 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
              {"BQ", plan.bq},
              {"BK", plan.bk},
              {"VEC", int(vec)},
-             {"MASK", mask_kind(p)},
+             {"MASK", mask_kind(p.mask)},
              {"CAUSAL", int(p.causal)},
-             {"SINKS", int(p.sinks != nullptr)}});
+             {"SINKS", int(p.sinks != nullptr)},
+             {"LSE", int(p.lse != nullptr)}});
   PrefillParams params{
       p.shape.batches,
       p.shape.heads,
@@ -219,12 +251,12 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
       p.v.strides(0),
       p.v.strides(1),
       p.v.strides(2),
-      mask_strides(p)};
+      mask_strides(p.mask)};
   std::vector<Operand> reads = operands(p);
   if (p.sinks) {
     reads.push_back(*p.sinks);
   }
-  Operand writes[] = {out};
+  std::vector<Operand> writes = outputs(p, out);
   enc.dispatch_bytes(
       kernel,
       reads,
@@ -253,16 +285,6 @@ void allocate_output(array& out) {
       flags);
 }
 
-// `a` itself if its last axis has unit stride, else a copy.
-array unit_last(const array& a, StreamEncoder& enc) {
-  if (a.strides(-1) == 1 || a.shape(-1) == 1) {
-    return a;
-  }
-  array copy = contiguous_copy_gpu(a, enc.stream());
-  enc.add_temporary(copy);
-  return copy;
-}
-
 bool fits_int32(const array& a) {
   for (int64_t s : a.strides()) {
     if (s > INT32_MAX || s < INT32_MIN) {
@@ -282,9 +304,9 @@ bool ScaledDotProductAttention::use_fallback(
     const array& k,
     const array& v,
     bool /* has_mask */,
-    bool /* has_arr_mask */,
+    bool has_arr_mask,
     bool /* do_causal */,
-    bool /* has_sinks */,
+    bool has_sinks,
     bool is_training,
     bool output_logsumexp,
     bool force_fused,
@@ -292,8 +314,6 @@ bool ScaledDotProductAttention::use_fallback(
   const char* reason = nullptr;
   if (s.device != Device::gpu) {
     reason = "there is none for the CPU.";
-  } else if (output_logsumexp) {
-    reason = "it does not return the logsumexp.";
   } else if (
       q.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
       v.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
@@ -308,8 +328,12 @@ bool ScaledDotProductAttention::use_fallback(
                     "fused kernel is available: ") +
         reason);
   }
-  // The decomposition's intermediates serve its backward pass.
-  return reason || (is_training && !force_fused);
+  if (reason || !is_training || force_fused) {
+    return reason;
+  }
+  // The fused backward pass has no gradient for masks and sinks, which may be
+  // trained; and without it the decomposition's intermediates are wanted.
+  return !output_logsumexp || has_arr_mask || has_sinks || q.size() == 0;
 }
 
 bool ScaledDotProductAttention::supports_bool_mask() {
@@ -320,6 +344,10 @@ void ScaledDotProductAttention::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& out = outputs[0];
+  array* lse = outputs.size() > 1 ? &outputs[1] : nullptr;
+  if (lse) {
+    lse->set_data(allocator::malloc(lse->nbytes()));
+  }
   if (out.size() == 0) {
     out.set_data(allocator::malloc(0));
     return;
@@ -344,6 +372,7 @@ void ScaledDotProductAttention::eval_gpu(
       v,
       has_mask ? &inputs[3] : nullptr,
       sinks ? &*sinks : nullptr,
+      lse,
       scale_,
       do_causal_,
       {static_cast<uint32_t>(q.shape(0)),
@@ -363,10 +392,6 @@ void ScaledDotProductAttention::eval_gpu(
   } else {
     vulkan::prefill(enc, p, out);
   }
-}
-
-bool ScaledDotProductAttentionVJP::use_fallback(const array&, Stream) {
-  return true;
 }
 
 } // namespace fast

@@ -1,0 +1,46 @@
+// variants: T=f32,f16,bf16
+//
+// delta = rowsum(dO * O), which is also rowsum(p * dp): eight invocations of a
+// workgroup of 64 take one row, by shared memory, whatever the subgroup.
+#include "common/types.glsl"
+
+// Mirrors DeltaParams in ops/attention/params.h.
+#define ARGS                                                                  \
+  T_PTR y; T_PTR cotan; Ptr_f32 delta;                                        \
+  uint rows; uint heads; uint queries; uint value_dim;                        \
+  int64_t y_batch; int64_t y_head; int64_t y_row;                             \
+  int64_t c_batch; int64_t c_head; int64_t c_row;
+#include "common/args.glsl"
+
+#define WG 64
+#define LANES 8
+layout(local_size_x = WG) in;
+
+shared float parts[WG];
+
+void main() {
+  uint t = gl_LocalInvocationIndex;
+  uint row = group_index() * (WG / LANES) + t / LANES;
+  float sum = 0.0;
+  if (row < A.rows) {
+    uint query = row % A.queries;
+    uint head = row / A.queries % A.heads;
+    uint batch = row / A.queries / A.heads;
+    int64_t y = int64_t(batch) * A.y_batch + int64_t(head) * A.y_head +
+        int64_t(query) * A.y_row;
+    int64_t c = int64_t(batch) * A.c_batch + int64_t(head) * A.c_head +
+        int64_t(query) * A.c_row;
+    for (uint d = t % LANES; d < A.value_dim; d += LANES) {
+      sum = fma(
+          load(A.y, y + int64_t(d)), load(A.cotan, c + int64_t(d)), sum);
+    }
+  }
+  parts[t] = sum;
+  barrier();
+  if (row < A.rows && t % LANES == 0) {
+    for (uint i = 1; i < LANES; ++i) {
+      sum += parts[t + i];
+    }
+    store(A.delta, row, sum);
+  }
+}

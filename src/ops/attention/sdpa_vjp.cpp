@@ -1,0 +1,351 @@
+// fast::ScaledDotProductAttentionVJP: dq, dk and dv from the output and its
+// logsumexp. Weights and score gradients are worked out again, a bounded
+// number of them at a time, and multiplied by our own matrix product.
+#include <optional>
+
+#include "mlx/backend/gpu/copy.h"
+#include "mlx/fast_primitives.h"
+#include "mlx/utils.h"
+
+#include "ops/attention/operands.h"
+#include "ops/attention/params.h"
+#include "ops/attention/plan.h"
+#include "ops/gemm/gemm.h"
+#include "ops/launch.h"
+#include "ops/layout.h"
+
+namespace mlx::core {
+
+namespace vulkan {
+namespace {
+
+struct Vjp {
+  StreamEncoder& enc;
+  array q, k, v, cotan;
+  const array* mask;
+  array lse, delta;
+  array p, ds; // room for the largest block, used by one after the other
+  float scale;
+  bool causal;
+  int gqa;
+};
+
+// One rectangle of scores: batches and KV heads, queries and keys.
+struct Block {
+  int batch, batches, kv_head, kv_heads;
+  int head, heads; // of the queries
+  int query, queries, key, keys;
+};
+
+array view(const array& a, Shape shape, Strides strides, int64_t offset) {
+  array out(std::move(shape), a.dtype(), nullptr, {});
+  int64_t next = 1;
+  bool rows = true;
+  for (int d = out.ndim() - 1; d >= 0; --d) {
+    rows = rows && (out.shape(d) == 1 || strides[d] == next);
+    next *= out.shape(d);
+  }
+  array::Flags flags{rows, rows, false};
+  out.copy_shared_buffer(a, strides, flags, out.size(), offset);
+  return out;
+}
+
+// Batches, heads and rows of a (batch, head, row, dim) array.
+array part(
+    const array& a,
+    int batch,
+    int batches,
+    int head,
+    int heads,
+    int row,
+    int rows) {
+  return view(
+      a,
+      {batches, heads, rows, a.shape(3)},
+      a.strides(),
+      batch * a.strides(0) + head * a.strides(1) + row * a.strides(2));
+}
+
+array query_part(const array& a, const Block& b) {
+  return part(a, b.batch, b.batches, b.head, b.heads, b.query, b.queries);
+}
+
+array key_part(const array& a, const Block& b) {
+  return part(a, b.batch, b.batches, b.kv_head, b.kv_heads, b.key, b.keys);
+}
+
+// The same with the heads of a GQA group as rows of one matrix.
+array grouped(const array& a, int kv_heads) {
+  int gqa = a.shape(1) / kv_heads;
+  return view(
+      a,
+      {a.shape(0), kv_heads, gqa * a.shape(2), a.shape(3)},
+      {a.strides(0),
+       gqa * a.strides(1),
+       a.shape(2) == 1 ? a.strides(1) : a.strides(2),
+       a.strides(3)},
+      0);
+}
+
+array transposed(const array& a) {
+  return view(
+      a,
+      {a.shape(0), a.shape(1), a.shape(3), a.shape(2)},
+      {a.strides(0), a.strides(1), a.strides(3), a.strides(2)},
+      0);
+}
+
+// An operand whose heads of a group follow each other as rows do.
+array groupable(const array& a, int gqa, StreamEncoder& enc) {
+  if (gqa == 1 || a.shape(2) == 1 ||
+      a.strides(1) == a.shape(2) * a.strides(2)) {
+    return unit_last(a, enc);
+  }
+  return row_contiguous(a, enc);
+}
+
+array row_dots(StreamEncoder& enc, const array& y, const array& cotan) {
+  array delta = enc.temporary({y.shape(0), y.shape(1), y.shape(2), 1}, float32);
+  DeltaParams params{
+      static_cast<uint32_t>(delta.size()),
+      static_cast<uint32_t>(y.shape(1)),
+      static_cast<uint32_t>(y.shape(2)),
+      static_cast<uint32_t>(y.shape(3)),
+      y.strides(0),
+      y.strides(1),
+      y.strides(2),
+      cotan.strides(0),
+      cotan.strides(1),
+      cotan.strides(2)};
+  const Kernel& kernel = enc.kernel("attention/vjp_delta", {{"T", type_of(y)}});
+  enc.dispatch(kernel, {y, cotan}, {delta}, params, linear(delta.size(), 8));
+  return delta;
+}
+
+struct Scores {
+  array p, ds; // (batch, head, query, key)
+};
+
+Scores scores(const Vjp& vjp, const Block& b) {
+  auto& enc = vjp.enc;
+  int64_t pitch = vjp_pitch(b.keys);
+  Shape shape{b.batches, b.heads, b.queries, b.keys};
+  Strides strides{b.heads * b.queries * pitch, b.queries * pitch, pitch, 1};
+  Scores out{view(vjp.p, shape, strides, 0), view(vjp.ds, shape, strides, 0)};
+
+  // Every query and key is in reach, so that masks count from the first.
+  array q = part(vjp.q, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+  array cotan =
+      part(vjp.cotan, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+  array k =
+      part(vjp.k, b.batch, b.batches, b.kv_head, b.kv_heads, 0, vjp.k.shape(2));
+  array v =
+      part(vjp.v, b.batch, b.batches, b.kv_head, b.kv_heads, 0, vjp.k.shape(2));
+  array lse =
+      part(vjp.lse, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+  array delta =
+      part(vjp.delta, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+  std::vector<Operand> reads{q, k, v};
+  std::optional<array> mask;
+  if (vjp.mask) {
+    mask =
+        part(*vjp.mask, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+    reads.push_back(*mask);
+  }
+  reads.push_back(cotan);
+  reads.push_back(lse);
+  reads.push_back(delta);
+
+  int64_t quad = 4 * q.itemsize();
+  bool vec = vector_rows(q, quad) && vector_rows(k, quad) &&
+      vector_rows(v, quad) && vector_rows(cotan, quad);
+  const Kernel& kernel = enc.kernel(
+      "attention/vjp_scores",
+      {{"T", type_of(q)},
+       {"VEC", int(vec)},
+       {"MASK", mask_kind(vjp.mask)},
+       {"CAUSAL", int(vjp.causal)}});
+  auto u = [](int x) { return static_cast<uint32_t>(x); };
+  VjpParams params{
+      u(b.batches),
+      u(b.heads),
+      u(b.kv_heads),
+      u(vjp.q.shape(2)),
+      u(vjp.k.shape(2)),
+      u(q.shape(3)),
+      u(v.shape(3)),
+      u(pitch),
+      u(b.query),
+      u(b.queries),
+      u(b.key),
+      u(b.keys),
+      u((b.queries + 31) / 32),
+      u((b.keys + 63) / 64),
+      vjp.scale,
+      0,
+      q.strides(0),
+      q.strides(1),
+      q.strides(2),
+      k.strides(0),
+      k.strides(1),
+      k.strides(2),
+      v.strides(0),
+      v.strides(1),
+      v.strides(2),
+      cotan.strides(0),
+      cotan.strides(1),
+      cotan.strides(2),
+      vjp.lse.strides(0),
+      vjp.lse.strides(1),
+      mask_strides(vjp.mask)};
+  Operand writes[] = {out.p, out.ds};
+  enc.dispatch_bytes(
+      kernel,
+      reads,
+      writes,
+      &params,
+      sizeof(params),
+      linear(
+          uint64_t(params.query_tiles) * params.key_tiles * b.heads *
+          b.batches));
+  return out;
+}
+
+void product(const Vjp& vjp, const array& a, const array& b, array out) {
+  run_gemm(vjp.enc, {"scaled_dot_product_attention", a, b}, out);
+}
+
+void query_gradient(
+    const Vjp& vjp,
+    const Block& b,
+    const Scores& s,
+    const array& dq) {
+  product(
+      vjp,
+      grouped(s.ds, b.kv_heads),
+      key_part(vjp.k, b),
+      grouped(query_part(dq, b), b.kv_heads));
+}
+
+void key_gradients(
+    const Vjp& vjp,
+    const Block& b,
+    const Scores& s,
+    const array& dk,
+    const array& dv) {
+  product(
+      vjp,
+      transposed(grouped(s.ds, b.kv_heads)),
+      grouped(query_part(vjp.q, b), b.kv_heads),
+      key_part(dk, b));
+  product(
+      vjp,
+      transposed(grouped(s.p, b.kv_heads)),
+      grouped(query_part(vjp.cotan, b), b.kv_heads),
+      key_part(dv, b));
+}
+
+void differentiate(
+    const Vjp& vjp,
+    const VjpPlan& plan,
+    const array& dq,
+    const array& dk,
+    const array& dv) {
+  int batches = dq.shape(0), heads = dq.shape(1), kv_heads = dk.shape(1);
+  int queries = dq.shape(2), keys = dk.shape(2);
+  int step = plan.kv_heads, gqa = vjp.gqa;
+  for (int n = 0; n < batches; n += plan.batches) {
+    int count = std::min<int>(plan.batches, batches - n);
+    for (int h = 0; h < kv_heads; h += step) {
+      int some = std::min(step, kv_heads - h);
+      Block b{n, count, h, some, h * gqa, some * gqa, 0, queries, 0, keys};
+      if (plan.blocked) {
+        for (; b.key < keys; b.key += plan.keys) {
+          b.keys = std::min<int>(plan.keys, keys - b.key);
+          key_gradients(vjp, b, scores(vjp, b), dk, dv);
+        }
+        continue;
+      }
+      Scores s = scores(vjp, b);
+      query_gradient(vjp, b, s, dq);
+      key_gradients(vjp, b, s, dk, dv);
+    }
+    for (int h = 0; plan.blocked && h < heads; ++h) {
+      Block b{n, 1, h / gqa, 1, h, 1, 0, queries, 0, keys};
+      for (; b.query < queries; b.query += plan.queries) {
+        b.queries = std::min<int>(plan.queries, queries - b.query);
+        query_gradient(vjp, b, scores(vjp, b), dq);
+      }
+    }
+  }
+}
+
+// MLX_SDPA_VJP_BLOCK is MLX's own: blocks of so many queries and keys.
+uint64_t most_scores(int item) {
+  constexpr int64_t bytes = 128 << 20;
+  int64_t edge = env::get_var("MLX_SDPA_VJP_BLOCK", 0);
+  return edge > 0 ? edge * edge : bytes / item;
+}
+
+} // namespace
+} // namespace vulkan
+
+namespace fast {
+
+bool ScaledDotProductAttentionVJP::use_fallback(const array& q, Stream s) {
+  Dtype t = q.dtype();
+  return s.device != Device::gpu ||
+      env::get_var("MLX_SDPA_VJP_FALLBACK", 0) != 0 ||
+      !(t == float32 || t == float16 || t == bfloat16);
+}
+
+void ScaledDotProductAttentionVJP::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  for (auto& out : outputs) {
+    out.set_data(allocator::malloc(out.nbytes()));
+  }
+  if (inputs[0].size() == 0) {
+    for (auto& out : outputs) {
+      if (out.size() > 0) {
+        fill_gpu(array(0, out.dtype()), out, stream());
+      }
+    }
+    return;
+  }
+  auto& enc = vulkan::encoder(stream());
+  // q, k, v, mask and sinks where there are some, output, lse, cotangent.
+  size_t n = inputs.size();
+  bool has_mask = n > 6 + static_cast<size_t>(has_sinks_);
+  int gqa = inputs[0].shape(1) / inputs[1].shape(1);
+  array y = vulkan::unit_last(inputs[n - 3], enc);
+  array cotan = vulkan::groupable(inputs[n - 1], gqa, enc);
+  array k = vulkan::unit_last(inputs[1], enc);
+  vulkan::AttentionProblem shape;
+  shape.batches = cotan.shape(0);
+  shape.heads = cotan.shape(1);
+  shape.kv_heads = k.shape(1);
+  shape.queries = cotan.shape(2);
+  shape.keys = k.shape(2);
+  vulkan::VjpPlan plan =
+      vulkan::plan_vjp(shape, vulkan::most_scores(cotan.itemsize()));
+  int room = static_cast<int>(vulkan::vjp_room(shape, plan));
+  vulkan::Vjp vjp{
+      enc,
+      vulkan::groupable(inputs[0], gqa, enc),
+      k,
+      vulkan::unit_last(inputs[2], enc),
+      cotan,
+      has_mask ? &inputs[3] : nullptr,
+      vulkan::row_contiguous(inputs[n - 2], enc),
+      vulkan::row_dots(enc, y, cotan),
+      enc.temporary({room}, cotan.dtype()),
+      enc.temporary({room}, cotan.dtype()),
+      scale_,
+      do_causal_,
+      gqa};
+  vulkan::differentiate(vjp, plan, outputs[0], outputs[1], outputs[2]);
+}
+
+} // namespace fast
+} // namespace mlx::core
