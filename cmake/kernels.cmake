@@ -74,6 +74,11 @@ if(TARGET mlx)
   target_sources(mlx PRIVATE "${mlxvk_embedded}")
 endif()
 
+# Every variant through AMD's compiler, without hardware.
+add_executable(radv_compile EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tests/radv/radv_compile.cpp")
+target_link_libraries(radv_compile PRIVATE mlxvk_core)
+
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)
   file(GLOB mlxvk_null_tests CONFIGURE_DEPENDS

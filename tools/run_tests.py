@@ -100,6 +100,31 @@ def null(build: Path) -> list[Step]:
     return [doctest("null", build / "null_tests")]
 
 
+def radv_icd() -> str | None:
+    """RADV, Mesa's driver for AMD, which has a device without hardware."""
+    files = os.environ.get("VK_DRIVER_FILES", "")
+    if "radeon" in files:
+        return files
+    folders = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d")
+    folders += ("/etc/vulkan/icd.d",)
+    found = (f for d in folders for f in sorted(Path(d).glob("radeon_icd*.json")))
+    return next((str(f) for f in found), None)
+
+
+def radv(build: Path, families: tuple[str, ...] = ("navi21",)) -> list[Step]:
+    icd = radv_icd()
+    if icd is None:
+        print("== radv: skipped, since RADV (mesa-vulkan-drivers) is not installed")
+        return []
+    steps = []
+    for family in families:
+        env = {"VK_DRIVER_FILES": icd, "RADV_FORCE_FAMILY": family}
+        env["VK_ICD_FILENAMES"] = icd  # for loaders before 1.3.207
+        command = [str(build / "radv_compile"), str(build / f"radv-{family}.txt")]
+        steps.append(Step("radv", family, command, "summary", env))
+    return steps
+
+
 def backend(build: Path, mode: str = "validate", **env: str) -> list[Step]:
     env = env or {"MLX_VK_VALIDATE": "1"}
     return [Step("backend", mode, pytest("tests/backend"), "junit", env)]
@@ -133,6 +158,7 @@ def model(build: Path) -> list[Step]:
 TIERS = {
     "lint": lint,
     "null": null,
+    "radv": radv,
     "package": package,
     "backend": backend,
     "model": model,
@@ -151,6 +177,7 @@ def full_modes(build: Path) -> list[Step]:
         "guard": {"MLX_VK_DEBUG": "guard"},
     }.items():
         steps += backend(build, mode, **env)
+    steps += radv(build, ("vega10", "gfx1100"))
     for kind in ("asan", "tsan"):
         steps.append(doctest(f"null {kind}", ROOT / f"build-{kind}" / "null_tests"))
     runner = python("tests/upstream/run_mlx.py", "cpp", "--build", str(build))
@@ -186,8 +213,8 @@ def full_modes(build: Path) -> list[Step]:
 
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
-    targets = ["null_tests", "mlx_cpp_tests"]
-    print("== Building", " and ".join(targets), flush=True)
+    targets = ["null_tests", "radv_compile", "mlx_cpp_tests"]
+    print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
     if sanitized:
         for kind in ("asan", "tsan"):

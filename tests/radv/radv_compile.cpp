@@ -1,0 +1,430 @@
+// Compiles every kernel variant with RADV, Mesa's driver for AMD, on its null
+// device: no hardware, RADV_FORCE_FAMILY names the chip. Lists the registers of
+// each variant in the file argv[1], and fails where a variant does not compile
+// or a decode kernel spills. tools/run_tests.py radv runs it.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "pipeline/library.h"
+#include "pipeline/sources.h"
+#include "runtime/instance.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+// What a decode step runs once a token: a spill there costs on each.
+constexpr std::string_view decode_kernels[] = {
+    "quant/qmv",
+    "quant/qvm",
+    "attention/decode",
+    "attention/merge",
+    "gemm/gemv",
+    "gemm/gemv_axpy",
+    "norm",
+    "rope",
+    "copy",
+    "copy_flat",
+    "unary",
+    "binary",
+    "binary_two",
+    "ternary",
+    "softmax"};
+
+// Spills that are known: of which device and driver (parts of their names), in
+// which variants (a part of their names), and why they may stay.
+struct KnownSpill {
+  std::string_view device, driver, variant, reason;
+};
+constexpr KnownSpill known_spills[] = {
+    {"",
+     "",
+     "attention/decode{T=bf16 D=256 DV=512 TPK=8 ROWS=2",
+     "plan_decode() gives such heads one row"},
+    // This Mesa stops at 128 VGPRs there; Mesa 25 gives the chip 252.
+    {"GFX1100",
+     "Mesa 22.3",
+     "attention/decode",
+     "none spill with Mesa 25, which knows the chip's register file"},
+    {"GFX1100",
+     "Mesa 22.3",
+     "ROWS=8 OUTS=2",
+     "none spill with Mesa 25, which knows the chip's register file"}};
+
+bool is_decode(std::string_view file) {
+  return std::find(
+             std::begin(decode_kernels), std::end(decode_kernels), file) !=
+      std::end(decode_kernels);
+}
+
+std::string_view known_spill(const Caps& caps, const std::string& variant) {
+  for (auto& k : known_spills) {
+    if (caps.name.find(k.device) != std::string::npos &&
+        caps.driver.find(k.driver) != std::string::npos &&
+        variant.find(k.variant) != std::string::npos) {
+      return k.reason;
+    }
+  }
+  return {};
+}
+
+enum class State : uint8_t { Compiled, Failed, NotCompiled };
+
+struct Variant {
+  std::string file; // without .comp
+  NamedValues values;
+  std::string name;
+  State state = State::Failed;
+  std::string text; // what is wrong, or which feature is missing
+  std::map<std::string, uint64_t> statistics;
+
+  uint64_t statistic(const char* key) const {
+    auto found = statistics.find(key);
+    return found == statistics.end() ? 0 : found->second;
+  }
+  bool spills() const {
+    return statistic("Spilled SGPRs") + statistic("Spilled VGPRs") +
+        statistic("Scratch size");
+  }
+  std::string registers() const {
+    std::string line = "SGPRs " + std::to_string(statistic("SGPRs")) +
+        ", VGPRs " + std::to_string(statistic("VGPRs")) + ", LDS " +
+        std::to_string(statistic("LDS size")) + ", code " +
+        std::to_string(statistic("Code size"));
+    for (auto* key : {"Spilled SGPRs", "Spilled VGPRs", "Scratch size"}) {
+      if (auto value = statistic(key)) {
+        line += std::string(", ") + key + " " + std::to_string(value);
+      }
+    }
+    return line;
+  }
+};
+
+// A driver that crashes must not hide at which variant.
+thread_local const char* current = "none";
+
+void on_crash(int signal) {
+  const char* parts[] = {
+      "The driver crashed (", strsignal(signal), ") at ", current, "\n"};
+  for (auto* part : parts) {
+    if (write(STDOUT_FILENO, part, std::strlen(part)) < 0) {
+      break;
+    }
+  }
+  _exit(1);
+}
+
+class NullDevice {
+ public:
+  // Everything that the device offers is enabled, but robustness.
+  NullDevice(const Instance& instance, size_t index)
+      : caps(instance.caps[index]), vk_(instance.vk) {
+    auto physical = instance.physical[index];
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+    VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+        &statistics};
+    VkPhysicalDeviceVulkan12Features f12{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &sizes};
+    VkPhysicalDeviceVulkan11Features f11{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12};
+    VkPhysicalDeviceFeatures2 f{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &f11};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+    void** tail = &statistics.pNext;
+    if (caps.cooperative_matrix) {
+      *tail = &coopmat;
+      tail = &coopmat.pNext;
+    }
+    if (caps.bfloat16) {
+      *tail = &bf16;
+    }
+    vk_.vkGetPhysicalDeviceFeatures2(physical, &f);
+    f.features.robustBufferAccess = VK_FALSE;
+
+    auto extensions = extensions_to_enable(caps);
+    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    float priority = 1;
+    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    queue.queueFamilyIndex = caps.compute_queue_family;
+    queue.queueCount = 1;
+    queue.pQueuePriorities = &priority;
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
+    info.queueCreateInfoCount = 1;
+    info.pQueueCreateInfos = &queue;
+    info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
+    vk_check(
+        vk_.vkCreateDevice(physical, &info, nullptr, &device_),
+        "vkCreateDevice",
+        " on " + caps.name);
+    std::string why;
+    if (!vk_.load_device(device_, why)) {
+      throw std::runtime_error(why);
+    }
+    get_statistics_ =
+        reinterpret_cast<PFN_vkGetPipelineExecutableStatisticsKHR>(
+            vk_.vkGetDeviceProcAddr(
+                device_, "vkGetPipelineExecutableStatisticsKHR"));
+
+    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
+    VkPipelineLayoutCreateInfo layout{
+        VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    layout.pushConstantRangeCount = 1;
+    layout.pPushConstantRanges = &range;
+    vk_check(
+        vk_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_),
+        "vkCreatePipelineLayout");
+
+    // As on real hardware (runtime/device.cpp); AMD rounds float16 as asked.
+    for (auto [has, name] :
+         {std::pair(caps.preserve_nan_f32, "FLOAT_CONTROLS"),
+          std::pair(caps.preserve_denorm_f32, "DENORM_PRESERVE_F32"),
+          std::pair(caps.shader_float16, "NATIVE_F16")}) {
+      if (has) {
+        globals_.emplace_back(name, "1");
+      }
+    }
+  }
+
+  ~NullDevice() {
+    if (device_) {
+      vk_.vkDestroyPipelineLayout(device_, layout_, nullptr);
+      vk_.vkDestroyDevice(device_, nullptr);
+    }
+  }
+  NullDevice(const NullDevice&) = delete;
+  NullDevice& operator=(const NullDevice&) = delete;
+
+  void compile(Variant& v) const {
+    auto code = compile_kernel(v.file, to_defines(v.values), false, globals_);
+    v.text = missing(code.reflection);
+    if (!v.text.empty()) {
+      v.state = State::NotCompiled;
+      return;
+    }
+    VkShaderModuleCreateInfo module_info{
+        VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    module_info.codeSize = code.spirv.size() * 4;
+    module_info.pCode = code.spirv.data();
+    VkShaderModule module = VK_NULL_HANDLE;
+    vk_check(
+        vk_.vkCreateShaderModule(device_, &module_info, nullptr, &module),
+        "vkCreateShaderModule");
+    VkComputePipelineCreateInfo info{
+        VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+    info.layout = layout_;
+    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = module;
+    info.stage.pName = "main";
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+    for (auto& [name, value] : v.values) {
+      if (name == "SG") { // the kernel is written for this size
+        size.requiredSubgroupSize = std::stoul(value);
+        info.stage.pNext = &size;
+      }
+    }
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    VkResult result = vk_.vkCreateComputePipelines(
+        device_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+    vk_.vkDestroyShaderModule(device_, module, nullptr);
+    vk_check(result, "vkCreateComputePipelines");
+    read_statistics(pipeline, v);
+    vk_.vkDestroyPipeline(device_, pipeline, nullptr);
+    v.state = State::Compiled;
+  }
+
+  const Caps caps;
+
+ private:
+  // Only cooperative matrices and bf16 types may be absent; all other
+  // capabilities are the driver's to refuse.
+  std::string missing(const Reflection& r) const {
+    bool matrices = caps.coopmat_f16 || caps.coopmat_bf16;
+    std::string text;
+    for (auto [capability, has] :
+         {std::pair(5116u, caps.bfloat16),
+          std::pair(5118u, caps.coopmat_bf16),
+          std::pair(6022u, matrices)}) {
+      if (r.has_capability(capability) && !has) {
+        text += (text.empty() ? "" : ", ") + capability_name(capability);
+      }
+    }
+    return text;
+  }
+
+  void read_statistics(VkPipeline pipeline, Variant& v) const {
+    VkPipelineExecutableInfoKHR which{
+        VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
+    which.pipeline = pipeline;
+    uint32_t n = 0;
+    vk_check(
+        get_statistics_(device_, &which, &n, nullptr),
+        "vkGetPipelineExecutableStatisticsKHR");
+    std::vector<VkPipelineExecutableStatisticKHR> all(
+        n, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
+    vk_check(
+        get_statistics_(device_, &which, &n, all.data()),
+        "vkGetPipelineExecutableStatisticsKHR");
+    for (auto& s : all) {
+      v.statistics[s.name] = s.value.u64;
+    }
+    for (auto* key : {"Spilled SGPRs", "Spilled VGPRs", "Scratch size"}) {
+      if (!v.statistics.count(key)) {
+        throw std::runtime_error(
+            std::string("The driver does not report \"") + key + "\".");
+      }
+    }
+  }
+
+  Vk vk_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  PFN_vkGetPipelineExecutableStatisticsKHR get_statistics_ = nullptr;
+  NamedValues globals_;
+};
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> all;
+  for (auto& file : kernel_files()) {
+    auto values = parse_variants(*read_source(file));
+    if (values.empty()) {
+      throw std::runtime_error(file + " has no `// variants:` line.");
+    }
+    for (auto& v : values) {
+      std::string stem = file.substr(0, file.size() - 5);
+      all.push_back({stem, v, log_name(stem, to_defines(v))});
+    }
+  }
+  return all;
+}
+
+void compile_all(const NullDevice& device, std::vector<Variant>& variants) {
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < variants.size();) {
+      current = variants[i].name.c_str();
+      try {
+        device.compile(variants[i]);
+      } catch (const std::exception& e) {
+        variants[i].text = e.what();
+      }
+    }
+  };
+  std::vector<std::thread> threads(
+      std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
+  for (auto& t : threads) {
+    t = std::thread(work);
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+}
+
+// True if nothing failed.
+bool report(
+    const Caps& caps,
+    const std::vector<Variant>& variants,
+    const char* list) {
+  std::FILE* table = list ? std::fopen(list, "w") : nullptr;
+  if (list && !table) {
+    throw std::runtime_error(std::string(list) + " cannot be written.");
+  }
+  size_t passed = 0, failed = 0, not_compiled = 0, spilling = 0, known = 0;
+  for (auto& v : variants) {
+    std::string line = v.name + ": ";
+    if (v.state == State::NotCompiled) {
+      ++not_compiled;
+      line += "not compiled, the device lacks " + v.text;
+    } else if (v.state == State::Failed) {
+      ++failed;
+      line += "FAILED: " + v.text;
+    } else {
+      line += v.registers();
+      spilling += v.spills();
+      if (!v.spills() || !is_decode(v.file)) {
+        ++passed;
+      } else if (auto why = known_spill(caps, v.name); !why.empty()) {
+        ++known;
+        line += " (known: " + std::string(why) + ")";
+      } else {
+        ++failed;
+        line += " FAILED: a decode kernel spills";
+      }
+    }
+    if (table) {
+      std::fprintf(table, "%s\n", line.c_str());
+    }
+    if (v.state != State::Compiled || v.spills()) {
+      std::printf("%s\n", line.c_str());
+    }
+  }
+  if (table) {
+    std::fclose(table);
+  }
+  std::printf(
+      "%zu variants: %zu spill, %zu of them known in decode kernels; %zu not "
+      "compiled for want of a feature\n"
+      "%zu passed, %zu failed, %zu skipped\n",
+      variants.size(),
+      spilling,
+      known,
+      not_compiled,
+      passed,
+      failed,
+      not_compiled + known);
+  return failed == 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    for (int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+      std::signal(s, on_crash);
+    }
+    std::string why;
+    auto instance = Instance::create(false, why);
+    size_t index = 0;
+    for (; instance && index < instance->caps.size(); ++index) {
+      auto& name = instance->caps[index].name;
+      if (name.find("RADV") != name.npos && name.find("Null") != name.npos) {
+        break;
+      }
+    }
+    if (!instance || index == instance->caps.size()) {
+      throw std::runtime_error(
+          "There is no null device of RADV: name its ICD file in "
+          "VK_DRIVER_FILES and a chip, such as navi21, in RADV_FORCE_FAMILY. " +
+          why);
+    }
+    NullDevice device(*instance, index);
+    std::printf(
+        "%s, %s\n", device.caps.name.c_str(), device.caps.driver.c_str());
+    auto variants = all_variants();
+    compile_all(device, variants);
+    const char* list = argc > 1 ? argv[1] : nullptr;
+    return report(device.caps, variants, list) ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::printf("%s\n", e.what());
+    return 1;
+  }
+}
