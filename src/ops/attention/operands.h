@@ -2,9 +2,12 @@
 #pragma once
 
 #include "ops/attention/params.h"
+#include "ops/attention/plan.h"
 #include "ops/launch.h"
 
 namespace mlx::core::vulkan {
+
+AttentionDevice attention_device(StreamEncoder& enc, Type type);
 
 // MASK of the kernels: 0 none, 1 bool, 2 additive.
 int mask_kind(const array* mask);

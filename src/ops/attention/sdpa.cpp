@@ -19,6 +19,19 @@ namespace mlx::core {
 
 namespace vulkan {
 
+AttentionDevice attention_device(StreamEncoder& enc, Type type) {
+  const Caps& caps = enc.raw().device().caps();
+  bool matrices = (type == Type::f16 && caps.coopmat_f16) ||
+      (type == Type::bf16 && caps.coopmat_bf16);
+  return {
+      caps.core_count,
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
+      caps.software(),
+      matrices && caps.cooperative_matrix && caps.min_subgroup_size == 32 &&
+          caps.max_subgroup_size == 32,
+      !config().disabled("splits")};
+}
+
 int mask_kind(const array* mask) {
   return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;
 }
@@ -62,19 +75,6 @@ struct Attention {
   bool causal;
   AttentionProblem shape;
 };
-
-AttentionDevice attention_device(StreamEncoder& enc, Type type) {
-  const Caps& caps = enc.raw().device().caps();
-  bool matrices = (type == Type::f16 && caps.coopmat_f16) ||
-      (type == Type::bf16 && caps.coopmat_bf16);
-  return {
-      caps.core_count,
-      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
-      caps.software(),
-      matrices && caps.cooperative_matrix && caps.min_subgroup_size == 32 &&
-          caps.max_subgroup_size == 32,
-      !config().disabled("splits")};
-}
 
 std::vector<Operand> operands(const Attention& p) {
   std::vector<Operand> reads{p.q, p.k, p.v};

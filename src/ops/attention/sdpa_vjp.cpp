@@ -156,15 +156,34 @@ Scores scores(const Vjp& vjp, const Block& b) {
   reads.push_back(lse);
   reads.push_back(delta);
 
-  int64_t quad = 4 * q.itemsize();
-  bool vec = vector_rows(q, quad) && vector_rows(k, quad) &&
-      vector_rows(v, quad) && vector_rows(cotan, quad);
-  const Kernel& kernel = enc.kernel(
-      "attention/vjp_scores",
-      {{"T", type_of(q)},
-       {"VEC", int(vec)},
-       {"MASK", mask_kind(vjp.mask)},
-       {"CAUSAL", int(vjp.causal)}});
+  Type type = type_of(q);
+  auto vectors = [&](int64_t bytes) {
+    return vector_rows(q, bytes) && vector_rows(k, bytes) &&
+        vector_rows(v, bytes) && vector_rows(cotan, bytes);
+  };
+  AttentionProblem problem;
+  problem.dim = q.shape(3);
+  problem.value_dim = v.shape(3);
+  problem.item = q.itemsize();
+  problem.aligned = vectors(16);
+  bool coopmat = plan_prefill(attention_device(enc, type), problem).coopmat;
+  const Kernel& kernel = coopmat
+      ? enc.kernel(
+            "attention/vjp_scores_coopmat",
+            {{"T", type},
+             {"COOPMAT", 1},
+             {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+             {"D", problem.dim},
+             {"DV", problem.value_dim},
+             {"MASK", mask_kind(vjp.mask)},
+             {"CAUSAL", int(vjp.causal)}})
+      : enc.kernel(
+            "attention/vjp_scores",
+            {{"T", type},
+             {"VEC", int(vectors(4 * q.itemsize()))},
+             {"MASK", mask_kind(vjp.mask)},
+             {"CAUSAL", int(vjp.causal)}});
+  int tile = coopmat ? 64 : 32;
   auto u = [](int x) { return static_cast<uint32_t>(x); };
   VjpParams params{
       u(b.batches),
@@ -179,7 +198,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
       u(b.queries),
       u(b.key),
       u(b.keys),
-      u((b.queries + 31) / 32),
+      u((b.queries + tile - 1) / tile),
       u((b.keys + 63) / 64),
       vjp.scale,
       0,
