@@ -65,5 +65,7 @@ TEST_CASE("quantized: few rows and software devices") {
   CHECK(plan_quant(big_gpu, s).path == Path::Vecmat);
   QuantDevice software;
   software.software = true;
-  CHECK(plan_quant(software, linear(100, 512, 512)).bm == 32);
+  CHECK(plan_quant(software, linear(100, 512, 512)).tm == 16);
+  CHECK(plan_quant(software, linear(100, 64, 64)).tm == 8);
+  CHECK(plan_quant(software, linear(1, 512, 512)).outs == 16);
 }

@@ -36,12 +36,16 @@ void plan_matvec(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   p.path = QuantPlan::Path::Matvec;
   p.vec = s.aligned;
   p.rows = row_bucket(s.m, 8);
-  p.outs = p.rows <= 2 || d.software ? 4 : 2;
+  p.outs = p.rows <= 2 ? 4 : 2;
   uint32_t lanes = std::max(d.subgroup_size, 4u);
   p.workgroup = 4 * lanes;
   if (d.software) {
-    // One thread runs a workgroup: fewer, larger ones.
-    p.block = 16 * p.outs;
+    // One thread runs a workgroup: fewer, larger ones. Loads are one by one
+    // there, so each x serves many weights where that repays compiling.
+    bool large = p.rows == 1 && uint64_t(s.n) * s.k >= 1 << 18;
+    p.outs = large ? 16 : 4;
+    p.workgroup = large ? 2 * lanes : 4 * lanes;
+    p.block = large ? 8 * p.outs : 16 * p.outs;
   } else {
     p.block = 4 * p.outs;
     // Too few subgroups to fill the device: whole workgroups share the rows.
@@ -104,10 +108,12 @@ void plan_tiled(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   p.path = QuantPlan::Path::Tiled;
   uint64_t m = s.sorted ? s.batch : s.m;
   if (d.software) {
-    p.bm = 32;
-    p.bn = 64;
-    p.tm = 8;
-    p.tn = 4;
+    // Shared memory is slow: large pieces where that repays compiling.
+    bool large = m > 32 && m * s.n * s.k >= 1 << 22;
+    p.bm = large ? 64 : 32;
+    p.bn = large ? 128 : 64;
+    p.tm = large ? 16 : 8;
+    p.tn = large ? 16 : 4;
   } else if (m <= 32 || s.sorted) {
     p.bm = 32;
     p.bn = 64;
