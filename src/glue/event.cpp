@@ -61,6 +61,9 @@ void follow_cpu_producer(const array& x, const Event& event) {
 
 Event::Event(Stream stream) : stream_(stream) {
   event_ = std::make_shared<EventImpl>();
+  if (stream.device == Device::cpu) {
+    vulkan::note_cpu_stream(stream);
+  }
 }
 
 void Event::wait() {

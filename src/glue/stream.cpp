@@ -1,9 +1,12 @@
 #include "glue/stream.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 
 #include "mlx/backend/gpu/eval.h"
+#include "mlx/scheduler.h"
 #include "mlx/utils.h"
 #include "runtime/device.h"
 #include "runtime/recorder.h"
@@ -56,6 +59,54 @@ Entry& find_entry(Stream s) {
 
 thread_local Placement placement = Placement::Host;
 
+// MLX's own list of streams may be gone at exit.
+struct CpuStreams {
+  std::mutex mutex;
+  std::unordered_map<int, Stream> map;
+};
+CpuStreams& cpu_streams() {
+  static auto* streams = new CpuStreams;
+  return *streams;
+}
+
+// A CPU stream may still be writing memory that the driver unmaps at exit: MLX
+// joins its threads later than that. Bounded, as a stream may wait for work
+// that was never submitted.
+void drain_cpu_streams() {
+  struct Left {
+    std::mutex mutex;
+    std::condition_variable cv;
+    int count = 0;
+  };
+  auto left = std::make_shared<Left>();
+  std::lock_guard streams_lock(cpu_streams().mutex);
+  for (auto& [index, s] : cpu_streams().map) {
+    auto done = [left] {
+      std::lock_guard lock(left->mutex);
+      left->count--;
+      left->cv.notify_all();
+    };
+    {
+      std::lock_guard lock(left->mutex);
+      left->count++;
+    }
+    // The first call may throw, and clear, the error of earlier work.
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        scheduler::enqueue(s, done);
+        break;
+      } catch (const std::exception&) {
+        if (attempt == 1) {
+          done();
+        }
+      }
+    }
+  }
+  std::unique_lock lock(left->mutex);
+  left->cv.wait_for(
+      lock, std::chrono::seconds(10), [&] { return left->count == 0; });
+}
+
 } // namespace
 
 PlacementScope::PlacementScope(Placement p) : before_(placement) {
@@ -66,6 +117,16 @@ PlacementScope::~PlacementScope() {
 }
 Placement current_placement() {
   return placement;
+}
+
+void note_cpu_stream(Stream s) {
+  thread_local int last = -1;
+  if (s.index != last) {
+    last = s.index;
+    auto& streams = cpu_streams();
+    std::lock_guard lock(streams.mutex);
+    streams.map.emplace(s.index, s);
+  }
 }
 
 StreamEncoder& encoder(Stream s) {
@@ -90,7 +151,9 @@ void synchronize_for_host(Stream s) {
 
 namespace gpu {
 
-void init() {}
+void init() {
+  vulkan::set_exit_hook(vulkan::drain_cpu_streams);
+}
 
 void new_stream(Stream s) {
   auto& d = vulkan::device();

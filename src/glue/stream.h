@@ -29,4 +29,7 @@ void synchronize_for_host(Stream s);
 // Submits all open batches of this thread.
 void submit_thread_batches();
 
+// Every CPU stream that works beside the GPU is waited for at exit.
+void note_cpu_stream(Stream s);
+
 } // namespace mlx::core::vulkan

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "mlx/primitives.h"
 
@@ -60,7 +61,16 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   array x = inputs[0];
   array w = inputs[1];
-  int axes = out.ndim() - 2;
+  // An axis of one place is none, so that conv2d of a line is conv1d to the
+  // bit.
+  std::vector<int> real_axes;
+  for (int a = 0; a < int(out.ndim()) - 2; ++a) {
+    if (x.shape(a + 1) != 1 || w.shape(a + 1) != 1 || out.shape(a + 1) != 1 ||
+        padding_lo_[a] != 0) {
+      real_axes.push_back(a);
+    }
+  }
+  int axes = std::max<int>(real_axes.size(), 1);
   auto& enc = encoder(stream());
   Type type = type_of(out);
 
@@ -72,8 +82,9 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t taps = 1;
   bool pointwise = true;
   for (int d = 0; d < 3; ++d) {
-    int a = d - (3 - axes);
-    bool real = a >= 0;
+    int at = d - (3 - axes);
+    bool real = at >= 0 && at < int(real_axes.size());
+    int a = real ? real_axes[at] : 0;
     p.x_s[d] = real ? x.strides(a + 1) : 0;
     p.w_s[d] = real ? w.strides(a + 1) : 0;
     p.x_size[d] = real ? x.shape(a + 1) : 1;

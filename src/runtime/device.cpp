@@ -179,6 +179,7 @@ std::atomic<bool> forked{false};
 // After shutdown at exit, threads that still run (CPU streams) must not call
 // into a driver that is being unloaded.
 std::atomic<bool> gone{false};
+std::atomic<void (*)()> exit_hook{nullptr};
 } // namespace
 
 Device& device() {
@@ -200,6 +201,9 @@ Device& device() {
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   std::atexit([] {
     if (auto* d = device_if_started()) {
+      if (auto drain = exit_hook.load()) {
+        drain();
+      }
       d->shutdown();
     }
     gone = true;
@@ -209,6 +213,10 @@ Device& device() {
 
 Device* device_if_started() {
   return forked || gone ? nullptr : started.load(std::memory_order_acquire);
+}
+
+void set_exit_hook(void (*drain)()) {
+  exit_hook = drain;
 }
 
 bool forked_from_started_device() {

@@ -92,6 +92,9 @@ Device& device();
 // Null while not started, in a child after fork, or once exit has shut the
 // device down.
 Device* device_if_started();
+// At exit `drain` runs before the device is shut down: what else still uses
+// its memory ends there.
+void set_exit_hook(void (*drain)());
 // True in a child process whose parent had started the device.
 bool forked_from_started_device();
 

@@ -83,7 +83,7 @@ float Multiply(float x, float y) {
   return x * y;
 }
 float Divide(float x, float y) {
-  return x / y;
+  return math_divide(x, y);
 }
 float FloorDivide(float x, float y) {
   return math_floor_divide(x, y);

@@ -188,27 +188,9 @@ float math_remainder(float x, float y) {
   return wrong ? s : r;
 }
 
-// floor(x / y). A quotient that rounds to an integer is that integer, even
-// where the driver's division is a little off.
+// floor of the rounded quotient, as C has it.
 float math_floor_divide(float x, float y) {
-  precise float q = x / y;
-  precise float n = floor(q + 0.5);
-  float f = floor(q);
-  precise float gap = math_abs(q - n);
-  if (gap != 0.0 && gap <= 2.4e-7 * math_abs(q) && math_abs(n) < 8388608.0) {
-    precise float nh = upper12(n);
-    precise float nl = n - nh;
-    precise float yh = upper12(y);
-    precise float yl = y - yh;
-    precise float residual =
-        (((x - nh * yh) - nh * yl) - nl * yh) - nl * yl; // x - n y
-    // Within half a unit of the quotient's last place it rounds to n.
-    float half_unit = math_abs(n) * 2.98e-8;
-    bool below = (residual < 0.0) != (y < 0.0);
-    bool rounds = math_abs(residual) <= half_unit * math_abs(y);
-    f = (!below || rounds) ? n : n - 1.0;
-  }
-  return f;
+  return floor(math_divide(x, y));
 }
 
 #endif

@@ -2,6 +2,7 @@
 // One invocation quantizes one group: no two of them write the same word.
 // ROUNDTRIP writes the dequantized values instead, in place if the host wants.
 #include "common/types.glsl"
+#include "common/math.glsl"
 #include "quant/fp8.glsl"
 
 #if GLOBAL
@@ -31,18 +32,18 @@ void quantize_group(uint group) {
     float v = abs(load(A.x, first + i));
     top = v > top ? v : top;
   }
-  precise float scale = top / FP_MAX;
+  precise float scale = math_divide(top, FP_MAX);
 #if GROUP == 16
 #if GLOBAL
-  precise float encode = 2688.0 / load(A.global, 0);
+  precise float encode = math_divide(2688.0, load(A.global, 0));
   scale = scale * encode;
 #else
   const float encode = 1.0;
 #endif
   uint scale_code = f32_to_e4m3(scale);
   float decoded = e4m3_to_f32(scale_code);
-  precise float factor = decoded == 0.0 ? 0.0 : encode / decoded;
-  precise float back = decoded / encode;
+  precise float factor = decoded == 0.0 ? 0.0 : math_divide(encode, decoded);
+  precise float back = math_divide(decoded, encode);
 #else
   uint scale_code = f32_to_e8m0_up(scale);
   float back = e8m0_to_f32(scale_code);
@@ -97,13 +98,13 @@ void quantize_group(uint group) {
 #else
   // The edge of larger magnitude is a code's exact value, and so is zero.
   bool negative = abs(low) > abs(high);
-  precise float scale = max((high - low) / bins, eps);
+  precise float scale = max(math_divide(high - low, bins), eps);
   scale = negative ? scale : -scale;
   float edge = negative ? low : high;
-  precise float q0 = roundEven(edge / scale);
+  precise float q0 = roundEven(math_divide(edge, scale));
   float bias = 0.0;
   if (q0 != 0.0) {
-    scale = edge / q0;
+    scale = math_divide(edge, q0);
     bias = edge;
   }
 #endif
@@ -116,7 +117,7 @@ void quantize_group(uint group) {
     uint filled = 0;
     for (uint i = 0; i < 32; ++i) {
       precise float v = load(A.x, first + block * 32 + i) - bias;
-      precise float q = roundEven(v / scale);
+      precise float q = roundEven(math_divide(v, scale));
       uint code = uint(int(min(max(q, 0.0), bins)));
       bits |= uint64_t(code) << filled;
       filled += BITS;
