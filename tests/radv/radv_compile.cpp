@@ -48,10 +48,6 @@ struct KnownSpill {
   std::string_view device, driver, variant, reason;
 };
 constexpr KnownSpill known_spills[] = {
-    {"",
-     "",
-     "attention/decode{T=bf16 D=256 DV=512 TPK=8 ROWS=2",
-     "plan_decode() gives such heads one row"},
     // This Mesa stops at 128 VGPRs there; Mesa 25 gives the chip 252.
     {"GFX1100",
      "Mesa 22.3",
