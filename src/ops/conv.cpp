@@ -28,7 +28,7 @@ bool by_fours(const array& a, uint32_t channels) {
   bool fits = a.strides(-1) == 1 && channels % 4 == 0 &&
       a.offset() % (4 * a.itemsize()) == 0;
   for (int d = 0; d < a.ndim() - 1; ++d) {
-    fits = fits && a.strides(d) % 4 == 0;
+    fits = fits && (a.shape(d) == 1 || a.strides(d) % 4 == 0);
   }
   return fits;
 }
