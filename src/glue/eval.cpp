@@ -13,11 +13,13 @@
 namespace mlx::core::gpu {
 
 namespace {
+vulkan::Buffer* buffer_of(const array& a) {
+  auto& data = a.data_shared_ptr();
+  return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
+}
+
 bool awaits_cpu(const array& x) {
-  if (!x.data_shared_ptr()) {
-    return false;
-  }
-  auto* b = static_cast<vulkan::Buffer*>(x.data_shared_ptr()->buffer().ptr());
+  auto* b = buffer_of(x);
   return b && !b->coherent && vulkan::device().memory().awaits_cpu(*b);
 }
 
@@ -43,10 +45,6 @@ class InputKeepers {
   }
 
  private:
-  static vulkan::Buffer* buffer_of(const array& a) {
-    auto& data = a.data_shared_ptr();
-    return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
-  }
   void keep(const array& a) {
     if (auto* b = buffer_of(a)) {
       encoder_.keep(*b, a.data_shared_ptr());

@@ -97,15 +97,21 @@ void run_blocks(
   enc.dispatch_bytes(k, reads, written, &p, sizeof(p), linear(groups));
 }
 
+// Allocates out; false if that is all: there is nothing to add up, or to write.
+bool prepare_output(const array& a, array& out, StreamEncoder& enc) {
+  if (out.size() != 0 && a.size() == 0) {
+    fill_with_zeros(out, enc);
+    return false;
+  }
+  out.set_data(allocator::malloc(out.nbytes()));
+  return out.size() != 0;
+}
+
 } // namespace
 
 void BlockMaskedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
-  if (out.size() != 0 && inputs[0].size() == 0) {
-    return fill_with_zeros(out, enc);
-  }
-  out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
+  if (!prepare_output(inputs[0], out, enc)) {
     return;
   }
   size_t n = inputs.size();
@@ -122,11 +128,7 @@ void BlockMaskedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
 
 void SegmentedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
-  if (out.size() != 0 && inputs[0].size() == 0) {
-    return fill_with_zeros(out, enc);
-  }
-  out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
+  if (!prepare_output(inputs[0], out, enc)) {
     return;
   }
   array segments = row_contiguous(inputs[2], enc);
