@@ -187,7 +187,7 @@ void synchronize(Stream s) {
   }
   last->wait();
   vulkan::device().recorder().retire();
-  last->wait_retired();
+  vulkan::device().recorder().wait_retired(*last);
   if (auto e = last->error(); !e.empty()) {
     throw std::runtime_error(e);
   }

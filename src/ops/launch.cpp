@@ -45,6 +45,14 @@ const Kernel& StreamEncoder::kernel(
   return enc_.device().pipelines().get(file, defines);
 }
 
+const Kernel& StreamEncoder::coopmat_kernel(
+    std::string_view file,
+    Type type,
+    std::initializer_list<Define> others) {
+  return enc_.device().pipelines().get_coopmat(
+      file, type, {others.begin(), others.size()});
+}
+
 void StreamEncoder::dispatch_bytes(
     const Kernel& k,
     std::span<const Operand> inputs,

@@ -53,6 +53,11 @@ class StreamEncoder {
   const Kernel& kernel(
       std::string_view file,
       std::initializer_list<Define> defines);
+  // One with cooperative matrices, for a type of which Caps::coopmat() is true.
+  const Kernel& coopmat_kernel(
+      std::string_view file,
+      Type type,
+      std::initializer_list<Define> others);
 
   // Params must be trivially copyable, with 8-byte members first or padded as
   // in C. A grid with a zero dimension dispatches nothing.

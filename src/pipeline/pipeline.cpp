@@ -70,6 +70,19 @@ PipelineTable::~PipelineTable() {
   vk_.vkDestroyPipelineLayout(device_, layout_, nullptr);
 }
 
+const Kernel& PipelineTable::get_coopmat(
+    std::string_view file,
+    Type type,
+    std::span<const Define> others) {
+  std::vector<Define> all{
+      {"T", type},
+      {"COOPMAT", 1},
+      {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
+      {"SG", caps_.matrix_subgroup()}};
+  all.insert(all.end(), others.begin(), others.end());
+  return get(file, all);
+}
+
 const Kernel& PipelineTable::get_source(
     std::string_view name,
     const std::string& source,
@@ -170,6 +183,20 @@ Kernel PipelineTable::build(
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
+  // Kernels written for one subgroup size name it in SG.
+  bool varies = caps_.min_subgroup_size != caps_.max_subgroup_size;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  for (auto& d : defines) {
+    if (d.name == "SG" && varies && caps_.required_subgroup_size) {
+      subgroup.requiredSubgroupSize = static_cast<uint32_t>(d.value);
+      info.stage.pNext = &subgroup;
+      if (caps_.full_subgroups) {
+        info.stage.flags |=
+            VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+      }
+    }
+  }
   Kernel k;
   VkResult result = vk_.vkCreateComputePipelines(
       device_, driver_cache_, 1, &info, nullptr, &k.pipeline);

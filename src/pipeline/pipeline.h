@@ -77,6 +77,11 @@ class PipelineTable {
     return get(file, std::span(defines.begin(), defines.size()), ring_args);
   }
 
+  // A kernel with cooperative matrices for inputs of `type`, f16 or bf16; its
+  // subgroups have Caps::matrix_subgroup() invocations, SG.
+  const Kernel&
+  get_coopmat(std::string_view file, Type type, std::span<const Define> others);
+
   // The same for GLSL made at run time. The whole source is part of the key;
   // hold on to the result, since hashing a long source is not free.
   const Kernel& get_source(

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pipeline/key.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -49,6 +51,21 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
 }
 
 } // namespace
+
+uint32_t Caps::matrix_subgroup() const {
+  if (min_subgroup_size == max_subgroup_size) {
+    return subgroup_size;
+  }
+  // RDNA: 32 or 64. 32 is what all our matrix kernels can take.
+  bool can = required_subgroup_size && min_subgroup_size <= 32 &&
+      max_subgroup_size >= 32;
+  return can ? 32 : 0;
+}
+
+bool Caps::coopmat(Type t) const {
+  return cooperative_matrix && matrix_subgroup() &&
+      ((t == Type::f16 && coopmat_f16) || (t == Type::bf16 && coopmat_bf16));
+}
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Caps c;
@@ -114,6 +131,8 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   c.subgroup_operations =
       (p11.subgroupSupportedOperations & wanted) == wanted &&
       (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  c.required_subgroup_size =
+      sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   const auto& limits = p.properties.limits;
@@ -174,6 +193,8 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   c.vulkan_memory_model = f12.vulkanMemoryModel;
   c.subgroup_extended_types = f12.shaderSubgroupExtendedTypes;
   c.subgroup_size_control = size_feature.subgroupSizeControl;
+  c.required_subgroup_size &= c.subgroup_size_control;
+  c.full_subgroups = size_feature.computeFullSubgroups;
   c.integer_dot_product = dot.shaderIntegerDotProduct;
   c.bfloat16 = bf16.shaderBFloat16Type;
   c.cooperative_matrix = coopmat.cooperativeMatrix && c.vulkan_memory_model;

@@ -10,6 +10,8 @@
 
 namespace mlx::core::vulkan {
 
+enum class Type : uint8_t;
+
 struct Caps {
   std::string name;
   std::string driver; // name and version, as the driver reports them
@@ -36,6 +38,8 @@ struct Caps {
   bool shader_float16 = false;
   bool vulkan_memory_model = false;
   bool subgroup_size_control = false;
+  bool required_subgroup_size = false; // compute pipelines may name a size
+  bool full_subgroups = false; // and ask for whole ones
   bool subgroup_extended_types = false;
   // float_controls for 32-bit floats
   bool preserve_nan_f32 = false; // signed zero, Inf, NaN
@@ -71,6 +75,15 @@ struct Caps {
   bool discrete() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   }
+  // AMD's SIMDs hide little latency with more than 128 registers a lane, and
+  // Mesa 22.3 gives RDNA3 no more.
+  bool few_registers() const {
+    return vendor_id == 0x1002;
+  }
+  // Subgroup size of kernels with cooperative matrices; 0: none can be had.
+  uint32_t matrix_subgroup() const;
+  // Whether they run for inputs of this type.
+  bool coopmat(Type t) const;
 };
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);

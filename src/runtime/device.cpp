@@ -69,6 +69,7 @@ create_device(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   }
   if (caps.subgroup_size_control) {
     sizes.subgroupSizeControl = VK_TRUE;
+    sizes.computeFullSubgroups = caps.full_subgroups;
     *tail = &sizes;
   }
   auto extensions = extensions_to_enable(caps);

@@ -95,13 +95,7 @@ bool coopmat_works(Device& device, Type type) {
       want.push_back(static_cast<float>(sum));
     }
   }
-  auto& k = device.pipelines().get(
-      "probe_coopmat",
-      {{"T", type},
-       {"COOPMAT", 1},
-       {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-       {"SG", device.caps().subgroup_size}},
-      false);
+  auto& k = device.pipelines().get_coopmat("probe_coopmat", type, {});
   return run<float>(device, k, x, n * n) == want;
 }
 
@@ -122,12 +116,9 @@ void Device::probe_arithmetic() {
       passes([&] { return f16_conversion_works(*this); })) {
     pipelines_->add_global_define("NATIVE_F16", "1");
   }
-  // The kernels want one subgroup size.
-  bool usable = caps_.cooperative_matrix &&
-      caps_.min_subgroup_size == caps_.max_subgroup_size;
-  caps_.coopmat_f16 = caps_.coopmat_f16 && usable &&
+  caps_.coopmat_f16 = caps_.coopmat(Type::f16) &&
       passes([&] { return coopmat_works(*this, Type::f16); });
-  caps_.coopmat_bf16 = caps_.coopmat_bf16 && usable &&
+  caps_.coopmat_bf16 = caps_.coopmat(Type::bf16) &&
       passes([&] { return coopmat_works(*this, Type::bf16); });
 }
 

@@ -466,9 +466,28 @@ void Recorder::retire() {
       }
       done = std::move(in_flight_.front());
       in_flight_.pop_front();
+      finishing_.push_back(done.ticket);
     }
+    uint64_t ticket = done.ticket;
     finish(std::move(done));
+    {
+      std::lock_guard lock(flight_mutex_);
+      std::erase(finishing_, ticket);
+    }
+    finished_cv_.notify_all();
   }
+}
+
+void Recorder::wait_retired(const Completion& last) {
+  // Tickets leave in_flight_ in order, so that those before `last` have.
+  last.wait_retired();
+  std::unique_lock lock(flight_mutex_);
+  finished_cv_.wait(lock, [&] {
+    return std::none_of(
+        finishing_.begin(), finishing_.end(), [&](uint64_t ticket) {
+          return ticket < last.ticket();
+        });
+  });
 }
 
 void Recorder::retire_loop() {

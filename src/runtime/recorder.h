@@ -29,6 +29,10 @@ class Recorder {
   // Releases what the device has finished. Any thread; never blocks for long.
   void retire();
 
+  // Blocks until `last` and all that was submitted before it have released
+  // their arrays: threads that retire at once finish in any order.
+  void wait_retired(const Completion& last);
+
   // Finishes all batches that can still start and joins the threads.
   void stop();
 
@@ -65,6 +69,8 @@ class Recorder {
   std::mutex flight_mutex_;
   std::condition_variable flight_cv_;
   std::deque<InFlight> in_flight_;
+  std::vector<uint64_t> finishing_; // tickets out of in_flight_, not released
+  std::condition_variable finished_cv_;
   std::vector<std::unique_ptr<Slot>> free_slots_;
   bool stop_retiring_ = false;
 

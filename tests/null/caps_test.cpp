@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pipeline/key.h"
 #include "runtime/caps.h"
 #include "runtime/memory.h"
 
@@ -134,6 +135,23 @@ TEST_CASE("caps: only what is used is enabled") {
   CHECK_FALSE(enables(c, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
   c.coopmat_f16 = true;
   CHECK(enables(c, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME));
+}
+
+TEST_CASE("caps: matrix kernels need one subgroup size, or may name 32") {
+  Caps c;
+  c.cooperative_matrix = c.coopmat_f16 = true;
+  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
+  CHECK(c.coopmat(Type::f16));
+  CHECK_FALSE(c.coopmat(Type::bf16));
+  CHECK_FALSE(c.coopmat(Type::f32));
+  c.subgroup_size = c.max_subgroup_size = 64; // RDNA
+  CHECK_FALSE(c.coopmat(Type::f16));
+  c.required_subgroup_size = true;
+  CHECK(c.coopmat(Type::f16));
+  CHECK(c.matrix_subgroup() == 32);
+  c.min_subgroup_size = 8;
+  c.max_subgroup_size = 16;
+  CHECK_FALSE(c.coopmat(Type::f16));
 }
 
 TEST_CASE("memory types: by device kind") {

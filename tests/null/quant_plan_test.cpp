@@ -35,6 +35,14 @@ TEST_CASE("quantized: matrix units from nine rows on, where x is aligned") {
   CHECK(plan_quant(plain, linear(2048, 4096, 4096)).path == Path::Tiled);
 }
 
+TEST_CASE("quantized: eight rows stay within few registers") {
+  QuantDevice amd{64, 40};
+  CHECK(plan_quant(amd, linear(8, 4096, 4096)).outs == 2);
+  amd.few_registers = true;
+  CHECK(plan_quant(amd, linear(8, 4096, 4096)).outs == 1);
+  CHECK(plan_quant(amd, linear(4, 4096, 4096)).outs == 2);
+}
+
 TEST_CASE("quantized: small products take small tiles to fill the device") {
   CHECK(plan_quant(big_gpu, linear(2048, 2048, 1024)).bn == 128);
   QuantPlan medium = plan_quant(big_gpu, linear(2048, 1024, 2048));

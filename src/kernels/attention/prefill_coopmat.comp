@@ -1,4 +1,4 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 D=64,128 DV=128 MASK=0 CAUSAL=0,1 SINKS=0 LSE=0; T=bf16 COOPMAT=1 BF16_EXT=1 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 LSE=0; T=f16 COOPMAT=1 NATIVE_F16=1 D=128 DV=128 MASK=0 CAUSAL=1 SINKS=0 LSE=1
+// variants: T=f16 COOPMAT=1 NATIVE_F16=1 SG=32 D=64,128 DV=128 MASK=0 CAUSAL=0,1 SINKS=0 LSE=0; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 LSE=0; T=f16 COOPMAT=1 NATIVE_F16=1 SG=32 D=128 DV=128 MASK=0 CAUSAL=1 SINKS=0 LSE=1
 //
 // Tiled attention with cooperative matrices: 16-bit q, k, v with rows aligned
 // to 16 bytes, head dims in multiples of 16 up to 128, subgroups of 32.
@@ -30,7 +30,7 @@
   int64_t m_batch; int64_t m_head; int64_t m_row; int64_t m_key;
 #include "common/args.glsl"
 
-#define WG 128
+#define WG (4 * SG)
 layout(local_size_x = WG) in;
 
 #define BQ 64

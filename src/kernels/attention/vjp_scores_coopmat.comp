@@ -1,4 +1,4 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 D=64,128 DV=128 MASK=0 CAUSAL=0,1; T=bf16 COOPMAT=1 BF16_EXT=1 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1
+// variants: T=f16 COOPMAT=1 NATIVE_F16=1 SG=32 D=64,128 DV=128 MASK=0 CAUSAL=0,1; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 D=80 DV=80 MASK=0,1,2 CAUSAL=0,1
 //
 // vjp_scores.comp with cooperative matrices: 16-bit items, rows aligned to 16
 // bytes, head dims in multiples of 16 up to 128, subgroups of 32. Four
@@ -14,7 +14,7 @@
 #define Item float16_t
 #endif
 
-#define WG 128
+#define WG (4 * SG)
 layout(local_size_x = WG) in;
 
 #define BQ 64

@@ -33,10 +33,12 @@ DecodePlan plan_decode(
     const AttentionProblem& p) {
   DecodePlan plan;
   uint32_t widest = std::max(p.dim, p.value_dim);
-  // Accumulators, rows * dim / cluster, must stay in registers.
+  // Accumulators, rows * dim / cluster, must stay in registers. Two keys in
+  // flight take more of them, which few have for four rows of 128.
+  bool few = device.few_registers;
   uint32_t most_rows = widest <= 64 ? 8
       : widest <= 128               ? 4
-      : widest <= 256               ? 2
+      : widest <= 256 && !few       ? 2
                                     : 1;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   plan.rows = 1;
@@ -44,13 +46,15 @@ DecodePlan plan_decode(
     plan.rows *= 2;
   }
   plan.row_groups = ceil_div(rows, plan.rows);
-  plan.cluster = std::min<uint32_t>(8, std::max(device.min_subgroup, 4u));
+  uint32_t most_lanes = few && widest > 256 ? 16 : 8;
+  plan.cluster = std::clamp(device.min_subgroup, 4u, most_lanes);
   if (device.software) {
     plan.workgroup = 64;
     plan.unroll = 1;
   } else {
     plan.workgroup = 128;
-    plan.unroll = widest <= 128 ? 2 : 1;
+    bool fits = widest <= 64 || !few || plan.rows <= 2;
+    plan.unroll = widest <= 128 && fits ? 2 : 1;
   }
 
   uint32_t clusters = plan.workgroup / plan.cluster;

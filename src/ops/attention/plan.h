@@ -15,6 +15,7 @@ struct AttentionDevice {
   bool software = false;
   bool coopmat = false; // 16x16x16 for the inputs' type, in subgroups of 32
   bool splits = true; // over the keys, for speed
+  bool few_registers = false; // 128 for an invocation
 };
 
 struct AttentionProblem {

@@ -21,15 +21,13 @@ namespace vulkan {
 
 AttentionDevice attention_device(StreamEncoder& enc, Type type) {
   const Caps& caps = enc.raw().device().caps();
-  bool matrices = (type == Type::f16 && caps.coopmat_f16) ||
-      (type == Type::bf16 && caps.coopmat_bf16);
   return {
       caps.core_count,
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
       caps.software(),
-      matrices && caps.cooperative_matrix && caps.min_subgroup_size == 32 &&
-          caps.max_subgroup_size == 32,
-      !config().disabled("splits")};
+      caps.coopmat(type) && caps.matrix_subgroup() == 32,
+      !config().disabled("splits"),
+      caps.few_registers()};
 }
 
 int mask_kind(const array* mask) {
@@ -209,30 +207,27 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   int64_t quad = 4 * p.q.itemsize();
   bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
       vector_rows(p.v, quad);
-  const Kernel& kernel = plan.coopmat
-      ? enc.kernel(
-            "attention/prefill_coopmat",
-            {{"T", type},
-             {"COOPMAT", 1},
-             {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-             {"D", p.shape.dim},
-             {"DV", p.shape.value_dim},
-             {"MASK", mask_kind(p.mask)},
-             {"CAUSAL", int(p.causal)},
-             {"SINKS", int(p.sinks != nullptr)},
-             {"LSE", int(p.lse != nullptr)}})
-      : enc.kernel(
-            "attention/prefill",
-            {{"T", type},
-             {"D", p.shape.dim},
-             {"DV", p.shape.value_dim},
-             {"BQ", plan.bq},
-             {"BK", plan.bk},
-             {"VEC", int(vec)},
-             {"MASK", mask_kind(p.mask)},
-             {"CAUSAL", int(p.causal)},
-             {"SINKS", int(p.sinks != nullptr)},
-             {"LSE", int(p.lse != nullptr)}});
+  const Kernel& kernel = plan.coopmat ? enc.coopmat_kernel(
+                                            "attention/prefill_coopmat",
+                                            type,
+                                            {{"D", p.shape.dim},
+                                             {"DV", p.shape.value_dim},
+                                             {"MASK", mask_kind(p.mask)},
+                                             {"CAUSAL", int(p.causal)},
+                                             {"SINKS", int(p.sinks != nullptr)},
+                                             {"LSE", int(p.lse != nullptr)}})
+                                      : enc.kernel(
+                                            "attention/prefill",
+                                            {{"T", type},
+                                             {"D", p.shape.dim},
+                                             {"DV", p.shape.value_dim},
+                                             {"BQ", plan.bq},
+                                             {"BK", plan.bk},
+                                             {"VEC", int(vec)},
+                                             {"MASK", mask_kind(p.mask)},
+                                             {"CAUSAL", int(p.causal)},
+                                             {"SINKS", int(p.sinks != nullptr)},
+                                             {"LSE", int(p.lse != nullptr)}});
   PrefillParams params{
       p.shape.batches,
       p.shape.heads,

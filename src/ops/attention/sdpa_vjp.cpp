@@ -167,22 +167,19 @@ Scores scores(const Vjp& vjp, const Block& b) {
   problem.item = q.itemsize();
   problem.aligned = vectors(16);
   bool coopmat = plan_prefill(attention_device(enc, type), problem).coopmat;
-  const Kernel& kernel = coopmat
-      ? enc.kernel(
-            "attention/vjp_scores_coopmat",
-            {{"T", type},
-             {"COOPMAT", 1},
-             {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-             {"D", problem.dim},
-             {"DV", problem.value_dim},
-             {"MASK", mask_kind(vjp.mask)},
-             {"CAUSAL", int(vjp.causal)}})
-      : enc.kernel(
-            "attention/vjp_scores",
-            {{"T", type},
-             {"VEC", int(vectors(4 * q.itemsize()))},
-             {"MASK", mask_kind(vjp.mask)},
-             {"CAUSAL", int(vjp.causal)}});
+  const Kernel& kernel = coopmat ? enc.coopmat_kernel(
+                                       "attention/vjp_scores_coopmat",
+                                       type,
+                                       {{"D", problem.dim},
+                                        {"DV", problem.value_dim},
+                                        {"MASK", mask_kind(vjp.mask)},
+                                        {"CAUSAL", int(vjp.causal)}})
+                                 : enc.kernel(
+                                       "attention/vjp_scores",
+                                       {{"T", type},
+                                        {"VEC", int(vectors(4 * q.itemsize()))},
+                                        {"MASK", mask_kind(vjp.mask)},
+                                        {"CAUSAL", int(vjp.causal)}});
   int tile = coopmat ? 64 : 32;
   auto u = [](int x) { return static_cast<uint32_t>(x); };
   VjpParams params{

@@ -188,13 +188,10 @@ const Kernel& tile_kernel(
     const BatchArgs& batch,
     bool axpby) {
   if (plan.kind == GemmKind::Coopmat) {
-    return enc.kernel(
+    return enc.coopmat_kernel(
         "gemm/gemm_coopmat",
-        {{"T", type},
-         {"COOPMAT", 1},
-         {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-         {"SG", enc.raw().device().caps().subgroup_size},
-         {"BM", plan.bm},
+        type,
+        {{"BM", plan.bm},
          {"BN", plan.bn},
          {"WM", plan.tm},
          {"WN", plan.tn},
@@ -289,13 +286,11 @@ void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch, bool axpby) {
 
 GemmDevice gemm_device(StreamEncoder& enc) {
   const Caps& caps = enc.raw().device().caps();
-  bool fixed = caps.min_subgroup_size == caps.max_subgroup_size;
   return {
       caps.core_count,
       caps.software(),
-      caps.cooperative_matrix && caps.coopmat_f16,
-      caps.cooperative_matrix && caps.coopmat_bf16,
-      fixed ? caps.subgroup_size : 0,
+      caps.coopmat(Type::f16),
+      caps.coopmat(Type::bf16),
       !config().disabled("splits")};
 }
 

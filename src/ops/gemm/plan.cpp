@@ -169,7 +169,7 @@ bool plan_coopmat(
     GemmPlan& plan) {
   bool has = (p.type == Type::f16 && device.coopmat_f16) ||
       (p.type == Type::bf16 && device.coopmat_bf16);
-  if (!has || device.subgroup == 0 || p.k < 16) {
+  if (!has || p.k < 16) {
     return false;
   }
   struct Tile {

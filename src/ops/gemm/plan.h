@@ -15,7 +15,6 @@ struct GemmDevice {
   // 16x16x16 cooperative matrices with float accumulators work.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
-  uint32_t subgroup = 0; // the one size that kernels run with; 0: it varies
   bool splits = true; // over k, for speed
 };
 

@@ -36,7 +36,7 @@ void plan_matvec(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   p.path = QuantPlan::Path::Matvec;
   p.vec = s.aligned;
   p.rows = row_bucket(s.m, 8);
-  p.outs = p.rows <= 2 ? 4 : 2;
+  p.outs = p.rows <= 2 ? 4 : p.rows == 8 && d.few_registers ? 1 : 2;
   uint32_t lanes = std::max(d.subgroup_size, 4u);
   p.workgroup = 4 * lanes;
   if (d.software) {

@@ -11,8 +11,8 @@ struct QuantDevice {
   uint32_t subgroup_size = 32;
   uint32_t cores = 0; // 0: unknown
   bool software = false;
-  // 16x16x16 for x's type, float accumulators, in subgroups of one size.
-  bool coopmat = false;
+  bool coopmat = false; // 16x16x16 for x's type, float accumulators
+  bool few_registers = false; // 128 for an invocation
 };
 
 struct QuantShape {

@@ -240,12 +240,12 @@ void quantized_product(
   auto& p = product.p;
   auto& caps = enc.raw().device().caps();
   Type type = type_of(out);
-  bool coopmat = caps.cooperative_matrix &&
-      caps.min_subgroup_size == caps.max_subgroup_size &&
-      ((type == Type::f16 && caps.coopmat_f16) ||
-       (type == Type::bf16 && caps.coopmat_bf16));
   auto plan = plan_quant(
-      {caps.subgroup_size, caps.core_count, caps.software(), coopmat},
+      {caps.subgroup_size,
+       caps.core_count,
+       caps.software(),
+       caps.coopmat(type),
+       caps.few_registers()},
       product.shape);
   if (config().qmm_stats) {
     count(product.shape, plan, f, type);
@@ -317,13 +317,10 @@ void quantized_product(
            {"TN", plan.tn}});
       break;
     case QuantPlan::Path::Coopmat:
-      k = &enc.kernel(
+      k = &enc.coopmat_kernel(
           "quant/qmm_coopmat",
-          {{"T", type},
-           {"COOPMAT", 1},
-           {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-           {"SG", caps.subgroup_size},
-           {"BITS", f.bits},
+          type,
+          {{"BITS", f.bits},
            {"GROUP", f.group_size},
            {"FP", f.fp()},
            {"GLOBAL", global},
