@@ -472,7 +472,8 @@ void Recorder::retire() {
     finish(std::move(done));
     {
       std::lock_guard lock(flight_mutex_);
-      std::erase(finishing_, ticket);
+      auto one = std::find(finishing_.begin(), finishing_.end(), ticket);
+      finishing_.erase(one); // a batch without records may have it too
     }
     finished_cv_.notify_all();
   }
@@ -485,7 +486,7 @@ void Recorder::wait_retired(const Completion& last) {
   finished_cv_.wait(lock, [&] {
     return std::none_of(
         finishing_.begin(), finishing_.end(), [&](uint64_t ticket) {
-          return ticket < last.ticket();
+          return ticket <= last.ticket();
         });
   });
 }

@@ -318,35 +318,43 @@ TEST_CASE("runtime: an upload counts for other streams once it is submitted") {
 }
 
 TEST_CASE("runtime: a wait for retirement covers all earlier batches") {
-  Rig rig(with_seed(6, false));
-  Encoder enc(*rig.device, 0);
-  auto x = rig.array(n, 1);
-  auto y = rig.array(n, 0, Placement::Device);
-  std::promise<void> go_on;
-  std::atomic<bool> entered = false, released = false;
-  rig.mix(enc, x, nullptr, y, 0);
-  // The retiring thread is held in the first batch, so this one takes the next.
-  enc.close([&, wait = go_on.get_future().share()] {
-    entered = true;
-    wait.wait();
-    released = true;
-  });
-  while (!entered) {
-    std::this_thread::yield();
+  for (bool empty : {false, true}) { // such a batch shares its ticket
+    CAPTURE(empty);
+    Rig rig(with_seed(6, false));
+    Encoder enc(*rig.device, 0);
+    auto x = rig.array(n, 1);
+    auto y = rig.array(n, 0, Placement::Device);
+    std::promise<void> go_on;
+    std::atomic<bool> entered = false, released = false;
+    rig.mix(enc, x, nullptr, y, 0);
+    // The retiring thread is held in the first batch, so this one takes the
+    // next.
+    enc.close([&, wait = go_on.get_future().share()] {
+      entered = true;
+      wait.wait();
+      released = true;
+    });
+    while (!entered) {
+      std::this_thread::yield();
+    }
+    if (empty) {
+      enc.retain(x);
+    } else {
+      rig.mix(enc, x, nullptr, y, 1);
+    }
+    auto second = enc.close();
+    auto& recorder = rig.device->recorder();
+    while (!second->retired()) {
+      recorder.retire();
+    }
+    std::thread late([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      go_on.set_value();
+    });
+    recorder.wait_retired(*second);
+    CHECK(released);
+    late.join();
   }
-  rig.mix(enc, x, nullptr, y, 1);
-  auto second = enc.close();
-  auto& recorder = rig.device->recorder();
-  while (!second->retired()) {
-    recorder.retire();
-  }
-  std::thread late([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    go_on.set_value();
-  });
-  recorder.wait_retired(*second);
-  CHECK(released);
-  late.join();
 }
 
 TEST_CASE("runtime: an idle close completes at once") {
