@@ -5,11 +5,14 @@
 A real decode step of a model folder (the demo's SmolLM2 without one), each as
 one batch: microseconds to build the graph in Python, to walk it and record
 (MLX's eval with our eval_gpu), and to level, write the command buffer and
-submit (the recorder thread); the same per record, and the levels. The GPU is
-idle meanwhile, so the figures hold on any device but for the driver's part.
+submit (the recorder thread); the same per record; the primitives in the graph
+beside the records they became, and the levels, with a barrier before each. The
+GPU is idle meanwhile, so the figures hold on any device but for the driver's
+part.
 """
 
 import argparse
+import io
 import json
 import os
 import pathlib
@@ -33,18 +36,27 @@ from mlx_vulkan import native  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def primitives_of(output) -> int:
+    """How many primitives the graph behind an array has."""
+    graph = io.StringIO()
+    mx.export_to_dot(graph, output)
+    return graph.getvalue().count("shape=rectangle")
+
+
 def steps(model, count, context):
     cache = make_prompt_cache(model)
     logits = model(mx.arange(1, context + 1)[None], cache=cache)
     token = mx.argmax(logits[:, -1:], axis=-1)
     mx.eval(token)
-    found = []
+    found, primitives = [], 0
     for step in range(count + 2):
         mx.synchronize()
         before = native.counters()
         start = time.perf_counter()
         token = mx.argmax(model(token, cache=cache)[:, -1:], axis=-1)
         built = time.perf_counter()
+        primitives = primitives or primitives_of(token)
+        walked = time.perf_counter()
         mx.async_eval(token)
         encoded = time.perf_counter()
         mx.synchronize()
@@ -54,8 +66,9 @@ def steps(model, count, context):
             found.append(
                 {
                     "graph us": (built - start) * 1e6,
-                    "encode us": (encoded - built) * 1e6,
+                    "encode us": (encoded - walked) * 1e6,
                     "record us": change["record_seconds"] * 1e6,
+                    "primitives": primitives,
                     "records": change["dispatches"] + change["copies"],
                     # A barrier before each level and one for the host.
                     "levels": change["barriers"] - change["batches"],

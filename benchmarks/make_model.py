@@ -41,6 +41,27 @@ SHAPES = {
         rope_theta=1e6,
         max_position_embeddings=40960,
     ),
+    # Four of the 48 layers of Qwen3-30B-A3B: what a layer costs.
+    "qwen3-30b-a3b-4l": dict(
+        model_type="qwen3_moe",
+        hidden_size=2048,
+        num_hidden_layers=4,
+        intermediate_size=6144,
+        num_attention_heads=32,
+        num_key_value_heads=4,
+        head_dim=128,
+        num_experts=128,
+        num_experts_per_tok=8,
+        moe_intermediate_size=768,
+        norm_topk_prob=True,
+        decoder_sparse_step=1,
+        mlp_only_layers=[],
+        vocab_size=151936,
+        tie_word_embeddings=False,
+        rms_norm_eps=1e-6,
+        rope_theta=1e6,
+        max_position_embeddings=40960,
+    ),
     "tiny": dict(
         model_type="qwen3",
         hidden_size=128,
@@ -79,16 +100,18 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def make(shape: str, folder: Path, bits: int, group_size: int, dtype: str):
+    import importlib
+
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_flatten, tree_map
-    from mlx_lm.models import qwen3
 
     folder.mkdir(parents=True, exist_ok=True)
     mx.set_default_device(mx.cpu)
     mx.random.seed(0)
     config = dict(SHAPES[shape])
-    model = qwen3.Model(qwen3.ModelArgs.from_dict(config))
+    family = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
+    model = family.Model(family.ModelArgs.from_dict(config))
     model.update(tree_map(lambda p: p.astype(getattr(mx, dtype)), model.parameters()))
     if bits:
         nn.quantize(model, group_size=group_size, bits=bits)
