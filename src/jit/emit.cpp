@@ -67,11 +67,6 @@ class Emitter {
     line("");
     line("layout(local_size_x = 256) in;");
     line("");
-    // MLX computes each operation in its dtype: 16-bit floats are rounded
-    // between the operations.
-    line("float round_f16(float x) { return f16_to_f32(f32_to_f16(x)); }");
-    line("float round_bf16(float x) { return bf16_to_f32(f32_to_bf16(x)); }");
-    line("");
     item();
     line("");
     quad();

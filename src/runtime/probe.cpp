@@ -2,6 +2,7 @@
 // since drivers differ from what they report.
 #include <array>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "pipeline/pipeline.h"
@@ -37,30 +38,36 @@ run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
   return out;
 }
 
-// Round to nearest even, subnormals kept?
-bool f16_conversion_works(Device& device) {
-  struct Case {
-    float x;
-    uint16_t half;
-  };
-  constexpr Case cases[] = {
-      {1.00048828125f, 0x3c00}, // tie to even, down
-      {1.00146484375f, 0x3c02}, // tie to even, up
-      {65519.996f, 0x7bff},
-      {65520.0f, 0x7c00},
-      {5.9604645e-8f, 0x0001}, // smallest subnormal
-      {2.9802322e-8f, 0x0000}, // tie to zero
-      {6.0975552e-5f, 0x03ff}, // largest subnormal
-      {-1.5f, 0xbe00},
-  };
+struct HalfCase {
+  float x;
+  uint16_t half;
+  float back;
+};
+constexpr HalfCase half_cases[] = {
+    {1.00048828125f, 0x3c00, 1.0f}, // tie to even, down
+    {1.00146484375f, 0x3c02, 1.001953125f}, // tie to even, up
+    {65519.996f, 0x7bff, 65504.0f},
+    {65520.0f, 0x7c00, std::numeric_limits<float>::infinity()},
+    {5.9604645e-8f, 0x0001, 5.9604645e-8f}, // smallest subnormal
+    {2.9802322e-8f, 0x0000, 0.0f}, // tie to zero
+    {6.0975552e-5f, 0x03ff, 6.0975552e-5f}, // largest subnormal
+    {-1.5f, 0xbe00, -1.5f},
+};
+
+// Round to nearest even, subnormals kept? And when converted back at once?
+template <typename Out>
+bool f16_conversion_works(Device& device, Out HalfCase::*wanted, int back) {
   std::vector<float> x;
-  std::vector<uint16_t> want;
-  for (auto& c : cases) {
+  std::vector<Out> want;
+  for (auto& c : half_cases) {
     x.push_back(c.x);
-    want.push_back(c.half);
+    want.push_back(c.*wanted);
   }
-  auto& k = device.pipelines().get("probe_f16", {{"NATIVE_F16", 1}}, false);
-  return run<uint16_t>(device, k, x, x.size()) == want;
+  auto& k = device.pipelines().get(
+      "probe_f16",
+      {{"NATIVE_F16", 1}, {"NATIVE_F16_ROUNDING", 1}, {"BACK", back}},
+      false);
+  return run<Out>(device, k, x, x.size()) == want;
 }
 
 // y = a b of 16 x 16 small integers, of which every format holds all sums.
@@ -113,8 +120,12 @@ bool passes(F&& probe) {
 
 void Device::probe_arithmetic() {
   if (caps_.shader_float16 && !config().disabled("native_f16") &&
-      passes([&] { return f16_conversion_works(*this); })) {
+      passes([&] { return f16_conversion_works(*this, &HalfCase::half, 0); })) {
     pipelines_->add_global_define("NATIVE_F16", "1");
+    if (passes(
+            [&] { return f16_conversion_works(*this, &HalfCase::back, 1); })) {
+      pipelines_->add_global_define("NATIVE_F16_ROUNDING", "1");
+    }
   }
   caps_.coopmat_f16 = caps_.coopmat(Type::f16) &&
       passes([&] { return coopmat_works(*this, Type::f16); });

@@ -59,4 +59,30 @@ uint16_t f32_to_f16(float f) {
 }
 #endif
 
+// MLX computes each operation in its dtype, so that between fused operations
+// 16-bit results are rounded. Some drivers drop the two conversions, llvmpipe of
+// Mesa 26.1 does: NATIVE_F16_ROUNDING comes from a probe too.
+float round_bf16(float f) {
+  return bf16_to_f32(f32_to_bf16(f));
+}
+#ifdef NATIVE_F16_ROUNDING
+float round_f16(float f) {
+  return f16_to_f32(f32_to_f16(f));
+}
+#else
+float round_f16(float f) {
+  uint x = floatBitsToUint(f);
+  uint a = x & 0x7fffffffu;
+  uint normal = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
+  // Subnormals are multiples of 2^-24, as floats from 0.5 to 1 are.
+  precise float sum = uintBitsToFloat(a) + 0.5;
+  precise float small = sum - 0.5;
+  uint r = a < 0x38800000u ? floatBitsToUint(small) // 2^-14
+      : a > 0x7f800000u    ? a | 0x400000u
+                           : min(normal, 0x7f800000u);
+  r = r >= 0x47800000u && a <= 0x7f800000u ? 0x7f800000u : r; // 65536
+  return uintBitsToFloat(r | (x & 0x80000000u));
+}
+#endif
+
 #endif

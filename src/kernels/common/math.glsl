@@ -21,16 +21,19 @@ bool is_inf(float x) {
 bool is_finite(float x) {
   return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
 }
+bool is_zero(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) == 0u;
+}
 bool sign_bit(float x) {
   return (floatBitsToUint(x) & 0x80000000u) != 0u;
 }
 float math_abs(float x) {
   return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu);
 }
+// A choice, not a mix of bits: Mesa 26.1 makes the latter x & ~y in places.
 float copy_sign(float magnitude, float sign) {
-  return uintBitsToFloat(
-      (floatBitsToUint(magnitude) & 0x7fffffffu) |
-      (floatBitsToUint(sign) & 0x80000000u));
+  uint bits = floatBitsToUint(magnitude) & 0x7fffffffu;
+  return uintBitsToFloat(sign_bit(sign) ? bits | 0x80000000u : bits);
 }
 
 const float MATH_NAN = uintBitsToFloat(0x7fc00000u);
@@ -58,9 +61,9 @@ float upper12(float x) {
 float math_divide(float x, float y) {
   float ax = math_abs(x);
   float ay = math_abs(y);
-  float k = ay > 4.2535295865117308e37                      ? 0.25
-      : (ax < 8.0779356694631609e-28 && ay < 1.0) ? 7.9228162514264338e28
-                                                            : 1.0;
+  float k = ay > 4.2535295865117308e37          ? 0.25
+      : (ax < 2147483648.0 && ay < 1.0) ? 7.9228162514264338e28 // 2^96
+                                        : 1.0;
   precise float a = x * k;
   precise float b = y * k;
   precise float q = a / b;
@@ -373,25 +376,39 @@ float math_tan(float x) {
 
 // ---- square roots ----------------------------------------------------------
 
+// x = v root^2, with a v large enough for residuals to be exact; subnormals by
+// their bits, since a driver may take them for zero.
+struct Scaled {
+  float v, root;
+};
+Scaled scaled_up(float x) {
+  uint u = floatBitsToUint(x);
+  if (u < 0x00800000u) {
+    return Scaled(2.0 * float(u), 2.6469779601696886e-23); // 2^-75
+  }
+  bool tiny = x < 7.8886090522101181e-31; // 2^-100
+  return tiny ? Scaled(x * 1.2676506002282294e30, 8.8817841970012523e-16)
+              : Scaled(x, 1.0);
+}
+
 // One Newton step on an exact residual: correctly rounded but for rare ties.
 float math_sqrt(float x) {
-  bool tiny = x < 7.8886090522101181e-31; // 2^-100
-  float v = tiny ? x * 1.2676506002282294e30 : x;
+  Scaled f = scaled_up(x);
+  float v = f.v;
   precise float s = sqrt(v);
   precise float h = upper12(s);
   precise float l = s - h;
   precise float residual = ((v - h * h) - 2.0 * (h * l)) - l * l;
-  precise float y = s + residual / (2.0 * s);
-  y = tiny ? y * 8.8817841970012523e-16 : y;
+  precise float y = (s + residual / (2.0 * s)) * f.root;
   bool regular = log_regular(x);
-  float special = (x == 0.0 || floatBitsToUint(x) == 0x7f800000u || is_nan(x))
-      ? x
-      : MATH_NAN;
+  float special =
+      (is_zero(x) || floatBitsToUint(x) == 0x7f800000u || is_nan(x)) ? x
+                                                                     : MATH_NAN;
   return regular ? y : special;
 }
 float math_rsqrt(float x) {
-  bool tiny = x < 7.8886090522101181e-31;
-  float v = tiny ? x * 1.2676506002282294e30 : x;
+  Scaled f = scaled_up(x);
+  float v = f.v;
   precise float s = inversesqrt(v);
   // 1 - v s^2 from 12-bit halves of s: v s is rounded, its error is not.
   precise float h = upper12(s);
@@ -404,9 +421,8 @@ float math_rsqrt(float x) {
   precise float pl = p - ph;
   precise float residual =
       ((1.0 - ph * h) - (ph * l + pl * h)) - (pl * l + lost * s);
-  precise float y = s + (0.5 * s) * residual;
-  y = tiny ? y * 1.125899906842624e15 : y;
-  float special = (x == 0.0)                  ? copy_sign(MATH_INF, x)
+  precise float y = (s + (0.5 * s) * residual) / f.root;
+  float special = is_zero(x)                  ? copy_sign(MATH_INF, x)
       : (floatBitsToUint(x) == 0x7f800000u)   ? 0.0
       : is_nan(x)                             ? x
                                               : MATH_NAN;
