@@ -205,6 +205,19 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
   }
   for (uint32_t i = 0; i < n; ++i) {
     ++state().statistics.live_pipelines;
+    uint32_t asked = 0;
+    for (auto* s = static_cast<const VkBaseInStructure*>(infos[i].stage.pNext);
+         s;
+         s = s->pNext) {
+      if (s->sType ==
+          VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO) {
+        asked =
+            reinterpret_cast<
+                const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(s)
+                ->requiredSubgroupSize;
+      }
+    }
+    state().statistics.subgroup_size = asked;
     out[i] = handle<VkPipeline>(
         new Pipeline{object<Module>(infos[i].stage.module)->program});
   }

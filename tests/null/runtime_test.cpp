@@ -129,6 +129,28 @@ TEST_CASE("runtime: starts, computes, stops") {
   }
 }
 
+TEST_CASE("runtime: kernels for one subgroup size ask for it if it varies") {
+  Rig rig;
+  auto asked = [&](uint32_t largest, bool can, std::vector<Define> defines) {
+    Caps caps = rig.device->caps();
+    caps.max_subgroup_size = largest;
+    caps.required_subgroup_size = can;
+    PipelineTable table(rig.device->vk(), rig.device->handle(), caps);
+    std::string text =
+        "#include \"common/types.glsl\"\n"
+        "#define ARGS Ptr_f32 x; uint n; uint pad;\n"
+        "#include \"common/args.glsl\"\n"
+        "layout(local_size_x = 64) in;\n"
+        "void main() { store(A.x, 0u, 1.0); }\n";
+    table.get_source("t", text, defines);
+    return fake::statistics().subgroup_size;
+  };
+  CHECK(asked(64, true, {{"SG", 32}}) == 32);
+  CHECK(asked(64, true, {}) == 0);
+  CHECK(asked(64, false, {{"SG", 32}}) == 0);
+  CHECK(asked(32, true, {{"SG", 32}}) == 0);
+}
+
 TEST_CASE("runtime: float16 is used only where it rounds correctly") {
   auto native = [](bool offered, bool good) {
     auto s = with_seed(1);
