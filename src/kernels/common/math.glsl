@@ -376,19 +376,19 @@ float math_tan(float x) {
 
 // ---- square roots ----------------------------------------------------------
 
-// x = v root^2, with a v large enough for residuals to be exact; subnormals by
+// x = v 2^(2n), with a v large enough for residuals to be exact; subnormals by
 // their bits, since a driver may take them for zero.
 struct Scaled {
-  float v, root;
+  float v;
+  int n;
 };
 Scaled scaled_up(float x) {
   uint u = floatBitsToUint(x);
   if (u < 0x00800000u) {
-    return Scaled(2.0 * float(u), 2.6469779601696886e-23); // 2^-75
+    return Scaled(2.0 * float(u), -75);
   }
   bool tiny = x < 7.8886090522101181e-31; // 2^-100
-  return tiny ? Scaled(x * 1.2676506002282294e30, 8.8817841970012523e-16)
-              : Scaled(x, 1.0);
+  return tiny ? Scaled(x * 1.2676506002282294e30, -50) : Scaled(x, 0);
 }
 
 // One Newton step on an exact residual: correctly rounded but for rare ties.
@@ -399,7 +399,7 @@ float math_sqrt(float x) {
   precise float h = upper12(s);
   precise float l = s - h;
   precise float residual = ((v - h * h) - 2.0 * (h * l)) - l * l;
-  precise float y = (s + residual / (2.0 * s)) * f.root;
+  precise float y = (s + residual / (2.0 * s)) * pow2i(f.n);
   bool regular = log_regular(x);
   float special =
       (is_zero(x) || floatBitsToUint(x) == 0x7f800000u || is_nan(x)) ? x
@@ -421,7 +421,7 @@ float math_rsqrt(float x) {
   precise float pl = p - ph;
   precise float residual =
       ((1.0 - ph * h) - (ph * l + pl * h)) - (pl * l + lost * s);
-  precise float y = (s + (0.5 * s) * residual) / f.root;
+  precise float y = (s + (0.5 * s) * residual) * pow2i(-f.n);
   float special = is_zero(x)                  ? copy_sign(MATH_INF, x)
       : (floatBitsToUint(x) == 0x7f800000u)   ? 0.0
       : is_nan(x)                             ? x
