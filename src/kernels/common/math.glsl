@@ -145,7 +145,7 @@ float math_expm1(float x) {
   float h = pow2i(int(k) - 1);
   precise float y = 2.0 * (h * p + (h - 0.5));
   y = (k == 0.0) ? p : y;
-  return (is_nan(x) || x == 0.0) ? x : y;
+  return (is_nan(x) || is_zero(x)) ? x : y;
 }
 
 // ---- logarithms ------------------------------------------------------------
@@ -188,7 +188,7 @@ float log_tail(float f) {
 // What log, log2 and log10 give outside (0, inf).
 float log_special(float x) {
   float y = is_nan(x) ? x : MATH_NAN;
-  y = (x == 0.0) ? -MATH_INF : y;
+  y = is_zero(x) ? -MATH_INF : y;
   return (floatBitsToUint(x) == 0x7f800000u) ? x : y;
 }
 bool log_regular(float x) {
@@ -237,7 +237,7 @@ float math_log1p(float x) {
   float c = small ? 0.0 : lost;
   precise float y = e * 0.693145751953125 +
       (f + (log_tail(f) + (c + e * 1.42860682e-6)));
-  y = (x == 0.0) ? x : y;
+  y = is_zero(x) ? x : y;
   return log_regular(u) ? y : log_special(is_nan(x) ? x : u);
 }
 
@@ -356,7 +356,7 @@ float math_sin(float x) {
   CircleParts p = reduce_circle(x);
   float y = (p.q & 1) != 0 ? cos_kernel(p.r, p.tail) : sin_kernel(p.r, p.tail);
   y = (p.q & 2) != 0 ? -y : y;
-  y = (x == 0.0) ? x : y;
+  y = is_zero(x) ? x : y;
   return is_finite(x) ? y : MATH_NAN;
 }
 float math_cos(float x) {
@@ -370,7 +370,7 @@ float math_tan(float x) {
   float s = sin_kernel(p.r, p.tail);
   float c = cos_kernel(p.r, p.tail);
   float y = (p.q & 1) != 0 ? -c / s : s / c;
-  y = (x == 0.0) ? x : y;
+  y = is_zero(x) ? x : y;
   return is_finite(x) ? y : MATH_NAN;
 }
 

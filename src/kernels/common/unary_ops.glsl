@@ -154,7 +154,7 @@ bool LogicalNot(bool x) {
   return !x;
 }
 bool LogicalNot(float x) {
-  return x == 0.0;
+  return is_zero(x);
 }
 bool LogicalNot(vec2 x) {
   return x.x == 0.0 && x.y == 0.0;
