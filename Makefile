@@ -41,8 +41,7 @@ $(VENV)/.ready: tools/requirements.txt tools/bootstrap.sh
 
 $(BUILD)/build.ninja: $(VENV)/.ready
 	@echo "== Configuring (the first time also downloads the locked sources)"
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release \
-	  -DPython_EXECUTABLE=$(abspath $(PY)) $(CMAKE_ARGS)
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_ARGS)
 
 build: $(BUILD)/build.ninja
 	@echo "== Building"

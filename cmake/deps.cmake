@@ -117,4 +117,5 @@ block()
   set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
   add_subdirectory(${GLSLANG_SOURCE_DIR} ${CMAKE_BINARY_DIR}/glslang
                    EXCLUDE_FROM_ALL SYSTEM)
+  target_compile_options(glslang PRIVATE -w) # its warnings, not ours
 endblock()
