@@ -36,6 +36,7 @@ class Step:
     count: str  # exit, junit, doctest or summary
     env: dict[str, str] = field(default_factory=dict)
     timeout: int = 3000
+    repeat: int = 1  # processes, one after the other
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Result:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.note = self.note or other.note
         return self
 
     def __str__(self) -> str:
@@ -190,11 +192,10 @@ def full_modes(build: Path) -> list[Step]:
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
-    streams = ["--keep-duplicates", *["tests/backend/test_streams.py"] * 20]
     for mode in ("unified", "discrete"):
         name, env = f"streams 20 times, {mode}", {"MLX_VK_MEMORY": mode}
-        command = pytest(*streams, workers=False)
-        steps.append(Step("backend", name, command, "junit", env))
+        command = pytest("tests/backend/test_streams.py", workers=False)
+        steps.append(Step("backend", name, command, "junit", env, repeat=20))
     for tier, file in ("backend", "test_streams"), ("model", "test_rotating"):
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
@@ -316,7 +317,9 @@ def run(steps: list[Step], environment: dict[str, str]) -> Result:
         settings = " ".join(f"{k}={v}" for k, v in step.env.items())
         print(f"\n== {step.tier}: {step.name} {settings}", flush=True)
         begun = time.time()
-        result = execute(step, environment)
+        result = Result()
+        for _ in range(step.repeat):
+            result += execute(step, environment)
         if step.count == "exit" and result.failed:
             result.passed = 0
         total += result
