@@ -178,9 +178,11 @@ unittest.TestCase.subTest = subtest
 EXPECTED = json.loads(os.environ["MLX_UPSTREAM_XFAIL"])
 RACES = json.loads(os.environ["MLX_UPSTREAM_RACES"])
 SLOW = json.loads(os.environ["MLX_UPSTREAM_SLOW"])
+ONLY = json.loads(os.environ["MLX_UPSTREAM_ONLY"])
 
 
 def pytest_collection_modifyitems(items):
+    kept = []
     for item in items:
         parts = item.nodeid.split("::")
         name = "::".join([pathlib.PurePath(parts[0]).name, *parts[1:]])
@@ -190,6 +192,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xfail(reason=RACES[name], strict=False))
         if name in SLOW:
             item.add_marker(pytest.mark.skip(reason="slow here: " + SLOW[name]))
+        if not ONLY or name in ONLY:
+            kept.append(item)
+    items[:] = kept
 """
 
 
@@ -203,6 +208,7 @@ def run_python(args):
         for test, reason in expected_failures(name).items()
         if not test.startswith("cpp::")
     }
+    slow = expected_failures(name, HERE / "slow.txt")
     env = dict(
         os.environ,
         DEVICE=args.device,
@@ -210,9 +216,8 @@ def run_python(args):
         MLX_ENABLE_CACHE_THRASHING_CHECK="0",
         MLX_UPSTREAM_XFAIL=json.dumps(expected),
         MLX_UPSTREAM_RACES=json.dumps(expected_failures(name, HERE / "races.txt")),
-        MLX_UPSTREAM_SLOW=json.dumps(
-            {} if args.slow else expected_failures(name, HERE / "slow.txt")
-        ),
+        MLX_UPSTREAM_SLOW=json.dumps({} if args.slow else slow),
+        MLX_UPSTREAM_ONLY=json.dumps(slow if args.slow else {}),
         PYTHONDONTWRITEBYTECODE="1",
     )
     # MLX's tests skip some cases where this is set.
@@ -271,7 +276,7 @@ def main():
     python.add_argument("--workers", type=int, default=2)
     python.add_argument("--report", help="keep the JUnit report here")
     python.add_argument("-k", help="pytest's -k")
-    python.add_argument("--slow", action="store_true", help="all of slow.txt too")
+    python.add_argument("--slow", action="store_true", help="those of slow.txt alone")
     python.add_argument("files", nargs="*")
     args = parser.parse_args()
     sys.exit(run_cpp(args) if args.command == "cpp" else run_python(args))
