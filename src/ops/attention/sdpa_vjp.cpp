@@ -318,18 +318,18 @@ bool ScaledDotProductAttentionVJP::use_fallback(const array& q, Stream s) {
 void ScaledDotProductAttentionVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  for (auto& out : outputs) {
-    out.set_data(allocator::malloc(out.nbytes()));
-  }
+  auto& enc = vulkan::encoder(stream());
   if (inputs[0].size() == 0) {
     for (auto& out : outputs) {
-      if (out.size() > 0) {
-        fill_gpu(array(0, out.dtype()), out, stream());
-      }
+      array zero(0, out.dtype());
+      enc.add_temporary(zero);
+      fill_gpu(zero, out, stream());
     }
     return;
   }
-  auto& enc = vulkan::encoder(stream());
+  for (auto& out : outputs) {
+    out.set_data(allocator::malloc(out.nbytes()));
+  }
   // q, k, v, mask and sinks where there are some, output, lse, cotangent.
   size_t n = inputs.size();
   bool has_mask = n > 6 + static_cast<size_t>(has_sinks_);
