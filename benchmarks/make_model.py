@@ -12,55 +12,50 @@ import argparse
 import json
 from pathlib import Path
 
+QWEN3 = dict(
+    head_dim=128,
+    vocab_size=151936,
+    rms_norm_eps=1e-6,
+    rope_theta=1e6,
+    max_position_embeddings=40960,
+)
 SHAPES = {
-    "qwen3-0.6b": dict(
+    "qwen3-0.6b": QWEN3
+    | dict(
         model_type="qwen3",
         hidden_size=1024,
         num_hidden_layers=28,
         intermediate_size=3072,
         num_attention_heads=16,
         num_key_value_heads=8,
-        head_dim=128,
-        vocab_size=151936,
         tie_word_embeddings=True,
-        rms_norm_eps=1e-6,
-        rope_theta=1e6,
-        max_position_embeddings=40960,
     ),
-    "qwen3-8b": dict(
+    "qwen3-8b": QWEN3
+    | dict(
         model_type="qwen3",
         hidden_size=4096,
         num_hidden_layers=36,
         intermediate_size=12288,
         num_attention_heads=32,
         num_key_value_heads=8,
-        head_dim=128,
-        vocab_size=151936,
         tie_word_embeddings=False,
-        rms_norm_eps=1e-6,
-        rope_theta=1e6,
-        max_position_embeddings=40960,
     ),
     # Four of the 48 layers of Qwen3-30B-A3B: what a layer costs.
-    "qwen3-30b-a3b-4l": dict(
+    "qwen3-30b-a3b-4l": QWEN3
+    | dict(
         model_type="qwen3_moe",
         hidden_size=2048,
         num_hidden_layers=4,
         intermediate_size=6144,
         num_attention_heads=32,
         num_key_value_heads=4,
-        head_dim=128,
         num_experts=128,
         num_experts_per_tok=8,
         moe_intermediate_size=768,
         norm_topk_prob=True,
         decoder_sparse_step=1,
         mlp_only_layers=[],
-        vocab_size=151936,
         tie_word_embeddings=False,
-        rms_norm_eps=1e-6,
-        rope_theta=1e6,
-        max_position_embeddings=40960,
     ),
     "tiny": dict(
         model_type="qwen3",

@@ -60,6 +60,12 @@ void donate_or_alloc(const array& in, array& out) {
   }
 }
 
+void fill_with_zeros(array& out, StreamEncoder& enc) {
+  array zero(0, out.dtype());
+  enc.add_temporary(zero);
+  fill_gpu(zero, out, enc.stream());
+}
+
 array row_contiguous(const array& a, StreamEncoder& enc) {
   if (a.flags().row_contiguous) {
     return a;

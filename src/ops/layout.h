@@ -14,6 +14,10 @@ namespace mlx::core::vulkan {
 // row-contiguous with the same item size, else a fresh one.
 void donate_or_alloc(const array& in, array& out);
 
+// Gives `out` memory, and zeros from the GPU. The scalar they come from lives
+// until the GPU has read it.
+void fill_with_zeros(array& out, StreamEncoder& enc);
+
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 

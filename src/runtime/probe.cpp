@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "pipeline/pipeline.h"
@@ -56,7 +57,7 @@ constexpr HalfCase half_cases[] = {
 
 // Round to nearest even, subnormals kept? And when converted back at once?
 template <typename Out>
-bool f16_conversion_works(Device& device, Out HalfCase::*wanted, int back) {
+bool f16_conversion_works(Device& device, Out HalfCase::*wanted) {
   std::vector<float> x;
   std::vector<Out> want;
   for (auto& c : half_cases) {
@@ -65,7 +66,9 @@ bool f16_conversion_works(Device& device, Out HalfCase::*wanted, int back) {
   }
   auto& k = device.pipelines().get(
       "probe_f16",
-      {{"NATIVE_F16", 1}, {"NATIVE_F16_ROUNDING", 1}, {"BACK", back}},
+      {{"NATIVE_F16", 1},
+       {"NATIVE_F16_ROUNDING", 1},
+       {"BACK", int(std::is_same_v<Out, float>)}},
       false);
   return run<Out>(device, k, x, x.size()) == want;
 }
@@ -120,10 +123,9 @@ bool passes(F&& probe) {
 
 void Device::probe_arithmetic() {
   if (caps_.shader_float16 && !config().disabled("native_f16") &&
-      passes([&] { return f16_conversion_works(*this, &HalfCase::half, 0); })) {
+      passes([&] { return f16_conversion_works(*this, &HalfCase::half); })) {
     pipelines_->add_global_define("NATIVE_F16", "1");
-    if (passes(
-            [&] { return f16_conversion_works(*this, &HalfCase::back, 1); })) {
+    if (passes([&] { return f16_conversion_works(*this, &HalfCase::back); })) {
       pipelines_->add_global_define("NATIVE_F16_ROUNDING", "1");
     }
   }

@@ -198,36 +198,46 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
       linear(rows));
 }
 
+const Kernel& prefill_kernel(
+    StreamEncoder& enc,
+    const Attention& p,
+    const PrefillPlan& plan,
+    Type type) {
+  if (plan.coopmat) {
+    return enc.coopmat_kernel(
+        "attention/prefill_coopmat",
+        type,
+        {{"D", p.shape.dim},
+         {"DV", p.shape.value_dim},
+         {"MASK", mask_kind(p.mask)},
+         {"CAUSAL", int(p.causal)},
+         {"SINKS", int(p.sinks != nullptr)},
+         {"LSE", int(p.lse != nullptr)}});
+  }
+  int64_t quad = 4 * p.q.itemsize();
+  bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
+      vector_rows(p.v, quad);
+  return enc.kernel(
+      "attention/prefill",
+      {{"T", type},
+       {"D", p.shape.dim},
+       {"DV", p.shape.value_dim},
+       {"BQ", plan.bq},
+       {"BK", plan.bk},
+       {"VEC", int(vec)},
+       {"MASK", mask_kind(p.mask)},
+       {"CAUSAL", int(p.causal)},
+       {"SINKS", int(p.sinks != nullptr)},
+       {"LSE", int(p.lse != nullptr)}});
+}
+
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   Type type = type_of(out);
   PrefillPlan plan = plan_prefill(attention_device(enc, type), p.shape);
   if (config().sdpa_stats) {
     count(p, type, plan.coopmat ? "prefill_coopmat" : "prefill", plan.why);
   }
-  int64_t quad = 4 * p.q.itemsize();
-  bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
-      vector_rows(p.v, quad);
-  const Kernel& kernel = plan.coopmat ? enc.coopmat_kernel(
-                                            "attention/prefill_coopmat",
-                                            type,
-                                            {{"D", p.shape.dim},
-                                             {"DV", p.shape.value_dim},
-                                             {"MASK", mask_kind(p.mask)},
-                                             {"CAUSAL", int(p.causal)},
-                                             {"SINKS", int(p.sinks != nullptr)},
-                                             {"LSE", int(p.lse != nullptr)}})
-                                      : enc.kernel(
-                                            "attention/prefill",
-                                            {{"T", type},
-                                             {"D", p.shape.dim},
-                                             {"DV", p.shape.value_dim},
-                                             {"BQ", plan.bq},
-                                             {"BK", plan.bk},
-                                             {"VEC", int(vec)},
-                                             {"MASK", mask_kind(p.mask)},
-                                             {"CAUSAL", int(p.causal)},
-                                             {"SINKS", int(p.sinks != nullptr)},
-                                             {"LSE", int(p.lse != nullptr)}});
+  const Kernel& kernel = prefill_kernel(enc, p, plan, type);
   PrefillParams params{
       p.shape.batches,
       p.shape.heads,

@@ -3,7 +3,6 @@
 // number of them at a time, and multiplied by our own matrix product.
 #include <optional>
 
-#include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
@@ -321,9 +320,7 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   auto& enc = vulkan::encoder(stream());
   if (inputs[0].size() == 0) {
     for (auto& out : outputs) {
-      array zero(0, out.dtype());
-      enc.add_temporary(zero);
-      fill_gpu(zero, out, stream());
+      vulkan::fill_with_zeros(out, enc);
     }
     return;
   }

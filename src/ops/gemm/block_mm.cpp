@@ -1,7 +1,6 @@
 // BlockMaskedMM and SegmentedMM.
 #include <sstream>
 
-#include "mlx/backend/gpu/copy.h"
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 
@@ -22,12 +21,6 @@ struct BlockParams { // mirrors kernels/gemm/block_mm.comp
   int64_t rows[Operands], cols[Operands];
   StridedParams<Operands> batch;
 };
-
-void fill_with_zeros(array& out, StreamEncoder& enc) {
-  array zero(0, out.dtype());
-  fill_gpu(zero, out, enc.stream());
-  enc.add_temporary(zero);
-}
 
 int kind_of(const array* mask) {
   return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;

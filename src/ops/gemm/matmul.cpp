@@ -1,12 +1,12 @@
 // Matmul, AddMM and GatherMM.
 #include <sstream>
 
-#include "mlx/backend/gpu/copy.h"
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 
 #include "ops/gemm/gemm.h"
 #include "ops/launch.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
 
@@ -45,13 +45,9 @@ void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
 
 void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("gather_mm", out);
-  auto& s = stream();
-  auto& enc = vulkan::encoder(s);
+  auto& enc = vulkan::encoder(stream());
   if (out.size() != 0 && (inputs[0].size() == 0 || inputs[1].size() == 0)) {
-    array zero(0, out.dtype());
-    fill_gpu(zero, out, s);
-    enc.add_temporary(zero);
-    return;
+    return vulkan::fill_with_zeros(out, enc);
   }
   out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() != 0) {
