@@ -52,7 +52,7 @@ install: build
 
 wheel: build
 	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist \
-	  -C build-dir=$(BUILD) .
+	  -C build-dir=$(BUILD) -C cmake.define.MLXVK_BUILD_TESTS=ON .
 	@ls -l dist
 
 clean:

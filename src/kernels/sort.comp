@@ -21,7 +21,7 @@
 #define RESULTS T_PTR keys;
 #endif
 #if MERGE
-#define LAYOUT uint64_t run;
+#define LAYOUT uint run;
 #else
 #define LAYOUT                                                                \
   int64_t axis_stride;                                                        \
@@ -34,11 +34,10 @@
   T_PTR src;                                                                  \
   POSITIONS_IN                                                                \
   RESULTS                                                                     \
-  uint64_t size;                                                              \
   uint64_t rows;                                                              \
   uint64_t post;                                                              \
+  uint size;                                                                  \
   uint tiles;                                                                 \
-  uint pad;                                                                   \
   LAYOUT
 #include "common/args.glsl"
 
@@ -113,24 +112,22 @@ void keep_items() {
 
 #if MERGE
 // The same split in global memory, between the runs at `a` and `b` of src.
-uint64_t split_global(
-    uint64_t a,
-    uint64_t m,
-    uint64_t b,
-    uint64_t n,
-    uint64_t diagonal) {
-  uint64_t low = diagonal > n ? diagonal - n : 0;
-  uint64_t high = min(diagonal, m);
+// Positions in a row fit 32 bits, and must not take 64: of a 64-bit
+// `x > y ? x - y : 0` NVIDIA's compiler (580.159) leaves the upper half
+// undefined (docs/architecture.md).
+uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
+  uint low = diagonal > n ? diagonal - n : 0;
+  uint high = min(diagonal, m);
   while (low < high) {
-    uint64_t middle = (low + high) / 2;
+    uint middle = low + (high - low) / 2;
     bool b_first = sorts_before(
-        load(A.src, b + diagonal - 1 - middle), load(A.src, a + middle));
+        load(A.src, b + (diagonal - 1 - middle)), load(A.src, a + middle));
     low = b_first ? low : middle + 1;
     high = b_first ? middle : high;
   }
   return low;
 }
-shared uint64_t cuts[2];
+shared uint cuts[2];
 #endif
 
 void main() {
@@ -140,27 +137,27 @@ void main() {
   bool real = row < A.rows;
   row = real ? row : 0;
   uint local = gl_LocalInvocationID.x;
-  uint64_t begin = uint64_t(tile) * TILE;
-  uint count = uint(min(A.size - begin, uint64_t(TILE)));
+  uint begin = tile * TILE;
+  uint count = min(A.size - begin, TILE);
 
 #if MERGE
   // The pair of runs that this tile belongs to; the second may be short or
   // missing.
-  uint64_t pair = begin / (2 * A.run) * (2 * A.run);
+  uint pair = begin / (2 * A.run) * (2 * A.run);
   uint64_t base = row * A.size + pair;
-  uint64_t left = min(A.run, A.size - pair);
-  uint64_t right = min(A.run, A.size - pair - left);
+  uint left = min(A.run, A.size - pair);
+  uint right = min(A.run, A.size - pair - left);
   if (local < 2) {
-    uint64_t diagonal = begin - pair + (local == 0 ? 0 : count);
+    uint diagonal = begin - pair + (local == 0 ? 0 : count);
     cuts[local] = split_global(base, left, base + left, right, diagonal);
   }
   barrier();
-  uint64_t a = cuts[0];
-  uint64_t b = begin - pair - a;
-  uint m = uint(cuts[1] - a);
+  uint a = cuts[0];
+  uint b = begin - pair - a;
+  uint m = cuts[1] - a;
   uint n = count - m;
   for (uint k = local; k < count; k += WG) {
-    uint64_t from = k < m ? base + a + k : base + left + b + (k - m);
+    uint64_t from = base + (k < m ? a + k : left + b + (k - m));
     key_at[k] = load(A.src, from);
 #if ARG
     position_at[k] = load(A.positions_in, from);
@@ -195,7 +192,7 @@ void main() {
       key_at[k] = load(A.src, base + int64_t(begin + k) * A.axis_stride);
     }
 #if ARG
-    position_at[k] = uint(begin) + k;
+    position_at[k] = begin + k;
 #endif
   }
   barrier();
@@ -246,7 +243,7 @@ void main() {
   const uint64_t step = 1;
 #endif
   for (uint k = local; k < count; k += WG) {
-    uint64_t to = origin + (begin + k) * step;
+    uint64_t to = origin + uint64_t(begin + k) * step;
 #if ARG
     store(A.positions, to, position_at[k]);
 #endif

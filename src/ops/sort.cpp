@@ -27,9 +27,8 @@ struct Tile {
 };
 
 struct MergeParams { // the last member is MERGE's
-  uint64_t size, rows, post;
-  uint32_t tiles, pad;
-  uint64_t run;
+  uint64_t rows, post;
+  uint32_t size, tiles, run;
 };
 
 void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
@@ -90,11 +89,10 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   };
 
   vulkan::ArgBlock args;
-  args.add<uint64_t>(size)
-      .add<uint64_t>(rows)
+  args.add<uint64_t>(rows)
       .add<uint64_t>(post)
+      .add<uint32_t>(size)
       .add<uint32_t>(tiles)
-      .add<uint32_t>(0)
       .add<int64_t>(scalar ? 1 : in.strides(axis))
       .indices(strides[0], ndim, true)
       .extents(shape, ndim)
@@ -117,12 +115,7 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
       reads.emplace_back(positions[turn]);
     }
     MergeParams params{
-        uint64_t(size),
-        uint64_t(rows),
-        uint64_t(post),
-        tiles,
-        0,
-        uint64_t(run)};
+        uint64_t(rows), uint64_t(post), uint32_t(size), tiles, uint32_t(run)};
     enc.dispatch_bytes(
         kernel(true, last),
         reads,
