@@ -21,6 +21,18 @@ constexpr ConfigEntry table[] = {
      "1024",
      "Discrete model: arrays of up to this many bytes live in mapped device "
      "memory and need no copies. 0 turns that off."},
+    {"MLX_VK_TIMEOUT",
+     "30",
+     "Seconds without progress after which the kernels that the device is at "
+     "are named on stderr. 0: no watch."},
+    {"MLX_VK_TIMEOUT_ERROR",
+     "0",
+     "1: calls that wait for such a device throw instead of waiting on. The "
+     "process cannot use the device again."},
+    {"MLX_VK_SPIN",
+     "1500",
+     "Microseconds that a wait polls the device before it sleeps between "
+     "looks. More is more exact and takes more of a core."},
     {"MLX_VK_FALLBACK",
      "allow",
      "Primitives without a GPU kernel: allow (run on the CPU), warn, deny "
@@ -152,6 +164,9 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
       number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
   number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
+  number("MLX_VK_SPIN", c.spin_us, 0);
+  number("MLX_VK_TIMEOUT", c.timeout_s, 0);
+  c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
   c.kernel_path = text("MLX_VK_KERNEL_PATH");
   c.disable = text("MLX_VK_DISABLE");

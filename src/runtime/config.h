@@ -29,6 +29,9 @@ struct Config {
   int max_ops = 100;
   int max_mb = 256;
   size_t small_buffer = 1024;
+  int spin_us = 1500; // polling of a wait before it sleeps
+  int timeout_s = 30; // without progress of the device; 0: no watch
+  bool timeout_error = false;
   std::string kernel_path;
   std::string disable; // comma-separated paths
   bool debug_fallback = false, debug_shapes = false, debug_submit = false,

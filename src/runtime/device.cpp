@@ -118,7 +118,11 @@ Device::Device() {
     no_device(caps_.name + " cannot be used: " + why);
   }
   vk().vkGetDeviceQueue(device_, caps_.compute_queue_family, 0, &queue_);
-  timeline_ = std::make_unique<Timeline>(vk(), device_, !caps_.software());
+  timeline_ = std::make_unique<Timeline>(
+      vk(),
+      device_,
+      WaitPolicy{
+          caps_.software(), std::chrono::microseconds(config().spin_us)});
   memory_ = std::make_unique<Memory>(*this);
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);

@@ -1,6 +1,7 @@
 #include "runtime/recorder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,10 @@ struct Recorder::Slot {
   uint32_t query_capacity = 0;
   std::vector<const Kernel*> timed; // parallel to pairs of queries
   std::vector<uint64_t> timed_bytes;
+  // For the watch: the device writes to `progress` how many of the records in
+  // `order` are done, at the numbers in `marks`.
+  Allocation progress;
+  std::vector<uint32_t> order, marks;
 };
 
 namespace {
@@ -30,6 +35,9 @@ constexpr VkAccessFlags device_access = VK_ACCESS_SHADER_READ_BIT |
     VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags device_writes =
     VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+// Records between two marks of progress where a record takes microseconds.
+constexpr uint32_t mark_interval = 32;
+constexpr auto watch_interval = std::chrono::milliseconds(500);
 constexpr VkPipelineStageFlags device_stages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 
@@ -47,6 +55,10 @@ void barrier(
 
 } // namespace
 
+std::atomic_ref<uint32_t> Recorder::progress_of(Slot& slot) {
+  return std::atomic_ref(*static_cast<uint32_t*>(slot.progress.mapped));
+}
+
 Recorder::Recorder(Device& device) : device_(device) {
   VkCommandPoolCreateInfo info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
@@ -54,14 +66,20 @@ Recorder::Recorder(Device& device) : device_(device) {
   vk_check(
       device.vk().vkCreateCommandPool(device.handle(), &info, nullptr, &pool_),
       "vkCreateCommandPool");
+  set_watch({std::chrono::seconds(config().timeout_s), config().timeout_error});
   record_thread_ = std::thread([this] { record_loop(); });
   retire_thread_ = std::thread([this] { retire_loop(); });
 }
 
 Recorder::~Recorder() {
   stop();
+  for (auto& left : abandoned_) {
+    free_slots_.push_back(std::move(left.slot));
+  }
+  abandoned_.clear();
   for (auto& slot : free_slots_) {
     device_.memory().free(slot->ring);
+    device_.memory().free(slot->progress);
     if (slot->queries) {
       device_.vk().vkDestroyQueryPool(device_.handle(), slot->queries, nullptr);
     }
@@ -350,6 +368,23 @@ void Recorder::record(Batch& batch, Slot& slot) {
     vk.vkCmdResetQueryPool(commands, slot.queries, 0, slot.query_capacity);
   }
 
+  uint32_t marks_every = 0;
+  slot.marks.clear();
+  slot.order.clear();
+  {
+    std::lock_guard lock(flight_mutex_);
+    if (watch_settings_.limit.count() != 0) {
+      marks_every = device_.caps().software() ? 1 : mark_interval;
+    }
+  }
+  if (marks_every != 0) {
+    if (!slot.progress.mapped) {
+      slot.progress = device_.memory().allocate_ring(sizeof(uint32_t));
+    }
+    progress_of(slot).store(0, std::memory_order_relaxed);
+    slot.order = order_;
+  }
+
   // Orders this batch after everything submitted before it.
   int barriers = 0;
   if (drop != 0) {
@@ -363,6 +398,13 @@ void Recorder::record(Batch& batch, Slot& slot) {
     if (i > 0 && levels_[order_[i]] != levels_[order_[i - 1]]) {
       barrier(vk, commands);
       barriers++;
+      auto done = static_cast<uint32_t>(i);
+      uint32_t marked = slot.marks.empty() ? 0 : slot.marks.back();
+      if (marks_every != 0 && done - marked >= marks_every) {
+        vk.vkCmdFillBuffer(
+            commands, slot.progress.buffer, 0, sizeof(uint32_t), done);
+        slot.marks.push_back(done);
+      }
     }
     if (timing) {
       vk.vkCmdWriteTimestamp(
@@ -420,6 +462,19 @@ void Recorder::record(Batch& batch, Slot& slot) {
 
 void Recorder::finish(InFlight done) {
   auto completion = done.batch->completion;
+  if (device_.timeline().hung() && done.slot) {
+    // The device may still be running it: nothing of it may be freed.
+    auto callback = std::move(done.batch->on_retired);
+    {
+      std::lock_guard lock(flight_mutex_);
+      abandoned_.push_back(std::move(done));
+    }
+    if (callback) {
+      callback();
+    }
+    completion->set_retired();
+    return;
+  }
   if (done.slot) {
     auto& slot = *done.slot;
     if (!slot.timed.empty() && !device_.timeline().lost()) {
@@ -492,6 +547,8 @@ void Recorder::wait_retired(const Completion& last) {
 }
 
 void Recorder::retire_loop() {
+  uint64_t front = 0; // what this thread waits for, since when
+  Timeline::Clock::time_point begun;
   while (true) {
     uint64_t ticket = 0;
     {
@@ -503,7 +560,59 @@ void Recorder::retire_loop() {
       }
       ticket = in_flight_.front().ticket;
     }
-    device_.timeline().wait(ticket, 1'000'000'000);
+    if (ticket != front) {
+      front = ticket;
+      begun = Timeline::Clock::now();
+    }
+    device_.timeline().wait(ticket, begun, watch_interval, true);
+    retire();
+    look_for_hang(ticket);
+  }
+}
+
+void Recorder::set_watch(WatchSettings settings) {
+  std::lock_guard lock(flight_mutex_);
+  watch_settings_ = settings;
+}
+
+void Recorder::look_for_hang(uint64_t ticket) {
+  std::string report;
+  bool fails;
+  {
+    std::lock_guard lock(flight_mutex_);
+    if (in_flight_.empty() || in_flight_.front().ticket != ticket ||
+        !in_flight_.front().slot) {
+      return;
+    }
+    auto& batch = *in_flight_.front().batch;
+    auto& slot = *in_flight_.front().slot;
+    auto& settings = watch_settings_;
+    if (slot.order.empty()) { // closed while there was no watch
+      return;
+    }
+    uint32_t done = progress_of(slot).load(std::memory_order_relaxed);
+    if (!watch_.hangs(ticket, done, Timeline::Clock::now(), settings.limit)) {
+      return;
+    }
+    fails = settings.fails;
+    auto next = std::upper_bound(slot.marks.begin(), slot.marks.end(), done);
+    size_t end = next == slot.marks.end() ? slot.order.size() : *next;
+    std::vector<WatchedRecord> at;
+    for (size_t i = done; i < end; ++i) {
+      auto& r = batch.records[slot.order[i]];
+      at.push_back({r.kernel ? r.kernel->name : "a copy", r.grid});
+    }
+    report = describe_hang(
+        device_.caps().name,
+        batch.stream_id,
+        settings.limit,
+        done,
+        static_cast<uint32_t>(slot.order.size()),
+        at);
+  }
+  std::fprintf(stderr, "%s\n", report.c_str());
+  if (fails) {
+    device_.timeline().give_up(report);
     retire();
   }
 }

@@ -4,6 +4,7 @@
 // what the device has finished. Free of MLX.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/encoder.h"
+#include "runtime/watch.h"
 
 namespace mlx::core::vulkan {
 
@@ -36,6 +38,9 @@ class Recorder {
   // Finishes all batches that can still start and joins the threads.
   void stop();
 
+  // Any thread; for batches from now on.
+  void set_watch(WatchSettings settings);
+
  private:
   struct Slot; // a command buffer with its ring and queries
   struct InFlight {
@@ -46,6 +51,8 @@ class Recorder {
 
   void record_loop();
   void retire_loop();
+  void look_for_hang(uint64_t ticket);
+  static std::atomic_ref<uint32_t> progress_of(Slot& slot);
   std::unique_ptr<Batch> next_ready();
   void submit(std::unique_ptr<Batch> batch);
   void record(Batch& batch, Slot& slot);
@@ -72,7 +79,11 @@ class Recorder {
   std::vector<uint64_t> finishing_; // tickets out of in_flight_, not released
   std::condition_variable finished_cv_;
   std::vector<std::unique_ptr<Slot>> free_slots_;
+  std::vector<InFlight> abandoned_; // a hung device may still use these
+  WatchSettings watch_settings_;
   bool stop_retiring_ = false;
+
+  Watch watch_; // the retiring thread's
 
   std::thread record_thread_, retire_thread_;
 };

@@ -7,11 +7,10 @@
 namespace mlx::core::vulkan {
 
 namespace {
-using Clock = std::chrono::steady_clock;
-// Interrupt-driven waits came up to 500 us late on an H200 machine where
-// polling was exact, so poll for about a decode step before sleeping.
-constexpr auto spin_time = std::chrono::microseconds(1500);
-constexpr uint64_t sleep_slice = 100'000'000; // ns
+using Clock = Timeline::Clock;
+// A wait looks at least this often for a lost device.
+constexpr auto longest_wait = std::chrono::milliseconds(100);
+constexpr auto background_sleep = std::chrono::milliseconds(1);
 } // namespace
 
 Wakeup& wakeup() {
@@ -27,8 +26,8 @@ void Wakeup::notify() {
   cv.notify_all();
 }
 
-Timeline::Timeline(const Vk& vk, VkDevice device, bool may_spin)
-    : vk_(vk), device_(device), may_spin_(may_spin) {
+Timeline::Timeline(const Vk& vk, VkDevice device, WaitPolicy policy)
+    : vk_(vk), device_(device), policy_(policy) {
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type};
@@ -56,30 +55,67 @@ uint64_t Timeline::poll() {
   return std::max(old, value);
 }
 
-bool Timeline::wait(uint64_t ticket, uint64_t timeout) {
-  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-  info.semaphoreCount = 1;
-  info.pSemaphores = &semaphore_;
-  info.pValues = &ticket;
-  VkResult r = vk_.vkWaitSemaphores(device_, &info, timeout);
-  if (r == VK_SUCCESS) {
-    poll();
-    return true;
+void Timeline::wait(
+    uint64_t ticket,
+    Clock::time_point begun,
+    std::chrono::nanoseconds limit,
+    bool background) {
+  if (policy_.interrupts) {
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.semaphoreCount = 1;
+    info.pSemaphores = &semaphore_;
+    info.pValues = &ticket;
+    VkResult r = vk_.vkWaitSemaphores(device_, &info, limit.count());
+    if (r == VK_SUCCESS) {
+      poll();
+    } else if (r != VK_TIMEOUT) {
+      set_lost(std::string("vkWaitSemaphores: ") + result_name(r));
+    }
+    return;
   }
-  if (r != VK_TIMEOUT) {
-    set_lost(std::string("vkWaitSemaphores: ") + result_name(r));
+  auto end = Clock::now() + limit;
+  while (poll() < ticket && !lost()) {
+    auto now = Clock::now();
+    if (now >= end) {
+      return;
+    }
+    std::chrono::nanoseconds sleep;
+    if (background) {
+      sleep = next_sleep(now - begun, {});
+      if (callers > 0) {
+        sleep = std::max<std::chrono::nanoseconds>(sleep, background_sleep);
+      }
+    } else {
+      sleep = next_sleep(now - begun, policy_.spin);
+    }
+    if (sleep.count() > 0) {
+      std::this_thread::sleep_for(sleep);
+    } else {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
   }
-  return false;
 }
 
 void Timeline::set_lost(const std::string& why) {
+  lose(
+      "[vulkan] The device was lost (" + why +
+      "). Results not yet read are gone; restart the process.");
+}
+
+void Timeline::give_up(std::string sentence) {
+  hung_.store(true, std::memory_order_release);
+  lose(std::move(sentence));
+}
+
+void Timeline::lose(std::string sentence) {
   {
     std::lock_guard lock(mutex);
     if (lost_) {
       return;
     }
-    lost_reason_ = "[vulkan] The device was lost (" + why +
-        "). Results not yet read are gone; restart the process.";
+    lost_reason_ = std::move(sentence);
     lost_.store(true, std::memory_order_release);
   }
   cv.notify_all();
@@ -105,25 +141,20 @@ void Completion::wait() const {
     return;
   }
   timeline_.host_waits++;
-  auto deadline = Clock::now() + spin_time;
-  while (timeline_.may_spin() && Clock::now() < deadline) {
-    if (reached()) {
-      return;
-    }
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
+  timeline_.callers++;
+  auto begun = Clock::now();
+  auto& policy = timeline_.policy();
   while (!reached()) {
     if (uint64_t t = ticket()) {
-      timeline_.wait(t, sleep_slice);
-    } else {
+      timeline_.wait(t, begun, longest_wait);
+    } else if (policy.interrupts || Clock::now() - begun >= policy.spin) {
       std::unique_lock lock(timeline_.mutex);
-      timeline_.cv.wait_for(lock, std::chrono::milliseconds(100), [&] {
+      timeline_.cv.wait_for(lock, longest_wait, [&] {
         return ticket() != 0 || timeline_.lost();
       });
     }
   }
+  timeline_.callers--;
 }
 
 void Completion::wait_retired() const {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "runtime/vk.h"
+#include "runtime/wait.h"
 
 namespace mlx::core::vulkan {
 
@@ -71,7 +73,9 @@ class Completion {
 
 class Timeline {
  public:
-  Timeline(const Vk& vk, VkDevice device, bool may_spin);
+  using Clock = std::chrono::steady_clock;
+
+  Timeline(const Vk& vk, VkDevice device, WaitPolicy policy);
   ~Timeline();
 
   VkSemaphore semaphore() const {
@@ -83,30 +87,45 @@ class Timeline {
   uint64_t seen() const {
     return completed_.load(std::memory_order_acquire);
   }
-  // Sleeps until `ticket` is finished or the time is over (nanoseconds).
-  bool wait(uint64_t ticket, uint64_t timeout);
-  bool may_spin() const {
-    return may_spin_;
+  // Looks until `ticket` is finished, the device is lost or `limit` is over, as
+  // often as suits a wait that began at `begun` (wait.h). Who waits in the
+  // background looks less often while a caller does.
+  void wait(
+      uint64_t ticket,
+      Clock::time_point begun,
+      std::chrono::nanoseconds limit,
+      bool background = false);
+  const WaitPolicy& policy() const {
+    return policy_;
   }
   // Device lost: everything unfinished counts as failed.
   void set_lost(const std::string& why);
+  // The same for a device that hangs; `sentence` is the whole error. What was
+  // submitted may still be running.
+  void give_up(std::string sentence);
   bool lost() const {
     return lost_.load(std::memory_order_acquire);
+  }
+  bool hung() const {
+    return hung_.load(std::memory_order_acquire);
   }
   std::string lost_reason() const;
 
   std::atomic<uint64_t> host_waits{0}; // profile
+  std::atomic<int> callers{0}; // threads in Completion::wait()
 
   mutable std::mutex mutex; // with cv: submissions and retirements
   mutable std::condition_variable cv;
 
  private:
+  void lose(std::string sentence);
+
   const Vk& vk_;
   VkDevice device_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
-  bool may_spin_;
+  WaitPolicy policy_;
   std::atomic<uint64_t> completed_{0};
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, hung_{false};
   std::string lost_reason_;
 };
 

@@ -75,6 +75,7 @@ namespace mlx::core::vulkan {
   X(vkCmdPushConstants)             \
   X(vkCmdDispatch)                  \
   X(vkCmdCopyBuffer)                \
+  X(vkCmdFillBuffer)                \
   X(vkCmdPipelineBarrier)           \
   X(vkCmdResetQueryPool)            \
   X(vkCmdWriteTimestamp)            \

@@ -163,6 +163,24 @@ VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(
     object<CommandBuffer>(h)->commands.push_back(std::move(c));
   }
 }
+VKAPI_ATTR void VKAPI_CALL CmdFillBuffer(
+    VkCommandBuffer h,
+    VkBuffer to,
+    VkDeviceSize offset,
+    VkDeviceSize size,
+    uint32_t value) {
+  std::lock_guard lock(state().mutex);
+  auto* dst = object<FakeBuffer>(to);
+  if (!size || size % 4 || offset % 4 || offset + size > dst->size) {
+    error("misuse: vkCmdFillBuffer outside of a buffer");
+    return;
+  }
+  Command c{Command::Fill};
+  c.to = dst->address() + offset;
+  c.size = size;
+  c.value = value;
+  object<CommandBuffer>(h)->commands.push_back(std::move(c));
+}
 VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
     VkCommandBuffer h,
     VkPipelineStageFlags from,
@@ -241,23 +259,15 @@ VKAPI_ATTR VkResult VKAPI_CALL GetQueryPoolResults(
 
 Function command_function(const char* name) {
   static const std::unordered_map<std::string, Function> table = {
-      FAKE(QueueSubmit),
-      FAKE(CreateCommandPool),
-      FAKE(DestroyCommandPool),
-      FAKE(AllocateCommandBuffers),
-      FAKE(FreeCommandBuffers),
-      FAKE(BeginCommandBuffer),
-      FAKE(EndCommandBuffer),
-      FAKE(ResetCommandBuffer),
-      FAKE(CmdBindPipeline),
-      FAKE(CmdPushConstants),
-      FAKE(CmdDispatch),
-      FAKE(CmdCopyBuffer),
-      FAKE(CmdPipelineBarrier),
-      FAKE(CmdResetQueryPool),
-      FAKE(CmdWriteTimestamp),
-      FAKE(CreateQueryPool),
-      FAKE(DestroyQueryPool),
+      FAKE(QueueSubmit),         FAKE(CreateCommandPool),
+      FAKE(DestroyCommandPool),  FAKE(AllocateCommandBuffers),
+      FAKE(FreeCommandBuffers),  FAKE(BeginCommandBuffer),
+      FAKE(EndCommandBuffer),    FAKE(ResetCommandBuffer),
+      FAKE(CmdBindPipeline),     FAKE(CmdPushConstants),
+      FAKE(CmdDispatch),         FAKE(CmdCopyBuffer),
+      FAKE(CmdFillBuffer),       FAKE(CmdPipelineBarrier),
+      FAKE(CmdResetQueryPool),   FAKE(CmdWriteTimestamp),
+      FAKE(CreateQueryPool),     FAKE(DestroyQueryPool),
       FAKE(GetQueryPoolResults),
   };
   auto it = table.find(name);

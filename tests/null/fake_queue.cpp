@@ -1,5 +1,6 @@
 // The fake device's thread: runs submissions, checks what they touch.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 
@@ -56,6 +57,8 @@ std::vector<Range> ranges_of(const Command& c) {
   };
   if (c.kind == Command::Copy) {
     add(c.from, c.size, false);
+    add(c.to, c.size, true);
+  } else if (c.kind == Command::Fill) {
     add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half) {
@@ -118,6 +121,15 @@ void run(const Command& c, bool good_half) {
         reinterpret_cast<void*>(c.to),
         reinterpret_cast<const void*>(c.from),
         c.size);
+    return;
+  }
+  if (c.kind == Command::Fill) {
+    auto* words = reinterpret_cast<uint32_t*>(c.to);
+    for (uint64_t i = 0; i < c.size / 4; ++i) {
+      // The watch reads it meanwhile.
+      std::atomic_ref<uint32_t> word(words[i]);
+      word = c.value;
+    }
     return;
   }
   if (c.program == program_half) {
@@ -206,6 +218,7 @@ void queue_loop() {
     }
     auto submission = std::move(s.queue.front());
     s.queue.pop_front();
+    s.busy = true;
     lock.unlock();
     pause();
     for (auto* b : submission.buffers) {
@@ -221,6 +234,7 @@ void queue_loop() {
     if (submission.signal) {
       submission.signal->value = submission.value;
     }
+    s.busy = false;
     s.cv.notify_all();
   }
 }

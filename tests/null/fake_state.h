@@ -22,11 +22,12 @@ struct Range {
 };
 
 struct Command {
-  enum Kind { Dispatch, Copy, Barrier, Timestamp } kind;
+  enum Kind { Dispatch, Copy, Fill, Barrier, Timestamp } kind;
   uint32_t program = 0;
   uint32_t groups = 0;
   std::vector<std::byte> push;
-  uint64_t from = 0, to = 0, size = 0; // Copy
+  uint64_t from = 0, to = 0, size = 0; // Copy, Fill
+  uint32_t value = 0; // Fill
   bool to_host = false, to_device = false; // Barrier
   uint64_t* query = nullptr; // Timestamp
 };
@@ -93,6 +94,7 @@ struct State {
   std::vector<Range> unordered; // accesses since the last barrier
   bool unflushed = false; // writes that no barrier shows to the host
   bool held = false, stop = false, lost = false;
+  bool busy = false; // a submission is running
   int submits = 0, pipelines = 0;
   std::mt19937 random;
   std::thread thread;

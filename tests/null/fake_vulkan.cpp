@@ -199,7 +199,7 @@ VKAPI_ATTR VkResult VKAPI_CALL DeviceWaitIdle(VkDevice) {
   while (true) {
     {
       std::lock_guard lock(s.mutex);
-      if (s.queue.empty()) {
+      if (s.queue.empty() && !s.busy) {
         return VK_SUCCESS;
       }
     }

@@ -1,0 +1,146 @@
+// Waiting for the device, and telling a batch that hangs from a long one.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "null/fake_kernels.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+#include "runtime/recorder.h"
+#include "runtime/wait.h"
+#include "runtime/watch.h"
+
+using namespace mlx::core::vulkan;
+using namespace std::chrono_literals;
+
+TEST_CASE("wait: polls first, then sleeps in slices that end in time") {
+  constexpr std::chrono::nanoseconds spin = 1500us;
+  // Linux ends a sleep about this much after its time.
+  constexpr std::chrono::nanoseconds slack = 50us;
+  CHECK(next_sleep(0ns, spin) == 0ns);
+  CHECK(next_sleep(spin - 1ns, spin) == 0ns);
+  CHECK(next_sleep(0ns, 0ns) > 0ns);
+  for (auto waited : {2ms, 5ms, 20ms, 200ms}) {
+    auto sleep = next_sleep(waited, spin);
+    CAPTURE(waited.count());
+    CHECK(sleep + slack <= 200us); // how late the wait may end
+    CHECK(6us * 10 <= sleep + slack); // a look of 6 us takes 10 % of a core
+  }
+  std::chrono::nanoseconds last = 0ns;
+  for (std::chrono::nanoseconds waited = spin; waited < 100s; waited *= 2) {
+    auto sleep = next_sleep(waited, spin);
+    CHECK(sleep >= last);
+    CHECK(sleep <= 2ms);
+    last = sleep;
+  }
+}
+
+TEST_CASE("watch: only a batch without progress hangs, and is told once") {
+  Watch watch;
+  Watch::Time t{};
+  auto limit = 10s;
+  CHECK_FALSE(watch.hangs(1, 0, t, limit));
+  CHECK_FALSE(watch.hangs(1, 0, t += 9s, limit));
+  // A long batch: each mark begins the time anew.
+  for (uint32_t done = 1; done < 9; ++done) {
+    CHECK_FALSE(watch.hangs(1, done, t += 9s, limit));
+  }
+  CHECK(watch.hangs(1, 8, t += 10s, limit));
+  CHECK_FALSE(watch.hangs(1, 8, t += 10s, limit));
+  // It went on after all, and stopped again: one report a batch.
+  CHECK_FALSE(watch.hangs(1, 9, t += 10s, limit));
+  CHECK_FALSE(watch.hangs(1, 9, t += 10s, limit));
+  CHECK_FALSE(watch.hangs(2, 0, t += 10s, limit));
+  CHECK(watch.hangs(2, 0, t += 10s, limit));
+  // Off.
+  CHECK_FALSE(watch.hangs(3, 0, t += 10s, 0s));
+  CHECK_FALSE(watch.hangs(3, 0, t += 1000s, 0s));
+}
+
+TEST_CASE("watch: the report names device, kernels, grids and settings") {
+  std::vector<WatchedRecord> at(10, {"sort{T=f32}", {3, 2, 1}});
+  auto s = describe_hang("GPU X", 7, 30s, 64, 97, at);
+  for (auto* part :
+       {"GPU X",
+        "30 s",
+        "stream 7",
+        "64 of its 97",
+        "sort{T=f32} with 3x2x1 workgroups",
+        "and 2 more",
+        "MLX_VK_TIMEOUT",
+        "mlx-vulkan selftest"}) {
+    CAPTURE(part);
+    CHECK(s.find(part) != s.npos);
+  }
+}
+
+namespace {
+
+constexpr uint32_t n = 700;
+
+void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
+  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
+  fake::MixParams p{uint32_t(z->size / 4), salt};
+  enc.dispatch(fake::mix(d.pipelines()), in, out, &p, sizeof p, {1, 1, 1});
+}
+
+} // namespace
+
+TEST_CASE(
+    "watch: waiting calls throw away a hung device, and nothing is freed") {
+  fake::reset({});
+  {
+    Device d;
+    d.recorder().set_watch({200ms, true});
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      for (uint32_t i = 0; i < 3; ++i) {
+        mix(d, enc, z, i);
+      }
+      bool retired = false, freed = false;
+      enc.retain(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
+      fake::hold(true);
+      auto done = enc.close([&] { retired = true; });
+      done->wait();
+      CHECK(done->error().find("no progress") != std::string::npos);
+      CHECK(done->error().find("mix") != std::string::npos);
+      done->wait_retired();
+      CHECK(retired);
+      CHECK_FALSE(freed); // the device may still be at it
+      // Nothing else starts, and it says why.
+      mix(d, enc, z, 9);
+      auto next = enc.close();
+      next->wait();
+      CHECK(next->error() == done->error());
+      fake::hold(false);
+      d.vk().vkDeviceWaitIdle(d.handle());
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::errors().empty());
+  CHECK(fake::statistics().live_memory == 0);
+}
+
+TEST_CASE("watch: a hang is reported, and the wait goes on, by default") {
+  fake::reset({});
+  {
+    Device d;
+    d.recorder().set_watch({200ms, false});
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      mix(d, enc, z, 1);
+      fake::hold(true);
+      auto done = enc.close();
+      std::this_thread::sleep_for(1500ms);
+      CHECK_FALSE(done->reached());
+      fake::hold(false);
+      done->wait();
+      CHECK(done->error().empty());
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::errors().empty());
+}
