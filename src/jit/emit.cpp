@@ -17,6 +17,10 @@ bool is_half(Type t) {
   return t == Type::f16 || t == Type::bf16;
 }
 
+bool is_inexact(Type t) {
+  return is_half(t) || t == Type::f32 || t == Type::c64;
+}
+
 // The result of these on values of a 16-bit float type is one already.
 bool keeps_precision(std::string_view function) {
   constexpr std::array exact{
@@ -56,6 +60,7 @@ class Emitter {
   }
 
   std::string text() {
+    line("#pragma STDC FP_CONTRACT OFF");
     line("#include \"common/types.glsl\"");
     line("#include \"common/index.glsl\"");
     line("#include \"common/binary_ops.glsl\"");
@@ -67,6 +72,7 @@ class Emitter {
     line("");
     line("layout(local_size_x = 256) in;");
     line("");
+    run_time();
     item();
     line("");
     quad();
@@ -111,6 +117,7 @@ class Emitter {
     line("#define DENSE (FORM == 0 || FORM == 3)");
     line("#if DENSE");
     line("#define ARGS" + pointers + " uint64_t n;");
+    line("#define COUNT A.n");
     line("#else");
     line("#define DIMS (FORM == 1 ? 4 : 16)");
     std::string strides;
@@ -119,7 +126,22 @@ class Emitter {
     line(
         "#define ARGS" + pointers +
         " uint64_t rows; uint last; int ndim; int shape[DIMS];" + strides);
+    line("#define COUNT A.rows");
     line("#endif");
+  }
+
+  // Makes float constants values of run time, as they are in an unfused graph:
+  // where a driver computes with constants itself, it may divide and flush
+  // otherwise than its GPU does. Counts are below 2^63.
+  void run_time() {
+    line("#define ZERO uint(COUNT >> 63)");
+    line("float run_time(float x) {");
+    line("  return uintBitsToFloat(floatBitsToUint(x) | ZERO);");
+    line("}");
+    line("vec2 run_time(vec2 x) {");
+    line("  return uintBitsToFloat(floatBitsToUint(x) | ZERO);");
+    line("}");
+    line("");
   }
 
   // One item: loads, operations, stores. All loads come first, since an output
@@ -182,7 +204,7 @@ class Emitter {
     for (; v < static_cast<int>(g_.inputs.size()); ++v) {
       const auto& in = g_.inputs[v];
       std::string i = std::to_string(v);
-      std::string from = in.constant ? glsl_constant(in.type, in.bits)
+      std::string from = in.constant ? constant(in)
           : in.scalar                ? "load(A.x" + i + ", 0)"
                                      : read(i);
       line("  " + declare(v) + from + ";");
@@ -195,10 +217,25 @@ class Emitter {
   std::string declare(int v) const {
     return std::string(glsl_type(type_of_value(v))) + " " + value(v) + " = ";
   }
+  static std::string constant(const FusedInput& in) {
+    std::string literal = glsl_constant(in.type, in.bits);
+    return is_inexact(in.type) ? "run_time(" + literal + ")" : literal;
+  }
+  bool is_constant(size_t v) const {
+    return v < g_.inputs.size() && g_.inputs[v].constant;
+  }
+  std::string argument(const FusedOp& op, size_t k) const {
+    // An exponent chooses among ways that are worth leaving out; what is
+    // computed from it alone, its two halves, is exact.
+    size_t v = op.args[k];
+    bool exponent = op.function == "Power" && k == 1 && is_constant(v);
+    return exponent ? glsl_constant(g_.inputs[v].type, g_.inputs[v].bits)
+                    : value(op.args[k]);
+  }
   std::string expression(const FusedOp& op, int self) const {
     std::string call;
-    for (int a : op.args) {
-      call += (call.empty() ? "" : ", ") + value(a);
+    for (size_t k = 0; k < op.args.size(); ++k) {
+      call += (k == 0 ? "" : ", ") + argument(op, k);
     }
     bool exact;
     if (op.function.empty()) {
@@ -213,7 +250,9 @@ class Emitter {
     if (is_half(op.type) && !exact && used_[self]) {
       call = "round_" + type + "(" + call + ")";
     }
-    return call;
+    bool cast_constant = op.function.empty() && is_constant(op.args[0]);
+    return cast_constant && is_inexact(op.type) ? "run_time(" + call + ")"
+                                                : call;
   }
 
   void main_body() {

@@ -1,4 +1,5 @@
 // variants: FORM=0,1 IN=f32 OUT=f32 OP=Add,Power,Remainder; FORM=0 IN=f32,bf16,c64 OUT=bool OP=Less,NaNEqual; FORM=1,2 IN=i8,u64,bool OUT=i32 OP=Multiply,FloorDivide; FORM=0,2 IN=f16 OUT=f16 OP=LogAddExp LARGE=1; FORM=3 IN=f16,i8,u64 OUT=bool OP=Less; FORM=3 IN=c64,bf16 OUT=c64 OP=Multiply LARGE=1
+#pragma STDC FP_CONTRACT OFF
 #include "common/types.glsl"
 #include "common/index.glsl"
 #include "common/binary_ops.glsl"

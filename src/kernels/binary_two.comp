@@ -1,4 +1,5 @@
 // variants: FORM=0,1 IN=f32,i8 OUT=f32 OP=DivMod; FORM=2 IN=u64 OUT=u64 OP=DivMod LARGE=1
+#pragma STDC FP_CONTRACT OFF
 #include "common/types.glsl"
 #include "common/index.glsl"
 #include "common/binary_ops.glsl"

@@ -1,4 +1,5 @@
 // variants: FORM=0,1,2 C=bool T=f32,bf16 OP=Select; FORM=0,1 C=bool T=u8,i64,c64,bool OP=Select; FORM=0,2 C=bool T=f16 OP=Select LARGE=1; FORM=3 C=bool T=f32,u8,bf16 OP=Select
+#pragma STDC FP_CONTRACT OFF
 #include "common/types.glsl"
 #include "common/index.glsl"
 #include "common/ternary_ops.glsl"

@@ -1,4 +1,5 @@
 // variants: FORM=0,1 IN=f32 OUT=f32 OP=Exp,Sqrt,Round; FORM=0 IN=bf16,f16 OUT=bf16 OP=Sin,Tanh,Sigmoid; FORM=1,2 IN=i8,u64 OUT=i8 OP=Abs,Square; FORM=0 IN=c64 OUT=c64 OP=ArcSin,Tan; FORM=0,2 IN=f32 OUT=f32 OP=Erf LARGE=1; FORM=3 IN=bf16,u8,i64,c64 OUT=bf16 OP=Square
+#pragma STDC FP_CONTRACT OFF
 #include "common/types.glsl"
 #include "common/index.glsl"
 #include "common/unary_ops.glsl"

@@ -6,6 +6,7 @@
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
 
+#include "pipeline/contraction.h"
 #include "pipeline/sources.h"
 
 namespace mlx::core::vulkan {
@@ -100,7 +101,8 @@ const std::string& compiler_version() {
     auto v = glslang::GetVersion();
     return "glslang-" + std::to_string(v.major) + '.' +
         std::to_string(v.minor) + '.' + std::to_string(v.patch) + '-' +
-        std::to_string(glslang::GetSpirvGeneratorVersion());
+        std::to_string(glslang::GetSpirvGeneratorVersion()) + '.' +
+        std::to_string(contraction_version);
   }();
   return version;
 }
@@ -181,7 +183,7 @@ std::vector<uint32_t> compile_glsl(
       spirv.empty() || log.find("ERROR") != log.npos) {
     throw CompileError(file, variant, log);
   }
-  return spirv;
+  return forbids_contraction(text) ? without_contraction(spirv) : spirv;
 }
 
 } // namespace mlx::core::vulkan

@@ -36,14 +36,16 @@ class CompileError : public std::runtime_error {
 std::string prologue(std::string_view define_block);
 
 // Compiles `prologue` + `text`; `file` names the text in messages. Includes
-// come from read_source(). Throws CompileError.
+// come from read_source(). Throws CompileError. A `text` with the pragma of
+// contraction.h keeps the driver from contracting.
 std::vector<uint32_t> compile_glsl(
     const std::string& file,
     const std::string& variant,
     const std::string& prologue,
     const std::string& text);
 
-// Version of the compiler; part of every cache key.
+// Version of the compiler and of what is done to its output; part of every
+// cache key.
 const std::string& compiler_version();
 
 } // namespace mlx::core::vulkan

@@ -375,6 +375,12 @@ def place(mx, bound, layout):
     return (placed, values) if changed else None
 
 
+def keeps_subnormals(mx):
+    """Of float32; Vulkan leaves it to the driver (shaderDenormPreserveFloat32)."""
+    x = mx.array(np.float32(np.finfo(np.float32).tiny / 4))
+    return (x + x).item() != 0
+
+
 def as_temporary(mx, a):
     """A fresh copy that nothing else refers to once it is used."""
     flat = mx.reshape(a, (-1,))

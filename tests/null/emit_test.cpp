@@ -43,7 +43,7 @@ FusedGraph sample() {
 TEST_CASE("emit: a fused graph rounds between its operations") {
   std::string text = emit_fused(sample());
   CHECK(has(text, "float v0 = load(A.x0, at0);"));
-  CHECK(has(text, "float v1 = uintBitsToFloat(0x40000000u);"));
+  CHECK(has(text, "float v1 = run_time(uintBitsToFloat(0x40000000u));"));
   CHECK(has(text, "float v2 = load(A.x2, 0);"));
   CHECK(has(text, "float v3 = round_bf16(to_bf16(Multiply(v0, v1)));"));
   CHECK(has(text, "float v6 = to_f32(v5);"));
@@ -109,6 +109,31 @@ TEST_CASE("emit: constants keep their bits") {
   }
   CHECK(compile(g, 0).spirv.size() > 0);
   CHECK(compile(g, 3).spirv.size() > 0);
+}
+
+TEST_CASE("emit: drivers do not compute with float constants, but exponents") {
+  FusedGraph g;
+  g.inputs = {
+      {Type::f32},
+      {Type::f32, true, true, 0x40400000},
+      {Type::i32, true, true, 3},
+      {Type::c64, true, true, 0x3f800000}};
+  g.ops = {
+      {Type::f32, "Power", {0, 1}},
+      {Type::f32, "Power", {1, 0}},
+      {Type::f32, "", {2}},
+      {Type::c64, "Multiply", {3, 3}}};
+  g.outputs = {4, 5, 6, 7};
+  std::string text = emit_fused(g);
+  CHECK(has(text, "float v1 = run_time(uintBitsToFloat(0x40400000u));"));
+  CHECK(has(text, "Power(v0, uintBitsToFloat(0x40400000u))"));
+  CHECK(has(text, "Power(v1, v0)"));
+  CHECK(has(text, "int32_t v2 = int32_t(0x3u);"));
+  CHECK(has(text, "float v6 = run_time(to_f32(v2));"));
+  CHECK(has(text, "vec2 v3 = run_time(vec2("));
+  for (int form : {0, 1, 2, 3}) {
+    CHECK(compile(g, form).spirv.size() > 0);
+  }
 }
 
 TEST_CASE("emit: every function that MLX may fuse exists") {

@@ -14,19 +14,18 @@ vec2 c_mul(vec2 a, vec2 b) {
   precise vec2 r = vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
   return r;
 }
-// Smith's method: no overflow in the denominator.
+// Smith's method: no overflow in the denominator. Quotients are rounded as the
+// real ones are.
 vec2 c_div(vec2 a, vec2 b) {
-  precise vec2 r;
-  if (math_abs(b.x) >= math_abs(b.y)) {
-    precise float t = b.y / b.x;
-    precise float d = b.x + b.y * t;
-    r = vec2((a.x + a.y * t) / d, (a.y - a.x * t) / d);
-  } else {
-    precise float t = b.x / b.y;
-    precise float d = b.y + b.x * t;
-    r = vec2((a.x * t + a.y) / d, (a.y * t - a.x) / d);
-  }
-  return r;
+  bool wide = math_abs(b.x) >= math_abs(b.y);
+  vec2 d = wide ? b : b.yx;
+  // (p.x + p.y t, q.x - q.y t) is the numerator.
+  vec2 p = wide ? a : a.yx;
+  vec2 q = wide ? a.yx : -a;
+  precise float t = math_divide(d.y, d.x);
+  precise float scale = d.x + d.y * t;
+  precise vec2 n = vec2(p.x + p.y * t, q.x - q.y * t);
+  return vec2(math_divide(n.x, scale), math_divide(n.y, scale));
 }
 float c_abs(vec2 z) {
   return math_hypot(z.x, z.y);

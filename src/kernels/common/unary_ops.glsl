@@ -72,7 +72,10 @@ float Sign(float x) {
   return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
 }
 vec2 Sign(vec2 x) {
-  return (x.x == 0.0 && x.y == 0.0) ? x : x / c_abs(x);
+  float r = c_abs(x);
+  return (x.x == 0.0 && x.y == 0.0)
+      ? x
+      : vec2(math_divide(x.x, r), math_divide(x.y, r));
 }
 float Square(float x) {
   return x * x;
