@@ -47,7 +47,9 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DEBUG",
      "",
      "Comma-separated: fallback, shapes, submit, cache, jit (logs); shuffle "
-     "(permutes independent dispatches), guard (red zones around arrays)."},
+     "(permutes independent dispatches), guard (red zones around arrays), "
+     "watch (marks of progress, so that a report of MLX_VK_TIMEOUT names the "
+     "one kernel)."},
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
@@ -178,6 +180,7 @@ Config parse_config(const char* (*get)(const char*)) {
   c.debug_jit = has_word(debug, "jit");
   c.debug_shuffle = has_word(debug, "shuffle");
   c.debug_guard = has_word(debug, "guard");
+  c.debug_watch = has_word(debug, "watch");
   return c;
 }
 

@@ -1,7 +1,10 @@
 #include "runtime/device.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
 #include "pipeline/pipeline.h"
@@ -210,6 +213,11 @@ Device& device() {
         drain();
       }
       d->shutdown();
+      if (d->timeline().hung()) {
+        // The driver's own exit handlers would wait for the device for ever.
+        std::fflush(nullptr);
+        _exit(EXIT_FAILURE);
+      }
     }
     gone = true;
   });

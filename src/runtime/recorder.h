@@ -4,7 +4,7 @@
 // what the device has finished. Free of MLX.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -51,8 +51,9 @@ class Recorder {
 
   void record_loop();
   void retire_loop();
-  void look_for_hang(uint64_t ticket);
-  static std::atomic_ref<uint32_t> progress_of(Slot& slot);
+  void look_for_hang(uint64_t ticket, std::chrono::nanoseconds in_flight_for);
+  void mark(Slot& slot, uint32_t done);
+  uint32_t finished(const Slot& slot);
   std::unique_ptr<Batch> next_ready();
   void submit(std::unique_ptr<Batch> batch);
   void record(Batch& batch, Slot& slot);
@@ -81,6 +82,7 @@ class Recorder {
   std::vector<std::unique_ptr<Slot>> free_slots_;
   std::vector<InFlight> abandoned_; // a hung device may still use these
   WatchSettings watch_settings_;
+  bool slow_ = false; // batches take long enough for marks of progress
   bool stop_retiring_ = false;
 
   Watch watch_; // the retiring thread's

@@ -75,7 +75,11 @@ namespace mlx::core::vulkan {
   X(vkCmdPushConstants)             \
   X(vkCmdDispatch)                  \
   X(vkCmdCopyBuffer)                \
-  X(vkCmdFillBuffer)                \
+  X(vkCmdSetEvent)                  \
+  X(vkCreateEvent)                  \
+  X(vkDestroyEvent)                 \
+  X(vkGetEventStatus)               \
+  X(vkResetEvent)                   \
   X(vkCmdPipelineBarrier)           \
   X(vkCmdResetQueryPool)            \
   X(vkCmdWriteTimestamp)            \

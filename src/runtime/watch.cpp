@@ -28,23 +28,40 @@ std::string describe_hang(
     uint32_t done,
     uint32_t total,
     const std::vector<WatchedRecord>& in_flight) {
-  constexpr size_t most = 8;
+  constexpr size_t most = 40;
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
   std::string s = "[vulkan] " + device + " has made no progress for " +
       std::to_string(seconds.count()) + " s. A batch of stream " +
       std::to_string(stream) + " has finished " + std::to_string(done) +
-      " of its " + std::to_string(total) + " kernels and is at";
-  for (size_t i = 0; i < std::min(most, in_flight.size()); ++i) {
-    auto& r = in_flight[i];
-    s += (i == 0 ? ": " : ", ") + r.name + " with " + std::to_string(r.grid.x) +
-        'x' + std::to_string(r.grid.y) + 'x' + std::to_string(r.grid.z) +
+      " of its " + std::to_string(total) + " kernels and is at one of:";
+  // One line for each kernel and grid, in the order of their first dispatch.
+  std::vector<std::pair<std::string, size_t>> lines;
+  for (auto& r : in_flight) {
+    std::string line = r.name + " with " + std::to_string(r.grid.x) + 'x' +
+        std::to_string(r.grid.y) + 'x' + std::to_string(r.grid.z) +
         " workgroups";
+    auto same = std::find_if(
+        lines.begin(), lines.end(), [&](auto& l) { return l.first == line; });
+    if (same == lines.end()) {
+      lines.emplace_back(std::move(line), 1);
+    } else {
+      same->second++;
+    }
   }
-  if (in_flight.size() > most) {
-    s += " and " + std::to_string(in_flight.size() - most) + " more";
+  for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
+    s += "\n  " + lines[i].first;
+    if (lines[i].second > 1) {
+      s += ", " + std::to_string(lines[i].second) + " times";
+    }
+  }
+  if (lines.size() > most) {
+    s += "\n  and " + std::to_string(lines.size() - most) + " more kinds";
+  }
+  if (in_flight.size() > 1) {
+    s += "\nMLX_VK_DEBUG=watch tells which of these it is.";
   }
   return s +
-      ". If one of them may take so long here, raise MLX_VK_TIMEOUT (seconds; "
+      "\nIf one of them may take so long here, raise MLX_VK_TIMEOUT (seconds; "
       "0: no watch). If not, it hangs: end the process, run `mlx-vulkan "
       "selftest`, and report its result with these lines.";
 }

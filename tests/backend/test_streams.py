@@ -3,11 +3,13 @@
 MLX_VK_TEST_FULL=1 runs the long counts.
 """
 
+import functools
 import os
 import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 import mlx.core as mx
 import numpy as np
@@ -29,9 +31,24 @@ def run(code, **environment):
     )
 
 
+@functools.cache
+def busy_size(stream):
+    """Items of which a CPU stream's sort takes some milliseconds: few where the
+    CPU reads device memory (the unified model on a discrete GPU)."""
+    n, spent = 625, 0.0
+    while n < 40_000 and spent < 3e-3:
+        n *= 2
+        x = mx.random.normal((n,), stream=stream)
+        mx.eval(x)
+        begun = time.perf_counter()
+        mx.eval(mx.sort(x, stream=stream))
+        spent = time.perf_counter() - begun
+    return n
+
+
 def keep_busy(stream):
     """Work that holds up whatever this CPU stream is given next."""
-    x = mx.random.normal((40_000,), stream=stream)
+    x = mx.random.normal((busy_size(stream),), stream=stream)
     mx.async_eval(mx.sort(x, stream=stream))
 
 

@@ -163,22 +163,33 @@ VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(
     object<CommandBuffer>(h)->commands.push_back(std::move(c));
   }
 }
-VKAPI_ATTR void VKAPI_CALL CmdFillBuffer(
-    VkCommandBuffer h,
-    VkBuffer to,
-    VkDeviceSize offset,
-    VkDeviceSize size,
-    uint32_t value) {
+VKAPI_ATTR VkResult VKAPI_CALL CreateEvent(
+    VkDevice,
+    const VkEventCreateInfo*,
+    const VkAllocationCallbacks*,
+    VkEvent* out) {
   std::lock_guard lock(state().mutex);
-  auto* dst = object<FakeBuffer>(to);
-  if (!size || size % 4 || offset % 4 || offset + size > dst->size) {
-    error("misuse: vkCmdFillBuffer outside of a buffer");
-    return;
-  }
-  Command c{Command::Fill};
-  c.to = dst->address() + offset;
-  c.size = size;
-  c.value = value;
+  ++state().statistics.live_events;
+  *out = handle<VkEvent>(new Event);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+DestroyEvent(VkDevice, VkEvent e, const VkAllocationCallbacks*) {
+  std::lock_guard lock(state().mutex);
+  --state().statistics.live_events;
+  delete object<Event>(e);
+}
+VKAPI_ATTR VkResult VKAPI_CALL GetEventStatus(VkDevice, VkEvent e) {
+  return object<Event>(e)->set ? VK_EVENT_SET : VK_EVENT_RESET;
+}
+VKAPI_ATTR VkResult VKAPI_CALL ResetEvent(VkDevice, VkEvent e) {
+  object<Event>(e)->set = false;
+  return VK_SUCCESS;
+}
+VKAPI_ATTR void VKAPI_CALL
+CmdSetEvent(VkCommandBuffer h, VkEvent e, VkPipelineStageFlags) {
+  Command c{Command::SetEvent};
+  c.event = object<Event>(e);
   object<CommandBuffer>(h)->commands.push_back(std::move(c));
 }
 VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
@@ -265,7 +276,12 @@ Function command_function(const char* name) {
       FAKE(EndCommandBuffer),    FAKE(ResetCommandBuffer),
       FAKE(CmdBindPipeline),     FAKE(CmdPushConstants),
       FAKE(CmdDispatch),         FAKE(CmdCopyBuffer),
-      FAKE(CmdFillBuffer),       FAKE(CmdPipelineBarrier),
+      FAKE(CreateEvent),
+      FAKE(DestroyEvent),
+      FAKE(GetEventStatus),
+      FAKE(ResetEvent),
+      FAKE(CmdSetEvent),
+      FAKE(CmdPipelineBarrier),
       FAKE(CmdResetQueryPool),   FAKE(CmdWriteTimestamp),
       FAKE(CreateQueryPool),     FAKE(DestroyQueryPool),
       FAKE(GetQueryPoolResults),

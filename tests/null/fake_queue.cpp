@@ -58,8 +58,6 @@ std::vector<Range> ranges_of(const Command& c) {
   if (c.kind == Command::Copy) {
     add(c.from, c.size, false);
     add(c.to, c.size, true);
-  } else if (c.kind == Command::Fill) {
-    add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half) {
       struct {
@@ -123,15 +121,6 @@ void run(const Command& c, bool good_half) {
         c.size);
     return;
   }
-  if (c.kind == Command::Fill) {
-    auto* words = reinterpret_cast<uint32_t*>(c.to);
-    for (uint64_t i = 0; i < c.size / 4; ++i) {
-      // The watch reads it meanwhile.
-      std::atomic_ref<uint32_t> word(words[i]);
-      word = c.value;
-    }
-    return;
-  }
   if (c.program == program_half) {
     struct {
       const float* x;
@@ -156,6 +145,11 @@ void run(const Command& c, bool good_half) {
 void execute(const std::vector<Command>& commands) {
   auto& s = state();
   for (size_t i = 0; i < commands.size();) {
+    if (commands[i].kind == Command::SetEvent) {
+      commands[i].event->set = true;
+      ++i;
+      continue;
+    }
     if (commands[i].kind == Command::Barrier) {
       std::lock_guard lock(s.mutex);
       if (commands[i].to_device) {
@@ -167,6 +161,10 @@ void execute(const std::vector<Command>& commands) {
     }
     std::vector<const Command*> span;
     for (; i < commands.size() && commands[i].kind != Command::Barrier; ++i) {
+      if (commands[i].kind == Command::SetEvent) {
+        // After all before it: this span too has to be over.
+        break;
+      }
       if (commands[i].kind == Command::Timestamp) {
         static std::atomic<uint64_t> clock{1};
         *commands[i].query = clock++;

@@ -21,13 +21,17 @@ struct Range {
   bool write;
 };
 
+struct Event {
+  std::atomic<bool> set{false};
+};
+
 struct Command {
-  enum Kind { Dispatch, Copy, Fill, Barrier, Timestamp } kind;
+  enum Kind { Dispatch, Copy, SetEvent, Barrier, Timestamp } kind;
   uint32_t program = 0;
   uint32_t groups = 0;
   std::vector<std::byte> push;
-  uint64_t from = 0, to = 0, size = 0; // Copy, Fill
-  uint32_t value = 0; // Fill
+  uint64_t from = 0, to = 0, size = 0; // Copy
+  Event* event = nullptr; // SetEvent
   bool to_host = false, to_device = false; // Barrier
   uint64_t* query = nullptr; // Timestamp
 };

@@ -41,6 +41,7 @@ class Rig {
     CHECK(s.live_memory == 0);
     CHECK(s.live_pipelines == 0);
     CHECK(s.live_semaphores == 0);
+    CHECK(s.live_events == 0);
     CHECK(s.live_command_pools == 0);
     expect_no_errors();
   }

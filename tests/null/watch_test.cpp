@@ -60,6 +60,9 @@ TEST_CASE("watch: only a batch without progress hangs, and is told once") {
 
 TEST_CASE("watch: the report names device, kernels, grids and settings") {
   std::vector<WatchedRecord> at(10, {"sort{T=f32}", {3, 2, 1}});
+  for (uint32_t i = 1; i < 43; ++i) {
+    at.push_back({"gather", {i, 1, 1}});
+  }
   auto s = describe_hang("GPU X", 7, 30s, 64, 97, at);
   for (auto* part :
        {"GPU X",
@@ -67,7 +70,10 @@ TEST_CASE("watch: the report names device, kernels, grids and settings") {
         "stream 7",
         "64 of its 97",
         "sort{T=f32} with 3x2x1 workgroups",
-        "and 2 more",
+        "10 times",
+        "gather with 39x1x1 workgroups",
+        "and 3 more kinds",
+        "MLX_VK_DEBUG=watch",
         "MLX_VK_TIMEOUT",
         "mlx-vulkan selftest"}) {
     CAPTURE(part);
