@@ -47,7 +47,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DEBUG",
      "",
      "Comma-separated: fallback, shapes, submit, cache, jit (logs); shuffle "
-     "(permutes independent dispatches), guard (red zones around arrays)."},
+     "(permutes independent dispatches), guard (red zones around arrays), "
+     "loops (a loop of a kernel that goes beyond its bound is an error)."},
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
@@ -178,6 +179,7 @@ Config parse_config(const char* (*get)(const char*)) {
   c.debug_jit = has_word(debug, "jit");
   c.debug_shuffle = has_word(debug, "shuffle");
   c.debug_guard = has_word(debug, "guard");
+  c.debug_loops = has_word(debug, "loops");
   return c;
 }
 
