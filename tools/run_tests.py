@@ -177,6 +177,7 @@ def full_modes(build: Path) -> list[Step]:
         "shuffle": {"MLX_VK_DEBUG": "shuffle"},
         "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
         "guard": {"MLX_VK_DEBUG": "guard"},
+        "loops": {"MLX_VK_DEBUG": "loops"},
     }.items():
         steps += backend(build, mode, **env)
     steps += radv(build, ("vega10", "gfx1100"))

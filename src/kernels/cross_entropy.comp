@@ -23,22 +23,21 @@ void main() {
   for (uint i = LANE * 4; i < n; i += LANES * 4) {
     vec4 v = FETCH4(x, i, n, -INF_F);
     float next = max(top, max4(v));
-    total = next == -INF_F
-        ? (nan4(v) ? NAN_F : total)
+    // As in logsumexp.comp.
+    total = abs(next) == INF_F
+        ? (nan4(v) || is_nan(total) ? NAN_F : next > 0.0 ? 1.0 : total)
         : total * math_exp(top - next) + sum4(exp4(v - next));
     top = next;
   }
   float row_top = team_max(top);
   total = is_nan(total) ? NAN_F
-      : top == -INF_F   ? 0.0
+      : top == row_top  ? total
                         : total * math_exp(top - row_top);
   total = team_sum(total);
   if (live && LANE == 0) {
     int t = load(A.target, row);
     float picked = load(x, t < 0 ? t + int(n) : t);
     // The logits first: they are of one magnitude.
-    float gap = row_top - picked;
-    bool infinite = abs(row_top) == INF_F;
-    store(A.y, row, infinite ? gap : math_log(total) + gap);
+    store(A.y, row, math_log(total) + (row_top - picked));
   }
 }

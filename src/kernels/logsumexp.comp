@@ -40,7 +40,7 @@ void main() {
   float total = nan ? NAN_F : 0.0;
   for (uint i = LANE; i < A.parts; i += LANES) {
     vec2 p = load(A.partial, row * A.parts + i);
-    total += p.x == -INF_F ? 0.0 : p.y * math_exp(p.x - row_top);
+    total += p.x == row_top ? p.y : p.y * math_exp(p.x - row_top);
   }
 #else
 #if MODE == 0
@@ -64,27 +64,23 @@ void main() {
   for (uint i = begin + LANE * 4; i < end; i += LANES * 4) {
     vec4 v = FETCH4(x, i, end, -INF_F);
     float next = max(top, max4(v));
-    // A part that starts with -Inf has no scale to change yet.
-    total = next == -INF_F
-        ? (nan4(v) ? NAN_F : total)
+    // An infinite maximum scales nothing: Inf - Inf is no NaN of the row.
+    total = abs(next) == INF_F
+        ? (nan4(v) || is_nan(total) ? NAN_F : next > 0.0 ? 1.0 : total)
         : total * math_exp(top - next) + sum4(exp4(v - next));
     top = next;
   }
   float row_top = team_max(top);
   total = is_nan(total) ? NAN_F
-      : top == -INF_F   ? 0.0
+      : top == row_top  ? total
                         : total * math_exp(top - row_top);
 #endif
   total = team_sum(total);
   if (live && LANE == 0) {
 #if MODE == 1
-    // Inf - Inf is the only harmless NaN: the maximum decides.
-    store(A.partial, job, vec2(row_top, row_top == INF_F ? 1.0 : total));
+    store(A.partial, job, vec2(row_top, total));
 #else
-    float y = abs(row_top) == INF_F && !(row_top < 0.0 && is_nan(total))
-        ? row_top
-        : row_top + math_log(total);
-    store(A.y, row, y);
+    store(A.y, row, row_top + math_log(total));
 #endif
   }
 }

@@ -2,6 +2,7 @@
 // Where each value would be inserted into a sorted sequence: before (left) or
 // after (RIGHT) the items equal to it.
 #include "common/index.glsl"
+#include "common/loops.glsl"
 #include "common/order.glsl"
 
 #define ARGS                                                                  \
@@ -38,7 +39,8 @@ void main() {
     T value = load(A.values, from);
     uint low = 0;
     uint high = A.size;
-    while (low < high) {
+    // Each turn leaves half of the interval, rounded down: one a bit.
+    BOUNDED_WHILE(low < high, 32) {
       uint middle = low + (high - low) / 2;
       T item = load(A.sequence, int64_t(middle) * A.sequence_stride);
 #if RIGHT

@@ -4,6 +4,7 @@
 // one tile of the result. With ARG, positions travel along and are the result;
 // LAST writes the output array, else contiguous rows for the next merge.
 #include "common/index.glsl"
+#include "common/loops.glsl"
 #include "common/order.glsl"
 
 #if ARG && MERGE
@@ -68,7 +69,8 @@ const T LARGEST = ~(T(1) << T(T_SIZE * 8 - 1));
 uint split_shared(uint a, uint m, uint b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);
-  while (low < high) {
+  // Each turn leaves half of the interval, rounded down: one a bit.
+  BOUNDED_WHILE(low < high, 32) {
     uint middle = (low + high) / 2;
     bool b_first = sorts_before(
         key_at[b + diagonal - 1 - middle], key_at[a + middle]);
@@ -118,7 +120,8 @@ void keep_items() {
 uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);
-  while (low < high) {
+  // Half of the interval again.
+  BOUNDED_WHILE(low < high, 32) {
     uint middle = low + (high - low) / 2;
     bool b_first = sorts_before(
         load(A.src, b + (diagonal - 1 - middle)), load(A.src, a + middle));

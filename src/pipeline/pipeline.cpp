@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "pipeline/hash.h"
+#include "pipeline/sources.h"
+#include "runtime/loops.h"
 
 namespace mlx::core::vulkan {
 
@@ -109,6 +111,11 @@ void PipelineTable::add_global_define(std::string name, std::string value) {
   globals_hash_ = h.a();
 }
 
+void PipelineTable::report_loops(LoopReport& report) {
+  loop_report_ = &report;
+  add_global_define("LOOP_LIMIT", std::to_string(report.limit()));
+}
+
 const Kernel& PipelineTable::create(
     const KernelHash& key,
     std::string_view file,
@@ -197,6 +204,16 @@ Kernel PipelineTable::build(
       }
     }
   }
+  LoopReport::Constants loops{};
+  VkSpecializationInfo constants{};
+  if (loop_report_) {
+    loops = source
+        ? loop_report_->add_kernel(code.name, std::string(file), *source)
+        : loop_report_->add_kernel(
+              code.name, source_name(file), *read_source(source_name(file)));
+    constants = loops.info();
+    info.stage.pSpecializationInfo = &constants;
+  }
   Kernel k;
   VkResult result = vk_.vkCreateComputePipelines(
       device_, driver_cache_, 1, &info, nullptr, &k.pipeline);
@@ -283,7 +300,8 @@ void PipelineTable::load_driver_cache() {
 void PipelineTable::save_driver_cache() {
   {
     std::lock_guard lock(mutex_);
-    if (unsaved_ == 0 || !cache_.enabled()) {
+    // Loop reports have another address in each process.
+    if (unsaved_ == 0 || !cache_.enabled() || loop_report_) {
       return;
     }
     unsaved_ = 0;

@@ -27,6 +27,8 @@
 
 namespace mlx::core::vulkan {
 
+class LoopReport;
+
 struct Kernel {
   std::string name; // "softmax{T=bf16}"
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -93,6 +95,10 @@ class PipelineTable {
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
 
+  // Kernels asked for from now on report to it (runtime/loops.h). It outlives
+  // their use. Before any other thread knows the table.
+  void report_loops(LoopReport& report);
+
   VkPipelineLayout layout() const {
     return layout_;
   }
@@ -154,6 +160,7 @@ class PipelineTable {
   VkDevice device_;
   Caps caps_;
   DiskCache& cache_;
+  LoopReport* loop_report_ = nullptr;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache driver_cache_ = VK_NULL_HANDLE;
   std::string driver_cache_name_;

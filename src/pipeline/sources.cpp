@@ -56,23 +56,17 @@ std::string_view included_name(std::string_view line) {
   return last == line.npos ? std::string_view{} : line.substr(0, last);
 }
 
-void expand(
-    std::string_view text,
-    std::set<std::string, std::less<>>& seen,
-    std::string& out) {
-  out += text;
+void collect_includes(std::string_view text, std::vector<std::string>& out) {
   while (!text.empty()) {
     auto end = std::min(text.find('\n'), text.size());
     auto name = included_name(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (name.empty() || !seen.emplace(name).second) {
+    if (name.empty() || std::find(out.begin(), out.end(), name) != out.end()) {
       continue;
     }
-    out += "\n//";
-    out += name;
-    out += '\n';
+    out.emplace_back(name);
     if (auto body = read_source(name)) {
-      expand(*body, seen, out);
+      collect_includes(*body, out);
     }
   }
 }
@@ -119,10 +113,17 @@ std::vector<std::string> kernel_files() {
   return {names.begin(), names.end()};
 }
 
+std::vector<std::string> included_files(std::string_view text) {
+  std::vector<std::string> out;
+  collect_includes(text, out);
+  return out;
+}
+
 std::string with_includes(std::string_view text) {
-  std::string out;
-  std::set<std::string, std::less<>> seen;
-  expand(text, seen, out);
+  std::string out(text);
+  for (auto& name : included_files(text)) {
+    out += "\n//" + name + '\n' + read_source(name).value_or("");
+  }
   return out;
 }
 

@@ -49,7 +49,8 @@ constexpr ConfigEntry table[] = {
      "Comma-separated: fallback, shapes, submit, cache, jit (logs); shuffle "
      "(permutes independent dispatches), guard (red zones around arrays), "
      "watch (marks of progress, so that a report of MLX_VK_TIMEOUT names the "
-     "one kernel)."},
+     "one kernel), loops (a loop of a kernel that goes beyond its bound is an "
+     "error)."},
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
@@ -181,6 +182,7 @@ Config parse_config(const char* (*get)(const char*)) {
   c.debug_shuffle = has_word(debug, "shuffle");
   c.debug_guard = has_word(debug, "guard");
   c.debug_watch = has_word(debug, "watch");
+  c.debug_loops = has_word(debug, "loops");
   return c;
 }
 

@@ -10,6 +10,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/encoder.h"
+#include "runtime/loops.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
 
@@ -136,6 +137,9 @@ Device::Device() {
   if (caps_.preserve_denorm_f32 && !config().disabled("float_controls")) {
     pipelines_->add_global_define("DENORM_PRESERVE_F32", "1");
   }
+  if (config().debug_loops) {
+    watch_loops();
+  }
   recorder_ = std::make_unique<Recorder>(*this);
   probe_arithmetic();
 }
@@ -144,11 +148,17 @@ Device::~Device() {
   shutdown();
   recorder_.reset();
   pipelines_.reset();
+  loops_.reset();
   memory_.reset();
   timeline_.reset();
   if (device_) {
     vk().vkDestroyDevice(device_, nullptr);
   }
+}
+
+void Device::watch_loops() {
+  loops_ = std::make_unique<LoopReport>(*memory_, caps_);
+  pipelines_->report_loops(*loops_);
 }
 
 std::shared_ptr<Completion> Device::submit_immediate(

@@ -19,6 +19,7 @@ namespace mlx::core::vulkan {
 class PipelineTable;
 class Recorder;
 class Profiler;
+class LoopReport;
 struct Batch;
 
 class Device {
@@ -63,6 +64,14 @@ class Device {
   Profiler& profiler() {
     return *profiler_;
   }
+  // Null without watch_loops().
+  LoopReport* loops() {
+    return loops_.get();
+  }
+
+  // What MLX_VK_DEBUG=loops does: kernels asked for from now on report loops
+  // that go beyond their bound. Before any other thread uses the device.
+  void watch_loops();
 
   // A batch outside of any stream (a host read); starts after its waits.
   std::shared_ptr<Completion> submit_immediate(std::unique_ptr<Batch> batch);
@@ -80,6 +89,7 @@ class Device {
   VkQueue queue_ = VK_NULL_HANDLE;
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
+  std::unique_ptr<LoopReport> loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
   std::unique_ptr<Recorder> recorder_;

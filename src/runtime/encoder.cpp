@@ -165,23 +165,25 @@ void Encoder::copy_to_host(Buffer& buffer) {
   }
 }
 
-void Encoder::wait(EventPoint point) {
-  // What is on the queue already comes first anyway.
-  if (point.submitted() && point.error().empty()) {
-    return;
-  }
-  if (open_ && !open_->records.empty()) {
-    close();
-  }
-  open().waits.push_back(std::move(point));
-}
-
 namespace {
 bool has_content(const Batch& b) {
   return !b.records.empty() || !b.waits.empty() || !b.retained.empty() ||
       !b.kept.empty() || !b.host_copies.empty();
 }
 } // namespace
+
+void Encoder::wait(EventPoint point) {
+  // What is on the queue already comes first anyway.
+  if (point.submitted() && point.error().empty()) {
+    return;
+  }
+  // Somebody may already wait for the open batch: were it to wait too, for that
+  // somebody or for itself, neither would ever start.
+  if (open_ && has_content(*open_)) {
+    close();
+  }
+  open().waits.push_back(std::move(point));
+}
 
 std::shared_ptr<Completion> Encoder::current_completion() {
   if (open_ && has_content(*open_)) {

@@ -9,6 +9,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/device.h"
+#include "runtime/loops.h"
 #include "runtime/profile.h"
 
 namespace mlx::core::vulkan {
@@ -262,6 +263,13 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     counters().record_ns += std::chrono::nanoseconds(clock() - begun).count();
     device_.profiler().recorded(
         begin, device_.profiler().now(), batch->records.size());
+    if (device_.loops() && slot) {
+      // One batch at a time, so that a report is known to be its own. One that
+      // takes a minute is left to the watch, and its report to the next.
+      device_.timeline().wait(
+          ticket, Timeline::Clock::now(), std::chrono::minutes(1));
+      device_.loops()->check();
+    }
   } catch (const std::exception& e) {
     if (slot) {
       std::lock_guard lock(flight_mutex_);

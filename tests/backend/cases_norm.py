@@ -101,6 +101,19 @@ def low_rows(rng, shape, dtype):
     return x
 
 
+def infinite_rows(rng, shape, dtype):
+    """NaN, +Inf and -Inf in one row, near and far from each other."""
+    x = rng.normal(size=shape)
+    x[0, 0], x[0, -1] = np.inf, np.nan
+    x[1, 1], x[1, -1] = np.nan, np.inf
+    x[2, 0] = x[2, -1] = np.inf
+    x[3] = -np.inf
+    x[3, -2] = np.nan
+    x[4] = -np.inf
+    x[5, 0], x[5, 2] = -np.inf, np.inf
+    return x
+
+
 def vocabulary(rng, dtype):
     x = rng.normal(size=(3, 49157)) * 4
     x[0, 12345] = 30
@@ -134,6 +147,19 @@ CASES += [
         **ROWS,
     )
     for n in (2, 33, 1024, 9001)
+]
+CASES += [
+    Case(
+        f"logsumexp_infinite_{n}",
+        arrays((6, n), gen=infinite_rows),
+        lambda mx, x: mx.logsumexp(x, axis=-1),
+        np_logsumexp,
+        FLOATS,
+        layouts=("contiguous", "transposed"),
+        tags=("logsumexp", "special"),
+        **ROWS,
+    )
+    for n in (3, 33, 1024, 20001)
 ]
 CASES += [
     Case(
@@ -487,6 +513,20 @@ def cross_entropy(mx, x, t):
     return nn.losses.cross_entropy(x, t).astype(mx.float32)
 
 
+CASES += [
+    Case(
+        f"cross_entropy_infinite_{n}",
+        lambda rng, dtype, n=n: [
+            infinite_rows(rng, (6, n), dtype),
+            Raw(np.array([1, 2, 1, 0, 1, 1], np.int32) % n),
+        ],
+        cross_entropy,
+        np_cross_entropy,
+        tags=("cross_entropy", "special"),
+        **ROWS,
+    )
+    for n in (3, 1000)
+]
 for n in (1, 5, 64, 1000, 5003):
     target = np.random.default_rng(n).integers(-n, n, (3, 4)).astype(np.int32)
     cotangent = np.random.default_rng(n).normal(size=(3, 4)).astype(np.float32)

@@ -19,15 +19,16 @@ FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def run(code, **environment):
-    """Runs Python code on the same device in a process of its own."""
+def run(code, limit=600, **environment):
+    """Runs Python code on the same device in a process of its own, for `limit`
+    seconds at most."""
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=HERE,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=limit,
     )
 
 
@@ -96,6 +97,25 @@ def test_mirror_chains(gpu, memory):
         f"import test_streams; test_streams.mirror_chains({count})",
         MLX_VK_MEMORY=memory,
     )
+    assert result.returncode == 0, result.stderr
+
+
+def views_across_streams():
+    """A stream's batch that holds no more than a view, when another stream, or
+    this one, already waits for it."""
+    second = mx.new_stream(mx.gpu)
+    x = mx.ones((5, 5))
+    mx.eval(x)
+    p = x.T
+    y = mx.add(p, 1, stream=second) + 1
+    assert y.tolist() == [[3.0] * 5] * 5
+    q = x.T
+    z = mx.add(q, q + 1, stream=second)
+    assert z.tolist() == [[3.0] * 5] * 5
+
+
+def test_views_across_streams(gpu):
+    result = run("import test_streams; test_streams.views_across_streams()", limit=60)
     assert result.returncode == 0, result.stderr
 
 

@@ -41,7 +41,7 @@ TEST_CASE("config: values") {
       {"MLX_VK_FALLBACK", "deny"},
       {"MLX_VK_VALIDATE", "1"},
       {"MLX_VK_PROFILE", "trace.json"},
-      {"MLX_VK_DEBUG", "fallback,shuffle"},
+      {"MLX_VK_DEBUG", "fallback,shuffle,loops"},
       {"MLX_VK_DISABLE", "coopmat,levels"},
       {"MLX_VK_MAX_OPS_PER_BUFFER", "7"},
       {"MLX_VK_MAX_MB_PER_BUFFER", "9"},
@@ -55,6 +55,7 @@ TEST_CASE("config: values") {
   CHECK(c.profile == "trace.json");
   CHECK(c.debug_fallback);
   CHECK(c.debug_shuffle);
+  CHECK(c.debug_loops);
   CHECK_FALSE(c.debug_guard);
   CHECK(c.disabled("coopmat"));
   CHECK(c.disabled("levels"));

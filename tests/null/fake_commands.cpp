@@ -108,6 +108,7 @@ VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer h) {
 VKAPI_ATTR void VKAPI_CALL
 CmdBindPipeline(VkCommandBuffer h, VkPipelineBindPoint, VkPipeline p) {
   object<CommandBuffer>(h)->program = object<Pipeline>(p)->program;
+  object<CommandBuffer>(h)->loops = object<Pipeline>(p)->loops;
 }
 VKAPI_ATTR void VKAPI_CALL CmdPushConstants(
     VkCommandBuffer h,
@@ -131,6 +132,7 @@ CmdDispatch(VkCommandBuffer h, uint32_t x, uint32_t y, uint32_t z) {
   c.program = b->program;
   c.groups = x * y * z;
   c.push = b->push;
+  c.loops = b->loops;
   std::lock_guard lock(state().mutex);
   if (!c.program || !c.groups || x > 65535 || y > 65535 || z > 65535) {
     error("misuse: a dispatch without pipeline or with a bad grid");

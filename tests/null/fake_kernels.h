@@ -35,4 +35,17 @@ inline const mlx::core::vulkan::Kernel& mix_ring(
   return table.get_source("mix_ring", text);
 }
 
+// Its loop stands in line `loop_line`.
+inline const mlx::core::vulkan::Kernel& mix_endless(
+    mlx::core::vulkan::PipelineTable& table) {
+  static const std::string text =
+      "#include \"common/loops.glsl\"\n#include \"common/types.glsl\"\n"
+      "#define ARGS Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt;\n"
+      "#include \"common/args.glsl\"\nlayout(local_size_x = " +
+      std::to_string(program_mix_endless) +
+      ") in; void main() {\n  BOUNDED_WHILE(A.n > 0, 9) { A.z.v[0]++; }\n}\n";
+  static_assert(loop_line == 6 && loop_bound == 9);
+  return table.get_source("mix_endless", text);
+}
+
 } // namespace fake

@@ -192,6 +192,17 @@ VKAPI_ATTR void VKAPI_CALL DestroyPipelineLayout(
     const VkAllocationCallbacks*) {
   delete object<int>(l);
 }
+LoopConstants loop_constants(const VkSpecializationInfo* info) {
+  uint32_t values[3] = {};
+  for (uint32_t i = 0; info && i < info->mapEntryCount; ++i) {
+    auto& e = info->pMapEntries[i];
+    if (e.constantID < 3 && e.size == 4 && e.offset + 4 <= info->dataSize) {
+      auto* data = static_cast<const std::byte*>(info->pData);
+      std::memcpy(&values[e.constantID], data + e.offset, 4);
+    }
+  }
+  return {uint64_t(values[1]) << 32 | values[0], values[2]};
+}
 VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
     VkDevice,
     VkPipelineCache,
@@ -218,8 +229,9 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
       }
     }
     state().statistics.subgroup_size = asked;
-    out[i] = handle<VkPipeline>(
-        new Pipeline{object<Module>(infos[i].stage.module)->program});
+    out[i] = handle<VkPipeline>(new Pipeline{
+        object<Module>(infos[i].stage.module)->program,
+        loop_constants(infos[i].stage.pSpecializationInfo)});
   }
   return VK_SUCCESS;
 }

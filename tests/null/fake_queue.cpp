@@ -77,6 +77,9 @@ std::vector<Range> ranges_of(const Command& c) {
         std::memcpy(&address, c.push.data(), 8);
         add(address, sizeof a, false);
       }
+      if (c.program == program_mix_endless) {
+        add(c.loops.address, 8, true);
+      }
     }
   }
   return r;
@@ -132,6 +135,10 @@ void run(const Command& c, bool good_half) {
       a.y[i] = half_of(a.x[i], good_half);
     }
     return;
+  }
+  if (c.program == program_mix_endless && c.loops.address) {
+    *reinterpret_cast<uint64_t*>(c.loops.address) =
+        uint64_t(loop_bound) << 32 | c.loops.kernel << 12 | loop_line;
   }
   auto a = mix_arguments(c);
   auto* x = reinterpret_cast<const uint32_t*>(a.x);

@@ -25,11 +25,18 @@ struct Event {
   std::atomic<bool> set{false};
 };
 
+// Specialization constants 0 and 1, and 2, of kernels/common/loops.glsl.
+struct LoopConstants {
+  uint64_t address = 0;
+  uint32_t kernel = 0;
+};
+
 struct Command {
   enum Kind { Dispatch, Copy, SetEvent, Barrier, Timestamp } kind;
   uint32_t program = 0;
   uint32_t groups = 0;
   std::vector<std::byte> push;
+  LoopConstants loops;
   uint64_t from = 0, to = 0, size = 0; // Copy
   Event* event = nullptr; // SetEvent
   bool to_host = false, to_device = false; // Barrier
@@ -54,6 +61,7 @@ struct FakeBuffer {
 
 struct Pipeline {
   uint32_t program;
+  LoopConstants loops;
 };
 struct Module {
   uint32_t program;
@@ -68,6 +76,7 @@ struct CommandBuffer {
   enum State { Initial, Recording, Executable } state = Initial;
   std::atomic<int> pending{0};
   uint32_t program = 0;
+  LoopConstants loops;
   int barriers = 0;
   std::vector<std::byte> push = std::vector<std::byte>(128);
   std::vector<Command> commands;

@@ -643,3 +643,27 @@ TEST_CASE("runtime: one stream a thread") {
     CHECK(good == 80);
   }
 }
+
+TEST_CASE("runtime: a batch that somebody waits for takes no more waits") {
+  // Without records, too: one that only keeps a view alive.
+  Rig rig;
+  auto view = rig.array(n, 3);
+  auto z = rig.array(n, 0, Placement::Device);
+  Encoder first(*rig.device, 0), second(*rig.device, 1);
+  first.retain(view);
+  second.wait({nullptr, 0, first.current_completion()});
+  rig.mix(second, view, nullptr, z, 5);
+  // For the other stream, then for itself.
+  first.wait({nullptr, 0, second.current_completion()});
+  first.retain(view);
+  first.wait({nullptr, 0, first.current_completion()});
+  auto one = second.close(), other = first.close();
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!(one->reached() && other->reached()) &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(one->reached());
+  REQUIRE(other->reached());
+  CHECK(rig.value(z) == mixed(3, 0, 5));
+}

@@ -1,12 +1,14 @@
 // atomic_combine(address, value): *address = REDUCE(*address, value), where
 // many invocations may meet. For a type parameter T and a function REDUCE of
 // combine.glsl; SUM is 1 for combine_Sum. Only 32-bit integer atomics are
-// needed. Compare-and-swap loops compare bits, so that NaN ends them.
+// needed. Compare-and-swap loops compare bits, so that NaN ends them. An
+// invocation must change a word once only, or their bound does not hold.
 #ifndef ATOMICS_GLSL
 #define ATOMICS_GLSL
 
 #include "common/bits.glsl"
 #include "common/combine.glsl"
+#include "common/loops.glsl"
 
 #if T_SIZE == 8
 // complex64 sums by parts; 64-bit integer sums by halves with a carry.
@@ -14,7 +16,7 @@
 void atomic_add_float(uint64_t address, float value) {
   Ptr_u32 p = Ptr_u32(address);
   uint seen = p.v[0];
-  for (;;) {
+  BOUNDED_WHILE(true, competitors()) {
     uint next = floatBitsToUint(uintBitsToFloat(seen) + value);
     uint before = atomicCompSwap(p.v[0], seen, next);
     if (before == seen) {
@@ -48,7 +50,7 @@ void atomic_combine(uint64_t address, T value) {
   uint shift = (uint(address) & 3u) * 8u;
   const uint mask = T_SIZE == 4 ? 0xffffffffu : (1u << (T_SIZE * 8 % 32)) - 1u;
   uint seen = p.v[0];
-  for (;;) {
+  BOUNDED_WHILE(true, competitors()) {
     T old = FROM_BITS(T_PTR)(uvec2((seen >> shift) & mask, 0u));
     uint item = TO_BITS(T_PTR)(REDUCE(old, value)).x;
     uint next = (seen & ~(mask << shift)) | (item << shift);

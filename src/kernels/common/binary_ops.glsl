@@ -47,7 +47,7 @@
     if (exponent < T(0)) {                                                    \
       return T(0);                                                            \
     }                                                                         \
-    while (exponent != T(0)) {                                                \
+    for (int bit = 0; bit < 64 && exponent != T(0); ++bit) {                  \
       r = (exponent & T(1)) != T(0) ? T(r * base) : r;                        \
       exponent = T(exponent >> 1);                                            \
       base = T(base * base);                                                  \

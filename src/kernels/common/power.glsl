@@ -2,6 +2,7 @@
 #ifndef POWER_GLSL
 #define POWER_GLSL
 
+#include "common/loops.glsl"
 #include "common/math.glsl"
 
 // ---- power -----------------------------------------------------------------
@@ -161,7 +162,8 @@ float math_fmod(float x, float y) {
   ey = max(ey, 1);
   int shift = ex - ey;
   uint r = mx % my;
-  while (shift > 0 && r != 0u) {
+  // Exponents of finite numbers are 253 apart at most.
+  BOUNDED_WHILE(shift > 0 && r != 0u, 8) {
     int s = min(shift, 32);
     r = uint((uint64_t(r) << s) % uint64_t(my));
     shift -= s;

@@ -4,6 +4,7 @@
 //
 // SORTED: product i is one row of x and the matrix rhs[i], and equal matrices
 // stand together. A tile of rows makes one pass over K for each matrix in it.
+#include "common/loops.glsl"
 #include "quant/operands.glsl"
 
 #define BK 32
@@ -97,12 +98,14 @@ void main() {
   }
   barrier();
   uint begin = m0;
-  while (begin < last) {
+  // Each turn takes one of the tile's rows, or more.
+  BOUNDED_WHILE(begin < last, BM) {
+    uint matrix = matrix_of[begin - m0];
     uint end = begin + 1u;
-    while (end < last && matrix_of[end - m0] == matrix_of[begin - m0]) {
+    BOUNDED_WHILE(end < last && matrix_of[end - m0] == matrix, BM) {
       ++end;
     }
-    locate_matrix(matrix_of[begin - m0]);
+    locate_matrix(matrix);
 #else
   {
     uint begin = m0;

@@ -6,6 +6,7 @@
 // WM x WN subgroups of SG invocations share a BM x BN tile. The next tile of x
 // and of codes waits in registers and is dequantized on its way into shared
 // memory, where eight items are a uvec4. SORTED: as in qmm.comp.
+#include "common/loops.glsl"
 #include "quant/operands.glsl"
 
 #ifdef T_IS_bf16
@@ -147,12 +148,14 @@ void main() {
   }
   barrier();
   uint begin = m0;
-  while (begin < last) {
+  // Each turn takes one of the tile's rows, or more.
+  BOUNDED_WHILE(begin < last, BM) {
+    uint matrix = matrix_of[begin - m0];
     uint end = begin + 1u;
-    while (end < last && matrix_of[end - m0] == matrix_of[begin - m0]) {
+    BOUNDED_WHILE(end < last && matrix_of[end - m0] == matrix, BM) {
       ++end;
     }
-    locate_matrix(matrix_of[begin - m0]);
+    locate_matrix(matrix);
 #else
   {
     uint begin = m0;
