@@ -133,7 +133,8 @@ class Emitter {
   // Makes float constants values of run time, as they are in an unfused graph:
   // where a driver computes with constants itself, it may round otherwise than
   // its GPU does. Counts are below 2^63. No single bit of ZERO may be known: as
-  // `COUNT >> 63` it let NVIDIA's compiler fold cos(1.1), an odd constant.
+  // `COUNT >> 63` it let NVIDIA's compiler fold cos(1.1), whose last bit is
+  // set.
   void run_time() {
     line("#define ZERO (0u - uint(COUNT >> 63))");
     line("float run_time(float x) {");
