@@ -60,7 +60,9 @@ def show(facts: dict) -> None:
     heading("Devices" if devices else "Devices: none")
     for index, device in enumerate(devices):
         show_device(index, device)
-    if not usable(facts):
+    if usable(facts):
+        print("  `mlx-vulkan selftest` checks what the selected device (*) computes.")
+    else:
         explain_no_device(facts)
     show_cache(facts.get("cache", {}))
     show_config(facts.get("config", []))

@@ -1,0 +1,224 @@
+"""Check this GPU and driver: every kernel family against the CPU.
+
+`mlx-vulkan selftest` is for GPUs that the project has never seen. It needs the
+installed wheel only, runs for about a minute and writes a report to attach to a
+bug report. Everything on the GPU happens in worker processes (runner.py), so
+that a hang or a crash is a result and not the end.
+"""
+
+import os
+import signal
+import sys
+import time
+
+# How much runs: what covers every dtype and layout, less than that, everything.
+USUAL, QUICK, FULL = "usual", "quick", "full"
+
+# Seconds without progress that the library grants a batch, and that the runner
+# grants a worker; software devices get three times as many.
+LIBRARY_LIMIT, RUNNER_LIMIT = 10, 40
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="PATTERN",
+        help="a family, an id, or a shell pattern of ids; may be given again",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument("--list", action="store_true", help="print ids, run nothing")
+    depth = parser.add_mutually_exclusive_group()
+    depth.add_argument(
+        "--quick",
+        action="store_const",
+        const=QUICK,
+        dest="depth",
+        help="fewer types, layouts and modes",
+    )
+    depth.add_argument(
+        "--full",
+        action="store_const",
+        const=FULL,
+        dest="depth",
+        help="every type and layout of every row: some 10,000 cases",
+    )
+    parser.set_defaults(depth=USUAL)
+    parser.add_argument(
+        "--jobs",
+        type=job_count,
+        metavar="N",
+        help="workers at a time (default: half the cores; up to 6, or 2 on a "
+        "software device)",
+    )
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        default="mlx-vulkan-selftest.json",
+        help="where the report goes (default: ./%(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="SECONDS",
+        help="without progress, after which a case counts as a hang "
+        f"(default: {RUNNER_LIMIT}, {3 * RUNNER_LIMIT} on a software device)",
+    )
+
+
+def job_count(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a number of workers, 1 or more"
+        )
+    return int(text)
+
+
+def default_jobs(software: bool) -> int:
+    """Workers compile kernels most of the time, a core each; every one has a
+    context on the GPU."""
+    cores = len(os.sched_getaffinity(0))
+    return min(2, cores) if software else min(6, max(1, cores // 2))
+
+
+def doctor() -> dict:
+    """`mlx-vulkan doctor --json` of a process of its own, which may hang."""
+    import json
+    import subprocess
+
+    command = [sys.executable, "-m", "mlx_vulkan", "doctor", "--json"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return {"problems": ["doctor does not end within 120 s: the driver hangs."]}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        text = (done.stderr or done.stdout).strip()[-1000:]
+        return {"problems": [f"doctor ends with status {done.returncode}: {text}"]}
+
+
+def selected(facts: dict) -> dict | None:
+    return next((d for d in facts.get("devices", ()) if d.get("selected")), None)
+
+
+def worker_env(mode, software: bool) -> dict:
+    """The user's environment, the mode's settings, and what makes results clear:
+    no silent fallback, an exception where a batch makes no progress, which names
+    the kernel."""
+    factor = 3 if software else 1
+    env = {
+        "MLX_ENABLE_TF32": "0",
+        **os.environ,
+        "MLX_VK_FALLBACK": "deny",
+        "MLX_VK_TIMEOUT": str(factor * LIBRARY_LIMIT),
+        "MLX_VK_TIMEOUT_ERROR": "1",
+    }
+    env |= mode.settings
+    words = [os.environ.get("MLX_VK_DEBUG"), "watch", mode.settings.get("MLX_VK_DEBUG")]
+    env["MLX_VK_DEBUG"] = ",".join(word for word in words if word)
+    return env
+
+
+def run(args) -> int:
+    from . import plan
+
+    facts = {} if args.list else doctor()
+    device = selected(facts)
+    if not args.list and device is None:
+        reasons = " ".join(facts.get("problems", ()))
+        print(
+            f"There is no GPU to test. {reasons} `mlx-vulkan doctor` says why; "
+            "MLX_VK_DEVICE=cpu tests a software device."
+        )
+        return 2
+    software = device is not None and device.get("type") == "cpu"
+    if args.only:
+        chosen = plan.matching(args.only, args.depth, software)
+    else:
+        chosen = plan.select(args.depth, software)
+    if not chosen:
+        print(f"Nothing matches {' '.join(args.only)}; --list prints all ids.")
+        return 2
+    if args.list:
+        for mode, cases in chosen:
+            for case in cases:
+                print(mode.id_of(case))
+        return 0
+    return run_plan(chosen, args, facts, device)
+
+
+def run_plan(chosen, args, facts: dict, device: dict) -> int:
+    """Runs the modes, reports; 0 only if every case passed."""
+    from rich.console import Console
+
+    from . import report
+
+    try:
+        open(args.json, "a").close()
+    except OSError as error:
+        print(f"The report cannot be written: {error}. Choose another --json FILE.")
+        return 2
+    console, started = Console(highlight=False), time.monotonic()
+    software = device.get("type") == "cpu"
+    jobs = args.jobs or default_jobs(software)
+    results, whole = execute(chosen, args, jobs, software, console)
+    about = {
+        "device": device.get("name"),
+        "driver": device.get("driver"),
+        "seed": args.seed,
+        "depth": args.depth,
+        "jobs": jobs,
+        "only": args.only or [],
+        "whole": whole,
+        "seconds": round(time.monotonic() - started, 1),
+        "versions": {**facts.get("packages", {}), "python": facts.get("python")},
+        "modes": {mode.name or "plain": mode.about for mode, _ in chosen},
+        "doctor": facts,
+    }
+    made = report.make(results, about)
+    report.save(made, args.json)
+    report.show(made, os.path.abspath(args.json), console)
+    if not whole:
+        console.print("Interrupted: the report holds what ran until then.")
+    return 1 if made["failed"] or not whole else 0
+
+
+def interrupted(number, frame):
+    raise KeyboardInterrupt
+
+
+def execute(chosen, args, jobs: int, software: bool, console) -> tuple[list, bool]:
+    """Results of all modes, one after the other; and whether it came to the end:
+    SIGINT and SIGTERM end it before."""
+    from . import runner
+    from .progress import Bar, Lines
+
+    results, totals, order = [], {}, {}
+    for mode, cases in chosen:
+        for case in cases:
+            part = case.family, mode.name
+            totals[part] = totals.get(part, 0) + 1
+            order[mode.id_of(case)] = len(order)
+    shown = Bar(console, totals) if console.is_terminal else Lines(totals)
+
+    def progress(result) -> None:
+        results.append(result)
+        shown.add(result)
+
+    limit = args.limit or RUNNER_LIMIT * (3 if software else 1)
+    workers = runner.Runner(args.seed, limit, progress, jobs=jobs)
+    before = signal.signal(signal.SIGTERM, interrupted)
+    whole = True
+    try:
+        with shown:
+            for mode, cases in chosen:
+                ids = [mode.id_of(case) for case in cases]
+                workers.run(ids, worker_env(mode, software), mode.repeats)
+    except KeyboardInterrupt:
+        whole = False
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return sorted(results, key=lambda result: order[result.id]), whole
