@@ -279,18 +279,27 @@ const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
   return entries_.back().kernel;
 }
 
-void PipelineTable::load_driver_cache() {
+VkPipelineCache PipelineTable::stored_driver_cache() {
   auto blob = cache_.get(driver_cache_name_);
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  VkPipelineCache stored = VK_NULL_HANDLE;
   if (blob) {
     info.initialDataSize = blob->size();
     info.pInitialData = blob->data();
-  }
-  if (vk_.vkCreatePipelineCache(device_, &info, nullptr, &driver_cache_) !=
-      VK_SUCCESS) {
     // A driver may refuse old data.
-    info.initialDataSize = 0;
-    info.pInitialData = nullptr;
+    if (vk_.vkCreatePipelineCache(device_, &info, nullptr, &stored) !=
+        VK_SUCCESS) {
+      return VK_NULL_HANDLE;
+    }
+  }
+  return stored;
+}
+
+void PipelineTable::load_driver_cache() {
+  driver_cache_ = stored_driver_cache();
+  if (!driver_cache_) {
+    VkPipelineCacheCreateInfo info{
+        VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     vk_check(
         vk_.vkCreatePipelineCache(device_, &info, nullptr, &driver_cache_),
         "vkCreatePipelineCache");
@@ -306,14 +315,27 @@ void PipelineTable::save_driver_cache() {
     }
     unsaved_ = 0;
   }
+  // What other processes have stored meanwhile is kept. The destination of a
+  // merge must not be in use by another thread: it is one of its own.
+  VkPipelineCache all = stored_driver_cache();
+  if (all &&
+      vk_.vkMergePipelineCaches(device_, all, 1, &driver_cache_) !=
+          VK_SUCCESS) {
+    vk_.vkDestroyPipelineCache(device_, all, nullptr);
+    all = VK_NULL_HANDLE;
+  }
+  store_driver_cache(all ? all : driver_cache_);
+  vk_.vkDestroyPipelineCache(device_, all, nullptr);
+}
+
+void PipelineTable::store_driver_cache(VkPipelineCache from) {
   size_t size = 0;
-  if (vk_.vkGetPipelineCacheData(device_, driver_cache_, &size, nullptr) !=
-      VK_SUCCESS) {
+  if (vk_.vkGetPipelineCacheData(device_, from, &size, nullptr) != VK_SUCCESS) {
     return;
   }
   std::vector<std::byte> blob(size);
   // VK_INCOMPLETE, if it grew meanwhile, is still a valid cache.
-  if (vk_.vkGetPipelineCacheData(device_, driver_cache_, &size, blob.data()) >=
+  if (vk_.vkGetPipelineCacheData(device_, from, &size, blob.data()) >=
       VK_SUCCESS) {
     blob.resize(size);
     cache_.put(driver_cache_name_, blob);

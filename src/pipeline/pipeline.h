@@ -155,6 +155,9 @@ class PipelineTable {
   void check_device(const KernelCode& code) const;
   const Kernel& insert(const KernelHash& key, Kernel kernel);
   void load_driver_cache();
+  // What is on disk, null if nothing of use; the caller's.
+  VkPipelineCache stored_driver_cache();
+  void store_driver_cache(VkPipelineCache from);
 
   const Vk& vk_;
   VkDevice device_;

@@ -37,7 +37,7 @@ constexpr VkAccessFlags device_access = VK_ACCESS_SHADER_READ_BIT |
 constexpr VkAccessFlags device_writes =
     VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr auto watch_interval = std::chrono::milliseconds(500);
-// A device that took as long for a batch marks its progress from then on.
+// A batch that follows one as long has marks of progress.
 constexpr auto long_batch = std::chrono::seconds(1);
 constexpr VkPipelineStageFlags device_stages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -607,13 +607,17 @@ void Recorder::look_for_hang(
   bool fails;
   {
     std::lock_guard lock(flight_mutex_);
+    if (in_flight_for >= long_batch) {
+      slow_ = true;
+    } else if (device_.timeline().seen() >= ticket) {
+      slow_ = false;
+    }
     if (in_flight_.empty() || in_flight_.front().ticket != ticket ||
         !in_flight_.front().slot) {
       return;
     }
     auto& batch = *in_flight_.front().batch;
     auto& slot = *in_flight_.front().slot;
-    slow_ |= in_flight_for >= long_batch;
     auto& settings = watch_settings_;
     if (slot.order.empty()) { // closed while there was no watch
       return;

@@ -82,7 +82,7 @@ class Recorder {
   std::vector<std::unique_ptr<Slot>> free_slots_;
   std::vector<InFlight> abandoned_; // a hung device may still use these
   WatchSettings watch_settings_;
-  bool slow_ = false; // batches take long enough for marks of progress
+  bool slow_ = false; // the last batch took long: the next has marks
   bool stop_retiring_ = false;
 
   Watch watch_; // the retiring thread's

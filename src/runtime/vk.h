@@ -94,6 +94,7 @@ namespace mlx::core::vulkan {
   X(vkDestroyPipeline)              \
   X(vkCreatePipelineCache)          \
   X(vkGetPipelineCacheData)         \
+  X(vkMergePipelineCaches)          \
   X(vkDestroyPipelineCache)
 
 struct Vk {

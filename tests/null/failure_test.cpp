@@ -245,13 +245,23 @@ TEST_CASE("pipelines: the driver's cache is kept on disk, per driver") {
   };
   auto name = "driver-" + caps.uuid + "-" + std::to_string(caps.driver_version);
   auto stored = [&] { return disk.get(name)->size(); };
+  // Of the fake's caches each save adds a byte, and a merge joins both.
   run("void main() {}");
   CHECK(stored() == 2);
   run("void main() {}");
-  CHECK(stored() == 3);
+  CHECK(stored() == 5);
+  {
+    // What another process stores meanwhile stays.
+    PipelineTable table(d.vk(), d.handle(), caps, disk);
+    table.get_source("t", "void main() {}");
+    std::vector<std::byte> others(100, std::byte('F'));
+    disk.put(name, others);
+    table.save_driver_cache();
+    CHECK(stored() == 100 + 5 + 1);
+  }
   caps.driver_version++;
   run("void main() {}");
-  CHECK(stored() == 3); // the other driver's is untouched
+  CHECK(stored() == 106); // the other driver's is untouched
   // What the driver refuses is replaced.
   caps.driver_version--;
   std::vector<std::byte> junk(10, std::byte('X'));

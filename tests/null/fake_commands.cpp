@@ -192,6 +192,10 @@ VKAPI_ATTR void VKAPI_CALL
 CmdSetEvent(VkCommandBuffer h, VkEvent e, VkPipelineStageFlags) {
   Command c{Command::SetEvent};
   c.event = object<Event>(e);
+  {
+    std::lock_guard lock(state().mutex);
+    ++state().statistics.marks;
+  }
   object<CommandBuffer>(h)->commands.push_back(std::move(c));
 }
 VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(

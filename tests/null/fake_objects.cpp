@@ -266,6 +266,16 @@ GetPipelineCacheData(VkDevice, VkPipelineCache c, size_t* size, void* out) {
   *size = text.size();
   return VK_SUCCESS;
 }
+VKAPI_ATTR VkResult VKAPI_CALL MergePipelineCaches(
+    VkDevice,
+    VkPipelineCache to,
+    uint32_t n,
+    const VkPipelineCache* from) {
+  for (uint32_t i = 0; i < n; ++i) {
+    *object<std::string>(to) += *object<std::string>(from[i]);
+  }
+  return VK_SUCCESS;
+}
 VKAPI_ATTR void VKAPI_CALL DestroyPipelineCache(
     VkDevice,
     VkPipelineCache c,
@@ -301,6 +311,7 @@ Function object_function(const char* name) {
       FAKE(DestroyPipeline),
       FAKE(CreatePipelineCache),
       FAKE(GetPipelineCacheData),
+      FAKE(MergePipelineCaches),
       FAKE(DestroyPipelineCache),
       {"vkInvalidateMappedMemoryRanges",
        reinterpret_cast<PFN_vkVoidFunction>(FlushMappedMemoryRanges)},

@@ -150,3 +150,34 @@ TEST_CASE("watch: a hang is reported, and the wait goes on, by default") {
   }
   CHECK(fake::errors().empty());
 }
+
+TEST_CASE("watch: a batch that follows a long one has marks of progress") {
+  fake::reset({});
+  {
+    Device d;
+    REQUIRE_FALSE(d.caps().software());
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      auto run = [&](std::chrono::milliseconds held) {
+        auto before = fake::statistics().marks;
+        for (uint32_t i = 0; i < 4; ++i) {
+          mix(d, enc, z, i); // each waits for the one before
+        }
+        fake::hold(held > 0ms);
+        auto done = enc.close();
+        std::this_thread::sleep_for(held);
+        fake::hold(false);
+        done->wait_retired();
+        std::this_thread::sleep_for(20ms); // the retiring thread's look
+        return fake::statistics().marks - before;
+      };
+      CHECK(run(0ms) == 0);
+      CHECK(run(1800ms) == 0);
+      CHECK(run(0ms) == 3);
+      CHECK(run(0ms) == 0);
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::errors().empty());
+}

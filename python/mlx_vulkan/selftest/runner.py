@@ -16,8 +16,11 @@ WORKER = (sys.executable, "-m", "mlx_vulkan.selftest.worker")
 LOSSES, LOSSES_IN_A_ROW = 3, 6
 # Families that other work would falsify: one worker, after all others.
 ALONE = ("measure",)
-# Cases of a family that take several times as long as others: most to compile.
-WEIGHT = {"model": 20, "attention": 3, "attention_vjp": 4, "quantized_matmul": 2}
+# How long a case takes where drivers compile for long, in units of 50 ms (H200);
+# most are 1. A family of more than PIECE units is dealt out in pieces.
+WEIGHT = {"model": 160, "attention": 9, "attention_vjp": 12}
+WEIGHT.update({"quantized_matmul": 3, "matmul": 3, "scan": 2})
+PIECE = 160
 # Ids in one line to a worker, which must fit into a pipe.
 CHUNK = 400
 
@@ -43,6 +46,21 @@ class Result:
     @property
     def family(self) -> str:
         return family_of(self.id)
+
+
+def pieces(ids: list[str]) -> list[deque]:
+    """Neighbours of one family, which share kernels, by PIECE; the longest first."""
+    found = {}
+    for case in ids:
+        weight = WEIGHT.get(family_of(case), 1)
+        of_family = found.setdefault(family_of(case), [])
+        if not of_family or len(of_family[-1]) * weight >= PIECE:
+            of_family.append(deque())
+        of_family[-1].append(case)
+    return sorted(
+        (piece for family in found.values() for piece in family),
+        key=lambda piece: -len(piece) * WEIGHT.get(family_of(piece[0]), 1),
+    )
 
 
 def result_of(event: dict) -> Result:
@@ -99,14 +117,11 @@ class Runner:
         self.lanes: list[Lane] = []
 
     def run(self, ids: list[str], env: dict, repeats: int) -> list[Result]:
-        """A family stays in one worker; the longest come first."""
-        families = {}
-        for case in ids:
-            families.setdefault(family_of(case), deque()).append(case)
-        order = sorted(families, key=lambda f: -len(families[f]) * WEIGHT.get(f, 1))
+        """The longest pieces of work come first."""
         results = []
         for alone in (False, True):
-            queue = deque(families[f] for f in order if (f in ALONE) == alone)
+            chosen = [case for case in ids if (family_of(case) in ALONE) == alone]
+            queue = deque(pieces(chosen))
             if queue:
                 count = 1 if alone else min(self.jobs, len(queue))
                 self.run_queue(queue, count, env, repeats, results)
