@@ -1,6 +1,6 @@
 // The to-do list: weak definitions of every eval_gpu and use_fallback that is
 // the backend's to write. A strong definition elsewhere wins at link time.
-#include "ops/fallback.h"
+#include "backend/fallback.h"
 
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/backend/gpu/scan.h"

@@ -5,8 +5,7 @@
 #include "mlx/utils.h"
 
 #include "ops/layout.h"
-#include "runtime/caps.h"
-#include "runtime/device.h"
+#include "vk/caps.h"
 
 namespace mlx::core::fast {
 
@@ -92,7 +91,7 @@ void GatedDeltaUpdate::eval_gpu(
 
   // Few steps: more lanes a row, to have the state sooner. A team within a
   // subgroup needs no barrier.
-  uint32_t widest = enc.raw().device().caps().min_subgroup_size;
+  uint32_t widest = enc.caps().min_subgroup_size;
   uint32_t wanted = p.steps <= 8 && dk % 128 == 0 ? 32 : 8;
   uint32_t lanes = std::max(std::min(wanted, widest), 4u);
   bool vec = by_fours(q) && by_fours(k) && h.offset() % 16 == 0 &&

@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
+#include "backend/stream_encoder.h"
 #include "mlx/array.h"
 #include "mlx/backend/common/utils.h"
-#include "ops/launch.h"
 
 namespace mlx::core::vulkan {
 

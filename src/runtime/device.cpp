@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/encoder.h"
-#include "runtime/loops.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -157,7 +157,13 @@ Device::~Device() {
 }
 
 void Device::watch_loops() {
-  loops_ = std::make_unique<LoopReport>(*memory_, caps_);
+  Allocation word = memory_->allocate_ring(sizeof(uint64_t));
+  auto release = [this, word](void*) mutable { memory_->free(word); };
+  loops_ = std::make_unique<LoopReport>(
+      std::shared_ptr<uint64_t>(
+          static_cast<uint64_t*>(word.mapped), std::move(release)),
+      word.address,
+      caps_);
   pipelines_->report_loops(*loops_);
 }
 

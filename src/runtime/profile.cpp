@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/config.h"
 #include "runtime/encoder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

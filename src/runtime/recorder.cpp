@@ -6,11 +6,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
-#include "runtime/loops.h"
 #include "runtime/profile.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -1,4 +1,4 @@
-#include "ops/fallback.h"
+#include "backend/fallback.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,9 +12,9 @@
 #include "mlx/scheduler.h"
 #include "mlx/utils.h"
 
-#include "glue/stream.h"
-#include "runtime/config.h"
+#include "backend/stream.h"
 #include "runtime/profile.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -1,4 +1,4 @@
-#include "runtime/config.h"
+#include "vk/config.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,11 +1,9 @@
-#include "runtime/caps.h"
+#include "vk/caps.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
-
-#include "pipeline/key.h"
 
 namespace mlx::core::vulkan {
 

@@ -6,12 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ops/fallback.h"
+#include "backend/fallback.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/vk.h"
+#include "vk/type.h"
+#include "vk/vk.h"
 
 namespace mlx::core::vulkan {
-
-enum class Type : uint8_t;
 
 struct Caps {
   std::string name;
