@@ -89,11 +89,6 @@ void note_cpu_stream(Stream s) {
   }
 }
 
-void synchronize_for_host(Stream s) {
-  submit_thread_batches();
-  gpu::synchronize(s);
-}
-
 } // namespace vulkan
 
 namespace gpu {

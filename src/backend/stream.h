@@ -1,5 +1,5 @@
-// MLX's streams over the runtime: where their arrays live, and how the host
-// waits for them. stream_encoder.h has their encoders.
+// MLX's streams over the runtime: where new arrays live, and what exit waits
+// for. stream_encoder.h has their encoders.
 #pragma once
 
 #include "backend/stream_encoder.h"
@@ -21,10 +21,6 @@ class PlacementScope {
   Placement before_;
 };
 Placement current_placement();
-
-// Submits all open batches of this thread and waits until the work of `s` is
-// done and retired. Throws std::runtime_error with the stream's error.
-void synchronize_for_host(Stream s);
 
 // Every CPU stream that works beside the GPU is waited for at exit.
 void note_cpu_stream(Stream s);

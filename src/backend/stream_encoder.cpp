@@ -198,12 +198,6 @@ StreamEncoder& encoder(Stream s) {
   return find_entry(s).encoder;
 }
 
-void submit_thread_batches() {
-  for (auto& [index, entry] : thread_entries()) {
-    entry->raw.close();
-  }
-}
-
 Grid linear(uint64_t groups) {
   constexpr uint64_t most = 65535;
   if (groups <= most) {

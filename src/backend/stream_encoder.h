@@ -128,9 +128,6 @@ struct NoParams {};
 // stream that does not exist in this thread.
 StreamEncoder& encoder(Stream s);
 
-// Submits all open batches of this thread.
-void submit_thread_batches();
-
 // A one-dimensional number of workgroups, folded so that no axis exceeds
 // 65,535 (pair with group_index() in GLSL and compare with the real count).
 Grid linear(uint64_t groups);

@@ -4,6 +4,7 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
+#include "backend/fallback.h"
 #include "ops/layout.h"
 #include "vk/caps.h"
 
@@ -109,6 +110,29 @@ void GatedDeltaUpdate::eval_gpu(
       {out, state},
       p,
       linear(p.rows * lanes, 128));
+}
+
+// Decomposed. Counted for the shapes that Metal has a kernel for.
+bool GatedDeltaUpdateVJP::use_fallback(
+    const int Hk,
+    const int Dk,
+    const int Hv,
+    const int Dv,
+    Stream s) {
+  bool heads = Hk == 16 ? (Hv == 16 || Hv == 32 || Hv == 48 || Hv == 64)
+                        : (Hk == Hv && (Hk == 24 || Hk == 32));
+  if (s.device == mlx::core::Device::gpu && Dk == 128 && Dv == 128 && heads) {
+    count_decomposition("GatedDeltaUpdate");
+  }
+  return true;
+}
+
+void GatedDeltaUpdateVJP::eval_gpu(
+    const std::vector<array>&,
+    std::vector<array>&) {
+  throw std::logic_error(
+      "[gated_delta_update] The Vulkan backend decomposes the gradient, but was "
+      "asked for it as one kernel.");
 }
 
 } // namespace mlx::core::fast

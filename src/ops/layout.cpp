@@ -39,36 +39,6 @@ array row_contiguous(const array& a, StreamEncoder& enc) {
   return copy;
 }
 
-array rows_contiguous(const array& a, StreamEncoder& enc) {
-  if (a.flags().row_contiguous || a.ndim() == 0) {
-    return a;
-  }
-  int last = a.ndim() - 1;
-  bool usable = a.shape(last) == 1 || a.strides()[last] == 1;
-  // The rows must be one arithmetic progression of addresses.
-  int64_t step = -1;
-  int64_t expected = 0;
-  for (int d = last - 1; usable && d >= 0; --d) {
-    if (a.shape(d) == 1) {
-      continue;
-    }
-    if (step < 0) {
-      step = a.strides()[d];
-      usable = step >= 0;
-      expected = step * a.shape(d);
-    } else {
-      usable = a.strides()[d] == expected;
-      expected *= a.shape(d);
-    }
-  }
-  if (usable) {
-    return a;
-  }
-  array copy = contiguous_copy_gpu(a, enc.stream());
-  enc.add_temporary(copy);
-  return copy;
-}
-
 bool needs_large_index(const array& a) {
   // data_size() of a view with holes or of a reversed view does not bound its
   // offsets; the strides do.

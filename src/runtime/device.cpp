@@ -114,9 +114,6 @@ Device::Device() {
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }
-  if (config().disabled("coopmat2")) {
-    caps_.cooperative_matrix2 = false;
-  }
   device_ = create_device(vk(), physical_, caps_);
   if (!instance_->vk.load_device(device_, why)) {
     no_device(caps_.name + " cannot be used: " + why);

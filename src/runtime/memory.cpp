@@ -129,11 +129,6 @@ Memory::~Memory() {
   vmaDestroyAllocator(vma_);
 }
 
-uint64_t Memory::heap_size() const {
-  auto heap = properties_.memoryTypes[types_.device].heapIndex;
-  return properties_.memoryHeaps[heap].size;
-}
-
 uint64_t Memory::largest_buffer() const {
   return device_.caps().max_buffer_size;
 }

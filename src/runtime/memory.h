@@ -130,7 +130,6 @@ class Memory {
   const MemoryTypes& types() const {
     return types_;
   }
-  uint64_t heap_size() const; // of the device type
   uint64_t largest_buffer() const;
 
   // GuardZone: throws std::runtime_error if a red zone was written.
