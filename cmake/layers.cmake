@@ -61,16 +61,20 @@ if(NLOHMANN_INCLUDE_DIR)
                              PRIVATE "${NLOHMANN_INCLUDE_DIR}")
 endif()
 
-# The upper layers' pure parts, for tests.
+add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
+target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
+
+if(NOT MLXVK_BUILD_TESTS)
+  return()
+endif()
+
+# The upper layers' pure parts.
 file(GLOB mlxvk_plans CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/ops/*/plan.cpp"
      "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
 add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
 target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline)
-
-add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
-               "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
-target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
 
 # Every variant through AMD's compiler, without hardware.
 add_executable(radv_compile EXCLUDE_FROM_ALL
