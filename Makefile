@@ -16,7 +16,7 @@ help:
 	@echo "make test       every test tier once (on lavapipe if there is no GPU)"
 	@echo "make test-full  every tier in every mode"
 	@echo "make bench      timings of the operations and of decoding"
-	@echo "make lint       clang-format, ruff, size gate"
+	@echo "make lint       clang-format, ruff, size gate, includes"
 	@echo "make wheel      dist/mlx_vulkan-*.whl"
 	@echo "make clean      removes build, dist, .venv and .demo"
 

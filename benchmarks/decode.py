@@ -99,7 +99,7 @@ def show(report):
         table.add_row(label, f"{row[unit]:,.1f}", runs)
     console.print(table)
     if report["fallbacks"]:
-        console.print("ran on the CPU or in parts:", ", ".join(report["fallbacks"]))
+        console.print("ran in parts:", ", ".join(report["fallbacks"]))
 
 
 def main():

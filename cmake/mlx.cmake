@@ -78,18 +78,13 @@ list(FILTER mlx_sources EXCLUDE REGEX "/backend/no_gpu/|/io/no_gguf.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
 
+# What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|pipeline|runtime)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
-target_include_directories(
-  mlx SYSTEM PRIVATE "${VULKAN_HEADERS_DIR}" "${VMA_INCLUDE_DIR}"
-                     "${GLSLANG_SOURCE_DIR}" "${CMAKE_BINARY_DIR}/glslang/include")
-target_include_directories(mlx PRIVATE "${PROJECT_SOURCE_DIR}/src")
-target_compile_definitions(mlx PRIVATE VK_NO_PROTOTYPES)
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(
-  mlx PRIVATE $<BUILD_INTERFACE:glslang>
-              $<BUILD_INTERFACE:glslang-default-resource-limits>)
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>)
 
 # Only MLX's own symbols leave the library: glslang's would meet those of other
 # Vulkan programs in the same process.

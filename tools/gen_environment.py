@@ -13,7 +13,7 @@ from mlx_vulkan import native
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "environment.md"
 HEAD = """# Environment variables
 
-Made by `tools/gen_environment.py` from the table in `src/runtime/config.cpp`;
+Made by `tools/gen_environment.py` from the table in `src/vk/config.cpp`;
 `mlx-vulkan doctor` shows those in force. They are read when the library loads.
 
 | name | default | meaning |

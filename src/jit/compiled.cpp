@@ -9,9 +9,6 @@
 #include "mlx/backend/common/compiled.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
-#include "pipeline/pipeline.h"
-#include "runtime/device.h"
-#include "runtime/memory.h"
 
 namespace mlx::core {
 
@@ -21,17 +18,10 @@ namespace {
 
 // A constant's item. data() would make the host side of its memory the
 // authoritative one at every call; where that side is valid, reading is enough.
-uint64_t item_bits(Memory& memory, const array& x) {
-  const char* p = nullptr;
-  auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr());
-  if (!b->coherent) {
-    std::lock_guard lock(memory.mirror_mutex);
-    if (b->host_valid && !b->fetch && !b->cpu_writer.event) {
-      p = static_cast<const char*>(b->heap ? b->heap : b->host.mapped);
-    }
-  }
+uint64_t item_bits(const StreamEncoder& enc, const array& x) {
+  const char* p = enc.host_data(x);
   uint64_t bits = 0;
-  std::memcpy(&bits, p ? p + x.offset() : x.data<char>(), x.itemsize());
+  std::memcpy(&bits, p ? p : x.data<char>(), x.itemsize());
   return bits;
 }
 
@@ -55,7 +45,7 @@ FusedKernels& fused_kernels() {
 }
 
 FusedGraph graph_of(
-    Memory& memory,
+    const StreamEncoder& enc,
     const std::vector<array>& inputs,
     const std::vector<array>& outputs,
     const std::vector<array>& tape,
@@ -68,7 +58,7 @@ FusedGraph graph_of(
     in.type = type_of(x);
     in.constant = is_constant(i);
     in.scalar = is_scalar(x);
-    in.bits = in.constant ? item_bits(memory, x) : 0;
+    in.bits = in.constant ? item_bits(enc, x) : 0;
     number.emplace(x.id(), static_cast<int>(i));
     g.inputs.push_back(in);
   }
@@ -145,7 +135,6 @@ void Compiled::eval_gpu(
   }
 
   auto& enc = encoder(stream());
-  auto& memory = enc.raw().device().memory();
   // Find the graph, or emit it.
   FusedKernel* fused = nullptr;
   auto& all = fused_kernels();
@@ -157,8 +146,8 @@ void Compiled::eval_gpu(
     for (size_t i = 0; i < inputs_.size() && equal; ++i) {
       if (is_constant_(i)) {
         auto& [type, bits] = candidate->constants[k++];
-        equal = type == type_of(inputs_[i]) &&
-            bits == item_bits(memory, inputs_[i]);
+        equal =
+            type == type_of(inputs_[i]) && bits == item_bits(enc, inputs_[i]);
       }
     }
     if (equal) {
@@ -168,7 +157,7 @@ void Compiled::eval_gpu(
   }
   if (!fused) {
     auto made = std::make_unique<FusedKernel>();
-    auto graph = graph_of(memory, inputs_, outputs_, tape_, is_constant_);
+    auto graph = graph_of(enc, inputs_, outputs_, tape_, is_constant_);
     for (const auto& in : graph.inputs) {
       if (in.constant) {
         made->constants.emplace_back(in.type, in.bits);
@@ -203,8 +192,7 @@ void Compiled::eval_gpu(
       defines.emplace_back("LARGE", 1);
     }
     std::string_view label(name());
-    kernel = &enc.raw().device().pipelines().get_source(
-        label.substr(0, 120), fused->source, defines);
+    kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
   }
   lock.unlock();
 

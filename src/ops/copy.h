@@ -1,7 +1,7 @@
 // Strided moves beyond MLX's copy_gpu: for primitives that update in place.
 #pragma once
 
-#include "ops/launch.h"
+#include "backend/stream_encoder.h"
 
 namespace mlx::core::vulkan {
 

@@ -7,8 +7,7 @@
 #include "mlx/utils.h"
 
 #include "ops/layout.h"
-#include "runtime/caps.h"
-#include "runtime/device.h"
+#include "vk/caps.h"
 
 namespace mlx::core {
 
@@ -185,7 +184,7 @@ void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
 // y may be x.
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   // Two tables of complex numbers in shared memory.
-  int items = enc.raw().device().caps().shared_memory >= 32768 ? 8 : 4;
+  int items = enc.caps().shared_memory >= 32768 ? 8 : 4;
   uint32_t most = items * 256;
   auto found = factors(axis.extent);
   uint32_t largest =

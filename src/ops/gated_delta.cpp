@@ -4,9 +4,9 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
+#include "backend/fallback.h"
 #include "ops/layout.h"
-#include "runtime/caps.h"
-#include "runtime/device.h"
+#include "vk/caps.h"
 
 namespace mlx::core::fast {
 
@@ -92,7 +92,7 @@ void GatedDeltaUpdate::eval_gpu(
 
   // Few steps: more lanes a row, to have the state sooner. A team within a
   // subgroup needs no barrier.
-  uint32_t widest = enc.raw().device().caps().min_subgroup_size;
+  uint32_t widest = enc.caps().min_subgroup_size;
   uint32_t wanted = p.steps <= 8 && dk % 128 == 0 ? 32 : 8;
   uint32_t lanes = std::max(std::min(wanted, widest), 4u);
   bool vec = by_fours(q) && by_fours(k) && h.offset() % 16 == 0 &&
@@ -110,6 +110,29 @@ void GatedDeltaUpdate::eval_gpu(
       {out, state},
       p,
       linear(p.rows * lanes, 128));
+}
+
+// Decomposed. Counted for the shapes that Metal has a kernel for.
+bool GatedDeltaUpdateVJP::use_fallback(
+    const int Hk,
+    const int Dk,
+    const int Hv,
+    const int Dv,
+    Stream s) {
+  bool heads = Hk == 16 ? (Hv == 16 || Hv == 32 || Hv == 48 || Hv == 64)
+                        : (Hk == Hv && (Hk == 24 || Hk == 32));
+  if (s.device == mlx::core::Device::gpu && Dk == 128 && Dv == 128 && heads) {
+    count_decomposition("GatedDeltaUpdate");
+  }
+  return true;
+}
+
+void GatedDeltaUpdateVJP::eval_gpu(
+    const std::vector<array>&,
+    std::vector<array>&) {
+  throw std::logic_error(
+      "[gated_delta_update] The Vulkan backend decomposes the gradient, but was "
+      "asked for it as one kernel.");
 }
 
 } // namespace mlx::core::fast

@@ -14,42 +14,6 @@ bool offset_fits_32(uint64_t items, size_t itemsize) {
 
 } // namespace
 
-Type type_of(Dtype dtype) {
-  switch (dtype.val()) {
-    case Dtype::Val::bool_:
-      return Type::bool_;
-    case Dtype::Val::uint8:
-      return Type::u8;
-    case Dtype::Val::uint16:
-      return Type::u16;
-    case Dtype::Val::uint32:
-      return Type::u32;
-    case Dtype::Val::uint64:
-      return Type::u64;
-    case Dtype::Val::int8:
-      return Type::i8;
-    case Dtype::Val::int16:
-      return Type::i16;
-    case Dtype::Val::int32:
-      return Type::i32;
-    case Dtype::Val::int64:
-      return Type::i64;
-    case Dtype::Val::float16:
-      return Type::f16;
-    case Dtype::Val::bfloat16:
-      return Type::bf16;
-    case Dtype::Val::float32:
-      return Type::f32;
-    case Dtype::Val::complex64:
-      return Type::c64;
-    case Dtype::Val::float64:
-      break;
-  }
-  throw std::invalid_argument(
-      "[vulkan] float64 is not supported on the GPU. Use float32, or run the "
-      "operation on the CPU with stream=mx.cpu.");
-}
-
 void donate_or_alloc(const array& in, array& out) {
   if (in.flags().row_contiguous && is_donatable(in, out) &&
       in.size() == out.size()) {
@@ -68,36 +32,6 @@ void fill_with_zeros(array& out, StreamEncoder& enc) {
 
 array row_contiguous(const array& a, StreamEncoder& enc) {
   if (a.flags().row_contiguous) {
-    return a;
-  }
-  array copy = contiguous_copy_gpu(a, enc.stream());
-  enc.add_temporary(copy);
-  return copy;
-}
-
-array rows_contiguous(const array& a, StreamEncoder& enc) {
-  if (a.flags().row_contiguous || a.ndim() == 0) {
-    return a;
-  }
-  int last = a.ndim() - 1;
-  bool usable = a.shape(last) == 1 || a.strides()[last] == 1;
-  // The rows must be one arithmetic progression of addresses.
-  int64_t step = -1;
-  int64_t expected = 0;
-  for (int d = last - 1; usable && d >= 0; --d) {
-    if (a.shape(d) == 1) {
-      continue;
-    }
-    if (step < 0) {
-      step = a.strides()[d];
-      usable = step >= 0;
-      expected = step * a.shape(d);
-    } else {
-      usable = a.strides()[d] == expected;
-      expected *= a.shape(d);
-    }
-  }
-  if (usable) {
     return a;
   }
   array copy = contiguous_copy_gpu(a, enc.stream());

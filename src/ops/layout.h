@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
+#include "backend/stream_encoder.h"
 #include "mlx/array.h"
 #include "mlx/backend/common/utils.h"
-#include "ops/launch.h"
 
 namespace mlx::core::vulkan {
 
@@ -20,10 +20,6 @@ void fill_with_zeros(array& out, StreamEncoder& enc);
 
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
-
-// `a` itself if its last axis is contiguous and rows are evenly spaced so that
-// it can be seen as (rows, last); else a contiguous copy.
-array rows_contiguous(const array& a, StreamEncoder& enc);
 
 // The most dimensions a strided kernel takes after collapsing (MAX_NDIM).
 constexpr int max_ndim = 16;

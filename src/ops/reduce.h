@@ -1,8 +1,8 @@
 // Reductions for primitives that end in one.
 #pragma once
 
+#include "backend/stream_encoder.h"
 #include "mlx/primitives.h"
-#include "ops/launch.h"
 
 namespace mlx::core::vulkan {
 

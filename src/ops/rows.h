@@ -2,7 +2,7 @@
 // kernels/common/rows.glsl.
 #pragma once
 
-#include "ops/launch.h"
+#include "backend/stream_encoder.h"
 
 namespace mlx::core::vulkan {
 

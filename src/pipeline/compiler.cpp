@@ -43,10 +43,6 @@ constexpr Optional optional[] = {
     {"BF16_EXT", "GL_EXT_bfloat16"},
     {"COOPMAT", "GL_KHR_cooperative_matrix"},
     {"COOPMAT", "GL_KHR_memory_scope_semantics"},
-    {"COOPMAT2", "GL_NV_cooperative_matrix2"},
-    {"INT_DOT", "GL_EXT_integer_dot_product"},
-    {"ATOMIC_INT64", "GL_EXT_shader_atomic_int64"},
-    {"ATOMIC_FLOAT", "GL_EXT_shader_atomic_float"},
 };
 
 void enable(std::string& out, const char* extension) {

@@ -29,9 +29,6 @@ class CompileError : public std::runtime_error {
 //   NATIVE_F16     float16_t arithmetic
 //   BF16_EXT       GL_EXT_bfloat16
 //   COOPMAT        GL_KHR_cooperative_matrix
-//   COOPMAT2       GL_NV_cooperative_matrix2 (with COOPMAT)
-//   INT_DOT        GL_EXT_integer_dot_product
-//   ATOMIC_INT64, ATOMIC_FLOAT
 //   FLOAT_CONTROLS NaN, Inf and signed zero are preserved in 32 bits
 std::string prologue(std::string_view define_block);
 

@@ -12,7 +12,7 @@
 #include <random>
 
 #include "pipeline/hash.h"
-#include "runtime/config.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -12,25 +12,9 @@
 #include <string>
 #include <string_view>
 
-namespace mlx::core::vulkan {
+#include "vk/type.h"
 
-// Element types in the order of common/types.glsl. float64 does not exist on
-// the GPU.
-enum class Type : uint8_t {
-  bool_,
-  u8,
-  u16,
-  u32,
-  u64,
-  i8,
-  i16,
-  i32,
-  i64,
-  f16,
-  bf16,
-  f32,
-  c64,
-};
+namespace mlx::core::vulkan {
 
 // Bytes of one item.
 size_t size_of(Type t);

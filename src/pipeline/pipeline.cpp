@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "pipeline/hash.h"
+#include "pipeline/loops.h"
 #include "pipeline/sources.h"
-#include "runtime/loops.h"
 
 namespace mlx::core::vulkan {
 

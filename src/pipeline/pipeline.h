@@ -22,8 +22,8 @@
 #include "pipeline/disk_cache.h"
 #include "pipeline/key.h"
 #include "pipeline/library.h"
-#include "runtime/caps.h"
-#include "runtime/vk.h"
+#include "vk/caps.h"
+#include "vk/vk.h"
 
 namespace mlx::core::vulkan {
 
@@ -95,7 +95,7 @@ class PipelineTable {
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
 
-  // Kernels asked for from now on report to it (runtime/loops.h). It outlives
+  // Kernels asked for from now on report to it (pipeline/loops.h). It outlives
   // their use. Before any other thread knows the table.
   void report_loops(LoopReport& report);
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/config.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/encoder.h"
-#include "runtime/loops.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -114,9 +114,6 @@ Device::Device() {
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }
-  if (config().disabled("coopmat2")) {
-    caps_.cooperative_matrix2 = false;
-  }
   device_ = create_device(vk(), physical_, caps_);
   if (!instance_->vk.load_device(device_, why)) {
     no_device(caps_.name + " cannot be used: " + why);
@@ -157,7 +154,13 @@ Device::~Device() {
 }
 
 void Device::watch_loops() {
-  loops_ = std::make_unique<LoopReport>(*memory_, caps_);
+  Allocation word = memory_->allocate_ring(sizeof(uint64_t));
+  auto release = [this, word](void*) mutable { memory_->free(word); };
+  loops_ = std::make_unique<LoopReport>(
+      std::shared_ptr<uint64_t>(
+          static_cast<uint64_t*>(word.mapped), std::move(release)),
+      word.address,
+      caps_);
   pipelines_->report_loops(*loops_);
 }
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/caps.h"
-#include "runtime/instance.h"
 #include "runtime/memory.h"
 #include "runtime/timeline.h"
+#include "vk/caps.h"
+#include "vk/instance.h"
 
 namespace mlx::core::vulkan {
 

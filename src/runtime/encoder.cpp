@@ -4,10 +4,10 @@
 #include <mutex>
 
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -46,9 +46,9 @@ struct Record {
   uint32_t ring_offset = 0, ring_size = 0;
   uint32_t first_access = 0, access_count = 0;
   uint64_t bytes = 0; // touched, for the profile
-  // Copy: buffers, offsets and size
+  // Copy: whole buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
-  uint64_t src_offset = 0, dst_offset = 0, copy_size = 0;
+  uint64_t copy_size = 0;
   alignas(8) std::byte push[max_push_bytes];
 };
 

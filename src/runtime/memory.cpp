@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/config.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 #include "runtime/vma.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -127,11 +127,6 @@ Memory::Memory(Device& device) : device_(device) {
 
 Memory::~Memory() {
   vmaDestroyAllocator(vma_);
-}
-
-uint64_t Memory::heap_size() const {
-  auto heap = properties_.memoryTypes[types_.device].heapIndex;
-  return properties_.memoryHeaps[heap].size;
 }
 
 uint64_t Memory::largest_buffer() const {
@@ -280,7 +275,7 @@ void Memory::append_copy(
 
 // Batches of other streams may be submitted first: an upload counts for them
 // once it is on the queue, and never if its batch failed. Until then each batch
-// makes its own. Under mirror_mutex.
+// makes its own. Under mirror_mutex_.
 bool Memory::device_has_it(
     Buffer& b,
     const std::shared_ptr<Completion>& batch) {
@@ -309,7 +304,7 @@ void Memory::prepare_for_device(
     uint64_t begin,
     uint64_t end,
     bool write) {
-  std::lock_guard lock(mirror_mutex);
+  std::lock_guard lock(mirror_mutex_);
   ensure_device_side(b);
   bool covered = write && begin == 0 && end >= b.size;
   if (b.host_valid && !covered && !device_has_it(b, batch.completion)) {
@@ -343,7 +338,7 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   if (b.coherent) {
     return;
   }
-  std::lock_guard lock(mirror_mutex);
+  std::lock_guard lock(mirror_mutex_);
   if (b.host_valid || !b.device_valid || b.download_recorded) {
     return;
   }
@@ -355,7 +350,7 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   b.download_recorded = true;
 }
 
-// Only readers outside of any fence need this. Under mirror_mutex.
+// Only readers outside of any fence need this. Under mirror_mutex_.
 void Memory::start_fetch(Buffer& b) {
   if (!b.device_valid || b.host_valid || b.download_recorded) {
     return;
@@ -377,7 +372,7 @@ void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   if (b.coherent) {
     return;
   }
-  std::lock_guard lock(mirror_mutex);
+  std::lock_guard lock(mirror_mutex_);
   // The producer may work in place and may not have asked for its pointer yet:
   // what it will find there has to be fetched now.
   start_fetch(b);
@@ -390,11 +385,22 @@ void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   b.cpu_writer = std::move(signal);
 }
 
+const void* Memory::valid_host_pointer(const Buffer& b) const {
+  if (b.coherent) {
+    return static_cast<char*>(b.device.mapped) + b.guard_offset;
+  }
+  std::lock_guard lock(mirror_mutex_);
+  if (!b.host_valid || b.fetch || b.cpu_writer.event) {
+    return nullptr;
+  }
+  return b.heap ? b.heap : b.host.mapped;
+}
+
 bool Memory::awaits_cpu(Buffer& b) {
   if (b.coherent) {
     return false;
   }
-  std::lock_guard lock(mirror_mutex);
+  std::lock_guard lock(mirror_mutex_);
   return b.cpu_writer.event &&
       !b.cpu_writer.event->signaled(b.cpu_writer.value);
 }
@@ -403,7 +409,7 @@ void* Memory::host_pointer(Buffer& b) {
   if (b.coherent) {
     return static_cast<char*>(b.device.mapped) + b.guard_offset;
   }
-  std::unique_lock lock(mirror_mutex);
+  std::unique_lock lock(mirror_mutex_);
   // While a CPU stream is at work, its worker asks later than the program
   // order says: GPU work that follows it may be encoded already, so nothing
   // may change.

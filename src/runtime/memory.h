@@ -52,7 +52,7 @@ struct Buffer {
   std::shared_ptr<void> keeper;
   Batch* keeper_batch = nullptr;
 
-  // Discrete model only, under Memory::mirror_mutex.
+  // Discrete model only, under Memory::mirror_mutex_.
   Allocation host; // mapped; or only `heap` below
   void* heap = nullptr; // malloc'ed before the device started
   bool host_valid = false;
@@ -97,6 +97,10 @@ class Memory {
   // for the last GPU writer unless the copy to the host is already recorded.
   void* host_pointer(Buffer& buffer);
 
+  // The host side where it is valid as it is, else null: neither waits nor
+  // changes which side is authoritative. For reading only.
+  const void* valid_host_pointer(const Buffer& buffer) const;
+
   // A CPU stream is producing this buffer until `signal`: the host side is the
   // one that counts from here on, in program order.
   void set_cpu_writer(Buffer& buffer, EventPoint signal);
@@ -126,14 +130,12 @@ class Memory {
   const MemoryTypes& types() const {
     return types_;
   }
-  uint64_t heap_size() const; // of the device type
   uint64_t largest_buffer() const;
 
   // GuardZone: throws std::runtime_error if a red zone was written.
   void check_guard(const Buffer& buffer) const;
 
   std::atomic<uint64_t> uploaded{0}, downloaded{0}; // bytes, for the profile
-  std::mutex mirror_mutex;
 
  private:
   Allocation create(size_t size, int type, bool mapped);
@@ -146,6 +148,7 @@ class Memory {
       size_t size);
 
   Device& device_;
+  mutable std::mutex mirror_mutex_;
   MemoryTypes types_;
   VkPhysicalDeviceMemoryProperties properties_{};
   VmaAllocator_T* vma_ = nullptr;

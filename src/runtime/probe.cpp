@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

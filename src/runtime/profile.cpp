@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/config.h"
 #include "runtime/encoder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -142,8 +142,8 @@ void Profiler::report(
   std::fprintf(
       stderr,
       "total GPU %.3f ms; recording %.3f ms of CPU; batches %llu, dispatches "
-      "%llu, copies %llu, barriers %llu, host waits %llu, CPU fallbacks %llu, "
-      "decompositions %llu; uploaded %llu, downloaded %llu bytes\n",
+      "%llu, copies %llu, barriers %llu, host waits %llu, decompositions "
+      "%llu; uploaded %llu, downloaded %llu bytes\n",
       total * 1e3,
       record_seconds_ * 1e3,
       static_cast<unsigned long long>(c.batches),
@@ -151,7 +151,6 @@ void Profiler::report(
       static_cast<unsigned long long>(c.copies),
       static_cast<unsigned long long>(c.barriers),
       static_cast<unsigned long long>(c.host_waits),
-      static_cast<unsigned long long>(c.fallbacks),
       static_cast<unsigned long long>(c.decompositions),
       static_cast<unsigned long long>(uploaded),
       static_cast<unsigned long long>(downloaded));

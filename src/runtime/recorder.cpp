@@ -6,11 +6,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
-#include "runtime/loops.h"
 #include "runtime/profile.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -439,7 +439,7 @@ void Recorder::record(Batch& batch, Slot& slot) {
           static_cast<uint32_t>(2 * i));
     }
     if (r.kind == Record::Kind::Copy) {
-      VkBufferCopy region{r.src_offset, r.dst_offset, r.copy_size};
+      VkBufferCopy region{0, 0, r.copy_size};
       vk.vkCmdCopyBuffer(commands, r.src, r.dst, 1, &region);
     } else {
       if (bound != r.kernel->pipeline) {

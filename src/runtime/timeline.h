@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/vk.h"
 #include "runtime/wait.h"
+#include "vk/vk.h"
 
 namespace mlx::core::vulkan {
 

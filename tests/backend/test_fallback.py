@@ -9,6 +9,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from mlx_vulkan import native
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Operations that are still decomposed; one that gets a kernel leaves the list.
@@ -49,6 +51,16 @@ def test_debug_prints_a_signature_once(gpu, name):
     if not lines:
         pytest.skip(f"{name} has a kernel")
     assert len(lines) == 1 and name in lines[0]
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_counters_count_it(gpu, name):
+    before = native.counters()
+    mx.eval(eval(CODE[name]))
+    after = native.counters()
+    for key in ("fallbacks", "decompositions"):
+        assert after[key] == before[key] + 1
+    assert name in [f["signature"] for f in after["fallback_signatures"]]
 
 
 def test_results_between_gpu_operations(gpu):

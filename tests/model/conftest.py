@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
-# Read when the device starts: no operation of a model may run on the CPU.
+# Read when the device starts: no operation of a model may be decomposed.
 os.environ.setdefault("MLX_VK_FALLBACK", "deny")
 
 

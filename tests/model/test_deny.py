@@ -1,4 +1,4 @@
-"""What mlx-lm does with a model, with no operation on the CPU.
+"""What mlx-lm does with a model, with no operation decomposed.
 
 conftest.py sets MLX_VK_FALLBACK=deny. Greedy decoding of the demo's real model
 is in test_generate.py; here the models are tiny and random.

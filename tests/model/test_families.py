@@ -1,6 +1,6 @@
 """Random models of mlx-lm's families: the GPU's logits against the CPU's.
 
-Nothing may run on the CPU on the way: conftest.py sets MLX_VK_FALLBACK=deny.
+Nothing may be decomposed on the way: conftest.py sets MLX_VK_FALLBACK=deny.
 """
 
 import mlx.core as mx

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "pipeline/key.h"
-#include "runtime/caps.h"
 #include "runtime/memory.h"
+#include "vk/caps.h"
 
 using namespace mlx::core::vulkan;
 

@@ -49,9 +49,6 @@ bool asked_for(uint32_t capability, const NamedValues& values) {
     case 5345: // VulkanMemoryModel
     case 6022: // CooperativeMatrixKHR
       return has("COOPMAT");
-    case 6018:
-    case 6019: // DotProduct
-      return has("INT_DOT");
     default:
       return false;
   }

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/config.h"
+#include "vk/config.h"
 
 using namespace mlx::core::vulkan;
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/vk.h"
+#include "vk/vk.h"
 
 namespace fake {
 
@@ -23,7 +23,7 @@ constexpr uint32_t program_mix = 64;
 // The same, its arguments behind a pushed address.
 constexpr uint32_t program_mix_ring = 65;
 // The same as mix, after a report that its loop in line `loop_line` went beyond
-// a bound of `loop_bound`, if the kernel was told where to (runtime/loops.h).
+// a bound of `loop_bound`, if the kernel was told where to (pipeline/loops.h).
 constexpr uint32_t program_mix_endless = 66;
 constexpr uint32_t loop_line = 6, loop_bound = 9;
 // The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.

@@ -1,5 +1,5 @@
 // No loop without a bound: kernels state the bounds of their loops, and a loop
-// that goes beyond its own fails its batch (runtime/loops.h).
+// that goes beyond its own fails its batch (pipeline/loops.h).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 #include "jit/emit.h"
 #include "null/fake_kernels.h"
 #include "pipeline/library.h"
+#include "pipeline/loops.h"
 #include "pipeline/sources.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
-#include "runtime/loops.h"
 
 using namespace mlx::core::vulkan;
 

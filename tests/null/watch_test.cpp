@@ -96,6 +96,7 @@ void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
 TEST_CASE(
     "watch: waiting calls throw away a hung device, and nothing is freed") {
   fake::reset({});
+  bool retired = false, freed = false; // the device lets go at its end
   {
     Device d;
     d.recorder().set_watch({200ms, true});
@@ -105,7 +106,6 @@ TEST_CASE(
       for (uint32_t i = 0; i < 3; ++i) {
         mix(d, enc, z, i);
       }
-      bool retired = false, freed = false;
       enc.retain(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
       fake::hold(true);
       auto done = enc.close([&] { retired = true; });

@@ -19,7 +19,7 @@
 
 #include "pipeline/library.h"
 #include "pipeline/sources.h"
-#include "runtime/instance.h"
+#include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
 

@@ -1,9 +1,9 @@
 // What attention and its backward pass ask of their operands.
 #pragma once
 
+#include "backend/stream_encoder.h"
 #include "ops/attention/params.h"
 #include "ops/attention/plan.h"
-#include "ops/launch.h"
 
 namespace mlx::core::vulkan {
 

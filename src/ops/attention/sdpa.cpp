@@ -5,22 +5,21 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 
+#include "backend/stream_encoder.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/params.h"
 #include "ops/attention/plan.h"
-#include "ops/launch.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
-#include "runtime/caps.h"
-#include "runtime/config.h"
-#include "runtime/device.h"
+#include "vk/caps.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 
 namespace vulkan {
 
 AttentionDevice attention_device(StreamEncoder& enc, Type type) {
-  const Caps& caps = enc.raw().device().caps();
+  const Caps& caps = enc.caps();
   return {
       caps.core_count,
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,

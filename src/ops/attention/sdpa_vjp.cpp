@@ -6,11 +6,11 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
+#include "backend/stream_encoder.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/params.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/gemm.h"
-#include "ops/launch.h"
 #include "ops/layout.h"
 
 namespace mlx::core {

@@ -7,9 +7,8 @@
 #include "mlx/utils.h"
 
 #include "ops/gemm/params.h"
-#include "runtime/caps.h"
-#include "runtime/config.h"
-#include "runtime/device.h"
+#include "vk/caps.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -285,7 +284,7 @@ void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch, bool axpby) {
 } // namespace
 
 GemmDevice gemm_device(StreamEncoder& enc) {
-  const Caps& caps = enc.raw().device().caps();
+  const Caps& caps = enc.caps();
   return {
       caps.core_count,
       caps.software(),

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "backend/stream_encoder.h"
 #include "ops/gemm/plan.h"
-#include "ops/launch.h"
 
 namespace mlx::core::vulkan {
 

@@ -4,8 +4,8 @@
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 
+#include "backend/stream_encoder.h"
 #include "ops/gemm/gemm.h"
-#include "ops/launch.h"
 #include "ops/layout.h"
 
 namespace mlx::core {

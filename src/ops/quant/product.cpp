@@ -3,8 +3,7 @@
 #include "ops/layout.h"
 #include "ops/path_stats.h"
 #include "ops/strided.h"
-#include "runtime/config.h"
-#include "runtime/device.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -238,7 +237,7 @@ void quantized_product(
   Product product(enc, std::move(operands), out, f, transpose);
   auto& o = product.o;
   auto& p = product.p;
-  auto& caps = enc.raw().device().caps();
+  auto& caps = enc.caps();
   Type type = type_of(out);
   auto plan = plan_quant(
       {caps.subgroup_size,

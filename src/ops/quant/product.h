@@ -4,8 +4,8 @@
 
 #include <optional>
 
+#include "backend/stream_encoder.h"
 #include "mlx/primitives.h"
-#include "ops/launch.h"
 #include "ops/quant/plan.h"
 
 namespace mlx::core::vulkan {

@@ -1,8 +1,8 @@
 #include "mlx/backend/gpu/device_info.h"
 
-#include "runtime/config.h"
-#include "runtime/instance.h"
 #include "runtime/memory.h"
+#include "vk/config.h"
+#include "vk/instance.h"
 
 namespace mlx::core::gpu {
 

@@ -1,4 +1,4 @@
-#include "runtime/vk.h"
+#include "vk/vk.h"
 
 #include <dlfcn.h>
 

@@ -34,9 +34,9 @@ struct Config {
   bool timeout_error = false;
   std::string kernel_path;
   std::string disable; // comma-separated paths
-  bool debug_fallback = false, debug_shapes = false, debug_submit = false,
-       debug_cache = false, debug_jit = false, debug_shuffle = false,
-       debug_guard = false, debug_watch = false, debug_loops = false;
+  bool debug_fallback = false, debug_submit = false, debug_cache = false,
+       debug_shuffle = false, debug_guard = false, debug_watch = false,
+       debug_loops = false;
   int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
 
   bool disabled(std::string_view path) const;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "glue/event.h"
-#include "glue/stream.h"
+#include "backend/event.h"
+#include "backend/stream.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
 #include "runtime/device.h"

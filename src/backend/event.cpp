@@ -1,7 +1,7 @@
 #include "mlx/event.h"
 
-#include "glue/event.h"
-#include "glue/stream.h"
+#include "backend/event.h"
+#include "backend/stream.h"
 #include "mlx/scheduler.h"
 #include "runtime/device.h"
 #include "runtime/recorder.h"

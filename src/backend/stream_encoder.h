@@ -9,7 +9,9 @@
 // encoder works out hazards and barriers, moves data to the device where it
 // must, and never outlives the arrays: gpu::eval keeps a primitive's inputs
 // and outputs alive until the GPU is done, temporaries need add_temporary().
-// Threads: an encoder belongs to the thread that uses its stream.
+// Threads: an encoder belongs to the thread that uses its stream. There is one
+// per stream and thread, and a process-wide map for streams made to be used
+// from any thread.
 #pragma once
 
 #include <cstring>
@@ -22,6 +24,7 @@
 
 #include "pipeline/key.h"
 #include "runtime/encoder.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -59,6 +62,16 @@ class StreamEncoder {
       Type type,
       std::initializer_list<Define> others);
 
+  // One of GLSL made at run time. The whole source is part of the key: hold on
+  // to the result, since hashing a long source is not free.
+  const Kernel& source_kernel(
+      std::string_view name,
+      const std::string& source,
+      std::span<const Define> defines);
+
+  // What the device offers, for plans.
+  const Caps& caps() const;
+
   // Params must be trivially copyable, with 8-byte members first or padded as
   // in C. A grid with a zero dimension dispatches nothing.
   template <typename Params>
@@ -92,6 +105,11 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
+  // The first item of `a` in host memory where it is valid there already, else
+  // null. Unlike data<T>() it waits for nothing and moves nothing.
+  const char* host_data(const array& a) const;
+
+  // For the backend itself; ops need nothing of it.
   Encoder& raw() {
     return enc_;
   }

@@ -1,10 +1,10 @@
-#include "runtime/instance.h"
+#include "vk/instance.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/config.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "glue/event.h"
-#include "glue/stream.h"
+#include "backend/event.h"
+#include "backend/stream.h"
 #include "mlx/event.h"
 
 namespace mlx::core {

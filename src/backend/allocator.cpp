@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "glue/stream.h"
+#include "backend/stream.h"
 #include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/memory.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 

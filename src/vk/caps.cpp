@@ -1,11 +1,9 @@
-#include "runtime/caps.h"
+#include "vk/caps.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
-
-#include "pipeline/key.h"
 
 namespace mlx::core::vulkan {
 
@@ -89,7 +87,6 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   c.api_version = p.properties.apiVersion;
   c.name = p.properties.deviceName;
   c.vendor_id = p.properties.vendorID;
-  c.device_id = p.properties.deviceID;
   c.driver_version = p.properties.driverVersion;
   c.type = p.properties.deviceType;
   vk.vkGetPhysicalDeviceMemoryProperties(device, &c.memory);
@@ -137,7 +134,6 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   const auto& limits = p.properties.limits;
   c.max_workgroup_size = limits.maxComputeWorkGroupInvocations;
-  std::copy_n(limits.maxComputeWorkGroupCount, 3, c.max_workgroup_count);
   c.shared_memory = limits.maxComputeSharedMemorySize;
   c.max_push_constants = limits.maxPushConstantsSize;
   c.max_buffer_size = p11.maxMemoryAllocationSize;
@@ -202,9 +198,6 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   bool bf16_matrix = bf16.shaderBFloat16CooperativeMatrix;
   c.cooperative_matrix2 = has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
   c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  c.memory_priority = has(VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
-  c.pipeline_executable_info =
-      has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   query_cooperative_matrix(vk, device, c);
   c.coopmat_bf16 &= bf16_matrix;
 
@@ -345,7 +338,6 @@ std::vector<const char*> extensions_to_enable(const Caps& c) {
     }
   };
   add(c.memory_budget, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  add(c.memory_priority, VK_EXT_MEMORY_PRIORITY_EXTENSION_NAME);
   add(c.coopmat_f16 || c.coopmat_bf16,
       VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   add(c.subgroup_size_control && c.api_version < VK_API_VERSION_1_3,

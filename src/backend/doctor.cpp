@@ -6,12 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ops/fallback.h"
+#include "backend/fallback.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
-#include "runtime/config.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -43,7 +43,6 @@ json device_json(const Caps& c, bool selected) {
       {"subgroupSizeControl", c.subgroup_size_control},
       {"shaderSubgroupExtendedTypes", c.subgroup_extended_types},
       {"VK_EXT_memory_budget", c.memory_budget},
-      {"VK_EXT_memory_priority", c.memory_priority},
       {"timestamps", c.timestamps}};
   d["limits"] = {
       {"subgroup_size", c.subgroup_size},
@@ -75,8 +74,8 @@ json counters_json() {
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();
   j["record_seconds"] = c.record_ns.load() * 1e-9;
-  j["fallbacks"] = fallback_total(FallbackKind::Cpu);
-  j["decompositions"] = fallback_total(FallbackKind::Decomposition);
+  // Nothing falls back to the CPU: what falls back is decomposed.
+  j["fallbacks"] = j["decompositions"] = c.decompositions.load();
   if (auto* d = device_if_started()) {
     j["host_waits"] = d->timeline().host_waits.load();
     j["uploaded_bytes"] = d->memory().uploaded.load();
@@ -85,9 +84,7 @@ json counters_json() {
   j["fallback_signatures"] = json::array();
   for (auto& f : fallback_counts()) {
     j["fallback_signatures"].push_back(
-        {{"signature", f.signature},
-         {"calls", f.calls},
-         {"kind", f.kind == FallbackKind::Cpu ? "cpu" : "decomposition"}});
+        {{"signature", f.name}, {"calls", f.calls}, {"kind", "decomposition"}});
   }
   return j;
 }

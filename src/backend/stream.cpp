@@ -1,4 +1,4 @@
-#include "glue/stream.h"
+#include "backend/stream.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -16,46 +16,6 @@ namespace mlx::core {
 namespace vulkan {
 
 namespace {
-
-struct Entry {
-  Entry(Stream s, Device& d) : raw(d, s.index), encoder(s, raw) {}
-  Encoder raw;
-  StreamEncoder encoder;
-};
-using Entries = std::unordered_map<int, std::unique_ptr<Entry>>;
-
-Entries& thread_entries() {
-  if (is_main_thread()) {
-    static auto* entries = new Entries; // leaked: exit runs in any order
-    return *entries;
-  }
-  static thread_local Entries entries;
-  return entries;
-}
-
-struct GlobalEntries {
-  std::mutex mutex;
-  Entries map;
-};
-GlobalEntries& global_entries() {
-  static auto* entries = new GlobalEntries;
-  return *entries;
-}
-
-Entry& find_entry(Stream s) {
-  auto& mine = thread_entries();
-  if (auto it = mine.find(s.index); it != mine.end()) {
-    return *it->second;
-  }
-  auto& global = global_entries();
-  std::lock_guard lock(global.mutex);
-  if (auto it = global.map.find(s.index); it != global.map.end()) {
-    return *it->second;
-  }
-  throw std::runtime_error(
-      "[vulkan] There is no Stream(gpu, " + std::to_string(s.index) +
-      ") in the current thread. Create the stream in the thread that uses it.");
-}
 
 thread_local Placement placement = Placement::Host;
 
@@ -129,24 +89,6 @@ void note_cpu_stream(Stream s) {
   }
 }
 
-StreamEncoder& encoder(Stream s) {
-  if (forked_from_started_device()) {
-    device(); // throws
-  }
-  return find_entry(s).encoder;
-}
-
-void submit_thread_batches() {
-  for (auto& [index, entry] : thread_entries()) {
-    entry->raw.close();
-  }
-}
-
-void synchronize_for_host(Stream s) {
-  submit_thread_batches();
-  gpu::synchronize(s);
-}
-
 } // namespace vulkan
 
 namespace gpu {
@@ -155,24 +97,11 @@ void init() {
   vulkan::set_exit_hook(vulkan::drain_cpu_streams);
 }
 
-void new_stream(Stream s) {
-  auto& d = vulkan::device();
-  vulkan::thread_entries().try_emplace(
-      s.index, std::make_unique<vulkan::Entry>(s, d));
-}
-
-void new_thread_unsafe_stream(Stream s) {
-  auto& d = vulkan::device();
-  auto& global = vulkan::global_entries();
-  std::lock_guard lock(global.mutex);
-  global.map.try_emplace(s.index, std::make_unique<vulkan::Entry>(s, d));
-}
-
 void finalize(Stream s) {
   if (vulkan::forked_from_started_device()) {
     return;
   }
-  vulkan::find_entry(s).raw.close();
+  vulkan::encoder(s).raw().close();
 }
 
 void synchronize(Stream s) {
@@ -180,8 +109,7 @@ void synchronize(Stream s) {
   if (vulkan::forked_from_started_device()) {
     return;
   }
-  auto& entry = vulkan::find_entry(s);
-  auto last = entry.raw.close();
+  auto last = vulkan::encoder(s).raw().close();
   if (!last) {
     return;
   }
@@ -190,15 +118,6 @@ void synchronize(Stream s) {
   vulkan::device().recorder().wait_retired(*last);
   if (auto e = last->error(); !e.empty()) {
     throw std::runtime_error(e);
-  }
-}
-
-void clear_streams() {
-  vulkan::thread_entries().clear();
-  if (is_main_thread()) {
-    auto& global = vulkan::global_entries();
-    std::lock_guard lock(global.mutex);
-    global.map.clear();
   }
 }
 

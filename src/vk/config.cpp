@@ -1,4 +1,4 @@
-#include "runtime/config.h"
+#include "vk/config.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -35,8 +35,8 @@ constexpr ConfigEntry table[] = {
      "looks. More is more exact and takes more of a core."},
     {"MLX_VK_FALLBACK",
      "allow",
-     "Primitives without a GPU kernel: allow (run on the CPU), warn, deny "
-     "(throw)."},
+     "Operations that are decomposed into several kernels where Metal has one: "
+     "allow, warn, deny (throw)."},
     {"MLX_VK_VALIDATE",
      "0",
      "1 loads the Khronos validation layer and makes its errors fatal."},
@@ -46,8 +46,7 @@ constexpr ConfigEntry table[] = {
      "Chrome/Perfetto trace."},
     {"MLX_VK_DEBUG",
      "",
-     "Comma-separated: fallback, shapes, submit, cache, jit (logs); shuffle "
-     "(permutes independent dispatches), guard (red zones around arrays), "
+     "Comma-separated: fallback, submit, cache (logs); shuffle (permutes independent dispatches), guard (red zones around arrays), "
      "watch (marks of progress, so that a report of MLX_VK_TIMEOUT names the "
      "one kernel), loops (a loop of a kernel that goes beyond its bound is an "
      "error)."},
@@ -175,10 +174,8 @@ Config parse_config(const char* (*get)(const char*)) {
   c.disable = text("MLX_VK_DISABLE");
   auto debug = text("MLX_VK_DEBUG");
   c.debug_fallback = has_word(debug, "fallback");
-  c.debug_shapes = has_word(debug, "shapes");
   c.debug_submit = has_word(debug, "submit");
   c.debug_cache = has_word(debug, "cache");
-  c.debug_jit = has_word(debug, "jit");
   c.debug_shuffle = has_word(debug, "shuffle");
   c.debug_guard = has_word(debug, "guard");
   c.debug_watch = has_word(debug, "watch");

@@ -6,18 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/vk.h"
+#include "vk/type.h"
+#include "vk/vk.h"
 
 namespace mlx::core::vulkan {
-
-enum class Type : uint8_t;
 
 struct Caps {
   std::string name;
   std::string driver; // name and version, as the driver reports them
   std::string uuid; // 32 hexadecimal digits
   uint32_t vendor_id = 0;
-  uint32_t device_id = 0;
   uint32_t api_version = 0;
   uint32_t driver_version = 0;
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
@@ -49,8 +47,6 @@ struct Caps {
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
   bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
   bool memory_budget = false;
-  bool memory_priority = false;
-  bool pipeline_executable_info = false;
   // 16x16x16 with f32 accumulation, subgroup scope, per input type.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
@@ -59,7 +55,6 @@ struct Caps {
   uint32_t min_subgroup_size = 0;
   uint32_t max_subgroup_size = 0;
   uint32_t max_workgroup_size = 0;
-  uint32_t max_workgroup_count[3] = {};
   uint32_t shared_memory = 0;
   uint32_t max_push_constants = 0;
   uint64_t max_buffer_size = 0;

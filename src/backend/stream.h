@@ -1,9 +1,9 @@
-// MLX's streams over the runtime: one Encoder per stream and thread, plus a
-// process-wide map for streams made to be used from any thread.
+// MLX's streams over the runtime: where new arrays live, and what exit waits
+// for. stream_encoder.h has their encoders.
 #pragma once
 
+#include "backend/stream_encoder.h"
 #include "mlx/stream.h"
-#include "ops/launch.h"
 #include "runtime/memory.h"
 
 namespace mlx::core::vulkan {
@@ -21,13 +21,6 @@ class PlacementScope {
   Placement before_;
 };
 Placement current_placement();
-
-// Submits all open batches of this thread and waits until the work of `s` is
-// done and retired. Throws std::runtime_error with the stream's error.
-void synchronize_for_host(Stream s);
-
-// Submits all open batches of this thread.
-void submit_thread_batches();
 
 // Every CPU stream that works beside the GPU is waited for at exit.
 void note_cpu_stream(Stream s);

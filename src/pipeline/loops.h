@@ -5,13 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/caps.h"
-#include "runtime/memory.h"
+#include <vulkan/vulkan.h>
+
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -30,8 +32,11 @@ std::vector<SourceLoop> source_loops(
 // the line, 32 for the bound; 0 is no report. Lives while kernels may run.
 class LoopReport {
  public:
-  LoopReport(Memory& memory, const Caps& caps);
-  ~LoopReport();
+  // `word`: mapped memory, whose address on the device is `address`.
+  LoopReport(
+      std::shared_ptr<uint64_t> word,
+      VkDeviceAddress address,
+      const Caps& caps);
   LoopReport(const LoopReport&) = delete;
   LoopReport& operator=(const LoopReport&) = delete;
 
@@ -63,8 +68,8 @@ class LoopReport {
     std::vector<SourceLoop> loops;
   };
 
-  Memory& memory_;
-  Allocation word_;
+  std::shared_ptr<uint64_t> word_;
+  VkDeviceAddress address_;
   uint32_t limit_;
   std::mutex mutex_;
   std::vector<Entry> kernels_; // under mutex_

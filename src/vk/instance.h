@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/caps.h"
-#include "runtime/vk.h"
+#include "vk/caps.h"
+#include "vk/vk.h"
 
 namespace mlx::core::vulkan {
 

@@ -1,4 +1,4 @@
-#include "runtime/loops.h"
+#include "pipeline/loops.h"
 
 #include <cstddef>
 #include <cstring>
@@ -48,15 +48,14 @@ std::vector<SourceLoop> source_loops(
   return out;
 }
 
-LoopReport::LoopReport(Memory& memory, const Caps& caps)
-    : memory_(memory),
-      word_(memory.allocate_ring(sizeof(uint64_t))),
+LoopReport::LoopReport(
+    std::shared_ptr<uint64_t> word,
+    VkDeviceAddress address,
+    const Caps& caps)
+    : word_(std::move(word)),
+      address_(address),
       limit_(caps.software() ? software_limit : gpu_limit) {
-  std::memset(word_.mapped, 0, sizeof(uint64_t));
-}
-
-LoopReport::~LoopReport() {
-  memory_.free(word_);
+  std::memset(word_.get(), 0, sizeof(uint64_t));
 }
 
 VkSpecializationInfo LoopReport::Constants::info() const {
@@ -75,16 +74,16 @@ LoopReport::Constants LoopReport::add_kernel(
   auto loops = source_loops(file, text);
   std::lock_guard lock(mutex_);
   kernels_.push_back({name, std::move(loops)});
-  return {word_.address, static_cast<uint32_t>(kernels_.size())};
+  return {address_, static_cast<uint32_t>(kernels_.size())};
 }
 
 void LoopReport::check() {
   uint64_t word = 0;
-  std::memcpy(&word, word_.mapped, sizeof word);
+  std::memcpy(&word, word_.get(), sizeof word);
   if (word == 0) {
     return;
   }
-  std::memset(word_.mapped, 0, sizeof word);
+  std::memset(word_.get(), 0, sizeof word);
   auto kernel = static_cast<uint32_t>(word) >> 12;
   auto line = static_cast<uint32_t>(word) & 0xfff;
   std::string name = "an unknown kernel", where;

@@ -1,0 +1,94 @@
+# The parts that are free of MLX, a library each, lowest first: vk, pipeline,
+# runtime (docs/architecture.md, "The ladder"); and what is built from them
+# alone. The library is these and the upper layers (cmake/mlx.cmake).
+
+set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only")
+if(MLXVK_SANITIZE STREQUAL "address")
+  # glslang has no RTTI, which the vptr check needs.
+  set(mlxvk_sanitize_flags -fsanitize=address,undefined -fno-sanitize=vptr
+                           -fno-sanitize-recover=undefined)
+elseif(MLXVK_SANITIZE STREQUAL "thread")
+  set(mlxvk_sanitize_flags -fsanitize=thread)
+elseif(MLXVK_SANITIZE)
+  message(FATAL_ERROR "MLXVK_SANITIZE is address or thread, not "
+                      "${MLXVK_SANITIZE}.")
+endif()
+
+find_package(Threads REQUIRED)
+add_library(mlxvk_common INTERFACE)
+target_include_directories(mlxvk_common INTERFACE "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(mlxvk_common SYSTEM INTERFACE "${VULKAN_HEADERS_DIR}")
+target_compile_definitions(mlxvk_common INTERFACE VK_NO_PROTOTYPES)
+target_link_libraries(mlxvk_common INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(MLXVK_SANITIZE)
+  target_compile_options(mlxvk_common INTERFACE ${mlxvk_sanitize_flags} -g
+                                                -fno-omit-frame-pointer)
+  target_link_options(mlxvk_common INTERFACE ${mlxvk_sanitize_flags})
+endif()
+
+# A layer of src/<name>, on top of the targets in BELOW. Beside it, as
+# mlxvk_<name>_alone, a module of its objects and what is below, which only
+# shows that they link: nothing loads it.
+add_custom_target(mlxvk_layers)
+function(mlxvk_add_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BELOW;SOURCES")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  add_library(mlxvk_${name} STATIC EXCLUDE_FROM_ALL ${sources} ${arg_SOURCES})
+  target_link_libraries(mlxvk_${name} PUBLIC ${arg_BELOW})
+  if(NOT MLXVK_SANITIZE) # whose run-time symbols only an executable has
+    add_library(mlxvk_${name}_alone MODULE EXCLUDE_FROM_ALL
+                $<TARGET_OBJECTS:mlxvk_${name}>)
+    set_target_properties(mlxvk_${name}_alone PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(mlxvk_${name}_alone PRIVATE ${arg_BELOW})
+    target_link_options(mlxvk_${name}_alone PRIVATE LINKER:--no-undefined)
+    add_dependencies(mlxvk_layers mlxvk_${name}_alone)
+  endif()
+endfunction()
+
+mlxvk_add_layer(vk BELOW mlxvk_common)
+mlxvk_add_layer(
+  pipeline
+  BELOW mlxvk_vk glslang glslang-default-resource-limits
+  SOURCES "${mlxvk_embedded}")
+target_include_directories(
+  mlxvk_pipeline SYSTEM PRIVATE "${GLSLANG_SOURCE_DIR}"
+                                "${CMAKE_BINARY_DIR}/glslang/include")
+mlxvk_add_layer(runtime BELOW mlxvk_pipeline)
+target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
+find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp)
+if(NLOHMANN_INCLUDE_DIR)
+  target_include_directories(mlxvk_runtime SYSTEM
+                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+endif()
+
+add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
+target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
+
+if(NOT MLXVK_BUILD_TESTS)
+  return()
+endif()
+
+# The upper layers' pure parts.
+file(GLOB mlxvk_plans CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/ops/*/plan.cpp"
+     "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
+add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
+target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline)
+
+# Every variant through AMD's compiler, without hardware.
+add_executable(radv_compile EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tests/radv/radv_compile.cpp")
+target_link_libraries(radv_compile PRIVATE mlxvk_pipeline)
+
+find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
+if(DOCTEST_INCLUDE_DIR)
+  file(GLOB mlxvk_null_tests CONFIGURE_DEPENDS
+       "${PROJECT_SOURCE_DIR}/tests/null/*.cpp")
+  add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
+  target_include_directories(null_tests SYSTEM
+                             PRIVATE "${DOCTEST_INCLUDE_DIR}")
+  target_include_directories(null_tests PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(null_tests PRIVATE mlxvk_plans mlxvk_runtime)
+  add_dependencies(null_tests mlxvk_layers)
+endif()

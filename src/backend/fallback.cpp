@@ -1,0 +1,68 @@
+#include "backend/fallback.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+#include "runtime/profile.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+struct Decompositions {
+  std::mutex mutex;
+  std::map<std::string, uint64_t> calls;
+};
+
+// Leaked: graphs may still be built while statics are destroyed.
+Decompositions& decompositions() {
+  static auto* d = new Decompositions;
+  return *d;
+}
+
+// Returns true when the name was not seen before.
+bool count(const std::string& name) {
+  auto& d = decompositions();
+  counters().decompositions++;
+  std::lock_guard lock(d.mutex);
+  return d.calls[name]++ == 0;
+}
+
+} // namespace
+
+void count_decomposition(const std::string& name) {
+  if (config().fallback == FallbackPolicy::Deny) {
+    throw std::runtime_error(
+        "[vulkan] " + name +
+        " has no fused Vulkan kernel and MLX_VK_FALLBACK=deny forbids its "
+        "decomposition. Unset the variable, or run this operation with "
+        "stream=mx.cpu.");
+  }
+  bool told =
+      config().fallback == FallbackPolicy::Warn || config().debug_fallback;
+  if (count(name) && told) {
+    std::fprintf(
+        stderr, "[vulkan] decomposed into several kernels: %s\n", name.c_str());
+  }
+}
+
+std::vector<FallbackCount> fallback_counts() {
+  std::vector<FallbackCount> counts;
+  auto& d = decompositions();
+  {
+    std::lock_guard lock(d.mutex);
+    for (auto& [name, calls] : d.calls) {
+      counts.push_back({name, calls});
+    }
+  }
+  std::stable_sort(counts.begin(), counts.end(), [](auto& a, auto& b) {
+    return a.calls > b.calls;
+  });
+  return counts;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,23 @@
+// Operations that are decomposed into others while the graph is built although
+// MLX's Metal backend runs them as one kernel: counted, named, and an error
+// under MLX_VK_FALLBACK=deny. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+// Counts one, from its use_fallback(). Throws std::runtime_error, naming the
+// operation, under MLX_VK_FALLBACK=deny.
+void count_decomposition(const std::string& name);
+
+struct FallbackCount {
+  std::string name;
+  uint64_t calls;
+};
+// Since the process started, most calls first; counters() has the total.
+std::vector<FallbackCount> fallback_counts();
+
+} // namespace mlx::core::vulkan

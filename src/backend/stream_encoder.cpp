@@ -1,0 +1,245 @@
+#include "backend/stream_encoder.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "mlx/backend/gpu/eval.h"
+#include "mlx/utils.h"
+#include "pipeline/pipeline.h"
+#include "runtime/device.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// Bytes of the buffer that an operand may touch.
+Binding bind(const Operand& o) {
+  const array& a = o.a;
+  Binding b;
+  if (!a.data_shared_ptr()) {
+    return b;
+  }
+  b.buffer = static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr());
+  if (!b.buffer) {
+    return b;
+  }
+  b.offset = a.offset();
+  if (o.ranged) {
+    b.begin = a.offset() + o.begin;
+    b.end = a.offset() + o.end;
+  } else if (a.flags().row_contiguous) {
+    b.begin = a.offset();
+    b.end = a.offset() + a.data_size() * a.itemsize();
+  } else {
+    b.begin = 0;
+    b.end = b.buffer->size;
+  }
+  b.end = std::min<uint64_t>(b.end, b.buffer->size);
+  return b;
+}
+
+struct Entry {
+  Entry(Stream s, Device& d) : raw(d, s.index), encoder(s, raw) {}
+  Encoder raw;
+  StreamEncoder encoder;
+};
+using Entries = std::unordered_map<int, std::unique_ptr<Entry>>;
+
+Entries& thread_entries() {
+  if (is_main_thread()) {
+    static auto* entries = new Entries; // leaked: exit runs in any order
+    return *entries;
+  }
+  static thread_local Entries entries;
+  return entries;
+}
+
+struct GlobalEntries {
+  std::mutex mutex;
+  Entries map;
+};
+GlobalEntries& global_entries() {
+  static auto* entries = new GlobalEntries;
+  return *entries;
+}
+
+Entry& find_entry(Stream s) {
+  auto& mine = thread_entries();
+  if (auto it = mine.find(s.index); it != mine.end()) {
+    return *it->second;
+  }
+  auto& global = global_entries();
+  std::lock_guard lock(global.mutex);
+  if (auto it = global.map.find(s.index); it != global.map.end()) {
+    return *it->second;
+  }
+  throw std::runtime_error(
+      "[vulkan] There is no Stream(gpu, " + std::to_string(s.index) +
+      ") in the current thread. Create the stream in the thread that uses it.");
+}
+
+} // namespace
+
+Type type_of(Dtype dtype) {
+  switch (dtype.val()) {
+    case Dtype::Val::bool_:
+      return Type::bool_;
+    case Dtype::Val::uint8:
+      return Type::u8;
+    case Dtype::Val::uint16:
+      return Type::u16;
+    case Dtype::Val::uint32:
+      return Type::u32;
+    case Dtype::Val::uint64:
+      return Type::u64;
+    case Dtype::Val::int8:
+      return Type::i8;
+    case Dtype::Val::int16:
+      return Type::i16;
+    case Dtype::Val::int32:
+      return Type::i32;
+    case Dtype::Val::int64:
+      return Type::i64;
+    case Dtype::Val::float16:
+      return Type::f16;
+    case Dtype::Val::bfloat16:
+      return Type::bf16;
+    case Dtype::Val::float32:
+      return Type::f32;
+    case Dtype::Val::complex64:
+      return Type::c64;
+    case Dtype::Val::float64:
+      break;
+  }
+  throw std::invalid_argument(
+      "[vulkan] float64 is not supported on the GPU. Use float32, or run the "
+      "operation on the CPU with stream=mx.cpu.");
+}
+
+const Kernel& StreamEncoder::kernel(
+    std::string_view file,
+    std::initializer_list<Define> defines) {
+  return enc_.device().pipelines().get(file, defines);
+}
+
+const Kernel& StreamEncoder::coopmat_kernel(
+    std::string_view file,
+    Type type,
+    std::initializer_list<Define> others) {
+  return enc_.device().pipelines().get_coopmat(
+      file, type, {others.begin(), others.size()});
+}
+
+const Kernel& StreamEncoder::source_kernel(
+    std::string_view name,
+    const std::string& source,
+    std::span<const Define> defines) {
+  return enc_.device().pipelines().get_source(name, source, defines);
+}
+
+const Caps& StreamEncoder::caps() const {
+  return enc_.device().caps();
+}
+
+const char* StreamEncoder::host_data(const array& a) const {
+  auto* b = static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr());
+  auto* p = enc_.device().memory().valid_host_pointer(*b);
+  return p ? static_cast<const char*>(p) + a.offset() : nullptr;
+}
+
+void StreamEncoder::dispatch_bytes(
+    const Kernel& k,
+    std::span<const Operand> inputs,
+    std::span<const Operand> outputs,
+    const void* params,
+    size_t params_size,
+    Grid grid) {
+  constexpr size_t inline_operands = 16;
+  Binding fixed[2 * inline_operands];
+  std::vector<Binding> many;
+  Binding* bindings = fixed;
+  if (inputs.size() + outputs.size() > 2 * inline_operands) {
+    many.resize(inputs.size() + outputs.size());
+    bindings = many.data();
+  }
+  Binding* out = bindings;
+  for (const auto& o : inputs) {
+    *out++ = bind(o);
+  }
+  for (const auto& o : outputs) {
+    *out++ = bind(o);
+  }
+  enc_.dispatch(
+      k,
+      {bindings, inputs.size()},
+      {bindings + inputs.size(), outputs.size()},
+      params,
+      params_size,
+      grid);
+}
+
+void StreamEncoder::add_temporary(const array& a) {
+  enc_.retain(a.data_shared_ptr());
+}
+
+array StreamEncoder::temporary(Shape shape, Dtype dtype) {
+  array a(std::move(shape), dtype, nullptr, {});
+  a.set_data(allocator::malloc(a.nbytes()));
+  add_temporary(a);
+  return a;
+}
+
+StreamEncoder& encoder(Stream s) {
+  if (forked_from_started_device()) {
+    device(); // throws
+  }
+  return find_entry(s).encoder;
+}
+
+Grid linear(uint64_t groups) {
+  constexpr uint64_t most = 65535;
+  if (groups <= most) {
+    return {static_cast<uint32_t>(groups), 1, 1};
+  }
+  uint64_t x = most;
+  uint64_t y = (groups + x - 1) / x;
+  uint64_t z = 1;
+  if (y > most) {
+    z = (y + most - 1) / most;
+    y = (y + z - 1) / z;
+  }
+  return {
+      static_cast<uint32_t>(x),
+      static_cast<uint32_t>(y),
+      static_cast<uint32_t>(z)};
+}
+
+} // namespace mlx::core::vulkan
+
+namespace mlx::core::gpu {
+
+void new_stream(Stream s) {
+  auto& d = vulkan::device();
+  vulkan::thread_entries().try_emplace(
+      s.index, std::make_unique<vulkan::Entry>(s, d));
+}
+
+void new_thread_unsafe_stream(Stream s) {
+  auto& d = vulkan::device();
+  auto& global = vulkan::global_entries();
+  std::lock_guard lock(global.mutex);
+  global.map.try_emplace(s.index, std::make_unique<vulkan::Entry>(s, d));
+}
+
+void clear_streams() {
+  vulkan::thread_entries().clear();
+  if (is_main_thread()) {
+    auto& global = vulkan::global_entries();
+    std::lock_guard lock(global.mutex);
+    global.map.clear();
+  }
+}
+
+} // namespace mlx::core::gpu

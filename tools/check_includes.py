@@ -1,0 +1,66 @@
+"""Fail when a file under src/ includes one of a higher layer.
+
+The ladder of docs/architecture.md: a layer includes itself and those before it.
+Those up to runtime are free of MLX.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# io and jit stand side by side.
+LADDER = (("vk",), ("pipeline",), ("runtime",), ("backend",), ("ops",), ("jit", "io"))
+RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
+MLX_RUNG = RUNG["backend"]  # the lowest that may include MLX
+INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(mlx/[^>]+)>)')
+
+
+def below(layer: str) -> str:
+    names = [n for n, rung in RUNG.items() if rung < RUNG[layer]]
+    return ", ".join([*names, "itself"])
+
+
+def problem(layer: str, included: str) -> str:
+    """What is wrong with a file of `layer` including `included`, or nothing."""
+    target = included.split("/")[0]
+    if target == "mlx":
+        if RUNG[layer] < MLX_RUNG:
+            return f"src/{layer} is free of MLX"
+    elif target not in RUNG:
+        return 'a header is named by its path under src, as "vk/vk.h"'
+    elif target != layer and RUNG[target] >= RUNG[layer]:
+        return f"src/{layer} may include {below(layer)}"
+    return ""
+
+
+def check(root: Path) -> list[str]:
+    failures = []
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in (".h", ".cpp"):
+            continue
+        relative = path.relative_to(root)
+        layer = relative.parts[1]
+        if layer not in RUNG:
+            failures.append(f"{relative}: src/{layer} has no place in the ladder.")
+            continue
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            if match := INCLUDE.match(line):
+                included = match[1] or match[2]
+                if why := problem(layer, included):
+                    failures.append(f'{relative}:{number}: "{included}": {why}.')
+    return failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=ROOT, help="holds src/")
+    failures = check(parser.parse_args().root)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
