@@ -23,7 +23,7 @@ layout(push_constant, scalar) uniform ArgumentBlock {
 #endif
 
 // Grids above 65,535 groups are folded into y and z by the host (linear() in
-// ops/launch.h), which may round up: always compare with the real count.
+// backend/stream_encoder.h), which may round up: always compare with the real count.
 uint group_index() {
   return gl_WorkGroupID.x +
       gl_NumWorkGroups.x *

@@ -4,7 +4,7 @@
 //
 // With MLX_VK_DEBUG=loops the host defines LOOP_LIMIT, the largest bound that
 // makes sense on the device. Loops then count, and one that would go beyond its
-// bound says so in the word that runtime/loops.h reads, and ends.
+// bound says so in the word that pipeline/loops.h reads, and ends.
 #ifndef LOOPS_GLSL
 #define LOOPS_GLSL
 
