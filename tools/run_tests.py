@@ -91,6 +91,7 @@ def lint(build: Path) -> list[Step]:
         Step("lint", "ruff format", [ruff, "format", "--check", "-q", "."], "exit"),
         Step("lint", "size gate", python("tools/check_size.py"), "exit"),
         Step("lint", "includes", python("tools/check_includes.py"), "exit"),
+        Step("lint", "samples", python("tools/check_docs.py"), "exit"),
     ]
 
 
