@@ -23,7 +23,8 @@ def test_samples(tmp_path, file, sample, wrong):
     for folder in ("src", "docs"):
         (tmp_path / folder).mkdir()
     (tmp_path / "src" / "a.cpp").write_text("int a;\nint b;\nint c;\n")
-    text = f"A page.\n\n<!-- from {file} -->\n```cpp\n{sample}```\n\n```cpp\nfree\n```\n"
+    block = f"<!-- from {file} -->\n```cpp\n{sample}```\n"
+    text = f"A page.\n\n{block}\n```cpp\nfree\n```\n"
     (tmp_path / "docs" / "page.md").write_text(text)
     command = [sys.executable, str(TOOL), "--root", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
