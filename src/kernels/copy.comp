@@ -58,21 +58,11 @@ void main() {
 #if DYN_OUT
     to += Index(load(A.dynamic_out, 0));
 #endif
-#if NDIM == MAX_NDIM
-    int last = int(A.ndim) - 1;
-#else
-    const int last = NDIM - 1;
-#endif
-    for (int d = last; d > 0; --d) {
-      UIndex extent = UIndex(A.shape[d]);
-      UIndex next = rest / extent;
-      Index at = Index(rest - next * extent);
-      from += at * A.in_strides[d];
-      to += at * A.out_strides[d];
-      rest = next;
+    for (int d = LAST_AXIS; d >= 0; --d) {
+      Index here = Index(TAKE_AXIS(d, rest, UIndex(A.shape[d])));
+      from += here * A.in_strides[d];
+      to += here * A.out_strides[d];
     }
-    from += Index(rest) * A.in_strides[0];
-    to += Index(rest) * A.out_strides[0];
 #ifdef WORD
     store_word(A.dst, to, load_word(A.src, from));
 #elif defined(REDUCE)

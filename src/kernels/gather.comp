@@ -20,6 +20,7 @@
   uint slice_shape[S_NDIM];                                                   \
   uint slice_ndim;
 #include "common/args.glsl"
+#include "common/tuples.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -29,33 +30,12 @@ void main() {
     UIndex tuple = i / UIndex(A.slice);
     UIndex rest = i - tuple * UIndex(A.slice);
     int64_t from = 0;
-    for (int d = SLICE_NDIM - 1; d > 0; --d) {
-      UIndex extent = UIndex(A.slice_shape[d]);
-      UIndex next = rest / extent;
-      from += int64_t(rest - next * extent) * A.slice_strides[d];
-      rest = next;
+    for (int d = SLICE_NDIM - 1; d >= 0; --d) {
+      from += int64_t(TAKE_AXIS(d, rest, UIndex(A.slice_shape[d]))) *
+          A.slice_strides[d];
     }
-    from += int64_t(rest) * A.slice_strides[0];
-#if NIDX > 0
-    int64_t at[NIDX];
-    for (int n = 0; n < NIDX; ++n) {
-      at[n] = 0;
-    }
-    rest = tuple;
-    for (int d = TUPLE_NDIM - 1; d >= 0; --d) {
-      UIndex extent = UIndex(A.index_shape[d]);
-      UIndex next = d > 0 ? rest / extent : UIndex(0);
-      int64_t here = int64_t(rest - next * extent);
-      for (int n = 0; n < NIDX; ++n) {
-        at[n] += here * A.index_strides[n * I_NDIM + d];
-      }
-      rest = next;
-    }
-    for (int n = 0; n < NIDX; ++n) {
-      int64_t k = wrap_index(load(I_PTR(A.index[n]), at[n]), A.axis_sizes[n]);
-      from += k * A.axis_strides[n];
-    }
-#endif
+    int64_t unused = 0;
+    from += tuple_offset(tuple, unused);
     store_word(A.dst, i, load_word(A.src, from));
   }
 }

@@ -35,18 +35,10 @@ void main() {
     UIndex rest = pre * post + (i - row * post);
     int64_t at = int64_t(row - pre * A.index_size) * A.index_axis_stride;
     int64_t from = 0;
-#if NDIM == MAX_NDIM
-    int last = int(A.ndim) - 1;
-#else
-    const int last = NDIM - 1;
-#endif
-    for (int d = last; d >= 0; --d) {
-      UIndex extent = UIndex(A.shape[d]);
-      UIndex next = d > 0 ? rest / extent : UIndex(0);
-      int64_t here = int64_t(rest - next * extent);
+    for (int d = LAST_AXIS; d >= 0; --d) {
+      int64_t here = int64_t(TAKE_AXIS(d, rest, UIndex(A.shape[d])));
       at += here * A.index_strides[d];
       from += here * A.src_strides[d];
-      rest = next;
     }
     int64_t k = wrap_index(load(A.index, at), A.src_size);
     from += k * A.src_axis_stride;

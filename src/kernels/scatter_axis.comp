@@ -1,18 +1,7 @@
 // variants: WORD=1,2,4,8 I=i32,u32 NDIM=1,2 WIDE=0 ; T=f32,bf16,u8,i64,c64 REDUCE=combine_Sum SUM=1 I=i64 NDIM=16 WIDE=0,1
 // out[pre, index[pre, k, post], post] takes updates[pre, k, post]. The strides
 // are of the axes without the indexed one.
-#if WIDE
-#define LARGE
-#endif
-#include "common/index.glsl"
-#include "common/indices.glsl"
-#ifdef WORD
-#include "common/words.glsl"
-#define ITEM_PTR WordPtr
-#else
-#include "common/atomics.glsl"
-#define ITEM_PTR T_PTR
-#endif
+#include "common/updates.glsl"
 
 #define ARGS                                                                  \
   ITEM_PTR updates;                                                           \
@@ -45,26 +34,14 @@ void main() {
     int64_t from = along * A.update_axis_stride;
     int64_t at = along * A.index_axis_stride;
     int64_t to = 0;
-#if NDIM == MAX_NDIM
-    int last = int(A.ndim) - 1;
-#else
-    const int last = NDIM - 1;
-#endif
-    for (int d = last; d >= 0; --d) {
-      UIndex extent = UIndex(A.shape[d]);
-      UIndex next = d > 0 ? rest / extent : UIndex(0);
-      int64_t here = int64_t(rest - next * extent);
+    for (int d = LAST_AXIS; d >= 0; --d) {
+      int64_t here = int64_t(TAKE_AXIS(d, rest, UIndex(A.shape[d])));
       from += here * A.update_strides[d];
       at += here * A.index_strides[d];
       to += here * A.dst_strides[d];
-      rest = next;
     }
     int64_t k = wrap_index(load(A.index, at), A.dst_size);
     to += k * A.dst_axis_stride;
-#ifdef WORD
-    store_word(A.dst, to, load_word(A.updates, from));
-#else
-    atomic_combine(uint64_t(A.dst) + to * T_SIZE, load(A.updates, from));
-#endif
+    PUT_UPDATE(A.dst, to, A.updates, from);
   }
 }

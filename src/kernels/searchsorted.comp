@@ -24,18 +24,10 @@ void main() {
   if (i < A.count) {
     uint64_t rest = i;
     int64_t from = 0;
-#if NDIM == MAX_NDIM
-    int last = int(A.ndim) - 1;
-#else
-    const int last = NDIM - 1;
-#endif
-    for (int d = last; d > 0; --d) {
-      uint64_t extent = uint64_t(A.shape[d]);
-      uint64_t next = rest / extent;
-      from += int64_t(rest - next * extent) * A.value_strides[d];
-      rest = next;
+    for (int d = LAST_AXIS; d >= 0; --d) {
+      from += int64_t(TAKE_AXIS(d, rest, uint64_t(A.shape[d]))) *
+          A.value_strides[d];
     }
-    from += int64_t(rest) * A.value_strides[0];
     T value = load(A.values, from);
     uint low = 0;
     uint high = A.size;

@@ -177,18 +177,9 @@ void main() {
 #else
   uint64_t rest = row;
   int64_t base = 0;
-#if NDIM == MAX_NDIM
-  int last = int(A.ndim) - 1;
-#else
-  const int last = NDIM - 1;
-#endif
-  for (int d = last; d > 0; --d) {
-    uint64_t extent = uint64_t(A.shape[d]);
-    uint64_t next = rest / extent;
-    base += int64_t(rest - next * extent) * A.strides[d];
-    rest = next;
+  for (int d = LAST_AXIS; d >= 0; --d) {
+    base += int64_t(TAKE_AXIS(d, rest, uint64_t(A.shape[d]))) * A.strides[d];
   }
-  base += int64_t(rest) * A.strides[0];
   for (uint k = local; k < TILE; k += WG) {
     key_at[k] = LARGEST;
     if (k < count) {

@@ -22,6 +22,30 @@
 #define flat_index() thread_index()
 #endif
 
+// The last of a kernel's dimensions.
+#if NDIM == MAX_NDIM
+#define LAST_AXIS (int(A.ndim) - 1)
+#else
+#define LAST_AXIS (NDIM - 1)
+#endif
+
+// The position along an axis of `extent` items, taken off a row-major index:
+// call it from the innermost axis outwards.
+uint take_axis(inout uint rest, uint extent) {
+  uint next = rest / extent;
+  uint here = rest - next * extent;
+  rest = next;
+  return here;
+}
+uint64_t take_axis(inout uint64_t rest, uint64_t extent) {
+  uint64_t next = rest / extent;
+  uint64_t here = rest - next * extent;
+  rest = next;
+  return here;
+}
+// For axis d of them: the outermost takes what is left, without a division.
+#define TAKE_AXIS(d, rest, extent) ((d) > 0 ? take_axis(rest, extent) : rest)
+
 // OFFSET(result, flat, shape, strides, ndim): result = offset in elements of
 // the row-major index `flat`. A macro, because buffer-resident arrays cannot
 // be passed to a function by reference.
@@ -30,10 +54,8 @@
     UIndex rest_ = UIndex(flat);                                              \
     result = Index(0);                                                        \
     for (int d_ = int(ndim) - 1; d_ >= 0; --d_) {                             \
-      UIndex extent_ = UIndex(uint(shape[d_]));                               \
-      UIndex next_ = rest_ / extent_;                                         \
-      result += Index(rest_ - next_ * extent_) * Index(strides[d_]);          \
-      rest_ = next_;                                                          \
+      result += Index(take_axis(rest_, UIndex(uint(shape[d_])))) *            \
+          Index(strides[d_]);                                                 \
     }                                                                         \
   }
 

@@ -7,6 +7,8 @@
 #ifndef GEMM_BATCH_GLSL
 #define GEMM_BATCH_GLSL
 
+#include "common/index.glsl"
+
 #define BATCH_DIMS 8
 
 #define BATCH_ARGS_1 int64_t a_batch; int64_t b_batch; int64_t c_batch;
@@ -35,10 +37,7 @@
   {                                                                           \
     uint rest_ = flat;                                                        \
     for (int d_ = ndim - 1; d_ >= 0; --d_) {                                  \
-      uint extent_ = uint(extents[d_]);                                       \
-      uint next_ = rest_ / extent_;                                           \
-      result += int64_t(rest_ - next_ * extent_) * strides[d_];               \
-      rest_ = next_;                                                          \
+      result += int64_t(take_axis(rest_, uint(extents[d_]))) * strides[d_];   \
     }                                                                         \
   }
 

@@ -57,9 +57,7 @@ shared float tile_b[BK * ROW];
   {                                                                           \
     uint rest_ = batch;                                                       \
     for (int d_ = A.ndim - 1; d_ >= 0; --d_) {                                \
-      uint next_ = rest_ / uint(A.shape[d_]);                                 \
-      result += int64_t(rest_ - next_ * uint(A.shape[d_])) * A.strides[d_];   \
-      rest_ = next_;                                                          \
+      result += int64_t(take_axis(rest_, uint(A.shape[d_]))) * A.strides[d_]; \
     }                                                                         \
   }
 
@@ -100,8 +98,8 @@ void multiply(uint group) {
   k_end = factor == 0.0 ? 0 : k_end;
 #endif
 #endif
-  T_PTR a = T_PTR(uint64_t(A.a) + uint64_t(a0 * T_SIZE));
-  T_PTR b = T_PTR(uint64_t(A.b) + uint64_t(b0 * T_SIZE));
+  T_PTR a = MOVED(T, A.a, a0);
+  T_PTR b = MOVED(T, A.b, b0);
 
   // Uniform over the workgroup, hence the barriers.
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {

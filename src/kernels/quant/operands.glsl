@@ -7,6 +7,7 @@
 #ifndef OPERANDS_GLSL
 #define OPERANDS_GLSL
 
+#include "common/index.glsl"
 #include "quant/dequant.glsl"
 
 #if !FP
@@ -68,13 +69,10 @@ void locate(uint b) {
 #if BATCH
   uint rest = b;
   for (int d = A.ndim - 1; d >= 0; --d) {
-    uint extent = uint(A.shape[d]);
-    uint next = rest / extent;
-    int64_t i = int64_t(rest - next * extent);
+    int64_t i = int64_t(take_axis(rest, uint(A.shape[d])));
     [[unroll]] for (int o = 0; o < (BATCH == 2 ? 2 : 4); ++o) {
       at[o] += i * A.strides[o][d];
     }
-    rest = next;
   }
 #endif
 #if BATCH == 2
