@@ -76,7 +76,7 @@ void main() {
     Index base;
     OFFSET(base, o, A.shape, A.strides, A.ndim);
 #endif
-    T_PTR p = T_PTR(uint64_t(A.x) + uint64_t(int64_t(base) * T_SIZE));
+    T_PTR p = MOVED(T, A.x, base);
     Index stride = Index(A.axis_stride);
 #if PARTS
     for (uint s = LANE; s < uint(A.extent); s += LANES) {

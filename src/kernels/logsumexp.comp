@@ -2,8 +2,7 @@
 // log(sum(exp)) of rows. MODE 0: one team a row. Long rows in two steps:
 // MODE 1 leaves the maximum and the scaled sum of each of `parts` parts in
 // `partial`, MODE 2 joins them.
-#include "common/math.glsl"
-#include "common/rows.glsl"
+#include "common/exp_sums.glsl"
 
 #if MODE == 0
 #define OPERANDS T_PTR x; T_PTR y;
@@ -16,13 +15,6 @@
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
-
-TEAM_REDUCE(team_sum, float, lane_add, sum_scratch)
-TEAM_REDUCE(team_max, float, lane_max, max_scratch)
-
-vec4 exp4(vec4 v) {
-  return vec4(math_exp(v.x), math_exp(v.y), math_exp(v.z), math_exp(v.w));
-}
 
 void main() {
 #if MODE == 2
@@ -55,25 +47,17 @@ void main() {
   uint64_t outer_row = row / A.inner;
   int64_t x_offset = int64_t(outer_row) * A.outer_stride +
       int64_t(row - outer_row * A.inner) * A.inner_stride;
-  T_PTR x = T_PTR(uint64_t(A.x) + uint64_t(x_offset * T_SIZE));
+  T_PTR x = MOVED(T, A.x, x_offset);
   uint begin = uint(job - row * A.parts) * A.chunk;
   uint end = min(begin + A.chunk, A.n);
 #endif
   float top = -INF_F;
   float total = 0.0;
   for (uint i = begin + LANE * 4; i < end; i += LANES * 4) {
-    vec4 v = FETCH4(x, i, end, -INF_F);
-    float next = max(top, max4(v));
-    // An infinite maximum scales nothing: Inf - Inf is no NaN of the row.
-    total = abs(next) == INF_F
-        ? (nan4(v) || is_nan(total) ? NAN_F : next > 0.0 ? 1.0 : total)
-        : total * math_exp(top - next) + sum4(exp4(v - next));
-    top = next;
+    add_exp4(FETCH4(x, i, end, -INF_F), top, total);
   }
   float row_top = team_max(top);
-  total = is_nan(total) ? NAN_F
-      : top == row_top  ? total
-                        : total * math_exp(top - row_top);
+  total = rescale(total, top, row_top);
 #endif
   total = team_sum(total);
   if (live && LANE == 0) {

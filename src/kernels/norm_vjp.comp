@@ -72,9 +72,9 @@ void main() {
   }
 #endif
   for (uint64_t row = first; row < last; ++row) {
-    T_PTR x_row = T_PTR(uint64_t(A.x) + row * n * T_SIZE);
-    T_PTR g_row = T_PTR(uint64_t(A.g) + row * n * T_SIZE);
-    T_PTR gx_row = T_PTR(uint64_t(A.gx) + row * n * T_SIZE);
+    T_PTR x_row = MOVED(T, A.x, row * n);
+    T_PTR g_row = MOVED(T, A.g, row * n);
+    T_PTR gx_row = MOVED(T, A.gx, row * n);
     vec2 sums = vec2(0.0);
     float mean = 0.0, mean_wg = 0.0;
 #if CHUNKS

@@ -4,22 +4,9 @@
 // elements are evenly spaced; else two nests of up to 16 dimensions.
 #define WG_SIZE 256
 
-#include "common/index.glsl"
 #include "common/lanes.glsl"
-#include "common/reduce_ops.glsl"
 #include "common/vec4.glsl"
-
-#if NDIM == 1
-#define NEST int64_t kept_stride; int64_t red_stride;
-#else
-#define NEST                                                                  \
-  int kept_ndim; int red_ndim; int kept_shape[NDIM]; int red_shape[NDIM];     \
-  int64_t kept_strides[NDIM]; int64_t red_strides[NDIM];
-#endif
-#define ARGS                                                                  \
-  T_PTR x; U_PTR y; uint64_t outputs; uint64_t extent; uint64_t chunk;        \
-  uint64_t splits; NEST
-#include "common/args.glsl"
+#include "common/reduce_operands.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
@@ -41,16 +28,7 @@ void main() {
   if (live) {
     UIndex i = part * UIndex(A.chunk);
     UIndex end = min(i + UIndex(A.chunk), UIndex(A.extent));
-#if NDIM == 1
-    Index stride = Index(A.red_stride);
-    T_PTR p =
-        T_PTR(uint64_t(A.x) + uint64_t(int64_t(o) * A.kept_stride * T_SIZE));
-#define AT(i) Acc(LIFT(load(p, Index(i) * stride)))
-#else
-    Index base;
-    OFFSET(base, o, A.kept_shape, A.kept_strides, A.kept_ndim);
-    T_PTR p = T_PTR(uint64_t(A.x) + uint64_t(int64_t(base) * T_SIZE));
-#endif
+    T_PTR p = output_elements(o);
 #if VEC
     i += LANE * 4;
     for (; i + 4 * LANES < end; i += 8 * LANES) {
@@ -62,23 +40,7 @@ void main() {
       acc = reduce_op(acc, reduce4(load_vec4(p, uint(i))));
     }
 #else
-    i += LANE;
-#if NDIM == 1
-    for (; i + 3 * LANES < end; i += 4 * LANES) {
-      Acc a = AT(i), b = AT(i + LANES);
-      Acc c = AT(i + 2 * LANES), d = AT(i + 3 * LANES);
-      acc = reduce_op(acc, reduce_op(reduce_op(a, b), reduce_op(c, d)));
-    }
-#endif
-    for (; i < end; i += LANES) {
-#if NDIM == 1
-      acc = reduce_op(acc, AT(i));
-#else
-      Index at;
-      OFFSET(at, i, A.red_shape, A.red_strides, A.red_ndim);
-      acc = reduce_op(acc, Acc(LIFT(load(p, at))));
-#endif
-    }
+    acc = reduce_elements(acc, p, i + LANE, end);
 #endif
   }
   acc = team_reduce(acc);

@@ -6,20 +6,7 @@
 #define WG_SIZE 256
 #define COLUMNS (WG_SIZE / LANES)
 
-#include "common/index.glsl"
-#include "common/reduce_ops.glsl"
-
-#if NDIM == 1
-#define NEST int64_t kept_stride; int64_t red_stride;
-#else
-#define NEST                                                                  \
-  int kept_ndim; int red_ndim; int kept_shape[NDIM]; int red_shape[NDIM];     \
-  int64_t kept_strides[NDIM]; int64_t red_strides[NDIM];
-#endif
-#define ARGS                                                                  \
-  T_PTR x; U_PTR y; uint64_t outputs; uint64_t extent; uint64_t chunk;        \
-  uint64_t splits; NEST
-#include "common/args.glsl"
+#include "common/reduce_operands.glsl"
 
 layout(local_size_x = WG_SIZE) in;
 
@@ -38,30 +25,7 @@ void main() {
   if (live) {
     UIndex i = part * UIndex(A.chunk);
     UIndex end = min(i + UIndex(A.chunk), UIndex(A.extent));
-    i += lane;
-#if NDIM == 1
-    Index stride = Index(A.red_stride);
-    T_PTR p =
-        T_PTR(uint64_t(A.x) + uint64_t(int64_t(o) * A.kept_stride * T_SIZE));
-#define AT(i) Acc(LIFT(load(p, Index(i) * stride)))
-    for (; i + 3 * LANES < end; i += 4 * LANES) {
-      Acc a = AT(i), b = AT(i + LANES);
-      Acc c = AT(i + 2 * LANES), d = AT(i + 3 * LANES);
-      acc = reduce_op(acc, reduce_op(reduce_op(a, b), reduce_op(c, d)));
-    }
-    for (; i < end; i += LANES) {
-      acc = reduce_op(acc, AT(i));
-    }
-#else
-    Index base;
-    OFFSET(base, o, A.kept_shape, A.kept_strides, A.kept_ndim);
-    T_PTR p = T_PTR(uint64_t(A.x) + uint64_t(int64_t(base) * T_SIZE));
-    for (; i < end; i += LANES) {
-      Index at;
-      OFFSET(at, i, A.red_shape, A.red_strides, A.red_ndim);
-      acc = reduce_op(acc, Acc(LIFT(load(p, at))));
-    }
-#endif
+    acc = reduce_elements(acc, output_elements(o), i + lane, end);
   }
 #if LANES > 1
   tile[t] = acc;

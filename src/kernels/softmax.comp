@@ -2,20 +2,12 @@
 // Softmax of rows. A team of LANES invocations takes a row and keeps it in
 // registers, CHUNKS times four items each; CHUNKS=0 reads the row twice, the
 // first time with a running maximum.
-#include "common/math.glsl"
-#include "common/rows.glsl"
+#include "common/exp_sums.glsl"
 
 #define ARGS T_PTR x; T_PTR y; ROW_ARGS
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
-
-TEAM_REDUCE(team_sum, float, lane_add, sum_scratch)
-TEAM_REDUCE(team_max, float, lane_max, max_scratch)
-
-vec4 exp4(vec4 v) {
-  return vec4(math_exp(v.x), math_exp(v.y), math_exp(v.z), math_exp(v.w));
-}
 
 void main() {
   ROW_BEGIN

@@ -33,11 +33,11 @@
     x_offset = int64_t(outer_row) * A.outer_stride +                          \
         int64_t(row - outer_row * A.inner) * A.inner_stride;                  \
   }                                                                           \
-  T_PTR x = T_PTR(uint64_t(A.x) + uint64_t(x_offset * T_SIZE));
+  T_PTR x = MOVED(T, A.x, x_offset);
 
 #define ROW_BEGIN                                                             \
   ROW_FIND                                                                    \
-  T_PTR y = T_PTR(uint64_t(A.y) + row * n * T_SIZE);
+  T_PTR y = MOVED(T, A.y, row * n);
 
 // `v` where items i..i+3 are in the row, `other` elsewhere.
 #if VEC

@@ -1,0 +1,32 @@
+// Sums of exponentials of rows (common/rows.glsl), relative to a maximum.
+#ifndef EXP_SUMS_GLSL
+#define EXP_SUMS_GLSL
+
+#include "common/math.glsl"
+#include "common/rows.glsl"
+
+TEAM_REDUCE(team_sum, float, lane_add, sum_scratch)
+TEAM_REDUCE(team_max, float, lane_max, max_scratch)
+
+vec4 exp4(vec4 v) {
+  return vec4(math_exp(v.x), math_exp(v.y), math_exp(v.z), math_exp(v.w));
+}
+
+// Adds exp(v - top) to `total` after raising the maximum `top` to v's.
+void add_exp4(vec4 v, inout float top, inout float total) {
+  float next = max(top, max4(v));
+  // An infinite maximum scales nothing: Inf - Inf is no NaN of the row.
+  total = abs(next) == INF_F
+      ? (nan4(v) || is_nan(total) ? NAN_F : next > 0.0 ? 1.0 : total)
+      : total * math_exp(top - next) + sum4(exp4(v - next));
+  top = next;
+}
+
+// A sum relative to `top`, relative to the row's maximum.
+float rescale(float total, float top, float row_top) {
+  return is_nan(total)   ? NAN_F
+      : top == row_top ? total
+                       : total * math_exp(top - row_top);
+}
+
+#endif
