@@ -67,6 +67,11 @@ REF_MANY(Ptr_u32x2, uvec2, 8);
 REF_MANY(Ptr_u32x4, uvec4, 16);
 REF_MANY(Ptr_f32x4, vec4, 16);
 
+// MOVED(P, p, n): the pointer p of type P_PTR moved by n items, n of any integer
+// type. glslang's own `reference + n` with n of 64 bits would make a conversion
+// of 64 bits to 64, which is no valid SPIR-V.
+#define MOVED(P, p, n) P##_PTR(uint64_t(p) + uint64_t(int64_t(n) * P##_SIZE))
+
 // Any index as the one integer type that reference arithmetic gets right.
 uint64_t item_index(uint i) {
   return uint64_t(i);
