@@ -65,8 +65,4 @@
   co = int64_t(batch) * A.c_batch;
 #endif
 
-// A pointer moved by a 64-bit number of elements.
-#define MOVED(PTR, SIZE, p, elements)                                         \
-  PTR(uint64_t(p) + uint64_t(int64_t(elements) * SIZE))
-
 #endif

@@ -214,8 +214,8 @@ void multiply(uint group) {
 
   int64_t ao, bo, co;
   BATCH_OFFSETS(batch, ao, bo, co)
-  base_a = MOVED(T_PTR, T_SIZE, A.a, ao);
-  base_b = MOVED(T_PTR, T_SIZE, A.b, bo);
+  base_a = MOVED(T, A.a, ao);
+  base_b = MOVED(T, A.b, bo);
 
   uint k_begin = split * A.k_split;
   uint k_end = min(A.k, k_begin + A.k_split);
@@ -263,13 +263,13 @@ void multiply(uint group) {
   int64_t matrix = int64_t(A.m) * int64_t(A.n);
 #if SPLIT
   Y_PTR base_y = MOVED(
-      Y_PTR, Y_SIZE, A.y,
+      Y, A.y,
       (int64_t(split) * int64_t(A.batches) + int64_t(batch)) * matrix);
 #else
-  Y_PTR base_y = MOVED(Y_PTR, Y_SIZE, A.y, int64_t(batch) * matrix);
+  Y_PTR base_y = MOVED(Y, A.y, int64_t(batch) * matrix);
 #endif
 #if AXPBY
-  T_PTR base_c = MOVED(T_PTR, T_SIZE, A.c, co);
+  T_PTR base_c = MOVED(T, A.c, co);
 #endif
 #if AXPBY
 #define FINISH(v, r, c)                                                       \

@@ -207,13 +207,13 @@ void multiply(uint group) {
   int64_t matrix = int64_t(A.m) * int64_t(A.n);
 #if SPLIT
   Y_PTR base_y = MOVED(
-      Y_PTR, Y_SIZE, A.y,
+      Y, A.y,
       (int64_t(split) * int64_t(A.batches) + int64_t(batch)) * matrix);
 #else
-  Y_PTR base_y = MOVED(Y_PTR, Y_SIZE, A.y, int64_t(batch) * matrix);
+  Y_PTR base_y = MOVED(Y, A.y, int64_t(batch) * matrix);
 #endif
 #if AXPBY
-  T_PTR base_c = MOVED(T_PTR, T_SIZE, A.c, co);
+  T_PTR base_c = MOVED(T, A.c, co);
 #endif
   // A fragment at a time through the subgroup's own corner of shared memory:
   // where its elements lie is not known otherwise.

@@ -58,12 +58,12 @@ void multiply(uint group) {
 
   int64_t ao, bo, co;
   BATCH_OFFSETS(batch, ao, bo, co)
-  T_PTR x = MOVED(T_PTR, T_SIZE, A.b, bo);
+  T_PTR x = MOVED(T, A.b, bo);
   T_PTR w[ROWS];
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
     // Rows past the end repeat the last one and are not stored.
     uint row = min(row0 + r, A.rows - 1);
-    w[r] = MOVED(T_PTR, T_SIZE, A.a, ao + int64_t(row) * int64_t(A.w_row));
+    w[r] = MOVED(T, A.a, ao + int64_t(row) * int64_t(A.w_row));
   }
 
   float acc[VALUES];
@@ -130,11 +130,11 @@ void multiply(uint group) {
     int64_t item = int64_t(batch);
 #endif
 #if AXPBY
-    T_PTR c = MOVED(T_PTR, T_SIZE, A.c, co);
+    T_PTR c = MOVED(T, A.c, co);
     sum = A.alpha * sum +
         A.beta * load(c, Index(row) * A.c_row + Index(v) * A.c_vec);
 #endif
-    Y_PTR y = MOVED(Y_PTR, Y_SIZE, A.y, item * matrix);
+    Y_PTR y = MOVED(Y, A.y, item * matrix);
     store(y, Index(row) * A.y_row + Index(v) * A.y_vec, sum);
   }
 }

@@ -56,8 +56,8 @@ void multiply(uint group) {
 
   int64_t ao, bo, co;
   BATCH_OFFSETS(batch, ao, bo, co)
-  T_PTR w = MOVED(T_PTR, T_SIZE, A.a, ao);
-  T_PTR x = MOVED(T_PTR, T_SIZE, A.b, bo);
+  T_PTR w = MOVED(T, A.a, ao);
+  T_PTR x = MOVED(T, A.b, bo);
 
   vec4 acc[NV];
   [[unroll]] for (uint v = 0; v < NV; ++v) {
@@ -102,9 +102,9 @@ void multiply(uint group) {
 #else
   int64_t item = int64_t(batch);
 #endif
-  Y_PTR y = MOVED(Y_PTR, Y_SIZE, A.y, item * matrix);
+  Y_PTR y = MOVED(Y, A.y, item * matrix);
 #if AXPBY
-  T_PTR c = MOVED(T_PTR, T_SIZE, A.c, co);
+  T_PTR c = MOVED(T, A.c, co);
 #endif
   [[unroll]] for (uint v = 0; v < NV; ++v) {
     [[unroll]] for (uint i = 0; i < 4; ++i) {
