@@ -24,7 +24,7 @@ void add_exp4(vec4 v, inout float top, inout float total) {
 
 // A sum relative to `top`, relative to the row's maximum.
 float rescale(float total, float top, float row_top) {
-  return is_nan(total)   ? NAN_F
+  return is_nan(total) ? NAN_F
       : top == row_top ? total
                        : total * math_exp(top - row_top);
 }
