@@ -97,7 +97,7 @@ BROKEN = {
         "matmul/17x16x9000-f32-contiguous",
     ),
     "gather takes one row always": (
-        "gather.comp",
+        "common/tuples.glsl",
         ("int64_t k = wrap_index(", "int64_t k = 0 * wrap_index("),
         "gather/*",
         "gather/embedding-f32-contiguous",
