@@ -28,9 +28,7 @@ fake::Settings failing_submit(int index, VkResult result) {
 }
 
 void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
-  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
-  fake::MixParams p{uint32_t(z->size / 4), salt};
-  enc.dispatch(fake::mix(d.pipelines()), in, out, &p, sizeof p, {1, 1, 1});
+  fake::dispatch_mix(enc, fake::mix(d.pipelines()), z, salt);
 }
 
 std::string message(auto f) {

@@ -6,6 +6,7 @@
 
 #include "null/fake_vulkan.h"
 #include "pipeline/pipeline.h"
+#include "runtime/encoder.h"
 
 namespace fake {
 
@@ -46,6 +47,18 @@ inline const mlx::core::vulkan::Kernel& mix_endless(
       ") in; void main() {\n  BOUNDED_WHILE(A.n > 0, 9) { A.z.v[0]++; }\n}\n";
   static_assert(loop_line == 6 && loop_bound == 9);
   return table.get_source("mix_endless", text);
+}
+
+// z = salt in every item, by one of the kernels above but mix_ring.
+inline void dispatch_mix(
+    mlx::core::vulkan::Encoder& encoder,
+    const mlx::core::vulkan::Kernel& kernel,
+    mlx::core::vulkan::Buffer* z,
+    uint32_t salt) {
+  using mlx::core::vulkan::Binding;
+  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
+  MixParams p{uint32_t(z->size / 4), salt};
+  encoder.dispatch(kernel, in, out, &p, sizeof p, {1, 1, 1});
 }
 
 } // namespace fake

@@ -129,12 +129,6 @@ bool has_constants(const std::vector<uint32_t>& spirv) {
   return false;
 }
 
-void mix(Encoder& enc, const Kernel& kernel, Buffer* z, uint32_t salt) {
-  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
-  fake::MixParams p{uint32_t(z->size / 4), salt};
-  enc.dispatch(kernel, in, out, &p, sizeof p, {1, 1, 1});
-}
-
 } // namespace
 
 TEST_CASE("loops: what counts as a loop without a bound") {
@@ -230,12 +224,12 @@ TEST_CASE("loops: beyond the bound, the batch fails and names the loop") {
     Buffer* z = d.memory().allocate(700 * 4, Placement::Host);
     {
       Encoder enc(d, 0), other(d, 1);
-      mix(enc, fake::mix(d.pipelines()), z, 1);
+      fake::dispatch_mix(enc, fake::mix(d.pipelines()), z, 1);
       auto good = enc.close();
       good->wait();
       CHECK(good->error().empty());
 
-      mix(enc, fake::mix_endless(d.pipelines()), z, 2);
+      fake::dispatch_mix(enc, fake::mix_endless(d.pipelines()), z, 2);
       bool retired = false;
       auto endless = enc.close([&] { retired = true; });
       endless->wait_retired();
@@ -248,11 +242,11 @@ TEST_CASE("loops: beyond the bound, the batch fails and names the loop") {
 
       // Who depends on it hears of it; what comes later does not.
       other.wait({nullptr, 0, endless});
-      mix(other, fake::mix(d.pipelines()), z, 3);
+      fake::dispatch_mix(other, fake::mix(d.pipelines()), z, 3);
       auto dependent = other.close();
       dependent->wait();
       CHECK(dependent->error() == endless->error());
-      mix(enc, fake::mix(d.pipelines()), z, 4);
+      fake::dispatch_mix(enc, fake::mix(d.pipelines()), z, 4);
       auto next = enc.close();
       next->wait();
       CHECK(next->error().empty());
@@ -272,7 +266,7 @@ TEST_CASE("loops: unwatched, kernels are told no address") {
   Buffer* z = d.memory().allocate(700 * 4, Placement::Host);
   {
     Encoder enc(d, 0);
-    mix(enc, fake::mix_endless(d.pipelines()), z, 2);
+    fake::dispatch_mix(enc, fake::mix_endless(d.pipelines()), z, 2);
     auto done = enc.close();
     done->wait();
     CHECK(done->error().empty());

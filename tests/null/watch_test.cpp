@@ -86,9 +86,7 @@ namespace {
 constexpr uint32_t n = 700;
 
 void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
-  Binding in[] = {{}, {}}, out[] = {{z, 0, 0, z->size}};
-  fake::MixParams p{uint32_t(z->size / 4), salt};
-  enc.dispatch(fake::mix(d.pipelines()), in, out, &p, sizeof p, {1, 1, 1});
+  fake::dispatch_mix(enc, fake::mix(d.pipelines()), z, salt);
 }
 
 } // namespace
