@@ -62,10 +62,9 @@ class Emitter {
   std::string text() {
     line("#pragma STDC FP_CONTRACT OFF");
     line("#include \"common/types.glsl\"");
-    line("#include \"common/index.glsl\"");
+    line("#include \"common/forms.glsl\"");
     line("#include \"common/binary_ops.glsl\"");
     line("#include \"common/ternary_ops.glsl\"");
-    line("#include \"common/vector.glsl\"");
     line("");
     arguments();
     line("#include \"common/args.glsl\"");
@@ -114,18 +113,14 @@ class Emitter {
       pointers += " Ptr_" + std::string(name_of(type_of_value(g_.outputs[o]))) +
           " y" + std::to_string(o) + ";";
     }
-    line("#define DENSE (FORM == 0 || FORM == 3)");
     line("#if DENSE");
     line("#define ARGS" + pointers + " uint64_t n;");
     line("#define COUNT A.n");
     line("#else");
-    line("#define DIMS (FORM == 1 ? 4 : 16)");
     std::string strides;
     for_strided(
         [&](const std::string& i) { strides += " int64_t s" + i + "[DIMS];"; });
-    line(
-        "#define ARGS" + pointers +
-        " uint64_t rows; uint last; int ndim; int shape[DIMS];" + strides);
+    line("#define ARGS" + pointers + " STRIDED_ARGS" + strides);
     line("#define COUNT A.rows");
     line("#endif");
   }

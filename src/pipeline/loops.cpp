@@ -40,10 +40,8 @@ std::vector<SourceLoop> source_loops(
     std::string_view text) {
   std::vector<SourceLoop> out;
   find_loops(file, text, out);
-  for (auto& name : included_files(text)) {
-    if (auto body = read_source(name)) {
-      find_loops(name, *body, out);
-    }
+  for (auto& [name, body] : included_sources(text)) {
+    find_loops(name, body, out);
   }
   return out;
 }

@@ -56,18 +56,18 @@ std::string_view included_name(std::string_view line) {
   return last == line.npos ? std::string_view{} : line.substr(0, last);
 }
 
-void collect_includes(std::string_view text, std::vector<std::string>& out) {
+void collect_includes(std::string_view text, std::vector<IncludedSource>& out) {
   while (!text.empty()) {
     auto end = std::min(text.find('\n'), text.size());
     auto name = included_name(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (name.empty() || std::find(out.begin(), out.end(), name) != out.end()) {
+    auto same = [&](const IncludedSource& s) { return s.name == name; };
+    if (name.empty() || std::any_of(out.begin(), out.end(), same)) {
       continue;
     }
-    out.emplace_back(name);
-    if (auto body = read_source(name)) {
-      collect_includes(*body, out);
-    }
+    auto body = read_source(name).value_or("");
+    out.push_back({std::string(name), body});
+    collect_includes(body, out);
   }
 }
 
@@ -113,16 +113,16 @@ std::vector<std::string> kernel_files() {
   return {names.begin(), names.end()};
 }
 
-std::vector<std::string> included_files(std::string_view text) {
-  std::vector<std::string> out;
+std::vector<IncludedSource> included_sources(std::string_view text) {
+  std::vector<IncludedSource> out;
   collect_includes(text, out);
   return out;
 }
 
 std::string with_includes(std::string_view text) {
   std::string out(text);
-  for (auto& name : included_files(text)) {
-    out += "\n//" + name + '\n' + read_source(name).value_or("");
+  for (auto& [name, body] : included_sources(text)) {
+    out += "\n//" + name + '\n' + body;
   }
   return out;
 }

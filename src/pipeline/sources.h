@@ -26,8 +26,12 @@ std::optional<std::string> read_source(std::string_view name);
 // Names of all .comp files, sorted.
 std::vector<std::string> kernel_files();
 
-// The files that `text` includes, directly or not, each once, in depth.
-std::vector<std::string> included_files(std::string_view text);
+struct IncludedSource {
+  std::string name; // relative to src/kernels
+  std::string text; // empty if there is no such file
+};
+// What `text` includes, directly or not, each once, in depth.
+std::vector<IncludedSource> included_sources(std::string_view text);
 
 // `text` followed by every file it includes, directly or not, each once. Two
 // sources that expand alike compile alike; a cache key, not for the compiler.

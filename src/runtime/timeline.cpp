@@ -79,14 +79,10 @@ void Timeline::wait(
     if (now >= end) {
       return;
     }
-    std::chrono::nanoseconds sleep;
-    if (background) {
-      sleep = next_sleep(now - begun, {});
-      if (callers > 0) {
-        sleep = std::max<std::chrono::nanoseconds>(sleep, background_sleep);
-      }
-    } else {
-      sleep = next_sleep(now - begun, policy_.spin);
+    auto spin = background ? std::chrono::nanoseconds(0) : policy_.spin;
+    auto sleep = next_sleep(now - begun, spin);
+    if (background && callers > 0) {
+      sleep = std::max<std::chrono::nanoseconds>(sleep, background_sleep);
     }
     if (sleep.count() > 0) {
       std::this_thread::sleep_for(sleep);

@@ -112,8 +112,8 @@ std::set<std::string> all_files() {
   std::set<std::string> files;
   for (auto& file : kernel_files()) {
     files.insert(file);
-    for (auto& part : included_files(*read_source(file))) {
-      files.insert(part);
+    for (auto& part : included_sources(*read_source(file))) {
+      files.insert(part.name);
     }
   }
   return files;
