@@ -2,7 +2,8 @@
 
 file(GLOB_RECURSE mlxvk_kernels CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/kernels/*.comp"
-     "${PROJECT_SOURCE_DIR}/src/kernels/*.glsl")
+     "${PROJECT_SOURCE_DIR}/src/kernels/*.glsl"
+     "${PROJECT_SOURCE_DIR}/src/kernels/*.h")
 set(mlxvk_kernel_list "${CMAKE_BINARY_DIR}/kernel_list.txt")
 list(JOIN mlxvk_kernels "\n" lines)
 file(CONFIGURE OUTPUT "${mlxvk_kernel_list}" CONTENT "${lines}\n")

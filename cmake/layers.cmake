@@ -16,7 +16,8 @@ endif()
 
 find_package(Threads REQUIRED)
 add_library(mlxvk_common INTERFACE)
-target_include_directories(mlxvk_common INTERFACE "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(mlxvk_common INTERFACE "${PROJECT_SOURCE_DIR}/src"
+                                                "${PROJECT_SOURCE_DIR}/src/kernels")
 target_include_directories(mlxvk_common SYSTEM INTERFACE "${VULKAN_HEADERS_DIR}")
 target_compile_definitions(mlxvk_common INTERFACE VK_NO_PROTOTYPES)
 target_link_libraries(mlxvk_common INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
@@ -76,10 +77,17 @@ file(GLOB mlxvk_plans CONFIGURE_DEPENDS
 add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
 target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline)
 
+# The variants that they choose.
+file(GLOB mlxvk_variants CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/tests/variants/*.cpp")
+add_library(mlxvk_variants STATIC EXCLUDE_FROM_ALL ${mlxvk_variants})
+target_include_directories(mlxvk_variants PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+target_link_libraries(mlxvk_variants PUBLIC mlxvk_plans)
+
 # Every variant through AMD's compiler, without hardware.
 add_executable(radv_compile EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tests/radv/radv_compile.cpp")
-target_link_libraries(radv_compile PRIVATE mlxvk_pipeline)
+target_link_libraries(radv_compile PRIVATE mlxvk_variants)
 
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)
@@ -88,7 +96,6 @@ if(DOCTEST_INCLUDE_DIR)
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
-  target_include_directories(null_tests PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(null_tests PRIVATE mlxvk_plans mlxvk_runtime)
+  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime)
   add_dependencies(null_tests mlxvk_layers)
 endif()

@@ -124,6 +124,12 @@ const Kernel& StreamEncoder::kernel(
   return enc_.device().pipelines().get(file, defines);
 }
 
+const Kernel& StreamEncoder::kernel(
+    std::string_view file,
+    std::span<const Define> defines) {
+  return enc_.device().pipelines().get(file, defines);
+}
+
 const Kernel& StreamEncoder::coopmat_kernel(
     std::string_view file,
     Type type,

@@ -1,17 +1,17 @@
 // How a primitive starts a kernel: one typed statement.
 //
 //   auto& enc = vulkan::encoder(stream());
-//   auto& k = enc.kernel("softmax", {{"T", type_of(in)}, {"Acc", Type::f32}});
-//   enc.dispatch(k, {in}, {out}, SoftmaxParams{axis}, linear(rows));
+//   auto& k = enc.kernel(SoftmaxVariant{.T = type_of(in), .LANES = 32});
+//   enc.dispatch(k, {in}, {out}, SoftmaxArgs{.rows = rows}, linear(rows));
 //
-// The argument block is: one 8-byte address per input, one per output, then
-// the parameter struct (C layout; its mirror is the kernel's ARGS). The
-// encoder works out hazards and barriers, moves data to the device where it
-// must, and never outlives the arrays: gpu::eval keeps a primitive's inputs
-// and outputs alive until the GPU is done, temporaries need add_temporary().
-// Threads: an encoder belongs to the thread that uses its stream. There is one
-// per stream and thread, and a process-wide map for streams made to be used
-// from any thread.
+// Variant and argument block are the kernel's interface,
+// src/kernels/<kernel>.h. The block is: one 8-byte address per input, one per
+// output, then the parameters. The encoder works out hazards and barriers,
+// moves data to the device where it must, and never outlives the arrays:
+// gpu::eval keeps a primitive's inputs and outputs alive until the GPU is done,
+// temporaries need add_temporary(). Threads: an encoder belongs to the thread
+// that uses its stream. There is one per stream and thread, and a process-wide
+// map for streams made to be used from any thread.
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@
 #include "mlx/array.h"
 #include "mlx/stream.h"
 
-#include "pipeline/key.h"
+#include "pipeline/variant.h"
 #include "runtime/encoder.h"
 #include "vk/caps.h"
 
@@ -46,6 +46,24 @@ struct Operand {
   int64_t begin = 0, end = 0;
 };
 
+// OperandList in the order of the kernel's pointers: a list, a vector, or one.
+class OperandList {
+ public:
+  OperandList(std::initializer_list<Operand> list) {
+    data_ = list.begin(); // lives as long as the call
+    size_ = list.size();
+  }
+  OperandList(const std::vector<Operand>& list)
+      : data_(list.data()), size_(list.size()) {}
+  operator std::span<const Operand>() const {
+    return {data_, size_};
+  }
+
+ private:
+  const Operand* data_ = nullptr;
+  size_t size_ = 0;
+};
+
 // MLX's view of a runtime::Encoder.
 class StreamEncoder {
  public:
@@ -53,6 +71,12 @@ class StreamEncoder {
 
   // The compiled kernel; compiles at first use. Throws std::runtime_error
   // with the compiler's message and the variant.
+  template <KernelVariant V>
+  const Kernel& kernel(const V& variant) {
+    auto defines = variant.defines();
+    return kernel(V::file, std::span<const Define>(defines));
+  }
+  const Kernel& kernel(std::string_view file, std::span<const Define> defines);
   const Kernel& kernel(
       std::string_view file,
       std::initializer_list<Define> defines);
@@ -72,22 +96,21 @@ class StreamEncoder {
   // What the device offers, for plans.
   const Caps& caps() const;
 
-  // Params must be trivially copyable, with 8-byte members first or padded as
-  // in C. A grid with a zero dimension dispatches nothing.
-  template <typename Params>
+  // A grid with a zero dimension dispatches nothing.
+  template <typename Args>
   void dispatch(
       const Kernel& k,
-      std::initializer_list<Operand> inputs,
-      std::initializer_list<Operand> outputs,
-      const Params& params,
+      const OperandList& inputs,
+      const OperandList& outputs,
+      const Args& args,
       Grid grid) {
-    static_assert(std::is_trivially_copyable_v<Params>);
+    static_assert(std::is_trivially_copyable_v<Args>);
     dispatch_bytes(
         k,
-        {inputs.begin(), inputs.size()},
-        {outputs.begin(), outputs.size()},
-        &params,
-        std::is_empty_v<Params> ? 0 : sizeof(Params),
+        inputs,
+        outputs,
+        &args,
+        std::is_empty_v<Args> ? 0 : sizeof(Args),
         grid);
   }
   // For operand lists or parameter blocks built at run time.

@@ -1,4 +1,3 @@
-// variants: T=f32,f16,bf16 TRADITIONAL=0,1 FREQS=0,1 VEC=0,1 FORWARD=1; T=f32 TRADITIONAL=0,1 FREQS=0 VEC=0,1 FORWARD=0
 // Rotary embedding of (B, N, T, D): pairs (i, i + half) of the first 2 half
 // items of a head, or (2i, 2i + 1) if TRADITIONAL, turned by
 //   scale * (t + offset[b]) / base^(i / half), or / freqs[i].
@@ -12,17 +11,8 @@
 #else
 #define PAIRS 1
 #endif
-#if FREQS
-#define FREQS_POINTER Ptr_f32 freqs;
-#else
-#define FREQS_POINTER
-#endif
-#define ARGS                                                                  \
-  T_PTR x; Ptr_i32 offset; FREQS_POINTER T_PTR y; int64_t b_stride;           \
-  int64_t n_stride; int64_t t_stride; int64_t d_stride;                       \
-  int64_t offset_stride; int64_t freqs_stride; uint B; uint N; uint L;        \
-  uint D; uint half_dims; uint heads; uint columns; float scale;              \
-  float log2_base; float log2_base_low;
+#include "rope.h"
+#define ARGS_BLOCK RopeArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 128) in;

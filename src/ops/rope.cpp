@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/rope.h"
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
@@ -12,14 +13,6 @@ namespace mlx::core::fast {
 using namespace vulkan;
 
 namespace {
-
-struct RopeParams { // mirrors kernels/rope.comp
-  int64_t b_stride, n_stride, t_stride, d_stride;
-  int64_t offset_stride, freqs_stride;
-  uint32_t B, N, T, D;
-  uint32_t half_dims, heads, columns;
-  float scale, log2_base, log2_base_low;
-};
 
 // The axes between the first and the last two as one axis, if they are evenly
 // spaced. Zero extents do not get here.
@@ -57,7 +50,7 @@ void RoPE::eval_gpu(
   }
 
   array x = in;
-  RopeParams p{};
+  RopeArgs p{};
   if (!middle_stride(x, p.n_stride)) {
     x = contiguous_copy_gpu(in, enc.stream());
     enc.add_temporary(x);
@@ -68,9 +61,9 @@ void RoPE::eval_gpu(
   p.t_stride = x.strides()[ndim - 2];
   p.d_stride = x.strides()[ndim - 1];
   p.B = x.shape(0);
-  p.T = x.shape(-2);
+  p.L = x.shape(-2);
   p.D = x.shape(-1);
-  p.N = x.size() / (uint64_t(p.B) * p.T * p.D);
+  p.N = x.size() / (uint64_t(p.B) * p.L * p.D);
   p.half_dims = dims_ / 2;
   // A single offset serves every sequence, whatever its stride.
   p.offset_stride = offset.size() > 1 ? offset.strides()[0] : 0;
@@ -89,25 +82,24 @@ void RoPE::eval_gpu(
   uint32_t tail = in_place ? 0 : p.D - dims_;
   p.columns = p.half_dims / pairs + tail / pairs;
   // With work enough, the heads of an invocation share its angles.
-  uint64_t invocations = uint64_t(p.columns) * p.T * p.N * p.B;
+  uint64_t invocations = uint64_t(p.columns) * p.L * p.N * p.B;
   p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
       : invocations >= (1 << 16)     ? std::min(p.N, 4u)
                                      : 1;
   invocations =
-      uint64_t(p.columns) * p.T * p.B * ((p.N + p.heads - 1) / p.heads);
+      uint64_t(p.columns) * p.L * p.B * ((p.N + p.heads - 1) / p.heads);
 
-  auto& k = enc.kernel(
-      "rope",
-      {{"T", type_of(out)},
-       {"TRADITIONAL", int(traditional_)},
-       {"FREQS", int(freqs)},
-       {"VEC", int(vec)},
-       {"FORWARD", int(forward_)}});
+  auto& k = enc.kernel(RopeVariant{
+      .T = type_of(out),
+      .TRADITIONAL = traditional_,
+      .FREQS = freqs,
+      .VEC = vec,
+      .FORWARD = forward_});
+  std::vector<Operand> reads{x, offset};
   if (freqs) {
-    enc.dispatch(k, {x, offset, inputs[2]}, {out}, p, linear(invocations, 128));
-  } else {
-    enc.dispatch(k, {x, offset}, {out}, p, linear(invocations, 128));
+    reads.emplace_back(inputs[2]);
   }
+  enc.dispatch(k, reads, {out}, p, linear(invocations, 128));
 }
 
 } // namespace mlx::core::fast

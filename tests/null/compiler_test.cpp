@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pipeline/compiler.h"
 #include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/variants.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
@@ -35,20 +37,16 @@ constexpr uint32_t always[] = {
 };
 
 // Capabilities that a variant may use because it says so.
-bool asked_for(uint32_t capability, const NamedValues& values) {
-  auto has = [&](const char* name) {
-    return std::any_of(
-        values.begin(), values.end(), [&](auto& v) { return v.first == name; });
-  };
+bool asked_for(uint32_t capability, const AnyVariant& v) {
   switch (capability) {
     case 9: // Float16
-      return has("NATIVE_F16") || has("COOPMAT");
+      return v.has("NATIVE_F16") || v.has("COOPMAT");
     case 5116:
     case 5118:
-      return has("BF16_EXT");
+      return v.has("BF16_EXT");
     case 5345: // VulkanMemoryModel
     case 6022: // CooperativeMatrixKHR
-      return has("COOPMAT");
+      return v.has("COOPMAT");
     default:
       return false;
   }
@@ -90,40 +88,40 @@ constexpr const char* small_kernel =
 
 } // namespace
 
-TEST_CASE("kernels: every variants line compiles for any device") {
-  size_t variants = 0;
+TEST_CASE("kernels: every variant that plans choose compiles for any device") {
+  std::set<std::string> without;
   for (auto& file : kernel_files()) {
-    CAPTURE(file);
-    auto values = parse_variants(*read_source(file));
-    CHECK_MESSAGE(
-        !values.empty(), file << " must begin with a `// variants:` line");
-    for (auto& v : values) {
-      ++variants;
-      KernelCode code;
-      try {
-        code = compile_kernel(file.substr(0, file.size() - 5), to_defines(v));
-      } catch (const std::exception& e) {
-        FAIL_CHECK(e.what());
-        continue;
-      }
-      CAPTURE(code.name);
-      auto& r = code.reflection;
-      for (uint32_t c : r.capabilities) {
-        bool usual = std::find(std::begin(always), std::end(always), c) !=
-            std::end(always);
-        CHECK_MESSAGE(
-            (usual || asked_for(c, v)),
-            code.name << " uses the capability " << capability_name(c));
-      }
-      CHECK(r.push_size <= 128);
-      if (code.ring_args) {
-        CHECK(r.push_size == 8);
-      }
-      CHECK(r.local_size[0] * r.local_size[1] * r.local_size[2] <= 1024);
-      CHECK(r.shared_size <= 48 * 1024);
-    }
+    without.insert(file.substr(0, file.size() - 5));
   }
-  MESSAGE(variants << " variants");
+  for (auto& v : all_variants().all()) {
+    without.erase(v.file);
+    KernelCode code;
+    try {
+      code = compile_kernel(v.file, v.defines);
+    } catch (const std::exception& e) {
+      FAIL_CHECK(e.what());
+      continue;
+    }
+    CAPTURE(code.name);
+    auto& r = code.reflection;
+    for (uint32_t c : r.capabilities) {
+      bool usual = std::find(std::begin(always), std::end(always), c) !=
+          std::end(always);
+      CHECK_MESSAGE(
+          (usual || asked_for(c, v)),
+          code.name << " uses the capability " << capability_name(c));
+    }
+    CHECK(r.push_size <= 128);
+    if (code.ring_args) {
+      CHECK(r.push_size == 8);
+    }
+    CHECK(r.local_size[0] * r.local_size[1] * r.local_size[2] <= 1024);
+    CHECK(r.shared_size <= 48 * 1024);
+  }
+  for (auto& file : without) {
+    FAIL_CHECK(file << " has no variant in tests/variants");
+  }
+  MESSAGE(all_variants().all().size() << " variants");
 }
 
 TEST_CASE("kernels: the dialect compiles for every pair of types") {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "pipeline/library.h"
-#include "pipeline/sources.h"
+#include "variants/variants.h"
 #include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
@@ -73,9 +73,8 @@ bool is_taken(const std::string& variant) {
 
 enum class State : uint8_t { Compiled, Failed, NotCompiled };
 
-struct Variant {
-  std::string file; // without .comp
-  NamedValues values;
+struct Compiled {
+  AnyVariant variant;
   std::string name;
   State state = State::Failed;
   std::string text; // what is wrong, or which feature is missing
@@ -203,8 +202,9 @@ class NullDevice {
   NullDevice(const NullDevice&) = delete;
   NullDevice& operator=(const NullDevice&) = delete;
 
-  void compile(Variant& v) const {
-    auto code = compile_kernel(v.file, to_defines(v.values), false, globals_);
+  void compile(Compiled& v) const {
+    auto code =
+        compile_kernel(v.variant.file, v.variant.defines, false, globals_);
     v.text = missing(code.reflection);
     if (!v.text.empty()) {
       v.state = State::NotCompiled;
@@ -228,9 +228,9 @@ class NullDevice {
     info.stage.pName = "main";
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-    for (auto& [name, value] : v.values) {
-      if (name == "SG") { // the kernel is written for this size
-        size.requiredSubgroupSize = std::stoul(value);
+    for (auto& d : v.variant.defines) {
+      if (d.name == "SG") { // the kernel is written for this size
+        size.requiredSubgroupSize = static_cast<uint32_t>(d.value);
         info.stage.pNext = &size;
       }
     }
@@ -263,7 +263,7 @@ class NullDevice {
     return text;
   }
 
-  void read_statistics(VkPipeline pipeline, Variant& v) const {
+  void read_statistics(VkPipeline pipeline, Compiled& v) const {
     VkPipelineExecutableInfoKHR which{
         VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
     which.pipeline = pipeline;
@@ -294,25 +294,17 @@ class NullDevice {
   NamedValues globals_;
 };
 
-std::vector<Variant> all_variants(std::string_view part) {
-  std::vector<Variant> all;
-  for (auto& file : kernel_files()) {
-    if (file.find(part) == file.npos) {
-      continue;
-    }
-    auto values = parse_variants(*read_source(file));
-    if (values.empty()) {
-      throw std::runtime_error(file + " has no `// variants:` line.");
-    }
-    for (auto& v : values) {
-      std::string stem = file.substr(0, file.size() - 5);
-      all.push_back({stem, v, log_name(stem, to_defines(v))});
+std::vector<Compiled> chosen_variants(std::string_view part) {
+  std::vector<Compiled> chosen;
+  for (auto& v : all_variants().all()) {
+    if (v.file.find(part) != v.file.npos) {
+      chosen.push_back({v, log_name(v.file, v.defines)});
     }
   }
-  return all;
+  return chosen;
 }
 
-void compile_all(const NullDevice& device, std::vector<Variant>& variants) {
+void compile_all(const NullDevice& device, std::vector<Compiled>& variants) {
   std::atomic<size_t> next{0};
   auto work = [&] {
     for (size_t i; (i = next++) < variants.size();) {
@@ -335,7 +327,7 @@ void compile_all(const NullDevice& device, std::vector<Variant>& variants) {
 }
 
 // True if nothing failed.
-bool report(const std::vector<Variant>& variants, const char* list) {
+bool report(const std::vector<Compiled>& variants, const char* list) {
   std::FILE* table = list ? std::fopen(list, "w") : nullptr;
   if (list && !table) {
     throw std::runtime_error(std::string(list) + " cannot be written.");
@@ -412,7 +404,7 @@ int main(int argc, char** argv) {
     NullDevice device(*instance, index);
     std::printf(
         "%s, %s\n", device.caps.name.c_str(), device.caps.driver.c_str());
-    auto variants = all_variants(argc > 2 ? argv[2] : "");
+    auto variants = chosen_variants(argc > 2 ? argv[2] : "");
     compile_all(device, variants);
     const char* list = argc > 1 ? argv[1] : nullptr;
     return report(variants, list) ? 0 : 1;

@@ -1,25 +1,37 @@
 // The argument block. A kernel writes, before including this file,
-//   #define ARGS T_PTR x; T_PTR y; uint n;
-// in the order: input pointers, output pointers, then the host's parameter
-// struct, member by member. It reads them as A.x, A.y, A.n. Blocks of up to
-// 128 bytes are push constants; the host defines RING_ARGS for larger ones,
-// which live in the argument ring.
+//   #define ARGS_BLOCK RopeArgs
+// the struct of its interface (common/interface.h), and reads the members as
+// A.x, A.y, A.n. Blocks of up to 128 bytes are push constants; the host defines
+// RING_ARGS for larger ones, which live in the argument ring.
 #ifndef ARGS_GLSL
 #define ARGS_GLSL
+
+#ifdef ARGS_BLOCK
+#define ARGS_MEMBERS ARGS_BLOCK args;
+#else // kernels without an interface header yet
+#define ARGS_MEMBERS ARGS
+#endif
 
 #ifdef RING_ARGS
 // Not readonly: glslang would not pass its addresses to functions.
 layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
-    ArgumentBlock {
-  ARGS
+    ArgumentMemory {
+  ARGS_MEMBERS
 };
 layout(push_constant, scalar) uniform ArgumentPush {
-  ArgumentBlock A;
-};
+  ArgumentMemory memory;
+} pushed;
+#define ARGS_IN pushed.memory
 #else
-layout(push_constant, scalar) uniform ArgumentBlock {
-  ARGS
-} A;
+layout(push_constant, scalar) uniform ArgumentPush {
+  ARGS_MEMBERS
+} pushed;
+#define ARGS_IN pushed
+#endif
+#ifdef ARGS_BLOCK
+#define A ARGS_IN.args
+#else
+#define A ARGS_IN
 #endif
 
 // Grids above 65,535 groups are folded into y and z by the host (linear() in

@@ -1,0 +1,43 @@
+// What C++ and GLSL both read: a kernel's interface, src/kernels/<kernel>.h.
+//
+//   #include "common/interface.h"
+//   BEGIN_INTERFACE
+//   struct RopeArgs {         // the argument block, once for both
+//     PTR(T_PTR, x)           // pointers first: GLSL's type, name. C++ lists
+//     PTR(T_PTR, y)           // its operands in dispatch() in this order
+//     int64_t stride;         // then the parameters, laid out as in C
+//     uint n;
+//   };
+//   #ifdef __cplusplus
+//   struct RopeVariant {      // the kernel's defines (pipeline/variant.h)
+//     Type T;
+//     bool FORWARD;
+//     KERNEL_VARIANT("rope", T, FORWARD)
+//   };
+//   #endif
+//   END_INTERFACE
+//
+// The kernel writes `#define ARGS_BLOCK RopeArgs` and includes
+// common/args.glsl. Of a block whose arrays depend on the variant C++ has a
+// template.
+#ifndef INTERFACE_H
+#define INTERFACE_H
+
+#ifdef __cplusplus
+#include <cstdint>
+
+#include "pipeline/variant.h"
+
+#define PTR(type, name)
+#define BEGIN_INTERFACE namespace mlx::core::vulkan {
+#define END_INTERFACE }
+namespace mlx::core::vulkan {
+using uint = uint32_t;
+}
+#else
+#define PTR(type, name) type name;
+#define BEGIN_INTERFACE
+#define END_INTERFACE
+#endif
+
+#endif

@@ -1,0 +1,60 @@
+// A kernel's variant as a typed value: a struct whose members are the names
+// that the kernel's source sees.
+//
+//   struct RopeVariant {
+//     Type T;
+//     bool FORWARD;
+//     KERNEL_VARIANT("rope", T, FORWARD)
+//   };
+//
+// gives it `file` and `defines()`, from which hash, log name, #define block and
+// cache key derive (pipeline/key.h). They stand in src/kernels/<kernel>.h.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <string_view>
+
+#include "pipeline/key.h"
+
+// FOR_EACH_(f, a, b, ...) is f(a) f(b) ...
+#define MLXVK_PARENS ()
+#define MLXVK_EXPAND(...) \
+  MLXVK_EXPAND1(MLXVK_EXPAND1(MLXVK_EXPAND1(__VA_ARGS__)))
+#define MLXVK_EXPAND1(...) \
+  MLXVK_EXPAND2(MLXVK_EXPAND2(MLXVK_EXPAND2(__VA_ARGS__)))
+#define MLXVK_EXPAND2(...) __VA_ARGS__
+#define MLXVK_FOR_EACH(f, ...) \
+  __VA_OPT__(MLXVK_EXPAND(MLXVK_STEP(f, __VA_ARGS__)))
+#define MLXVK_STEP(f, first, ...) \
+  f(first) __VA_OPT__(MLXVK_AGAIN MLXVK_PARENS(f, __VA_ARGS__))
+#define MLXVK_AGAIN() MLXVK_STEP
+
+#define MLXVK_DEFINE(member) Define(#member, member),
+
+#define KERNEL_VARIANT(name, ...)                                 \
+  static constexpr std::string_view file = name;                  \
+  auto defines() const {                                          \
+    return std::array{MLXVK_FOR_EACH(MLXVK_DEFINE, __VA_ARGS__)}; \
+  }
+
+// One with cooperative matrices for inputs of type T, f16 or bf16, in subgroups
+// of SG invocations (Caps::matrix_subgroup()); both are members.
+#define COOPMAT_VARIANT(name, ...)                             \
+  static constexpr std::string_view file = name;               \
+  auto defines() const {                                       \
+    return std::array{                                         \
+        Define("COOPMAT", 1),                                  \
+        Define(T == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1), \
+        MLXVK_FOR_EACH(MLXVK_DEFINE, T, SG, __VA_ARGS__)};     \
+  }
+
+namespace mlx::core::vulkan {
+
+template <typename V>
+concept KernelVariant = requires(const V& v) {
+  { V::file } -> std::convertible_to<std::string_view>;
+  v.defines();
+};
+
+} // namespace mlx::core::vulkan

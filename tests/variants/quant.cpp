@@ -1,0 +1,7 @@
+#include "variants/variants.h"
+
+namespace mlx::core::vulkan {
+
+void add_quant_variants(VariantSet&, const Caps&) {}
+
+} // namespace mlx::core::vulkan

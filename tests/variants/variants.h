@@ -1,0 +1,83 @@
+// The kernel variants that the backend can ask for: what its plans choose over
+// a table of devices, and the types, layouts and operations that other
+// primitives take. The null tier compiles them all, the driver tiers those of
+// their chip. Each family is a file beside this one.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pipeline/key.h"
+#include "pipeline/variant.h"
+#include "pipeline/variants.h"
+#include "vk/caps.h"
+
+namespace mlx::core::vulkan {
+
+struct AnyVariant {
+  std::string file; // without .comp
+  std::vector<Define> defines; // their texts are literals, or the set's
+
+  bool has(std::string_view name) const;
+};
+
+class VariantSet {
+ public:
+  // Each once.
+  template <KernelVariant V>
+  void add(const V& variant) {
+    auto defines = variant.defines();
+    add(V::file, {defines.begin(), defines.end()});
+  }
+  // Those of the `// variants:` line of a kernel without an interface header.
+  void add_line(std::string_view file, std::string_view source);
+
+  const std::vector<AnyVariant>& all() const {
+    return all_;
+  }
+
+ private:
+  void add(std::string_view file, std::vector<Define> defines);
+
+  std::vector<AnyVariant> all_;
+  std::set<std::string> names_;
+  std::deque<NamedValues> lines_;
+};
+
+// Snapshots of the devices that plans are asked about.
+const std::vector<Caps>& device_table();
+
+// What plans choose on `caps`, family by family.
+void add_gemm_variants(VariantSet& set, const Caps& caps);
+void add_conv_variants(VariantSet& set, const Caps& caps);
+void add_quant_variants(VariantSet& set, const Caps& caps);
+void add_attention_variants(VariantSet& set, const Caps& caps);
+void add_elementwise_variants(VariantSet& set, const Caps& caps);
+void add_row_variants(VariantSet& set, const Caps& caps);
+void add_reduce_variants(VariantSet& set, const Caps& caps);
+void add_index_variants(VariantSet& set, const Caps& caps);
+
+// All of one device, and of all in the table.
+VariantSet variants_of(const Caps& caps);
+const VariantSet& all_variants();
+
+// The types of kernels that take any, and those of floating-point ones.
+constexpr Type all_types[] = {
+    Type::bool_,
+    Type::u8,
+    Type::u16,
+    Type::u32,
+    Type::u64,
+    Type::i8,
+    Type::i16,
+    Type::i32,
+    Type::i64,
+    Type::f16,
+    Type::bf16,
+    Type::f32,
+    Type::c64};
+constexpr Type float_types[] = {Type::f32, Type::f16, Type::bf16};
+
+} // namespace mlx::core::vulkan
