@@ -70,6 +70,10 @@ struct Caps {
   bool discrete() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   }
+  // Compute units for plans: a middling GPU where none are known.
+  uint32_t cores() const {
+    return core_count ? core_count : 32;
+  }
   // AMD's SIMDs hide little latency with more than 128 registers a lane, and
   // Mesa 22.3 gives RDNA3 no more.
   bool few_registers() const {
