@@ -66,6 +66,15 @@ add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
 target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
 
+# What matrix units reach (docs/benchmarks.md).
+if(NLOHMANN_INCLUDE_DIR)
+  add_executable(matrix_units EXCLUDE_FROM_ALL
+                 "${PROJECT_SOURCE_DIR}/benchmarks/matrix_units/main.cpp")
+  target_include_directories(matrix_units SYSTEM
+                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+  target_link_libraries(matrix_units PRIVATE mlxvk_pipeline)
+endif()
+
 if(NOT MLXVK_BUILD_TESTS)
   return()
 endif()
