@@ -289,7 +289,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   auto completion = batch->completion;
   {
     std::lock_guard lock(flight_mutex_);
-    in_flight_.push_back({ticket, std::move(batch), std::move(slot)});
+    in_flight_.push_back(
+        {ticket, std::move(batch), std::move(slot), Timeline::Clock::now()});
   }
   completion->set_submitted(ticket);
   flight_cv_.notify_one();
@@ -302,7 +303,7 @@ void Recorder::fail(std::unique_ptr<Batch> batch, const std::string& error) {
   auto completion = batch->completion;
   completion->set_failed(error);
   hand_over_kept(*batch);
-  finish({Completion::failed_ticket, std::move(batch), nullptr});
+  finish({Completion::failed_ticket, std::move(batch), nullptr, {}});
 }
 
 // The newest batch on the queue is done last.
@@ -546,6 +547,11 @@ void Recorder::retire() {
       }
       done = std::move(in_flight_.front());
       in_flight_.pop_front();
+      // Here, as the thread that looks for hangs may be busy for long.
+      if (done.slot) {
+        slow_ = ran_for(done) >= long_batch;
+      }
+      last_done_ = Timeline::Clock::now();
       finishing_.push_back(done.ticket);
     }
     uint64_t ticket = done.ticket;
@@ -571,11 +577,16 @@ void Recorder::wait_retired(const Completion& last) {
   });
 }
 
+// The device runs one batch after the other. A ticket is no measure: a batch
+// without records has that of one which may be done for long. Under the lock.
+std::chrono::nanoseconds Recorder::ran_for(const InFlight& oldest) const {
+  return Timeline::Clock::now() - std::max(oldest.submitted, last_done_);
+}
+
 void Recorder::retire_loop() {
-  uint64_t front = 0; // what this thread waits for, since when
-  Timeline::Clock::time_point begun;
   while (true) {
     uint64_t ticket = 0;
+    Timeline::Clock::time_point begun;
     {
       std::unique_lock lock(flight_mutex_);
       flight_cv_.wait(
@@ -584,14 +595,11 @@ void Recorder::retire_loop() {
         return;
       }
       ticket = in_flight_.front().ticket;
-    }
-    if (ticket != front) {
-      front = ticket;
-      begun = Timeline::Clock::now();
+      begun = Timeline::Clock::now() - ran_for(in_flight_.front());
     }
     device_.timeline().wait(ticket, begun, watch_interval, true);
     retire();
-    look_for_hang(ticket, Timeline::Clock::now() - begun);
+    look_for_hang(ticket);
   }
 }
 
@@ -600,22 +608,16 @@ void Recorder::set_watch(WatchSettings settings) {
   watch_settings_ = settings;
 }
 
-void Recorder::look_for_hang(
-    uint64_t ticket,
-    std::chrono::nanoseconds in_flight_for) {
+void Recorder::look_for_hang(uint64_t ticket) {
   std::string report;
   bool fails;
   {
     std::lock_guard lock(flight_mutex_);
-    if (in_flight_for >= long_batch) {
-      slow_ = true;
-    } else if (device_.timeline().seen() >= ticket) {
-      slow_ = false;
-    }
     if (in_flight_.empty() || in_flight_.front().ticket != ticket ||
         !in_flight_.front().slot) {
       return;
     }
+    slow_ |= ran_for(in_flight_.front()) >= long_batch;
     auto& batch = *in_flight_.front().batch;
     auto& slot = *in_flight_.front().slot;
     auto& settings = watch_settings_;

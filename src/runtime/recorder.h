@@ -46,12 +46,14 @@ class Recorder {
   struct InFlight {
     uint64_t ticket;
     std::unique_ptr<Batch> batch;
-    std::unique_ptr<Slot> slot;
+    std::unique_ptr<Slot> slot; // null: a batch without records
+    Timeline::Clock::time_point submitted;
   };
 
   void record_loop();
   void retire_loop();
-  void look_for_hang(uint64_t ticket, std::chrono::nanoseconds in_flight_for);
+  void look_for_hang(uint64_t ticket);
+  std::chrono::nanoseconds ran_for(const InFlight& oldest) const;
   void mark(Slot& slot, uint32_t done);
   uint32_t finished(const Slot& slot);
   std::unique_ptr<Batch> next_ready();
@@ -77,6 +79,7 @@ class Recorder {
   std::mutex flight_mutex_;
   std::condition_variable flight_cv_;
   std::deque<InFlight> in_flight_;
+  Timeline::Clock::time_point last_done_; // when in_flight_ lost its oldest
   std::vector<uint64_t> finishing_; // tickets out of in_flight_, not released
   std::condition_variable finished_cv_;
   std::vector<std::unique_ptr<Slot>> free_slots_;
