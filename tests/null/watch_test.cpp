@@ -108,7 +108,7 @@ TEST_CASE(
       for (uint32_t i = 0; i < 3; ++i) {
         mix(d, enc, z, i);
       }
-      enc.retain(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
+      enc.keep(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
       fake::hold(true);
       auto done = enc.close([&] { retired = true; });
       done->wait();
@@ -210,7 +210,7 @@ TEST_CASE("watch: a pause is no long batch") {
       CHECK(marks_of(d, enc, z, 0ms) == 0);
       std::this_thread::sleep_for(1200ms);
       // Without records, it has the ticket of the batch before the pause.
-      enc.retain(std::make_shared<int>());
+      enc.keep(std::make_shared<int>());
       enc.close()->wait_retired();
       std::this_thread::sleep_for(20ms); // the retiring thread's look
       CHECK(marks_of(d, enc, z, 0ms) == 0);
