@@ -255,7 +255,6 @@ void PipelineTable::check_device(const KernelCode& code) const {
 }
 
 const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
-  kernel.id = static_cast<uint32_t>(entries_.size());
   entries_.push_back({key, std::move(kernel)});
   count_ = entries_.size();
   auto place = [](Slots& slots, const Entry& e) {

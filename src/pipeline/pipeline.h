@@ -35,7 +35,6 @@ struct Kernel {
   uint32_t local_size[3] = {1, 1, 1};
   uint32_t args_size = 0; // without padding at the end
   bool args_in_memory = false; // arguments in memory, their address pushed
-  uint32_t id = 0; // dense, from 0
 
   // Throws std::runtime_error unless the host's argument block has the size
   // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.

@@ -10,7 +10,6 @@ namespace {
 
 // The few opcodes and enumerants needed, from the SPIR-V specification.
 enum Op : uint32_t {
-  OpExtension = 10,
   OpEntryPoint = 15,
   OpExecutionMode = 16,
   OpCapability = 17,
@@ -43,7 +42,7 @@ struct TypeInfo {
 
 class Module {
  public:
-  Reflection found; // capabilities, extensions, local size
+  Reflection found; // capabilities, local size
   bool compute = false; // has an entry point of ours
   std::unordered_map<uint32_t, TypeInfo> types;
   std::unordered_map<uint32_t, uint32_t> constants;
@@ -133,20 +132,6 @@ class Module {
   }
 };
 
-std::string string_at(std::span<const uint32_t> words) {
-  std::string s;
-  for (uint32_t w : words) {
-    for (int i = 0; i < 4; ++i) {
-      char c = char(w >> (8 * i));
-      if (!c) {
-        return s;
-      }
-      s += c;
-    }
-  }
-  return s;
-}
-
 void Module::read(Op op, std::span<const uint32_t> w) {
   auto need = [&](size_t n) { return w.size() >= n; };
   switch (op) {
@@ -154,9 +139,6 @@ void Module::read(Op op, std::span<const uint32_t> w) {
       if (need(1)) {
         found.capabilities.push_back(w[0]);
       }
-      break;
-    case OpExtension:
-      found.extensions.push_back(string_at(w));
       break;
     case OpEntryPoint:
       compute |= need(1) && w[0] == model_gl_compute;
