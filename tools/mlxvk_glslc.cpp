@@ -50,7 +50,7 @@ bool compile(
           r.local_size[1],
           r.local_size[2],
           r.args_size,
-          code.ring_args ? " (ring)" : "",
+          code.args_in_memory ? " (in memory)" : "",
           r.shared_size);
       for (auto c : r.capabilities) {
         std::printf(" %s", capability_name(c).c_str());

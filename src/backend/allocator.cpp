@@ -34,24 +34,9 @@ size_t device_memory_size() {
   return it == info.end() ? host_memory_size() : std::get<size_t>(it->second);
 }
 
-// Buffers are recycled only among their like.
-enum Kind { Heap, Coherent, HostBorn, DeviceBorn, kinds };
-
-Kind kind_of(const Buffer& b) {
-  if (b.coherent) {
-    return Coherent;
-  }
-  if (b.heap) {
-    return Heap;
-  }
-  return b.placement == Placement::Host ? HostBorn : DeviceBorn;
-}
-
 void destroy(Buffer* b) {
   if (auto* d = device_if_started()) {
     d->memory().release(b);
-  } else if (b->device.buffer || b->host.buffer) {
-    // After a fork the driver's objects cannot be freed: let them go.
   } else {
     Memory::release_heap(b);
   }
@@ -74,19 +59,13 @@ class VulkanAllocator : public allocator::Allocator {
     }
     auto* device = device_if_started();
     Placement placement = current_placement();
-    Kind kind = Heap;
-    if (device) {
-      auto& types = device->memory().types();
-      bool small = types.small >= 0 && size <= config().small_buffer;
-      kind = types.unified || small      ? Coherent
-          : placement == Placement::Host ? HostBorn
-                                         : DeviceBorn;
-    }
+    auto kind =
+        device ? device->memory().kind_for(size, placement) : BufferKind::Heap;
     Buffer* buffer = nullptr;
     {
       std::lock_guard lock(mutex_);
       if (!config().debug_guard) {
-        buffer = caches_[kind]->reuse_from_cache(size);
+        buffer = cache(kind).reuse_from_cache(size);
       }
       size_t used = active_.load() + size;
       size_t most = limit_.load();
@@ -110,15 +89,8 @@ class VulkanAllocator : public allocator::Allocator {
       return;
     }
     active_ -= b->size;
-    if (b->guarded) {
-      try {
-        if (auto* d = device_if_started()) {
-          d->memory().check_guard(*b);
-        }
-      } catch (const std::exception& e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        std::abort();
-      }
+    if (config().debug_guard) {
+      check_guard(*b);
     }
     if (!recycle(*b)) {
       destroy(b);
@@ -126,7 +98,7 @@ class VulkanAllocator : public allocator::Allocator {
     }
     std::unique_lock lock(mutex_);
     if (cached_locked() + b->size <= cache_limit_) {
-      caches_[kind_of(*b)]->recycle_to_cache(b);
+      cache(b->kind).recycle_to_cache(b);
     } else {
       lock.unlock();
       destroy(b);
@@ -183,30 +155,25 @@ class VulkanAllocator : public allocator::Allocator {
     }
   }
 
-  // Back to its birth state; false: not worth keeping.
   static bool recycle(Buffer& b) {
-    if (b.guarded) {
-      return false;
-    }
-    if (b.coherent) {
-      return true;
-    }
     auto* d = device_if_started();
-    if (!d) {
-      return b.heap && !b.device.buffer && !b.host.buffer;
+    return d ? d->memory().recycle(b) : Memory::recycle_heap(b);
+  }
+
+  static void check_guard(const Buffer& b) {
+    try {
+      if (auto* d = device_if_started()) {
+        d->memory().check_guard(b);
+      }
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      std::abort();
     }
-    if (b.heap || (b.placement == Placement::Host && !b.host.buffer)) {
-      return false;
-    }
-    d->memory().free(b.placement == Placement::Host ? b.device : b.host);
-    if (b.placement == Placement::Host) {
-      b.address = 0;
-    }
-    b.host_valid = b.device_valid = b.download_recorded = false;
-    b.last_write.reset();
-    b.cpu_writer = {};
-    b.fetch.reset();
-    return true;
+  }
+
+  // Buffers are used again only among their like.
+  Cache& cache(BufferKind kind) {
+    return *caches_[static_cast<size_t>(kind)];
   }
 
   size_t cached_locked() const {
@@ -232,7 +199,7 @@ class VulkanAllocator : public allocator::Allocator {
   std::atomic<size_t> active_{0}, peak_{0}, limit_{0};
   size_t cache_limit_;
   mutable std::mutex mutex_;
-  std::array<std::unique_ptr<Cache>, kinds> caches_;
+  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_;
 };
 
 VulkanAllocator& vulkan_allocator() {
@@ -255,17 +222,11 @@ void* Buffer::raw_ptr() {
   if (!b) {
     return nullptr;
   }
-  if (b->coherent) {
-    return static_cast<char*>(b->device.mapped) + b->guard_offset;
+  if (!b->mirrored()) {
+    return b->mapped();
   }
-  if (auto* d = vulkan::device_if_started()) {
-    return d->memory().host_pointer(*b);
-  }
-  // No device (yet, no more, or not in this process): host memory only.
-  if (!b->heap && !b->host.mapped) {
-    b->heap = std::calloc(1, b->size);
-  }
-  return b->heap ? b->heap : b->host.mapped;
+  auto* d = vulkan::device_if_started();
+  return d ? d->memory().host_pointer(*b) : vulkan::Memory::heap_pointer(*b);
 }
 
 bool can_reuse_alien_buffer(void*) {

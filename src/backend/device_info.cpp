@@ -1,6 +1,6 @@
 #include "mlx/backend/gpu/device_info.h"
 
-#include "runtime/memory.h"
+#include "runtime/allocation.h"
 #include "vk/config.h"
 #include "vk/instance.h"
 

@@ -73,6 +73,7 @@ json counters_json() {
   j["dispatches"] = c.dispatches.load();
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();
+  j["marks"] = c.marks.load();
   j["record_seconds"] = c.record_ns.load() * 1e-9;
   // Nothing falls back to the CPU: what falls back is decomposed.
   j["fallbacks"] = j["decompositions"] = c.decompositions.load();

@@ -20,22 +20,22 @@ vulkan::Buffer* buffer_of(const array& a) {
 
 bool awaits_cpu(const array& x) {
   auto* b = buffer_of(x);
-  return b && !b->coherent && vulkan::device().memory().awaits_cpu(*b);
+  return b && b->mirrored() && vulkan::device().memory().awaits_cpu(*b);
 }
 
 // Inputs and siblings live until the GPU is done with them. While arr is
-// encoded its inputs are in nobody's keeping, so that they can be donated.
-class InputKeepers {
+// encoded nobody keeps its inputs, so that they can be donated.
+class InputsLetGo {
  public:
-  InputKeepers(array& arr, vulkan::Encoder& encoder)
+  InputsLetGo(array& arr, vulkan::Encoder& encoder)
       : arr_(arr), encoder_(encoder) {
     for (auto& in : arr.inputs()) {
       if (auto* b = buffer_of(in)) {
-        encoder.release_keeper(*b);
+        encoder.let_go(*b);
       }
     }
   }
-  ~InputKeepers() {
+  ~InputsLetGo() {
     for (auto& in : arr_.inputs()) {
       keep(in);
     }
@@ -63,7 +63,7 @@ void eval(array& arr) {
 
   auto outputs = arr.outputs();
   {
-    InputKeepers keepers(arr, encoder);
+    InputsLetGo inputs(arr, encoder);
     // Holding an input prevents its donation: a tracer's inputs are needed
     // again, and what a CPU stream is still writing must not be reused.
     std::vector<array> held;

@@ -187,7 +187,7 @@ void StreamEncoder::dispatch_bytes(
 }
 
 void StreamEncoder::add_temporary(const array& a) {
-  enc_.retain(a.data_shared_ptr());
+  enc_.keep(a.data_shared_ptr());
 }
 
 array StreamEncoder::temporary(Shape shape, Dtype dtype) {

@@ -75,9 +75,9 @@ std::optional<Type> type_named(std::string_view name) {
 KernelHash hash_of(
     std::string_view file,
     std::span<const Define> defines,
-    bool ring_args) {
+    bool args_in_memory) {
   Hasher h;
-  h.add(file, ring_args);
+  h.add(file, args_in_memory);
   for (auto& d : defines) {
     h.add(d.name, static_cast<uint64_t>(d.kind));
     if (d.kind == Define::Kind::Text) {
@@ -113,10 +113,10 @@ std::string log_name(std::string_view file, std::span<const Define> defines) {
   return s;
 }
 
-std::string define_block(std::span<const Define> defines, bool ring_args) {
+std::string define_block(std::span<const Define> defines, bool args_in_memory) {
   std::string s;
-  if (ring_args) {
-    s += "#define RING_ARGS 1\n";
+  if (args_in_memory) {
+    s += "#define ARGS_IN_MEMORY 1\n";
   }
   for (auto& d : defines) {
     if (d.kind == Define::Kind::Integer) {

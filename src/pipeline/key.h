@@ -49,13 +49,16 @@ struct KernelHash {
   uint64_t a = 0, b = 0;
   bool operator==(const KernelHash&) const = default;
 };
-KernelHash
-hash_of(std::string_view file, std::span<const Define> defines, bool ring_args);
+KernelHash hash_of(
+    std::string_view file,
+    std::span<const Define> defines,
+    bool args_in_memory);
 inline KernelHash hash_of(
     std::string_view file,
     std::initializer_list<Define> defines,
-    bool ring_args) {
-  return hash_of(file, std::span(defines.begin(), defines.size()), ring_args);
+    bool args_in_memory) {
+  return hash_of(
+      file, std::span(defines.begin(), defines.size()), args_in_memory);
 }
 
 // "softmax{T=bf16 Acc=f32 ROWS=4}", for logs, profiles and errors.
@@ -67,11 +70,12 @@ inline std::string log_name(
 }
 
 // The #define lines that precede the kernel's source.
-std::string define_block(std::span<const Define> defines, bool ring_args);
+std::string define_block(std::span<const Define> defines, bool args_in_memory);
 inline std::string define_block(
     std::initializer_list<Define> defines,
-    bool ring_args) {
-  return define_block(std::span(defines.begin(), defines.size()), ring_args);
+    bool args_in_memory) {
+  return define_block(
+      std::span(defines.begin(), defines.size()), args_in_memory);
 }
 
 } // namespace mlx::core::vulkan

@@ -24,7 +24,7 @@ struct KernelCode {
   std::string name; // log_name()
   std::vector<uint32_t> spirv;
   Reflection reflection;
-  bool ring_args = false;
+  bool args_in_memory = false;
 };
 
 // Counters of this process.
@@ -35,14 +35,14 @@ struct CompileCounters {
 };
 CompileCounters& compile_counters();
 
-// The code of src/kernels/<file>.comp. Its arguments go to the ring if they
-// do not fit the push constants, or always with `ring_args`. `global` names
-// follow the defines. Throws CompileError, or std::invalid_argument for an
-// unknown file. `cache` may be null.
+// The code of src/kernels/<file>.comp. Its arguments go to memory if they
+// do not fit the push constants, or always with `args_in_memory`. `global`
+// names follow the defines. Throws CompileError, or std::invalid_argument for
+// an unknown file. `cache` may be null.
 KernelCode compile_kernel(
     std::string_view file,
     std::span<const Define> defines,
-    bool ring_args = false,
+    bool args_in_memory = false,
     const NamedValues& global = {},
     DiskCache* cache = nullptr);
 
@@ -51,7 +51,7 @@ KernelCode compile_source(
     std::string_view name,
     const std::string& text,
     std::span<const Define> defines,
-    bool ring_args = false,
+    bool args_in_memory = false,
     const NamedValues& global = {},
     DiskCache* cache = nullptr);
 

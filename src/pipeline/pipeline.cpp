@@ -89,15 +89,15 @@ const Kernel& PipelineTable::get_source(
     std::string_view name,
     const std::string& source,
     std::span<const Define> defines,
-    bool ring_args) {
+    bool args_in_memory) {
   // A define name with a space cannot collide with a kernel file's variants.
   std::vector<Define> all(defines.begin(), defines.end());
   all.emplace_back("run time", std::string_view(source));
-  KernelHash key = keyed(hash_of(name, all, ring_args));
+  KernelHash key = keyed(hash_of(name, all, args_in_memory));
   if (auto* k = find(key)) {
     return *k;
   }
-  return create(key, name, &source, defines, ring_args);
+  return create(key, name, &source, defines, args_in_memory);
 }
 
 void PipelineTable::add_global_define(std::string name, std::string value) {
@@ -121,7 +121,7 @@ const Kernel& PipelineTable::create(
     std::string_view file,
     const std::string* source,
     std::span<const Define> defines,
-    bool ring_args) {
+    bool args_in_memory) {
   NamedValues globals;
   {
     std::unique_lock lock(mutex_);
@@ -142,7 +142,7 @@ const Kernel& PipelineTable::create(
     built_.notify_all();
   };
   try {
-    Kernel kernel = build(file, source, defines, ring_args, globals);
+    Kernel kernel = build(file, source, defines, args_in_memory, globals);
     bool save = false;
     const Kernel* result;
     {
@@ -166,11 +166,11 @@ Kernel PipelineTable::build(
     std::string_view file,
     const std::string* source,
     std::span<const Define> defines,
-    bool ring_args,
+    bool args_in_memory,
     const NamedValues& globals) {
   auto code = source
-      ? compile_source(file, *source, defines, ring_args, globals, &cache_)
-      : compile_kernel(file, defines, ring_args, globals, &cache_);
+      ? compile_source(file, *source, defines, args_in_memory, globals, &cache_)
+      : compile_kernel(file, defines, args_in_memory, globals, &cache_);
   check_device(code);
 
   VkShaderModuleCreateInfo module_info{
@@ -222,7 +222,7 @@ Kernel PipelineTable::build(
 
   std::copy_n(code.reflection.local_size, 3, k.local_size);
   k.args_size = code.reflection.args_size;
-  k.ring_args = code.ring_args;
+  k.args_in_memory = code.args_in_memory;
   k.name = std::move(code.name);
   return k;
 }
@@ -255,7 +255,6 @@ void PipelineTable::check_device(const KernelCode& code) const {
 }
 
 const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
-  kernel.id = static_cast<uint32_t>(entries_.size());
   entries_.push_back({key, std::move(kernel)});
   count_ = entries_.size();
   auto place = [](Slots& slots, const Entry& e) {

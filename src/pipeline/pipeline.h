@@ -34,8 +34,7 @@ struct Kernel {
   VkPipeline pipeline = VK_NULL_HANDLE;
   uint32_t local_size[3] = {1, 1, 1};
   uint32_t args_size = 0; // without padding at the end
-  bool ring_args = false; // arguments in memory, their address pushed
-  uint32_t id = 0; // dense, from 0
+  bool args_in_memory = false; // arguments in memory, their address pushed
 
   // Throws std::runtime_error unless the host's argument block has the size
   // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.
@@ -61,22 +60,23 @@ class PipelineTable {
   PipelineTable& operator=(const PipelineTable&) = delete;
 
   // The kernel src/kernels/<file>.comp. Arguments that do not fit the push
-  // constants go to the ring; `ring_args` puts them there in any case.
+  // constants go to memory; `args_in_memory` puts them there in any case.
   const Kernel& get(
       std::string_view file,
       std::span<const Define> defines,
-      bool ring_args = false) {
-    KernelHash key = keyed(hash_of(file, defines, ring_args));
+      bool args_in_memory = false) {
+    KernelHash key = keyed(hash_of(file, defines, args_in_memory));
     if (auto* k = find(key)) {
       return *k;
     }
-    return create(key, file, nullptr, defines, ring_args);
+    return create(key, file, nullptr, defines, args_in_memory);
   }
   const Kernel& get(
       std::string_view file,
       std::initializer_list<Define> defines,
-      bool ring_args = false) {
-    return get(file, std::span(defines.begin(), defines.size()), ring_args);
+      bool args_in_memory = false) {
+    return get(
+        file, std::span(defines.begin(), defines.size()), args_in_memory);
   }
 
   // A kernel with cooperative matrices for inputs of `type`, f16 or bf16; its
@@ -90,7 +90,7 @@ class PipelineTable {
       std::string_view name,
       const std::string& source,
       std::span<const Define> defines = {},
-      bool ring_args = false);
+      bool args_in_memory = false);
 
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
@@ -145,12 +145,12 @@ class PipelineTable {
       std::string_view file,
       const std::string* source,
       std::span<const Define> defines,
-      bool ring_args);
+      bool args_in_memory);
   Kernel build(
       std::string_view file,
       const std::string* source,
       std::span<const Define> defines,
-      bool ring_args,
+      bool args_in_memory,
       const NamedValues& globals);
   void check_device(const KernelCode& code) const;
   const Kernel& insert(const KernelHash& key, Kernel kernel);

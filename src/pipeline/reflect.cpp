@@ -10,7 +10,6 @@ namespace {
 
 // The few opcodes and enumerants needed, from the SPIR-V specification.
 enum Op : uint32_t {
-  OpExtension = 10,
   OpEntryPoint = 15,
   OpExecutionMode = 16,
   OpCapability = 17,
@@ -43,6 +42,8 @@ struct TypeInfo {
 
 class Module {
  public:
+  Reflection found; // capabilities, local size
+  bool compute = false; // has an entry point of ours
   std::unordered_map<uint32_t, TypeInfo> types;
   std::unordered_map<uint32_t, uint32_t> constants;
   std::unordered_map<uint32_t, uint32_t> array_strides;
@@ -51,6 +52,9 @@ class Module {
   uint32_t push_pointer = 0; // type of the push constant variable
   std::vector<uint32_t> shared_pointers;
   mutable int depth = 0, visited = 0;
+
+  // Takes in one instruction: `w` are its operands.
+  void read(Op op, std::span<const uint32_t> w);
 
   const TypeInfo& type(uint32_t id) const {
     auto it = types.find(id);
@@ -128,18 +132,57 @@ class Module {
   }
 };
 
-std::string string_at(std::span<const uint32_t> words) {
-  std::string s;
-  for (uint32_t w : words) {
-    for (int i = 0; i < 4; ++i) {
-      char c = char(w >> (8 * i));
-      if (!c) {
-        return s;
+void Module::read(Op op, std::span<const uint32_t> w) {
+  auto need = [&](size_t n) { return w.size() >= n; };
+  switch (op) {
+    case OpCapability:
+      if (need(1)) {
+        found.capabilities.push_back(w[0]);
       }
-      s += c;
-    }
+      break;
+    case OpEntryPoint:
+      compute |= need(1) && w[0] == model_gl_compute;
+      break;
+    case OpExecutionMode:
+      if (need(5) && w[1] == mode_local_size) {
+        std::copy_n(w.begin() + 2, 3, found.local_size);
+      }
+      break;
+    case OpTypeBool:
+    case OpTypeInt:
+    case OpTypeFloat:
+    case OpTypeVector:
+    case OpTypeMatrix:
+    case OpTypeArray:
+    case OpTypeStruct:
+    case OpTypePointer:
+      if (need(1)) {
+        types[w[0]] = {op, {w.begin() + 1, w.end()}};
+      }
+      break;
+    case OpConstant:
+      if (need(3)) {
+        constants[w[1]] = w[2];
+      }
+      break;
+    case OpVariable:
+      if (need(3) && w[2] == storage_push_constant) {
+        push_pointer = w[0];
+      } else if (need(3) && w[2] == storage_workgroup) {
+        shared_pointers.push_back(w[0]);
+      }
+      break;
+    case OpDecorate:
+      if (need(3) && w[1] == decoration_array_stride) {
+        array_strides[w[0]] = w[2];
+      }
+      break;
+    case OpMemberDecorate:
+      if (need(4) && w[2] == decoration_offset) {
+        offsets[uint64_t(w[0]) << 32 | w[1]] = w[3];
+      }
+      break;
   }
-  return s;
 }
 
 } // namespace
@@ -163,73 +206,20 @@ bool is_spirv(std::span<const uint32_t> spirv) {
   return true;
 }
 
-Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
+Reflection reflect(std::span<const uint32_t> spirv, bool args_in_memory) {
   if (!is_spirv(spirv)) {
     throw std::runtime_error("[vulkan] SPIR-V: not a whole module.");
   }
-  Reflection r;
   Module m;
-  bool compute = false;
   for (size_t i = header_words; i < spirv.size(); i += spirv[i] >> 16) {
-    auto op = static_cast<Op>(spirv[i] & 0xffff);
-    auto w = spirv.subspan(i + 1, (spirv[i] >> 16) - 1);
-    auto need = [&](size_t n) { return w.size() >= n; };
-    switch (op) {
-      case OpCapability:
-        if (need(1)) {
-          r.capabilities.push_back(w[0]);
-        }
-        break;
-      case OpExtension:
-        r.extensions.push_back(string_at(w));
-        break;
-      case OpEntryPoint:
-        compute |= need(1) && w[0] == model_gl_compute;
-        break;
-      case OpExecutionMode:
-        if (need(5) && w[1] == mode_local_size) {
-          std::copy_n(w.begin() + 2, 3, r.local_size);
-        }
-        break;
-      case OpTypeBool:
-      case OpTypeInt:
-      case OpTypeFloat:
-      case OpTypeVector:
-      case OpTypeMatrix:
-      case OpTypeArray:
-      case OpTypeStruct:
-      case OpTypePointer:
-        if (need(1)) {
-          m.types[w[0]] = {op, {w.begin() + 1, w.end()}};
-        }
-        break;
-      case OpConstant:
-        if (need(3)) {
-          m.constants[w[1]] = w[2];
-        }
-        break;
-      case OpVariable:
-        if (need(3) && w[2] == storage_push_constant) {
-          m.push_pointer = w[0];
-        } else if (need(3) && w[2] == storage_workgroup) {
-          m.shared_pointers.push_back(w[0]);
-        }
-        break;
-      case OpDecorate:
-        if (need(3) && w[1] == decoration_array_stride) {
-          m.array_strides[w[0]] = w[2];
-        }
-        break;
-      case OpMemberDecorate:
-        if (need(4) && w[2] == decoration_offset) {
-          m.offsets[uint64_t(w[0]) << 32 | w[1]] = w[3];
-        }
-        break;
-    }
+    m.read(
+        static_cast<Op>(spirv[i] & 0xffff),
+        spirv.subspan(i + 1, (spirv[i] >> 16) - 1));
   }
-  if (!compute) {
+  if (!m.compute) {
     throw std::runtime_error("[vulkan] SPIR-V: no compute entry point.");
   }
+  Reflection r = std::move(m.found);
   std::sort(r.capabilities.begin(), r.capabilities.end());
   r.capabilities.erase(
       std::unique(r.capabilities.begin(), r.capabilities.end()),
@@ -240,11 +230,11 @@ Reflection reflect(std::span<const uint32_t> spirv, bool ring_args) {
   if (m.push_pointer) {
     uint32_t block = m.pointee(m.push_pointer);
     r.push_size = r.args_size = m.size(block);
-    if (ring_args) {
+    if (args_in_memory) {
       auto& push = m.type(block);
       if (push.op != OpTypeStruct || push.operands.empty()) {
         throw std::runtime_error(
-            "[vulkan] SPIR-V: ring arguments need a pushed address.");
+            "[vulkan] SPIR-V: arguments in memory need a pushed address.");
       }
       r.args_size = m.size(m.pointee(push.operands[0]));
     }

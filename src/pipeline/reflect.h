@@ -10,21 +10,20 @@ namespace mlx::core::vulkan {
 
 struct Reflection {
   uint32_t local_size[3] = {1, 1, 1};
-  // Bytes of the argument block: the push constants, or with ring arguments
-  // the block that the pushed address points to. Scalar layout, without
+  // Bytes of the argument block: the push constants, or with arguments in
+  // memory the block that the pushed address points to. Scalar layout, without
   // padding at the end.
   uint32_t args_size = 0;
   uint32_t push_size = 0;
   uint32_t shared_size = 0; // bytes of shared variables
   std::vector<uint32_t> capabilities; // sorted, unique
-  std::vector<std::string> extensions;
 
   bool has_capability(uint32_t c) const;
 };
 
 // Throws std::runtime_error if the module is not one of ours (bad header,
 // truncated, no compute entry point).
-Reflection reflect(std::span<const uint32_t> spirv, bool ring_args);
+Reflection reflect(std::span<const uint32_t> spirv, bool args_in_memory);
 
 // True for 5 words or more that begin with SPIR-V's magic number and whose
 // instructions tile the module exactly.

@@ -9,7 +9,6 @@
 
 #include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
-#include "runtime/encoder.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
 #include "vk/config.h"
@@ -154,7 +153,7 @@ Device::~Device() {
 }
 
 void Device::watch_loops() {
-  Allocation word = memory_->allocate_ring(sizeof(uint64_t));
+  Allocation word = memory_->allocate_mapped(sizeof(uint64_t));
   auto release = [this, word](void*) mutable { memory_->free(word); };
   loops_ = std::make_unique<LoopReport>(
       std::shared_ptr<uint64_t>(
@@ -164,10 +163,7 @@ void Device::watch_loops() {
   pipelines_->report_loops(*loops_);
 }
 
-std::shared_ptr<Completion> Device::submit_immediate(
-    std::unique_ptr<Batch> batch) {
-  static std::atomic<uint32_t> next{0x80000000u};
-  batch->stream_id = next++;
+std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   batch->completion = std::make_shared<Completion>(*timeline_);
   auto completion = batch->completion;
   recorder_->push(std::move(batch));

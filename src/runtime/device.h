@@ -73,8 +73,8 @@ class Device {
   // that go beyond their bound. Before any other thread uses the device.
   void watch_loops();
 
-  // A batch outside of any stream (a host read); starts after its waits.
-  std::shared_ptr<Completion> submit_immediate(std::unique_ptr<Batch> batch);
+  // A batch that no encoder made (a host read); starts after its waits.
+  std::shared_ptr<Completion> submit(std::unique_ptr<Batch> batch);
 
   // Finishes what was submitted, stops the threads, saves caches. Idempotent.
   void shutdown();

@@ -2,9 +2,9 @@
 // batch is levelled, recorded and submitted by the recorder thread
 // (recorder.h). Free of MLX.
 //
-// Ownership: a Batch holds its records and whatever retain() was given until
-// the GPU has finished it. Threads: one encoder is used by one thread at a
-// time; everything behind close() is thread-safe.
+// Ownership: a Batch holds its records and whatever keep() was given until the
+// GPU has finished it (keeper.h). Threads: one encoder is used by one thread at
+// a time; everything behind close() is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,71 +14,18 @@
 #include <string>
 #include <vector>
 
-#include "runtime/hazards.h"
+#include "runtime/batch.h"
 #include "runtime/memory.h"
-#include "runtime/timeline.h"
 
 namespace mlx::core::vulkan {
 
 class Device;
-struct Kernel; // pipeline/pipeline.h
-
-struct Grid {
-  uint32_t x = 1, y = 1, z = 1;
-};
-
 // A buffer bound to a record: address = buffer address + offset; [begin, end)
 // is the byte range in the buffer that the record may touch.
 struct Binding {
   Buffer* buffer = nullptr; // null: an array without elements, address 0
   int64_t offset = 0;
   uint64_t begin = 0, end = 0;
-};
-
-constexpr size_t max_push_bytes = 128;
-
-struct Record {
-  enum class Kind : uint8_t { Dispatch, Copy };
-  Kind kind = Kind::Dispatch;
-  const Kernel* kernel = nullptr;
-  Grid grid;
-  uint32_t push_size = 0; // 0 with ring_size != 0: arguments in the ring
-  uint32_t ring_offset = 0, ring_size = 0;
-  uint32_t first_access = 0, access_count = 0;
-  uint64_t bytes = 0; // touched, for the profile
-  // Copy: whole buffers, from their first byte
-  VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
-  uint64_t copy_size = 0;
-  alignas(8) std::byte push[max_push_bytes];
-};
-
-// Bytes copied on the host just before submission, when every wait of the
-// batch is over (memory that existed before the device started).
-struct HostCopy {
-  void* dst;
-  const void* src;
-  size_t size;
-};
-
-struct Batch {
-  std::vector<Record> records;
-  std::vector<Access> accesses;
-  std::vector<std::byte> ring;
-  std::vector<HostCopy> host_copies;
-  std::vector<std::shared_ptr<void>> retained;
-  std::vector<Buffer*> kept; // this batch is or was their keeper
-  std::vector<EventPoint> waits;
-  std::shared_ptr<Completion> completion;
-  std::function<void()> on_retired; // runs on the retiring thread
-  uint32_t stream_id = 0;
-  uint64_t sequence = 0; // order of closing, over all streams
-  uint64_t pinned_bytes = 0;
-  double encode_begin = 0; // profile, seconds
-
-  ~Batch();
-  // Before a batch goes that never ran: an earlier one may still be reading
-  // what this one keeps.
-  void hand_over_kept(Batch& later);
 };
 
 class Encoder {
@@ -98,22 +45,22 @@ class Encoder {
       Grid grid);
 
   // Makes the host copy of a buffer follow its device copy in this batch, so
-  // that a CPU stream can read it once the batch is done. No-op for coherent
-  // memory.
+  // that a CPU stream can read it once the batch is done. No-op where
+  // both are one.
   void copy_to_host(Buffer& buffer);
 
-  void retain(std::shared_ptr<void> object) {
-    open().retained.push_back(std::move(object));
+  // Until this batch is done; a buffer, through its owner, if possible in a way
+  // that allows its donation, see keeper.h.
+  void keep(std::shared_ptr<void> object) {
+    open().keeper.keep(std::move(object));
   }
-
-  // Keeps `buffer`, through its owner, until this batch is done. As long as
-  // one stream alone uses it, a buffer has a single keeper, which moves from
-  // batch to batch and which release_keeper() takes away. So an array that its
-  // stream still reads counts as unshared to MLX and can be donated: what
-  // writes it comes later on the same queue.
-  void keep(Buffer& buffer, std::shared_ptr<void> owner);
+  void keep(Buffer& buffer, std::shared_ptr<void> owner) {
+    open().keeper.keep(buffer.kept, std::move(owner));
+  }
   // The caller owns the buffer itself until it has called keep() again.
-  void release_keeper(Buffer& buffer);
+  void let_go(Buffer& buffer) {
+    Keeper::let_go(buffer.kept, stream_id_);
+  }
 
   // Later records start only after `point`; earlier ones are closed first.
   void wait(EventPoint point);
@@ -140,7 +87,6 @@ class Encoder {
 
  private:
   Batch& open();
-  void use(Batch& batch, const Binding& binding, bool write);
 
   Device& device_;
   uint32_t stream_id_;

@@ -3,6 +3,7 @@
 // same two barriers. Pure, free of Vulkan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -20,6 +21,9 @@ struct Access {
 
 class Leveler {
  public:
+  explicit Leveler(size_t accesses = 0) {
+    spans_.reserve(accesses);
+  }
   // The level of the next record in program order, 0-based. A record's own
   // accesses do not conflict with each other.
   uint32_t add(std::span<const Access> accesses);

@@ -1,11 +1,11 @@
-// Device memory on VMA, in two models.
+// The memory of arrays, in two models.
 //
-// Unified: every Buffer is one mapped, device-addressable allocation
-// ("coherent"), no copies ever. Discrete: a Buffer has a device allocation, a
-// host one, or both, with flags that say which side is valid. Authority is
-// decided while encoding, in program order: host_pointer() makes the host side
-// authoritative, a GPU use uploads in the same batch, a GPU write makes the
-// device side authoritative.
+// Unified: every Buffer is one mapped, device-addressable allocation, no copies
+// ever. Discrete: a Buffer has a mirror, that is a device side, a host side, or
+// both, of which it is known which are valid. Authority is decided while
+// encoding, in program order: host_pointer() makes the host side authoritative,
+// a GPU use uploads in the same batch, a GPU write makes the device side
+// authoritative.
 //
 // Buffers made before the device starts are plain host memory and behave as
 // host-born ones of the discrete model ever after. Thread-safe. Free of MLX.
@@ -15,83 +15,69 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
+#include "runtime/allocation.h"
+#include "runtime/keeper.h"
 #include "runtime/timeline.h"
-
-struct VmaAllocator_T;
-struct VmaAllocation_T;
 
 namespace mlx::core::vulkan {
 
-class Device;
 struct Batch;
 
 enum class Placement : uint8_t { Host, Device };
 
-// One VkBuffer and its memory.
-struct Allocation {
-  VkBuffer buffer = VK_NULL_HANDLE;
-  VmaAllocation_T* memory = nullptr;
-  void* mapped = nullptr;
-  VkDeviceAddress address = 0;
+// What a Buffer is when made, and when used again for another array.
+enum class BufferKind : uint8_t {
+  Heap, // malloc'ed before the device started
+  Mapped, // one allocation for both sides
+  HostBorn,
+  DeviceBorn,
 };
+constexpr size_t buffer_kinds = 4;
 
 struct Buffer {
-  size_t size = 0; // bytes the allocator accounts for
-  Placement placement = Placement::Host;
-  bool coherent = false; // device.mapped is the host pointer
-  bool guarded = false;
-  uint64_t address = 0; // of the first byte, once there is a device side
-  size_t guard_offset = 0; // red zone before the first byte
-  Allocation device;
+  Buffer(size_t size, BufferKind kind);
+  ~Buffer(); // whose memory Memory has released
 
-  // Who keeps the memory for GPU work under way, see Encoder::keep(); under
-  // keeper_mutex().
-  std::shared_ptr<void> keeper;
-  Batch* keeper_batch = nullptr;
+  const size_t size; // bytes the allocator accounts for
+  BufferKind kind;
+  Kept kept; // by the batches that use it
 
-  // Discrete model only, under Memory::mirror_mutex_.
-  Allocation host; // mapped; or only `heap` below
-  void* heap = nullptr; // malloc'ed before the device started
-  bool host_valid = false;
-  bool device_valid = false;
-  bool download_recorded = false; // host side follows in an open/sent batch
-  // Batches that upload it, none of them known to be on the queue.
-  std::vector<std::shared_ptr<Completion>> uploads;
-  std::shared_ptr<Completion> last_write;
-  // A download outside of any stream that a host reader has to wait for.
-  std::shared_ptr<Completion> fetch;
-  // The CPU stream's signal behind which the host side is final. Until then
-  // its worker may ask for the pointer at any time.
-  EventPoint cpu_writer;
+  bool mirrored() const {
+    return mirror_ != nullptr;
+  }
+  // Of the first byte, once there is a device side.
+  uint64_t address() const {
+    return device_.address;
+  }
+  // Its host pointer, unless it is mirrored.
+  void* mapped() const {
+    return device_.mapped;
+  }
+
+ private:
+  friend class Memory;
+  struct Mirror;
+  Allocation device_;
+  std::unique_ptr<Mirror> mirror_;
 };
-
-struct MemoryTypes {
-  int device = -1; // GPU arrays
-  int host = -1; // host-cached arrays and mirrors
-  int small = -1; // mapped device memory for small arrays; -1: none
-  bool unified = false;
-};
-// Pure choice from the memory properties; `unified` where one type is
-// device-local, host-visible, coherent and the device is not discrete.
-MemoryTypes choose_memory_types(
-    const VkPhysicalDeviceMemoryProperties& properties,
-    bool discrete_gpu,
-    int forced); // 0 automatic, 1 unified, 2 discrete
 
 class Memory {
  public:
-  Memory(Device& device);
-  ~Memory();
+  explicit Memory(Device& device);
 
-  // Throws std::runtime_error naming the size and what is free.
+  BufferKind kind_for(size_t size, Placement placement) const;
+  // Throws VkError naming the size and what is free.
   Buffer* allocate(size_t size, Placement placement);
   void release(Buffer* buffer);
-  // Heap memory of a process without a started device.
+  // Makes a buffer that nobody uses as good as new; false: not worth it.
+  bool recycle(Buffer& buffer);
+
+  // Without a device, or in a process that can use it no more.
   static Buffer* allocate_heap(size_t size);
   static void release_heap(Buffer* buffer);
+  static bool recycle_heap(const Buffer& buffer);
+  static void* heap_pointer(Buffer& buffer);
 
   // Stable, writable host pointer; makes the host side authoritative. Waits
   // for the last GPU writer unless the copy to the host is already recorded.
@@ -110,7 +96,7 @@ class Memory {
   bool awaits_cpu(Buffer& buffer);
 
   // Before a record of `batch` touches [begin, end): gives the buffer a device
-  // side and appends the upload it needs. Non-coherent buffers only.
+  // side and appends the upload it needs. Mirrored buffers only.
   void prepare_for_device(
       Batch& batch,
       Buffer& buffer,
@@ -120,38 +106,32 @@ class Memory {
   // Appends the copy of the device side to the host side.
   void record_download(Batch& batch, Buffer& buffer);
 
-  // Gives the buffer a device address without saying anything about content.
-  void ensure_device_side(Buffer& buffer);
-
-  // A mapped, device-addressable allocation for argument rings.
-  Allocation allocate_ring(size_t size);
+  // A mapped, device-addressable allocation of the backend's own.
+  Allocation allocate_mapped(size_t size);
   void free(Allocation& allocation);
 
   const MemoryTypes& types() const {
     return types_;
   }
-  uint64_t largest_buffer() const;
 
-  // GuardZone: throws std::runtime_error if a red zone was written.
+  // MLX_VK_DEBUG=guard: throws std::runtime_error if a red zone was written.
   void check_guard(const Buffer& buffer) const;
 
   std::atomic<uint64_t> uploaded{0}, downloaded{0}; // bytes, for the profile
 
  private:
-  Allocation create(size_t size, int type, bool mapped);
+  // All of these under mirror_mutex_.
+  void make_host_side(Buffer& buffer);
+  void give_to_host(Buffer& buffer);
   void start_fetch(Buffer& buffer);
+  void append_download(Batch& batch, Buffer& buffer);
   bool device_has_it(Buffer& buffer, const std::shared_ptr<Completion>& batch);
-  void append_copy(
-      Batch& batch,
-      const Allocation& src,
-      const Allocation& dst,
-      size_t size);
 
   Device& device_;
-  mutable std::mutex mirror_mutex_;
+  Allocations allocations_;
   MemoryTypes types_;
-  VkPhysicalDeviceMemoryProperties properties_{};
-  VmaAllocator_T* vma_ = nullptr;
+  bool guarded_; // every Buffer with memory of the device is
+  mutable std::mutex mirror_mutex_; // all mirrors
 };
 
 } // namespace mlx::core::vulkan

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/encoder.h"
+#include "runtime/batch.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {

@@ -15,7 +15,7 @@ struct Batch;
 
 struct Counters {
   std::atomic<uint64_t> batches{0}, dispatches{0}, copies{0}, barriers{0},
-      host_waits{0}, decompositions{0};
+      marks{0}, host_waits{0}, decompositions{0};
   // CPU time of the recorder thread: levelling, command buffers, submission.
   std::atomic<uint64_t> record_ns{0};
 };

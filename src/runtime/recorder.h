@@ -1,24 +1,18 @@
-// Step two of the encoder: a thread that takes closed batches, holds those
-// whose waits are not submitted yet (with their stream's successors), levels
-// the records, writes the command buffer, submits; and a thread that retires
-// what the device has finished. Free of MLX.
+// Step two of the encoder: a thread that takes closed batches as they become
+// ready (pending.h), writes their commands (command_writer.h), submits them,
+// and hands them to the retirer (retirer.h). Free of MLX.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <map>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
-#include "runtime/encoder.h"
-#include "runtime/watch.h"
+#include "runtime/command_writer.h"
+#include "runtime/pending.h"
+#include "runtime/retirer.h"
 
 namespace mlx::core::vulkan {
-
-class Device;
 
 class Recorder {
  public:
@@ -29,65 +23,37 @@ class Recorder {
   void push(std::unique_ptr<Batch> batch);
 
   // Releases what the device has finished. Any thread; never blocks for long.
-  void retire();
+  void retire() {
+    retirer_.retire();
+  }
 
   // Blocks until `last` and all that was submitted before it have released
   // their arrays: threads that retire at once finish in any order.
-  void wait_retired(const Completion& last);
+  void wait_retired(const Completion& last) {
+    retirer_.wait_retired(last);
+  }
 
   // Finishes all batches that can still start and joins the threads.
   void stop();
 
-  // Any thread; for batches from now on.
-  void set_watch(WatchSettings settings);
+  // Any thread.
+  void set_watch(WatchSettings settings) {
+    retirer_.set_watch(settings);
+  }
 
  private:
-  struct Slot; // a command buffer with its ring and queries
-  struct InFlight {
-    uint64_t ticket;
-    std::unique_ptr<Batch> batch;
-    std::unique_ptr<Slot> slot;
-  };
-
-  void record_loop();
-  void retire_loop();
-  void look_for_hang(uint64_t ticket, std::chrono::nanoseconds in_flight_for);
-  void mark(Slot& slot, uint32_t done);
-  uint32_t finished(const Slot& slot);
-  std::unique_ptr<Batch> next_ready();
+  void loop();
   void submit(std::unique_ptr<Batch> batch);
-  void record(Batch& batch, Slot& slot);
-  void hand_over_kept(Batch& batch);
-  void counters_of_submit(const Batch& batch);
-  void fail(std::unique_ptr<Batch> batch, const std::string& error);
-  void finish(InFlight done);
-  std::unique_ptr<Slot> take_slot();
+  uint64_t start(const Batch& batch, Commands& commands);
 
   Device& device_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  uint64_t next_ticket_ = 1;
-  Leveler leveler_;
-  std::vector<uint32_t> order_, levels_;
-
-  // Under wakeup().mutex.
-  std::map<uint32_t, std::deque<std::unique_ptr<Batch>>> queues_;
-  size_t queued_ = 0;
-  bool stopping_ = false;
-
-  std::mutex flight_mutex_;
-  std::condition_variable flight_cv_;
-  std::deque<InFlight> in_flight_;
-  std::vector<uint64_t> finishing_; // tickets out of in_flight_, not released
-  std::condition_variable finished_cv_;
-  std::vector<std::unique_ptr<Slot>> free_slots_;
-  std::vector<InFlight> abandoned_; // a hung device may still use these
-  WatchSettings watch_settings_;
-  bool slow_ = false; // the last batch took long: the next has marks
-  bool stop_retiring_ = false;
-
-  Watch watch_; // the retiring thread's
-
-  std::thread record_thread_, retire_thread_;
+  PendingQueue pending_;
+  CommandWriter writer_;
+  Retirer retirer_;
+  uint64_t next_ticket_ = 1; // the thread's
+  std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
 };
 
 } // namespace mlx::core::vulkan

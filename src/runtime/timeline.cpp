@@ -20,10 +20,20 @@ Wakeup& wakeup() {
 
 void Wakeup::notify() {
   {
-    std::lock_guard lock(mutex);
-    generation++;
+    std::lock_guard lock(mutex_);
+    generation_++;
   }
-  cv.notify_all();
+  cv_.notify_all();
+}
+
+uint64_t Wakeup::generation() {
+  std::lock_guard lock(mutex_);
+  return generation_;
+}
+
+void Wakeup::wait(uint64_t seen) {
+  std::unique_lock lock(mutex_);
+  cv_.wait(lock, [&] { return generation_ != seen; });
 }
 
 Timeline::Timeline(const Vk& vk, VkDevice device, WaitPolicy policy)

@@ -24,12 +24,20 @@
 namespace mlx::core::vulkan {
 
 // Wakes recorders when something they may be holding a batch for happened.
-// One for the process: host signals do not know which device waits.
-struct Wakeup {
-  std::mutex mutex;
-  std::condition_variable cv;
-  uint64_t generation = 0;
+// One for the process: host signals do not know which device waits. Its lock
+// is the last one taken.
+class Wakeup {
+ public:
   void notify();
+  // Changes with each notify(): who reads it, looks, and then waits for another
+  // misses nothing.
+  uint64_t generation();
+  void wait(uint64_t seen);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable cv_;
+  uint64_t generation_ = 0;
 };
 Wakeup& wakeup();
 

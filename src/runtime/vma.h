@@ -1,6 +1,6 @@
-// VMA with our function table: no static or dynamic lookups of its own.
+// VMA, which looks its functions up where ours come from.
 #pragma once
 #define VMA_STATIC_VULKAN_FUNCTIONS 0
-#define VMA_DYNAMIC_VULKAN_FUNCTIONS 0
+#define VMA_DYNAMIC_VULKAN_FUNCTIONS 1
 #define VMA_VULKAN_VERSION 1002000
 #include <vk_mem_alloc.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/encoder.h"
+#include "runtime/batch.h"
 
 namespace mlx::core::vulkan {
 

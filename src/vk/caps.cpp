@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace mlx::core::vulkan {
 
@@ -16,16 +17,154 @@ std::string lower(std::string s) {
   return s;
 }
 
-// Appends a structure to a pNext chain.
+// Appends a structure to the pNext chain that ends at `tail`, if it is known to
+// the device.
 template <typename T>
-void chain(void**& tail, T& s, VkStructureType type) {
-  s.sType = type;
-  s.pNext = nullptr;
-  *tail = &s;
-  tail = &s.pNext;
+void chain(void**& tail, bool known, T& s) {
+  if (known) {
+    *tail = &s;
+    tail = &s.pNext;
+  }
+}
+
+struct Extensions {
+  Extensions(const Vk& vk, VkPhysicalDevice device) {
+    uint32_t n = 0;
+    vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
+    all.resize(n);
+    vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, all.data());
+  }
+  bool has(const char* name) const {
+    return std::any_of(all.begin(), all.end(), [&](auto& e) {
+      return std::strcmp(e.extensionName, name) == 0;
+    });
+  }
+  std::vector<VkExtensionProperties> all;
+};
+
+bool has_size_control(const Caps& c, const Extensions& extensions) {
+  return c.api_version >= VK_API_VERSION_1_3 ||
+      extensions.has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+}
+
+std::string hexadecimal(const uint8_t (&bytes)[VK_UUID_SIZE]) {
+  std::string out;
+  for (uint8_t b : bytes) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", b);
+    out += two;
+  }
+  return out;
+}
+
+void query_basics(const Vk& vk, VkPhysicalDevice device, Caps& c) {
+  VkPhysicalDeviceProperties p;
+  vk.vkGetPhysicalDeviceProperties(device, &p);
+  c.api_version = p.apiVersion;
+  c.name = p.deviceName;
+  c.vendor_id = p.vendorID;
+  c.driver_version = p.driverVersion;
+  c.type = p.deviceType;
+  c.max_workgroup_size = p.limits.maxComputeWorkGroupInvocations;
+  c.shared_memory = p.limits.maxComputeSharedMemorySize;
+  c.max_push_constants = p.limits.maxPushConstantsSize;
+  c.timestamp_period = p.limits.timestampPeriod;
+  vk.vkGetPhysicalDeviceMemoryProperties(device, &c.memory);
+}
+
+void query_properties(
+    const Vk& vk,
+    VkPhysicalDevice device,
+    const Extensions& extensions,
+    Caps& c) {
+  VkPhysicalDeviceProperties2 p{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceVulkan11Properties p11{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+  VkPhysicalDeviceVulkan12Properties p12{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
+  VkPhysicalDeviceSubgroupSizeControlProperties sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  bool size_control = has_size_control(c, extensions);
+  void** tail = &p.pNext;
+  chain(tail, true, p11);
+  chain(tail, true, p12);
+  chain(tail, size_control, sizes);
+  chain(tail, extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME), sm);
+  vk.vkGetPhysicalDeviceProperties2(device, &p);
+  c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
+  c.uuid = hexadecimal(p11.deviceUUID);
+  c.subgroup_size = p11.subgroupSize;
+  c.min_subgroup_size = size_control ? sizes.minSubgroupSize : c.subgroup_size;
+  c.max_subgroup_size = size_control ? sizes.maxSubgroupSize : c.subgroup_size;
+  constexpr VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
+      VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
+      VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
+  c.subgroup_operations =
+      (p11.subgroupSupportedOperations & wanted) == wanted &&
+      (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  c.required_subgroup_size =
+      sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+  c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
+  c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
+  c.max_buffer_size = p11.maxMemoryAllocationSize;
+  c.core_count = sm.shaderSMCount;
+}
+
+void query_features(
+    const Vk& vk,
+    VkPhysicalDevice device,
+    const Extensions& extensions,
+    Caps& c) {
+  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+  void** tail = &f.pNext;
+  chain(tail, true, f11);
+  chain(tail, true, f12);
+  chain(
+      tail, extensions.has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME), coopmat);
+  chain(tail, extensions.has(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME), bf16);
+  chain(
+      tail,
+      extensions.has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME),
+      dot);
+  chain(tail, has_size_control(c, extensions), sizes);
+  vk.vkGetPhysicalDeviceFeatures2(device, &f);
+  c.buffer_device_address = f12.bufferDeviceAddress;
+  c.timeline_semaphore = f12.timelineSemaphore;
+  c.scalar_block_layout = f12.scalarBlockLayout;
+  c.storage_8bit = f12.storageBuffer8BitAccess;
+  c.storage_16bit = f11.storageBuffer16BitAccess;
+  c.shader_int8 = f12.shaderInt8;
+  c.shader_int16 = f.features.shaderInt16;
+  c.shader_int64 = f.features.shaderInt64;
+  c.shader_float16 = f12.shaderFloat16;
+  c.vulkan_memory_model = f12.vulkanMemoryModel;
+  c.subgroup_extended_types = f12.shaderSubgroupExtendedTypes;
+  c.subgroup_size_control = sizes.subgroupSizeControl;
+  c.required_subgroup_size &= c.subgroup_size_control;
+  c.full_subgroups = sizes.computeFullSubgroups;
+  c.integer_dot_product = dot.shaderIntegerDotProduct;
+  c.bfloat16 = bf16.shaderBFloat16Type;
+  c.coopmat_bf16 = bf16.shaderBFloat16CooperativeMatrix;
+  c.cooperative_matrix = coopmat.cooperativeMatrix && c.vulkan_memory_model;
 }
 
 void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
+  // A bf16 matrix needs a feature bit of its own, which this holds till here.
+  bool bf16 = std::exchange(c.coopmat_bf16, false) && c.bfloat16;
   if (!c.cooperative_matrix ||
       !vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) {
     return;
@@ -43,8 +182,7 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
         s.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
         s.scope == VK_SCOPE_SUBGROUP_KHR;
     c.coopmat_f16 |= fits && s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
-    c.coopmat_bf16 |=
-        fits && c.bfloat16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
+    c.coopmat_bf16 |= fits && bf16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
   }
 }
 
@@ -67,140 +205,19 @@ bool Caps::coopmat(Type t) const {
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Caps c;
-  uint32_t n = 0;
-  vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
-  std::vector<VkExtensionProperties> extensions(n);
-  vk.vkEnumerateDeviceExtensionProperties(
-      device, nullptr, &n, extensions.data());
-  auto has = [&](const char* name) {
-    return std::any_of(extensions.begin(), extensions.end(), [&](auto& e) {
-      return std::strcmp(e.extensionName, name) == 0;
-    });
-  };
-
-  VkPhysicalDeviceProperties2 p{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-  VkPhysicalDeviceVulkan11Properties p11{};
-  VkPhysicalDeviceVulkan12Properties p12{};
-  VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
-  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{};
-  vk.vkGetPhysicalDeviceProperties(device, &p.properties);
-  c.api_version = p.properties.apiVersion;
-  c.name = p.properties.deviceName;
-  c.vendor_id = p.properties.vendorID;
-  c.driver_version = p.properties.driverVersion;
-  c.type = p.properties.deviceType;
-  vk.vkGetPhysicalDeviceMemoryProperties(device, &c.memory);
+  query_basics(vk, device, c);
   if (c.api_version < VK_API_VERSION_1_2) {
     return c; // missing_features() says so; newer structures are unknown
   }
-  bool size_control = has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME) ||
-      c.api_version >= VK_API_VERSION_1_3;
-  {
-    void** tail = &p.pNext;
-    chain(tail, p11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
-    chain(tail, p12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
-    if (size_control) {
-      chain(
-          tail,
-          sizes,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
-    }
-    if (has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
-      chain(
-          tail,
-          sm,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
-    }
-  }
-  vk.vkGetPhysicalDeviceProperties2(device, &p);
-  c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
-  char hex[33];
-  for (int i = 0; i < 16; ++i) {
-    std::snprintf(hex + 2 * i, 3, "%02x", p11.deviceUUID[i]);
-  }
-  c.uuid = hex;
-  c.subgroup_size = p11.subgroupSize;
-  c.min_subgroup_size = size_control ? sizes.minSubgroupSize : c.subgroup_size;
-  c.max_subgroup_size = size_control ? sizes.maxSubgroupSize : c.subgroup_size;
-  constexpr VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
-      VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
-      VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
-  c.subgroup_operations =
-      (p11.subgroupSupportedOperations & wanted) == wanted &&
-      (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
-  c.required_subgroup_size =
-      sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
-  c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
-  c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
-  const auto& limits = p.properties.limits;
-  c.max_workgroup_size = limits.maxComputeWorkGroupInvocations;
-  c.shared_memory = limits.maxComputeSharedMemorySize;
-  c.max_push_constants = limits.maxPushConstantsSize;
-  c.max_buffer_size = p11.maxMemoryAllocationSize;
-  c.timestamp_period = limits.timestampPeriod;
-  c.core_count = sm.shaderSMCount;
-
-  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceVulkan11Features f11{};
-  VkPhysicalDeviceVulkan12Features f12{};
-  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{};
-  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{};
-  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
-  VkPhysicalDeviceSubgroupSizeControlFeatures size_feature{};
-  {
-    void** tail = &f.pNext;
-    chain(tail, f11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    chain(tail, f12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-    if (has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
-      chain(
-          tail,
-          coopmat,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
-    }
-    if (has(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) {
-      chain(
-          tail,
-          bf16,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
-    }
-    if (has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
-      chain(
-          tail,
-          dot,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
-    }
-    if (size_control) {
-      chain(
-          tail,
-          size_feature,
-          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
-    }
-  }
-  vk.vkGetPhysicalDeviceFeatures2(device, &f);
-  c.buffer_device_address = f12.bufferDeviceAddress;
-  c.timeline_semaphore = f12.timelineSemaphore;
-  c.scalar_block_layout = f12.scalarBlockLayout;
-  c.storage_8bit = f12.storageBuffer8BitAccess;
-  c.storage_16bit = f11.storageBuffer16BitAccess;
-  c.shader_int8 = f12.shaderInt8;
-  c.shader_int16 = f.features.shaderInt16;
-  c.shader_int64 = f.features.shaderInt64;
-  c.shader_float16 = f12.shaderFloat16;
-  c.vulkan_memory_model = f12.vulkanMemoryModel;
-  c.subgroup_extended_types = f12.shaderSubgroupExtendedTypes;
-  c.subgroup_size_control = size_feature.subgroupSizeControl;
-  c.required_subgroup_size &= c.subgroup_size_control;
-  c.full_subgroups = size_feature.computeFullSubgroups;
-  c.integer_dot_product = dot.shaderIntegerDotProduct;
-  c.bfloat16 = bf16.shaderBFloat16Type;
-  c.cooperative_matrix = coopmat.cooperativeMatrix && c.vulkan_memory_model;
-  // A bf16 cooperative matrix needs its own feature bit.
-  bool bf16_matrix = bf16.shaderBFloat16CooperativeMatrix;
-  c.cooperative_matrix2 = has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
-  c.memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  Extensions extensions(vk, device);
+  query_properties(vk, device, extensions, c);
+  query_features(vk, device, extensions, c);
   query_cooperative_matrix(vk, device, c);
-  c.coopmat_bf16 &= bf16_matrix;
+  c.cooperative_matrix2 =
+      extensions.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
+  c.memory_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 
+  uint32_t n = 0;
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
   std::vector<VkQueueFamilyProperties> families(n);
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, families.data());

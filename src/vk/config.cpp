@@ -1,5 +1,6 @@
 #include "vk/config.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -46,10 +47,9 @@ constexpr ConfigEntry table[] = {
      "Chrome/Perfetto trace."},
     {"MLX_VK_DEBUG",
      "",
-     "Comma-separated: fallback, submit, cache (logs); shuffle (permutes independent dispatches), guard (red zones around arrays), "
-     "watch (marks of progress, so that a report of MLX_VK_TIMEOUT names the "
-     "one kernel), loops (a loop of a kernel that goes beyond its bound is an "
-     "error)."},
+#define MLXVK_TEXT(name, description) " `" #name "` " description "."
+     "Comma-separated words." MLXVK_DEBUG_MODES(MLXVK_TEXT)},
+#undef MLXVK_TEXT
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
@@ -81,18 +81,12 @@ constexpr ConfigEntry table[] = {
      "MLX_VK_DEBUG=shuffle, what it kept apart is permuted too."},
 };
 
-bool has_word(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    auto comma = list.find(',');
-    if (list.substr(0, comma) == word) {
-      return true;
-    }
-    if (comma == std::string_view::npos) {
-      break;
-    }
-    list.remove_prefix(comma + 1);
-  }
-  return false;
+// Cuts the first word off a comma-separated list.
+std::string_view take_word(std::string_view& list) {
+  auto end = std::min(list.find(','), list.size());
+  auto word = list.substr(0, end);
+  list.remove_prefix(std::min(end + 1, list.size()));
+  return word;
 }
 
 void warn(const char* name, const char* value, const char* expected) {
@@ -112,7 +106,12 @@ std::span<const ConfigEntry> config_table() {
 }
 
 bool Config::disabled(std::string_view path) const {
-  return has_word(disable, path);
+  for (std::string_view rest = disable; !rest.empty();) {
+    if (take_word(rest) == path) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Config parse_config(const char* (*get)(const char*)) {
@@ -173,13 +172,19 @@ Config parse_config(const char* (*get)(const char*)) {
   c.kernel_path = text("MLX_VK_KERNEL_PATH");
   c.disable = text("MLX_VK_DISABLE");
   auto debug = text("MLX_VK_DEBUG");
-  c.debug_fallback = has_word(debug, "fallback");
-  c.debug_submit = has_word(debug, "submit");
-  c.debug_cache = has_word(debug, "cache");
-  c.debug_shuffle = has_word(debug, "shuffle");
-  c.debug_guard = has_word(debug, "guard");
-  c.debug_watch = has_word(debug, "watch");
-  c.debug_loops = has_word(debug, "loops");
+  for (std::string_view rest = debug; !rest.empty();) {
+    auto word = take_word(rest);
+#define MLXVK_PARSE(name, description) \
+  if (word == #name) {                 \
+    c.debug_##name = true;             \
+    continue;                          \
+  }
+    MLXVK_DEBUG_MODES(MLXVK_PARSE)
+#undef MLXVK_PARSE
+    if (!word.empty()) {
+      warn("MLX_VK_DEBUG", debug.c_str(), "words of docs/environment.md");
+    }
+  }
   return c;
 }
 

@@ -1,5 +1,6 @@
-// Every environment variable of the backend, in one table. It feeds the code,
-// `mlx-vulkan doctor` and docs/environment.md. Read once, at first use.
+// Every environment variable of the backend, MLX_VK_..., in one table. It feeds
+// `mlx-vulkan doctor` and docs/environment.md, and all but MLX_VK_CACHE
+// (pipeline/disk_cache.h) are in Config. Read once, at first use.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,19 @@ struct ConfigEntry {
   const char* description;
 };
 std::span<const ConfigEntry> config_table();
+
+// X(name, description): the words of MLX_VK_DEBUG, each of which sets
+// Config::debug_<name>.
+#define MLXVK_DEBUG_MODES(X)                                        \
+  X(fallback, "names what is decomposed")                           \
+  X(submit, "logs batches")                                         \
+  X(cache, "logs what the kernel cache cannot read or write")       \
+  X(shuffle, "permutes independent dispatches")                     \
+  X(guard, "puts red zones around arrays")                          \
+  X(watch,                                                          \
+    "marks progress, so that a report of MLX_VK_TIMEOUT names the " \
+    "one kernel")                                                   \
+  X(loops, "makes a loop of a kernel that goes beyond its bound an error")
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete };
@@ -34,9 +48,9 @@ struct Config {
   bool timeout_error = false;
   std::string kernel_path;
   std::string disable; // comma-separated paths
-  bool debug_fallback = false, debug_submit = false, debug_cache = false,
-       debug_shuffle = false, debug_guard = false, debug_watch = false,
-       debug_loops = false;
+#define MLXVK_MEMBER(name, description) bool debug_##name = false;
+  MLXVK_DEBUG_MODES(MLXVK_MEMBER)
+#undef MLXVK_MEMBER
   int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
 
   bool disabled(std::string_view path) const;

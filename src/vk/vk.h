@@ -24,7 +24,6 @@ namespace mlx::core::vulkan {
   X(vkGetPhysicalDeviceProperties2)           \
   X(vkGetPhysicalDeviceFeatures2)             \
   X(vkGetPhysicalDeviceMemoryProperties)      \
-  X(vkGetPhysicalDeviceMemoryProperties2)     \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
   X(vkEnumerateDeviceExtensionProperties)     \
   X(vkCreateDevice)                           \
@@ -36,65 +35,45 @@ namespace mlx::core::vulkan {
   X(vkDestroyDebugUtilsMessengerEXT)         \
   X(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
-#define MLXVK_DEVICE_FUNCTIONS(X)   \
-  X(vkDestroyDevice)                \
-  X(vkGetDeviceQueue)               \
-  X(vkDeviceWaitIdle)               \
-  X(vkQueueSubmit)                  \
-  X(vkAllocateMemory)               \
-  X(vkFreeMemory)                   \
-  X(vkMapMemory)                    \
-  X(vkUnmapMemory)                  \
-  X(vkFlushMappedMemoryRanges)      \
-  X(vkInvalidateMappedMemoryRanges) \
-  X(vkBindBufferMemory)             \
-  X(vkBindImageMemory)              \
-  X(vkGetBufferMemoryRequirements)  \
-  X(vkGetImageMemoryRequirements)   \
-  X(vkGetBufferMemoryRequirements2) \
-  X(vkGetImageMemoryRequirements2)  \
-  X(vkBindBufferMemory2)            \
-  X(vkBindImageMemory2)             \
-  X(vkCreateBuffer)                 \
-  X(vkDestroyBuffer)                \
-  X(vkCreateImage)                  \
-  X(vkDestroyImage)                 \
-  X(vkGetBufferDeviceAddress)       \
-  X(vkCreateSemaphore)              \
-  X(vkDestroySemaphore)             \
-  X(vkGetSemaphoreCounterValue)     \
-  X(vkWaitSemaphores)               \
-  X(vkCreateCommandPool)            \
-  X(vkDestroyCommandPool)           \
-  X(vkAllocateCommandBuffers)       \
-  X(vkFreeCommandBuffers)           \
-  X(vkBeginCommandBuffer)           \
-  X(vkEndCommandBuffer)             \
-  X(vkResetCommandBuffer)           \
-  X(vkCmdBindPipeline)              \
-  X(vkCmdPushConstants)             \
-  X(vkCmdDispatch)                  \
-  X(vkCmdCopyBuffer)                \
-  X(vkCmdSetEvent)                  \
-  X(vkCreateEvent)                  \
-  X(vkDestroyEvent)                 \
-  X(vkGetEventStatus)               \
-  X(vkResetEvent)                   \
-  X(vkCmdPipelineBarrier)           \
-  X(vkCmdResetQueryPool)            \
-  X(vkCmdWriteTimestamp)            \
-  X(vkCreateQueryPool)              \
-  X(vkDestroyQueryPool)             \
-  X(vkGetQueryPoolResults)          \
-  X(vkCreateShaderModule)           \
-  X(vkDestroyShaderModule)          \
-  X(vkCreatePipelineLayout)         \
-  X(vkDestroyPipelineLayout)        \
-  X(vkCreateComputePipelines)       \
-  X(vkDestroyPipeline)              \
-  X(vkCreatePipelineCache)          \
-  X(vkGetPipelineCacheData)         \
-  X(vkMergePipelineCaches)          \
+#define MLXVK_DEVICE_FUNCTIONS(X) \
+  X(vkDestroyDevice)              \
+  X(vkGetDeviceQueue)             \
+  X(vkDeviceWaitIdle)             \
+  X(vkQueueSubmit)                \
+  X(vkGetBufferDeviceAddress)     \
+  X(vkCreateSemaphore)            \
+  X(vkDestroySemaphore)           \
+  X(vkGetSemaphoreCounterValue)   \
+  X(vkWaitSemaphores)             \
+  X(vkCreateCommandPool)          \
+  X(vkDestroyCommandPool)         \
+  X(vkAllocateCommandBuffers)     \
+  X(vkBeginCommandBuffer)         \
+  X(vkEndCommandBuffer)           \
+  X(vkCmdBindPipeline)            \
+  X(vkCmdPushConstants)           \
+  X(vkCmdDispatch)                \
+  X(vkCmdCopyBuffer)              \
+  X(vkCmdSetEvent)                \
+  X(vkCreateEvent)                \
+  X(vkDestroyEvent)               \
+  X(vkGetEventStatus)             \
+  X(vkResetEvent)                 \
+  X(vkCmdPipelineBarrier)         \
+  X(vkCmdResetQueryPool)          \
+  X(vkCmdWriteTimestamp)          \
+  X(vkCreateQueryPool)            \
+  X(vkDestroyQueryPool)           \
+  X(vkGetQueryPoolResults)        \
+  X(vkCreateShaderModule)         \
+  X(vkDestroyShaderModule)        \
+  X(vkCreatePipelineLayout)       \
+  X(vkDestroyPipelineLayout)      \
+  X(vkCreateComputePipelines)     \
+  X(vkDestroyPipeline)            \
+  X(vkCreatePipelineCache)        \
+  X(vkGetPipelineCacheData)       \
+  X(vkMergePipelineCaches)        \
   X(vkDestroyPipelineCache)
 
 struct Vk {

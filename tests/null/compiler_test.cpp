@@ -112,7 +112,7 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
           code.name << " uses the capability " << capability_name(c));
     }
     CHECK(r.push_size <= 128);
-    if (code.ring_args) {
+    if (code.args_in_memory) {
       CHECK(r.push_size == 8);
     }
     CHECK(r.local_size[0] * r.local_size[1] * r.local_size[2] <= 1024);

@@ -93,6 +93,22 @@ TEST_CASE("config: what is not understood keeps the default") {
   CHECK(c.profile.empty());
 }
 
+TEST_CASE("config: each debug mode is a word, a flag and a description") {
+  std::string text;
+  for (auto& e : config_table()) {
+    if (e.name == std::string("MLX_VK_DEBUG")) {
+      text = e.description;
+    }
+  }
+#define CHECK_MODE(name, description)                              \
+  CHECK(parse({{"MLX_VK_DEBUG", #name}}).debug_##name);            \
+  CHECK(parse({{"MLX_VK_DEBUG", "x,,cache," #name}}).debug_cache); \
+  CHECK_FALSE(parse({{"MLX_VK_DEBUG", #name "x"}}).debug_##name);  \
+  CHECK(text.find("`" #name "` " description ".") != text.npos);
+  MLXVK_DEBUG_MODES(CHECK_MODE)
+#undef CHECK_MODE
+}
+
 TEST_CASE("config: the table is complete and has no doubles") {
   std::set<std::string> names;
   for (auto& e : config_table()) {

@@ -70,7 +70,7 @@ TEST_CASE(
   CHECK(compile(g, 1).reflection.args_size == 32 + 16 + 16 + 32);
   auto wide = compile(g, 2, true);
   CHECK(wide.reflection.args_size == 32 + 16 + 64 + 128);
-  CHECK(wide.ring_args);
+  CHECK(wide.args_in_memory);
 }
 
 TEST_CASE("emit: 24 inputs and several outputs fit") {
@@ -85,7 +85,7 @@ TEST_CASE("emit: 24 inputs and several outputs fit") {
   }
   g.outputs = {30, 35, last};
   for (int form : {0, 1, 2, 3}) {
-    CHECK(compile(g, form).ring_args);
+    CHECK(compile(g, form).args_in_memory);
   }
 }
 

@@ -28,12 +28,12 @@ inline const mlx::core::vulkan::Kernel& mix(
   return table.get_source("mix", text);
 }
 
-inline const mlx::core::vulkan::Kernel& mix_ring(
+inline const mlx::core::vulkan::Kernel& mix_in_memory(
     mlx::core::vulkan::PipelineTable& table) {
   static const std::string text = source(
-      program_mix_ring,
+      program_mix_in_memory,
       "Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt; uint pad[40];");
-  return table.get_source("mix_ring", text);
+  return table.get_source("mix_in_memory", text);
 }
 
 // Its loop stands in line `loop_line`.
@@ -49,7 +49,7 @@ inline const mlx::core::vulkan::Kernel& mix_endless(
   return table.get_source("mix_endless", text);
 }
 
-// z = salt in every item, by one of the kernels above but mix_ring.
+// z = salt in every item, by one of the kernels above but mix_in_memory.
 inline void dispatch_mix(
     mlx::core::vulkan::Encoder& encoder,
     const mlx::core::vulkan::Kernel& kernel,

@@ -39,7 +39,7 @@ uint16_t half_of(float f, bool good) {
 MixArguments mix_arguments(const Command& c) {
   MixArguments a;
   const void* from = c.push.data();
-  if (c.program == program_mix_ring) {
+  if (c.program == program_mix_in_memory) {
     uint64_t address;
     std::memcpy(&address, c.push.data(), 8);
     from = reinterpret_cast<const void*>(address);
@@ -72,7 +72,7 @@ std::vector<Range> ranges_of(const Command& c) {
       add(a.x, 4 * uint64_t(a.n), false);
       add(a.y, 4 * uint64_t(a.n), false);
       add(a.z, 4 * uint64_t(a.n), true);
-      if (c.program == program_mix_ring) {
+      if (c.program == program_mix_in_memory) {
         uint64_t address;
         std::memcpy(&address, c.push.data(), 8);
         add(address, sizeof a, false);

@@ -21,7 +21,7 @@ namespace fake {
 // i < n; null x or y count as zeros. Arguments: x, y, z, n, salt.
 constexpr uint32_t program_mix = 64;
 // The same, its arguments behind a pushed address.
-constexpr uint32_t program_mix_ring = 65;
+constexpr uint32_t program_mix_in_memory = 65;
 // The same as mix, after a report that its loop in line `loop_line` went beyond
 // a bound of `loop_bound`, if the kernel was told where to (pipeline/loops.h).
 constexpr uint32_t program_mix_endless = 66;

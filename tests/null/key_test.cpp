@@ -93,8 +93,8 @@ TEST_CASE("key: define block") {
   CHECK(contains(s, "#define NEG (-1)"));
   CHECK(contains(s, "#define BIG 1099511627776l"));
   CHECK(contains(s, "#define OP Exp"));
-  CHECK_FALSE(contains(s, "#define RING_ARGS 1"));
-  CHECK(contains(define_block({}, true), "#define RING_ARGS 1"));
+  CHECK_FALSE(contains(s, "#define ARGS_IN_MEMORY 1"));
+  CHECK(contains(define_block({}, true), "#define ARGS_IN_MEMORY 1"));
 }
 
 TEST_CASE("key: types have names and sizes") {

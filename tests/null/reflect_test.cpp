@@ -9,12 +9,12 @@ using namespace mlx::core::vulkan;
 
 namespace {
 
-KernelCode compile(const std::string& args, bool ring = false) {
+KernelCode compile(const std::string& args, bool in_memory = false) {
   std::string text = "#include \"common/types.glsl\"\n#define ARGS " + args +
       "\n#include \"common/args.glsl\"\n"
       "layout(local_size_x = 8, local_size_y = 4, local_size_z = 2) in;\n"
       "void main() {}\n";
-  return compile_source("reflect_test", text, {}, ring);
+  return compile_source("reflect_test", text, {}, in_memory);
 }
 
 uint32_t size(const std::string& args) {
@@ -40,16 +40,16 @@ TEST_CASE("reflect: sizes are those of the C struct") {
   CHECK(size("vec2 a; uvec3 b; uint c;") == 24);
 }
 
-TEST_CASE("reflect: large blocks move to the ring") {
+TEST_CASE("reflect: large blocks move to memory") {
   auto fits = compile("Ptr_f32 x; int64_t strides[15];");
-  CHECK_FALSE(fits.ring_args);
+  CHECK_FALSE(fits.args_in_memory);
   CHECK(fits.reflection.args_size == 128);
-  auto ring = compile("Ptr_f32 x; int64_t strides[15]; uint n;");
-  CHECK(ring.ring_args);
-  CHECK(ring.reflection.args_size == 132);
-  CHECK(ring.reflection.push_size == 8);
+  auto large = compile("Ptr_f32 x; int64_t strides[15]; uint n;");
+  CHECK(large.args_in_memory);
+  CHECK(large.reflection.args_size == 132);
+  CHECK(large.reflection.push_size == 8);
   auto forced = compile("Ptr_f32 x; uint n;", true);
-  CHECK(forced.ring_args);
+  CHECK(forced.args_in_memory);
   CHECK(forced.reflection.args_size == 12);
 }
 

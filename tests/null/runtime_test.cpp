@@ -69,14 +69,14 @@ class Rig {
       const Array& y,
       const Array& z,
       uint32_t salt,
-      bool ring = false) {
+      bool args_in_memory = false) {
     Binding in[] = {all(x), all(y)}, out[] = {all(z)};
     uint32_t n = uint32_t(z->size / 4);
-    if (ring) {
+    if (args_in_memory) {
       struct {
         uint32_t n, salt, pad[40];
       } params{n, salt, {}};
-      auto& k = fake::mix_ring(device->pipelines());
+      auto& k = fake::mix_in_memory(device->pipelines());
       enc.dispatch(k, in, out, &params, sizeof params, {1, 1, 1});
     } else {
       fake::MixParams params{n, salt};
@@ -84,7 +84,7 @@ class Rig {
       enc.dispatch(k, in, out, &params, sizeof params, {1, 1, 1});
     }
     for (auto& a : {x, y, z}) {
-      enc.retain(a);
+      enc.keep(a);
     }
   }
 
@@ -260,7 +260,7 @@ int run(const BarrierCase& x, Rig& rig) {
   auto before = fake::statistics().barriers;
   x.second(rig, enc, a, b, c);
   for (auto& array : {a, b, c}) {
-    enc.retain(array);
+    enc.keep(array);
   }
   enc.close()->wait_retired();
   return int(fake::statistics().barriers - before);
@@ -361,7 +361,7 @@ TEST_CASE("runtime: a wait for retirement covers all earlier batches") {
       std::this_thread::yield();
     }
     if (empty) {
-      enc.retain(x);
+      enc.keep(x);
     } else {
       rig.mix(enc, x, nullptr, y, 1);
     }
@@ -650,12 +650,12 @@ TEST_CASE("runtime: a batch that somebody waits for takes no more waits") {
   auto view = rig.array(n, 3);
   auto z = rig.array(n, 0, Placement::Device);
   Encoder first(*rig.device, 0), second(*rig.device, 1);
-  first.retain(view);
+  first.keep(view);
   second.wait({nullptr, 0, first.current_completion()});
   rig.mix(second, view, nullptr, z, 5);
   // For the other stream, then for itself.
   first.wait({nullptr, 0, second.current_completion()});
-  first.retain(view);
+  first.keep(view);
   first.wait({nullptr, 0, first.current_completion()});
   auto one = second.close(), other = first.close();
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -1,7 +1,11 @@
 // Waiting for the device, and telling a batch that hangs from a long one.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "null/fake_kernels.h"
@@ -104,7 +108,7 @@ TEST_CASE(
       for (uint32_t i = 0; i < 3; ++i) {
         mix(d, enc, z, i);
       }
-      enc.retain(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
+      enc.keep(std::shared_ptr<void>(nullptr, [&](void*) { freed = true; }));
       fake::hold(true);
       auto done = enc.close([&] { retired = true; });
       done->wait();
@@ -149,6 +153,30 @@ TEST_CASE("watch: a hang is reported, and the wait goes on, by default") {
   CHECK(fake::errors().empty());
 }
 
+namespace {
+
+// Four kernels, each after the one before, that take at least `held`; the marks
+// that they had.
+uint64_t marks_of(
+    Device& d,
+    Encoder& enc,
+    Buffer* z,
+    std::chrono::milliseconds held,
+    std::function<void()> on_retired = {}) {
+  auto before = fake::statistics().marks;
+  for (uint32_t i = 0; i < 4; ++i) {
+    mix(d, enc, z, i);
+  }
+  fake::hold(held > 0ms);
+  auto done = enc.close(std::move(on_retired));
+  std::this_thread::sleep_for(held);
+  fake::hold(false);
+  done->wait();
+  return fake::statistics().marks - before;
+}
+
+} // namespace
+
 TEST_CASE("watch: a batch that follows a long one has marks of progress") {
   fake::reset({});
   {
@@ -158,22 +186,63 @@ TEST_CASE("watch: a batch that follows a long one has marks of progress") {
     {
       Encoder enc(d, 0);
       auto run = [&](std::chrono::milliseconds held) {
-        auto before = fake::statistics().marks;
-        for (uint32_t i = 0; i < 4; ++i) {
-          mix(d, enc, z, i); // each waits for the one before
-        }
-        fake::hold(held > 0ms);
-        auto done = enc.close();
-        std::this_thread::sleep_for(held);
-        fake::hold(false);
-        done->wait_retired();
+        auto marks = marks_of(d, enc, z, held);
         std::this_thread::sleep_for(20ms); // the retiring thread's look
-        return fake::statistics().marks - before;
+        return marks;
       };
       CHECK(run(0ms) == 0);
       CHECK(run(1800ms) == 0);
       CHECK(run(0ms) == 3);
       CHECK(run(0ms) == 0);
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::errors().empty());
+}
+
+TEST_CASE("watch: a pause is no long batch") {
+  fake::reset({});
+  {
+    Device d;
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      CHECK(marks_of(d, enc, z, 0ms) == 0);
+      std::this_thread::sleep_for(1200ms);
+      // Without records, it has the ticket of the batch before the pause.
+      enc.keep(std::make_shared<int>());
+      enc.close()->wait_retired();
+      std::this_thread::sleep_for(20ms); // the retiring thread's look
+      CHECK(marks_of(d, enc, z, 0ms) == 0);
+    }
+    d.memory().release(z);
+  }
+  CHECK(fake::errors().empty());
+}
+
+TEST_CASE("watch: a short batch ends the marks, whoever retires it") {
+  fake::reset({});
+  {
+    Device d;
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    {
+      Encoder enc(d, 0);
+      std::promise<void> go_on;
+      std::atomic<bool> entered = false;
+      // Nobody but the retiring thread retires it, which is then held up.
+      marks_of(d, enc, z, 1800ms, [&, wait = go_on.get_future().share()] {
+        entered = true;
+        wait.wait();
+      });
+      while (!entered) {
+        std::this_thread::yield();
+      }
+      CHECK(marks_of(d, enc, z, 0ms) == 3);
+      d.recorder().retire();
+      CHECK(marks_of(d, enc, z, 0ms) == 0);
+      d.recorder().retire();
+      CHECK(marks_of(d, enc, z, 0ms) == 0);
+      go_on.set_value();
     }
     d.memory().release(z);
   }

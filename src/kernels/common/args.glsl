@@ -2,7 +2,7 @@
 //   #define ARGS_BLOCK RopeArgs
 // the struct of its interface (common/interface.h), and reads the members as
 // A.x, A.y, A.n. Blocks of up to 128 bytes are push constants; the host defines
-// RING_ARGS for larger ones, which live in the argument ring.
+// ARGS_IN_MEMORY for larger ones.
 #ifndef ARGS_GLSL
 #define ARGS_GLSL
 
@@ -12,7 +12,7 @@
 #define ARGS_MEMBERS ARGS
 #endif
 
-#ifdef RING_ARGS
+#ifdef ARGS_IN_MEMORY
 // Not readonly: glslang would not pass its addresses to functions.
 layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
     ArgumentMemory {

@@ -1,0 +1,245 @@
+#include "runtime/command_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pipeline/pipeline.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr VkAccessFlags device_access = VK_ACCESS_SHADER_READ_BIT |
+    VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
+    VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags device_writes =
+    VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags host_access =
+    VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
+constexpr VkPipelineStageFlags device_stages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+
+void barrier(
+    const Vk& vk,
+    VkCommandBuffer commands,
+    VkPipelineStageFlags to_stages = device_stages,
+    VkAccessFlags to = device_access) {
+  VkMemoryBarrier b{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  b.srcAccessMask = device_writes;
+  b.dstAccessMask = to;
+  vk.vkCmdPipelineBarrier(
+      commands, device_stages, to_stages, 0, 1, &b, 0, nullptr, 0, nullptr);
+  counters().barriers++;
+}
+
+} // namespace
+
+CommandWriter::CommandWriter(Device& device) : device_(device) {
+  VkCommandPoolCreateInfo info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  info.queueFamilyIndex = device.caps().compute_queue_family;
+  vk_check(
+      device.vk().vkCreateCommandPool(device.handle(), &info, nullptr, &pool_),
+      "vkCreateCommandPool");
+}
+
+CommandWriter::~CommandWriter() {
+  auto& vk = device_.vk();
+  for (auto& c : free_) {
+    device_.memory().free(c->arguments);
+    for (auto event : c->events) {
+      vk.vkDestroyEvent(device_.handle(), event, nullptr);
+    }
+    vk.vkDestroyQueryPool(device_.handle(), c->queries, nullptr);
+  }
+  vk.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+}
+
+std::unique_ptr<Commands> CommandWriter::take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto commands = std::move(free_.back());
+      free_.pop_back();
+      return commands;
+    }
+  }
+  auto commands = std::make_unique<Commands>();
+  VkCommandBufferAllocateInfo info{
+      VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  info.commandPool = pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  vk_check(
+      device_.vk().vkAllocateCommandBuffers(
+          device_.handle(), &info, &commands->buffer),
+      "vkAllocateCommandBuffers");
+  return commands;
+}
+
+void CommandWriter::give_back(std::unique_ptr<Commands> commands) {
+  std::lock_guard lock(mutex_);
+  free_.push_back(std::move(commands));
+}
+
+void CommandWriter::place_arguments(const Batch& batch, Commands& c) {
+  auto& bytes = batch.arguments;
+  if (c.arguments_size < bytes.size()) {
+    device_.memory().free(c.arguments);
+    c.arguments_size = std::max<size_t>(65536, 2 * bytes.size());
+    c.arguments = device_.memory().allocate_mapped(c.arguments_size);
+  }
+  if (!bytes.empty()) {
+    std::memcpy(c.arguments.mapped, bytes.data(), bytes.size());
+  }
+}
+
+void CommandWriter::prepare_queries(size_t records, Commands& c) {
+  c.timed = device_.profiler().timing() && device_.caps().timestamps;
+  if (!c.timed) {
+    return;
+  }
+  auto& vk = device_.vk();
+  if (c.query_count < 2 * records || !c.queries) {
+    vk.vkDestroyQueryPool(device_.handle(), c.queries, nullptr);
+    c.query_count = static_cast<uint32_t>(std::max<size_t>(512, 4 * records));
+    VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = c.query_count;
+    vk_check(
+        vk.vkCreateQueryPool(device_.handle(), &info, nullptr, &c.queries),
+        "vkCreateQueryPool");
+  }
+  vk.vkCmdResetQueryPool(c.buffer, c.queries, 0, c.query_count);
+}
+
+// The device says when the first `done` records are finished.
+void CommandWriter::mark(uint32_t done, Commands& c) {
+  auto& vk = device_.vk();
+  size_t i = c.marks.size();
+  if (i == c.events.size()) {
+    VkEventCreateInfo info{VK_STRUCTURE_TYPE_EVENT_CREATE_INFO};
+    VkEvent event = VK_NULL_HANDLE;
+    vk_check(
+        vk.vkCreateEvent(device_.handle(), &info, nullptr, &event),
+        "vkCreateEvent");
+    c.events.push_back(event);
+  }
+  vk_check(vk.vkResetEvent(device_.handle(), c.events[i]), "vkResetEvent");
+  vk.vkCmdSetEvent(c.buffer, c.events[i], device_stages);
+  c.marks.push_back(done);
+  counters().marks++;
+}
+
+uint32_t CommandWriter::done(const Commands& c) const {
+  uint32_t done = 0;
+  for (size_t i = 0; i < c.marks.size(); ++i) {
+    if (device_.vk().vkGetEventStatus(device_.handle(), c.events[i]) !=
+        VK_EVENT_SET) {
+      break;
+    }
+    done = c.marks[i];
+  }
+  return done;
+}
+
+void CommandWriter::write(const Record& r, Commands& c) {
+  auto& vk = device_.vk();
+  if (r.kind == Record::Kind::Copy) {
+    VkBufferCopy region{0, 0, r.copy_size};
+    vk.vkCmdCopyBuffer(c.buffer, r.src, r.dst, 1, &region);
+    return;
+  }
+  if (bound_ != r.kernel->pipeline) {
+    bound_ = r.kernel->pipeline;
+    vk.vkCmdBindPipeline(c.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, bound_);
+  }
+  VkDeviceAddress address = c.arguments.address + r.args_offset;
+  const void* pushed = r.args_in_memory ? static_cast<void*>(&address)
+                                        : static_cast<const void*>(r.pushed);
+  if (uint32_t size = r.args_in_memory ? 8 : (r.args_size + 3) / 4 * 4) {
+    vk.vkCmdPushConstants(
+        c.buffer,
+        device_.pipelines().layout(),
+        VK_SHADER_STAGE_COMPUTE_BIT,
+        0,
+        size,
+        pushed);
+  }
+  vk.vkCmdDispatch(c.buffer, r.grid.x, r.grid.y, r.grid.z);
+}
+
+void CommandWriter::write(const Batch& batch, bool marks, Commands& c) {
+  auto& vk = device_.vk();
+  place_arguments(batch, c);
+  OrderDebug debug;
+  debug.levels = !config().disabled("levels");
+  debug.shuffle = config().debug_shuffle ? ++written_ : 0;
+  debug.drop_barrier = config().drop_barrier;
+  Order o = order(batch.records, batch.accesses, debug);
+
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  vk_check(vk.vkBeginCommandBuffer(c.buffer, &begin), "vkBeginCommandBuffer");
+  prepare_queries(o.records.size(), c);
+  c.marks.clear();
+  bound_ = VK_NULL_HANDLE;
+  if (o.first_barrier) { // after everything submitted before it
+    barrier(vk, c.buffer);
+  }
+  size_t level = 1;
+  for (uint32_t i = 0; i < o.records.size(); ++i) {
+    if (level < o.levels.size() && o.levels[level] == i) {
+      ++level;
+      barrier(vk, c.buffer);
+      if (marks) {
+        mark(i, c);
+      }
+    }
+    auto time = [&](VkPipelineStageFlagBits stage, uint32_t query) {
+      if (c.timed) {
+        vk.vkCmdWriteTimestamp(c.buffer, stage, c.queries, query);
+      }
+    };
+    time(VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 2 * i);
+    write(batch.records[o.records[i]], c);
+    time(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 2 * i + 1);
+  }
+  // The host reads mapped memory after the semaphore. What the host wrote
+  // before the submission needs no barrier: vkQueueSubmit shows it.
+  if (o.last_barrier) {
+    barrier(vk, c.buffer, VK_PIPELINE_STAGE_HOST_BIT, host_access);
+  }
+  vk_check(vk.vkEndCommandBuffer(c.buffer), "vkEndCommandBuffer");
+  c.order = std::move(o.records);
+}
+
+void CommandWriter::report_times(const Batch& batch, const Commands& c) const {
+  if (!c.timed || c.order.empty()) {
+    return;
+  }
+  std::vector<uint64_t> ticks(2 * c.order.size());
+  device_.vk().vkGetQueryPoolResults(
+      device_.handle(),
+      c.queries,
+      0,
+      static_cast<uint32_t>(ticks.size()),
+      ticks.size() * 8,
+      ticks.data(),
+      8,
+      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  double period = device_.caps().timestamp_period * 1e-9;
+  for (size_t i = 0; i < c.order.size(); ++i) {
+    auto& r = batch.records[c.order[i]];
+    device_.profiler().kernel(
+        r.kernel ? r.kernel->name : "copy",
+        ticks[2 * i] * period,
+        ticks[2 * i + 1] * period,
+        r.bytes);
+  }
+}
+
+} // namespace mlx::core::vulkan

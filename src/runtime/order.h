@@ -1,0 +1,35 @@
+// In which order the records of a batch run, and between which barriers. Pure,
+// free of Vulkan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/batch.h"
+
+namespace mlx::core::vulkan {
+
+struct OrderDebug {
+  bool levels = true; // false: each record has a level of its own
+  uint64_t shuffle = 0; // seed of a permutation within each level; 0: none
+  int drop_barrier = -1; // the one to leave out, from 0
+};
+
+// Barrier 0 precedes the first level, barrier k level k, and one more shows
+// everything to the host.
+struct Order {
+  std::vector<uint32_t> records; // indices, in the order they run in
+  std::vector<uint32_t> levels; // where in `records` each level begins
+  bool first_barrier = true, last_barrier = true;
+};
+
+// Records that conflict get increasing levels (hazards.h). Those of one level
+// keep the program's order. A level whose barrier is dropped joins the one
+// before.
+Order order(
+    std::span<const Record> records,
+    std::span<const Access> accesses,
+    const OrderDebug& debug = {});
+
+} // namespace mlx::core::vulkan

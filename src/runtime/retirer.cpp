@@ -1,0 +1,215 @@
+#include "runtime/retirer.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "pipeline/pipeline.h"
+#include "runtime/device.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+constexpr auto watch_interval = std::chrono::milliseconds(500);
+// A batch that follows one as long has marks of progress.
+constexpr auto long_batch = std::chrono::seconds(1);
+} // namespace
+
+Retirer::Retirer(Device& device, CommandWriter& writer)
+    : device_(device), writer_(writer) {
+  set_watch({std::chrono::seconds(config().timeout_s), config().timeout_error});
+  thread_ = std::thread([this] { loop(); });
+}
+
+Retirer::~Retirer() {
+  stop();
+  for (auto& left : abandoned_) {
+    writer_.give_back(std::move(left.commands));
+  }
+}
+
+void Retirer::add(
+    uint64_t ticket,
+    std::unique_ptr<Batch> batch,
+    std::unique_ptr<Commands> commands) {
+  {
+    std::lock_guard lock(mutex_);
+    in_flight_.push_back(
+        {ticket, std::move(batch), std::move(commands), Clock::now()});
+  }
+  added_.notify_one();
+}
+
+void Retirer::fail(std::unique_ptr<Batch> batch, const std::string& error) {
+  if (config().debug_submit) {
+    std::fprintf(stderr, "[mlx-vulkan] batch failed: %s\n", error.c_str());
+  }
+  batch->completion->set_failed(error);
+  hand_over(batch->keeper);
+  finish({Completion::failed_ticket, std::move(batch), nullptr, {}});
+}
+
+void Retirer::hand_over(Keeper& keeper) {
+  std::lock_guard lock(mutex_);
+  if (!in_flight_.empty()) {
+    keeper.hand_over(in_flight_.back().batch->keeper);
+  }
+}
+
+void Retirer::finish(InFlight done) {
+  auto completion = done.batch->completion;
+  auto callback = std::move(done.batch->on_retired);
+  if (device_.timeline().hung() && done.commands) {
+    // The device may still be running it: nothing of it may be freed.
+    std::lock_guard lock(mutex_);
+    abandoned_.push_back(std::move(done));
+  } else {
+    if (done.commands) {
+      if (!device_.timeline().lost()) {
+        writer_.report_times(*done.batch, *done.commands);
+      }
+      writer_.give_back(std::move(done.commands));
+    }
+    done.batch.reset(); // frees arrays
+  }
+  if (callback) {
+    callback();
+  }
+  completion->set_retired();
+}
+
+void Retirer::retire() {
+  uint64_t completed = device_.timeline().poll();
+  while (true) {
+    InFlight done;
+    {
+      std::lock_guard lock(mutex_);
+      if (in_flight_.empty() ||
+          (in_flight_.front().ticket > completed &&
+           !device_.timeline().lost())) {
+        return;
+      }
+      done = std::move(in_flight_.front());
+      in_flight_.pop_front();
+      // Here, as the thread that looks for hangs may be busy for long.
+      if (done.commands) {
+        slow_ = ran_for(done) >= long_batch;
+      }
+      last_done_ = Clock::now();
+      finishing_.push_back(done.ticket);
+    }
+    uint64_t ticket = done.ticket;
+    finish(std::move(done));
+    {
+      std::lock_guard lock(mutex_);
+      auto one = std::find(finishing_.begin(), finishing_.end(), ticket);
+      finishing_.erase(one); // a batch without records may have it too
+    }
+    finished_.notify_all();
+  }
+}
+
+void Retirer::wait_retired(const Completion& last) {
+  // Tickets leave in_flight_ in order, so that those before `last` have.
+  last.wait_retired();
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] {
+    return std::none_of(
+        finishing_.begin(), finishing_.end(), [&](uint64_t ticket) {
+          return ticket <= last.ticket();
+        });
+  });
+}
+
+// The device runs one batch after the other. A ticket is no measure: a batch
+// without records has that of one which may be done for long. Under the lock.
+std::chrono::nanoseconds Retirer::ran_for(const InFlight& oldest) const {
+  return Clock::now() - std::max(oldest.submitted, last_done_);
+}
+
+void Retirer::loop() {
+  while (true) {
+    uint64_t ticket = 0;
+    Clock::time_point begun;
+    {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [this] { return !in_flight_.empty() || stopping_; });
+      if (in_flight_.empty()) {
+        return;
+      }
+      ticket = in_flight_.front().ticket;
+      begun = Clock::now() - ran_for(in_flight_.front());
+    }
+    device_.timeline().wait(ticket, begun, watch_interval, true);
+    retire();
+    look_for_hang(ticket);
+  }
+}
+
+void Retirer::set_watch(WatchSettings settings) {
+  std::lock_guard lock(mutex_);
+  watch_settings_ = settings;
+}
+
+bool Retirer::wants_marks() {
+  std::lock_guard lock(mutex_);
+  return watch_settings_.limit.count() != 0 &&
+      (device_.caps().software() || config().debug_watch || slow_);
+}
+
+void Retirer::look_for_hang(uint64_t ticket) {
+  std::string report;
+  bool fails;
+  {
+    std::lock_guard lock(mutex_);
+    if (in_flight_.empty() || in_flight_.front().ticket != ticket ||
+        !in_flight_.front().commands) {
+      return;
+    }
+    auto& oldest = in_flight_.front();
+    slow_ |= ran_for(oldest) >= long_batch;
+    uint32_t done = writer_.done(*oldest.commands);
+    if (!watch_.hangs(ticket, done, Clock::now(), watch_settings_.limit)) {
+      return;
+    }
+    fails = watch_settings_.fails;
+    report = describe(oldest, done);
+  }
+  std::fprintf(stderr, "%s\n", report.c_str());
+  if (fails) {
+    device_.timeline().give_up(report);
+    retire();
+  }
+}
+
+std::string Retirer::describe(const InFlight& oldest, uint32_t done) const {
+  auto& order = oldest.commands->order;
+  auto& marks = oldest.commands->marks;
+  auto next = std::upper_bound(marks.begin(), marks.end(), done);
+  size_t end = next == marks.end() ? order.size() : *next;
+  std::vector<WatchedRecord> at;
+  for (size_t i = done; i < end; ++i) {
+    auto& r = oldest.batch->records[order[i]];
+    at.push_back({r.kernel ? r.kernel->name : "a copy", r.grid});
+  }
+  return describe_hang(
+      device_.caps().name,
+      oldest.batch->stream_id,
+      watch_settings_.limit,
+      done,
+      static_cast<uint32_t>(order.size()),
+      at);
+}
+
+void Retirer::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  added_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+} // namespace mlx::core::vulkan
