@@ -45,39 +45,26 @@ constexpr Shape layers[] = {
     {512, 1024, 4096},
     {4096, 4096, 4096}};
 
-// One of each way that a kernel's tile comes to be.
-constexpr Shape samples[] = {{3, 64, 512}, {40, 36, 260}, {300, 200, 100}};
+constexpr Shape samples[] = {{8, 64, 512}, {70, 7, 512}, {40, 36, 260}};
 
 void add(VariantSet& set, const Caps& caps, const GemmProblem& p) {
   std::visit([&](const auto& v) { set.add(v); }, plan_gemm(caps, p).variant);
 }
 
 // Layouts, batches and operands that layers of models do not have.
-void add_other_products(VariantSet& set, const Caps& caps, const Shape& s) {
-  for (Type t : {Type::f32, Type::bf16}) {
-    GemmProblem p = linear(t, s);
-    p.axpby = true;
-    p.batch = BATCH_NEST;
-    add(set, caps, p);
-    p.axpby = false;
-    p.batch = BATCH_GATHER;
-    add(set, caps, p);
-  }
-  GemmProblem p = product(Type::f32, s);
+void add_other_products(VariantSet& set, const Caps& caps, GemmProblem p) {
   add(set, caps, p);
-  p.a = {1, s.m};
+  p.batch = BATCH_GATHER;
+  add(set, caps, p);
+  p.batch = BATCH_NEST;
   p.axpby = true;
   add(set, caps, p);
-  p.b = {1, s.k};
+  p.batch = BATCH_EVEN;
+  p.c = {int64_t(1) << 32, 1};
   p.a_aligned = p.b_aligned = false;
   add(set, caps, p);
-  p.type = Type::c64;
-  add(set, caps, p);
-  p = product(Type::c64, s);
-  p.axpby = true;
-  p.c = {int64_t(1) << 32, 1};
-  add(set, caps, p);
-  p.type = Type::bf16;
+  p.c = {p.n, 1};
+  p.a = {1, p.m};
   add(set, caps, p);
 }
 
@@ -112,9 +99,15 @@ void add_gemm_variants(VariantSet& set, const Caps& caps) {
     for (auto& s : layers) {
       add(set, caps, linear(t, s));
     }
+    add(set, caps, product(t, {1, 4096, 4096}));
   }
   for (auto& s : samples) {
-    add_other_products(set, caps, s);
+    add_other_products(set, caps, linear(Type::f32, s));
+    add_other_products(set, caps, product(Type::bf16, s));
+  }
+  add_other_products(set, caps, product(Type::c64, samples[2]));
+  for (Type t : float_types) {
+    add(set, caps, product(t, {1, 4096, 4096}));
   }
   for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64}) {
     set.add(SplitSumVariant{.T = t, .AXPBY = true, .BATCH = BATCH_EVEN});
