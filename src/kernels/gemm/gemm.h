@@ -92,7 +92,17 @@ struct DotVariant {
   uint BATCH;
   bool SPLIT, LARGE;
   KERNEL_VARIANT(
-      "gemm/gemv", T, WG, ROWS, NV, VA, VB, AXPBY, BATCH, SPLIT, LARGE)
+      "gemm/gemv",
+      T,
+      WG,
+      ROWS,
+      NV,
+      VA,
+      VB,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
 };
 
 struct AxpyVariant {
@@ -103,7 +113,16 @@ struct AxpyVariant {
   uint BATCH;
   bool SPLIT, LARGE;
   KERNEL_VARIANT(
-      "gemm/gemv_axpy", T, WG, LANES, NV, VA, AXPBY, BATCH, SPLIT, LARGE)
+      "gemm/gemv_axpy",
+      T,
+      WG,
+      LANES,
+      NV,
+      VA,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
 };
 
 #endif
