@@ -22,7 +22,8 @@ struct GemmArgs {
   uint tiles_m, tiles_n; // workgroups a matrix
   uint splits, k_split; // of k, and k's in each
   uint batches;
-  Index a_row, a_col, b_row, b_col, c_row, c_col, y_row, y_col;
+  uint transposed; // y, of thin products
+  Index a_row, a_col, b_row, b_col, c_row, c_col;
   float alpha, beta;
   Batch batch; // last: in GLSL nothing pads it
 };

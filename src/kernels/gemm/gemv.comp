@@ -1,14 +1,9 @@
 // Thin matrix products, dot form: y[r, v] = sum over k of a[r, k] b[k, v] for
 // up to NV vectors, with k the unit-stride direction of a.
 //
-// A workgroup makes ROWS rows; its invocations share out k. If a has few rows,
-// the host exchanges the operands and makes the transpose of y.
-// VA, VB: 16-byte loads.
-#define Y_COL A.y_col
-#include "gemm/product.glsl"
-#include "gemm/vec.glsl"
-
-layout(local_size_x = WG) in;
+// A workgroup makes ROWS rows; its invocations share out k. VA, VB: 16-byte
+// loads.
+#include "gemm/thin.glsl"
 
 #define VALUES (ROWS * NV)
 shared float partial[(WG / 4) * VALUES];

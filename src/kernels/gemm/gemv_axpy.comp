@@ -2,13 +2,9 @@
 // for up to NV vectors, with r the unit-stride direction of a.
 //
 // LANES invocations side by side own four rows each; WG / LANES of them share
-// out k and are summed through shared memory. Operands as in gemv.comp.
-// VA: quads of a are aligned and never straddle the last row.
-#define Y_COL A.y_col
-#include "gemm/product.glsl"
-#include "gemm/vec.glsl"
-
-layout(local_size_x = WG) in;
+// out k and are summed through shared memory. VA: quads of a are aligned and
+// never straddle the last row.
+#include "gemm/thin.glsl"
 
 #define SPREAD (WG / LANES)
 #define GROUP_ROWS (LANES * 4)
@@ -38,7 +34,8 @@ void multiply(uint tile) {
 #else
           [[unroll]] for (uint i = 0; i < 4; ++i) {
             if (row + i < A.m) {
-              wk[u][i] = load(base_a, Index(row + i) * A.a_row + Index(k) * A.a_col);
+              wk[u][i] = load(
+                  base_a, Index(row + i) * A.a_row + Index(k) * A.a_col);
             }
           }
 #endif

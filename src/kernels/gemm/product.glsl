@@ -10,9 +10,9 @@
 #define Y_PTR T_PTR
 #define Y_SIZE T_SIZE
 #endif
-// Thin products may be transposed; elsewhere y's columns are neighbours.
-#ifndef Y_COL
-#define Y_COL 1
+// Where y's item (r, c) is, unless the kernel knows better.
+#ifndef Y_AT
+#define Y_AT(r, c) (Index(r) * Index(A.n) + Index(c))
 #endif
 
 #include "gemm/gemm.h"
@@ -54,7 +54,7 @@ void put(Y_PTR y, uint r, uint c, Acc v) {
   v = A.alpha * v +
       A.beta * load(base_c, Index(r) * A.c_row + Index(c) * A.c_col);
 #endif
-  store(y, Index(r) * A.y_row + Index(c) * Y_COL, v);
+  store(y, Y_AT(r, c), v);
 }
 
 void main() {

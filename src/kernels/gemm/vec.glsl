@@ -7,8 +7,17 @@
 
 #include "common/vec4.glsl"
 
+// Natively, pairs take fewer instructions than single items.
+#if defined(NATIVE_F16) && defined(T_IS_f16)
+vec4 floats4(uvec2 x) {
+  return vec4(unpackHalf2x16(x.x), unpackHalf2x16(x.y));
+}
+#else
+#define floats4(x) UNPACK4(x)
+#endif
+
 vec4 load4(T_PTR p, int64_t i) {
-  return load_vec4(p, i);
+  return floats4(VEC4_AT(p, i));
 }
 
 #define VEC16 (16 / T_SIZE)
@@ -20,7 +29,7 @@ Vec16 load16(T_PTR p, int64_t i) {
   return Vec16(x.x, x.y, x.z, x.w);
 #else
   uvec4 x = Ptr_u32x4(at).v[0];
-  vec4 a = UNPACK4(x.xy), b = UNPACK4(x.zw);
+  vec4 a = floats4(x.xy), b = floats4(x.zw);
   return Vec16(a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w);
 #endif
 }

@@ -205,7 +205,6 @@ template <typename Index, typename Batch>
 GemmArgs<Index, Batch>
 gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
   const GemmProblem& p = plan.problem;
-  MatrixStrides y{plan.transposed ? 1 : p.n, plan.transposed ? p.m : 1};
   GemmArgs<Index, Batch> args{
       .m = p.m,
       .n = p.n,
@@ -215,6 +214,7 @@ gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
       .splits = plan.splits,
       .k_split = plan.k_split,
       .batches = static_cast<uint32_t>(p.batches),
+      .transposed = plan.transposed,
       .alpha = call.alpha,
       .beta = call.beta,
       .batch = batch};
@@ -225,7 +225,6 @@ gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
   set(args.a_row, args.a_col, p.a);
   set(args.b_row, args.b_col, p.b);
   set(args.c_row, args.c_col, p.c);
-  set(args.y_row, args.y_col, y);
   return args;
 }
 
