@@ -1,27 +1,13 @@
-// variants: T=f32,f16,bf16 MODE=0 AXES=1,2,3 VEC=0; T=f32,bf16 MODE=0 AXES=2 VEC=1; T=f32,f16,bf16 MODE=1 AXES=1 VEC=0 RUN=1,8; T=f32,f16 MODE=2 AXES=2 VEC=0,1; T=f32 MODE=0 AXES=3 VEC=0 LARGE=1; T=f16 MODE=1 AXES=1 VEC=0 RUN=8 LARGE=1; T=f32 MODE=2 AXES=2 VEC=1 LARGE=1
 // Convolutions of x (n, d, h, w, channels) with w (outputs, d, h, w, channels
 // of a group): the last AXES of d, h, w exist. With flip, the last tap of w
-// meets the first item. MODE 0: one invocation an item of y, for anything.
-// MODE 1: one channel a group along one axis, one invocation for RUN items of
-// a channel. MODE 2: unfolds what each row of y reads, tap by tap, into the
-// rows of a matrix, from row `first` on.
-// VEC: channels are read four at a time.
-#extension GL_EXT_control_flow_attributes : enable
+// meets the first item. CONV_DIRECT: one invocation an item of y, for anything.
+// CONV_DEPTHWISE: one channel a group along one axis, one invocation for RUN
+// items of a channel. CONV_UNFOLD: unfolds what each row of y reads, tap by
+// tap, into the rows of a matrix, from row `first` on.
 #include "common/index.glsl"
 #include "common/vec4.glsl"
-
-#if MODE == 2
-#define OPERANDS T_PTR x; T_PTR y;
-#else
-#define OPERANDS T_PTR x; T_PTR w; T_PTR y;
-#endif
-#define ARGS                                                                  \
-  OPERANDS uint64_t items; uint64_t first;                                    \
-  int64_t x_n; int64_t x_c; int64_t w_o; int64_t w_c;                         \
-  int64_t x_s[3]; int64_t w_s[3];                                             \
-  int x_size[3]; int w_size[3]; int y_size[3];                                \
-  int stride[3]; int pad[3]; int w_dilation[3]; int x_dilation[3];            \
-  uint outputs; uint group_outputs; uint channels; uint flip;
+#include "conv.h"
+#define ARGS_BLOCK ConvArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 128) in;
@@ -38,24 +24,20 @@ int tap(int axis, int y, int k) {
   return at < A.x_size[axis] ? at : -1;
 }
 
-// rest = rest / size, the remainder returned.
-uint split(inout UIndex rest, uint size) {
-  UIndex next = rest / size;
-  uint r = uint(rest - next * size);
-  rest = next;
-  return r;
+uint take(inout UIndex rest, uint extent) {
+  return uint(take_axis(rest, UIndex(extent)));
 }
 
 #define WEIGHT_TAP(axis, k)                                                   \
   (A.flip != 0u ? A.w_size[axis] - 1 - (k) : (k))
 
-#if MODE == 0
+#if MODE == CONV_DIRECT
 void convolve(UIndex i) {
   UIndex rest = i;
-  uint o = split(rest, A.outputs);
+  uint o = take(rest, A.outputs);
   int y[3] = int[3](0, 0, 0);
   [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
-    y[d] = int(split(rest, uint(A.y_size[d])));
+    y[d] = int(take(rest, uint(A.y_size[d])));
   }
   uint group = o / A.group_outputs;
   Index x_base = Index(rest) * Index(A.x_n) +
@@ -121,12 +103,12 @@ void convolve(UIndex i) {
 }
 #endif
 
-#if MODE == 1
+#if MODE == CONV_DEPTHWISE
 void convolve(UIndex i) {
   uint runs = (uint(A.y_size[2]) + RUN - 1) / RUN;
   UIndex rest = i;
-  uint o = split(rest, A.outputs);
-  int y = int(split(rest, runs)) * RUN;
+  uint o = take(rest, A.outputs);
+  int y = int(take(rest, runs)) * RUN;
   Index x_base = Index(rest) * Index(A.x_n) +
       Index(o / A.group_outputs) * Index(A.x_c);
   Index w_base = Index(o) * Index(A.w_o);
@@ -156,7 +138,7 @@ void convolve(UIndex i) {
 }
 #endif
 
-#if MODE == 2
+#if MODE == CONV_UNFOLD
 #if VEC
 #define WIDTH 4
 #else
@@ -164,15 +146,15 @@ void convolve(UIndex i) {
 #endif
 void convolve(UIndex i) {
   UIndex rest = i;
-  uint c = split(rest, A.channels / WIDTH) * WIDTH;
+  uint c = take(rest, A.channels / WIDTH) * WIDTH;
   int k[3] = int[3](0, 0, 0);
   [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
-    k[d] = int(split(rest, uint(A.w_size[d])));
+    k[d] = int(take(rest, uint(A.w_size[d])));
   }
   rest += UIndex(A.first);
   int y[3] = int[3](0, 0, 0);
   [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
-    y[d] = int(split(rest, uint(A.y_size[d])));
+    y[d] = int(take(rest, uint(A.y_size[d])));
   }
   Index at = Index(rest) * Index(A.x_n) + Index(c) * Index(A.x_c);
   bool inside = true;

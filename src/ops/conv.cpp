@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/conv.h"
 #include "mlx/primitives.h"
-
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 
@@ -11,17 +11,6 @@ namespace mlx::core {
 using namespace vulkan;
 
 namespace {
-
-struct ConvParams { // mirrors kernels/conv.comp; axes are d, h, w
-  uint64_t items, first;
-  int64_t x_n, x_c, w_o, w_c;
-  int64_t x_s[3], w_s[3];
-  int32_t x_size[3], w_size[3], y_size[3];
-  int32_t stride[3], pad[3], w_dilation[3], x_dilation[3];
-  uint32_t outputs, group_outputs, channels, flip;
-};
-
-enum Mode { Direct, Depthwise, Unfold };
 
 // The kernel moves four channels at a time.
 bool by_fours(const array& a, uint32_t channels) {
@@ -52,6 +41,107 @@ array transposed(const array& m) {
   return t;
 }
 
+// Axes along which there is something to do: one of one place is none, so that
+// conv2d of a line is conv1d to the bit.
+std::vector<int> real_axes(
+    const array& x,
+    const array& w,
+    const array& out,
+    const std::vector<int>& padding) {
+  std::vector<int> axes;
+  for (int a = 0; a < int(out.ndim()) - 2; ++a) {
+    if (x.shape(a + 1) != 1 || w.shape(a + 1) != 1 || out.shape(a + 1) != 1 ||
+        padding[a] != 0) {
+      axes.push_back(a);
+    }
+  }
+  return axes;
+}
+
+// One convolution: operands, the kernel's arguments but for `items` and
+// `first`, and how many of its axes exist.
+struct Job {
+  StreamEncoder& enc;
+  const array& x;
+  const array& w;
+  array& out;
+  uint32_t axes = 1;
+  ConvArgs args{};
+
+  uint64_t rows() const {
+    return out.size() / args.outputs;
+  }
+  // Items of x that a row of y reads.
+  uint64_t depth() const {
+    auto& size = args.w_size;
+    return uint64_t(size[0]) * size[1] * size[2] * args.channels;
+  }
+  // Rows of y are products of rows of x with w.
+  bool pointwise() const {
+    bool is = true;
+    for (int d = 0; d < 3; ++d) {
+      is = is && args.w_size[d] == 1 && args.stride[d] == 1 &&
+          args.y_size[d] == args.x_size[d] && args.pad[d] == 0;
+    }
+    return is;
+  }
+  bool large() const {
+    return needs_large_index(x) || needs_large_index(w) ||
+        needs_large_index(out);
+  }
+};
+
+// By matrix products, w's being the transposed one.
+void convolve_by_products(Job& job) {
+  auto& [enc, x, w, out, axes, p] = job;
+  uint64_t rows = job.rows();
+  int k = job.depth(), n = p.outputs;
+  array wt = transposed(matrix(row_contiguous(w, enc), {n, k}));
+  if (job.pointwise()) {
+    array a = matrix(row_contiguous(x, enc), {int(rows), k});
+    array y = matrix(out, {int(rows), n});
+    run_gemm(enc, {"conv", a, wt}, y);
+    return;
+  }
+  // Unfolded in parts, so that the copies of x stay small.
+  constexpr uint64_t part_bytes = uint64_t(1) << 28;
+  uint64_t part = std::max<uint64_t>(
+      std::min(rows, part_bytes / (job.depth() * out.itemsize())), 1);
+  bool vec = by_fours(x, p.channels);
+  array unfolded = enc.temporary({int(part), k}, out.dtype());
+  auto& unfold = enc.kernel(ConvVariant{
+      .T = type_of(out),
+      .MODE = CONV_UNFOLD,
+      .AXES = axes,
+      .VEC = vec,
+      .RUN = 1,
+      .LARGE = needs_large_index(x) || needs_large_index(unfolded)});
+  for (p.first = 0; p.first < rows; p.first += part) {
+    int m = std::min(part, rows - p.first);
+    array a = matrix(unfolded, {m, k});
+    array y = matrix(out, {m, n}, p.first);
+    p.items = a.size() / (vec ? 4 : 1);
+    enc.dispatch(unfold, {x}, {a}, p, linear(p.items, 128));
+    run_gemm(enc, {"conv", a, wt}, y);
+  }
+}
+
+void convolve_directly(Job& job) {
+  auto& [enc, x, w, out, axes, p] = job;
+  bool depthwise = axes == 1 && p.channels == 1 && p.x_dilation[2] == 1;
+  uint32_t run = depthwise && p.y_size[2] >= 4 ? 8 : 1;
+  uint64_t runs = (p.y_size[2] + run - 1) / run;
+  p.items = depthwise ? x.shape(0) * runs * p.outputs : out.size();
+  auto& k = enc.kernel(ConvVariant{
+      .T = type_of(out),
+      .MODE = uint32_t(depthwise ? CONV_DEPTHWISE : CONV_DIRECT),
+      .AXES = axes,
+      .VEC = !depthwise && by_fours(x, p.channels) && by_fours(w, p.channels),
+      .RUN = run,
+      .LARGE = job.large()});
+  enc.dispatch(k, {x, w}, {out}, p, linear(p.items, 128));
+}
+
 } // namespace
 
 void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
@@ -59,32 +149,20 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   if (out.size() == 0) {
     return;
   }
-  array x = inputs[0];
-  array w = inputs[1];
-  // An axis of one place is none, so that conv2d of a line is conv1d to the
-  // bit.
-  std::vector<int> real_axes;
-  for (int a = 0; a < int(out.ndim()) - 2; ++a) {
-    if (x.shape(a + 1) != 1 || w.shape(a + 1) != 1 || out.shape(a + 1) != 1 ||
-        padding_lo_[a] != 0) {
-      real_axes.push_back(a);
-    }
-  }
-  int axes = std::max<int>(real_axes.size(), 1);
-  auto& enc = encoder(stream());
-  Type type = type_of(out);
-
-  ConvParams p{};
+  const array& x = inputs[0];
+  const array& w = inputs[1];
+  auto axes = real_axes(x, w, out, padding_lo_);
+  Job job{encoder(stream()), x, w, out};
+  job.axes = std::max<uint32_t>(axes.size(), 1);
+  auto& p = job.args;
   p.x_n = x.strides(0);
   p.x_c = x.strides(-1);
   p.w_o = w.strides(0);
   p.w_c = w.strides(-1);
-  uint64_t taps = 1;
-  bool pointwise = true;
   for (int d = 0; d < 3; ++d) {
-    int at = d - (3 - axes);
-    bool real = at >= 0 && at < int(real_axes.size());
-    int a = real ? real_axes[at] : 0;
+    int at = d - (3 - int(job.axes));
+    bool real = at >= 0 && at < int(axes.size());
+    int a = real ? axes[at] : 0;
     p.x_s[d] = real ? x.strides(a + 1) : 0;
     p.w_s[d] = real ? w.strides(a + 1) : 0;
     p.x_size[d] = real ? x.shape(a + 1) : 1;
@@ -94,9 +172,6 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
     p.pad[d] = real ? padding_lo_[a] : 0;
     p.w_dilation[d] = real ? kernel_dilation_[a] : 1;
     p.x_dilation[d] = real ? input_dilation_[a] : 1;
-    taps *= p.w_size[d];
-    pointwise = pointwise && p.w_size[d] == 1 && p.stride[d] == 1 &&
-        p.y_size[d] == p.x_size[d] && p.pad[d] == 0;
   }
   p.outputs = out.shape(-1);
   p.channels = w.shape(-1);
@@ -104,75 +179,16 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   p.group_outputs = p.outputs / groups;
   p.flip = flip_;
 
-  auto large = [](bool l) { return l ? "LARGE" : "SMALL"; };
-  uint64_t rows = out.size() / p.outputs;
-  uint64_t depth = taps * p.channels;
-
-  // Much work, or long sums, make a product of matrices, w's being the
-  // transposed one.
+  // Much work, or long sums, make products of matrices.
   constexpr uint64_t few = uint64_t(1) << 20, long_sum = 1024;
+  uint64_t depth = job.depth(), rows = job.rows();
   bool product =
       depth >= long_sum || (depth >= 8 && rows * p.outputs >= few / depth);
   if (groups == 1 && product && depth <= INT32_MAX && rows <= INT32_MAX) {
-    int k = depth, n = p.outputs;
-    array wt = transposed(matrix(row_contiguous(w, enc), {n, k}));
-    if (pointwise) {
-      array a = matrix(row_contiguous(x, enc), {int(rows), k});
-      array y = matrix(out, {int(rows), n});
-      run_gemm(enc, {"conv", a, wt}, y);
-      return;
-    }
-    // Unfolded in parts, so that the copies of x stay small.
-    constexpr uint64_t part_bytes = uint64_t(1) << 28;
-    uint64_t part = std::max<uint64_t>(
-        std::min(rows, part_bytes / (depth * out.itemsize())), 1);
-    bool vec = by_fours(x, p.channels);
-    array unfolded = enc.temporary({int(part), k}, out.dtype());
-    auto& k_unfold = enc.kernel(
-        "conv",
-        {{"T", type},
-         {"MODE", int(Unfold)},
-         {"AXES", axes},
-         {"VEC", int(vec)},
-         {large(needs_large_index(x) || needs_large_index(unfolded)), 1}});
-    for (p.first = 0; p.first < rows; p.first += part) {
-      int m = std::min(part, rows - p.first);
-      array a = matrix(unfolded, {m, k});
-      array y = matrix(out, {m, n}, p.first);
-      p.items = a.size() / (vec ? 4 : 1);
-      enc.dispatch(k_unfold, {x}, {a}, p, linear(p.items, 128));
-      run_gemm(enc, {"conv", a, wt}, y);
-    }
-    return;
+    convolve_by_products(job);
+  } else {
+    convolve_directly(job);
   }
-
-  bool big =
-      needs_large_index(x) || needs_large_index(w) || needs_large_index(out);
-  if (axes == 1 && p.channels == 1 && p.x_dilation[2] == 1) {
-    int run = p.y_size[2] >= 4 ? 8 : 1;
-    p.items =
-        uint64_t(x.shape(0)) * ((p.y_size[2] + run - 1) / run) * p.outputs;
-    auto& k = enc.kernel(
-        "conv",
-        {{"T", type},
-         {"MODE", int(Depthwise)},
-         {"AXES", axes},
-         {"VEC", 0},
-         {"RUN", run},
-         {large(big), 1}});
-    enc.dispatch(k, {x, w}, {out}, p, linear(p.items, 128));
-    return;
-  }
-  bool vec = by_fours(x, p.channels) && by_fours(w, p.channels);
-  p.items = out.size();
-  auto& k = enc.kernel(
-      "conv",
-      {{"T", type},
-       {"MODE", int(Direct)},
-       {"AXES", axes},
-       {"VEC", int(vec)},
-       {large(big), 1}});
-  enc.dispatch(k, {x, w}, {out}, p, linear(p.items, 128));
 }
 
 } // namespace mlx::core

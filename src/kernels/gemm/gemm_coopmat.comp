@@ -1,5 +1,3 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 SG=32 BM=128 BN=128 WM=4 WN=2 A_T=0 B_T=0,1 VA=1 VB=1 AXPBY=0 ND=0 GATHER=0 SPLIT=0 BIG=0; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 BM=64 BN=64 WM=2 WN=2 A_T=0,1 B_T=0 VA=0 VB=0 AXPBY=1 ND=1 GATHER=0 SPLIT=0 BIG=1; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 BM=64 BN=64 WM=2 WN=2 A_T=0 B_T=1 VA=1 VB=1 AXPBY=0 ND=0 GATHER=0,1 SPLIT=1 BIG=0
-//
 // Tiled matrix product with cooperative matrices, 16-bit floats in and float
 // accumulators; otherwise as gemm.comp.
 //
@@ -7,39 +5,13 @@
 // lie in shared memory as they lie in memory, eight items a uvec4: k is the
 // fast direction of a unless A_T, of b if B_T; the layout of the matrix loads
 // does the transposing. VA, VB: aligned groups of eight, none across an edge.
-#if BIG
-#define LARGE
-#endif
-#include "common/types.glsl"
-#include "common/index.glsl"
-#include "gemm/batch.glsl"
+#include "gemm/product.glsl"
 
 #ifdef T_IS_bf16
 #define Item bfloat16_t
 #else
 #define Item float16_t
 #endif
-#if SPLIT
-#define Y_PTR Ptr_f32
-#define Y_SIZE 4
-#else
-#define Y_PTR T_PTR
-#define Y_SIZE T_SIZE
-#endif
-#if AXPBY
-#define C_POINTER T_PTR c;
-#else
-#define C_POINTER
-#endif
-
-#define ARGS                                                                  \
-  T_PTR a; T_PTR b; C_POINTER GATHER_POINTERS Y_PTR y;                        \
-  uint m; uint n; uint k; uint tiles_m; uint tiles_n; uint splits;            \
-  uint k_split; uint batches;                                                 \
-  Index a_row; Index a_col; Index b_row; Index b_col; Index c_row;            \
-  Index c_col; float alpha; float beta; BATCH_ARGS
-#include "common/args.glsl"
-
 #define BK 32
 #define WG (WM * WN * SG)
 #define FM (BM / (16 * WM)) // fragments of a subgroup
@@ -74,7 +46,6 @@ shared uvec4 tile_a[ROWS_A * PITCH_A];
 shared uvec4 tile_b[ROWS_B * PITCH_B];
 shared float stage[WM * WN * 256];
 
-uint64_t base_a, base_b;
 uvec4 next_a[LOADS_A];
 uvec4 next_b[LOADS_B];
 
@@ -100,10 +71,10 @@ uvec4 next_b[LOADS_B];
     }                                                                         \
     return q;                                                                 \
   }
-FETCH8(fetch_a, base_a, VA, A_T, A.a_row, A.a_col)
-FETCH8(fetch_b, base_b, VB, B_T, A.b_row, A.b_col)
+FETCH8(fetch_a, uint64_t(base_a), VA, A_T, A.a_row, A.a_col)
+FETCH8(fetch_b, uint64_t(base_b), VB, B_T, A.b_row, A.b_col)
 
-void fetch(uint row0, uint col0, uint k0, uint k_end) {
+void fetch(uint row0, uint col0, uint k0) {
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
@@ -139,26 +110,9 @@ void stash() {
   }
 }
 
-void multiply(uint group) {
-  // Bands of eight tile rows, so that neighbouring groups share b in cache.
-  uint per_matrix = A.tiles_m * A.tiles_n;
-  uint tile = group % per_matrix;
-  uint outer = group / per_matrix;
-  uint split = outer % A.splits;
-  uint batch = outer / A.splits;
-  uint band = tile / (8 * A.tiles_n);
-  uint band_rows = min(8, A.tiles_m - band * 8);
-  uint in_band = tile - band * 8 * A.tiles_n;
-  uint row0 = (band * 8 + in_band % band_rows) * BM;
-  uint col0 = in_band / band_rows * BN;
-
-  int64_t ao, bo, co;
-  BATCH_OFFSETS(batch, ao, bo, co)
-  base_a = uint64_t(A.a) + uint64_t(ao * 2);
-  base_b = uint64_t(A.b) + uint64_t(bo * 2);
-
-  uint k_begin = split * A.k_split;
-  uint k_end = min(A.k, k_begin + A.k_split);
+void multiply(uint tile) {
+  uvec2 origin = tile_at(tile);
+  uint row0 = origin.x * BM, col0 = origin.y * BN;
   uint wm = gl_SubgroupID % WM;
   uint wn = gl_SubgroupID / WM;
 
@@ -169,13 +123,13 @@ void multiply(uint group) {
         coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
   }
 
-  fetch(row0, col0, k_begin, k_end);
+  fetch(row0, col0, k_begin);
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
     barrier();
     stash();
     barrier();
     if (k0 + BK < k_end) {
-      fetch(row0, col0, k0 + BK, k_end);
+      fetch(row0, col0, k0 + BK);
     }
     [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {
       coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> x[FM];
@@ -204,17 +158,7 @@ void multiply(uint group) {
     }
   }
 
-  int64_t matrix = int64_t(A.m) * int64_t(A.n);
-#if SPLIT
-  Y_PTR base_y = MOVED(
-      Y, A.y,
-      (int64_t(split) * int64_t(A.batches) + int64_t(batch)) * matrix);
-#else
-  Y_PTR base_y = MOVED(Y, A.y, int64_t(batch) * matrix);
-#endif
-#if AXPBY
-  T_PTR base_c = MOVED(T, A.c, co);
-#endif
+  Y_PTR y = y_matrix();
   // A fragment at a time through the subgroup's own corner of shared memory:
   // where its elements lie is not known otherwise.
   uint corner = gl_SubgroupID * 256;
@@ -232,22 +176,9 @@ void multiply(uint group) {
         uint r = r0 + at / 16;
         uint c = c0 + at % 16;
         if (r < A.m && c < A.n) {
-          float v = stage[corner + at];
-#if AXPBY
-          v = A.alpha * v +
-              A.beta * load(base_c, Index(r) * A.c_row + Index(c) * A.c_col);
-#endif
-          store(base_y, Index(r) * Index(A.n) + Index(c), v);
+          put(y, r, c, stage[corner + at]);
         }
       }
     }
-  }
-}
-
-void main() {
-  uint group = group_index();
-  // Uniform over the workgroup.
-  if (group < A.tiles_m * A.tiles_n * A.splits * A.batches) {
-    multiply(group);
   }
 }

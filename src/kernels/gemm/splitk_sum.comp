@@ -1,29 +1,10 @@
-// variants: T=f32,f16,bf16,c64 AXPBY=0,1 ND=0 GATHER=0; T=f32 AXPBY=1 ND=1 GATHER=0
-//
 // Adds the partial products of a split matrix product, [split][batch][m][n],
 // and finishes y = alpha * sum + beta * c.
-#include "common/types.glsl"
-#include "gemm/batch.glsl"
-
-#if T_KIND == KIND_COMPLEX
-#define Acc vec2
-#define PART_PTR Ptr_c64
-#else
-#define Acc float
-#define PART_PTR Ptr_f32
-#endif
-
-#if AXPBY
-#define C_POINTER T_PTR c;
-#else
-#define C_POINTER
-#endif
-
-#define ARGS                                                                  \
-  PART_PTR parts; C_POINTER T_PTR y;                                          \
-  uint m; uint n; uint splits; uint batches; int64_t c_row; int64_t c_col;    \
-  float alpha; float beta; BATCH_ARGS
+#include "gemm/acc.glsl"
+#include "gemm/splitk_sum.h"
+#define ARGS_BLOCK SplitSumArgs
 #include "common/args.glsl"
+#include "gemm/batch.glsl"
 
 layout(local_size_x = 128) in;
 
@@ -42,7 +23,7 @@ void main() {
     uint r = uint(rest / uint64_t(A.n));
     uint c = uint(rest - uint64_t(r) * uint64_t(A.n));
     int64_t ao, bo, co;
-    BATCH_OFFSETS(batch, ao, bo, co)
+    batch_offsets(batch, ao, bo, co);
     co += int64_t(r) * A.c_row + int64_t(c) * A.c_col;
     sum = A.alpha * sum + A.beta * load(A.c, co);
 #endif

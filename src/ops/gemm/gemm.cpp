@@ -1,23 +1,34 @@
 #include "ops/gemm/gemm.h"
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 
-#include "mlx/backend/common/utils.h"
+#include "kernels/gemm/splitk_sum.h"
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/utils.h"
-
-#include "ops/gemm/params.h"
-#include "vk/caps.h"
+#include "ops/gemm/plan.h"
+#include "ops/strided.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
+// Collapsed batch dimensions, and strides of an array along them.
+struct Nest {
+  Shape shape;
+  Strides strides;
+};
+
 struct BatchLayout {
   Shape shape;
-  Strides a, b, c; // of lhs and rhs instead of a and b when gathering
+  std::array<Strides, 3> strides; // of a, b, c; of lhs, rhs when gathering
+  Nest a, b; // when gathering: what the indices refer to
 };
+
+// In the order of BATCH's values.
+using AnyBatch = std::variant<BatchEven, BatchNest, BatchGather>;
 
 Shape batch_shape(const array& x) {
   return Shape(x.shape().begin(), x.shape().end() - 2);
@@ -29,6 +40,28 @@ Strides batch_strides(const array& x) {
 
 MatrixStrides matrix_strides(const array& x) {
   return {x.strides(-2), x.strides(-1)};
+}
+
+Nest collapsed_nest(const array& x) {
+  Shape shape = batch_shape(x);
+  std::array<Strides, 1> strides{batch_strides(x)};
+  collapse(shape, strides);
+  return {shape, strides[0]};
+}
+
+BatchLayout batch_layout(const GemmCall& call, const array& out) {
+  BatchLayout batch{.shape = batch_shape(out)};
+  if (call.lhs) {
+    batch.a = collapsed_nest(call.a);
+    batch.b = collapsed_nest(call.b);
+    batch.strides = {call.lhs->strides(), call.rhs->strides()};
+  } else {
+    batch.strides = {batch_strides(call.a), batch_strides(call.b)};
+  }
+  batch.strides[2] =
+      call.c ? batch_strides(*call.c) : Strides(out.ndim() - 2, 0);
+  collapse(batch.shape, batch.strides);
+  return batch;
 }
 
 // Every matrix of x starts at a multiple of 16 bytes.
@@ -44,289 +77,80 @@ bool aligned(const array& x, const Shape& shape, const Strides& strides) {
   return true;
 }
 
-BatchLayout collapse(const GemmCall& call, const array& out) {
-  std::vector<Strides> strides;
-  if (call.lhs) {
-    strides = {call.lhs->strides(), call.rhs->strides()};
-  } else {
-    strides = {batch_strides(call.a), batch_strides(call.b)};
-  }
-  strides.push_back(
-      call.c ? batch_strides(*call.c) : Strides(out.ndim() - 2, 0));
-  auto [shape, collapsed] = collapse_contiguous_dims(batch_shape(out), strides);
-  return {shape, collapsed[0], collapsed[1], collapsed[2]};
-}
-
-void fill(int64_t (&to)[batch_dims], const Strides& from) {
+template <typename T, typename Values>
+void fill(T (&to)[BATCH_DIMS], const Values& from) {
   std::copy(from.begin(), from.end(), to);
 }
 
-void fill(int32_t (&to)[batch_dims], const Shape& from) {
-  std::copy(from.begin(), from.end(), to);
-}
-
-// The batch part of the parameters, and its two defines.
-struct BatchArgs {
-  int nd = 0, gather = 0;
-  BatchParams one{};
-  BatchDims dims{};
-  GatherDims gathered{};
-
-  void add_to(ParamBytes& bytes) const {
-    bytes.add(one);
-    if (gather) {
-      bytes.add(gathered);
-    } else if (nd) {
-      bytes.add(dims);
-    }
+AnyBatch batch_args(const BatchLayout& batch, bool gather) {
+  auto& [a, b, c] = batch.strides;
+  int ndim = batch.shape.size();
+  if (gather) {
+    BatchGather args{};
+    args.ndim = ndim;
+    args.a_ndim = batch.a.shape.size();
+    args.b_ndim = batch.b.shape.size();
+    fill(args.shape, batch.shape);
+    fill(args.a_shape, batch.a.shape);
+    fill(args.b_shape, batch.b.shape);
+    fill(args.lhs, a);
+    fill(args.rhs, b);
+    fill(args.a, batch.a.strides);
+    fill(args.b, batch.b.strides);
+    return args;
   }
-};
-
-BatchArgs batch_args(const GemmCall& call, const BatchLayout& batch) {
-  BatchArgs args;
-  if (call.lhs) {
-    auto [a_shape, a_strides] =
-        collapse_contiguous_dims(batch_shape(call.a), batch_strides(call.a));
-    auto [b_shape, b_strides] =
-        collapse_contiguous_dims(batch_shape(call.b), batch_strides(call.b));
-    auto& g = args.gathered;
-    args.gather = 1;
-    g.ndim = batch.shape.size();
-    g.a_ndim = a_shape.size();
-    g.b_ndim = b_shape.size();
-    fill(g.shape, batch.shape);
-    fill(g.a_shape, a_shape);
-    fill(g.b_shape, b_shape);
-    fill(g.lhs, batch.a);
-    fill(g.rhs, batch.b);
-    fill(g.a, a_strides);
-    fill(g.b, b_strides);
-  } else if (batch.shape.size() > 1) {
-    args.nd = 1;
-    args.dims.ndim = batch.shape.size();
-    fill(args.dims.shape, batch.shape);
-    fill(args.dims.a, batch.a);
-    fill(args.dims.b, batch.b);
-    fill(args.dims.c, batch.c);
-  } else if (batch.shape.size() == 1) {
-    args.one = {batch.a[0], batch.b[0], batch.c[0]};
+  if (ndim > 1) {
+    BatchNest args{};
+    args.ndim = ndim;
+    fill(args.shape, batch.shape);
+    fill(args.a, a);
+    fill(args.b, b);
+    fill(args.c, c);
+    return args;
   }
-  return args;
+  return BatchEven{a[0], b[0], c[0]};
 }
 
-// The same with w for a and the vectors for b.
-void swap_operands(BatchArgs& args) {
-  std::swap(args.one.a, args.one.b);
-  std::swap(args.dims.a, args.dims.b);
-  std::swap(args.gathered.a_ndim, args.gathered.b_ndim);
-  std::swap(args.gathered.a_shape, args.gathered.b_shape);
-  std::swap(args.gathered.lhs, args.gathered.rhs);
-  std::swap(args.gathered.a, args.gathered.b);
+// The same with a and b exchanged.
+void exchange(BatchEven& batch) {
+  std::swap(batch.a, batch.b);
 }
-
-template <typename Index>
-void add_tile_params(
-    ParamBytes& bytes,
-    const GemmPlan& plan,
-    const GemmProblem& p,
-    float alpha,
-    float beta) {
-  GemmParams<Index> params{
-      p.m,
-      p.n,
-      p.k,
-      (p.m + plan.bm - 1) / plan.bm,
-      (p.n + plan.bn - 1) / plan.bn,
-      plan.splits,
-      plan.k_split,
-      static_cast<uint32_t>(p.batches),
-      static_cast<Index>(p.a.row),
-      static_cast<Index>(p.a.col),
-      static_cast<Index>(p.b.row),
-      static_cast<Index>(p.b.col),
-      static_cast<Index>(p.c.row),
-      static_cast<Index>(p.c.col),
-      alpha,
-      beta};
-  bytes.add(params);
+void exchange(BatchNest& batch) {
+  std::swap(batch.a, batch.b);
 }
-
-template <typename Index>
-void add_thin_params(
-    ParamBytes& bytes,
-    const GemmPlan& plan,
-    const GemmProblem& p,
-    float alpha,
-    float beta) {
-  GemvParams<Index> params{};
-  params.rows = plan.rows;
-  params.vectors = plan.vectors;
-  params.k = p.k;
-  params.row_groups = (plan.rows + plan.group_rows - 1) / plan.group_rows;
-  params.splits = plan.splits;
-  params.k_split = plan.k_split;
-  params.batches = static_cast<uint32_t>(p.batches);
-  MatrixStrides y{static_cast<int64_t>(p.n), 1};
-  auto set = [](Index& row, Index& col, MatrixStrides s, bool swapped) {
-    row = static_cast<Index>(swapped ? s.col : s.row);
-    col = static_cast<Index>(swapped ? s.row : s.col);
-  };
-  set(params.w_row, params.w_k, plan.swapped ? p.b : p.a, plan.swapped);
-  set(params.x_k, params.x_vec, plan.swapped ? p.a : p.b, plan.swapped);
-  set(params.y_row, params.y_vec, y, plan.swapped);
-  set(params.c_row, params.c_vec, p.c, plan.swapped);
-  params.alpha = alpha;
-  params.beta = beta;
-  bytes.add(params);
-}
-
-const Kernel& tile_kernel(
-    StreamEncoder& enc,
-    const GemmPlan& plan,
-    Type type,
-    const BatchArgs& batch,
-    bool axpby) {
-  if (plan.kind == GemmKind::Coopmat) {
-    return enc.coopmat_kernel(
-        "gemm/gemm_coopmat",
-        type,
-        {{"BM", plan.bm},
-         {"BN", plan.bn},
-         {"WM", plan.tm},
-         {"WN", plan.tn},
-         {"A_T", int(plan.a_t)},
-         {"B_T", int(plan.b_t)},
-         {"VA", int(plan.va)},
-         {"VB", int(plan.vb)},
-         {"AXPBY", int(axpby)},
-         {"ND", batch.nd},
-         {"GATHER", batch.gather},
-         {"SPLIT", int(plan.splits > 1)},
-         {"BIG", int(plan.big)}});
-  }
-  return enc.kernel(
-      "gemm/gemm",
-      {{"T", type},
-       {"BM", plan.bm},
-       {"BN", plan.bn},
-       {"BK", plan.bk},
-       {"TM", plan.tm},
-       {"TN", plan.tn},
-       {"A_T", int(plan.a_t)},
-       {"B_T", int(plan.b_t)},
-       {"VA", int(plan.va)},
-       {"VB", int(plan.vb)},
-       {"AXPBY", int(axpby)},
-       {"ND", batch.nd},
-       {"GATHER", batch.gather},
-       {"SPLIT", int(plan.splits > 1)},
-       {"BIG", int(plan.big)},
-       {"PREFETCH", int(plan.prefetch)}});
-}
-
-const Kernel& thin_kernel(
-    StreamEncoder& enc,
-    const GemmPlan& plan,
-    Type type,
-    const BatchArgs& batch,
-    bool axpby) {
-  if (plan.kind == GemmKind::Dot) {
-    return enc.kernel(
-        "gemm/gemv",
-        {{"T", type},
-         {"WG", plan.workgroup},
-         {"ROWS", plan.group_rows},
-         {"NV", plan.nv},
-         {"VW", int(plan.vw)},
-         {"VX", int(plan.vx)},
-         {"AXPBY", int(axpby)},
-         {"ND", batch.nd},
-         {"GATHER", batch.gather},
-         {"SPLIT", int(plan.splits > 1)},
-         {"BIG", int(plan.big)}});
-  }
-  return enc.kernel(
-      "gemm/gemv_axpy",
-      {{"T", type},
-       {"WG", plan.workgroup},
-       {"LANES", plan.lanes},
-       {"NV", plan.nv},
-       {"VW", int(plan.vw)},
-       {"AXPBY", int(axpby)},
-       {"ND", batch.nd},
-       {"GATHER", batch.gather},
-       {"SPLIT", int(plan.splits > 1)},
-       {"BIG", int(plan.big)}});
+void exchange(BatchGather& batch) {
+  std::swap(batch.a_ndim, batch.b_ndim);
+  std::swap(batch.a_shape, batch.b_shape);
+  std::swap(batch.lhs, batch.rhs);
+  std::swap(batch.a, batch.b);
 }
 
 // Rows of several batch items that follow each other evenly are the rows of
 // one taller matrix when b is the same for all.
-void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch, bool axpby) {
-  if (batch.shape.size() != 1 || batch.b[0] != 0) {
+void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch) {
+  auto& [a, b, c] = batch.strides;
+  if (batch.shape.size() != 1 || b[0] != 0) {
     return;
   }
   int64_t m = p.m;
-  bool even = batch.a[0] == m * p.a.row || (m == 1 && batch.a[0] > 0);
-  bool c_even = !axpby || batch.c[0] == m * p.c.row || m == 1;
+  bool even = a[0] == m * p.a.row || (m == 1 && a[0] > 0);
+  bool c_even = !p.axpby || c[0] == m * p.c.row || m == 1;
   uint64_t rows = static_cast<uint64_t>(m) * batch.shape[0];
   if (!even || !c_even || rows > INT32_MAX) {
     return;
   }
   if (m == 1) {
-    p.a.row = batch.a[0];
-    p.c.row = batch.c[0];
+    p.a.row = a[0];
+    p.c.row = c[0];
   }
   p.m = static_cast<uint32_t>(rows);
   p.batches = 1;
-  batch = {};
+  batch.shape = {1};
+  batch.strides = {Strides{0}, Strides{0}, Strides{0}};
 }
 
-} // namespace
-
-GemmDevice gemm_device(StreamEncoder& enc) {
-  const Caps& caps = enc.caps();
-  return {
-      caps.core_count,
-      caps.software(),
-      caps.coopmat(Type::f16),
-      caps.coopmat(Type::bf16),
-      !config().disabled("splits")};
-}
-
-void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
-  BatchLayout batch = collapse(call, out);
-  if (batch.shape.size() > batch_dims ||
-      (call.lhs && std::max(call.a.ndim(), call.b.ndim()) > batch_dims + 2)) {
-    // Contiguous batch dimensions collapse; this many strided ones are rare.
-    array a = contiguous_copy_gpu(call.a, enc.stream());
-    array b = contiguous_copy_gpu(call.b, enc.stream());
-    enc.add_temporary(a);
-    enc.add_temporary(b);
-    array c = call.c ? contiguous_copy_gpu(*call.c, enc.stream()) : a;
-    array lhs = call.lhs ? contiguous_copy_gpu(*call.lhs, enc.stream()) : a;
-    array rhs = call.rhs ? contiguous_copy_gpu(*call.rhs, enc.stream()) : a;
-    for (const array& copy : {c, lhs, rhs}) {
-      enc.add_temporary(copy);
-    }
-    run_gemm(
-        enc,
-        {call.name,
-         a,
-         b,
-         call.c ? &c : nullptr,
-         call.alpha,
-         call.beta,
-         call.lhs ? &lhs : nullptr,
-         call.rhs ? &rhs : nullptr},
-        out);
-    return;
-  }
-
-  bool axpby = call.c != nullptr || call.alpha != 1;
-  if (call.alpha != 1 && !call.c) {
-    throw std::invalid_argument(
-        std::string("[") + call.name + "] alpha needs a c operand.");
-  }
+GemmProblem
+problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
   GemmProblem p;
   p.type = type_of(out);
   p.m = call.a.shape(-2);
@@ -335,115 +159,208 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   p.batches = out.size() / (static_cast<uint64_t>(p.m) * p.n);
   p.a = matrix_strides(call.a);
   p.b = matrix_strides(call.b);
-  p.axpby = axpby;
+  p.axpby = call.c != nullptr;
   if (call.c) {
     p.c = matrix_strides(*call.c);
   }
-  if (!call.lhs) {
-    fold_batch_into_rows(p, batch, axpby);
+  if (call.lhs) {
+    p.a_aligned = aligned(call.a, batch.a.shape, batch.a.strides);
+    p.b_aligned = aligned(call.b, batch.b.shape, batch.b.strides);
+  } else {
+    fold_batch_into_rows(p, batch);
+    p.a_aligned = aligned(call.a, batch.shape, batch.strides[0]);
+    p.b_aligned = aligned(call.b, batch.shape, batch.strides[1]);
+  }
+  p.may_split = !config().disabled("splits");
+  return p;
+}
+
+// Contiguous batch dimensions collapse; more strided ones than kernels take
+// are rare.
+void run_on_copies(StreamEncoder& enc, const GemmCall& call, array& out) {
+  std::vector<array> copies;
+  copies.reserve(5);
+  auto copy = [&](const array* x) -> const array* {
+    if (!x) {
+      return nullptr;
+    }
+    copies.push_back(contiguous_copy_gpu(*x, enc.stream()));
+    enc.add_temporary(copies.back());
+    return &copies.back();
+  };
+  run_gemm(
+      enc,
+      {call.name,
+       *copy(&call.a),
+       *copy(&call.b),
+       copy(call.c),
+       call.alpha,
+       call.beta,
+       copy(call.lhs),
+       copy(call.rhs)},
+      out);
+}
+
+template <typename Index, typename Batch>
+GemmArgs<Index, Batch>
+gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
+  const GemmProblem& p = plan.problem;
+  GemmArgs<Index, Batch> args{
+      .m = p.m,
+      .n = p.n,
+      .k = p.k,
+      .tiles_m = plan.tiles_m,
+      .tiles_n = plan.tiles_n,
+      .splits = plan.splits,
+      .k_split = plan.k_split,
+      .batches = static_cast<uint32_t>(p.batches),
+      .transposed = plan.transposed,
+      .alpha = call.alpha,
+      .beta = call.beta,
+      .batch = batch};
+  auto set = [](Index& row, Index& col, const MatrixStrides& s) {
+    row = static_cast<Index>(s.row);
+    col = static_cast<Index>(s.col);
+  };
+  set(args.a_row, args.a_col, p.a);
+  set(args.b_row, args.b_col, p.b);
+  set(args.c_row, args.c_col, p.c);
+  return args;
+}
+
+// The product itself, or the parts of a split one.
+void run_product(
+    StreamEncoder& enc,
+    const GemmCall& call,
+    const GemmPlan& plan,
+    AnyBatch& batch,
+    const array& target) {
+  const array* pairs[] = {&call.a, &call.b, call.lhs, call.rhs};
+  if (plan.transposed) {
+    std::swap(pairs[0], pairs[1]);
+    std::swap(pairs[2], pairs[3]);
+    std::visit([](auto& b) { exchange(b); }, batch);
+  }
+  std::vector<Operand> reads;
+  reads.reserve(4);
+  reads.emplace_back(*pairs[0]);
+  reads.emplace_back(*pairs[1]);
+  if (call.c && plan.splits == 1) {
+    reads.emplace_back(*call.c);
   }
   if (call.lhs) {
-    p.a_aligned = aligned(call.a, batch_shape(call.a), batch_strides(call.a));
-    p.b_aligned = aligned(call.b, batch_shape(call.b), batch_strides(call.b));
-  } else {
-    p.a_aligned = aligned(call.a, batch.shape, batch.a);
-    p.b_aligned = aligned(call.b, batch.shape, batch.b);
+    reads.emplace_back(*pairs[2]);
+    reads.emplace_back(*pairs[3]);
   }
+  auto& k = std::visit(
+      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.variant);
+  auto launch = [&]<typename Index>(Index) {
+    std::visit(
+        [&](auto& b) {
+          auto args = gemm_args<Index>(plan, call, b);
+          enc.dispatch(k, reads, {target}, args, linear(plan.groups()));
+        },
+        batch);
+  };
+  if (plan.large) {
+    launch(int64_t{});
+  } else {
+    launch(int32_t{});
+  }
+}
 
-  GemmPlan plan = plan_gemm(gemm_device(enc), p);
-  uint64_t groups = plan.groups(p);
+// Adds up the parts of a split product; only c's batch matters.
+template <typename Batch>
+void sum_parts(
+    StreamEncoder& enc,
+    const GemmCall& call,
+    const GemmProblem& p,
+    uint32_t splits,
+    const Batch& batch,
+    const array& parts,
+    array& out) {
+  auto& k = enc.kernel(
+      SplitSumVariant{.T = p.type, .AXPBY = p.axpby, .BATCH = p.batch});
+  std::vector<Operand> reads{parts};
+  if (call.c) {
+    reads.emplace_back(*call.c);
+  }
+  SplitSumArgs<Batch> args{
+      .c_row = p.c.row,
+      .c_col = p.c.col,
+      .m = p.m,
+      .n = p.n,
+      .splits = splits,
+      .batches = static_cast<uint32_t>(p.batches),
+      .alpha = call.alpha,
+      .beta = call.beta,
+      .batch = batch};
+  enc.dispatch(k, reads, {out}, args, linear(out.size(), 128));
+}
+
+void run_split(
+    StreamEncoder& enc,
+    const GemmCall& call,
+    GemmProblem p,
+    const GemmPlan& plan,
+    AnyBatch& batch,
+    array& out) {
+  array parts = enc.temporary(
+      {static_cast<int>(plan.splits),
+       static_cast<int>(p.batches),
+       static_cast<int>(p.m),
+       static_cast<int>(p.n)},
+      p.type == Type::c64 ? complex64 : float32);
+  run_product(enc, call, plan, batch, parts);
+  if (p.axpby && p.batch == BATCH_NEST) {
+    auto& nest = std::get<BatchNest>(batch);
+    sum_parts(enc, call, p, plan.splits, nest, parts, out);
+  } else {
+    p.batch = BATCH_EVEN;
+    auto* even = std::get_if<BatchEven>(&batch);
+    sum_parts(
+        enc, call, p, plan.splits, even ? *even : BatchEven{}, parts, out);
+  }
+}
+
+} // namespace
+
+void check_groups(
+    const char* name,
+    const array& a,
+    const array& b,
+    uint64_t groups) {
   if (groups > UINT32_MAX) {
     std::ostringstream msg;
-    msg << "[" << call.name << "] The product of " << call.a.shape() << " and "
-        << call.b.shape() << " needs " << groups
+    msg << "[" << name << "] The product of " << a.shape() << " and "
+        << b.shape() << " needs " << groups
         << " workgroups; the Vulkan backend starts at most 2^32 - 1. Split the "
            "batch.";
     throw std::invalid_argument(msg.str());
   }
+}
 
-  bool split = plan.splits > 1;
-  bool thin = plan.kind == GemmKind::Dot || plan.kind == GemmKind::Axpy;
-  bool finish = axpby && !split; // else the sum kernel applies alpha, beta, c
-  BatchArgs batches = batch_args(call, batch);
-  array target = split ? enc.temporary(
-                             {static_cast<int>(plan.splits),
-                              static_cast<int>(p.batches),
-                              static_cast<int>(p.m),
-                              static_cast<int>(p.n)},
-                             p.type == Type::c64 ? complex64 : float32)
-                       : out;
-
-  ParamBytes bytes;
-  auto add = [&](auto index) {
-    using Index = decltype(index);
-    if (thin) {
-      add_thin_params<Index>(bytes, plan, p, call.alpha, call.beta);
-    } else {
-      add_tile_params<Index>(bytes, plan, p, call.alpha, call.beta);
-    }
-  };
-  if (plan.big) {
-    add(int64_t{});
+void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
+  if (call.alpha != 1 && !call.c) {
+    throw std::invalid_argument(
+        std::string("[") + call.name + "] alpha needs a c operand.");
+  }
+  BatchLayout layout = batch_layout(call, out);
+  size_t ndim = std::max(
+      {layout.shape.size(), layout.a.shape.size(), layout.b.shape.size()});
+  if (ndim > BATCH_DIMS) {
+    return run_on_copies(enc, call, out);
+  }
+  GemmProblem p = problem_of(call, layout, out);
+  AnyBatch batch = batch_args(layout, call.lhs != nullptr);
+  p.batch = batch.index();
+  GemmPlan plan = plan_gemm(enc.caps(), p);
+  check_groups(call.name, call.a, call.b, plan.groups());
+  if (plan.splits > 1) {
+    run_split(enc, call, p, plan, batch, out);
   } else {
-    add(int32_t{});
+    run_product(enc, call, plan, batch, out);
   }
-  BatchArgs kernel_batches = batches;
-  bool swapped = thin && plan.swapped;
-  if (swapped) {
-    swap_operands(kernel_batches);
-  }
-  kernel_batches.add_to(bytes);
-
-  std::vector<Operand> reads{
-      swapped ? call.b : call.a, swapped ? call.a : call.b};
-  if (finish) {
-    reads.push_back(*call.c);
-  }
-  if (call.lhs) {
-    reads.push_back(swapped ? *call.rhs : *call.lhs);
-    reads.push_back(swapped ? *call.lhs : *call.rhs);
-  }
-  const Kernel& kernel = thin
-      ? thin_kernel(enc, plan, p.type, kernel_batches, finish)
-      : tile_kernel(enc, plan, p.type, kernel_batches, finish);
-  Operand written[] = {target};
-  enc.dispatch_bytes(
-      kernel, reads, written, bytes.data(), bytes.size(), linear(groups));
-  if (!split) {
-    return;
-  }
-
-  // The batch part of the sum concerns c only.
-  int nd = axpby ? batches.nd : 0;
-  const Kernel& sum = enc.kernel(
-      "gemm/splitk_sum",
-      {{"T", p.type}, {"AXPBY", int(axpby)}, {"ND", nd}, {"GATHER", 0}});
-  ParamBytes sum_bytes;
-  sum_bytes.add(SplitSumParams{
-      p.m,
-      p.n,
-      plan.splits,
-      static_cast<uint32_t>(p.batches),
-      p.c.row,
-      p.c.col,
-      call.alpha,
-      call.beta});
-  sum_bytes.add(batches.one);
-  if (nd) {
-    sum_bytes.add(batches.dims);
-  }
-  std::vector<Operand> sum_reads{target};
-  if (axpby) {
-    sum_reads.push_back(*call.c);
-  }
-  Operand sum_written[] = {out};
-  enc.dispatch_bytes(
-      sum,
-      sum_reads,
-      sum_written,
-      sum_bytes.data(),
-      sum_bytes.size(),
-      linear(out.size(), 128));
 }
 
 } // namespace mlx::core::vulkan

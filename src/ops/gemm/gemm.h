@@ -2,10 +2,7 @@
 // their strides, one dispatch (two when k is split).
 #pragma once
 
-#include <vector>
-
 #include "backend/stream_encoder.h"
-#include "ops/gemm/plan.h"
 
 namespace mlx::core::vulkan {
 
@@ -25,6 +22,12 @@ struct GemmCall {
 // out may be empty except along k.
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 
-GemmDevice gemm_device(StreamEncoder& enc);
+// Throws std::invalid_argument, naming the call, if a product of a and b takes
+// more workgroups than there may be.
+void check_groups(
+    const char* name,
+    const array& a,
+    const array& b,
+    uint64_t groups);
 
 } // namespace mlx::core::vulkan

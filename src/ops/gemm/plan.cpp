@@ -1,6 +1,7 @@
 #include "ops/gemm/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 namespace mlx::core::vulkan {
@@ -33,6 +34,18 @@ uint64_t reach(const MatrixStrides& s, uint32_t rows, uint32_t cols) {
       static_cast<uint64_t>(std::llabs(s.col)) * std::max(cols, 1u);
 }
 
+// Aligned loads of `items` neighbours of a rows x cols matrix never straddle an
+// edge. `along_rows`: neighbours are of a column.
+bool whole_vectors(
+    const MatrixStrides& s,
+    uint32_t rows,
+    uint32_t cols,
+    bool along_rows,
+    uint32_t items) {
+  return along_rows ? rows % items == 0 && s.col % items == 0
+                    : s.col == 1 && cols % items == 0 && s.row % items == 0;
+}
+
 // llvmpipe ends an invocation's loops, all taken together, after 65,535
 // iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS). The software tile
 // takes 65 iterations for 16 k's.
@@ -40,22 +53,18 @@ constexpr uint32_t software_k = 8192;
 
 // Splits k until the device has about two workgroups a core, each with at
 // least `least` k's in multiples of `unit`.
-void split_k(
-    GemmPlan& plan,
-    const GemmDevice& device,
-    uint32_t k,
-    uint64_t groups,
-    uint32_t least,
-    uint32_t unit) {
-  uint32_t cores = device.cores ? device.cores : 32;
+void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
+  uint32_t k = plan.problem.k;
   plan.splits = 1;
   plan.k_split = round_up(std::max(k, 1u), unit);
-  if (device.software) {
+  if (caps.software()) {
     plan.splits = static_cast<uint32_t>(ceil_div(plan.k_split, software_k));
     plan.k_split = std::min(plan.k_split, software_k);
     return;
   }
-  if (!device.splits || groups * 2 > cores || k < 2 * least) {
+  uint64_t groups = plan.groups();
+  uint32_t cores = caps.cores();
+  if (!plan.problem.may_split || groups * 2 > cores || k < 2 * least) {
     return;
   }
   uint64_t wanted = std::min<uint64_t>(
@@ -66,165 +75,161 @@ void split_k(
   }
 }
 
-bool plan_thin(const GemmDevice& device, const GemmProblem& p, GemmPlan& plan) {
+// What all variants say alike, after split_k().
+template <typename Variant>
+void set_variant(GemmPlan& plan, Variant v) {
+  v.T = plan.problem.type;
+  v.BATCH = plan.problem.batch;
+  v.SPLIT = plan.splits > 1;
+  v.AXPBY = plan.problem.axpby && !v.SPLIT; // else the sum applies them
+  v.LARGE = plan.large;
+  plan.variant = v;
+}
+
+void plan_axpy(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  AxpyVariant v{.WG = 128, .LANES = 16};
+  v.NV = std::bit_ceil(p.n);
+  v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, true, 4);
+  plan.tiles_m = ceil_div(p.m, v.LANES * 4);
+  plan.tiles_n = 1;
+  split_k(plan, caps, 256, 32);
+  set_variant(plan, v);
+}
+
+void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  DotVariant v{};
+  auto vec16 = static_cast<uint32_t>(16 / size_of(p.type));
+  v.NV = std::bit_ceil(p.n);
+  v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, false, vec16);
+  v.VB = v.VA && p.b_aligned && p.b.row == 1 && p.b.col % vec16 == 0;
+  uint64_t steps = ceil_div(p.k, v.VA ? vec16 : 1);
+  v.WG = steps <= 64 ? 32 : steps <= 512 ? 64 : 128;
+  v.ROWS = 4;
+  if (!caps.software() &&
+      ceil_div(p.m, 4) * p.batches < 2 * uint64_t(caps.cores())) {
+    v.ROWS = 1;
+  }
+  plan.tiles_m = ceil_div(p.m, v.ROWS);
+  plan.tiles_n = 1;
+  split_k(plan, caps, 4096, 64);
+  set_variant(plan, v);
+}
+
+// The matrix times up to 8 vectors; true if that suits the strides.
+bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   if (p.type == Type::c64 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
   }
-  plan.swapped = p.m <= p.n;
-  plan.rows = plan.swapped ? p.n : p.m;
-  plan.vectors = plan.swapped ? p.m : p.n;
-  MatrixStrides w = p.a;
-  MatrixStrides x = p.b;
-  if (plan.swapped) {
-    w = {p.b.col, p.b.row};
-    x = {p.a.col, p.a.row};
+  bool transposed = p.m <= p.n;
+  if (transposed) {
+    p.transpose();
   }
-  bool w_aligned = plan.swapped ? p.b_aligned : p.a_aligned;
-  bool x_aligned = plan.swapped ? p.a_aligned : p.b_aligned;
-  // w.row steps over rows of w, w.col over k; x.row over k, x.col over vectors.
-  int64_t item = static_cast<int64_t>(size_of(p.type));
-  int64_t vec16 = 16 / item;
-  plan.nv = plan.vectors <= 1 ? 1
-      : plan.vectors <= 2     ? 2
-      : plan.vectors <= 4     ? 4
-                              : 8;
-
-  bool along_k = w.col == 1;
-  bool along_rows = w.row == 1;
-  if (along_rows && (!along_k || p.k <= 16)) {
-    plan.kind = GemmKind::Axpy;
-    plan.workgroup = 128;
-    plan.lanes = 16;
-    plan.group_rows = plan.lanes * 4;
-    plan.vw = w_aligned && plan.rows % 4 == 0 && w.col % 4 == 0;
-    uint64_t groups = ceil_div(plan.rows, plan.group_rows) * p.batches;
-    split_k(plan, device, p.k, groups, 256, 32);
-    return true;
-  }
-  if (!along_k) {
+  bool along_k = p.a.col == 1;
+  bool along_rows = p.a.row == 1;
+  if (!along_k && !along_rows) {
     return false;
   }
-  plan.kind = GemmKind::Dot;
-  plan.vw = w_aligned && p.k % vec16 == 0 && w.row % vec16 == 0;
-  plan.vx = plan.vw && x_aligned && x.row == 1 && x.col % vec16 == 0;
-  uint32_t step = plan.vw ? static_cast<uint32_t>(vec16) : 1;
-  uint32_t steps = static_cast<uint32_t>(ceil_div(p.k, step));
-  plan.workgroup = steps <= 64 ? 32 : steps <= 512 ? 64 : 128;
-  plan.group_rows = 4;
-  uint32_t cores = device.cores ? device.cores : 32;
-  if (!device.software && ceil_div(plan.rows, 4) * p.batches < 2 * cores) {
-    plan.group_rows = 1;
+  plan.transposed = transposed;
+  if (transposed) {
+    plan.problem.transpose();
   }
-  uint64_t groups = ceil_div(plan.rows, plan.group_rows) * p.batches;
-  split_k(plan, device, p.k, groups, 4096, 64);
+  if (along_rows && (!along_k || p.k <= 16)) {
+    plan_axpy(caps, p, plan);
+  } else {
+    plan_dot(caps, p, plan);
+  }
   return true;
 }
 
-void plan_tile(const GemmDevice& device, const GemmProblem& p, GemmPlan& plan) {
-  struct Tile {
-    uint32_t bm, bn, bk, tm, tn;
-  };
-  constexpr Tile large{128, 128, 16, 8, 8};
-  constexpr Tile medium{64, 64, 16, 4, 4};
-  constexpr Tile small{32, 32, 16, 4, 4};
-  constexpr Tile software{32, 64, 16, 8, 8};
+// Workgroups of bm x bn tiles.
+uint64_t tile_groups(const GemmProblem& p, uint32_t bm, uint32_t bn) {
+  return ceil_div(p.m, bm) * ceil_div(p.n, bn) * p.batches;
+}
 
-  uint64_t cores = device.cores ? device.cores : 32;
-  auto tiles = [&](const Tile& t) {
-    return ceil_div(p.m, t.bm) * ceil_div(p.n, t.bn) * p.batches;
+// What tiles of either kind say alike; `items`: of an aligned load.
+template <typename Variant>
+void plan_operands(
+    const GemmProblem& p,
+    GemmPlan& plan,
+    Variant& v,
+    uint32_t items) {
+  v.A_T = p.a.row == 1 && p.a.col != 1;
+  v.B_T = p.b.row == 1 && p.b.col != 1;
+  v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, v.A_T, items);
+  v.VB = p.b_aligned && whole_vectors(p.b, p.k, p.n, v.B_T, items);
+  plan.tiles_m = ceil_div(p.m, v.BM);
+  plan.tiles_n = ceil_div(p.n, v.BN);
+}
+
+void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  constexpr TileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8};
+  constexpr TileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
+  constexpr TileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
+  constexpr TileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
+
+  auto fills = [&](const TileVariant& v) {
+    return tile_groups(p, v.BM, v.BN) >= caps.cores();
   };
-  Tile t = small;
-  if (device.software) {
-    t = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
-  } else if (std::min(p.m, p.n) > 32 && tiles(medium) >= cores) {
-    t = medium;
-    if (p.type != Type::c64 && std::min(p.m, p.n) > 64 &&
-        tiles(large) >= cores) {
-      t = large;
-    }
+  TileVariant v = small;
+  if (caps.software()) {
+    v = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
+  } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
+    bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
+    v = wide && fills(large) ? large : medium;
   }
-  plan.kind = GemmKind::Tile;
-  plan.bm = t.bm;
-  plan.bn = t.bn;
-  plan.bk = t.bk;
-  plan.tm = t.tm;
-  plan.tn = t.tn;
-  plan.a_t = p.a.row == 1 && p.a.col != 1;
-  plan.b_t = p.b.row == 1 && p.b.col != 1;
-  plan.prefetch = !device.software;
-  bool real = plan.prefetch && p.type != Type::c64;
-  plan.va = real && p.a_aligned &&
-      (plan.a_t ? p.m % 4 == 0 && p.a.col % 4 == 0
-                : p.a.col == 1 && p.k % 4 == 0 && p.a.row % 4 == 0);
-  plan.vb = real && p.b_aligned &&
-      (plan.b_t ? p.k % 4 == 0 && p.b.col % 4 == 0
-                : p.b.col == 1 && p.n % 4 == 0 && p.b.row % 4 == 0);
-  split_k(plan, device, p.k, tiles(t), 256, 64);
+  plan_operands(p, plan, v, 4);
+  v.PREFETCH = !caps.software();
+  v.VA = v.VA && v.PREFETCH && p.type != Type::c64;
+  v.VB = v.VB && v.PREFETCH && p.type != Type::c64;
+  split_k(plan, caps, 256, 64);
+  set_variant(plan, v);
 }
 
 // The matrix units' tiles; true if they can be used.
-bool plan_coopmat(
-    const GemmDevice& device,
-    const GemmProblem& p,
-    GemmPlan& plan) {
-  bool has = (p.type == Type::f16 && device.coopmat_f16) ||
-      (p.type == Type::bf16 && device.coopmat_bf16);
-  if (!has || p.k < 16) {
+bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  if (!caps.coopmat(p.type) || p.k < 16) {
     return false;
   }
-  struct Tile {
-    uint32_t bm, bn, wm, wn;
-  };
-  constexpr Tile large{128, 128, 4, 2};
-  constexpr Tile medium{64, 64, 2, 2};
-  constexpr Tile flat{32, 128, 1, 4};
-  uint64_t cores = device.cores ? device.cores : 32;
-  auto tiles = [&](const Tile& t) {
-    return ceil_div(p.m, t.bm) * ceil_div(p.n, t.bn) * p.batches;
-  };
-  Tile t = p.m <= 32 ? flat : medium;
-  if (std::min(p.m, p.n) > 64 && tiles(large) >= cores) {
-    t = large;
+  constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 4, .WN = 2};
+  constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
+  constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
+  CoopmatVariant v = p.m <= 32 ? flat : medium;
+  if (std::min(p.m, p.n) > 64 &&
+      tile_groups(p, large.BM, large.BN) >= caps.cores()) {
+    v = large;
   }
-  plan.kind = GemmKind::Coopmat;
-  plan.bm = t.bm;
-  plan.bn = t.bn;
-  plan.bk = 32;
-  plan.tm = t.wm;
-  plan.tn = t.wn;
-  plan.a_t = p.a.row == 1 && p.a.col != 1;
-  plan.b_t = p.b.row == 1 && p.b.col != 1;
-  plan.va = p.a_aligned &&
-      (plan.a_t ? p.m % 8 == 0 && p.a.col % 8 == 0
-                : p.a.col == 1 && p.k % 8 == 0 && p.a.row % 8 == 0);
-  plan.vb = p.b_aligned &&
-      (plan.b_t ? p.k % 8 == 0 && p.b.col % 8 == 0
-                : p.b.col == 1 && p.n % 8 == 0 && p.b.row % 8 == 0);
-  split_k(plan, device, p.k, tiles(t), 512, 64);
+  v.SG = caps.matrix_subgroup();
+  plan_operands(p, plan, v, 8);
+  split_k(plan, caps, 512, 64);
+  set_variant(plan, v);
   return true;
 }
 
 } // namespace
 
-uint64_t GemmPlan::groups(const GemmProblem& p) const {
-  uint64_t per_batch = kind == GemmKind::Tile || kind == GemmKind::Coopmat
-      ? ceil_div(p.m, bm) * ceil_div(p.n, bn)
-      : ceil_div(rows, group_rows);
-  return per_batch * splits * p.batches;
+void GemmProblem::transpose() {
+  std::swap(m, n);
+  std::swap(a, b);
+  std::swap(a_aligned, b_aligned);
+  for (auto* s : {&a, &b, &c}) {
+    *s = s->transposed();
+  }
 }
 
-GemmPlan plan_gemm(const GemmDevice& device, GemmProblem p) {
+GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem) {
+  GemmProblem p = problem;
   normalise(p.a, p.m, p.k);
   normalise(p.b, p.k, p.n);
   GemmPlan plan;
+  plan.problem = problem;
   uint64_t items = std::max(
       {reach(p.a, p.m, p.k),
        reach(p.b, p.k, p.n),
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
-  plan.big = items > INT32_MAX;
-  if (!plan_thin(device, p, plan) && !plan_coopmat(device, p, plan)) {
-    plan_tile(device, p, plan);
+  plan.large = items > INT32_MAX;
+  if (!plan_thin(caps, p, plan) && !plan_coopmat(caps, p, plan)) {
+    plan_tile(caps, p, plan);
   }
   return plan;
 }

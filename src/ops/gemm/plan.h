@@ -3,25 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <variant>
 
-#include "pipeline/key.h"
+#include "kernels/gemm/gemm.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
-
-// What the choice depends on; filled from Caps by gemm_device().
-struct GemmDevice {
-  uint32_t cores = 0; // compute units; 0: unknown
-  bool software = false;
-  // 16x16x16 cooperative matrices with float accumulators work.
-  bool coopmat_f16 = false;
-  bool coopmat_bf16 = false;
-  bool splits = true; // over k, for speed
-};
 
 // Strides in elements of a matrix's rows and columns.
 struct MatrixStrides {
   int64_t row = 0;
   int64_t col = 0;
+
+  MatrixStrides transposed() const {
+    return {col, row};
+  }
 };
 
 // y (m x n) = alpha * a (m x k) b (k x n) + beta * c, `batches` times.
@@ -32,40 +29,31 @@ struct GemmProblem {
   MatrixStrides a, b, c;
   // Every matrix of the operand starts at a multiple of 16 bytes.
   bool a_aligned = false, b_aligned = false;
-  // c takes part; gather has no form for it.
+  // alpha and c take part; gather has no form for it.
   bool axpby = false;
-};
+  uint32_t batch = BATCH_EVEN;
+  bool may_split = true; // over k, for speed
 
-enum class GemmKind : uint8_t {
-  Tile, // gemm.comp
-  Coopmat, // gemm_coopmat.comp
-  Dot, // gemv.comp
-  Axpy, // gemv_axpy.comp
+  // The same as y^T = alpha * b^T a^T + beta * c^T.
+  void transpose();
 };
 
 struct GemmPlan {
-  GemmKind kind = GemmKind::Tile;
-  bool big = false; // offsets inside a matrix need 64 bits
+  std::variant<TileVariant, CoopmatVariant, DotVariant, AxpyVariant> variant;
+  // The product as the kernel makes it: a thin one has at least as many rows as
+  // columns, and is transposed for that.
+  GemmProblem problem;
+  bool transposed = false;
+  uint32_t tiles_m = 0, tiles_n = 0; // workgroups a matrix
   uint32_t splits = 1;
   uint32_t k_split = 0; // k's per split
-  // Tile and Coopmat.
-  uint32_t bm = 0, bn = 0, bk = 0;
-  uint32_t tm = 0, tn = 0; // of an invocation; Coopmat: subgroups a tile
-  bool a_t = false, b_t = false; // unit stride along m; along k
-  bool va = false, vb = false; // aligned quads (Coopmat: 16 bytes)
-  bool prefetch = false; // Tile: next tile into registers
-  // Dot and Axpy: w has `rows` rows; swapped: w is b, the vectors are a's rows.
-  bool swapped = false;
-  uint32_t rows = 0, vectors = 0;
-  uint32_t nv = 0; // vectors rounded up to a variant
-  uint32_t group_rows = 0; // of w, a workgroup
-  uint32_t workgroup = 0;
-  uint32_t lanes = 0; // Axpy
-  bool vw = false, vx = false; // 16-byte loads (Axpy: quads) of w, x
+  bool large = false; // offsets inside a matrix need 64 bits
 
-  uint64_t groups(const GemmProblem& p) const;
+  uint64_t groups() const {
+    return uint64_t(tiles_m) * tiles_n * splits * problem.batches;
+  }
 };
 
-GemmPlan plan_gemm(const GemmDevice& device, GemmProblem problem);
+GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem);
 
 } // namespace mlx::core::vulkan

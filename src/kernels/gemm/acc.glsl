@@ -1,0 +1,23 @@
+// The type that sums of products are made in, and that of partial ones.
+#ifndef GEMM_ACC_GLSL
+#define GEMM_ACC_GLSL
+
+#include "common/types.glsl"
+
+#if T_KIND == KIND_COMPLEX
+#define Acc vec2
+#define ZERO vec2(0.0)
+vec2 FMA(vec2 x, vec2 y, vec2 z) {
+  return z + vec2(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+}
+#define PART_PTR Ptr_c64
+#define PART_SIZE 8
+#else
+#define Acc float
+#define ZERO 0.0
+#define FMA fma
+#define PART_PTR Ptr_f32
+#define PART_SIZE 4
+#endif
+
+#endif

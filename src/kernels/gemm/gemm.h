@@ -1,0 +1,131 @@
+// Dense products y = alpha * a b + beta * c of m x k and k x n matrices, by
+// gemm.comp, gemm_coopmat.comp, gemv.comp and gemv_axpy.comp.
+#include "gemm/batch.h"
+
+BEGIN_INTERFACE
+
+#ifdef __cplusplus
+template <typename Index, typename Batch> // int32_t, or int64_t if LARGE
+#endif
+struct GemmArgs {
+  PTR(T_PTR, a)
+  PTR(T_PTR, b)
+#if AXPBY
+  PTR(T_PTR, c)
+#endif
+#if BATCH == BATCH_GATHER
+  PTR(Ptr_u32, lhs)
+  PTR(Ptr_u32, rhs)
+#endif
+  PTR(Y_PTR, y)
+  uint m, n, k;
+  uint tiles_m, tiles_n; // workgroups a matrix
+  uint splits, k_split; // of k, and k's in each
+  uint batches;
+  uint transposed; // y, of thin products
+  Index a_row, a_col, b_row, b_col, c_row, c_col;
+  float alpha, beta;
+  Batch batch; // last: in GLSL nothing pads it
+};
+
+#ifdef __cplusplus
+
+// A_T: a's rows are the unit-stride direction. B_T: b's k is. VA, VB: aligned
+// loads of several items of a, b, none of which straddles an edge. AXPBY: alpha
+// and c take part. SPLIT: y is float (or complex) partial sums, laid out
+// [split][batch][m][n]. LARGE: offsets inside a matrix have 64 bits.
+struct TileVariant {
+  Type T;
+  uint BM, BN, TM, TN; // of y, a workgroup and an invocation
+  bool A_T, B_T, VA, VB;
+  bool PREFETCH; // the next tiles into registers
+  bool AXPBY;
+  uint BATCH;
+  bool SPLIT, LARGE;
+  KERNEL_VARIANT(
+      "gemm/gemm",
+      T,
+      BM,
+      BN,
+      TM,
+      TN,
+      A_T,
+      B_T,
+      VA,
+      VB,
+      PREFETCH,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
+};
+
+struct CoopmatVariant {
+  Type T;
+  uint SG;
+  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  bool A_T, B_T, VA, VB;
+  bool AXPBY;
+  uint BATCH;
+  bool SPLIT, LARGE;
+  COOPMAT_VARIANT(
+      "gemm/gemm_coopmat",
+      BM,
+      BN,
+      WM,
+      WN,
+      A_T,
+      B_T,
+      VA,
+      VB,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
+};
+
+// Of thin products: n <= NV.
+struct DotVariant {
+  Type T;
+  uint WG, ROWS, NV; // invocations and rows a workgroup
+  bool VA, VB;
+  bool AXPBY;
+  uint BATCH;
+  bool SPLIT, LARGE;
+  KERNEL_VARIANT(
+      "gemm/gemv",
+      T,
+      WG,
+      ROWS,
+      NV,
+      VA,
+      VB,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
+};
+
+struct AxpyVariant {
+  Type T;
+  uint WG, LANES, NV; // invocations a workgroup, and side by side along rows
+  bool VA;
+  bool AXPBY;
+  uint BATCH;
+  bool SPLIT, LARGE;
+  KERNEL_VARIANT(
+      "gemm/gemv_axpy",
+      T,
+      WG,
+      LANES,
+      NV,
+      VA,
+      AXPBY,
+      BATCH,
+      SPLIT,
+      LARGE)
+};
+
+#endif
+
+END_INTERFACE

@@ -1,0 +1,79 @@
+// What the kernels of gemm.h share: a workgroup finds its part of the work and
+// calls the kernel's multiply(), which ends with put() of each item of y.
+#include "common/index.glsl"
+#include "gemm/acc.glsl"
+
+#if SPLIT
+#define Y_PTR PART_PTR
+#define Y_SIZE PART_SIZE
+#else
+#define Y_PTR T_PTR
+#define Y_SIZE T_SIZE
+#endif
+// Where y's item (r, c) is, unless the kernel knows better.
+#ifndef Y_AT
+#define Y_AT(r, c) (Index(r) * Index(A.n) + Index(c))
+#endif
+
+#include "gemm/gemm.h"
+#define ARGS_BLOCK GemmArgs
+#include "common/args.glsl"
+#include "gemm/batch.glsl"
+
+// The workgroup's part of the sum and of the batch.
+uint k_begin, k_end;
+uint split, batch;
+T_PTR base_a, base_b;
+#if AXPBY
+T_PTR base_c;
+#endif
+
+// Makes block `tile` of a matrix.
+void multiply(uint tile);
+
+// Tile `tile` of a matrix, as its row and column of tiles: bands of eight rows,
+// so that neighbouring groups share b in cache.
+uvec2 tile_at(uint tile) {
+  uint band = tile / (8 * A.tiles_n);
+  uint band_rows = min(8, A.tiles_m - band * 8);
+  uint in_band = tile - band * 8 * A.tiles_n;
+  return uvec2(band * 8 + in_band % band_rows, in_band / band_rows);
+}
+
+// The matrix that put() writes to.
+Y_PTR y_matrix() {
+  int64_t item = int64_t(batch);
+#if SPLIT
+  item += int64_t(split) * int64_t(A.batches);
+#endif
+  return MOVED(Y, A.y, item * (int64_t(A.m) * int64_t(A.n)));
+}
+
+void put(Y_PTR y, uint r, uint c, Acc v) {
+#if AXPBY
+  v = A.alpha * v +
+      A.beta * load(base_c, Index(r) * A.c_row + Index(c) * A.c_col);
+#endif
+  store(y, Y_AT(r, c), v);
+}
+
+void main() {
+  uint group = group_index();
+  uint per_matrix = A.tiles_m * A.tiles_n;
+  // Uniform over the workgroup.
+  if (group < per_matrix * A.splits * A.batches) {
+    uint outer = group / per_matrix;
+    split = outer % A.splits;
+    batch = outer / A.splits;
+    k_begin = split * A.k_split;
+    k_end = min(A.k, k_begin + A.k_split);
+    int64_t ao, bo, co;
+    batch_offsets(batch, ao, bo, co);
+    base_a = MOVED(T, A.a, ao);
+    base_b = MOVED(T, A.b, bo);
+#if AXPBY
+    base_c = MOVED(T, A.c, co);
+#endif
+    multiply(group % per_matrix);
+  }
+}
