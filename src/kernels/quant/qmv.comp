@@ -1,10 +1,9 @@
-// variants: T=f32,f16,bf16 BITS=4 GROUP=64 FP=0 GLOBAL=0 BATCH=0 ROWS=1,2 OUTS=4 CHUNK=32 WG=128 BLOCK=16 WIDE=0 VEC=0,1 ; T=f32,f16,bf16 BITS=4 GROUP=64 FP=0 GLOBAL=0 BATCH=0 ROWS=8 OUTS=1,2 CHUNK=32 WG=128 BLOCK=8 WIDE=0 VEC=0,1 ; T=bf16 BITS=1,2,3,5,6,8 GROUP=32 FP=0 GLOBAL=0 BATCH=0 ROWS=1,2 OUTS=2 CHUNK=32 WG=128 BLOCK=2 WIDE=1 VEC=1 ; T=bf16 BITS=1,2,3,5,6,8 GROUP=32 FP=0 GLOBAL=0 BATCH=0 ROWS=8 OUTS=1 CHUNK=32 WG=128 BLOCK=4 WIDE=0 VEC=1; T=bf16 BITS=4 GROUP=16 FP=1 GLOBAL=0,1 BATCH=0,1,2 ROWS=4 OUTS=2 CHUNK=16 WG=64 BLOCK=8 WIDE=0 VEC=1 ; T=f16 BITS=8 GROUP=32 FP=1 GLOBAL=0 BATCH=2 ROWS=1 OUTS=2 CHUNK=8 WG=64 BLOCK=8 WIDE=0 VEC=1
 // y = x @ W^T for few rows of x. W is (N, K), quantized along K.
 //
-// A workgroup makes BLOCK outputs of ROWS rows. Each subgroup (the whole
-// workgroup if WIDE) makes OUTS of them at a time: its lanes take chunks of
-// CHUNK elements of K in turn, keep the codes in registers, use each x for
-// OUTS weights and each weight for ROWS rows, and add up at the end.
+// A workgroup makes BLOCK outputs of ROWS rows. Each subgroup, or with
+// WHOLE_WORKGROUP all of them together, makes OUTS of them at a time: its lanes
+// take chunks of CHUNK elements of K in turn, keep the codes in registers, use
+// each x for OUTS weights and each weight for ROWS rows, and add up at the end.
 // CHUNK divides GROUP, so a chunk has one scale and one bias.
 #include "quant/operands.glsl"
 
@@ -12,7 +11,7 @@ layout(local_size_x = WG) in;
 
 #define WORDS (CHUNK * BITS / 32)
 
-#if WIDE
+#if WHOLE_WORKGROUP
 shared float partial[(WG / 4) * OUTS * ROWS];
 #define LANE gl_LocalInvocationID.x
 #define LANES uint(WG)
@@ -84,38 +83,61 @@ shared float partial[(WG / 4) * OUTS * ROWS];
   }
 #endif
 
-void main() {
-  uint group = min(group_index(), A.groups - 1u);
-  bool live = group_index() < A.groups;
-  uint n_tile = group % A.n_tiles;
-  uint m_tile = group / A.n_tiles % A.m_tiles;
-  locate(group / A.n_tiles / A.m_tiles);
+float acc[OUTS][ROWS];
 
-  uint m0 = m_tile * ROWS;
+// Adds the sums of all lanes and stores them.
+void store_sums(Tile tile, uint n0) {
+  uint m0 = tile.m * ROWS;
+  [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+    [[unroll]] for (uint m = 0; m < ROWS; ++m) {
+      float sum = subgroupAdd(acc[r][m]);
+      if (subgroupElect()) {
+#if WHOLE_WORKGROUP
+        partial[(gl_SubgroupID * OUTS + r) * ROWS + m] = sum;
+#else
+        store_y(tile.live, m0 + m, n0 + r, sum);
+#endif
+      }
+    }
+  }
+#if WHOLE_WORKGROUP
+  barrier();
+  for (uint i = LANE; i < OUTS * ROWS; i += WG) {
+    float sum = 0.0;
+    for (uint s = 0; s < gl_NumSubgroups; ++s) {
+      sum += partial[s * OUTS * ROWS + i];
+    }
+    store_y(tile.live, m0 + i % ROWS, n0 + i / ROWS, sum);
+  }
+  if (BLOCK > OUTS) {
+    barrier();
+  }
+#endif
+}
+
+void main() {
+  Tile tile = own_tile();
+  locate(tile.product);
   T_PTR x_rows[ROWS];
   [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-    x_rows[m] = ITEMS_AT(x_base, int64_t(min(m0 + m, A.M - 1u)) * A.x_row);
+    x_rows[m] = x_row(min(tile.m * ROWS + m, A.M - 1u));
   }
   uint chunks = A.K / CHUNK;
-  uint row_words = A.K / 16u * BITS / 2u;
-  uint row_groups = A.K / GROUP;
-
-#if WIDE
+#if WHOLE_WORKGROUP
   const uint first = 0u, step = OUTS;
 #else
   uint first = gl_SubgroupID * OUTS;
   uint step = gl_NumSubgroups * OUTS;
 #endif
   for (uint o = first; o < BLOCK; o += step) {
-    uint n0 = n_tile * BLOCK + o;
+    uint n0 = tile.n * BLOCK + o;
     Ptr_u32 w_rows[OUTS];
-    int64_t s_rows[OUTS];
+    uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      int64_t n = int64_t(min(n0 + r, A.N - 1u));
-      w_rows[r] = WORDS_AT(w_base, n * row_words);
-      s_rows[r] = n * row_groups;
+      uint n = min(n0 + r, A.N - 1u);
+      w_rows[r] = code_row(n, A.K);
+      groups[r] = group_of(n, A.K, 0);
     }
-    float acc[OUTS][ROWS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
       [[unroll]] for (uint m = 0; m < ROWS; ++m) {
         acc[r][m] = 0.0;
@@ -123,17 +145,12 @@ void main() {
     }
     for (uint c = LANE; c < chunks; c += LANES) {
       uint words[OUTS][WORDS];
-      float scale[OUTS];
-#if !FP
-      float bias[OUTS];
-#endif
+      float scale[OUTS], bias[OUTS];
       uint g = c / (GROUP / CHUNK);
       [[unroll]] for (uint r = 0; r < OUTS; ++r) {
         LOAD_WORDS(words[r], w_rows[r], c)
-        scale[r] = load_scale(scale_base, s_rows[r] + g);
-#if !FP
-        bias[r] = load(bias_base, s_rows[r] + g);
-#endif
+        scale[r] = load_scale(scale_base, groups[r] + g);
+        bias[r] = load_bias(groups[r] + g);
       }
       float product[OUTS][ROWS];
       float x_sum[ROWS];
@@ -162,45 +179,12 @@ void main() {
       [[unroll]] for (uint r = 0; r < OUTS; ++r) {
         [[unroll]] for (uint m = 0; m < ROWS; ++m) {
           acc[r][m] += scale[r] * product[r][m];
-#if !FP
+#if SIDE == SIDE_BIASES
           acc[r][m] += bias[r] * x_sum[m];
 #endif
         }
       }
     }
-#if WIDE
-    [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-        float sum = subgroupAdd(acc[r][m]);
-        if (subgroupElect()) {
-          partial[(gl_SubgroupID * OUTS + r) * ROWS + m] = sum;
-        }
-      }
-    }
-    barrier();
-    for (uint i = LANE; i < OUTS * ROWS; i += WG) {
-      float sum = 0.0;
-      for (uint s = 0; s < gl_NumSubgroups; ++s) {
-        sum += partial[s * OUTS * ROWS + i];
-      }
-      uint n = n0 + i / ROWS;
-      uint m = m0 + i % ROWS;
-      if (live && n < A.N && m < A.M) {
-        store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
-      }
-    }
-    if (BLOCK > OUTS) {
-      barrier();
-    }
-#else
-    [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-        float sum = subgroupAdd(acc[r][m]);
-        if (live && n0 + r < A.N && m0 + m < A.M && subgroupElect()) {
-          store(y_base, uint64_t(m0 + m) * A.N + (n0 + r), sum * y_factor);
-        }
-      }
-    }
-#endif
+    store_sums(tile, n0);
   }
 }
