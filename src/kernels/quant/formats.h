@@ -50,17 +50,13 @@ constexpr QuantMode quant_modes[] = {
     {"mxfp8", {8}, {32}, CODE_E4M3, SCALE_E8M0, false},
     {"nvfp4", {4}, {16}, CODE_E2M1, SCALE_E4M3, false}};
 
-// The names that all kernels of quantized items see.
+// The names that all kernels of quantized items see. `side`: there is an
+// operand beside codes and scales.
 struct FormatVariant {
   FormatVariant(Type type, const QuantFormat& f, bool side)
-      : T(type),
-        BITS(f.bits),
-        GROUP(f.group),
-        CODE(f.code),
-        SCALE(f.scale),
-        SIDE(f.bias     ? SIDE_BIASES
-                 : side ? SIDE_GLOBAL
-                        : SIDE_NONE) {}
+      : T(type), BITS(f.bits), GROUP(f.group), CODE(f.code), SCALE(f.scale) {
+    SIDE = f.bias ? SIDE_BIASES : side ? SIDE_GLOBAL : SIDE_NONE;
+  }
   Type T;
   int BITS, GROUP, CODE, SCALE, SIDE;
 };

@@ -85,7 +85,15 @@ struct QmmVariant : ProductVariant {
   bool TRANSPOSE, SORTED;
   uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs a workgroup, an invocation
   KERNEL_VARIANT(
-      "quant/qmm", T, PRODUCT_MEMBERS, TRANSPOSE, SORTED, BM, BN, TM, TN)
+      "quant/qmm",
+      T,
+      PRODUCT_MEMBERS,
+      TRANSPOSE,
+      SORTED,
+      BM,
+      BN,
+      TM,
+      TN)
 };
 
 struct QmmCoopmatVariant : ProductVariant {

@@ -20,42 +20,40 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #define LANES gl_SubgroupSize
 #endif
 
+#define SPREAD4(dst, i, v)                                                    \
+  dst[i] = v.x;                                                               \
+  dst[i + 1] = v.y;                                                           \
+  dst[i + 2] = v.z;                                                           \
+  dst[i + 3] = v.w;
+
 // 8 values of x from element `at` of a row on.
-#define LOAD_X8(dst, row, at)                                                   \
-  LOAD_X8_(dst, row, at)
 #if VEC && T_SIZE == 2
 #ifdef T_IS_bf16
-#define PAIR(dst, i, word)                                                      \
-  dst[i] = uintBitsToFloat((word) << 16);                                       \
-  dst[i + 1] = uintBitsToFloat((word) & 0xffff0000u);
+#define PAIR(word)                                                            \
+  vec2(uintBitsToFloat((word) << 16), uintBitsToFloat((word) & 0xffff0000u))
 #else
-#define PAIR(dst, i, word)                                                      \
-  {                                                                           \
-    vec2 two_ = unpackHalf2x16(word);                                         \
-    dst[i] = two_.x;                                                            \
-    dst[i + 1] = two_.y;                                                        \
-  }
+#define PAIR unpackHalf2x16
 #endif
-#define LOAD_X8_(dst, row, at)                                                  \
+#define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
     uvec4 p_ = Ptr_u32x4(uint64_t(row)).v[(at) >> 3];                         \
-    PAIR(dst, 0, p_.x)                                                          \
-    PAIR(dst, 2, p_.y)                                                          \
-    PAIR(dst, 4, p_.z)                                                          \
-    PAIR(dst, 6, p_.w)                                                          \
+    vec4 a_ = vec4(PAIR(p_.x), PAIR(p_.y));                                   \
+    vec4 b_ = vec4(PAIR(p_.z), PAIR(p_.w));                                   \
+    SPREAD4(dst, 0, a_)                                                       \
+    SPREAD4(dst, 4, b_)                                                       \
   }
 #elif VEC
-#define LOAD_X8_(dst, row, at)                                                  \
+#define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
     vec4 a_ = Ptr_f32x4(uint64_t(row)).v[(at) >> 2];                          \
     vec4 b_ = Ptr_f32x4(uint64_t(row)).v[((at) >> 2) + 1u];                   \
-    dst[0] = a_.x; dst[1] = a_.y; dst[2] = a_.z; dst[3] = a_.w;                       \
-    dst[4] = b_.x; dst[5] = b_.y; dst[6] = b_.z; dst[7] = b_.w;                       \
+    SPREAD4(dst, 0, a_)                                                       \
+    SPREAD4(dst, 4, b_)                                                       \
   }
 #else
-#define LOAD_X8_(dst, row, at)                                                  \
+#define LOAD_X8(dst, row, at)                                                 \
   [[unroll]] for (uint i_ = 0; i_ < 8; ++i_) {                                \
-    dst[i_] = load(row, (at) + i_);                                             \
+    dst[i_] = load(row, (at) + i_);                                           \
   }
 #endif
 
@@ -64,10 +62,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #define LOAD_WORDS(dst, row, c)                                               \
   [[unroll]] for (uint i_ = 0; i_ < WORDS / 4; ++i_) {                        \
     uvec4 q_ = Ptr_u32x4(uint64_t(row)).v[(c) * (WORDS / 4) + i_];            \
-    dst[4 * i_] = q_.x;                                                       \
-    dst[4 * i_ + 1] = q_.y;                                                   \
-    dst[4 * i_ + 2] = q_.z;                                                   \
-    dst[4 * i_ + 3] = q_.w;                                                   \
+    SPREAD4(dst, 4 * i_, q_)                                                  \
   }
 #elif VEC && WORDS % 2 == 0
 #define LOAD_WORDS(dst, row, c)                                               \
