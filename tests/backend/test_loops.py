@@ -139,7 +139,7 @@ BROKEN = {
         "8",
     ),
     "runs of a matrix": Broken(
-        "quant/qmm.comp",
+        "quant/tile.glsl",
         "    begin = end;",
         "    begin = begin;",
         GATHER_QMM,
@@ -147,7 +147,7 @@ BROKEN = {
         "",
     ),
     "rows of a run": Broken(
-        "quant/qmm.comp",
+        "quant/tile.glsl",
         "      ++end;",
         "      end = end;",
         GATHER_QMM,

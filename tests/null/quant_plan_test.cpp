@@ -2,54 +2,75 @@
 #include "ops/quant/plan.h"
 
 using namespace mlx::core::vulkan;
-using Path = QuantPlan::Path;
 
 namespace {
 
-const QuantDevice big_gpu{32, 132, false, true};
+Caps gpu(uint32_t subgroup, uint32_t cores, uint32_t vendor) {
+  Caps c;
+  c.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  c.vendor_id = vendor;
+  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = subgroup;
+  c.required_subgroup_size = c.full_subgroups = true;
+  c.core_count = cores;
+  return c;
+}
+
+const Caps plain_gpu = gpu(32, 132, 0x10de);
+const Caps big_gpu = [] {
+  Caps c = plain_gpu;
+  c.cooperative_matrix = c.coopmat_f16 = true;
+  return c;
+}();
 
 QuantShape linear(uint32_t m, uint32_t n, uint32_t k) {
-  QuantShape s;
-  s.m = m;
-  s.n = n;
-  s.k = k;
-  return s;
+  auto format = quant_modes[0].format(4, 64);
+  return {.common = {{Type::f16, format, true}}, .m = m, .n = n, .k = k};
+}
+
+template <typename Variant>
+bool takes(const Caps& caps, const QuantShape& s) {
+  return std::holds_alternative<Variant>(plan_quant(caps, s).kernel);
+}
+template <typename Variant>
+Variant variant(const Caps& caps, const QuantShape& s) {
+  return std::get<Variant>(plan_quant(caps, s).kernel);
 }
 
 } // namespace
 
 TEST_CASE("quantized: matrix units from nine rows on, where x is aligned") {
-  QuantPlan plan = plan_quant(big_gpu, linear(2048, 4096, 12288));
-  CHECK(plan.path == Path::Coopmat);
-  CHECK(plan.bn == 256);
+  QuantShape s = linear(2048, 4096, 12288);
+  QuantPlan plan = plan_quant(big_gpu, s);
+  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BN == 256);
   CHECK(plan.m_tiles == 16);
   CHECK(plan.n_tiles == 16);
-  CHECK(plan_quant(big_gpu, linear(8, 4096, 4096)).path == Path::Matvec);
-  CHECK(plan_quant(big_gpu, linear(9, 4096, 4096)).path == Path::Coopmat);
+  CHECK(takes<QmvVariant>(big_gpu, linear(8, 4096, 4096)));
+  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(9, 4096, 4096)));
 
   QuantShape odd = linear(2048, 4096, 4096);
   odd.x_aligned = false;
-  CHECK(plan_quant(big_gpu, odd).path == Path::Tiled);
-  QuantDevice plain = big_gpu;
-  plain.coopmat = false;
-  CHECK(plan_quant(plain, linear(2048, 4096, 4096)).path == Path::Tiled);
+  CHECK(takes<QmmVariant>(big_gpu, odd));
+  CHECK(takes<QmmVariant>(plain_gpu, linear(2048, 4096, 4096)));
 }
 
 TEST_CASE("quantized: eight rows stay within few registers") {
-  QuantDevice amd{64, 40};
-  CHECK(plan_quant(amd, linear(8, 4096, 4096)).outs == 2);
-  amd.few_registers = true;
-  CHECK(plan_quant(amd, linear(8, 4096, 4096)).outs == 1);
-  CHECK(plan_quant(amd, linear(4, 4096, 4096)).outs == 2);
+  CHECK(
+      variant<QmvVariant>(gpu(64, 40, 0x10de), linear(8, 4096, 4096)).OUTS ==
+      2);
+  Caps amd = gpu(64, 40, 0x1002);
+  CHECK(variant<QmvVariant>(amd, linear(8, 4096, 4096)).OUTS == 1);
+  CHECK(variant<QmvVariant>(amd, linear(4, 4096, 4096)).OUTS == 2);
 }
 
 TEST_CASE("quantized: small products take small tiles to fill the device") {
-  CHECK(plan_quant(big_gpu, linear(2048, 2048, 1024)).bn == 128);
-  QuantPlan medium = plan_quant(big_gpu, linear(2048, 1024, 2048));
-  CHECK(medium.bm == 64);
-  CHECK(medium.bn == 128);
-  CHECK(plan_quant(big_gpu, linear(512, 1024, 2048)).bn == 64);
-  CHECK(plan_quant(big_gpu, linear(20, 4096, 4096)).bm == 32);
+  auto tile = [](uint32_t m, uint32_t n, uint32_t k) {
+    return variant<QmmCoopmatVariant>(big_gpu, linear(m, n, k));
+  };
+  CHECK(tile(2048, 2048, 1024).BN == 128);
+  CHECK(tile(2048, 1024, 2048).BM == 64);
+  CHECK(tile(2048, 1024, 2048).BN == 128);
+  CHECK(tile(512, 1024, 2048).BN == 64);
+  CHECK(tile(20, 4096, 4096).BM == 32);
 }
 
 TEST_CASE("quantized: sorted experts take tiles of their own rows") {
@@ -57,23 +78,22 @@ TEST_CASE("quantized: sorted experts take tiles of their own rows") {
   s.sorted = true;
   s.batch = 4096;
   s.matrices = 128;
-  QuantPlan plan = plan_quant(big_gpu, s);
-  CHECK(plan.path == Path::Coopmat);
-  CHECK(plan.bm == 32);
-  CHECK(plan.m_tiles == 128);
+  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 32);
+  CHECK(plan_quant(big_gpu, s).m_tiles == 128);
   s.batch = 128; // one row each: matvec reads every expert once too
-  CHECK(plan_quant(big_gpu, s).path == Path::Matvec);
+  CHECK(takes<QmvVariant>(big_gpu, s));
 }
 
 TEST_CASE("quantized: few rows and software devices") {
   QuantShape s = linear(1, 4096, 4096);
-  CHECK(plan_quant(big_gpu, s).rows == 1);
-  CHECK(plan_quant(big_gpu, linear(3, 4096, 4096)).rows == 4);
+  CHECK(variant<QmvVariant>(big_gpu, s).ROWS == 1);
+  CHECK(variant<QmvVariant>(big_gpu, linear(3, 4096, 4096)).ROWS == 4);
   s.transpose = false;
-  CHECK(plan_quant(big_gpu, s).path == Path::Vecmat);
-  QuantDevice software;
-  software.software = true;
-  CHECK(plan_quant(software, linear(100, 512, 512)).tm == 16);
-  CHECK(plan_quant(software, linear(100, 64, 64)).tm == 8);
-  CHECK(plan_quant(software, linear(1, 512, 512)).outs == 16);
+  CHECK(takes<QvmVariant>(big_gpu, s));
+  Caps software;
+  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  software.subgroup_size = 32;
+  CHECK(variant<QmmVariant>(software, linear(100, 512, 512)).TM == 16);
+  CHECK(variant<QmmVariant>(software, linear(100, 64, 64)).TM == 8);
+  CHECK(variant<QmvVariant>(software, linear(1, 512, 512)).OUTS == 16);
 }

@@ -1,7 +1,144 @@
+#include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/quantize.h"
+#include "ops/quant/plan.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {
 
-void add_quant_variants(VariantSet&, const Caps&) {}
+namespace {
+
+const QuantFormat usual = quant_modes[0].format(4, 64);
+
+// Calls f(format) for every format.
+template <typename F>
+void for_each_format(F f) {
+  for (auto& mode : quant_modes) {
+    for (const int* bits = mode.bits; *bits; ++bits) {
+      for (const int* group = mode.groups; *group; ++group) {
+        f(mode.format(*bits, *group));
+      }
+    }
+  }
+}
+
+// Whether there is something beside codes and scales.
+std::vector<bool> sides(const QuantFormat& f) {
+  return f.scale == SCALE_E4M3 ? std::vector{false, true} : std::vector{f.bias};
+}
+
+class Products {
+ public:
+  Products(VariantSet& set, const Caps& caps) : set_(set), caps_(caps) {}
+
+  void add(QuantShape s) {
+    auto plan = plan_quant(caps_, s);
+    std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
+  }
+  static QuantShape
+  linear(ProductVariant common, uint32_t m, uint32_t n, uint32_t k) {
+    return {.common = common, .m = m, .n = n, .k = k};
+  }
+  void add_transposed(QuantShape s) {
+    s.transpose = !s.transpose;
+    add(s);
+  }
+
+ private:
+  VariantSet& set_;
+  const Caps& caps_;
+};
+
+// Layers with outputs enough for any device, and with few.
+void add_usual(Products& p) {
+  ProductVariant model{{Type::bf16, usual, true}, BATCH_ONE};
+  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 512u, 4096u}) {
+    p.add(p.linear(model, m, 12288, 4096));
+    p.add(p.linear(model, m, 256, 4096));
+  }
+  p.add(p.linear(model, 1, 256, 1024));
+  p.add(p.linear(model, 100, 1024, 3072));
+  for (Type t : float_types) {
+    ProductVariant common{{t, usual, true}, BATCH_ONE};
+    for (uint32_t m : {1u, 4u, 512u}) {
+      auto s = p.linear(common, m, 12288, 4096);
+      p.add(s);
+      if (m != 4) {
+        p.add_transposed(s);
+        s.aligned = s.x_aligned = false;
+        p.add(s);
+      }
+    }
+  }
+}
+
+// Experts, 8 of 128 for each token: one token and a prompt, sorted or not.
+void add_batches(Products& p, const ProductVariant& common) {
+  auto s = p.linear(common, 1, 12288, 4096);
+  s.batch = 8;
+  s.matrices = 128;
+  p.add(s);
+  p.add_transposed(s);
+  s.m = 100;
+  p.add(s);
+  if (common.BATCH == BATCH_STACK) {
+    return;
+  }
+  s = p.linear(common, 1, 768, 2048);
+  s.batch = 8 * 4096;
+  s.matrices = 128;
+  s.sorted = true;
+  p.add(s);
+  p.add_transposed(s);
+}
+
+void add_quantization(VariantSet& set) {
+  int i = 0;
+  for_each_format([&](const QuantFormat& f) {
+    for (bool side : sides(f)) {
+      Type t = float_types[i++ % 3];
+      set.add(DequantizeVariant{{t, f, side}});
+      set.add(QuantizeVariant{{t, f, side}, false});
+      if (!f.bias) {
+        set.add(QuantizeVariant{{t, f, side}, true});
+      }
+    }
+  });
+  for (Type t : float_types) {
+    set.add(DequantizeVariant{{t, usual, true}});
+    set.add(QuantizeVariant{{t, usual, true}, false});
+    set.add(ConvertFp8Variant{.T = t, .TO_FP8 = true});
+    set.add(ConvertFp8Variant{.T = t, .TO_FP8 = false});
+  }
+}
+
+} // namespace
+
+void add_quant_variants(VariantSet& set, const Caps& caps) {
+  Products p(set, caps);
+  add_usual(p);
+  for (int batch : {BATCH_STACK, BATCH_GATHER}) {
+    add_batches(p, {{Type::bf16, usual, true}, batch});
+  }
+  int i = 0;
+  for_each_format([&](const QuantFormat& f) {
+    // Of affine ones a third: each number of bits, and each group.
+    if (f.bias && f.group != quant_modes[0].groups[f.bits % 3]) {
+      return;
+    }
+    for (bool side : sides(f)) {
+      ProductVariant common{
+          {i++ % 2 ? Type::f16 : Type::bf16, f, side}, BATCH_ONE};
+      p.add(p.linear(common, 1, 256, 4096));
+      p.add_transposed(p.linear(common, 1, 256, 4096));
+      p.add(p.linear(common, 64, 24576, 4096));
+      if (f.bias) {
+        p.add(p.linear(common, 8, 12288, 4096));
+      } else if (side) {
+        add_batches(p, {{Type::bf16, f, side}, BATCH_GATHER});
+      }
+    }
+  });
+  add_quantization(set);
+}
 
 } // namespace mlx::core::vulkan

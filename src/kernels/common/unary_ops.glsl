@@ -163,26 +163,4 @@ bool LogicalNot(vec2 x) {
   return x.x == 0.0 && x.y == 0.0;
 }
 
-// fp8 e4m3: 448 and beyond saturate; ties to even; NaN saturates as on the CPU.
-uint8_t ToFP8(float x) {
-  uint u = floatBitsToUint(x);
-  uint a = u & 0x7fffffffu;
-  uint r;
-  if (a >= 0x43e00000u) {
-    r = 0x7eu;
-  } else if (a < 0x3c800000u) { // below 2^-6: multiples of 2^-9
-    r = uint(roundEven(uintBitsToFloat(a) * 512.0));
-  } else {
-    r = (a - 0x3c000000u + 0x7ffffu + ((a >> 20) & 1u)) >> 20;
-  }
-  return uint8_t(r | ((u >> 24) & 0x80u));
-}
-float FromFP8(uint8_t x) {
-  uint v = uint(x) & 127u;
-  float f = v < 8u ? float(v) * 0.001953125
-                   : uintBitsToFloat((v << 20) + 0x3c000000u);
-  f = v == 127u ? MATH_NAN : f;
-  return (uint(x) & 128u) != 0u ? -f : f;
-}
-
 #endif

@@ -1,13 +1,8 @@
-// variants: T=f32,f16,bf16 TO_FP8=0,1
 // Floats to e4m3 and back.
 #include "common/types.glsl"
-#include "quant/fp8.glsl"
-
-#if TO_FP8
-#define ARGS T_PTR x; Ptr_u8 y; uint64_t n;
-#else
-#define ARGS Ptr_u8 x; T_PTR y; uint64_t n;
-#endif
+#include "quant/convert_fp8.h"
+#include "quant/small_floats.glsl"
+#define ARGS_BLOCK ConvertFp8Args
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;

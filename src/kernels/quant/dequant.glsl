@@ -1,21 +1,18 @@
-// Codes, scales and biases of quantized weights, for every mode.
+// Codes, scales and biases of quantized weights, in every format.
 //
-// The host defines BITS, GROUP and FP (0: affine, 1: mxfp4, mxfp8, nvfp4).
+// The host defines BITS, GROUP, CODE, SCALE and SIDE (quant/formats.h).
 // Whatever BITS is, the codes of a row are one little-endian bit stream in
 // 32-bit words: 32 elements are BITS words and 8 elements are BITS bytes.
-// A weight is scale * code_value(code) + bias; the bias is zero for FP.
+// A weight is scale * code_value(code), plus a bias where SIDE is SIDE_BIASES.
 #ifndef DEQUANT_GLSL
 #define DEQUANT_GLSL
 
 #include "common/types.glsl"
-#include "quant/fp8.glsl"
+#include "quant/formats.h"
+#include "quant/small_floats.glsl"
 
-// Pointer plus n items, n of 64 bits. glslang's own `reference + n` would make
-// a conversion of 64 bits to 64, which is no valid SPIR-V.
-#define ADVANCE(P, p, bytes) P(uint64_t(p) + uint64_t(bytes))
-#define ITEMS_AT(p, n) ADVANCE(T_PTR, p, int64_t(n) * T_SIZE)
-#define WORDS_AT(p, n) ADVANCE(Ptr_u32, p, int64_t(n) * 4)
-#define SCALES_AT(p, n) ADVANCE(SCALE_PTR, p, int64_t(n) * SCALE_SIZE)
+#define WORD_PTR Ptr_u32
+#define WORD_SIZE 4
 
 #define CODE_MASK ((1u << BITS) - 1u)
 
@@ -30,31 +27,38 @@
         : (words[CODE_WORD(i)] >> CODE_SHIFT(i))) &                           \
    CODE_MASK)
 
-// A code's value, before scale and bias.
-float code_value(uint code) {
-#if FP && BITS == 4
-  return e2m1_to_f32(code);
-#elif FP
-  return e4m3_to_f32(code);
+// A code's value, before scale and bias, and the code of a value.
+#if CODE == CODE_E2M1
+#define CODE_MAX E2M1_MAX
+#define code_value e2m1_to_f32
+#define code_of f32_to_e2m1
+#elif CODE == CODE_E4M3
+#define CODE_MAX E4M3_MAX
+#define code_value e4m3_to_f32
+#define code_of f32_to_e4m3
 #else
+float code_value(uint code) {
   // An integer below 2^23 as a float, without a conversion instruction.
   return uintBitsToFloat(code | 0x4b000000u) - 8388608.0;
-#endif
 }
-
-#if FP
-#define SCALE_PTR Ptr_u8
-#define SCALE_SIZE 1
-#if GROUP == 16
-#define load_scale(p, i) e4m3_to_f32(uint(load(p, i)))
-#else
-#define load_scale(p, i) e8m0_to_f32(uint(load(p, i)))
 #endif
-#else
+
+#if SCALE == SCALE_AS_T
 #define SCALE_PTR T_PTR
 #define SCALE_SIZE T_SIZE
 #define load_scale(p, i) load(p, i)
+#else
+#define SCALE_PTR Ptr_u8
+#define SCALE_SIZE 1
+#if SCALE == SCALE_E8M0
+#define load_scale(p, i) e8m0_to_f32(uint(load(p, i)))
+#else
+#define load_scale(p, i) e4m3_to_f32(uint(load(p, i)))
 #endif
+#endif
+
+// The largest code and the largest scale make up the global scale's unit.
+const float GLOBAL_UNIT = E2M1_MAX * E4M3_MAX;
 
 // The 8 codes of elements 8*i .. 8*i+7 of a row, in 8*BITS bits. Reads no
 // word that holds none of them: rows are whole multiples of 16 elements.

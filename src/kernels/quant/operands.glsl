@@ -1,96 +1,111 @@
-// The argument block and the addressing of quantized products: x (.., M, K),
-// codes, scales and biases of a weight matrix, y (.., M, N) row-contiguous.
-//
-// BATCH 0: one matrix; the block fits push constants. BATCH 1: a stack, each
-// operand with its own strides. BATCH 2: lhs and rhs index arrays say which
-// matrix of x and of w each product takes.
+// The operands of quantized products: x (.., M, K), codes, scales and biases of
+// a weight matrix, y (.., M, N) row-contiguous; where those of one product lie.
 #ifndef OPERANDS_GLSL
 #define OPERANDS_GLSL
 
 #include "common/index.glsl"
 #include "quant/dequant.glsl"
-
-#if !FP
-#define SIDE_ARG T_PTR biases;
-#elif GLOBAL
-#define SIDE_ARG Ptr_f32 global;
-#else
-#define SIDE_ARG
-#endif
-#if BATCH == 2
-#define INDEX_ARGS Ptr_u32 lhs; Ptr_u32 rhs;
-#else
-#define INDEX_ARGS
-#endif
-#if BATCH
-#define STACK_ARGS                                                            \
-  int64_t strides[4][8];                                                      \
-  int64_t x_matrix; int64_t w_matrix; int64_t s_matrix; int64_t b_matrix;     \
-  int shape[8];                                                               \
-  int ndim; uint batch;
-#else
-#define STACK_ARGS
-#endif
-#define ARGS                                                                  \
-  T_PTR x; Ptr_u32 w; SCALE_PTR scales; SIDE_ARG INDEX_ARGS T_PTR y;          \
-  int64_t x_row; uint M; uint N; uint K; uint m_tiles; uint n_tiles;          \
-  uint groups; STACK_ARGS
+#include "quant/product.h"
+#define ARGS_BLOCK ProductArgs
 #include "common/args.glsl"
 
-// The operands of one product; the addresses differ by workgroup only.
+// The addresses differ by workgroup only.
 T_PTR x_base;
 Ptr_u32 w_base;
 SCALE_PTR scale_base;
-#if !FP
+#if SIDE == SIDE_BIASES
 T_PTR bias_base;
 #endif
 T_PTR y_base;
 float y_factor;
 
-#if BATCH == 2
-// The matrix of w that an index names.
+// The matrix of w that starts at these items.
+void locate_weights(int64_t w, int64_t scale, int64_t side) {
+  w_base = MOVED(WORD, A.w, w);
+  scale_base = MOVED(SCALE, A.scales, scale);
+  y_factor = 1.0;
+#if SIDE == SIDE_BIASES
+  bias_base = MOVED(T, A.biases, side);
+#elif SIDE == SIDE_GLOBAL
+  y_factor = load(A.global_scale, side) / GLOBAL_UNIT;
+#endif
+}
+
+#if BATCH == BATCH_GATHER
+// The matrix of w that an index names; x and y are whole.
 void locate_matrix(uint r) {
   x_base = A.x;
   y_base = A.y;
-  w_base = WORDS_AT(A.w, int64_t(r) * A.w_matrix);
-  scale_base = SCALES_AT(A.scales, int64_t(r) * A.s_matrix);
-  y_factor = 1.0;
-#if !FP
-  bias_base = ITEMS_AT(A.biases, int64_t(r) * A.b_matrix);
-#elif GLOBAL
-  y_factor = load(A.global, int64_t(r) * A.b_matrix) / 2688.0;
-#endif
+  locate_weights(
+      int64_t(r) * A.stack.w_matrix,
+      int64_t(r) * A.stack.scale_matrix,
+      int64_t(r) * A.stack.side_matrix);
 }
 #endif
 
 // Product b of the batch.
 void locate(uint b) {
   int64_t at[4] = int64_t[4](0L, 0L, 0L, 0L);
-#if BATCH
+#if BATCH != BATCH_ONE
   uint rest = b;
-  for (int d = A.ndim - 1; d >= 0; --d) {
-    int64_t i = int64_t(take_axis(rest, uint(A.shape[d])));
-    [[unroll]] for (int o = 0; o < (BATCH == 2 ? 2 : 4); ++o) {
-      at[o] += i * A.strides[o][d];
+  for (int d = A.stack.ndim - 1; d >= 0; --d) {
+    int64_t i = int64_t(take_axis(rest, uint(A.stack.shape[d])));
+    [[unroll]] for (int o = 0; o < (BATCH == BATCH_GATHER ? 2 : 4); ++o) {
+      at[o] += i * A.stack.strides[o][d];
     }
   }
 #endif
-#if BATCH == 2
+#if BATCH == BATCH_GATHER
   locate_matrix(load(A.rhs, at[1]));
-  x_base = ITEMS_AT(x_base, int64_t(load(A.lhs, at[0])) * A.x_matrix);
+  x_base = MOVED(T, x_base, int64_t(load(A.lhs, at[0])) * A.stack.x_matrix);
 #else
-  x_base = ITEMS_AT(A.x, at[0]);
-  w_base = WORDS_AT(A.w, at[1]);
-  scale_base = SCALES_AT(A.scales, at[2]);
-#if !FP
-  bias_base = ITEMS_AT(A.biases, at[3]);
+  x_base = MOVED(T, A.x, at[0]);
+  locate_weights(at[1], at[2], at[3]);
 #endif
-  y_factor = 1.0;
-#if FP && GLOBAL
-  y_factor = load(A.global, 0) / 2688.0;
+  y_base = MOVED(T, A.y, int64_t(b) * (int64_t(A.M) * A.N));
+}
+
+// Where the workgroup's tile stands; beyond the last one it makes that again
+// and stores nothing.
+struct Tile {
+  uint m, n, product;
+  bool live;
+};
+Tile own_tile() {
+  uint group = min(group_index(), A.groups - 1u);
+  uint rest = group / A.n_tiles;
+  return Tile(
+      rest % A.m_tiles,
+      group % A.n_tiles,
+      rest / A.m_tiles,
+      group_index() < A.groups);
+}
+
+T_PTR x_row(uint m) {
+  return MOVED(T, x_base, int64_t(m) * A.x_row);
+}
+
+// The codes of a row of w, and the group that has its item `at`; rows have
+// `items` items.
+Ptr_u32 code_row(uint row, uint items) {
+  return MOVED(WORD, w_base, int64_t(row) * (items / 16u * BITS / 2u));
+}
+uint64_t group_of(uint row, uint items, uint at) {
+  return uint64_t(row) * (items / GROUP) + at / GROUP;
+}
+
+#if SIDE == SIDE_BIASES
+#define load_bias(group) load(bias_base, group)
+#define WEIGHT(code, scale, bias) ((scale) * code_value(code) + (bias))
+#else
+#define load_bias(group) 0.0
+#define WEIGHT(code, scale, bias) ((scale) * code_value(code))
 #endif
-#endif
-  y_base = ITEMS_AT(A.y, int64_t(b) * (int64_t(A.M) * A.N));
+
+void store_y(bool live, uint m, uint n, float sum) {
+  if (live && m < A.M && n < A.N) {
+    store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
+  }
 }
 
 #endif

@@ -1,22 +1,17 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 SG=32 BITS=4 GROUP=64 FP=0 GLOBAL=0 BATCH=0 TRANSPOSE=0,1 SORTED=0 BM=128 BN=128,256 WM=2 WN=4; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 BITS=2,3,5,6,8 GROUP=32 FP=0 GLOBAL=0 BATCH=0,1 TRANSPOSE=1 SORTED=0 BM=32 BN=64 WM=1 WN=4; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32 BITS=4 GROUP=16 FP=1 GLOBAL=0,1 BATCH=2 TRANSPOSE=0,1 SORTED=0,1 BM=64 BN=128 WM=2 WN=4
-//
 // y = x @ W^T (TRANSPOSE) or x @ W with cooperative matrices: 16-bit x with
 // rows aligned to 16 bytes; weights are rounded to 16 bits, sums are floats.
 //
 // WM x WN subgroups of SG invocations share a BM x BN tile. The next tile of x
 // and of codes waits in registers and is dequantized on its way into shared
-// memory, where eight items are a uvec4. SORTED: as in qmm.comp.
-#include "common/loops.glsl"
-#include "quant/operands.glsl"
-
+// memory, where eight items are a uvec4.
+#define BK 32
+#define WG (WM * WN * SG)
 #ifdef T_IS_bf16
 #define Item bfloat16_t
 #else
 #define Item float16_t
 #endif
 
-#define BK 32
-#define WG (WM * WN * SG)
 #define FM (BM / (16 * WM)) // fragments of a subgroup
 #define FN (BN / (16 * WN))
 #define PITCH_X (BK / 8 + 1) // in uvec4, one more against bank conflicts
@@ -44,9 +39,7 @@ layout(local_size_x = WG) in;
 shared uvec4 tile_x[BM * PITCH_X];
 shared uvec4 tile_w[ROWS_W * PITCH_W];
 shared float stage[WM * WN * 256];
-#if SORTED
-shared uint matrix_of[BM];
-#endif
+#include "quant/tile.glsl"
 
 uvec4 next_x[LOADS_X];
 uvec2 next_codes[2 * RUNS];
@@ -70,39 +63,23 @@ void fetch(uint m0, uint begin, uint end, uint n0, uint k0) {
     uint k = k0 + e % (BK / 8) * 8u;
     next_x[i] = uvec4(0);
     if (m >= begin && m < end && k < A.K) {
-#if SORTED
-      int64_t at = int64_t(load(A.lhs, m)) * A.x_matrix + int64_t(k);
-#else
-      int64_t at = int64_t(m) * A.x_row + int64_t(k);
-#endif
+      int64_t at = x_item(m) + int64_t(k);
       next_x[i] = Ptr_u32x4(uint64_t(x_base) + uint64_t(at * 2)).v[0];
     }
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
-    uint e = t + i * WG;
-#if TRANSPOSE
-    uint row = n0 + e / (BK / 16);
-    uint at = k0 + e % (BK / 16) * 16u;
-    uint rows = A.N, cols = A.K;
-#else
-    uint row = k0 + e / (BN / 16);
-    uint at = n0 + e % (BN / 16) * 16u;
-    uint rows = A.K, cols = A.N;
-#endif
+    Run run = weight_run(t + i * WG, 16, n0, k0);
     next_codes[2 * i] = uvec2(0);
     next_codes[2 * i + 1] = uvec2(0);
     next_scale[i] = 0.0;
     next_bias[i] = 0.0;
-    if (row < rows && at < cols) {
-      Ptr_u32 words =
-          WORDS_AT(w_base, int64_t(row) * (cols / 16u * BITS / 2u));
-      uint64_t group = uint64_t(row) * (cols / GROUP) + at / GROUP;
-      next_codes[2 * i] = load_codes8(words, at / 8u);
-      next_codes[2 * i + 1] = load_codes8(words, at / 8u + 1u);
+    if (run.inside) {
+      Ptr_u32 words = code_row(run.row, W_ITEMS);
+      uint64_t group = group_of(run.row, W_ITEMS, run.at);
+      next_codes[2 * i] = load_codes8(words, run.at / 8u);
+      next_codes[2 * i + 1] = load_codes8(words, run.at / 8u + 1u);
       next_scale[i] = load_scale(scale_base, group);
-#if !FP
-      next_bias[i] = load(bias_base, group);
-#endif
+      next_bias[i] = load_bias(group);
     }
   }
 }
@@ -127,114 +104,102 @@ void stash() {
   }
 }
 
-void main() {
-  uint group = min(group_index(), A.groups - 1u);
-  bool live = group_index() < A.groups;
-  // Bands of eight tile rows, so that neighbouring groups share W in cache.
-  uint per_matrix = A.m_tiles * A.n_tiles;
-  uint tile = group % per_matrix;
-  uint band = tile / (8u * A.n_tiles);
-  uint band_rows = min(8u, A.m_tiles - band * 8u);
-  uint in_band = tile - band * 8u * A.n_tiles;
-  uint m0 = (band * 8u + in_band % band_rows) * BM;
-  uint n0 = in_band / band_rows * BN;
+// A fragment that waits in the subgroup's corner of `stage`.
+void store_fragment(
+    uint corner, uint m0, uint n0, uint begin, uint end, bool live) {
+  [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
+    uint at = e + gl_SubgroupInvocationID * 8;
+    uint m = m0 + at / 16;
+    uint n = n0 + at % 16;
+    if (live && m >= begin && m < end && n < A.N) {
+      uint64_t y_at = uint64_t(m) * A.N + n;
+      if (A.N % 8u == 0) {
+        uvec4 q;
+        [[unroll]] for (uint c = 0; c < 4; ++c) {
+          q[c] = pack2(
+              stage[corner + at + 2 * c] * y_factor,
+              stage[corner + at + 2 * c + 1] * y_factor);
+        }
+        Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
+      } else {
+        for (uint c = 0; c < 8 && n + c < A.N; ++c) {
+          store(y_base, y_at + c, stage[corner + at + c] * y_factor);
+        }
+      }
+    }
+  }
+}
+
+void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
   uint wm = gl_SubgroupID % WM;
   uint wn = gl_SubgroupID / WM;
-
-#if SORTED
-  uint last = min(m0 + BM, A.M);
-  for (uint i = gl_LocalInvocationIndex; i < BM; i += WG) {
-    matrix_of[i] = load(A.rhs, min(m0 + i, A.M - 1u));
+  MATRIX_Y acc[FM * FN];
+  [[unroll]] for (uint i = 0; i < FM * FN; ++i) {
+    acc[i] = MATRIX_Y(0.0);
   }
-  barrier();
-  uint begin = m0;
-  // Each turn takes one of the tile's rows, or more.
-  BOUNDED_WHILE(begin < last, BM) {
-    uint matrix = matrix_of[begin - m0];
-    uint end = begin + 1u;
-    BOUNDED_WHILE(end < last && matrix_of[end - m0] == matrix, BM) {
-      ++end;
-    }
-    locate_matrix(matrix);
-#else
-  {
-    uint begin = m0;
-    uint end = A.M;
-    locate(group / per_matrix);
-#endif
-    MATRIX_Y acc[FM * FN];
-    [[unroll]] for (uint i = 0; i < FM * FN; ++i) {
-      acc[i] = MATRIX_Y(0.0);
-    }
-    fetch(m0, begin, end, n0, 0u);
-    for (uint k0 = 0; k0 < A.K; k0 += BK) {
-      barrier();
-      stash();
-      barrier();
-      if (k0 + BK < A.K) {
-        fetch(m0, begin, end, n0, k0 + BK);
-      }
-      [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {
-        MATRIX_X x[FM];
-        MATRIX_W w;
-        [[unroll]] for (uint i = 0; i < FM; ++i) {
-          coopMatLoad(
-              x[i], tile_x, (wm * FM + i) * 16 * PITCH_X + kk / 8, PITCH_X,
-              gl_CooperativeMatrixLayoutRowMajor);
-        }
-        [[unroll]] for (uint j = 0; j < FN; ++j) {
-          uint c = (wn * FN + j) * 16;
-#if TRANSPOSE
-          uint at = c * PITCH_W + kk / 8;
-#else
-          uint at = kk * PITCH_W + c / 8;
-#endif
-          coopMatLoad(w, tile_w, at, PITCH_W, LAYOUT_W);
-          [[unroll]] for (uint i = 0; i < FM; ++i) {
-            acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);
-          }
-        }
-      }
-    }
-
-    // Fragments go one by one through the subgroup's own corner of shared
-    // memory: where their elements lie is not known otherwise.
-    uint corner = gl_SubgroupID * 256;
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
-      [[unroll]] for (uint j = 0; j < FN; ++j) {
-        subgroupMemoryBarrierShared();
-        subgroupBarrier();
-        coopMatStore(
-            acc[i * FN + j], stage, corner, 16,
-            gl_CooperativeMatrixLayoutRowMajor);
-        subgroupMemoryBarrierShared();
-        subgroupBarrier();
-        [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
-          uint at = e + gl_SubgroupInvocationID * 8;
-          uint m = m0 + (wm * FM + i) * 16 + at / 16;
-          uint n = n0 + (wn * FN + j) * 16 + at % 16;
-          if (live && m >= begin && m < end && n < A.N) {
-            uint64_t y_at = uint64_t(m) * A.N + n;
-            if (A.N % 8u == 0) {
-              uvec4 q;
-              [[unroll]] for (uint c = 0; c < 4; ++c) {
-                q[c] = pack2(
-                    stage[corner + at + 2 * c] * y_factor,
-                    stage[corner + at + 2 * c + 1] * y_factor);
-              }
-              Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
-            } else {
-              for (uint c = 0; c < 8 && n + c < A.N; ++c) {
-                store(y_base, y_at + c, stage[corner + at + c] * y_factor);
-              }
-            }
-          }
-        }
-      }
-    }
-#if SORTED
+  fetch(m0, begin, end, n0, 0u);
+  for (uint k0 = 0; k0 < A.K; k0 += BK) {
     barrier();
-    begin = end;
+    stash();
+    barrier();
+    if (k0 + BK < A.K) {
+      fetch(m0, begin, end, n0, k0 + BK);
+    }
+    [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {
+      MATRIX_X x[FM];
+      MATRIX_W w;
+      [[unroll]] for (uint i = 0; i < FM; ++i) {
+        coopMatLoad(
+            x[i], tile_x, (wm * FM + i) * 16 * PITCH_X + kk / 8, PITCH_X,
+            gl_CooperativeMatrixLayoutRowMajor);
+      }
+      [[unroll]] for (uint j = 0; j < FN; ++j) {
+        uint c = (wn * FN + j) * 16;
+#if TRANSPOSE
+        uint at = c * PITCH_W + kk / 8;
+#else
+        uint at = kk * PITCH_W + c / 8;
 #endif
+        coopMatLoad(w, tile_w, at, PITCH_W, LAYOUT_W);
+        [[unroll]] for (uint i = 0; i < FM; ++i) {
+          acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);
+        }
+      }
+    }
   }
+
+  // Fragments go one by one through the subgroup's own corner of shared
+  // memory: where their elements lie is not known otherwise.
+  uint corner = gl_SubgroupID * 256;
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint j = 0; j < FN; ++j) {
+      subgroupMemoryBarrierShared();
+      subgroupBarrier();
+      coopMatStore(
+          acc[i * FN + j], stage, corner, 16,
+          gl_CooperativeMatrixLayoutRowMajor);
+      subgroupMemoryBarrierShared();
+      subgroupBarrier();
+      uint m = m0 + (wm * FM + i) * 16;
+      uint n = n0 + (wn * FN + j) * 16;
+      store_fragment(corner, m, n, begin, end, live);
+    }
+  }
+#if SORTED
+  barrier();
+#endif
+}
+
+void main() {
+  Tile tile = own_tile();
+  // Bands of eight tile rows, so that neighbouring groups share W in cache.
+  uint i = tile.m * A.n_tiles + tile.n;
+  uint band = i / (8u * A.n_tiles);
+  uint band_rows = min(8u, A.m_tiles - band * 8u);
+  uint in_band = i - band * 8u * A.n_tiles;
+  multiply_tile(
+      (band * 8u + in_band % band_rows) * BM,
+      in_band / band_rows * BN,
+      tile.product,
+      tile.live);
 }

@@ -1,30 +1,14 @@
-// variants: T=f32,f16,bf16 BITS=2,3,4,5,6,8 GROUP=64 FP=0 GLOBAL=0 ROUNDTRIP=0 ; T=f32 BITS=1 GROUP=32,128 FP=0 GLOBAL=0 ROUNDTRIP=0 ; T=f32,bf16 BITS=4 GROUP=16 FP=1 GLOBAL=0,1 ROUNDTRIP=0,1 ; T=f16 BITS=4,8 GROUP=32 FP=1 GLOBAL=0 ROUNDTRIP=0,1
 // One invocation quantizes one group: no two of them write the same word.
 // ROUNDTRIP writes the dequantized values instead, in place if the host wants.
-#include "common/types.glsl"
 #include "common/math.glsl"
-#include "quant/fp8.glsl"
-
-#if GLOBAL
-#define GLOBAL_ARG Ptr_f32 global;
-#else
-#define GLOBAL_ARG
-#endif
-#if ROUNDTRIP
-#define OUT_ARGS T_PTR y;
-#elif FP
-#define OUT_ARGS Ptr_u32 codes; Ptr_u8 scales;
-#else
-#define OUT_ARGS Ptr_u32 codes; T_PTR scales; T_PTR biases;
-#endif
-#define ARGS T_PTR x; GLOBAL_ARG OUT_ARGS uint groups;
+#include "quant/dequant.glsl"
+#include "quant/quantize.h"
+#define ARGS_BLOCK QuantizeArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 64) in;
 
-#if FP
-const float FP_MAX = BITS == 4 ? 6.0 : 448.0;
-
+#if CODE != CODE_INTEGER
 void quantize_group(uint group) {
   uint64_t first = uint64_t(group) * GROUP;
   float top = 0.0;
@@ -32,10 +16,10 @@ void quantize_group(uint group) {
     float v = abs(load(A.x, first + i));
     top = v > top ? v : top;
   }
-  precise float scale = math_divide(top, FP_MAX);
-#if GROUP == 16
-#if GLOBAL
-  precise float encode = math_divide(2688.0, load(A.global, 0));
+  precise float scale = math_divide(top, CODE_MAX);
+#if SCALE == SCALE_E4M3
+#if SIDE == SIDE_GLOBAL
+  precise float encode = math_divide(GLOBAL_UNIT, load(A.global_scale, 0));
   scale = scale * encode;
 #else
   const float encode = 1.0;
@@ -57,20 +41,14 @@ void quantize_group(uint group) {
     for (uint i = 0; i < per_word; ++i) {
       uint64_t at = first + w * per_word + i;
       float v = load(A.x, at);
-#if GROUP == 16
+#if SCALE == SCALE_E4M3
       precise float scaled = v * factor;
 #else
       float scaled = divide_by_e8m0(v, scale_code);
 #endif
-#if BITS == 4
-      uint code = f32_to_e2m1(scaled);
-      float value = e2m1_to_f32(code);
-#else
-      uint code = f32_to_e4m3(scaled);
-      float value = e4m3_to_f32(code);
-#endif
+      uint code = code_of(scaled);
 #if ROUNDTRIP
-      store(A.y, at, back * value);
+      store(A.y, at, back * code_value(code));
 #else
       word |= code << (i * BITS);
 #endif

@@ -1,4 +1,3 @@
-// variants: T=f32,f16,bf16 BITS=4 GROUP=64 FP=0 GLOBAL=0 BATCH=0,1 ROWS=1,4 TX=16 TY=16 ; T=bf16 BITS=1,2,3,5,6,8 GROUP=32 FP=0 GLOBAL=0 BATCH=0 ROWS=1 TX=16 TY=4 ; T=bf16 BITS=4 GROUP=16 FP=1 GLOBAL=0,1 BATCH=2 ROWS=2 TX=4 TY=16
 // y = x @ W for few rows of x. W is (K, N), quantized along N.
 //
 // A workgroup makes 8 * TX outputs of ROWS rows: an invocation has 8 columns
@@ -10,40 +9,31 @@ layout(local_size_x = TX * TY) in;
 shared float partial[TY][TX * 8 * ROWS];
 
 void main() {
-  uint group = min(group_index(), A.groups - 1u);
-  bool live = group_index() < A.groups;
-  uint n_tile = group % A.n_tiles;
-  uint m0 = group / A.n_tiles % A.m_tiles * ROWS;
-  locate(group / A.n_tiles / A.m_tiles);
+  Tile tile = own_tile();
+  uint m0 = tile.m * ROWS;
+  locate(tile.product);
 
   uint tx = gl_LocalInvocationID.x % TX;
   uint ty = gl_LocalInvocationID.x / TX;
-  uint unit = min(n_tile * TX + tx, A.N / 8u - 1u);
-  uint row_words = A.N / 16u * BITS / 2u;
-  uint row_groups = A.N / GROUP;
+  uint unit = min(tile.n * TX + tx, A.N / 8u - 1u);
 
   T_PTR x_rows[ROWS];
   float acc[ROWS][8];
   [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-    x_rows[m] = ITEMS_AT(x_base, int64_t(min(m0 + m, A.M - 1u)) * A.x_row);
+    x_rows[m] = x_row(min(m0 + m, A.M - 1u));
     [[unroll]] for (uint i = 0; i < 8; ++i) {
       acc[m][i] = 0.0;
     }
   }
   for (uint k = ty; k < A.K; k += TY) {
-    uvec2 codes = load_codes8(WORDS_AT(w_base, int64_t(k) * row_words), unit);
-    uint64_t g = uint64_t(k) * row_groups + unit / (GROUP / 8);
-    float scale = load_scale(scale_base, g);
+    uvec2 codes = load_codes8(code_row(k, A.N), unit);
+    uint64_t group = group_of(k, A.N, unit * 8u);
+    float scale = load_scale(scale_base, group);
+    float bias = load_bias(group);
     float w[8];
     [[unroll]] for (uint i = 0; i < 8; ++i) {
-      w[i] = scale * code_value(code8(codes, i));
+      w[i] = WEIGHT(code8(codes, i), scale, bias);
     }
-#if !FP
-    float bias = load(bias_base, g);
-    [[unroll]] for (uint i = 0; i < 8; ++i) {
-      w[i] += bias;
-    }
-#endif
     [[unroll]] for (uint m = 0; m < ROWS; ++m) {
       float x = load(x_rows[m], k);
       [[unroll]] for (uint i = 0; i < 8; ++i) {
@@ -62,10 +52,7 @@ void main() {
     for (uint t = 0; t < TY; ++t) {
       sum += partial[t][j];
     }
-    uint m = m0 + j / (TX * 8);
-    uint n = n_tile * (TX * 8) + j % (TX * 8);
-    if (live && m < A.M && n < A.N) {
-      store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
-    }
+    store_y(
+        tile.live, m0 + j / (TX * 8), tile.n * (TX * 8) + j % (TX * 8), sum);
   }
 }

@@ -32,48 +32,53 @@ uint32_t chunk_of(int bits, int group, uint32_t k, uint32_t lanes) {
   return chunk;
 }
 
-void plan_matvec(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
-  p.path = QuantPlan::Path::Matvec;
-  p.vec = s.aligned;
-  p.rows = row_bucket(s.m, 8);
-  p.outs = p.rows <= 2 ? 4 : p.rows == 8 && d.few_registers ? 1 : 2;
-  uint32_t lanes = std::max(d.subgroup_size, 4u);
-  p.workgroup = 4 * lanes;
-  if (d.software) {
+QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
+  QmvVariant v{s.common};
+  v.VEC = s.aligned;
+  v.ROWS = row_bucket(s.m, 8);
+  v.OUTS = v.ROWS <= 2 ? 4 : v.ROWS == 8 && caps.few_registers() ? 1 : 2;
+  uint32_t lanes = std::max(caps.subgroup_size, 4u);
+  v.WG = 4 * lanes;
+  if (caps.software()) {
     // One thread runs a workgroup: fewer, larger ones. Loads are one by one
     // there, so each x serves many weights where that repays compiling.
-    bool large = p.rows == 1 && uint64_t(s.n) * s.k >= 1 << 18;
-    p.outs = large ? 16 : 4;
-    p.workgroup = large ? 2 * lanes : 4 * lanes;
-    p.block = large ? 8 * p.outs : 16 * p.outs;
+    bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= 1 << 18;
+    v.OUTS = large ? 16 : 4;
+    v.WG = large ? 2 * lanes : 4 * lanes;
+    v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
   } else {
-    p.block = 4 * p.outs;
+    v.BLOCK = 4 * v.OUTS;
     // Too few subgroups to fill the device: whole workgroups share the rows.
     uint64_t subgroups =
-        s.batch * tiles(s.m, p.rows) * uint64_t(tiles(s.n, p.outs));
-    uint32_t cores = d.cores ? d.cores : 64;
-    if (subgroups < 16 * uint64_t(cores) && s.k >= 32 * lanes) {
-      p.wide = true;
-      p.outs = std::min(p.outs, 2u);
-      p.block = p.outs;
-      lanes = p.workgroup;
+        s.batch * tiles(s.m, v.ROWS) * uint64_t(tiles(s.n, v.OUTS));
+    if (subgroups < 16 * uint64_t(caps.cores()) && s.k >= 32 * lanes) {
+      v.WHOLE_WORKGROUP = true;
+      v.OUTS = std::min(v.OUTS, 2u);
+      v.BLOCK = v.OUTS;
+      lanes = v.WG;
     }
   }
-  p.chunk = chunk_of(s.bits, s.group, s.k, lanes);
-  p.m_tiles = tiles(s.m, p.rows);
-  p.n_tiles = tiles(s.n, p.block);
+  v.CHUNK = chunk_of(v.BITS, v.GROUP, s.k, lanes);
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.ROWS),
+      .n_tiles = tiles(s.n, v.BLOCK),
+      .why =
+          v.VEC ? "" : "rows of x and w must start at multiples of 16 bytes"};
 }
 
-void plan_vecmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
-  p.path = QuantPlan::Path::Vecmat;
-  p.rows = row_bucket(s.m, 4);
-  p.ty = d.software ? 4 : 16;
-  p.m_tiles = tiles(s.m, p.rows);
-  p.n_tiles = tiles(s.n, 8 * p.tx);
+QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
+  QvmVariant v{s.common};
+  v.ROWS = row_bucket(s.m, 4);
+  v.TY = caps.software() ? 4 : 16;
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.ROWS),
+      .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
 // The largest tile whose number fills the device.
-void plan_coopmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
+QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   struct Tile {
     uint32_t bm, bn, wm, wn;
   };
@@ -86,63 +91,66 @@ void plan_coopmat(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
   // Rows that share a matrix of w.
   uint64_t together = s.sorted ? s.batch / std::max(s.matrices, 1u) : s.m;
   uint64_t batch = s.sorted ? 1 : s.batch;
-  uint64_t wanted = d.cores ? d.cores : 64;
   auto fills = [&](const Tile& t) {
-    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= wanted;
+    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
   };
   Tile t = together <= 32             ? flat
       : together > 64 && fills(wide)  ? wide
       : together > 64 && fills(large) ? large
       : fills(medium)                 ? medium
                                       : small;
-  p.path = QuantPlan::Path::Coopmat;
-  p.bm = t.bm;
-  p.bn = t.bn;
-  p.wm = t.wm;
-  p.wn = t.wn;
-  p.m_tiles = tiles(m, p.bm);
-  p.n_tiles = tiles(s.n, p.bn);
+  return {
+      .kernel =
+          QmmCoopmatVariant{
+              s.common,
+              caps.matrix_subgroup(),
+              s.transpose,
+              s.sorted,
+              t.bm,
+              t.bn,
+              t.wm,
+              t.wn},
+      .sorted = s.sorted,
+      .m_tiles = tiles(m, t.bm),
+      .n_tiles = tiles(s.n, t.bn)};
 }
 
-void plan_tiled(QuantPlan& p, const QuantDevice& d, const QuantShape& s) {
-  p.path = QuantPlan::Path::Tiled;
+QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
+  QmmVariant v{s.common, s.transpose, s.sorted};
   uint64_t m = s.sorted ? s.batch : s.m;
-  if (d.software) {
+  if (caps.software()) {
     // Shared memory is slow: large pieces where that repays compiling.
     bool large = m > 32 && m * s.n * s.k >= 1 << 22;
-    p.bm = large ? 64 : 32;
-    p.bn = large ? 128 : 64;
-    p.tm = large ? 16 : 8;
-    p.tn = large ? 16 : 4;
+    v.BM = large ? 64 : 32;
+    v.BN = large ? 128 : 64;
+    v.TM = large ? 16 : 8;
+    v.TN = large ? 16 : 4;
   } else if (m <= 32 || s.sorted) {
-    p.bm = 32;
-    p.bn = 64;
+    v.BM = 32;
+    v.BN = 64;
   }
-  p.m_tiles = tiles(m, p.bm);
-  p.n_tiles = tiles(s.n, p.bn);
+  return {
+      .kernel = v,
+      .sorted = s.sorted,
+      .m_tiles = tiles(m, v.BM),
+      .n_tiles = tiles(s.n, v.BN),
+      .why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
+                               : "no cooperative matrices for x's type"};
 }
 
 } // namespace
 
-QuantPlan plan_quant(const QuantDevice& device, const QuantShape& shape) {
-  QuantPlan p;
+QuantPlan plan_quant(const Caps& caps, const QuantShape& shape) {
   // Sorted experts pay for a tile when each has several rows.
   bool tiled = shape.sorted
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
       : shape.m > (shape.transpose ? 8 : 4);
-  if (tiled && device.coopmat && shape.x_aligned) {
-    plan_coopmat(p, device, shape);
-  } else if (tiled) {
-    plan_tiled(p, device, shape);
-    p.why = device.coopmat ? "rows of x must start at multiples of 16 bytes"
-                           : "no cooperative matrices for x's type";
-  } else if (shape.transpose) {
-    plan_matvec(p, device, shape);
-    p.why = p.vec ? "" : "rows of x and w must start at multiples of 16 bytes";
-  } else {
-    plan_vecmat(p, device, shape);
+  if (tiled) {
+    return shape.x_aligned && caps.coopmat(shape.common.T)
+        ? plan_coopmat(caps, shape)
+        : plan_tiled(caps, shape);
   }
-  return p;
+  return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
 }
 
 } // namespace mlx::core::vulkan

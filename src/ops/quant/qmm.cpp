@@ -1,6 +1,6 @@
 // QuantizedMatmul and QQMatmul.
 #include "ops/layout.h"
-#include "ops/quant/product.h"
+#include "ops/quant/quantized_product.h"
 
 namespace mlx::core {
 
@@ -13,7 +13,7 @@ void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
       vulkan::encoder(stream()),
       std::move(operands),
       out,
-      {group_size_, bits_, mode_},
+      vulkan::format_of(mode_, bits_, group_size_),
       transpose_);
 }
 
@@ -32,7 +32,7 @@ std::pair<array, array> quantized_weights(
   auto codes_shape = w.shape();
   codes_shape.back() = w.shape(-1) * format.bits / 32;
   auto scales_shape = w.shape();
-  scales_shape.back() = w.shape(-1) / format.group_size;
+  scales_shape.back() = w.shape(-1) / format.group;
   std::vector<array> out{
       array(std::move(codes_shape), uint32, nullptr, {}),
       array(std::move(scales_shape), uint8, nullptr, {})};
@@ -70,7 +70,7 @@ vulkan::QuantOperands qq_operands(
 
 void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = vulkan::encoder(stream());
-  vulkan::QuantFormat format{group_size_, bits_, mode_};
+  auto format = vulkan::format_of(mode_, bits_, group_size_);
   vulkan::quantized_product(
       enc, qq_operands(enc, inputs, 0, format), out, format, true);
 }
@@ -92,13 +92,13 @@ void GatherQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
       vulkan::encoder(stream()),
       std::move(operands),
       out,
-      {group_size_, bits_, mode_},
+      vulkan::format_of(mode_, bits_, group_size_),
       transpose_);
 }
 
 void GatherQQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = vulkan::encoder(stream());
-  vulkan::QuantFormat format{group_size_, bits_, mode_};
+  auto format = vulkan::format_of(mode_, bits_, group_size_);
   auto operands = qq_operands(enc, inputs, 2, format);
   operands.lhs = inputs[2];
   operands.rhs = inputs[3];

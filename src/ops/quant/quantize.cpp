@@ -2,34 +2,16 @@
 #include "mlx/backend/common/unary.h"
 #include "mlx/fast_primitives.h"
 
+#include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/quantize.h"
 #include "ops/layout.h"
-#include "ops/quant/product.h"
+#include "ops/quant/quantized_product.h"
 
 namespace mlx::core {
 
 namespace vulkan {
 
 namespace {
-
-struct GroupParams { // mirrors kernels/quant/quantize.comp
-  uint32_t groups;
-};
-
-const Kernel& quantize_kernel(
-    StreamEncoder& enc,
-    const array& w,
-    const QuantFormat& f,
-    bool global,
-    bool roundtrip) {
-  return enc.kernel(
-      "quant/quantize",
-      {{"T", type_of(w)},
-       {"BITS", f.bits},
-       {"GROUP", f.group_size},
-       {"FP", f.fp()},
-       {"GLOBAL", global},
-       {"ROUNDTRIP", roundtrip}});
-}
 
 uint32_t count32(const char* call, const array& a, uint64_t n) {
   if (n > UINT32_MAX) {
@@ -53,74 +35,62 @@ void dequantize(
   }
   array w = row_contiguous(inputs[0], enc);
   array scales = row_contiguous(inputs[1], enc);
-  std::vector<array> sides;
-  if (inputs.size() > 2) {
-    sides.push_back(row_contiguous(inputs[2], enc));
-  }
+  std::optional<array> side;
   std::vector<Operand> operands{w, scales};
-  for (auto& s : sides) {
-    operands.emplace_back(s);
+  if (inputs.size() > 2) {
+    side = row_contiguous(inputs[2], enc);
+    operands.emplace_back(*side);
+  }
+  auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
+  DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
+  enc.dispatch(k, operands, {out}, args, linear(args.units, 64));
+}
+
+// Codes and scales, or what they make again, into allocated outputs.
+void quantize(
+    StreamEncoder& enc,
+    const char* call,
+    const array& w_in,
+    const std::optional<array>& global_scale,
+    const std::vector<Operand>& outputs,
+    const QuantFormat& f,
+    bool roundtrip) {
+  if (w_in.size() == 0) {
+    return;
+  }
+  array w = row_contiguous(w_in, enc);
+  std::vector<Operand> inputs{w};
+  if (global_scale) {
+    inputs.emplace_back(*global_scale);
   }
   auto& k = enc.kernel(
-      "quant/dequantize",
-      {{"T", type_of(out)},
-       {"BITS", f.bits},
-       {"GROUP", f.group_size},
-       {"FP", f.fp()},
-       {"GLOBAL", f.fp() && !sides.empty()}});
-  struct {
-    uint32_t units;
-  } params{count32("dequantize", out, out.size() / 8)};
-  std::vector<Operand> outputs{out};
-  enc.dispatch_bytes(
-      k, operands, outputs, &params, sizeof(params), linear(params.units, 64));
+      QuantizeVariant{{type_of(w), f, global_scale.has_value()}, roundtrip});
+  QuantizeArgs args{.groups = count32(call, w, w.size() / f.group)};
+  enc.dispatch(k, inputs, outputs, args, linear(args.groups, 64));
 }
 
 } // namespace
 
 void quantize(
     StreamEncoder& enc,
-    const array& w_in,
+    const array& w,
     const std::optional<array>& global_scale,
     std::vector<array>& outputs,
     const QuantFormat& f) {
   for (auto& o : outputs) {
     o.set_data(allocator::malloc(o.nbytes()));
   }
-  if (w_in.size() == 0) {
-    return;
-  }
-  array w = row_contiguous(w_in, enc);
-  std::vector<Operand> in{w};
-  if (global_scale) {
-    in.emplace_back(*global_scale);
-  }
   std::vector<Operand> out(outputs.begin(), outputs.end());
-  auto& k = quantize_kernel(enc, w, f, global_scale.has_value(), false);
-  GroupParams params{count32("quantize", w, w.size() / f.group_size)};
-  enc.dispatch_bytes(
-      k, in, out, &params, sizeof(params), linear(params.groups, 64));
+  quantize(enc, "quantize", w, global_scale, out, f, false);
 }
 
 array quantize_roundtrip(
     StreamEncoder& enc,
-    const array& x_in,
+    const array& x,
     const std::optional<array>& global_scale,
     const QuantFormat& f) {
-  array x = row_contiguous(x_in, enc);
   array out = enc.temporary(x.shape(), x.dtype());
-  if (x.size() == 0) {
-    return out;
-  }
-  std::vector<Operand> in{x};
-  if (global_scale) {
-    in.emplace_back(*global_scale);
-  }
-  std::vector<Operand> outputs{out};
-  auto& k = quantize_kernel(enc, x, f, global_scale.has_value(), true);
-  GroupParams params{count32("qqmm", x, x.size() / f.group_size)};
-  enc.dispatch_bytes(
-      k, in, outputs, &params, sizeof(params), linear(params.groups, 64));
+  quantize(enc, "qqmm", x, global_scale, {out}, f, true);
   return out;
 }
 
@@ -130,7 +100,7 @@ void fast::Quantize::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& enc = vulkan::encoder(stream());
-  vulkan::QuantFormat format{group_size_, bits_, mode_};
+  auto format = vulkan::format_of(mode_, bits_, group_size_);
   if (dequantize_) {
     vulkan::dequantize(enc, inputs, outputs[0], format);
     return;
@@ -152,13 +122,10 @@ void fast::ConvertFP8::eval_gpu(
   if (out.size() == 0) {
     return;
   }
-  auto& k = enc.kernel(
-      "quant/convert_fp8",
-      {{"T", vulkan::type_of(to_fp8_ ? in : out)}, {"TO_FP8", to_fp8_}});
-  struct {
-    uint64_t n;
-  } params{out.size()};
-  enc.dispatch(k, {in}, {out}, params, vulkan::linear(out.size(), 256));
+  auto& k = enc.kernel(vulkan::ConvertFp8Variant{
+      .T = vulkan::type_of(to_fp8_ ? in : out), .TO_FP8 = to_fp8_});
+  vulkan::ConvertFp8Args args{.n = out.size()};
+  enc.dispatch(k, {in}, {out}, args, vulkan::linear(out.size(), 256));
 }
 
 } // namespace mlx::core

@@ -1,8 +1,11 @@
 // Small floats: e2m1 (fp4), e4m3 (fp8) and e8m0 (power-of-two scales). Exact
 // in both directions, round to nearest even, written with integers where a
 // driver may flush denormals.
-#ifndef FP8_GLSL
-#define FP8_GLSL
+#ifndef SMALL_FLOATS_GLSL
+#define SMALL_FLOATS_GLSL
+
+const float E2M1_MAX = 6.0;
+const float E4M3_MAX = 448.0;
 
 // A table of twice the magnitude, one hexadecimal digit a code: -0 stays -0.
 float e2m1_to_f32(uint code) {

@@ -1,34 +1,16 @@
 // Quantized products, shared by QuantizedMatmul, QQMatmul and their gather
-// forms: operands made addressable, one kernel chosen and dispatched.
+// forms: operands made addressable, one kernel chosen and dispatched. And
+// quantization.
 #pragma once
 
-#include <optional>
-
-#include "backend/stream_encoder.h"
 #include "mlx/primitives.h"
-#include "ops/quant/plan.h"
+#include "ops/quant/operands.h"
 
 namespace mlx::core::vulkan {
 
-struct QuantFormat {
-  int group_size;
-  int bits;
-  QuantizationMode mode;
-
-  bool fp() const {
-    return mode != QuantizationMode::Affine;
-  }
-};
-
-// `side`: the biases (affine), or the global scale (nvfp4): one value, or one
-// for each matrix of w with indices.
-struct QuantOperands {
-  array x, w, scales;
-  std::optional<array> side;
-  // Which matrix of x and of w each product takes; both or none.
-  std::optional<array> lhs, rhs;
-  bool sorted = false; // equal rhs indices stand together
-};
+inline QuantFormat format_of(QuantizationMode mode, int bits, int group) {
+  return quant_modes[static_cast<int>(mode)].format(bits, group);
+}
 
 // out = x @ w^T (transpose) or x @ w; allocates out. The operands are kept
 // alive by the caller or by the encoder; copies are made only of matrices

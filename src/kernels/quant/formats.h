@@ -1,0 +1,68 @@
+// How quantized weights are stored: the one table that hosts, kernels and tests
+// derive from. A new format is a row here.
+#ifndef QUANT_FORMATS_H
+#define QUANT_FORMATS_H
+
+#include "common/interface.h"
+
+// CODE: what a code is.
+#define CODE_INTEGER 0
+#define CODE_E2M1 1
+#define CODE_E4M3 2
+// SCALE: how the scale of a group is stored.
+#define SCALE_AS_T 0 // as the items themselves are
+#define SCALE_E8M0 1 // a power of two
+#define SCALE_E4M3 2
+// SIDE: the operand beside codes and scales.
+#define SIDE_NONE 0
+#define SIDE_BIASES 1 // one a group
+#define SIDE_GLOBAL 2 // a scale of the whole matrix
+
+#ifdef __cplusplus
+BEGIN_INTERFACE
+
+struct QuantFormat {
+  int bits, group; // of a code; items that share a scale
+  int code, scale; // CODE_*, SCALE_*
+  bool bias;
+};
+
+struct QuantMode {
+  const char* name;
+  int bits[8], groups[4]; // what there is, then zeros
+  int code, scale;
+  bool bias;
+
+  constexpr QuantFormat format(int bits, int group) const {
+    return {bits, group, code, scale, bias};
+  }
+};
+
+// In the order of MLX's QuantizationMode.
+constexpr QuantMode quant_modes[] = {
+    {"affine",
+     {1, 2, 3, 4, 5, 6, 8},
+     {32, 64, 128},
+     CODE_INTEGER,
+     SCALE_AS_T,
+     true},
+    {"mxfp4", {4}, {32}, CODE_E2M1, SCALE_E8M0, false},
+    {"mxfp8", {8}, {32}, CODE_E4M3, SCALE_E8M0, false},
+    {"nvfp4", {4}, {16}, CODE_E2M1, SCALE_E4M3, false}};
+
+// The names that all kernels of quantized items see. `side`: there is an
+// operand beside codes and scales.
+struct FormatVariant {
+  FormatVariant(Type type, const QuantFormat& f, bool side)
+      : T(type), BITS(f.bits), GROUP(f.group), CODE(f.code), SCALE(f.scale) {
+    SIDE = f.bias ? SIDE_BIASES : side ? SIDE_GLOBAL : SIDE_NONE;
+  }
+  Type T;
+  int BITS, GROUP, CODE, SCALE, SIDE;
+};
+#define FORMAT_MEMBERS BITS, GROUP, CODE, SCALE, SIDE
+
+END_INTERFACE
+#endif
+
+#endif

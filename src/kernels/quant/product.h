@@ -1,0 +1,117 @@
+// Quantized products: qmv, qvm, qmm and qmm_coopmat.
+#ifndef QUANT_PRODUCT_H
+#define QUANT_PRODUCT_H
+
+#include "quant/formats.h"
+
+// BATCH: how the matrices of each product are found.
+#define BATCH_ONE 0 // there is one product
+#define BATCH_STACK 1 // each operand has strides
+#define BATCH_GATHER 2 // lhs names the matrix of x, rhs that of w
+#define STACK_DIMS 8
+
+BEGIN_INTERFACE
+
+// Strides of x, w, scales and biases, or of lhs and rhs; then the distances of
+// the matrices that indices name.
+struct ProductStack {
+  int64_t strides[4][STACK_DIMS];
+  int64_t x_matrix, w_matrix, scale_matrix, side_matrix;
+  int shape[STACK_DIMS];
+  int ndim;
+  uint batch;
+};
+
+struct ProductArgs {
+  PTR(T_PTR, x)
+  PTR(Ptr_u32, w)
+  PTR(SCALE_PTR, scales)
+#if SIDE == SIDE_BIASES
+  PTR(T_PTR, biases)
+#elif SIDE == SIDE_GLOBAL
+  PTR(Ptr_f32, global_scale)
+#endif
+#if BATCH == BATCH_GATHER
+  PTR(Ptr_u32, lhs)
+  PTR(Ptr_u32, rhs)
+#endif
+  PTR(T_PTR, y)
+  int64_t x_row; // from one row of x to the next
+  uint M, N, K;
+  uint m_tiles, n_tiles, groups; // workgroups: along M, along N, in all
+#if BATCH != BATCH_ONE
+  ProductStack stack;
+#endif
+};
+
+#ifdef __cplusplus
+struct StackedProductArgs : ProductArgs {
+  ProductStack stack;
+};
+
+struct ProductVariant : FormatVariant {
+  int BATCH;
+};
+#define PRODUCT_MEMBERS FORMAT_MEMBERS, BATCH
+
+struct QmvVariant : ProductVariant {
+  uint ROWS = 1; // of x a workgroup
+  uint OUTS = 4; // outputs that share a load of x
+  uint CHUNK = 32; // items of k that a lane takes at a time
+  uint WG = 128;
+  uint BLOCK = 16; // outputs a workgroup
+  bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
+  bool VEC = true; // 16-byte loads of x and w
+  KERNEL_VARIANT(
+      "quant/qmv",
+      T,
+      PRODUCT_MEMBERS,
+      ROWS,
+      OUTS,
+      CHUNK,
+      WG,
+      BLOCK,
+      WHOLE_WORKGROUP,
+      VEC)
+};
+
+struct QvmVariant : ProductVariant {
+  uint ROWS = 1; // of x a workgroup
+  uint TX = 16, TY = 16; // lanes along n and along k
+  KERNEL_VARIANT("quant/qvm", T, PRODUCT_MEMBERS, ROWS, TX, TY)
+};
+
+struct QmmVariant : ProductVariant {
+  bool TRANSPOSE, SORTED;
+  uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs a workgroup, an invocation
+  KERNEL_VARIANT(
+      "quant/qmm",
+      T,
+      PRODUCT_MEMBERS,
+      TRANSPOSE,
+      SORTED,
+      BM,
+      BN,
+      TM,
+      TN)
+};
+
+struct QmmCoopmatVariant : ProductVariant {
+  uint SG;
+  bool TRANSPOSE, SORTED;
+  uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
+  COOPMAT_VARIANT(
+      "quant/qmm_coopmat",
+      PRODUCT_MEMBERS,
+      TRANSPOSE,
+      SORTED,
+      BM,
+      BN,
+      WM,
+      WN)
+};
+#endif
+
+END_INTERFACE
+
+#endif

@@ -1,0 +1,50 @@
+#ifndef QUANT_QUANTIZE_H
+#define QUANT_QUANTIZE_H
+
+#include "quant/formats.h"
+
+BEGIN_INTERFACE
+
+struct QuantizeArgs {
+  PTR(T_PTR, x)
+#if SIDE == SIDE_GLOBAL
+  PTR(Ptr_f32, global_scale)
+#endif
+#if ROUNDTRIP
+  PTR(T_PTR, y)
+#else
+  PTR(Ptr_u32, codes)
+  PTR(SCALE_PTR, scales)
+#if SIDE == SIDE_BIASES
+  PTR(T_PTR, biases)
+#endif
+#endif
+  uint groups;
+};
+
+struct DequantizeArgs {
+  PTR(Ptr_u32, w)
+  PTR(SCALE_PTR, scales)
+#if SIDE == SIDE_BIASES
+  PTR(T_PTR, biases)
+#elif SIDE == SIDE_GLOBAL
+  PTR(Ptr_f32, global_scale)
+#endif
+  PTR(T_PTR, y)
+  uint units; // of eight items
+};
+
+#ifdef __cplusplus
+struct QuantizeVariant : FormatVariant {
+  bool ROUNDTRIP;
+  KERNEL_VARIANT("quant/quantize", T, FORMAT_MEMBERS, ROUNDTRIP)
+};
+
+struct DequantizeVariant : FormatVariant {
+  KERNEL_VARIANT("quant/dequantize", T, FORMAT_MEMBERS)
+};
+#endif
+
+END_INTERFACE
+
+#endif
