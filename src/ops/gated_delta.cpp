@@ -5,6 +5,7 @@
 #include "mlx/utils.h"
 
 #include "backend/fallback.h"
+#include "kernels/gated_delta.h"
 #include "ops/layout.h"
 #include "vk/caps.h"
 
@@ -13,12 +14,6 @@ namespace mlx::core::fast {
 using namespace vulkan;
 
 namespace {
-
-struct GatedDeltaParams { // mirrors kernels/gated_delta.comp
-  uint64_t rows;
-  int64_t q[3], k[3], v[4], g[4], beta[3];
-  uint32_t steps, heads, repeat, dv;
-};
 
 // `a` itself if the items of its last axis lie side by side.
 array last_contiguous(const array& a, StreamEncoder& enc) {
@@ -77,12 +72,12 @@ void GatedDeltaUpdate::eval_gpu(
   }
   array h = row_contiguous(inputs[5], enc);
 
-  GatedDeltaParams p{};
-  fill(p.q, q);
-  fill(p.k, k);
-  fill(p.v, v);
-  fill(p.g, g);
-  fill(p.beta, beta);
+  GatedDeltaArgs p{};
+  fill(p.q_s, q);
+  fill(p.k_s, k);
+  fill(p.v_s, v);
+  fill(p.g_s, g);
+  fill(p.beta_s, beta);
   int dk = q.shape(3);
   p.rows = state.size() / dk;
   p.steps = q.shape(1);
@@ -97,13 +92,12 @@ void GatedDeltaUpdate::eval_gpu(
   uint32_t lanes = std::max(std::min(wanted, widest), 4u);
   bool vec = by_fours(q) && by_fours(k) && h.offset() % 16 == 0 &&
       state.offset() % 16 == 0;
-  auto& kernel = enc.kernel(
-      "gated_delta",
-      {{"T", type_of(out)},
-       {"DK", dk},
-       {"LANES", lanes},
-       {"GATES", g.ndim() == 4 ? dk : 1},
-       {"VEC", int(vec)}});
+  auto& kernel = enc.kernel(GatedDeltaVariant{
+      .T = type_of(out),
+      .DK = static_cast<uint32_t>(dk),
+      .LANES = lanes,
+      .GATES = static_cast<uint32_t>(g.ndim() == 4 ? dk : 1),
+      .VEC = vec});
   enc.dispatch(
       kernel,
       {q, k, v, g, beta, h},

@@ -2,6 +2,7 @@
 
 #include "ops/attention/plan.h"
 #include "ops/gemm/plan.h"
+#include "variants/variants.h"
 
 using namespace mlx::core::vulkan;
 
@@ -38,6 +39,15 @@ GemmProblem linear(uint32_t m, uint32_t n, uint32_t k, Type t = Type::bf16) {
   GemmProblem p = product(m, n, k, t);
   p.b = {1, k};
   return p;
+}
+
+Caps caps_of(std::string_view name) {
+  for (auto& caps : device_table()) {
+    if (caps.name == name) {
+      return caps;
+    }
+  }
+  throw std::invalid_argument("no such device");
 }
 
 } // namespace
@@ -105,21 +115,19 @@ TEST_CASE("llvmpipe: no invocation loops 65,535 times") {
   CHECK(tile.splits * tile.k_split >= 100000);
   CHECK(plan_gemm(software, product(64, 64, 8192)).splits == 1);
 
-  AttentionDevice attention;
-  attention.software = true;
+  Caps attention = caps_of("llvmpipe");
   AttentionProblem p;
   p.queries = 512;
   p.keys = 36864;
-  p.aligned = true;
+  p.alignment = 16;
   CHECK_FALSE(uses_decode(attention, p));
   p.dim = p.value_dim = 512;
   CHECK(uses_decode(attention, p));
   p.keys = 1 << 20;
   DecodePlan plan = plan_decode(attention, p);
   CHECK(plan.splits * uint64_t(plan.split_keys) >= p.keys);
-  CHECK(plan.split_keys * plan.cluster / plan.workgroup < 60000);
-  attention.software = false;
-  CHECK_FALSE(uses_decode(attention, p));
+  CHECK(plan.split_keys * plan.kernel.TPK / plan.kernel.WG < 60000);
+  CHECK_FALSE(uses_decode(caps_of("NVIDIA H200"), p));
 }
 
 TEST_CASE("attention's backward pass holds a bounded number of scores") {
@@ -166,14 +174,14 @@ TEST_CASE("empty sums and single items have a plan") {
 }
 
 TEST_CASE("decode attention splits long keys until the device is busy") {
-  AttentionDevice gpu{132, 32, false, true};
+  Caps gpu = caps_of("NVIDIA H200");
   AttentionProblem p;
   p.heads = 32;
   p.kv_heads = 8;
   p.dim = p.value_dim = 128;
   p.keys = 4096;
   DecodePlan plan = plan_decode(gpu, p);
-  CHECK(plan.rows == 4);
+  CHECK(plan.kernel.ROWS == 4);
   CHECK(plan.row_groups == 1);
   CHECK(plan.splits > 8);
   CHECK(uint64_t(plan.splits) * plan.split_keys >= p.keys);
@@ -184,13 +192,13 @@ TEST_CASE("decode attention splits long keys until the device is busy") {
   p.keys = 4096;
   p.batches = 64;
   CHECK(plan_decode(gpu, p).splits == 1);
-  AttentionDevice narrow{0, 4, true, false};
-  CHECK(plan_decode(narrow, p).cluster == 4);
+  Caps narrow = caps_of("llvmpipe");
+  narrow.min_subgroup_size = 4;
+  CHECK(plan_decode(narrow, p).kernel.TPK == 4);
 }
 
 TEST_CASE("decode attention stays within few registers") {
-  AttentionDevice amd{40, 32};
-  amd.few_registers = true;
+  Caps amd = caps_of("AMD navi21");
   AttentionProblem p;
   p.heads = 32;
   p.kv_heads = 4;
@@ -201,25 +209,26 @@ TEST_CASE("decode attention stays within few registers") {
   for (auto& x : cases) {
     CAPTURE(x.dim);
     p.dim = p.value_dim = x.dim;
-    DecodePlan plan = plan_decode(amd, p);
-    CHECK(plan.rows == x.rows);
-    CHECK(plan.unroll == x.unroll);
-    CHECK(plan.cluster == x.cluster);
+    DecodeVariant kernel = plan_decode(amd, p).kernel;
+    CHECK(kernel.ROWS == x.rows);
+    CHECK(kernel.KU == x.unroll);
+    CHECK(kernel.TPK == x.cluster);
   }
   p.kv_heads = 16;
   p.dim = p.value_dim = 128;
-  CHECK(plan_decode(amd, p).unroll == 2); // two rows
+  CHECK(plan_decode(amd, p).kernel.KU == 2); // two rows
 }
 
 TEST_CASE("prefill attention takes matrix units for aligned half types") {
-  AttentionDevice gpu{132, 32, false, true};
+  Caps gpu = caps_of("NVIDIA H200");
   AttentionProblem p;
+  p.type = Type::f16;
   p.queries = p.keys = 512;
   p.dim = p.value_dim = 128;
-  p.aligned = true;
-  CHECK(plan_prefill(gpu, p).coopmat);
+  p.alignment = 16;
+  CHECK(plan_prefill(gpu, p).coopmat());
   p.value_dim = 256;
-  CHECK_FALSE(plan_prefill(gpu, p).coopmat);
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
   p.value_dim = 512;
   CHECK(plan_prefill(gpu, p).bq == 16);
 }

@@ -1,7 +1,129 @@
+#include "kernels/attention/vjp_delta.h"
+#include "kernels/gated_delta.h"
+#include "ops/attention/plan.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {
 
-void add_attention_variants(VariantSet&, const Caps&) {}
+namespace {
+
+// Heads of models: Qwen3 0.6B, 8B and 30B-A3B, SmolLM2, Gemma.
+struct Heads {
+  uint32_t heads, kv_heads, dim, value_dim;
+};
+constexpr Heads models[] = {
+    {16, 8, 128, 128},
+    {32, 8, 128, 128},
+    {9, 3, 64, 64}};
+
+AttentionProblem problem(Type type, const Heads& h, uint32_t queries = 1) {
+  return {
+      .type = type,
+      .heads = h.heads,
+      .kv_heads = h.kv_heads,
+      .queries = queries,
+      .keys = 512,
+      .dim = h.dim,
+      .value_dim = h.value_dim,
+      .alignment = 16};
+}
+
+// The kernels of one problem, by its number of queries.
+void add_forward(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
+  if (uses_decode(caps, p)) {
+    DecodePlan plan = plan_decode(caps, p);
+    set.add(plan.kernel);
+    if (plan.splits > 1) {
+      set.add(plan.merge);
+    }
+  } else {
+    std::visit(
+        [&](const auto& kernel) { set.add(kernel); },
+        plan_prefill(caps, p).kernel);
+  }
+}
+
+void add_scores(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
+  std::visit(
+      [&](const auto& kernel) { set.add(kernel); },
+      plan_scores(caps, p).kernel);
+}
+
+// Masks, sinks and the logarithm's output, and rows that are not aligned.
+template <typename Add>
+void with_options(AttentionProblem p, Add add) {
+  for (uint32_t options = 0; options < 24; ++options) {
+    AttentionProblem q = p;
+    q.mask = options / 8;
+    q.causal = options & 1;
+    q.sinks = options & 2;
+    q.lse = options & 4;
+    // A backward pass needs its logarithm; it has no gradient for the rest.
+    if (!q.lse || (!q.mask && !q.sinks)) {
+      add(q);
+    }
+  }
+}
+
+void add_types(VariantSet& set, const Caps& caps) {
+  for (Type t : float_types) {
+    for (auto& model : models) {
+      add_forward(set, caps, problem(t, model));
+      for (bool causal : {false, true}) {
+        AttentionProblem p = problem(t, model, 512);
+        p.causal = causal;
+        add_forward(set, caps, p);
+        add_scores(set, caps, p);
+      }
+    }
+    AttentionProblem p = problem(t, models[1]);
+    p.keys = 100000; // split everywhere
+    add_forward(set, caps, p);
+    p.keys = 512;
+    for (uint32_t alignment : {uint32_t(size_of(t)), 8u}) {
+      p.alignment = alignment;
+      p.queries = 1;
+      add_forward(set, caps, p);
+      p.queries = 512;
+      add_forward(set, caps, p);
+      add_scores(set, caps, p);
+    }
+    set.add(DeltaVariant{t});
+    // The gated delta rule of Qwen3-Next.
+    for (uint32_t lanes : {8u, 32u}) {
+      for (bool vec : {false, true}) {
+        set.add(GatedDeltaVariant{t, 128, lanes, 1, vec});
+      }
+    }
+  }
+}
+
+} // namespace
+
+void add_attention_variants(VariantSet& set, const Caps& caps) {
+  add_types(set, caps);
+  auto add = [&](auto& p) { add_forward(set, caps, p); };
+  with_options(problem(Type::f16, {8, 4, 80, 80}, 4), add);
+  with_options(problem(Type::f16, {8, 4, 80, 80}, 512), add);
+  // With splits; sinks and the logarithm are the merge's then.
+  AttentionProblem split = problem(Type::f32, {64, 8, 64, 64});
+  split.keys = 100000;
+  with_options(split, add);
+  for (uint32_t mask : {0u, 1u, 2u}) {
+    AttentionProblem p = problem(Type::bf16, {8, 8, 64, 64}, 512);
+    p.mask = mask;
+    add_scores(set, caps, p);
+  }
+  for (Heads heads :
+       {Heads{8, 8, 256, 256},
+        Heads{8, 4, 256, 256},
+        Heads{8, 8, 192, 128},
+        Heads{8, 1, 256, 512}}) {
+    add_forward(set, caps, problem(Type::bf16, heads));
+    add_forward(set, caps, problem(Type::bf16, heads, 512));
+  }
+  set.add(GatedDeltaVariant{Type::f32, 64, 8, 64, false});
+  set.add(GatedDeltaVariant{Type::f32, 128, 8, 128, false});
+}
 
 } // namespace mlx::core::vulkan

@@ -1,5 +1,3 @@
-// variants: T=f32,f16,bf16 D=64,128 DV=128 TPK=8 ROWS=1,4 WG=128 KU=2 VEC=0,1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=0 LSE=0; T=f32,f16,bf16 D=64,128 DV=128 TPK=8 ROWS=4 WG=128 KU=1 VEC=0,1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=0 LSE=0; T=bf16 D=64 DV=64 TPK=8 ROWS=8 WG=128 KU=2 VEC=1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=1 LSE=0; T=f16,bf16 D=256 DV=256 TPK=8 ROWS=1,2 WG=128 KU=1 VEC=0,1 MASK=0 CAUSAL=0 SINKS=0 SPLIT=1 LSE=0; T=f16 D=80 DV=80 TPK=4 ROWS=2 WG=64 KU=1 VEC=1 MASK=0,1,2 CAUSAL=0,1 SINKS=0,1 SPLIT=0 LSE=0; T=bf16 D=256 DV=512 TPK=8,16 ROWS=1 WG=128 KU=1 VEC=1 MASK=0,2 CAUSAL=1 SINKS=0 SPLIT=1 LSE=0; T=f16 D=64 DV=64 TPK=8 ROWS=2 WG=64 KU=1 VEC=1 MASK=0 CAUSAL=1 SINKS=0 SPLIT=0 LSE=1
-//
 // Attention for few query rows, K and V read once, in place.
 //
 // A workgroup takes ROWS query rows that share a KV head (the heads of a GQA
@@ -12,30 +10,10 @@
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "gemm/vec.glsl"
-#include "attention/mask.glsl"
-
-#if SPLIT
-#define Y_PTR Ptr_f32
-#else
-#define Y_PTR T_PTR
-#endif
-
-// Mirrors DecodeParams in ops/attention/params.h. Rows of y are laid out
-// (batch, query, head).
-#define ARGS                                                                  \
-  T_PTR q; T_PTR k; T_PTR v; MASK_POINTER SINKS_POINTER Y_PTR y; LSE_POINTER  \
-  uint batches; uint heads; uint kv_heads; uint queries; uint keys;           \
-  uint row_groups; uint splits; uint split_keys;                              \
-  int q_batch; int q_head; int q_row; float scale;                            \
-  int64_t k_batch; int64_t k_head; int64_t k_row;                             \
-  int64_t v_batch; int64_t v_head; int64_t v_row; MASK_STRIDES
-#if MASK
-#define MASK_STRIDES                                                          \
-  int64_t m_batch; int64_t m_head; int64_t m_row; int64_t m_key;
-#else
-#define MASK_STRIDES
-#endif
+#include "attention/decode.h"
+#define ARGS_BLOCK DecodeArgs
 #include "common/args.glsl"
+#include "attention/mask.glsl"
 
 layout(local_size_x = WG) in;
 
@@ -48,6 +26,12 @@ layout(local_size_x = WG) in;
 #define CHUNKS_V ((DV / E + TPK - 1) / TPK)
 #define CLUSTERS (WG / TPK)
 
+// Invocations of a cluster are neighbours in their subgroup.
+#define INVOCATION                                                            \
+  (gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID)
+#define MEMBER (INVOCATION % TPK)
+#define CLUSTER (INVOCATION / TPK)
+
 shared float queries[ROWS * D];
 shared float sums[ROWS * DV];
 shared float wg_max[WG / TPK * ROWS];
@@ -57,68 +41,63 @@ float row_max[ROWS];
 float row_sum[ROWS];
 float acc[ROWS * CHUNKS_V * E];
 
+// What a workgroup does: rows of a KV head, from row0 on, and a range of keys.
+struct Work {
+  uint batch, kv_head;
+  uint gqa, rows; // heads and rows of the KV head
+  uint row0;
+  uint split;
+};
+
+Work work_of(uint group) {
+  Work w;
+  w.split = group % A.splits;
+  uint rest = group / A.splits;
+  w.row0 = rest % A.row_groups * ROWS;
+  rest /= A.row_groups;
+  w.kv_head = rest % A.kv_heads;
+  w.batch = rest / A.kv_heads;
+  w.gqa = A.heads / A.kv_heads;
+  w.rows = w.gqa * A.queries;
+  return w;
+}
+
+uint head_of(Work w, uint row) {
+  return w.kv_head * w.gqa + row % w.gqa;
+}
+
 // Item e of chunk j of invocation c's slice.
 #define ITEM(j, c, e) (((j) * TPK + (c)) * E + (e))
 
-void load_slice_k(T_PTR row, uint c, inout float x[CHUNKS * E]) {
-  [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
-    [[unroll]] for (uint e = 0; e < E; ++e) {
-      x[j * E + e] = 0.0;
-    }
-    if (ITEM(j, c, 0) < D) {
 #if VEC
-      Vec16 got = load16(row, int64_t(ITEM(j, c, 0)));
-      UNPACK16(got, x, j * E)
+#define LOAD_CHUNK(row, at, x, to)                                            \
+  Vec16 got = load16(row, int64_t(at));                                       \
+  UNPACK16(got, x, to)
 #else
-      x[j] = load(row, ITEM(j, c, 0));
+#define LOAD_CHUNK(row, at, x, to) x[to] = load(row, at);
 #endif
-    }
+#define LOAD_SLICE(NAME, CHUNKS, D)                                           \
+  void NAME(T_PTR row, uint c, inout float x[CHUNKS * E]) {                   \
+    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {                            \
+      [[unroll]] for (uint e = 0; e < E; ++e) {                               \
+        x[j * E + e] = 0.0;                                                   \
+      }                                                                       \
+      if (ITEM(j, c, 0) < D) {                                                \
+        LOAD_CHUNK(row, ITEM(j, c, 0), x, j * E)                              \
+      }                                                                       \
+    }                                                                         \
   }
-}
+LOAD_SLICE(load_slice_k, CHUNKS, D)
+LOAD_SLICE(load_slice_v, CHUNKS_V, DV)
 
-void load_slice_v(T_PTR row, uint c, inout float x[CHUNKS_V * E]) {
-  [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
-    [[unroll]] for (uint e = 0; e < E; ++e) {
-      x[j * E + e] = 0.0;
-    }
-    if (ITEM(j, c, 0) < DV) {
-#if VEC
-      Vec16 got = load16(row, int64_t(ITEM(j, c, 0)));
-      UNPACK16(got, x, j * E)
-#else
-      x[j] = load(row, ITEM(j, c, 0));
-#endif
-    }
-  }
-}
-
-T_PTR moved(T_PTR p, int64_t items) {
-  return T_PTR(uint64_t(p) + uint64_t(items * T_SIZE));
-}
-
-void attend(uint group) {
-  uint split = group % A.splits;
-  uint rest = group / A.splits;
-  uint row_group = rest % A.row_groups;
-  rest /= A.row_groups;
-  uint kv_head = rest % A.kv_heads;
-  uint batch = rest / A.kv_heads;
-  uint gqa = A.heads / A.kv_heads;
-  uint rows = gqa * A.queries;
-  uint row0 = row_group * ROWS;
-
-  // Invocations of a cluster are neighbours in their subgroup.
-  uint t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
-  uint c = t % TPK;
-  uint cluster = t / TPK;
-
+void start(Work w) {
   for (uint i = gl_LocalInvocationIndex; i < ROWS * D; i += WG) {
-    uint r = row0 + i / D;
+    uint r = w.row0 + i / D;
     float x = 0.0;
-    if (r < rows) {
-      int64_t at = int64_t(batch) * A.q_batch +
-          int64_t(kv_head * gqa + r % gqa) * A.q_head +
-          int64_t(r / gqa) * A.q_row + int64_t(i % D);
+    if (r < w.rows) {
+      int64_t at = int64_t(w.batch) * A.q_batch +
+          int64_t(head_of(w, r)) * A.q_head + int64_t(r / w.gqa) * A.q_row +
+          int64_t(i % D);
       x = load(A.q, at) * A.scale;
     }
     queries[i] = x;
@@ -134,12 +113,14 @@ void attend(uint group) {
     acc[i] = 0.0;
   }
   barrier();
+}
 
-  T_PTR k0 = moved(
-      A.k, int64_t(batch) * A.k_batch + int64_t(kv_head) * A.k_head);
-  T_PTR v0 = moved(
-      A.v, int64_t(batch) * A.v_batch + int64_t(kv_head) * A.v_head);
-  uint begin = split * A.split_keys;
+// This cluster's share of the keys.
+void walk_keys(Work w) {
+  uint c = MEMBER;
+  T_PTR k0 = AT_HEAD(A.k, A.k_strides, w.batch, w.kv_head);
+  T_PTR v0 = AT_HEAD(A.v, A.v_strides, w.batch, w.kv_head);
+  uint begin = w.split * A.split_keys;
   uint end = min(A.keys, begin + A.split_keys);
 
   for (uint base = begin; base < end; base += CLUSTERS * KU) {
@@ -147,12 +128,12 @@ void attend(uint group) {
     float vs[KU][CHUNKS_V * E];
     [[unroll]] for (uint u = 0; u < KU; ++u) {
       // Past the end the last key is read again and counts as absent.
-      uint key = min(base + u * CLUSTERS + cluster, end - 1);
-      load_slice_k(moved(k0, int64_t(key) * A.k_row), c, ks[u]);
-      load_slice_v(moved(v0, int64_t(key) * A.v_row), c, vs[u]);
+      uint key = min(base + u * CLUSTERS + CLUSTER, end - 1);
+      load_slice_k(MOVED(T, k0, int64_t(key) * A.k_strides.row), c, ks[u]);
+      load_slice_v(MOVED(T, v0, int64_t(key) * A.v_strides.row), c, vs[u]);
     }
     [[unroll]] for (uint u = 0; u < KU; ++u) {
-      uint key = base + u * CLUSTERS + cluster;
+      uint key = base + u * CLUSTERS + CLUSTER;
       [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         float s = 0.0;
         [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
@@ -168,19 +149,11 @@ void attend(uint group) {
           s += subgroupShuffleXor(s, o);
         }
 #if CAUSAL || MASK
-        uint row = min(row0 + r, rows - 1);
-#endif
-#if MASK
-        int64_t at = int64_t(batch) * A.m_batch +
-            int64_t(kv_head * gqa + row % gqa) * A.m_head +
-            int64_t(row / gqa) * A.m_row +
-            int64_t(min(key, A.keys - 1)) * A.m_key;
-        s = MASK_ITEM(s, at);
-#endif
-#if CAUSAL
-        if (key + A.queries > A.keys + row / gqa) {
-          s = HIDDEN;
-        }
+        uint row = min(w.row0 + r, w.rows - 1);
+        uint query = row / w.gqa;
+        s = masked(
+            s, w.batch, head_of(w, row), query, min(key, A.keys - 1));
+        s = is_later(key, query) ? HIDDEN : s;
 #endif
         s = key < end ? s : ABSENT;
         float m = max(row_max[r], s);
@@ -195,8 +168,9 @@ void attend(uint group) {
       }
     }
   }
+}
 
-  // Clusters of a subgroup.
+void merge_clusters() {
   for (uint o = TPK; o < gl_SubgroupSize; o *= 2) {
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
       float other = subgroupShuffleXor(row_max[r], o);
@@ -213,8 +187,18 @@ void attend(uint group) {
       }
     }
   }
+}
 
-  // Subgroups of the workgroup, one after the other.
+float largest(uint r) {
+  float m = ABSENT;
+  for (uint s = 0; s < gl_NumSubgroups; ++s) {
+    m = max(m, wg_max[s * ROWS + r]);
+  }
+  return m;
+}
+
+// One after the other, into `sums`.
+void merge_subgroups() {
   if (gl_SubgroupInvocationID == 0) {
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
       wg_max[gl_SubgroupID * ROWS + r] = row_max[r];
@@ -224,10 +208,7 @@ void attend(uint group) {
   barrier();
   float top[ROWS];
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    top[r] = ABSENT;
-    for (uint s = 0; s < gl_NumSubgroups; ++s) {
-      top[r] = max(top[r], wg_max[s * ROWS + r]);
-    }
+    top[r] = largest(r);
   }
   for (uint s = 0; s < gl_NumSubgroups; ++s) {
     if (gl_SubgroupID == s && gl_SubgroupInvocationID < TPK) {
@@ -235,7 +216,7 @@ void attend(uint group) {
         float keep = exp2_diff(row_max[r], top[r]);
         [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
           [[unroll]] for (uint e = 0; e < E; ++e) {
-            uint at = ITEM(j, c, e);
+            uint at = ITEM(j, MEMBER, e);
             if (at < DV) {
               sums[r * DV + at] +=
                   acc[(r * CHUNKS_V + j) * E + e] * keep;
@@ -246,49 +227,36 @@ void attend(uint group) {
     }
     barrier();
   }
+}
 
+void store_rows(Work w) {
   for (uint i = gl_LocalInvocationIndex; i < ROWS * DV; i += WG) {
     uint r = i / DV;
     uint d = i % DV;
-    if (row0 + r < rows) {
-      float m = ABSENT;
-      for (uint s = 0; s < gl_NumSubgroups; ++s) {
-        m = max(m, wg_max[s * ROWS + r]);
-      }
+    uint row = w.row0 + r;
+    if (row < w.rows) {
+      float m = largest(r);
       float total = 0.0;
       for (uint s = 0; s < gl_NumSubgroups; ++s) {
         total += wg_sum[s * ROWS + r] *
             exp2_diff(wg_max[s * ROWS + r], m);
       }
-      uint head = kv_head * gqa + (row0 + r) % gqa;
-      uint query = (row0 + r) / gqa;
+      uint head = head_of(w, row);
+      uint query = row / w.gqa;
       uint64_t out_row =
-          uint64_t(batch * A.queries + query) * A.heads + head;
-      float x = sums[i];
+          uint64_t(w.batch * A.queries + query) * A.heads + head;
 #if SPLIT
-      uint64_t at = (out_row * A.splits + split) * (DV + 2);
-      store(A.y, at + d, x);
+      uint64_t at = (out_row * A.splits + w.split) * (DV + 2);
+      store(A.y, at + d, sums[i]);
       if (d == 0) {
         store(A.y, at + DV, m);
         store(A.y, at + DV + 1, total);
       }
 #else
-#if SINKS
-      float sink = load(A.sinks, head) * LOG2E;
-      float m_new = max(m, sink);
-      float keep = exp2_diff(m, m_new);
-      x *= keep;
-      total = total * keep + exp2(sink - m_new);
-      m = m_new;
-#endif
-#if LSE
+      float x = sums[i] * add_sink(head, m, total);
       if (d == 0) {
-        store(
-            A.lse,
-            (uint64_t(batch) * A.heads + head) * A.queries + query,
-            natural_lse(m, total));
+        store_lse(w.batch, head, query, m, total);
       }
-#endif
       store(A.y, out_row * DV + d, total == 0.0 ? 0.0 : x / total);
 #endif
     }
@@ -299,6 +267,11 @@ void main() {
   uint group = group_index();
   // Uniform over the workgroup.
   if (group < A.splits * A.row_groups * A.kv_heads * A.batches) {
-    attend(group);
+    Work work = work_of(group);
+    start(work);
+    walk_keys(work);
+    merge_clusters();
+    merge_subgroups();
+    store_rows(work);
   }
 }

@@ -1,15 +1,8 @@
-// variants: T=f32,f16,bf16
-//
 // delta = rowsum(dO * O), which is also rowsum(p * dp): eight invocations of a
 // workgroup of 64 take one row, by shared memory, whatever the subgroup.
 #include "common/types.glsl"
-
-// Mirrors DeltaParams in ops/attention/params.h.
-#define ARGS                                                                  \
-  T_PTR y; T_PTR cotan; Ptr_f32 delta;                                        \
-  uint rows; uint heads; uint queries; uint value_dim;                        \
-  int64_t y_batch; int64_t y_head; int64_t y_row;                             \
-  int64_t c_batch; int64_t c_head; int64_t c_row;
+#include "attention/vjp_delta.h"
+#define ARGS_BLOCK DeltaArgs
 #include "common/args.glsl"
 
 #define WG 64
@@ -26,10 +19,10 @@ void main() {
     uint query = row % A.queries;
     uint head = row / A.queries % A.heads;
     uint batch = row / A.queries / A.heads;
-    int64_t y = int64_t(batch) * A.y_batch + int64_t(head) * A.y_head +
-        int64_t(query) * A.y_row;
-    int64_t c = int64_t(batch) * A.c_batch + int64_t(head) * A.c_head +
-        int64_t(query) * A.c_row;
+    int64_t y = head_offset(A.y_strides, batch, head) +
+        int64_t(query) * A.y_strides.row;
+    int64_t c = head_offset(A.cotan_strides, batch, head) +
+        int64_t(query) * A.cotan_strides.row;
     for (uint d = t % LANES; d < A.value_dim; d += LANES) {
       sum = fma(
           load(A.y, y + int64_t(d)), load(A.cotan, c + int64_t(d)), sum);

@@ -14,96 +14,132 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 // iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
 constexpr uint32_t software_iterations = 60000;
 
-} // namespace
-
-bool uses_decode(const AttentionDevice& device, const AttentionProblem& p) {
-  if (p.queries <= max_decode_queries) {
-    return true;
-  }
-  // Iterations of prefill.comp for 64 keys, each loop's last test included:
-  // slices of 32 columns of q and k, then 8 groups of rows of v.
-  uint32_t a_slice = p.aligned ? 14 : 32;
-  uint32_t v_row = ceil_div(p.value_dim, p.aligned ? 64 : 16);
-  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
-  return device.software && p.keys / 64 > software_iterations / a_tile;
+// Why the kernels with cooperative matrices do not take a problem; "": they do.
+const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
+  return !caps.coopmat(p.type) || caps.matrix_subgroup() != 32
+      ? "no cooperative matrices for this type in subgroups of 32"
+      : p.dim % 16 || p.value_dim % 16 || std::max(p.dim, p.value_dim) > 128
+      ? "head dimensions must be multiples of 16 up to 128"
+      : p.alignment < 16
+      ? "rows of q, k and v must start at multiples of 16 bytes"
+      : "";
 }
 
-DecodePlan plan_decode(
-    const AttentionDevice& device,
-    const AttentionProblem& p) {
-  DecodePlan plan;
+DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
+  DecodeVariant v{
+      .T = p.type,
+      .D = p.dim,
+      .DV = p.value_dim,
+      .VEC = p.alignment == 16,
+      .MASK = p.mask,
+      .CAUSAL = p.causal && p.queries > 1};
   uint32_t widest = std::max(p.dim, p.value_dim);
-  // Accumulators, rows * dim / cluster, must stay in registers. Two keys in
+  // Accumulators, rows * dim / TPK, must stay in registers. Two keys in
   // flight take more of them, which few have for four rows of 128.
-  bool few = device.few_registers;
+  bool few = caps.few_registers();
   uint32_t most_rows = widest <= 64 ? 8
       : widest <= 128               ? 4
       : widest <= 256 && !few       ? 2
                                     : 1;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
-  plan.rows = 1;
-  while (plan.rows < most_rows && plan.rows < rows) {
-    plan.rows *= 2;
+  while (v.ROWS < most_rows && v.ROWS < rows) {
+    v.ROWS *= 2;
   }
-  plan.row_groups = ceil_div(rows, plan.rows);
-  uint32_t most_lanes = few && widest > 256 ? 16 : 8;
-  plan.cluster = std::clamp(device.min_subgroup, 4u, most_lanes);
-  if (device.software) {
-    plan.workgroup = 64;
-    plan.unroll = 1;
+  uint32_t subgroup =
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
+  v.TPK = std::clamp(subgroup, 4u, few && widest > 256 ? 16u : 8u);
+  if (caps.software()) {
+    v.WG = 64;
   } else {
-    plan.workgroup = 128;
-    bool fits = widest <= 64 || !few || plan.rows <= 2;
-    plan.unroll = widest <= 128 && fits ? 2 : 1;
+    bool fits = widest <= 64 || !few || v.ROWS <= 2;
+    v.KU = widest <= 128 && fits ? 2 : 1;
   }
+  return v;
+}
 
-  uint32_t clusters = plan.workgroup / plan.cluster;
+} // namespace
+
+bool uses_decode(const Caps& caps, const AttentionProblem& p) {
+  if (p.queries <= max_decode_queries) {
+    return true;
+  }
+  // Iterations of prefill.comp for 64 keys, each loop's last test included:
+  // slices of 32 columns of q and k, then 8 groups of rows of v.
+  uint32_t a_slice = p.quads() ? 14 : 32;
+  uint32_t v_row = ceil_div(p.value_dim, p.quads() ? 64 : 16);
+  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
+  return caps.software() && p.keys / 64 > software_iterations / a_tile;
+}
+
+DecodePlan
+plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
+  DecodePlan plan;
+  DecodeVariant& k = plan.kernel = decode_kernel(caps, p);
+  plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
+
+  uint32_t clusters = k.WG / k.TPK;
   uint64_t groups =
       uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
   plan.split_keys = std::max(p.keys, 1u);
-  uint32_t cores = device.cores ? device.cores : 32;
   // Each split should give every cluster a few keys to work on.
-  uint32_t least = clusters * plan.unroll * 2;
-  if (device.software) {
+  uint32_t least = clusters * k.KU * 2;
+  if (caps.software()) {
     // Iterations of decode.comp a key and cluster, none of them unrolled.
-    uint32_t slice = ceil_div(p.dim + p.value_dim, plan.cluster);
-    uint32_t a_key = 3 * slice + plan.rows * (2 * slice + 4);
+    uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
+    uint32_t a_key = 3 * slice + k.ROWS * (2 * slice + 4);
     uint32_t most = software_iterations / a_key * clusters;
     plan.splits = std::max(1u, ceil_div(p.keys, most));
     plan.split_keys = std::min(plan.split_keys, most);
-  } else if (!device.splits) {
+  } else if (!splits) {
     plan.why = "splits are switched off";
-  } else if (groups < cores && p.keys > 4 * least) {
+  } else if (groups < caps.cores() && p.keys > 4 * least) {
     uint64_t wanted = std::min<uint64_t>(
-        {(2 * cores + groups - 1) / groups, ceil_div(p.keys, least), 128});
+        {(2 * caps.cores() + groups - 1) / groups,
+         ceil_div(p.keys, least),
+         128});
     if (wanted > 1) {
-      uint32_t unit = clusters * plan.unroll;
+      uint32_t unit = clusters * k.KU;
       plan.split_keys =
           ceil_div(ceil_div(p.keys, static_cast<uint32_t>(wanted)), unit) *
           unit;
       plan.splits = ceil_div(p.keys, plan.split_keys);
     }
   }
+  // The merge adds sinks and has the whole sum.
+  k.SPLIT = plan.splits > 1;
+  k.SINKS = p.sinks && !k.SPLIT;
+  k.LSE = p.lse && !k.SPLIT;
+  plan.merge = {p.type, p.value_dim, p.sinks, p.lse};
   return plan;
 }
 
-PrefillPlan plan_prefill(
-    const AttentionDevice& device,
-    const AttentionProblem& p) {
+PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   PrefillPlan plan;
-  plan.why = !device.coopmat
-      ? "no cooperative matrices for this type in subgroups of 32"
-      : p.dim % 16 || p.value_dim % 16 || std::max(p.dim, p.value_dim) > 128
-      ? "head dimensions must be multiples of 16 up to 128"
-      : !p.aligned ? "rows of q, k and v must start at multiples of 16 bytes"
-                   : "";
+  plan.why = no_matrices(caps, p);
   if (!*plan.why) {
-    plan.coopmat = true;
-    plan.bq = 64;
+    plan.bq = PrefillCoopmatVariant::BQ;
+    plan.kernel = PrefillCoopmatVariant{
+        .T = p.type,
+        .SG = caps.matrix_subgroup(),
+        .D = p.dim,
+        .DV = p.value_dim,
+        .MASK = p.mask,
+        .CAUSAL = p.causal,
+        .SINKS = p.sinks,
+        .LSE = p.lse};
     return plan;
   }
   plan.bq = p.value_dim > 256 ? 16 : 32;
-  plan.bk = 64;
+  plan.kernel = PrefillVariant{
+      .T = p.type,
+      .D = p.dim,
+      .DV = p.value_dim,
+      .BQ = plan.bq,
+      .VEC = p.quads(),
+      .MASK = p.mask,
+      .CAUSAL = p.causal,
+      .SINKS = p.sinks,
+      .LSE = p.lse};
   return plan;
 }
 
@@ -140,6 +176,17 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
   return std::max(
       uint64_t(plan.queries) * vjp_pitch(p.keys),
       gqa * p.queries * vjp_pitch(plan.keys));
+}
+
+ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p) {
+  if (*no_matrices(caps, p)) {
+    return {
+        ScoresVariant{p.type, p.quads(), p.mask, p.causal}, ScoresVariant::BQ};
+  }
+  return {
+      ScoresCoopmatVariant{
+          p.type, caps.matrix_subgroup(), p.dim, p.value_dim, p.mask, p.causal},
+      ScoresCoopmatVariant::BQ};
 }
 
 } // namespace mlx::core::vulkan

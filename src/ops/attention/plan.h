@@ -3,44 +3,50 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
+
+#include "kernels/attention/decode.h"
+#include "kernels/attention/merge.h"
+#include "kernels/attention/prefill.h"
+#include "kernels/attention/vjp_scores.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
 constexpr uint32_t max_head_dim = 512;
 constexpr uint32_t max_decode_queries = 8;
 
-struct AttentionDevice {
-  uint32_t cores = 0; // compute units; 0: unknown
-  uint32_t min_subgroup = 4;
-  bool software = false;
-  bool coopmat = false; // 16x16x16 for the inputs' type, in subgroups of 32
-  bool splits = true; // over the keys, for speed
-  bool few_registers = false; // 128 for an invocation
-};
-
 struct AttentionProblem {
+  Type type = Type::f32;
   uint32_t batches = 1, heads = 1, kv_heads = 1;
   uint32_t queries = 1, keys = 1;
   uint32_t dim = 64, value_dim = 64;
-  uint32_t item = 2; // bytes
-  bool aligned = false; // rows of q, k and v are pieces of 16 bytes
+  uint32_t alignment = 1; // of all rows of q, k and v, in bytes: up to 16
+  uint32_t mask = 0; // 0 none, 1 bool, 2 additive
+  bool causal = false, sinks = false, lse = false;
+
+  bool quads() const {
+    return alignment >= 4 * size_of(type);
+  }
 };
 
 struct DecodePlan {
-  uint32_t rows = 1; // query rows a workgroup
+  DecodeVariant kernel;
+  MergeVariant merge; // where there are several splits
   uint32_t row_groups = 1;
-  uint32_t cluster = 8; // invocations a key
-  uint32_t workgroup = 128;
-  uint32_t unroll = 1; // keys in flight
   uint32_t splits = 1;
   uint32_t split_keys = 0;
   const char* why = ""; // not a faster path
 };
 
 struct PrefillPlan {
-  bool coopmat = false;
-  uint32_t bq = 32, bk = 64;
+  std::variant<PrefillVariant, PrefillCoopmatVariant> kernel;
+  uint32_t bq = 32; // queries a workgroup
   const char* why = ""; // not a faster path
+
+  bool coopmat() const {
+    return std::holds_alternative<PrefillCoopmatVariant>(kernel);
+  }
 };
 
 // Weights and score gradients of the backward pass, in temporaries: as many
@@ -52,19 +58,25 @@ struct VjpPlan {
   uint32_t queries = 0, keys = 0; // a block
 };
 
-bool uses_decode(const AttentionDevice& device, const AttentionProblem& p);
-DecodePlan plan_decode(
-    const AttentionDevice& device,
-    const AttentionProblem& p);
-PrefillPlan plan_prefill(
-    const AttentionDevice& device,
-    const AttentionProblem& p);
+struct ScoresPlan {
+  std::variant<ScoresVariant, ScoresCoopmatVariant> kernel;
+  uint32_t bq = 0, bk = 64; // queries and keys a workgroup
+};
+
+bool uses_decode(const Caps& caps, const AttentionProblem& p);
+// Without `splits`, over the keys, only those that the device needs.
+DecodePlan
+plan_decode(const Caps& caps, const AttentionProblem& p, bool splits = true);
+PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p);
 
 // At most `scores` of them at once, but always one row or column of a block.
 VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores);
 
 // Items of the largest block; fits an int unless one row or column does not.
 uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan);
+
+// Of a block's weights and score gradients; the cotangent's rows count too.
+ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p);
 
 // Items a row of a temporary that holds this many scores: 16-byte pieces.
 constexpr uint32_t vjp_pitch(uint32_t keys) {

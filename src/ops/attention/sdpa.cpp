@@ -1,4 +1,5 @@
 // fast::ScaledDotProductAttention: routing, masks and sinks.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -7,29 +8,16 @@
 
 #include "backend/stream_encoder.h"
 #include "ops/attention/operands.h"
-#include "ops/attention/params.h"
 #include "ops/attention/plan.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
-#include "vk/caps.h"
 #include "vk/config.h"
 
 namespace mlx::core {
 
 namespace vulkan {
 
-AttentionDevice attention_device(StreamEncoder& enc, Type type) {
-  const Caps& caps = enc.caps();
-  return {
-      caps.core_count,
-      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
-      caps.software(),
-      caps.coopmat(type) && caps.matrix_subgroup() == 32,
-      !config().disabled("splits"),
-      caps.few_registers()};
-}
-
-int mask_kind(const array* mask) {
+uint32_t mask_kind(const array* mask) {
   return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;
 }
 
@@ -41,13 +29,17 @@ MaskStrides mask_strides(const array* mask) {
   return {m.strides(0), m.strides(1), m.strides(2), m.strides(3)};
 }
 
-bool vector_rows(const array& a, int64_t bytes) {
-  int64_t item = a.itemsize();
-  bool ok = a.offset() % bytes == 0 && a.shape(3) * item % bytes == 0;
+HeadStrides head_strides(const array& a) {
+  return {a.strides(0), a.strides(1), a.strides(2)};
+}
+
+uint32_t row_alignment(const array& a) {
+  int64_t items = a.shape(3);
   for (int d = 0; d < 3; ++d) {
-    ok = ok && (a.shape(d) == 1 || a.strides(d) * item % bytes == 0);
+    items |= a.shape(d) == 1 ? 0 : a.strides(d);
   }
-  return ok;
+  int64_t bytes = items * static_cast<int64_t>(a.itemsize()) | a.offset() | 16;
+  return bytes & -bytes;
 }
 
 array unit_last(const array& a, StreamEncoder& enc) {
@@ -69,205 +61,131 @@ struct Attention {
   const array* sinks;
   array* lse;
   float scale;
-  bool causal;
   AttentionProblem shape;
 };
 
-std::vector<Operand> operands(const Attention& p) {
-  std::vector<Operand> reads{p.q, p.k, p.v};
-  if (p.mask) {
-    reads.push_back(*p.mask);
+void count(const Attention& p, std::string path, const char* why) {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  auto& s = p.shape;
+  std::string shape = std::string(name_of(s.type)) +
+      " batch=" + text(s.batches) + " heads=" + text(s.heads) + "/" +
+      text(s.kv_heads) + " queries=" + text(s.queries) +
+      " keys=" + text(s.keys) + " dim=" + text(s.dim) + "/" +
+      text(s.value_dim) + (s.causal ? " causal" : "") +
+      (s.mask == 0       ? ""
+           : s.mask == 1 ? " bool mask"
+                         : " additive mask") +
+      (s.sinks ? " sinks" : "");
+  count_path("attention", shape, path, why);
+}
+
+std::vector<Operand> operands(const Attention& p, bool sinks) {
+  std::vector<Operand> reads;
+  reads.reserve(5);
+  for (auto* a : {&p.q, &p.k, &p.v, p.mask, sinks ? p.sinks : nullptr}) {
+    if (a) {
+      reads.push_back(*a);
+    }
   }
   return reads;
 }
 
-void count(const Attention& p, Type type, std::string path, const char* why) {
-  auto text = [](uint64_t n) { return std::to_string(n); };
-  auto& s = p.shape;
-  std::string shape = std::string(name_of(type)) + " batch=" + text(s.batches) +
-      " heads=" + text(s.heads) + "/" + text(s.kv_heads) +
-      " queries=" + text(s.queries) + " keys=" + text(s.keys) +
-      " dim=" + text(s.dim) + "/" + text(s.value_dim) +
-      (p.causal ? " causal" : "") +
-      (!p.mask                      ? ""
-           : mask_kind(p.mask) == 1 ? " bool mask"
-                                    : " additive mask") +
-      (p.sinks ? " sinks" : "");
-  count_path("attention", shape, path, why);
+std::vector<Operand> outputs(const Attention& p, const array& out, bool lse) {
+  return lse ? std::vector<Operand>{out, *p.lse} : std::vector<Operand>{out};
 }
 
-std::vector<Operand> outputs(const Attention& p, const array& out) {
-  std::vector<Operand> writes{out};
-  if (p.lse) {
-    writes.push_back(*p.lse);
-  }
-  return writes;
-}
-
-void decode(StreamEncoder& enc, const Attention& p, array& out) {
-  DecodePlan plan = plan_decode(attention_device(enc, type_of(out)), p.shape);
-  if (config().sdpa_stats) {
-    auto splits = std::to_string(plan.splits);
-    count(p, type_of(out), "decode, splits=" + splits, plan.why);
-  }
-  bool split = plan.splits > 1;
-  bool sinks = p.sinks && !split; // else the merge adds them
-  const Kernel& kernel = enc.kernel(
-      "attention/decode",
-      {{"T", type_of(out)},
-       {"D", p.shape.dim},
-       {"DV", p.shape.value_dim},
-       {"TPK", plan.cluster},
-       {"ROWS", plan.rows},
-       {"WG", plan.workgroup},
-       {"KU", plan.unroll},
-       {"VEC", int(p.shape.aligned)},
-       {"MASK", mask_kind(p.mask)},
-       {"CAUSAL", int(p.causal && p.shape.queries > 1)},
-       {"SINKS", int(sinks)},
-       {"SPLIT", int(split)},
-       {"LSE", int(p.lse && !split)}});
-  DecodeParams params{
-      p.shape.batches,
-      p.shape.heads,
-      p.shape.kv_heads,
-      p.shape.queries,
-      p.shape.keys,
-      plan.row_groups,
-      plan.splits,
-      plan.split_keys,
-      static_cast<int32_t>(p.q.strides(0)),
-      static_cast<int32_t>(p.q.strides(1)),
-      static_cast<int32_t>(p.q.strides(2)),
-      p.scale * static_cast<float>(M_LOG2E),
-      p.k.strides(0),
-      p.k.strides(1),
-      p.k.strides(2),
-      p.v.strides(0),
-      p.v.strides(1),
-      p.v.strides(2)};
-
-  int rows = p.shape.batches * p.shape.queries * p.shape.heads;
-  array target = split ? enc.temporary(
-                             {rows,
-                              static_cast<int>(plan.splits),
-                              static_cast<int>(p.shape.value_dim) + 2},
-                             float32)
-                       : out;
-  std::vector<Operand> reads = operands(p);
-  if (sinks) {
+// Joins the splits' parts.
+void merge(
+    StreamEncoder& enc,
+    const Attention& p,
+    const DecodePlan& plan,
+    const array& parts,
+    array& out) {
+  uint32_t rows = parts.shape(0);
+  std::vector<Operand> reads{parts};
+  if (p.sinks) {
     reads.push_back(*p.sinks);
   }
-  std::vector<Operand> writes{target};
-  if (p.lse && !split) {
-    writes.push_back(*p.lse);
-  }
-  Grid grid = linear(
-      uint64_t(plan.splits) * plan.row_groups * p.shape.kv_heads *
-      p.shape.batches);
-  if (p.mask) {
-    MaskedDecodeParams masked{params, mask_strides(p.mask)};
-    enc.dispatch_bytes(kernel, reads, writes, &masked, sizeof(masked), grid);
-  } else {
-    enc.dispatch_bytes(kernel, reads, writes, &params, sizeof(params), grid);
-  }
-  if (!split) {
-    return;
-  }
-
-  const Kernel& merge = enc.kernel(
-      "attention/merge",
-      {{"T", type_of(out)},
-       {"DV", p.shape.value_dim},
-       {"SINKS", int(p.sinks != nullptr)},
-       {"LSE", int(p.lse != nullptr)}});
-  MergeParams merge_params{
-      static_cast<uint32_t>(rows), p.shape.heads, plan.splits, p.shape.queries};
-  std::vector<Operand> merge_reads{target};
-  if (p.sinks) {
-    merge_reads.push_back(*p.sinks);
-  }
-  std::vector<Operand> merge_writes = outputs(p, out);
-  enc.dispatch_bytes(
-      merge,
-      merge_reads,
-      merge_writes,
-      &merge_params,
-      sizeof(merge_params),
+  enc.dispatch(
+      enc.kernel(plan.merge),
+      reads,
+      outputs(p, out, p.lse),
+      MergeArgs{rows, p.shape.heads, plan.splits, p.shape.queries},
       linear(rows));
 }
 
-const Kernel& prefill_kernel(
-    StreamEncoder& enc,
-    const Attention& p,
-    const PrefillPlan& plan,
-    Type type) {
-  if (plan.coopmat) {
-    return enc.coopmat_kernel(
-        "attention/prefill_coopmat",
-        type,
-        {{"D", p.shape.dim},
-         {"DV", p.shape.value_dim},
-         {"MASK", mask_kind(p.mask)},
-         {"CAUSAL", int(p.causal)},
-         {"SINKS", int(p.sinks != nullptr)},
-         {"LSE", int(p.lse != nullptr)}});
+void decode(StreamEncoder& enc, const Attention& p, array& out) {
+  auto& s = p.shape;
+  DecodePlan plan = plan_decode(enc.caps(), s, !config().disabled("splits"));
+  if (config().sdpa_stats) {
+    count(p, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
-  int64_t quad = 4 * p.q.itemsize();
-  bool vec = vector_rows(p.q, quad) && vector_rows(p.k, quad) &&
-      vector_rows(p.v, quad);
-  return enc.kernel(
-      "attention/prefill",
-      {{"T", type},
-       {"D", p.shape.dim},
-       {"DV", p.shape.value_dim},
-       {"BQ", plan.bq},
-       {"BK", plan.bk},
-       {"VEC", int(vec)},
-       {"MASK", mask_kind(p.mask)},
-       {"CAUSAL", int(p.causal)},
-       {"SINKS", int(p.sinks != nullptr)},
-       {"LSE", int(p.lse != nullptr)}});
+  int rows = s.batches * s.queries * s.heads;
+  array target = plan.splits > 1 ? enc.temporary(
+                                       {rows,
+                                        static_cast<int>(plan.splits),
+                                        static_cast<int>(s.value_dim) + 2},
+                                       float32)
+                                 : out;
+  MaskedDecodeArgs args{
+      {.batches = s.batches,
+       .heads = s.heads,
+       .kv_heads = s.kv_heads,
+       .queries = s.queries,
+       .keys = s.keys,
+       .row_groups = plan.row_groups,
+       .splits = plan.splits,
+       .split_keys = plan.split_keys,
+       .q_batch = static_cast<int32_t>(p.q.strides(0)),
+       .q_head = static_cast<int32_t>(p.q.strides(1)),
+       .q_row = static_cast<int32_t>(p.q.strides(2)),
+       .scale = p.scale * static_cast<float>(M_LOG2E),
+       .k_strides = head_strides(p.k),
+       .v_strides = head_strides(p.v)},
+      mask_strides(p.mask)};
+  auto& kernel = enc.kernel(plan.kernel);
+  std::vector<Operand> reads = operands(p, plan.kernel.SINKS);
+  std::vector<Operand> writes = outputs(p, target, plan.kernel.LSE);
+  Grid grid =
+      linear(uint64_t(plan.splits) * plan.row_groups * s.kv_heads * s.batches);
+  if (p.mask) {
+    enc.dispatch(kernel, reads, writes, args, grid);
+  } else {
+    enc.dispatch(kernel, reads, writes, args.decode, grid);
+  }
+  if (plan.splits > 1) {
+    merge(enc, p, plan, target, out);
+  }
 }
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
-  Type type = type_of(out);
-  PrefillPlan plan = plan_prefill(attention_device(enc, type), p.shape);
+  auto& s = p.shape;
+  PrefillPlan plan = plan_prefill(enc.caps(), s);
   if (config().sdpa_stats) {
-    count(p, type, plan.coopmat ? "prefill_coopmat" : "prefill", plan.why);
+    count(p, plan.coopmat() ? "prefill_coopmat" : "prefill", plan.why);
   }
-  const Kernel& kernel = prefill_kernel(enc, p, plan, type);
-  PrefillParams params{
-      p.shape.batches,
-      p.shape.heads,
-      p.shape.kv_heads,
-      p.shape.queries,
-      p.shape.keys,
-      (p.shape.queries + plan.bq - 1) / plan.bq,
-      p.scale * static_cast<float>(M_LOG2E),
-      0,
-      p.q.strides(0),
-      p.q.strides(1),
-      p.q.strides(2),
-      p.k.strides(0),
-      p.k.strides(1),
-      p.k.strides(2),
-      p.v.strides(0),
-      p.v.strides(1),
-      p.v.strides(2),
-      mask_strides(p.mask)};
-  std::vector<Operand> reads = operands(p);
-  if (p.sinks) {
-    reads.push_back(*p.sinks);
-  }
-  std::vector<Operand> writes = outputs(p, out);
-  enc.dispatch_bytes(
-      kernel,
-      reads,
-      writes,
-      &params,
-      sizeof(params),
-      linear(uint64_t(params.tiles) * p.shape.heads * p.shape.batches));
+  PrefillArgs args{
+      .batches = s.batches,
+      .heads = s.heads,
+      .kv_heads = s.kv_heads,
+      .queries = s.queries,
+      .keys = s.keys,
+      .tiles = (s.queries + plan.bq - 1) / plan.bq,
+      .scale = p.scale * static_cast<float>(M_LOG2E),
+      .q_strides = head_strides(p.q),
+      .k_strides = head_strides(p.k),
+      .v_strides = head_strides(p.v),
+      .mask_strides = mask_strides(p.mask)};
+  std::visit(
+      [&](const auto& variant) {
+        enc.dispatch(
+            enc.kernel(variant),
+            operands(p, s.sinks),
+            outputs(p, out, s.lse),
+            args,
+            linear(uint64_t(args.tiles) * s.heads * s.batches));
+      },
+      plan.kernel);
 }
 
 // Memory for (batch, head, query, dim) laid out (batch, query, head, dim), so
@@ -368,30 +286,36 @@ void ScaledDotProductAttention::eval_gpu(
   if (has_sinks_) {
     sinks = vulkan::unit_last(inputs.back(), enc);
   }
-  bool has_mask = inputs.size() > 3 + static_cast<size_t>(has_sinks_);
+  const array* mask = inputs.size() > 3 + static_cast<size_t>(has_sinks_)
+      ? &inputs[3]
+      : nullptr;
 
   vulkan::Attention p{
       q,
       k,
       v,
-      has_mask ? &inputs[3] : nullptr,
+      mask,
       sinks ? &*sinks : nullptr,
       lse,
       scale_,
-      do_causal_,
-      {static_cast<uint32_t>(q.shape(0)),
-       static_cast<uint32_t>(q.shape(1)),
-       static_cast<uint32_t>(k.shape(1)),
-       static_cast<uint32_t>(q.shape(2)),
-       static_cast<uint32_t>(k.shape(2)),
-       static_cast<uint32_t>(q.shape(3)),
-       static_cast<uint32_t>(v.shape(3)),
-       static_cast<uint32_t>(q.itemsize()),
-       vulkan::vector_rows(q, 16) && vulkan::vector_rows(k, 16) &&
-           vulkan::vector_rows(v, 16)}};
+      {.type = vulkan::type_of(out),
+       .batches = static_cast<uint32_t>(q.shape(0)),
+       .heads = static_cast<uint32_t>(q.shape(1)),
+       .kv_heads = static_cast<uint32_t>(k.shape(1)),
+       .queries = static_cast<uint32_t>(q.shape(2)),
+       .keys = static_cast<uint32_t>(k.shape(2)),
+       .dim = static_cast<uint32_t>(q.shape(3)),
+       .value_dim = static_cast<uint32_t>(v.shape(3)),
+       .alignment = std::min(
+           {vulkan::row_alignment(q),
+            vulkan::row_alignment(k),
+            vulkan::row_alignment(v)}),
+       .mask = vulkan::mask_kind(mask),
+       .causal = do_causal_,
+       .sinks = has_sinks_,
+       .lse = lse != nullptr}};
   vulkan::allocate_output(out);
-  auto device = vulkan::attention_device(enc, vulkan::type_of(out));
-  if (vulkan::uses_decode(device, p.shape)) {
+  if (vulkan::uses_decode(enc.caps(), p.shape)) {
     vulkan::decode(enc, p, out);
   } else {
     vulkan::prefill(enc, p, out);

@@ -1,14 +1,15 @@
 // fast::ScaledDotProductAttentionVJP: dq, dk and dv from the output and its
 // logsumexp. Weights and score gradients are worked out again, a bounded
 // number of them at a time, and multiplied by our own matrix product.
+#include <algorithm>
 #include <optional>
 
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
 #include "backend/stream_encoder.h"
+#include "kernels/attention/vjp_delta.h"
 #include "ops/attention/operands.h"
-#include "ops/attention/params.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
@@ -105,25 +106,50 @@ array groupable(const array& a, int gqa, StreamEncoder& enc) {
 
 array row_dots(StreamEncoder& enc, const array& y, const array& cotan) {
   array delta = enc.temporary({y.shape(0), y.shape(1), y.shape(2), 1}, float32);
-  DeltaParams params{
-      static_cast<uint32_t>(delta.size()),
-      static_cast<uint32_t>(y.shape(1)),
-      static_cast<uint32_t>(y.shape(2)),
-      static_cast<uint32_t>(y.shape(3)),
-      y.strides(0),
-      y.strides(1),
-      y.strides(2),
-      cotan.strides(0),
-      cotan.strides(1),
-      cotan.strides(2)};
-  const Kernel& kernel = enc.kernel("attention/vjp_delta", {{"T", type_of(y)}});
-  enc.dispatch(kernel, {y, cotan}, {delta}, params, linear(delta.size(), 8));
+  enc.dispatch(
+      enc.kernel(DeltaVariant{type_of(y)}),
+      {y, cotan},
+      {delta},
+      DeltaArgs{
+          .rows = static_cast<uint32_t>(delta.size()),
+          .heads = static_cast<uint32_t>(y.shape(1)),
+          .queries = static_cast<uint32_t>(y.shape(2)),
+          .value_dim = static_cast<uint32_t>(y.shape(3)),
+          .y_strides = head_strides(y),
+          .cotan_strides = head_strides(cotan)},
+      linear(delta.size(), 8));
   return delta;
 }
 
 struct Scores {
   array p, ds; // (batch, head, query, key)
 };
+
+ScoresArgs scores_args(const Vjp& vjp, const Block& b, const ScoresPlan& plan) {
+  auto u = [](int64_t x) { return static_cast<uint32_t>(x); };
+  return {
+      .batches = u(b.batches),
+      .heads = u(b.heads),
+      .kv_heads = u(b.kv_heads),
+      .queries = u(vjp.q.shape(2)),
+      .keys = u(vjp.k.shape(2)),
+      .dim = u(vjp.q.shape(3)),
+      .value_dim = u(vjp.v.shape(3)),
+      .pitch = vjp_pitch(b.keys),
+      .query0 = u(b.query),
+      .query_count = u(b.queries),
+      .key0 = u(b.key),
+      .key_count = u(b.keys),
+      .query_tiles = (b.queries + plan.bq - 1) / plan.bq,
+      .key_tiles = (b.keys + plan.bk - 1) / plan.bk,
+      .scale = vjp.scale,
+      .q_strides = head_strides(vjp.q),
+      .k_strides = head_strides(vjp.k),
+      .v_strides = head_strides(vjp.v),
+      .cotan_strides = head_strides(vjp.cotan),
+      .lse_strides = head_strides(vjp.lse),
+      .mask_strides = mask_strides(vjp.mask)};
+}
 
 Scores scores(const Vjp& vjp, const Block& b) {
   auto& enc = vjp.enc;
@@ -133,96 +159,48 @@ Scores scores(const Vjp& vjp, const Block& b) {
   Scores out{view(vjp.p, shape, strides, 0), view(vjp.ds, shape, strides, 0)};
 
   // Every query and key is in reach, so that masks count from the first.
-  array q = part(vjp.q, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
-  array cotan =
-      part(vjp.cotan, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
-  array k =
-      part(vjp.k, b.batch, b.batches, b.kv_head, b.kv_heads, 0, vjp.k.shape(2));
-  array v =
-      part(vjp.v, b.batch, b.batches, b.kv_head, b.kv_heads, 0, vjp.k.shape(2));
-  array lse =
-      part(vjp.lse, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
-  array delta =
-      part(vjp.delta, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+  Block reach = b;
+  reach.query = reach.key = 0;
+  reach.queries = vjp.q.shape(2);
+  reach.keys = vjp.k.shape(2);
+  array q = query_part(vjp.q, reach), cotan = query_part(vjp.cotan, reach);
+  array k = key_part(vjp.k, reach), v = key_part(vjp.v, reach);
+  array lse = query_part(vjp.lse, reach), delta = query_part(vjp.delta, reach);
   std::vector<Operand> reads{q, k, v};
   std::optional<array> mask;
   if (vjp.mask) {
-    mask =
-        part(*vjp.mask, b.batch, b.batches, b.head, b.heads, 0, vjp.q.shape(2));
+    mask = query_part(*vjp.mask, reach);
     reads.push_back(*mask);
   }
-  reads.push_back(cotan);
-  reads.push_back(lse);
-  reads.push_back(delta);
+  for (auto* a : {&cotan, &lse, &delta}) {
+    reads.push_back(*a);
+  }
 
-  Type type = type_of(q);
-  auto vectors = [&](int64_t bytes) {
-    return vector_rows(q, bytes) && vector_rows(k, bytes) &&
-        vector_rows(v, bytes) && vector_rows(cotan, bytes);
-  };
-  AttentionProblem problem;
-  problem.dim = q.shape(3);
-  problem.value_dim = v.shape(3);
-  problem.item = q.itemsize();
-  problem.aligned = vectors(16);
-  bool coopmat = plan_prefill(attention_device(enc, type), problem).coopmat;
-  const Kernel& kernel = coopmat ? enc.coopmat_kernel(
-                                       "attention/vjp_scores_coopmat",
-                                       type,
-                                       {{"D", problem.dim},
-                                        {"DV", problem.value_dim},
-                                        {"MASK", mask_kind(vjp.mask)},
-                                        {"CAUSAL", int(vjp.causal)}})
-                                 : enc.kernel(
-                                       "attention/vjp_scores",
-                                       {{"T", type},
-                                        {"VEC", int(vectors(4 * q.itemsize()))},
-                                        {"MASK", mask_kind(vjp.mask)},
-                                        {"CAUSAL", int(vjp.causal)}});
-  int tile = coopmat ? 64 : 32;
-  auto u = [](int x) { return static_cast<uint32_t>(x); };
-  VjpParams params{
-      u(b.batches),
-      u(b.heads),
-      u(b.kv_heads),
-      u(vjp.q.shape(2)),
-      u(vjp.k.shape(2)),
-      u(q.shape(3)),
-      u(v.shape(3)),
-      u(pitch),
-      u(b.query),
-      u(b.queries),
-      u(b.key),
-      u(b.keys),
-      u((b.queries + tile - 1) / tile),
-      u((b.keys + 63) / 64),
-      vjp.scale,
-      0,
-      q.strides(0),
-      q.strides(1),
-      q.strides(2),
-      k.strides(0),
-      k.strides(1),
-      k.strides(2),
-      v.strides(0),
-      v.strides(1),
-      v.strides(2),
-      cotan.strides(0),
-      cotan.strides(1),
-      cotan.strides(2),
-      vjp.lse.strides(0),
-      vjp.lse.strides(1),
-      mask_strides(vjp.mask)};
-  Operand writes[] = {out.p, out.ds};
-  enc.dispatch_bytes(
-      kernel,
-      reads,
-      writes,
-      &params,
-      sizeof(params),
-      linear(
-          uint64_t(params.query_tiles) * params.key_tiles * b.heads *
-          b.batches));
+  ScoresPlan plan = plan_scores(
+      enc.caps(),
+      {.type = type_of(q),
+       .dim = static_cast<uint32_t>(q.shape(3)),
+       .value_dim = static_cast<uint32_t>(v.shape(3)),
+       .alignment = std::min(
+           {row_alignment(q),
+            row_alignment(k),
+            row_alignment(v),
+            row_alignment(cotan)}),
+       .mask = mask_kind(vjp.mask),
+       .causal = vjp.causal});
+  ScoresArgs args = scores_args(vjp, b, plan);
+  std::visit(
+      [&](const auto& variant) {
+        enc.dispatch(
+            enc.kernel(variant),
+            reads,
+            {out.p, out.ds},
+            args,
+            linear(
+                uint64_t(args.query_tiles) * args.key_tiles * b.heads *
+                b.batches));
+      },
+      plan.kernel);
   return out;
 }
 

@@ -1,0 +1,26 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct MergeArgs {
+  PTR(Ptr_f32, parts)
+#if SINKS
+  PTR(T_PTR, sinks)
+#endif
+  PTR(T_PTR, y)
+#if LSE
+  PTR(Ptr_f32, lse)
+#endif
+  uint rows, heads, splits, queries;
+};
+
+#ifdef __cplusplus
+struct MergeVariant {
+  Type T = Type::f32;
+  uint DV = 64;
+  bool SINKS = false, LSE = false;
+  KERNEL_VARIANT("attention/merge", T, DV, SINKS, LSE)
+};
+#endif
+
+END_INTERFACE

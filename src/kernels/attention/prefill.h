@@ -1,0 +1,52 @@
+// Of prefill.comp and prefill_coopmat.comp.
+#include "attention/strides.h"
+
+BEGIN_INTERFACE
+
+// Rows of y are laid out (batch, query, head).
+struct PrefillArgs {
+  PTR(T_PTR, q)
+  PTR(T_PTR, k)
+  PTR(T_PTR, v)
+#if MASK
+  PTR(MASK_PTR, mask)
+#endif
+#if SINKS
+  PTR(T_PTR, sinks)
+#endif
+  PTR(T_PTR, y)
+#if LSE
+  PTR(Ptr_f32, lse)
+#endif
+  uint batches, heads, kv_heads, queries, keys;
+  uint tiles; // of queries
+  float scale; // times log2(e)
+  HeadStrides q_strides, k_strides, v_strides;
+  MaskStrides mask_strides;
+};
+
+#ifdef __cplusplus
+struct PrefillVariant {
+  Type T = Type::f32;
+  uint D = 64, DV = 64;
+  uint BQ = 32, BK = 64; // queries and keys a tile
+  bool VEC = false; // q, k and v in aligned fours
+  uint MASK = 0; // as in DecodeVariant
+  bool CAUSAL = false, SINKS = false, LSE = false;
+  KERNEL_VARIANT(
+      "attention/prefill", T, D, DV, BQ, BK, VEC, MASK, CAUSAL, SINKS, LSE)
+};
+
+struct PrefillCoopmatVariant {
+  static constexpr uint BQ = 64;
+  Type T = Type::f16;
+  uint SG = 32;
+  uint D = 64, DV = 64;
+  uint MASK = 0;
+  bool CAUSAL = false, SINKS = false, LSE = false;
+  COOPMAT_VARIANT(
+      "attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
+};
+#endif
+
+END_INTERFACE

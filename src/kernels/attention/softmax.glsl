@@ -1,0 +1,47 @@
+// The softmax of a row, online and in base 2: a largest score, and the sum of
+// the weights 2^(score - largest). After common/args.glsl.
+#ifndef ATTENTION_SOFTMAX_GLSL
+#define ATTENTION_SOFTMAX_GLSL
+
+#define LOG2E 1.4426950408889634
+#define LN2 0.6931471805599453
+// A masked key scores the lowest float, as in MLX's own decomposition: a row
+// without any visible key becomes the mean of the values.
+#define HIDDEN (-3.402823466e38)
+#define ABSENT uintBitsToFloat(0xff800000u) // keys that do not exist
+
+// exp2(a - b) where a <= b; 0 when both are ABSENT.
+float exp2_diff(float a, float b) {
+  return a == ABSENT ? 0.0 : exp2(a - b);
+}
+
+// Takes the head's sink in; what was summed before counts this many times.
+float add_sink(uint head, inout float row_max, inout float row_sum) {
+#if SINKS
+  float sink = load(A.sinks, head) * LOG2E;
+  float m = max(row_max, sink);
+  float keep = exp2_diff(row_max, m);
+  row_sum = row_sum * keep + exp2(sink - m);
+  row_max = m;
+  return keep;
+#else
+  return 1.0;
+#endif
+}
+
+// The logarithm of the row's denominator, kept for the backward pass.
+void store_lse(
+    uint batch,
+    uint head,
+    uint query,
+    float row_max,
+    float row_sum) {
+#if LSE
+  store(
+      A.lse,
+      (uint64_t(batch) * A.heads + head) * A.queries + query,
+      row_sum == 0.0 ? ABSENT : LN2 * (row_max + log2(row_sum)));
+#endif
+}
+
+#endif

@@ -1,0 +1,36 @@
+// In elements, of (batch, head, row, item); items of q, k and v lie side by side.
+#include "common/interface.h"
+
+#ifndef ATTENTION_STRIDES_H
+#define ATTENTION_STRIDES_H
+BEGIN_INTERFACE
+
+struct HeadStrides {
+  int64_t batch, head, row;
+};
+
+struct MaskStrides {
+  int64_t batch, head, row, key;
+};
+
+#ifndef __cplusplus
+int64_t head_offset(HeadStrides s, uint batch, uint head) {
+  return int64_t(batch) * s.batch + int64_t(head) * s.head;
+}
+int64_t mask_offset(MaskStrides s, uint batch, uint head, uint row, uint key) {
+  return int64_t(batch) * s.batch + int64_t(head) * s.head +
+      int64_t(row) * s.row + int64_t(key) * s.key;
+}
+// Where a head begins, of an operand p.
+#define AT_HEAD(p, strides, batch, head)                                      \
+  MOVED(T, p, head_offset(strides, batch, head))
+
+#if MASK == 1
+#define MASK_PTR Ptr_bool
+#else
+#define MASK_PTR T_PTR
+#endif
+#endif
+
+END_INTERFACE
+#endif

@@ -1,0 +1,51 @@
+// Of vjp_scores.comp and vjp_scores_coopmat.comp.
+#include "attention/strides.h"
+
+BEGIN_INTERFACE
+
+// Query and key numbers count from the chunk's first; p and ds are (batch,
+// head, query, key) of the chunk, their rows `pitch` items apart.
+struct ScoresArgs {
+  PTR(T_PTR, q)
+  PTR(T_PTR, k)
+  PTR(T_PTR, v)
+#if MASK
+  PTR(MASK_PTR, mask)
+#endif
+  PTR(T_PTR, cotan)
+  PTR(Ptr_f32, lse)
+  PTR(Ptr_f32, delta)
+  PTR(T_PTR, p)
+  PTR(T_PTR, ds)
+  uint batches, heads, kv_heads, queries, keys;
+  uint dim, value_dim, pitch;
+  uint query0, query_count, key0, key_count;
+  uint query_tiles, key_tiles;
+  float scale;
+  HeadStrides q_strides, k_strides, v_strides, cotan_strides;
+  HeadStrides lse_strides; // and of delta
+  MaskStrides mask_strides;
+};
+
+#ifdef __cplusplus
+struct ScoresVariant {
+  static constexpr uint BQ = 32;
+  Type T = Type::f32;
+  bool VEC = false; // q, k, v and cotan in aligned fours
+  uint MASK = 0; // as in DecodeVariant
+  bool CAUSAL = false;
+  KERNEL_VARIANT("attention/vjp_scores", T, VEC, MASK, CAUSAL)
+};
+
+struct ScoresCoopmatVariant {
+  static constexpr uint BQ = 64;
+  Type T = Type::f16;
+  uint SG = 32;
+  uint D = 64, DV = 64;
+  uint MASK = 0;
+  bool CAUSAL = false;
+  COOPMAT_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
+};
+#endif
+
+END_INTERFACE

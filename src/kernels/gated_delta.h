@@ -1,0 +1,31 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+// Strides are those of batch, step and head (and row, for v; and item, for g).
+struct GatedDeltaArgs {
+  PTR(T_PTR, q)
+  PTR(T_PTR, k)
+  PTR(T_PTR, v)
+  PTR(T_PTR, g)
+  PTR(T_PTR, beta)
+  PTR(Ptr_f32, s)
+  PTR(T_PTR, y)
+  PTR(Ptr_f32, state)
+  uint64_t rows;
+  int64_t q_s[3], k_s[3], v_s[4], g_s[4], beta_s[3];
+  uint steps, heads, repeat, dv;
+};
+
+#ifdef __cplusplus
+struct GatedDeltaVariant {
+  Type T;
+  uint DK; // items of a row
+  uint LANES; // of a team, which has one
+  uint GATES; // 1 gate a head, or DK of them
+  bool VEC; // q, k and the states in aligned fours
+  KERNEL_VARIANT("gated_delta", T, DK, LANES, GATES, VEC)
+};
+#endif
+
+END_INTERFACE
