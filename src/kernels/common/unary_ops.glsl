@@ -181,7 +181,7 @@ float FromFP8(uint8_t x) {
   uint v = uint(x) & 127u;
   float f = v < 8u ? float(v) * 0.001953125
                    : uintBitsToFloat((v << 20) + 0x3c000000u);
-  f = v == 127u ? MATH_NAN : f;
+  f = v == 127u ? NAN_F : f;
   return (uint(x) & 128u) != 0u ? -f : f;
 }
 
