@@ -20,12 +20,12 @@ void main() {
     Ptr_u32x4(uint64_t(A.dst) + at).v[0] =
         Ptr_u32x4(uint64_t(A.src) + at).v[0];
 #else
-    S x[4] = LOAD4(S_PTR, A.src, i);
+    S x[4] = LOAD_FOUR(S_PTR, A.src, i);
     D y[4];
     for (uint k = 0; k < 4; ++k) {
       y[k] = D_CAST(x[k]);
     }
-    STORE4(D_PTR, A.dst, i, y);
+    STORE_FOUR(D_PTR, A.dst, i, y);
 #endif
   } else if (i - packs < tail) {
     uint64_t at = packs * per_pack + (i - packs);

@@ -29,12 +29,14 @@ void add_unary(VariantSet& set) {
   }
   for (auto* op : {"Sin", "Tanh", "Sigmoid"}) {
     add(FORM_DENSE, Type::bf16, op);
+    add(FORM_DENSE, Type::f16, op);
   }
   for (auto* op : {"ArcSin", "Tan"}) {
     add(FORM_DENSE, Type::c64, op);
   }
   for (int form : forms) {
     add(form, Type::i8, "Abs");
+    add(form, Type::u64, "Square");
     add(form, Type::f32, "Erf", true);
   }
 }
@@ -55,10 +57,14 @@ void add_binary(VariantSet& set) {
     add(FORM_DENSE, t, Type::bool_, "NaNEqual", false);
   }
   for (Type t : {Type::i8, Type::u64, Type::bool_}) {
-    add(FORM_STRIDED16, t, t, "Multiply", false);
+    for (int form : {FORM_STRIDED, FORM_STRIDED16}) {
+      add(form, t, t, "Multiply", false);
+      add(form, t, t, "FloorDivide", false);
+    }
   }
   for (int form : forms) {
     add(form, Type::f16, Type::f16, "LogAddExp", true);
+    add(form, Type::c64, Type::c64, "Multiply", true);
     for (Type t : {Type::f32, Type::u64}) {
       set.add(BinaryVariant{
           .FORM = form,
@@ -104,7 +110,10 @@ void add_copies(VariantSet& set) {
   constexpr std::array some{Type::f32, Type::i64, Type::bool_, Type::c64};
   for (Type from : some) {
     for (Type to : {Type::bf16, Type::u8, Type::bool_, Type::c64}) {
-      set.add(CopyVariant{.S = from, .D = to, .REDUCE = "none", .NDIM = 2});
+      for (int ndim : {1, 2}) {
+        set.add(
+            CopyVariant{.S = from, .D = to, .REDUCE = "none", .NDIM = ndim});
+      }
     }
     for (Type to : all_types) {
       set.add(CopyFlatVariant{.S = from, .D = to});

@@ -61,12 +61,12 @@ void item(UIndex i) {
     VALUE x = load(A.x, 0);                                                   \
     x##_4 = VALUE[4](x, x, x, x);                                             \
   } else {                                                                    \
-    x##_4 = LOAD4(PTR, A.x, four);                                            \
+    x##_4 = LOAD_FOUR(PTR, A.x, four);                                        \
   }
 #define DECLARE4_(k, VALUE, PTR, x) VALUE x##_4[4];
 #define TAKE_(k, VALUE, PTR, x) VALUE x = x##_4[lane];
 #define PUT_(k, VALUE, PTR, x) x##_4[lane] = x;
-#define STORE4_(k, VALUE, PTR, x) STORE4(PTR, A.x, four, x##_4);
+#define STORE4_(k, VALUE, PTR, x) STORE_FOUR(PTR, A.x, four, x##_4);
 // Items 4 four to 4 four + 3.
 void four_items(UIndex four) {
   EACH_INPUT(LOAD4_, LOAD_ONE_)

@@ -1,7 +1,7 @@
-// Four neighbouring items in one access, as an array: LOAD4(PTR, p, i) and
-// STORE4(PTR, p, i, v) for items 4 i to 4 i + 3 of the pointer type PTR. The
-// host checks that addresses are multiples of min(16, 4 items) bytes
-// (by_fours() in ops/view.h).
+// Four neighbouring items of any type in one access, as an array:
+// LOAD_FOUR(PTR, p, i) and STORE_FOUR(PTR, p, i, v) for items 4 i to 4 i + 3 of
+// the pointer type PTR. The host checks that addresses are multiples of
+// min(16, 4 items) bytes (by_fours() in ops/view.h).
 #ifndef VECTOR_GLSL
 #define VECTOR_GLSL
 
@@ -10,8 +10,8 @@
 // Chosen by name: functions cannot be overloaded on reference types.
 #define PASTE4_(a, b) a##b
 #define PASTE4(a, b) PASTE4_(a, b)
-#define LOAD4(PTR, p, i) PASTE4(load4_, PTR)(uint64_t(p), uint64_t(i))
-#define STORE4(PTR, p, i, x)                                                  \
+#define LOAD_FOUR(PTR, p, i) PASTE4(load4_, PTR)(uint64_t(p), uint64_t(i))
+#define STORE_FOUR(PTR, p, i, x)                                              \
   PASTE4(store4_, PTR)(uint64_t(p), uint64_t(i), x)
 
 #define AT_(WORD, p, i, BYTES) WORD((p) + (i) * uint64_t(BYTES)).v[0]
