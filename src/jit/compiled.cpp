@@ -95,6 +95,26 @@ FusedKernels& fused_kernels() {
   return *kernels;
 }
 
+Constants constants_of(
+    const StreamEncoder& enc,
+    const std::vector<array>& inputs,
+    const std::function<bool(size_t)>& is_constant) {
+  if (inputs.size() > max_fused_inputs) {
+    throw std::runtime_error(
+        "[compile] The Vulkan backend fuses operations of at most " +
+        std::to_string(max_fused_inputs) + " inputs; got " +
+        std::to_string(inputs.size()) + ".");
+  }
+  Constants constants;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (is_constant(i)) {
+      constants.all[constants.size++] = {
+          type_of(inputs[i]), item_bits(enc, inputs[i])};
+    }
+  }
+  return constants;
+}
+
 FusedGraph graph_of(
     const Constants& constants,
     const std::vector<array>& inputs,
@@ -177,20 +197,8 @@ void Compiled::eval_gpu(
     return;
   }
 
-  if (inputs.size() > max_fused_inputs) {
-    throw std::runtime_error(
-        "[compile] The Vulkan backend fuses operations of at most " +
-        std::to_string(max_fused_inputs) + " inputs; got " +
-        std::to_string(inputs.size()) + ".");
-  }
   auto& enc = encoder(stream());
-  Constants constants;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (is_constant_(i)) {
-      constants.all[constants.size++] = {
-          type_of(inputs_[i]), item_bits(enc, inputs_[i])};
-    }
-  }
+  Constants constants = constants_of(enc, inputs_, is_constant_);
   auto* fused = fused_kernels().find(kernel_lib_, constants);
   if (!fused) {
     auto made = std::make_unique<FusedKernel>();
