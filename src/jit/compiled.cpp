@@ -1,7 +1,12 @@
 // Compiled: one generated kernel per fused graph.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -25,40 +30,107 @@ uint64_t item_bits(const StreamEncoder& enc, const array& x) {
   return bits;
 }
 
-// A graph's source and the kernels made from it, by form and index width.
+// MLX stops at 24 inputs, but for those that are under way.
+constexpr size_t max_fused_inputs = 64;
+
+// Dtypes and items of a graph's constants, in order.
+struct Constants {
+  size_t size = 0;
+  std::array<std::pair<Type, uint64_t>, max_fused_inputs> all;
+
+  bool operator==(const Constants& other) const {
+    return size == other.size &&
+        std::equal(all.begin(), all.begin() + size, other.all.begin());
+  }
+};
+
+// A graph's source and the kernels made from it, by form and index width. The
+// pipeline table owns the kernels and lets each be compiled once.
 struct FusedKernel {
-  std::vector<std::pair<Type, uint64_t>> constants;
+  Constants constants;
   std::string source;
-  const Kernel* kernels[4][2] = {};
+  std::atomic<const Kernel*> kernels[4][2] = {};
 };
 
 // By MLX's name of the graph, which tells all but the constants' dtypes and
-// (up to a hash of their printed form) values: those are compared.
-struct FusedKernels {
-  std::mutex mutex;
+// (up to a hash of their printed form) values: those are compared. The mutex is
+// held for a look, never while anything is emitted or compiled.
+class FusedKernels {
+ public:
+  FusedKernel* find(const std::string& name, const Constants& constants) {
+    std::lock_guard lock(mutex_);
+    return find_locked(name, constants);
+  }
+  // Another thread may have been quicker: its graph is as good.
+  FusedKernel* insert(
+      const std::string& name,
+      std::unique_ptr<FusedKernel> made) {
+    std::lock_guard lock(mutex_);
+    auto* known = find_locked(name, made->constants);
+    return known ? known : by_name_[name].emplace_back(std::move(made)).get();
+  }
+
+ private:
+  FusedKernel* find_locked(
+      const std::string& name,
+      const Constants& constants) {
+    auto it = by_name_.find(name);
+    if (it != by_name_.end()) {
+      for (auto& candidate : it->second) {
+        if (candidate->constants == constants) {
+          return candidate.get();
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  std::mutex mutex_;
   std::unordered_map<std::string, std::vector<std::unique_ptr<FusedKernel>>>
-      by_name;
+      by_name_;
 };
+
 FusedKernels& fused_kernels() {
   static auto* kernels = new FusedKernels;
   return *kernels;
 }
 
-FusedGraph graph_of(
+Constants constants_of(
     const StreamEncoder& enc,
+    const std::vector<array>& inputs,
+    const std::function<bool(size_t)>& is_constant) {
+  if (inputs.size() > max_fused_inputs) {
+    throw std::runtime_error(
+        "[compile] The Vulkan backend fuses operations of at most " +
+        std::to_string(max_fused_inputs) + " inputs; got " +
+        std::to_string(inputs.size()) + ".");
+  }
+  Constants constants;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (is_constant(i)) {
+      constants.all[constants.size++] = {
+          type_of(inputs[i]), item_bits(enc, inputs[i])};
+    }
+  }
+  return constants;
+}
+
+FusedGraph graph_of(
+    const Constants& constants,
     const std::vector<array>& inputs,
     const std::vector<array>& outputs,
     const std::vector<array>& tape,
     const std::function<bool(size_t)>& is_constant) {
   FusedGraph g;
   std::unordered_map<std::uintptr_t, int> number;
+  size_t next_constant = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& x = inputs[i];
     FusedInput in;
     in.type = type_of(x);
     in.constant = is_constant(i);
     in.scalar = is_scalar(x);
-    in.bits = in.constant ? item_bits(enc, x) : 0;
+    in.bits = in.constant ? constants.all[next_constant++].second : 0;
     number.emplace(x.id(), static_cast<int>(i));
     g.inputs.push_back(in);
   }
@@ -83,41 +155,32 @@ FusedGraph graph_of(
   return g;
 }
 
-// The parameter block of FORM 1 and 2 after the addresses; at most 24 inputs.
-class Block {
- public:
-  Block(const Shape& shape, uint64_t size, int dims) : dims_(dims) {
-    ndim = std::max<int>(shape.size(), 1);
-    last = shape.empty() ? 1 : shape.back();
-    rows = size / last;
-    bytes_.resize(16 + 4 * dims);
-    std::memcpy(bytes_.data(), &rows, 8);
-    std::memcpy(bytes_.data() + 8, &last, 4);
-    std::memcpy(bytes_.data() + 12, &ndim, 4);
-    for (size_t d = 0; d < shape.size(); ++d) {
-      std::memcpy(bytes_.data() + 16 + 4 * d, &shape[d], 4);
-    }
-  }
-  void add(const Strides& strides) {
-    size_t at = bytes_.size();
-    bytes_.resize(at + 8 * dims_);
-    std::memcpy(bytes_.data() + at, strides.data(), 8 * strides.size());
-  }
-  const void* data() const {
-    return bytes_.data();
-  }
-  size_t size() const {
-    return bytes_.size();
-  }
-
-  uint64_t rows;
-  uint32_t last;
-  int32_t ndim;
-
- private:
-  int dims_;
-  std::vector<std::byte> bytes_;
-};
+// A launch over strided operands: arrays for those that there are.
+template <int DIMS>
+void dispatch_strided(
+    StreamEncoder& enc,
+    const Kernel& k,
+    const std::vector<Operand>& reads,
+    const std::vector<Operand>& writes,
+    const Shape& shape,
+    std::span<const Strides> strides) {
+  StridedItems<max_fused_inputs, DIMS> items;
+  const Shape one{1};
+  set_items(
+      items,
+      writes[0].a.size(),
+      shape.empty() ? one : shape,
+      strides.data(),
+      strides.size());
+  enc.dispatch_bytes(
+      k,
+      reads,
+      writes,
+      &items,
+      offsetof(decltype(items), strides) +
+          std::max<size_t>(strides.size(), 1) * sizeof(items.strides[0]),
+      strided_grid(items.rows, items.last));
+}
 
 } // namespace
 
@@ -135,93 +198,54 @@ void Compiled::eval_gpu(
   }
 
   auto& enc = encoder(stream());
-  // Find the graph, or emit it.
-  FusedKernel* fused = nullptr;
-  auto& all = fused_kernels();
-  std::unique_lock lock(all.mutex);
-  auto& same_name = all.by_name[kernel_lib_];
-  for (auto& candidate : same_name) {
-    size_t k = 0;
-    bool equal = true;
-    for (size_t i = 0; i < inputs_.size() && equal; ++i) {
-      if (is_constant_(i)) {
-        auto& [type, bits] = candidate->constants[k++];
-        equal =
-            type == type_of(inputs_[i]) && bits == item_bits(enc, inputs_[i]);
-      }
-    }
-    if (equal) {
-      fused = candidate.get();
-      break;
-    }
-  }
+  Constants constants = constants_of(enc, inputs_, is_constant_);
+  auto* fused = fused_kernels().find(kernel_lib_, constants);
   if (!fused) {
     auto made = std::make_unique<FusedKernel>();
-    auto graph = graph_of(enc, inputs_, outputs_, tape_, is_constant_);
-    for (const auto& in : graph.inputs) {
-      if (in.constant) {
-        made->constants.emplace_back(in.type, in.bits);
-      }
-    }
-    made->source = emit_fused(graph);
-    fused = same_name.emplace_back(std::move(made)).get();
+    made->source =
+        emit_fused(graph_of(constants, inputs_, outputs_, tape_, is_constant_));
+    made->constants = constants;
+    fused = fused_kernels().insert(kernel_lib_, std::move(made));
   }
 
   auto [dense, negative_strides, shape, strides] =
       compiled_collapse_contiguous_dims(inputs, outputs[0], is_constant_);
-  if (shape.size() > max_ndim && !dense) {
-    strided_params<1>("compile", shape, {}); // throws
-  }
-  int form = dense ? 3 : shape.size() <= 4 ? 1 : 2;
+  std::vector<Operand> reads;
+  reads.reserve(inputs.size());
   bool large = needs_large_index(outputs[0]);
+  bool fours = true; // outputs are fresh, or share an input's memory and offset
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!is_constant_(i)) {
       large = large || needs_large_index(inputs[i]);
-      // Outputs are fresh, or share an input's memory and offset.
-      if (dense && !is_scalar(inputs[i]) && !quad_aligned(inputs[i])) {
-        form = 0;
-      }
-    }
-  }
-
-  // Compile before anything is encoded: an error must leave the batch whole.
-  const Kernel*& kernel = fused->kernels[form][large];
-  if (!kernel) {
-    std::vector<Define> defines{{"FORM", form}};
-    if (large) {
-      defines.emplace_back("LARGE", 1);
-    }
-    std::string_view label(name());
-    kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
-  }
-  lock.unlock();
-
-  compiled_allocate_outputs(inputs, outputs, is_constant_, dense);
-  std::vector<Operand> reads;
-  std::vector<Operand> writes(outputs.begin(), outputs.end());
-  reads.reserve(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_constant_(i)) {
+      fours = fours && (is_scalar(inputs[i]) || by_fours(inputs[i]));
       reads.emplace_back(inputs[i]);
     }
   }
+  int form = dense && fours                        ? FORM_DENSE4
+      : dense                                      ? FORM_DENSE
+      : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
+                                                   : FORM_STRIDED16;
+
+  // Compile before anything is encoded: an error must leave the batch whole.
+  auto& known = fused->kernels[form][large];
+  const Kernel* kernel = known.load(std::memory_order_acquire);
+  if (!kernel) {
+    const Define defines[] = {{"FORM", form}, {"LARGE", large}};
+    std::string_view label(name());
+    kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
+    known.store(kernel, std::memory_order_release);
+  }
+
+  compiled_allocate_outputs(inputs, outputs, is_constant_, dense);
+  std::vector<Operand> writes(outputs.begin(), outputs.end());
   if (dense) {
     uint64_t n = outputs[0].data_size();
-    enc.dispatch_bytes(
-        *kernel, reads, writes, &n, sizeof(n), dense_grid(n, form));
-    return;
+    return enc.dispatch(*kernel, reads, writes, n, dense_grid(n, form));
   }
-  Block block(shape, outputs[0].size(), form == 1 ? 4 : max_ndim);
-  for (size_t k = 1; k < strides.size(); ++k) {
-    block.add(strides[k]);
-  }
-  enc.dispatch_bytes(
-      *kernel,
-      reads,
-      writes,
-      block.data(),
-      block.size(),
-      strided_grid(block.rows, block.last));
+  // The first strides are the output's.
+  auto* launch =
+      form == FORM_STRIDED ? dispatch_strided<4> : dispatch_strided<max_ndim>;
+  launch(enc, *kernel, reads, writes, shape, std::span(strides).subspan(1));
 }
 
 } // namespace mlx::core

@@ -1,9 +1,8 @@
-// variants: S=f32,i64,bool,c64 D=f16,bf16,f32,u8,i8,u16,i64,bool,c64
 // One value to a contiguous run: single items up to a 16-byte boundary, then
 // 16 bytes an invocation, then single items.
 #include "common/bits.glsl"
-
-#define ARGS S_PTR src; D_PTR dst; uint64_t count; uint64_t head;
+#include "fill.h"
+#define ARGS_BLOCK FillArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;

@@ -1,8 +1,10 @@
-// variants: T=f16 COOPMAT=1 NATIVE_F16=1 SG=32; T=bf16 COOPMAT=1 BF16_EXT=1 SG=32
-// Known-answer probe of cooperative matrices: y = a b, 16 x 16, through shared
-// memory as the matrix kernels do it. x holds a by rows, then b by columns.
+// Cooperative matrices: y = a b, 16 x 16, through shared memory as the matrix
+// kernels do it. x holds a by rows, then b by columns.
 #include "common/types.glsl"
-#define ARGS Ptr_u32x4 x; Ptr_f32 y; uint n;
+#define X_PTR Ptr_u32x4
+#define Y_PTR Ptr_f32
+#include "probe.h"
+#define ARGS_BLOCK ProbeArgs
 #include "common/args.glsl"
 
 #ifdef T_IS_bf16

@@ -1,13 +1,10 @@
-// variants: WORDS=0,1; WORDS=0,1 LARGE=1
-#include "common/types.glsl"
-#include "common/index.glsl"
-
 // Threefry-2x32 in counter mode: of a key's W words, invocation i makes word i
 // and word i + ceil(W / 2) from the counter pair of the two. A key's bytes are
 // not always a multiple of 4: without WORDS they are stored one by one.
-#define ARGS                                                                  \
-  Ptr_u32 keys; Ptr_u8 y; uint64_t num_keys; uint64_t bytes_per_key;          \
-  uint64_t pairs_per_key; uint odd;
+#include "common/index.glsl"
+#include "common/types.glsl"
+#include "random.h"
+#define ARGS_BLOCK RandomArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;

@@ -38,7 +38,7 @@ vec2 cos_sin(float angle) {
   vec2 v = (p.q & 1) != 0 ? vec2(s, c) : vec2(c, s);
   v.x = ((p.q + 1) & 2) != 0 ? -v.x : v.x;
   v.y = (p.q & 2) != 0 ? -v.y : v.y;
-  return is_finite(angle) ? v : vec2(MATH_NAN);
+  return is_finite(angle) ? v : vec2(NAN_F);
 }
 
 void main() {

@@ -1,3 +1,4 @@
+#include "kernels/arange.h"
 #include "mlx/dtype_utils.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
@@ -7,25 +8,13 @@ namespace mlx::core {
 namespace {
 
 template <typename Step>
-struct ArangeParams {
-  Step start, step;
-  uint64_t n;
-};
-
-template <typename Step>
 void launch(array& out, Step start, Step step, Stream s) {
   using namespace vulkan;
   auto& enc = encoder(s);
-  Type t = type_of(out);
-  const auto& k = any_large(out)
-      ? enc.kernel("arange", {{"T", t}, {"LARGE", 1}})
-      : enc.kernel("arange", {{"T", t}});
-  enc.dispatch(
-      k,
-      {},
-      {out},
-      ArangeParams<Step>{start, step, out.size()},
-      dense_grid(out.size()));
+  auto& k = enc.kernel(
+      ArangeVariant{.T = type_of(out), .LARGE = needs_large_index(out)});
+  ArangeArgs<Step> args{start, step, out.size()};
+  enc.dispatch(k, {}, {out}, args, dense_grid(out.size()));
 }
 
 } // namespace

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/copy.h"
+#include "kernels/copy_flat.h"
+#include "kernels/fill.h"
 #include "ops/copy.h"
-#include "ops/strided.h"
+#include "ops/view.h"
 
 namespace mlx::core {
 
@@ -25,14 +28,6 @@ bool same_bits(Dtype from, Dtype to) {
       size_of(from) == size_of(to);
 }
 
-struct FlatParams {
-  uint64_t count;
-};
-
-struct FillParams {
-  uint64_t count, head;
-};
-
 // Contiguous to contiguous. False if the addresses are not aligned for it.
 bool copy_flat(
     StreamEncoder& enc,
@@ -41,32 +36,27 @@ bool copy_flat(
     int64_t in_offset,
     int64_t out_offset,
     uint64_t n) {
-  int64_t in_size = in.itemsize(), out_size = out.itemsize();
-  int64_t from = in_offset * in_size, to = out_offset * out_size;
   bool raw = same_bits(in.dtype(), out.dtype());
-  auto misaligned = [raw](int64_t address, int64_t item) {
-    return address % (raw ? 16 : std::min<int64_t>(16, 4 * item)) != 0;
+  auto aligned = [raw](const array& a) {
+    return raw ? a.offset() % 16 == 0 : by_fours(a);
   };
   // The kernel starts at the operands' first elements.
-  if (from != 0 || to != 0 || misaligned(in.offset(), in_size) ||
-      misaligned(out.offset(), out_size)) {
+  if (in_offset != 0 || out_offset != 0 || !aligned(in) || !aligned(out)) {
     return false;
   }
-  Operand src(in, 0, n * in_size), dst(out, 0, n * out_size);
-  if (raw) {
-    uint64_t bytes = n * out_size;
-    auto& k = enc.kernel("copy_flat", {{"BYTES", 1}});
-    enc.dispatch(
-        k,
-        {src},
-        {dst},
-        FlatParams{bytes},
-        linear(bytes / 16 + bytes % 16, 256));
-  } else {
-    auto& k =
-        enc.kernel("copy_flat", {{"S", type_of(in)}, {"D", type_of(out)}});
-    enc.dispatch(k, {src}, {dst}, FlatParams{n}, linear(n / 4 + n % 4, 256));
-  }
+  Operand src(in, 0, n * in.itemsize()), dst(out, 0, n * out.itemsize());
+  uint64_t count = raw ? n * out.itemsize() : n;
+  uint64_t pack = raw ? 16 : 4;
+  auto& k = enc.kernel(CopyFlatVariant{
+      .RAW = raw,
+      .S = raw ? Type::u8 : type_of(in),
+      .D = raw ? Type::u8 : type_of(out)});
+  enc.dispatch(
+      k,
+      {src},
+      {dst},
+      CopyFlatArgs{count},
+      linear(count / pack + count % pack, 256));
   return true;
 }
 
@@ -76,36 +66,24 @@ void fill(
     array& out,
     int64_t out_offset,
     uint64_t n) {
-  int64_t size = out.itemsize();
-  int64_t begin = out_offset * size;
-  Operand dst(out, begin, begin + n * size);
   // The kernel starts at the operand's first element.
   if (out_offset != 0) {
-    copy_strided(
-        enc,
-        value,
-        out,
-        Move{
-            {static_cast<int32_t>(n)},
-            {0},
-            {1},
-            0,
-            out_offset,
-            nullptr,
-            nullptr});
-    return;
+    Move move{{static_cast<int32_t>(n)}, {0}, {1}};
+    move.out_offset = out_offset;
+    return copy_strided(enc, value, out, move);
   }
+  uint64_t size = out.itemsize();
   uint64_t misaligned = out.offset() % 16;
   uint64_t head =
       std::min<uint64_t>(n, misaligned ? (16 - misaligned) / size : 0);
   uint64_t per_word = 16 / size;
   uint64_t words = (n - head) / per_word;
-  auto& k = enc.kernel("fill", {{"S", type_of(value)}, {"D", type_of(out)}});
+  auto& k = enc.kernel(FillVariant{.S = type_of(value), .D = type_of(out)});
   enc.dispatch(
       k,
       {Operand(value, 0, value.itemsize())},
-      {dst},
-      FillParams{n, head},
+      {Operand(out, 0, n * size)},
+      FillArgs{n, head},
       linear(words + (n - words * per_word), 256));
 }
 
@@ -125,6 +103,69 @@ Operand operand(
   return Operand(a, (offset + low) * size, (offset + high) * size);
 }
 
+// A move whose dimensions are collapsed; 0 is the source, 1 the destination.
+struct Walk {
+  Shape shape;
+  std::array<Strides, 2> strides;
+  std::array<int64_t, 2> offset;
+
+  // How many items the widest word of a raw move holds.
+  int items_a_word(const array& in, const array& out) const {
+    Alignment alignment(out.itemsize());
+    alignment.bytes(in.offset());
+    alignment.bytes(out.offset());
+    alignment.elements(shape.back());
+    for (int k = 0; k < 2; ++k) {
+      alignment.operand(strides[k]);
+      alignment.elements(offset[k]);
+    }
+    return alignment.word() / out.itemsize();
+  }
+
+  // Makes it one of words of `ratio` items.
+  void widen(int ratio) {
+    shape.back() /= ratio;
+    for (int k = 0; k < 2; ++k) {
+      offset[k] /= ratio;
+      for (size_t d = 0; d + 1 < strides[k].size(); ++d) {
+        strides[k][d] /= ratio;
+      }
+    }
+  }
+
+  // Whether the offsets of operand k need 64 bits.
+  bool large(int k, const array& a, bool dynamic) const {
+    auto [low, high] = reach(shape, strides[k]);
+    size_t size = a.itemsize();
+    return beyond_32_bits(offset[k] + high, size) ||
+        beyond_32_bits(-(offset[k] + low), size) ||
+        (dynamic && beyond_32_bits(a.data_size(), size));
+  }
+};
+
+void launch(
+    StreamEncoder& enc,
+    const Walk& walk,
+    const CopyVariant& variant,
+    const OperandList& reads,
+    const Operand& dst) {
+  auto& k = enc.kernel(variant);
+  int64_t count = elements(walk.shape);
+  with_index(variant.NDIM, variant.LARGE, [&]<int NDIM, typename Index>() {
+    CopyArgs<NDIM, Index> args{};
+    args.count = count;
+    args.in_offset = walk.offset[0];
+    args.out_offset = walk.offset[1];
+    args.ndim = walk.shape.size();
+    for (uint32_t d = 0; d < args.ndim; ++d) {
+      args.in_strides[d] = walk.strides[0][d];
+      args.out_strides[d] = walk.strides[1][d];
+      args.shape[d] = walk.shape[d];
+    }
+    enc.dispatch(k, reads, {dst}, args, linear(count, 256));
+  });
+}
+
 } // namespace
 
 void copy_strided(
@@ -133,8 +174,7 @@ void copy_strided(
     array& out,
     Move move,
     const char* reduce) {
-  int64_t count = elements(move.shape);
-  if (count == 0) {
+  if (elements(move.shape) == 0) {
     return;
   }
   bool dyn_in = move.dynamic_in, dyn_out = move.dynamic_out;
@@ -142,94 +182,38 @@ void copy_strided(
       operand(in, move.shape, move.in_strides, move.in_offset, dyn_in);
   Operand dst =
       operand(out, move.shape, move.out_strides, move.out_offset, dyn_out);
+  Walk walk{
+      std::move(move.shape),
+      {std::move(move.in_strides), std::move(move.out_strides)},
+      {move.in_offset, move.out_offset}};
+  collapse(walk.shape, walk.strides);
 
-  std::array<Strides, 2> strides{
-      std::move(move.in_strides), std::move(move.out_strides)};
-  collapse(move.shape, strides);
-
-  int in_item = in.itemsize(), out_item = out.itemsize();
   bool raw = !reduce && same_bits(in.dtype(), out.dtype());
-  int ratio = 1;
-  if (raw && !dyn_in && !dyn_out) {
-    Alignment alignment(out_item);
-    alignment.operand(strides[0]);
-    alignment.operand(strides[1]);
-    alignment.elements(move.shape.back());
-    alignment.bytes(in.offset());
-    alignment.bytes(out.offset());
-    alignment.elements(move.in_offset);
-    alignment.elements(move.out_offset);
-    ratio = alignment.word() / out_item;
+  CopyVariant variant{
+      .S = raw ? Type::u8 : type_of(in),
+      .D = raw ? Type::u8 : type_of(out),
+      .REDUCE = reduce ? reduce : "none",
+      .REDUCES = reduce != nullptr,
+      .NDIM = variant_ndim(walk.shape.size(), "copy"),
+      .DYN_IN = dyn_in,
+      .DYN_OUT = dyn_out,
+      .LARGE = beyond_32_bits(elements(walk.shape), out.itemsize()) ||
+          walk.large(0, in, dyn_in) || walk.large(1, out, dyn_out)};
+  if (raw) {
+    int ratio = dyn_in || dyn_out ? 1 : walk.items_a_word(in, out);
+    variant.WORD = ratio * out.itemsize();
+    walk.widen(ratio);
   }
-  bool wide = beyond_32_bits(count, out_item) ||
-      (dyn_in && beyond_32_bits(in.data_size(), in_item)) ||
-      (dyn_out && beyond_32_bits(out.data_size(), out_item));
-  for (int k = 0; k < 2; ++k) {
-    auto [low, high] = reach(move.shape, strides[k]);
-    int64_t offset = k == 0 ? move.in_offset : move.out_offset;
-    int item = k == 0 ? in_item : out_item;
-    wide = wide || beyond_32_bits(offset + high, item) ||
-        beyond_32_bits(-(offset + low), item);
+  if (!dyn_in && !dyn_out) {
+    return launch(enc, walk, variant, {src}, dst);
   }
-  if (ratio > 1) {
-    move.shape.back() /= ratio;
-    move.in_offset /= ratio;
-    move.out_offset /= ratio;
-    count /= ratio;
-    for (auto& s : strides) {
-      for (size_t d = 0; d + 1 < s.size(); ++d) {
-        s[d] /= ratio;
-      }
+  std::vector<Operand> reads{src};
+  for (auto* offset : {move.dynamic_in, move.dynamic_out}) {
+    if (offset) {
+      reads.emplace_back(*offset);
     }
   }
-
-  int ndim = variant_ndim(move.shape.size(), "copy");
-  ArgBlock args;
-  if (wide) {
-    args.add<uint64_t>(count);
-  } else {
-    args.add<uint32_t>(count);
-  }
-  args.index(move.in_offset, wide)
-      .index(move.out_offset, wide)
-      .indices(strides[0], ndim, wide)
-      .indices(strides[1], ndim, wide)
-      .extents(move.shape, ndim)
-      .add<uint32_t>(move.shape.size());
-
-  auto& k = reduce ? enc.kernel(
-                         "copy",
-                         {{"REDUCE", reduce},
-                          {"S", type_of(out)},
-                          {"D", type_of(out)},
-                          {"NDIM", ndim},
-                          {"DYN_IN", 0},
-                          {"DYN_OUT", 0},
-                          {"WIDE", int(wide)}})
-      : raw ? enc.kernel(
-                  "copy",
-                  {{"WORD", ratio * out_item},
-                   {"NDIM", ndim},
-                   {"DYN_IN", int(dyn_in)},
-                   {"DYN_OUT", int(dyn_out)},
-                   {"WIDE", int(wide)}})
-            : enc.kernel(
-                  "copy",
-                  {{"S", type_of(in)},
-                   {"D", type_of(out)},
-                   {"NDIM", ndim},
-                   {"DYN_IN", int(dyn_in)},
-                   {"DYN_OUT", int(dyn_out)},
-                   {"WIDE", int(wide)}});
-  // Unused places repeat the source and are not passed.
-  const Operand reads[] = {
-      src,
-      dyn_in        ? Operand(*move.dynamic_in)
-          : dyn_out ? Operand(*move.dynamic_out)
-                    : src,
-      dyn_out ? Operand(*move.dynamic_out) : src};
-  std::span<const Operand> used(reads, 1 + dyn_in + dyn_out);
-  dispatch(enc, k, used, dst, args, linear(count, 256));
+  launch(enc, walk, variant, reads, dst);
 }
 
 } // namespace vulkan
@@ -285,9 +269,7 @@ void copy_gpu_inplace(
              {row, 1},
              {row, 1},
              i_offset + done,
-             o_offset + done,
-             nullptr,
-             nullptr});
+             o_offset + done});
         done += rows * width;
       }
       return;

@@ -1,12 +1,12 @@
-// Layout helpers shared by the primitives: donation, contiguity, collapsing.
+// Layout helpers shared by the primitives: donation and contiguity.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "backend/stream_encoder.h"
 #include "mlx/array.h"
 #include "mlx/backend/common/utils.h"
+#include "ops/view.h"
 
 namespace mlx::core::vulkan {
 
@@ -20,9 +20,6 @@ void fill_with_zeros(array& out, StreamEncoder& enc);
 
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
-
-// The most dimensions a strided kernel takes after collapsing (MAX_NDIM).
-constexpr int max_ndim = 16;
 
 // Shape and strides of up to N operands in a parameter struct; mirrors
 //   int ndim; int pad; int shape[D]; int64_t strides_k[D] ...
@@ -42,13 +39,7 @@ StridedParams<N> strided_params(
     const char* op,
     const Shape& shape,
     const std::vector<Strides>& strides) {
-  if (shape.size() > max_ndim) {
-    throw std::invalid_argument(
-        std::string("[") + op +
-        "] The Vulkan backend handles at most 16 "
-        "dimensions that do not collapse; got " +
-        std::to_string(shape.size()) + ". Make the array contiguous first.");
-  }
+  variant_ndim(shape.size(), op); // throws
   StridedParams<N> p;
   p.ndim = static_cast<int32_t>(shape.size());
   for (int d = 0; d < p.ndim; ++d) {
@@ -59,8 +50,5 @@ StridedParams<N> strided_params(
   }
   return p;
 }
-
-// True if 32-bit element offsets may overflow for this array.
-bool needs_large_index(const array& a);
 
 } // namespace mlx::core::vulkan

@@ -1,16 +1,9 @@
+#include "kernels/random.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
-
-namespace {
-
-struct RandomParams {
-  uint64_t num_keys, bytes_per_key, pairs_per_key;
-  uint32_t odd;
-};
-
-} // namespace
 
 void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   using namespace vulkan;
@@ -21,16 +14,15 @@ void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   auto& enc = encoder(stream());
   array keys = row_contiguous(inputs[0], enc);
-  RandomParams p;
+  RandomArgs p;
   p.num_keys = keys.size() / 2;
   p.bytes_per_key = out.nbytes() / p.num_keys;
   uint64_t words = (p.bytes_per_key + 3) / 4;
   p.pairs_per_key = (words + 1) / 2;
   p.odd = words % 2;
-  int by_words = p.bytes_per_key % 4 == 0 ? 1 : 0;
-  const auto& k = any_large(keys, out)
-      ? enc.kernel("random", {{"WORDS", by_words}, {"LARGE", 1}})
-      : enc.kernel("random", {{"WORDS", by_words}});
+  auto& k = enc.kernel(RandomVariant{
+      .WORDS = p.bytes_per_key % 4 == 0,
+      .LARGE = needs_large_index(keys) || needs_large_index(out)});
   enc.dispatch(k, {keys}, {out}, p, dense_grid(p.num_keys * p.pairs_per_key));
 }
 

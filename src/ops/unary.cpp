@@ -4,68 +4,20 @@
 
 namespace mlx::core {
 
-namespace vulkan {
-
 namespace {
-
-template <typename Params>
-void launch(
-    int form,
-    const array& in,
-    array& out,
-    const char* op,
-    Stream s,
-    const Params& params,
-    Grid grid) {
-  auto& enc = encoder(s);
-  Type x = type_of(in);
-  Type y = type_of(out);
-  const auto& k = any_large(in, out)
-      ? enc.kernel(
-            "unary",
-            {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}, {"LARGE", 1}})
-      : enc.kernel(
-            "unary", {{"FORM", form}, {"IN", x}, {"OUT", y}, {"OP", op}});
-  enc.dispatch(k, {in}, {out}, params, grid);
-}
-
-struct DenseParams {
-  uint64_t n;
-};
-
-} // namespace
-
-void unary_op_inplace(const array& in, array& out, const char* op, Stream s) {
-  if (out.size() == 0) {
-    return;
-  }
-  if (in.flags().contiguous) {
-    uint64_t n = in.data_size();
-    int form = dense_form(in, out);
-    return launch(form, in, out, op, s, DenseParams{n}, dense_grid(n, form));
-  }
-  auto [shape, strides] = collapse_contiguous_dims(in);
-  std::vector<Strides> all{strides};
-  if (shape.size() <= 4) {
-    auto p = strided_block<1, 4>(shape, all, out.size());
-    launch(1, in, out, op, s, p, strided_grid(p.rows, p.last));
-  } else {
-    strided_params<1>(op, shape, all); // throws beyond 16 dimensions
-    auto p = strided_block<1, max_ndim>(shape, all, out.size());
-    launch(2, in, out, op, s, p, strided_grid(p.rows, p.last));
-  }
-}
 
 void unary_op(const array& in, array& out, const char* op, Stream s) {
   set_unary_output_data(in, out);
-  unary_op_inplace(in, out, op, s);
+  vulkan::UnaryVariant variant{
+      .IN = vulkan::type_of(in), .OUT = vulkan::type_of(out), .OP = op};
+  vulkan::run_elementwise<1>(variant, {in}, {out}, in.flags().contiguous, s);
 }
 
-} // namespace vulkan
+} // namespace
 
 #define UNARY(PRIMITIVE)                                                   \
   void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
-    vulkan::unary_op(inputs[0], out, name(), stream());                    \
+    unary_op(inputs[0], out, name(), stream());                            \
   }
 
 UNARY(Abs)
@@ -102,7 +54,7 @@ UNARY(Tanh)
 #define UNARY_ROUNDING(PRIMITIVE)                                          \
   void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
     if (issubdtype(inputs[0].dtype(), inexact)) {                          \
-      vulkan::unary_op(inputs[0], out, name(), stream());                  \
+      unary_op(inputs[0], out, name(), stream());                          \
     } else {                                                               \
       out.copy_shared_buffer(inputs[0]);                                   \
     }                                                                      \

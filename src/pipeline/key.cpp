@@ -6,33 +6,10 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-struct TypeRow {
-  const char* name;
-  const char* value; // what load() returns
-  const char* kind;
-  size_t size;
-};
-
-// Indexed by Type.
-constexpr TypeRow types[] = {
-    {"bool", "bool", "KIND_BOOL", 1},
-    {"u8", "uint8_t", "KIND_UINT", 1},
-    {"u16", "uint16_t", "KIND_UINT", 2},
-    {"u32", "uint32_t", "KIND_UINT", 4},
-    {"u64", "uint64_t", "KIND_UINT", 8},
-    {"i8", "int8_t", "KIND_INT", 1},
-    {"i16", "int16_t", "KIND_INT", 2},
-    {"i32", "int32_t", "KIND_INT", 4},
-    {"i64", "int64_t", "KIND_INT", 8},
-    {"f16", "float", "KIND_FLOAT", 2},
-    {"bf16", "float", "KIND_FLOAT", 2},
-    {"f32", "float", "KIND_FLOAT", 4},
-    {"c64", "vec2", "KIND_COMPLEX", 8},
-};
-
-const TypeRow& row(Type t) {
-  return types[static_cast<size_t>(t)];
-}
+#define MLXVK_ROW(type, name, value, kind, size) \
+  {#name, #value, "KIND_" #kind, Kind::kind, size},
+constexpr TypeInfo types[] = {MLXVK_TYPES(MLXVK_ROW)}; // indexed by Type
+#undef MLXVK_ROW
 
 void define(
     std::string& out,
@@ -55,12 +32,8 @@ std::string integer_literal(int64_t v) {
 
 } // namespace
 
-size_t size_of(Type t) {
-  return row(t).size;
-}
-
-std::string_view name_of(Type t) {
-  return row(t).name;
+const TypeInfo& info_of(Type t) {
+  return types[static_cast<size_t>(t)];
 }
 
 std::optional<Type> type_named(std::string_view name) {
@@ -124,13 +97,13 @@ std::string define_block(std::span<const Define> defines, bool args_in_memory) {
     } else if (d.kind == Define::Kind::Text) {
       define(s, d.name, "", d.text);
     } else {
-      auto& t = row(static_cast<Type>(d.value));
+      auto& t = info_of(static_cast<Type>(d.value));
       define(s, d.name, "", t.value);
-      define(s, d.name, "_PTR", std::string("Ptr_") + t.name);
-      define(s, d.name, "_CAST", std::string("to_") + t.name);
+      define(s, d.name, "_PTR", "Ptr_" + std::string(t.name));
+      define(s, d.name, "_CAST", "to_" + std::string(t.name));
       define(s, d.name, "_SIZE", std::to_string(t.size));
-      define(s, d.name, "_KIND", t.kind);
-      define(s, d.name, std::string("_IS_") + t.name, "1");
+      define(s, d.name, "_KIND", t.kind_name);
+      define(s, d.name, "_IS_" + std::string(t.name), "1");
     }
   }
   return s;

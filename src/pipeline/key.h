@@ -16,10 +16,23 @@
 
 namespace mlx::core::vulkan {
 
-// Bytes of one item.
-size_t size_of(Type t);
-// "f32", "bf16", ... as in Ptr_f32.
-std::string_view name_of(Type t);
+enum class Kind : uint8_t { BOOL, UINT, INT, FLOAT, COMPLEX };
+
+struct TypeInfo {
+  std::string_view name; // "f32", "bf16", ... as in Ptr_f32
+  std::string_view value; // "float", ...: what load() returns
+  std::string_view kind_name; // "KIND_FLOAT"
+  Kind kind;
+  size_t size; // bytes of one item
+};
+const TypeInfo& info_of(Type t);
+
+inline size_t size_of(Type t) {
+  return info_of(t).size;
+}
+inline std::string_view name_of(Type t) {
+  return info_of(t).name;
+}
 // The inverse; empty for other words.
 std::optional<Type> type_named(std::string_view name);
 

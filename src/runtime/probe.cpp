@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/probe.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
@@ -15,7 +16,12 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// One workgroup: arguments are the addresses of `in` and of the result, and n.
+template <KernelVariant V>
+const Kernel& kernel(Device& device, const V& variant) {
+  return device.pipelines().get(V::file, variant.defines());
+}
+
+// One workgroup: `in` is x, the result y of n items.
 template <typename Out, typename In>
 std::vector<Out>
 run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
@@ -28,7 +34,8 @@ run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
   {
     Encoder enc(device, 0x7fffffff);
     Binding read{x, 0, 0, in_size}, write{y, 0, 0, out_size};
-    enc.dispatch(k, {&read, 1}, {&write, 1}, &n, 4, {1, 1, 1});
+    ProbeArgs args{n};
+    enc.dispatch(k, {&read, 1}, {&write, 1}, &args, sizeof(args), {1, 1, 1});
     auto done = enc.close();
     done->wait();
     std::memcpy(out.data(), memory.host_pointer(*y), out_size);
@@ -64,12 +71,12 @@ bool f16_conversion_works(Device& device, Out HalfCase::*wanted) {
     x.push_back(c.x);
     want.push_back(c.*wanted);
   }
-  auto& k = device.pipelines().get(
-      "probe_f16",
-      {{"NATIVE_F16", 1},
-       {"NATIVE_F16_ROUNDING", 1},
-       {"BACK", int(std::is_same_v<Out, float>)}},
-      false);
+  auto& k = kernel(
+      device,
+      ProbeF16Variant{
+          .NATIVE_F16 = true,
+          .NATIVE_F16_ROUNDING = true,
+          .BACK = std::is_same_v<Out, float>});
   return run<Out>(device, k, x, x.size()) == want;
 }
 
@@ -105,7 +112,8 @@ bool coopmat_works(Device& device, Type type) {
       want.push_back(static_cast<float>(sum));
     }
   }
-  auto& k = device.pipelines().get_coopmat("probe_coopmat", type, {});
+  int subgroup = device.caps().matrix_subgroup();
+  auto& k = kernel(device, ProbeCoopmatVariant{.T = type, .SG = subgroup});
   return run<float>(device, k, x, n * n) == want;
 }
 

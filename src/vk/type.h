@@ -1,25 +1,30 @@
-// The element types of kernels. Free of MLX.
+// The element types of kernels, a row each. Free of MLX.
 #pragma once
 
 #include <cstdint>
 
+// X(enumerator, name in kernels, what load() returns, KIND_..., bytes an item).
+// common/types.glsl says how items are stored. float64 does not exist on the
+// GPU.
+#define MLXVK_TYPES(X)           \
+  X(bool_, bool, bool, BOOL, 1)  \
+  X(u8, u8, uint8_t, UINT, 1)    \
+  X(u16, u16, uint16_t, UINT, 2) \
+  X(u32, u32, uint32_t, UINT, 4) \
+  X(u64, u64, uint64_t, UINT, 8) \
+  X(i8, i8, int8_t, INT, 1)      \
+  X(i16, i16, int16_t, INT, 2)   \
+  X(i32, i32, int32_t, INT, 4)   \
+  X(i64, i64, int64_t, INT, 8)   \
+  X(f16, f16, float, FLOAT, 2)   \
+  X(bf16, bf16, float, FLOAT, 2) \
+  X(f32, f32, float, FLOAT, 4)   \
+  X(c64, c64, vec2, COMPLEX, 8)
+
 namespace mlx::core::vulkan {
 
-// In the order of kernels/common/types.glsl. float64 does not exist on the GPU.
-enum class Type : uint8_t {
-  bool_,
-  u8,
-  u16,
-  u32,
-  u64,
-  i8,
-  i16,
-  i32,
-  i64,
-  f16,
-  bf16,
-  f32,
-  c64,
-};
+#define MLXVK_ENUMERATOR(type, ...) type,
+enum class Type : uint8_t { MLXVK_TYPES(MLXVK_ENUMERATOR) };
+#undef MLXVK_ENUMERATOR
 
 } // namespace mlx::core::vulkan

@@ -2,6 +2,7 @@
 dtype and layout, and no kernel mistaken for another."""
 
 import contextlib
+import threading
 
 import mlx.core as mx
 import numpy as np
@@ -235,3 +236,24 @@ def test_shapeless_runs_on_new_shapes():
         with no_compile():
             want = mx.exp(a) * b + 1
         np.testing.assert_array_equal(np.array(got), np.array(want))
+
+
+def test_threads_compile_graphs_at_once(gpu):
+    """Two to a graph, so that some meet at the same kernel."""
+    x = np.arange(33, dtype=np.float32)
+    failures = []
+
+    def work(k):
+        try:
+            with mx.stream(mx.new_stream(mx.gpu)):
+                got = mx.compile(lambda v: mx.abs(v * k - 7) + k)(mx.array(x))
+                np.testing.assert_array_equal(np.array(got), np.abs(x * k - 7) + k)
+        except Exception as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(i // 2 + 90,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures, failures[0]

@@ -39,7 +39,6 @@ constexpr std::string_view decode_kernels[] = {
     "copy_flat",
     "unary",
     "binary",
-    "binary_two",
     "ternary",
     "softmax"};
 

@@ -64,20 +64,9 @@ VariantSet variants_of(const Caps& caps);
 const VariantSet& all_variants();
 
 // The types of kernels that take any, and those of floating-point ones.
-constexpr Type all_types[] = {
-    Type::bool_,
-    Type::u8,
-    Type::u16,
-    Type::u32,
-    Type::u64,
-    Type::i8,
-    Type::i16,
-    Type::i32,
-    Type::i64,
-    Type::f16,
-    Type::bf16,
-    Type::f32,
-    Type::c64};
+#define MLXVK_TYPE(type, ...) Type::type,
+constexpr Type all_types[] = {MLXVK_TYPES(MLXVK_TYPE)};
+#undef MLXVK_TYPE
 constexpr Type float_types[] = {Type::f32, Type::f16, Type::bf16};
 
 } // namespace mlx::core::vulkan

@@ -144,7 +144,7 @@ vec2 Minimum(vec2 x, vec2 y) {
 }
 vec2 LogAddExp(vec2 x, vec2 y) {
   if (is_nan(x) || is_nan(y)) {
-    return vec2(MATH_NAN);
+    return vec2(NAN_F);
   }
   vec2 high = c_less(y, x) ? x : y;
   vec2 low = c_less(y, x) ? y : x;

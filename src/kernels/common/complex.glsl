@@ -6,14 +6,6 @@
 
 #include "common/math.glsl"
 
-bool is_nan(vec2 z) {
-  return is_nan(z.x) || is_nan(z.y);
-}
-
-vec2 c_mul(vec2 a, vec2 b) {
-  precise vec2 r = vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-  return r;
-}
 // Smith's method: no overflow in the denominator. Quotients are rounded as the
 // real ones are.
 vec2 c_div(vec2 a, vec2 b) {
@@ -78,12 +70,12 @@ vec2 c_sqrt(vec2 z) {
     return vec2(0.0, z.y);
   }
   if (is_inf(z.y)) {
-    return vec2(MATH_INF, z.y);
+    return vec2(INF_F, z.y);
   }
   if (is_inf(z.x)) {
     float other = is_nan(z.y) ? z.y : 0.0;
     return z.x > 0.0 ? vec2(z.x, copy_sign(other, z.y))
-                     : vec2(other, copy_sign(MATH_INF, z.y));
+                     : vec2(other, copy_sign(INF_F, z.y));
   }
   precise float t =
       math_sqrt(0.5 * math_abs(z.x) + 0.5 * math_hypot(z.x, z.y));
@@ -160,15 +152,11 @@ vec2 c_atan(vec2 z) {
 
 vec2 c_pow(vec2 x, vec2 y) {
   if (x.x == 0.0 && x.y == 0.0) {
-    return is_nan(y) ? vec2(MATH_NAN) : vec2(0.0);
+    return is_nan(y) ? vec2(NAN_F) : vec2(0.0);
   }
   return c_exp(c_mul(y, c_log(x)));
 }
 
-// MLX orders complex numbers by real, then imaginary part.
-bool c_less(vec2 a, vec2 b) {
-  return a.x < b.x || (a.x == b.x && a.y < b.y);
-}
 bool c_equal(vec2 a, vec2 b) {
   return a.x == b.x && a.y == b.y;
 }

@@ -1,48 +1,136 @@
-// The loops of elementwise kernels, by FORM (common/forms.glsl); defines main().
-// A kernel declares before including this file:
-//   item(i)       FORM 0 and 3: makes item i
-//   quad(u)       FORM 3: makes items 4 u to 4 u + 3
-//   find_row(row), item(i, c)
-//                 FORM 1 and 2: finds the operands' row; makes item i of the
-//                 results, the row's item c
+// The engine of elementwise kernels and fused graphs, by FORM (elementwise.h).
+// A kernel defines
+//   EACH_INPUT(F, S)  F(k, VALUE, PTR, name) for operand k of OPERANDS, and
+//                     S(k, VALUE, PTR, name) for what is one item for all
+//   EACH_RESULT(F)    F(k, VALUE, PTR, name)
+//   STEPS             1: dense forms read operand k by A.items.step[k]
+// includes this file, and then defines what makes item i of the results:
+//   void compute(UIndex i, VALUE input..., out VALUE result...)
 #ifndef ELEMENTWISE_GLSL
 #define ELEMENTWISE_GLSL
 
+#include "common/index.glsl"
+#include "common/vector.glsl"
+#include "elementwise.h"
+
+#define POINTER_(k, VALUE, PTR, x) PTR x;
+struct ElementwiseArgs {
+  EACH_INPUT(POINTER_, POINTER_)
+  EACH_RESULT(POINTER_)
+  Items items;
+};
+#define ARGS_BLOCK ElementwiseArgs
+#include "common/args.glsl"
+
 layout(local_size_x = 256) in;
 
-#if FORM == 0 || FORM == 3
-// Units: the quads, then the items left over.
+#define IN_PARAMETER_(k, VALUE, PTR, x) , VALUE x
+#define OUT_PARAMETER_(k, VALUE, PTR, x) , out VALUE x
+void compute(
+    UIndex i EACH_INPUT(IN_PARAMETER_, IN_PARAMETER_)
+        EACH_RESULT(OUT_PARAMETER_));
+
+#define NOTHING_(k, VALUE, PTR, x)
+#define DECLARE_(k, VALUE, PTR, x) VALUE x;
+#define PASS_(k, VALUE, PTR, x) , x
+#define LOAD_ONE_(k, VALUE, PTR, x) VALUE x = load(A.x, 0);
+#define STORE_(k, VALUE, PTR, x) store(A.x, i, x);
+// An item whose inputs LOAD declares. All loads come first, since a result may
+// share its memory with an input.
+#define MAKE_ITEM_(LOAD)                                                      \
+  EACH_INPUT(LOAD, LOAD_ONE_)                                                 \
+  EACH_RESULT(DECLARE_)                                                       \
+  compute(i EACH_INPUT(PASS_, PASS_) EACH_RESULT(PASS_));                     \
+  EACH_RESULT(STORE_)
+
+#if DENSE
+#if STEPS
+#define STEP_(k) A.items.step[k]
+#else
+#define STEP_(k) 1u
+#endif
+#define LOAD_DENSE_(k, VALUE, PTR, x) VALUE x = load(A.x, i * STEP_(k));
+void item(UIndex i) {
+  MAKE_ITEM_(LOAD_DENSE_)
+}
+
+#if FORM == FORM_DENSE4
+#define LOAD4_(k, VALUE, PTR, x)                                              \
+  VALUE x##_4[4];                                                             \
+  if (STEP_(k) == 0u) {                                                       \
+    VALUE x = load(A.x, 0);                                                   \
+    x##_4 = VALUE[4](x, x, x, x);                                             \
+  } else {                                                                    \
+    x##_4 = LOAD_FOUR(PTR, A.x, four);                                        \
+  }
+#define DECLARE4_(k, VALUE, PTR, x) VALUE x##_4[4];
+#define TAKE_(k, VALUE, PTR, x) VALUE x = x##_4[lane];
+#define PUT_(k, VALUE, PTR, x) x##_4[lane] = x;
+#define STORE4_(k, VALUE, PTR, x) STORE_FOUR(PTR, A.x, four, x##_4);
+// Items 4 four to 4 four + 3.
+void four_items(UIndex four) {
+  EACH_INPUT(LOAD4_, LOAD_ONE_)
+  EACH_RESULT(DECLARE4_)
+  for (uint lane = 0u; lane < 4u; ++lane) {
+    EACH_INPUT(TAKE_, NOTHING_)
+    EACH_RESULT(DECLARE_)
+    UIndex i = 4u * four + lane;
+    compute(i EACH_INPUT(PASS_, PASS_) EACH_RESULT(PASS_));
+    EACH_RESULT(PUT_)
+  }
+  EACH_RESULT(STORE4_)
+}
+#endif
+
 void main() {
-  UIndex n = UIndex(A.n);
-  UIndex step = UIndex(group_count()) * gl_WorkGroupSize.x;
-#if FORM == 0
-  for (UIndex i = flat_index(); i < n; i += step) {
+  UIndex n = UIndex(A.items.n);
+  UIndex stride = UIndex(group_count()) * gl_WorkGroupSize.x;
+#if FORM == FORM_DENSE
+  for (UIndex i = flat_index(); i < n; i += stride) {
     item(i);
   }
 #else
-  UIndex quads = n / 4u;
-  UIndex units = quads + (n & 3u);
-  for (UIndex u = flat_index(); u < units; u += step) {
-    if (u < quads) {
-      quad(u);
+  // The fours, then the items left over.
+  UIndex fours = n / 4u;
+  UIndex units = fours + (n & 3u);
+  for (UIndex u = flat_index(); u < units; u += stride) {
+    if (u < fours) {
+      four_items(u);
     } else {
-      item(u + 3u * quads);
+      item(u + 3u * fours);
     }
   }
 #endif
 }
-#else
+
+#else // strided
+#define FIND_ROW_(k, VALUE, PTR, x)                                           \
+  Index row_##x = Index(0);                                                   \
+  Index step_##x = Index(A.items.strides[k][A.items.ndim - 1]);
+#define ADD_AXIS_(k, VALUE, PTR, x)                                           \
+  row_##x += here * Index(A.items.strides[k][d]);
+#define LOAD_STRIDED_(k, VALUE, PTR, x)                                       \
+  VALUE x = load(A.x, row_##x + Index(column) * step_##x);
+
 // An invocation takes STRIDED_WORK items of a row, spread so that neighbours
 // stay neighbours.
 void main() {
-  uint per_row = (A.last + STRIDED_WORK - 1u) / STRIDED_WORK;
+  uint last = A.items.last;
+  uint per_row = (last + STRIDED_WORK - 1u) / STRIDED_WORK;
   UIndex t = flat_index();
   UIndex row = t / UIndex(per_row);
-  if (row < UIndex(A.rows)) {
-    find_row(row);
-    UIndex first = row * UIndex(A.last);
-    for (uint c = uint(t - row * UIndex(per_row)); c < A.last; c += per_row) {
-      item(first + UIndex(c), c);
+  if (row < UIndex(A.items.rows)) {
+    EACH_INPUT(FIND_ROW_, NOTHING_)
+    UIndex rest = row;
+    for (int d = A.items.ndim - 2; d >= 0; --d) {
+      Index here =
+          Index(take_axis(rest, UIndex(uint(A.items.shape[d]))));
+      EACH_INPUT(ADD_AXIS_, NOTHING_)
+    }
+    uint column = uint(t - row * UIndex(per_row));
+    for (; column < last; column += per_row) {
+      UIndex i = row * UIndex(last) + UIndex(column);
+      MAKE_ITEM_(LOAD_STRIDED_)
     }
   }
 }

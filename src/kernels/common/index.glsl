@@ -1,17 +1,14 @@
 // Strides -> offsets, for strided kernels.
 //
 // The host defines NDIM (collapsed dimensions, MAX_NDIM means "read A.ndim at
-// run time") and, for arrays beyond 2^31 bytes, LARGE. Shapes and strides are
+// run time") and LARGE, 1 for arrays beyond 2^31 bytes. Shapes and strides are
 // in elements, outermost first; strides may be negative or zero.
 #ifndef INDEX_GLSL
 #define INDEX_GLSL
 
 #define MAX_NDIM 16
 
-// Items of a row that one invocation of a strided elementwise kernel takes;
-// mirrors ops/elementwise.h.
-#define STRIDED_WORK 4u
-
+// LARGE is 0 or 1; kernels without an interface header yet define it empty.
 #if defined(LARGE) && (-LARGE + 1 != 1)
 #define Index int64_t
 #define UIndex uint64_t

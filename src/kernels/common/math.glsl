@@ -11,22 +11,8 @@
 #ifndef MATH_GLSL
 #define MATH_GLSL
 
-// By bits: compilers may assume that NaN and Inf do not happen.
-bool is_nan(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
-}
-bool is_inf(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u;
-}
-bool is_finite(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
-}
-bool is_zero(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) == 0u;
-}
-bool sign_bit(float x) {
-  return (floatBitsToUint(x) & 0x80000000u) != 0u;
-}
+#include "common/numeric.glsl"
+
 float math_abs(float x) {
   return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu);
 }
@@ -35,9 +21,6 @@ float copy_sign(float magnitude, float sign) {
   uint bits = floatBitsToUint(magnitude) & 0x7fffffffu;
   return uintBitsToFloat(sign_bit(sign) ? bits | 0x80000000u : bits);
 }
-
-const float MATH_NAN = uintBitsToFloat(0x7fc00000u);
-const float MATH_INF = uintBitsToFloat(0x7f800000u);
 
 // 2^n for n in [-126, 127].
 float pow2i(int n) {
@@ -187,8 +170,8 @@ float log_tail(float f) {
 
 // What log, log2 and log10 give outside (0, inf).
 float log_special(float x) {
-  float y = is_nan(x) ? x : MATH_NAN;
-  y = is_zero(x) ? -MATH_INF : y;
+  float y = is_nan(x) ? x : NAN_F;
+  y = is_zero(x) ? -INF_F : y;
   return (floatBitsToUint(x) == 0x7f800000u) ? x : y;
 }
 bool log_regular(float x) {
@@ -357,13 +340,13 @@ float math_sin(float x) {
   float y = (p.q & 1) != 0 ? cos_kernel(p.r, p.tail) : sin_kernel(p.r, p.tail);
   y = (p.q & 2) != 0 ? -y : y;
   y = is_zero(x) ? x : y;
-  return is_finite(x) ? y : MATH_NAN;
+  return is_finite(x) ? y : NAN_F;
 }
 float math_cos(float x) {
   CircleParts p = reduce_circle(x);
   float y = (p.q & 1) != 0 ? sin_kernel(p.r, p.tail) : cos_kernel(p.r, p.tail);
   y = ((p.q + 1) & 2) != 0 ? -y : y;
-  return is_finite(x) ? y : MATH_NAN;
+  return is_finite(x) ? y : NAN_F;
 }
 float math_tan(float x) {
   CircleParts p = reduce_circle(x);
@@ -371,7 +354,7 @@ float math_tan(float x) {
   float c = cos_kernel(p.r, p.tail);
   float y = (p.q & 1) != 0 ? -c / s : s / c;
   y = is_zero(x) ? x : y;
-  return is_finite(x) ? y : MATH_NAN;
+  return is_finite(x) ? y : NAN_F;
 }
 
 // ---- square roots ----------------------------------------------------------
@@ -403,7 +386,7 @@ float math_sqrt(float x) {
   bool regular = log_regular(x);
   float special =
       (is_zero(x) || floatBitsToUint(x) == 0x7f800000u || is_nan(x)) ? x
-                                                                     : MATH_NAN;
+                                                                     : NAN_F;
   return regular ? y : special;
 }
 float math_rsqrt(float x) {
@@ -422,10 +405,10 @@ float math_rsqrt(float x) {
   precise float residual =
       ((1.0 - ph * h) - (ph * l + pl * h)) - (pl * l + lost * s);
   precise float y = (s + (0.5 * s) * residual) * pow2i(-f.n);
-  float special = is_zero(x)                  ? copy_sign(MATH_INF, x)
+  float special = is_zero(x)                  ? copy_sign(INF_F, x)
       : (floatBitsToUint(x) == 0x7f800000u)   ? 0.0
       : is_nan(x)                             ? x
-                                              : MATH_NAN;
+                                              : NAN_F;
   return log_regular(x) ? y : special;
 }
 
@@ -437,8 +420,8 @@ float math_hypot(float x, float y) {
   precise float s = a * math_sqrt(1.0 + t * t);
   // Both tiny or both huge are scaled by the ratio; 0 and Inf are not.
   float r = (a == 0.0 || b == 0.0) ? a : s;
-  r = (is_nan(x) || is_nan(y)) ? MATH_NAN : r;
-  return (is_inf(x) || is_inf(y)) ? MATH_INF : r;
+  r = (is_nan(x) || is_nan(y)) ? NAN_F : r;
+  return (is_inf(x) || is_inf(y)) ? INF_F : r;
 }
 
 // ---- inverse circular functions --------------------------------------------
@@ -463,7 +446,7 @@ float math_asin(float x) {
   precise float y = inner
       ? s + t
       : 1.57079637 - (2.0 * s + (2.0 * t + 4.371139e-8));
-  y = a > 1.0 ? MATH_NAN : y;
+  y = a > 1.0 ? NAN_F : y;
   return is_nan(x) ? x : copy_sign(y, x);
 }
 float math_acos(float x) {
@@ -480,7 +463,7 @@ float math_acos(float x) {
   } else {
     y = 3.14159274 - 2.0 * (s + (t + 4.371139e-8));
   }
-  y = a > 1.0 ? MATH_NAN : y;
+  y = a > 1.0 ? NAN_F : y;
   return is_nan(x) ? x : y;
 }
 
@@ -520,7 +503,7 @@ float math_atan2(float y, float x) {
   precise float a = atan_unit(t);
   a = steep ? 1.57079637 - (a + 4.371139e-8) : a;
   a = sign_bit(x) ? 3.14159274 - (a + 8.742278e-8) : a;
-  return (is_nan(x) || is_nan(y)) ? MATH_NAN : copy_sign(a, y);
+  return (is_nan(x) || is_nan(y)) ? NAN_F : copy_sign(a, y);
 }
 
 // ---- hyperbolic functions --------------------------------------------------
@@ -592,7 +575,7 @@ float math_acosh(float x) {
   } else {
     y = math_log(x) + 0.693147182;
   }
-  y = x < 1.0 ? MATH_NAN : y;
+  y = x < 1.0 ? NAN_F : y;
   return is_nan(x) ? x : y;
 }
 float math_atanh(float x) {
@@ -613,7 +596,7 @@ float math_atanh(float x) {
   } else {
     y = 0.5 * math_log1p((2.0 * a) / (1.0 - a));
   }
-  y = a == 1.0 ? MATH_INF : a > 1.0 ? MATH_NAN : y;
+  y = a == 1.0 ? INF_F : a > 1.0 ? NAN_F : y;
   return is_nan(x) ? x : copy_sign(y, x);
 }
 
@@ -682,7 +665,7 @@ float math_erfinv(float x) {
     p = p * t + 0.832802057;
     y = 2.0 + p;
   }
-  y = a == 1.0 ? MATH_INF : a > 1.0 ? MATH_NAN : y;
+  y = a == 1.0 ? INF_F : a > 1.0 ? NAN_F : y;
   return is_nan(x) ? x : copy_sign(y, x);
 }
 

@@ -83,7 +83,7 @@ float pow_positive(float x, float y) {
   precise float pl = yl * th + y * tl;
   precise float sum = ph + pl;
   if (!(sum < 130.0)) {
-    return MATH_INF;
+    return INF_F;
   }
   if (!(sum > -152.0)) {
     return 0.0;
@@ -107,7 +107,7 @@ float math_pow(float x, float y) {
     return 1.0;
   }
   if (is_nan(x) || is_nan(y)) {
-    return MATH_NAN;
+    return NAN_F;
   }
   float a = math_abs(x);
   float ay = math_abs(y);
@@ -115,13 +115,13 @@ float math_pow(float x, float y) {
   bool odd = integer && ay < 16777216.0 && (int(ay) & 1) != 0;
   if (is_inf(y)) {
     bool grows = (a > 1.0) == (y > 0.0);
-    return a == 1.0 ? 1.0 : grows ? MATH_INF : 0.0;
+    return a == 1.0 ? 1.0 : grows ? INF_F : 0.0;
   }
   float r;
   if (a == 0.0 || is_inf(a)) {
-    r = ((a == 0.0) == (y > 0.0)) ? 0.0 : MATH_INF;
+    r = ((a == 0.0) == (y > 0.0)) ? 0.0 : INF_F;
   } else if (sign_bit(x) && !integer) {
-    return MATH_NAN;
+    return NAN_F;
   } else if (y == 1.0) {
     return x;
   } else if (y == 2.0) {
@@ -149,7 +149,7 @@ float math_fmod(float x, float y) {
   uint ux = floatBitsToUint(x) & 0x7fffffffu;
   uint uy = floatBitsToUint(y) & 0x7fffffffu;
   if (ux >= 0x7f800000u || uy > 0x7f800000u || uy == 0u) {
-    return MATH_NAN;
+    return NAN_F;
   }
   if (ux < uy) {
     return x;

@@ -18,10 +18,8 @@
 #define KIND_FLOAT 3
 #define KIND_COMPLEX 4
 
-const float NAN_F = uintBitsToFloat(0x7fc00000u);
-const float INF_F = uintBitsToFloat(0x7f800000u);
-
 #include "common/convert.glsl"
+#include "common/numeric.glsl"
 
 // REF declares one buffer reference type holding a single item; load() and
 // store() move the address. glslang cannot overload functions on reference
@@ -37,29 +35,51 @@ const float INF_F = uintBitsToFloat(0x7f800000u);
     STORAGE v[];                                                              \
   }
 
-struct Bits_bool {
-  uint8_t bits;
-};
-struct Bits_f16 {
-  uint16_t bits;
-};
-struct Bits_bf16 {
-  uint16_t bits;
-};
+// The dtypes, a row each: F(dtype, value type, bits of an item, storage -> value,
+// value -> storage). Storage is uint8_t, uint16_t, uint or uvec2. Plain ones are
+// stored as their values;
+#define EACH_PLAIN_DTYPE(F)                                                   \
+  F(u8, uint8_t, 8, uint8_t, uint8_t)                                         \
+  F(i8, int8_t, 8, int8_t, uint8_t)                                           \
+  F(u16, uint16_t, 16, uint16_t, uint16_t)                                    \
+  F(i16, int16_t, 16, int16_t, uint16_t)                                      \
+  F(u32, uint32_t, 32, uint32_t, uint32_t)                                    \
+  F(i32, int32_t, 32, int32_t, uint32_t)                                      \
+  F(u64, uint64_t, 64, packUint2x32, unpackUint2x32)                          \
+  F(i64, int64_t, 64, bits_to_i64, i64_to_bits)                               \
+  F(f32, float, 32, uintBitsToFloat, floatBitsToUint)                         \
+  F(c64, vec2, 64, uintBitsToFloat, floatBitsToUint)
+// coded ones are not, and have at most 16 bits. Floats need a to_<dtype>, too.
+#define EACH_CODED_DTYPE(F)                                                   \
+  F(bool, bool, 8, bits_to_bool, bool_to_bits)                                \
+  F(f16, float, 16, f16_to_f32, f32_to_f16)                                   \
+  F(bf16, float, 16, bf16_to_f32, f32_to_bf16)
+#define EACH_DTYPE(F) EACH_PLAIN_DTYPE(F) EACH_CODED_DTYPE(F)
+#define to_f16 to_f32
+#define to_bf16 to_f32
 
-REF(Ptr_bool, Bits_bool, 1);
-REF(Ptr_u8, uint8_t, 1);
-REF(Ptr_i8, int8_t, 1);
-REF(Ptr_u16, uint16_t, 2);
-REF(Ptr_i16, int16_t, 2);
-REF(Ptr_u32, uint32_t, 4);
-REF(Ptr_i32, int32_t, 4);
-REF(Ptr_u64, uint64_t, 8);
-REF(Ptr_i64, int64_t, 8);
-REF(Ptr_f16, Bits_f16, 2);
-REF(Ptr_bf16, Bits_bf16, 2);
-REF(Ptr_f32, float, 4);
-REF(Ptr_c64, vec2, 8);
+bool bits_to_bool(uint8_t x) {
+  return uint(x) != 0u;
+}
+uint8_t bool_to_bits(bool x) {
+  return uint8_t(x ? 1u : 0u);
+}
+int64_t bits_to_i64(uvec2 x) {
+  return int64_t(packUint2x32(x));
+}
+uvec2 i64_to_bits(int64_t x) {
+  return unpackUint2x32(uint64_t(x));
+}
+
+#define PLAIN_POINTER_(D, VALUE, BITS, FROM, TO)                              \
+  REF(Ptr_##D, VALUE, BITS / 8);
+#define CODED_POINTER_(D, VALUE, BITS, FROM, TO)                              \
+  struct Bits_##D {                                                           \
+    uint##BITS##_t bits;                                                      \
+  };                                                                          \
+  REF(Ptr_##D, Bits_##D, BITS / 8);
+EACH_PLAIN_DTYPE(PLAIN_POINTER_)
+EACH_CODED_DTYPE(CODED_POINTER_)
 
 // Wider accesses, by .v[i]; the host checks base and strides before choosing
 // them.
@@ -89,42 +109,22 @@ uint64_t item_index(int64_t i) {
 #define load(p, i) decode_(((p) + item_index(i)).v[0])
 #define store(p, i, x) encode_(((p) + item_index(i)).v[0], x)
 
-#define PLAIN_ITEM(TYPE)                                                      \
-  TYPE decode_(TYPE x) {                                                      \
+#define PLAIN_ITEM_(D, VALUE, BITS, FROM, TO)                                 \
+  VALUE decode_(VALUE x) {                                                    \
     return x;                                                                 \
   }                                                                           \
-  void encode_(out TYPE item, TYPE x) {                                       \
+  void encode_(out VALUE item, VALUE x) {                                     \
     item = x;                                                                 \
   }
-PLAIN_ITEM(uint8_t)
-PLAIN_ITEM(int8_t)
-PLAIN_ITEM(uint16_t)
-PLAIN_ITEM(int16_t)
-PLAIN_ITEM(uint32_t)
-PLAIN_ITEM(int32_t)
-PLAIN_ITEM(uint64_t)
-PLAIN_ITEM(int64_t)
-PLAIN_ITEM(float)
-PLAIN_ITEM(vec2)
-
-bool decode_(Bits_bool x) {
-  return uint(x.bits) != 0u;
-}
-void encode_(out Bits_bool item, bool x) {
-  item.bits = uint8_t(x ? 1u : 0u);
-}
-float decode_(Bits_f16 x) {
-  return f16_to_f32(x.bits);
-}
-void encode_(out Bits_f16 item, float x) {
-  item.bits = f32_to_f16(x);
-}
-float decode_(Bits_bf16 x) {
-  return bf16_to_f32(x.bits);
-}
-void encode_(out Bits_bf16 item, float x) {
-  item.bits = f32_to_bf16(x);
-}
+#define CODED_ITEM_(D, VALUE, BITS, FROM, TO)                                 \
+  VALUE decode_(Bits_##D x) {                                                 \
+    return FROM(x.bits);                                                      \
+  }                                                                           \
+  void encode_(out Bits_##D item, VALUE x) {                                  \
+    item.bits = TO(x);                                                        \
+  }
+EACH_PLAIN_DTYPE(PLAIN_ITEM_)
+EACH_CODED_DTYPE(CODED_ITEM_)
 
 // Values -> values, as MLX's astype does: complex drops the imaginary part,
 // bool is "not zero".
@@ -182,8 +182,6 @@ CAST_TO_UNSIGNED(to_u16, uint16_t)
 CAST_TO_UNSIGNED(to_u32, uint32_t)
 CAST_TO_UNSIGNED(to_u64, uint64_t)
 
-#define to_f16 to_f32
-#define to_bf16 to_f32
 #define CAST_TO_COMPLEX(VALUE)                                                \
   vec2 to_c64(VALUE x) { return vec2(float(x), 0.0); }
 CAST_TO_COMPLEX(bool)

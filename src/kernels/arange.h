@@ -1,0 +1,27 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+// Integers count in 64 bits and wrap; floats round once.
+#ifdef __cplusplus
+template <typename Step>
+#elif T_KIND == KIND_FLOAT || T_KIND == KIND_COMPLEX
+#define Step float
+#else
+#define Step int64_t
+#endif
+struct ArangeArgs {
+  PTR(T_PTR, y)
+  Step start, step;
+  uint64_t n;
+};
+
+#ifdef __cplusplus
+struct ArangeVariant {
+  Type T;
+  bool LARGE;
+  KERNEL_VARIANT("arange", T, LARGE)
+};
+#endif
+
+END_INTERFACE

@@ -1,0 +1,36 @@
+// What numbers are, and complex64 (a vec2) as a number.
+#ifndef NUMERIC_GLSL
+#define NUMERIC_GLSL
+
+const float NAN_F = uintBitsToFloat(0x7fc00000u);
+const float INF_F = uintBitsToFloat(0x7f800000u);
+
+// By bits: compilers may assume that NaN and Inf do not happen.
+bool is_nan(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+}
+bool is_inf(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u;
+}
+bool is_finite(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u;
+}
+bool is_zero(float x) {
+  return (floatBitsToUint(x) & 0x7fffffffu) == 0u;
+}
+bool sign_bit(float x) {
+  return (floatBitsToUint(x) & 0x80000000u) != 0u;
+}
+
+bool is_nan(vec2 z) {
+  return is_nan(z.x) || is_nan(z.y);
+}
+vec2 c_mul(vec2 a, vec2 b) {
+  return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+// MLX orders complex numbers by real, then imaginary part.
+bool c_less(vec2 a, vec2 b) {
+  return a.x < b.x || (a.x == b.x && a.y < b.y);
+}
+
+#endif

@@ -1,0 +1,47 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+#ifdef __cplusplus
+template <int NDIM, typename Index>
+#endif
+struct CopyArgs {
+  PTR(SRC_PTR, src)
+#if DYN_IN
+  PTR(Ptr_i64, dynamic_in)
+#endif
+#if DYN_OUT
+  PTR(Ptr_i64, dynamic_out)
+#endif
+  PTR(DST_PTR, dst)
+  Index count;
+  Index in_offset, out_offset;
+  Index in_strides[NDIM], out_strides[NDIM];
+  uint shape[NDIM];
+  uint ndim;
+};
+
+#ifdef __cplusplus
+struct CopyVariant {
+  int WORD; // raw words of so many bytes; 0: from S to D
+  Type S, D;
+  const char* REDUCE; // of common/combine.glsl; "none": dst is replaced
+  bool REDUCES; // REDUCE is a function
+  int NDIM;
+  bool DYN_IN, DYN_OUT; // offsets that an earlier kernel computed
+  bool LARGE;
+  KERNEL_VARIANT(
+      "copy",
+      WORD,
+      S,
+      D,
+      REDUCE,
+      REDUCES,
+      NDIM,
+      DYN_IN,
+      DYN_OUT,
+      LARGE)
+};
+#endif
+
+END_INTERFACE

@@ -1,0 +1,18 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct FillArgs {
+  PTR(S_PTR, src)
+  PTR(D_PTR, dst)
+  uint64_t count, head; // head: items before a 16-byte boundary
+};
+
+#ifdef __cplusplus
+struct FillVariant {
+  Type S, D;
+  KERNEL_VARIANT("fill", S, D)
+};
+#endif
+
+END_INTERFACE

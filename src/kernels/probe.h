@@ -1,0 +1,26 @@
+// Known-answer probes (runtime/probe.cpp).
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct ProbeArgs {
+  PTR(X_PTR, x)
+  PTR(Y_PTR, y)
+  uint n;
+};
+
+#ifdef __cplusplus
+struct ProbeF16Variant {
+  bool NATIVE_F16, NATIVE_F16_ROUNDING; // true: what is probed
+  bool BACK;
+  KERNEL_VARIANT("probe_f16", NATIVE_F16, NATIVE_F16_ROUNDING, BACK)
+};
+
+struct ProbeCoopmatVariant {
+  Type T;
+  int SG;
+  COOPMAT_VARIANT("probe_coopmat")
+};
+#endif
+
+END_INTERFACE

@@ -1,0 +1,45 @@
+#include "ops/view.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace mlx::core::vulkan {
+
+int64_t elements(const Shape& shape) {
+  int64_t n = 1;
+  for (auto s : shape) {
+    n *= s;
+  }
+  return n;
+}
+
+std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
+  int64_t low = 0, high = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t span = strides[d] * (int64_t(shape[d]) - 1);
+    (span < 0 ? low : high) += span;
+  }
+  return {low, high};
+}
+
+int variant_ndim(size_t ndim, const char* op) {
+  if (ndim > max_ndim) {
+    throw std::invalid_argument(
+        std::string("[") + op + "] The Vulkan backend handles at most " +
+        std::to_string(max_ndim) + " dimensions that do not collapse; got " +
+        std::to_string(ndim) + ". Make the array contiguous first.");
+  }
+  return ndim <= 4 ? static_cast<int>(ndim) : max_ndim;
+}
+
+bool needs_large_index(const array& a) {
+  // data_size() of a view with holes or of a reversed view does not bound its
+  // offsets; the strides do.
+  auto [low, high] = reach(a.shape(), a.strides());
+  return beyond_32_bits(
+      std::max<int64_t>(
+          {int64_t(a.size()), int64_t(a.data_size()), high - low}),
+      a.itemsize());
+}
+
+} // namespace mlx::core::vulkan

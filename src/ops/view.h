@@ -1,0 +1,135 @@
+// The algebra of strided views: a shape, and strides for each operand that is
+// walked by it. Everything is in elements unless a name says bytes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "mlx/array.h"
+
+namespace mlx::core::vulkan {
+
+// The most dimensions a kernel takes after collapsing (MAX_NDIM).
+constexpr int max_ndim = 16;
+
+// Drops axes of size one and merges neighbours that every operand walks as
+// one. `strides` is any container of Strides. Leaves at least one dimension.
+template <typename Container>
+void collapse(Shape& shape, Container& strides) {
+  int n = 0;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (shape[d] == 1) {
+      continue;
+    }
+    bool merge = n > 0 &&
+        int64_t(shape[n - 1]) * shape[d] <= std::numeric_limits<int32_t>::max();
+    for (const auto& s : strides) {
+      merge = merge && s[d] * shape[d] == s[n - 1];
+    }
+    n += merge ? 0 : 1;
+    shape[n - 1] = merge ? shape[n - 1] * shape[d] : shape[d];
+    for (auto& s : strides) {
+      s[n - 1] = s[d];
+    }
+  }
+  if (n == 0) {
+    shape = {1};
+    for (auto& s : strides) {
+      s = {1};
+    }
+    return;
+  }
+  shape.resize(n);
+  for (auto& s : strides) {
+    s.resize(n);
+  }
+}
+
+int64_t elements(const Shape& shape);
+
+// The lowest and one past the highest element that a view reaches, relative to
+// its first element.
+std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
+
+// The dimension count of a variant: exact up to 4, else max_ndim. Throws
+// std::invalid_argument, naming `op`, for more than that.
+int variant_ndim(size_t ndim, const char* op);
+
+// Index width (LARGE): true if 64-bit offsets are needed, since 32-bit kernels
+// multiply them by the item's size in signed arithmetic (common/types.glsl).
+inline bool beyond_32_bits(int64_t items, size_t itemsize) {
+  return items * static_cast<int64_t>(itemsize) >
+      std::numeric_limits<int32_t>::max();
+}
+bool needs_large_index(const array& a);
+
+// Calls f.operator()<NDIM, Index>() for a variant of `ndim` dimensions, as
+// variant_ndim() gives them: argument blocks have arrays of that size.
+template <typename F>
+void with_index(int ndim, bool large, F&& f) {
+  auto sized = [&]<int NDIM>() {
+    large ? f.template operator()<NDIM, int64_t>()
+          : f.template operator()<NDIM, int32_t>();
+  };
+  switch (ndim) {
+    case 1:
+      return sized.template operator()<1>();
+    case 2:
+      return sized.template operator()<2>();
+    case 3:
+      return sized.template operator()<3>();
+    case 4:
+      return sized.template operator()<4>();
+    default:
+      return sized.template operator()<max_ndim>();
+  }
+}
+
+// Vector width: whether items can be accessed four at a time
+// (common/vector.glsl) from the first one, and from those that any of `steps`
+// leads to. Buffers themselves are aligned to 16 bytes and more.
+inline bool by_fours(
+    const array& a,
+    std::initializer_list<int64_t> steps = {}) {
+  bool aligned = a.offset() % std::min<int64_t>(16, 4 * a.itemsize()) == 0;
+  for (int64_t step : steps) {
+    aligned = aligned && step % 4 == 0;
+  }
+  return aligned;
+}
+
+// Accumulates what a move is aligned to; see word().
+class Alignment {
+ public:
+  explicit Alignment(size_t itemsize) : item_(itemsize) {}
+
+  // A byte offset, or anything else that must be a multiple of the word.
+  void bytes(int64_t n) {
+    bits_ |= static_cast<uint64_t>(n);
+  }
+  void elements(int64_t n) {
+    bytes(n * static_cast<int64_t>(item_));
+  }
+  // The strides of an operand whose last axis must be contiguous.
+  void operand(const Strides& strides) {
+    contiguous_ = contiguous_ && strides.back() == 1;
+    for (size_t d = 0; d + 1 < strides.size(); ++d) {
+      elements(strides[d]);
+    }
+  }
+  // The widest word, 1 to 16 bytes, that moves whole items.
+  int word() const {
+    auto widest = static_cast<size_t>(bits_ & (~bits_ + 1));
+    return static_cast<int>(contiguous_ && widest > item_ ? widest : item_);
+  }
+
+ private:
+  size_t item_;
+  uint64_t bits_ = 16;
+  bool contiguous_ = true;
+};
+
+} // namespace mlx::core::vulkan
