@@ -12,7 +12,7 @@
 // mirrors ops/elementwise.h.
 #define STRIDED_WORK 4u
 
-#ifdef LARGE
+#if -LARGE - 1 != -1 // 1, or defined without a value
 #define Index int64_t
 #define UIndex uint64_t
 #define flat_index() thread_index64()
