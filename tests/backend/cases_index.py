@@ -164,6 +164,14 @@ case(
     lambda mx, x, i, j: x[::-2, 1:, 2:7][i, ::3, j],
     lambda x, i, j: x[::-2, 1:, 2:7][i, ::3, j],
 )
+FIVE = [((4, 3), n, "int32") for n in (2, 3, 4, 5, 6)]
+case(
+    "gather_five",
+    with_indices((2, 3, 4, 5, 6), *FIVE),
+    lambda mx, x, *i: x[i],
+    lambda x, *i: x[i],
+    ("float32", "int8"),
+)
 for axis in (0, 1, 2):
     shape = list(SHAPE)
     shape[axis] = 4
@@ -238,6 +246,14 @@ case(
     lambda mx, x, i, j: x.at[i, :, j].add(x[:4, :3, :5]),
     lambda x, i, j: np_add_at(x, (i, slice(None), j), x[:4, :3, :5]),
     ("float32", "int8", "float16"),
+    donate=False,
+)
+case(
+    "scatter_add_five",
+    with_indices((2, 3, 4, 5, 6), *FIVE, gen=small),
+    lambda mx, x, *i: x.at[i].add(x[0, 0, :, :3, 0]),
+    lambda x, *i: np_add_at(x, i, x[0, 0, :, :3, 0]),
+    ("float32", "int8"),
     donate=False,
 )
 
