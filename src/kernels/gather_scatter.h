@@ -42,7 +42,16 @@ struct ScatterVariant {
   int NIDX = 1, I_NDIM = 1, S_NDIM = 1;
   bool LARGE = false;
   KERNEL_VARIANT(
-      "scatter", T, REDUCE, SUM, WORD, I, NIDX, I_NDIM, S_NDIM, LARGE)
+      "scatter",
+      T,
+      REDUCE,
+      SUM,
+      WORD,
+      I,
+      NIDX,
+      I_NDIM,
+      S_NDIM,
+      LARGE)
 };
 #endif
 
