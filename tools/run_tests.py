@@ -90,6 +90,7 @@ def lint(build: Path) -> list[Step]:
         Step("lint", "ruff check", [ruff, "check", "-q", "."], "exit"),
         Step("lint", "ruff format", [ruff, "format", "--check", "-q", "."], "exit"),
         Step("lint", "size gate", python("tools/check_size.py"), "exit"),
+        Step("lint", "functions", python("tools/check_functions.py"), "exit"),
         Step("lint", "includes", python("tools/check_includes.py"), "exit"),
         Step("lint", "samples", python("tools/check_docs.py"), "exit"),
     ]

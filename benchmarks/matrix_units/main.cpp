@@ -34,6 +34,28 @@ struct Variant {
   bool quant = false;
 };
 
+// Those that the library does not need.
+#define MATRIX_UNITS_FUNCTIONS(X)  \
+  X(vkCreateBuffer)                \
+  X(vkDestroyBuffer)               \
+  X(vkGetBufferMemoryRequirements) \
+  X(vkAllocateMemory)              \
+  X(vkFreeMemory)                  \
+  X(vkBindBufferMemory)            \
+  X(vkMapMemory)
+
+struct MemoryFunctions {
+#define MEMBER(name) PFN_##name name = nullptr;
+  MATRIX_UNITS_FUNCTIONS(MEMBER)
+#undef MEMBER
+  void load(const Vk& vk, VkDevice device) {
+#define LOAD(f) \
+  f = reinterpret_cast<PFN_##f>(vk.vkGetDeviceProcAddr(device, #f));
+    MATRIX_UNITS_FUNCTIONS(LOAD)
+#undef LOAD
+  }
+};
+
 struct Memory {
   VkBuffer buffer;
   VkDeviceMemory memory;
@@ -105,8 +127,8 @@ class Gpu {
       vk.vkDestroyPipeline(device, p, nullptr);
     }
     for (auto& m : memories_) {
-      vk.vkDestroyBuffer(device, m.buffer, nullptr);
-      vk.vkFreeMemory(device, m.memory, nullptr);
+      memory_.vkDestroyBuffer(device, m.buffer, nullptr);
+      memory_.vkFreeMemory(device, m.memory, nullptr);
     }
     vk.vkDestroyQueryPool(device, queries, nullptr);
     vk.vkDestroyCommandPool(device, pool, nullptr);
@@ -131,9 +153,10 @@ class Gpu {
     info.size = bytes;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
         VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-    vk_check(vk.vkCreateBuffer(device, &info, nullptr, &m.buffer), "buffer");
+    vk_check(
+        memory_.vkCreateBuffer(device, &info, nullptr, &m.buffer), "buffer");
     VkMemoryRequirements need;
-    vk.vkGetBufferMemoryRequirements(device, m.buffer, &need);
+    memory_.vkGetBufferMemoryRequirements(device, m.buffer, &need);
     VkMemoryAllocateFlagsInfo flags{
         VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
     flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
@@ -149,11 +172,13 @@ class Gpu {
       }
     }
     vk_check(
-        vk.vkAllocateMemory(device, &allocate, nullptr, &m.memory), "memory");
-    vk_check(vk.vkBindBufferMemory(device, m.buffer, m.memory, 0), "bind");
+        memory_.vkAllocateMemory(device, &allocate, nullptr, &m.memory),
+        "memory");
+    vk_check(memory_.vkBindBufferMemory(device, m.buffer, m.memory, 0), "bind");
     void* mapped = nullptr;
     vk_check(
-        vk.vkMapMemory(device, m.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "map");
+        memory_.vkMapMemory(device, m.memory, 0, VK_WHOLE_SIZE, 0, &mapped),
+        "map");
     m.mapped = static_cast<uint16_t*>(mapped);
     VkBufferDeviceAddressInfo address{
         VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, m.buffer};
@@ -282,6 +307,7 @@ class Gpu {
     if (!vk.load_device(device, why)) {
       throw std::runtime_error(why);
     }
+    memory_.load(vk, device);
     vk.vkGetDeviceQueue(device, caps.compute_queue_family, 0, &queue);
     VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
     VkPipelineLayoutCreateInfo layout_info{
@@ -323,6 +349,7 @@ class Gpu {
   VkCommandPool pool = VK_NULL_HANDLE;
   VkCommandBuffer commands = VK_NULL_HANDLE;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
+  MemoryFunctions memory_;
   std::vector<Memory> memories_;
   std::vector<VkPipeline> pipelines_;
   VkQueryPool queries = VK_NULL_HANDLE;

@@ -1,39 +1,10 @@
-// variants: COUNT=1 M_NDIM=1,2,16 WIDE=0 ; COUNT=0 WORD=1,2,4,8 M_NDIM=1 S_NDIM=1 WIDE=0 ; COUNT=0 WORD=4 M_NDIM=16 S_NDIM=16 WIDE=0,1
 // The k-th true item of a batch row's mask takes the k-th item of the row's
 // source. A row is cut into blocks, one a workgroup: COUNT=1 counts their true
 // items, COUNT=0 adds up the counts before its block and assigns.
-#if WIDE
-#define LARGE
-#endif
 #include "common/index.glsl"
-#if !COUNT
 #include "common/words.glsl"
-#define WORD_ARGS                                                             \
-  Ptr_u32 counts;                                                             \
-  WordPtr src;                                                                \
-  WordPtr dst;
-#define SRC_ARGS                                                              \
-  int64_t src_strides[S_NDIM];                                                \
-  uint src_shape[S_NDIM];                                                     \
-  uint src_ndim;
-#else
-#include "common/types.glsl"
-#define WORD_ARGS Ptr_u32 counts;
-#define SRC_ARGS
-#endif
-
-#define ARGS                                                                  \
-  Ptr_bool mask;                                                              \
-  WORD_ARGS                                                                   \
-  uint64_t row;                                                               \
-  uint64_t src_row;                                                           \
-  int64_t mask_strides[M_NDIM];                                               \
-  uint mask_shape[M_NDIM];                                                    \
-  uint mask_ndim;                                                             \
-  uint blocks;                                                                \
-  uint rows;                                                                  \
-  uint chunks;                                                                \
-  SRC_ARGS
+#include "masked_scatter.h"
+#define ARGS_BLOCK MaskedScatterArgs
 #include "common/args.glsl"
 
 #define WG_SIZE 256
@@ -41,32 +12,42 @@ layout(local_size_x = WG_SIZE) in;
 
 shared uint partial[WG_SIZE / 4];
 
-// The sum over the workgroup. Uniform control flow only.
-uint workgroup_total(uint x) {
+// The sum over the invocations before this one, and over the workgroup. Uniform
+// control flow only.
+uint workgroup_scan(uint x, out uint total) {
+  uint before = subgroupExclusiveAdd(x);
   x = subgroupAdd(x);
   if (subgroupElect()) {
     partial[gl_SubgroupID] = x;
   }
   barrier();
-  uint total = 0;
+  total = 0;
   for (uint s = 0; s < gl_NumSubgroups; ++s) {
+    before += s < gl_SubgroupID ? partial[s] : 0u;
     total += partial[s];
   }
   barrier();
-  return total;
+  return before;
 }
 
-#if M_NDIM == MAX_NDIM
-#define MASK_NDIM A.mask_ndim
+#if NDIM == MAX_NDIM
+#define AXES(ndim) int(ndim)
 #else
-#define MASK_NDIM M_NDIM
+#define AXES(ndim) NDIM
 #endif
+// The offset of a row-major index into `name`, the mask or the source.
+#define OFFSET_INTO(name)                                                     \
+  int64_t name##_offset(UIndex rest) {                                        \
+    int64_t offset = 0;                                                       \
+    for (int d = AXES(A.name##_ndim) - 1; d >= 0; --d) {                      \
+      offset += int64_t(TAKE_AXIS(d, rest, UIndex(A.name##_shape[d]))) *      \
+          A.name##_strides[d];                                                \
+    }                                                                         \
+    return offset;                                                            \
+  }
+OFFSET_INTO(mask)
 #if !COUNT
-#if S_NDIM == MAX_NDIM
-#define SRC_NDIM A.src_ndim
-#else
-#define SRC_NDIM S_NDIM
-#endif
+OFFSET_INTO(src)
 #endif
 
 void main() {
@@ -77,61 +58,40 @@ void main() {
   UIndex row = UIndex(A.row);
   UIndex begin = UIndex(block) * (A.chunks * WG_SIZE);
 
-#if COUNT
-  uint mine = 0;
-#else
-  uint before = 0;
+  uint mine = 0; // true items, of the earlier blocks or of this one
+#if !COUNT
+  uint before;
   if (real) {
     for (uint b = gl_LocalInvocationID.x; b < block; b += WG_SIZE) {
-      before += load(A.counts, batch * A.blocks + b);
+      mine += load(A.counts, batch * A.blocks + b);
     }
   }
-  before = workgroup_total(before);
+  workgroup_scan(mine, before);
 #endif
   for (uint c = 0; c < A.chunks; ++c) {
     UIndex i = begin + c * WG_SIZE + gl_LocalInvocationID.x;
     bool chosen = false;
     if (real && i < row) {
-      int64_t at;
-      OFFSET(
-          at, UIndex(batch) * row + i, A.mask_shape, A.mask_strides, MASK_NDIM);
-      chosen = load(A.mask, at);
+      chosen = load(A.mask, mask_offset(UIndex(batch) * row + i));
     }
 #if COUNT
     mine += chosen ? 1u : 0u;
 #else
-    uint flag = chosen ? 1u : 0u;
-    uint within = subgroupExclusiveAdd(flag);
-    uint total = subgroupAdd(flag);
-    if (subgroupElect()) {
-      partial[gl_SubgroupID] = total;
-    }
-    barrier();
-    uint chunk_total = 0;
-    for (uint s = 0; s < gl_NumSubgroups; ++s) {
-      within += s < gl_SubgroupID ? partial[s] : 0u;
-      chunk_total += partial[s];
-    }
-    barrier();
-    uint position = before + within;
+    uint total;
+    uint position = before + workgroup_scan(chosen ? 1u : 0u, total);
+    before += total;
     // A source that is too short leaves the rest as it was.
     if (chosen && position < A.src_row) {
-      int64_t from;
-      OFFSET(
-          from,
-          UIndex(batch) * UIndex(A.src_row) + position,
-          A.src_shape,
-          A.src_strides,
-          SRC_NDIM);
+      int64_t from = src_offset(UIndex(batch) * UIndex(A.src_row) + position);
       store_word(A.dst, UIndex(batch) * row + i, load_word(A.src, from));
     }
-    before += chunk_total;
 #endif
   }
 #if COUNT
-  mine = workgroup_total(mine);
+  uint total;
+  workgroup_scan(mine, total);
   if (real && gl_LocalInvocationID.x == 0) {
-    store(A.counts, group, mine);
+    store(A.counts, group, total);
   }
 #endif
 }

@@ -1,20 +1,10 @@
-// variants: T=f32,bf16,i64,bool,c64 RIGHT=0,1 NDIM=1,2 ; T=f32 RIGHT=0 NDIM=16
 // Where each value would be inserted into a sorted sequence: before (left) or
 // after (RIGHT) the items equal to it.
 #include "common/index.glsl"
 #include "common/loops.glsl"
 #include "common/order.glsl"
-
-#define ARGS                                                                  \
-  T_PTR sequence;                                                             \
-  T_PTR values;                                                               \
-  Ptr_u32 dst;                                                                \
-  uint64_t count;                                                             \
-  int64_t sequence_stride;                                                    \
-  int64_t value_strides[NDIM];                                                \
-  uint shape[NDIM];                                                           \
-  uint ndim;                                                                  \
-  uint size;
+#include "searchsorted.h"
+#define ARGS_BLOCK SearchSortedArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;

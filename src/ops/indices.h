@@ -1,126 +1,202 @@
-// The index tuples of Gather and Scatter, ready for their kernels.
+// What gathers and scatters share on the host: a nest of loops over all
+// operands that an item's place depends on, made into their kernel's arguments.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "kernels/gather_scatter.h"
+#include "kernels/gather_scatter_axis.h"
+#include "mlx/backend/gpu/copy.h"
 #include "ops/strided.h"
 
 namespace mlx::core::vulkan {
 
-constexpr int max_index_arrays = 20;
-
-// Index arrays share a shape; `extra` is one more operand that walks along
-// (the leading axes of a scatter's updates), last in `strides`.
-struct IndexTuples {
-  Shape shape{1};
-  std::vector<Strides> strides;
-  int ndim = 1; // of the variant: 1, 2 or max_ndim
-
-  IndexTuples(
-      const std::vector<array>& inputs,
-      size_t first,
-      size_t n,
-      const Strides* extra,
-      const char* op) {
-    if (n > max_index_arrays) {
-      throw std::invalid_argument(
-          std::string("[") + op + "] The Vulkan backend takes at most " +
-          std::to_string(max_index_arrays) + " index arrays; got " +
-          std::to_string(n) + ".");
+// f(N) for the first of some ascending constants that holds n; the last does.
+template <int N, int... More, typename F>
+void with_constant(int n, F&& f) {
+  if constexpr (sizeof...(More) > 0) {
+    if (n > N) {
+      return with_constant<More...>(n, f);
     }
-    if (n == 0) {
-      if (extra) {
-        strides.push_back({0});
-      }
-      return;
-    }
-    shape = inputs[first].shape();
-    for (size_t i = 0; i < n; ++i) {
-      strides.push_back(inputs[first + i].strides());
-    }
-    if (extra) {
-      strides.push_back(*extra);
-    }
-    collapse(shape, strides);
-    ndim = small_ndim(shape.size(), op);
   }
-
-  // 1, 2 or max_ndim: these kernels have two dimension counts to vary.
-  static int small_ndim(size_t ndim, const char* op) {
-    int n = variant_ndim(ndim, op);
-    return n <= 2 ? n : max_ndim;
-  }
-};
-
-// The arguments of Gather and Scatter: `count` words in slices of `slice`
-// words, which start where the index tuples point to along `axes` of `target`.
-// The strides of the target and the slices are in words, `ratio` items each.
-inline ArgBlock tuple_args(
-    uint64_t count,
-    const array& target,
-    const std::vector<int>& axes,
-    int ratio,
-    const IndexTuples& tuples,
-    const Shape& slice,
-    std::span<const Strides> slice_strides,
-    int slice_ndim) {
-  ArgBlock args;
-  args.add<uint64_t>(count).add<uint64_t>(elements(slice));
-  for (int axis : axes) {
-    args.add<int64_t>(target.strides(axis) / ratio);
-  }
-  for (auto& s : tuples.strides) {
-    args.indices(s, tuples.ndim, true);
-  }
-  for (auto& s : slice_strides) {
-    args.indices(s, slice_ndim, true);
-  }
-  if (!axes.empty()) {
-    for (int axis : axes) {
-      args.add<int32_t>(target.shape(axis));
-    }
-    args.extents(tuples.shape, tuples.ndim).add<uint32_t>(tuples.shape.size());
-  }
-  args.extents(slice, slice_ndim).add<uint32_t>(slice.size());
-  return args;
+  f(std::integral_constant<int, N>{});
 }
 
-// The arguments of GatherAxis and ScatterAxis. `operands` are walked along with
-// the index's elements; the first extent of `target` bounds the indices.
-template <size_t N>
-struct AxisArgs {
-  int ndim;
-  ArgBlock args;
+// The same for the dimension counts of variants: exact up to 4, or up to 2
+// where kernels have two counts to vary, else max_ndim.
+template <typename F>
+void with_ndim(const Shape& shape, const char* op, F&& f) {
+  with_constant<1, 2, 3, 4, max_ndim>(variant_ndim(shape.size(), op), f);
+}
+template <typename F>
+void with_small_ndim(const Shape& shape, const char* op, F&& f) {
+  with_constant<1, 2, max_ndim>(variant_ndim(shape.size(), op), f);
+}
 
-  AxisArgs(
-      const array& index,
-      const array& target,
-      int axis,
-      const std::array<const array*, N>& operands,
-      const char* op) {
-    uint64_t post = 1;
-    for (int d = axis + 1; d < index.ndim(); ++d) {
-      post *= index.shape(d);
+template <typename T, size_t N, typename Values>
+void assign(T (&to)[N], const Values& from) {
+  std::copy(from.begin(), from.end(), to);
+}
+
+// The function of common/combine.glsl for a primitive's reduction, null for
+// assignments.
+template <typename Primitive>
+const char* combine_function(typename Primitive::ReduceType type) {
+  if constexpr (requires { Primitive::Prod; }) {
+    switch (type) {
+      case Primitive::Prod:
+        return "combine_Prod";
+      case Primitive::Max:
+        return "combine_Max";
+      case Primitive::Min:
+        return "combine_Min";
+      default:
+        break;
     }
-    Shape shape = remove_index(index.shape(), axis);
-    std::array<Strides, N> strides;
-    args.add<uint64_t>(index.size()).add<uint64_t>(post);
-    for (size_t i = 0; i < N; ++i) {
-      strides[i] = remove_index(operands[i]->strides(), axis);
-      args.add<int64_t>(operands[i]->strides(axis));
-    }
-    collapse(shape, strides);
-    ndim = variant_ndim(shape.size(), op);
-    for (auto& s : strides) {
-      args.indices(s, ndim, true);
-    }
-    args.extents(shape, ndim)
-        .add<uint32_t>(shape.size())
-        .add<uint32_t>(index.shape(axis))
-        .add<int32_t>(target.shape(axis));
   }
+  return type == Primitive::Sum ? "combine_Sum" : nullptr;
+}
+
+// Gives `out` the input's items, in row-major order; a donated input becomes
+// the output without a copy.
+inline void copy_to_update(const array& in, array& out, const Stream& s) {
+  CopyType type = in.data_size() == 1 ? CopyType::Scalar
+      : in.flags().row_contiguous     ? CopyType::Vector
+                                      : CopyType::General;
+  copy_gpu(in, out, type, s);
+}
+
+struct Nest {
+  Shape shape;
+  std::vector<Strides> strides; // by operand
 };
+
+inline bool needs_large_count(uint64_t count) {
+  return count > std::numeric_limits<uint32_t>::max() / 2;
+}
+
+constexpr int max_index_arrays = 20;
+
+// Gather and Scatter: slices of `target`, which start where the index tuples
+// point to along `axes`. A scatter's updates are walked along, by their leading
+// axes with the tuples and by the others with a slice.
+class TupleMove {
+ public:
+  // The index arrays are the inputs from the second on; there is one at least.
+  TupleMove(
+      const char* op,
+      const std::vector<array>& inputs,
+      const std::vector<int>& axes,
+      const array& target,
+      const Shape& slice,
+      const array* updates = nullptr);
+
+  // Moves words as wide as alignment allows to or from `other`. Their bytes.
+  int widen(const array& other);
+
+  // Of a GatherVariant (UPDATES 0) or ScatterVariant all but what it does.
+  template <int UPDATES, typename Variant>
+  void
+  dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
+    uint64_t count = (UPDATES ? src : dst).size() / ratio_;
+    std::vector<Operand> reads{src};
+    for (auto& index : index_) {
+      reads.emplace_back(index);
+    }
+    v.I = type_of(index_[0]);
+    v.LARGE = needs_large_count(count);
+    with_constant<1, 2, 3, max_index_arrays>(index_.size(), [&](auto nidx) {
+      with_small_ndim(tuples_.shape, op_, [&](auto i_ndim) {
+        with_small_ndim(slices_.shape, op_, [&](auto s_ndim) {
+          v.NIDX = nidx;
+          v.I_NDIM = i_ndim;
+          v.S_NDIM = s_ndim;
+          while (int(reads.size()) < nidx() + 1) {
+            reads.push_back(reads.back()); // not read
+          }
+          TupleArgs<nidx, i_ndim, s_ndim, UPDATES> args{};
+          args.count = count;
+          fill(args);
+          enc.dispatch(enc.kernel(v), reads, {dst}, args, linear(count, 256));
+        });
+      });
+    });
+  }
+
+ private:
+  template <int NIDX, int I_NDIM, int S_NDIM, int UPDATES>
+  void fill(TupleArgs<NIDX, I_NDIM, S_NDIM, UPDATES>& args) const {
+    args.slice = elements(slices_.shape);
+    args.nidx = index_.size();
+    for (uint n = 0; n < args.nidx; ++n) {
+      args.axis_strides[n] = target_.strides(axes_[n]) / ratio_;
+      args.axis_sizes[n] = target_.shape(axes_[n]);
+      assign(args.tuple_strides[n], tuples_.strides[n]);
+    }
+    if (UPDATES) {
+      assign(args.tuple_strides[NIDX], tuples_.strides.back());
+    }
+    for (int k = 0; k < 1 + UPDATES; ++k) {
+      assign(args.slice_strides[k], slices_.strides[k]);
+    }
+    assign(args.tuple_shape, tuples_.shape);
+    assign(args.slice_shape, slices_.shape);
+    args.tuple_ndim = tuples_.shape.size();
+    args.slice_ndim = slices_.shape.size();
+  }
+
+  const char* op_;
+  std::span<const array> index_;
+  const std::vector<int>& axes_;
+  const array& target_;
+  Nest tuples_, slices_;
+  int ratio_ = 1; // items of the target that a word holds
+};
+
+// GatherAxis (UPDATES 0) and ScatterAxis, of whose variant all but what it
+// does.
+template <int UPDATES, typename Variant>
+void dispatch_along_axis(
+    const char* op,
+    StreamEncoder& enc,
+    Variant v,
+    int axis,
+    const array& src,
+    const array& index,
+    const array& dst) {
+  const array& target = UPDATES ? dst : src;
+  std::array<const array*, 3> operands{&target, &index, &src};
+  Shape shape = remove_index(index.shape(), axis);
+  std::array<Strides, 2 + UPDATES> strides;
+  for (int k = 0; k < 2 + UPDATES; ++k) {
+    strides[k] = remove_index(operands[k]->strides(), axis);
+  }
+  collapse(shape, strides);
+  v.I = type_of(index);
+  v.LARGE = needs_large_count(index.size());
+  with_ndim(shape, op, [&](auto ndim) {
+    v.NDIM = ndim;
+    AxisArgs<ndim, UPDATES> args{};
+    args.count = index.size();
+    args.post = 1;
+    for (int d = axis + 1; d < index.ndim(); ++d) {
+      args.post *= index.shape(d);
+    }
+    for (int k = 0; k < 2 + UPDATES; ++k) {
+      args.axis_strides[k] = operands[k]->strides(axis);
+      assign(args.strides[k], strides[k]);
+    }
+    assign(args.shape, shape);
+    args.ndim = shape.size();
+    args.index_size = index.shape(axis);
+    args.axis_size = target.shape(axis);
+    auto grid = linear(args.count, 256);
+    enc.dispatch(enc.kernel(v), {src, index}, {dst}, args, grid);
+  });
+}
 
 } // namespace mlx::core::vulkan

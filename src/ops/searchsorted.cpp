@@ -1,7 +1,8 @@
 // SearchSorted: a binary search an output item.
 #include "mlx/primitives.h"
 
-#include "ops/strided.h"
+#include "kernels/searchsorted.h"
+#include "ops/indices.h"
 
 namespace mlx::core {
 
@@ -16,21 +17,19 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
   Shape shape = values.shape();
   std::array<Strides, 1> strides{values.strides()};
   vulkan::collapse(shape, strides);
-  int ndim = vulkan::variant_ndim(shape.size(), "searchsorted");
-  vulkan::ArgBlock args;
-  args.add<uint64_t>(out.size())
-      .add<int64_t>(sequence.strides(0))
-      .indices(strides[0], ndim, true)
-      .extents(shape, ndim)
-      .add<uint32_t>(shape.size())
-      .add<uint32_t>(sequence.size());
-  auto& k = enc.kernel(
-      "searchsorted",
-      {{"T", vulkan::type_of(sequence)},
-       {"RIGHT", int(right_)},
-       {"NDIM", ndim}});
-  const vulkan::Operand reads[] = {sequence, values};
-  vulkan::dispatch(enc, k, reads, out, args, vulkan::linear(out.size(), 256));
+  vulkan::with_ndim(shape, "searchsorted", [&](auto ndim) {
+    vulkan::SearchSortedArgs<ndim> args{
+        .count = out.size(),
+        .sequence_stride = sequence.strides(0),
+        .ndim = uint32_t(shape.size()),
+        .size = uint32_t(sequence.size())};
+    vulkan::assign(args.value_strides, strides[0]);
+    vulkan::assign(args.shape, shape);
+    auto& k = enc.kernel(vulkan::SearchSortedVariant{
+        .T = vulkan::type_of(sequence), .RIGHT = right_, .NDIM = ndim});
+    auto grid = vulkan::linear(args.count, 256);
+    enc.dispatch(k, {sequence, values}, {out}, args, grid);
+  });
 }
 
 } // namespace mlx::core

@@ -4,36 +4,11 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/primitives.h"
 
+#include "kernels/dynamic_offset.h"
 #include "ops/copy.h"
-#include "ops/strided.h"
+#include "ops/indices.h"
 
 namespace mlx::core {
-
-namespace {
-
-struct DynamicOffsetParams { // mirrors kernels/dynamic_offset.comp
-  int64_t strides[vulkan::max_ndim] = {};
-  uint32_t count = 0;
-  uint32_t pad = 0;
-};
-
-const char* combine_function(SliceUpdate::ReduceType type) {
-  switch (type) {
-    case SliceUpdate::Sum:
-      return "combine_Sum";
-    case SliceUpdate::Prod:
-      return "combine_Prod";
-    case SliceUpdate::Max:
-      return "combine_Max";
-    case SliceUpdate::Min:
-      return "combine_Min";
-    case SliceUpdate::None:
-      break;
-  }
-  return nullptr;
-}
-
-} // namespace
 
 void concatenate_gpu(
     const std::vector<array>& inputs,
@@ -57,9 +32,7 @@ void concatenate_gpu(
          in.strides(),
          out.strides(),
          0,
-         position * out.strides(axis),
-         nullptr,
-         nullptr});
+         position * out.strides(axis)});
     position += in.shape(axis);
   }
 }
@@ -80,14 +53,15 @@ array compute_dynamic_offset(
         "[dynamic_slice] The Vulkan backend handles at most 16 axes; got " +
         std::to_string(axes.size()) + ".");
   }
-  DynamicOffsetParams params;
+  vulkan::DynamicOffsetArgs<vulkan::max_ndim> args{
+      .count = uint32_t(axes.size())};
   for (size_t i = 0; i < axes.size(); ++i) {
-    params.strides[i] = strides[axes[i]];
+    args.strides[i] = strides[axes[i]];
   }
-  params.count = static_cast<uint32_t>(axes.size());
   array offset = enc.temporary({1}, int64);
-  auto& k = enc.kernel("dynamic_offset", {{"I", vulkan::type_of(indices)}});
-  enc.dispatch(k, {indices}, {offset}, params, vulkan::linear(1));
+  vulkan::DynamicOffsetVariant variant{.I = vulkan::type_of(indices)};
+  auto& k = enc.kernel(variant);
+  enc.dispatch(k, {indices}, {offset}, args, vulkan::linear(1));
   return offset;
 }
 
@@ -115,8 +89,8 @@ void SliceUpdate::eval_gpu(const std::vector<array>& inputs, array& out) {
       vulkan::encoder(stream()),
       update,
       out,
-      {update.shape(), update.strides(), strides, 0, offset, nullptr, nullptr},
-      combine_function(reduce_type_));
+      {update.shape(), update.strides(), strides, 0, offset},
+      vulkan::combine_function<SliceUpdate>(reduce_type_));
 }
 
 } // namespace mlx::core

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cases import FLOATS, Case, Raw, arrays, normal
+from mlx_vulkan.selftest.oracles import qkv
 
 ROWS = dict(
     rtol={"float32": 1e-4, "float16": 3e-3, "bfloat16": 2e-2},
@@ -32,14 +33,6 @@ def attention(q, k, v, mask=None, sinks=None):
 def fused(mx, q, k, v, mask=None, sinks=None):
     return mx.fast.scaled_dot_product_attention(
         q, k, v, scale=q.shape[-1] ** -0.5, mask=mask, sinks=sinks
-    )
-
-
-def qkv(b, heads, kv_heads, queries, keys, dim, value_dim=None):
-    return (
-        (b, heads, queries, dim),
-        (b, kv_heads, keys, dim),
-        (b, kv_heads, keys, value_dim or dim),
     )
 
 

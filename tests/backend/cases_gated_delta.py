@@ -3,6 +3,7 @@
 import numpy as np
 
 from cases import Case, Raw, normal
+from mlx_vulkan.selftest.oracles import gated_delta
 
 # Sums of 128 products, carried on from step to step.
 CLOSE = dict(
@@ -10,21 +11,6 @@ CLOSE = dict(
     atol={"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1},
 )
 FEW = ("contiguous", "swapped", "rows_padded", "offset", "negative")
-
-
-def rule(q, k, v, g, beta, s):
-    repeat = v.shape[2] // q.shape[2]
-    q, k = (np.repeat(x, repeat, 2) for x in (q, k))
-    if g.ndim == 3:
-        g = g[..., None]
-    s, out = s.astype(np.float64), np.zeros(v.shape)
-    for t in range(q.shape[1]):
-        s = s * g[:, t, :, None, :]
-        delta = v[:, t] - np.einsum("bhvk,bhk->bhv", s, k[:, t])
-        delta = delta * beta[:, t][..., None]
-        s = s + delta[..., None] * k[:, t][:, :, None, :]
-        out[:, t] = np.einsum("bhvk,bhk->bhv", s, q[:, t])
-    return out, s
 
 
 def case(name, B, T, Hk, Hv, Dk, Dv, gates=False, layouts=FEW, bench=None):
@@ -49,7 +35,7 @@ def case(name, B, T, Hk, Hv, Dk, Dv, gates=False, layouts=FEW, bench=None):
         lambda mx, q, k, v, g, b, s: mx.fast.gated_delta_update(
             q, k, v, g, b, initial_state=s
         ),
-        rule,
+        gated_delta,
         layouts=layouts,
         bench=bench and inputs(*bench),
         tags=("gated_delta",),

@@ -4,23 +4,13 @@ and 28."""
 import numpy as np
 
 from cases import CPU, Case, arrays
+from mlx_vulkan.selftest.oracles import butterflies
 
 CLOSE = dict(
     rtol={"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2},
     atol={"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2},
 )
 FEW = ("contiguous", "rows_padded", "offset")
-
-
-def butterflies(x):
-    n = x.shape[-1]
-    y = x.reshape(-1, n)
-    h = 1
-    while h < n:
-        y = y.reshape(-1, n // (2 * h), 2, h)
-        y = np.stack([y[:, :, 0] + y[:, :, 1], y[:, :, 0] - y[:, :, 1]], 2)
-        h *= 2
-    return y.reshape(x.shape) / np.sqrt(n)
 
 
 def transform(mx, x):

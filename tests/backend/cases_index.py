@@ -17,6 +17,7 @@ from cases import (
     normal,
     special,
 )
+from mlx_vulkan.selftest.oracles import np_argsort, np_masked, np_sort, update
 
 CASES = []
 SHAPE = (6, 5, 37)
@@ -44,17 +45,6 @@ UPDATES = {
 SPOT = (slice(1, 7, 2), slice(None), slice(5, 1, -3))
 
 
-def mx_update(op, spot):
-    def fn(mx, x, u):
-        if op != "set":
-            return getattr(x.at[spot], op)(u)
-        x = mx.array(x)
-        x[spot] = u
-        return x
-
-    return fn
-
-
 def np_update(op, spot):
     def oracle(x, u):
         x = x.copy()
@@ -70,21 +60,21 @@ for op in UPDATES:
     case(
         f"slice_update_{op}",
         arrays((9, 8, 7), (3, 8, 2), gen=small if op == "multiply" else normal),
-        mx_update(op, SPOT),
+        update(op, SPOT),
         np_update(op, SPOT),
         dtypes,
     )
 case(
     "slice_update_maximum_nan",
     arrays((40,), (20,), gen=special),
-    mx_update("maximum", slice(5, 25)),
+    update("maximum", slice(5, 25)),
     np_update("maximum", slice(5, 25)),
     FLOATS,
 )
 case(
     "kv_append",
     arrays((2, 4, 16, 32), (2, 4, 1, 32)),
-    mx_update("set", (slice(None), slice(None), slice(9, 10))),
+    update("set", (slice(None), slice(None), slice(9, 10))),
     np_update("set", (slice(None), slice(None), slice(9, 10))),
     FLOATS,
     bench=arrays((1, 8, 4096, 128), (1, 8, 1, 128)),
@@ -164,6 +154,14 @@ case(
     lambda mx, x, i, j: x[::-2, 1:, 2:7][i, ::3, j],
     lambda x, i, j: x[::-2, 1:, 2:7][i, ::3, j],
 )
+FIVE = [((4, 3), n, "int32") for n in (2, 3, 4, 5, 6)]
+case(
+    "gather_five",
+    with_indices((2, 3, 4, 5, 6), *FIVE),
+    lambda mx, x, *i: x[i],
+    lambda x, *i: x[i],
+    ("float32", "int8"),
+)
 for axis in (0, 1, 2):
     shape = list(SHAPE)
     shape[axis] = 4
@@ -189,7 +187,7 @@ def scatter_inputs(index_dtype="int32", repeat=False, gen=normal):
 
 
 def mx_scatter(op):
-    return lambda mx, x, u, i: mx_update(op, i)(mx, x, u)
+    return lambda mx, x, u, i: update(op, i)(mx, x, u)
 
 
 def np_scatter(op):
@@ -240,6 +238,14 @@ case(
     ("float32", "int8", "float16"),
     donate=False,
 )
+case(
+    "scatter_add_five",
+    with_indices((2, 3, 4, 5, 6), *FIVE, gen=small),
+    lambda mx, x, *i: x.at[i].add(x[0, 0, :, :3, 0]),
+    lambda x, *i: np_add_at(x, i, x[0, 0, :, :3, 0]),
+    ("float32", "int8"),
+    donate=False,
+)
 
 
 def np_add_at(x, spot, u):
@@ -281,24 +287,18 @@ def mask_inputs(shape, dims, density=0.4):
     return make
 
 
-def np_mask(x, u, m):
-    x = x.copy()
-    x[m] = u
-    return x
-
-
 for shape, dims in (((5000,), 1), ((30, 70), 2), ((30, 70), 1), ((1,), 1)):
     case(
         f"masked_scatter_{'x'.join(map(str, shape))}_{dims}",
         mask_inputs(shape, dims),
-        lambda mx, x, u, m: mx_update("set", m)(mx, x, u),
-        np_mask,
+        lambda mx, x, u, m: update("set", m)(mx, x, u),
+        np_masked,
         layouts=("contiguous", "transposed", "negative", "offset", "stepped"),
     )
 case(
     "masked_scatter_none",
     mask_inputs((40, 3), 1, density=0.0),
-    lambda mx, x, u, m: mx_update("set", m)(mx, x, 7),
+    lambda mx, x, u, m: update("set", m)(mx, x, 7),
     lambda x, u, m: x,
     ("float32", "bool"),
     layouts=("contiguous",),
@@ -330,14 +330,6 @@ def few_values(rng, shape, dtype):
     if dtype == "bool":
         return normal(rng, shape, dtype)
     return rng.integers(0, 20, shape).astype(float)
-
-
-def np_sort(x, axis):
-    return np.sort(x, axis, kind="stable")
-
-
-def np_argsort(x, axis):
-    return np.argsort(x, axis, kind="stable").astype(np.uint32)
 
 
 SORT_LAYOUTS = ("contiguous", "transposed", "negative", "offset")

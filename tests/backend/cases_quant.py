@@ -1,93 +1,33 @@
 """Quantized products, and quantization both ways, in every format."""
 
-import dataclasses
-
 import numpy as np
 
 from cases import CPU, FLOATS, Case, Raw, normal
+from mlx_vulkan.selftest import formats
+from mlx_vulkan.selftest.formats import (
+    AFFINE,
+    FORMATS,
+    MXFP4,
+    MXFP8,
+    NVFP4,
+    USUAL,
+    Format,
+    dequantized,
+    exact,
+)
 
 FEW = ("contiguous", "rows_padded", "offset", "negative")
 ONE = ("contiguous",)
 ROWS = (*range(1, 10), 33, 100)
 
 
-@dataclasses.dataclass(frozen=True)
-class Format:
-    mode: str
-    bits: int
-    group: int
-
-    def __str__(self):
-        affine = f"{self.bits}bit_g{self.group}"
-        return affine if self.mode == "affine" else self.mode
-
-    @property
-    def arguments(self):
-        return dict(group_size=self.group, bits=self.bits, mode=self.mode)
-
-
-MXFP4 = Format("mxfp4", 4, 32)
-MXFP8 = Format("mxfp8", 8, 32)
-NVFP4 = Format("nvfp4", 4, 16)
-AFFINE = [Format("affine", b, g) for b in (1, 2, 3, 4, 5, 6, 8) for g in (32, 64, 128)]
-FORMATS = [*AFFINE, MXFP4, MXFP8, NVFP4]
-USUAL = Format("affine", 4, 64)
 ODD = Format("affine", 3, 32)
-
-# The values of each code, by the formats' definitions.
-E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-E2M1 = np.concatenate([E2M1, -E2M1])
-BYTES = np.arange(128)
-EXPONENT, MANTISSA = BYTES >> 3, BYTES & 7
-E4M3 = np.where(
-    EXPONENT == 0, MANTISSA * 2.0**-9, (1 + MANTISSA / 8) * 2.0 ** (EXPONENT - 7)
-)
-E4M3[127] = np.nan
-E4M3 = np.concatenate([E4M3, -E4M3])
-
-
-def unpack(codes, bits):
-    """Whatever the bits, a row of codes is one little-endian stream of bits."""
-    stream = np.ascontiguousarray(codes).view(np.uint8)
-    stream = np.unpackbits(stream, axis=-1, bitorder="little")
-    stream = stream.reshape(*codes.shape[:-1], codes.shape[-1] * 32 // bits, bits)
-    return (stream * (1 << np.arange(bits))).sum(-1)
-
-
-def dequantized(f, codes, scales, biases=None):
-    q = unpack(codes, f.bits)
-    groups = (*q.shape[:-1], q.shape[-1] // f.group, f.group)
-    if f.mode == "affine":
-        w = scales[..., None] * q.reshape(groups) + biases[..., None]
-    else:
-        values = (E2M1 if f.bits == 4 else E4M3)[q].reshape(groups)
-        nv = f.mode == "nvfp4"
-        size = E4M3[scales] if nv else 2.0 ** (scales.astype(np.float64) - 127)
-        w = size[..., None] * values
-        if biases is not None:
-            # nvfp4's global scale, one or one for each matrix; 2688 = 6 * 448.
-            w = w * (biases / 2688.0).reshape(-1, *[1] * (w.ndim - 1))
-    return w.reshape(q.shape)
 
 
 def weights(rng, f, shape, layouts=False):
-    """Codes, scales and biases of weights between -1 and 1 or a little more."""
-    n = shape[-1]
-    words = rng.integers(0, 2**32, (*shape[:-1], n * f.bits // 32), np.uint32)
-    groups = (*shape[:-1], n // f.group)
-    if f.mode == "affine":
-        top = 2**f.bits - 1
-        scales = rng.uniform(0.5, 1, groups) * 2 / top
-        return [Raw(words, layouts), scales, -scales * top / 2 + 0.1 * scales]
-    if f.bits == 8:
-        # Between 1/16 and 1/2: mantissa and sign free, no NaN among them.
-        codes = rng.integers(24, 48, (*shape[:-1], n), np.uint8)
-        codes |= rng.integers(0, 2, codes.shape, np.uint8) << 7
-        words = codes.view(np.uint32)
-    if f.mode == "nvfp4":
-        return [Raw(words, layouts), Raw(rng.integers(24, 40, groups, np.uint8))]
-    low = 125 if f.bits == 4 else 127
-    return [Raw(words, layouts), Raw(rng.integers(low, low + 3, groups, np.uint8))]
+    """Codes, scales and biases; the codes take part in the layouts, or not."""
+    words, *rest = formats.weights(rng, f, shape)
+    return [Raw(words.value, layouts), *rest]
 
 
 def bounds(k):
@@ -249,15 +189,6 @@ gathered("few", USUAL, 3, 70, "sorted", dtypes=("float16",))
 # fp4 codes that reach 6 in each group of 16, or fp8 codes of few binades.
 
 
-def exact(rng, f, shape, step=1.0):
-    if f.bits == 8:
-        return E4M3[rng.integers(40, 64, shape)] * rng.choice([-1, 1], shape)
-    x = E2M1[rng.integers(0, 16, shape)]
-    x[..., :: f.group] = 6
-    sizes = 2.0 ** rng.integers(-1, 2, (*shape[:-1], shape[-1] // f.group))
-    return x * np.repeat(sizes, f.group, -1) * step
-
-
 def exact_arguments(f, scaled):
     # A global scale of 2688 * 2^e leaves every scale of 2^i exact, too.
     return dict(
@@ -407,18 +338,10 @@ def round_trip(f, scale=None):
     return inputs, fn
 
 
-# Affine: the larger edge and zero are made exact, which narrows a step by up to
-# one part in n at the other edge: one whole step there and half elsewhere.
-# fp4: steps of 2 below 6 units, so 1 unit; a unit is 1/6 of the group's largest
-# value, more by the scale's own rounding (a power of two: up to 2; e4m3: 1/16).
-# fp8: 3 bits of mantissa, so 1/16 of the value.
 for i, f in enumerate(FORMATS):
-    if f.mode == "affine":
-        step = 1.0 * 2 / (2**f.bits - 1)
-    else:
-        step = {"mxfp4": 2 / 6, "mxfp8": 1 / 16, "nvfp4": 17 / 16 / 6}[f.mode]
     if f.group != 64 and f.bits > 1:
         inputs, fn = round_trip(f)
+        step = formats.grid_of(f)
         near = dict(
             rtol=2.0**-7, atol=dict.fromkeys(FLOATS, step * (1 + 2.0**-7) + 2.0**-8)
         )

@@ -8,9 +8,9 @@ import numpy as np
 from cases import BOOL, COMPLEX, FLOATS, INTS, REALS
 from cases_attention import attention
 from cases_conv import convolve
-from cases_hadamard import butterflies
-from cases_norm import np_layer, np_rms, np_softmax
-from cases_quant import unpack
+from cases_norm import np_layer, np_rms
+from mlx_vulkan.selftest.formats import unpack
+from mlx_vulkan.selftest.oracles import butterflies, np_softmax
 from property_program import NotApplicable, op
 from property_rules import (
     FLOOR,

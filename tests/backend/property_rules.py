@@ -42,7 +42,7 @@ class Run:
 
     def value(self, name):
         if name not in self._values:
-            self._values[name] = table.to_np(mx, self.environment[name])
+            self._values[name] = table.to_numpy(mx, self.environment[name])
         return self._values[name]
 
 
@@ -110,7 +110,7 @@ def exact(step, run):
                 dtype = table.dtype_name(run.array(name))
                 environment[name] = table.to_mx(mx, x, dtype)
             exec(step.source, environment)
-            return [table.to_np(mx, environment[v.name]) for v in step.outs]
+            return [table.to_numpy(mx, environment[v.name]) for v in step.outs]
 
     values = [run.value(a) for a in step.args]
     small = any(subnormals(x).any() for x in values)

@@ -16,12 +16,12 @@ def compare(case, result, want, note):
     assert len(got) == len(want), note
     for i, (g, w) in enumerate(zip(got, want)):
         dtype = table.dtype_name(g)
-        g = table.to_np(mx, g)
+        g = table.to_numpy(mx, g)
         w = np.asarray(w)
         where = f"{note}, output {i} {dtype}{g.shape}"
         assert g.shape == w.shape, f"{where}: want the shape {w.shape}"
         rtol, atol = case.tolerance(dtype)
-        w = table.round_to(w, dtype)
+        w = table.rounded(w, dtype)
         if rtol == 0 and atol == 0:
             np.testing.assert_array_equal(g, w, where)
         else:
@@ -41,7 +41,7 @@ def test_case(case, dtype):
         with table.describe(note):
             compare(case, case.fn(mx, *inputs), want, note)
             for a, v in zip(inputs, values):
-                got, held = table.to_np(mx, a), table.round_to(v.values, v.dtype)
+                got, held = table.to_numpy(mx, a), table.rounded(v.values, v.dtype)
                 np.testing.assert_array_equal(got, held, f"{note}: input changed")
 
 
@@ -58,4 +58,4 @@ def test_donation_changes_no_bit(case, dtype):
     donated = table.outputs(case.fn(mx, *[table.as_temporary(mx, a) for a in inputs]))
     mx.eval(donated)
     for i, (k, d) in enumerate(zip(kept, donated)):
-        assert table.bits_of(mx, k) == table.bits_of(mx, d), f"output {i}"
+        assert table.bits(mx, k) == table.bits(mx, d), f"output {i}"

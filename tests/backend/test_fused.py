@@ -79,7 +79,9 @@ def test_fusion_changes_no_bit(f, dtype, shape):
         for i, (g, w) in enumerate(zip(got, want)):
             note = f"{layout}, output {i}"
             assert g.dtype == w.dtype and g.shape == w.shape, note
-            np.testing.assert_array_equal(table.to_np(mx, g), table.to_np(mx, w), note)
+            np.testing.assert_array_equal(
+                table.to_numpy(mx, g), table.to_numpy(mx, w), note
+            )
 
 
 @pytest.mark.parametrize("f, dtype", PAIRS, ids=[f"{f.__name__}-{d}" for f, d in PAIRS])
@@ -92,7 +94,7 @@ def test_donation_changes_no_bit(f, dtype):
     donated = table.outputs(fused(*[table.as_temporary(mx, a) for a in inputs]))
     mx.eval(donated)
     for k, d in zip(kept, donated):
-        assert table.bits_of(mx, k) == table.bits_of(mx, d)
+        assert table.bits(mx, k) == table.bits(mx, d)
 
 
 def test_constants_that_print_alike():

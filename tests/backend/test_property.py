@@ -133,7 +133,7 @@ def log(text):
 
 
 def same_bits(program, want, got, name):
-    got = table.to_np(mx, got)
+    got = table.to_numpy(mx, got)
     assert got.shape == want.shape
     ok = bits(got) == bits(want)
     assert ok.all(), (

@@ -2,28 +2,12 @@
 
 import numpy as np
 
-from .row import EPS, Case, Input, inputs_of, on_cpu, place, rounded, to_mx
+from .row import EPS, Case, Input, inputs_of, on_cpu, place
+from .values import bits, dtype_name, outputs, rounded, to_mx, to_numpy
 
 
 class WrongValues(Exception):
     """The result of a case is not what it should be."""
-
-
-def outputs(result) -> list:
-    return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def dtype_name(a) -> str:
-    return str(a.dtype).rsplit(".", 1)[-1]
-
-
-def to_numpy(mx, a) -> np.ndarray:
-    """An MLX array as NumPy; floats as float64."""
-    if a.dtype == mx.bfloat16:
-        with mx.stream(mx.cpu):
-            a = a.astype(mx.float32)
-    x = np.array(a)
-    return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 def expected(mx, case: Case, inputs: list[Input]) -> list[np.ndarray]:
@@ -81,12 +65,6 @@ def compare(got: np.ndarray, want: np.ndarray, dtype: str, bound, label: str) ->
         f"{text}; largest error {worst:.3g}, allowed here {float(allowed[first]):.3g} "
         f"({relative:.2g} of the value + {absolute:.2g})"
     )
-
-
-def bits(mx, a) -> bytes:
-    with mx.stream(mx.cpu):
-        a = mx.contiguous(a)
-        return np.array(a.view(mx.uint16) if a.dtype == mx.bfloat16 else a).tobytes()
 
 
 def run(mx, case: Case, seed: int, repeats: int) -> dict:

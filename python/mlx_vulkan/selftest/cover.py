@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from . import FULL, USUAL
-from .row import FLOATS, LAYOUTS, Case, Row
+from .row import Case, Row
+from .values import FLOATS, LAYOUTS
 
 # Families that have other kernels for 16-bit types, with matrix units.
 MATRIX = ("matmul", "addmm", "gather_mm", "segmented_mm", "block_masked_mm", "conv")

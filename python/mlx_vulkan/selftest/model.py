@@ -9,8 +9,9 @@ import functools
 
 import numpy as np
 
-from .check import WrongValues, to_numpy
+from .check import WrongValues
 from .row import EPS, Case, on_cpu
+from .values import to_numpy
 
 VOCABULARY, WIDTH, HIDDEN, LAYERS = 1000, 256, 512, 2
 HEADS, KV_HEADS, HEAD = 8, 2, 32

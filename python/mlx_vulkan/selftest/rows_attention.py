@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from .row import FEW, ONE, Bound, Fixed, Row, arrays, normal
+from .oracles import butterflies, gated_delta, qkv
+from .row import FEW, ONE, Bound, Fixed, Row
+from .values import arrays, normal
 
 MATRIX = ("contiguous", "transposed", "sliced", "offset", "negative", "donated")
 
@@ -26,14 +28,6 @@ def scores(dim):
     """Scores of `dim` products move a probability by their error; a matrix unit
     takes probabilities in the storage dtype; values of variance one."""
     return Bound(ulps=64, steps=3, terms=dim, size=1)
-
-
-def heads(b, q_heads, kv_heads, queries, keys, dim, value_dim=None):
-    return (
-        (b, q_heads, queries, dim),
-        (b, kv_heads, keys, dim),
-        (b, kv_heads, keys, value_dim or dim),
-    )
 
 
 def row(name, shapes, mask=None, more=None, **options):
@@ -63,7 +57,7 @@ def sink_logits(rng, dtype, shapes):
 attention = []
 # Decode, a few queries, a prompt over several tiles.
 for queries, keys in [(1, 37), (1, 1030), (5, 33), (33, 70), (130, 200)]:
-    shapes = heads(2, 4, 2, queries, keys, 64)
+    shapes = qkv(2, 4, 2, queries, keys, 64)
     tag = f"{queries}x{keys}"
     attention += [
         row(f"plain_{tag}", shapes, layouts=MATRIX),
@@ -74,21 +68,17 @@ for queries, keys in [(1, 37), (1, 1030), (5, 33), (33, 70), (130, 200)]:
     ]
 for dim, value_dim in [(32, 32), (80, 80), (128, 128), (192, 128), (256, 256)]:
     for queries in (1, 17):
-        shapes = heads(1, 8, 1, queries, 40, dim, value_dim)
+        shapes = qkv(1, 8, 1, queries, 40, dim, value_dim)
         attention.append(row(f"head_{dim}_{value_dim}_{queries}", shapes, layouts=ONE))
 for queries, keys in [(9, 9), (10, 5), (64, 64), (65, 129)]:
-    shapes = heads(1, 2, 1, queries, keys, 64)
+    shapes = qkv(1, 2, 1, queries, keys, 64)
     attention.append(row(f"edges_{queries}x{keys}", shapes, "causal", layouts=ONE))
 attention += [
     # Keys split over workgroups, on software devices too (their loops are short).
-    row("decode_20011", heads(1, 2, 1, 1, 20011, 64), layouts=ONE),
-    row(
-        "decode_sinks", heads(1, 2, 1, 1, 20011, 64), "sinks", sink_logits, layouts=ONE
-    ),
-    row("decode_8192", heads(1, 8, 2, 1, 8192, 128), layouts=ONE, big=True),
-    row(
-        "prompt_1025", heads(1, 4, 2, 1025, 1025, 128), "causal", layouts=ONE, big=True
-    ),
+    row("decode_20011", qkv(1, 2, 1, 1, 20011, 64), layouts=ONE),
+    row("decode_sinks", qkv(1, 2, 1, 1, 20011, 64), "sinks", sink_logits, layouts=ONE),
+    row("decode_8192", qkv(1, 8, 2, 1, 8192, 128), layouts=ONE, big=True),
+    row("prompt_1025", qkv(1, 4, 2, 1025, 1025, 128), "causal", layouts=ONE, big=True),
 ]
 
 
@@ -107,7 +97,7 @@ for b, h, kv, queries, keys, dim in [
     (1, 4, 1, 65, 129, 32),
     (2, 2, 2, 40, 33, 128),
 ]:
-    shapes = heads(b, h, kv, queries, keys, dim)
+    shapes = qkv(b, h, kv, queries, keys, dim)
     shapes = (*shapes, (b, h, queries, dim))
     terms = queries * h // kv
     for mask in (None, "causal") if queries <= keys else (None,):
@@ -215,16 +205,6 @@ def fft_rows():
         )
 
 
-def butterflies(x):
-    n = x.shape[-1]
-    y, h = x.reshape(-1, n), 1
-    while h < n:
-        y = y.reshape(-1, n // (2 * h), 2, h)
-        y = np.stack([y[:, :, 0] + y[:, :, 1], y[:, :, 0] - y[:, :, 1]], 2)
-        h *= 2
-    return y.reshape(x.shape) / np.sqrt(n)
-
-
 hadamard = [
     Row(
         f"{rows}x{n}",
@@ -236,18 +216,6 @@ hadamard = [
     )
     for rows, n in [(5, 64), (33, 1024), (3, 8192), (3, 12), (2, 28 * 128)]
 ]
-
-
-def np_delta(q, k, v, g, beta, s):
-    repeat = v.shape[2] // q.shape[2]
-    q, k = (np.repeat(x, repeat, 2) for x in (q, k))
-    s, out = s.astype(np.float64), np.zeros(v.shape)
-    for t in range(q.shape[1]):
-        s = s * g[:, t, :, None, None]
-        delta = v[:, t] - np.einsum("bhvk,bhk->bhv", s, k[:, t])
-        s = s + (delta * beta[:, t][..., None])[..., None] * k[:, t][:, :, None, :]
-        out[:, t] = np.einsum("bhvk,bhk->bhv", s, q[:, t])
-    return out, s
 
 
 def delta_row(name, B, T, Hk, Hv, Dk, Dv):
@@ -266,7 +234,7 @@ def delta_row(name, B, T, Hk, Hv, Dk, Dv):
         return mx.fast.gated_delta_update(q, k, v, g, beta, initial_state=s)
 
     bound = Bound(ulps=16, steps=2, terms=T * Dk, size=Dk**0.5)
-    return Row(name, make, fn, bound=bound, want=np_delta, layouts=FEW)
+    return Row(name, make, fn, bound=bound, want=gated_delta, layouts=FEW)
 
 
 FAMILIES = {

@@ -2,15 +2,12 @@
 
 import numpy as np
 
-from .row import (
+from .row import ONE, Bound, Fixed, Row
+from .values import (
     ALL,
     COMPLEX,
     FLOATS,
     INTS,
-    ONE,
-    Bound,
-    Fixed,
-    Row,
     arrays,
     nonzero,
     normal,

@@ -2,38 +2,14 @@
 
 import numpy as np
 
-from .row import (
-    ALL,
-    COMPLEX,
-    FLOATS,
-    INTS,
-    Fixed,
-    Row,
-    arrays,
-    normal,
-    special,
-    whole,
-)
+from .oracles import np_argsort, np_masked, np_sort, update
+from .row import Fixed, Row
+from .values import ALL, COMPLEX, FLOATS, INTS, arrays, normal, special, whole
 
 REALS = FLOATS + INTS
 # 64-bit atomics and complex ones are not MLX's on a GPU either.
 NARROW = (*FLOATS, "int8", "int16", "int32", "uint8", "uint16", "uint32", "bool")
 OPERATIONS = ("set", "add", "multiply", "maximum", "minimum")
-
-
-def update(op, spot):
-    """x with `spot` updated by u; `spot` may be a function of the indices."""
-
-    def fn(mx, x, u, *i):
-        where = spot(*i) if callable(spot) else spot
-        if op != "set":
-            return getattr(x.at[where], op)(u)
-        # Not x itself: x[...] = u would change the caller's array.
-        x = mx.array(x)
-        x[where] = u
-        return x
-
-    return fn
 
 
 SPOT = (slice(1, 7, 2), slice(None), slice(5, 1, -3))
@@ -201,12 +177,6 @@ def masks(shape, dims, density):
     return make
 
 
-def np_masked(x, u, mask):
-    x = x.copy()
-    x[mask] = u
-    return x
-
-
 masked_scatter = [
     Row(
         f"{'x'.join(map(str, shape))}_{dims}",
@@ -225,14 +195,6 @@ masked_scatter = [
 ]
 
 
-def np_sort(axis):
-    return lambda x: np.sort(x, axis, kind="stable")
-
-
-def np_argsort(axis):
-    return lambda x: np.argsort(x, axis, kind="stable").astype(np.uint32)
-
-
 # One tile is 1,024 positions or 2,048 keys; what is longer is merged.
 sort = []
 for n in (1, 33, 700, 1025, 2049, 4097, 20011):
@@ -242,14 +204,14 @@ for n in (1, 33, 700, 1025, 2049, 4097, 20011):
             arrays((3, n)),
             lambda mx, x: mx.sort(x, axis=1),
             ALL if n in (700, 4097) else ("float32", "int32", "bfloat16"),
-            want=np_sort(1),
+            want=lambda x: np_sort(x, 1),
         ),
         Row(
             f"argsort_{n}",
             arrays((3, n), gen=whole),
             lambda mx, x: mx.argsort(x, axis=1),
             ALL if n in (700, 4097) else ("float32", "int32", "float16"),
-            want=np_argsort(1),
+            want=lambda x: np_argsort(x, 1),
         ),
     ]
 for axis in (0, 1, None):
@@ -259,7 +221,7 @@ for axis in (0, 1, None):
             f"special_{tag}",
             arrays((40, 7, 5), gen=special),
             lambda mx, x, a=axis: [mx.sort(x, axis=a), mx.argsort(x, axis=a)],
-            want=lambda x, a=axis: [np_sort(a)(x), np_argsort(a)(x)],
+            want=lambda x, a=axis: [np_sort(x, a), np_argsort(x, a)],
         )
     )
 
@@ -269,13 +231,13 @@ sort += [
         "special_9001",
         arrays((2, 9001), gen=special),
         lambda mx, x: [mx.sort(x, axis=1), mx.argsort(x, axis=1)],
-        want=lambda x: [np_sort(1)(x), np_argsort(1)(x)],
+        want=lambda x: [np_sort(x, 1), np_argsort(x, 1)],
     ),
     Row(
         "sort_half_million",
         arrays((524287,)),
         lambda mx, x: [mx.sort(x), mx.argsort(x)],
-        want=lambda x: [np_sort(0)(x), np_argsort(0)(x)],
+        want=lambda x: [np_sort(x, 0), np_argsort(x, 0)],
         big=True,
     ),
     Row(

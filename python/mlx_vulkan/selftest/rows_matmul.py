@@ -2,16 +2,8 @@
 
 import numpy as np
 
-from .row import (
-    COMPLEX,
-    FLOATS,
-    ONE,
-    Bound,
-    Fixed,
-    Row,
-    arrays,
-    normal,
-)
+from .row import ONE, Bound, Fixed, Row
+from .values import COMPLEX, FLOATS, arrays, normal
 
 MATRIX = ("contiguous", "transposed", "sliced", "offset", "negative", "donated")
 

@@ -4,78 +4,28 @@ import dataclasses
 
 import numpy as np
 
-from .row import FLOATS, ONE, Bound, Fixed, Row, normal
+from .formats import (
+    AFFINE,
+    E4M3,
+    FORMATS,
+    MXFP4,
+    MXFP8,
+    NVFP4,
+    USUAL,
+    Format,
+    dequantized,
+    exact,
+    grid_of,
+    weights,
+)
+from .row import ONE, Bound, Fixed, Row
+from .values import FLOATS, normal
 
 LAYOUTS = ("contiguous", "sliced", "offset", "negative", "donated")
 
 
-@dataclasses.dataclass(frozen=True)
-class Format:
-    """A quantized format: mode, bits a weight, weights that share a scale."""
-
-    mode: str
-    bits: int
-    group: int
-
-    def __str__(self):
-        affine = f"{self.bits}bit_g{self.group}"
-        return affine if self.mode == "affine" else self.mode
-
-    @property
-    def arguments(self):
-        return dict(group_size=self.group, bits=self.bits, mode=self.mode)
-
-
-AFFINE = [Format("affine", b, g) for b in (1, 2, 3, 4, 5, 6, 8) for g in (32, 64, 128)]
-USUAL = Format("affine", 4, 64)
 # Other groups than the usual one differ in a shift only.
 OTHERS = [f for f in AFFINE if f.group != 64]
-MXFP4, MXFP8 = Format("mxfp4", 4, 32), Format("mxfp8", 8, 32)
-NVFP4 = Format("nvfp4", 4, 16)
-FORMATS = [*AFFINE, MXFP4, MXFP8, NVFP4]
-
-# The numbers of each code: sign, exponent, mantissa.
-FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-FP4 = np.concatenate([FP4, -FP4])
-CODES = np.arange(128)
-FP8 = (1 + CODES % 8 / 8) * 2.0 ** (CODES // 8 - 7)
-FP8[:8] = np.arange(8) * 2.0**-9
-FP8[127] = np.nan
-FP8 = np.concatenate([FP8, -FP8])
-
-
-def dequantized(f, words, scales, biases=None):
-    """The weights in float64. A row of codes is one little-endian bit stream."""
-    stream = np.ascontiguousarray(words).view(np.uint8)
-    stream = np.unpackbits(stream, axis=-1, bitorder="little")
-    codes = stream.reshape(*words.shape[:-1], -1, f.bits) @ (1 << np.arange(f.bits))
-    codes = codes.reshape(*codes.shape[:-1], -1, f.group)
-    if f.mode == "affine":
-        w = scales[..., None] * codes + biases[..., None]
-    else:
-        if f.mode == "nvfp4":
-            size = FP8[scales]
-        else:
-            size = 2.0 ** (scales.astype(np.float64) - 127)
-        w = size[..., None] * (FP4 if f.bits == 4 else FP8)[codes]
-    return w.reshape(*w.shape[:-2], -1)
-
-
-def weights(rng, f, shape):
-    """Words, scales (and biases) of weights of up to about 3."""
-    n = shape[-1]
-    groups = (*shape[:-1], n // f.group)
-    words = rng.integers(0, 2**32, (*shape[:-1], n * f.bits // 32), np.uint32)
-    if f.mode == "affine":
-        top = 2**f.bits - 1
-        scales = rng.uniform(0.5, 1, groups) * 2 / top
-        return [Fixed(words), scales, scales * (0.1 - top / 2)]
-    if f.bits == 8:
-        # 1/16 to 1/2 with either sign: no NaN among them.
-        codes = rng.integers(24, 48, (*shape[:-1], n), np.uint8)
-        words = (codes | rng.integers(0, 2, codes.shape, np.uint8) << 7).view(np.uint32)
-    low, high = {"nvfp4": (24, 40), "mxfp4": (125, 128), "mxfp8": (127, 130)}[f.mode]
-    return [Fixed(words), Fixed(rng.integers(low, high, groups, np.uint8))]
 
 
 def bound(k):
@@ -194,19 +144,6 @@ def dequantize_row(f):
 dequantize = [dequantize_row(f) for f in FORMATS]
 
 
-def grid_of(f):
-    """Half the widest step between two numbers of the format, for |x| <= 1.
-
-    Affine: zero and the larger edge are made exact, which moves the other edge
-    by up to a step: a whole one. fp4: steps of 2 in 6, so 1 in 6 of the largest
-    value, whose scale is rounded too (a power of two: up to twice; e4m3: 1/16).
-    fp8: three bits of mantissa.
-    """
-    if f.mode == "affine":
-        return 2 / (2**f.bits - 1)
-    return {"mxfp4": 2 / 6, "mxfp8": 1 / 16, "nvfp4": 17 / 16 / 6}[f.mode]
-
-
 def round_trip(f):
     def fn(mx, x):
         parts = mx.quantize(x, **f.arguments)
@@ -239,17 +176,6 @@ quantize = [round_trip(f) for f in FORMATS if f.bits > 1]
 quantize += [codes_row(f) for f in AFFINE if f.group == 64]
 
 
-def exact(rng, f, shape):
-    """Values that a format holds without loss: fp4 codes that reach 6 in each
-    group, times a power of two; fp8 codes of a few binades."""
-    if f.bits == 8:
-        return FP8[rng.integers(40, 64, shape)] * rng.choice([-1, 1], shape)
-    x = FP4[rng.integers(0, 16, shape)]
-    x[..., :: f.group] = 6
-    sizes = 2.0 ** rng.integers(-1, 2, (*shape[:-1], shape[-1] // f.group))
-    return x * np.repeat(sizes, f.group, -1)
-
-
 def both_quantized(f, m):
     """x is quantized on the way, too."""
     # x has a deviation of up to 5, not 1.
@@ -270,7 +196,7 @@ qqmm = [both_quantized(f, m) for f in (NVFP4, MXFP8) for m in (1, 33)]
 fp8 = [
     Row(
         "round_trip",
-        lambda rng, dtype: [FP8[rng.integers(0, 126, (5, 37))]],
+        lambda rng, dtype: [E4M3[rng.integers(0, 126, (5, 37))]],
         lambda mx, x: mx.from_fp8(mx.to_fp8(x), x.dtype),
         want=lambda x: x,
     ),

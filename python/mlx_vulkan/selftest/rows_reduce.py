@@ -2,21 +2,9 @@
 
 import numpy as np
 
-from .row import (
-    ALL,
-    FEW,
-    FLOATS,
-    INTS,
-    Bound,
-    Fixed,
-    Row,
-    arrays,
-    normal,
-    special,
-    uniform,
-    whole,
-    wide,
-)
+from .oracles import np_cross_entropy, np_cross_entropy_vjp, np_logsumexp, np_softmax
+from .row import FEW, Bound, Fixed, Row
+from .values import ALL, FLOATS, INTS, arrays, normal, special, uniform, whole, wide
 
 REALS = FLOATS + INTS
 AXES = {"row": 2, "middle": 1, "column": 0, "outer": (0, 2), "all": None}
@@ -202,17 +190,6 @@ def low_rows(rng, shape, dtype):
     return x
 
 
-def np_softmax(x):
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return e / np.sum(e, axis=-1, keepdims=True)
-
-
-def np_logsumexp(x):
-    top = np.max(x, axis=-1, keepdims=True)
-    safe = np.where(np.isinf(top), 0, top)
-    return np.squeeze(np.log(np.sum(np.exp(x - safe), -1, keepdims=True)) + safe, -1)
-
-
 # Rows in one team, in one workgroup, and read twice.
 LENGTHS = (1, 7, 64, 129, 1000, 1025, 4097, 12345)
 PROBABILITY = Bound(ulps=32, size=0.01)
@@ -382,15 +359,6 @@ def loss_inputs(n, gradient):
     return make
 
 
-def np_loss(x, t):
-    return np_logsumexp(x) - np.take_along_axis(x, t[..., None], -1)[..., 0]
-
-
-def np_loss_vjp(x, t, g):
-    onehot = np.arange(x.shape[-1]) == t[..., None]
-    return g.astype(np.float64)[..., None] * (np_softmax(x) - onehot)
-
-
 cross_entropy = []
 for n in (5, 64, 1000, 5003):
     cross_entropy += [
@@ -399,7 +367,7 @@ for n in (5, 64, 1000, 5003):
             loss_inputs(n, False),
             lambda mx, x, t: mx.fast.cross_entropy(x, t),
             bound=LOGARITHM,
-            want=np_loss,
+            want=np_cross_entropy,
             layouts=FEW,
         ),
         Row(
@@ -409,7 +377,7 @@ for n in (5, 64, 1000, 5003):
                 1
             ],
             bound=Bound(ulps=32, steps=2, size=0.1),
-            want=np_loss_vjp,
+            want=np_cross_entropy_vjp,
             layouts=FEW,
         ),
     ]

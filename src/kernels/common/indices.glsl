@@ -1,14 +1,22 @@
-// Index tuples of gathers and scatters. The argument block holds
-//   uint64_t index[NIDX]            addresses of the index arrays
-//   int64_t axis_strides[NIDX]      of the indexed array, by axis
-//   int64_t index_strides[NIDX * I_NDIM]
-//   int axis_sizes[NIDX]
-//   uint index_shape[I_NDIM], index_ndim
-// and for the slice at a tuple, slice_shape[S_NDIM], slice_ndim. NIDX may be 0.
+// What gathers and scatters share: they move words, or combine items where
+// WORD is 0.
 #ifndef INDICES_GLSL
 #define INDICES_GLSL
 
+#include "common/index.glsl"
 #include "common/types.glsl"
+#if WORD
+#include "common/words.glsl"
+#define ITEM_PTR WordPtr
+#else
+#include "common/atomics.glsl"
+#define ITEM_PTR T_PTR
+#endif
+
+// Where an item lies in the indexed array and, of a scatter, in the updates.
+struct Place {
+  int64_t target, update;
+};
 
 // A negative index counts from the end. The sign is tested in I: drivers have
 // been seen to get the 64-bit test of a widened int wrong.
@@ -20,33 +28,13 @@ int64_t wrap_index(I k, int size) {
 #endif
 }
 
-#ifdef NIDX
-
-#if NIDX > 0
-#define INDEX_ADDRESS_ARG uint64_t index[NIDX];
-#define INDEX_STRIDE_ARGS                                                     \
-  int64_t axis_strides[NIDX];                                                 \
-  int64_t index_strides[NIDX * I_NDIM];
-#define INDEX_SIZE_ARGS                                                       \
-  int axis_sizes[NIDX];                                                       \
-  uint index_shape[I_NDIM];                                                   \
-  uint index_ndim;
+void put_update(ITEM_PTR dst, ITEM_PTR updates, Place at) {
+#if WORD
+  store_word(dst, at.target, load_word(updates, at.update));
 #else
-#define INDEX_ADDRESS_ARG
-#define INDEX_STRIDE_ARGS
-#define INDEX_SIZE_ARGS
+  atomic_combine(
+      uint64_t(dst) + at.target * T_SIZE, load(updates, at.update));
 #endif
-
-#if S_NDIM == MAX_NDIM
-#define SLICE_NDIM int(A.slice_ndim)
-#else
-#define SLICE_NDIM S_NDIM
-#endif
-#if I_NDIM == MAX_NDIM
-#define TUPLE_NDIM int(A.index_ndim)
-#else
-#define TUPLE_NDIM I_NDIM
-#endif
-#endif
+}
 
 #endif

@@ -1,0 +1,209 @@
+"""Values of every dtype, and their places in memory: what the rows of the
+self-test are made of, and those of tests/backend."""
+
+import numpy as np
+
+FLOATS = ("float32", "float16", "bfloat16")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+SIGNED = ("int8", "int16", "int32", "int64")
+INTS = SIGNED + UNSIGNED
+COMPLEX = ("complex64",)
+ALL = (*FLOATS, "bool", *INTS, *COMPLEX)
+
+
+# Values that a dtype can hold.
+
+
+def normal(rng, shape, dtype):
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in UNSIGNED:
+        return rng.integers(0, 100, shape).astype(dtype)
+    if dtype in SIGNED:
+        return rng.integers(-50, 50, shape).astype(dtype)
+    if dtype in COMPLEX:
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    return rng.normal(size=shape)
+
+
+def uniform(low, high):
+    def values(rng, shape, dtype):
+        if dtype in INTS:
+            return rng.integers(int(low), int(high) + 1, shape).astype(dtype)
+        x = rng.uniform(low, high, shape)
+        return x + 1j * rng.uniform(low, high, shape) if dtype in COMPLEX else x
+
+    return values
+
+
+positive = uniform(0.1, 10)
+unit = uniform(-0.99, 0.99)
+
+
+def nonzero(rng, shape, dtype):
+    x = normal(rng, shape, dtype)
+    if dtype == "bool":
+        return np.ones(shape, bool)
+    if dtype in INTS:
+        return np.where(x == 0, np.ones_like(x), x)
+    return np.where(np.abs(x) < 0.1, 0.5, x)
+
+
+def wide(rng, shape, dtype):
+    """The whole range of an integer; floats over 20 binades."""
+    if dtype in INTS:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    if dtype == "bool":
+        return normal(rng, shape, dtype)
+    exponent = rng.uniform(-10, 10, shape)
+    x = rng.choice([-1.0, 1.0], shape) * 2.0**exponent
+    return x + 1j * rng.normal(size=shape) if dtype in COMPLEX else x
+
+
+def special(rng, shape, dtype, more=()):
+    """Floats, half of them NaN, infinities and zeros of both signs (and `more`);
+    nothing subnormal, which a device may flush."""
+    x = np.array(normal(rng, shape, dtype))
+    if dtype not in FLOATS or x.size == 0:
+        return x
+    flat = x.reshape(-1)
+    seeds = [np.nan, np.inf, -np.inf, 0.0, -0.0, *more, 1.0, -1.0]
+    where = rng.permutation(flat.size)[: max(1, flat.size // 2)]
+    flat[where] = rng.choice(seeds, where.size)
+    return flat.reshape(shape)
+
+
+def whole(rng, shape, dtype):
+    """Small whole numbers: sums are exact in every dtype, and there are ties."""
+    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(float)
+
+
+def arrays(*shapes, gen=normal):
+    """Inputs of these shapes; gen is one generator, or one for each."""
+    gens = gen if isinstance(gen, (list, tuple)) else [gen] * len(shapes)
+
+    def make(rng, dtype):
+        return [g(rng, shape, dtype) for g, shape in zip(gens, shapes)]
+
+    return make
+
+
+# Conversions.
+
+
+def rounded(x, dtype: str) -> np.ndarray:
+    """The values as the dtype holds them, floats as float64, complex likewise."""
+    x = np.asarray(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype != "bfloat16":
+            return widened(x.astype(dtype))
+        # Through float32: a double rounding needs a tie at bit 24.
+        bits = x.astype(np.float32).reshape(-1).view(np.uint32).astype(np.uint64)
+        kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+        kept = np.where(np.isnan(x.reshape(-1)), 0x7FC00000, kept)
+        return kept.astype(np.uint32).view(np.float32).reshape(x.shape).astype(float)
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind)
+    return x if wide is None else x.astype(wide)
+
+
+def to_mx(mx, x: np.ndarray, dtype: str):
+    """An evaluated MLX array. bfloat16 is converted on the CPU, exactly."""
+    if dtype == "bfloat16":
+        with mx.stream(mx.cpu):
+            a = mx.array(rounded(x, dtype).astype(np.float32)).astype(mx.bfloat16)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            a = mx.array(np.asarray(x).astype(dtype))
+    mx.eval(a)
+    return a
+
+
+def to_numpy(mx, a) -> np.ndarray:
+    """An MLX array as NumPy; floats as float64, complex likewise."""
+    if a.dtype == mx.bfloat16:
+        with mx.stream(mx.cpu):
+            a = a.astype(mx.float32)
+    return widened(np.array(a))
+
+
+def bits(mx, a) -> bytes:
+    with mx.stream(mx.cpu):
+        a = mx.contiguous(a)
+        return np.array(a.view(mx.uint16) if a.dtype == mx.bfloat16 else a).tobytes()
+
+
+def dtype_name(a) -> str:
+    return str(a.dtype).rsplit(".", 1)[-1]
+
+
+def outputs(result) -> list:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+# Layouts: the same values, otherwise placed in memory. None: does not apply.
+
+FILLER = 77  # what lies between the items
+
+
+def _transposed(mx, x, dtype):
+    if x.ndim < 2:
+        return None
+    return mx.transpose(to_mx(mx, np.ascontiguousarray(x.T), dtype))
+
+
+def spread(first: int, step: int, more: int, ndim: int):
+    """The layout of items `step` apart, from the row's `first` one on, in rows
+    that are `more` items longer than that takes."""
+
+    def layout(mx, x, dtype):
+        if x.ndim < ndim:
+            return None
+        n = x.shape[-1] * step
+        store = np.full((*x.shape[:-1], n + more), FILLER, x.dtype)
+        spot = (..., slice(first, max(first + n - step + 1, 0), step))
+        store[spot] = x
+        return to_mx(mx, store, dtype)[spot]
+
+    return layout
+
+
+def _offset(mx, x, dtype):
+    """Contiguous, at an address that is aligned to the item only."""
+    store = np.concatenate([np.full(1, FILLER, x.dtype), x.reshape(-1)])
+    return mx.reshape(to_mx(mx, store, dtype)[1:], x.shape)
+
+
+def _negative(mx, x, dtype):
+    if x.ndim < 1:
+        return None
+    flip = (slice(None, None, -1),) * min(x.ndim, 2)
+    return to_mx(mx, np.ascontiguousarray(x[flip]), dtype)[flip]
+
+
+def _broadcast(mx, x, dtype):
+    if x.ndim < 1 or x.shape[0] == 0:
+        return None
+    return mx.broadcast_to(to_mx(mx, x[:1], dtype), x.shape)
+
+
+def _donated(mx, x, dtype):
+    """A temporary that nothing else refers to, so that it may be overwritten."""
+    flat, half = x.reshape(-1), x.size // 2
+    parts = [to_mx(mx, part, dtype) for part in (flat[:half], flat[half:])]
+    return mx.reshape(mx.concatenate(parts), x.shape)
+
+
+LAYOUTS = {
+    "contiguous": to_mx,
+    "transposed": _transposed,
+    "stepped": spread(1, 2, 3, 1),
+    "sliced": spread(2, 1, 3, 2),
+    "offset": _offset,
+    "negative": _negative,
+    "broadcast": _broadcast,
+    "donated": _donated,
+}

@@ -1,0 +1,98 @@
+// mx.load and mx.save_gguf for GGUF version 2 and 3 files. MLX's own reader
+// needs gguflib, which cannot be had as a locked source here; this one follows
+// the format description in ggml's docs/gguf.md.
+//
+// Tensors of F32, F16, BF16, I8, I16 and I32 load as they are. Q4_0, Q4_1 and
+// Q8_0 load without loss as MLX's affine quantization of group 32: `x.weight`
+// (uint32), `x.scales` and `x.biases` (float16). Every length and offset is
+// checked against the file before it is used.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "mlx/io.h"
+
+namespace mlx::core::gguf {
+
+constexpr uint32_t magic = 0x46554747; // "GGUF"
+constexpr uint64_t default_alignment = 32;
+
+// GGUF's metadata value types.
+enum class ValueType : uint32_t {
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  string,
+  array,
+  u64,
+  i64,
+  f64
+};
+
+// GGML's tensor types that MLX has a place for.
+enum class TensorType : uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q8_0 = 8,
+  i8 = 24,
+  i16 = 25,
+  i32 = 26,
+  bf16 = 30
+};
+
+constexpr std::pair<TensorType, Dtype> plain_types[] = {
+    {TensorType::f32, float32},
+    {TensorType::f16, float16},
+    {TensorType::bf16, bfloat16},
+    {TensorType::i8, int8},
+    {TensorType::i16, int16},
+    {TensorType::i32, int32}};
+
+[[noreturn]] inline void fail(const std::string& what) {
+  throw std::runtime_error(
+      "[load_gguf] " + what + ". The file may be incomplete or corrupt.");
+}
+
+// f(a value of a number's C++ type, its dtype). MLX's GPU has no float64, so
+// that GGUF's become float32.
+template <typename F>
+auto visit_number(ValueType type, F&& f) {
+  switch (type) {
+    case ValueType::u8:
+      return f(uint8_t(), uint8);
+    case ValueType::i8:
+      return f(int8_t(), int8);
+    case ValueType::u16:
+      return f(uint16_t(), uint16);
+    case ValueType::i16:
+      return f(int16_t(), int16);
+    case ValueType::u32:
+      return f(uint32_t(), uint32);
+    case ValueType::i32:
+      return f(int32_t(), int32);
+    case ValueType::u64:
+      return f(uint64_t(), uint64);
+    case ValueType::i64:
+      return f(int64_t(), int64);
+    case ValueType::f32:
+      return f(float(), float32);
+    case ValueType::f64:
+      return f(double(), float32);
+    case ValueType::boolean:
+      return f(uint8_t(), bool_);
+    default:
+      fail("Metadata of an unknown type " + std::to_string(uint32_t(type)));
+  }
+}
+
+} // namespace mlx::core::gguf

@@ -1,0 +1,34 @@
+// The nest of GatherAxis and ScatterAxis. The kernel defines UPDATES.
+#ifndef AXIS_GLSL
+#define AXIS_GLSL
+
+#include "common/indices.glsl"
+#include "gather_scatter_axis.h"
+#define ARGS_BLOCK AxisArgs
+#include "common/args.glsl"
+
+Place place(UIndex i) {
+  UIndex post = UIndex(A.post);
+  UIndex row = i / post;
+  UIndex pre = row / A.index_size;
+  UIndex rest = pre * post + (i - row * post);
+  int64_t along = int64_t(row - pre * A.index_size);
+  int64_t index = along * A.axis_strides[1];
+  Place at = Place(0, 0);
+#if UPDATES
+  at.update = along * A.axis_strides[2];
+#endif
+  for (int d = LAST_AXIS; d >= 0; --d) {
+    int64_t here = int64_t(TAKE_AXIS(d, rest, UIndex(A.shape[d])));
+    at.target += here * A.strides[0][d];
+    index += here * A.strides[1][d];
+#if UPDATES
+    at.update += here * A.strides[2][d];
+#endif
+  }
+  int64_t k = wrap_index(load(A.index, index), A.axis_size);
+  at.target += k * A.axis_strides[0];
+  return at;
+}
+
+#endif

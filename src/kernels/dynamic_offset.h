@@ -1,0 +1,22 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+#ifdef __cplusplus
+template <int MAX_NDIM>
+#endif
+struct DynamicOffsetArgs {
+  PTR(I_PTR, indices)
+  PTR(Ptr_i64, offset)
+  int64_t strides[MAX_NDIM];
+  uint count;
+};
+
+#ifdef __cplusplus
+struct DynamicOffsetVariant {
+  Type I;
+  KERNEL_VARIANT("dynamic_offset", I)
+};
+#endif
+
+END_INTERFACE
