@@ -96,6 +96,14 @@ def gathered(rng, dtype):
     return [a, b, Raw(lhs), Raw(rhs)]
 
 
+# More axes than a kernel takes, most of which collapse.
+def gathered_many_axes(rng, dtype):
+    lhs = np.array([5, 0, 3], np.uint32)
+    rhs = np.array([2, 1, 0], np.uint32)
+    a = normal(rng, (2,) + (1,) * 8 + (3, 4, 5), dtype)
+    return [a, normal(rng, (3, 5, 2), dtype), Raw(lhs), Raw(rhs)]
+
+
 def gathered_rows(rng, dtype):
     rhs = np.sort(rng.integers(0, 3, (20,))).astype(np.uint32)
     return [normal(rng, (20, 1, 32), dtype), normal(rng, (3, 32, 40), dtype), Raw(rhs)]
@@ -107,6 +115,15 @@ CASES += [
         gathered,
         lambda mx, a, b, lhs, rhs: mx.gather_mm(a, b, lhs, rhs),
         lambda a, b, lhs, rhs: a[lhs] @ b[rhs],
+        layouts=FEW,
+        tags=("gather_mm",),
+        **CLOSE,
+    ),
+    Case(
+        "gather_mm_many_axes",
+        gathered_many_axes,
+        lambda mx, a, b, lhs, rhs: mx.gather_mm(a, b, lhs, rhs),
+        lambda a, b, lhs, rhs: a.reshape(6, 4, 5)[lhs] @ b[rhs],
         layouts=FEW,
         tags=("gather_mm",),
         **CLOSE,

@@ -12,6 +12,7 @@
 #else
 #define Item float16_t
 #endif
+
 #define BK 32
 #define WG (WM * WN * SG)
 #define FM (BM / (16 * WM)) // fragments of a subgroup

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <variant>
+#include <vector>
 
 #include "kernels/gemm/splitk_sum.h"
 #include "mlx/backend/gpu/copy.h"

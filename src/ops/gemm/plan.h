@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <variant>
 
 #include "kernels/gemm/gemm.h"
