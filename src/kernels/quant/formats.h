@@ -28,7 +28,6 @@ struct QuantFormat {
 };
 
 struct QuantMode {
-  const char* name;
   int bits[8], groups[4]; // what there is, then zeros
   int code, scale;
   bool bias;
@@ -38,17 +37,12 @@ struct QuantMode {
   }
 };
 
-// In the order of MLX's QuantizationMode.
+// In the order of MLX's QuantizationMode: affine, mxfp4, mxfp8, nvfp4.
 constexpr QuantMode quant_modes[] = {
-    {"affine",
-     {1, 2, 3, 4, 5, 6, 8},
-     {32, 64, 128},
-     CODE_INTEGER,
-     SCALE_AS_T,
-     true},
-    {"mxfp4", {4}, {32}, CODE_E2M1, SCALE_E8M0, false},
-    {"mxfp8", {8}, {32}, CODE_E4M3, SCALE_E8M0, false},
-    {"nvfp4", {4}, {16}, CODE_E2M1, SCALE_E4M3, false}};
+    {{1, 2, 3, 4, 5, 6, 8}, {32, 64, 128}, CODE_INTEGER, SCALE_AS_T, true},
+    {{4}, {32}, CODE_E2M1, SCALE_E8M0, false},
+    {{8}, {32}, CODE_E4M3, SCALE_E8M0, false},
+    {{4}, {16}, CODE_E2M1, SCALE_E4M3, false}};
 
 // The names that all kernels of quantized items see. `side`: there is an
 // operand beside codes and scales.
