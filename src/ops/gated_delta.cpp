@@ -6,6 +6,7 @@
 
 #include "backend/fallback.h"
 #include "kernels/gated_delta.h"
+#include "ops/attention/operands.h"
 #include "ops/layout.h"
 #include "vk/caps.h"
 
@@ -14,11 +15,6 @@ namespace mlx::core::fast {
 using namespace vulkan;
 
 namespace {
-
-// `a` itself if the items of its last axis lie side by side.
-array last_contiguous(const array& a, StreamEncoder& enc) {
-  return a.strides(-1) == 1 ? a : row_contiguous(a, enc);
-}
 
 bool by_fours(const array& a) {
   bool fits = a.offset() % (4 * a.itemsize()) == 0;
@@ -60,8 +56,8 @@ void GatedDeltaUpdate::eval_gpu(
     throw std::invalid_argument(msg.str());
   }
   auto& enc = encoder(stream());
-  array q = last_contiguous(inputs[0], enc);
-  array k = last_contiguous(inputs[1], enc);
+  array q = unit_last(inputs[0], enc);
+  array k = unit_last(inputs[1], enc);
   const array& v = inputs[2];
   const array& g = inputs[3];
   const array& beta = inputs[4];

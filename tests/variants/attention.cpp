@@ -7,10 +7,10 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Heads of models: Qwen3 0.6B, 8B and 30B-A3B, SmolLM2, Gemma.
 struct Heads {
   uint32_t heads, kv_heads, dim, value_dim;
 };
+// Qwen3 0.6B and 8B, SmolLM2.
 constexpr Heads models[] = {
     {16, 8, 128, 128},
     {32, 8, 128, 128},
@@ -49,7 +49,7 @@ void add_scores(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
       plan_scores(caps, p).kernel);
 }
 
-// Masks, sinks and the logarithm's output, and rows that are not aligned.
+// Masks, sinks and the logarithm's output.
 template <typename Add>
 void with_options(AttentionProblem p, Add add) {
   for (uint32_t options = 0; options < 24; ++options) {
@@ -106,12 +106,13 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
   with_options(problem(Type::f16, {8, 4, 80, 80}, 4), add);
   with_options(problem(Type::f16, {8, 4, 80, 80}, 512), add);
   // With splits; sinks and the logarithm are the merge's then.
-  AttentionProblem split = problem(Type::f32, {64, 8, 64, 64});
+  AttentionProblem split = problem(Type::bf16, {64, 8, 64, 64});
   split.keys = 100000;
   with_options(split, add);
-  for (uint32_t mask : {0u, 1u, 2u}) {
-    AttentionProblem p = problem(Type::bf16, {8, 8, 64, 64}, 512);
-    p.mask = mask;
+  for (int options = 0; options < 6; ++options) {
+    AttentionProblem p = problem(Type::bf16, {8, 8, 80, 80}, 512);
+    p.mask = options / 2;
+    p.causal = options & 1;
     add_scores(set, caps, p);
   }
   for (Heads heads :
@@ -122,6 +123,15 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
     add_forward(set, caps, problem(Type::bf16, heads));
     add_forward(set, caps, problem(Type::bf16, heads, 512));
   }
+  // Subgroups of 4, which no device of the table has.
+  set.add(DecodeVariant{
+      .T = Type::f16,
+      .D = 80,
+      .DV = 80,
+      .TPK = 4,
+      .ROWS = 2,
+      .WG = 64,
+      .VEC = true});
   set.add(GatedDeltaVariant{Type::f32, 64, 8, 64, false});
   set.add(GatedDeltaVariant{Type::f32, 128, 8, 128, false});
 }

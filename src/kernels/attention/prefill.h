@@ -34,7 +34,17 @@ struct PrefillVariant {
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false, SINKS = false, LSE = false;
   KERNEL_VARIANT(
-      "attention/prefill", T, D, DV, BQ, BK, VEC, MASK, CAUSAL, SINKS, LSE)
+      "attention/prefill",
+      T,
+      D,
+      DV,
+      BQ,
+      BK,
+      VEC,
+      MASK,
+      CAUSAL,
+      SINKS,
+      LSE)
 };
 
 struct PrefillCoopmatVariant {
@@ -44,8 +54,7 @@ struct PrefillCoopmatVariant {
   uint D = 64, DV = 64;
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
-  COOPMAT_VARIANT(
-      "attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
+  COOPMAT_VARIANT("attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
 };
 #endif
 

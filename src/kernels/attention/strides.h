@@ -1,4 +1,5 @@
-// In elements, of (batch, head, row, item); items of q, k and v lie side by side.
+// In elements, of (batch, head, row, item); items of q, k and v lie side by
+// side.
 #include "common/interface.h"
 
 #ifndef ATTENTION_STRIDES_H
@@ -22,7 +23,7 @@ int64_t mask_offset(MaskStrides s, uint batch, uint head, uint row, uint key) {
       int64_t(row) * s.row + int64_t(key) * s.key;
 }
 // Where a head begins, of an operand p.
-#define AT_HEAD(p, strides, batch, head)                                      \
+#define AT_HEAD(p, strides, batch, head) \
   MOVED(T, p, head_offset(strides, batch, head))
 
 #if MASK == 1

@@ -43,12 +43,8 @@ uint32_t row_alignment(const array& a) {
 }
 
 array unit_last(const array& a, StreamEncoder& enc) {
-  if (a.strides(-1) == 1 || a.shape(-1) == 1) {
-    return a;
-  }
-  array copy = contiguous_copy_gpu(a, enc.stream());
-  enc.add_temporary(copy);
-  return copy;
+  bool has = a.strides(-1) == 1 || a.shape(-1) == 1;
+  return has ? a : row_contiguous(a, enc);
 }
 
 namespace {
