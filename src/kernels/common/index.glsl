@@ -1,7 +1,7 @@
 // Strides -> offsets, for strided kernels.
 //
 // The host defines NDIM (collapsed dimensions, MAX_NDIM means "read A.ndim at
-// run time") and, for arrays beyond 2^31 bytes, LARGE. Shapes and strides are
+// run time") and LARGE, 1 for arrays beyond 2^31 bytes. Shapes and strides are
 // in elements, outermost first; strides may be negative or zero.
 #ifndef INDEX_GLSL
 #define INDEX_GLSL
@@ -12,7 +12,8 @@
 // mirrors ops/elementwise.h.
 #define STRIDED_WORK 4u
 
-#ifdef LARGE
+// LARGE is 0 or 1; kernels without an interface header yet define it empty.
+#if defined(LARGE) && (-LARGE + 1 != 1)
 #define Index int64_t
 #define UIndex uint64_t
 #define flat_index() thread_index64()
