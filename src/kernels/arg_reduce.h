@@ -1,6 +1,3 @@
-#ifndef ARG_REDUCE_H
-#define ARG_REDUCE_H
-
 #include "common/interface.h"
 #include "common/nest.h"
 #include "common/reduce_parts.h"
@@ -30,5 +27,3 @@ struct ArgReduceVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,7 +1,6 @@
 // Rows of logits, one class index a row (negative ones count from the end):
 //   y = log(sum(exp(x))) - x[target], in float32.
 #include "common/exp_sums.glsl"
-#include "cross_entropy.h"
 #define ARGS_BLOCK CrossEntropyArgs
 #include "common/args.glsl"
 

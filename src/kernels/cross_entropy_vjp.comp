@@ -2,7 +2,6 @@
 // pass: softmax(x) = exp((x - x[target]) - loss). y may be x itself.
 #include "common/math.glsl"
 #include "common/rows.glsl"
-#include "cross_entropy.h"
 #define ARGS_BLOCK CrossEntropyVjpArgs
 #include "common/args.glsl"
 

@@ -1,6 +1,3 @@
-#ifndef HADAMARD_H
-#define HADAMARD_H
-
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -25,5 +22,3 @@ struct HadamardVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,7 +1,6 @@
 // log(sum(exp)) of rows, a team for each. With PARTS a team takes one part of a
 // row and leaves its maximum and scaled sum in `partial` (logsumexp_join.comp).
 #include "common/exp_sums.glsl"
-#include "logsumexp.h"
 #define ARGS_BLOCK LogSumExpArgs
 #include "common/args.glsl"
 

@@ -1,6 +1,5 @@
 // Joins the maxima and scaled sums of the parts of each row.
 #include "common/exp_sums.glsl"
-#include "logsumexp.h"
 #define ARGS_BLOCK LogSumExpJoinArgs
 #include "common/args.glsl"
 

@@ -3,7 +3,6 @@
 // times four items each; CHUNKS=0 reads it again. y may be x itself.
 #include "common/math.glsl"
 #include "common/rows.glsl"
-#include "norm.h"
 #define ARGS_BLOCK NormArgs
 #include "common/args.glsl"
 

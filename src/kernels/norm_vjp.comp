@@ -5,7 +5,6 @@
 // CHUNKS=0: one row a group, read again. gx may be x or g.
 #include "common/math.glsl"
 #include "common/rows.glsl"
-#include "norm.h"
 #define ARGS_BLOCK NormVjpArgs
 #include "common/args.glsl"
 

@@ -1,6 +1,3 @@
-#ifndef REDUCE_H
-#define REDUCE_H
-
 #include "common/interface.h"
 #include "common/nest.h"
 #include "common/reduce_parts.h"
@@ -35,5 +32,3 @@ struct ReduceColVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,6 +1,3 @@
-#ifndef ROPE_H
-#define ROPE_H
-
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -29,5 +26,3 @@ struct RopeVariant {
 #endif
 
 END_INTERFACE
-
-#endif

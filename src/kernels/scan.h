@@ -1,6 +1,3 @@
-#ifndef SCAN_H
-#define SCAN_H
-
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -28,5 +25,3 @@ struct ScanVariant {
 #endif
 
 END_INTERFACE
-
-#endif

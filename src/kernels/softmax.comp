@@ -2,7 +2,6 @@
 // registers, CHUNKS times four items each; CHUNKS=0 reads the row twice, the
 // first time with a running maximum.
 #include "common/exp_sums.glsl"
-#include "softmax.h"
 #define ARGS_BLOCK SoftmaxArgs
 #include "common/args.glsl"
 

@@ -1,6 +1,3 @@
-#ifndef SORT_H
-#define SORT_H
-
 #include "common/interface.h"
 #include "common/nest.h"
 
@@ -53,5 +50,3 @@ struct SortVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,12 +1,9 @@
 #include <initializer_list>
 
-#include "kernels/cross_entropy.h"
 #include "kernels/fft/fft.h"
 #include "kernels/hadamard.h"
-#include "kernels/logsumexp.h"
-#include "kernels/norm.h"
 #include "kernels/rope.h"
-#include "kernels/softmax.h"
+#include "kernels/rows.h"
 #include "kernels/sort.h"
 #include "ops/fft/plan.h"
 #include "ops/rows/plan.h"

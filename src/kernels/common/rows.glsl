@@ -1,4 +1,4 @@
-// Kernels over rows of `n` items along a contiguous last axis (common/rows.h),
+// Kernels over rows of `n` items along a contiguous last axis (rows.h),
 // in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
 #ifndef ROWS_GLSL
 #define ROWS_GLSL
@@ -10,8 +10,8 @@
 #endif
 
 #include "common/lanes.glsl"
-#include "common/rows.h"
 #include "common/vec4.glsl"
+#include "rows.h"
 
 #define team_index() (uint64_t(group_index()) * TEAMS + TEAM)
 

@@ -1,6 +1,3 @@
-#ifndef FFT_H
-#define FFT_H
-
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -40,5 +37,3 @@ struct ChirpVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,5 +1,3 @@
-#include "kernels/arg_reduce.h"
-
 #include <array>
 
 #include "mlx/primitives.h"

@@ -1,5 +1,3 @@
-#include "kernels/cross_entropy.h"
-
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
 #include "ops/rows/rows.h"

@@ -1,5 +1,3 @@
-#include "kernels/logsumexp.h"
-
 #include "mlx/primitives.h"
 #include "ops/rows/rows.h"
 

@@ -1,5 +1,3 @@
-#include "kernels/norm.h"
-
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
 #include "ops/reduce/reduce.h"
@@ -22,14 +20,16 @@ bool vector4(const array& v) {
   return !given(v) || ((v.strides()[0] == 1 || v.size() == 1) && aligned4(v));
 }
 
+// Of x, w and (layer norm) b.
 void norm(
     Stream s,
     bool layer,
-    const array& in,
-    const array& w,
-    const array* b,
+    const std::vector<array>& inputs,
     float eps,
     array& out) {
+  const array& in = inputs[0];
+  const array& w = inputs[1];
+  const array& b = inputs[layer ? 2 : 1];
   if (out.size() == 0) {
     out.set_data(allocator::malloc(0));
     return;
@@ -37,7 +37,7 @@ void norm(
   auto& enc = encoder(s);
   Rows rows = rows_of(in, enc, true);
   alloc_rows(rows, in, out);
-  bool has_w = given(w), has_b = b && given(*b);
+  bool has_w = given(w), has_b = layer && given(b);
   auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
   auto& k = enc.kernel(NormVariant{
       .T = type_of(out),
@@ -46,14 +46,14 @@ void norm(
       .BIAS = has_b,
       .LANES = lanes,
       .CHUNKS = chunks,
-      .VEC = rows.vector4() && vector4(w) && (!b || vector4(*b))});
+      .VEC = rows.vector4() && vector4(w) && vector4(b)});
   NormArgs args{
       .rows = rows.args,
       .w_stride = stride_of(w),
-      .b_stride = b ? stride_of(*b) : 0,
+      .b_stride = has_b ? stride_of(b) : 0,
       .eps = eps,
       .inverse_n = 1.0f / rows.args.n};
-  const Operand reads[] = {rows.x, has_w ? w : has_b ? *b : w, has_b ? *b : w};
+  const Operand reads[] = {rows.x, has_w ? w : b, b};
   enc.dispatch(
       k,
       std::span(reads, 1 + has_w + has_b),
@@ -110,28 +110,30 @@ void norm_vjp_rows(
       linear(plan.groups));
 }
 
-// Gradients for x, w and (layer norm) b from x, w and the cotangent g.
+// Gradients for x, w and (layer norm) b from those and the cotangent.
 void norm_vjp(
     Stream s,
     bool layer,
-    const array& x_in,
-    const array& w,
-    const array& g_in,
+    const std::vector<array>& inputs,
     float eps,
-    array& gx,
-    array& gw,
-    array* gb) {
+    std::vector<array>& outputs) {
   auto& enc = encoder(s);
+  const array& x_in = inputs[0];
+  const array& w = inputs[1];
+  const array& g_in = inputs.back();
+  array& gx = outputs[0];
+  array& gw = outputs[1];
   gw.set_data(allocator::malloc(gw.nbytes()));
   bool donate_x = x_in.is_donatable() && x_in.flags().row_contiguous;
   bool donate_g = g_in.is_donatable() && g_in.flags().row_contiguous;
   array x = row_contiguous(x_in, enc);
   array g = row_contiguous(g_in, enc);
   int length = gx.shape(-1);
-  if (gb) {
-    gb->set_data(allocator::malloc(gb->nbytes()));
-    if (given(*gb)) { // before gx may take g's memory
-      bias_gradient(enc, g, length, *gb);
+  if (layer) {
+    array& gb = outputs[2];
+    gb.set_data(allocator::malloc(gb.nbytes()));
+    if (given(gb)) { // before gx may take g's memory
+      bias_gradient(enc, g, length, gb);
     }
   }
   if (donate_x) {
@@ -165,22 +167,13 @@ bool RMSNorm::use_fallback(Stream s) {
 void RMSNorm::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  norm(stream(), false, inputs[0], inputs[1], nullptr, eps_, outputs[0]);
+  norm(stream(), false, inputs, eps_, outputs[0]);
 }
 
 void RMSNormVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  norm_vjp(
-      stream(),
-      false,
-      inputs[0],
-      inputs[1],
-      inputs[2],
-      eps_,
-      outputs[0],
-      outputs[1],
-      nullptr);
+  norm_vjp(stream(), false, inputs, eps_, outputs);
 }
 
 bool LayerNorm::use_fallback(Stream s) {
@@ -190,22 +183,13 @@ bool LayerNorm::use_fallback(Stream s) {
 void LayerNorm::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  norm(stream(), true, inputs[0], inputs[1], &inputs[2], eps_, outputs[0]);
+  norm(stream(), true, inputs, eps_, outputs[0]);
 }
 
 void LayerNormVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  norm_vjp(
-      stream(),
-      true,
-      inputs[0],
-      inputs[1],
-      inputs[3],
-      eps_,
-      outputs[0],
-      outputs[1],
-      &outputs[2]);
+  norm_vjp(stream(), true, inputs, eps_, outputs);
 }
 
 } // namespace mlx::core::fast

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backend/stream_encoder.h"
-#include "kernels/common/rows.h"
+#include "kernels/rows.h"
 #include "ops/rows/plan.h"
 
 namespace mlx::core::vulkan {

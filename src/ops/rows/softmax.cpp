@@ -1,4 +1,3 @@
-#include "kernels/softmax.h"
 #include "mlx/primitives.h"
 #include "ops/rows/rows.h"
 
