@@ -1,9 +1,11 @@
 // Walsh-Hadamard transforms of rows of M * n items, n a power of two, a row
-// being M pieces of n. STEP Tiles: one workgroup does a tile of butterflies over
-// 2^b items that are `stride` apart, `columns` of them side by side. Rows:
-// one workgroup does a row, butterflies in its pieces, then the M x M matrix
-// across them. Across: one invocation does the matrix across item i of the
-// pieces. Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
+// being M pieces of n. STEP:
+//   Tiles   one workgroup does a tile of butterflies over 2^b items that are
+//           `stride` apart, `columns` of them side by side
+//   Rows    one workgroup does a row, butterflies in its pieces, then the M x M
+//           matrix across them
+//   Across  one invocation does the matrix across item i of the pieces
+// Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
 // y may be x: a workgroup, or invocation, reads all it has before it writes.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"

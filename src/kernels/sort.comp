@@ -91,7 +91,8 @@ void store_tile(Tile tile) {
   }
 #if LAST
   uint64_t outer = tile.row / A.rows.post;
-  uint64_t origin = outer * A.rows.n * A.rows.post + (tile.row - outer * A.rows.post);
+  uint64_t origin = outer * A.rows.n * A.rows.post +
+      (tile.row - outer * A.rows.post);
   uint64_t step = A.rows.post;
 #else
   uint64_t origin = tile.row * A.rows.n;

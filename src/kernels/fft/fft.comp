@@ -71,8 +71,8 @@ void put(uint64_t l, uint k, vec2 v) {
   }
 }
 
-// Item e after a stage over `radix`. `done` is the product of the factors before
-// this one, `left` of the ones after it.
+// Item e after a stage over `radix`. `done` is the product of the factors
+// before this one, `left` of the ones after it.
 vec2 stage_sum(uint e, uint radix, uint done) {
   uint n = A.n;
   uint left = n / (done * radix);
