@@ -53,8 +53,10 @@ class OperandList {
     data_ = list.begin(); // lives as long as the call
     size_ = list.size();
   }
-  OperandList(const std::vector<Operand>& list)
+  OperandList(std::span<const Operand> list)
       : data_(list.data()), size_(list.size()) {}
+  OperandList(const std::vector<Operand>& list)
+      : OperandList(std::span(list)) {}
   operator std::span<const Operand>() const {
     return {data_, size_};
   }

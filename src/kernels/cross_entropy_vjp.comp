@@ -1,11 +1,8 @@
-// variants: T=f32,f16,bf16 LANES=32,256 VEC=0,1
 // y = cotangent * (softmax(x) - onehot(target)), from the loss of the forward
 // pass: softmax(x) = exp((x - x[target]) - loss). y may be x itself.
 #include "common/math.glsl"
 #include "common/rows.glsl"
-
-#define ARGS                                                                  \
-  T_PTR x; Ptr_i32 target; Ptr_f32 loss; Ptr_f32 cotangent; T_PTR y; ROW_ARGS
+#define ARGS_BLOCK CrossEntropyVjpArgs
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
@@ -21,7 +18,7 @@ void main() {
   memoryBarrierBuffer();
   barrier();
   if (live) {
-    for (uint i = LANE * 4; i < n; i += LANES * 4) {
+    EACH4 {
       vec4 v = FETCH4(x, i, n, 0.0);
       vec4 p;
       for (uint k = 0; k < 4; ++k) {

@@ -1,22 +1,25 @@
-// variants: T=f32,f16,bf16 U=f32 M=1 MODE=0 TILE=1024,4096; T=f32,f16 U=f32 M=12 MODE=1 TILE=768; T=f32 U=f32,bf16 M=28 MODE=1 TILE=3584; T=f32 U=f32,f16 M=12,20,28 MODE=2 TILE=1
 // Walsh-Hadamard transforms of rows of M * n items, n a power of two, a row
-// being M pieces of n. MODE 0: one workgroup does a tile of butterflies over
-// 2^b items that are `stride` apart, `columns` of them side by side. MODE 1:
-// one workgroup does a row, butterflies in its pieces, then the M x M matrix
-// across them. MODE 2: one invocation does the matrix across item i of the
-// pieces. Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
+// being M pieces of n. STEP:
+//   Tiles   one workgroup does a tile of butterflies over 2^b items that are
+//           `stride` apart, `columns` of them side by side
+//   Rows    one workgroup does a row, butterflies in its pieces, then the M x M
+//           matrix across them
+//   Across  one invocation does the matrix across item i of the pieces
+// Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
 // y may be x: a workgroup, or invocation, reads all it has before it writes.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 
-#define ARGS                                                                  \
-  T_PTR x; U_PTR y; uint64_t size; uint64_t stride; uint n; uint columns;     \
-  uint high; float scale; uint signs[28];
+#define Tiles 0
+#define Rows 1
+#define Across 2
+#include "hadamard.h"
+#define ARGS_BLOCK HadamardArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;
 
-#if MODE != 2
+#if STEP != Across
 shared float tile[TILE];
 
 // Pairs of items low, 2 low, ... below high apart.
@@ -35,7 +38,7 @@ void butterflies(uint low, uint high) {
 #endif
 
 // The matrix across v, into y at `first` and every n items after it.
-#if MODE != 0
+#if STEP != Tiles
 void across(float v[M], uint64_t first) {
   [[dont_unroll]] for (uint j = 0; j < M; ++j) {
     uint signs = A.signs[j];
@@ -49,7 +52,7 @@ void across(float v[M], uint64_t first) {
 #endif
 
 void main() {
-#if MODE == 0
+#if STEP == Tiles
   uint64_t group = uint64_t(group_index());
   uint64_t first = group * TILE;
   if (A.stride > 1) {
@@ -74,7 +77,7 @@ void main() {
       store(A.y, at, tile[e] * A.scale);
     }
   }
-#elif MODE == 1
+#elif STEP == Rows
   uint64_t first = uint64_t(group_index()) * TILE;
   bool live = first < A.size;
   for (uint e = gl_LocalInvocationIndex; e < TILE; e += 256) {

@@ -1,4 +1,3 @@
-// variants: T=f32,f16,bf16 LAYER=0,1 WEIGHT=0,1 LANES=256 CHUNKS=2 VEC=0,1; T=f32,bf16 LAYER=0,1 WEIGHT=1 LANES=128,256 CHUNKS=0 VEC=0,1
 // Gradients of RMS norm (LAYER=0) and layer norm. A workgroup takes
 // rows_per_group rows: gx for each, and the sum over them of the weight's
 // gradient into row `group` of gw, in float32 (the host adds those up).
@@ -6,18 +5,7 @@
 // CHUNKS=0: one row a group, read again. gx may be x or g.
 #include "common/math.glsl"
 #include "common/rows.glsl"
-
-#if WEIGHT
-#define W_IN T_PTR w;
-#define W_OUT Ptr_f32 gw;
-#else
-#define W_IN
-#define W_OUT
-#endif
-#define ARGS                                                                  \
-  T_PTR x; T_PTR g; W_IN T_PTR gx; W_OUT uint64_t rows;                       \
-  uint64_t rows_per_group; int64_t w_stride; uint n; float eps;               \
-  float inverse_n; uint pad;
+#define ARGS_BLOCK NormVjpArgs
 #include "common/args.glsl"
 
 layout(local_size_x = WG_SIZE) in;
@@ -25,18 +13,10 @@ layout(local_size_x = WG_SIZE) in;
 TEAM_REDUCE(team_sum, vec2, lane_add2, sum_scratch)
 
 vec4 weight4(uint i, uint n) {
-#if !WEIGHT
-  return vec4(1.0);
-#elif VEC
-  return FETCH4(A.w, i, n, 0.0);
+#if WEIGHT
+  return VECTOR4(A.w, A.w_stride, i, n);
 #else
-  vec4 v = vec4(0.0);
-  for (uint k = 0; k < 4; ++k) {
-    if (i + k < n) {
-      v[k] = load(A.w, int64_t(i + k) * A.w_stride);
-    }
-  }
-  return v;
+  return vec4(1.0);
 #endif
 }
 
@@ -51,11 +31,9 @@ void store_gw(uint64_t group, uint i, uint n, vec4 v) {
 }
 
 #if CHUNKS
-#define EACH for (uint c = 0, i = LANE * 4; c < CHUNKS; ++c, i += LANES * 4)
 #define X x[c]
 #define G g[c]
 #else
-#define EACH for (uint i = LANE * 4; i < n; i += LANES * 4)
 #define X FETCH4(x_row, i, n, 0.0)
 #define G FETCH4(g_row, i, n, 0.0)
 #endif
@@ -67,7 +45,7 @@ void main() {
   uint64_t last = min(first + A.rows_per_group, A.rows);
 #if CHUNKS
   vec4 x[CHUNKS], g[CHUNKS], gw[CHUNKS];
-  EACH {
+  EACH4 {
     gw[c] = vec4(0.0);
   }
 #endif
@@ -78,13 +56,13 @@ void main() {
     vec2 sums = vec2(0.0);
     float mean = 0.0, mean_wg = 0.0;
 #if CHUNKS
-    EACH {
+    EACH4 {
       x[c] = FETCH4(x_row, i, n, 0.0);
       g[c] = FETCH4(g_row, i, n, 0.0);
     }
 #endif
 #if LAYER
-    EACH {
+    EACH4 {
       sums += vec2(sum4(X), sum4(G * weight4(i, n)));
     }
     sums = team_sum(sums) * A.inverse_n;
@@ -92,14 +70,14 @@ void main() {
     mean_wg = sums.y;
     sums = vec2(0.0);
 #endif
-    EACH {
+    EACH4 {
       vec4 xc = IN_ROW4(i, n, X - mean, 0.0);
       sums += vec2(dot(xc, xc), dot(xc, G * weight4(i, n)));
     }
     sums = team_sum(sums) * A.inverse_n;
     float scale = inversesqrt(sums.x + A.eps);
     float slope = sums.y * scale * scale;
-    EACH {
+    EACH4 {
       vec4 xc = X - mean;
       vec4 gi = G;
       vec4 wg = gi * weight4(i, n);
@@ -114,7 +92,7 @@ void main() {
   }
 #if CHUNKS
   if (first < A.rows) {
-    EACH {
+    EACH4 {
       store_gw(group, i, n, gw[c]);
     }
   }

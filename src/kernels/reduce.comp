@@ -1,4 +1,3 @@
-// variants: T=f32,f16,bf16 U=f32 Acc=f32 OP=Sum LANES=1,32,256 NDIM=1 VEC=0,1; T=i8 U=i8 Acc=i32 OP=Min,Max LANES=32 NDIM=16 VEC=0; T=u16 U=u16 Acc=u32 OP=Min,Max LANES=32 NDIM=1 VEC=0; T=bool,f16,i64,c64 U=bool Acc=u32 OP=And,Or LANES=32 NDIM=1 VEC=0; T=i64 U=i64 Acc=i64 OP=Sum,Prod,Min,Max LANES=256 NDIM=16 VEC=0; T=u64 U=u64 Acc=u64 OP=Sum,Prod,Min,Max LANES=32 NDIM=1 VEC=0; T=c64 U=c64 Acc=c64 OP=Sum,Prod,Min,Max LANES=32,256 NDIM=1 VEC=0 LARGE=1
 // A team of LANES invocations reduces one output, or one of `splits` parts of
 // it: part s of output o goes to y[s * outputs + o]. NDIM=1: outputs and
 // elements are evenly spaced; else two nests of up to 16 dimensions.
@@ -20,14 +19,14 @@ Acc reduce4(vec4 v) {
 
 void main() {
   UIndex team = UIndex(group_index()) * TEAMS + TEAM;
-  UIndex part = team / UIndex(A.outputs);
-  UIndex o = team - part * UIndex(A.outputs);
-  bool live = part < UIndex(A.splits);
+  UIndex part = team / UIndex(A.parts.outputs);
+  UIndex o = team - part * UIndex(A.parts.outputs);
+  bool live = part < UIndex(A.parts.splits);
 
   Acc acc = neutral();
   if (live) {
-    UIndex i = part * UIndex(A.chunk);
-    UIndex end = min(i + UIndex(A.chunk), UIndex(A.extent));
+    UIndex i = part * UIndex(A.parts.chunk);
+    UIndex end = min(i + UIndex(A.parts.chunk), UIndex(A.parts.extent));
     T_PTR p = output_elements(o);
 #if VEC
     i += LANE * 4;

@@ -1,4 +1,3 @@
-// variants: T=f32,f16,bf16 U=f32 Acc=f32 OP=Sum LANES=1,8 NDIM=1; T=f32 U=bf16 Acc=f32 OP=Sum LANES=8 NDIM=16; T=i8 U=i8 Acc=i32 OP=Min,Max LANES=8 NDIM=16; T=bool,c64 U=bool Acc=u32 OP=And,Or LANES=8 NDIM=1; T=i64 U=i64 Acc=i64 OP=Sum,Prod,Min,Max LANES=8 NDIM=16 LARGE=1; T=c64 U=c64 Acc=c64 OP=Sum,Prod,Min,Max LANES=8 NDIM=1
 // Neighbouring outputs are neighbours in memory: consecutive invocations take
 // consecutive outputs, and LANES rows of them share a workgroup. Part s of
 // output o goes to y[s * outputs + o]. NDIM=1: outputs are contiguous and
@@ -15,16 +14,16 @@ shared Acc tile[WG_SIZE];
 void main() {
   uint t = gl_LocalInvocationIndex;
   uint lane = t / COLUMNS;
-  UIndex blocks = (UIndex(A.outputs) + (COLUMNS - 1)) / COLUMNS;
+  UIndex blocks = (UIndex(A.parts.outputs) + (COLUMNS - 1)) / COLUMNS;
   UIndex group = UIndex(group_index());
   UIndex part = group / blocks;
   UIndex o = (group - part * blocks) * COLUMNS + t % COLUMNS;
-  bool live = part < UIndex(A.splits) && o < UIndex(A.outputs);
+  bool live = part < UIndex(A.parts.splits) && o < UIndex(A.parts.outputs);
 
   Acc acc = neutral();
   if (live) {
-    UIndex i = part * UIndex(A.chunk);
-    UIndex end = min(i + UIndex(A.chunk), UIndex(A.extent));
+    UIndex i = part * UIndex(A.parts.chunk);
+    UIndex end = min(i + UIndex(A.parts.chunk), UIndex(A.parts.extent));
     acc = reduce_elements(acc, output_elements(o), i + lane, end);
   }
 #if LANES > 1
@@ -39,6 +38,6 @@ void main() {
   }
 #endif
   if (live && lane == 0) {
-    store(A.y, part * UIndex(A.outputs) + o, U_CAST(acc));
+    store(A.y, part * UIndex(A.parts.outputs) + o, U_CAST(acc));
   }
 }

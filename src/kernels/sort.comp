@@ -1,4 +1,3 @@
-// variants: T=f32,bf16,i64,bool,c64 ARG=0,1 MERGE=0,1 LAST=0,1 WG=256 ITEMS=4 NDIM=1 ; T=f32 ARG=0 MERGE=0,1 LAST=0,1 WG=256 ITEMS=8 NDIM=1 ; T=f32,u8 ARG=0,1 MERGE=0 LAST=1 WG=32 ITEMS=1,4 NDIM=2,16
 // Stable merge sort of the rows of an array, NaN last. MERGE=0: a workgroup
 // sorts one tile of a row. MERGE=1: a workgroup merges two sorted runs into
 // one tile of the result. With ARG, positions travel along and are the result;
@@ -6,40 +5,12 @@
 #include "common/index.glsl"
 #include "common/loops.glsl"
 #include "common/order.glsl"
-
-#if ARG && MERGE
-#define POSITIONS_IN Ptr_u32 positions_in;
-#else
-#define POSITIONS_IN
-#endif
-#if ARG && LAST
-#define RESULTS Ptr_u32 positions;
-#elif ARG
-#define RESULTS                                                               \
-  T_PTR keys;                                                                 \
-  Ptr_u32 positions;
-#else
-#define RESULTS T_PTR keys;
-#endif
+#include "sort.h"
 #if MERGE
-#define LAYOUT uint run;
+#define ARGS_BLOCK SortMergeArgs
 #else
-#define LAYOUT                                                                \
-  int64_t axis_stride;                                                        \
-  int64_t strides[NDIM];                                                      \
-  uint shape[NDIM];                                                           \
-  uint ndim;
+#define ARGS_BLOCK SortTileArgs
 #endif
-
-#define ARGS                                                                  \
-  T_PTR src;                                                                  \
-  POSITIONS_IN                                                                \
-  RESULTS                                                                     \
-  uint64_t rows;                                                              \
-  uint64_t post;                                                              \
-  uint size;                                                                  \
-  uint tiles;                                                                 \
-  LAYOUT
 #include "common/args.glsl"
 
 layout(local_size_x = WG) in;
@@ -48,20 +19,6 @@ const uint TILE = WG * ITEMS;
 shared T key_at[TILE];
 #if ARG
 shared uint position_at[TILE];
-#endif
-
-// What sorts after everything; ties keep their order, so that real items stay
-// before the padding.
-#if T_KIND == KIND_FLOAT
-const T LARGEST = NAN_F;
-#elif T_KIND == KIND_COMPLEX
-const T LARGEST = vec2(NAN_F, NAN_F);
-#elif T_KIND == KIND_BOOL
-const T LARGEST = true;
-#elif T_KIND == KIND_UINT
-const T LARGEST = ~T(0);
-#else
-const T LARGEST = ~(T(1) << T(T_SIZE * 8 - 1));
 #endif
 
 // How many of the first `diagonal` merged items come from a[0, m), where b has
@@ -112,6 +69,46 @@ void keep_items() {
   }
 }
 
+// A workgroup's tile: items begin to begin + count of a row. Workgroups beyond
+// the last shadow row 0, so that barriers stay uniform.
+struct Tile {
+  uint64_t row;
+  bool live;
+  uint begin, count;
+};
+
+Tile this_tile() {
+  uint group = group_index();
+  uint64_t row = uint64_t(group / A.rows.tiles);
+  bool live = row < A.rows.count;
+  uint begin = group % A.rows.tiles * TILE;
+  return Tile(live ? row : 0, live, begin, min(A.rows.n - begin, TILE));
+}
+
+void store_tile(Tile tile) {
+  if (!tile.live) {
+    return;
+  }
+#if LAST
+  uint64_t outer = tile.row / A.rows.post;
+  uint64_t origin = outer * A.rows.n * A.rows.post +
+      (tile.row - outer * A.rows.post);
+  uint64_t step = A.rows.post;
+#else
+  uint64_t origin = tile.row * A.rows.n;
+  const uint64_t step = 1;
+#endif
+  for (uint k = gl_LocalInvocationID.x; k < tile.count; k += WG) {
+    uint64_t to = origin + uint64_t(tile.begin + k) * step;
+#if ARG
+    store(A.positions, to, position_at[k]);
+#endif
+#if !(ARG && LAST)
+    store(A.keys, to, key_at[k]);
+#endif
+  }
+}
+
 #if MERGE
 // The same split in global memory, between the runs at `a` and `b` of src.
 // Positions in a row fit 32 bits, and must not take 64: of a 64-bit
@@ -130,36 +127,28 @@ uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
   }
   return low;
 }
+
 shared uint cuts[2];
-#endif
 
-void main() {
-  uint group = group_index();
-  uint tile = group % A.tiles;
-  uint64_t row = uint64_t(group / A.tiles);
-  bool real = row < A.rows;
-  row = real ? row : 0;
+// The tile of two sorted runs, merged.
+void fill_tile(Tile tile) {
   uint local = gl_LocalInvocationID.x;
-  uint begin = tile * TILE;
-  uint count = min(A.size - begin, TILE);
-
-#if MERGE
   // The pair of runs that this tile belongs to; the second may be short or
   // missing.
-  uint pair = begin / (2 * A.run) * (2 * A.run);
-  uint64_t base = row * A.size + pair;
-  uint left = min(A.run, A.size - pair);
-  uint right = min(A.run, A.size - pair - left);
+  uint pair = tile.begin / (2 * A.run) * (2 * A.run);
+  uint64_t base = tile.row * A.rows.n + pair;
+  uint left = min(A.run, A.rows.n - pair);
+  uint right = min(A.run, A.rows.n - pair - left);
   if (local < 2) {
-    uint diagonal = begin - pair + (local == 0 ? 0 : count);
+    uint diagonal = tile.begin - pair + (local == 0 ? 0 : tile.count);
     cuts[local] = split_global(base, left, base + left, right, diagonal);
   }
   barrier();
   uint a = cuts[0];
-  uint b = begin - pair - a;
+  uint b = tile.begin - pair - a;
   uint m = cuts[1] - a;
-  uint n = count - m;
-  for (uint k = local; k < count; k += WG) {
+  uint n = tile.count - m;
+  for (uint k = local; k < tile.count; k += WG) {
     uint64_t from = base + (k < m ? a + k : left + b + (k - m));
     key_at[k] = load(A.src, from);
 #if ARG
@@ -167,31 +156,54 @@ void main() {
 #endif
   }
   barrier();
-  uint diagonal = min(local * ITEMS, count);
+  uint diagonal = min(local * ITEMS, tile.count);
   uint i = split_shared(0, m, m, n, diagonal);
   merge_items(0, i, m, m, diagonal - i, n);
   barrier();
   keep_items();
   barrier();
+}
 
 #else
-  uint64_t rest = row;
+// What sorts after everything; ties keep their order, so that real items stay
+// before the padding.
+#if T_KIND == KIND_FLOAT
+const T LARGEST = NAN_F;
+#elif T_KIND == KIND_COMPLEX
+const T LARGEST = vec2(NAN_F, NAN_F);
+#elif T_KIND == KIND_BOOL
+const T LARGEST = true;
+#elif T_KIND == KIND_UINT
+const T LARGEST = ~T(0);
+#else
+const T LARGEST = ~(T(1) << T(T_SIZE * 8 - 1));
+#endif
+
+void load_tile(Tile tile) {
+  uint64_t rest = tile.row;
   int64_t base = 0;
-  for (int d = LAST_AXIS; d >= 0; --d) {
-    base += int64_t(TAKE_AXIS(d, rest, uint64_t(A.shape[d]))) * A.strides[d];
+  int last = NDIM == MAX_NDIM ? A.others.ndim - 1 : NDIM - 1;
+  for (int d = last; d >= 0; --d) {
+    base += int64_t(TAKE_AXIS(d, rest, uint64_t(A.others.shape[d]))) *
+        A.others.strides[d];
   }
-  for (uint k = local; k < TILE; k += WG) {
+  for (uint k = gl_LocalInvocationID.x; k < TILE; k += WG) {
     key_at[k] = LARGEST;
-    if (k < count) {
-      key_at[k] = load(A.src, base + int64_t(begin + k) * A.axis_stride);
+    if (k < tile.count) {
+      key_at[k] = load(A.src, base + int64_t(tile.begin + k) * A.axis_stride);
     }
 #if ARG
-    position_at[k] = begin + k;
+    position_at[k] = tile.begin + k;
 #endif
   }
+}
+
+// The tile of unsorted items, sorted.
+void fill_tile(Tile tile) {
+  load_tile(tile);
   barrier();
   // ITEMS neighbours in registers, then merges of twice the length each.
-  uint first = local * ITEMS;
+  uint first = gl_LocalInvocationID.x * ITEMS;
   for (uint k = 0; k < ITEMS; ++k) {
     mine[k] = key_at[first + k];
 #if ARG
@@ -223,26 +235,11 @@ void main() {
     keep_items();
     barrier();
   }
+}
 #endif
 
-  if (!real) {
-    return;
-  }
-#if LAST
-  uint64_t outer = row / A.post;
-  uint64_t origin = outer * A.size * A.post + (row - outer * A.post);
-  uint64_t step = A.post;
-#else
-  uint64_t origin = row * A.size;
-  const uint64_t step = 1;
-#endif
-  for (uint k = local; k < count; k += WG) {
-    uint64_t to = origin + uint64_t(begin + k) * step;
-#if ARG
-    store(A.positions, to, position_at[k]);
-#endif
-#if !(ARG && LAST)
-    store(A.keys, to, key_at[k]);
-#endif
-  }
+void main() {
+  Tile tile = this_tile();
+  fill_tile(tile);
+  store_tile(tile);
 }

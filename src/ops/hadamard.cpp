@@ -1,9 +1,10 @@
 #include "mlx/backend/common/hadamard.h"
 
 #include <algorithm>
+#include <string_view>
 
+#include "kernels/hadamard.h"
 #include "mlx/primitives.h"
-
 #include "ops/layout.h"
 
 namespace mlx::core {
@@ -11,15 +12,6 @@ namespace mlx::core {
 using namespace vulkan;
 
 namespace {
-
-struct HadamardParams { // mirrors kernels/hadamard.comp
-  uint64_t size, stride;
-  uint32_t n, columns, high;
-  float scale;
-  uint32_t signs[28];
-};
-
-enum Mode { Tiles, Rows, Across };
 
 // MLX's matrices are text, a line of + and - for each row.
 void read_signs(uint32_t (&signs)[28], int m) {
@@ -46,31 +38,30 @@ void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto [n, m] = decompose_hadamard(out.shape(-1));
   donate_or_alloc(inputs[0], out);
   array x = row_contiguous(inputs[0], enc);
-  HadamardParams p{};
+  HadamardArgs p{};
   p.size = out.size();
   p.n = n;
   read_signs(p.signs, m);
 
   constexpr uint32_t most = 4096; // floats in 16 KiB of shared memory
   array at = x;
-  auto pass = [&](Mode mode, uint32_t tile, uint64_t groups, bool last) {
+  auto pass = [&](const char* step, uint32_t tile, uint64_t groups, bool last) {
     // Between passes the items stay float.
     array to = last || out.dtype() == float32
         ? out
         : enc.temporary(out.shape(), float32);
     p.scale = last ? scale_ : 1;
-    auto& k = enc.kernel(
-        "hadamard",
-        {{"T", type_of(at)},
-         {"U", type_of(to)},
-         {"M", mode == Tiles ? 1 : m},
-         {"MODE", int(mode)},
-         {"TILE", tile}});
+    auto& k = enc.kernel(HadamardVariant{
+        .T = type_of(at),
+        .U = type_of(to),
+        .M = step == std::string_view("Tiles") ? 1 : m,
+        .STEP = step,
+        .TILE = tile});
     enc.dispatch(k, {at}, {to}, p, linear(groups));
     at = to;
   };
   if (m > 1 && uint32_t(n * m) <= most) {
-    pass(Rows, n * m, p.size / (n * m), true);
+    pass("Rows", n * m, p.size / (n * m), true);
     return;
   }
   for (uint64_t done = 1; done < uint64_t(n);) {
@@ -82,10 +73,10 @@ void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
     p.columns = done == 1 ? 1 : tile / span;
     p.high = p.columns * span;
     done *= span;
-    pass(Tiles, tile, (p.size + tile - 1) / tile, m == 1 && done == n);
+    pass("Tiles", tile, (p.size + tile - 1) / tile, m == 1 && done == n);
   }
   if (m > 1) {
-    pass(Across, 1, (p.size / m + 255) / 256, true);
+    pass("Across", 1, (p.size / m + 255) / 256, true);
   }
 }
 

@@ -5,6 +5,7 @@
 #ifndef COMBINE_GLSL
 #define COMBINE_GLSL
 
+#include "common/order.glsl"
 #include "common/types.glsl"
 
 #define COMBINE_NUMBER(VALUE)                                                 \
@@ -30,18 +31,11 @@ bool combine_Prod(bool a, bool b) { return a && b; }
 bool combine_Max(bool a, bool b) { return a || b; }
 bool combine_Min(bool a, bool b) { return a && b; }
 
-// On the bits: compilers may assume that there is no NaN.
-bool combine_nan(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
-}
-bool combine_nan(vec2 x) {
-  return combine_nan(x.x) || combine_nan(x.y);
-}
 float combine_Max(float a, float b) {
-  return combine_nan(a) ? a : combine_nan(b) ? b : a > b ? a : b;
+  return nan_bits(a) ? a : nan_bits(b) ? b : a > b ? a : b;
 }
 float combine_Min(float a, float b) {
-  return combine_nan(a) ? a : combine_nan(b) ? b : a < b ? a : b;
+  return nan_bits(a) ? a : nan_bits(b) ? b : a < b ? a : b;
 }
 
 vec2 combine_Sum(vec2 a, vec2 b) {
@@ -50,20 +44,11 @@ vec2 combine_Sum(vec2 a, vec2 b) {
 vec2 combine_Prod(vec2 a, vec2 b) {
   return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
-bool combine_greater(vec2 a, vec2 b) {
-  return a.x > b.x || (a.x == b.x && a.y > b.y);
-}
 vec2 combine_Max(vec2 a, vec2 b) {
-  return combine_nan(a) ? a
-      : combine_nan(b)  ? b
-      : combine_greater(a, b) ? a
-                              : b;
+  return nan_bits(a) || (!nan_bits(b) && less(b, a)) ? a : b;
 }
 vec2 combine_Min(vec2 a, vec2 b) {
-  return combine_nan(a) ? a
-      : combine_nan(b)  ? b
-      : combine_greater(b, a) ? a
-                              : b;
+  return nan_bits(a) || (!nan_bits(b) && less(a, b)) ? a : b;
 }
 
 #endif

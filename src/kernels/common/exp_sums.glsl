@@ -22,11 +22,19 @@ void add_exp4(vec4 v, inout float top, inout float total) {
   top = next;
 }
 
-// A sum relative to `top`, relative to the row's maximum.
-float rescale(float total, float top, float row_top) {
-  return is_nan(total) ? NAN_F
-      : top == row_top ? total
-                       : total * math_exp(top - row_top);
+// Of items begin..end of the team's row: the maximum, and the sum of the
+// exponentials relative to it.
+float team_exp_sum(T_PTR x, uint begin, uint end, out float row_top) {
+  float top = -INF_F;
+  float total = 0.0;
+  for (uint i = begin + LANE * 4; i < end; i += LANES * 4) {
+    add_exp4(FETCH4(x, i, end, -INF_F), top, total);
+  }
+  row_top = team_max(top);
+  total = is_nan(total) ? NAN_F
+      : top == row_top  ? total
+                        : total * math_exp(top - row_top);
+  return team_sum(total);
 }
 
 #endif

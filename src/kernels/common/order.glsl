@@ -1,11 +1,14 @@
-// sorts_before(a, b): a < b with NaN last, as MLX sorts. Complex numbers are
-// ordered by real, then imaginary part; one with a NaN part is a NaN.
+// Order of values of any type: nan_bits(x), less(a, b), and sorts_before(a, b),
+// which is a < b with NaN last, as MLX sorts. Complex numbers are ordered by
+// real, then imaginary part; one with a NaN part is a NaN.
 #ifndef ORDER_GLSL
 #define ORDER_GLSL
 
 #include "common/types.glsl"
 
 #define ORDER_PLAIN(VALUE)                                                    \
+  bool nan_bits(VALUE x) { return false; }                                    \
+  bool less(VALUE a, VALUE b) { return a < b; }                               \
   bool sorts_before(VALUE a, VALUE b) { return a < b; }
 ORDER_PLAIN(uint8_t)
 ORDER_PLAIN(uint16_t)
@@ -20,17 +23,23 @@ bool sorts_before(bool a, bool b) {
   return !a && b;
 }
 // On the bits: compilers may assume that there is no NaN.
-bool order_nan(float x) {
+bool nan_bits(float x) {
   return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
 }
+bool nan_bits(vec2 x) {
+  return nan_bits(x.x) || nan_bits(x.y);
+}
+bool less(float a, float b) {
+  return a < b;
+}
+bool less(vec2 a, vec2 b) {
+  return a.x < b.x || (a.x == b.x && a.y < b.y);
+}
 bool sorts_before(float a, float b) {
-  return !order_nan(a) && (order_nan(b) || a < b);
+  return !nan_bits(a) && (nan_bits(b) || a < b);
 }
 bool sorts_before(vec2 a, vec2 b) {
-  bool a_nan = order_nan(a.x) || order_nan(a.y);
-  bool b_nan = order_nan(b.x) || order_nan(b.y);
-  bool less = a.x < b.x || (a.x == b.x && a.y < b.y);
-  return !a_nan && (b_nan || less);
+  return !nan_bits(a) && (nan_bits(b) || less(a, b));
 }
 
 #endif

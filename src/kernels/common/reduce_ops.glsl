@@ -5,6 +5,7 @@
 #define REDUCE_OPS_GLSL
 
 #include "common/math.glsl"
+#include "common/order.glsl"
 #include "common/types.glsl"
 
 #define Sum 0
@@ -14,39 +15,6 @@
 #define And 4
 #define Or 5
 #define LogSum 6
-
-bool nan_bits(float x) {
-  return is_nan(x);
-}
-bool nan_bits(vec2 x) {
-  return nan_bits(x.x) || nan_bits(x.y);
-}
-bool nan_bits(uint x) {
-  return false;
-}
-bool nan_bits(int x) {
-  return false;
-}
-bool nan_bits(uint64_t x) {
-  return false;
-}
-bool nan_bits(int64_t x) {
-  return false;
-}
-
-// Complex numbers order by real part, then imaginary part.
-#define LESS(VALUE)                                                           \
-  bool less(VALUE a, VALUE b) {                                               \
-    return a < b;                                                             \
-  }
-LESS(float)
-LESS(uint)
-LESS(int)
-LESS(uint64_t)
-LESS(int64_t)
-bool less(vec2 a, vec2 b) {
-  return a.x < b.x || (a.x == b.x && a.y < b.y);
-}
 
 vec2 complex_mul(vec2 a, vec2 b) {
   return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);

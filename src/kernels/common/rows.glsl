@@ -1,7 +1,5 @@
-// Kernels over rows of `n` items along a contiguous last axis, in teams of
-// LANES (common/lanes.glsl). Row r of x starts at
-//   (r / inner) * outer_stride + (r % inner) * inner_stride
-// and row r of y at r * n. On the host: ops/rows.h.
+// Kernels over rows of `n` items along a contiguous last axis (rows.h),
+// in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
 #ifndef ROWS_GLSL
 #define ROWS_GLSL
 
@@ -13,31 +11,41 @@
 
 #include "common/lanes.glsl"
 #include "common/vec4.glsl"
+#include "rows.h"
 
-#define ROW_ARGS                                                              \
-  uint64_t rows; int64_t outer_stride; int64_t inner_stride; uint inner;      \
-  uint n;
+#define team_index() (uint64_t(group_index()) * TEAMS + TEAM)
+
+// The first item of a row.
+int64_t row_offset(RowArgs rows, uint64_t row) {
+  if (rows.inner == 1) {
+    return int64_t(row) * rows.outer_stride;
+  }
+  uint64_t outer = row / rows.inner;
+  return int64_t(outer) * rows.outer_stride +
+      int64_t(row - outer * rows.inner) * rows.inner_stride;
+}
 
 // `row` is this team's row, `live` says whether it exists (others shadow row
 // 0 so that barriers stay uniform), x is at its first item.
 #define ROW_FIND                                                              \
-  uint64_t row = uint64_t(group_index()) * TEAMS + TEAM;                      \
-  bool live = row < A.rows;                                                   \
+  uint64_t row = team_index();                                                \
+  bool live = row < A.rows.count;                                             \
   row = live ? row : uint64_t(0);                                             \
-  uint n = A.n;                                                               \
-  int64_t x_offset;                                                           \
-  if (A.inner == 1) {                                                         \
-    x_offset = int64_t(row) * A.outer_stride;                                 \
-  } else {                                                                    \
-    uint64_t outer_row = row / A.inner;                                       \
-    x_offset = int64_t(outer_row) * A.outer_stride +                          \
-        int64_t(row - outer_row * A.inner) * A.inner_stride;                  \
-  }                                                                           \
-  T_PTR x = MOVED(T, A.x, x_offset);
+  uint n = A.rows.n;                                                     \
+  T_PTR x = MOVED(T, A.x, row_offset(A.rows, row));
 
 #define ROW_BEGIN                                                             \
   ROW_FIND                                                                    \
   T_PTR y = MOVED(T, A.y, row * n);
+
+// For each piece of four items of this invocation, at i. A row of CHUNKS pieces
+// an invocation can be kept in registers, by c.
+#if CHUNKS
+#define EACH4                                                                 \
+  [[unroll]] for (uint c = 0, i = LANE * 4; c < CHUNKS; ++c, i += LANES * 4)
+#else
+#define EACH4 for (uint i = LANE * 4; i < n; i += LANES * 4)
+#endif
 
 // `v` where items i..i+3 are in the row, `other` elsewhere.
 #if VEC
@@ -45,6 +53,18 @@
 #else
 #define IN_ROW4(i, n, v, other)                                               \
   mix(vec4(other), v, lessThan(uvec4(i, (i) + 1, (i) + 2, (i) + 3), uvec4(n)))
+#endif
+
+// Items i..i+3 of a vector along the row: contiguous with VEC, else strided.
+#if VEC
+#define VECTOR4(p, stride, i, n) FETCH4(p, i, n, 0.0)
+#else
+#define VECTOR4(p, stride, i, n)                                              \
+  vec4(                                                                       \
+      (i) < (n) ? load(p, int64_t(i) * stride) : 0.0,                         \
+      (i) + 1 < (n) ? load(p, int64_t((i) + 1) * stride) : 0.0,               \
+      (i) + 2 < (n) ? load(p, int64_t((i) + 2) * stride) : 0.0,               \
+      (i) + 3 < (n) ? load(p, int64_t((i) + 3) * stride) : 0.0)
 #endif
 
 #endif

@@ -1,18 +1,20 @@
-// variants: T=f32,c64 U=c64 MODE=0; T=c64 U=c64 MODE=1,2; T=c64 U=c64,f32 MODE=3
 // The steps of Bluestein's transform of lines of `extent` items, which makes
 // them a convolution of `wide` items, with w_j = exp(i pi j^2 / extent):
-//   0  y[line][j] = x_j / w_j, zeros from `extent` on
-//   1  y[j] = w_j, and w_{wide - j} from the other end
-//   2  y[line][j] *= x[j]
-//   3  y_k = scale * x[line][k] / w_k
-// x of MODE 0 and y of MODE 3 are as in fft.comp, inner items apart. The
+//   Spread    y[line][j] = x_j / w_j, zeros from `extent` on
+//   Chirp     y[j] = w_j, and w_{wide - j} from the other end
+//   Product   y[line][j] *= x[j]
+//   Gathered  y_k = scale * x[line][k] / w_k
+// x of Spread and y of Gathered are as in fft.comp, inner items apart. The
 // inverse has the conjugates of w.
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
 
-#define ARGS                                                                  \
-  T_PTR x; U_PTR y; uint64_t size; uint64_t inner; uint extent; uint held;    \
-  uint wide; uint inverse; float scale;
+#define Spread 0
+#define Chirp 1
+#define Product 2
+#define Gathered 3
+#include "fft/fft.h"
+#define ARGS_BLOCK ChirpArgs
 #include "common/args.glsl"
 
 layout(local_size_x = 256) in;
@@ -27,7 +29,7 @@ vec2 chirp(uint j) {
 void main() {
   uint64_t at = thread_index64();
   if (at < A.size) {
-#if MODE == 0
+#if STEP == Spread
     uint64_t line = at / A.wide;
     uint j = uint(at - line * A.wide);
     vec2 v = vec2(0.0);
@@ -40,7 +42,7 @@ void main() {
       v = times(v, chirp(j));
     }
     store(A.y, at, v);
-#elif MODE == 1
+#elif STEP == Chirp
     uint j = uint(at);
     vec2 v = vec2(0.0);
     if (j < A.extent) {
@@ -49,7 +51,7 @@ void main() {
       v = chirp(A.wide - j);
     }
     store(A.y, at, vec2(v.x, -v.y));
-#elif MODE == 2
+#elif STEP == Product
     store(A.y, at, times(load(A.y, at), load(A.x, at % A.wide)));
 #else
     uint64_t rest = at / A.inner;

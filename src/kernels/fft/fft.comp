@@ -1,4 +1,3 @@
-// variants: T=c64 U=c64 ITEMS=8,4 CAREFUL=0,1; T=f32 U=c64 ITEMS=8 CAREFUL=0; T=c64 U=f32 ITEMS=8 CAREFUL=0,1
 // One pass of Fourier transforms along an axis of `extent` items. The axis is
 // prefix x n x suffix; the pass transforms lines of n, several to a workgroup,
 // in shared memory, stage by stage over the factors of n (Stockham: sorted as
@@ -6,18 +5,15 @@
 // to the next and leaves its items in place; the last one, of suffix 1, puts
 // item k of the line with prefix index p at
 //   p / n2 + n1 * (p % n2) + prefix * k.
-// x may hold the first x_length items of an axis that is Hermitian, y the
-// first y_length items of the result. CAREFUL: sums are compensated, since long
+// x may hold the first x_extent items of an axis that is Hermitian, y the
+// first y_extent items of the result. CAREFUL: sums are compensated, since long
 // lines cancel.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
 
-#define ARGS                                                                  \
-  T_PTR x; U_PTR y; uint64_t lines; uint64_t inner; uint extent;              \
-  uint x_length; uint y_length; uint n; uint prefix; uint suffix; uint n1;    \
-  uint n2; uint group_lines; uint last; uint inverse; uint stages;            \
-  float scale; uint radices[32];
+#include "fft/fft.h"
+#define ARGS_BLOCK FftArgs
 #include "common/args.glsl"
 
 #define THREADS 256
@@ -51,9 +47,9 @@ Line line_at(uint64_t l) {
 vec2 fetch(uint64_t l, uint j) {
   Line r = line_at(l);
   uint at = (r.prefix * A.n + j) * A.suffix + r.suffix;
-  bool mirrored = at >= A.x_length;
+  bool mirrored = at >= A.x_extent;
   at = mirrored ? A.extent - at : at;
-  vec2 v = to_c64(load(A.x, place(r.outer, uint64_t(at), A.x_length, r.inner)));
+  vec2 v = to_c64(load(A.x, place(r.outer, uint64_t(at), A.x_extent, r.inner)));
   v.y = mirrored ? -v.y : v.y;
   return v;
 }
@@ -70,9 +66,43 @@ void put(uint64_t l, uint k, vec2 v) {
     w.y = A.inverse != 0u ? -w.y : w.y;
     v = times(v, w);
   }
-  if (at < A.y_length) {
-    store(A.y, place(r.outer, uint64_t(at), A.y_length, r.inner), U_CAST(v));
+  if (at < A.y_extent) {
+    store(A.y, place(r.outer, uint64_t(at), A.y_extent, r.inner), U_CAST(v));
   }
+}
+
+// Item e after a stage over `radix`. `done` is the product of the factors
+// before this one, `left` of the ones after it.
+vec2 stage_sum(uint e, uint radix, uint done) {
+  uint n = A.n;
+  uint left = n / (done * radix);
+  uint line = e / n;
+  uint o = e - line * n;
+  uint rest = o / done;
+  uint q = o - rest * done;
+  uint p = rest / radix;
+  uint u = rest - p * radix;
+  uint from = line * n + q + done * p;
+  uint root = u * p * done;
+  uint step = u * (n / radix);
+  vec2 sum = vec2(0.0);
+  precise vec2 lost = vec2(0.0);
+  for (uint v = 0; v < radix; ++v) {
+    vec2 term = times(items[from], roots[root]);
+#if CAREFUL
+    precise vec2 kept = term - lost;
+    precise vec2 next = sum + kept;
+    precise vec2 over = next - sum;
+    lost = over - kept;
+    sum = next;
+#else
+    sum += term;
+#endif
+    from += done * left;
+    root += step;
+    root = root >= n ? root - n : root;
+  }
+  return sum;
 }
 
 void main() {
@@ -99,44 +129,13 @@ void main() {
   }
   barrier();
 
-  // `done` is the product of the factors before this one, `left` of the ones
-  // after it.
   uint done = 1;
   for (uint stage = 0; stage < A.stages; ++stage) {
     uint radix = A.radices[stage];
-    uint left = n / (done * radix);
     vec2 sums[ITEMS];
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       uint e = t + i * THREADS;
-      vec2 sum = vec2(0.0);
-      precise vec2 lost = vec2(0.0);
-      if (e < count) {
-        uint line = e / n;
-        uint o = e - line * n;
-        uint rest = o / done;
-        uint q = o - rest * done;
-        uint p = rest / radix;
-        uint u = rest - p * radix;
-        uint from = line * n + q + done * p;
-        uint root = u * p * done;
-        uint step = u * (n / radix);
-        for (uint v = 0; v < radix; ++v) {
-          vec2 term = times(items[from], roots[root]);
-#if CAREFUL
-          precise vec2 kept = term - lost;
-          precise vec2 next = sum + kept;
-          precise vec2 over = next - sum;
-          lost = over - kept;
-          sum = next;
-#else
-          sum += term;
-#endif
-          from += done * left;
-          root += step;
-          root = root >= n ? root - n : root;
-        }
-      }
-      sums[i] = sum;
+      sums[i] = e < count ? stage_sum(e, radix, done) : vec2(0.0);
     }
     barrier();
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {

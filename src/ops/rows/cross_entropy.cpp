@@ -1,6 +1,6 @@
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
-#include "ops/rows.h"
+#include "ops/rows/rows.h"
 
 namespace mlx::core::fast {
 
@@ -30,16 +30,15 @@ void CrossEntropy::eval_gpu(
   Rows rows = rows_of(inputs[0], enc, false);
   array targets = row_contiguous(inputs[1], enc);
   out.set_data(allocator::malloc(out.nbytes()));
-  int lanes = row_team(rows.count, rows.length).lanes;
-  auto& k = enc.kernel(
-      "cross_entropy",
-      {{"T", type_of(rows.x)}, {"LANES", lanes}, {"VEC", int(rows.vector4())}});
+  int lanes = row_team(rows.args.count, rows.args.n).lanes;
+  auto& k = enc.kernel(CrossEntropyVariant{
+      .T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
   enc.dispatch(
       k,
       {rows.x, targets},
       {out},
-      RowParams(rows),
-      row_grid(rows.count, lanes));
+      CrossEntropyArgs{rows.args},
+      row_grid(rows.args.count, lanes));
 }
 
 void CrossEntropyVJP::eval_gpu(
@@ -53,16 +52,15 @@ void CrossEntropyVJP::eval_gpu(
   array loss = row_contiguous(inputs[2], enc);
   array cotangent = row_contiguous(inputs[3], enc);
   alloc_rows(rows, inputs[0], out);
-  int lanes = row_team(rows.count, rows.length).lanes;
-  auto& k = enc.kernel(
-      "cross_entropy_vjp",
-      {{"T", type_of(rows.x)}, {"LANES", lanes}, {"VEC", int(rows.vector4())}});
+  int lanes = row_team(rows.args.count, rows.args.n).lanes;
+  auto& k = enc.kernel(CrossEntropyVjpVariant{
+      .T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
   enc.dispatch(
       k,
       {rows.x, targets, loss, cotangent},
       {out},
-      RowParams(rows),
-      row_grid(rows.count, lanes));
+      CrossEntropyVjpArgs{rows.args},
+      row_grid(rows.args.count, lanes));
 }
 
 } // namespace mlx::core::fast

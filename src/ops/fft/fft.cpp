@@ -1,3 +1,5 @@
+#include "kernels/fft/fft.h"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -5,32 +7,14 @@
 
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
-
+#include "ops/fft/plan.h"
 #include "ops/layout.h"
-#include "vk/caps.h"
 
 namespace mlx::core {
 
 using namespace vulkan;
 
 namespace {
-
-struct FftParams { // mirrors kernels/fft/fft.comp
-  uint64_t lines, inner;
-  uint32_t extent, x_extent, y_extent;
-  uint32_t n, prefix, suffix, n1, n2;
-  uint32_t group_lines, last, inverse, stages;
-  float scale;
-  uint32_t radices[32];
-};
-
-struct ChirpParams { // mirrors kernels/fft/chirp.comp
-  uint64_t size, inner;
-  uint32_t extent, held, wide, inverse;
-  float scale;
-};
-
-enum ChirpMode { Spread, Chirp, Product, Gathered };
 
 // One axis of an array, seen as outer x extent x inner. x may hold only the
 // first half of a Hermitian axis, y only that of the result.
@@ -41,65 +25,14 @@ struct Axis {
   float scale;
 };
 
-// The factors of n in the order of the stages. The last stage cancels the most:
-// a wide one, of up to 2^widest, keeps its terms, and so the error, small.
-std::vector<uint32_t> factors(uint32_t n, int widest = 3) {
-  std::vector<uint32_t> found;
-  int twos = 0;
-  for (; n % 2 == 0; n /= 2) {
-    ++twos;
-  }
-  for (uint32_t f = 3; n > 1; f = f * f > n ? n : f + 2) {
-    for (; n % f == 0; n /= f) {
-      found.push_back(f);
-    }
-  }
-  int wide = std::min(twos, widest);
-  twos -= wide;
-  found.insert(found.end(), twos % 2, 2);
-  found.insert(found.end(), twos / 2, 4);
-  found.insert(found.end(), wide > 0, uint32_t(1) << wide);
-  return found;
-}
-
-// Lengths of at most `most` whose product is n, as few and as even as can be;
-// none if there is no such product of up to `parts`.
-std::vector<uint32_t> split(uint32_t n, uint32_t most, int parts) {
-  if (n <= most) {
-    return {n};
-  }
-  std::vector<uint32_t> best;
-  if (parts == 1) {
-    return best;
-  }
-  uint32_t widest = most + 1;
-  for (uint32_t d = 2; d <= most; ++d) {
-    if (n % d) {
-      continue;
-    }
-    auto rest = split(n / d, most, parts - 1);
-    if (rest.empty()) {
-      continue;
-    }
-    rest.push_back(d);
-    uint32_t wide = *std::max_element(rest.begin(), rest.end());
-    if (best.empty() || rest.size() < best.size() ||
-        (rest.size() == best.size() && wide < widest)) {
-      best = rest;
-      widest = wide;
-    }
-  }
-  return best;
-}
-
 void passes(
     StreamEncoder& enc,
     const array& x,
     array& y,
     const Axis& axis,
-    const std::vector<uint32_t>& lengths,
-    int items) {
-  FftParams p{};
+    const FftPlan& plan) {
+  auto& lengths = plan.lengths;
+  FftArgs p{};
   p.inner = axis.inner;
   p.extent = axis.extent;
   p.inverse = axis.inverse;
@@ -116,26 +49,21 @@ void passes(
     p.scale = axis.scale;
     p.y_extent = p.last ? axis.y_extent : axis.extent;
     p.lines = axis.outer * axis.inner * (axis.extent / p.n);
-    bool careful = i > 0;
-    auto radices = factors(p.n, careful ? 5 : 3);
-    p.stages = radices.size();
-    std::copy(radices.begin(), radices.end(), p.radices);
-    // Enough lines to fill a workgroup, fewer if that leaves too few groups.
-    uint64_t wanted = std::max<uint64_t>(p.lines / 128, 256 / p.n);
-    p.group_lines =
-        std::clamp<uint64_t>(wanted, 1, std::max(items * 256 / p.n, 1u));
+    FftPass pass = plan_fft_pass(plan.items, p.lines, p.n, i > 0);
+    p.stages = pass.radices.size();
+    std::copy(pass.radices.begin(), pass.radices.end(), p.radices);
+    p.group_lines = pass.group_lines;
     // Only the last pass moves items; the ones between stay in place.
     array to = p.last ? y
         : i > 0
         ? at
         : enc.temporary(
               {int(axis.outer), int(axis.extent), int(axis.inner)}, complex64);
-    auto& k = enc.kernel(
-        "fft/fft",
-        {{"T", type_of(at)},
-         {"U", type_of(to)},
-         {"ITEMS", items},
-         {"CAREFUL", int(careful)}});
+    auto& k = enc.kernel(FftVariant{
+        .T = type_of(at),
+        .U = type_of(to),
+        .ITEMS = plan.items,
+        .CAREFUL = i > 0});
     enc.dispatch(k, {at}, {to}, p, linear(p.lines, p.group_lines));
     at = to;
     p.x_extent = axis.extent;
@@ -151,54 +79,42 @@ void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   while (wide < 2 * axis.extent - 1) {
     wide *= 2;
   }
-  ChirpParams p{};
+  ChirpArgs p{};
   p.extent = axis.extent;
   p.wide = wide;
   p.inverse = axis.inverse;
   int lines = axis.outer * axis.inner;
   array u = enc.temporary({lines, int(wide)}, complex64);
   array w = enc.temporary({1, int(wide)}, complex64);
-  auto step = [&](ChirpMode mode, const array& from, array& to) {
+  auto step = [&](const char* name, const array& from, array& to) {
     auto& k = enc.kernel(
-        "fft/chirp",
-        {{"T", type_of(from)}, {"U", type_of(to)}, {"MODE", int(mode)}});
+        ChirpVariant{.T = type_of(from), .U = type_of(to), .STEP = name});
     p.size = to.size();
     enc.dispatch(k, {from}, {to}, p, linear(p.size, 256));
   };
   Axis convolved{uint64_t(lines), 1, wide, wide, wide, false, 1};
   p.inner = axis.inner;
   p.held = axis.x_extent;
-  step(Spread, x, u);
-  step(Chirp, w, w);
+  step("Spread", x, u);
+  step("Chirp", w, w);
   transform(enc, u, u, convolved);
   convolved.outer = 1;
   transform(enc, w, w, convolved);
-  step(Product, w, u);
+  step("Product", w, u);
   convolved = {uint64_t(lines), 1, wide, wide, wide, true, 1.0f / wide};
   transform(enc, u, u, convolved);
   p.held = axis.y_extent;
   p.scale = axis.scale;
-  step(Gathered, u, y);
+  step("Gathered", u, y);
 }
 
 // y may be x.
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
-  // Two tables of complex numbers in shared memory.
-  int items = enc.caps().shared_memory >= 32768 ? 8 : 4;
-  uint32_t most = items * 256;
-  auto found = factors(axis.extent);
-  uint32_t largest =
-      found.empty() ? 1 : *std::max_element(found.begin(), found.end());
-  // A convolution of many lines would take too much memory.
-  bool many = axis.outer * axis.inner * axis.extent > uint64_t(1) << 26;
-  std::vector<uint32_t> lengths;
-  if (largest <= (many ? most : 256)) {
-    lengths = split(axis.extent, most, 3);
-  }
-  if (lengths.empty()) {
+  FftPlan plan = plan_fft(enc.caps(), axis.outer * axis.inner, axis.extent);
+  if (plan.lengths.empty()) {
     bluestein(enc, x, y, axis);
   } else {
-    passes(enc, x, y, axis, lengths, items);
+    passes(enc, x, y, axis, plan);
   }
 }
 

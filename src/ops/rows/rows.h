@@ -3,17 +3,14 @@
 #pragma once
 
 #include "backend/stream_encoder.h"
+#include "kernels/rows.h"
+#include "ops/rows/plan.h"
 
 namespace mlx::core::vulkan {
 
-// Row r starts (r / inner) * outer_stride + (r % inner) * inner_stride
-// elements after the first item of `x`.
 struct Rows {
   array x;
-  uint64_t count;
-  uint32_t length;
-  uint32_t inner = 1;
-  int64_t outer_stride = 0, inner_stride = 0;
+  RowArgs args;
   // The rows fill x's memory without holes, in some order of the other axes,
   // and are walked in memory order: an output of x's strides fits.
   bool dense = false;
@@ -32,26 +29,13 @@ Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order);
 // their buffer if it can be donated; else the output is row-contiguous.
 void alloc_rows(const Rows& rows, const array& in, array& out);
 
-struct RowParams { // ROW_ARGS
-  explicit RowParams(const Rows& r)
-      : rows(r.count),
-        outer_stride(r.outer_stride),
-        inner_stride(r.inner_stride),
-        inner(r.inner),
-        length(r.length) {}
+// Throws std::runtime_error, naming `op`, unless `out` is of a float type.
+void check_floating(const array& out, const char* op);
 
-  uint64_t rows;
-  int64_t outer_stride, inner_stride;
-  uint32_t inner, length;
-};
-
-// Invocations for a row, and four-item chunks each keeps in registers (0: too
-// many). Short rows share a workgroup.
-struct RowTeam {
-  int lanes;
-  int chunks;
-};
-RowTeam row_team(uint64_t rows, uint32_t length, int most_chunks = 8);
+// True if the first item starts at a multiple of four.
+inline bool aligned4(const array& a) {
+  return a.offset() % (4 * a.itemsize()) == 0;
+}
 
 // Workgroups for teams of `lanes` (WG_SIZE in rows.glsl).
 Grid row_grid(uint64_t rows, int lanes);

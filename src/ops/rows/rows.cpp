@@ -1,4 +1,4 @@
-#include "ops/rows.h"
+#include "ops/rows/rows.h"
 
 #include <algorithm>
 #include <array>
@@ -25,37 +25,42 @@ bool is_dense(const array& a) {
 } // namespace
 
 bool Rows::vector4() const {
-  return length % 4 == 0 && outer_stride % 4 == 0 && inner_stride % 4 == 0 &&
-      x.offset() % (4 * x.itemsize()) == 0;
+  return args.n % 4 == 0 && args.outer_stride % 4 == 0 &&
+      args.inner_stride % 4 == 0 && aligned4(x);
 }
 
 Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order) {
   bool donatable = a.is_donatable();
   int last = a.ndim() - 1;
-  uint32_t length = a.shape(last);
-  uint64_t count = length ? a.size() / length : 0;
-  bool last_contiguous = a.strides()[last] == 1 || length == 1;
+  uint32_t n = a.shape(last);
+  RowArgs args{
+      .count = n ? a.size() / n : 0,
+      .outer_stride = n,
+      .inner_stride = 0,
+      .inner = 1,
+      .n = n};
+  bool last_contiguous = a.strides()[last] == 1 || n == 1;
   if (last_contiguous && is_dense(a) &&
       (memory_order || a.flags().row_contiguous)) {
-    return {a, count, length, 1, length, 0, true, donatable};
+    return {a, args, true, donatable};
   }
   if (last_contiguous) {
     Shape shape(a.shape().begin(), a.shape().end() - 1);
     std::array<Strides, 1> strides{
         Strides(a.strides().begin(), a.strides().end() - 1)};
     collapse(shape, strides);
-    auto& s = strides[0];
-    if (shape.size() == 1) {
-      return {a, count, length, 1, s[0], 0, false};
-    }
-    if (shape.size() == 2) {
-      auto inner = static_cast<uint32_t>(shape[1]);
-      return {a, count, length, inner, s[0], s[1], false};
+    if (shape.size() <= 2) {
+      args.outer_stride = strides[0][0];
+      if (shape.size() == 2) {
+        args.inner = shape[1];
+        args.inner_stride = strides[0][1];
+      }
+      return {a, args};
     }
   }
   array copy = contiguous_copy_gpu(a, enc.stream());
   enc.add_temporary(copy);
-  return {copy, count, length, 1, length, 0, false};
+  return {copy, args};
 }
 
 void alloc_rows(const Rows& rows, const array& in, array& out) {
@@ -72,14 +77,12 @@ void alloc_rows(const Rows& rows, const array& in, array& out) {
   }
 }
 
-RowTeam row_team(uint64_t rows, uint32_t length, int most_chunks) {
-  int lanes = length <= 128 ? 32
-      : length <= 512       ? (rows >= 256 ? 32 : 128)
-      : length <= 1024      ? 128
-                            : 256;
-  int chunks =
-      static_cast<int>((uint64_t(length) + 4 * lanes - 1) / (4 * lanes));
-  return {lanes, chunks <= most_chunks ? chunks : 0};
+void check_floating(const array& out, const char* op) {
+  if (!issubdtype(out.dtype(), floating)) {
+    throw std::runtime_error(
+        std::string("[") + op + "] The Vulkan backend computes " + op +
+        " of floating point types only. Cast the input first.");
+  }
 }
 
 Grid row_grid(uint64_t rows, int lanes) {

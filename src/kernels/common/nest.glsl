@@ -1,0 +1,16 @@
+// Nests of axes (common/nest.h). NEST_OFFSET(result, i, nest): result = offset
+// in elements of the row-major index i. A macro, as OFFSET is.
+#ifndef NEST_GLSL
+#define NEST_GLSL
+
+#include "common/index.glsl"
+#include "common/nest.h"
+
+#if NDIM == 1
+#define NEST_OFFSET(result, i, nest) result = Index(i) * Index(nest.strides[0])
+#else
+#define NEST_OFFSET(result, i, nest)                                          \
+  OFFSET(result, i, nest.shape, nest.strides, nest.ndim)
+#endif
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef NEST_H
+#define NEST_H
+
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+// Axes of NDIM at most, outermost first: an argument block that has some is a
+// template in C++. NEST is the type of its members.
+#ifdef __cplusplus
+#define TEMPLATE_NDIM template <int NDIM>
+#define NEST Nest<NDIM>
+#else
+#define TEMPLATE_NDIM
+#define NEST Nest
+#endif
+
+TEMPLATE_NDIM
+struct Nest {
+  int ndim;
+  int shape[NDIM];
+  int64_t strides[NDIM];
+};
+
+END_INTERFACE
+
+#endif

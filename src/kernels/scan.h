@@ -1,0 +1,27 @@
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct ScanArgs {
+  PTR(T_PTR, x)
+#if STEP == Totals || STEP == Parts
+  PTR(Acc_PTR, totals)
+#endif
+#if STEP != Totals
+  PTR(U_PTR, y)
+#endif
+  uint64_t lines, stride, extent;
+  uint64_t chunk, parts; // of a line
+};
+
+#ifdef __cplusplus
+struct ScanVariant {
+  Type T, U, Acc;
+  const char* OP;
+  bool REVERSE, INCLUSIVE;
+  const char* STEP;
+  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP)
+};
+#endif
+
+END_INTERFACE

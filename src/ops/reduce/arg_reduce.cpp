@@ -1,0 +1,80 @@
+#include <array>
+
+#include "mlx/primitives.h"
+#include "ops/layout.h"
+#include "ops/nest.h"
+#include "ops/reduce/plan.h"
+#include "ops/strided.h"
+
+namespace mlx::core {
+
+using namespace vulkan;
+
+namespace {
+
+template <int NDIM>
+void run(
+    StreamEncoder& enc,
+    const array& in,
+    array& out,
+    const ArgReducePlan& plan,
+    ArgReduceArgs<NDIM> args) {
+  auto& k = enc.kernel(plan.variant);
+  auto& parts = args.parts;
+  if (parts.splits == 1) {
+    enc.dispatch(k, {in}, {out}, args, linear(plan.groups));
+    return;
+  }
+  array found = enc.temporary(
+      {static_cast<int>(parts.splits), static_cast<int>(parts.outputs)},
+      uint32);
+  enc.dispatch(k, {in}, {found}, args, linear(plan.groups));
+  parts = {parts.outputs, parts.splits, parts.splits, 1};
+  enc.dispatch(
+      enc.kernel(plan.join()),
+      {in, found},
+      {out},
+      args,
+      linear(plan.join_groups()));
+}
+
+} // namespace
+
+void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
+  const array& in = inputs[0];
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() == 0) {
+    return;
+  }
+  auto& enc = encoder(stream());
+  Shape shape;
+  std::array<Strides, 1> strides;
+  for (int d = 0; d < in.ndim(); ++d) {
+    if (d != axis_) {
+      shape.push_back(in.shape(d));
+      strides[0].push_back(in.strides()[d]);
+    }
+  }
+  collapse(shape, strides);
+  variant_ndim(shape.size(), "arg_reduce"); // throws beyond max_ndim
+  ArgReducePlan plan = plan_arg_reduce({
+      .op = reduce_type_ == ArgReduce::ArgMin ? "ArgMin" : "ArgMax",
+      .in = type_of(in),
+      .outputs = out.size(),
+      .extent = static_cast<uint64_t>(in.shape(axis_)),
+      .axis_stride = in.strides()[axis_],
+      .kept_stride = strides[0].back(),
+      .even = shape.size() == 1,
+      .large = needs_large_index(in) || needs_large_index(out),
+  });
+  with_ndim<1, max_ndim>(plan.variant.NDIM, [&](auto n) {
+    run<n>(
+        enc,
+        in,
+        out,
+        plan,
+        {plan.parts, in.strides()[axis_], nest_args<n>(shape, strides[0])});
+  });
+}
+
+} // namespace mlx::core

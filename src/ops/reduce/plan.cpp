@@ -1,0 +1,139 @@
+#include "ops/reduce/plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr uint64_t group_size = 256;
+
+// Lanes for one of `outputs` reductions, where neighbours share nothing.
+int team_lanes(uint64_t outputs, uint64_t extent) {
+  return extent <= 16                                     ? 1
+      : extent <= 512 && (outputs >= 64 || extent <= 128) ? 32
+                                                          : 256;
+}
+
+uint64_t divide_up(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+} // namespace
+
+Type accumulator(Type t) {
+  switch (t) {
+    case Type::bool_:
+    case Type::u8:
+    case Type::u16:
+      return Type::u32;
+    case Type::i8:
+    case Type::i16:
+      return Type::i32;
+    case Type::f16:
+    case Type::bf16:
+      return Type::f32;
+    default:
+      return t;
+  }
+}
+
+ReducePlan plan_reduce(const ReduceProblem& p) {
+  // Neighbouring outputs read neighbouring items better than one output does.
+  bool columns = std::abs(p.kept_stride) < std::abs(p.reduced_stride) &&
+      p.kept_stride != 0 && p.kept_extent >= 16;
+  int lanes =
+      columns ? (p.extent <= 16 ? 1 : 8) : team_lanes(p.outputs, p.extent);
+  // Few outputs of many elements: parts in parallel, then the parts.
+  uint64_t groups = divide_up(p.outputs, group_size / lanes);
+  uint64_t part = columns ? 512 : 8192;
+  uint64_t splits = 1, chunk = p.extent;
+  if (groups < 256 && p.extent >= 2 * part) {
+    splits = std::min(divide_up(p.extent, part), 1024 / groups);
+    chunk = divide_up(p.extent, splits);
+    chunk = columns ? chunk : divide_up(chunk, 1024) * 1024;
+    splits = divide_up(p.extent, chunk);
+  }
+
+  std::string_view op = p.op;
+  bool truth = op == "And" || op == "Or";
+  Type acc = truth ? Type::u32 : accumulator(p.out);
+  Type to = splits > 1 && acc == Type::f32 ? Type::f32 : p.out;
+  int ndim = p.even ? 1 : max_reduce_ndim;
+  ReduceParts parts{p.outputs, p.extent, chunk, splits};
+  if (columns) {
+    ReduceColVariant variant{
+        .T = p.in,
+        .U = to,
+        .Acc = acc,
+        .OP = p.op,
+        .LANES = lanes,
+        .NDIM = ndim,
+        .LARGE = p.large};
+    return {variant, parts, groups * splits};
+  }
+  bool vec = p.even && acc == Type::f32 && lanes > 1 && p.reduced_stride == 1 &&
+      p.extent % 4 == 0 && p.kept_stride % 4 == 0 && p.aligned &&
+      p.extent < (uint64_t(1) << 31);
+  ReduceVariant variant{
+      .T = p.in,
+      .U = to,
+      .Acc = acc,
+      .OP = p.op,
+      .LANES = lanes,
+      .NDIM = ndim,
+      .VEC = vec,
+      .LARGE = p.large};
+  return {variant, parts, divide_up(p.outputs * splits, group_size / lanes)};
+}
+
+ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
+  // With lanes = 1, neighbouring outputs are read together.
+  bool columns =
+      p.even && p.kept_stride == 1 && p.axis_stride != 1 && p.outputs >= 4096;
+  int lanes = columns ? 1 : team_lanes(p.outputs, p.extent);
+  uint64_t splits = 1, chunk = p.extent;
+  if (lanes == 256 && p.outputs < 128 && p.extent >= 16384) {
+    splits = std::min(divide_up(p.extent, 4096), 1024 / p.outputs);
+    chunk = divide_up(p.extent, splits);
+    splits = divide_up(p.extent, chunk);
+  }
+  ArgReduceVariant variant{
+      .T = p.in,
+      .Acc = accumulator(p.in),
+      .OP = p.op,
+      .LANES = lanes,
+      .NDIM = p.even ? 1 : max_reduce_ndim,
+      .JOIN = false,
+      .LARGE = p.large};
+  ReduceParts parts{p.outputs, p.extent, chunk, splits};
+  return {variant, parts, divide_up(p.outputs * splits, group_size / lanes)};
+}
+
+ArgReduceVariant ArgReducePlan::join() const {
+  ArgReduceVariant v = variant;
+  v.LANES = 32;
+  v.JOIN = true;
+  return v;
+}
+
+uint64_t ArgReducePlan::join_groups() const {
+  return divide_up(parts.outputs, group_size / 32);
+}
+
+ScanPlan plan_scan(uint64_t lines, uint64_t stride, uint64_t extent) {
+  ScanPlan plan{.args = {lines, stride, extent, extent, 1}};
+  plan.threads =
+      extent <= 32 || (lines >= 4096 && (stride > 1 || extent <= 64));
+  constexpr uint64_t part = 8192;
+  if (!plan.threads && extent >= 4 * part && lines < 128) {
+    uint64_t parts = std::min<uint64_t>(divide_up(extent, part), 1024);
+    plan.args.chunk = divide_up(divide_up(extent, parts), 1024) * 1024;
+    plan.args.parts = divide_up(extent, plan.args.chunk);
+  }
+  return plan;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,65 @@
+// How reductions and scans are cut, and their kernels: pure functions of types
+// and shapes, free of MLX.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "kernels/arg_reduce.h"
+#include "kernels/reduce.h"
+#include "kernels/scan.h"
+
+namespace mlx::core::vulkan {
+
+constexpr int max_reduce_ndim = 16;
+
+// What a kernel computes with: narrow types as 32-bit ones.
+Type accumulator(Type t);
+
+struct ReduceProblem {
+  const char* op; // a name of reduce_ops.glsl
+  Type in, out;
+  uint64_t outputs = 1, extent = 1;
+  // Of the innermost kept and reduced axes.
+  uint64_t kept_extent = 1;
+  int64_t kept_stride = 0, reduced_stride = 0;
+  bool even = true; // there are no others
+  bool aligned = false; // the first item starts at a multiple of four
+  bool large = false;
+};
+
+struct ReducePlan {
+  std::variant<ReduceVariant, ReduceColVariant> variant;
+  ReduceParts parts; // several: the kernel's results are reduced again
+  uint64_t groups;
+};
+ReducePlan plan_reduce(const ReduceProblem& p);
+
+struct ArgReduceProblem {
+  const char* op;
+  Type in;
+  uint64_t outputs = 1, extent = 1;
+  int64_t axis_stride = 1, kept_stride = 0;
+  bool even = true; // there is one kept axis
+  bool large = false;
+};
+
+struct ArgReducePlan {
+  ArgReduceVariant variant;
+  ReduceParts parts;
+  uint64_t groups;
+  // Chooses among what several parts found.
+  ArgReduceVariant join() const;
+  uint64_t join_groups() const;
+};
+ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p);
+
+// Scans of lines whose items are `stride` apart: a line for each invocation or
+// workgroup, or in several parts.
+struct ScanPlan {
+  bool threads = false;
+  ScanArgs args;
+};
+ScanPlan plan_scan(uint64_t lines, uint64_t stride, uint64_t extent);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,147 @@
+#include "ops/reduce/reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "ops/layout.h"
+#include "ops/nest.h"
+#include "ops/reduce/plan.h"
+#include "ops/rows/rows.h"
+#include "ops/strided.h"
+
+namespace mlx::core {
+
+namespace vulkan {
+
+namespace {
+
+static_assert(max_reduce_ndim == max_ndim);
+
+// In the order of Reduce::ReduceType.
+constexpr const char* op_names[] = {"And", "Or", "Sum", "Prod", "Min", "Max"};
+
+struct Axes {
+  Shape shape;
+  Strides strides;
+
+  void collapse() {
+    std::array<Strides, 1> one{std::move(strides)};
+    vulkan::collapse(shape, one);
+    strides = std::move(one[0]);
+  }
+};
+
+// The order in which elements are combined is free: largest strides first, so
+// that neighbours merge and the innermost walk is the closest one.
+Axes reduced_nest(const array& x, const std::vector<int>& axes) {
+  std::vector<std::pair<int64_t, int>> order; // stride, extent
+  for (int a : axes) {
+    if (x.shape(a) != 1) {
+      order.emplace_back(x.strides()[a], x.shape(a));
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) {
+    return std::abs(a.first) > std::abs(b.first);
+  });
+  Axes nest;
+  for (auto [stride, extent] : order) {
+    nest.shape.push_back(extent);
+    nest.strides.push_back(stride);
+  }
+  nest.collapse();
+  return nest;
+}
+
+Axes kept_nest(const array& x, const std::vector<int>& axes) {
+  Axes nest;
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (!std::binary_search(axes.begin(), axes.end(), d)) {
+      nest.shape.push_back(x.shape(d));
+      nest.strides.push_back(x.strides()[d]);
+    }
+  }
+  nest.collapse();
+  return nest;
+}
+
+// One reduction, described by where its outputs start and what each walks.
+struct Job {
+  const char* op;
+  Axes kept, reduced;
+  bool large;
+};
+
+template <int NDIM>
+ReduceArgs<NDIM> args_of(const Job& job, const ReduceParts& parts) {
+  return {
+      parts,
+      nest_args<NDIM>(job.kept.shape, job.kept.strides),
+      nest_args<NDIM>(job.reduced.shape, job.reduced.strides)};
+}
+
+void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
+  size_t ndim = std::max(job.kept.shape.size(), job.reduced.shape.size());
+  variant_ndim(ndim, "reduce"); // throws beyond max_ndim
+  ReducePlan plan = plan_reduce({
+      .op = job.op,
+      .in = type_of(x),
+      .out = type_of(out),
+      .outputs = static_cast<uint64_t>(elements(job.kept.shape)),
+      .extent = static_cast<uint64_t>(elements(job.reduced.shape)),
+      .kept_extent = static_cast<uint64_t>(job.kept.shape.back()),
+      .kept_stride = job.kept.strides.back(),
+      .reduced_stride = job.reduced.strides.back(),
+      .even = ndim == 1,
+      .aligned = aligned4(x),
+      .large = job.large,
+  });
+  int outputs = plan.parts.outputs, splits = plan.parts.splits;
+  std::visit(
+      [&](const auto& variant) {
+        bool floats = variant.Acc == Type::f32;
+        array to = splits == 1
+            ? out
+            : enc.temporary({splits, outputs}, floats ? float32 : out.dtype());
+        auto& k = enc.kernel(variant);
+        with_ndim<1, max_ndim>(variant.NDIM, [&](auto n) {
+          enc.dispatch(
+              k, {x}, {to}, args_of<n>(job, plan.parts), linear(plan.groups));
+        });
+        if (splits > 1) {
+          run(enc,
+              to,
+              out,
+              {job.op, {{outputs}, {1}}, {{splits}, {outputs}}, false});
+        }
+      },
+      plan.variant);
+}
+
+} // namespace
+
+void reduce_into(
+    StreamEncoder& enc,
+    const array& in,
+    array& out,
+    Reduce::ReduceType op,
+    const std::vector<int>& axes) {
+  bool large = needs_large_index(in) || needs_large_index(out);
+  run(enc,
+      in,
+      out,
+      {op_names[op], kept_nest(in, axes), reduced_nest(in, axes), large});
+}
+
+} // namespace vulkan
+
+void Reduce::eval_gpu(const std::vector<array>& inputs, array& out) {
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() == 0) {
+    return;
+  }
+  auto& enc = vulkan::encoder(stream());
+  vulkan::reduce_into(enc, inputs[0], out, reduce_type_, axes_);
+}
+
+} // namespace mlx::core

@@ -1,0 +1,32 @@
+#include "mlx/primitives.h"
+#include "ops/rows/rows.h"
+
+namespace mlx::core {
+
+using namespace vulkan;
+
+// Always in float32, so that `precise` asks for nothing more.
+void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
+  check_floating(out, "softmax");
+  if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
+    return;
+  }
+  auto& enc = encoder(stream());
+  Rows rows = rows_of(inputs[0], enc, true);
+  alloc_rows(rows, inputs[0], out);
+  auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
+  auto& k = enc.kernel(SoftmaxVariant{
+      .T = type_of(out),
+      .LANES = lanes,
+      .CHUNKS = chunks,
+      .VEC = rows.vector4()});
+  enc.dispatch(
+      k,
+      {rows.x},
+      {out},
+      SoftmaxArgs{rows.args},
+      row_grid(rows.args.count, lanes));
+}
+
+} // namespace mlx::core

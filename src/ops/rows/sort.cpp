@@ -1,0 +1,131 @@
+// Sort, ArgSort, Partition and ArgPartition: one stable merge sort. Rows that
+// fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
+// then merged, doubling the sorted runs with each dispatch.
+#include "kernels/sort.h"
+
+#include "mlx/primitives.h"
+#include "ops/nest.h"
+#include "ops/rows/plan.h"
+#include "ops/strided.h"
+
+namespace mlx::core {
+
+using namespace vulkan;
+
+namespace {
+
+// Keys and, if they travel along, positions between two dispatches.
+struct Buffers {
+  array keys, positions;
+};
+
+struct SortJob {
+  StreamEncoder& enc;
+  const array& in;
+  array& out;
+  bool arg;
+  SortTile tile;
+  SortRows rows;
+
+  const Kernel& kernel(bool merge, bool last, int ndim) {
+    return enc.kernel(SortVariant{
+        .T = type_of(in),
+        .ARG = arg,
+        .MERGE = merge,
+        .LAST = last,
+        .WG = tile.threads,
+        .ITEMS = tile.items,
+        .NDIM = ndim});
+  }
+  Grid grid() const {
+    return linear(rows.tiles * rows.count);
+  }
+  Buffers buffers() {
+    return {
+        enc.temporary(in.shape(), in.dtype()),
+        enc.temporary(arg ? in.shape() : Shape{0}, uint32)};
+  }
+  std::vector<Operand> operands(const Buffers& b) const {
+    std::vector<Operand> all{b.keys};
+    if (arg) {
+      all.emplace_back(b.positions);
+    }
+    return all;
+  }
+  std::vector<Operand> results(bool last, const Buffers* to) const {
+    return last ? std::vector<Operand>{out} : operands(*to);
+  }
+
+  void sort_tiles(int axis, const Buffers* to) {
+    bool scalar = in.ndim() == 0;
+    Shape shape = scalar ? Shape{} : remove_index(in.shape(), axis);
+    std::array<Strides, 1> strides{
+        scalar ? Strides{} : remove_index(in.strides(), axis)};
+    collapse(shape, strides);
+    int ndim = variant_ndim(shape.size(), "sort");
+    with_ndim<1, 2, max_ndim>(ndim <= 2 ? ndim : max_ndim, [&](auto n) {
+      bool last = rows.tiles == 1;
+      SortTileArgs<n> args{
+          rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
+      enc.dispatch(
+          kernel(false, last, n), {in}, results(last, to), args, grid());
+    });
+  }
+
+  void merge(uint32_t run, const Buffers& from, const Buffers* to) {
+    bool last = 2 * uint64_t(run) >= rows.n;
+    SortMergeArgs args{rows, run};
+    enc.dispatch(
+        kernel(true, last, 1), operands(from), results(last, to), args, grid());
+  }
+};
+
+void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
+  out.set_data(allocator::malloc(out.nbytes()));
+  if (out.size() == 0) {
+    return;
+  }
+  axis = axis < 0 ? axis + static_cast<int>(in.ndim()) : axis;
+  uint32_t n = in.ndim() == 0 ? 1 : in.shape(axis);
+  SortRows rows{in.size() / n, 1, n, 0};
+  for (int d = axis + 1; d < in.ndim(); ++d) {
+    rows.post *= in.shape(d);
+  }
+  SortTile tile = sort_tile(n, in.itemsize(), arg);
+  rows.tiles = (n + tile.size() - 1) / tile.size();
+  SortJob job{encoder(s), in, out, arg, tile, rows};
+
+  // Two of them, taken in turn.
+  std::vector<Buffers> buffers;
+  for (uint32_t i = 1; i < std::min(rows.tiles, 3u); ++i) {
+    buffers.push_back(job.buffers());
+  }
+  auto at = [&](int turn) {
+    return turn < int(buffers.size()) ? &buffers[turn] : nullptr;
+  };
+  job.sort_tiles(axis, at(0));
+  int turn = 0;
+  for (uint64_t run = tile.size(); run < n; run *= 2, turn ^= 1) {
+    job.merge(run, buffers[turn], at(turn ^ 1));
+  }
+}
+
+} // namespace
+
+void Sort::eval_gpu(const std::vector<array>& inputs, array& out) {
+  sort(inputs[0], out, axis_, false, stream());
+}
+
+void ArgSort::eval_gpu(const std::vector<array>& inputs, array& out) {
+  sort(inputs[0], out, axis_, true, stream());
+}
+
+void Partition::eval_gpu(const std::vector<array>& inputs, array& out) {
+  sort(inputs[0], out, axis_, false, stream());
+}
+
+void ArgPartition::eval_gpu(const std::vector<array>& inputs, array& out) {
+  sort(inputs[0], out, axis_, true, stream());
+}
+
+} // namespace mlx::core
