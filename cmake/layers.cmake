@@ -62,10 +62,6 @@ if(NLOHMANN_INCLUDE_DIR)
                              PRIVATE "${NLOHMANN_INCLUDE_DIR}")
 endif()
 
-add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
-               "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
-target_link_libraries(mlxvk-glslc PRIVATE mlxvk_pipeline)
-
 # What matrix units reach (docs/benchmarks.md).
 if(NLOHMANN_INCLUDE_DIR)
   add_executable(matrix_units EXCLUDE_FROM_ALL
@@ -92,6 +88,10 @@ file(GLOB mlxvk_variants CONFIGURE_DEPENDS
 add_library(mlxvk_variants STATIC EXCLUDE_FROM_ALL ${mlxvk_variants})
 target_include_directories(mlxvk_variants PUBLIC "${PROJECT_SOURCE_DIR}/tests")
 target_link_libraries(mlxvk_variants PUBLIC mlxvk_plans)
+
+add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
+target_link_libraries(mlxvk-glslc PRIVATE mlxvk_variants)
 
 # Every variant through AMD's compiler, without hardware.
 add_executable(radv_compile EXCLUDE_FROM_ALL

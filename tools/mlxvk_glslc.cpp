@@ -1,7 +1,7 @@
 // mlxvk-glslc: compiles kernels exactly as the library does.
 //   mlxvk-glslc [--spv out.spv] FILE[.comp] NAME=VALUE ...   one variant
-//   mlxvk-glslc FILE[.comp]      its `// variants:` line
-//   mlxvk-glslc --all            every kernel's `// variants:` line
+//   mlxvk-glslc --all [TEXT]     all that plans choose (tests/variants) whose
+//                                name has TEXT in it
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include "pipeline/compiler.h"
 #include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/variants.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
@@ -35,11 +36,11 @@ std::string strip(std::string file) {
 
 bool compile(
     const std::string& file,
-    const NamedValues& values,
+    std::span<const Define> defines,
     bool verbose,
     const char* output) {
   try {
-    auto code = compile_kernel(strip(file), to_defines(values));
+    auto code = compile_kernel(strip(file), defines);
     auto& r = code.reflection;
     if (verbose) {
       std::printf(
@@ -74,27 +75,6 @@ bool compile(
   }
 }
 
-// The number of variants that failed.
-int compile_variants(const std::string& file, bool verbose) {
-  auto text = read_source(source_name(file));
-  auto variants = parse_variants(text ? *text : "");
-  if (variants.empty()) {
-    std::fprintf(
-        stderr, "%s has no `// variants:` line.\n", source_name(file).c_str());
-    return 1;
-  }
-  int failed = 0;
-  for (auto& v : variants) {
-    failed += !compile(file, v, verbose, nullptr);
-  }
-  std::printf(
-      "%s: %zu variants, %d failed\n",
-      source_name(file).c_str(),
-      variants.size(),
-      failed);
-  return failed;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -116,25 +96,23 @@ int main(int argc, char** argv) {
   }
   if (all) {
     find_kernel("");
-    int failed = 0;
-    for (auto& f : kernel_files()) {
-      failed += compile_variants(f, false);
+    size_t variants = 0, failed = 0;
+    for (auto& v : all_variants().all()) {
+      if (log_name(v.file, v.defines).find(file) != std::string::npos) {
+        ++variants;
+        failed += !compile(v.file, v.defines, !file.empty(), nullptr);
+      }
     }
+    std::printf("%zu variants, %zu failed\n", variants, failed);
     return failed != 0;
   }
   if (file.empty()) {
     std::fprintf(
         stderr,
         "usage: mlxvk-glslc [--spv FILE] KERNEL [NAME=VALUE ...]\n"
-        "       mlxvk-glslc --all\n");
+        "       mlxvk-glslc --all [TEXT]\n");
     return 2;
   }
   file = find_kernel(file);
-  if (values.empty() && !output) {
-    auto text = read_source(source_name(file));
-    if (text && !parse_variants(*text).empty()) {
-      return compile_variants(file, true) != 0;
-    }
-  }
-  return !compile(file, values, true, output);
+  return !compile(file, to_defines(values), true, output);
 }

@@ -120,12 +120,6 @@ Type type_of(Dtype dtype) {
 
 const Kernel& StreamEncoder::kernel(
     std::string_view file,
-    std::initializer_list<Define> defines) {
-  return enc_.device().pipelines().get(file, defines);
-}
-
-const Kernel& StreamEncoder::kernel(
-    std::string_view file,
     std::span<const Define> defines) {
   return enc_.device().pipelines().get(file, defines);
 }

@@ -79,9 +79,6 @@ class StreamEncoder {
     return kernel(V::file, std::span<const Define>(defines));
   }
   const Kernel& kernel(std::string_view file, std::span<const Define> defines);
-  const Kernel& kernel(
-      std::string_view file,
-      std::initializer_list<Define> defines);
   // One with cooperative matrices, for a type of which Caps::coopmat() is true.
   const Kernel& coopmat_kernel(
       std::string_view file,
@@ -146,8 +143,6 @@ class StreamEncoder {
   Stream stream_;
   Encoder& enc_;
 };
-
-struct NoParams {};
 
 // The calling thread's encoder of a stream. Throws std::runtime_error for a
 // stream that does not exist in this thread.

@@ -11,7 +11,7 @@
 #include "kernels/gather_scatter.h"
 #include "kernels/gather_scatter_axis.h"
 #include "mlx/backend/gpu/copy.h"
-#include "ops/strided.h"
+#include "ops/layout.h"
 
 namespace mlx::core::vulkan {
 

@@ -6,7 +6,6 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
-#include "ops/strided.h"
 
 namespace mlx::core::fast {
 

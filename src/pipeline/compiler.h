@@ -1,5 +1,5 @@
-// GLSL -> SPIR-V 1.5 (1.6 for COOPMAT2), in this process (glslang). Thread-safe: any number of
-// threads may compile at once.
+// GLSL -> SPIR-V 1.5 (1.6 for COOPMAT2), in this process (glslang).
+// Thread-safe: any number of threads may compile at once.
 #pragma once
 
 #include <cstdint>

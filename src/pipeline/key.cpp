@@ -1,5 +1,7 @@
 #include "pipeline/key.h"
 
+#include <charconv>
+
 #include "pipeline/hash.h"
 
 namespace mlx::core::vulkan {
@@ -107,6 +109,23 @@ std::string define_block(std::span<const Define> defines, bool args_in_memory) {
     }
   }
   return s;
+}
+
+std::vector<Define> to_defines(const NamedValues& values) {
+  std::vector<Define> out;
+  for (auto& [name, text] : values) {
+    int64_t n = 0;
+    auto* end = text.data() + text.size();
+    auto [rest, error] = std::from_chars(text.data(), end, n);
+    if (auto type = type_named(text)) {
+      out.emplace_back(name, *type);
+    } else if (error == std::errc{} && rest == end && !text.empty()) {
+      out.emplace_back(name, n);
+    } else {
+      out.emplace_back(name, std::string_view(text));
+    }
+  }
+  return out;
 }
 
 } // namespace mlx::core::vulkan

@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "vk/type.h"
 
@@ -90,5 +92,10 @@ inline std::string define_block(
   return define_block(
       std::span(defines.begin(), defines.size()), args_in_memory);
 }
+
+// Names and values as text. "T=bf16" is a Type, "N=-4" an integer, anything
+// else text; the defines refer to `values`.
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+std::vector<Define> to_defines(const NamedValues& values);
 
 } // namespace mlx::core::vulkan

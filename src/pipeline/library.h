@@ -11,7 +11,6 @@
 
 #include "pipeline/key.h"
 #include "pipeline/reflect.h"
-#include "pipeline/variants.h"
 
 namespace mlx::core::vulkan {
 

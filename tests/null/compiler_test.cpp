@@ -76,7 +76,7 @@ class KernelFolder {
 
 constexpr const char* small_kernel =
     "#include \"common/types.glsl\"\n"
-    "#define ARGS T_PTR x; T_PTR y; uint n;\n"
+    "struct Args { T_PTR x; T_PTR y; uint n; };\n#define ARGS_BLOCK Args\n"
     "#include \"common/args.glsl\"\n"
     "layout(local_size_x = 64) in;\n"
     "void main() {\n"
@@ -129,7 +129,7 @@ TEST_CASE("kernels: the dialect compiles for every pair of types") {
   folder.write(
       "cast.comp",
       "#include \"common/types.glsl\"\n"
-      "#define ARGS T_PTR x; U_PTR y; uint n;\n"
+      "struct Args { T_PTR x; U_PTR y; uint n; };\n#define ARGS_BLOCK Args\n"
       "#include \"common/args.glsl\"\n"
       "layout(local_size_x = 64) in;\n"
       "void main() {\n"

@@ -51,7 +51,7 @@ std::vector<uint32_t> compile(const std::string& text) {
 
 const std::string body =
     "#include \"common/types.glsl\"\n"
-    "#define ARGS Ptr_f32 x; Ptr_f32 y; vec2 z; uint n;\n"
+    "struct Args { Ptr_f32 x; Ptr_f32 y; vec2 z; uint n; };\n#define ARGS_BLOCK Args\n"
     "#include \"common/args.glsl\"\n"
     "layout(local_size_x = 64) in;\n"
     "void main() {\n"

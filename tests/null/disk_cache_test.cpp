@@ -64,7 +64,7 @@ uint64_t folder_size(const fs::path& path) {
 
 constexpr const char* kernel =
     "#include \"common/types.glsl\"\n"
-    "#define ARGS Ptr_f32 x; uint n;\n"
+    "struct Args { Ptr_f32 x; uint n; };\n#define ARGS_BLOCK Args\n"
     "#include \"common/args.glsl\"\n"
     "layout(local_size_x = 64) in;\n"
     "void main() { store(A.x, 0u, float(A.n)); }\n";

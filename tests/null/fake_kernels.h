@@ -15,7 +15,8 @@ struct MixParams {
 };
 
 inline std::string source(uint32_t local_size, const char* args) {
-  return "#include \"common/types.glsl\"\n#define ARGS " + std::string(args) +
+  return "#include \"common/types.glsl\"\nstruct Args {" + std::string(args) +
+      "};\n#define ARGS_BLOCK Args" +
       "\n#include \"common/args.glsl\"\nlayout(local_size_x = " +
       std::to_string(local_size) +
       ") in;\nvoid main() { store(A.z, 0u, A.n + A.salt); }\n";
@@ -41,7 +42,7 @@ inline const mlx::core::vulkan::Kernel& mix_endless(
     mlx::core::vulkan::PipelineTable& table) {
   static const std::string text =
       "#include \"common/loops.glsl\"\n#include \"common/types.glsl\"\n"
-      "#define ARGS Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt;\n"
+      "struct Args { Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt; };\n#define ARGS_BLOCK Args\n"
       "#include \"common/args.glsl\"\nlayout(local_size_x = " +
       std::to_string(program_mix_endless) +
       ") in; void main() {\n  BOUNDED_WHILE(A.n > 0, 9) { A.z.v[0]++; }\n}\n";

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "pipeline/key.h"
-#include "pipeline/variants.h"
 
 using namespace mlx::core::vulkan;
 
@@ -109,15 +108,9 @@ TEST_CASE("key: types have names and sizes") {
   CHECK_FALSE(type_named("f64"));
 }
 
-TEST_CASE("variants: the first line") {
-  CHECK(parse_variants("#include \"x\"\n// variants: T=f32\n").empty());
-  CHECK(parse_variants("// variants:\nvoid main() {}").size() == 1);
-  auto v = parse_variants("// variants: T=f32,bf16 N=1,2,3 ; T=u8 OP=Max\nx");
-  REQUIRE(v.size() == 7);
-  CHECK(v[0] == NamedValues{{"T", "f32"}, {"N", "1"}});
-  CHECK(v[5] == NamedValues{{"T", "bf16"}, {"N", "3"}});
-  CHECK(v[6] == NamedValues{{"T", "u8"}, {"OP", "Max"}});
-  auto d = to_defines(v[6]);
+TEST_CASE("key: named values as defines") {
+  NamedValues v{{"T", "u8"}, {"OP", "Max"}};
+  auto d = to_defines(v);
   CHECK(d[0].kind == Define::Kind::Type);
   CHECK(d[1].kind == Define::Kind::Text);
   NamedValues n{{"N", "-4"}, {"E", ""}, {"F", "1.5"}};

@@ -10,7 +10,8 @@ using namespace mlx::core::vulkan;
 namespace {
 
 KernelCode compile(const std::string& args, bool in_memory = false) {
-  std::string text = "#include \"common/types.glsl\"\n#define ARGS " + args +
+  std::string text = "#include \"common/types.glsl\"\nstruct Args {" + args +
+      "};\n#define ARGS_BLOCK Args" +
       "\n#include \"common/args.glsl\"\n"
       "layout(local_size_x = 8, local_size_y = 4, local_size_z = 2) in;\n"
       "void main() {}\n";

@@ -139,7 +139,7 @@ TEST_CASE("runtime: kernels for one subgroup size ask for it if it varies") {
     PipelineTable table(rig.device->vk(), rig.device->handle(), caps);
     std::string text =
         "#include \"common/types.glsl\"\n"
-        "#define ARGS Ptr_f32 x; uint n; uint pad;\n"
+        "struct Args { Ptr_f32 x; uint n; uint pad; };\n#define ARGS_BLOCK Args\n"
         "#include \"common/args.glsl\"\n"
         "layout(local_size_x = 64) in;\n"
         "void main() { store(A.x, 0u, 1.0); }\n";
@@ -160,7 +160,7 @@ TEST_CASE("runtime: float16 is used only where it rounds correctly") {
     Rig rig(s);
     std::string text =
         "#include \"common/types.glsl\"\n"
-        "#define ARGS Ptr_f16 x; uint n; uint pad;\n"
+        "struct Args { Ptr_f16 x; uint n; uint pad; };\n#define ARGS_BLOCK Args\n"
         "#include \"common/args.glsl\"\n"
         "layout(local_size_x = 64) in;\n"
         "#ifdef NATIVE_F16\nlayout(local_size_y = 2) in;\n#endif\n"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "pipeline/sources.h"
-
 namespace mlx::core::vulkan {
 
 namespace {
@@ -22,12 +20,6 @@ void add_all(VariantSet& set, const Caps& caps) {
   }
 }
 
-void add_lines(VariantSet& set) {
-  for (auto& file : kernel_files()) {
-    set.add_line(file.substr(0, file.size() - 5), *read_source(file));
-  }
-}
-
 } // namespace
 
 bool AnyVariant::has(std::string_view name) const {
@@ -41,16 +33,9 @@ void VariantSet::add(std::string_view file, std::vector<Define> defines) {
   }
 }
 
-void VariantSet::add_line(std::string_view file, std::string_view source) {
-  for (auto& values : parse_variants(source)) {
-    add(file, to_defines(lines_.emplace_back(values)));
-  }
-}
-
 VariantSet variants_of(const Caps& caps) {
   VariantSet set;
   add_all(set, caps);
-  add_lines(set);
   return set;
 }
 
@@ -60,7 +45,6 @@ const VariantSet& all_variants() {
     for (auto& caps : device_table()) {
       add_all(set, caps);
     }
-    add_lines(set);
     return set;
   }();
   return all;

@@ -4,21 +4,19 @@
 // their chip. Each family is a file beside this one.
 #pragma once
 
-#include <deque>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "pipeline/key.h"
 #include "pipeline/variant.h"
-#include "pipeline/variants.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
 struct AnyVariant {
   std::string file; // without .comp
-  std::vector<Define> defines; // their texts are literals, or the set's
+  std::vector<Define> defines; // their texts are literals
 
   bool has(std::string_view name) const;
 };
@@ -31,8 +29,6 @@ class VariantSet {
     auto defines = variant.defines();
     add(V::file, {defines.begin(), defines.end()});
   }
-  // Those of the `// variants:` line of a kernel without an interface header.
-  void add_line(std::string_view file, std::string_view source);
 
   const std::vector<AnyVariant>& all() const {
     return all_;
@@ -43,7 +39,6 @@ class VariantSet {
 
   std::vector<AnyVariant> all_;
   std::set<std::string> names_;
-  std::deque<NamedValues> lines_;
 };
 
 // Snapshots of the devices that plans are asked about.

@@ -6,32 +6,21 @@
 #ifndef ARGS_GLSL
 #define ARGS_GLSL
 
-#ifdef ARGS_BLOCK
-#define ARGS_MEMBERS ARGS_BLOCK args;
-#else // kernels without an interface header yet
-#define ARGS_MEMBERS ARGS
-#endif
-
 #ifdef ARGS_IN_MEMORY
 // Not readonly: glslang would not pass its addresses to functions.
 layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
     ArgumentMemory {
-  ARGS_MEMBERS
+  ARGS_BLOCK args;
 };
 layout(push_constant, scalar) uniform ArgumentPush {
   ArgumentMemory memory;
 } pushed;
-#define ARGS_IN pushed.memory
+#define A pushed.memory.args
 #else
 layout(push_constant, scalar) uniform ArgumentPush {
-  ARGS_MEMBERS
+  ARGS_BLOCK args;
 } pushed;
-#define ARGS_IN pushed
-#endif
-#ifdef ARGS_BLOCK
-#define A ARGS_IN.args
-#else
-#define A ARGS_IN
+#define A pushed.args
 #endif
 
 // Grids above 65,535 groups are folded into y and z by the host (linear() in

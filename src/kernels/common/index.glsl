@@ -8,8 +8,7 @@
 
 #define MAX_NDIM 16
 
-// LARGE is 0 or 1; kernels without an interface header yet define it empty.
-#if defined(LARGE) && (-LARGE + 1 != 1)
+#if LARGE
 #define Index int64_t
 #define UIndex uint64_t
 #define flat_index() thread_index64()

@@ -5,7 +5,7 @@
 
 #include "kernels/gemm/block_mm.h"
 #include "ops/gemm/gemm.h"
-#include "ops/strided.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
 

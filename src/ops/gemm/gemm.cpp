@@ -10,7 +10,7 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/utils.h"
 #include "ops/gemm/plan.h"
-#include "ops/strided.h"
+#include "ops/layout.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {

@@ -1,7 +1,6 @@
 #include "ops/quant/operands.h"
 
 #include "ops/layout.h"
-#include "ops/strided.h"
 
 namespace mlx::core::vulkan {
 

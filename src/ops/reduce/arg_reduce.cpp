@@ -4,7 +4,6 @@
 #include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/reduce/plan.h"
-#include "ops/strided.h"
 
 namespace mlx::core {
 

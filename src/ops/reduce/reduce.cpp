@@ -8,7 +8,6 @@
 #include "ops/nest.h"
 #include "ops/reduce/plan.h"
 #include "ops/rows/rows.h"
-#include "ops/strided.h"
 
 namespace mlx::core {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "mlx/backend/gpu/copy.h"
-#include "ops/strided.h"
+#include "ops/layout.h"
 
 namespace mlx::core::vulkan {
 

@@ -6,7 +6,7 @@
 #include "mlx/primitives.h"
 #include "ops/nest.h"
 #include "ops/rows/plan.h"
-#include "ops/strided.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
 
