@@ -182,7 +182,8 @@ Config parse_config(const char* (*get)(const char*)) {
     MLXVK_DEBUG_MODES(MLXVK_PARSE)
 #undef MLXVK_PARSE
     if (!word.empty()) {
-      warn("MLX_VK_DEBUG", debug.c_str(), "words of docs/environment.md");
+      std::string unknown(word);
+      warn("MLX_VK_DEBUG", unknown.c_str(), "words of docs/environment.md");
     }
   }
   return c;
