@@ -7,20 +7,21 @@
 
 namespace mlx::core {
 
+using namespace vulkan;
+
 void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() == 0) {
     return;
   }
-  auto& enc = vulkan::encoder(stream());
+  auto& enc = encoder(stream());
   auto& src = inputs[0];
   if (axes_.empty()) { // the slice at the start
-    vulkan::copy_strided(
-        enc, src, out, {slice_sizes_, src.strides(), out.strides()});
+    copy_strided(enc, src, out, {slice_sizes_, src.strides(), out.strides()});
     return;
   }
-  vulkan::TupleMove move("gather", inputs, axes_, src, slice_sizes_);
-  vulkan::GatherVariant variant{.WORD = move.widen(out)};
+  TupleMove move(inputs, axes_, src, slice_sizes_);
+  GatherVariant variant{.WORD = move.widen(out)};
   move.dispatch<0>(enc, variant, src, out);
 }
 
@@ -29,15 +30,9 @@ void GatherAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   if (out.size() == 0) {
     return;
   }
-  vulkan::GatherAxisVariant variant{.WORD = int(out.itemsize())};
-  vulkan::dispatch_along_axis<0>(
-      "gather_axis",
-      vulkan::encoder(stream()),
-      variant,
-      axis_,
-      inputs[0],
-      inputs[1],
-      out);
+  GatherAxisVariant variant{.WORD = int(out.itemsize())};
+  dispatch_along_axis<0>(
+      encoder(stream()), variant, axis_, inputs[0], inputs[1], out);
 }
 
 } // namespace mlx::core

@@ -3,24 +3,16 @@
 namespace mlx::core::vulkan {
 
 TupleMove::TupleMove(
-    const char* op,
     const std::vector<array>& inputs,
     const std::vector<int>& axes,
     const array& target,
     const Shape& slice,
     const array* updates)
-    : op_(op),
-      index_(&inputs[1], axes.size()),
+    : index_(&inputs[1], axes.size()),
       axes_(axes),
       target_(target),
       tuples_{inputs[1].shape(), {}},
       slices_{slice, {target.strides()}} {
-  if (index_.size() > max_index_arrays) {
-    throw std::invalid_argument(
-        std::string("[") + op + "] The Vulkan backend takes at most " +
-        std::to_string(max_index_arrays) + " index arrays; got " +
-        std::to_string(index_.size()) + ".");
-  }
   for (auto& index : index_) {
     tuples_.strides.push_back(index.strides());
   }
@@ -32,6 +24,15 @@ TupleMove::TupleMove(
   }
   collapse(tuples_.shape, tuples_.strides);
   collapse(slices_.shape, slices_.strides);
+}
+
+void TupleMove::check_count(const char* op) const {
+  if (index_.size() > max_index_arrays) {
+    throw std::invalid_argument(
+        std::string("[") + op + "] The Vulkan backend takes at most " +
+        std::to_string(max_index_arrays) + " index arrays; got " +
+        std::to_string(index_.size()) + ".");
+  }
 }
 
 int TupleMove::widen(const array& other) {

@@ -88,7 +88,6 @@ class TupleMove {
  public:
   // The index arrays are the inputs from the second on; there is one at least.
   TupleMove(
-      const char* op,
       const std::vector<array>& inputs,
       const std::vector<int>& axes,
       const array& target,
@@ -107,11 +106,13 @@ class TupleMove {
     for (auto& index : index_) {
       reads.emplace_back(index);
     }
+    constexpr const char* op = Variant::file.data();
+    check_count(op);
     v.I = type_of(index_[0]);
     v.LARGE = needs_large_count(count);
     with_constant<1, 2, 3, max_index_arrays>(index_.size(), [&](auto nidx) {
-      with_small_ndim(tuples_.shape, op_, [&](auto i_ndim) {
-        with_small_ndim(slices_.shape, op_, [&](auto s_ndim) {
+      with_small_ndim(tuples_.shape, op, [&](auto i_ndim) {
+        with_small_ndim(slices_.shape, op, [&](auto s_ndim) {
           v.NIDX = nidx;
           v.I_NDIM = i_ndim;
           v.S_NDIM = s_ndim;
@@ -128,6 +129,8 @@ class TupleMove {
   }
 
  private:
+  void check_count(const char* op) const;
+
   template <int NIDX, int I_NDIM, int S_NDIM, int UPDATES>
   void fill(TupleArgs<NIDX, I_NDIM, S_NDIM, UPDATES>& args) const {
     args.slice = elements(slices_.shape);
@@ -149,7 +152,6 @@ class TupleMove {
     args.slice_ndim = slices_.shape.size();
   }
 
-  const char* op_;
   std::span<const array> index_;
   const std::vector<int>& axes_;
   const array& target_;
@@ -161,7 +163,6 @@ class TupleMove {
 // does.
 template <int UPDATES, typename Variant>
 void dispatch_along_axis(
-    const char* op,
     StreamEncoder& enc,
     Variant v,
     int axis,
@@ -178,7 +179,7 @@ void dispatch_along_axis(
   collapse(shape, strides);
   v.I = type_of(index);
   v.LARGE = needs_large_count(index.size());
-  with_ndim(shape, op, [&](auto ndim) {
+  with_ndim(shape, Variant::file.data(), [&](auto ndim) {
     v.NDIM = ndim;
     AxisArgs<ndim, UPDATES> args{};
     args.count = index.size();

@@ -7,14 +7,16 @@
 
 namespace mlx::core {
 
+using namespace vulkan;
+
 void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& mask = inputs[1];
   auto& src = inputs[2];
-  vulkan::copy_to_update(inputs[0], out, stream());
+  copy_to_update(inputs[0], out, stream());
   if (mask.size() == 0 || src.size() == 0) {
     return;
   }
-  auto& enc = vulkan::encoder(stream());
+  auto& enc = encoder(stream());
 
   uint32_t rows = mask.shape(0);
   uint64_t row = mask.size() / rows;
@@ -26,15 +28,15 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto collapsed = [](const array& a) {
     Shape shape = a.shape();
     std::array<Strides, 1> strides{a.strides()};
-    vulkan::collapse(shape, strides);
+    collapse(shape, strides);
     return std::pair(shape, strides[0]);
   };
   auto [mask_shape, mask_strides] = collapsed(mask);
   auto [src_shape, src_strides] = collapsed(src);
   auto& longest = mask_shape.size() > src_shape.size() ? mask_shape : src_shape;
-  int ndim = vulkan::variant_ndim(longest.size(), "masked_scatter");
-  vulkan::with_constant<1, vulkan::max_ndim>(ndim, [&](auto ndim) {
-    vulkan::MaskedScatterArgs<ndim> args{
+  int ndim = variant_ndim(longest.size(), "masked_scatter");
+  with_constant<1, max_ndim>(ndim, [&](auto ndim) {
+    MaskedScatterArgs<ndim> args{
         .row = row,
         .src_row = src.size() / rows,
         .mask_ndim = uint32_t(mask_shape.size()),
@@ -42,18 +44,18 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
         .blocks = blocks,
         .rows = rows,
         .chunks = chunks};
-    vulkan::assign(args.mask_strides, mask_strides);
-    vulkan::assign(args.src_strides, src_strides);
-    vulkan::assign(args.mask_shape, mask_shape);
-    vulkan::assign(args.src_shape, src_shape);
+    assign(args.mask_strides, mask_strides);
+    assign(args.src_strides, src_strides);
+    assign(args.mask_shape, mask_shape);
+    assign(args.src_shape, src_shape);
 
-    auto grid = vulkan::linear(uint64_t(blocks) * rows);
+    auto grid = linear(uint64_t(blocks) * rows);
     array counts = enc.temporary({static_cast<int>(blocks * rows)}, uint32);
-    vulkan::MaskedScatterVariant variant{
+    MaskedScatterVariant variant{
         .COUNT = true,
         .WORD = 1,
         .NDIM = ndim,
-        .LARGE = vulkan::needs_large_count(std::max(mask.size(), src.size()))};
+        .LARGE = needs_large_count(std::max(mask.size(), src.size()))};
     if (blocks > 1) {
       enc.dispatch(enc.kernel(variant), {mask}, {counts}, args, grid);
     }

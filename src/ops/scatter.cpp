@@ -8,6 +8,8 @@
 
 namespace mlx::core {
 
+using namespace vulkan;
+
 namespace {
 
 void check_dtype(const char* op, const array& out, bool sum, bool assign) {
@@ -21,22 +23,22 @@ void check_dtype(const char* op, const array& out, bool sum, bool assign) {
 
 template <typename Variant>
 Variant combining(const array& out, const char* reduce, bool sum) {
-  return {.T = vulkan::type_of(out), .REDUCE = reduce, .SUM = sum};
+  return {.T = type_of(out), .REDUCE = reduce, .SUM = sum};
 }
 
 } // namespace
 
 void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs.back();
-  const char* reduce = vulkan::combine_function<Scatter>(reduce_type_);
+  const char* reduce = combine_function<Scatter>(reduce_type_);
   check_dtype("scatter", out, reduce_type_ == Sum, !reduce);
-  vulkan::copy_to_update(inputs[0], out, stream());
+  copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0 || out.size() == 0) {
     return;
   }
-  auto& enc = vulkan::encoder(stream());
+  auto& enc = encoder(stream());
   if (axes_.empty()) { // one slice, at the start
-    vulkan::copy_strided(
+    copy_strided(
         enc,
         updates,
         out,
@@ -46,32 +48,25 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   auto& shape = updates.shape();
   Shape slice(shape.begin() + inputs[1].ndim(), shape.end());
-  vulkan::TupleMove move("scatter", inputs, axes_, out, slice, &updates);
+  TupleMove move(inputs, axes_, out, slice, &updates);
   auto variant = reduce
-      ? combining<vulkan::ScatterVariant>(out, reduce, reduce_type_ == Sum)
-      : vulkan::ScatterVariant{.WORD = move.widen(updates)};
+      ? combining<ScatterVariant>(out, reduce, reduce_type_ == Sum)
+      : ScatterVariant{.WORD = move.widen(updates)};
   move.dispatch<1>(enc, variant, updates, out);
 }
 
 void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs[2];
-  const char* reduce = vulkan::combine_function<ScatterAxis>(reduce_type_);
+  const char* reduce = combine_function<ScatterAxis>(reduce_type_);
   check_dtype("scatter_axis", out, reduce_type_ == Sum, !reduce);
-  vulkan::copy_to_update(inputs[0], out, stream());
+  copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0 || out.size() == 0) {
     return;
   }
-  auto variant = reduce
-      ? combining<vulkan::ScatterAxisVariant>(out, reduce, true)
-      : vulkan::ScatterAxisVariant{.WORD = int(out.itemsize())};
-  vulkan::dispatch_along_axis<1>(
-      "scatter_axis",
-      vulkan::encoder(stream()),
-      variant,
-      axis_,
-      updates,
-      inputs[1],
-      out);
+  auto variant = reduce ? combining<ScatterAxisVariant>(out, reduce, true)
+                        : ScatterAxisVariant{.WORD = int(out.itemsize())};
+  dispatch_along_axis<1>(
+      encoder(stream()), variant, axis_, updates, inputs[1], out);
 }
 
 } // namespace mlx::core

@@ -6,6 +6,8 @@
 
 namespace mlx::core {
 
+using namespace vulkan;
+
 void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& sequence = inputs[0];
   auto& values = inputs[1];
@@ -13,21 +15,21 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
   if (out.size() == 0) {
     return;
   }
-  auto& enc = vulkan::encoder(stream());
+  auto& enc = encoder(stream());
   Shape shape = values.shape();
   std::array<Strides, 1> strides{values.strides()};
-  vulkan::collapse(shape, strides);
-  vulkan::with_ndim(shape, "searchsorted", [&](auto ndim) {
-    vulkan::SearchSortedArgs<ndim> args{
+  collapse(shape, strides);
+  with_ndim(shape, "searchsorted", [&](auto ndim) {
+    SearchSortedArgs<ndim> args{
         .count = out.size(),
         .sequence_stride = sequence.strides(0),
         .ndim = uint32_t(shape.size()),
         .size = uint32_t(sequence.size())};
-    vulkan::assign(args.value_strides, strides[0]);
-    vulkan::assign(args.shape, shape);
-    auto& k = enc.kernel(vulkan::SearchSortedVariant{
-        .T = vulkan::type_of(sequence), .RIGHT = right_, .NDIM = ndim});
-    auto grid = vulkan::linear(args.count, 256);
+    assign(args.value_strides, strides[0]);
+    assign(args.shape, shape);
+    auto& k = enc.kernel(SearchSortedVariant{
+        .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim});
+    auto grid = linear(args.count, 256);
     enc.dispatch(k, {sequence, values}, {out}, args, grid);
   });
 }

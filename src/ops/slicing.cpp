@@ -10,6 +10,8 @@
 
 namespace mlx::core {
 
+using namespace vulkan;
+
 void concatenate_gpu(
     const std::vector<array>& inputs,
     array& out,
@@ -19,12 +21,12 @@ void concatenate_gpu(
   if (out.size() == 0) {
     return;
   }
-  auto& enc = vulkan::encoder(s);
+  auto& enc = encoder(s);
   // The parts write disjoint ranges unless `axis` is strided over; even then
   // no part reads what another writes.
   int64_t position = 0;
   for (auto& in : inputs) {
-    vulkan::copy_strided(
+    copy_strided(
         enc,
         in,
         out,
@@ -42,26 +44,25 @@ array compute_dynamic_offset(
     const Strides& strides,
     const std::vector<int>& axes,
     const Stream& s) {
-  auto& enc = vulkan::encoder(s);
+  auto& enc = encoder(s);
   if (!indices.flags().row_contiguous) {
     array copy = contiguous_copy_gpu(indices, s);
     enc.add_temporary(copy);
     return compute_dynamic_offset(copy, strides, axes, s);
   }
-  if (axes.size() > vulkan::max_ndim) {
+  if (axes.size() > max_ndim) {
     throw std::invalid_argument(
         "[dynamic_slice] The Vulkan backend handles at most 16 axes; got " +
         std::to_string(axes.size()) + ".");
   }
-  vulkan::DynamicOffsetArgs<vulkan::max_ndim> args{
-      .count = uint32_t(axes.size())};
+  DynamicOffsetArgs<max_ndim> args{.count = uint32_t(axes.size())};
   for (size_t i = 0; i < axes.size(); ++i) {
     args.strides[i] = strides[axes[i]];
   }
   array offset = enc.temporary({1}, int64);
-  vulkan::DynamicOffsetVariant variant{.I = vulkan::type_of(indices)};
+  DynamicOffsetVariant variant{.I = type_of(indices)};
   auto& k = enc.kernel(variant);
-  enc.dispatch(k, {indices}, {offset}, args, vulkan::linear(1));
+  enc.dispatch(k, {indices}, {offset}, args, linear(1));
   return offset;
 }
 
@@ -85,12 +86,12 @@ void SliceUpdate::eval_gpu(const std::vector<array>& inputs, array& out) {
   copy_gpu(in, out, ctype, stream());
 
   auto [offset, strides] = prepare_slice(out, start_indices_, strides_);
-  vulkan::copy_strided(
-      vulkan::encoder(stream()),
+  copy_strided(
+      encoder(stream()),
       update,
       out,
       {update.shape(), update.strides(), strides, 0, offset},
-      vulkan::combine_function<SliceUpdate>(reduce_type_));
+      combine_function<SliceUpdate>(reduce_type_));
 }
 
 } // namespace mlx::core
