@@ -13,32 +13,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = {".cpp": 80, ".h": 80, ".comp": 100, ".glsl": 100}
 
-# To do: those that were longer when this gate came. Shorten them, add none.
-TO_DO = {
-    "src/jit/compiled.cpp:Compiled::eval_gpu",
-    "src/kernels/attention/decode.comp:attend",
-    "src/kernels/attention/prefill.comp:attend",
-    "src/kernels/attention/prefill_coopmat.comp:attend",
-    "src/kernels/gemm/gemm.comp:multiply",
-    "src/kernels/gemm/gemm_coopmat.comp:multiply",
-    "src/kernels/quant/qmm_coopmat.comp:main",
-    "src/kernels/quant/qmv.comp:main",
-    "src/kernels/sort.comp:main",
-    "src/ops/attention/sdpa.cpp:decode",
-    "src/ops/attention/sdpa_vjp.cpp:scores",
-    "src/ops/conv.cpp:Convolution::eval_gpu",
-    "src/ops/copy.cpp:copy_strided",
-    "src/ops/gemm/gemm.cpp:run_gemm",
-    "src/ops/norm.cpp:norm_vjp",
-    "src/ops/quant/product.cpp:quantized_product",
-    "src/ops/reduce.cpp:run",
-    "src/ops/sort.cpp:sort",
-    "src/pipeline/reflect.cpp:reflect",
-    "src/runtime/recorder.cpp:Recorder::record",
-    "src/runtime/recorder.cpp:Recorder::submit",
-    "src/vk/caps.cpp:query_caps",
-}
-
 # What starts no function: other blocks, and a macro's use without a semicolon.
 OTHER = re.compile(
     r"\s*(namespace|class|struct|enum|union|extern|using)\b|[A-Z_0-9]+\(.*\)$"
@@ -78,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT)
     root = parser.parse_args().root
-    failures, left = [], set(TO_DO if root == ROOT else ())
+    failures = []
     for path in sorted((root / "src").rglob("*")):
         limit = LIMITS.get(path.suffix)
         if limit is None:
@@ -87,15 +61,9 @@ def main() -> None:
         for name, line, size in functions(path.read_text().splitlines()):
             if size <= limit:
                 continue
-            entry = f"{relative}:{name}"
-            if entry in TO_DO:
-                left.discard(entry)
-                continue
             failures.append(
                 f"{relative}:{line}: {name}() has {size} lines; the limit is {limit}."
             )
-    for entry in sorted(left):
-        failures.append(f"{entry} is short enough now: take it off TO_DO.")
     for failure in failures:
         print(failure, file=sys.stderr)
     sys.exit(bool(failures))

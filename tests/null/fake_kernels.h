@@ -46,7 +46,7 @@ inline const mlx::core::vulkan::Kernel& mix_endless(
       "#include \"common/args.glsl\"\nlayout(local_size_x = " +
       std::to_string(program_mix_endless) +
       ") in; void main() {\n  BOUNDED_WHILE(A.n > 0, 9) { A.z.v[0]++; }\n}\n";
-  static_assert(loop_line == 6 && loop_bound == 9);
+  static_assert(loop_line == 7 && loop_bound == 9);
   return table.get_source("mix_endless", text);
 }
 

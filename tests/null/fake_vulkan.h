@@ -25,7 +25,7 @@ constexpr uint32_t program_mix_in_memory = 65;
 // The same as mix, after a report that its loop in line `loop_line` went beyond
 // a bound of `loop_bound`, if the kernel was told where to (pipeline/loops.h).
 constexpr uint32_t program_mix_endless = 66;
-constexpr uint32_t loop_line = 6, loop_bound = 9;
+constexpr uint32_t loop_line = 7, loop_bound = 9;
 // The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.
 constexpr uint32_t program_half = 32;
 

@@ -244,7 +244,7 @@ TEST_CASE("loops: beyond the bound, the batch fails and names the loop") {
       CAPTURE(endless->error());
       CHECK(has(endless->error(), "MLX_VK_DEBUG=loops"));
       CHECK(has(endless->error(), "kernel mix_endless"));
-      CHECK(has(endless->error(), "loop at mix_endless:6 "));
+      CHECK(has(endless->error(), "loop at mix_endless:7 "));
       CHECK(has(endless->error(), "bound of 9 turns"));
 
       // Who depends on it hears of it; what comes later does not.

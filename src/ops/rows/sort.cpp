@@ -4,9 +4,9 @@
 #include "kernels/sort.h"
 
 #include "mlx/primitives.h"
+#include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/rows/plan.h"
-#include "ops/layout.h"
 
 namespace mlx::core {
 
