@@ -191,6 +191,16 @@ array StreamEncoder::temporary(Shape shape, Dtype dtype) {
   return a;
 }
 
+array StreamEncoder::scratch(Shape shape, Dtype dtype) {
+  array a(std::move(shape), dtype, nullptr, {});
+  if (!scratch_ || scratch_->nbytes() < a.nbytes()) {
+    scratch_ = temporary({static_cast<int>(a.nbytes())}, uint8);
+  }
+  add_temporary(*scratch_);
+  a.copy_shared_buffer(*scratch_, a.strides(), {true, true, false}, a.size());
+  return a;
+}
+
 StreamEncoder& encoder(Stream s) {
   if (forked_from_started_device()) {
     device(); // throws

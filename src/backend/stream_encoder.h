@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -127,6 +128,10 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
+  // The same in memory that every call overwrites, after what uses it now: for
+  // what one dispatch makes and a next one reads. Grows, and stays.
+  array scratch(Shape shape, Dtype dtype);
+
   // The first item of `a` in host memory where it is valid there already, else
   // null. Unlike data<T>() it waits for nothing and moves nothing.
   const char* host_data(const array& a) const;
@@ -142,6 +147,7 @@ class StreamEncoder {
  private:
   Stream stream_;
   Encoder& enc_;
+  std::optional<array> scratch_; // bytes
 };
 
 // The calling thread's encoder of a stream. Throws std::runtime_error for a

@@ -1,4 +1,5 @@
 // Eight elements an invocation.
+#include "common/vector.glsl"
 #include "quant/dequant.glsl"
 #include "quant/quantize.h"
 #define ARGS_BLOCK DequantizeArgs
@@ -20,13 +21,16 @@ void main() {
 #if SIDE == SIDE_BIASES
     float bias = load(A.biases, group);
 #endif
-    uint64_t first = uint64_t(unit) * 8u;
-    [[unroll]] for (uint k = 0; k < 8; ++k) {
-      precise float v = scale * code_value(code8(codes, k));
+    [[unroll]] for (uint half_unit = 0; half_unit < 2; ++half_unit) {
+      float four[4];
+      [[unroll]] for (uint k = 0; k < 4; ++k) {
+        precise float v = scale * code_value(code8(codes, 4 * half_unit + k));
 #if SIDE == SIDE_BIASES
-      v = v + bias;
+        v = v + bias;
 #endif
-      store(A.y, first + k, v);
+        four[k] = v;
+      }
+      STORE_FOUR(T_PTR, A.y, 2 * uint64_t(unit) + half_unit, four);
     }
   }
 }

@@ -191,7 +191,8 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!caps.coopmat(p.type) || p.k < 16) {
     return false;
   }
-  constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 4, .WN = 2};
+  // Subgroups of 64 x 64 (docs/benchmarks.md, "Matrix units").
+  constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
   constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
   CoopmatVariant v = p.m <= 32 ? flat : medium;

@@ -37,4 +37,9 @@ struct QuantPlan {
 
 QuantPlan plan_quant(const Caps& caps, const QuantShape& shape);
 
+// Whether to dequantize w first, once, into 256 MiB at most, and run a dense
+// product. `rows`: of x from which to do so; -1: from where it measured faster
+// (docs/benchmarks.md), 0: never.
+bool dequantizes_first(const Caps& caps, const QuantShape& shape, int rows);
+
 } // namespace mlx::core::vulkan

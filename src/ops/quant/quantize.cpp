@@ -24,28 +24,6 @@ uint32_t count32(const char* call, const array& a, uint64_t n) {
   return static_cast<uint32_t>(n);
 }
 
-void dequantize(
-    StreamEncoder& enc,
-    const std::vector<array>& inputs,
-    array& out,
-    const QuantFormat& f) {
-  out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
-    return;
-  }
-  array w = row_contiguous(inputs[0], enc);
-  array scales = row_contiguous(inputs[1], enc);
-  std::optional<array> side;
-  std::vector<Operand> operands{w, scales};
-  if (inputs.size() > 2) {
-    side = row_contiguous(inputs[2], enc);
-    operands.emplace_back(*side);
-  }
-  auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
-  DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
-  enc.dispatch(k, operands, {out}, args, linear(args.units, 64));
-}
-
 // Codes and scales, or what they make again, into allocated outputs.
 void quantize(
     StreamEncoder& enc,
@@ -70,6 +48,22 @@ void quantize(
 }
 
 } // namespace
+
+void dequantize(
+    StreamEncoder& enc,
+    const array& w,
+    const array& scales,
+    const std::optional<array>& side,
+    array& out,
+    const QuantFormat& f) {
+  std::vector<Operand> operands{w, scales};
+  if (side) {
+    operands.emplace_back(*side);
+  }
+  auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
+  DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
+  enc.dispatch(k, operands, {out}, args, linear(args.units, 64));
+}
 
 void quantize(
     StreamEncoder& enc,
@@ -102,7 +96,19 @@ void fast::Quantize::eval_gpu(
   auto& enc = vulkan::encoder(stream());
   auto format = vulkan::format_of(mode_, bits_, group_size_);
   if (dequantize_) {
-    vulkan::dequantize(enc, inputs, outputs[0], format);
+    auto& out = outputs[0];
+    out.set_data(allocator::malloc(out.nbytes()));
+    if (out.size() == 0) {
+      return;
+    }
+    auto rows = [&](size_t i) {
+      return vulkan::row_contiguous(inputs[i], enc);
+    };
+    std::optional<array> side;
+    if (inputs.size() > 2) {
+      side = rows(2);
+    }
+    vulkan::dequantize(enc, rows(0), rows(1), side, out, format);
     return;
   }
   std::optional<array> global_scale;

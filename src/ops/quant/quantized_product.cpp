@@ -1,5 +1,7 @@
 #include "ops/quant/quantized_product.h"
 
+#include "ops/gemm/gemm.h"
+#include "ops/layout.h"
 #include "ops/path_stats.h"
 #include "vk/config.h"
 
@@ -7,13 +9,18 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-void count(const QuantShape& s, const QuantPlan& plan, const QuantFormat& f) {
+// `plan`: null if the weights are dequantized first.
+void count(const QuantShape& s, const QuantPlan* plan, const QuantFormat& f) {
   auto text = [](uint64_t n) { return std::to_string(n); };
   std::string shape = std::string(name_of(s.common.T)) + " m=" + text(s.m) +
       " n=" + text(s.n) + " k=" + text(s.k) + " batch=" + text(s.batch) +
       " bits=" + text(f.bits) + " group=" + text(f.group) +
       (f.bias ? " affine" : " fp") + (s.transpose ? " w^T" : " w") +
       (s.sorted ? " sorted" : "");
+  if (!plan) {
+    count_path("quantized products", shape, "dequantized first", "");
+    return;
+  }
   auto path = [&](const auto& v) {
     std::string name(v.file.substr(v.file.find('/') + 1));
     if constexpr (requires { v.ROWS; }) {
@@ -23,7 +30,7 @@ void count(const QuantShape& s, const QuantPlan& plan, const QuantFormat& f) {
     }
   };
   count_path(
-      "quantized products", shape, std::visit(path, plan.kernel), plan.why);
+      "quantized products", shape, std::visit(path, plan->kernel), plan->why);
 }
 
 uint32_t workgroups(const QuantPlan& plan, uint64_t batch) {
@@ -34,6 +41,42 @@ uint32_t workgroups(const QuantPlan& plan, uint64_t batch) {
         std::to_string(n) + " workgroups. Split the batch.");
   }
   return static_cast<uint32_t>(n);
+}
+
+// The rows of `a`, `pitch` items apart, as a matrix.
+array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
+  array m({rows, cols}, a.dtype(), nullptr, {});
+  bool contiguous = pitch == cols;
+  array::Flags flags{contiguous, contiguous, false};
+  m.copy_shared_buffer(a, {pitch, 1}, flags, a.data_size());
+  return m;
+}
+
+void dense_product(
+    StreamEncoder& enc,
+    const QuantOperands& o,
+    const StackedProductArgs& args,
+    array& out,
+    const QuantFormat& f,
+    bool transpose) {
+  int m = args.M, n = args.N, k = args.K;
+  Shape shape = transpose ? Shape{n, k} : Shape{k, n};
+  array w = enc.scratch(std::move(shape), out.dtype());
+  dequantize(
+      enc,
+      row_contiguous(o.w, enc),
+      row_contiguous(o.scales, enc),
+      o.side && f.bias ? row_contiguous(*o.side, enc) : o.side,
+      w,
+      f);
+  if (transpose) {
+    array t({k, n}, w.dtype(), nullptr, {});
+    t.copy_shared_buffer(w, {1, k}, {true, false, true}, w.data_size());
+    w = t;
+  }
+  array x = as_matrix(o.x, m, k, args.x_row);
+  array y = as_matrix(out, m, n, n);
+  run_gemm(enc, {"quantized_matmul", x, w}, y);
 }
 
 } // namespace
@@ -49,9 +92,15 @@ void quantized_product(
     return;
   }
   auto [args, shape] = address(enc, o, out, f, transpose);
+  if (dequantizes_first(enc.caps(), shape, config().dequantize_rows)) {
+    if (config().qmm_stats) {
+      count(shape, nullptr, f);
+    }
+    return dense_product(enc, o, args, out, f, transpose);
+  }
   QuantPlan plan = plan_quant(enc.caps(), shape);
   if (config().qmm_stats) {
-    count(shape, plan, f);
+    count(shape, &plan, f);
   }
   if (plan.sorted) {
     args.M = args.stack.batch;

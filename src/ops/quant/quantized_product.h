@@ -22,6 +22,15 @@ void quantized_product(
     const QuantFormat& format,
     bool transpose);
 
+// Items of codes and scales, all row-contiguous, into `out`, which has memory.
+void dequantize(
+    StreamEncoder& enc,
+    const array& w,
+    const array& scales,
+    const std::optional<array>& side,
+    array& out,
+    const QuantFormat& format);
+
 // Codes and scales (and affine biases) of w's last axis; allocates outputs.
 void quantize(
     StreamEncoder& enc,
