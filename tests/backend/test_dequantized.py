@@ -31,7 +31,7 @@ for mode, group, bits in FORMATS:
         for transpose in (True, False):
             many = mode == "affine" and bits == 4
             for layout in LAYOUTS if many else ["plain"]:
-                for m, n, k in ((40, 64, 256), (34, 192, 128)):
+                for m, n, k in ((40, 128, 256), (34, 384, 128)):
                     shape = (n, k) if transpose else (k, n)
                     w = mx.random.normal(shape).astype(dtype)
                     how = dict(group_size=group, bits=bits, mode=mode)
