@@ -78,7 +78,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DEQUANTIZE_ROWS",
      "-1",
      "Rows of x from which a quantized product dequantizes its weights first, "
-     "once, into memory of up to 256 MiB a stream. -1: 512 with matrix units, "
+     "once, into memory of up to 256 MiB a stream. -1: 768 with matrix units, "
      "else never; 0: never."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",

@@ -54,16 +54,16 @@ TEST_CASE("quantized: matrix units from nine rows on, where x is aligned") {
 }
 
 TEST_CASE("quantized: many rows repay dequantizing first") {
-  QuantShape s = linear(512, 4096, 12288);
+  QuantShape s = linear(768, 4096, 12288);
   CHECK(dequantizes_first(big_gpu, s, -1));
   CHECK_FALSE(dequantizes_first(big_gpu, s, 0));
-  CHECK_FALSE(dequantizes_first(big_gpu, linear(511, 4096, 4096), -1));
+  CHECK_FALSE(dequantizes_first(big_gpu, linear(767, 4096, 4096), -1));
   CHECK(dequantizes_first(big_gpu, linear(40, 4096, 4096), 40));
   // Without matrix units, only when asked to.
   CHECK_FALSE(dequantizes_first(plain_gpu, s, -1));
-  CHECK(dequantizes_first(plain_gpu, s, 512));
+  CHECK(dequantizes_first(plain_gpu, s, 768));
   // 256 MiB at most; not for stacks of matrices, nor for experts.
-  CHECK_FALSE(dequantizes_first(big_gpu, linear(512, 151936, 4096), -1));
+  CHECK_FALSE(dequantizes_first(big_gpu, linear(768, 151936, 4096), -1));
   s.common.BATCH = BATCH_GATHER;
   CHECK_FALSE(dequantizes_first(big_gpu, s, -1));
 }

@@ -196,8 +196,9 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
   CoopmatVariant v = p.m <= 32 ? flat : medium;
+  // A few idle cores cost less than smaller tiles everywhere.
   if (std::min(p.m, p.n) > 64 &&
-      tile_groups(p, large.BM, large.BN) >= caps.cores()) {
+      4 * tile_groups(p, large.BM, large.BN) >= 3 * caps.cores()) {
     v = large;
   }
   v.SG = caps.matrix_subgroup();

@@ -156,7 +156,7 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape) {
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   constexpr uint64_t most_bytes = 256 << 20;
   if (rows < 0) {
-    rows = caps.coopmat(s.common.T) ? 512 : 0;
+    rows = caps.coopmat(s.common.T) ? 768 : 0;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&
