@@ -128,7 +128,7 @@ EACH_CODED_DTYPE(CODED_ITEM_)
 
 // Values -> values, as MLX's astype does: complex drops the imaginary part,
 // bool is "not zero".
-#define CAST_TO(NAME, VALUE)                                                  \
+#define CAST_INTEGERS_TO(NAME, VALUE)                                         \
   VALUE NAME(bool x) { return VALUE(x); }                                     \
   VALUE NAME(uint8_t x) { return VALUE(x); }                                  \
   VALUE NAME(int8_t x) { return VALUE(x); }                                   \
@@ -137,7 +137,9 @@ EACH_CODED_DTYPE(CODED_ITEM_)
   VALUE NAME(uint32_t x) { return VALUE(x); }                                 \
   VALUE NAME(int32_t x) { return VALUE(x); }                                  \
   VALUE NAME(uint64_t x) { return VALUE(x); }                                 \
-  VALUE NAME(int64_t x) { return VALUE(x); }                                  \
+  VALUE NAME(int64_t x) { return VALUE(x); }
+#define CAST_TO(NAME, VALUE)                                                  \
+  CAST_INTEGERS_TO(NAME, VALUE)                                               \
   VALUE NAME(float x) { return VALUE(x); }                                    \
   VALUE NAME(vec2 x) { return VALUE(x.x); }
 
@@ -163,15 +165,7 @@ CAST_TO(to_f32, float)
 // A negative float cast to an unsigned type wraps as it does on the CPU:
 // through the signed 64-bit integer.
 #define CAST_TO_UNSIGNED(NAME, VALUE)                                         \
-  VALUE NAME(bool x) { return VALUE(x); }                                     \
-  VALUE NAME(uint8_t x) { return VALUE(x); }                                  \
-  VALUE NAME(int8_t x) { return VALUE(x); }                                   \
-  VALUE NAME(uint16_t x) { return VALUE(x); }                                 \
-  VALUE NAME(int16_t x) { return VALUE(x); }                                  \
-  VALUE NAME(uint32_t x) { return VALUE(x); }                                 \
-  VALUE NAME(int32_t x) { return VALUE(x); }                                  \
-  VALUE NAME(uint64_t x) { return VALUE(x); }                                 \
-  VALUE NAME(int64_t x) { return VALUE(x); }                                  \
+  CAST_INTEGERS_TO(NAME, VALUE)                                               \
   VALUE NAME(float x) {                                                       \
     return x < 0.0 ? VALUE(int64_t(x)) : VALUE(uint64_t(x));                  \
   }                                                                           \
