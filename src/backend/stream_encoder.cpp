@@ -195,8 +195,9 @@ array StreamEncoder::scratch(Shape shape, Dtype dtype) {
   array a(std::move(shape), dtype, nullptr, {});
   if (!scratch_ || scratch_->nbytes() < a.nbytes()) {
     scratch_ = temporary({static_cast<int>(a.nbytes())}, uint8);
+  } else {
+    add_temporary(*scratch_);
   }
-  add_temporary(*scratch_);
   a.copy_shared_buffer(*scratch_, a.strides(), {true, true, false}, a.size());
   return a;
 }

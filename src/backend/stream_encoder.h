@@ -47,7 +47,7 @@ struct Operand {
   int64_t begin = 0, end = 0;
 };
 
-// OperandList in the order of the kernel's pointers: a list, a vector, or one.
+// Operands in the order of the kernel's pointers: a list, a vector, or one.
 class OperandList {
  public:
   OperandList(std::initializer_list<Operand> list) {
@@ -79,7 +79,6 @@ class StreamEncoder {
     auto defines = variant.defines();
     return kernel(V::file, std::span<const Define>(defines));
   }
-  const Kernel& kernel(std::string_view file, std::span<const Define> defines);
   // One with cooperative matrices, for a type of which Caps::coopmat() is true.
   const Kernel& coopmat_kernel(
       std::string_view file,
@@ -145,6 +144,8 @@ class StreamEncoder {
   }
 
  private:
+  const Kernel& kernel(std::string_view file, std::span<const Define> defines);
+
   Stream stream_;
   Encoder& enc_;
   std::optional<array> scratch_; // bytes

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,19 +14,8 @@
 
 namespace mlx::core::vulkan {
 
-// f(N) for the first of some ascending constants that holds n; the last does.
-template <int N, int... More, typename F>
-void with_constant(int n, F&& f) {
-  if constexpr (sizeof...(More) > 0) {
-    if (n > N) {
-      return with_constant<More...>(n, f);
-    }
-  }
-  f(std::integral_constant<int, N>{});
-}
-
-// The same for the dimension counts of variants: exact up to 4, or up to 2
-// where kernels have two counts to vary, else max_ndim.
+// with_constant() for the dimension counts of variants: exact up to 4, or up to
+// 2 where kernels have two counts to vary, else max_ndim.
 template <typename F>
 void with_ndim(const Shape& shape, const char* op, F&& f) {
   with_constant<1, 2, 3, 4, max_ndim>(variant_ndim(shape.size(), op), f);

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/common/nest.h"
-#include "mlx/array.h"
+#include "ops/view.h"
 
 namespace mlx::core::vulkan {
 
@@ -17,12 +16,6 @@ Nest<NDIM> nest_args(const Shape& shape, const Strides& strides) {
   std::copy(shape.begin(), shape.end(), nest.shape);
   std::copy(strides.begin(), strides.end(), nest.strides);
   return nest;
-}
-
-// Calls f with that one of NDIMS, as a constant, which `ndim` is.
-template <int... NDIMS, typename F>
-void with_ndim(int ndim, F&& f) {
-  ((ndim == NDIMS ? f(std::integral_constant<int, NDIMS>{}) : void()), ...);
 }
 
 } // namespace mlx::core::vulkan

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "mlx/array.h"
@@ -66,26 +67,25 @@ inline bool beyond_32_bits(int64_t items, size_t itemsize) {
 }
 bool needs_large_index(const array& a);
 
+// f(N) for the first of some ascending constants that holds n; the last does.
+template <int N, int... More, typename F>
+void with_constant(int n, F&& f) {
+  if constexpr (sizeof...(More) > 0) {
+    if (n > N) {
+      return with_constant<More...>(n, f);
+    }
+  }
+  f(std::integral_constant<int, N>{});
+}
+
 // Calls f.operator()<NDIM, Index>() for a variant of `ndim` dimensions, as
 // variant_ndim() gives them: argument blocks have arrays of that size.
 template <typename F>
 void with_index(int ndim, bool large, F&& f) {
-  auto sized = [&]<int NDIM>() {
-    large ? f.template operator()<NDIM, int64_t>()
-          : f.template operator()<NDIM, int32_t>();
-  };
-  switch (ndim) {
-    case 1:
-      return sized.template operator()<1>();
-    case 2:
-      return sized.template operator()<2>();
-    case 3:
-      return sized.template operator()<3>();
-    case 4:
-      return sized.template operator()<4>();
-    default:
-      return sized.template operator()<max_ndim>();
-  }
+  with_constant<1, 2, 3, 4, max_ndim>(ndim, [&](auto n) {
+    large ? f.template operator()<n, int64_t>()
+          : f.template operator()<n, int32_t>();
+  });
 }
 
 // Vector width: whether items can be accessed four at a time

@@ -33,16 +33,6 @@ void count(const QuantShape& s, const QuantPlan* plan, const QuantFormat& f) {
       "quantized products", shape, std::visit(path, plan->kernel), plan->why);
 }
 
-uint32_t workgroups(const QuantPlan& plan, uint64_t batch) {
-  uint64_t n = batch * plan.m_tiles * plan.n_tiles;
-  if (n > UINT32_MAX) {
-    throw std::invalid_argument(
-        "[quantized_matmul] The product is too large for one dispatch: " +
-        std::to_string(n) + " workgroups. Split the batch.");
-  }
-  return static_cast<uint32_t>(n);
-}
-
 // The rows of `a`, `pitch` items apart, as a matrix.
 array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
   array m({rows, cols}, a.dtype(), nullptr, {});
@@ -62,13 +52,12 @@ void dense_product(
   int m = args.M, n = args.N, k = args.K;
   Shape shape = transpose ? Shape{n, k} : Shape{k, n};
   array w = enc.scratch(std::move(shape), out.dtype());
-  dequantize(
-      enc,
-      row_contiguous(o.w, enc),
-      row_contiguous(o.scales, enc),
-      o.side && f.bias ? row_contiguous(*o.side, enc) : o.side,
-      w,
-      f);
+  std::optional<array> side;
+  if (o.side) {
+    side = row_contiguous(*o.side, enc);
+  }
+  array codes = row_contiguous(o.w, enc);
+  dequantize(enc, codes, row_contiguous(o.scales, enc), side, w, f);
   if (transpose) {
     array t({k, n}, w.dtype(), nullptr, {});
     t.copy_shared_buffer(w, {1, k}, {true, false, true}, w.data_size());
@@ -107,7 +96,10 @@ void quantized_product(
   }
   args.m_tiles = plan.m_tiles;
   args.n_tiles = plan.n_tiles;
-  args.groups = workgroups(plan, plan.sorted ? 1 : shape.batch);
+  uint64_t products = plan.sorted ? 1 : shape.batch;
+  uint64_t groups = products * plan.m_tiles * plan.n_tiles;
+  check_groups("quantized_matmul", o.x, o.w, groups);
+  args.groups = static_cast<uint32_t>(groups);
 
   std::vector<Operand> inputs;
   inputs.reserve(6);

@@ -66,7 +66,7 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
       .even = shape.size() == 1,
       .large = needs_large_index(in) || needs_large_index(out),
   });
-  with_ndim<1, max_ndim>(plan.variant.NDIM, [&](auto n) {
+  with_constant<1, max_ndim>(plan.variant.NDIM, [&](auto n) {
     run<n>(
         enc,
         in,

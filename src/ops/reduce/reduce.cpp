@@ -103,7 +103,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
             ? out
             : enc.temporary({splits, outputs}, floats ? float32 : out.dtype());
         auto& k = enc.kernel(variant);
-        with_ndim<1, max_ndim>(variant.NDIM, [&](auto n) {
+        with_constant<1, max_ndim>(variant.NDIM, [&](auto n) {
           enc.dispatch(
               k, {x}, {to}, args_of<n>(job, plan.parts), linear(plan.groups));
         });

@@ -63,7 +63,7 @@ struct SortJob {
         scalar ? Strides{} : remove_index(in.strides(), axis)};
     collapse(shape, strides);
     int ndim = variant_ndim(shape.size(), "sort");
-    with_ndim<1, 2, max_ndim>(ndim <= 2 ? ndim : max_ndim, [&](auto n) {
+    with_constant<1, 2, max_ndim>(ndim <= 2 ? ndim : max_ndim, [&](auto n) {
       bool last = rows.tiles == 1;
       SortTileArgs<n> args{
           rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
