@@ -26,8 +26,8 @@ class NoModel(Exception):
 
 @dataclasses.dataclass
 class Result:
-    compiled: int  # kernels that were compiled now
-    found: int  # kernels that were in the cache
+    kernels: int  # that the model needs
+    compiled: int  # of these, now; the others were in the cache
     seconds: float
 
 
@@ -150,9 +150,9 @@ def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
     mx.synchronize()
     progress("done", len(todo), len(todo))
     counts = native.counters()
-    return Result(
-        counts["compilations"], counts["disk_hits"], time.perf_counter() - started
-    )
+    kernels = counts["pipelines"]
+    seconds = time.perf_counter() - started
+    return Result(kernels, kernels - counts["disk_hits"], seconds)
 
 
 def devices() -> list[dict]:
@@ -176,12 +176,9 @@ def run(args) -> int:
     except NoModel as error:
         print(error)
         return 1
-    total = result.compiled + result.found
+    took = f"{result.seconds:.1f} s"
     if result.compiled:
-        print(
-            f"{result.compiled} of {total} kernels were compiled "
-            f"({result.seconds:.1f} s); the others were in the cache."
-        )
+        print(f"{result.compiled} of {result.kernels} kernels were compiled ({took}).")
     else:
-        print(f"All {total} kernels were in the cache ({result.seconds:.1f} s).")
+        print(f"All {result.kernels} kernels were in the cache ({took}).")
     return 0
