@@ -163,10 +163,11 @@ def run(args) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console()
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     try:
-        with Progress(*columns, console=console, transient=True) as bar:
+        hidden = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
             task = bar.add_task("starting", total=None)
 
             def progress(what: str, done: int, total: int) -> None:
