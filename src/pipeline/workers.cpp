@@ -1,6 +1,7 @@
 #include "pipeline/workers.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace mlx::core::vulkan {
 
@@ -14,11 +15,15 @@ bool Workers::add(std::function<void()> job) {
     if (stopping_) {
       return false;
     }
-    if (most_ > 0) {
-      jobs_.push_back(std::move(job));
-      if (idle_ < jobs_.size() && threads_.size() < most_) {
+    if (idle_ <= jobs_.size() && threads_.size() < most_) {
+      try {
         threads_.emplace_back([this] { loop(); });
+      } catch (const std::system_error&) {
+        // No more threads can be had: those that are there do it.
       }
+    }
+    if (!threads_.empty()) {
+      jobs_.push_back(std::move(job));
       added_.notify_one();
       return true;
     }
