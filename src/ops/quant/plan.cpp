@@ -77,6 +77,47 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
+// Whether qmm_skinny takes it. From 65 rows on tiles use each weight more often.
+bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
+  constexpr uint32_t most_rows = 64;
+  uint32_t least = rows < 0 ? 9 : rows;
+  return rows && s.m >= least && s.m <= most_rows && s.transpose && !s.sorted &&
+      s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
+      caps.matrix_subgroup() == 32;
+}
+
+QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
+  QmmSkinnyVariant v{s.common, caps.matrix_subgroup()};
+  v.WN = 1;
+  v.FN = 2;
+  v.WK = 8;
+  if (s.m <= 16) {
+    v.FM = 1;
+    v.DEPTH = 2;
+    // Wider ones read x less often.
+    uint64_t wide = s.batch * tiles(s.n, 64);
+    if (wide >= 2 * uint64_t(caps.cores())) {
+      v.FN = 4;
+      v.WK = 4;
+    } else if (s.batch * tiles(s.n, 32) < caps.cores() / 2) {
+      v.FN = 1;
+    }
+  } else {
+    v.FM = s.m <= 32 ? 2 : 4;
+    v.WN = s.m <= 32 ? 1 : 2;
+    v.DEPTH = 1;
+  }
+  while (v.WK > 1 &&
+         (v.shared_memory() > caps.shared_memory ||
+          v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
+    v.WK /= 2;
+  }
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
+}
+
 // The largest tile whose number fills the device.
 QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   struct Tile {
@@ -140,7 +181,10 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 
 } // namespace
 
-QuantPlan plan_quant(const Caps& caps, const QuantShape& shape) {
+QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+  if (takes_skinny(caps, shape, skinny)) {
+    return plan_skinny(caps, shape);
+  }
   // Sorted experts pay for a tile when each has several rows.
   bool tiled = shape.sorted
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
