@@ -77,7 +77,8 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny takes it. From 65 rows on tiles use each weight more often.
+// Whether qmm_skinny takes it. From 65 rows on tiles use each weight more
+// often.
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   constexpr uint32_t most_rows = 64;
   uint32_t least = rows < 0 ? 9 : rows;
