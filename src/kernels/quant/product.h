@@ -58,6 +58,7 @@ struct QmvVariant : ProductVariant {
   uint ROWS = 1; // of x a workgroup
   uint OUTS = 4; // outputs that share a load of x
   uint CHUNK = 32; // items of k that a lane takes at a time
+  uint TURNS = 1; // chunks whose loads are under way together
   uint WG = 128;
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
@@ -69,6 +70,7 @@ struct QmvVariant : ProductVariant {
       ROWS,
       OUTS,
       CHUNK,
+      TURNS,
       WG,
       BLOCK,
       WHOLE_WORKGROUP,
