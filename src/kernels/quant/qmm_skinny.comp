@@ -6,6 +6,8 @@
 // its x. The units to come, DEPTH of them, wait in registers. Halves of a unit
 // become 16-bit floats in shared memory, from where fragments are loaded.
 //
+// SPLIT: k is shared by workgroups, too, and y is partial sums, [split][m][n].
+//
 // Codes go into the product as they are, all exact in 16 bits, and a group's
 // product is scaled in float: more exact than rounding weights, and less work a
 // weight. Integers stand as 2^BITS + code, which is one `or`; the offset times
@@ -42,6 +44,7 @@
 #define LOADS_X (BM * 8 / PART) // in uvec4; half of them a half
 #define RUNS (ROWS * 2 / SG) // of 32 codes
 #define GROUPS (GROUP < UNIT ? UNIT / GROUP : 1) // of a unit
+#define SPAN (GROUP > UNIT && DEPTH % 2 == 0 ? 2 : 1) // units that share scales
 #define SIDES (GROUPS * ROWS)
 #define LOADS_SIDE ((SIDES + SG - 1) / SG)
 #define AFFINE (SIDE == SIDE_BIASES)
@@ -50,8 +53,7 @@ layout(local_size_x = WG) in;
 
 shared uvec4 tile_x[WK * TILE_X];
 shared uvec4 tile_w[WN * WK * TILE_W];
-// Scales of each group and row, then biases.
-shared float side[WN * WK * SIDES * (AFFINE ? 2 : 1)];
+shared vec2 side[WN * WK * SIDES]; // scale and bias of each group and row
 shared float stage[WN * WK * 256];
 
 // Codes as 16-bit floats. CODE_AT: the lowest bit of a code in its item.
@@ -75,13 +77,18 @@ shared float stage[WN * WK * 256];
 
 uint codes[DEPTH][RUNS][BITS];
 uvec4 items[DEPTH][LOADS_X];
-float scales[DEPTH][LOADS_SIDE];
-float biases[DEPTH][LOADS_SIDE];
+vec2 sides[DEPTH][LOADS_SIDE];
 
 uint lane, part_lane; // in the subgroup, in the part
 uint part, column; // of the workgroup's parts; of the part's subgroups
 uint m0, n0; // the subgroup's first row of x and of w
+uint k_end; // of the workgroup's share of k
 uint own_x, own_w, own_side; // where its tiles begin
+uint code_base; // CODE_BASE of a pair
+// The columns of the items that an invocation has of a fragment of y: whatever
+// the device's layout is.
+#define ITEMS_Y (256 / SG)
+uint columns[ITEMS_Y];
 
 MATRIX_Y acc[FM * FN]; // scaled
 MATRIX_Y sums[FM * FN]; // of a group
@@ -106,7 +113,7 @@ void fetch_codes(uint b, uint unit) {
     [[unroll]] for (uint j = 0; j < BITS; ++j) {
       codes[b][i][j] = 0;
     }
-    if (k < A.K) {
+    if (k < k_end) {
       Ptr_u32 row = code_row(min(n0 + RUN_ROW(i), A.N - 1), A.K);
       uint64_t at = uint64_t(row) + k / 8 * BITS;
 #if BITS % 4 == 0
@@ -136,12 +143,11 @@ void fetch_sides(uint b, uint unit) {
   [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
     uint e = lane + i * SG;
     uint k = unit * UNIT + e / ROWS * GROUP;
-    scales[b][i] = 0.0;
-    biases[b][i] = 0.0;
-    if (k < A.K && e < SIDES) {
+    sides[b][i] = vec2(0.0);
+    if (k < k_end && e < SIDES) {
       uint64_t group = group_of(min(n0 + e % ROWS, A.N - 1), A.K, k);
-      scales[b][i] = load_scale(scale_base, group);
-      biases[b][i] = load_bias(group);
+      sides[b][i] =
+          vec2(load_scale(scale_base, group), load_bias(group));
     }
   }
 }
@@ -156,7 +162,7 @@ void fetch_x(uint b, uint unit) {
     uint s = i / (LOADS_X / 2);
     uint k = unit * UNIT + (2 * X_CHUNK + s) * 16 + X_PIECE * 8;
     items[b][i] = uvec4(0);
-    if (k < A.K) {
+    if (k < k_end) {
       T_PTR row = x_row(min(m0 + X_ROW(i), A.M - 1));
       items[b][i] = Ptr_u32x4(uint64_t(row) + k * 2).v[0];
     }
@@ -166,7 +172,9 @@ void fetch_x(uint b, uint unit) {
 void fetch(uint b, uint unit) {
   fetch_codes(b, unit);
   fetch_x(b, unit);
-  fetch_sides(b, unit);
+  if (b % SPAN == 0) {
+    fetch_sides(b, unit);
+  }
 }
 
 // Eight codes of a run, from `first` on.
@@ -175,17 +183,16 @@ uvec4 code_items(uint b, uint i, uint first) {
 #if INTERLEAVED
   uint word = codes[b][i][first / 8];
   const uint mask = 0x000f000fu << CODE_AT;
-  const uint base = CODE_BASE * 0x00010001u;
   [[unroll]] for (uint c = 0; c < 4; ++c) {
     uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c) : word >> (4 * c - CODE_AT);
-    q[c] = (at & mask) | base;
+    q[c] = (at & mask) | code_base;
   }
 #else
   [[unroll]] for (uint c = 0; c < 4; ++c) {
     uint l = CODE_IN(codes[b][i], first + 2 * c);
     uint h = CODE_IN(codes[b][i], first + 2 * c + 1);
 #ifdef CODE_AT
-    q[c] = ((l | (h << 16)) << CODE_AT) | (CODE_BASE * 0x00010001u);
+    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
 #elif defined(T_IS_bf16)
     // Exact, so that nothing is rounded.
     q[c] = (floatBitsToUint(code_value(l)) >> 16) |
@@ -224,31 +231,29 @@ void stash_sides(uint b) {
   [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
     uint e = lane + i * SG;
     if (SIDES % SG == 0 || e < SIDES) {
-      side[own_side + e] = scales[b][i];
-#if AFFINE
-      side[own_side + SIDES + e] =
-          fma(-CODE_OFFSET, scales[b][i], biases[b][i]);
-#endif
+      float scale = sides[b][i].x;
+      side[own_side + e] =
+          vec2(scale, fma(-CODE_OFFSET, scale, sides[b][i].y));
     }
   }
 }
 
-// Adds the products of group g of the unit, scaled, and begins anew. A matrix
-// with a stride of 0 has equal rows.
+// Adds the products of group g of the unit, scaled, and begins anew.
 void scale_sums(uint g) {
   [[unroll]] for (uint j = 0; j < FN; ++j) {
-    MATRIX_Y scale;
     uint at = own_side + g * ROWS + j * 16;
-    coopMatLoad(scale, side, at, 0, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+      vec2 scale = side[at + columns[e]];
+      [[unroll]] for (uint i = 0; i < FM; ++i) {
+        float sum = acc[i * FN + j][e];
+        sum = fma(sums[i * FN + j][e], scale.x, sum);
 #if AFFINE
-    MATRIX_Y bias;
-    coopMatLoad(bias, side, at + SIDES, 0, gl_CooperativeMatrixLayoutRowMajor);
+        sum = fma(x_sums[i][e], scale.y, sum);
 #endif
+        acc[i * FN + j][e] = sum;
+      }
+    }
     [[unroll]] for (uint i = 0; i < FM; ++i) {
-      acc[i * FN + j] += sums[i * FN + j] * scale;
-#if AFFINE
-      acc[i * FN + j] += x_sums[i] * bias;
-#endif
       sums[i * FN + j] = MATRIX_Y(0.0);
     }
   }
@@ -283,7 +288,7 @@ void multiply_chunk(uint h) {
 void multiply_unit(uint b, uint next) {
   [[unroll]] for (uint s = 0; s < 2; ++s) {
     sync();
-    if (s == 0) {
+    if (s == 0 && b % SPAN == 0) {
       stash_sides(b);
     }
     stash_codes(b, s);
@@ -299,14 +304,14 @@ void multiply_unit(uint b, uint next) {
       }
     }
   }
-  if (GROUP > 32) {
+  if (GROUP > 32 && b % SPAN == SPAN - 1) {
     scale_sums(0);
   }
 }
 
 // Adds up the parts' sums, a fragment of each subgroup at a time: where its
 // elements lie is not known otherwise.
-void store_sums(bool live) {
+void store_sums(bool live, uint split) {
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     barrier();
     coopMatStore(
@@ -319,21 +324,62 @@ void store_sums(bool live) {
         sum += stage[p * WN * 256 + e];
       }
       uint n = n0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
-      store_y(live, m0 + f / FN * 16 + e % 256 / 16, n, sum);
+      uint m = m0 + f / FN * 16 + e % 256 / 16;
+#if SPLIT
+      if (live && m < A.M && n < A.N) {
+        uint64_t at = (uint64_t(split) * A.M + m) * A.N + n;
+        store(Ptr_f32(uint64_t(A.y)), at, sum * y_factor);
+      }
+#else
+      store_y(live, m, n, sum);
+#endif
     }
+  }
+}
+
+void find_columns() {
+  uint corner = gl_SubgroupID * 256;
+  for (uint e = lane; e < 256; e += SG) {
+    stage[corner + e] = float(e % 16);
+  }
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
+  MATRIX_Y numbers;
+  coopMatLoad(
+      numbers, stage, corner, 16, gl_CooperativeMatrixLayoutRowMajor);
+  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+    columns[e] = uint(numbers[e]);
   }
 }
 
 void main() {
   Tile tile = own_tile();
+#if SPLIT
+  // There is one product, and the groups' number says how many shares.
+  const uint turn = UNIT * DEPTH * WK;
+  uint splits = A.groups / (A.m_tiles * A.n_tiles);
+  uint share = (A.K + turn * splits - 1) / (turn * splits) * turn;
+  uint split = tile.product, k_begin = split * share;
+  k_end = min(A.K, k_begin + share);
+  locate(0);
+#else
+  uint split = 0, k_begin = 0;
+  k_end = A.K;
   locate(tile.product);
+#endif
   lane = gl_SubgroupInvocationID;
   column = gl_SubgroupID % WN;
   part = gl_SubgroupID / WN;
   part_lane = column * SG + lane;
   own_x = part * TILE_X;
   own_w = gl_SubgroupID * TILE_W;
-  own_side = gl_SubgroupID * SIDES * (AFFINE ? 2 : 1);
+  own_side = gl_SubgroupID * SIDES;
+#ifdef CODE_AT
+  // With K's upper bit, which is 0: an operand that is no constant, since `and`
+  // and `or` with two constants would be two instructions on NVIDIA.
+  code_base = CODE_BASE * 0x00010001u | (A.K >> 31);
+#endif
+  find_columns();
   // Tiles of the same weights follow each other, to find them in cache.
   uint i = tile.m * A.n_tiles + tile.n;
   m0 = i % A.m_tiles * BM;
@@ -346,15 +392,17 @@ void main() {
   [[unroll]] for (uint f = 0; f < FM; ++f) {
     x_sums[f] = MATRIX_Y(0.0);
   }
-  // As many units for each part, those beyond k are zeros.
-  uint units = (A.K + UNIT * WK - 1) / (UNIT * WK);
+  // A part takes DEPTH units in a row, as many times as every other: those
+  // beyond k are zeros.
+  uint unit = k_begin / UNIT + part * DEPTH;
   [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
-    fetch(d, d * WK + part);
+    fetch(d, unit + d);
   }
-  for (uint u = 0; u < units; u += DEPTH) {
+  for (uint k = k_begin; k < k_end; k += UNIT * DEPTH * WK) {
+    unit += DEPTH * WK;
     [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
-      multiply_unit(d, (u + d + DEPTH) * WK + part);
+      multiply_unit(d, unit + d);
     }
   }
-  store_sums(tile.live);
+  store_sums(tile.live, split);
 }

@@ -12,6 +12,7 @@ struct QmmSkinnyVariant : ProductVariant {
   uint FM, FN; // 16 x 16 fragments of a subgroup, along rows and outputs
   uint WN, WK; // subgroups along outputs, and along k
   uint DEPTH; // units of k that wait in registers
+  bool SPLIT = false; // of k among workgroups: y is floats, [split][m][n]
 
   constexpr uint rows() const {
     return 16 * FM;
@@ -22,7 +23,7 @@ struct QmmSkinnyVariant : ProductVariant {
   // As the kernel declares it; rows of eight items have 16 bytes.
   constexpr uint shared_memory() const {
     uint groups = GROUP < 64 ? 64 / GROUP : 1;
-    uint sides = groups * 16 * FN * (SIDE == SIDE_BIASES ? 2 : 1) * 4;
+    uint sides = groups * 16 * FN * 8;
     uint w = 2 * (16 * FN * 3 + 4) * 16;
     uint x = 2 * (16 * FM * 3 + 4) * 16;
     return WK * (x + WN * (w + sides + 1024));

@@ -104,23 +104,21 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
   QmmSkinnyVariant v{s.common, caps.matrix_subgroup()};
-  v.WN = 1;
   v.FN = 2;
-  v.WK = 8;
   if (s.m <= 16) {
-    v.FM = 1;
+    v.FM = v.WN = 1;
+    v.WK = 8;
     v.DEPTH = 2;
     // Wider ones read x less often.
-    uint64_t wide = s.batch * tiles(s.n, 64);
-    if (wide >= 2 * uint64_t(caps.cores())) {
+    if (s.batch * tiles(s.n, 64) >= 2 * uint64_t(caps.cores())) {
       v.FN = 4;
       v.WK = 4;
-    } else if (s.batch * tiles(s.n, 32) < caps.cores() / 2) {
-      v.FN = 1;
     }
   } else {
+    // Subgroups that share x, which costs more here than weights.
     v.FM = s.m <= 32 ? 2 : 4;
-    v.WN = s.m <= 32 ? 1 : 2;
+    v.WN = 4;
+    v.WK = s.m <= 32 ? 2 : 1;
     v.DEPTH = 1;
   }
   while (v.WK > 1 &&
@@ -128,10 +126,17 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
           v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
     v.WK /= 2;
   }
+  uint32_t m_tiles = tiles(s.m, v.rows());
+  uint32_t n_tiles = tiles(s.n, v.outputs());
+  uint64_t groups = s.batch * m_tiles * n_tiles;
+  uint32_t splits = 1;
+  if (s.m > 16 && s.common.BATCH == BATCH_ONE && groups < caps.cores()) {
+    uint64_t most = std::clamp<uint64_t>(s.k / 512, 1, 16);
+    splits = std::min<uint64_t>(2 * caps.cores() / groups, most);
+  }
+  v.SPLIT = splits > 1;
   return {
-      .kernel = v,
-      .m_tiles = tiles(s.m, v.rows()),
-      .n_tiles = tiles(s.n, v.outputs())};
+      .kernel = v, .m_tiles = m_tiles, .n_tiles = n_tiles, .splits = splits};
 }
 
 // The largest tile whose number fills the device.
