@@ -67,6 +67,7 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
       QuantPlan plan = plan_quant(big_gpu, linear(m, n, 4096));
       auto v = std::get<QmmSkinnyVariant>(plan.kernel);
       CHECK(plan.m_tiles == 1);
+      CHECK((plan.splits > 1) == v.SPLIT);
       CHECK(uint64_t(plan.n_tiles) * v.outputs() >= n);
       CHECK(uint64_t(plan.n_tiles - 1) * v.outputs() < n);
       CHECK(v.shared_memory() <= big_gpu.shared_memory);
@@ -79,9 +80,13 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
   }
   // Fewer parts of k where shared memory is small.
   Caps small = big_gpu;
-  small.shared_memory = 16384;
+  small.shared_memory = 32768;
   CHECK(skinny(small, 16, 4096, 4096).WK < skinny(big_gpu, 16, 4096, 4096).WK);
-  CHECK(skinny(small, 16, 4096, 4096).shared_memory() <= 16384);
+  for (uint32_t m : {16, 32, 64}) {
+    CHECK(skinny(small, m, 24576, 4096).shared_memory() <= 32768);
+  }
+  small.shared_memory = 16384;
+  CHECK(takes<QmmCoopmatVariant>(small, linear(16, 4096, 4096)));
 
   // Rows of w must hold whole runs of 32 codes and start at 16 bytes.
   QuantShape s = linear(16, 4096, 4096);

@@ -87,9 +87,7 @@ struct SkinnyVariant {
   uint SG;
   uint FM, FN; // 16 x 16 fragments of a subgroup, along m and n
   uint WN, WK; // subgroups along n, and along k
-  bool AXPBY;
-  uint BATCH;
-  bool SPLIT, LARGE;
+  GEMM_FIELDS
 
   constexpr uint rows() const {
     return 16 * FM;
@@ -103,16 +101,7 @@ struct SkinnyVariant {
     uint b = 2 * (16 * FN * 3 + 4) * 16;
     return WK * (a + WN * (b + 1024));
   }
-  COOPMAT_VARIANT(
-      "gemm/gemm_skinny",
-      FM,
-      FN,
-      WN,
-      WK,
-      AXPBY,
-      BATCH,
-      SPLIT,
-      LARGE)
+  COOPMAT_VARIANT("gemm/gemm_skinny", FM, FN, WN, WK, GEMM_NAMES)
 };
 
 // Of thin products: n <= NV.

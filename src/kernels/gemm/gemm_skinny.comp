@@ -7,16 +7,7 @@
 // items of k in turn and add up at the end; the WN subgroups of a part share
 // its rows of a. The next unit waits in registers.
 #include "gemm/product.glsl"
-
-#ifdef T_IS_bf16
-#define Item bfloat16_t
-#else
-#define Item float16_t
-#endif
-#define MATRIX_A coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define MATRIX_B coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
-#define MATRIX_Y                                                              \
-  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#include "common/matrices.glsl"
 
 #define WG (WN * WK * SG)
 #define PART (WN * SG) // invocations that share a tile of a
@@ -45,7 +36,7 @@ uvec4 next_b[LOADS_B];
 uint part, column; // of the workgroup's parts; of the part's subgroups
 uint row0, col0; // the subgroup's first of y
 
-MATRIX_Y acc[FM * FN];
+MATRIX_C acc[FM * FN];
 
 void sync() {
 #if WN > 1
@@ -113,12 +104,12 @@ void multiply_chunk(uint h) {
   MATRIX_A a[FM];
   [[unroll]] for (uint i = 0; i < FM; ++i) {
     uint at = (part * 2 + h) * CHUNK_A + i * 16 * PITCH;
-    coopMatLoad(a[i], tile_a, at, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(a[i], tile_a, at, PITCH, ROW_MAJOR);
   }
   [[unroll]] for (uint j = 0; j < FN; ++j) {
     MATRIX_B b;
     uint at = (gl_SubgroupID * 2 + h) * CHUNK_B + j * 16 * PITCH;
-    coopMatLoad(b, tile_b, at, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+    coopMatLoad(b, tile_b, at, PITCH, COLUMN_MAJOR);
     [[unroll]] for (uint i = 0; i < FM; ++i) {
       acc[i * FN + j] = coopMatMulAdd(a[i], b, acc[i * FN + j]);
     }
@@ -133,7 +124,7 @@ void store_sums() {
     barrier();
     coopMatStore(
         acc[f], stage, gl_SubgroupID * 256, 16,
-        gl_CooperativeMatrixLayoutRowMajor);
+        ROW_MAJOR);
     barrier();
     for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
       float sum = 0.0;
@@ -155,7 +146,7 @@ void multiply(uint tile) {
   row0 = tile % A.tiles_m * BM;
   col0 = tile / A.tiles_m * BN + column * ROWS;
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    acc[f] = MATRIX_Y(0.0);
+    acc[f] = MATRIX_C(0.0);
   }
   // As many units for each part, those beyond k are zeros.
   uint k0 = k_begin + part * UNIT;

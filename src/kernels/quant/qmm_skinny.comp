@@ -13,16 +13,7 @@
 // weight. Integers stand as 2^BITS + code, which is one `or`; the offset times
 // the sum of x, the product with a matrix of ones, joins the bias.
 #include "quant/operands.glsl"
-
-#ifdef T_IS_bf16
-#define Item bfloat16_t
-#else
-#define Item float16_t
-#endif
-#define MATRIX_X coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define MATRIX_W coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
-#define MATRIX_Y                                                              \
-  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#include "common/matrices.glsl"
 
 #define WG (WN * WK * SG)
 #define PART (WN * SG) // invocations that share a tile of x
@@ -90,9 +81,9 @@ uint code_base; // CODE_BASE of a pair
 #define ITEMS_Y (256 / SG)
 uint columns[ITEMS_Y];
 
-MATRIX_Y acc[FM * FN]; // scaled
-MATRIX_Y sums[FM * FN]; // of a group
-MATRIX_Y x_sums[FM];
+MATRIX_C acc[FM * FN]; // scaled
+MATRIX_C sums[FM * FN]; // of a group
+MATRIX_C x_sums[FM];
 
 void sync() {
 #if WN > 1
@@ -254,30 +245,30 @@ void scale_sums(uint g) {
       }
     }
     [[unroll]] for (uint i = 0; i < FM; ++i) {
-      sums[i * FN + j] = MATRIX_Y(0.0);
+      sums[i * FN + j] = MATRIX_C(0.0);
     }
   }
   [[unroll]] for (uint i = 0; i < FM; ++i) {
-    x_sums[i] = MATRIX_Y(0.0);
+    x_sums[i] = MATRIX_C(0.0);
   }
 }
 
 // Chunk h of the half that lies in shared memory.
 void multiply_chunk(uint h) {
-  MATRIX_X x[FM];
+  MATRIX_A x[FM];
   [[unroll]] for (uint i = 0; i < FM; ++i) {
     coopMatLoad(
         x[i], tile_x, own_x + h * CHUNK_X + i * 16 * PITCH, PITCH,
-        gl_CooperativeMatrixLayoutRowMajor);
+        ROW_MAJOR);
 #if AFFINE
-    x_sums[i] = coopMatMulAdd(x[i], MATRIX_W(Item(1.0)), x_sums[i]);
+    x_sums[i] = coopMatMulAdd(x[i], MATRIX_B(Item(1.0)), x_sums[i]);
 #endif
   }
   [[unroll]] for (uint j = 0; j < FN; ++j) {
-    MATRIX_W w;
+    MATRIX_B w;
     coopMatLoad(
         w, tile_w, own_w + h * CHUNK_W + j * 16 * PITCH, PITCH,
-        gl_CooperativeMatrixLayoutColumnMajor);
+        COLUMN_MAJOR);
     [[unroll]] for (uint i = 0; i < FM; ++i) {
       sums[i * FN + j] = coopMatMulAdd(x[i], w, sums[i * FN + j]);
     }
@@ -316,7 +307,7 @@ void store_sums(bool live, uint split) {
     barrier();
     coopMatStore(
         acc[f], stage, gl_SubgroupID * 256, 16,
-        gl_CooperativeMatrixLayoutRowMajor);
+        ROW_MAJOR);
     barrier();
     for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
       float sum = 0.0;
@@ -344,9 +335,9 @@ void find_columns() {
   }
   subgroupMemoryBarrierShared();
   subgroupBarrier();
-  MATRIX_Y numbers;
+  MATRIX_C numbers;
   coopMatLoad(
-      numbers, stage, corner, 16, gl_CooperativeMatrixLayoutRowMajor);
+      numbers, stage, corner, 16, ROW_MAJOR);
   [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
     columns[e] = uint(numbers[e]);
   }
@@ -386,11 +377,11 @@ void main() {
   n0 = i / A.m_tiles * BN + column * ROWS;
 
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    acc[f] = MATRIX_Y(0.0);
-    sums[f] = MATRIX_Y(0.0);
+    acc[f] = MATRIX_C(0.0);
+    sums[f] = MATRIX_C(0.0);
   }
   [[unroll]] for (uint f = 0; f < FM; ++f) {
-    x_sums[f] = MATRIX_Y(0.0);
+    x_sums[f] = MATRIX_C(0.0);
   }
   // A part takes DEPTH units in a row, as many times as every other: those
   // beyond k are zeros.

@@ -196,7 +196,8 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
       p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
-  if (!fits || !caps.coopmat(p.type) || caps.matrix_subgroup() != 32) {
+  if (!fits || !caps.coopmat(p.type) || caps.matrix_subgroup() != 32 ||
+      caps.shared_memory < 32768) {
     return false;
   }
   SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};

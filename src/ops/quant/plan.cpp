@@ -99,7 +99,7 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   uint32_t least = rows < 0 ? 9 : rows;
   return rows && s.m >= least && s.m <= most_rows && s.transpose && !s.sorted &&
       s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
-      caps.matrix_subgroup() == 32;
+      caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
