@@ -40,14 +40,14 @@ Variant variant(const Caps& caps, const QuantShape& s) {
 
 } // namespace
 
-TEST_CASE("quantized: matrix units from nine rows on, where x is aligned") {
-  CHECK(takes<QmmSkinnyVariant>(big_gpu, linear(9, 4096, 4096)));
+TEST_CASE("quantized: matrix units from five rows on, where x is aligned") {
+  CHECK(takes<QmmSkinnyVariant>(big_gpu, linear(5, 4096, 4096)));
   QuantShape s = linear(2048, 4096, 12288);
   QuantPlan plan = plan_quant(big_gpu, s);
   CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BN == 256);
   CHECK(plan.m_tiles == 16);
   CHECK(plan.n_tiles == 16);
-  CHECK(takes<QmvVariant>(big_gpu, linear(8, 4096, 4096)));
+  CHECK(takes<QmvVariant>(big_gpu, linear(4, 4096, 4096)));
   CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(65, 4096, 4096)));
 
   QuantShape odd = linear(2048, 4096, 4096);
@@ -66,8 +66,7 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
       CAPTURE(n);
       QuantPlan plan = plan_quant(big_gpu, linear(m, n, 4096));
       auto v = std::get<QmmSkinnyVariant>(plan.kernel);
-      CHECK(plan.m_tiles == 1);
-      CHECK((plan.splits > 1) == v.SPLIT);
+      CHECK(plan.m_tiles == (v.rows() >= m ? 1 : 2));
       CHECK(uint64_t(plan.n_tiles) * v.outputs() >= n);
       CHECK(uint64_t(plan.n_tiles - 1) * v.outputs() < n);
       CHECK(v.shared_memory() <= big_gpu.shared_memory);
@@ -94,7 +93,16 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
   CHECK(takes<QmmCoopmatVariant>(big_gpu, s));
   CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(16, 4096, 4112)));
   CHECK(takes<QmmVariant>(plain_gpu, linear(16, 4096, 4096)));
-  CHECK(takes<QmvVariant>(big_gpu, linear(8, 4096, 4096)));
+  // A product of each small group is scaled, for each row.
+  auto grouped = [&](int group, uint32_t m) {
+    QuantShape small = linear(m, 4096, 4096);
+    small.common.GROUP = group;
+    return takes<QmmSkinnyVariant>(big_gpu, small);
+  };
+  CHECK(grouped(128, 64));
+  CHECK(grouped(32, 16));
+  CHECK_FALSE(grouped(32, 17));
+  CHECK_FALSE(grouped(16, 9));
   // As the user wishes.
   s = linear(16, 4096, 4096);
   auto taken = [&](int rows) {

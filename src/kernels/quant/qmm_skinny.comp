@@ -6,8 +6,6 @@
 // its x. The units to come, DEPTH of them, wait in registers. Halves of a unit
 // become 16-bit floats in shared memory, from where fragments are loaded.
 //
-// SPLIT: k is shared by workgroups, too, and y is partial sums, [split][m][n].
-//
 // Codes go into the product as they are, all exact in 16 bits, and a group's
 // product is scaled in float: more exact than rounding weights, and less work a
 // weight. Integers stand as 2^BITS + code, which is one `or`; the offset times
@@ -73,7 +71,6 @@ vec2 sides[DEPTH][LOADS_SIDE];
 uint lane, part_lane; // in the subgroup, in the part
 uint part, column; // of the workgroup's parts; of the part's subgroups
 uint m0, n0; // the subgroup's first row of x and of w
-uint k_end; // of the workgroup's share of k
 uint own_x, own_w, own_side; // where its tiles begin
 uint code_base; // CODE_BASE of a pair
 // The columns of the items that an invocation has of a fragment of y: whatever
@@ -104,7 +101,7 @@ void fetch_codes(uint b, uint unit) {
     [[unroll]] for (uint j = 0; j < BITS; ++j) {
       codes[b][i][j] = 0;
     }
-    if (k < k_end) {
+    if (k < A.K) {
       Ptr_u32 row = code_row(min(n0 + RUN_ROW(i), A.N - 1), A.K);
       uint64_t at = uint64_t(row) + k / 8 * BITS;
 #if BITS % 4 == 0
@@ -135,7 +132,7 @@ void fetch_sides(uint b, uint unit) {
     uint e = lane + i * SG;
     uint k = unit * UNIT + e / ROWS * GROUP;
     sides[b][i] = vec2(0.0);
-    if (k < k_end && e < SIDES) {
+    if (k < A.K && e < SIDES) {
       uint64_t group = group_of(min(n0 + e % ROWS, A.N - 1), A.K, k);
       sides[b][i] =
           vec2(load_scale(scale_base, group), load_bias(group));
@@ -153,7 +150,7 @@ void fetch_x(uint b, uint unit) {
     uint s = i / (LOADS_X / 2);
     uint k = unit * UNIT + (2 * X_CHUNK + s) * 16 + X_PIECE * 8;
     items[b][i] = uvec4(0);
-    if (k < k_end) {
+    if (k < A.K) {
       T_PTR row = x_row(min(m0 + X_ROW(i), A.M - 1));
       items[b][i] = Ptr_u32x4(uint64_t(row) + k * 2).v[0];
     }
@@ -302,7 +299,7 @@ void multiply_unit(uint b, uint next) {
 
 // Adds up the parts' sums, a fragment of each subgroup at a time: where its
 // elements lie is not known otherwise.
-void store_sums(bool live, uint split) {
+void store_sums(bool live) {
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     barrier();
     coopMatStore(
@@ -316,14 +313,7 @@ void store_sums(bool live, uint split) {
       }
       uint n = n0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
       uint m = m0 + f / FN * 16 + e % 256 / 16;
-#if SPLIT
-      if (live && m < A.M && n < A.N) {
-        uint64_t at = (uint64_t(split) * A.M + m) * A.N + n;
-        store(Ptr_f32(uint64_t(A.y)), at, sum * y_factor);
-      }
-#else
       store_y(live, m, n, sum);
-#endif
     }
   }
 }
@@ -345,19 +335,7 @@ void find_columns() {
 
 void main() {
   Tile tile = own_tile();
-#if SPLIT
-  // There is one product, and the groups' number says how many shares.
-  const uint turn = UNIT * DEPTH * WK;
-  uint splits = A.groups / (A.m_tiles * A.n_tiles);
-  uint share = (A.K + turn * splits - 1) / (turn * splits) * turn;
-  uint split = tile.product, k_begin = split * share;
-  k_end = min(A.K, k_begin + share);
-  locate(0);
-#else
-  uint split = 0, k_begin = 0;
-  k_end = A.K;
   locate(tile.product);
-#endif
   lane = gl_SubgroupInvocationID;
   column = gl_SubgroupID % WN;
   part = gl_SubgroupID / WN;
@@ -385,15 +363,15 @@ void main() {
   }
   // A part takes DEPTH units in a row, as many times as every other: those
   // beyond k are zeros.
-  uint unit = k_begin / UNIT + part * DEPTH;
+  uint unit = part * DEPTH;
   [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
     fetch(d, unit + d);
   }
-  for (uint k = k_begin; k < k_end; k += UNIT * DEPTH * WK) {
+  for (uint k = 0; k < A.K; k += UNIT * DEPTH * WK) {
     unit += DEPTH * WK;
     [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
       multiply_unit(d, unit + d);
     }
   }
-  store_sums(tile.live, split);
+  store_sums(tile.live);
 }

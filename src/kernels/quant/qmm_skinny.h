@@ -12,7 +12,6 @@ struct QmmSkinnyVariant : ProductVariant {
   uint FM, FN; // 16 x 16 fragments of a subgroup, along rows and outputs
   uint WN, WK; // subgroups along outputs, and along k
   uint DEPTH; // units of k that wait in registers
-  bool SPLIT = false; // of k among workgroups: y is floats, [split][m][n]
 
   constexpr uint rows() const {
     return 16 * FM;

@@ -328,18 +328,6 @@ void run_split(
 
 } // namespace
 
-void add_parts(StreamEncoder& enc, const array& parts, array& out) {
-  SplitSumArgs<BatchEven> args{
-      .m = 1,
-      .n = static_cast<uint32_t>(out.size()),
-      .splits = static_cast<uint32_t>(parts.shape(0)),
-      .batches = 1,
-      .alpha = 1};
-  auto& k = enc.kernel(
-      SplitSumVariant{.T = type_of(out), .AXPBY = false, .BATCH = BATCH_EVEN});
-  enc.dispatch(k, {parts}, {out}, args, linear(out.size(), 128));
-}
-
 void check_groups(
     const char* name,
     const array& a,

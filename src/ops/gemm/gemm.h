@@ -22,9 +22,6 @@ struct GemmCall {
 // out may be empty except along k.
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 
-// out = the sum of parts (splits, out.size()), floats, along their first axis.
-void add_parts(StreamEncoder& enc, const array& parts, array& out);
-
 // Throws std::invalid_argument, naming the call, if a product of a and b takes
 // more workgroups than there may be.
 void check_groups(

@@ -201,11 +201,10 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     return false;
   }
   SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};
-  if (p.m > 32) {
-    v.FM = 4;
-    v.WN = 2;
-  } else if (p.m > 16) {
-    v.FM = 2;
+  if (p.m > 16) {
+    v.FM = p.m > 32 ? 4 : 2;
+    v.WN = 4;
+    v.WK = p.m > 32 ? 1 : 2;
   } else if (ceil_div(p.n, 64) >= 2 * caps.cores()) {
     v.FN = 4; // wider ones read a less often
     v.WK = 4;

@@ -92,12 +92,12 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny takes it. From 65 rows on tiles use each weight more
-// often.
+// Whether qmm_skinny takes it (docs/benchmarks.md, "A few dozen rows"). Small
+// groups cost it more than rows of x: a product of each is scaled.
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
-  constexpr uint32_t most_rows = 64;
-  uint32_t least = rows < 0 ? 9 : rows;
-  return rows && s.m >= least && s.m <= most_rows && s.transpose && !s.sorted &&
+  uint32_t least = rows < 0 ? 5 : rows;
+  uint32_t most = s.common.GROUP >= 64 ? 64 : s.common.GROUP == 32 ? 16 : 0;
+  return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
       s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
@@ -115,10 +115,13 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       v.WK = 4;
     }
   } else {
-    // Subgroups that share x, which costs more here than weights.
-    v.FM = s.m <= 32 ? 2 : 4;
-    v.WN = 4;
-    v.WK = s.m <= 32 ? 2 : 1;
+    // Subgroups share x, and where outputs are few, k too: the way through it
+    // is what takes long.
+    bool many = s.batch * tiles(s.n, 64) >= caps.cores();
+    bool tall = s.m > 32 && many;
+    v.FM = tall ? 4 : 2;
+    v.WN = s.m <= 32 && !many ? 2 : 4;
+    v.WK = tall ? 1 : v.WN == 2 ? 4 : 2;
     v.DEPTH = 1;
   }
   while (v.WK > 1 &&
@@ -126,17 +129,10 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
           v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
     v.WK /= 2;
   }
-  uint32_t m_tiles = tiles(s.m, v.rows());
-  uint32_t n_tiles = tiles(s.n, v.outputs());
-  uint64_t groups = s.batch * m_tiles * n_tiles;
-  uint32_t splits = 1;
-  if (s.m > 16 && s.common.BATCH == BATCH_ONE && groups < caps.cores()) {
-    uint64_t most = std::clamp<uint64_t>(s.k / 512, 1, 16);
-    splits = std::min<uint64_t>(2 * caps.cores() / groups, most);
-  }
-  v.SPLIT = splits > 1;
   return {
-      .kernel = v, .m_tiles = m_tiles, .n_tiles = n_tiles, .splits = splits};
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
 }
 
 // The largest tile whose number fills the device.

@@ -34,7 +34,6 @@ struct QuantPlan {
   bool sorted = false; // tiles take rows of all products
   // Workgroups along m and n.
   uint32_t m_tiles = 1, n_tiles = 1;
-  uint32_t splits = 1; // of k among workgroups, which a second kernel adds up
   const char* why = ""; // not a faster path
 };
 

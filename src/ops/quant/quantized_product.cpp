@@ -99,7 +99,7 @@ void quantized_product(
   args.m_tiles = plan.m_tiles;
   args.n_tiles = plan.n_tiles;
   uint64_t products = plan.sorted ? 1 : shape.batch;
-  uint64_t groups = products * plan.m_tiles * plan.n_tiles * plan.splits;
+  uint64_t groups = products * plan.m_tiles * plan.n_tiles;
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
 
@@ -116,12 +116,7 @@ void quantized_product(
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
   Grid grid = linear(args.groups);
-  if (plan.splits > 1) {
-    array parts = enc.temporary(
-        {static_cast<int>(plan.splits), static_cast<int>(out.size())}, float32);
-    enc.dispatch(k, inputs, {parts}, static_cast<ProductArgs&>(args), grid);
-    add_parts(enc, parts, out);
-  } else if (shape.common.BATCH == BATCH_ONE) {
+  if (shape.common.BATCH == BATCH_ONE) {
     enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid);
   } else {
     enc.dispatch(k, inputs, {out}, args, grid);
