@@ -70,6 +70,8 @@ json counters_json() {
   j["disk_hits"] = k.disk_hits.load();
   j["compile_seconds"] = k.compile_ns.load() * 1e-9;
   j["batches"] = c.batches.load();
+  j["submissions"] = c.submissions.load();
+  j["splits"] = c.splits.load();
   j["dispatches"] = c.dispatches.load();
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();

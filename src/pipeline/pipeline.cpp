@@ -13,6 +13,9 @@ namespace {
 // Saving serializes the driver's whole cache: not after each pipeline.
 constexpr uint64_t save_interval = 64;
 constexpr size_t first_table_size = 1024;
+// Tells a kernel's pipeline for parts from its usual one.
+constexpr uint64_t in_parts_hash = 0x9e3779b97f4a7c15ull;
+constexpr uint32_t cooperative_matrix_capability = 6022;
 
 // SPIR-V capabilities that only some of our devices offer.
 struct OptionalCapability {
@@ -26,7 +29,9 @@ constexpr OptionalCapability optional_capabilities[] = {
     {5118, &Caps::bfloat16, "VK_KHR_shader_bfloat16"},
     {5345, &Caps::vulkan_memory_model, "vulkanMemoryModel"},
     {6019, &Caps::integer_dot_product, "shaderIntegerDotProduct"},
-    {6022, &Caps::cooperative_matrix, "VK_KHR_cooperative_matrix"},
+    {cooperative_matrix_capability,
+     &Caps::cooperative_matrix,
+     "VK_KHR_cooperative_matrix"},
 };
 
 } // namespace
@@ -97,7 +102,38 @@ const Kernel& PipelineTable::get_source(
   if (auto* k = find(key)) {
     return *k;
   }
-  return create(key, name, &source, defines, args_in_memory);
+  return create(key, {name, &source, defines, args_in_memory});
+}
+
+PipelineTable::Recipe::Recipe(const Request& r)
+    : file_(r.file), args_in_memory_(r.args_in_memory) {
+  if (r.source) {
+    source_ = *r.source;
+  }
+  for (Define d : r.defines) {
+    for (auto* text : {&d.name, &d.text}) {
+      *text = texts_.emplace_back(*text);
+    }
+    defines_.push_back(d);
+  }
+}
+
+PipelineTable::Request PipelineTable::Recipe::request() const {
+  return {file_, source_ ? &*source_ : nullptr, defines_, args_in_memory_};
+}
+
+const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
+  auto* whole = find_entry(kernel.key);
+  if (!whole->recipe) {
+    return kernel;
+  }
+  KernelHash key{kernel.key.a, kernel.key.b ^ in_parts_hash};
+  if (auto* k = find(key)) {
+    return *k;
+  }
+  Request request = whole->recipe->request();
+  request.in_parts = true;
+  return create(key, request);
 }
 
 void PipelineTable::add_global_define(std::string name, std::string value) {
@@ -118,10 +154,7 @@ void PipelineTable::report_loops(LoopReport& report) {
 
 const Kernel& PipelineTable::create(
     const KernelHash& key,
-    std::string_view file,
-    const std::string* source,
-    std::span<const Define> defines,
-    bool args_in_memory) {
+    const Request& request) {
   NamedValues globals;
   {
     std::unique_lock lock(mutex_);
@@ -142,12 +175,15 @@ const Kernel& PipelineTable::create(
     built_.notify_all();
   };
   try {
-    Kernel kernel = build(file, source, defines, args_in_memory, globals);
+    Kernel kernel = build(request, globals);
+    kernel.key = key;
+    auto recipe =
+        request.in_parts ? nullptr : std::make_unique<Recipe>(request);
     bool save = false;
     const Kernel* result;
     {
       std::lock_guard lock(mutex_);
-      result = &insert(key, std::move(kernel));
+      result = &insert(std::move(kernel), std::move(recipe));
       finish();
       save = ++unsaved_ >= save_interval;
     }
@@ -163,11 +199,9 @@ const Kernel& PipelineTable::create(
 }
 
 Kernel PipelineTable::build(
-    std::string_view file,
-    const std::string* source,
-    std::span<const Define> defines,
-    bool args_in_memory,
+    const Request& request,
     const NamedValues& globals) {
+  auto& [file, source, defines, args_in_memory, in_parts] = request;
   auto code = source
       ? compile_source(file, *source, defines, args_in_memory, globals, &cache_)
       : compile_kernel(file, defines, args_in_memory, globals, &cache_);
@@ -186,6 +220,7 @@ Kernel PipelineTable::build(
   VkComputePipelineCreateInfo info{
       VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
   info.layout = layout_;
+  info.flags = in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
@@ -223,6 +258,8 @@ Kernel PipelineTable::build(
   std::copy_n(code.reflection.local_size, 3, k.local_size);
   k.args_size = code.reflection.args_size;
   k.args_in_memory = code.args_in_memory;
+  k.matrix_units =
+      code.reflection.has_capability(cooperative_matrix_capability);
   k.name = std::move(code.name);
   return k;
 }
@@ -254,11 +291,13 @@ void PipelineTable::check_device(const KernelCode& code) const {
   }
 }
 
-const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
-  entries_.push_back({key, std::move(kernel)});
+const Kernel& PipelineTable::insert(
+    Kernel kernel,
+    std::unique_ptr<Recipe> recipe) {
+  entries_.push_back({std::move(kernel), std::move(recipe)});
   count_ = entries_.size();
   auto place = [](Slots& slots, const Entry& e) {
-    size_t i = e.key.a & slots.mask;
+    size_t i = e.kernel.key.a & slots.mask;
     while (slots.entry[i].load(std::memory_order_relaxed)) {
       i = (i + 1) & slots.mask;
     }

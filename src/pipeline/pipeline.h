@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct Kernel {
   uint32_t local_size[3] = {1, 1, 1};
   uint32_t args_size = 0; // without padding at the end
   bool args_in_memory = false; // arguments in memory, their address pushed
+  bool matrix_units = false; // uses cooperative matrices
+  KernelHash key; // in its table
 
   // Throws std::runtime_error unless the host's argument block has the size
   // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.
@@ -69,7 +72,7 @@ class PipelineTable {
     if (auto* k = find(key)) {
       return *k;
     }
-    return create(key, file, nullptr, defines, args_in_memory);
+    return create(key, {file, nullptr, defines, args_in_memory});
   }
   const Kernel& get(
       std::string_view file,
@@ -92,6 +95,11 @@ class PipelineTable {
       std::span<const Define> defines = {},
       bool args_in_memory = false);
 
+  // The same kernel for vkCmdDispatchBase, so that a long dispatch can run in
+  // parts (runtime/work.h). A pipeline of its own, made when first asked for:
+  // what is never split needs no base added to its workgroups' numbers.
+  const Kernel& in_parts(const Kernel& kernel);
+
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
 
@@ -112,9 +120,32 @@ class PipelineTable {
   void save_driver_cache();
 
  private:
+  // What a kernel is made of.
+  struct Request {
+    std::string_view file; // or name, with a source
+    const std::string* source; // null: the file's
+    std::span<const Define> defines;
+    bool args_in_memory;
+    bool in_parts = false;
+  };
+  // The same, kept: for a pipeline of another kind.
+  class Recipe {
+   public:
+    explicit Recipe(const Request& request);
+    Recipe(const Recipe&) = delete;
+    Recipe& operator=(const Recipe&) = delete;
+    Request request() const;
+
+   private:
+    std::string file_;
+    std::optional<std::string> source_;
+    std::deque<std::string> texts_; // what the defines refer to
+    std::vector<Define> defines_;
+    bool args_in_memory_;
+  };
   struct Entry {
-    KernelHash key;
     Kernel kernel;
+    std::unique_ptr<Recipe> recipe; // null: is one in parts
   };
   // Open addressing. Readers see it without a lock, so that it is replaced,
   // never rehashed in place; retired tables are kept.
@@ -129,31 +160,22 @@ class PipelineTable {
     return h;
   }
   const Kernel* find(const KernelHash& key) const {
+    auto* e = find_entry(key);
+    return e ? &e->kernel : nullptr;
+  }
+  const Entry* find_entry(const KernelHash& key) const {
     auto* slots = slots_.load(std::memory_order_acquire);
     for (size_t i = key.a;; ++i) {
       auto* e = slots->entry[i & slots->mask].load(std::memory_order_acquire);
-      if (!e) {
-        return nullptr;
-      }
-      if (e->key == key) {
-        return &e->kernel;
+      if (!e || e->kernel.key == key) {
+        return e;
       }
     }
   }
-  const Kernel& create(
-      const KernelHash& key,
-      std::string_view file,
-      const std::string* source,
-      std::span<const Define> defines,
-      bool args_in_memory);
-  Kernel build(
-      std::string_view file,
-      const std::string* source,
-      std::span<const Define> defines,
-      bool args_in_memory,
-      const NamedValues& globals);
+  const Kernel& create(const KernelHash& key, const Request& request);
+  Kernel build(const Request& request, const NamedValues& globals);
   void check_device(const KernelCode& code) const;
-  const Kernel& insert(const KernelHash& key, Kernel kernel);
+  const Kernel& insert(Kernel kernel, std::unique_ptr<Recipe> recipe);
   void load_driver_cache();
   // What is on disk, null if nothing of use; the caller's.
   VkPipelineCache stored_driver_cache();

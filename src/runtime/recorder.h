@@ -45,6 +45,7 @@ class Recorder {
   void loop();
   void submit(std::unique_ptr<Batch> batch);
   uint64_t start(const Batch& batch, Commands& commands);
+  void submit(VkCommandBuffer commands, const Batch& batch);
 
   Device& device_;
   PendingQueue pending_;
