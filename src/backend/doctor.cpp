@@ -75,6 +75,8 @@ json counters_json() {
   j["pipeline_seconds"] = k.pipeline_ns.load() * 1e-9;
   j["compile_wait_seconds"] = k.wait_ns.load() * 1e-9;
   j["batches"] = c.batches.load();
+  j["submissions"] = c.submissions.load();
+  j["splits"] = c.splits.load();
   j["dispatches"] = c.dispatches.load();
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();

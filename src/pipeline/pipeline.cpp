@@ -14,6 +14,8 @@ namespace {
 // Saving serializes the driver's whole cache: not after each pipeline.
 constexpr uint64_t save_interval = 64;
 constexpr size_t first_table_size = 1024;
+// Tells a kernel's pipeline for parts from its usual one.
+constexpr uint64_t in_parts_hash = 0x9e3779b97f4a7c15ull;
 
 // SPIR-V capabilities that only some of our devices offer.
 struct OptionalCapability {
@@ -160,39 +162,81 @@ const Kernel& PipelineTable::create(
     bool args_in_memory,
     Build when) {
   Entry* entry;
-  auto request = std::make_shared<Request>();
   {
     std::lock_guard lock(mutex_);
     if (auto* k = find(key)) {
       return *k;
     }
+    auto request = std::make_shared<Request>();
     request->source = source
         ? run_time_source(file, *source, defines, args_in_memory, globals_)
         : kernel_source(file, defines, args_in_memory, globals_);
+    bool matrix_units = false;
     for (auto& d : defines) {
       if (d.name == "SG") {
         request->subgroup = static_cast<uint32_t>(d.value);
       }
+      matrix_units |= d.name == "COOPMAT";
     }
-    entry = &entries_.emplace_back();
-    entry->key = key;
-    entry->name = request->source.name;
+    entry = &add(key, std::move(request), when);
     entry->always_in_memory = args_in_memory;
-    // It may fail again: who asks hears of it at once, before anything is
-    // recorded.
-    if (std::erase(failed_, key)) {
-      when = Build::Now;
-    }
-    entry->queued = when == Build::Later;
+    entry->matrix_units = matrix_units;
     publish(*entry);
   }
-  if (when == Build::Now) {
-    run(*entry, *request);
-    finish(*entry);
-  } else if (!workers_.add([this, entry, request] { run(*entry, *request); })) {
-    fail(*entry, stopped_error());
+  return start(*entry, when);
+}
+
+const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
+  auto& whole = static_cast<const Entry&>(kernel);
+  if (whole.request->in_parts) {
+    return kernel;
   }
-  return *entry;
+  KernelHash key{whole.key.a, whole.key.b ^ in_parts_hash};
+  if (auto* k = find(key)) {
+    return *k;
+  }
+  Build when = Build::Later;
+  Entry* entry;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto* k = find(key)) {
+      return *k;
+    }
+    auto request = std::make_shared<Request>(*whole.request);
+    request->in_parts = true;
+    entry = &add(key, std::move(request), when);
+    entry->always_in_memory = whole.always_in_memory;
+    entry->matrix_units = whole.matrix_units;
+    publish(*entry);
+  }
+  return start(*entry, when);
+}
+
+PipelineTable::Entry& PipelineTable::add(
+    const KernelHash& key,
+    std::shared_ptr<const Request> request,
+    Build& when) {
+  Entry& entry = entries_.emplace_back();
+  entry.key = key;
+  entry.name = request->source.name;
+  entry.request = std::move(request);
+  // It may fail again: who asks hears of it at once, before anything is
+  // recorded.
+  if (std::erase(failed_, key)) {
+    when = Build::Now;
+  }
+  entry.queued = when == Build::Later;
+  return entry;
+}
+
+const Kernel& PipelineTable::start(Entry& entry, Build when) {
+  if (when == Build::Now) {
+    run(entry);
+    finish(entry);
+  } else if (!workers_.add([this, &entry] { run(entry); })) {
+    fail(entry, stopped_error());
+  }
+  return entry;
 }
 
 void PipelineTable::wait_for(const Kernel& kernel) {
@@ -204,9 +248,9 @@ void PipelineTable::wait_for(const Kernel& kernel) {
   }
 }
 
-void PipelineTable::run(Entry& entry, const Request& request) {
+void PipelineTable::run(Entry& entry) {
   try {
-    auto code = build(entry, request);
+    auto code = build(entry);
     bool save = false;
     {
       std::lock_guard lock(mutex_);
@@ -255,12 +299,14 @@ void PipelineTable::stop() {
   }
 }
 
-KernelCode PipelineTable::build(Entry& entry, const Request& request) {
+KernelCode PipelineTable::build(Entry& entry) {
+  const Request& request = *entry.request;
   auto code = load_or_compile(request.source, &cache_);
   check_device(code);
 
   VkComputePipelineCreateInfo info{};
   info.layout = layout_;
+  info.flags = request.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
   // Kernels written for one subgroup size name it in SG.
   bool varies = caps_.min_subgroup_size != caps_.max_subgroup_size;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{

@@ -38,6 +38,7 @@ class LoopReport;
 struct Kernel {
   std::string name; // "softmax{T=bf16}"
   bool always_in_memory = false; // arguments, whatever their size
+  bool matrix_units = false; // uses cooperative matrices
 
   // Known once it is built.
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -138,6 +139,11 @@ class PipelineTable {
   // Ends the threads; what is not built yet fails. Idempotent.
   void stop();
 
+  // The same kernel for vkCmdDispatchBase, so that a long dispatch can run in
+  // parts (runtime/work.h). A pipeline of its own, made when first asked for:
+  // what is never split needs no base added to its workgroups' numbers.
+  const Kernel& in_parts(const Kernel& kernel);
+
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
 
@@ -158,19 +164,21 @@ class PipelineTable {
   void save_driver_cache();
 
  private:
+  // What a pipeline is made of.
+  struct Request {
+    KernelSource source;
+    uint32_t subgroup = 0; // the define SG, 0: none
+    bool in_parts = false;
+  };
   struct Entry : Kernel {
     KernelHash key;
+    std::shared_ptr<const Request> request; // kept for in_parts()
     bool queued = false; // under mutex_
     std::exception_ptr error; // under mutex_; why it could not be built
 
     void set_built() {
       built_.store(true, std::memory_order_release);
     }
-  };
-  // What a pipeline is made of.
-  struct Request {
-    KernelSource source;
-    uint32_t subgroup = 0; // the define SG, 0: none
   };
   // Open addressing. Readers see it without a lock, so that it is replaced,
   // never rehashed in place; retired tables are kept.
@@ -203,11 +211,17 @@ class PipelineTable {
       std::span<const Define> defines,
       bool args_in_memory,
       Build when);
+  // Under mutex_: a new entry, found from now on; it may turn `when` to Now.
+  Entry& add(
+      const KernelHash& key,
+      std::shared_ptr<const Request> request,
+      Build& when);
+  const Kernel& start(Entry& entry, Build when);
   void wait_for(const Kernel& kernel);
   // Compiles and tells who waits; throws nothing.
-  void run(Entry& entry, const Request& request);
+  void run(Entry& entry);
   void fail(Entry& entry, std::exception_ptr error);
-  KernelCode build(Entry& entry, const Request& request);
+  KernelCode build(Entry& entry);
   void check_device(const KernelCode& code) const;
   // Under mutex_: find() sees it from now on, or no more.
   void publish(const Entry& entry);

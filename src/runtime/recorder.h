@@ -46,6 +46,7 @@ class Recorder {
   void submit(std::unique_ptr<Batch> batch);
   void finish_kernels(const Batch& batch);
   uint64_t start(const Batch& batch, Commands& commands);
+  void submit(VkCommandBuffer commands, const Batch& batch);
 
   Device& device_;
   PendingQueue pending_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 namespace mlx::core::vulkan {
 
@@ -55,7 +56,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits."},
+     "float_controls, levels, splits, sentinels."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "
@@ -77,6 +78,12 @@ constexpr ConfigEntry table[] = {
      "256",
      "MiB of arrays pinned by a batch after which it is submitted "
      "(MLX_MAX_MB_PER_BUFFER is honoured too)."},
+    {"MLX_VK_MAX_MS_PER_SUBMISSION",
+     "-1",
+     "Milliseconds that what is submitted to the device at once should take at "
+     "most, by estimate. Batches are cut for that, and long kernels run in "
+     "parts. 0: no limit. -1: 500, 100 on integrated GPUs, none on software "
+     "devices."},
     {"MLX_VK_DEQUANTIZE_ROWS",
      "-1",
      "Rows of x from which a quantized product dequantizes its weights first, "
@@ -110,6 +117,15 @@ void warn(const char* name, const char* value, const char* expected) {
       expected);
 }
 
+template <typename T>
+auto to_number(const char* text, char** end, const T&) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::strtod(text, end);
+  } else {
+    return std::strtol(text, end, 10);
+  }
+}
+
 } // namespace
 
 std::span<const ConfigEntry> config_table() {
@@ -137,8 +153,8 @@ Config parse_config(const char* (*get)(const char*)) {
       return false;
     }
     char* end = nullptr;
-    long n = std::strtol(v.c_str(), &end, 10);
-    if (*end || n < least) {
+    auto n = to_number(v.c_str(), &end, out);
+    if (*end || !(n >= least)) {
       warn(name, v.c_str(), "a number");
       return false;
     }
@@ -175,6 +191,7 @@ Config parse_config(const char* (*get)(const char*)) {
       number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
   number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
       number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
+  number("MLX_VK_MAX_MS_PER_SUBMISSION", c.max_ms, -1);
   number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
   number("MLX_VK_SPIN", c.spin_us, 0);
   number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);

@@ -44,6 +44,7 @@ struct Config {
   int skinny_rows = -1; // the same
   int max_ops = 100;
   int max_mb = 256;
+  double max_ms = -1; // of a submission, by estimate; -1: by the device
   size_t small_buffer = 1024;
   int spin_us = 1500; // polling of a wait before it sleeps
   int timeout_s = 30; // without progress of the device; 0: no watch

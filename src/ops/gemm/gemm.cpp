@@ -257,11 +257,13 @@ void run_product(
   }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.variant);
+  auto& p = plan.problem;
+  Work work{.flops = 2.0 * p.m * p.n * p.k * p.batches};
   auto launch = [&]<typename Index>(Index) {
     std::visit(
         [&](auto& b) {
           auto args = gemm_args<Index>(plan, call, b);
-          enc.dispatch(k, reads, {target}, args, linear(plan.groups()));
+          enc.dispatch(k, reads, {target}, args, linear(plan.groups()), work);
         },
         batch);
   };

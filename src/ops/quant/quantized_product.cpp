@@ -116,10 +116,11 @@ void quantized_product(
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
   Grid grid = linear(args.groups);
+  Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   if (shape.common.BATCH == BATCH_ONE) {
-    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid);
+    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work);
   } else {
-    enc.dispatch(k, inputs, {out}, args, grid);
+    enc.dispatch(k, inputs, {out}, args, grid, work);
   }
 }
 
