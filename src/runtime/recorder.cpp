@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 
 #include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
@@ -73,9 +72,6 @@ void Recorder::loop() {
 
 // The ticket of the batch, which is on the queue.
 uint64_t Recorder::start(const Batch& batch, Commands& commands) {
-  for (const auto& c : batch.host_copies) {
-    std::memcpy(c.dst, c.src, c.size);
-  }
   writer_.write(batch, retirer_.wants_marks(), commands);
   VkTimelineSemaphoreSubmitInfo timeline{
       VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
@@ -121,6 +117,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   try {
     auto begun = clock();
     double begin = device_.profiler().now();
+    device_.memory().show_to_device(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);
@@ -150,8 +147,20 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         batch->records.size());
   }
   auto completion = batch->completion;
+  if (!batch->invalidations.empty()) {
+    completion->set_first(
+        [&memory = device_.memory(), all = std::move(batch->invalidations)] {
+          for (const auto& a : all) {
+            memory.show_to_host(a);
+          }
+        });
+  }
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);
+}
+
+void Recorder::finish_submitted() {
+  retirer_.finish_submitted();
 }
 
 void Recorder::stop() {

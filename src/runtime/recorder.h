@@ -33,6 +33,9 @@ class Recorder {
     retirer_.wait_retired(last);
   }
 
+  // Waits for what is on the queue and releases it. Any thread.
+  void finish_submitted();
+
   // Finishes all batches that can still start and joins the threads.
   void stop();
 

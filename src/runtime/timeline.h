@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -66,6 +67,11 @@ class Completion {
   // Empty unless it failed. Valid once reached.
   std::string error() const;
 
+  // Runs `first` once, on the thread that first sees it reached, before anyone
+  // is told. Before set_submitted().
+  void set_first(std::function<void()> first);
+  void run_first() const;
+
   void set_submitted(uint64_t ticket);
   void set_failed(std::string error);
   void set_retired();
@@ -77,6 +83,9 @@ class Completion {
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> retired_{false};
   std::string error_; // written before ticket_
+  mutable std::atomic<bool> has_first_{false};
+  mutable std::mutex first_mutex_;
+  mutable std::function<void()> first_; // under it
 };
 
 class Timeline {
