@@ -69,12 +69,14 @@ VkResult Allocations::try_type(
   if (caps.memory_budget) {
     uint32_t heap = caps.memory.memoryTypes[type].heapIndex;
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
+    vmaGetHeapBudgets(vma_, budgets);
+    uint64_t most = caps.memory.memoryHeaps[heap].size;
     if (!beyond_budget) {
-      how.flags |= VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT;
-    } else if (vmaGetHeapBudgets(vma_, budgets); budgets[heap].usage + size >
-               caps.memory.memoryHeaps[heap].size) {
-      // RADV would give what is not there, and lose the device at the next
-      // submission. What VMA has left in its blocks is.
+      most = std::min(most, budgets[heap].budget);
+    }
+    if (budgets[heap].usage + size > most) {
+      // Only what VMA has left in its blocks. RADV would give what is not
+      // there, and lose the device at the next submission.
       how.flags |= VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
       how.flags &= ~VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
     }

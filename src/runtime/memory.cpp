@@ -184,6 +184,9 @@ bool Memory::recycle(Buffer& b) {
     m.touched = touched;
     return true;
   }
+  if (types_.one_memory && b.device_.buffer && !m.heap && !m.host.buffer) {
+    b.kind = BufferKind::DeviceBorn; // what was born on the host is gone
+  }
   bool device_born = b.kind == BufferKind::DeviceBorn;
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;

@@ -53,11 +53,17 @@ void Recorder::loop() {
     // Both before the look: what happens meanwhile is seen at the next.
     bool stopping = stopping_;
     auto seen = wakeup().generation();
-    if (auto batch = pending_.take(device_.timeline().lost())) {
+    submitting_ = true;
+    auto batch = pending_.take(device_.timeline().lost());
+    bool any = batch != nullptr;
+    if (batch) {
       submit(std::move(batch));
-    } else if (stopping) {
+    }
+    submitting_ = false;
+    if (!any && stopping) {
       break;
-    } else {
+    }
+    if (!any) {
       wakeup().wait(seen);
     }
   }
@@ -160,6 +166,11 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
 }
 
 void Recorder::finish_submitted() {
+  // What can be on the queue soon; what waits for the host may wait for us.
+  while (std::this_thread::get_id() != thread_.get_id() && !stopping_ &&
+         (pending_.ready() || submitting_)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   retirer_.finish_submitted();
 }
 

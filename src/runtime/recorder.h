@@ -33,7 +33,7 @@ class Recorder {
     retirer_.wait_retired(last);
   }
 
-  // Waits for what is on the queue and releases it. Any thread.
+  // Waits for what is on the queue, or can be, and releases it. Any thread.
   void finish_submitted();
 
   // Finishes all batches that can still start and joins the threads.
@@ -56,6 +56,7 @@ class Recorder {
   uint64_t next_ticket_ = 1; // the thread's
   std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> submitting_{false};
   std::thread thread_;
 };
 
