@@ -153,13 +153,19 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         batch->records.size());
   }
   auto completion = batch->completion;
-  if (!batch->invalidations.empty()) {
-    completion->set_first(
-        [&memory = device_.memory(), all = std::move(batch->invalidations)] {
-          for (const auto& a : all) {
-            memory.show_to_host(a);
-          }
-        });
+  if (!batch->invalidations.empty() || before_) {
+    // Who sees this one done takes all before it for done too.
+    completion->set_first([before = std::move(before_),
+                           &memory = device_.memory(),
+                           all = std::move(batch->invalidations)] {
+      if (before) {
+        before->run_first();
+      }
+      for (const auto& a : all) {
+        memory.show_to_host(a);
+      }
+    });
+    before_ = completion;
   }
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);

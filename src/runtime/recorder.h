@@ -54,6 +54,8 @@ class Recorder {
   CommandWriter writer_;
   Retirer retirer_;
   uint64_t next_ticket_ = 1; // the thread's
+  // The last batch on the queue, if any so far had invalidations; the thread's.
+  std::shared_ptr<Completion> before_;
   std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
