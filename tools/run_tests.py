@@ -131,7 +131,11 @@ def radv(build: Path, families: tuple[str, ...] = ("navi21",)) -> list[Step]:
 
 
 # What host and device do in turn, for memory of other kinds than lavapipe's.
-HOST_AND_DEVICE = ("tests/backend/test_memory.py", "tests/backend/test_donation.py")
+HOST_AND_DEVICE = (
+    "tests/backend/test_memory.py",
+    "tests/backend/test_donation.py",
+    "tests/backend/test_streams.py::test_random_dags",
+)
 OTHER_MEMORY = {
     # Slow host reads: mirrors, of which one side is given back.
     "uncached": {"MLX_VK_MEMORY": "uncached"},
