@@ -11,9 +11,11 @@ namespace {
 constexpr ConfigEntry table[] = {
     {"MLX_VK_DEVICE",
      "",
-     "Device to use: index, part of the name, UUID, or `cpu` for a software "
-     "device. Default: discrete, then integrated, then virtual GPU; software "
-     "devices only when asked for."},
+     "Device to use: index, part of the name, UUID, `cpu` for a software "
+     "device, or `auto`, the default: discrete, then integrated, then virtual "
+     "GPU. Processes of one job (mlx.launch, mpirun, srun, torchrun) share out "
+     "the GPUs of that kind by their local rank. Software devices are used "
+     "only when asked for."},
     {"MLX_VK_MEMORY",
      "auto",
      "Memory model: auto, unified (one mapped allocation per array), discrete "
