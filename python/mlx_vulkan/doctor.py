@@ -91,6 +91,15 @@ def show_device(index: int, device: dict) -> None:
     for heap in device.get("heaps", []):
         kind = "device" if heap.get("device_local") else "host"
         print(f"       heap      {render(heap.get('size'))}, {kind} memory")
+    memory = device.get("memory", {})
+    if memory:
+        print(f"       memory    {memory.get('model')}")
+        largest = f"largest array {render(memory.get('largest_array'))}"
+        if "budget" in memory:
+            largest += f", for this process now {render(memory['budget'])}"
+        print(f"                 {largest}")
+        if "problem" in memory:
+            print(f"       PROBLEM   {memory['problem']}")
     limits = device.get("limits", {})
     if limits:
         words = {name.replace("_", " "): value for name, value in limits.items()}

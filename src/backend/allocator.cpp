@@ -51,6 +51,7 @@ class VulkanAllocator : public allocator::Allocator {
       c = std::make_unique<Cache>(
           /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
     }
+    set_trim_hook([] { mlx::core::clear_cache(); });
   }
 
   allocator::Buffer malloc(size_t size) override {
@@ -67,14 +68,17 @@ class VulkanAllocator : public allocator::Allocator {
       if (!config().debug_guard) {
         buffer = cache(kind).reuse_from_cache(size);
       }
-      size_t used = active_.load() + size;
-      size_t most = limit_.load();
-      if (!buffer && used + cached_locked() > most) {
-        trim_locked(most > used ? most - used : 0);
+      if (!buffer) {
+        size_t used = active_.load() + size;
+        size_t most = most_allowed(device);
+        if (used + cached_locked() > most) {
+          trim_locked(most > used ? most - used : 0);
+        }
       }
     }
     if (!buffer) {
-      buffer = create(device, size, placement);
+      buffer = device ? device->memory().allocate(size, placement)
+                      : Memory::allocate_heap(size);
     }
     size_t now = active_ += buffer->size;
     size_t peak = peak_;
@@ -143,16 +147,10 @@ class VulkanAllocator : public allocator::Allocator {
  private:
   using Cache = BufferCache<Buffer>;
 
-  Buffer* create(vulkan::Device* device, size_t size, Placement placement) {
-    if (!device) {
-      return Memory::allocate_heap(size);
-    }
-    try {
-      return device->memory().allocate(size, placement);
-    } catch (const VkError&) {
-      clear_cache();
-      return device->memory().allocate(size, placement);
-    }
+  // Arrays and cache together. Other programs take of a device's memory too.
+  size_t most_allowed(vulkan::Device* device) const {
+    size_t limit = limit_.load();
+    return device ? std::min<size_t>(limit, device->memory().budget()) : limit;
   }
 
   static bool recycle(Buffer& b) {

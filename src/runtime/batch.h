@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/allocation.h"
 #include "runtime/hazards.h"
 #include "runtime/keeper.h"
 #include "runtime/timeline.h"
@@ -65,6 +66,9 @@ struct Batch {
   std::vector<Access> accesses;
   std::vector<std::byte> arguments; // argument blocks too large to be pushed
   std::vector<HostCopy> host_copies;
+  // What the host wrote, shown to the device after those; and what the device
+  // writes, shown to the host before anyone is told that the batch is done.
+  std::vector<Allocation> flushes, invalidations;
   std::vector<EventPoint> waits;
   Keeper keeper;
   std::shared_ptr<Completion> completion;
@@ -74,7 +78,7 @@ struct Batch {
 
   bool empty() const {
     return records.empty() && waits.empty() && host_copies.empty() &&
-        keeper.empty();
+        invalidations.empty() && keeper.empty();
   }
 };
 

@@ -140,6 +140,12 @@ std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   return completion;
 }
 
+void Device::finish_submitted() {
+  if (recorder_) {
+    recorder_->finish_submitted();
+  }
+}
+
 void Device::shutdown() {
   if (down_.exchange(true)) {
     return;

@@ -91,6 +91,9 @@ class Device {
   // A batch that no encoder made (a host read); starts after its waits.
   std::shared_ptr<Completion> submit(std::unique_ptr<Batch> batch);
 
+  // Waits for what is on the queue, and releases what it kept.
+  void finish_submitted();
+
   // Finishes what was submitted, stops the threads, saves caches. Idempotent.
   void shutdown();
 

@@ -168,8 +168,29 @@ bool Completion::reached() const {
   if (t == 0) {
     return timeline_.lost();
   }
-  return t == failed_ticket || timeline_.seen() >= t || timeline_.poll() >= t ||
-      timeline_.lost();
+  bool is = t == failed_ticket || timeline_.seen() >= t ||
+      timeline_.poll() >= t || timeline_.lost();
+  if (is) {
+    run_first();
+  }
+  return is;
+}
+
+void Completion::set_first(std::function<void()> first) {
+  first_ = std::move(first);
+  has_first_.store(true, std::memory_order_release);
+}
+
+void Completion::run_first() const {
+  if (!has_first_.load(std::memory_order_acquire)) {
+    return;
+  }
+  std::lock_guard lock(first_mutex_);
+  if (first_) {
+    first_();
+    first_ = nullptr;
+    has_first_.store(false, std::memory_order_release);
+  }
 }
 
 void Completion::wait() const {

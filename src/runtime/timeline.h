@@ -68,6 +68,11 @@ class Completion {
   // Empty unless it failed. Valid once reached.
   std::string error() const;
 
+  // Runs `first` once, on the thread that first sees it reached, before anyone
+  // is told. Before set_submitted().
+  void set_first(std::function<void()> first);
+  void run_first() const;
+
   void set_submitted(uint64_t ticket);
   void set_failed(std::string error);
   void set_retired();
@@ -79,6 +84,9 @@ class Completion {
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> retired_{false};
   std::string error_; // written before ticket_
+  mutable std::atomic<bool> has_first_{false};
+  mutable std::mutex first_mutex_;
+  mutable std::function<void()> first_; // under it
 };
 
 class Timeline {

@@ -88,12 +88,19 @@ void query_properties(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceMaintenance4Properties limits{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   bool size_control = has_size_control(c, extensions);
   void** tail = &p.pNext;
   chain(tail, true, p11);
   chain(tail, true, p12);
   chain(tail, size_control, sizes);
   chain(tail, extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME), sm);
+  chain(
+      tail,
+      c.api_version >= VK_API_VERSION_1_3 ||
+          extensions.has(VK_KHR_MAINTENANCE_4_EXTENSION_NAME),
+      limits);
   vk.vkGetPhysicalDeviceProperties2(device, &p);
   c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
   c.driver_id = p12.driverID;
@@ -112,6 +119,9 @@ void query_properties(
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   c.max_buffer_size = p11.maxMemoryAllocationSize;
+  if (limits.maxBufferSize) {
+    c.max_buffer_size = std::min(c.max_buffer_size, limits.maxBufferSize);
+  }
   c.core_count = sm.shaderSMCount;
 }
 
