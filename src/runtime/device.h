@@ -21,6 +21,7 @@ class Recorder;
 class Profiler;
 class LoopReport;
 struct Batch;
+class BatchPool;
 
 class Device {
  public:
@@ -64,6 +65,9 @@ class Device {
   Profiler& profiler() {
     return *profiler_;
   }
+  BatchPool& batches() {
+    return *batches_;
+  }
   // Null without watch_loops().
   LoopReport* loops() {
     return loops_.get();
@@ -92,6 +96,7 @@ class Device {
   std::unique_ptr<LoopReport> loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
+  std::unique_ptr<BatchPool> batches_;
   std::unique_ptr<Recorder> recorder_;
   std::atomic<bool> down_{false};
 };
