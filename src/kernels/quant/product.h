@@ -24,13 +24,7 @@ struct ProductStack {
 
 struct ProductArgs {
   PTR(T_PTR, x)
-  PTR(Ptr_u32, w)
-  PTR(SCALE_PTR, scales)
-#if SIDE == SIDE_BIASES
-  PTR(T_PTR, biases)
-#elif SIDE == SIDE_GLOBAL
-  PTR(Ptr_f32, global_scale)
-#endif
+  WEIGHT_INPUTS
 #if BATCH == BATCH_GATHER
   PTR(Ptr_u32, lhs)
   PTR(Ptr_u32, rhs)
@@ -58,6 +52,7 @@ struct QmvVariant : ProductVariant {
   uint ROWS = 1; // of x a workgroup
   uint OUTS = 4; // outputs that share a load of x
   uint CHUNK = 32; // items of k that a lane takes at a time
+  uint TURNS = 1; // chunks whose loads are under way together
   uint WG = 128;
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
@@ -69,6 +64,7 @@ struct QmvVariant : ProductVariant {
       ROWS,
       OUTS,
       CHUNK,
+      TURNS,
       WG,
       BLOCK,
       WHOLE_WORKGROUP,
