@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "backend/stream.h"
 #include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/memory.h"
 #include "runtime/device.h"
+#include "runtime/free_lists.h"
 #include "vk/config.h"
 
 namespace mlx::core {
@@ -66,7 +68,10 @@ class VulkanAllocator : public allocator::Allocator {
     {
       std::lock_guard lock(mutex_);
       if (!config().debug_guard) {
-        buffer = cache(kind).reuse_from_cache(size);
+        buffer = small_.take(kind, size);
+        if (!buffer) {
+          buffer = cache(kind).reuse_from_cache(size);
+        }
       }
       if (!buffer) {
         size_t used = active_.load() + size;
@@ -102,7 +107,9 @@ class VulkanAllocator : public allocator::Allocator {
     }
     std::unique_lock lock(mutex_);
     if (cached_locked() + b->size <= cache_limit_) {
-      cache(b->kind).recycle_to_cache(b);
+      if (!small_.put(b)) {
+        cache(b->kind).recycle_to_cache(b);
+      }
     } else {
       lock.unlock();
       destroy(b);
@@ -175,7 +182,7 @@ class VulkanAllocator : public allocator::Allocator {
   }
 
   size_t cached_locked() const {
-    size_t n = 0;
+    size_t n = small_.bytes();
     for (auto& c : caches_) {
       n += c->cache_size();
     }
@@ -192,12 +199,18 @@ class VulkanAllocator : public allocator::Allocator {
         c->release_cached_buffers(std::min(total - keep, c->cache_size()));
       }
     }
+    if (cached_locked() > keep) {
+      for (Buffer* b = small_.take_all(); b;) {
+        destroy(std::exchange(b, b->next_free));
+      }
+    }
   }
 
   std::atomic<size_t> active_{0}, peak_{0}, limit_{0};
   size_t cache_limit_;
   mutable std::mutex mutex_;
-  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_;
+  FreeLists small_;
+  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_; // of the rest
 };
 
 VulkanAllocator& vulkan_allocator() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/allocation.h"
@@ -30,6 +31,7 @@ struct Work {
 constexpr size_t max_push_bytes = 128;
 
 struct Record {
+  Record() {} // not = default: that would fill `pushed` with zeros
   enum class Kind : uint8_t { Dispatch, Copy };
   Kind kind = Kind::Dispatch;
   const Kernel* kernel = nullptr;
@@ -56,10 +58,8 @@ struct HostCopy {
 };
 
 struct Batch {
-  explicit Batch(uint32_t stream_id) : stream_id(stream_id), keeper(stream_id) {
-    records.reserve(128);
-    accesses.reserve(512);
-  }
+  explicit Batch(uint32_t stream_id)
+      : stream_id(stream_id), keeper(stream_id) {}
 
   uint32_t stream_id;
   std::vector<Record> records;
@@ -80,6 +80,27 @@ struct Batch {
     return records.empty() && waits.empty() && host_copies.empty() &&
         invalidations.empty() && keeper.empty();
   }
+};
+
+// The memory of batches that are done, for new ones: their vectors are large,
+// and would be freed on another thread than the one that fills them.
+// Thread-safe.
+class BatchPool {
+ public:
+  std::unique_ptr<Batch> take(uint32_t stream_id);
+  // Ends the batch: lets go of all that it keeps.
+  void give_back(std::unique_ptr<Batch> batch);
+
+ private:
+  // All empty, with memory.
+  struct Vectors {
+    std::vector<Record> records;
+    std::vector<Access> accesses;
+    Keeper::Lists kept;
+  };
+  static constexpr size_t most = 16, most_records = 4096;
+  std::mutex mutex_;
+  std::vector<Vectors> free_;
 };
 
 } // namespace mlx::core::vulkan

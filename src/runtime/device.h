@@ -23,6 +23,7 @@ class Profiler;
 class LoopReport;
 class Sentinels;
 struct Batch;
+class BatchPool;
 
 class Device {
  public:
@@ -65,6 +66,9 @@ class Device {
   }
   Profiler& profiler() {
     return *profiler_;
+  }
+  BatchPool& batches() {
+    return *batches_;
   }
   // Null without watch_loops().
   LoopReport* loops() {
@@ -112,6 +116,7 @@ class Device {
   std::unique_ptr<LoopReport> loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
+  std::unique_ptr<BatchPool> batches_;
   std::unique_ptr<Recorder> recorder_;
   std::atomic<bool> down_{false};
 };

@@ -52,6 +52,7 @@ struct Buffer {
   const size_t size; // bytes the allocator accounts for
   BufferKind kind;
   Kept kept; // by the batches that use it
+  Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {
     return mirror_ != nullptr;

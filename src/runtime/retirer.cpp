@@ -85,7 +85,7 @@ void Retirer::finish(InFlight done) {
       }
       writer_.give_back(std::move(done.commands));
     }
-    done.batch.reset(); // frees arrays
+    device_.batches().give_back(std::move(done.batch)); // frees arrays
   }
   if (callback) {
     callback();

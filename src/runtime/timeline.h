@@ -185,6 +185,10 @@ class EventState {
     std::shared_ptr<Completion> completion;
   };
   const Pending* find(uint64_t value) const;
+  void promise(uint64_t value); // under the lock
+
+  // The highest value that is signalled or will be: none above it can be.
+  std::atomic<uint64_t> promised_{0};
 
   std::mutex mutex_;
   std::condition_variable cv_;

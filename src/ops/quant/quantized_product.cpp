@@ -103,14 +103,10 @@ void quantized_product(
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
 
-  std::vector<Operand> inputs;
-  inputs.reserve(6);
-  for (auto* a : {&o.x, &o.w, &o.scales}) {
-    inputs.emplace_back(*a);
-  }
+  FewOperands inputs{o.x, o.w, o.scales};
   for (auto* a : {&o.side, &o.lhs, &o.rhs}) {
     if (*a) {
-      inputs.emplace_back(**a);
+      inputs.add(**a);
     }
   }
   auto& k = std::visit(
