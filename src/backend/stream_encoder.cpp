@@ -155,7 +155,8 @@ void StreamEncoder::dispatch_bytes(
     std::span<const Operand> outputs,
     const void* params,
     size_t params_size,
-    Grid grid) {
+    Grid grid,
+    const Descriptor& what) {
   constexpr size_t inline_operands = 16;
   Binding fixed[2 * inline_operands];
   std::vector<Binding> many;
@@ -177,7 +178,8 @@ void StreamEncoder::dispatch_bytes(
       {bindings + inputs.size(), outputs.size()},
       params,
       params_size,
-      grid);
+      grid,
+      what);
 }
 
 void StreamEncoder::add_temporary(const array& a) {

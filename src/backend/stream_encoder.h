@@ -95,14 +95,16 @@ class StreamEncoder {
   // What the device offers, for plans.
   const Caps& caps() const;
 
-  // A grid with a zero dimension dispatches nothing.
+  // A grid with a zero dimension dispatches nothing. `what` it is lets
+  // runtime/rewrite.h join it with its neighbours.
   template <typename Args>
   void dispatch(
       const Kernel& k,
       const OperandList& inputs,
       const OperandList& outputs,
       const Args& args,
-      Grid grid) {
+      Grid grid,
+      const Descriptor& what = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
     dispatch_bytes(
         k,
@@ -110,7 +112,8 @@ class StreamEncoder {
         outputs,
         &args,
         std::is_empty_v<Args> ? 0 : sizeof(Args),
-        grid);
+        grid,
+        what);
   }
   // For operand lists or parameter blocks built at run time.
   void dispatch_bytes(
@@ -119,7 +122,8 @@ class StreamEncoder {
       std::span<const Operand> outputs,
       const void* params,
       size_t params_size,
-      Grid grid);
+      Grid grid,
+      const Descriptor& what = {});
 
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);

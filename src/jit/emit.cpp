@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kernels/quant/fused.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -208,6 +210,34 @@ std::string float_constant(uint32_t bits) {
 
 std::string emit_fused(const FusedGraph& graph) {
   return Emitter(graph).text();
+}
+
+std::optional<GateRecord> gate_of(const FusedGraph& g) {
+  if (g.inputs.size() != 2 || g.ops.size() != 3 ||
+      g.outputs != std::vector{4}) {
+    return {};
+  }
+  Type t = g.inputs[0].type;
+  auto plain = [&](auto& x) { return x.type == t; };
+  if (info_of(t).kind != Kind::FLOAT ||
+      !std::all_of(g.inputs.begin(), g.inputs.end(), plain) ||
+      !std::all_of(g.ops.begin(), g.ops.end(), plain) ||
+      !g.inputs[0].strided() || !g.inputs[1].strided()) {
+    return {};
+  }
+  auto is = [&](int op, std::string_view name, std::vector<int> args) {
+    auto& found = g.ops[op];
+    return found.function == name &&
+        std::is_permutation(
+               found.args.begin(), found.args.end(), args.begin(), args.end());
+  };
+  for (int gate : {0, 1}) {
+    if (is(0, "Sigmoid", {gate}) && is(1, "Multiply", {gate, 2}) &&
+        is(2, "Multiply", {3, 1 - gate})) {
+      return GateRecord{t, GATE_SILU, static_cast<uint32_t>(gate)};
+    }
+  }
+  return {};
 }
 
 std::string glsl_constant(Type type, uint64_t bits) {

@@ -38,7 +38,8 @@ void Encoder::dispatch(
     std::span<const Binding> writes,
     const void* params,
     size_t params_size,
-    Grid grid) {
+    Grid grid,
+    const Descriptor& what) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return;
   }
@@ -63,6 +64,7 @@ void Encoder::dispatch(
   Record& r = batch.records.emplace_back();
   r.kernel = &kernel;
   r.grid = grid;
+  r.what = what;
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory;
   std::byte* out = r.pushed;

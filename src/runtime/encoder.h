@@ -36,13 +36,15 @@ class Encoder {
   Encoder& operator=(const Encoder&) = delete;
 
   // Appends one dispatch: addresses of `reads` then `writes`, then `params`.
+  // `what` it is, for rewrite.h.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
       std::span<const Binding> writes,
       const void* params,
       size_t params_size,
-      Grid grid);
+      Grid grid,
+      const Descriptor& what = {});
 
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where

@@ -36,7 +36,10 @@ std::string kernels_of(const Batch& batch) {
 } // namespace
 
 Recorder::Recorder(Device& device)
-    : device_(device), writer_(device), retirer_(device, writer_) {
+    : device_(device),
+      fusions_(device.pipelines()),
+      writer_(device),
+      retirer_(device, writer_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -121,6 +124,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   try {
     auto begun = clock();
     double begin = device_.profiler().now();
+    fusions_.rewrite(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);

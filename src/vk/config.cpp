@@ -53,7 +53,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits."},
+     "float_controls, levels, splits, fuse."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "

@@ -53,6 +53,7 @@ struct FormatVariant {
   }
   Type T;
   int BITS, GROUP, CODE, SCALE, SIDE;
+  bool operator==(const FormatVariant&) const = default;
 };
 #define FORMAT_MEMBERS BITS, GROUP, CODE, SCALE, SIDE
 

@@ -51,6 +51,7 @@ struct StackedProductArgs : ProductArgs {
 
 struct ProductVariant : FormatVariant {
   int BATCH;
+  bool operator==(const ProductVariant&) const = default;
 };
 #define PRODUCT_MEMBERS FORMAT_MEMBERS, BATCH
 
@@ -62,6 +63,7 @@ struct QmvVariant : ProductVariant {
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
   bool VEC = true; // 16-byte loads of x and w
+  bool operator==(const QmvVariant&) const = default;
   KERNEL_VARIANT(
       "quant/qmv",
       T,

@@ -11,6 +11,13 @@ layout(local_size_x = WG) in;
 
 #define WORDS (CHUNK * BITS / 32)
 
+// qmv_fused.comp has outputs of several matrices (fused.glsl).
+#ifndef FUSED
+#define first_output(tile, o) (tile.n * BLOCK + (o))
+#define outputs() A.N
+#define finish(tile)
+#endif
+
 #if WHOLE_WORKGROUP
 shared float partial[(WG / 4) * OUTS * ROWS];
 #define LANE gl_LocalInvocationID.x
@@ -27,6 +34,11 @@ shared float partial[(WG / 4) * OUTS * ROWS];
   dst[i + 3] = v.w;
 
 // 8 values of x from element `at` of a row on.
+#if defined(FUSED) && NORM
+#define X_PACK(row, at, i) normed_x[((at) * T_SIZE >> 4) + (i)]
+#else
+#define X_PACK(row, at, i) Ptr_u32x4(uint64_t(row)).v[((at) * T_SIZE >> 4) + (i)]
+#endif
 #if VEC && T_SIZE == 2
 #ifdef T_IS_bf16
 #define PAIR(word)                                                            \
@@ -36,7 +48,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #endif
 #define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
-    uvec4 p_ = Ptr_u32x4(uint64_t(row)).v[(at) >> 3];                         \
+    uvec4 p_ = X_PACK(row, at, 0u);                                           \
     vec4 a_ = vec4(PAIR(p_.x), PAIR(p_.y));                                   \
     vec4 b_ = vec4(PAIR(p_.z), PAIR(p_.w));                                   \
     SPREAD4(dst, 0, a_)                                                       \
@@ -45,8 +57,8 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #elif VEC
 #define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
-    vec4 a_ = Ptr_f32x4(uint64_t(row)).v[(at) >> 2];                          \
-    vec4 b_ = Ptr_f32x4(uint64_t(row)).v[((at) >> 2) + 1u];                   \
+    vec4 a_ = uintBitsToFloat(X_PACK(row, at, 0u));                           \
+    vec4 b_ = uintBitsToFloat(X_PACK(row, at, 1u));                           \
     SPREAD4(dst, 0, a_)                                                       \
     SPREAD4(dst, 4, b_)                                                       \
   }
@@ -125,11 +137,11 @@ void main() {
   uint step = gl_NumSubgroups * OUTS;
 #endif
   for (uint o = first; o < BLOCK; o += step) {
-    uint n0 = tile.n * BLOCK + o;
+    uint n0 = first_output(tile, o);
     Ptr_u32 w_rows[OUTS];
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      uint n = min(n0 + r, A.N - 1u);
+      uint n = min(n0 + r, outputs() - 1u);
       w_rows[r] = code_row(n, A.K);
       groups[r] = group_of(n, A.K, 0);
     }
@@ -182,4 +194,5 @@ void main() {
     }
     store_sums(tile, n0);
   }
+  finish(tile);
 }

@@ -115,7 +115,11 @@ void quantized_product(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
   Grid grid = linear(args.groups);
   if (shape.common.BATCH == BATCH_ONE) {
-    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid);
+    Descriptor what;
+    if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+      what = MatvecRecord{*v};
+    }
+    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid, what);
   } else {
     enc.dispatch(k, inputs, {out}, args, grid);
   }
