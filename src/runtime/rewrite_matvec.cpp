@@ -13,8 +13,10 @@ namespace {
 
 constexpr size_t recent = 6; // groups that a record may join
 
-// Each workgroup norms the row again: not for more of them.
-constexpr uint32_t most_norming = 2048;
+// Each workgroup norms the row again: so many bytes read a product are less
+// than a dispatch and its level (8 MiB of an H200's cache take about 2 us, and
+// a product rarely comes alone).
+constexpr uint64_t most_norming_bytes = 4 << 20;
 
 // A record of a product: addresses, then ProductArgs.
 struct Product {
@@ -48,9 +50,12 @@ const Access& output_of(const Program& p, uint32_t record) {
   return p.of(record).back();
 }
 
-// Whether b's variant adds up as a's does: how many outputs share a load, or a
-// workgroup that does not share their sums, is of no matter.
+// Whether b's variant adds up as a's does: how many outputs share a load, but
+// for many, or a workgroup that does not share their sums, is of no matter.
 bool sums_alike(const QmvVariant& a, QmvVariant b) {
+  if ((a.OUTS <= QMV_FEW_OUTS) != (b.OUTS <= QMV_FEW_OUTS)) {
+    return false;
+  }
   b.OUTS = a.OUTS;
   b.BLOCK = a.BLOCK;
   if (!a.WHOLE_WORKGROUP) {
@@ -239,7 +244,8 @@ bool norm(Attempt t, const MatvecRecord& what) {
   if (found.type != v.T || !found.vec || !v.VEC || q.args.M != 1 ||
       v.ROWS != 1 || args.rows.count != 1 || args.rows.n != q.args.K ||
       q.args.K * size_of(v.T) > most_normed_bytes ||
-      workgroups(q, v) > most_norming) {
+      workgroups(q, v) * uint64_t(2 * args.rows.n * size_of(v.T)) >
+          most_norming_bytes) {
     return t.miss(Miss::Form);
   }
   if (overlap(t.p.of(n)[0], x)) { // it norms in place

@@ -99,6 +99,25 @@ TEST_CASE("quantized: sorted experts take tiles of their own rows") {
   CHECK(takes<QmvVariant>(big_gpu, s));
 }
 
+TEST_CASE("quantized: one row keeps the device busy") {
+  // Many outputs: a subgroup takes four, two chunks of k at once.
+  auto row = [](uint32_t n, uint32_t k) {
+    return variant<QmvVariant>(big_gpu, linear(1, n, k));
+  };
+  CHECK(row(12288, 4096).OUTS == 4);
+  CHECK(row(12288, 4096).TURNS == 2);
+  CHECK_FALSE(row(12288, 4096).WHOLE_WORKGROUP);
+  // Fewer: workgroups share long rows; short ones stay with a subgroup each.
+  CHECK(row(4096, 4096).WHOLE_WORKGROUP);
+  CHECK(row(4096, 4096).OUTS == 2);
+  CHECK(row(1024, 4096).OUTS == 1);
+  CHECK_FALSE(row(2048, 1024).WHOLE_WORKGROUP);
+  CHECK(row(2048, 1024).OUTS == 1);
+  // All lanes take the same number of chunks where some size allows it.
+  CHECK(row(1024, 3072).CHUNK == 16);
+  CHECK(row(1024, 3072).TURNS == 1);
+}
+
 TEST_CASE("quantized: few rows and software devices") {
   QuantShape s = linear(1, 4096, 4096);
   CHECK(variant<QmvVariant>(big_gpu, s).ROWS == 1);

@@ -40,21 +40,7 @@ struct FusedQmvVariant : QmvVariant {
   uint NORM = 0; // items of the one row of x, which is normed first; 0: is not
   uint NORM_LANES = 0; // NormVariant::LANES
   bool operator==(const FusedQmvVariant&) const = default;
-  KERNEL_VARIANT(
-      "quant/qmv_fused",
-      T,
-      PRODUCT_MEMBERS,
-      ROWS,
-      OUTS,
-      CHUNK,
-      WG,
-      BLOCK,
-      WHOLE_WORKGROUP,
-      VEC,
-      SETS,
-      GATE,
-      NORM,
-      NORM_LANES)
+  KERNEL_VARIANT("quant/qmv_fused", QMV_MEMBERS, SETS, GATE, NORM, NORM_LANES)
 };
 #endif
 

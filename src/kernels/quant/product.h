@@ -10,6 +10,10 @@
 #define BATCH_GATHER 2 // lhs names the matrix of x, rhs that of w
 #define STACK_DIMS 8
 
+// Up to so many outputs at a time qmv.comp adds up codes of a power of two bits
+// in its faster way, which rounds otherwise.
+#define QMV_FEW_OUTS 8
+
 BEGIN_INTERFACE
 
 // Strides of x, w, scales and biases, or of lhs and rhs; then the distances of
@@ -59,22 +63,15 @@ struct QmvVariant : ProductVariant {
   uint ROWS = 1; // of x a workgroup
   uint OUTS = 4; // outputs that share a load of x
   uint CHUNK = 32; // items of k that a lane takes at a time
+  uint TURNS = 1; // chunks whose loads are under way together
   uint WG = 128;
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
   bool VEC = true; // 16-byte loads of x and w
   bool operator==(const QmvVariant&) const = default;
-  KERNEL_VARIANT(
-      "quant/qmv",
-      T,
-      PRODUCT_MEMBERS,
-      ROWS,
-      OUTS,
-      CHUNK,
-      WG,
-      BLOCK,
-      WHOLE_WORKGROUP,
-      VEC)
+#define QMV_MEMBERS \
+  T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, VEC
+  KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)
 };
 
 struct QvmVariant : ProductVariant {

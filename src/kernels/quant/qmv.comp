@@ -18,6 +18,32 @@ layout(local_size_x = WG) in;
 #define finish(tile)
 #endif
 
+// Codes of 2, 4 and 8 bits become floats by one shift for CLASSES of them and
+// one AND-OR each: put at the top of the mantissa of 1.0, code n is 1 + n /
+// 2^BITS, and just below that place 1 + n / 4^BITS. Sums of each class are
+// apart; those of x, which the ones add, are taken off. Products are exact; a
+// sum loses BITS * CLASSES of f32's 24 bits at most. Not where many outputs
+// would have sums twice, beyond the registers there are (software devices).
+#if CODE == CODE_INTEGER && VEC && OUTS <= QMV_FEW_OUTS &&                    \
+    (BITS == 2 || BITS == 4 || BITS == 8)
+#define CODES_FROM_ONE
+#define CLASSES (T_SIZE == 4 || BITS == 8 ? 1 : BITS == 4 ? 2 : 4)
+#define CLASS(i) (CLASSES - 1 - (i) % CLASSES)
+// The place of a code's lowest bit, and how far it moves there to the left.
+#define CODE_PLACE(i) (23 - BITS * (1 + CLASS(i)))
+#define CODE_LEFT(i) (CODE_PLACE(i) - CODE_SHIFT(i))
+#define CODE_FLOAT(words, i)                                                  \
+  uintBitsToFloat(                                                            \
+      ((CODE_LEFT(i) >= 0 ? words[CODE_WORD(i)] << (CODE_LEFT(i) & 31)        \
+                          : words[CODE_WORD(i)] >> (-CODE_LEFT(i) & 31)) &    \
+       (CODE_MASK << CODE_PLACE(i))) |                                        \
+      one)
+#else
+#define CLASSES 1
+#define CLASS(i) 0
+#define CODE_FLOAT(words, i) code_value(CODE_IN(words, i))
+#endif
+
 #if WHOLE_WORKGROUP
 shared float partial[(WG / 4) * OUTS * ROWS];
 #define LANE gl_LocalInvocationID.x
@@ -37,7 +63,8 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #if defined(FUSED) && NORM
 #define X_PACK(row, at, i) normed_x[((at) * T_SIZE >> 4) + (i)]
 #else
-#define X_PACK(row, at, i) Ptr_u32x4(uint64_t(row)).v[((at) * T_SIZE >> 4) + (i)]
+#define X_PACK(row, at, i)                                                    \
+  Ptr_u32x4(uint64_t(row)).v[((at) * T_SIZE >> 4) + (i)]
 #endif
 #if VEC && T_SIZE == 2
 #ifdef T_IS_bf16
@@ -138,6 +165,9 @@ void main() {
 #endif
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = first_output(tile, o);
+    // 1.0, in a register: with two constants NVIDIA's compiler takes two
+    // instructions for an AND-OR.
+    uint one = 0x3f800000u | (n0 >> 31);
     Ptr_u32 w_rows[OUTS];
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
@@ -150,45 +180,68 @@ void main() {
         acc[r][m] = 0.0;
       }
     }
-    for (uint c = LANE; c < chunks; c += LANES) {
-      uint words[OUTS][WORDS];
-      float scale[OUTS], bias[OUTS];
-      uint g = c / (GROUP / CHUNK);
-      [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-        LOAD_WORDS(words[r], w_rows[r], c)
-        scale[r] = load_scale(scale_base, groups[r] + g);
-        bias[r] = load_bias(groups[r] + g);
-      }
-      float product[OUTS][ROWS];
-      float x_sum[ROWS];
-      [[unroll]] for (uint e = 0; e < CHUNK; e += 8) {
-        float xs[ROWS][8];
-        [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-          LOAD_X8(xs[m], x_rows[m], c * CHUNK + e)
-          float sum = ((xs[m][0] + xs[m][1]) + (xs[m][2] + xs[m][3])) +
-              ((xs[m][4] + xs[m][5]) + (xs[m][6] + xs[m][7]));
-          x_sum[m] = e == 0 ? sum : x_sum[m] + sum;
-        }
+    for (uint c0 = LANE; c0 < chunks; c0 += LANES * TURNS) {
+      // All loads of weights first, so that they are under way together.
+      uint words[TURNS][OUTS][WORDS];
+      float scale[TURNS][OUTS], bias[TURNS][OUTS];
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        uint c = c0 + t * LANES;
         [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-          float w[8];
-          [[unroll]] for (uint i = 0; i < 8; ++i) {
-            w[i] = code_value(CODE_IN(words[r], e + i));
-          }
-          [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-            float p = e == 0 ? w[0] * xs[m][0] : product[r][m] + w[0] * xs[m][0];
-            [[unroll]] for (uint i = 1; i < 8; ++i) {
-              p += w[i] * xs[m][i];
-            }
-            product[r][m] = p;
-          }
+          LOAD_WORDS(words[t][r], w_rows[r], c)
         }
       }
-      [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        uint g = (c0 + t * LANES) / (GROUP / CHUNK);
+        [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+          scale[t][r] = load_scale(scale_base, groups[r] + g);
+          bias[t][r] = load_bias(groups[r] + g);
+        }
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        uint c = c0 + t * LANES;
+        float product[OUTS][ROWS][CLASSES];
+        float x_sum[ROWS][CLASSES];
+        [[unroll]] for (int e = 0; e < CHUNK; e += 8) {
+          float xs[ROWS][8];
+          [[unroll]] for (uint m = 0; m < ROWS; ++m) {
+            LOAD_X8(xs[m], x_rows[m], c * CHUNK + e)
+            [[unroll]] for (int i = 0; i < 8; ++i) {
+              float x = xs[m][i];
+              x_sum[m][CLASS(i)] =
+                  e + i < CLASSES ? x : x_sum[m][CLASS(i)] + x;
+            }
+          }
+          [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+            [[unroll]] for (int i = 0; i < 8; ++i) {
+              float w = CODE_FLOAT(words[t][r], e + i);
+              [[unroll]] for (uint m = 0; m < ROWS; ++m) {
+                float p = w * xs[m][i];
+                product[r][m][CLASS(i)] =
+                    e + i < CLASSES ? p : product[r][m][CLASS(i)] + p;
+              }
+            }
+          }
+        }
         [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-          acc[r][m] += scale[r] * product[r][m];
-#if SIDE == SIDE_BIASES
-          acc[r][m] += bias[r] * x_sum[m];
+          float all = x_sum[m][0];
+          [[unroll]] for (uint k = 1; k < CLASSES; ++k) {
+            all += x_sum[m][k];
+          }
+          [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+#ifdef CODES_FROM_ONE
+            float p = 0.0;
+            [[unroll]] for (uint k = 0; k < CLASSES; ++k) {
+              p += float(1 << (BITS * (k + 1))) *
+                  (product[r][m][k] - x_sum[m][k]);
+            }
+#else
+            float p = product[r][m][0];
 #endif
+            acc[r][m] += scale[t][r] * p;
+#if SIDE == SIDE_BIASES
+            acc[r][m] += bias[t][r] * all;
+#endif
+          }
         }
       }
     }

@@ -19,17 +19,26 @@ uint32_t row_bucket(uint32_t m, uint32_t most) {
   return rows;
 }
 
-// Smaller chunks keep all lanes busy when k is short; only codes whose chunk
-// is still a whole number of words have them.
-uint32_t chunk_of(int bits, int group, uint32_t k, uint32_t lanes) {
-  uint32_t smallest = bits == 4 || bits == 8 ? 8
-      : bits == 2 || bits == 6               ? 16
-                                             : 32;
-  uint32_t chunk = std::min(32, group);
-  while (chunk > smallest && k / chunk < lanes) {
-    chunk /= 2;
+// The largest chunks, and up to `turns` of them at once, that are the same
+// number for all lanes; else the largest that give each lane some. Only codes
+// whose chunk is still a whole number of words have smaller ones.
+void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
+  uint32_t smallest = v.BITS == 4 || v.BITS == 8 ? 8
+      : v.BITS == 2 || v.BITS == 6               ? 16
+                                                 : 32;
+  uint32_t largest = std::min(32, v.GROUP);
+  for (v.TURNS = turns; v.TURNS >= 1; v.TURNS /= 2) {
+    for (v.CHUNK = largest; v.CHUNK >= std::max(smallest, 16u); v.CHUNK /= 2) {
+      if (k % (v.CHUNK * lanes * v.TURNS) == 0) {
+        return;
+      }
+    }
   }
-  return chunk;
+  v.TURNS = 1;
+  v.CHUNK = largest;
+  while (v.CHUNK > smallest && k / v.CHUNK < lanes) {
+    v.CHUNK /= 2;
+  }
 }
 
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
@@ -46,19 +55,25 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
     v.OUTS = large ? 16 : 4;
     v.WG = large ? 2 * lanes : 4 * lanes;
     v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
+    share_k(v, s.k, lanes, 0); // uneven shares cost nothing there
   } else {
+    uint64_t full = 16 * uint64_t(caps.cores()); // subgroups of a busy device
+    uint64_t outs = s.batch * tiles(s.m, v.ROWS) * uint64_t(s.n);
     v.BLOCK = 4 * v.OUTS;
-    // Too few subgroups to fill the device: whole workgroups share the rows.
-    uint64_t subgroups =
-        s.batch * tiles(s.m, v.ROWS) * uint64_t(tiles(s.n, v.OUTS));
-    if (subgroups < 16 * uint64_t(caps.cores()) && s.k >= 32 * lanes) {
-      v.WHOLE_WORKGROUP = true;
-      v.OUTS = std::min(v.OUTS, 2u);
-      v.BLOCK = v.OUTS;
-      lanes = v.WG;
+    if (outs < full * v.OUTS) {
+      // Too few: each takes fewer outputs, and where k is long workgroups share
+      // the rows.
+      v.OUTS = v.ROWS == 1 && outs < full ? 1 : std::min(v.OUTS, 2u);
+      v.BLOCK = 4 * v.OUTS;
+      if (s.k >= 64 * lanes) {
+        v.WHOLE_WORKGROUP = true;
+        v.WG = lanes = 2 * lanes;
+        v.BLOCK = v.OUTS;
+      }
     }
+    // Two chunks at once cost registers: those of one row alone.
+    share_k(v, s.k, lanes, v.ROWS == 1 && !caps.few_registers() ? 2 : 1);
   }
-  v.CHUNK = chunk_of(v.BITS, v.GROUP, s.k, lanes);
   return {
       .kernel = v,
       .m_tiles = tiles(s.m, v.ROWS),
