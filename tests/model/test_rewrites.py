@@ -28,7 +28,7 @@ mx.set_default_device(mx.gpu)
 families, tokens = sys.argv[1].split(","), int(sys.argv[2])
 found = {}
 for family in families:
-    model = tiny.quantize(tiny.make_model(family))
+    model = tiny.quantize(tiny.make_model(family), groups=(64,))
     with mx.stream(mx.cpu):
         model.set_dtype(mx.bfloat16)
         mx.eval(model.parameters())

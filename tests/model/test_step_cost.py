@@ -24,7 +24,7 @@ def model():
         head_dim=128,
     )
     with mx.stream(mx.cpu):
-        tiny.quantize(model).set_dtype(mx.bfloat16)
+        tiny.quantize(model, groups=(64,)).set_dtype(mx.bfloat16)
         mx.eval(model.parameters())
     return model
 
