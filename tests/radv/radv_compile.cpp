@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "pipeline/library.h"
+#include "pipeline/pipeline.h"
 #include "variants/variants.h"
+#include "vk/features.h"
 #include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
@@ -134,48 +136,22 @@ class NullDevice {
   NullDevice(const Instance& instance, size_t index)
       : caps(instance.caps[index]), vk_(instance.vk) {
     auto physical = instance.physical[index];
+    DeviceFeatures f(
+        {.matrices = caps.cooperative_matrix,
+         .bf16 = caps.bfloat16,
+         .dot = false,
+         .sizes = true});
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-    VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-        &statistics};
-    VkPhysicalDeviceVulkan12Features f12{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &sizes};
-    VkPhysicalDeviceVulkan11Features f11{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12};
-    VkPhysicalDeviceFeatures2 f{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &f11};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
-    void** tail = &statistics.pNext;
-    if (caps.cooperative_matrix) {
-      *tail = &coopmat;
-      tail = &coopmat.pNext;
-    }
-    if (caps.bfloat16) {
-      *tail = &bf16;
-    }
-    vk_.vkGetPhysicalDeviceFeatures2(physical, &f);
-    f.features.robustBufferAccess = VK_FALSE;
-
-    auto extensions = extensions_to_enable(caps);
-    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-    float priority = 1;
-    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-    queue.queueFamilyIndex = caps.compute_queue_family;
-    queue.queueCount = 1;
-    queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
-    info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue;
-    info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
-    info.ppEnabledExtensionNames = extensions.data();
-    vk_check(
-        vk_.vkCreateDevice(physical, &info, nullptr, &device_),
-        "vkCreateDevice",
-        " on " + caps.name);
+    f.append(statistics);
+    vk_.vkGetPhysicalDeviceFeatures2(physical, &f.all);
+    f.all.features.robustBufferAccess = VK_FALSE;
+    device_ = create_device(
+        vk_,
+        physical,
+        caps,
+        f,
+        {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME});
     std::string why;
     if (!vk_.load_device(device_, why)) {
       throw std::runtime_error(why);
@@ -185,14 +161,7 @@ class NullDevice {
             vk_.vkGetDeviceProcAddr(
                 device_, "vkGetPipelineExecutableStatisticsKHR"));
 
-    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
-    VkPipelineLayoutCreateInfo layout{
-        VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-    layout.pushConstantRangeCount = 1;
-    layout.pPushConstantRanges = &range;
-    vk_check(
-        vk_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_),
-        "vkCreatePipelineLayout");
+    layout_ = create_layout(vk_, device_);
 
     // As on real hardware (runtime/device.cpp); AMD rounds float16 as asked.
     for (auto [has, name] :
@@ -222,22 +191,9 @@ class NullDevice {
       v.state = State::NotCompiled;
       return;
     }
-    VkShaderModuleCreateInfo module_info{
-        VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    module_info.codeSize = code.spirv.size() * 4;
-    module_info.pCode = code.spirv.data();
-    VkShaderModule module = VK_NULL_HANDLE;
-    vk_check(
-        vk_.vkCreateShaderModule(device_, &module_info, nullptr, &module),
-        "vkCreateShaderModule");
-    VkComputePipelineCreateInfo info{
-        VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    VkComputePipelineCreateInfo info{};
     info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
     info.layout = layout_;
-    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-    info.stage.module = module;
-    info.stage.pName = "main";
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
     for (auto& d : v.variant.defines) {
@@ -246,11 +202,8 @@ class NullDevice {
         info.stage.pNext = &size;
       }
     }
-    VkPipeline pipeline = VK_NULL_HANDLE;
-    VkResult result = vk_.vkCreateComputePipelines(
-        device_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
-    vk_.vkDestroyShaderModule(device_, module, nullptr);
-    vk_check(result, "vkCreateComputePipelines");
+    VkPipeline pipeline =
+        create_pipeline(vk_, device_, VK_NULL_HANDLE, info, code.spirv, "");
     read_statistics(pipeline, v);
     vk_.vkDestroyPipeline(device_, pipeline, nullptr);
     v.state = State::Compiled;
