@@ -128,7 +128,8 @@ const Kernel& StreamEncoder::source_kernel(
     std::string_view name,
     const std::string& source,
     std::span<const Define> defines) {
-  return enc_.device().pipelines().get_source(name, source, defines);
+  return enc_.device().pipelines().get_source(
+      name, source, defines, false, Build::Later);
 }
 
 const Caps& StreamEncoder::caps() const {

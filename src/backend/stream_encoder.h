@@ -72,8 +72,9 @@ class StreamEncoder {
  public:
   explicit StreamEncoder(Stream s, Encoder& enc) : stream_(s), enc_(enc) {}
 
-  // The compiled kernel; compiles at first use. Throws std::runtime_error
-  // with the compiler's message and the variant.
+  // The kernel, which other threads compile at its first use. One that cannot
+  // be compiled fails its batch with the compiler's message and the variant,
+  // and throws the same as std::runtime_error when asked for again.
   template <KernelVariant V>
   const Kernel& kernel(const V& variant) {
     auto defines = variant.defines();

@@ -64,7 +64,7 @@ Device::Device() {
   if (!instance_) {
     no_device(why);
   }
-  int index = choose_device(instance_->caps, config().device, why);
+  int index = choose_device(instance_->caps, config().device, why, launch());
   if (index < 0) {
     no_device(why);
   }
@@ -144,6 +144,7 @@ void Device::shutdown() {
     vk().vkDeviceWaitIdle(device_);
   }
   if (pipelines_) {
+    pipelines_->stop();
     pipelines_->save_driver_cache();
   }
   if (profiler_) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
@@ -74,8 +75,30 @@ void Recorder::loop() {
   }
 }
 
+// What the encoder did not wait for. Throws for the first record whose kernel
+// cannot be built, or has other arguments.
+void Recorder::finish_kernels(const Batch& batch) {
+  using Clock = Timeline::Clock;
+  std::optional<Clock::time_point> begun;
+  for (const auto& r : batch.records) {
+    if (!r.kernel) {
+      continue;
+    }
+    if (!r.kernel->built()) {
+      begun = begun ? begun : Clock::now();
+      device_.pipelines().finish(*r.kernel);
+    }
+    r.kernel->check_args(r.args_size);
+  }
+  if (begun) {
+    compile_counters().wait_ns +=
+        std::chrono::nanoseconds(Clock::now() - *begun).count();
+  }
+}
+
 // The ticket of the batch, which is on the queue.
 uint64_t Recorder::start(const Batch& batch, Commands& commands) {
+  finish_kernels(batch);
   for (const auto& c : batch.host_copies) {
     std::memcpy(c.dst, c.src, c.size);
   }

@@ -45,6 +45,7 @@ class Recorder {
  private:
   void loop();
   void submit(std::unique_ptr<Batch> batch);
+  void finish_kernels(const Batch& batch);
   uint64_t start(const Batch& batch, Commands& commands);
 
   Device& device_;

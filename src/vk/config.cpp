@@ -11,9 +11,11 @@ namespace {
 constexpr ConfigEntry table[] = {
     {"MLX_VK_DEVICE",
      "",
-     "Device to use: index, part of the name, UUID, or `cpu` for a software "
-     "device. Default: discrete, then integrated, then virtual GPU; software "
-     "devices only when asked for."},
+     "Device to use: index, part of the name, UUID, `cpu` for a software "
+     "device, or `auto`, the default: discrete, then integrated, then virtual "
+     "GPU. Processes of one job (mlx.launch, mpirun, srun, torchrun) share out "
+     "the GPUs of that kind by their local rank. Software devices are used "
+     "only when asked for."},
     {"MLX_VK_MEMORY",
      "auto",
      "Memory model: auto, unified (one mapped allocation per array) or "
@@ -80,6 +82,10 @@ constexpr ConfigEntry table[] = {
      "Rows of x from which a quantized product dequantizes its weights first, "
      "once, into memory of up to 256 MiB a stream. -1: 768 with matrix units, "
      "else never; 0: never."},
+    {"MLX_VK_SKINNY_ROWS",
+     "-1",
+     "Rows of x from which matrix units take quantized products of up to 64 "
+     "rows, in a kernel for few. -1: where that is faster; 0: never."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
      "Test hook: leaves out the n-th barrier of every batch; with "
@@ -172,6 +178,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
   number("MLX_VK_SPIN", c.spin_us, 0);
   number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
+  number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);

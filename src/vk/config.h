@@ -41,6 +41,7 @@ struct Config {
   std::string profile; // empty: off; "1": table; else a trace file
   bool qmm_stats = false, sdpa_stats = false;
   int dequantize_rows = -1; // -1: where it measured faster; 0: never
+  int skinny_rows = -1; // the same
   int max_ops = 100;
   int max_mb = 256;
   size_t small_buffer = 1024;
