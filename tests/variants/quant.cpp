@@ -75,15 +75,9 @@ class Products {
 // Layers with outputs enough for any device, and with few.
 void add_usual(Products& p) {
   ProductVariant model{{Type::bf16, usual, true}, BATCH_ONE};
-<<<<<<< HEAD
-  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 512u, 4096u}) {
+  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 512u, 4096u}) {
     p.add_joined(p.linear(model, m, 12288, 4096));
     p.add_joined(p.linear(model, m, 256, 4096), m);
-=======
-  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 512u, 4096u}) {
-    p.add(p.linear(model, m, 12288, 4096));
-    p.add(p.linear(model, m, 256, 4096));
->>>>>>> main
   }
   p.add_joined(p.linear(model, 1, 256, 1024));
   p.add(p.linear(model, 100, 1024, 3072));
