@@ -337,8 +337,7 @@ build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
   r.grid = {std::min(args.groups, most), (args.groups + most - 1) / most, 1};
   r.args_size = static_cast<uint32_t>(
       offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
-  r.kernel->check_args(r.args_size);
-  r.args_in_memory = r.kernel->args_in_memory;
+  r.args_in_memory = r.kernel->args_in_memory(r.args_size);
   std::byte* to = r.pushed;
   if (r.args_in_memory) {
     r.args_offset = static_cast<uint32_t>(arguments.size());

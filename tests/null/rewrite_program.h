@@ -10,6 +10,8 @@
 #include <initializer_list>
 #include <map>
 #include <random>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/rows.h"
@@ -53,10 +55,13 @@ class Kernels : public FusedKernels {
         return &k.second;
       }
     }
-    auto& [variant, kernel] = all.emplace_back(v, Kernel{});
+    Kernel& kernel = all.emplace_back(
+                            std::piecewise_construct,
+                            std::forward_as_tuple(v),
+                            std::forward_as_tuple())
+                         .second;
     kernel.args_size = uint32_t(
         offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
-    kernel.args_in_memory = kernel.args_size > max_push_bytes;
     return &kernel;
   }
   bool refused(const FusedQmvVariant& v) const override {
