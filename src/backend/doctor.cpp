@@ -11,6 +11,7 @@
 #include "pipeline/library.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "runtime/rewrite.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -103,6 +104,10 @@ json counters_json() {
   j["barriers"] = c.barriers.load();
   j["marks"] = c.marks.load();
   j["record_seconds"] = c.record_ns.load() * 1e-9;
+  for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
+    j[std::string("rewrites_") + name_of(Rule(rule))] =
+        rewrite_counters().rules[rule].fired.load();
+  }
   // Nothing falls back to the CPU: what falls back is decomposed.
   j["fallbacks"] = j["decompositions"] = c.decompositions.load();
   if (auto* d = device_if_started()) {

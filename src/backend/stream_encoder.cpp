@@ -153,7 +153,8 @@ void StreamEncoder::dispatch_bytes(
     const void* params,
     size_t params_size,
     Grid grid,
-    const Work& work) {
+    const Work& work,
+    const Descriptor& what) {
   constexpr size_t most_inline = 12;
   alignas(Binding) std::byte fixed[most_inline * sizeof(Binding)];
   std::vector<Binding> many;
@@ -177,7 +178,8 @@ void StreamEncoder::dispatch_bytes(
       params,
       params_size,
       grid,
-      work);
+      work,
+      what);
 }
 
 void StreamEncoder::add_temporary(const array& a) {

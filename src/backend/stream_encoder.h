@@ -125,7 +125,8 @@ class StreamEncoder {
 
   // A grid with a zero dimension dispatches nothing. `work` is for kernels that
   // do much more with each byte than read and write it once, or read few of
-  // their operands' bytes.
+  // their operands' bytes. `what` it is lets runtime/rewrite.h join it with its
+  // neighbours.
   template <typename Args>
   void dispatch(
       const Kernel& k,
@@ -133,7 +134,8 @@ class StreamEncoder {
       const OperandList& outputs,
       const Args& args,
       Grid grid,
-      const Work& work = {}) {
+      const Work& work = {},
+      const Descriptor& what = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
     dispatch_bytes(
         k,
@@ -142,7 +144,8 @@ class StreamEncoder {
         &args,
         std::is_empty_v<Args> ? 0 : sizeof(Args),
         grid,
-        work);
+        work,
+        what);
   }
   // For operand lists or parameter blocks built at run time.
   void dispatch_bytes(
@@ -152,7 +155,8 @@ class StreamEncoder {
       const void* params,
       size_t params_size,
       Grid grid,
-      const Work& work = {});
+      const Work& work = {},
+      const Descriptor& what = {});
 
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/allocation.h"
+#include "runtime/descriptor.h"
 #include "runtime/hazards.h"
 #include "runtime/keeper.h"
 #include "runtime/timeline.h"
@@ -46,6 +47,7 @@ struct Record {
   // Copy: whole buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;
+  Descriptor what;
   alignas(8) std::byte pushed[max_push_bytes];
 };
 

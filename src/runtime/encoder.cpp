@@ -40,7 +40,8 @@ void Encoder::dispatch(
     const void* params,
     size_t params_size,
     Grid grid,
-    const Work& work) {
+    const Work& work,
+    const Descriptor& what) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return;
   }
@@ -81,6 +82,9 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
+  if (parts == 1) {
+    r.what = what;
+  }
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory(size);
   std::byte* out = r.pushed;

@@ -37,6 +37,7 @@ class Encoder {
 
   // Appends one dispatch: addresses of `reads` then `writes`, then `params`.
   // One that is expected to take too long for a submission will run in parts.
+  // `what` it is, for rewrite.h.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
@@ -44,7 +45,8 @@ class Encoder {
       const void* params,
       size_t params_size,
       Grid grid,
-      const Work& work = {});
+      const Work& work = {},
+      const Descriptor& what = {});
 
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where

@@ -51,7 +51,10 @@ double expected_ms(const Batch& batch) {
 } // namespace
 
 Recorder::Recorder(Device& device)
-    : device_(device), writer_(device), retirer_(device, writer_) {
+    : device_(device),
+      fusions_(device.pipelines()),
+      writer_(device),
+      retirer_(device, writer_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -184,6 +187,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
+    fusions_.rewrite(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);

@@ -11,6 +11,7 @@
 #include "runtime/command_writer.h"
 #include "runtime/pending.h"
 #include "runtime/retirer.h"
+#include "runtime/rewrite_kernels.h"
 
 namespace mlx::core::vulkan {
 
@@ -53,6 +54,7 @@ class Recorder {
 
   Device& device_;
   PendingQueue pending_;
+  CompiledFusions fusions_; // the thread's
   CommandWriter writer_;
   Retirer retirer_;
   uint64_t next_ticket_ = 1; // the thread's

@@ -58,7 +58,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits, sentinels."},
+     "float_controls, levels, splits, sentinels, fuse."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "

@@ -114,7 +114,12 @@ void quantized_product(
   Grid grid = linear(args.groups);
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   if (shape.common.BATCH == BATCH_ONE) {
-    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work);
+    Descriptor what;
+    if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+      what = MatvecRecord{*v};
+    }
+    enc.dispatch(
+        k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work, what);
   } else {
     enc.dispatch(k, inputs, {out}, args, grid, work);
   }
