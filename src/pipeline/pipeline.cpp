@@ -331,7 +331,8 @@ KernelCode PipelineTable::build(Entry& entry) {
   entry.pipeline = create_pipeline(
       vk_,
       device_,
-      driver_cache_,
+      // A driver may take the flag above for no difference.
+      request.in_parts ? VK_NULL_HANDLE : driver_cache_,
       info,
       code.spirv,
       " for the kernel " + code.name);

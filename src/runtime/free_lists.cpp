@@ -26,7 +26,12 @@ Buffer* FreeLists::take(BufferKind kind, size_t size) {
       return unlink(link);
     }
   }
-  return heads[c + 1] ? unlink(&heads[c + 1]) : nullptr;
+  for (size_t larger = c + 1; larger < c + 4; ++larger) {
+    if (heads[larger]) {
+      return unlink(&heads[larger]);
+    }
+  }
+  return nullptr;
 }
 
 bool FreeLists::put(Buffer* buffer) {

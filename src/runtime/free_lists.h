@@ -39,7 +39,7 @@ class FreeLists {
   }
   Buffer* unlink(Buffer** link);
 
-  std::array<std::array<Buffer*, classes + 1>, buffer_kinds> heads_{};
+  std::array<std::array<Buffer*, classes + 3>, buffer_kinds> heads_{};
   size_t bytes_ = 0;
 };
 

@@ -62,9 +62,8 @@ uint32_t parts_for(double seconds, double limit) {
 }
 
 std::vector<GridPart> split(Grid grid, uint32_t parts) {
-  // group_index() is x + X (y + Y z), X and Y being the part's own size. That
-  // holds for whole rows, and for a range [b, b + r) of groups as r groups
-  // along x in row b / r from column b % r.
+  // Along the outermost axis alone: group_index() is x + X (y + Y z), and
+  // whether X and Y count the base must not matter. A row is the least.
   uint64_t groups = uint64_t(grid.x) * grid.y * grid.z;
   uint64_t per_part = std::max<uint64_t>(groups / std::max(parts, 1u), 1);
   std::vector<GridPart> result;
@@ -86,19 +85,11 @@ std::vector<GridPart> split(Grid grid, uint32_t parts) {
     ranges(grid.x, per_part, [&](uint32_t begin, uint32_t n) {
       return GridPart{{begin, 0, 0}, {n, 1, 1}};
     });
-  } else if (per_part >= grid.x) {
-    ranges(grid.y, per_part / grid.x, [&](uint32_t begin, uint32_t n) {
+  } else {
+    uint64_t rows = std::max<uint64_t>(per_part / grid.x, 1);
+    ranges(grid.y, rows, [&](uint32_t begin, uint32_t n) {
       return GridPart{{0, begin, 0}, {grid.x, n, 1}};
     });
-  } else {
-    // A base and its range end below 65,536 on every axis.
-    ranges(
-        groups,
-        std::min<uint64_t>(per_part, 32768),
-        [&](uint32_t begin, uint32_t n) {
-          uint32_t row = begin / n, y = std::min(row, 65534u);
-          return GridPart{{begin % n, y, row - y}, {n, 1, 1}};
-        });
   }
   return result;
 }

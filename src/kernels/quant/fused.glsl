@@ -42,9 +42,11 @@ Tile own_tile() {
   uint n = group / A.m_tiles;
   uint s = 0u;
 #if GATE == GATE_NONE
-  while (s + 1u < A.set_count && n >= A.sets[s].tiles) {
-    n -= A.sets[s].tiles;
-    ++s;
+  for (uint next = 1u; next < MAX_SETS; ++next) {
+    if (s + 1u == next && next < A.set_count && n >= A.sets[s].tiles) {
+      n -= A.sets[s].tiles;
+      s = next;
+    }
   }
 #endif
   locate_set(s);
