@@ -204,6 +204,12 @@ Kernel PipelineTable::build(
       }
     }
   }
+  // Else gl_SubgroupSize is the reported size, whatever size runs: on Intel 32
+  // where 8 or 16 lanes do, on Adreno 128 where 64 do.
+  if (varies && caps_.subgroup_size_control && !info.stage.pNext) {
+    info.stage.flags |=
+        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
+  }
   LoopReport::Constants loops{};
   VkSpecializationInfo constants{};
   if (loop_report_) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "vk/gpu_class.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -63,6 +65,7 @@ void query_basics(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   c.api_version = p.apiVersion;
   c.name = p.deviceName;
   c.vendor_id = p.vendorID;
+  c.device_id = p.deviceID;
   c.driver_version = p.driverVersion;
   c.type = p.deviceType;
   c.max_workgroup_size = p.limits.maxComputeWorkGroupInvocations;
@@ -86,12 +89,25 @@ void query_properties(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCorePropertiesAMD amd{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  VkPhysicalDeviceShaderCoreProperties2AMD amd2{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
+  VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM arm{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM};
   bool size_control = has_size_control(c, extensions);
   void** tail = &p.pNext;
   chain(tail, true, p11);
   chain(tail, true, p12);
   chain(tail, size_control, sizes);
   chain(tail, extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME), sm);
+  chain(
+      tail, extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME), amd);
+  chain(
+      tail,
+      extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME),
+      amd2);
+  chain(tail, extensions.has(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME), arm);
   vk.vkGetPhysicalDeviceProperties2(device, &p);
   c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
   c.uuid = hexadecimal(p11.deviceUUID);
@@ -109,7 +125,12 @@ void query_properties(
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   c.max_buffer_size = p11.maxMemoryAllocationSize;
-  c.core_count = sm.shaderSMCount;
+  // At most one vendor's are not 0. Without the second structure AMD's units
+  // include those that are switched off.
+  c.core_count = sm.shaderSMCount + arm.shaderCoreCount +
+      (amd2.activeComputeUnitCount ? amd2.activeComputeUnitCount
+                                   : amd.shaderEngineCount *
+               amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray);
 }
 
 void query_features(
@@ -203,6 +224,20 @@ bool Caps::coopmat(Type t) const {
       ((t == Type::f16 && coopmat_f16) || (t == Type::bf16 && coopmat_bf16));
 }
 
+void classify(Caps& c) {
+  auto& row = gpu_class(c.vendor_id, c.name, c.min_subgroup_size);
+  c.registers = row.registers;
+  c.held_values = row.held_values;
+  c.mask_values = row.mask_values;
+  bool varies = c.min_subgroup_size < c.max_subgroup_size;
+  c.class_lanes = row.lanes && varies
+      ? std::clamp(row.lanes, c.min_subgroup_size, c.max_subgroup_size)
+      : 0;
+  if (!c.core_count) {
+    c.core_count = cores_by_table(c.vendor_id, c.device_id, c.name);
+  }
+}
+
 Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Caps c;
   query_basics(vk, device, c);
@@ -213,6 +248,7 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   query_properties(vk, device, extensions, c);
   query_features(vk, device, extensions, c);
   query_cooperative_matrix(vk, device, c);
+  classify(c);
   c.cooperative_matrix2 =
       extensions.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
   c.memory_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
