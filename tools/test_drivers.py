@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import tomllib
@@ -193,6 +193,17 @@ def write_list(report: Report, build: Path) -> Path:
     return path
 
 
+def stored(name: str, build: Path) -> Report | None:
+    """A chip's last run, if it was by the driver_compile that is built."""
+    path = build / "drivers" / f"{name}.json"
+    program = build / "driver_compile"
+    if not path.exists() or path.stat().st_mtime < program.stat().st_mtime:
+        return None
+    found = json.loads(path.read_text("utf-8"))
+    found["variants"] = [Variant(**v) for v in found["variants"]]
+    return Report(**found)
+
+
 def run_chip(name: str, chip: Chip, build: Path) -> Report:
     started = time.time()
     result = run_program(chip, ["snapshot"], build)
@@ -207,8 +218,9 @@ def run_chip(name: str, chip: Chip, build: Path) -> Report:
         device["differs"] = []
     variants = compile_all(chip, device["variants"], build)
     report = Report(name, chip.driver, device, variants)
-    judge(report)
     report.seconds = time.time() - started
+    path = build / "drivers" / f"{name}.json"
+    path.write_text(json.dumps(asdict(report)), "utf-8")
     return report
 
 
@@ -340,6 +352,11 @@ def main() -> int:
         metavar="FAMILY",
         help="the installed RADV's null device of this family",
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="take the results of chips that ran since driver_compile was built",
+    )
     parser.add_argument("chips", nargs="*", choices=[*CHIPS, []], metavar="chip")
     args = parser.parse_args()
     build = args.build.resolve()
@@ -354,7 +371,9 @@ def main() -> int:
         if not args.system_radv:
             setup()
         for name, chip in chips.items():
-            reports.append(run_chip(name, chip, build))
+            report = stored(name, build) if args.keep else None
+            reports.append(report or run_chip(name, chip, build))
+            judge(reports[-1])
             say(reports[-1], write_list(reports[-1], build))
     except LabError as error:
         print(error, file=sys.stderr)

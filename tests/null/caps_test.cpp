@@ -5,6 +5,7 @@
 
 #include "pipeline/key.h"
 #include "runtime/memory.h"
+#include "variants/variants.h"
 #include "vk/caps.h"
 
 using namespace mlx::core::vulkan;
