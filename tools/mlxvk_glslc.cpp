@@ -1,7 +1,7 @@
 // mlxvk-glslc: compiles kernels exactly as the library does.
 //   mlxvk-glslc [--spv out.spv] FILE[.comp] NAME=VALUE ...   one variant
 //   mlxvk-glslc --all [TEXT]     all that plans choose (tests/variants) whose
-//                                name has TEXT in it
+//                                name has TEXT in it, such as softmax{T=f32
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
       all = true;
     } else if (arg == "--spv" && i + 1 < argc) {
       output = argv[++i];
-    } else if (auto eq = arg.find('='); eq != arg.npos) {
+    } else if (auto eq = arg.find('='); eq != arg.npos && !all) {
       values.emplace_back(arg.substr(0, eq), arg.substr(eq + 1));
     } else {
       file = arg;
@@ -104,9 +104,15 @@ int main(int argc, char** argv) {
       }
     }
     std::printf("%zu variants, %zu failed\n", variants, failed);
-    return failed != 0;
+    if (!variants) {
+      std::fprintf(
+          stderr,
+          "No variant that tests/variants enumerates has \"%s\" in its name.\n",
+          file.c_str());
+    }
+    return failed || !variants;
   }
-  if (file.empty()) {
+  if (file.empty() || file.starts_with('-')) {
     std::fprintf(
         stderr,
         "usage: mlxvk-glslc [--spv FILE] KERNEL [NAME=VALUE ...]\n"
@@ -114,5 +120,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   file = find_kernel(file);
-  return !compile(file, to_defines(values), true, output);
+  if (compile(file, to_defines(values), true, output)) {
+    return 0;
+  }
+  // What the kernel expects may be what was missing.
+  for (auto& v : all_variants().all()) {
+    if (v.file == strip(file)) {
+      std::string example = log_name(v.file, v.defines);
+      std::fprintf(stderr, "A variant of it is %s.\n", example.c_str());
+      break;
+    }
+  }
+  return 1;
 }

@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/library.h"
+#include "pipeline/pipeline.h"
+#include "vk/features.h"
 #include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
@@ -187,27 +189,10 @@ class Gpu {
   }
 
   VkPipeline pipeline(const KernelCode& code) {
-    VkShaderModuleCreateInfo module_info{
-        VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    module_info.codeSize = code.spirv.size() * 4;
-    module_info.pCode = code.spirv.data();
-    VkShaderModule module = VK_NULL_HANDLE;
-    vk_check(
-        vk.vkCreateShaderModule(device, &module_info, nullptr, &module),
-        "module");
-    VkComputePipelineCreateInfo info{
-        VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    VkComputePipelineCreateInfo info{};
     info.layout = layout;
-    info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
-    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-    info.stage.module = module;
-    info.stage.pName = "main";
-    VkPipeline p = VK_NULL_HANDLE;
-    vk_check(
-        vk.vkCreateComputePipelines(device, cache_, 1, &info, nullptr, &p),
-        "pipeline");
-    vk.vkDestroyShaderModule(device, module, nullptr);
-    return pipelines_.emplace_back(p);
+    return pipelines_.emplace_back(
+        create_pipeline(vk, device, cache_, info, code.spirv, ""));
   }
 
   // Seconds of one dispatch, the least of several.
@@ -265,58 +250,29 @@ class Gpu {
 
  private:
   void make_device() {
-    VkPhysicalDeviceVulkan12Features f12{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-    VkPhysicalDeviceVulkan11Features f11{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR khr{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        &f11};
-    VkPhysicalDeviceFeatures2 f{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &khr};
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+    DeviceFeatures f(
+        {.matrices = true,
+         .bf16 = caps.bfloat16,
+         .dot = false,
+         .sizes = false});
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV nv2{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
-    auto extensions = extensions_to_enable(caps);
-    void** tail = &f12.pNext;
-    if (caps.bfloat16) {
-      *tail = &bf16;
-      tail = &bf16.pNext;
-    }
+    std::vector<const char*> extensions;
     nv = caps.cooperative_matrix2;
     if (nv) {
-      *tail = &nv2;
+      f.append(nv2);
       extensions.push_back(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
     }
-    vk.vkGetPhysicalDeviceFeatures2(physical_, &f);
-    f.features.robustBufferAccess = VK_FALSE;
-    float priority = 1;
-    VkDeviceQueueCreateInfo queue_info{
-        VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-    queue_info.queueFamilyIndex = caps.compute_queue_family;
-    queue_info.queueCount = 1;
-    queue_info.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
-    info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue_info;
-    info.enabledExtensionCount = uint32_t(extensions.size());
-    info.ppEnabledExtensionNames = extensions.data();
-    vk_check(vk.vkCreateDevice(physical_, &info, nullptr, &device), "device");
+    vk.vkGetPhysicalDeviceFeatures2(physical_, &f.all);
+    f.all.features.robustBufferAccess = VK_FALSE;
+    device = create_device(vk, physical_, caps, f, extensions);
     std::string why;
     if (!vk.load_device(device, why)) {
       throw std::runtime_error(why);
     }
     memory_.load(vk, device);
     vk.vkGetDeviceQueue(device, caps.compute_queue_family, 0, &queue);
-    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
-    VkPipelineLayoutCreateInfo layout_info{
-        VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-    layout_info.pushConstantRangeCount = 1;
-    layout_info.pPushConstantRanges = &range;
-    vk_check(
-        vk.vkCreatePipelineLayout(device, &layout_info, nullptr, &layout),
-        "layout");
+    layout = create_layout(vk, device);
     VkPipelineCacheCreateInfo cache_info{
         VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     vk_check(

@@ -124,14 +124,6 @@ const Kernel& StreamEncoder::kernel(
   return enc_.device().pipelines().get(file, defines);
 }
 
-const Kernel& StreamEncoder::coopmat_kernel(
-    std::string_view file,
-    Type type,
-    std::initializer_list<Define> others) {
-  return enc_.device().pipelines().get_coopmat(
-      file, type, {others.begin(), others.size()});
-}
-
 const Kernel& StreamEncoder::source_kernel(
     std::string_view name,
     const std::string& source,

@@ -79,11 +79,6 @@ class StreamEncoder {
     auto defines = variant.defines();
     return kernel(V::file, std::span<const Define>(defines));
   }
-  // One with cooperative matrices, for a type of which Caps::coopmat() is true.
-  const Kernel& coopmat_kernel(
-      std::string_view file,
-      Type type,
-      std::initializer_list<Define> others);
 
   // One of GLSL made at run time. The whole source is part of the key: hold on
   // to the result, since hashing a long source is not free.

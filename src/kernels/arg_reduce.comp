@@ -39,7 +39,7 @@ Best best_of(Best a, Best b) {
   if (a.at == NOTHING || b.at == NOTHING) {
     return Best(a.at == NOTHING ? b.value : a.value, min(a.at, b.at));
   }
-  bool nan_a = nan_bits(a.value), nan_b = nan_bits(b.value);
+  bool nan_a = is_nan(a.value), nan_b = is_nan(b.value);
   bool take_a = nan_a || nan_b
       ? nan_a && (!nan_b || a.at < b.at)
       : better(a.value, b.value) ||

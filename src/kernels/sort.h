@@ -1,6 +1,15 @@
 #include "common/interface.h"
 #include "common/nest.h"
 
+// Keys, but for the last pass of an argsort, and positions.
+#if ARG && LAST
+#define SORTED_OUTPUTS PTR(Ptr_u32, positions)
+#elif ARG
+#define SORTED_OUTPUTS PTR(T_PTR, keys) PTR(Ptr_u32, positions)
+#else
+#define SORTED_OUTPUTS PTR(T_PTR, keys)
+#endif
+
 BEGIN_INTERFACE
 
 // Rows of n items, sorted by `tiles` workgroups each. In the result the items
@@ -13,12 +22,7 @@ struct SortRows {
 TEMPLATE_NDIM
 struct SortTileArgs {
   PTR(T_PTR, src)
-#if !(ARG && LAST)
-  PTR(T_PTR, keys)
-#endif
-#if ARG
-  PTR(Ptr_u32, positions)
-#endif
+  SORTED_OUTPUTS
   SortRows rows;
   int64_t axis_stride;
   NEST others; // the axes that are not sorted
@@ -29,12 +33,7 @@ struct SortMergeArgs {
 #if ARG
   PTR(Ptr_u32, positions_in)
 #endif
-#if !(ARG && LAST)
-  PTR(T_PTR, keys)
-#endif
-#if ARG
-  PTR(Ptr_u32, positions)
-#endif
+  SORTED_OUTPUTS
   SortRows rows;
   uint run; // items of a sorted run
 };

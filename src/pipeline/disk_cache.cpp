@@ -67,34 +67,10 @@ class File {
     return fd_;
   }
   bool read(void* data, size_t size) {
-    auto* p = static_cast<char*>(data);
-    while (size > 0) {
-      ssize_t n = ::read(fd_, p, size);
-      if (n < 0 && errno == EINTR) {
-        continue;
-      }
-      if (n <= 0) {
-        return false;
-      }
-      p += n;
-      size -= n;
-    }
-    return true;
+    return each_piece(::read, static_cast<char*>(data), size);
   }
   bool write(const void* data, size_t size) {
-    auto* p = static_cast<const char*>(data);
-    while (size > 0) {
-      ssize_t n = ::write(fd_, p, size);
-      if (n < 0 && errno == EINTR) {
-        continue;
-      }
-      if (n <= 0) {
-        return false;
-      }
-      p += n;
-      size -= n;
-    }
-    return true;
+    return each_piece(::write, static_cast<const char*>(data), size);
   }
   // False if the last bytes could not be stored.
   bool close() {
@@ -104,6 +80,23 @@ class File {
   }
 
  private:
+  // A call may move less than it is asked to, or be interrupted.
+  template <typename Byte>
+  bool each_piece(auto call, Byte* p, size_t size) {
+    while (size > 0) {
+      ssize_t n = call(fd_, p, size);
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      if (n <= 0) {
+        return false;
+      }
+      p += n;
+      size -= n;
+    }
+    return true;
+  }
+
   int fd_;
 };
 

@@ -31,12 +31,79 @@ constexpr OptionalCapability optional_capabilities[] = {
 
 } // namespace
 
+VkPipelineLayout create_layout(const Vk& vk, VkDevice device) {
+  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
+  VkPipelineLayoutCreateInfo info{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  vk_check(
+      vk.vkCreatePipelineLayout(device, &info, nullptr, &layout),
+      "vkCreatePipelineLayout");
+  return layout;
+}
+
+VkPipeline create_pipeline(
+    const Vk& vk,
+    VkDevice device,
+    VkPipelineCache cache,
+    VkComputePipelineCreateInfo info,
+    const std::vector<uint32_t>& spirv,
+    const std::string& context) {
+  VkShaderModuleCreateInfo module_info{
+      VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  module_info.codeSize = spirv.size() * 4;
+  module_info.pCode = spirv.data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  vk_check(
+      vk.vkCreateShaderModule(device, &module_info, nullptr, &module),
+      "vkCreateShaderModule",
+      context);
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  VkResult result =
+      vk.vkCreateComputePipelines(device, cache, 1, &info, nullptr, &pipeline);
+  vk.vkDestroyShaderModule(device, module, nullptr);
+  vk_check(result, "vkCreateComputePipelines", context);
+  return pipeline;
+}
+
 void Kernel::bad_args(size_t host_bytes) const {
   throw std::runtime_error(
       "[vulkan] The kernel " + name + " takes " + std::to_string(args_size) +
       " bytes of arguments, but the host passed " + std::to_string(host_bytes) +
       ": addresses of inputs and outputs plus the parameter struct must equal "
       "the kernel's ARGS.");
+}
+
+void ask_subgroups(
+    const Caps& caps,
+    std::span<const Define> defines,
+    VkPipelineShaderStageCreateInfo& stage,
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size) {
+  if (caps.min_subgroup_size == caps.max_subgroup_size) {
+    return;
+  }
+  for (auto& d : defines) {
+    if (d.name == "SG" && caps.required_subgroup_size) {
+      size.requiredSubgroupSize = static_cast<uint32_t>(d.value);
+      stage.pNext = &size;
+      if (caps.full_subgroups) {
+        stage.flags |=
+            VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+      }
+      return;
+    }
+  }
+  if (caps.subgroup_size_control) {
+    stage.flags |=
+        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
+  }
 }
 
 PipelineTable::PipelineTable(
@@ -53,14 +120,7 @@ PipelineTable::PipelineTable(
           std::to_string(caps.driver_version)) {
   tables_.push_back(std::make_unique<Slots>(first_table_size));
   slots_ = tables_.back().get();
-  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
-  VkPipelineLayoutCreateInfo info{
-      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  info.pushConstantRangeCount = 1;
-  info.pPushConstantRanges = &range;
-  vk_check(
-      vk_.vkCreatePipelineLayout(device_, &info, nullptr, &layout_),
-      "vkCreatePipelineLayout");
+  layout_ = create_layout(vk_, device_);
   load_driver_cache();
 }
 
@@ -70,19 +130,6 @@ PipelineTable::~PipelineTable() {
   }
   vk_.vkDestroyPipelineCache(device_, driver_cache_, nullptr);
   vk_.vkDestroyPipelineLayout(device_, layout_, nullptr);
-}
-
-const Kernel& PipelineTable::get_coopmat(
-    std::string_view file,
-    Type type,
-    std::span<const Define> others) {
-  std::vector<Define> all{
-      {"T", type},
-      {"COOPMAT", 1},
-      {type == Type::f16 ? "NATIVE_F16" : "BF16_EXT", 1},
-      {"SG", caps_.matrix_subgroup()}};
-  all.insert(all.end(), others.begin(), others.end());
-  return get(file, all);
 }
 
 const Kernel& PipelineTable::get_source(
@@ -173,43 +220,11 @@ Kernel PipelineTable::build(
       : compile_kernel(file, defines, args_in_memory, globals, &cache_);
   check_device(code);
 
-  VkShaderModuleCreateInfo module_info{
-      VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  module_info.codeSize = code.spirv.size() * 4;
-  module_info.pCode = code.spirv.data();
-  VkShaderModule module = VK_NULL_HANDLE;
-  vk_check(
-      vk_.vkCreateShaderModule(device_, &module_info, nullptr, &module),
-      "vkCreateShaderModule",
-      " for the kernel " + code.name);
-
-  VkComputePipelineCreateInfo info{
-      VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  VkComputePipelineCreateInfo info{};
   info.layout = layout_;
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
-  info.stage.pName = "main";
-  // Kernels written for one subgroup size name it in SG.
-  bool varies = caps_.min_subgroup_size != caps_.max_subgroup_size;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  for (auto& d : defines) {
-    if (d.name == "SG" && varies && caps_.required_subgroup_size) {
-      subgroup.requiredSubgroupSize = static_cast<uint32_t>(d.value);
-      info.stage.pNext = &subgroup;
-      if (caps_.full_subgroups) {
-        info.stage.flags |=
-            VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-      }
-    }
-  }
-  // Else gl_SubgroupSize is the reported size, whatever size runs: on Intel 32
-  // where 8 or 16 lanes do, on Adreno 128 where 64 do.
-  if (varies && caps_.subgroup_size_control && !info.stage.pNext) {
-    info.stage.flags |=
-        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
-  }
+  ask_subgroups(caps_, defines, info.stage, subgroup);
   LoopReport::Constants loops{};
   VkSpecializationInfo constants{};
   if (loop_report_) {
@@ -221,11 +236,13 @@ Kernel PipelineTable::build(
     info.stage.pSpecializationInfo = &constants;
   }
   Kernel k;
-  VkResult result = vk_.vkCreateComputePipelines(
-      device_, driver_cache_, 1, &info, nullptr, &k.pipeline);
-  vk_.vkDestroyShaderModule(device_, module, nullptr);
-  vk_check(result, "vkCreateComputePipelines", " for the kernel " + code.name);
-
+  k.pipeline = create_pipeline(
+      vk_,
+      device_,
+      driver_cache_,
+      info,
+      code.spirv,
+      " for the kernel " + code.name);
   std::copy_n(code.reflection.local_size, 3, k.local_size);
   k.args_size = code.reflection.args_size;
   k.args_in_memory = code.args_in_memory;

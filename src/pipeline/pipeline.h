@@ -48,6 +48,29 @@ struct Kernel {
   [[noreturn]] void bad_args(size_t host_bytes) const;
 };
 
+// The layout of all pipelines: max_push_args bytes of push constants.
+VkPipelineLayout create_layout(const Vk& vk, VkDevice device);
+
+// A pipeline of `spirv`; `info` says the rest: layout, flags, and of its stage
+// all but the module. Throws VkError, with `context` in its text.
+VkPipeline create_pipeline(
+    const Vk& vk,
+    VkDevice device,
+    VkPipelineCache cache,
+    VkComputePipelineCreateInfo info,
+    const std::vector<uint32_t>& spirv,
+    const std::string& context);
+
+// Asks for the subgroup size that the kernel is written for, by the name SG.
+// Others may run in any size: without leave to vary, gl_SubgroupSize is the
+// reported size whatever runs, on Intel 32 where 8 or 16 lanes do, on Adreno
+// 128 where 64 do. `size` must live as long as `stage`.
+void ask_subgroups(
+    const Caps& caps,
+    std::span<const Define> defines,
+    VkPipelineShaderStageCreateInfo& stage,
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size);
+
 class PipelineTable {
  public:
   PipelineTable(
@@ -78,11 +101,6 @@ class PipelineTable {
     return get(
         file, std::span(defines.begin(), defines.size()), args_in_memory);
   }
-
-  // A kernel with cooperative matrices for inputs of `type`, f16 or bf16; its
-  // subgroups have Caps::matrix_subgroup() invocations, SG.
-  const Kernel&
-  get_coopmat(std::string_view file, Type type, std::span<const Define> others);
 
   // The same for GLSL made at run time. The whole source is part of the key;
   // hold on to the result, since hashing a long source is not free.

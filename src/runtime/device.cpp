@@ -12,6 +12,7 @@
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
 #include "vk/config.h"
+#include "vk/features.h"
 
 namespace mlx::core::vulkan {
 
@@ -25,68 +26,30 @@ namespace {
       "`mlx-vulkan doctor` tells more.");
 }
 
-VkDevice
-create_device(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
-  float priority = 1;
-  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-  queue.queueFamilyIndex = caps.compute_queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
-
-  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceVulkan11Features f11{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
-  VkPhysicalDeviceVulkan12Features f12{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
-  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
-  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
-  f.features.shaderInt16 = VK_TRUE;
-  f.features.shaderInt64 = VK_TRUE;
-  f11.storageBuffer16BitAccess = VK_TRUE;
-  f12.storageBuffer8BitAccess = VK_TRUE;
-  f12.shaderInt8 = VK_TRUE;
-  f12.shaderFloat16 = caps.shader_float16;
-  f12.bufferDeviceAddress = VK_TRUE;
-  f12.timelineSemaphore = VK_TRUE;
-  f12.scalarBlockLayout = VK_TRUE;
-  f12.vulkanMemoryModel = caps.vulkan_memory_model;
-  f12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
-  f12.shaderSubgroupExtendedTypes = caps.subgroup_extended_types;
-  f.pNext = &f11;
-  f11.pNext = &f12;
-  void** tail = &f12.pNext;
-  if (caps.coopmat_f16 || caps.coopmat_bf16) {
-    coopmat.cooperativeMatrix = VK_TRUE;
-    *tail = &coopmat;
-    tail = &coopmat.pNext;
-  }
-  if (caps.bfloat16) {
-    bf16.shaderBFloat16Type = VK_TRUE;
-    bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
-    *tail = &bf16;
-    tail = &bf16.pNext;
-  }
-  if (caps.subgroup_size_control) {
-    sizes.subgroupSizeControl = VK_TRUE;
-    sizes.computeFullSubgroups = caps.full_subgroups;
-    *tail = &sizes;
-  }
-  auto extensions = extensions_to_enable(caps);
-  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
-  info.ppEnabledExtensionNames = extensions.data();
-  VkDevice device = VK_NULL_HANDLE;
-  vk_check(
-      vk.vkCreateDevice(physical, &info, nullptr, &device),
-      "vkCreateDevice",
-      " on " + caps.name);
-  return device;
+VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
+  DeviceFeatures f(
+      {.matrices = caps.coopmat_f16 || caps.coopmat_bf16,
+       .bf16 = caps.bfloat16,
+       .dot = false,
+       .sizes = caps.subgroup_size_control});
+  f.all.features.shaderInt16 = VK_TRUE;
+  f.all.features.shaderInt64 = VK_TRUE;
+  f.f11.storageBuffer16BitAccess = VK_TRUE;
+  f.f12.storageBuffer8BitAccess = VK_TRUE;
+  f.f12.shaderInt8 = VK_TRUE;
+  f.f12.shaderFloat16 = caps.shader_float16;
+  f.f12.bufferDeviceAddress = VK_TRUE;
+  f.f12.timelineSemaphore = VK_TRUE;
+  f.f12.scalarBlockLayout = VK_TRUE;
+  f.f12.vulkanMemoryModel = caps.vulkan_memory_model;
+  f.f12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
+  f.f12.shaderSubgroupExtendedTypes = caps.subgroup_extended_types;
+  f.matrices.cooperativeMatrix = VK_TRUE;
+  f.bf16.shaderBFloat16Type = VK_TRUE;
+  f.bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
+  f.sizes.subgroupSizeControl = VK_TRUE;
+  f.sizes.computeFullSubgroups = caps.full_subgroups;
+  return create_device(vk, physical, caps, f);
 }
 
 } // namespace
@@ -113,7 +76,7 @@ Device::Device() {
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }
-  device_ = create_device(vk(), physical_, caps_);
+  device_ = device_for(vk(), physical_, caps_);
   if (!instance_->vk.load_device(device_, why)) {
     no_device(caps_.name + " cannot be used: " + why);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "vk/features.h"
 #include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
@@ -138,49 +139,30 @@ void query_features(
     VkPhysicalDevice device,
     const Extensions& extensions,
     Caps& c) {
-  VkPhysicalDeviceFeatures2 f{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDeviceVulkan11Features f11{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
-  VkPhysicalDeviceVulkan12Features f12{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
-  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
-  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
-  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
-  void** tail = &f.pNext;
-  chain(tail, true, f11);
-  chain(tail, true, f12);
-  chain(
-      tail, extensions.has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME), coopmat);
-  chain(tail, extensions.has(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME), bf16);
-  chain(
-      tail,
-      extensions.has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME),
-      dot);
-  chain(tail, has_size_control(c, extensions), sizes);
-  vk.vkGetPhysicalDeviceFeatures2(device, &f);
-  c.buffer_device_address = f12.bufferDeviceAddress;
-  c.timeline_semaphore = f12.timelineSemaphore;
-  c.scalar_block_layout = f12.scalarBlockLayout;
-  c.storage_8bit = f12.storageBuffer8BitAccess;
-  c.storage_16bit = f11.storageBuffer16BitAccess;
-  c.shader_int8 = f12.shaderInt8;
-  c.shader_int16 = f.features.shaderInt16;
-  c.shader_int64 = f.features.shaderInt64;
-  c.shader_float16 = f12.shaderFloat16;
-  c.vulkan_memory_model = f12.vulkanMemoryModel;
-  c.subgroup_extended_types = f12.shaderSubgroupExtendedTypes;
-  c.subgroup_size_control = sizes.subgroupSizeControl;
+  DeviceFeatures f(
+      {.matrices = extensions.has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME),
+       .bf16 = extensions.has(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME),
+       .dot = extensions.has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME),
+       .sizes = has_size_control(c, extensions)});
+  vk.vkGetPhysicalDeviceFeatures2(device, &f.all);
+  c.buffer_device_address = f.f12.bufferDeviceAddress;
+  c.timeline_semaphore = f.f12.timelineSemaphore;
+  c.scalar_block_layout = f.f12.scalarBlockLayout;
+  c.storage_8bit = f.f12.storageBuffer8BitAccess;
+  c.storage_16bit = f.f11.storageBuffer16BitAccess;
+  c.shader_int8 = f.f12.shaderInt8;
+  c.shader_int16 = f.all.features.shaderInt16;
+  c.shader_int64 = f.all.features.shaderInt64;
+  c.shader_float16 = f.f12.shaderFloat16;
+  c.vulkan_memory_model = f.f12.vulkanMemoryModel;
+  c.subgroup_extended_types = f.f12.shaderSubgroupExtendedTypes;
+  c.subgroup_size_control = f.sizes.subgroupSizeControl;
   c.required_subgroup_size &= c.subgroup_size_control;
-  c.full_subgroups = sizes.computeFullSubgroups;
-  c.integer_dot_product = dot.shaderIntegerDotProduct;
-  c.bfloat16 = bf16.shaderBFloat16Type;
-  c.coopmat_bf16 = bf16.shaderBFloat16CooperativeMatrix;
-  c.cooperative_matrix = coopmat.cooperativeMatrix && c.vulkan_memory_model;
+  c.full_subgroups = f.sizes.computeFullSubgroups;
+  c.integer_dot_product = f.dot.shaderIntegerDotProduct;
+  c.bfloat16 = f.bf16.shaderBFloat16Type;
+  c.coopmat_bf16 = f.bf16.shaderBFloat16CooperativeMatrix;
+  c.cooperative_matrix = f.matrices.cooperativeMatrix && c.vulkan_memory_model;
 }
 
 void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {

@@ -1,12 +1,38 @@
 #include "drivers/null_device.h"
 
 #include "pipeline/disk_cache.h"
+#include "pipeline/pipeline.h"
+#include "vk/features.h"
 
 namespace mlx::core::vulkan {
 
+namespace {
+
+// Everything that the device offers, but robustness.
+VkDevice open(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
+  DeviceFeatures f(
+      {.matrices = caps.cooperative_matrix,
+       .bf16 = caps.bfloat16,
+       .dot = false,
+       .sizes = true});
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+  f.append(statistics);
+  vk.vkGetPhysicalDeviceFeatures2(physical, &f.all);
+  f.all.features.robustBufferAccess = VK_FALSE;
+  return create_device(
+      vk,
+      physical,
+      caps,
+      f,
+      {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME});
+}
+
+} // namespace
+
 NullDevice::NullDevice(const Instance& instance, size_t index)
     : caps(instance.caps[index]), vk_(instance.vk) {
-  device_ = create_device(instance.physical[index]);
+  device_ = open(vk_, instance.physical[index], caps);
   std::string why;
   if (!vk_.load_device(device_, why)) {
     throw std::runtime_error(why);
@@ -21,15 +47,7 @@ NullDevice::NullDevice(const Instance& instance, size_t index)
   load(get_properties_, "vkGetPipelineExecutablePropertiesKHR");
   load(get_statistics_, "vkGetPipelineExecutableStatisticsKHR");
 
-  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, max_push_args};
-  VkPipelineLayoutCreateInfo layout{
-      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  layout.pushConstantRangeCount = 1;
-  layout.pPushConstantRanges = &range;
-  vk_check(
-      vk_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_),
-      "vkCreatePipelineLayout");
-
+  layout_ = create_layout(vk_, device_);
   // As on hardware whose probes pass (runtime/device.cpp, probe.cpp).
   for (auto [has, name] :
        {std::pair(caps.preserve_nan_f32, "FLOAT_CONTROLS"),
@@ -47,53 +65,6 @@ NullDevice::~NullDevice() {
     vk_.vkDestroyPipelineLayout(device_, layout_, nullptr);
     vk_.vkDestroyDevice(device_, nullptr);
   }
-}
-
-VkDevice NullDevice::create_device(VkPhysicalDevice physical) const {
-  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-      &statistics};
-  VkPhysicalDeviceVulkan12Features f12{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &sizes};
-  VkPhysicalDeviceVulkan11Features f11{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12};
-  VkPhysicalDeviceFeatures2 f{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &f11};
-  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
-  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
-  void** tail = &statistics.pNext;
-  if (caps.cooperative_matrix) {
-    *tail = &coopmat;
-    tail = &coopmat.pNext;
-  }
-  if (caps.bfloat16) {
-    *tail = &bf16;
-  }
-  vk_.vkGetPhysicalDeviceFeatures2(physical, &f);
-  f.features.robustBufferAccess = VK_FALSE;
-
-  auto extensions = extensions_to_enable(caps);
-  extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-  float priority = 1;
-  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-  queue.queueFamilyIndex = caps.compute_queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
-  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &f};
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
-  info.ppEnabledExtensionNames = extensions.data();
-  VkDevice device = VK_NULL_HANDLE;
-  vk_check(
-      vk_.vkCreateDevice(physical, &info, nullptr, &device),
-      "vkCreateDevice",
-      " on " + caps.name);
-  return device;
 }
 
 // As PipelineTable::check_device, and the push constants.
@@ -126,51 +97,6 @@ void NullDevice::check(const KernelCode& code) const {
           ", which the device does not offer");
     }
   }
-}
-
-VkPipeline NullDevice::create_pipeline(
-    const AnyVariant& variant,
-    const KernelCode& code) const {
-  VkShaderModuleCreateInfo module_info{
-      VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  module_info.codeSize = code.spirv.size() * 4;
-  module_info.pCode = code.spirv.data();
-  VkShaderModule module = VK_NULL_HANDLE;
-  vk_check(
-      vk_.vkCreateShaderModule(device_, &module_info, nullptr, &module),
-      "vkCreateShaderModule");
-  VkComputePipelineCreateInfo info{
-      VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-  info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
-  info.layout = layout_;
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
-  info.stage.pName = "main";
-  // As PipelineTable::build.
-  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
-      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  bool varies = caps.min_subgroup_size != caps.max_subgroup_size;
-  for (auto& d : variant.defines) {
-    if (d.name == "SG" && varies && caps.required_subgroup_size) {
-      size.requiredSubgroupSize = static_cast<uint32_t>(d.value);
-      info.stage.pNext = &size;
-      if (caps.full_subgroups) {
-        info.stage.flags |=
-            VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-      }
-    }
-  }
-  if (varies && caps.subgroup_size_control && !info.stage.pNext) {
-    info.stage.flags |=
-        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
-  }
-  VkPipeline pipeline = VK_NULL_HANDLE;
-  VkResult result = vk_.vkCreateComputePipelines(
-      device_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
-  vk_.vkDestroyShaderModule(device_, module, nullptr);
-  vk_check(result, "vkCreateComputePipelines");
-  return pipeline;
 }
 
 nlohmann::json NullDevice::statistics(VkPipeline pipeline) const {
@@ -225,7 +151,14 @@ nlohmann::json NullDevice::compile(const AnyVariant& variant) const {
   auto code = compile_kernel(
       variant.file, variant.defines, false, globals_, &default_disk_cache());
   check(code);
-  VkPipeline pipeline = create_pipeline(variant, code);
+  VkComputePipelineCreateInfo info{};
+  info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+  info.layout = layout_;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  ask_subgroups(caps, variant.defines, info.stage, size);
+  VkPipeline pipeline =
+      create_pipeline(vk_, device_, VK_NULL_HANDLE, info, code.spirv, "");
   auto result = statistics(pipeline);
   vk_.vkDestroyPipeline(device_, pipeline, nullptr);
   return result;

@@ -31,7 +31,6 @@ class NullDevice {
   const Caps caps;
 
  private:
-  VkDevice create_device(VkPhysicalDevice physical) const;
   void check(const KernelCode& code) const;
   VkPipeline create_pipeline(const AnyVariant& variant, const KernelCode& code)
       const;

@@ -5,23 +5,14 @@ BEGIN_INTERFACE
 // Without a mask its 32 bytes of pointers and 96 just fit the push constants.
 // Rows of y are laid out (batch, query, head).
 struct DecodeArgs {
-  PTR(T_PTR, q)
-  PTR(T_PTR, k)
-  PTR(T_PTR, v)
-#if MASK
-  PTR(MASK_PTR, mask)
-#endif
-#if SINKS
-  PTR(T_PTR, sinks)
-#endif
+  ATTENTION_INPUTS
+  SINKS_INPUT
 #if SPLIT
   PTR(Ptr_f32, y)
 #else
   PTR(T_PTR, y)
 #endif
-#if LSE
-  PTR(Ptr_f32, lse)
-#endif
+  LSE_OUTPUT
   uint batches, heads, kv_heads, queries, keys;
   uint row_groups, splits, split_keys;
   int q_batch, q_head, q_row;

@@ -1,16 +1,12 @@
-#include "common/interface.h"
+#include "attention/operands.h"
 
 BEGIN_INTERFACE
 
 struct MergeArgs {
   PTR(Ptr_f32, parts)
-#if SINKS
-  PTR(T_PTR, sinks)
-#endif
+  SINKS_INPUT
   PTR(T_PTR, y)
-#if LSE
-  PTR(Ptr_f32, lse)
-#endif
+  LSE_OUTPUT
   uint rows, heads, splits, queries;
 };
 

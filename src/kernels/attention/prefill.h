@@ -5,19 +5,10 @@ BEGIN_INTERFACE
 
 // Rows of y are laid out (batch, query, head).
 struct PrefillArgs {
-  PTR(T_PTR, q)
-  PTR(T_PTR, k)
-  PTR(T_PTR, v)
-#if MASK
-  PTR(MASK_PTR, mask)
-#endif
-#if SINKS
-  PTR(T_PTR, sinks)
-#endif
+  ATTENTION_INPUTS
+  SINKS_INPUT
   PTR(T_PTR, y)
-#if LSE
-  PTR(Ptr_f32, lse)
-#endif
+  LSE_OUTPUT
   uint batches, heads, kv_heads, queries, keys;
   uint tiles; // of queries
   float scale; // times log2(e)

@@ -1,6 +1,6 @@
 // In elements, of (batch, head, row, item); items of q, k and v lie side by
 // side.
-#include "common/interface.h"
+#include "attention/operands.h"
 
 #ifndef ATTENTION_STRIDES_H
 #define ATTENTION_STRIDES_H
@@ -25,12 +25,6 @@ int64_t mask_offset(MaskStrides s, uint batch, uint head, uint row, uint key) {
 // Where a head begins, of an operand p.
 #define AT_HEAD(p, strides, batch, head) \
   MOVED(T, p, head_offset(strides, batch, head))
-
-#if MASK == 1
-#define MASK_PTR Ptr_bool
-#else
-#define MASK_PTR T_PTR
-#endif
 #endif
 
 END_INTERFACE

@@ -6,12 +6,7 @@ BEGIN_INTERFACE
 // Query and key numbers count from the chunk's first; p and ds are (batch,
 // head, query, key) of the chunk, their rows `pitch` items apart.
 struct ScoresArgs {
-  PTR(T_PTR, q)
-  PTR(T_PTR, k)
-  PTR(T_PTR, v)
-#if MASK
-  PTR(MASK_PTR, mask)
-#endif
+  ATTENTION_INPUTS
   PTR(T_PTR, cotan)
   PTR(Ptr_f32, lse)
   PTR(Ptr_f32, delta)

@@ -1,5 +1,5 @@
 // Binary primitives, named as the primitives and overloaded by value type;
-// shared by binary.comp, binary_two.comp and the generated kernels of src/jit.
+// shared by binary.comp and the generated kernels of src/jit.
 #ifndef BINARY_OPS_GLSL
 #define BINARY_OPS_GLSL
 

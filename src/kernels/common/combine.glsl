@@ -32,23 +32,23 @@ bool combine_Max(bool a, bool b) { return a || b; }
 bool combine_Min(bool a, bool b) { return a && b; }
 
 float combine_Max(float a, float b) {
-  return nan_bits(a) ? a : nan_bits(b) ? b : a > b ? a : b;
+  return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;
 }
 float combine_Min(float a, float b) {
-  return nan_bits(a) ? a : nan_bits(b) ? b : a < b ? a : b;
+  return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;
 }
 
 vec2 combine_Sum(vec2 a, vec2 b) {
   return a + b;
 }
 vec2 combine_Prod(vec2 a, vec2 b) {
-  return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+  return c_mul(a, b);
 }
 vec2 combine_Max(vec2 a, vec2 b) {
-  return nan_bits(a) || (!nan_bits(b) && less(b, a)) ? a : b;
+  return is_nan(a) || (!is_nan(b) && less(b, a)) ? a : b;
 }
 vec2 combine_Min(vec2 a, vec2 b) {
-  return nan_bits(a) || (!nan_bits(b) && less(a, b)) ? a : b;
+  return is_nan(a) || (!is_nan(b) && less(a, b)) ? a : b;
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Order of values of any type: nan_bits(x), less(a, b), and sorts_before(a, b),
+// Order of values of any type: is_nan(x), less(a, b), and sorts_before(a, b),
 // which is a < b with NaN last, as MLX sorts. Complex numbers are ordered by
 // real, then imaginary part; one with a NaN part is a NaN.
 #ifndef ORDER_GLSL
@@ -7,7 +7,7 @@
 #include "common/types.glsl"
 
 #define ORDER_PLAIN(VALUE)                                                    \
-  bool nan_bits(VALUE x) { return false; }                                    \
+  bool is_nan(VALUE x) { return false; }                                    \
   bool less(VALUE a, VALUE b) { return a < b; }                               \
   bool sorts_before(VALUE a, VALUE b) { return a < b; }
 ORDER_PLAIN(uint8_t)
@@ -22,24 +22,17 @@ ORDER_PLAIN(int64_t)
 bool sorts_before(bool a, bool b) {
   return !a && b;
 }
-// On the bits: compilers may assume that there is no NaN.
-bool nan_bits(float x) {
-  return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
-}
-bool nan_bits(vec2 x) {
-  return nan_bits(x.x) || nan_bits(x.y);
-}
 bool less(float a, float b) {
   return a < b;
 }
 bool less(vec2 a, vec2 b) {
-  return a.x < b.x || (a.x == b.x && a.y < b.y);
+  return c_less(a, b);
 }
 bool sorts_before(float a, float b) {
-  return !nan_bits(a) && (nan_bits(b) || a < b);
+  return !is_nan(a) && (is_nan(b) || a < b);
 }
 bool sorts_before(vec2 a, vec2 b) {
-  return !nan_bits(a) && (nan_bits(b) || less(a, b));
+  return !is_nan(a) && (is_nan(b) || less(a, b));
 }
 
 #endif

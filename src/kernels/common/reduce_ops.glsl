@@ -16,10 +16,6 @@
 #define Or 5
 #define LogSum 6
 
-vec2 complex_mul(vec2 a, vec2 b) {
-  return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
-
 float log_add_exp(float a, float b) {
   float hi = a > b ? a : b;
   float lo = a > b ? b : a;
@@ -37,7 +33,7 @@ vec2 log_add_exp(vec2 a, vec2 b) {
   float r = t.x * (2.0 + t.x) + t.y * t.y;
   vec2 y = hi + vec2(0.5 * math_log1p(r), math_atan2(t.y, 1.0 + t.x));
   bool edge = lo.x == -INF_F || hi.x == INF_F;
-  return nan_bits(a) || nan_bits(b) ? vec2(NAN_F) : edge ? hi : y;
+  return is_nan(a) || is_nan(b) ? vec2(NAN_F) : edge ? hi : y;
 }
 
 #if OP <= LogSum
@@ -46,13 +42,13 @@ Acc reduce_op(Acc a, Acc b) {
 #if OP == Sum
   return a + b;
 #elif OP == Prod && Acc_KIND == KIND_COMPLEX
-  return complex_mul(a, b);
+  return c_mul(a, b);
 #elif OP == Prod
   return a * b;
 #elif OP == Min
-  return nan_bits(a) || less(a, b) ? a : b;
+  return is_nan(a) || less(a, b) ? a : b;
 #elif OP == Max
-  return nan_bits(a) || less(b, a) ? a : b;
+  return is_nan(a) || less(b, a) ? a : b;
 #elif OP == And
   return a & b;
 #elif OP == Or

@@ -8,7 +8,7 @@
 #define Acc vec2
 #define ZERO vec2(0.0)
 vec2 FMA(vec2 x, vec2 y, vec2 z) {
-  return z + vec2(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+  return z + c_mul(x, y);
 }
 #define PART_PTR Ptr_c64
 #define PART_SIZE 8

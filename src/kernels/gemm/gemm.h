@@ -30,6 +30,13 @@ struct GemmArgs {
 
 #ifdef __cplusplus
 
+// What all of them say alike.
+#define GEMM_FIELDS \
+  bool AXPBY;       \
+  uint BATCH;       \
+  bool SPLIT, LARGE;
+#define GEMM_NAMES AXPBY, BATCH, SPLIT, LARGE
+
 // A_T: a's rows are the unit-stride direction. B_T: b's k is. VA, VB: aligned
 // loads of several items of a, b, none of which straddles an edge. AXPBY: alpha
 // and c take part. SPLIT: y is float (or complex) partial sums, laid out
@@ -39,9 +46,7 @@ struct TileVariant {
   uint BM, BN, TM, TN; // of y, a workgroup and an invocation
   bool A_T, B_T, VA, VB;
   bool PREFETCH; // the next tiles into registers
-  bool AXPBY;
-  uint BATCH;
-  bool SPLIT, LARGE;
+  GEMM_FIELDS
   KERNEL_VARIANT(
       "gemm/gemm",
       T,
@@ -54,10 +59,7 @@ struct TileVariant {
       VA,
       VB,
       PREFETCH,
-      AXPBY,
-      BATCH,
-      SPLIT,
-      LARGE)
+      GEMM_NAMES)
 };
 
 struct CoopmatVariant {
@@ -65,9 +67,7 @@ struct CoopmatVariant {
   uint SG;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
   bool A_T, B_T, VA, VB;
-  bool AXPBY;
-  uint BATCH;
-  bool SPLIT, LARGE;
+  GEMM_FIELDS
   COOPMAT_VARIANT(
       "gemm/gemm_coopmat",
       BM,
@@ -78,10 +78,7 @@ struct CoopmatVariant {
       B_T,
       VA,
       VB,
-      AXPBY,
-      BATCH,
-      SPLIT,
-      LARGE)
+      GEMM_NAMES)
 };
 
 // Of thin products: n <= NV.
@@ -89,41 +86,16 @@ struct DotVariant {
   Type T;
   uint WG, ROWS, NV; // invocations and rows a workgroup
   bool VA, VB;
-  bool AXPBY;
-  uint BATCH;
-  bool SPLIT, LARGE;
-  KERNEL_VARIANT(
-      "gemm/gemv",
-      T,
-      WG,
-      ROWS,
-      NV,
-      VA,
-      VB,
-      AXPBY,
-      BATCH,
-      SPLIT,
-      LARGE)
+  GEMM_FIELDS
+  KERNEL_VARIANT("gemm/gemv", T, WG, ROWS, NV, VA, VB, GEMM_NAMES)
 };
 
 struct AxpyVariant {
   Type T;
   uint WG, LANES, NV; // invocations a workgroup, and side by side along rows
   bool VA;
-  bool AXPBY;
-  uint BATCH;
-  bool SPLIT, LARGE;
-  KERNEL_VARIANT(
-      "gemm/gemv_axpy",
-      T,
-      WG,
-      LANES,
-      NV,
-      VA,
-      AXPBY,
-      BATCH,
-      SPLIT,
-      LARGE)
+  GEMM_FIELDS
+  KERNEL_VARIANT("gemm/gemv_axpy", T, WG, LANES, NV, VA, GEMM_NAMES)
 };
 
 #endif

@@ -1,53 +1,11 @@
 // Tiled matrix product with cooperative matrices, 16-bit floats in and float
 // accumulators; otherwise as gemm.comp.
 //
-// WM x WN subgroups of SG invocations share a BM x BN tile. Tiles of a and b
-// lie in shared memory as they lie in memory, eight items a uvec4: k is the
-// fast direction of a unless A_T, of b if B_T; the layout of the matrix loads
-// does the transposing. VA, VB: aligned groups of eight, none across an edge.
+// VA, VB: aligned groups of eight, none across an edge.
 #include "gemm/product.glsl"
+#include "gemm/matrix_tile.glsl"
 
-#ifdef T_IS_bf16
-#define Item bfloat16_t
-#else
-#define Item float16_t
-#endif
-
-#define BK 32
-#define WG (WM * WN * SG)
-#define FM (BM / (16 * WM)) // fragments of a subgroup
-#define FN (BN / (16 * WN))
-// Rows of a tile in uvec4, padded by one against bank conflicts.
-#if A_T
-#define ROWS_A BK
-#define WIDTH_A (BM / 8)
-#define LAYOUT_A gl_CooperativeMatrixLayoutColumnMajor
-#else
-#define ROWS_A BM
-#define WIDTH_A (BK / 8)
-#define LAYOUT_A gl_CooperativeMatrixLayoutRowMajor
-#endif
-#if B_T
-#define ROWS_B BN
-#define WIDTH_B (BK / 8)
-#define LAYOUT_B gl_CooperativeMatrixLayoutColumnMajor
-#else
-#define ROWS_B BK
-#define WIDTH_B (BN / 8)
-#define LAYOUT_B gl_CooperativeMatrixLayoutRowMajor
-#endif
-#define PITCH_A (WIDTH_A + 1)
-#define PITCH_B (WIDTH_B + 1)
-#define LOADS_A (BM * BK / 8 / WG)
 #define LOADS_B (BN * BK / 8 / WG)
-
-layout(local_size_x = WG) in;
-
-shared uvec4 tile_a[ROWS_A * PITCH_A];
-shared uvec4 tile_b[ROWS_B * PITCH_B];
-shared float stage[WM * WN * 256];
-
-uvec4 next_a[LOADS_A];
 uvec4 next_b[LOADS_B];
 
 // Eight items from (r, c) on, along r if T, else along c; zero outside.
@@ -100,15 +58,8 @@ void fetch(uint row0, uint col0, uint k0) {
 }
 
 void stash() {
-  uint t = gl_LocalInvocationIndex;
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    uint e = t + i * WG;
-    tile_a[e / WIDTH_A * PITCH_A + e % WIDTH_A] = next_a[i];
-  }
-  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    uint e = t + i * WG;
-    tile_b[e / WIDTH_B * PITCH_B + e % WIDTH_B] = next_b[i];
-  }
+  STASH(tile_a, next_a, LOADS_A, WIDTH_A)
+  STASH(tile_b, next_b, LOADS_B, WIDTH_B)
 }
 
 void multiply(uint tile) {
@@ -117,13 +68,8 @@ void multiply(uint tile) {
   uint wm = gl_SubgroupID % WM;
   uint wn = gl_SubgroupID / WM;
 
-  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
-      acc[FM * FN];
-  [[unroll]] for (uint i = 0; i < FM * FN; ++i) {
-    acc[i] =
-        coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
-  }
-
+  MATRIX_C acc[FM * FN];
+  CLEAR_FRAGMENTS(acc)
   fetch(row0, col0, k_begin);
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
     barrier();
@@ -132,31 +78,7 @@ void multiply(uint tile) {
     if (k0 + BK < k_end) {
       fetch(row0, col0, k0 + BK);
     }
-    [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {
-      coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> x[FM];
-      coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> w;
-      [[unroll]] for (uint i = 0; i < FM; ++i) {
-        uint r = (wm * FM + i) * 16;
-#if A_T
-        uint at = kk * PITCH_A + r / 8;
-#else
-        uint at = r * PITCH_A + kk / 8;
-#endif
-        coopMatLoad(x[i], tile_a, at, PITCH_A, LAYOUT_A);
-      }
-      [[unroll]] for (uint j = 0; j < FN; ++j) {
-        uint c = (wn * FN + j) * 16;
-#if B_T
-        uint at = c * PITCH_B + kk / 8;
-#else
-        uint at = kk * PITCH_B + c / 8;
-#endif
-        coopMatLoad(w, tile_b, at, PITCH_B, LAYOUT_B);
-        [[unroll]] for (uint i = 0; i < FM; ++i) {
-          acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);
-        }
-      }
-    }
+    MULTIPLY_TILES(acc, wm, wn)
   }
 
   Y_PTR y = y_matrix();
@@ -166,9 +88,7 @@ void multiply(uint tile) {
   [[unroll]] for (uint i = 0; i < FM; ++i) {
     [[unroll]] for (uint j = 0; j < FN; ++j) {
       barrier();
-      coopMatStore(
-          acc[i * FN + j], stage, corner, 16,
-          gl_CooperativeMatrixLayoutRowMajor);
+      coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);
       barrier();
       uint r0 = row0 + (wm * FM + i) * 16;
       uint c0 = col0 + (wn * FN + j) * 16;

@@ -18,6 +18,19 @@
 #define SIDE_BIASES 1 // one a group
 #define SIDE_GLOBAL 2 // a scale of the whole matrix
 
+// The pointers of a quantized matrix.
+#if SIDE == SIDE_BIASES
+#define SIDE_INPUT PTR(T_PTR, biases)
+#elif SIDE == SIDE_GLOBAL
+#define SIDE_INPUT PTR(Ptr_f32, global_scale)
+#else
+#define SIDE_INPUT
+#endif
+#define WEIGHT_INPUTS    \
+  PTR(Ptr_u32, w)        \
+  PTR(SCALE_PTR, scales) \
+  SIDE_INPUT
+
 #ifdef __cplusplus
 BEGIN_INTERFACE
 

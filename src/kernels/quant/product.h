@@ -24,13 +24,7 @@ struct ProductStack {
 
 struct ProductArgs {
   PTR(T_PTR, x)
-  PTR(Ptr_u32, w)
-  PTR(SCALE_PTR, scales)
-#if SIDE == SIDE_BIASES
-  PTR(T_PTR, biases)
-#elif SIDE == SIDE_GLOBAL
-  PTR(Ptr_f32, global_scale)
-#endif
+  WEIGHT_INPUTS
 #if BATCH == BATCH_GATHER
   PTR(Ptr_u32, lhs)
   PTR(Ptr_u32, rhs)

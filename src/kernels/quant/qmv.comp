@@ -15,8 +15,10 @@ layout(local_size_x = WG) in;
 // one AND-OR each: put at the top of the mantissa of 1.0, code n is 1 + n /
 // 2^BITS, and just below that place 1 + n / 4^BITS. Sums of each class are
 // apart; those of x, which the ones add, are taken off. Products are exact; a
-// sum loses BITS * CLASSES of f32's 24 bits at most.
-#if CODE == CODE_INTEGER && VEC && (BITS == 2 || BITS == 4 || BITS == 8)
+// sum loses BITS * CLASSES of f32's 24 bits at most. Not where many outputs
+// would have sums twice, beyond the registers there are (software devices).
+#if CODE == CODE_INTEGER && VEC && OUTS <= 8 &&                               \
+    (BITS == 2 || BITS == 4 || BITS == 8)
 #define CODES_FROM_ONE
 #define CLASSES (T_SIZE == 4 || BITS == 8 ? 1 : BITS == 4 ? 2 : 4)
 #define CLASS(i) (CLASSES - 1 - (i) % CLASSES)

@@ -23,13 +23,7 @@ struct QuantizeArgs {
 };
 
 struct DequantizeArgs {
-  PTR(Ptr_u32, w)
-  PTR(SCALE_PTR, scales)
-#if SIDE == SIDE_BIASES
-  PTR(T_PTR, biases)
-#elif SIDE == SIDE_GLOBAL
-  PTR(Ptr_f32, global_scale)
-#endif
+  WEIGHT_INPUTS
   PTR(T_PTR, y)
   uint units; // of eight items
 };

@@ -6,8 +6,6 @@
 
 namespace mlx::core::vulkan {
 
-// MASK of the kernels: 0 none, 1 bool, 2 additive.
-uint32_t mask_kind(const array* mask);
 MaskStrides mask_strides(const array* mask);
 HeadStrides head_strides(const array& a);
 

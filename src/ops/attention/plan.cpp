@@ -85,8 +85,8 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   }
   // Iterations of prefill.comp for 64 keys, each loop's last test included:
   // slices of 32 columns of q and k, then 8 groups of rows of v.
-  uint32_t a_slice = p.quads() ? 14 : 32;
-  uint32_t v_row = ceil_div(p.value_dim, p.quads() ? 64 : 16);
+  uint32_t a_slice = p.vector4() ? 14 : 32;
+  uint32_t v_row = ceil_div(p.value_dim, p.vector4() ? 64 : 16);
   uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
@@ -155,7 +155,7 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
       .D = p.dim,
       .DV = p.value_dim,
       .BQ = plan.bq,
-      .VEC = p.quads(),
+      .VEC = p.vector4(),
       .MASK = p.mask,
       .CAUSAL = p.causal,
       .SINKS = p.sinks,
@@ -201,7 +201,8 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
 ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p) {
   if (*no_matrices(caps, p)) {
     return {
-        ScoresVariant{p.type, p.quads(), p.mask, p.causal}, ScoresVariant::BQ};
+        ScoresVariant{p.type, p.vector4(), p.mask, p.causal},
+        ScoresVariant::BQ};
   }
   return {
       ScoresCoopmatVariant{

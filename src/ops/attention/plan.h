@@ -25,7 +25,8 @@ struct AttentionProblem {
   uint32_t mask = 0; // 0 none, 1 bool, 2 additive
   bool causal = false, sinks = false, lse = false;
 
-  bool quads() const {
+  // Rows come in aligned fours.
+  bool vector4() const {
     return alignment >= 4 * size_of(type);
   }
 };

@@ -17,10 +17,6 @@ namespace mlx::core {
 
 namespace vulkan {
 
-uint32_t mask_kind(const array* mask) {
-  return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;
-}
-
 MaskStrides mask_strides(const array* mask) {
   if (!mask) {
     return {};

@@ -13,10 +13,6 @@ using namespace vulkan;
 
 namespace {
 
-uint32_t kind_of(const array* mask) {
-  return !mask ? 0 : mask->dtype() == bool_ ? 1 : 2;
-}
-
 void run_blocks(
     const char* name,
     StreamEncoder& enc,
@@ -69,8 +65,8 @@ void run_blocks(
   auto& k = enc.kernel(BlockMmVariant{
       .T = type_of(out),
       .TILE = tile,
-      .OPERAND_MASKS = kind_of(in[BLOCK_A_MASK]),
-      .OUT_MASK = kind_of(in[BLOCK_Y_MASK]),
+      .OPERAND_MASKS = mask_kind(in[BLOCK_A_MASK]),
+      .OUT_MASK = mask_kind(in[BLOCK_Y_MASK]),
       .SEGMENTED = segments != nullptr,
       .LARGE = needs_large_index(a) || needs_large_index(b)});
   enc.dispatch(k, reads, {out}, p, linear(groups));

@@ -61,31 +61,24 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   bool truth = op == "And" || op == "Or";
   Type acc = truth ? Type::u32 : accumulator(p.out);
   Type to = splits > 1 && acc == Type::f32 ? Type::f32 : p.out;
-  int ndim = p.even ? 1 : max_reduce_ndim;
   ReduceParts parts{p.outputs, p.extent, chunk, splits};
+  auto filled = [&](auto v) {
+    v.T = p.in;
+    v.U = to;
+    v.Acc = acc;
+    v.OP = p.op;
+    v.LANES = lanes;
+    v.NDIM = p.even ? 1 : max_reduce_ndim;
+    v.LARGE = p.large;
+    return v;
+  };
   if (columns) {
-    ReduceColVariant variant{
-        .T = p.in,
-        .U = to,
-        .Acc = acc,
-        .OP = p.op,
-        .LANES = lanes,
-        .NDIM = ndim,
-        .LARGE = p.large};
-    return {variant, parts, groups * splits};
+    return {filled(ReduceColVariant{}), parts, groups * splits};
   }
   bool vec = p.even && acc == Type::f32 && lanes > 1 && p.reduced_stride == 1 &&
       p.extent % 4 == 0 && p.kept_stride % 4 == 0 && p.aligned &&
       p.extent < (uint64_t(1) << 31);
-  ReduceVariant variant{
-      .T = p.in,
-      .U = to,
-      .Acc = acc,
-      .OP = p.op,
-      .LANES = lanes,
-      .NDIM = ndim,
-      .VEC = vec,
-      .LARGE = p.large};
+  ReduceVariant variant = filled(ReduceVariant{.VEC = vec});
   return {variant, parts, divide_up(p.outputs * splits, group_size / lanes)};
 }
 

@@ -110,15 +110,7 @@ void Scan::eval_gpu(const std::vector<array>& inputs, array& out) {
         copy, out, reduce_type_, axis_, reverse_, inclusive_, stream());
     return;
   }
-  if (in.is_donatable() && in.itemsize() == out.itemsize()) {
-    out.copy_shared_buffer(in);
-  } else {
-    out.set_data(
-        allocator::malloc(in.data_size() * out.itemsize()),
-        in.data_size(),
-        in.strides(),
-        in.flags());
-  }
+  alloc_like(in, out, in.is_donatable());
   scan_gpu_inplace(
       in, out, reduce_type_, axis_, reverse_, inclusive_, stream());
 }

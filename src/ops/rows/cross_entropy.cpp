@@ -12,11 +12,25 @@ bool CrossEntropy::use_fallback(Stream s) {
 
 namespace {
 
-void refuse_empty(const array& logits) {
+Rows rows_of_logits(const array& logits, StreamEncoder& enc) {
   if (logits.size() == 0) {
     throw std::invalid_argument(
         "[cross_entropy] The logits are empty: there is no class to choose.");
   }
+  return rows_of(logits, enc, false);
+}
+
+template <typename Variant, typename Args>
+void launch(
+    StreamEncoder& enc,
+    const Rows& rows,
+    const std::vector<Operand>& reads,
+    array& out) {
+  const RowArgs& args = rows.args;
+  int lanes = row_team(args.count, args.n).lanes;
+  auto& k = enc.kernel(
+      Variant{.T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
+  enc.dispatch(k, reads, {out}, Args{args}, row_grid(args.count, lanes));
 }
 
 } // namespace
@@ -25,42 +39,26 @@ void CrossEntropy::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& out = outputs[0];
-  refuse_empty(inputs[0]);
   auto& enc = encoder(stream());
-  Rows rows = rows_of(inputs[0], enc, false);
+  Rows rows = rows_of_logits(inputs[0], enc);
   array targets = row_contiguous(inputs[1], enc);
   out.set_data(allocator::malloc(out.nbytes()));
-  int lanes = row_team(rows.args.count, rows.args.n).lanes;
-  auto& k = enc.kernel(CrossEntropyVariant{
-      .T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
-  enc.dispatch(
-      k,
-      {rows.x, targets},
-      {out},
-      CrossEntropyArgs{rows.args},
-      row_grid(rows.args.count, lanes));
+  launch<CrossEntropyVariant, CrossEntropyArgs>(
+      enc, rows, {rows.x, targets}, out);
 }
 
 void CrossEntropyVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& out = outputs[0];
-  refuse_empty(inputs[0]);
   auto& enc = encoder(stream());
-  Rows rows = rows_of(inputs[0], enc, false);
+  Rows rows = rows_of_logits(inputs[0], enc);
   array targets = row_contiguous(inputs[1], enc);
   array loss = row_contiguous(inputs[2], enc);
   array cotangent = row_contiguous(inputs[3], enc);
   alloc_rows(rows, inputs[0], out);
-  int lanes = row_team(rows.args.count, rows.args.n).lanes;
-  auto& k = enc.kernel(CrossEntropyVjpVariant{
-      .T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
-  enc.dispatch(
-      k,
-      {rows.x, targets, loss, cotangent},
-      {out},
-      CrossEntropyVjpArgs{rows.args},
-      row_grid(rows.args.count, lanes));
+  launch<CrossEntropyVjpVariant, CrossEntropyVjpArgs>(
+      enc, rows, {rows.x, targets, loss, cotangent}, out);
 }
 
 } // namespace mlx::core::fast

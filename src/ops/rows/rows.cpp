@@ -66,14 +66,8 @@ Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order) {
 void alloc_rows(const Rows& rows, const array& in, array& out) {
   if (!rows.dense) {
     out.set_data(allocator::malloc(out.nbytes()));
-  } else if (rows.donatable && in.itemsize() == out.itemsize()) {
-    out.copy_shared_buffer(in);
   } else {
-    out.set_data(
-        allocator::malloc(in.data_size() * out.itemsize()),
-        in.data_size(),
-        in.strides(),
-        in.flags());
+    alloc_like(in, out, rows.donatable);
   }
 }
 

@@ -1,0 +1,85 @@
+// Tiles of a (BM x BK) and b (BK x BN) for cooperative matrices: WM x WN
+// subgroups of SG invocations make BM x BN of y. The next tiles wait in
+// registers, `next_a` and `next_b`; tiles lie in shared memory as they lie in
+// memory, eight items a uvec4, and the layout of the matrix loads does the
+// transposing.
+// A_T: a's rows are the unit-stride direction, else k. B_T: b's k is, else its
+// columns.
+#ifndef MATRIX_TILE_GLSL
+#define MATRIX_TILE_GLSL
+
+#include "common/matrices.glsl"
+
+#define BK 32
+#define WG (WM * WN * SG)
+#define FM (BM / (16 * WM)) // fragments of a subgroup
+#define FN (BN / (16 * WN))
+
+// Rows of a tile in uvec4, padded by one against bank conflicts.
+#if A_T
+#define ROWS_A BK
+#define WIDTH_A (BM / 8)
+#define LAYOUT_A COLUMN_MAJOR
+#define AT_A(r, k) ((k) * PITCH_A + (r) / 8)
+#else
+#define ROWS_A BM
+#define WIDTH_A (BK / 8)
+#define LAYOUT_A ROW_MAJOR
+#define AT_A(r, k) ((r) * PITCH_A + (k) / 8)
+#endif
+#if B_T
+#define ROWS_B BN
+#define WIDTH_B (BK / 8)
+#define LAYOUT_B COLUMN_MAJOR
+#define AT_B(k, c) ((c) * PITCH_B + (k) / 8)
+#else
+#define ROWS_B BK
+#define WIDTH_B (BN / 8)
+#define LAYOUT_B ROW_MAJOR
+#define AT_B(k, c) ((k) * PITCH_B + (c) / 8)
+#endif
+#define PITCH_A (WIDTH_A + 1)
+#define PITCH_B (WIDTH_B + 1)
+#define LOADS_A (BM * BK / 8 / WG)
+
+layout(local_size_x = WG) in;
+
+shared uvec4 tile_a[ROWS_A * PITCH_A];
+shared uvec4 tile_b[ROWS_B * PITCH_B];
+shared float stage[WM * WN * 256]; // a subgroup's corner has a fragment
+
+uvec4 next_a[LOADS_A];
+
+// Piece e of a tile, which the invocations take in turns.
+#define AT_PIECE(e, WIDTH) ((e) / (WIDTH) * ((WIDTH) + 1) + (e) % (WIDTH))
+#define STASH(tile, next, LOADS, WIDTH)                                       \
+  [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    tile[AT_PIECE(e, WIDTH)] = next[i];                                       \
+  }
+
+#define CLEAR_FRAGMENTS(acc)                                                  \
+  [[unroll]] for (uint i = 0; i < FM * FN; ++i) {                             \
+    acc[i] = MATRIX_C(0.0);                                                   \
+  }
+
+// acc += the product of the tiles, for the subgroup's fragments: `wm` and `wn`
+// say which. A macro, as acc is to stay in registers.
+#define MULTIPLY_TILES(acc, wm, wn)                                           \
+  [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {                           \
+    MATRIX_A x[FM];                                                           \
+    MATRIX_B w;                                                               \
+    [[unroll]] for (uint i = 0; i < FM; ++i) {                                \
+      uint r = (wm * FM + i) * 16;                                            \
+      coopMatLoad(x[i], tile_a, AT_A(r, kk), PITCH_A, LAYOUT_A);              \
+    }                                                                         \
+    [[unroll]] for (uint j = 0; j < FN; ++j) {                                \
+      uint c = (wn * FN + j) * 16;                                            \
+      coopMatLoad(w, tile_b, AT_B(kk, c), PITCH_B, LAYOUT_B);                 \
+      [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
+        acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);            \
+      }                                                                       \
+    }                                                                         \
+  }
+
+#endif

@@ -1,0 +1,52 @@
+// The features that the code asks a device for: one chain of structures, to
+// query and to enable.
+#pragma once
+
+#include "vk/caps.h"
+
+namespace mlx::core::vulkan {
+
+struct DeviceFeatures {
+  // Structures that a device does not know stay out of the chain, and zero.
+  struct Known {
+    bool matrices, bf16, dot, sizes;
+  };
+  explicit DeviceFeatures(const Known& known);
+  DeviceFeatures(const DeviceFeatures&) = delete;
+  DeviceFeatures& operator=(const DeviceFeatures&) = delete;
+
+  // Appends another structure.
+  template <typename T>
+  void append(T& s) {
+    *tail_ = &s;
+    tail_ = &s.pNext;
+  }
+
+  VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDeviceVulkan11Features f11{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+
+ private:
+  void** tail_ = &all.pNext;
+};
+
+// A device with one compute queue, these features, and extensions_to_enable()
+// beside `extensions`. Throws VkError.
+VkDevice create_device(
+    const Vk& vk,
+    VkPhysicalDevice physical,
+    const Caps& caps,
+    const DeviceFeatures& features,
+    const std::vector<const char*>& extensions = {});
+
+} // namespace mlx::core::vulkan
