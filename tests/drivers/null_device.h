@@ -32,8 +32,6 @@ class NullDevice {
 
  private:
   void check(const KernelCode& code) const;
-  VkPipeline create_pipeline(const AnyVariant& variant, const KernelCode& code)
-      const;
   nlohmann::json statistics(VkPipeline pipeline) const;
 
   Vk vk_;
