@@ -33,7 +33,7 @@ test-full: install
 
 test-drivers: build
 	@cmake --build $(BUILD) --target driver_compile
-	@$(PY) tools/test_drivers.py --build $(BUILD)
+	@$(PY) tools/run_drivers.py --build $(BUILD)
 
 bench: install
 	@$(PY) tools/run_bench.py

@@ -70,7 +70,7 @@ def steps(model, count, context):
                     "record us": change["record_seconds"] * 1e6,
                     "primitives": primitives,
                     "records": change["dispatches"] + change["copies"],
-                    # A barrier before each level and one for the host.
+                    # A barrier after each level and one for the host.
                     "levels": change["barriers"] - change["batches"],
                     "batches": change["batches"],
                 }

@@ -46,7 +46,9 @@ function(mlxvk_add_layer name)
   endif()
 endfunction()
 
+find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
 mlxvk_add_layer(vk BELOW mlxvk_common)
+target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")
 mlxvk_add_layer(
   pipeline
   BELOW mlxvk_vk glslang glslang-default-resource-limits
@@ -56,11 +58,8 @@ target_include_directories(
                                 "${CMAKE_BINARY_DIR}/glslang/include")
 mlxvk_add_layer(runtime BELOW mlxvk_pipeline)
 target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
-find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp)
-if(NLOHMANN_INCLUDE_DIR)
-  target_include_directories(mlxvk_runtime SYSTEM
-                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
-endif()
+target_include_directories(mlxvk_runtime SYSTEM
+                           PRIVATE "${NLOHMANN_INCLUDE_DIR}")
 
 # What matrix units reach (docs/benchmarks.md).
 if(NLOHMANN_INCLUDE_DIR)

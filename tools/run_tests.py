@@ -125,7 +125,7 @@ def radv(build: Path, families: tuple[str, ...] = ("navi21",)) -> list[Step]:
     for family in families:
         env = {"VK_DRIVER_FILES": icd}
         env["VK_ICD_FILENAMES"] = icd  # for loaders before 1.3.207
-        command = python("tools/test_drivers.py", "--build", str(build))
+        command = python("tools/run_drivers.py", "--build", str(build))
         command += ["--system-radv", family]
         steps.append(Step("radv", family, command, "summary", env))
     return steps

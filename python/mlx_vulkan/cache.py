@@ -1,15 +1,19 @@
-"""Show or clear the kernel cache on disk."""
+"""Show or clear the kernel cache on disk, or fill it for a model."""
 
 import os
 import shutil
 from pathlib import Path
 
-from . import native
+from . import native, warm
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--clear", action="store_true", help="delete every entry")
     parser.add_argument("--path", action="store_true", help="print the folder only")
+    actions = parser.add_subparsers(dest="action", metavar="warm")
+    summary = warm.__doc__.splitlines()[0]
+    filler = actions.add_parser("warm", help=summary, description=summary)
+    filler.add_argument("model", help="a model's folder, in mlx-lm's format")
 
 
 def folder() -> Path | None:
@@ -27,6 +31,8 @@ def folder() -> Path | None:
 
 
 def run(args) -> int:
+    if args.action == "warm":
+        return warm.run(args)
     path = folder()
     if path is None:
         print("The kernel cache is off (MLX_VK_CACHE=off).")

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-from . import native
+from . import drivers, native, watchdog
 
 
 def add_arguments(parser) -> None:
@@ -60,6 +60,11 @@ def show(facts: dict) -> None:
     heading("Devices" if devices else "Devices: none")
     for index, device in enumerate(devices):
         show_device(index, device)
+    if facts.get("local_rank") is not None and not os.environ.get("MLX_VK_DEVICE"):
+        print(
+            f"  A launcher started this process with local rank {facts['local_rank']}; "
+            "the ranks share out the GPUs."
+        )
     if usable(facts):
         print("  `mlx-vulkan selftest` checks what the selected device (*) computes.")
     else:
@@ -100,6 +105,8 @@ def show_device(index: int, device: dict) -> None:
         print(f"       MISSING   {', '.join(device['missing'])} (required)")
     if device.get("reason"):
         print(f"       note      {device['reason']}")
+    watchdog.show(device)
+    drivers.show(device)
 
 
 def explain_no_device(facts: dict) -> None:

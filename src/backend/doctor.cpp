@@ -25,6 +25,8 @@ json device_json(const Caps& c, bool selected) {
   d["type"] = type_name(c.type);
   d["uuid"] = c.uuid;
   d["driver"] = c.driver;
+  d["driver_id"] = driver_name(c.driver_id);
+  d["vendor_id"] = c.vendor_id;
   d["api_version"] = std::to_string(VK_API_VERSION_MAJOR(c.api_version)) + "." +
       std::to_string(VK_API_VERSION_MINOR(c.api_version)) + "." +
       std::to_string(VK_API_VERSION_PATCH(c.api_version));
@@ -69,7 +71,12 @@ json counters_json() {
   j["compilations"] = k.compilations.load();
   j["disk_hits"] = k.disk_hits.load();
   j["compile_seconds"] = k.compile_ns.load() * 1e-9;
+  j["pipelines"] = k.pipelines.load();
+  j["pipeline_seconds"] = k.pipeline_ns.load() * 1e-9;
+  j["compile_wait_seconds"] = k.wait_ns.load() * 1e-9;
   j["batches"] = c.batches.load();
+  j["submissions"] = c.submissions.load();
+  j["splits"] = c.splits.load();
   j["dispatches"] = c.dispatches.load();
   j["copies"] = c.copies.load();
   j["barriers"] = c.barriers.load();
@@ -116,6 +123,8 @@ json report() {
     j["library"] = where.dli_fname;
   }
   j["loader"] = {{"found", system_loader() != nullptr}, {"why", p.why}};
+  j["local_rank"] =
+      launch().local_rank ? json(*launch().local_rank) : json(nullptr);
   j["devices"] = json::array();
   for (size_t i = 0; i < p.devices.size(); ++i) {
     j["devices"].push_back(

@@ -128,7 +128,8 @@ const Kernel& StreamEncoder::source_kernel(
     std::string_view name,
     const std::string& source,
     std::span<const Define> defines) {
-  return enc_.device().pipelines().get_source(name, source, defines);
+  return enc_.device().pipelines().get_source(
+      name, source, defines, false, Build::Later);
 }
 
 const Caps& StreamEncoder::caps() const {
@@ -147,7 +148,8 @@ void StreamEncoder::dispatch_bytes(
     std::span<const Operand> outputs,
     const void* params,
     size_t params_size,
-    Grid grid) {
+    Grid grid,
+    const Work& work) {
   constexpr size_t inline_operands = 16;
   Binding fixed[2 * inline_operands];
   std::vector<Binding> many;
@@ -169,7 +171,8 @@ void StreamEncoder::dispatch_bytes(
       {bindings + inputs.size(), outputs.size()},
       params,
       params_size,
-      grid);
+      grid,
+      work);
 }
 
 void StreamEncoder::add_temporary(const array& a) {

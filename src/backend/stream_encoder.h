@@ -72,8 +72,9 @@ class StreamEncoder {
  public:
   explicit StreamEncoder(Stream s, Encoder& enc) : stream_(s), enc_(enc) {}
 
-  // The compiled kernel; compiles at first use. Throws std::runtime_error
-  // with the compiler's message and the variant.
+  // The kernel, which other threads compile at its first use. One that cannot
+  // be compiled fails its batch with the compiler's message and the variant,
+  // and throws the same as std::runtime_error when asked for again.
   template <KernelVariant V>
   const Kernel& kernel(const V& variant) {
     auto defines = variant.defines();
@@ -90,14 +91,17 @@ class StreamEncoder {
   // What the device offers, for plans.
   const Caps& caps() const;
 
-  // A grid with a zero dimension dispatches nothing.
+  // A grid with a zero dimension dispatches nothing. `work` is for kernels that
+  // do much more with each byte than read and write it once, or read few of
+  // their operands' bytes.
   template <typename Args>
   void dispatch(
       const Kernel& k,
       const OperandList& inputs,
       const OperandList& outputs,
       const Args& args,
-      Grid grid) {
+      Grid grid,
+      const Work& work = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
     dispatch_bytes(
         k,
@@ -105,7 +109,8 @@ class StreamEncoder {
         outputs,
         &args,
         std::is_empty_v<Args> ? 0 : sizeof(Args),
-        grid);
+        grid,
+        work);
   }
   // For operand lists or parameter blocks built at run time.
   void dispatch_bytes(
@@ -114,7 +119,8 @@ class StreamEncoder {
       std::span<const Operand> outputs,
       const void* params,
       size_t params_size,
-      Grid grid);
+      Grid grid,
+      const Work& work = {});
 
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);

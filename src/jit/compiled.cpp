@@ -226,7 +226,6 @@ void Compiled::eval_gpu(
       : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
                                                    : FORM_STRIDED16;
 
-  // Compile before anything is encoded: an error must leave the batch whole.
   auto& known = fused->kernels[form][large];
   const Kernel* kernel = known.load(std::memory_order_acquire);
   if (!kernel) {

@@ -2,12 +2,13 @@
 // and word i + ceil(W / 2) from the counter pair of the two. A key's bytes are
 // not always a multiple of 4: without WORDS they are stored one by one.
 #include "common/index.glsl"
+#include "common/dense.h"
 #include "common/types.glsl"
 #include "random.h"
 #define ARGS_BLOCK RandomArgs
 #include "common/args.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = DENSE_GROUP) in;
 
 uint rotate_left(uint x, uint r) {
   return (x << r) | (x >> (32u - r));
@@ -53,7 +54,7 @@ void put(UIndex key, UIndex word, uint bits) {
 void main() {
   UIndex pairs = UIndex(A.pairs_per_key);
   UIndex total = UIndex(A.num_keys) * pairs;
-  UIndex stride = UIndex(group_count()) * gl_WorkGroupSize.x;
+  UIndex stride = dense_stride(total);
   for (UIndex t = flat_index(); t < total; t += stride) {
     UIndex key = t / pairs;
     UIndex i = t - key * pairs;

@@ -139,7 +139,13 @@ void convolve_directly(Job& job) {
       .VEC = !depthwise && by_fours(x, p.channels) && by_fours(w, p.channels),
       .RUN = run,
       .LARGE = job.large()});
-  enc.dispatch(k, {x, w}, {out}, p, linear(p.items, 128));
+  enc.dispatch(
+      k,
+      {x, w},
+      {out},
+      p,
+      linear(p.items, 128),
+      {.flops = 2.0 * out.size() * job.depth()});
 }
 
 } // namespace

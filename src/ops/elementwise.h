@@ -5,23 +5,22 @@
 #include <array>
 
 #include "backend/stream_encoder.h"
+#include "kernels/common/dense.h"
 #include "kernels/elementwise.h"
 #include "ops/view.h"
 
 namespace mlx::core::vulkan {
 
-constexpr uint32_t elementwise_group = 256;
-
 inline Grid strided_grid(uint64_t rows, uint32_t last) {
   uint64_t per_row = (uint64_t(last) + STRIDED_WORK - 1) / STRIDED_WORK;
-  return linear(rows * per_row, elementwise_group);
+  return linear(rows * per_row, DENSE_GROUP);
 }
 
 // Enough groups to fill any GPU; invocations loop over the rest.
 inline Grid dense_grid(uint64_t items, int form = FORM_DENSE) {
   uint64_t units = form == FORM_DENSE4 ? items / 4 + items % 4 : items;
-  uint64_t groups = (units + elementwise_group - 1) / elementwise_group;
-  return linear(std::min<uint64_t>(groups, 65535));
+  uint64_t groups = (units + DENSE_GROUP - 1) / DENSE_GROUP;
+  return linear(std::min<uint64_t>(groups, DENSE_GROUPS));
 }
 
 // The arguments of FORM_STRIDED (DIMS = 4) and FORM_STRIDED16 for collapsed
@@ -86,6 +85,12 @@ void run_elementwise(
     strides[k] = in.begin()[k].a.strides();
   }
   collapse(shape, strides);
+  double item = 0;
+  for (auto operands : {in, out}) {
+    for (const auto& o : operands) {
+      item += o.a.itemsize();
+    }
+  }
   auto launch = [&]<int DIMS>(int form) {
     variant.FORM = form;
     StridedItems<N, DIMS> items{};
@@ -95,7 +100,8 @@ void run_elementwise(
         in,
         out,
         items,
-        strided_grid(items.rows, items.last));
+        strided_grid(items.rows, items.last),
+        {.bytes = item * first.size()});
   };
   variant_ndim(shape.size(), variant.OP) <= 4
       ? launch.template operator()<4>(FORM_STRIDED)

@@ -99,7 +99,8 @@ void GatedDeltaUpdate::eval_gpu(
       {q, k, v, g, beta, h},
       {out, state},
       p,
-      linear(p.rows * lanes, 128));
+      linear(p.rows * lanes, 128),
+      {.flops = 8.0 * state.size() * p.steps});
 }
 
 // Decomposed. Counted for the shapes that Metal has a kernel for.

@@ -69,6 +69,14 @@ inline bool needs_large_count(uint64_t count) {
 
 constexpr int max_index_arrays = 20;
 
+// `count` words moved to or from anywhere, a memory transaction each, and an
+// index for each at most; not the whole table.
+inline Work scattered(uint64_t count, const array& src, const array& dst) {
+  constexpr double transaction = 32, index = 8;
+  uint64_t smaller = std::min(src.nbytes(), dst.nbytes());
+  return {.bytes = count * (transaction + index) + 2.0 * smaller};
+}
+
 // Gather and Scatter: slices of `target`, which start where the index tuples
 // point to along `axes`. A scatter's updates are walked along, by their leading
 // axes with the tuples and by the others with a slice.
@@ -110,7 +118,13 @@ class TupleMove {
           TupleArgs<nidx, i_ndim, s_ndim, UPDATES> args{};
           args.count = count;
           fill(args);
-          enc.dispatch(enc.kernel(v), reads, {dst}, args, linear(count, 256));
+          enc.dispatch(
+              enc.kernel(v),
+              reads,
+              {dst},
+              args,
+              linear(count, 256),
+              scattered(count, src, dst));
         });
       });
     });
@@ -184,7 +198,13 @@ void dispatch_along_axis(
     args.index_size = index.shape(axis);
     args.axis_size = target.shape(axis);
     auto grid = linear(args.count, 256);
-    enc.dispatch(enc.kernel(v), {src, index}, {dst}, args, grid);
+    enc.dispatch(
+        enc.kernel(v),
+        {src, index},
+        {dst},
+        args,
+        grid,
+        scattered(args.count, src, dst));
   });
 }
 

@@ -33,14 +33,6 @@ std::optional<KernelCode> decode(std::span<const std::byte> bytes) {
   return code;
 }
 
-void store(DiskCache& cache, const std::string& key, const KernelCode& code) {
-  std::vector<std::byte> bytes((code.spirv.size() + 1) * 4);
-  uint32_t in_memory = code.args_in_memory;
-  std::memcpy(bytes.data(), &in_memory, 4);
-  std::memcpy(bytes.data() + 4, code.spirv.data(), bytes.size() - 4);
-  cache.put(key, bytes);
-}
-
 std::string cache_key(std::string_view source) {
   Hasher h;
   h.add(compiler_version());
@@ -55,50 +47,19 @@ std::string cache_key(std::string_view source) {
   return key;
 }
 
-KernelCode compile(
-    const std::string& file,
-    const std::string& text,
-    std::string_view name,
+std::string all_defines(
     std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& global,
-    DiskCache* cache) {
-  auto globals = to_defines(global);
-  auto head = [&](bool in_memory) {
-    return prologue(
-        define_block(defines, in_memory) + define_block(globals, false));
-  };
-  std::string variant = log_name(name, defines);
-  std::string key;
-  if (cache && cache->enabled()) {
-    key = cache_key(head(args_in_memory) + with_includes(text));
-    if (auto bytes = cache->get(key)) {
-      if (auto code = decode(*bytes)) {
-        ++compile_counters().disk_hits;
-        code->name = std::move(variant);
-        return std::move(*code);
-      }
-    }
-  }
+    const NamedValues& global) {
+  return define_block(defines, false) + define_block(to_defines(global), false);
+}
 
-  auto start = std::chrono::steady_clock::now();
-  KernelCode code;
-  auto build = [&](bool in_memory) {
-    ++compile_counters().compilations;
-    code.spirv = compile_glsl(file, variant, head(in_memory), text);
-    code.reflection = reflect(code.spirv, in_memory);
-    code.args_in_memory = in_memory;
-  };
-  build(args_in_memory);
-  if (!args_in_memory && code.reflection.args_size > max_push_args) {
-    build(true);
-  }
-  compile_counters().compile_ns +=
-      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
-          .count();
-  code.name = std::move(variant);
-  if (!key.empty()) {
-    store(*cache, key, code);
+std::string head(const KernelSource& source, bool in_memory) {
+  return prologue(define_block({}, in_memory) + source.defines);
+}
+
+KernelCode stored(KernelCode code, DiskCache* cache) {
+  if (cache) {
+    store_code(*cache, code);
   }
   return code;
 }
@@ -110,19 +71,93 @@ CompileCounters& compile_counters() {
   return counters;
 }
 
-KernelCode compile_kernel(
+KernelSource kernel_source(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory,
-    const NamedValues& global,
-    DiskCache* cache) {
+    const NamedValues& global) {
   auto path = source_name(file);
   auto text = read_source(path);
   if (!text) {
     throw std::invalid_argument(
         "[vulkan] There is no kernel source src/kernels/" + path + ".");
   }
-  return compile(path, *text, file, defines, args_in_memory, global, cache);
+  return {
+      path,
+      log_name(file, defines),
+      std::move(*text),
+      all_defines(defines, global),
+      args_in_memory};
+}
+
+KernelSource run_time_source(
+    std::string_view name,
+    const std::string& text,
+    std::span<const Define> defines,
+    bool args_in_memory,
+    const NamedValues& global) {
+  return {
+      std::string(name),
+      log_name(name, defines),
+      text,
+      all_defines(defines, global),
+      args_in_memory};
+}
+
+KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
+  std::string key;
+  if (cache && cache->enabled()) {
+    key = cache_key(
+        head(source, source.args_in_memory) + with_includes(source.text));
+    if (auto bytes = cache->get(key)) {
+      if (auto code = decode(*bytes)) {
+        ++compile_counters().disk_hits;
+        code->name = source.name;
+        return std::move(*code);
+      }
+    }
+  }
+
+  auto start = std::chrono::steady_clock::now();
+  KernelCode code;
+  auto build = [&](bool in_memory) {
+    ++compile_counters().compilations;
+    code.spirv = compile_glsl(
+        source.file, source.name, head(source, in_memory), source.text);
+    code.reflection = reflect(code.spirv, in_memory);
+    code.args_in_memory = in_memory;
+  };
+  build(source.args_in_memory);
+  if (!source.args_in_memory && code.reflection.args_size > max_push_args) {
+    build(true);
+  }
+  compile_counters().compile_ns +=
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
+          .count();
+  code.name = source.name;
+  code.cache_key = std::move(key);
+  return code;
+}
+
+void store_code(DiskCache& cache, const KernelCode& code) {
+  if (code.cache_key.empty()) {
+    return;
+  }
+  std::vector<std::byte> bytes((code.spirv.size() + 1) * 4);
+  uint32_t in_memory = code.args_in_memory;
+  std::memcpy(bytes.data(), &in_memory, 4);
+  std::memcpy(bytes.data() + 4, code.spirv.data(), bytes.size() - 4);
+  cache.put(code.cache_key, bytes);
+}
+
+KernelCode compile_kernel(
+    std::string_view file,
+    std::span<const Define> defines,
+    bool args_in_memory,
+    const NamedValues& global,
+    DiskCache* cache) {
+  auto source = kernel_source(file, defines, args_in_memory, global);
+  return stored(load_or_compile(source, cache), cache);
 }
 
 KernelCode compile_source(
@@ -132,8 +167,8 @@ KernelCode compile_source(
     bool args_in_memory,
     const NamedValues& global,
     DiskCache* cache) {
-  return compile(
-      std::string(name), text, name, defines, args_in_memory, global, cache);
+  auto source = run_time_source(name, text, defines, args_in_memory, global);
+  return stored(load_or_compile(source, cache), cache);
 }
 
 } // namespace mlx::core::vulkan

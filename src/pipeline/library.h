@@ -19,20 +19,55 @@ class DiskCache;
 // The push constants that every Vulkan device has.
 constexpr uint32_t max_push_args = 128;
 
+// What a variant is compiled from; owns all of it.
+struct KernelSource {
+  std::string file; // names the text in messages
+  std::string name; // log_name()
+  std::string text;
+  std::string defines; // define_block() of the variant and of the globals
+  bool args_in_memory = false;
+};
+
 struct KernelCode {
   std::string name; // log_name()
   std::vector<uint32_t> spirv;
   Reflection reflection;
   bool args_in_memory = false;
+  // Where store_code() is to put it; empty: it is there, or there is no cache.
+  std::string cache_key;
 };
 
 // Counters of this process.
 struct CompileCounters {
   std::atomic<uint64_t> compilations{0}; // glslang runs
   std::atomic<uint64_t> disk_hits{0};
-  std::atomic<uint64_t> compile_ns{0};
+  std::atomic<uint64_t> compile_ns{0}; // in glslang, over all threads
+  std::atomic<uint64_t> pipelines{0};
+  std::atomic<uint64_t> pipeline_ns{0}; // in the driver, over all threads
+  std::atomic<uint64_t> wait_ns{0}; // that a batch waited for its kernels
 };
 CompileCounters& compile_counters();
+
+// The source of src/kernels/<file>.comp; `global` names follow the defines.
+// Throws std::invalid_argument for an unknown file.
+KernelSource kernel_source(
+    std::string_view file,
+    std::span<const Define> defines,
+    bool args_in_memory,
+    const NamedValues& global);
+// The same for GLSL made at run time; `name` is for logs and messages.
+KernelSource run_time_source(
+    std::string_view name,
+    const std::string& text,
+    std::span<const Define> defines,
+    bool args_in_memory,
+    const NamedValues& global);
+
+// From the disk cache, or compiled; what is compiled is not stored. Throws
+// CompileError. `cache` may be null.
+KernelCode load_or_compile(const KernelSource& source, DiskCache* cache);
+// Stores what load_or_compile() compiled.
+void store_code(DiskCache& cache, const KernelCode& code);
 
 // The code of src/kernels/<file>.comp. Its arguments go to memory if they
 // do not fit the push constants, or always with `args_in_memory`. `global`

@@ -1,6 +1,7 @@
 #include "pipeline/pipeline.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "pipeline/hash.h"
 #include "pipeline/loops.h"
@@ -13,6 +14,8 @@ namespace {
 // Saving serializes the driver's whole cache: not after each pipeline.
 constexpr uint64_t save_interval = 64;
 constexpr size_t first_table_size = 1024;
+// Tells a kernel's pipeline for parts from its usual one.
+constexpr uint64_t in_parts_hash = 0x9e3779b97f4a7c15ull;
 
 // SPIR-V capabilities that only some of our devices offer.
 struct OptionalCapability {
@@ -28,6 +31,11 @@ constexpr OptionalCapability optional_capabilities[] = {
     {6019, &Caps::integer_dot_product, "shaderIntegerDotProduct"},
     {6022, &Caps::cooperative_matrix, "VK_KHR_cooperative_matrix"},
 };
+
+std::exception_ptr stopped_error() {
+  return std::make_exception_ptr(std::runtime_error(
+      "[vulkan] The device was shut down before this kernel was compiled."));
+}
 
 } // namespace
 
@@ -83,24 +91,19 @@ void Kernel::bad_args(size_t host_bytes) const {
 
 void ask_subgroups(
     const Caps& caps,
-    std::span<const Define> defines,
+    uint32_t wanted,
     VkPipelineShaderStageCreateInfo& stage,
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size) {
   if (caps.min_subgroup_size == caps.max_subgroup_size) {
     return;
   }
-  for (auto& d : defines) {
-    if (d.name == "SG" && caps.required_subgroup_size) {
-      size.requiredSubgroupSize = static_cast<uint32_t>(d.value);
-      stage.pNext = &size;
-      if (caps.full_subgroups) {
-        stage.flags |=
-            VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-      }
-      return;
+  if (wanted && caps.required_subgroup_size) {
+    size.requiredSubgroupSize = wanted;
+    stage.pNext = &size;
+    if (caps.full_subgroups) {
+      stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
-  }
-  if (caps.subgroup_size_control) {
+  } else if (caps.subgroup_size_control) {
     stage.flags |=
         VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
   }
@@ -110,14 +113,16 @@ PipelineTable::PipelineTable(
     const Vk& vk,
     VkDevice device,
     const Caps& caps,
-    DiskCache& cache)
+    DiskCache& cache,
+    size_t threads)
     : vk_(vk),
       device_(device),
       caps_(caps),
       cache_(cache),
       driver_cache_name_(
           std::string(DiskCache::driver_prefix) + caps.uuid + '-' +
-          std::to_string(caps.driver_version)) {
+          std::to_string(caps.driver_version)),
+      workers_(threads) {
   tables_.push_back(std::make_unique<Slots>(first_table_size));
   slots_ = tables_.back().get();
   layout_ = create_layout(vk_, device_);
@@ -125,8 +130,9 @@ PipelineTable::PipelineTable(
 }
 
 PipelineTable::~PipelineTable() {
+  stop();
   for (auto& e : entries_) {
-    vk_.vkDestroyPipeline(device_, e.kernel.pipeline, nullptr);
+    vk_.vkDestroyPipeline(device_, e.pipeline, nullptr);
   }
   vk_.vkDestroyPipelineCache(device_, driver_cache_, nullptr);
   vk_.vkDestroyPipelineLayout(device_, layout_, nullptr);
@@ -136,15 +142,20 @@ const Kernel& PipelineTable::get_source(
     std::string_view name,
     const std::string& source,
     std::span<const Define> defines,
-    bool args_in_memory) {
+    bool args_in_memory,
+    Build build) {
   // A define name with a space cannot collide with a kernel file's variants.
   std::vector<Define> all(defines.begin(), defines.end());
   all.emplace_back("run time", std::string_view(source));
   KernelHash key = keyed(hash_of(name, all, args_in_memory));
-  if (auto* k = find(key)) {
-    return *k;
+  auto* k = find(key);
+  if (!k) {
+    k = &create(key, name, &source, defines, args_in_memory, build);
   }
-  return create(key, name, &source, defines, args_in_memory);
+  if (build == Build::Now) {
+    finish(*k);
+  }
+  return *k;
 }
 
 void PipelineTable::add_global_define(std::string name, std::string value) {
@@ -168,86 +179,180 @@ const Kernel& PipelineTable::create(
     std::string_view file,
     const std::string* source,
     std::span<const Define> defines,
-    bool args_in_memory) {
-  NamedValues globals;
+    bool args_in_memory,
+    Build when) {
+  Entry* entry;
   {
-    std::unique_lock lock(mutex_);
-    auto compiling = [&] {
-      return std::find(in_flight_.begin(), in_flight_.end(), key) !=
-          in_flight_.end();
-    };
-    built_.wait(lock, [&] { return !compiling(); });
+    std::lock_guard lock(mutex_);
     if (auto* k = find(key)) {
       return *k;
     }
-    in_flight_.push_back(key);
-    globals = globals_;
+    auto request = std::make_shared<Request>();
+    request->source = source
+        ? run_time_source(file, *source, defines, args_in_memory, globals_)
+        : kernel_source(file, defines, args_in_memory, globals_);
+    bool matrix_units = false;
+    for (auto& d : defines) {
+      if (d.name == "SG") {
+        request->subgroup = static_cast<uint32_t>(d.value);
+      }
+      matrix_units |= d.name == "COOPMAT";
+    }
+    entry = &add(key, std::move(request), when);
+    entry->always_in_memory = args_in_memory;
+    entry->matrix_units = matrix_units;
+    publish(*entry);
   }
-  // Other variants compile meanwhile in other threads.
-  auto finish = [&] {
-    std::erase(in_flight_, key);
-    built_.notify_all();
-  };
-  try {
-    Kernel kernel = build(file, source, defines, args_in_memory, globals);
-    bool save = false;
-    const Kernel* result;
-    {
-      std::lock_guard lock(mutex_);
-      result = &insert(key, std::move(kernel));
-      finish();
-      save = ++unsaved_ >= save_interval;
-    }
-    if (save) {
-      save_driver_cache();
-    }
-    return *result;
-  } catch (...) {
+  return start(*entry, when);
+}
+
+const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
+  auto& whole = static_cast<const Entry&>(kernel);
+  if (whole.request->in_parts) {
+    return kernel;
+  }
+  KernelHash key{whole.key.a, whole.key.b ^ in_parts_hash};
+  if (auto* k = find(key)) {
+    return *k;
+  }
+  Build when = Build::Later;
+  Entry* entry;
+  {
     std::lock_guard lock(mutex_);
-    finish();
-    throw;
+    if (auto* k = find(key)) {
+      return *k;
+    }
+    auto request = std::make_shared<Request>(*whole.request);
+    request->in_parts = true;
+    entry = &add(key, std::move(request), when);
+    entry->always_in_memory = whole.always_in_memory;
+    entry->matrix_units = whole.matrix_units;
+    publish(*entry);
+  }
+  return start(*entry, when);
+}
+
+PipelineTable::Entry& PipelineTable::add(
+    const KernelHash& key,
+    std::shared_ptr<const Request> request,
+    Build& when) {
+  Entry& entry = entries_.emplace_back();
+  entry.key = key;
+  entry.name = request->source.name;
+  entry.request = std::move(request);
+  // It may fail again: who asks hears of it at once, before anything is
+  // recorded.
+  if (std::erase(failed_, key)) {
+    when = Build::Now;
+  }
+  entry.queued = when == Build::Later;
+  return entry;
+}
+
+const Kernel& PipelineTable::start(Entry& entry, Build when) {
+  if (when == Build::Now) {
+    run(entry);
+    finish(entry);
+  } else if (!workers_.add([this, &entry] { run(entry); })) {
+    fail(entry, stopped_error());
+  }
+  return entry;
+}
+
+void PipelineTable::wait_for(const Kernel& kernel) {
+  auto& entry = static_cast<const Entry&>(kernel);
+  std::unique_lock lock(mutex_);
+  built_.wait(lock, [&] { return entry.built() || entry.error; });
+  if (entry.error) {
+    std::rethrow_exception(entry.error);
   }
 }
 
-Kernel PipelineTable::build(
-    std::string_view file,
-    const std::string* source,
-    std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& globals) {
-  auto code = source
-      ? compile_source(file, *source, defines, args_in_memory, globals, &cache_)
-      : compile_kernel(file, defines, args_in_memory, globals, &cache_);
+void PipelineTable::run(Entry& entry) {
+  try {
+    auto code = build(entry);
+    bool save = false;
+    {
+      std::lock_guard lock(mutex_);
+      entry.queued = false;
+      entry.set_built();
+      ++count_;
+      save = ++unsaved_ >= save_interval;
+    }
+    built_.notify_all();
+    // The disk has time.
+    store_code(cache_, code);
+    if (save) {
+      save_driver_cache();
+    }
+  } catch (...) {
+    if (!entry.built()) {
+      fail(entry, std::current_exception());
+    }
+  }
+}
+
+void PipelineTable::fail(Entry& entry, std::exception_ptr error) {
+  {
+    std::lock_guard lock(mutex_);
+    entry.queued = false;
+    entry.error = error;
+    remove(entry);
+    failed_.push_back(entry.key);
+  }
+  built_.notify_all();
+}
+
+void PipelineTable::stop() {
+  workers_.stop();
+  std::vector<Entry*> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& e : entries_) {
+      if (e.queued) {
+        dropped.push_back(&e);
+      }
+    }
+  }
+  for (auto* e : dropped) {
+    fail(*e, stopped_error());
+  }
+}
+
+KernelCode PipelineTable::build(Entry& entry) {
+  const Request& request = *entry.request;
+  auto code = load_or_compile(request.source, &cache_);
   check_device(code);
 
   VkComputePipelineCreateInfo info{};
   info.layout = layout_;
+  info.flags = request.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  ask_subgroups(caps_, defines, info.stage, subgroup);
+  ask_subgroups(caps_, request.subgroup, info.stage, subgroup);
   LoopReport::Constants loops{};
   VkSpecializationInfo constants{};
   if (loop_report_) {
-    loops = source
-        ? loop_report_->add_kernel(code.name, std::string(file), *source)
-        : loop_report_->add_kernel(
-              code.name, source_name(file), *read_source(source_name(file)));
+    loops = loop_report_->add_kernel(
+        code.name, request.source.file, request.source.text);
     constants = loops.info();
     info.stage.pSpecializationInfo = &constants;
   }
-  Kernel k;
-  k.pipeline = create_pipeline(
+  auto start = std::chrono::steady_clock::now();
+  entry.pipeline = create_pipeline(
       vk_,
       device_,
       driver_cache_,
       info,
       code.spirv,
       " for the kernel " + code.name);
-  std::copy_n(code.reflection.local_size, 3, k.local_size);
-  k.args_size = code.reflection.args_size;
-  k.args_in_memory = code.args_in_memory;
-  k.name = std::move(code.name);
-  return k;
+  compile_counters().pipeline_ns +=
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
+          .count();
+  ++compile_counters().pipelines;
+  std::copy_n(code.reflection.local_size, 3, entry.local_size);
+  entry.args_size = code.reflection.args_size;
+  return code;
 }
 
 void PipelineTable::check_device(const KernelCode& code) const {
@@ -277,9 +382,7 @@ void PipelineTable::check_device(const KernelCode& code) const {
   }
 }
 
-const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
-  entries_.push_back({key, std::move(kernel)});
-  count_ = entries_.size();
+void PipelineTable::publish(const Entry& entry) {
   auto place = [](Slots& slots, const Entry& e) {
     size_t i = e.key.a & slots.mask;
     while (slots.entry[i].load(std::memory_order_relaxed)) {
@@ -288,17 +391,30 @@ const Kernel& PipelineTable::insert(const KernelHash& key, Kernel kernel) {
     slots.entry[i].store(&e, std::memory_order_release);
   };
   auto& current = *tables_.back();
-  if (entries_.size() * 2 <= current.entry.size()) {
-    place(current, entries_.back());
-  } else {
-    auto larger = std::make_unique<Slots>(current.entry.size() * 4);
-    for (auto& e : entries_) {
-      place(*larger, e);
-    }
-    slots_.store(larger.get(), std::memory_order_release);
-    tables_.push_back(std::move(larger));
+  if (++placed_ * 2 <= current.entry.size()) {
+    place(current, entry);
+    return;
   }
-  return entries_.back().kernel;
+  auto larger = std::make_unique<Slots>(current.entry.size() * 4);
+  placed_ = 0;
+  for (auto& e : entries_) {
+    if (!e.error) {
+      place(*larger, e);
+      ++placed_;
+    }
+  }
+  slots_.store(larger.get(), std::memory_order_release);
+  tables_.push_back(std::move(larger));
+}
+
+void PipelineTable::remove(const Entry& entry) {
+  // Its place stays taken, so that who came behind it is still found.
+  static const Entry nobody;
+  for (auto& slot : tables_.back()->entry) {
+    if (slot.load(std::memory_order_relaxed) == &entry) {
+      slot.store(&nobody, std::memory_order_release);
+    }
+  }
 }
 
 VkPipelineCache PipelineTable::stored_driver_cache() {

@@ -2,6 +2,10 @@
 // the device. All kernels share one pipeline layout: 128 bytes of push
 // constants, no descriptors.
 //
+// A kernel is compiled by threads of the table's own while its user goes on: a
+// record may name it before it is built, and finish() is called before its
+// commands are written. So the variants of a batch compile side by side.
+//
 // Ownership: the table owns its kernels; references stay valid until it is
 // destroyed, when no work may be in flight. Threads: every member may be
 // called from any thread; a hit takes no lock and does not allocate.
@@ -11,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -22,6 +27,7 @@
 #include "pipeline/disk_cache.h"
 #include "pipeline/key.h"
 #include "pipeline/library.h"
+#include "pipeline/workers.h"
 #include "vk/caps.h"
 #include "vk/vk.h"
 
@@ -31,22 +37,39 @@ class LoopReport;
 
 struct Kernel {
   std::string name; // "softmax{T=bf16}"
+  bool always_in_memory = false; // arguments, whatever their size
+  bool matrix_units = false; // uses cooperative matrices
+
+  // Known once it is built.
   VkPipeline pipeline = VK_NULL_HANDLE;
   uint32_t local_size[3] = {1, 1, 1};
   uint32_t args_size = 0; // without padding at the end
-  bool args_in_memory = false; // arguments in memory, their address pushed
 
+  bool built() const {
+    return built_.load(std::memory_order_acquire);
+  }
+  // Arguments of this size lie in memory, and their address is pushed.
+  bool args_in_memory(size_t host_bytes) const {
+    return always_in_memory || host_bytes > max_push_args;
+  }
   // Throws std::runtime_error unless the host's argument block has the size
   // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.
+  // Of a kernel that is built.
   void check_args(size_t host_bytes) const {
     if (host_bytes != args_size && host_bytes != (args_size + 7u) / 8 * 8) {
       bad_args(host_bytes);
     }
   }
 
+ protected:
+  std::atomic<bool> built_{false};
+
  private:
   [[noreturn]] void bad_args(size_t host_bytes) const;
 };
+
+// Who waits until a kernel is built: who asks for it, or who first needs it.
+enum class Build : uint8_t { Now, Later };
 
 // The layout of all pipelines: max_push_args bytes of push constants.
 VkPipelineLayout create_layout(const Vk& vk, VkDevice device);
@@ -61,13 +84,13 @@ VkPipeline create_pipeline(
     const std::vector<uint32_t>& spirv,
     const std::string& context);
 
-// Asks for the subgroup size that the kernel is written for, by the name SG.
-// Others may run in any size: without leave to vary, gl_SubgroupSize is the
+// Asks for subgroups of `wanted` lanes, for which a kernel is written; with 0
+// it may run in any size: without leave to vary, gl_SubgroupSize is the
 // reported size whatever runs, on Intel 32 where 8 or 16 lanes do, on Adreno
 // 128 where 64 do. `size` must live as long as `stage`.
 void ask_subgroups(
     const Caps& caps,
-    std::span<const Define> defines,
+    uint32_t wanted,
     VkPipelineShaderStageCreateInfo& stage,
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size);
 
@@ -77,13 +100,16 @@ class PipelineTable {
       const Vk& vk,
       VkDevice device,
       const Caps& caps,
-      DiskCache& cache = default_disk_cache());
+      DiskCache& cache = default_disk_cache(),
+      size_t threads = compile_threads());
   ~PipelineTable();
   PipelineTable(const PipelineTable&) = delete;
   PipelineTable& operator=(const PipelineTable&) = delete;
 
-  // The kernel src/kernels/<file>.comp. Arguments that do not fit the push
-  // constants go to memory; `args_in_memory` puts them there in any case.
+  // The kernel src/kernels/<file>.comp, maybe not built yet. Arguments that do
+  // not fit the push constants go to memory; `args_in_memory` puts them there
+  // in any case. Throws std::invalid_argument for an unknown file, and what
+  // finish() threw if the kernel has failed before and does so again.
   const Kernel& get(
       std::string_view file,
       std::span<const Define> defines,
@@ -92,7 +118,7 @@ class PipelineTable {
     if (auto* k = find(key)) {
       return *k;
     }
-    return create(key, file, nullptr, defines, args_in_memory);
+    return create(key, file, nullptr, defines, args_in_memory, Build::Later);
   }
   const Kernel& get(
       std::string_view file,
@@ -103,12 +129,30 @@ class PipelineTable {
   }
 
   // The same for GLSL made at run time. The whole source is part of the key;
-  // hold on to the result, since hashing a long source is not free.
+  // hold on to the result, since hashing a long source is not free. A user's
+  // GLSL is built at once, so that who wrote it is told of errors in it.
   const Kernel& get_source(
       std::string_view name,
       const std::string& source,
       std::span<const Define> defines = {},
-      bool args_in_memory = false);
+      bool args_in_memory = false,
+      Build build = Build::Now);
+
+  // Blocks until the kernel is built. Throws std::runtime_error if it cannot
+  // be: CompileError, VkError, or because the device lacks what it needs.
+  void finish(const Kernel& kernel) {
+    if (!kernel.built()) {
+      wait_for(kernel);
+    }
+  }
+
+  // Ends the threads; what is not built yet fails. Idempotent.
+  void stop();
+
+  // The same kernel for vkCmdDispatchBase, so that a long dispatch can run in
+  // parts (runtime/work.h). A pipeline of its own, made when first asked for:
+  // what is never split needs no base added to its workgroups' numbers.
+  const Kernel& in_parts(const Kernel& kernel);
 
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
@@ -130,9 +174,21 @@ class PipelineTable {
   void save_driver_cache();
 
  private:
-  struct Entry {
+  // What a pipeline is made of.
+  struct Request {
+    KernelSource source;
+    uint32_t subgroup = 0; // the define SG, 0: none
+    bool in_parts = false;
+  };
+  struct Entry : Kernel {
     KernelHash key;
-    Kernel kernel;
+    std::shared_ptr<const Request> request; // kept for in_parts()
+    bool queued = false; // under mutex_
+    std::exception_ptr error; // under mutex_; why it could not be built
+
+    void set_built() {
+      built_.store(true, std::memory_order_release);
+    }
   };
   // Open addressing. Readers see it without a lock, so that it is replaced,
   // never rehashed in place; retired tables are kept.
@@ -154,7 +210,7 @@ class PipelineTable {
         return nullptr;
       }
       if (e->key == key) {
-        return &e->kernel;
+        return e;
       }
     }
   }
@@ -163,15 +219,23 @@ class PipelineTable {
       std::string_view file,
       const std::string* source,
       std::span<const Define> defines,
-      bool args_in_memory);
-  Kernel build(
-      std::string_view file,
-      const std::string* source,
-      std::span<const Define> defines,
       bool args_in_memory,
-      const NamedValues& globals);
+      Build when);
+  // Under mutex_: a new entry, found from now on; it may turn `when` to Now.
+  Entry& add(
+      const KernelHash& key,
+      std::shared_ptr<const Request> request,
+      Build& when);
+  const Kernel& start(Entry& entry, Build when);
+  void wait_for(const Kernel& kernel);
+  // Compiles and tells who waits; throws nothing.
+  void run(Entry& entry);
+  void fail(Entry& entry, std::exception_ptr error);
+  KernelCode build(Entry& entry);
   void check_device(const KernelCode& code) const;
-  const Kernel& insert(const KernelHash& key, Kernel kernel);
+  // Under mutex_: find() sees it from now on, or no more.
+  void publish(const Entry& entry);
+  void remove(const Entry& entry);
   void load_driver_cache();
   // What is on disk, null if nothing of use; the caller's.
   VkPipelineCache stored_driver_cache();
@@ -191,12 +255,15 @@ class PipelineTable {
   std::atomic<uint64_t> count_{0};
 
   std::mutex mutex_; // all below
-  std::condition_variable built_;
-  std::vector<KernelHash> in_flight_; // being compiled by some thread
+  std::condition_variable built_; // or failed
+  std::vector<KernelHash> failed_; // asked for again, they are built at once
   std::deque<Entry> entries_;
   std::vector<std::unique_ptr<Slots>> tables_; // the last one is current
+  size_t placed_ = 0; // in the current one
   NamedValues globals_;
   uint64_t unsaved_ = 0; // pipelines created since the last save
+
+  Workers workers_; // last: its threads use the rest
 };
 
 } // namespace mlx::core::vulkan

@@ -35,6 +35,10 @@ MemoryTypes choose_memory_types(
     bool discrete_gpu,
     int forced); // 0 automatic, 1 unified, 2 discrete
 
+// Host memory that both sides see without a flush, which every device has;
+// cached if possible.
+int coherent_host_type(const VkPhysicalDeviceMemoryProperties& properties);
+
 class Allocations {
  public:
   explicit Allocations(const Device& device);

@@ -20,6 +20,12 @@ struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+// What a dispatch does, for the estimate of its time (work.h).
+struct Work {
+  double flops = 0; // or what takes as long; 0: its bytes say all
+  double bytes = 0; // read and written; 0: its operands' ranges
+};
+
 constexpr size_t max_push_bytes = 128;
 
 struct Record {
@@ -32,6 +38,8 @@ struct Record {
   uint32_t args_offset = 0, args_size = 0;
   uint32_t first_access = 0, access_count = 0;
   uint64_t bytes = 0; // touched, for the profile
+  float seconds = 0; // that a dispatch is expected to take
+  uint32_t parts = 1; // more: `kernel` can be run in parts, and is
   // Copy: whole buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;

@@ -6,6 +6,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "runtime/sentinels.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -67,17 +68,7 @@ std::unique_ptr<Commands> CommandWriter::take() {
       return commands;
     }
   }
-  auto commands = std::make_unique<Commands>();
-  VkCommandBufferAllocateInfo info{
-      VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  info.commandPool = pool_;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  vk_check(
-      device_.vk().vkAllocateCommandBuffers(
-          device_.handle(), &info, &commands->buffer),
-      "vkAllocateCommandBuffers");
-  return commands;
+  return std::make_unique<Commands>();
 }
 
 void CommandWriter::give_back(std::unique_ptr<Commands> commands) {
@@ -134,22 +125,25 @@ void CommandWriter::mark(uint32_t done, Commands& c) {
   counters().marks++;
 }
 
-uint32_t CommandWriter::done(const Commands& c) const {
-  uint32_t done = 0;
+uint32_t CommandWriter::done(const Commands& c, uint64_t submissions) const {
+  uint32_t done = submissions ? c.ends[submissions - 1] : 0;
   for (size_t i = 0; i < c.marks.size(); ++i) {
     if (device_.vk().vkGetEventStatus(device_.handle(), c.events[i]) !=
         VK_EVENT_SET) {
       break;
     }
-    done = c.marks[i];
+    done = std::max(done, c.marks[i]);
   }
   return done;
 }
 
-void CommandWriter::write(const Record& r, Commands& c) {
+void CommandWriter::write(const Record& r, const Step* step, Commands& c) {
   auto& vk = device_.vk();
   if (r.kind == Record::Kind::Copy) {
     VkBufferCopy region{0, 0, r.copy_size};
+    if (step) {
+      region = {step->offset, step->offset, step->size};
+    }
     vk.vkCmdCopyBuffer(c.buffer, r.src, r.dst, 1, &region);
     return;
   }
@@ -169,10 +163,65 @@ void CommandWriter::write(const Record& r, Commands& c) {
         size,
         pushed);
   }
-  vk.vkCmdDispatch(c.buffer, r.grid.x, r.grid.y, r.grid.z);
+  if (step && r.parts > 1) {
+    auto& [b, n] = step->part;
+    vk.vkCmdDispatchBase(c.buffer, b.x, b.y, b.z, n.x, n.y, n.z);
+  } else {
+    vk.vkCmdDispatch(c.buffer, r.grid.x, r.grid.y, r.grid.z);
+  }
 }
 
-void CommandWriter::write(const Batch& batch, bool marks, Commands& c) {
+// The next submission of the batch.
+void CommandWriter::begin(const Batch& batch, Commands& c) {
+  auto& vk = device_.vk();
+  if (c.submissions == c.buffers.size()) {
+    VkCommandBufferAllocateInfo info{
+        VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    info.commandPool = pool_;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    vk_check(
+        vk.vkAllocateCommandBuffers(device_.handle(), &info, &c.buffer),
+        "vkAllocateCommandBuffers");
+    c.buffers.push_back(c.buffer);
+  }
+  c.buffer = c.buffers[c.submissions++];
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  vk_check(vk.vkBeginCommandBuffer(c.buffer, &begin), "vkBeginCommandBuffer");
+  bound_ = VK_NULL_HANDLE;
+  if (c.submissions == 1) {
+    prepare_queries(batch.records.size(), c);
+  }
+}
+
+// Its end, after the first `done` records. What is submitted later comes after.
+void CommandWriter::end(
+    uint64_t ticket,
+    uint32_t done,
+    const Order& o,
+    Commands& c) {
+  auto& vk = device_.vk();
+  if (o.first_barrier) {
+    barrier(vk, c.buffer);
+  }
+  if (auto* sentinels = device_.sentinels()) {
+    sentinels->append(c.buffer, ticket + c.submissions - 1);
+  }
+  // The host reads mapped memory after the semaphore. What the host wrote
+  // before the submission needs no barrier: vkQueueSubmit shows it.
+  if (o.last_barrier) {
+    barrier(vk, c.buffer, VK_PIPELINE_STAGE_HOST_BIT, host_access);
+  }
+  vk_check(vk.vkEndCommandBuffer(c.buffer), "vkEndCommandBuffer");
+  c.ends.push_back(done);
+}
+
+void CommandWriter::write(
+    const Batch& batch,
+    bool marks,
+    uint64_t ticket,
+    Commands& c) {
   auto& vk = device_.vk();
   place_arguments(batch, c);
   OrderDebug debug;
@@ -180,21 +229,28 @@ void CommandWriter::write(const Batch& batch, bool marks, Commands& c) {
   debug.shuffle = config().debug_shuffle ? ++written_ : 0;
   debug.drop_barrier = config().drop_barrier;
   Order o = order(batch.records, batch.accesses, debug);
+  auto steps = cut_work(o.records, batch.records, device_.work_limit());
 
-  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  vk_check(vk.vkBeginCommandBuffer(c.buffer, &begin), "vkBeginCommandBuffer");
-  prepare_queries(o.records.size(), c);
+  c.submissions = 0;
   c.marks.clear();
-  bound_ = VK_NULL_HANDLE;
-  if (o.first_barrier) { // after everything submitted before it
-    barrier(vk, c.buffer);
-  }
+  c.ends.clear();
+  begin(batch, c);
   size_t level = 1;
+  auto step = steps.begin();
   for (uint32_t i = 0; i < o.records.size(); ++i) {
+    auto cut = [&] {
+      end(ticket, i, o, c);
+      begin(batch, c);
+    };
+    bool begins = step != steps.end() && step->cut;
+    if (begins) {
+      cut();
+    }
     if (level < o.levels.size() && o.levels[level] == i) {
       ++level;
-      barrier(vk, c.buffer);
+      if (!begins) {
+        barrier(vk, c.buffer);
+      }
       if (marks) {
         mark(i, c);
       }
@@ -204,16 +260,22 @@ void CommandWriter::write(const Batch& batch, bool marks, Commands& c) {
         vk.vkCmdWriteTimestamp(c.buffer, stage, c.queries, query);
       }
     };
+    const Record& r = batch.records[o.records[i]];
     time(VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 2 * i);
-    write(batch.records[o.records[i]], c);
+    if (steps.empty()) {
+      write(r, nullptr, c);
+    } else {
+      write(r, &*step, c);
+      while (!step++->last) {
+        if (step->cut) {
+          cut();
+        }
+        write(r, &*step, c);
+      }
+    }
     time(VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 2 * i + 1);
   }
-  // The host reads mapped memory after the semaphore. What the host wrote
-  // before the submission needs no barrier: vkQueueSubmit shows it.
-  if (o.last_barrier) {
-    barrier(vk, c.buffer, VK_PIPELINE_STAGE_HOST_BIT, host_access);
-  }
-  vk_check(vk.vkEndCommandBuffer(c.buffer), "vkEndCommandBuffer");
+  end(ticket, static_cast<uint32_t>(o.records.size()), o, c);
   c.order = std::move(o.records);
 }
 

@@ -1,6 +1,8 @@
 // Batches as Vulkan command buffers, with what each needs beside them: memory
-// for large argument blocks, timestamps, marks of progress. Threads: the
-// recorder writes; anyone gives back what the device has finished.
+// for large argument blocks, timestamps, marks of progress. A batch is one
+// command buffer, or several where it is expected to take longer than a
+// submission should (work.h). Threads: the recorder writes; anyone gives back
+// what the device has finished.
 #pragma once
 
 #include <memory>
@@ -9,6 +11,7 @@
 
 #include "runtime/memory.h"
 #include "runtime/order.h"
+#include "runtime/work.h"
 
 namespace mlx::core::vulkan {
 
@@ -16,7 +19,11 @@ class Device;
 
 // One batch's commands; owned by whoever holds the batch, then reused.
 struct Commands {
-  VkCommandBuffer buffer = VK_NULL_HANDLE;
+  // The first `submissions` are to be submitted, in their order.
+  std::vector<VkCommandBuffer> buffers;
+  uint32_t submissions = 0;
+  VkCommandBuffer buffer = VK_NULL_HANDLE; // being written
+  std::vector<uint32_t> ends; // records of `order` done after each submission
   Allocation arguments;
   size_t arguments_size = 0;
   VkQueryPool queries = VK_NULL_HANDLE; // a pair for each of `order`
@@ -39,11 +46,14 @@ class CommandWriter {
   std::unique_ptr<Commands> take();
   void give_back(std::unique_ptr<Commands> commands);
 
-  // Orders the batch and writes it, ready to be submitted.
-  void write(const Batch& batch, bool marks, Commands& commands);
+  // Orders the batch and writes it, ready to be submitted with the tickets from
+  // `ticket` on.
+  void
+  write(const Batch& batch, bool marks, uint64_t ticket, Commands& commands);
 
-  // How many of `order` are known to be done, by the marks.
-  uint32_t done(const Commands& commands) const;
+  // How many of `order` are known to be done, by the marks and by the
+  // submissions that are.
+  uint32_t done(const Commands& commands, uint64_t submissions) const;
   // Tells the profile how long each record of a finished batch took.
   void report_times(const Batch& batch, const Commands& commands) const;
 
@@ -51,7 +61,9 @@ class CommandWriter {
   void place_arguments(const Batch& batch, Commands& c);
   void prepare_queries(size_t records, Commands& c);
   void mark(uint32_t done, Commands& c);
-  void write(const Record& r, Commands& c);
+  void begin(const Batch& batch, Commands& c);
+  void end(uint64_t ticket, uint32_t done, const Order& o, Commands& c);
+  void write(const Record& r, const Step* step, Commands& c);
 
   Device& device_;
   VkCommandPool pool_ = VK_NULL_HANDLE;

@@ -11,6 +11,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
+#include "runtime/sentinels.h"
 #include "vk/config.h"
 #include "vk/features.h"
 
@@ -64,7 +65,7 @@ Device::Device() {
   if (!instance_) {
     no_device(why);
   }
-  int index = choose_device(instance_->caps, config().device, why);
+  int index = choose_device(instance_->caps, config().device, why, launch());
   if (index < 0) {
     no_device(why);
   }
@@ -87,6 +88,11 @@ Device::Device() {
       WaitPolicy{
           caps_.software(), std::chrono::microseconds(config().spin_us)});
   memory_ = std::make_unique<Memory>(*this);
+  work_limit_ = vulkan::work_limit(caps_, config().max_ms);
+  if (!config().disabled("sentinels")) {
+    sentinels_ = std::make_unique<Sentinels>(*this);
+    timeline_->check(sentinels_.get());
+  }
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
   // Where they are offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
@@ -108,6 +114,7 @@ Device::~Device() {
   recorder_.reset();
   pipelines_.reset();
   loops_.reset();
+  sentinels_.reset();
   memory_.reset();
   timeline_.reset();
   if (device_) {
@@ -140,10 +147,11 @@ void Device::shutdown() {
   if (recorder_) {
     recorder_->stop();
   }
-  if (device_ && !timeline_->lost()) {
+  if (device_ && (!timeline_->lost() || timeline_->dropped())) {
     vk().vkDeviceWaitIdle(device_);
   }
   if (pipelines_) {
+    pipelines_->stop();
     pipelines_->save_driver_cache();
   }
   if (profiler_) {

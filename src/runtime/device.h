@@ -11,6 +11,7 @@
 
 #include "runtime/memory.h"
 #include "runtime/timeline.h"
+#include "runtime/work.h"
 #include "vk/caps.h"
 #include "vk/instance.h"
 
@@ -20,6 +21,7 @@ class PipelineTable;
 class Recorder;
 class Profiler;
 class LoopReport;
+class Sentinels;
 struct Batch;
 
 class Device {
@@ -73,6 +75,19 @@ class Device {
   // that go beyond their bound. Before any other thread uses the device.
   void watch_loops();
 
+  // How much a submission may have.
+  const WorkLimit& work_limit() const {
+    return work_limit_;
+  }
+  // Before any other thread uses the device.
+  void set_work_limit(WorkLimit limit) {
+    work_limit_ = limit;
+  }
+  // Null with MLX_VK_DISABLE=sentinels.
+  Sentinels* sentinels() {
+    return sentinels_.get();
+  }
+
   // A batch that no encoder made (a host read); starts after its waits.
   std::shared_ptr<Completion> submit(std::unique_ptr<Batch> batch);
 
@@ -89,6 +104,8 @@ class Device {
   VkQueue queue_ = VK_NULL_HANDLE;
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
+  WorkLimit work_limit_;
+  std::unique_ptr<Sentinels> sentinels_;
   std::unique_ptr<LoopReport> loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;

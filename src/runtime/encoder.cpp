@@ -38,7 +38,8 @@ void Encoder::dispatch(
     std::span<const Binding> writes,
     const void* params,
     size_t params_size,
-    Grid grid) {
+    Grid grid,
+    const Work& work) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return;
   }
@@ -51,20 +52,35 @@ void Encoder::dispatch(
       f(b, true);
     }
   };
+  uint64_t bytes = 0;
   each([&](const Binding& b, bool write) {
+    bytes += b.end - b.begin;
     if (b.buffer && b.buffer->mirrored()) {
       device_.memory().prepare_for_device(
           batch, *b.buffer, b.begin, b.end, write);
     }
   });
   size_t size = 8 * (reads.size() + writes.size()) + params_size;
-  kernel.check_args(size);
+  if (kernel.built()) { // else the recorder looks
+    kernel.check_args(size);
+  }
+  auto& limit = device_.work_limit();
+  double seconds = limit.expect(work, bytes, kernel.matrix_units);
+  const Kernel* used = &kernel;
+  uint32_t parts = 1;
+  if (seconds > limit.seconds) {
+    parts = parts_for(seconds, limit.seconds);
+    used = &device_.pipelines().in_parts(kernel);
+  }
 
   Record& r = batch.records.emplace_back();
-  r.kernel = &kernel;
+  r.kernel = used;
+  r.bytes = bytes;
+  r.seconds = static_cast<float>(seconds);
+  r.parts = parts;
   r.grid = grid;
   r.args_size = static_cast<uint32_t>(size);
-  r.args_in_memory = kernel.args_in_memory;
+  r.args_in_memory = kernel.args_in_memory(size);
   std::byte* out = r.pushed;
   if (r.args_in_memory) {
     auto& all = batch.arguments;
@@ -81,7 +97,6 @@ void Encoder::dispatch(
     }
     std::memcpy(out, &address, 8);
     out += 8;
-    r.bytes += b.end - b.begin;
   });
   if (params_size) {
     std::memcpy(out, params, params_size);

@@ -36,13 +36,15 @@ class Encoder {
   Encoder& operator=(const Encoder&) = delete;
 
   // Appends one dispatch: addresses of `reads` then `writes`, then `params`.
+  // One that is expected to take too long for a submission will run in parts.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
       std::span<const Binding> writes,
       const void* params,
       size_t params_size,
-      Grid grid);
+      Grid grid,
+      const Work& work = {});
 
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where

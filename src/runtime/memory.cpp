@@ -79,6 +79,11 @@ Allocation Memory::allocate_mapped(size_t size) {
   return allocations_.create(size, type, true);
 }
 
+Allocation Memory::allocate_for_reading(size_t size) {
+  int type = coherent_host_type(device_.caps().memory);
+  return allocations_.create(size, type, true);
+}
+
 void Memory::free(Allocation& allocation) {
   allocations_.free(allocation);
 }

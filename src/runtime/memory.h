@@ -108,6 +108,8 @@ class Memory {
 
   // A mapped, device-addressable allocation of the backend's own.
   Allocation allocate_mapped(size_t size);
+  // The same for what the host looks at often: coherent, cached if possible.
+  Allocation allocate_for_reading(size_t size);
   void free(Allocation& allocation);
 
   const MemoryTypes& types() const {

@@ -16,8 +16,8 @@ struct OrderDebug {
   int drop_barrier = -1; // the one to leave out, from 0
 };
 
-// Barrier 0 precedes the first level, barrier k level k, and one more shows
-// everything to the host.
+// Barrier 0 precedes the first level (it ends the submission before), barrier k
+// level k, and one more shows everything to the host.
 struct Order {
   std::vector<uint32_t> records; // indices, in the order they run in
   std::vector<uint32_t> levels; // where in `records` each level begins

@@ -26,6 +26,7 @@ template <typename Out, typename In>
 std::vector<Out>
 run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
   auto& memory = device.memory();
+  device.pipelines().finish(k);
   size_t in_size = in.size() * sizeof(In), out_size = n * sizeof(Out);
   Buffer* x = memory.allocate(in_size, Placement::Host);
   Buffer* y = memory.allocate(out_size, Placement::Host);
@@ -62,26 +63,36 @@ constexpr HalfCase half_cases[] = {
     {-1.5f, 0xbe00, -1.5f},
 };
 
+// To half, or there and back.
+const Kernel& f16_kernel(Device& device, bool back) {
+  return kernel(
+      device,
+      ProbeF16Variant{
+          .NATIVE_F16 = true, .NATIVE_F16_ROUNDING = true, .BACK = back});
+}
+
 // Round to nearest even, subnormals kept? And when converted back at once?
 template <typename Out>
-bool f16_conversion_works(Device& device, Out HalfCase::*wanted) {
+bool f16_conversion_works(
+    Device& device,
+    const Kernel& k,
+    Out HalfCase::*wanted) {
   std::vector<float> x;
   std::vector<Out> want;
   for (auto& c : half_cases) {
     x.push_back(c.x);
     want.push_back(c.*wanted);
   }
-  auto& k = kernel(
-      device,
-      ProbeF16Variant{
-          .NATIVE_F16 = true,
-          .NATIVE_F16_ROUNDING = true,
-          .BACK = std::is_same_v<Out, float>});
   return run<Out>(device, k, x, x.size()) == want;
 }
 
+const Kernel& coopmat_kernel(Device& device, Type type) {
+  int subgroup = device.caps().matrix_subgroup();
+  return kernel(device, ProbeCoopmatVariant{.T = type, .SG = subgroup});
+}
+
 // y = a b of 16 x 16 small integers, of which every format holds all sums.
-bool coopmat_works(Device& device, Type type) {
+bool coopmat_works(Device& device, const Kernel& k, Type type) {
   constexpr int n = 16;
   auto bits = [&](int v) -> uint16_t {
     constexpr uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200};
@@ -112,8 +123,6 @@ bool coopmat_works(Device& device, Type type) {
       want.push_back(static_cast<float>(sum));
     }
   }
-  int subgroup = device.caps().matrix_subgroup();
-  auto& k = kernel(device, ProbeCoopmatVariant{.T = type, .SG = subgroup});
   return run<float>(device, k, x, n * n) == want;
 }
 
@@ -130,17 +139,29 @@ bool passes(F&& probe) {
 } // namespace
 
 void Device::probe_arithmetic() {
-  if (caps_.shader_float16 && !config().disabled("native_f16") &&
-      passes([&] { return f16_conversion_works(*this, &HalfCase::half); })) {
+  bool half = caps_.shader_float16 && !config().disabled("native_f16");
+  // All are asked for first, so that they compile side by side.
+  const Kernel* to_half = half ? &f16_kernel(*this, false) : nullptr;
+  const Kernel* there_and_back = half ? &f16_kernel(*this, true) : nullptr;
+  auto matrix = [&](Type type) {
+    return caps_.coopmat(type) ? &coopmat_kernel(*this, type) : nullptr;
+  };
+  const Kernel *f16 = matrix(Type::f16), *bf16 = matrix(Type::bf16);
+
+  if (to_half && passes([&] {
+        return f16_conversion_works(*this, *to_half, &HalfCase::half);
+      })) {
     pipelines_->add_global_define("NATIVE_F16", "1");
-    if (passes([&] { return f16_conversion_works(*this, &HalfCase::back); })) {
+    if (passes([&] {
+          return f16_conversion_works(*this, *there_and_back, &HalfCase::back);
+        })) {
       pipelines_->add_global_define("NATIVE_F16_ROUNDING", "1");
     }
   }
-  caps_.coopmat_f16 = caps_.coopmat(Type::f16) &&
-      passes([&] { return coopmat_works(*this, Type::f16); });
-  caps_.coopmat_bf16 = caps_.coopmat(Type::bf16) &&
-      passes([&] { return coopmat_works(*this, Type::bf16); });
+  caps_.coopmat_f16 =
+      f16 && passes([&] { return coopmat_works(*this, *f16, Type::f16); });
+  caps_.coopmat_bf16 =
+      bf16 && passes([&] { return coopmat_works(*this, *bf16, Type::bf16); });
 }
 
 } // namespace mlx::core::vulkan

@@ -141,13 +141,15 @@ void Profiler::report(
   }
   std::fprintf(
       stderr,
-      "total GPU %.3f ms; recording %.3f ms of CPU; batches %llu, dispatches "
-      "%llu, copies %llu, barriers %llu, host waits %llu, decompositions "
+      "total GPU %.3f ms; recording %.3f ms of CPU; batches %llu, submissions "
+      "%llu, dispatches %llu, of them split %llu, copies %llu, barriers %llu, host waits %llu, decompositions "
       "%llu; uploaded %llu, downloaded %llu bytes\n",
       total * 1e3,
       record_seconds_ * 1e3,
       static_cast<unsigned long long>(c.batches),
+      static_cast<unsigned long long>(c.submissions),
       static_cast<unsigned long long>(c.dispatches),
+      static_cast<unsigned long long>(c.splits),
       static_cast<unsigned long long>(c.copies),
       static_cast<unsigned long long>(c.barriers),
       static_cast<unsigned long long>(c.host_waits),

@@ -14,8 +14,10 @@ namespace mlx::core::vulkan {
 struct Batch;
 
 struct Counters {
-  std::atomic<uint64_t> batches{0}, dispatches{0}, copies{0}, barriers{0},
-      marks{0}, host_waits{0}, decompositions{0};
+  // Submissions: one a batch, more where it was cut. Splits: dispatches that
+  // ran in parts.
+  std::atomic<uint64_t> batches{0}, submissions{0}, dispatches{0}, splits{0},
+      copies{0}, barriers{0}, marks{0}, host_waits{0}, decompositions{0};
   // CPU time of the recorder thread: levelling, command buffers, submission.
   std::atomic<uint64_t> record_ns{0};
 };

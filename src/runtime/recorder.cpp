@@ -4,33 +4,49 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "runtime/sentinels.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
-void count(const Batch& batch) {
+void count(const Batch& batch, uint32_t submissions) {
   auto& c = counters();
   c.batches++;
+  c.submissions += submissions;
   for (const auto& r : batch.records) {
     (r.kind == Record::Kind::Dispatch ? c.dispatches : c.copies)++;
+    if (r.parts > 1) {
+      c.splits++;
+      if (config().debug_submit) {
+        std::fprintf(
+            stderr,
+            "[mlx-vulkan] split %s of %ux%ux%u workgroups, expected to take "
+            "%.3g s, in %u parts\n",
+            r.kernel->name.c_str(),
+            r.grid.x,
+            r.grid.y,
+            r.grid.z,
+            r.seconds,
+            r.parts);
+      }
+    }
   }
 }
 
-std::string kernels_of(const Batch& batch) {
-  std::string names;
-  for (const auto& record : batch.records) {
-    if (record.kernel && names.size() < 200) {
-      names += (names.empty() ? "" : ", ") + record.kernel->name;
-    }
+double expected_ms(const Batch& batch) {
+  double seconds = 0;
+  for (const auto& r : batch.records) {
+    seconds += r.seconds;
   }
-  return names;
+  return seconds * 1e3;
 }
 
 } // namespace
@@ -71,34 +87,77 @@ void Recorder::loop() {
   }
 }
 
-// The ticket of the batch, which is on the queue.
-uint64_t Recorder::start(const Batch& batch, Commands& commands) {
-  for (const auto& c : batch.host_copies) {
-    std::memcpy(c.dst, c.src, c.size);
+// What the encoder did not wait for. Throws for the first record whose kernel
+// cannot be built, or has other arguments.
+void Recorder::finish_kernels(const Batch& batch) {
+  using Clock = Timeline::Clock;
+  std::optional<Clock::time_point> begun;
+  for (const auto& r : batch.records) {
+    if (!r.kernel) {
+      continue;
+    }
+    if (!r.kernel->built()) {
+      begun = begun ? begun : Clock::now();
+      device_.pipelines().finish(*r.kernel);
+    }
+    r.kernel->check_args(r.args_size);
   }
-  writer_.write(batch, retirer_.wants_marks(), commands);
-  VkTimelineSemaphoreSubmitInfo timeline{
+  if (begun) {
+    compile_counters().wait_ns +=
+        std::chrono::nanoseconds(Clock::now() - *begun).count();
+  }
+}
+
+// With the next ticket.
+void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
+  auto& timeline = device_.timeline();
+  // Its sentinel's word must be free.
+  while (next_ticket_ > Sentinels::count + timeline.seen() &&
+         !timeline.lost()) {
+    timeline.wait(
+        next_ticket_ - Sentinels::count,
+        Timeline::Clock::now(),
+        std::chrono::milliseconds(100),
+        true);
+  }
+  if (timeline.lost()) {
+    throw std::runtime_error(timeline.lost_reason());
+  }
+  VkTimelineSemaphoreSubmitInfo signal{
       VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-  timeline.signalSemaphoreValueCount = 1;
-  timeline.pSignalSemaphoreValues = &next_ticket_;
-  VkSemaphore semaphore = device_.timeline().semaphore();
-  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline};
+  signal.signalSemaphoreValueCount = 1;
+  signal.pSignalSemaphoreValues = &next_ticket_;
+  VkSemaphore semaphore = timeline.semaphore();
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &signal};
   info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands.buffer;
+  info.pCommandBuffers = &commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &semaphore;
   VkResult r =
       device_.vk().vkQueueSubmit(device_.queue(), 1, &info, VK_NULL_HANDLE);
   if (r == VK_ERROR_DEVICE_LOST) {
-    device_.timeline().set_lost(
+    timeline.set_lost(
         std::string("vkQueueSubmit: ") + result_name(r) + " with " +
         kernels_of(batch));
   }
   if (r != VK_SUCCESS) {
     vk_check(r, "vkQueueSubmit", " with " + kernels_of(batch));
   }
-  count(batch);
-  return next_ticket_++;
+  next_ticket_++;
+}
+
+// The ticket of the batch, which is on the queue: that of its last submission.
+uint64_t Recorder::start(const Batch& batch, Commands& commands) {
+  finish_kernels(batch);
+  for (const auto& c : batch.host_copies) {
+    std::memcpy(c.dst, c.src, c.size);
+  }
+  writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
+  for (uint32_t i = 0; i < commands.submissions; ++i) {
+    submit(commands.buffers[i], batch);
+  }
+  count(batch, commands.submissions);
+  return next_ticket_ - 1;
 }
 
 void Recorder::submit(std::unique_ptr<Batch> batch) {
@@ -116,7 +175,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   }
   std::unique_ptr<Commands> commands;
   // Nothing to run: done when everything submitted before it is.
-  uint64_t ticket = next_ticket_ - 1;
+  const uint64_t before = next_ticket_ - 1;
+  uint64_t ticket = before;
   auto clock = Timeline::Clock::now;
   try {
     auto begun = clock();
@@ -135,6 +195,14 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
       device_.loops()->check();
     }
   } catch (const std::exception& e) {
+    if (next_ticket_ - 1 != before) {
+      // Its first submissions are on the queue.
+      commands->submissions = static_cast<uint32_t>(next_ticket_ - 1 - before);
+      batch->completion->set_failed(e.what());
+      commands->timed = false;
+      retirer_.add(next_ticket_ - 1, std::move(batch), std::move(commands));
+      return;
+    }
     if (commands) {
       writer_.give_back(std::move(commands));
     }
@@ -144,10 +212,13 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   if (config().debug_submit) {
     std::fprintf(
         stderr,
-        "[mlx-vulkan] submit stream %u ticket %llu records %zu\n",
+        "[mlx-vulkan] submit stream %u ticket %llu records %zu submissions "
+        "%u, expected to take %.3g ms\n",
         batch->stream_id,
         static_cast<unsigned long long>(ticket),
-        batch->records.size());
+        batch->records.size(),
+        commands ? commands->submissions : 0,
+        expected_ms(*batch));
   }
   auto completion = batch->completion;
   retirer_.add(ticket, std::move(batch), std::move(commands));

@@ -44,7 +44,9 @@ class Recorder {
  private:
   void loop();
   void submit(std::unique_ptr<Batch> batch);
+  void finish_kernels(const Batch& batch);
   uint64_t start(const Batch& batch, Commands& commands);
+  void submit(VkCommandBuffer commands, const Batch& batch);
 
   Device& device_;
   PendingQueue pending_;

@@ -15,14 +15,27 @@ constexpr auto watch_interval = std::chrono::milliseconds(500);
 constexpr auto long_batch = std::chrono::seconds(1);
 } // namespace
 
+std::string kernels_of(const Batch& batch) {
+  std::string names;
+  for (const auto& record : batch.records) {
+    if (record.kernel && names.size() < 200) {
+      names += (names.empty() ? "" : ", ") + record.kernel->name;
+    }
+  }
+  return names;
+}
+
 Retirer::Retirer(Device& device, CommandWriter& writer)
     : device_(device), writer_(writer) {
   set_watch({std::chrono::seconds(config().timeout_s), config().timeout_error});
+  device.timeline().set_describe(
+      [this](uint64_t ticket) { return kernels_of(ticket); });
   thread_ = std::thread([this] { loop(); });
 }
 
 Retirer::~Retirer() {
   stop();
+  device_.timeline().set_describe(nullptr);
   for (auto& left : abandoned_) {
     writer_.give_back(std::move(left.commands));
   }
@@ -59,7 +72,8 @@ void Retirer::hand_over(Keeper& keeper) {
 void Retirer::finish(InFlight done) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
-  if (device_.timeline().hung() && done.commands) {
+  auto& timeline = device_.timeline();
+  if ((timeline.hung() || timeline.dropped()) && done.commands) {
     // The device may still be running it: nothing of it may be freed.
     std::lock_guard lock(mutex_);
     abandoned_.push_back(std::move(done));
@@ -168,8 +182,14 @@ void Retirer::look_for_hang(uint64_t ticket) {
     }
     auto& oldest = in_flight_.front();
     slow_ |= ran_for(oldest) >= long_batch;
-    uint32_t done = writer_.done(*oldest.commands);
-    if (!watch_.hangs(ticket, done, Clock::now(), watch_settings_.limit)) {
+    // A batch's tickets end with its own.
+    uint64_t seen = device_.timeline().seen();
+    uint64_t first = ticket - oldest.commands->submissions;
+    uint64_t over = seen > first ? std::min(seen, ticket) - first : 0;
+    uint32_t done = writer_.done(*oldest.commands, over);
+    // Parts of a dispatch are progress too.
+    auto progress = done + static_cast<uint32_t>(over);
+    if (!watch_.hangs(ticket, progress, Clock::now(), watch_settings_.limit)) {
       return;
     }
     fails = watch_settings_.fails;
@@ -180,6 +200,19 @@ void Retirer::look_for_hang(uint64_t ticket) {
     device_.timeline().give_up(report);
     retire();
   }
+}
+
+// For a batch on the queue, " after <its kernels>"; they may be many.
+std::string Retirer::kernels_of(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  for (auto& batch : in_flight_) {
+    if (batch.commands && batch.ticket >= ticket) {
+      return " from a batch of stream " +
+          std::to_string(batch.batch->stream_id) + " on (" +
+          vulkan::kernels_of(*batch.batch) + ")";
+    }
+  }
+  return {};
 }
 
 std::string Retirer::describe(const InFlight& oldest, uint32_t done) const {

@@ -16,6 +16,9 @@
 
 namespace mlx::core::vulkan {
 
+// The names of its kernels, as an error lists them: some of many.
+std::string kernels_of(const Batch& batch);
+
 class Retirer {
  public:
   Retirer(Device& device, CommandWriter& writer);
@@ -58,6 +61,7 @@ class Retirer {
   void loop();
   void look_for_hang(uint64_t ticket);
   std::chrono::nanoseconds ran_for(const InFlight& oldest) const;
+  std::string kernels_of(uint64_t ticket);
   std::string describe(const InFlight& oldest, uint32_t done) const;
   void finish(InFlight done);
 

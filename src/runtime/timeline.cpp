@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/sentinels.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -50,7 +52,32 @@ Timeline::~Timeline() {
   vk_.vkDestroySemaphore(device_, semaphore_, nullptr);
 }
 
+// The last ticket of (from, to] up to which all sentinels are there.
+uint64_t Timeline::checked(uint64_t from, uint64_t to) {
+  for (uint64_t ticket = from + 1; ticket <= to; ++ticket) {
+    // A word is written again only when its ticket has been seen to finish.
+    if (sentinels_->written(ticket) || seen() >= ticket) {
+      continue;
+    }
+    if (!dropped_.exchange(true, std::memory_order_acq_rel)) {
+      lose(
+          "[vulkan] The GPU dropped work and its driver did not say so: it was "
+          "reset, and results are garbage" +
+          (describe_ ? describe_(ticket) : std::string()) +
+          ". The usual cause is work that takes longer than the driver allows "
+          "(MLX_VK_MAX_MS_PER_SUBMISSION makes it shorter), else a fault of a "
+          "kernel or of the GPU; the kernel log names it. Restart the "
+          "process.");
+    }
+    return ticket - 1;
+  }
+  return to;
+}
+
 uint64_t Timeline::poll() {
+  if (dropped()) {
+    return completed_;
+  }
   uint64_t value = 0;
   VkResult r = vk_.vkGetSemaphoreCounterValue(device_, semaphore_, &value);
   if (r != VK_SUCCESS) {
@@ -58,6 +85,9 @@ uint64_t Timeline::poll() {
     return completed_;
   }
   uint64_t old = completed_.load(std::memory_order_acquire);
+  if (sentinels_ && value > old) {
+    value = checked(old, value);
+  }
   while (old < value &&
          !completed_.compare_exchange_weak(
              old, value, std::memory_order_acq_rel)) {

@@ -5,7 +5,7 @@
 //
 // One queue and one timeline for all streams: a batch whose waits are not
 // submitted yet is held in software, so nothing on the queue ever waits for a
-// later submission, and submission order plus a barrier at the start of each
+// later submission, and submission order plus a barrier at the end of each
 // batch orders streams on the device.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,6 +42,7 @@ class Wakeup {
 };
 Wakeup& wakeup();
 
+class Sentinels;
 class Timeline;
 
 class Completion {
@@ -89,6 +91,17 @@ class Timeline {
   VkSemaphore semaphore() const {
     return semaphore_;
   }
+  // Before any other thread knows it: a ticket is finished only if its sentinel
+  // is there. One that is not makes the device a lost one from that ticket on.
+  void check(const Sentinels* sentinels) {
+    sentinels_ = sentinels;
+  }
+  // Says what the submission of a ticket ran, for the error. May take locks.
+  using Describe = std::function<std::string(uint64_t ticket)>;
+  void set_describe(Describe describe) {
+    describe_ = std::move(describe);
+  }
+
   // Highest finished ticket; reads the counter.
   uint64_t poll();
   // The last value poll() saw: no call into the driver.
@@ -117,6 +130,10 @@ class Timeline {
   bool hung() const {
     return hung_.load(std::memory_order_acquire);
   }
+  // The device dropped a submission, and may be running what came after.
+  bool dropped() const {
+    return dropped_.load(std::memory_order_acquire);
+  }
   std::string lost_reason() const;
 
   std::atomic<uint64_t> host_waits{0}; // profile
@@ -126,14 +143,17 @@ class Timeline {
   mutable std::condition_variable cv;
 
  private:
+  uint64_t checked(uint64_t from, uint64_t to);
   void lose(std::string sentence);
 
   const Vk& vk_;
   VkDevice device_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
   WaitPolicy policy_;
+  const Sentinels* sentinels_ = nullptr;
+  Describe describe_;
   std::atomic<uint64_t> completed_{0};
-  std::atomic<bool> lost_{false}, hung_{false};
+  std::atomic<bool> lost_{false}, hung_{false}, dropped_{false};
   std::string lost_reason_;
 };
 

@@ -111,6 +111,7 @@ void query_properties(
   chain(tail, extensions.has(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME), arm);
   vk.vkGetPhysicalDeviceProperties2(device, &p);
   c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
+  c.driver_id = p12.driverID;
   c.uuid = hexadecimal(p11.deviceUUID);
   c.subgroup_size = p11.subgroupSize;
   c.min_subgroup_size = size_control ? sizes.minSubgroupSize : c.subgroup_size;
@@ -294,53 +295,122 @@ const char* type_name(VkPhysicalDeviceType type) {
   }
 }
 
-int choose_device(
+const char* driver_name(VkDriverId id) {
+  switch (id) {
+#define MLXVK_CASE(name)    \
+  case VK_DRIVER_ID_##name: \
+    return #name
+    MLXVK_CASE(AMD_PROPRIETARY);
+    MLXVK_CASE(AMD_OPEN_SOURCE);
+    MLXVK_CASE(MESA_RADV);
+    MLXVK_CASE(NVIDIA_PROPRIETARY);
+    MLXVK_CASE(INTEL_OPEN_SOURCE_MESA);
+    MLXVK_CASE(IMAGINATION_PROPRIETARY);
+    MLXVK_CASE(QUALCOMM_PROPRIETARY);
+    MLXVK_CASE(ARM_PROPRIETARY);
+    MLXVK_CASE(MESA_LLVMPIPE);
+    MLXVK_CASE(MOLTENVK);
+    MLXVK_CASE(SAMSUNG_PROPRIETARY);
+    MLXVK_CASE(MESA_VENUS);
+    MLXVK_CASE(MESA_DOZEN);
+    MLXVK_CASE(MESA_TURNIP);
+    MLXVK_CASE(MESA_V3DV);
+    MLXVK_CASE(MESA_PANVK);
+    MLXVK_CASE(MESA_NVK);
+    MLXVK_CASE(IMAGINATION_OPEN_SOURCE_MESA);
+    MLXVK_CASE(MESA_HONEYKRISP);
+#undef MLXVK_CASE
+    default:
+      return "";
+  }
+}
+
+namespace {
+
+bool usable(const Caps& c) {
+  return missing_features(c).empty();
+}
+
+// The usable devices of a type, in the loader's order.
+std::vector<int> usable_of(
+    const std::vector<Caps>& devices,
+    VkPhysicalDeviceType type) {
+  std::vector<int> found;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].type == type && usable(devices[i])) {
+      found.push_back(static_cast<int>(i));
+    }
+  }
+  return found;
+}
+
+// One of `some`, which are alike and not none. -1 with `why` set where there is
+// a choice and the launcher's variables do not tell.
+int by_rank(
+    const std::vector<int>& some,
+    const Launch& launch,
+    std::string& why) {
+  if (some.size() > 1 && !launch.why.empty()) {
+    why = launch.why;
+    return -1;
+  }
+  return some[launch.local_rank.value_or(0) % some.size()];
+}
+
+// By index, UUID or part of the name.
+int named_device(
     const std::vector<Caps>& devices,
     const std::string& wanted,
     std::string& why) {
-  auto usable = [&](size_t i) { return missing_features(devices[i]).empty(); };
-  if (!wanted.empty() && wanted != "cpu") {
-    std::string w = lower(wanted);
-    bool digits = w.size() < 10 && std::all_of(w.begin(), w.end(), [](char ch) {
-                    return std::isdigit(static_cast<unsigned char>(ch));
-                  });
-    std::string bare = w;
-    bare.erase(std::remove(bare.begin(), bare.end(), '-'), bare.end());
-    for (size_t i = 0; i < devices.size(); ++i) {
-      bool match = digits ? std::stoul(w) == i
-                          : devices[i].uuid == bare ||
-              lower(devices[i].name).find(w) != std::string::npos;
-      if (match) {
-        if (usable(i)) {
-          return static_cast<int>(i);
-        }
-        why = "MLX_VK_DEVICE=" + wanted + " names " + devices[i].name +
-            ", which lacks what this backend needs";
-        return -1;
-      }
+  std::string w = lower(wanted);
+  bool digits = w.size() < 10 && std::all_of(w.begin(), w.end(), [](char ch) {
+                  return std::isdigit(static_cast<unsigned char>(ch));
+                });
+  std::string bare = w;
+  bare.erase(std::remove(bare.begin(), bare.end(), '-'), bare.end());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    bool match = digits ? std::stoul(w) == i
+                        : devices[i].uuid == bare ||
+            lower(devices[i].name).find(w) != std::string::npos;
+    if (match && usable(devices[i])) {
+      return static_cast<int>(i);
     }
-    why = "MLX_VK_DEVICE=" + wanted + " names no device";
-    return -1;
+    if (match) {
+      why = "MLX_VK_DEVICE=" + wanted + " names " + devices[i].name +
+          ", which lacks what this backend needs";
+      return -1;
+    }
+  }
+  why = "MLX_VK_DEVICE=" + wanted + " names no device";
+  return -1;
+}
+
+} // namespace
+
+int choose_device(
+    const std::vector<Caps>& devices,
+    const std::string& wanted,
+    std::string& why,
+    const Launch& launch) {
+  if (wanted == "cpu") {
+    auto some = usable_of(devices, VK_PHYSICAL_DEVICE_TYPE_CPU);
+    if (some.empty()) {
+      why = "MLX_VK_DEVICE=cpu, but there is no usable software device";
+      return -1;
+    }
+    return by_rank(some, launch, why);
+  }
+  if (!wanted.empty() && wanted != "auto") {
+    return named_device(devices, wanted, why);
   }
   constexpr VkPhysicalDeviceType order[] = {
       VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
       VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU,
       VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,
       VK_PHYSICAL_DEVICE_TYPE_OTHER};
-  if (wanted == "cpu") {
-    for (size_t i = 0; i < devices.size(); ++i) {
-      if (devices[i].software() && usable(i)) {
-        return static_cast<int>(i);
-      }
-    }
-    why = "MLX_VK_DEVICE=cpu, but there is no usable software device";
-    return -1;
-  }
   for (auto type : order) {
-    for (size_t i = 0; i < devices.size(); ++i) {
-      if (devices[i].type == type && usable(i)) {
-        return static_cast<int>(i);
-      }
+    if (auto some = usable_of(devices, type); !some.empty()) {
+      return by_rank(some, launch, why);
     }
   }
   why = "no usable GPU (software devices are used only with MLX_VK_DEVICE=cpu)";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "vk/launcher.h"
 #include "vk/type.h"
 #include "vk/vk.h"
 
@@ -19,6 +20,7 @@ struct Caps {
   uint32_t device_id = 0;
   uint32_t api_version = 0;
   uint32_t driver_version = 0;
+  VkDriverId driver_id{}; // 0: unknown
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
 
   // Required.
@@ -102,12 +104,19 @@ std::vector<std::string> missing_features(const Caps& caps);
 
 const char* type_name(VkPhysicalDeviceType type);
 
+// "MESA_RADV", ...: VkDriverId without its prefix; "" if it is not known.
+const char* driver_name(VkDriverId id);
+
 // The device to use among `devices`, by MLX_VK_DEVICE's text (index, UUID,
-// part of the name, "cpu"; empty: best GPU). -1 with `why` set if none fits.
+// part of the name, "cpu", "auto" or empty). -1 with `why` set if none fits.
+// auto: of the GPUs of the best kind (discrete, integrated, virtual) the one of
+// number local rank modulo their count; without a launcher the first. cpu: the
+// same of software devices.
 int choose_device(
     const std::vector<Caps>& devices,
     const std::string& wanted,
-    std::string& why);
+    std::string& why,
+    const Launch& launch = {});
 
 // One line per device, for messages.
 std::string list_devices(const std::vector<Caps>& devices);

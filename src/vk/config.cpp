@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 namespace mlx::core::vulkan {
 
@@ -11,9 +12,11 @@ namespace {
 constexpr ConfigEntry table[] = {
     {"MLX_VK_DEVICE",
      "",
-     "Device to use: index, part of the name, UUID, or `cpu` for a software "
-     "device. Default: discrete, then integrated, then virtual GPU; software "
-     "devices only when asked for."},
+     "Device to use: index, part of the name, UUID, `cpu` for a software "
+     "device, or `auto`, the default: discrete, then integrated, then virtual "
+     "GPU. Processes of one job (mlx.launch, mpirun, srun, torchrun) share out "
+     "the GPUs of that kind by their local rank. Software devices are used "
+     "only when asked for."},
     {"MLX_VK_MEMORY",
      "auto",
      "Memory model: auto, unified (one mapped allocation per array) or "
@@ -53,7 +56,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits."},
+     "float_controls, levels, splits, sentinels."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "
@@ -75,11 +78,21 @@ constexpr ConfigEntry table[] = {
      "256",
      "MiB of arrays pinned by a batch after which it is submitted "
      "(MLX_MAX_MB_PER_BUFFER is honoured too)."},
+    {"MLX_VK_MAX_MS_PER_SUBMISSION",
+     "-1",
+     "Milliseconds that what is submitted to the device at once should take at "
+     "most, by estimate. Batches are cut for that, and long kernels run in "
+     "parts. 0: no limit. -1: 500, 100 on integrated GPUs, none on software "
+     "devices."},
     {"MLX_VK_DEQUANTIZE_ROWS",
      "-1",
      "Rows of x from which a quantized product dequantizes its weights first, "
      "once, into memory of up to 256 MiB a stream. -1: 768 with matrix units, "
      "else never; 0: never."},
+    {"MLX_VK_SKINNY_ROWS",
+     "-1",
+     "Rows of x from which matrix units take quantized products of up to 64 "
+     "rows, in a kernel for few. -1: where that is faster; 0: never."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
      "Test hook: leaves out the n-th barrier of every batch; with "
@@ -102,6 +115,15 @@ void warn(const char* name, const char* value, const char* expected) {
       name,
       value,
       expected);
+}
+
+template <typename T>
+auto to_number(const char* text, char** end, const T&) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::strtod(text, end);
+  } else {
+    return std::strtol(text, end, 10);
+  }
 }
 
 } // namespace
@@ -131,8 +153,8 @@ Config parse_config(const char* (*get)(const char*)) {
       return false;
     }
     char* end = nullptr;
-    long n = std::strtol(v.c_str(), &end, 10);
-    if (*end || n < least) {
+    auto n = to_number(v.c_str(), &end, out);
+    if (*end || !(n >= least)) {
       warn(name, v.c_str(), "a number");
       return false;
     }
@@ -169,9 +191,11 @@ Config parse_config(const char* (*get)(const char*)) {
       number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
   number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
       number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
+  number("MLX_VK_MAX_MS_PER_SUBMISSION", c.max_ms, -1);
   number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
   number("MLX_VK_SPIN", c.spin_us, 0);
   number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
+  number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);

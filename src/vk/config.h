@@ -41,8 +41,10 @@ struct Config {
   std::string profile; // empty: off; "1": table; else a trace file
   bool qmm_stats = false, sdpa_stats = false;
   int dequantize_rows = -1; // -1: where it measured faster; 0: never
+  int skinny_rows = -1; // the same
   int max_ops = 100;
   int max_mb = 256;
+  double max_ms = -1; // of a submission, by estimate; -1: by the device
   size_t small_buffer = 1024;
   int spin_us = 1500; // polling of a wait before it sleeps
   int timeout_s = 30; // without progress of the device; 0: no watch

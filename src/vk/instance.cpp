@@ -133,9 +133,10 @@ const Probe& probe() {
       return p;
     }
     p.devices = instance->caps;
-    p.chosen = choose_device(p.devices, config().device, p.why);
+    p.chosen = choose_device(p.devices, config().device, p.why, launch());
+    bool asked = !config().device.empty() && config().device != "auto";
     p.bad_choice =
-        p.chosen < 0 && !config().device.empty() && !p.devices.empty();
+        p.chosen < 0 && !p.devices.empty() && (asked || p.why == launch().why);
     return p;
   }();
   return result;

@@ -53,7 +53,9 @@ namespace mlx::core::vulkan {
   X(vkCmdBindPipeline)            \
   X(vkCmdPushConstants)           \
   X(vkCmdDispatch)                \
+  X(vkCmdDispatchBase)            \
   X(vkCmdCopyBuffer)              \
+  X(vkCmdFillBuffer)              \
   X(vkCmdSetEvent)                \
   X(vkCreateEvent)                \
   X(vkDestroyEvent)               \

@@ -56,6 +56,31 @@ for (m, n, k), layouts in SHAPES.items():
         )
     )
 
+# A few dozen rows by a linear layer's weights, with and without a bias.
+for m in (9, 16, 17, 33, 64):
+    for n, k in ((70, 520), (9, 1096)):
+        common = dict(dtypes=("float16", "bfloat16"), tags=("matmul",), **LONG)
+        CASES.append(
+            Case(
+                f"linear_{m}x{n}x{k}",
+                arrays((m, k), (n, k)),
+                lambda mx, x, w: x @ w.T,
+                lambda x, w: x @ w.T,
+                layouts=("contiguous", "offset", "rows_padded"),
+                **common,
+            )
+        )
+        CASES.append(
+            Case(
+                f"linear_bias_{m}x{n}x{k}",
+                arrays((m, k), (n, k), (n,)),
+                lambda mx, x, w, b: mx.addmm(b, x, w.T),
+                lambda x, w, b: x @ w.T + b,
+                layouts=("contiguous",),
+                **common,
+            )
+        )
+
 BATCHES = [((3,), (3,)), ((2, 1), (1, 3)), ((3,), ()), ((2, 3, 2), (3, 1))]
 for ba, bb in BATCHES:
     for m, n, k in [(1, 9, 20), (5, 6, 7)]:

@@ -94,6 +94,21 @@ for f in (USUAL, ODD, NVFP4):
     product("rows_t", f, (100, 256), (130, 256), ROWS, dtypes=dtypes)
     product("rows_n", f, (100, 65), (65, 128), ROWS, False, dtypes=dtypes)
 
+# Rows for which matrix units have a kernel of their own, with odd numbers of
+# groups, and of units of 64 items, along k.
+for f, k in (
+    (USUAL, 320),
+    (ODD, 96),
+    (Format("affine", 4, 128), 384),
+    (Format("affine", 8, 32), 160),
+    (MXFP8, 96),
+    (NVFP4, 160),
+    (NVFP4, 48),
+):
+    for n in (1, 70):
+        rows = (2, 9, 16, 17, 32, 33, 64)
+        product(f"few_rows_{n}x{k}", f, (64, k), (n, k), rows, dtypes=FLOATS[1:])
+
 # One output, fewer than a tile, none; a long sum.
 for n in (1, 3, 0):
     product(f"{n}_outputs", USUAL, (9, 128), (n, 128), rows=(1, 9))

@@ -4,6 +4,12 @@ import os
 import subprocess
 import sys
 
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from mlx_vulkan import native
+
 QMM = """
 import mlx.core as mx
 w = mx.quantize(mx.random.normal((64, 128)), group_size=64, bits=4)
@@ -55,3 +61,38 @@ def test_attention_says_its_path(gpu):
 
 def test_nothing_is_printed_unasked(gpu):
     assert not any("quantized products" in r for r in rows(QMM, "UNRELATED"))
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_batched_decode_reads_the_cache_in_place(gpu, additive):
+    """A batch of left-padded sequences, one query each, over a cache with room
+    to grow: one dispatch, so that neither cache nor mask is copied."""
+    rng = np.random.default_rng(4)
+    batch, heads, kv_heads, keys, room, dim = 5, 4, 2, 37, 64, 32
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    q = normal(batch, heads, 1, dim)
+    k, v = normal(2, batch, kv_heads, room, dim)
+    padding = np.arange(batch) * 7
+    shown = (np.arange(keys) >= padding[:, None])[:, None, None]
+    mask = np.where(shown, 0, -np.inf).astype(np.float32) if additive else shown
+    inputs = [mx.array(a) for a in (q, k, v, mask)]
+    mx.eval(mx.abs(inputs[0]))  # starts the device, which probes it
+    before = native.counters()["dispatches"]
+    y = mx.fast.scaled_dot_product_attention(
+        inputs[0],
+        inputs[1][:, :, :keys],
+        inputs[2][:, :, :keys],
+        scale=0.2,
+        mask=inputs[3],
+    )
+    mx.eval(y)
+    assert native.counters()["dispatches"] - before == 1
+
+    k, v = (np.repeat(a[:, :, :keys], 2, 1).astype(np.float64) for a in (k, v))
+    scores = np.where(shown, q.astype(np.float64) @ k.swapaxes(2, 3) * 0.2, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(np.array(y), want, rtol=1e-5, atol=1e-5)

@@ -156,7 +156,13 @@ nlohmann::json NullDevice::compile(const AnyVariant& variant) const {
   info.layout = layout_;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  ask_subgroups(caps, variant.defines, info.stage, size);
+  uint32_t wanted = 0;
+  for (auto& d : variant.defines) {
+    if (d.name == "SG") {
+      wanted = static_cast<uint32_t>(d.value);
+    }
+  }
+  ask_subgroups(caps, wanted, info.stage, size);
   VkPipeline pipeline =
       create_pipeline(vk_, device_, VK_NULL_HANDLE, info, code.spirv, "");
   auto result = statistics(pipeline);

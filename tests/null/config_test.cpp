@@ -120,3 +120,15 @@ TEST_CASE("config: the table is complete and has no doubles") {
     CHECK(names.count(name));
   }
 }
+
+TEST_CASE("config: milliseconds of a submission may have decimals") {
+  CHECK(parse({}).max_ms == -1);
+  auto ms = [](const char* text) {
+    return parse({{"MLX_VK_MAX_MS_PER_SUBMISSION", text}}).max_ms;
+  };
+  CHECK(ms("0") == 0);
+  CHECK(ms("2.5") == 2.5);
+  for (auto* bad : {"-2", "x", "3s", "nan"}) {
+    CHECK(ms(bad) == -1);
+  }
+}

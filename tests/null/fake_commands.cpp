@@ -1,4 +1,5 @@
 // Command buffers and submission.
+#include <algorithm>
 #include <unordered_map>
 
 #include "null/fake_state.h"
@@ -20,6 +21,7 @@ QueueSubmit(VkQueue, uint32_t n, const VkSubmitInfo* infos, VkFence) {
   }
   for (uint32_t i = 0; i < n; ++i) {
     Submission sub;
+    sub.dropped = s.submits - 1 == s.settings.drop_submit;
     if (infos[i].waitSemaphoreCount != 0) {
       error("misuse: the queue waits on a semaphore");
     }
@@ -29,6 +31,12 @@ QueueSubmit(VkQueue, uint32_t n, const VkSubmitInfo* infos, VkFence) {
         error("misuse: a command buffer that is not executable");
       }
       ++b->pending;
+      uint64_t dispatches =
+          std::count_if(b->commands.begin(), b->commands.end(), [](auto& c) {
+            return c.kind == Command::Dispatch;
+          });
+      auto& most = s.statistics.most_dispatches;
+      most = std::max(most, dispatches);
       sub.buffers.push_back(b);
     }
     if (infos[i].signalSemaphoreCount) {
@@ -109,6 +117,7 @@ VKAPI_ATTR void VKAPI_CALL
 CmdBindPipeline(VkCommandBuffer h, VkPipelineBindPoint, VkPipeline p) {
   object<CommandBuffer>(h)->program = object<Pipeline>(p)->program;
   object<CommandBuffer>(h)->loops = object<Pipeline>(p)->loops;
+  object<CommandBuffer>(h)->takes_base = object<Pipeline>(p)->takes_base;
 }
 VKAPI_ATTR void VKAPI_CALL CmdPushConstants(
     VkCommandBuffer h,
@@ -125,21 +134,66 @@ VKAPI_ATTR void VKAPI_CALL CmdPushConstants(
   }
   std::memcpy(b->push.data() + offset, data, size);
 }
-VKAPI_ATTR void VKAPI_CALL
-CmdDispatch(VkCommandBuffer h, uint32_t x, uint32_t y, uint32_t z) {
+VKAPI_ATTR void VKAPI_CALL CmdDispatchBase(
+    VkCommandBuffer h,
+    uint32_t bx,
+    uint32_t by,
+    uint32_t bz,
+    uint32_t x,
+    uint32_t y,
+    uint32_t z) {
   auto* b = object<CommandBuffer>(h);
   Command c{Command::Dispatch};
   c.program = b->program;
-  c.groups = x * y * z;
   c.push = b->push;
   c.loops = b->loops;
-  std::lock_guard lock(state().mutex);
-  if (!c.program || !c.groups || x > 65535 || y > 65535 || z > 65535) {
-    error("misuse: a dispatch without pipeline or with a bad grid");
+  auto& s = state();
+  std::lock_guard lock(s.mutex);
+  uint32_t base[] = {bx, by, bz}, groups[] = {x, y, z};
+  uint64_t all = 1;
+  for (int d = 0; d < 3; ++d) {
+    c.base[d] = base[d];
+    c.groups[d] = groups[d];
+    all *= groups[d];
+    if (base[d] + uint64_t(groups[d]) > 65535) {
+      error("misuse: a dispatch beyond the largest grid");
+      return;
+    }
+  }
+  if (!c.program || !all) {
+    error("misuse: a dispatch without pipeline or workgroups");
     return;
   }
-  ++state().statistics.dispatches;
+  if ((bx || by || bz) && !b->takes_base) {
+    error("misuse: a base for a pipeline that takes none");
+    return;
+  }
+  ++s.statistics.dispatches;
+  s.statistics.most_groups = std::max(s.statistics.most_groups, all);
   b->commands.push_back(std::move(c));
+}
+VKAPI_ATTR void VKAPI_CALL
+CmdDispatch(VkCommandBuffer h, uint32_t x, uint32_t y, uint32_t z) {
+  CmdDispatchBase(h, 0, 0, 0, x, y, z);
+}
+VKAPI_ATTR void VKAPI_CALL CmdFillBuffer(
+    VkCommandBuffer h,
+    VkBuffer to,
+    VkDeviceSize offset,
+    VkDeviceSize size,
+    uint32_t value) {
+  auto* b = object<FakeBuffer>(to);
+  std::lock_guard lock(state().mutex);
+  if (size != 4 || offset % 4 || offset + size > b->size) {
+    error("misuse: vkCmdFillBuffer");
+    return;
+  }
+  Command c{Command::Fill};
+  c.to = b->address() + offset;
+  c.size = size;
+  c.value = value;
+  ++state().statistics.fills;
+  object<CommandBuffer>(h)->commands.push_back(std::move(c));
 }
 VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(
     VkCommandBuffer h,
@@ -162,6 +216,8 @@ VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(
     c.to = dst->address() + r.dstOffset;
     c.size = r.size;
     ++state().statistics.copies;
+    auto& most = state().statistics.most_copied;
+    most = std::max(most, c.size);
     object<CommandBuffer>(h)->commands.push_back(std::move(c));
   }
 }
@@ -285,6 +341,7 @@ Function command_function(const char* name) {
       FAKE(CreateEvent),         FAKE(DestroyEvent),
       FAKE(GetEventStatus),      FAKE(ResetEvent),
       FAKE(CmdSetEvent),         FAKE(CmdPipelineBarrier),
+      FAKE(CmdDispatchBase),     FAKE(CmdFillBuffer),
       FAKE(CmdResetQueryPool),   FAKE(CmdWriteTimestamp),
       FAKE(CreateQueryPool),     FAKE(DestroyQueryPool),
       FAKE(GetQueryPoolResults),

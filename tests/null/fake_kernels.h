@@ -50,6 +50,13 @@ inline const mlx::core::vulkan::Kernel& mix_endless(
   return table.get_source("mix_endless", text);
 }
 
+inline const mlx::core::vulkan::Kernel& groups(
+    mlx::core::vulkan::PipelineTable& table) {
+  static const std::string text = source(
+      program_groups, "Ptr_u32 x; Ptr_u32 y; Ptr_u32 z; uint n; uint salt;");
+  return table.get_source("groups", text);
+}
+
 // z = salt in every item, by one of the kernels above but mix_in_memory.
 inline void dispatch_mix(
     mlx::core::vulkan::Encoder& encoder,

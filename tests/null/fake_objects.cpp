@@ -233,7 +233,8 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
         VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
     out[i] = handle<VkPipeline>(new Pipeline{
         object<Module>(infos[i].stage.module)->program,
-        loop_constants(infos[i].stage.pSpecializationInfo)});
+        loop_constants(infos[i].stage.pSpecializationInfo),
+        (infos[i].flags & VK_PIPELINE_CREATE_DISPATCH_BASE_BIT) != 0});
   }
   return VK_SUCCESS;
 }

@@ -58,6 +58,8 @@ std::vector<Range> ranges_of(const Command& c) {
   if (c.kind == Command::Copy) {
     add(c.from, c.size, false);
     add(c.to, c.size, true);
+  } else if (c.kind == Command::Fill) {
+    add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half) {
       struct {
@@ -116,7 +118,31 @@ bool check(const Command& c) { // under the mutex
   return true;
 }
 
+void run_groups(const Command& c) {
+  auto a = mix_arguments(c);
+  auto* x = reinterpret_cast<const uint32_t*>(a.x);
+  auto* z = reinterpret_cast<uint32_t*>(a.z);
+  auto [X, Y, Z] = c.groups;
+  for (uint64_t k = 0; k < uint64_t(X) * Y * Z; ++k) {
+    uint32_t gx = c.base[0] + uint32_t(k % X);
+    uint32_t gy = c.base[1] + uint32_t(k / X % Y);
+    uint32_t gz = c.base[2] + uint32_t(k / X / Y);
+    uint64_t first = uint64_t(gx + X * (gy + Y * gz)) * group_items;
+    for (uint64_t i = first; i < first + group_items && i < a.n; ++i) {
+      z[i] += (x ? x[i] : 0) * 31 + a.salt;
+    }
+  }
+}
+
 void run(const Command& c, bool good_half) {
+  if (c.kind == Command::Fill) {
+    std::memcpy(reinterpret_cast<void*>(c.to), &c.value, 4);
+    return;
+  }
+  if (c.program == program_groups) {
+    run_groups(c);
+    return;
+  }
   if (c.kind == Command::Copy) {
     std::memcpy(
         reinterpret_cast<void*>(c.to),
@@ -183,6 +209,12 @@ void execute(const std::vector<Command>& commands) {
     bool good_half;
     {
       std::lock_guard lock(s.mutex);
+      auto fills = std::count_if(span.begin(), span.end(), [](auto* c) {
+        return c->kind == Command::Fill;
+      });
+      if (fills && (span.size() > 1 || !s.unordered.empty())) {
+        error("hazard: a sentinel that does not wait for what it stands for");
+      }
       std::shuffle(span.begin(), span.end(), s.random);
       for (size_t k = 0; k < span.size(); ++k) {
         good[k] = check(*span[k]);
@@ -224,10 +256,14 @@ void queue_loop() {
     auto submission = std::move(s.queue.front());
     s.queue.pop_front();
     s.busy = true;
+    auto work = std::chrono::microseconds(s.settings.work_us);
     lock.unlock();
+    std::this_thread::sleep_for(work);
     pause();
     for (auto* b : submission.buffers) {
-      execute(b->commands);
+      if (!submission.dropped) {
+        execute(b->commands);
+      }
       --b->pending;
     }
     pause();

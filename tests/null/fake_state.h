@@ -32,12 +32,13 @@ struct LoopConstants {
 };
 
 struct Command {
-  enum Kind { Dispatch, Copy, SetEvent, Barrier, Timestamp } kind;
+  enum Kind { Dispatch, Copy, Fill, SetEvent, Barrier, Timestamp } kind;
   uint32_t program = 0;
-  uint32_t groups = 0;
+  uint32_t base[3] = {}, groups[3] = {};
   std::vector<std::byte> push;
   LoopConstants loops;
-  uint64_t from = 0, to = 0, size = 0; // Copy
+  uint64_t from = 0, to = 0, size = 0; // Copy, Fill
+  uint32_t value = 0; // Fill
   Event* event = nullptr; // SetEvent
   bool to_host = false, to_device = false; // Barrier
   uint64_t* query = nullptr; // Timestamp
@@ -62,6 +63,7 @@ struct FakeBuffer {
 struct Pipeline {
   uint32_t program;
   LoopConstants loops;
+  bool takes_base;
 };
 struct Module {
   uint32_t program;
@@ -77,6 +79,7 @@ struct CommandBuffer {
   std::atomic<int> pending{0};
   uint32_t program = 0;
   LoopConstants loops;
+  bool takes_base = false;
   int barriers = 0;
   std::vector<std::byte> push = std::vector<std::byte>(128);
   std::vector<Command> commands;
@@ -94,6 +97,7 @@ struct Submission {
   std::vector<CommandBuffer*> buffers;
   Semaphore* signal = nullptr;
   uint64_t value = 0;
+  bool dropped = false;
 };
 
 struct State {

@@ -26,6 +26,10 @@ constexpr uint32_t program_mix_in_memory = 65;
 // a bound of `loop_bound`, if the kernel was told where to (pipeline/loops.h).
 constexpr uint32_t program_mix_endless = 66;
 constexpr uint32_t loop_line = 7, loop_bound = 9;
+// z[i] = z[i] + x[i] * 31 + salt for the `group_items` items i of each
+// workgroup, which finds itself as group_index() does
+// (kernels/common/args.glsl).
+constexpr uint32_t program_groups = 67, group_items = 4;
 // The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.
 constexpr uint32_t program_half = 32;
 
@@ -34,6 +38,7 @@ struct Settings {
   bool float16 = true;
   bool good_float16 = true; // rounds correctly
   int max_delay_us = 200; // before a submission runs and before it signals
+  int work_us = 0; // each submission takes at least
   uint32_t seed = 1;
   uint64_t heap_bytes = uint64_t(256) << 20;
   // Leaves out the n-th barrier of each command buffer.
@@ -41,6 +46,8 @@ struct Settings {
   // The n-th vkQueueSubmit (from 0) fails with `submit_result`.
   int fail_submit = -1;
   VkResult submit_result = VK_ERROR_OUT_OF_HOST_MEMORY;
+  // The n-th submission counts as done, but nothing of it has run.
+  int drop_submit = -1;
   // The n-th pipeline creation fails.
   int fail_pipeline = -1;
 };
@@ -54,7 +61,10 @@ std::vector<std::string> errors();
 void clear_errors();
 
 struct Statistics {
-  uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0;
+  uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0, fills = 0;
+  uint64_t most_groups = 0; // of one dispatch
+  uint64_t most_dispatches = 0; // of one submission
+  uint64_t most_copied = 0; // bytes of one copy
   uint64_t live_memory = 0; // bytes allocated
   uint64_t live_buffers = 0, live_pipelines = 0, live_semaphores = 0;
   uint64_t live_events = 0;

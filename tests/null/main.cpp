@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
         "MLX_VK_DEBUG",
         "MLX_VK_DISABLE",
         "MLX_VK_KERNEL_PATH",
+        "MLX_VK_MAX_MS_PER_SUBMISSION",
         "MLX_VK_TEST_DROP_BARRIER"}) {
     unsetenv(name);
   }

@@ -100,11 +100,45 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(large.BM == 128);
   CHECK(large.B_T);
   CHECK(large.VA);
-  CHECK(matrix_units(linear(16, 4096, 4096)).BM == 32);
+  CHECK(matrix_units(product(16, 4096, 4096, Type::bf16)).BM == 32);
 
   Caps plain = big_gpu();
   plain.coopmat_bf16 = false;
   CHECK(takes<TileVariant>(plan_gemm(plain, linear(512, 512, 512))));
+}
+
+TEST_CASE("up to 64 rows of a linear layer read its weights once") {
+  Caps gpu = big_gpu();
+  gpu.shared_memory = 49152;
+  gpu.max_workgroup_size = 1024;
+  for (uint32_t m : {9, 16, 17, 32, 33, 64}) {
+    for (uint32_t n : {1, 128, 4096, 151936}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      GemmPlan plan = plan_gemm(gpu, linear(m, n, 4096));
+      if (n == 1) { // a column times a matrix
+        CHECK(takes<DotVariant>(plan));
+        continue;
+      }
+      auto v = std::get<SkinnyVariant>(plan.variant);
+      CHECK(plan.tiles_m == 1);
+      CHECK(uint64_t(plan.tiles_n) * v.columns() >= n);
+      CHECK(v.shared_memory() <= gpu.shared_memory);
+      CHECK((plan.splits > 1) == (2 * plan.tiles_n <= gpu.cores()));
+      // The kernel deals out whole loads.
+      CHECK(v.FM * 128 % (2 * v.WN * v.SG) == 0);
+      CHECK(v.FN * 128 % (2 * v.SG) == 0);
+    }
+  }
+  CHECK(takes<CoopmatVariant>(plan_gemm(gpu, linear(65, 4096, 4096))));
+  CHECK(takes<CoopmatVariant>(plan_gemm(gpu, linear(16, 4096, 4100))));
+  CHECK(takes<TileVariant>(plan_gemm(gpu, linear(16, 4096, 4096, Type::f32))));
+  GemmProblem p = linear(16, 4096, 4096);
+  p.b_aligned = false;
+  CHECK(takes<CoopmatVariant>(plan_gemm(gpu, p)));
+  p = linear(16, 4096, 4096);
+  p.skinny_rows = 0;
+  CHECK(takes<CoopmatVariant>(plan_gemm(gpu, p)));
 }
 
 TEST_CASE("llvmpipe: no invocation loops 65,535 times") {

@@ -20,6 +20,8 @@ const Caps plain_gpu = gpu(32, 132, 0x10de);
 const Caps big_gpu = [] {
   Caps c = plain_gpu;
   c.cooperative_matrix = c.coopmat_f16 = true;
+  c.shared_memory = 49152;
+  c.max_workgroup_size = 1024;
   return c;
 }();
 
@@ -39,19 +41,78 @@ Variant variant(const Caps& caps, const QuantShape& s) {
 
 } // namespace
 
-TEST_CASE("quantized: matrix units from nine rows on, where x is aligned") {
+TEST_CASE("quantized: matrix units from five rows on, where x is aligned") {
+  CHECK(takes<QmmSkinnyVariant>(big_gpu, linear(5, 4096, 4096)));
   QuantShape s = linear(2048, 4096, 12288);
   QuantPlan plan = plan_quant(big_gpu, s);
   CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BN == 256);
   CHECK(plan.m_tiles == 16);
   CHECK(plan.n_tiles == 16);
-  CHECK(takes<QmvVariant>(big_gpu, linear(8, 4096, 4096)));
-  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(9, 4096, 4096)));
+  CHECK(takes<QmvVariant>(big_gpu, linear(4, 4096, 4096)));
+  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(65, 4096, 4096)));
 
   QuantShape odd = linear(2048, 4096, 4096);
   odd.x_aligned = false;
   CHECK(takes<QmmVariant>(big_gpu, odd));
   CHECK(takes<QmmVariant>(plain_gpu, linear(2048, 4096, 4096)));
+}
+
+TEST_CASE("quantized: up to 64 rows read the weights once") {
+  auto skinny = [](const Caps& caps, uint32_t m, uint32_t n, uint32_t k) {
+    return variant<QmmSkinnyVariant>(caps, linear(m, n, k));
+  };
+  for (uint32_t m : {9, 16, 17, 32, 33, 64}) {
+    for (uint32_t n : {1, 1024, 4096, 24576, 151936}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      QuantPlan plan = plan_quant(big_gpu, linear(m, n, 4096));
+      auto v = std::get<QmmSkinnyVariant>(plan.kernel);
+      CHECK(plan.m_tiles == (v.rows() >= m ? 1 : 2));
+      CHECK(uint64_t(plan.n_tiles) * v.outputs() >= n);
+      CHECK(uint64_t(plan.n_tiles - 1) * v.outputs() < n);
+      CHECK(v.shared_memory() <= big_gpu.shared_memory);
+      CHECK(v.WN * v.WK * v.SG <= big_gpu.max_workgroup_size);
+      // The kernel deals out whole loads.
+      CHECK(v.FN * 32 % v.SG == 0);
+      CHECK(v.FM * 128 % (v.WN * v.SG) == 0);
+      CHECK(v.FM * 64 >= v.WN * v.SG);
+    }
+  }
+  // Fewer parts of k where shared memory is small.
+  Caps small = big_gpu;
+  small.shared_memory = 32768;
+  CHECK(skinny(small, 16, 4096, 4096).WK < skinny(big_gpu, 16, 4096, 4096).WK);
+  for (uint32_t m : {16, 32, 64}) {
+    CHECK(skinny(small, m, 24576, 4096).shared_memory() <= 32768);
+  }
+  small.shared_memory = 16384;
+  CHECK(takes<QmmCoopmatVariant>(small, linear(16, 4096, 4096)));
+
+  // Rows of w must hold whole runs of 32 codes and start at 16 bytes.
+  QuantShape s = linear(16, 4096, 4096);
+  s.aligned = false;
+  CHECK(takes<QmmCoopmatVariant>(big_gpu, s));
+  CHECK(takes<QmmCoopmatVariant>(big_gpu, linear(16, 4096, 4112)));
+  CHECK(takes<QmmVariant>(plain_gpu, linear(16, 4096, 4096)));
+  // A product of each small group is scaled, for each row.
+  auto grouped = [&](int group, uint32_t m) {
+    QuantShape small = linear(m, 4096, 4096);
+    small.common.GROUP = group;
+    return takes<QmmSkinnyVariant>(big_gpu, small);
+  };
+  CHECK(grouped(128, 64));
+  CHECK(grouped(32, 16));
+  CHECK_FALSE(grouped(32, 17));
+  CHECK_FALSE(grouped(16, 9));
+  // As the user wishes.
+  s = linear(16, 4096, 4096);
+  auto taken = [&](int rows) {
+    return std::holds_alternative<QmmSkinnyVariant>(
+        plan_quant(big_gpu, s, rows).kernel);
+  };
+  CHECK_FALSE(taken(0));
+  CHECK(taken(16));
+  CHECK_FALSE(taken(17));
 }
 
 TEST_CASE("quantized: many rows repay dequantizing first") {
@@ -99,7 +160,6 @@ TEST_CASE("quantized: small products take small tiles to fill the device") {
   CHECK(tile(2048, 1024, 2048).BM == 64);
   CHECK(tile(2048, 1024, 2048).BN == 128);
   CHECK(tile(512, 1024, 2048).BN == 64);
-  CHECK(tile(20, 4096, 4096).BM == 32);
 }
 
 TEST_CASE("quantized: sorted experts take tiles of their own rows") {

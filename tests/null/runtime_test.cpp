@@ -195,12 +195,12 @@ TEST_CASE("runtime: independent dispatches share a level") {
   auto after = fake::statistics();
   CHECK(after.submits - before.submits == 1);
   CHECK(after.dispatches - before.dispatches == 19);
-  // One at the start, one between the two levels, one towards the host.
+  // One between the two levels, one at the end of both, one towards the host.
   CHECK(after.barriers - before.barriers == 3);
 }
 
-// Batches whose every barrier is needed, each after a batch that they depend
-// on, and the barriers that they take.
+// Batches whose every barrier is needed, and the barriers that they take; each
+// after a batch that they depend on, whose last but one orders the two.
 struct BarrierCase {
   const char* name;
   bool discrete;
@@ -213,10 +213,10 @@ using A = Rig::Array;
 const BarrierCase barrier_cases[] = {
     {"kernel to kernel",
      false,
-     6, // start, four between five levels, host
+     6, // four between five levels, end, host
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) { rig.mix(enc, a, b, c, 1); },
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) {
-       rig.mix(enc, c, nullptr, b, 2); // start: after the first batch
+       rig.mix(enc, c, nullptr, b, 2); // after the first batch
        rig.mix(enc, b, nullptr, a, 3); // read after write
        rig.mix(enc, nullptr, nullptr, b, 4); // write after read
        rig.mix(enc, nullptr, nullptr, b, 5); // write after write
@@ -224,7 +224,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"upload, kernel, download",
      true,
-     4, // start, upload to kernel, kernel to download, host
+     4, // upload to kernel, kernel to download, end, host
      [](Rig& rig, Encoder& enc, A& a, A&, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
      },
@@ -235,7 +235,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"a download before the kernel that overwrites it",
      true,
-     3, // start, download to kernel, host
+     3, // download to kernel, end, host
      [](Rig& rig, Encoder& enc, A& a, A&, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
      },
@@ -245,7 +245,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"kernels and the next batch's copies",
      true,
-     2, // start, host
+     2, // end, host
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
        rig.mix(enc, nullptr, nullptr, b, 1);

@@ -31,6 +31,9 @@ def test_doctor_json():
     facts = json.loads(command("doctor", "--json").stdout)
     assert facts["vulkan"] and facts["problems"] == []
     assert sum(device["selected"] for device in facts["devices"]) == 1
+    assert all(device["driver_id"] for device in facts["devices"])
+    assert {"vendor_id", "driver"} <= set(facts["devices"][0])
+    assert facts["local_rank"] is None
     assert {"MLX_VK_DEVICE", "MLX_VK_MEMORY"} <= {c["name"] for c in facts["config"]}
 
 

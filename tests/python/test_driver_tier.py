@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import driver_lab  # noqa: E402
-import test_drivers as tier  # noqa: E402
+import run_drivers as tier  # noqa: E402
 
 DECODE = "quant/qmv{T=bf16 ROWS=1 OUTS=4}"
 PROMPT = "quant/qmm{T=bf16 BM=64}"

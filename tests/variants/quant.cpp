@@ -51,7 +51,7 @@ class Products {
 // Layers with outputs enough for any device, and with few.
 void add_usual(Products& p) {
   ProductVariant model{{Type::bf16, usual, true}, BATCH_ONE};
-  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 512u, 4096u}) {
+  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 512u, 4096u}) {
     p.add(p.linear(model, m, 12288, 4096));
     p.add(p.linear(model, m, 256, 4096));
   }
@@ -130,7 +130,12 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
           {i++ % 2 ? Type::f16 : Type::bf16, f, side}, BATCH_ONE};
       p.add(p.linear(common, 1, 256, 4096));
       p.add_transposed(p.linear(common, 1, 256, 4096));
-      p.add(p.linear(common, 64, 24576, 4096));
+      p.add(p.linear(common, 128, 24576, 4096));
+      if (caps.coopmat(common.T)) {
+        for (uint32_t m : {16u, 64u}) {
+          p.add(p.linear(common, m, 24576, 4096));
+        }
+      }
       if (f.bias) {
         p.add(p.linear(common, 8, 12288, 4096));
       } else if (side) {

@@ -24,14 +24,14 @@ layout(push_constant, scalar) uniform ArgumentPush {
 #endif
 
 // Grids above 65,535 groups are folded into y and z by the host (linear() in
-// backend/stream_encoder.h), which may round up: always compare with the real count.
+// backend/stream_encoder.h), which may round up: always compare with the real
+// count. A long dispatch may run in parts, each a grid of its own: of the gl_...
+// names this function alone keeps its meaning there (runtime/work.h), and how
+// many groups there are is for the arguments to say.
 uint group_index() {
   return gl_WorkGroupID.x +
       gl_NumWorkGroups.x *
       (gl_WorkGroupID.y + gl_NumWorkGroups.y * gl_WorkGroupID.z);
-}
-uint group_count() {
-  return gl_NumWorkGroups.x * gl_NumWorkGroups.y * gl_NumWorkGroups.z;
 }
 // Index of this invocation in the folded grid, for one-dimensional groups.
 // 64-bit: a grid may hold more than 2^32 invocations.

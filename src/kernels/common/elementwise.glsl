@@ -10,6 +10,7 @@
 #define ELEMENTWISE_GLSL
 
 #include "common/index.glsl"
+#include "common/dense.h"
 #include "common/vector.glsl"
 #include "elementwise.h"
 
@@ -22,7 +23,7 @@ struct ElementwiseArgs {
 #define ARGS_BLOCK ElementwiseArgs
 #include "common/args.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = DENSE_GROUP) in;
 
 #define IN_PARAMETER_(k, VALUE, PTR, x) , VALUE x
 #define OUT_PARAMETER_(k, VALUE, PTR, x) , out VALUE x
@@ -84,8 +85,8 @@ void four_items(UIndex four) {
 
 void main() {
   UIndex n = UIndex(A.items.n);
-  UIndex stride = UIndex(group_count()) * gl_WorkGroupSize.x;
 #if FORM == FORM_DENSE
+  UIndex stride = dense_stride(n);
   for (UIndex i = flat_index(); i < n; i += stride) {
     item(i);
   }
@@ -93,6 +94,7 @@ void main() {
   // The fours, then the items left over.
   UIndex fours = n / 4u;
   UIndex units = fours + (n & 3u);
+  UIndex stride = dense_stride(units);
   for (UIndex u = flat_index(); u < units; u += stride) {
     if (u < fours) {
       four_items(u);

@@ -1,5 +1,5 @@
 // Dense products y = alpha * a b + beta * c of m x k and k x n matrices, by
-// gemm.comp, gemm_coopmat.comp, gemv.comp and gemv_axpy.comp.
+// gemm.comp, gemm_coopmat.comp, gemm_skinny.comp, gemv.comp and gemv_axpy.comp.
 #include "gemm/batch.h"
 
 BEGIN_INTERFACE
@@ -79,6 +79,29 @@ struct CoopmatVariant {
       VA,
       VB,
       GEMM_NAMES)
+};
+
+// m of a few dozen, a's rows and b's columns along k.
+struct SkinnyVariant {
+  Type T;
+  uint SG;
+  uint FM, FN; // 16 x 16 fragments of a subgroup, along m and n
+  uint WN, WK; // subgroups along n, and along k
+  GEMM_FIELDS
+
+  constexpr uint rows() const {
+    return 16 * FM;
+  }
+  constexpr uint columns() const {
+    return 16 * FN * WN;
+  }
+  // As the kernel declares it.
+  constexpr uint shared_memory() const {
+    uint a = 2 * (16 * FM * 3 + 4) * 16;
+    uint b = 2 * (16 * FN * 3 + 4) * 16;
+    return WK * (a + WN * (b + 1024));
+  }
+  COOPMAT_VARIANT("gemm/gemm_skinny", FM, FN, WN, WK, GEMM_NAMES)
 };
 
 // Of thin products: n <= NV.

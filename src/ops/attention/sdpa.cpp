@@ -86,6 +86,16 @@ std::vector<Operand> outputs(const Attention& p, const array& out, bool lse) {
   return lse ? std::vector<Operand>{out, *p.lse} : std::vector<Operand>{out};
 }
 
+// Keys and values are read once by a decode step, and are often part of a
+// larger cache.
+Work work(const AttentionProblem& s) {
+  double per_key = s.dim + s.value_dim;
+  return {
+      .flops = 2.0 * s.batches * s.heads * s.queries * s.keys * per_key,
+      .bytes = double(size_of(s.type)) * s.batches * per_key *
+          (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
+}
+
 // Joins the splits' parts.
 void merge(
     StreamEncoder& enc,
@@ -141,9 +151,9 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   Grid grid =
       linear(uint64_t(plan.splits) * plan.row_groups * s.kv_heads * s.batches);
   if (p.mask) {
-    enc.dispatch(kernel, reads, writes, args, grid);
+    enc.dispatch(kernel, reads, writes, args, grid, work(s));
   } else {
-    enc.dispatch(kernel, reads, writes, args.decode, grid);
+    enc.dispatch(kernel, reads, writes, args.decode, grid, work(s));
   }
   if (plan.splits > 1) {
     merge(enc, p, plan, target, out);
@@ -175,7 +185,8 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
             operands(p, s.sinks),
             outputs(p, out, s.lse),
             args,
-            linear(uint64_t(args.tiles) * s.heads * s.batches));
+            linear(uint64_t(args.tiles) * s.heads * s.batches),
+            work(s));
       },
       plan.kernel);
 }

@@ -198,7 +198,9 @@ Scores scores(const Vjp& vjp, const Block& b) {
             args,
             linear(
                 uint64_t(args.query_tiles) * args.key_tiles * b.heads *
-                b.batches));
+                b.batches),
+            {.flops = 2.0 * b.batches * b.heads * b.queries * b.keys *
+                 (q.shape(3) + v.shape(3))});
       },
       plan.kernel);
   return out;

@@ -64,7 +64,13 @@ void passes(
         .U = type_of(to),
         .ITEMS = plan.items,
         .CAREFUL = i > 0});
-    enc.dispatch(k, {at}, {to}, p, linear(p.lines, p.group_lines));
+    // A complex sum of n items for each, at most: radix n is a whole transform.
+    double radices = 0;
+    for (uint32_t radix : pass.radices) {
+      radices += radix;
+    }
+    Work work{.flops = 8.0 * p.lines * p.n * radices};
+    enc.dispatch(k, {at}, {to}, p, linear(p.lines, p.group_lines), work);
     at = to;
     p.x_extent = axis.extent;
     p.prefix *= p.n;

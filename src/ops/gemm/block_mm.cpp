@@ -69,7 +69,10 @@ void run_blocks(
       .OUT_MASK = mask_kind(in[BLOCK_Y_MASK]),
       .SEGMENTED = segments != nullptr,
       .LARGE = needs_large_index(a) || needs_large_index(b)});
-  enc.dispatch(k, reads, {out}, p, linear(groups));
+  // Each segment has its part of k.
+  double products = segments ? double(p.m) * p.n : double(out.size());
+  enc.dispatch(
+      k, reads, {out}, p, linear(groups), {.flops = 2 * products * p.k});
 }
 
 // Allocates out; false if that is all: there is nothing to add up, or to write.

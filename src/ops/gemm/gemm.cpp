@@ -174,6 +174,7 @@ problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
     p.b_aligned = aligned(call.b, batch.shape, batch.strides[1]);
   }
   p.may_split = !config().disabled("splits");
+  p.skinny_rows = config().skinny_rows;
   return p;
 }
 
@@ -256,11 +257,13 @@ void run_product(
   }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.variant);
+  auto& p = plan.problem;
+  Work work{.flops = 2.0 * p.m * p.n * p.k * p.batches};
   auto launch = [&]<typename Index>(Index) {
     std::visit(
         [&](auto& b) {
           auto args = gemm_args<Index>(plan, call, b);
-          enc.dispatch(k, reads, {target}, args, linear(plan.groups()));
+          enc.dispatch(k, reads, {target}, args, linear(plan.groups()), work);
         },
         batch);
   };

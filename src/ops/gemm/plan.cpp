@@ -190,6 +190,41 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   set_variant(plan, v);
 }
 
+// A few dozen rows by a layer's weights, with matrix units; true if they can be
+// used and k is long enough for their parts.
+bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  constexpr uint32_t most_rows = 64;
+  uint32_t least = p.skinny_rows < 0 ? max_vectors + 1 : p.skinny_rows;
+  bool fits = p.skinny_rows && p.m >= least && p.m <= most_rows &&
+      p.n > max_vectors && p.k >= 512 && p.batches == 1 && p.a.col == 1 &&
+      p.b.row == 1 && p.a_aligned && p.b_aligned &&
+      whole_vectors(p.a, p.m, p.k, false, 8) &&
+      whole_vectors(p.b, p.k, p.n, true, 8);
+  if (!fits || !caps.coopmat(p.type) || caps.matrix_subgroup() != 32 ||
+      caps.shared_memory < 32768) {
+    return false;
+  }
+  SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};
+  if (p.m > 16) {
+    v.FM = p.m > 32 ? 4 : 2;
+    v.WN = 4;
+    v.WK = p.m > 32 ? 1 : 2;
+  } else if (ceil_div(p.n, 64) >= 2 * caps.cores()) {
+    v.FN = 4; // wider ones read a less often
+    v.WK = 4;
+  }
+  while (v.WK > 1 &&
+         (v.shared_memory() > caps.shared_memory ||
+          v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
+    v.WK /= 2;
+  }
+  plan.tiles_m = ceil_div(p.m, v.rows());
+  plan.tiles_n = ceil_div(p.n, v.columns());
+  split_k(plan, caps, 1024, 64);
+  set_variant(plan, v);
+  return true;
+}
+
 // The matrix units' tiles; true if they can be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!caps.coopmat(p.type) || p.k < 16) {
@@ -235,7 +270,8 @@ GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem) {
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
   plan.large = items > INT32_MAX;
-  if (!plan_thin(caps, p, plan) && !plan_coopmat(caps, p, plan)) {
+  if (!plan_skinny(caps, p, plan) && !plan_thin(caps, p, plan) &&
+      !plan_coopmat(caps, p, plan)) {
     plan_tile(caps, p, plan);
   }
   return plan;

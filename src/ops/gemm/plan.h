@@ -32,13 +32,22 @@ struct GemmProblem {
   bool axpby = false;
   uint32_t batch = BATCH_EVEN;
   bool may_split = true; // over k, for speed
+  // Rows from which matrix units take few of them; -1: from where that measured
+  // faster (docs/benchmarks.md), 0: never.
+  int skinny_rows = -1;
 
   // The same as y^T = alpha * b^T a^T + beta * c^T.
   void transpose();
 };
 
 struct GemmPlan {
-  std::variant<TileVariant, CoopmatVariant, DotVariant, AxpyVariant> variant;
+  std::variant<
+      TileVariant,
+      CoopmatVariant,
+      SkinnyVariant,
+      DotVariant,
+      AxpyVariant>
+      variant;
   // The product as the kernel makes it: a thin one has at least as many rows as
   // columns, and is transposed for that.
   GemmProblem problem;

@@ -97,6 +97,49 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
+// Whether qmm_skinny takes it (docs/benchmarks.md, "A few dozen rows"). Small
+// groups cost it more than rows of x: a product of each is scaled.
+bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
+  uint32_t least = rows < 0 ? 5 : rows;
+  uint32_t most = s.common.GROUP >= 64 ? 64 : s.common.GROUP == 32 ? 16 : 0;
+  return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
+      s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
+      caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
+}
+
+QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
+  QmmSkinnyVariant v{s.common, caps.matrix_subgroup()};
+  v.FN = 2;
+  if (s.m <= 16) {
+    v.FM = v.WN = 1;
+    v.WK = 8;
+    v.DEPTH = 2;
+    // Wider ones read x less often.
+    if (s.batch * tiles(s.n, 64) >= 2 * uint64_t(caps.cores())) {
+      v.FN = 4;
+      v.WK = 4;
+    }
+  } else {
+    // Subgroups share x, and where outputs are few, k too: the way through it
+    // is what takes long.
+    bool many = s.batch * tiles(s.n, 64) >= caps.cores();
+    bool tall = s.m > 32 && many;
+    v.FM = tall ? 4 : 2;
+    v.WN = s.m <= 32 && !many ? 2 : 4;
+    v.WK = tall ? 1 : v.WN == 2 ? 4 : 2;
+    v.DEPTH = 1;
+  }
+  while (v.WK > 1 &&
+         (v.shared_memory() > caps.shared_memory ||
+          v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
+    v.WK /= 2;
+  }
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
+}
+
 // The largest tile whose number fills the device.
 QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   struct Tile {
@@ -160,7 +203,10 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 
 } // namespace
 
-QuantPlan plan_quant(const Caps& caps, const QuantShape& shape) {
+QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+  if (takes_skinny(caps, shape, skinny)) {
+    return plan_skinny(caps, shape);
+  }
   // Sorted experts pay for a tile when each has several rows.
   bool tiled = shape.sorted
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4

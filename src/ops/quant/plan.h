@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/quant/product.h"
+#include "kernels/quant/qmm_skinny.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -25,6 +26,7 @@ struct QuantShape {
 struct QuantPlan {
   std::variant<
       QmvVariant, // w transposed, few rows
+      QmmSkinnyVariant, // and a few dozen
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
       QmmCoopmatVariant>
@@ -35,7 +37,10 @@ struct QuantPlan {
   const char* why = ""; // not a faster path
 };
 
-QuantPlan plan_quant(const Caps& caps, const QuantShape& shape);
+// `skinny`: rows of x from which matrix units take few of them; -1: from where
+// that measured faster (docs/benchmarks.md), 0: never.
+QuantPlan
+plan_quant(const Caps& caps, const QuantShape& shape, int skinny = -1);
 
 // Whether to dequantize w first, once, into 256 MiB at most, and run a dense
 // product. `rows`: of x from which to do so; -1: from where it measured faster

@@ -25,6 +25,8 @@ void count(const QuantShape& s, const QuantPlan* plan, const QuantFormat& f) {
     std::string name(v.file.substr(v.file.find('/') + 1));
     if constexpr (requires { v.ROWS; }) {
       return name + " rows=" + text(v.ROWS);
+    } else if constexpr (requires { v.rows(); }) {
+      return name + " " + text(v.rows()) + "x" + text(v.outputs());
     } else {
       return name + " " + text(v.BM) + "x" + text(v.BN);
     }
@@ -87,7 +89,7 @@ void quantized_product(
     }
     return dense_product(enc, o, args, out, f, transpose);
   }
-  QuantPlan plan = plan_quant(enc.caps(), shape);
+  QuantPlan plan = plan_quant(enc.caps(), shape, config().skinny_rows);
   if (config().qmm_stats) {
     count(shape, &plan, f);
   }
@@ -114,10 +116,11 @@ void quantized_product(
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
   Grid grid = linear(args.groups);
+  Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   if (shape.common.BATCH == BATCH_ONE) {
-    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid);
+    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work);
   } else {
-    enc.dispatch(k, inputs, {out}, args, grid);
+    enc.dispatch(k, inputs, {out}, args, grid, work);
   }
 }
 

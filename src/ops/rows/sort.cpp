@@ -3,6 +3,8 @@
 // then merged, doubling the sorted runs with each dispatch.
 #include "kernels/sort.h"
 
+#include <cmath>
+
 #include "mlx/primitives.h"
 #include "ops/layout.h"
 #include "ops/nest.h"
@@ -40,6 +42,12 @@ struct SortJob {
   Grid grid() const {
     return linear(rows.tiles * rows.count);
   }
+  // Of a tile: an item meets another in each step of a bitonic sort, at about
+  // 16 operations. Merges are by memory.
+  Work work() const {
+    double steps = std::log2(2.0 * tile.size());
+    return {.flops = 8 * steps * steps * in.size()};
+  }
   Buffers buffers() {
     return {
         enc.temporary(in.shape(), in.dtype()),
@@ -68,7 +76,12 @@ struct SortJob {
       SortTileArgs<n> args{
           rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
       enc.dispatch(
-          kernel(false, last, n), {in}, results(last, to), args, grid());
+          kernel(false, last, n),
+          {in},
+          results(last, to),
+          args,
+          grid(),
+          work());
     });
   }
 

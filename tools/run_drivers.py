@@ -1,8 +1,8 @@
 """Compile what plans choose on each vendor's chips with its own driver.
 
-    test_drivers.py                     every chip; rewrites docs/devices.md
-    test_drivers.py navi31 dg2          some
-    test_drivers.py --system-radv navi21    by the RADV that is installed
+    run_drivers.py                     every chip; rewrites docs/devices.md
+    run_drivers.py navi31 dg2          some
+    run_drivers.py --system-radv navi21    by the RADV that is installed
 
 For each chip the variants that plans choose from what its driver reports must
 compile, fit the device's limits, and no kernel of a decode step may spill

@@ -1,0 +1,169 @@
+// Products of a few dozen rows by a matrix whose rows lie along k, a linear
+// layer's, with cooperative matrices: b is read once, at the speed of memory.
+// Otherwise as gemm.comp; a's rows lie along k too, and both come in aligned
+// groups of eight items, none across an edge.
+//
+// A workgroup makes 16 FM x 16 FN WN items of y. WK parts of it take units of 64
+// items of k in turn and add up at the end; the WN subgroups of a part share
+// its rows of a. The next unit waits in registers.
+#include "gemm/product.glsl"
+#include "common/matrices.glsl"
+
+#define WG (WN * WK * SG)
+#define PART (WN * SG) // invocations that share a tile of a
+#define UNIT 64
+#define BM (16 * FM)
+#define ROWS (16 * FN) // of b's transpose, a subgroup
+#define BN (ROWS * WN)
+
+// A unit goes through shared memory in two halves, each of two chunks of 16
+// items; in uvec4 of eight. A chunk's row is padded by one, and the second chunk
+// by four, against bank conflicts.
+#define PITCH 3
+#define CHUNK_A (BM * PITCH + 4)
+#define CHUNK_B (ROWS * PITCH + 4)
+#define LOADS_A (BM * 8 / PART) // in uvec4; half of them a half
+#define LOADS_B (ROWS * 8 / SG)
+
+layout(local_size_x = WG) in;
+
+shared uvec4 tile_a[WK * 2 * CHUNK_A];
+shared uvec4 tile_b[WN * WK * 2 * CHUNK_B];
+shared float stage[WN * WK * 256];
+
+uvec4 next_a[LOADS_A];
+uvec4 next_b[LOADS_B];
+uint part, column; // of the workgroup's parts; of the part's subgroups
+uint row0, col0; // the subgroup's first of y
+
+MATRIX_C acc[FM * FN];
+
+void sync() {
+#if WN > 1
+  barrier();
+#else
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
+#endif
+}
+
+// Load i of `loads` by invocation t of `many`: eight items of a row.
+struct Load {
+  uint row, k; // in the unit
+  uint slot; // in the tile
+};
+Load load_of(uint i, uint loads, uint t, uint many, uint chunk) {
+  uint e = t + i % (loads / 2) * many;
+  uint half_of = i / (loads / 2);
+  uint c = e / 2 % 2;
+  return Load(
+      e / 4,
+      (2 * half_of + c) * 16 + e % 2 * 8,
+      c * chunk + e / 4 * PITCH + e % 2);
+}
+#define LOAD_OF_A(i)                                                          \
+  load_of(                                                                    \
+      i, LOADS_A, column * SG + gl_SubgroupInvocationID, PART, CHUNK_A)
+#define LOAD_OF_B(i) load_of(i, LOADS_B, gl_SubgroupInvocationID, SG, CHUNK_B)
+
+uvec4 eight(T_PTR base, uint row, int64_t stride, uint k) {
+  uvec4 q = uvec4(0);
+  if (k < k_end) {
+    int64_t at = int64_t(row) * stride + int64_t(k);
+    q = Ptr_u32x4(uint64_t(base) + uint64_t(at * 2)).v[0];
+  }
+  return q;
+}
+
+void fetch(uint k0) {
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    Load l = LOAD_OF_B(i);
+    next_b[i] =
+        eight(base_b, min(col0 + l.row, A.n - 1), int64_t(A.b_col), k0 + l.k);
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    Load l = LOAD_OF_A(i);
+    next_a[i] =
+        eight(base_a, min(row0 + l.row, A.m - 1), int64_t(A.a_row), k0 + l.k);
+  }
+}
+
+void stash(uint s) {
+  [[unroll]] for (uint i = 0; i < LOADS_B / 2; ++i) {
+    uint at = gl_SubgroupID * 2 * CHUNK_B + LOAD_OF_B(i).slot;
+    tile_b[at] = next_b[s * (LOADS_B / 2) + i];
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_A / 2; ++i) {
+    uint at = part * 2 * CHUNK_A + LOAD_OF_A(i).slot;
+    tile_a[at] = next_a[s * (LOADS_A / 2) + i];
+  }
+}
+
+// Chunk h of the half that lies in shared memory.
+void multiply_chunk(uint h) {
+  MATRIX_A a[FM];
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    uint at = (part * 2 + h) * CHUNK_A + i * 16 * PITCH;
+    coopMatLoad(a[i], tile_a, at, PITCH, ROW_MAJOR);
+  }
+  [[unroll]] for (uint j = 0; j < FN; ++j) {
+    MATRIX_B b;
+    uint at = (gl_SubgroupID * 2 + h) * CHUNK_B + j * 16 * PITCH;
+    coopMatLoad(b, tile_b, at, PITCH, COLUMN_MAJOR);
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      acc[i * FN + j] = coopMatMulAdd(a[i], b, acc[i * FN + j]);
+    }
+  }
+}
+
+// Adds up the parts' sums, a fragment of each subgroup at a time: where its
+// elements lie is not known otherwise.
+void store_sums() {
+  Y_PTR y = y_matrix();
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    barrier();
+    coopMatStore(
+        acc[f], stage, gl_SubgroupID * 256, 16,
+        ROW_MAJOR);
+    barrier();
+    for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
+      float sum = 0.0;
+      [[unroll]] for (uint p = 0; p < WK; ++p) {
+        sum += stage[p * WN * 256 + e];
+      }
+      uint r = row0 + f / FN * 16 + e % 256 / 16;
+      uint c = col0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
+      if (r < A.m && c < A.n) {
+        put(y, r, c, sum);
+      }
+    }
+  }
+}
+
+void multiply(uint tile) {
+  column = gl_SubgroupID % WN;
+  part = gl_SubgroupID / WN;
+  row0 = tile % A.tiles_m * BM;
+  col0 = tile / A.tiles_m * BN + column * ROWS;
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    acc[f] = MATRIX_C(0.0);
+  }
+  // As many units for each part, those beyond k are zeros.
+  uint k0 = k_begin + part * UNIT;
+  fetch(k0);
+  for (uint k = k_begin; k < k_end; k += UNIT * WK) {
+    k0 += UNIT * WK;
+    [[unroll]] for (uint s = 0; s < 2; ++s) {
+      sync();
+      stash(s);
+      sync();
+      if (s == 1) {
+        fetch(k0);
+      }
+      [[unroll]] for (uint h = 0; h < 2; ++h) {
+        multiply_chunk(h);
+      }
+    }
+  }
+  store_sums();
+}

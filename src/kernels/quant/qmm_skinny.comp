@@ -1,0 +1,377 @@
+// y = x @ W^T for a few dozen rows of 16-bit x, with cooperative matrices: the
+// weights are read once, at the speed of memory.
+//
+// A workgroup makes 16 FM x 16 FN WN outputs. WK parts of it take units of 64
+// items of k in turn and add up at the end; the WN subgroups of a part share
+// its x. The units to come, DEPTH of them, wait in registers. Halves of a unit
+// become 16-bit floats in shared memory, from where fragments are loaded.
+//
+// Codes go into the product as they are, all exact in 16 bits, and a group's
+// product is scaled in float: more exact than rounding weights, and less work a
+// weight. Integers stand as 2^BITS + code, which is one `or`; the offset times
+// the sum of x, the product with a matrix of ones, joins the bias.
+#include "quant/operands.glsl"
+#include "common/matrices.glsl"
+
+#define WG (WN * WK * SG)
+#define PART (WN * SG) // invocations that share a tile of x
+#define UNIT 64
+#define BM (16 * FM)
+#define ROWS (16 * FN) // of w, a subgroup
+#define BN (ROWS * WN)
+
+// Unit: chunks 0 to 3 of 16 items. Half s of it has chunks s and s + 2, side by
+// side, so that both halves of 64 items of a row, which two invocations read,
+// give one. In uvec4 of eight items; a chunk's row is padded by one, and the
+// second chunk by four, against bank conflicts.
+#define PITCH 3
+#define CHUNK_X (BM * PITCH + 4)
+#define CHUNK_W (ROWS * PITCH + 4)
+#define TILE_X (2 * CHUNK_X)
+#define TILE_W (2 * CHUNK_W)
+
+#define LOADS_X (BM * 8 / PART) // in uvec4; half of them a half
+#define RUNS (ROWS * 2 / SG) // of 32 codes
+#define GROUPS (GROUP < UNIT ? UNIT / GROUP : 1) // of a unit
+#define SPAN (GROUP > UNIT && DEPTH % 2 == 0 ? 2 : 1) // units that share scales
+#define SIDES (GROUPS * ROWS)
+#define LOADS_SIDE ((SIDES + SG - 1) / SG)
+#define AFFINE (SIDE == SIDE_BIASES)
+
+layout(local_size_x = WG) in;
+
+shared uvec4 tile_x[WK * TILE_X];
+shared uvec4 tile_w[WN * WK * TILE_W];
+shared vec2 side[WN * WK * SIDES]; // scale and bias of each group and row
+shared float stage[WN * WK * 256];
+
+// Codes as 16-bit floats. CODE_AT: the lowest bit of a code in its item.
+#ifdef T_IS_bf16
+#define MANTISSA_BITS 7
+#define EXPONENT_BIAS 127
+#else
+#define MANTISSA_BITS 10
+#define EXPONENT_BIAS 15
+#endif
+#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
+#define CODE_AT (MANTISSA_BITS - BITS)
+#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
+#define CODE_OFFSET float(1 << BITS)
+#else
+#define CODE_OFFSET 0.0
+#endif
+// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
+// x: two instructions a pair.
+#define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
+
+uint codes[DEPTH][RUNS][BITS];
+uvec4 items[DEPTH][LOADS_X];
+vec2 sides[DEPTH][LOADS_SIDE];
+
+uint lane, part_lane; // in the subgroup, in the part
+uint part, column; // of the workgroup's parts; of the part's subgroups
+uint m0, n0; // the subgroup's first row of x and of w
+uint own_x, own_w, own_side; // where its tiles begin
+uint code_base; // CODE_BASE of a pair
+// The columns of the items that an invocation has of a fragment of y: whatever
+// the device's layout is.
+#define ITEMS_Y (256 / SG)
+uint columns[ITEMS_Y];
+
+MATRIX_C acc[FM * FN]; // scaled
+MATRIX_C sums[FM * FN]; // of a group
+MATRIX_C x_sums[FM];
+
+void sync() {
+#if WN > 1
+  barrier();
+#else
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
+#endif
+}
+
+// The row of w and the half of its unit that run i is.
+#define RUN_ROW(i) ((lane + (i) * SG) / 2)
+#define RUN_HALF (lane % 2)
+
+void fetch_codes(uint b, uint unit) {
+  uint k = unit * UNIT + RUN_HALF * 32;
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    [[unroll]] for (uint j = 0; j < BITS; ++j) {
+      codes[b][i][j] = 0;
+    }
+    if (k < A.K) {
+      Ptr_u32 row = code_row(min(n0 + RUN_ROW(i), A.N - 1), A.K);
+      uint64_t at = uint64_t(row) + k / 8 * BITS;
+#if BITS % 4 == 0
+      [[unroll]] for (uint j = 0; j < BITS; j += 4) {
+        uvec4 q = Ptr_u32x4(at).v[j / 4];
+        codes[b][i][j] = q.x;
+        codes[b][i][j + 1] = q.y;
+        codes[b][i][j + 2] = q.z;
+        codes[b][i][j + 3] = q.w;
+      }
+#elif BITS % 2 == 0
+      [[unroll]] for (uint j = 0; j < BITS; j += 2) {
+        uvec2 q = Ptr_u32x2(at).v[j / 2];
+        codes[b][i][j] = q.x;
+        codes[b][i][j + 1] = q.y;
+      }
+#else
+      [[unroll]] for (uint j = 0; j < BITS; ++j) {
+        codes[b][i][j] = load(Ptr_u32(at), j);
+      }
+#endif
+    }
+  }
+}
+
+void fetch_sides(uint b, uint unit) {
+  [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+    uint e = lane + i * SG;
+    uint k = unit * UNIT + e / ROWS * GROUP;
+    sides[b][i] = vec2(0.0);
+    if (k < A.K && e < SIDES) {
+      uint64_t group = group_of(min(n0 + e % ROWS, A.N - 1), A.K, k);
+      sides[b][i] =
+          vec2(load_scale(scale_base, group), load_bias(group));
+    }
+  }
+}
+
+// The row, the chunk of its half and the uvec4 of the chunk that load i is.
+#define X_ROW(i) ((part_lane + (i) % (LOADS_X / 2) * PART) / 4)
+#define X_CHUNK (part_lane / 2 % 2)
+#define X_PIECE (part_lane % 2)
+
+void fetch_x(uint b, uint unit) {
+  [[unroll]] for (uint i = 0; i < LOADS_X; ++i) {
+    uint s = i / (LOADS_X / 2);
+    uint k = unit * UNIT + (2 * X_CHUNK + s) * 16 + X_PIECE * 8;
+    items[b][i] = uvec4(0);
+    if (k < A.K) {
+      T_PTR row = x_row(min(m0 + X_ROW(i), A.M - 1));
+      items[b][i] = Ptr_u32x4(uint64_t(row) + k * 2).v[0];
+    }
+  }
+}
+
+void fetch(uint b, uint unit) {
+  fetch_codes(b, unit);
+  fetch_x(b, unit);
+  if (b % SPAN == 0) {
+    fetch_sides(b, unit);
+  }
+}
+
+// Eight codes of a run, from `first` on.
+uvec4 code_items(uint b, uint i, uint first) {
+  uvec4 q;
+#if INTERLEAVED
+  uint word = codes[b][i][first / 8];
+  const uint mask = 0x000f000fu << CODE_AT;
+  [[unroll]] for (uint c = 0; c < 4; ++c) {
+    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c) : word >> (4 * c - CODE_AT);
+    q[c] = (at & mask) | code_base;
+  }
+#else
+  [[unroll]] for (uint c = 0; c < 4; ++c) {
+    uint l = CODE_IN(codes[b][i], first + 2 * c);
+    uint h = CODE_IN(codes[b][i], first + 2 * c + 1);
+#ifdef CODE_AT
+    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
+#elif defined(T_IS_bf16)
+    // Exact, so that nothing is rounded.
+    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
+        (floatBitsToUint(code_value(h)) & 0xffff0000u);
+#else
+    q[c] = packHalf2x16(vec2(code_value(l), code_value(h)));
+#endif
+  }
+#endif
+  return q;
+}
+
+void stash_codes(uint b, uint s) {
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    uint at = own_w + RUN_HALF * CHUNK_W + RUN_ROW(i) * PITCH;
+    tile_w[at] = code_items(b, i, s * 16);
+    tile_w[at + 1] = code_items(b, i, s * 16 + 8);
+  }
+}
+
+void stash_x(uint b, uint s) {
+  [[unroll]] for (uint i = 0; i < LOADS_X / 2; ++i) {
+    uvec4 q = items[b][s * (LOADS_X / 2) + i];
+#if INTERLEAVED
+    q = uvec4(
+        (q.x & 0xffffu) | (q.z << 16),
+        (q.x >> 16) | (q.z & 0xffff0000u),
+        (q.y & 0xffffu) | (q.w << 16),
+        (q.y >> 16) | (q.w & 0xffff0000u));
+#endif
+    tile_x[own_x + X_CHUNK * CHUNK_X + X_ROW(i) * PITCH + X_PIECE] = q;
+  }
+}
+
+void stash_sides(uint b) {
+  [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+    uint e = lane + i * SG;
+    if (SIDES % SG == 0 || e < SIDES) {
+      float scale = sides[b][i].x;
+      side[own_side + e] =
+          vec2(scale, fma(-CODE_OFFSET, scale, sides[b][i].y));
+    }
+  }
+}
+
+// Adds the products of group g of the unit, scaled, and begins anew.
+void scale_sums(uint g) {
+  [[unroll]] for (uint j = 0; j < FN; ++j) {
+    uint at = own_side + g * ROWS + j * 16;
+    [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+      vec2 scale = side[at + columns[e]];
+      [[unroll]] for (uint i = 0; i < FM; ++i) {
+        float sum = acc[i * FN + j][e];
+        sum = fma(sums[i * FN + j][e], scale.x, sum);
+#if AFFINE
+        sum = fma(x_sums[i][e], scale.y, sum);
+#endif
+        acc[i * FN + j][e] = sum;
+      }
+    }
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      sums[i * FN + j] = MATRIX_C(0.0);
+    }
+  }
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    x_sums[i] = MATRIX_C(0.0);
+  }
+}
+
+// Chunk h of the half that lies in shared memory.
+void multiply_chunk(uint h) {
+  MATRIX_A x[FM];
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    coopMatLoad(
+        x[i], tile_x, own_x + h * CHUNK_X + i * 16 * PITCH, PITCH,
+        ROW_MAJOR);
+#if AFFINE
+    x_sums[i] = coopMatMulAdd(x[i], MATRIX_B(Item(1.0)), x_sums[i]);
+#endif
+  }
+  [[unroll]] for (uint j = 0; j < FN; ++j) {
+    MATRIX_B w;
+    coopMatLoad(
+        w, tile_w, own_w + h * CHUNK_W + j * 16 * PITCH, PITCH,
+        COLUMN_MAJOR);
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      sums[i * FN + j] = coopMatMulAdd(x[i], w, sums[i * FN + j]);
+    }
+  }
+}
+
+// The unit that waits in registers b, which then get unit `next`.
+void multiply_unit(uint b, uint next) {
+  [[unroll]] for (uint s = 0; s < 2; ++s) {
+    sync();
+    if (s == 0 && b % SPAN == 0) {
+      stash_sides(b);
+    }
+    stash_codes(b, s);
+    stash_x(b, s);
+    sync();
+    if (s == 1) {
+      fetch(b, next);
+    }
+    [[unroll]] for (uint h = 0; h < 2; ++h) {
+      multiply_chunk(h);
+      if (GROUP <= 32) {
+        scale_sums((2 * h + s) * 16 / GROUP);
+      }
+    }
+  }
+  if (GROUP > 32 && b % SPAN == SPAN - 1) {
+    scale_sums(0);
+  }
+}
+
+// Adds up the parts' sums, a fragment of each subgroup at a time: where its
+// elements lie is not known otherwise.
+void store_sums(bool live) {
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    barrier();
+    coopMatStore(
+        acc[f], stage, gl_SubgroupID * 256, 16,
+        ROW_MAJOR);
+    barrier();
+    for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
+      float sum = 0.0;
+      [[unroll]] for (uint p = 0; p < WK; ++p) {
+        sum += stage[p * WN * 256 + e];
+      }
+      uint n = n0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
+      uint m = m0 + f / FN * 16 + e % 256 / 16;
+      store_y(live, m, n, sum);
+    }
+  }
+}
+
+void find_columns() {
+  uint corner = gl_SubgroupID * 256;
+  for (uint e = lane; e < 256; e += SG) {
+    stage[corner + e] = float(e % 16);
+  }
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
+  MATRIX_C numbers;
+  coopMatLoad(
+      numbers, stage, corner, 16, ROW_MAJOR);
+  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+    columns[e] = uint(numbers[e]);
+  }
+}
+
+void main() {
+  Tile tile = own_tile();
+  locate(tile.product);
+  lane = gl_SubgroupInvocationID;
+  column = gl_SubgroupID % WN;
+  part = gl_SubgroupID / WN;
+  part_lane = column * SG + lane;
+  own_x = part * TILE_X;
+  own_w = gl_SubgroupID * TILE_W;
+  own_side = gl_SubgroupID * SIDES;
+#ifdef CODE_AT
+  // With K's upper bit, which is 0: an operand that is no constant, since `and`
+  // and `or` with two constants would be two instructions on NVIDIA.
+  code_base = CODE_BASE * 0x00010001u | (A.K >> 31);
+#endif
+  find_columns();
+  // Tiles of the same weights follow each other, to find them in cache.
+  uint i = tile.m * A.n_tiles + tile.n;
+  m0 = i % A.m_tiles * BM;
+  n0 = i / A.m_tiles * BN + column * ROWS;
+
+  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
+    acc[f] = MATRIX_C(0.0);
+    sums[f] = MATRIX_C(0.0);
+  }
+  [[unroll]] for (uint f = 0; f < FM; ++f) {
+    x_sums[f] = MATRIX_C(0.0);
+  }
+  // A part takes DEPTH units in a row, as many times as every other: those
+  // beyond k are zeros.
+  uint unit = part * DEPTH;
+  [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
+    fetch(d, unit + d);
+  }
+  for (uint k = 0; k < A.K; k += UNIT * DEPTH * WK) {
+    unit += DEPTH * WK;
+    [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
+      multiply_unit(d, unit + d);
+    }
+  }
+  store_sums(tile.live);
+}

@@ -1,0 +1,43 @@
+// A few threads that run jobs in the order given, started at the first job.
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace mlx::core::vulkan {
+
+class Workers {
+ public:
+  // With 0 threads add() runs the job itself.
+  explicit Workers(size_t threads) : most_(threads) {}
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // `job` must not throw. After stop() nothing is run: false.
+  bool add(std::function<void()> job);
+
+  // Drops the jobs that have not begun and joins the threads. Idempotent.
+  void stop();
+
+ private:
+  void loop();
+
+  const size_t most_;
+  std::mutex mutex_; // all below
+  std::condition_variable added_;
+  std::deque<std::function<void()>> jobs_;
+  std::vector<std::thread> threads_;
+  size_t idle_ = 0;
+  bool stopping_ = false;
+};
+
+// As many as compile at once: all cores but one, up to 8; at least 1.
+size_t compile_threads();
+
+} // namespace mlx::core::vulkan
