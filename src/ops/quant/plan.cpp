@@ -46,10 +46,10 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   v.VEC = s.aligned;
   // Eight rows hold 64 items of x, and a sum, two products and a pointer each;
   // codes of 2 bits are unpacked more at once than others.
-  bool eight = caps.held_values >= 64 + 8 * 5 + 8;
+  bool few = caps.few_registers();
+  bool eight = caps.held_values >= 64 + 8 * 5 + 8 && !(few && v.BITS == 2);
   v.ROWS = row_bucket(s.m, eight ? 8 : 4);
-  bool one =
-      v.ROWS == 8 ? caps.few_registers() : v.ROWS == 4 && v.BITS == 2 && !eight;
+  bool one = few && (v.ROWS == 8 || (v.ROWS == 4 && v.BITS == 2));
   v.OUTS = v.ROWS <= 2 ? 4 : one ? 1 : 2;
   uint32_t lanes = std::max(caps.lanes(), 4u);
   v.WG = 4 * lanes;
