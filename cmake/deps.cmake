@@ -6,6 +6,7 @@ set(MLX_SOURCE_DIR "" CACHE PATH "MLX source tree (default: the locked one)")
 set(VMA_INCLUDE_DIR "" CACHE PATH "folder of vk_mem_alloc.h")
 set(VULKAN_HEADERS_DIR "" CACHE PATH "Vulkan-Headers include folder")
 set(GLSLANG_SOURCE_DIR "" CACHE PATH "glslang source tree")
+set(MIMALLOC_SOURCE_DIR "" CACHE PATH "mimalloc source tree")
 
 # The locked packages use Rust edition 2024, which cargo reads since 1.85. Ubuntu
 # has such a cargo beside its default one, as cargo-1.NN.
@@ -29,10 +30,10 @@ function(mlxvk_find_cargo)
   message(
     FATAL_ERROR
       "cargo 1.85 or newer was not found${seen}. It downloads the locked C++ "
-      "sources (MLX, VMA, glslang). Install it (Debian 12: apt install "
+      "sources (MLX, VMA, glslang, mimalloc). Install it (Debian 12: apt install "
       "cargo-web; Ubuntu 24.04: apt install cargo-1.85; or rustup), or pass "
-      "-DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, -DVULKAN_HEADERS_DIR= and "
-      "-DGLSLANG_SOURCE_DIR=.")
+      "-DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, -DVULKAN_HEADERS_DIR=, "
+      "-DGLSLANG_SOURCE_DIR= and -DMIMALLOC_SOURCE_DIR=.")
 endfunction()
 
 function(mlxvk_locked_sources)
@@ -56,7 +57,8 @@ function(mlxvk_locked_sources)
       FATAL_ERROR
         "cargo could not provide the sources locked in third_party/Cargo.lock. "
         "Without network access, pass -DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, "
-        "-DVULKAN_HEADERS_DIR= and -DGLSLANG_SOURCE_DIR=. cargo said: ${error}")
+        "-DVULKAN_HEADERS_DIR=, -DGLSLANG_SOURCE_DIR= and "
+        "-DMIMALLOC_SOURCE_DIR=. cargo said: ${error}")
   endif()
   # metadata lists the folders before they are unpacked; fetch unpacks them.
   execute_process(
@@ -74,7 +76,7 @@ function(mlxvk_locked_sources)
 endfunction()
 
 if(NOT (MLX_SOURCE_DIR AND VMA_INCLUDE_DIR AND VULKAN_HEADERS_DIR
-        AND GLSLANG_SOURCE_DIR))
+        AND GLSLANG_SOURCE_DIR AND MIMALLOC_SOURCE_DIR))
   mlxvk_locked_sources()
 endif()
 
@@ -97,6 +99,8 @@ mlxvk_source_default(VULKAN_HEADERS_DIR "${LOCKED_vk_mem}"
                      vendor/Vulkan-Headers/include vulkan/vulkan.h)
 mlxvk_source_default(GLSLANG_SOURCE_DIR "${LOCKED_glslang_sys}" native/glslang
                      glslang/Public/ShaderLang.h)
+mlxvk_source_default(MIMALLOC_SOURCE_DIR "${LOCKED_libmimalloc_sys}"
+                     c_src/mimalloc/v3 include/mimalloc.h)
 
 # glslang: static, hidden, without the optimizer or HLSL.
 set(ENABLE_OPT OFF)

@@ -16,6 +16,7 @@ STAMP = Path(sys.prefix) / ".mlx_vulkan_installed"
 
 def inputs(build: Path):
     yield build / "mlx" / "libmlx.so"
+    yield build / "libmimalloc.so"
     yield ROOT / "pyproject.toml"
     yield ROOT / "README.md"
     yield from (ROOT / "python").rglob("*.py")
@@ -23,7 +24,8 @@ def inputs(build: Path):
 
 def up_to_date(build: Path) -> bool:
     return STAMP.exists() and all(
-        path.stat().st_mtime <= STAMP.stat().st_mtime for path in inputs(build)
+        path.exists() and path.stat().st_mtime <= STAMP.stat().st_mtime
+        for path in inputs(build)
     )
 
 

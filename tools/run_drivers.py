@@ -31,8 +31,8 @@ PIPELINES = 300
 
 # What a decode step runs once a token: a spill there costs on each.
 DECODE = re.compile(
-    r"(quant/q[mv]v|attention/(decode|merge)|gemm/gemv(_axpy)?|norm|rope|copy"
-    r"|copy_flat|unary|binary|ternary|softmax){|gated_delta{.*LANES=32"
+    r"(quant/(q[mv]v|qmv_fused)|attention/(decode|merge)|gemm/gemv(_axpy)?|norm|rope"
+    r"|copy|copy_flat|unary|binary|ternary|softmax){|gated_delta{.*LANES=32"
 )
 
 # The statistics of each driver: those that say that registers were spilled, and
@@ -363,7 +363,7 @@ def main() -> int:
     (build / "drivers").mkdir(parents=True, exist_ok=True)
     if args.system_radv:
         env = {"RADV_FORCE_FAMILY": args.system_radv}
-        chips = {args.system_radv: Chip("RADV", "", "", env)}
+        chips = {f"system-{args.system_radv}": Chip("RADV", "", "", env)}
     else:
         chips = {name: CHIPS[name] for name in args.chips or CHIPS}
     reports = []

@@ -131,9 +131,35 @@ def radv(build: Path, families: tuple[str, ...] = ("navi21",)) -> list[Step]:
     return steps
 
 
-def backend(build: Path, mode: str = "validate", **env: str) -> list[Step]:
-    env = env or {"MLX_VK_VALIDATE": "1"}
-    return [Step("backend", mode, pytest("tests/backend"), "junit", env)]
+# What host and device do in turn, for memory of other kinds than lavapipe's.
+HOST_AND_DEVICE = (
+    "tests/backend/test_memory.py",
+    "tests/backend/test_donation.py",
+    "tests/backend/test_streams.py::test_random_dags",
+)
+OTHER_MEMORY = {
+    # Slow host reads: mirrors, of which one side is given back.
+    "uncached": {"MLX_VK_MEMORY": "uncached"},
+    # Host caches that are not coherent, in both models.
+    "noncoherent": {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_SMALL_BUFFER": "0"},
+    "uncached, noncoherent": {
+        "MLX_VK_MEMORY": "uncached",
+        "MLX_VK_DEBUG": "noncoherent",
+        "MLX_VK_SMALL_BUFFER": "0",
+    },
+}
+
+
+def backend(build: Path) -> list[Step]:
+    steps = backend_mode("validate", {"MLX_VK_VALIDATE": "1"})
+    for mode, env in OTHER_MEMORY.items():
+        steps += backend_mode(mode, env, *HOST_AND_DEVICE)
+    return steps
+
+
+def backend_mode(mode: str, env: dict[str, str], *files: str) -> list[Step]:
+    command = pytest(*(files or ("tests/backend",)))
+    return [Step("backend", mode, command, "junit", env)]
 
 
 def package(build: Path) -> list[Step]:
@@ -182,8 +208,10 @@ def full_modes(build: Path) -> list[Step]:
         "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
         "guard": {"MLX_VK_DEBUG": "guard"},
         "loops": {"MLX_VK_DEBUG": "loops"},
+        "no matrix units": {"MLX_VK_DISABLE": "coopmat"},
+        **OTHER_MEMORY,
     }.items():
-        steps += backend(build, mode, **env)
+        steps += backend_mode(mode, env)
     steps += radv(build, ("vega10", "gfx1100"))
     for kind in ("asan", "tsan"):
         steps.append(doctest(f"null {kind}", ROOT / f"build-{kind}" / "null_tests"))

@@ -56,6 +56,20 @@ def library_path() -> Path | None:
     return None
 
 
+def allocator_path() -> Path | None:
+    """The mimalloc that `mlx-vulkan run` preloads."""
+    path = Path(__file__).parent / "lib" / "libmimalloc.so"
+    return path.resolve() if path.exists() else None
+
+
+def allocator_is_loaded() -> bool:
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return False
+    return any(line.endswith("/libmimalloc.so") for line in maps.splitlines())
+
+
 @functools.cache
 def library() -> ctypes.CDLL | None:
     # mlx.core first: it decides which libmlx a process runs on.

@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "backend/stream.h"
 #include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/memory.h"
 #include "runtime/device.h"
+#include "runtime/free_lists.h"
 #include "vk/config.h"
 
 namespace mlx::core {
@@ -51,6 +53,7 @@ class VulkanAllocator : public allocator::Allocator {
       c = std::make_unique<Cache>(
           /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
     }
+    set_trim_hook([] { mlx::core::clear_cache(); });
   }
 
   allocator::Buffer malloc(size_t size) override {
@@ -65,16 +68,22 @@ class VulkanAllocator : public allocator::Allocator {
     {
       std::lock_guard lock(mutex_);
       if (!config().debug_guard) {
-        buffer = cache(kind).reuse_from_cache(size);
+        buffer = small_.take(kind, size);
+        if (!buffer) {
+          buffer = cache(kind).reuse_from_cache(size);
+        }
       }
-      size_t used = active_.load() + size;
-      size_t most = limit_.load();
-      if (!buffer && used + cached_locked() > most) {
-        trim_locked(most > used ? most - used : 0);
+      if (!buffer) {
+        size_t used = active_.load() + size;
+        size_t most = most_allowed(device);
+        if (used + cached_locked() > most) {
+          trim_locked(most > used ? most - used : 0);
+        }
       }
     }
     if (!buffer) {
-      buffer = create(device, size, placement);
+      buffer = device ? device->memory().allocate(size, placement)
+                      : Memory::allocate_heap(size);
     }
     size_t now = active_ += buffer->size;
     size_t peak = peak_;
@@ -98,7 +107,9 @@ class VulkanAllocator : public allocator::Allocator {
     }
     std::unique_lock lock(mutex_);
     if (cached_locked() + b->size <= cache_limit_) {
-      cache(b->kind).recycle_to_cache(b);
+      if (!small_.put(b)) {
+        cache(b->kind).recycle_to_cache(b);
+      }
     } else {
       lock.unlock();
       destroy(b);
@@ -143,16 +154,10 @@ class VulkanAllocator : public allocator::Allocator {
  private:
   using Cache = BufferCache<Buffer>;
 
-  Buffer* create(vulkan::Device* device, size_t size, Placement placement) {
-    if (!device) {
-      return Memory::allocate_heap(size);
-    }
-    try {
-      return device->memory().allocate(size, placement);
-    } catch (const VkError&) {
-      clear_cache();
-      return device->memory().allocate(size, placement);
-    }
+  // Arrays and cache together. Other programs take of a device's memory too.
+  size_t most_allowed(vulkan::Device* device) const {
+    size_t limit = limit_.load();
+    return device ? std::min<size_t>(limit, device->memory().budget()) : limit;
   }
 
   static bool recycle(Buffer& b) {
@@ -177,7 +182,7 @@ class VulkanAllocator : public allocator::Allocator {
   }
 
   size_t cached_locked() const {
-    size_t n = 0;
+    size_t n = small_.bytes();
     for (auto& c : caches_) {
       n += c->cache_size();
     }
@@ -194,12 +199,18 @@ class VulkanAllocator : public allocator::Allocator {
         c->release_cached_buffers(std::min(total - keep, c->cache_size()));
       }
     }
+    if (cached_locked() > keep) {
+      for (Buffer* b = small_.take_all(); b;) {
+        destroy(std::exchange(b, b->next_free));
+      }
+    }
   }
 
   std::atomic<size_t> active_{0}, peak_{0}, limit_{0};
   size_t cache_limit_;
   mutable std::mutex mutex_;
-  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_;
+  FreeLists small_;
+  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_; // of the rest
 };
 
 VulkanAllocator& vulkan_allocator() {

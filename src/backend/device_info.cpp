@@ -1,6 +1,6 @@
 #include "mlx/backend/gpu/device_info.h"
 
-#include "runtime/allocation.h"
+#include "runtime/memory_types.h"
 #include "vk/config.h"
 #include "vk/instance.h"
 
@@ -29,15 +29,10 @@ device_info(int index) {
       return m;
     }
     const auto& caps = p.devices[p.chosen];
+    // What the probe of the host's reads finds changes no sizes.
     auto types = vulkan::choose_memory_types(
-        caps.memory,
-        caps.discrete(),
-        static_cast<int>(vulkan::config().memory));
-    size_t heap = types.device < 0
-        ? 0
-        : caps.memory
-              .memoryHeaps[caps.memory.memoryTypes[types.device].heapIndex]
-              .size;
+        caps.memory, caps.type, vulkan::config().memory);
+    size_t heap = vulkan::heap_bytes(caps.memory, types.device);
     m["device_name"] = caps.name;
     m["architecture"] = std::string("vulkan-") + vulkan::type_name(caps.type);
     m["driver"] = caps.driver;

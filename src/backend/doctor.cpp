@@ -11,6 +11,7 @@
 #include "pipeline/library.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
+#include "runtime/rewrite.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -64,6 +65,27 @@ json device_json(const Caps& c, bool selected) {
   return d;
 }
 
+// Of the device in use: the memory model, why, and its limits.
+json memory_json(const Caps& c) {
+  auto wanted = config().memory;
+  auto types = choose_memory_types(c.memory, c.type, wanted);
+  json j;
+  try {
+    // Only a started device can tell how fast the host reads.
+    bool probed = type_to_probe(c.memory, c.type, wanted) >= 0;
+    if (auto* d = probed ? &device() : device_if_started()) {
+      types = d->memory().types();
+      j["budget"] = d->memory().budget();
+    }
+  } catch (const std::exception& e) {
+    j["problem"] = e.what();
+  }
+  j["model"] = types.why;
+  j["size"] = heap_bytes(c.memory, types.device);
+  j["largest_array"] = c.max_buffer_size;
+  return j;
+}
+
 json counters_json() {
   auto& c = counters();
   auto& k = compile_counters();
@@ -82,6 +104,10 @@ json counters_json() {
   j["barriers"] = c.barriers.load();
   j["marks"] = c.marks.load();
   j["record_seconds"] = c.record_ns.load() * 1e-9;
+  for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
+    j[std::string("rewrites_") + name_of(Rule(rule))] =
+        rewrite_counters().rules[rule].fired.load();
+  }
   // Nothing falls back to the CPU: what falls back is decomposed.
   j["fallbacks"] = j["decompositions"] = c.decompositions.load();
   if (auto* d = device_if_started()) {
@@ -129,6 +155,9 @@ json report() {
   for (size_t i = 0; i < p.devices.size(); ++i) {
     j["devices"].push_back(
         device_json(p.devices[i], static_cast<int>(i) == p.chosen));
+    if (static_cast<int>(i) == p.chosen) {
+      j["devices"].back()["memory"] = memory_json(p.devices[i]);
+    }
   }
   j["started"] = device_if_started() != nullptr;
   j["config"] = json::array();

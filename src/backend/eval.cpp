@@ -18,9 +18,9 @@ vulkan::Buffer* buffer_of(const array& a) {
   return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
 }
 
-bool awaits_cpu(const array& x) {
+bool awaits_cpu(const array& x, vulkan::Memory& memory) {
   auto* b = buffer_of(x);
-  return b && b->mirrored() && vulkan::device().memory().awaits_cpu(*b);
+  return b && b->mirrored() && memory.awaits_cpu(*b);
 }
 
 // Inputs and siblings live until the GPU is done with them. While arr is
@@ -54,39 +54,75 @@ class InputsLetGo {
   array& arr_;
   vulkan::Encoder& encoder_;
 };
+
+// Holding an input prevents its donation: a tracer's inputs are needed again,
+// and what a CPU stream is still writing must not be reused.
+std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
+  std::vector<array> held;
+  if (arr.is_tracer()) {
+    held = arr.inputs();
+  }
+  if (!vulkan::had_cpu_producers()) {
+    return held;
+  }
+  for (auto& in : arr.inputs()) {
+    if (awaits_cpu(in, memory)) {
+      held.push_back(in);
+    }
+  }
+  return held;
+}
+
+// arr and its siblings, in a vector that keeps its memory from one primitive to
+// the next.
+class Outputs {
+ public:
+  Outputs(array& arr, std::vector<array>& spare) : spare_(spare) {
+    if (arr.siblings().empty()) {
+      std::swap(arrays, spare); // a primitive may evaluate another
+      arrays.push_back(arr);
+    } else {
+      arrays = arr.outputs();
+    }
+  }
+  ~Outputs() {
+    arrays.clear();
+    std::swap(arrays, spare_);
+  }
+  std::vector<array> arrays;
+
+ private:
+  std::vector<array>& spare_;
+};
 } // namespace
 
 void eval(array& arr) {
   auto s = arr.primitive().stream();
-  auto& encoder = vulkan::encoder(s).raw();
+  auto& stream_encoder = vulkan::encoder(s);
+  auto& encoder = stream_encoder.raw();
   vulkan::PlacementScope placement(vulkan::Placement::Device);
 
-  auto outputs = arr.outputs();
+  auto& inputs = arr.inputs();
+  Outputs outputs(arr, stream_encoder.spare_outputs);
   {
-    InputsLetGo inputs(arr, encoder);
-    // Holding an input prevents its donation: a tracer's inputs are needed
-    // again, and what a CPU stream is still writing must not be reused.
-    std::vector<array> held;
-    if (arr.is_tracer()) {
-      held = arr.inputs();
-    }
-    for (auto& in : arr.inputs()) {
-      if (in.event().valid() && !vulkan::is_fenced_input(in)) {
+    InputsLetGo let_go(arr, encoder);
+    for (auto& in : inputs) {
+      if (in.event().valid() &&
+          in.event().stream().device == mlx::core::Device::cpu &&
+          !vulkan::is_fenced_input(in)) {
         vulkan::follow_cpu_producer(in, in.event());
       }
-      if (awaits_cpu(in)) {
-        held.push_back(in);
-      }
     }
+    auto held = inputs_to_hold(arr, encoder.device().memory());
     vulkan::clear_fenced_inputs();
-    arr.primitive().eval_gpu(arr.inputs(), outputs);
+    arr.primitive().eval_gpu(inputs, outputs.arrays);
   }
   // Views and donated inputs pin nothing new.
   auto& data = arr.data_shared_ptr();
-  bool fresh = data &&
-      std::none_of(arr.inputs().begin(), arr.inputs().end(), [&](auto& in) {
-                 return in.data_shared_ptr() == data;
-               });
+  bool fresh =
+      data && std::none_of(inputs.begin(), inputs.end(), [&](auto& in) {
+        return in.data_shared_ptr() == data;
+      });
   encoder.count_operation(fresh ? arr.nbytes() : 0);
 
   // Completions are polled here too: a wake-up of the retiring thread can come

@@ -48,11 +48,20 @@ EventPoint point_of(const Event& event) {
   return {event.cast<EventImpl>().state, event.value(), nullptr};
 }
 
+namespace {
+std::atomic<bool> cpu_producers{false};
+} // namespace
+
+bool had_cpu_producers() {
+  return cpu_producers.load(std::memory_order_relaxed);
+}
+
 void follow_cpu_producer(const array& x, const Event& event) {
   if (event.stream().device != mlx::core::Device::cpu || !x.data_shared_ptr()) {
     return;
   }
   if (auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr())) {
+    cpu_producers.store(true, std::memory_order_relaxed);
     device().memory().set_cpu_writer(*b, point_of(event));
   }
 }

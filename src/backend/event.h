@@ -13,6 +13,9 @@ EventPoint point_of(const Event& event);
 // Before a GPU stream uses `x`, which a CPU stream is still computing: makes
 // the host copy the one that counts. No-op for events of GPU streams.
 void follow_cpu_producer(const array& x, const Event& event);
+// It has done so once in this process: before that no buffer awaits a CPU
+// stream.
+bool had_cpu_producers();
 
 // Inputs that Fence::wait has seen on this thread for the gpu::eval that
 // follows: their event, if any, is only signalled at the end of the eval and

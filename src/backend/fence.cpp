@@ -1,6 +1,7 @@
 #include "mlx/fence.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "backend/event.h"
@@ -17,10 +18,13 @@ struct FenceImpl {
 };
 
 thread_local std::vector<std::uintptr_t> fenced_inputs;
+// Some thread has had one: spares the others to look.
+std::atomic<bool> had_fenced_inputs{false};
 } // namespace
 
 namespace vulkan {
 void add_fenced_input(const array& x) {
+  had_fenced_inputs.store(true, std::memory_order_relaxed);
   fenced_inputs.push_back(x.id());
 }
 bool is_fenced_input(const array& x) {
@@ -28,7 +32,9 @@ bool is_fenced_input(const array& x) {
       fenced_inputs.end();
 }
 void clear_fenced_inputs() {
-  fenced_inputs.clear();
+  if (had_fenced_inputs.load(std::memory_order_relaxed)) {
+    fenced_inputs.clear();
+  }
 }
 } // namespace vulkan
 

@@ -17,27 +17,21 @@ namespace {
 // Bytes of the buffer that an operand may touch.
 Binding bind(const Operand& o) {
   const array& a = o.a;
-  Binding b;
-  if (!a.data_shared_ptr()) {
-    return b;
+  auto& data = a.data_shared_ptr();
+  auto* buffer = data ? static_cast<Buffer*>(data->buffer().ptr()) : nullptr;
+  if (!buffer) {
+    return {};
   }
-  b.buffer = static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr());
-  if (!b.buffer) {
-    return b;
-  }
-  b.offset = a.offset();
+  uint64_t offset = a.offset(), size = buffer->size;
+  uint64_t begin = 0, end = size;
   if (o.ranged) {
-    b.begin = a.offset() + o.begin;
-    b.end = a.offset() + o.end;
+    begin = offset + o.begin;
+    end = offset + o.end;
   } else if (a.flags().row_contiguous) {
-    b.begin = a.offset();
-    b.end = a.offset() + a.data_size() * a.itemsize();
-  } else {
-    b.begin = 0;
-    b.end = b.buffer->size;
+    begin = offset;
+    end = offset + a.data_size() * a.itemsize();
   }
-  b.end = std::min<uint64_t>(b.end, b.buffer->size);
-  return b;
+  return {buffer, a.offset(), begin, std::min(end, size)};
 }
 
 struct Entry {
@@ -65,9 +59,21 @@ GlobalEntries& global_entries() {
   return *entries;
 }
 
+// The thread's own entry that it asked for last.
+struct LastEntry {
+  int index = -1;
+  Entry* entry = nullptr;
+};
+constinit thread_local LastEntry last_entry;
+
 Entry& find_entry(Stream s) {
+  auto& last = last_entry;
+  if (last.index == s.index) {
+    return *last.entry;
+  }
   auto& mine = thread_entries();
   if (auto it = mine.find(s.index); it != mine.end()) {
+    last = {s.index, it->second.get()};
     return *it->second;
   }
   auto& global = global_entries();
@@ -118,10 +124,8 @@ Type type_of(Dtype dtype) {
       "operation on the CPU with stream=mx.cpu.");
 }
 
-const Kernel& StreamEncoder::kernel(
-    std::string_view file,
-    std::span<const Define> defines) {
-  return enc_.device().pipelines().get(file, defines);
+PipelineTable& StreamEncoder::pipelines() const {
+  return enc_.device().pipelines();
 }
 
 const Kernel& StreamEncoder::source_kernel(
@@ -149,21 +153,23 @@ void StreamEncoder::dispatch_bytes(
     const void* params,
     size_t params_size,
     Grid grid,
-    const Work& work) {
-  constexpr size_t inline_operands = 16;
-  Binding fixed[2 * inline_operands];
+    const Work& work,
+    const Descriptor& what) {
+  constexpr size_t most_inline = 12;
+  alignas(Binding) std::byte fixed[most_inline * sizeof(Binding)];
   std::vector<Binding> many;
-  Binding* bindings = fixed;
-  if (inputs.size() + outputs.size() > 2 * inline_operands) {
-    many.resize(inputs.size() + outputs.size());
+  size_t count = inputs.size() + outputs.size();
+  auto* bindings = reinterpret_cast<Binding*>(fixed);
+  if (count > most_inline) {
+    many.resize(count);
     bindings = many.data();
   }
   Binding* out = bindings;
   for (const auto& o : inputs) {
-    *out++ = bind(o);
+    new (out++) Binding(bind(o));
   }
   for (const auto& o : outputs) {
-    *out++ = bind(o);
+    new (out++) Binding(bind(o));
   }
   enc_.dispatch(
       k,
@@ -172,7 +178,8 @@ void StreamEncoder::dispatch_bytes(
       params,
       params_size,
       grid,
-      work);
+      work,
+      what);
 }
 
 void StreamEncoder::add_temporary(const array& a) {
@@ -240,6 +247,7 @@ void new_thread_unsafe_stream(Stream s) {
 }
 
 void clear_streams() {
+  vulkan::last_entry = {};
   vulkan::thread_entries().clear();
   if (is_main_thread()) {
     auto& global = vulkan::global_entries();

@@ -14,8 +14,10 @@
 // map for streams made to be used from any thread.
 #pragma once
 
+#include <cassert>
 #include <cstring>
 #include <initializer_list>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "mlx/array.h"
 #include "mlx/stream.h"
 
+#include "pipeline/pipeline.h"
 #include "pipeline/variant.h"
 #include "runtime/encoder.h"
 #include "vk/caps.h"
@@ -47,6 +50,34 @@ struct Operand {
   int64_t begin = 0, end = 0;
 };
 
+// Operands that are not always the same ones, without an allocation.
+class FewOperands {
+ public:
+  static constexpr size_t most = 8;
+
+  FewOperands(std::initializer_list<Operand> first = {}) {
+    for (const auto& o : first) {
+      add(o);
+    }
+  }
+  void add(const Operand& o) {
+    assert(size_ < most);
+    new (&items_[size_++]) Operand(o);
+  }
+  const Operand* begin() const {
+    return items_;
+  }
+  size_t size() const {
+    return size_;
+  }
+
+ private:
+  union {
+    Operand items_[most]; // constructed by add(), trivially destroyed
+  };
+  size_t size_ = 0;
+};
+
 // Operands in the order of the kernel's pointers: a list, a vector, or one.
 class OperandList {
  public:
@@ -58,6 +89,8 @@ class OperandList {
       : data_(list.data()), size_(list.size()) {}
   OperandList(const std::vector<Operand>& list)
       : OperandList(std::span(list)) {}
+  OperandList(const FewOperands& list)
+      : data_(list.begin()), size_(list.size()) {}
   operator std::span<const Operand>() const {
     return {data_, size_};
   }
@@ -77,8 +110,7 @@ class StreamEncoder {
   // and throws the same as std::runtime_error when asked for again.
   template <KernelVariant V>
   const Kernel& kernel(const V& variant) {
-    auto defines = variant.defines();
-    return kernel(V::file, std::span<const Define>(defines));
+    return pipelines().get(variant);
   }
 
   // One of GLSL made at run time. The whole source is part of the key: hold on
@@ -93,7 +125,8 @@ class StreamEncoder {
 
   // A grid with a zero dimension dispatches nothing. `work` is for kernels that
   // do much more with each byte than read and write it once, or read few of
-  // their operands' bytes.
+  // their operands' bytes. `what` it is lets runtime/rewrite.h join it with its
+  // neighbours.
   template <typename Args>
   void dispatch(
       const Kernel& k,
@@ -101,7 +134,8 @@ class StreamEncoder {
       const OperandList& outputs,
       const Args& args,
       Grid grid,
-      const Work& work = {}) {
+      const Work& work = {},
+      const Descriptor& what = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
     dispatch_bytes(
         k,
@@ -110,7 +144,8 @@ class StreamEncoder {
         &args,
         std::is_empty_v<Args> ? 0 : sizeof(Args),
         grid,
-        work);
+        work,
+        what);
   }
   // For operand lists or parameter blocks built at run time.
   void dispatch_bytes(
@@ -120,7 +155,8 @@ class StreamEncoder {
       const void* params,
       size_t params_size,
       Grid grid,
-      const Work& work = {});
+      const Work& work = {},
+      const Descriptor& what = {});
 
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);
@@ -143,9 +179,10 @@ class StreamEncoder {
   const Stream& stream() const {
     return stream_;
   }
+  std::vector<array> spare_outputs; // gpu::eval's, empty
 
  private:
-  const Kernel& kernel(std::string_view file, std::span<const Define> defines);
+  PipelineTable& pipelines() const;
 
   Stream stream_;
   Encoder& enc_;

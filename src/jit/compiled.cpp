@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -48,6 +49,7 @@ struct Constants {
 // pipeline table owns the kernels and lets each be compiled once.
 struct FusedKernel {
   Constants constants;
+  std::optional<GateRecord> gate; // what it is, if that
   std::string source;
   std::atomic<const Kernel*> kernels[4][2] = {};
 };
@@ -202,8 +204,9 @@ void Compiled::eval_gpu(
   auto* fused = fused_kernels().find(kernel_lib_, constants);
   if (!fused) {
     auto made = std::make_unique<FusedKernel>();
-    made->source =
-        emit_fused(graph_of(constants, inputs_, outputs_, tape_, is_constant_));
+    auto graph = graph_of(constants, inputs_, outputs_, tape_, is_constant_);
+    made->source = emit_fused(graph);
+    made->gate = gate_of(graph);
     made->constants = constants;
     fused = fused_kernels().insert(kernel_lib_, std::move(made));
   }
@@ -239,7 +242,12 @@ void Compiled::eval_gpu(
   std::vector<Operand> writes(outputs.begin(), outputs.end());
   if (dense) {
     uint64_t n = outputs[0].data_size();
-    return enc.dispatch(*kernel, reads, writes, n, dense_grid(n, form));
+    Descriptor what;
+    if (fused->gate) {
+      what = *fused->gate;
+    }
+    return enc.dispatch(
+        *kernel, reads, writes, n, dense_grid(n, form), {}, what);
   }
   // The first strides are the output's.
   auto* launch =

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "kernels/quant/fused.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -208,6 +210,49 @@ std::string float_constant(uint32_t bits) {
 
 std::string emit_fused(const FusedGraph& graph) {
   return Emitter(graph).text();
+}
+
+std::optional<GateRecord> gate_of(const FusedGraph& g) {
+  if (g.inputs.size() != 2 || g.outputs.size() != 1) {
+    return {};
+  }
+  Type t = g.inputs[0].type;
+  bool floats = info_of(t).kind == Kind::FLOAT;
+  for (auto& in : g.inputs) {
+    floats = floats && in.type == t && in.strided();
+  }
+  // Without what changes nothing: a cast of a type to itself, which is what a
+  // broadcast is.
+  std::vector<int> value{0, 1};
+  std::vector<const FusedOp*> ops;
+  std::vector<std::array<int, 2>> args; // sorted
+  for (auto& op : g.ops) {
+    floats = floats && op.type == t;
+    if (op.args.empty() || op.args.size() > 2) {
+      return {};
+    }
+    int a = value[op.args[0]], b = value[op.args.back()];
+    if (op.function.empty()) {
+      value.push_back(a);
+      continue;
+    }
+    value.push_back(static_cast<int>(2 + ops.size()));
+    ops.push_back(&op);
+    args.push_back({std::min(a, b), std::max(a, b)});
+  }
+  auto is = [&](int op, std::string_view name, int a, int b) {
+    return ops[op]->function == name && args[op] == std::array{a, b};
+  };
+  if (!floats || ops.size() != 3 || value[g.outputs[0]] != 4) {
+    return {};
+  }
+  for (int gate : {0, 1}) {
+    if (is(0, "Sigmoid", gate, gate) && is(1, "Multiply", gate, 2) &&
+        is(2, "Multiply", 1 - gate, 3)) {
+      return GateRecord{t, GATE_SILU, static_cast<uint32_t>(gate)};
+    }
+  }
+  return {};
 }
 
 std::string glsl_constant(Type type, uint64_t bits) {

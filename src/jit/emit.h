@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pipeline/key.h"
+#include "runtime/descriptor.h"
 
 namespace mlx::core::vulkan {
 
@@ -38,6 +40,9 @@ struct FusedGraph {
 // of a dense form, or StridedItems whose operands are the strided inputs.
 // Throws std::invalid_argument for a graph that is not in order.
 std::string emit_fused(const FusedGraph& graph);
+
+// Which gate of quantized products the graph is, if it is one.
+std::optional<GateRecord> gate_of(const FusedGraph& graph);
 
 // A literal with exactly these bits.
 std::string glsl_constant(Type type, uint64_t bits);

@@ -2,6 +2,7 @@
 // vectors. A team of LANES invocations keeps its row in registers, CHUNKS
 // times four items each; CHUNKS=0 reads it again. y may be x itself.
 #include "common/math.glsl"
+#include "common/rms.glsl"
 #include "common/rows.glsl"
 #define ARGS_BLOCK NormArgs
 #include "common/args.glsl"
@@ -54,11 +55,10 @@ void main() {
 #else
   const float mean = 0.0;
   EACH4 {
-    vec4 v = X;
-    total += dot(v, v);
+    total = add_squares(total, X);
   }
 #endif
-  float scale = inversesqrt(team_sum(total) * A.inverse_n + A.eps);
+  float scale = rms_factor(team_sum(total), A.inverse_n, A.eps);
   if (live) {
     EACH4 {
       if (i < n) {

@@ -11,13 +11,18 @@ void binary_op(
     const array& b,
     array& out,
     const char* op,
-    Stream s) {
+    Stream s,
+    bool is_addition = false) {
   auto layout = get_binary_op_type(a, b);
   set_binary_op_output_data(a, b, out, layout);
   vulkan::BinaryVariant variant{
       .IN = vulkan::type_of(a), .OUT = vulkan::type_of(out), .OP = op};
   bool dense = layout != BinaryOpType::General;
-  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s);
+  vulkan::Descriptor what;
+  if (is_addition && issubdtype(out.dtype(), floating)) {
+    what = vulkan::AddRecord{variant.OUT};
+  }
+  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what);
 }
 
 } // namespace
@@ -27,7 +32,10 @@ void binary_op(
     binary_op(inputs[0], inputs[1], out, name(), stream());                \
   }
 
-BINARY(Add)
+void Add::eval_gpu(const std::vector<array>& inputs, array& out) {
+  binary_op(inputs[0], inputs[1], out, name(), stream(), true);
+}
+
 BINARY(ArcTan2)
 BINARY(BitwiseBinary)
 BINARY(Divide)

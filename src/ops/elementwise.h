@@ -44,14 +44,16 @@ void set_items(
 }
 
 // Runs a kernel of N operands; `variant` lacks FORM and LARGE alone. Outputs
-// have data: dense like the inputs, or row-contiguous.
+// have data: dense like the inputs, or row-contiguous. `what` it is if no
+// operand is one value for all items.
 template <int N, KernelVariant Variant>
 void run_elementwise(
     Variant variant,
     std::initializer_list<Operand> in,
     std::initializer_list<Operand> out,
     bool dense,
-    Stream s) {
+    Stream s,
+    const Descriptor& what = {}) {
   const array& first = out.begin()->a;
   if (first.size() == 0) {
     return;
@@ -65,11 +67,12 @@ void run_elementwise(
   }
   if (dense) {
     DenseItems<N> items{};
-    bool fours = true;
+    bool fours = true, whole = true;
     for (int k = 0; k < N; ++k) {
       const array& a = in.begin()[k].a;
       items.n = std::max<uint64_t>(items.n, a.data_size());
       items.step[k] = a.data_size() == 1 ? 0 : 1;
+      whole = whole && items.step[k] == 1;
       fours = fours && (items.step[k] == 0 || by_fours(a));
     }
     for (const auto& o : out) {
@@ -77,7 +80,13 @@ void run_elementwise(
     }
     variant.FORM = fours ? FORM_DENSE4 : FORM_DENSE;
     return enc.dispatch(
-        enc.kernel(variant), in, out, items, dense_grid(items.n, variant.FORM));
+        enc.kernel(variant),
+        in,
+        out,
+        items,
+        dense_grid(items.n, variant.FORM),
+        {},
+        whole ? what : Descriptor{});
   }
   Shape shape = first.shape();
   std::array<Strides, N> strides;

@@ -16,6 +16,10 @@ namespace {
 // The axes between the first and the last two as one axis, if they are evenly
 // spaced. Zero extents do not get here.
 bool middle_stride(const array& x, int64_t& stride) {
+  if (x.ndim() == 4) {
+    stride = x.shape(1) == 1 ? 1 : x.strides(1);
+    return true;
+  }
   Shape shape(x.shape().begin() + 1, x.shape().end() - 2);
   std::array<Strides, 1> strides{
       Strides(x.strides().begin() + 1, x.strides().end() - 2)};
@@ -94,9 +98,9 @@ void RoPE::eval_gpu(
       .FREQS = freqs,
       .VEC = vec,
       .FORWARD = forward_});
-  std::vector<Operand> reads{x, offset};
+  FewOperands reads{x, offset};
   if (freqs) {
-    reads.emplace_back(inputs[2]);
+    reads.add(inputs[2]);
   }
   enc.dispatch(k, reads, {out}, p, linear(invocations, 128));
 }

@@ -2,8 +2,6 @@
 
 #include <charconv>
 
-#include "pipeline/hash.h"
-
 namespace mlx::core::vulkan {
 
 namespace {
@@ -47,7 +45,13 @@ std::optional<Type> type_named(std::string_view name) {
   return {};
 }
 
-KernelHash hash_of(
+uint64_t word_of(std::string_view text) {
+  Hasher h;
+  h.add(text);
+  return h.a();
+}
+
+Hasher hash_of_names(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory) {
@@ -55,13 +59,21 @@ KernelHash hash_of(
   h.add(file, args_in_memory);
   for (auto& d : defines) {
     h.add(d.name, static_cast<uint64_t>(d.kind));
-    if (d.kind == Define::Kind::Text) {
-      h.add(d.text);
-    } else {
-      h.add(static_cast<uint64_t>(d.value));
-    }
   }
-  return {h.a(), h.b()};
+  return h;
+}
+
+KernelHash hash_of(
+    std::string_view file,
+    std::span<const Define> defines,
+    bool args_in_memory) {
+  std::vector<uint64_t> words;
+  words.reserve(defines.size());
+  for (auto& d : defines) {
+    words.push_back(
+        d.kind == Define::Kind::Text ? word_of(d.text) : word_of(d.value));
+  }
+  return with_values(hash_of_names(file, defines, args_in_memory), words);
 }
 
 std::string log_name(std::string_view file, std::span<const Define> defines) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/hash.h"
 #include "vk/type.h"
 
 namespace mlx::core::vulkan {
@@ -59,11 +60,39 @@ struct Define {
   std::string_view text; // not owned: literals, or outlives the call
 };
 
-// 128-bit hash of a variant; equal variants in equal order hash equal.
+// The value of a define as one word, a text by its hash.
+uint64_t word_of(std::string_view text);
+inline uint64_t word_of(const char* text) {
+  return word_of(std::string_view(text));
+}
+inline uint64_t word_of(Type type) {
+  return static_cast<uint64_t>(type);
+}
+template <std::integral I>
+uint64_t word_of(I value) {
+  return static_cast<uint64_t>(static_cast<int64_t>(value));
+}
+
+// 128-bit hash of a variant; equal variants in equal order hash equal. It is
+// that of the names, which a type of variant has once, and then of the values.
 struct KernelHash {
   uint64_t a = 0, b = 0;
   bool operator==(const KernelHash&) const = default;
 };
+Hasher hash_of_names(
+    std::string_view file,
+    std::span<const Define> defines,
+    bool args_in_memory);
+inline KernelHash with_values(Hasher h, std::span<const uint64_t> words) {
+  size_t i = 0;
+  for (; i + 1 < words.size(); i += 2) {
+    h.add(words[i], words[i + 1]);
+  }
+  if (i < words.size()) {
+    h.add(words[i]);
+  }
+  return {h.a(), h.b()};
+}
 KernelHash hash_of(
     std::string_view file,
     std::span<const Define> defines,

@@ -27,6 +27,7 @@
 #include "pipeline/disk_cache.h"
 #include "pipeline/key.h"
 #include "pipeline/library.h"
+#include "pipeline/variant.h"
 #include "pipeline/workers.h"
 #include "vk/caps.h"
 #include "vk/vk.h"
@@ -126,6 +127,20 @@ class PipelineTable {
       bool args_in_memory = false) {
     return get(
         file, std::span(defines.begin(), defines.size()), args_in_memory);
+  }
+
+  // The same of a typed variant (variant.h); of most, only the values are
+  // hashed at each call.
+  template <KernelVariant V>
+  const Kernel& get(const V& variant) {
+    if constexpr (requires { variant.words(); }) {
+      static const Hasher names =
+          hash_of_names(V::file, variant.defines(), false);
+      if (auto* k = find(keyed(with_values(names, variant.words())))) {
+        return *k;
+      }
+    }
+    return get(V::file, std::span<const Define>(variant.defines()));
   }
 
   // The same for GLSL made at run time. The whole source is part of the key;

@@ -8,7 +8,8 @@
 //   };
 //
 // gives it `file` and `defines()`, from which hash, log name, #define block and
-// cache key derive (pipeline/key.h). They stand in src/kernels/<kernel>.h.
+// cache key derive (pipeline/key.h), and `words()`, the values alone. They
+// stand in src/kernels/<kernel>.h.
 #pragma once
 
 #include <array>
@@ -33,11 +34,15 @@
 #define MLXVK_AGAIN() MLXVK_STEP
 
 #define MLXVK_DEFINE(member) Define(#member, member),
+#define MLXVK_WORD(member) word_of(member),
 
 #define KERNEL_VARIANT(name, ...)                                 \
   static constexpr std::string_view file = name;                  \
   auto defines() const {                                          \
     return std::array{MLXVK_FOR_EACH(MLXVK_DEFINE, __VA_ARGS__)}; \
+  }                                                               \
+  auto words() const {                                            \
+    return std::array{MLXVK_FOR_EACH(MLXVK_WORD, __VA_ARGS__)};   \
   }
 
 // One with cooperative matrices for inputs of type T, f16 or bf16, in subgroups

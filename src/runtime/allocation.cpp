@@ -1,6 +1,8 @@
 #include "runtime/allocation.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -26,53 +28,6 @@ std::string mib(uint64_t bytes) {
 }
 
 } // namespace
-
-MemoryTypes choose_memory_types(
-    const VkPhysicalDeviceMemoryProperties& p,
-    bool discrete_gpu,
-    int forced) {
-  constexpr VkMemoryPropertyFlags device = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  // The type with all `need`, most of `like`, none of `avoid` if possible.
-  auto find = [&](VkMemoryPropertyFlags need,
-                  VkMemoryPropertyFlags like,
-                  VkMemoryPropertyFlags avoid) {
-    constexpr VkMemoryPropertyFlags never = VK_MEMORY_PROPERTY_PROTECTED_BIT |
-        VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |
-        VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
-    int best = -1, best_score = -100;
-    for (uint32_t i = 0; i < p.memoryTypeCount; ++i) {
-      auto f = p.memoryTypes[i].propertyFlags;
-      if ((f & need) != need || (f & never)) {
-        continue;
-      }
-      int score =
-          4 * __builtin_popcount(f & like) - 2 * __builtin_popcount(f & avoid);
-      if (score > best_score) {
-        best = static_cast<int>(i);
-        best_score = score;
-      }
-    }
-    return best;
-  };
-  MemoryTypes t;
-  int shared = find(device | host, cached, 0);
-  t.unified = forced == 1 || (forced == 0 && shared >= 0 && !discrete_gpu);
-  if (t.unified && shared < 0) {
-    // No such type: plain host memory is addressable too, only slower.
-    shared = find(host, cached, 0);
-  }
-  if (t.unified) {
-    t.device = t.host = t.small = shared;
-    return t;
-  }
-  t.device = find(device, 0, host | cached);
-  t.host = find(host, cached, device);
-  t.small = shared;
-  return t;
-}
 
 int coherent_host_type(const VkPhysicalDeviceMemoryProperties& p) {
   constexpr VkMemoryPropertyFlags need = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
@@ -111,7 +66,12 @@ Allocations::~Allocations() {
   vmaDestroyAllocator(vma_);
 }
 
-Allocation Allocations::create(size_t size, int type, bool mapped) {
+VkResult Allocations::try_type(
+    size_t size,
+    int type,
+    bool mapped,
+    bool beyond_budget,
+    Allocation& a) {
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = size + tail_padding;
   info.usage = usage;
@@ -121,42 +81,164 @@ Allocation Allocations::create(size_t size, int type, bool mapped) {
   if (config().debug_guard) {
     how.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
   }
-  Allocation a;
-  VmaAllocationInfo result{};
   auto& caps = device_.caps();
-  VkResult r = size > caps.max_buffer_size
-      ? VK_ERROR_OUT_OF_DEVICE_MEMORY
-      : vmaCreateBufferWithAlignment(
-            vma_, &info, &how, 256, &a.buffer, &a.memory, &result);
-  if (r != VK_SUCCESS) {
+  if (caps.memory_budget) {
+    uint32_t heap = caps.memory.memoryTypes[type].heapIndex;
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
     vmaGetHeapBudgets(vma_, budgets);
-    auto heap = caps.memory.memoryTypes[type].heapIndex;
-    throw VkError(
-        "[malloc] Unable to allocate " + std::to_string(size) + " bytes (" +
-            mib(size) + ") on " + caps.name + ": " + result_name(r) +
-            ". The heap has " + mib(caps.memory.memoryHeaps[heap].size) +
-            ", of which " + mib(budgets[heap].usage) +
-            " are in use; the largest single array is " +
-            mib(caps.max_buffer_size) + ".",
-        r);
+    uint64_t most = caps.memory.memoryHeaps[heap].size;
+    if (!beyond_budget) {
+      most = std::min(most, budgets[heap].budget);
+    }
+    if (budgets[heap].usage + size > most) {
+      // Only what VMA has left in its blocks. RADV would give what is not
+      // there, and lose the device at the next submission.
+      how.flags |= VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
+      how.flags &= ~VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
+    }
   }
-  a.mapped = mapped ? result.pMappedData : nullptr;
+  VmaAllocationInfo result{};
+  VkResult r = vmaCreateBufferWithAlignment(
+      vma_, &info, &how, 256, &a.buffer, &a.memory, &result);
+  if (r == VK_SUCCESS) {
+    a.mapped = mapped ? result.pMappedData : nullptr;
+  }
+  return r;
+}
+
+Allocation Allocations::create(
+    size_t size,
+    std::span<const int> types,
+    HostUse use,
+    bool beyond_budget) {
+  auto& caps = device_.caps();
+  if (size > caps.max_buffer_size - tail_padding) {
+    throw VkError(
+        "[malloc] Unable to allocate an array of " + std::to_string(size) +
+            " bytes (" + mib(size) + ") on " + caps.name +
+            ", whose largest single array is " + mib(caps.max_buffer_size) +
+            " (`mlx-vulkan doctor` shows this limit). Split it, as with "
+            "mx.split() along an axis, and work on the parts.",
+        VK_ERROR_OUT_OF_DEVICE_MEMORY);
+  }
+  Allocation a;
+  VkResult r = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  int type = -1;
+  for (size_t i = 0; i < types.size() && !a.buffer; ++i) {
+    type = types[i];
+    VkResult now = try_type(size, type, use != HostUse::None, beyond_budget, a);
+    // What the first type says is what matters: others may not even be for
+    // buffers.
+    r = i == 0 || now == VK_SUCCESS ? now : r;
+  }
+  if (r != VK_SUCCESS) {
+    throw OutOfMemory(describe(size, types, r), r);
+  }
+  a.size = size;
+  auto flags = caps.memory.memoryTypes[type].propertyFlags;
+  a.host_apart = a.mapped && !(flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+  if (use == HostUse::Array && config().debug_noncoherent) {
+    a.host_apart = true;
+    a.behind = a.mapped;
+    a.mapped = std::aligned_alloc(256, (size + tail_padding + 255) / 256 * 256);
+    if (!a.mapped) {
+      throw std::bad_alloc();
+    }
+    std::memset(a.mapped, poison, size);
+  }
   VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
   ask.buffer = a.buffer;
   a.address = device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
   return a;
 }
 
+std::string Allocations::describe(
+    size_t size,
+    std::span<const int> types,
+    VkResult result) const {
+  auto& caps = device_.caps();
+  VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
+  vmaGetHeapBudgets(vma_, budgets);
+  std::string text = "[malloc] Unable to allocate " + std::to_string(size) +
+      " bytes (" + mib(size) + ") on " + caps.name + ": " +
+      result_name(result) + ".";
+  for (int type : types) {
+    auto heap = caps.memory.memoryTypes[type].heapIndex;
+    auto& h = caps.memory.memoryHeaps[heap];
+    text += h.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT ? " The device's heap of "
+                                                      : " The host's heap of ";
+    text += mib(h.size) + " has " + mib(budgets[heap].usage) + " in use here";
+    if (caps.memory_budget) {
+      text += ", where the driver allows " + mib(budgets[heap].budget);
+    }
+    text += ".";
+  }
+  return text +
+      " Free arrays, take smaller batches, shorter contexts or weights of "
+      "fewer bits, or end other programs that use the GPU; "
+      "mx.set_memory_limit() and mx.set_cache_limit() bound what is kept.";
+}
+
 void Allocations::free(Allocation& a) {
   if (a.buffer) {
+    if (a.behind) {
+      std::free(a.mapped);
+    } else if (a.host_apart) {
+      // Else the host's cache could write back into who has the memory next.
+      vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE);
+    }
     vmaDestroyBuffer(vma_, a.buffer, a.memory);
   }
   a = {};
 }
 
-Allocation Allocations::create_guarded(size_t size, int type) {
-  auto a = create(size + 2 * red_zone, type, true);
+void Allocations::flush(const Allocation& a) {
+  if (a.behind) {
+    std::memcpy(a.behind, a.mapped, a.size);
+  } else if (a.host_apart) {
+    // VMA widens it to nonCoherentAtomSize and keeps others out of that.
+    vk_check(
+        vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE),
+        "vkFlushMappedMemoryRanges");
+  }
+}
+
+void Allocations::invalidate(const Allocation& a) {
+  if (a.behind) {
+    std::memcpy(a.mapped, a.behind, a.size);
+  } else if (a.host_apart) {
+    vk_check(
+        vmaInvalidateAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE),
+        "vkInvalidateMappedMemoryRanges");
+  }
+}
+
+uint64_t Allocations::budget(std::span<const int> types) {
+  auto& caps = device_.caps();
+  VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
+  if (caps.memory_budget) {
+    using namespace std::chrono;
+    int64_t now = steady_clock::now().time_since_epoch() / milliseconds(1);
+    int64_t last = sampled_;
+    if (now - last >= 100 && sampled_.compare_exchange_strong(last, now)) {
+      vmaSetCurrentFrameIndex(vma_, ++samples_); // asks the driver
+    }
+    vmaGetHeapBudgets(vma_, budgets);
+  }
+  uint64_t bytes = 0;
+  for (int type : types) {
+    auto heap = caps.memory.memoryTypes[type].heapIndex;
+    uint64_t size = caps.memory.memoryHeaps[heap].size;
+    bytes += caps.memory_budget ? std::min(size, budgets[heap].budget) : size;
+  }
+  return bytes;
+}
+
+Allocation Allocations::create_guarded(
+    size_t size,
+    std::span<const int> types,
+    bool beyond_budget) {
+  auto a = create(size + 2 * red_zone, types, HostUse::Coherent, beyond_budget);
   std::memset(a.mapped, poison, size + 2 * red_zone);
   a.mapped = static_cast<uint8_t*>(a.mapped) + red_zone;
   a.address += red_zone;

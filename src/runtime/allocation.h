@@ -1,9 +1,11 @@
-// Vulkan buffers with their memory, on VMA, and the choice of memory types.
-// Thread-safe. Free of MLX.
+// Vulkan buffers with their memory, on VMA. Thread-safe. Free of MLX.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <span>
 
+#include "runtime/memory_types.h"
 #include "vk/vk.h"
 
 struct VmaAllocator_T;
@@ -20,20 +22,26 @@ struct Allocation {
   // Of the first byte; behind the red zone if guarded.
   void* mapped = nullptr;
   VkDeviceAddress address = 0;
+  // The host has to flush what it wrote and to invalidate before it reads.
+  bool host_apart = false;
+  // MLX_VK_DEBUG=noncoherent: the memory itself; `mapped` is a copy of `size`
+  // bytes that stands for the host's cache.
+  void* behind = nullptr;
+  size_t size = 0;
 };
 
-struct MemoryTypes {
-  int device = -1; // GPU arrays
-  int host = -1; // host-cached arrays and mirrors
-  int small = -1; // mapped device memory for small arrays; -1: none
-  bool unified = false;
+// No memory: it may help to free some, or to wait until others have.
+class OutOfMemory : public VkError {
+ public:
+  using VkError::VkError;
 };
-// Pure choice from the memory properties; `unified` where one type is
-// device-local, host-visible, coherent and the device is not discrete.
-MemoryTypes choose_memory_types(
-    const VkPhysicalDeviceMemoryProperties& properties,
-    bool discrete_gpu,
-    int forced); // 0 automatic, 1 unified, 2 discrete
+
+// How the host uses an allocation.
+enum class HostUse : uint8_t {
+  None, // it is not mapped
+  Coherent, // at the same time as the device, perhaps
+  Array, // between flush and invalidation
+};
 
 // Host memory that both sides see without a flush, which every device has;
 // cached if possible.
@@ -46,19 +54,48 @@ class Allocations {
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
 
-  // Throws VkError naming the size and what is free.
-  Allocation create(size_t size, int type, bool mapped);
+  // In memory of the first of `types` that has room. `beyond_budget`: even
+  // where the budget of its heap is spent, if not the heap. Throws OutOfMemory
+  // naming the size and what is in use, and VkError where no free memory would
+  // do.
+  Allocation create(
+      size_t size,
+      std::span<const int> types,
+      HostUse use,
+      bool beyond_budget);
   void free(Allocation& allocation);
 
+  // The host's writes, to the device; and back. Nothing to do where both see
+  // the same.
+  void flush(const Allocation& allocation);
+  void invalidate(const Allocation& allocation);
+
+  // Bytes that this process may use of the heaps of `types`, as the driver says
+  // now (VK_EXT_memory_budget; sampled ten times a second), or all of them.
+  uint64_t budget(std::span<const int> types);
+
   // MLX_VK_DEBUG=guard: mapped, filled with poison, between two red zones.
-  Allocation create_guarded(size_t size, int type);
+  Allocation
+  create_guarded(size_t size, std::span<const int> types, bool beyond_budget);
   // Throws std::runtime_error if a red zone was written.
   static void check_guard(const Allocation& allocation, size_t size);
 
  private:
+  VkResult try_type(size_t size, int type, bool mapped, bool over, Allocation&);
+  std::string describe(size_t size, std::span<const int> types, VkResult) const;
+
   const Device& device_;
   VmaAllocator_T* vma_ = nullptr;
+  std::atomic<int64_t> sampled_{0}; // the budgets, in steady_clock's units
+  std::atomic<uint32_t> samples_{0};
 };
+
+// Allocates some memory of `type` and reads it for at most half a millisecond
+// or so (probe.cpp).
+HostReads measure_host_reads(Allocations& allocations, int type);
+// What it is to find instead, 0: what there is. Memory of the fake device of
+// tests is as fast as any.
+void set_host_reads_for_tests(double bytes_per_second);
 
 // Kernels may read whole 16-byte words at an array's tail.
 constexpr size_t tail_padding = 16;

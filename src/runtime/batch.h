@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "runtime/allocation.h"
+#include "runtime/descriptor.h"
 #include "runtime/hazards.h"
 #include "runtime/keeper.h"
 #include "runtime/timeline.h"
@@ -29,6 +32,7 @@ struct Work {
 constexpr size_t max_push_bytes = 128;
 
 struct Record {
+  Record() {} // not = default: that would fill `pushed` with zeros
   enum class Kind : uint8_t { Dispatch, Copy };
   Kind kind = Kind::Dispatch;
   const Kernel* kernel = nullptr;
@@ -43,6 +47,7 @@ struct Record {
   // Copy: whole buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;
+  Descriptor what;
   alignas(8) std::byte pushed[max_push_bytes];
 };
 
@@ -55,16 +60,17 @@ struct HostCopy {
 };
 
 struct Batch {
-  explicit Batch(uint32_t stream_id) : stream_id(stream_id), keeper(stream_id) {
-    records.reserve(128);
-    accesses.reserve(512);
-  }
+  explicit Batch(uint32_t stream_id)
+      : stream_id(stream_id), keeper(stream_id) {}
 
   uint32_t stream_id;
   std::vector<Record> records;
   std::vector<Access> accesses;
   std::vector<std::byte> arguments; // argument blocks too large to be pushed
   std::vector<HostCopy> host_copies;
+  // What the host wrote, shown to the device after those; and what the device
+  // writes, shown to the host before anyone is told that the batch is done.
+  std::vector<Allocation> flushes, invalidations;
   std::vector<EventPoint> waits;
   Keeper keeper;
   std::shared_ptr<Completion> completion;
@@ -74,8 +80,29 @@ struct Batch {
 
   bool empty() const {
     return records.empty() && waits.empty() && host_copies.empty() &&
-        keeper.empty();
+        invalidations.empty() && keeper.empty();
   }
+};
+
+// The memory of batches that are done, for new ones: their vectors are large,
+// and would be freed on another thread than the one that fills them.
+// Thread-safe.
+class BatchPool {
+ public:
+  std::unique_ptr<Batch> take(uint32_t stream_id);
+  // Ends the batch: lets go of all that it keeps.
+  void give_back(std::unique_ptr<Batch> batch);
+
+ private:
+  // All empty, with memory.
+  struct Vectors {
+    std::vector<Record> records;
+    std::vector<Access> accesses;
+    Keeper::Lists kept;
+  };
+  static constexpr size_t most = 16, most_records = 4096;
+  std::mutex mutex_;
+  std::vector<Vectors> free_;
 };
 
 } // namespace mlx::core::vulkan

@@ -9,6 +9,7 @@
 
 #include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
+#include "runtime/batch.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
 #include "runtime/sentinels.h"
@@ -105,6 +106,7 @@ Device::Device() {
   if (config().debug_loops) {
     watch_loops();
   }
+  batches_ = std::make_unique<BatchPool>();
   recorder_ = std::make_unique<Recorder>(*this);
   probe_arithmetic();
 }
@@ -112,6 +114,7 @@ Device::Device() {
 Device::~Device() {
   shutdown();
   recorder_.reset();
+  batches_.reset();
   pipelines_.reset();
   loops_.reset();
   sentinels_.reset();
@@ -138,6 +141,12 @@ std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   auto completion = batch->completion;
   recorder_->push(std::move(batch));
   return completion;
+}
+
+void Device::finish_submitted() {
+  if (recorder_) {
+    recorder_->finish_submitted();
+  }
 }
 
 void Device::shutdown() {

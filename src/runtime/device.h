@@ -23,6 +23,7 @@ class Profiler;
 class LoopReport;
 class Sentinels;
 struct Batch;
+class BatchPool;
 
 class Device {
  public:
@@ -66,6 +67,9 @@ class Device {
   Profiler& profiler() {
     return *profiler_;
   }
+  BatchPool& batches() {
+    return *batches_;
+  }
   // Null without watch_loops().
   LoopReport* loops() {
     return loops_.get();
@@ -91,6 +95,9 @@ class Device {
   // A batch that no encoder made (a host read); starts after its waits.
   std::shared_ptr<Completion> submit(std::unique_ptr<Batch> batch);
 
+  // Waits for what is on the queue, and releases what it kept.
+  void finish_submitted();
+
   // Finishes what was submitted, stops the threads, saves caches. Idempotent.
   void shutdown();
 
@@ -109,6 +116,7 @@ class Device {
   std::unique_ptr<LoopReport> loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
+  std::unique_ptr<BatchPool> batches_;
   std::unique_ptr<Recorder> recorder_;
   std::atomic<bool> down_{false};
 };

@@ -11,7 +11,10 @@
 namespace mlx::core::vulkan {
 
 Encoder::Encoder(Device& device, uint32_t stream_id)
-    : device_(device), stream_id_(stream_id) {}
+    : device_(device),
+      most_operations_(config().max_ops),
+      most_bytes_(uint64_t(config().max_mb) << 20),
+      stream_id_(stream_id) {}
 
 Encoder::~Encoder() {
   try {
@@ -23,12 +26,10 @@ Encoder::~Encoder() {
   }
 }
 
-Batch& Encoder::open() {
-  if (!open_) {
-    open_ = std::make_unique<Batch>(stream_id_);
-    open_->completion = std::make_shared<Completion>(device_.timeline());
-    open_->encode_begin = device_.profiler().now();
-  }
+Batch& Encoder::open_new() {
+  open_ = device_.batches().take(stream_id_);
+  open_->completion = std::make_shared<Completion>(device_.timeline());
+  open_->encode_begin = device_.profiler().now();
   return *open_;
 }
 
@@ -39,7 +40,8 @@ void Encoder::dispatch(
     const void* params,
     size_t params_size,
     Grid grid,
-    const Work& work) {
+    const Work& work,
+    const Descriptor& what) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return;
   }
@@ -60,7 +62,8 @@ void Encoder::dispatch(
           batch, *b.buffer, b.begin, b.end, write);
     }
   });
-  size_t size = 8 * (reads.size() + writes.size()) + params_size;
+  size_t count = reads.size() + writes.size();
+  size_t size = 8 * count + params_size;
   if (kernel.built()) { // else the recorder looks
     kernel.check_args(size);
   }
@@ -79,6 +82,9 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
+  if (parts == 1) {
+    r.what = what;
+  }
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory(size);
   std::byte* out = r.pushed;
@@ -88,12 +94,16 @@ void Encoder::dispatch(
     all.resize((all.size() + size + 15) / 16 * 16);
     out = all.data() + r.args_offset;
   }
-  r.first_access = static_cast<uint32_t>(batch.accesses.size());
+  auto& accesses = batch.accesses;
+  size_t first = accesses.size();
+  accesses.resize(first + count);
+  Access* access = accesses.data() + first;
   each([&](const Binding& b, bool write) {
     uint64_t address = 0;
     if (b.buffer) {
-      address = b.buffer->address() + b.offset;
-      batch.accesses.push_back({b.buffer->address(), b.begin, b.end, write});
+      uint64_t base = b.buffer->address();
+      address = base + b.offset;
+      *access++ = {base, b.begin, b.end, write};
     }
     std::memcpy(out, &address, 8);
     out += 8;
@@ -101,8 +111,9 @@ void Encoder::dispatch(
   if (params_size) {
     std::memcpy(out, params, params_size);
   }
-  r.access_count =
-      static_cast<uint32_t>(batch.accesses.size()) - r.first_access;
+  accesses.resize(access - accesses.data()); // some may have no buffer
+  r.first_access = static_cast<uint32_t>(first);
+  r.access_count = static_cast<uint32_t>(accesses.size() - first);
 }
 
 void Encoder::copy_to_host(Buffer& buffer) {
@@ -144,17 +155,6 @@ std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
   device_.profiler().encoded(*open_);
   device_.recorder().push(std::move(open_));
   return last_;
-}
-
-bool Encoder::needs_commit() const {
-  return open_ &&
-      (operations_ >= static_cast<uint32_t>(config().max_ops) ||
-       open_->pinned_bytes > uint64_t(config().max_mb) << 20);
-}
-
-void Encoder::count_operation(uint64_t bytes) {
-  operations_++;
-  open().pinned_bytes += bytes;
 }
 
 } // namespace mlx::core::vulkan

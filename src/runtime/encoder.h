@@ -37,6 +37,7 @@ class Encoder {
 
   // Appends one dispatch: addresses of `reads` then `writes`, then `params`.
   // One that is expected to take too long for a submission will run in parts.
+  // `what` it is, for rewrite.h.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
@@ -44,7 +45,8 @@ class Encoder {
       const void* params,
       size_t params_size,
       Grid grid,
-      const Work& work = {});
+      const Work& work = {},
+      const Descriptor& what = {});
 
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where
@@ -56,8 +58,9 @@ class Encoder {
   void keep(std::shared_ptr<void> object) {
     open().keeper.keep(std::move(object));
   }
-  void keep(Buffer& buffer, std::shared_ptr<void> owner) {
-    open().keeper.keep(buffer.kept, std::move(owner));
+  template <typename T>
+  void keep(Buffer& buffer, const std::shared_ptr<T>& owner) {
+    open().keeper.keep(buffer.kept, owner);
   }
   // The caller owns the buffer itself until it has called keep() again.
   void let_go(Buffer& buffer) {
@@ -76,9 +79,15 @@ class Encoder {
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
 
   // Over the limits of operations or pinned bytes.
-  bool needs_commit() const;
+  bool needs_commit() const {
+    return open_ &&
+        (operations_ >= most_operations_ || open_->pinned_bytes > most_bytes_);
+  }
   // One MLX operation was encoded, pinning `bytes`.
-  void count_operation(uint64_t bytes);
+  void count_operation(uint64_t bytes) {
+    operations_++;
+    open().pinned_bytes += bytes;
+  }
 
   Device& device() {
     return device_;
@@ -88,9 +97,14 @@ class Encoder {
   }
 
  private:
-  Batch& open();
+  Batch& open() {
+    return open_ ? *open_ : open_new();
+  }
+  Batch& open_new();
 
   Device& device_;
+  const uint32_t most_operations_;
+  const uint64_t most_bytes_;
   uint32_t stream_id_;
   std::unique_ptr<Batch> open_;
   std::shared_ptr<Completion> last_;

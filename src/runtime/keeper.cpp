@@ -1,62 +1,58 @@
 #include "runtime/keeper.h"
 
-#include <mutex>
+#include <thread>
 
 namespace mlx::core::vulkan {
 
-namespace {
-std::mutex& keeper_mutex() {
-  static auto* mutex = new std::mutex; // leaked: batches end in any order
-  return *mutex;
-}
-} // namespace
-
-Keeper::~Keeper() {
-  std::vector<std::shared_ptr<void>> last; // freed after the lock
-  std::lock_guard lock(keeper_mutex());
-  for (Kept* k : alone_) {
-    if (k->by_ == this) {
-      k->by_ = nullptr;
-      last.push_back(std::move(k->owner_));
+uint64_t Kept::take_when_free() {
+  // Some instructions of another thread, unless that one was just interrupted.
+  for (int tries = 0;; ++tries) {
+    uint64_t by = by_.exchange(changing, std::memory_order_acquire);
+    if (by != changing) {
+      return by;
+    }
+    if (tries >= 64) {
+      std::this_thread::yield();
     }
   }
 }
 
-void Keeper::keep(Kept& buffer, std::shared_ptr<void> owner) {
-  {
-    std::lock_guard lock(keeper_mutex());
-    if (buffer.by_ == this) {
-      return;
-    }
-    if (!buffer.by_ || buffer.by_->stream_ == stream_) {
-      if (!buffer.by_) {
-        buffer.owner_ = std::move(owner);
-      }
-      buffer.by_ = this;
-      alone_.push_back(&buffer);
-      return;
-    }
-  }
-  objects_.push_back(std::move(owner));
+uint64_t Keeper::new_number(uint32_t stream) {
+  // 31 bits: as many batches are never alive at once.
+  static std::atomic<uint32_t> last{0};
+  uint32_t n = last.fetch_add(1, std::memory_order_relaxed) & 0x7fffffffu;
+  return uint64_t(stream) << 32 | (n + 1u);
 }
 
-void Keeper::let_go(Kept& buffer, uint32_t stream) {
-  std::lock_guard lock(keeper_mutex());
-  if (buffer.by_ && buffer.by_->stream_ == stream) {
-    buffer.by_ = nullptr;
-    buffer.owner_.reset(); // the caller holds another
+Keeper::Lists Keeper::release() {
+  // Freed only after the last look at a buffer, which may go with its owner.
+  for (Kept* k : lists_.alone) {
+    uint64_t by = k->by_.load(std::memory_order_relaxed);
+    if (by != number_ && by != Kept::changing) {
+      continue; // let go, or a later batch's: it never becomes ours again
+    }
+    by = k->take();
+    if (by == number_) {
+      lists_.objects.push_back(std::move(k->owner_));
+      by = Kept::nobody;
+    }
+    k->give(by);
   }
+  lists_.alone.clear();
+  lists_.objects.clear();
+  return std::move(lists_);
 }
 
 void Keeper::hand_over(Keeper& later) {
-  std::lock_guard lock(keeper_mutex());
-  for (Kept* k : alone_) {
-    if (k->by_ == this) {
-      k->by_ = &later;
-      later.alone_.push_back(k);
+  for (Kept* k : lists_.alone) {
+    uint64_t by = k->take();
+    if (by == number_) {
+      by = later.number_;
+      later.lists_.alone.push_back(k);
     }
+    k->give(by);
   }
-  alone_.clear();
+  lists_.alone.clear();
 }
 
 } // namespace mlx::core::vulkan

@@ -1,6 +1,8 @@
 #include "runtime/memory.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "runtime/batch.h"
 #include "runtime/device.h"
@@ -23,21 +25,31 @@ struct Buffer::Mirror {
   // The CPU stream's signal behind which the host side is final. Until then
   // its worker may ask for the pointer at any time.
   EventPoint cpu_writer;
-
-  void* pointer() const {
-    return heap ? heap : host.mapped;
-  }
+  // Shared: the host's cache may hold what it would write back at any time.
+  bool touched = false;
+  // Times that the host was given a pointer.
+  uint32_t pointers = 0;
+  // One memory: batches, not yet retired, that read the host side.
+  uint32_t uploading = 0;
 };
 
 Buffer::Buffer(size_t size, BufferKind kind) : size(size), kind(kind) {
   if (kind != BufferKind::Mapped) {
-    mirror_ = std::make_unique<Mirror>();
+    mirror_ = std::make_shared<Mirror>();
   }
 }
 
 Buffer::~Buffer() = default;
 
+void* Buffer::host_address() const {
+  return kind == BufferKind::Shared ? device_.mapped
+      : mirror_->heap               ? mirror_->heap
+                                    : mirror_->host.mapped;
+}
+
 namespace {
+
+std::atomic<void (*)()> trim_hook{nullptr};
 
 void append_copy(
     Batch& batch,
@@ -59,60 +71,109 @@ void append_copy(
 
 } // namespace
 
-Memory::Memory(Device& device)
-    : device_(device),
-      allocations_(device),
-      types_(choose_memory_types(
-          device.caps().memory,
-          device.caps().discrete(),
-          static_cast<int>(config().memory))),
-      guarded_(config().debug_guard && types_.unified) {
-  if (types_.device < 0 || types_.host < 0) {
+void set_trim_hook(void (*trim)()) {
+  trim_hook = trim;
+}
+
+Memory::Memory(Device& device) : device_(device), allocations_(device) {
+  auto& caps = device.caps();
+  auto wanted = config().memory;
+  HostReads reads;
+  if (int type = type_to_probe(caps.memory, caps.type, wanted); type >= 0) {
+    reads = measure_host_reads(allocations_, type);
+  }
+  types_ = choose_memory_types(
+      caps.memory, caps.type, wanted, reads, config().debug_noncoherent);
+  if (!types_.usable()) {
     throw std::runtime_error(
-        "[vulkan] " + device.caps().name +
-        " has no host-coherent memory type.");
+        "[vulkan] " + caps.name + " has no host-coherent memory type.");
+  }
+  guarded_ = config().debug_guard && types_.unified && types_.host_coherent;
+}
+
+template <typename F>
+auto Memory::with_room(F&& f) {
+  int last = device_.caps().memory_budget ? 3 : 2;
+  for (int tries = 0;; ++tries) {
+    try {
+      return f(tries == 3);
+    } catch (const OutOfMemory&) {
+      if (tries == last) {
+        throw;
+      }
+    }
+    if (tries == 1) {
+      device_.finish_submitted();
+    }
+    if (auto trim = trim_hook.load(); trim && tries < 2) {
+      trim();
+    }
   }
 }
 
 Allocation Memory::allocate_mapped(size_t size) {
-  int type = types_.small >= 0 ? types_.small : types_.host;
-  return allocations_.create(size, type, true);
+  return with_room([&](bool over) {
+    return allocations_.create(size, types_.coherent, HostUse::Coherent, over);
+  });
 }
 
 Allocation Memory::allocate_for_reading(size_t size) {
-  int type = coherent_host_type(device_.caps().memory);
-  return allocations_.create(size, type, true);
+  const int type[] = {coherent_host_type(device_.caps().memory)};
+  return with_room([&](bool over) {
+    return allocations_.create(size, type, HostUse::Coherent, over);
+  });
 }
 
 void Memory::free(Allocation& allocation) {
   allocations_.free(allocation);
 }
 
+void Memory::show_to_device(const Batch& batch) {
+  for (const auto& c : batch.host_copies) {
+    std::memcpy(c.dst, c.src, c.size);
+  }
+  for (const auto& a : batch.flushes) {
+    allocations_.flush(a);
+  }
+}
+
 BufferKind Memory::kind_for(size_t size, Placement placement) const {
-  bool small = types_.small >= 0 && size <= config().small_buffer;
-  return types_.unified || small       ? BufferKind::Mapped
+  bool small = types_.small && size <= config().small_buffer;
+  return small || (types_.unified && types_.host_coherent) ? BufferKind::Mapped
+      : types_.unified                                     ? BufferKind::Shared
       : placement == Placement::Device ? BufferKind::DeviceBorn
                                        : BufferKind::HostBorn;
 }
 
 Buffer* Memory::allocate(size_t size, Placement placement) {
   auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
-  if (guarded_) {
-    b->device_ = allocations_.create_guarded(size, types_.device);
-  } else if (b->kind == BufferKind::Mapped) {
-    b->device_ = allocations_.create(
-        size, types_.unified ? types_.device : types_.small, true);
-  } else if (b->kind == BufferKind::DeviceBorn) {
-    b->device_ = allocations_.create(size, types_.device, false);
-  } else {
-    make_host_side(*b);
-  }
+  with_room([&](bool over) {
+    auto create = [&](const std::vector<int>& types, HostUse use) {
+      b->device_ = allocations_.create(size, types, use, over);
+    };
+    if (guarded_) {
+      b->device_ = allocations_.create_guarded(size, types_.device, over);
+    } else if (b->kind == BufferKind::Mapped) {
+      bool all = types_.unified && types_.host_coherent;
+      create(all ? types_.device : types_.coherent, HostUse::Coherent);
+    } else if (b->kind == BufferKind::Shared) {
+      create(types_.device, HostUse::Array);
+    } else if (b->kind == BufferKind::DeviceBorn) {
+      create(types_.device, HostUse::None);
+    } else {
+      make_host_side(*b, over);
+    }
+  });
   return b.release();
 }
 
 void Memory::release(Buffer* b) {
   free(b->device_);
   if (b->mirrored()) {
+    std::unique_lock lock(mirror_mutex_, std::defer_lock);
+    if (types_.one_memory) {
+      lock.lock();
+    }
     free(b->mirror_->host);
     std::free(b->mirror_->heap);
   }
@@ -124,14 +185,31 @@ bool Memory::recycle(Buffer& b) {
     return !guarded_;
   }
   auto& m = *b.mirror_;
+  if (b.kind == BufferKind::Shared) {
+    bool touched = m.touched;
+    m = {};
+    m.touched = touched;
+    return true;
+  }
+  if (types_.one_memory && b.device_.buffer && !m.heap && !m.host.buffer) {
+    b.kind = BufferKind::DeviceBorn; // what was born on the host is gone
+  }
   bool device_born = b.kind == BufferKind::DeviceBorn;
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
   }
-  free(device_born ? m.host : b.device_);
-  auto host = m.host;
-  m = {};
-  m.host = host;
+  if (types_.one_memory) {
+    // give_back_host_side() knows the old one.
+    std::lock_guard lock(mirror_mutex_);
+    auto fresh = std::make_shared<Buffer::Mirror>();
+    fresh->host = std::exchange(m.host, {});
+    b.mirror_ = std::move(fresh);
+  }
+  auto& now = *b.mirror_;
+  free(device_born ? now.host : b.device_);
+  auto host = now.host;
+  now = {};
+  now.host = host;
   if (!device_born) {
     b.kind = BufferKind::HostBorn; // it may have been of the heap
   }
@@ -164,11 +242,10 @@ void Memory::release_heap(Buffer* b) {
 }
 
 void* Memory::heap_pointer(Buffer& b) {
-  auto& m = *b.mirror_;
-  if (!m.pointer()) {
-    m.heap = std::calloc(1, b.size);
+  if (!b.host_address()) {
+    b.mirror_->heap = std::calloc(1, b.size);
   }
-  return m.pointer();
+  return b.host_address();
 }
 
 void Memory::check_guard(const Buffer& b) const {
@@ -177,10 +254,10 @@ void Memory::check_guard(const Buffer& b) const {
   }
 }
 
-void Memory::make_host_side(Buffer& b) {
+void Memory::make_host_side(Buffer& b, bool over) {
   auto& host = b.mirror_->host;
   if (!host.buffer) {
-    host = allocations_.create(b.size, types_.host, true);
+    host = allocations_.create(b.size, types_.host, HostUse::Array, over);
   }
 }
 
@@ -210,81 +287,142 @@ bool Memory::device_has_it(
   return here;
 }
 
+void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
+  auto& m = *b.mirror_;
+  make_host_side(b, over);
+  if (m.heap) {
+    batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
+  }
+  if (m.host.host_apart) {
+    batch.flushes.push_back(m.host);
+  }
+  append_copy(batch, m.host, b.device_, b.size);
+  uploaded += b.size;
+  if (types_.one_memory && b.kind == BufferKind::HostBorn) {
+    m.uploading++;
+    batch.keeper.keep(std::shared_ptr<void>(
+        static_cast<void*>(nullptr),
+        [this, mirror = b.mirror_, done = batch.completion](void*) {
+          give_back_host_side(*mirror, *done);
+        }));
+  }
+}
+
+// Weights would otherwise be twice in the one memory that there is. Who has had
+// a pointer once has filled the array with it; who asks again, as a view does,
+// may keep it.
+void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
+  std::lock_guard lock(mirror_mutex_);
+  auto ticket = upload.ticket();
+  bool done = ticket != 0 && ticket != Completion::failed_ticket &&
+      device_.timeline().seen() >= ticket;
+  auto& writer = m.cpu_writer;
+  bool written = !writer.event || writer.event->signaled(writer.value);
+  if (--m.uploading == 0 && done && written && m.host.buffer && m.host_valid &&
+      m.device_valid && m.pointers <= 1 && !m.fetch && !m.heap) {
+    free(m.host);
+    m.host_valid = false;
+    m.uploads.clear();
+  }
+}
+
 void Memory::prepare_for_device(
     Batch& batch,
     Buffer& b,
     uint64_t begin,
     uint64_t end,
     bool write) {
-  std::lock_guard lock(mirror_mutex_);
-  auto& m = *b.mirror_;
-  if (!b.device_.buffer) {
-    b.device_ = allocations_.create(b.size, types_.device, types_.unified);
-  }
-  bool covered = write && begin == 0 && end >= b.size;
-  if (m.host_valid && !covered && !device_has_it(b, batch.completion)) {
-    make_host_side(b);
-    if (m.heap) {
-      batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
+  with_room([&](bool over) {
+    std::lock_guard lock(mirror_mutex_);
+    auto& m = *b.mirror_;
+    if (!b.device_.buffer) {
+      b.device_ =
+          allocations_.create(b.size, types_.device, HostUse::None, over);
     }
-    append_copy(batch, m.host, b.device_, b.size);
-    uploaded += b.size;
-    m.device_valid = true;
-    m.uploads.push_back(batch.completion);
-  }
-  if (write) {
-    m.device_valid = true;
-    m.host_valid = false;
-    m.uploads.clear();
-    m.download_recorded = false;
-    m.last_write = batch.completion;
-    if (m.heap) {
-      // Written through donation only, so nobody else knows this pointer; an
-      // upload still in flight may read it.
-      batch.keeper.keep(std::shared_ptr<void>(m.heap, std::free));
-      m.heap = nullptr;
+    bool covered = write && begin == 0 && end >= b.size;
+    bool upload =
+        m.host_valid && !covered && !device_has_it(b, batch.completion);
+    if (b.kind == BufferKind::Shared) {
+      // Even if all is to be overwritten: the cache could write back later.
+      if (upload || m.touched) {
+        batch.flushes.push_back(b.device_);
+        m.touched = false;
+      }
+    } else if (upload) {
+      append_upload(batch, b, over);
     }
-  }
+    if (upload) {
+      m.device_valid = true;
+      m.uploads.push_back(batch.completion);
+    }
+    if (write) {
+      m.device_valid = true;
+      m.host_valid = false;
+      m.uploads.clear();
+      m.download_recorded = false;
+      m.last_write = batch.completion;
+      if (m.heap) {
+        // Written through donation only, so nobody else knows this pointer; an
+        // upload still in flight may read it.
+        batch.keeper.keep(std::shared_ptr<void>(m.heap, std::free));
+        m.heap = nullptr;
+      }
+    }
+  });
 }
 
-void Memory::append_download(Batch& batch, Buffer& b) {
-  make_host_side(b);
-  append_copy(batch, b.device_, b.mirror_->host, b.size);
-  downloaded += b.size;
-  b.mirror_->download_recorded = true;
+void Memory::append_download(Batch& batch, Buffer& b, bool over) {
+  auto& m = *b.mirror_;
+  if (b.kind == BufferKind::Shared) {
+    batch.invalidations.push_back(b.device_);
+  } else {
+    make_host_side(b, over);
+    if (m.host.host_apart) {
+      // What the host wrote last must not be written back over the download.
+      batch.flushes.push_back(m.host);
+      batch.invalidations.push_back(m.host);
+    }
+    append_copy(batch, b.device_, m.host, b.size);
+    downloaded += b.size;
+  }
+  m.download_recorded = true;
 }
 
 void Memory::record_download(Batch& batch, Buffer& b) {
   if (!b.mirrored()) {
     return;
   }
-  std::lock_guard lock(mirror_mutex_);
-  auto& m = *b.mirror_;
-  if (m.device_valid && !m.host_valid && !m.download_recorded) {
-    append_download(batch, b);
-  }
+  with_room([&](bool over) {
+    std::lock_guard lock(mirror_mutex_);
+    auto& m = *b.mirror_;
+    if (m.device_valid && !m.host_valid && !m.download_recorded) {
+      append_download(batch, b, over);
+    }
+  });
 }
 
 // Only readers outside of any fence need this.
-void Memory::start_fetch(Buffer& b) {
+void Memory::start_fetch(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   if (!m.device_valid || m.host_valid || m.download_recorded) {
     return;
   }
   static std::atomic<uint32_t> next_stream{0x80000000u}; // one of its own
   auto batch = std::make_unique<Batch>(next_stream++);
-  append_download(*batch, b);
+  append_download(*batch, b, over);
   if (m.last_write) {
     batch->waits.push_back({nullptr, 0, m.last_write});
   }
   m.fetch = device_.submit(std::move(batch));
 }
 
-void Memory::give_to_host(Buffer& b) {
+void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
-  start_fetch(b);
-  if (!m.heap) {
-    make_host_side(b);
+  start_fetch(b, over);
+  if (b.kind == BufferKind::Shared) {
+    m.touched = true;
+  } else if (!m.heap) {
+    make_host_side(b, over);
   }
   m.host_valid = true;
   m.device_valid = false;
@@ -295,11 +433,13 @@ void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   if (!b.mirrored()) {
     return;
   }
-  std::lock_guard lock(mirror_mutex_);
-  // The producer may work in place and may not have asked for its pointer yet:
-  // what it will find there is fetched now.
-  give_to_host(b);
-  b.mirror_->cpu_writer = std::move(signal);
+  with_room([&](bool over) {
+    std::lock_guard lock(mirror_mutex_);
+    // The producer may work in place and may not have asked for its pointer
+    // yet: what it will find there is fetched now.
+    give_to_host(b, over);
+    b.mirror_->cpu_writer = signal;
+  });
 }
 
 const void* Memory::valid_host_pointer(const Buffer& b) const {
@@ -309,7 +449,8 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
   bool valid = m.host_valid && !m.fetch && !m.cpu_writer.event;
-  return valid ? m.pointer() : nullptr;
+  m.pointers += 2; // it is used outside of the lock: the host side stays
+  return valid ? b.host_address() : nullptr;
 }
 
 bool Memory::awaits_cpu(Buffer& b) {
@@ -325,26 +466,31 @@ void* Memory::host_pointer(Buffer& b) {
   if (!b.mirrored()) {
     return b.mapped();
   }
-  std::unique_lock lock(mirror_mutex_);
   auto& m = *b.mirror_;
-  // While a CPU stream is at work, its worker asks later than the program
-  // order says: GPU work that follows it may be encoded already, so nothing
-  // may change.
-  if (m.cpu_writer.event && m.cpu_writer.event->signaled(m.cpu_writer.value)) {
-    m.cpu_writer = {};
-  }
-  if (!m.cpu_writer.event) {
-    give_to_host(b);
-  }
-  void* pointer = m.pointer();
-  auto fetch = m.fetch;
-  lock.unlock();
+  void* pointer = nullptr;
+  std::shared_ptr<Completion> fetch;
+  with_room([&](bool over) {
+    std::lock_guard lock(mirror_mutex_);
+    // While a CPU stream is at work, its worker asks later than the program
+    // order says: GPU work that follows it may be encoded already, so nothing
+    // may change.
+    auto& writer = m.cpu_writer;
+    if (writer.event && writer.event->signaled(writer.value)) {
+      writer = {};
+    }
+    if (!writer.event) {
+      give_to_host(b, over);
+    }
+    m.pointers++;
+    pointer = b.host_address();
+    fetch = m.fetch;
+  });
   if (fetch) {
     fetch->wait();
     if (auto e = fetch->error(); !e.empty()) {
       throw std::runtime_error(e);
     }
-    lock.lock();
+    std::lock_guard lock(mirror_mutex_);
     if (m.fetch == fetch) {
       m.fetch.reset();
     }

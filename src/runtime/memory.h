@@ -1,4 +1,4 @@
-// The memory of arrays, in two models.
+// The memory of arrays, in two models (memory_types.h chooses).
 //
 // Unified: every Buffer is one mapped, device-addressable allocation, no copies
 // ever. Discrete: a Buffer has a mirror, that is a device side, a host side, or
@@ -6,6 +6,15 @@
 // encoding, in program order: host_pointer() makes the host side authoritative,
 // a GPU use uploads in the same batch, a GPU write makes the device side
 // authoritative.
+//
+// Where the host's cache is apart (HOST_CACHED without HOST_COHERENT), the host
+// side is flushed just before a batch that uploads it is submitted, and
+// invalidated before anyone is told that one which downloads it is done. In
+// unified memory of that kind both sides are one allocation, and a flush or an
+// invalidation is all that an upload or a download is.
+//
+// An allocation that fails is tried again after what MLX has cached is freed,
+// then after the batches on the queue are retired, then beyond the budget.
 //
 // Buffers made before the device starts are plain host memory and behave as
 // host-born ones of the discrete model ever after. Thread-safe. Free of MLX.
@@ -30,10 +39,11 @@ enum class Placement : uint8_t { Host, Device };
 enum class BufferKind : uint8_t {
   Heap, // malloc'ed before the device started
   Mapped, // one allocation for both sides
+  Shared, // the same, with flushes and invalidations between them
   HostBorn,
   DeviceBorn,
 };
-constexpr size_t buffer_kinds = 4;
+constexpr size_t buffer_kinds = 5;
 
 struct Buffer {
   Buffer(size_t size, BufferKind kind);
@@ -42,6 +52,7 @@ struct Buffer {
   const size_t size; // bytes the allocator accounts for
   BufferKind kind;
   Kept kept; // by the batches that use it
+  Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {
     return mirror_ != nullptr;
@@ -58,16 +69,22 @@ struct Buffer {
  private:
   friend class Memory;
   struct Mirror;
+  // Of the host side, if there is one; with a mirror only.
+  void* host_address() const;
+
   Allocation device_;
-  std::unique_ptr<Mirror> mirror_;
+  std::shared_ptr<Mirror> mirror_;
 };
+
+// Frees what is kept to be used again, before an allocation fails. Any thread.
+void set_trim_hook(void (*trim)());
 
 class Memory {
  public:
   explicit Memory(Device& device);
 
   BufferKind kind_for(size_t size, Placement placement) const;
-  // Throws VkError naming the size and what is free.
+  // Throws VkError naming the size and what is in use.
   Buffer* allocate(size_t size, Placement placement);
   void release(Buffer* buffer);
   // Makes a buffer that nobody uses as good as new; false: not worth it.
@@ -106,11 +123,23 @@ class Memory {
   // Appends the copy of the device side to the host side.
   void record_download(Batch& batch, Buffer& buffer);
 
-  // A mapped, device-addressable allocation of the backend's own.
+  // A mapped, coherent, device-addressable allocation of the backend's own.
   Allocation allocate_mapped(size_t size);
   // The same for what the host looks at often: coherent, cached if possible.
   Allocation allocate_for_reading(size_t size);
   void free(Allocation& allocation);
+
+  // Just before the batch is submitted: what its host copies and flushes ask.
+  void show_to_device(const Batch& batch);
+  // What the device has written to it, once it has.
+  void show_to_host(const Allocation& allocation) {
+    allocations_.invalidate(allocation);
+  }
+
+  // Bytes of memory for arrays that this process may use, as of now.
+  uint64_t budget() {
+    return allocations_.budget(types_.device);
+  }
 
   const MemoryTypes& types() const {
     return types_;
@@ -122,17 +151,25 @@ class Memory {
   std::atomic<uint64_t> uploaded{0}, downloaded{0}; // bytes, for the profile
 
  private:
-  // All of these under mirror_mutex_.
-  void make_host_side(Buffer& buffer);
-  void give_to_host(Buffer& buffer);
-  void start_fetch(Buffer& buffer);
-  void append_download(Batch& batch, Buffer& buffer);
+  // Runs f(beyond_budget) until it finds memory or there is no hope. Not under
+  // any lock: what it frees and waits for may take all.
+  template <typename F>
+  auto with_room(F&& f);
+
+  // All of these under mirror_mutex_. `over`: beyond the budget.
+  void make_host_side(Buffer& buffer, bool over);
+  void give_to_host(Buffer& buffer, bool over);
+  void start_fetch(Buffer& buffer, bool over);
+  void append_download(Batch& batch, Buffer& buffer, bool over);
+  void append_upload(Batch& batch, Buffer& buffer, bool over);
   bool device_has_it(Buffer& buffer, const std::shared_ptr<Completion>& batch);
+
+  void give_back_host_side(Buffer::Mirror& mirror, const Completion& upload);
 
   Device& device_;
   Allocations allocations_;
   MemoryTypes types_;
-  bool guarded_; // every Buffer with memory of the device is
+  bool guarded_ = false; // every Buffer with memory of the device is
   mutable std::mutex mirror_mutex_; // all mirrors
 };
 

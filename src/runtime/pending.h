@@ -21,12 +21,16 @@ class PendingQueue {
   // Of the streams' first batches that are ready the one pushed first; with
   // `regardless` all are. Null if there is none.
   std::unique_ptr<Batch> take(bool regardless = false);
+  // Whether take() would return one.
+  bool ready();
 
  private:
   struct Pending {
     uint64_t number; // over all streams
     std::unique_ptr<Batch> batch;
   };
+  static bool ready(const Batch& batch);
+
   std::mutex mutex_;
   uint64_t pushed_ = 0;
   std::map<uint32_t, std::deque<Pending>> streams_; // none is empty

@@ -1,6 +1,8 @@
-// Known-answer probes: what a driver says it can do is tried once at start,
-// since drivers differ from what they report.
+// Probes: what a driver says it can do is tried once at start, since drivers
+// differ from what they report; and how fast the host reads mapped memory.
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -15,6 +17,8 @@
 namespace mlx::core::vulkan {
 
 namespace {
+
+double host_reads_for_tests = 0;
 
 template <KernelVariant V>
 const Kernel& kernel(Device& device, const V& variant) {
@@ -137,6 +141,43 @@ bool passes(F&& probe) {
 }
 
 } // namespace
+
+void set_host_reads_for_tests(double bytes_per_second) {
+  host_reads_for_tests = bytes_per_second;
+}
+
+HostReads measure_host_reads(Allocations& allocations, int type) {
+  if (host_reads_for_tests > 0) {
+    return {type, host_reads_for_tests};
+  }
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t size = 64 << 10, piece = 1 << 10;
+  constexpr std::chrono::microseconds enough(500);
+  Allocation a;
+  try {
+    a = allocations.create(size, {&type, 1}, HostUse::Coherent, true);
+  } catch (const VkError&) {
+    return {}; // as if not measured
+  }
+  auto* mapped = static_cast<std::byte*>(a.mapped);
+  // Pages are there after this, and what is cached is in the cache.
+  std::memset(mapped, 1, size);
+  std::array<std::byte, piece> copy;
+  double best = 0;
+  auto begun = Clock::now(), before = begun;
+  for (size_t at = 0; at < size && before - begun < enough; at += piece) {
+    std::memcpy(copy.data(), mapped + at, piece);
+    // Else the compiler may leave the copy out.
+    asm volatile("" : : "r"(copy.data()) : "memory");
+    auto now = Clock::now();
+    std::chrono::duration<double> took = now - before;
+    // The best, since a thread may be put off meanwhile.
+    best = std::max(best, piece / std::max(took.count(), 1e-9));
+    before = now;
+  }
+  allocations.free(a);
+  return {type, best};
+}
 
 void Device::probe_arithmetic() {
   bool half = caps_.shader_float16 && !config().disabled("native_f16");

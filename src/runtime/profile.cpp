@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/batch.h"
+#include "runtime/rewrite.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -19,6 +20,26 @@ double seconds() {
       .count();
 }
 constexpr size_t max_events = 2'000'000;
+
+// Which rules joined records how often, and why others did not.
+void print_rewrites() {
+  for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
+    auto& row = rewrite_counters().rules[rule];
+    std::string misses;
+    for (size_t why = 0; why < size_t(Miss::Count); ++why) {
+      if (uint64_t n = row.missed[why].load()) {
+        misses += std::string(misses.empty() ? "; not: " : ", ") +
+            std::to_string(n) + " " + name_of(Miss(why));
+      }
+    }
+    std::fprintf(
+        stderr,
+        "rewrites: %s %llu%s\n",
+        name_of(Rule(rule)),
+        static_cast<unsigned long long>(row.fired.load()),
+        misses.c_str());
+  }
+}
 } // namespace
 
 Counters& counters() {
@@ -156,6 +177,7 @@ void Profiler::report(
       static_cast<unsigned long long>(c.decompositions),
       static_cast<unsigned long long>(uploaded),
       static_cast<unsigned long long>(downloaded));
+  print_rewrites();
 }
 
 } // namespace mlx::core::vulkan

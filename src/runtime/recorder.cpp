@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include "pipeline/loops.h"
@@ -52,7 +51,10 @@ double expected_ms(const Batch& batch) {
 } // namespace
 
 Recorder::Recorder(Device& device)
-    : device_(device), writer_(device), retirer_(device, writer_) {
+    : device_(device),
+      fusions_(device.pipelines()),
+      writer_(device),
+      retirer_(device, writer_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -70,11 +72,17 @@ void Recorder::loop() {
     // Both before the look: what happens meanwhile is seen at the next.
     bool stopping = stopping_;
     auto seen = wakeup().generation();
-    if (auto batch = pending_.take(device_.timeline().lost())) {
+    submitting_ = true;
+    auto batch = pending_.take(device_.timeline().lost());
+    bool any = batch != nullptr;
+    if (batch) {
       submit(std::move(batch));
-    } else if (stopping) {
+    }
+    submitting_ = false;
+    if (!any && stopping) {
       break;
-    } else {
+    }
+    if (!any) {
       wakeup().wait(seen);
     }
   }
@@ -149,9 +157,6 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
 // The ticket of the batch, which is on the queue: that of its last submission.
 uint64_t Recorder::start(const Batch& batch, Commands& commands) {
   finish_kernels(batch);
-  for (const auto& c : batch.host_copies) {
-    std::memcpy(c.dst, c.src, c.size);
-  }
   writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
   for (uint32_t i = 0; i < commands.submissions; ++i) {
     submit(commands.buffers[i], batch);
@@ -181,6 +186,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   try {
     auto begun = clock();
     double begin = device_.profiler().now();
+    device_.memory().show_to_device(*batch);
+    fusions_.rewrite(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);
@@ -221,8 +228,31 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         expected_ms(*batch));
   }
   auto completion = batch->completion;
+  if (!batch->invalidations.empty() || before_) {
+    // Who sees this one done takes all before it for done too.
+    completion->set_first([before = std::move(before_),
+                           &memory = device_.memory(),
+                           all = std::move(batch->invalidations)] {
+      if (before) {
+        before->run_first();
+      }
+      for (const auto& a : all) {
+        memory.show_to_host(a);
+      }
+    });
+    before_ = completion;
+  }
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);
+}
+
+void Recorder::finish_submitted() {
+  // What can be on the queue soon; what waits for the host may wait for us.
+  while (std::this_thread::get_id() != thread_.get_id() && !stopping_ &&
+         (pending_.ready() || submitting_)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  retirer_.finish_submitted();
 }
 
 void Recorder::stop() {

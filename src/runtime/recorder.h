@@ -11,6 +11,7 @@
 #include "runtime/command_writer.h"
 #include "runtime/pending.h"
 #include "runtime/retirer.h"
+#include "runtime/rewrite_kernels.h"
 
 namespace mlx::core::vulkan {
 
@@ -33,6 +34,9 @@ class Recorder {
     retirer_.wait_retired(last);
   }
 
+  // Waits for what is on the queue, or can be, and releases it. Any thread.
+  void finish_submitted();
+
   // Finishes all batches that can still start and joins the threads.
   void stop();
 
@@ -50,11 +54,15 @@ class Recorder {
 
   Device& device_;
   PendingQueue pending_;
+  CompiledFusions fusions_; // the thread's
   CommandWriter writer_;
   Retirer retirer_;
   uint64_t next_ticket_ = 1; // the thread's
+  // The last batch on the queue, if any so far had invalidations; the thread's.
+  std::shared_ptr<Completion> before_;
   std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> submitting_{false};
   std::thread thread_;
 };
 

@@ -72,6 +72,7 @@ void Retirer::hand_over(Keeper& keeper) {
 void Retirer::finish(InFlight done) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
+  completion->run_first(); // while the batch keeps the memory
   auto& timeline = device_.timeline();
   if ((timeline.hung() || timeline.dropped()) && done.commands) {
     // The device may still be running it: nothing of it may be freed.
@@ -84,7 +85,7 @@ void Retirer::finish(InFlight done) {
       }
       writer_.give_back(std::move(done.commands));
     }
-    done.batch.reset(); // frees arrays
+    device_.batches().give_back(std::move(done.batch)); // frees arrays
   }
   if (callback) {
     callback();
@@ -133,6 +134,20 @@ void Retirer::wait_retired(const Completion& last) {
           return ticket <= last.ticket();
         });
   });
+}
+
+void Retirer::finish_submitted() {
+  std::shared_ptr<Completion> last;
+  {
+    std::lock_guard lock(mutex_);
+    if (in_flight_.empty()) {
+      return;
+    }
+    last = in_flight_.back().batch->completion;
+  }
+  last->wait();
+  retire();
+  wait_retired(*last);
 }
 
 // The device runs one batch after the other. A ticket is no measure: a batch

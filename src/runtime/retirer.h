@@ -37,6 +37,8 @@ class Retirer {
   // See Recorder.
   void retire();
   void wait_retired(const Completion& last);
+  // Waits for what is on the queue, and releases it.
+  void finish_submitted();
   void set_watch(WatchSettings settings);
 
   // The next batch is to have marks of progress, so that a report of the watch

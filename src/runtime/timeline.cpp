@@ -168,8 +168,29 @@ bool Completion::reached() const {
   if (t == 0) {
     return timeline_.lost();
   }
-  return t == failed_ticket || timeline_.seen() >= t || timeline_.poll() >= t ||
-      timeline_.lost();
+  bool is = t == failed_ticket || timeline_.seen() >= t ||
+      timeline_.poll() >= t || timeline_.lost();
+  if (is) {
+    run_first();
+  }
+  return is;
+}
+
+void Completion::set_first(std::function<void()> first) {
+  first_ = std::move(first);
+  has_first_.store(true, std::memory_order_release);
+}
+
+void Completion::run_first() const {
+  if (!has_first_.load(std::memory_order_acquire)) {
+    return;
+  }
+  std::lock_guard lock(first_mutex_);
+  if (first_) {
+    first_();
+    first_ = nullptr;
+    has_first_.store(false, std::memory_order_release);
+  }
 }
 
 void Completion::wait() const {
@@ -245,6 +266,7 @@ void EventState::signal_host(uint64_t value, std::string error) {
   {
     std::lock_guard lock(mutex_);
     value_ = std::max(value_, value);
+    promise(value);
     if (!error.empty()) {
       error_ = std::move(error);
     }
@@ -272,6 +294,7 @@ void EventState::signal_on(
       pending_.erase(pending_.begin());
     }
     pending_.push_back({value, completion});
+    promise(value);
   }
   cv_.notify_all();
   // A batch may be held for this value; submitting the completion's own batch
@@ -290,7 +313,15 @@ bool EventState::submitted(uint64_t value) {
   return p && p->completion->submitted();
 }
 
+void EventState::promise(uint64_t value) {
+  uint64_t most = promised_.load(std::memory_order_relaxed);
+  promised_.store(std::max(most, value), std::memory_order_release);
+}
+
 bool EventState::signaled(uint64_t value) {
+  if (promised_.load(std::memory_order_acquire) < value) {
+    return false; // asked for each input of the eval that will signal it
+  }
   std::lock_guard lock(mutex_);
   if (value_ >= value) {
     return true;

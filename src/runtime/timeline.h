@@ -68,6 +68,11 @@ class Completion {
   // Empty unless it failed. Valid once reached.
   std::string error() const;
 
+  // Runs `first` once, on the thread that first sees it reached, before anyone
+  // is told. Before set_submitted().
+  void set_first(std::function<void()> first);
+  void run_first() const;
+
   void set_submitted(uint64_t ticket);
   void set_failed(std::string error);
   void set_retired();
@@ -79,6 +84,9 @@ class Completion {
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> retired_{false};
   std::string error_; // written before ticket_
+  mutable std::atomic<bool> has_first_{false};
+  mutable std::mutex first_mutex_;
+  mutable std::function<void()> first_; // under it
 };
 
 class Timeline {
@@ -177,6 +185,10 @@ class EventState {
     std::shared_ptr<Completion> completion;
   };
   const Pending* find(uint64_t value) const;
+  void promise(uint64_t value); // under the lock
+
+  // The highest value that is signalled or will be: none above it can be.
+  std::atomic<uint64_t> promised_{0};
 
   std::mutex mutex_;
   std::condition_variable cv_;

@@ -96,6 +96,8 @@ void query_properties(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
   VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM arm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM};
+  VkPhysicalDeviceMaintenance4Properties limits{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   bool size_control = has_size_control(c, extensions);
   void** tail = &p.pNext;
   chain(tail, true, p11);
@@ -109,6 +111,11 @@ void query_properties(
       extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME),
       amd2);
   chain(tail, extensions.has(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME), arm);
+  chain(
+      tail,
+      c.api_version >= VK_API_VERSION_1_3 ||
+          extensions.has(VK_KHR_MAINTENANCE_4_EXTENSION_NAME),
+      limits);
   vk.vkGetPhysicalDeviceProperties2(device, &p);
   c.driver = std::string(p12.driverName) + " " + p12.driverInfo;
   c.driver_id = p12.driverID;
@@ -127,6 +134,9 @@ void query_properties(
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   c.max_buffer_size = p11.maxMemoryAllocationSize;
+  if (limits.maxBufferSize) {
+    c.max_buffer_size = std::min(c.max_buffer_size, limits.maxBufferSize);
+  }
   // At most one vendor's are not 0. Without the second structure AMD's units
   // include those that are switched off.
   c.core_count = sm.shaderSMCount + arm.shaderCoreCount +

@@ -60,7 +60,7 @@ struct Caps {
   uint32_t max_workgroup_size = 0;
   uint32_t shared_memory = 0;
   uint32_t max_push_constants = 0;
-  uint64_t max_buffer_size = 0;
+  uint64_t max_buffer_size = 0; // and of its memory
   float timestamp_period = 0;
   bool timestamps = false;
   // Compute units, where an extension or a table tells; else 0.

@@ -19,8 +19,10 @@ constexpr ConfigEntry table[] = {
      "only when asked for."},
     {"MLX_VK_MEMORY",
      "auto",
-     "Memory model: auto, unified (one mapped allocation per array) or "
-     "discrete (device-local arrays with host mirrors)."},
+     "Memory model: auto, unified (one mapped allocation per array), discrete "
+     "(device-local arrays with host mirrors) or uncached (auto, as if the host "
+     "read the device's memory slowly). `mlx-vulkan doctor` says what auto "
+     "chose and why."},
     {"MLX_VK_SMALL_BUFFER",
      "1024",
      "Discrete model: arrays of up to this many bytes live in mapped device "
@@ -56,7 +58,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits, sentinels."},
+     "float_controls, levels, splits, sentinels, fuse."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "
@@ -166,8 +168,10 @@ Config parse_config(const char* (*get)(const char*)) {
     c.memory = MemoryModel::Unified;
   } else if (m == "discrete") {
     c.memory = MemoryModel::Discrete;
+  } else if (m == "uncached") {
+    c.memory = MemoryModel::Uncached;
   } else if (!m.empty() && m != "auto") {
-    warn("MLX_VK_MEMORY", m.c_str(), "auto, unified or discrete");
+    warn("MLX_VK_MEMORY", m.c_str(), "auto, unified, discrete or uncached");
   }
   if (auto f = text("MLX_VK_FALLBACK"); f == "warn") {
     c.fallback = FallbackPolicy::Warn;

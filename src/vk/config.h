@@ -25,13 +25,17 @@ std::span<const ConfigEntry> config_table();
   X(cache, "logs what the kernel cache cannot read or write")       \
   X(shuffle, "permutes independent dispatches")                     \
   X(guard, "puts red zones around arrays")                          \
+  X(noncoherent,                                                    \
+    "lets the host work on copies of cached memory that only "      \
+    "flushes and invalidations update, as where caches are not "    \
+    "coherent")                                                     \
   X(watch,                                                          \
     "marks progress, so that a report of MLX_VK_TIMEOUT names the " \
     "one kernel")                                                   \
   X(loops, "makes a loop of a kernel that goes beyond its bound an error")
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
-enum class MemoryModel : uint8_t { Automatic, Unified, Discrete };
+enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
 
 struct Config {
   std::string device; // MLX_VK_DEVICE

@@ -156,6 +156,34 @@ def test_allocation_beyond_the_heap(gpu):
         assert mx.sum(x).item() == 999_000
 
 
+def test_array_beyond_the_largest_buffer(gpu):
+    """The error says what the limit is and what to do."""
+    limit = mx.device_info(gpu)["max_buffer_length"]
+    rows = limit // (4 * 1024) + 1
+    with pytest.raises(Exception, match=r"largest single array is .*mx\.split"):
+        mx.eval(mx.full((rows, 1024), 1.0))
+    assert mx.sum(mx.arange(10)).item() == 45
+
+
+def test_host_and_device_take_turns():
+    """Each sees what the other wrote last, whoever made the array."""
+    n = 3000  # more than a small array
+    made = mx.array(np.arange(n, dtype=np.float32))
+    computed = mx.arange(n, dtype=mx.float32) + 0
+    for x in (made, computed):
+        for turn in range(1, 4):
+            view = np.array(x, copy=False)
+            view += turn
+            del view
+            y = x * 2
+            assert np.array_equal(np.array(y), 2 * np.array(x))
+            on_cpu = mx.add(y, 1, stream=mx.cpu)
+            back = on_cpu - 1
+            assert np.array_equal(np.array(back), np.array(y))
+    assert np.array_equal(np.array(made), np.arange(n, dtype=np.float32) + 6)
+    assert np.array_equal(np.array(computed), np.array(made))
+
+
 def test_rotating_cache_stays_flat():
     """A key-value cache written in place: no growth over many steps."""
     heads, length, dim = 2, 64, 16

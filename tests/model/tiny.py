@@ -171,8 +171,8 @@ def make_model(family: str, seed: int = 0, **more) -> nn.Module:
     return model
 
 
-def quantize(model: nn.Module, **experts) -> nn.Module:
-    """4 bits in groups of 32 or 64 in turn; with `experts`, the experts so."""
+def quantize(model: nn.Module, groups=(32, 64), **experts) -> nn.Module:
+    """4 bits in `groups` in turn; with `experts`, the experts so."""
     count = 0
 
     def how(path, module):
@@ -182,7 +182,7 @@ def quantize(model: nn.Module, **experts) -> nn.Module:
         if experts and "experts" in path:
             return experts
         count += 1
-        return {"group_size": 32 if count % 2 else 64, "bits": 4}
+        return {"group_size": groups[(count - 1) % len(groups)], "bits": 4}
 
     with mx.stream(mx.cpu):
         nn.quantize(model, class_predicate=how)

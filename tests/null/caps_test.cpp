@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "pipeline/key.h"
-#include "runtime/memory.h"
 #include "variants/variants.h"
 #include "vk/caps.h"
 
@@ -153,44 +152,6 @@ TEST_CASE("caps: matrix kernels need one subgroup size, or may name 32") {
   c.min_subgroup_size = 8;
   c.max_subgroup_size = 16;
   CHECK_FALSE(c.coopmat(Type::f16));
-}
-
-TEST_CASE("memory types: by device kind") {
-  constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
-                                  host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
-                                  cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  auto types = [](std::vector<VkMemoryPropertyFlags> flags) {
-    VkPhysicalDeviceMemoryProperties p{};
-    p.memoryTypeCount = uint32_t(flags.size());
-    for (size_t i = 0; i < flags.size(); ++i) {
-      p.memoryTypes[i].propertyFlags = flags[i];
-    }
-    return p;
-  };
-  // A discrete card with a resizable BAR.
-  auto card = types({0, local, host, host | cached, local | host});
-  auto t = choose_memory_types(card, true, 0);
-  CHECK_FALSE(t.unified);
-  CHECK(t.device == 1);
-  CHECK(t.host == 3);
-  CHECK(t.small == 4);
-  // Without a BAR.
-  t = choose_memory_types(types({local, host | cached}), true, 0);
-  CHECK(t.small == -1);
-  CHECK(t.device == 0);
-  // An integrated GPU.
-  t = choose_memory_types(
-      types({local, local | host, local | host | cached}), false, 0);
-  CHECK(t.unified);
-  CHECK(t.device == 2);
-  CHECK(t.host == 2);
-  // Forced either way.
-  t = choose_memory_types(types({local | host | cached}), false, 2);
-  CHECK_FALSE(t.unified);
-  CHECK(t.device == 0);
-  CHECK(t.host == 0);
-  CHECK(choose_memory_types(card, true, 1).unified);
 }
 
 TEST_CASE("caps: what Vulkan does not tell comes from tables") {

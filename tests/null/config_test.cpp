@@ -50,6 +50,7 @@ TEST_CASE("config: values") {
   });
   CHECK(c.device == "cpu");
   CHECK(c.memory == MemoryModel::Discrete);
+  CHECK(parse({{"MLX_VK_MEMORY", "uncached"}}).memory == MemoryModel::Uncached);
   CHECK(c.fallback == FallbackPolicy::Deny);
   CHECK(c.validate);
   CHECK(c.profile == "trace.json");

@@ -203,3 +203,43 @@ TEST_CASE("emit: a graph out of order is refused") {
   g.outputs = {2};
   CHECK_THROWS_AS(emit_fused(g), std::invalid_argument);
 }
+
+TEST_CASE("emit: the gate of two products is known as such") {
+  for (int gate : {0, 1}) {
+    for (bool casts : {false, true}) {
+      CAPTURE(gate);
+      CAPTURE(casts);
+      FusedGraph g;
+      g.inputs = {{Type::bf16}, {Type::bf16}};
+      g.ops = {
+          {Type::bf16, "Sigmoid", {gate}}, {Type::bf16, "Multiply", {gate, 2}}};
+      if (casts) {
+        g.ops.push_back({Type::bf16, "", {3}});
+        g.ops.push_back({Type::bf16, "", {1 - gate}});
+        g.ops.push_back({Type::bf16, "Multiply", {4, 5}});
+        g.outputs = {6};
+      } else {
+        g.ops.push_back({Type::bf16, "Multiply", {1 - gate, 3}});
+        g.outputs = {4};
+      }
+      auto found = gate_of(g);
+      REQUIRE(found);
+      CHECK(found->type == Type::bf16);
+      CHECK(found->operand == uint32_t(gate));
+
+      auto refused = [&](auto change) {
+        FusedGraph other = g;
+        change(other);
+        return !gate_of(other);
+      };
+      CHECK(refused([](auto& o) { o.ops[0].function = "Tanh"; }));
+      CHECK(refused([](auto& o) { o.ops[1].args = {2, 2}; }));
+      CHECK(refused([](auto& o) { o.ops[1].type = Type::f32; }));
+      CHECK(refused([](auto& o) { o.inputs[1].scalar = true; }));
+      CHECK(refused([](auto& o) { o.inputs[0].constant = true; }));
+      CHECK(refused([](auto& o) { o.outputs = {3}; }));
+      CHECK(refused([](auto& o) { o.outputs.push_back(2); }));
+      CHECK(refused([&](auto& o) { o.ops.back().args = {gate, 3}; }));
+    }
+  }
+}

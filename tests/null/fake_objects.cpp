@@ -18,17 +18,30 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
     VkDeviceMemory* out) {
   auto& s = state();
   std::lock_guard lock(s.mutex);
-  if (s.statistics.live_memory + info->allocationSize > s.settings.heap_bytes) {
+  auto p = memory_properties();
+  auto type = p.memoryTypes[info->memoryTypeIndex];
+  auto& used = s.statistics.heap_memory[type.heapIndex];
+  if (used + info->allocationSize > p.memoryHeaps[type.heapIndex].size) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  void* data = nullptr;
-  if (posix_memalign(&data, 4096, info->allocationSize)) {
+  auto bytes = [&] {
+    void* data = nullptr;
+    bool bad = posix_memalign(&data, 4096, info->allocationSize);
+    return static_cast<std::byte*>(bad ? nullptr : data);
+  };
+  auto* data = bytes();
+  auto* host = data;
+  if (type.propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT &&
+      !(type.propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)) {
+    host = bytes();
+  }
+  if (!data || !host) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
+  used += info->allocationSize;
   s.statistics.live_memory += info->allocationSize;
-  bool visible = !s.settings.discrete || info->memoryTypeIndex != 0;
   *out = handle<VkDeviceMemory>(
-      new Memory{static_cast<std::byte*>(data), info->allocationSize, visible});
+      new Memory{data, info->allocationSize, type, host});
   return VK_SUCCESS;
 }
 VKAPI_ATTR void VKAPI_CALL
@@ -36,6 +49,10 @@ FreeMemory(VkDevice, VkDeviceMemory m, const VkAllocationCallbacks*) {
   if (auto* memory = object<Memory>(m)) {
     std::lock_guard lock(state().mutex);
     state().statistics.live_memory -= memory->size;
+    state().statistics.heap_memory[memory->type.heapIndex] -= memory->size;
+    if (memory->host != memory->data) {
+      std::free(memory->host);
+    }
     std::free(memory->data);
     delete memory;
   }
@@ -49,19 +66,55 @@ VKAPI_ATTR VkResult VKAPI_CALL MapMemory(
     void** out) {
   std::lock_guard lock(state().mutex);
   auto* memory = object<Memory>(m);
-  if (!memory->host_visible || memory->mapped) {
+  bool visible =
+      memory->type.propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+  if (!visible || memory->mapped) {
     error("misuse: vkMapMemory of memory that cannot be mapped (again)");
     return VK_ERROR_MEMORY_MAP_FAILED;
   }
   memory->mapped = true;
-  *out = memory->data + offset;
+  *out = memory->host + offset;
   return VK_SUCCESS;
 }
 VKAPI_ATTR void VKAPI_CALL UnmapMemory(VkDevice, VkDeviceMemory m) {
   object<Memory>(m)->mapped = false;
 }
-VKAPI_ATTR VkResult VKAPI_CALL
-FlushMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
+// Copies what the ranges name between what the host and what the device sees.
+void synchronize(uint32_t n, const VkMappedMemoryRange* ranges, bool to_host) {
+  for (uint32_t i = 0; i < n; ++i) {
+    auto& r = ranges[i];
+    auto* memory = object<Memory>(r.memory);
+    uint64_t size = r.size == VK_WHOLE_SIZE ? memory->size - r.offset : r.size;
+    bool whole =
+        size % non_coherent_atom == 0 || r.offset + size == memory->size;
+    if (!memory->mapped || r.offset % non_coherent_atom || !whole ||
+        r.offset + size > memory->size) {
+      error("misuse: flush or invalidation of a range that is not of atoms");
+      continue;
+    }
+    auto* from = (to_host ? memory->data : memory->host) + r.offset;
+    auto* to = (to_host ? memory->host : memory->data) + r.offset;
+    if (from != to) {
+      std::memcpy(to, from, size);
+    }
+  }
+}
+VKAPI_ATTR VkResult VKAPI_CALL FlushMappedMemoryRanges(
+    VkDevice,
+    uint32_t n,
+    const VkMappedMemoryRange* ranges) {
+  std::lock_guard lock(state().mutex);
+  state().statistics.flushes += n;
+  synchronize(n, ranges, false);
+  return VK_SUCCESS;
+}
+VKAPI_ATTR VkResult VKAPI_CALL InvalidateMappedMemoryRanges(
+    VkDevice,
+    uint32_t n,
+    const VkMappedMemoryRange* ranges) {
+  std::lock_guard lock(state().mutex);
+  state().statistics.invalidations += n;
+  synchronize(n, ranges, true);
   return VK_SUCCESS;
 }
 
@@ -90,7 +143,7 @@ DestroyBuffer(VkDevice, VkBuffer handle, const VkAllocationCallbacks*) {
 }
 VKAPI_ATTR void VKAPI_CALL
 GetBufferMemoryRequirements(VkDevice, VkBuffer b, VkMemoryRequirements* r) {
-  uint32_t types = state().settings.discrete ? 7 : 1;
+  uint32_t types = (1u << memory_properties().memoryTypeCount) - 1;
   *r = {(object<FakeBuffer>(b)->size + 63) / 64 * 64, 64, types};
 }
 VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements2(
@@ -316,8 +369,7 @@ Function object_function(const char* name) {
       FAKE(GetPipelineCacheData),
       FAKE(MergePipelineCaches),
       FAKE(DestroyPipelineCache),
-      {"vkInvalidateMappedMemoryRanges",
-       reinterpret_cast<PFN_vkVoidFunction>(FlushMappedMemoryRanges)},
+      FAKE(InvalidateMappedMemoryRanges),
   };
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;

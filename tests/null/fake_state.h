@@ -47,9 +47,12 @@ struct Command {
 struct Memory {
   std::byte* data;
   uint64_t size;
-  bool host_visible;
+  VkMemoryType type;
+  std::byte* host; // what the host sees: `data`, or its cache
   bool mapped = false;
 };
+
+constexpr uint64_t non_coherent_atom = 64;
 
 struct FakeBuffer {
   uint64_t size = 0;
@@ -118,6 +121,7 @@ struct State {
 };
 
 State& state();
+VkPhysicalDeviceMemoryProperties memory_properties();
 void error(const std::string& text); // under the mutex
 void queue_loop(); // the device's thread
 

@@ -1,6 +1,7 @@
 // Instance, physical device and device.
 #include "null/fake_vulkan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <unordered_map>
@@ -74,7 +75,7 @@ GetPhysicalDeviceProperties(VkPhysicalDevice, VkPhysicalDeviceProperties* p) {
   l.maxPushConstantsSize = 128;
   l.timestampPeriod = 1;
   l.bufferImageGranularity = 1;
-  l.nonCoherentAtomSize = 64;
+  l.nonCoherentAtomSize = non_coherent_atom;
   l.maxMemoryAllocationCount = 4096;
 }
 VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(
@@ -87,7 +88,10 @@ VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(
       q->subgroupSize = 32;
       q->subgroupSupportedStages = VK_SHADER_STAGE_COMPUTE_BIT;
       q->subgroupSupportedOperations = 0xff;
-      q->maxMemoryAllocationSize = state().settings.heap_bytes;
+      auto& settings = state().settings;
+      q->maxMemoryAllocationSize = settings.max_allocation
+          ? settings.max_allocation
+          : settings.heap_bytes;
     } else if (
         s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES) {
       auto* q = reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(s);
@@ -116,31 +120,25 @@ GetPhysicalDeviceFeatures2(VkPhysicalDevice, VkPhysicalDeviceFeatures2* f) {
 VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties(
     VkPhysicalDevice,
     VkPhysicalDeviceMemoryProperties* p) {
-  *p = {};
-  constexpr auto host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  constexpr auto local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  constexpr auto cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  uint64_t heap = state().settings.heap_bytes;
-  if (state().settings.discrete) {
-    p->memoryTypeCount = 3;
-    p->memoryTypes[0] = {local, 0};
-    p->memoryTypes[1] = {host | cached, 1};
-    p->memoryTypes[2] = {local | host, 0};
-    p->memoryHeapCount = 2;
-    p->memoryHeaps[0] = {heap, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT};
-    p->memoryHeaps[1] = {heap, 0};
-  } else {
-    p->memoryTypeCount = 1;
-    p->memoryTypes[0] = {VkMemoryPropertyFlags(local | host | cached), 0};
-    p->memoryHeapCount = 1;
-    p->memoryHeaps[0] = {heap, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT};
-  }
+  *p = memory_properties();
 }
 VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(
-    VkPhysicalDevice d,
+    VkPhysicalDevice,
     VkPhysicalDeviceMemoryProperties2* p) {
-  GetPhysicalDeviceMemoryProperties(d, &p->memoryProperties);
+  p->memoryProperties = memory_properties();
+  auto& s = state();
+  std::lock_guard lock(s.mutex);
+  for (auto* e = static_cast<VkBaseOutStructure*>(p->pNext); e; e = e->pNext) {
+    if (e->sType ==
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+      auto* q = reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(e);
+      ++s.statistics.budget_queries;
+      for (size_t i = 0; i < s.settings.budgets.size(); ++i) {
+        q->heapBudget[i] = s.settings.budgets[i];
+        q->heapUsage[i] = s.statistics.heap_memory[i];
+      }
+    }
+  }
 }
 VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceQueueFamilyProperties(
     VkPhysicalDevice,
@@ -158,8 +156,11 @@ VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(
     VkPhysicalDevice,
     const char*,
     uint32_t* n,
-    VkExtensionProperties*) {
-  *n = 0;
+    VkExtensionProperties* out) {
+  *n = state().settings.budgets.empty() ? 0 : 1;
+  if (out && *n) {
+    std::strcpy(out->extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  }
   return VK_SUCCESS;
 }
 
@@ -217,6 +218,30 @@ PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice, const char* name) {
 }
 
 } // namespace
+
+VkPhysicalDeviceMemoryProperties memory_properties() {
+  constexpr auto host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  constexpr auto local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  constexpr auto cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  auto& settings = state().settings;
+  uint64_t heap = settings.heap_bytes;
+  auto types = settings.types;
+  auto heaps = settings.heaps;
+  if (types.empty() && settings.discrete) {
+    types = {{local, 0}, {host | cached, 1}, {local | host, 0}};
+    heaps = {{heap, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}, {heap, 0}};
+  } else if (types.empty()) {
+    types = {{VkMemoryPropertyFlags(local | host | cached), 0}};
+    heaps = {{heap, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}};
+  }
+  VkPhysicalDeviceMemoryProperties p{};
+  p.memoryTypeCount = uint32_t(types.size());
+  p.memoryHeapCount = uint32_t(heaps.size());
+  std::copy(types.begin(), types.end(), p.memoryTypes);
+  std::copy(heaps.begin(), heaps.end(), p.memoryHeaps);
+  return p;
+}
 
 PFN_vkVoidFunction VKAPI_CALL
 get_instance_proc_addr(VkInstance, const char* name) {

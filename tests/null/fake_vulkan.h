@@ -50,6 +50,14 @@ struct Settings {
   int drop_submit = -1;
   // The n-th pipeline creation fails.
   int fail_pipeline = -1;
+  // Memory as on some device; without types, that of `discrete` or its
+  // contrary. What is not host-coherent is seen by the host through flushes
+  // and invalidations only.
+  std::vector<VkMemoryType> types;
+  std::vector<VkMemoryHeap> heaps;
+  // Of VK_EXT_memory_budget, a heap each; none without.
+  std::vector<uint64_t> budgets;
+  uint64_t max_allocation = 0; // 0: heap_bytes
 };
 
 // Resets everything; no device may be alive.
@@ -66,6 +74,8 @@ struct Statistics {
   uint64_t most_dispatches = 0; // of one submission
   uint64_t most_copied = 0; // bytes of one copy
   uint64_t live_memory = 0; // bytes allocated
+  uint64_t heap_memory[VK_MAX_MEMORY_HEAPS] = {}; // of each heap
+  uint64_t flushes = 0, invalidations = 0, budget_queries = 0;
   uint64_t live_buffers = 0, live_pipelines = 0, live_semaphores = 0;
   uint64_t live_events = 0;
   uint64_t marks = 0; // vkCmdSetEvent

@@ -328,8 +328,10 @@ TEST_CASE("work: pipelines for parts are made when needed, once") {
   Rig rig(settings(false));
   auto& table = rig.device->pipelines();
   auto& k = fake::groups(table);
+  table.finish(k);
   auto before = fake::statistics().live_pipelines;
   auto& parts = table.in_parts(k);
+  table.finish(parts);
   CHECK(&parts != &k);
   CHECK(parts.name == k.name);
   CHECK(parts.args_size == k.args_size);

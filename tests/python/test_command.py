@@ -37,6 +37,19 @@ def test_doctor_json():
     assert {"MLX_VK_DEVICE", "MLX_VK_MEMORY"} <= {c["name"] for c in facts["config"]}
 
 
+def test_doctor_says_which_memory_and_why():
+    def memory(**env):
+        facts = json.loads(command("doctor", "--json", **env).stdout)
+        return next(d["memory"] for d in facts["devices"] if d["selected"])
+
+    assert memory()["largest_array"] > 1 << 20
+    assert memory()["model"].startswith(("unified: ", "mirrored: "))
+    forced = memory(MLX_VK_MEMORY="discrete")
+    assert forced["model"] == "mirrored: MLX_VK_MEMORY asks for it"
+    out = command("doctor", MLX_VK_MEMORY="unified").stdout
+    assert "unified: MLX_VK_MEMORY asks for it" in out and "largest array" in out
+
+
 def test_doctor_shows_settings_and_typos():
     out = command("doctor", MLX_VK_FALLBACK="warn", MLX_VK_DEVISE="0").stdout
     assert "MLX_VK_FALLBACK=warn" in out

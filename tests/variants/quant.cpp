@@ -1,6 +1,8 @@
 #include "kernels/quant/convert_fp8.h"
 #include "kernels/quant/quantize.h"
 #include "ops/quant/plan.h"
+#include "ops/rows/plan.h"
+#include "runtime/rewrite_variants.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {
@@ -34,6 +36,28 @@ class Products {
     auto plan = plan_quant(caps_, s);
     std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
   }
+  // With what rewrites make of it: all forms, or the nth.
+  void add_joined(QuantShape s, int nth = -1) {
+    add(s);
+    auto plan = plan_quant(caps_, s);
+    if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+      const FusedQmvVariant forms[] = {
+          fused_matvec(*v, false),
+          fused_matvec(*v, true),
+          gated_matvec(*v, GATE_SILU)};
+      for (int i = 0; i < 3; ++i) {
+        if (nth < 0 || nth % 3 == i) {
+          set_.add(forms[i]);
+        }
+        bool norms = s.m == 1 && s.aligned &&
+            s.k * size_of(s.common.T) <= most_normed_bytes;
+        if (norms && (nth < 0 || nth % 3 != i)) {
+          int lanes = row_team(1, s.k).lanes;
+          set_.add(normed_matvec(forms[i], s.k, lanes));
+        }
+      }
+    }
+  }
   static QuantShape
   linear(ProductVariant common, uint32_t m, uint32_t n, uint32_t k) {
     return {.common = common, .m = m, .n = n, .k = k};
@@ -52,16 +76,16 @@ class Products {
 void add_usual(Products& p) {
   ProductVariant model{{Type::bf16, usual, true}, BATCH_ONE};
   for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 512u, 4096u}) {
-    p.add(p.linear(model, m, 12288, 4096));
-    p.add(p.linear(model, m, 256, 4096));
+    p.add_joined(p.linear(model, m, 12288, 4096));
+    p.add_joined(p.linear(model, m, 256, 4096), m);
   }
-  p.add(p.linear(model, 1, 256, 1024));
+  p.add_joined(p.linear(model, 1, 256, 1024));
   p.add(p.linear(model, 100, 1024, 3072));
   for (Type t : float_types) {
     ProductVariant common{{t, usual, true}, BATCH_ONE};
     for (uint32_t m : {1u, 4u, 512u}) {
       auto s = p.linear(common, m, 12288, 4096);
-      p.add(s);
+      p.add_joined(s);
       if (m != 4) {
         p.add_transposed(s);
         s.aligned = s.x_aligned = false;
@@ -128,7 +152,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
     for (bool side : sides(f)) {
       ProductVariant common{
           {i++ % 2 ? Type::f16 : Type::bf16, f, side}, BATCH_ONE};
-      p.add(p.linear(common, 1, 256, 4096));
+      p.add_joined(p.linear(common, 1, 256, 4096), i);
       p.add_transposed(p.linear(common, 1, 256, 4096));
       p.add(p.linear(common, 128, 24576, 4096));
       if (caps.coopmat(common.T)) {

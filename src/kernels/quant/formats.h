@@ -66,6 +66,7 @@ struct FormatVariant {
   }
   Type T;
   int BITS, GROUP, CODE, SCALE, SIDE;
+  bool operator==(const FormatVariant&) const = default;
 };
 #define FORMAT_MEMBERS BITS, GROUP, CODE, SCALE, SIDE
 

@@ -5,8 +5,13 @@
 
 #include "common/index.glsl"
 #include "quant/dequant.glsl"
+#ifdef FUSED
+#include "quant/fused.h"
+#define ARGS_BLOCK FusedMatvecArgs
+#else
 #include "quant/product.h"
 #define ARGS_BLOCK ProductArgs
+#endif
 #include "common/args.glsl"
 
 // The addresses differ by workgroup only.
@@ -19,6 +24,16 @@ T_PTR bias_base;
 T_PTR y_base;
 float y_factor;
 
+// Where the workgroup's tile stands; beyond the last one it makes that again
+// and stores nothing.
+struct Tile {
+  uint m, n, product;
+  bool live;
+};
+
+#ifdef FUSED
+#include "quant/fused.glsl"
+#else
 // The matrix of w that starts at these items.
 void locate_weights(int64_t w, int64_t scale, int64_t side) {
   w_base = MOVED(WORD, A.w, w);
@@ -65,12 +80,6 @@ void locate(uint b) {
   y_base = MOVED(T, A.y, int64_t(b) * (int64_t(A.M) * A.N));
 }
 
-// Where the workgroup's tile stands; beyond the last one it makes that again
-// and stores nothing.
-struct Tile {
-  uint m, n, product;
-  bool live;
-};
 Tile own_tile() {
   uint group = min(group_index(), A.groups - 1u);
   uint rest = group / A.n_tiles;
@@ -80,6 +89,13 @@ Tile own_tile() {
       rest / A.m_tiles,
       group_index() < A.groups);
 }
+
+void store_y(bool live, uint m, uint n, float sum) {
+  if (live && m < A.M && n < A.N) {
+    store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
+  }
+}
+#endif
 
 T_PTR x_row(uint m) {
   return MOVED(T, x_base, int64_t(m) * A.x_row);
@@ -101,11 +117,5 @@ uint64_t group_of(uint row, uint items, uint at) {
 #define load_bias(group) 0.0
 #define WEIGHT(code, scale, bias) ((scale) * code_value(code))
 #endif
-
-void store_y(bool live, uint m, uint n, float sum) {
-  if (live && m < A.M && n < A.N) {
-    store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
-  }
-}
 
 #endif

@@ -10,6 +10,10 @@
 #define BATCH_GATHER 2 // lhs names the matrix of x, rhs that of w
 #define STACK_DIMS 8
 
+// Up to so many outputs at a time qmv.comp adds up codes of a power of two bits
+// in its faster way, which rounds otherwise.
+#define QMV_FEW_OUTS 8
+
 BEGIN_INTERFACE
 
 // Strides of x, w, scales and biases, or of lhs and rhs; then the distances of
@@ -45,6 +49,7 @@ struct StackedProductArgs : ProductArgs {
 
 struct ProductVariant : FormatVariant {
   int BATCH;
+  bool operator==(const ProductVariant&) const = default;
 };
 #define PRODUCT_MEMBERS FORMAT_MEMBERS, BATCH
 
@@ -57,18 +62,10 @@ struct QmvVariant : ProductVariant {
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
   bool VEC = true; // 16-byte loads of x and w
-  KERNEL_VARIANT(
-      "quant/qmv",
-      T,
-      PRODUCT_MEMBERS,
-      ROWS,
-      OUTS,
-      CHUNK,
-      TURNS,
-      WG,
-      BLOCK,
-      WHOLE_WORKGROUP,
-      VEC)
+  bool operator==(const QmvVariant&) const = default;
+#define QMV_MEMBERS \
+  T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, VEC
+  KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)
 };
 
 struct QvmVariant : ProductVariant {

@@ -11,13 +11,20 @@ layout(local_size_x = WG) in;
 
 #define WORDS (CHUNK * BITS / 32)
 
+// qmv_fused.comp has outputs of several matrices (fused.glsl).
+#ifndef FUSED
+#define first_output(tile, o) (tile.n * BLOCK + (o))
+#define outputs() A.N
+#define finish(tile)
+#endif
+
 // Codes of 2, 4 and 8 bits become floats by one shift for CLASSES of them and
 // one AND-OR each: put at the top of the mantissa of 1.0, code n is 1 + n /
 // 2^BITS, and just below that place 1 + n / 4^BITS. Sums of each class are
 // apart; those of x, which the ones add, are taken off. Products are exact; a
 // sum loses BITS * CLASSES of f32's 24 bits at most. Not where many outputs
 // would have sums twice, beyond the registers there are (software devices).
-#if CODE == CODE_INTEGER && VEC && OUTS <= 8 &&                               \
+#if CODE == CODE_INTEGER && VEC && OUTS <= QMV_FEW_OUTS &&                    \
     (BITS == 2 || BITS == 4 || BITS == 8)
 #define CODES_FROM_ONE
 #define CLASSES (T_SIZE == 4 || BITS == 8 ? 1 : BITS == 4 ? 2 : 4)
@@ -53,6 +60,12 @@ shared float partial[(WG / 4) * OUTS * ROWS];
   dst[i + 3] = v.w;
 
 // 8 values of x from element `at` of a row on.
+#if defined(FUSED) && NORM
+#define X_PACK(row, at, i) normed_x[((at) * T_SIZE >> 4) + (i)]
+#else
+#define X_PACK(row, at, i)                                                    \
+  Ptr_u32x4(uint64_t(row)).v[((at) * T_SIZE >> 4) + (i)]
+#endif
 #if VEC && T_SIZE == 2
 #ifdef T_IS_bf16
 #define PAIR(word)                                                            \
@@ -62,7 +75,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #endif
 #define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
-    uvec4 p_ = Ptr_u32x4(uint64_t(row)).v[(at) >> 3];                         \
+    uvec4 p_ = X_PACK(row, at, 0u);                                           \
     vec4 a_ = vec4(PAIR(p_.x), PAIR(p_.y));                                   \
     vec4 b_ = vec4(PAIR(p_.z), PAIR(p_.w));                                   \
     SPREAD4(dst, 0, a_)                                                       \
@@ -71,8 +84,8 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 #elif VEC
 #define LOAD_X8(dst, row, at)                                                 \
   {                                                                           \
-    vec4 a_ = Ptr_f32x4(uint64_t(row)).v[(at) >> 2];                          \
-    vec4 b_ = Ptr_f32x4(uint64_t(row)).v[((at) >> 2) + 1u];                   \
+    vec4 a_ = uintBitsToFloat(X_PACK(row, at, 0u));                           \
+    vec4 b_ = uintBitsToFloat(X_PACK(row, at, 1u));                           \
     SPREAD4(dst, 0, a_)                                                       \
     SPREAD4(dst, 4, b_)                                                       \
   }
@@ -151,14 +164,14 @@ void main() {
   uint step = gl_NumSubgroups * OUTS;
 #endif
   for (uint o = first; o < BLOCK; o += step) {
-    uint n0 = tile.n * BLOCK + o;
+    uint n0 = first_output(tile, o);
     // 1.0, in a register: with two constants NVIDIA's compiler takes two
     // instructions for an AND-OR.
     uint one = 0x3f800000u | (n0 >> 31);
     Ptr_u32 w_rows[OUTS];
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      uint n = min(n0 + r, A.N - 1u);
+      uint n = min(n0 + r, outputs() - 1u);
       w_rows[r] = code_row(n, A.K);
       groups[r] = group_of(n, A.K, 0);
     }
@@ -234,4 +247,5 @@ void main() {
     }
     store_sums(tile, n0);
   }
+  finish(tile);
 }

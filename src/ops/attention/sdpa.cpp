@@ -71,19 +71,22 @@ void count(const Attention& p, std::string path, const char* why) {
   count_path("attention", shape, path, why);
 }
 
-std::vector<Operand> operands(const Attention& p, bool sinks) {
-  std::vector<Operand> reads;
-  reads.reserve(5);
+FewOperands operands(const Attention& p, bool sinks) {
+  FewOperands reads;
   for (auto* a : {&p.q, &p.k, &p.v, p.mask, sinks ? p.sinks : nullptr}) {
     if (a) {
-      reads.push_back(*a);
+      reads.add(*a);
     }
   }
   return reads;
 }
 
-std::vector<Operand> outputs(const Attention& p, const array& out, bool lse) {
-  return lse ? std::vector<Operand>{out, *p.lse} : std::vector<Operand>{out};
+FewOperands outputs(const Attention& p, const array& out, bool lse) {
+  FewOperands writes{out};
+  if (lse) {
+    writes.add(*p.lse);
+  }
+  return writes;
 }
 
 // Keys and values are read once by a decode step, and are often part of a
@@ -104,9 +107,9 @@ void merge(
     const array& parts,
     array& out) {
   uint32_t rows = parts.shape(0);
-  std::vector<Operand> reads{parts};
+  FewOperands reads{parts};
   if (p.sinks) {
-    reads.push_back(*p.sinks);
+    reads.add(*p.sinks);
   }
   enc.dispatch(
       enc.kernel(plan.merge),
@@ -146,8 +149,8 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
        .v_strides = head_strides(p.v)},
       mask_strides(p.mask)};
   auto& kernel = enc.kernel(plan.kernel);
-  std::vector<Operand> reads = operands(p, plan.kernel.SINKS);
-  std::vector<Operand> writes = outputs(p, target, plan.kernel.LSE);
+  FewOperands reads = operands(p, plan.kernel.SINKS);
+  FewOperands writes = outputs(p, target, plan.kernel.LSE);
   Grid grid =
       linear(uint64_t(plan.splits) * plan.row_groups * s.kv_heads * s.batches);
   if (p.mask) {

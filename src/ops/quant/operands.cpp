@@ -6,11 +6,13 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-array contiguous_matrix(const array& a, StreamEncoder& enc) {
+void make_matrix_contiguous(array& a, StreamEncoder& enc) {
   bool contiguous = a.flags().row_contiguous ||
       (a.strides(-1) == 1 &&
        (a.shape(-2) == 1 || a.strides(-2) == a.shape(-1)));
-  return contiguous ? a : row_contiguous(a, enc);
+  if (!contiguous) {
+    a = row_contiguous(a, enc);
+  }
 }
 
 // Leading dimensions, without the last `n`.
@@ -23,6 +25,14 @@ Strides leading_strides(const array& a, int n) {
 
 // The distance between neighbours of an evenly spaced stack of matrices.
 std::optional<int64_t> even_stride(const array& a, int n) {
+  if (a.flags().row_contiguous && a.size() > 0 &&
+      a.size() <= std::numeric_limits<int32_t>::max()) {
+    int64_t stride = 1;
+    for (int d = 1; d <= n; ++d) {
+      stride *= a.shape(-d);
+    }
+    return stride == int64_t(a.size()) ? 0 : stride;
+  }
   auto shape = leading_shape(a, n);
   std::array<Strides, 1> strides{leading_strides(a, n)};
   collapse(shape, strides);
@@ -133,10 +143,10 @@ AddressedProduct address(
     const array& out,
     const QuantFormat& f,
     bool transpose) {
-  o.w = contiguous_matrix(o.w, enc);
-  o.scales = contiguous_matrix(o.scales, enc);
+  make_matrix_contiguous(o.w, enc);
+  make_matrix_contiguous(o.scales, enc);
   if (f.bias) {
-    o.side = contiguous_matrix(*o.side, enc);
+    make_matrix_contiguous(*o.side, enc);
   } else if (o.side) {
     o.side = row_contiguous(*o.side, enc);
   }

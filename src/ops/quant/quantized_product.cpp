@@ -103,14 +103,10 @@ void quantized_product(
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
 
-  std::vector<Operand> inputs;
-  inputs.reserve(6);
-  for (auto* a : {&o.x, &o.w, &o.scales}) {
-    inputs.emplace_back(*a);
-  }
+  FewOperands inputs{o.x, o.w, o.scales};
   for (auto* a : {&o.side, &o.lhs, &o.rhs}) {
     if (*a) {
-      inputs.emplace_back(**a);
+      inputs.add(**a);
     }
   }
   auto& k = std::visit(
@@ -118,7 +114,12 @@ void quantized_product(
   Grid grid = linear(args.groups);
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   if (shape.common.BATCH == BATCH_ONE) {
-    enc.dispatch(k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work);
+    Descriptor what;
+    if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+      what = MatvecRecord{*v};
+    }
+    enc.dispatch(
+        k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work, what);
   } else {
     enc.dispatch(k, inputs, {out}, args, grid, work);
   }

@@ -39,27 +39,34 @@ void norm(
   alloc_rows(rows, in, out);
   bool has_w = given(w), has_b = layer && given(b);
   auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
-  auto& k = enc.kernel(NormVariant{
+  NormVariant v{
       .T = type_of(out),
       .LAYER = layer,
       .WEIGHT = has_w,
       .BIAS = has_b,
       .LANES = lanes,
       .CHUNKS = chunks,
-      .VEC = rows.vector4() && vector4(w) && vector4(b)});
+      .VEC = rows.vector4() && vector4(w) && vector4(b)};
+  auto& k = enc.kernel(v);
   NormArgs args{
       .rows = rows.args,
       .w_stride = stride_of(w),
       .b_stride = has_b ? stride_of(b) : 0,
       .eps = eps,
       .inverse_n = 1.0f / rows.args.n};
+  Descriptor what;
+  if (!layer) {
+    what = NormRecord{v.T, has_w, v.VEC, lanes};
+  }
   const Operand reads[] = {rows.x, has_w ? w : b, b};
   enc.dispatch(
       k,
       std::span(reads, 1 + has_w + has_b),
       {out},
       args,
-      row_grid(rows.args.count, lanes));
+      row_grid(rows.args.count, lanes),
+      {},
+      what);
 }
 
 // The sum of all rows of `g` in `gb`.

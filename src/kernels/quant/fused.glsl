@@ -1,0 +1,115 @@
+// What qmv_fused.comp has in the place of one product's operands: sets of
+// weights, additions to their outputs, and a gate of two of them. All that the
+// separate kernels would write is written, and rounded as they do.
+#ifndef FUSED_GLSL
+#define FUSED_GLSL
+
+#ifdef T_IS_bf16
+#define ROUNDED round_bf16
+#elif defined(T_IS_f16)
+#define ROUNDED round_f16
+#else
+#define ROUNDED
+#endif
+
+uint own_set, set_outputs; // of the pass at hand
+#define outputs() set_outputs
+#define locate(product)
+
+void locate_set(uint s) {
+  own_set = s;
+  set_outputs = A.sets[s].N;
+  w_base = Ptr_u32(A.sets[s].w);
+  scale_base = SCALE_PTR(A.sets[s].scales);
+  y_base = T_PTR(A.sets[s].y);
+  y_factor = 1.0;
+#if SIDE == SIDE_BIASES
+  bias_base = T_PTR(A.sets[s].side);
+#elif SIDE == SIDE_GLOBAL
+  y_factor = load(Ptr_f32(A.sets[s].side), 0) / GLOBAL_UNIT;
+#endif
+}
+
+#if NORM
+#include "quant/fused_norm.glsl"
+#endif
+
+Tile own_tile() {
+  uint group = min(group_index(), A.groups - 1u);
+#if NORM
+  norm_row(group_index() == 0u);
+#endif
+  uint n = group / A.m_tiles;
+  uint s = 0u;
+#if GATE == GATE_NONE
+  while (s + 1u < A.set_count && n >= A.sets[s].tiles) {
+    n -= A.sets[s].tiles;
+    ++s;
+  }
+#endif
+  locate_set(s);
+  x_base = T_PTR(A.x);
+  return Tile(group % A.m_tiles, n, 0u, group_index() < A.groups);
+}
+
+#if GATE == GATE_NONE
+
+#define first_output(tile, o) (tile.n * BLOCK + (o))
+#define finish(tile)
+
+void store_y(bool live, uint m, uint n, float sum) {
+  if (live && m < A.M && n < set_outputs) {
+    float y = ROUNDED(sum * y_factor);
+    uint64_t at = uint64_t(m) * set_outputs + n;
+    T_PTR addend = T_PTR(A.sets[own_set].addend);
+    if (uint64_t(addend) == 0ul) {
+      store(y_base, at, y);
+    } else {
+      // The sum may lie where y or the addend does.
+      precise float total = y + load(addend, at);
+      store(y_base, at, y);
+      store(T_PTR(A.sets[own_set].sum), at, total);
+    }
+  }
+}
+
+#else
+
+#include "common/unary_ops.glsl"
+
+// A workgroup makes the same BLOCK / 2 outputs of both sets.
+#define HALF (BLOCK / 2)
+shared float pairs[BLOCK * ROWS];
+
+uint first_output(Tile tile, uint o) {
+  locate_set(o / HALF);
+  return tile.n * HALF + o % HALF;
+}
+
+void store_y(bool live, uint m, uint n, float sum) {
+  pairs[(own_set * HALF + n % HALF) * ROWS + m % ROWS] = sum * y_factor;
+}
+
+void finish(Tile tile) {
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < HALF * ROWS; i += WG) {
+    uint m = tile.m * ROWS + i % ROWS;
+    uint n = tile.n * HALF + i / ROWS;
+    if (tile.live && m < A.M && n < A.sets[0].N) {
+      float gate = ROUNDED(pairs[i]);
+      float up = ROUNDED(pairs[HALF * ROWS + i]);
+      float turned = ROUNDED(Sigmoid(gate));
+      precise float silu = gate * turned;
+      silu = ROUNDED(silu);
+      precise float gated = silu * up;
+      uint64_t at = uint64_t(m) * A.sets[0].N + n;
+      // What is gated may lie where gate or up does.
+      store(T_PTR(A.sets[0].y), at, gate);
+      store(T_PTR(A.sets[1].y), at, up);
+      store(T_PTR(A.gated), at, gated);
+    }
+  }
+}
+
+#endif
+#endif

@@ -1,0 +1,150 @@
+#include "runtime/rewrite.h"
+
+#include <algorithm>
+
+#include "runtime/rewrite_group.h"
+
+namespace mlx::core::vulkan {
+
+RewriteCounters& rewrite_counters() {
+  static auto* counters = new RewriteCounters; // leaked: read at exit
+  return *counters;
+}
+
+const char* name_of(Rule rule) {
+  constexpr const char* names[] = {"siblings", "residual", "gate", "norm"};
+  return names[size_t(rule)];
+}
+
+const char* name_of(Miss miss) {
+  constexpr const char* names[] = {"order", "overlap", "form", "kernel"};
+  return names[size_t(miss)];
+}
+
+Program::Program(
+    const std::vector<Record>& records,
+    const std::vector<Access>& accesses,
+    const std::vector<std::byte>& arguments)
+    : records(records), accesses(accesses), arguments(arguments) {
+  touched_.resize(records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    auto& t = touched_[i];
+    for (const auto& a : of(i)) {
+      uint64_t bit = uint64_t(1) << (a.base * 0x9e3779b97f4a7c15ull >> 58);
+      t.any |= bit;
+      t.written |= a.write ? bit : 0;
+    }
+  }
+}
+
+bool Program::conflict(uint32_t i, uint32_t j) const {
+  auto &a = touched_[i], &b = touched_[j];
+  if (!((a.written & b.any) | (a.any & b.written))) {
+    return false;
+  }
+  for (const auto& x : of(i)) {
+    for (const auto& y : of(j)) {
+      if ((x.write || y.write) && overlap(x, y)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
+  for (uint32_t k = record; k-- > first;) {
+    if (group_of[k] == group) {
+      continue;
+    }
+    // Where k runs: itself a member, with its group's first.
+    bool before = group_of[k] != none && groups[group_of[k]].first() < first;
+    if (!before && conflict(k, record)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Program::append_accesses(const Group& g, std::vector<Access>& out) const {
+  size_t begin = out.size();
+  for (uint32_t member : g.records()) {
+    for (const auto& a : of(member)) {
+      bool known = std::any_of(out.begin() + begin, out.end(), [&](auto& b) {
+        // What the group itself has written, or reads already.
+        return same_range(a, b) && (b.write || !a.write);
+      });
+      if (!known) {
+        out.push_back(a);
+      }
+    }
+  }
+}
+
+namespace {
+
+// False if there is nothing to do. A kernel that is missing is refused from
+// then on, which changes what the groups are.
+bool form_groups(Program& p, FusedKernels& kernels) {
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    p.groups.clear();
+    p.last_norm = none;
+    p.group_of.assign(p.records.size(), none);
+    for (uint32_t i = 0; i < p.records.size(); ++i) {
+      if (p.records[i].what.index() != 0) {
+        match(p, i, kernels);
+      }
+    }
+    bool any = false, complete = true;
+    for (auto& g : p.groups) {
+      if (g.size > 1) {
+        any = true;
+        g.kernel = kernels.find(g.variant);
+        complete = complete && g.kernel;
+      }
+    }
+    if (complete) {
+      return any;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
+void rewrite(
+    std::vector<Record>& records,
+    std::vector<Access>& accesses,
+    std::vector<std::byte>& arguments,
+    FusedKernels& kernels) {
+  Program p(records, accesses, arguments);
+  if (!form_groups(p, kernels)) {
+    return;
+  }
+  std::vector<Access> fused; // accesses move while they are appended to
+  for (uint32_t g = 0; g < p.groups.size(); ++g) {
+    if (p.groups[g].size < 2) {
+      continue;
+    }
+    fused.clear();
+    p.append_accesses(p.groups[g], fused);
+    Record made = build(p, p.groups[g], arguments);
+    made.first_access = static_cast<uint32_t>(accesses.size());
+    made.access_count = static_cast<uint32_t>(fused.size());
+    accesses.insert(accesses.end(), fused.begin(), fused.end());
+    records[p.groups[g].first()] = made;
+  }
+  size_t kept = 0;
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    uint32_t g = p.group_of[i];
+    if (g == none || p.groups[g].first() == i) {
+      if (kept != i) {
+        records[kept] = records[i];
+      }
+      ++kept;
+    }
+  }
+  records.resize(kept);
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,68 @@
+// Fewer records for the same work: what decode models do again and again
+// becomes one dispatch (docs/architecture.md, "Rewrites"). Pure but for the
+// kernels, which it asks for; before order.h.
+//
+// A group of records takes the place of its first one. It reads and writes all
+// that they do, so that nobody has to be asked who else holds a value. Later
+// members thus move up: each is compared, by byte ranges, with all records that
+// it would pass, and within a group only what a rule expects may overlap.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/quant/fused.h"
+#include "runtime/batch.h"
+
+namespace mlx::core::vulkan {
+
+// What joins a group of quantized products.
+enum class Rule : uint8_t {
+  Siblings, // a product of the same rows
+  Residual, // what is added to a product
+  Gate, // what is made of two of them
+  Norm, // of the row that they take
+  Count
+};
+
+// Why a record did not that a rule looked at.
+enum class Miss : uint8_t {
+  Order, // it would pass a record that it depends on
+  Overlap, // it writes what other workgroups may still read
+  Form, // formats or orders of summation differ, or it is too large
+  Kernel, // not compiled
+  Count
+};
+
+// Since the process began. Thread-safe.
+struct RewriteCounters {
+  struct Row {
+    std::atomic<uint64_t> fired{0};
+    std::array<std::atomic<uint64_t>, size_t(Miss::Count)> missed{};
+  };
+  std::array<Row, size_t(Rule::Count)> rules;
+};
+RewriteCounters& rewrite_counters();
+const char* name_of(Rule rule);
+const char* name_of(Miss miss);
+
+class FusedKernels {
+ public:
+  virtual ~FusedKernels() = default;
+  // Null where there is none, now or ever: it is refused from then on, until
+  // there is one.
+  virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
+  virtual bool refused(const FusedQmvVariant& variant) const = 0;
+};
+
+// The same work, in the order given, in as many records or fewer.
+void rewrite(
+    std::vector<Record>& records,
+    std::vector<Access>& accesses,
+    std::vector<std::byte>& arguments,
+    FusedKernels& kernels);
+
+} // namespace mlx::core::vulkan

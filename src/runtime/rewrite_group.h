@@ -1,0 +1,102 @@
+// A batch while rewrite.h looks at it: groups of records that become one.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "runtime/rewrite.h"
+
+namespace mlx::core::vulkan {
+
+constexpr uint32_t none = ~0u;
+
+inline bool overlap(const Access& a, const Access& b) {
+  return a.base == b.base && a.begin < b.end && b.begin < a.end;
+}
+inline bool same_range(const Access& a, const Access& b) {
+  return a.base == b.base && a.begin == b.begin && a.end == b.end;
+}
+
+// Products of the same rows, with what follows them. The first member's place
+// is the group's.
+struct Group {
+  static constexpr uint32_t most = 2 * MAX_SETS + 2;
+  struct Set {
+    uint32_t product = none; // the record
+    uint32_t adder = none;
+    bool adds_first = false; // y is the adder's first operand
+  };
+
+  explicit Group(const QmvVariant& v) : variant{v} {}
+  void add(uint32_t record) {
+    members[size++] = record;
+  }
+
+  uint32_t members[most];
+  uint32_t size = 0;
+  FusedQmvVariant variant;
+  const Kernel* kernel = nullptr; // once the group is complete
+  Set sets[MAX_SETS];
+  uint32_t set_count = 1;
+  uint32_t norm = none; // the first member, if any
+  uint32_t gate = none;
+  uint32_t gate_set = 0; // which set is the gate, not what it gates
+
+  uint32_t first() const {
+    return members[0];
+  }
+  std::span<const uint32_t> records() const {
+    return {members, size};
+  }
+};
+
+class Program {
+ public:
+  Program(
+      const std::vector<Record>& records,
+      const std::vector<Access>& accesses,
+      const std::vector<std::byte>& arguments);
+
+  std::span<const Access> of(uint32_t record) const {
+    auto& r = records[record];
+    return {accesses.data() + r.first_access, r.access_count};
+  }
+  const std::byte* args_of(uint32_t record) const {
+    auto& r = records[record];
+    return r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
+  }
+  uint64_t address(uint32_t record, uint32_t operand) const {
+    uint64_t a;
+    std::memcpy(&a, args_of(record) + 8 * operand, 8);
+    return a;
+  }
+  bool conflict(uint32_t i, uint32_t j) const;
+  // Whether `record` may run where the group does whose first is `first`.
+  bool can_pass(uint32_t record, uint32_t group, uint32_t first) const;
+  // What the group's members touch, each range once.
+  void append_accesses(const Group& group, std::vector<Access>& out) const;
+
+  const std::vector<Record>& records;
+  const std::vector<Access>& accesses;
+  const std::vector<std::byte>& arguments;
+  std::vector<Group> groups;
+  std::vector<uint32_t> group_of; // by record
+  uint32_t last_norm = none;
+
+ private:
+  struct Touched {
+    uint64_t any = 0, written = 0; // a bit by each base
+  };
+  std::vector<Touched> touched_;
+};
+
+// Adds the record to a group, or makes it one that others may join.
+void match(Program& p, uint32_t record, const FusedKernels& kernels);
+
+// The record that a group becomes, but for its accesses. A large argument block
+// goes to `arguments`.
+Record
+build(const Program& p, const Group& group, std::vector<std::byte>& arguments);
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,46 @@
+#include "runtime/rewrite_kernels.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "pipeline/pipeline.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+CompiledFusions::CompiledFusions(PipelineTable& pipelines)
+    : pipelines_(pipelines), on_(!config().disabled("fuse")) {}
+
+const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
+  for (auto& k : known_) {
+    if (k.variant == variant) {
+      return k.kernel;
+    }
+  }
+  try {
+    auto defines = variant.defines();
+    auto& kernel = pipelines_.get(FusedQmvVariant::file, defines);
+    known_.push_back({variant, &kernel});
+    return &kernel;
+  } catch (const std::exception& e) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
+        e.what());
+    refused_.push_back(variant);
+    return nullptr;
+  }
+}
+
+bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
+  return std::find(refused_.begin(), refused_.end(), variant) != refused_.end();
+}
+
+void CompiledFusions::rewrite(Batch& batch) {
+  if (on_) {
+    vulkan::rewrite(batch.records, batch.accesses, batch.arguments, *this);
+  }
+}
+
+} // namespace mlx::core::vulkan

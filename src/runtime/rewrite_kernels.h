@@ -1,0 +1,35 @@
+// The kernels of rewrite.h from a device's pipelines, compiled at first use.
+// One that does not compile is named on stderr once, and its records run as
+// they are. Threads: the recorder's.
+#pragma once
+
+#include <vector>
+
+#include "runtime/rewrite.h"
+
+namespace mlx::core::vulkan {
+
+class PipelineTable;
+
+class CompiledFusions : public FusedKernels {
+ public:
+  explicit CompiledFusions(PipelineTable& pipelines);
+
+  const Kernel* find(const FusedQmvVariant& variant) override;
+  bool refused(const FusedQmvVariant& variant) const override;
+
+  // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
+  void rewrite(Batch& batch);
+
+ private:
+  struct Known {
+    FusedQmvVariant variant;
+    const Kernel* kernel;
+  };
+  PipelineTable& pipelines_;
+  bool on_;
+  std::vector<Known> known_;
+  std::vector<FusedQmvVariant> refused_;
+};
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,472 @@
+// Memory on the fake device: caches that are not coherent, full heaps, budgets.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "null/fake_kernels.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+constexpr VkMemoryPropertyFlags local = 0x1, mapped = 0x6, cached = 0x8,
+                                not_coherent = 0xa;
+constexpr uint64_t mib = 1 << 20;
+
+fake::Settings device_with(
+    std::vector<VkMemoryType> types,
+    std::vector<VkMemoryHeap> heaps) {
+  fake::Settings s;
+  s.types = std::move(types);
+  s.heaps = std::move(heaps);
+  return s;
+}
+
+fake::Settings lunar_lake(uint32_t seed = 1) {
+  auto s = device_with(
+      {{local, 0}, {local | mapped, 0}, {local | not_coherent, 0}},
+      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}});
+  s.seed = seed;
+  return s;
+}
+
+// A card whose cached host memory is not coherent.
+fake::Settings card(uint32_t seed = 1) {
+  auto s = device_with(
+      {{local, 0}, {mapped, 1}, {not_coherent, 1}},
+      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}, {256 * mib, 0}});
+  s.discrete = true;
+  s.seed = seed;
+  return s;
+}
+
+fake::Settings apu(uint64_t host = 256 * mib, uint64_t device = 256 * mib) {
+  return device_with(
+      {{local, 1}, {mapped, 0}, {local | mapped, 1}, {mapped | cached, 0}},
+      {{host, 0}, {device, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}});
+}
+
+// The device, where the host reads what is not cached slowly, as it is with
+// the chips above. What is left over at the end is an error.
+class Rig {
+ public:
+  explicit Rig(fake::Settings settings) {
+    set_host_reads_for_tests(50e6);
+    settings.float16 = false; // no probe
+    fake::reset(std::move(settings));
+    device.emplace();
+  }
+  ~Rig() {
+    set_trim_hook(nullptr);
+    device.reset();
+    set_host_reads_for_tests(0);
+    auto s = fake::statistics();
+    CHECK(s.live_buffers == 0);
+    CHECK(s.live_memory == 0);
+    for (auto& e : fake::errors()) {
+      FAIL_CHECK(e);
+    }
+  }
+
+  using Array = std::shared_ptr<Buffer>;
+  Array array(size_t bytes, Placement p = Placement::Device) {
+    auto& m = memory();
+    return {m.allocate(bytes, p), [&m](Buffer* b) { m.release(b); }};
+  }
+  Array numbers(uint32_t n, uint32_t value) {
+    auto a = array(n * 4, Placement::Host);
+    std::fill_n(values(a), n, value);
+    return a;
+  }
+  uint32_t* values(const Array& a) {
+    return static_cast<uint32_t*>(memory().host_pointer(*a));
+  }
+
+  // z = 31 x + 17 y + salt.
+  void mix(
+      Encoder& enc,
+      const Array& x,
+      const Array& y,
+      const Array& z,
+      uint32_t salt) {
+    auto all = [](const Array& a) {
+      return a ? Binding{a.get(), 0, 0, a->size} : Binding{};
+    };
+    Binding in[] = {all(x), all(y)}, out[] = {all(z)};
+    fake::MixParams p{uint32_t(z->size / 4), salt};
+    enc.dispatch(
+        fake::mix(device->pipelines()), in, out, &p, sizeof p, {1, 1, 1});
+    for (auto& a : {x, y, z}) {
+      enc.keep(a);
+    }
+  }
+
+  Memory& memory() {
+    return device->memory();
+  }
+
+  std::optional<Device> device;
+};
+
+std::string message(auto f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr uint32_t n = 700; // above the small-buffer limit
+
+} // namespace
+
+TEST_CASE("memory: host caches that are apart are flushed and invalidated") {
+  for (auto& settings : {lunar_lake(), card()}) {
+    Rig rig(settings);
+    CHECK(rig.memory().types().unified == !settings.discrete);
+    CHECK(rig.memory().types().host_coherent == settings.discrete);
+    auto x = rig.numbers(n, 3), y = rig.numbers(n, 4);
+    auto z = rig.array(n * 4);
+    Encoder enc(*rig.device, 0);
+    rig.mix(enc, x, y, z, 5);
+    enc.close();
+    CHECK(rig.values(z)[n - 1] == 3 * 31 + 4 * 17 + 5);
+    // Back and forth: what the host changed counts.
+    rig.values(z)[0] = 1000;
+    rig.mix(enc, z, nullptr, x, 0);
+    enc.close();
+    CHECK(rig.values(x)[0] == 31000);
+    CHECK(rig.values(x)[1] == (3 * 31 + 4 * 17 + 5) * 31);
+    auto s = fake::statistics();
+    CHECK(s.flushes > 0);
+    CHECK(s.invalidations > 0);
+    // Unified memory of that kind needs no copies.
+    CHECK((s.copies == 0) == !settings.discrete);
+  }
+}
+
+TEST_CASE("memory: what the host's cache holds is not written back later") {
+  // Host writes, then the device overwrites all of it, in the same array and
+  // in one that has got its memory.
+  for (auto& settings : {lunar_lake(), card()}) {
+    Rig rig(settings);
+    Encoder enc(*rig.device, 0);
+    auto x = rig.numbers(n, 1), z = rig.numbers(n, 2);
+    auto before = fake::statistics().flushes;
+    rig.mix(enc, x, nullptr, z, 7); // z is covered, its old values are not used
+    enc.close()->wait_retired();
+    auto flushes = fake::statistics().flushes - before;
+    CHECK(flushes == (settings.discrete ? 1 : 2)); // x, and z's only memory
+    CHECK(rig.values(z)[9] == 38);
+    before = fake::statistics().flushes;
+    x.reset(); // before its memory goes to somebody else
+    CHECK(fake::statistics().flushes == before + 1);
+    // Used again without having been freed.
+    CHECK(rig.memory().recycle(*z));
+    before = fake::statistics().flushes;
+    rig.mix(enc, nullptr, nullptr, z, 9);
+    enc.close()->wait_retired();
+    CHECK(fake::statistics().flushes == before + !settings.discrete);
+    CHECK(rig.values(z)[9] == 9);
+  }
+}
+
+TEST_CASE("memory: a recorded download is there once its batch is done") {
+  for (auto& settings : {lunar_lake(), card()}) {
+    Rig rig(settings);
+    Encoder enc(*rig.device, 0);
+    auto z = rig.numbers(n, 2);
+    rig.mix(enc, nullptr, nullptr, z, 7);
+    enc.copy_to_host(*z);
+    fake::hold(true);
+    auto done = enc.close();
+    // As a CPU stream asks: before the device has run.
+    auto* p = rig.values(z);
+    fake::hold(false);
+    done->wait();
+    CHECK(p[0] == 7);
+    CHECK(p[n - 1] == 7);
+  }
+}
+
+TEST_CASE("memory: random programs of host and device, caches apart") {
+  for (uint32_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    bool small = seed % 3 == 0;
+    Rig rig(seed % 2 ? lunar_lake(seed) : card(seed));
+    Encoder enc(*rig.device, 0);
+    std::mt19937 random(seed);
+    uint32_t size = small ? 50 : n;
+    std::vector<Rig::Array> arrays;
+    std::vector<uint32_t> want;
+    for (int i = 0; i < 6; ++i) {
+      arrays.push_back(rig.numbers(size, i));
+      want.push_back(i);
+    }
+    for (int step = 0; step < 200; ++step) {
+      size_t x = random() % 6, y = random() % 6, z = random() % 6;
+      if (random() % 4 == 0) {
+        // Nobody may read what the host is about to write.
+        if (auto done = enc.close()) {
+          done->wait();
+        }
+        REQUIRE(rig.values(arrays[x])[size - 1] == want[x]);
+        std::fill_n(rig.values(arrays[x]), size, uint32_t(step));
+        want[x] = step;
+      } else {
+        rig.mix(enc, arrays[x], arrays[y], arrays[z], step);
+        want[z] = want[x] * 31 + want[y] * 17 + step;
+      }
+    }
+    if (auto done = enc.close()) {
+      done->wait(); // small arrays have one side, for which nobody waits
+    }
+    for (size_t i = 0; i < 6; ++i) {
+      CHECK(rig.values(arrays[i])[0] == want[i]);
+    }
+  }
+}
+
+TEST_CASE("memory: an APU's weights are not held twice") {
+  Rig rig(apu());
+  CHECK_FALSE(rig.memory().types().unified);
+  CHECK(rig.memory().types().one_memory);
+  Encoder enc(*rig.device, 0);
+  auto z = rig.array(n * 4);
+  auto host = [] { return fake::statistics().live_buffers; };
+  auto before = host();
+  auto weights = rig.numbers(n, 3), viewed = rig.numbers(n, 5);
+  rig.values(viewed); // somebody may still read there
+  CHECK(host() == before + 2);
+  rig.mix(enc, weights, viewed, z, 1);
+  enc.close()->wait_retired();
+  CHECK(host() == before + 3); // one side of `weights`, both of `viewed`
+  CHECK(rig.memory().valid_host_pointer(*weights) == nullptr);
+  CHECK(rig.memory().valid_host_pointer(*viewed) != nullptr);
+  // Still right for the device and for the host, by a new host side.
+  rig.mix(enc, weights, viewed, z, 2);
+  enc.close();
+  CHECK(rig.values(z)[8] == 3 * 31 + 5 * 17 + 2);
+  CHECK(rig.values(weights)[8] == 3);
+  // Uploads of two streams: the host side stays until both are done.
+  auto shared = rig.numbers(n, 6);
+  Encoder other(*rig.device, 1);
+  auto z2 = rig.array(n * 4);
+  rig.mix(enc, shared, nullptr, z, 1);
+  rig.mix(other, shared, nullptr, z2, 2);
+  enc.close()->wait_retired();
+  CHECK(rig.memory().valid_host_pointer(*weights) != nullptr);
+  other.close()->wait_retired();
+  CHECK(rig.values(z)[0] == 6 * 31 + 1);
+  CHECK(rig.values(z2)[0] == 6 * 31 + 2);
+  CHECK(rig.values(shared)[0] == 6);
+}
+
+TEST_CASE("memory: a failed upload loses nothing") {
+  auto s = apu();
+  s.fail_submit = 0;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  auto x = rig.numbers(n, 3), z = rig.array(n * 4);
+  rig.mix(enc, x, nullptr, z, 1);
+  auto failed = enc.close();
+  failed->wait_retired();
+  CHECK_FALSE(failed->error().empty());
+  rig.mix(enc, x, nullptr, z, 1);
+  enc.close();
+  CHECK(rig.values(z)[0] == 94);
+}
+
+TEST_CASE("memory: where one heap is full, the next one serves") {
+  constexpr size_t size = 4 * mib;
+  for (bool budget : {false, true}) {
+    auto s = apu(64 * mib, 32 * mib);
+    if (budget) {
+      s.budgets = {60 * mib, 28 * mib};
+    }
+    Rig rig(s);
+    std::vector<Rig::Array> all;
+    auto text = message([&] {
+      for (int i = 0; i < 100; ++i) {
+        all.push_back(rig.array(size - 1024));
+      }
+    });
+    auto used = fake::statistics();
+    CHECK(used.heap_memory[1] > 20 * mib);
+    CHECK(used.heap_memory[0] > 40 * mib);
+    CHECK(all.size() >= 16);
+    CHECK(has(text, "The device's heap of 32 MiB"));
+    CHECK(has(text, "The host's heap of 64 MiB"));
+    CHECK(has(text, "driver allows 28 MiB") == budget);
+    CHECK(has(text, "mx.set_cache_limit"));
+    // They are as good as the others.
+    Encoder enc(*rig.device, 0);
+    rig.mix(enc, nullptr, nullptr, all.back(), 7);
+    enc.close()->wait();
+    all.pop_back();
+    all.push_back(rig.array(size - 1024));
+  }
+}
+
+TEST_CASE("memory: a card's arrays stay in its own memory") {
+  auto s = card();
+  s.heaps[0].size = 32 * mib;
+  Rig rig(s);
+  std::vector<Rig::Array> all;
+  auto text = message([&] {
+    for (int i = 0; i < 100; ++i) {
+      all.push_back(rig.array(4 * mib));
+    }
+  });
+  CHECK(all.size() < 9);
+  CHECK(has(text, "The device's heap of 32 MiB"));
+  CHECK_FALSE(has(text, "The host's"));
+}
+
+namespace {
+// What MLX's cache is to the allocator.
+std::vector<std::shared_ptr<Buffer>> cache;
+int trims;
+void trim() {
+  ++trims;
+  cache.clear();
+}
+} // namespace
+
+TEST_CASE("memory: what is cached goes before an allocation fails") {
+  auto s = apu(16 * mib, 64 * mib);
+  Rig rig(s);
+  trims = 0;
+  set_trim_hook(trim);
+  for (int i = 0; i < 25; ++i) {
+    cache.push_back(rig.array(4 * mib));
+  }
+  CHECK(trims == 1);
+  CHECK(cache.size() < 25);
+  // Also for the side that the device or the host needs.
+  for (auto placement : {Placement::Host, Placement::Device}) {
+    cache.clear();
+    trims = 0;
+    auto x = rig.array(4 * mib, placement);
+    if (placement == Placement::Host) {
+      rig.values(x)[0] = 3;
+    } else {
+      Encoder enc(*rig.device, 0);
+      rig.mix(enc, nullptr, nullptr, x, 1);
+    }
+    while (trims == 0) {
+      auto more = rig.array(4 * mib);
+      if (trims == 0) {
+        cache.push_back(more);
+      }
+    }
+    trims = 0;
+    std::vector<Rig::Array> held; // room for none
+    CHECK(message([&] {
+            while (true) {
+              held.push_back(rig.array(4 * mib));
+            }
+          }).size() > 0);
+    cache.swap(held);
+    trims = 0;
+    if (placement == Placement::Host) {
+      Encoder enc(*rig.device, 0);
+      rig.mix(enc, nullptr, nullptr, x, 1);
+    }
+    CHECK(rig.values(x)[0] == 1);
+    CHECK(trims == 1);
+  }
+  cache.clear();
+}
+
+TEST_CASE("memory: batches on the queue are retired before giving up") {
+  auto s = apu(16 * mib, 64 * mib);
+  s.max_delay_us = 5000;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  // Each is kept by its batch alone.
+  for (int i = 0; i < 60; ++i) {
+    auto a = rig.array(4 * mib);
+    rig.mix(enc, nullptr, nullptr, a, i);
+    enc.close();
+  }
+  enc.close()->wait_retired();
+  CHECK(fake::statistics().live_buffers < 60);
+}
+
+TEST_CASE("memory: the budget comes first, then the heap") {
+  auto s = apu(32 * mib, 128 * mib);
+  s.budgets = {32 * mib, 24 * mib}; // others use the device's heap
+  Rig rig(s);
+  trims = 0;
+  set_trim_hook(trim);
+  std::vector<Rig::Array> all;
+  while (fake::statistics().heap_memory[0] < 4 * mib) {
+    all.push_back(rig.array(4 * mib));
+  }
+  CHECK(all.size() >= 4);
+  CHECK(fake::statistics().heap_memory[1] <= 24 * mib);
+  CHECK(trims == 0);
+  // Beyond it the other heap, then whatever there is.
+  for (int i = 0; i < 20; ++i) {
+    all.push_back(rig.array(4 * mib));
+  }
+  auto used = fake::statistics();
+  CHECK(used.heap_memory[0] > 20 * mib);
+  CHECK(used.heap_memory[1] > 40 * mib);
+  CHECK(trims > 0);
+  CHECK(message([&] {
+          for (int i = 0; i < 100; ++i) {
+            all.push_back(rig.array(4 * mib));
+          }
+        }).size() > 0);
+  CHECK(fake::statistics().heap_memory[1] <= 128 * mib);
+}
+
+TEST_CASE("memory: the budget is sampled, not asked for each array") {
+  auto s = apu();
+  s.budgets = {100 * mib, 80 * mib};
+  Rig rig(s);
+  CHECK(rig.memory().budget() == 180 * mib);
+  auto before = fake::statistics().budget_queries;
+  for (int i = 0; i < 1000; ++i) {
+    rig.memory().budget();
+  }
+  CHECK(fake::statistics().budget_queries < before + 100);
+  fake::settings().budgets = {50 * mib, 80 * mib};
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  CHECK(rig.memory().budget() == 130 * mib);
+  // A driver that promises more than there is.
+  fake::settings().budgets = {1000 * mib, 1000 * mib};
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  CHECK(rig.memory().budget() == 512 * mib);
+}
+
+TEST_CASE("memory: an array beyond the largest buffer is told how to split") {
+  auto s = apu();
+  s.max_allocation = 16 * mib;
+  Rig rig(s);
+  trims = 0;
+  set_trim_hook(trim);
+  for (auto placement : {Placement::Device, Placement::Host}) {
+    auto text = message([&] { rig.array(16 * mib, placement); });
+    CHECK(has(text, "16777216 bytes"));
+    CHECK(has(text, "largest single array is 16 MiB"));
+    CHECK(has(text, "mx.split()"));
+    CHECK(has(text, "doctor"));
+  }
+  CHECK(trims == 0); // it would not help
+  CHECK(message([&] { rig.array(16 * mib - tail_padding); }).empty());
+}
