@@ -8,13 +8,15 @@ MODEL ?=
 PROMPT ?= What is the capital of France, and why is it famous?
 CMAKE_ARGS ?=
 
-.PHONY: help demo test test-full bench lint build install wheel clean
+.PHONY: help demo test test-full test-drivers bench lint build install wheel clean
 
 help:
 	@echo "make demo       generate text with SmolLM2-135M on this machine's GPU"
 	@echo "                (PROMPT=\"...\" MODEL=folder-or-hub-name override)"
 	@echo "make test       every test tier once (on lavapipe if there is no GPU)"
 	@echo "make test-full  every tier in every mode"
+	@echo "make test-drivers  kernels through the compilers of AMD, Intel, Apple,"
+	@echo "                Qualcomm and NVK, without their GPUs (first: 110 MB)"
 	@echo "make bench      timings of the operations and of decoding"
 	@echo "make lint       clang-format, ruff, size gate, includes"
 	@echo "make wheel      dist/mlx_vulkan-*.whl"
@@ -28,6 +30,10 @@ test: install
 
 test-full: install
 	@$(PY) tools/run_tests.py --build $(BUILD) --full
+
+test-drivers: build
+	@cmake --build $(BUILD) --target driver_compile
+	@$(PY) tools/run_drivers.py --build $(BUILD)
 
 bench: install
 	@$(PY) tools/run_bench.py

@@ -92,10 +92,16 @@ add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
 target_link_libraries(mlxvk-glslc PRIVATE mlxvk_variants)
 
-# Every variant through AMD's compiler, without hardware.
-add_executable(radv_compile EXCLUDE_FROM_ALL
-               "${PROJECT_SOURCE_DIR}/tests/radv/radv_compile.cpp")
-target_link_libraries(radv_compile PRIVATE mlxvk_variants)
+# The variants that a device's plans choose, through its driver's compiler,
+# without hardware (tools/driver_lab.py).
+if(NLOHMANN_INCLUDE_DIR)
+  add_executable(driver_compile EXCLUDE_FROM_ALL
+                 "${PROJECT_SOURCE_DIR}/tests/drivers/driver_compile.cpp"
+                 "${PROJECT_SOURCE_DIR}/tests/drivers/null_device.cpp")
+  target_include_directories(driver_compile SYSTEM
+                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+  target_link_libraries(driver_compile PRIVATE mlxvk_variants)
+endif()
 
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)

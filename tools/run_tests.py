@@ -123,9 +123,10 @@ def radv(build: Path, families: tuple[str, ...] = ("navi21",)) -> list[Step]:
         return []
     steps = []
     for family in families:
-        env = {"VK_DRIVER_FILES": icd, "RADV_FORCE_FAMILY": family}
+        env = {"VK_DRIVER_FILES": icd}
         env["VK_ICD_FILENAMES"] = icd  # for loaders before 1.3.207
-        command = [str(build / "radv_compile"), str(build / f"radv-{family}.txt")]
+        command = python("tools/run_drivers.py", "--build", str(build))
+        command += ["--system-radv", family]
         steps.append(Step("radv", family, command, "summary", env))
     return steps
 
@@ -246,7 +247,7 @@ def full_modes(build: Path) -> list[Step]:
 
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
-    targets = ["null_tests", "radv_compile", "mlx_cpp_tests"]
+    targets = ["null_tests", "driver_compile", "mlx_cpp_tests"]
     print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
     if sanitized:

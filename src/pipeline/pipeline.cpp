@@ -89,6 +89,26 @@ void Kernel::bad_args(size_t host_bytes) const {
       "the kernel's ARGS.");
 }
 
+void ask_subgroups(
+    const Caps& caps,
+    uint32_t wanted,
+    VkPipelineShaderStageCreateInfo& stage,
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size) {
+  if (caps.min_subgroup_size == caps.max_subgroup_size) {
+    return;
+  }
+  if (wanted && caps.required_subgroup_size) {
+    size.requiredSubgroupSize = wanted;
+    stage.pNext = &size;
+    if (caps.full_subgroups) {
+      stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
+  } else if (caps.subgroup_size_control) {
+    stage.flags |=
+        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
+  }
+}
+
 PipelineTable::PipelineTable(
     const Vk& vk,
     VkDevice device,
@@ -307,18 +327,9 @@ KernelCode PipelineTable::build(Entry& entry) {
   VkComputePipelineCreateInfo info{};
   info.layout = layout_;
   info.flags = request.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
-  // Kernels written for one subgroup size name it in SG.
-  bool varies = caps_.min_subgroup_size != caps_.max_subgroup_size;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  if (request.subgroup && varies && caps_.required_subgroup_size) {
-    subgroup.requiredSubgroupSize = request.subgroup;
-    info.stage.pNext = &subgroup;
-    if (caps_.full_subgroups) {
-      info.stage.flags |=
-          VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-    }
-  }
+  ask_subgroups(caps_, request.subgroup, info.stage, subgroup);
   LoopReport::Constants loops{};
   VkSpecializationInfo constants{};
   if (loop_report_) {

@@ -85,6 +85,16 @@ VkPipeline create_pipeline(
     const std::vector<uint32_t>& spirv,
     const std::string& context);
 
+// Asks for subgroups of `wanted` lanes, for which a kernel is written; with 0
+// it may run in any size: without leave to vary, gl_SubgroupSize is the
+// reported size whatever runs, on Intel 32 where 8 or 16 lanes do, on Adreno
+// 128 where 64 do. `size` must live as long as `stage`.
+void ask_subgroups(
+    const Caps& caps,
+    uint32_t wanted,
+    VkPipelineShaderStageCreateInfo& stage,
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size);
+
 class PipelineTable {
  public:
   PipelineTable(

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "vk/features.h"
+#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -65,6 +66,7 @@ void query_basics(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   c.api_version = p.apiVersion;
   c.name = p.deviceName;
   c.vendor_id = p.vendorID;
+  c.device_id = p.deviceID;
   c.driver_version = p.driverVersion;
   c.type = p.deviceType;
   c.max_workgroup_size = p.limits.maxComputeWorkGroupInvocations;
@@ -88,6 +90,12 @@ void query_properties(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV sm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+  VkPhysicalDeviceShaderCorePropertiesAMD amd{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD};
+  VkPhysicalDeviceShaderCoreProperties2AMD amd2{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
+  VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM arm{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM};
   VkPhysicalDeviceMaintenance4Properties limits{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   bool size_control = has_size_control(c, extensions);
@@ -96,6 +104,13 @@ void query_properties(
   chain(tail, true, p12);
   chain(tail, size_control, sizes);
   chain(tail, extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME), sm);
+  chain(
+      tail, extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME), amd);
+  chain(
+      tail,
+      extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME),
+      amd2);
+  chain(tail, extensions.has(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME), arm);
   chain(
       tail,
       c.api_version >= VK_API_VERSION_1_3 ||
@@ -122,7 +137,12 @@ void query_properties(
   if (limits.maxBufferSize) {
     c.max_buffer_size = std::min(c.max_buffer_size, limits.maxBufferSize);
   }
-  c.core_count = sm.shaderSMCount;
+  // At most one vendor's are not 0. Without the second structure AMD's units
+  // include those that are switched off.
+  c.core_count = sm.shaderSMCount + arm.shaderCoreCount +
+      (amd2.activeComputeUnitCount ? amd2.activeComputeUnitCount
+                                   : amd.shaderEngineCount *
+               amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray);
 }
 
 void query_features(
@@ -197,6 +217,20 @@ bool Caps::coopmat(Type t) const {
       ((t == Type::f16 && coopmat_f16) || (t == Type::bf16 && coopmat_bf16));
 }
 
+void classify(Caps& c) {
+  auto& row = gpu_class(c.vendor_id, c.name, c.min_subgroup_size);
+  c.registers = row.registers;
+  c.held_values = row.held_values;
+  c.mask_values = row.mask_values;
+  bool varies = c.min_subgroup_size < c.max_subgroup_size;
+  c.class_lanes = row.lanes && varies
+      ? std::clamp(row.lanes, c.min_subgroup_size, c.max_subgroup_size)
+      : 0;
+  if (!c.core_count) {
+    c.core_count = cores_by_table(c.vendor_id, c.device_id, c.name);
+  }
+}
+
 Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Caps c;
   query_basics(vk, device, c);
@@ -207,6 +241,7 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   query_properties(vk, device, extensions, c);
   query_features(vk, device, extensions, c);
   query_cooperative_matrix(vk, device, c);
+  classify(c);
   c.cooperative_matrix2 =
       extensions.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
   c.memory_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

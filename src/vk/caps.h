@@ -17,6 +17,7 @@ struct Caps {
   std::string driver; // name and version, as the driver reports them
   std::string uuid; // 32 hexadecimal digits
   uint32_t vendor_id = 0;
+  uint32_t device_id = 0;
   uint32_t api_version = 0;
   uint32_t driver_version = 0;
   VkDriverId driver_id{}; // 0: unknown
@@ -62,8 +63,10 @@ struct Caps {
   uint64_t max_buffer_size = 0; // and of its memory
   float timestamp_period = 0;
   bool timestamps = false;
-  // Compute units, where an extension tells; else 0.
+  // Compute units, where an extension or a table tells; else 0.
   uint32_t core_count = 0;
+  // Of its row in vk/gpu_class.cpp; here those of the widest class.
+  uint32_t registers = 255, held_values = 255, mask_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
 
   bool software() const {
@@ -76,10 +79,13 @@ struct Caps {
   uint32_t cores() const {
     return core_count ? core_count : 32;
   }
-  // AMD's SIMDs hide little latency with more than 128 registers a lane, and
-  // Mesa 22.3 gives RDNA3 no more.
+  // Whether decode kernels take their small forms.
   bool few_registers() const {
-    return vendor_id == 0x1002;
+    return registers < 255;
+  }
+  // Lanes to expect of a subgroup whose kernel names no size.
+  uint32_t lanes() const {
+    return class_lanes ? class_lanes : subgroup_size;
   }
   // Subgroup size of kernels with cooperative matrices; 0: none can be had.
   uint32_t matrix_subgroup() const;
@@ -88,6 +94,10 @@ struct Caps {
 };
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);
+
+// Fills in what the tables of vk/gpu_class.h know of a device, by its vendor,
+// IDs, name and subgroup sizes.
+void classify(Caps& caps);
 
 // Names of required features and limits that are missing; empty: usable.
 std::vector<std::string> missing_features(const Caps& caps);

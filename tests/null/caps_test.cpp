@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "pipeline/key.h"
+#include "variants/variants.h"
 #include "vk/caps.h"
 
 using namespace mlx::core::vulkan;
@@ -151,4 +152,46 @@ TEST_CASE("caps: matrix kernels need one subgroup size, or may name 32") {
   c.min_subgroup_size = 8;
   c.max_subgroup_size = 16;
   CHECK_FALSE(c.coopmat(Type::f16));
+}
+
+TEST_CASE("caps: what Vulkan does not tell comes from tables") {
+  Caps c = gpu("Intel(R) Arc(tm) A770M Graphics (DG2)");
+  c.vendor_id = 0x8086;
+  c.device_id = 0x5690;
+  c.subgroup_size = c.max_subgroup_size = 32;
+  c.min_subgroup_size = 8;
+  classify(c);
+  CHECK(c.cores() == 32);
+  CHECK(c.lanes() == 16);
+  CHECK(c.few_registers());
+  c.core_count = 5; // what an extension told holds
+  classify(c);
+  CHECK(c.cores() == 5);
+  // A mesa driver for Apple's GPUs has Mesa's vendor ID, as llvmpipe has.
+  Caps apple = gpu("Apple M2 Pro (G14S B1)");
+  apple.vendor_id = 0x10005;
+  classify(apple);
+  CHECK(apple.cores() == 19);
+  CHECK(apple.registers == 128);
+  Caps software = gpu("llvmpipe (LLVM 15.0.6, 256 bits)");
+  software.vendor_id = 0x10005;
+  classify(software);
+  CHECK_FALSE(software.few_registers());
+  // A GPU that no table has: a middling count, never 0.
+  Caps unknown = gpu("Mali-G715");
+  unknown.vendor_id = 0x13b5;
+  classify(unknown);
+  CHECK(unknown.core_count == 0);
+  CHECK(unknown.cores() == 32);
+  CHECK(unknown.few_registers());
+  CHECK(unknown.lanes() == unknown.subgroup_size);
+}
+
+TEST_CASE("caps: every device of the table has cores and a class") {
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    CHECK(caps.cores() > 0);
+    CHECK(caps.registers > 0);
+    CHECK((caps.software() || caps.core_count > 0));
+  }
 }

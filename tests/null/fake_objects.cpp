@@ -282,6 +282,8 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
       }
     }
     state().statistics.subgroup_size = asked;
+    state().statistics.any_subgroup_size = infos[i].stage.flags &
+        VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT;
     out[i] = handle<VkPipeline>(new Pipeline{
         object<Module>(infos[i].stage.module)->program,
         loop_constants(infos[i].stage.pSpecializationInfo),

@@ -81,6 +81,7 @@ struct Statistics {
   uint64_t marks = 0; // vkCmdSetEvent
   uint64_t live_command_pools = 0;
   uint32_t subgroup_size = 0; // that the last pipeline asked for
+  bool any_subgroup_size = false; // it allowed
 };
 Statistics statistics();
 

@@ -12,6 +12,7 @@ Caps gpu(uint32_t subgroup, uint32_t cores, uint32_t vendor) {
   c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = subgroup;
   c.required_subgroup_size = c.full_subgroups = true;
   c.core_count = cores;
+  classify(c);
   return c;
 }
 
@@ -136,6 +137,19 @@ TEST_CASE("quantized: eight rows stay within few registers") {
   Caps amd = gpu(64, 40, 0x1002);
   CHECK(variant<QmvVariant>(amd, linear(8, 4096, 4096)).OUTS == 1);
   CHECK(variant<QmvVariant>(amd, linear(4, 4096, 4096)).OUTS == 2);
+  // Intel's and Apple's hold four.
+  CHECK(
+      variant<QmvVariant>(gpu(32, 8, 0x8086), linear(8, 4096, 4096)).ROWS == 4);
+}
+
+TEST_CASE("quantized: workgroups are of the subgroups that run") {
+  Caps arc = gpu(32, 32, 0x8086);
+  arc.min_subgroup_size = 8;
+  classify(arc);
+  CHECK(arc.lanes() == 16);
+  auto v = variant<QmvVariant>(arc, linear(1, 4096, 4096));
+  CHECK_FALSE(v.WHOLE_WORKGROUP);
+  CHECK(v.BLOCK == v.WG / 16 * v.OUTS);
 }
 
 TEST_CASE("quantized: small products take small tiles to fill the device") {

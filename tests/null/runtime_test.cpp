@@ -135,6 +135,7 @@ TEST_CASE("runtime: kernels for one subgroup size ask for it if it varies") {
   auto asked = [&](uint32_t largest, bool can, std::vector<Define> defines) {
     Caps caps = rig.device->caps();
     caps.max_subgroup_size = largest;
+    caps.subgroup_size_control = true;
     caps.required_subgroup_size = can;
     PipelineTable table(rig.device->vk(), rig.device->handle(), caps);
     std::string text =
@@ -146,10 +147,15 @@ TEST_CASE("runtime: kernels for one subgroup size ask for it if it varies") {
     table.get_source("t", text, defines);
     return fake::statistics().subgroup_size;
   };
+  auto any = [] { return fake::statistics().any_subgroup_size; };
   CHECK(asked(64, true, {{"SG", 32}}) == 32);
+  CHECK_FALSE(any());
+  // Others see the size that runs, and not the one that the device reports.
   CHECK(asked(64, true, {}) == 0);
+  CHECK(any());
   CHECK(asked(64, false, {{"SG", 32}}) == 0);
   CHECK(asked(32, true, {{"SG", 32}}) == 0);
+  CHECK_FALSE(any());
 }
 
 TEST_CASE("runtime: float16 is used only where it rounds correctly") {

@@ -10,10 +10,11 @@ namespace {
 struct Heads {
   uint32_t heads, kv_heads, dim, value_dim;
 };
-// Qwen3 0.6B and 8B, SmolLM2.
+// Qwen3 0.6B, 8B and 30B-A3B, SmolLM2.
 constexpr Heads models[] = {
     {16, 8, 128, 128},
     {32, 8, 128, 128},
+    {32, 4, 128, 128},
     {9, 3, 64, 64}};
 
 AttentionProblem problem(Type type, const Heads& h, uint32_t queries = 1) {
@@ -123,15 +124,16 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
     add_forward(set, caps, problem(Type::bf16, heads));
     add_forward(set, caps, problem(Type::bf16, heads, 512));
   }
-  // Subgroups of 4, which no device of the table has.
-  set.add(DecodeVariant{
-      .T = Type::f16,
-      .D = 80,
-      .DV = 80,
-      .TPK = 4,
-      .ROWS = 2,
-      .WG = 64,
-      .VEC = true});
+  if (caps.software()) { // may have subgroups of 4
+    set.add(DecodeVariant{
+        .T = Type::f16,
+        .D = 80,
+        .DV = 80,
+        .TPK = 4,
+        .ROWS = 2,
+        .WG = 64,
+        .VEC = true});
+  }
   set.add(GatedDeltaVariant{Type::f32, 64, 8, 64, false});
   set.add(GatedDeltaVariant{Type::f32, 128, 8, 128, false});
 }

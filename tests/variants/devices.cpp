@@ -4,53 +4,95 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-Caps device(
-    const char* name,
-    uint32_t vendor,
-    VkPhysicalDeviceType type,
-    uint32_t subgroup,
-    uint32_t cores) {
-  Caps c;
-  c.name = name;
-  c.vendor_id = vendor;
-  c.type = type;
-  c.api_version = VK_API_VERSION_1_3;
-  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = subgroup;
-  c.subgroup_size_control = c.required_subgroup_size = c.full_subgroups = true;
-  c.max_workgroup_size = 1024;
-  c.shared_memory = 32768;
-  c.max_push_constants = 256;
-  c.max_buffer_size = uint64_t(4) << 30;
-  c.shader_float16 = true;
-  c.core_count = cores;
-  return c;
-}
+// What plans read of a device.
+struct Row {
+  const char* name;
+  uint32_t vendor, device;
+  VkPhysicalDeviceType type;
+  uint32_t subgroup, min_subgroup, max_subgroup;
+  uint32_t shared_memory;
+  uint64_t max_buffer;
+  uint32_t cores; // as an extension tells; 0: from the tables
+  uint32_t matrices; // 1: of f16; 2: and of bf16
+  bool float16 = true;
+};
 
-Caps with_matrices(Caps c, bool bf16) {
-  c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = true;
-  c.bfloat16 = c.coopmat_bf16 = bf16;
+constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
+constexpr auto discrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+constexpr auto integrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+constexpr uint32_t kib = 1024;
+constexpr uint64_t gib = 1 << 30;
+
+// llvmpipe of Mesa 22.3, an H200 of driver 580.159, one with its matrices
+// switched off; then the chips of `make test-drivers`, which compares them with
+// what Mesa 26.1 says.
+constexpr Row rows[] = {
+    // clang-format off
+    {"llvmpipe",
+     0x10005, 0, cpu, 8, 8, 8, 32 * kib, 2 * gib, 0, 0},
+    {"NVIDIA H200",
+     0x10de, 0, discrete, 32, 32, 32, 48 * kib, 4 * gib, 132, 2},
+    {"NVIDIA",
+     0x10de, 0, discrete, 32, 32, 32, 48 * kib, 4 * gib, 30, 0},
+    {"AMD Radeon RX 580 Series (RADV POLARIS10)",
+     0x1002, 0x67df, discrete, 64, 64, 64, 64 * kib, 4 * gib, 36, 0, false},
+    {"AMD Radeon RX Vega (RADV VEGA10)",
+     0x1002, 0x687f, discrete, 64, 64, 64, 64 * kib, 4 * gib, 64, 0},
+    {"AMD Radeon RX 6800 (RADV NAVI21)",
+     0x1002, 0x73bf, discrete, 64, 32, 64, 64 * kib, 4 * gib, 60, 0},
+    {"AMD Radeon Graphics (RADV NAVI31)",
+     0x1002, 0x744c, discrete, 64, 32, 64, 64 * kib, 4 * gib, 96, 1},
+    {"AMD Radeon Graphics (RADV STRIX1)",
+     0x1002, 0x150e, integrated, 64, 32, 64, 64 * kib, 4 * gib, 16, 1},
+    {"AMD Radeon Graphics (RADV GFX1201)",
+     0x1002, 0x7550, discrete, 64, 32, 64, 64 * kib, 4 * gib, 64, 2},
+    {"Intel(R) Iris(R) Xe Graphics (TGL GT2)",
+     0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 2 * gib, 0, 0},
+    {"Intel(R) Arc(tm) A770M Graphics (DG2)",
+     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
+    {"Intel(R) Graphics (BMG G21)",
+     0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 0},
+    {"Apple M1 (G13G A0)",
+     0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0},
+    {"Turnip Adreno (TM) 740",
+     0x5143, 0x43050a01, integrated, 128, 64, 128, 32 * kib, 4 * gib, 0, 0},
+    {"NVK",
+     0x10de, 0x1004, discrete, 32, 32, 32, 48 * kib, 2 * gib, 2, 1},
+    // clang-format on
+};
+
+Caps snapshot(const Row& r) {
+  Caps c;
+  c.name = r.name;
+  c.vendor_id = r.vendor;
+  c.device_id = r.device;
+  c.type = r.type;
+  c.api_version = VK_API_VERSION_1_3;
+  c.subgroup_size = r.subgroup;
+  c.min_subgroup_size = r.min_subgroup;
+  c.max_subgroup_size = r.max_subgroup;
+  c.subgroup_size_control = c.full_subgroups = true;
+  c.required_subgroup_size = r.min_subgroup < r.max_subgroup;
+  c.max_workgroup_size = 1024;
+  c.shared_memory = r.shared_memory;
+  c.max_push_constants = 256;
+  c.max_buffer_size = r.max_buffer;
+  c.shader_float16 = r.float16;
+  c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
+  c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
+  c.core_count = r.cores;
+  classify(c);
   return c;
 }
 
 } // namespace
 
 const std::vector<Caps>& device_table() {
-  constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  constexpr auto discrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-  constexpr auto integrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   static const std::vector<Caps> table = [] {
-    std::vector<Caps> t{
-        device("llvmpipe", 0x10005, cpu, 8, 0),
-        with_matrices(device("NVIDIA H200", 0x10de, discrete, 32, 132), true),
-        device("NVIDIA without matrices", 0x10de, discrete, 32, 30),
-        device("AMD polaris10", 0x1002, discrete, 64, 36),
-        device("AMD navi21", 0x1002, discrete, 64, 80),
-        with_matrices(device("AMD gfx1201", 0x1002, discrete, 64, 64), true),
-        with_matrices(device("Intel dg2", 0x8086, discrete, 32, 32), false),
-        device("Intel tgl", 0x8086, integrated, 32, 0),
-        device("Apple M1", 0x106b, integrated, 32, 8)};
-    t[4].min_subgroup_size = t[5].min_subgroup_size = 32;
-    t[6].min_subgroup_size = t[7].min_subgroup_size = 8;
+    std::vector<Caps> t;
+    for (auto& row : rows) {
+      t.push_back(snapshot(row));
+    }
     return t;
   }();
   return table;

@@ -148,8 +148,10 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
     set.add(RandomVariant{.WORDS = bool(bits & 1), .LARGE = bool(bits & 2)});
   }
   for (bool back : {false, true}) {
-    set.add(ProbeF16Variant{
-        .NATIVE_F16 = true, .NATIVE_F16_ROUNDING = true, .BACK = back});
+    if (caps.shader_float16) {
+      set.add(ProbeF16Variant{
+          .NATIVE_F16 = true, .NATIVE_F16_ROUNDING = true, .BACK = back});
+    }
   }
   for (Type t : {Type::f16, Type::bf16}) {
     if (caps.coopmat(t)) {

@@ -25,6 +25,15 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
       : "";
 }
 
+// 32-bit values that a lane of decode.comp holds while it walks the keys: its
+// slices of the accumulators, of k and of v in pieces of 8 items, and what each
+// row and each mask has.
+uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
+  auto slice = [&](uint32_t n) { return ceil_div(n, v.TPK * 8) * 8; };
+  uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
+  return v.ROWS * (slice(v.DV) + 4) + v.KU * (slice(v.D) + slice(v.DV)) + masks;
+}
+
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   DecodeVariant v{
       .T = p.type,
@@ -34,12 +43,9 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
       .MASK = p.mask,
       .CAUSAL = p.causal && p.queries > 1};
   uint32_t widest = std::max(p.dim, p.value_dim);
-  // Accumulators, rows * dim / TPK, must stay in registers. Two keys in
-  // flight take more of them, which few have for four rows of 128.
-  bool few = caps.few_registers();
   uint32_t most_rows = widest <= 64 ? 8
       : widest <= 128               ? 4
-      : widest <= 256 && !few       ? 2
+      : widest <= 256               ? 2
                                     : 1;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   while (v.ROWS < most_rows && v.ROWS < rows) {
@@ -47,12 +53,26 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   }
   uint32_t subgroup =
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
-  v.TPK = std::clamp(subgroup, 4u, few && widest > 256 ? 16u : 8u);
+  v.TPK = std::clamp(subgroup, 4u, 8u);
   if (caps.software()) {
     v.WG = 64;
-  } else {
-    bool fits = widest <= 64 || !few || v.ROWS <= 2;
-    v.KU = widest <= 128 && fits ? 2 : 1;
+    return v;
+  }
+  // Two keys in flight hide the latency of loads, more rows save loads; both
+  // cost registers.
+  uint32_t most_keys = widest <= 128 ? 2 : 1;
+  v.KU = most_keys;
+  while (held_values(caps, v) > caps.held_values) {
+    if (v.KU > 1) {
+      v.KU = 1;
+    } else if (v.ROWS > 1) {
+      v.ROWS /= 2;
+      v.KU = most_keys;
+    } else if (v.TPK < 16 && subgroup >= 16) {
+      v.TPK = 16;
+    } else {
+      break;
+    }
   }
   return v;
 }

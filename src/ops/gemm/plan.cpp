@@ -109,6 +109,10 @@ void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!caps.software() &&
       ceil_div(p.m, 4) * p.batches < 2 * uint64_t(caps.cores())) {
     v.ROWS = 1;
+  } else if (v.VA && !v.VB) {
+    // Items of a and b, and sums; addresses of single loads of b take the rest.
+    uint32_t held = (v.ROWS + v.NV) * vec16 + v.ROWS * v.NV;
+    v.ROWS = held > caps.held_values ? 2 : v.ROWS;
   }
   plan.tiles_m = ceil_div(p.m, v.ROWS);
   plan.tiles_n = 1;

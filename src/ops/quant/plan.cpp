@@ -44,9 +44,14 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   QmvVariant v{s.common};
   v.VEC = s.aligned;
-  v.ROWS = row_bucket(s.m, 8);
-  v.OUTS = v.ROWS <= 2 ? 4 : v.ROWS == 8 && caps.few_registers() ? 1 : 2;
-  uint32_t lanes = std::max(caps.subgroup_size, 4u);
+  // Eight rows hold 64 items of x, and a sum, two products and a pointer each;
+  // codes of 2 bits are unpacked more at once than others.
+  bool few = caps.few_registers();
+  bool eight = caps.held_values >= 64 + 8 * 5 + 8 && !(few && v.BITS == 2);
+  v.ROWS = row_bucket(s.m, eight ? 8 : 4);
+  bool one = few && (v.ROWS == 8 || (v.ROWS == 4 && v.BITS == 2));
+  v.OUTS = v.ROWS <= 2 ? 4 : one ? 1 : 2;
+  uint32_t lanes = std::max(caps.lanes(), 4u);
   v.WG = 4 * lanes;
   if (caps.software()) {
     // One thread runs a workgroup: fewer, larger ones. Loads are one by one

@@ -1,0 +1,45 @@
+// A Vulkan device that compiles pipelines and reports what its compiler made
+// of them: a driver without its hardware (RADV's null device, Mesa's drm
+// shims). Nothing is dispatched. Compiling is thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/library.h"
+#include "variants/variants.h"
+#include "vk/instance.h"
+
+namespace mlx::core::vulkan {
+
+class NullDevice {
+ public:
+  // Everything that the device offers is enabled, but robustness.
+  NullDevice(const Instance& instance, size_t index);
+  ~NullDevice();
+  NullDevice(const NullDevice&) = delete;
+  NullDevice& operator=(const NullDevice&) = delete;
+
+  // One object an executable of the pipeline (a driver may make several, of
+  // different subgroup sizes): "subgroup", and the driver's own statistics by
+  // their names. Throws std::exception where the variant needs what the device
+  // lacks, goes beyond its limits, or does not compile.
+  nlohmann::json compile(const AnyVariant& variant) const;
+
+  const Caps caps;
+
+ private:
+  void check(const KernelCode& code) const;
+  nlohmann::json statistics(VkPipeline pipeline) const;
+
+  Vk vk_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  PFN_vkGetPipelineExecutablePropertiesKHR get_properties_ = nullptr;
+  PFN_vkGetPipelineExecutableStatisticsKHR get_statistics_ = nullptr;
+  NamedValues globals_;
+};
+
+} // namespace mlx::core::vulkan

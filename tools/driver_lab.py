@@ -1,0 +1,308 @@
+"""Other vendors' Vulkan compilers without their hardware.
+
+    driver_lab.py setup                        fetch and build what is missing
+    driver_lab.py run CHIP PROGRAM [ARGS ...]  a program with that chip's driver
+
+Mesa's drivers and its drm shims, as Debian packages of later releases, are
+unpacked into a folder of their own; nothing of the system changes. The devices
+compile pipelines and report statistics; a dispatch does nothing or crashes.
+tests/drivers/packages.txt pins what is fetched. Intel's shim, which is in no
+package, is built from Mesa's source with the meson of a virtual environment.
+
+The folder is $MLXVK_DRIVER_LAB, else mlx-vulkan-drivers in the user's cache.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PINS = ROOT / "tests" / "drivers" / "packages.txt"
+MESON = ("meson==1.9.1", "mako==1.3.10", "pyyaml==6.0.3", "packaging==25.0")
+# Only the shim: no driver, and none of the libraries that those need.
+MESON_OPTIONS = (
+    "-Dgallium-drivers= -Dvulkan-drivers= -Dvulkan-layers= -Dplatforms= "
+    "-Dtools=drm-shim,intel -Dglx=disabled -Degl=disabled -Dgbm=disabled "
+    "-Dopengl=false -Dgles1=disabled -Dgles2=disabled -Dllvm=disabled "
+    "-Dzlib=disabled -Dzstd=disabled -Dshader-cache=disabled "
+    "-Dxmlconfig=disabled -Dvalgrind=disabled -Dlibunwind=disabled "
+    "-Dintel-elk=false -Dbuildtype=release"
+).split()
+SHIM = "src/intel/tools/libintel_noop_drm_shim.so"
+
+
+class LabError(Exception):
+    """A sentence for the user."""
+
+
+@dataclass
+class Chip:
+    driver: str  # as people call it
+    icd: str  # <icd>_icd*.json
+    shim: str  # lib<shim>_noop_drm_shim.so
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def amd(name: str) -> Chip:
+    return Chip("RADV", "radeon", "amdgpu", {"AMDGPU_GPU_ID": name})
+
+
+def intel(name: str) -> Chip:
+    return Chip("ANV", "intel", "intel", {"INTEL_STUB_GPU_PLATFORM": name})
+
+
+CHIPS = {
+    **{
+        name: amd(name)
+        for name in ("polaris10", "vega10", "navi21", "navi31", "strix1", "gfx1201")
+    },
+    **{name: intel(name) for name in ("tgl", "dg2", "bmg")},
+    "m1": Chip("Honeykrisp", "asahi", "asahi"),
+    "a740": Chip("Turnip", "freedreno", "freedreno", {"FD_GPU_ID": "740"}),
+    "nvk": Chip("NVK", "nouveau", "nouveau", {"NOUVEAU_CHIPSET": "172"}),
+}
+
+
+def folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(
+        os.environ.get("MLXVK_DRIVER_LAB") or Path(cache) / "mlx-vulkan-drivers"
+    )
+
+
+def libraries() -> Path:
+    return folder() / "root" / "usr" / "lib" / "x86_64-linux-gnu"
+
+
+def say(text: str) -> None:
+    print(f"== {text}", flush=True)
+
+
+@dataclass
+class Pin:
+    digest: str
+    size: int
+    path: str  # below a mirror
+
+    @property
+    def file(self) -> Path:
+        return folder() / "files" / Path(self.path).name
+
+    def good(self) -> bool:
+        if not self.file.exists() or self.file.stat().st_size != self.size:
+            return False
+        with open(self.file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() == self.digest
+
+
+def read_pins() -> tuple[list[Pin], str]:
+    """All pins, and the day of snapshot.debian.org that has them."""
+    pins, day = [], ""
+    for line in PINS.read_text("utf-8").splitlines():
+        words = line.split()
+        if not words or words[0] == "#":
+            continue
+        if words[0] == "snapshot":
+            day = words[1]
+        else:
+            pins.append(Pin(words[0], int(words[1]), words[2]))
+    return pins, day
+
+
+def mirrors(day: str) -> list[str]:
+    """The system's own mirror first, if it is one of Debian."""
+    found = []
+    for source in (
+        "/etc/apt/sources.list.d/debian.sources",
+        "/etc/apt/sources.list",
+    ):
+        if Path(source).exists():
+            text = Path(source).read_text("utf-8", errors="replace")
+            found += re.findall(
+                r"^(?:URIs:|deb)\s+(https?://\S+/debian)/?\s", text, re.M
+            )
+    found.append("http://deb.debian.org/debian")
+    found.append(f"https://snapshot.debian.org/archive/debian/{day}")
+    return list(dict.fromkeys(found))
+
+
+def fetch(pin: Pin, day: str) -> None:
+    if pin.good():
+        return
+    pin.file.parent.mkdir(parents=True, exist_ok=True)
+    partial = pin.file.with_suffix(".partial")
+    problems = []
+    for mirror in mirrors(day):
+        url = f"{mirror}/{pin.path}"
+        try:
+            with (
+                urllib.request.urlopen(url, timeout=60) as source,
+                open(partial, "wb") as target,
+            ):
+                shutil.copyfileobj(source, target)
+        except (urllib.error.URLError, OSError) as error:
+            problems.append(f"{url}: {error}")
+            continue
+        partial.rename(pin.file)
+        if pin.good():
+            return
+        problems.append(f"{url}: not the file that {PINS.name} pins")
+    raise LabError(
+        f"{Path(pin.path).name} cannot be downloaded, and {pin.file.parent} does "
+        "not have it. The driver tier needs the network once, for some 110 MB:\n  "
+        + "\n  ".join(problems)
+    )
+
+
+def run(command: list[str | Path], what: str, **options) -> None:
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
+    if done.returncode:
+        raise LabError(f"{what} failed:\n{done.stdout[-2000:]}")
+
+
+def once(name: str, key: str, make: Callable[[], None]) -> None:
+    """Runs `make` unless it was done for this key: pins that have changed, or a
+    setup that was stopped, begin again."""
+    stamp = folder() / f"{name}.done"
+    if stamp.exists() and stamp.read_text() == key:
+        return
+    make()
+    stamp.write_text(key)
+
+
+def unpack(packages: list[Pin]) -> None:
+    if not shutil.which("dpkg-deb"):
+        raise LabError("dpkg-deb is needed to unpack Debian's packages (apt: dpkg).")
+    say(f"Unpacking {len(packages)} packages into {folder()}")
+    shutil.rmtree(folder() / "root", ignore_errors=True)
+    for pin in packages:
+        run(["dpkg-deb", "-x", pin.file, folder() / "root"], f"Unpacking {pin.path}")
+
+
+def build_intel_shim(source: Pin) -> None:
+    say("Building Intel's drm shim (once; about three minutes)")
+    work = folder() / "shim"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    tools = work / "venv"
+    run([sys.executable, "-m", "venv", tools], "Making a virtual environment")
+    run(
+        [tools / "bin" / "pip", "install", "-q", "--disable-pip-version-check", *MESON],
+        "Installing meson (the network is needed once)",
+    )
+    with tarfile.open(source.file) as archive:
+        archive.extractall(work, filter="tar")
+    tree = next(work.glob("mesa-*"))
+    # What Mesa asks of pkg-config: the unpacked libdrm, and an expat that the
+    # shim does not use. Its parsers are not built, so bison and flex do nothing.
+    root = folder() / "root" / "usr"
+    include = f"-I{root}/include -I{root}/include/libdrm"
+    for name, libs, flags in (
+        ("libdrm", f"-L{libraries()} -l:libdrm.so.2", include),
+        ("expat", "", ""),
+    ):
+        (work / f"{name}.pc").write_text(
+            f"Name: {name}\nDescription: {name}\nVersion: 2.5.0\n"
+            f"Libs: {libs}\nCflags: {flags}\n"
+        )
+    (work / "native.ini").write_text(
+        "[binaries]\nbison = '/bin/true'\nflex = '/bin/true'\n"
+        f"python3 = '{tools}/bin/python3'\n"
+    )
+    env = {**os.environ, "PKG_CONFIG_LIBDIR": str(work)}
+    env["PATH"] = f"{tools}/bin:{env['PATH']}"
+    native = ["--native-file", work / "native.ini"]
+    run(
+        ["meson", "setup", work / "build", tree, *native, *MESON_OPTIONS],
+        "Configuring Mesa for Intel's shim",
+        env=env,
+    )
+    run(["ninja", "-C", work / "build", SHIM], "Building Intel's shim", env=env)
+    shutil.copy(work / "build" / SHIM, libraries())
+    shutil.rmtree(work)
+
+
+def setup() -> None:
+    """Everything for every chip; quick when it is there."""
+    pins, day = read_pins()
+    packages = [pin for pin in pins if pin.path.endswith(".deb")]
+    (source,) = (pin for pin in pins if "/mesa_" in pin.path)
+    folder().mkdir(parents=True, exist_ok=True)
+    everything = PINS.read_text("utf-8")
+
+    def install() -> None:
+        say(f"Fetching Mesa's drivers into {folder()} (once; 110 MB)")
+        for pin in pins:
+            fetch(pin, day)
+        unpack(packages)
+        build_intel_shim(source)
+
+    once("drivers", everything, install)
+
+
+def first(pattern: str, where: Path) -> Path:
+    found = sorted(where.glob(pattern))
+    if not found:
+        raise LabError(f"There is no {pattern} in {where}: run driver_lab.py setup.")
+    return found[0]
+
+
+def command_for(chip: Chip, program: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment that run a program with a chip's driver,
+    by the unpacked loader and C library."""
+    root = folder() / "root"
+    icd = first(f"{chip.icd}_icd*.json", root / "usr" / "share" / "vulkan" / "icd.d")
+    shim = first(f"lib{chip.shim}_noop_drm_shim.so", libraries())
+    loader = first("ld-linux-x86-64.so.2", libraries())
+    env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+    env |= {
+        "VK_DRIVER_FILES": str(icd),
+        "VK_ICD_FILENAMES": str(icd),
+        "VK_LOADER_LAYERS_DISABLE": "~implicit~",
+        "XDG_RUNTIME_DIR": env.get("XDG_RUNTIME_DIR", "/tmp"),
+        "MESA_SHADER_CACHE_DISABLE": "1",
+        **chip.env,
+    }
+    command = [str(loader), "--library-path", str(libraries())]
+    return [*command, "--preload", str(shim), *program], env
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("setup")
+    runner = commands.add_parser("run")
+    runner.add_argument("chip", choices=CHIPS)
+    runner.add_argument("program", nargs=argparse.REMAINDER)
+    args = parser.parse_args()
+    try:
+        setup()
+        if args.command == "run":
+            command, env = command_for(CHIPS[args.chip], args.program)
+            return subprocess.run(command, env=env).returncode
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
