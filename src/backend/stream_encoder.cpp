@@ -216,7 +216,9 @@ Grid linear(uint64_t groups) {
   if (groups <= most) {
     return {static_cast<uint32_t>(groups), 1, 1};
   }
-  uint64_t x = most;
+  // Short rows: what a long dispatch is cut into (runtime/work.h).
+  constexpr uint64_t row = 1024;
+  uint64_t x = groups <= row * most ? row : most;
   uint64_t y = (groups + x - 1) / x;
   uint64_t z = 1;
   if (y > most) {

@@ -288,8 +288,8 @@ TEST_CASE("work: a dispatch of 10 s runs in parts of half a second") {
     Grid grid;
   } cases[] = {
       {700, {175, 1, 1}},
-      {8 * 65535, {65535, 2, 1}}, // folded
-      {4 * 65535 + 9, {65535, 2, 1}}};
+      {8 * 65535, {1024, 128, 1}}, // as linear() folds
+      {4 * 65535 + 9, {1024, 65, 1}}};
   for (auto& c : cases) {
     CAPTURE(c.items);
     Rig rig(settings(true), c.items);
