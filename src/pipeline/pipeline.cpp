@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "pipeline/hash.h"
 #include "pipeline/loops.h"
@@ -31,6 +32,19 @@ constexpr OptionalCapability optional_capabilities[] = {
     {6019, &Caps::integer_dot_product, "shaderIntegerDotProduct"},
     {6022, &Caps::cooperative_matrix, "VK_KHR_cooperative_matrix"},
 };
+
+constexpr char parts_entry[] = "part";
+
+// "main" to another name of four letters (SPIR-V 2.3 and OpEntryPoint).
+void rename_entry_point(std::vector<uint32_t>& spirv, const char (&name)[5]) {
+  constexpr uint32_t header = 5, op_entry_point = 15;
+  for (size_t i = header; i < spirv.size(); i += spirv[i] >> 16) {
+    if ((spirv[i] & 0xffff) == op_entry_point) {
+      std::memcpy(&spirv[i + 3], name, 4);
+      return;
+    }
+  }
+}
 
 std::exception_ptr stopped_error() {
   return std::make_exception_ptr(std::runtime_error(
@@ -72,7 +86,9 @@ VkPipeline create_pipeline(
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
-  info.stage.pName = "main";
+  if (!info.stage.pName) {
+    info.stage.pName = "main";
+  }
   VkPipeline pipeline = VK_NULL_HANDLE;
   VkResult result =
       vk.vkCreateComputePipelines(device, cache, 1, &info, nullptr, &pipeline);
@@ -338,15 +354,16 @@ KernelCode PipelineTable::build(Entry& entry) {
     constants = loops.info();
     info.stage.pSpecializationInfo = &constants;
   }
+  auto spirv = code.spirv;
+  if (request.in_parts) {
+    // NVIDIA's driver takes the flag for no difference and hands out the code
+    // of the usual pipeline, without a base, unless the name differs.
+    rename_entry_point(spirv, parts_entry);
+    info.stage.pName = parts_entry;
+  }
   auto start = std::chrono::steady_clock::now();
   entry.pipeline = create_pipeline(
-      vk_,
-      device_,
-      // A driver may take the flag above for no difference.
-      request.in_parts ? VK_NULL_HANDLE : driver_cache_,
-      info,
-      code.spirv,
-      " for the kernel " + code.name);
+      vk_, device_, driver_cache_, info, spirv, " for the kernel " + code.name);
   compile_counters().pipeline_ns +=
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
           .count();

@@ -76,7 +76,8 @@ enum class Build : uint8_t { Now, Later };
 VkPipelineLayout create_layout(const Vk& vk, VkDevice device);
 
 // A pipeline of `spirv`; `info` says the rest: layout, flags, and of its stage
-// all but the module. Throws VkError, with `context` in its text.
+// all but the module (its name is "main" if none is given). Throws VkError,
+// with `context` in its text.
 VkPipeline create_pipeline(
     const Vk& vk,
     VkDevice device,
