@@ -211,26 +211,6 @@ StreamEncoder& encoder(Stream s) {
   return find_entry(s).encoder;
 }
 
-Grid linear(uint64_t groups) {
-  constexpr uint64_t most = 65535;
-  if (groups <= most) {
-    return {static_cast<uint32_t>(groups), 1, 1};
-  }
-  // Short rows: what a long dispatch is cut into (runtime/work.h).
-  constexpr uint64_t row = 1024;
-  uint64_t x = groups <= row * most ? row : most;
-  uint64_t y = (groups + x - 1) / x;
-  uint64_t z = 1;
-  if (y > most) {
-    z = (y + most - 1) / most;
-    y = (y + z - 1) / z;
-  }
-  return {
-      static_cast<uint32_t>(x),
-      static_cast<uint32_t>(y),
-      static_cast<uint32_t>(z)};
-}
-
 } // namespace mlx::core::vulkan
 
 namespace mlx::core::gpu {

@@ -193,13 +193,4 @@ class StreamEncoder {
 // stream that does not exist in this thread.
 StreamEncoder& encoder(Stream s);
 
-// A one-dimensional number of workgroups, folded so that no axis exceeds
-// 65,535 (pair with group_index() in GLSL and compare with the real count).
-Grid linear(uint64_t groups);
-
-// Workgroups for n items at `per_group` items each, folded likewise.
-inline Grid linear(uint64_t n, uint64_t per_group) {
-  return linear((n + per_group - 1) / per_group);
-}
-
 } // namespace mlx::core::vulkan

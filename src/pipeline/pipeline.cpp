@@ -207,17 +207,14 @@ const Kernel& PipelineTable::create(
     request->source = source
         ? run_time_source(file, *source, defines, args_in_memory, globals_)
         : kernel_source(file, defines, args_in_memory, globals_);
-    bool matrix_units = false;
     for (auto& d : defines) {
       if (d.name == "SG") {
         request->subgroup = static_cast<uint32_t>(d.value);
       }
-      matrix_units |= d.name == "COOPMAT";
+      request->matrix_units |= d.name == "COOPMAT";
     }
+    request->always_in_memory = args_in_memory;
     entry = &add(key, std::move(request), when);
-    entry->always_in_memory = args_in_memory;
-    entry->matrix_units = matrix_units;
-    publish(*entry);
   }
   return start(*entry, when);
 }
@@ -241,9 +238,6 @@ const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
     auto request = std::make_shared<Request>(*whole.request);
     request->in_parts = true;
     entry = &add(key, std::move(request), when);
-    entry->always_in_memory = whole.always_in_memory;
-    entry->matrix_units = whole.matrix_units;
-    publish(*entry);
   }
   return start(*entry, when);
 }
@@ -255,6 +249,8 @@ PipelineTable::Entry& PipelineTable::add(
   Entry& entry = entries_.emplace_back();
   entry.key = key;
   entry.name = request->source.name;
+  entry.always_in_memory = request->always_in_memory;
+  entry.matrix_units = request->matrix_units;
   entry.request = std::move(request);
   // It may fail again: who asks hears of it at once, before anything is
   // recorded.
@@ -262,6 +258,7 @@ PipelineTable::Entry& PipelineTable::add(
     when = Build::Now;
   }
   entry.queued = when == Build::Later;
+  publish(entry);
   return entry;
 }
 
@@ -354,16 +351,22 @@ KernelCode PipelineTable::build(Entry& entry) {
     constants = loops.info();
     info.stage.pSpecializationInfo = &constants;
   }
-  auto spirv = code.spirv;
+  std::vector<uint32_t> renamed;
   if (request.in_parts) {
     // NVIDIA's driver takes the flag for no difference and hands out the code
     // of the usual pipeline, without a base, unless the name differs.
-    rename_entry_point(spirv, parts_entry);
+    renamed = code.spirv;
+    rename_entry_point(renamed, parts_entry);
     info.stage.pName = parts_entry;
   }
   auto start = std::chrono::steady_clock::now();
   entry.pipeline = create_pipeline(
-      vk_, device_, driver_cache_, info, spirv, " for the kernel " + code.name);
+      vk_,
+      device_,
+      driver_cache_,
+      info,
+      request.in_parts ? renamed : code.spirv,
+      " for the kernel " + code.name);
   compile_counters().pipeline_ns +=
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
           .count();

@@ -194,6 +194,7 @@ class PipelineTable {
   struct Request {
     KernelSource source;
     uint32_t subgroup = 0; // the define SG, 0: none
+    bool always_in_memory = false, matrix_units = false; // as Kernel's
     bool in_parts = false;
   };
   struct Entry : Kernel {

@@ -29,22 +29,6 @@ std::string mib(uint64_t bytes) {
 
 } // namespace
 
-int coherent_host_type(const VkPhysicalDeviceMemoryProperties& p) {
-  constexpr VkMemoryPropertyFlags need = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  int best = -1;
-  for (uint32_t i = 0; i < p.memoryTypeCount; ++i) {
-    auto flags = p.memoryTypes[i].propertyFlags;
-    auto avoided = VK_MEMORY_PROPERTY_PROTECTED_BIT |
-        VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD;
-    if ((flags & need) == need && !(flags & avoided) &&
-        (best < 0 || flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT)) {
-      best = static_cast<int>(i);
-    }
-  }
-  return best;
-}
-
 Allocations::Allocations(const Device& device) : device_(device) {
   VmaVulkanFunctions lookup{}; // of all the others
   lookup.vkGetInstanceProcAddr = device.vk().vkGetInstanceProcAddr;

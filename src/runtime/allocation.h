@@ -43,10 +43,6 @@ enum class HostUse : uint8_t {
   Array, // between flush and invalidation
 };
 
-// Host memory that both sides see without a flush, which every device has;
-// cached if possible.
-int coherent_host_type(const VkPhysicalDeviceMemoryProperties& properties);
-
 class Allocations {
  public:
   explicit Allocations(const Device& device);

@@ -2,6 +2,35 @@
 
 namespace mlx::core::vulkan {
 
+Grid linear(uint64_t groups) {
+  constexpr uint64_t most = 65535;
+  if (groups <= most) {
+    return {static_cast<uint32_t>(groups), 1, 1};
+  }
+  // Short rows: what a long dispatch is cut into (runtime/work.h).
+  constexpr uint64_t row = 1024;
+  uint64_t x = groups <= row * most ? row : most;
+  uint64_t y = (groups + x - 1) / x;
+  uint64_t z = 1;
+  if (y > most) {
+    z = (y + most - 1) / most;
+    y = (y + z - 1) / z;
+  }
+  return {
+      static_cast<uint32_t>(x),
+      static_cast<uint32_t>(y),
+      static_cast<uint32_t>(z)};
+}
+
+std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r) {
+  if (!r.args_in_memory) {
+    return r.pushed;
+  }
+  r.args_offset = static_cast<uint32_t>(arguments.size());
+  arguments.resize((arguments.size() + r.args_size + 15) / 16 * 16);
+  return arguments.data() + r.args_offset;
+}
+
 std::unique_ptr<Batch> BatchPool::take(uint32_t stream_id) {
   auto batch = std::make_unique<Batch>(stream_id);
   {

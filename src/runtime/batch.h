@@ -23,6 +23,15 @@ struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+// A one-dimensional number of workgroups, folded so that no axis exceeds
+// 65,535 (pair with group_index() in GLSL and compare with the real count).
+Grid linear(uint64_t groups);
+
+// Workgroups for n items at `per_group` items each, folded likewise.
+inline Grid linear(uint64_t n, uint64_t per_group) {
+  return linear((n + per_group - 1) / per_group);
+}
+
 // What a dispatch does, for the estimate of its time (work.h).
 struct Work {
   double flops = 0; // or what takes as long; 0: its bytes say all
@@ -51,12 +60,24 @@ struct Record {
   alignas(8) std::byte pushed[max_push_bytes];
 };
 
+// Where the argument block of a record is to be written; `arguments` are those
+// of its batch.
+std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r);
+
 // Bytes copied on the host just before submission, when every wait of the
 // batch is over (memory that existed before the device started).
 struct HostCopy {
   void* dst;
   const void* src;
   size_t size;
+};
+
+// The host's writes to show to the device just before submission, if it can have
+// written: not until `download`, the last one to this memory, is done, and its
+// cache holds what was there before until then.
+struct Flush {
+  Allocation memory;
+  std::shared_ptr<Completion> download;
 };
 
 struct Batch {
@@ -70,7 +91,8 @@ struct Batch {
   std::vector<HostCopy> host_copies;
   // What the host wrote, shown to the device after those; and what the device
   // writes, shown to the host before anyone is told that the batch is done.
-  std::vector<Allocation> flushes, invalidations;
+  std::vector<Flush> flushes;
+  std::vector<Allocation> invalidations;
   std::vector<EventPoint> waits;
   Keeper keeper;
   std::shared_ptr<Completion> completion;

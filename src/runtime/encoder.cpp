@@ -33,20 +33,6 @@ Batch& Encoder::open_new() {
   return *open_;
 }
 
-namespace {
-
-std::byte* room_for_args(Batch& batch, Record& r) {
-  if (!r.args_in_memory) {
-    return r.pushed;
-  }
-  auto& all = batch.arguments;
-  r.args_offset = static_cast<uint32_t>(all.size());
-  all.resize((all.size() + r.args_size + 15) / 16 * 16);
-  return all.data() + r.args_offset;
-}
-
-} // namespace
-
 void Encoder::dispatch(
     const Kernel& kernel,
     std::span<const Binding> reads,
@@ -101,7 +87,7 @@ void Encoder::dispatch(
   }
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory(size);
-  std::byte* out = room_for_args(batch, r);
+  std::byte* out = room_for_args(batch.arguments, r);
   auto& accesses = batch.accesses;
   size_t first = accesses.size();
   accesses.resize(first + count);

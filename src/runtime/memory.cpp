@@ -20,6 +20,7 @@ struct Buffer::Mirror {
   // Batches that upload it, none of them known to be on the queue.
   std::vector<std::shared_ptr<Completion>> uploads;
   std::shared_ptr<Completion> last_write;
+  std::shared_ptr<Completion> download; // the batch of the last one
   // A download outside of any stream that a host reader has to wait for.
   std::shared_ptr<Completion> fetch;
   // The CPU stream's signal behind which the host side is final. Until then
@@ -118,9 +119,8 @@ Allocation Memory::allocate_mapped(size_t size) {
 }
 
 Allocation Memory::allocate_for_reading(size_t size) {
-  const int type[] = {coherent_host_type(device_.caps().memory)};
   return with_room([&](bool over) {
-    return allocations_.create(size, type, HostUse::Coherent, over);
+    return allocations_.create(size, types_.read_back, HostUse::Coherent, over);
   });
 }
 
@@ -132,8 +132,10 @@ void Memory::show_to_device(const Batch& batch) {
   for (const auto& c : batch.host_copies) {
     std::memcpy(c.dst, c.src, c.size);
   }
-  for (const auto& a : batch.flushes) {
-    allocations_.flush(a);
+  for (const auto& f : batch.flushes) {
+    if (!f.download || f.download->reached()) {
+      allocations_.flush(f.memory);
+    }
   }
 }
 
@@ -294,7 +296,7 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
     batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
   }
   if (m.host.host_apart) {
-    batch.flushes.push_back(m.host);
+    batch.flushes.push_back({m.host, m.download});
   }
   append_copy(batch, m.host, b.device_, b.size);
   uploaded += b.size;
@@ -345,7 +347,7 @@ void Memory::prepare_for_device(
     if (b.kind == BufferKind::Shared) {
       // Even if all is to be overwritten: the cache could write back later.
       if (upload || m.touched) {
-        batch.flushes.push_back(b.device_);
+        batch.flushes.push_back({b.device_, m.download});
         m.touched = false;
       }
     } else if (upload) {
@@ -379,13 +381,14 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
     make_host_side(b, over);
     if (m.host.host_apart) {
       // What the host wrote last must not be written back over the download.
-      batch.flushes.push_back(m.host);
+      batch.flushes.push_back({m.host, m.download});
       batch.invalidations.push_back(m.host);
     }
     append_copy(batch, b.device_, m.host, b.size);
     downloaded += b.size;
   }
   m.download_recorded = true;
+  m.download = batch.completion;
 }
 
 void Memory::record_download(Batch& batch, Buffer& b) {
@@ -414,6 +417,7 @@ void Memory::start_fetch(Buffer& b, bool over) {
     batch->waits.push_back({nullptr, 0, m.last_write});
   }
   m.fetch = device_.submit(std::move(batch));
+  m.download = m.fetch;
 }
 
 void Memory::give_to_host(Buffer& b, bool over) {

@@ -333,18 +333,11 @@ build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
 
   Record r;
   r.kernel = g.kernel;
-  constexpr uint32_t most = 65535; // workgroups an axis
-  r.grid = {std::min(args.groups, most), (args.groups + most - 1) / most, 1};
+  r.grid = linear(args.groups);
   r.args_size = static_cast<uint32_t>(
       offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
   r.args_in_memory = r.kernel->args_in_memory(r.args_size);
-  std::byte* to = r.pushed;
-  if (r.args_in_memory) {
-    r.args_offset = static_cast<uint32_t>(arguments.size());
-    arguments.resize((arguments.size() + r.args_size + 15) / 16 * 16);
-    to = arguments.data() + r.args_offset;
-  }
-  std::memcpy(to, &args, r.args_size);
+  std::memcpy(room_for_args(arguments, r), &args, r.args_size);
   for (uint32_t member : g.records()) {
     r.bytes += p.records[member].bytes;
     r.seconds += p.records[member].seconds;

@@ -4,15 +4,12 @@
 #include <vector>
 
 #include "jit/emit.h"
+#include "null/text.h"
 #include "pipeline/library.h"
 
 using namespace mlx::core::vulkan;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 KernelCode compile(const FusedGraph& g, int form, bool large = false) {
   const Define defines[] = {{"FORM", form}, {"LARGE", large}};

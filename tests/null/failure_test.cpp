@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "null/fake_kernels.h"
+#include "null/text.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 
@@ -29,15 +30,6 @@ fake::Settings failing_submit(int index, VkResult result) {
 
 void mix(Device& d, Encoder& enc, Buffer* z, uint32_t salt) {
   fake::dispatch_mix(enc, fake::mix(d.pipelines()), z, salt);
-}
-
-std::string message(auto f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "null/text.h"
 #include "vk/caps.h"
 #include "vk/launcher.h"
 
@@ -30,10 +31,6 @@ Launch found(const Environment& environment, const Environment& files = {}) {
 Launch in_ring(const char* rank, const char* hostfile) {
   return found(
       {{"MLX_RANK", rank}, {"MLX_HOSTFILE", "/tmp/h"}}, {{"/tmp/h", hostfile}});
-}
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
 }
 
 Caps gpu(const char* name, VkPhysicalDeviceType type) {

@@ -10,6 +10,7 @@
 
 #include "jit/emit.h"
 #include "null/fake_kernels.h"
+#include "null/text.h"
 #include "pipeline/library.h"
 #include "pipeline/loops.h"
 #include "pipeline/sources.h"
@@ -20,10 +21,6 @@
 using namespace mlx::core::vulkan;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Blanks for comments; lines stay.
 std::string without_comments(std::string text) {

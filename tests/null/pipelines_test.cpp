@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "null/fake_kernels.h"
+#include "null/text.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/workers.h"
 #include "runtime/device.h"
@@ -20,20 +21,6 @@ using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
-template <typename F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
-}
 
 fake::Settings without_probe() {
   fake::Settings s;
