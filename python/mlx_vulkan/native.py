@@ -97,6 +97,14 @@ def report() -> dict:
     return json.loads(call().decode())
 
 
+def prepare_cuts(on: bool) -> None:
+    """Whether batches compile what they would need if they ended elsewhere."""
+    call = library().mlx_vulkan_prepare_cuts
+    call.restype = None
+    call.argtypes = [ctypes.c_bool]
+    call(on)
+
+
 def counters() -> dict:
     return report().get("counters", {})
 

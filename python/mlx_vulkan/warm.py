@@ -140,6 +140,9 @@ def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
     limit = getattr(getattr(model, "args", None), "vocab_size", 2)
     software = any(d["selected"] and d["type"] == "cpu" for d in devices())
     todo = runs(config, software)
+    # Which records are of one batch, and can be joined, depends on the layers
+    # that were cut away, and on what the host does.
+    native.prepare_cuts(True)
     for index, (what, tokens, drawn) in enumerate(todo):
         progress(what, index, len(todo))
         prompt = mx.arange(tokens) % max(1, limit)
@@ -148,6 +151,7 @@ def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
             pass
         mx.clear_cache()
     mx.synchronize()
+    native.prepare_cuts(False)
     progress("done", len(todo), len(todo))
     counts = native.counters()
     kernels = counts["pipelines"]

@@ -12,6 +12,7 @@
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/rewrite.h"
+#include "runtime/rewrite_kernels.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -202,4 +203,10 @@ mlx_vulkan_counters_json() {
     text = nlohmann::json{{"error", e.what()}}.dump();
   }
   return text.c_str();
+}
+
+// Whether to compile what batches that end elsewhere would need too.
+extern "C" __attribute__((visibility("default"))) void mlx_vulkan_prepare_cuts(
+    bool on) {
+  mlx::core::vulkan::prepare_cuts(on);
 }

@@ -147,4 +147,19 @@ void rewrite(
   records.resize(kept);
 }
 
+void find_of_cuts(
+    const std::vector<Record>& records,
+    const std::vector<Access>& accesses,
+    const std::vector<std::byte>& arguments,
+    FusedKernels& kernels) {
+  for (auto cut = records.begin(); cut != records.end(); ++cut) {
+    for (const auto& part :
+         {std::vector<Record>(records.begin(), cut),
+          std::vector<Record>(cut, records.end())}) {
+      Program p(part, accesses, arguments);
+      form_groups(p, kernels);
+    }
+  }
+}
+
 } // namespace mlx::core::vulkan

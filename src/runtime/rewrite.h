@@ -65,4 +65,12 @@ void rewrite(
     std::vector<std::byte>& arguments,
     FusedKernels& kernels);
 
+// Finds the kernels that rewrite() would ask for were the list two batches, cut
+// anywhere: where a batch ends depends on how long a model is.
+void find_of_cuts(
+    const std::vector<Record>& records,
+    const std::vector<Access>& accesses,
+    const std::vector<std::byte>& arguments,
+    FusedKernels& kernels);
+
 } // namespace mlx::core::vulkan

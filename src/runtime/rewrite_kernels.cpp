@@ -1,6 +1,7 @@
 #include "runtime/rewrite_kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <exception>
 
@@ -8,6 +9,14 @@
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
+
+namespace {
+std::atomic<bool> preparing_cuts{false};
+}
+
+void prepare_cuts(bool on) {
+  preparing_cuts = on;
+}
 
 CompiledFusions::CompiledFusions(PipelineTable& pipelines)
     : pipelines_(pipelines), on_(!config().disabled("fuse")) {}
@@ -39,6 +48,9 @@ bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
 
 void CompiledFusions::rewrite(Batch& batch) {
   if (on_) {
+    if (preparing_cuts) {
+      find_of_cuts(batch.records, batch.accesses, batch.arguments, *this);
+    }
     vulkan::rewrite(batch.records, batch.accesses, batch.arguments, *this);
   }
 }

@@ -11,6 +11,10 @@ namespace mlx::core::vulkan {
 
 class PipelineTable;
 
+// On: batches to come find the kernels of their parts too, see find_of_cuts().
+// For `mlx-vulkan cache warm`. Any thread.
+void prepare_cuts(bool on);
+
 class CompiledFusions : public FusedKernels {
  public:
   explicit CompiledFusions(PipelineTable& pipelines);

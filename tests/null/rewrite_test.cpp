@@ -259,6 +259,31 @@ TEST_CASE("rewrite: without kernels everything stays as it is") {
   CHECK(again.records.size() == before.records.size() - 1);
 }
 
+TEST_CASE("rewrite: the kernels of a list that is cut") {
+  List l;
+  l.norm(h, {60, 0, 4}, x).product(x, w1, p1).product(x, w2, p2);
+  l.gate(p1, p2, z).product(z, w3, p3).sum(h, p3, h);
+  Kernels cuts;
+  find_of_cuts(l.records, l.accesses, l.arguments, cuts);
+  auto whole = cuts.all.size();
+  // Any two batches find what they need there.
+  for (size_t cut = 0; cut <= l.records.size(); ++cut) {
+    CAPTURE(cut);
+    for (bool second : {false, true}) {
+      List part = l;
+      auto at = part.records.begin() + cut;
+      second ? part.records.erase(part.records.begin(), at)
+             : part.records.erase(at, part.records.end());
+      part.rewrite(cuts);
+      CHECK(cuts.all.size() == whole);
+    }
+  }
+  Kernels uncut;
+  List all = l;
+  all.rewrite(uncut);
+  CHECK(uncut.all.size() < whole);
+}
+
 namespace {
 
 // Buffers of eight cells, of which operands are whole halves or neighbouring
