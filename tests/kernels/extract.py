@@ -25,11 +25,11 @@ import importlib.util
 import itertools
 import json
 import sys
-import tomllib
 import types
 from pathlib import Path
 
 import mlx.core as mx
+import tomllib
 
 HERE = Path(__file__).resolve().parent
 
