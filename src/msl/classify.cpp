@@ -388,10 +388,10 @@ bool Classifier::is_constructor(size_t i) const {
       before.role == Role::Qualifier;
 }
 
-// `float x(1, 2);` in a function declares a variable: shown with braces.
+// `float x(1, 2), y(3);` in a function declares variables: shown with braces.
 void Classifier::construct(size_t i) {
-  if (last_ == SIZE_MAX || scopes_.back()->kind != Scope::Kind::Block ||
-      i + 1 >= words_.size() || !words_[i + 1].is("(")) {
+  Scope& scope = *scopes_.back();
+  if (last_ == SIZE_MAX || scope.kind != Scope::Kind::Block || scope.open > 0) {
     return;
   }
   const Word& before = words_[last_];
@@ -400,7 +400,9 @@ void Classifier::construct(size_t i) {
       (before.is_name() && before.role == Role::Plain &&
        !is_keyword(before.token.text)) ||
       ((before.is("*") || before.is("&")) && before.role == Role::Qualifier);
-  if (!typed) {
+  scope.declares |= typed;
+  if (!(typed || (scope.declares && before.is(","))) ||
+      i + 1 >= words_.size() || !words_[i + 1].is("(")) {
     return;
   }
   Word& open = words_[i + 1];
