@@ -232,16 +232,16 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def metal_tests(source):
-    """Names of the tests that MLX's decorators leave to Metal."""
+def marked_tests(source, words):
+    """Names of the tests with `words` in a decorator, or in their class's."""
     for path in sorted(source.glob("test_*.py")):
         for node in ast.parse(path.read_text()).body:
             if not isinstance(node, ast.ClassDef):
                 continue
             for test in node.body:
-                words = [*node.decorator_list, *getattr(test, "decorator_list", [])]
-                if any("metal.is_available" in ast.unparse(word) for word in words):
-                    if test.name.startswith("test"):
+                marks = [*node.decorator_list, *getattr(test, "decorator_list", [])]
+                if any(words in ast.unparse(mark) for mark in marks):
+                    if getattr(test, "name", "").startswith("test"):
                         yield f"{path.name}::{node.name}::{test.name}"
 
 
@@ -270,7 +270,10 @@ def run_python(args):
     only = list(slow) if args.slow else []
     if args.metal:
         rules = metal_rules()
-        only = [*metal_tests(source), *(t for t, r in rules.items() if r == "body")]
+        only = list(marked_tests(source, "metal.is_available"))
+        only += [test for test, rule in rules.items() if rule == "body"]
+    if args.torch:
+        only = list(marked_tests(source, "has_torch"))
     env = dict(
         os.environ,
         DEVICE=args.device,
@@ -342,6 +345,9 @@ def main():
     python.add_argument("--slow", action="store_true", help="those of slow.txt alone")
     python.add_argument(
         "--metal", action="store_true", help="those that MLX marks for Metal alone"
+    )
+    python.add_argument(
+        "--torch", action="store_true", help="those that compare with PyTorch"
     )
     python.add_argument("files", nargs="*")
     args = parser.parse_args()
