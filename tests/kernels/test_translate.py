@@ -4,10 +4,10 @@ import fnmatch
 import json
 import os
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomllib
 from conftest import HERE, ROOT
 
 BUILD = Path(os.environ.get("MLXVK_BUILD", ROOT / "build"))
