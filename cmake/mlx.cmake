@@ -81,10 +81,11 @@ set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|pipeline|runtime)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>)
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
+                                  $<BUILD_INTERFACE:mlxvk_msl>)
 
 # Only MLX's own symbols leave the library: glslang's would meet those of other
 # Vulkan programs in the same process.
