@@ -395,16 +395,9 @@ void Translator::store(const Value& to, const Value& given, Place place) {
     type = types_.vector(type->scalar, type->width);
   }
   Value v = convert(given, type, place);
-  bool own = to.home != Home::Device && to.base &&
-      to.base->variable->function == writing_->id &&
-      to.base->space() == Space::Thread;
-  own = own || (to.variable && to.variable->function == writing_->id);
-  writing_->pure = writing_->pure && own;
+  wrote(to);
   if (type->is_pointer() && !type->is_address()) {
     check_points_to(to.variable, v.base, place);
-  }
-  if (to.variable) {
-    to.variable->written = true;
   }
   switch (to.home) {
     case Home::Coded:
@@ -432,6 +425,18 @@ void Translator::store(const Value& to, const Value& given, Place place) {
     }
     default:
       emit(to.text + " = " + v.text + ";");
+  }
+}
+
+// A function that writes to its own variables alone may be called anywhere in
+// an expression.
+void Translator::wrote(const Value& to) {
+  auto* v = to.variable ? to.variable : to.base ? to.base->variable : nullptr;
+  bool own = to.home != Home::Device && v && v->function == writing_->id &&
+      v->space == Space::Thread;
+  writing_->pure = writing_->pure && own;
+  if (to.variable) {
+    to.variable->written = true;
   }
 }
 

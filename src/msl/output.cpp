@@ -160,6 +160,19 @@ std::vector<Line> Translator::captured(const std::function<void()>& what) {
   return kept;
 }
 
+// What will stand within braces.
+std::vector<Line> Translator::captured_inside(
+    const std::function<void()>& what) {
+  auto& w = *writing_;
+  int guarded = !w.guard.empty();
+  ++w.indent;
+  w.guard_depth += guarded;
+  auto lines = captured(what);
+  --w.indent;
+  w.guard_depth -= guarded;
+  return lines;
+}
+
 void Translator::append(std::vector<Line>& lines) {
   for (auto& l : lines) {
     writing_->lines.push_back(std::move(l));

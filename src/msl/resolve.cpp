@@ -35,7 +35,7 @@ Ty Translator::base_type(const Type& t) {
     fail(t.place, "`auto` cannot be deduced here.");
   }
   if (!t.arguments.empty()) {
-    return template_type(t);
+    return template_type(t.name, t.arguments, t.place);
   }
   Scope* where = nullptr;
   Symbol* s = t.name.find("::") == t.name.npos
@@ -45,7 +45,7 @@ Ty Translator::base_type(const Type& t) {
     return s->type;
   }
   if (s && s->kind == Symbol::Kind::Template) {
-    return template_type(t);
+    return template_type(t.name, t.arguments, t.place);
   }
   if (Ty known = types_.named(t.name)) {
     return known;
@@ -63,46 +63,48 @@ Ty Translator::base_type(const Type& t) {
           "template parameters are.");
 }
 
-Ty Translator::template_type(const Type& t) {
-  auto& a = t.arguments;
-  if (t.name == "vec" && a.size() == 2) {
-    Ty of = argument_type(a[0], t.place);
-    int64_t n = argument_constant(a[1], t.place).integer();
+Ty Translator::template_type(
+    const std::string& name,
+    const std::vector<TemplateArgument>& a,
+    Place place) {
+  if (name == "vec" && a.size() == 2) {
+    Ty of = argument_type(a[0], place);
+    int64_t n = argument_constant(a[1], place).integer();
     if (!of->is_scalar() || n < 1 || n > 4) {
-      fail(t.place, "vec<T, N> takes a scalar type and 1 to 4.");
+      fail(place, "vec<T, N> takes a scalar type and 1 to 4.");
     }
     return types_.vector(of->scalar, static_cast<int>(n));
   }
-  if ((t.name == "atomic" || t.name == "_atomic") && a.size() == 1) {
-    Ty of = argument_type(a[0], t.place);
+  if ((name == "atomic" || name == "_atomic") && a.size() == 1) {
+    Ty of = argument_type(a[0], place);
     bool known = of->is_scalar() &&
         (of->scalar >= Scalar::I32 || of->scalar == Scalar::Bool) &&
         !of->is_narrow_float();
     if (!known) {
       fail(
-          t.place,
+          place,
           "atomic<" + msl_name(of) +
               "> is not supported; int, uint, ulong, bool and float are.");
     }
     return types_.scalar(of->scalar, true);
   }
   Scope* where = nullptr;
-  Symbol* s = find(scope_, t.name, &where);
-  if (t.name == "array" && a.size() == 2 && !s) {
-    int64_t n = argument_constant(a[1], t.place).integer();
+  Symbol* s = find(scope_, name, &where);
+  if (name == "array" && a.size() == 2 && !s) {
+    int64_t n = argument_constant(a[1], place).integer();
     if (n < 1 || n > most_items) {
-      fail(t.place, "an array of " + std::to_string(n) + " items.");
+      fail(place, "an array of " + std::to_string(n) + " items.");
     }
-    return types_.array(argument_type(a[0], t.place), n);
+    return types_.array(argument_type(a[0], place), n);
   }
-  if (is_matrix(t.name)) {
+  if (is_matrix(name)) {
     fail(
-        t.place,
+        place,
         "simdgroup matrices are not supported; compute the product with "
         "simd_sum() or in threadgroup memory.");
   }
   if (!s || s->kind != Symbol::Kind::Template) {
-    fail(t.place, "the template `" + t.name + "` is not known.");
+    fail(place, "the template `" + name + "` is not known.");
   }
   const Declaration* primary = nullptr;
   const Declaration* chosen = nullptr;
@@ -118,8 +120,8 @@ Ty Translator::template_type(const Type& t) {
       bool is_type = is_type_argument(a[i]);
       matches = deduce_argument(
           d->specialized[i],
-          is_type ? argument_type(a[i], t.place) : nullptr,
-          is_type ? 0 : argument_constant(a[i], t.place).integer(),
+          is_type ? argument_type(a[i], place) : nullptr,
+          is_type ? 0 : argument_constant(a[i], place).integer(),
           !is_type,
           *d,
           *own);
@@ -132,16 +134,16 @@ Ty Translator::template_type(const Type& t) {
   }
   if (chosen) {
     // A struct of its own for each set of deduced arguments.
-    return struct_type(*chosen, {}, chosen_scope, t.place);
+    return struct_type(*chosen, {}, chosen_scope, place);
   }
   if (!primary) {
-    fail(t.place, "the template `" + t.name + "` is only specialized.");
+    fail(place, "the template `" + name + "` is only specialized.");
   }
   if (primary->kind == Declaration::Kind::Struct) {
-    return struct_type(*primary, a, where, t.place);
+    return struct_type(*primary, a, where, place);
   }
   std::string key;
-  Scope* own = bind(*primary, a, where, t.place, key);
+  Scope* own = bind(*primary, a, where, place, key);
   std::swap(scope_, own);
   Ty type = type_of(primary->result);
   std::swap(scope_, own);

@@ -78,12 +78,17 @@ struct Written {
   std::vector<Line> lines;
 };
 
+// A function that a call may mean, or a lambda.
 struct Candidate {
-  const Declaration* declared = nullptr;
+  std::string name;
+  const std::vector<Parameter>* parameters = nullptr;
+  const Type* result = nullptr; // null: to be deduced
+  const Stmt* body = nullptr;
+  const Declaration* declared = nullptr; // null: a lambda
   Scope* scope = nullptr; // of its template arguments
-  std::vector<Ty> takes; // null: as given (auto)
+  std::vector<Ty> takes;
+  std::string key; // of its template arguments
   int cost = 0;
-  bool is_template = false;
 };
 
 class Translator {
@@ -108,6 +113,7 @@ class Translator {
   Value lazy_value(Symbol& s, const std::string& name, Place place);
   Value argument_value(Symbol& s, size_t index);
   Value attribute_value(Symbol& s, const std::string& name);
+  void share(const std::string& text);
   std::optional<Value> named_constant(const Expr& e);
   std::optional<Value> limit(const Expr& e);
   Value field_of(const Value& object, const Field& f);
@@ -117,7 +123,11 @@ class Translator {
   Ty base_type(const Type& t);
   Ty declared_type(const Declarator& d); // with its extents
   Ty with_extents(Ty t, const Declarator& d, const Value* init);
-  Ty template_type(const Type& t);
+  Ty template_type(
+      const std::string& name,
+      const std::vector<TemplateArgument>& arguments,
+      Place place);
+  Ty scoped_type(const Type& t);
   Ty argument_type(const TemplateArgument& a, Place place);
   Value argument_constant(const TemplateArgument& a, Place place);
   bool is_type_argument(const TemplateArgument& a);
@@ -241,6 +251,12 @@ class Translator {
 
   // -- calls.cpp
   Value call(const Expr& e);
+  std::optional<Value> call_named(
+      const Expr& callee,
+      std::vector<Value>& arguments,
+      const Expr& e);
+  std::optional<Value> call_type(const Expr& callee, const Expr& e);
+  Value call_member(const Expr& callee, const Expr& e);
   std::vector<Value> arguments_of(const Expr& e);
   std::optional<Value> try_functions(
       Symbol& s,
@@ -254,6 +270,13 @@ class Translator {
       Scope* scope,
       const std::vector<TemplateArgument>& explicit_arguments,
       const std::vector<Value>& arguments);
+  bool bind_call(
+      const Declaration& d,
+      Scope& to,
+      const std::vector<TemplateArgument>& explicit_arguments,
+      const std::vector<Value>& arguments,
+      std::string& key);
+  int parameter_cost(const Parameter& p, Ty type, const Value& given);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
@@ -262,11 +285,6 @@ class Translator {
       bool is_number,
       const Declaration& d,
       Scope& to);
-  Value method_call(
-      const Value& object,
-      const std::string& name,
-      const Expr& e,
-      std::vector<Value>& arguments);
   Value call_closure(
       const Value& closure,
       std::vector<Value>& arguments,
@@ -283,20 +301,29 @@ class Translator {
       const std::vector<Passed>& how,
       const std::vector<Value>& arguments,
       Place place);
-  Passed passing(Ty type, const Type& written, const Value& given, bool array);
+  Passed passing(Ty type, const Type& written, const Value& given);
   std::string passing_key(const Passed& p, const Value& given);
+  std::string argument_text(
+      const Passed& p,
+      const Value& given,
+      bool apart,
+      std::vector<std::pair<Value, Value>>& back,
+      Place place);
   void write_function(
       Instance& f,
       const Candidate& c,
       const std::vector<Passed>& how,
       const std::vector<Value>& arguments,
       const Value* self);
-  std::string declare_parameter(
+  void write_body(const Candidate& c, Scope& own, bool constructs);
+  Variable* declare_parameter(
       Scope& scope,
       const std::string& name,
       const Passed& p,
-      const Value& given);
+      const Value& given,
+      Place place);
   Value construct_record(Ty to, std::vector<Value> arguments, Place place);
+  Value default_record(Ty to, Place place);
   bool has_constructors(Ty t);
 
   // -- builtins*.cpp
@@ -340,7 +367,7 @@ class Translator {
   void with_mask(Mask& m, const std::function<void()>& what);
   std::string new_mask(const std::string& value);
   std::string mask_text(); // of the active invocations, as an argument
-  Value masked_choice(const Expr& e);
+  Value masked_choice(const Expr& e, const Value& condition);
 
   // -- output.cpp
   void emit(const std::string& text);
@@ -352,6 +379,8 @@ class Translator {
   Value of_variable(Variable* v);
   void declare_variable(Variable* v, const std::string& init);
   std::vector<Line> captured(const std::function<void()>& what);
+  std::vector<Line> captured_inside(const std::function<void()>& what);
+  void wrote(const Value& to);
   void append(std::vector<Line>& lines);
   std::string free_name(const std::string& wish);
   std::string print();
@@ -385,7 +414,7 @@ class Translator {
   std::deque<Written> written_;
   int functions_ = 0;
   int depth_ = 0;
-  int unevaluated_ = 0;
+  bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;
   uint32_t shared_bytes_ = 0;
 };
