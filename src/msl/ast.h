@@ -60,9 +60,9 @@ struct Attribute {
 struct Expr {
   enum class Kind : uint8_t {
     Number, // text as written: 0x1fu, 1.5h, 1e-3f, true, false
-    // text, without metal:: and std::, but fast::exp, mem_flags::mem_none;
-    // `arguments` if it is a template-id (also as the callee of a Call);
-    // `type` if a type stands before the last ::, Limits<T>::max
+    // text, without metal:: and std::, but fast::exp, mem_flags::mem_none,
+    // Foo::n; `arguments` if it is a template-id (also as the callee of a
+    // Call); `type` if a template-id stands before the last ::, Limits<T>::max
     Name,
     Unary, // text: + - ! ~ * & ++ --
     Postfix, // text: ++ --
@@ -78,7 +78,7 @@ struct Expr {
     Construct,
     List, // {a, b, c} without a type
     Sizeof, // type, or children: one
-    Lambda, // parameters, body; captures by reference
+    Lambda, // parameters, body, type if written; captures by reference
   };
   Kind kind;
   Place place;

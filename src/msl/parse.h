@@ -15,8 +15,7 @@ namespace mlx::core::vulkan::msl {
 class Error : public std::runtime_error {
  public:
   Error(const Place& place, const std::string& what)
-      : std::runtime_error(what),
-        place(place) {}
+      : std::runtime_error(what), place(place) {}
   Place place;
 
   // "[metal_kernel] NAME: line 12 of the body: `the line`: sentence"
