@@ -183,6 +183,11 @@ size_t Classifier::arguments_end(size_t i) const {
          is_qualifier(words_[k].token.text));
     listed |= words_[k].is(",");
   }
+  bool begins = i == 0 || words_[i - 1].is(";") || words_[i - 1].is("{") ||
+      words_[i - 1].is("}");
+  if (begins && words_[end + 1].is_name()) {
+    return end; // Foo<N> x;
+  }
   bool used = words_[end + 1].is("(") || words_[end + 1].is("::") ||
       (typed && (words_[end + 1].is_name() || words_[end + 1].is("{")));
   return used && (typed || !listed) ? end : SIZE_MAX;
@@ -388,10 +393,10 @@ bool Classifier::is_constructor(size_t i) const {
       before.role == Role::Qualifier;
 }
 
-// `float x(1, 2);` in a function declares a variable: shown with braces.
+// `float x(1, 2), y(3);` in a function declares variables: shown with braces.
 void Classifier::construct(size_t i) {
-  if (last_ == SIZE_MAX || scopes_.back()->kind != Scope::Kind::Block ||
-      i + 1 >= words_.size() || !words_[i + 1].is("(")) {
+  Scope& scope = *scopes_.back();
+  if (last_ == SIZE_MAX || scope.kind != Scope::Kind::Block || scope.open > 0) {
     return;
   }
   const Word& before = words_[last_];
@@ -400,7 +405,9 @@ void Classifier::construct(size_t i) {
       (before.is_name() && before.role == Role::Plain &&
        !is_keyword(before.token.text)) ||
       ((before.is("*") || before.is("&")) && before.role == Role::Qualifier);
-  if (!typed) {
+  scope.declares |= typed;
+  if (!(typed || (scope.declares && before.is(","))) ||
+      i + 1 >= words_.size() || !words_[i + 1].is("(")) {
     return;
   }
   Word& open = words_[i + 1];

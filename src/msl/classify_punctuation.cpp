@@ -33,6 +33,15 @@ void Classifier::punctuation(size_t i) {
     word.postfix = binary;
   } else if (text == "(" || text == "[") {
     bracket(i);
+    scopes_.back()->open += !words_[pairs_[i]].controls;
+  } else if (text == ")" || text == "]") {
+    scopes_.back()->open -= !word.controls;
+  } else if (text == "." || text == "->") {
+    if (i + 1 < words_.size() && arguments_end(i + 1) != SIZE_MAX) {
+      word.spelling = text == "." ? ". template" : "-> template";
+    }
+  } else if (text == ";") {
+    scopes_.back()->declares = false;
   } else if (text == "{") {
     brace(i);
   }

@@ -227,6 +227,9 @@ ExprPtr Converter::member(const Node& node) {
     refuse(node);
   }
   Node what = node.field("field");
+  if (what.is("dependent_name")) {
+    what = inside(what);
+  }
   out->place = place(what);
   if (what.is("template_method")) {
     out->text = text(what.field("name"));

@@ -80,6 +80,10 @@ struct Scope {
   size_t end = SIZE_MAX; // the index of its last word
   std::string_view name; // of a struct
   std::unordered_map<std::string_view, Meaning> names;
+  // Of the statement that is being read: brackets open, and whether it
+  // declares.
+  int open = 0;
+  bool declares = false;
 };
 
 // Sets roles and spellings. `scopes` begins with what is known and keeps what
