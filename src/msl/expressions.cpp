@@ -11,8 +11,16 @@ namespace {
 using Kind = Expr::Kind;
 using Home = Value::Home;
 
-constexpr int deepest = 200; // of a tree that the user wrote
+constexpr int deepest = 300; // of a tree that the user wrote
 constexpr int64_t longest_list = 64; // longer arrays are filled by a loop
+
+std::vector<const Expr*> items_of(const Expr& e) {
+  std::vector<const Expr*> all;
+  for (auto& c : e.children) {
+    all.push_back(c.get());
+  }
+  return all;
+}
 
 } // namespace
 
@@ -282,7 +290,7 @@ Value Translator::constructed(const Expr& e) {
     }
   }
   if (to->is_struct()) {
-    return make_struct(to, e.children, e.place);
+    return make_struct(to, items_of(e), e.place);
   }
   if (to->is_array() ||
       (e.children.size() == 1 && e.children[0]->kind == Kind::List)) {
@@ -346,7 +354,7 @@ Value Translator::list_value(Ty to, const Expr& list) {
     return v;
   }
   if (to->is_struct()) {
-    return make_struct(to, list.children, list.place);
+    return make_struct(to, items_of(list), list.place);
   }
   std::vector<Value> values;
   for (auto& c : list.children) {
@@ -385,6 +393,9 @@ void Translator::fill(const Value& to, const Expr& list) {
   }
   if (nested && to.type->element->is_array()) {
     for (size_t i = 0; i < given && int64_t(i) < to.type->count; ++i) {
+      if (list.children[i]->kind != Kind::List) {
+        fail(place, "either all or none of these items stand in braces.");
+      }
       Value row = item(to, integer(static_cast<int64_t>(i)), place);
       fill(row, *list.children[i]);
     }

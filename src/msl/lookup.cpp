@@ -301,7 +301,6 @@ Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   if (!v.constant) {
     auto* named = variable(name, type, Space::Thread);
     named->function = 0;
-    named->global = true;
     globals_.push_back({0, "", " = " + v.text + ";", named, "const "});
     v = of_variable(named);
     v.home = Value::Home::None;
@@ -328,6 +327,11 @@ Translator::symbol_value(Symbol& s, const std::string& name, Place place) {
   Value v = s.value;
   if (v.variable) {
     auto kept = v.constant;
+    bool other = v.variable->function != 0 &&
+        v.variable->function != writing_->id && !v.variable->global;
+    if (kept && other) { // a constant needs no variable there
+      return literal(v.type, *kept);
+    }
     auto home = v.home;
     v = of_variable(v.variable);
     v.constant = kept;

@@ -146,6 +146,10 @@ Value Translator::binary(const Expr& e) {
   }
   Value a = decayed(load(eval(*e.children[0])));
   Value b = decayed(load(eval(*e.children[1])));
+  if (a.type->kind == TypeData::Kind::Flags && a.type == b.type && op == "|") {
+    a.text += " " + b.text;
+    return a;
+  }
   if (a.type->is_struct() || b.type->is_struct()) {
     if (auto v = overloaded(op, {a, b}, e.place)) {
       return *v;

@@ -41,8 +41,23 @@ Ty Translator::struct_type(
   own->names[d.name] = Symbol{.kind = Symbol::Kind::Type, .type = type};
   Scope* before = scope_;
   scope_ = own;
+  for (auto& t : d.types) {
+    declare(*own, t);
+  }
+  for (auto& f : d.fields) {
+    if (f.is_static) {
+      own->names[f.name] =
+          Symbol{.kind = Symbol::Kind::Lazy, .lazy = &f, .scope = own};
+    }
+  }
   for (auto& m : d.methods) {
-    declare(*own, m);
+    if (m.name == d.name) {
+      auto& s = own->names["(constructor)"];
+      s.kind = Symbol::Kind::Functions;
+      s.declared.push_back(&m);
+    } else {
+      declare(*own, m);
+    }
   }
   lay_out(r, place);
   scope_ = before;
@@ -55,6 +70,9 @@ void Translator::lay_out(Record& r, Place place) {
   std::string text = "struct " + r.glsl + " {\n";
   std::set<std::string> used;
   for (auto& f : r.declared->fields) {
+    if (f.is_static) {
+      continue;
+    }
     Field field;
     field.name = f.name;
     field.declared = &f;

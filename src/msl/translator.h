@@ -46,9 +46,10 @@ struct Writing {
   Base* result_base = nullptr;
   Variable* result_variable = nullptr; // masked: return sets it
   bool is_main = false;
+  bool constructs = false; // returns result_variable, whatever is written
   bool masked = false; // holds collectives that are emulated
   bool pure = true; // writes to nothing but its own variables
-  bool returned = false; // may have, so far: masked
+  int plain = 0; // within statements that need no masks
   Mask* live = nullptr; // masked: not yet returned
   Mask* mask = nullptr;
   std::string guard;
@@ -97,8 +98,6 @@ class Translator {
   Translation run();
 
  private:
-  friend struct Builtins;
-
   // -- names.cpp
   Scope* new_scope(Scope* parent);
   void declare_header(const Unit& unit);
@@ -205,7 +204,10 @@ class Translator {
   Value list_value(Ty to, const Expr& list);
   Value array_list(Ty to, const Expr& list);
   void fill(const Value& to, const Expr& list);
-  Value make_struct(Ty to, const std::vector<ExprPtr>& items, Place place);
+  Value make_struct(
+      Ty to,
+      const std::vector<const Expr*>& items,
+      Place place);
   Value initial(Ty to, const Expr& e); // `= e` of a declaration
   Value lambda(const Expr& e);
   Value temporary(const Value& v, const char* wish = "t");
@@ -324,13 +326,59 @@ class Translator {
       Place place);
   Value construct_record(Ty to, std::vector<Value> arguments, Place place);
   Value default_record(Ty to, Place place);
-  bool has_constructors(Ty t);
+  Symbol* constructors_of(Ty t);
 
-  // -- builtins*.cpp
+  // -- builtins.cpp, builtins_more.cpp
   std::optional<Value> builtin(
       const std::string& name,
       const Expr& e,
       std::vector<Value>& arguments);
+  Value float_function(
+      const char* glsl,
+      std::vector<Value>& arguments,
+      Place place);
+  Value number_function(
+      const std::string& name,
+      const char* real,
+      std::vector<Value>& arguments,
+      Place place);
+  Value relation(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  Value geometric(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  Value select(std::vector<Value>& arguments, Place place);
+  std::optional<Value> with_result(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  std::optional<Value> integer_function(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  std::optional<Value> mlx_function(
+      const std::string& name,
+      const Expr& e,
+      std::vector<Value>& arguments);
+
+  // -- builtins_threads.cpp
+  Value barrier(const std::string& name, std::vector<Value>& arguments);
+  std::optional<Value> simd_function(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  std::optional<Value> atomic_function(
+      const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  Value atomic_float(
+      const std::string& operation,
+      const std::string& memory,
+      const Value& operand);
+  Value effect(Ty type, const std::string& text); // as a statement
 
   // -- statements.cpp
   void statement(const Stmt& s);
@@ -352,6 +400,8 @@ class Translator {
   void local_declaration(const Stmt& s);
 
   // -- masks.cpp
+  void begin_masks();
+  bool names_collective(const Expr& e) const;
   bool is_collective(const Stmt& s);
   bool is_collective(const Expr& e);
   bool needs_mask(const Stmt& s);
@@ -367,6 +417,9 @@ class Translator {
   void with_mask(Mask& m, const std::function<void()>& what);
   std::string new_mask(const std::string& value);
   std::string mask_text(); // of the active invocations, as an argument
+  bool is_uniform(const Expr& e);
+  void leave_lanes(const std::string& lanes);
+  void update_guard();
   Value masked_choice(const Expr& e, const Value& condition);
 
   // -- output.cpp
