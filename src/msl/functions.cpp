@@ -283,7 +283,7 @@ void Translator::write_function(
                 "` cannot be passed on; take a pointer instead.");
       }
       shown = variable(v->wish, v->type, Space::Thread);
-      copies.push_back({1, "", mark(*v) + " = " + mark(*shown) + ";"});
+      copies.push_back({1, "", mark(*v) + " = " + mark(*shown) + ";", nullptr, ""});
     }
     header += (i ? ", " : "") + prefix + glsl_name(v->type) + " " + mark(*shown);
   }

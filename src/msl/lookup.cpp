@@ -222,12 +222,15 @@ void Translator::declare_templates() {
 
 void Translator::declare_arguments() {
   for (size_t i = 0; i < source_.arguments.size(); ++i) {
-    Symbol s{.kind = Symbol::Kind::Argument};
+    Symbol s;
+    s.kind = Symbol::Kind::Argument;
     s.argument = i + 1;
     scope_->names[source_.arguments[i].name] = s;
   }
   for (auto& a : thread_attributes) {
-    scope_->names.emplace(a.name, Symbol{.kind = Symbol::Kind::Argument});
+    Symbol s;
+    s.kind = Symbol::Kind::Argument;
+    scope_->names.emplace(a.name, s);
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t most_stored_items = 256;
 
-std::string number(int64_t n) {
+std::string text_of(int64_t n) {
   return std::to_string(n);
 }
 
@@ -21,7 +21,7 @@ Ty Translator::struct_type(
     const std::vector<TemplateArgument>& arguments,
     Scope* scope,
     Place place) {
-  std::string key = number(reinterpret_cast<intptr_t>(&d));
+  std::string key = text_of(reinterpret_cast<intptr_t>(&d));
   Scope* own = bind(d, arguments, scope, place, key);
   auto known = structs_.find(key);
   if (known != structs_.end()) {
@@ -38,7 +38,8 @@ Ty Translator::struct_type(
   r.glsl = free_name(d.name);
   own->record = &r;
   Ty type = types_.record(&r);
-  own->names[d.name] = Symbol{.kind = Symbol::Kind::Type, .type = type};
+  own->names[d.name].kind = Symbol::Kind::Type;
+  own->names[d.name].type = type;
   Scope* before = scope_;
   scope_ = own;
   for (auto& t : d.types) {
@@ -46,8 +47,10 @@ Ty Translator::struct_type(
   }
   for (auto& f : d.fields) {
     if (f.is_static) {
-      own->names[f.name] =
-          Symbol{.kind = Symbol::Kind::Lazy, .lazy = &f, .scope = own};
+      auto& s = own->names[f.name];
+      s.kind = Symbol::Kind::Lazy;
+      s.lazy = &f;
+      s.scope = own;
     }
   }
   for (auto& m : d.methods) {
@@ -94,7 +97,7 @@ void Translator::lay_out(Record& r, Place place) {
     r.align = std::max(r.align, align_of(field.type));
     text += "  " + glsl_name(field.type) + " " + field.glsl;
     if (field.type->is_array()) {
-      text += "[" + number(flat_count(field.type)) + "]";
+      text += "[" + text_of(flat_count(field.type)) + "]";
     }
     text += ";\n";
     r.fields.push_back(std::move(field));
@@ -120,13 +123,13 @@ std::string Translator::need_memory(Ty t) {
     return name;
   }
   auto& item = info_of(t->scalar);
-  std::string n = number(t->width), value = glsl_name(t);
+  std::string n = text_of(t->width), value = glsl_name(t);
   bool coded = t->is_narrow_float() || t->scalar == Scalar::Bool;
   std::string stored = t->scalar == Scalar::Bool ? "u8vec" + n
       : coded                                    ? "u16vec" + n
                                                  : value;
   uint32_t align = target_.aligned ? align_of(t) : item.size;
-  std::string text = "REF(Ptr_" + name + ", " + stored + ", " + number(align) +
+  std::string text = "REF(Ptr_" + name + ", " + stored + ", " + text_of(align) +
       ");\n";
   auto each = [&](const std::string& f, const std::string& of) {
     std::string s;
@@ -173,9 +176,9 @@ void Translator::need_record(const Record& r) {
     for (int64_t i = 0; i < n; ++i) {
       std::string field = "x." + f.glsl;
       if (f.type->is_array()) {
-        field += "[" + number(i) + "]";
+        field += "[" + text_of(i) + "]";
       }
-      std::string at = "p + " + number(f.offset + i * size_of(t)) + "ul";
+      std::string at = "p + " + text_of(f.offset + i * size_of(t)) + "ul";
       bool one = t->is_scalar() || t->is_complex() || t->is_pointer();
       std::string name = one ? memory_name(t) : need_memory(t);
       load += "  " + field + " = " +
@@ -195,7 +198,7 @@ Value Translator::field_of(const Value& object, const Field& f) {
     v.home = Value::Home::Device;
     v.text = f.offset == 0
         ? device_address(object)
-        : "(" + device_address(object) + " + " + number(f.offset) + "ul)";
+        : "(" + device_address(object) + " + " + text_of(f.offset) + "ul)";
     return v;
   }
   v.home = object.is_lvalue() ? Value::Home::Local : Value::Home::None;

@@ -419,7 +419,7 @@ void Translator::switch_statement(const Stmt& s) {
     v = convert(v, t, s.place, true);
   }
   open("switch (" + v.text + ") {");
-  writing_->loops.push_back({.is_switch = true});
+  writing_->loops.push_back({true, false, "", nullptr});
   Scope* before = scope_;
   scope_ = new_scope(before);
   bool last_empty = true;
