@@ -183,6 +183,11 @@ size_t Classifier::arguments_end(size_t i) const {
          is_qualifier(words_[k].token.text));
     listed |= words_[k].is(",");
   }
+  bool begins = i == 0 || words_[i - 1].is(";") || words_[i - 1].is("{") ||
+      words_[i - 1].is("}");
+  if (begins && words_[end + 1].is_name()) {
+    return end; // Foo<N> x;
+  }
   bool used = words_[end + 1].is("(") || words_[end + 1].is("::") ||
       (typed && (words_[end + 1].is_name() || words_[end + 1].is("{")));
   return used && (typed || !listed) ? end : SIZE_MAX;

@@ -96,10 +96,16 @@ Tree run(const std::string& text, Failure* failure) {
          (words[i].dropped || text.begins[i] < failure.byte)) {
     ++i;
   }
-  if (i >= words.size()) {
+  // The last word of a body is the brace that it is wrapped in.
+  bool wrapped = !words.empty() && words.back().role == Word::Role::Fixed &&
+      words.back().is("}");
+  if (i + wrapped >= words.size()) {
+    Place last;
+    if (words.size() > size_t(wrapped)) {
+      last = words[words.size() - 1 - wrapped].token.place;
+    }
     throw Error(
-        words.empty() ? Place{} : words.back().token.place,
-        "The text ends within a statement or declaration.");
+        last, "The text ends within a statement: is a `;` missing here?");
   }
   const Token& token = words[i].token;
   std::string what = quoted(token.text) + " is not expected here";

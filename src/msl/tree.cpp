@@ -51,7 +51,12 @@ const Word& Converter::word(const Node& node) const {
 }
 
 std::string Converter::text(const Node& node) const {
-  return std::string(word(node).token.text);
+  const Token& token = word(node).token;
+  // The grammar takes a keyword for a name where it cannot be the keyword.
+  if (is_keyword(token.text) && node.type().ends_with("identifier")) {
+    throw Error(token.place, quoted(token.text) + " is not expected here.");
+  }
+  return std::string(token.text);
 }
 
 std::string Converter::joined(const Node& node) const {

@@ -129,7 +129,7 @@ TemplateArgument Converter::argument(const Node& node) {
   out.type = std::make_unique<Type>(abstract(node));
   Node inner = node.field("type");
   bool bare = !node.field("declarator") && node.named().size() == 1;
-  if (bare && word(inner).role != Word::Role::Type &&
+  if (bare && word(inner).role != Word::Role::Type && !word(inner).makes_type &&
       (inner.is("type_identifier") || inner.is("qualified_identifier") ||
        inner.is("template_type"))) {
     out.value = name(inner);
