@@ -22,10 +22,17 @@ namespace {
 
 using Extent = std::array<uint32_t, 3>;
 
-// A text of MLX's, and the kernels made of it by threadgroup.
+// What a kernel is translated for, beside its text.
+struct Form {
+  Extent threads{}; // of its workgroups
+  bool aligned = false; // msl::Target's
+  bool operator==(const Form&) const = default;
+};
+
+// A text of MLX's, and the kernels made of it.
 struct Known {
   CustomSource source;
-  std::vector<std::pair<Extent, const Kernel*>> kernels;
+  std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
 // By the whole text: names may be used again for others. The mutex is held for a
@@ -45,18 +52,18 @@ class KnownKernels {
     std::lock_guard lock(mutex_);
     return *by_text_.try_emplace(text, std::move(made)).first->second;
   }
-  const Kernel* find(const Known& known, const Extent& threads) {
+  const Kernel* find(const Known& known, const Form& wanted) {
     std::lock_guard lock(mutex_);
-    for (auto& [size, kernel] : known.kernels) {
-      if (size == threads) {
+    for (auto& [form, kernel] : known.kernels) {
+      if (form == wanted) {
         return kernel;
       }
     }
     return nullptr;
   }
-  void add(Known& known, const Extent& threads, const Kernel& kernel) {
+  void add(Known& known, const Form& form, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
-    known.kernels.emplace_back(threads, &kernel);
+    known.kernels.emplace_back(form, &kernel);
   }
 
  private:
@@ -77,7 +84,7 @@ std::string words(const Extent& e) {
 // In the dialect, and the subgroup size to ask for.
 std::pair<std::string, uint32_t> glsl_for(
     const CustomSource& kernel,
-    const Extent& threads,
+    const Form& form,
     const Caps& caps) {
   if (kernel.glsl) {
     uint32_t wanted = kernel.subgroup_size;
@@ -95,13 +102,13 @@ std::pair<std::string, uint32_t> glsl_for(
                ? "."
                : " as the driver likes."));
     }
-    return {glsl_of(kernel, threads), wanted};
+    return {glsl_of(kernel, form.threads), wanted};
   }
   constexpr uint32_t simd_width = 32;
   msl::Target target;
-  target.threads = threads;
+  target.threads = form.threads;
+  target.aligned = form.aligned;
   target.subgroup = sure_subgroup(caps, simd_width);
-  target.float16 = false;
   target.shared_bytes = caps.shared_memory;
   auto made = msl::translate(kernel.source, target);
   bool ask = made.collective && target.subgroup == simd_width;
@@ -111,8 +118,8 @@ std::pair<std::string, uint32_t> glsl_for(
 const Kernel& build(
     StreamEncoder& enc,
     const CustomSource& kernel,
-    const Extent& threads) {
-  auto [text, subgroup] = glsl_for(kernel, threads, enc.caps());
+    const Form& form) {
+  auto [text, subgroup] = glsl_for(kernel, form, enc.caps());
   std::vector<Define> defines;
   if (subgroup) {
     defines.emplace_back("SG", subgroup);
@@ -127,7 +134,7 @@ const Kernel& build(
              ? ": the source does not compile:\n"
              : ": its translation to GLSL does not compile. This is a bug of "
                "mlx-vulkan, not of the kernel:\n") +
-        e.message);
+        e.message.substr(0, e.message.find_last_not_of(" \n") + 1));
   }
 }
 
@@ -178,13 +185,13 @@ Launch launch_of(
 }
 
 const Kernel&
-kernel_for(StreamEncoder& enc, Known& known, const Extent& threads) {
+kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
   auto& all = known_kernels();
-  if (auto* k = all.find(known, threads)) {
+  if (auto* k = all.find(known, form)) {
     return *k;
   }
-  auto& k = build(enc, known.source, threads);
-  all.add(known, threads, k);
+  auto& k = build(enc, known.source, form);
+  all.add(known, form, k);
   return k;
 }
 
@@ -239,7 +246,8 @@ std::string custom_kernel_glsl(
   if (launch.dispatches.empty()) {
     return "";
   }
-  return glsl_for(known.source, launch.dispatches[0].threads, caps).first;
+  return glsl_for(known.source, {launch.dispatches[0].threads, true}, caps)
+      .first;
 }
 
 size_t custom_kernel_arguments(
@@ -273,10 +281,18 @@ void CustomKernel::eval_gpu(
       source_,
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
   auto launch = launch_of(known.source, grid_, threadgroup_, enc.caps());
-  // All that can throw comes before anything is recorded.
+  // All that can throw comes before anything is recorded. Copies and outputs are
+  // aligned.
+  auto copied = [this](const array& x) {
+    return ensure_row_contiguous_ && !x.flags().row_contiguous;
+  };
+  bool aligned = !known.source.glsl;
+  for (auto& x : inputs) {
+    aligned = aligned && (copied(x) || x.offset() % 16 == 0);
+  }
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    kernels.push_back(&kernel_for(enc, known, d.threads));
+    kernels.push_back(&kernel_for(enc, known, {d.threads, aligned}));
   }
 
   for (auto& out : outputs) {
@@ -292,7 +308,7 @@ void CustomKernel::eval_gpu(
   Infos infos;
   for (size_t i = 0; i < inputs.size(); ++i) {
     array x = inputs[i];
-    if (ensure_row_contiguous_ && !x.flags().row_contiguous) {
+    if (copied(x)) {
       x = contiguous_copy_gpu(x, stream());
       enc.add_temporary(x);
     }
