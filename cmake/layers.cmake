@@ -1,6 +1,7 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime (docs/architecture.md, "The ladder"); and what is built from them
-# alone. The library is these and the upper layers (cmake/mlx.cmake).
+# runtime, and msl beside them (docs/architecture.md, "The ladder"); and what is
+# built from them alone. The library is these and the upper layers
+# (cmake/mlx.cmake).
 
 set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only")
 if(MLXVK_SANITIZE STREQUAL "address")
@@ -46,6 +47,7 @@ function(mlxvk_add_layer name)
   endif()
 endfunction()
 
+mlxvk_add_layer(msl BELOW mlxvk_common mlxvk_tree_sitter)
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
 mlxvk_add_layer(vk BELOW mlxvk_common)
 target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")
@@ -110,6 +112,6 @@ if(DOCTEST_INCLUDE_DIR)
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
-  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime)
+  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

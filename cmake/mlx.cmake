@@ -91,10 +91,11 @@ set_source_files_properties(
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|pipeline|runtime)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>)
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
+                                  $<BUILD_INTERFACE:mlxvk_msl>)
 
 # Only MLX's own symbols leave the library: glslang's would meet those of other
 # Vulkan programs in the same process.

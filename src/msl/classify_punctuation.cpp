@@ -1,0 +1,148 @@
+#include "msl/classify.h"
+
+namespace mlx::core::vulkan::msl {
+
+using Role = Word::Role;
+
+void Classifier::punctuation(size_t i) {
+  Word& word = words_[i];
+  std::string_view text = word.token.text;
+  if (word.role == Role::Angle) {
+    return;
+  }
+  word.spelling = text;
+  bool binary = ends_operand(last_);
+  if (text == "*" || text == "&" || text == "&&") {
+    bool typed = last_ != SIZE_MAX &&
+        (words_[last_].role == Role::Type ||
+         words_[last_].role == Role::Qualifier ||
+         (words_[last_].role == Role::Angle && !words_[last_].is("<")));
+    if (text == "&&" &&
+        (binary || !typed || words_[last_].role == Role::Angle)) {
+      word.spelling = "and";
+    } else if (typed) {
+      word.role = Role::Qualifier; // of a declarator
+    } else if (binary) {
+      word.spelling = text == "*" ? "/" : "bitand";
+    }
+  } else if (text == "||") {
+    word.spelling = "or";
+  } else if (text == "<" || text == ">") {
+    word.spelling = text == "<" ? "<=" : ">=";
+  } else if (text == "++" || text == "--") {
+    word.postfix = binary;
+  } else if (text == "(" || text == "[") {
+    bracket(i);
+    scopes_.back()->open += !words_[pairs_[i]].controls;
+  } else if (text == ")" || text == "]") {
+    scopes_.back()->open -= !word.controls;
+  } else if (text == "." || text == "->") {
+    if (i + 1 < words_.size() && arguments_end(i + 1) != SIZE_MAX) {
+      word.spelling = text == "." ? ". template" : "-> template";
+    }
+  } else if (text == ";") {
+    scopes_.back()->declares = false;
+  } else if (text == "{") {
+    brace(i);
+  }
+}
+
+// Whether ( is a call's, a declaration's or a keyword's.
+bool Classifier::applies(size_t open) const {
+  if (last_ == SIZE_MAX || open == 0) {
+    return false;
+  }
+  const Word& before = words_[last_];
+  if (before.is_name()) {
+    return before.role != Role::Plain ||
+        !(before.is("return") || before.is("case") || before.is("else") ||
+          before.is("do"));
+  }
+  return (before.is(")") && !before.casts && !before.controls) ||
+      before.is("]") || (before.role == Role::Angle && !before.is("<")) ||
+      (before.role == Role::Fixed && !before.initializes) ||
+      (before.is("}") && before.initializes);
+}
+
+void Classifier::bracket(size_t i) {
+  size_t close = pairs_[i];
+  Word& end = words_[close];
+  if (words_[i].is("[")) {
+    if (!ends_operand(last_) &&
+        !(last_ != SIZE_MAX && words_[last_].role != Role::Plain)) {
+      kinds_[i] = BraceKind::Capture;
+    }
+    return;
+  }
+  if (last_ != SIZE_MAX) {
+    const Word& before = words_[last_];
+    end.controls = before.is("if") || before.is("while") || before.is("for") ||
+        before.is("switch") ||
+        (before.is("constexpr") && before.spelling == "constexpr");
+  }
+  if (end.controls || applies(i)) {
+    auto kind = around()->kind;
+    if (kind == Scope::Kind::File || kind == Scope::Kind::Struct) {
+      push(Scope::Kind::Parameters, declaration_end(close + 1));
+    }
+    return;
+  }
+  if (is_type(i + 1, close) || (close == i + 2 && casts_to(i + 1))) {
+    end.casts = true;
+  } else if (is_chain(i + 1, close)) {
+    words_[i].dropped = end.dropped = true;
+  }
+}
+
+// `namespace a::b` stands before.
+bool Classifier::opens_namespace() const {
+  size_t k = last_;
+  while (k != SIZE_MAX && k > 0 &&
+         (words_[k].is("::") ||
+          (words_[k].is_name() && !is_keyword(words_[k].token.text)))) {
+    --k;
+  }
+  return k != SIZE_MAX && words_[k].is("namespace");
+}
+
+void Classifier::brace(size_t i) {
+  auto kind = kinds_[i];
+  size_t end = pairs_[i];
+  if (kind == BraceKind::Unknown) {
+    kind = BraceKind::List;
+    const Word* before = last_ == SIZE_MAX ? nullptr : &words_[last_];
+    // Trailing return types: back to the `)` of the parameters.
+    size_t k = last_;
+    while (k != SIZE_MAX && k > 0 &&
+           (words_[k].role == Role::Type || words_[k].role == Role::Qualifier ||
+            words_[k].role == Role::Angle)) {
+      --k;
+    }
+    bool trailing =
+        k != SIZE_MAX && k > 0 && words_[k].is("->") && words_[k - 1].is(")");
+    bool method = k != SIZE_MAX && words_[k].is(")") && k != last_;
+    bool in_list = scopes_.back()->kind == Scope::Kind::List;
+    bool compound = before && before->is(")") && before->casts;
+    if (!before || trailing || method || (before->is(")") && !compound) ||
+        before->is(";") || before->is("else") || before->is("do") ||
+        (before->is("{") && !in_list) || before->is("}") ||
+        (before->is(":") && !in_list) ||
+        (before->is("]") && is_capture(pairs_[last_])) || opens_namespace()) {
+      kind = BraceKind::Block;
+    }
+  }
+  bool list = kind == BraceKind::List;
+  words_[i].initializes = words_[end].initializes = list;
+  if (opens_namespace()) {
+    return; // its names are the file's
+  }
+  push(
+      list                            ? Scope::Kind::List
+          : kind == BraceKind::Struct ? Scope::Kind::Struct
+                                      : Scope::Kind::Block,
+      end,
+      list || !struct_names_.contains(i) ? std::string_view{}
+                                         : struct_names_.at(i));
+}
+
+} // namespace mlx::core::vulkan::msl
