@@ -105,6 +105,13 @@ if(NLOHMANN_INCLUDE_DIR)
   target_link_libraries(driver_compile PRIVATE mlxvk_variants)
 endif()
 
+# The translator over kernels that tests/kernels/extract.py finds.
+add_executable(msl_translate EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tests/kernels/msl_translate.cpp")
+target_include_directories(msl_translate SYSTEM
+                           PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+target_link_libraries(msl_translate PRIVATE mlxvk_msl mlxvk_pipeline)
+
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)
   file(GLOB mlxvk_null_tests CONFIGURE_DEPENDS
