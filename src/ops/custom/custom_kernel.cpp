@@ -40,17 +40,25 @@ struct Known {
 class KnownKernels {
  public:
   // Valid for the life of the process.
-  Known& get(const std::string& name, const std::string& text, size_t arguments) {
+  Known& get(
+      const std::string& name,
+      const std::string& text,
+      bool fast_math,
+      size_t arguments) {
+    auto& by_text = by_text_[fast_math];
     {
       std::lock_guard lock(mutex_);
-      if (auto it = by_text_.find(text); it != by_text_.end()) {
+      if (auto it = by_text.find(text); it != by_text.end()) {
         return *it->second;
       }
     }
     auto made = std::make_unique<Known>();
     made->source = parse_custom_source(name, text, arguments);
+    if (fast_math) { // after it, so that no line has another number
+      made->source.source.header += "\n#define __FAST_MATH__ 1";
+    }
     std::lock_guard lock(mutex_);
-    return *by_text_.try_emplace(text, std::move(made)).first->second;
+    return *by_text.try_emplace(text, std::move(made)).first->second;
   }
   const Kernel* find(const Known& known, const Form& wanted) {
     std::lock_guard lock(mutex_);
@@ -68,8 +76,13 @@ class KnownKernels {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<Known>> by_text_;
+  std::unordered_map<std::string, std::unique_ptr<Known>> by_text_[2];
 };
+
+// MLX's option changes what the source sees, not how numbers are computed.
+bool is_fast_math(const CompileOptions& options) {
+  return options.math_mode == MathMode::Fast;
+}
 
 KnownKernels& known_kernels() {
   static auto* kernels = new KnownKernels; // leaked: exit runs in any order
@@ -239,8 +252,11 @@ std::string custom_kernel_glsl(
     size_t arguments,
     const Caps& caps) {
   auto state = primitive.state();
-  auto& known =
-      known_kernels().get(std::get<0>(state), std::get<1>(state), arguments);
+  auto& known = known_kernels().get(
+      std::get<0>(state),
+      std::get<1>(state),
+      is_fast_math(CompileOptions(std::get<10>(state))),
+      arguments);
   auto launch =
       launch_of(known.source, std::get<2>(state), std::get<3>(state), caps);
   if (launch.dispatches.empty()) {
@@ -279,6 +295,7 @@ void CustomKernel::eval_gpu(
   auto& known = known_kernels().get(
       name_,
       source_,
+      is_fast_math(CompileOptions(compile_options_)),
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
   auto launch = launch_of(known.source, grid_, threadgroup_, enc.caps());
   // All that can throw comes before anything is recorded. Copies and outputs are
