@@ -13,6 +13,7 @@ HEADER = """
 #define MSL_SUBGROUP {subgroup}
 #define MSL_THREADS (gl_WorkGroupSize.x * gl_WorkGroupSize.y)
 #define MSL_SIMD
+#define A ARGUMENTS
 #include "common/msl.glsl"
 #if MSL_EMULATED
 #define CALL(f, x) msl_##f(on, x)
