@@ -8,6 +8,7 @@ import sys
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from mlx_vulkan.fast import vulkan_kernel
 
 POSITION = """

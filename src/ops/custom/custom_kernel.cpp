@@ -237,6 +237,53 @@ class Infos {
   std::vector<size_t> offsets_;
 };
 
+// What a kernel reads, in the order of its arguments: inputs, copied if
+// `copied(input)`, each followed by what its body names of shape, strides,
+// ndim.
+struct ReadArrays {
+  template <typename F>
+  ReadArrays(
+      StreamEncoder& enc,
+      const std::vector<array>& inputs,
+      const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+      F&& copied) {
+    Infos infos;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto& x = all.emplace_back(inputs[i]);
+      if (copied(x)) {
+        x = contiguous_copy_gpu(x, enc.stream());
+        enc.add_temporary(x);
+      }
+      auto [shape, strides, ndim] = shape_infos[i];
+      int dims = x.ndim();
+      if (dims && shape) {
+        infos.add(x.shape().data(), dims);
+      }
+      if (dims && strides) {
+        infos.add(x.strides().data(), dims);
+      }
+      if (dims && ndim) {
+        infos.add(&dims, 1);
+      }
+    }
+    auto views = infos.place(enc);
+    if (views.empty()) {
+      return;
+    }
+    std::vector<array> ordered;
+    auto view = views.begin();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ordered.push_back(all[i]);
+      auto [shape, strides, ndim] = shape_infos[i];
+      for (int n = all[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
+        ordered.push_back(*view++);
+      }
+    }
+    all = std::move(ordered);
+  }
+  std::vector<array> all;
+};
+
 struct CustomParams {
   Extent base, grid, threads;
 };
@@ -317,39 +364,8 @@ void CustomKernel::eval_gpu(
       out.set_data(allocator::malloc(out.nbytes()));
     }
   }
-  std::vector<array> checked;
-  Infos infos;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    array x = inputs[i];
-    if (copied(x)) {
-      x = contiguous_copy_gpu(x, stream());
-      enc.add_temporary(x);
-    }
-    if (x.ndim()) {
-      auto [shape, strides, ndim] = shape_infos_[i];
-      int dims = x.ndim();
-      if (shape) {
-        infos.add(x.shape().data(), dims);
-      }
-      if (strides) {
-        infos.add(x.strides().data(), dims);
-      }
-      if (ndim) {
-        infos.add(&dims, 1);
-      }
-    }
-    checked.push_back(std::move(x));
-  }
-  auto views = infos.place(enc);
-  std::vector<Operand> reads;
-  auto view = views.begin();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    reads.emplace_back(checked[i]);
-    auto [shape, strides, ndim] = shape_infos_[i];
-    for (int n = checked[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
-      reads.emplace_back(*view++);
-    }
-  }
+  ReadArrays arrays(enc, inputs, shape_infos_, copied);
+  std::vector<Operand> reads(arrays.all.begin(), arrays.all.end());
   std::vector<Operand> writes(outputs.begin(), outputs.end());
   for (size_t i = 0; i < kernels.size(); ++i) {
     auto& d = launch.dispatches[i];
