@@ -1,6 +1,6 @@
 // Kernels of one's own: mx.fast.metal_kernel, whose Metal body is translated
-// (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL. Both
-// are MLX's CustomKernel with the text that MLX made of the call.
+// (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL.
+// Both are MLX's CustomKernel with the text that MLX made of the call.
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -35,8 +35,8 @@ struct Known {
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
-// By the whole text: names may be used again for others. The mutex is held for a
-// look, never while anything is translated or compiled.
+// By the whole text: names may be used again for others. The mutex is held for
+// a look, never while anything is translated or compiled.
 class KnownKernels {
  public:
   // Valid for the life of the process.
@@ -95,10 +95,8 @@ std::string words(const Extent& e) {
 }
 
 // In the dialect, and the subgroup size to ask for.
-std::pair<std::string, uint32_t> glsl_for(
-    const CustomSource& kernel,
-    const Form& form,
-    const Caps& caps) {
+std::pair<std::string, uint32_t>
+glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   if (kernel.glsl) {
     uint32_t wanted = kernel.subgroup_size;
     if (wanted && sure_subgroup(caps, wanted) != wanted) {
@@ -128,10 +126,8 @@ std::pair<std::string, uint32_t> glsl_for(
   return {std::move(made.glsl), ask ? simd_width : 0};
 }
 
-const Kernel& build(
-    StreamEncoder& enc,
-    const CustomSource& kernel,
-    const Form& form) {
+const Kernel&
+build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
   auto [text, subgroup] = glsl_for(kernel, form, enc.caps());
   std::vector<Define> defines;
   if (subgroup) {
@@ -160,8 +156,8 @@ Extent extent_of(
   if (std::min({x, y, z}) < least) {
     throw std::invalid_argument(
         kernel.title() + ": the " + what + " (" + std::to_string(x) + ", " +
-        std::to_string(y) + ", " + std::to_string(z) +
-        ") has less than " + std::to_string(least) + " threads on an axis.");
+        std::to_string(y) + ", " + std::to_string(z) + ") has less than " +
+        std::to_string(least) + " threads on an axis.");
   }
   return {uint32_t(x), uint32_t(y), uint32_t(z)};
 }
@@ -197,8 +193,7 @@ Launch launch_of(
   return l;
 }
 
-const Kernel&
-kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
+const Kernel& kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
   auto& all = known_kernels();
   if (auto* k = all.find(known, form)) {
     return *k;
@@ -230,7 +225,8 @@ class Infos {
     for (size_t i = 0; i < offsets_.size(); ++i) {
       size_t end = i + 1 < offsets_.size() ? offsets_[i + 1] : bytes_.size();
       int n = int(end - offsets_[i]);
-      array& v = views.emplace_back(Shape{n}, uint8, nullptr, std::vector<array>{});
+      array& v =
+          views.emplace_back(Shape{n}, uint8, nullptr, std::vector<array>{});
       v.copy_shared_buffer(all, {1}, {true, true, true}, n, offsets_[i]);
     }
     return views;
@@ -239,6 +235,53 @@ class Infos {
  private:
   std::vector<char> bytes_;
   std::vector<size_t> offsets_;
+};
+
+// What a kernel reads, in the order of its arguments: inputs, copied if
+// `copied(input)`, each followed by what its body names of shape, strides,
+// ndim.
+struct ReadArrays {
+  template <typename F>
+  ReadArrays(
+      StreamEncoder& enc,
+      const std::vector<array>& inputs,
+      const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+      F&& copied) {
+    Infos infos;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto& x = all.emplace_back(inputs[i]);
+      if (copied(x)) {
+        x = contiguous_copy_gpu(x, enc.stream());
+        enc.add_temporary(x);
+      }
+      auto [shape, strides, ndim] = shape_infos[i];
+      int dims = x.ndim();
+      if (dims && shape) {
+        infos.add(x.shape().data(), dims);
+      }
+      if (dims && strides) {
+        infos.add(x.strides().data(), dims);
+      }
+      if (dims && ndim) {
+        infos.add(&dims, 1);
+      }
+    }
+    auto views = infos.place(enc);
+    if (views.empty()) {
+      return;
+    }
+    std::vector<array> ordered;
+    auto view = views.begin();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ordered.push_back(all[i]);
+      auto [shape, strides, ndim] = shape_infos[i];
+      for (int n = all[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
+        ordered.push_back(*view++);
+      }
+    }
+    all = std::move(ordered);
+  }
+  std::vector<array> all;
 };
 
 struct CustomParams {
@@ -298,8 +341,8 @@ void CustomKernel::eval_gpu(
       is_fast_math(CompileOptions(compile_options_)),
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
   auto launch = launch_of(known.source, grid_, threadgroup_, enc.caps());
-  // All that can throw comes before anything is recorded. Copies and outputs are
-  // aligned.
+  // All that can throw comes before anything is recorded. Copies and outputs
+  // are aligned.
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
@@ -321,39 +364,8 @@ void CustomKernel::eval_gpu(
       out.set_data(allocator::malloc(out.nbytes()));
     }
   }
-  std::vector<array> checked;
-  Infos infos;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    array x = inputs[i];
-    if (copied(x)) {
-      x = contiguous_copy_gpu(x, stream());
-      enc.add_temporary(x);
-    }
-    if (x.ndim()) {
-      auto [shape, strides, ndim] = shape_infos_[i];
-      int dims = x.ndim();
-      if (shape) {
-        infos.add(x.shape().data(), dims);
-      }
-      if (strides) {
-        infos.add(x.strides().data(), dims);
-      }
-      if (ndim) {
-        infos.add(&dims, 1);
-      }
-    }
-    checked.push_back(std::move(x));
-  }
-  auto views = infos.place(enc);
-  std::vector<Operand> reads;
-  auto view = views.begin();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    reads.emplace_back(checked[i]);
-    auto [shape, strides, ndim] = shape_infos_[i];
-    for (int n = checked[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
-      reads.emplace_back(*view++);
-    }
-  }
+  ReadArrays arrays(enc, inputs, shape_infos_, copied);
+  std::vector<Operand> reads(arrays.all.begin(), arrays.all.end());
   std::vector<Operand> writes(outputs.begin(), outputs.end());
   for (size_t i = 0; i < kernels.size(); ++i) {
     auto& d = launch.dispatches[i];

@@ -236,14 +236,14 @@ Type type_named_in_msl(
 
 // Words of GLSL that an array or a template argument is likely to be called.
 constexpr std::string_view keywords[] = {
-    "active",    "attribute", "buffer",   "case",     "cast",     "centroid",
-    "coherent",  "common",    "const",    "default",  "discard",  "filter",
-    "flat",      "half",      "highp",    "in",       "inout",    "input",
-    "interface", "invariant", "layout",   "long",     "lowp",     "mediump",
-    "noise",     "out",       "output",   "partition", "patch",   "precise",
-    "precision", "public",    "readonly", "resource", "restrict", "sample",
-    "shared",    "short",     "smooth",   "static",   "subroutine", "switch",
-    "template",  "texture",   "this",     "uniform",  "union",    "unsigned",
+    "active",    "attribute", "buffer",   "case",      "cast",       "centroid",
+    "coherent",  "common",    "const",    "default",   "discard",    "filter",
+    "flat",      "half",      "highp",    "in",        "inout",      "input",
+    "interface", "invariant", "layout",   "long",      "lowp",       "mediump",
+    "noise",     "out",       "output",   "partition", "patch",      "precise",
+    "precision", "public",    "readonly", "resource",  "restrict",   "sample",
+    "shared",    "short",     "smooth",   "static",    "subroutine", "switch",
+    "template",  "texture",   "this",     "uniform",   "union",      "unsigned",
     "using",     "varying",   "volatile", "writeonly"};
 
 bool is_letter(char c) {
@@ -278,10 +278,9 @@ void check_names(const CustomSource& kernel) {
   auto check = [&](std::string_view name) {
     bool word = !name.empty() && !is_digit(name[0]) &&
         std::all_of(name.begin(), name.end(), [](char c) {
-                  return is_letter(c) || is_digit(c);
-                });
-    bool keyword =
-        std::find(std::begin(keywords), std::end(keywords), name) !=
+          return is_letter(c) || is_digit(c);
+        });
+    bool keyword = std::find(std::begin(keywords), std::end(keywords), name) !=
         std::end(keywords);
     if (!word || keyword || name.starts_with("gl_")) {
       throw std::invalid_argument(
@@ -306,7 +305,8 @@ void check_names(const CustomSource& kernel) {
 // A grid is several dispatches, and those may run in parts.
 void check_built_ins(const CustomSource& kernel) {
   auto check = [&](std::string_view word) {
-    std::string_view better = word == "gl_WorkGroupID" ? "threadgroup_position_in_grid"
+    std::string_view better = word == "gl_WorkGroupID"
+        ? "threadgroup_position_in_grid"
         : word == "gl_GlobalInvocationID" ? "thread_position_in_grid"
         : word == "gl_NumWorkGroups"      ? "threadgroups_per_grid"
                                           : "";
@@ -346,7 +346,8 @@ std::string locations(const msl::Source& s) {
     auto strides = member(a.name + "_strides");
     if (a.reference) {
       macros += define + "0\n#define " + a.name + "_ndim 0\n";
-    } else if (!shape.empty() && !strides.empty() &&
+    } else if (
+        !shape.empty() && !strides.empty() &&
         !member(a.name + "_ndim").empty()) {
       macros += define + "item_location(i, " + shape + ", " + strides + ", " +
           a.name + "_ndim)\n";
@@ -386,8 +387,7 @@ std::string glsl_of(
     } else if (suffix == "_ndim") {
       macros += "#define " + a.name + " load(ARGUMENTS." + member + ", 0)\n";
     } else {
-      macros +=
-          "#define " + a.name + "(i) load(ARGUMENTS." + member + ", i)\n";
+      macros += "#define " + a.name + "(i) load(ARGUMENTS." + member + ", i)\n";
     }
   }
   macros += locations(s);
@@ -417,8 +417,8 @@ std::string glsl_of(
 }
 
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {
-  uint32_t least = caps.min_subgroup_size ? caps.min_subgroup_size
-                                          : caps.subgroup_size;
+  uint32_t least =
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
   uint32_t most = std::max(caps.max_subgroup_size, least);
   bool granted = least == most
       ? wanted == least

@@ -38,11 +38,13 @@ CustomSource parse_custom_source(
     size_t arguments);
 
 // The GPU type of an argument. Throws std::invalid_argument for float64.
-Type type_of_argument(const CustomSource& kernel, const msl::Argument& argument);
+Type type_of_argument(
+    const CustomSource& kernel,
+    const msl::Argument& argument);
 
-// A vulkan_kernel as a compute shader with workgroups of `threads`. Its argument
-// block is as msl::Translation says. Throws std::invalid_argument for names and
-// built-in variables that it must not use.
+// A vulkan_kernel as a compute shader with workgroups of `threads`. Its
+// argument block is as msl::Translation says. Throws std::invalid_argument for
+// names and built-in variables that it must not use.
 std::string glsl_of(
     const CustomSource& kernel,
     const std::array<uint32_t, 3>& threads);
