@@ -56,9 +56,15 @@ build: $(BUILD)/build.ninja
 install: build
 	@$(PY) tools/install.py --build $(BUILD)
 
+# Of any Python 3 and any Linux with glibc 2.35: OpenBLAS goes in, the Vulkan
+# loader is found when the library starts.
 wheel: build
-	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist \
+	@rm -rf $(BUILD)/wheel && mkdir -p $(BUILD)/wheel
+	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w $(BUILD)/wheel \
 	  -C build-dir=$(BUILD) -C cmake.define.MLXVK_BUILD_TESTS=ON .
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair \
+	  --exclude '*/mlx_vulkan/lib/libmlx.so' --plat manylinux_2_35_$$(uname -m) \
+	  -w dist $(BUILD)/wheel/*.whl
 	@ls -l dist
 
 clean:

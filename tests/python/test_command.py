@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from mlx_vulkan import native
 
 
@@ -107,32 +105,10 @@ def test_bench():
     assert "matmul" in done.stdout
 
 
-@pytest.fixture
-def stock_mlx_cpu(tmp_path):
-    """A folder for PYTHONPATH that says mlx-cpu is installed."""
-    info = tmp_path / "mlx_cpu-0.32.4.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mlx-cpu\n")
-    with open(info / "METADATA", "a") as file:
-        file.write("Version: 0.32.4\n")
-    return tmp_path
-
-
-def test_mlx_cpu_beside_us_is_noticed(stock_mlx_cpu):
-    env = {**os.environ, "PYTHONPATH": str(stock_mlx_cpu)}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "import mlx_vulkan"],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1 and "pip uninstall -y mlx-cpu" in done.stderr
-    out = command("doctor", PYTHONPATH=str(stock_mlx_cpu)).stdout
-    assert "PROBLEM" in out and "pip uninstall -y mlx-cpu" in out
-
-
 def test_another_libmlx_is_noticed(monkeypatch):
     monkeypatch.setattr(native, "library", lambda: ctypes.CDLL(None))
     assert not native.is_vulkan()
     assert "is not the Vulkan build" in " ".join(native.problems())
+    monkeypatch.setenv("MLX_VK", "0")
+    assert "unset it" in " ".join(native.problems())
     assert native.report() == {}
