@@ -233,6 +233,7 @@ def full_modes(build: Path) -> list[Step]:
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))
+    steps.append(Step("model", "server", pytest("tests/serve", workers=False), "junit"))
     steps.append(
         Step(
             "model",
