@@ -183,6 +183,9 @@ size_t Classifier::arguments_end(size_t i) const {
          is_qualifier(words_[k].token.text));
     listed |= words_[k].is(",");
   }
+  if (words_[end].is(">>") && !typed) {
+    return SIZE_MAX; // a < b >> (c)
+  }
   bool begins = i == 0 || words_[i - 1].is(";") || words_[i - 1].is("{") ||
       words_[i - 1].is("}");
   if (begins && words_[end + 1].is_name()) {

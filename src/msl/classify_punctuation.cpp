@@ -31,6 +31,9 @@ void Classifier::punctuation(size_t i) {
     word.spelling = text == "<" ? "<=" : ">=";
   } else if (text == "++" || text == "--") {
     word.postfix = binary;
+    if (binary) {
+      word.spelling = ". v"; // to the grammar `-x++` is `(-x)++`
+    }
   } else if (text == "(" || text == "[") {
     bracket(i);
     scopes_.back()->open += !words_[pairs_[i]].controls;
@@ -89,6 +92,7 @@ void Classifier::bracket(size_t i) {
   }
   if (is_type(i + 1, close) || (close == i + 2 && casts_to(i + 1))) {
     end.casts = true;
+    words_[i].spelling = "( const"; // or `(vec<T, 4>)(x)` is a call
   } else if (is_chain(i + 1, close)) {
     words_[i].dropped = end.dropped = true;
   }
