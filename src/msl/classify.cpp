@@ -106,7 +106,8 @@ bool Classifier::ends_operand(size_t i) const {
     case Token::Kind::Punct:
       return (word.is(")") && !word.casts && !word.controls) ||
           (word.is("]") && !is_capture(pairs_[i])) ||
-          (word.is("}") && word.initializes) || word.postfix;
+          (word.is("}") && (word.initializes || word.ends_lambda)) ||
+          word.postfix;
     default:
       return true;
   }

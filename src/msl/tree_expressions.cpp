@@ -131,7 +131,21 @@ ExprPtr Converter::operation(const Node& node) {
     return out;
   }
   if (kind == "assignment_expression") {
-    return with(Kind::Assign, {"left", "right"});
+    auto out = with(Kind::Assign, {"left", "right"});
+    // `a ? b : c = d` assigns to c; to the grammar, to all of the left.
+    Node left = node.field("left");
+    if (!left.is("conditional_expression")) {
+      return out;
+    }
+    auto whole = std::move(out->children[0]);
+    ExprPtr* last = &whole->children[2];
+    while (left.field("alternative").is("conditional_expression")) {
+      left = left.field("alternative");
+      last = &(*last)->children[2];
+    }
+    out->children[0] = std::move(*last);
+    *last = std::move(out);
+    return whole;
   }
   if (kind == "comma_expression") {
     auto out = with(Kind::Binary, {"left", "right"});

@@ -116,7 +116,7 @@ class Expressions {
   explicit Expressions(uint32_t seed) : random_(seed) {}
 
   Made any(int depth) {
-    switch (depth <= 0 ? below(2) : below(12)) {
+    switch (depth <= 0 ? below(2) : below(14)) {
       case 0:
         return alone(pick({"a", "b", "c", "d1", "this->e"}));
       case 1:
@@ -128,7 +128,11 @@ class Expressions {
       case 4:
         return cast(depth);
       case 5:
+        return assignment(depth);
       case 6:
+        return lambda(depth);
+      case 7:
+      case 8:
         return applied(depth);
       default:
         return binary(depth);
@@ -190,6 +194,28 @@ class Expressions {
         a.text + " ? " + b.text + gap() + ": " + c.text,
         "(? " + a.form + " " + b.form + " " + c.form + ")",
         0};
+  }
+
+  Made assignment(int depth) {
+    auto text = pick({"=", "+=", "<<=", ">>=", "&=", "*="});
+    auto of = any(depth - 2), right = least(0, any(depth - 1));
+    Made left = below(2) ? Made{"* a", "(* a)", 11}
+                         : Made{"a[" + of.text + "]", "(at a " + of.form + ")"};
+    return {
+        left.text + " " + text + " " + right.text,
+        "(" + text + " " + left.form + " " + right.form + ")",
+        0};
+  }
+
+  Made lambda(int depth) {
+    auto of = least(0, any(depth - 1)), with = least(0, any(depth - 1));
+    bool typed = below(2);
+    return {
+        "[&](T x, int) " + std::string(typed ? "-> U " : "") + "{ return " +
+            of.text + "; }(" + with.text + ")",
+        "(call (lambda (T x, int ) " + std::string(typed ? "-> U " : "") +
+            "{ return " + of.form + "; }) " + with.form + ")",
+        12};
   }
 
   Made unary(int depth) {
