@@ -106,7 +106,8 @@ bool Classifier::ends_operand(size_t i) const {
     case Token::Kind::Punct:
       return (word.is(")") && !word.casts && !word.controls) ||
           (word.is("]") && !is_capture(pairs_[i])) ||
-          (word.is("}") && word.initializes) || word.postfix;
+          (word.is("}") && (word.initializes || word.ends_lambda)) ||
+          word.postfix;
     default:
       return true;
   }
@@ -182,6 +183,9 @@ size_t Classifier::arguments_end(size_t i) const {
         (meaning(words_[k].token.text) == Meaning::Type ||
          is_qualifier(words_[k].token.text));
     listed |= words_[k].is(",");
+  }
+  if (words_[end].is(">>") && !typed) {
+    return SIZE_MAX; // a < b >> (c)
   }
   bool begins = i == 0 || words_[i - 1].is(";") || words_[i - 1].is("{") ||
       words_[i - 1].is("}");

@@ -54,6 +54,7 @@ class Classifier {
 
   // Punctuation.
   void punctuation(size_t i);
+  size_t body_of(size_t i);
   void bracket(size_t i);
   void brace(size_t i);
 

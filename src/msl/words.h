@@ -44,6 +44,7 @@ struct Word {
   bool controls = false; // ) of if, for, while and switch
   bool initializes = false; // { or } of a list
   bool makes_type = false; // the name of a template whose instances are types
+  bool ends_lambda = false; // }
   bool postfix = false; // ++ or -- after what it changes
   std::string_view spelling;
   uint32_t unroll = 0; // before it

@@ -218,8 +218,19 @@ def test_verbose_prints_the_shader(gpu, capfd):
     assert (
         "#version" not in text
         and "// mine" in text
-        and "layout(local_size_x = 1" in text
+        and "layout(local_size_x = 32" in text
     )
+
+
+def test_one_shader_for_any_grid(gpu, capfd):
+    """Else a kernel would be compiled for each length of a sequence."""
+    k = elementwise("store(y, i, float(i));")
+    texts = set()
+    for n in (1, 31, 33, 64):
+        y = run(k, [mx.ones((1,))], (n,), mx.float32, verbose=True)
+        assert mx.array_equal(y, mx.arange(n))
+        texts.add(capfd.readouterr().out)
+    assert len(texts) == 1
 
 
 METAL = """

@@ -117,6 +117,38 @@ TEST_CASE("custom: GLSL with every line where the user wrote it") {
   CHECK_THROWS_AS(glsl_of(other, {1, 1, 1}), std::invalid_argument);
 }
 
+TEST_CASE("custom: threads that have nothing to do with each other") {
+  auto independent = [](const std::string& body,
+                        const std::string& header = "") {
+    auto k = glsl(body, header);
+    return is_independent(k, glsl_of(k, {1, 1, 1}));
+  };
+  CHECK(independent("store(y, thread_position_in_grid.x, 1.0); // barrier()"));
+  CHECK(!independent("barrier();"));
+  CHECK(!independent("store(y, 0, subgroupAdd(1.0));"));
+  CHECK(!independent("store(y, thread_index_in_threadgroup, 1.0);"));
+  CHECK(!independent("store(y, gl_LocalInvocationIndex, 1.0);"));
+  CHECK(!independent("", "shared float s[2];"));
+  CHECK(!independent("", "#include \"common/subgroup.glsl\""));
+
+  CustomSource msl;
+  auto translated = [&](const std::string& line) {
+    return is_independent(
+        msl, "#include \"common/msl.glsl\"\n\nvoid main() {\n" + line + "}\n");
+  };
+  CHECK(translated("uint shared_x = msl_thread_position_in_grid().x;"));
+  CHECK(translated("y = msl_exp(msl_threads_per_simdgroup());"));
+  CHECK(!translated("uint i = msl_thread_position_in_threadgroup().x;"));
+  CHECK(!translated("uint i = msl_threadgroup_position_in_grid().x;"));
+  CHECK(!translated("float s = msl_simd_sum(x);"));
+  CHECK(!translated("subgroupBarrier();"));
+
+  auto k = glsl("uint i = thread_position_in_grid.x;\nbad line;", "int a;");
+  auto text = with_guard(k, glsl_of(k, {4, 1, 1}));
+  CHECK(has(text, "void main() {\nif (any(greaterThanEqual("));
+  CHECK(has(text, "return;\nPtr_f16 x = "));
+}
+
 TEST_CASE("custom: dispatches cover a grid exactly") {
   using Extent = std::array<uint32_t, 3>;
   for (auto [grid, group] :

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "mlx/backend/gpu/copy.h"
@@ -26,12 +27,14 @@ using Extent = std::array<uint32_t, 3>;
 struct Form {
   Extent threads{}; // of its workgroups
   bool aligned = false; // msl::Target's
+  bool guarded = false; // with_guard()
   bool operator==(const Form&) const = default;
 };
 
 // A text of MLX's, and the kernels made of it.
 struct Known {
   CustomSource source;
+  std::optional<bool> independent; // is_independent()
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
@@ -68,6 +71,14 @@ class KnownKernels {
       }
     }
     return nullptr;
+  }
+  std::optional<bool> independent(const Known& known) {
+    std::lock_guard lock(mutex_);
+    return known.independent;
+  }
+  void set_independent(Known& known, bool independent) {
+    std::lock_guard lock(mutex_);
+    known.independent = independent;
   }
   void add(Known& known, const Form& form, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
@@ -113,7 +124,10 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
                ? "."
                : " as the driver likes."));
     }
-    return {glsl_of(kernel, form.threads), wanted};
+    auto text = glsl_of(kernel, form.threads);
+    return {
+        form.guarded ? with_guard(kernel, std::move(text)) : std::move(text),
+        wanted};
   }
   constexpr uint32_t simd_width = 32;
   msl::Target target;
@@ -123,7 +137,10 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   target.shared_bytes = caps.shared_memory;
   auto made = msl::translate(kernel.source, target);
   bool ask = made.collective && target.subgroup == simd_width;
-  return {std::move(made.glsl), ask ? simd_width : 0};
+  return {
+      form.guarded ? with_guard(kernel, std::move(made.glsl))
+                   : std::move(made.glsl),
+      ask ? simd_width : 0};
 }
 
 const Kernel&
@@ -163,33 +180,81 @@ Extent extent_of(
 }
 
 struct Launch {
-  Extent grid, threads; // of a usual threadgroup
+  Extent grid{}, threads{}; // of a usual threadgroup
+  bool guarded = false;
   std::vector<ExactDispatch> dispatches;
 };
-Launch launch_of(
+
+// The threadgroup of a call, clipped to the grid as MLX does.
+Extent clipped(
     const CustomSource& kernel,
-    const std::tuple<int, int, int>& grid,
-    const std::tuple<int, int, int>& threadgroup,
+    const Extent& threadgroup,
+    const Extent& grid,
     const Caps& caps) {
-  Launch l;
-  l.grid = extent_of(kernel, "grid", grid, 0);
-  l.threads = extent_of(kernel, "threadgroup", threadgroup, 1);
-  uint64_t total = 1, threads = 1;
+  Extent e;
+  uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
-    l.threads[i] = std::min(l.threads[i], l.grid[i]);
-    total *= l.grid[i] != 0;
-    threads *= l.threads[i];
+    e[i] = std::min(threadgroup[i], grid[i]);
+    threads *= e[i];
   }
   if (threads > caps.max_workgroup_size) {
     throw std::invalid_argument(
-        kernel.title() + ": a threadgroup of " + words(l.threads) +
-        " threads has " + std::to_string(threads) + "; " + caps.name +
-        " allows " + std::to_string(caps.max_workgroup_size) +
+        kernel.title() + ": a threadgroup of " + words(e) + " threads has " +
+        std::to_string(threads) + "; " + caps.name + " allows " +
+        std::to_string(caps.max_workgroup_size) +
         ". Pass a smaller threadgroup=.");
   }
-  if (total) {
-    l.dispatches = exact_dispatches(l.grid, l.threads);
+  return e;
+}
+
+bool fits(const Extent& threads, const Caps& caps) {
+  uint64_t all = 1;
+  for (int i = 0; i < 3; ++i) {
+    uint32_t most = caps.max_workgroup_axes[i];
+    all *= threads[i];
+    if ((most && threads[i] > most) || all > caps.max_workgroup_size) {
+      return false;
+    }
   }
+  return true;
+}
+
+bool independent(Known& known, const Form& form, const Caps& caps) {
+  auto& all = known_kernels();
+  if (auto known_before = all.independent(known)) {
+    return *known_before;
+  }
+  bool is =
+      is_independent(known.source, glsl_for(known.source, form, caps).first);
+  all.set_independent(known, is);
+  return is;
+}
+
+// Exact, but for kernels whose threads are independent: those have the same
+// workgroups, so the same pipeline, whatever the grid.
+Launch launch_of(
+    Known& known,
+    const std::tuple<int, int, int>& grid,
+    const std::tuple<int, int, int>& threadgroup,
+    bool aligned,
+    const Caps& caps) {
+  Launch l;
+  l.grid = extent_of(known.source, "grid", grid, 0);
+  Extent whole = extent_of(known.source, "threadgroup", threadgroup, 1);
+  l.threads = clipped(known.source, whole, l.grid, caps);
+  if (std::min({l.grid[0], l.grid[1], l.grid[2]}) == 0) {
+    return l;
+  }
+  l.guarded = independent(known, {l.threads, aligned}, caps);
+  Extent covered = l.grid;
+  if (l.guarded) {
+    l.threads = fits(whole, caps) ? whole : l.threads;
+    for (int i = 0; i < 3; ++i) {
+      uint32_t n = l.threads[i];
+      covered[i] = (covered[i] + n - 1) / n * n;
+    }
+  }
+  l.dispatches = exact_dispatches(covered, l.threads);
   return l;
 }
 
@@ -300,13 +365,13 @@ std::string custom_kernel_glsl(
       std::get<1>(state),
       is_fast_math(CompileOptions(std::get<10>(state))),
       arguments);
+  bool aligned = !known.source.glsl;
   auto launch =
-      launch_of(known.source, std::get<2>(state), std::get<3>(state), caps);
-  if (launch.dispatches.empty()) {
-    return "";
-  }
-  return glsl_for(known.source, {launch.dispatches[0].threads, true}, caps)
-      .first;
+      launch_of(known, std::get<2>(state), std::get<3>(state), aligned, caps);
+  return launch.dispatches.empty()
+      ? ""
+      : glsl_for(known.source, {launch.threads, aligned, launch.guarded}, caps)
+            .first;
 }
 
 size_t custom_kernel_arguments(
@@ -340,9 +405,7 @@ void CustomKernel::eval_gpu(
       source_,
       is_fast_math(CompileOptions(compile_options_)),
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
-  auto launch = launch_of(known.source, grid_, threadgroup_, enc.caps());
-  // All that can throw comes before anything is recorded. Copies and outputs
-  // are aligned.
+  // Copies and outputs are aligned.
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
@@ -350,9 +413,12 @@ void CustomKernel::eval_gpu(
   for (auto& x : inputs) {
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);
   }
+  // All that can throw comes before anything is recorded.
+  auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    kernels.push_back(&kernel_for(enc, known, {d.threads, aligned}));
+    Form form{d.threads, aligned, launch.guarded};
+    kernels.push_back(&kernel_for(enc, known, form));
   }
 
   for (auto& out : outputs) {

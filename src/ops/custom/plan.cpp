@@ -416,6 +416,91 @@ std::string glsl_of(
       s.body + "\n}\n";
 }
 
+namespace {
+
+constexpr std::string_view main_begin = "\nvoid main() {\n";
+
+// Words of GLSL after which threads may have to do with each other, or with
+// their workgroup's size.
+constexpr std::string_view group_words[] = {
+    "barrier",
+    "groupMemoryBarrier",
+    "include",
+    "memoryBarrierShared",
+    "shared",
+    "thread_position_in_threadgroup",
+    "thread_index_in_threadgroup",
+    "threads_per_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "dispatch_threads_per_threadgroup"};
+constexpr std::string_view group_prefixes[] = {"gl_", "subgroup"};
+
+// The same of translations, which call common/msl.glsl. (Their includes are
+// known.)
+constexpr std::string_view translated_words[] = {
+    "barrier",
+    "groupMemoryBarrier",
+    "shared",
+    "MSL_SIMD"};
+constexpr std::string_view translated_prefixes[] = {
+    "gl_",
+    "subgroup",
+    "msl_any",
+    "msl_dispatch",
+    "msl_quad",
+    "msl_simd",
+    "msl_thread"};
+constexpr std::string_view harmless[] = {
+    "msl_thread_execution_width",
+    "msl_thread_position_in_grid",
+    "msl_threads_per_grid",
+    "msl_threads_per_simdgroup"};
+
+template <typename Words, typename Prefixes>
+bool has_word(
+    std::string_view text,
+    const Words& words,
+    const Prefixes& prefixes) {
+  bool found = false;
+  each_word(text, [&](std::string_view word) {
+    auto is = [&](auto& w) { return w == word; };
+    found = found || std::any_of(std::begin(words), std::end(words), is) ||
+        (std::none_of(std::begin(harmless), std::end(harmless), is) &&
+         std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto& p) {
+           return word.starts_with(p);
+         }));
+  });
+  return found;
+}
+
+} // namespace
+
+bool is_independent(const CustomSource& kernel, std::string_view glsl) {
+  if (!kernel.glsl) {
+    return glsl.rfind(main_begin) != glsl.npos &&
+        !has_word(glsl, translated_words, translated_prefixes);
+  }
+  auto& s = kernel.source;
+  return !has_word(s.header, group_words, group_prefixes) &&
+      !has_word(s.body, group_words, group_prefixes);
+}
+
+std::string with_guard(const CustomSource& kernel, std::string glsl) {
+  // The user's own text follows or precedes, in which nothing is looked for.
+  auto at = kernel.glsl
+      ? glsl.find(
+            main_begin,
+            glsl.find(kernel.source.header) + kernel.source.header.size())
+      : glsl.rfind(main_begin);
+  return glsl.insert(
+      at + main_begin.size(),
+      kernel.glsl ? "if (any(greaterThanEqual(thread_position_in_grid, "
+                    "threads_per_grid))) return;\n"
+                  : "  if (any(greaterThanEqual(msl_thread_position_in_grid(), "
+                    "A.grid))) {\n    return;\n  }\n");
+}
+
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {
   uint32_t least =
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
