@@ -332,7 +332,7 @@ class Translator {
   Value
   float_function(const char* glsl, std::vector<Value>& arguments, Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
-  std::string integer_text(
+  std::string narrow_text(
       const std::string& glsl,
       Ty t,
       Ty wide,
