@@ -296,8 +296,9 @@ auto operator~(const A& a) {
   using T##3 = vec<T, 3>; \
   using T##4 = vec<T, 4>;
 NAMES(bool)
-NAMES(char) NAMES(uchar) NAMES(short) NAMES(ushort) NAMES(int) NAMES(uint)
-    NAMES(long) NAMES(ulong) NAMES(half) NAMES(bfloat) NAMES(float)
+NAMES(char)
+NAMES(uchar) NAMES(short) NAMES(ushort) NAMES(int) NAMES(uint) NAMES(long)
+    NAMES(ulong) NAMES(half) NAMES(bfloat) NAMES(float)
 
         template <class To, class From>
         To as_type(const From& from) {
