@@ -305,6 +305,15 @@ TEST_CASE("memory: an APU's weights are not held twice") {
   CHECK(rig.values(z)[0] == 6 * 31 + 1);
   CHECK(rig.values(z2)[0] == 6 * 31 + 2);
   CHECK(rig.values(shared)[0] == 6);
+  // What the backend does not own: its owner may still have the pointer.
+  auto foreign = rig.array(n * 4, Placement::Host);
+  auto* pointer = rig.values(foreign);
+  std::fill_n(pointer, n, 8);
+  rig.memory().keep_host_side(*foreign);
+  rig.mix(enc, foreign, nullptr, z, 1);
+  enc.close()->wait_retired();
+  CHECK(rig.values(foreign) == pointer);
+  CHECK(pointer[0] == 8);
 }
 
 TEST_CASE("memory: a failed upload loses nothing") {
