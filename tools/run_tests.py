@@ -219,9 +219,13 @@ def full_modes(build: Path) -> list[Step]:
     for mode, env in {
         "C++ discrete": {"MLX_VK_MEMORY": "discrete"},
         "C++ shuffle": {"MLX_VK_DEBUG": "shuffle"},
+        **{f"C++ {mode}": env for mode, env in OTHER_MEMORY.items()},
     }.items():
         steps.append(Step("upstream", mode, runner, "summary", env))
     slow = python("tests/upstream/run_mlx.py", "python", "--build", str(build))
+    for mode, env in OTHER_MEMORY.items():
+        command = [*slow, "--workers", WORKERS]
+        steps.append(Step("upstream", f"Python {mode}", command, "summary", env))
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))

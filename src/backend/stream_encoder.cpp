@@ -186,6 +186,12 @@ void StreamEncoder::dispatch_bytes(
       what);
 }
 
+void StreamEncoder::bring_to_device(const array& a) {
+  if (Binding b = bind(a); b.buffer) {
+    enc_.bring_to_device(*b.buffer);
+  }
+}
+
 void StreamEncoder::add_temporary(const array& a) {
   enc_.keep(a.data_shared_ptr());
 }
