@@ -208,6 +208,7 @@ def full_modes(build: Path) -> list[Step]:
         "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
         "guard": {"MLX_VK_DEBUG": "guard"},
         "loops": {"MLX_VK_DEBUG": "loops"},
+        # lavapipe has none (Mesa 25.0): there every mode takes the scalar paths.
         "no matrix units": {"MLX_VK_DISABLE": "coopmat"},
         **OTHER_MEMORY,
     }.items():
