@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# io and jit stand side by side.
+# vk and msl stand side by side, as io and jit do.
 LADDER = (
-    ("vk",),
+    ("vk", "msl"),
     ("pipeline",),
     ("kernels",),
     ("runtime",),
