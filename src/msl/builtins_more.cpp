@@ -112,7 +112,7 @@ std::optional<Value> Translator::integer_function(
                                 : v.text);
       }
       Value one = plain_value(
-          types_.scalar(w), integer_text(row.glsl, own, types_.scalar(w), x));
+          types_.scalar(w), narrow_text(row.glsl, own, types_.scalar(w), x));
       all += (c ? ", " : "") + convert(one, own, place).text;
     }
     return plain_value(
@@ -132,7 +132,7 @@ std::optional<Value> Translator::integer_function(
 
 // Of one component of type `t`, computed as `wide`: what depends on where the
 // type ends is corrected.
-std::string Translator::integer_text(
+std::string Translator::narrow_text(
     const std::string& glsl,
     Ty t,
     Ty wide,

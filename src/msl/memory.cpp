@@ -82,7 +82,7 @@ Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
 }
 
 void Translator::make_global(Variable* v) {
-  v->global = true;
+  v->global = v->global || v->function != 0; // the others are anyway
 }
 
 std::string Translator::stored_type(Ty t) {
