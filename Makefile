@@ -8,7 +8,7 @@ MODEL ?=
 PROMPT ?= What is the capital of France, and why is it famous?
 CMAKE_ARGS ?=
 
-.PHONY: help demo test test-full test-drivers bench lint build install wheel clean
+.PHONY: help demo test test-full test-drivers bench lint build install wheel site clean
 
 help:
 	@echo "make demo       generate text with SmolLM2-135M on this machine's GPU"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench      timings of the operations and of decoding"
 	@echo "make lint       clang-format, ruff, size gate, includes"
 	@echo "make wheel      dist/mlx_vulkan-*.whl"
+	@echo "make site       the documents as HTML"
 	@echo "make clean      removes build, dist, .venv and .demo"
 
 demo: install
@@ -56,10 +57,22 @@ build: $(BUILD)/build.ninja
 install: build
 	@$(PY) tools/install.py --build $(BUILD)
 
+# Of any Python 3 and any Linux with glibc 2.35: OpenBLAS goes in, the Vulkan
+# loader is found when the library starts.
 wheel: build
-	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist \
+	@rm -rf $(BUILD)/wheel && mkdir -p $(BUILD)/wheel
+	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w $(BUILD)/wheel \
 	  -C build-dir=$(BUILD) -C cmake.define.MLXVK_BUILD_TESTS=ON .
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair \
+	  --exclude '*/mlx_vulkan/lib/libmlx.so' --plat manylinux_2_35_$$(uname -m) \
+	  -w dist $(BUILD)/wheel/*.whl
 	@ls -l dist
+
+# The documents as HTML, in build/site.
+site: $(VENV)/.ready
+	@$(PY) -m pip install -q -r tools/requirements-site.txt
+	@$(PY) -m sphinx -q -W -b html docs $(BUILD)/site
+	@echo $(BUILD)/site/index.html
 
 clean:
 	rm -rf $(BUILD) build-* dist $(VENV) .demo

@@ -12,66 +12,7 @@ import argparse
 import json
 from pathlib import Path
 
-QWEN3 = dict(
-    head_dim=128,
-    vocab_size=151936,
-    rms_norm_eps=1e-6,
-    rope_theta=1e6,
-    max_position_embeddings=40960,
-)
-SHAPES = {
-    "qwen3-0.6b": QWEN3
-    | dict(
-        model_type="qwen3",
-        hidden_size=1024,
-        num_hidden_layers=28,
-        intermediate_size=3072,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        tie_word_embeddings=True,
-    ),
-    "qwen3-8b": QWEN3
-    | dict(
-        model_type="qwen3",
-        hidden_size=4096,
-        num_hidden_layers=36,
-        intermediate_size=12288,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        tie_word_embeddings=False,
-    ),
-    # Four of the 48 layers of Qwen3-30B-A3B: what a layer costs.
-    "qwen3-30b-a3b-4l": QWEN3
-    | dict(
-        model_type="qwen3_moe",
-        hidden_size=2048,
-        num_hidden_layers=4,
-        intermediate_size=6144,
-        num_attention_heads=32,
-        num_key_value_heads=4,
-        num_experts=128,
-        num_experts_per_tok=8,
-        moe_intermediate_size=768,
-        norm_topk_prob=True,
-        decoder_sparse_step=1,
-        mlp_only_layers=[],
-        tie_word_embeddings=False,
-    ),
-    "tiny": dict(
-        model_type="qwen3",
-        hidden_size=128,
-        num_hidden_layers=2,
-        intermediate_size=256,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        vocab_size=512,
-        tie_word_embeddings=True,
-        rms_norm_eps=1e-6,
-        rope_theta=1e6,
-        max_position_embeddings=4096,
-    ),
-}
+from mlx_vulkan.bench import shapes
 
 
 def save_tokenizer(folder: Path) -> None:
@@ -95,24 +36,13 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def make(shape: str, folder: Path, bits: int, group_size: int, dtype: str):
-    import importlib
-
     import mlx.core as mx
-    import mlx.nn as nn
-    from mlx.utils import tree_flatten, tree_map
+    from mlx.utils import tree_flatten
 
     folder.mkdir(parents=True, exist_ok=True)
     mx.set_default_device(mx.cpu)
-    mx.random.seed(0)
-    config = dict(SHAPES[shape])
-    family = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
-    model = family.Model(family.ModelArgs.from_dict(config))
-    model.update(tree_map(lambda p: p.astype(getattr(mx, dtype)), model.parameters()))
-    if bits:
-        nn.quantize(model, group_size=group_size, bits=bits)
-        config["quantization"] = {"group_size": group_size, "bits": bits}
+    model, config = shapes.make(shape, bits, group_size, dtype)
     weights = dict(tree_flatten(model.parameters()))
-    mx.eval(weights)
     mx.save_safetensors(
         str(folder / "model.safetensors"), weights, metadata={"format": "mlx"}
     )
@@ -122,7 +52,7 @@ def make(shape: str, folder: Path, bits: int, group_size: int, dtype: str):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("shape", choices=sorted(SHAPES))
+    parser.add_argument("shape", choices=sorted(shapes.SHAPES))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bits", type=int, default=4, help="0: not quantized")
     parser.add_argument("--group-size", type=int, default=128)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# vk and msl stand side by side, and so do io and jit.
+# vk and msl stand side by side, as io and jit do.
 LADDER = (
     ("vk", "msl"),
     ("pipeline",),

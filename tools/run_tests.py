@@ -241,6 +241,7 @@ def full_modes(build: Path) -> list[Step]:
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))
+    steps.append(Step("model", "server", pytest("tests/serve", workers=False), "junit"))
     steps.append(
         Step(
             "model",
@@ -415,6 +416,9 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--full", action="store_true", help="every mode")
     parser.add_argument("tiers", nargs="*", choices=[*TIERS, []], metavar="tier")
+    # Folders that tests make as kernel caches: one that the group can write to,
+    # as some systems' 002 has it, is refused.
+    os.umask(0o022)
     args = parser.parse_args()
     build = args.build.resolve()
     tiers = args.tiers or list(TIERS)

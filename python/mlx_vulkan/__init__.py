@@ -1,7 +1,7 @@
 """Companion of the Vulkan build of MLX: diagnosis, cache, profile, benchmark.
 
-The backend itself is mlx/lib/libmlx.so; `import mlx.core` needs nothing from
-here. Importing this package warns when another backend is the one loaded.
+The backend itself is lib/libmlx.so, which _mlx_vulkan.py loads at `import
+mlx.core`. Importing this package warns when another backend is the one loaded.
 """
 
 import os
@@ -10,7 +10,7 @@ import warnings
 
 from . import native
 
-__version__ = "0.32.4"
+__version__ = "0.32.4.post1"
 
 # The command prints the same problems in its own words.
 if os.path.basename(sys.argv[0] if sys.argv else "") not in ("-m", "mlx-vulkan"):

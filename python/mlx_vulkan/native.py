@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import os
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -24,12 +25,6 @@ def other_backends() -> list[str]:
     return [name for name in OTHER_BACKENDS if installed(name)]
 
 
-def repair_command() -> str:
-    others = other_backends()
-    remove = f"pip uninstall -y {' '.join(others)} && " if others else ""
-    return remove + REPAIR
-
-
 @functools.cache
 def import_error() -> str | None:
     """Why `import mlx.core` fails, or None when it works."""
@@ -40,14 +35,23 @@ def import_error() -> str | None:
     return None
 
 
+def own_library() -> Path:
+    return Path(__file__).resolve().parent / "lib" / "libmlx.so"
+
+
 def library_path() -> Path | None:
     """The libmlx.so that is mapped, else the one that an import would take."""
+    mapped = set()
     try:
         for line in Path("/proc/self/maps").read_text().splitlines():
             if line.endswith("/libmlx.so"):
-                return Path(line[line.index("/") :])
+                mapped.add(Path(line[line.index("/") :]))
     except OSError:
         pass
+    if mapped:  # mlx/lib/libmlx.so may be there too, which only needs ours
+        return own_library() if own_library() in mapped else mapped.pop()
+    if own_library().exists() and os.environ.get("MLX_VK") != "0":
+        return own_library()
     spec = importlib.util.find_spec("mlx")
     for folder in (spec and spec.submodule_search_locations) or ():
         path = Path(folder) / "lib" / "libmlx.so"
@@ -118,23 +122,27 @@ def problems() -> list[str]:
     if import_error():
         found.append(f"`import mlx.core` fails ({import_error()}).")
     if path is None:
-        found.append(f"No libmlx.so is installed; run: {repair_command()}")
+        found.append(f"No libmlx.so is installed; run: {REPAIR}")
     elif library() is not None and not is_vulkan():
-        others = ", ".join(other_backends()) or "another backend"
-        found.append(
-            f"{path} is not the Vulkan build: {others} has replaced it. "
-            f"To repair: {repair_command()}"
-        )
-    elif other_backends():
-        found.append(
-            f"{', '.join(other_backends())} is installed too and owns the same "
-            f"files as mlx-vulkan; uninstalling it later would break both. "
-            f"To repair: {repair_command()}"
-        )
+        found.append(not_loaded(path))
     ours, frontend = installed("mlx-vulkan"), installed("mlx")
-    if ours and frontend and ours != frontend:
+    if ours and frontend and ours.split(".post")[0] != frontend:
+        version = ours.split(".post")[0]
         found.append(
             f"mlx is {frontend} but mlx-vulkan is {ours}; they must be the same "
-            f"version: pip install mlx=={ours}"
+            f"version: pip install mlx=={version}"
         )
     return found
+
+
+def not_loaded(path: Path) -> str:
+    others = " or ".join(other_backends()) or "another backend"
+    text = f"{path} is loaded, which is not the Vulkan build but that of {others}. "
+    if os.environ.get("MLX_VK") == "0":
+        return text + "MLX_VK=0 asks for that: unset it."
+    if "_mlx_vulkan" not in sys.modules:
+        return text + (
+            "Python has not read mlx_vulkan.pth, as where packages are on PYTHONPATH "
+            "alone. `import _mlx_vulkan` before mlx.core, or reinstall: " + REPAIR
+        )
+    return text + f"To repair: {REPAIR}"

@@ -26,7 +26,7 @@ def run(args) -> int:
     if allocator is None:
         return fail(
             "The allocator, mlx_vulkan/lib/libmimalloc.so, is not installed; run: "
-            + native.repair_command(),
+            + native.REPAIR,
             1,
         )
     if any(c in str(allocator) for c in ": \t"):

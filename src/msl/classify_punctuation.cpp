@@ -31,6 +31,9 @@ void Classifier::punctuation(size_t i) {
     word.spelling = text == "<" ? "<=" : ">=";
   } else if (text == "++" || text == "--") {
     word.postfix = binary;
+    if (binary) {
+      word.spelling = ". v"; // to the grammar `-x++` is `(-x)++`
+    }
   } else if (text == "(" || text == "[") {
     bracket(i);
     scopes_.back()->open += !words_[pairs_[i]].controls;
@@ -61,7 +64,23 @@ bool Classifier::applies(size_t open) const {
   return (before.is(")") && !before.casts && !before.controls) ||
       before.is("]") || (before.role == Role::Angle && !before.is("<")) ||
       (before.role == Role::Fixed && !before.initializes) ||
-      (before.is("}") && before.initializes);
+      (before.is("}") && (before.initializes || before.ends_lambda));
+}
+
+// The { of a function whose parameters end before `i`, after `-> T` or at once.
+size_t Classifier::body_of(size_t i) {
+  bool typed = i < words_.size() && words_[i].is("->");
+  for (size_t k = i; k < words_.size(); ++k) {
+    if (words_[k].is("{")) {
+      kinds_[k] = BraceKind::Block;
+      return k;
+    }
+    if (!typed || words_[k].is(";") || words_[k].is(")") || words_[k].is("}")) {
+      break;
+    }
+    k = words_[k].is("(") ? pairs_[k] : k;
+  }
+  return SIZE_MAX;
 }
 
 void Classifier::bracket(size_t i) {
@@ -71,6 +90,13 @@ void Classifier::bracket(size_t i) {
     if (!ends_operand(last_) &&
         !(last_ != SIZE_MAX && words_[last_].role != Role::Plain)) {
       kinds_[i] = BraceKind::Capture;
+      if (is_capture(i)) {
+        size_t next = words_[close + 1].is("(") ? pairs_[close + 1] : close;
+        size_t body = body_of(next + 1);
+        if (body != SIZE_MAX) {
+          words_[pairs_[body]].ends_lambda = true;
+        }
+      }
     }
     return;
   }
@@ -80,15 +106,18 @@ void Classifier::bracket(size_t i) {
         before.is("switch") ||
         (before.is("constexpr") && before.spelling == "constexpr");
   }
-  if (end.controls || applies(i)) {
+  bool of_size = last_ != SIZE_MAX && words_[last_].is("sizeof");
+  if (of_size && !is_type(i + 1, close) && is_chain(i + 1, close)) {
+    words_[i].dropped = end.dropped = true;
+  } else if (end.controls || applies(i)) {
     auto kind = around()->kind;
-    if (kind == Scope::Kind::File || kind == Scope::Kind::Struct) {
-      push(Scope::Kind::Parameters, declaration_end(close + 1));
+    if (kind == NameScope::Kind::File || kind == NameScope::Kind::Struct) {
+      push(NameScope::Kind::Parameters, declaration_end(close + 1));
+      body_of(close + 1);
     }
-    return;
-  }
-  if (is_type(i + 1, close) || (close == i + 2 && casts_to(i + 1))) {
+  } else if (is_type(i + 1, close) || (close == i + 2 && casts_to(i + 1))) {
     end.casts = true;
+    words_[i].spelling = "( const"; // or `(vec<T, 4>)(x)` is a call
   } else if (is_chain(i + 1, close)) {
     words_[i].dropped = end.dropped = true;
   }
@@ -111,23 +140,13 @@ void Classifier::brace(size_t i) {
   if (kind == BraceKind::Unknown) {
     kind = BraceKind::List;
     const Word* before = last_ == SIZE_MAX ? nullptr : &words_[last_];
-    // Trailing return types: back to the `)` of the parameters.
-    size_t k = last_;
-    while (k != SIZE_MAX && k > 0 &&
-           (words_[k].role == Role::Type || words_[k].role == Role::Qualifier ||
-            words_[k].role == Role::Angle)) {
-      --k;
-    }
-    bool trailing =
-        k != SIZE_MAX && k > 0 && words_[k].is("->") && words_[k - 1].is(")");
-    bool method = k != SIZE_MAX && words_[k].is(")") && k != last_;
-    bool in_list = scopes_.back()->kind == Scope::Kind::List;
+    bool in_list = scopes_.back()->kind == NameScope::Kind::List;
     bool compound = before && before->is(")") && before->casts;
-    if (!before || trailing || method || (before->is(")") && !compound) ||
-        before->is(";") || before->is("else") || before->is("do") ||
+    if (!before || (before->is(")") && !compound) || before->is(";") ||
+        before->is("else") || before->is("do") ||
         (before->is("{") && !in_list) || before->is("}") ||
-        (before->is(":") && !in_list) ||
-        (before->is("]") && is_capture(pairs_[last_])) || opens_namespace()) {
+        (before->is(":") && !in_list) || before->role == Role::Qualifier ||
+        opens_namespace()) {
       kind = BraceKind::Block;
     }
   }
@@ -137,9 +156,9 @@ void Classifier::brace(size_t i) {
     return; // its names are the file's
   }
   push(
-      list                            ? Scope::Kind::List
-          : kind == BraceKind::Struct ? Scope::Kind::Struct
-                                      : Scope::Kind::Block,
+      list                            ? NameScope::Kind::List
+          : kind == BraceKind::Struct ? NameScope::Kind::Struct
+                                      : NameScope::Kind::Block,
       end,
       list || !struct_names_.contains(i) ? std::string_view{}
                                          : struct_names_.at(i));

@@ -116,7 +116,8 @@ class Preprocessor {
       for (const auto& token : rest) {
         message += " " + std::string(token.text);
       }
-      throw Error(hash.place, "#error" + message);
+      throw Error(
+          hash.place, "The text refuses itself: #error" + message + ".");
     } else if (name != "warning" && name != "line") {
       throw Error(
           hash.place, "The directive #" + std::string(name) + " is unknown.");

@@ -131,20 +131,30 @@ ExprPtr Converter::operation(const Node& node) {
     return out;
   }
   if (kind == "assignment_expression") {
-    return with(Kind::Assign, {"left", "right"});
+    auto out = with(Kind::Assign, {"left", "right"});
+    // `a ? b : c = d` assigns to c; to the grammar, to all of the left.
+    Node left = node.field("left");
+    if (!left.is("conditional_expression")) {
+      return out;
+    }
+    auto whole = std::move(out->children[0]);
+    ExprPtr* last = &whole->children[2];
+    while (left.field("alternative").is("conditional_expression")) {
+      left = left.field("alternative");
+      last = &(*last)->children[2];
+    }
+    out->children[0] = std::move(*last);
+    *last = std::move(out);
+    return whole;
   }
   if (kind == "comma_expression") {
     auto out = with(Kind::Binary, {"left", "right"});
     out->text = ",";
     return out;
   }
-  if (kind == "unary_expression" || kind == "pointer_expression") {
+  if (kind == "unary_expression" || kind == "pointer_expression" ||
+      kind == "update_expression") {
     return with(Kind::Unary, {"argument"});
-  }
-  if (kind == "update_expression") {
-    bool postfix =
-        node.field("argument").begin() < node.field("operator").begin();
-    return with(postfix ? Kind::Postfix : Kind::Unary, {"argument"});
   }
   if (kind == "conditional_expression") {
     return with(Kind::Conditional, {"condition", "consequence", "alternative"});
@@ -222,8 +232,15 @@ ExprPtr Converter::call(const Node& node) {
 ExprPtr Converter::member(const Node& node) {
   auto out = make(Kind::Member, node);
   out->children.push_back(expression(node.field("argument")));
-  out->arrow = word(node.field("operator")).is("->");
-  if (!out->arrow && !word(node.field("operator")).is(".")) {
+  const Word& op = word(node.field("operator"));
+  if (op.postfix) {
+    out->kind = Kind::Postfix;
+    out->place = op.token.place;
+    out->text = op.token.text;
+    return out;
+  }
+  out->arrow = op.is("->");
+  if (!out->arrow && !op.is(".")) {
     refuse(node);
   }
   Node what = node.field("field");

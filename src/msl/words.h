@@ -44,6 +44,7 @@ struct Word {
   bool controls = false; // ) of if, for, while and switch
   bool initializes = false; // { or } of a list
   bool makes_type = false; // the name of a template whose instances are types
+  bool ends_lambda = false; // }
   bool postfix = false; // ++ or -- after what it changes
   std::string_view spelling;
   uint32_t unroll = 0; // before it
@@ -67,7 +68,7 @@ Words normalize(
     std::vector<std::string_view>& namespaces,
     Arena& arena);
 
-struct Scope {
+struct NameScope {
   enum class Kind : uint8_t {
     File,
     Struct,
@@ -88,7 +89,7 @@ struct Scope {
 
 // Sets roles and spellings. `scopes` begins with what is known and keeps what
 // is declared at file level. `in_function`: the words are statements.
-void classify(Words& words, Scope& file, bool in_function);
+void classify(Words& words, NameScope& file, bool in_function);
 
 // The index of each bracket's partner; SIZE_MAX where there is no bracket.
 // Throws Error where they do not pair or nest too deeply.

@@ -111,12 +111,38 @@ std::string temporary_suffix() {
       std::to_string(seed) + '-' + std::to_string(counter++);
 }
 
+// Why an existing folder is not to be trusted; empty if it is.
+std::string why_refused(const fs::path& folder) {
+  struct stat info {};
+  if (folder.empty() || ::stat(folder.c_str(), &info) != 0 ||
+      !S_ISDIR(info.st_mode)) {
+    return {};
+  }
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return folder.string() +
+        " belongs to another user, who could put kernels into this process. "
+        "Set MLX_VK_CACHE to a folder of your own.";
+  }
+  if (info.st_mode & (S_IWGRP | S_IWOTH)) {
+    return "other users can write to " + folder.string() +
+        " and so put kernels into this process. Run: chmod go-w " +
+        folder.string();
+  }
+  return {};
+}
+
 } // namespace
 
 DiskCache::DiskCache(fs::path folder, uint64_t max_bytes)
     : folder_(std::move(folder)),
+      refused_(why_refused(folder_)),
       max_bytes_(max_bytes),
-      unmeasured_(max_bytes) {}
+      unmeasured_(max_bytes) {
+  if (!refused_.empty()) {
+    std::fprintf(
+        stderr, "[mlx-vulkan] The kernel cache is off: %s\n", refused_.c_str());
+  }
+}
 
 fs::path DiskCache::path_of(std::string_view name) const {
   return folder_ / (std::string(name) + std::string(extension));
@@ -171,7 +197,10 @@ bool DiskCache::put(std::string_view name, std::span<const std::byte> bytes) {
     return false;
   }
   std::error_code error;
-  fs::create_directories(folder_, error);
+  if (!fs::exists(folder_, error)) {
+    fs::create_directories(folder_.parent_path(), error);
+    ::mkdir(folder_.c_str(), 0700);
+  }
   auto path = path_of(name);
   fs::path temporary = path;
   temporary += temporary_suffix();
@@ -256,7 +285,7 @@ DiskCache::Status DiskCache::status() const {
   Status s;
   s.limit = max_bytes_;
   if (!enabled()) {
-    s.not_writable = "the cache is off";
+    s.not_writable = refused_.empty() ? "the cache is off" : refused_;
     return s;
   }
   for (auto& e : files()) {

@@ -1,7 +1,8 @@
 // A folder of small checked files, shared by any number of processes and
 // threads. Never throws and never fails a caller: an entry that is corrupt,
 // truncated, foreign or unreadable is a miss, and a folder that cannot be
-// written means that nothing is stored.
+// written means that nothing is stored. What it holds runs on the GPU in this
+// process, so a folder in which others can write is not used at all.
 #pragma once
 
 #include <atomic>
@@ -21,13 +22,15 @@ class DiskCache {
  public:
   static constexpr uint64_t default_max_bytes = uint64_t(256) << 20;
 
-  // An empty folder disables the cache. The folder is made at the first put.
+  // An empty folder disables the cache, and so does one that others than this
+  // user and root can write to; stderr is told. The folder is made at the first
+  // put, for its owner alone.
   explicit DiskCache(
       std::filesystem::path folder,
       uint64_t max_bytes = default_max_bytes);
 
   bool enabled() const {
-    return !folder_.empty();
+    return !folder_.empty() && refused_.empty();
   }
   const std::filesystem::path& folder() const {
     return folder_;
@@ -64,6 +67,7 @@ class DiskCache {
   void log(const char* what, const std::filesystem::path& path);
 
   std::filesystem::path folder_;
+  std::string refused_; // why
   uint64_t max_bytes_;
   // Bytes put since the folder was last measured; starts high, so that the
   // first put of a process measures it.

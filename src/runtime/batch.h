@@ -72,9 +72,9 @@ struct HostCopy {
   size_t size;
 };
 
-// The host's writes to show to the device just before submission, if it can have
-// written: not until `download`, the last one to this memory, is done, and its
-// cache holds what was there before until then.
+// The host's writes to show to the device just before submission, if it can
+// have written: not until `download`, the last one to this memory, is done, and
+// its cache holds what was there before until then.
 struct Flush {
   Allocation memory;
   std::shared_ptr<Completion> download;

@@ -10,6 +10,10 @@ namespace mlx::core::vulkan {
 namespace {
 
 constexpr ConfigEntry table[] = {
+    {"MLX_VK",
+     "1",
+     "0: this backend steps aside. Another libmlx.so (mlx-cpu, mlx-cuda) is "
+     "used if it is there, else this one without a GPU."},
     {"MLX_VK_DEVICE",
      "",
      "Device to use: index, part of the name, UUID, `cpu` for a software "
@@ -169,6 +173,7 @@ Config parse_config(const char* (*get)(const char*)) {
     out = n;
     return true;
   };
+  c.off = text("MLX_VK") == "0";
   c.device = text("MLX_VK_DEVICE");
   if (auto m = text("MLX_VK_MEMORY"); m == "unified") {
     c.memory = MemoryModel::Unified;

@@ -1,4 +1,4 @@
-// Every environment variable of the backend, MLX_VK_..., in one table. It feeds
+// Every environment variable of the backend, MLX_VK..., in one table. It feeds
 // `mlx-vulkan doctor` and docs/environment.md, and all but MLX_VK_CACHE
 // (pipeline/disk_cache.h) are in Config. Read once, at first use.
 #pragma once
@@ -38,6 +38,7 @@ enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
 
 struct Config {
+  bool off = false; // MLX_VK=0
   std::string device; // MLX_VK_DEVICE
   MemoryModel memory = MemoryModel::Automatic;
   FallbackPolicy fallback = FallbackPolicy::Allow;

@@ -128,6 +128,10 @@ Instance::~Instance() {
 const Probe& probe() {
   static const Probe result = [] {
     Probe p;
+    if (config().off) {
+      p.why = "MLX_VK=0 is set";
+      return p;
+    }
     auto instance = Instance::create(config().validate, p.why);
     if (!instance) {
       return p;

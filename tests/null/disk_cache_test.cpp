@@ -71,6 +71,35 @@ constexpr const char* kernel =
 
 } // namespace
 
+TEST_CASE("disk cache: a folder that others can write to is not used") {
+  Folder f;
+  {
+    DiskCache cache(f.path);
+    REQUIRE(cache.put("a", bytes(10)));
+    struct stat info {};
+    REQUIRE(::stat(f.path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+  }
+  for (int mode : {0770, 0707, 0777}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod(f.path.c_str(), mode) == 0);
+    DiskCache cache(f.path);
+    CHECK_FALSE(cache.enabled());
+    CHECK_FALSE(cache.get("a"));
+    CHECK_FALSE(cache.put("b", bytes(10)));
+    CHECK(cache.status().not_writable.find("chmod go-w") != std::string::npos);
+  }
+  REQUIRE(::chmod(f.path.c_str(), 0755) == 0); // readable by all is harmless
+  CHECK(DiskCache(f.path).get("a") == bytes(10));
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(f.path.c_str(), 12345, 12345) == 0);
+    DiskCache cache(f.path);
+    CHECK_FALSE(cache.get("a"));
+    CHECK(
+        cache.status().not_writable.find("another user") != std::string::npos);
+  }
+}
+
 TEST_CASE("disk cache: put and get") {
   Folder f;
   DiskCache cache(f.path / "deep" / "er");

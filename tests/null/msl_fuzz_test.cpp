@@ -104,6 +104,199 @@ std::vector<std::string> words(const char* text) {
   return out;
 }
 
+// An expression as C++ writes it, with no more brackets than needed and some
+// that are not, and as print() does.
+class Expressions {
+ public:
+  struct Made {
+    std::string text, form;
+    int binds; // as kBinary says; a unary operator 11, what stands alone 12
+  };
+
+  explicit Expressions(uint32_t seed) : random_(seed) {}
+
+  Made any(int depth) {
+    switch (depth <= 0 ? below(2) : below(14)) {
+      case 0:
+        return alone(pick({"a", "b", "c", "d1", "this->e"}));
+      case 1:
+        return alone(pick({"1", "2.5f", "0x1fu", "true", "3h"}));
+      case 2:
+        return conditional(depth);
+      case 3:
+        return unary(depth);
+      case 4:
+        return cast(depth);
+      case 5:
+        return assignment(depth);
+      case 6:
+        return lambda(depth);
+      case 7:
+      case 8:
+        return applied(depth);
+      default:
+        return binary(depth);
+    }
+  }
+
+ private:
+  size_t below(size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random_);
+  }
+  std::string pick(std::initializer_list<const char*> of) {
+    return of.begin()[below(of.size())];
+  }
+  std::string gap() {
+    return pick({" ", " ", "", "\n", " /* < ( */ ", "\\\n"});
+  }
+
+  static Made alone(std::string text) {
+    auto arrow = text.find("->");
+    auto form = arrow == text.npos
+        ? text
+        : "(->" + text.substr(arrow + 2) + " " + text.substr(0, arrow) + ")";
+    return {text, form, 12};
+  }
+
+  // In brackets if it binds less, and sometimes without need.
+  Made least(int binds, Made made) {
+    if (made.binds < binds || below(6) == 0) {
+      made.text = "(" + gap() + made.text + gap() + ")";
+      made.binds = 12;
+    }
+    return made;
+  }
+
+  Made binary(int depth) {
+    struct Operator {
+      const char* text;
+      int binds;
+    };
+    static constexpr Operator operators[] = {
+        {"*", 10}, {"*", 10}, {"/", 10}, {"%", 10}, {"+", 9},  {"-", 9},
+        {"-", 9},  {"<<", 8}, {">>", 8}, {"<", 7},  {"<", 7},  {">", 7},
+        {">", 7},  {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6}, {"&", 5},
+        {"&", 5},  {"^", 4},  {"|", 3},  {"&&", 2}, {"||", 1}};
+    auto [text, binds] = operators[below(std::size(operators))];
+    // `a < b > (c)` calls the template a, if it is one.
+    auto left = least(binds + (binds == 7), any(depth - 1));
+    auto right = least(binds + 1, any(depth - 1));
+    return {
+        left.text + gap() + text + " " + right.text,
+        std::string("(") + text + " " + left.form + " " + right.form + ")",
+        binds};
+  }
+
+  Made conditional(int depth) {
+    auto a = least(1, any(depth - 1)), b = least(0, any(depth - 1)),
+         c = least(0, any(depth - 1));
+    return {
+        a.text + " ? " + b.text + gap() + ": " + c.text,
+        "(? " + a.form + " " + b.form + " " + c.form + ")",
+        0};
+  }
+
+  Made assignment(int depth) {
+    auto text = pick({"=", "+=", "<<=", ">>=", "&=", "*="});
+    auto of = any(depth - 2), right = least(0, any(depth - 1));
+    Made left = below(2) ? Made{"* a", "(* a)", 11}
+                         : Made{"a[" + of.text + "]", "(at a " + of.form + ")"};
+    return {
+        left.text + " " + text + " " + right.text,
+        "(" + text + " " + left.form + " " + right.form + ")",
+        0};
+  }
+
+  Made lambda(int depth) {
+    auto of = least(0, any(depth - 1)), with = least(0, any(depth - 1));
+    bool typed = below(2);
+    return {
+        "[&](T x, int) " + std::string(typed ? "-> U " : "") + "{ return " +
+            of.text + "; }(" + with.text + ")",
+        "(call (lambda (T x, int ) " + std::string(typed ? "-> U " : "") +
+            "{ return " + of.form + "; }) " + with.form + ")",
+        12};
+  }
+
+  Made unary(int depth) {
+    auto text = pick({"-", "!", "~", "*", "&", "++"});
+    auto of = least(11, any(depth - 1));
+    return {text + " " + of.text, "(" + text + " " + of.form + ")", 11};
+  }
+
+  Made cast(int depth) {
+    auto type = pick(
+        {"T",
+         "float",
+         "half4",
+         "device const T*",
+         "thread U&",
+         "vec<T, 4>",
+         "device const vec<T, 2>*"});
+    auto of = any(depth - 1);
+    if (below(2) == 0) {
+      of = least(11, of);
+      return {
+          "(" + gap() + type + ")" + gap() + of.text,
+          "(cast <" + type + "> " + of.form + ")",
+          11};
+    }
+    return {
+        "static_cast<" + type + ">(" + of.text + ")",
+        "(cast:static_cast <" + type + "> " + of.form + ")",
+        12};
+  }
+
+  Made applied(int depth) {
+    auto of = any(depth - 1);
+    switch (below(8)) {
+      case 0:
+        return {"T(" + of.text + ")", "(make <T> " + of.form + ")", 12};
+      case 1:
+        return {
+            "vec<T, 2>(" + of.text + gap() + ")",
+            "(make <vec<T, 2>> " + of.form + ")",
+            12};
+      case 2: {
+        auto other = any(depth - 1);
+        return {
+            "f(" + of.text + ", " + other.text + ")",
+            "(call f " + of.form + " " + other.form + ")",
+            12};
+      }
+      case 3:
+        return {
+            "g<T, 3>(" + of.text + ")", "(call g<T, 3> " + of.form + ")", 12};
+      case 4: {
+        auto what = alone("a");
+        return {
+            what.text + "[" + gap() + of.text + "]",
+            "(at " + what.form + " " + of.form + ")",
+            12};
+      }
+      case 5: {
+        auto what = postfixed(of);
+        return {what.text + ".xy", "(.xy " + what.form + ")", 12};
+      }
+      case 6: {
+        auto what = postfixed(of);
+        return {what.text + "++", "(" + what.form + " ++)", 12};
+      }
+      default:
+        return {"sizeof(" + of.text + ")", "(sizeof " + of.form + ")", 11};
+    }
+  }
+
+  // A name is not bracketed where that would be a cast's type.
+  Made postfixed(const Made& of) {
+    return of.binds == 12 && of.text.find_first_of("0123456789") != 0
+        ? of
+        : Made{"(" + of.text + ")", of.form, 12};
+  }
+
+  std::mt19937 random_;
+};
+
 class Fuzz {
  public:
   explicit Fuzz(uint32_t seed) : random_(seed) {}
@@ -149,6 +342,20 @@ class Fuzz {
 };
 
 } // namespace
+
+TEST_CASE("msl: what is written is what is read") {
+  const char* rounds = std::getenv("MLX_VK_TEST_ROUNDS");
+  const std::vector<std::string> types{"T", "U"};
+  for (uint32_t seed = 0; seed < (rounds ? std::stoul(rounds) : 1500); ++seed) {
+    auto made = Expressions(seed).any(4);
+    CAPTURE(seed);
+    std::string text = "r = " + made.text + ";";
+    CAPTURE(text);
+    REQUIRE_NOTHROW(parse("", text, types));
+    auto unit = parse("", text, types);
+    REQUIRE(print(*unit.body) == "{ (= r " + made.form + "); }");
+  }
+}
 
 // Every text is either a tree that can be walked, or an Error with a place in
 // the text and a sentence. MLX_VK_TEST_ROUNDS=1000000 for a soak.

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from mlx_vulkan import native
 
 
@@ -101,38 +99,56 @@ def test_profile_runs_a_program():
     assert "unary" in done.stdout + done.stderr
 
 
-def test_bench():
-    done = command("bench", "--seconds", "0.02", "--size", "64")
+def test_bench_operations(tmp_path):
+    file, words = tmp_path / "a.json", ("--seconds", "0.02", "--small")
+    done = command("bench", *words, "--json", str(file))
     assert done.returncode == 0, done.stderr
-    assert "matmul" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["device"] in done.stdout and report["limits"]["copy GB/s"] > 0
+    rows = {row["name"]: row for row in report["results"]}
+    assert len(rows) == 26 and all(min(r["values"]) > 0 for r in rows.values())
+    assert rows["add f32"]["bytes"] == 2 * 512 * 512 * 4
+    done = command("bench", "ops", *words, "--filter", "matmul f")
+    assert done.stdout.count("matmul f16") == 2 and "softmax" not in done.stdout
+    assert command("bench", "--filter", "nothing").returncode == 1
 
 
-@pytest.fixture
-def stock_mlx_cpu(tmp_path):
-    """A folder for PYTHONPATH that says mlx-cpu is installed."""
-    info = tmp_path / "mlx_cpu-0.32.4.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mlx-cpu\n")
-    with open(info / "METADATA", "a") as file:
-        file.write("Version: 0.32.4\n")
-    return tmp_path
+def test_bench_model_and_compare(tmp_path):
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    words = ("bench", "model", "--shape", "tiny", "-g", "4", "-n", "2", "-p", "7,33")
+    done = command(*words, "-b", "1,3", "--json", str(a))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(a.read_text())
+    rows = {row["name"]: row for row in report["results"]}
+    assert {"prompt 7", "batch 3, prompt 33", "decode after 33"} <= set(rows)
+    assert all(len(r["values"]) == 2 for r in rows.values() if r["unit"] != "GB")
+    # The same twice as fast.
+    for row in report["results"]:
+        row["values"] = [v * 2 for v in row["values"]]
+    b.write_text(json.dumps(report))
+    done = command("bench", "compare", str(a), str(b))
+    assert done.returncode == 0 and done.stdout.count(" 2.00 ") >= 8, done.stdout
+    assert command("bench", "compare", str(a), str(tmp_path)).returncode == 1
+    assert "do not quantize" in command(*words, "-b", "2", "--kv-bits", "8").stdout
 
 
-def test_mlx_cpu_beside_us_is_noticed(stock_mlx_cpu):
-    env = {**os.environ, "PYTHONPATH": str(stock_mlx_cpu)}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "import mlx_vulkan"],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1 and "pip uninstall -y mlx-cpu" in done.stderr
-    out = command("doctor", PYTHONPATH=str(stock_mlx_cpu)).stdout
-    assert "PROBLEM" in out and "pip uninstall -y mlx-cpu" in out
+def test_bench_draws(tmp_path):
+    from mlx_vulkan.bench import report
+
+    rows = [report.Row("x", "us", [3.0, 2.0], "ops", 1e6, 1e6)]
+    head = {"device": "d", "driver": "e", "version": "1", "commit": ""}
+    for limits in ({}, {"copy GB/s": 2.0, "matmul bf16 TFLOP/s": 0.1}):
+        report.plot(str(tmp_path / "a.png"), head, rows, limits)
+        assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    models = [report.Row("decode", "tokens/s", [1.0, 2.0])]
+    report.plot(str(tmp_path / "b.png"), head, models, {})
+    assert (tmp_path / "b.png").exists()
 
 
 def test_another_libmlx_is_noticed(monkeypatch):
     monkeypatch.setattr(native, "library", lambda: ctypes.CDLL(None))
     assert not native.is_vulkan()
     assert "is not the Vulkan build" in " ".join(native.problems())
+    monkeypatch.setenv("MLX_VK", "0")
+    assert "unset it" in " ".join(native.problems())
     assert native.report() == {}

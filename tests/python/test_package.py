@@ -27,7 +27,7 @@ def library() -> Path:
 
 @pytest.fixture(scope="module")
 def package(library) -> Path:
-    return library.parent.parent
+    return library.parents[2] / "mlx"
 
 
 def test_the_vulkan_build_is_loaded():
@@ -37,13 +37,15 @@ def test_the_vulkan_build_is_loaded():
 
 def test_wheel_files():
     files = {str(file) for file in metadata.files("mlx-vulkan")}
-    assert "mlx/lib/libmlx.so" in files
+    # The library, and what leads to it where nobody has loaded it.
+    assert {"mlx_vulkan/lib/libmlx.so", "mlx/lib/libmlx.so"} <= files
     assert "mlx/include/mlx/mlx.h" in files
     assert "mlx/share/cmake/MLX/MLXConfig.cmake" in files
     assert "mlx_vulkan/doctor.py" in files
     # Nothing of the libraries that are linked in, nothing of the frontend.
     allowed = ("mlx/lib/libmlx.so", "mlx/include/mlx/", "mlx/share/cmake/MLX/")
-    allowed += ("mlx_vulkan/", "mlx_vulkan-", "../../../bin/mlx-vulkan")
+    allowed += ("mlx_vulkan/", "mlx_vulkan-", "mlx_vulkan.pth", "_mlx_vulkan.py")
+    allowed += ("__pycache__/_mlx_vulkan.", "../../../bin/mlx-vulkan")
     assert [f for f in files if not f.startswith(allowed)] == []
 
 

@@ -1,0 +1,170 @@
+"""Time a language model: prompts, decoding, batches, long contexts.
+
+As `mlx_lm.benchmark` does it: prompt tokens until the first token is there, then
+generated tokens, by mlx_lm's own functions; the first run does not count.
+"""
+
+import gc
+import time
+
+from . import report
+from .shapes import SHAPES, make
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def add_arguments(parser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("folder", nargs="?", help="a model in mlx-lm's format")
+    what.add_argument("--shape", choices=sorted(SHAPES), help="random weights")
+    parser.add_argument("--bits", type=int, default=4, help="of a shape; 0: none")
+    parser.add_argument("--group-size", type=int, default=128, help="of a shape")
+    parser.add_argument("--dtype", default="bfloat16", help="of a shape")
+    parser.add_argument(
+        "-p", "--prompt", type=numbers, default=[512, 2048], help="tokens: 512,2048"
+    )
+    parser.add_argument("-g", "--generate", type=int, default=128, help="tokens")
+    parser.add_argument(
+        "-b", "--batch", type=numbers, default=[1], help="sequences at once: 1,4,16"
+    )
+    parser.add_argument("-n", "--runs", type=int, default=3, help="of each")
+    parser.add_argument("--kv-bits", type=int, help="quantize the KV cache")
+    report.add_arguments(parser)
+
+
+class NoWords:
+    """What batch_generate asks of a tokenizer; nothing ends early."""
+
+    eos_token_ids = ()
+
+    @staticmethod
+    def decode(tokens) -> str:
+        return ""
+
+
+def single(model, prompt, tokens: int, kv_bits) -> tuple[float, float]:
+    """Prompt and generated tokens a second."""
+    from mlx_lm.generate import generate_step
+
+    begun = first = time.perf_counter()
+    more = {"kv_bits": kv_bits} if kv_bits else {}
+    for i, _ in enumerate(generate_step(prompt, model, max_tokens=tokens, **more)):
+        if i == 0:
+            first = time.perf_counter()
+    ended = time.perf_counter()
+    return len(prompt) / (first - begun), (tokens - 1) / max(ended - first, 1e-9)
+
+
+def many(model, prompts, tokens: int) -> tuple[float, float]:
+    from mlx_lm.generate import batch_generate
+
+    stats = batch_generate(model, NoWords(), prompts, max_tokens=tokens).stats
+    return stats.prompt_tps, stats.generation_tps
+
+
+def once(model, vocabulary: int, size: int, batch: int, args) -> tuple[float, float]:
+    import mlx.core as mx
+
+    prompts = mx.random.randint(0, vocabulary, (batch, size))
+    if batch == 1:
+        return single(model, prompts[0], args.generate, args.kv_bits)
+    return many(model, prompts.tolist(), args.generate)
+
+
+def cells(args) -> list[tuple[int, int]]:
+    return [(batch, size) for batch in args.batch for size in args.prompt]
+
+
+def time_cell(model, vocabulary: int, batch: int, size: int, args, step) -> list:
+    import mlx.core as mx
+
+    mx.reset_peak_memory()
+    found = []
+    for i in range(args.runs + 1):
+        step(f"batch {batch}, prompt {size}: " + (f"run {i}" if i else "warming up"))
+        found.append(once(model, vocabulary, size, batch, args))
+    peak = mx.get_peak_memory() / 1e9
+    gc.collect()
+    mx.clear_cache()
+    where = f"batch {batch}, " if batch > 1 else ""
+    where += f"after {size}" if args.generate > 1 else ""
+    rows = [
+        report.Row(
+            f"batch {batch}, prompt {size}" if batch > 1 else f"prompt {size}",
+            "tokens/s",
+            [p for p, _ in found[1:]],
+            group="prompt",
+        ),
+        report.Row(f"decode {where}", "tokens/s", [g for _, g in found[1:]], "decode"),
+        report.Row(f"memory {where}", "GB", [peak], group="memory"),
+    ]
+    return rows
+
+
+def prepare(args):
+    import mlx.core as mx
+
+    # mlx_lm makes its stream on the device that is the default at its import.
+    mx.set_default_device(mx.gpu)
+    mx.random.seed(7)
+    if args.shape:
+        model, config = make(args.shape, args.bits, args.group_size, args.dtype)
+    else:
+        from pathlib import Path
+
+        from mlx_lm.utils import load_model
+
+        model, config = load_model(Path(args.folder))
+    text = config.get("text_config", config)
+    return model, text["vocab_size"]
+
+
+def name_of(args) -> str:
+    if not args.shape:
+        return args.folder.rstrip("/").rsplit("/", 1)[-1]
+    weights = f"{args.bits}-bit g{args.group_size}" if args.bits else args.dtype
+    return f"{args.shape} {weights}"
+
+
+def run(args) -> int:
+    import mlx.core as mx
+
+    if not mx.is_available(mx.gpu):
+        print("There is no Vulkan device; `mlx-vulkan doctor` says why.")
+        return 1
+    if args.kv_bits and args.batch != [1]:
+        print("--kv-bits is for one sequence: mlx-lm's batches do not quantize it.")
+        return 1
+    try:
+        import mlx_lm  # noqa: F401
+    except ImportError as error:
+        print(f"mlx-lm is missing ({error}); run: pip install mlx-lm")
+        return 1
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = report.console()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    hidden = not console.is_terminal
+    rows = []
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(
+            "making the model", total=len(cells(args)) * (args.runs + 1) + 1
+        )
+        model, vocabulary = prepare(args)
+        for batch, size in cells(args):
+            rows += time_cell(
+                model,
+                vocabulary,
+                batch,
+                size,
+                args,
+                lambda what: bar.update(task, advance=1, description=what),
+            )
+    for row in rows:
+        row.facts = {"model": name_of(args), "kv_bits": args.kv_bits}
+    print(name_of(args))
+    return report.finish(
+        args, rows, {}, [row for row in rows if row.group in ("prompt", "decode")]
+    )

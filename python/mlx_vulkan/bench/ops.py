@@ -1,0 +1,211 @@
+"""Time operations: what a device does in a second, and what each makes of it."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+from . import report
+from .measure import samples
+
+
+@dataclass
+class Operation:
+    """Made when it is its turn, since the inputs of all need not fit."""
+
+    name: str
+    make: object  # (mx, scale) -> function, bytes, flops
+
+
+def array(mx, *shape, dtype="float32"):
+    x = mx.random.normal(shape).astype(getattr(mx, dtype))
+    mx.eval(x)
+    return x
+
+
+def side(scale: int, full: int) -> int:
+    """A length of `full` on a GPU, less on a software device."""
+    return max(8, full // scale)
+
+
+def elementwise(function, dtype, writes=1.0):
+    def make(mx, scale):
+        x = array(mx, side(scale, 8192), side(scale, 8192), dtype=dtype)
+        return lambda: function(mx, x), (1 + writes) * x.nbytes, 0
+
+    return make
+
+
+def cast(mx, x):
+    return x.astype(mx.bfloat16)
+
+
+def transposed(mx, x):
+    return mx.contiguous(x.T)
+
+
+def reduction(function, flops=0):
+    def make(mx, scale):
+        x = array(mx, side(scale, 8192), side(scale, 8192))
+        return lambda: function(mx, x), x.nbytes, flops
+
+    return make
+
+
+def norm(layer):
+    def make(mx, scale):
+        x = array(mx, side(scale, 8192), side(scale, 4096), dtype="bfloat16")
+        w = array(mx, x.shape[1], dtype="bfloat16")
+        if layer:
+            return lambda: mx.fast.layer_norm(x, w, w, 1e-5), 2 * x.nbytes, 0
+        return lambda: mx.fast.rms_norm(x, w, 1e-5), 2 * x.nbytes, 0
+
+    return make
+
+
+def product(dtype, rows=None):
+    def make(mx, scale):
+        n = side(scale, 4096)
+        m = rows or n
+        a, b = array(mx, m, n, dtype=dtype), array(mx, n, n, dtype=dtype)
+        moved = a.nbytes + b.nbytes + m * n * a.itemsize
+        return lambda: a @ b.T, moved, 2 * m * n * n
+
+    return make
+
+
+def quantized(rows, bits):
+    def make(mx, scale):
+        n = side(scale, 8192)
+        x = array(mx, rows, n, dtype="bfloat16")
+        w = mx.quantize(array(mx, n, n, dtype="bfloat16"), group_size=64, bits=bits)
+        mx.eval(w)
+        product = functools.partial(mx.quantized_matmul, group_size=64, bits=bits)
+        moved = sum(p.nbytes for p in w) + 2 * x.nbytes
+        return lambda: product(x, *w), moved, 2 * rows * n * n
+
+    return make
+
+
+def attention(queries, keys):
+    def make(mx, scale):
+        q_len, k_len = (side(scale, n) if n > 1 else 1 for n in (queries, keys))
+        q = array(mx, 1, 32, q_len, 128, dtype="bfloat16")
+        k, v = (array(mx, 1, 8, k_len, 128, dtype="bfloat16") for _ in "kv")
+        sdpa = functools.partial(
+            mx.fast.scaled_dot_product_attention,
+            scale=128**-0.5,
+            mask="causal" if q_len > 1 else None,
+        )
+        moved = 2 * q.nbytes + k.nbytes + v.nbytes
+        share = 0.5 if q_len > 1 else 1
+        return lambda: sdpa(q, k, v), moved, share * 4 * 32 * q_len * k_len * 128
+
+    return make
+
+
+def convolution(mx, scale):
+    n = side(scale, 128)
+    x = array(mx, 8, n, n, 64, dtype="bfloat16")
+    w = array(mx, 128, 3, 3, 64, dtype="bfloat16")
+    moved = x.nbytes + w.nbytes + 8 * n * n * 128 * 2
+    flops = 2 * 8 * n * n * 128 * 9 * 64
+    return lambda: mx.conv2d(x, w, padding=1), moved, flops
+
+
+def fourier(mx, scale):
+    n = 1 << (18 if scale == 1 else 12)
+    x = array(mx, 64, n).astype(mx.complex64)
+    mx.eval(x)
+    return lambda: mx.fft.fft(x), 2 * x.nbytes, 5 * 64 * n * math.log2(n)
+
+
+def gather(mx, scale):
+    x = array(mx, side(scale, 16384), 1024)
+    i = mx.random.randint(0, x.shape[0], (x.shape[0],))
+    mx.eval(i)
+    return lambda: x[i], 2 * x.nbytes, 0
+
+
+def sort(mx, scale):
+    x = array(mx, 1 << (22 if scale == 1 else 14))
+    return lambda: mx.sort(x), 2 * x.nbytes, 0
+
+
+OPERATIONS = [
+    Operation("add f32", elementwise(lambda mx, x: x + x, "float32")),
+    Operation("exp f32", elementwise(lambda mx, x: mx.exp(x), "float32")),
+    Operation("cast f32 bf16", elementwise(cast, "float32", 0.5)),
+    Operation("transposed copy bf16", elementwise(transposed, "bfloat16")),
+    Operation("softmax bf16", elementwise(lambda mx, x: mx.softmax(x, -1), "bfloat16")),
+    Operation("cumsum f32", elementwise(lambda mx, x: mx.cumsum(x, -1), "float32")),
+    Operation("sum of all f32", reduction(lambda mx, x: x.sum())),
+    Operation("sum of rows f32", reduction(lambda mx, x: x.sum(-1))),
+    Operation("sum of columns f32", reduction(lambda mx, x: x.sum(0))),
+    Operation("argmax f32", reduction(lambda mx, x: mx.argmax(x, -1))),
+    Operation("rms_norm bf16", norm(layer=False)),
+    Operation("layer_norm bf16", norm(layer=True)),
+    Operation("gather rows f32", gather),
+    Operation("sort 2^22 f32", sort),
+    Operation("matmul f32", product("float32")),
+    Operation("matmul f16", product("float16")),
+    Operation("matmul bf16", product("bfloat16")),
+    Operation("matvec bf16", product("bfloat16", rows=1)),
+    Operation("quantized matvec 4-bit", quantized(1, 4)),
+    Operation("quantized matvec 8-bit", quantized(1, 8)),
+    Operation("quantized matmul 4-bit, 16 rows", quantized(16, 4)),
+    Operation("quantized matmul 4-bit, 512 rows", quantized(512, 4)),
+    Operation("attention 4096 causal bf16", attention(4096, 4096)),
+    Operation("attention 1 x 16384 bf16", attention(1, 16384)),
+    Operation("conv2d 3x3 bf16", convolution),
+    Operation("fft 64 x 2^18", fourier),
+]
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--seconds", type=float, default=0.5, help="per operation")
+    parser.add_argument("--filter", default="", help="of the operations' names")
+    parser.add_argument("--small", action="store_true", help="sizes of a CPU's")
+    report.add_arguments(parser)
+
+
+def limits_of(mx, seconds: float, scale: int) -> dict:
+    """The device's own, as measured now."""
+    x = array(mx, side(scale, 8192), side(scale, 8192))
+    copied = min(samples(lambda: x + 1.0, seconds))
+    n = side(scale, 4096)
+    a = array(mx, n, n, dtype="bfloat16")
+    product = min(samples(lambda: a @ a, seconds))
+    return {
+        "copy GB/s": 2 * x.nbytes / copied / 1e9,
+        "matmul bf16 TFLOP/s": 2 * n**3 / product / 1e12,
+    }
+
+
+def run(args) -> int:
+    import mlx.core as mx
+
+    if not mx.is_available(mx.gpu):
+        print("There is no Vulkan device; `mlx-vulkan doctor` says why.")
+        return 1
+    mx.set_default_device(mx.gpu)
+    mx.random.seed(0)
+    architecture = str(mx.device_info(mx.gpu).get("architecture", ""))
+    scale = 16 if args.small or architecture.endswith("cpu") else 1
+    chosen = [op for op in OPERATIONS if args.filter in op.name]
+    if not chosen:
+        print(f"No operation's name has {args.filter!r}.")
+        return 1
+    from rich.progress import track
+
+    rows = []
+    console = report.console()
+    limits = limits_of(mx, args.seconds, scale)
+    hidden = not console.is_terminal
+    for op in track(chosen, "timing", console=console, transient=True, disable=hidden):
+        function, moved, flops = op.make(mx, scale)
+        times = [s * 1e6 for s in samples(function, args.seconds)]
+        rows.append(report.Row(op.name, "us", times, "ops", moved, flops))
+        del function
+        mx.clear_cache()
+    short = [r for r in rows if r.name in ("add f32", "matmul bf16")] or rows[:2]
+    return report.finish(args, rows, limits, short)

@@ -1,0 +1,215 @@
+"""What a benchmark has found: as a table, as JSON, as pictures, as one line."""
+
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from .. import __version__, native
+
+# Units, and whether less is better.
+UNITS = {"us": True, "ms": True, "tokens/s": False, "GB": True}
+
+
+@dataclass
+class Row:
+    """One figure, measured several times."""
+
+    name: str
+    unit: str  # of UNITS
+    values: list[float]
+    group: str = ""
+    bytes: float = 0.0  # read and written once by each call, at the least
+    flops: float = 0.0
+    note: str = ""
+    facts: dict = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def best(self) -> float:
+        return min(self.values) if UNITS[self.unit] else max(self.values)
+
+    def rates(self) -> tuple[float, float]:
+        """GB/s and TFLOP/s of the median call, of a row in microseconds."""
+        seconds = self.median * 1e-6
+        return self.bytes / seconds / 1e9, self.flops / seconds / 1e12
+
+
+def commit() -> str:
+    """Of the source tree that this package lies in, if it does."""
+    here = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def about() -> dict:
+    """Device, driver and versions, for a report's head."""
+    devices = native.report().get("devices", [])
+    device = next((d for d in devices if d.get("selected")), {})
+    return {
+        "device": device.get("name", "none"),
+        "driver": device.get("driver", ""),
+        "version": __version__,
+        "commit": os.environ.get("MLX_VK_COMMIT") or commit(),
+        "allocator": "mimalloc" if native.allocator_is_loaded() else "system",
+        "settings": {
+            entry["name"]: entry["value"]
+            for entry in native.report().get("config", [])
+            if entry.get("set")
+        },
+        "python": sys.version.split()[0],
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat()[:19],
+    }
+
+
+def save(path: str, head: dict, rows: list[Row], limits: dict) -> None:
+    report = {**head, "limits": limits, "results": [asdict(row) for row in rows]}
+    Path(path).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def load(path: str) -> tuple[dict, list[Row]]:
+    report = json.loads(Path(path).read_text())
+    rows = [Row(**row) for row in report.pop("results")]
+    return report, rows
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def spread(row: Row) -> str:
+    return f"{number(min(row.values))} to {number(max(row.values))}"
+
+
+def line(head: dict, rows: list[Row]) -> str:
+    """To paste into an issue."""
+    figures = "; ".join(f"{r.name} {number(r.median)} {r.unit}" for r in rows)
+    commit = f" ({head['commit']})" if head["commit"] else ""
+    return (
+        f"{head['device']}, {head['driver']}, mlx-vulkan {head['version']}{commit}: "
+        f"{figures}"
+    )
+
+
+def console():
+    from rich.console import Console
+
+    # As wide as its rows where it is read by a program.
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def show(head: dict, rows: list[Row], limits: dict) -> None:
+    from rich.table import Table
+
+    table = Table(title=f"{head['device']}, {head['driver']}")
+    timed = any(row.bytes for row in rows)
+    table.add_column("what")
+    columns = ["median", "unit", "least to most"]
+    columns += ["GB/s", "of copy", "TFLOP/s"] if timed else []
+    for column in columns:
+        table.add_column(column, justify="right" if column != "unit" else "left")
+    copy = limits.get("copy GB/s", 0)
+    for row in rows:
+        cells = [row.name, number(row.median), row.unit, spread(row)]
+        if timed and row.unit == "us":
+            bandwidth, rate = row.rates()
+            share = f"{bandwidth / copy:.0%}" if copy and row.bytes else ""
+            cells += [number(bandwidth) if row.bytes else "", share]
+            cells += [number(rate) if row.flops else ""]
+        table.add_row(*cells)
+    console().print(table)
+    for name, value in limits.items():
+        print(f"  {name:<22} {number(value)}")
+
+
+def plot(path: str, head: dict, rows: list[Row], limits: dict) -> None:
+    """A roofline of the rows that have bytes and operations, and a bar for each
+    row: a PNG. Throws ImportError where matplotlib is missing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    both = [row for row in rows if row.flops and row.bytes and row.unit == "us"]
+    figure, axes = pyplot.subplots(
+        1, 2 if both else 1, figsize=(14 if both else 8, 1 + 0.3 * max(len(rows), 12))
+    )
+    bars = axes[0] if both else axes
+    if any(row.bytes for row in rows):
+        shown = [row for row in rows if row.bytes]
+        bars.barh([r.name for r in shown], [r.rates()[0] for r in shown])
+        if "copy GB/s" in limits:
+            bars.axvline(limits["copy GB/s"], linestyle="--", label="copy")
+        bars.set_xlabel("GB/s")
+    else:
+        low = [row.median - min(row.values) for row in rows]
+        high = [max(row.values) - row.median for row in rows]
+        names = [f"{row.name} ({row.unit})" for row in rows]
+        bars.barh(names, [row.median for row in rows], xerr=[low, high])
+    bars.invert_yaxis()
+    if both:
+        roofline(axes[1], both, limits)
+    figure.suptitle(line(head, [])[:-2])
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def roofline(axes, rows: list[Row], limits: dict) -> None:
+    for row in rows:
+        intensity = row.flops / row.bytes
+        axes.plot(intensity, row.rates()[1], "o")
+        axes.annotate(row.name, (intensity, row.rates()[1]), fontsize=7)
+    copy = limits.get("copy GB/s", 0)
+    x = [min(row.flops / row.bytes for row in rows) / 2]
+    x += [max(row.flops / row.bytes for row in rows) * 2]
+    if copy:
+        axes.plot(x, [copy * i / 1e3 for i in x], "--", label="memory")
+    for name, value in limits.items():
+        if name.endswith("TFLOP/s"):
+            axes.axhline(value, linestyle=":", label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("operations a byte")
+    axes.set_ylabel("TFLOP/s")
+    if limits:
+        axes.legend(fontsize=7)
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="write all values there")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw them (needs matplotlib)"
+    )
+
+
+def finish(args, rows: list[Row], limits: dict, short: list[Row]) -> int:
+    """Shows the rows and writes what the arguments ask for; the exit status."""
+    head = about()
+    show(head, rows, limits)
+    print()
+    print(line(head, short))
+    if args.json:
+        save(args.json, head, rows, limits)
+    if args.plot:
+        try:
+            plot(args.plot, head, rows, limits)
+        except ImportError:
+            print("--plot needs matplotlib; run: pip install matplotlib")
+            return 1
+    return 0

@@ -1,0 +1,100 @@
+"""mlx_lm.server, unmodified, on this backend: clients that stay, go and vanish.
+
+In make test-full: two minutes. benchmarks/serve.py is the load.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tiny")
+    # In a process of its own: it sets the default device.
+    script = str(ROOT / "benchmarks" / "make_model.py")
+    subprocess.run([sys.executable, script, "tiny", str(path)], check=True)
+    return path
+
+
+@pytest.fixture
+def start(folder, tmp_path):
+    import serve
+
+    servers = []
+
+    def begin(cache=tmp_path / "cache"):
+        env = {**os.environ, "MLX_VK_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+        servers.append(serve.Server(str(folder), env=env))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.close(signal.SIGKILL)
+
+
+def test_many_clients(start):
+    import serve
+
+    server = start()
+    serve.load(server, 4, 8, 200)  # kernels, caches
+    first = serve.load(server, 8, 15, 200, seed=100)
+    second = serve.load(server, 8, 15, 200, seed=200)
+    for r in (first, second):
+        assert r.errors == []
+        assert r.answers > 8
+    assert len(list(server.stream(2, prompt="Once upon", max_tokens=50))) == 2
+    # Prompt caches are kept by number, so that memory has an end.
+    assert second.memory_mb[-1] < 1.1 * first.memory_mb[-1] + 20
+    assert server.close() in (0, -signal.SIGTERM)
+
+
+def test_a_client_that_vanishes_is_its_own_trouble(start):
+    server = start()
+    body = b'{"prompt": "Once", "max_tokens": 400, "stream": true}'
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    for how in range(3):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        s.sendall(head % len(body) + body[: len(body) if how else 10])
+        if how == 2:
+            s.recv(100)
+        # Reset, not closed in order.
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        s.close()
+    assert server.ask(prompt="Hello", max_tokens=3)["usage"]["completion_tokens"] == 3
+
+
+def test_wrong_requests_end_for_who_made_them(start):
+    import requests
+
+    server = start()
+    for body in ({"prompt": 7}, {"prompt": "x", "max_tokens": -1}, {"nothing": 1}):
+        reply = requests.post(server.url, json=body, timeout=60)
+        assert reply.status_code >= 400, reply.text
+    assert server.ask(prompt="Hello", max_tokens=2)["choices"]
+
+
+def test_a_start_after_a_kill(start, tmp_path):
+    """Killed while it compiles and writes its cache, cut files included."""
+    cache = tmp_path / "cache"
+    server = start(cache)
+    server.close(signal.SIGKILL)
+    entries = sorted(cache.glob("*.entry"))
+    assert entries
+    for i, entry in enumerate(entries):
+        if i % 2:
+            entry.write_bytes(entry.read_bytes()[: entry.stat().st_size // 2])
+    (cache / "spv-0.entry.tmp-1-2-3").write_bytes(b"half")
+    begun = time.monotonic()
+    again = start(cache)
+    assert again.ask(prompt="Hello", max_tokens=3)["usage"]["completion_tokens"] == 3
+    assert time.monotonic() - begun < 120
