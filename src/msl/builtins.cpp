@@ -112,7 +112,8 @@ std::optional<Value> Translator::builtin(
     const Expr& e,
     std::vector<Value>& arguments) {
   size_t at = qualified.rfind("::");
-  std::string name = at == qualified.npos ? qualified : qualified.substr(at + 2);
+  std::string name =
+      at == qualified.npos ? qualified : qualified.substr(at + 2);
   bool fast = qualified.starts_with("fast::");
   for (auto& a : arguments) {
     // Pointers of atomics, results and lambdas stay what they are.
@@ -189,22 +190,35 @@ Value Translator::float_function(
   return rounded(plain_value(t, text + ")"));
 }
 
+// The type of the first `n` arguments, if it is one, else their common type.
+Ty Translator::overload_type(
+    const std::vector<Value>& arguments,
+    size_t n,
+    Place place) {
+  Ty t = load(arguments[0]).type;
+  for (size_t i = 1; i < n; ++i) {
+    Ty other = load(arguments[i]).type;
+    t = t == other ? t : common_type(t, other, place);
+  }
+  return t;
+}
+
 Value Translator::number_function(
     const std::string& name,
     const char* real,
     std::vector<Value>& arguments,
     Place place) {
-  Ty t = promoted(arguments[0].type);
-  for (auto& a : arguments) {
-    t = common_type(t, a.type, place);
-  }
-  if (t->is_floating()) {
+  // An overload for each type; of several types what C++ makes of them.
+  Ty own = overload_type(arguments, arguments.size(), place);
+  if (own->is_floating()) {
     return float_function(real, arguments, place);
   }
-  if (t->is_vector() && t->scalar < Scalar::I32) { // GLSL's are of 32 bits
+  Ty t = own;
+  if (t->scalar < Scalar::I32) { // GLSL's are of 32 bits and more
     bool is_signed = info_of(t->scalar).is_signed;
     t = types_.with_scalar(t, is_signed ? Scalar::I32 : Scalar::U32);
   }
+  auto back = [&](const Value& v) { return convert(v, own, place); };
   std::vector<std::string> x;
   bool constant = t->is_scalar();
   for (auto& a : arguments) {
@@ -213,27 +227,28 @@ Value Translator::number_function(
     constant = constant && a.constant;
   }
   if (name == "abs") {
-    return info_of(t->scalar).is_signed
-        ? plain_value(t, "abs(" + x[0] + ")")
-        : arguments[0];
+    return info_of(t->scalar).is_signed ? plain_value(t, "abs(" + x[0] + ")")
+                                        : arguments[0];
   }
   if (constant && (name == "min" || name == "max")) {
-    auto less = fold("<", arguments[0], arguments[1], types_.scalar(Scalar::Bool));
-    return arguments[(less->integer() != 0) == (name == "min") ? 0 : 1];
+    auto less =
+        fold("<", arguments[0], arguments[1], types_.scalar(Scalar::Bool));
+    return back(arguments[(less->integer() != 0) == (name == "min") ? 0 : 1]);
   }
   if (name == "clamp") {
-    return plain_value(
-        t, "min(max(" + x[0] + ", " + x[1] + "), " + x[2] + ")");
+    return back(
+        plain_value(t, "min(max(" + x[0] + ", " + x[1] + "), " + x[2] + ")"));
   }
   std::string f = name.substr(0, 3);
   if (name == "median3") {
-    return plain_value(
+    return back(plain_value(
         t,
         "max(min(" + x[0] + ", " + x[1] + "), min(max(" + x[0] + ", " + x[1] +
-            "), " + x[2] + "))");
+            "), " + x[2] + "))"));
   }
   std::string text = f + "(" + x[0] + ", " + x[1] + ")";
-  return plain_value(t, x.size() == 3 ? f + "(" + text + ", " + x[2] + ")" : text);
+  return back(plain_value(
+      t, x.size() == 3 ? f + "(" + text + ", " + x[2] + ")" : text));
 }
 
 Value Translator::relation(
@@ -271,8 +286,7 @@ Value Translator::geometric(
 Value Translator::select(std::vector<Value>& x, Place place) {
   Value a = load(x[0]), b = load(x[1]), c = load(x[2]);
   if (c.type->is_scalar()) {
-    return chosen(
-        convert(c, types_.scalar(Scalar::Bool), place), b, a, place);
+    return chosen(convert(c, types_.scalar(Scalar::Bool), place), b, a, place);
   }
   Ty t = common_type(a.type, b.type, place);
   if (!c.type->is_vector() || !t->is_vector()) {

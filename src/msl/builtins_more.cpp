@@ -89,20 +89,34 @@ std::optional<Value> Translator::integer_function(
     if (row.name != name || row.arity != n) {
       continue;
     }
-    size_t same = n - row.uints;
-    for (size_t i = 1; i < same; ++i) {
-      t = common_type(t, load(arguments[i]).type, place);
-    }
-    t = promoted(t);
-    if (bits == 64 || !t->is_scalar() || info_of(t->scalar).size != 4) {
-      fail(place, "`" + name + "` is supported for scalars of up to 32 bits.");
-    }
-    std::string text = std::string(row.glsl) + "(";
+    t = overload_type(arguments, n - row.uints, place);
+    bool is_signed = info_of(t->scalar).is_signed;
+    Scalar w = info_of(t->scalar).size >= 4 ? t->scalar
+        : is_signed                         ? Scalar::I32
+                                            : Scalar::U32;
+    Ty own = types_.scalar(t->scalar);
+    std::vector<Value> values;
     for (size_t i = 0; i < n; ++i) {
-      Ty to = i < same ? t : types_.scalar(Scalar::U32);
-      text += (i ? ", " : "") + convert(arguments[i], to, place).text;
+      Scalar s = i < n - row.uints ? w : Scalar::U32;
+      Value v = convert(
+          arguments[i], i < n - row.uints ? t : load(arguments[i]).type, place);
+      v = convert(v, types_.with_scalar(v.type, s), place);
+      values.push_back(t->is_vector() ? temporary(v, "x") : v);
     }
-    return plain_value(t, text + ")");
+    std::string all;
+    for (int c = 0; c < t->width; ++c) {
+      std::vector<std::string> x;
+      for (auto& v : values) {
+        x.push_back(
+            v.type->is_vector() ? component(v, std::to_string(c), true).text
+                                : v.text);
+      }
+      Value one = plain_value(
+          types_.scalar(w), narrow_text(row.glsl, own, types_.scalar(w), x));
+      all += (c ? ", " : "") + convert(one, own, place).text;
+    }
+    return plain_value(
+        t, t->is_vector() ? glsl_name(t) + "(" + all + ")" : all);
   }
   if ((name == "any" || name == "all") && n == 1) {
     return t->is_vector()
@@ -116,6 +130,38 @@ std::optional<Value> Translator::integer_function(
   return {};
 }
 
+// Of one component of type `t`, computed as `wide`: what depends on where the
+// type ends is corrected.
+std::string Translator::narrow_text(
+    const std::string& glsl,
+    Ty t,
+    Ty wide,
+    const std::vector<std::string>& x) {
+  std::string text = glsl + "(";
+  for (size_t i = 0; i < x.size(); ++i) {
+    text += (i ? ", " : "") + x[i];
+  }
+  text += ")";
+  int bits = 8 * info_of(t->scalar).size;
+  if (bits >= 32) {
+    return text;
+  }
+  bool is_signed = info_of(t->scalar).is_signed;
+  int64_t high = (int64_t(1) << (is_signed ? bits - 1 : bits)) - 1;
+  std::string most = literal(wide, high).text;
+  if (glsl == "msl_addsat" || glsl == "msl_subsat") {
+    return is_signed ? "clamp(" + text + ", " + literal(wide, -high - 1).text +
+            ", " + most + ")"
+                     : "min(" + text + ", " + most + ")";
+  }
+  if (glsl == "msl_mulhi" || glsl == "msl_madhi") {
+    std::string product =
+        "((" + x[0] + ") * (" + x[1] + ") >> " + std::to_string(bits) + ")";
+    return x.size() == 3 ? product + " + (" + x[2] + ")" : product;
+  }
+  return text;
+}
+
 // sincos(x, c), modf(x, i), frexp(x, e), ldexp(x, n), ilogb(x).
 std::optional<Value> Translator::with_result(
     const std::string& name,
@@ -123,8 +169,7 @@ std::optional<Value> Translator::with_result(
     Place place) {
   if (arguments.size() == 1 && name == "ilogb") {
     Value x = convert(arguments[0], types_.scalar(Scalar::F32), place);
-    return plain_value(
-        types_.scalar(Scalar::I32), "msl_ilogb(" + x.text + ")");
+    return plain_value(types_.scalar(Scalar::I32), "msl_ilogb(" + x.text + ")");
   }
   if (arguments.size() != 2) {
     return {};
@@ -133,11 +178,10 @@ std::optional<Value> Translator::with_result(
   if (!x.type->is_numeric()) {
     return {};
   }
-  Ty t = x.type->is_floating() ? x.type
-                               : types_.with_scalar(x.type, Scalar::F32);
+  Ty t =
+      x.type->is_floating() ? x.type : types_.with_scalar(x.type, Scalar::F32);
   if (name == "ldexp") {
-    Value n = convert(
-        arguments[1], types_.with_scalar(t, Scalar::I32), place);
+    Value n = convert(arguments[1], types_.with_scalar(t, Scalar::I32), place);
     return rounded(plain_value(
         t, "msl_ldexp(" + convert(x, t, place).text + ", " + n.text + ")"));
   }
@@ -200,8 +244,7 @@ std::optional<Value> Translator::mlx_function(
   } else if (name == "elem_to_loc" && element.type->is_scalar()) {
     index = promoted(element.type);
   }
-  bool known = name == "elem_to_loc" ? n == 4
-                                     : n == 2 && name.size() == 13;
+  bool known = name == "elem_to_loc" ? n == 4 : n == 2 && name.size() == 13;
   if (!known || !index->is_integer()) {
     return {};
   }
@@ -210,9 +253,11 @@ std::optional<Value> Translator::mlx_function(
       ? (element.type->is_vector() ? "msl_elem_to_loc_3d(" : "msl_elem_to_loc(")
       : "msl_" + name + "(";
   if (element.type->is_scalar()) {
-    element = convert(element, name == "elem_to_loc"
-            ? types_.scalar(Scalar::I64)
-            : types_.scalar(Scalar::U32), place);
+    element = convert(
+        element,
+        name == "elem_to_loc" ? types_.scalar(Scalar::I64)
+                              : types_.scalar(Scalar::U32),
+        place);
   }
   text += element.text;
   for (size_t i = 1; i < n; ++i) {

@@ -42,8 +42,7 @@ constexpr std::string_view moves[] = {
 
 template <typename Names>
 bool contains(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) !=
-      std::end(names);
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 struct AtomicRow {
@@ -168,7 +167,7 @@ Value Translator::atomic_float(
   std::string now = "uintBitsToFloat(" + mark(*seen) + ")";
   std::string next = operation == "add" ? now + " + " + x.text
       : operation == "sub"              ? now + " - " + x.text
-      : operation == "min" ? "msl_min(" + now + ", " + x.text + ")"
+      : operation == "min"              ? "msl_min(" + now + ", " + x.text + ")"
                            : "msl_max(" + now + ", " + x.text + ")";
   open(
       "BOUNDED_WHILE(" + mark(*last) + " != " + mark(*seen) +
@@ -179,6 +178,35 @@ Value Translator::atomic_float(
       ", floatBitsToUint(" + next + "));");
   close();
   return plain_value(types_.scalar(Scalar::F32), now);
+}
+
+// Whether `*expected` was there; if not, it is what was.
+Value Translator::atomic_exchange(
+    const std::string& memory,
+    Ty t,
+    std::vector<Value>& arguments,
+    Place place) {
+  bool real = t->is_floating();
+  Ty stored = real ? types_.scalar(Scalar::U32) : t;
+  auto coded = [&](const Value& v) {
+    Value x = convert(v, t, place);
+    return real ? "floatBitsToUint(" + x.text + ")" : x.text;
+  };
+  Value expected = dereference(arguments[1], place);
+  Value want =
+      temporary(plain_value(stored, coded(load(expected))), "expected");
+  Value got = effect(
+      stored,
+      "atomicCompSwap(" + memory + ", " + want.text + ", " +
+          coded(arguments[2]) + ")");
+  store(
+      expected,
+      real ? plain_value(t, "uintBitsToFloat(" + got.text + ")") : got,
+      place);
+  Value same =
+      plain_value(types_.scalar(Scalar::Bool), got.text + " == " + want.text);
+  same.prec = Prec::Equality;
+  return same;
 }
 
 std::optional<Value> Translator::atomic_function(
@@ -214,8 +242,8 @@ std::optional<Value> Translator::atomic_function(
     fail(place, "`" + full + "` works in device and threadgroup memory.");
   }
   std::string kind = t->scalar == Scalar::I32 ? "i32" : "u32";
-  std::string memory = shared ? at.text
-                              : "Ptr_" + kind + "(" + device_address(at) + ").v[0]";
+  std::string memory =
+      shared ? at.text : "Ptr_" + kind + "(" + device_address(at) + ").v[0]";
   auto coded = [&](const Value& v) {
     Value x = convert(v, t, place);
     return real ? "floatBitsToUint(" + x.text + ")" : x.text;
@@ -238,18 +266,7 @@ std::optional<Value> Translator::atomic_function(
         stored, "atomicExchange(" + memory + ", " + coded(arguments[1]) + ")"));
   }
   if (name.starts_with("compare_exchange") && n == 3) {
-    Value expected = dereference(arguments[1], place);
-    Value want = temporary(
-        plain_value(stored, coded(load(expected))), "expected");
-    Value got = effect(
-        stored,
-        "atomicCompSwap(" + memory + ", " + want.text + ", " +
-            coded(arguments[2]) + ")");
-    store(expected, decoded(got), place);
-    Value same = plain_value(
-        types_.scalar(Scalar::Bool), got.text + " == " + want.text);
-    same.prec = Prec::Equality;
-    return same;
+    return atomic_exchange(memory, t, arguments, place);
   }
   for (auto& row : atomic_rows) {
     if (name != "fetch_" + std::string(row.name) || n != 2) {
@@ -264,7 +281,8 @@ std::optional<Value> Translator::atomic_function(
     if (!real) {
       x = row.name == "sub" ? arithmetic("-", literal(t, int64_t(0)), x, place)
                             : x;
-      return effect(t, std::string(row.glsl) + "(" + memory + ", " + x.text + ")");
+      return effect(
+          t, std::string(row.glsl) + "(" + memory + ", " + x.text + ")");
     }
   }
   fail(place, "`" + full + "` of `" + msl_name(t) + "` is not supported.");

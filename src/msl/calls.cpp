@@ -11,22 +11,6 @@ namespace {
 using Home = Value::Home;
 using SK = Symbol::Kind;
 
-const TemplateParameter* parameter_named(
-    const Declaration& d,
-    const std::string& name,
-    bool is_type) {
-  for (auto& p : d.parameters) {
-    if (p.name == name && p.is_type == is_type) {
-      return &p;
-    }
-  }
-  return nullptr;
-}
-
-std::string type_key(Ty t) {
-  return "," + std::to_string(reinterpret_cast<intptr_t>(t));
-}
-
 } // namespace
 
 std::vector<Value> Translator::arguments_of(const Expr& e) {
@@ -56,8 +40,9 @@ std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
     to = s->type;
   } else if (s && s->kind == SK::Template) {
     to = template_type(callee.text, callee.arguments, callee.place);
-  } else if (!s && !callee.arguments.empty() &&
-             (callee.text == "vec" || callee.text == "array")) {
+  } else if (
+      !s && !callee.arguments.empty() &&
+      (callee.text == "vec" || callee.text == "array")) {
     to = template_type(callee.text, callee.arguments, callee.place);
   } else if (!s) {
     to = types_.named(callee.text);
@@ -122,8 +107,7 @@ std::optional<Value> Translator::call_named(
     std::vector<Value>& arguments,
     const Expr& e) {
   auto attempt = [&](Symbol& s, Scope* scope, const Value* self) {
-    return try_functions(
-        s, scope, callee.arguments, arguments, self, e.place);
+    return try_functions(s, scope, callee.arguments, arguments, self, e.place);
   };
   if (callee.type) { // Foo<T>::f(x)
     Ty t = type_of(*callee.type);
@@ -132,7 +116,8 @@ std::optional<Value> Translator::call_named(
             ? 0
             : callee.text.rfind(':') + 1);
     auto* own = t->is_struct() ? t->record->scope : nullptr;
-    auto it = own ? own->names.find(name) : std::map<std::string, Symbol>::iterator();
+    auto it =
+        own ? own->names.find(name) : std::map<std::string, Symbol>::iterator();
     bool found = own && it != own->names.end();
     return found ? attempt(it->second, own, nullptr) : std::nullopt;
   }
@@ -199,153 +184,10 @@ Value Translator::call_member(const Expr& callee, const Expr& e) {
           "` for these arguments.");
 }
 
-bool Translator::deduce_argument(
-    const TemplateArgument& a,
+int Translator::parameter_cost(
+    const Parameter& p,
     Ty type,
-    int64_t number,
-    bool is_number,
-    const Declaration& d,
-    Scope& to) {
-  Scope* before = std::exchange(scope_, &to);
-  bool ok = false;
-  try {
-    if (!is_number && a.type) {
-      ok = deduce(*a.type, type, d, to) && type_of(*a.type) == type;
-    } else if (is_number && a.value) {
-      bool named = a.value->kind == Expr::Kind::Name;
-      auto* p = named ? parameter_named(d, a.value->text, false) : nullptr;
-      if (p && !to.names.contains(p->name)) {
-        Ty t = p->type.name == "auto" ? types_.scalar(Scalar::I32)
-                                      : type_of(p->type);
-        to.names[p->name].value = literal(t, number);
-        ok = true;
-      } else {
-        Value v = rvalue(*a.value);
-        ok = v.constant && v.integer() == number;
-      }
-    }
-  } catch (const Error&) {
-    ok = false;
-  }
-  scope_ = before;
-  return ok;
-}
-
-// Binds the template parameters that the type of a parameter names; false if
-// `given` cannot be of that form.
-bool Translator::deduce(const Type& t, Ty given, const Declaration& d, Scope& to) {
-  if (t.pointers) {
-    bool array = given->is_array();
-    if (!array && !given->is_pointer()) {
-      return true; // a conversion may do
-    }
-    given = given->element;
-  }
-  if (t.arguments.empty()) {
-    auto* p = parameter_named(d, t.name, true);
-    if (!p) {
-      return true;
-    }
-    if (given->is_array() && !t.reference) {
-      given = types_.pointer(given->element, Space::Thread);
-    }
-    if (given->is_scalar() && given->atomic) {
-      given = types_.scalar(given->scalar);
-    }
-    auto& s = to.names[t.name];
-    if (s.type) {
-      return s.type == given;
-    }
-    s.kind = SK::Type;
-    s.type = given;
-    return true;
-  }
-  auto& a = t.arguments;
-  if (t.name == "vec" && a.size() == 2) {
-    return given->is_vector() &&
-        deduce_argument(
-               a[0], types_.scalar(given->scalar), 0, false, d, to) &&
-        deduce_argument(a[1], nullptr, given->width, true, d, to);
-  }
-  if (t.name == "array" && a.size() == 2) {
-    return given->is_array() &&
-        deduce_argument(a[0], given->element, 0, false, d, to) &&
-        deduce_argument(a[1], nullptr, given->count, true, d, to);
-  }
-  if ((t.name == "atomic" || t.name == "_atomic") && a.size() == 1) {
-    return given->is_scalar() &&
-        deduce_argument(a[0], types_.scalar(given->scalar), 0, false, d, to);
-  }
-  if (!given->is_struct() || given->record->declared->name != t.name) {
-    return false;
-  }
-  auto& of = given->record->declared->parameters;
-  for (size_t i = 0; i < a.size() && i < of.size(); ++i) {
-    auto& s = given->record->scope->names[of[i].name];
-    bool ok = of[i].is_type
-        ? deduce_argument(a[i], s.type, 0, false, d, to)
-        : deduce_argument(a[i], nullptr, s.value.integer(), true, d, to);
-    if (!ok) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Template arguments of a call: given, deduced, or by default.
-bool Translator::bind_call(
-    const Declaration& d,
-    Scope& to,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    const std::vector<Value>& arguments,
-    std::string& key) {
-  if (d.specialization) {
-    return true; // no parameters are left
-  }
-  if (explicit_arguments.size() > d.parameters.size()) {
-    return false;
-  }
-  for (size_t i = 0; i < explicit_arguments.size(); ++i) {
-    bind_one(to, d.parameters[i], explicit_arguments[i], key, d.place);
-  }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    auto& what = d.takes[i].what;
-    Ty given = arguments[i].type;
-    for (auto& extent : what.extents) {
-      if (!given->is_array() && !given->is_pointer()) {
-        return false;
-      }
-      bool named = extent && extent->kind == Expr::Kind::Name;
-      auto* p = named ? parameter_named(d, extent->text, false) : nullptr;
-      if (p && given->is_array() && !to.names.contains(p->name)) {
-        to.names[p->name].value = integer(given->count);
-      }
-      given = given->element;
-    }
-    if (!deduce(what.type, given, d, to)) {
-      return false;
-    }
-  }
-  Scope* before = std::exchange(scope_, &to);
-  for (auto& p : d.parameters) {
-    auto& s = to.names[p.name];
-    if (p.is_type && !s.type && p.default_type) {
-      s.kind = SK::Type;
-      s.type = type_of(*p.default_type);
-    } else if (!p.is_type && !s.value.type && p.default_value) {
-      s.value = convert(rvalue(*p.default_value), type_of(p.type), d.place);
-    }
-    if (p.is_type ? !s.type : !s.value.type) {
-      scope_ = before;
-      return false;
-    }
-    key += p.is_type ? type_key(s.type) : "," + s.value.text;
-  }
-  scope_ = before;
-  return true;
-}
-
-int Translator::parameter_cost(const Parameter& p, Ty type, const Value& given) {
+    const Value& given) {
   auto& written = p.what.type;
   if (!written.reference || written.is_const || type->is_array()) {
     if (type->is_array() && !given.type->is_array()) {
@@ -373,6 +215,40 @@ int Translator::parameter_cost(const Parameter& p, Ty type, const Value& given) 
   }
 }
 
+// The types of the parameters, and what the conversions to them cost.
+bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
+  scope_ = c.scope;
+  for (size_t i = 0; i < c.parameters->size(); ++i) {
+    auto& what = (*c.parameters)[i].what;
+    bool given = i < arguments.size();
+    Ty type = nullptr;
+    if (what.type.name == "auto" && given) {
+      type = arguments[i].type->is_array() && !what.type.reference
+          ? decayed(arguments[i]).type
+          : load(arguments[i]).type;
+    } else {
+      type = declared_type(what);
+    }
+    if (type->is_array() && !what.type.reference) { // T x[4] is T* x
+      type = types_.pointer(type->element, what.type.space);
+    }
+    bool table = given && type->is_pointer() &&
+        type->space == Space::Constant && arguments[i].base &&
+        arguments[i].home != Home::Device && !(arguments[i].type->is_address());
+    if (table) { // a constant array of the header, which has no address
+      type = types_.pointer(type->element, Space::Thread);
+    }
+    c.takes.push_back(type);
+    int cost =
+        given ? parameter_cost((*c.parameters)[i], type, arguments[i]) : 0;
+    if (cost < 0) {
+      return false;
+    }
+    c.cost += 4 * cost;
+  }
+  return true;
+}
+
 std::optional<Candidate> Translator::viable(
     const Declaration& d,
     Scope* scope,
@@ -398,50 +274,30 @@ std::optional<Candidate> Translator::viable(
   // Overloads in structs of one template differ by their struct.
   c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
   Scope* before = scope_;
-  try {
-    if (!bind_call(d, *c.scope, explicit_arguments, arguments, c.key)) {
-      return {};
-    }
-    scope_ = c.scope;
-    for (size_t i = 0; i < d.takes.size(); ++i) {
-      auto& what = d.takes[i].what;
-      Ty type = what.type.name == "auto" && i < n
-          ? (arguments[i].type->is_array() && !what.type.reference
-                 ? decayed(arguments[i]).type
-                 : load(arguments[i]).type)
-          : declared_type(what);
-      if (type->is_array() && !what.type.reference) { // T x[4] is T* x
-        type = types_.pointer(type->element, what.type.space);
-      }
-      c.takes.push_back(type);
-      int cost = i < n ? parameter_cost(d.takes[i], type, arguments[i]) : 0;
-      if (cost < 0) {
-        scope_ = before;
-        return {};
-      }
-      c.cost += 4 * cost;
-    }
-    for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
-         i < d.specialized.size();
-         ++i) {
-      auto& a = explicit_arguments[i];
-      scope_ = before;
-      bool is_type = is_type_argument(a);
-      if (!deduce_argument(
-              d.specialized[i],
-              is_type ? argument_type(a, d.place) : nullptr,
-              is_type ? 0 : argument_constant(a, d.place).integer(),
-              !is_type,
-              d,
-              *c.scope)) {
-        return {};
-      }
-    }
-  } catch (const Error&) { // no such types for these arguments
-    scope_ = before;
+  bool fits = true;
+  bool valid = attempt([&] {
+    fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
+        rank(c, arguments);
+  });
+  scope_ = before;
+  if (!valid || !fits) { // no such types for these arguments
     return {};
   }
-  scope_ = before;
+  for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
+       i < d.specialized.size();
+       ++i) {
+    auto& a = explicit_arguments[i];
+    bool is_type = is_type_argument(a);
+    if (!deduce_argument(
+            d.specialized[i],
+            is_type ? argument_type(a, d.place) : nullptr,
+            is_type ? 0 : argument_constant(a, d.place).integer(),
+            !is_type,
+            d,
+            *c.scope)) {
+      return {};
+    }
+  }
   c.cost += d.specialization ? 1 : d.parameters.empty() ? 0 : 2;
   return c;
 }
@@ -465,8 +321,7 @@ std::optional<Value> Translator::try_functions(
   }
   bool needs_self = !best->declared->is_static && scope->record &&
       best->declared->name != scope->record->declared->name;
-  return instantiate(
-      *best, arguments, needs_self ? self : nullptr, place);
+  return instantiate(*best, arguments, needs_self ? self : nullptr, place);
 }
 
 Value Translator::call_closure(

@@ -141,8 +141,8 @@ Value Translator::literal(Ty t, const Constant& c) {
         i = static_cast<int64_t>(
             d < 1.8446744073709552e19 ? static_cast<uint64_t>(d) : UINT64_MAX);
       } else { // beyond: undefined in C++, saturated here
-        i = std::isnan(d) ? 0
-            : d >= 9.2e18 ? INT64_MAX
+        i = std::isnan(d)  ? 0
+            : d >= 9.2e18  ? INT64_MAX
             : d <= -9.2e18 ? INT64_MIN
                            : static_cast<int64_t>(d);
       }
@@ -221,9 +221,8 @@ Value Translator::number(const Expr& e) {
   std::string suffix = s.substr(end);
   std::string digits = s.substr(0, end);
   auto has = [&](char c) {
-    return std::any_of(suffix.begin(), suffix.end(), [&](char x) {
-      return (x | 32) == c;
-    });
+    return std::any_of(
+        suffix.begin(), suffix.end(), [&](char x) { return (x | 32) == c; });
   };
   char* stop = nullptr;
   if (real || has('f') || has('h')) {
@@ -231,13 +230,11 @@ Value Translator::number(const Expr& e) {
     if (*stop) {
       fail(e.place, "`" + e.text + "` is not a number of MSL.");
     }
-    Scalar t = has('h') ? Scalar::F16
-        : has('b')      ? Scalar::BF16
-                        : Scalar::F32;
+    Scalar t = has('h') ? Scalar::F16 : has('b') ? Scalar::BF16 : Scalar::F32;
     // Rounded once, from the text.
-    return literal(types_.scalar(t), t == Scalar::F32
-            ? double(std::strtof(digits.c_str(), nullptr))
-            : d);
+    return literal(
+        types_.scalar(t),
+        t == Scalar::F32 ? double(std::strtof(digits.c_str(), nullptr)) : d);
   }
   errno = 0;
   const char* begin = digits.c_str() + (binary ? 2 : 0);
@@ -247,8 +244,7 @@ Value Translator::number(const Expr& e) {
   }
   bool decimal = !hex && !binary && digits[0] != '0';
   return integer(
-      static_cast<int64_t>(v),
-      integer_type(v, decimal, has('u'), has('l')));
+      static_cast<int64_t>(v), integer_type(v, decimal, has('u'), has('l')));
 }
 
 namespace {
@@ -320,8 +316,7 @@ std::optional<Value> Translator::fold(
   }
   bool real = a.type->is_floating();
   if (result->is_bool() && op != "&" && op != "|" && op != "^") {
-    std::optional<bool> r = real
-        ? fold_comparison(op, a.real(), b.real())
+    std::optional<bool> r = real ? fold_comparison(op, a.real(), b.real())
         : is_u64(a.type->scalar)
         ? fold_comparison(
               op,

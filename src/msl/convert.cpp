@@ -53,10 +53,10 @@ Ty Translator::common_type(Ty a, Ty b, Place place) {
     return types_.vector(v->scalar, v->width);
   }
   if (a->is_floating() || b->is_floating()) {
-    Scalar s = !b->is_floating()   ? a->scalar
-        : !a->is_floating()        ? b->scalar
+    Scalar s = !b->is_floating() ? a->scalar
+        : !a->is_floating()      ? b->scalar
         : a->scalar == b->scalar ? a->scalar
-                                   : Scalar::F32;
+                                 : Scalar::F32;
     return types_.scalar(s);
   }
   // The higher rank; of one rank the unsigned type.
@@ -151,7 +151,8 @@ Value Translator::convert_pointer(
         "a pointer cannot change its address space (`" + msl_name(p.type) +
             "` to `" + msl_name(to) + "`).");
   }
-  if (!is_explicit && flat_element(p.type->element) != flat_element(to->element)) {
+  if (!is_explicit &&
+      flat_element(p.type->element) != flat_element(to->element)) {
     fail(
         place,
         "`" + msl_name(p.type) + "` does not convert to `" + msl_name(to) +
@@ -162,7 +163,8 @@ Value Translator::convert_pointer(
     return p;
   }
   // Another view of the same variable: the offset is in items of the pointer.
-  Ty from_item = flat_element(p.type->element), item = flat_element(to->element);
+  Ty from_item = flat_element(p.type->element),
+     item = flat_element(to->element);
   bool views = from_item->is_numeric() && item->is_numeric() &&
       from_item->scalar == item->scalar;
   if (!views && from_item != item) {
@@ -212,8 +214,8 @@ Value Translator::convert(
     return plain_value(to, "vec2(" + re.text + ", 0.0)");
   }
   if (v.type->is_complex() && to->is_scalar() && is_explicit) {
-    Value re = plain_value(
-        types_.scalar(Scalar::F32), within(v, Prec::Atom) + ".x");
+    Value re =
+        plain_value(types_.scalar(Scalar::F32), within(v, Prec::Atom) + ".x");
     return convert(re, to, place);
   }
   bool splat = to->is_vector() && v.type->is_scalar();
@@ -245,8 +247,8 @@ Value Translator::convert(
         to, within(x, Prec::Relation) + " != " + zero.text, Prec::Equality);
   }
   bool same_in_glsl = glsl_name(to) == glsl_name(v.type);
-  Value r = same_in_glsl ? v
-                         : plain_value(to, glsl_name(to) + "(" + v.text + ")");
+  Value r =
+      same_in_glsl ? v : plain_value(to, glsl_name(to) + "(" + v.text + ")");
   r.type = to;
   r.home = Home::None;
   return rounded(r);
@@ -257,12 +259,10 @@ Value Translator::construct(Ty to, std::vector<Value> from, Place place) {
     return construct_record(to, std::move(from), place);
   }
   if (from.empty()) {
-    return to->is_numeric() && to->is_scalar()
-        ? literal(to, int64_t(0))
-        : to->is_vector()
-        ? convert(integer(0), to, place)
-        : to->is_complex() ? plain_value(to, "vec2(0.0)")
-                           : convert(integer(0), to, place);
+    return to->is_numeric() && to->is_scalar() ? literal(to, int64_t(0))
+        : to->is_vector()                      ? convert(integer(0), to, place)
+        : to->is_complex()                     ? plain_value(to, "vec2(0.0)")
+                                               : convert(integer(0), to, place);
   }
   if (to->is_complex() && from.size() == 2) {
     Ty f = types_.scalar(Scalar::F32);
@@ -390,9 +390,9 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
       std::string word;
       for (int k = 0; k < per_word; ++k) {
         std::string part = to_bits(v.type->scalar, component_text(v, i + k));
-        word += k ? " | (" + part + " << " + std::to_string(8 * from_size * k) +
-                "u)"
-                  : part;
+        word += k
+            ? " | (" + part + " << " + std::to_string(8 * from_size * k) + "u)"
+            : part;
       }
       words.push_back(per_word > 1 ? "(" + word + ")" : word);
     }
@@ -408,7 +408,8 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
     }
     text += (i ? ", " : "") + from_bits(to->scalar, bits);
   }
-  return plain_value(to, to->is_vector() ? glsl_name(to) + "(" + text + ")" : text);
+  return plain_value(
+      to, to->is_vector() ? glsl_name(to) + "(" + text + ")" : text);
 }
 
 } // namespace mlx::core::vulkan::msl

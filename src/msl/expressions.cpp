@@ -56,7 +56,7 @@ Value Translator::eval_inner(const Expr& e) {
       return binary(e);
     case Kind::Assign:
       needs(2);
-      return assign(e, false);
+      return assign(e);
     case Kind::Conditional:
       needs(3);
       return conditional(e);
@@ -105,7 +105,7 @@ void Translator::discard(const Expr& e) {
   bool steps = e.text == "++" || e.text == "--";
   bool whole = !e.children.empty() && e.children[0];
   if (e.kind == Kind::Assign && e.children.size() == 2 && whole) {
-    assign(e, true);
+    assign(e);
   } else if (steps && whole && e.kind == Kind::Unary) {
     step_by_one(e, false, true);
   } else if (steps && whole && e.kind == Kind::Postfix) {
@@ -138,12 +138,15 @@ Value Translator::temporary(const Value& given, const char* wish) {
   return of_variable(t);
 }
 
-Value Translator::swizzle(const Value& v, const std::string& name, Place place) {
+Value Translator::swizzle(
+    const Value& v,
+    const std::string& name,
+    Place place) {
   constexpr std::string_view letters = "xyzw", colors = "rgba";
   std::string xyzw;
   for (char c : name) {
-    size_t i = letters.find(c) != letters.npos ? letters.find(c)
-                                               : colors.find(c);
+    size_t i =
+        letters.find(c) != letters.npos ? letters.find(c) : colors.find(c);
     if (i == letters.npos || i >= v.type->width) {
       fail(place, "`" + msl_name(v.type) + "` has no `." + name + "`.");
     }
@@ -323,7 +326,8 @@ Value Translator::array_list(Ty to, const Expr& list) {
     }
     items.push_back(initial(item, *c).text);
   }
-  std::string zero = item->is_address() ? "0ul" : construct(item, {}, list.place).text;
+  std::string zero =
+      item->is_address() ? "0ul" : construct(item, {}, list.place).text;
   std::string text;
   int64_t have = 0;
   for (auto& s : items) {
@@ -358,8 +362,7 @@ Value Translator::list_value(Ty to, const Expr& list) {
   }
   std::vector<Value> values;
   for (auto& c : list.children) {
-    values.push_back(
-        c->kind == Kind::List ? list_value(to, *c) : eval(*c));
+    values.push_back(c->kind == Kind::List ? list_value(to, *c) : eval(*c));
   }
   if (to->is_vector() && !values.empty()) {
     int width = 0;
@@ -412,10 +415,12 @@ void Translator::fill(const Value& to, const Expr& list) {
   auto* i = variable("i", types_.scalar(Scalar::I32), Space::Thread);
   auto& w = *writing_;
   w.lines.push_back(
-      {w.indent, w.guard,
+      {w.indent,
+       w.guard,
        " = " + std::to_string(given) + "; " + mark(*i) + " < " +
            std::to_string(n) + "; ++" + mark(*i) + ") {",
-       i, "for ("});
+       i,
+       "for ("});
   ++w.indent;
   w.guard_depth += !w.guard.empty();
   Value zero = construct(item_type, {}, place);

@@ -39,9 +39,7 @@ Passed Translator::passing(Ty type, const Type& written, const Value& given) {
   if (type->is_pointer() || (type->is_array() && given.base)) {
     bool device = type->is_address() || given.home == Home::Device;
     p.reference = type->is_array();
-    p.how = device      ? How::Value
-        : offset_zero ? How::Static
-                      : How::Offset;
+    p.how = device ? How::Value : offset_zero ? How::Static : How::Offset;
     if (device && p.reference) {
       p.how = How::Address;
     }
@@ -97,7 +95,8 @@ Value Translator::instantiate(
     }
     how.push_back(passing(c.takes[i], written, a));
     key += passing_key(how.back(), a);
-    bool shares = how.back().how == How::Offset || how.back().how == How::Static;
+    bool shares =
+        how.back().how == How::Offset || how.back().how == How::Static;
     if (shares && a.base) { // the function writes to it by name
       make_global(a.base->variable);
       for (size_t at = a.base->path.find('\x01'); at != std::string::npos;
@@ -239,8 +238,8 @@ void Translator::write_function(
   f.name = free_name(c.name.starts_with("operator") ? "operator_of" : c.name);
   bool deduced = !c.result || c.result->name == "auto";
   w.result = constructs ? types_.record(record)
-      : deduced        ? nullptr
-                       : type_of(*c.result);
+      : deduced         ? nullptr
+                        : type_of(*c.result);
   std::vector<std::pair<std::string, Variable*>> parameters;
   if (w.masked) {
     auto* lanes = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
@@ -283,9 +282,11 @@ void Translator::write_function(
                 "` cannot be passed on; take a pointer instead.");
       }
       shown = variable(v->wish, v->type, Space::Thread);
-      copies.push_back({1, "", mark(*v) + " = " + mark(*shown) + ";", nullptr, ""});
+      copies.push_back(
+          {1, "", mark(*v) + " = " + mark(*shown) + ";", nullptr, ""});
     }
-    header += (i ? ", " : "") + prefix + glsl_name(v->type) + " " + mark(*shown);
+    header +=
+        (i ? ", " : "") + prefix + glsl_name(v->type) + " " + mark(*shown);
   }
   w.lines.insert(w.lines.begin(), copies.begin(), copies.end());
   written_.push_back({header + ")", std::move(w.lines)});
@@ -305,7 +306,8 @@ std::string Translator::argument_text(
       return "";
     case How::Address:
       if (given.type->is_array() || given.home == Home::Device) {
-        Value x = plain_value(types_.scalar(Scalar::U64), device_address(given));
+        Value x =
+            plain_value(types_.scalar(Scalar::U64), device_address(given));
         return apart ? temporary(x).text : x.text;
       }
       return given.text;
@@ -415,9 +417,9 @@ Value Translator::make_struct(
     Expr none{};
     none.kind = Expr::Kind::List;
     none.place = place;
-    Value v = from               ? initial(f.type, *from)
-        : f.type->is_struct()    ? default_record(f.type, place)
-                                 : list_value(f.type, none);
+    Value v = from            ? initial(f.type, *from)
+        : f.type->is_struct() ? default_record(f.type, place)
+                              : list_value(f.type, none);
     scope_ = before;
     text += (i ? ", " : "") + v.text;
   }
@@ -433,8 +435,7 @@ Value Translator::construct_record(
   }
   auto* s = constructors_of(to);
   if (s) {
-    auto v = try_functions(
-        *s, to->record->scope, {}, values, nullptr, place);
+    auto v = try_functions(*s, to->record->scope, {}, values, nullptr, place);
     if (v) {
       return *v;
     }

@@ -113,8 +113,7 @@ Scope* Translator::new_scope(Scope* parent) {
   return &s;
 }
 
-Symbol*
-Translator::find(Scope* scope, const std::string& name, Scope** where) {
+Symbol* Translator::find(Scope* scope, const std::string& name, Scope** where) {
   for (; scope; scope = scope->parent) {
     auto it = scope->names.find(name);
     if (it != scope->names.end()) {
@@ -211,8 +210,7 @@ void Translator::declare_templates() {
     Value v = flag ? boolean(*flag) : integer(std::get<int64_t>(t.value));
     auto* named = variable(t.name, v.type, Space::Constant);
     named->function = 0;
-    globals_.push_back(
-        {0, "", " = " + v.text + ";", named, "const "});
+    globals_.push_back({0, "", " = " + v.text + ";", named, "const "});
     s.value = v;
     s.value.text = mark(*named);
     s.value.prec = Prec::Atom;
@@ -265,8 +263,8 @@ Value Translator::attribute_value(Symbol& s, const std::string& name) {
       continue;
     }
     uses_simd_ = uses_simd_ || a.simd;
-    Ty type = a.vector ? types_.vector(Scalar::U32, 3)
-                       : types_.scalar(Scalar::U32);
+    Ty type =
+        a.vector ? types_.vector(Scalar::U32, 3) : types_.scalar(Scalar::U32);
     auto* v = variable(name, type, Space::Thread);
     v->function = 1;
     prologue_.push_back({1, "", " = msl_" + name + "();", v, ""});
@@ -278,8 +276,7 @@ Value Translator::attribute_value(Symbol& s, const std::string& name) {
 }
 
 // A constant of the header, or a static one of a struct, at its first use.
-Value
-Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
+Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   if (s.busy) {
     fail(place, "the constant `" + name + "` depends on itself.");
   }
@@ -314,15 +311,16 @@ Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
 }
 
 // A variable of another function, which a lambda uses, becomes a global.
-Value
-Translator::symbol_value(Symbol& s, const std::string& name, Place place) {
+Value Translator::symbol_value(
+    Symbol& s,
+    const std::string& name,
+    Place place) {
   using Kind = Symbol::Kind;
   if (s.kind == Kind::Lazy) {
     return lazy_value(s, name, place);
   }
   if (s.kind == Kind::Argument) {
-    return s.argument ? argument_value(s, s.argument - 1)
-                      : attribute_value(s, name);
+    s.argument ? argument_value(s, s.argument - 1) : attribute_value(s, name);
   }
   if (s.kind != Kind::Value) {
     fail(place, "`" + name + "` is not a value.");
@@ -362,7 +360,8 @@ void Translator::share(const std::string& text) {
 std::optional<Value> Translator::named_constant(const Expr& e) {
   for (auto& r : reals) {
     if (r.name == e.text) {
-      return literal(types_.scalar(r.half ? Scalar::F16 : Scalar::F32), r.value);
+      return literal(
+          types_.scalar(r.half ? Scalar::F16 : Scalar::F32), r.value);
     }
   }
   for (auto& i : integers) {
@@ -406,9 +405,9 @@ std::optional<Value> Translator::limit(const Expr& e) {
   if (!i.floating) {
     bool is_bool = t->scalar == Scalar::Bool;
     int64_t max = is_bool ? 1
-        : i.is_signed     ? static_cast<int64_t>((uint64_t(1) << (bits - 1)) - 1)
-        : bits == 64      ? -1
-                          : static_cast<int64_t>((uint64_t(1) << bits) - 1);
+        : i.is_signed ? static_cast<int64_t>((uint64_t(1) << (bits - 1)) - 1)
+        : bits == 64  ? -1
+                      : static_cast<int64_t>((uint64_t(1) << bits) - 1);
     bool is_max = what == "max" || what == "finite_max";
     bool is_min = what == "min" || what == "lowest" || what == "finite_min";
     if (what == "digits") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "msl/translator.h"
+#include "msl/walk.h"
 
 namespace mlx::core::vulkan::msl {
 
@@ -21,57 +22,6 @@ std::string last_name(const std::string& name) {
 bool is_barrier_or_simd(const std::string& name) {
   return name.starts_with("simd_") || name.starts_with("quad_") ||
       name == "threadgroup_barrier" || name == "simdgroup_barrier";
-}
-
-// Whether anything in `s` satisfies `test`.
-template <typename Test>
-bool any_expression(const Expr* e, const Test& test);
-
-template <typename Test>
-bool any_expression(const Stmt* s, const Test& test) {
-  if (!s) {
-    return false;
-  }
-  for (auto& d : s->declarators) {
-    if (any_expression(d.value.get(), test)) {
-      return true;
-    }
-  }
-  for (auto& inner : s->statements) {
-    if (any_expression(inner.get(), test)) {
-      return true;
-    }
-  }
-  return any_expression(s->expr.get(), test) ||
-      any_expression(s->step.get(), test) ||
-      any_expression(s->init.get(), test) ||
-      any_expression(s->body.get(), test) ||
-      any_expression(s->other.get(), test);
-}
-
-template <typename Test>
-bool any_expression(const Expr* e, const Test& test) {
-  if (!e) {
-    return false;
-  }
-  if (test(*e)) {
-    return true;
-  }
-  for (auto& c : e->children) {
-    if (any_expression(c.get(), test)) {
-      return true;
-    }
-  }
-  return any_expression(e->body.get(), test);
-}
-
-bool assigns(const Expr& e, const std::string& name) {
-  bool changes = e.kind == Expr::Kind::Assign ||
-      e.kind == Expr::Kind::Postfix ||
-      (e.kind == Expr::Kind::Unary &&
-       (e.text == "++" || e.text == "--" || e.text == "&"));
-  return changes && !e.children.empty() && e.children[0] &&
-      e.children[0]->kind == Expr::Kind::Name && e.children[0]->text == name;
 }
 
 } // namespace
@@ -127,6 +77,10 @@ void Translator::find_collectives(const Unit& unit) {
     self(s->body.get(), self);
     self(s->other.get(), self);
   };
+  auto functions = bodies;
+  for (auto& [name, body] : functions) {
+    lambdas(body, lambdas);
+  }
   lambdas(unit.body.get(), lambdas);
   for (bool found = true; found;) {
     found = false;
@@ -139,8 +93,8 @@ void Translator::find_collectives(const Unit& unit) {
 }
 
 bool Translator::escapes(const Stmt& s, bool in_loop, bool in_switch) {
-  bool loop = s.kind == Kind::For || s.kind == Kind::While ||
-      s.kind == Kind::DoWhile;
+  bool loop =
+      s.kind == Kind::For || s.kind == Kind::While || s.kind == Kind::DoWhile;
   in_loop = in_loop || loop;
   in_switch = in_switch || s.kind == Kind::Switch;
   if (s.kind == Kind::Return) {
@@ -273,101 +227,6 @@ void Translator::masked_if(const Stmt& s) {
   update_guard();
 }
 
-// Names of constants and of what all invocations share.
-bool Translator::is_uniform(const Expr& e) {
-  switch (e.kind) {
-    case Expr::Kind::Number:
-      return true;
-    case Expr::Kind::Name: {
-      Symbol* s = e.type ? nullptr : find(e.text);
-      if (!s) {
-        return false;
-      }
-      if (s->kind == Symbol::Kind::Lazy) {
-        symbol_value(*s, e.text, e.place);
-      }
-      for (auto& a : source_.arguments) {
-        if (a.name == e.text && a.reference &&
-            (s->kind == Symbol::Kind::Argument ||
-             (s->value.variable && s->value.variable->function == 1 &&
-              s->value.variable->wish == a.name && s->argument))) {
-          return true;
-        }
-      }
-      return s->kind == Symbol::Kind::Value && s->value.constant.has_value();
-    }
-    case Expr::Kind::Binary:
-    case Expr::Kind::Unary:
-    case Expr::Kind::Cast:
-    case Expr::Kind::Construct: {
-      bool effect = e.text == "++" || e.text == "--" || e.text == "&" ||
-          e.text == "*";
-      return !(effect && e.kind == Expr::Kind::Unary) &&
-          std::all_of(
-                 e.children.begin(), e.children.end(), [&](const ExprPtr& c) {
-                   return c && is_uniform(*c);
-                 });
-    }
-    default:
-      return false;
-  }
-}
-
-// for (int i = a; i < b; i += c), the same for all invocations, keeps its form.
-bool Translator::masked_uniform_loop(const Stmt& s) {
-  using EK = Expr::Kind;
-  bool form = s.kind == Kind::For && s.init && s.expr && s.step &&
-      s.init->kind == Kind::Declare && s.init->declarators.size() == 1 &&
-      s.expr->kind == EK::Binary && s.expr->children.size() == 2;
-  if (!form) {
-    return false;
-  }
-  auto& d = s.init->declarators[0];
-  auto& test = *s.expr;
-  auto& step = *s.step;
-  bool simple = d.value && d.extents.empty() && d.type.pointers == 0 &&
-      !d.type.reference && is_uniform(*d.value) && test.children[0] &&
-      test.children[1] && test.children[0]->kind == EK::Name &&
-      test.children[0]->text == d.name && is_uniform(*test.children[1]) &&
-      test.text.size() <= 2 && (test.text[0] == '<' || test.text[0] == '>') &&
-      test.text != "<<" && test.text != ">>" && assigns(step, d.name) &&
-      (step.children.size() < 2 ||
-       (step.children[1] && is_uniform(*step.children[1])));
-  bool kept = simple && !escapes(*s.body, false, false) &&
-      !any_expression(s.body.get(), [&](const Expr& x) {
-        return assigns(x, d.name) || x.kind == EK::Lambda;
-      });
-  if (!kept) {
-    return false;
-  }
-  auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
-  std::string guard = std::exchange(w.guard, "");
-  auto init = captured([&] { plain(*s.init); });
-  Value c;
-  auto tests = captured([&] { c = condition(test); });
-  auto steps = captured([&] { discard(step); });
-  bool head = init.size() == 1 && tests.empty() && steps.size() == 1 &&
-      init[0].declares && init[0].before.empty();
-  if (!head) {
-    scope_ = before;
-    w.guard = guard;
-    return false;
-  }
-  std::string by = steps[0].text.substr(0, steps[0].text.size() - 1);
-  init[0].before = "for (";
-  init[0].text += " " + c.text + "; " + by + ") {";
-  w.lines.push_back(init[0]);
-  ++w.indent;
-  update_guard();
-  scoped(*s.body);
-  --w.indent;
-  emit_everywhere("}");
-  scope_ = before;
-  return true;
-}
-
 void Translator::masked_loop(const Stmt& s) {
   if (!s.body || (!s.expr && s.kind != Kind::For)) {
     fail(s.place, "a part of this statement is missing.");
@@ -458,8 +317,8 @@ void Translator::masked_switch(const Stmt& s) {
         ? v.text + " == " + convert(rvalue(*c->expr), v.type, c->place).text
         : "!(" + any_label + ")";
     emit_everywhere(come + " = " + come + " || (" + all + " && " + here + ");");
-    auto& body = masks_.emplace_back(
-        Mask{new_mask(left + " && " + come), false});
+    auto& body =
+        masks_.emplace_back(Mask{new_mask(left + " && " + come), false});
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
@@ -549,7 +408,11 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   std::string c = within(condition_, Prec::Equality);
   bool or_else = e.text == "||" && !ternary;
   auto& yes = masks_.emplace_back(Mask{
-      new_mask(both + (or_else ? "!" + mark(*r) : ternary ? c : mark(*r))),
+      new_mask(
+          both +
+          (or_else       ? "!" + mark(*r)
+               : ternary ? c
+                         : mark(*r))),
       false});
   auto side = [&](Mask& m, const Expr& x) {
     with_mask(m, [&] {
@@ -559,8 +422,8 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   };
   side(yes, *e.children[1]);
   if (ternary) {
-    auto& no = masks_.emplace_back(
-        Mask{new_mask(both + "!" + yes.name), false});
+    auto& no =
+        masks_.emplace_back(Mask{new_mask(both + "!" + yes.name), false});
     side(no, *e.children[2]);
   }
   return load(of_variable(r));

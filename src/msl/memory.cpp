@@ -30,9 +30,8 @@ std::string sum(const std::string& a, const std::string& b) {
 }
 
 std::string scaled(const std::string& a, int64_t by) {
-  return by == 1 || a == "0" || a.empty()
-      ? a
-      : is_number(a) ? std::to_string(std::stoll(a) * by)
+  return by == 1 || a == "0" || a.empty() ? a
+      : is_number(a)                      ? std::to_string(std::stoll(a) * by)
                      : "(" + a + ") * " + std::to_string(by);
 }
 
@@ -44,6 +43,25 @@ bool is_simple(const std::string& s) {
   return std::all_of(s.begin(), s.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c < 3;
   });
+}
+
+// Memory of 16-bit floats rounds what is stored.
+std::string without_rounding(const Value& v) {
+  for (std::string_view f : {"msl_round_f16(", "msl_round_bf16("}) {
+    if (!v.type->is_narrow_float() || !v.text.starts_with(f)) {
+      continue;
+    }
+    int depth = 1;
+    size_t i = f.size();
+    for (; i < v.text.size() && depth > 0; ++i) {
+      depth += v.text[i] == '(' ? 1 : v.text[i] == ')' ? -1 : 0;
+    }
+    bool same = (f[10] == 'f') == (v.type->scalar == Scalar::F16);
+    if (i == v.text.size() && same) {
+      return v.text.substr(f.size(), i - 1 - f.size());
+    }
+  }
+  return v.text;
 }
 
 } // namespace
@@ -64,7 +82,7 @@ Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
 }
 
 void Translator::make_global(Variable* v) {
-  v->global = true;
+  v->global = v->global || v->function != 0; // the others are anyway
 }
 
 std::string Translator::stored_type(Ty t) {
@@ -81,18 +99,18 @@ std::string Translator::stored_item(Ty t, const std::string& text) {
   if (!t->is_narrow_float()) {
     return text;
   }
-  return t->is_vector() ? "encode_" + need_memory(t) + "(" + text + ")"
-                        : std::string("f32_to_") + info_of(t->scalar).dtype +
-          "(" + text + ")";
+  return t->is_vector()
+      ? "encode_" + need_memory(t) + "(" + text + ")"
+      : std::string("f32_to_") + info_of(t->scalar).dtype + "(" + text + ")";
 }
 
 std::string Translator::loaded_item(Ty t, const std::string& text) {
   if (!t->is_narrow_float()) {
     return text;
   }
-  return t->is_vector() ? "decode_" + need_memory(t) + "(" + text + ")"
-                        : std::string(info_of(t->scalar).dtype) +
-          "_to_f32(" + text + ")";
+  return t->is_vector()
+      ? "decode_" + need_memory(t) + "(" + text + ")"
+      : std::string(info_of(t->scalar).dtype) + "_to_f32(" + text + ")";
 }
 
 // An index as text: for addresses of any type that item_index() takes, else a
@@ -130,8 +148,9 @@ Value Translator::base_item(
   bool coded = b->variable->coded;
   v.home = coded ? Home::Coded : Home::Local;
   Ty stored = b->element;
-  if (stored == type || (stored->is_scalar() && type->is_scalar() &&
-                         stored->scalar == type->scalar)) {
+  if (stored == type ||
+      (stored->is_scalar() && type->is_scalar() &&
+       stored->scalar == type->scalar)) {
     v.text = b->single ? name : name + "[" + index + "]";
     v.variable = b->single && b->path.empty() ? b->variable : nullptr;
     return v;
@@ -140,9 +159,7 @@ Value Translator::base_item(
       stored->scalar == type->scalar;
   if (views && type->is_scalar()) {
     int n = stride_of(stored);
-    std::string first = b->single
-        ? name
-        : name + "[" + divided(index, n) + "]";
+    std::string first = b->single ? name : name + "[" + divided(index, n) + "]";
     std::string rest = b->single || index == "0"
         ? index
         : "(" + index + ") % " + std::to_string(n);
@@ -185,7 +202,9 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
         "it is not known into which array this pointer points; give it one "
         "where it is declared.");
   }
-  std::string at = index.constant ? i : index.prec > Prec::Add ? "(" + i + ")" : i;
+  std::string at = index.constant ? i
+      : index.prec > Prec::Add    ? "(" + i + ")"
+                                  : i;
   at = scaled(at, flat_count(type));
   bool plain = p.text == "0" || p.text.empty();
   if (!plain) {
@@ -224,8 +243,8 @@ Value Translator::decayed(const Value& v) {
     p.type = types_.pointer(v.type->element, Space::Device);
     return p;
   }
-  p.type = types_.pointer(
-      v.type->element, v.base ? v.base->space() : Space::Thread);
+  p.type =
+      types_.pointer(v.type->element, v.base ? v.base->space() : Space::Thread);
   if (p.text.empty()) {
     p.text = "0";
   }
@@ -304,9 +323,8 @@ Value Translator::component(
   Value c;
   c.type = types_.scalar(v.type->scalar);
   c.home = v.home;
-  std::string suffix = is_constant
-      ? std::string(".") + "xyzw"[std::stoi(index)]
-      : "[" + index + "]";
+  std::string suffix = is_constant ? std::string(".") + "xyzw"[std::stoi(index)]
+                                   : "[" + index + "]";
   if (v.home == Home::Device) {
     c.text = device_address(v);
     c.index = index == "0" ? "" : index;
@@ -340,13 +358,13 @@ Value Translator::load(const Value& v) {
       r.prec = Prec::Atom;
       break;
     case Home::Device: {
-      bool one = v.type->is_scalar() || v.type->is_complex() ||
-          v.type->is_pointer();
+      bool one =
+          v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
       std::string name = memory_name(v.type);
-      r.text = one ? "load(Ptr_" + name + "(" + v.text + "), " +
+      r.text = one
+          ? "load(Ptr_" + name + "(" + v.text + "), " +
               (v.index.empty() ? "0" : v.index) + ")"
-                   : "load_" + need_memory(v.type) + "(" + device_address(v) +
-              ")";
+          : "load_" + need_memory(v.type) + "(" + device_address(v) + ")";
       r.prec = Prec::Atom;
       break;
     }
@@ -354,7 +372,10 @@ Value Translator::load(const Value& v) {
       std::string at = scaled(v.index, stride_of(v.type)), all;
       for (int i = 0; i < v.type->width; ++i) {
         Value x = base_item(
-            v.base, types_.scalar(v.type->scalar), sum(at, std::to_string(i)), {});
+            v.base,
+            types_.scalar(v.type->scalar),
+            sum(at, std::to_string(i)),
+            {});
         all += (i ? ", " : "") + load(x).text;
       }
       r.text = glsl_name(v.type) + "(" + all + ")";
@@ -378,9 +399,8 @@ void Translator::check_points_to(Variable* v, Base* b, Place place) {
   if (v->points_to && v->points_to != b) {
     fail(
         place,
-        "the pointer `" + v->wish + "` would point into `" +
-            b->variable->wish + "` as well as into `" +
-            v->points_to->variable->wish +
+        "the pointer `" + v->wish + "` would point into `" + b->variable->wish +
+            "` as well as into `" + v->points_to->variable->wish +
             "`; a threadgroup or thread pointer keeps to one array here.");
   }
   v->points_to = b;
@@ -396,6 +416,9 @@ void Translator::store(const Value& to, const Value& given, Place place) {
   }
   Value v = convert(given, type, place);
   wrote(to);
+  if (to.home == Home::Device || to.home == Home::Coded) {
+    v.text = without_rounding(v);
+  }
   if (type->is_pointer() && !type->is_address()) {
     check_points_to(to.variable, v.base, place);
   }
@@ -418,7 +441,10 @@ void Translator::store(const Value& to, const Value& given, Place place) {
       std::string at = scaled(to.index, stride_of(type));
       for (int i = 0; i < type->width; ++i) {
         Value x = base_item(
-            to.base, types_.scalar(type->scalar), sum(at, std::to_string(i)), place);
+            to.base,
+            types_.scalar(type->scalar),
+            sum(at, std::to_string(i)),
+            place);
         store(x, component(v, std::to_string(i), true), place);
       }
       return;

@@ -9,15 +9,23 @@ namespace mlx::core::vulkan::msl {
 
 namespace {
 
-using Home = Value::Home;
-
 const std::map<std::string_view, Prec>& precedences() {
   static const std::map<std::string_view, Prec> all{
-      {"*", Prec::Mul},       {"/", Prec::Mul},       {"%", Prec::Mul},
-      {"+", Prec::Add},       {"-", Prec::Add},       {"<<", Prec::Shift},
-      {">>", Prec::Shift},    {"<", Prec::Relation},  {">", Prec::Relation},
-      {"<=", Prec::Relation}, {">=", Prec::Relation}, {"==", Prec::Equality},
-      {"!=", Prec::Equality}, {"&", Prec::And},       {"^", Prec::Xor},
+      {"*", Prec::Mul},
+      {"/", Prec::Mul},
+      {"%", Prec::Mul},
+      {"+", Prec::Add},
+      {"-", Prec::Add},
+      {"<<", Prec::Shift},
+      {">>", Prec::Shift},
+      {"<", Prec::Relation},
+      {">", Prec::Relation},
+      {"<=", Prec::Relation},
+      {">=", Prec::Relation},
+      {"==", Prec::Equality},
+      {"!=", Prec::Equality},
+      {"&", Prec::And},
+      {"^", Prec::Xor},
       {"|", Prec::Or}};
   return all;
 }
@@ -56,6 +64,10 @@ std::string vector_comparison(const std::string& op) {
 
 } // namespace
 
+bool is_infix(const std::string& op) {
+  return precedences().contains(op);
+}
+
 Value Translator::unary(const Expr& e) {
   const std::string& op = e.text;
   if (op == "++" || op == "--") {
@@ -85,9 +97,7 @@ Value Translator::unary(const Expr& e) {
                       : made(v.type, "!" + within(v, Prec::Atom), Prec::Unary);
   }
   if (!v.type->is_numeric() && !(v.type->is_complex() && op != "~")) {
-    fail(
-        e.place,
-        "`" + op + "` does not apply to `" + msl_name(v.type) + "`.");
+    fail(e.place, "`" + op + "` does not apply to `" + msl_name(v.type) + "`.");
   }
   Ty t = promoted(v.type);
   v = convert(v, t, e.place);
@@ -105,31 +115,6 @@ Value Translator::unary(const Expr& e) {
     return literal(t, static_cast<int64_t>(op == "-" ? 0 - bits : ~bits));
   }
   return made(t, op + within(v, Prec::Atom), Prec::Unary);
-}
-
-Value Translator::step_by_one(const Expr& e, bool postfix, bool discarded) {
-  Value lv = eval(*e.children[0]);
-  if (!lv.is_lvalue()) {
-    fail(e.place, "`" + e.text + "` needs a variable.");
-  }
-  std::string op = e.text.substr(0, 1);
-  Value old;
-  if (postfix && !discarded) {
-    old = temporary(lv, "old");
-    old.home = Home::None;
-  }
-  if (lv.type->is_pointer()) {
-    store(lv, moved(lv, integer(1), op == "-", e.place), e.place);
-  } else if (
-      lv.home == Home::Local && lv.type->is_scalar() && !lv.type->atomic &&
-      lv.type->scalar >= Scalar::I32 && !lv.type->is_narrow_float()) {
-    // As C++ has it, for the reader and for compilers that unroll.
-    wrote(lv);
-    emit(op + op + lv.text + ";");
-  } else {
-    store(lv, arithmetic(op, load(lv), integer(1), e.place), e.place);
-  }
-  return postfix && !discarded ? old : lv;
 }
 
 Value Translator::binary(const Expr& e) {
@@ -336,7 +321,9 @@ Value Translator::short_circuit(const Expr& e) {
     Prec side = conjunction ? Prec::Equality : Prec::Equality;
     Prec left = a.prec == p ? p : side;
     return made(
-        t, within(a, left) + (conjunction ? " && " : " || ") + within(b, side), p);
+        t,
+        within(a, left) + (conjunction ? " && " : " || ") + within(b, side),
+        p);
   }
   Value r = temporary(a, "both");
   open(std::string("if (") + (conjunction ? "" : "!") + r.text + ") {");
@@ -350,7 +337,7 @@ Value Translator::short_circuit(const Expr& e) {
 Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
   a = decayed(a);
   b = decayed(b);
-  Ty t = a.type == b.type ? a.type
+  Ty t = a.type == b.type    ? a.type
       : a.type->is_pointer() ? a.type
       : b.type->is_pointer() ? b.type
                              : common_type(a.type, b.type, place);
@@ -383,15 +370,12 @@ Value Translator::conditional(const Expr& e) {
     // The other side may not even have a meaning.
     bool first = c.integer() != 0;
     Value v = eval(first ? yes : no);
-    try {
-      Ty other = type_without_effects(first ? no : yes);
-      bool numbers = v.type->is_numeric() && other->is_numeric();
-      return numbers && v.type != other
-          ? convert(v, common_type(v.type, other, e.place), e.place)
-          : v;
-    } catch (const Error&) {
-      return v;
-    }
+    Ty other = nullptr;
+    attempt([&] { other = type_without_effects(first ? no : yes); });
+    bool numbers = other && v.type->is_numeric() && other->is_numeric();
+    return numbers && v.type != other
+        ? convert(v, common_type(v.type, other, e.place), e.place)
+        : v;
   }
   if (writing_->masked && (is_collective(yes) || is_collective(no))) {
     return masked_choice(e, c);
@@ -416,88 +400,6 @@ Value Translator::conditional(const Expr& e) {
   emit(mark(*r) + " = " + convert(b, both.type, e.place).text + ";");
   close();
   return load(of_variable(r));
-}
-
-Value Translator::assign(const Expr& e, bool discarded) {
-  const Expr& right = *e.children[1];
-  if (e.text == "=") {
-    if (right.kind == Expr::Kind::List) {
-      Value to = eval(*e.children[0]);
-      store(to, list_value(to.type, right), e.place);
-      return to;
-    }
-    Value v = decayed(load(eval(right)));
-    Value to = eval(*e.children[0]);
-    if (to.type->is_pointer() && !v.type->is_pointer()) {
-      v = convert_pointer(v, to.type, e.place, false);
-    }
-    store(to, v, e.place);
-    return to;
-  }
-  std::string op = e.text.substr(0, e.text.size() - 1);
-  Value v = load(eval(right));
-  Value to = eval(*e.children[0]);
-  if (to.type->is_pointer()) {
-    if (op != "+" && op != "-") {
-      fail(e.place, "`" + e.text + "` does not apply to pointers.");
-    }
-    store(to, moved(to, v, op == "-", e.place), e.place);
-    return to;
-  }
-  if (to.type->is_struct()) {
-    if (auto r = overloaded(e.text, {to, v}, e.place)) {
-      return *r;
-    }
-    if (auto r = overloaded(op, {to, v}, e.place)) {
-      store(to, *r, e.place);
-      return to;
-    }
-  }
-  if (!precedences().contains(op)) {
-    fail(e.place, "the operator `" + e.text + "` is not supported.");
-  }
-  bool shifts = op == "<<" || op == ">>";
-  Value result = shifts ? shift(op, load(to), v, e.place)
-                        : arithmetic(op, load(to), v, e.place);
-  std::string begin = to.text + " " + op + " ";
-  bool direct = to.home == Home::Local && result.type == to.type &&
-      !result.constant && result.text.starts_with(begin);
-  if (direct) { // x += y
-    wrote(to);
-    Value rest = shifts ? convert(v, to.type, e.place)
-                        : convert(v, common_type(to.type, v.type, e.place), e.place);
-    emit(to.text + " " + e.text + " " + rest.text + ";");
-  } else {
-    store(to, result, e.place);
-  }
-  (void)discarded;
-  return to;
-}
-
-std::optional<Value> Translator::overloaded(
-    const std::string& op,
-    const std::vector<Value>& operands,
-    Place place) {
-  std::string name = "operator" + op;
-  std::vector<Value> rest = operands;
-  if (operands[0].type->is_struct()) {
-    Scope* own = operands[0].type->record->scope;
-    auto it = own->names.find(name);
-    if (it != own->names.end()) {
-      rest.erase(rest.begin());
-      if (auto v = try_functions(
-              it->second, own, {}, rest, &operands[0], place)) {
-        return v;
-      }
-      rest = operands;
-    }
-  }
-  Scope* where = nullptr;
-  Symbol* s = find(scope_, name, &where);
-  if (s && s->kind == Symbol::Kind::Functions) {
-    return try_functions(*s, where, {}, rest, nullptr, place);
-  }
-  return {};
 }
 
 } // namespace mlx::core::vulkan::msl

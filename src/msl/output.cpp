@@ -12,47 +12,67 @@ namespace {
 
 // Words that GLSL or this project's dialect has and MSL may use as names.
 constexpr std::string_view reserved[] = {
-    "active",      "asm",         "attribute",    "buffer",     "cast",
-    "centroid",    "class",       "coherent",     "common",     "const",
-    "decode_",     "demote",      "discard",      "encode_",    "enum",
-    "extern",      "external",    "filter",       "fixed",      "flat",
-    "goto",        "half",        "highp",        "in",         "inline",
-    "inout",       "input",       "interface",    "invariant",  "layout",
-    "load",        "long",        "lowp",         "main",       "mat2",
-    "mat3",        "mat4",        "mediump",      "memory",     "namespace",
-    "noinline",    "noperspective", "out",        "output",     "packed",
-    "partition",   "patch",       "precise",      "precision",  "public",
-    "pushed",      "readonly",    "resource",     "restrict",   "sample",
-    "shared",      "short",       "sizeof",       "smooth",     "static",
-    "store",       "struct",      "subroutine",   "superp",     "template",
-    "texture",     "this",        "typedef",      "uniform",    "union",
-    "unsigned",    "using",       "varying",      "volatile",   "writeonly",
-    "A",           "T",           "REF",          "REF_MANY",   "MOVED",
-    "NUL",         "true",        "false",        "uint",       "int",
-    "float",       "double",      "bool",         "void",       "if",
-    "else",        "for",         "while",        "do",         "switch",
-    "case",        "default",     "break",        "continue",   "return",
-    "image2D",     "sampler",     "subpass",      "atomic_uint"};
+    "active",    "asm",        "attribute",
+    "buffer",    "cast",       "centroid",
+    "class",     "coherent",   "common",
+    "const",     "decode_",    "demote",
+    "discard",   "encode_",    "enum",
+    "extern",    "external",   "filter",
+    "fixed",     "flat",       "goto",
+    "half",      "highp",      "in",
+    "inline",    "inout",      "input",
+    "interface", "invariant",  "layout",
+    "load",      "long",       "lowp",
+    "main",      "mat2",       "mat3",
+    "mat4",      "mediump",    "memory",
+    "namespace", "noinline",   "noperspective",
+    "out",       "output",     "packed",
+    "partition", "patch",      "precise",
+    "precision", "public",     "pushed",
+    "readonly",  "resource",   "restrict",
+    "sample",    "shared",     "short",
+    "sizeof",    "smooth",     "static",
+    "store",     "struct",     "subroutine",
+    "superp",    "template",   "texture",
+    "this",      "typedef",    "uniform",
+    "union",     "unsigned",   "using",
+    "varying",   "volatile",   "writeonly",
+    "A",         "T",          "REF",
+    "REF_MANY",  "MOVED",      "NUL",
+    "true",      "false",      "uint",
+    "int",       "float",      "double",
+    "bool",      "void",       "if",
+    "else",      "for",        "while",
+    "do",        "switch",     "case",
+    "default",   "break",      "continue",
+    "return",    "image2D",    "sampler",
+    "subpass",   "atomic_uint"};
 
 // Prefixes of GLSL's types and functions and of our own.
 constexpr std::string_view prefixes[] = {
-    "gl_",   "msl_",  "Ptr_",     "load_",  "store_", "math_", "vec",
-    "ivec",  "uvec",  "bvec",     "dvec",   "i8vec",  "u8vec", "i16vec",
-    "u16vec", "i64vec", "u64vec", "f16",    "bf16",   "f32",   "KIND_",
-    "sampler", "image", "texture", "subgroup", "atomic", "mat", "dmat",
-    "to_",   "round_", "is_",     "bits_",  "c_",     "int8_t", "uint8_t",
-    "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"};
+    "gl_",      "msl_",    "Ptr_",     "load_",   "store_",  "math_",
+    "vec",      "ivec",    "uvec",     "bvec",    "dvec",    "i8vec",
+    "u8vec",    "i16vec",  "u16vec",   "i64vec",  "u64vec",  "f16",
+    "bf16",     "f32",     "KIND_",    "sampler", "image",   "texture",
+    "subgroup", "atomic",  "mat",      "dmat",    "to_",     "round_",
+    "is_",      "bits_",   "c_",       "int8_t",  "uint8_t", "int16_t",
+    "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"};
 
 // GLSL's functions: a variable of that name would hide the function.
 constexpr std::string_view functions[] = {
-    "abs",   "acos", "acosh", "all",  "any",   "asin",  "asinh", "atan",
-    "atanh", "barrier", "ceil", "clamp", "cos", "cosh", "cross", "degrees",
-    "distance", "dot", "equal", "exp", "exp2", "floor", "fma", "fract",
-    "greaterThan", "inverse", "isinf", "isnan", "length", "lessThan", "log",
-    "log2", "max", "min", "mix", "mod", "modf", "normalize", "not", "pow",
-    "radians", "reflect", "refract", "round", "roundEven", "sign", "sin",
-    "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "transpose", "trunc",
-    "inversesqrt", "ldexp", "frexp", "bitCount", "findLSB", "findMSB"};
+    "abs",         "acos",     "acosh",     "all",        "any",
+    "asin",        "asinh",    "atan",      "atanh",      "barrier",
+    "ceil",        "clamp",    "cos",       "cosh",       "cross",
+    "degrees",     "distance", "dot",       "equal",      "exp",
+    "exp2",        "floor",    "fma",       "fract",      "greaterThan",
+    "inverse",     "isinf",    "isnan",     "length",     "lessThan",
+    "log",         "log2",     "max",       "min",        "mix",
+    "mod",         "modf",     "normalize", "not",        "pow",
+    "radians",     "reflect",  "refract",   "round",      "roundEven",
+    "sign",        "sin",      "sinh",      "smoothstep", "sqrt",
+    "step",        "tan",      "tanh",      "transpose",  "trunc",
+    "inversesqrt", "ldexp",    "frexp",     "bitCount",   "findLSB",
+    "findMSB"};
 
 std::string safe_name(const std::string& wish) {
   std::string s;
@@ -158,6 +178,26 @@ std::vector<Line> Translator::captured(const std::function<void()>& what) {
   what();
   kept.swap(writing_->lines);
   return kept;
+}
+
+// Does what may have no meaning; if so, nothing has happened, and false.
+bool Translator::attempt(const std::function<void()>& what) {
+  auto* writing = writing_;
+  auto* scope = scope_;
+  Writing before = writing ? *writing : Writing{};
+  bool discarding = discarding_;
+  try {
+    what();
+    return true;
+  } catch (const Error&) {
+    writing_ = writing;
+    scope_ = scope;
+    discarding_ = discarding;
+    if (writing) {
+      *writing = std::move(before);
+    }
+    return false;
+  }
 }
 
 // What will stand within braces.
@@ -266,7 +306,8 @@ void Translator::print_lines(std::string& out, const std::vector<Line>& lines)
         put(lines[k], 0);
       }
     }
-    Line head{lines[i].indent, "", "if (" + lines[i].guard + ") {", nullptr, ""};
+    Line head{
+        lines[i].indent, "", "if (" + lines[i].guard + ") {", nullptr, ""};
     put(head, 0);
     for (size_t k = i; k < end; ++k) {
       if (!lines[k].guard.empty()) {

@@ -129,8 +129,8 @@ std::string Translator::need_memory(Ty t) {
       : coded                                    ? "u16vec" + n
                                                  : value;
   uint32_t align = target_.aligned ? align_of(t) : item.size;
-  std::string text = "REF(Ptr_" + name + ", " + stored + ", " + text_of(align) +
-      ");\n";
+  std::string text =
+      "REF(Mem_" + name + ", " + stored + ", " + text_of(align) + ");\n";
   auto each = [&](const std::string& f, const std::string& of) {
     std::string s;
     for (int i = 0; i < t->width; ++i) {
@@ -148,7 +148,7 @@ std::string Translator::need_memory(Ty t) {
     text += stored + " encode_" + name + "(" + value + " x) {\n  return " +
         stored + "(" + each(encode, "x") + ");\n}\n";
   }
-  std::string whole = "Ptr_" + name + "(p).v[0]";
+  std::string whole = "Mem_" + name + "(p).v[0]";
   text += value + " load_" + name + "(uint64_t p) {\n  return " +
       (coded ? "decode_" + name + "(" + whole + ")" : whole) + ";\n}\n";
   text += "void store_" + name + "(uint64_t p, " + value + " x) {\n  " + whole +
@@ -161,8 +161,8 @@ void Translator::need_record(const Record& r) {
   if (!memory_done_.insert(r.glsl).second) {
     return;
   }
-  std::string load = r.glsl + " load_" + r.glsl + "(uint64_t p) {\n  " +
-      r.glsl + " x;\n";
+  std::string load =
+      r.glsl + " load_" + r.glsl + "(uint64_t p) {\n  " + r.glsl + " x;\n";
   std::string store =
       "void store_" + r.glsl + "(uint64_t p, " + r.glsl + " x) {\n";
   for (auto& f : r.fields) {
@@ -184,8 +184,9 @@ void Translator::need_record(const Record& r) {
       load += "  " + field + " = " +
           (one ? "load(Ptr_" + name + "(" + at + "), 0);\n"
                : "load_" + name + "(" + at + ");\n");
-      store += one ? "  store(Ptr_" + name + "(" + at + "), 0, " + field + ");\n"
-                   : "  store_" + name + "(" + at + ", " + field + ");\n";
+      store += one
+          ? "  store(Ptr_" + name + "(" + at + "), 0, " + field + ");\n"
+          : "  store_" + name + "(" + at + ", " + field + ");\n";
     }
   }
   memory_text_.push_back(load + "  return x;\n}\n" + store + "}\n");

@@ -107,11 +107,39 @@ Ty Translator::template_type(
     fail(place, "the template `" + name + "` is not known.");
   }
   const Declaration* primary = nullptr;
-  const Declaration* chosen = nullptr;
-  Scope* chosen_scope = nullptr;
   for (auto* d : s->declared) {
     if (!d->specialization && d->specialized.empty()) {
       primary = d;
+    }
+  }
+  if (Ty special = specialized_type(*s, a, where, place)) {
+    return special;
+  }
+  if (!primary) {
+    fail(place, "the template `" + name + "` is only specialized.");
+  }
+  if (primary->kind == Declaration::Kind::Struct) {
+    return struct_type(*primary, a, where, place);
+  }
+  std::string key;
+  Scope* own = bind(*primary, a, where, place, key);
+  std::swap(scope_, own);
+  Ty type = type_of(primary->result);
+  std::swap(scope_, own);
+  return type;
+}
+
+// The specialization for these arguments; the one with the fewest parameters of
+// its own, if there are several.
+Ty Translator::specialized_type(
+    const Symbol& s,
+    const std::vector<TemplateArgument>& a,
+    Scope* where,
+    Place place) {
+  const Declaration* chosen = nullptr;
+  Scope* chosen_scope = nullptr;
+  for (auto* d : s.declared) {
+    if (!d->specialization && d->specialized.empty()) {
       continue;
     }
     Scope* own = new_scope(where);
@@ -132,22 +160,8 @@ Ty Translator::template_type(
       chosen_scope = own;
     }
   }
-  if (chosen) {
-    // A struct of its own for each set of deduced arguments.
-    return struct_type(*chosen, {}, chosen_scope, place);
-  }
-  if (!primary) {
-    fail(place, "the template `" + name + "` is only specialized.");
-  }
-  if (primary->kind == Declaration::Kind::Struct) {
-    return struct_type(*primary, a, where, place);
-  }
-  std::string key;
-  Scope* own = bind(*primary, a, where, place, key);
-  std::swap(scope_, own);
-  Ty type = type_of(primary->result);
-  std::swap(scope_, own);
-  return type;
+  // A struct of its own for each set of deduced arguments.
+  return chosen ? struct_type(*chosen, {}, chosen_scope, place) : nullptr;
 }
 
 bool Translator::is_type_argument(const TemplateArgument& a) {

@@ -126,7 +126,11 @@ class Translator {
       const std::string& name,
       const std::vector<TemplateArgument>& arguments,
       Place place);
-  Ty scoped_type(const Type& t);
+  Ty specialized_type(
+      const Symbol& s,
+      const std::vector<TemplateArgument>& arguments,
+      Scope* where,
+      Place place);
   Ty argument_type(const TemplateArgument& a, Place place);
   Value argument_constant(const TemplateArgument& a, Place place);
   bool is_type_argument(const TemplateArgument& a);
@@ -204,14 +208,12 @@ class Translator {
   Value list_value(Ty to, const Expr& list);
   Value array_list(Ty to, const Expr& list);
   void fill(const Value& to, const Expr& list);
-  Value make_struct(
-      Ty to,
-      const std::vector<const Expr*>& items,
-      Place place);
+  Value make_struct(Ty to, const std::vector<const Expr*>& items, Place place);
   Value initial(Ty to, const Expr& e); // `= e` of a declaration
   Value lambda(const Expr& e);
   Value temporary(const Value& v, const char* wish = "t");
   Ty type_without_effects(const Expr& e);
+  bool attempt(const std::function<void()>& what);
 
   // -- operators.cpp
   Value unary(const Expr& e);
@@ -232,11 +234,8 @@ class Translator {
       const Value& a,
       const Value& b,
       Place place);
-  Value shift(
-      const std::string& op,
-      const Value& a,
-      const Value& b,
-      Place place);
+  Value
+  shift(const std::string& op, const Value& a, const Value& b, Place place);
   Value complex_arithmetic(
       const std::string& op,
       const Value& a,
@@ -245,7 +244,7 @@ class Translator {
   Value short_circuit(const Expr& e);
   Value conditional(const Expr& e);
   Value chosen(const Value& c, Value a, Value b, Place place);
-  Value assign(const Expr& e, bool discarded);
+  Value assign(const Expr& e);
   std::optional<Value> overloaded(
       const std::string& op,
       const std::vector<Value>& operands,
@@ -253,10 +252,8 @@ class Translator {
 
   // -- calls.cpp
   Value call(const Expr& e);
-  std::optional<Value> call_named(
-      const Expr& callee,
-      std::vector<Value>& arguments,
-      const Expr& e);
+  std::optional<Value>
+  call_named(const Expr& callee, std::vector<Value>& arguments, const Expr& e);
   std::optional<Value> call_type(const Expr& callee, const Expr& e);
   Value call_member(const Expr& callee, const Expr& e);
   std::vector<Value> arguments_of(const Expr& e);
@@ -279,6 +276,7 @@ class Translator {
       const std::vector<Value>& arguments,
       std::string& key);
   int parameter_cost(const Parameter& p, Ty type, const Value& given);
+  bool rank(Candidate& c, const std::vector<Value>& arguments);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
@@ -333,19 +331,21 @@ class Translator {
       const std::string& name,
       const Expr& e,
       std::vector<Value>& arguments);
-  Value float_function(
-      const char* glsl,
-      std::vector<Value>& arguments,
-      Place place);
+  Value
+  float_function(const char* glsl, std::vector<Value>& arguments, Place place);
+  Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
+  std::string narrow_text(
+      const std::string& glsl,
+      Ty t,
+      Ty wide,
+      const std::vector<std::string>& x);
   Value number_function(
       const std::string& name,
       const char* real,
       std::vector<Value>& arguments,
       Place place);
-  Value relation(
-      const std::string& name,
-      std::vector<Value>& arguments,
-      Place place);
+  Value
+  relation(const std::string& name, std::vector<Value>& arguments, Place place);
   Value geometric(
       const std::string& name,
       std::vector<Value>& arguments,
@@ -372,6 +372,11 @@ class Translator {
       Place place);
   std::optional<Value> atomic_function(
       const std::string& name,
+      std::vector<Value>& arguments,
+      Place place);
+  Value atomic_exchange(
+      const std::string& memory,
+      Ty t,
       std::vector<Value>& arguments,
       Place place);
   Value atomic_float(
@@ -467,6 +472,7 @@ class Translator {
   std::deque<Written> written_;
   int functions_ = 0;
   int depth_ = 0;
+  size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;
   uint32_t shared_bytes_ = 0;

@@ -190,8 +190,8 @@ std::string msl_name(Ty t) {
       return t->atomic ? "atomic<" + name + ">" : name;
     }
     case Kind::Vector:
-      return (t->packed ? "packed_" : "") + std::string(info_of(t->scalar).msl) +
-          std::to_string(t->width);
+      return (t->packed ? "packed_" : "") +
+          std::string(info_of(t->scalar).msl) + std::to_string(t->width);
     case Kind::Complex:
       return "complex64_t";
     case Kind::Struct:
@@ -239,8 +239,8 @@ std::string memory_name(Ty t) {
     case Kind::Scalar:
       return info_of(t->scalar).dtype;
     case Kind::Vector:
-      return std::string(info_of(t->scalar).dtype) +
-          (t->packed ? "p" : "x") + std::to_string(t->width);
+      return std::string(info_of(t->scalar).dtype) + (t->packed ? "p" : "x") +
+          std::to_string(t->width);
     case Kind::Complex:
       return "c64";
     case Kind::Pointer:

@@ -100,5 +100,7 @@ struct Value {
 
 // `v`'s text for a place that binds as strongly as `prec`.
 std::string within(const Value& v, Prec prec);
+// Whether `op` is an operator between two numbers.
+bool is_infix(const std::string& op);
 
 } // namespace mlx::core::vulkan::msl

@@ -239,6 +239,51 @@ int msl_subsat(int x, int y) {
   int64_t s = int64_t(x) - int64_t(y);
   return int(clamp(s, int64_t(-2147483647l - 1l), int64_t(2147483647l)));
 }
+uint64_t msl_mulhi(uint64_t x, uint64_t y) {
+  uvec2 a = unpackUint2x32(x), b = unpackUint2x32(y);
+  uint64_t low = uint64_t(a.x) * uint64_t(b.x);
+  uint64_t left = uint64_t(a.y) * uint64_t(b.x) + (low >> 32);
+  uint64_t right = uint64_t(a.x) * uint64_t(b.y) + (left & 0xfffffffful);
+  return uint64_t(a.y) * uint64_t(b.y) + (left >> 32) + (right >> 32);
+}
+int64_t msl_mulhi(int64_t x, int64_t y) {
+  uint64_t high = msl_mulhi(uint64_t(x), uint64_t(y));
+  high -= x < 0l ? uint64_t(y) : 0ul;
+  high -= y < 0l ? uint64_t(x) : 0ul;
+  return int64_t(high);
+}
+uint64_t msl_absdiff(uint64_t x, uint64_t y) { return max(x, y) - min(x, y); }
+int64_t msl_absdiff(int64_t x, int64_t y) { return max(x, y) - min(x, y); }
+uint64_t msl_addsat(uint64_t x, uint64_t y) { return x + min(y, ~x); }
+uint64_t msl_subsat(uint64_t x, uint64_t y) { return x - min(x, y); }
+// What a sum beyond the type's ends becomes.
+int64_t msl_end_(int64_t x) {
+  return int64_t(x < 0l ? 0x8000000000000000ul : 0x7ffffffffffffffful);
+}
+int64_t msl_addsat(int64_t x, int64_t y) {
+  int64_t s = x + y;
+  return ((x ^ s) & (y ^ s)) < 0l ? msl_end_(x) : s;
+}
+int64_t msl_subsat(int64_t x, int64_t y) {
+  int64_t s = x - y;
+  return ((x ^ y) & (x ^ s)) < 0l ? msl_end_(x) : s;
+}
+#define LONG_INTEGER_(T)                                                      \
+  T msl_hadd(T x, T y) { return (x & y) + ((x ^ y) >> 1); }                   \
+  T msl_rhadd(T x, T y) { return (x | y) - ((x ^ y) >> 1); }                  \
+  T msl_madhi(T x, T y, T z) { return msl_mulhi(x, y) + z; }                  \
+  T msl_mul(T x, T y) { return x * y; }                                       \
+  T msl_mad(T x, T y, T z) { return x * y + z; }                              \
+  T msl_extract_bits(T x, uint at, uint n) {                                  \
+    return n == 0u ? T(0) : (x << T(64u - at - n)) >> T(64u - n);             \
+  }                                                                           \
+  T msl_insert_bits(T x, T y, uint at, uint n) {                              \
+    uint64_t ones = n == 0u ? 0ul : ~0ul >> uint64_t(64u - n);                \
+    T mask = T(ones << uint64_t(at));                                         \
+    return (x & ~mask) | ((y << T(at)) & mask);                               \
+  }
+LONG_INTEGER_(int64_t)
+LONG_INTEGER_(uint64_t)
 #define WIDE_INTEGER_(T, WIDE)                                                \
   T msl_hadd(T x, T y) { return T((WIDE(x) + WIDE(y)) >> 1); }                \
   T msl_rhadd(T x, T y) { return T((WIDE(x) + WIDE(y) + WIDE(1)) >> 1); }     \
