@@ -1,6 +1,6 @@
 // MLX's questions to Metal. With MLX_VK_METAL_KERNELS=1 Metal is there, so that
-// libraries which ask take their Metal kernels (ops/custom); what else Metal has
-// is answered as far as it means anything here.
+// libraries which ask take their Metal kernels (ops/custom); what else Metal
+// has is answered as far as it means anything here.
 #include "mlx/backend/metal/metal.h"
 
 #include <stdexcept>

@@ -7,12 +7,14 @@ import os
 import mlx.core as mx
 import numpy as np
 import pytest
+
 from mlx_vulkan.fast import vulkan_kernel
 
 HEADER = """
 #define MSL_SUBGROUP {subgroup}
 #define MSL_THREADS (gl_WorkGroupSize.x * gl_WorkGroupSize.y)
 #define MSL_SIMD
+#define A ARGUMENTS
 #include "common/msl.glsl"
 #if MSL_EMULATED
 #define CALL(f, x) msl_##f(on, x)
@@ -116,7 +118,7 @@ def test_collectives(gpu, dtype, threads):
     active = np.ones(n, bool)
     active[::3] = False
     active[4:8] = False  # a whole quad-group
-    lines = [f"T v = load(x, i); bool on = load(a, i);"]
+    lines = ["T v = load(x, i); bool on = load(a, i);"]
     for row, (group, f, _) in enumerate(calls):
         call = f"CALL({group}_{f}, v)"
         # In subgroups an inactive lane takes no part.

@@ -78,7 +78,8 @@ json run(const Options& options, const json& kernel, const json& instance) {
       global.emplace_back("NATIVE_F16", "1");
     }
     result["refused"] = true; // until it is compiled
-    compile_source(kernel["name"], made.glsl, {}, false, global);
+    compile_source(
+        kernel["name"].get<std::string>(), made.glsl, {}, false, global);
     result["refused"] = false;
   } catch (const std::exception& e) {
     result["error"] = e.what();

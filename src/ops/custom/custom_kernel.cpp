@@ -1,9 +1,10 @@
 // Kernels of one's own: mx.fast.metal_kernel, whose Metal body is translated
-// (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL. Both
-// are MLX's CustomKernel with the text that MLX made of the call.
+// (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL.
+// Both are MLX's CustomKernel with the text that MLX made of the call.
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "mlx/backend/gpu/copy.h"
@@ -26,17 +27,19 @@ using Extent = std::array<uint32_t, 3>;
 struct Form {
   Extent threads{}; // of its workgroups
   bool aligned = false; // msl::Target's
+  bool guarded = false; // with_guard()
   bool operator==(const Form&) const = default;
 };
 
 // A text of MLX's, and the kernels made of it.
 struct Known {
   CustomSource source;
+  std::optional<bool> independent; // is_independent()
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
-// By the whole text: names may be used again for others. The mutex is held for a
-// look, never while anything is translated or compiled.
+// By the whole text: names may be used again for others. The mutex is held for
+// a look, never while anything is translated or compiled.
 class KnownKernels {
  public:
   // Valid for the life of the process.
@@ -69,6 +72,14 @@ class KnownKernels {
     }
     return nullptr;
   }
+  std::optional<bool> independent(const Known& known) {
+    std::lock_guard lock(mutex_);
+    return known.independent;
+  }
+  void set_independent(Known& known, bool independent) {
+    std::lock_guard lock(mutex_);
+    known.independent = independent;
+  }
   void add(Known& known, const Form& form, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
     known.kernels.emplace_back(form, &kernel);
@@ -95,10 +106,8 @@ std::string words(const Extent& e) {
 }
 
 // In the dialect, and the subgroup size to ask for.
-std::pair<std::string, uint32_t> glsl_for(
-    const CustomSource& kernel,
-    const Form& form,
-    const Caps& caps) {
+std::pair<std::string, uint32_t>
+glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   if (kernel.glsl) {
     uint32_t wanted = kernel.subgroup_size;
     if (wanted && sure_subgroup(caps, wanted) != wanted) {
@@ -115,7 +124,10 @@ std::pair<std::string, uint32_t> glsl_for(
                ? "."
                : " as the driver likes."));
     }
-    return {glsl_of(kernel, form.threads), wanted};
+    auto text = glsl_of(kernel, form.threads);
+    return {
+        form.guarded ? with_guard(kernel, std::move(text)) : std::move(text),
+        wanted};
   }
   constexpr uint32_t simd_width = 32;
   msl::Target target;
@@ -125,13 +137,14 @@ std::pair<std::string, uint32_t> glsl_for(
   target.shared_bytes = caps.shared_memory;
   auto made = msl::translate(kernel.source, target);
   bool ask = made.collective && target.subgroup == simd_width;
-  return {std::move(made.glsl), ask ? simd_width : 0};
+  return {
+      form.guarded ? with_guard(kernel, std::move(made.glsl))
+                   : std::move(made.glsl),
+      ask ? simd_width : 0};
 }
 
-const Kernel& build(
-    StreamEncoder& enc,
-    const CustomSource& kernel,
-    const Form& form) {
+const Kernel&
+build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
   auto [text, subgroup] = glsl_for(kernel, form, enc.caps());
   std::vector<Define> defines;
   if (subgroup) {
@@ -160,45 +173,92 @@ Extent extent_of(
   if (std::min({x, y, z}) < least) {
     throw std::invalid_argument(
         kernel.title() + ": the " + what + " (" + std::to_string(x) + ", " +
-        std::to_string(y) + ", " + std::to_string(z) +
-        ") has less than " + std::to_string(least) + " threads on an axis.");
+        std::to_string(y) + ", " + std::to_string(z) + ") has less than " +
+        std::to_string(least) + " threads on an axis.");
   }
   return {uint32_t(x), uint32_t(y), uint32_t(z)};
 }
 
 struct Launch {
-  Extent grid, threads; // of a usual threadgroup
+  Extent grid{}, threads{}; // of a usual threadgroup
+  bool guarded = false;
   std::vector<ExactDispatch> dispatches;
 };
-Launch launch_of(
+
+// The threadgroup of a call, clipped to the grid as MLX does.
+Extent clipped(
     const CustomSource& kernel,
-    const std::tuple<int, int, int>& grid,
-    const std::tuple<int, int, int>& threadgroup,
+    const Extent& threadgroup,
+    const Extent& grid,
     const Caps& caps) {
-  Launch l;
-  l.grid = extent_of(kernel, "grid", grid, 0);
-  l.threads = extent_of(kernel, "threadgroup", threadgroup, 1);
-  uint64_t total = 1, threads = 1;
+  Extent e;
+  uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
-    l.threads[i] = std::min(l.threads[i], l.grid[i]);
-    total *= l.grid[i] != 0;
-    threads *= l.threads[i];
+    e[i] = std::min(threadgroup[i], grid[i]);
+    threads *= e[i];
   }
   if (threads > caps.max_workgroup_size) {
     throw std::invalid_argument(
-        kernel.title() + ": a threadgroup of " + words(l.threads) +
-        " threads has " + std::to_string(threads) + "; " + caps.name +
-        " allows " + std::to_string(caps.max_workgroup_size) +
+        kernel.title() + ": a threadgroup of " + words(e) + " threads has " +
+        std::to_string(threads) + "; " + caps.name + " allows " +
+        std::to_string(caps.max_workgroup_size) +
         ". Pass a smaller threadgroup=.");
   }
-  if (total) {
-    l.dispatches = exact_dispatches(l.grid, l.threads);
+  return e;
+}
+
+bool fits(const Extent& threads, const Caps& caps) {
+  uint64_t all = 1;
+  for (int i = 0; i < 3; ++i) {
+    uint32_t most = caps.max_workgroup_axes[i];
+    all *= threads[i];
+    if ((most && threads[i] > most) || all > caps.max_workgroup_size) {
+      return false;
+    }
   }
+  return true;
+}
+
+bool independent(Known& known, const Form& form, const Caps& caps) {
+  auto& all = known_kernels();
+  if (auto known_before = all.independent(known)) {
+    return *known_before;
+  }
+  bool is =
+      is_independent(known.source, glsl_for(known.source, form, caps).first);
+  all.set_independent(known, is);
+  return is;
+}
+
+// Exact, but for kernels whose threads are independent: those have the same
+// workgroups, so the same pipeline, whatever the grid.
+Launch launch_of(
+    Known& known,
+    const std::tuple<int, int, int>& grid,
+    const std::tuple<int, int, int>& threadgroup,
+    bool aligned,
+    const Caps& caps) {
+  Launch l;
+  l.grid = extent_of(known.source, "grid", grid, 0);
+  Extent whole = extent_of(known.source, "threadgroup", threadgroup, 1);
+  l.threads = clipped(known.source, whole, l.grid, caps);
+  if (std::min({l.grid[0], l.grid[1], l.grid[2]}) == 0) {
+    return l;
+  }
+  l.guarded = independent(known, {l.threads, aligned}, caps);
+  Extent covered = l.grid;
+  if (l.guarded) {
+    l.threads = fits(whole, caps) ? whole : l.threads;
+    for (int i = 0; i < 3; ++i) {
+      uint32_t n = l.threads[i];
+      covered[i] = (covered[i] + n - 1) / n * n;
+    }
+  }
+  l.dispatches = exact_dispatches(covered, l.threads);
   return l;
 }
 
-const Kernel&
-kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
+const Kernel& kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
   auto& all = known_kernels();
   if (auto* k = all.find(known, form)) {
     return *k;
@@ -230,7 +290,8 @@ class Infos {
     for (size_t i = 0; i < offsets_.size(); ++i) {
       size_t end = i + 1 < offsets_.size() ? offsets_[i + 1] : bytes_.size();
       int n = int(end - offsets_[i]);
-      array& v = views.emplace_back(Shape{n}, uint8, nullptr, std::vector<array>{});
+      array& v =
+          views.emplace_back(Shape{n}, uint8, nullptr, std::vector<array>{});
       v.copy_shared_buffer(all, {1}, {true, true, true}, n, offsets_[i]);
     }
     return views;
@@ -239,6 +300,53 @@ class Infos {
  private:
   std::vector<char> bytes_;
   std::vector<size_t> offsets_;
+};
+
+// What a kernel reads, in the order of its arguments: inputs, copied if
+// `copied(input)`, each followed by what its body names of shape, strides,
+// ndim.
+struct ReadArrays {
+  template <typename F>
+  ReadArrays(
+      StreamEncoder& enc,
+      const std::vector<array>& inputs,
+      const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+      F&& copied) {
+    Infos infos;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto& x = all.emplace_back(inputs[i]);
+      if (copied(x)) {
+        x = contiguous_copy_gpu(x, enc.stream());
+        enc.add_temporary(x);
+      }
+      auto [shape, strides, ndim] = shape_infos[i];
+      int dims = x.ndim();
+      if (dims && shape) {
+        infos.add(x.shape().data(), dims);
+      }
+      if (dims && strides) {
+        infos.add(x.strides().data(), dims);
+      }
+      if (dims && ndim) {
+        infos.add(&dims, 1);
+      }
+    }
+    auto views = infos.place(enc);
+    if (views.empty()) {
+      return;
+    }
+    std::vector<array> ordered;
+    auto view = views.begin();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ordered.push_back(all[i]);
+      auto [shape, strides, ndim] = shape_infos[i];
+      for (int n = all[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
+        ordered.push_back(*view++);
+      }
+    }
+    all = std::move(ordered);
+  }
+  std::vector<array> all;
 };
 
 struct CustomParams {
@@ -257,13 +365,13 @@ std::string custom_kernel_glsl(
       std::get<1>(state),
       is_fast_math(CompileOptions(std::get<10>(state))),
       arguments);
+  bool aligned = !known.source.glsl;
   auto launch =
-      launch_of(known.source, std::get<2>(state), std::get<3>(state), caps);
-  if (launch.dispatches.empty()) {
-    return "";
-  }
-  return glsl_for(known.source, {launch.dispatches[0].threads, true}, caps)
-      .first;
+      launch_of(known, std::get<2>(state), std::get<3>(state), aligned, caps);
+  return launch.dispatches.empty()
+      ? ""
+      : glsl_for(known.source, {launch.threads, aligned, launch.guarded}, caps)
+            .first;
 }
 
 size_t custom_kernel_arguments(
@@ -297,9 +405,7 @@ void CustomKernel::eval_gpu(
       source_,
       is_fast_math(CompileOptions(compile_options_)),
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
-  auto launch = launch_of(known.source, grid_, threadgroup_, enc.caps());
-  // All that can throw comes before anything is recorded. Copies and outputs are
-  // aligned.
+  // Copies and outputs are aligned.
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
@@ -307,9 +413,12 @@ void CustomKernel::eval_gpu(
   for (auto& x : inputs) {
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);
   }
+  // All that can throw comes before anything is recorded.
+  auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    kernels.push_back(&kernel_for(enc, known, {d.threads, aligned}));
+    Form form{d.threads, aligned, launch.guarded};
+    kernels.push_back(&kernel_for(enc, known, form));
   }
 
   for (auto& out : outputs) {
@@ -321,39 +430,8 @@ void CustomKernel::eval_gpu(
       out.set_data(allocator::malloc(out.nbytes()));
     }
   }
-  std::vector<array> checked;
-  Infos infos;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    array x = inputs[i];
-    if (copied(x)) {
-      x = contiguous_copy_gpu(x, stream());
-      enc.add_temporary(x);
-    }
-    if (x.ndim()) {
-      auto [shape, strides, ndim] = shape_infos_[i];
-      int dims = x.ndim();
-      if (shape) {
-        infos.add(x.shape().data(), dims);
-      }
-      if (strides) {
-        infos.add(x.strides().data(), dims);
-      }
-      if (ndim) {
-        infos.add(&dims, 1);
-      }
-    }
-    checked.push_back(std::move(x));
-  }
-  auto views = infos.place(enc);
-  std::vector<Operand> reads;
-  auto view = views.begin();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    reads.emplace_back(checked[i]);
-    auto [shape, strides, ndim] = shape_infos_[i];
-    for (int n = checked[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
-      reads.emplace_back(*view++);
-    }
-  }
+  ReadArrays arrays(enc, inputs, shape_infos_, copied);
+  std::vector<Operand> reads(arrays.all.begin(), arrays.all.end());
   std::vector<Operand> writes(outputs.begin(), outputs.end());
   for (size_t i = 0; i < kernels.size(); ++i) {
     auto& d = launch.dispatches[i];

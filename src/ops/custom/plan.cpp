@@ -236,14 +236,14 @@ Type type_named_in_msl(
 
 // Words of GLSL that an array or a template argument is likely to be called.
 constexpr std::string_view keywords[] = {
-    "active",    "attribute", "buffer",   "case",     "cast",     "centroid",
-    "coherent",  "common",    "const",    "default",  "discard",  "filter",
-    "flat",      "half",      "highp",    "in",       "inout",    "input",
-    "interface", "invariant", "layout",   "long",     "lowp",     "mediump",
-    "noise",     "out",       "output",   "partition", "patch",   "precise",
-    "precision", "public",    "readonly", "resource", "restrict", "sample",
-    "shared",    "short",     "smooth",   "static",   "subroutine", "switch",
-    "template",  "texture",   "this",     "uniform",  "union",    "unsigned",
+    "active",    "attribute", "buffer",   "case",      "cast",       "centroid",
+    "coherent",  "common",    "const",    "default",   "discard",    "filter",
+    "flat",      "half",      "highp",    "in",        "inout",      "input",
+    "interface", "invariant", "layout",   "long",      "lowp",       "mediump",
+    "noise",     "out",       "output",   "partition", "patch",      "precise",
+    "precision", "public",    "readonly", "resource",  "restrict",   "sample",
+    "shared",    "short",     "smooth",   "static",    "subroutine", "switch",
+    "template",  "texture",   "this",     "uniform",   "union",      "unsigned",
     "using",     "varying",   "volatile", "writeonly"};
 
 bool is_letter(char c) {
@@ -278,10 +278,9 @@ void check_names(const CustomSource& kernel) {
   auto check = [&](std::string_view name) {
     bool word = !name.empty() && !is_digit(name[0]) &&
         std::all_of(name.begin(), name.end(), [](char c) {
-                  return is_letter(c) || is_digit(c);
-                });
-    bool keyword =
-        std::find(std::begin(keywords), std::end(keywords), name) !=
+          return is_letter(c) || is_digit(c);
+        });
+    bool keyword = std::find(std::begin(keywords), std::end(keywords), name) !=
         std::end(keywords);
     if (!word || keyword || name.starts_with("gl_")) {
       throw std::invalid_argument(
@@ -306,7 +305,8 @@ void check_names(const CustomSource& kernel) {
 // A grid is several dispatches, and those may run in parts.
 void check_built_ins(const CustomSource& kernel) {
   auto check = [&](std::string_view word) {
-    std::string_view better = word == "gl_WorkGroupID" ? "threadgroup_position_in_grid"
+    std::string_view better = word == "gl_WorkGroupID"
+        ? "threadgroup_position_in_grid"
         : word == "gl_GlobalInvocationID" ? "thread_position_in_grid"
         : word == "gl_NumWorkGroups"      ? "threadgroups_per_grid"
                                           : "";
@@ -346,7 +346,8 @@ std::string locations(const msl::Source& s) {
     auto strides = member(a.name + "_strides");
     if (a.reference) {
       macros += define + "0\n#define " + a.name + "_ndim 0\n";
-    } else if (!shape.empty() && !strides.empty() &&
+    } else if (
+        !shape.empty() && !strides.empty() &&
         !member(a.name + "_ndim").empty()) {
       macros += define + "item_location(i, " + shape + ", " + strides + ", " +
           a.name + "_ndim)\n";
@@ -386,8 +387,7 @@ std::string glsl_of(
     } else if (suffix == "_ndim") {
       macros += "#define " + a.name + " load(ARGUMENTS." + member + ", 0)\n";
     } else {
-      macros +=
-          "#define " + a.name + "(i) load(ARGUMENTS." + member + ", i)\n";
+      macros += "#define " + a.name + "(i) load(ARGUMENTS." + member + ", i)\n";
     }
   }
   macros += locations(s);
@@ -416,9 +416,94 @@ std::string glsl_of(
       s.body + "\n}\n";
 }
 
+namespace {
+
+constexpr std::string_view main_begin = "\nvoid main() {\n";
+
+// Words of GLSL after which threads may have to do with each other, or with
+// their workgroup's size.
+constexpr std::string_view group_words[] = {
+    "barrier",
+    "groupMemoryBarrier",
+    "include",
+    "memoryBarrierShared",
+    "shared",
+    "thread_position_in_threadgroup",
+    "thread_index_in_threadgroup",
+    "threads_per_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "dispatch_threads_per_threadgroup"};
+constexpr std::string_view group_prefixes[] = {"gl_", "subgroup"};
+
+// The same of translations, which call common/msl.glsl. (Their includes are
+// known.)
+constexpr std::string_view translated_words[] = {
+    "barrier",
+    "groupMemoryBarrier",
+    "shared",
+    "MSL_SIMD"};
+constexpr std::string_view translated_prefixes[] = {
+    "gl_",
+    "subgroup",
+    "msl_any",
+    "msl_dispatch",
+    "msl_quad",
+    "msl_simd",
+    "msl_thread"};
+constexpr std::string_view harmless[] = {
+    "msl_thread_execution_width",
+    "msl_thread_position_in_grid",
+    "msl_threads_per_grid",
+    "msl_threads_per_simdgroup"};
+
+template <typename Words, typename Prefixes>
+bool has_word(
+    std::string_view text,
+    const Words& words,
+    const Prefixes& prefixes) {
+  bool found = false;
+  each_word(text, [&](std::string_view word) {
+    auto is = [&](auto& w) { return w == word; };
+    found = found || std::any_of(std::begin(words), std::end(words), is) ||
+        (std::none_of(std::begin(harmless), std::end(harmless), is) &&
+         std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto& p) {
+           return word.starts_with(p);
+         }));
+  });
+  return found;
+}
+
+} // namespace
+
+bool is_independent(const CustomSource& kernel, std::string_view glsl) {
+  if (!kernel.glsl) {
+    return glsl.rfind(main_begin) != glsl.npos &&
+        !has_word(glsl, translated_words, translated_prefixes);
+  }
+  auto& s = kernel.source;
+  return !has_word(s.header, group_words, group_prefixes) &&
+      !has_word(s.body, group_words, group_prefixes);
+}
+
+std::string with_guard(const CustomSource& kernel, std::string glsl) {
+  // The user's own text follows or precedes, in which nothing is looked for.
+  auto at = kernel.glsl
+      ? glsl.find(
+            main_begin,
+            glsl.find(kernel.source.header) + kernel.source.header.size())
+      : glsl.rfind(main_begin);
+  return glsl.insert(
+      at + main_begin.size(),
+      kernel.glsl ? "if (any(greaterThanEqual(thread_position_in_grid, "
+                    "threads_per_grid))) return;\n"
+                  : "  if (any(greaterThanEqual(msl_thread_position_in_grid(), "
+                    "A.grid))) {\n    return;\n  }\n");
+}
+
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {
-  uint32_t least = caps.min_subgroup_size ? caps.min_subgroup_size
-                                          : caps.subgroup_size;
+  uint32_t least =
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
   uint32_t most = std::max(caps.max_subgroup_size, least);
   bool granted = least == most
       ? wanted == least

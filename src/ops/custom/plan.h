@@ -38,14 +38,24 @@ CustomSource parse_custom_source(
     size_t arguments);
 
 // The GPU type of an argument. Throws std::invalid_argument for float64.
-Type type_of_argument(const CustomSource& kernel, const msl::Argument& argument);
+Type type_of_argument(
+    const CustomSource& kernel,
+    const msl::Argument& argument);
 
-// A vulkan_kernel as a compute shader with workgroups of `threads`. Its argument
-// block is as msl::Translation says. Throws std::invalid_argument for names and
-// built-in variables that it must not use.
+// A vulkan_kernel as a compute shader with workgroups of `threads`. Its
+// argument block is as msl::Translation says. Throws std::invalid_argument for
+// names and built-in variables that it must not use.
 std::string glsl_of(
     const CustomSource& kernel,
     const std::array<uint32_t, 3>& threads);
+
+// Whether threads of a kernel have nothing to do with each other, so that it
+// does not matter in which workgroups they are: of its translation if it is not
+// GLSL itself. In doubt false.
+bool is_independent(const CustomSource& kernel, std::string_view glsl);
+// The shader of such a kernel for whole workgroups: who is outside of the grid
+// does nothing.
+std::string with_guard(const CustomSource& kernel, std::string glsl);
 
 // Invocations of a subgroup that a pipeline which asks for `wanted` is sure to
 // have; without wishes (0), or where wishes are not granted, the least.
