@@ -334,6 +334,11 @@ class Translator {
   Value
   float_function(const char* glsl, std::vector<Value>& arguments, Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
+  Value by_components(
+      const char* glsl,
+      std::vector<Value>& arguments,
+      size_t uints,
+      Place place);
   std::string narrow_text(
       const std::string& glsl,
       Ty t,
