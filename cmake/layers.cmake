@@ -1,6 +1,7 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime (docs/architecture.md, "The ladder"); and what is built from them
-# alone. The library is these and the upper layers (cmake/mlx.cmake).
+# runtime, and msl beside them (docs/architecture.md, "The ladder"); and what is
+# built from them alone. The library is these and the upper layers
+# (cmake/mlx.cmake).
 
 set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only")
 if(MLXVK_SANITIZE STREQUAL "address")
@@ -46,6 +47,7 @@ function(mlxvk_add_layer name)
   endif()
 endfunction()
 
+mlxvk_add_layer(msl BELOW mlxvk_common mlxvk_tree_sitter)
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
 mlxvk_add_layer(vk BELOW mlxvk_common)
 target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")
@@ -103,6 +105,13 @@ if(NLOHMANN_INCLUDE_DIR)
   target_link_libraries(driver_compile PRIVATE mlxvk_variants)
 endif()
 
+# The translator over kernels that tests/kernels/extract.py finds.
+add_executable(msl_translate EXCLUDE_FROM_ALL
+               "${PROJECT_SOURCE_DIR}/tests/kernels/msl_translate.cpp")
+target_include_directories(msl_translate SYSTEM
+                           PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+target_link_libraries(msl_translate PRIVATE mlxvk_msl mlxvk_pipeline)
+
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)
   file(GLOB mlxvk_null_tests CONFIGURE_DEPENDS
@@ -110,6 +119,6 @@ if(DOCTEST_INCLUDE_DIR)
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
-  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime)
+  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

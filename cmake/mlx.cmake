@@ -74,17 +74,28 @@ set(CMAKE_INSTALL_INCLUDEDIR include)
 add_subdirectory(${MLX_SOURCE_DIR} ${CMAKE_BINARY_DIR}/mlx)
 
 get_target_property(mlx_sources mlx SOURCES)
-list(FILTER mlx_sources EXCLUDE REGEX "/backend/no_gpu/|/io/no_gguf.cpp")
+list(FILTER mlx_sources EXCLUDE
+     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
+
+# metal_kernel() is MLX's own, which writes the kernel's text, under another name:
+# ours wraps it (src/ops/custom/metal_kernel.cpp). The Metal that it asks for is
+# whatever runs such kernels.
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/backend/common/metal_kernel.cpp"
+  TARGET_DIRECTORY mlx
+  PROPERTIES COMPILE_DEFINITIONS
+             "metal_kernel=metal_kernel_of_mlx;is_available=kernels_available")
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|pipeline|runtime)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>)
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
+                                  $<BUILD_INTERFACE:mlxvk_msl>)
 
 # Only MLX's own symbols leave the library: glslang's would meet those of other
 # Vulkan programs in the same process.

@@ -11,6 +11,7 @@ report. Where there is no GPU the tiers run on lavapipe.
 import argparse
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -187,12 +188,18 @@ def model(build: Path) -> list[Step]:
     return [Step("model", "SmolLM2", command, "junit")]
 
 
+def kernels(build: Path) -> list[Step]:
+    env = {"MLXVK_BUILD": str(build)}
+    return [Step("kernels", "custom kernels", pytest("tests/kernels"), "junit", env)]
+
+
 TIERS = {
     "lint": lint,
     "null": null,
     "radv": radv,
     "package": package,
     "backend": backend,
+    "kernels": kernels,
     "model": model,
     "upstream": upstream,
 }
@@ -228,6 +235,7 @@ def full_modes(build: Path) -> list[Step]:
         command = [*slow, "--workers", WORKERS]
         steps.append(Step("upstream", f"Python {mode}", command, "summary", env))
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
+    steps += with_extras(build, slow)
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
     for mode in ("unified", "discrete"):
@@ -251,9 +259,39 @@ def full_modes(build: Path) -> list[Step]:
     return steps
 
 
+def with_extras(build: Path, upstream: list[str]) -> list[Step]:
+    """What needs packages beyond tools/requirements.txt, which are installed in
+    folders of the build: mlx-vlm's kernels, and, with the variable TORCH (pip's
+    arguments for a PyTorch that runs on CPUs), MLX's comparisons with it."""
+    folder = extra(build, "vlm", "--no-deps", "-r", "tools/requirements-full.txt")
+    env = {"MLXVK_BUILD": str(build), "PYTHONPATH": str(folder)}
+    env["MLX_VK_TEST_FUZZ"] = "4000"
+    steps = [Step("kernels", "mlx-vlm", pytest("tests/kernels"), "junit", env)]
+    if torch := os.environ.get("TORCH"):
+        env = {"PYTHONPATH": str(extra(build, "torch", *shlex.split(torch)))}
+        command = [*upstream, "--torch"]
+        steps.append(Step("upstream", "PyTorch", command, "summary", env))
+    return steps
+
+
+def extra(build: Path, name: str, *requirements: str) -> Path:
+    folder = build / "extras" / name
+    note = folder / "requirements"
+    text = " ".join(requirements)
+    if "-r" in requirements:
+        text += (ROOT / requirements[-1]).read_text()
+    if not note.exists() or note.read_text() != text:
+        print("== Installing", *requirements, flush=True)
+        command = [sys.executable, "-m", "pip", "install", "-q", "--upgrade"]
+        command += ["--disable-pip-version-check", "--target", str(folder)]
+        subprocess.run([*command, *requirements], cwd=ROOT, check=True)
+        note.write_text(text)
+    return folder
+
+
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
-    targets = ["null_tests", "driver_compile", "mlx_cpp_tests"]
+    targets = ["null_tests", "driver_compile", "mlx_cpp_tests", "msl_translate"]
     print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
     if sanitized:

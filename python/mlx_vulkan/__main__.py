@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import __version__, bench, cache, doctor, profile, run, selftest
+from . import __version__, bench, cache, coverage, doctor, profile, run, selftest
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -12,7 +12,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for module in (doctor, selftest, cache, profile, run, bench):
+    for module in (doctor, selftest, cache, profile, run, bench, coverage):
         name = module.__name__.rsplit(".", 1)[-1]
         summary = module.__doc__.strip().splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary)

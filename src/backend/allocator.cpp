@@ -270,8 +270,19 @@ size_t set_cache_limit(size_t limit) {
 void clear_cache() {
   vulkan::vulkan_allocator().clear_cache();
 }
-size_t set_wired_limit(size_t) {
-  return 0; // Vulkan has no residency call: device memory is resident
+// Vulkan has no residency call, device memory is resident: a number that is
+// kept for who asks for the one before.
+size_t set_wired_limit(size_t limit) {
+  static std::atomic<size_t> wired{0};
+  auto& info = gpu::device_info(0);
+  if (auto it = info.find("max_recommended_working_set_size");
+      it != info.end() && limit > std::get<size_t>(it->second)) {
+    throw std::invalid_argument(
+        "[set_wired_limit] " + std::to_string(limit) +
+        " bytes are more than the device's working set of " +
+        std::to_string(std::get<size_t>(it->second)) + '.');
+  }
+  return wired.exchange(limit);
 }
 
 } // namespace mlx::core

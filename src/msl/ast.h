@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mlx::core::vulkan::msl {
@@ -43,6 +44,7 @@ struct Type {
   bool is_volatile = false;
   uint32_t pointers = 0; // how many *
   bool reference = false;
+  std::unique_ptr<Type> scope; // Foo<T> of Foo<T>::type
   // decltype(expression): `name` is "decltype".
   ExprPtr of;
 };
@@ -58,7 +60,10 @@ struct Attribute {
 struct Expr {
   enum class Kind : uint8_t {
     Number, // text as written: 0x1fu, 1.5h, 1e-3f, true, false
-    Name, // text; `arguments` if it is a template-id without a call
+    // text, without metal:: and std::, but fast::exp, mem_flags::mem_none,
+    // Foo::n; `arguments` if it is a template-id (also as the callee of a
+    // Call); `type` if a template-id stands before the last ::, Limits<T>::max
+    Name,
     Unary, // text: + - ! ~ * & ++ --
     Postfix, // text: ++ --
     Binary, // text, also ","
@@ -66,12 +71,14 @@ struct Expr {
     Conditional, // children: condition, then, else
     Call, // children: callee (Name or Member), then the arguments
     Index, // children: of what, index
-    Member, // children: of what; text: field or swizzle; `arrow`
+    Member, // children: of what; text: field or swizzle; `arrow`, `arguments`
     Cast, // type; children: one. (T)x, static_cast, reinterpret_cast (text)
-    Construct, // type; children: T(a, b), T{a, b}, vec<T, 4>(x)
+    // type; children: T(a, b), T{a, b}, vec<T, 4>(x); a type that only the
+    // translator knows comes as a Call
+    Construct,
     List, // {a, b, c} without a type
     Sizeof, // type, or children: one
-    Lambda, // parameters, body; captures by reference
+    Lambda, // parameters, body, type if written; captures by reference
   };
   Kind kind;
   Place place;
@@ -92,6 +99,7 @@ struct Declarator {
   std::vector<ExprPtr> extents; // an empty one: []
   ExprPtr value; // null; List for {...}
   bool constructed = false; // T x(a, b): `value` is a List of the arguments
+  bool is_static = false; // of a struct's field
 };
 
 struct Parameter {
@@ -115,6 +123,7 @@ struct Stmt {
     Return, // expr or null
     Struct, // local struct: `declared`
     Using, // using Name = Type, typedef: `declared`
+    StaticAssert, // expr; text: the message
     Empty,
   };
   Kind kind;
@@ -126,6 +135,7 @@ struct Stmt {
   StmtPtr init, body, other;
   std::unique_ptr<struct Declaration> declared;
   uint32_t unroll = 0; // #pragma unroll before a loop: 1 full or n
+  std::string text;
 };
 
 struct TemplateParameter {
@@ -138,7 +148,7 @@ struct TemplateParameter {
 
 // What stands at file level in the header (or is local).
 struct Declaration {
-  enum class Kind : uint8_t { Function, Struct, Using, Constant };
+  enum class Kind : uint8_t { Function, Struct, Using, Constant, StaticAssert };
   Kind kind;
   Place place;
   std::string name;
@@ -151,10 +161,15 @@ struct Declaration {
   std::vector<Parameter> takes;
   StmtPtr body; // null: only declared
   bool is_const = false, is_static = false, is_constexpr = false;
+  // of a constructor: `: field(value)`, each value a List of the arguments
+  std::vector<std::pair<std::string, ExprPtr>> initializers;
   // Struct
   std::vector<Declarator> fields;
   std::vector<Declaration> methods;
-  // Enumerators become Constants. Using: `result`. Constant:
+  std::vector<Declaration> types; // using, typedef and structs within
+  // Enumerators become Constants, those of an enum class as "E::a", and the
+  // enum a Using. Using: `result`. Constant (StaticAssert: of the value; `name`
+  // is the message):
   Declarator constant;
 };
 

@@ -1,6 +1,7 @@
 // Text to tree, by tree-sitter's grammar of C++. Thread-safe.
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -9,17 +10,29 @@
 
 namespace mlx::core::vulkan::msl {
 
-// What cannot be taken, as a sentence with the line of the user's text, that
-// line, and the nearest way.
+// What cannot be taken and the nearest way, as a sentence; what() is that
+// alone, message() what the user reads.
 class Error : public std::runtime_error {
  public:
-  Error(const Place& place, const std::string& what);
+  Error(const Place& place, const std::string& what)
+      : std::runtime_error(what), place(place) {}
   Place place;
+
+  // "[metal_kernel] NAME: line 12 of the body: `the line`: sentence"
+  std::string message(
+      std::string_view name,
+      std::string_view header,
+      std::string_view body) const;
 };
 
 // Of a kernel's header (functions, structs, constants, macros) and its body.
 // Directives (#define with and without arguments, #undef, #if on constants and
-// macros, #include of metal's own headers, #pragma) are resolved. Throws Error.
-Unit parse(std::string_view header, std::string_view body);
+// macros, #include of metal's own headers, #pragma) are resolved. `types` are
+// the template arguments of the kernel that are types, T: without them `(T)-x`
+// is a difference. Throws Error.
+Unit parse(
+    std::string_view header,
+    std::string_view body,
+    std::span<const std::string> types = {});
 
 } // namespace mlx::core::vulkan::msl

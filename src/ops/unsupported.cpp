@@ -1,11 +1,9 @@
 // Primitives that no GPU backend of MLX's Metal kind evaluates (linear algebra,
-// Load and collective communication run on a CPU stream), and kernels in
-// Metal's or CUDA's language.
+// Load and collective communication run on a CPU stream).
 #include <stdexcept>
 #include <string>
 
 #include "mlx/distributed/primitives.h"
-#include "mlx/fast_primitives.h"
 #include "mlx/primitives.h"
 
 namespace mlx::core {
@@ -37,17 +35,6 @@ ONLY_ON_CPU_MULTI(QRF)
 ONLY_ON_CPU_MULTI(SVD)
 ONLY_ON_CPU_MULTI(Eig)
 ONLY_ON_CPU_MULTI(Eigh)
-
-namespace fast {
-
-void CustomKernel::eval_gpu(const std::vector<array>&, std::vector<array>&) {
-  throw std::runtime_error(
-      "[CustomKernel] The Vulkan backend runs no kernels written for Metal or "
-      "CUDA. Express the computation in MLX operations; mx.compile fuses "
-      "them.");
-}
-
-} // namespace fast
 
 namespace distributed {
 

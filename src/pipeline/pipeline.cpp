@@ -108,6 +108,7 @@ void Kernel::bad_args(size_t host_bytes) const {
 void ask_subgroups(
     const Caps& caps,
     uint32_t wanted,
+    uint32_t local_size_x,
     VkPipelineShaderStageCreateInfo& stage,
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size) {
   if (caps.min_subgroup_size == caps.max_subgroup_size) {
@@ -116,7 +117,8 @@ void ask_subgroups(
   if (wanted && caps.required_subgroup_size) {
     size.requiredSubgroupSize = wanted;
     stage.pNext = &size;
-    if (caps.full_subgroups) {
+    // Whole ones can be asked for only where they fill the first axis.
+    if (caps.full_subgroups && local_size_x % wanted == 0) {
       stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
   } else if (caps.subgroup_size_control) {
@@ -342,7 +344,12 @@ KernelCode PipelineTable::build(Entry& entry) {
   info.flags = request.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
-  ask_subgroups(caps_, request.subgroup, info.stage, subgroup);
+  ask_subgroups(
+      caps_,
+      request.subgroup,
+      code.reflection.local_size[0],
+      info.stage,
+      subgroup);
   LoopReport::Constants loops{};
   VkSpecializationInfo constants{};
   if (loop_report_) {
@@ -392,6 +399,15 @@ void PipelineTable::check_device(const KernelCode& code) const {
         std::to_string(uint64_t(size[0]) * size[1] * size[2]) +
         " invocations; " + caps_.name + " allows " +
         std::to_string(caps_.max_workgroup_size) + '.');
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    uint32_t most = caps_.max_workgroup_axes[axis];
+    if (most && size[axis] > most) {
+      throw std::runtime_error(
+          "[vulkan] The kernel " + code.name + " has workgroups of " +
+          std::to_string(size[axis]) + " invocations along " + "xyz"[axis] +
+          "; " + caps_.name + " allows " + std::to_string(most) + '.');
+    }
   }
   if (code.reflection.shared_size > caps_.shared_memory &&
       caps_.shared_memory) {

@@ -89,10 +89,12 @@ VkPipeline create_pipeline(
 // Asks for subgroups of `wanted` lanes, for which a kernel is written; with 0
 // it may run in any size: without leave to vary, gl_SubgroupSize is the
 // reported size whatever runs, on Intel 32 where 8 or 16 lanes do, on Adreno
-// 128 where 64 do. `size` must live as long as `stage`.
+// 128 where 64 do. `local_size_x` is the workgroup's. `size` must live as long
+// as `stage`.
 void ask_subgroups(
     const Caps& caps,
     uint32_t wanted,
+    uint32_t local_size_x,
     VkPipelineShaderStageCreateInfo& stage,
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo& size);
 

@@ -70,6 +70,7 @@ void query_basics(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   c.driver_version = p.driverVersion;
   c.type = p.deviceType;
   c.max_workgroup_size = p.limits.maxComputeWorkGroupInvocations;
+  std::copy_n(p.limits.maxComputeWorkGroupSize, 3, c.max_workgroup_axes);
   c.shared_memory = p.limits.maxComputeSharedMemorySize;
   c.max_push_constants = p.limits.maxPushConstantsSize;
   c.timestamp_period = p.limits.timestampPeriod;

@@ -58,6 +58,7 @@ struct Caps {
   uint32_t min_subgroup_size = 0;
   uint32_t max_subgroup_size = 0;
   uint32_t max_workgroup_size = 0;
+  uint32_t max_workgroup_axes[3] = {0, 0, 0}; // 0: not known
   uint32_t shared_memory = 0;
   uint32_t max_push_constants = 0;
   uint64_t max_buffer_size = 0; // and of its memory

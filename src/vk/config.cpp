@@ -63,6 +63,12 @@ constexpr ConfigEntry table[] = {
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
      "float_controls, levels, splits, sentinels, fuse."},
+    {"MLX_VK_METAL_KERNELS",
+     "0",
+     "1: mx.metal.is_available() is true, so that libraries which ask take their "
+     "Metal kernels instead of what they have for other devices. "
+     "mx.fast.metal_kernel itself works without it. As on a Mac, arrays then "
+     "tell DLPack that they are Metal's; np.array(x) works as ever."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "
@@ -190,12 +196,11 @@ Config parse_config(const char* (*get)(const char*)) {
     return !v.empty() && v != "0";
   };
   c.validate = flag("MLX_VK_VALIDATE");
+  c.metal_kernels = flag("MLX_VK_METAL_KERNELS");
   c.qmm_stats = flag("MLX_VK_QMM_STATS");
   c.sdpa_stats = flag("MLX_VK_SDPA_STATS");
-  c.profile = text("MLX_VK_PROFILE");
-  if (c.profile == "0") {
-    c.profile.clear();
-  }
+  auto profile = text("MLX_VK_PROFILE");
+  c.profile = profile == "0" ? "" : profile;
   number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
       number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
   number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||

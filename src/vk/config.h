@@ -56,6 +56,7 @@ struct Config {
   bool timeout_error = false;
   std::string kernel_path;
   std::string disable; // comma-separated paths
+  bool metal_kernels = false; // mx.metal.is_available()
 #define MLXVK_MEMBER(name, description) bool debug_##name = false;
   MLXVK_DEBUG_MODES(MLXVK_MEMBER)
 #undef MLXVK_MEMBER

@@ -162,7 +162,7 @@ nlohmann::json NullDevice::compile(const AnyVariant& variant) const {
       wanted = static_cast<uint32_t>(d.value);
     }
   }
-  ask_subgroups(caps, wanted, info.stage, size);
+  ask_subgroups(caps, wanted, code.reflection.local_size[0], info.stage, size);
   VkPipeline pipeline =
       create_pipeline(vk_, device_, VK_NULL_HANDLE, info, code.spirv, "");
   auto result = statistics(pipeline);

@@ -6,11 +6,15 @@
 Run it with the Python that has the backend installed. Expected failures stand
 in xfail.txt, and they are strict: one that passes is a failure. Tests that race
 with themselves stand in races.txt and may fail; those of slow.txt are skipped on
-the devices it names. The last line
-of either command is a summary; the exit code is 0 if nothing failed.
+the devices it names. Tests that MLX marks for Metal alone run too, with
+mx.metal.is_available true while their decorators are evaluated; metal.txt has
+those that cannot. The last line of either command is a summary; the exit code
+is 0 if nothing failed.
 """
 
 import argparse
+import ast
+import json
 import os
 import pathlib
 import re
@@ -163,6 +167,7 @@ import os
 import pathlib
 import unittest
 
+import mlx.core as mx
 import pytest
 
 
@@ -181,13 +186,42 @@ EXPECTED = json.loads(os.environ["MLX_UPSTREAM_XFAIL"])
 RACES = json.loads(os.environ["MLX_UPSTREAM_RACES"])
 SLOW = json.loads(os.environ["MLX_UPSTREAM_SLOW"])
 ONLY = json.loads(os.environ["MLX_UPSTREAM_ONLY"])
+METAL = json.loads(os.environ["MLX_UPSTREAM_METAL"])
+
+available = mx.metal.is_available
+
+
+# Decorators are evaluated as test modules are imported.
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    if isinstance(collector, pytest.Module):
+        mx.metal.is_available = lambda: True
+    try:
+        return (yield)
+    finally:
+        mx.metal.is_available = available
+
+
+@pytest.fixture(autouse=True)
+def metal_in_the_body(request):
+    # Some tests ask again for which backend to write their kernel.
+    if METAL.get(name_of(request.node)) == "body":
+        mx.metal.is_available = lambda: True
+    yield
+    mx.metal.is_available = available
+
+
+def name_of(item):
+    parts = item.nodeid.split("::")
+    return "::".join([pathlib.PurePath(parts[0]).name, *parts[1:]])
 
 
 def pytest_collection_modifyitems(items):
     kept = []
     for item in items:
-        parts = item.nodeid.split("::")
-        name = "::".join([pathlib.PurePath(parts[0]).name, *parts[1:]])
+        name = name_of(item)
+        if METAL.get(name, "body") != "body":
+            item.add_marker(pytest.mark.skip(reason="for Metal: " + METAL[name]))
         if name in EXPECTED:
             item.add_marker(pytest.mark.xfail(reason=EXPECTED[name], strict=True))
         if name in RACES:
@@ -200,9 +234,33 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def run_python(args):
-    import json
+def marked_tests(source, words):
+    """Names of the tests with `words` in a decorator, or in their class's."""
+    for path in sorted(source.glob("test_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for test in node.body:
+                marks = [*node.decorator_list, *getattr(test, "decorator_list", [])]
+                if any(words in ast.unparse(mark) for mark in marks):
+                    if getattr(test, "name", "").startswith("test"):
+                        yield f"{path.name}::{node.name}::{test.name}"
 
+
+def metal_rules(path=HERE / "metal.txt"):
+    """Test id -> "body", or the reason why it is skipped."""
+    rules = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"(body|skip)\s+(\S+)\s+#\s*(.+)", line.strip())
+        if not match:
+            sys.exit(f"{path}:{number}: want `body|skip test_id  # reason`")
+        rules[match[2]] = "body" if match[1] == "body" else match[3]
+    return rules
+
+
+def run_python(args):
     source = mlx_source(args) / "python" / "tests"
     name = device_name(args.device)
     expected = {
@@ -211,6 +269,13 @@ def run_python(args):
         if not test.startswith("cpp::")
     }
     slow = expected_failures(name, HERE / "slow.txt")
+    only = list(slow) if args.slow else []
+    if args.metal:
+        rules = metal_rules()
+        only = list(marked_tests(source, "metal.is_available"))
+        only += [test for test, rule in rules.items() if rule == "body"]
+    if args.torch:
+        only = list(marked_tests(source, "has_torch"))
     env = dict(
         os.environ,
         DEVICE=args.device,
@@ -219,7 +284,8 @@ def run_python(args):
         MLX_UPSTREAM_XFAIL=json.dumps(expected),
         MLX_UPSTREAM_RACES=json.dumps(expected_failures(name, HERE / "races.txt")),
         MLX_UPSTREAM_SLOW=json.dumps({} if args.slow else slow),
-        MLX_UPSTREAM_ONLY=json.dumps(slow if args.slow else {}),
+        MLX_UPSTREAM_ONLY=json.dumps(only),
+        MLX_UPSTREAM_METAL=json.dumps(metal_rules()),
         PYTHONDONTWRITEBYTECODE="1",
     )
     # MLX's tests skip some cases where this is set.
@@ -279,6 +345,12 @@ def main():
     python.add_argument("--report", help="keep the JUnit report here")
     python.add_argument("-k", help="pytest's -k")
     python.add_argument("--slow", action="store_true", help="those of slow.txt alone")
+    python.add_argument(
+        "--metal", action="store_true", help="those that MLX marks for Metal alone"
+    )
+    python.add_argument(
+        "--torch", action="store_true", help="those that compare with PyTorch"
+    )
     python.add_argument("files", nargs="*")
     args = parser.parse_args()
     sys.exit(run_cpp(args) if args.command == "cpp" else run_python(args))

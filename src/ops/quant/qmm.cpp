@@ -1,4 +1,6 @@
 // QuantizedMatmul and QQMatmul.
+#include <stdexcept>
+
 #include "ops/layout.h"
 #include "ops/quant/quantized_product.h"
 
@@ -51,6 +53,14 @@ vulkan::QuantOperands qq_operands(
     const vulkan::QuantFormat& format) {
   bool quantized = inputs[1].dtype() == uint32;
   size_t base = 2 + between + (quantized ? 1 : 0);
+  // mx.gather_qqmm passes on what mx.qqmm refuses.
+  if (!issubdtype(inputs[0].dtype(), floating) ||
+      !(quantized || issubdtype(inputs[1].dtype(), floating)) ||
+      inputs.size() < base) {
+    throw std::invalid_argument(
+        "[gather_qqmm] x has to be of a real floating type, and w too or "
+        "packed in uint32 and given with its scales.");
+  }
   std::optional<array> x_scale, w_scale;
   if (inputs.size() == base + 2) {
     x_scale = inputs[base];

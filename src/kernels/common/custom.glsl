@@ -1,0 +1,62 @@
+// What the source of a vulkan_kernel sees beside common/types.glsl
+// (docs/custom-kernels.md): positions under the names that MSL has for them,
+// the way to an item of a strided input, atomics. Included after
+// KernelArguments and the workgroup's size (ops/custom/plan.cpp).
+#ifndef CUSTOM_GLSL
+#define CUSTOM_GLSL
+
+#ifdef ARGS_IN_MEMORY
+layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
+    ArgumentMemory {
+  KernelArguments args;
+};
+layout(push_constant, scalar) uniform ArgumentPush {
+  ArgumentMemory memory;
+} pushed;
+#define ARGUMENTS pushed.memory.args
+#else
+layout(push_constant, scalar) uniform ArgumentPush {
+  KernelArguments args;
+} pushed;
+#define ARGUMENTS pushed.args
+#endif
+
+// A grid may be several dispatches: each has its place in it, and at the grid's
+// ends workgroups are smaller.
+#define threadgroup_position_in_grid (gl_WorkGroupID + ARGUMENTS.base)
+#define thread_position_in_threadgroup gl_LocalInvocationID
+#define thread_index_in_threadgroup gl_LocalInvocationIndex
+#define thread_position_in_grid                                               \
+  (threadgroup_position_in_grid * ARGUMENTS.threads + gl_LocalInvocationID)
+#define threads_per_grid ARGUMENTS.grid
+#define threads_per_threadgroup gl_WorkGroupSize
+#define dispatch_threads_per_threadgroup ARGUMENTS.threads
+#define threadgroups_per_grid                                                 \
+  ((ARGUMENTS.grid + ARGUMENTS.threads - 1u) / ARGUMENTS.threads)
+
+// Where item i, counted along rows, of an array of this layout is.
+int64_t item_location(uint64_t i, Ptr_i32 shape, Ptr_i64 strides, int ndim) {
+  int64_t at = 0l;
+  for (int d = ndim - 1; d >= 0; --d) {
+    uint64_t n = uint64_t(load(shape, d));
+    at += int64_t(i % n) * load(strides, d);
+    i /= n;
+  }
+  return at;
+}
+
+#include "common/memory_atomics.glsl"
+
+// atomic_add(y, i, v) and its like: what was there before. The item read beside
+// is only for its type, and dropped.
+#define atomic_add(p, i, x) msl_atomic_add(ITEM_(p, i), TYPE_(p), x)
+#define atomic_min(p, i, x) msl_atomic_min(ITEM_(p, i), TYPE_(p), x)
+#define atomic_max(p, i, x) msl_atomic_max(ITEM_(p, i), TYPE_(p), x)
+#define atomic_and(p, i, x) msl_atomic_and(ITEM_(p, i), TYPE_(p), x)
+#define atomic_or(p, i, x) msl_atomic_or(ITEM_(p, i), TYPE_(p), x)
+#define atomic_xor(p, i, x) msl_atomic_xor(ITEM_(p, i), TYPE_(p), x)
+#define atomic_exchange(p, i, x) msl_atomic_exchange(ITEM_(p, i), TYPE_(p), x)
+#define ITEM_(p, i) uint64_t((p) + item_index(i))
+#define TYPE_(p) (p).v[0]
+
+#endif

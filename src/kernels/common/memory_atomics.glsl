@@ -1,0 +1,96 @@
+// Atomics on items of any type of up to 32 bits in memory: msl_atomic_add(address,
+// item, x) and its like change the item at an address and return what was
+// there. `item` is one of the same storage type (common/types.glsl), for the
+// choice of the function alone. Only 32-bit integer atomics are needed: others
+// are compare-and-swap loops on the word that holds the item, which compare
+// bits, so that NaN ends them.
+#ifndef MEMORY_ATOMICS_GLSL
+#define MEMORY_ATOMICS_GLSL
+
+#include "common/loops.glsl"
+#include "common/types.glsl"
+
+// An attempt fails if another invocation has changed the word meanwhile, each of
+// which may do so any number of times.
+#define MOST_ATTEMPTS 0xffffff00u
+
+#define SWAP_LOOP_(NAME, ITEM, VALUE, BITS, FROM, TO, OP)                     \
+  VALUE msl_atomic_##NAME(uint64_t address, ITEM item, VALUE x) {             \
+    Ptr_u32 word = Ptr_u32(address & ~uint64_t(3));                           \
+    uint shift = (uint(address) & 3u) * 8u;                                   \
+    const uint mask = 0xffffffffu >> (32 - BITS);                             \
+    uint seen = word.v[0];                                                    \
+    VALUE old = FROM((seen >> shift) & mask);                                 \
+    BOUNDED_WHILE(true, MOST_ATTEMPTS) {                                      \
+      uint next = (TO(OP(old, x)) & mask) << shift;                           \
+      next |= seen & ~(mask << shift);                                        \
+      uint before = atomicCompSwap(word.v[0], seen, next);                    \
+      if (before == seen) {                                                   \
+        break;                                                                \
+      }                                                                       \
+      seen = before;                                                          \
+      old = FROM((seen >> shift) & mask);                                     \
+    }                                                                         \
+    return old;                                                               \
+  }
+
+#define OP_ADD_(a, b) ((a) + (b))
+#define OP_SUB_(a, b) ((a) - (b))
+#define OP_MIN_(a, b) ((b) < (a) ? (b) : (a))
+#define OP_MAX_(a, b) ((b) > (a) ? (b) : (a))
+#define OP_AND_(a, b) ((a) & (b))
+#define OP_OR_(a, b) ((a) | (b))
+#define OP_XOR_(a, b) ((a) ^ (b))
+#define OP_EXCHANGE_(a, b) (b)
+
+#define EACH_SWAP_NUMBER_(ITEM, VALUE, BITS, FROM, TO)                        \
+  SWAP_LOOP_(add, ITEM, VALUE, BITS, FROM, TO, OP_ADD_)                       \
+  SWAP_LOOP_(sub, ITEM, VALUE, BITS, FROM, TO, OP_SUB_)                       \
+  SWAP_LOOP_(min, ITEM, VALUE, BITS, FROM, TO, OP_MIN_)                       \
+  SWAP_LOOP_(max, ITEM, VALUE, BITS, FROM, TO, OP_MAX_)                       \
+  SWAP_LOOP_(exchange, ITEM, VALUE, BITS, FROM, TO, OP_EXCHANGE_)
+#define EACH_SWAP_INTEGER_(ITEM, VALUE, BITS, FROM)                           \
+  EACH_SWAP_NUMBER_(ITEM, VALUE, BITS, FROM, uint)                            \
+  SWAP_LOOP_(and, ITEM, VALUE, BITS, FROM, uint, OP_AND_)                     \
+  SWAP_LOOP_(or, ITEM, VALUE, BITS, FROM, uint, OP_OR_)                       \
+  SWAP_LOOP_(xor, ITEM, VALUE, BITS, FROM, uint, OP_XOR_)
+
+#define F16_OF_(bits) f16_to_f32(uint16_t(bits))
+#define BF16_OF_(bits) bf16_to_f32(uint16_t(bits))
+#define BITS_OF_F16_(x) uint(f32_to_f16(x))
+#define BITS_OF_BF16_(x) uint(f32_to_bf16(x))
+#define BOOL_OF_(bits) ((bits) != 0u)
+EACH_SWAP_NUMBER_(float, float, 32, uintBitsToFloat, floatBitsToUint)
+EACH_SWAP_NUMBER_(Bits_f16, float, 16, F16_OF_, BITS_OF_F16_)
+EACH_SWAP_NUMBER_(Bits_bf16, float, 16, BF16_OF_, BITS_OF_BF16_)
+EACH_SWAP_INTEGER_(uint8_t, uint8_t, 8, uint8_t)
+EACH_SWAP_INTEGER_(int8_t, int8_t, 8, int8_t)
+EACH_SWAP_INTEGER_(uint16_t, uint16_t, 16, uint16_t)
+EACH_SWAP_INTEGER_(int16_t, int16_t, 16, int16_t)
+#define OP_BOTH_(a, b) ((a) && (b))
+#define OP_EITHER_(a, b) ((a) || (b))
+#define OP_ONE_(a, b) ((a) != (b))
+SWAP_LOOP_(and, Bits_bool, bool, 8, BOOL_OF_, uint, OP_BOTH_)
+SWAP_LOOP_(or, Bits_bool, bool, 8, BOOL_OF_, uint, OP_EITHER_)
+SWAP_LOOP_(xor, Bits_bool, bool, 8, BOOL_OF_, uint, OP_ONE_)
+SWAP_LOOP_(exchange, Bits_bool, bool, 8, BOOL_OF_, uint, OP_EXCHANGE_)
+
+#define WORD_ATOMIC_(NAME, PTR, VALUE, FUNCTION)                              \
+  VALUE msl_atomic_##NAME(uint64_t address, VALUE item, VALUE x) {            \
+    return FUNCTION(PTR(address).v[0], x);                                    \
+  }
+#define EACH_WORD_ATOMIC_(PTR, VALUE)                                         \
+  WORD_ATOMIC_(add, PTR, VALUE, atomicAdd)                                    \
+  WORD_ATOMIC_(min, PTR, VALUE, atomicMin)                                    \
+  WORD_ATOMIC_(max, PTR, VALUE, atomicMax)                                    \
+  WORD_ATOMIC_(and, PTR, VALUE, atomicAnd)                                    \
+  WORD_ATOMIC_(or, PTR, VALUE, atomicOr)                                      \
+  WORD_ATOMIC_(xor, PTR, VALUE, atomicXor)                                    \
+  WORD_ATOMIC_(exchange, PTR, VALUE, atomicExchange)                          \
+  VALUE msl_atomic_sub(uint64_t address, VALUE item, VALUE x) {               \
+    return atomicAdd(PTR(address).v[0], VALUE(0) - x);                        \
+  }
+EACH_WORD_ATOMIC_(Ptr_u32, uint)
+EACH_WORD_ATOMIC_(Ptr_i32, int)
+
+#endif

@@ -1,0 +1,205 @@
+// What follows from the functions of msl_simd.glsl, in any of their forms: votes,
+// other types, and shuffles by which lane they read from.
+#ifndef MSL_SIMD_TYPES_GLSL
+#define MSL_SIMD_TYPES_GLSL
+
+bool msl_simd_any(WITH_ACTIVE bool x) {
+  return msl_simd_ballot(ACTIVE x) != 0u;
+}
+bool msl_simd_all(WITH_ACTIVE bool x) {
+  return msl_simd_ballot(ACTIVE !x) == 0u;
+}
+uint msl_simd_active_threads_mask(ONLY_ACTIVE) {
+  return msl_simd_ballot(ACTIVE true);
+}
+bool msl_simd_is_first(ONLY_ACTIVE) {
+  return findLSB(msl_simd_ballot(ACTIVE true)) == int(msl_lane());
+}
+uint msl_quad_ballot(WITH_ACTIVE bool x) {
+  return msl_simd_ballot(ACTIVE x) >> (msl_lane() & 28u) & 15u;
+}
+bool msl_quad_any(WITH_ACTIVE bool x) {
+  return msl_quad_ballot(ACTIVE x) != 0u;
+}
+bool msl_quad_all(WITH_ACTIVE bool x) {
+  return msl_quad_ballot(ACTIVE !x) == 0u;
+}
+uint msl_quad_active_threads_mask(ONLY_ACTIVE) {
+  return msl_quad_ballot(ACTIVE true);
+}
+bool msl_quad_is_first(ONLY_ACTIVE) {
+  return findLSB(msl_quad_ballot(ACTIVE true)) == int(msl_lane() & 3u);
+}
+
+// A unary function of components, or of values as another type.
+#define SPLIT_2_(F, T, v) T(F(ACTIVE v.x), F(ACTIVE v.y))
+#define SPLIT_3_(F, T, v) T(F(ACTIVE v.x), F(ACTIVE v.y), F(ACTIVE v.z))
+#define SPLIT_4_(F, T, v)                                                     \
+  T(F(ACTIVE v.x), F(ACTIVE v.y), F(ACTIVE v.z), F(ACTIVE v.w))
+#define ON_VECTORS_(NAME, VEC)                                                \
+  VEC##2 NAME(WITH_ACTIVE VEC##2 x) { return SPLIT_2_(NAME, VEC##2, x); }     \
+  VEC##3 NAME(WITH_ACTIVE VEC##3 x) { return SPLIT_3_(NAME, VEC##3, x); }     \
+  VEC##4 NAME(WITH_ACTIVE VEC##4 x) { return SPLIT_4_(NAME, VEC##4, x); }
+#define THROUGH_(NAME, T, WIDE)                                               \
+  T NAME(WITH_ACTIVE T x) { return T(NAME(ACTIVE WIDE(x))); }
+#define ON_INTEGERS_(NAME)                                                    \
+  ON_VECTORS_(NAME, ivec)                                                     \
+  ON_VECTORS_(NAME, uvec)                                                     \
+  THROUGH_(NAME, int8_t, int)                                                 \
+  THROUGH_(NAME, int16_t, int)                                                \
+  THROUGH_(NAME, uint8_t, uint)                                               \
+  THROUGH_(NAME, uint16_t, uint)
+#define ON_NUMBERS_(NAME) ON_VECTORS_(NAME, vec) ON_INTEGERS_(NAME)
+ON_NUMBERS_(msl_simd_sum)
+ON_NUMBERS_(msl_simd_product)
+ON_NUMBERS_(msl_simd_min)
+ON_NUMBERS_(msl_simd_max)
+ON_INTEGERS_(msl_simd_and)
+ON_INTEGERS_(msl_simd_or)
+ON_INTEGERS_(msl_simd_xor)
+ON_NUMBERS_(msl_quad_sum)
+ON_NUMBERS_(msl_quad_product)
+ON_NUMBERS_(msl_quad_min)
+ON_NUMBERS_(msl_quad_max)
+ON_INTEGERS_(msl_quad_and)
+ON_INTEGERS_(msl_quad_or)
+ON_INTEGERS_(msl_quad_xor)
+ON_NUMBERS_(msl_simd_prefix_exclusive_sum)
+ON_NUMBERS_(msl_simd_prefix_inclusive_sum)
+ON_NUMBERS_(msl_simd_prefix_exclusive_product)
+ON_NUMBERS_(msl_simd_prefix_inclusive_product)
+ON_NUMBERS_(msl_quad_prefix_exclusive_sum)
+ON_NUMBERS_(msl_quad_prefix_inclusive_sum)
+ON_NUMBERS_(msl_quad_prefix_exclusive_product)
+ON_NUMBERS_(msl_quad_prefix_inclusive_product)
+
+// Shuffles of other types.
+#define LANES_OF_2_(F, T, v, i) T(F(ACTIVE v.x, i), F(ACTIVE v.y, i))
+#define LANES_OF_3_(F, T, v, i)                                               \
+  T(F(ACTIVE v.x, i), F(ACTIVE v.y, i), F(ACTIVE v.z, i))
+#define LANES_OF_4_(F, T, v, i)                                               \
+  T(F(ACTIVE v.x, i), F(ACTIVE v.y, i), F(ACTIVE v.z, i), F(ACTIVE v.w, i))
+#define MOVE_VECTORS_(NAME, VEC)                                              \
+  VEC##2 NAME(WITH_ACTIVE VEC##2 x, uint i) {                                 \
+    return LANES_OF_2_(NAME, VEC##2, x, i);                                   \
+  }                                                                           \
+  VEC##3 NAME(WITH_ACTIVE VEC##3 x, uint i) {                                 \
+    return LANES_OF_3_(NAME, VEC##3, x, i);                                   \
+  }                                                                           \
+  VEC##4 NAME(WITH_ACTIVE VEC##4 x, uint i) {                                 \
+    return LANES_OF_4_(NAME, VEC##4, x, i);                                   \
+  }
+#define MOVE_THROUGH_(NAME, T, WIDE)                                          \
+  T NAME(WITH_ACTIVE T x, uint i) { return T(NAME(ACTIVE WIDE(x), i)); }
+#define MOVE_OTHERS_(NAME)                                                    \
+  MOVE_VECTORS_(NAME, vec)                                                    \
+  MOVE_VECTORS_(NAME, ivec)                                                   \
+  MOVE_VECTORS_(NAME, uvec)                                                   \
+  MOVE_THROUGH_(NAME, bool, uint)                                             \
+  MOVE_THROUGH_(NAME, int8_t, int)                                            \
+  MOVE_THROUGH_(NAME, int16_t, int)                                           \
+  MOVE_THROUGH_(NAME, uint8_t, uint)                                          \
+  MOVE_THROUGH_(NAME, uint16_t, uint)                                         \
+  uint64_t NAME(WITH_ACTIVE uint64_t x, uint i) {                             \
+    uvec2 halves = unpackUint2x32(x);                                         \
+    return packUint2x32(LANES_OF_2_(NAME, uvec2, halves, i));                 \
+  }                                                                           \
+  MOVE_THROUGH_(NAME, int64_t, uint64_t)
+MOVE_OTHERS_(msl_simd_shuffle)
+MOVE_OTHERS_(msl_quad_shuffle)
+
+// Which lanes others read from. Those that would read beyond the group keep
+// their own item, or take one of `fill` from the group's other end; `modulo`
+// lanes are a group then.
+#define MOVES_(T)                                                             \
+  T msl_simd_broadcast(WITH_ACTIVE T x, uint lane) {                          \
+    return msl_simd_shuffle(ACTIVE x, lane);                                  \
+  }                                                                           \
+  T msl_simd_broadcast_first(WITH_ACTIVE T x) {                               \
+    return msl_simd_shuffle(                                                  \
+        ACTIVE x, uint(findLSB(msl_simd_ballot(ACTIVE true))));               \
+  }                                                                           \
+  T msl_simd_shuffle_xor(WITH_ACTIVE T x, uint mask) {                        \
+    return msl_simd_shuffle(ACTIVE x, msl_lane() ^ mask);                     \
+  }                                                                           \
+  T msl_simd_shuffle_up(WITH_ACTIVE T x, uint delta) {                        \
+    T y = msl_simd_shuffle(ACTIVE x, msl_lane() - delta);                     \
+    return msl_lane() >= delta ? y : x;                                       \
+  }                                                                           \
+  T msl_simd_shuffle_down(WITH_ACTIVE T x, uint delta) {                      \
+    T y = msl_simd_shuffle(ACTIVE x, msl_lane() + delta);                     \
+    return msl_lane() + delta < 32u ? y : x;                                  \
+  }                                                                           \
+  T msl_simd_shuffle_rotate_up(WITH_ACTIVE T x, uint delta) {                 \
+    return msl_simd_shuffle(ACTIVE x, msl_lane() - delta);                    \
+  }                                                                           \
+  T msl_simd_shuffle_rotate_down(WITH_ACTIVE T x, uint delta) {               \
+    return msl_simd_shuffle(ACTIVE x, msl_lane() + delta);                    \
+  }                                                                           \
+  T msl_simd_shuffle_and_fill_up(                                             \
+      WITH_ACTIVE T x, T fill, uint delta, uint modulo) {                     \
+    uint within = msl_lane() % modulo;                                        \
+    uint from = msl_lane() - within + (within + modulo - delta) % modulo;     \
+    T y = msl_simd_shuffle(ACTIVE x, from);                                   \
+    T z = msl_simd_shuffle(ACTIVE fill, from);                                \
+    return within >= delta ? y : z;                                           \
+  }                                                                           \
+  T msl_simd_shuffle_and_fill_up(WITH_ACTIVE T x, T fill, uint delta) {       \
+    return msl_simd_shuffle_and_fill_up(ACTIVE x, fill, delta, 32u);          \
+  }                                                                           \
+  T msl_simd_shuffle_and_fill_down(                                           \
+      WITH_ACTIVE T x, T fill, uint delta, uint modulo) {                     \
+    uint within = msl_lane() % modulo;                                        \
+    uint from = msl_lane() - within + (within + delta) % modulo;              \
+    T y = msl_simd_shuffle(ACTIVE x, from);                                   \
+    T z = msl_simd_shuffle(ACTIVE fill, from);                                \
+    return within + delta < modulo ? y : z;                                   \
+  }                                                                           \
+  T msl_simd_shuffle_and_fill_down(WITH_ACTIVE T x, T fill, uint delta) {     \
+    return msl_simd_shuffle_and_fill_down(ACTIVE x, fill, delta, 32u);        \
+  }                                                                           \
+  T msl_quad_broadcast(WITH_ACTIVE T x, uint lane) {                          \
+    return msl_quad_shuffle(ACTIVE x, lane);                                  \
+  }                                                                           \
+  T msl_quad_broadcast_first(WITH_ACTIVE T x) {                               \
+    return msl_quad_shuffle(                                                  \
+        ACTIVE x, uint(findLSB(msl_quad_ballot(ACTIVE true))));               \
+  }                                                                           \
+  T msl_quad_shuffle_xor(WITH_ACTIVE T x, uint mask) {                        \
+    return msl_quad_shuffle(ACTIVE x, msl_lane() ^ mask);                     \
+  }                                                                           \
+  T msl_quad_shuffle_up(WITH_ACTIVE T x, uint delta) {                        \
+    T y = msl_quad_shuffle(ACTIVE x, msl_lane() - delta);                     \
+    return (msl_lane() & 3u) >= delta ? y : x;                                \
+  }                                                                           \
+  T msl_quad_shuffle_down(WITH_ACTIVE T x, uint delta) {                      \
+    T y = msl_quad_shuffle(ACTIVE x, msl_lane() + delta);                     \
+    return (msl_lane() & 3u) + delta < 4u ? y : x;                            \
+  }                                                                           \
+  T msl_quad_shuffle_rotate_up(WITH_ACTIVE T x, uint delta) {                 \
+    return msl_quad_shuffle(ACTIVE x, msl_lane() - delta);                    \
+  }                                                                           \
+  T msl_quad_shuffle_rotate_down(WITH_ACTIVE T x, uint delta) {               \
+    return msl_quad_shuffle(ACTIVE x, msl_lane() + delta);                    \
+  }
+MOVES_(float)
+MOVES_(vec2)
+MOVES_(vec3)
+MOVES_(vec4)
+MOVES_(int)
+MOVES_(ivec2)
+MOVES_(ivec3)
+MOVES_(ivec4)
+MOVES_(uint)
+MOVES_(uvec2)
+MOVES_(uvec3)
+MOVES_(uvec4)
+MOVES_(bool)
+MOVES_(int8_t)
+MOVES_(int16_t)
+MOVES_(uint8_t)
+MOVES_(uint16_t)
+MOVES_(int64_t)
+MOVES_(uint64_t)
+
+#endif

@@ -1,0 +1,60 @@
+#include "msl/translate.h"
+
+#include "msl/translator.h"
+
+namespace mlx::core::vulkan::msl {
+
+Translator::Translator(const Source& source, const Target& target)
+    : source_(source), target_(target) {}
+
+Translation Translator::run() {
+  std::vector<std::string> types;
+  for (auto& t : source_.templates) {
+    if (std::holds_alternative<std::string>(t.value)) {
+      types.push_back(t.name);
+    }
+  }
+  unit_ = parse(source_.header, source_.body, types);
+  find_collectives(unit_);
+  Writing w;
+  w.id = ++functions_; // 1, as argument_value() says
+  w.is_main = true;
+  w.result = types_.nothing();
+  writing_ = &w;
+  declare_header(unit_);
+  // The kernel's arguments hide what the header declares, and are hidden by
+  // what the body does.
+  scope_ = new_scope(&global_);
+  declare_arguments();
+  declare_templates();
+  scope_ = new_scope(scope_);
+  if (unit_.body) {
+    w.masked = target_.subgroup < 32 && is_collective(*unit_.body);
+    if (w.masked) {
+      begin_masks();
+    }
+    block(unit_.body->statements);
+  }
+  w.lines.insert(w.lines.begin(), prologue_.begin(), prologue_.end());
+  written_.push_back({"void main()", std::move(w.lines)});
+  Translation t;
+  t.glsl = print();
+  t.collective = uses_simd_;
+  t.shared_bytes = shared_bytes_;
+  return t;
+}
+
+Translation translate(const Source& source, const Target& target) {
+  try {
+    return Translator(source, target).run();
+  } catch (const Error& e) {
+    std::string what = e.what();
+    throw Error(
+        e.place,
+        what.starts_with("[metal_kernel]")
+            ? what
+            : e.message(source.name, source.header, source.body));
+  }
+}
+
+} // namespace mlx::core::vulkan::msl

@@ -1,0 +1,288 @@
+"""Random kernels through mx.fast.metal_kernel and through g++, compared.
+
+    python tests/kernels/fuzz/run.py [--first SEED] [--count N] [--cpp-only]
+                                     [--show SEED] [--reduce SEED]
+
+Every body runs with 64 threads, one threadgroup, on the same random inputs; the
+outputs must have the same bits. The text for g++ is the same, with
+metal_on_cpu.h before it.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from expressions import ITEMS, LIMIT, SLOTS, THREADS  # noqa: E402
+from statements import program  # noqa: E402
+
+NUMPY = {
+    "bool": np.bool_,
+    "char": np.int8,
+    "uchar": np.uint8,
+    "short": np.int16,
+    "ushort": np.uint16,
+    "int": np.int32,
+    "uint": np.uint32,
+    "long": np.int64,
+    "ulong": np.uint64,
+    "half": np.float16,
+    "bfloat": np.uint16,  # its bits
+    "float": np.float32,
+}
+MLX = {
+    "bool": "bool_",
+    "char": "int8",
+    "uchar": "uint8",
+    "short": "int16",
+    "ushort": "uint16",
+    "int": "int32",
+    "uint": "uint32",
+    "long": "int64",
+    "ulong": "uint64",
+    "half": "float16",
+    "bfloat": "bfloat16",
+    "float": "float32",
+}
+BUILTINS = {
+    "uint3 thread_position_in_grid": "uint3(tid, 0, 0)",
+    "uint3 thread_position_in_threadgroup": "uint3(tid, 0, 0)",
+    "uint thread_index_in_simdgroup": "tid % 32",
+    "uint simdgroup_index_in_threadgroup": "tid / 32",
+    "uint3 threads_per_threadgroup": f"uint3({THREADS}, 1, 1)",
+}
+
+
+def inputs_of(kernel):
+    rng = np.random.default_rng(kernel.seed)
+    for kind in kernel.inputs:
+        if kind in LIMIT:
+            values = rng.integers(-4 * LIMIT[kind], 4 * LIMIT[kind] + 1, ITEMS) / 4
+            values = values.astype(np.float32)
+            if kind == "bfloat":
+                yield (values.view(np.uint32) >> 16).astype(np.uint16)
+            else:
+                yield values.astype(NUMPY[kind])
+        elif kind == "bool":
+            yield rng.integers(0, 2, ITEMS).astype(np.bool_)
+        else:
+            info = np.iinfo(NUMPY[kind])
+            values = rng.integers(info.min, info.max, ITEMS, NUMPY[kind], True)
+            small = rng.integers(0, 100, ITEMS).astype(NUMPY[kind])
+            yield np.where(rng.random(ITEMS) < 0.5, small, values)
+
+
+def cpp_text(kernels):
+    parts = ['#include "metal_on_cpu.h"\n']
+    for k, kernel in enumerate(kernels):
+        parameters = [f"const {t}* in{i}" for i, t in enumerate(kernel.inputs)]
+        parameters += [f"{t}* out{i}" for i, t in enumerate(kernel.outputs)]
+        parameters += BUILTINS
+        # What threads share is one for all fibers.
+        body = re.sub(r"^  threadgroup (\w+ \w+\[)", r"  static \1", kernel.body)
+        parts.append(f"namespace kernel{k} {{\n{kernel.header}\n")
+        parts.append(f"static void run({', '.join(parameters)}) {{\n{body}}}\n")
+        parts.append("void all(FILE* from, FILE* to) {\n")
+        names = []
+        for i, t in enumerate(kernel.inputs):
+            parts.append(f"  auto in{i} = read_items<{t}>(from, {ITEMS});\n")
+            names.append(f"in{i}.get()")
+        for i, t in enumerate(kernel.outputs):
+            parts.append(f"  static {t} out{i}[{THREADS * SLOTS}];\n")
+            names.append(f"out{i}")
+        names += BUILTINS.values()
+        parts.append(f"  metal::run_threadgroup({THREADS}, [&](uint tid) {{\n")
+        parts.append(f"    run({', '.join(names)});\n  }});\n")
+        for i in range(len(kernel.outputs)):
+            parts.append(f"  write_items(to, out{i}, {THREADS * SLOTS});\n")
+        parts.append("}\n}\n#undef TWICE\n")
+    parts.append("int main(int, char** names) {\n")
+    parts.append('  FILE *from = fopen(names[1], "rb"), *to = fopen(names[2], "wb");\n')
+    parts += [f"  kernel{k}::all(from, to);\n" for k in range(len(kernels))]
+    parts.append("  fclose(to);\n}\n")
+    return "".join(parts)
+
+
+def on_cpu(kernels, flags=("-O0",)):
+    """The outputs of each kernel, as g++ has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        (folder / "kernels.cpp").write_text(cpp_text(kernels))
+        command = ["g++", "-std=c++20", "-w", "-fwrapv", "-ffp-contract=off", *flags]
+        command += ["-I", str(HERE), "-o", folder / "kernels", folder / "kernels.cpp"]
+        made = subprocess.run(command, capture_output=True, text=True)
+        if made.returncode:
+            raise RuntimeError(f"g++ refuses:\n{made.stderr[:4000]}")
+        with open(folder / "in", "wb") as file:
+            for kernel in kernels:
+                for items in inputs_of(kernel):
+                    file.write(items.tobytes())
+        command = [folder / "kernels", folder / "in", folder / "out"]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if ran.returncode:
+            raise RuntimeError(f"the kernels end with {ran.returncode}: {ran.stderr}")
+        data = (folder / "out").read_bytes()
+    results, at = [], 0
+    for kernel in kernels:
+        outputs = []
+        for kind in kernel.outputs:
+            items = np.frombuffer(data, NUMPY[kind], THREADS * SLOTS, at)
+            at += items.nbytes
+            outputs.append(items.reshape(THREADS, SLOTS))
+        results.append(outputs)
+    return results
+
+
+def on_gpu(kernel):
+    """The same through mx.fast.metal_kernel; not yet evaluated."""
+    import mlx.core as mx
+
+    inputs = []
+    for kind, items in zip(kernel.inputs, inputs_of(kernel)):
+        items = mx.array(items)
+        inputs.append(items.view(mx.bfloat16) if kind == "bfloat" else items)
+    made = mx.fast.metal_kernel(
+        name=f"fuzz_{kernel.seed}",
+        input_names=[f"in{i}" for i in range(len(inputs))],
+        output_names=[f"out{i}" for i in range(len(kernel.outputs))],
+        source=kernel.body,
+        header=kernel.header,
+    )
+    return made(
+        inputs=inputs,
+        grid=(THREADS, 1, 1),
+        threadgroup=(THREADS, 1, 1),
+        output_shapes=[(THREADS, SLOTS)] * len(kernel.outputs),
+        output_dtypes=[getattr(mx, MLX[t]) for t in kernel.outputs],
+        stream=mx.gpu,
+    )
+
+
+def to_numpy(kind, array):
+    import mlx.core as mx
+
+    return np.array(array.view(mx.uint16) if kind == "bfloat" else array)
+
+
+def difference(kernel, expected, got):
+    """A sentence, or None. Zeros of either sign are equal."""
+    for i, (kind, want) in enumerate(zip(kernel.outputs, expected)):
+        have = to_numpy(kind, got[i])
+        if kind == "bfloat":
+            have, want = (x.astype(np.uint32) << 16 for x in (have, want))
+            have, want = have.view(np.float32), want.view(np.float32)
+        wrong = ~((have == want) | ((have != have) & (want != want)))
+        if wrong.any():
+            at = tuple(int(x) for x in np.argwhere(wrong)[0])
+            return (
+                f"out{i} ({kind}), thread {at[0]}, slot {at[1]}: {have[at]}, by g++ "
+                f"{want[at]}; {int(wrong.sum())} items differ"
+            )
+    return None
+
+
+def check(kernels):
+    """Seeds of those that differ, are refused or fail, each with a sentence."""
+    import mlx.core as mx
+
+    expected = on_cpu(kernels)
+    problems = {}
+    for kernel, want in zip(kernels, expected):
+        try:
+            got = on_gpu(kernel)
+            mx.eval(got)
+            problem = difference(kernel, want, got)
+        except Exception as e:
+            problem = f"{type(e).__name__}: {e}"
+        if problem:
+            problems[kernel.seed] = problem
+    return problems
+
+
+def reduce(kernel):
+    """Without the statements of the body that are not needed to fail alike."""
+    (first,) = check([kernel]).values()
+
+    def fails(statements):
+        kept, kernel.statements = kernel.statements, statements
+        try:
+            problem = check([kernel]).get(kernel.seed)
+        except RuntimeError:  # what remains is no program
+            problem = None
+        kernel.statements = kept
+        return problem and problem.split(":")[0][:12] == first.split(":")[0][:12]
+
+    size = max(1, len(kernel.statements) // 2)
+    while size:
+        at = 0
+        while at < len(kernel.statements):
+            rest = kernel.statements[:at] + kernel.statements[at + size :]
+            if fails(rest):
+                kernel.statements = rest
+            else:
+                at += size
+        size //= 2
+    lines = kernel.end.splitlines()
+    for line in list(lines):
+        rest = [x for x in lines if x is not line]
+        kept, kernel.end = kernel.end, "\n".join(rest)
+        if fails(kernel.statements):
+            lines = rest
+        else:
+            kernel.end = kept
+    return kernel
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=25, help="bodies a g++ run")
+    parser.add_argument("--statements", type=int, default=10)
+    parser.add_argument("--no-collectives", action="store_true")
+    parser.add_argument("--cpp-only", action="store_true", help="with UBSan")
+    parser.add_argument("--show", type=int, metavar="SEED")
+    parser.add_argument("--reduce", type=int, metavar="SEED")
+    args = parser.parse_args()
+
+    def made(seed):
+        return program(seed, args.statements, not args.no_collectives)
+
+    if args.show is not None or args.reduce is not None:
+        kernel = made(args.show if args.show is not None else args.reduce)
+        if args.reduce is not None:
+            reduce(kernel)
+            print(next(iter(check([kernel]).values())))
+        print(f"{kernel.header}\n\n{kernel.body}")
+        return 0
+    seeds = range(args.first, args.first + args.count)
+    batches = [
+        [made(seed) for seed in seeds[i : i + args.batch]]
+        for i in range(0, len(seeds), args.batch)
+    ]
+    if args.cpp_only:
+        flags = ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover")
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda batch: on_cpu(batch, flags), batches))
+        print(f"{args.count} bodies")
+        return 0
+    problems = {}
+    for batch in batches:
+        found = check(batch)
+        for seed, problem in found.items():
+            print(f"seed {seed}: {problem}", flush=True)
+        problems |= found
+    print(f"{args.count} bodies, {len(problems)} with problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
