@@ -11,6 +11,7 @@ import time
 
 import mlx.core as mx
 import numpy as np
+
 from mlx_vulkan.fast import vulkan_kernel
 
 

@@ -39,7 +39,7 @@ def vulkan_kernel(
       atomic_outputs (bool): As metal_kernel takes it. ``atomic_add(y, i, value)``
         and its like work on any output.
     """
-    located = {n for n in input_names if re.search(rf"\b{n}_loc\b", source)}
+    located = {n for n in input_names if re.search(rf"\b{re.escape(n)}_loc\b", source)}
     # MLX passes what the source names.
     notes = [f"// {n}_shape {n}_strides {n}_ndim" for n in sorted(located)]
     whole = "\n".join([source, *notes])

@@ -215,6 +215,40 @@ int Translator::parameter_cost(
   }
 }
 
+// The types of the parameters, and what the conversions to them cost.
+bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
+  scope_ = c.scope;
+  for (size_t i = 0; i < c.parameters->size(); ++i) {
+    auto& what = (*c.parameters)[i].what;
+    bool given = i < arguments.size();
+    Ty type = nullptr;
+    if (what.type.name == "auto" && given) {
+      type = arguments[i].type->is_array() && !what.type.reference
+          ? decayed(arguments[i]).type
+          : load(arguments[i]).type;
+    } else {
+      type = declared_type(what);
+    }
+    if (type->is_array() && !what.type.reference) { // T x[4] is T* x
+      type = types_.pointer(type->element, what.type.space);
+    }
+    bool table = given && type->is_pointer() &&
+        type->space == Space::Constant && arguments[i].base &&
+        arguments[i].home != Home::Device && !(arguments[i].type->is_address());
+    if (table) { // a constant array of the header, which has no address
+      type = types_.pointer(type->element, Space::Thread);
+    }
+    c.takes.push_back(type);
+    int cost =
+        given ? parameter_cost((*c.parameters)[i], type, arguments[i]) : 0;
+    if (cost < 0) {
+      return false;
+    }
+    c.cost += 4 * cost;
+  }
+  return true;
+}
+
 std::optional<Candidate> Translator::viable(
     const Declaration& d,
     Scope* scope,
@@ -240,50 +274,30 @@ std::optional<Candidate> Translator::viable(
   // Overloads in structs of one template differ by their struct.
   c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
   Scope* before = scope_;
-  try {
-    if (!bind_call(d, *c.scope, explicit_arguments, arguments, c.key)) {
-      return {};
-    }
-    scope_ = c.scope;
-    for (size_t i = 0; i < d.takes.size(); ++i) {
-      auto& what = d.takes[i].what;
-      Ty type = what.type.name == "auto" && i < n
-          ? (arguments[i].type->is_array() && !what.type.reference
-                 ? decayed(arguments[i]).type
-                 : load(arguments[i]).type)
-          : declared_type(what);
-      if (type->is_array() && !what.type.reference) { // T x[4] is T* x
-        type = types_.pointer(type->element, what.type.space);
-      }
-      c.takes.push_back(type);
-      int cost = i < n ? parameter_cost(d.takes[i], type, arguments[i]) : 0;
-      if (cost < 0) {
-        scope_ = before;
-        return {};
-      }
-      c.cost += 4 * cost;
-    }
-    for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
-         i < d.specialized.size();
-         ++i) {
-      auto& a = explicit_arguments[i];
-      scope_ = before;
-      bool is_type = is_type_argument(a);
-      if (!deduce_argument(
-              d.specialized[i],
-              is_type ? argument_type(a, d.place) : nullptr,
-              is_type ? 0 : argument_constant(a, d.place).integer(),
-              !is_type,
-              d,
-              *c.scope)) {
-        return {};
-      }
-    }
-  } catch (const Error&) { // no such types for these arguments
-    scope_ = before;
+  bool fits = true;
+  bool valid = attempt([&] {
+    fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
+        rank(c, arguments);
+  });
+  scope_ = before;
+  if (!valid || !fits) { // no such types for these arguments
     return {};
   }
-  scope_ = before;
+  for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
+       i < d.specialized.size();
+       ++i) {
+    auto& a = explicit_arguments[i];
+    bool is_type = is_type_argument(a);
+    if (!deduce_argument(
+            d.specialized[i],
+            is_type ? argument_type(a, d.place) : nullptr,
+            is_type ? 0 : argument_constant(a, d.place).integer(),
+            !is_type,
+            d,
+            *c.scope)) {
+      return {};
+    }
+  }
   c.cost += d.specialization ? 1 : d.parameters.empty() ? 0 : 2;
   return c;
 }

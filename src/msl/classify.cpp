@@ -14,15 +14,15 @@ namespace mlx::core::vulkan::msl {
 
 using Role = Word::Role;
 
-void classify(Words& words, Scope& file, bool in_function) {
+void classify(Words& words, NameScope& file, bool in_function) {
   Classifier(words, file, in_function).run();
 }
 
-Classifier::Classifier(Words& words, Scope& file, bool in_function)
+Classifier::Classifier(Words& words, NameScope& file, bool in_function)
     : words_(words),
       pairs_(pairs(words)),
       kinds_(words.size(), BraceKind::Unknown) {
-  file.kind = in_function ? Scope::Kind::Block : Scope::Kind::File;
+  file.kind = in_function ? NameScope::Kind::Block : NameScope::Kind::File;
   file.end = SIZE_MAX;
   scopes_.push_back(&file);
 }
@@ -62,16 +62,16 @@ Meaning Classifier::meaning(std::string_view name) const {
 // In the innermost scope that is not only a template's.
 void Classifier::declare(std::string_view name, Meaning what) {
   for (size_t i = scopes_.size(); i-- > 0;) {
-    if (scopes_[i]->kind != Scope::Kind::Template &&
-        scopes_[i]->kind != Scope::Kind::List) {
+    if (scopes_[i]->kind != NameScope::Kind::Template &&
+        scopes_[i]->kind != NameScope::Kind::List) {
       scopes_[i]->names[name] = what;
       return;
     }
   }
 }
 
-void Classifier::push(Scope::Kind kind, size_t end, std::string_view name) {
-  Scope scope;
+void Classifier::push(NameScope::Kind kind, size_t end, std::string_view name) {
+  NameScope scope;
   scope.kind = kind;
   scope.end = end;
   scope.name = name;
@@ -79,16 +79,16 @@ void Classifier::push(Scope::Kind kind, size_t end, std::string_view name) {
 }
 
 // The innermost scope that is not only a template's.
-const Scope* Classifier::around() const {
+const NameScope* Classifier::around() const {
   size_t k = scopes_.size() - 1;
-  while (scopes_[k]->kind == Scope::Kind::Template) {
+  while (scopes_[k]->kind == NameScope::Kind::Template) {
     --k;
   }
   return scopes_[k];
 }
 
 bool Classifier::in_template() const {
-  return scopes_.back()->kind == Scope::Kind::Template;
+  return scopes_.back()->kind == NameScope::Kind::Template;
 }
 
 // Whether what ends here is a value, so that an operator behind it has two
@@ -385,8 +385,8 @@ bool Classifier::casts_to(size_t i) const {
 
 // The struct's own name before its constructor's parameters.
 bool Classifier::is_constructor(size_t i) const {
-  const Scope* scope = around();
-  if (scope->kind != Scope::Kind::Struct ||
+  const NameScope* scope = around();
+  if (scope->kind != NameScope::Kind::Struct ||
       scope->name != words_[i].token.text || i + 1 >= words_.size() ||
       !words_[i + 1].is("(") || last_ == SIZE_MAX) {
     return false;
@@ -399,8 +399,9 @@ bool Classifier::is_constructor(size_t i) const {
 
 // `float x(1, 2), y(3);` in a function declares variables: shown with braces.
 void Classifier::construct(size_t i) {
-  Scope& scope = *scopes_.back();
-  if (last_ == SIZE_MAX || scope.kind != Scope::Kind::Block || scope.open > 0) {
+  NameScope& scope = *scopes_.back();
+  if (last_ == SIZE_MAX || scope.kind != NameScope::Kind::Block ||
+      scope.open > 0) {
     return;
   }
   const Word& before = words_[last_];

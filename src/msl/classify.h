@@ -9,7 +9,7 @@ namespace mlx::core::vulkan::msl {
 
 class Classifier {
  public:
-  Classifier(Words& words, Scope& file, bool in_function);
+  Classifier(Words& words, NameScope& file, bool in_function);
   void run();
 
  private:
@@ -19,9 +19,9 @@ class Classifier {
   // What is known of names.
   Meaning meaning(std::string_view name) const;
   void declare(std::string_view name, Meaning what);
-  void push(Scope::Kind kind, size_t end, std::string_view name = {});
+  void push(NameScope::Kind kind, size_t end, std::string_view name = {});
   bool in_template() const;
-  const Scope* around() const;
+  const NameScope* around() const;
 
   // What words from here on are.
   bool ends_operand(size_t i) const;
@@ -64,8 +64,8 @@ class Classifier {
   std::vector<std::string_view> aggregates_;
   std::unordered_map<size_t, std::string_view> struct_names_; // of a {
   std::unordered_set<size_t> names_; // that are being declared
-  std::deque<Scope> owned_;
-  std::vector<Scope*> scopes_;
+  std::deque<NameScope> owned_;
+  std::vector<NameScope*> scopes_;
   size_t last_ = SIZE_MAX; // the word before, of those not dropped
 };
 

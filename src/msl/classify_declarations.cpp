@@ -62,7 +62,7 @@ void Classifier::template_parameters(size_t i) {
   }
   mark_angles(open, end);
   templated_name(end + 1, declaration_end(end + 1));
-  push(Scope::Kind::Template, declaration_end(end + 1));
+  push(NameScope::Kind::Template, declaration_end(end + 1));
   auto& names = scopes_.back()->names;
   int depth = 0;
   bool type = false, begins = true, named = false;
@@ -127,8 +127,8 @@ void Classifier::templated_name(size_t i, size_t end) {
          words_[i + 1].is("{"));
     if (word.is_name() && named) {
       bool constructor = false;
-      for (const Scope* scope : scopes_) {
-        constructor |= scope->kind == Scope::Kind::Struct &&
+      for (const NameScope* scope : scopes_) {
+        constructor |= scope->kind == NameScope::Kind::Struct &&
             scope->name == word.token.text;
       }
       if (!constructor) {

@@ -111,8 +111,8 @@ void Classifier::bracket(size_t i) {
     words_[i].dropped = end.dropped = true;
   } else if (end.controls || applies(i)) {
     auto kind = around()->kind;
-    if (kind == Scope::Kind::File || kind == Scope::Kind::Struct) {
-      push(Scope::Kind::Parameters, declaration_end(close + 1));
+    if (kind == NameScope::Kind::File || kind == NameScope::Kind::Struct) {
+      push(NameScope::Kind::Parameters, declaration_end(close + 1));
       body_of(close + 1);
     }
   } else if (is_type(i + 1, close) || (close == i + 2 && casts_to(i + 1))) {
@@ -140,7 +140,7 @@ void Classifier::brace(size_t i) {
   if (kind == BraceKind::Unknown) {
     kind = BraceKind::List;
     const Word* before = last_ == SIZE_MAX ? nullptr : &words_[last_];
-    bool in_list = scopes_.back()->kind == Scope::Kind::List;
+    bool in_list = scopes_.back()->kind == NameScope::Kind::List;
     bool compound = before && before->is(")") && before->casts;
     if (!before || (before->is(")") && !compound) || before->is(";") ||
         before->is("else") || before->is("do") ||
@@ -156,9 +156,9 @@ void Classifier::brace(size_t i) {
     return; // its names are the file's
   }
   push(
-      list                            ? Scope::Kind::List
-          : kind == BraceKind::Struct ? Scope::Kind::Struct
-                                      : Scope::Kind::Block,
+      list                            ? NameScope::Kind::List
+          : kind == BraceKind::Struct ? NameScope::Kind::Struct
+                                      : NameScope::Kind::Block,
       end,
       list || !struct_names_.contains(i) ? std::string_view{}
                                          : struct_names_.at(i));

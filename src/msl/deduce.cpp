@@ -34,7 +34,7 @@ bool Translator::deduce_argument(
     Scope& to) {
   Scope* before = std::exchange(scope_, &to);
   bool ok = false;
-  try {
+  bool valid = attempt([&] {
     if (!is_number && a.type) {
       ok = deduce(*a.type, type, d, to) && type_of(*a.type) == type;
     } else if (is_number && a.value) {
@@ -50,11 +50,9 @@ bool Translator::deduce_argument(
         ok = v.constant && v.integer() == number;
       }
     }
-  } catch (const Error&) {
-    ok = false;
-  }
+  });
   scope_ = before;
-  return ok;
+  return ok && valid;
 }
 
 // Binds the template parameters that the type of a parameter names; false if
@@ -83,6 +81,9 @@ bool Translator::deduce(
       given = types_.scalar(given->scalar);
     }
     auto& s = to.names[t.name];
+    if (static_cast<size_t>(p - d.parameters.data()) < explicit_) {
+      return true; // given; the argument is converted
+    }
     if (s.type) {
       return s.type == given;
     }
@@ -137,6 +138,7 @@ bool Translator::bind_call(
   for (size_t i = 0; i < explicit_arguments.size(); ++i) {
     bind_one(to, d.parameters[i], explicit_arguments[i], key, d.place);
   }
+  explicit_ = explicit_arguments.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& what = d.takes[i].what;
     Ty given = arguments[i].type;

@@ -77,6 +77,10 @@ void Translator::find_collectives(const Unit& unit) {
     self(s->body.get(), self);
     self(s->other.get(), self);
   };
+  auto functions = bodies;
+  for (auto& [name, body] : functions) {
+    lambdas(body, lambdas);
+  }
   lambdas(unit.body.get(), lambdas);
   for (bool found = true; found;) {
     found = false;

@@ -82,7 +82,7 @@ Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
 }
 
 void Translator::make_global(Variable* v) {
-  v->global = true;
+  v->global = v->global || v->function != 0; // the others are anyway
 }
 
 std::string Translator::stored_type(Ty t) {
@@ -268,10 +268,10 @@ Value Translator::address_of(const Value& v, Place place) {
   if (p.text.empty()) {
     p.text = "0";
   }
-  if (!is_simple(p.text)) {
-    p.prec = Prec::Add;
-  } else if (!is_number(p.text)) {
+  if (!array && !is_number(p.text)) { // an offset is an int
     p.text = "int(" + p.text + ")";
+  } else if (!is_simple(p.text)) {
+    p.prec = Prec::Add;
   }
   return p;
 }

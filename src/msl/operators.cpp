@@ -370,15 +370,12 @@ Value Translator::conditional(const Expr& e) {
     // The other side may not even have a meaning.
     bool first = c.integer() != 0;
     Value v = eval(first ? yes : no);
-    try {
-      Ty other = type_without_effects(first ? no : yes);
-      bool numbers = v.type->is_numeric() && other->is_numeric();
-      return numbers && v.type != other
-          ? convert(v, common_type(v.type, other, e.place), e.place)
-          : v;
-    } catch (const Error&) {
-      return v;
-    }
+    Ty other = nullptr;
+    attempt([&] { other = type_without_effects(first ? no : yes); });
+    bool numbers = other && v.type->is_numeric() && other->is_numeric();
+    return numbers && v.type != other
+        ? convert(v, common_type(v.type, other, e.place), e.place)
+        : v;
   }
   if (writing_->masked && (is_collective(yes) || is_collective(no))) {
     return masked_choice(e, c);

@@ -180,6 +180,26 @@ std::vector<Line> Translator::captured(const std::function<void()>& what) {
   return kept;
 }
 
+// Does what may have no meaning; if so, nothing has happened, and false.
+bool Translator::attempt(const std::function<void()>& what) {
+  auto* writing = writing_;
+  auto* scope = scope_;
+  Writing before = writing ? *writing : Writing{};
+  bool discarding = discarding_;
+  try {
+    what();
+    return true;
+  } catch (const Error&) {
+    writing_ = writing;
+    scope_ = scope;
+    discarding_ = discarding;
+    if (writing) {
+      *writing = std::move(before);
+    }
+    return false;
+  }
+}
+
 // What will stand within braces.
 std::vector<Line> Translator::captured_inside(
     const std::function<void()>& what) {

@@ -191,7 +191,7 @@ Unit parse(
   auto source = preprocess(header, body, arena);
   std::vector<std::string_view> namespaces;
   Unit unit;
-  Scope names;
+  NameScope names;
   {
     Words words = normalize(source.header, namespaces, arena);
     classify(words, names, false);

@@ -213,6 +213,7 @@ class Translator {
   Value lambda(const Expr& e);
   Value temporary(const Value& v, const char* wish = "t");
   Ty type_without_effects(const Expr& e);
+  bool attempt(const std::function<void()>& what);
 
   // -- operators.cpp
   Value unary(const Expr& e);
@@ -275,6 +276,7 @@ class Translator {
       const std::vector<Value>& arguments,
       std::string& key);
   int parameter_cost(const Parameter& p, Ty type, const Value& given);
+  bool rank(Candidate& c, const std::vector<Value>& arguments);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
@@ -332,6 +334,11 @@ class Translator {
   Value
   float_function(const char* glsl, std::vector<Value>& arguments, Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
+  Value by_components(
+      const char* glsl,
+      std::vector<Value>& arguments,
+      size_t uints,
+      Place place);
   std::string narrow_text(
       const std::string& glsl,
       Ty t,
@@ -470,6 +477,7 @@ class Translator {
   std::deque<Written> written_;
   int functions_ = 0;
   int depth_ = 0;
+  size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;
   uint32_t shared_bytes_ = 0;

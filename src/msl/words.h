@@ -68,7 +68,7 @@ Words normalize(
     std::vector<std::string_view>& namespaces,
     Arena& arena);
 
-struct Scope {
+struct NameScope {
   enum class Kind : uint8_t {
     File,
     Struct,
@@ -89,7 +89,7 @@ struct Scope {
 
 // Sets roles and spellings. `scopes` begins with what is known and keeps what
 // is declared at file level. `in_function`: the words are statements.
-void classify(Words& words, Scope& file, bool in_function);
+void classify(Words& words, NameScope& file, bool in_function);
 
 // The index of each bracket's partner; SIZE_MAX where there is no bracket.
 // Throws Error where they do not pair or nest too deeply.

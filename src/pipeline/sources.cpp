@@ -83,6 +83,10 @@ std::string source_name(std::string_view file) {
 }
 
 std::optional<std::string> read_source(std::string_view name) {
+  // A user's GLSL includes what is part of the dialect, no other files.
+  if (name.starts_with('/') || name.find("..") != name.npos) {
+    return {};
+  }
   if (auto path = kernel_path(); !path.empty()) {
     if (auto text = read_file(fs::path(path) / name)) {
       return text;

@@ -20,7 +20,7 @@ extern const size_t embedded_source_count;
 // "softmax" and "softmax.comp" are the same file.
 std::string source_name(std::string_view file);
 
-// The text of a file named relative to src/kernels.
+// The text of a file named relative to src/kernels; nothing outside of it.
 std::optional<std::string> read_source(std::string_view name);
 
 // Names of all .comp files, sorted.

@@ -199,10 +199,8 @@ Config parse_config(const char* (*get)(const char*)) {
   c.metal_kernels = flag("MLX_VK_METAL_KERNELS");
   c.qmm_stats = flag("MLX_VK_QMM_STATS");
   c.sdpa_stats = flag("MLX_VK_SDPA_STATS");
-  c.profile = text("MLX_VK_PROFILE");
-  if (c.profile == "0") {
-    c.profile.clear();
-  }
+  auto profile = text("MLX_VK_PROFILE");
+  c.profile = profile == "0" ? "" : profile;
   number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
       number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
   number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||

@@ -182,6 +182,7 @@ def test_same_name_other_source(gpu):
         ({"header": "\n\nint f() { return a; }"}, "header of bad:3: 'a'"),
         ({"source": "uint n = gl_NumWorkGroups.x;"}, "Use threadgroups_per_grid"),
         ({"header": '#include "../../etc/passwd"'}, "does not compile"),
+        ({"header": '#include "/etc/passwd"'}, "does not compile"),
         ({"input_names": ["out"]}, "`out` is a word of GLSL"),
         ({"input_names": ["y"]}, "`y` is given twice"),
         (
