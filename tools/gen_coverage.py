@@ -11,6 +11,7 @@ import argparse
 import json
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import tomllib
