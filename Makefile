@@ -32,7 +32,8 @@ test: install
 test-full: install
 	@$(PY) tools/run_tests.py --build $(BUILD) --full
 
-test-drivers: build
+test-drivers: $(BUILD)/build.ninja
+	@echo "== Building"
 	@cmake --build $(BUILD) --target driver_compile
 	@$(PY) tools/run_drivers.py --build $(BUILD)
 

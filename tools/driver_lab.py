@@ -66,7 +66,7 @@ CHIPS = {
         name: amd(name)
         for name in ("polaris10", "vega10", "navi21", "navi31", "strix1", "gfx1201")
     },
-    **{name: intel(name) for name in ("tgl", "dg2", "bmg")},
+    **{name: intel(name) for name in ("tgl", "dg2", "lnl", "bmg")},
     "m1": Chip("Honeykrisp", "asahi", "asahi"),
     "a740": Chip("Turnip", "freedreno", "freedreno", {"FD_GPU_ID": "740"}),
     "nvk": Chip("NVK", "nouveau", "nouveau", {"NOUVEAU_CHIPSET": "172"}),

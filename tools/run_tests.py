@@ -215,6 +215,7 @@ def full_modes(build: Path) -> list[Step]:
         "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
         "guard": {"MLX_VK_DEBUG": "guard"},
         "loops": {"MLX_VK_DEBUG": "loops"},
+        # lavapipe has none (Mesa 25.0): there every mode takes the scalar paths.
         "no matrix units": {"MLX_VK_DISABLE": "coopmat"},
         **OTHER_MEMORY,
     }.items():
@@ -226,9 +227,13 @@ def full_modes(build: Path) -> list[Step]:
     for mode, env in {
         "C++ discrete": {"MLX_VK_MEMORY": "discrete"},
         "C++ shuffle": {"MLX_VK_DEBUG": "shuffle"},
+        **{f"C++ {mode}": env for mode, env in OTHER_MEMORY.items()},
     }.items():
         steps.append(Step("upstream", mode, runner, "summary", env))
     slow = python("tests/upstream/run_mlx.py", "python", "--build", str(build))
+    for mode, env in OTHER_MEMORY.items():
+        command = [*slow, "--workers", WORKERS]
+        steps.append(Step("upstream", f"Python {mode}", command, "summary", env))
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     steps += with_extras(build, slow)
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]

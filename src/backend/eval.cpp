@@ -24,7 +24,10 @@ bool awaits_cpu(const array& x, vulkan::Memory& memory) {
 }
 
 // Inputs and siblings live until the GPU is done with them. While arr is
-// encoded nobody keeps its inputs, so that they can be donated.
+// encoded nobody keeps its inputs, so that they can be donated. Its output
+// needs no keeping: it is the input of something that the same eval encodes
+// later, at last of MLX's Synchronizer, or MLX waits for all streams after an
+// exception.
 class InputsLetGo {
  public:
   InputsLetGo(array& arr, vulkan::Encoder& encoder)

@@ -22,6 +22,10 @@ Binding bind(const Operand& o) {
   if (!buffer) {
     return {};
   }
+  if (buffer->mirrored() && !data->is_owned()) {
+    // Whoever made the memory frees it, and may still know its pointer.
+    device().memory().keep_host_side(*buffer);
+  }
   uint64_t offset = a.offset(), size = buffer->size;
   uint64_t begin = 0, end = size;
   if (o.ranged) {
@@ -180,6 +184,12 @@ void StreamEncoder::dispatch_bytes(
       grid,
       work,
       what);
+}
+
+void StreamEncoder::bring_to_device(const array& a) {
+  if (Binding b = bind(a); b.buffer) {
+    enc_.bring_to_device(*b.buffer);
+  }
 }
 
 void StreamEncoder::add_temporary(const array& a) {

@@ -158,6 +158,10 @@ class StreamEncoder {
       const Work& work = {},
       const Descriptor& what = {});
 
+  // For kernels that write a part of an array and keep the rest: it is there. A
+  // range that is only written is taken to be written whole, and what the host
+  // has of it does not come along.
+  void bring_to_device(const array& a);
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);
 

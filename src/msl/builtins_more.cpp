@@ -39,6 +39,42 @@ constexpr IntegerRow integer_rows[] = {
 
 } // namespace
 
+// f(a, b, ...) of each component; the last `uints` arguments are uint.
+Value Translator::by_components(
+    const char* glsl,
+    std::vector<Value>& arguments,
+    size_t uints,
+    Place place) {
+  size_t n = arguments.size();
+  Ty t = overload_type(arguments, n - uints, place);
+  bool is_signed = info_of(t->scalar).is_signed;
+  Scalar w = info_of(t->scalar).size >= 4 ? t->scalar
+      : is_signed                         ? Scalar::I32
+                                          : Scalar::U32;
+  Ty own = types_.scalar(t->scalar);
+  std::vector<Value> values;
+  for (size_t i = 0; i < n; ++i) {
+    Scalar s = i < n - uints ? w : Scalar::U32;
+    Value v = convert(
+        arguments[i], i < n - uints ? t : load(arguments[i]).type, place);
+    v = convert(v, types_.with_scalar(v.type, s), place);
+    values.push_back(t->is_vector() ? temporary(v, "x") : v);
+  }
+  std::string all;
+  for (int c = 0; c < t->width; ++c) {
+    std::vector<std::string> x;
+    for (auto& v : values) {
+      x.push_back(
+          v.type->is_vector() ? component(v, std::to_string(c), true).text
+                              : v.text);
+    }
+    Value one = plain_value(
+        types_.scalar(w), narrow_text(glsl, own, types_.scalar(w), x));
+    all += (c ? ", " : "") + convert(one, own, place).text;
+  }
+  return plain_value(t, t->is_vector() ? glsl_name(t) + "(" + all + ")" : all);
+}
+
 // clz, popcount and their like see the type's own bits.
 std::optional<Value> Translator::integer_function(
     const std::string& name,
@@ -89,34 +125,7 @@ std::optional<Value> Translator::integer_function(
     if (row.name != name || row.arity != n) {
       continue;
     }
-    t = overload_type(arguments, n - row.uints, place);
-    bool is_signed = info_of(t->scalar).is_signed;
-    Scalar w = info_of(t->scalar).size >= 4 ? t->scalar
-        : is_signed                         ? Scalar::I32
-                                            : Scalar::U32;
-    Ty own = types_.scalar(t->scalar);
-    std::vector<Value> values;
-    for (size_t i = 0; i < n; ++i) {
-      Scalar s = i < n - row.uints ? w : Scalar::U32;
-      Value v = convert(
-          arguments[i], i < n - row.uints ? t : load(arguments[i]).type, place);
-      v = convert(v, types_.with_scalar(v.type, s), place);
-      values.push_back(t->is_vector() ? temporary(v, "x") : v);
-    }
-    std::string all;
-    for (int c = 0; c < t->width; ++c) {
-      std::vector<std::string> x;
-      for (auto& v : values) {
-        x.push_back(
-            v.type->is_vector() ? component(v, std::to_string(c), true).text
-                                : v.text);
-      }
-      Value one = plain_value(
-          types_.scalar(w), narrow_text(row.glsl, own, types_.scalar(w), x));
-      all += (c ? ", " : "") + convert(one, own, place).text;
-    }
-    return plain_value(
-        t, t->is_vector() ? glsl_name(t) + "(" + all + ")" : all);
+    return by_components(row.glsl, arguments, row.uints, place);
   }
   if ((name == "any" || name == "all") && n == 1) {
     return t->is_vector()

@@ -10,7 +10,9 @@ namespace {
 using Home = Value::Home;
 using How = Passed::How;
 
-constexpr size_t most_instances = 2000; // of templates without an end
+// Of templates without an end.
+constexpr size_t most_instances = 2000;
+constexpr int deepest = 48;
 
 Value plain_value(Ty t, std::string text) {
   Value v;
@@ -118,7 +120,8 @@ Value Translator::instantiate(
   }
   auto known = instances_.find(key);
   if (known == instances_.end()) {
-    if (instances_.size() >= most_instances) {
+    Deeper deeper(nested_);
+    if (instances_.size() >= most_instances || nested_ > deepest) {
       fail(place, "the templates of `" + c.name + "` do not come to an end.");
     }
     known = instances_.emplace(key, Instance{}).first;

@@ -268,10 +268,10 @@ Value Translator::address_of(const Value& v, Place place) {
   if (p.text.empty()) {
     p.text = "0";
   }
-  if (!is_simple(p.text)) {
-    p.prec = Prec::Add;
-  } else if (!is_number(p.text)) {
+  if (!array && !is_number(p.text)) { // an offset is an int
     p.text = "int(" + p.text + ")";
+  } else if (!is_simple(p.text)) {
+    p.prec = Prec::Add;
   }
   return p;
 }

@@ -1,5 +1,6 @@
 // From types as written to types: names, templates, extents.
 #include <algorithm>
+#include <utility>
 
 #include "msl/translator.h"
 
@@ -33,6 +34,21 @@ Ty Translator::base_type(const Type& t) {
   }
   if (t.name == "auto") {
     fail(t.place, "`auto` cannot be deduced here.");
+  }
+  if (t.scope) { // Foo<T>::type
+    Ty outer = type_of(*t.scope);
+    std::string name = t.name.substr(
+        t.name.rfind(':') == t.name.npos ? 0 : t.name.rfind(':') + 1);
+    if (outer->is_struct() && outer->record->scope->names.contains(name)) {
+      Scope* before = std::exchange(scope_, outer->record->scope);
+      Symbol& s = outer->record->scope->names[name];
+      Ty found = s.kind == Symbol::Kind::Type
+          ? s.type
+          : template_type(name, t.arguments, t.place);
+      scope_ = before;
+      return found;
+    }
+    fail(t.place, "`" + msl_name(outer) + "` has no type `" + name + "`.");
   }
   if (!t.arguments.empty()) {
     return template_type(t.name, t.arguments, t.place);

@@ -275,7 +275,6 @@ void Translator::switch_statement(const Stmt& s) {
   writing_->loops.push_back({true, false, "", nullptr});
   Scope* before = scope_;
   scope_ = new_scope(before);
-  bool last_empty = true;
   for (auto& c : s.body->statements) {
     if (!c || c->kind != Kind::Case) {
       fail(
@@ -291,16 +290,13 @@ void Translator::switch_statement(const Stmt& s) {
     } else {
       emit("default:");
     }
-    last_empty = c->statements.empty();
-    if (!last_empty) {
+    if (!c->statements.empty()) {
       open("{");
       block(c->statements);
       close();
     }
   }
-  if (last_empty) {
-    emit("break;");
-  }
+  emit("break;"); // GLSL asks for something behind the last label
   writing_->loops.pop_back();
   scope_ = before;
   close();

@@ -334,6 +334,11 @@ class Translator {
   Value
   float_function(const char* glsl, std::vector<Value>& arguments, Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
+  Value by_components(
+      const char* glsl,
+      std::vector<Value>& arguments,
+      size_t uints,
+      Place place);
   std::string narrow_text(
       const std::string& glsl,
       Ty t,
@@ -471,7 +476,7 @@ class Translator {
   std::set<std::string> memory_done_;
   std::deque<Written> written_;
   int functions_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, nested_ = 0;
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;

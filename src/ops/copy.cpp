@@ -225,6 +225,8 @@ void copy_strided(
 void copy_gpu(const array& in, array& out, CopyType ctype, const Stream& s) {
   bool donated = set_copy_output_data(in, out, ctype);
   if (donated && vulkan::same_bits(in.dtype(), out.dtype())) {
+    // Who writes a part of it next keeps the rest, which the host may have.
+    vulkan::encoder(s).bring_to_device(out);
     return;
   }
   copy_gpu_inplace(

@@ -110,6 +110,12 @@ void Encoder::dispatch(
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
 }
 
+void Encoder::bring_to_device(Buffer& buffer) {
+  if (buffer.mirrored()) {
+    device_.memory().prepare_for_device(open(), buffer, 0, buffer.size, false);
+  }
+}
+
 void Encoder::copy_to_host(Buffer& buffer) {
   if (buffer.mirrored()) {
     device_.memory().record_download(open(), buffer);

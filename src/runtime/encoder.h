@@ -48,6 +48,10 @@ class Encoder {
       const Work& work = {},
       const Descriptor& what = {});
 
+  // Later records find the buffer's bytes even where they overwrite a part of a
+  // range that they say to write. No-op where host and device side are one.
+  void bring_to_device(Buffer& buffer);
+
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where
   // both are one.

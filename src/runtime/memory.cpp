@@ -1,5 +1,6 @@
 #include "runtime/memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -28,7 +29,8 @@ struct Buffer::Mirror {
   EventPoint cpu_writer;
   // Shared: the host's cache may hold what it would write back at any time.
   bool touched = false;
-  // Times that the host was given a pointer.
+  // Times that the host was given a pointer; from kept_pointers on the host
+  // side stays.
   uint32_t pointers = 0;
   // One memory: batches, not yet retired, that read the host side.
   uint32_t uploading = 0;
@@ -49,6 +51,8 @@ void* Buffer::host_address() const {
 }
 
 namespace {
+
+constexpr uint32_t kept_pointers = 2;
 
 std::atomic<void (*)()> trim_hook{nullptr};
 
@@ -321,7 +325,7 @@ void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
   auto& writer = m.cpu_writer;
   bool written = !writer.event || writer.event->signaled(writer.value);
   if (--m.uploading == 0 && done && written && m.host.buffer && m.host_valid &&
-      m.device_valid && m.pointers <= 1 && !m.fetch && !m.heap) {
+      m.device_valid && m.pointers < kept_pointers && !m.fetch && !m.heap) {
     free(m.host);
     m.host_valid = false;
     m.uploads.clear();
@@ -453,8 +457,16 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
   bool valid = m.host_valid && !m.fetch && !m.cpu_writer.event;
-  m.pointers += 2; // it is used outside of the lock: the host side stays
+  m.pointers += kept_pointers; // it is used outside of the lock
   return valid ? b.host_address() : nullptr;
+}
+
+void Memory::keep_host_side(Buffer& b) const {
+  if (types_.one_memory) {
+    std::lock_guard lock(mirror_mutex_);
+    auto& pointers = b.mirror_->pointers;
+    pointers = std::max(pointers, kept_pointers);
+  }
 }
 
 bool Memory::awaits_cpu(Buffer& b) {

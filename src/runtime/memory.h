@@ -104,6 +104,9 @@ class Memory {
   // changes which side is authoritative. For reading only.
   const void* valid_host_pointer(const Buffer& buffer) const;
 
+  // Pointers that the host has been given stay valid as long as the buffer.
+  void keep_host_side(Buffer& buffer) const;
+
   // A CPU stream is producing this buffer until `signal`: the host side is the
   // one that counts from here on, in program order.
   void set_cpu_writer(Buffer& buffer, EventPoint signal);

@@ -52,7 +52,7 @@ double expected_ms(const Batch& batch) {
 
 Recorder::Recorder(Device& device)
     : device_(device),
-      fusions_(device.pipelines()),
+      fusions_(device.pipelines(), device.caps()),
       writer_(device),
       retirer_(device, writer_) {
   thread_ = std::thread([this] { loop(); });

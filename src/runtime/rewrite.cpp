@@ -17,7 +17,8 @@ const char* name_of(Rule rule) {
 }
 
 const char* name_of(Miss miss) {
-  constexpr const char* names[] = {"order", "overlap", "form", "kernel"};
+  constexpr const char* names[] = {
+      "order", "overlap", "form", "registers", "kernel"};
   return names[size_t(miss)];
 }
 

@@ -33,6 +33,7 @@ enum class Miss : uint8_t {
   Order, // it would pass a record that it depends on
   Overlap, // it writes what other workgroups may still read
   Form, // formats or orders of summation differ, or it is too large
+  Registers, // the joined kernel would spill on this class of GPU
   Kernel, // not compiled
   Count
 };
@@ -56,6 +57,8 @@ class FusedKernels {
   // there is one.
   virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
   virtual bool refused(const FusedQmvVariant& variant) const = 0;
+  // Whether the device has the registers for it.
+  virtual bool fits(const FusedQmvVariant& variant) const = 0;
 };
 
 // The same work, in the order given, in as many records or fewer.

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "pipeline/pipeline.h"
+#include "runtime/rewrite_variants.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -18,8 +19,8 @@ void prepare_cuts(bool on) {
   preparing_cuts = on;
 }
 
-CompiledFusions::CompiledFusions(PipelineTable& pipelines)
-    : pipelines_(pipelines), on_(!config().disabled("fuse")) {}
+CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
+    : pipelines_(pipelines), caps_(caps), on_(!config().disabled("fuse")) {}
 
 const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
   for (auto& k : known_) {
@@ -44,6 +45,10 @@ const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
 
 bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
   return std::find(refused_.begin(), refused_.end(), variant) != refused_.end();
+}
+
+bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
+  return fits_registers(caps_, variant);
 }
 
 void CompiledFusions::rewrite(Batch& batch) {

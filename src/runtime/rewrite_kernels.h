@@ -10,6 +10,7 @@
 namespace mlx::core::vulkan {
 
 class PipelineTable;
+struct Caps;
 
 // On: batches to come find the kernels of their parts too, see find_of_cuts().
 // For `mlx-vulkan cache warm`. Any thread.
@@ -17,10 +18,11 @@ void prepare_cuts(bool on);
 
 class CompiledFusions : public FusedKernels {
  public:
-  explicit CompiledFusions(PipelineTable& pipelines);
+  CompiledFusions(PipelineTable& pipelines, const Caps& caps);
 
   const Kernel* find(const FusedQmvVariant& variant) override;
   bool refused(const FusedQmvVariant& variant) const override;
+  bool fits(const FusedQmvVariant& variant) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
   void rewrite(Batch& batch);
@@ -31,6 +33,7 @@ class CompiledFusions : public FusedKernels {
     const Kernel* kernel;
   };
   PipelineTable& pipelines_;
+  const Caps& caps_;
   bool on_;
   std::vector<Known> known_;
   std::vector<FusedQmvVariant> refused_;

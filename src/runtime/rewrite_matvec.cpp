@@ -119,6 +119,9 @@ struct Attempt {
     if (!p.can_pass(record, number, changed.first())) {
       return miss(Miss::Order);
     }
+    if (!kernels.fits(changed.variant)) {
+      return miss(Miss::Registers);
+    }
     if (kernels.refused(changed.variant)) {
       return miss(Miss::Kernel);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/quant/fused.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -27,6 +28,32 @@ inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
     fused.BLOCK = 2 * v.OUTS;
   }
   return fused;
+}
+
+// 32-bit values that a lane of qmv.comp holds at most: of each output codes,
+// scales, two addresses and sums, which are apart for each class of codes; of
+// each row of x eight items, their sums, and the address.
+inline uint32_t held_values(const Caps& caps, const QmvVariant& v) {
+  bool from_one = v.CODE == CODE_INTEGER && v.VEC && v.OUTS <= QMV_FEW_OUTS;
+  uint32_t classes = !from_one || size_of(v.T) == 4 ? 1
+      : v.BITS == 4                                 ? 2
+      : v.BITS == 2                                 ? 4
+                                                    : 1;
+  uint32_t scales = v.SIDE == SIDE_BIASES ? 2 : 1;
+  uint32_t row = 8 + classes + (caps.mask_values ? 2 : 0);
+  uint32_t output =
+      v.TURNS * (v.CHUNK * v.BITS / 32 + scales) + 4 + v.ROWS * (1 + classes);
+  return v.ROWS * row + v.OUTS * output;
+}
+
+// Whether it spills no registers, as far as the class of the device tells. What
+// is gated waits in shared memory.
+inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
+  uint32_t more = caps.joined_values;
+  more += v.SETS > 1 && !v.NORM ? caps.several_values : 0;
+  uint32_t less = v.GATE != GATE_NONE ? 2 : 0;
+  return !caps.few_registers() ||
+      held_values(caps, v) + more <= caps.held_values + less;
 }
 
 } // namespace mlx::core::vulkan

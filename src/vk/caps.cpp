@@ -223,6 +223,8 @@ void classify(Caps& c) {
   c.registers = row.registers;
   c.held_values = row.held_values;
   c.mask_values = row.mask_values;
+  c.joined_values = row.joined_values;
+  c.several_values = row.several_values;
   bool varies = c.min_subgroup_size < c.max_subgroup_size;
   c.class_lanes = row.lanes && varies
       ? std::clamp(row.lanes, c.min_subgroup_size, c.max_subgroup_size)

@@ -67,7 +67,8 @@ struct Caps {
   // Compute units, where an extension or a table tells; else 0.
   uint32_t core_count = 0;
   // Of its row in vk/gpu_class.cpp; here those of the widest class.
-  uint32_t registers = 255, held_values = 255, mask_values = 0, class_lanes = 0;
+  uint32_t registers = 255, held_values = 255, mask_values = 0;
+  uint32_t joined_values = 0, several_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
 
   bool software() const {

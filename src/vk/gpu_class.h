@@ -21,6 +21,9 @@ struct GpuClass {
   // More of them for each score that a mask is read for: its address. 0 where
   // what is the same in all lanes has registers of its own.
   uint32_t mask_values;
+  // More of them for a joined product (qmv_fused.comp): for its additions, and
+  // for the addresses of one of several matrices, if x is in no shared memory.
+  uint32_t joined_values, several_values;
   // Lanes of a subgroup where a kernel names no size; 0: what the driver
   // reports as its size.
   uint32_t lanes;

@@ -2,6 +2,11 @@
 written over, and nothing that is still needed may be given away. Every row of
 cases.py is checked donated as well; here are the shapes of reuse."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -20,6 +25,77 @@ def check(got, want):
 def x():
     rng = np.random.default_rng(0)
     return rng.normal(size=(33, 65)).astype(np.float32)
+
+
+def updates_in_place():
+    """Arrays that the host made, of which the GPU writes a part."""
+    n = 20_000  # beyond the arrays that are mapped in every model
+    rows = mx.array([0, 77, n - 1])
+    mask = np.zeros(n, bool)
+    mask[[3, 300]] = True
+
+    def scatter(a):
+        a[rows] = 5
+        return a
+
+    def piece(a):
+        a[5:90:3] = 6
+        return a
+
+    def masked(a):
+        a[mx.array(mask)] = mx.array([7, 8], a.dtype)
+        return a
+
+    updates = {
+        "scatter": scatter,
+        "slice": piece,
+        "masked": masked,
+        "scatter_axis": lambda a: mx.put_along_axis(a, rows, mx.array(9, a.dtype), 0),
+        "dynamic_slice": lambda a: mx.slice_update(
+            a, mx.zeros((4,), a.dtype), mx.array([50]), (0,)
+        ),
+        "add": lambda a: a.at[rows].add(10),
+    }
+    for name, update in updates.items():
+        want = np.arange(n, dtype=np.int32)
+        with mx.stream(mx.cpu):
+            expected = np.array(update(mx.array(want)))
+        for viewed in (False, True):
+            a = mx.array(want)
+            if viewed:
+                np.array(a)
+            held = [a]
+            del a
+            got = np.array(update(held.pop()))
+            np.testing.assert_array_equal(got, expected, f"{name}, {viewed}")
+        # What the GPU made, the host has read, and the GPU then updates.
+        a = mx.array(want) * 1
+        np.array(a)
+        held = [a]
+        del a
+        got = np.array(update(held.pop()))
+        np.testing.assert_array_equal(got, expected, f"{name}, of the GPU")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"MLX_VK_MEMORY": "discrete"},
+        {"MLX_VK_MEMORY": "uncached"},
+        {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_SMALL_BUFFER": "0"},
+    ],
+    ids=lambda model: "-".join(model.values()),
+)
+def test_updates_in_place(gpu, model):
+    result = subprocess.run(
+        [sys.executable, "-c", "import test_donation as t; t.updates_in_place()"],
+        cwd=pathlib.Path(__file__).resolve().parent,
+        env={**os.environ, **model},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_both_operands_are_the_same_array(x):

@@ -100,6 +100,34 @@ def test_mirror_chains(gpu, memory):
     assert result.returncode == 0, result.stderr
 
 
+def dropped_results(count):
+    """Arrays that nobody keeps, of batches held for a busy CPU stream, while
+    another GPU stream and the host take arrays of their size."""
+    cpu, other = mx.new_stream(mx.cpu), mx.new_stream(mx.gpu)
+    for i in range(count):
+        n = (300, 3000, 30_000)[i % 3]
+        keep_busy(cpu)
+        slow = mx.add(mx.full((n,), i, stream=cpu), 1, stream=cpu)
+        mx.async_eval(*(slow * k for k in range(8)))
+        del slow
+        theirs = [mx.full((n,), 1000 * k + i, stream=other) for k in range(8)]
+        mx.async_eval(theirs)
+        ours = [mx.array(np.full(n, -k, np.int32)) for k in range(8)]
+        mx.synchronize()
+        for k in range(8):
+            assert (np.array(theirs[k]) == 1000 * k + i).all(), (i, k)
+            assert (np.array(ours[k]) == -k).all(), (i, k)
+
+
+@pytest.mark.parametrize("memory", ["unified", "discrete"])
+def test_dropped_results(gpu, memory):
+    result = run(
+        f"import test_streams; test_streams.dropped_results({200 if FULL else 40})",
+        MLX_VK_MEMORY=memory,
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def views_across_streams():
     """A stream's batch that holds no more than a view, when another stream, or
     this one, already waits for it."""

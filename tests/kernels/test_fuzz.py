@@ -10,7 +10,7 @@ import pytest
 from run import check, on_cpu
 from statements import program
 
-COUNT = int(os.environ.get("MLX_VK_TEST_FUZZ", "60"))
+COUNT = int(os.environ.get("MLX_VK_TEST_FUZZ", "40"))
 FIRST = int(os.environ.get("MLX_VK_TEST_FUZZ_SEED", "0"))
 BATCH = 20  # bodies that g++ compiles at once
 STATEMENTS = 10

@@ -3,33 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "null/devices.h"
 #include "pipeline/key.h"
-#include "variants/variants.h"
-#include "vk/caps.h"
+#include "vk/gpu_class.h"
 
 using namespace mlx::core::vulkan;
 
 namespace {
-
-Caps gpu(
-    const char* name,
-    VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) {
-  Caps c;
-  c.name = name;
-  c.uuid = "00112233445566778899aabbccddeeff";
-  c.type = type;
-  c.api_version = VK_API_VERSION_1_2;
-  c.buffer_device_address = c.timeline_semaphore = true;
-  c.scalar_block_layout = c.storage_8bit = c.storage_16bit = true;
-  c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
-  c.subgroup_operations = true;
-  c.compute_queue_family = 0;
-  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
-  c.max_workgroup_size = 1024;
-  c.shared_memory = 32768;
-  c.max_push_constants = 128;
-  return c;
-}
 
 int choose(const std::vector<Caps>& d, const char* wanted = "") {
   std::string why;
@@ -48,9 +28,9 @@ bool enables(const Caps& c, const char* extension) {
 } // namespace
 
 TEST_CASE("caps: each required feature is missed by name") {
-  CHECK(missing_features(gpu("a")).empty());
+  CHECK(missing_features(usable_gpu("a")).empty());
   auto without = [](auto change) {
-    Caps c = gpu("a");
+    Caps c = usable_gpu("a");
     change(c);
     auto m = missing_features(c);
     return m.size() == 1 ? m[0] : std::to_string(m.size()) + " missing";
@@ -85,16 +65,16 @@ TEST_CASE("caps: each required feature is missed by name") {
           c.compute_queue_family = -1;
         }).find("queue") != std::string::npos);
   // Optional ones are.
-  Caps plain = gpu("a");
+  Caps plain = usable_gpu("a");
   plain.shader_float16 = plain.cooperative_matrix = plain.bfloat16 = false;
   CHECK(missing_features(plain).empty());
 }
 
 TEST_CASE("caps: the best GPU is chosen, software only when asked for") {
-  auto discrete = gpu("RTX");
-  auto integrated = gpu("UHD", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
-  auto software = gpu("llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU);
-  auto unusable = gpu("Old");
+  auto discrete = usable_gpu("RTX");
+  auto integrated = usable_gpu("UHD", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
+  auto software = usable_gpu("llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU);
+  auto unusable = usable_gpu("Old");
   unusable.timeline_semaphore = false;
   CHECK(choose({software, integrated, discrete}) == 2);
   CHECK(choose({software, integrated}) == 1);
@@ -107,7 +87,7 @@ TEST_CASE("caps: the best GPU is chosen, software only when asked for") {
 }
 
 TEST_CASE("caps: a device by index, name or UUID") {
-  auto a = gpu("NVIDIA H200"), b = gpu("AMD Radeon");
+  auto a = usable_gpu("NVIDIA H200"), b = usable_gpu("AMD Radeon");
   b.uuid = "ffeeddccbbaa99887766554433221100";
   CHECK(choose({a, b}, "1") == 1);
   CHECK(choose({a, b}, "radeon") == 1);
@@ -127,7 +107,7 @@ TEST_CASE("caps: a device by index, name or UUID") {
 }
 
 TEST_CASE("caps: only what is used is enabled") {
-  Caps c = gpu("a");
+  Caps c = usable_gpu("a");
   CHECK(extensions_to_enable(c).empty());
   c.memory_budget = true;
   CHECK(enables(c, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
@@ -155,7 +135,7 @@ TEST_CASE("caps: matrix kernels need one subgroup size, or may name 32") {
 }
 
 TEST_CASE("caps: what Vulkan does not tell comes from tables") {
-  Caps c = gpu("Intel(R) Arc(tm) A770M Graphics (DG2)");
+  Caps c = usable_gpu("Intel(R) Arc(tm) A770M Graphics (DG2)");
   c.vendor_id = 0x8086;
   c.device_id = 0x5690;
   c.subgroup_size = c.max_subgroup_size = 32;
@@ -167,18 +147,23 @@ TEST_CASE("caps: what Vulkan does not tell comes from tables") {
   c.core_count = 5; // what an extension told holds
   classify(c);
   CHECK(c.cores() == 5);
+  // Before Xe-HPG dual subslices.
+  CHECK(cores_by_table(0x8086, 0x468b, "") == 1);
+  CHECK(cores_by_table(0x8086, 0x46d1, "") == 2);
+  CHECK(cores_by_table(0x8086, 0x4905, "") == 6);
+  CHECK(cores_by_table(0x8086, 0x64a0, "") == 8);
   // A mesa driver for Apple's GPUs has Mesa's vendor ID, as llvmpipe has.
-  Caps apple = gpu("Apple M2 Pro (G14S B1)");
+  Caps apple = usable_gpu("Apple M2 Pro (G14S B1)");
   apple.vendor_id = 0x10005;
   classify(apple);
   CHECK(apple.cores() == 19);
   CHECK(apple.registers == 128);
-  Caps software = gpu("llvmpipe (LLVM 15.0.6, 256 bits)");
+  Caps software = usable_gpu("llvmpipe (LLVM 15.0.6, 256 bits)");
   software.vendor_id = 0x10005;
   classify(software);
   CHECK_FALSE(software.few_registers());
   // A GPU that no table has: a middling count, never 0.
-  Caps unknown = gpu("Mali-G715");
+  Caps unknown = usable_gpu("Mali-G715");
   unknown.vendor_id = 0x13b5;
   classify(unknown);
   CHECK(unknown.core_count == 0);

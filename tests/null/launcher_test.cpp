@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "null/devices.h"
 #include "null/text.h"
-#include "vk/caps.h"
 #include "vk/launcher.h"
 
 using namespace mlx::core::vulkan;
@@ -31,23 +31,6 @@ Launch found(const Environment& environment, const Environment& files = {}) {
 Launch in_ring(const char* rank, const char* hostfile) {
   return found(
       {{"MLX_RANK", rank}, {"MLX_HOSTFILE", "/tmp/h"}}, {{"/tmp/h", hostfile}});
-}
-
-Caps gpu(const char* name, VkPhysicalDeviceType type) {
-  Caps c;
-  c.name = name;
-  c.type = type;
-  c.api_version = VK_API_VERSION_1_2;
-  c.buffer_device_address = c.timeline_semaphore = true;
-  c.scalar_block_layout = c.storage_8bit = c.storage_16bit = true;
-  c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
-  c.subgroup_operations = true;
-  c.compute_queue_family = 0;
-  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
-  c.max_workgroup_size = 1024;
-  c.shared_memory = 32768;
-  c.max_push_constants = 128;
-  return c;
 }
 
 constexpr auto discrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
@@ -135,11 +118,11 @@ TEST_CASE("launcher: what makes no sense is told") {
 
 TEST_CASE("launcher: ranks share out the GPUs of the best kind") {
   std::vector<Caps> devices = {
-      gpu("llvmpipe", software),
-      gpu("iGPU", integrated),
-      gpu("A", discrete),
-      gpu("B", discrete),
-      gpu("llvmpipe", software)};
+      usable_gpu("llvmpipe", software),
+      usable_gpu("iGPU", integrated),
+      usable_gpu("A", discrete),
+      usable_gpu("B", discrete),
+      usable_gpu("llvmpipe", software)};
   for (auto* wanted : {"", "auto"}) {
     CHECK(choice(devices, wanted, {}) == 2);
     CHECK(choice(devices, wanted, {0, ""}) == 2);
@@ -161,7 +144,8 @@ TEST_CASE("launcher: ranks share out the GPUs of the best kind") {
 
 TEST_CASE("launcher: nonsense matters only where there is a choice") {
   Launch wrong{{}, "MLX_RANK=one is not a rank"};
-  std::vector<Caps> two = {gpu("A", discrete), gpu("B", discrete)};
+  std::vector<Caps> two = {
+      usable_gpu("A", discrete), usable_gpu("B", discrete)};
   CHECK(choice({two[0]}, "", wrong) == 0);
   CHECK(choice(two, "1", wrong) == 1);
   std::string why;

@@ -145,6 +145,26 @@ TEST_CASE("memory: host caches that are apart are flushed and invalidated") {
   }
 }
 
+TEST_CASE("memory: a part is written, and the rest stays") {
+  for (auto& settings : {lunar_lake(), card(), apu()}) {
+    Rig rig(settings);
+    auto x = rig.numbers(n, 3), y = rig.numbers(n, 4);
+    Encoder enc(*rig.device, 0);
+    enc.bring_to_device(*x);
+    Binding in[] = {{y.get(), 0, 0, y->size}, {}};
+    Binding out[] = {{x.get(), 0, 0, x->size}}; // as if it were all
+    fake::MixParams half{n / 2, 5};
+    auto& mix = fake::mix(rig.device->pipelines());
+    enc.dispatch(mix, in, out, &half, sizeof half, {1, 1, 1});
+    enc.keep(x);
+    enc.keep(y);
+    enc.close();
+    CHECK(rig.values(x)[n / 2 - 1] == 4 * 31 + 5);
+    CHECK(rig.values(x)[n / 2] == 3);
+    CHECK(rig.values(x)[n - 1] == 3);
+  }
+}
+
 TEST_CASE("memory: what the host's cache holds is not written back later") {
   // Host writes, then the device overwrites all of it, in the same array and
   // in one that has got its memory.
@@ -305,6 +325,15 @@ TEST_CASE("memory: an APU's weights are not held twice") {
   CHECK(rig.values(z)[0] == 6 * 31 + 1);
   CHECK(rig.values(z2)[0] == 6 * 31 + 2);
   CHECK(rig.values(shared)[0] == 6);
+  // What the backend does not own: its owner may still have the pointer.
+  auto foreign = rig.array(n * 4, Placement::Host);
+  auto* pointer = rig.values(foreign);
+  std::fill_n(pointer, n, 8);
+  rig.memory().keep_host_side(*foreign);
+  rig.mix(enc, foreign, nullptr, z, 1);
+  enc.close()->wait_retired();
+  CHECK(rig.values(foreign) == pointer);
+  CHECK(pointer[0] == 8);
 }
 
 TEST_CASE("memory: a failed upload loses nothing") {

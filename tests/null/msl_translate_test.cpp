@@ -213,7 +213,8 @@ TEST_CASE("msl: templates, structs, overloads, lambdas") {
     Pair pair = {1, {2, 3}};
     pair.v[0] += pair.a;
     Pair copy = pair;
-    yi[i + 1] = copy.v[0] + int(Mode::Max) + Third;
+    Traits<half>::wide w = 2;
+    yi[i + 1] = copy.v[0] + int(Mode::Max) + Third + int(w) + sum_of(table, 3);
   )",
       R"(
     template <typename T, int N = 2>
@@ -231,6 +232,13 @@ TEST_CASE("msl: templates, structs, overloads, lambdas") {
       T operator[](int i) const { return v[i]; }
     };
     struct Pair { int a; int v[2]; };
+    template <typename T> struct Traits { using wide = float; };
+    constant constexpr int table[3] = {4, 5, 6};
+    int sum_of(constant const int* p, int n) {
+      int s = 0;
+      for (int i = 0; i < n; ++i) { s += p[i]; }
+      return s;
+    }
     enum class Mode : int { Sum, Max = 3 };
     enum { First = 1, Second, Third };
     int kind(int) { return 1; }
@@ -274,7 +282,7 @@ TEST_CASE("msl: statements keep their order and effects") {
     yh[0] = hh;
   )");
   CHECK(has(t, "int old = i;"));
-  CHECK(has(t, "for (int a = 0"));
+  CHECK(has(t, "for (; a < c; ++a, c -= 2) {"));
   CHECK(has(t, "switch (j & 3) {"));
   CHECK(has(t, "u = uint16_t(int(u) + 1);"));
   CHECK(has(t, "if (!both) {"));
@@ -430,7 +438,7 @@ TEST_CASE("msl: errors name the line and what to do") {
               "y[0] = g<0>(1);",
               "template <int N> int g(int x) {"
               " return g<N + 1>(x); }"),
-          "nested too deeply"));
+          "do not come to an end"));
 }
 
 TEST_CASE("msl: names that GLSL has for itself") {

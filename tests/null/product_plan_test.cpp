@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "null/devices.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/plan.h"
-#include "variants/variants.h"
 
 using namespace mlx::core::vulkan;
 
@@ -39,15 +39,6 @@ GemmProblem linear(uint32_t m, uint32_t n, uint32_t k, Type t = Type::bf16) {
   GemmProblem p = product(m, n, k, t);
   p.b = {1, k};
   return p;
-}
-
-Caps caps_of(std::string_view name) {
-  for (auto& caps : device_table()) {
-    if (caps.name.starts_with(name)) {
-      return caps;
-    }
-  }
-  throw std::invalid_argument("no such device");
 }
 
 } // namespace
@@ -265,6 +256,21 @@ TEST_CASE("decode attention holds what registers hold") {
   p.kv_heads = 16;
   p.dim = p.value_dim = 128;
   CHECK(plan_decode(caps_of("AMD Radeon RX 6800"), p).kernel.KU == 2);
+  // Wide values in subgroups of 8: k and v are not held whole.
+  p.dim = 256;
+  p.value_dim = 512;
+  auto wide = [&](const char* device) {
+    DecodeVariant kernel = plan_decode(caps_of(device), p).kernel;
+    CHECK(kernel.ROWS == 1);
+    CHECK(kernel.KU == 1);
+    return kernel;
+  };
+  CHECK(wide("Intel(R) Arc(tm) A770M").PIECES);
+  CHECK(wide("Intel(R) Arc(tm) A770M").TPK == 8);
+  CHECK(wide("Intel(R) Graphics (BMG").TPK == 16);
+  CHECK_FALSE(wide("Intel(R) Graphics (BMG").PIECES);
+  CHECK_FALSE(wide("NVIDIA H200").PIECES);
+  CHECK(wide("llvmpipe").PIECES);
 }
 
 TEST_CASE("prefill attention takes matrix units for aligned half types") {

@@ -18,6 +18,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/order.h"
 #include "runtime/rewrite.h"
+#include "runtime/rewrite_variants.h"
 
 namespace rewriting {
 
@@ -67,6 +68,9 @@ class Kernels : public FusedKernels {
   bool refused(const FusedQmvVariant& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
   }
+  bool fits(const FusedQmvVariant& v) const override {
+    return fits_registers(caps, v);
+  }
   const FusedQmvVariant* variant_of(const Kernel* kernel) const {
     for (auto& k : all) {
       if (&k.second == kernel) {
@@ -77,6 +81,7 @@ class Kernels : public FusedKernels {
   }
   std::deque<std::pair<FusedQmvVariant, Kernel>> all;
   int refuses = 0; // how many to refuse first
+  Caps caps; // of the widest class
 
  private:
   std::vector<FusedQmvVariant> refused_;

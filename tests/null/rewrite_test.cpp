@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "null/devices.h"
 #include "null/rewrite_program.h"
 #include "runtime/rewrite_group.h"
 
@@ -257,6 +258,60 @@ TEST_CASE("rewrite: without kernels everything stays as it is") {
   List again = before;
   again.rewrite(one);
   CHECK(again.records.size() == before.records.size() - 1);
+}
+
+TEST_CASE("rewrite: no joined kernel that would spill") {
+  QmvVariant one{
+      {{Type::bf16, {4, 64, CODE_INTEGER, SCALE_AS_T, true}, true}, 0}};
+  QmvVariant two = one, four = one;
+  two.ROWS = 2;
+  four.ROWS = 4;
+  four.OUTS = 2;
+  auto sum = [](auto& v) { return fused_matvec(v, false); };
+  auto siblings = [](auto& v) { return fused_matvec(v, true); };
+  auto gate = [](auto& v) { return gated_matvec(v, GATE_SILU); };
+  auto normed = [](FusedQmvVariant v) { return normed_matvec(v, 4096, 64); };
+  struct {
+    const char* device;
+    const QmvVariant& variant;
+    bool sum, siblings, gate;
+  } cases[] = {
+      {"NVIDIA H200", four, true, true, true},
+      {"AMD Radeon RX 6800", four, true, true, true},
+      {"Apple M1", four, true, true, true},
+      {"Intel(R) Arc(tm) A770M", one, true, true, true},
+      {"Intel(R) Arc(tm) A770M", two, true, true, true},
+      {"Intel(R) Arc(tm) A770M", four, true, false, true},
+      {"Intel(R) Graphics (BMG", two, true, true, true},
+      {"Intel(R) Graphics (BMG", four, false, false, true},
+      {"Turnip Adreno (TM) 740", one, true, false, false},
+      {"Turnip Adreno (TM) 740", four, true, false, false}};
+  for (auto& x : cases) {
+    CAPTURE(x.device);
+    CAPTURE(x.variant.ROWS);
+    Caps caps = caps_of(x.device);
+    CHECK(fits_registers(caps, sum(x.variant)) == x.sum);
+    CHECK(fits_registers(caps, siblings(x.variant)) == x.siblings);
+    CHECK(fits_registers(caps, gate(x.variant)) == x.gate);
+    if (x.variant.ROWS == 1) { // x is in shared memory
+      CHECK(fits_registers(caps, normed(siblings(x.variant))));
+      CHECK(fits_registers(caps, normed(gate(x.variant))));
+    }
+  }
+  // A rewrite asks: what does not fit stays as it is, the rest is joined.
+  List l;
+  QmvVariant v = usual_matvec();
+  l.product(x, w1, p1, v).product(x, w2, p2, v).sum(p2, h, z);
+  Kernels kernels;
+  kernels.caps.registers = 128;
+  kernels.caps.held_values = held_values(kernels.caps, v);
+  kernels.caps.several_values = 1;
+  auto before = missed(Rule::Siblings, Miss::Registers);
+  l.rewrite(kernels);
+  CHECK(missed(Rule::Siblings, Miss::Registers) == before + 1);
+  CHECK(l.records.size() == 2);
+  CHECK(l.records[0].kernel == nullptr);
+  CHECK(kernels.variant_of(l.records[1].kernel)->SETS == 1);
 }
 
 TEST_CASE("rewrite: the kernels of a list that is cut") {

@@ -29,7 +29,8 @@ ROOT = HERE.parent.parent
 
 
 def device_name(device):
-    """The name of the device that the tests will run on."""
+    """The name of the device that the tests will run on, then the settings of the
+    backend that are in force: MLX_VK_MEMORY=discrete and the like."""
     if device == "cpu":
         return "cpu"
     code = (
@@ -45,14 +46,15 @@ def device_name(device):
             "MLX finds no GPU device to test. Set MLX_VK_DEVICE=cpu for the "
             f"software device, or pass --device cpu.\n{result.stderr}"
         )
-    return result.stdout.strip().splitlines()[-1]
+    settings = [f"{k}={v}" for k, v in os.environ.items() if k.startswith("MLX_VK_")]
+    return " ".join([result.stdout.strip().splitlines()[-1], *sorted(settings)])
 
 
 def expected_failures(name, path=HERE / "xfail.txt"):
     """Test id -> reason, of the lines that apply to the device `name`.
 
     A line is `device test_id  # reason`. The device is `any`, `gpu` (any but
-    the CPU), or a part of the device's name, in any case. The id is
+    the CPU), or a part of what device_name() says, in any case. The id is
     file.py::Class::test or cpp::name_of_the_case, where * matches anything.
     """
     expected = {}

@@ -50,6 +50,8 @@ constexpr Row rows[] = {
      0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 2 * gib, 0, 0},
     {"Intel(R) Arc(tm) A770M Graphics (DG2)",
      0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
+    {"Intel(R) Graphics (LNL)",
+     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 0},
     {"Intel(R) Graphics (BMG G21)",
      0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 0},
     {"Apple M1 (G13G A0)",

@@ -45,15 +45,20 @@ class Products {
           fused_matvec(*v, false),
           fused_matvec(*v, true),
           gated_matvec(*v, GATE_SILU)};
+      auto join = [&](const FusedQmvVariant& form) {
+        if (fits_registers(caps_, form)) {
+          set_.add(form);
+        }
+      };
       for (int i = 0; i < 3; ++i) {
         if (nth < 0 || nth % 3 == i) {
-          set_.add(forms[i]);
+          join(forms[i]);
         }
         bool norms = s.m == 1 && s.aligned &&
             s.k * size_of(s.common.T) <= most_normed_bytes;
         if (norms && (nth < 0 || nth % 3 != i)) {
           int lanes = row_team(1, s.k).lanes;
-          set_.add(normed_matvec(forms[i], s.k, lanes));
+          join(normed_matvec(forms[i], s.k, lanes));
         }
       }
     }

@@ -5,7 +5,8 @@
 // handle a key together: each holds a slice of k and v, scores are summed by
 // shuffles, and every such cluster runs its own online softmax. Clusters are
 // merged by shuffles, then subgroups through shared memory.
-// VEC: 16-byte loads of k and v. KU: keys in flight. SPLIT: y is partial
+// VEC: 16-byte loads of k and v. KU: keys in flight. PIECES: no slice of k and v
+// is held, each piece is used when it is there, for lack of registers. SPLIT: y is partial
 // results, [row][split][DV + 2] floats: unnormalised values, maximum, sum.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
@@ -76,19 +77,38 @@ uint head_of(Work w, uint row) {
 #else
 #define LOAD_CHUNK(row, at, x, to) x[to] = load(row, at);
 #endif
-#define LOAD_SLICE(NAME, CHUNKS, D)                                           \
+// Chunk j of a row of N items, to x[to] and on.
+#define LOAD_PIECE(row, j, c, N, x, to)                                       \
+  [[unroll]] for (uint e_ = 0; e_ < E; ++e_) {                                \
+    x[(to) + e_] = 0.0;                                                       \
+  }                                                                           \
+  if (ITEM(j, c, 0) < N) {                                                    \
+    LOAD_CHUNK(row, ITEM(j, c, 0), x, to)                                     \
+  }
+#if PIECES
+// piece: an item of the chunk that USE_K or USE_V has loaded last.
+#define USE_K(u, j)                                                           \
+  float piece[E];                                                             \
+  LOAD_PIECE(k_row, j, c, D, piece, 0)
+#define USE_V(u, j)                                                           \
+  float piece[E];                                                             \
+  LOAD_PIECE(v_row, j, c, DV, piece, 0)
+#define K_ITEM(u, j, e) piece[e]
+#define V_ITEM(u, j, e) piece[e]
+#else
+#define LOAD_SLICE(NAME, CHUNKS, N)                                           \
   void NAME(T_PTR row, uint c, inout float x[CHUNKS * E]) {                   \
     [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {                            \
-      [[unroll]] for (uint e = 0; e < E; ++e) {                               \
-        x[j * E + e] = 0.0;                                                   \
-      }                                                                       \
-      if (ITEM(j, c, 0) < D) {                                                \
-        LOAD_CHUNK(row, ITEM(j, c, 0), x, j * E)                              \
-      }                                                                       \
+      LOAD_PIECE(row, j, c, N, x, j *E)                                       \
     }                                                                         \
   }
 LOAD_SLICE(load_slice_k, CHUNKS, D)
 LOAD_SLICE(load_slice_v, CHUNKS_V, DV)
+#define USE_K(u, j)
+#define USE_V(u, j)
+#define K_ITEM(u, j, e) ks[u][(j) * E + (e)]
+#define V_ITEM(u, j, e) vs[u][(j) * E + (e)]
+#endif
 
 void start(Work w) {
   for (uint i = gl_LocalInvocationIndex; i < ROWS * D; i += WG) {
@@ -124,25 +144,32 @@ void walk_keys(Work w) {
   uint end = min(A.keys, begin + A.split_keys);
 
   for (uint base = begin; base < end; base += CLUSTERS * KU) {
+    // Past the end the last key is read again and counts as absent.
+#if PIECES
+    int64_t at_key = int64_t(min(base + CLUSTER, end - 1));
+    T_PTR k_row = MOVED(T, k0, at_key * A.k_strides.row);
+    T_PTR v_row = MOVED(T, v0, at_key * A.v_strides.row);
+#else
     float ks[KU][CHUNKS * E];
     float vs[KU][CHUNKS_V * E];
     [[unroll]] for (uint u = 0; u < KU; ++u) {
-      // Past the end the last key is read again and counts as absent.
       uint key = min(base + u * CLUSTERS + CLUSTER, end - 1);
       load_slice_k(MOVED(T, k0, int64_t(key) * A.k_strides.row), c, ks[u]);
       load_slice_v(MOVED(T, v0, int64_t(key) * A.v_strides.row), c, vs[u]);
     }
+#endif
     [[unroll]] for (uint u = 0; u < KU; ++u) {
       uint key = base + u * CLUSTERS + CLUSTER;
       [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         float s = 0.0;
         [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
+          USE_K(u, j)
           [[unroll]] for (uint e = 0; e < E; ++e) {
             uint at = ITEM(j, c, e);
 #if D % (TPK * E) != 0
             at = min(at, D - 1);
 #endif
-            s = fma(queries[r * D + at], ks[u][j * E + e], s);
+            s = fma(queries[r * D + at], K_ITEM(u, j, e), s);
           }
         }
         [[unroll]] for (uint o = TPK / 2; o > 0; o /= 2) {
@@ -161,9 +188,12 @@ void walk_keys(Work w) {
         float p = exp2_diff(s, m);
         row_max[r] = m;
         row_sum[r] = fma(row_sum[r], keep, p);
-        [[unroll]] for (uint i = 0; i < CHUNKS_V * E; ++i) {
-          acc[r * CHUNKS_V * E + i] =
-              fma(acc[r * CHUNKS_V * E + i], keep, p * vs[u][i]);
+        [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
+          USE_V(u, j)
+          [[unroll]] for (uint e = 0; e < E; ++e) {
+            uint i = (r * CHUNKS_V + j) * E + e;
+            acc[i] = fma(acc[i], keep, p * V_ITEM(u, j, e));
+          }
         }
       }
     }

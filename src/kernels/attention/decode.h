@@ -39,6 +39,7 @@ struct DecodeVariant {
   uint WG = 128;
   uint KU = 1; // keys in flight
   bool VEC = false; // 16-byte loads of k and v
+  bool PIECES = false; // each used at once: of one row and one key
   uint MASK = 0; // 0 none, 1 bool, 2 additive
   bool CAUSAL = false, SINKS = false, SPLIT = false, LSE = false;
   KERNEL_VARIANT(
@@ -51,6 +52,7 @@ struct DecodeVariant {
       WG,
       KU,
       VEC,
+      PIECES,
       MASK,
       CAUSAL,
       SINKS,

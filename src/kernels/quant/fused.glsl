@@ -12,16 +12,16 @@
 #define ROUNDED
 #endif
 
-uint own_set, set_outputs; // of the pass at hand
-#define outputs() set_outputs
+uint own_set; // of the pass at hand
+// Read where they are used: through the loops they would hold registers.
+#define outputs() A.sets[own_set].N
+#define own_y() T_PTR(A.sets[own_set].y)
 #define locate(product)
 
 void locate_set(uint s) {
   own_set = s;
-  set_outputs = A.sets[s].N;
   w_base = Ptr_u32(A.sets[s].w);
   scale_base = SCALE_PTR(A.sets[s].scales);
-  y_base = T_PTR(A.sets[s].y);
   y_factor = 1.0;
 #if SIDE == SIDE_BIASES
   bias_base = T_PTR(A.sets[s].side);
@@ -42,7 +42,7 @@ Tile own_tile() {
   uint n = group / A.m_tiles;
   uint s = 0u;
 #if GATE == GATE_NONE
-  for (uint next = 1u; next < MAX_SETS; ++next) {
+  for (uint next = 1u; next < SETS; ++next) {
     if (s + 1u == next && next < A.set_count && n >= A.sets[s].tiles) {
       n -= A.sets[s].tiles;
       s = next;
@@ -60,16 +60,16 @@ Tile own_tile() {
 #define finish(tile)
 
 void store_y(bool live, uint m, uint n, float sum) {
-  if (live && m < A.M && n < set_outputs) {
+  if (live && m < A.M && n < outputs()) {
     float y = ROUNDED(sum * y_factor);
-    uint64_t at = uint64_t(m) * set_outputs + n;
+    uint64_t at = uint64_t(m) * outputs() + n;
     T_PTR addend = T_PTR(A.sets[own_set].addend);
     if (uint64_t(addend) == 0ul) {
-      store(y_base, at, y);
+      store(own_y(), at, y);
     } else {
       // The sum may lie where y or the addend does.
       precise float total = y + load(addend, at);
-      store(y_base, at, y);
+      store(own_y(), at, y);
       store(T_PTR(A.sets[own_set].sum), at, total);
     }
   }

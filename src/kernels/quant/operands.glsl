@@ -21,7 +21,9 @@ SCALE_PTR scale_base;
 #if SIDE == SIDE_BIASES
 T_PTR bias_base;
 #endif
+#ifndef FUSED
 T_PTR y_base;
+#endif
 float y_factor;
 
 // Where the workgroup's tile stands; beyond the last one it makes that again

@@ -31,7 +31,8 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   auto slice = [&](uint32_t n) { return ceil_div(n, v.TPK * 8) * 8; };
   uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
-  return v.ROWS * (slice(v.DV) + 4) + v.KU * (slice(v.D) + slice(v.DV)) + masks;
+  uint32_t keys = v.PIECES ? 8 : slice(v.D) + slice(v.DV);
+  return v.ROWS * (slice(v.DV) + 4) + v.KU * keys + masks;
 }
 
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
@@ -56,6 +57,7 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   v.TPK = std::clamp(subgroup, 4u, 8u);
   if (caps.software()) {
     v.WG = 64;
+    v.PIECES = widest > 256; // tested there for devices with few registers
     return v;
   }
   // Two keys in flight hide the latency of loads, more rows save loads; both
@@ -71,6 +73,7 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
     } else if (v.TPK < 16 && subgroup >= 16) {
       v.TPK = 16;
     } else {
+      v.PIECES = true; // loads wait for one another
       break;
     }
   }

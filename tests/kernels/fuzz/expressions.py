@@ -329,6 +329,7 @@ class Generator:
     def integer_function(self, depth, kind):
         r = self.r
         kind = "int" if kind == "bool" else kind
+        narrow = SCALARS[kind][1] <= 32  # some functions have no wider form
         a, b = (self.cast(self.integer(depth - 1), kind) for _ in "ab")
         function = r.choice(
             ("min", "max", "abs", "clamp", "popcount", "clz", "ctz", "rotate")
@@ -337,19 +338,19 @@ class Generator:
         a, b = (self.cast_to_exactly(e, kind) for e in (a, b))
         if function == "own":
             return self.own_call(depth, (kind,)) or self.call("min", [a, b], kind)
-        if function in ("min", "max", "addsat", "subsat"):
+        if function in ("min", "max") or narrow and function in ("addsat", "subsat"):
             return self.call(function, [a, b], kind)
-        if function == "mulhi" and SCALARS[kind][1] <= 32:
+        if function == "mulhi" and narrow:
             return self.call(function, [a, b], kind)
         if function == "clamp":
             low = E(f"{kind}({r.randrange(40)})", kind)
             high = E(f"{kind}({r.randrange(40, 120)})", kind)
             return self.call(function, [a, low, high], kind)
-        if function == "rotate":
+        if function == "rotate" and narrow:
             return self.call(function, [a, E(f"{kind}({r.randrange(8)})", kind)], kind)
         if function == "select":
             return self.call(function, [a, b, self.truth(depth - 1)], kind)
-        if function == "extract_bits" and SCALARS[kind][1] >= 32:
+        if function == "extract_bits" and SCALARS[kind][1] == 32:
             offset, bits = r.randrange(16), r.randrange(1, 16)
             extra = [E(f"uint({x})", "uint") for x in (offset, bits)]
             return self.call(function, [a, *extra], kind)

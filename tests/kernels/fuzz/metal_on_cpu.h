@@ -294,13 +294,22 @@ auto operator~(const A& a) {
 #define NAMES(T)          \
   using T##2 = vec<T, 2>; \
   using T##3 = vec<T, 3>; \
-  using T##4 = vec<T, 4>;
-NAMES(bool)
-NAMES(char) NAMES(uchar) NAMES(short) NAMES(ushort) NAMES(int) NAMES(uint)
-    NAMES(long) NAMES(ulong) NAMES(half) NAMES(bfloat) NAMES(float)
+  using T##4 = vec<T, 4>
+NAMES(bool);
+NAMES(char);
+NAMES(uchar);
+NAMES(short);
+NAMES(ushort);
+NAMES(int);
+NAMES(uint);
+NAMES(long);
+NAMES(ulong);
+NAMES(half);
+NAMES(bfloat);
+NAMES(float);
 
-        template <class To, class From>
-        To as_type(const From& from) {
+template <class To, class From>
+To as_type(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   std::memcpy(&to, &from, sizeof to);
