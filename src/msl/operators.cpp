@@ -206,6 +206,25 @@ Value Translator::arithmetic(
   return rounded(infix(t, op, a, b));
 }
 
+// By halves (common/numeric.glsl), as compilers get constants wrong.
+Value Translator::ordered(
+    const std::string& op,
+    const Value& a,
+    const Value& b) {
+  bool swapped = op == ">" || op == "<=";
+  bool negated = op == "<=" || op == ">=";
+  std::string less = "is_less(" + (swapped ? b : a).text + ", " +
+      (swapped ? a : b).text + ")";
+  unsigned width = a.type->is_vector() ? a.type->width : 1;
+  Ty type = width > 1 ? types_.vector(Scalar::Bool, width)
+                      : types_.scalar(Scalar::Bool);
+  if (negated) {
+    return width > 1 ? made(type, "not(" + less + ")", Prec::Atom)
+                     : made(type, "!" + less, Prec::Unary);
+  }
+  return made(type, less, Prec::Atom);
+}
+
 Value Translator::comparison(
     const std::string& op,
     const Value& left,
@@ -222,6 +241,10 @@ Value Translator::comparison(
   Value a = convert(left, t, place), b = convert(right, t, place);
   if (auto v = fold(op, a, b, boolean_type)) {
     return *v;
+  }
+  bool wide = t->is_integer() && info_of(t->scalar).size == 8;
+  if (wide && op != "==" && op != "!=" && (a.constant || b.constant)) {
+    return ordered(op, a, b);
   }
   if (t->is_vector()) {
     return made(

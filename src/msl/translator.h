@@ -224,6 +224,7 @@ class Translator {
       const Value& a,
       const Value& b,
       Place place);
+  Value ordered(const std::string& op, const Value& a, const Value& b);
   Value comparison(
       const std::string& op,
       const Value& a,

@@ -125,6 +125,35 @@ def test_constants_keep_their_bits():
     assert big.tolist() == [2**53 + 1] * 2
 
 
+WITH_A_CONSTANT = {
+    "greater": lambda x, k: x > k,
+    "greater_equal": lambda x, k: x >= k,
+    "less": lambda x, k: x < k,
+    "less_equal": lambda x, k: x <= k,
+    "equal": lambda x, k: x == k,
+    "maximum": mx.maximum,
+    "minimum": mx.minimum,
+    "abs": lambda x, k: mx.abs(x) + k,
+    "sign": lambda x, k: mx.sign(x) + k,
+    "floor_divide": lambda x, k: x // k,
+    "remainder": lambda x, k: x % k,
+    "power": lambda x, k: mx.power(k, x),
+}
+
+
+@pytest.mark.parametrize("name", WITH_A_CONSTANT)
+def test_widened_integers_meet_constants(name):
+    """Mesa 22.3 compares them wrongly if the kernel lets it."""
+    f = WITH_A_CONSTANT[name]
+    for narrow, wide in ((mx.int32, mx.int64), (mx.uint32, mx.uint64)):
+        x = (mx.arange(64) - (20 if wide == mx.int64 else 0)).astype(narrow)
+        for k in (7, 26, -3 if wide == mx.int64 else 2**40):
+            k = mx.array(k, wide)
+            want = f(x.astype(wide), k)
+            got = mx.compile(lambda x, k=k, to=wide: f(x.astype(to), k))(x)
+            assert got.tolist() == want.tolist(), (name, wide, k)
+
+
 def test_a_product_rounds_before_its_sum():
     """a * b - round(a * b) is what an fma would leave: 0 without one."""
     rng = np.random.default_rng(4)

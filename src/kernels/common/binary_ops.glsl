@@ -19,12 +19,14 @@
   T FloorDivide(T x, T y) {                                                   \
     T q = Divide(x, y);                                                       \
     T r = T(x - T(q * y));                                                    \
-    bool lower = y != T(0) && r != T(0) && (r < T(0)) != (y < T(0));          \
+    bool lower = y != T(0) && r != T(0) &&                                    \
+        is_less(r, T(0)) != is_less(y, T(0));                                 \
     return lower ? T(q - T(1)) : q;                                           \
   }                                                                           \
   T Remainder(T x, T y) {                                                     \
     T r = T(x - T(Divide(x, y) * y));                                         \
-    bool wrong = y != T(0) && r != T(0) && (r < T(0)) != (y < T(0));          \
+    bool wrong = y != T(0) && r != T(0) &&                                    \
+        is_less(r, T(0)) != is_less(y, T(0));                                 \
     return wrong ? T(r + y) : r;                                              \
   }
 #define BINARY_OPS_UNSIGNED(T)                                                \
@@ -37,14 +39,14 @@
   T Add(T x, T y) { return T(x + y); }                                        \
   T Subtract(T x, T y) { return T(x - y); }                                   \
   T Multiply(T x, T y) { return T(x * y); }                                   \
-  T Maximum(T x, T y) { return x > y ? x : y; }                               \
-  T Minimum(T x, T y) { return x < y ? x : y; }                               \
+  T Maximum(T x, T y) { return is_less(y, x) ? x : y; }                       \
+  T Minimum(T x, T y) { return is_less(x, y) ? x : y; }                       \
   T BitwiseAnd(T x, T y) { return T(x & y); }                                 \
   T BitwiseOr(T x, T y) { return T(x | y); }                                  \
   T BitwiseXor(T x, T y) { return T(x ^ y); }                                 \
   T Power(T base, T exponent) {                                               \
     T r = T(1);                                                               \
-    if (exponent < T(0)) {                                                    \
+    if (is_less(exponent, T(0))) {                                            \
       return T(0);                                                            \
     }                                                                         \
     for (int bit = 0; bit < 64 && exponent != T(0); ++bit) {                  \
@@ -157,17 +159,20 @@ vec2 LogAddExp(vec2 x, vec2 y) {
 
 // ---- comparisons and bool --------------------------------------------------
 
-#define BINARY_COMPARE(T)                                                     \
+#define BINARY_COMPARE(T, NOT_LESS)                                           \
   bool Equal(T x, T y) { return x == y; }                                     \
   bool NotEqual(T x, T y) { return !(x == y); }                               \
-  bool Greater(T x, T y) { return x > y; }                                    \
-  bool GreaterEqual(T x, T y) { return x >= y; }                              \
-  bool Less(T x, T y) { return x < y; }                                       \
-  bool LessEqual(T x, T y) { return x <= y; }                                 \
+  bool Greater(T x, T y) { return is_less(y, x); }                            \
+  bool GreaterEqual(T x, T y) { return NOT_LESS(x, y); }                      \
+  bool Less(T x, T y) { return is_less(x, y); }                               \
+  bool LessEqual(T x, T y) { return NOT_LESS(y, x); }                         \
   bool LogicalAnd(T x, T y) { return !(x == T(0)) && !(y == T(0)); }          \
   bool LogicalOr(T x, T y) { return !(x == T(0)) || !(y == T(0)); }
-FOR_INTEGERS(BINARY_COMPARE)
-BINARY_COMPARE(float)
+#define NOT_LESS_(x, y) (!is_less(x, y))
+#define AT_LEAST_(x, y) ((x) >= (y))
+#define COMPARE_INTEGERS(T) BINARY_COMPARE(T, NOT_LESS_)
+FOR_INTEGERS(COMPARE_INTEGERS)
+BINARY_COMPARE(float, AT_LEAST_)
 
 bool NaNEqual(float x, float y) {
   return x == y || (is_nan(x) && is_nan(y));

@@ -299,4 +299,9 @@ LONG_INTEGER_(uint64_t)
 WIDE_INTEGER_(int, int64_t)
 WIDE_INTEGER_(uint, uint64_t)
 
+// ---- order of 64 bits -----------------------------------------------------------
+
+OF_TWO_(is_less, bvec, i64vec, i64vec)
+OF_TWO_(is_less, bvec, u64vec, u64vec)
+
 #endif

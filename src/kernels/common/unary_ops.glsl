@@ -9,6 +9,17 @@
 #define FOR_UNSIGNED(M) M(uint8_t) M(uint16_t) M(uint32_t) M(uint64_t)
 #define FOR_INTEGERS(M) FOR_SIGNED(M) FOR_UNSIGNED(M)
 
+// Of 64 bits: numeric.glsl.
+#define IS_LESS_(T)                                                           \
+  bool is_less(T x, T y) { return x < y; }
+IS_LESS_(int8_t)
+IS_LESS_(int16_t)
+IS_LESS_(int32_t)
+IS_LESS_(uint8_t)
+IS_LESS_(uint16_t)
+IS_LESS_(uint32_t)
+IS_LESS_(float)
+
 #define UNARY_FLOAT(NAME, F)                                                  \
   float NAME(float x) { return F(x); }
 #define UNARY_INEXACT(NAME, F, C)                                             \
@@ -112,8 +123,10 @@ float Imag(vec2 x) {
 }
 
 #define UNARY_OPS_SIGNED(T)                                                   \
-  T Abs(T x) { return x < T(0) ? T(-x) : x; }                                 \
-  T Sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0); }
+  T Abs(T x) { return is_less(x, T(0)) ? T(-x) : x; }                         \
+  T Sign(T x) {                                                               \
+    return is_less(T(0), x) ? T(1) : is_less(x, T(0)) ? T(-1) : T(0);         \
+  }
 #define UNARY_OPS_UNSIGNED(T)                                                 \
   T Abs(T x) { return x; }                                                    \
   T Sign(T x) { return x == T(0) ? T(0) : T(1); }
