@@ -227,8 +227,9 @@ Value Translator::number_function(
     constant = constant && a.constant;
   }
   if (name == "abs") {
-    return info_of(t->scalar).is_signed ? plain_value(t, "abs(" + x[0] + ")")
-                                        : arguments[0];
+    return back(
+        info_of(t->scalar).is_signed ? plain_value(t, "abs(" + x[0] + ")")
+                                     : arguments[0]);
   }
   if (constant && (name == "min" || name == "max")) {
     auto less =

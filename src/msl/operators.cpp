@@ -213,8 +213,8 @@ Value Translator::ordered(
     const Value& b) {
   bool swapped = op == ">" || op == "<=";
   bool negated = op == "<=" || op == ">=";
-  std::string less = "is_less(" + (swapped ? b : a).text + ", " +
-      (swapped ? a : b).text + ")";
+  std::string less =
+      "is_less(" + (swapped ? b : a).text + ", " + (swapped ? a : b).text + ")";
   unsigned width = a.type->is_vector() ? a.type->width : 1;
   Ty type = width > 1 ? types_.vector(Scalar::Bool, width)
                       : types_.scalar(Scalar::Bool);
