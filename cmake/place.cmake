@@ -25,6 +25,15 @@ set_target_properties(
 install(FILES "${PROJECT_SOURCE_DIR}/python/mlx_vulkan.pth"
               "${PROJECT_SOURCE_DIR}/python/_mlx_vulkan.py"
         DESTINATION "${SKBUILD_PLATLIB_DIR}")
+# Of what `make wheel` puts into the wheel beside them.
+foreach(package IN ITEMS libopenblas0-pthread libgfortran5 libquadmath0)
+  set(text "/usr/share/doc/${package}/copyright")
+  if(EXISTS "${text}")
+    file(REAL_PATH "${text}" text)
+    install(FILES "${text}" DESTINATION "${SKBUILD_PLATLIB_DIR}/mlx_vulkan/lib"
+            RENAME "${package}-copyright")
+  endif()
+endforeach()
 # After MLX's own rules, which put the library into mlx/lib and tell find_package
 # so.
 install(CODE "
