@@ -227,9 +227,12 @@ Value Translator::number_function(
     constant = constant && a.constant;
   }
   if (name == "abs") {
-    return back(
-        info_of(t->scalar).is_signed ? plain_value(t, "abs(" + x[0] + ")")
-                                     : arguments[0]);
+    if (!info_of(t->scalar).is_signed) {
+      return back(arguments[0]);
+    }
+    // glslang folds abs() of a constant of 64 bits to the constant.
+    const char* f = info_of(t->scalar).size == 8 ? "msl_abs(" : "abs(";
+    return back(plain_value(t, f + x[0] + ")"));
   }
   if (constant && (name == "min" || name == "max")) {
     auto less =

@@ -303,5 +303,9 @@ WIDE_INTEGER_(uint, uint64_t)
 
 OF_TWO_(is_less, bvec, i64vec, i64vec)
 OF_TWO_(is_less, bvec, u64vec, u64vec)
+int64_t msl_abs(int64_t x) {
+  return is_less(x, 0l) ? -x : x;
+}
+OF_ONE_(msl_abs, i64vec, i64vec)
 
 #endif
