@@ -373,7 +373,10 @@ def mlx_tests(folder):
 def extract(packages, root=None, tests=None):
     """All lines. `root`: the folder that has the packages (else where they are
     installed)."""
-    table = tomllib.loads((HERE / "kernels.toml").read_text())
+    files = ("kernels.toml", "factories.toml")
+    table = {
+        k: v for f in files for k, v in tomllib.loads((HERE / f).read_text()).items()
+    }
     for name in packages:
         folder = root
         if folder is None or not (folder / name).is_dir():
