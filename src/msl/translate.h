@@ -41,11 +41,9 @@ struct Target {
   // Invocations of a subgroup that the pipeline is sure to have; below 32,
   // SIMD-groups are emulated in shared memory.
   uint32_t subgroup = 32;
-  bool float16 = false; // arithmetic (shaderFloat16)
   // The address of every argument is a multiple of 16, as MSL's vectors ask;
   // otherwise they are read and written by items.
   bool aligned = false;
-  bool float_atomics = false; // VK_EXT_shader_atomic_float, f32 add in buffers
   uint32_t shared_bytes = 32 << 10;
 };
 

@@ -30,6 +30,7 @@ struct Options {
   const char* file = nullptr;
   std::string only;
   msl::Target target;
+  bool float16 = false; // as on devices that compute with it
   bool glsl = false;
 };
 
@@ -74,7 +75,7 @@ json run(const Options& options, const json& kernel, const json& instance) {
       return result;
     }
     NamedValues global;
-    if (target.float16) {
+    if (options.float16) {
       global.emplace_back("NATIVE_F16", "1");
     }
     result["refused"] = true; // until it is compiled
@@ -104,7 +105,7 @@ int main(int argc, char** argv) {
     if (arg == "--subgroup" && i + 1 < argc) {
       options.target.subgroup = std::atoi(argv[++i]);
     } else if (arg == "--float16") {
-      options.target.float16 = true;
+      options.float16 = true;
     } else if (arg == "--only" && i + 1 < argc) {
       options.only = argv[++i];
     } else if (arg == "--glsl") {

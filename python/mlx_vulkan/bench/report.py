@@ -59,7 +59,8 @@ def commit() -> str:
 
 def about() -> dict:
     """Device, driver and versions, for a report's head."""
-    devices = native.report().get("devices", [])
+    facts = native.report()
+    devices = facts.get("devices", [])
     device = next((d for d in devices if d.get("selected")), {})
     return {
         "device": device.get("name", "none"),
@@ -69,7 +70,7 @@ def about() -> dict:
         "allocator": "mimalloc" if native.allocator_is_loaded() else "system",
         "settings": {
             entry["name"]: entry["value"]
-            for entry in native.report().get("config", [])
+            for entry in facts.get("config", [])
             if entry.get("set")
         },
         "python": sys.version.split()[0],

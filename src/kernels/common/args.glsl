@@ -6,22 +6,8 @@
 #ifndef ARGS_GLSL
 #define ARGS_GLSL
 
-#ifdef ARGS_IN_MEMORY
-// Not readonly: glslang would not pass its addresses to functions.
-layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
-    ArgumentMemory {
-  ARGS_BLOCK args;
-};
-layout(push_constant, scalar) uniform ArgumentPush {
-  ArgumentMemory memory;
-} pushed;
-#define A pushed.memory.args
-#else
-layout(push_constant, scalar) uniform ArgumentPush {
-  ARGS_BLOCK args;
-} pushed;
-#define A pushed.args
-#endif
+#include "common/argument_block.glsl"
+#define A ARGUMENTS
 
 // Grids above 65,535 groups are folded into y and z by the host (linear() in
 // backend/stream_encoder.h), which may round up: always compare with the real

@@ -5,21 +5,8 @@
 #ifndef CUSTOM_GLSL
 #define CUSTOM_GLSL
 
-#ifdef ARGS_IN_MEMORY
-layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
-    ArgumentMemory {
-  KernelArguments args;
-};
-layout(push_constant, scalar) uniform ArgumentPush {
-  ArgumentMemory memory;
-} pushed;
-#define ARGUMENTS pushed.memory.args
-#else
-layout(push_constant, scalar) uniform ArgumentPush {
-  KernelArguments args;
-} pushed;
-#define ARGUMENTS pushed.args
-#endif
+#define ARGS_BLOCK KernelArguments
+#include "common/argument_block.glsl"
 
 // A grid may be several dispatches: each has its place in it, and at the grid's
 // ends workgroups are smaller.
