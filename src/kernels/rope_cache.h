@@ -26,13 +26,13 @@ struct RopePart {
   uint flags; // ROPE_...
   float scale, log2_base, log2_base_low;
   float eps, inverse_n;
-  uint end; // of its workgroups
+  uint groups; // its workgroups: those p, p + MAX_ROPE_PARTS, ... of part p
 };
 #define ROPE_NORMED 1u // the root mean square norm comes first
 #define ROPE_TRADITIONAL 2u
 
 struct RopeCacheArgs {
-  RopePart parts[MAX_ROPE_PARTS]; // those without heads: the last one's end
+  RopePart parts[MAX_ROPE_PARTS];
 };
 
 #ifdef __cplusplus

@@ -549,23 +549,21 @@ void match_heads(Program& p, uint32_t record, const FusedKernels& kernels) {
 Record
 build(const Program&, const HeadGroup& g, std::vector<std::byte>& arguments) {
   RopeCacheArgs args{};
-  uint32_t teams = rope_cache_group / g.variant.LANES, end = 0;
-  for (uint32_t i = 0; i < MAX_ROPE_PARTS; ++i) {
+  uint32_t teams = rope_cache_group / g.variant.LANES, most = 0;
+  for (uint32_t i = 0; i < g.chain_count; ++i) {
+    const Chain& c = g.chains[i];
     RopePart& q = args.parts[i];
-    if (i < g.chain_count) {
-      const Chain& c = g.chains[i];
-      q = c.part;
-      q.blocks = (q.N + teams - 1) / teams;
-      end += q.blocks * q.L * c.B;
-      if (q.normed == q.y && q.normed_strides == q.y_strides) {
-        q.normed = 0; // is turned where it is
-      }
+    q = c.part;
+    q.blocks = (q.N + teams - 1) / teams;
+    q.groups = q.blocks * q.L * c.B;
+    most = std::max(most, q.groups);
+    if (q.normed == q.y && q.normed_strides == q.y_strides) {
+      q.normed = 0; // is turned where it is
     }
-    q.end = end;
   }
   Record r;
   r.kernel = g.kernel;
-  r.grid = linear(end);
+  r.grid = linear(uint64_t(most) * MAX_ROPE_PARTS);
   r.args_size = sizeof args;
   r.args_in_memory = r.kernel->args_in_memory(r.args_size);
   std::memcpy(room_for_args(arguments, r), &args, sizeof args);

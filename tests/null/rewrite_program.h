@@ -446,14 +446,12 @@ class Machine {
   // Head by head, as workgroups may come.
   void run_heads(const RopeCacheArgs& a, int lanes) {
     std::vector<Head> heads;
-    for (uint32_t i = 0, begin = 0; i < MAX_ROPE_PARTS; ++i) {
-      auto& q = a.parts[i];
-      if (q.end > begin) {
+    for (auto& q : a.parts) {
+      if (q.groups) {
         REQUIRE(q.blocks == (q.N * lanes + 127) / 128);
-        auto more = all_heads(q, (q.end - begin) / (q.blocks * q.L));
+        auto more = all_heads(q, q.groups / (q.blocks * q.L));
         heads.insert(heads.end(), more.begin(), more.end());
       }
-      begin = q.end;
     }
     for (auto i : shuffled(heads.size())) {
       auto& h = heads[i];

@@ -66,7 +66,7 @@ TEST_CASE("rewrite: a step's norms, turns and copies") {
     CHECK(turns_q.offset == at_q.address());
     CHECK(turns_q.flags == ROPE_NORMED);
     CHECK(turns_q.eps == 0.5f);
-    CHECK(turns_q.end == 1);
+    CHECK(turns_q.groups == 1);
     CHECK(turns_k.offset == at_k.address());
     CHECK(turns_k.cache == keys.address());
     CHECK(turns_k.cache_strides.n == 5 * int(D));
@@ -74,7 +74,7 @@ TEST_CASE("rewrite: a step's norms, turns and copies") {
     CHECK(copies_v.x == v.address());
     CHECK(copies_v.cache == values.address());
     CHECK(copies_v.N == 2);
-    CHECK(copies_v.end == 3);
+    CHECK(copies_v.groups == 1);
     CHECK(r.after.records[0].grid.x == 3);
     CHECK(r.after.records[0].args_in_memory);
   }
@@ -156,7 +156,8 @@ TEST_CASE("rewrite: several rows and sequences") {
     CHECK(part.cache_strides.t == int(D));
     CHECK(part.cache_strides.b == (B > 1 ? 10 * int(D) : 0));
     CHECK(part.normed == made.address());
-    CHECK(part.end == 2 * B);
+    CHECK(part.groups == 2 * B);
+    CHECK(r.after.records[0].grid.x == 6 * B);
   }
   // Rows with gaps between, as parts of a product of q, k and v have them.
   Cells wide{1, 0, 60};
