@@ -228,9 +228,9 @@ inline void resume(Lane& lane) {
   swapcontext(&scheduler, &lane.context);
 }
 
-// Answers what the earliest waiting lanes of each SIMD-group wait for. A lane at a
-// barrier has passed all collective functions before it, or skipped them: in a
-// loop it may be an iteration ahead.
+// Answers what the earliest waiting lanes of each SIMD-group wait for. A lane
+// at a barrier has passed all collective functions before it, or skipped them:
+// in a loop it may be an iteration ahead.
 inline bool answer(size_t threads) {
   bool any = false, all_at_barrier = true;
   for (size_t first = 0; first < threads; first += 32) {
