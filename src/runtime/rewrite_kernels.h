@@ -26,6 +26,7 @@ class CompiledFusions : public FusedKernels {
   bool refused(const FusedQmvVariant& variant) const override;
   bool refused(const RopeCacheVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
+  bool fits_heads(uint64_t count) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
   void rewrite(Batch& batch);

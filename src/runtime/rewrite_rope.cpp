@@ -469,7 +469,9 @@ struct Attempt {
 
 void match_rope(Attempt t, const RopeRecord& what) {
   Chain plain;
-  if (!rope_of(t.p, t.record, plain)) {
+  if (!rope_of(t.p, t.record, plain) ||
+      !t.kernels.fits_heads(
+          uint64_t(plain.B) * plain.part.N * plain.part.L)) {
     t.miss(Miss::Form);
     return;
   }

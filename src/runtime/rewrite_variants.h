@@ -70,6 +70,12 @@ inline bool holds_head(uint32_t D, int lanes) {
   return uint32_t(lanes) <= rope_cache_group && head_chunks(D, lanes) <= 4;
 }
 
+// Whether so many heads are turned sooner by rope_cache.comp. On a CPU barriers
+// cost more than memory: a step's dispatches are saved, a prompt takes longer.
+inline bool takes_heads(const Caps& caps, uint64_t count) {
+  return !caps.software() || count <= 128;
+}
+
 // Of heads of D items, which norms of so many lanes sum up; 0: there is none.
 inline RopeCacheVariant rope_cache(Type t, uint32_t D, int lanes, bool vec) {
   lanes = lanes ? lanes : D <= 128 ? 32 : 128;

@@ -91,6 +91,9 @@ class Kernels : public FusedKernels {
   bool refused(const RopeCacheVariant&) const override {
     return refuses_heads;
   }
+  bool fits_heads(uint64_t count) const override {
+    return count <= most_heads;
+  }
   const RopeCacheVariant* heads_of(const Kernel* kernel) const {
     for (auto& k : heads) {
       if (&k.second == kernel) {
@@ -113,6 +116,7 @@ class Kernels : public FusedKernels {
   std::deque<std::pair<FusedQmvVariant, Kernel>> all;
   std::deque<std::pair<RopeCacheVariant, Kernel>> heads;
   bool refuses_heads = false;
+  uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
 
