@@ -470,8 +470,7 @@ struct Attempt {
 void match_rope(Attempt t, const RopeRecord& what) {
   Chain plain;
   if (!rope_of(t.p, t.record, plain) ||
-      !t.kernels.fits_heads(
-          uint64_t(plain.B) * plain.part.N * plain.part.L)) {
+      !t.kernels.fits_heads(uint64_t(plain.B) * plain.part.N * plain.part.L)) {
     t.miss(Miss::Form);
     return;
   }
