@@ -206,8 +206,8 @@ Value Translator::arithmetic(
   return rounded(infix(t, op, a, b));
 }
 
-// By halves (common/numeric.glsl), as Mesa 22.3 gets widened integers beside what
-// it knows to be a constant wrong.
+// By halves (common/numeric.glsl), as Mesa 22.3 gets widened integers beside
+// what it knows to be a constant wrong.
 Value Translator::ordered(
     const std::string& op,
     const Value& a,
