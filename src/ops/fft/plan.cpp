@@ -1,6 +1,7 @@
 #include "ops/fft/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mlx::core::vulkan {
 
@@ -81,6 +82,73 @@ FftPass plan_fft_pass(int items, uint64_t lines, uint32_t n, bool careful) {
       factors(n, careful ? 5 : 3),
       static_cast<uint32_t>(
           std::clamp<uint64_t>(wanted, 1, std::max(items * 256 / n, 1u)))};
+}
+
+std::vector<uint32_t> plan_radix_lengths(
+    const Caps& caps,
+    uint64_t outer,
+    uint32_t extent,
+    uint64_t inner) {
+  if (extent < 2 || !std::has_single_bit(extent) ||
+      outer * inner > INT32_MAX / extent * uint64_t(2)) {
+    return {};
+  }
+  // Lines across each other are to be read several at a time.
+  bool roomy = caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+  int bits = std::countr_zero(extent);
+  if (bits <= (inner > 1 || !roomy ? 10 : 12)) {
+    return {extent};
+  }
+  int passes = (bits + 9) / 10;
+  std::vector<uint32_t> lengths;
+  for (; passes > 0; --passes) {
+    int part = (bits + passes - 1) / passes;
+    lengths.push_back(uint32_t(1) << part);
+    bits -= part;
+  }
+  return lengths;
+}
+
+FftRadixVariant plan_radix_pass(
+    const Caps& caps,
+    uint64_t lines,
+    uint32_t n,
+    bool last,
+    uint64_t rows,
+    uint64_t inner) {
+  // By the logarithm of n: the radices, and items an invocation.
+  constexpr uint32_t forms[13][5] = {
+      {1, 1, 1, 1, 1},
+      {2, 1, 1, 1, 2},
+      {4, 1, 1, 1, 4},
+      {8, 1, 1, 1, 8},
+      {4, 4, 1, 1, 4},
+      {8, 4, 1, 1, 8},
+      {8, 8, 1, 1, 8},
+      {16, 8, 1, 1, 16},
+      {16, 16, 1, 1, 16},
+      {16, 8, 4, 1, 16},
+      {16, 8, 8, 1, 16},
+      {16, 16, 8, 1, 16},
+      {16, 16, 16, 1, 16}};
+  auto& form = forms[std::countr_zero(n)];
+  FftRadixVariant v{.LINE = n, .ITEMS = form[4]};
+  v.R1 = form[0], v.R2 = form[1], v.R3 = form[2], v.R4 = form[3];
+  v.LAST = last;
+  v.ACROSS_IN = !last || inner > 1;
+  v.ACROSS_OUT = v.ACROSS_IN || rows > 1;
+  v.PLANES = 1;
+  // Eight lines side by side are the 64 bytes that memory gives at least.
+  uint32_t lanes = n / v.ITEMS;
+  uint32_t least = v.ACROSS_OUT ? 8 : 1;
+  v.LINES = std::max(256 / lanes, least);
+  while (v.LINES > 1 &&
+         (v.LINES * lanes > caps.max_workgroup_size ||
+          v.shared_memory() > caps.shared_memory ||
+          (v.LINES > least && lines < uint64_t(v.LINES) * caps.cores()))) {
+    v.LINES /= 2;
+  }
+  return v;
 }
 
 } // namespace mlx::core::vulkan

@@ -1,0 +1,237 @@
+// One pass of Fourier transforms along an axis of a power of two items: lines
+// of LINE, ITEMS of each in an invocation's registers, where whole butterflies
+// take place; between stages (Stockham: sorted as it goes) they change hands
+// through shared memory.
+//
+// An axis of more than one pass is n1 x n2 x ..., and each pass transforms its
+// first factor (Bailey's "four-step" FFT, J. Supercomputing 4, 1990). A pass
+// but the last reads lines across, `suffix` items apart, multiplies item k of
+// column s by exp(-2 pi i s k / (LINE suffix)) and leaves it in place; what
+// follows is an axis of `suffix` items, LINE times as often. The last one
+// finds rows k1 n2 + k2 of results and puts item k of a row at
+//   k1 + n1 (k2 + n2 k).
+// Of what is Hermitian half is held. x_held < x_extent: the rest of x are
+// conjugates from the other end. A real axis keeps y_rows = LINE / 2 + 1 items
+// of its first pass; in the last, rows of k1 <= n1 / 2 have all results, or
+// their conjugates.
+#extension GL_EXT_control_flow_attributes : enable
+#include "common/types.glsl"
+#include "fft/radix.glsl"
+
+#include "fft/fft.h"
+#define ARGS_BLOCK FftRadixArgs
+#include "common/args.glsl"
+
+#define LANES (LINE / ITEMS) // invocations a line
+#define THREADS (LANES * LINES)
+layout(local_size_x = THREADS) in;
+
+// A line's items in shared memory: one more for each R1, and lines apart such
+// that neither those of a line nor those of neighbouring lines share a bank.
+#define SLOT(j) ((j) + (j) / R1)
+#define APART (LINES < 32 ? 32 / LINES : 1)
+#define PITCH ((SLOT(LINE) + 31) / 32 * 32 + APART)
+
+// Roots of the order of a line; long ones make them as they need them.
+#define TABLE (LINE <= 1024 && R2 > 1)
+
+#if R2 > 1
+shared float plane[PLANES * LINES * PITCH];
+#endif
+#if TABLE
+shared vec2 roots[LINE];
+#define ROOT(k) roots[k]
+#else
+#define ROOT(k) root_at((k) * (0x80000000u / (LINE / 2)))
+#endif
+
+vec2 v[ITEMS]; // i: item lane + i * LANES of the line
+uint line, lane;
+
+void take_place(uint across) {
+  uint t = gl_LocalInvocationIndex;
+  line = across != 0u ? t % LINES : t / LANES;
+  lane = across != 0u ? t / LINES : t % LANES;
+}
+
+// Where the invocation's line is: its outer index, its column or row, and its
+// place among inner ones.
+struct Place {
+  uint outer, column;
+  uint64_t inner;
+};
+Place place() {
+  uint l = group_index() * LINES + line;
+  Place p = Place(0, l, 0ul);
+  if (A.inner != 1ul) {
+    p.column = uint(l / uint(A.inner));
+    p.inner = uint64_t(l - p.column * uint(A.inner));
+  }
+  p.outer = p.column / A.columns;
+  p.column -= p.outer * A.columns;
+  return p;
+}
+bool is_line() {
+  return group_index() * LINES + line < A.lines;
+}
+
+void fetch() {
+  Place p = place();
+  uint64_t base = uint64_t(p.outer) * A.x_outer + p.inner;
+#if LAST
+  uint k2 = p.column / A.rows_1;
+  uint row = (p.column - k2 * A.rows_1) * A.n2 + k2;
+  base += uint64_t(row) * A.x_held * A.inner;
+  uint column = 0;
+#else
+  uint column = p.column;
+#endif
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    v[i] = vec2(0.0);
+    if (is_line()) {
+      uint at = (lane + i * LANES) * A.suffix + column;
+      bool mirrored = at >= A.x_held;
+      at = mirrored ? A.x_extent - at : at;
+      vec2 z = to_c64(load(A.x, base + at * A.inner));
+      z.y = mirrored ? -z.y : z.y;
+      v[i] = A.inverse != 0u ? z.yx : z;
+    }
+  }
+}
+
+#if LAST
+void put() {
+  Place p = place();
+  uint64_t base = uint64_t(p.outer) * A.y_outer + p.inner;
+  uint k2 = p.column / A.rows_1;
+  uint k1 = p.column - k2 * A.rows_1;
+  // Rows whose conjugates are in rows of their own kind.
+  bool whole = k1 == 0u || 2u * k1 == A.n1;
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    uint at = k1 + A.n1 * (k2 + A.n2 * (lane + i * LANES));
+    vec2 z = v[i] * A.scale;
+    z = A.inverse != 0u ? z.yx : z;
+    bool mirrored = at >= A.y_held;
+    at = mirrored ? A.extent - at : at;
+    z.y = mirrored ? -z.y : z.y;
+    if (is_line() && !(mirrored && whole)) {
+      store(A.y, base + at * A.inner, U_CAST(z));
+    }
+  }
+}
+#else
+void put() {
+  Place p = place();
+  uint64_t base = uint64_t(p.outer) * A.y_outer + p.inner;
+  uint turn = 0x80000000u / (LINE / 2) / A.suffix;
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    uint k = lane + i * LANES;
+    vec2 z = times(v[i], root_at(p.column * k * turn));
+    z = A.inverse != 0u ? z.yx : z;
+    if (is_line() && k < A.y_rows) {
+      uint at = k * A.columns + p.column;
+      store(A.y, base + at * A.inner, U_CAST(z));
+    }
+  }
+}
+#endif
+
+#define CALL_(f, RADIX) f##RADIX
+#define CALL(f, RADIX) CALL_(f, RADIX)
+
+// The butterflies of a stage. Butterfly lane + m * LANES has every
+// (LINE / RADIX)-th item, which are items m + u * (ITEMS / RADIX) here.
+#define STAGE(RADIX)                                                          \
+  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
+    vec2 x[RADIX];                                                            \
+    [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
+      x[u] = v[m + u * (ITEMS / RADIX)];                                      \
+    }                                                                         \
+    CALL(dft, RADIX)(x);                                                      \
+    [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
+      v[m + u * (ITEMS / RADIX)] = x[u];                                      \
+    }                                                                         \
+  }
+
+// Roots before a stage; DONE: product of the radices before it.
+#define TURN(RADIX, DONE)                                                     \
+  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
+    uint step = (lane + m * LANES) % (DONE) * (LINE / ((DONE) * RADIX));      \
+    [[unroll]] for (uint u = 1; u < RADIX; ++u) {                             \
+      uint i = m + u * (ITEMS / RADIX);                                       \
+      v[i] = times(v[i], ROOT(step * u));                                     \
+    }                                                                         \
+  }
+
+// What a stage made goes to where the next one looks for it.
+#define PUT_PART(RADIX, DONE, PLANE, c)                                       \
+  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
+    uint b = lane + m * LANES;                                                \
+    uint at = b / (DONE) * ((DONE) * RADIX) + b % (DONE);                     \
+    [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
+      plane[((PLANE) * LINES + line) * PITCH + SLOT(at + (DONE) * u)] =       \
+          v[m + u * (ITEMS / RADIX)].c;                                       \
+    }                                                                         \
+  }
+#define TAKE_PART(PLANE, c)                                                   \
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {                               \
+    v[i].c = plane[((PLANE) * LINES + line) * PITCH + SLOT(lane + i * LANES)]; \
+  }
+#if PLANES == 2
+#define EXCHANGE(RADIX, DONE)                                                 \
+  PUT_PART(RADIX, DONE, 0, x)                                                 \
+  PUT_PART(RADIX, DONE, 1, y)                                                 \
+  barrier();                                                                  \
+  take_place(ACROSS_OUT);                                                     \
+  TAKE_PART(0, x)                                                             \
+  TAKE_PART(1, y)                                                             \
+  barrier();
+#else
+#define EXCHANGE(RADIX, DONE)                                                 \
+  PUT_PART(RADIX, DONE, 0, x)                                                 \
+  barrier();                                                                  \
+  uint from_line = line, from_lane = lane;                                    \
+  take_place(ACROSS_OUT);                                                     \
+  TAKE_PART(0, x)                                                             \
+  barrier();                                                                  \
+  line = from_line;                                                           \
+  lane = from_lane;                                                           \
+  PUT_PART(RADIX, DONE, 0, y)                                                 \
+  barrier();                                                                  \
+  take_place(ACROSS_OUT);                                                     \
+  TAKE_PART(0, y)                                                             \
+  barrier();
+#endif
+
+void main() {
+#if TABLE
+  for (uint k = gl_LocalInvocationIndex; k < LINE; k += THREADS) {
+    roots[k] = root_at(k * (0x80000000u / (LINE / 2)));
+  }
+#endif
+  take_place(ACROSS_IN);
+  fetch();
+  STAGE(R1)
+#if R2 > 1
+  {
+    EXCHANGE(R1, 1)
+    TURN(R2, R1)
+    STAGE(R2)
+  }
+#endif
+#if R3 > 1
+  {
+    EXCHANGE(R2, R1)
+    TURN(R3, R1 * R2)
+    STAGE(R3)
+  }
+#endif
+#if R4 > 1
+  {
+    EXCHANGE(R3, R1 * R2)
+    TURN(R4, R1 * R2 * R3)
+    STAGE(R4)
+  }
+#endif
+  put();
+}

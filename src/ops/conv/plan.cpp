@@ -1,0 +1,104 @@
+#include "ops/conv/plan.h"
+
+#include <algorithm>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+template <typename Variant>
+uint64_t tiles(const ConvProblem& p, const Variant& v) {
+  return ceil_div(p.rows, v.BM) * ceil_div(p.group_outputs, v.BN) * p.groups;
+}
+
+// What variants of either kind say alike; `items`: of an aligned load.
+template <typename Variant>
+void set_variant(
+    ConvPlan& plan,
+    const ConvProblem& p,
+    Variant v,
+    uint32_t items) {
+  v.T = p.type;
+  v.AXES = p.axes;
+  v.DILATED = p.dilated;
+  v.LARGE = p.large;
+  v.VA = p.channels % items == 0 && p.x_items >= items;
+  v.VB = p.depth() % items == 0 && p.w_items >= items;
+  plan.tiles_m = ceil_div(p.rows, v.BM);
+  plan.tiles_n = ceil_div(p.group_outputs, v.BN);
+  plan.variant = v;
+}
+
+void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
+  constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
+  constexpr ConvMatrixVariant tall{.BM = 128, .BN = 64, .WM = 2, .WN = 2};
+  constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
+  auto fills = [&](const ConvMatrixVariant& v) {
+    return 4 * tiles(p, v) >= 3 * caps.cores();
+  };
+  ConvMatrixVariant v = medium;
+  if (p.group_outputs > 64 && fills(large)) {
+    v = large;
+  } else if (p.rows > 64 && fills(tall)) {
+    v = tall;
+  }
+  v.SG = caps.matrix_subgroup();
+  v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
+  set_variant(plan, p, v, 8);
+  auto& chosen = std::get<ConvMatrixVariant>(plan.variant);
+  constexpr uint32_t depth = 32; // of a tile
+  chosen.WRAPS = !chosen.VA ? 0 : p.channels >= depth ? 1 : 4;
+}
+
+void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
+  constexpr ConvTileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8};
+  constexpr ConvTileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
+  constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
+  constexpr ConvTileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
+  auto fills = [&](const ConvTileVariant& v) {
+    return tiles(p, v) >= caps.cores();
+  };
+  ConvTileVariant v = small;
+  if (caps.software()) {
+    v = p.group_outputs <= 32 ? small : software;
+  } else if (p.group_outputs > 32 && fills(medium)) {
+    v = p.group_outputs > 64 && fills(large) ? large : medium;
+  }
+  v.PREFETCH = !caps.software();
+  set_variant(plan, p, v, 4);
+  auto& chosen = std::get<ConvTileVariant>(plan.variant);
+  chosen.VA = chosen.VA && chosen.PREFETCH;
+  chosen.VB = chosen.VB && chosen.PREFETCH;
+}
+
+} // namespace
+
+std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
+  // A bit for each tap of an axis.
+  constexpr uint32_t most_taps = 32;
+  // llvmpipe ends an invocation's loops after 65,535 iterations (gemm/plan.cpp).
+  constexpr uint64_t software_depth = 8192;
+  // Below, a whole tile would mostly be of nothing.
+  constexpr uint32_t least_outputs = 16;
+  if (p.tap_sum > most_taps || p.group_outputs < least_outputs ||
+      p.depth() > INT32_MAX || p.rows > INT32_MAX ||
+      (caps.software() && p.depth() > software_depth)) {
+    return {};
+  }
+  ConvPlan plan;
+  if (caps.coopmat(p.type) && p.depth() >= 16) {
+    plan_matrices(caps, p, plan);
+  } else {
+    plan_tile(caps, p, plan);
+  }
+  if (plan.workgroups(p) > INT32_MAX) {
+    return {};
+  }
+  return plan;
+}
+
+} // namespace mlx::core::vulkan
