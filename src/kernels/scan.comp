@@ -58,25 +58,29 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
 }
 
 #elif STEP != Threads
-shared Acc tile[WG_SIZE];
+shared Acc sums[WG_SIZE / 4]; // of subgroups, which are at least 4 wide
 
-// The inclusive scan of the invocations' values, in `tile`.
-void scan_tile(Acc total) {
-  uint t = gl_LocalInvocationIndex;
-  tile[t] = total;
-  barrier();
-  for (uint reach = 1; reach < WG_SIZE; reach *= 2) {
-    Acc before = neutral();
-    if (t >= reach) {
-      before = tile[t - reach];
-    }
-    barrier();
-    if (t >= reach) {
-      total = reduce_op(before, total);
-      tile[t] = total;
-    }
-    barrier();
+// What the invocations before this one have in all, with `carry` before them;
+// `carry` then has them all.
+Acc scan_tile(Acc total, inout Acc carry) {
+  uint lane = gl_LocalInvocationIndex % gl_SubgroupSize;
+  uint own = gl_LocalInvocationIndex / gl_SubgroupSize;
+  for (uint reach = 1; reach < gl_SubgroupSize; reach *= 2) {
+    Acc before = shuffle_up(total, lane, reach);
+    total = lane >= reach ? reduce_op(before, total) : total;
   }
+  if (lane == gl_SubgroupSize - 1) {
+    sums[own] = total;
+  }
+  barrier();
+  Acc prefix = carry;
+  for (uint s = 0; s < WG_SIZE / gl_SubgroupSize; ++s) {
+    prefix = s == own ? carry : prefix;
+    carry = reduce_op(carry, sums[s]);
+  }
+  Acc before = shuffle_up(total, lane, 1);
+  barrier();
+  return lane > 0 ? reduce_op(prefix, before) : prefix;
 }
 
 void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
@@ -99,11 +103,7 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
     UNROLL for (uint k = 1; k < ITEMS; ++k) {
       v[k] = reduce_op(v[k - 1], v[k]);
     }
-    scan_tile(v[ITEMS - 1]);
-    Acc prefix = carry;
-    if (t > 0) {
-      prefix = reduce_op(carry, tile[t - 1]);
-    }
+    Acc prefix = scan_tile(v[ITEMS - 1], carry);
     UNROLL for (uint k = 0; k < ITEMS; ++k) {
       if (j + k < end) {
 #if INCLUSIVE
@@ -117,8 +117,6 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
         store(A.y, item(line, j + k), U_CAST(r));
       }
     }
-    carry = reduce_op(carry, tile[WG_SIZE - 1]);
-    barrier();
   }
 }
 #endif

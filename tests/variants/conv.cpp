@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/depthwise.h"
 #include "ops/conv/plan.h"
 #include "variants/variants.h"
 
@@ -66,6 +67,9 @@ void add_conv_variants(VariantSet& set, const Caps& caps) {
         .T = t, .MODE = CONV_DEPTHWISE, .AXES = 1, .RUN = run, .LARGE = large});
   };
   for (Type t : float_types) {
+    for (uint32_t taps : {16, 64}) {
+      set.add(ConvDepthwiseVariant{.T = t, .TAPS = taps});
+    }
     for (uint32_t axes : {1, 2, 3}) {
       add(t, CONV_DIRECT, axes, false, false);
     }
@@ -75,6 +79,7 @@ void add_conv_variants(VariantSet& set, const Caps& caps) {
     add_depthwise(t, 1, false);
     add_depthwise(t, 8, false);
   }
+  set.add(ConvDepthwiseVariant{.T = Type::bf16, .TAPS = 16, .LARGE = true});
   add(Type::f32, CONV_DIRECT, 3, false, true);
   add(Type::f32, CONV_UNFOLD, 2, true, true);
   add_depthwise(Type::f16, 8, true);

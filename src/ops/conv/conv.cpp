@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/depthwise.h"
 #include "mlx/primitives.h"
 #include "ops/conv/plan.h"
 #include "ops/gemm/gemm.h"
@@ -189,6 +190,52 @@ void convolve_by_products(Job& job) {
   }
 }
 
+// A channel of y from one of x, along two axes; false otherwise.
+bool convolve_channels(Job& job) {
+  auto& [enc, x, w, out, axes, p] = job;
+  uint64_t taps = job.depth();
+  bool dilated = false;
+  for (int d : p.x_dilation) {
+    dilated = dilated || d != 1;
+  }
+  uint64_t along = (p.y_size[2] + ConvDepthwiseVariant::RUN - 1) /
+      ConvDepthwiseVariant::RUN;
+  uint64_t runs = x.shape(0) * along * p.y_size[1];
+  if (axes != 2 || dilated || p.channels != 1 || p.group_outputs != 1 ||
+      !by_fours(x, p.outputs) || out.offset() % (4 * out.itemsize()) != 0 ||
+      taps > 64 || runs > INT32_MAX) {
+    return false;
+  }
+  array weights = row_contiguous(w, enc);
+  ConvDepthwiseArgs q{.x_n = p.x_n};
+  for (int d = 0; d < 2; ++d) {
+    q.x_s[d] = p.x_s[d + 1];
+    q.x_size[d] = p.x_size[d + 1];
+    q.w_size[d] = p.w_size[d + 1];
+    q.y_size[d] = p.y_size[d + 1];
+    q.stride[d] = p.stride[d + 1];
+    q.pad[d] = p.pad[d + 1];
+    q.w_dilation[d] = p.w_dilation[d + 1];
+  }
+  q.channels = p.outputs;
+  q.taps = taps;
+  q.runs = runs;
+  q.flip = p.flip;
+  ConvDepthwiseVariant v{
+      .T = type_of(out),
+      .TAPS = taps <= 16 ? 16u : 64u,
+      .LARGE = job.large()};
+  uint64_t blocks = (q.channels + v.BLOCK - 1) / v.BLOCK;
+  enc.dispatch(
+      enc.kernel(v),
+      {x, weights},
+      {out},
+      q,
+      linear(blocks * ((runs + v.GROUP_RUNS - 1) / v.GROUP_RUNS)),
+      {.flops = 2.0 * out.size() * taps});
+  return true;
+}
+
 void convolve_directly(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   bool depthwise = axes == 1 && p.channels == 1 && p.x_dilation[2] == 1;
@@ -260,7 +307,7 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
     // Done.
   } else if (product && whole) {
     convolve_by_products(job);
-  } else {
+  } else if (!convolve_channels(job)) {
     convolve_directly(job);
   }
 }
