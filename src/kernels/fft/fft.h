@@ -64,9 +64,8 @@ struct FftRadixVariant {
   constexpr uint shared_memory() const {
     uint apart = LINES < 32 ? 32 / LINES : 1;
     uint pitch = (LINE + LINE / R1 + 31) / 32 * 32 + apart;
-    return R2 > 1
-        ? PLANES * LINES * pitch * 4 + (LINE <= 1024 ? LINE * 8 : 0)
-        : 0;
+    return R2 > 1 ? PLANES * LINES * pitch * 4 + (LINE <= 1024 ? LINE * 8 : 0)
+                  : 0;
   }
   KERNEL_VARIANT(
       "fft/fft_radix",

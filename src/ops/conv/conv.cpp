@@ -98,7 +98,8 @@ struct Job {
   }
 };
 
-// By one product, x's matrix gathered tile by tile; false if that does not suit.
+// By one product, x's matrix gathered tile by tile; false if that does not
+// suit.
 bool convolve_by_tiles(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   ConvProblem problem{
@@ -198,8 +199,8 @@ bool convolve_channels(Job& job) {
   for (int d : p.x_dilation) {
     dilated = dilated || d != 1;
   }
-  uint64_t along = (p.y_size[2] + ConvDepthwiseVariant::RUN - 1) /
-      ConvDepthwiseVariant::RUN;
+  uint64_t along =
+      (p.y_size[2] + ConvDepthwiseVariant::RUN - 1) / ConvDepthwiseVariant::RUN;
   uint64_t runs = x.shape(0) * along * p.y_size[1];
   if (axes != 2 || dilated || p.channels != 1 || p.group_outputs != 1 ||
       !by_fours(x, p.outputs) || out.offset() % (4 * out.itemsize()) != 0 ||
@@ -222,9 +223,7 @@ bool convolve_channels(Job& job) {
   q.runs = runs;
   q.flip = p.flip;
   ConvDepthwiseVariant v{
-      .T = type_of(out),
-      .TAPS = taps <= 16 ? 16u : 64u,
-      .LARGE = job.large()};
+      .T = type_of(out), .TAPS = taps <= 16 ? 16u : 64u, .LARGE = job.large()};
   uint64_t blocks = (q.channels + v.BLOCK - 1) / v.BLOCK;
   enc.dispatch(
       enc.kernel(v),

@@ -80,7 +80,8 @@ void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
   // A bit for each tap of an axis.
   constexpr uint32_t most_taps = 32;
-  // llvmpipe ends an invocation's loops after 65,535 iterations (gemm/plan.cpp).
+  // llvmpipe ends an invocation's loops after 65,535 iterations
+  // (gemm/plan.cpp).
   constexpr uint64_t software_depth = 8192;
   // Below, a whole tile would mostly be of nothing.
   constexpr uint32_t least_outputs = 16;

@@ -133,18 +133,17 @@ void radix_passes(
     // A pass leaves items in place, unless they become fewer.
     bool stays = i > 0 && p.x_held == p.x_extent;
     array to = last ? y
-        : stays     ? at
-                    : enc.temporary(
-                      {int(outer), int(p.y_outer / axis.inner),
-                       int(axis.inner)},
-                      complex64);
+        : stays
+        ? at
+        : enc.temporary(
+              {int(outer), int(p.y_outer / axis.inner), int(axis.inner)},
+              complex64);
     FftRadixVariant v =
         plan_radix_pass(enc.caps(), lines, n, last, rows, axis.inner);
     v.T = type_of(at);
     v.U = type_of(to);
     Work work{.flops = 5.0 * lines * n * std::countr_zero(n)};
-    enc.dispatch(
-        enc.kernel(v), {at}, {to}, p, linear(lines, v.LINES), work);
+    enc.dispatch(enc.kernel(v), {at}, {to}, p, linear(lines, v.LINES), work);
     at = to;
     outer *= p.y_rows;
     p.x_extent = p.suffix;

@@ -18,8 +18,9 @@ struct FftPlan {
 };
 FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent);
 
-// The lengths of the passes over an axis of a power of two, `inner` items apart,
-// by fft_radix.comp; none for others, and where lines do not fit 32 bits.
+// The lengths of the passes over an axis of a power of two, `inner` items
+// apart, by fft_radix.comp; none for others, and where lines do not fit 32
+// bits.
 std::vector<uint32_t> plan_radix_lengths(
     const Caps& caps,
     uint64_t outer,
