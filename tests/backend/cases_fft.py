@@ -47,7 +47,7 @@ CASES = [
     case("fft", (1, 47 * 53 * 59), layouts=("contiguous",)),
     case("fft", (2, 257)),
     case("fft", (1, 2 * 4099), layouts=("contiguous",)),
-    *[case("fft", (3, n)) for n in (16, 32, 128, 256, 512)],
+    *[case("fft", (3, n)) for n in (16, 49, 128, 256, 512, 729)],
     case("ifft", (3, 8192), layouts=("contiguous",)),
     case("ifft", (1, 1 << 21), layouts=("contiguous",)),
     case("ifft", (2, 360)),
@@ -58,7 +58,9 @@ CASES = [
     case("fft", (3, 521, 3), "axis_prime", axis=1),
     *[case("rfft", (3, n)) for n in (1, 2, 7, 64, 100, 3000, 523)],
     case("rfft", (7, 20, 3), "axis", FEW, axis=1),
-    # Halves of real axes in several passes.
+    # Halves of real axes in several passes, of an odd length too.
+    case("rfft", (2, 3125)),
+    case("irfft", (2, 1563), "odd_passes", n=3125),
     case("rfft", (2, 1 << 13)),
     case("rfft", (2, 2048, 3), "axis_passes", axis=1),
     case("irfft", (2, 1 + (1 << 13))),

@@ -77,7 +77,7 @@ TEST_CASE("convolutions that tiles do not suit have none") {
   CHECK(!plan_conv(software, layer(4096, 128, 1024, Type::f32)));
 }
 
-TEST_CASE("Fourier transforms of powers of two take few passes that fit") {
+TEST_CASE("Fourier transforms of small factors take few passes that fit") {
   Caps little = usable_gpu("little");
   little.shared_memory = 16384;
   little.max_workgroup_size = 128;
@@ -94,7 +94,7 @@ TEST_CASE("Fourier transforms of powers of two take few passes that fit") {
               plan_radix_pass(caps, extent / n * inner, n, last, rows, inner);
           CHECK(v.R1 * v.R2 * v.R3 * v.R4 == n);
           CHECK(v.shared_memory() <= caps.shared_memory);
-          CHECK(n / v.ITEMS * v.LINES <= caps.max_workgroup_size);
+          CHECK(v.lanes() * v.LINES <= caps.max_workgroup_size);
           CHECK((v.LAST == last && v.LINES >= 1));
           rows *= n;
         }
@@ -105,7 +105,9 @@ TEST_CASE("Fourier transforms of powers of two take few passes that fit") {
   }
   CHECK(plan_radix_lengths(matrix_gpu(), 1, 1 << 12, 1).size() == 1);
   CHECK(plan_radix_lengths(matrix_gpu(), 64, 1 << 18, 1).size() == 2);
-  CHECK(plan_radix_lengths(matrix_gpu(), 1, 1000, 1).empty());
+  CHECK(plan_radix_lengths(matrix_gpu(), 1, 1000, 1).size() == 1);
+  CHECK(plan_radix_lengths(matrix_gpu(), 1, 480000, 1).size() == 2);
+  CHECK(plan_radix_lengths(matrix_gpu(), 1, 1001, 1).empty());
   // 64 bytes of neighbouring lines.
   CHECK(plan_radix_pass(matrix_gpu(), 1 << 15, 512, false, 1, 1).LINES == 8);
 }

@@ -138,8 +138,12 @@ void add_radix_ffts(VariantSet& set, const Caps& caps) {
   };
   for (uint64_t inner : {1, 3}) {
     for (uint64_t outer : {1, 64, 100000}) {
+      std::vector<uint32_t> extents{
+          400, 480, 600, 729, 1000, 1536, 3000, 480000};
       for (int bits = 1; bits <= 21; ++bits) {
-        uint32_t extent = uint32_t(1) << bits;
+        extents.push_back(uint32_t(1) << bits);
+      }
+      for (uint32_t extent : extents) {
         auto lengths = plan_radix_lengths(caps, outer, extent, inner);
         uint64_t rows = 1;
         for (uint32_t n : lengths) {
@@ -162,7 +166,7 @@ void add_radix_ffts(VariantSet& set, const Caps& caps) {
 
 void add_ffts(VariantSet& set, const Caps& caps) {
   add_radix_ffts(set, caps);
-  for (uint32_t extent : {1000, 6000, 216000}) {
+  for (uint32_t extent : {143, 1001, 11 * 13 * 17 * 19}) {
     FftPlan plan = plan_fft(caps, 64, extent);
     for (size_t pass = 0; pass < plan.lengths.size(); ++pass) {
       bool last = pass + 1 == plan.lengths.size();

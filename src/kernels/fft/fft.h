@@ -21,6 +21,7 @@ struct FftRadixArgs {
   PTR(T_PTR, x)
   PTR(U_PTR, y)
   uint64_t inner;
+  uint64_t line_turn, axis_turn; // 2^64 by LINE, by LINE * suffix
   uint64_t x_outer, y_outer; // items from one outer index to the next
   uint lines, columns; // of the pass, of an outer index (inner ones aside)
   uint suffix; // items of the axis from one of a line to the next
@@ -48,11 +49,11 @@ struct FftVariant {
   KERNEL_VARIANT("fft/fft", T, U, ITEMS, CAREFUL)
 };
 
-// Lines of LINE items, a power of two, with ITEMS an invocation and LINES a
-// workgroup. Stages over R1 * R2 * R3 * R4 = LINE, ITEMS a multiple of each.
-// ACROSS_IN, ACROSS_OUT: neighbouring lines are closer in memory than
-// neighbours of a line. LAST: of the axis. PLANES: 2 exchanges real and
-// imaginary parts together, 1 in half the memory.
+// Lines of LINE items, LINES a workgroup. Stages over R1 * R2 * R3 * R4 = LINE,
+// R1 the largest; an invocation holds ITEMS at most. ACROSS_IN, ACROSS_OUT:
+// neighbouring lines are closer in memory than neighbours of a line. LAST: of
+// the axis. PLANES: 2 exchanges real and imaginary parts together, 1 in half
+// the memory.
 struct FftRadixVariant {
   Type T, U;
   uint LINE, ITEMS, LINES;
@@ -60,6 +61,9 @@ struct FftRadixVariant {
   bool LAST, ACROSS_IN, ACROSS_OUT;
   uint PLANES;
 
+  constexpr uint lanes() const { // invocations a line
+    return LINE / R1;
+  }
   // As the kernel declares it.
   constexpr uint shared_memory() const {
     uint apart = LINES < 32 ? 32 / LINES : 1;

@@ -1,7 +1,7 @@
-// One pass of Fourier transforms along an axis of a power of two items: lines
-// of LINE, ITEMS of each in an invocation's registers, where whole butterflies
-// take place; between stages (Stockham: sorted as it goes) they change hands
-// through shared memory.
+// One pass of Fourier transforms along an axis whose length has small factors
+// alone: lines of LINE items, LINE / R1 invocations each, in whose registers
+// whole butterflies take place; between stages (Stockham: sorted as it goes)
+// items change hands through shared memory.
 //
 // An axis of more than one pass is n1 x n2 x ..., and each pass transforms its
 // first factor (Bailey's "four-step" FFT, J. Supercomputing 4, 1990). A pass
@@ -22,7 +22,7 @@
 #define ARGS_BLOCK FftRadixArgs
 #include "common/args.glsl"
 
-#define LANES (LINE / ITEMS) // invocations a line
+#define LANES (LINE / R1) // invocations a line
 #define THREADS (LANES * LINES)
 layout(local_size_x = THREADS) in;
 
@@ -42,11 +42,35 @@ shared float plane[PLANES * LINES * PITCH];
 shared vec2 roots[LINE];
 #define ROOT(k) roots[k]
 #else
-#define ROOT(k) root_at((k) * (0x80000000u / (LINE / 2)))
+#define ROOT(k) root_at(turns(k, A.line_turn))
 #endif
 
-vec2 v[ITEMS]; // i: item lane + i * LANES of the line
+#if R4 > 1
+#define R_LAST R4
+#elif R3 > 1
+#define R_LAST R3
+#elif R2 > 1
+#define R_LAST R2
+#else
+#define R_LAST R1
+#endif
+
+// A stage has LINE / RADIX butterflies. Butterfly b takes items
+// b + u * (LINE / RADIX); the invocation's m-th one is lane + m * LANES, if
+// there is one, and has its items at v[m * RADIX].
+#define EACH_BUTTERFLY(RADIX)                                                 \
+  [[unroll]] for (uint m = 0, b = lane; m < (LINE / (RADIX) + LANES - 1) / LANES; \
+                  ++m, b += LANES)
+#define EXISTS(b, RADIX)                                                      \
+  (LINE / (RADIX) % LANES == 0 || (b) < LINE / (RADIX))
+
+vec2 v[ITEMS];
 uint line, lane;
+
+// k / n in units of 2^-32, `turn` being 2^64 / n.
+uint turns(uint k, uint64_t turn) {
+  return uint((uint64_t(k) * turn) >> 32);
+}
 
 void take_place(uint across) {
   uint t = gl_LocalInvocationIndex;
@@ -86,7 +110,7 @@ void fetch() {
 #else
   uint column = p.column;
 #endif
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+  [[unroll]] for (uint i = 0; i < R1; ++i) {
     v[i] = vec2(0.0);
     if (is_line()) {
       uint at = (lane + i * LANES) * A.suffix + column;
@@ -107,15 +131,18 @@ void put() {
   uint k1 = p.column - k2 * A.rows_1;
   // Rows whose conjugates are in rows of their own kind.
   bool whole = k1 == 0u || 2u * k1 == A.n1;
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    uint at = k1 + A.n1 * (k2 + A.n2 * (lane + i * LANES));
-    vec2 z = v[i] * A.scale;
-    z = A.inverse != 0u ? z.yx : z;
-    bool mirrored = at >= A.y_held;
-    at = mirrored ? A.extent - at : at;
-    z.y = mirrored ? -z.y : z.y;
-    if (is_line() && !(mirrored && whole)) {
-      store(A.y, base + at * A.inner, U_CAST(z));
+  EACH_BUTTERFLY(R_LAST) {
+    [[unroll]] for (uint u = 0; u < R_LAST; ++u) {
+      uint k = b + u * (LINE / R_LAST);
+      uint at = k1 + A.n1 * (k2 + A.n2 * k);
+      vec2 z = v[m * R_LAST + u] * A.scale;
+      z = A.inverse != 0u ? z.yx : z;
+      bool mirrored = at >= A.y_held;
+      at = mirrored ? A.extent - at : at;
+      z.y = mirrored ? -z.y : z.y;
+      if (is_line() && EXISTS(b, R_LAST) && !(mirrored && whole)) {
+        store(A.y, base + at * A.inner, U_CAST(z));
+      }
     }
   }
 }
@@ -123,14 +150,16 @@ void put() {
 void put() {
   Place p = place();
   uint64_t base = uint64_t(p.outer) * A.y_outer + p.inner;
-  uint turn = 0x80000000u / (LINE / 2) / A.suffix;
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    uint k = lane + i * LANES;
-    vec2 z = times(v[i], root_at(p.column * k * turn));
-    z = A.inverse != 0u ? z.yx : z;
-    if (is_line() && k < A.y_rows) {
-      uint at = k * A.columns + p.column;
-      store(A.y, base + at * A.inner, U_CAST(z));
+  EACH_BUTTERFLY(R_LAST) {
+    [[unroll]] for (uint u = 0; u < R_LAST; ++u) {
+      uint k = b + u * (LINE / R_LAST);
+      vec2 w = root_at(turns(p.column * k, A.axis_turn));
+      vec2 z = times(v[m * R_LAST + u], w);
+      z = A.inverse != 0u ? z.yx : z;
+      if (is_line() && EXISTS(b, R_LAST) && k < A.y_rows) {
+        uint at = k * A.columns + p.column;
+        store(A.y, base + at * A.inner, U_CAST(z));
+      }
     }
   }
 }
@@ -139,74 +168,80 @@ void put() {
 #define CALL_(f, RADIX) f##RADIX
 #define CALL(f, RADIX) CALL_(f, RADIX)
 
-// The butterflies of a stage. Butterfly lane + m * LANES has every
-// (LINE / RADIX)-th item, which are items m + u * (ITEMS / RADIX) here.
+// The butterflies of a stage.
 #define STAGE(RADIX)                                                          \
-  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
+  EACH_BUTTERFLY(RADIX) {                                                     \
     vec2 x[RADIX];                                                            \
     [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
-      x[u] = v[m + u * (ITEMS / RADIX)];                                      \
+      x[u] = v[m * RADIX + u];                                                \
     }                                                                         \
     CALL(dft, RADIX)(x);                                                      \
     [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
-      v[m + u * (ITEMS / RADIX)] = x[u];                                      \
+      v[m * RADIX + u] = x[u];                                                \
     }                                                                         \
   }
 
 // Roots before a stage; DONE: product of the radices before it.
 #define TURN(RADIX, DONE)                                                     \
-  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
-    uint step = (lane + m * LANES) % (DONE) * (LINE / ((DONE) * RADIX));      \
+  EACH_BUTTERFLY(RADIX) {                                                     \
+    uint step = b % (DONE) * (LINE / ((DONE) * RADIX));                       \
     [[unroll]] for (uint u = 1; u < RADIX; ++u) {                             \
-      uint i = m + u * (ITEMS / RADIX);                                       \
-      v[i] = times(v[i], ROOT(step * u));                                     \
+      if (EXISTS(b, RADIX)) {                                                 \
+        v[m * RADIX + u] = times(v[m * RADIX + u], ROOT(step * u));           \
+      }                                                                       \
     }                                                                         \
   }
 
 // What a stage made goes to where the next one looks for it.
 #define PUT_PART(RADIX, DONE, PLANE, c)                                       \
-  [[unroll]] for (uint m = 0; m < ITEMS / RADIX; ++m) {                       \
-    uint b = lane + m * LANES;                                                \
+  EACH_BUTTERFLY(RADIX) {                                                     \
     uint at = b / (DONE) * ((DONE) * RADIX) + b % (DONE);                     \
     [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
-      plane[((PLANE) * LINES + line) * PITCH + SLOT(at + (DONE) * u)] =       \
-          v[m + u * (ITEMS / RADIX)].c;                                       \
+      if (EXISTS(b, RADIX)) {                                                 \
+        plane[((PLANE) * LINES + line) * PITCH + SLOT(at + (DONE) * u)] =     \
+            v[m * RADIX + u].c;                                               \
+      }                                                                       \
     }                                                                         \
   }
-#define TAKE_PART(PLANE, c)                                                   \
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {                               \
-    v[i].c = plane[((PLANE) * LINES + line) * PITCH + SLOT(lane + i * LANES)]; \
+#define TAKE_PART(RADIX, PLANE, c)                                            \
+  EACH_BUTTERFLY(RADIX) {                                                     \
+    [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
+      if (EXISTS(b, RADIX)) {                                                 \
+        v[m * RADIX + u].c = plane                                            \
+            [((PLANE) * LINES + line) * PITCH + SLOT(b + u * (LINE / RADIX))]; \
+      }                                                                       \
+    }                                                                         \
   }
 #if PLANES == 2
-#define EXCHANGE(RADIX, DONE)                                                 \
+#define EXCHANGE(RADIX, DONE, NEXT)                                           \
   PUT_PART(RADIX, DONE, 0, x)                                                 \
   PUT_PART(RADIX, DONE, 1, y)                                                 \
   barrier();                                                                  \
   take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(0, x)                                                             \
-  TAKE_PART(1, y)                                                             \
+  TAKE_PART(NEXT, 0, x)                                                       \
+  TAKE_PART(NEXT, 1, y)                                                       \
   barrier();
 #else
-#define EXCHANGE(RADIX, DONE)                                                 \
+#define EXCHANGE(RADIX, DONE, NEXT)                                           \
   PUT_PART(RADIX, DONE, 0, x)                                                 \
   barrier();                                                                  \
   uint from_line = line, from_lane = lane;                                    \
   take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(0, x)                                                             \
+  TAKE_PART(NEXT, 0, x)                                                       \
   barrier();                                                                  \
   line = from_line;                                                           \
   lane = from_lane;                                                           \
   PUT_PART(RADIX, DONE, 0, y)                                                 \
   barrier();                                                                  \
   take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(0, y)                                                             \
+  TAKE_PART(NEXT, 0, y)                                                       \
   barrier();
 #endif
 
 void main() {
 #if TABLE
   for (uint k = gl_LocalInvocationIndex; k < LINE; k += THREADS) {
-    roots[k] = root_at(k * (0x80000000u / (LINE / 2)));
+    roots[k] = root_at(turns(k, A.line_turn));
   }
 #endif
   take_place(ACROSS_IN);
@@ -214,21 +249,21 @@ void main() {
   STAGE(R1)
 #if R2 > 1
   {
-    EXCHANGE(R1, 1)
+    EXCHANGE(R1, 1, R2)
     TURN(R2, R1)
     STAGE(R2)
   }
 #endif
 #if R3 > 1
   {
-    EXCHANGE(R2, R1)
+    EXCHANGE(R2, R1, R3)
     TURN(R3, R1 * R2)
     STAGE(R3)
   }
 #endif
 #if R4 > 1
   {
-    EXCHANGE(R3, R1 * R2)
+    EXCHANGE(R3, R1 * R2, R4)
     TURN(R4, R1 * R2 * R3)
     STAGE(R4)
   }

@@ -1,5 +1,5 @@
 // Discrete Fourier transforms of 2 to 16 items in registers, exp(-2 pi i / n),
-// in natural order, and roots of unity of orders that are powers of two.
+// in natural order, and roots of unity.
 #ifndef RADIX_GLSL
 #define RADIX_GLSL
 
@@ -48,6 +48,79 @@ void dft4(inout vec2 x[4]) {
   x[1] = b + d;
   x[2] = a - c;
   x[3] = b - d;
+}
+
+// Pairs of items that mirror each other: their sums and differences.
+void dft3(inout vec2 x[3]) {
+  const float s = 0.86602540378443865;
+  vec2 a = x[1] + x[2], d = s * over_i(x[1] - x[2]);
+  vec2 m = x[0] - 0.5 * a;
+  x[0] += a;
+  x[1] = m + d;
+  x[2] = m - d;
+}
+
+void dft5(inout vec2 x[5]) {
+  const float c1 = 0.30901699437494742, c2 = -0.80901699437494742;
+  const float s1 = 0.95105651629515357, s2 = 0.58778525229247313;
+  vec2 a = x[1] + x[4], b = x[2] + x[3];
+  vec2 c = over_i(x[1] - x[4]), d = over_i(x[2] - x[3]);
+  vec2 m1 = x[0] + c1 * a + c2 * b, m2 = x[0] + c2 * a + c1 * b;
+  vec2 d1 = s1 * c + s2 * d, d2 = s2 * c - s1 * d;
+  x[0] += a + b;
+  x[1] = m1 + d1;
+  x[2] = m2 + d2;
+  x[3] = m2 - d2;
+  x[4] = m1 - d1;
+}
+
+void dft7(inout vec2 x[7]) {
+  const float c1 = 0.62348980185873353, c2 = -0.22252093395631440;
+  const float c3 = -0.90096886790241913;
+  const float s1 = 0.78183148246802981, s2 = 0.97492791218182361;
+  const float s3 = 0.43388373911755812;
+  vec2 a = x[1] + x[6], b = x[2] + x[5], c = x[3] + x[4];
+  vec2 d = over_i(x[1] - x[6]), e = over_i(x[2] - x[5]);
+  vec2 f = over_i(x[3] - x[4]);
+  vec2 m1 = x[0] + c1 * a + c2 * b + c3 * c;
+  vec2 m2 = x[0] + c2 * a + c3 * b + c1 * c;
+  vec2 m3 = x[0] + c3 * a + c1 * b + c2 * c;
+  vec2 d1 = s1 * d + s2 * e + s3 * f;
+  vec2 d2 = s2 * d - s3 * e - s1 * f;
+  vec2 d3 = s3 * d - s1 * e + s2 * f;
+  x[0] += a + b + c;
+  x[1] = m1 + d1;
+  x[2] = m2 + d2;
+  x[3] = m3 + d3;
+  x[4] = m3 - d3;
+  x[5] = m2 - d2;
+  x[6] = m1 - d1;
+}
+
+void dft9(inout vec2 x[9]) {
+  // exp(-2 pi i k / 9).
+  const vec2 w1 = vec2(0.76604444311897804, -0.64278760968653933);
+  const vec2 w2 = vec2(0.17364817766693035, -0.98480775301220806);
+  const vec2 w4 = vec2(-0.93969262078590838, -0.34202014332566873);
+  vec2 y[9];
+  [[unroll]] for (uint b = 0; b < 3; ++b) {
+    vec2 a[3] = vec2[3](x[b], x[b + 3], x[b + 6]);
+    dft3(a);
+    [[unroll]] for (uint k = 0; k < 3; ++k) {
+      y[3 * k + b] = a[k];
+    }
+  }
+  y[4] = times(y[4], w1);
+  y[5] = times(y[5], w2);
+  y[7] = times(y[7], w2);
+  y[8] = times(y[8], w4);
+  [[unroll]] for (uint k = 0; k < 3; ++k) {
+    vec2 a[3] = vec2[3](y[3 * k], y[3 * k + 1], y[3 * k + 2]);
+    dft3(a);
+    [[unroll]] for (uint j = 0; j < 3; ++j) {
+      x[k + 3 * j] = a[j];
+    }
+  }
 }
 
 #define HALF_ROOT 0.70710678118654752

@@ -78,7 +78,7 @@ void passes(
   }
 }
 
-// The last pass of a power of two: `rows` results an outer index, of which
+// The last pass of fft_radix.comp: `rows` results an outer index, of which
 // rows_1 by the first of `lengths`.
 void set_last(
     FftRadixArgs& p,
@@ -119,6 +119,8 @@ void radix_passes(
     bool last = i + 1 == lengths.size();
     uint64_t rows = outer / axis.outer;
     p.suffix = p.x_extent / n;
+    p.line_turn = UINT64_MAX / n + 1;
+    p.axis_turn = UINT64_MAX / p.x_extent + 1;
     if (last) {
       set_last(p, axis, lengths, rows, rows_1);
     } else {
@@ -142,7 +144,7 @@ void radix_passes(
         plan_radix_pass(enc.caps(), lines, n, last, rows, axis.inner);
     v.T = type_of(at);
     v.U = type_of(to);
-    Work work{.flops = 5.0 * lines * n * std::countr_zero(n)};
+    Work work{.flops = 5.0 * lines * n * std::bit_width(n)};
     enc.dispatch(enc.kernel(v), {at}, {to}, p, linear(lines, v.LINES), work);
     at = to;
     outer *= p.y_rows;
