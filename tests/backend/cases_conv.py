@@ -121,6 +121,7 @@ CASES = [
     case("conv2d_depthwise", (2, 6, 7, 5), (5, 3, 3, 1), padding=1),
     # Four channels at a time, more than a workgroup's 64, runs with tails.
     case("conv2d_channels", (2, 6, 7, 68), (68, 3, 3, 1), padding=1),
+    case("conv2d_channels_wide", (1, 9, 10, 8), (8, 2, 7, 1), padding=(0, 4)),
     case(
         "conv2d_channels_all",
         (2, 9, 11, 12),

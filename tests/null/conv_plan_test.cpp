@@ -44,11 +44,13 @@ TEST_CASE("convolutions of 16-bit floats take matrix units, in fitting tiles") {
   CHECK(v.BN == 128);
   CHECK((v.VA && v.VB && v.VY));
   CHECK(v.WRAPS == 1);
+  CHECK(v.BK == 64);
+  CHECK(v.shared_memory() <= matrix_gpu().shared_memory);
 
   v = matrices(layer(1 << 19, 64, 8, Type::f16));
   CHECK(v.BM == 128);
   CHECK(v.BN == 64);
-  CHECK(v.WRAPS == 4); // 32 channels of a tile pass four taps of eight
+  CHECK(v.WRAPS == 8); // 64 channels of a tile pass eight taps of eight
 
   v = matrices(layer(256, 512, 512, Type::bf16));
   CHECK(v.BM == 64);

@@ -68,7 +68,9 @@ void add_conv_variants(VariantSet& set, const Caps& caps) {
   };
   for (Type t : float_types) {
     for (uint32_t taps : {16, 64}) {
-      set.add(ConvDepthwiseVariant{.T = t, .TAPS = taps});
+      for (uint32_t wide : {0, 3, 5, 7}) {
+        set.add(ConvDepthwiseVariant{.T = t, .TAPS = taps, .KW = wide});
+      }
     }
     for (uint32_t axes : {1, 2, 3}) {
       add(t, CONV_DIRECT, axes, false, false);

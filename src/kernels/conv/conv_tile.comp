@@ -19,19 +19,17 @@
 #define LOADS_B (BK * BN / THREADS)
 
 Acc item_a(uint r, uint k) {
-  uint bits;
-  Index offset = tap_offset(tap_at(k), bits);
-  r -= row0;
+  Tap t = tap_at(k);
   Acc x = ZERO;
-  if (k < A.depth && (row_inside[r] & bits) == bits) {
-    x = load(base_x, row_base[r] + offset);
+  if (k < depth && is_inside(t, r - row0)) {
+    x = load(base_x, item_of(t, r - row0));
   }
   return x;
 }
 Acc item_b(uint k, uint c) {
   Acc x = ZERO;
-  if (c < A.group_outputs && k < A.depth) {
-    x = load(base_w, Index(c) * Index(A.depth) + Index(k));
+  if (c < group_outputs && k < depth) {
+    x = load(base_w, Index(c) * Index(depth) + Index(k));
   }
   return x;
 }
@@ -48,17 +46,25 @@ uint own_item(uint i, uint quads) {
   return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
 }
 
+#if VA
+Tap own_tap;
+#endif
+
 void fetch(uint k0) {
   uint k = k0 + k_a(own_item(0, VA));
-  uint bits;
-  Index offset = tap_offset(tap_at(k), bits);
+#if VA
+  Tap t = own_tap;
+  ADVANCE(own_tap, BK, BK / 4)
+#else
+  Tap t = tap_at(k);
+#endif
   [[unroll]] for (uint i = 0; i < LOADS_A; i += (VA != 0 ? 4 : 1)) {
     uint r = row_a(own_item(i, VA));
-    bool real = k < A.depth && (row_inside[r] & bits) == bits;
+    bool real = k < depth && is_inside(t, r);
 #if VA
     vec4 q = vec4(0.0);
     if (real) {
-      q = load4(base_x, int64_t(row_base[r] + offset));
+      q = load4(base_x, int64_t(item_of(t, r)));
     }
     [[unroll]] for (uint j = 0; j < 4; ++j) {
       next_a[i + j] = q[j];
@@ -66,7 +72,7 @@ void fetch(uint k0) {
 #else
     next_a[i] = ZERO;
     if (real) {
-      next_a[i] = load(base_x, row_base[r] + offset);
+      next_a[i] = load(base_x, item_of(t, r));
     }
 #endif
   }
@@ -75,8 +81,8 @@ void fetch(uint k0) {
     uint kb = k0 + k_b(e), c = col0 + col_b(e);
 #if VB
     vec4 q = vec4(0.0);
-    if (c < A.group_outputs && kb < A.depth) {
-      q = load4(base_w, int64_t(c) * int64_t(A.depth) + int64_t(kb));
+    if (c < group_outputs && kb < depth) {
+      q = load4(base_w, int64_t(c) * int64_t(depth) + int64_t(kb));
     }
     [[unroll]] for (uint j = 0; j < 4; ++j) {
       next_b[i + j] = q[j];
@@ -103,7 +109,7 @@ void put_tile() {
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       uint r = row0 + own_row(i), c = col0 + own_col(j);
-      if (r < A.rows && c < A.group_outputs) {
+      if (r < rows && c < group_outputs) {
         int64_t at = int64_t(r) * int64_t(A.outputs) + int64_t(c);
         store(base_y, at, acc[i * TN + j]);
       }
@@ -113,13 +119,17 @@ void put_tile() {
 
 void main() {
   if (find_tile()) { // uniform over the workgroup
+    take_arguments();
     find_rows();
     barrier();
     clear_acc();
 #if PREFETCH
+#if VA
+    own_tap = tap_at(k_a(own_item(0, VA)));
+#endif
     fetch(0);
 #endif
-    for (uint k0 = 0; k0 < A.depth; k0 += BK) {
+    for (uint k0 = 0; k0 < depth; k0 += BK) {
       barrier();
 #if PREFETCH
       stash();
@@ -128,7 +138,7 @@ void main() {
 #endif
       barrier();
 #if PREFETCH
-      if (k0 + BK < A.depth) {
+      if (k0 + BK < depth) {
         fetch(k0 + BK);
       }
 #endif

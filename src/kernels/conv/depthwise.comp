@@ -1,4 +1,4 @@
-// Depthwise convolution: an invocation makes RUN neighbours along w for four
+// Depthwise convolution (depthwise.h): an invocation makes RUN neighbours along w for four
 // channels; a workgroup keeps the taps of its BLOCK channels in shared memory.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
@@ -17,6 +17,25 @@ shared vec4 taps[TAPS * LANES];
 
 // acc += the products of one row of taps, from `tap` on; the first of them is at
 // `first` of a row of x, which may lie outside.
+#if KW
+void add_row(inout vec4 acc[RUN], Index row, int first, uint tap, uint lane) {
+  vec4 w[KW];
+  [[unroll]] for (int k = 0; k < KW; ++k) {
+    w[k] = taps[(tap + uint(k)) * LANES + lane];
+  }
+  [[unroll]] for (int i = 0; i < RUN + KW - 1; ++i) {
+    vec4 x = vec4(0.0);
+    if (first + i >= 0 && first + i < A.x_size[1]) {
+      x = load_vec4(A.x, row + Index(first + i) * Index(A.x_s[1]));
+    }
+    [[unroll]] for (int k = 0; k < KW; ++k) {
+      if (i >= k && i - k < RUN) {
+        acc[max(i - k, 0)] = fma(x, w[k], acc[max(i - k, 0)]);
+      }
+    }
+  }
+}
+#else
 void add_row(inout vec4 acc[RUN], Index row, int first, uint tap, uint lane) {
   for (int k = 0; k < A.w_size[1]; ++k) {
     vec4 w = taps[(tap + uint(k)) * LANES + lane];
@@ -29,6 +48,7 @@ void add_row(inout vec4 acc[RUN], Index row, int first, uint tap, uint lane) {
     }
   }
 }
+#endif
 
 void convolve(uint c, uint lane, uint run) {
   uint rest = run;

@@ -20,10 +20,11 @@ struct ConvDepthwiseArgs { // axes are h, w
 struct ConvDepthwiseVariant {
   Type T;
   uint TAPS; // of w that shared memory holds
+  uint KW; // taps along w if neighbours share all but one; 0: any
   bool LARGE; // offsets have 64 bits
   // A workgroup makes GROUP_RUNS runs of RUN items for BLOCK channels.
   static constexpr uint RUN = 4, BLOCK = 64, GROUP_RUNS = 8;
-  KERNEL_VARIANT("conv/depthwise", T, TAPS, RUN, BLOCK, GROUP_RUNS, LARGE)
+  KERNEL_VARIANT("conv/depthwise", T, TAPS, KW, RUN, BLOCK, GROUP_RUNS, LARGE)
 };
 #endif
 

@@ -58,37 +58,99 @@ void find_rows() {
   }
 }
 
+// What the loop over k reads of the arguments, which lie in memory.
+uint depth, channels, group_outputs, rows;
+bool flipped;
+int w_size[3], w_step[3], x_step[3];
+Index x_s[3], x_c;
+
+void take_arguments() {
+  depth = A.depth;
+  channels = A.channels;
+  group_outputs = A.group_outputs;
+  rows = A.rows;
+  flipped = A.flip != 0u;
+  x_c = Index(A.x_c);
+  [[unroll]] for (int d = FIRST_AXIS; d < 3; ++d) {
+    w_size[d] = A.w_size[d];
+    w_step[d] = A.w_dilation[d];
+    x_step[d] = A.x_dilation[d];
+    x_s[d] = Index(A.x_s[d]);
+  }
+}
+
+// A place along k: a tap, its offset and bits, and a channel.
 struct Tap {
   int k[3];
   uint channel;
+  Index offset;
+  uint bits;
 };
 
+void find_offset(inout Tap t) {
+  t.offset = Index(0);
+  t.bits = 0;
+  int bit = 0;
+  [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
+    int k = flipped ? w_size[d] - 1 - t.k[d] : t.k[d];
+    int step = k * w_step[d];
+#if DILATED
+    step /= x_step[d];
+#endif
+    t.offset += Index(step) * x_s[d];
+    t.bits |= 1u << (bit + k);
+    bit += w_size[d];
+  }
+}
+
 Tap tap_at(uint k) {
-  Tap t = Tap(int[3](0, 0, 0), 0);
-  t.channel = take_axis(k, A.channels);
+  Tap t;
+  t.channel = take_axis(k, channels);
   [[unroll]] for (int d = 2; d > FIRST_AXIS; --d) {
-    t.k[d] = int(take_axis(k, uint(A.w_size[d])));
+    t.k[d] = int(take_axis(k, uint(w_size[d])));
   }
   t.k[FIRST_AXIS] = int(k);
+  find_offset(t);
   return t;
 }
 
-// Beyond the last tap no bit is set, and so none is missing: callers compare k.
-Index tap_offset(Tap t, out uint bits) {
-  Index at = Index(t.channel) * Index(A.x_c);
-  bits = 0;
-  int bit = 0;
-  [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
-    int k = A.flip != 0u ? A.w_size[d] - 1 - t.k[d] : t.k[d];
-    int step = k * A.w_dilation[d];
-#if DILATED
-    step /= A.x_dilation[d];
-#endif
-    at += Index(step) * Index(A.x_s[d]);
-    bits |= 1u << (bit + k);
-    bit += A.w_size[d];
+// Goes on by `step` channels, which pass WRAPS taps at most.
+#define ADVANCE(t, step, WRAPS)                                               \
+  {                                                                           \
+    t.channel += step;                                                        \
+    if (t.channel >= channels) {                                              \
+      [[unroll]] for (int wrap_ = 0; wrap_ < WRAPS; ++wrap_) {                \
+        if (t.channel >= channels) {                                          \
+          t.channel -= channels;                                              \
+          next_tap(t);                                                        \
+        }                                                                     \
+      }                                                                       \
+      find_offset(t);                                                         \
+    }                                                                         \
   }
-  return at;
+void next_tap(inout Tap t) {
+  t.k[2] += 1;
+#if AXES > 1
+  if (t.k[2] == w_size[2]) {
+    t.k[2] = 0;
+    t.k[1] += 1;
+  }
+#endif
+#if AXES > 2
+  if (t.k[1] == w_size[1]) {
+    t.k[1] = 0;
+    t.k[0] += 1;
+  }
+#endif
+}
+
+// Whether row r of the tile has an item there, and where it is. Beyond the last
+// tap no bit is set, and so none is missing: callers compare k.
+bool is_inside(Tap t, uint r) {
+  return (row_inside[r] & t.bits) == t.bits;
+}
+Index item_of(Tap t, uint r) {
+  return row_base[r] + (t.offset + Index(t.channel) * x_c);
 }
 
 // The workgroup's tile: columns of it next to each other, so that they find

@@ -31,16 +31,22 @@ struct ConvMatrixVariant {
   Type T;
   uint SG;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  uint BK; // of a tile
   uint AXES;
   bool DILATED, VA, VB, VY, LARGE;
   uint WRAPS; // taps that BK channels may pass, if VA
 
+  // As the kernel declares it.
+  constexpr uint shared_memory() const {
+    return (BM + BN) * (BK / 8 + 1) * 16 + WM * WN * 1024 + BM * 8;
+  }
   COOPMAT_VARIANT(
       "conv/conv_coopmat",
       BM,
       BN,
       WM,
       WN,
+      BK,
       AXES,
       DILATED,
       VA,

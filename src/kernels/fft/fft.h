@@ -59,7 +59,6 @@ struct FftRadixVariant {
   uint LINE, ITEMS, LINES;
   uint R1, R2, R3, R4;
   bool LAST, ACROSS_IN, ACROSS_OUT;
-  uint PLANES;
 
   constexpr uint lanes() const { // invocations a line
     return LINE / R1;
@@ -68,8 +67,7 @@ struct FftRadixVariant {
   constexpr uint shared_memory() const {
     uint apart = LINES < 32 ? 32 / LINES : 1;
     uint pitch = (LINE + LINE / R1 + 31) / 32 * 32 + apart;
-    return R2 > 1 ? PLANES * LINES * pitch * 4 + (LINE <= 1024 ? LINE * 8 : 0)
-                  : 0;
+    return R2 > 1 ? LINES * pitch * 4 + (LINE <= 1024 ? LINE * 8 : 0) : 0;
   }
   KERNEL_VARIANT(
       "fft/fft_radix",
@@ -84,8 +82,7 @@ struct FftRadixVariant {
       R4,
       LAST,
       ACROSS_IN,
-      ACROSS_OUT,
-      PLANES)
+      ACROSS_OUT)
 };
 
 struct ChirpVariant {

@@ -32,17 +32,21 @@ layout(local_size_x = THREADS) in;
 #define APART (LINES < 32 ? 32 / LINES : 1)
 #define PITCH ((SLOT(LINE) + 31) / 32 * 32 + APART)
 
-// Roots of the order of a line; long ones make them as they need them.
+// Before a stage, `done` being the product of the radices so far, item u of
+// butterfly b takes root (b % done) * u of the order done * RADIX: in a table at
+// done * u + b % done, where no two stages meet and neighbours are neighbours.
+// Long lines make them as they need them.
 #define TABLE (LINE <= 1024 && R2 > 1)
 
 #if R2 > 1
-shared float plane[PLANES * LINES * PITCH];
+shared float plane[LINES * PITCH];
 #endif
 #if TABLE
 shared vec2 roots[LINE];
-#define ROOT(k) roots[k]
+#define ROOT(u, phase, DONE, RADIX) roots[(DONE) * (u) + (phase)]
 #else
-#define ROOT(k) root_at(turns(k, A.line_turn))
+#define ROOT(u, phase, DONE, RADIX)                                           \
+  root_at(turns((u) * (phase) * (LINE / ((DONE) * RADIX)), A.line_turn))
 #endif
 
 #if R4 > 1
@@ -184,65 +188,66 @@ void put() {
 // Roots before a stage; DONE: product of the radices before it.
 #define TURN(RADIX, DONE)                                                     \
   EACH_BUTTERFLY(RADIX) {                                                     \
-    uint step = b % (DONE) * (LINE / ((DONE) * RADIX));                       \
+    uint phase = b % (DONE);                                                  \
     [[unroll]] for (uint u = 1; u < RADIX; ++u) {                             \
       if (EXISTS(b, RADIX)) {                                                 \
-        v[m * RADIX + u] = times(v[m * RADIX + u], ROOT(step * u));           \
+        vec2 w = ROOT(u, phase, DONE, RADIX);                                 \
+        v[m * RADIX + u] = times(v[m * RADIX + u], w);                        \
       }                                                                       \
     }                                                                         \
   }
 
 // What a stage made goes to where the next one looks for it.
-#define PUT_PART(RADIX, DONE, PLANE, c)                                       \
+#define PUT_PART(RADIX, DONE, c)                                              \
   EACH_BUTTERFLY(RADIX) {                                                     \
     uint at = b / (DONE) * ((DONE) * RADIX) + b % (DONE);                     \
     [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
       if (EXISTS(b, RADIX)) {                                                 \
-        plane[((PLANE) * LINES + line) * PITCH + SLOT(at + (DONE) * u)] =     \
-            v[m * RADIX + u].c;                                               \
+        plane[line * PITCH + SLOT(at + (DONE) * u)] = v[m * RADIX + u].c;     \
       }                                                                       \
     }                                                                         \
   }
-#define TAKE_PART(RADIX, PLANE, c)                                            \
+#define TAKE_PART(RADIX, c)                                                   \
   EACH_BUTTERFLY(RADIX) {                                                     \
     [[unroll]] for (uint u = 0; u < RADIX; ++u) {                             \
       if (EXISTS(b, RADIX)) {                                                 \
-        v[m * RADIX + u].c = plane                                            \
-            [((PLANE) * LINES + line) * PITCH + SLOT(b + u * (LINE / RADIX))]; \
+        uint at = b + u * (LINE / RADIX);                                     \
+        v[m * RADIX + u].c = plane[line * PITCH + SLOT(at)];                  \
       }                                                                       \
     }                                                                         \
   }
-#if PLANES == 2
+// Real parts, then imaginary ones, which halves the memory: more workgroups
+// fit a core.
 #define EXCHANGE(RADIX, DONE, NEXT)                                           \
-  PUT_PART(RADIX, DONE, 0, x)                                                 \
-  PUT_PART(RADIX, DONE, 1, y)                                                 \
-  barrier();                                                                  \
-  take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(NEXT, 0, x)                                                       \
-  TAKE_PART(NEXT, 1, y)                                                       \
-  barrier();
-#else
-#define EXCHANGE(RADIX, DONE, NEXT)                                           \
-  PUT_PART(RADIX, DONE, 0, x)                                                 \
+  PUT_PART(RADIX, DONE, x)                                                    \
   barrier();                                                                  \
   uint from_line = line, from_lane = lane;                                    \
   take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(NEXT, 0, x)                                                       \
+  TAKE_PART(NEXT, x)                                                          \
   barrier();                                                                  \
   line = from_line;                                                           \
   lane = from_lane;                                                           \
-  PUT_PART(RADIX, DONE, 0, y)                                                 \
+  PUT_PART(RADIX, DONE, y)                                                    \
   barrier();                                                                  \
   take_place(ACROSS_OUT);                                                     \
-  TAKE_PART(NEXT, 0, y)                                                       \
+  TAKE_PART(NEXT, y)                                                          \
   barrier();
+
+#if TABLE
+void make_roots() {
+  for (uint k = R1 + gl_LocalInvocationIndex; k < LINE; k += THREADS) {
+    uint done = k < R1 * R2 ? R1 : k < R1 * R2 * R3 ? R1 * R2 : R1 * R2 * R3;
+    uint radix = k < R1 * R2 ? R2 : k < R1 * R2 * R3 ? R3 : R4;
+    uint u = k / done;
+    uint root = (k - done * u) * u * (LINE / (done * radix));
+    roots[k] = root_at(turns(root, A.line_turn));
+  }
+}
 #endif
 
 void main() {
 #if TABLE
-  for (uint k = gl_LocalInvocationIndex; k < LINE; k += THREADS) {
-    roots[k] = root_at(turns(k, A.line_turn));
-  }
+  make_roots();
 #endif
   take_place(ACROSS_IN);
   fetch();

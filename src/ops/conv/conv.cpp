@@ -222,8 +222,14 @@ bool convolve_channels(Job& job) {
   q.taps = taps;
   q.runs = runs;
   q.flip = p.flip;
+  uint32_t wide = q.w_size[1];
+  bool slides = q.stride[1] == 1 && q.w_dilation[1] == 1 &&
+      (wide == 3 || wide == 5 || wide == 7);
   ConvDepthwiseVariant v{
-      .T = type_of(out), .TAPS = taps <= 16 ? 16u : 64u, .LARGE = job.large()};
+      .T = type_of(out),
+      .TAPS = taps <= 16 ? 16u : 64u,
+      .KW = slides ? wide : 0,
+      .LARGE = job.large()};
   uint64_t blocks = (q.channels + v.BLOCK - 1) / v.BLOCK;
   enc.dispatch(
       enc.kernel(v),

@@ -48,10 +48,16 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   }
   v.SG = caps.matrix_subgroup();
   v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
+  v.BK = 64;
+  if (v.shared_memory() > caps.shared_memory || p.depth() < 64) {
+    v.BK = 32;
+  }
+  bool eights = p.channels % 8 == 0 && p.x_items >= 8;
+  v.WRAPS = !eights            ? 0
+      : p.channels >= v.BK     ? 1
+      : 2 * p.channels >= v.BK ? 2
+                               : v.BK / 8;
   set_variant(plan, p, v, 8);
-  auto& chosen = std::get<ConvMatrixVariant>(plan.variant);
-  constexpr uint32_t depth = 32; // of a tile
-  chosen.WRAPS = !chosen.VA ? 0 : p.channels >= depth ? 1 : 4;
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {

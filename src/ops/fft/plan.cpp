@@ -181,7 +181,6 @@ FftRadixVariant plan_radix_pass(
   v.LAST = last;
   v.ACROSS_IN = !last || inner > 1;
   v.ACROSS_OUT = v.ACROSS_IN || rows > 1;
-  v.PLANES = 1;
   // Eight lines side by side are the 64 bytes that memory gives at least.
   uint32_t least = v.ACROSS_OUT ? 8 : 1;
   v.LINES = std::max(256 / lanes, least);

@@ -50,7 +50,7 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   // have few loads under way in each invocation, and so take more of them.
   uint64_t groups = divide_up(p.outputs, group_size / lanes);
   uint64_t part = columns ? 512 : 8192;
-  uint64_t enough = columns ? 1024 : 256, most = columns ? 2048 : 1024;
+  uint64_t enough = columns ? 1024 : 256, most = columns ? 4096 : 1024;
   uint64_t splits = 1, chunk = p.extent;
   if (groups < enough && p.extent >= 2 * part) {
     splits = std::min(divide_up(p.extent, part), most / groups);
