@@ -48,22 +48,25 @@ TEST_CASE("convolutions of 16-bit floats take matrix units, in fitting tiles") {
   CHECK(v.shared_memory() <= matrix_gpu().shared_memory);
 
   v = matrices(layer(1 << 19, 64, 8, Type::f16));
-  CHECK(v.BM == 128);
-  CHECK(v.BN == 64);
+  CHECK(v.BM == 64);
   CHECK(v.WRAPS == 8); // 64 channels of a tile pass eight taps of eight
 
   v = matrices(layer(256, 512, 512, Type::bf16));
   CHECK(v.BM == 64);
 
+  v = matrices(layer(2048, 640, 640, Type::bf16)); // 80 tiles for 132 cores
+  CHECK(v.BM == 128);
+
   v = matrices(layer(1 << 19, 20, 9, Type::bf16));
+  CHECK(v.BK == 32);
   CHECK(!(v.VA || v.VB || v.VY));
 
   auto plan = plan_conv(matrix_gpu(), layer(1 << 19, 128, 64, Type::f32));
   auto tile = std::get<ConvTileVariant>(plan->variant);
-  CHECK(tile.BM == 128);
+  CHECK(tile.BM == 64);
   CHECK((tile.VA && tile.VB && tile.PREFETCH));
-  CHECK(plan->tiles_m == 4096);
-  CHECK(plan->tiles_n == 1);
+  CHECK(plan->tiles_m == 8192);
+  CHECK(plan->tiles_n == 2);
 }
 
 TEST_CASE("convolutions that tiles do not suit have none") {

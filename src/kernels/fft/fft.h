@@ -3,6 +3,9 @@
 
 #include "common/interface.h"
 
+// Items of a line for whose roots fft_radix.comp has a table in shared memory.
+#define MOST_ROOTS 512
+
 BEGIN_INTERFACE
 
 struct FftArgs {
@@ -67,7 +70,7 @@ struct FftRadixVariant {
   constexpr uint shared_memory() const {
     uint apart = LINES < 32 ? 32 / LINES : 1;
     uint pitch = (LINE + LINE / R1 + 31) / 32 * 32 + apart;
-    return R2 > 1 ? LINES * pitch * 4 + (LINE <= 1024 ? LINE * 8 : 0) : 0;
+    return R2 > 1 ? LINES * pitch * 4 + (LINE <= MOST_ROOTS ? LINE * 8 : 0) : 0;
   }
   KERNEL_VARIANT(
       "fft/fft_radix",

@@ -35,8 +35,8 @@ layout(local_size_x = THREADS) in;
 // Before a stage, `done` being the product of the radices so far, item u of
 // butterfly b takes root (b % done) * u of the order done * RADIX: in a table at
 // done * u + b % done, where no two stages meet and neighbours are neighbours.
-// Long lines make them as they need them.
-#define TABLE (LINE <= 1024 && R2 > 1)
+// Lines beyond MOST_ROOTS make them as they need them, which is faster there.
+#define TABLE (LINE <= MOST_ROOTS && R2 > 1)
 
 #if R2 > 1
 shared float plane[LINES * PITCH];

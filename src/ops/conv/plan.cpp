@@ -33,26 +33,22 @@ void set_variant(
   plan.variant = v;
 }
 
+// docs/benchmarks.md, "Convolutions": subgroups of 64 x 32 in workgroups of
+// eight are the fastest as long as they give every other core one.
 void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
-  constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
-  constexpr ConvMatrixVariant tall{.BM = 128, .BN = 64, .WM = 2, .WN = 2};
+  constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 4};
   constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
-  auto fills = [&](const ConvMatrixVariant& v) {
-    return 4 * tiles(p, v) >= 3 * caps.cores();
-  };
-  ConvMatrixVariant v = medium;
-  if (p.group_outputs > 64 && fills(large)) {
-    v = large;
-  } else if (p.rows > 64 && fills(tall)) {
-    v = tall;
-  }
-  v.SG = caps.matrix_subgroup();
+  uint32_t lanes = caps.matrix_subgroup();
+  bool wide = p.group_outputs > 64 && 2 * tiles(p, large) >= caps.cores() &&
+      large.WM * large.WN * lanes <= caps.max_workgroup_size;
+  ConvMatrixVariant v = wide ? large : medium;
+  v.SG = lanes;
   v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
+  bool eights = p.channels % 8 == 0 && p.x_items >= 8;
   v.BK = 64;
-  if (v.shared_memory() > caps.shared_memory || p.depth() < 64) {
+  if (!eights || p.depth() < 64 || v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
-  bool eights = p.channels % 8 == 0 && p.x_items >= 8;
   v.WRAPS = !eights            ? 0
       : p.channels >= v.BK     ? 1
       : 2 * p.channels >= v.BK ? 2
@@ -61,18 +57,14 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
-  constexpr ConvTileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8};
   constexpr ConvTileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
   constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
   constexpr ConvTileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
-  auto fills = [&](const ConvTileVariant& v) {
-    return tiles(p, v) >= caps.cores();
-  };
   ConvTileVariant v = small;
   if (caps.software()) {
     v = p.group_outputs <= 32 ? small : software;
-  } else if (p.group_outputs > 32 && fills(medium)) {
-    v = p.group_outputs > 64 && fills(large) ? large : medium;
+  } else if (p.group_outputs > 32 && tiles(p, medium) >= caps.cores()) {
+    v = medium;
   }
   v.PREFETCH = !caps.software();
   set_variant(plan, p, v, 4);
