@@ -4,13 +4,15 @@
 // REVERSE item extent - 1 - j. STEP Lines: one workgroup a line. Long lines in
 // parts of `chunk` items: Totals reduces each part into `totals`, which the
 // host scans exclusively, Parts scans each part from there. Threads: one
-// invocation a line. y may be x itself.
+// invocation a line. y may be x itself. FOURS: lines are whole aligned vectors
+// of four.
 #define WG_SIZE 256
 #define LANES WG_SIZE
 #define ITEMS 4
 
 #include "common/lanes.glsl"
 #include "common/reduce_ops.glsl"
+#include "common/vector.glsl"
 
 // The log of a sum of exponentials is long: one copy of it a loop.
 #if OP == LogSum
@@ -58,26 +60,50 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
 }
 
 #elif STEP != Threads
-shared Acc tile[WG_SIZE];
+shared Acc sums[WG_SIZE / 4]; // of subgroups, which are at least 4 wide
 
-// The inclusive scan of the invocations' values, in `tile`.
-void scan_tile(Acc total) {
-  uint t = gl_LocalInvocationIndex;
-  tile[t] = total;
-  barrier();
-  for (uint reach = 1; reach < WG_SIZE; reach *= 2) {
-    Acc before = neutral();
-    if (t >= reach) {
-      before = tile[t - reach];
-    }
-    barrier();
-    if (t >= reach) {
-      total = reduce_op(before, total);
-      tile[t] = total;
-    }
-    barrier();
+// What the invocations before this one have in all, with `carry` before them;
+// `carry` then has them all.
+Acc scan_tile(Acc total, inout Acc carry) {
+  uint lane = gl_LocalInvocationIndex % gl_SubgroupSize;
+  uint own = gl_LocalInvocationIndex / gl_SubgroupSize;
+  for (uint reach = 1; reach < gl_SubgroupSize; reach *= 2) {
+    Acc before = shuffle_up(total, lane, reach);
+    total = lane >= reach ? reduce_op(before, total) : total;
   }
+  if (lane == gl_SubgroupSize - 1) {
+    sums[own] = total;
+  }
+  barrier();
+  Acc prefix = carry;
+  for (uint s = 0; s < WG_SIZE / gl_SubgroupSize; ++s) {
+    prefix = s == own ? carry : prefix;
+    carry = reduce_op(carry, sums[s]);
+  }
+  Acc before = shuffle_up(total, lane, 1);
+  barrier();
+  return lane > 0 ? reduce_op(prefix, before) : prefix;
 }
+
+// Item k of those whose own inclusive scan is v, with `prefix` before them.
+Acc scanned(Acc prefix, Acc v[ITEMS], uint k) {
+#if INCLUSIVE
+  return reduce_op(prefix, v[k]);
+#else
+  Acc r = prefix;
+  if (k > 0) {
+    r = reduce_op(prefix, v[max(k, 1u) - 1]);
+  }
+  return r;
+#endif
+}
+
+#if FOURS
+// Which vector of four has positions j to j + 3.
+uint64_t four_at(uint64_t line, uint64_t j) {
+  return item(line, REVERSE == 1 ? j + 3 : j) / 4;
+}
+#endif
 
 void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
   uint t = gl_LocalInvocationIndex;
@@ -90,35 +116,43 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
   for (uint64_t start = begin; start < end; start += WG_SIZE * ITEMS) {
     uint64_t j = start + t * ITEMS;
     Acc v[ITEMS];
+#if FOURS
+    UNROLL for (uint k = 0; k < ITEMS; ++k) {
+      v[k] = neutral();
+    }
+    if (j < end) {
+      T four[4] = LOAD_FOUR(T_PTR, A.x, four_at(line, j));
+      UNROLL for (uint k = 0; k < ITEMS; ++k) {
+        v[k] = Acc(LIFT(four[REVERSE == 1 ? 3 - k : k]));
+      }
+    }
+#else
     UNROLL for (uint k = 0; k < ITEMS; ++k) {
       v[k] = neutral();
       if (j + k < end) {
         v[k] = operand(item(line, j + k));
       }
     }
+#endif
     UNROLL for (uint k = 1; k < ITEMS; ++k) {
       v[k] = reduce_op(v[k - 1], v[k]);
     }
-    scan_tile(v[ITEMS - 1]);
-    Acc prefix = carry;
-    if (t > 0) {
-      prefix = reduce_op(carry, tile[t - 1]);
+    Acc prefix = scan_tile(v[ITEMS - 1], carry);
+#if FOURS
+    U four[4];
+    UNROLL for (uint k = 0; k < ITEMS; ++k) {
+      four[REVERSE == 1 ? 3 - k : k] = U_CAST(scanned(prefix, v, k));
     }
+    if (j < end) {
+      STORE_FOUR(U_PTR, A.y, four_at(line, j), four);
+    }
+#else
     UNROLL for (uint k = 0; k < ITEMS; ++k) {
       if (j + k < end) {
-#if INCLUSIVE
-        Acc r = reduce_op(prefix, v[k]);
-#else
-        Acc r = prefix;
-        if (k > 0) {
-          r = reduce_op(prefix, v[max(k, 1u) - 1]);
-        }
-#endif
-        store(A.y, item(line, j + k), U_CAST(r));
+        store(A.y, item(line, j + k), U_CAST(scanned(prefix, v, k)));
       }
     }
-    carry = reduce_op(carry, tile[WG_SIZE - 1]);
-    barrier();
+#endif
   }
 }
 #endif

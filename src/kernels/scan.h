@@ -20,7 +20,8 @@ struct ScanVariant {
   const char* OP;
   bool REVERSE, INCLUSIVE;
   const char* STEP;
-  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP)
+  bool FOURS; // not of steps Totals and Threads
+  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS)
 };
 #endif
 

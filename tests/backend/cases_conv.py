@@ -119,6 +119,19 @@ CASES = [
         flip=True,
     ),
     case("conv2d_depthwise", (2, 6, 7, 5), (5, 3, 3, 1), padding=1),
+    # Four channels at a time, more than a workgroup's 64, runs with tails.
+    case("conv2d_channels", (2, 6, 7, 68), (68, 3, 3, 1), padding=1),
+    case("conv2d_channels_wide", (1, 9, 10, 8), (8, 2, 7, 1), padding=(0, 4)),
+    case(
+        "conv2d_channels_all",
+        (2, 9, 11, 12),
+        (12, 3, 5, 1),
+        stride=(2, 1),
+        padding=(3, 1),
+        padding_hi=(1, 4),
+        w_dilation=(1, 2),
+        flip=True,
+    ),
     case("conv2d_grid", (1, 65, 67, 1), (2, 3, 3, 1), layouts=("contiguous",)),
     case("conv3d", (2, 5, 6, 7, 3), (4, 2, 3, 2, 3), padding=1, layouts=None),
     case(
@@ -133,6 +146,17 @@ CASES = [
     ),
     # Enough work for a product of matrices.
     case("conv1d_product", (2, 130, 32), (48, 5, 32), padding=2),
+    case("conv2d_product_groups", (2, 19, 17, 32), (48, 3, 3, 16), padding=1),
+    case(
+        "conv2d_product_all",
+        (2, 23, 19, 12),
+        (34, 3, 2, 6),
+        stride=(2, 3),
+        padding=(3, 1),
+        padding_hi=(1, 4),
+        w_dilation=(2, 1),
+        x_dilation=(3, 2),
+    ),
     case("conv2d_pointwise", (2, 17, 19, 48), (40, 1, 1, 48)),
     case("conv2d_product", (1, 33, 31, 9), (32, 3, 3, 9), padding=1, stride=(1, 2)),
     case(

@@ -116,14 +116,20 @@ void add_scans(VariantSet& set) {
                  bool inclusive,
                  std::initializer_list<const char*> steps) {
     for (const char* step : steps) {
-      set.add(ScanVariant{
-          .T = t,
-          .U = u,
-          .Acc = accumulator(u),
-          .OP = op,
-          .REVERSE = reverse,
-          .INCLUSIVE = inclusive,
-          .STEP = step});
+      bool wide = step[0] == 'L' || step[0] == 'P';
+      for (bool fours : {false, true}) {
+        if (wide || !fours) {
+          set.add(ScanVariant{
+              .T = t,
+              .U = u,
+              .Acc = accumulator(u),
+              .OP = op,
+              .REVERSE = reverse,
+              .INCLUSIVE = inclusive,
+              .STEP = step,
+              .FOURS = fours});
+        }
+      }
     }
   };
   auto long_lines = {"Lines", "Totals", "Parts"};

@@ -143,8 +143,43 @@ void add_hadamards(VariantSet& set) {
   }
 }
 
+void add_radix_ffts(VariantSet& set, const Caps& caps) {
+  auto add = [&](Type t, Type u, FftRadixVariant v) {
+    v.T = t;
+    v.U = u;
+    set.add(v);
+  };
+  for (uint64_t inner : {1, 3}) {
+    for (uint64_t outer : {1, 64, 100000}) {
+      std::vector<uint32_t> extents{
+          400, 480, 600, 729, 1000, 1536, 3000, 480000};
+      for (int bits = 1; bits <= 21; ++bits) {
+        extents.push_back(uint32_t(1) << bits);
+      }
+      for (uint32_t extent : extents) {
+        auto lengths = plan_radix_lengths(caps, outer, extent, inner);
+        uint64_t rows = 1;
+        for (uint32_t n : lengths) {
+          bool last = rows * n == extent;
+          auto v = plan_radix_pass(
+              caps, outer * inner * (extent / n), n, last, rows, inner);
+          add(Type::c64, Type::c64, v);
+          if (rows == 1) {
+            add(Type::f32, Type::c64, v);
+          }
+          if (last) {
+            add(Type::c64, Type::f32, v);
+          }
+          rows *= n;
+        }
+      }
+    }
+  }
+}
+
 void add_ffts(VariantSet& set, const Caps& caps) {
-  for (uint32_t extent : {1000, 4096, 1 << 18}) {
+  add_radix_ffts(set, caps);
+  for (uint32_t extent : {143, 1001, 11 * 13 * 17 * 19}) {
     FftPlan plan = plan_fft(caps, 64, extent);
     for (size_t pass = 0; pass < plan.lengths.size(); ++pass) {
       bool last = pass + 1 == plan.lengths.size();

@@ -32,6 +32,24 @@ int64_t shuffle_xor(int64_t x, uint mask) {
   return int64_t(shuffle_xor(uint64_t(x), mask));
 }
 
+// x of the invocation `reach` before this one, which is `lane` of its subgroup;
+// anything for the first ones.
+#define SHUFFLE_UP_(VALUE)                                                    \
+  VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
+    return subgroupShuffle(x, lane < reach ? lane : lane - reach);            \
+  }
+#define SHUFFLE_UP_64_(VALUE)                                                 \
+  VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
+    return VALUE(packUint2x32(subgroupShuffle(                                \
+        unpackUint2x32(uint64_t(x)), lane < reach ? lane : lane - reach)));   \
+  }
+SHUFFLE_UP_(float)
+SHUFFLE_UP_(vec2)
+SHUFFLE_UP_(uint)
+SHUFFLE_UP_(int)
+SHUFFLE_UP_64_(uint64_t)
+SHUFFLE_UP_64_(int64_t)
+
 // OP must be associative and commutative. Subgroups are at least 4 wide.
 #define TEAM_REDUCE(NAME, VALUE, OP, SCRATCH)                                 \
   shared VALUE SCRATCH[WG_SIZE / 4];                                          \

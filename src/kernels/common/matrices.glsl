@@ -6,10 +6,8 @@
 
 #ifdef T_IS_bf16
 #define Item bfloat16_t
-#define ITEM_BITS f32_to_bf16
 #else
 #define Item float16_t
-#define ITEM_BITS f32_to_f16
 #endif
 
 #define MATRIX_A coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
@@ -21,8 +19,12 @@
 
 // Two items as they lie in memory. Not by packHalf2x16() or bf16vec2(): which
 // way those round is the driver's choice.
+#ifdef T_IS_bf16
+#define pack2 pack2_bf16
+#else
 uint pack2(float a, float b) {
-  return uint(ITEM_BITS(a)) | (uint(ITEM_BITS(b)) << 16);
+  return uint(f32_to_f16(a)) | (uint(f32_to_f16(b)) << 16);
 }
+#endif
 
 #endif

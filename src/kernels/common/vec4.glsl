@@ -15,13 +15,11 @@
 #define UNPACK4 unpack4
 #define PACK4 pack4
 #ifdef T_IS_bf16
-#define TO_16 f32_to_bf16
 vec4 unpack4(uvec2 x) {
   return uintBitsToFloat(
       uvec4(x.x << 16, x.x & 0xffff0000u, x.y << 16, x.y & 0xffff0000u));
 }
 #else
-#define TO_16 f32_to_f16
 vec4 unpack4(uvec2 x) {
   return vec4(
       f16_to_f32(uint16_t(x.x & 0xffffu)),
@@ -30,11 +28,17 @@ vec4 unpack4(uvec2 x) {
       f16_to_f32(uint16_t(x.y >> 16)));
 }
 #endif
+#ifdef T_IS_bf16
+uvec2 pack4(vec4 v) {
+  return uvec2(pack2_bf16(v.x, v.y), pack2_bf16(v.z, v.w));
+}
+#else
 uvec2 pack4(vec4 v) {
   return uvec2(
-      uint(TO_16(v.x)) | (uint(TO_16(v.y)) << 16),
-      uint(TO_16(v.z)) | (uint(TO_16(v.w)) << 16));
+      uint(f32_to_f16(v.x)) | (uint(f32_to_f16(v.y)) << 16),
+      uint(f32_to_f16(v.z)) | (uint(f32_to_f16(v.w)) << 16));
 }
+#endif
 #endif
 #define load_vec4(p, i) UNPACK4(VEC4_AT(p, i))
 #define store_vec4(p, i, v) VEC4_AT(p, i) = PACK4(v)
@@ -68,7 +72,7 @@ uvec2 pack4(vec4 v) {
 
 // As if stored to T and loaded again.
 #ifdef T_IS_bf16
-#define ROUND_TO_T(x) bf16_to_f32(f32_to_bf16(x))
+#define ROUND_TO_T(x) round_to_bf16(x)
 #elif defined(T_IS_f16)
 #define ROUND_TO_T(x) f16_to_f32(f32_to_f16(x))
 #else

@@ -42,6 +42,19 @@ uint join16_(uint16_t low, uint16_t high) {
     AT_(Ptr_u32x2, p, i, 8) =                                                 \
         uvec2(join16_(TO(v[0]), TO(v[1])), join16_(TO(v[2]), TO(v[3])));      \
   }
+// bf16, the pair by pair.
+float[4] load4_Ptr_bf16(uint64_t p, uint64_t i) {
+  uvec2 w = AT_(Ptr_u32x2, p, i, 8);
+  return float[4](
+      uintBitsToFloat(w.x << 16),
+      uintBitsToFloat(w.x & 0xffff0000u),
+      uintBitsToFloat(w.y << 16),
+      uintBitsToFloat(w.y & 0xffff0000u));
+}
+void store4_Ptr_bf16(uint64_t p, uint64_t i, float v[4]) {
+  AT_(Ptr_u32x2, p, i, 8) =
+      uvec2(pack2_bf16(v[0], v[1]), pack2_bf16(v[2], v[3]));
+}
 #define ACCESS4_32(NAME, VALUE, FROM, TO)                                     \
   VALUE[4] load4_##NAME(uint64_t p, uint64_t i) {                             \
     uvec4 w = AT_(Ptr_u32x4, p, i, 16);                                       \
@@ -62,6 +75,8 @@ uint join16_(uint16_t low, uint16_t high) {
   }
 #define ACCESS4_(D, VALUE, BITS, FROM, TO)                                    \
   ACCESS4_##BITS(Ptr_##D, VALUE, FROM, TO)
-EACH_DTYPE(ACCESS4_)
+EACH_PLAIN_DTYPE(ACCESS4_)
+ACCESS4_8(Ptr_bool, bool, bits_to_bool, bool_to_bits)
+ACCESS4_16(Ptr_f16, float, f16_to_f32, f32_to_f16)
 
 #endif

@@ -10,7 +10,9 @@
 
 #include "common/matrices.glsl"
 
+#ifndef BK
 #define BK 32
+#endif
 #define WG (WM * WN * SG)
 #define FM (BM / (16 * WM)) // fragments of a subgroup
 #define FN (BN / (16 * WN))
@@ -46,7 +48,9 @@ layout(local_size_x = WG) in;
 
 shared uvec4 tile_a[ROWS_A * PITCH_A];
 shared uvec4 tile_b[ROWS_B * PITCH_B];
+#ifndef OWN_CORNERS
 shared float stage[WM * WN * 256]; // a subgroup's corner has a fragment
+#endif
 
 uvec4 next_a[LOADS_A];
 

@@ -1,6 +1,7 @@
 #include "kernels/fft/fft.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <sstream>
@@ -77,6 +78,81 @@ void passes(
   }
 }
 
+// The last pass of fft_radix.comp: `rows` results an outer index, of which
+// rows_1 by the first of `lengths`.
+void set_last(
+    FftRadixArgs& p,
+    const Axis& axis,
+    const std::vector<uint32_t>& lengths,
+    uint64_t rows,
+    uint32_t rows_1) {
+  bool several = lengths.size() > 1;
+  p.columns = rows;
+  p.rows_1 = several ? rows_1 : 1;
+  p.n1 = several ? lengths[0] : 1;
+  p.n2 = lengths.size() == 3 ? lengths[1] : 1;
+  p.x_outer = rows * p.x_held * axis.inner;
+  p.y_outer = axis.y_extent * axis.inner;
+  p.extent = axis.extent;
+  p.y_held = axis.y_extent;
+  p.scale = axis.scale;
+}
+
+// Of the Hermitian halves of a real axis only one is computed.
+void radix_passes(
+    StreamEncoder& enc,
+    const array& x,
+    array& y,
+    const Axis& axis,
+    const std::vector<uint32_t>& lengths) {
+  bool halves = axis.y_extent < axis.extent;
+  FftRadixArgs p{};
+  p.inner = axis.inner;
+  p.inverse = axis.inverse;
+  p.x_extent = axis.extent;
+  p.x_held = axis.x_extent;
+  uint64_t outer = axis.outer;
+  uint32_t rows_1 = 1;
+  array at = x;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    uint32_t n = lengths[i];
+    bool last = i + 1 == lengths.size();
+    uint64_t rows = outer / axis.outer;
+    p.suffix = p.x_extent / n;
+    p.line_turn = UINT64_MAX / n + 1;
+    p.axis_turn = UINT64_MAX / p.x_extent + 1;
+    if (last) {
+      set_last(p, axis, lengths, rows, rows_1);
+    } else {
+      p.columns = p.x_held < p.x_extent ? p.suffix / 2 + 1 : p.suffix;
+      p.y_rows = i == 0 && halves ? n / 2 + 1 : n;
+      p.x_outer = p.x_held * axis.inner;
+      p.y_outer = uint64_t(p.y_rows) * p.columns * axis.inner;
+      rows_1 = i == 0 ? p.y_rows : rows_1;
+    }
+    uint64_t lines = (last ? axis.outer : outer) * p.columns * axis.inner;
+    p.lines = lines;
+    // A pass leaves items in place, unless they become fewer.
+    bool stays = i > 0 && p.x_held == p.x_extent;
+    array to = last ? y
+        : stays
+        ? at
+        : enc.temporary(
+              {int(outer), int(p.y_outer / axis.inner), int(axis.inner)},
+              complex64);
+    FftRadixVariant v =
+        plan_radix_pass(enc.caps(), lines, n, last, rows, axis.inner);
+    v.T = type_of(at);
+    v.U = type_of(to);
+    Work work{.flops = 5.0 * lines * n * std::bit_width(n)};
+    enc.dispatch(enc.kernel(v), {at}, {to}, p, linear(lines, v.LINES), work);
+    at = to;
+    outer *= p.y_rows;
+    p.x_extent = p.suffix;
+    p.x_held = p.columns;
+  }
+}
+
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis);
 
 // Lengths with a large prime factor, by a convolution of a power of two.
@@ -116,6 +192,11 @@ void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
 
 // y may be x.
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
+  auto lengths =
+      plan_radix_lengths(enc.caps(), axis.outer, axis.extent, axis.inner);
+  if (!lengths.empty()) {
+    return radix_passes(enc, x, y, axis, lengths);
+  }
   FftPlan plan = plan_fft(enc.caps(), axis.outer * axis.inner, axis.extent);
   if (plan.lengths.empty()) {
     bluestein(enc, x, y, axis);

@@ -1,6 +1,7 @@
 #include "ops/fft/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mlx::core::vulkan {
 
@@ -57,6 +58,43 @@ std::vector<uint32_t> split(uint32_t n, uint32_t most, int parts) {
   return best;
 }
 
+// Adds radices of at most `widest`, the largest first, whose product is n, to
+// `taken`; keeps the fewest, and of those the ones of the least sum, in `best`.
+void find_radices(
+    uint32_t n,
+    uint32_t widest,
+    std::vector<uint32_t>& taken,
+    std::vector<uint32_t>& best) {
+  constexpr uint32_t radices[] = {16, 9, 8, 7, 5, 4, 3, 2};
+  constexpr size_t most = 4;
+  if (n == 1) {
+    auto sum = [](auto& list) {
+      return std::accumulate(list.begin(), list.end(), 0u);
+    };
+    if (best.empty() || taken.size() < best.size() ||
+        (taken.size() == best.size() && sum(taken) < sum(best))) {
+      best = taken;
+    }
+    return;
+  }
+  for (uint32_t radix : radices) {
+    if (radix <= widest && n % radix == 0 && taken.size() < most) {
+      taken.push_back(radix);
+      find_radices(n / radix, radix, taken, best);
+      taken.pop_back();
+    }
+  }
+}
+
+// The stages of a line of n items, 2 to 4096, by fft_radix.comp; none if n has
+// other factors, or too many.
+std::vector<uint32_t> radices_of(uint32_t n) {
+  std::vector<uint32_t> taken, best;
+  // An invocation's 16 neighbours would lie too far from the next one's.
+  find_radices(n, n == 16 ? 8 : 16, taken, best);
+  return best;
+}
+
 } // namespace
 
 FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent) {
@@ -81,6 +119,78 @@ FftPass plan_fft_pass(int items, uint64_t lines, uint32_t n, bool careful) {
       factors(n, careful ? 5 : 3),
       static_cast<uint32_t>(
           std::clamp<uint64_t>(wanted, 1, std::max(items * 256 / n, 1u)))};
+}
+
+std::vector<uint32_t> plan_radix_lengths(
+    const Caps& caps,
+    uint64_t outer,
+    uint32_t extent,
+    uint64_t inner) {
+  if (extent < 2 || outer * inner > INT32_MAX / extent * uint64_t(2)) {
+    return {};
+  }
+  // Lines across each other are to be read several at a time.
+  bool roomy = caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+  if (extent <= (inner > 1 || !roomy ? 1024 : 4096) &&
+      !radices_of(extent).empty()) {
+    return {extent};
+  }
+  std::vector<uint32_t> parts;
+  for (uint32_t d = 2; d <= 1024; ++d) {
+    if (extent % d == 0 && !radices_of(d).empty()) {
+      parts.push_back(d);
+    }
+  }
+  auto is_part = [&](uint64_t d) {
+    return std::binary_search(parts.begin(), parts.end(), d);
+  };
+  // As even as can be: the least first factor that is no smaller than others.
+  for (uint32_t a : parts) {
+    if (uint64_t(a) * a >= extent && is_part(extent / a)) {
+      return {a, extent / a};
+    }
+  }
+  for (uint32_t a : parts) {
+    for (uint32_t b : parts) {
+      uint64_t ab = uint64_t(a) * b;
+      if (b <= a && extent % ab == 0 && extent / ab <= b &&
+          is_part(extent / ab)) {
+        return {a, b, uint32_t(extent / ab)};
+      }
+    }
+  }
+  return {};
+}
+
+FftRadixVariant plan_radix_pass(
+    const Caps& caps,
+    uint64_t lines,
+    uint32_t n,
+    bool last,
+    uint64_t rows,
+    uint64_t inner) {
+  auto radices = radices_of(n);
+  radices.resize(4, 1);
+  FftRadixVariant v{.LINE = n};
+  v.R1 = radices[0], v.R2 = radices[1], v.R3 = radices[2], v.R4 = radices[3];
+  uint32_t lanes = v.lanes();
+  for (uint32_t radix : radices) {
+    uint32_t butterflies = (n / radix + lanes - 1) / lanes;
+    v.ITEMS = radix > 1 ? std::max(v.ITEMS, butterflies * radix) : v.ITEMS;
+  }
+  v.LAST = last;
+  v.ACROSS_IN = !last || inner > 1;
+  v.ACROSS_OUT = v.ACROSS_IN || rows > 1;
+  // Eight lines side by side are the 64 bytes that memory gives at least.
+  uint32_t least = v.ACROSS_OUT ? 8 : 1;
+  v.LINES = std::max(256 / lanes, least);
+  while (v.LINES > 1 &&
+         (v.LINES * lanes > caps.max_workgroup_size ||
+          v.shared_memory() > caps.shared_memory ||
+          (v.LINES > least && lines < uint64_t(v.LINES) * caps.cores()))) {
+    v.LINES /= 2;
+  }
+  return v;
 }
 
 } // namespace mlx::core::vulkan

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/fft/fft.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -16,6 +17,25 @@ struct FftPlan {
   std::vector<uint32_t> lengths;
 };
 FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent);
+
+// The lengths of the passes over an axis of a power of two, `inner` items
+// apart, by fft_radix.comp; none for others, and where lines do not fit 32
+// bits.
+std::vector<uint32_t> plan_radix_lengths(
+    const Caps& caps,
+    uint64_t outer,
+    uint32_t extent,
+    uint64_t inner);
+
+// A pass over `lines` lines of n, but for its types. `rows`: results that the
+// last pass joins in an outer index.
+FftRadixVariant plan_radix_pass(
+    const Caps& caps,
+    uint64_t lines,
+    uint32_t n,
+    bool last,
+    uint64_t rows,
+    uint64_t inner);
 
 // A pass over `lines` lines of n.
 struct FftPass {

@@ -46,12 +46,14 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
       p.kept_stride != 0 && p.kept_extent >= 16;
   int lanes =
       columns ? (p.extent <= 16 ? 1 : 8) : team_lanes(p.outputs, p.extent);
-  // Few outputs of many elements: parts in parallel, then the parts.
+  // Few outputs of many elements: parts in parallel, then the parts. Columns
+  // have few loads under way in each invocation, and so take more of them.
   uint64_t groups = divide_up(p.outputs, group_size / lanes);
   uint64_t part = columns ? 512 : 8192;
+  uint64_t enough = columns ? 1024 : 256, most = columns ? 4096 : 1024;
   uint64_t splits = 1, chunk = p.extent;
-  if (groups < 256 && p.extent >= 2 * part) {
-    splits = std::min(divide_up(p.extent, part), 1024 / groups);
+  if (groups < enough && p.extent >= 2 * part) {
+    splits = std::min(divide_up(p.extent, part), most / groups);
     chunk = divide_up(p.extent, splits);
     chunk = columns ? chunk : divide_up(chunk, 1024) * 1024;
     splits = divide_up(p.extent, chunk);

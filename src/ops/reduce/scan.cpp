@@ -61,6 +61,8 @@ void scan_gpu_inplace(
       .REVERSE = reverse,
       .INCLUSIVE = inclusive,
       .STEP = threads ? "Threads" : "Lines"};
+  bool fours = stride == 1 && extent % 4 == 0 && by_fours(in) && by_fours(out);
+  variant.FOURS = fours && !threads;
   Grid groups = linear(args.lines * args.parts, threads ? 256 : 1);
   if (args.parts == 1) {
     enc.dispatch(enc.kernel(variant), {in}, {out}, args, groups);
@@ -71,6 +73,7 @@ void scan_gpu_inplace(
       {static_cast<int>(args.lines), static_cast<int>(args.parts)},
       size_of(acc) == 8 ? uint64 : uint32);
   variant.STEP = "Totals";
+  variant.FOURS = false;
   enc.dispatch(enc.kernel(variant), {in}, {totals}, args, groups);
   ScanVariant exclusive{
       .T = acc,
@@ -87,6 +90,7 @@ void scan_gpu_inplace(
       ScanArgs{args.lines, 1, args.parts, args.parts, 1},
       linear(args.lines));
   variant.STEP = "Parts";
+  variant.FOURS = fours;
   enc.dispatch(enc.kernel(variant), {in, totals}, {out}, args, groups);
 }
 

@@ -6,7 +6,7 @@
 // tap, into the rows of a matrix, from row `first` on.
 #include "common/index.glsl"
 #include "common/vec4.glsl"
-#include "conv.h"
+#include "conv/conv.h"
 #define ARGS_BLOCK ConvArgs
 #include "common/args.glsl"
 

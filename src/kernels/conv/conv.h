@@ -29,7 +29,7 @@ struct ConvVariant {
   bool VEC; // channels are read four at a time
   uint RUN; // items of y an invocation; 1 but for CONV_DEPTHWISE
   bool LARGE;
-  KERNEL_VARIANT("conv", T, MODE, AXES, VEC, RUN, LARGE)
+  KERNEL_VARIANT("conv/conv", T, MODE, AXES, VEC, RUN, LARGE)
 };
 #endif
 

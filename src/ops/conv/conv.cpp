@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
+#include "kernels/conv/depthwise.h"
 #include "mlx/primitives.h"
+#include "ops/conv/plan.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 
@@ -12,14 +14,19 @@ using namespace vulkan;
 
 namespace {
 
-// The kernel moves four channels at a time.
-bool by_fours(const array& a, uint32_t channels) {
-  bool fits = a.strides(-1) == 1 && channels % 4 == 0 &&
-      a.offset() % (4 * a.itemsize()) == 0;
+// Whether `items` channels can be moved at a time wherever they are.
+bool aligned(const array& a, uint32_t items) {
+  bool fits = a.strides(-1) == 1 && a.offset() % (items * a.itemsize()) == 0;
   for (int d = 0; d < a.ndim() - 1; ++d) {
-    fits = fits && (a.shape(d) == 1 || a.strides(d) % 4 == 0);
+    fits = fits && (a.shape(d) == 1 || a.strides(d) % items == 0);
   }
   return fits;
+}
+uint32_t aligned_items(const array& a) {
+  return aligned(a, 8) ? 8 : aligned(a, 4) ? 4 : 1;
+}
+bool by_fours(const array& a, uint32_t channels) {
+  return channels % 4 == 0 && aligned(a, 4);
 }
 
 // Rows [first, first + shape[0]) of a row-contiguous array, as a matrix.
@@ -91,6 +98,64 @@ struct Job {
   }
 };
 
+// By one product, x's matrix gathered tile by tile; false if that does not
+// suit.
+bool convolve_by_tiles(Job& job) {
+  auto& [enc, x, w, out, axes, p] = job;
+  ConvProblem problem{
+      .type = type_of(out),
+      .rows = job.rows(),
+      .groups = p.outputs / p.group_outputs,
+      .group_outputs = p.group_outputs,
+      .channels = p.channels,
+      .taps = job.depth() / p.channels,
+      .tap_sum = 0,
+      .axes = axes,
+      .large = job.large()};
+  for (uint32_t d = 3 - axes; d < 3; ++d) {
+    problem.tap_sum += p.w_size[d];
+    problem.dilated = problem.dilated || p.x_dilation[d] != 1;
+  }
+  array weights = row_contiguous(w, enc);
+  problem.x_items = aligned_items(x);
+  problem.w_items = aligned_items(weights);
+  problem.y_items = p.outputs % 8 == 0 && out.offset() % 16 == 0 ? 8 : 1;
+  auto plan = plan_conv(enc.caps(), problem);
+  if (!plan) {
+    return false;
+  }
+  ConvProductArgs q{.x_n = p.x_n, .x_c = p.x_c};
+  for (int d = 0; d < 3; ++d) {
+    q.x_s[d] = p.x_s[d];
+    q.x_size[d] = p.x_size[d];
+    q.w_size[d] = p.w_size[d];
+    q.y_size[d] = p.y_size[d];
+    q.stride[d] = p.stride[d];
+    q.pad[d] = p.pad[d];
+    q.w_dilation[d] = p.w_dilation[d];
+    q.x_dilation[d] = p.x_dilation[d];
+  }
+  q.rows = problem.rows;
+  q.outputs = p.outputs;
+  q.group_outputs = p.group_outputs;
+  q.channels = p.channels;
+  q.groups = problem.groups;
+  q.depth = job.depth();
+  q.tiles_m = plan->tiles_m;
+  q.tiles_n = plan->tiles_n;
+  q.flip = p.flip;
+  auto& k = std::visit(
+      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan->variant);
+  enc.dispatch(
+      k,
+      {x, weights},
+      {out},
+      q,
+      linear(plan->workgroups(problem)),
+      {.flops = 2.0 * out.size() * job.depth()});
+  return true;
+}
+
 // By matrix products, w's being the transposed one.
 void convolve_by_products(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
@@ -124,6 +189,56 @@ void convolve_by_products(Job& job) {
     enc.dispatch(unfold, {x}, {a}, p, linear(p.items, 128));
     run_gemm(enc, {"conv", a, wt}, y);
   }
+}
+
+// A channel of y from one of x, along two axes; false otherwise.
+bool convolve_channels(Job& job) {
+  auto& [enc, x, w, out, axes, p] = job;
+  uint64_t taps = job.depth();
+  bool dilated = false;
+  for (int d : p.x_dilation) {
+    dilated = dilated || d != 1;
+  }
+  uint64_t along =
+      (p.y_size[2] + ConvDepthwiseVariant::RUN - 1) / ConvDepthwiseVariant::RUN;
+  uint64_t runs = x.shape(0) * along * p.y_size[1];
+  if (axes != 2 || dilated || p.channels != 1 || p.group_outputs != 1 ||
+      !by_fours(x, p.outputs) || out.offset() % (4 * out.itemsize()) != 0 ||
+      taps > 64 || runs > INT32_MAX) {
+    return false;
+  }
+  array weights = row_contiguous(w, enc);
+  ConvDepthwiseArgs q{.x_n = p.x_n};
+  for (int d = 0; d < 2; ++d) {
+    q.x_s[d] = p.x_s[d + 1];
+    q.x_size[d] = p.x_size[d + 1];
+    q.w_size[d] = p.w_size[d + 1];
+    q.y_size[d] = p.y_size[d + 1];
+    q.stride[d] = p.stride[d + 1];
+    q.pad[d] = p.pad[d + 1];
+    q.w_dilation[d] = p.w_dilation[d + 1];
+  }
+  q.channels = p.outputs;
+  q.taps = taps;
+  q.runs = runs;
+  q.flip = p.flip;
+  uint32_t wide = q.w_size[1];
+  bool slides = q.stride[1] == 1 && q.w_dilation[1] == 1 &&
+      (wide == 3 || wide == 5 || wide == 7);
+  ConvDepthwiseVariant v{
+      .T = type_of(out),
+      .TAPS = taps <= 16 ? 16u : 64u,
+      .KW = slides ? wide : 0,
+      .LARGE = job.large()};
+  uint64_t blocks = (q.channels + v.BLOCK - 1) / v.BLOCK;
+  enc.dispatch(
+      enc.kernel(v),
+      {x, weights},
+      {out},
+      q,
+      linear(blocks * ((runs + v.GROUP_RUNS - 1) / v.GROUP_RUNS)),
+      {.flops = 2.0 * out.size() * taps});
+  return true;
 }
 
 void convolve_directly(Job& job) {
@@ -190,9 +305,14 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t depth = job.depth(), rows = job.rows();
   bool product =
       depth >= long_sum || (depth >= 8 && rows * p.outputs >= few / depth);
-  if (groups == 1 && product && depth <= INT32_MAX && rows <= INT32_MAX) {
+  bool whole = groups == 1 && depth <= INT32_MAX && rows <= INT32_MAX;
+  if (product && whole && job.pointwise()) {
     convolve_by_products(job);
-  } else {
+  } else if (product && convolve_by_tiles(job)) {
+    // Done.
+  } else if (product && whole) {
+    convolve_by_products(job);
+  } else if (!convolve_channels(job)) {
     convolve_directly(job);
   }
 }

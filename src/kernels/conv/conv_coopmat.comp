@@ -1,0 +1,160 @@
+// Convolution with cooperative matrices, 16-bit floats in and float
+// accumulators: gemm_coopmat.comp's loop over tiles that are gathered from x
+// (gather.glsl).
+#extension GL_EXT_control_flow_attributes : enable
+#include "common/index.glsl"
+#include "common/types.glsl"
+
+#include "conv/product.h"
+#define ARGS_BLOCK ConvProductArgs
+#include "common/args.glsl"
+
+#define A_T 0
+#define B_T 1
+#define OWN_CORNERS
+#include "gemm/matrix_tile.glsl"
+#define THREADS WG
+#include "conv/gather.glsl"
+
+#define LOADS_B (BN * BK / 8 / WG)
+uvec4 next_b[LOADS_B];
+
+#if VA
+Tap own_tap; // the invocation's pieces are all at one k
+
+void fetch_a(uint k0) {
+  uint t = gl_LocalInvocationIndex;
+  bool real = k0 + t % WIDTH_A * 8 < depth;
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    uint r = (t + i * WG) / WIDTH_A;
+    uvec4 q = uvec4(0);
+    if (real && is_inside(own_tap, r)) {
+      int64_t at = int64_t(item_of(own_tap, r)) * 2;
+      q = Ptr_u32x4(uint64_t(base_x) + uint64_t(at)).v[0];
+    }
+    next_a[i] = q;
+  }
+  ADVANCE(own_tap, BK, WRAPS)
+}
+#else
+void fetch_a(uint k0) {
+  uint t = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = uvec4(0);
+  }
+  [[dont_unroll]] for (uint e = 0; e < 8; ++e) {
+    uint k = k0 + t % WIDTH_A * 8 + e;
+    Tap tap = tap_at(k);
+    [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+      uint r = (t + i * WG) / WIDTH_A;
+      uint item = 0;
+      if (k < depth && is_inside(tap, r)) {
+        int64_t at = int64_t(item_of(tap, r)) * 2;
+        item = uint(Ptr_u16(uint64_t(base_x) + uint64_t(at)).v[0]);
+      }
+      uint shifted = item << (16 * (e & 1));
+      next_a[i].x |= e / 2 == 0 ? shifted : 0u;
+      next_a[i].y |= e / 2 == 1 ? shifted : 0u;
+      next_a[i].z |= e / 2 == 2 ? shifted : 0u;
+      next_a[i].w |= e / 2 == 3 ? shifted : 0u;
+    }
+  }
+}
+#endif
+
+void fetch_b(uint k0) {
+  uint t = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    uint e = t + i * WG;
+    uint c = col0 + e / WIDTH_B;
+    uint k = k0 + e % WIDTH_B * 8;
+    Index at = Index(c) * Index(depth) + Index(k);
+    uvec4 q = uvec4(0);
+#if VB
+    if (c < group_outputs && k < depth) {
+      q = Ptr_u32x4(uint64_t(base_w) + uint64_t(int64_t(at) * 2)).v[0];
+    }
+#else
+    [[unroll]] for (uint j = 0; j < 8; ++j) {
+      if (c < group_outputs && k + j < depth) {
+        uint64_t from = uint64_t(base_w) + uint64_t(int64_t(at + Index(j)) * 2);
+        q[j / 2] |= uint(Ptr_u16(from).v[0]) << (16 * (j % 2));
+      }
+    }
+#endif
+    next_b[i] = q;
+  }
+}
+
+void fetch(uint k0) {
+  fetch_a(k0);
+  fetch_b(k0);
+}
+
+// A subgroup's corner has a fragment, four items a place.
+shared vec4 corners[WM * WN * 64];
+
+// Eight items of a fragment, from `at` on, as row r's columns from c on.
+void put8(uint r, uint c, uint at, uint outputs) {
+  if (r < rows && c < group_outputs) {
+    int64_t to = int64_t(r) * int64_t(outputs) + int64_t(c);
+    vec4 x = corners[at], y = corners[at + 1];
+#if VY
+    Ptr_u32x4(uint64_t(base_y) + uint64_t(to * 2)).v[0] =
+        uvec4(pack2(x.x, x.y), pack2(x.z, x.w), pack2(y.x, y.y), pack2(y.z, y.w));
+#else
+    [[unroll]] for (uint e = 0; e < 8; ++e) {
+      if (c + e < group_outputs) {
+        store(base_y, to + int64_t(e), e < 4 ? x[e % 4] : y[e % 4]);
+      }
+    }
+#endif
+  }
+}
+
+void main() {
+  uint wm = gl_SubgroupID % WM;
+  uint wn = gl_SubgroupID / WM;
+  if (find_tile()) { // uniform over the workgroup
+    take_arguments();
+    uint outputs = A.outputs;
+    find_rows();
+    barrier();
+#if VA
+    own_tap = tap_at(gl_LocalInvocationIndex % WIDTH_A * 8);
+#endif
+
+    MATRIX_C acc[FM * FN];
+    CLEAR_FRAGMENTS(acc)
+    fetch(0);
+    for (uint k0 = 0; k0 < depth; k0 += BK) {
+      barrier();
+      STASH(tile_a, next_a, LOADS_A, WIDTH_A)
+      STASH(tile_b, next_b, LOADS_B, WIDTH_B)
+      barrier();
+      if (k0 + BK < depth) {
+        fetch(k0 + BK);
+      }
+      MULTIPLY_TILES(acc, wm, wn)
+    }
+
+    uint corner = gl_SubgroupID * 64;
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      [[unroll]] for (uint j = 0; j < FN; ++j) {
+        barrier();
+        coopMatStore(acc[i * FN + j], corners, corner, 4, ROW_MAJOR);
+        barrier();
+        [[unroll]] for (uint e = 0; e < 32; e += SG) {
+          uint piece = e + gl_SubgroupInvocationID;
+          if (piece < 32) {
+            put8(
+                row0 + (wm * FM + i) * 16 + piece / 2,
+                col0 + (wn * FN + j) * 16 + piece % 2 * 8,
+                corner + piece * 2,
+                outputs);
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,151 @@
+// Convolution in tiles of registers: gemm.comp's loop over tiles that are
+// gathered from x (gather.glsl). With PREFETCH the next pair of tiles is fetched
+// into registers while the present one is used.
+#extension GL_EXT_control_flow_attributes : enable
+#include "common/index.glsl"
+#include "common/types.glsl"
+
+#include "conv/product.h"
+#define ARGS_BLOCK ConvProductArgs
+#include "common/args.glsl"
+
+#define A_T 0
+#define B_T 1
+#include "gemm/tile.glsl"
+#include "conv/gather.glsl"
+#include "gemm/vec.glsl"
+
+#define LOADS_A (BM * BK / THREADS)
+#define LOADS_B (BK * BN / THREADS)
+
+Acc item_a(uint r, uint k) {
+  Tap t = tap_at(k);
+  Acc x = ZERO;
+  if (k < depth && is_inside(t, r - row0)) {
+    x = load(base_x, item_of(t, r - row0));
+  }
+  return x;
+}
+Acc item_b(uint k, uint c) {
+  Acc x = ZERO;
+  if (c < group_outputs && k < depth) {
+    x = load(base_w, Index(c) * Index(depth) + Index(k));
+  }
+  return x;
+}
+
+#if PREFETCH
+#define ROLLED
+Acc next_a[LOADS_A];
+Acc next_b[LOADS_B];
+
+// The invocation's i-th item of a tile; `quads`: in groups of four. All of its
+// items, or their groups, are at one k.
+uint own_item(uint i, uint quads) {
+  uint t = gl_LocalInvocationIndex;
+  return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
+}
+
+#if VA
+Tap own_tap;
+#endif
+
+void fetch(uint k0) {
+  uint k = k0 + k_a(own_item(0, VA));
+#if VA
+  Tap t = own_tap;
+  ADVANCE(own_tap, BK, BK / 4)
+#else
+  Tap t = tap_at(k);
+#endif
+  [[unroll]] for (uint i = 0; i < LOADS_A; i += (VA != 0 ? 4 : 1)) {
+    uint r = row_a(own_item(i, VA));
+    bool real = k < depth && is_inside(t, r);
+#if VA
+    vec4 q = vec4(0.0);
+    if (real) {
+      q = load4(base_x, int64_t(item_of(t, r)));
+    }
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      next_a[i + j] = q[j];
+    }
+#else
+    next_a[i] = ZERO;
+    if (real) {
+      next_a[i] = load(base_x, item_of(t, r));
+    }
+#endif
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; i += (VB != 0 ? 4 : 1)) {
+    uint e = own_item(i, VB);
+    uint kb = k0 + k_b(e), c = col0 + col_b(e);
+#if VB
+    vec4 q = vec4(0.0);
+    if (c < group_outputs && kb < depth) {
+      q = load4(base_w, int64_t(c) * int64_t(depth) + int64_t(kb));
+    }
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      next_b[i + j] = q[j];
+    }
+#else
+    next_b[i] = item_b(kb, c);
+#endif
+  }
+}
+
+void stash() {
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    tile_a[slot_a(own_item(i, VA))] = next_a[i];
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    tile_b[slot_b(own_item(i, VB))] = next_b[i];
+  }
+}
+#else
+#define ROLLED [[dont_unroll]]
+#endif
+
+void put_tile() {
+  [[unroll]] for (uint i = 0; i < TM; ++i) {
+    [[unroll]] for (uint j = 0; j < TN; ++j) {
+      uint r = row0 + own_row(i), c = col0 + own_col(j);
+      if (r < rows && c < group_outputs) {
+        int64_t at = int64_t(r) * int64_t(A.outputs) + int64_t(c);
+        store(base_y, at, acc[i * TN + j]);
+      }
+    }
+  }
+}
+
+void main() {
+  if (find_tile()) { // uniform over the workgroup
+    take_arguments();
+    find_rows();
+    barrier();
+    clear_acc();
+#if PREFETCH
+#if VA
+    own_tap = tap_at(k_a(own_item(0, VA)));
+#endif
+    fetch(0);
+#endif
+    for (uint k0 = 0; k0 < depth; k0 += BK) {
+      barrier();
+#if PREFETCH
+      stash();
+#else
+      stage_tiles(row0, col0, k0);
+#endif
+      barrier();
+#if PREFETCH
+      if (k0 + BK < depth) {
+        fetch(k0 + BK);
+      }
+#endif
+      ROLLED for (uint k = 0; k < BK; ++k) {
+        multiply_k(k);
+      }
+    }
+    put_tile();
+  }
+}

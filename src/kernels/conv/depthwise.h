@@ -1,0 +1,31 @@
+// Convolution of each channel by itself, along two axes.
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct ConvDepthwiseArgs { // axes are h, w
+  PTR(T_PTR, x)
+  PTR(T_PTR, w) // row-contiguous
+  PTR(T_PTR, y)
+  int64_t x_n, x_s[2];
+  int x_size[2], w_size[2], y_size[2];
+  int stride[2], pad[2], w_dilation[2];
+  uint channels, taps;
+  uint runs; // of RUN items of y along w
+  uint flip;
+};
+
+#ifdef __cplusplus
+// Channels lie side by side and are moved four at a time.
+struct ConvDepthwiseVariant {
+  Type T;
+  uint TAPS; // of w that shared memory holds
+  uint KW; // taps along w if neighbours share all but one; 0: any
+  bool LARGE; // offsets have 64 bits
+  // A workgroup makes GROUP_RUNS runs of RUN items for BLOCK channels.
+  static constexpr uint RUN = 4, BLOCK = 64, GROUP_RUNS = 8;
+  KERNEL_VARIANT("conv/depthwise", T, TAPS, KW, RUN, BLOCK, GROUP_RUNS, LARGE)
+};
+#endif
+
+END_INTERFACE

@@ -1,0 +1,171 @@
+// Where items of the matrix a of conv/product.h are in x. A row's place and the
+// taps of it that are inside of x are found once a workgroup; then item (row,
+// tap, channel) is at row_base[row] + the tap's offset, if the tap's bits are
+// all in row_inside[row]: one for each axis.
+//
+// Included after the argument block; THREADS and BM are the workgroup's.
+#ifndef CONV_GATHER_GLSL
+#define CONV_GATHER_GLSL
+
+#define FIRST_AXIS (3 - AXES)
+
+shared Index row_base[BM];
+shared uint row_inside[BM];
+
+T_PTR base_x, base_w;
+T_PTR base_y;
+uint row0, col0;
+
+// Tap k of an axis reads from y * stride - pad + k * w_dilation, divided by
+// x_dilation. The quotient is that of the first part rounded up plus that of
+// the second rounded down, wherever the whole divides.
+int quotient_up(int n, int axis) {
+#if DILATED
+  int by = A.x_dilation[axis];
+  int q = n / by;
+  return q * by < n ? q + 1 : q;
+#else
+  return n;
+#endif
+}
+bool inside(int n, int axis) {
+#if DILATED
+  int q = n / A.x_dilation[axis];
+  return n >= 0 && q < A.x_size[axis] && q * A.x_dilation[axis] == n;
+#else
+  return n >= 0 && n < A.x_size[axis];
+#endif
+}
+
+void find_rows() {
+  for (uint r = gl_LocalInvocationIndex; r < BM; r += THREADS) {
+    uint rest = row0 + r;
+    bool real = rest < A.rows;
+    Index base = Index(0);
+    uint mask = 0, bit = 0;
+    [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
+      int first = int(take_axis(rest, uint(A.y_size[d]))) * A.stride[d] -
+          A.pad[d];
+      base += Index(quotient_up(first, d)) * Index(A.x_s[d]);
+      for (int k = 0; k < A.w_size[d]; ++k) {
+        uint is = inside(first + k * A.w_dilation[d], d) ? 1u : 0u;
+        mask |= is << bit;
+        ++bit;
+      }
+    }
+    row_base[r] = base + Index(rest) * Index(A.x_n);
+    row_inside[r] = real ? mask : 0u;
+  }
+}
+
+// What the loop over k reads of the arguments, which lie in memory.
+uint depth, channels, group_outputs, rows;
+bool flipped;
+int w_size[3], w_step[3], x_step[3];
+Index x_s[3], x_c;
+
+void take_arguments() {
+  depth = A.depth;
+  channels = A.channels;
+  group_outputs = A.group_outputs;
+  rows = A.rows;
+  flipped = A.flip != 0u;
+  x_c = Index(A.x_c);
+  [[unroll]] for (int d = FIRST_AXIS; d < 3; ++d) {
+    w_size[d] = A.w_size[d];
+    w_step[d] = A.w_dilation[d];
+    x_step[d] = A.x_dilation[d];
+    x_s[d] = Index(A.x_s[d]);
+  }
+}
+
+// A place along k: a tap, its offset and bits, and a channel.
+struct Tap {
+  int k[3];
+  uint channel;
+  Index offset;
+  uint bits;
+};
+
+void find_offset(inout Tap t) {
+  t.offset = Index(0);
+  t.bits = 0;
+  int bit = 0;
+  [[unroll]] for (int d = 2; d >= FIRST_AXIS; --d) {
+    int k = flipped ? w_size[d] - 1 - t.k[d] : t.k[d];
+    int step = k * w_step[d];
+#if DILATED
+    step /= x_step[d];
+#endif
+    t.offset += Index(step) * x_s[d];
+    t.bits |= 1u << (bit + k);
+    bit += w_size[d];
+  }
+}
+
+Tap tap_at(uint k) {
+  Tap t;
+  t.channel = take_axis(k, channels);
+  [[unroll]] for (int d = 2; d > FIRST_AXIS; --d) {
+    t.k[d] = int(take_axis(k, uint(w_size[d])));
+  }
+  t.k[FIRST_AXIS] = int(k);
+  find_offset(t);
+  return t;
+}
+
+// Goes on by `step` channels, which pass WRAPS taps at most.
+#define ADVANCE(t, step, WRAPS)                                               \
+  {                                                                           \
+    t.channel += step;                                                        \
+    if (t.channel >= channels) {                                              \
+      [[unroll]] for (int wrap_ = 0; wrap_ < WRAPS; ++wrap_) {                \
+        if (t.channel >= channels) {                                          \
+          t.channel -= channels;                                              \
+          next_tap(t);                                                        \
+        }                                                                     \
+      }                                                                       \
+      find_offset(t);                                                         \
+    }                                                                         \
+  }
+void next_tap(inout Tap t) {
+  t.k[2] += 1;
+#if AXES > 1
+  if (t.k[2] == w_size[2]) {
+    t.k[2] = 0;
+    t.k[1] += 1;
+  }
+#endif
+#if AXES > 2
+  if (t.k[1] == w_size[1]) {
+    t.k[1] = 0;
+    t.k[0] += 1;
+  }
+#endif
+}
+
+// Whether row r of the tile has an item there, and where it is. Beyond the last
+// tap no bit is set, and so none is missing: callers compare k.
+bool is_inside(Tap t, uint r) {
+  return (row_inside[r] & t.bits) == t.bits;
+}
+Index item_of(Tap t, uint r) {
+  return row_base[r] + (t.offset + Index(t.channel) * x_c);
+}
+
+// The workgroup's tile: columns of it next to each other, so that they find
+// rows of x in cache.
+bool find_tile() {
+  uint group = group_index();
+  uint per_group = A.tiles_m * A.tiles_n;
+  uint g = group / per_group;
+  uint tile = group - g * per_group;
+  row0 = tile / A.tiles_n * BM;
+  col0 = tile % A.tiles_n * BN;
+  base_x = MOVED(T, A.x, int64_t(g * A.channels) * A.x_c);
+  base_w = MOVED(T, A.w, int64_t(g * A.group_outputs) * int64_t(A.depth));
+  base_y = MOVED(T, A.y, int64_t(g * A.group_outputs));
+  return g < A.groups;
+}
+
+#endif

@@ -1,0 +1,85 @@
+// Convolutions as products of matrices whose first one is never made: y (rows x
+// outputs of a group) = a b, where row r of a are the items of x under the taps
+// of w at place r of y, and b's columns are w's outputs. By conv_coopmat.comp
+// and conv_tile.comp.
+#ifndef CONV_PRODUCT_H
+#define CONV_PRODUCT_H
+
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+struct ConvProductArgs { // axes are d, h, w
+  PTR(T_PTR, x)
+  PTR(T_PTR, w) // row-contiguous
+  PTR(T_PTR, y)
+  int64_t x_n, x_c, x_s[3];
+  int x_size[3], w_size[3], y_size[3];
+  int stride[3], pad[3], w_dilation[3], x_dilation[3];
+  uint rows, outputs, group_outputs, channels, groups;
+  uint depth; // taps x channels: k of the product
+  uint tiles_m, tiles_n; // of a group
+  uint flip;
+};
+
+#ifdef __cplusplus
+
+// AXES: the last of d, h, w exist. DILATED: x is. VA: channels are read several
+// at a time (eight by matrix units, else four), VB: so is w, VY: so is y
+// written. LARGE: offsets have 64 bits.
+struct ConvMatrixVariant {
+  Type T;
+  uint SG;
+  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  uint BK; // of a tile
+  uint AXES;
+  bool DILATED, VA, VB, VY, LARGE;
+  uint WRAPS; // taps that BK channels may pass, if VA
+
+  // As the kernel declares it.
+  constexpr uint shared_memory() const {
+    return (BM + BN) * (BK / 8 + 1) * 16 + WM * WN * 1024 + BM * 8;
+  }
+  COOPMAT_VARIANT(
+      "conv/conv_coopmat",
+      BM,
+      BN,
+      WM,
+      WN,
+      BK,
+      AXES,
+      DILATED,
+      VA,
+      VB,
+      VY,
+      LARGE,
+      WRAPS)
+};
+
+struct ConvTileVariant {
+  Type T;
+  uint BM, BN, TM, TN; // of y, a workgroup and an invocation
+  uint AXES;
+  bool DILATED, VA, VB;
+  bool PREFETCH; // the next tiles into registers
+  bool LARGE;
+  KERNEL_VARIANT(
+      "conv/conv_tile",
+      T,
+      BM,
+      BN,
+      TM,
+      TN,
+      AXES,
+      DILATED,
+      VA,
+      VB,
+      PREFETCH,
+      LARGE)
+};
+
+#endif
+
+END_INTERFACE
+
+#endif

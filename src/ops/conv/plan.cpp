@@ -1,0 +1,103 @@
+#include "ops/conv/plan.h"
+
+#include <algorithm>
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+template <typename Variant>
+uint64_t tiles(const ConvProblem& p, const Variant& v) {
+  return ceil_div(p.rows, v.BM) * ceil_div(p.group_outputs, v.BN) * p.groups;
+}
+
+// What variants of either kind say alike; `items`: of an aligned load.
+template <typename Variant>
+void set_variant(
+    ConvPlan& plan,
+    const ConvProblem& p,
+    Variant v,
+    uint32_t items) {
+  v.T = p.type;
+  v.AXES = p.axes;
+  v.DILATED = p.dilated;
+  v.LARGE = p.large;
+  v.VA = p.channels % items == 0 && p.x_items >= items;
+  v.VB = p.depth() % items == 0 && p.w_items >= items;
+  plan.tiles_m = ceil_div(p.rows, v.BM);
+  plan.tiles_n = ceil_div(p.group_outputs, v.BN);
+  plan.variant = v;
+}
+
+// docs/benchmarks.md, "Convolutions": subgroups of 64 x 32 in workgroups of
+// eight are the fastest as long as they give every other core one.
+void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
+  constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 4};
+  constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
+  uint32_t lanes = caps.matrix_subgroup();
+  bool wide = p.group_outputs > 64 && 2 * tiles(p, large) >= caps.cores() &&
+      large.WM * large.WN * lanes <= caps.max_workgroup_size;
+  ConvMatrixVariant v = wide ? large : medium;
+  v.SG = lanes;
+  v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
+  bool eights = p.channels % 8 == 0 && p.x_items >= 8;
+  v.BK = 64;
+  if (!eights || p.depth() < 64 || v.shared_memory() > caps.shared_memory) {
+    v.BK = 32;
+  }
+  v.WRAPS = !eights            ? 0
+      : p.channels >= v.BK     ? 1
+      : 2 * p.channels >= v.BK ? 2
+                               : v.BK / 8;
+  set_variant(plan, p, v, 8);
+}
+
+void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
+  constexpr ConvTileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
+  constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
+  constexpr ConvTileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
+  ConvTileVariant v = small;
+  if (caps.software()) {
+    v = p.group_outputs <= 32 ? small : software;
+  } else if (p.group_outputs > 32 && tiles(p, medium) >= caps.cores()) {
+    v = medium;
+  }
+  v.PREFETCH = !caps.software();
+  set_variant(plan, p, v, 4);
+  auto& chosen = std::get<ConvTileVariant>(plan.variant);
+  chosen.VA = chosen.VA && chosen.PREFETCH;
+  chosen.VB = chosen.VB && chosen.PREFETCH;
+}
+
+} // namespace
+
+std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
+  // A bit for each tap of an axis.
+  constexpr uint32_t most_taps = 32;
+  // llvmpipe ends an invocation's loops after 65,535 iterations
+  // (gemm/plan.cpp).
+  constexpr uint64_t software_depth = 8192;
+  // Below, a whole tile would mostly be of nothing.
+  constexpr uint32_t least_outputs = 16;
+  if (p.tap_sum > most_taps || p.group_outputs < least_outputs ||
+      p.depth() > INT32_MAX || p.rows > INT32_MAX ||
+      (caps.software() && p.depth() > software_depth)) {
+    return {};
+  }
+  ConvPlan plan;
+  if (caps.coopmat(p.type) && p.depth() >= 16) {
+    plan_matrices(caps, p, plan);
+  } else {
+    plan_tile(caps, p, plan);
+  }
+  if (plan.workgroups(p) > INT32_MAX) {
+    return {};
+  }
+  return plan;
+}
+
+} // namespace mlx::core::vulkan
