@@ -274,7 +274,7 @@ TEST_CASE("decode attention holds what registers hold") {
 }
 
 TEST_CASE("prefill attention takes matrix units for aligned half types") {
-  Caps gpu = caps_of("NVIDIA H200");
+  Caps gpu = caps_of("AMD Radeon Graphics (RADV NAVI31)");
   AttentionProblem p;
   p.type = Type::f16;
   p.queries = p.keys = 512;
@@ -285,4 +285,39 @@ TEST_CASE("prefill attention takes matrix units for aligned half types") {
   CHECK_FALSE(plan_prefill(gpu, p).coopmat());
   p.value_dim = 512;
   CHECK(plan_prefill(gpu, p).bq == 16);
+}
+
+TEST_CASE("prefill attention keeps scores in registers where it knows them") {
+  Caps gpu = caps_of("NVIDIA H200");
+  CHECK(gpu.known_fragments);
+  AttentionProblem p;
+  p.queries = p.keys = 512;
+  p.alignment = 16;
+  for (Type type : {Type::f16, Type::bf16}) {
+    for (uint32_t dim = 16; dim <= 512; dim += 16) {
+      p.type = type;
+      p.dim = p.value_dim = dim;
+      auto plan = plan_prefill(gpu, p);
+      auto* v = std::get_if<PrefillFragmentsVariant>(&plan.kernel);
+      CHECK(bool(v) == (dim <= 256));
+      if (v) {
+        CHECK(plan.bq == v->queries());
+        CHECK(v->shared_memory() <= gpu.shared_memory);
+      }
+    }
+  }
+  p.dim = p.value_dim = 128;
+  p.alignment = 8;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  p.alignment = 16;
+  p.dim = 72;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  p.dim = 128;
+  p.type = Type::f32;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  // A layout that the probe does not find: by way of shared memory.
+  p.type = Type::bf16;
+  gpu.known_fragments = false;
+  CHECK(std::holds_alternative<PrefillCoopmatVariant>(
+      plan_prefill(gpu, p).kernel));
 }
