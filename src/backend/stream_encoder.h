@@ -168,9 +168,9 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
-  // The same in memory that every third call overwrites, after what uses it now:
-  // for what one dispatch makes and a next one reads. Three, so that such pairs
-  // run side by side. Grows, and stays.
+  // The same in memory that every third call overwrites, after what uses it
+  // now: for what one dispatch makes and a next one reads. Three, so that such
+  // pairs run side by side. Grows, and stays.
   array scratch(Shape shape, Dtype dtype);
 
   // The first item of `a` in host memory where it is valid there already, else
