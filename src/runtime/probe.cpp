@@ -202,8 +202,14 @@ void find_fragments(Device& device, Caps& caps) {
   }
   uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, false);
   uint32_t f16 = layout(Type::f16, true), bf16 = layout(Type::bf16, true);
-  // Neighbouring columns must be in one lane.
-  caps.known_fragments = c && !((c >> 20 & 15) && (c >> 24 & 15) && c >> 28);
+  // Neighbouring columns are in one lane, and lanes have of A what they have of
+  // C.
+  auto fits = [&](Type type, uint32_t a) {
+    return !caps.coopmat(type) || (a && ((a ^ c) & 0xfffff) == 0);
+  };
+  bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
+  caps.known_fragments =
+      c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
   if (caps.known_fragments) {
     auto& pipelines = device.pipelines();
     pipelines.add_global_define("FRAGMENT_C", std::to_string(c));

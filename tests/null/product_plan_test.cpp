@@ -92,6 +92,24 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(large.B_T);
   CHECK(large.VA);
   CHECK(matrix_units(product(16, 4096, 4096, Type::bf16)).BM == 32);
+  // Large tiles by parts of k, two workgroups a core, where k is long enough.
+  auto split = [&](uint32_t m, uint32_t n, uint32_t k) {
+    GemmPlan plan = plan_gemm(big_gpu(), linear(m, n, k));
+    auto& v = std::get<CoopmatVariant>(plan.variant);
+    CHECK(v.SPLIT == (plan.splits > 1));
+    CHECK(uint64_t(plan.splits) * plan.k_split >= k);
+    return v.BM == 128 ? plan.splits : 0;
+  };
+  CHECK(split(512, 4096, 4096) == 2);
+  CHECK(split(256, 4096, 12288) == 4);
+  CHECK(split(70, 4096, 4096) == 8);
+  CHECK(split(512, 1024, 3072) == 8);
+  CHECK(split(512, 12288, 4096) == 1);
+  CHECK(split(512, 1024, 1024) == 0);
+  CHECK(split(64, 4096, 4100) == 0);
+  GemmProblem whole = linear(512, 4096, 4096);
+  whole.may_split = false;
+  CHECK(plan_gemm(big_gpu(), whole).splits == 1);
 
   Caps plain = big_gpu();
   plain.coopmat_bf16 = false;
@@ -299,7 +317,7 @@ TEST_CASE("prefill attention keeps scores in registers where it knows them") {
       p.dim = p.value_dim = dim;
       auto plan = plan_prefill(gpu, p);
       auto* v = std::get_if<PrefillFragmentsVariant>(&plan.kernel);
-      CHECK(bool(v) == (dim <= 256));
+      CHECK(bool(v) == (dim <= 128));
       if (v) {
         CHECK(plan.bq == v->queries());
         CHECK(v->shared_memory() <= gpu.shared_memory);

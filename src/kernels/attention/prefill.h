@@ -54,7 +54,6 @@ struct PrefillFragmentsVariant {
   uint D = 64, DV = 64;
   uint SUBGROUPS = 4, FM = 1; // fragments of 16 queries a subgroup
   uint BK = 64; // keys a tile
-  bool Q_SHARED = false; // q stays in shared memory, not in registers
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
@@ -65,7 +64,7 @@ struct PrefillFragmentsVariant {
   constexpr uint shared_memory() const {
     uint q = queries() * (D / 8 + 1) * 16;
     uint kv = BK * (D / 8 + DV / 8 + 2) * 16;
-    return Q_SHARED ? q + kv : q > kv ? q : kv;
+    return q > kv ? q : kv;
   }
   COOPMAT_VARIANT(
       "attention/prefill_fragments",
@@ -74,7 +73,6 @@ struct PrefillFragmentsVariant {
       SUBGROUPS,
       FM,
       BK,
-      Q_SHARED,
       MASK,
       CAUSAL,
       SINKS,

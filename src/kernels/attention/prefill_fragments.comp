@@ -3,7 +3,8 @@
 // and become weights of the second product there. 16-bit q, k, v with rows
 // aligned to 16 bytes, head dims in multiples of 16, subgroups of 32.
 //
-// SUBGROUPS subgroups take 16 * FM query rows each and share tiles of BK keys.
+// SUBGROUPS subgroups take 16 * FM query rows each and share tiles of BK keys; q
+// stays in registers.
 // The method is FlashAttention-2's (Dao, 2023): k and v have a buffer each, and
 // while one product is made the other's next tile is on its way in registers.
 #define BQ (16 * FM * SUBGROUPS)
@@ -18,23 +19,12 @@ layout(local_size_x = WG) in;
 #define AT_V (BK * PITCH_K)
 #define KV_ITEMS (BK * (PITCH_K + PITCH_V))
 #define Q_ITEMS (BQ * PITCH_K)
-#if Q_SHARED
-#define AT_Q KV_ITEMS
-#define ITEMS (KV_ITEMS + Q_ITEMS)
-#else
-#define AT_Q 0
 #if Q_ITEMS > KV_ITEMS
 #define ITEMS Q_ITEMS
 #else
 #define ITEMS KV_ITEMS
 #endif
-#endif
-shared uvec4 staged[ITEMS]; // k, v and q; q before k and v where it only passes
-#if !A_AS_C
-#define P_PITCH (BK / 2 + 4) // uints a row of weights
-#define P_CORNER (16 * FM * P_PITCH)
-shared uint weights[SUBGROUPS * P_CORNER];
-#endif
+shared uvec4 staged[ITEMS]; // q, then k and v
 
 #define ND (D / 16)
 #define NV (DV / 16)
@@ -59,24 +49,7 @@ MATRIX_C acc[FM * NV];
 MATRIX_C s[FM * NK]; // scores, then weights
 float row_max[FM * ROWS], row_sum[FM * ROWS]; // of the lane's elements alone
 
-// s = q k^T; q's fragments are in `qm`, or in shared memory.
-#if Q_SHARED
-#define SCORES(qm)                                                            \
-  [[unroll]] for (uint d = 0; d < ND; ++d) {                                  \
-    MATRIX_A x[FM];                                                           \
-    [[unroll]] for (uint i = 0; i < FM; ++i) {                                \
-      uint r = (gl_SubgroupID * FM + i) * 16;                                 \
-      coopMatLoad(x[i], staged, AT_Q + r * PITCH_K + d * 2, PITCH_K, ROW_MAJOR); \
-    }                                                                         \
-    [[unroll]] for (uint j = 0; j < NK; ++j) {                                \
-      MATRIX_B km;                                                            \
-      coopMatLoad(km, staged, j * 16 * PITCH_K + d * 2, PITCH_K, COLUMN_MAJOR); \
-      [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
-        s[i * NK + j] = coopMatMulAdd(x[i], km, s[i * NK + j]);               \
-      }                                                                       \
-    }                                                                         \
-  }
-#else
+// s = q k^T.
 #define SCORES(qm)                                                            \
   [[unroll]] for (uint d = 0; d < ND; ++d) {                                  \
     [[unroll]] for (uint j = 0; j < NK; ++j) {                                \
@@ -87,7 +60,6 @@ float row_max[FM * ROWS], row_sum[FM * ROWS]; // of the lane's elements alone
       }                                                                       \
     }                                                                         \
   }
-#endif
 
 // Scores where something hides some of them, in base 2.
 void hide(Tile tile, uint query0, uint key0) {
@@ -163,44 +135,13 @@ void weigh(float unit) {
   }
 }
 
-// Fragment k of 16 keys of the weights, of rows i * 16 on.
-#if A_AS_C
-#define LOAD_WEIGHTS(p, i, k)                                                 \
-  [[unroll]] for (uint e = 0; e < 8; ++e) {                                   \
-    p[A_ELEMENT(e)] = Item(s[i * NK + k][e]);                                 \
-  }
-void share_weights() {}
-#else
-#define LOAD_WEIGHTS(p, i, k)                                                 \
-  coopMatLoad(                                                                \
-      p, weights,                                                             \
-      gl_SubgroupID * P_CORNER + i * (16 * P_PITCH) + k * 8, P_PITCH,         \
-      ROW_MAJOR);
-// By way of the subgroup's corner of shared memory.
-void share_weights() {
-  uint corner = gl_SubgroupID * P_CORNER;
-  subgroupMemoryBarrierShared();
-  subgroupBarrier(); // the last ones are read
-  [[unroll]] for (uint f = 0; f < FM * NK; ++f) {
-    [[unroll]] for (uint e = 0; e < 8; ++e) {
-      if ((e & PAIR) == 0) {
-        uint r = f / NK * 16 + ROW(e);
-        weights[corner + r * P_PITCH + f % NK * 8 + COLUMN(e) / 2] =
-            pack2(s[f][e], s[f][e | PAIR]);
-      }
-    }
-  }
-  subgroupMemoryBarrierShared();
-  subgroupBarrier();
-}
-#endif
-
 void add_values() {
-  share_weights();
   [[unroll]] for (uint k = 0; k < NK; ++k) {
     MATRIX_A p[FM];
     [[unroll]] for (uint i = 0; i < FM; ++i) {
-      LOAD_WEIGHTS(p[i], i, k)
+      [[unroll]] for (uint e = 0; e < 8; ++e) {
+        p[i][A_ELEMENT(e)] = Item(s[i * NK + k][e]);
+      }
     }
     [[unroll]] for (uint j = 0; j < NV; ++j) {
       MATRIX_B vm;
@@ -250,11 +191,10 @@ void attend(Tile tile) {
 
   uvec4 next_q[PIECES(BQ, D)];
   FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
-  STAGE_ROWS(next_q, BQ, D, AT_Q)
+  STAGE_ROWS(next_q, BQ, D, 0)
   uvec4 next_k[PIECES(BK, D)];
   FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
   barrier();
-#if !Q_SHARED
   MATRIX_A qm[FM * ND];
   [[unroll]] for (uint i = 0; i < FM; ++i) {
     [[unroll]] for (uint d = 0; d < ND; ++d) {
@@ -263,7 +203,6 @@ void attend(Tile tile) {
     }
   }
   barrier(); // q is read
-#endif
   STAGE_ROWS(next_k, BK, D, 0)
 
   [[unroll]] for (uint i = 0; i < FM * NV; ++i) {

@@ -139,7 +139,7 @@ plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
 // Whether the softmax can be made on matrices in registers.
 bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
   return caps.known_fragments && caps.coopmat(p.type) && p.dim % 16 == 0 &&
-      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 256 &&
+      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 128 &&
       p.alignment >= 16;
 }
 
@@ -155,10 +155,10 @@ PrefillFragmentsVariant fragments_kernel(
       .CAUSAL = p.causal,
       .SINKS = p.sinks,
       .LSE = p.lse};
-  if (std::max(p.dim, p.value_dim) > 128) {
-    // Sums and q take most registers.
-    v.BK = p.dim + p.value_dim > 384 ? 16 : 32;
-  }
+  // Measured (docs/benchmarks.md, "Attention of prompts").
+  bool wide = std::max(p.dim, p.value_dim) > 96;
+  v.SUBGROUPS = wide ? 8 : 4;
+  v.BK = wide ? 64 : 32;
   return v;
 }
 
