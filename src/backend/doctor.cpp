@@ -42,6 +42,7 @@ json device_json(const Caps& c, bool selected) {
       {"VK_KHR_cooperative_matrix", c.cooperative_matrix},
       {"cooperative matrix f16 16x16x16", c.coopmat_f16},
       {"cooperative matrix bf16 16x16x16", c.coopmat_bf16},
+      {"known matrix fragments", c.known_fragments},
       {"VK_NV_cooperative_matrix2", c.cooperative_matrix2},
       {"integerDotProduct", c.integer_dot_product},
       {"subgroupSizeControl", c.subgroup_size_control},

@@ -205,12 +205,13 @@ array StreamEncoder::temporary(Shape shape, Dtype dtype) {
 
 array StreamEncoder::scratch(Shape shape, Dtype dtype) {
   array a(std::move(shape), dtype, nullptr, {});
-  if (!scratch_ || scratch_->nbytes() < a.nbytes()) {
-    scratch_ = temporary({static_cast<int>(a.nbytes())}, uint8);
+  auto& bytes = scratch_[scratch_turn_++ % std::size(scratch_)];
+  if (!bytes || bytes->nbytes() < a.nbytes()) {
+    bytes = temporary({static_cast<int>(a.nbytes())}, uint8);
   } else {
-    add_temporary(*scratch_);
+    add_temporary(*bytes);
   }
-  a.copy_shared_buffer(*scratch_, a.strides(), {true, true, false}, a.size());
+  a.copy_shared_buffer(*bytes, a.strides(), {true, true, false}, a.size());
   return a;
 }
 

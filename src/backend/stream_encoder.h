@@ -168,8 +168,9 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
-  // The same in memory that every call overwrites, after what uses it now: for
-  // what one dispatch makes and a next one reads. Grows, and stays.
+  // The same in memory that every third call overwrites, after what uses it
+  // now: for what one dispatch makes and a next one reads. Three, so that such
+  // pairs run side by side. Grows, and stays.
   array scratch(Shape shape, Dtype dtype);
 
   // The first item of `a` in host memory where it is valid there already, else
@@ -190,7 +191,8 @@ class StreamEncoder {
 
   Stream stream_;
   Encoder& enc_;
-  std::optional<array> scratch_; // bytes
+  std::optional<array> scratch_[3]; // bytes
+  uint32_t scratch_turn_ = 0;
 };
 
 // The calling thread's encoder of a stream. Throws std::runtime_error for a

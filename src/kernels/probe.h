@@ -21,6 +21,13 @@ struct ProbeCoopmatVariant {
   int SG;
   COOPMAT_VARIANT("probe_coopmat")
 };
+
+struct ProbeFragmentsVariant {
+  Type T;
+  int SG;
+  bool INPUT; // an A matrix of T; else a C matrix, of floats
+  COOPMAT_VARIANT("probe_fragments", INPUT)
+};
 #endif
 
 END_INTERFACE

@@ -2,6 +2,7 @@
 // differ from what they report; and how fast the host reads mapped memory.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -130,6 +131,50 @@ bool coopmat_works(Device& device, const Kernel& k, Type type) {
   return run<float>(device, k, x, n * n) == want;
 }
 
+const Kernel& fragments_kernel(Device& device, Type type, bool input) {
+  int subgroup = device.caps().matrix_subgroup();
+  return kernel(
+      device, ProbeFragmentsVariant{.T = type, .SG = subgroup, .INPUT = input});
+}
+
+// The layout of a matrix, as attention/fragments.glsl has it, from the items
+// that the eight elements of 32 lanes have; 0: not one of those.
+uint32_t fragment_layout(const std::vector<float>& items) {
+  auto item = [&](uint32_t at) { return static_cast<uint32_t>(items[at]); };
+  // From bits of a lane's and an element's number to those of `at`.
+  auto place = [](uint32_t bit) { return bit < 5 ? bit + 3 : bit - 5; };
+  uint32_t layout = 0, seen = 0;
+  for (uint32_t bit = 0; bit < 8; ++bit) {
+    uint32_t y = item(1u << place(bit));
+    if (!std::has_single_bit(y) || y > 255 || (seen & y)) {
+      return 0;
+    }
+    seen |= y;
+    layout |= static_cast<uint32_t>(std::countr_zero(y)) << (4 * bit);
+  }
+  for (uint32_t at = 0; at < 256; ++at) {
+    uint32_t want = 0;
+    for (uint32_t bit = 0; bit < 8; ++bit) {
+      want |= (at >> place(bit) & 1) << (layout >> (4 * bit) & 15);
+    }
+    if (items[at] != static_cast<float>(want)) {
+      return 0;
+    }
+  }
+  return layout;
+}
+
+uint32_t fragment_layout(Device& device, const Kernel& k, Type type) {
+  std::vector<uint16_t> x; // 0 to 255: both formats hold them
+  for (int i = 0; i < 256; ++i) {
+    auto bits = std::bit_cast<uint32_t>(static_cast<float>(i));
+    bool half = type == Type::f16 && i > 0; // its exponents begin at -14
+    x.push_back(
+        static_cast<uint16_t>(half ? (bits - (112u << 23)) >> 13 : bits >> 16));
+  }
+  return fragment_layout(run<float>(device, k, x, x.size()));
+}
+
 // What fails to compile does not work either.
 template <typename F>
 bool passes(F&& probe) {
@@ -137,6 +182,39 @@ bool passes(F&& probe) {
     return probe();
   } catch (const std::exception&) {
     return false;
+  }
+}
+
+// Tells kernels where elements of matrices lie.
+void find_fragments(Device& device, Caps& caps) {
+  auto layout = [&](Type type, bool input) {
+    uint32_t found = 0;
+    passes([&] {
+      found = caps.coopmat(type)
+          ? fragment_layout(device, fragments_kernel(device, type, input), type)
+          : 0;
+      return found != 0;
+    });
+    return found;
+  };
+  if (!caps.known_fragments) {
+    return;
+  }
+  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, false);
+  uint32_t f16 = layout(Type::f16, true), bf16 = layout(Type::bf16, true);
+  // Neighbouring columns are in one lane, and lanes have of A what they have of
+  // C.
+  auto fits = [&](Type type, uint32_t a) {
+    return !caps.coopmat(type) || (a && ((a ^ c) & 0xfffff) == 0);
+  };
+  bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
+  caps.known_fragments =
+      c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
+  if (caps.known_fragments) {
+    auto& pipelines = device.pipelines();
+    pipelines.add_global_define("FRAGMENT_C", std::to_string(c));
+    pipelines.add_global_define("FRAGMENT_A_F16", std::to_string(f16));
+    pipelines.add_global_define("FRAGMENT_A_BF16", std::to_string(bf16));
   }
 }
 
@@ -188,7 +266,6 @@ void Device::probe_arithmetic() {
     return caps_.coopmat(type) ? &coopmat_kernel(*this, type) : nullptr;
   };
   const Kernel *f16 = matrix(Type::f16), *bf16 = matrix(Type::bf16);
-
   if (to_half && passes([&] {
         return f16_conversion_works(*this, *to_half, &HalfCase::half);
       })) {
@@ -203,6 +280,7 @@ void Device::probe_arithmetic() {
       f16 && passes([&] { return coopmat_works(*this, *f16, Type::f16); });
   caps_.coopmat_bf16 =
       bf16 && passes([&] { return coopmat_works(*this, *bf16, Type::bf16); });
+  find_fragments(*this, caps_);
 }
 
 } // namespace mlx::core::vulkan

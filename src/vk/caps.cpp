@@ -199,6 +199,9 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
     c.coopmat_f16 |= fits && s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
     c.coopmat_bf16 |= fits && bf16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
   }
+  constexpr uint32_t nvidia = 0x10de;
+  c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
+      (c.coopmat_f16 || c.coopmat_bf16);
 }
 
 } // namespace

@@ -53,6 +53,9 @@ struct Caps {
   // 16x16x16 with f32 accumulation, subgroup scope, per input type.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
+  // Their elements lie as attention/prefill_fragments.comp has it: expected of
+  // a vendor, then probed.
+  bool known_fragments = false;
 
   uint32_t subgroup_size = 0;
   uint32_t min_subgroup_size = 0;

@@ -99,8 +99,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DEQUANTIZE_ROWS",
      "-1",
      "Rows of x from which a quantized product dequantizes its weights first, "
-     "once, into memory of up to 256 MiB a stream. -1: 768 with matrix units, "
-     "else never; 0: never."},
+     "once, into three times up to 256 MiB of memory a stream. -1: with matrix "
+     "units 128, or 768 on integrated GPUs, else never; 0: never."},
     {"MLX_VK_SKINNY_ROWS",
      "-1",
      "Rows of x from which matrix units take quantized products of up to 64 "

@@ -387,12 +387,12 @@ for f in AFFINE:
         codes(f, "float32")
 
 
-def dequantize(f, dtypes, scaled=False):
+def dequantize(f, dtypes, scaled=False, shape=(3, 5, 128), name="", change=None):
     def inputs(rng, dtype):
-        w = weights(rng, f, (3, 5, 128), layouts=True)
+        w = weights(rng, f, shape, layouts=True)
         if scaled:
             w.append(Raw(np.array([2000], np.float32)))
-        return w
+        return change(w) if change else w
 
     def fn(mx, codes, scales, *rest):
         more = dict(global_scale=rest[0][0]) if scaled else {}
@@ -405,7 +405,7 @@ def dequantize(f, dtypes, scaled=False):
         return dequantized(f, codes, scales, *(r.astype(np.float64) for r in rest))
 
     add(
-        f"dequantize_{f}{'_global' if scaled else ''}",
+        f"dequantize{name}_{f}{'_global' if scaled else ''}",
         inputs,
         fn,
         oracle,
@@ -418,3 +418,17 @@ for i, f in enumerate(FORMATS):
     if f.group != 128:
         dequantize(f, (FLOATS[i % 3],) if f.mode == "affine" else ("float32",))
 dequantize(NVFP4, ("float32",), scaled=True)
+# More than three workgroups, the last not full.
+for f in (USUAL, ODD, MXFP8):
+    dequantize(f, FLOATS if f is USUAL else ("float32",), False, (3, 7, 640), "_large")
+
+
+def not_finite(w):
+    """Scales and biases that make NaN and infinities, or nearly."""
+    special = np.array([np.nan, np.inf, -np.inf, 2e37, -2e37, 1], np.float32)
+    for i, part in enumerate(w[1:]):
+        part[...] = np.resize(np.roll(special, i), part.shape)
+    return w
+
+
+dequantize(USUAL, ("float32", "bfloat16"), name="_not_finite", change=not_finite)

@@ -92,6 +92,24 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(large.B_T);
   CHECK(large.VA);
   CHECK(matrix_units(product(16, 4096, 4096, Type::bf16)).BM == 32);
+  // Large tiles by parts of k, two workgroups a core, where k is long enough.
+  auto split = [&](uint32_t m, uint32_t n, uint32_t k) {
+    GemmPlan plan = plan_gemm(big_gpu(), linear(m, n, k));
+    auto& v = std::get<CoopmatVariant>(plan.variant);
+    CHECK(v.SPLIT == (plan.splits > 1));
+    CHECK(uint64_t(plan.splits) * plan.k_split >= k);
+    return v.BM == 128 ? plan.splits : 0;
+  };
+  CHECK(split(512, 4096, 4096) == 2);
+  CHECK(split(256, 4096, 12288) == 4);
+  CHECK(split(70, 4096, 4096) == 8);
+  CHECK(split(512, 1024, 3072) == 8);
+  CHECK(split(512, 12288, 4096) == 1);
+  CHECK(split(512, 1024, 1024) == 0);
+  CHECK(split(64, 4096, 4100) == 0);
+  GemmProblem whole = linear(512, 4096, 4096);
+  whole.may_split = false;
+  CHECK(plan_gemm(big_gpu(), whole).splits == 1);
 
   Caps plain = big_gpu();
   plain.coopmat_bf16 = false;
@@ -274,7 +292,7 @@ TEST_CASE("decode attention holds what registers hold") {
 }
 
 TEST_CASE("prefill attention takes matrix units for aligned half types") {
-  Caps gpu = caps_of("NVIDIA H200");
+  Caps gpu = caps_of("AMD Radeon Graphics (RADV NAVI31)");
   AttentionProblem p;
   p.type = Type::f16;
   p.queries = p.keys = 512;
@@ -285,4 +303,39 @@ TEST_CASE("prefill attention takes matrix units for aligned half types") {
   CHECK_FALSE(plan_prefill(gpu, p).coopmat());
   p.value_dim = 512;
   CHECK(plan_prefill(gpu, p).bq == 16);
+}
+
+TEST_CASE("prefill attention keeps scores in registers where it knows them") {
+  Caps gpu = caps_of("NVIDIA H200");
+  CHECK(gpu.known_fragments);
+  AttentionProblem p;
+  p.queries = p.keys = 512;
+  p.alignment = 16;
+  for (Type type : {Type::f16, Type::bf16}) {
+    for (uint32_t dim = 16; dim <= 512; dim += 16) {
+      p.type = type;
+      p.dim = p.value_dim = dim;
+      auto plan = plan_prefill(gpu, p);
+      auto* v = std::get_if<PrefillFragmentsVariant>(&plan.kernel);
+      CHECK(bool(v) == (dim <= 128));
+      if (v) {
+        CHECK(plan.bq == v->queries());
+        CHECK(v->shared_memory() <= gpu.shared_memory);
+      }
+    }
+  }
+  p.dim = p.value_dim = 128;
+  p.alignment = 8;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  p.alignment = 16;
+  p.dim = 72;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  p.dim = 128;
+  p.type = Type::f32;
+  CHECK_FALSE(plan_prefill(gpu, p).coopmat());
+  // A layout that the probe does not find: by way of shared memory.
+  p.type = Type::bf16;
+  gpu.known_fragments = false;
+  CHECK(std::holds_alternative<PrefillCoopmatVariant>(
+      plan_prefill(gpu, p).kernel));
 }

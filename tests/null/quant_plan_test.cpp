@@ -119,7 +119,12 @@ TEST_CASE("quantized: many rows repay dequantizing first") {
   QuantShape s = linear(768, 4096, 12288);
   CHECK(dequantizes_first(big_gpu, s, -1));
   CHECK_FALSE(dequantizes_first(big_gpu, s, 0));
-  CHECK_FALSE(dequantizes_first(big_gpu, linear(767, 4096, 4096), -1));
+  CHECK(dequantizes_first(big_gpu, linear(128, 4096, 4096), -1));
+  CHECK_FALSE(dequantizes_first(big_gpu, linear(127, 4096, 4096), -1));
+  Caps integrated = big_gpu;
+  integrated.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  CHECK(dequantizes_first(integrated, s, -1));
+  CHECK_FALSE(dequantizes_first(integrated, linear(767, 4096, 4096), -1));
   CHECK(dequantizes_first(big_gpu, linear(40, 4096, 4096), 40));
   // Without matrix units, only when asked to.
   CHECK_FALSE(dequantizes_first(plain_gpu, s, -1));

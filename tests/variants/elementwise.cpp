@@ -155,7 +155,14 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
   }
   for (Type t : {Type::f16, Type::bf16}) {
     if (caps.coopmat(t)) {
-      set.add(ProbeCoopmatVariant{.T = t, .SG = int(caps.matrix_subgroup())});
+      int subgroup = caps.matrix_subgroup();
+      set.add(ProbeCoopmatVariant{.T = t, .SG = subgroup});
+      for (bool input : {false, true}) {
+        if (caps.known_fragments) {
+          set.add(
+              ProbeFragmentsVariant{.T = t, .SG = subgroup, .INPUT = input});
+        }
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-// Of prefill.comp and prefill_coopmat.comp.
+// Of prefill.comp, prefill_coopmat.comp and prefill_fragments.comp.
 #include "attention/strides.h"
 
 BEGIN_INTERFACE
@@ -46,6 +46,37 @@ struct PrefillCoopmatVariant {
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
   COOPMAT_VARIANT("attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
+};
+
+struct PrefillFragmentsVariant {
+  Type T = Type::f16;
+  uint SG = 32;
+  uint D = 64, DV = 64;
+  uint SUBGROUPS = 4, FM = 1; // fragments of 16 queries a subgroup
+  uint BK = 64; // keys a tile
+  uint MASK = 0;
+  bool CAUSAL = false, SINKS = false, LSE = false;
+
+  constexpr uint queries() const {
+    return 16 * FM * SUBGROUPS;
+  }
+  // As the kernel declares it.
+  constexpr uint shared_memory() const {
+    uint q = queries() * (D / 8 + 1) * 16;
+    uint kv = BK * (D / 8 + DV / 8 + 2) * 16;
+    return q > kv ? q : kv;
+  }
+  COOPMAT_VARIANT(
+      "attention/prefill_fragments",
+      D,
+      DV,
+      SUBGROUPS,
+      FM,
+      BK,
+      MASK,
+      CAUSAL,
+      SINKS,
+      LSE)
 };
 #endif
 

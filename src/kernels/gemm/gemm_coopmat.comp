@@ -33,7 +33,49 @@ uvec4 next_b[LOADS_B];
 FETCH8(fetch_a, uint64_t(base_a), VA, A_T, A.a_row, A.a_col)
 FETCH8(fetch_b, uint64_t(base_b), VB, B_T, A.b_row, A.b_col)
 
+// Of the invocation's first piece of a tile, and from one to the next, in bytes.
+uint64_t from_a, from_b;
+int64_t k_step_a, k_step_b, step_a, step_b;
+
+void aim(uint row0, uint col0) {
+  uint slow_a = gl_LocalInvocationIndex / WIDTH_A;
+  uint fast_a = gl_LocalInvocationIndex % WIDTH_A * 8;
+  uint slow_b = gl_LocalInvocationIndex / WIDTH_B;
+  uint fast_b = gl_LocalInvocationIndex % WIDTH_B * 8;
+#if A_T
+  Index at_a = Index(row0 + fast_a) * A.a_row + Index(slow_a) * A.a_col;
+  step_a = int64_t(A.a_col) * (WG / WIDTH_A * 2);
+#else
+  Index at_a = Index(row0 + slow_a) * A.a_row + Index(fast_a) * A.a_col;
+  step_a = int64_t(A.a_row) * (WG / WIDTH_A * 2);
+#endif
+#if B_T
+  Index at_b = Index(fast_b) * A.b_row + Index(col0 + slow_b) * A.b_col;
+  step_b = int64_t(A.b_col) * (WG / WIDTH_B * 2);
+#else
+  Index at_b = Index(slow_b) * A.b_row + Index(col0 + fast_b) * A.b_col;
+  step_b = int64_t(A.b_row) * (WG / WIDTH_B * 2);
+#endif
+  from_a = uint64_t(base_a) + uint64_t(int64_t(at_a) * 2);
+  from_b = uint64_t(base_b) + uint64_t(int64_t(at_b) * 2);
+  k_step_a = int64_t(A.a_col) * 2;
+  k_step_b = int64_t(A.b_row) * 2;
+}
+
+#define INSIDE_LOADS(next, LOADS, from, step)                                 \
+  [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
+    next[i] = Ptr_u32x4((from) + uint64_t(int64_t(i) * step)).v[0];           \
+  }
+
 void fetch(uint row0, uint col0, uint k0) {
+#if VA && VB
+  // Inside, addresses are few and nothing is compared.
+  if (row0 + BM <= A.m && col0 + BN <= A.n && k0 + BK <= k_end) {
+    INSIDE_LOADS(next_a, LOADS_A, from_a + uint64_t(int64_t(k0) * k_step_a), step_a)
+    INSIDE_LOADS(next_b, LOADS_B, from_b + uint64_t(int64_t(k0) * k_step_b), step_b)
+    return;
+  }
+#endif
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
@@ -62,6 +104,37 @@ void stash() {
   STASH(tile_b, next_b, LOADS_B, WIDTH_B)
 }
 
+// A fragment that waits in the subgroup's corner of `stage`.
+void put_fragment(Y_PTR y, uint corner, uint r0, uint c0) {
+#if !SPLIT && !AXPBY
+  // Pieces of eight where rows are whole ones.
+  if (A.n % 8u == 0 && (uint64_t(y) & 15ul) == 0ul) {
+    [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
+      uint at = e + gl_SubgroupInvocationID * 8;
+      uint r = r0 + at / 16;
+      uint c = c0 + at % 16;
+      if (at < 256 && r < A.m && c < A.n) {
+        uvec4 q;
+        [[unroll]] for (uint p = 0; p < 4; ++p) {
+          q[p] = pack2(stage[corner + at + 2 * p], stage[corner + at + 2 * p + 1]);
+        }
+        Index y_at = Index(r) * Index(A.n) + Index(c);
+        Ptr_u32x4(uint64_t(y) + uint64_t(int64_t(y_at) * 2)).v[0] = q;
+      }
+    }
+    return;
+  }
+#endif
+  [[unroll]] for (uint e = 0; e < 256; e += SG) {
+    uint at = e + gl_SubgroupInvocationID;
+    uint r = r0 + at / 16;
+    uint c = c0 + at % 16;
+    if (r < A.m && c < A.n) {
+      put(y, r, c, stage[corner + at]);
+    }
+  }
+}
+
 void multiply(uint tile) {
   uvec2 origin = tile_at(tile);
   uint row0 = origin.x * BM, col0 = origin.y * BN;
@@ -70,6 +143,7 @@ void multiply(uint tile) {
 
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
+  aim(row0, col0);
   fetch(row0, col0, k_begin);
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
     barrier();
@@ -82,24 +156,18 @@ void multiply(uint tile) {
   }
 
   Y_PTR y = y_matrix();
-  // A fragment at a time through the subgroup's own corner of shared memory:
-  // where its elements lie is not known otherwise.
+  // Fragments go one by one through the subgroup's own corner of shared
+  // memory: where their elements lie is not known otherwise.
   uint corner = gl_SubgroupID * 256;
   [[unroll]] for (uint i = 0; i < FM; ++i) {
     [[unroll]] for (uint j = 0; j < FN; ++j) {
-      barrier();
+      subgroupMemoryBarrierShared();
+      subgroupBarrier();
       coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);
-      barrier();
-      uint r0 = row0 + (wm * FM + i) * 16;
-      uint c0 = col0 + (wn * FN + j) * 16;
-      [[unroll]] for (uint e = 0; e < 256; e += SG) {
-        uint at = e + gl_SubgroupInvocationID;
-        uint r = r0 + at / 16;
-        uint c = c0 + at % 16;
-        if (r < A.m && c < A.n) {
-          put(y, r, c, stage[corner + at]);
-        }
-      }
+      subgroupMemoryBarrierShared();
+      subgroupBarrier();
+      put_fragment(
+          y, corner, row0 + (wm * FM + i) * 16, col0 + (wn * FN + j) * 16);
     }
   }
 }

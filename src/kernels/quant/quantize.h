@@ -3,6 +3,10 @@
 
 #include "quant/formats.h"
 
+// Invocations of dequantize.comp, and units of eight items that each takes.
+#define DEQUANTIZE_WG 128
+#define DEQUANTIZE_UNITS 4
+
 BEGIN_INTERFACE
 
 struct QuantizeArgs {

@@ -136,8 +136,40 @@ plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
   return plan;
 }
 
+// Whether the softmax can be made on matrices in registers.
+bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
+  return caps.known_fragments && caps.coopmat(p.type) && p.dim % 16 == 0 &&
+      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 128 &&
+      p.alignment >= 16;
+}
+
+PrefillFragmentsVariant fragments_kernel(
+    const Caps& caps,
+    const AttentionProblem& p) {
+  PrefillFragmentsVariant v{
+      .T = p.type,
+      .SG = caps.matrix_subgroup(),
+      .D = p.dim,
+      .DV = p.value_dim,
+      .MASK = p.mask,
+      .CAUSAL = p.causal,
+      .SINKS = p.sinks,
+      .LSE = p.lse};
+  // Measured (docs/benchmarks.md, "Attention of prompts").
+  bool wide = std::max(p.dim, p.value_dim) > 96;
+  v.SUBGROUPS = wide ? 8 : 4;
+  v.BK = wide ? 64 : 32;
+  return v;
+}
+
 PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   PrefillPlan plan;
+  if (takes_fragments(caps, p)) {
+    auto v = fragments_kernel(caps, p);
+    plan.bq = v.queries();
+    plan.kernel = v;
+    return plan;
+  }
   plan.why = no_matrices(caps, p);
   if (!*plan.why) {
     plan.bq = PrefillCoopmatVariant::BQ;

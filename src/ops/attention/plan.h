@@ -41,12 +41,13 @@ struct DecodePlan {
 };
 
 struct PrefillPlan {
-  std::variant<PrefillVariant, PrefillCoopmatVariant> kernel;
+  std::variant<PrefillVariant, PrefillCoopmatVariant, PrefillFragmentsVariant>
+      kernel;
   uint32_t bq = 32; // queries a workgroup
   const char* why = ""; // not a faster path
 
   bool coopmat() const {
-    return std::holds_alternative<PrefillCoopmatVariant>(kernel);
+    return !std::holds_alternative<PrefillVariant>(kernel);
   }
 };
 

@@ -167,7 +167,8 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
   PrefillPlan plan = plan_prefill(enc.caps(), s);
   if (config().sdpa_stats) {
-    count(p, plan.coopmat() ? "prefill_coopmat" : "prefill", plan.why);
+    auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
+    count(p, std::visit(name, plan.kernel), plan.why);
   }
   PrefillArgs args{
       .batches = s.batches,

@@ -235,14 +235,25 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
   CoopmatVariant v = p.m <= 32 ? flat : medium;
-  // A few idle cores cost less than smaller tiles everywhere.
-  if (std::min(p.m, p.n) > 64 &&
-      4 * tile_groups(p, large.BM, large.BN) >= 3 * caps.cores()) {
+  // Large tiles where they fill the device, by parts of k if need be: two
+  // workgroups a core hide each other's latency, and a few idle cores cost less
+  // than smaller tiles everywhere.
+  uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
+  uint64_t parts = std::min<uint64_t>(2 * caps.cores() / groups, p.k / 384);
+  bool wide = std::min(p.m, p.n) > 64;
+  bool split =
+      wide && p.may_split && parts > 1 && groups * parts >= caps.cores();
+  if (wide && (split || 4 * groups >= 3 * caps.cores())) {
     v = large;
   }
   v.SG = caps.matrix_subgroup();
   plan_operands(p, plan, v, 8);
-  split_k(plan, caps, 512, 64);
+  if (split) {
+    plan.k_split = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
+    plan.splits = static_cast<uint32_t>(ceil_div(p.k, plan.k_split));
+  } else {
+    split_k(plan, caps, 512, 64);
+  }
   set_variant(plan, v);
   return true;
 }

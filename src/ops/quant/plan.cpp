@@ -222,7 +222,8 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   constexpr uint64_t most_bytes = 256 << 20;
   if (rows < 0) {
-    rows = caps.coopmat(s.common.T) ? 768 : 0;
+    // Memory of its own keeps up with dequantizing from fewer rows on.
+    rows = !caps.coopmat(s.common.T) ? 0 : caps.discrete() ? 128 : 768;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&

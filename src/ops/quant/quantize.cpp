@@ -62,7 +62,8 @@ void dequantize(
   }
   auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
   DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
-  enc.dispatch(k, operands, {out}, args, linear(args.units, 64));
+  Grid grid = linear(args.units, DEQUANTIZE_WG * DEQUANTIZE_UNITS);
+  enc.dispatch(k, operands, {out}, args, grid);
 }
 
 void quantize(

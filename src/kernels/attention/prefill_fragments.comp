@@ -1,0 +1,257 @@
+// Tiled attention with cooperative matrices whose elements are known to lie as
+// runtime/probe.cpp has tried: scores stay in registers through the softmax,
+// and become weights of the second product there. 16-bit q, k, v with rows
+// aligned to 16 bytes, head dims in multiples of 16, subgroups of 32.
+//
+// SUBGROUPS subgroups take 16 * FM query rows each and share tiles of BK keys; q
+// stays in registers.
+// The method is FlashAttention-2's (Dao, 2023): k and v have a buffer each, and
+// while one product is made the other's next tile is on its way in registers.
+#define BQ (16 * FM * SUBGROUPS)
+#include "attention/prefill.glsl"
+#include "attention/fragments.glsl"
+
+#define WG (SUBGROUPS * SG)
+layout(local_size_x = WG) in;
+
+#define PITCH_K (D / 8 + 1)
+#define PITCH_V (DV / 8 + 1)
+#define AT_V (BK * PITCH_K)
+#define KV_ITEMS (BK * (PITCH_K + PITCH_V))
+#define Q_ITEMS (BQ * PITCH_K)
+#if Q_ITEMS > KV_ITEMS
+#define ITEMS Q_ITEMS
+#else
+#define ITEMS KV_ITEMS
+#endif
+shared uvec4 staged[ITEMS]; // q, then k and v
+
+#define ND (D / 16)
+#define NV (DV / 16)
+#define NK (BK / 16)
+
+// The invocation's part of ROWS_ rows of DIM items: from memory, into `staged`.
+#define PIECES(ROWS_, DIM) ((ROWS_ * (DIM / 8) + WG - 1) / WG)
+#define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
+  [[unroll]] for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                  \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
+  }
+#define STAGE_ROWS(next, ROWS_, DIM, at)                                      \
+  [[unroll]] for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                  \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    if (ROWS_ * (DIM / 8) % WG == 0 || e < ROWS_ * (DIM / 8)) {               \
+      staged[at + e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];   \
+    }                                                                         \
+  }
+
+MATRIX_C acc[FM * NV];
+MATRIX_C s[FM * NK]; // scores, then weights
+float row_max[FM * ROWS], row_sum[FM * ROWS]; // of the lane's elements alone
+
+// s = q k^T.
+#define SCORES(qm)                                                            \
+  [[unroll]] for (uint d = 0; d < ND; ++d) {                                  \
+    [[unroll]] for (uint j = 0; j < NK; ++j) {                                \
+      MATRIX_B km;                                                            \
+      coopMatLoad(km, staged, j * 16 * PITCH_K + d * 2, PITCH_K, COLUMN_MAJOR); \
+      [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
+        s[i * NK + j] = coopMatMulAdd(qm[i * ND + d], km, s[i * NK + j]);     \
+      }                                                                       \
+    }                                                                         \
+  }
+
+// Scores where something hides some of them, in base 2.
+void hide(Tile tile, uint query0, uint key0) {
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint j = 0; j < NK; ++j) {
+      [[unroll]] for (uint e = 0; e < 8; ++e) {
+        s[i * NK + j][e] = final_score(
+            tile, query0 + i * 16 + ROW(e), key0 + j * 16 + COLUMN(e),
+            s[i * NK + j][e] * A.scale);
+      }
+    }
+  }
+}
+
+// The largest scores so far, and what was summed by older ones made to fit;
+// `unit`, not negative, takes s to base 2. A row's may fall behind by RISE, so that weights are at most 2^RISE, for which
+// all sums have room: most tiles scale nothing.
+#define RISE 8.0
+void raise_max(float unit) {
+  float top[FM * ROWS];
+  bool rises = false;
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      float m = ABSENT;
+      [[unroll]] for (uint j = 0; j < NK; ++j) {
+        [[unroll]] for (uint e = 0; e < 8; ++e) {
+          if (WHICH_ROW(e) == r) {
+            m = max(m, s[i * NK + j][e]);
+          }
+        }
+      }
+      uint row = i * ROWS + r;
+      top[row] = max(row_max[row], max_over_columns(m) * unit);
+      rises = rises || top[row] > row_max[row] + RISE;
+    }
+  }
+  if (subgroupAny(rises)) {
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      float keep[ROWS];
+      [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        uint row = i * ROWS + r;
+        keep[r] = exp2_diff(row_max[row], top[row]);
+        row_sum[row] *= keep[r];
+        row_max[row] = top[row];
+      }
+      [[unroll]] for (uint j = 0; j < NV; ++j) {
+        [[unroll]] for (uint e = 0; e < 8; ++e) {
+          acc[i * NV + j][e] *= keep[WHICH_ROW(e)];
+        }
+      }
+    }
+  }
+}
+
+void weigh(float unit) {
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      // Where all is ABSENT any number makes zeros.
+      float m = row_max[i * ROWS + r];
+      m = m == ABSENT ? 0.0 : m;
+      float total = 0.0;
+      [[unroll]] for (uint j = 0; j < NK; ++j) {
+        [[unroll]] for (uint e = 0; e < 8; ++e) {
+          if (WHICH_ROW(e) == r) {
+            float w = exp2(fma(s[i * NK + j][e], unit, -m));
+            total += w;
+            s[i * NK + j][e] = w;
+          }
+        }
+      }
+      row_sum[i * ROWS + r] += total;
+    }
+  }
+}
+
+void add_values() {
+  [[unroll]] for (uint k = 0; k < NK; ++k) {
+    MATRIX_A p[FM];
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+      [[unroll]] for (uint e = 0; e < 8; ++e) {
+        p[i][A_ELEMENT(e)] = Item(s[i * NK + k][e]);
+      }
+    }
+    [[unroll]] for (uint j = 0; j < NV; ++j) {
+      MATRIX_B vm;
+      coopMatLoad(
+          vm, staged, AT_V + k * 16 * PITCH_V + j * 2, PITCH_V, ROW_MAJOR);
+      [[unroll]] for (uint i = 0; i < FM; ++i) {
+        acc[i * NV + j] = coopMatMulAdd(p[i], vm, acc[i * NV + j]);
+      }
+    }
+  }
+}
+
+// Rows i * 16 on of the subgroup's.
+void store_rows(Tile tile, uint query0, uint i) {
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    uint query = query0 + i * 16 + ROW(ELEMENT_OF(r));
+    float m = row_max[i * ROWS + r];
+    float sum = sum_over_columns(row_sum[i * ROWS + r]);
+    float keep = add_sink(tile.head, m, sum);
+    if (query < A.queries) {
+      if ((lane_item() & 15u) == 0) {
+        store_lse(tile.batch, tile.head, query, m, sum);
+      }
+      float factor = sum == 0.0 ? 0.0 : keep / sum;
+      uint64_t row =
+          (uint64_t(tile.batch) * A.queries + query) * A.heads + tile.head;
+      uint64_t y = uint64_t(A.y) + row * (DV * 2);
+      [[unroll]] for (uint j = 0; j < NV; ++j) {
+        [[unroll]] for (uint e = 0; e < 8; ++e) {
+          if (WHICH_ROW(e) == r && (e & PAIR) == 0) {
+            Ptr_u32(y + (j * 16 + COLUMN(e)) * 2).v[0] = pack2(
+                acc[i * NV + j][e] * factor,
+                acc[i * NV + j][e | PAIR] * factor);
+          }
+        }
+      }
+    }
+  }
+}
+
+void attend(Tile tile) {
+  uint query0 = tile.query0 + gl_SubgroupID * (16 * FM);
+  uint key_end = tile.key_end;
+  T_PTR q = AT_HEAD(A.q, A.q_strides, tile.batch, tile.head);
+  T_PTR k = AT_HEAD(A.k, A.k_strides, tile.batch, tile.kv_head);
+  T_PTR v = AT_HEAD(A.v, A.v_strides, tile.batch, tile.kv_head);
+
+  uvec4 next_q[PIECES(BQ, D)];
+  FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
+  STAGE_ROWS(next_q, BQ, D, 0)
+  uvec4 next_k[PIECES(BK, D)];
+  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
+  barrier();
+  MATRIX_A qm[FM * ND];
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint d = 0; d < ND; ++d) {
+      uint r = (gl_SubgroupID * FM + i) * 16;
+      coopMatLoad(qm[i * ND + d], staged, r * PITCH_K + d * 2, PITCH_K, ROW_MAJOR);
+    }
+  }
+  barrier(); // q is read
+  STAGE_ROWS(next_k, BK, D, 0)
+
+  [[unroll]] for (uint i = 0; i < FM * NV; ++i) {
+    acc[i] = MATRIX_C(0.0);
+  }
+  [[unroll]] for (uint i = 0; i < FM * ROWS; ++i) {
+    row_max[i] = ABSENT;
+    row_sum[i] = 0.0;
+  }
+  // Of the subgroup: keys that none of its queries sees, and keys that all see.
+  uint seen_end = query0 < A.queries ? key_end : 0;
+  uint plain_end = MASK != 0 || A.scale < 0.0 ? 0 : A.keys;
+#if CAUSAL
+  // As in tile_of(); the first rows see nothing where keys are too few.
+  uint later = A.keys >= A.queries ? A.keys - A.queries : 0;
+  if (A.keys >= A.queries) {
+    seen_end = min(seen_end, query0 + 16 * FM + later);
+  }
+  plain_end =
+      A.keys >= A.queries ? min(plain_end, query0 + 1 + later) : 0;
+#endif
+
+  for (uint key0 = 0; key0 < key_end; key0 += BK) {
+    barrier(); // k is visible, the last v no longer read
+    uvec4 next_v[PIECES(BK, DV)];
+    FETCH_ROWS(next_v, BK, DV, v, A.v_strides.row, key0, key_end)
+    bool live = key0 < seen_end; // uniform over the subgroup
+    if (live) {
+      [[unroll]] for (uint i = 0; i < FM * NK; ++i) {
+        s[i] = MATRIX_C(0.0);
+      }
+      SCORES(qm)
+    }
+    STAGE_ROWS(next_v, BK, DV, AT_V)
+    barrier(); // v is visible, k no longer read
+    FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, key0 + BK, key_end)
+    if (live) {
+      float unit = A.scale;
+      if (key0 + BK > plain_end) {
+        hide(tile, query0, key0);
+        unit = 1.0;
+      }
+      raise_max(unit);
+      weigh(unit);
+      add_values();
+    }
+    STAGE_ROWS(next_k, BK, D, 0)
+  }
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    store_rows(tile, query0, i);
+  }
+}
