@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/rewrite_group.h"
+#include "runtime/rewrite_moe.h"
 
 namespace mlx::core::vulkan {
 
@@ -12,7 +13,8 @@ RewriteCounters& rewrite_counters() {
 }
 
 const char* name_of(Rule rule) {
-  constexpr const char* names[] = {"siblings", "residual", "gate", "norm"};
+  constexpr const char* names[] = {
+      "siblings", "residual", "gate", "norm", "router", "experts", "combine"};
   return names[size_t(rule)];
 }
 
@@ -67,9 +69,11 @@ bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
   return true;
 }
 
-void Program::append_accesses(const Group& g, std::vector<Access>& out) const {
+void Program::append_accesses(
+    std::span<const uint32_t> members,
+    std::vector<Access>& out) const {
   size_t begin = out.size();
-  for (uint32_t member : g.records()) {
+  for (uint32_t member : members) {
     for (const auto& a : of(member)) {
       bool known = std::any_of(out.begin() + begin, out.end(), [&](auto& b) {
         // What the group itself has written, or reads already.
@@ -118,6 +122,7 @@ void rewrite(
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
     FusedKernels& kernels) {
+  rewrite_experts(records, accesses, arguments, kernels);
   Program p(records, accesses, arguments);
   if (!form_groups(p, kernels)) {
     return;
@@ -128,24 +133,17 @@ void rewrite(
       continue;
     }
     fused.clear();
-    p.append_accesses(p.groups[g], fused);
+    p.append_accesses(p.groups[g].records(), fused);
     Record made = build(p, p.groups[g], arguments);
     made.first_access = static_cast<uint32_t>(accesses.size());
     made.access_count = static_cast<uint32_t>(fused.size());
     accesses.insert(accesses.end(), fused.begin(), fused.end());
     records[p.groups[g].first()] = made;
   }
-  size_t kept = 0;
-  for (uint32_t i = 0; i < records.size(); ++i) {
+  keep_firsts(records, [&](uint32_t i) {
     uint32_t g = p.group_of[i];
-    if (g == none || p.groups[g].first() == i) {
-      if (kept != i) {
-        records[kept] = records[i];
-      }
-      ++kept;
-    }
-  }
-  records.resize(kept);
+    return g == none || p.groups[g].first() == i;
+  });
 }
 
 void find_of_cuts(
@@ -154,10 +152,13 @@ void find_of_cuts(
     const std::vector<std::byte>& arguments,
     FusedKernels& kernels) {
   for (auto cut = records.begin(); cut != records.end(); ++cut) {
-    for (const auto& part :
+    for (auto part :
          {std::vector<Record>(records.begin(), cut),
           std::vector<Record>(cut, records.end())}) {
-      Program p(part, accesses, arguments);
+      auto accesses_of = accesses;
+      auto arguments_of = arguments;
+      rewrite_experts(part, accesses_of, arguments_of, kernels);
+      Program p(part, accesses_of, arguments_of);
       form_groups(p, kernels);
     }
   }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/quant/fused.h"
+#include "kernels/quant/experts.h"
 #include "runtime/batch.h"
 
 namespace mlx::core::vulkan {
@@ -25,6 +25,10 @@ enum class Rule : uint8_t {
   Residual, // what is added to a product
   Gate, // what is made of two of them
   Norm, // of the row that they take
+  // Of layers of experts (rewrite_moe.h):
+  Router, // what follows the softmax of a router
+  Experts, // gate, up and what is made of them
+  Combine, // what follows the products of a row's experts
   Count
 };
 
@@ -59,6 +63,11 @@ class FusedKernels {
   virtual bool refused(const FusedQmvVariant& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
+
+  // The same for layers of experts; null also if refused.
+  virtual const Kernel* find(const RouterVariant& variant) = 0;
+  virtual const Kernel* find(const ExpertVariant& variant) = 0;
+  virtual bool fits(const ExpertVariant& variant) const = 0;
 };
 
 // The same work, in the order given, in as many records or fewer.

@@ -74,8 +74,10 @@ class Program {
   bool conflict(uint32_t i, uint32_t j) const;
   // Whether `record` may run where the group does whose first is `first`.
   bool can_pass(uint32_t record, uint32_t group, uint32_t first) const;
-  // What the group's members touch, each range once.
-  void append_accesses(const Group& group, std::vector<Access>& out) const;
+  // What the members of a group touch, each range once.
+  void append_accesses(
+      std::span<const uint32_t> members,
+      std::vector<Access>& out) const;
 
   const std::vector<Record>& records;
   const std::vector<Access>& accesses;
@@ -90,6 +92,21 @@ class Program {
   };
   std::vector<Touched> touched_;
 };
+
+// Drops the records for which stays(i) is false.
+template <typename F>
+void keep_firsts(std::vector<Record>& records, F stays) {
+  size_t kept = 0;
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    if (stays(i)) {
+      if (kept != i) {
+        records[kept] = records[i];
+      }
+      ++kept;
+    }
+  }
+  records.resize(kept);
+}
 
 // Adds the record to a group, or makes it one that others may join.
 void match(Program& p, uint32_t record, const FusedKernels& kernels);

@@ -13,7 +13,14 @@ namespace mlx::core::vulkan {
 
 namespace {
 std::atomic<bool> preparing_cuts{false};
+
+void say_left_out(const std::exception& e) {
+  std::fprintf(
+      stderr,
+      "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
+      e.what());
 }
+} // namespace
 
 void prepare_cuts(bool on) {
   preparing_cuts = on;
@@ -34,13 +41,39 @@ const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
     known_.push_back({variant, &kernel});
     return &kernel;
   } catch (const std::exception& e) {
-    std::fprintf(
-        stderr,
-        "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
-        e.what());
+    say_left_out(e);
     refused_.push_back(variant);
     return nullptr;
   }
+}
+
+template <typename V>
+const Kernel* CompiledFusions::find(Found<V>& found, const V& variant) {
+  for (auto& [known, kernel] : found) {
+    if (known == variant) {
+      return kernel;
+    }
+  }
+  const Kernel* kernel = nullptr;
+  try {
+    kernel = &pipelines_.get(variant);
+  } catch (const std::exception& e) {
+    say_left_out(e);
+  }
+  found.push_back({variant, kernel});
+  return kernel;
+}
+
+const Kernel* CompiledFusions::find(const RouterVariant& variant) {
+  return find(routers_, variant);
+}
+
+const Kernel* CompiledFusions::find(const ExpertVariant& variant) {
+  return find(experts_, variant);
+}
+
+bool CompiledFusions::fits(const ExpertVariant& variant) const {
+  return fits_registers(caps_, variant);
 }
 
 bool CompiledFusions::refused(const FusedQmvVariant& variant) const {

@@ -3,6 +3,7 @@
 // they are. Threads: the recorder's.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "runtime/rewrite.h"
@@ -23,6 +24,9 @@ class CompiledFusions : public FusedKernels {
   const Kernel* find(const FusedQmvVariant& variant) override;
   bool refused(const FusedQmvVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
+  const Kernel* find(const RouterVariant& variant) override;
+  const Kernel* find(const ExpertVariant& variant) override;
+  bool fits(const ExpertVariant& variant) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
   void rewrite(Batch& batch);
@@ -37,6 +41,14 @@ class CompiledFusions : public FusedKernels {
   bool on_;
   std::vector<Known> known_;
   std::vector<FusedQmvVariant> refused_;
+
+  // The kernel of a variant, or null if it is refused.
+  template <typename V>
+  using Found = std::vector<std::pair<V, const Kernel*>>;
+  template <typename V>
+  const Kernel* find(Found<V>& found, const V& variant);
+  Found<RouterVariant> routers_;
+  Found<ExpertVariant> experts_;
 };
 
 } // namespace mlx::core::vulkan
