@@ -76,7 +76,8 @@ void main() {
     return;
   }
   float total = 0.0;
-  SUM_UP(total, chosen, A.k, A.fours != 0u)
+#define CHOSEN(i) chosen[i]
+  SUM_UP(total, CHOSEN, A.k, A.fours != 0u)
   if (uint64_t(A.total) != 0ul && gl_LocalInvocationIndex == 0) {
     store(A.total, row, total);
   }

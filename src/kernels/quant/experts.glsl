@@ -75,20 +75,21 @@ void store_y(bool live, uint m, uint n, float sum) {
 
 #if GATE == GATE_NONE
 
-// Output n of a row, which column i of `parts` has.
-void mix_experts(uint row, uint n, uint i) {
-  float weighted[EXPERTS];
-  [[unroll]] for (uint e = 0; e < EXPERTS; ++e) {
-    uint64_t product = uint64_t(row) * EXPERTS + e;
-    float y = parts[e][i];
-    precise float scaled = y * load(T_PTR(A.weights), product);
-    weighted[e] = ROUNDED(scaled);
-    // What is weighted may lie where y does.
-    store(T_PTR(A.sets[0].y), product * A.N + n, y);
-    store(T_PTR(A.weighted), product * A.N + n, scaled);
-  }
+// Output n of product `e` of a row, which column i of `parts` has, weighted.
+void weight_part(uint row, uint n, uint e, uint i) {
+  uint64_t product = uint64_t(row) * EXPERTS + e;
+  float y = parts[e][i];
+  precise float scaled = y * load(T_PTR(A.weights), product);
+  parts[e][i] = ROUNDED(scaled);
+  // What is weighted may lie where y does.
+  store(T_PTR(A.sets[0].y), product * A.N + n, y);
+  store(T_PTR(A.weighted), product * A.N + n, scaled);
+}
+
+void mix_parts(uint row, uint n, uint i) {
+#define WEIGHTED(e) parts[e][i]
   float mixed = 0.0;
-  SUM_UP(mixed, weighted, EXPERTS, A.fours != 0u)
+  SUM_UP(mixed, WEIGHTED, EXPERTS, A.fours != 0u)
   uint64_t at = uint64_t(row) * A.N + n;
   if (A.addend == 0ul) {
     store(T_PTR(A.mixed), at, mixed);
@@ -102,10 +103,17 @@ void mix_experts(uint row, uint n, uint i) {
 
 void finish(Tile tile) {
   barrier();
+  for (uint j = gl_LocalInvocationIndex; j < PARTS * PART; j += WG) {
+    uint n = tile.n * PART + j % PART;
+    if (tile.live && n < A.N) {
+      weight_part(tile.product, n, j / PART, j % PART);
+    }
+  }
+  barrier();
   for (uint i = gl_LocalInvocationIndex; i < PART; i += WG) {
     uint n = tile.n * PART + i;
     if (tile.live && n < A.N) {
-      mix_experts(tile.product, n, i);
+      mix_parts(tile.product, n, i);
     }
   }
 }
