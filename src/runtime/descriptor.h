@@ -76,6 +76,17 @@ struct GatheredRecord {
   QmvVariant variant;
 };
 
+// RopeArgs, forward and without LARGE.
+struct RopeRecord {
+  Type type;
+  bool traditional, freqs;
+};
+
+// CopyArgs<ndim, int32_t>, raw: words of so many bytes.
+struct CopyRecord {
+  int word, ndim;
+};
+
 using Descriptor = std::variant<
     std::monostate,
     MatvecRecord,
@@ -87,6 +98,8 @@ using Descriptor = std::variant<
     TakeRecord,
     SumRecord,
     PerRowRecord,
-    GatheredRecord>;
+    GatheredRecord,
+    RopeRecord,
+    CopyRecord>;
 
 } // namespace mlx::core::vulkan

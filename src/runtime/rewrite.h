@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/quant/experts.h"
+#include "kernels/rope_cache.h"
 #include "runtime/batch.h"
 
 namespace mlx::core::vulkan {
@@ -25,6 +26,7 @@ enum class Rule : uint8_t {
   Residual, // what is added to a product
   Gate, // what is made of two of them
   Norm, // of the row that they take
+  Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
   // Of layers of experts (rewrite_moe.h):
   Router, // what follows the softmax of a router
   Experts, // gate, up and what is made of them
@@ -60,7 +62,9 @@ class FusedKernels {
   // Null where there is none, now or ever: it is refused from then on, until
   // there is one.
   virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
+  virtual const Kernel* find(const RopeCacheVariant& variant) = 0;
   virtual bool refused(const FusedQmvVariant& variant) const = 0;
+  virtual bool refused(const RopeCacheVariant& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
 

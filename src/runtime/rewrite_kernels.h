@@ -22,7 +22,9 @@ class CompiledFusions : public FusedKernels {
   CompiledFusions(PipelineTable& pipelines, const Caps& caps);
 
   const Kernel* find(const FusedQmvVariant& variant) override;
+  const Kernel* find(const RopeCacheVariant& variant) override;
   bool refused(const FusedQmvVariant& variant) const override;
+  bool refused(const RopeCacheVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
   const Kernel* find(const RouterVariant& variant) override;
   const Kernel* find(const ExpertVariant& variant) override;
@@ -32,23 +34,24 @@ class CompiledFusions : public FusedKernels {
   void rewrite(Batch& batch);
 
  private:
-  struct Known {
-    FusedQmvVariant variant;
-    const Kernel* kernel;
+  // Of one kind of variant.
+  template <typename V>
+  class Table {
+   public:
+    const Kernel* find(PipelineTable& pipelines, const V& variant);
+    bool refused(const V& variant) const;
+
+   private:
+    std::vector<std::pair<V, const Kernel*>> known_;
+    std::vector<V> refused_;
   };
   PipelineTable& pipelines_;
   const Caps& caps_;
   bool on_;
-  std::vector<Known> known_;
-  std::vector<FusedQmvVariant> refused_;
-
-  // The kernel of a variant, or null if it is refused.
-  template <typename V>
-  using Found = std::vector<std::pair<V, const Kernel*>>;
-  template <typename V>
-  const Kernel* find(Found<V>& found, const V& variant);
-  Found<RouterVariant> routers_;
-  Found<ExpertVariant> experts_;
+  Table<FusedQmvVariant> products_;
+  Table<RopeCacheVariant> heads_;
+  Table<RouterVariant> routers_;
+  Table<ExpertVariant> experts_;
 };
 
 } // namespace mlx::core::vulkan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/quant/experts.h"
+#include "kernels/rope_cache.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -94,6 +95,25 @@ inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
   uint32_t more = caps.joined_values + caps.several_values;
   return !caps.few_registers() ||
       held_values(caps, v) + more <= caps.held_values + 2;
+}
+
+// Invocations of a workgroup of rope_cache.comp, and the longest head.
+constexpr uint32_t rope_cache_group = 128;
+constexpr uint32_t most_head_dims = 1024;
+
+inline int head_chunks(uint32_t D, int lanes) {
+  return static_cast<int>((D + 4 * lanes - 1) / (4 * lanes));
+}
+// Whether teams of so many lanes hold heads of D items: a workgroup's fit 12
+// KiB of shared memory.
+inline bool holds_head(uint32_t D, int lanes) {
+  return uint32_t(lanes) <= rope_cache_group && head_chunks(D, lanes) <= 4;
+}
+
+// Of heads of D items, which norms of so many lanes sum up; 0: there is none.
+inline RopeCacheVariant rope_cache(Type t, uint32_t D, int lanes, bool vec) {
+  lanes = lanes ? lanes : D <= 128 ? 32 : 128;
+  return {t, lanes, head_chunks(D, lanes), vec};
 }
 
 } // namespace mlx::core::vulkan
