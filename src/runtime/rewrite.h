@@ -67,6 +67,8 @@ class FusedKernels {
   virtual bool refused(const RopeCacheVariant& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
+  // Whether so many heads are turned sooner with what is before and after.
+  virtual bool fits_heads(uint64_t count) const = 0;
 
   // The same for layers of experts; null also if refused.
   virtual const Kernel* find(const RouterVariant& variant) = 0;

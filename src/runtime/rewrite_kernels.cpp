@@ -85,6 +85,10 @@ bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
   return fits_registers(caps_, variant);
 }
 
+bool CompiledFusions::fits_heads(uint64_t count) const {
+  return takes_heads(caps_, count);
+}
+
 void CompiledFusions::rewrite(Batch& batch) {
   if (on_) {
     if (preparing_cuts) {

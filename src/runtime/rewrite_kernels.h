@@ -29,6 +29,7 @@ class CompiledFusions : public FusedKernels {
   const Kernel* find(const RouterVariant& variant) override;
   const Kernel* find(const ExpertVariant& variant) override;
   bool fits(const ExpertVariant& variant) const override;
+  bool fits_heads(uint64_t count) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
   void rewrite(Batch& batch);

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
 SCRIPT = Path(__file__).parent / "heads.py"
@@ -37,7 +38,10 @@ def test_same_bits(plain, memory):
     debug = "shuffle" if memory == "discrete" else ""
     found = run(MLX_VK_MEMORY=memory, MLX_VK_DEBUG=debug)
     assert found.keys() == plain.keys()
+    software = "llvmpipe" in mx.device_info(mx.gpu)["device_name"]
     for name, (bits, joined) in found.items():
         # Two turns and two copies, and two norms, are one dispatch.
-        assert joined == (3 if "('', " in name else 5), name
+        parts = 4 if "('', " in name else 6
+        too_many = software and name.startswith("many rows")
+        assert joined == (0 if too_many else parts - 1), name
         assert bits == plain[name][0], name

@@ -91,6 +91,9 @@ class Kernels : public FusedKernels {
   bool refused(const RopeCacheVariant&) const override {
     return refuses_heads;
   }
+  bool fits_heads(uint64_t count) const override {
+    return count <= most_heads;
+  }
   const RopeCacheVariant* heads_of(const Kernel* kernel) const {
     for (auto& k : heads) {
       if (&k.second == kernel) {
@@ -130,6 +133,7 @@ class Kernels : public FusedKernels {
   bool refuses_heads = false;
   std::deque<std::pair<RouterVariant, Kernel>> routers;
   std::deque<std::pair<ExpertVariant, Kernel>> experts;
+  uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
 

@@ -284,6 +284,23 @@ TEST_CASE("rewrite: heads without a kernel") {
   CHECK(missed(Miss::Kernel) == before + 1);
 }
 
+TEST_CASE("rewrite: more heads than are worth it") {
+  Caps gpu, cpu;
+  cpu.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  CHECK(takes_heads(gpu, 4096));
+  CHECK_FALSE(takes_heads(gpu, 4097));
+  CHECK(takes_heads(cpu, 128));
+  CHECK_FALSE(takes_heads(cpu, 129));
+  List l;
+  l.rope(q, at_q, q, q_turn).rope(k, at_k, k, k_turn).copy(k, keys, D, 5 * D);
+  Kernels few;
+  few.most_heads = 2; // those of k
+  auto before = missed(Miss::Form);
+  l.rewrite(few);
+  CHECK(l.records.size() == 2);
+  CHECK(missed(Miss::Form) == before + 1);
+}
+
 TEST_CASE("rewrite: heads four items at a time") {
   auto variant = [](const Rewritten& r) {
     auto* found = r.kernels.heads_of(r.after.records[0].kernel);
