@@ -1,3 +1,6 @@
+#ifndef ROWS_H
+#define ROWS_H
+
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -134,3 +137,5 @@ struct NormVjpVariant {
 #endif
 
 END_INTERFACE
+
+#endif

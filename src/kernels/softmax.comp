@@ -1,7 +1,7 @@
 // Softmax of rows. A team of LANES invocations takes a row and keeps it in
 // registers, CHUNKS times four items each; CHUNKS=0 reads the row twice, the
 // first time with a running maximum.
-#include "common/exp_sums.glsl"
+#include "common/softmax_row.glsl"
 #define ARGS_BLOCK SoftmaxArgs
 #include "common/args.glsl"
 
@@ -10,20 +10,11 @@ layout(local_size_x = WG_SIZE) in;
 void main() {
   ROW_BEGIN
 #if CHUNKS
-  float top = -INF_F;
   vec4 v[CHUNKS];
   EACH4 {
     v[c] = FETCH4(x, i, n, -INF_F);
-    top = max(top, max4(v[c]));
   }
-  top = team_max(top);
-  float total = 0.0;
-  EACH4 {
-    // What lies beyond the row adds nothing, even if the row is all -Inf.
-    v[c] = exp4(v[c] - top);
-    total += sum4(IN_ROW4(i, n, v[c], 0.0));
-  }
-  float scale = 1.0 / team_sum(total);
+  float scale = softmax_factor(v, n);
   if (live) {
     EACH4 {
       STORE4(y, i, n, v[c] * scale);

@@ -7,6 +7,12 @@ namespace mlx::core {
 
 namespace {
 
+// A few items, such as the indices that mx.gather_qmm makes where it is given
+// none, are written by the host, as those of a host-born array are: nobody else
+// has their memory yet, so that this waits for nothing, and memory as small is
+// mapped in both models. A dispatch would cost more.
+constexpr size_t most_host_bytes = 256;
+
 template <typename Step>
 void launch(array& out, Step start, Step step, Stream s) {
   using namespace vulkan;
@@ -31,13 +37,16 @@ void Arange::eval_gpu(const std::vector<array>&, array& out) {
       throw std::runtime_error(
           "[arange] The dtype bool is not supported; use an integer dtype.");
     } else if constexpr (std::is_integral_v<T>) {
-      auto first = static_cast<T>(start_);
-      auto second = static_cast<T>(start_ + step_);
-      launch<int64_t>(
-          out,
-          static_cast<int64_t>(first),
-          static_cast<int64_t>(second) - static_cast<int64_t>(first),
-          stream());
+      auto first = static_cast<int64_t>(static_cast<T>(start_));
+      auto second = static_cast<int64_t>(static_cast<T>(start_ + step_));
+      if (out.nbytes() <= most_host_bytes) {
+        T* y = out.data<T>();
+        for (size_t i = 0; i < out.size(); ++i) {
+          y[i] = static_cast<T>(first + int64_t(i) * (second - first));
+        }
+      } else {
+        launch<int64_t>(out, first, second - first, stream());
+      }
     } else if constexpr (std::is_same_v<T, complex64_t>) {
       auto first = static_cast<float>(start_);
       auto second = static_cast<float>(start_ + step_);

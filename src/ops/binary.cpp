@@ -6,39 +6,63 @@ namespace mlx::core {
 
 namespace {
 
+// What a product or quotient is whose second operand has one value a row.
+vulkan::Descriptor per_row(const array& a, const array& b, bool divides) {
+  uint32_t n = a.ndim() ? a.shape(-1) : 1;
+  if (n == 1 || b.strides(-1) != 0 || !a.flags().row_contiguous ||
+      a.size() > INT32_MAX) {
+    return {};
+  }
+  int64_t rows = 1;
+  for (int d = a.ndim() - 2; d >= 0; --d) {
+    if (a.shape(d) != 1 && b.strides(d) != rows) {
+      return {};
+    }
+    rows *= a.shape(d);
+  }
+  auto count = static_cast<uint32_t>(rows);
+  return vulkan::PerRowRecord{vulkan::type_of(a), divides, count, n};
+}
+
+enum class Known { No, Add, Multiply, Divide };
+
 void binary_op(
     const array& a,
     const array& b,
     array& out,
     const char* op,
     Stream s,
-    bool is_addition = false) {
+    Known known = Known::No) {
   auto layout = get_binary_op_type(a, b);
   set_binary_op_output_data(a, b, out, layout);
   vulkan::BinaryVariant variant{
       .IN = vulkan::type_of(a), .OUT = vulkan::type_of(out), .OP = op};
   bool dense = layout != BinaryOpType::General;
-  vulkan::Descriptor what;
-  if (is_addition && issubdtype(out.dtype(), floating)) {
-    what = vulkan::AddRecord{variant.OUT};
+  vulkan::Descriptor what, else_what;
+  if (known != Known::No && issubdtype(out.dtype(), floating)) {
+    if (known == Known::Add) {
+      what = vulkan::AddRecord{variant.OUT};
+    } else {
+      else_what = per_row(a, b, known == Known::Divide);
+    }
   }
-  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what);
+  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what, else_what);
 }
 
 } // namespace
 
-#define BINARY(PRIMITIVE)                                                  \
+#define BINARY(PRIMITIVE) BINARY_KNOWN(PRIMITIVE, No)
+#define BINARY_KNOWN(PRIMITIVE, KNOWN)                                     \
   void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
-    binary_op(inputs[0], inputs[1], out, name(), stream());                \
+    binary_op(inputs[0], inputs[1], out, name(), stream(), Known::KNOWN);  \
   }
 
-void Add::eval_gpu(const std::vector<array>& inputs, array& out) {
-  binary_op(inputs[0], inputs[1], out, name(), stream(), true);
-}
+BINARY_KNOWN(Add, Add)
+BINARY_KNOWN(Divide, Divide)
+BINARY_KNOWN(Multiply, Multiply)
 
 BINARY(ArcTan2)
 BINARY(BitwiseBinary)
-BINARY(Divide)
 BINARY(Equal)
 BINARY(FloorDivide)
 BINARY(Greater)
@@ -50,7 +74,6 @@ BINARY(LogicalAnd)
 BINARY(LogicalOr)
 BINARY(Maximum)
 BINARY(Minimum)
-BINARY(Multiply)
 BINARY(NotEqual)
 BINARY(Power)
 BINARY(Remainder)

@@ -45,7 +45,7 @@ void set_items(
 
 // Runs a kernel of N operands; `variant` lacks FORM and LARGE alone. Outputs
 // have data: dense like the inputs, or row-contiguous. `what` it is if no
-// operand is one value for all items.
+// operand is one value for several items, and `else_what` if one is.
 template <int N, KernelVariant Variant>
 void run_elementwise(
     Variant variant,
@@ -53,7 +53,8 @@ void run_elementwise(
     std::initializer_list<Operand> out,
     bool dense,
     Stream s,
-    const Descriptor& what = {}) {
+    const Descriptor& what = {},
+    const Descriptor& else_what = {}) {
   const array& first = out.begin()->a;
   if (first.size() == 0) {
     return;
@@ -86,7 +87,7 @@ void run_elementwise(
         items,
         dense_grid(items.n, variant.FORM),
         {},
-        whole ? what : Descriptor{});
+        whole ? what : else_what);
   }
   Shape shape = first.shape();
   std::array<Strides, N> strides;
@@ -110,7 +111,8 @@ void run_elementwise(
         out,
         items,
         strided_grid(items.rows, items.last),
-        {.bytes = item * first.size()});
+        {.bytes = item * first.size()},
+        else_what);
   };
   variant_ndim(shape.size(), variant.OP) <= 4
       ? launch.template operator()<4>(FORM_STRIDED)

@@ -161,6 +161,22 @@ class TupleMove {
   int ratio_ = 1; // items of the target that a word holds
 };
 
+// What a GatherAxis is, where it takes items of dense rows.
+template <int NDIM>
+Descriptor take_of(const AxisArgs<NDIM, 0>& a, Type index, const array& src) {
+  uint32_t n = a.axis_size, k = a.index_size;
+  bool one = a.shape[0] == 1;
+  bool rows = a.ndim <= 1 && a.post == 1 && index == Type::u32 &&
+      a.axis_strides[0] == 1 && a.axis_strides[1] == 1 &&
+      (one || (a.strides[0][0] == n && a.strides[1][0] >= 0));
+  if (!rows || a.count != uint64_t(a.shape[0]) * k) {
+    return {};
+  }
+  auto pitch = one ? n : static_cast<uint32_t>(a.strides[1][0]);
+  auto item = static_cast<uint32_t>(src.itemsize());
+  return TakeRecord{item, a.shape[0], n, k, pitch};
+}
+
 // GatherAxis (UPDATES 0) and ScatterAxis, of whose variant all but what it
 // does.
 template <int UPDATES, typename Variant>
@@ -197,6 +213,10 @@ void dispatch_along_axis(
     args.ndim = shape.size();
     args.index_size = index.shape(axis);
     args.axis_size = target.shape(axis);
+    Descriptor what;
+    if constexpr (UPDATES == 0) {
+      what = take_of(args, v.I, src);
+    }
     auto grid = linear(args.count, 256);
     enc.dispatch(
         enc.kernel(v),
@@ -204,7 +224,8 @@ void dispatch_along_axis(
         {dst},
         args,
         grid,
-        scattered(args.count, src, dst));
+        scattered(args.count, src, dst),
+        what);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/quant/product.h"
+#include "kernels/router.h"
 
 namespace mlx::core::vulkan {
 
@@ -33,6 +34,48 @@ struct NormRecord {
   int lanes;
 };
 
+// Of what a layer of experts does (rewrite_moe.cpp). Operands are dense, and
+// rows of n items stand one after another.
+
+// y = softmax(x), by a kernel of this variant.
+struct SoftmaxRecord {
+  SoftmaxVariant variant;
+  uint32_t rows, n;
+};
+
+// y = argsort(x) of each row, u32.
+struct ArgSortRecord {
+  Type type;
+  uint32_t rows, n;
+};
+
+// y[r, i] = x[r, index[r, i]], u32, of rows of x with n items and rows of y
+// with k; rows of the index are `pitch` apart.
+struct TakeRecord {
+  uint32_t item; // bytes
+  uint32_t rows, n, k, pitch;
+};
+
+// y[r, i] = x[r, 0, i] + x[r, 1, i] + ..., as one invocation adds `extent`
+// items up: by fours, or one after another.
+struct SumRecord {
+  Type type;
+  uint32_t rows, extent, inner;
+  bool fours;
+};
+
+// y[r, i] = a[r, i] * b[r], or a[r, i] / b[r].
+struct PerRowRecord {
+  Type type;
+  bool divides;
+  uint32_t rows, n;
+};
+
+// StackedProductArgs with BATCH_GATHER, of single rows.
+struct GatheredRecord {
+  QmvVariant variant;
+};
+
 // RopeArgs, forward and without LARGE.
 struct RopeRecord {
   Type type;
@@ -50,6 +93,12 @@ using Descriptor = std::variant<
     AddRecord,
     GateRecord,
     NormRecord,
+    SoftmaxRecord,
+    ArgSortRecord,
+    TakeRecord,
+    SumRecord,
+    PerRowRecord,
+    GatheredRecord,
     RopeRecord,
     CopyRecord>;
 

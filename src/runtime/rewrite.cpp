@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/rewrite_group.h"
+#include "runtime/rewrite_moe.h"
 
 namespace mlx::core::vulkan {
 
@@ -13,7 +14,14 @@ RewriteCounters& rewrite_counters() {
 
 const char* name_of(Rule rule) {
   constexpr const char* names[] = {
-      "siblings", "residual", "gate", "norm", "rope"};
+      "siblings",
+      "residual",
+      "gate",
+      "norm",
+      "rope",
+      "router",
+      "experts",
+      "combine"};
   return names[size_t(rule)];
 }
 
@@ -149,6 +157,7 @@ void rewrite(
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
     FusedKernels& kernels) {
+  rewrite_experts(records, accesses, arguments, kernels);
   Program p(records, accesses, arguments);
   if (!form_groups(p, kernels)) {
     return;
@@ -172,16 +181,7 @@ void rewrite(
   };
   std::for_each(p.groups.begin(), p.groups.end(), replace);
   std::for_each(p.heads.begin(), p.heads.end(), replace);
-  size_t kept = 0;
-  for (uint32_t i = 0; i < records.size(); ++i) {
-    if (p.place_of(i) == i) {
-      if (kept != i) {
-        records[kept] = records[i];
-      }
-      ++kept;
-    }
-  }
-  records.resize(kept);
+  keep_firsts(records, [&](uint32_t i) { return p.place_of(i) == i; });
 }
 
 void find_of_cuts(
@@ -190,10 +190,13 @@ void find_of_cuts(
     const std::vector<std::byte>& arguments,
     FusedKernels& kernels) {
   for (auto cut = records.begin(); cut != records.end(); ++cut) {
-    for (const auto& part :
+    for (auto part :
          {std::vector<Record>(records.begin(), cut),
           std::vector<Record>(cut, records.end())}) {
-      Program p(part, accesses, arguments);
+      auto accesses_of = accesses;
+      auto arguments_of = arguments;
+      rewrite_experts(part, accesses_of, arguments_of, kernels);
+      Program p(part, accesses_of, arguments_of);
       form_groups(p, kernels);
     }
   }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/quant/fused.h"
+#include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
 #include "runtime/batch.h"
 
@@ -27,6 +27,10 @@ enum class Rule : uint8_t {
   Gate, // what is made of two of them
   Norm, // of the row that they take
   Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
+  // Of layers of experts (rewrite_moe.h):
+  Router, // what follows the softmax of a router
+  Experts, // gate, up and what is made of them
+  Combine, // what follows the products of a row's experts
   Count
 };
 
@@ -65,6 +69,11 @@ class FusedKernels {
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
   // Whether so many heads are turned sooner with what is before and after.
   virtual bool fits_heads(uint64_t count) const = 0;
+
+  // The same for layers of experts; null also if refused.
+  virtual const Kernel* find(const RouterVariant& variant) = 0;
+  virtual const Kernel* find(const ExpertVariant& variant) = 0;
+  virtual bool fits(const ExpertVariant& variant) const = 0;
 };
 
 // The same work, in the order given, in as many records or fewer.

@@ -128,6 +128,21 @@ class Program {
   std::vector<Touched> touched_;
 };
 
+// Drops the records for which stays(i) is false.
+template <typename F>
+void keep_firsts(std::vector<Record>& records, F stays) {
+  size_t kept = 0;
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    if (stays(i)) {
+      if (kept != i) {
+        records[kept] = records[i];
+      }
+      ++kept;
+    }
+  }
+  records.resize(kept);
+}
+
 // Adds the record to a group, or makes it one that others may join.
 void match(Program& p, uint32_t record, const FusedKernels& kernels);
 

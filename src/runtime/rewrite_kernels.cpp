@@ -13,7 +13,14 @@ namespace mlx::core::vulkan {
 
 namespace {
 std::atomic<bool> preparing_cuts{false};
+
+void say_left_out(const std::exception& e) {
+  std::fprintf(
+      stderr,
+      "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
+      e.what());
 }
+} // namespace
 
 void prepare_cuts(bool on) {
   preparing_cuts = on;
@@ -37,10 +44,7 @@ const Kernel* CompiledFusions::Table<V>::find(
     known_.push_back({variant, &kernel});
     return &kernel;
   } catch (const std::exception& e) {
-    std::fprintf(
-        stderr,
-        "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
-        e.what());
+    say_left_out(e);
     refused_.push_back(variant);
     return nullptr;
   }
@@ -62,6 +66,19 @@ bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
 }
 bool CompiledFusions::refused(const RopeCacheVariant& variant) const {
   return heads_.refused(variant);
+}
+
+// Null if it is refused.
+const Kernel* CompiledFusions::find(const RouterVariant& variant) {
+  return routers_.refused(variant) ? nullptr
+                                   : routers_.find(pipelines_, variant);
+}
+const Kernel* CompiledFusions::find(const ExpertVariant& variant) {
+  return experts_.refused(variant) ? nullptr
+                                   : experts_.find(pipelines_, variant);
+}
+bool CompiledFusions::fits(const ExpertVariant& variant) const {
+  return fits_registers(caps_, variant);
 }
 
 bool CompiledFusions::fits(const FusedQmvVariant& variant) const {

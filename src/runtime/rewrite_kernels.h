@@ -26,6 +26,9 @@ class CompiledFusions : public FusedKernels {
   bool refused(const FusedQmvVariant& variant) const override;
   bool refused(const RopeCacheVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
+  const Kernel* find(const RouterVariant& variant) override;
+  const Kernel* find(const ExpertVariant& variant) override;
+  bool fits(const ExpertVariant& variant) const override;
   bool fits_heads(uint64_t count) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
@@ -48,6 +51,8 @@ class CompiledFusions : public FusedKernels {
   bool on_;
   Table<FusedQmvVariant> products_;
   Table<RopeCacheVariant> heads_;
+  Table<RouterVariant> routers_;
+  Table<ExpertVariant> experts_;
 };
 
 } // namespace mlx::core::vulkan

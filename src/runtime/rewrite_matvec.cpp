@@ -50,20 +50,6 @@ const Access& output_of(const Program& p, uint32_t record) {
   return p.of(record).back();
 }
 
-// Whether b's variant adds up as a's does: how many outputs share a load, but
-// for many, or a workgroup that does not share their sums, is of no matter.
-bool sums_alike(const QmvVariant& a, QmvVariant b) {
-  if ((a.OUTS <= QMV_FEW_OUTS) != (b.OUTS <= QMV_FEW_OUTS)) {
-    return false;
-  }
-  b.OUTS = a.OUTS;
-  b.BLOCK = a.BLOCK;
-  if (!a.WHOLE_WORKGROUP) {
-    b.WG = a.WG;
-  }
-  return a == b;
-}
-
 uint32_t workgroups(const Product& q, const QmvVariant& v) {
   return (q.args.N + v.BLOCK - 1) / v.BLOCK * q.args.m_tiles;
 }

@@ -1,7 +1,7 @@
 // The kernels that rewrite.h asks for, beside the plans' own.
 #pragma once
 
-#include "kernels/quant/fused.h"
+#include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
 #include "vk/caps.h"
 
@@ -31,6 +31,39 @@ inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
   return fused;
 }
 
+// Whether b's variant adds up as a's does: how many outputs share a load, but
+// for many, or a workgroup that does not share their sums, is of no matter.
+inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
+  if ((a.OUTS <= QMV_FEW_OUTS) != (b.OUTS <= QMV_FEW_OUTS)) {
+    return false;
+  }
+  b.OUTS = a.OUTS;
+  b.BLOCK = a.BLOCK;
+  if (!a.WHOLE_WORKGROUP) {
+    b.WG = a.WG;
+  }
+  return a == b;
+}
+
+// Gate and up of experts: each has half of a workgroup's outputs.
+inline ExpertVariant gated_experts(const QmvVariant& v, uint32_t gate) {
+  ExpertVariant e{v, gate};
+  e.share_outputs();
+  return e;
+}
+
+// The products of a row with its experts, side by side where workgroups do not
+// share their sums.
+constexpr uint32_t most_mixed_experts = 16;
+inline ExpertVariant mixed_experts(const QmvVariant& v, uint32_t experts) {
+  ExpertVariant e{v, GATE_NONE, experts};
+  e.share_outputs();
+  if (!v.WHOLE_WORKGROUP && experts > 4 && v.WG <= 128) {
+    e.WG = 2 * v.WG;
+  }
+  return e;
+}
+
 // 32-bit values that a lane of qmv.comp holds at most: of each output codes,
 // scales, two addresses and sums, which are apart for each class of codes; of
 // each row of x eight items, their sums, and the address.
@@ -55,6 +88,13 @@ inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
   uint32_t less = v.GATE != GATE_NONE ? 2 : 0;
   return !caps.few_registers() ||
       held_values(caps, v) + more <= caps.held_values + less;
+}
+
+// The same; all of it waits in shared memory.
+inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
+  uint32_t more = caps.joined_values + caps.several_values;
+  return !caps.few_registers() ||
+      held_values(caps, v) + more <= caps.held_values + 2;
 }
 
 // Invocations of a workgroup of rope_cache.comp, and the longest head.

@@ -2,7 +2,7 @@
 
 Families whose layers differ in what follows a product: biases (qwen2), norms of
 q and k (qwen3), norms of outputs (gemma2), one product for q, k and v (phi3), a
-factor of the residual (granite).
+factor of the residual (granite), experts (qwen3_moe).
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-FAMILIES = ("llama", "qwen2", "qwen3", "gemma2", "phi3", "granite")
+FAMILIES = ("llama", "qwen2", "qwen3", "gemma2", "phi3", "granite", "qwen3_moe")
 TOKENS = 200 if os.environ.get("MLX_VK_TEST_FULL") else 16
 
 GENERATE = """

@@ -1,4 +1,5 @@
-"""What one decode step of a model of Qwen3-0.6B's shape makes the GPU do.
+"""What one decode step makes the GPU do, of models of Qwen3-0.6B's shape and,
+with less layers, of Qwen3-30B-A3B's.
 
 Its widths are small: they change neither the dispatches nor the barriers.
 """
@@ -11,22 +12,27 @@ from mlx_lm.models.cache import make_prompt_cache
 import tiny
 from mlx_vulkan import native
 
-LAYERS, STEPS = 28, 4
+LAYERS, EXPERT_LAYERS, STEPS = 28, 12, 4
 
 
-@pytest.fixture(scope="module")
-def model():
-    model = tiny.make_model(
-        "qwen3",
-        num_hidden_layers=LAYERS,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        head_dim=128,
-    )
+def quantized(model):
     with mx.stream(mx.cpu):
         tiny.quantize(model, groups=(64,)).set_dtype(mx.bfloat16)
         mx.eval(model.parameters())
     return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return quantized(
+        tiny.make_model(
+            "qwen3",
+            num_hidden_layers=LAYERS,
+            num_attention_heads=16,
+            num_key_value_heads=8,
+            head_dim=128,
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def difference(before: dict) -> dict:
     return {k: v - before[k] for k, v in after.items() if isinstance(v, (int, float))}
 
 
-def test_dispatches_and_barriers(model, prompt):
+def cost_of_step(model, prompt, layers):
     before = mx.default_device()
     mx.set_default_device(mx.gpu)
     try:
@@ -59,7 +65,12 @@ def test_dispatches_and_barriers(model, prompt):
         cost = difference(counters)
     finally:
         mx.set_default_device(before)
-    print({k: v / LAYERS for k, v in cost.items()})
+    print({k: v / layers for k, v in cost.items()})
+    return cost
+
+
+def test_dispatches_and_barriers(model, prompt):
+    cost = cost_of_step(model, prompt, LAYERS)
     # Embedding, last norm, head and argmax are counted with the layers.
     assert cost["dispatches"] <= 7 * LAYERS
     assert cost["barriers"] <= 7 * LAYERS
@@ -68,6 +79,28 @@ def test_dispatches_and_barriers(model, prompt):
     assert cost["fallbacks"] == cost["decompositions"] == cost["compilations"] == 0
     # The token is in memory that both sides see, or is all that crosses.
     assert cost["uploaded_bytes"] <= 8 and cost["downloaded_bytes"] <= 8
+
+
+def test_dispatches_and_barriers_of_experts(prompt):
+    model = quantized(
+        tiny.make_model(
+            "qwen3_moe",
+            num_hidden_layers=EXPERT_LAYERS,
+            num_attention_heads=16,
+            num_key_value_heads=8,
+            head_dim=128,
+            num_experts=128,
+            num_experts_per_tok=8,
+        )
+    )
+    cost = cost_of_step(model, prompt, EXPERT_LAYERS)
+    # 8 and 8 a layer, and what the ends of batches cut.
+    assert cost["dispatches"] <= 10 * EXPERT_LAYERS
+    assert cost["barriers"] <= 10 * EXPERT_LAYERS
+    assert cost["rewrites_router"] >= 3 * EXPERT_LAYERS
+    assert cost["rewrites_experts"] >= 1.5 * EXPERT_LAYERS
+    assert cost["rewrites_combine"] >= 2 * EXPERT_LAYERS
+    assert cost["copies"] == cost["fallbacks"] == cost["decompositions"] == 0
 
 
 def test_generation_waits_for_tokens_only(model, prompt):

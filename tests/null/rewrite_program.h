@@ -105,7 +105,19 @@ class Kernels : public FusedKernels {
   bool fits(const FusedQmvVariant& v) const override {
     return fits_registers(caps, v);
   }
-  const FusedQmvVariant* variant_of(const Kernel* kernel) const {
+  const Kernel* find(const RouterVariant& v) override {
+    return find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
+  }
+  const Kernel* find(const ExpertVariant& v) override {
+    return find_in(experts, v, sizeof(ExpertArgs));
+  }
+  bool fits(const ExpertVariant& v) const override {
+    return fits_registers(caps, v);
+  }
+  template <typename V>
+  static const V* variant_in(
+      const std::deque<std::pair<V, Kernel>>& all,
+      const Kernel* kernel) {
     for (auto& k : all) {
       if (&k.second == kernel) {
         return &k.first;
@@ -113,14 +125,39 @@ class Kernels : public FusedKernels {
     }
     return nullptr;
   }
+  const FusedQmvVariant* variant_of(const Kernel* kernel) const {
+    return variant_in(all, kernel);
+  }
   std::deque<std::pair<FusedQmvVariant, Kernel>> all;
   std::deque<std::pair<RopeCacheVariant, Kernel>> heads;
   bool refuses_heads = false;
+  std::deque<std::pair<RouterVariant, Kernel>> routers;
+  std::deque<std::pair<ExpertVariant, Kernel>> experts;
   uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
 
  private:
+  template <typename V>
+  const Kernel*
+  find_in(std::deque<std::pair<V, Kernel>>& all, const V& v, size_t args_size) {
+    if (refuses > 0) {
+      --refuses;
+      return nullptr;
+    }
+    for (auto& k : all) {
+      if (k.first == v) {
+        return &k.second;
+      }
+    }
+    Kernel& kernel = all.emplace_back(
+                            std::piecewise_construct,
+                            std::forward_as_tuple(v),
+                            std::forward_as_tuple())
+                         .second;
+    kernel.args_size = uint32_t(args_size);
+    return &kernel;
+  }
   std::vector<FusedQmvVariant> refused_;
 };
 
@@ -252,7 +289,7 @@ class List {
     return a;
   }
 
- private:
+ protected:
   void add(
       std::initializer_list<Cells> reads,
       std::initializer_list<Cells> writes,
@@ -292,6 +329,7 @@ class List {
 class Machine {
  public:
   explicit Machine(uint32_t seed) : random_(seed) {}
+  virtual ~Machine() = default;
 
   // In the order of the records, or in that of order() with a shuffle.
   void run(const List& list, const Kernels& kernels, uint64_t shuffle = 0) {
@@ -310,7 +348,12 @@ class Machine {
     return memory_;
   }
 
- private:
+ protected:
+  // Records of other kinds; false: it is none of them.
+  virtual bool run_more(const List&, const Record&, const Kernels&) {
+    return false;
+  }
+
   static uint64_t mix(uint64_t a, uint64_t b) {
     a = (a ^ (b + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
     return a ^ (a >> 29);
@@ -479,6 +522,9 @@ class Machine {
   void run(const List& list, const Record& r, const Kernels& kernels) {
     if (auto* v = kernels.variant_of(r.kernel)) {
       return run_fused(list, r, *v);
+    }
+    if (run_more(list, r, kernels)) {
+      return;
     }
     if (auto* v = kernels.heads_of(r.kernel)) {
       RopeCacheArgs a;

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "kernels/quant/convert_fp8.h"
 #include "kernels/quant/quantize.h"
 #include "ops/quant/plan.h"
@@ -63,6 +65,20 @@ class Products {
       }
     }
   }
+  // Rows of so many experts each, and what rewrites make of them.
+  void add_experts(QuantShape s, uint32_t experts) {
+    auto plan = plan_quant(caps_, s);
+    auto* v = std::get_if<QmvVariant>(&plan.kernel);
+    if (!v || s.common.BATCH != BATCH_GATHER) {
+      return;
+    }
+    for (auto& form :
+         {gated_experts(*v, GATE_SILU), mixed_experts(*v, experts)}) {
+      if (fits_registers(caps_, form)) {
+        set_.add(form);
+      }
+    }
+  }
   static QuantShape
   linear(ProductVariant common, uint32_t m, uint32_t n, uint32_t k) {
     return {.common = common, .m = m, .n = n, .k = k};
@@ -106,11 +122,20 @@ void add_batches(Products& p, const ProductVariant& common) {
   s.batch = 8;
   s.matrices = 128;
   p.add(s);
+  p.add_experts(s, 8);
   p.add_transposed(s);
   s.m = 100;
   p.add(s);
   if (common.BATCH == BATCH_STACK) {
     return;
+  }
+  for (auto [n, k, experts] :
+       {std::array{768u, 2048u, 8u}, {2048u, 768u, 8u}, {2880u, 2880u, 4u}}) {
+    s = p.linear(common, 1, n, k);
+    s.batch = experts;
+    s.matrices = 128;
+    p.add(s);
+    p.add_experts(s, experts);
   }
   s = p.linear(common, 1, 768, 2048);
   s.batch = 8 * 4096;

@@ -3,6 +3,7 @@
 #include "kernels/fft/fft.h"
 #include "kernels/hadamard.h"
 #include "kernels/rope.h"
+#include "kernels/router.h"
 #include "kernels/rows.h"
 #include "kernels/sort.h"
 #include "ops/fft/plan.h"
@@ -34,6 +35,16 @@ void add_exponentials(VariantSet& set, Type t, bool vec) {
   for (int lanes : {32, 256}) {
     set.add(CrossEntropyVariant{.T = t, .LANES = lanes, .VEC = vec});
     set.add(CrossEntropyVjpVariant{.T = t, .LANES = lanes, .VEC = vec});
+  }
+}
+
+// Routers of layers of 64 to 512 experts.
+void add_routers(VariantSet& set, Type t, bool vec) {
+  for (uint32_t n : {64, 128, 256, 512}) {
+    for (uint64_t rows : {1, 256}) {
+      auto [lanes, chunks] = row_team(rows, n);
+      set.add(RouterVariant{t, lanes, chunks, vec});
+    }
   }
 }
 
@@ -207,6 +218,7 @@ void add_row_variants(VariantSet& set, const Caps& caps) {
   for (Type t : float_types) {
     for (bool vec : {false, true}) {
       add_exponentials(set, t, vec);
+      add_routers(set, t, vec);
       add_norms(set, t, false, vec);
       add_norms(set, t, true, vec);
     }

@@ -4,13 +4,7 @@
 #ifndef FUSED_GLSL
 #define FUSED_GLSL
 
-#ifdef T_IS_bf16
-#define ROUNDED round_bf16
-#elif defined(T_IS_f16)
-#define ROUNDED round_f16
-#else
-#define ROUNDED
-#endif
+#include "quant/rounded.glsl"
 
 uint own_set; // of the pass at hand
 // Read where they are used: through the loops they would hold registers.
@@ -77,8 +71,6 @@ void store_y(bool live, uint m, uint n, float sum) {
 
 #else
 
-#include "common/unary_ops.glsl"
-
 // A workgroup makes the same BLOCK / 2 outputs of both sets.
 #define HALF (BLOCK / 2)
 shared float pairs[BLOCK * ROWS];
@@ -100,10 +92,7 @@ void finish(Tile tile) {
     if (tile.live && m < A.M && n < A.sets[0].N) {
       float gate = ROUNDED(pairs[i]);
       float up = ROUNDED(pairs[HALF * ROWS + i]);
-      float turned = ROUNDED(Sigmoid(gate));
-      precise float silu = gate * turned;
-      silu = ROUNDED(silu);
-      precise float gated = silu * up;
+      float gated = silu_gate(gate, up);
       uint64_t at = uint64_t(m) * A.sets[0].N + n;
       // What is gated may lie where gate or up does.
       store(T_PTR(A.sets[0].y), at, gate);

@@ -5,7 +5,10 @@
 
 #include "common/index.glsl"
 #include "quant/dequant.glsl"
-#ifdef FUSED
+#ifdef BY_EXPERTS
+#include "quant/experts.h"
+#define ARGS_BLOCK ExpertArgs
+#elif defined(FUSED)
 #include "quant/fused.h"
 #define ARGS_BLOCK FusedMatvecArgs
 #else
@@ -33,7 +36,9 @@ struct Tile {
   bool live;
 };
 
-#ifdef FUSED
+#ifdef BY_EXPERTS
+#include "quant/experts.glsl"
+#elif defined(FUSED)
 #include "quant/fused.glsl"
 #else
 // The matrix of w that starts at these items.
@@ -99,9 +104,11 @@ void store_y(bool live, uint m, uint n, float sum) {
 }
 #endif
 
+#ifndef BY_EXPERTS
 T_PTR x_row(uint m) {
   return MOVED(T, x_base, int64_t(m) * A.x_row);
 }
+#endif
 
 // The codes of a row of w, and the group that has its item `at`; rows have
 // `items` items.

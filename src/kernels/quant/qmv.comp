@@ -18,6 +18,14 @@ layout(local_size_x = WG) in;
 #define finish(tile)
 #endif
 
+#ifndef X_OF_PASS
+#define X_OF_PASS(rows)
+#define X_OF_ALL(rows, tile)                                                  \
+  [[unroll]] for (uint m = 0; m < ROWS; ++m) {                                \
+    rows[m] = x_row(min((tile).m * ROWS + m, A.M - 1u));                      \
+  }
+#endif
+
 // Codes of 2, 4 and 8 bits become floats by one shift for CLASSES of them and
 // one AND-OR each: put at the top of the mantissa of 1.0, code n is 1 + n /
 // 2^BITS, and just below that place 1 + n / 4^BITS. Sums of each class are
@@ -153,9 +161,7 @@ void main() {
   Tile tile = own_tile();
   locate(tile.product);
   T_PTR x_rows[ROWS];
-  [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-    x_rows[m] = x_row(min(tile.m * ROWS + m, A.M - 1u));
-  }
+  X_OF_ALL(x_rows, tile)
   uint chunks = A.K / CHUNK;
 #if WHOLE_WORKGROUP
   const uint first = 0u, step = OUTS;
@@ -165,6 +171,7 @@ void main() {
 #endif
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = first_output(tile, o);
+    X_OF_PASS(x_rows)
     // 1.0, in a register: with two constants NVIDIA's compiler takes two
     // instructions for an AND-OR.
     uint one = 0x3f800000u | (n0 >> 31);

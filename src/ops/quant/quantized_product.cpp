@@ -121,7 +121,12 @@ void quantized_product(
     enc.dispatch(
         k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work, what);
   } else {
-    enc.dispatch(k, inputs, {out}, args, grid, work);
+    Descriptor what;
+    auto* v = std::get_if<QmvVariant>(&plan.kernel);
+    if (v && shape.common.BATCH == BATCH_GATHER && shape.m == 1) {
+      what = GatheredRecord{*v};
+    }
+    enc.dispatch(k, inputs, {out}, args, grid, work, what);
   }
 }
 

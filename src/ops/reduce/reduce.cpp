@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
 #include "ops/layout.h"
 #include "ops/nest.h"
@@ -79,6 +80,26 @@ ReduceArgs<NDIM> args_of(const Job& job, const ReduceParts& parts) {
       nest_args<NDIM>(job.reduced.shape, job.reduced.strides)};
 }
 
+// What one invocation for each output does, where it adds up items of rows.
+Descriptor sum_of(const Job& job, Type type, bool fours) {
+  auto &kept = job.kept, &reduced = job.reduced;
+  if (std::string_view(job.op) != "Sum" || reduced.shape.size() != 1 ||
+      kept.shape.size() > 2 || elements(kept.shape) > INT32_MAX) {
+    return {};
+  }
+  uint32_t extent = reduced.shape[0], outputs = elements(kept.shape);
+  uint32_t inner = kept.shape.back();
+  int64_t step = reduced.strides[0];
+  if (step == 1 && kept.shape.size() == 1 &&
+      (outputs == 1 || kept.strides[0] == extent)) {
+    return SumRecord{type, outputs, extent, 1, fours};
+  }
+  bool columns = kept.strides.back() == 1 && step == inner &&
+      (kept.shape.size() == 1 || kept.strides[0] == int64_t(extent) * inner);
+  return columns ? SumRecord{type, outputs / inner, extent, inner, fours}
+                 : Descriptor{};
+}
+
 void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
   size_t ndim = std::max(job.kept.shape.size(), job.reduced.shape.size());
   variant_ndim(ndim, "reduce"); // throws beyond max_ndim
@@ -103,9 +124,20 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
             ? out
             : enc.temporary({splits, outputs}, floats ? float32 : out.dtype());
         auto& k = enc.kernel(variant);
+        Descriptor what;
+        if (variant.LANES == 1 && splits == 1 && floats &&
+            variant.T == variant.U) {
+          what = sum_of(job, variant.T, variant.NDIM == 1);
+        }
         with_constant<1, max_ndim>(variant.NDIM, [&](auto n) {
           enc.dispatch(
-              k, {x}, {to}, args_of<n>(job, plan.parts), linear(plan.groups));
+              k,
+              {x},
+              {to},
+              args_of<n>(job, plan.parts),
+              linear(plan.groups),
+              {},
+              what);
         });
         if (splits > 1) {
           run(enc,

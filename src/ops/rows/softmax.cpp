@@ -16,17 +16,25 @@ void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
   Rows rows = rows_of(inputs[0], enc, true);
   alloc_rows(rows, inputs[0], out);
   auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
-  auto& k = enc.kernel(SoftmaxVariant{
+  SoftmaxVariant variant{
       .T = type_of(out),
       .LANES = lanes,
       .CHUNKS = chunks,
-      .VEC = rows.vector4()});
+      .VEC = rows.vector4()};
+  auto& k = enc.kernel(variant);
+  Descriptor what;
+  if (rows.dense && rows.args.count <= UINT32_MAX) {
+    auto count = static_cast<uint32_t>(rows.args.count);
+    what = SoftmaxRecord{variant, count, rows.args.n};
+  }
   enc.dispatch(
       k,
       {rows.x},
       {out},
       SoftmaxArgs{rows.args},
-      row_grid(rows.args.count, lanes));
+      row_grid(rows.args.count, lanes),
+      {},
+      what);
 }
 
 } // namespace mlx::core

@@ -73,6 +73,12 @@ struct SortJob {
     int ndim = variant_ndim(shape.size(), "sort");
     with_constant<1, 2, max_ndim>(ndim <= 2 ? ndim : max_ndim, [&](auto n) {
       bool last = rows.tiles == 1;
+      Descriptor what;
+      if (arg && last && rows.post == 1 && in.flags().row_contiguous &&
+          rows.count <= UINT32_MAX) {
+        auto count = static_cast<uint32_t>(rows.count);
+        what = ArgSortRecord{type_of(in), count, rows.n};
+      }
       SortTileArgs<n> args{
           rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
       enc.dispatch(
@@ -81,7 +87,8 @@ struct SortJob {
           results(last, to),
           args,
           grid(),
-          work());
+          work(),
+          what);
     });
   }
 
