@@ -172,6 +172,11 @@ class StreamEncoder {
   // what one dispatch makes and a next one reads. Grows, and stays.
   array scratch(Shape shape, Dtype dtype);
 
+  // 64 uint32 zeros for a kernel that leaves them zero: to count workgroups that
+  // are done. They must be among its outputs, so that dispatches which have the
+  // same ones do not overlap; the next few calls return others.
+  const array& counters();
+
   // The first item of `a` in host memory where it is valid there already, else
   // null. Unlike data<T>() it waits for nothing and moves nothing.
   const char* host_data(const array& a) const;
@@ -191,6 +196,8 @@ class StreamEncoder {
   Stream stream_;
   Encoder& enc_;
   std::optional<array> scratch_; // bytes
+  std::vector<array> counters_;
+  size_t next_counters_ = 0;
 };
 
 // The calling thread's encoder of a stream. Throws std::runtime_error for a
