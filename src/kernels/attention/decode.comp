@@ -11,8 +11,8 @@
 // Clusters are merged by shuffles, then subgroups through shared memory. Where
 // several workgroups share the keys they write parts; with PARTS_JOINED the one
 // that comes last joins them, and nobody waits.
-// PIECES: no slice is held, each piece of k and v is loaded when it is used and
-// q is in shared memory, for lack of registers.
+// For lack of registers q may be in shared memory (SHARED_Q), and each piece of k
+// and v loaded when it is used (PIECES).
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/decode.h"
@@ -88,12 +88,15 @@ uint64_t k_head, v_head;
 #define LOAD_V(base, u, j)                                                    \
   LOAD_RAW(KEY_ROW(v_head, A.v_strides, base, u), j, DV)
 
-#if PIECES
+#if SHARED_Q
 shared float queries[ROWS * D];
+#else
+RAW q[ROWS * CHUNKS];
+#endif
+#if PIECES
 #define K_CHUNK(u, j) piece
 #define V_CHUNK(u, j) piece
 #else
-RAW q[ROWS * CHUNKS];
 RAW k[KU * CHUNKS];
 RAW v[KU * CHUNKS_V];
 #define K_CHUNK(u, j) k[(u) * CHUNKS + (j)]
@@ -136,7 +139,7 @@ void load_queries(Rows w) {
         int64_t(w.batch) * A.q_strides.batch +
             int64_t(row.head) * A.q_strides.head +
             int64_t(row.query) * A.q_strides.row);
-#if PIECES
+#if SHARED_Q
     for (uint d = gl_LocalInvocationIndex; d < D; d += WG) {
       queries[r * D + d] = load(at, d);
     }
@@ -152,14 +155,14 @@ void load_queries(Rows w) {
       row.query += wraps ? 1 : 0;
     }
   }
-#if PIECES
+#if SHARED_Q
   barrier();
 #endif
 }
 
 // Items i * STEP and on of chunk j of a query.
 FLOATS query_items(uint r, uint j, uint i) {
-#if PIECES
+#if SHARED_Q
   uint at = r * D + min(ITEM(j) + i * STEP, D - STEP);
 #if STEP == 2
   return vec2(queries[at], queries[at + 1]);
@@ -226,6 +229,18 @@ void multiply_keys(uint base, out float scores[SCORES]) {
   }
 }
 
+// Over the lanes that have a row's scores, each once.
+#define OVER_BIT(x, OP, BIT)                                                  \
+  if (BIT < ROW_LANES && BIT >= COPIES) {                                     \
+    x = OP(x, subgroupShuffleXor(x, BIT));                                    \
+  }
+#define OVER_ROW(x, OP)                                                       \
+  OVER_BIT(x, OP, 16)                                                         \
+  OVER_BIT(x, OP, 8)                                                          \
+  OVER_BIT(x, OP, 4)                                                          \
+  OVER_BIT(x, OP, 2)                                                          \
+  OVER_BIT(x, OP, 1)
+
 // Of the lane's scores: their keys, masked and scaled, then their weights, with
 // row_max, row_sum and acc brought to the new maximum.
 void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
@@ -240,9 +255,7 @@ void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
     scores[i] = key < end_key ? s : ABSENT;
     m = max(m, scores[i]);
   }
-  [[unroll]] for (uint o = ROW_LANES / 2; o >= COPIES && o > 0; o /= 2) {
-    m = max(m, subgroupShuffleXor(m, o));
-  }
+  OVER_ROW(m, max)
   if (subgroupAny(m > row_max)) {
     float keep = exp2_diff(row_max, m);
     row_sum *= keep;
@@ -312,9 +325,8 @@ void walk_keys(Rows w) {
 
 // Into all lanes of a subgroup that have the same items.
 void merge_clusters() {
-  [[unroll]] for (uint o = ROW_LANES / 2; o >= COPIES && o > 0; o /= 2) {
-    row_sum += subgroupShuffleXor(row_sum, o);
-  }
+#define ADD(x, y) (x) + (y)
+  OVER_ROW(row_sum, ADD)
   float m = row_max;
   for (uint o = TPK; o < gl_SubgroupSize; o *= 2) {
     m = max(m, subgroupShuffleXor(m, o));

@@ -43,7 +43,8 @@ struct DecodeVariant {
   uint SLOTS = 1; // subgroups whose sums are in shared memory at once
   uint KU = 1; // keys in flight
   bool VEC = false; // 16-byte loads of q, k and v
-  bool PIECES = false; // each used at once: of one row and one key
+  bool SHARED_Q = false; // in shared memory
+  bool PIECES = false; // k and v used as they come: of one row and one key
   uint MASK = 0; // 0 none, 1 bool, 2 additive
   bool CAUSAL = false, SINKS = false;
   uint PARTS = PARTS_NONE;
@@ -59,6 +60,7 @@ struct DecodeVariant {
       SLOTS,
       KU,
       VEC,
+      SHARED_Q,
       PIECES,
       MASK,
       CAUSAL,

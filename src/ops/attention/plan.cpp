@@ -35,10 +35,10 @@ uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   auto chunks = [&](uint32_t n) { return ceil_div(n, v.TPK * items); };
   uint32_t raw = ceil_div(bytes, 4);
   uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
-  uint32_t held = v.PIECES
-      ? raw
-      : raw * (v.ROWS * chunks(v.D) + v.KU * (chunks(v.D) + chunks(v.DV)));
-  uint32_t addresses = (v.VEC ? 0 : held / 2) + 3 * v.KU / 2;
+  uint32_t queries = v.SHARED_Q ? 0 : v.ROWS * chunks(v.D);
+  uint32_t keys = v.PIECES ? 1 : v.KU * (chunks(v.D) + chunks(v.DV));
+  uint32_t held = raw * (queries + keys);
+  uint32_t addresses = (v.VEC ? 0 : held) + 3 * v.KU / 2;
   return v.ROWS * (chunks(v.DV) * items + v.KU) + held + masks + addresses + 26;
 }
 
@@ -81,7 +81,9 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
   if (caps.software()) {
     v.WG = 64;
     v.ROWS = std::min(v.ROWS, widest <= 64 ? 8u : widest <= 128 ? 4u : 2u);
-    v.PIECES = widest > 256; // tested there for devices with few registers
+    // Tested there for devices with few registers.
+    v.SHARED_Q = widest > 128;
+    v.PIECES = widest > 256;
     v.ROWS = v.PIECES ? 1 : v.ROWS;
     v.SLOTS = slots(caps, v);
     return v;
@@ -90,15 +92,16 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
   // Keys in flight hide the latency of loads, more rows save loads; both cost
   // registers.
   v.KU = 4;
-  while (held_values(caps, v) > caps.held_values) {
-    if (v.KU > 1) {
+  while (held_values(caps, v) > caps.held_values && !v.PIECES) {
+    if (v.KU > 2 || (v.KU > 1 && v.ROWS <= 2)) {
       v.KU /= 2;
     } else if (v.ROWS > 1) {
       v.ROWS /= 2;
       v.KU = 4;
+    } else if (!v.SHARED_Q) {
+      v.SHARED_Q = true;
     } else {
       v.PIECES = true; // loads wait for one another
-      break;
     }
   }
   v.SLOTS = slots(caps, v);
