@@ -172,9 +172,9 @@ class StreamEncoder {
   // what one dispatch makes and a next one reads. Grows, and stays.
   array scratch(Shape shape, Dtype dtype);
 
-  // 64 uint32 zeros for a kernel that leaves them zero: to count workgroups that
-  // are done. They must be among its outputs, so that dispatches which have the
-  // same ones do not overlap; the next few calls return others.
+  // 64 uint32 zeros for a kernel that leaves them zero: to count workgroups
+  // that are done. They must be among its outputs, so that dispatches which
+  // have the same ones do not overlap; the next few calls return others.
   const array& counters();
 
   // The first item of `a` in host memory where it is valid there already, else

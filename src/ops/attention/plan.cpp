@@ -27,8 +27,8 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
 }
 
 // 32-bit values that a lane of decode.comp holds while it walks the keys: its
-// slices of the accumulators, of q, k and v as they are in memory, the products'
-// sums, addresses of keys, what each mask has, and the rest.
+// slices of the accumulators, of q, k and v as they are in memory, the
+// products' sums, addresses of keys, what each mask has, and the rest.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   uint32_t bytes = v.VEC ? 16 : size_of(v.T);
   uint32_t items = bytes / size_of(v.T);
@@ -108,9 +108,9 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
   return v;
 }
 
-// A device with few heads to work on, and few keys: what matters is how long the
-// longest chain of instructions is. Each row has a workgroup of its own, which
-// has all its keys in flight.
+// A device with few heads to work on, and few keys: what matters is how long
+// the longest chain of instructions is. Each row has a workgroup of its own,
+// which has all its keys in flight.
 bool is_short(const Caps& caps, const AttentionProblem& p) {
   return !caps.software() && p.keys <= 128 &&
       uint64_t(p.batches) * p.heads * p.queries <= 2 * caps.cores();
@@ -166,9 +166,7 @@ DecodePlan plan_decode(
     }
   }
   bool joins = options.joins && groups <= max_joined_groups;
-  k.PARTS = plan.splits == 1 ? PARTS_NONE
-      : joins                ? PARTS_JOINED
-                             : PARTS_MERGED;
+  k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
   // Who has the whole sum adds sinks.
   k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
   k.LSE = p.lse && k.PARTS != PARTS_MERGED;
