@@ -71,7 +71,7 @@ void with_options(AttentionProblem p, Add add) {
 void add_types(VariantSet& set, const Caps& caps) {
   for (Type t : float_types) {
     for (auto& model : models) {
-      for (uint32_t keys : {64u, 512u}) {
+      for (uint32_t keys : {64u, 512u, 32768u}) {
         AttentionProblem p = problem(t, model);
         p.keys = keys;
         add_forward(set, caps, p);

@@ -15,6 +15,9 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 // iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
 constexpr uint32_t software_iterations = 60000;
 
+// As many keys are not split over workgroups.
+constexpr uint32_t short_keys = 256;
+
 // Why the kernels with cooperative matrices do not take a problem; "": they do.
 const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
   return !caps.coopmat(p.type) || caps.matrix_subgroup() != 32
@@ -60,8 +63,11 @@ uint32_t power_of_two(uint32_t least) {
   return std::bit_ceil(std::max(least, 1u));
 }
 
-DecodeVariant
-decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
+DecodeVariant decode_kernel(
+    const Caps& caps,
+    const AttentionProblem& p,
+    uint32_t most_rows,
+    uint32_t workgroup) {
   DecodeVariant v{
       .T = p.type,
       .D = p.dim,
@@ -76,11 +82,11 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
   // A lane has one chunk of a row where subgroups are wide enough.
   uint32_t most_lanes = std::min(subgroup, caps.software() ? 8u : 32u);
   v.TPK = std::clamp(power_of_two(ceil_div(widest, items)), 4u, most_lanes);
-  uint32_t rows = is_short ? 1 : p.heads / p.kv_heads * p.queries;
-  v.ROWS = std::min({power_of_two(rows), 8u, v.TPK});
+  uint32_t rows = p.heads / p.kv_heads * p.queries;
+  v.ROWS = std::min({power_of_two(rows), most_rows, v.TPK});
   if (caps.software()) {
     v.WG = 64;
-    v.ROWS = std::min(v.ROWS, widest <= 64 ? 8u : widest <= 128 ? 4u : 2u);
+    v.ROWS = std::min(v.ROWS, widest <= 128 ? 4u : 2u);
     // Tested there for devices with few registers.
     v.SHARED_Q = widest > 128;
     v.PIECES = widest > 256;
@@ -88,7 +94,7 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
     v.SLOTS = slots(caps, v);
     return v;
   }
-  v.WG = is_short ? 256 : 128;
+  v.WG = workgroup;
   // Keys in flight hide the latency of loads, more rows save loads; both cost
   // registers.
   v.KU = 4;
@@ -108,12 +114,33 @@ decode_kernel(const Caps& caps, const AttentionProblem& p, bool is_short) {
   return v;
 }
 
-// A device with few heads to work on, and few keys: what matters is how long
-// the longest chain of instructions is. Each row has a workgroup of its own,
-// which has all its keys in flight.
-bool is_short(const Caps& caps, const AttentionProblem& p) {
-  return !caps.software() && p.keys <= 128 &&
-      uint64_t(p.batches) * p.heads * p.queries <= 2 * caps.cores();
+// Measured on an H200 (docs/benchmarks.md): what matters is how long the
+// longest chain of instructions is, until there are keys enough that reading
+// them again for other rows costs more.
+DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
+  uint64_t heads = uint64_t(p.batches) * p.kv_heads;
+  uint32_t rows = p.heads / p.kv_heads * p.queries;
+  if (caps.software()) {
+    return decode_kernel(caps, p, 4, 64);
+  }
+  if (p.keys <= short_keys && heads * rows <= 2 * caps.cores()) {
+    return decode_kernel(caps, p, 1, 256);
+  }
+  if (heads >= caps.cores()) {
+    return decode_kernel(caps, p, 4, 128);
+  }
+  bool two = p.keys <= 4096 && heads * ceil_div(rows, 2) < caps.cores();
+  return decode_kernel(caps, p, two ? 2 : 4, 256);
+}
+
+// How many workgroups share a KV head's keys, of `unit` that each has in
+// flight: enough for two a core; more than 16 only where each has some to walk,
+// since somebody joins all parts.
+uint32_t
+wanted_splits(const Caps& caps, uint64_t groups, uint32_t keys, uint32_t unit) {
+  uint64_t fill = (2 * caps.cores() + groups - 1) / groups;
+  uint32_t worth = std::max(16u, keys / (4 * unit));
+  return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, 128});
 }
 
 } // namespace
@@ -135,8 +162,7 @@ DecodePlan plan_decode(
     const AttentionProblem& p,
     const DecodeOptions& options) {
   DecodePlan plan;
-  bool whole = is_short(caps, p);
-  DecodeVariant& k = plan.kernel = decode_kernel(caps, p, whole);
+  DecodeVariant& k = plan.kernel = decode_kernel(caps, p);
   plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
 
   uint32_t clusters = k.WG / k.TPK;
@@ -153,17 +179,10 @@ DecodePlan plan_decode(
     plan.split_keys = std::min(plan.split_keys, most);
   } else if (!options.splits) {
     plan.why = "splits are switched off";
-  } else if (groups < caps.cores() && p.keys > 2 * unit && !whole) {
-    uint64_t wanted = std::min<uint64_t>(
-        {(2 * caps.cores() + groups - 1) / groups,
-         ceil_div(p.keys, unit),
-         128});
-    if (wanted > 1) {
-      plan.split_keys =
-          ceil_div(ceil_div(p.keys, static_cast<uint32_t>(wanted)), unit) *
-          unit;
-      plan.splits = ceil_div(p.keys, plan.split_keys);
-    }
+  } else if (groups < caps.cores() && p.keys > short_keys) {
+    uint32_t wanted = wanted_splits(caps, groups, p.keys, unit);
+    plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
+    plan.splits = ceil_div(p.keys, plan.split_keys);
   }
   bool joins = options.joins && groups <= max_joined_groups;
   k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
