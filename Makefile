@@ -8,7 +8,8 @@ MODEL ?=
 PROMPT ?= What is the capital of France, and why is it famous?
 CMAKE_ARGS ?=
 
-.PHONY: help demo test test-full test-drivers bench lint build install wheel site clean
+.PHONY: help demo test test-full test-drivers bench lint build install wheel \
+	wheel-aarch64 site clean
 
 help:
 	@echo "make demo       generate text with SmolLM2-135M on this machine's GPU"
@@ -20,6 +21,7 @@ help:
 	@echo "make bench      timings of the operations and of decoding"
 	@echo "make lint       clang-format, ruff, size gate, includes"
 	@echo "make wheel      dist/mlx_vulkan-*.whl"
+	@echo "make wheel-aarch64  the same for ARM, cross-built and tried under qemu"
 	@echo "make site       the documents as HTML"
 	@echo "make clean      removes build, dist, .venv and .demo"
 
@@ -67,6 +69,22 @@ wheel: build
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair \
 	  --exclude '*/mlx_vulkan/lib/libmlx.so' --plat manylinux_2_35_$$(uname -m) \
 	  -w dist $(BUILD)/wheel/*.whl
+	@ls -l dist
+
+# The same for ARM, made on x86-64 by Debian's cross compiler and tried under qemu.
+ARM := build-aarch64
+wheel-aarch64: $(VENV)/.ready
+	@tools/aarch64.sh $(ARM)/root
+	@rm -rf $(ARM)/wheel && mkdir -p $(ARM)/wheel
+	@_PYTHON_HOST_PLATFORM=linux-aarch64 $(PY) -m pip wheel -q --no-deps \
+	  --no-build-isolation -w $(ARM)/wheel -C build-dir=$(ARM)/build \
+	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
+	  -C cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
+	@PATH="$(abspath $(VENV))/bin:$$PATH" \
+	  LD_LIBRARY_PATH=$(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu) \
+	  $(PY) -m auditwheel repair --exclude '*/mlx_vulkan/lib/libmlx.so' \
+	  --plat manylinux_2_35_aarch64 -w dist $(ARM)/wheel/*.whl
+	@tests/aarch64/smoke.sh $(ARM) $(PY) dist/mlx_vulkan-*aarch64.whl
 	@ls -l dist
 
 # The documents as HTML, in build/site.

@@ -61,6 +61,17 @@ file(CREATE_LINK "${NLOHMANN_INCLUDE_DIR}/nlohmann"
      "${json_tree}/single_include/nlohmann" SYMBOLIC)
 set(FETCHCONTENT_SOURCE_DIR_JSON "${json_tree}" CACHE PATH "" FORCE)
 
+# mx.compile on the CPU hands a text to the user's compiler that begins with MLX's
+# headers, preprocessed here. With the standard headers in it, only a compiler of
+# this version takes it (GCC 13 refuses GCC 12's); so they stay as #include.
+set(kept_includes "${CMAKE_BINARY_DIR}/kept_includes")
+foreach(header algorithm arm_bf16.h arm_fp16.h arm_neon.h cmath complex cstdint
+               functional limits math.h stdint.h vector)
+  file(CONFIGURE OUTPUT "${kept_includes}/${header}" @ONLY
+       CONTENT "#define KEPT\nKEPT #include <@header@>\n")
+endforeach()
+set(PREAMBLE_SIMD_FLAGS "-nostdinc -isystem ${kept_includes}")
+
 set(MLX_VERSION ${MLX_REQUIRED_VERSION})
 set(BUILD_SHARED_LIBS ON)
 set(USE_SYSTEM_FMT ON CACHE BOOL "" FORCE)

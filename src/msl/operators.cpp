@@ -206,7 +206,8 @@ Value Translator::arithmetic(
   return rounded(infix(t, op, a, b));
 }
 
-// By halves (common/numeric.glsl), as compilers get constants wrong.
+// By halves (common/numeric.glsl), as Mesa 22.3 gets widened integers beside
+// what it knows to be a constant wrong.
 Value Translator::ordered(
     const std::string& op,
     const Value& a,
@@ -243,7 +244,7 @@ Value Translator::comparison(
     return *v;
   }
   bool wide = t->is_integer() && info_of(t->scalar).size == 8;
-  if (wide && op != "==" && op != "!=" && (a.constant || b.constant)) {
+  if (wide && op != "==" && op != "!=") {
     return ordered(op, a, b);
   }
   if (t->is_vector()) {

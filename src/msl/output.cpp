@@ -74,6 +74,28 @@ constexpr std::string_view functions[] = {
     "inversesqrt", "ldexp",    "frexp",     "bitCount",   "findLSB",
     "findMSB"};
 
+// Macros of the library's files and of a device's defines (SG): those all in
+// capitals, and the others.
+constexpr std::string_view macros[] = {
+    "And",
+    "Index",
+    "Item",
+    "LogSum",
+    "Max",
+    "Min",
+    "Or",
+    "Prod",
+    "Sum",
+    "UIndex",
+    "Word",
+    "WordPtr"};
+
+bool like_macro(std::string_view name) {
+  auto small = [](unsigned char c) { return std::islower(c) != 0; };
+  return (name.size() > 1 && std::none_of(name.begin(), name.end(), small)) ||
+      std::find(std::begin(macros), std::end(macros), name) != std::end(macros);
+}
+
 std::string safe_name(const std::string& wish) {
   std::string s;
   for (char c : wish) {
@@ -93,7 +115,8 @@ std::string safe_name(const std::string& wish) {
       std::find(std::begin(reserved), std::end(reserved), s) !=
           std::end(reserved) ||
       std::find(std::begin(functions), std::end(functions), s) !=
-          std::end(functions);
+          std::end(functions) ||
+      like_macro(s);
   if (taken) {
     s = (s[0] == '_' ? "my" : "my_") + s;
   }

@@ -31,6 +31,9 @@ def noting(*args, **kwargs):
     return call
 
 
+# twins_vlm.py puts a module of that name, without a spec, into sys.modules.
+PACKAGES = ["mlx_lm"] + (["mlx_vlm"] if importlib.util.find_spec("mlx_vlm") else [])
+
 # Before packages are imported: some make their kernels then.
 mx.metal.is_available = lambda: True
 mx.fast.metal_kernel = noting
@@ -41,12 +44,9 @@ def extraction(tmp_path_factory):
     """The file that extract.py writes, in a process of its own: it imports the
     packages without what they need."""
     file = tmp_path_factory.mktemp("kernels") / "kernels.jsonl"
-    packages = ["mlx_lm"]
-    if importlib.util.find_spec("mlx_vlm"):
-        packages.append("mlx_vlm")
     build = pathlib.Path(os.environ.get("MLXVK_BUILD", ROOT / "build"))
     source = pathlib.Path((build / "mlx_source_dir.txt").read_text().strip())
-    command = [sys.executable, str(HERE / "extract.py"), *packages]
+    command = [sys.executable, str(HERE / "extract.py"), *PACKAGES]
     command += ["--mlx-tests", str(source / "python" / "tests")]
     with open(file, "w") as out:
         subprocess.run(command, stdout=out, check=True)

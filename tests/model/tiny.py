@@ -154,7 +154,7 @@ def make_model(family: str, seed: int = 0, **more) -> nn.Module:
         module = importlib.import_module(f"mlx_lm.models.{family}")
         known = module.ModelArgs.__dataclass_fields__
         config = {k: v for k, v in COMMON.items() if k in known}
-        config |= {"model_type": family, **FAMILIES[family], **more}
+        config |= {"model_type": family, **FAMILIES.get(family, {}), **more}
         model = module.Model(module.ModelArgs(**config))
 
         def randomize(path, value):

@@ -2,12 +2,15 @@
 // compared on a device (tests/kernels, tests/backend).
 #include <doctest/doctest.h>
 
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "msl/translate.h"
 #include "null/text.h"
 #include "pipeline/library.h"
+#include "pipeline/sources.h"
 
 using namespace mlx::core::vulkan;
 using namespace mlx::core::vulkan::msl;
@@ -451,4 +454,23 @@ TEST_CASE("msl: names that GLSL has for itself") {
         shared;
     for (int i = 0; i < 2; ++i) { float out = i; y[i] = out; }
   )");
+}
+
+TEST_CASE("msl: names that are macros in what the shader includes") {
+  std::string body = "y[0] = simd_sum(x[0]) + exp(x[1]) + float(h[0]) + b[0];";
+  auto text = translate(kernel(body), {}).glsl;
+  for (auto& file : included_sources(text)) {
+    text += file.text;
+  }
+  const std::regex macro("\n#define ([A-Za-z]\\w*)");
+  std::set<std::string> names{"SG"}; // a pipeline's own
+  for (std::sregex_iterator at(text.begin(), text.end(), macro), end; at != end;
+       ++at) {
+    names.insert((*at)[1]);
+  }
+  CHECK(names.size() > 50);
+  for (auto& name : names) {
+    body += "{ float " + name + " = 2; y[1] += " + name + "; }\n";
+  }
+  glsl(body);
 }

@@ -149,6 +149,8 @@ build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
   std::vector<Define> defines;
   if (subgroup) {
     defines.emplace_back("SG", subgroup);
+    text =
+        "#undef SG\n" + text; // for the pipeline alone: users have such names
   }
   try {
     return enc.raw().device().pipelines().get_source(

@@ -228,16 +228,20 @@ inline void resume(Lane& lane) {
   swapcontext(&scheduler, &lane.context);
 }
 
-// Answers what the earliest waiting lanes of each SIMD-group wait for.
+// Answers what the earliest waiting lanes of each SIMD-group wait for. A lane
+// at a barrier has passed all collective functions before it, or skipped them:
+// in a loop it may be an iteration ahead.
 inline bool answer(size_t threads) {
   bool any = false, all_at_barrier = true;
   for (size_t first = 0; first < threads; first += 32) {
     int site = 0;
-    bool barrier = true;
     std::vector<Lane*> group;
     for (size_t i = first; i < std::min(first + 32, threads); ++i) {
       auto& lane = *lanes[i];
       if (lane.done)
+        continue;
+      any = true;
+      if (lane.barrier)
         continue;
       if (!site || lane.site < site) {
         site = lane.site;
@@ -245,18 +249,10 @@ inline bool answer(size_t threads) {
       }
       if (lane.site == site)
         group.push_back(&lane);
-      barrier = barrier && lane.barrier;
     }
     if (group.empty())
       continue;
-    any = true;
-    if (barrier)
-      continue;
     all_at_barrier = false;
-    if (group[0]->barrier) {
-      std::fprintf(stderr, "line %d: a barrier that not all reach\n", site);
-      std::exit(1);
-    }
     group[0]->apply(group);
     for (auto* lane : group)
       resume(*lane);

@@ -112,7 +112,7 @@ struct Swizzle {
   operator V() const {
     return V(d[I]...);
   }
-  Swizzle& operator=(const V& o) {
+  Swizzle& operator=(V o) { // a copy: it may be the same vector
     int k = 0;
     ((d[I] = o.v[k++]), ...);
     return *this;
