@@ -176,7 +176,7 @@ FLOATS query_items(uint r, uint j, uint i) {
 
 // Sums over lanes: one keeps the half of s that a bit of its number says and gets
 // its neighbour's part of it, until one is left. No loop over the bits: the
-// driver would have to unroll it to keep s in registers, and NVIDIA's does not.
+// driver would have to unroll it to keep s in registers; NVIDIA's seems not to.
 #define SCATTER(BIT)                                                          \
   if (ROWS * KU * BIT >= TPK) {                                               \
     [[unroll]] for (uint i = 0; i < ROWS * KU * BIT / TPK; ++i) {             \
