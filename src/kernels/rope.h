@@ -20,8 +20,8 @@ struct RopeArgs {
 #ifdef __cplusplus
 struct RopeVariant {
   Type T;
-  bool TRADITIONAL, FREQS, VEC, FORWARD;
-  KERNEL_VARIANT("rope", T, TRADITIONAL, FREQS, VEC, FORWARD)
+  bool TRADITIONAL, FREQS, VEC, FORWARD, LARGE;
+  KERNEL_VARIANT("rope", T, TRADITIONAL, FREQS, VEC, FORWARD, LARGE)
 };
 #endif
 

@@ -165,8 +165,19 @@ void launch(
     // Of what a view skips nothing is read.
     std::span<const Operand> from = reads;
     double item = from.front().a.itemsize() + dst.a.itemsize();
+    Descriptor what;
+    if (variant.WORD && !variant.DYN_IN && !variant.DYN_OUT && !variant.LARGE &&
+        NDIM < max_ndim) {
+      what = CopyRecord{variant.WORD, NDIM};
+    }
     enc.dispatch(
-        k, reads, {dst}, args, linear(count, 256), {.bytes = count * item});
+        k,
+        reads,
+        {dst},
+        args,
+        linear(count, 256),
+        {.bytes = count * item},
+        what);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "ops/layout.h"
+#include "ops/view.h"
 
 namespace mlx::core::fast {
 
@@ -92,17 +93,25 @@ void RoPE::eval_gpu(
   invocations =
       uint64_t(p.columns) * p.L * p.B * ((p.N + p.heads - 1) / p.heads);
 
-  auto& k = enc.kernel(RopeVariant{
+  auto [low, high] = reach(x.shape(), x.strides());
+  RopeVariant v{
       .T = type_of(out),
       .TRADITIONAL = traditional_,
       .FREQS = freqs,
       .VEC = vec,
-      .FORWARD = forward_});
+      .FORWARD = forward_,
+      .LARGE = beyond_32_bits(std::max(high, -low), x.itemsize()) ||
+          needs_large_index(out)};
+  auto& k = enc.kernel(v);
+  Descriptor what;
+  if (forward_ && !v.LARGE) {
+    what = RopeRecord{v.T, traditional_, freqs};
+  }
   FewOperands reads{x, offset};
   if (freqs) {
     reads.add(inputs[2]);
   }
-  enc.dispatch(k, reads, {out}, p, linear(invocations, 128));
+  enc.dispatch(k, reads, {out}, p, linear(invocations, 128), {}, what);
 }
 
 } // namespace mlx::core::fast

@@ -33,7 +33,24 @@ struct NormRecord {
   int lanes;
 };
 
-using Descriptor = std::
-    variant<std::monostate, MatvecRecord, AddRecord, GateRecord, NormRecord>;
+// RopeArgs, forward and without LARGE.
+struct RopeRecord {
+  Type type;
+  bool traditional, freqs;
+};
+
+// CopyArgs<ndim, int32_t>, raw: words of so many bytes.
+struct CopyRecord {
+  int word, ndim;
+};
+
+using Descriptor = std::variant<
+    std::monostate,
+    MatvecRecord,
+    AddRecord,
+    GateRecord,
+    NormRecord,
+    RopeRecord,
+    CopyRecord>;
 
 } // namespace mlx::core::vulkan

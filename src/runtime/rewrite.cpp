@@ -12,7 +12,8 @@ RewriteCounters& rewrite_counters() {
 }
 
 const char* name_of(Rule rule) {
-  constexpr const char* names[] = {"siblings", "residual", "gate", "norm"};
+  constexpr const char* names[] = {
+      "siblings", "residual", "gate", "norm", "rope"};
   return names[size_t(rule)];
 }
 
@@ -53,23 +54,41 @@ bool Program::conflict(uint32_t i, uint32_t j) const {
   return false;
 }
 
+uint32_t Program::place_of(uint32_t record) const {
+  uint32_t g = group_of[record];
+  return g == none     ? record
+      : (g & of_heads) ? heads[g - of_heads].place
+                       : groups[g].first();
+}
+
 bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
   for (uint32_t k = record; k-- > first;) {
-    if (group_of[k] == group) {
+    if (group_of[k] != group && place_of(k) >= first && conflict(k, record)) {
+      return false;
+    }
+  }
+  // What was before `first` and has moved behind it. Only the last two groups
+  // grow, so that those before two which end earlier do, too.
+  int earlier = 0;
+  for (size_t h = heads.size(); h-- > 0 && earlier < 2;) {
+    if (heads[h].place <= first) {
+      ++earlier;
       continue;
     }
-    // Where k runs: itself a member, with its group's first.
-    bool before = group_of[k] != none && groups[group_of[k]].first() < first;
-    if (!before && conflict(k, record)) {
-      return false;
+    for (uint32_t k : heads[h].records()) {
+      if (k < first && conflict(k, record)) {
+        return false;
+      }
     }
   }
   return true;
 }
 
-void Program::append_accesses(const Group& g, std::vector<Access>& out) const {
+void Program::append_accesses(
+    std::span<const uint32_t> members,
+    std::vector<Access>& out) const {
   size_t begin = out.size();
-  for (uint32_t member : g.records()) {
+  for (uint32_t member : members) {
     for (const auto& a : of(member)) {
       bool known = std::any_of(out.begin() + begin, out.end(), [&](auto& b) {
         // What the group itself has written, or reads already.
@@ -84,27 +103,39 @@ void Program::append_accesses(const Group& g, std::vector<Access>& out) const {
 
 namespace {
 
+// Asks for the kernel of a group of several records.
+template <typename G>
+void complete(G& g, FusedKernels& kernels, bool& any, bool& complete) {
+  if (g.size > 1) {
+    any = true;
+    g.kernel = kernels.find(g.variant);
+    complete = complete && g.kernel;
+  }
+}
+
 // False if there is nothing to do. A kernel that is missing is refused from
 // then on, which changes what the groups are.
 bool form_groups(Program& p, FusedKernels& kernels) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     p.groups.clear();
+    p.heads.clear();
     p.last_norm = none;
+    p.norms.fill(none);
     p.group_of.assign(p.records.size(), none);
     for (uint32_t i = 0; i < p.records.size(); ++i) {
       if (p.records[i].what.index() != 0) {
         match(p, i, kernels);
+        match_heads(p, i, kernels);
       }
     }
-    bool any = false, complete = true;
+    bool any = false, all = true;
     for (auto& g : p.groups) {
-      if (g.size > 1) {
-        any = true;
-        g.kernel = kernels.find(g.variant);
-        complete = complete && g.kernel;
-      }
+      complete(g, kernels, any, all);
     }
-    if (complete) {
+    for (auto& g : p.heads) {
+      complete(g, kernels, any, all);
+    }
+    if (all) {
       return any;
     }
   }
@@ -123,22 +154,27 @@ void rewrite(
     return;
   }
   std::vector<Access> fused; // accesses move while they are appended to
-  for (uint32_t g = 0; g < p.groups.size(); ++g) {
-    if (p.groups[g].size < 2) {
-      continue;
+  auto replace = [&](const auto& g) {
+    if (g.size < 2) {
+      return;
     }
     fused.clear();
-    p.append_accesses(p.groups[g], fused);
-    Record made = build(p, p.groups[g], arguments);
+    p.append_accesses(g.records(), fused);
+    Record made = build(p, g, arguments);
+    for (uint32_t member : g.records()) {
+      made.bytes += records[member].bytes;
+      made.seconds += records[member].seconds;
+    }
     made.first_access = static_cast<uint32_t>(accesses.size());
     made.access_count = static_cast<uint32_t>(fused.size());
     accesses.insert(accesses.end(), fused.begin(), fused.end());
-    records[p.groups[g].first()] = made;
-  }
+    records[p.place_of(g.members[0])] = made;
+  };
+  std::for_each(p.groups.begin(), p.groups.end(), replace);
+  std::for_each(p.heads.begin(), p.heads.end(), replace);
   size_t kept = 0;
   for (uint32_t i = 0; i < records.size(); ++i) {
-    uint32_t g = p.group_of[i];
-    if (g == none || p.groups[g].first() == i) {
+    if (p.place_of(i) == i) {
       if (kept != i) {
         records[kept] = records[i];
       }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/quant/fused.h"
+#include "kernels/rope_cache.h"
 #include "runtime/batch.h"
 
 namespace mlx::core::vulkan {
@@ -25,6 +26,7 @@ enum class Rule : uint8_t {
   Residual, // what is added to a product
   Gate, // what is made of two of them
   Norm, // of the row that they take
+  Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
   Count
 };
 
@@ -56,9 +58,13 @@ class FusedKernels {
   // Null where there is none, now or ever: it is refused from then on, until
   // there is one.
   virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
+  virtual const Kernel* find(const RopeCacheVariant& variant) = 0;
   virtual bool refused(const FusedQmvVariant& variant) const = 0;
+  virtual bool refused(const RopeCacheVariant& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
+  // Whether so many heads are turned sooner with what is before and after.
+  virtual bool fits_heads(uint64_t count) const = 0;
 };
 
 // The same work, in the order given, in as many records or fewer.

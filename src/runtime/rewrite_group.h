@@ -1,6 +1,7 @@
 // A batch while rewrite.h looks at it: groups of records that become one.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -51,6 +52,34 @@ struct Group {
   }
 };
 
+// Heads of q, k and v on their way to attention, which rope_cache.comp takes
+// at once. The last member's place is the group's: k and v may be made between,
+// and who needs what earlier members make waits for the last one anyway.
+struct HeadGroup {
+  // What becomes of some heads: part of it, or a copy of them as they are.
+  struct Chain {
+    uint32_t norm = none, rope = none, copy = none; // records
+    uint32_t B = 1; // sequences
+    bool vec = false;
+    RopePart part{};
+  };
+  static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
+
+  Type type;
+  uint32_t lanes = 0; // of the norms
+  RopeCacheVariant variant{};
+  const Kernel* kernel = nullptr;
+  Chain chains[MAX_ROPE_PARTS];
+  uint32_t chain_count = 0;
+  uint32_t members[most];
+  uint32_t size = 0;
+  uint32_t place = 0;
+
+  std::span<const uint32_t> records() const {
+    return {members, size};
+  }
+};
+
 class Program {
  public:
   Program(
@@ -74,15 +103,23 @@ class Program {
   bool conflict(uint32_t i, uint32_t j) const;
   // Whether `record` may run where the group does whose first is `first`.
   bool can_pass(uint32_t record, uint32_t group, uint32_t first) const;
-  // What the group's members touch, each range once.
-  void append_accesses(const Group& group, std::vector<Access>& out) const;
+  // What the members touch, each range once.
+  void append_accesses(
+      std::span<const uint32_t> members,
+      std::vector<Access>& out) const;
+  // Where a record runs: with the first or last of its group.
+  uint32_t place_of(uint32_t record) const;
 
   const std::vector<Record>& records;
   const std::vector<Access>& accesses;
   const std::vector<std::byte>& arguments;
   std::vector<Group> groups;
-  std::vector<uint32_t> group_of; // by record
+  std::vector<HeadGroup> heads;
+  std::vector<uint32_t>
+      group_of; // by record: of `groups`, or `heads` + of_heads
+  static constexpr uint32_t of_heads = 1u << 31;
   uint32_t last_norm = none;
+  std::array<uint32_t, 4> norms; // the last ones
 
  private:
   struct Touched {
@@ -94,9 +131,15 @@ class Program {
 // Adds the record to a group, or makes it one that others may join.
 void match(Program& p, uint32_t record, const FusedKernels& kernels);
 
+void match_heads(Program& p, uint32_t record, const FusedKernels& kernels);
+
 // The record that a group becomes, but for its accesses. A large argument block
 // goes to `arguments`.
 Record
 build(const Program& p, const Group& group, std::vector<std::byte>& arguments);
+Record build(
+    const Program& p,
+    const HeadGroup& group,
+    std::vector<std::byte>& arguments);
 
 } // namespace mlx::core::vulkan

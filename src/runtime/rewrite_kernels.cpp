@@ -22,15 +22,18 @@ void prepare_cuts(bool on) {
 CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
     : pipelines_(pipelines), caps_(caps), on_(!config().disabled("fuse")) {}
 
-const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
-  for (auto& k : known_) {
-    if (k.variant == variant) {
-      return k.kernel;
+template <typename V>
+const Kernel* CompiledFusions::Table<V>::find(
+    PipelineTable& pipelines,
+    const V& variant) {
+  for (auto& [known, kernel] : known_) {
+    if (known == variant) {
+      return kernel;
     }
   }
   try {
     auto defines = variant.defines();
-    auto& kernel = pipelines_.get(FusedQmvVariant::file, defines);
+    auto& kernel = pipelines.get(V::file, defines);
     known_.push_back({variant, &kernel});
     return &kernel;
   } catch (const std::exception& e) {
@@ -43,12 +46,30 @@ const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
   }
 }
 
-bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
+template <typename V>
+bool CompiledFusions::Table<V>::refused(const V& variant) const {
   return std::find(refused_.begin(), refused_.end(), variant) != refused_.end();
+}
+
+const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
+  return products_.find(pipelines_, variant);
+}
+const Kernel* CompiledFusions::find(const RopeCacheVariant& variant) {
+  return heads_.find(pipelines_, variant);
+}
+bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
+  return products_.refused(variant);
+}
+bool CompiledFusions::refused(const RopeCacheVariant& variant) const {
+  return heads_.refused(variant);
 }
 
 bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
   return fits_registers(caps_, variant);
+}
+
+bool CompiledFusions::fits_heads(uint64_t count) const {
+  return takes_heads(caps_, count);
 }
 
 void CompiledFusions::rewrite(Batch& batch) {

@@ -3,6 +3,7 @@
 // they are. Threads: the recorder's.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "runtime/rewrite.h"
@@ -21,22 +22,32 @@ class CompiledFusions : public FusedKernels {
   CompiledFusions(PipelineTable& pipelines, const Caps& caps);
 
   const Kernel* find(const FusedQmvVariant& variant) override;
+  const Kernel* find(const RopeCacheVariant& variant) override;
   bool refused(const FusedQmvVariant& variant) const override;
+  bool refused(const RopeCacheVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
+  bool fits_heads(uint64_t count) const override;
 
   // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
   void rewrite(Batch& batch);
 
  private:
-  struct Known {
-    FusedQmvVariant variant;
-    const Kernel* kernel;
+  // Of one kind of variant.
+  template <typename V>
+  class Table {
+   public:
+    const Kernel* find(PipelineTable& pipelines, const V& variant);
+    bool refused(const V& variant) const;
+
+   private:
+    std::vector<std::pair<V, const Kernel*>> known_;
+    std::vector<V> refused_;
   };
   PipelineTable& pipelines_;
   const Caps& caps_;
   bool on_;
-  std::vector<Known> known_;
-  std::vector<FusedQmvVariant> refused_;
+  Table<FusedQmvVariant> products_;
+  Table<RopeCacheVariant> heads_;
 };
 
 } // namespace mlx::core::vulkan

@@ -341,10 +341,6 @@ build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
       offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
   r.args_in_memory = r.kernel->args_in_memory(r.args_size);
   std::memcpy(room_for_args(arguments, r), &args, r.args_size);
-  for (uint32_t member : g.records()) {
-    r.bytes += p.records[member].bytes;
-    r.seconds += p.records[member].seconds;
-  }
   return r;
 }
 

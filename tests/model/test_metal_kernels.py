@@ -11,9 +11,9 @@ import sys
 import mlx.core as mx
 import numpy as np
 import pytest
+from test_families import check
 
 import tiny
-from test_families import check
 
 # Modules of mlx_lm.models that make kernels as they are imported.
 SHARED = ("gated_delta", "ssm", "bitlinear_layers")

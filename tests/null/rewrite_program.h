@@ -1,7 +1,7 @@
 // Lists of records for rewrite.h, and an interpreter of them: a memory of cells
-// of four bytes, in which products, sums and gates are hashes of what they
-// read. Workgroups run in random order, each item by itself, so that what a
-// joined kernel reads too late or writes too early shows.
+// of four bytes, in which products, sums, gates and turned heads are hashes of
+// what they read. Workgroups run in random order, each item by itself, so that
+// what a joined kernel reads too late or writes too early shows.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/copy.h"
+#include "kernels/rope.h"
 #include "kernels/rows.h"
 #include "pipeline/pipeline.h"
 #include "runtime/order.h"
@@ -68,6 +70,38 @@ class Kernels : public FusedKernels {
   bool refused(const FusedQmvVariant& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
   }
+  const Kernel* find(const RopeCacheVariant& v) override {
+    if (refuses_heads) {
+      return nullptr;
+    }
+    for (auto& k : heads) {
+      if (k.first == v) {
+        return &k.second;
+      }
+    }
+    Kernel& kernel = heads
+                         .emplace_back(
+                             std::piecewise_construct,
+                             std::forward_as_tuple(v),
+                             std::forward_as_tuple())
+                         .second;
+    kernel.args_size = sizeof(RopeCacheArgs);
+    return &kernel;
+  }
+  bool refused(const RopeCacheVariant&) const override {
+    return refuses_heads;
+  }
+  bool fits_heads(uint64_t count) const override {
+    return count <= most_heads;
+  }
+  const RopeCacheVariant* heads_of(const Kernel* kernel) const {
+    for (auto& k : heads) {
+      if (&k.second == kernel) {
+        return &k.first;
+      }
+    }
+    return nullptr;
+  }
   bool fits(const FusedQmvVariant& v) const override {
     return fits_registers(caps, v);
   }
@@ -80,6 +114,9 @@ class Kernels : public FusedKernels {
     return nullptr;
   }
   std::deque<std::pair<FusedQmvVariant, Kernel>> all;
+  std::deque<std::pair<RopeCacheVariant, Kernel>> heads;
+  bool refuses_heads = false;
+  uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
 
@@ -128,11 +165,68 @@ class List {
   }
   List& norm(Cells x, Cells w, Cells y, uint64_t rows = 1) {
     NormArgs args{};
-    args.rows.count = rows;
-    args.rows.n = x.count;
+    args.rows = {rows, x.count, 0, 1, x.count};
     NormRecord what{Type::f32, w.count > 0, true, 32};
     w.count ? add({x, w}, {y}, what, &args, sizeof args)
             : add({x}, {y}, what, &args, sizeof args);
+    return *this;
+  }
+  // Rows of n items, from one to the next `step`.
+  List& norm_heads(Cells x, Cells w, Cells y, uint32_t n, int64_t step = 0) {
+    NormArgs args{};
+    args.rows = {y.count / n, step ? step : n, 0, 1, n};
+    args.w_stride = 1;
+    args.eps = 0.5f;
+    NormRecord what{Type::f32, w.count > 0, true, 32};
+    w.count ? add({x, w}, {y}, what, &args, sizeof args)
+            : add({x}, {y}, what, &args, sizeof args);
+    return *this;
+  }
+  // Of B x N x L heads of D items, of which 2 half_dims turn.
+  struct Turn {
+    uint32_t D = 2, half_dims = 1, N = 2, L = 1, B = 1;
+    int64_t b = 0, n = 0, t = 0; // x's strides; all 0: without gaps
+    bool traditional = false;
+    float scale = 1;
+    int64_t d = 1;
+  };
+  List& rope(Cells x, Cells offset, Cells y, Turn turn, Cells freqs = {0}) {
+    RopeArgs args{};
+    bool dense = !turn.b && !turn.n && !turn.t;
+    args.b_stride = dense ? turn.N * turn.L * turn.D : turn.b;
+    args.n_stride = dense ? turn.L * turn.D : turn.n;
+    args.t_stride = dense ? turn.D : turn.t;
+    args.d_stride = turn.d;
+    args.offset_stride = offset.count > 1;
+    args.freqs_stride = 1;
+    args.B = turn.B;
+    args.N = turn.N;
+    args.L = turn.L;
+    args.D = turn.D;
+    args.half_dims = turn.half_dims;
+    args.heads = 1;
+    args.columns = turn.D;
+    args.scale = turn.scale;
+    args.log2_base = 13;
+    RopeRecord what{Type::f32, turn.traditional, freqs.buffer != 0};
+    freqs.buffer ? add({x, offset, freqs}, {y}, what, &args, sizeof args)
+                 : add({x, offset}, {y}, what, &args, sizeof args);
+    return *this;
+  }
+  // All of src; from each `run` of its items to the next `step` in dst.
+  List& copy(Cells src, Cells dst, uint32_t run, int step, int word = 4) {
+    int items = word / 4, n = int(src.count), m = int(run);
+    if (step == m) {
+      CopyArgs<1, int32_t> args{n / items, 0, 0, {1}, {1}, {}, 1};
+      args.shape[0] = n / items;
+      add({src}, {dst}, CopyRecord{word, 1}, &args, sizeof args);
+    } else {
+      CopyArgs<2, int32_t> args{
+          n / items, 0, 0, {m / items, 1}, {step / items, 1}, {}, 2};
+      args.shape[0] = n / m;
+      args.shape[1] = m / items;
+      add({src}, {dst}, CopyRecord{word, 2}, &args, sizeof args);
+    }
     return *this;
   }
   List& other(std::initializer_list<Cells> reads, Cells y, uint64_t salt = 1) {
@@ -146,6 +240,11 @@ class List {
 
   const std::byte* args_of(const Record& r) const {
     return r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
+  }
+  RopeCacheArgs heads(size_t i) const {
+    RopeCacheArgs a;
+    std::memcpy(&a, args_of(records[i]), sizeof a);
+    return a;
   }
   FusedMatvecArgs<MAX_SETS> fused(size_t i) const {
     FusedMatvecArgs<MAX_SETS> a{};
@@ -266,9 +365,132 @@ class Machine {
     return mix(mix(gate, 17), up);
   }
 
+  // The row of a head, turned at a position that depends on all of these.
+  Row turned(Row row, const RopePart& q, uint32_t b, uint32_t t) {
+    uint64_t position = mix(get(q.offset + 4 * b * q.offset_stride), t);
+    position = mix(position, uint64_t(1000 * q.scale + q.log2_base));
+    Row r = row;
+    for (uint32_t i = 0; i < 2 * q.half_dims; ++i) {
+      bool traditional = q.flags & ROPE_TRADITIONAL;
+      uint32_t h = q.half_dims, pair = traditional ? i / 2 : i % h;
+      uint32_t other = traditional ? i ^ 1 : i < h ? i + h : i - h;
+      uint64_t f = q.freqs ? get(q.freqs + 4 * pair * q.freqs_stride) : pair;
+      r[i] = mix(mix(row[i], row[other] + (other < i)), mix(position, f));
+    }
+    return r;
+  }
+  void put_row(uint64_t to, const Row& r) {
+    for (size_t i = 0; i < r.size(); ++i) {
+      put(to + 4 * i, r[i]);
+    }
+  }
+  struct Head {
+    const RopePart* part;
+    uint32_t b, n, t;
+    uint64_t in(uint64_t address, HeadStrides s) const {
+      return address + 4 * (int(b) * s.b + int(n) * s.n + int(t) * s.t);
+    }
+  };
+  static std::vector<Head> all_heads(const RopePart& q, uint32_t B) {
+    std::vector<Head> heads;
+    for (uint32_t i = 0; i < B * q.N * q.L; ++i) {
+      heads.push_back({&q, i / (q.N * q.L), i / q.L % q.N, i % q.L});
+    }
+    return heads;
+  }
+  void run_rope(const std::byte* bytes, bool freqs, bool traditional) {
+    auto word = [&](size_t i) {
+      uint64_t v;
+      std::memcpy(&v, bytes + 8 * i, 8);
+      return v;
+    };
+    RopeArgs a;
+    std::memcpy(&a, bytes + 8 * (3 + freqs), sizeof a);
+    RopePart q{};
+    q.offset = word(1);
+    q.freqs = freqs ? word(2) : 0;
+    q.offset_stride = int(a.offset_stride);
+    q.freqs_stride = int(a.freqs_stride);
+    q.N = a.N;
+    q.L = a.L;
+    q.half_dims = a.half_dims;
+    q.flags = traditional ? ROPE_TRADITIONAL : 0;
+    q.scale = a.scale;
+    q.log2_base = a.log2_base;
+    q.x_strides = {int(a.b_stride), int(a.n_stride), int(a.t_stride)};
+    q.y_strides = {int(a.N * a.L * a.D), int(a.L * a.D), int(a.D)};
+    auto heads = all_heads(q, a.B);
+    for (auto i : shuffled(heads.size())) {
+      auto& h = heads[i];
+      Row x;
+      for (uint32_t d = 0; d < a.D; ++d) {
+        x.push_back(get(h.in(word(0), q.x_strides) + 4 * d * a.d_stride));
+      }
+      put_row(h.in(word(2 + freqs), q.y_strides), turned(x, q, h.b, h.t));
+    }
+  }
+  template <int NDIM>
+  void run_copy(const std::byte* bytes, int word) {
+    CopyArgs<NDIM, int32_t> a;
+    std::memcpy(&a, bytes + 16, sizeof a);
+    uint64_t at[2];
+    std::memcpy(at, bytes, 16);
+    for (auto i : shuffled(a.count)) {
+      int64_t rest = i, from = a.in_offset, to = a.out_offset;
+      for (int d = NDIM; d-- > 0;) {
+        from += rest % a.shape[d] * a.in_strides[d];
+        to += rest % a.shape[d] * a.out_strides[d];
+        rest /= a.shape[d];
+      }
+      for (int k = 0; k < word; k += 4) {
+        put(at[1] + to * word + k, get(at[0] + from * word + k));
+      }
+    }
+  }
+  // Head by head, as workgroups may come.
+  void run_heads(const RopeCacheArgs& a, int lanes) {
+    std::vector<Head> heads;
+    for (auto& q : a.parts) {
+      if (q.groups) {
+        REQUIRE(q.blocks == (q.N * lanes + 127) / 128);
+        auto more = all_heads(q, q.groups / (q.blocks * q.L));
+        heads.insert(heads.end(), more.begin(), more.end());
+      }
+    }
+    for (auto i : shuffled(heads.size())) {
+      auto& h = heads[i];
+      auto& q = *h.part;
+      uint64_t from = h.in(q.x, q.x_strides);
+      Row r =
+          q.flags & ROPE_NORMED ? normed(from, q.weight, q.D) : row(from, q.D);
+      if (q.normed) {
+        put_row(h.in(q.normed, q.normed_strides), r);
+      }
+      if (q.half_dims) {
+        r = turned(r, q, h.b, h.t);
+        put_row(h.in(q.y, q.y_strides), r);
+      }
+      if (q.cache) {
+        put_row(h.in(q.cache, q.cache_strides), r);
+      }
+    }
+  }
+
   void run(const List& list, const Record& r, const Kernels& kernels) {
     if (auto* v = kernels.variant_of(r.kernel)) {
       return run_fused(list, r, *v);
+    }
+    if (auto* v = kernels.heads_of(r.kernel)) {
+      RopeCacheArgs a;
+      std::memcpy(&a, list.args_of(r), sizeof a);
+      return run_heads(a, v->LANES);
+    }
+    if (auto* rope = std::get_if<RopeRecord>(&r.what)) {
+      return run_rope(list.args_of(r), rope->freqs, rope->traditional);
+    }
+    if (auto* copy = std::get_if<CopyRecord>(&r.what)) {
+      return copy->ndim == 1 ? run_copy<1>(list.args_of(r), copy->word)
+                             : run_copy<2>(list.args_of(r), copy->word);
     }
     auto word = [&](size_t i) {
       uint64_t v;
@@ -285,9 +507,16 @@ class Machine {
             dot(row(word(0), k), word(1), word(2), word(3), i));
       }
     } else if (auto* norm = std::get_if<NormRecord>(&r.what)) {
-      Row made = normed(word(0), norm->weight ? word(1) : 0, n);
-      for (auto i : shuffled(n)) {
-        put(word(norm->weight ? 2 : 1) + 4 * i, made[i]);
+      size_t operands = norm->weight ? 3 : 2;
+      NormArgs a;
+      std::memcpy(&a, list.args_of(r) + 8 * operands, sizeof a);
+      uint64_t w = norm->weight ? word(1) : 0, y = word(operands - 1);
+      for (auto i : shuffled(a.rows.count)) {
+        uint64_t x = word(0) +
+            4 *
+                (i / a.rows.inner * a.rows.outer_stride +
+                 i % a.rows.inner * a.rows.inner_stride);
+        put_row(y + 4 * i * a.rows.n, normed(x, w, a.rows.n));
       }
     } else if (auto* g = std::get_if<GateRecord>(&r.what)) {
       for (auto i : shuffled(n)) {

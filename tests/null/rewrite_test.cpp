@@ -350,7 +350,17 @@ class RandomGraph {
   List list(int records) {
     List l;
     for (int i = 0; i < records; ++i) {
-      switch (pick(7)) {
+      switch (pick(11)) {
+        case 7:
+          norm_heads(l);
+          break;
+        case 8:
+        case 9:
+          rope(l);
+          break;
+        case 10:
+          copy(l);
+          break;
         case 6:
           l.norm(any(), {60, 0, 4 * uint32_t(pick(2))}, fresh());
           rows_ = last_fresh();
@@ -414,6 +424,35 @@ class RandomGraph {
     Cells y = k == 0 ? a : k == 1 ? b : k == 2 ? any() : fresh();
     return in_part(y, a) || in_part(y, b) ? fresh() : y;
   }
+  void norm_heads(List& l) {
+    Cells from = any();
+    turned_ = result(from, from);
+    l.norm_heads(from, {60, 0, 2 * uint32_t(pick(2))}, turned_, 2);
+  }
+  // Of two heads, often what a norm has made.
+  void rope(List& l) {
+    Cells from = pick(3) ? turned_ : any();
+    Cells offset = pick(4) ? Cells{61, 0, 1} : Cells{1 + pick(10), 0, 1};
+    turned_ = result(from, from);
+    if (!apart(turned_, offset)) {
+      offset = {61, 0, 1};
+    }
+    List::Turn turn;
+    turn.traditional = pick(2);
+    l.rope(from, offset, turned_, turn, pick(4) ? Cells{0} : Cells{62, 0, 1});
+  }
+  // To a cache whose heads are apart, or not.
+  void copy(List& l) {
+    Cells from = pick(2) ? turned_ : any();
+    bool strided = pick(2);
+    Cells to{pick(3) ? 70 + pick(4) : 1 + pick(10), 0, strided ? 6u : 4u};
+    if (!apart(to, from)) {
+      to.buffer = 70 + pick(4);
+    }
+    if (apart(to, from)) {
+      l.copy(from, to, 2, strided ? 4 : 2, pick(2) ? 4 : 8);
+    }
+  }
   void product(List& l) {
     Cells from = rows_.buffer && pick(3) ? rows_ : (rows_ = any());
     Cells to = pick(2) ? fresh() : any();
@@ -428,7 +467,7 @@ class RandomGraph {
 
   std::mt19937 random_;
   uint64_t next_ = 0;
-  Cells rows_{0};
+  Cells rows_{0}, turned_{1};
   std::vector<Cells> products_;
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/sort.h"
 #include "ops/fft/plan.h"
 #include "ops/rows/plan.h"
+#include "runtime/rewrite_variants.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {
@@ -76,12 +77,24 @@ void add_norms(VariantSet& set, Type t, bool layer, bool vec) {
 
 void add_rope(VariantSet& set, Type t) {
   for (int bits = 0; bits < 16; ++bits) {
-    set.add(RopeVariant{
+    RopeVariant v{
         .T = t,
         .TRADITIONAL = bool(bits & 1),
         .FREQS = bool(bits & 2),
         .VEC = bool(bits & 4),
-        .FORWARD = bool(bits & 8)});
+        .FORWARD = bool(bits & 8),
+        .LARGE = false};
+    set.add(v);
+    if (v.TRADITIONAL == v.VEC && v.FREQS == v.FORWARD) {
+      v.LARGE = true;
+      set.add(v);
+    }
+  }
+  for (bool vec : {false, true}) {
+    for (uint32_t D : {128u, 256u, most_head_dims}) {
+      set.add(rope_cache(t, D, 0, vec));
+    }
+    set.add(rope_cache(t, 256, row_team(1000, 256).lanes, vec)); // normed rows
   }
 }
 
