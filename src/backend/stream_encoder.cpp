@@ -215,6 +215,23 @@ array StreamEncoder::scratch(Shape shape, Dtype dtype) {
   return a;
 }
 
+const array& StreamEncoder::counters() {
+  constexpr size_t most = 4;
+  if (counters_.empty()) {
+    // Small enough for memory that the host writes itself, so that no batch has
+    // to succeed before they are zero.
+    std::vector<uint32_t> zeros(64);
+    for (size_t i = 0; i < most; ++i) {
+      counters_.emplace_back(zeros.begin(), Shape{64}, uint32);
+    }
+  }
+  const array& a = counters_[next_counters_];
+  next_counters_ = (next_counters_ + 1) % most;
+  bring_to_device(a);
+  add_temporary(a);
+  return a;
+}
+
 StreamEncoder& encoder(Stream s) {
   if (forked_from_started_device()) {
     device(); // throws

@@ -173,6 +173,11 @@ class StreamEncoder {
   // pairs run side by side. Grows, and stays.
   array scratch(Shape shape, Dtype dtype);
 
+  // 64 uint32 zeros for a kernel that leaves them zero: to count workgroups
+  // that are done. They must be among its outputs, so that dispatches which
+  // have the same ones do not overlap; the next few calls return others.
+  const array& counters();
+
   // The first item of `a` in host memory where it is valid there already, else
   // null. Unlike data<T>() it waits for nothing and moves nothing.
   const char* host_data(const array& a) const;
@@ -193,6 +198,8 @@ class StreamEncoder {
   Encoder& enc_;
   std::optional<array> scratch_[3]; // bytes
   uint32_t scratch_turn_ = 0;
+  std::vector<array> counters_;
+  size_t next_counters_ = 0;
 };
 
 // The calling thread's encoder of a stream. Throws std::runtime_error for a

@@ -116,6 +116,24 @@ for queries, keys, dim in [
         attention,
     )
 
+# Keys that several workgroups share, on llvmpipe too, with what who joins their
+# parts adds.
+SHARED = qkv(1, 4, 2, 1, 9001, 64)
+case("shared_keys", arrays(*SHARED), fused, attention, FLOATS)
+
+
+def shared(rng, dtype):
+    return [normal(rng, s, dtype) for s in (*SHARED, (4,))]
+
+
+case(
+    "shared_keys_sinks",
+    shared,
+    lambda mx, q, k, v, s: fused(mx, q, k, v, None, s),
+    lambda q, k, v, s: attention(q, k, v, None, s),
+    ("float16",),
+)
+
 # Head dimensions, equal or not; tile edges; more queries than keys.
 for dim, value_dim in [
     (32, 32),

@@ -216,79 +216,113 @@ TEST_CASE("empty sums and single items have a plan") {
   }
 }
 
-TEST_CASE("decode attention splits long keys until the device is busy") {
-  Caps gpu = caps_of("NVIDIA H200");
+AttentionProblem decode_problem(uint32_t keys, uint32_t dim = 128) {
   AttentionProblem p;
+  p.type = Type::bf16;
+  p.alignment = 16;
   p.heads = 32;
   p.kv_heads = 8;
-  p.dim = p.value_dim = 128;
-  p.keys = 4096;
-  DecodePlan plan = plan_decode(gpu, p);
-  CHECK(plan.kernel.ROWS == 4);
-  CHECK(plan.row_groups == 1);
-  CHECK(plan.splits > 8);
-  CHECK(uint64_t(plan.splits) * plan.split_keys >= p.keys);
-  CHECK(uint64_t(plan.splits - 1) * plan.split_keys < p.keys);
+  p.dim = p.value_dim = dim;
+  p.keys = keys;
+  return p;
+}
 
-  p.keys = 100;
-  CHECK(plan_decode(gpu, p).splits == 1);
-  p.keys = 4096;
+TEST_CASE("decode attention splits long keys until the device is busy") {
+  Caps gpu = caps_of("NVIDIA H200");
+  for (uint32_t keys : {257, 512, 4096, 4097, 131072}) {
+    CAPTURE(keys);
+    AttentionProblem p = decode_problem(keys);
+    DecodePlan plan = plan_decode(gpu, p);
+    CHECK(plan.kernel.PARTS == PARTS_JOINED);
+    CHECK(plan.splits > 1);
+    CHECK(uint64_t(plan.splits) * plan.split_keys >= keys);
+    CHECK(uint64_t(plan.splits - 1) * plan.split_keys < keys);
+    CHECK(plan_decode(gpu, p, {.joins = false}).kernel.PARTS == PARTS_MERGED);
+    CHECK(plan_decode(gpu, p, {.splits = false}).kernel.PARTS == PARTS_NONE);
+  }
+  AttentionProblem p = decode_problem(4096);
   p.batches = 64;
   CHECK(plan_decode(gpu, p).splits == 1);
+  // More groups than there are counters.
+  p.batches = 1;
+  p.heads = p.kv_heads = 96;
+  CHECK(plan_decode(gpu, p).splits > 1);
+  CHECK(plan_decode(gpu, p).kernel.PARTS == PARTS_MERGED);
   Caps narrow = caps_of("llvmpipe");
   narrow.min_subgroup_size = 4;
   CHECK(plan_decode(narrow, p).kernel.TPK == 4);
 }
 
+TEST_CASE("few keys of few heads have a workgroup a row") {
+  Caps gpu = caps_of("NVIDIA H200");
+  AttentionProblem p = decode_problem(100);
+  DecodePlan plan = plan_decode(gpu, p);
+  CHECK(plan.splits == 1);
+  CHECK(plan.kernel.ROWS == 1);
+  CHECK(plan.groups(p) == 32);
+  p.batches = 64;
+  CHECK(plan_decode(gpu, p).kernel.ROWS == 4);
+}
+
 TEST_CASE("decode attention holds what registers hold") {
-  AttentionProblem p;
-  p.heads = 32;
-  p.kv_heads = 4;
-  p.keys = 4096;
   struct {
     const char* device;
-    uint32_t dim, rows, unroll, cluster;
+    uint32_t dim, rows, unroll, lanes;
   } cases[] = {
-      {"AMD Radeon RX 6800", 64, 8, 2, 8},
-      {"AMD Radeon RX 6800", 128, 4, 1, 8},
-      {"AMD Radeon RX 6800", 256, 1, 1, 8},
-      {"AMD Radeon RX 6800", 512, 1, 1, 16},
-      {"NVIDIA H200", 64, 8, 2, 8},
-      {"NVIDIA H200", 128, 4, 2, 8},
-      {"NVIDIA H200", 256, 2, 1, 8},
-      {"NVIDIA H200", 512, 1, 1, 8},
-      {"Apple M1", 64, 4, 2, 8},
-      {"Apple M1", 128, 2, 1, 8},
+      {"AMD Radeon RX 6800", 64, 4, 4, 8},
+      {"AMD Radeon RX 6800", 128, 4, 4, 16},
+      {"AMD Radeon RX 6800", 256, 4, 4, 32},
+      {"AMD Radeon RX 6800", 512, 2, 2, 32},
+      {"NVIDIA H200", 64, 4, 4, 8},
+      {"NVIDIA H200", 128, 4, 4, 16},
+      {"NVIDIA H200", 256, 4, 4, 32},
+      {"NVIDIA H200", 512, 4, 4, 32},
+      {"Apple M1", 64, 2, 4, 8},
+      {"Apple M1", 128, 2, 4, 16},
       {"Intel(R) Arc(tm) A770M", 128, 2, 1, 8},
       {"Intel(R) Arc(tm) A770M", 256, 1, 1, 8},
-      {"Turnip Adreno (TM) 740", 128, 2, 2, 8}};
+      {"Turnip Adreno (TM) 740", 128, 4, 2, 16}};
   for (auto& x : cases) {
     CAPTURE(x.device);
+    AttentionProblem p = decode_problem(32768, x.dim);
+    p.kv_heads = 4;
     CAPTURE(x.dim);
-    p.dim = p.value_dim = x.dim;
     DecodeVariant kernel = plan_decode(caps_of(x.device), p).kernel;
     CHECK(kernel.ROWS == x.rows);
     CHECK(kernel.KU == x.unroll);
-    CHECK(kernel.TPK == x.cluster);
+    CHECK(kernel.TPK == x.lanes);
+    CHECK(kernel.ROWS <= kernel.TPK);
+    CHECK_FALSE(kernel.PIECES);
   }
-  p.kv_heads = 16;
-  p.dim = p.value_dim = 128;
-  CHECK(plan_decode(caps_of("AMD Radeon RX 6800"), p).kernel.KU == 2);
-  // Wide values in subgroups of 8: k and v are not held whole.
+  // Single items of wide rows in subgroups of 8: k and v are not held whole.
+  AttentionProblem p = decode_problem(4096);
+  p.alignment = 2;
   p.dim = 256;
   p.value_dim = 512;
   auto wide = [&](const char* device) {
-    DecodeVariant kernel = plan_decode(caps_of(device), p).kernel;
-    CHECK(kernel.ROWS == 1);
-    CHECK(kernel.KU == 1);
-    return kernel;
+    return plan_decode(caps_of(device), p).kernel;
   };
   CHECK(wide("Intel(R) Arc(tm) A770M").PIECES);
   CHECK(wide("Intel(R) Arc(tm) A770M").TPK == 8);
-  CHECK(wide("Intel(R) Graphics (BMG").TPK == 16);
-  CHECK_FALSE(wide("Intel(R) Graphics (BMG").PIECES);
+  CHECK(wide("Intel(R) Arc(tm) A770M").ROWS == 1);
   CHECK_FALSE(wide("NVIDIA H200").PIECES);
   CHECK(wide("llvmpipe").PIECES);
+}
+
+TEST_CASE("sums of decode attention fit shared memory") {
+  for (auto& caps : device_table()) {
+    for (uint32_t dim : {64u, 128u, 256u, 512u}) {
+      for (uint32_t keys : {64u, 4096u}) {
+        CAPTURE(caps.name);
+        CAPTURE(dim);
+        auto k = plan_decode(caps, decode_problem(keys, dim)).kernel;
+        uint32_t sums = k.SLOTS * k.ROWS * k.DV * 9 / 2;
+        uint32_t rest = 8 * k.ROWS * k.WG / k.TPK + 4;
+        uint32_t queries = k.SHARED_Q ? 4 * k.ROWS * k.D : 0;
+        CHECK(sums + rest + queries <= caps.shared_memory);
+      }
+    }
+  }
 }
 
 TEST_CASE("prefill attention takes matrix units for aligned half types") {

@@ -32,10 +32,12 @@ AttentionProblem problem(Type type, const Heads& h, uint32_t queries = 1) {
 // The kernels of one problem, by its number of queries.
 void add_forward(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
   if (uses_decode(caps, p)) {
-    DecodePlan plan = plan_decode(caps, p);
-    set.add(plan.kernel);
-    if (plan.splits > 1) {
-      set.add(plan.merge);
+    for (bool joins : {true, false}) {
+      DecodePlan plan = plan_decode(caps, p, {.joins = joins});
+      set.add(plan.kernel);
+      if (plan.kernel.PARTS == PARTS_MERGED) {
+        set.add(plan.merge);
+      }
     }
   } else {
     std::visit(
@@ -69,7 +71,11 @@ void with_options(AttentionProblem p, Add add) {
 void add_types(VariantSet& set, const Caps& caps) {
   for (Type t : float_types) {
     for (auto& model : models) {
-      add_forward(set, caps, problem(t, model));
+      for (uint32_t keys : {64u, 512u, 32768u}) {
+        AttentionProblem p = problem(t, model);
+        p.keys = keys;
+        add_forward(set, caps, p);
+      }
       for (bool causal : {false, true}) {
         AttentionProblem p = problem(t, model, 512);
         p.causal = causal;

@@ -1,255 +1,383 @@
 // Attention for few query rows, K and V read once, in place.
 //
 // A workgroup takes ROWS query rows that share a KV head (the heads of a GQA
-// group, and the queries) and a range of keys. TPK neighbouring invocations
-// handle a key together: each holds a slice of k and v, scores are summed by
-// shuffles, and every such cluster runs its own online softmax. Clusters are
-// merged by shuffles, then subgroups through shared memory.
-// VEC: 16-byte loads of k and v. KU: keys in flight. PIECES: no slice of k and v
-// is held, each piece is used when it is there, for lack of registers. SPLIT: y is partial
-// results, [row][split][DV + 2] floats: unnormalised values, maximum, sum.
+// group, and the queries) and a range of keys. TPK neighbouring invocations, a
+// cluster, handle KU keys at a time: each holds a slice of q, k and v. Their
+// sums of products, ROWS * KU of them, are reduced and scattered over the
+// cluster at once, so that a lane has few scores, of one row, and does the
+// online softmax of these alone; weights go around by shuffles. The next keys
+// are loaded into k when its products are done, and likewise v: both are in
+// flight during the other half of the work.
+// Clusters are merged by shuffles, then subgroups through shared memory. Where
+// several workgroups share the keys they write parts; with PARTS_JOINED the one
+// that comes last joins them, and nobody waits.
+// For lack of registers q may be in shared memory (SHARED_Q), and each piece of k
+// and v loaded when it is used (PIECES).
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
-#include "gemm/vec.glsl"
 #include "attention/decode.h"
 #define ARGS_BLOCK DecodeArgs
 #include "common/args.glsl"
+#define HEADS (A.gqa * A.kv_heads)
 #include "attention/mask.glsl"
+#include "attention/raw.glsl"
+#include "attention/join.glsl"
 
 layout(local_size_x = WG) in;
 
-#if VEC
-#define E VEC16
-#else
-#define E 1
-#endif
 #define CHUNKS ((D / E + TPK - 1) / TPK)
 #define CHUNKS_V ((DV / E + TPK - 1) / TPK)
 #define CLUSTERS (WG / TPK)
+#define STEPS (E / STEP)
+
+// Of ROWS * KU scores a cluster's lanes have SCORES each, or COPIES lanes the
+// same one; ROW_LANES neighbours have those of a row.
+#define ROW_LANES (TPK / ROWS)
+#define SCORES (KU > ROW_LANES ? KU / ROW_LANES : 1)
+#define COPIES (KU < ROW_LANES ? ROW_LANES / KU : 1)
 
 // Invocations of a cluster are neighbours in their subgroup.
-#define INVOCATION                                                            \
-  (gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID)
-#define MEMBER (INVOCATION % TPK)
+#define LANE gl_SubgroupInvocationID
+#define INVOCATION (gl_SubgroupID * gl_SubgroupSize + LANE)
+#define MEMBER (LANE % TPK)
 #define CLUSTER (INVOCATION / TPK)
+// The lane that has what cluster lane `c` has: of this lane's cluster.
+#define FROM(x, c) subgroupShuffle(x, (LANE & ~(TPK - 1u)) + (c))
 
-shared float queries[ROWS * D];
-shared float sums[ROWS * DV];
+// Sums in shared memory: a gap after E items, against bank conflicts.
+#if E > 1
+#define PADDED(d) ((d) + (d) / E)
+#else
+#define PADDED(d) (d)
+#endif
+#define PITCH PADDED(DV)
+
+shared float sums[SLOTS * ROWS * PITCH];
 shared float wg_max[WG / TPK * ROWS];
 shared float wg_sum[WG / TPK * ROWS];
-
-float row_max[ROWS];
-float row_sum[ROWS];
-float acc[ROWS * CHUNKS_V * E];
-
-// What a workgroup does: rows of a KV head, from row0 on, and a range of keys.
-struct Work {
-  uint batch, kv_head;
-  uint gqa, rows; // heads and rows of the KV head
-  uint row0;
-  uint split;
-};
-
-Work work_of(uint group) {
-  Work w;
-  w.split = group % A.splits;
-  uint rest = group / A.splits;
-  w.row0 = rest % A.row_groups * ROWS;
-  rest /= A.row_groups;
-  w.kv_head = rest % A.kv_heads;
-  w.batch = rest / A.kv_heads;
-  w.gqa = A.heads / A.kv_heads;
-  w.rows = w.gqa * A.queries;
-  return w;
-}
-
-uint head_of(Work w, uint row) {
-  return w.kv_head * w.gqa + row % w.gqa;
-}
-
-// Item e of chunk j of invocation c's slice.
-#define ITEM(j, c, e) (((j) * TPK + (c)) * E + (e))
-
-#if VEC
-#define LOAD_CHUNK(row, at, x, to)                                            \
-  Vec16 got = load16(row, int64_t(at));                                       \
-  UNPACK16(got, x, to)
-#else
-#define LOAD_CHUNK(row, at, x, to) x[to] = load(row, at);
+#if PARTS == PARTS_JOINED
+shared uint wg_ticket;
 #endif
-// Chunk j of a row of N items, to x[to] and on.
-#define LOAD_PIECE(row, j, c, N, x, to)                                       \
-  [[unroll]] for (uint e_ = 0; e_ < E; ++e_) {                                \
-    x[(to) + e_] = 0.0;                                                       \
-  }                                                                           \
-  if (ITEM(j, c, 0) < N) {                                                    \
-    LOAD_CHUNK(row, ITEM(j, c, 0), x, to)                                     \
+
+// Item 0 of chunk j of a lane's slice.
+#define ITEM(j) (((j) * TPK + MEMBER) * E)
+// Whether it lies within N.
+#define HAS(j, N) (N % (TPK * E) == 0 || ITEM(j) < N)
+RAW load_raw(T_PTR row, uint item, bool has) {
+  RAW x = RAW(0);
+  if (has) {
+    x = RAW_AT(MOVED(T, row, item));
   }
+  return x;
+}
+#define LOAD_RAW(row, j, N) load_raw(row, ITEM(j), HAS(j, N))
+
+uint first_key, end_key; // of the workgroup
+uint64_t k_head, v_head;
+
+// Chunk j of the row of key u. Past the end the last key is read again and counts
+// as absent.
+#define KEY(base, u) ((base) + (u) * CLUSTERS + CLUSTER)
+#define KEY_ROW(head, strides, base, u)                                       \
+  MOVED(                                                                      \
+      T,                                                                      \
+      head,                                                                   \
+      int64_t(min(KEY(base, u), end_key - 1)) * int64_t(strides.row))
+#define LOAD_K(base, u, j)                                                    \
+  LOAD_RAW(KEY_ROW(k_head, A.k_strides, base, u), j, D)
+#define LOAD_V(base, u, j)                                                    \
+  LOAD_RAW(KEY_ROW(v_head, A.v_strides, base, u), j, DV)
+
+#if SHARED_Q
+shared float queries[ROWS * D];
+#else
+RAW q[ROWS * CHUNKS];
+#endif
 #if PIECES
-// piece: an item of the chunk that USE_K or USE_V has loaded last.
-#define USE_K(u, j)                                                           \
-  float piece[E];                                                             \
-  LOAD_PIECE(k_row, j, c, D, piece, 0)
-#define USE_V(u, j)                                                           \
-  float piece[E];                                                             \
-  LOAD_PIECE(v_row, j, c, DV, piece, 0)
-#define K_ITEM(u, j, e) piece[e]
-#define V_ITEM(u, j, e) piece[e]
+#define K_CHUNK(u, j) piece
+#define V_CHUNK(u, j) piece
 #else
-#define LOAD_SLICE(NAME, CHUNKS, N)                                           \
-  void NAME(T_PTR row, uint c, inout float x[CHUNKS * E]) {                   \
-    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {                            \
-      LOAD_PIECE(row, j, c, N, x, j *E)                                       \
-    }                                                                         \
-  }
-LOAD_SLICE(load_slice_k, CHUNKS, D)
-LOAD_SLICE(load_slice_v, CHUNKS_V, DV)
-#define USE_K(u, j)
-#define USE_V(u, j)
-#define K_ITEM(u, j, e) ks[u][(j) * E + (e)]
-#define V_ITEM(u, j, e) vs[u][(j) * E + (e)]
+RAW k[KU * CHUNKS];
+RAW v[KU * CHUNKS_V];
+#define K_CHUNK(u, j) k[(u) * CHUNKS + (j)]
+#define V_CHUNK(u, j) v[(u) * CHUNKS_V + (j)]
 #endif
 
-void start(Work w) {
-  for (uint i = gl_LocalInvocationIndex; i < ROWS * D; i += WG) {
-    uint r = w.row0 + i / D;
-    float x = 0.0;
-    if (r < w.rows) {
-      int64_t at = int64_t(w.batch) * A.q_batch +
-          int64_t(head_of(w, r)) * A.q_head + int64_t(r / w.gqa) * A.q_row +
-          int64_t(i % D);
-      x = load(A.q, at) * A.scale;
+FLOATS acc[ROWS * CHUNKS_V * STEPS];
+float row_max, row_sum; // of the lane's row, the sum of its own scores
+
+void load_keys(uint base) {
+#if !PIECES
+  [[unroll]] for (uint u = 0; u < KU; ++u) {
+    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
+      k[u * CHUNKS + j] = LOAD_K(base, u, j);
     }
-    queries[i] = x;
   }
-  for (uint i = gl_LocalInvocationIndex; i < ROWS * DV; i += WG) {
-    sums[i] = 0.0;
+#endif
+}
+
+void load_values(uint base) {
+#if !PIECES
+  [[unroll]] for (uint u = 0; u < KU; ++u) {
+    [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
+      v[u * CHUNKS_V + j] = LOAD_V(base, u, j);
+    }
   }
+#endif
+}
+
+uint last_row() {
+  return A.gqa * A.queries - 1;
+}
+
+void load_queries(Rows w) {
+  Row row = row_of(w, w.row0);
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    row_max[r] = ABSENT;
-    row_sum[r] = 0.0;
+    T_PTR at = MOVED(
+        T,
+        A.q,
+        int64_t(w.batch) * A.q_strides.batch +
+            int64_t(row.head) * A.q_strides.head +
+            int64_t(row.query) * A.q_strides.row);
+#if SHARED_Q
+    for (uint d = gl_LocalInvocationIndex; d < D; d += WG) {
+      queries[r * D + d] = load(at, d);
+    }
+#else
+    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
+      q[r * CHUNKS + j] = LOAD_RAW(at, j, D);
+    }
+#endif
+    // The next row; of those that do not exist, the last again.
+    if (w.row0 + r < last_row()) {
+      bool wraps = row.head + 1 == (w.kv_head + 1) * A.gqa;
+      row.head = wraps ? w.kv_head * A.gqa : row.head + 1;
+      row.query += wraps ? 1 : 0;
+    }
   }
-  [[unroll]] for (uint i = 0; i < ROWS * CHUNKS_V * E; ++i) {
-    acc[i] = 0.0;
-  }
+#if SHARED_Q
   barrier();
+#endif
+}
+
+// Items i * STEP and on of chunk j of a query.
+FLOATS query_items(uint r, uint j, uint i) {
+#if SHARED_Q
+  uint at = r * D + min(ITEM(j) + i * STEP, D - STEP);
+#if STEP == 2
+  return vec2(queries[at], queries[at + 1]);
+#else
+  return queries[at];
+#endif
+#else
+  return floats(q[r * CHUNKS + j], i);
+#endif
+}
+
+// Sums over lanes: one keeps the half of s that a bit of its number says and gets
+// its neighbour's part of it, until one is left. No loop over the bits: the
+// driver would have to unroll it to keep s in registers; NVIDIA's seems not to.
+#define SCATTER(BIT)                                                          \
+  if (ROWS * KU * BIT >= TPK) {                                               \
+    [[unroll]] for (uint i = 0; i < ROWS * KU * BIT / TPK; ++i) {             \
+      float low = s[i];                                                       \
+      float high = s[i + ROWS * KU * BIT / TPK];                              \
+      bool upper = (LANE & BIT) != 0;                                         \
+      s[i] = (upper ? high : low) +                                           \
+          subgroupShuffleXor(upper ? low : high, BIT);                        \
+    }                                                                         \
+  } else {                                                                    \
+    s[0] += subgroupShuffleXor(s[0], BIT);                                    \
+  }
+
+// The lane's scores, without scale and masks.
+void multiply_keys(uint base, out float scores[SCORES]) {
+  float s[ROWS * KU];
+  [[unroll]] for (uint i = 0; i < ROWS * KU; ++i) {
+    s[i] = 0.0;
+  }
+  [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
+#if PIECES
+    RAW piece = LOAD_K(base, 0, j);
+#endif
+    [[unroll]] for (uint i = 0; i < STEPS; ++i) {
+      FLOATS items[KU];
+      [[unroll]] for (uint u = 0; u < KU; ++u) {
+        items[u] = floats(K_CHUNK(u, j), i);
+      }
+      [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        FLOATS x = query_items(r, j, i);
+        [[unroll]] for (uint u = 0; u < KU; ++u) {
+          s[r * KU + u] = dot_add(x, items[u], s[r * KU + u]);
+        }
+      }
+    }
+  }
+#if TPK >= 32
+  SCATTER(16)
+#endif
+#if TPK >= 16
+  SCATTER(8)
+#endif
+#if TPK >= 8
+  SCATTER(4)
+#endif
+  SCATTER(2)
+  SCATTER(1)
+  [[unroll]] for (uint i = 0; i < SCORES; ++i) {
+    scores[i] = s[i];
+  }
+}
+
+// Over the lanes that have a row's scores, each once.
+#define OVER_BIT(x, OP, BIT)                                                  \
+  if (BIT < ROW_LANES && BIT >= COPIES) {                                     \
+    x = OP(x, subgroupShuffleXor(x, BIT));                                    \
+  }
+#define OVER_ROW(x, OP)                                                       \
+  OVER_BIT(x, OP, 16)                                                         \
+  OVER_BIT(x, OP, 8)                                                          \
+  OVER_BIT(x, OP, 4)                                                          \
+  OVER_BIT(x, OP, 2)                                                          \
+  OVER_BIT(x, OP, 1)
+
+// Of the lane's scores: their keys, masked and scaled, then their weights, with
+// row_max, row_sum and acc brought to the new maximum.
+void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
+  float m = row_max;
+  [[unroll]] for (uint i = 0; i < SCORES; ++i) {
+    uint key = KEY(base, MEMBER % ROW_LANES / COPIES * SCORES + i);
+    float s = scores[i] * A.scale;
+#if CAUSAL || MASK
+    s = masked(s, w.batch, row.head, row.query, min(key, end_key - 1));
+    s = is_later(key, row.query) ? HIDDEN : s;
+#endif
+    scores[i] = key < end_key ? s : ABSENT;
+    m = max(m, scores[i]);
+  }
+  OVER_ROW(m, max)
+  if (subgroupAny(m > row_max)) {
+    float keep = exp2_diff(row_max, m);
+    row_sum *= keep;
+    row_max = m;
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      float x = FROM(keep, r * ROW_LANES);
+      [[unroll]] for (uint i = 0; i < CHUNKS_V * STEPS; ++i) {
+        acc[r * CHUNKS_V * STEPS + i] *= x;
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0; i < SCORES; ++i) {
+    scores[i] = exp2_diff(scores[i], row_max);
+    row_sum += scores[i];
+  }
+}
+
+void add_values(uint base, float weights[SCORES]) {
+  [[unroll]] for (uint u = 0; u < KU; ++u) {
+    float x[ROWS];
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      x[r] = FROM(weights[u % SCORES], r * ROW_LANES + u / SCORES * COPIES);
+    }
+    [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
+#if PIECES
+      RAW piece = LOAD_V(base, u, j);
+#endif
+      [[unroll]] for (uint i = 0; i < STEPS; ++i) {
+        FLOATS items = floats(V_CHUNK(u, j), i);
+        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+          uint at = (r * CHUNKS_V + j) * STEPS + i;
+          acc[at] = fma(FLOATS(x[r]), items, acc[at]);
+        }
+      }
+    }
+  }
 }
 
 // This cluster's share of the keys.
-void walk_keys(Work w) {
-  uint c = MEMBER;
-  T_PTR k0 = AT_HEAD(A.k, A.k_strides, w.batch, w.kv_head);
-  T_PTR v0 = AT_HEAD(A.v, A.v_strides, w.batch, w.kv_head);
-  uint begin = w.split * A.split_keys;
-  uint end = min(A.keys, begin + A.split_keys);
-
-  for (uint base = begin; base < end; base += CLUSTERS * KU) {
-    // Past the end the last key is read again and counts as absent.
-#if PIECES
-    int64_t at_key = int64_t(min(base + CLUSTER, end - 1));
-    T_PTR k_row = MOVED(T, k0, at_key * A.k_strides.row);
-    T_PTR v_row = MOVED(T, v0, at_key * A.v_strides.row);
-#else
-    float ks[KU][CHUNKS * E];
-    float vs[KU][CHUNKS_V * E];
-    [[unroll]] for (uint u = 0; u < KU; ++u) {
-      uint key = min(base + u * CLUSTERS + CLUSTER, end - 1);
-      load_slice_k(MOVED(T, k0, int64_t(key) * A.k_strides.row), c, ks[u]);
-      load_slice_v(MOVED(T, v0, int64_t(key) * A.v_strides.row), c, vs[u]);
-    }
-#endif
-    [[unroll]] for (uint u = 0; u < KU; ++u) {
-      uint key = base + u * CLUSTERS + CLUSTER;
-      [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        float s = 0.0;
-        [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
-          USE_K(u, j)
-          [[unroll]] for (uint e = 0; e < E; ++e) {
-            uint at = ITEM(j, c, e);
-#if D % (TPK * E) != 0
-            at = min(at, D - 1);
-#endif
-            s = fma(queries[r * D + at], K_ITEM(u, j, e), s);
-          }
-        }
-        [[unroll]] for (uint o = TPK / 2; o > 0; o /= 2) {
-          s += subgroupShuffleXor(s, o);
-        }
+void walk_keys(Rows w) {
+  load_keys(first_key);
+  load_values(first_key);
+  load_queries(w);
+  row_max = ABSENT;
+  row_sum = 0.0;
+  [[unroll]] for (uint i = 0; i < ROWS * CHUNKS_V * STEPS; ++i) {
+    acc[i] = FLOATS(0.0);
+  }
+  Row row;
 #if CAUSAL || MASK
-        uint row = min(w.row0 + r, w.rows - 1);
-        uint query = row / w.gqa;
-        s = masked(
-            s, w.batch, head_of(w, row), query, min(key, A.keys - 1));
-        s = is_later(key, query) ? HIDDEN : s;
+  row = row_of(w, min(w.row0 + MEMBER / ROW_LANES, last_row()));
 #endif
-        s = key < end ? s : ABSENT;
-        float m = max(row_max[r], s);
-        float keep = exp2_diff(row_max[r], m);
-        float p = exp2_diff(s, m);
-        row_max[r] = m;
-        row_sum[r] = fma(row_sum[r], keep, p);
-        [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
-          USE_V(u, j)
-          [[unroll]] for (uint e = 0; e < E; ++e) {
-            uint i = (r * CHUNKS_V + j) * E + e;
-            acc[i] = fma(acc[i], keep, p * V_ITEM(u, j, e));
-          }
-        }
-      }
+  for (uint base = first_key; base < end_key; base += CLUSTERS * KU) {
+    uint next = base + CLUSTERS * KU;
+    float scores[SCORES];
+    multiply_keys(base, scores);
+    if (next < end_key) {
+      load_keys(next);
+    }
+    weigh(base, w, row, scores);
+    add_values(base, scores);
+    if (next < end_key) {
+      load_values(next);
     }
   }
 }
 
+// Into all lanes of a subgroup that have the same items.
 void merge_clusters() {
+#define ADD(x, y) (x) + (y)
+  OVER_ROW(row_sum, ADD)
+  float m = row_max;
   for (uint o = TPK; o < gl_SubgroupSize; o *= 2) {
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-      float other = subgroupShuffleXor(row_max[r], o);
-      float m = max(row_max[r], other);
-      float keep = exp2_diff(row_max[r], m);
-      float take = exp2_diff(other, m);
-      row_max[r] = m;
-      row_sum[r] =
-          row_sum[r] * keep + subgroupShuffleXor(row_sum[r], o) * take;
-      [[unroll]] for (uint i = 0; i < CHUNKS_V * E; ++i) {
-        float x = acc[r * CHUNKS_V * E + i];
-        acc[r * CHUNKS_V * E + i] =
-            x * keep + subgroupShuffleXor(x, o) * take;
-      }
-    }
+    m = max(m, subgroupShuffleXor(m, o));
   }
-}
-
-float largest(uint r) {
-  float m = ABSENT;
-  for (uint s = 0; s < gl_NumSubgroups; ++s) {
-    m = max(m, wg_max[s * ROWS + r]);
+  float keep = exp2_diff(row_max, m);
+  row_max = m;
+  row_sum *= keep;
+  for (uint o = TPK; o < gl_SubgroupSize; o *= 2) {
+    row_sum += subgroupShuffleXor(row_sum, o);
   }
-  return m;
-}
-
-// One after the other, into `sums`.
-void merge_subgroups() {
-  if (gl_SubgroupInvocationID == 0) {
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-      wg_max[gl_SubgroupID * ROWS + r] = row_max[r];
-      wg_sum[gl_SubgroupID * ROWS + r] = row_sum[r];
-    }
+  if (MEMBER % ROW_LANES == 0 && LANE < TPK) {
+    uint at = gl_SubgroupID * ROWS + MEMBER / ROW_LANES;
+    wg_max[at] = row_max;
+    wg_sum[at] = row_sum;
   }
   barrier();
-  float top[ROWS];
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    top[r] = largest(r);
-  }
   for (uint s = 0; s < gl_NumSubgroups; ++s) {
-    if (gl_SubgroupID == s && gl_SubgroupInvocationID < TPK) {
+    m = max(m, wg_max[s * ROWS + MEMBER / ROW_LANES]);
+  }
+  keep *= exp2_diff(row_max, m);
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    float x = FROM(keep, r * ROW_LANES);
+    [[unroll]] for (uint i = 0; i < CHUNKS_V * STEPS; ++i) {
+      acc[r * CHUNKS_V * STEPS + i] *= x;
+    }
+  }
+  for (uint o = TPK; o < gl_SubgroupSize; o *= 2) {
+    [[unroll]] for (uint i = 0; i < ROWS * CHUNKS_V * STEPS; ++i) {
+      FLOATS x = acc[i];
+      acc[i] = x + subgroupShuffleXor(x, o);
+    }
+  }
+}
+
+// acc of all subgroups into `sums`, SLOTS subgroups at a time.
+void merge_subgroups() {
+  uint clusters = gl_SubgroupSize / TPK;
+  for (uint s = 0; s < gl_NumSubgroups; s += SLOTS) {
+    if (gl_SubgroupID - s < SLOTS) {
+      uint slot = (gl_SubgroupID - s) * ROWS * PITCH;
       [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        float keep = exp2_diff(row_max[r], top[r]);
         [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
-          [[unroll]] for (uint e = 0; e < E; ++e) {
-            uint at = ITEM(j, MEMBER, e);
-            if (at < DV) {
-              sums[r * DV + at] +=
-                  acc[(r * CHUNKS_V + j) * E + e] * keep;
+          if (r % clusters == LANE / TPK && HAS(j, DV)) {
+            uint at = slot + r * PITCH + PADDED(ITEM(j));
+            [[unroll]] for (uint e = 0; e < E; ++e) {
+#if STEP == 2
+              float x = acc[(r * CHUNKS_V + j) * STEPS + e / 2][e % 2];
+#else
+              float x = acc[r * CHUNKS_V + j];
+#endif
+              sums[at + e] = s == 0 ? x : sums[at + e] + x;
             }
           }
         }
@@ -259,49 +387,89 @@ void merge_subgroups() {
   }
 }
 
-void store_rows(Work w) {
-  for (uint i = gl_LocalInvocationIndex; i < ROWS * DV; i += WG) {
+void store_rows(uint group, uint split, Rows w) {
+  uint slots = min(SLOTS, gl_NumSubgroups);
+  uint rows = min(ROWS, A.gqa * A.queries - w.row0);
+  for (uint i = gl_LocalInvocationIndex; i < rows * DV; i += WG) {
     uint r = i / DV;
     uint d = i % DV;
-    uint row = w.row0 + r;
-    if (row < w.rows) {
-      float m = largest(r);
-      float total = 0.0;
-      for (uint s = 0; s < gl_NumSubgroups; ++s) {
-        total += wg_sum[s * ROWS + r] *
-            exp2_diff(wg_max[s * ROWS + r], m);
-      }
-      uint head = head_of(w, row);
-      uint query = row / w.gqa;
-      uint64_t out_row =
-          uint64_t(w.batch * A.queries + query) * A.heads + head;
-#if SPLIT
-      uint64_t at = (out_row * A.splits + w.split) * (DV + 2);
-      store(A.y, at + d, sums[i]);
-      if (d == 0) {
-        store(A.y, at + DV, m);
-        store(A.y, at + DV + 1, total);
-      }
-#else
-      float x = sums[i] * add_sink(head, m, total);
-      if (d == 0) {
-        store_lse(w.batch, head, query, m, total);
-      }
-      store(A.y, out_row * DV + d, total == 0.0 ? 0.0 : x / total);
-#endif
+    float x = 0.0;
+    for (uint s = 0; s < slots; ++s) {
+      x += sums[(s * ROWS + r) * PITCH + PADDED(d)];
     }
+    float m = ABSENT;
+    for (uint s = 0; s < gl_NumSubgroups; ++s) {
+      m = max(m, wg_max[s * ROWS + r]);
+    }
+    float total = 0.0;
+    for (uint s = 0; s < gl_NumSubgroups; ++s) {
+      total += wg_sum[s * ROWS + r] * exp2_diff(wg_max[s * ROWS + r], m);
+    }
+#if PARTS
+    PartItems to = parts_of(group, r);
+    to.v[split * PART + d] = x;
+    if (d == 0) {
+      to.v[split * PART + DV] = m;
+      to.v[split * PART + DV + 1] = total;
+    }
+#else
+    Row row = row_of(w, w.row0 + r);
+    x *= add_sink(row.head, m, total);
+    if (d == 0) {
+      store_lse(w.batch, row.head, row.query, m, total);
+    }
+    store(A.y, out_row(w, row) * DV + d, total == 0.0 ? 0.0 : x / total);
+#endif
   }
 }
+
+#if PARTS == PARTS_JOINED
+// The last workgroup that comes here joins the parts of all, and leaves the
+// counter as it found it, zero. Each invocation's stores are seen by the device
+// before it comes to the barrier, and that is before the workgroup is counted.
+void join_if_last(uint group, Rows w) {
+  memoryBarrierBuffer();
+  barrier();
+  if (gl_LocalInvocationIndex == 0) {
+    memoryBarrierBuffer();
+    wg_ticket = atomicAdd((A.arrived + group).v[0], 1u);
+    memoryBarrierBuffer();
+  }
+  barrier();
+  if (wg_ticket == A.splits - 1) {
+    memoryBarrierBuffer();
+    if (gl_LocalInvocationIndex == 0) {
+      (A.arrived + group).v[0] = 0;
+    }
+    join(group, w);
+  }
+}
+#endif
 
 void main() {
   uint group = group_index();
   // Uniform over the workgroup.
-  if (group < A.splits * A.row_groups * A.kv_heads * A.batches) {
-    Work work = work_of(group);
-    start(work);
-    walk_keys(work);
+  if (group < A.groups * A.splits) {
+    uint split = 0;
+#if PARTS
+    split = group / A.groups;
+    group -= split * A.groups;
+#endif
+    Rows w = rows_of(group);
+    k_head = uint64_t(A.k) +
+        uint64_t((int64_t(w.batch) * A.k_strides.batch +
+                  int64_t(w.kv_head) * A.k_strides.head) * T_SIZE);
+    v_head = uint64_t(A.v) +
+        uint64_t((int64_t(w.batch) * A.v_strides.batch +
+                  int64_t(w.kv_head) * A.v_strides.head) * T_SIZE);
+    first_key = split * A.split_keys;
+    end_key = min(A.keys, first_key + A.split_keys);
+    walk_keys(w);
     merge_clusters();
     merge_subgroups();
-    store_rows(work);
+    store_rows(group, split, w);
+#if PARTS == PARTS_JOINED
+    join_if_last(group, w);
+#endif
   }
 }

@@ -2,29 +2,32 @@
 
 BEGIN_INTERFACE
 
-// Without a mask its 32 bytes of pointers and 96 just fit the push constants.
-// Rows of y are laid out (batch, query, head).
+// With at most 6 pointers and no mask it just fits the push constants. `groups`
+// are (batch, KV head, row group); rows of y are laid out (batch, query, head).
 struct DecodeArgs {
   ATTENTION_INPUTS
   SINKS_INPUT
-#if SPLIT
-  PTR(Ptr_f32, y)
-#else
+#if PARTS
+  PTR(Ptr_f32, parts)
+#endif
+#if PARTS == PARTS_JOINED
+  PTR(Ptr_u32, arrived)
+#endif
+#if PARTS != PARTS_MERGED
   PTR(T_PTR, y)
 #endif
   LSE_OUTPUT
-  uint batches, heads, kv_heads, queries, keys;
-  uint row_groups, splits, split_keys;
-  int q_batch, q_head, q_row;
+  uint groups, gqa, kv_heads, row_groups, queries, splits;
+  uint keys, split_keys;
+  ShortStrides q_strides, k_strides, v_strides;
   float scale; // times log2(e)
-  HeadStrides k_strides, v_strides;
 #if MASK
   MaskStrides mask_strides;
 #endif
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(DecodeArgs) == 96);
+static_assert(sizeof(DecodeArgs) == 72);
 
 struct MaskedDecodeArgs { // DecodeArgs with MASK
   DecodeArgs decode;
@@ -35,13 +38,17 @@ struct DecodeVariant {
   Type T = Type::f32;
   uint D = 64, DV = 64; // items a row of q and k, and of v
   uint TPK = 8; // invocations a key
-  uint ROWS = 1; // query rows a workgroup
+  uint ROWS = 1; // query rows a workgroup, at most TPK
   uint WG = 128;
+  uint SLOTS = 1; // subgroups whose sums are in shared memory at once
   uint KU = 1; // keys in flight
-  bool VEC = false; // 16-byte loads of k and v
-  bool PIECES = false; // each used at once: of one row and one key
+  bool VEC = false; // 16-byte loads of q, k and v
+  bool SHARED_Q = false; // in shared memory
+  bool PIECES = false; // k and v used as they come: of one row and one key
   uint MASK = 0; // 0 none, 1 bool, 2 additive
-  bool CAUSAL = false, SINKS = false, SPLIT = false, LSE = false;
+  bool CAUSAL = false, SINKS = false;
+  uint PARTS = PARTS_NONE;
+  bool LSE = false;
   KERNEL_VARIANT(
       "attention/decode",
       T,
@@ -50,13 +57,15 @@ struct DecodeVariant {
       TPK,
       ROWS,
       WG,
+      SLOTS,
       KU,
       VEC,
+      SHARED_Q,
       PIECES,
       MASK,
       CAUSAL,
       SINKS,
-      SPLIT,
+      PARTS,
       LSE)
 };
 #endif

@@ -7,15 +7,16 @@ struct MergeArgs {
   SINKS_INPUT
   PTR(T_PTR, y)
   LSE_OUTPUT
-  uint rows, heads, splits, queries;
+  uint groups, gqa, kv_heads, row_groups, queries, splits; // as DecodeArgs'
 };
 
 #ifdef __cplusplus
 struct MergeVariant {
   Type T = Type::f32;
   uint DV = 64;
+  uint ROWS = 1; // decode.comp's
   bool SINKS = false, LSE = false;
-  KERNEL_VARIANT("attention/merge", T, DV, SINKS, LSE)
+  KERNEL_VARIANT("attention/merge", T, DV, ROWS, SINKS, LSE)
 };
 #endif
 

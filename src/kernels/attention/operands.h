@@ -4,6 +4,12 @@
 
 #include "common/interface.h"
 
+// How a workgroup's result is kept: as rows of y, or, where several workgroups
+// share the keys, as parts, which merge.comp joins or the last of them.
+#define PARTS_NONE 0
+#define PARTS_MERGED 1
+#define PARTS_JOINED 2
+
 #if MASK == 1
 #define MASK_PTR Ptr_bool
 #else

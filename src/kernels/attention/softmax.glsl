@@ -3,6 +3,9 @@
 #ifndef ATTENTION_SOFTMAX_GLSL
 #define ATTENTION_SOFTMAX_GLSL
 
+#ifndef HEADS
+#define HEADS A.heads
+#endif
 #define LOG2E 1.4426950408889634
 #define LN2 0.6931471805599453
 // A masked key scores the lowest float, as in MLX's own decomposition: a row
@@ -39,7 +42,7 @@ void store_lse(
 #if LSE
   store(
       A.lse,
-      (uint64_t(batch) * A.heads + head) * A.queries + query,
+      (uint64_t(batch) * HEADS + head) * A.queries + query,
       row_sum == 0.0 ? ABSENT : LN2 * (row_max + log2(row_sum)));
 #endif
 }

@@ -10,6 +10,11 @@ struct HeadStrides {
   int64_t batch, head, row;
 };
 
+// Of operands whose strides fit: for argument blocks that are push constants.
+struct ShortStrides {
+  int batch, head, row;
+};
+
 struct MaskStrides {
   int64_t batch, head, row, key;
 };

@@ -1,6 +1,7 @@
 #include "ops/attention/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace mlx::core::vulkan {
 
@@ -14,6 +15,9 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 // iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
 constexpr uint32_t software_iterations = 60000;
 
+// As many keys are not split over workgroups.
+constexpr uint32_t short_keys = 256;
+
 // Why the kernels with cooperative matrices do not take a problem; "": they do.
 const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
   return !caps.coopmat(p.type) || caps.matrix_subgroup() != 32
@@ -26,16 +30,44 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
 }
 
 // 32-bit values that a lane of decode.comp holds while it walks the keys: its
-// slices of the accumulators, of k and of v in pieces of 8 items, and what each
-// row and each mask has.
+// slices of the accumulators, of q, k and v as they are in memory, the
+// products' sums, addresses of keys, what each mask has, and the rest.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
-  auto slice = [&](uint32_t n) { return ceil_div(n, v.TPK * 8) * 8; };
+  uint32_t bytes = v.VEC ? 16 : size_of(v.T);
+  uint32_t items = bytes / size_of(v.T);
+  auto chunks = [&](uint32_t n) { return ceil_div(n, v.TPK * items); };
+  uint32_t raw = ceil_div(bytes, 4);
   uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
-  uint32_t keys = v.PIECES ? 8 : slice(v.D) + slice(v.DV);
-  return v.ROWS * (slice(v.DV) + 4) + v.KU * keys + masks;
+  uint32_t queries = v.SHARED_Q ? 0 : v.ROWS * chunks(v.D);
+  uint32_t keys = v.PIECES ? 1 : v.KU * (chunks(v.D) + chunks(v.DV));
+  uint32_t held = raw * (queries + keys);
+  uint32_t addresses = (v.VEC ? 0 : held) + 3 * v.KU / 2;
+  return v.ROWS * (chunks(v.DV) * items + v.KU) + held + masks + addresses + 26;
 }
 
-DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
+// Sums in shared memory: of as many subgroups as fit, a power of two.
+uint32_t slots(const Caps& caps, const DecodeVariant& v) {
+  uint32_t smallest = std::max(
+      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size,
+      v.TPK);
+  uint32_t room = std::min(caps.shared_memory, 48u << 10) / 2;
+  uint32_t one = v.ROWS * v.DV * 4 / 8 * 9; // and the gaps
+  uint32_t n = std::max(v.WG / smallest, 1u);
+  while (n > 1 && n * one > room) {
+    n /= 2;
+  }
+  return n;
+}
+
+uint32_t power_of_two(uint32_t least) {
+  return std::bit_ceil(std::max(least, 1u));
+}
+
+DecodeVariant decode_kernel(
+    const Caps& caps,
+    const AttentionProblem& p,
+    uint32_t most_rows,
+    uint32_t workgroup) {
   DecodeVariant v{
       .T = p.type,
       .D = p.dim,
@@ -44,40 +76,71 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
       .MASK = p.mask,
       .CAUSAL = p.causal && p.queries > 1};
   uint32_t widest = std::max(p.dim, p.value_dim);
-  uint32_t most_rows = widest <= 64 ? 8
-      : widest <= 128               ? 4
-      : widest <= 256               ? 2
-                                    : 1;
-  uint32_t rows = p.heads / p.kv_heads * p.queries;
-  while (v.ROWS < most_rows && v.ROWS < rows) {
-    v.ROWS *= 2;
-  }
+  uint32_t items = v.VEC ? 16 / size_of(p.type) : 1;
   uint32_t subgroup =
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
-  v.TPK = std::clamp(subgroup, 4u, 8u);
+  // A lane has one chunk of a row where subgroups are wide enough.
+  uint32_t most_lanes = std::min(subgroup, caps.software() ? 8u : 32u);
+  v.TPK = std::clamp(power_of_two(ceil_div(widest, items)), 4u, most_lanes);
+  uint32_t rows = p.heads / p.kv_heads * p.queries;
+  v.ROWS = std::min({power_of_two(rows), most_rows, v.TPK});
   if (caps.software()) {
     v.WG = 64;
-    v.PIECES = widest > 256; // tested there for devices with few registers
+    v.ROWS = std::min(v.ROWS, widest <= 128 ? 4u : 2u);
+    // Tested there for devices with few registers.
+    v.SHARED_Q = widest > 128;
+    v.PIECES = widest > 256;
+    v.ROWS = v.PIECES ? 1 : v.ROWS;
+    v.SLOTS = slots(caps, v);
     return v;
   }
-  // Two keys in flight hide the latency of loads, more rows save loads; both
-  // cost registers.
-  uint32_t most_keys = widest <= 128 ? 2 : 1;
-  v.KU = most_keys;
-  while (held_values(caps, v) > caps.held_values) {
-    if (v.KU > 1) {
-      v.KU = 1;
+  v.WG = workgroup;
+  // Keys in flight hide the latency of loads, more rows save loads; both cost
+  // registers.
+  v.KU = 4;
+  while (held_values(caps, v) > caps.held_values && !v.PIECES) {
+    if (v.KU > 2 || (v.KU > 1 && v.ROWS <= 2)) {
+      v.KU /= 2;
     } else if (v.ROWS > 1) {
       v.ROWS /= 2;
-      v.KU = most_keys;
-    } else if (v.TPK < 16 && subgroup >= 16) {
-      v.TPK = 16;
+      v.KU = 4;
+    } else if (!v.SHARED_Q) {
+      v.SHARED_Q = true;
     } else {
       v.PIECES = true; // loads wait for one another
-      break;
     }
   }
+  v.SLOTS = slots(caps, v);
   return v;
+}
+
+// Measured on an H200 (docs/benchmarks.md): what matters is how long the
+// longest chain of instructions is, until there are keys enough that reading
+// them again for other rows costs more.
+DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
+  uint64_t heads = uint64_t(p.batches) * p.kv_heads;
+  uint32_t rows = p.heads / p.kv_heads * p.queries;
+  if (caps.software()) {
+    return decode_kernel(caps, p, 4, 64);
+  }
+  if (p.keys <= short_keys && heads * rows <= 2 * caps.cores()) {
+    return decode_kernel(caps, p, 1, 256);
+  }
+  if (heads >= caps.cores()) {
+    return decode_kernel(caps, p, 4, 128);
+  }
+  bool two = p.keys <= 4096 && heads * ceil_div(rows, 2) < caps.cores();
+  return decode_kernel(caps, p, two ? 2 : 4, 256);
+}
+
+// How many workgroups share a KV head's keys, of `unit` that each has in
+// flight: enough for two a core; more than 16 only where each has some to walk,
+// since somebody joins all parts.
+uint32_t
+wanted_splits(const Caps& caps, uint64_t groups, uint32_t keys, uint32_t unit) {
+  uint64_t fill = (2 * caps.cores() + groups - 1) / groups;
+  uint32_t worth = std::max(16u, keys / (4 * unit));
+  return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, 128});
 }
 
 } // namespace
@@ -94,8 +157,10 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
 
-DecodePlan
-plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
+DecodePlan plan_decode(
+    const Caps& caps,
+    const AttentionProblem& p,
+    const DecodeOptions& options) {
   DecodePlan plan;
   DecodeVariant& k = plan.kernel = decode_kernel(caps, p);
   plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
@@ -104,8 +169,7 @@ plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
   uint64_t groups =
       uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
   plan.split_keys = std::max(p.keys, 1u);
-  // Each split should give every cluster a few keys to work on.
-  uint32_t least = clusters * k.KU * 2;
+  uint32_t unit = clusters * k.KU; // keys that a workgroup has in flight
   if (caps.software()) {
     // Iterations of decode.comp a key and cluster, none of them unrolled.
     uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
@@ -113,26 +177,19 @@ plan_decode(const Caps& caps, const AttentionProblem& p, bool splits) {
     uint32_t most = software_iterations / a_key * clusters;
     plan.splits = std::max(1u, ceil_div(p.keys, most));
     plan.split_keys = std::min(plan.split_keys, most);
-  } else if (!splits) {
+  } else if (!options.splits) {
     plan.why = "splits are switched off";
-  } else if (groups < caps.cores() && p.keys > 4 * least) {
-    uint64_t wanted = std::min<uint64_t>(
-        {(2 * caps.cores() + groups - 1) / groups,
-         ceil_div(p.keys, least),
-         128});
-    if (wanted > 1) {
-      uint32_t unit = clusters * k.KU;
-      plan.split_keys =
-          ceil_div(ceil_div(p.keys, static_cast<uint32_t>(wanted)), unit) *
-          unit;
-      plan.splits = ceil_div(p.keys, plan.split_keys);
-    }
+  } else if (groups < caps.cores() && p.keys > short_keys) {
+    uint32_t wanted = wanted_splits(caps, groups, p.keys, unit);
+    plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
+    plan.splits = ceil_div(p.keys, plan.split_keys);
   }
-  // The merge adds sinks and has the whole sum.
-  k.SPLIT = plan.splits > 1;
-  k.SINKS = p.sinks && !k.SPLIT;
-  k.LSE = p.lse && !k.SPLIT;
-  plan.merge = {p.type, p.value_dim, p.sinks, p.lse};
+  bool joins = options.joins && groups <= max_joined_groups;
+  k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
+  // Who has the whole sum adds sinks.
+  k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
+  k.LSE = p.lse && k.PARTS != PARTS_MERGED;
+  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse};
   return plan;
 }
 

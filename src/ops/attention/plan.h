@@ -15,6 +15,9 @@ namespace mlx::core::vulkan {
 
 constexpr uint32_t max_head_dim = 512;
 constexpr uint32_t max_decode_queries = 8;
+// Groups of workgroups that may join their parts themselves: the counters of
+// StreamEncoder::counters().
+constexpr uint32_t max_joined_groups = 64;
 
 struct AttentionProblem {
   Type type = Type::f32;
@@ -33,11 +36,16 @@ struct AttentionProblem {
 
 struct DecodePlan {
   DecodeVariant kernel;
-  MergeVariant merge; // where there are several splits
+  MergeVariant merge; // where PARTS are merged
   uint32_t row_groups = 1;
   uint32_t splits = 1;
   uint32_t split_keys = 0;
   const char* why = ""; // not a faster path
+
+  // Of workgroups that share a KV head's keys.
+  uint32_t groups(const AttentionProblem& p) const {
+    return row_groups * p.kv_heads * p.batches;
+  }
 };
 
 struct PrefillPlan {
@@ -66,9 +74,15 @@ struct ScoresPlan {
 };
 
 bool uses_decode(const Caps& caps, const AttentionProblem& p);
-// Without `splits`, over the keys, only those that the device needs.
-DecodePlan
-plan_decode(const Caps& caps, const AttentionProblem& p, bool splits = true);
+// What a user may switch off.
+struct DecodeOptions {
+  bool splits = true; // over the keys, beyond those that the device needs
+  bool joins = true; // of their parts by the last workgroup
+};
+DecodePlan plan_decode(
+    const Caps& caps,
+    const AttentionProblem& p,
+    const DecodeOptions& options = {});
 PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p);
 
 // At most `scores` of them at once, but always one row or column of a block.

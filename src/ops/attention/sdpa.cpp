@@ -99,6 +99,11 @@ Work work(const AttentionProblem& s) {
           (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
 }
 
+ShortStrides short_strides(const array& a) {
+  auto s = [&](int d) { return static_cast<int32_t>(a.strides(d)); };
+  return {s(0), s(1), s(2)};
+}
+
 // Joins the splits' parts.
 void merge(
     StreamEncoder& enc,
@@ -106,60 +111,85 @@ void merge(
     const DecodePlan& plan,
     const array& parts,
     array& out) {
-  uint32_t rows = parts.shape(0);
   FewOperands reads{parts};
   if (p.sinks) {
     reads.add(*p.sinks);
   }
+  auto& s = p.shape;
+  uint32_t groups = plan.groups(s);
   enc.dispatch(
       enc.kernel(plan.merge),
       reads,
       outputs(p, out, p.lse),
-      MergeArgs{rows, p.shape.heads, plan.splits, p.shape.queries},
-      linear(rows));
+      MergeArgs{
+          groups,
+          s.heads / s.kv_heads,
+          s.kv_heads,
+          plan.row_groups,
+          s.queries,
+          plan.splits},
+      linear(groups));
+}
+
+// A row's part has two items more, its maximum and its sum.
+array parts(StreamEncoder& enc, const Attention& p, const DecodePlan& plan) {
+  return enc.temporary(
+      {static_cast<int>(plan.groups(p.shape) * plan.kernel.ROWS),
+       static_cast<int>(plan.splits),
+       static_cast<int>(p.shape.value_dim) + 2},
+      float32);
 }
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  DecodePlan plan = plan_decode(enc.caps(), s, !config().disabled("splits"));
+  DecodePlan plan = plan_decode(
+      enc.caps(),
+      s,
+      {.splits = !config().disabled("splits"),
+       .joins = !config().disabled("joins")});
   if (config().sdpa_stats) {
     count(p, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
-  int rows = s.batches * s.queries * s.heads;
-  array target = plan.splits > 1 ? enc.temporary(
-                                       {rows,
-                                        static_cast<int>(plan.splits),
-                                        static_cast<int>(s.value_dim) + 2},
-                                       float32)
-                                 : out;
+  auto& k = plan.kernel;
+  FewOperands reads = operands(p, k.SINKS);
+  FewOperands writes;
+  std::optional<array> part;
+  if (k.PARTS != PARTS_NONE) {
+    writes.add(part.emplace(parts(enc, p, plan)));
+  }
+  if (k.PARTS == PARTS_JOINED) {
+    writes.add(enc.counters());
+  }
+  if (k.PARTS != PARTS_MERGED) {
+    writes.add(out);
+  }
+  if (k.LSE) {
+    writes.add(*p.lse);
+  }
+  uint32_t groups = plan.groups(s);
   MaskedDecodeArgs args{
-      {.batches = s.batches,
-       .heads = s.heads,
+      {.groups = groups,
+       .gqa = s.heads / s.kv_heads,
        .kv_heads = s.kv_heads,
-       .queries = s.queries,
-       .keys = s.keys,
        .row_groups = plan.row_groups,
+       .queries = s.queries,
        .splits = plan.splits,
+       .keys = s.keys,
        .split_keys = plan.split_keys,
-       .q_batch = static_cast<int32_t>(p.q.strides(0)),
-       .q_head = static_cast<int32_t>(p.q.strides(1)),
-       .q_row = static_cast<int32_t>(p.q.strides(2)),
-       .scale = p.scale * static_cast<float>(M_LOG2E),
-       .k_strides = head_strides(p.k),
-       .v_strides = head_strides(p.v)},
+       .q_strides = short_strides(p.q),
+       .k_strides = short_strides(p.k),
+       .v_strides = short_strides(p.v),
+       .scale = p.scale * static_cast<float>(M_LOG2E)},
       mask_strides(p.mask)};
-  auto& kernel = enc.kernel(plan.kernel);
-  FewOperands reads = operands(p, plan.kernel.SINKS);
-  FewOperands writes = outputs(p, target, plan.kernel.LSE);
-  Grid grid =
-      linear(uint64_t(plan.splits) * plan.row_groups * s.kv_heads * s.batches);
+  Grid grid = linear(uint64_t(plan.splits) * groups);
+  auto& kernel = enc.kernel(k);
   if (p.mask) {
     enc.dispatch(kernel, reads, writes, args, grid, work(s));
   } else {
     enc.dispatch(kernel, reads, writes, args.decode, grid, work(s));
   }
-  if (plan.splits > 1) {
-    merge(enc, p, plan, target, out);
+  if (k.PARTS == PARTS_MERGED) {
+    merge(enc, p, plan, *part, out);
   }
 }
 
@@ -285,9 +315,11 @@ void ScaledDotProductAttention::eval_gpu(
   array q = vulkan::unit_last(inputs[0], enc);
   array k = vulkan::unit_last(inputs[1], enc);
   array v = vulkan::unit_last(inputs[2], enc);
-  if (!vulkan::fits_int32(q)) {
-    q = contiguous_copy_gpu(q, stream());
-    enc.add_temporary(q);
+  for (array* a : {&q, &k, &v}) {
+    if (!vulkan::fits_int32(*a)) {
+      *a = contiguous_copy_gpu(*a, stream());
+      enc.add_temporary(*a);
+    }
   }
   std::optional<array> sinks;
   if (has_sinks_) {
