@@ -17,6 +17,7 @@ layout(local_size_x = 32) in;
 void main() {
   uint i = thread_index();
   if (i < A.n) {
-    store(A.y, i, CONVERT(load(A.x, i)));
+    float one = A.n > 0u ? 1.0 : 2.0; // a product, as what is rounded mostly is
+    store(A.y, i, CONVERT(load(A.x, i) * one));
   }
 }

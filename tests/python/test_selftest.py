@@ -73,8 +73,8 @@ def test_the_model_passes_in_every_mode(tmp_path):
 # What is broken: file, a change, the cases to run, one that must fail.
 BROKEN = {
     "softmax scales wrong": (
-        "softmax.comp",
-        ("float scale = 1.0 / team_sum", "float scale = 1.002 / team_sum"),
+        "common/softmax_row.glsl",
+        ("return 1.0 / team_sum", "return 1.002 / team_sum"),
         "softmax/rows_*",
         "softmax/rows_129-f32-contiguous",
     ),
@@ -140,7 +140,9 @@ def test_a_broken_kernel_fails(tmp_path, what):
 
 def test_a_kernel_that_does_not_compile_fails(tmp_path):
     change = ("float total = 0.0;", "float total = none;")
-    env = {"MLX_VK_KERNEL_PATH": break_kernel(tmp_path, "softmax.comp", change)}
+    env = {
+        "MLX_VK_KERNEL_PATH": break_kernel(tmp_path, "common/softmax_row.glsl", change)
+    }
     only = "softmax/rows_7-f32-contiguous"
     status, _, report = selftest(tmp_path, "--only", only, **env)
     assert status == 1

@@ -71,8 +71,9 @@ uint16_t f32_to_f16(float f) {
 #endif
 
 // MLX computes each operation in its dtype, so that between fused operations
-// 16-bit results are rounded. Some drivers drop the two conversions, llvmpipe of
-// Mesa 26.1 does: NATIVE_F16_ROUNDING comes from a probe too.
+// 16-bit results are rounded. Some drivers drop the two conversions: llvmpipe of
+// Mesa 26.1 in a probe, NVIDIA's 580 after some products, where the norms and the
+// router saw it. NATIVE_F16_ROUNDING is for the others.
 float round_bf16(float f) {
   return bf16_to_f32(f32_to_bf16(f));
 }

@@ -74,7 +74,7 @@ uvec2 pack4(vec4 v) {
 #ifdef T_IS_bf16
 #define ROUND_TO_T(x) round_to_bf16(x)
 #elif defined(T_IS_f16)
-#define ROUND_TO_T(x) f16_to_f32(f32_to_f16(x))
+#define ROUND_TO_T(x) round_f16(x)
 #else
 #define ROUND_TO_T(x) (x)
 #endif
