@@ -275,8 +275,9 @@ def main():
         print(f"{args.count} bodies")
         return 0
     problems = {}
-    for batch in batches:
+    for number, batch in enumerate(batches, 1):
         found = check(batch)
+        print(f"\r{number} of {len(batches)}", end="", file=sys.stderr, flush=True)
         for seed, problem in found.items():
             print(f"seed {seed}: {problem}", flush=True)
         problems |= found
