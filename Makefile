@@ -80,10 +80,9 @@ wheel-aarch64: $(VENV)/.ready
 	  --no-build-isolation -w $(ARM)/wheel -C build-dir=$(ARM)/build \
 	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
 	  -C cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
-	@PATH="$(abspath $(VENV))/bin:$$PATH" \
-	  LD_LIBRARY_PATH=$(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu) \
-	  $(PY) -m auditwheel repair --exclude '*/mlx_vulkan/lib/libmlx.so' \
-	  --plat manylinux_2_35_aarch64 -w dist $(ARM)/wheel/*.whl
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --plat auto \
+	  --exclude '*/mlx_vulkan/lib/libmlx.so' -w dist $(ARM)/wheel/*.whl \
+	  --ldpaths $(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu)
 	@tests/aarch64/smoke.sh $(ARM) $(PY) dist/mlx_vulkan-*aarch64.whl
 	@ls -l dist
 
