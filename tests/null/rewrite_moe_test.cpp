@@ -17,13 +17,6 @@ constexpr Cells w1{11, 0, 4}, w2{12, 0, 4}, w3{13, 0, 4};
 constexpr Cells up{21, 0, 8}, gate{22, 0, 8}, gated{23, 0, 8}, down{24, 0, 8},
     weighted{25, 0, 8}, mixed{26}, z{31};
 
-uint64_t fired(Rule rule) {
-  return rewrite_counters().rules[size_t(rule)].fired;
-}
-uint64_t missed(Rule rule, Miss why) {
-  return rewrite_counters().rules[size_t(rule)].missed[size_t(why)];
-}
-
 // Rewrites the list, which then has `records` records, and runs both forms.
 struct Rewritten {
   Rewritten(ExpertList list, size_t records) : after(list) {

@@ -45,48 +45,30 @@ struct Cells {
   }
 };
 
+inline uint64_t fired(Rule rule) {
+  return rewrite_counters().rules[size_t(rule)].fired;
+}
+inline uint64_t missed(Rule rule, Miss why) {
+  return rewrite_counters().rules[size_t(rule)].missed[size_t(why)];
+}
+
 class Kernels : public FusedKernels {
  public:
   const Kernel* find(const FusedQmvVariant& v) override {
-    if (refuses > 0) {
-      --refuses;
+    if (refuses_next()) {
       refused_.push_back(v);
       return nullptr;
     }
-    for (auto& k : all) {
-      if (k.first == v) {
-        return &k.second;
-      }
-    }
-    Kernel& kernel = all.emplace_back(
-                            std::piecewise_construct,
-                            std::forward_as_tuple(v),
-                            std::forward_as_tuple())
-                         .second;
-    kernel.args_size = uint32_t(
+    return find_in(
+        all,
+        v,
         offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
-    return &kernel;
   }
   bool refused(const FusedQmvVariant& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
   }
   const Kernel* find(const RopeCacheVariant& v) override {
-    if (refuses_heads) {
-      return nullptr;
-    }
-    for (auto& k : heads) {
-      if (k.first == v) {
-        return &k.second;
-      }
-    }
-    Kernel& kernel = heads
-                         .emplace_back(
-                             std::piecewise_construct,
-                             std::forward_as_tuple(v),
-                             std::forward_as_tuple())
-                         .second;
-    kernel.args_size = sizeof(RopeCacheArgs);
-    return &kernel;
+    return refuses_heads ? nullptr : find_in(heads, v, sizeof(RopeCacheArgs));
   }
   bool refused(const RopeCacheVariant&) const override {
     return refuses_heads;
@@ -95,21 +77,17 @@ class Kernels : public FusedKernels {
     return count <= most_heads;
   }
   const RopeCacheVariant* heads_of(const Kernel* kernel) const {
-    for (auto& k : heads) {
-      if (&k.second == kernel) {
-        return &k.first;
-      }
-    }
-    return nullptr;
+    return variant_in(heads, kernel);
   }
   bool fits(const FusedQmvVariant& v) const override {
     return fits_registers(caps, v);
   }
   const Kernel* find(const RouterVariant& v) override {
-    return find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
+    return refuses_next() ? nullptr
+                          : find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
   }
   const Kernel* find(const ExpertVariant& v) override {
-    return find_in(experts, v, sizeof(ExpertArgs));
+    return refuses_next() ? nullptr : find_in(experts, v, sizeof(ExpertArgs));
   }
   bool fits(const ExpertVariant& v) const override {
     return fits_registers(caps, v);
@@ -138,13 +116,12 @@ class Kernels : public FusedKernels {
   Caps caps; // of the widest class
 
  private:
+  bool refuses_next() {
+    return refuses > 0 && refuses-- > 0;
+  }
   template <typename V>
-  const Kernel*
+  static const Kernel*
   find_in(std::deque<std::pair<V, Kernel>>& all, const V& v, size_t args_size) {
-    if (refuses > 0) {
-      --refuses;
-      return nullptr;
-    }
     for (auto& k : all) {
       if (k.first == v) {
         return &k.second;

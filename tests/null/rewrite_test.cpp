@@ -15,13 +15,6 @@ namespace {
 constexpr Cells x{1}, h{2}, w1{11, 0, 4}, w2{12, 0, 4}, w3{13, 0, 4},
     w4{14, 0, 4}, p1{21}, p2{22}, p3{23}, p4{24}, z{31};
 
-uint64_t fired(Rule rule) {
-  return rewrite_counters().rules[size_t(rule)].fired;
-}
-uint64_t missed(Rule rule, Miss why) {
-  return rewrite_counters().rules[size_t(rule)].missed[size_t(why)];
-}
-
 // Rewrites the list, which then has `records` records, and runs both forms.
 struct Rewritten {
   Rewritten(List list, size_t records) : after(list) {
