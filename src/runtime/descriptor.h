@@ -76,6 +76,27 @@ struct GatheredRecord {
   QmvVariant variant;
 };
 
+// Of attention over a quantized cache (rewrite_attention.h).
+
+// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine.
+struct ScoresRecord {
+  Type type;
+  int bits, group;
+};
+
+// Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`, in
+// their place; the mask's strides in items, of s's last axes. Operands: mask, s,
+// value, or as `mask` and `scores` say.
+struct MaskRecord {
+  static constexpr int axes = 5;
+  Type type; // of s
+  bool adds;
+  uint8_t mask, scores; // which operands they are
+  uint8_t ndim;
+  int shape[axes];
+  int64_t strides[axes];
+};
+
 // RopeArgs, forward and without LARGE.
 struct RopeRecord {
   Type type;
@@ -99,6 +120,8 @@ using Descriptor = std::variant<
     SumRecord,
     PerRowRecord,
     GatheredRecord,
+    ScoresRecord,
+    MaskRecord,
     RopeRecord,
     CopyRecord>;
 

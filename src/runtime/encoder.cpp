@@ -94,8 +94,8 @@ void Encoder::dispatch(
   Access* access = accesses.data() + first;
   each([&](const Binding& b, bool write) {
     uint64_t address = 0;
-    if (b.buffer) {
-      uint64_t base = b.buffer->address();
+    if (b.buffer || b.base) {
+      uint64_t base = b.buffer ? b.buffer->address() : b.base;
       address = base + b.offset;
       *access++ = {base, b.begin, b.end, write};
     }
@@ -108,6 +108,14 @@ void Encoder::dispatch(
   accesses.resize(access - accesses.data()); // some may have no buffer
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
+}
+
+void Encoder::drop(std::span<const uint32_t> records) {
+  auto& all = open().records;
+  for (size_t i = records.size(); i-- > 0;) {
+    all.erase(all.begin() + records[i]);
+  }
+  stay_open_ = 0;
 }
 
 void Encoder::bring_to_device(Buffer& buffer) {
@@ -143,7 +151,7 @@ std::shared_ptr<Completion> Encoder::current_completion() {
 }
 
 std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
-  operations_ = 0;
+  operations_ = stay_open_ = 0;
   if (!open_ || open_->empty()) {
     if (on_retired) {
       on_retired();

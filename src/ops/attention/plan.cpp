@@ -33,6 +33,16 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
 // slices of the accumulators, of q, k and v as they are in memory, the
 // products' sums, addresses of keys, what each mask has, and the rest.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
+  if (v.BITS) {
+    // Codes, two numbers a group; sums of values, and two more; of q's items
+    // two sums; scores; four codes of each key as floats.
+    uint32_t lanes = v.TPK * v.CHUNK;
+    uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);
+    uint32_t keys = v.KU * (k + value) * (v.CHUNK * v.BITS / 32 + 2);
+    uint32_t rows = value * (v.CHUNK + 2) + 2 * k + 2 * v.KU;
+    uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
+    return v.ROWS * rows + keys + masks + 5 * v.KU + 30;
+  }
   uint32_t bytes = v.VEC ? 16 : size_of(v.T);
   uint32_t items = bytes / size_of(v.T);
   auto chunks = [&](uint32_t n) { return ceil_div(n, v.TPK * items); };
@@ -72,11 +82,15 @@ DecodeVariant decode_kernel(
       .T = p.type,
       .D = p.dim,
       .DV = p.value_dim,
-      .VEC = p.alignment == 16,
+      .VEC = p.alignment == 16 && !p.bits,
       .MASK = p.mask,
-      .CAUSAL = p.causal && p.queries > 1};
+      .CAUSAL = p.causal && p.queries > 1,
+      .BITS = p.bits,
+      .GROUP = p.group,
+      .CHUNK = p.bits ? code_chunk : 0,
+      .HEADS_FIRST = p.bits != 0};
   uint32_t widest = std::max(p.dim, p.value_dim);
-  uint32_t items = v.VEC ? 16 / size_of(p.type) : 1;
+  uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;
   uint32_t subgroup =
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
   // A lane has one chunk of a row where subgroups are wide enough.
@@ -87,6 +101,10 @@ DecodeVariant decode_kernel(
   if (caps.software()) {
     v.WG = 64;
     v.ROWS = std::min(v.ROWS, widest <= 128 ? 4u : 2u);
+    v.SLOTS = slots(caps, v);
+    if (p.bits) {
+      return v;
+    }
     // Tested there for devices with few registers.
     v.SHARED_Q = widest > 128;
     v.PIECES = widest > 256;
@@ -104,6 +122,8 @@ DecodeVariant decode_kernel(
     } else if (v.ROWS > 1) {
       v.ROWS /= 2;
       v.KU = 4;
+    } else if (p.bits) {
+      break; // as few as can be
     } else if (!v.SHARED_Q) {
       v.SHARED_Q = true;
     } else {
@@ -189,7 +209,8 @@ DecodePlan plan_decode(
   // Who has the whole sum adds sinks.
   k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
   k.LSE = p.lse && k.PARTS != PARTS_MERGED;
-  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse};
+  plan.merge = {
+      p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/quant/quantized_product.h"
 
+#include "ops/attention/quantized.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
@@ -83,6 +84,9 @@ void quantized_product(
     return;
   }
   auto [args, shape] = address(enc, o, out, f, transpose);
+  if (o.last_use && attend_quantized(enc, o, args, shape, out)) {
+    return;
+  }
   if (dequantizes_first(enc.caps(), shape, config().dequantize_rows)) {
     if (config().qmm_stats) {
       count(shape, nullptr, f);
@@ -125,6 +129,9 @@ void quantized_product(
     auto* v = std::get_if<QmvVariant>(&plan.kernel);
     if (v && shape.common.BATCH == BATCH_GATHER && shape.m == 1) {
       what = GatheredRecord{*v};
+    } else if (may_be_scores(shape)) {
+      what = ScoresRecord{shape.common.T, f.bits, f.group};
+      enc.raw().stay_open();
     }
     enc.dispatch(k, inputs, {out}, args, grid, work, what);
   }
