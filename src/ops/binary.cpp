@@ -42,6 +42,11 @@ void binary_op(
   if (known != Known::No && issubdtype(out.dtype(), floating)) {
     if (known == Known::Add) {
       what = vulkan::AddRecord{variant.OUT};
+      if (out.ndim() >= vulkan::MaskRecord::axes - 1) {
+        bool first = a.data_shared_ptr() == out.data_shared_ptr();
+        what = else_what = vulkan::mask_record(
+            first ? b : a, first ? 1 : 0, first ? a : b, out, true);
+      }
     } else {
       else_what = per_row(a, b, known == Known::Divide);
     }

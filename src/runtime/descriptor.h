@@ -86,12 +86,12 @@ struct ScoresRecord {
 
 // Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`, in
 // their place; the mask's strides in items, of s's last axes. Operands: mask, s,
-// value, or as `mask` and `scores` say.
+// value, or as `mask` says.
 struct MaskRecord {
   static constexpr int axes = 5;
   Type type; // of s
   bool adds;
-  uint8_t mask, scores; // which operands they are
+  uint8_t mask; // which operand it is
   uint8_t ndim;
   int shape[axes];
   int64_t strides[axes];

@@ -62,7 +62,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits, joins, sentinels, fuse."},
+     "float_controls, levels, splits, joins, sentinels, fuse, "
+     "fuse_attention (the part of fuse that changes how results round)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "

@@ -48,10 +48,10 @@
 // for an AND-OR.
 uint one;
 
-#define FOURS (E / 4)
-// q times the codes' units, by fours: those that the lanes of a cluster take at
-// once stand side by side. The sums of each lane's items with them and without.
-shared vec4 queries[ROWS * CHUNKS * FOURS * TPK];
+#define QUERY_UNITS                                                           \
+  vec4(CODE_UNIT(0), CODE_UNIT(1), CODE_UNIT(2), CODE_UNIT(3))
+#include "attention/queries.glsl"
+// The sums of a lane's items of q, times the codes' units and as they are.
 float q_ones[ROWS * CHUNKS], q_sums[ROWS * CHUNKS];
 
 CODES k[KU * CHUNKS], v[KU * CHUNKS_V];
@@ -113,34 +113,16 @@ void load_values(uint base) {
   }
 }
 
-// Chunks beyond D are zeros: their codes, some of the row's, count for nothing.
+// Beyond D q is zero, so that the codes there, some of the row's, do not count.
 void load_queries(Rows w) {
-  const uint fours = CHUNKS * FOURS * TPK;
-  for (uint n = gl_LocalInvocationIndex; n < ROWS * fours; n += WG) {
-    uint d = (n / (FOURS * TPK) % CHUNKS * TPK + n % TPK) * E +
-        n / TPK % FOURS * 4;
-    Row row = row_of(w, min(w.row0 + n / fours, last_row()));
-    T_PTR at = MOVED(
-        T,
-        A.q,
-        int64_t(w.batch) * A.q_strides.batch +
-            int64_t(row.head) * A.q_strides.head +
-            int64_t(row.query) * A.q_strides.row);
-    vec4 x = vec4(0.0);
-    if (d < D) {
-      x = vec4(load(at, d), load(at, d + 1), load(at, d + 2), load(at, d + 3));
-    }
-    queries[n] =
-        x * vec4(CODE_UNIT(0), CODE_UNIT(1), CODE_UNIT(2), CODE_UNIT(3));
-  }
-  barrier();
+  share_queries(w);
   [[unroll]] for (uint i = 0; i < ROWS * CHUNKS; ++i) {
     q_ones[i] = 0.0;
     q_sums[i] = 0.0;
     [[unroll]] for (uint f = 0; f < FOURS; ++f) {
-      vec4 x = queries[(i * FOURS + f) * TPK + MEMBER];
+      vec4 x = QUERY_FOUR(i / CHUNKS, i % CHUNKS, f);
       q_ones[i] += x.x + x.y + (x.z + x.w);
-      x /= vec4(CODE_UNIT(0), CODE_UNIT(1), CODE_UNIT(2), CODE_UNIT(3));
+      x /= QUERY_UNITS;
       q_sums[i] += x.x + x.y + (x.z + x.w);
     }
   }
@@ -162,7 +144,7 @@ void multiply_keys(uint base, out float s[ROWS * KU]) {
         items[u] = CODE_FLOATS(k[u * CHUNKS + j], f);
       }
       [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        vec4 x = queries[((r * CHUNKS + j) * FOURS + f) * TPK + MEMBER];
+        vec4 x = QUERY_FOUR(r, j, f);
         [[unroll]] for (uint u = 0; u < KU; ++u) {
           [[unroll]] for (uint e = 0; e < 4; ++e) {
             p[r * KU + u] = fma(x[e], items[u][e], p[r * KU + u]);

@@ -21,7 +21,10 @@ RAW load_raw(T_PTR row, uint item, bool has) {
 #define LOAD_V(base, u, j)                                                    \
   LOAD_RAW(KEY_ROW(v_head, A.v_strides, base, u), j, DV)
 
-#if SHARED_Q
+#if SHARED_Q && VEC
+#define QUERY_UNITS 1.0
+#include "attention/queries.glsl"
+#elif SHARED_Q
 shared float queries[ROWS * D];
 #else
 RAW q[ROWS * CHUNKS];
@@ -65,6 +68,9 @@ void load_values(uint base) {
 #endif
 }
 
+#if SHARED_Q && VEC
+#define load_queries share_queries
+#else
 void load_queries(Rows w) {
   Row row = row_of(w, w.row0);
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -94,16 +100,15 @@ void load_queries(Rows w) {
   barrier();
 #endif
 }
+#endif
 
 // Items i * STEP and on of chunk j of a query.
 FLOATS query_items(uint r, uint j, uint i) {
-#if SHARED_Q
-  uint at = r * D + min(ITEM(j) + i * STEP, D - STEP);
-#if STEP == 2
-  return vec2(queries[at], queries[at + 1]);
-#else
-  return queries[at];
-#endif
+#if SHARED_Q && VEC
+  vec4 x = QUERY_FOUR(r, j, i / 2);
+  return i % 2 == 0 ? x.xy : x.zw;
+#elif SHARED_Q
+  return queries[r * D + min(ITEM(j), D - 1)];
 #else
   return floats(q[r * CHUNKS + j], i);
 #endif

@@ -7,8 +7,9 @@ namespace mlx::core::vulkan {
 namespace {
 
 void make_matrix_contiguous(array& a, StreamEncoder& enc) {
+  // The stride of a single item says nothing.
   bool contiguous = a.flags().row_contiguous ||
-      (a.strides(-1) == 1 &&
+      ((a.strides(-1) == 1 || a.shape(-1) == 1) &&
        (a.shape(-2) == 1 || a.strides(-2) == a.shape(-1)));
   if (!contiguous) {
     a = row_contiguous(a, enc);
