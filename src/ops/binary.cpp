@@ -8,6 +8,11 @@ namespace {
 
 // What a product or quotient is whose second operand has one value a row.
 vulkan::Descriptor per_row(const array& a, const array& b, bool divides) {
+  if (b.data_size() == 1 && a.size() > 1 && a.size() <= INT32_MAX &&
+      a.data_size() == a.size()) {
+    auto all = static_cast<uint32_t>(a.size());
+    return vulkan::PerRowRecord{vulkan::type_of(a), divides, 1, all};
+  }
   uint32_t n = a.ndim() ? a.shape(-1) : 1;
   if (n == 1 || b.strides(-1) != 0 || !a.flags().row_contiguous ||
       a.size() > INT32_MAX) {

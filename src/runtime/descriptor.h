@@ -64,7 +64,8 @@ struct SumRecord {
   bool fours;
 };
 
-// y[r, i] = a[r, i] * b[r], or a[r, i] / b[r].
+// y[r, i] = a[r, i] * b[r], or a[r, i] / b[r]. A single row may be any dense
+// array, times one number.
 struct PerRowRecord {
   Type type;
   bool divides;
@@ -78,10 +79,12 @@ struct GatheredRecord {
 
 // Of attention over a quantized cache (rewrite_attention.h).
 
-// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine.
+// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine. Nobody reads x again
+// if it is the last use.
 struct ScoresRecord {
   Type type;
   int bits, group;
+  bool last_use;
 };
 
 // Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`, in

@@ -34,7 +34,7 @@ void miss(Miss why) {
 // Whether a record between overwrites what a member reads: it would be read
 // later than it was.
 bool is_intact(const Batch& b, const AttentionRecords& found) {
-  for (uint32_t member : {found.scores, found.mask}) {
+  for (uint32_t member : {found.scale, found.scores, found.mask}) {
     if (member == none) {
       continue;
     }
@@ -50,6 +50,24 @@ bool is_intact(const Batch& b, const AttentionRecords& found) {
     }
   }
   return true;
+}
+
+// What has made x for the scores alone: q times a number.
+uint32_t find_scale(const Batch& b, uint32_t scores) {
+  const Access& x = accesses_of(b, scores)[0];
+  auto& what = std::get<ScoresRecord>(b.records[scores].what);
+  uint32_t first = scores > window ? scores - window : 0;
+  for (uint32_t i = scores; what.last_use && i-- > first;) {
+    auto accesses = accesses_of(b, i);
+    if (touches(accesses, x)) {
+      auto* scale = std::get_if<PerRowRecord>(&b.records[i].what);
+      bool is = scale && !scale->divides && scale->rows == 1 &&
+          scale->type == what.type && accesses.size() == 3 &&
+          same_range(accesses[2], x);
+      return is ? i : none;
+    }
+  }
+  return none;
 }
 
 } // namespace
@@ -93,7 +111,14 @@ AttentionRecords find_attention(const Batch& b, const Access& weights) {
       break;
     }
   }
-  if (found.found() && !is_intact(b, found)) {
+  if (!found.found()) {
+    return found;
+  }
+  found.scale = find_scale(b, found.scores);
+  if (found.has_scale() && !is_intact(b, found)) {
+    found.scale = none; // what it has made is still there
+  }
+  if (!is_intact(b, found)) {
     miss(Miss::Order);
     return {};
   }

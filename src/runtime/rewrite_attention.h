@@ -12,6 +12,7 @@ namespace mlx::core::vulkan {
 // Records of an open batch that are about to be replaced, in order.
 struct AttentionRecords {
   static constexpr uint32_t none = ~0u;
+  uint32_t scale = none; // q times a number, with PerRowRecord
   uint32_t scores = none; // with ScoresRecord
   uint32_t mask = none; // with MaskRecord
   uint32_t softmax = none;
@@ -22,10 +23,14 @@ struct AttentionRecords {
   bool has_mask() const {
     return mask != none;
   }
+  bool has_scale() const {
+    return scale != none;
+  }
 };
 
 // What has made `weights`, in place: nothing else has touched that range since
-// the scores were written, and what they were made of is as it was.
+// the scores were written, and what they were made of is as it was. A scale, if
+// the scores alone read its result.
 AttentionRecords find_attention(const Batch& batch, const Access& weights);
 
 // For the counters of rewrite.h: so many records were joined to another, or were

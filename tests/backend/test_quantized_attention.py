@@ -28,6 +28,16 @@ class Case:
     batch: int = 1
     mask: str = ""
     slack: bool = True  # the cache has more rows than keys
+    scaled: bool = True  # q is multiplied first
+
+    @property
+    def scale(self):
+        return self.dim**-0.5
+
+    @property
+    def records(self):
+        """That are joined to the product with the values."""
+        return 2 + bool(self.mask) + self.scaled
 
     def __str__(self):
         return "-".join(
@@ -55,7 +65,8 @@ def inputs(case):
         )
         for d in (case.dim, case.value_dim or case.dim)
     ]
-    q = normal(case.batch, case.heads, case.queries, case.dim) * case.dim**-0.5
+    q = normal(case.batch, case.heads, case.queries, case.dim)
+    q = q if case.scaled else q * case.scale
     mx.eval(q)
     return q, *cache, mask_of(case, rng)
 
@@ -79,6 +90,8 @@ def attention(case, q, k, v, mask, look=lambda x: x, hidden=None):
     """As quantized_scaled_dot_product_attention of mlx_lm.models.base."""
     how = {"group_size": case.group, "bits": case.bits}
     repeats = case.heads // case.kv_heads
+    if case.scaled:
+        q = look(q * case.scale)
     if repeats > 1:
         q = q.reshape(case.batch, case.kv_heads, repeats, case.queries, case.dim)
         k, v = ([mx.expand_dims(x, -3) for x in parts] for parts in (k, v))
@@ -110,6 +123,8 @@ def oracle(case, q, k, v, mask):
         wide = [exact(x).repeat(case.group, -1) for x in (scales, biases)]
         return (n * wide[0] + wide[1]).repeat(case.heads // case.kv_heads, 1)
 
+    if case.scaled:
+        q = q * case.scale
     values = items(v)
     s = exact(q) @ items(k).swapaxes(-1, -2)
     if mask is not None:
@@ -144,7 +159,7 @@ def bound(case, want, values):
 def check(case):
     operands = inputs(case)
     y, records = joined(case, *operands)
-    assert records == (3 if case.mask else 2)
+    assert records == case.records
     assert y.dtype == case.dtype
     want, values = oracle(case, *operands)
     error = np.abs(exact(y) - want)
@@ -154,6 +169,7 @@ def check(case):
 CASES = [
     Case(),
     Case(mx.bfloat16, dim=128, heads=8, keys=300),
+    Case(mx.float32, scaled=False),
     Case(mx.bfloat16, 4, dim=128, heads=8, keys=257, kv_heads=1),
     Case(mx.float32, 4, 32, dim=96, heads=3, kv_heads=3, keys=1),
     Case(mx.float16, 4, 32, keys=9001, slack=False),  # split
@@ -217,7 +233,7 @@ def test_what_others_want_is_written(gpu):
     case = Case(keys=50)
     operands = inputs(case)
     want, _ = joined(case, *operands)
-    for kept in (0, 1):
+    for kept in (1, 2):
         held = []
         before = fired()
         y = attention(case, *operands, look=lambda x: held.append(x) or x)
@@ -226,19 +242,35 @@ def test_what_others_want_is_written(gpu):
         mx.eval(y, alone)
         assert fired() == before
         assert np.abs(exact(y) - exact(want)).max() < 0.01
-        if kept:
+        if kept == 2:
             assert np.abs(exact(mx.sum(alone, axis=-1)) - 1).max() < 0.01
     # Read by another operation before the product with the values is encoded.
     held = []
     before = fired()
     y = attention(case, *operands, look=lambda x: held.append(x) or x)
-    total = mx.sum(held[1], axis=-1)
+    total = mx.sum(held[2], axis=-1)
     del held
     mx.eval(total, y)
     assert fired() == before
     assert np.abs(exact(total) - 1).max() < 0.01
-    # And under a transformation.
+    # The scaled q alone: the rest is joined.
+    held = []
+    before = fired()
+    y = attention(case, *operands, look=lambda x: held.append(x) or x)
+    scaled = held[0]
+    del held
+    mx.eval(y, scaled)
+    assert fired() == before + case.records - 1
+    assert mx.array_equal(scaled.reshape(operands[0].shape), operands[0] * case.scale)
+    assert mx.array_equal(y, want)
+    # A q that the scale replaces in place.
     q, k, v, mask = operands
+    before = fired()
+    mx.eval(y := attention(case, q + 0, k, v, mask))
+    assert fired() == before + case.records
+    assert mx.array_equal(y, want)
+    # And under a transformation.
+    before = fired()
     grad = mx.grad(lambda q: attention(case, q, k, v, mask).sum())(q)
     assert np.isfinite(exact(grad)).all() and fired() == before
 
@@ -248,19 +280,19 @@ def test_infinities_and_nan(gpu):
     q, k, v, mask = inputs(case)
     # A row that sees nothing but -Inf has no weights, and its result is NaN.
     y, records = joined(case, q, k, v, mask, hidden=-mx.inf)
-    assert records == 3
+    assert records == case.records
     y = exact(y)
     assert np.isnan(y[0, :, 0]).all() and np.isfinite(y[0, :, 1]).all()
     # Another value than the least one counts as the score that it is.
     least, _ = joined(case, q, k, v, mask)
     zero, records = joined(case, q, k, v, mask, hidden=0.0)
-    assert records == 3
+    assert records == case.records
     assert np.abs(exact(zero)[0, :, 1] - exact(least)[0, :, 1]).max() > 0.01
     # NaN in q reaches the rows of its head alone.
     case = replace(case, mask="")
     bad = mx.array(np.where(np.arange(case.heads)[:, None, None] == 1, np.nan, exact(q)))
     y, records = joined(case, bad.astype(case.dtype), k, v, None)
-    assert records == 2
+    assert records == case.records
     wrong = np.isnan(exact(y)).all((0, 2, 3))
     assert wrong.tolist() == [h == 1 for h in range(case.heads)]
 

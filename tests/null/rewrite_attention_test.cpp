@@ -31,9 +31,14 @@ class Chain {
   Chain& other(std::initializer_list<Cells> reads, Cells y) {
     return put(reads, y);
   }
-  Chain& scores(Cells y = {R}) {
+  Chain& scores(Cells y = {R}, bool last_use = true) {
     Cells side{Keys, 16, 1};
-    return put({{Q}, {Keys, 0, 16}, side, side}, y, ScoresRecord{});
+    ScoresRecord what{Type::f32, 8, 32, last_use};
+    return put({{Q}, {Keys, 0, 16}, side, side}, y, what);
+  }
+  Chain& scale(Cells x, uint32_t rows = 1, bool divides = false) {
+    PerRowRecord what{Type::f32, divides, rows, 4};
+    return put({x, {Least, 1, 1}}, {Q}, what);
   }
   Chain& hide(Cells s = {R}, Cells y = {R}) {
     return put({{Mask}, s, {Least, 0, 1}}, y, MaskRecord{});
@@ -70,6 +75,26 @@ TEST_CASE("attention over a quantized cache is found") {
                    .softmax()
                    .other({{Q}, {Keys}}, {Values, 8});
   CHECK(apart.find().found());
+}
+
+TEST_CASE("the scale of a query is part of it where nobody else wants it") {
+  for (Cells x : {Cells{Other}, Cells{Q}}) {
+    auto found = Chain().other({{Y}}, x).scale(x).scores().softmax().find();
+    CHECK(found.found());
+    CHECK(found.has_scale());
+    CHECK(found.scale == 1);
+    CHECK(found.scores == 2);
+  }
+  auto whole = [](const Chain& c) {
+    auto found = c.find();
+    return found.found() && !found.has_scale();
+  };
+  CHECK(whole(Chain().scale({Other}).scores({R}, false).softmax()));
+  CHECK(whole(Chain().scale({Other}, 2).scores().softmax()));
+  CHECK(whole(Chain().scale({Other}, 1, true).scores().softmax()));
+  CHECK(whole(Chain().scale({Other}).other({{Q}}, {Y}).scores().softmax()));
+  CHECK(whole(Chain().scale({Other}).other({{Y}}, {Other}).scores().softmax()));
+  CHECK(whole(Chain().scale({Other}).scores().softmax().other({{Y}}, {Least, 1, 1})));
 }
 
 TEST_CASE("attention over a quantized cache is left as it is") {

@@ -31,10 +31,14 @@ struct ItemStrides {
   int64_t batch, head;
 };
 
-// Of a quantized cache, whose rows stand one after another. `hidden` is what
-// scores are where the mask says false.
+// Of a quantized cache, whose rows stand one after another. q counts as often as
+// `factor` says, rounded to T; `hidden` is what scores are where the mask says
+// false.
 struct QuantizedDecodeArgs {
   PTR(T_PTR, q)
+#if SCALED
+  PTR(T_PTR, factor)
+#endif
   PTR(Ptr_u32, k)
   PTR(T_PTR, k_scales)
   PTR(T_PTR, k_biases)
@@ -92,6 +96,7 @@ struct DecodeVariant {
   // Of a quantized cache: codes of so many bits, items that share a scale, and
   // items that a lane takes at a time. 0: k and v are items.
   uint BITS = 0, GROUP = 0, CHUNK = 0;
+  bool SCALED = false; // q is multiplied first
   bool HEADS_FIRST = false; // rows of y are laid out (batch, head, query)
   bool operator==(const DecodeVariant&) const = default;
   KERNEL_VARIANT(
@@ -115,6 +120,7 @@ struct DecodeVariant {
       BITS,
       GROUP,
       CHUNK,
+      SCALED,
       HEADS_FIRST)
 };
 #endif

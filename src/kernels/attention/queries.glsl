@@ -4,6 +4,15 @@
 #ifndef ATTENTION_QUERIES_GLSL
 #define ATTENTION_QUERIES_GLSL
 
+// As a product of its own would be.
+#ifdef T_IS_bf16
+#define ROUND_Q round_bf16
+#elif defined(T_IS_f16)
+#define ROUND_Q round_f16
+#else
+#define ROUND_Q
+#endif
+
 #define FOURS (E / 4)
 shared vec4 queries[ROWS * CHUNKS * FOURS * TPK];
 
@@ -28,6 +37,10 @@ void share_queries(Rows w) {
     if (d < D) {
       x = vec4(load(at, d), load(at, d + 1), load(at, d + 2), load(at, d + 3));
     }
+#if SCALED
+    x *= load(A.factor, 0);
+    x = vec4(ROUND_Q(x.x), ROUND_Q(x.y), ROUND_Q(x.z), ROUND_Q(x.w));
+#endif
     queries[n] = x * QUERY_UNITS;
   }
   barrier();

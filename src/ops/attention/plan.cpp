@@ -88,6 +88,7 @@ DecodeVariant decode_kernel(
       .BITS = p.bits,
       .GROUP = p.group,
       .CHUNK = p.bits ? code_chunk : 0,
+      .SCALED = p.scaled,
       .HEADS_FIRST = p.bits != 0};
   uint32_t widest = std::max(p.dim, p.value_dim);
   uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;

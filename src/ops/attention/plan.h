@@ -31,6 +31,7 @@ struct AttentionProblem {
   bool causal = false, sinks = false, lse = false;
   // Of a quantized cache: codes of so many bits, items that share a scale.
   uint32_t bits = 0, group = 0;
+  bool scaled = false; // whose q is multiplied first
 
   // Rows come in aligned fours.
   bool vector4() const {

@@ -205,6 +205,7 @@ bool describe(
       !aligned(values.w.offset(), a.v_codes_strides, bytes)) {
     return is_other();
   }
+  p.scaled = r.has_scale();
   if (r.has_mask()) {
     auto& m = std::get<MaskRecord>(batch.records[r.mask].what);
     p.mask = m.adds ? 2 : 1;
@@ -252,9 +253,18 @@ void dispatch(
   auto& p = found.problem;
   auto& r = found.records;
   const Batch& batch = *enc.raw().open_batch();
-  Binding reads[9], writes[3];
+  Binding reads[10], writes[3];
   uint32_t n = 0, m = 0;
-  for (uint32_t i : {X, Codes, Scales, Biases}) {
+  reads[n++] = bound(batch, r.scores, X);
+  if (r.has_scale()) {
+    // Where the product's x lies in what it was made of, of the same layout.
+    auto* made = args_of(batch, r.scale);
+    int64_t from = address_in(args_of(batch, r.scores), X) - address_in(made, 2);
+    reads[0] = bound(batch, r.scale, 0);
+    reads[0].offset += from;
+    reads[n++] = bound(batch, r.scale, 1);
+  }
+  for (uint32_t i : {Codes, Scales, Biases}) {
     reads[n++] = bound(batch, r.scores, i);
   }
   reads[n++] = bind(values.w);
@@ -294,9 +304,13 @@ void dispatch(
   a.split_keys = plan.split_keys;
   a.scale = static_cast<float>(M_LOG2E);
   auto& kernel = enc.kernel(plan.kernel);
-  const uint32_t members[] = {
-      r.scores, r.has_mask() ? r.mask : r.softmax, r.softmax};
-  enc.raw().drop({members, r.has_mask() ? 3u : 2u});
+  uint32_t members[4], joined = 0;
+  for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
+    if (member != AttentionRecords::none) {
+      members[joined++] = member;
+    }
+  }
+  enc.raw().drop({members, joined});
   enc.raw().dispatch(
       kernel,
       {reads, n},
@@ -308,7 +322,7 @@ void dispatch(
   if (plan.kernel.PARTS == PARTS_MERGED) {
     merge(enc, p, plan, *parts, out);
   }
-  count_attention(r.has_mask() ? 3 : 2);
+  count_attention(joined);
 }
 
 bool is_on() {

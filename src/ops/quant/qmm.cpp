@@ -7,7 +7,7 @@
 namespace mlx::core {
 
 void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
-  bool last_use = !transpose_ && inputs[0].is_donatable();
+  bool last_use = inputs[0].is_donatable();
   vulkan::QuantOperands operands{inputs[0], inputs[1], inputs[2], {}, {}, {}};
   if (inputs.size() == 4) {
     operands.side = inputs[3];

@@ -84,7 +84,7 @@ void quantized_product(
     return;
   }
   auto [args, shape] = address(enc, o, out, f, transpose);
-  if (o.last_use && attend_quantized(enc, o, args, shape, out)) {
+  if (!transpose && o.last_use && attend_quantized(enc, o, args, shape, out)) {
     return;
   }
   if (dequantizes_first(enc.caps(), shape, config().dequantize_rows)) {
@@ -130,7 +130,7 @@ void quantized_product(
     if (v && shape.common.BATCH == BATCH_GATHER && shape.m == 1) {
       what = GatheredRecord{*v};
     } else if (may_be_scores(shape)) {
-      what = ScoresRecord{shape.common.T, f.bits, f.group};
+      what = ScoresRecord{shape.common.T, f.bits, f.group, o.last_use};
       enc.raw().stay_open();
     }
     enc.dispatch(k, inputs, {out}, args, grid, work, what);
