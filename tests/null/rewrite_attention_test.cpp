@@ -67,13 +67,10 @@ TEST_CASE("attention over a quantized cache is found") {
   CHECK(masked.softmax == 2);
 
   // With others between, as when values are quantized first.
-  auto apart = Chain()
-                   .scores()
-                   .other({{Other}}, {Values})
-                   .hide()
-                   .other({{Other}}, {Other, 8})
-                   .softmax()
-                   .other({{Q}, {Keys}}, {Values, 8});
+  Chain apart;
+  apart.scores().other({{Other}}, {Values}).hide();
+  apart.other({{Other}}, {Other, 8}).softmax();
+  apart.other({{Q}, {Keys, 20}}, {Values, 8});
   CHECK(apart.find().found());
 }
 

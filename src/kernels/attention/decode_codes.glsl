@@ -84,33 +84,53 @@ void begin_head(Rows w) {
   }
 }
 
-// Row `key` of N items, and the first of its groups: rows stand one after another.
-#define LOAD_CODES(codes, scale, bias, head, scales, biases_, N)              \
-  {                                                                           \
-    uint64_t key = uint64_t(min(KEY(base, u), end_key - 1));                  \
-    uint item = HAS(j, N) ? ITEM(j) : 0;                                      \
-    codes = CODES_AT(head + key * (N * BITS / 8) + item * BITS / 8);          \
-    uint64_t group = key * (N / GROUP) + item / GROUP;                        \
-    scale = load(T_PTR(scales), group);                                       \
-    bias = load(T_PTR(biases_), group);                                       \
+// Where a lane's chunk 0 of row `key` of N items is, and its group's scale and
+// bias: rows stand one after another, and those of a lane CLUSTERS apart, so that
+// the other addresses differ by constants.
+#define ROW_BYTES(N) (N * BITS / 8)
+#define ROW_GROUPS(N) (N / GROUP)
+#define CHUNK_ITEM(j, N) (HAS(j, N) ? ITEM(j) : 0)
+
+// All of KU keys and their chunks. A branch of the last keys of all alone reads
+// the last one again instead of what is beyond.
+#define LOAD_CODES(codes, scale, bias, head, scales, biases_, N, PIECES_)     \
+  if (base + CLUSTERS * KU <= end_key) {                                      \
+    uint64_t row = head + uint64_t(base + CLUSTER) * ROW_BYTES(N);            \
+    uint64_t group = uint64_t(base + CLUSTER) * (ROW_GROUPS(N) * T_SIZE);     \
+    [[unroll]] for (uint j = 0; j < PIECES_; ++j) {                           \
+      uint item = CHUNK_ITEM(j, N);                                           \
+      uint64_t at = row + item * BITS / 8;                                    \
+      uint64_t side = group + item / GROUP * T_SIZE;                          \
+      uint64_t scale_at = scales + side;                                      \
+      uint64_t bias_at = biases_ + side;                                      \
+      [[unroll]] for (uint u = 0; u < KU; ++u) {                              \
+        const uint rows = u * CLUSTERS;                                       \
+        const uint sides = rows * ROW_GROUPS(N) * T_SIZE;                     \
+        codes[u * PIECES_ + j] = CODES_AT(at + rows * ROW_BYTES(N));          \
+        scale[u * PIECES_ + j] = load(T_PTR(scale_at + sides), 0);            \
+        bias[u * PIECES_ + j] = load(T_PTR(bias_at + sides), 0);              \
+      }                                                                       \
+    }                                                                         \
+  } else {                                                                    \
+    [[unroll]] for (uint u = 0; u < KU; ++u) {                                \
+      uint64_t key = uint64_t(min(KEY(base, u), end_key - 1));                \
+      [[unroll]] for (uint j = 0; j < PIECES_; ++j) {                         \
+        uint item = CHUNK_ITEM(j, N);                                         \
+        uint64_t group = key * ROW_GROUPS(N) + item / GROUP;                  \
+        codes[u * PIECES_ + j] =                                              \
+            CODES_AT(head + key * ROW_BYTES(N) + item * BITS / 8);            \
+        scale[u * PIECES_ + j] = load(T_PTR(scales), group);                  \
+        bias[u * PIECES_ + j] = load(T_PTR(biases_), group);                  \
+      }                                                                       \
+    }                                                                         \
   }
 
 void load_keys(uint base) {
-  [[unroll]] for (uint u = 0; u < KU; ++u) {
-    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
-      uint i = u * CHUNKS + j;
-      LOAD_CODES(k[i], k_scale[i], k_bias[i], k_head, k_scales, k_biases, D)
-    }
-  }
+  LOAD_CODES(k, k_scale, k_bias, k_head, k_scales, k_biases, D, CHUNKS)
 }
 
 void load_values(uint base) {
-  [[unroll]] for (uint u = 0; u < KU; ++u) {
-    [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
-      uint i = u * CHUNKS_V + j;
-      LOAD_CODES(v[i], v_scale[i], v_bias[i], v_head, v_scales, v_biases, DV)
-    }
-  }
+  LOAD_CODES(v, v_scale, v_bias, v_head, v_scales, v_biases, DV, CHUNKS_V)
 }
 
 // Beyond D q is zero, so that the codes there, some of the row's, do not count.

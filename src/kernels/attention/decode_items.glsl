@@ -48,23 +48,36 @@ void begin_head(Rows w) {
                 int64_t(w.kv_head) * A.v_strides.head) * T_SIZE);
 }
 
+// KU rows of a lane, CLUSTERS apart: only where some are beyond the last is the
+// address of each worked out by itself.
+#define LOAD_ROWS(x, PIECES_, LOAD, head, strides, N)                         \
+  if (base + CLUSTERS * KU <= end_key) {                                      \
+    int64_t step = int64_t(strides.row) * (CLUSTERS * T_SIZE);                \
+    int64_t at = int64_t(head) +                                              \
+        int64_t(base + CLUSTER) * int64_t(strides.row) * T_SIZE;              \
+    [[unroll]] for (uint u = 0; u < KU; ++u) {                                \
+      [[unroll]] for (uint j = 0; j < PIECES_; ++j) {                         \
+        x[u * PIECES_ + j] = LOAD_RAW(T_PTR(uint64_t(at)), j, N);             \
+      }                                                                       \
+      at += step;                                                             \
+    }                                                                         \
+  } else {                                                                    \
+    [[unroll]] for (uint u = 0; u < KU; ++u) {                                \
+      [[unroll]] for (uint j = 0; j < PIECES_; ++j) {                         \
+        x[u * PIECES_ + j] = LOAD(base, u, j);                                \
+      }                                                                       \
+    }                                                                         \
+  }
+
 void load_keys(uint base) {
 #if !PIECES
-  [[unroll]] for (uint u = 0; u < KU; ++u) {
-    [[unroll]] for (uint j = 0; j < CHUNKS; ++j) {
-      k[u * CHUNKS + j] = LOAD_K(base, u, j);
-    }
-  }
+  LOAD_ROWS(k, CHUNKS, LOAD_K, k_head, A.k_strides, D)
 #endif
 }
 
 void load_values(uint base) {
 #if !PIECES
-  [[unroll]] for (uint u = 0; u < KU; ++u) {
-    [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
-      v[u * CHUNKS_V + j] = LOAD_V(base, u, j);
-    }
-  }
+  LOAD_ROWS(v, CHUNKS_V, LOAD_V, v_head, A.v_strides, DV)
 #endif
 }
 
