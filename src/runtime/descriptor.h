@@ -79,17 +79,17 @@ struct GatheredRecord {
 
 // Of attention over a quantized cache (rewrite_attention.h).
 
-// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine. Nobody reads x again
-// if it is the last use.
+// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine. Nobody reads x
+// again if it is the last use.
 struct ScoresRecord {
   Type type;
   int bits, group;
   bool last_use;
 };
 
-// Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`, in
-// their place; the mask's strides in items, of s's last axes. Operands: mask, s,
-// value, or as `mask` says.
+// Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`,
+// in their place; the mask's strides in items, of s's last axes. Operands:
+// mask, s, value, or as `mask` says.
 struct MaskRecord {
   static constexpr int axes = 5;
   Type type; // of s

@@ -54,8 +54,9 @@ class Encoder {
   // range that they say to write. No-op where host and device side are one.
   void bring_to_device(Buffer& buffer);
 
-  // The batch that the next record goes to, null before its first one; and takes
-  // some of its dispatches out, which nothing depends on, in ascending order.
+  // The batch that the next record goes to, null before its first one; and
+  // takes some of its dispatches out, which nothing depends on, in ascending
+  // order.
   const Batch* open_batch() const {
     return open_.get();
   }

@@ -22,8 +22,8 @@ bool in_place(std::span<const Access> accesses, const Access& range) {
   return !accesses.empty() && accesses.back().write &&
       same_range(accesses.back(), range) &&
       std::any_of(accesses.begin(), accesses.end() - 1, [&](auto& a) {
-           return same_range(a, range);
-         });
+        return same_range(a, range);
+      });
 }
 
 void miss(Miss why) {

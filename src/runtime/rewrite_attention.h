@@ -1,8 +1,9 @@
-// Attention over a quantized cache, as three products' worth of records: scores,
-// maybe hidden or biased, their softmax, and the product with the values. The
-// last one's primitive asks here for the others while it encodes, since it knows
-// that nobody else wants the weights: they and the scores are never written where
-// one kernel takes all (docs/architecture.md, "Rewrites"). Pure.
+// Attention over a quantized cache, as three products' worth of records:
+// scores, maybe hidden or biased, their softmax, and the product with the
+// values. The last one's primitive asks here for the others while it encodes,
+// since it knows that nobody else wants the weights: they and the scores are
+// never written where one kernel takes all (docs/architecture.md, "Rewrites").
+// Pure.
 #pragma once
 
 #include "runtime/batch.h"
@@ -33,8 +34,8 @@ struct AttentionRecords {
 // the scores alone read its result.
 AttentionRecords find_attention(const Batch& batch, const Access& weights);
 
-// For the counters of rewrite.h: so many records were joined to another, or were
-// not, for their formats or sizes.
+// For the counters of rewrite.h: so many records were joined to another, or
+// were not, for their formats or sizes.
 void count_attention(uint32_t joined);
 void count_other_attention();
 

@@ -153,7 +153,9 @@ def bound(case, want, values):
     last = {mx.float32: 2.0**-24, mx.float16: 2.0**-11, mx.bfloat16: 2.0**-8}
     unit = 2.0 ** (case.bits if case.dtype == mx.float32 else 8)
     terms = 2 * np.sqrt(16) + np.sqrt(case.keys) / 8
-    return last[case.dtype] * np.abs(want) + unit * 2.0**-24 * terms * np.abs(values).max()
+    return (
+        last[case.dtype] * np.abs(want) + unit * 2.0**-24 * terms * np.abs(values).max()
+    )
 
 
 def check(case):
@@ -228,51 +230,50 @@ def test_rounds_less_than_one_by_one(gpu, dtype):
     assert errors[0] < 0.75 * errors[1] and errors[1] < 0.03 * want.std()
 
 
+def holding(case, operands, which):
+    """The result, and an intermediate that is held meanwhile."""
+    held = []
+
+    def look(x):
+        held.append(x)
+        return x
+
+    y = attention(case, *operands, look=look)
+    return y, held[which]
+
+
 def test_what_others_want_is_written(gpu):
     """Scores or weights that somebody holds, or reads, stay what they are."""
     case = Case(keys=50)
-    operands = inputs(case)
+    q, k, v, mask = operands = inputs(case)
     want, _ = joined(case, *operands)
-    for kept in (1, 2):
-        held = []
-        before = fired()
-        y = attention(case, *operands, look=lambda x: held.append(x) or x)
-        alone = held[kept]
-        del held
-        mx.eval(y, alone)
+    before = fired()
+    for which in (1, 2):
+        y, held = holding(case, operands, which)
+        mx.eval(y, held)
         assert fired() == before
         assert np.abs(exact(y) - exact(want)).max() < 0.01
-        if kept == 2:
-            assert np.abs(exact(mx.sum(alone, axis=-1)) - 1).max() < 0.01
+    assert np.abs(exact(mx.sum(held, axis=-1)) - 1).max() < 0.01
     # Read by another operation before the product with the values is encoded.
-    held = []
-    before = fired()
-    y = attention(case, *operands, look=lambda x: held.append(x) or x)
-    total = mx.sum(held[2], axis=-1)
-    del held
+    y, weights = holding(case, operands, 2)
+    total = mx.sum(weights, axis=-1)
+    del weights
     mx.eval(total, y)
     assert fired() == before
     assert np.abs(exact(total) - 1).max() < 0.01
-    # The scaled q alone: the rest is joined.
-    held = []
-    before = fired()
-    y = attention(case, *operands, look=lambda x: held.append(x) or x)
-    scaled = held[0]
-    del held
-    mx.eval(y, scaled)
-    assert fired() == before + case.records - 1
-    assert mx.array_equal(scaled.reshape(operands[0].shape), operands[0] * case.scale)
-    assert mx.array_equal(y, want)
-    # A q that the scale replaces in place.
-    q, k, v, mask = operands
-    before = fired()
-    mx.eval(y := attention(case, q + 0, k, v, mask))
-    assert fired() == before + case.records
-    assert mx.array_equal(y, want)
-    # And under a transformation.
-    before = fired()
+    # Under a transformation.
     grad = mx.grad(lambda q: attention(case, q, k, v, mask).sum())(q)
     assert np.isfinite(exact(grad)).all() and fired() == before
+    # The scaled q alone: the rest is joined.
+    y, scaled = holding(case, operands, 0)
+    mx.eval(y, scaled)
+    assert fired() == before + case.records - 1
+    assert mx.array_equal(scaled.reshape(q.shape), q * case.scale)
+    assert mx.array_equal(y, want)
+    # A q that the scale replaces in place.
+    y, records = joined(case, q + 0, k, v, mask)
+    assert records == case.records
+    assert mx.array_equal(y, want)
 
 
 def test_infinities_and_nan(gpu):
@@ -290,7 +291,9 @@ def test_infinities_and_nan(gpu):
     assert np.abs(exact(zero)[0, :, 1] - exact(least)[0, :, 1]).max() > 0.01
     # NaN in q reaches the rows of its head alone.
     case = replace(case, mask="")
-    bad = mx.array(np.where(np.arange(case.heads)[:, None, None] == 1, np.nan, exact(q)))
+    bad = mx.array(
+        np.where(np.arange(case.heads)[:, None, None] == 1, np.nan, exact(q))
+    )
     y, records = joined(case, bad.astype(case.dtype), k, v, None)
     assert records == case.records
     wrong = np.isnan(exact(y)).all((0, 2, 3))
@@ -310,6 +313,7 @@ def test_a_cache_that_is_written_between(gpu):
         y = attention(case, q, (codes, scales, biases), v, mask)
         codes[..., 3:5, :] = 0
         mx.eval(codes, y)
-        assert np.array_equal(exact(y), exact(want)) or np.abs(
-            exact(y) - exact(want)
-        ).max() < 2.0**-8
+        assert (
+            np.array_equal(exact(y), exact(want))
+            or np.abs(exact(y) - exact(want)).max() < 2.0**-8
+        )

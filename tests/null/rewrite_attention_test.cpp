@@ -91,7 +91,8 @@ TEST_CASE("the scale of a query is part of it where nobody else wants it") {
   CHECK(whole(Chain().scale({Other}, 1, true).scores().softmax()));
   CHECK(whole(Chain().scale({Other}).other({{Q}}, {Y}).scores().softmax()));
   CHECK(whole(Chain().scale({Other}).other({{Y}}, {Other}).scores().softmax()));
-  CHECK(whole(Chain().scale({Other}).scores().softmax().other({{Y}}, {Least, 1, 1})));
+  CHECK(whole(
+      Chain().scale({Other}).scores().softmax().other({{Y}}, {Least, 1, 1})));
 }
 
 TEST_CASE("attention over a quantized cache is left as it is") {
@@ -124,7 +125,13 @@ TEST_CASE("attention over a quantized cache is left as it is") {
   }
   CHECK(alone(Chain().scores().hide().softmax().other({{Other}}, {Mask})));
   CHECK(alone(Chain().scores().hide().softmax().other({{Other}}, {Least})));
-  CHECK(Chain().scores().other({{Other}}, {Mask}).hide().softmax().find().found());
+  CHECK(Chain()
+            .scores()
+            .other({{Other}}, {Mask})
+            .hide()
+            .softmax()
+            .find()
+            .found());
   // Too far back.
   Chain far;
   far.scores();

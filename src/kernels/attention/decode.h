@@ -31,9 +31,9 @@ struct ItemStrides {
   int64_t batch, head;
 };
 
-// Of a quantized cache, whose rows stand one after another. q counts as often as
-// `factor` says, rounded to T; `hidden` is what scores are where the mask says
-// false.
+// Of a quantized cache, whose rows stand one after another. q counts as often
+// as `factor` says, rounded to T; `hidden` is what scores are where the mask
+// says false.
 struct QuantizedDecodeArgs {
   PTR(T_PTR, q)
 #if SCALED

@@ -40,6 +40,8 @@ uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
     uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);
     uint32_t keys = v.KU * (k + value) * (v.CHUNK * v.BITS / 32 + 2);
     uint32_t rows = value * (v.CHUNK + 2) + 2 * k + 2 * v.KU;
+    // Where registers are few, all but RADV load q's items long before.
+    rows += caps.mask_values ? v.CHUNK : 0;
     uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
     return v.ROWS * rows + keys + masks + 5 * v.KU + 30;
   }
@@ -150,16 +152,25 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   if (heads >= caps.cores()) {
     return decode_kernel(caps, p, 4, 128);
   }
+  if (p.bits) {
+    return decode_kernel(caps, p, 4, 256); // codes become floats once for four
+  }
   bool two = p.keys <= 4096 && heads * ceil_div(rows, 2) < caps.cores();
   return decode_kernel(caps, p, two ? 2 : 4, 256);
 }
 
 // How many workgroups share a KV head's keys, of `unit` that each has in
-// flight: enough for two a core; more than 16 only where each has some to walk,
-// since somebody joins all parts.
-uint32_t
-wanted_splits(const Caps& caps, uint64_t groups, uint32_t keys, uint32_t unit) {
-  uint64_t fill = (2 * caps.cores() + groups - 1) / groups;
+// flight: enough for two a core, or, where registers leave room for `one`, as
+// of a quantized cache on NVIDIA, no more than that; more than 16 only where
+// each has some to walk, since somebody joins all parts.
+uint32_t wanted_splits(
+    const Caps& caps,
+    bool one,
+    uint64_t groups,
+    uint32_t keys,
+    uint32_t unit) {
+  uint64_t fill = one ? std::max<uint64_t>(caps.cores() / groups, 1)
+                      : (2 * caps.cores() + groups - 1) / groups;
   uint32_t worth = std::max(16u, keys / (4 * unit));
   return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, 128});
 }
@@ -201,7 +212,8 @@ DecodePlan plan_decode(
   } else if (!options.splits) {
     plan.why = "splits are switched off";
   } else if (groups < caps.cores() && p.keys > short_keys) {
-    uint32_t wanted = wanted_splits(caps, groups, p.keys, unit);
+    bool one = p.bits && !caps.few_registers();
+    uint32_t wanted = wanted_splits(caps, one, groups, p.keys, unit);
     plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
     plan.splits = ceil_div(p.keys, plan.split_keys);
   }
@@ -210,8 +222,7 @@ DecodePlan plan_decode(
   // Who has the whole sum adds sinks.
   k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
   k.LSE = p.lse && k.PARTS != PARTS_MERGED;
-  plan.merge = {
-      p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
+  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
   return plan;
 }
 

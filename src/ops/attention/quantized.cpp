@@ -14,8 +14,8 @@ namespace {
 
 enum Side { X, Codes, Scales, Biases }; // ProductStack's operands
 
-// How a stack of products is made of sequences, KV heads and the heads that share
-// one: the last axes of each operand in this order.
+// How a stack of products is made of sequences, KV heads and the heads that
+// share one: the last axes of each operand in this order.
 struct Heads {
   uint32_t batches = 1, kv_heads = 1, gqa = 1;
 
@@ -100,8 +100,7 @@ bool mask_strides(
     const Heads& h,
     const AttentionProblem& p,
     MaskStrides& out) {
-  const uint32_t extents[] = {
-      h.batches, h.kv_heads, h.gqa, p.queries, p.keys};
+  const uint32_t extents[] = {h.batches, h.kv_heads, h.gqa, p.queries, p.keys};
   int64_t strides[5]{};
   int d = m.ndim;
   for (int i = 5; i-- > 0;) {
@@ -119,7 +118,8 @@ bool mask_strides(
   }
   int64_t head = h.gqa > 1 ? strides[2] : strides[1];
   out = {strides[0], head, strides[3], strides[4]};
-  return d == 0 && (h.gqa == 1 || h.kv_heads == 1 || strides[1] == head * h.gqa);
+  return d == 0 &&
+      (h.gqa == 1 || h.kv_heads == 1 || strides[1] == head * h.gqa);
 }
 
 bool aligned(uint64_t address, ItemStrides s, uint32_t bytes) {
@@ -168,8 +168,8 @@ bool describe(
   if (what.type != format.T || what.bits != format.BITS ||
       what.group != format.GROUP || k.M != v.M || k.N != v.K ||
       k.stack.batch != v.stack.batch || k.K > max_head_dim ||
-      v.N > max_head_dim || h.all() != v.stack.batch ||
-      !made_of(k.stack, h) || !made_of(v.stack, h)) {
+      v.N > max_head_dim || h.all() != v.stack.batch || !made_of(k.stack, h) ||
+      !made_of(v.stack, h)) {
     return is_other();
   }
   if (h.gqa > 1) {
@@ -244,24 +244,21 @@ void merge(
   enc.dispatch(enc.kernel(plan.merge), {parts}, {out}, args, linear(groups));
 }
 
-void dispatch(
-    StreamEncoder& enc,
+// The kernel's inputs, in its order; how many.
+constexpr uint32_t most_reads = 10;
+uint32_t read(
+    const Batch& batch,
+    const AttentionRecords& r,
     const QuantOperands& values,
-    const DecodePlan& plan,
-    Found& found,
-    array& out) {
-  auto& p = found.problem;
-  auto& r = found.records;
-  const Batch& batch = *enc.raw().open_batch();
-  Binding reads[10], writes[3];
-  uint32_t n = 0, m = 0;
+    Binding* reads) {
+  uint32_t n = 0;
   reads[n++] = bound(batch, r.scores, X);
   if (r.has_scale()) {
-    // Where the product's x lies in what it was made of, of the same layout.
-    auto* made = args_of(batch, r.scale);
-    int64_t from = address_in(args_of(batch, r.scores), X) - address_in(made, 2);
+    // The product's x lies there as in what it was made of, of the same layout.
+    auto made = address_in(args_of(batch, r.scale), 2);
+    auto x = address_in(args_of(batch, r.scores), X);
     reads[0] = bound(batch, r.scale, 0);
-    reads[0].offset += from;
+    reads[0].offset += static_cast<int64_t>(x - made);
     reads[n++] = bound(batch, r.scale, 1);
   }
   for (uint32_t i : {Codes, Scales, Biases}) {
@@ -277,6 +274,19 @@ void dispatch(
       reads[n++] = bound(batch, r.mask, 2);
     }
   }
+  return n;
+}
+
+void dispatch(
+    StreamEncoder& enc,
+    const QuantOperands& values,
+    const DecodePlan& plan,
+    Found& found,
+    array& out) {
+  auto& p = found.problem;
+  auto& r = found.records;
+  Binding reads[most_reads], writes[3];
+  uint32_t n = read(*enc.raw().open_batch(), r, values, reads), m = 0;
   uint32_t groups = plan.groups(p);
   std::optional<array> parts;
   if (plan.kernel.PARTS != PARTS_NONE) {
@@ -357,10 +367,8 @@ bool attend_quantized(
     return false;
   }
   Found found{find_attention(
-      *batch,
-      {weights.buffer->address(), weights.begin, weights.end, false})};
-  if (!found.records.found() ||
-      !describe(*batch, values, args, shape, found)) {
+      *batch, {weights.buffer->address(), weights.begin, weights.end, false})};
+  if (!found.records.found() || !describe(*batch, values, args, shape, found)) {
     return false;
   }
   auto& p = found.problem;

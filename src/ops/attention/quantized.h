@@ -11,7 +11,8 @@ namespace mlx::core::vulkan {
 bool may_be_scores(const QuantShape& s);
 
 // The product of softmax(scores) with values, which `args` and `shape` address
-// and nobody reads again: true if all of it became one dispatch that writes out.
+// and nobody reads again: true if all of it became one dispatch that writes
+// out.
 bool attend_quantized(
     StreamEncoder& enc,
     const QuantOperands& values,
