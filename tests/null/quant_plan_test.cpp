@@ -172,8 +172,14 @@ TEST_CASE("quantized: sorted experts take tiles of their own rows") {
   s.sorted = true;
   s.batch = 4096;
   s.matrices = 128;
+  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 64);
+  CHECK(plan_quant(big_gpu, s).tile_height == 64);
+  // Each expert may end a tile before it is full.
+  CHECK(plan_quant(big_gpu, s).m_tiles == 64 + 128);
+  s.batch = 1024;
   CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 32);
-  CHECK(plan_quant(big_gpu, s).m_tiles == 128);
+  s.batch = 32768;
+  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 128);
   s.batch = 128; // one row each: matvec reads every expert once too
   CHECK(takes<QmvVariant>(big_gpu, s));
 }

@@ -138,14 +138,19 @@ void add_batches(Products& p, const ProductVariant& common) {
     p.add_experts(s, experts);
   }
   s = p.linear(common, 1, 768, 2048);
-  s.batch = 8 * 4096;
   s.matrices = 128;
   s.sorted = true;
-  p.add(s);
-  p.add_transposed(s);
+  for (uint32_t tokens : {128, 512, 4096}) {
+    s.batch = 8 * tokens;
+    p.add(s);
+    p.add_transposed(s);
+  }
 }
 
-void add_quantization(VariantSet& set) {
+void add_quantization(VariantSet& set, const Caps& caps) {
+  for (uint32_t rows : {1024, 32768}) {
+    set.add(plan_expert_tiles(caps, rows));
+  }
   int i = 0;
   for_each_format([&](const QuantFormat& f) {
     for (bool side : sides(f)) {
@@ -197,7 +202,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
       }
     }
   });
-  add_quantization(set);
+  add_quantization(set, caps);
 }
 
 } // namespace mlx::core::vulkan

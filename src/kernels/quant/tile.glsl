@@ -2,16 +2,16 @@
 // share. They define BM, BN, BK and WG, and multiply().
 //
 // SORTED: product i is one row of x and the matrix rhs[i], and equal matrices
-// stand together. A tile of rows makes one pass over K for each matrix in it.
+// stand together. Tiles begin where expert_tiles.comp found them to.
 #ifndef TILE_GLSL
 #define TILE_GLSL
 
 #include "common/loops.glsl"
 #include "quant/operands.glsl"
 
-// Rows begin to end - 1 of the tile's rows from m0 on, by the columns of the
-// located weights from n0 on.
-void multiply(uint m0, uint n0, uint begin, uint end, bool live);
+// Rows m0 to end - 1, BM of them at most, by the columns of the located weights
+// from n0 on.
+void multiply(uint m0, uint n0, uint end, bool live);
 
 // Item 0 of a row of x, from x_base on.
 int64_t x_item(uint m) {
@@ -45,32 +45,37 @@ Run weight_run(uint i, uint width, uint n0, uint k0) {
   return Run(row, at, row < W_ROWS && at < W_ITEMS);
 }
 
-#if SORTED
-shared uint matrix_of[BM];
+// Where a workgroup's tile stands: in bands of eight tiles of rows, so that
+// neighbouring workgroups share weights in cache.
+void banded(inout Tile tile) {
+  uint i = tile.m * A.n_tiles + tile.n;
+  uint band = i / (8u * A.n_tiles);
+  uint band_rows = min(8u, A.m_tiles - band * 8u);
+  uint in_band = i - band * 8u * A.n_tiles;
+  tile.m = band * 8u + in_band % band_rows;
+  tile.n = in_band / band_rows;
+}
 
-void multiply_tile(uint m0, uint n0, uint product, bool live) {
-  uint last = min(m0 + BM, A.M);
-  for (uint i = gl_LocalInvocationIndex; i < BM; i += WG) {
-    matrix_of[i] = load(A.rhs, min(m0 + i, A.M - 1u));
-  }
-  barrier();
-  uint begin = m0;
-  // Each turn takes one of the tile's rows, or more.
-  BOUNDED_WHILE(begin < last, BM) {
-    uint matrix = matrix_of[begin - m0];
-    uint end = begin + 1u;
-    BOUNDED_WHILE(end < last && matrix_of[end - m0] == matrix, BM) {
-      ++end;
-    }
-    locate_matrix(matrix);
-    multiply(m0, n0, begin, end, live);
-    begin = end;
+#if SORTED
+// There are not more tiles than workgroups for them unless equal matrices stand
+// apart, and not more than rows.
+void multiply_tile(Tile tile) {
+  banded(tile);
+  uint count = tile.live ? load(A.tiles, 0) : 0u;
+  uint i = tile.m;
+  BOUNDED_WHILE(i < count, A.M) {
+    uint begin = load(A.tiles, 1u + i);
+    uint end = load(A.tiles, 2u + i);
+    locate_matrix(load(A.rhs, begin));
+    multiply(begin, tile.n * BN, end, true);
+    i += A.m_tiles;
   }
 }
 #else
-void multiply_tile(uint m0, uint n0, uint product, bool live) {
-  locate(product);
-  multiply(m0, n0, m0, A.M, live);
+void multiply_tile(Tile tile) {
+  banded(tile);
+  locate(tile.product);
+  multiply(tile.m * BM, tile.n * BN, A.M, tile.live);
 }
 #endif
 

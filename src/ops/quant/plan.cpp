@@ -1,6 +1,11 @@
+#define MOE_SWEEP
 #include "ops/quant/plan.h"
 
 #include <algorithm>
+#ifdef MOE_SWEEP
+#include <cstdio>
+#include <cstdlib>
+#endif
 
 namespace mlx::core::vulkan {
 
@@ -140,6 +145,15 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
+// Sorted rows may end a tile with each matrix.
+uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
+  if (!s.sorted) {
+    return tiles(s.m, height);
+  }
+  uint64_t most = s.batch / height + std::min<uint64_t>(s.matrices, s.batch);
+  return static_cast<uint32_t>(most);
+}
+
 // The largest tile whose number fills the device.
 QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   struct Tile {
@@ -157,11 +171,16 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   auto fills = [&](const Tile& t) {
     return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
   };
-  Tile t = together <= 32             ? flat
-      : together > 64 && fills(wide)  ? wide
-      : together > 64 && fills(large) ? large
-      : fills(medium)                 ? medium
-                                      : small;
+  Tile t = together <= (s.sorted ? 16 : 32) ? flat
+      : together > 64 && fills(wide)        ? wide
+      : together > 64 && fills(large)       ? large
+      : fills(medium)                       ? medium
+                                            : small;
+#ifdef MOE_SWEEP
+  if (const char* e = getenv("MOE_TILE"); e && s.sorted) {
+    sscanf(e, "%u,%u,%u,%u", &t.bm, &t.bn, &t.wm, &t.wn);
+  }
+#endif
   return {
       .kernel =
           QmmCoopmatVariant{
@@ -174,7 +193,39 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
               t.wm,
               t.wn},
       .sorted = s.sorted,
-      .m_tiles = tiles(m, t.bm),
+      .tile_height = t.bm,
+      .m_tiles = tiles_of_rows(s, t.bm),
+      .n_tiles = tiles(s.n, t.bn)};
+}
+
+// Sorted rows in tiles of the height that experts have rows, so that few are
+// empty; those of many rows read weights less often.
+bool takes_sorted(const Caps& caps, const QuantShape& s) {
+  return s.sorted && s.transpose && s.aligned && s.k % 32 == 0 &&
+      caps.matrix_subgroup() == 32;
+}
+
+QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
+  struct Tile {
+    uint32_t bm, bn, wm, wn;
+  };
+  constexpr Tile large{128, 128, 2, 4};
+  constexpr Tile medium{64, 128, 1, 4};
+  constexpr Tile flat{32, 128, 1, 4};
+  uint64_t together = s.batch / std::max(s.matrices, 1u);
+  Tile t = together <= 16 ? flat : together <= 96 ? medium : large;
+#ifdef MOE_SWEEP
+  if (const char* e = getenv("MOE_TILE")) {
+    sscanf(e, "%u,%u,%u,%u", &t.bm, &t.bn, &t.wm, &t.wn);
+  }
+#endif
+  QmmSortedVariant v{
+      s.common, caps.matrix_subgroup(), t.bm, t.bn, t.wm, t.wn};
+  return {
+      .kernel = v,
+      .sorted = true,
+      .tile_height = t.bm,
+      .m_tiles = tiles_of_rows(s, t.bm),
       .n_tiles = tiles(s.n, t.bn)};
 }
 
@@ -195,7 +246,8 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
   return {
       .kernel = v,
       .sorted = s.sorted,
-      .m_tiles = tiles(m, v.BM),
+      .tile_height = v.BM,
+      .m_tiles = tiles_of_rows(s, v.BM),
       .n_tiles = tiles(s.n, v.BN),
       .why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
                                : "no cooperative matrices for x's type"};
@@ -212,11 +264,23 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
       : shape.m > (shape.transpose ? 8 : 4);
   if (tiled) {
+#ifdef MOE_SWEEP
+    const char* e = getenv("MOE_KERNEL");
+    if (!(e && e[0] == 'c'))
+#endif
+    if (takes_sorted(caps, shape) && caps.coopmat(shape.common.T)) {
+      return plan_sorted(caps, shape);
+    }
     return shape.x_aligned && caps.coopmat(shape.common.T)
         ? plan_coopmat(caps, shape)
         : plan_tiled(caps, shape);
   }
   return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
+}
+
+ExpertTilesVariant plan_expert_tiles(const Caps& caps, uint32_t rows) {
+  bool many = rows > 4096 && caps.max_workgroup_size >= 1024;
+  return {caps.software() ? 128 : many ? 1024 : 256};
 }
 
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "kernels/quant/expert_tiles.h"
 #include "kernels/quant/product.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "vk/caps.h"
@@ -29,9 +30,11 @@ struct QuantPlan {
       QmmSkinnyVariant, // and a few dozen
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
-      QmmCoopmatVariant>
+      QmmCoopmatVariant,
+      QmmSortedVariant>
       kernel;
   bool sorted = false; // tiles take rows of all products
+  uint32_t tile_height = 0; // then
   // Workgroups along m and n.
   uint32_t m_tiles = 1, n_tiles = 1;
   const char* why = ""; // not a faster path
@@ -41,6 +44,9 @@ struct QuantPlan {
 // that measured faster (docs/benchmarks.md), 0: never.
 QuantPlan
 plan_quant(const Caps& caps, const QuantShape& shape, int skinny = -1);
+
+// The kernel that finds the tiles of so many sorted rows.
+ExpertTilesVariant plan_expert_tiles(const Caps& caps, uint32_t rows);
 
 // Whether to dequantize w first, once, into 256 MiB at most, and run a dense
 // product. `rows`: of x from which to do so; -1: from where it measured faster

@@ -44,6 +44,15 @@ array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
   return m;
 }
 
+// Where the tiles of rows with sorted indices begin.
+array expert_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
+  auto rows = static_cast<uint32_t>(rhs.size());
+  array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
+  auto& k = enc.kernel(plan_expert_tiles(enc.caps(), rows));
+  enc.dispatch(k, {rhs}, {tiles}, ExpertTilesArgs{rows, height}, Grid{});
+  return tiles;
+}
+
 void dense_product(
     StreamEncoder& enc,
     const QuantOperands& o,
@@ -103,8 +112,12 @@ void quantized_product(
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
 
+  std::optional<array> tiles;
+  if (plan.sorted) {
+    tiles = expert_tiles(enc, *o.rhs, plan.tile_height);
+  }
   FewOperands inputs{o.x, o.w, o.scales};
-  for (auto* a : {&o.side, &o.lhs, &o.rhs}) {
+  for (auto* a : {&o.side, &o.lhs, &o.rhs, &tiles}) {
     if (*a) {
       inputs.add(**a);
     }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vk/caps.h"
+
 namespace mlx::core::vulkan {
 
 // Invocations for a row, and four-item chunks each keeps in registers (0: too
@@ -39,5 +41,10 @@ struct SortTile {
   }
 };
 SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
+
+// Whether contiguous rows that one workgroup does not sort are sorted by
+// counting: n * n comparisons in one dispatch, as long as these cost less than
+// the dispatches that merge.
+bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
 
 } // namespace mlx::core::vulkan
