@@ -211,7 +211,7 @@ def runs(*lengths):
     ids=["lengths", "one", "even", "mixed", "falling"],
 )
 def test_sorted_rows(right):
-    """Tiles begin where runs of equal indices do (quant/expert_tiles.comp)."""
+    """Tiles begin where runs of equal indices do (gemm/sorted_tiles.comp)."""
     mx.random.seed(0)
     rows = len(right)
     w = mx.quantize(mx.random.normal((8, 40, 64)).astype(mx.bfloat16), 64, 4)

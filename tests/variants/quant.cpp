@@ -147,10 +147,7 @@ void add_batches(Products& p, const ProductVariant& common) {
   }
 }
 
-void add_quantization(VariantSet& set, const Caps& caps) {
-  for (uint32_t rows : {1024, 32768}) {
-    set.add(plan_expert_tiles(caps, rows));
-  }
+void add_quantization(VariantSet& set) {
   int i = 0;
   for_each_format([&](const QuantFormat& f) {
     for (bool side : sides(f)) {
@@ -202,7 +199,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
       }
     }
   });
-  add_quantization(set, caps);
+  add_quantization(set);
 }
 
 } // namespace mlx::core::vulkan

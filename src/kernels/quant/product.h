@@ -33,7 +33,7 @@ struct ProductArgs {
   PTR(Ptr_u32, lhs)
   PTR(Ptr_u32, rhs)
 #if SORTED
-  PTR(Ptr_u32, tiles) // expert_tiles.h
+  PTR(Ptr_u32, tiles) // gemm/sorted_tiles.h
 #endif
 #endif
   PTR(T_PTR, y)

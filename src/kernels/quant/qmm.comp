@@ -94,5 +94,5 @@ void multiply(uint m0, uint n0, uint end, bool live) {
 }
 
 void main() {
-  multiply_tile(own_tile());
+  multiply_tile();
 }

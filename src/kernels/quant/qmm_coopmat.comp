@@ -8,7 +8,7 @@
 #define B_T TRANSPOSE
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
-#include "quant/store.glsl"
+#include "gemm/store_rows.glsl"
 
 // An invocation takes runs of 16 weights, which share a scale.
 #define RUNS (BN * BK / 16 / WG)
@@ -111,5 +111,5 @@ void multiply(uint m0, uint n0, uint end, bool live) {
 }
 
 void main() {
-  multiply_tile(own_tile());
+  multiply_tile();
 }

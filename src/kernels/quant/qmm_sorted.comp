@@ -12,7 +12,7 @@
 #define BK 64
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
-#include "quant/store.glsl"
+#include "gemm/store_rows.glsl"
 
 // Codes as 16-bit floats. Integers stand as 2^BITS + code, which is one `or`;
 // CODE_AT: the lowest bit of a code in its item.
@@ -298,5 +298,5 @@ void multiply(uint m0, uint n0, uint end, bool live) {
 }
 
 void main() {
-  multiply_tile(own_tile());
+  multiply_tile();
 }

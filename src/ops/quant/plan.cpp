@@ -7,6 +7,8 @@
 #include <cstdlib>
 #endif
 
+#include "ops/gemm/plan.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -145,13 +147,9 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
-// Sorted rows may end a tile with each matrix.
 uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
-  if (!s.sorted) {
-    return tiles(s.m, height);
-  }
-  uint64_t most = s.batch / height + std::min<uint64_t>(s.matrices, s.batch);
-  return static_cast<uint32_t>(most);
+  return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
+                  : tiles(s.m, height);
 }
 
 // The largest tile whose number fills the device.
@@ -276,11 +274,6 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
         : plan_tiled(caps, shape);
   }
   return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
-}
-
-ExpertTilesVariant plan_expert_tiles(const Caps& caps, uint32_t rows) {
-  bool many = rows > 4096 && caps.max_workgroup_size >= 1024;
-  return {caps.software() ? 128 : many ? 1024 : 256};
 }
 
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <variant>
 
-#include "kernels/quant/expert_tiles.h"
 #include "kernels/quant/product.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "vk/caps.h"
@@ -44,9 +43,6 @@ struct QuantPlan {
 // that measured faster (docs/benchmarks.md), 0: never.
 QuantPlan
 plan_quant(const Caps& caps, const QuantShape& shape, int skinny = -1);
-
-// The kernel that finds the tiles of so many sorted rows.
-ExpertTilesVariant plan_expert_tiles(const Caps& caps, uint32_t rows);
 
 // Whether to dequantize w first, once, into 256 MiB at most, and run a dense
 // product. `rows`: of x from which to do so; -1: from where it measured faster

@@ -1,6 +1,6 @@
 #include "ops/quant/quantized_product.h"
 
-#include "ops/gemm/gemm.h"
+#include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
 #include "vk/config.h"
@@ -42,15 +42,6 @@ array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
   array::Flags flags{contiguous, contiguous, false};
   m.copy_shared_buffer(a, {pitch, 1}, flags, a.data_size());
   return m;
-}
-
-// Where the tiles of rows with sorted indices begin.
-array expert_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
-  auto rows = static_cast<uint32_t>(rhs.size());
-  array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
-  auto& k = enc.kernel(plan_expert_tiles(enc.caps(), rows));
-  enc.dispatch(k, {rhs}, {tiles}, ExpertTilesArgs{rows, height}, Grid{});
-  return tiles;
 }
 
 void dense_product(
@@ -114,7 +105,7 @@ void quantized_product(
 
   std::optional<array> tiles;
   if (plan.sorted) {
-    tiles = expert_tiles(enc, *o.rhs, plan.tile_height);
+    tiles = sorted_tiles(enc, *o.rhs, plan.tile_height);
   }
   FewOperands inputs{o.x, o.w, o.scales};
   for (auto* a : {&o.side, &o.lhs, &o.rhs, &tiles}) {

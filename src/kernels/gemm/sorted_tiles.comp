@@ -1,9 +1,9 @@
-// The tiles of sorted products (expert_tiles.h), by one workgroup: each
+// The tiles of sorted products (sorted_tiles.h), by one workgroup: each
 // invocation has a segment of rows, of which it needs to know where the run
 // began that it starts in, and how many tiles begin before it.
 #include "common/types.glsl"
-#include "quant/expert_tiles.h"
-#define ARGS_BLOCK ExpertTilesArgs
+#include "gemm/sorted_tiles.h"
+#define ARGS_BLOCK SortedTilesArgs
 #include "common/args.glsl"
 
 layout(local_size_x = WG) in;

@@ -1,6 +1,7 @@
-// How a tile of cooperative matrices becomes rows of y.
-#ifndef QUANT_STORE_GLSL
-#define QUANT_STORE_GLSL
+// How a tile of cooperative matrices becomes rows of A.N items from y_base on,
+// times y_factor.
+#ifndef STORE_ROWS_GLSL
+#define STORE_ROWS_GLSL
 
 // A fragment that waits in the subgroup's corner of `stage`.
 void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
