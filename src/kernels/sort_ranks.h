@@ -18,10 +18,10 @@ struct SortRanksArgs {
 #ifdef __cplusplus
 struct SortRanksVariant {
   static constexpr uint WG = 256;
-  static constexpr uint LANES = 8; // that share an item
+  static constexpr uint LANES = 32, OWN = 4; // invocations that share items
   Type T;
   bool ARG;
-  KERNEL_VARIANT("sort_ranks", T, ARG, WG, LANES)
+  KERNEL_VARIANT("sort_ranks", T, ARG, WG, LANES, OWN)
 };
 #endif
 

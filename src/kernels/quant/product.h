@@ -96,13 +96,26 @@ struct QmmVariant : ProductVariant {
 struct QmmSortedVariant : ProductVariant {
   uint SG;
   uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
+  uint BK = 64; // of k in a tile
+  uint DEPTH = 1; // tiles whose codes are under way
+  uint BUFFERS = 1; // of tiles in shared memory
 
   // As the kernel declares it; rows of eight items have 16 bytes.
   constexpr uint shared_memory() const {
-    uint groups = GROUP < 64 ? 64 / GROUP : 1;
-    return (BM + BN) * 9 * 16 + WM * WN * 1024 + groups * (BN * 8 + BM * 4);
+    uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
+    uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
+    return BUFFERS * (tiles + groups * (BN * 8 + BM * 4)) + WM * WN * 1024;
   }
-  COOPMAT_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN)
+  COOPMAT_VARIANT(
+      "quant/qmm_sorted",
+      PRODUCT_MEMBERS,
+      BM,
+      BN,
+      WM,
+      WN,
+      BK,
+      DEPTH,
+      BUFFERS)
 };
 
 struct QmmCoopmatVariant : ProductVariant {

@@ -9,10 +9,13 @@
 #define TRANSPOSE 1
 #define A_T 0
 #define B_T 1
-#define BK 64
+#define TILE_BUFFERS BUFFERS
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
+#ifdef FRAGMENT_C
+#include "attention/fragments.glsl"
+#endif
 
 // Codes as 16-bit floats. Integers stand as 2^BITS + code, which is one `or`;
 // CODE_AT: the lowest bit of a code in its item.
@@ -37,25 +40,39 @@
 
 #define GROUPS (GROUP < BK ? BK / GROUP : 1) // that a tile has
 #define SPAN (GROUP > BK ? GROUP / BK : 1) // tiles that a group has
-#define RUNS ((BN * BK / 32 + WG - 1) / WG) // of 32 codes
+#define MOST(a, b) ((a) > (b) ? (a) : (b))
+#define STEPS MOST(SPAN, MOST(DEPTH, BUFFERS)) // tiles that a turn takes
+#define PER_ROW (BK / 32) // runs of 32 codes that a row of a tile has
+#define RUNS ((BN * PER_ROW + WG - 1) / WG)
 #define SIDES (GROUPS * BN)
 #define LOADS_SIDE ((SIDES + WG - 1) / WG)
+#define SIDE_SLOTS MOST(DEPTH / SPAN, 1)
 
-shared vec2 side[SIDES]; // scale and bias of each group and row of w
+shared vec2 side[BUFFERS * SIDES]; // scale and bias of each group and row of w
 #if AFFINE
-shared float x_sum[GROUPS * BM];
+shared float x_sum[BUFFERS * GROUPS * BM];
 float sum_so_far[LOADS_A];
 #endif
 
-uint next_codes[RUNS][BITS];
-vec2 next_side[LOADS_SIDE];
+// The tiles to come, codes of DEPTH of them.
+uint next_codes[DEPTH][RUNS][BITS];
+vec2 next_side[SIDE_SLOTS][LOADS_SIDE];
 uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
 uint64_t from_codes[RUNS]; // and of w's
 uint64_t from_side[LOADS_SIDE]; // groups
 uint code_base; // CODE_BASE of a pair
-// Row and column of each item that an invocation has of a fragment of y.
+// Row and column of each item that an invocation has of a fragment of y: by the
+// probe's layout (attention/fragments.glsl), or else as a matrix load finds them.
 #define ITEMS_Y (256 / SG)
-uint row_of[ITEMS_Y], column_of[ITEMS_Y];
+#ifdef FRAGMENT_C
+uint first_row, first_column;
+#define ROW_OF(e) (first_row + (ELEMENT_ITEM(e) >> 4))
+#define COLUMN_OF(e) (first_column + (ELEMENT_ITEM(e) & 15u))
+#else
+uint rows_of[ITEMS_Y], columns_of[ITEMS_Y];
+#define ROW_OF(e) rows_of[e]
+#define COLUMN_OF(e) columns_of[e]
+#endif
 
 // Neighbours stand side by side in a subgroup.
 uint own_index() {
@@ -63,6 +80,10 @@ uint own_index() {
 }
 
 void find_items() {
+#ifdef FRAGMENT_C
+  first_row = lane_item() >> 4;
+  first_column = lane_item() & 15u;
+#else
   uint corner = gl_SubgroupID * 256;
   for (uint e = gl_SubgroupInvocationID; e < 256; e += SG) {
     stage[corner + e] = float(e);
@@ -72,10 +93,11 @@ void find_items() {
   MATRIX_C numbers;
   coopMatLoad(numbers, stage, corner, 16, ROW_MAJOR);
   [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
-    row_of[e] = uint(numbers[e]) / 16;
-    column_of[e] = uint(numbers[e]) % 16;
+    rows_of[e] = uint(numbers[e]) / 16;
+    columns_of[e] = uint(numbers[e]) % 16;
   }
   subgroupBarrier();
+#endif
 }
 
 // Rows beyond the last are that one again, and are not stored.
@@ -83,13 +105,14 @@ void aim(uint m0, uint end, uint n0) {
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
-    int64_t at = x_item(min(m0 + e / 8, end - 1)) + int64_t(e % 8 * 8);
+    uint m = min(m0 + e / WIDTH_A, end - 1);
+    int64_t at = x_item(m) + int64_t(e % WIDTH_A * 8);
     from_x[i] = uint64_t(x_base) + uint64_t(at * 2);
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
-    Ptr_u32 row = code_row(min(n0 + e / 2, A.N - 1), A.K);
-    from_codes[i] = uint64_t(row) + e % 2 * (4 * BITS);
+    Ptr_u32 row = code_row(min(n0 + e / PER_ROW, A.N - 1), A.K);
+    from_codes[i] = uint64_t(row) + e % PER_ROW * (4 * BITS);
   }
   [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
     uint e = t + i * WG;
@@ -97,56 +120,62 @@ void aim(uint m0, uint end, uint n0) {
   }
 }
 
-void fetch_codes(uint i, uint k0) {
+void fetch_run(uint d, uint i, uint k0) {
   uint64_t at = from_codes[i] + k0 / 8 * BITS;
 #if BITS % 4 == 0
   [[unroll]] for (uint j = 0; j < BITS; j += 4) {
     uvec4 q = Ptr_u32x4(at).v[j / 4];
-    next_codes[i][j] = q.x;
-    next_codes[i][j + 1] = q.y;
-    next_codes[i][j + 2] = q.z;
-    next_codes[i][j + 3] = q.w;
+    next_codes[d][i][j] = q.x;
+    next_codes[d][i][j + 1] = q.y;
+    next_codes[d][i][j + 2] = q.z;
+    next_codes[d][i][j + 3] = q.w;
   }
 #else
   [[unroll]] for (uint j = 0; j < BITS; ++j) {
-    next_codes[i][j] = load(Ptr_u32(at), j);
+    next_codes[d][i][j] = load(Ptr_u32(at), j);
   }
 #endif
 }
 
-// The tiles from k0 on; where k ends within them there are zeros.
-void fetch(uint k0, uint depth, bool first) {
+// The tiles from k0 on; where k ends there are zeros. `step`: of the tile.
+void fetch_w(uint step, uint k0, uint depth) {
   uint t = own_index();
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    next_a[i] = uvec4(0);
-    if (k0 + t % 8 * 8 < depth) {
-      next_a[i] = Ptr_u32x4(from_x[i]).v[k0 / 8];
-    }
-  }
+  uint d = step % DEPTH;
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     [[unroll]] for (uint j = 0; j < BITS; ++j) {
-      next_codes[i][j] = 0;
+      next_codes[d][i][j] = 0;
     }
-    if (k0 + t % 2 * 32 < depth) {
-      fetch_codes(i, k0);
+    if (k0 + t % PER_ROW * 32 < depth) {
+      fetch_run(d, i, k0);
     }
   }
-  if (first) {
+  if (step % SPAN == 0) {
+    d = step / SPAN % SIDE_SLOTS;
     [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
-      next_side[i] = vec2(0.0);
+      next_side[d][i] = vec2(0.0);
       if (k0 + (t + i * WG) / BN * GROUP < depth) {
         uint64_t group = from_side[i] + k0 / GROUP;
-        next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
+        next_side[d][i] = vec2(load_scale(scale_base, group), load_bias(group));
       }
     }
   }
 }
 
+void fetch_x(uint k0, uint depth) {
+  uint t = own_index();
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = uvec4(0);
+    if (k0 + t % WIDTH_A * 8 < depth) {
+      next_a[i] = Ptr_u32x4(from_x[i]).v[k0 / 8];
+    }
+  }
+}
+
 // Eight codes of a run, from `first` on.
-uvec4 code_items(uint i, uint first) {
+uvec4 code_items(uint d, uint i, uint first) {
   uvec4 q;
 #if INTERLEAVED
-  uint word = next_codes[i][first / 8];
+  uint word = next_codes[d][i][first / 8];
   const uint mask = 0x000f000fu << CODE_AT;
   [[unroll]] for (uint c = 0; c < 4; ++c) {
     uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c)
@@ -155,8 +184,8 @@ uvec4 code_items(uint i, uint first) {
   }
 #else
   [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint l = CODE_IN(next_codes[i], first + 2 * c);
-    uint h = CODE_IN(next_codes[i], first + 2 * c + 1);
+    uint l = CODE_IN(next_codes[d][i], first + 2 * c);
+    uint h = CODE_IN(next_codes[d][i], first + 2 * c + 1);
 #ifdef CODE_AT
     q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
 #elif defined(T_IS_bf16)
@@ -181,8 +210,8 @@ float sum2(uint pair) {
 }
 
 #if AFFINE
-// Eight neighbouring invocations have a row's items.
-void stash_sum(uint i, uint span) {
+// WIDTH_A neighbouring invocations have a row's items.
+void stash_sum(uint i, uint span, uint place) {
   uvec4 q = next_a[i];
   float sum = (sum2(q.x) + sum2(q.y)) + (sum2(q.z) + sum2(q.w));
   sum += span > 0 ? sum_so_far[i] : 0.0;
@@ -194,19 +223,22 @@ void stash_sum(uint i, uint span) {
     }
     uint e = own_index() + i * WG;
     if (e % lanes == 0) {
-      x_sum[e % 8 / lanes * BM + e / 8] = sum;
+      uint g = place * GROUPS + e % WIDTH_A / lanes;
+      x_sum[g * BM + e / WIDTH_A] = sum;
     }
   }
 }
 #endif
 
-void stash(uint span) {
+// Into tile buffer `to`, and what belongs to the group at `place`.
+void stash(uint step, uint to, uint place) {
   uint t = own_index();
+  uint d = step % DEPTH;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
     uvec4 q = next_a[i];
 #if AFFINE
-    stash_sum(i, span);
+    stash_sum(i, step % SPAN, place);
 #endif
 #if INTERLEAVED
     q = uvec4(
@@ -215,22 +247,25 @@ void stash(uint span) {
         (q.y & 0xffffu) | (q.w << 16),
         (q.y >> 16) | (q.w & 0xffff0000u));
 #endif
-    tile_a[AT_PIECE(e, WIDTH_A)] = q;
+    tile_a[to * SIZE_A + AT_PIECE(e, WIDTH_A)] = q;
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
-    if (BN * BK / 32 % WG == 0 || e < BN * BK / 32) {
+    if (BN * PER_ROW % WG == 0 || e < BN * PER_ROW) {
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        tile_b[AT_PIECE(e * 4 + c, WIDTH_B)] = code_items(i, c * 8);
+        tile_b[to * SIZE_B + AT_PIECE(e * 4 + c, WIDTH_B)] =
+            code_items(d, i, c * 8);
       }
     }
   }
-  if (span == 0) {
+  if (step % SPAN == 0) {
+    d = step / SPAN % SIDE_SLOTS;
     [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
       uint e = t + i * WG;
       if (SIDES % WG == 0 || e < SIDES) {
-        float scale = next_side[i].x;
-        side[e] = vec2(scale, fma(-CODE_OFFSET, scale, next_side[i].y));
+        float scale = next_side[d][i].x;
+        side[place * SIDES + e] =
+            vec2(scale, fma(-CODE_OFFSET, scale, next_side[d][i].y));
       }
     }
   }
@@ -244,11 +279,11 @@ void scale_sums(uint g, uint wm, uint wn) {
   [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
     vec2 scale[FN];
     [[unroll]] for (uint j = 0; j < FN; ++j) {
-      scale[j] = side[g * BN + (wn * FN + j) * 16 + column_of[e]];
+      scale[j] = side[g * BN + (wn * FN + j) * 16 + COLUMN_OF(e)];
     }
     [[unroll]] for (uint i = 0; i < FM; ++i) {
 #if AFFINE
-      float x = x_sum[g * BM + (wm * FM + i) * 16 + row_of[e]];
+      float x = x_sum[g * BM + (wm * FM + i) * 16 + ROW_OF(e)];
 #endif
       [[unroll]] for (uint j = 0; j < FN; ++j) {
         float sum = acc[i * FN + j][e];
@@ -276,22 +311,45 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   CLEAR_FRAGMENTS(acc)
   CLEAR_FRAGMENTS(sums)
   aim(m0, end, n0);
-  fetch(0, depth, true);
-  for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
-    [[unroll]] for (uint s = 0; s < SPAN; ++s) {
+  [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
+    fetch_w(d, d * BK, depth);
+  }
+  fetch_x(0, depth);
+  uint turn = 0; // of groups, with two buffers
+#if BUFFERS == 2
+  barrier();
+  stash(0, 0, 0);
+  fetch_w(DEPTH, DEPTH * BK, depth);
+  fetch_x(BK, depth);
+#endif
+  for (uint k0 = 0; k0 < depth; k0 += BK * STEPS) {
+    [[unroll]] for (uint s = 0; s < STEPS; ++s) {
+      uint k = k0 + s * BK;
+#if BUFFERS == 2
       barrier();
-      stash(s);
+      uint next = (s + 1) % SPAN == 0 ? turn ^ 1 : turn;
+      stash(s + 1, (s + 1) % 2, next);
+      fetch_w(s + 1 + DEPTH, k + (1 + DEPTH) * BK, depth);
+      fetch_x(k + 2 * BK, depth);
+#else
       barrier();
-      uint next = k0 + (s + 1) * BK;
-      if (next < depth) {
-        fetch(next, depth, s == SPAN - 1);
-      }
+      stash(s, 0, 0);
+      barrier();
+      fetch_w(s + DEPTH, k + DEPTH * BK, depth);
+      fetch_x(k + BK, depth);
+#endif
+      uint own = BUFFERS == 2 ? s % 2 : 0;
       [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
-        MULTIPLY_RANGE(sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS))
-        if (s == SPAN - 1) {
-          scale_sums(g, wm, wn);
+        MULTIPLY_BUFFER(
+            sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS),
+            own * SIZE_A, own * SIZE_B)
+        if (s % SPAN == SPAN - 1) {
+          scale_sums(turn * GROUPS + g, wm, wn);
         }
       }
+#if BUFFERS == 2
+      turn = next;
+#endif
     }
   }
   STORE_FRAGMENTS(acc, m0, n0, end, live)

@@ -293,8 +293,7 @@ SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows) {
   return {caps.software() ? 128 : many ? 1024 : 256};
 }
 
-uint32_t
-most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
+uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
   return static_cast<uint32_t>(rows / height + std::min(matrices, rows));
 }
 

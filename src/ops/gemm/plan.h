@@ -70,8 +70,7 @@ GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem);
 // The kernel that finds the tiles of so many rows with sorted indices, and how
 // many there are at most: each matrix may end one before it is full.
 SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows);
-uint32_t
-most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
+uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
 
 // Rows that take one of several k x n matrices each.
 struct SortedProblem {

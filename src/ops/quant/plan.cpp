@@ -196,35 +196,41 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, t.bn)};
 }
 
-// Sorted rows in tiles of the height that experts have rows, so that few are
-// empty; those of many rows read weights less often.
+// Whether qmm_sorted takes it.
 bool takes_sorted(const Caps& caps, const QuantShape& s) {
   return s.sorted && s.transpose && s.aligned && s.k % 32 == 0 &&
-      caps.matrix_subgroup() == 32;
+      caps.coopmat(s.common.T) && caps.matrix_subgroup() == 32 &&
+      caps.shared_memory >= 32768;
 }
 
+// Tiles as tall as experts have rows, so that few of their rows are empty; the
+// tallest read weights least often.
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
-  struct Tile {
-    uint32_t bm, bn, wm, wn;
+  QmmSortedVariant v{s.common, caps.matrix_subgroup(), 32, 128, 1, 4};
+  auto try_tile = [&](uint32_t bm, uint32_t bn, uint32_t wm, uint32_t wn) {
+    QmmSortedVariant other{s.common, v.SG, bm, bn, wm, wn};
+    if (other.shared_memory() <= caps.shared_memory) {
+      v = other;
+    }
   };
-  constexpr Tile large{128, 128, 2, 4};
-  constexpr Tile medium{64, 128, 1, 4};
-  constexpr Tile flat{32, 128, 1, 4};
   uint64_t together = s.batch / std::max(s.matrices, 1u);
-  Tile t = together <= 16 ? flat : together <= 96 ? medium : large;
+  if (together > 16) {
+    try_tile(64, 128, 1, 4);
+  }
+  if (together > 96) {
+    try_tile(128, 128, 2, 4);
+  }
 #ifdef MOE_SWEEP
   if (const char* e = getenv("MOE_TILE")) {
-    sscanf(e, "%u,%u,%u,%u", &t.bm, &t.bn, &t.wm, &t.wn);
+    sscanf(e, "%u,%u,%u,%u,%u,%u,%u", &v.BM, &v.BN, &v.WM, &v.WN, &v.BK, &v.DEPTH, &v.BUFFERS);
   }
 #endif
-  QmmSortedVariant v{
-      s.common, caps.matrix_subgroup(), t.bm, t.bn, t.wm, t.wn};
   return {
       .kernel = v,
       .sorted = true,
-      .tile_height = t.bm,
-      .m_tiles = tiles_of_rows(s, t.bm),
-      .n_tiles = tiles(s.n, t.bn)};
+      .tile_height = v.BM,
+      .m_tiles = tiles_of_rows(s, v.BM),
+      .n_tiles = tiles(s.n, v.BN)};
 }
 
 QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
@@ -266,7 +272,7 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
     const char* e = getenv("MOE_KERNEL");
     if (!(e && e[0] == 'c'))
 #endif
-    if (takes_sorted(caps, shape) && caps.coopmat(shape.common.T)) {
+    if (takes_sorted(caps, shape)) {
       return plan_sorted(caps, shape);
     }
     return shape.x_aligned && caps.coopmat(shape.common.T)

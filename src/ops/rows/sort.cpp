@@ -110,7 +110,7 @@ void sort_by_ranks(
     uint32_t n) {
   SortRanksVariant v{type_of(in), arg};
   auto count = static_cast<uint32_t>(in.size() / n);
-  uint32_t items = v.WG / v.LANES; // of a workgroup
+  uint32_t items = v.WG / v.LANES * v.OWN; // of a workgroup
   uint64_t groups = uint64_t(count) * ((n + items - 1) / items);
   Work work{.flops = 8.0 * n * in.size()};
   enc.dispatch(
