@@ -1,11 +1,6 @@
-#define MOE_SWEEP
 #include "ops/quant/plan.h"
 
 #include <algorithm>
-#ifdef MOE_SWEEP
-#include <cstdio>
-#include <cstdlib>
-#endif
 
 #include "ops/gemm/plan.h"
 
@@ -174,11 +169,6 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       : together > 64 && fills(large)       ? large
       : fills(medium)                       ? medium
                                             : small;
-#ifdef MOE_SWEEP
-  if (const char* e = getenv("MOE_TILE"); e && s.sorted) {
-    sscanf(e, "%u,%u,%u,%u", &t.bm, &t.bn, &t.wm, &t.wn);
-  }
-#endif
   return {
       .kernel =
           QmmCoopmatVariant{
@@ -220,11 +210,6 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   if (together > 96) {
     try_tile(128, 128, 2, 4);
   }
-#ifdef MOE_SWEEP
-  if (const char* e = getenv("MOE_TILE")) {
-    sscanf(e, "%u,%u,%u,%u,%u,%u,%u", &v.BM, &v.BN, &v.WM, &v.WN, &v.BK, &v.DEPTH, &v.BUFFERS);
-  }
-#endif
   return {
       .kernel = v,
       .sorted = true,
@@ -268,10 +253,6 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
       : shape.m > (shape.transpose ? 8 : 4);
   if (tiled) {
-#ifdef MOE_SWEEP
-    const char* e = getenv("MOE_KERNEL");
-    if (!(e && e[0] == 'c'))
-#endif
     if (takes_sorted(caps, shape)) {
       return plan_sorted(caps, shape);
     }

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "kernels/radix.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -46,5 +48,24 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
 // counting: n * n comparisons in one dispatch, as long as these cost less than
 // the dispatches that merge.
 bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
+
+// Long rows of keys of up to 32 bits are sorted by digits, where subgroups have
+// a fixed size: nothing, if a merge sort is the way. Of step Scatter, its
+// tiles and digits.
+struct RadixPlan {
+  RadixVariant scatter; // but for FIRST and LAST
+  uint32_t tile, digits;
+};
+std::optional<RadixPlan> plan_radix(
+    const Caps& caps,
+    Type t,
+    bool arg,
+    uint64_t rows,
+    uint32_t n,
+    int least = -1); // items, or -1 and 0 of MLX_VK_RADIX_ITEMS
+// Its variants of step Scatter, and of the steps before.
+RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
+RadixVariant radix_count(RadixVariant scatter);
+RadixVariant radix_prefix(RadixVariant scatter);
 
 } // namespace mlx::core::vulkan

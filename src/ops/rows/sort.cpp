@@ -1,7 +1,8 @@
 // Sort, ArgSort, Partition and ArgPartition: one stable merge sort. Rows that
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
-// then merged, doubling the sorted runs with each dispatch; rows of a few
-// thousand items are sorted by counting instead (sort_ranks.comp).
+// then merged, doubling the sorted runs with each dispatch. Rows of a few
+// thousand items are sorted by counting instead (sort_ranks.comp), much longer
+// ones by digits (radix.h).
 #include "kernels/sort.h"
 #include "kernels/sort_ranks.h"
 
@@ -11,6 +12,7 @@
 #include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/rows/plan.h"
+#include "ops/rows/radix.h"
 
 namespace mlx::core {
 
@@ -132,6 +134,9 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   SortRows rows{in.size() / n, 1, n, 0};
   for (int d = axis + 1; d < in.ndim(); ++d) {
     rows.post *= in.shape(d);
+  }
+  if (rows.post == 1 && radix_sort(encoder(s), in, out, arg)) {
+    return;
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
