@@ -46,13 +46,8 @@
 
 layout(local_size_x = WG) in;
 
-#ifndef TILE_BUFFERS
-#define TILE_BUFFERS 1
-#endif
-#define SIZE_A (ROWS_A * PITCH_A)
-#define SIZE_B (ROWS_B * PITCH_B)
-shared uvec4 tile_a[TILE_BUFFERS * SIZE_A];
-shared uvec4 tile_b[TILE_BUFFERS * SIZE_B];
+shared uvec4 tile_a[ROWS_A * PITCH_A];
+shared uvec4 tile_b[ROWS_B * PITCH_B];
 #ifndef OWN_CORNERS
 shared float stage[WM * WN * 256]; // a subgroup's corner has a fragment
 #endif
@@ -78,20 +73,16 @@ uvec4 next_a[LOADS_A];
 
 // The same of a part of k.
 #define MULTIPLY_RANGE(acc, wm, wn, k_from, k_to)                             \
-  MULTIPLY_BUFFER(acc, wm, wn, k_from, k_to, 0, 0)
-
-// The same of tiles that begin elsewhere in tile_a and tile_b.
-#define MULTIPLY_BUFFER(acc, wm, wn, k_from, k_to, own_a, own_b)              \
   [[unroll]] for (uint kk = k_from; kk < k_to; kk += 16) {                    \
     MATRIX_A x[FM];                                                           \
     MATRIX_B w;                                                               \
     [[unroll]] for (uint i = 0; i < FM; ++i) {                                \
       uint r = (wm * FM + i) * 16;                                            \
-      coopMatLoad(x[i], tile_a, own_a + AT_A(r, kk), PITCH_A, LAYOUT_A);      \
+      coopMatLoad(x[i], tile_a, AT_A(r, kk), PITCH_A, LAYOUT_A);              \
     }                                                                         \
     [[unroll]] for (uint j = 0; j < FN; ++j) {                                \
       uint c = (wn * FN + j) * 16;                                            \
-      coopMatLoad(w, tile_b, own_b + AT_B(kk, c), PITCH_B, LAYOUT_B);         \
+      coopMatLoad(w, tile_b, AT_B(kk, c), PITCH_B, LAYOUT_B);                 \
       [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
         acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);            \
       }                                                                       \

@@ -96,26 +96,15 @@ struct QmmVariant : ProductVariant {
 struct QmmSortedVariant : ProductVariant {
   uint SG;
   uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
-  uint BK = 64; // of k in a tile
-  uint DEPTH = 1; // tiles whose codes are under way
-  uint BUFFERS = 1; // of tiles in shared memory
+  uint BK; // of k in a tile
 
-  // As the kernel declares it; rows of eight items have 16 bytes.
+  // What the kernel declares at most; rows of eight items have 16 bytes.
   constexpr uint shared_memory() const {
     uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
-    return BUFFERS * (tiles + groups * (BN * 8 + BM * 4)) + WM * WN * 1024;
+    return tiles + groups * (BN * 8 + BM * 4) + WM * WN * 1024;
   }
-  COOPMAT_VARIANT(
-      "quant/qmm_sorted",
-      PRODUCT_MEMBERS,
-      BM,
-      BN,
-      WM,
-      WN,
-      BK,
-      DEPTH,
-      BUFFERS)
+  COOPMAT_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN, BK)
 };
 
 struct QmmCoopmatVariant : ProductVariant {

@@ -9,7 +9,6 @@
 #define TRANSPOSE 1
 #define A_T 0
 #define B_T 1
-#define TILE_BUFFERS BUFFERS
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
@@ -40,23 +39,19 @@
 
 #define GROUPS (GROUP < BK ? BK / GROUP : 1) // that a tile has
 #define SPAN (GROUP > BK ? GROUP / BK : 1) // tiles that a group has
-#define MOST(a, b) ((a) > (b) ? (a) : (b))
-#define STEPS MOST(SPAN, MOST(DEPTH, BUFFERS)) // tiles that a turn takes
 #define PER_ROW (BK / 32) // runs of 32 codes that a row of a tile has
 #define RUNS ((BN * PER_ROW + WG - 1) / WG)
 #define SIDES (GROUPS * BN)
 #define LOADS_SIDE ((SIDES + WG - 1) / WG)
-#define SIDE_SLOTS MOST(DEPTH / SPAN, 1)
 
-shared vec2 side[BUFFERS * SIDES]; // scale and bias of each group and row of w
+shared vec2 side[SIDES]; // scale and bias of each group and row of w
 #if AFFINE
-shared float x_sum[BUFFERS * GROUPS * BM];
+shared float x_sum[GROUPS * BM];
 float sum_so_far[LOADS_A];
 #endif
 
-// The tiles to come, codes of DEPTH of them.
-uint next_codes[DEPTH][RUNS][BITS];
-vec2 next_side[SIDE_SLOTS][LOADS_SIDE];
+uint next_codes[RUNS][BITS];
+vec2 next_side[LOADS_SIDE];
 uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
 uint64_t from_codes[RUNS]; // and of w's
 uint64_t from_side[LOADS_SIDE]; // groups
@@ -120,49 +115,44 @@ void aim(uint m0, uint end, uint n0) {
   }
 }
 
-void fetch_run(uint d, uint i, uint k0) {
+void fetch_run(uint i, uint k0) {
   uint64_t at = from_codes[i] + k0 / 8 * BITS;
 #if BITS % 4 == 0
   [[unroll]] for (uint j = 0; j < BITS; j += 4) {
     uvec4 q = Ptr_u32x4(at).v[j / 4];
-    next_codes[d][i][j] = q.x;
-    next_codes[d][i][j + 1] = q.y;
-    next_codes[d][i][j + 2] = q.z;
-    next_codes[d][i][j + 3] = q.w;
+    next_codes[i][j] = q.x;
+    next_codes[i][j + 1] = q.y;
+    next_codes[i][j + 2] = q.z;
+    next_codes[i][j + 3] = q.w;
   }
 #else
   [[unroll]] for (uint j = 0; j < BITS; ++j) {
-    next_codes[d][i][j] = load(Ptr_u32(at), j);
+    next_codes[i][j] = load(Ptr_u32(at), j);
   }
 #endif
 }
 
-// The tiles from k0 on; where k ends there are zeros. `step`: of the tile.
-void fetch_w(uint step, uint k0, uint depth) {
+// The tiles from k0 on; where k ends there are zeros. `span`: the tile's number
+// in its group.
+void fetch(uint span, uint k0, uint depth) {
   uint t = own_index();
-  uint d = step % DEPTH;
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     [[unroll]] for (uint j = 0; j < BITS; ++j) {
-      next_codes[d][i][j] = 0;
+      next_codes[i][j] = 0;
     }
     if (k0 + t % PER_ROW * 32 < depth) {
-      fetch_run(d, i, k0);
+      fetch_run(i, k0);
     }
   }
-  if (step % SPAN == 0) {
-    d = step / SPAN % SIDE_SLOTS;
+  if (span == 0) {
     [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
-      next_side[d][i] = vec2(0.0);
+      next_side[i] = vec2(0.0);
       if (k0 + (t + i * WG) / BN * GROUP < depth) {
         uint64_t group = from_side[i] + k0 / GROUP;
-        next_side[d][i] = vec2(load_scale(scale_base, group), load_bias(group));
+        next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
       }
     }
   }
-}
-
-void fetch_x(uint k0, uint depth) {
-  uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     next_a[i] = uvec4(0);
     if (k0 + t % WIDTH_A * 8 < depth) {
@@ -172,10 +162,10 @@ void fetch_x(uint k0, uint depth) {
 }
 
 // Eight codes of a run, from `first` on.
-uvec4 code_items(uint d, uint i, uint first) {
+uvec4 code_items(uint i, uint first) {
   uvec4 q;
 #if INTERLEAVED
-  uint word = next_codes[d][i][first / 8];
+  uint word = next_codes[i][first / 8];
   const uint mask = 0x000f000fu << CODE_AT;
   [[unroll]] for (uint c = 0; c < 4; ++c) {
     uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c)
@@ -184,8 +174,8 @@ uvec4 code_items(uint d, uint i, uint first) {
   }
 #else
   [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint l = CODE_IN(next_codes[d][i], first + 2 * c);
-    uint h = CODE_IN(next_codes[d][i], first + 2 * c + 1);
+    uint l = CODE_IN(next_codes[i], first + 2 * c);
+    uint h = CODE_IN(next_codes[i], first + 2 * c + 1);
 #ifdef CODE_AT
     q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
 #elif defined(T_IS_bf16)
@@ -211,7 +201,7 @@ float sum2(uint pair) {
 
 #if AFFINE
 // WIDTH_A neighbouring invocations have a row's items.
-void stash_sum(uint i, uint span, uint place) {
+void stash_sum(uint i, uint span) {
   uvec4 q = next_a[i];
   float sum = (sum2(q.x) + sum2(q.y)) + (sum2(q.z) + sum2(q.w));
   sum += span > 0 ? sum_so_far[i] : 0.0;
@@ -223,22 +213,19 @@ void stash_sum(uint i, uint span, uint place) {
     }
     uint e = own_index() + i * WG;
     if (e % lanes == 0) {
-      uint g = place * GROUPS + e % WIDTH_A / lanes;
-      x_sum[g * BM + e / WIDTH_A] = sum;
+      x_sum[e % WIDTH_A / lanes * BM + e / WIDTH_A] = sum;
     }
   }
 }
 #endif
 
-// Into tile buffer `to`, and what belongs to the group at `place`.
-void stash(uint step, uint to, uint place) {
+void stash(uint span) {
   uint t = own_index();
-  uint d = step % DEPTH;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
     uvec4 q = next_a[i];
 #if AFFINE
-    stash_sum(i, step % SPAN, place);
+    stash_sum(i, span);
 #endif
 #if INTERLEAVED
     q = uvec4(
@@ -247,25 +234,22 @@ void stash(uint step, uint to, uint place) {
         (q.y & 0xffffu) | (q.w << 16),
         (q.y >> 16) | (q.w & 0xffff0000u));
 #endif
-    tile_a[to * SIZE_A + AT_PIECE(e, WIDTH_A)] = q;
+    tile_a[AT_PIECE(e, WIDTH_A)] = q;
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
     if (BN * PER_ROW % WG == 0 || e < BN * PER_ROW) {
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        tile_b[to * SIZE_B + AT_PIECE(e * 4 + c, WIDTH_B)] =
-            code_items(d, i, c * 8);
+        tile_b[AT_PIECE(e * 4 + c, WIDTH_B)] = code_items(i, c * 8);
       }
     }
   }
-  if (step % SPAN == 0) {
-    d = step / SPAN % SIDE_SLOTS;
+  if (span == 0) {
     [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
       uint e = t + i * WG;
       if (SIDES % WG == 0 || e < SIDES) {
-        float scale = next_side[d][i].x;
-        side[place * SIDES + e] =
-            vec2(scale, fma(-CODE_OFFSET, scale, next_side[d][i].y));
+        float scale = next_side[i].x;
+        side[e] = vec2(scale, fma(-CODE_OFFSET, scale, next_side[i].y));
       }
     }
   }
@@ -311,45 +295,19 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   CLEAR_FRAGMENTS(acc)
   CLEAR_FRAGMENTS(sums)
   aim(m0, end, n0);
-  [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
-    fetch_w(d, d * BK, depth);
-  }
-  fetch_x(0, depth);
-  uint turn = 0; // of groups, with two buffers
-#if BUFFERS == 2
-  barrier();
-  stash(0, 0, 0);
-  fetch_w(DEPTH, DEPTH * BK, depth);
-  fetch_x(BK, depth);
-#endif
-  for (uint k0 = 0; k0 < depth; k0 += BK * STEPS) {
-    [[unroll]] for (uint s = 0; s < STEPS; ++s) {
-      uint k = k0 + s * BK;
-#if BUFFERS == 2
+  fetch(0, 0, depth);
+  for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
+    [[unroll]] for (uint s = 0; s < SPAN; ++s) {
       barrier();
-      uint next = (s + 1) % SPAN == 0 ? turn ^ 1 : turn;
-      stash(s + 1, (s + 1) % 2, next);
-      fetch_w(s + 1 + DEPTH, k + (1 + DEPTH) * BK, depth);
-      fetch_x(k + 2 * BK, depth);
-#else
+      stash(s);
       barrier();
-      stash(s, 0, 0);
-      barrier();
-      fetch_w(s + DEPTH, k + DEPTH * BK, depth);
-      fetch_x(k + BK, depth);
-#endif
-      uint own = BUFFERS == 2 ? s % 2 : 0;
+      fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
       [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
-        MULTIPLY_BUFFER(
-            sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS),
-            own * SIZE_A, own * SIZE_B)
-        if (s % SPAN == SPAN - 1) {
-          scale_sums(turn * GROUPS + g, wm, wn);
+        MULTIPLY_RANGE(sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS))
+        if (s == SPAN - 1) {
+          scale_sums(g, wm, wn);
         }
       }
-#if BUFFERS == 2
-      turn = next;
-#endif
     }
   }
   STORE_FRAGMENTS(acc, m0, n0, end, live)

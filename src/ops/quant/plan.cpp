@@ -193,22 +193,13 @@ bool takes_sorted(const Caps& caps, const QuantShape& s) {
       caps.shared_memory >= 32768;
 }
 
-// Tiles as tall as experts have rows, so that few of their rows are empty; the
-// tallest read weights least often.
+// Taller tiles read weights less often where experts fill most of them
+// (docs/benchmarks.md, "Experts of a prompt").
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
-  QmmSortedVariant v{s.common, caps.matrix_subgroup(), 32, 128, 1, 4};
-  auto try_tile = [&](uint32_t bm, uint32_t bn, uint32_t wm, uint32_t wn) {
-    QmmSortedVariant other{s.common, v.SG, bm, bn, wm, wn};
-    if (other.shared_memory() <= caps.shared_memory) {
-      v = other;
-    }
-  };
-  uint64_t together = s.batch / std::max(s.matrices, 1u);
-  if (together > 16) {
-    try_tile(64, 128, 1, 4);
-  }
-  if (together > 96) {
-    try_tile(128, 128, 2, 4);
+  QmmSortedVariant v{s.common, caps.matrix_subgroup(), 64, 128, 1, 4, 32};
+  if (s.batch / std::max(s.matrices, 1u) > 64) {
+    QmmSortedVariant tall{s.common, v.SG, 128, 128, 2, 4, 64};
+    v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
   return {
       .kernel = v,
