@@ -342,6 +342,23 @@ for n, dtypes in ((1, FLOATS), (33, ALL), (700, FLOATS), (3001, ALL)):
         dtypes,
         layouts=SORT_LAYOUTS,
     )
+# Few enough to be sorted by counting everywhere (kernels/sort_ranks.comp).
+case(
+    "sort_by_ranks",
+    arrays((1, 2300), gen=few_values),
+    lambda mx, x: (mx.sort(x, axis=1), mx.argsort(x, axis=1)),
+    lambda x: (np_sort(x, 1), np_argsort(x, 1)),
+    ALL,
+    layouts=("contiguous", "offset"),
+)
+case(
+    "sort_nan_by_ranks",
+    arrays((1, 2300), gen=special),
+    lambda mx, x: (mx.sort(x, axis=1), mx.argsort(x, axis=1)),
+    lambda x: (np_sort(x, 1), np_argsort(x, 1)),
+    FLOATS,
+    layouts=("contiguous",),
+)
 for axis in (0, 1, None):
     case(
         f"sort_axis_{axis}",

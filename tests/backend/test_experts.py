@@ -192,3 +192,36 @@ def test_experts_not_joined():
     check(program(-2), 0, 0, 2)
     check(program(0), 0, 0, 0)
     check(program(-1), 0, 0, 0)
+
+
+def runs(*lengths):
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        runs(33, 0, 1, 64, 65, 0, 31, 200),
+        runs(0, 0, 300, 0, 0, 0, 0, 0),
+        runs(*[37] * 8),
+        # Not as promised, which costs time alone.
+        np.tile(np.arange(8), 20),
+        runs(20, 20, 20, 20, 20, 20, 20, 20)[::-1],
+    ],
+    ids=["lengths", "one", "even", "mixed", "falling"],
+)
+def test_sorted_rows(right):
+    """Tiles begin where runs of equal indices do (gemm/sorted_tiles.comp)."""
+    mx.random.seed(0)
+    rows = len(right)
+    w = mx.quantize(mx.random.normal((8, 40, 64)).astype(mx.bfloat16), 64, 4)
+    x = mx.random.normal((rows, 1, 64)).astype(mx.bfloat16)
+    left = mx.random.permutation(rows).astype(mx.uint32)
+    right = mx.array(right.astype(np.uint32))
+    how = dict(lhs_indices=left, rhs_indices=right, group_size=64, bits=4)
+    y = mx.gather_qmm(x, *w, sorted_indices=True, **how)
+    whole = mx.dequantize(*w, 64, 4).astype(mx.float32).swapaxes(-1, -2)
+    expected = np.array(x.astype(mx.float32)[left] @ whole[right])
+    # Weights rounded to bfloat16, and the result: 2^-8 each of |x| |w| at most.
+    bound = np.abs(np.array(x.astype(mx.float32)[left])) @ np.abs(whole[right])
+    assert (np.abs(np.array(y.astype(mx.float32)) - expected) <= bound / 128).all()

@@ -172,8 +172,28 @@ TEST_CASE("quantized: sorted experts take tiles of their own rows") {
   s.sorted = true;
   s.batch = 4096;
   s.matrices = 128;
-  CHECK(variant<QmmCoopmatVariant>(big_gpu, s).BM == 32);
-  CHECK(plan_quant(big_gpu, s).m_tiles == 128);
+  auto plan = plan_quant(big_gpu, s);
+  CHECK(takes<QmmSortedVariant>(big_gpu, s));
+  CHECK(plan.tile_height == variant<QmmSortedVariant>(big_gpu, s).BM);
+  // Each expert may end a tile before it is full.
+  CHECK(plan.m_tiles == 4096 / plan.tile_height + 128);
+  CHECK(plan.tile_height == 64);
+  s.batch = 32768;
+  CHECK(plan_quant(big_gpu, s).tile_height == 128);
+  // Weights that it does not take are dequantized, in such tiles too.
+  for (bool QuantShape::*part :
+       {&QuantShape::transpose, &QuantShape::aligned}) {
+    QuantShape other = s;
+    other.*part = false;
+    CHECK(takes<QmmCoopmatVariant>(big_gpu, other));
+    CHECK(plan_quant(big_gpu, other).tile_height == 128);
+  }
+  for (int group : {16, 32, 64, 128}) {
+    QuantShape small = s;
+    small.common.GROUP = group;
+    auto v = variant<QmmSortedVariant>(big_gpu, small);
+    CHECK(v.shared_memory() <= big_gpu.shared_memory);
+  }
   s.batch = 128; // one row each: matvec reads every expert once too
   CHECK(takes<QmvVariant>(big_gpu, s));
 }

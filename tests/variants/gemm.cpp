@@ -92,6 +92,27 @@ void add_block_products(VariantSet& set) {
       .LARGE = true});
 }
 
+// Experts, 8 of 128 for each token of a prompt.
+void add_sorted_products(VariantSet& set, const Caps& caps) {
+  for (uint32_t tokens : {128, 512, 4096}) {
+    set.add(plan_sorted_tiles(caps, 8 * tokens));
+    for (Type t : {Type::f16, Type::bf16}) {
+      auto plan = plan_sorted_gemm(
+          caps,
+          {.type = t,
+           .rows = 8 * tokens,
+           .matrices = 128,
+           .n = 768,
+           .k = 2048,
+           .b_transposed = t == Type::bf16,
+           .aligned = true});
+      if (plan) {
+        set.add(plan->variant);
+      }
+    }
+  }
+}
+
 } // namespace
 
 void add_gemm_variants(VariantSet& set, const Caps& caps) {
@@ -115,6 +136,7 @@ void add_gemm_variants(VariantSet& set, const Caps& caps) {
   }
   set.add(SplitSumVariant{.T = Type::f32, .AXPBY = true, .BATCH = BATCH_NEST});
   add_block_products(set);
+  add_sorted_products(set, caps);
 }
 
 } // namespace mlx::core::vulkan

@@ -138,11 +138,13 @@ void add_batches(Products& p, const ProductVariant& common) {
     p.add_experts(s, experts);
   }
   s = p.linear(common, 1, 768, 2048);
-  s.batch = 8 * 4096;
   s.matrices = 128;
   s.sorted = true;
-  p.add(s);
-  p.add_transposed(s);
+  for (uint32_t tokens : {128, 512, 4096}) {
+    s.batch = 8 * tokens;
+    p.add(s);
+    p.add_transposed(s);
+  }
 }
 
 void add_quantization(VariantSet& set) {

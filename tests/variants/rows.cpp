@@ -6,6 +6,7 @@
 #include "kernels/router.h"
 #include "kernels/rows.h"
 #include "kernels/sort.h"
+#include "kernels/sort_ranks.h"
 #include "ops/fft/plan.h"
 #include "ops/rows/plan.h"
 #include "runtime/rewrite_variants.h"
@@ -115,6 +116,9 @@ void add_sorts(VariantSet& set, Type t, int64_t n, int ndim) {
   for (bool arg : {false, true}) {
     SortTile tile = sort_tile(n, size_of(t), arg);
     bool merges = n > tile.size();
+    if (merges) {
+      set.add(SortRanksVariant{t, arg});
+    }
     SortVariant v{
         .T = t,
         .ARG = arg,

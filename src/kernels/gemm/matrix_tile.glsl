@@ -69,8 +69,11 @@ uvec4 next_a[LOADS_A];
 
 // acc += the product of the tiles, for the subgroup's fragments: `wm` and `wn`
 // say which. A macro, as acc is to stay in registers.
-#define MULTIPLY_TILES(acc, wm, wn)                                           \
-  [[unroll]] for (uint kk = 0; kk < BK; kk += 16) {                           \
+#define MULTIPLY_TILES(acc, wm, wn) MULTIPLY_RANGE(acc, wm, wn, 0, BK)
+
+// The same of a part of k.
+#define MULTIPLY_RANGE(acc, wm, wn, k_from, k_to)                             \
+  [[unroll]] for (uint kk = k_from; kk < k_to; kk += 16) {                    \
     MATRIX_A x[FM];                                                           \
     MATRIX_B w;                                                               \
     [[unroll]] for (uint i = 0; i < FM; ++i) {                                \

@@ -1,4 +1,4 @@
-// Quantized products: qmv, qvm, qmm and qmm_coopmat.
+// Quantized products: qmv, qvm, qmm, qmm_coopmat and qmm_sorted.
 #ifndef QUANT_PRODUCT_H
 #define QUANT_PRODUCT_H
 
@@ -32,6 +32,9 @@ struct ProductArgs {
 #if BATCH == BATCH_GATHER
   PTR(Ptr_u32, lhs)
   PTR(Ptr_u32, rhs)
+#if SORTED
+  PTR(Ptr_u32, tiles) // gemm/sorted_tiles.h
+#endif
 #endif
   PTR(T_PTR, y)
   int64_t x_row; // from one row of x to the next
@@ -87,6 +90,21 @@ struct QmmVariant : ProductVariant {
       BN,
       TM,
       TN)
+};
+
+// Rows of x with sorted indices; w transposed.
+struct QmmSortedVariant : ProductVariant {
+  uint SG;
+  uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
+  uint BK; // of k in a tile
+
+  // What the kernel declares at most; rows of eight items have 16 bytes.
+  constexpr uint shared_memory() const {
+    uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
+    uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
+    return tiles + groups * (BN * 8 + BM * 4) + WM * WN * 1024;
+  }
+  COOPMAT_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN, BK)
 };
 
 struct QmmCoopmatVariant : ProductVariant {

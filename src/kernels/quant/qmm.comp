@@ -11,11 +11,11 @@ layout(local_size_x = WG) in;
 shared vec4 xs[BK][BM / 4];
 shared vec4 ws[BK][BN / 4];
 
-void load_x_tile(uint m0, uint begin, uint end, uint k0) {
+void load_x_tile(uint m0, uint end, uint k0) {
   for (uint u = gl_LocalInvocationID.x; u < BM * (BK / 8); u += WG) {
     uint m = u / (BK / 8);
     uint k = (u % (BK / 8)) * 8u;
-    bool inside = m0 + m >= begin && m0 + m < end;
+    bool inside = m0 + m < end;
     int64_t at = inside ? x_item(m0 + m) : int64_t(0);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
       float v = 0.0;
@@ -51,7 +51,7 @@ void load_w_tile(uint n0, uint k0) {
   }
 }
 
-void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
+void multiply(uint m0, uint n0, uint end, bool live) {
   uint tx = gl_LocalInvocationID.x % NX;
   uint ty = gl_LocalInvocationID.x / NX;
   vec4 acc[TM][TN / 4];
@@ -61,7 +61,7 @@ void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
     }
   }
   for (uint k0 = 0; k0 < A.K; k0 += BK) {
-    load_x_tile(m0, begin, end, k0);
+    load_x_tile(m0, end, k0);
     load_w_tile(n0, k0);
     barrier();
     for (uint k = 0; k < BK; ++k) {
@@ -83,7 +83,7 @@ void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
   }
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     uint m = m0 + (ty + i / 4 * NY) * 4u + i % 4;
-    if (m >= begin && m < end) {
+    if (m < end) {
       [[unroll]] for (uint j = 0; j < TN / 4; ++j) {
         [[unroll]] for (uint c = 0; c < 4; ++c) {
           store_y(live, m, n0 + (tx + j * NX) * 4u + c, acc[i][j][c]);
@@ -94,6 +94,5 @@ void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
 }
 
 void main() {
-  Tile tile = own_tile();
-  multiply_tile(tile.m * BM, tile.n * BN, tile.product, tile.live);
+  multiply_tile();
 }

@@ -8,6 +8,7 @@
 #define B_T TRANSPOSE
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
+#include "gemm/store_rows.glsl"
 
 // An invocation takes runs of 16 weights, which share a scale.
 #define RUNS (BN * BK / 16 / WG)
@@ -15,16 +16,38 @@ uvec2 next_codes[2 * RUNS];
 float next_scale[RUNS];
 float next_bias[RUNS];
 
-void fetch(uint m0, uint begin, uint end, uint n0, uint k0) {
+// Where the invocation's pieces of x's tile begin, and its rows of weights: kept
+// over the loop, as the arguments may lie in memory (common/args.glsl). Rows
+// beyond the last are that one again, and are not stored.
+uint64_t from_x[LOADS_A];
+#if TRANSPOSE
+Ptr_u32 from_codes[RUNS];
+uint64_t from_group[RUNS];
+#endif
+
+void aim(uint m0, uint end, uint n0) {
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    uint e = t + i * WG;
-    uint m = m0 + e / (BK / 8);
-    uint k = k0 + e % (BK / 8) * 8u;
+    uint m = min(m0 + (t + i * WG) / (BK / 8), end - 1u);
+    from_x[i] = uint64_t(x_base) + uint64_t(x_item(m) * 2);
+  }
+#if TRANSPOSE
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    uint row = min(n0 + (t + i * WG) / (BK / 16), A.N - 1u);
+    from_codes[i] = code_row(row, A.K);
+    from_group[i] = group_of(row, A.K, 0);
+  }
+#endif
+}
+
+void fetch(uint n0, uint k0, uint rows, uint items) {
+  uint t = gl_LocalInvocationIndex;
+  uint k_end = TRANSPOSE != 0 ? items : rows;
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    uint k = k0 + (t + i * WG) % (BK / 8) * 8u;
     next_a[i] = uvec4(0);
-    if (m >= begin && m < end && k < A.K) {
-      int64_t at = x_item(m) + int64_t(k);
-      next_a[i] = Ptr_u32x4(uint64_t(x_base) + uint64_t(at * 2)).v[0];
+    if (k < k_end) {
+      next_a[i] = Ptr_u32x4(from_x[i]).v[k / 8u];
     }
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
@@ -33,9 +56,15 @@ void fetch(uint m0, uint begin, uint end, uint n0, uint k0) {
     next_codes[2 * i + 1] = uvec2(0);
     next_scale[i] = 0.0;
     next_bias[i] = 0.0;
-    if (run.inside) {
-      Ptr_u32 words = code_row(run.row, W_ITEMS);
-      uint64_t group = group_of(run.row, W_ITEMS, run.at);
+#if TRANSPOSE
+    if (run.at < items) {
+      Ptr_u32 words = from_codes[i];
+      uint64_t group = from_group[i] + run.at / GROUP;
+#else
+    if (run.row < rows && run.at < items) {
+      Ptr_u32 words = code_row(run.row, items);
+      uint64_t group = group_of(run.row, items, run.at);
+#endif
       next_codes[2 * i] = load_codes8(words, run.at / 8u);
       next_codes[2 * i + 1] = load_codes8(words, run.at / 8u + 1u);
       next_scale[i] = load_scale(scale_base, group);
@@ -61,78 +90,26 @@ void stash() {
   }
 }
 
-// A fragment that waits in the subgroup's corner of `stage`.
-void store_fragment(
-    uint corner, uint m0, uint n0, uint begin, uint end, bool live) {
-  [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
-    uint at = e + gl_SubgroupInvocationID * 8;
-    uint m = m0 + at / 16;
-    uint n = n0 + at % 16;
-    if (live && m >= begin && m < end && n < A.N) {
-      uint64_t y_at = uint64_t(m) * A.N + n;
-      if (A.N % 8u == 0) {
-        uvec4 q;
-        [[unroll]] for (uint c = 0; c < 4; ++c) {
-          q[c] = pack2(
-              stage[corner + at + 2 * c] * y_factor,
-              stage[corner + at + 2 * c + 1] * y_factor);
-        }
-        Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
-      } else {
-        for (uint c = 0; c < 8 && n + c < A.N; ++c) {
-          store(y_base, y_at + c, stage[corner + at + c] * y_factor);
-        }
-      }
-    }
-  }
-}
-
-void multiply(uint m0, uint n0, uint begin, uint end, bool live) {
+void multiply(uint m0, uint n0, uint end, bool live) {
   uint wm = gl_SubgroupID % WM;
   uint wn = gl_SubgroupID / WM;
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
-  fetch(m0, begin, end, n0, 0u);
-  for (uint k0 = 0; k0 < A.K; k0 += BK) {
+  const uint depth = A.K, rows = W_ROWS, items = W_ITEMS;
+  aim(m0, end, n0);
+  fetch(n0, 0u, rows, items);
+  for (uint k0 = 0; k0 < depth; k0 += BK) {
     barrier();
     stash();
     barrier();
-    if (k0 + BK < A.K) {
-      fetch(m0, begin, end, n0, k0 + BK);
+    if (k0 + BK < depth) {
+      fetch(n0, k0 + BK, rows, items);
     }
     MULTIPLY_TILES(acc, wm, wn)
   }
-
-  // Fragments go one by one through the subgroup's own corner of shared
-  // memory: where their elements lie is not known otherwise.
-  uint corner = gl_SubgroupID * 256;
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint j = 0; j < FN; ++j) {
-      subgroupMemoryBarrierShared();
-      subgroupBarrier();
-      coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);
-      subgroupMemoryBarrierShared();
-      subgroupBarrier();
-      uint m = m0 + (wm * FM + i) * 16;
-      uint n = n0 + (wn * FN + j) * 16;
-      store_fragment(corner, m, n, begin, end, live);
-    }
-  }
-#if SORTED
-  barrier();
-#endif
+  STORE_FRAGMENTS(acc, m0, n0, end, live)
 }
 
 void main() {
-  Tile tile = own_tile();
-  // Bands of eight tile rows, so that neighbouring groups share W in cache.
-  uint i = tile.m * A.n_tiles + tile.n;
-  uint band = i / (8u * A.n_tiles);
-  uint band_rows = min(8u, A.m_tiles - band * 8u);
-  uint in_band = i - band * 8u * A.n_tiles;
-  multiply_tile(
-      (band * 8u + in_band % band_rows) * BM,
-      in_band / band_rows * BN,
-      tile.product,
-      tile.live);
+  multiply_tile();
 }

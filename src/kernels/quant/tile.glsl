@@ -2,16 +2,12 @@
 // share. They define BM, BN, BK and WG, and multiply().
 //
 // SORTED: product i is one row of x and the matrix rhs[i], and equal matrices
-// stand together. A tile of rows makes one pass over K for each matrix in it.
+// stand together.
 #ifndef TILE_GLSL
 #define TILE_GLSL
 
-#include "common/loops.glsl"
 #include "quant/operands.glsl"
-
-// Rows begin to end - 1 of the tile's rows from m0 on, by the columns of the
-// located weights from n0 on.
-void multiply(uint m0, uint n0, uint begin, uint end, bool live);
+#include "gemm/sorted_walk.glsl"
 
 // Item 0 of a row of x, from x_base on.
 int64_t x_item(uint m) {
@@ -45,33 +41,15 @@ Run weight_run(uint i, uint width, uint n0, uint k0) {
   return Run(row, at, row < W_ROWS && at < W_ITEMS);
 }
 
+void multiply_tile() {
 #if SORTED
-shared uint matrix_of[BM];
-
-void multiply_tile(uint m0, uint n0, uint product, bool live) {
-  uint last = min(m0 + BM, A.M);
-  for (uint i = gl_LocalInvocationIndex; i < BM; i += WG) {
-    matrix_of[i] = load(A.rhs, min(m0 + i, A.M - 1u));
-  }
-  barrier();
-  uint begin = m0;
-  // Each turn takes one of the tile's rows, or more.
-  BOUNDED_WHILE(begin < last, BM) {
-    uint matrix = matrix_of[begin - m0];
-    uint end = begin + 1u;
-    BOUNDED_WHILE(end < last && matrix_of[end - m0] == matrix, BM) {
-      ++end;
-    }
-    locate_matrix(matrix);
-    multiply(m0, n0, begin, end, live);
-    begin = end;
-  }
-}
+  multiply_sorted(group_index());
 #else
-void multiply_tile(uint m0, uint n0, uint product, bool live) {
-  locate(product);
-  multiply(m0, n0, m0, A.M, live);
-}
+  Tile tile = own_tile();
+  uvec2 at = banded(tile.m * A.n_tiles + tile.n);
+  locate(tile.product);
+  multiply(at.x * BM, at.y * BN, A.M, tile.live);
 #endif
+}
 
 #endif

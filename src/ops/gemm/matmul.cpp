@@ -6,6 +6,7 @@
 
 #include "backend/stream_encoder.h"
 #include "ops/gemm/gemm.h"
+#include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 
 namespace mlx::core {
@@ -51,17 +52,18 @@ void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() != 0) {
-    vulkan::run_gemm(
-        enc,
-        {"gather_mm",
-         inputs[0],
-         inputs[1],
-         nullptr,
-         1,
-         0,
-         &inputs[2],
-         &inputs[3]},
-        out);
+    vulkan::GemmCall call{
+        "gather_mm",
+        inputs[0],
+        inputs[1],
+        nullptr,
+        1,
+        0,
+        &inputs[2],
+        &inputs[3]};
+    if (!right_sorted_ || !vulkan::run_sorted_gemm(enc, call, out)) {
+      vulkan::run_gemm(enc, call, out);
+    }
   }
 }
 

@@ -297,4 +297,40 @@ GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem) {
   return plan;
 }
 
+SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows) {
+  bool many = rows > 1024 && caps.max_workgroup_size >= 1024;
+  return {caps.software() ? 128 : many ? 1024 : 256};
+}
+
+uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
+  return static_cast<uint32_t>(rows / height + std::min(matrices, rows));
+}
+
+std::optional<SortedPlan> plan_sorted_gemm(
+    const Caps& caps,
+    const SortedProblem& p) {
+  uint64_t together = p.rows / std::max(p.matrices, 1u);
+  if (!caps.coopmat(p.type) || !p.aligned || p.rows < 16 || together < 4) {
+    return std::nullopt;
+  }
+  struct Tile {
+    uint32_t bm, bn, wm, wn;
+  };
+  constexpr Tile large{128, 128, 2, 2};
+  constexpr Tile medium{64, 128, 1, 4};
+  constexpr Tile flat{32, 128, 1, 4};
+  Tile t = together <= 16 ? flat : together <= 96 ? medium : large;
+  return SortedPlan{
+      .variant =
+          {p.type,
+           caps.matrix_subgroup(),
+           t.bm,
+           t.bn,
+           t.wm,
+           t.wn,
+           p.b_transposed},
+      .m_tiles = most_sorted_tiles(p.rows, p.matrices, t.bm),
+      .n_tiles = (p.n + t.bn - 1) / t.bn};
+}
+
 } // namespace mlx::core::vulkan

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/sorted.h"
+#include "kernels/gemm/sorted_tiles.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -63,5 +66,28 @@ struct GemmPlan {
 };
 
 GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem);
+
+// The kernel that finds the tiles of so many rows with sorted indices, and how
+// many there are at most: each matrix may end one before it is full.
+SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows);
+uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
+
+// Rows that take one of several k x n matrices each.
+struct SortedProblem {
+  Type type = Type::f32;
+  uint32_t rows = 0, matrices = 0, n = 0, k = 0;
+  bool b_transposed = false; // b's k is the unit-stride direction
+  bool aligned = false; // 16-byte loads of a and b are possible
+};
+
+struct SortedPlan {
+  GemmSortedVariant variant;
+  uint32_t m_tiles = 0, n_tiles = 0; // workgroups, of rows at most
+};
+
+// Nothing where products row by row are better, or all there is.
+std::optional<SortedPlan> plan_sorted_gemm(
+    const Caps& caps,
+    const SortedProblem& problem);
 
 } // namespace mlx::core::vulkan

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/gemm/plan.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -140,6 +142,11 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
+uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
+  return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
+                  : tiles(s.m, height);
+}
+
 // The largest tile whose number fills the device.
 QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   struct Tile {
@@ -157,11 +164,11 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   auto fills = [&](const Tile& t) {
     return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
   };
-  Tile t = together <= 32             ? flat
-      : together > 64 && fills(wide)  ? wide
-      : together > 64 && fills(large) ? large
-      : fills(medium)                 ? medium
-                                      : small;
+  Tile t = together <= (s.sorted ? 16 : 32) ? flat
+      : together > 64 && fills(wide)        ? wide
+      : together > 64 && fills(large)       ? large
+      : fills(medium)                       ? medium
+                                            : small;
   return {
       .kernel =
           QmmCoopmatVariant{
@@ -174,8 +181,32 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
               t.wm,
               t.wn},
       .sorted = s.sorted,
-      .m_tiles = tiles(m, t.bm),
+      .tile_height = t.bm,
+      .m_tiles = tiles_of_rows(s, t.bm),
       .n_tiles = tiles(s.n, t.bn)};
+}
+
+// Whether qmm_sorted takes it.
+bool takes_sorted(const Caps& caps, const QuantShape& s) {
+  return s.sorted && s.transpose && s.aligned && s.k % 32 == 0 &&
+      caps.coopmat(s.common.T) && caps.matrix_subgroup() == 32 &&
+      caps.shared_memory >= 32768;
+}
+
+// Taller tiles read weights less often where experts fill most of them
+// (docs/benchmarks.md, "Experts of a prompt").
+QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
+  QmmSortedVariant v{s.common, caps.matrix_subgroup(), 64, 128, 1, 4, 32};
+  if (s.batch / std::max(s.matrices, 1u) > 64) {
+    QmmSortedVariant tall{s.common, v.SG, 128, 128, 2, 4, 64};
+    v = tall.shared_memory() <= caps.shared_memory ? tall : v;
+  }
+  return {
+      .kernel = v,
+      .sorted = true,
+      .tile_height = v.BM,
+      .m_tiles = tiles_of_rows(s, v.BM),
+      .n_tiles = tiles(s.n, v.BN)};
 }
 
 QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
@@ -195,7 +226,8 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
   return {
       .kernel = v,
       .sorted = s.sorted,
-      .m_tiles = tiles(m, v.BM),
+      .tile_height = v.BM,
+      .m_tiles = tiles_of_rows(s, v.BM),
       .n_tiles = tiles(s.n, v.BN),
       .why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
                                : "no cooperative matrices for x's type"};
@@ -212,6 +244,9 @@ QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
       ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
       : shape.m > (shape.transpose ? 8 : 4);
   if (tiled) {
+    if (takes_sorted(caps, shape)) {
+      return plan_sorted(caps, shape);
+    }
     return shape.x_aligned && caps.coopmat(shape.common.T)
         ? plan_coopmat(caps, shape)
         : plan_tiled(caps, shape);

@@ -29,9 +29,11 @@ struct QuantPlan {
       QmmSkinnyVariant, // and a few dozen
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
-      QmmCoopmatVariant>
+      QmmCoopmatVariant,
+      QmmSortedVariant>
       kernel;
   bool sorted = false; // tiles take rows of all products
+  uint32_t tile_height = 0; // then
   // Workgroups along m and n.
   uint32_t m_tiles = 1, n_tiles = 1;
   const char* why = ""; // not a faster path

@@ -2,6 +2,7 @@
 
 #include "ops/attention/quantized.h"
 #include "ops/gemm/gemm.h"
+#include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
 #include "vk/config.h"
@@ -107,8 +108,12 @@ void quantized_product(
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
 
+  std::optional<array> tiles;
+  if (plan.sorted) {
+    tiles = sorted_tiles(enc, *o.rhs, plan.tile_height);
+  }
   FewOperands inputs{o.x, o.w, o.scales};
-  for (auto* a : {&o.side, &o.lhs, &o.rhs}) {
+  for (auto* a : {&o.side, &o.lhs, &o.rhs, &tiles}) {
     if (*a) {
       inputs.add(**a);
     }

@@ -49,6 +49,11 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg) {
   return {size / items, items};
 }
 
+bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n) {
+  uint64_t most = caps.software() ? 1 << 23 : uint64_t(caps.cores()) << 19;
+  return n <= 1 << 16 && rows <= most && rows * n * n <= most;
+}
+
 std::optional<RadixPlan> plan_radix(
     const Caps& caps,
     Type t,

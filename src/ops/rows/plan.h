@@ -44,6 +44,11 @@ struct SortTile {
 };
 SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
 
+// Whether contiguous rows that one workgroup does not sort are sorted by
+// counting: n * n comparisons in one dispatch, as long as these cost less than
+// the dispatches that merge.
+bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
+
 // Long rows of keys of up to 32 bits are sorted by digits, where subgroups have
 // a fixed size: nothing, if a merge sort is the way. Of step Scatter, its
 // tiles and digits.

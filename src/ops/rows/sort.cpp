@@ -1,8 +1,10 @@
 // Sort, ArgSort, Partition and ArgPartition: one stable merge sort. Rows that
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
-// then merged, doubling the sorted runs with each dispatch, or, where they are
-// much longer, by digits (radix.h).
+// then merged, doubling the sorted runs with each dispatch. Rows of a few
+// thousand items are sorted by counting instead (sort_ranks.comp), much longer
+// ones by digits (radix.h).
 #include "kernels/sort.h"
+#include "kernels/sort_ranks.h"
 
 #include <cmath>
 
@@ -102,6 +104,26 @@ struct SortJob {
   }
 };
 
+void sort_by_ranks(
+    StreamEncoder& enc,
+    const array& in,
+    array& out,
+    bool arg,
+    uint32_t n) {
+  SortRanksVariant v{type_of(in), arg};
+  auto count = static_cast<uint32_t>(in.size() / n);
+  uint32_t items = v.WG / v.LANES * v.OWN; // of a workgroup
+  uint64_t groups = uint64_t(count) * ((n + items - 1) / items);
+  Work work{.flops = 8.0 * n * in.size()};
+  enc.dispatch(
+      enc.kernel(v),
+      {in},
+      {out},
+      SortRanksArgs{count, n},
+      linear(groups),
+      work);
+}
+
 void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() == 0) {
@@ -118,7 +140,12 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
-  SortJob job{encoder(s), in, out, arg, tile, rows};
+  auto& enc = encoder(s);
+  if (rows.tiles > 1 && rows.post == 1 && in.flags().row_contiguous &&
+      sorts_by_ranks(enc.caps(), rows.count, n)) {
+    return sort_by_ranks(enc, in, out, arg, n);
+  }
+  SortJob job{enc, in, out, arg, tile, rows};
 
   // Two of them, taken in turn.
   std::vector<Buffers> buffers;

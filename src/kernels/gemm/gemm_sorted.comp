@@ -1,0 +1,97 @@
+// Rows with sorted indices (sorted.h), with cooperative matrices: 16-bit floats
+// in and float accumulators, tiles that each have one matrix of b.
+#define SORTED 1
+#define A_T 0
+#include "common/types.glsl"
+#include "gemm/sorted.h"
+#define ARGS_BLOCK GemmSortedArgs
+#include "common/args.glsl"
+#include "gemm/matrix_tile.glsl"
+
+T_PTR b_base;
+T_PTR y_base;
+const float y_factor = 1.0;
+
+void locate_matrix(uint r) {
+  b_base = MOVED(T, A.b, int64_t(r) * A.b_matrix);
+  y_base = A.y;
+}
+
+#include "gemm/sorted_walk.glsl"
+#include "gemm/store_rows.glsl"
+
+#define LOADS_B (BN * BK / 8 / WG)
+uvec4 next_b[LOADS_B];
+uint64_t from_a[LOADS_A], from_b[LOADS_B]; // the invocation's pieces at k = 0
+
+// Rows and columns beyond the last are that one again, and are not stored.
+void aim(uint m0, uint end, uint n0) {
+  uint t = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    uint e = t + i * WG;
+    uint m = min(m0 + e / WIDTH_A, end - 1);
+    int64_t at = int64_t(load(A.lhs, m)) * A.a_row + int64_t(e % WIDTH_A * 8);
+    from_a[i] = uint64_t(A.a) + uint64_t(at * 2);
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    uint e = t + i * WG;
+#if B_T
+    uint row = min(n0 + e / WIDTH_B, A.N - 1);
+    int64_t at = int64_t(row) * A.b_pitch + int64_t(e % WIDTH_B * 8);
+#else
+    uint column = min(n0 + e % WIDTH_B * 8, A.N - 8);
+    int64_t at = int64_t(e / WIDTH_B) * A.b_pitch + int64_t(column);
+#endif
+    from_b[i] = uint64_t(b_base) + uint64_t(at * 2);
+  }
+}
+
+// Zeros where k ends.
+void fetch(uint k0, uint depth, int64_t pitch) {
+  uint t = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = uvec4(0);
+    if (k0 + (t + i * WG) % WIDTH_A * 8 < depth) {
+      next_a[i] = Ptr_u32x4(from_a[i]).v[k0 / 8];
+    }
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    next_b[i] = uvec4(0);
+#if B_T
+    if (k0 + (t + i * WG) % WIDTH_B * 8 < depth) {
+      next_b[i] = Ptr_u32x4(from_b[i]).v[k0 / 8];
+    }
+#else
+    if (k0 + (t + i * WG) / WIDTH_B < depth) {
+      uint64_t at = from_b[i] + uint64_t(int64_t(k0) * pitch * 2);
+      next_b[i] = Ptr_u32x4(at).v[0];
+    }
+#endif
+  }
+}
+
+void multiply(uint m0, uint n0, uint end, bool live) {
+  uint wm = gl_SubgroupID % WM;
+  uint wn = gl_SubgroupID / WM;
+  const uint depth = A.K;
+  const int64_t pitch = A.b_pitch;
+  MATRIX_C acc[FM * FN];
+  CLEAR_FRAGMENTS(acc)
+  aim(m0, end, n0);
+  fetch(0, depth, pitch);
+  for (uint k0 = 0; k0 < depth; k0 += BK) {
+    barrier();
+    STASH(tile_a, next_a, LOADS_A, WIDTH_A)
+    STASH(tile_b, next_b, LOADS_B, WIDTH_B)
+    barrier();
+    if (k0 + BK < depth) {
+      fetch(k0 + BK, depth, pitch);
+    }
+    MULTIPLY_TILES(acc, wm, wn)
+  }
+  STORE_FRAGMENTS(acc, m0, n0, end, live)
+}
+
+void main() {
+  multiply_sorted(group_index());
+}

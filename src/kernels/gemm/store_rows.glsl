@@ -1,0 +1,49 @@
+// How a tile of cooperative matrices becomes rows of A.N items from y_base on,
+// times y_factor.
+#ifndef STORE_ROWS_GLSL
+#define STORE_ROWS_GLSL
+
+// A fragment that waits in the subgroup's corner of `stage`.
+void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
+  [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
+    uint at = e + gl_SubgroupInvocationID * 8;
+    uint m = m0 + at / 16;
+    uint n = n0 + at % 16;
+    if (live && m < end && n < A.N) {
+      uint64_t y_at = uint64_t(m) * A.N + n;
+      if (A.N % 8u == 0) {
+        uvec4 q;
+        [[unroll]] for (uint c = 0; c < 4; ++c) {
+          q[c] = pack2(
+              stage[corner + at + 2 * c] * y_factor,
+              stage[corner + at + 2 * c + 1] * y_factor);
+        }
+        Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
+      } else {
+        for (uint c = 0; c < 8 && n + c < A.N; ++c) {
+          store(y_base, y_at + c, stage[corner + at + c] * y_factor);
+        }
+      }
+    }
+  }
+}
+
+// The subgroup's fragments, one by one through its own corner of shared memory:
+// where their elements lie is not known otherwise. A macro, as acc is to stay in
+// registers.
+#define STORE_FRAGMENTS(acc, m0, n0, end, live)                               \
+  [[unroll]] for (uint i = 0; i < FM; ++i) {                                  \
+    [[unroll]] for (uint j = 0; j < FN; ++j) {                                \
+      uint corner = gl_SubgroupID * 256;                                      \
+      subgroupMemoryBarrierShared();                                          \
+      subgroupBarrier();                                                      \
+      coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);            \
+      subgroupMemoryBarrierShared();                                          \
+      subgroupBarrier();                                                      \
+      uint m = m0 + (wm * FM + i) * 16;                                       \
+      uint n = n0 + (wn * FN + j) * 16;                                       \
+      store_fragment(corner, m, n, end, live);                                \
+    }                                                                         \
+  }
+
+#endif

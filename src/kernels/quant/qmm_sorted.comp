@@ -1,0 +1,318 @@
+// y = x @ W^T for sorted rows of 16-bit x, with cooperative matrices: each row
+// takes the weights that an index names, a tile's the same ones (tile.glsl).
+//
+// As in qmm_skinny.comp codes go into the product as they are, exact in 16 bits,
+// and a group's product is scaled in float. Here all subgroups share both tiles,
+// and the sums of x that a bias is multiplied with are made on x's way into
+// shared memory.
+#define SORTED 1
+#define TRANSPOSE 1
+#define A_T 0
+#define B_T 1
+#include "gemm/matrix_tile.glsl"
+#include "quant/tile.glsl"
+#include "gemm/store_rows.glsl"
+#ifdef FRAGMENT_C
+#include "attention/fragments.glsl"
+#endif
+
+// Codes as 16-bit floats. Integers stand as 2^BITS + code, which is one `or`;
+// CODE_AT: the lowest bit of a code in its item.
+#ifdef T_IS_bf16
+#define MANTISSA_BITS 7
+#define EXPONENT_BIAS 127
+#else
+#define MANTISSA_BITS 10
+#define EXPONENT_BIAS 15
+#endif
+#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
+#define CODE_AT (MANTISSA_BITS - BITS)
+#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
+#define CODE_OFFSET float(1 << BITS)
+#else
+#define CODE_OFFSET 0.0
+#endif
+// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
+// x: two instructions a pair.
+#define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
+#define AFFINE (SIDE == SIDE_BIASES)
+
+#define GROUPS (GROUP < BK ? BK / GROUP : 1) // that a tile has
+#define SPAN (GROUP > BK ? GROUP / BK : 1) // tiles that a group has
+#define PER_ROW (BK / 32) // runs of 32 codes that a row of a tile has
+#define RUNS ((BN * PER_ROW + WG - 1) / WG)
+#define SIDES (GROUPS * BN)
+#define LOADS_SIDE ((SIDES + WG - 1) / WG)
+
+shared vec2 side[SIDES]; // scale and bias of each group and row of w
+#if AFFINE
+shared float x_sum[GROUPS * BM];
+float sum_so_far[LOADS_A];
+#endif
+
+uint next_codes[RUNS][BITS];
+vec2 next_side[LOADS_SIDE];
+uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
+uint64_t from_codes[RUNS]; // and of w's
+uint64_t from_side[LOADS_SIDE]; // groups
+uint code_base; // CODE_BASE of a pair
+// Row and column of each item that an invocation has of a fragment of y: by the
+// probe's layout (attention/fragments.glsl), or else as a matrix load finds them.
+#define ITEMS_Y (256 / SG)
+#ifdef FRAGMENT_C
+uint first_row, first_column;
+#define ROW_OF(e) (first_row + (ELEMENT_ITEM(e) >> 4))
+#define COLUMN_OF(e) (first_column + (ELEMENT_ITEM(e) & 15u))
+#else
+uint rows_of[ITEMS_Y], columns_of[ITEMS_Y];
+#define ROW_OF(e) rows_of[e]
+#define COLUMN_OF(e) columns_of[e]
+#endif
+
+// Neighbours stand side by side in a subgroup.
+uint own_index() {
+  return gl_SubgroupID * SG + gl_SubgroupInvocationID;
+}
+
+void find_items() {
+#ifdef FRAGMENT_C
+  first_row = lane_item() >> 4;
+  first_column = lane_item() & 15u;
+#else
+  uint corner = gl_SubgroupID * 256;
+  for (uint e = gl_SubgroupInvocationID; e < 256; e += SG) {
+    stage[corner + e] = float(e);
+  }
+  subgroupMemoryBarrierShared();
+  subgroupBarrier();
+  MATRIX_C numbers;
+  coopMatLoad(numbers, stage, corner, 16, ROW_MAJOR);
+  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+    rows_of[e] = uint(numbers[e]) / 16;
+    columns_of[e] = uint(numbers[e]) % 16;
+  }
+  subgroupBarrier();
+#endif
+}
+
+// Rows beyond the last are that one again, and are not stored.
+void aim(uint m0, uint end, uint n0) {
+  uint t = own_index();
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    uint e = t + i * WG;
+    uint m = min(m0 + e / WIDTH_A, end - 1);
+    int64_t at = x_item(m) + int64_t(e % WIDTH_A * 8);
+    from_x[i] = uint64_t(x_base) + uint64_t(at * 2);
+  }
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    uint e = t + i * WG;
+    Ptr_u32 row = code_row(min(n0 + e / PER_ROW, A.N - 1), A.K);
+    from_codes[i] = uint64_t(row) + e % PER_ROW * (4 * BITS);
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+    uint e = t + i * WG;
+    from_side[i] = group_of(min(n0 + e % BN, A.N - 1), A.K, e / BN * GROUP);
+  }
+}
+
+void fetch_run(uint i, uint k0) {
+  uint64_t at = from_codes[i] + k0 / 8 * BITS;
+#if BITS % 4 == 0
+  [[unroll]] for (uint j = 0; j < BITS; j += 4) {
+    uvec4 q = Ptr_u32x4(at).v[j / 4];
+    next_codes[i][j] = q.x;
+    next_codes[i][j + 1] = q.y;
+    next_codes[i][j + 2] = q.z;
+    next_codes[i][j + 3] = q.w;
+  }
+#else
+  [[unroll]] for (uint j = 0; j < BITS; ++j) {
+    next_codes[i][j] = load(Ptr_u32(at), j);
+  }
+#endif
+}
+
+// The tiles from k0 on; where k ends there are zeros. `span`: the tile's number
+// in its group.
+void fetch(uint span, uint k0, uint depth) {
+  uint t = own_index();
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    [[unroll]] for (uint j = 0; j < BITS; ++j) {
+      next_codes[i][j] = 0;
+    }
+    if (k0 + t % PER_ROW * 32 < depth) {
+      fetch_run(i, k0);
+    }
+  }
+  if (span == 0) {
+    [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+      next_side[i] = vec2(0.0);
+      if (k0 + (t + i * WG) / BN * GROUP < depth) {
+        uint64_t group = from_side[i] + k0 / GROUP;
+        next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = uvec4(0);
+    if (k0 + t % WIDTH_A * 8 < depth) {
+      next_a[i] = Ptr_u32x4(from_x[i]).v[k0 / 8];
+    }
+  }
+}
+
+// Eight codes of a run, from `first` on.
+uvec4 code_items(uint i, uint first) {
+  uvec4 q;
+#if INTERLEAVED
+  uint word = next_codes[i][first / 8];
+  const uint mask = 0x000f000fu << CODE_AT;
+  [[unroll]] for (uint c = 0; c < 4; ++c) {
+    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c)
+                              : word >> (4 * c - CODE_AT);
+    q[c] = (at & mask) | code_base;
+  }
+#else
+  [[unroll]] for (uint c = 0; c < 4; ++c) {
+    uint l = CODE_IN(next_codes[i], first + 2 * c);
+    uint h = CODE_IN(next_codes[i], first + 2 * c + 1);
+#ifdef CODE_AT
+    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
+#elif defined(T_IS_bf16)
+    // Exact, so that nothing is rounded.
+    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
+        (floatBitsToUint(code_value(h)) & 0xffff0000u);
+#else
+    q[c] = packHalf2x16(vec2(code_value(l), code_value(h)));
+#endif
+  }
+#endif
+  return q;
+}
+
+float sum2(uint pair) {
+#ifdef T_IS_bf16
+  return uintBitsToFloat(pair << 16) + uintBitsToFloat(pair & 0xffff0000u);
+#else
+  vec2 x = unpackHalf2x16(pair);
+  return x.x + x.y;
+#endif
+}
+
+#if AFFINE
+// WIDTH_A neighbouring invocations have a row's items.
+void stash_sum(uint i, uint span) {
+  uvec4 q = next_a[i];
+  float sum = (sum2(q.x) + sum2(q.y)) + (sum2(q.z) + sum2(q.w));
+  sum += span > 0 ? sum_so_far[i] : 0.0;
+  sum_so_far[i] = sum;
+  if (span == SPAN - 1) {
+    const uint lanes = min(GROUP, BK) / 8;
+    [[unroll]] for (uint d = 1; d < lanes; d *= 2) {
+      sum += subgroupShuffleXor(sum, d);
+    }
+    uint e = own_index() + i * WG;
+    if (e % lanes == 0) {
+      x_sum[e % WIDTH_A / lanes * BM + e / WIDTH_A] = sum;
+    }
+  }
+}
+#endif
+
+void stash(uint span) {
+  uint t = own_index();
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    uint e = t + i * WG;
+    uvec4 q = next_a[i];
+#if AFFINE
+    stash_sum(i, span);
+#endif
+#if INTERLEAVED
+    q = uvec4(
+        (q.x & 0xffffu) | (q.z << 16),
+        (q.x >> 16) | (q.z & 0xffff0000u),
+        (q.y & 0xffffu) | (q.w << 16),
+        (q.y >> 16) | (q.w & 0xffff0000u));
+#endif
+    tile_a[AT_PIECE(e, WIDTH_A)] = q;
+  }
+  [[unroll]] for (uint i = 0; i < RUNS; ++i) {
+    uint e = t + i * WG;
+    if (BN * PER_ROW % WG == 0 || e < BN * PER_ROW) {
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        tile_b[AT_PIECE(e * 4 + c, WIDTH_B)] = code_items(i, c * 8);
+      }
+    }
+  }
+  if (span == 0) {
+    [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+      uint e = t + i * WG;
+      if (SIDES % WG == 0 || e < SIDES) {
+        float scale = next_side[i].x;
+        side[e] = vec2(scale, fma(-CODE_OFFSET, scale, next_side[i].y));
+      }
+    }
+  }
+}
+
+MATRIX_C acc[FM * FN]; // scaled
+MATRIX_C sums[FM * FN]; // of a group
+
+// Adds the products of group g of the tile, scaled, and begins anew.
+void scale_sums(uint g, uint wm, uint wn) {
+  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+    vec2 scale[FN];
+    [[unroll]] for (uint j = 0; j < FN; ++j) {
+      scale[j] = side[g * BN + (wn * FN + j) * 16 + COLUMN_OF(e)];
+    }
+    [[unroll]] for (uint i = 0; i < FM; ++i) {
+#if AFFINE
+      float x = x_sum[g * BM + (wm * FM + i) * 16 + ROW_OF(e)];
+#endif
+      [[unroll]] for (uint j = 0; j < FN; ++j) {
+        float sum = acc[i * FN + j][e];
+        sum = fma(sums[i * FN + j][e], scale[j].x, sum);
+#if AFFINE
+        sum = fma(x, scale[j].y, sum);
+#endif
+        acc[i * FN + j][e] = sum;
+      }
+    }
+  }
+  CLEAR_FRAGMENTS(sums)
+}
+
+void multiply(uint m0, uint n0, uint end, bool live) {
+  uint wm = gl_SubgroupID % WM;
+  uint wn = gl_SubgroupID / WM;
+  const uint depth = A.K;
+#ifdef CODE_AT
+  // With K's upper bit, which is 0: an operand that is no constant, since `and`
+  // and `or` with two constants would be two instructions on NVIDIA.
+  code_base = CODE_BASE * 0x00010001u | (depth >> 31);
+#endif
+  find_items();
+  CLEAR_FRAGMENTS(acc)
+  CLEAR_FRAGMENTS(sums)
+  aim(m0, end, n0);
+  fetch(0, 0, depth);
+  for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
+    [[unroll]] for (uint s = 0; s < SPAN; ++s) {
+      barrier();
+      stash(s);
+      barrier();
+      fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
+      [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
+        MULTIPLY_RANGE(sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS))
+        if (s == SPAN - 1) {
+          scale_sums(g, wm, wn);
+        }
+      }
+    }
+  }
+  STORE_FRAGMENTS(acc, m0, n0, end, live)
+}
+
+void main() {
+  multiply_tile();
+}

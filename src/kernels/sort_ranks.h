@@ -1,0 +1,28 @@
+// Rows of a few thousand items, sorted by counting.
+#include "common/interface.h"
+
+BEGIN_INTERFACE
+
+// `count` contiguous rows of n items. y: sorted items, or with ARG their
+// positions.
+struct SortRanksArgs {
+  PTR(T_PTR, src)
+#if ARG
+  PTR(Ptr_u32, y)
+#else
+  PTR(T_PTR, y)
+#endif
+  uint count, n;
+};
+
+#ifdef __cplusplus
+struct SortRanksVariant {
+  static constexpr uint WG = 256;
+  static constexpr uint LANES = 32, OWN = 4; // invocations that share items
+  Type T;
+  bool ARG;
+  KERNEL_VARIANT("sort_ranks", T, ARG, WG, LANES, OWN)
+};
+#endif
+
+END_INTERFACE
