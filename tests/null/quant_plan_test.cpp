@@ -120,14 +120,19 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
   known.known_fragments = known.known_operands = true;
   for (int bits : {4, 8}) {
     for (int group : {32, 64, 128}) {
-      for (uint32_t m : {5, 16, 17, 64}) {
+      for (uint32_t m : {5, 16, 17, 32, 33, 64}) {
         for (uint32_t n : {1, 4096, 24576}) {
           QuantShape s = linear(m, n, 4096);
           s.common.BITS = bits;
           s.common.GROUP = group;
-          QuantPlan plan = plan_quant(known, s);
+          QuantPlan plan = plan_quant(known, s, 5);
           auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
           REQUIRE(v);
+          // Unless asked for, where it has measured faster.
+          CHECK(
+              takes<QmmFragmentsVariant>(known, s) ==
+              (bits == 4 && group > 32));
+          CHECK(group % v->BLOCK == 0);
           CHECK(plan.m_tiles * v->rows() >= m);
           CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
           CHECK(uint64_t(plan.n_tiles - 1) * v->outputs() < n);
@@ -142,6 +147,8 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
     return takes<QmmFragmentsVariant>(known, s);
   };
   CHECK_FALSE(takes_it(linear(4, 4096, 4096)));
+  CHECK(takes_it(linear(32, 151936, 4096)));
+  CHECK_FALSE(takes_it(linear(33, 151936, 4096)));
   CHECK_FALSE(takes_it(linear(65, 4096, 4096)));
   CHECK_FALSE(takes_it(linear(16, 4096, 4096 + 32)));
   CHECK_FALSE(takes_it(linear(16, 4096, 512)));

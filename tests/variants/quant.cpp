@@ -109,6 +109,8 @@ void add_usual(Products& p) {
   }
   p.add_joined(p.linear(model, 1, 256, 1024));
   p.add_emulated(p.linear(model, 5, 256, 1024));
+  p.add(p.linear(model, 32, 256, 1152));
+  p.add(p.linear(model, 64, 151936, 4096));
   p.add(p.linear(model, 100, 1024, 3072));
   for (Type t : float_types) {
     ProductVariant common{{t, usual, true}, BATCH_ONE};

@@ -107,8 +107,9 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
-// Whether qmm_fragments takes it: the usual formats, where lanes can load what
-// their elements are.
+// Whether qmm_fragments takes it (docs/benchmarks.md, "A few dozen rows"):
+// where lanes can load what their elements are. `rows` of a user's own: in
+// formats that it has not been measured with, too.
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   const ProductVariant& v = s.common;
   uint32_t least = rows < 0 ? 5 : rows;
@@ -116,23 +117,35 @@ bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   bool can = caps.software()
       ? rows > 0 && v.T != Type::f32
       : caps.known_operands && caps.coopmat(v.T) && s.k >= 1024;
+  bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
   return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
       s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
-      (v.BITS == 4 || v.BITS == 8) && caps.shared_memory >= 32768;
+      (v.BITS == 4 || v.BITS == 8) && (measured || rows > 0) &&
+      caps.shared_memory >= 32768;
 }
 
 QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   QmmFragmentsVariant v{s.common, 32};
   v.FM = 2;
-  v.FX = s.m <= 16 ? 1 : 2;
   v.WN = 1;
   v.WK = 8;
-  v.BLOCK = v.GROUP;
-  v.DEPTH = 1;
-  v.AHEAD = 1;
+  v.BLOCK = std::min(v.GROUP, 64);
+  v.DEPTH = v.AHEAD = 1;
   if (caps.software()) {
     v.FM = v.FX = 1; // quick to compile
     v.WK = 2;
+  } else if (s.m <= 16) {
+    v.FX = 1;
+    v.AHEAD = 2;
+  } else {
+    v.FX = 2;
+    if (s.m > 32) {
+      v.WN = 2;
+      v.WK = 4;
+      v.BLOCK = v.GROUP;
+    } else if (s.k % 256 == 0) {
+      v.DEPTH = 2;
+    }
   }
   QuantPlan plan{
       .kernel = v,
