@@ -43,6 +43,7 @@ json device_json(const Caps& c, bool selected) {
       {"cooperative matrix f16 16x16x16", c.coopmat_f16},
       {"cooperative matrix bf16 16x16x16", c.coopmat_bf16},
       {"known matrix fragments", c.known_fragments},
+      {"known matrix operands", c.known_operands},
       {"VK_NV_cooperative_matrix2", c.cooperative_matrix2},
       {"integerDotProduct", c.integer_dot_product},
       {"subgroupSizeControl", c.subgroup_size_control},

@@ -56,6 +56,8 @@ struct Caps {
   // Their elements lie as attention/prefill_fragments.comp has it: expected of
   // a vendor, then probed.
   bool known_fragments = false;
+  // And those of A and B as quant/fragments.glsl has it.
+  bool known_operands = false;
 
   uint32_t subgroup_size = 0;
   uint32_t min_subgroup_size = 0;

@@ -105,7 +105,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_SKINNY_ROWS",
      "-1",
      "Rows of x from which matrix units take quantized products of up to 64 "
-     "rows, in a kernel for few. -1: where that is faster; 0: never."},
+     "rows, in a kernel for few. -1: where that is faster; 0: never. If set, "
+     "software devices emulate it, for tests."},
     {"MLX_VK_RADIX_ITEMS",
      "-1",
      "Items of a row from which sorts go by digits instead of merging. -1: where "

@@ -115,6 +115,62 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
   CHECK_FALSE(taken(17));
 }
 
+TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
+  Caps known = big_gpu;
+  known.known_fragments = known.known_operands = true;
+  for (int bits : {4, 8}) {
+    for (int group : {32, 64, 128}) {
+      for (uint32_t m : {5, 16, 17, 32, 33, 64}) {
+        for (uint32_t n : {1, 4096, 24576}) {
+          QuantShape s = linear(m, n, 4096);
+          s.common.BITS = bits;
+          s.common.GROUP = group;
+          QuantPlan plan = plan_quant(known, s, 5);
+          auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+          REQUIRE(v);
+          // Unless asked for, where it has measured faster.
+          CHECK(
+              takes<QmmFragmentsVariant>(known, s) ==
+              (bits == 4 && group > 32));
+          CHECK(group % v->BLOCK == 0);
+          CHECK(plan.m_tiles * v->rows() >= m);
+          CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
+          CHECK(uint64_t(plan.n_tiles - 1) * v->outputs() < n);
+          CHECK(v->shared_memory() <= 32768);
+          CHECK(v->WN * v->WK * v->SG <= known.max_workgroup_size);
+          CHECK(s.k % (128 * v->DEPTH) == 0);
+        }
+      }
+    }
+  }
+  auto takes_it = [&](const QuantShape& s) {
+    return takes<QmmFragmentsVariant>(known, s);
+  };
+  CHECK_FALSE(takes_it(linear(4, 4096, 4096)));
+  CHECK(takes_it(linear(32, 151936, 4096)));
+  CHECK_FALSE(takes_it(linear(33, 151936, 4096)));
+  CHECK_FALSE(takes_it(linear(65, 4096, 4096)));
+  CHECK_FALSE(takes_it(linear(16, 4096, 4096 + 32)));
+  CHECK_FALSE(takes_it(linear(16, 4096, 512)));
+  QuantShape s = linear(16, 4096, 4096);
+  s.sides_aligned = false;
+  CHECK(takes<QmmSkinnyVariant>(known, s));
+  s = linear(16, 4096, 4096);
+  s.common.BITS = 3;
+  CHECK(takes<QmmSkinnyVariant>(known, s));
+  // By a device without matrices when a test asks for it.
+  Caps software = known;
+  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  s = linear(16, 4096, 256);
+  auto emulated = [&](int rows) {
+    return std::holds_alternative<EmulatedFragmentsVariant>(
+        plan_quant(software, s, rows).kernel);
+  };
+  CHECK(emulated(5));
+  CHECK_FALSE(emulated(-1));
+  CHECK_FALSE(emulated(0));
+}
+
 TEST_CASE("quantized: many rows repay dequantizing first") {
   QuantShape s = linear(768, 4096, 12288);
   CHECK(dequantizes_first(big_gpu, s, -1));

@@ -179,6 +179,9 @@ AddressedProduct address(
   s.transpose = transpose;
   s.x_aligned = aligned16(product, o.x, 0, p.x_row, p.stack.x_matrix);
   s.aligned = s.x_aligned && aligned16(product, o.w, 1, 0, p.stack.w_matrix);
+  s.sides_aligned = f.bias &&
+      aligned16(product, o.scales, 2, 0, p.stack.scale_matrix) &&
+      aligned16(product, *o.side, 3, 0, p.stack.side_matrix);
   return product;
 }
 

@@ -109,6 +109,56 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
+// Whether qmm_fragments takes it (docs/benchmarks.md, "A few dozen rows"):
+// where lanes can load what their elements are. `rows` of a user's own: in
+// formats that it has not been measured with, too.
+bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
+  const ProductVariant& v = s.common;
+  uint32_t least = rows < 0 ? 5 : rows;
+  // Software devices emulate matrices where a test asks for it.
+  bool can = caps.software()
+      ? rows > 0 && v.T != Type::f32
+      : caps.known_operands && caps.coopmat(v.T) && s.k >= 1024;
+  bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
+  return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
+      s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
+      (v.BITS == 4 || v.BITS == 8) && (measured || rows > 0) &&
+      caps.shared_memory >= 32768;
+}
+
+QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
+  QmmFragmentsVariant v{s.common, 32};
+  v.FM = 2;
+  v.WN = 1;
+  v.WK = 8;
+  v.BLOCK = std::min(v.GROUP, 64);
+  v.DEPTH = v.AHEAD = 1;
+  if (caps.software()) {
+    v.FM = v.FX = 1; // quick to compile
+    v.WK = 2;
+  } else if (s.m <= 16) {
+    v.FX = 1;
+    v.AHEAD = 2;
+  } else {
+    v.FX = 2;
+    if (s.m > 32) {
+      v.WN = 2;
+      v.WK = 4;
+      v.BLOCK = v.GROUP;
+    } else if (s.k % 256 == 0) {
+      v.DEPTH = 2;
+    }
+  }
+  QuantPlan plan{
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
+  if (caps.software()) {
+    plan.kernel = EmulatedFragmentsVariant{v};
+  }
+  return plan;
+}
+
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
   QmmSkinnyVariant v{s.common, caps.matrix_subgroup()};
   v.FN = 2;
@@ -236,6 +286,9 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 } // namespace
 
 QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+  if (takes_fragments(caps, shape, skinny)) {
+    return plan_fragments(caps, shape);
+  }
   if (takes_skinny(caps, shape, skinny)) {
     return plan_skinny(caps, shape);
   }
