@@ -1,6 +1,6 @@
 // Where the elements of cooperative matrices lie: x holds the numbers 0 to 255 by
-// rows, and y gets those that each lane finds in its elements, of an A matrix or
-// of a C matrix.
+// rows, or columns of a B matrix, and y gets those that each lane finds in its
+// elements.
 #include "common/matrices.glsl"
 #define X_PTR Ptr_u32x4
 #define Y_PTR Ptr_f32
@@ -22,8 +22,13 @@ void main() {
     tile[i] = A.x.v[i];
   }
   barrier();
+#if INPUT == 1
   MATRIX_A matrix;
   coopMatLoad(matrix, tile, 0, 2, ROW_MAJOR);
+#else
+  MATRIX_B matrix;
+  coopMatLoad(matrix, tile, 0, 2, COLUMN_MAJOR);
+#endif
 #else
   for (uint i = gl_LocalInvocationIndex; i < 256; i += SG) {
     tile[i] = float(i);

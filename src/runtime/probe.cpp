@@ -131,7 +131,7 @@ bool coopmat_works(Device& device, const Kernel& k, Type type) {
   return run<float>(device, k, x, n * n) == want;
 }
 
-const Kernel& fragments_kernel(Device& device, Type type, bool input) {
+const Kernel& fragments_kernel(Device& device, Type type, int input) {
   int subgroup = device.caps().matrix_subgroup();
   return kernel(
       device, ProbeFragmentsVariant{.T = type, .SG = subgroup, .INPUT = input});
@@ -187,7 +187,7 @@ bool passes(F&& probe) {
 
 // Tells kernels where elements of matrices lie.
 void find_fragments(Device& device, Caps& caps) {
-  auto layout = [&](Type type, bool input) {
+  auto layout = [&](Type type, int input) {
     uint32_t found = 0;
     passes([&] {
       found = caps.coopmat(type)
@@ -200,8 +200,9 @@ void find_fragments(Device& device, Caps& caps) {
   if (!caps.known_fragments) {
     return;
   }
-  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, false);
-  uint32_t f16 = layout(Type::f16, true), bf16 = layout(Type::bf16, true);
+  constexpr uint32_t usual = 0x73065421;
+  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, 0);
+  uint32_t f16 = layout(Type::f16, 1), bf16 = layout(Type::bf16, 1);
   // Neighbouring columns are in one lane, and lanes have of A what they have of
   // C.
   auto fits = [&](Type type, uint32_t a) {
@@ -210,6 +211,15 @@ void find_fragments(Device& device, Caps& caps) {
   bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
   caps.known_fragments =
       c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
+  auto all_usual = [&](Type type, uint32_t a) {
+    return !caps.coopmat(type) || (a == usual && layout(type, 2) == usual);
+  };
+  caps.usual_fragments = caps.known_fragments && c == usual &&
+      all_usual(Type::f16, f16) && all_usual(Type::bf16, bf16);
+  if (getenv("MV_FORCE")) { // EXPERIMENT
+    fprintf(stderr, "C %x A16 %x Abf %x B16 %x Bbf %x\n", c, f16, bf16, layout(Type::f16, 2), layout(Type::bf16, 2));
+    caps.usual_fragments = true;
+  }
   if (caps.known_fragments) {
     auto& pipelines = device.pipelines();
     pipelines.add_global_define("FRAGMENT_C", std::to_string(c));

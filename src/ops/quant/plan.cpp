@@ -41,7 +41,44 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
 }
 
+uint32_t env(const char* name, uint32_t other) {
+  auto* e = getenv(name);
+  return e ? atoi(e) : other;
+}
+
+// Whether matrix units make a row's product (quant/qmv_matrix.glsl).
+bool takes_matrices(const Caps& caps, const QuantShape& s) {
+  constexpr uint32_t most = 16384; // items of x in shared memory
+  auto& f = s.common;
+  return s.m <= env("MV_ROWS", 8) && f.BATCH != BATCH_GATHER && caps.usual_fragments &&
+      caps.coopmat(f.T) && f.CODE == CODE_INTEGER && f.BITS == 4 &&
+      s.aligned && s.k >= uint32_t(f.GROUP) && s.k <= most &&
+      caps.shared_memory >= 49152 && caps.max_workgroup_size >= 256;
+}
+
+QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
+  QmvVariant v{s.common};
+  v.use_matrices(caps.matrix_subgroup());
+  v.ROWS = row_bucket(s.m, 8);
+  uint32_t groups = s.k / s.common.GROUP;
+  uint32_t subgroups = env("MV_S", 8);
+  v.WG = v.SG * subgroups;
+  v.TURNS = std::clamp(tiles(groups, subgroups), 1u, env("MV_TURNS", v.ROWS > 1 ? 2 : 4));
+  v.X_ITEMS = tiles(s.k, 1024) * 1024;
+  // Outputs that workgroups enough for the device have each.
+  uint32_t wanted = env("MV_PER", 2) * caps.cores();
+  v.BLOCK = 16 * std::clamp(
+                     tiles(tiles(s.batch * uint64_t(s.n), 16), wanted),
+                     1u,
+                     env("MV_MOST", 8));
+  return {
+      .kernel = v, .m_tiles = tiles(s.m, v.ROWS), .n_tiles = tiles(s.n, v.BLOCK)};
+}
+
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
+  if (takes_matrices(caps, s) && env("MV", 1)) {
+    return plan_matrices(caps, s);
+  }
   QmvVariant v{s.common};
   v.VEC = s.aligned;
   // Eight rows hold 64 items of x, and a sum, two products and a pointer each;

@@ -1,0 +1,121 @@
+// qmv.comp by matrix units: two to eight 16-bit rows of x, integers of four bits.
+// As qmv_matrix.glsl makes one, but that columns of the B matrices are rows of x,
+// which lanes read where they are, and that their sums are products with ones.
+//
+// Of C a lane has rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of x.
+#include "quant/qmv_fragments.glsl"
+
+shared float parts[2][SUBGROUPS][16 * ROWS];
+
+float scale[TURNS][2], bias[TURNS][2];
+
+void fetch_sides(uint t, uint group) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    scale[t][r] = load_scale(scale_base, side_rows[r] + group);
+    bias[t][r] = load_bias(side_rows[r] + group);
+  }
+}
+
+// What a lane takes of x in a group, by way of memory: rows are in the first
+// level of its caches from the first outputs on.
+uvec4 x_of_turn[TURNS][CHUNK_WORDS];
+
+void fetch_x(uint64_t row, uint t, uint group) {
+  uint64_t at = row + uint64_t((group * GROUP + quarter * (GROUP / 4)) * 2);
+  [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
+    x_of_turn[t][i] = Ptr_u32x4(at).v[i];
+  }
+}
+
+// Of both rows of w and both of x: the sums of a group, and of x alone.
+void group_products(uint t, uint base, out vec4 products, out vec2 x_sums) {
+  MATRIX_C sums = MATRIX_C(0.0), alone = MATRIX_C(0.0);
+  MATRIX_A ones = MATRIX_A(Item(1.0));
+  uvec4 xs[CHUNK_WORDS];
+  [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
+    xs[i] = pairs_of(x_of_turn[t][i]);
+  }
+  [[unroll]] for (uint j = 0; j < STEPS; ++j) {
+    MATRIX_A w;
+    FILL_W(w, t, j, base)
+    MATRIX_B x;
+    FILL_X(x, xs, j)
+    sums = coopMatMulAdd(w, x, sums);
+    alone = coopMatMulAdd(ones, x, alone);
+  }
+  products = vec4(sums[0], sums[1], sums[4], sums[5]);
+  x_sums = vec2(alone[0], alone[1]);
+}
+
+void main() {
+  Tile tile = own_tile();
+  locate(tile.product);
+  own_row = gl_SubgroupInvocationID / 4;
+  quarter = gl_SubgroupInvocationID % 4;
+  uint groups = A.K / GROUP;
+  uint share = (groups + SUBGROUPS - 1) / SUBGROUPS;
+  uint first = gl_SubgroupID * share;
+  uint end = min(first + share, groups);
+  uint last_group = groups - 1u;
+  uint64_t x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
+  aim(first_output(tile, 0));
+  [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+    fetch_codes(t, min(first + t, last_group));
+    fetch_sides(t, min(first + t, last_group));
+  }
+  uint base = CODE_BASE | (A.K >> 31);
+
+  for (uint o = 0; o < BLOCK; o += 16) {
+    vec4 acc = vec4(0.0);
+    for (uint c = 0; c < share; c += TURNS) {
+      uint at = first + c;
+      bool over = c + TURNS >= share;
+      bool more = !over || o + 16 < BLOCK;
+      uint next = over ? first : at + TURNS;
+      if (over && more) {
+        aim(first_output(tile, o + 16));
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        fetch_x(x, t, min(at + t, last_group));
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        vec4 products;
+        vec2 x_sums;
+        group_products(t, base, products, x_sums);
+        if (at + t < end) {
+          acc += vec4(vec2(scale[t][0]), vec2(scale[t][1])) *
+                  (products - 16.0 * x_sums.xyxy) +
+              vec4(vec2(bias[t][0]), vec2(bias[t][1])) * x_sums.xyxy;
+        }
+        if (more) {
+          fetch_codes(t, min(next + t, last_group));
+          fetch_sides(t, min(next + t, last_group));
+        }
+      }
+    }
+    uint buffer_ = o / 16 % 2;
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+      uint m = 2 * quarter + i % 2;
+      if (m < ROWS) {
+        parts[buffer_][gl_SubgroupID][(own_row + i / 2 * 8) * ROWS + m] = acc[i];
+      }
+    }
+    barrier();
+    if (gl_LocalInvocationIndex < 16 * ROWS) {
+      float sum = 0.0;
+      [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
+        sum += parts[buffer_][s][gl_LocalInvocationIndex];
+      }
+      uint n0 = first_output(tile, o);
+      store_y(
+          tile.live,
+          tile.m * ROWS + gl_LocalInvocationIndex % ROWS,
+          n0 + gl_LocalInvocationIndex / ROWS,
+          sum);
+      if (o + 16 < BLOCK) {
+        first_output(tile, o + 16);
+      }
+    }
+  }
+  finish(tile);
+}
