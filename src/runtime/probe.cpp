@@ -216,10 +216,6 @@ void find_fragments(Device& device, Caps& caps) {
   };
   caps.usual_fragments = caps.known_fragments && c == usual &&
       all_usual(Type::f16, f16) && all_usual(Type::bf16, bf16);
-  if (getenv("MV_FORCE")) { // EXPERIMENT
-    fprintf(stderr, "C %x A16 %x Abf %x B16 %x Bbf %x\n", c, f16, bf16, layout(Type::f16, 2), layout(Type::bf16, 2));
-    caps.usual_fragments = true;
-  }
   if (caps.known_fragments) {
     auto& pipelines = device.pipelines();
     pipelines.add_global_define("FRAGMENT_C", std::to_string(c));

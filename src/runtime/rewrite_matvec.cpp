@@ -239,7 +239,6 @@ bool norm(Attempt t, const MatvecRecord& what) {
   Product q = product_of(t.p, t.record);
   auto& v = what.variant;
   NormArgs args = norm_of(t.p, n);
-  if (getenv("MV_NORM") && atoi(getenv("MV_NORM")) == 0) return false;
   if (found.type != v.T || !found.vec || !v.VEC || q.args.M != 1 ||
       v.ROWS != 1 || args.rows.count != 1 || args.rows.n != q.args.K ||
       q.args.K * size_of(v.T) > most_normed_bytes ||

@@ -56,7 +56,7 @@ struct Caps {
   // Their elements lie as attention/prefill_fragments.comp has it: expected of
   // a vendor, then probed.
   bool known_fragments = false;
-  // And just as on NVIDIA's GPUs, which quant/qmv_matrix.glsl takes for granted.
+  // And as NVIDIA's do, which quant/qmv_fragments.glsl takes for granted.
   bool usual_fragments = false;
 
   uint32_t subgroup_size = 0;

@@ -226,8 +226,9 @@ TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
   by_matrices.COOPMAT = true;
   Cells w{5, 0, 1024}, from{2, 0, 1024}, to{1, 0, 1024};
   auto list = [&](Cells weight, Cells from) {
-    return List().norm(from, weight, to).product(
-        to, {11, 0, 1050}, {21, 0, 1050}, by_matrices);
+    return List()
+        .norm(from, weight, to)
+        .product(to, {11, 0, 1050}, {21, 0, 1050}, by_matrices);
   };
   Rewritten r(list(w, from), 1);
   CHECK(r.variant(0).NORM == 1024);

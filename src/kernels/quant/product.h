@@ -74,7 +74,7 @@ struct QmvVariant : ProductVariant {
     CHUNK = GROUP / 4;
   }
   bool operator==(const QmvVariant&) const = default;
-#define QMV_MEMBERS \
+#define QMV_MEMBERS                                                         \
   T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, \
       VEC, COOPMAT, BF16_EXT, F16_EXT, SG, X_ITEMS
   KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)

@@ -84,11 +84,11 @@ uint code_pair(uint word, uint i, uint base) {
       w[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
     }                                                                         \
   }
-// The same columns twice.
+// x of step j, of columns 0 to 7 and of those after them.
 #define FILL_X(x, xs, j)                                                      \
-  [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                                \
-    uint pair_ = xs[(j) / 2][(j) % 2 * 2 + h_];                               \
-    [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                              \
+  [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
+    [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
+      uint pair_ = xs[r_][(j) / 2][(j) % 2 * 2 + h_];                         \
       x[4 * r_ + 2 * h_] = ITEM_PAIR(pair_).x;                                \
       x[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
     }                                                                         \

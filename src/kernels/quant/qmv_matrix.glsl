@@ -10,7 +10,6 @@
 // The next TURNS groups' codes are under way while those at hand are worked on,
 // through the end of sixteen outputs into the next ones; the first are asked for
 // before x is read, normed (NORM) and staged.
-//
 #include "quant/qmv_fragments.glsl"
 #include "common/vec4.glsl"
 #if NORM
@@ -127,9 +126,9 @@ void stage_x() {
 
 // The sums of the group whose codes turn t has, of both rows.
 vec2 group_products(uint t, uint group, uint base) {
-  uvec4 xs[CHUNK_WORDS];
+  uvec4 xs[2][CHUNK_WORDS];
   [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
-    xs[i] = staged_x[(group * CHUNK_WORDS + i) * 4 + quarter];
+    xs[0][i] = xs[1][i] = staged_x[(group * CHUNK_WORDS + i) * 4 + quarter];
   }
   MATRIX_C sums = MATRIX_C(0.0);
   [[unroll]] for (uint j = 0; j < STEPS; ++j) {

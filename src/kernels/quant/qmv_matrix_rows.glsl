@@ -18,22 +18,23 @@ void fetch_sides(uint t, uint group) {
 
 // What a lane takes of x in a group, by way of memory: rows are in the first
 // level of its caches from the first outputs on.
+uint64_t own_x;
 uvec4 x_of_turn[TURNS][CHUNK_WORDS];
 
-void fetch_x(uint64_t row, uint t, uint group) {
-  uint64_t at = row + uint64_t((group * GROUP + quarter * (GROUP / 4)) * 2);
+void fetch_x(uint t, uint group) {
+  uint64_t at = own_x + uint64_t((group * GROUP + quarter * (GROUP / 4)) * 2);
   [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
     x_of_turn[t][i] = Ptr_u32x4(at).v[i];
   }
 }
 
-// Of both rows of w and both of x: the sums of a group, and of x alone.
-void group_products(uint t, uint base, out vec4 products, out vec2 x_sums) {
+// Adds turn t's group to the sums of both rows of w and of x.
+void add_group(uint t, uint base, bool live, inout vec2 acc[2]) {
   MATRIX_C sums = MATRIX_C(0.0), alone = MATRIX_C(0.0);
   MATRIX_A ones = MATRIX_A(Item(1.0));
-  uvec4 xs[CHUNK_WORDS];
+  uvec4 xs[2][CHUNK_WORDS];
   [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
-    xs[i] = pairs_of(x_of_turn[t][i]);
+    xs[0][i] = xs[1][i] = pairs_of(x_of_turn[t][i]);
   }
   [[unroll]] for (uint j = 0; j < STEPS; ++j) {
     MATRIX_A w;
@@ -43,8 +44,12 @@ void group_products(uint t, uint base, out vec4 products, out vec2 x_sums) {
     sums = coopMatMulAdd(w, x, sums);
     alone = coopMatMulAdd(ones, x, alone);
   }
-  products = vec4(sums[0], sums[1], sums[4], sums[5]);
-  x_sums = vec2(alone[0], alone[1]);
+  vec2 x_sums = vec2(alone[0], alone[1]);
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    vec2 y = vec2(sums[4 * r], sums[4 * r + 1]);
+    vec2 more = scale[t][r] * (y - 16.0 * x_sums) + bias[t][r] * x_sums;
+    acc[r] += live ? more : vec2(0.0);
+  }
 }
 
 void main() {
@@ -57,7 +62,7 @@ void main() {
   uint first = gl_SubgroupID * share;
   uint end = min(first + share, groups);
   uint last_group = groups - 1u;
-  uint64_t x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
+  own_x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
   aim(first_output(tile, 0));
   [[unroll]] for (uint t = 0; t < TURNS; ++t) {
     fetch_codes(t, min(first + t, last_group));
@@ -66,7 +71,7 @@ void main() {
   uint base = CODE_BASE | (A.K >> 31);
 
   for (uint o = 0; o < BLOCK; o += 16) {
-    vec4 acc = vec4(0.0);
+    vec2 acc[2] = vec2[2](vec2(0.0), vec2(0.0));
     for (uint c = 0; c < share; c += TURNS) {
       uint at = first + c;
       bool over = c + TURNS >= share;
@@ -76,17 +81,10 @@ void main() {
         aim(first_output(tile, o + 16));
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-        fetch_x(x, t, min(at + t, last_group));
+        fetch_x(t, min(at + t, last_group));
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-        vec4 products;
-        vec2 x_sums;
-        group_products(t, base, products, x_sums);
-        if (at + t < end) {
-          acc += vec4(vec2(scale[t][0]), vec2(scale[t][1])) *
-                  (products - 16.0 * x_sums.xyxy) +
-              vec4(vec2(bias[t][0]), vec2(bias[t][1])) * x_sums.xyxy;
-        }
+        add_group(t, base, at + t < end, acc);
         if (more) {
           fetch_codes(t, min(next + t, last_group));
           fetch_sides(t, min(next + t, last_group));
@@ -95,9 +93,10 @@ void main() {
     }
     uint buffer_ = o / 16 % 2;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-      uint m = 2 * quarter + i % 2;
+      uint m = 2 * quarter + i % 2, r = i / 2;
       if (m < ROWS) {
-        parts[buffer_][gl_SubgroupID][(own_row + i / 2 * 8) * ROWS + m] = acc[i];
+        parts[buffer_][gl_SubgroupID][(own_row + 8 * r) * ROWS + m] =
+            acc[r][i % 2];
       }
     }
     barrier();
