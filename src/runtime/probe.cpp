@@ -229,7 +229,7 @@ void find_fragments(Device& device, Caps& caps) {
   bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
   caps.known_fragments =
       c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
-  caps.known_operands = false;
+  caps.known_operands = caps.usual_fragments = false;
   if (caps.known_fragments) {
     auto& pipelines = device.pipelines();
     pipelines.add_global_define("FRAGMENT_C", std::to_string(c));
@@ -241,6 +241,13 @@ void find_fragments(Device& device, Caps& caps) {
     };
     caps.known_operands =
         known(Type::f16, f16, b_f16) && known(Type::bf16, bf16, b_bf16);
+    // What NVIDIA's do; of B with rows for columns.
+    constexpr uint32_t usual = 0x73065421, usual_b = 0x37421065;
+    auto all_usual = [&](Type type, uint32_t a, uint32_t b) {
+      return !caps.coopmat(type) || (a == usual && b == usual_b);
+    };
+    caps.usual_fragments = c == usual && all_usual(Type::f16, f16, b_f16) &&
+        all_usual(Type::bf16, bf16, b_bf16);
     pipelines.add_global_define("FRAGMENT_B_F16", std::to_string(b_f16));
     pipelines.add_global_define("FRAGMENT_B_BF16", std::to_string(b_bf16));
   }

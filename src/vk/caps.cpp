@@ -202,7 +202,7 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   constexpr uint32_t nvidia = 0x10de;
   c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
       (c.coopmat_f16 || c.coopmat_bf16);
-  c.known_operands = c.known_fragments;
+  c.known_operands = c.usual_fragments = c.known_fragments;
 }
 
 } // namespace

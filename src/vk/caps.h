@@ -58,6 +58,8 @@ struct Caps {
   bool known_fragments = false;
   // And those of A and B as quant/fragments.glsl has it.
   bool known_operands = false;
+  // And as NVIDIA's do, which quant/qmv_fragments.glsl takes for granted.
+  bool usual_fragments = false;
 
   uint32_t subgroup_size = 0;
   uint32_t min_subgroup_size = 0;

@@ -43,6 +43,38 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
 }
 
+// Whether matrix units make the products of few rows, where that measured
+// faster (docs/benchmarks.md, "Matvec").
+bool takes_matrices(const Caps& caps, const QuantShape& s) {
+  constexpr uint32_t most_rows = 8, most_items = 2048; // of a single row
+  auto& f = s.common;
+  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && caps.coopmat(f.T);
+  return caps.usual_fragments && format && s.aligned && s.transpose &&
+      !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
+      (s.m > 1 || s.k <= most_items) && s.k >= uint32_t(f.GROUP) &&
+      caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+}
+
+QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
+  QmvVariant v{s.common};
+  v.use_matrices(caps.matrix_subgroup());
+  v.ROWS = row_bucket(s.m, 8);
+  constexpr uint32_t subgroups = 8; // share k
+  v.WG = v.SG * subgroups;
+  uint32_t share = tiles(s.k / s.common.GROUP, subgroups);
+  v.TURNS = std::clamp(share, 1u, v.ROWS > 1 ? 2u : 4u);
+  if (v.ROWS == 1) {
+    v.X_ITEMS = tiles(s.k, 1024) * 1024;
+  }
+  // Two workgroups a core, of up to eight times sixteen outputs.
+  uint64_t sixteens = s.batch * tiles(s.n, 16);
+  v.BLOCK = 16 * std::clamp(tiles(sixteens, 2 * caps.cores()), 1u, 8u);
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.ROWS),
+      .n_tiles = tiles(s.n, v.BLOCK)};
+}
+
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   QmvVariant v{s.common};
   v.VEC = s.aligned;
@@ -286,6 +318,10 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 } // namespace
 
 QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+  bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
+  if (!asked && takes_matrices(caps, shape)) {
+    return plan_matrices(caps, shape);
+  }
   if (takes_fragments(caps, shape, skinny)) {
     return plan_fragments(caps, shape);
   }
