@@ -7,7 +7,7 @@
 Every body runs with 64 threads, one threadgroup, on the same random inputs; the
 outputs must have the same bits. The text for g++ is the same, with
 metal_on_cpu.h before it. For a machine without g++ another one saves what it
-gives, with the same --first and --batch.
+gives.
 """
 
 import argparse
@@ -195,21 +195,17 @@ def difference(kernel, expected, got):
 
 
 def saved(kernels, folder):
-    """What save() wrote for these."""
-    with np.load(folder / f"{kernels[0].seed}.npz") as file:
-        return [
-            [file[f"{kernel.seed}_{i}"] for i in range(len(kernel.outputs))]
-            for kernel in kernels
-        ]
+    """What save() wrote of these."""
+    results = []
+    for kernel in kernels:
+        with np.load(folder / f"{kernel.seed}.npz") as file:
+            results.append([file[f"arr_{i}"] for i in range(len(kernel.outputs))])
+    return results
 
 
 def save(kernels, folder):
-    outputs = {
-        f"{kernel.seed}_{i}": items
-        for kernel, results in zip(kernels, on_cpu(kernels))
-        for i, items in enumerate(results)
-    }
-    np.savez_compressed(folder / f"{kernels[0].seed}.npz", **outputs)
+    for kernel, outputs in zip(kernels, on_cpu(kernels)):
+        np.savez_compressed(folder / f"{kernel.seed}.npz", *outputs)
 
 
 def check(kernels, oracle=on_cpu):
@@ -294,7 +290,12 @@ def main():
     elif args.cpp_only:
         work = partial(on_cpu, flags=UNDEFINED)
     elif args.against:
-        starts = [first for first in starts if (args.against / f"{first}.npz").exists()]
+        names = {path.name for path in args.against.iterdir()}
+        starts = [
+            first
+            for first in starts
+            if names >= {f"{seed}.npz" for seed in seeds(first, args)}
+        ]
         work = partial(check, oracle=partial(saved, folder=args.against))
     else:
         work = check
@@ -305,9 +306,12 @@ def main():
 UNDEFINED = ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover")
 
 
+def seeds(first, args):
+    return range(first, min(first + args.batch, args.first + args.count))
+
+
 def one_batch(args, work, first):
-    last = min(first + args.batch, args.first + args.count)
-    kernels = [made(seed, args) for seed in range(first, last)]
+    kernels = [made(seed, args) for seed in seeds(first, args)]
     return len(kernels), work(kernels) or {}
 
 
