@@ -93,6 +93,8 @@ def cpp_text(kernels):
         parameters += BUILTINS
         # What threads share is one for all fibers.
         body = re.sub(r"^  threadgroup (\w+ \w+\[)", r"  static \1", kernel.body)
+        # g++ tries (T(uint(x[0]), uint(x[1]))) as a type and sees x declared twice.
+        body = re.sub(rf"\b({'|'.join(NUMPY)})\((?=\w+\[)", r"(\1)(", body)
         parts.append(f"namespace kernel{k} {{\n{kernel.header}\n")
         parts.append(f"static void run({', '.join(parameters)}) {{\n{body}}}\n")
         parts.append("void all(FILE* from, FILE* to) {\n")
