@@ -233,18 +233,25 @@ bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
       p.alignment >= 16;
 }
 
+// What every kernel for prompts has from the problem.
+template <typename Variant>
+Variant variant_of(const AttentionProblem& p) {
+  Variant v;
+  v.T = p.type;
+  v.D = p.dim;
+  v.DV = p.value_dim;
+  v.MASK = p.mask;
+  v.CAUSAL = p.causal;
+  v.SINKS = p.sinks;
+  v.LSE = p.lse;
+  return v;
+}
+
 PrefillFragmentsVariant fragments_kernel(
     const Caps& caps,
     const AttentionProblem& p) {
-  PrefillFragmentsVariant v{
-      .T = p.type,
-      .SG = caps.matrix_subgroup(),
-      .D = p.dim,
-      .DV = p.value_dim,
-      .MASK = p.mask,
-      .CAUSAL = p.causal,
-      .SINKS = p.sinks,
-      .LSE = p.lse};
+  auto v = variant_of<PrefillFragmentsVariant>(p);
+  v.SG = caps.matrix_subgroup();
   // Measured (docs/benchmarks.md, "Attention of prompts").
   bool wide = std::max(p.dim, p.value_dim) > 96;
   v.SUBGROUPS = wide ? 8 : 4;
@@ -262,29 +269,16 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   }
   plan.why = no_matrices(caps, p);
   if (!*plan.why) {
-    plan.bq = PrefillCoopmatVariant::BQ;
-    plan.kernel = PrefillCoopmatVariant{
-        .T = p.type,
-        .SG = caps.matrix_subgroup(),
-        .D = p.dim,
-        .DV = p.value_dim,
-        .MASK = p.mask,
-        .CAUSAL = p.causal,
-        .SINKS = p.sinks,
-        .LSE = p.lse};
+    auto v = variant_of<PrefillCoopmatVariant>(p);
+    v.SG = caps.matrix_subgroup();
+    plan.bq = v.BQ;
+    plan.kernel = v;
     return plan;
   }
-  plan.bq = p.value_dim > 256 ? 16 : 32;
-  plan.kernel = PrefillVariant{
-      .T = p.type,
-      .D = p.dim,
-      .DV = p.value_dim,
-      .BQ = plan.bq,
-      .VEC = p.vector4(),
-      .MASK = p.mask,
-      .CAUSAL = p.causal,
-      .SINKS = p.sinks,
-      .LSE = p.lse};
+  auto v = variant_of<PrefillVariant>(p);
+  v.BQ = plan.bq = p.value_dim > 256 ? 16 : 32;
+  v.VEC = p.vector4();
+  plan.kernel = v;
   return plan;
 }
 
