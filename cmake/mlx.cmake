@@ -103,13 +103,6 @@ set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
 
-# The maps of MLX's eval, with cheaper memory.
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_OPTIONS
-             "-include;${PROJECT_SOURCE_DIR}/src/backend/eval_maps.h"
-             OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/eval_maps.h")
-
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
