@@ -134,6 +134,14 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   if (!along_k && !along_rows) {
     return false;
   }
+  // Five or more vectors whose k's are not neighbours, or of a matrix whose k's
+  // are not: as those of LoRA, by many rows. Mostly padding for matrix units,
+  // and faster all the same (docs/benchmarks.md, "Training").
+  bool neighbours = along_k && p.b.row == 1;
+  if (!neighbours && p.n > 4 && p.m >= 1024 && p.k >= 256 &&
+      caps.coopmat(p.type)) {
+    return false;
+  }
   plan.transposed = transposed;
   if (transposed) {
     plan.problem.transpose();
@@ -227,7 +235,9 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
 
 // The matrix units' tiles; true if they can be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  if (!caps.coopmat(p.type) || p.k < 16) {
+  bool wide = std::min(p.m, p.n) > 64;
+  // A few k's fill no unit, but a scalar tile takes as long to write.
+  if (!caps.coopmat(p.type) || p.k < (wide ? 4 : 16)) {
     return false;
   }
   // Subgroups of 64 x 64 (docs/benchmarks.md, "Matrix units").
@@ -240,7 +250,6 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   // than smaller tiles everywhere.
   uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
   uint64_t parts = std::min<uint64_t>(2 * caps.cores() / groups, p.k / 384);
-  bool wide = std::min(p.m, p.n) > 64;
   bool split =
       wide && p.may_split && parts > 1 && groups * parts >= caps.cores();
   if (wide && (split || 4 * groups >= 3 * caps.cores())) {
