@@ -39,12 +39,14 @@ std::unique_ptr<Batch> BatchPool::take(uint32_t stream_id) {
       auto& vectors = free_.back();
       batch->records = std::move(vectors.records);
       batch->accesses = std::move(vectors.accesses);
+      batch->arguments = std::move(vectors.arguments);
       batch->keeper.use(std::move(vectors.kept));
       free_.pop_back();
     }
   }
   batch->records.reserve(128);
   batch->accesses.reserve(512);
+  batch->arguments.reserve(16384);
   return batch;
 }
 
@@ -52,10 +54,12 @@ void BatchPool::give_back(std::unique_ptr<Batch> batch) {
   Vectors vectors{
       std::move(batch->records),
       std::move(batch->accesses),
+      std::move(batch->arguments),
       batch->keeper.release()};
   batch.reset();
   vectors.records.clear();
   vectors.accesses.clear();
+  vectors.arguments.clear();
   if (vectors.records.capacity() > most_records) {
     return;
   }

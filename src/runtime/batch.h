@@ -120,6 +120,7 @@ class BatchPool {
   struct Vectors {
     std::vector<Record> records;
     std::vector<Access> accesses;
+    std::vector<std::byte> arguments;
     Keeper::Lists kept;
   };
   static constexpr size_t most = 16, most_records = 4096;
