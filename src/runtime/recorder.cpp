@@ -73,7 +73,9 @@ void Recorder::loop() {
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
-    auto batch = pending_.take(device_.timeline().lost());
+    prepare_meetings();
+    double queued = group_ ? retirer_.expected_seconds() : 0;
+    auto batch = pending_.take(device_.timeline().lost(), queued);
     bool any = batch != nullptr;
     if (batch) {
       submit(std::move(batch));
@@ -83,7 +85,7 @@ void Recorder::loop() {
       break;
     }
     if (!any) {
-      wakeup().wait(seen);
+      wait_for_more(seen);
     }
   }
   // What still waits for something that will never come.
@@ -114,6 +116,42 @@ void Recorder::finish_kernels(const Batch& batch) {
     compile_counters().wait_ns +=
         std::chrono::nanoseconds(Clock::now() - *begun).count();
   }
+}
+
+// Of batches that other processes take part in, before they are told: then it
+// is only a matter of submitting them.
+void Recorder::prepare_meetings() {
+  while (Batch* batch = pending_.to_prepare()) {
+    group_ = batch->group;
+    try {
+      fusions_.rewrite(*batch);
+      finish_kernels(*batch);
+    } catch (const std::exception&) {
+      // It will be thrown again where the batch fails.
+    }
+    batch->prepared = true;
+  }
+}
+
+// For a call of notify(); where a batch is held for other processes, also for
+// what they write to the memory that they share.
+void Recorder::wait_for_more(uint64_t seen) {
+  auto held = pending_.held_since();
+  if (!held) {
+    wakeup().wait(seen);
+    return;
+  }
+  auto for_long = Timeline::Clock::now() - *held;
+  auto& policy = device_.timeline().policy();
+  if (!policy.interrupts && for_long < policy.spin) {
+    std::this_thread::yield();
+    return;
+  }
+  auto limit = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::min<std::chrono::nanoseconds>(
+          for_long / 8 + std::chrono::microseconds(50),
+          std::chrono::milliseconds(1)));
+  wakeup().wait(seen, limit);
 }
 
 // With the next ticket.
@@ -174,6 +212,9 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
       break;
     }
   }
+  if (error.empty() && group_) {
+    error = group_->error();
+  }
   if (!error.empty()) {
     retirer_.fail(std::move(batch), error);
     return;
@@ -187,7 +228,9 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
-    fusions_.rewrite(*batch);
+    if (!batch->prepared) {
+      fusions_.rewrite(*batch);
+    }
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);
@@ -228,19 +271,25 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         expected_ms(*batch));
   }
   auto completion = batch->completion;
-  if (!batch->invalidations.empty() || before_) {
+  if (!batch->invalidations.empty() || before_ || group_) {
     // Who sees this one done takes all before it for done too.
+    bool invalidates = !batch->invalidations.empty() || before_;
     completion->set_first([before = std::move(before_),
                            &memory = device_.memory(),
-                           all = std::move(batch->invalidations)] {
+                           all = std::move(batch->invalidations),
+                           group = group_,
+                           self = completion.get()] {
       if (before) {
         before->run_first();
       }
       for (const auto& a : all) {
         memory.show_to_host(a);
       }
+      if (auto e = group ? group->error() : std::string(); !e.empty()) {
+        self->fail_late(std::move(e));
+      }
     });
-    before_ = completion;
+    before_ = invalidates ? completion : nullptr;
   }
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);

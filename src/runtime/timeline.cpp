@@ -38,6 +38,11 @@ void Wakeup::wait(uint64_t seen) {
   cv_.wait(lock, [&] { return generation_ != seen; });
 }
 
+void Wakeup::wait(uint64_t seen, std::chrono::microseconds limit) {
+  std::unique_lock lock(mutex_);
+  cv_.wait_for(lock, limit, [&] { return generation_ != seen; });
+}
+
 Timeline::Timeline(const Vk& vk, VkDevice device, WaitPolicy policy)
     : vk_(vk), device_(device), policy_(policy) {
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
@@ -238,6 +243,11 @@ void Completion::set_submitted(uint64_t ticket) {
     ticket_.store(ticket, std::memory_order_release);
   }
   timeline_.cv.notify_all();
+}
+
+void Completion::fail_late(std::string error) {
+  error_ = std::move(error);
+  ticket_.store(failed_ticket, std::memory_order_release);
 }
 
 void Completion::set_failed(std::string error) {
