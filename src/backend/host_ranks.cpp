@@ -101,8 +101,7 @@ struct SharedMemory {
 
  private:
   void map() {
-    void* p =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     data = p == MAP_FAILED ? nullptr : p;
   }
 };
@@ -266,8 +265,7 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
               (meets ? "their GPUs among themselves."
                      : "told by their processes."),
           false);
-      auto group =
-          std::make_shared<HostGroup>(memory.data, sizes, processes);
+      auto group = std::make_shared<HostGroup>(memory.data, sizes, processes);
       return std::make_shared<HostRanks>(ring, group, bytes_of(buffer), meets);
     }
     // A device may keep what it imported: the mapping stays.
@@ -276,8 +274,8 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
     memory.close_file();
   }
   bool same_host = std::strcmp(all.back().host, all[0].host) == 0;
-  bool wanted = std::all_of(
-      all.begin(), all.end(), [](auto& h) { return h.wants; });
+  bool wanted =
+      std::all_of(all.begin(), all.end(), [](auto& h) { return h.wants; });
   say(rank,
       "Ranks exchange data over TCP (MLX's ring), as " + why + ".",
       same_host && wanted);

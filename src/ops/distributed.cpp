@@ -83,8 +83,8 @@ void exchange(
     uint64_t items = std::min(most, e.items - first);
     uint64_t number = group.next_collective();
     ExchangeArgs args{
-        .slots = HostGroup::slots() +
-            number % HostGroup::generations * sizes.slot,
+        .slots =
+            HostGroup::slots() + number % HostGroup::generations * sizes.slot,
         .slot_stride = HostGroup::generations * sizes.slot,
         .part_stride = e.items,
         .gather_stride = e.items,
@@ -135,8 +135,7 @@ void transfer(
   bool sends = act == Act::Send;
   for (uint64_t at = 0; at < a.nbytes(); at += sizes.channel) {
     uint64_t size = std::min<uint64_t>(sizes.channel, a.nbytes() - at);
-    uint64_t number =
-        sends ? group.next_sent(peer) : group.next_received(peer);
+    uint64_t number = sends ? group.next_sent(peer) : group.next_received(peer);
     uint64_t place = sends ? group.channel(sizes.rank, peer, number)
                            : group.channel(peer, sizes.rank, number);
     array items = bytes_of(a, at, size);
@@ -234,15 +233,12 @@ void Send::eval_gpu(
   auto& enc = encoder(stream());
   array x = row_contiguous(inputs[0], enc);
   outputs[0].copy_shared_buffer(inputs[0]);
-  transfer(
-      enc, ranks, Act::Send, dst_, x, [&](array& items, array& slot) {
-        copy_gpu_inplace(items, slot, CopyType::Vector, stream());
-      });
+  transfer(enc, ranks, Act::Send, dst_, x, [&](array& items, array& slot) {
+    copy_gpu_inplace(items, slot, CopyType::Vector, stream());
+  });
 }
 
-void Recv::eval_gpu(
-    const std::vector<array>&,
-    std::vector<array>& outputs) {
+void Recv::eval_gpu(const std::vector<array>&, std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "Recv");
   auto& enc = encoder(stream());
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));

@@ -56,8 +56,7 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   for (const auto& r : front->records) {
     met = std::max(met, r.meeting);
   }
-  front->meetings.assign(
-      batch.meetings.begin(), batch.meetings.begin() + met);
+  front->meetings.assign(batch.meetings.begin(), batch.meetings.begin() + met);
   batch.meetings.erase(batch.meetings.begin(), batch.meetings.begin() + met);
   for (auto& r : records) {
     r.meeting -= r.meeting ? met : 0;

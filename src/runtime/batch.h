@@ -100,6 +100,7 @@ struct Batch {
   // as long as it is held; then those that it has started.
   std::shared_ptr<HostGroup> group;
   std::vector<Meeting> meetings;
+  bool host_read = false; // copies what was done before to the host
   bool prepared = false; // rewritten, and its kernels are built
   Keeper keeper;
   std::shared_ptr<Completion> completion;

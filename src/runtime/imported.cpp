@@ -13,7 +13,7 @@ namespace {
 // tables.
 struct Functions {
   explicit Functions(const Device& device) {
-#define MLXVK_LOAD(name)             \
+#define MLXVK_LOAD(name)               \
   name = reinterpret_cast<PFN_##name>( \
       device.vk().vkGetDeviceProcAddr(device.handle(), #name))
     MLXVK_LOAD(vkGetMemoryHostPointerPropertiesEXT);
@@ -39,8 +39,7 @@ constexpr auto from_host =
 
 // A coherent type of `bits`, or -1.
 int coherent_type(const Caps& caps, uint32_t bits) {
-  constexpr VkMemoryPropertyFlags needed =
-      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+  constexpr VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   for (uint32_t i = 0; i < caps.memory.memoryTypeCount; ++i) {
     auto flags = caps.memory.memoryTypes[i].propertyFlags;
@@ -61,8 +60,7 @@ VkBuffer create_buffer(const Functions& f, VkDevice device, size_t size) {
       VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
       VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
-  vk_check(
-      f.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");
+  vk_check(f.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");
   return buffer;
 }
 

@@ -212,7 +212,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
       break;
     }
   }
-  if (error.empty() && group_) {
+  if (error.empty() && group_ && !batch->host_read) {
     error = group_->error();
   }
   if (!error.empty()) {
@@ -277,7 +277,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     completion->set_first([before = std::move(before_),
                            &memory = device_.memory(),
                            all = std::move(batch->invalidations),
-                           group = group_,
+                           group = batch->host_read ? nullptr : group_,
                            self = completion.get()] {
       if (before) {
         before->run_first();

@@ -110,7 +110,10 @@ def reductions() -> None:
 
 def layouts() -> None:
     """Strided, sliced, broadcast and donated inputs."""
-    base = [mx.arange(6000, dtype=mx.float32).reshape(60, 100) * (r + 1) for r in range(RANKS)]
+    base = [
+        mx.arange(6000, dtype=mx.float32).reshape(60, 100) * (r + 1)
+        for r in range(RANKS)
+    ]
     views = {
         "transposed": lambda x: x.T,
         "sliced": lambda x: x[3:, 1:50],
@@ -254,8 +257,8 @@ def killed() -> None:
     failure(lambda: mx.eval(mx.distributed.all_sum(mx.ones(5), group=GROUP)))
     assert time.monotonic() - begun < 20
     failure(lambda: mx.eval(mx.distributed.all_sum(mx.ones(5), group=GROUP)))
-    # It leaves what was computed before alone.
-    assert y[0].item() == RANKS
+    # What was computed before can be saved.
+    np.testing.assert_array_equal(np.array(y), RANKS)
 
 
 def differ() -> None:
