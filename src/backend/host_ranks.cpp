@@ -229,6 +229,38 @@ array bytes_of(Buffer* buffer) {
   return a;
 }
 
+// The group, which exchanges data in the fastest way that all of its ranks'
+// devices can.
+HostRanks::Ring settle(
+    const HostRanks::Ring& ring,
+    const std::shared_ptr<HostGroup>& group,
+    array region,
+    bool meets) {
+  auto* shared = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  std::unique_ptr<Carrier> carrier;
+  if (meets && !config().disabled("carry")) {
+    carrier = std::make_unique<Carrier>(group, shared->mapped());
+  }
+  bool carries = carrier != nullptr;
+  auto ranks = std::make_shared<HostRanks>(
+      ring, group, std::move(region), meets, std::move(carrier));
+  if (meets) {
+    bool sees = sees_in_time(*ranks, [&] { gather(ring, uint8_t(0)); });
+    auto all = gather(ring, uint8_t(sees));
+    if (std::count(all.begin(), all.end(), 0)) {
+      meets = false;
+      ranks->only_tell();
+    }
+  }
+  say(ring->rank(),
+      std::string("Ranks exchange data through shared memory, ") +
+          (!meets        ? "told by their processes."
+               : carries ? "small arrays while their GPUs wait for them."
+                         : "all arrays while their GPUs wait for them."),
+      false);
+  return ranks;
+}
+
 // The group of these ranks, or the ring.
 HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   int rank = ring->rank(), ranks = ring->size();
@@ -259,14 +291,8 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
       for (auto& h : all) {
         processes.push_back(h.process);
       }
-      bool meets = can_meet(all);
-      say(rank,
-          std::string("Ranks exchange data through shared memory, ") +
-              (meets ? "their GPUs among themselves."
-                     : "told by their processes."),
-          false);
       auto group = std::make_shared<HostGroup>(memory.data, sizes, processes);
-      return std::make_shared<HostRanks>(ring, group, bytes_of(buffer), meets);
+      return settle(ring, group, bytes_of(buffer), can_meet(all));
     }
     // A device may keep what it imported: the mapping stays.
   } else {

@@ -3,9 +3,11 @@
 // streams it is the ring.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "backend/carrier.h"
 #include "mlx/distributed/distributed_impl.h"
 #include "runtime/host_group.h"
 
@@ -15,16 +17,19 @@ class HostRanks : public distributed::detail::GroupImpl {
  public:
   using Ring = std::shared_ptr<distributed::detail::GroupImpl>;
   // `region` are the shared bytes. `meets`: every rank has a device of its own
-  // that can wait for the others' (Act::Meet).
+  // that can wait for the others' (Act::Meet), for what a carrier brings it if
+  // there is one.
   HostRanks(
       Ring ring,
       std::shared_ptr<HostGroup> group,
       array region,
-      bool meets)
+      bool meets,
+      std::unique_ptr<Carrier> carrier)
       : ring_(std::move(ring)),
         group_(std::move(group)),
         region_(std::move(region)),
-        meets_(meets) {}
+        meets_(meets),
+        carrier_(std::move(carrier)) {}
 
   const std::shared_ptr<HostGroup>& group() const {
     return group_;
@@ -32,8 +37,17 @@ class HostRanks : public distributed::detail::GroupImpl {
   const array& region() const {
     return region_;
   }
-  bool meets() const {
-    return meets_;
+  // Whether they do for an exchange of so many bytes of packs.
+  bool meets(uint64_t bytes) const {
+    return meets_ && (!carrier_ || bytes + 16 <= Carrier::room);
+  }
+  Carrier* carrier() const {
+    return carrier_.get();
+  }
+  // From now on no device waits for another.
+  void only_tell() {
+    meets_ = false;
+    carrier_.reset();
   }
 
   // The device's unless told otherwise.
@@ -78,7 +92,12 @@ class HostRanks : public distributed::detail::GroupImpl {
   std::shared_ptr<HostGroup> group_;
   array region_;
   bool meets_;
+  std::unique_ptr<Carrier> carrier_;
 };
+
+// Tries whether kernels see in time what other ranks' give; `together` returns
+// when all ranks have called it.
+bool sees_in_time(HostRanks& ranks, const std::function<void()>& together);
 
 // How ranks of this process's group exchange data, as a sentence; "" before
 // there is one.

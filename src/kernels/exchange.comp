@@ -32,13 +32,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
 
 const uint PER_PACK = T_SIZE == 8 ? 1 : 12 / T_SIZE;
 
-Pack pack_at(uint rank, uint pack) {
-  return Pack(
-      uint64_t(A.region) + A.slots + rank * A.slot_stride +
-      uint64_t(pack) * 16);
-}
-
-// Odd factors: a change of one word always changes the stamp.
+// Odd factors: a change of one word always changes the stamp. exchange.h has the
+// same for the host.
 uint stamp(uvec3 w) {
   return A.stamp ^ (w.x * 0x9e3779b1u + w.y * 0x85ebca77u + w.z * 0xc2b2ae3du);
 }
@@ -70,7 +65,8 @@ T item_of(uvec3 w, uint k) {
 
 void give(uint pack, uint64_t first, uint count) {
   uvec3 w = words_of(first, count);
-  pack_at(A.rank, pack).v = uvec4(w, stamp(w));
+  Pack(uint64_t(A.region) + A.slot + uint64_t(pack) * 16).v =
+      uvec4(w, stamp(w));
 }
 
 // Somebody waits for nothing any more: this rank, or all.
@@ -82,7 +78,7 @@ bool ended() {
 
 // False if it did not come.
 bool take(uint rank, uint pack, out uvec3 w) {
-  Pack at = pack_at(rank, pack);
+  Pack at = Pack(A.from + rank * A.from_stride + uint64_t(pack) * 16);
   uvec4 v = at.v;
   uint turn = 0;
   // The condition's own bound.
@@ -109,7 +105,7 @@ void combine(uint pack, uint64_t first, uint count) {
   // In the order of the ranks on each of them, so that all get the same bits.
   for (uint rank = 0; rank < A.ranks; ++rank) {
     uvec3 w = own;
-    if (rank != A.rank && !take(rank, A.part * A.packs + pack, w)) {
+    if (rank != A.rank && !take(rank, pack, w)) {
       return;
     }
     for (uint k = 0; k < PER_PACK; ++k) {

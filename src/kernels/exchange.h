@@ -9,8 +9,9 @@ struct ExchangeArgs {
   PTR(T_PTR, x)
   PTR(Ptr_u32, region)
   PTR(T_PTR, y)
-  uint64_t slots; // of rank 0, in bytes from `region`
-  uint64_t slot_stride; // from rank to rank, bytes
+  uint64_t slot; // this rank's, in bytes from `region`
+  uint64_t from; // address of the packs of rank 0 to take
+  uint64_t from_stride; // from rank to rank, bytes
   uint64_t part_stride; // from part to part, items of x
   uint64_t gather_stride; // from rank to rank, items of y
   uint64_t first; // item of each part that this exchange begins with
@@ -33,6 +34,11 @@ struct ExchangeArgs {
 #define EXCHANGE_LATE(rank) (16 * (1 + (rank)))
 
 #ifdef __cplusplus
+// Of a pack, its last word: as in exchange.comp.
+constexpr uint exchange_stamp(uint stamp, uint x, uint y, uint z) {
+  return stamp ^ (x * 0x9e3779b1u + y * 0x85ebca77u + z * 0xc2b2ae3du);
+}
+
 struct ExchangeVariant {
   Type T, Acc;
   const char* OP; // a name of reduce_ops.glsl

@@ -57,6 +57,12 @@ struct Exchange {
 };
 
 constexpr uint32_t group_size = 256;
+// Looks of an invocation at a pack: a second or so.
+constexpr uint32_t most_turns = 1 << 21;
+
+uint64_t address_of(const array& a) {
+  return static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr())->address();
+}
 
 Grid grid_of(const ExchangeArgs& args, const Caps& caps, bool meets) {
   uint64_t groups = (uint64_t(args.packs) + group_size - 1) / group_size;
@@ -79,13 +85,16 @@ void exchange(
   uint64_t per_pack = e.itemsize == 8 ? 1 : 12 / e.itemsize;
   uint64_t most = sizes.slot / pack / e.parts * per_pack;
   Operand region(ranks.region(), 0, group.channel(0, 0, 0));
+  bool meets = ranks.meets(e.items / per_pack * pack);
+  uint64_t stride = HostGroup::generations * sizes.slot;
   for (uint64_t first = 0; first < e.items; first += most) {
     uint64_t items = std::min(most, e.items - first);
     uint64_t number = group.next_collective();
+    uint64_t slots =
+        HostGroup::slots() + number % HostGroup::generations * sizes.slot;
     ExchangeArgs args{
-        .slots =
-            HostGroup::slots() + number % HostGroup::generations * sizes.slot,
-        .slot_stride = HostGroup::generations * sizes.slot,
+        .slot = slots + sizes.rank * stride,
+        .from_stride = stride,
         .part_stride = e.items,
         .gather_stride = e.items,
         .first = first,
@@ -96,8 +105,15 @@ void exchange(
         .rank = sizes.rank,
         .ranks = sizes.ranks,
         .stamp = uint32_t(number) * 0x9e3779b9u,
-        .turns = ranks.meets() ? 1u << 20 : 1};
-    Grid grid = grid_of(args, enc.caps(), ranks.meets());
+        .turns = meets ? most_turns : 1};
+    uint64_t taken = slots + pack * args.part * args.packs;
+    args.from = address_of(ranks.region()) + taken;
+    if (meets && ranks.carrier()) {
+      ranks.carrier()->add({number, taken, stride, args.stamp, args.packs});
+      args.from = ranks.carrier()->address(number);
+      args.from_stride = Carrier::stride();
+    }
+    Grid grid = grid_of(args, enc.caps(), meets);
     args.threads = grid.x * group_size;
     Deal deal{e.name, kind_of(e.kind, e.variant.T), items * e.itemsize};
     auto dispatch = [&](Act act, uint32_t steps) {
@@ -105,7 +121,7 @@ void exchange(
       enc.raw().meet(ranks.group(), {act, 0, number, deal});
       enc.dispatch(kernel, {x}, {region, y}, args, grid, Work{.bytes = 1});
     };
-    if (ranks.meets()) {
+    if (meets) {
       dispatch(Act::Meet, EXCHANGE_GIVE | EXCHANGE_TAKE);
     } else {
       dispatch(Act::Give, EXCHANGE_GIVE);

@@ -141,6 +141,7 @@ void Recorder::wait_for_more(uint64_t seen) {
     wakeup().wait(seen);
     return;
   }
+  retire(); // which may be what other processes wait for
   auto for_long = Timeline::Clock::now() - *held;
   auto& policy = device_.timeline().policy();
   if (!policy.interrupts && for_long < policy.spin) {
