@@ -96,8 +96,8 @@ struct Batch {
   std::vector<Flush> flushes;
   std::vector<Allocation> invalidations;
   std::vector<EventPoint> waits;
-  // Records that other processes take part in: those of the batch, in its order,
-  // as long as it is held; then those that it has started.
+  // Records that other processes take part in: all of its own while the batch
+  // is held, in its order; then those that it has started.
   std::shared_ptr<HostGroup> group;
   std::vector<Meeting> meetings;
   bool host_read = false; // copies what was done before to the host

@@ -204,19 +204,49 @@ uint64_t Recorder::start(const Batch& batch, Commands& commands) {
   return next_ticket_ - 1;
 }
 
-void Recorder::submit(std::unique_ptr<Batch> batch) {
-  auto& timeline = device_.timeline();
-  std::string error = timeline.lost_reason();
-  for (const auto& point : batch->waits) {
+// Why the batch fails without having started, or empty.
+std::string Recorder::why_not(const Batch& batch) const {
+  for (const auto& point : batch.waits) {
     if (auto e = point.error(); !e.empty()) {
-      error = std::move(e);
-      break;
+      return e;
     }
   }
-  if (error.empty() && group_ && !batch->host_read) {
-    error = group_->error();
+  if (group_ && !batch.host_read) {
+    if (auto e = group_->error(); !e.empty()) {
+      return e;
+    }
   }
-  if (!error.empty()) {
+  return device_.timeline().lost_reason();
+}
+
+// What is done before anyone is told that the batch is, which is on the queue.
+void Recorder::set_first(Batch& batch) {
+  bool invalidates = !batch.invalidations.empty() || before_;
+  if (!invalidates && !group_) {
+    return;
+  }
+  // Who sees this one done takes all before it for done too.
+  batch.completion->set_first([before = std::move(before_),
+                               &memory = device_.memory(),
+                               all = std::move(batch.invalidations),
+                               group = batch.host_read ? nullptr : group_,
+                               self = batch.completion.get()] {
+    if (before) {
+      before->run_first();
+    }
+    for (const auto& a : all) {
+      memory.show_to_host(a);
+    }
+    if (auto e = group ? group->error() : std::string(); !e.empty()) {
+      self->fail_late(std::move(e));
+    }
+  });
+  before_ = invalidates ? batch.completion : nullptr;
+}
+
+void Recorder::submit(std::unique_ptr<Batch> batch) {
+  auto& timeline = device_.timeline();
+  if (auto error = why_not(*batch); !error.empty()) {
     retirer_.fail(std::move(batch), error);
     return;
   }
@@ -272,26 +302,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         expected_ms(*batch));
   }
   auto completion = batch->completion;
-  if (!batch->invalidations.empty() || before_ || group_) {
-    // Who sees this one done takes all before it for done too.
-    bool invalidates = !batch->invalidations.empty() || before_;
-    completion->set_first([before = std::move(before_),
-                           &memory = device_.memory(),
-                           all = std::move(batch->invalidations),
-                           group = batch->host_read ? nullptr : group_,
-                           self = completion.get()] {
-      if (before) {
-        before->run_first();
-      }
-      for (const auto& a : all) {
-        memory.show_to_host(a);
-      }
-      if (auto e = group ? group->error() : std::string(); !e.empty()) {
-        self->fail_late(std::move(e));
-      }
-    });
-    before_ = invalidates ? completion : nullptr;
-  }
+  set_first(*batch);
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -50,6 +51,8 @@ class Recorder {
   void submit(std::unique_ptr<Batch> batch);
   void finish_kernels(const Batch& batch);
   void prepare_meetings();
+  std::string why_not(const Batch& batch) const;
+  void set_first(Batch& batch);
   void wait_for_more(uint64_t seen);
   uint64_t start(const Batch& batch, Commands& commands);
   void submit(VkCommandBuffer commands, const Batch& batch);

@@ -240,7 +240,8 @@ std::string Completion::error() const {
 void Completion::set_submitted(uint64_t ticket) {
   {
     std::lock_guard lock(timeline_.mutex);
-    ticket_.store(ticket, std::memory_order_release);
+    uint64_t none = 0; // else it has failed already, late
+    ticket_.compare_exchange_strong(none, ticket, std::memory_order_acq_rel);
   }
   timeline_.cv.notify_all();
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
+ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
 
 
@@ -25,10 +26,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def run(folder: Path, ranks: int, *words: str, **env: str) -> list:
+    return run_command(folder, ranks, [sys.executable, str(PROGRAM), *words], **env)
+
+
+def run_command(folder: Path, ranks: int, command: list[str], **env: str) -> list:
     """Each rank's exit code, output and errors."""
     hosts = folder / "hosts.json"
     hosts.write_text(json.dumps([[f"127.0.0.1:{p}"] for p in free_ports(ranks)]))
-    command = [sys.executable, str(PROGRAM), *words]
     processes = []
     for rank in range(ranks):
         variables = {**os.environ, "MLX_RANK": str(rank), "MLX_HOSTFILE": str(hosts)}
@@ -144,3 +148,16 @@ def test_one_of_several_hosts_or_without_a_device_is_told(tmp_path):
     said = [p.communicate(timeout=120)[1] for p in processes]
     assert [p.returncode for p in processes] == [0, 0], said
     assert "over TCP (MLX's ring), as rank 1 cannot: it has no Vulkan device" in said[0]
+
+
+if FULL:
+
+    def test_the_tests_of_mlx_for_its_ring(tmp_path):
+        build = Path(os.environ.get("MLXVK_BUILD", ROOT / "build"))
+        source = Path((build / "mlx_source_dir.txt").read_text().strip())
+        tests = source / "python" / "tests"
+        command = [sys.executable, "-m", "unittest", "-v", "ring_test_distributed"]
+        results = run_command(tmp_path, 2, command, PYTHONPATH=str(tests))
+        for rank, (code, _, err) in enumerate(results):
+            assert code == 0, f"rank {rank}: {err}"
+            assert "OK" in err

@@ -3,11 +3,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include "runtime/pending.h"
+#include "kernels/exchange.h"
+#include "null/fake_kernels.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+#include "runtime/profile.h"
+#include "runtime/recorder.h"
 
 using namespace mlx::core::vulkan;
 
@@ -138,4 +145,110 @@ TEST_CASE("host group: processes that have ended") {
   }
   auto want = "The process of rank 1 (" + std::to_string(child) + ") has ended";
   CHECK(group.error().find(want) != std::string::npos);
+}
+
+namespace {
+
+// Rank 0 with a device; what rank 1 does the test says.
+struct Rank {
+  Rank() {
+    fake::reset({});
+    device = std::make_unique<Device>();
+    encoder = std::make_unique<Encoder>(*device, 0);
+    z = device->memory().allocate(2800, Placement::Host);
+  }
+  ~Rank() {
+    encoder.reset();
+    device->memory().release(z);
+  }
+  void mix() {
+    fake::dispatch_mix(*encoder, fake::mix(device->pipelines()), z, 1);
+  }
+  void mix(Act act, uint64_t number) {
+    encoder->meet(ranks.groups[0], meeting(act, number));
+    mix();
+  }
+
+  Ranks ranks{2};
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Encoder> encoder;
+  Buffer* z = nullptr;
+};
+
+void a_while() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
+
+} // namespace
+
+TEST_CASE(
+    "host group: a batch goes ahead up to a meeting, and on when it may") {
+  Rank r;
+  auto submissions = [] { return counters().submissions.load(); };
+  uint64_t before = submissions();
+  r.mix();
+  r.mix(Act::Meet, 1);
+  r.mix(Act::Meet, 2);
+  r.mix();
+  auto done = r.encoder->close();
+  a_while();
+  CHECK_FALSE(done->submitted());
+  CHECK(submissions() == before + 1); // the first
+  r.ranks[1].offer(meeting(Act::Meet, 1));
+  // Both of this rank's were offered at once.
+  CHECK(r.ranks[1].may_start(meeting(Act::Meet, 1), 1));
+  a_while();
+  CHECK_FALSE(done->submitted());
+  r.ranks[1].offer(meeting(Act::Meet, 2));
+  done->wait();
+  CHECK(done->error().empty());
+  CHECK(r.ranks[0].next_meeting() == 3);
+}
+
+TEST_CASE("host group: what is given is retired before it is taken") {
+  Rank r;
+  r.mix(Act::Give, 1);
+  r.mix(Act::Take, 1);
+  auto done = r.encoder->close();
+  r.ranks[1].pass(meeting(Act::Give, 1));
+  for (int i = 0; i < 1000; ++i) {
+    if (r.ranks[1].may_start(meeting(Act::Take, 1), 1)) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(r.ranks[1].may_start(meeting(Act::Take, 1), 1));
+  CHECK_FALSE(done->submitted());
+  r.ranks[1].done(meeting(Act::Give, 1));
+  done->wait();
+  CHECK(done->error().empty());
+}
+
+TEST_CASE("host group: a failure ends what is held, and what comes after") {
+  Rank r;
+  r.mix();
+  auto first = r.encoder->close();
+  first->wait();
+  r.mix(Act::Meet, 1);
+  auto held = r.encoder->close();
+  r.ranks[1].fail("it broke");
+  held->wait();
+  CHECK(held->error().find("Rank 1 failed: it broke") != std::string::npos);
+  r.mix();
+  auto after = r.encoder->close();
+  after->wait();
+  CHECK_FALSE(after->error().empty());
+  CHECK(first->error().empty());
+}
+
+TEST_CASE("host group: a device that waited in vain fails its batch") {
+  Rank r;
+  r.ranks[1].offer(meeting(Act::Meet, 1));
+  // As its kernel writes it.
+  static_cast<uint32_t*>(r.ranks.memory)[EXCHANGE_LATE(0)] = 1 + 1;
+  r.mix(Act::Meet, 1);
+  auto done = r.encoder->close();
+  done->wait();
+  CHECK(done->error().find("The device of rank 1") != std::string::npos);
+  CHECK(r.ranks[1].error().find("Rank 0 failed") != std::string::npos);
 }
