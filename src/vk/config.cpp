@@ -107,6 +107,10 @@ constexpr ConfigEntry table[] = {
      "-1",
      "Rows of x from which matrix units take quantized products of up to 64 "
      "rows, in a kernel for few. -1: where that is faster; 0: never."},
+    {"MLX_VK_RADIX_ITEMS",
+     "-1",
+     "Items of a row from which sorts go by digits instead of merging. -1: where "
+     "that is faster; 0: never."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
      "Test hook: leaves out the n-th barrier of every batch; with "
@@ -212,6 +216,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_SPIN", c.spin_us, 0);
   number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
   number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
+  number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);

@@ -47,6 +47,7 @@ struct Config {
   bool qmm_stats = false, sdpa_stats = false;
   int dequantize_rows = -1; // -1: where it measured faster; 0: never
   int skinny_rows = -1; // the same
+  int radix_items = -1; // the same
   int max_ops = 100;
   int max_mb = 256;
   double max_ms = -1; // of a submission, by estimate; -1: by the device

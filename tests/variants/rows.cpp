@@ -135,6 +135,20 @@ void add_sorts(VariantSet& set, Type t, int64_t n, int ndim) {
   }
 }
 
+void add_radix_sorts(VariantSet& set, const Caps& caps) {
+  for (Type t : {Type::f32, Type::bf16, Type::i32, Type::u8}) {
+    for (bool arg : {false, true}) {
+      auto plan = plan_radix(caps, t, arg, 1, 1 << 24, 1);
+      for (uint32_t digit = 0; plan && digit < plan->digits; ++digit) {
+        RadixVariant v = radix_scatter(*plan, digit);
+        set.add(v);
+        set.add(radix_count(v));
+        set.add(radix_prefix(v));
+      }
+    }
+  }
+}
+
 void add_hadamards(VariantSet& set) {
   for (Type t : float_types) {
     for (Type u : {t, Type::f32}) {
@@ -234,6 +248,7 @@ void add_row_variants(VariantSet& set, const Caps& caps) {
       add_sorts(set, t, n, 16);
     }
   }
+  add_radix_sorts(set, caps);
   add_hadamards(set);
   add_ffts(set, caps);
   Caps little = caps;

@@ -49,4 +49,89 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg) {
   return {size / items, items};
 }
 
+std::optional<RadixPlan> plan_radix(
+    const Caps& caps,
+    Type t,
+    bool arg,
+    uint64_t rows,
+    uint32_t n,
+    int least) {
+  constexpr uint64_t most_tiles = 1 << 20; // counts of 1 GiB
+  RadixVariant v{
+      .STEP = "Scatter",
+      .T = Type::u32,
+      .ORDER = "Unsigned",
+      .INF = 0,
+      .ARG = arg,
+      .FIRST = false,
+      .LAST = false,
+      .SG = static_cast<int>(caps.matrix_subgroup())};
+  switch (t) {
+    case Type::bool_:
+    case Type::u8:
+    case Type::i8:
+      v.T = Type::u8;
+      break;
+    case Type::u16:
+    case Type::i16:
+    case Type::f16:
+    case Type::bf16:
+      v.T = Type::u16;
+      break;
+    case Type::u32:
+    case Type::i32:
+    case Type::f32:
+      break;
+    default:
+      return {};
+  }
+  if (t == Type::i8 || t == Type::i16 || t == Type::i32) {
+    v.ORDER = "Signed";
+  } else if (t == Type::f16 || t == Type::bf16 || t == Type::f32) {
+    v.ORDER = "Float";
+    v.INF = t == Type::f16 ? 0x7c00 : t == Type::bf16 ? 0x7f80 : 0x7f800000;
+  }
+  // Merging is faster for shorter rows, and on llvmpipe for all
+  // (docs/benchmarks.md).
+  if (least < 0) {
+    least = caps.software() ? 0 : v.T == Type::u32 ? 1 << 17 : 1 << 14;
+  }
+  if (!least || n < uint32_t(least) || v.SG < 8 || v.SG > 64) {
+    return {};
+  }
+  uint32_t tile = RADIX_SUBGROUPS * v.SG * RADIX_ITEMS;
+  uint64_t tiles = rows * ((n + tile - 1) / tile);
+  uint32_t shared =
+      4 * (tile + (RADIX_SUBGROUPS + 2) * RADIX_DIGITS + RADIX_DIGITS / v.SG);
+  if (tiles > most_tiles || shared > caps.shared_memory) {
+    return {};
+  }
+  return RadixPlan{v, tile, v.T == Type::u32 ? 4u : v.T == Type::u16 ? 2u : 1u};
+}
+
+RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit) {
+  RadixVariant v = plan.scatter;
+  v.FIRST = v.ARG && digit == 0;
+  v.LAST = v.ARG && digit + 1 == plan.digits;
+  return v;
+}
+
+RadixVariant radix_count(RadixVariant v) {
+  v.STEP = "Count";
+  v.ARG = v.FIRST = v.LAST = false;
+  return v;
+}
+
+RadixVariant radix_prefix(RadixVariant v) {
+  return {
+      .STEP = "Prefix",
+      .T = Type::u32,
+      .ORDER = "Unsigned",
+      .INF = 0,
+      .ARG = false,
+      .FIRST = false,
+      .LAST = false,
+      .SG = v.SG};
+}
+
 } // namespace mlx::core::vulkan

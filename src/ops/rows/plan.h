@@ -4,6 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "kernels/radix.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -39,5 +43,24 @@ struct SortTile {
   }
 };
 SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
+
+// Long rows of keys of up to 32 bits are sorted by digits, where subgroups have
+// a fixed size: nothing, if a merge sort is the way. Of step Scatter, its
+// tiles and digits.
+struct RadixPlan {
+  RadixVariant scatter; // but for FIRST and LAST
+  uint32_t tile, digits;
+};
+std::optional<RadixPlan> plan_radix(
+    const Caps& caps,
+    Type t,
+    bool arg,
+    uint64_t rows,
+    uint32_t n,
+    int least = -1); // items, or -1 and 0 of MLX_VK_RADIX_ITEMS
+// Its variants of step Scatter, and of the steps before.
+RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
+RadixVariant radix_count(RadixVariant scatter);
+RadixVariant radix_prefix(RadixVariant scatter);
 
 } // namespace mlx::core::vulkan

@@ -1,6 +1,7 @@
 // Sort, ArgSort, Partition and ArgPartition: one stable merge sort. Rows that
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
-// then merged, doubling the sorted runs with each dispatch.
+// then merged, doubling the sorted runs with each dispatch, or, where they are
+// much longer, by digits (radix.h).
 #include "kernels/sort.h"
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "ops/layout.h"
 #include "ops/nest.h"
 #include "ops/rows/plan.h"
+#include "ops/rows/radix.h"
 
 namespace mlx::core {
 
@@ -110,6 +112,9 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   SortRows rows{in.size() / n, 1, n, 0};
   for (int d = axis + 1; d < in.ndim(); ++d) {
     rows.post *= in.shape(d);
+  }
+  if (rows.post == 1 && radix_sort(encoder(s), in, out, arg)) {
+    return;
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
