@@ -237,26 +237,26 @@ HostRanks::Ring settle(
     array region,
     bool meets) {
   auto* shared = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
-  std::unique_ptr<Carrier> carrier;
-  if (meets && !config().disabled("carry")) {
-    carrier = std::make_unique<Carrier>(group, shared->mapped());
-  }
-  bool carries = carrier != nullptr;
   auto ranks = std::make_shared<HostRanks>(
-      ring, group, std::move(region), meets, std::move(carrier));
-  if (meets) {
+      ring, group, std::move(region), meets, nullptr);
+  auto works = [&](const char* way) {
     bool sees = sees_in_time(*ranks, [&] { gather(ring, uint8_t(0)); });
-    auto all = gather(ring, uint8_t(sees));
-    if (std::count(all.begin(), all.end(), 0)) {
-      meets = false;
+    auto all = gather(ring, uint8_t(sees && !config().disabled(way)));
+    return std::count(all.begin(), all.end(), 0) == 0;
+  };
+  const char* how = "told by their processes.";
+  if (meets && works("direct")) {
+    how = "while their GPUs wait for it.";
+  } else if (meets) {
+    ranks->use(std::make_unique<Carrier>(group, shared->mapped()));
+    if (works("carry")) {
+      how = "small arrays while their GPUs wait for them.";
+    } else {
       ranks->only_tell();
     }
   }
   say(ring->rank(),
-      std::string("Ranks exchange data through shared memory, ") +
-          (!meets        ? "told by their processes."
-               : carries ? "small arrays while their GPUs wait for them."
-                         : "all arrays while their GPUs wait for them."),
+      std::string("Ranks exchange data through shared memory, ") + how,
       false);
   return ranks;
 }

@@ -44,6 +44,9 @@ class HostRanks : public distributed::detail::GroupImpl {
   Carrier* carrier() const {
     return carrier_.get();
   }
+  void use(std::unique_ptr<Carrier> carrier) {
+    carrier_ = std::move(carrier);
+  }
   // From now on no device waits for another.
   void only_tell() {
     meets_ = false;

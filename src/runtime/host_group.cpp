@@ -155,12 +155,14 @@ bool HostGroup::agree(const Meeting& m, uint32_t other) {
   return false;
 }
 
-// Whether all others are as far as a collective meeting asks.
+// Whether all are as far as a collective meeting asks. This rank too: what it
+// has not offered is not near.
 bool HostGroup::all_reached(const Meeting& m, uint32_t& behind) const {
   for (behind = 0; behind < sizes_.ranks; ++behind) {
     auto& other = rank(behind);
     auto& reached = m.act == Act::Meet ? other.offered : other.given;
-    if (behind != sizes_.rank && reached < m.number) {
+    bool counts = m.act == Act::Meet || behind != sizes_.rank;
+    if (counts && reached < m.number) {
       return false;
     }
   }
@@ -279,6 +281,10 @@ std::string HostGroup::waits_for(const Meeting& m) {
   uint32_t other = m.peer;
   if (m.act == Act::Meet || m.act == Act::Take) {
     all_reached(m, other);
+  }
+  if (other == sizes_.rank) {
+    return "[mlx-vulkan] rank " + std::to_string(other) +
+        " has much to do before " + describe(m.deal.what, m.deal.bytes) + ".";
   }
   return "[mlx-vulkan] rank " + std::to_string(sizes_.rank) +
       " waits for rank " + std::to_string(other) + " (process " +

@@ -37,17 +37,23 @@ struct Functions {
 constexpr auto from_host =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
 
-// A coherent type of `bits`, or -1.
+// A coherent type of `bits`, or -1; if possible one that the host caches: by
+// the other kind an H200 goes on reading what it has once read, until the
+// submission ends.
 int coherent_type(const Caps& caps, uint32_t bits) {
   constexpr VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  int found = -1;
   for (uint32_t i = 0; i < caps.memory.memoryTypeCount; ++i) {
     auto flags = caps.memory.memoryTypes[i].propertyFlags;
     if ((bits >> i & 1) && (flags & needed) == needed) {
-      return static_cast<int>(i);
+      if (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) {
+        return static_cast<int>(i);
+      }
+      found = found < 0 ? static_cast<int>(i) : found;
     }
   }
-  return -1;
+  return found;
 }
 
 VkBuffer create_buffer(const Functions& f, VkDevice device, size_t size) {

@@ -63,8 +63,8 @@ constexpr ConfigEntry table[] = {
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
      "float_controls, levels, splits, joins, sentinels, fuse, host_group (ranks "
-     "of one host use MLX's ring), carry, meet (their GPUs do not wait for each "
-     "other)."},
+     "of one host use MLX's ring), direct, carry, meet (their GPUs do not wait for "
+     "each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "
