@@ -86,7 +86,7 @@ add_subdirectory(${MLX_SOURCE_DIR} ${CMAKE_BINARY_DIR}/mlx)
 
 get_target_property(mlx_sources mlx SOURCES)
 list(FILTER mlx_sources EXCLUDE
-     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp")
+     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp|/ring/ring.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
 

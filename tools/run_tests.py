@@ -244,7 +244,11 @@ def full_modes(build: Path) -> list[Step]:
         name, env = f"streams 20 times, {mode}", {"MLX_VK_MEMORY": mode}
         command = pytest("tests/backend/test_streams.py", workers=False)
         steps.append(Step("backend", name, command, "junit", env, repeat=20))
-    for tier, file in ("backend", "test_streams"), ("model", "test_rotating"):
+    for tier, file in (
+        ("backend", "test_streams"),
+        ("backend", "test_distributed"),
+        ("model", "test_rotating"),
+    ):
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/fallback.h"
+#include "backend/host_ranks.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
 #include "runtime/device.h"
@@ -162,6 +163,7 @@ json report() {
       j["devices"].back()["memory"] = memory_json(p.devices[i]);
     }
   }
+  j["distributed"] = distributed_state();
   j["started"] = device_if_started() != nullptr;
   j["config"] = json::array();
   for (const auto& e : config_table()) {

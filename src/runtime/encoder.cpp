@@ -1,6 +1,7 @@
 #include "runtime/encoder.h"
 
 #include <cstring>
+#include <utility>
 
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
@@ -82,6 +83,7 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
+  r.meeting = std::exchange(next_meeting_, 0);
   if (parts == 1) {
     r.what = what;
   }

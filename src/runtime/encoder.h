@@ -86,6 +86,14 @@ class Encoder {
     Keeper::let_go(buffer.kept, stream_id_);
   }
 
+  // The next dispatch is one that other processes take part in: this batch is
+  // held before it until they do. All of a process are of one group.
+  void meet(const std::shared_ptr<HostGroup>& group, const Meeting& meeting) {
+    open().group = group;
+    open().meetings.push_back(meeting);
+    next_meeting_ = static_cast<uint32_t>(open().meetings.size());
+  }
+
   // Later records start only after `point`; earlier ones are closed first.
   void wait(EventPoint point);
 
@@ -130,6 +138,7 @@ class Encoder {
   std::shared_ptr<Completion> last_;
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // until so many operations
+  uint32_t next_meeting_ = 0; // Record::meeting of the next dispatch
 };
 
 } // namespace mlx::core::vulkan

@@ -62,8 +62,10 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits, joins, sentinels, fuse, "
-     "fuse_attention (the part of fuse that changes how results round)."},
+     "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
+     "(the part of fuse that changes how results round), host_group (ranks of "
+     "one host use MLX's ring), direct, carry, meet (their GPUs do not wait for "
+     "each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "
