@@ -86,7 +86,7 @@ add_subdirectory(${MLX_SOURCE_DIR} ${CMAKE_BINARY_DIR}/mlx)
 
 get_target_property(mlx_sources mlx SOURCES)
 list(FILTER mlx_sources EXCLUDE
-     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp")
+     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp|/ring/ring.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
 
@@ -98,6 +98,10 @@ set_source_files_properties(
   TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS
              "metal_kernel=metal_kernel_of_mlx;is_available=kernels_available")
+# gather_qmm() likewise (src/ops/quant/gather_rows.cpp).
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
+  PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS

@@ -12,6 +12,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 from common import choose_device, doctor
@@ -242,7 +244,11 @@ def full_modes(build: Path) -> list[Step]:
         name, env = f"streams 20 times, {mode}", {"MLX_VK_MEMORY": mode}
         command = pytest("tests/backend/test_streams.py", workers=False)
         steps.append(Step("backend", name, command, "junit", env, repeat=20))
-    for tier, file in ("backend", "test_streams"), ("model", "test_rotating"):
+    for tier, file in (
+        ("backend", "test_streams"),
+        ("backend", "test_distributed"),
+        ("model", "test_rotating"),
+    ):
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))
@@ -267,11 +273,42 @@ def with_extras(build: Path, upstream: list[str]) -> list[Step]:
     env = {"MLXVK_BUILD": str(build), "PYTHONPATH": str(folder)}
     env["MLX_VK_TEST_FUZZ"] = "4000"
     steps = [Step("kernels", "mlx-vlm", pytest("tests/kernels"), "junit", env)]
+    steps.append(mlx_lm_tests(build))
     if torch := os.environ.get("TORCH"):
         env = {"PYTHONPATH": str(extra(build, "torch", *shlex.split(torch)))}
         command = [*upstream, "--torch"]
         steps.append(Step("upstream", "PyTorch", command, "summary", env))
     return steps
+
+
+# Of mlx-lm's own tests those that need no model of a hub and no further package.
+MLX_LM_TESTS = (
+    *("awq", "chat", "deepseek_v41", "finetune", "gated_delta", "gguf", "gptq"),
+    *("kernels", "losses", "models", "muse_spark", "muse_spark_inputs"),
+    *("sample_utils", "tool_parsing", "tuner_trainer", "tuner_utils"),
+)
+# Wants the bits of a norm of many rows and of a few to be the same: how a sum's
+# items are shared out depends on how many rows there are (ops/reduce/plan.cpp).
+MLX_LM_FAILS = "tests/test_finetune.py::TestDora::test_dora_embedding"
+
+
+def mlx_lm_tests(build: Path) -> Step:
+    """With Metal's kernels, which gated_delta and losses ask for on any GPU, from
+    the source archive of the installed version: the wheel has no tests."""
+    folder = build / "extras" / "mlx-lm-tests"
+    version = metadata.version("mlx-lm")
+    source = folder / f"mlx_lm-{version}"
+    if not source.exists():
+        print("== Fetching mlx-lm's tests", flush=True)
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+        command += ["--disable-pip-version-check", "--no-binary", "mlx-lm"]
+        command += ["-d", str(folder), f"mlx-lm=={version}"]
+        subprocess.run(command, cwd=ROOT, check=True)
+        shutil.unpack_archive(f"{source}.tar.gz", folder, filter="data")
+    files = [str(source / "tests" / f"test_{name}.py") for name in MLX_LM_TESTS]
+    command = pytest(*files, "--rootdir", str(source), "--deselect", MLX_LM_FAILS)
+    env = {"MLX_VK_METAL_KERNELS": "1", "HF_HUB_OFFLINE": "1"}
+    return Step("upstream", "mlx-lm, Metal's kernels", command, "junit", env)
 
 
 def extra(build: Path, name: str, *requirements: str) -> Path:

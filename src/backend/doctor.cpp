@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/fallback.h"
+#include "backend/host_ranks.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
 #include "runtime/device.h"
@@ -43,6 +44,7 @@ json device_json(const Caps& c, bool selected) {
       {"cooperative matrix f16 16x16x16", c.coopmat_f16},
       {"cooperative matrix bf16 16x16x16", c.coopmat_bf16},
       {"known matrix fragments", c.known_fragments},
+      {"known matrix operands", c.known_operands},
       {"VK_NV_cooperative_matrix2", c.cooperative_matrix2},
       {"integerDotProduct", c.integer_dot_product},
       {"subgroupSizeControl", c.subgroup_size_control},
@@ -161,6 +163,7 @@ json report() {
       j["devices"].back()["memory"] = memory_json(p.devices[i]);
     }
   }
+  j["distributed"] = distributed_state();
   j["started"] = device_if_started() != nullptr;
   j["config"] = json::array();
   for (const auto& e : config_table()) {

@@ -14,30 +14,6 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Bytes of the buffer that an operand may touch.
-Binding bind(const Operand& o) {
-  const array& a = o.a;
-  auto& data = a.data_shared_ptr();
-  auto* buffer = data ? static_cast<Buffer*>(data->buffer().ptr()) : nullptr;
-  if (!buffer) {
-    return {};
-  }
-  if (buffer->mirrored() && !data->is_owned()) {
-    // Whoever made the memory frees it, and may still know its pointer.
-    device().memory().keep_host_side(*buffer);
-  }
-  uint64_t offset = a.offset(), size = buffer->size;
-  uint64_t begin = 0, end = size;
-  if (o.ranged) {
-    begin = offset + o.begin;
-    end = offset + o.end;
-  } else if (a.flags().row_contiguous) {
-    begin = offset;
-    end = offset + a.data_size() * a.itemsize();
-  }
-  return {buffer, a.offset(), begin, std::min(end, size)};
-}
-
 struct Entry {
   Entry(Stream s, Device& d) : raw(d, s.index), encoder(s, raw) {}
   Encoder raw;
@@ -91,6 +67,29 @@ Entry& find_entry(Stream s) {
 }
 
 } // namespace
+
+Binding bind(const Operand& o) {
+  const array& a = o.a;
+  auto& data = a.data_shared_ptr();
+  auto* buffer = data ? static_cast<Buffer*>(data->buffer().ptr()) : nullptr;
+  if (!buffer) {
+    return {};
+  }
+  if (buffer->mirrored() && !data->is_owned()) {
+    // Whoever made the memory frees it, and may still know its pointer.
+    device().memory().keep_host_side(*buffer);
+  }
+  uint64_t offset = a.offset(), size = buffer->size;
+  uint64_t begin = 0, end = size;
+  if (o.ranged) {
+    begin = offset + o.begin;
+    end = offset + o.end;
+  } else if (a.flags().row_contiguous) {
+    begin = offset;
+    end = offset + a.data_size() * a.itemsize();
+  }
+  return {buffer, a.offset(), begin, std::min(end, size)};
+}
 
 Type type_of(Dtype dtype) {
   switch (dtype.val()) {

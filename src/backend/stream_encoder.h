@@ -100,6 +100,9 @@ class OperandList {
   size_t size_ = 0;
 };
 
+// The bytes of its buffer that an operand may touch.
+Binding bind(const Operand& o);
+
 // MLX's view of a runtime::Encoder.
 class StreamEncoder {
  public:

@@ -25,7 +25,7 @@ struct ProbeCoopmatVariant {
 struct ProbeFragmentsVariant {
   Type T;
   int SG;
-  bool INPUT; // an A matrix of T; else a C matrix, of floats
+  int INPUT; // 1: an A matrix of T, 2: B; 0: a C matrix, of floats
   COOPMAT_VARIANT("probe_fragments", INPUT)
 };
 #endif

@@ -1,6 +1,6 @@
 // Where the elements of cooperative matrices lie: x holds the numbers 0 to 255 by
-// rows, and y gets those that each lane finds in its elements, of an A matrix or
-// of a C matrix.
+// rows, and y gets those that each lane finds in its elements, of an A, a B or
+// a C matrix.
 #include "common/matrices.glsl"
 #define X_PTR Ptr_u32x4
 #define Y_PTR Ptr_f32
@@ -22,7 +22,11 @@ void main() {
     tile[i] = A.x.v[i];
   }
   barrier();
+#if INPUT == 2
+  MATRIX_B matrix;
+#else
   MATRIX_A matrix;
+#endif
   coopMatLoad(matrix, tile, 0, 2, ROW_MAJOR);
 #else
   for (uint i = gl_LocalInvocationIndex; i < 256; i += SG) {

@@ -97,14 +97,6 @@ constexpr Row rows[] = {
     {"reflect", 2, Rule::Geometric, "reflect"},
 };
 
-Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  v.prec = prec;
-  return v;
-}
-
 } // namespace
 
 std::optional<Value> Translator::builtin(

@@ -9,14 +9,6 @@ namespace mlx::core::vulkan::msl {
 
 namespace {
 
-Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  v.prec = prec;
-  return v;
-}
-
 struct IntegerRow {
   std::string_view name;
   uint8_t arity;

@@ -11,13 +11,6 @@ namespace {
 
 using Home = Value::Home;
 
-Value plain_value(Ty t, std::string text) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  return v;
-}
-
 constexpr std::string_view reductions[] = {
     "sum",
     "product",

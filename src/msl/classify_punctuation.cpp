@@ -27,6 +27,10 @@ void Classifier::punctuation(size_t i) {
     }
   } else if (text == "||") {
     word.spelling = "or";
+  } else if (text == "~") {
+    bool destructor = around()->kind == NameScope::Kind::Struct ||
+        (last_ != SIZE_MAX && words_[last_].is("::"));
+    word.spelling = destructor ? text : "-"; // `v{~f(x) + 1}` seems a body
   } else if (text == "<" || text == ">") {
     word.spelling = text == "<" ? "<=" : ">=";
   } else if (text == "++" || text == "--") {

@@ -9,14 +9,6 @@ namespace {
 
 using Home = Value::Home;
 
-Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  v.prec = prec;
-  return v;
-}
-
 bool is_64(Scalar s) {
   return s == Scalar::I64 || s == Scalar::U64;
 }

@@ -14,13 +14,6 @@ using How = Passed::How;
 constexpr size_t most_instances = 2000;
 constexpr int deepest = 48;
 
-Value plain_value(Ty t, std::string text) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  return v;
-}
-
 std::string identity(const void* p) {
   return std::to_string(reinterpret_cast<intptr_t>(p));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -97,6 +98,15 @@ struct Value {
   }
   double real() const;
 };
+
+// What is in no place: `text` of type `t`.
+inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
+  Value v;
+  v.type = t;
+  v.text = std::move(text);
+  v.prec = prec;
+  return v;
+}
 
 // `v`'s text for a place that binds as strongly as `prec`.
 std::string within(const Value& v, Prec prec);

@@ -7,7 +7,7 @@ namespace mlx::core {
 
 namespace {
 
-// A few items, such as the indices that mx.gather_qmm makes where it is given
+// A few items, such as the indices that mx.gather_mm makes where it is given
 // none, are written by the host, as those of a host-born array are: nobody else
 // has their memory yet, so that this waits for nothing, and memory as small is
 // mapped in both models. A dispatch would cost more.

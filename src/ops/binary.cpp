@@ -8,6 +8,11 @@ namespace {
 
 // What a product or quotient is whose second operand has one value a row.
 vulkan::Descriptor per_row(const array& a, const array& b, bool divides) {
+  if (b.data_size() == 1 && a.size() > 1 && a.size() <= INT32_MAX &&
+      a.data_size() == a.size()) {
+    auto all = static_cast<uint32_t>(a.size());
+    return vulkan::PerRowRecord{vulkan::type_of(a), divides, 1, all};
+  }
   uint32_t n = a.ndim() ? a.shape(-1) : 1;
   if (n == 1 || b.strides(-1) != 0 || !a.flags().row_contiguous ||
       a.size() > INT32_MAX) {
@@ -42,6 +47,11 @@ void binary_op(
   if (known != Known::No && issubdtype(out.dtype(), floating)) {
     if (known == Known::Add) {
       what = vulkan::AddRecord{variant.OUT};
+      if (out.ndim() >= vulkan::MaskRecord::axes - 1) {
+        bool first = a.data_shared_ptr() == out.data_shared_ptr();
+        what = else_what = vulkan::mask_record(
+            first ? b : a, first ? 1 : 0, first ? a : b, out, true);
+      }
     } else {
       else_what = per_row(a, b, known == Known::Divide);
     }

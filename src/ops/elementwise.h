@@ -43,6 +43,30 @@ void set_items(
   }
 }
 
+// What becomes of attention's scores by a mask: `out` of their type has taken
+// their place. Scores have four axes or five.
+inline Descriptor mask_record(
+    const array& mask,
+    int mask_operand,
+    const array& scores,
+    const array& out,
+    bool adds) {
+  int n = out.ndim();
+  if (n < MaskRecord::axes - 1 || n > MaskRecord::axes ||
+      mask.ndim() != out.ndim() || !scores.flags().row_contiguous ||
+      scores.size() != out.size() ||
+      scores.data_shared_ptr() != out.data_shared_ptr()) {
+    return {};
+  }
+  MaskRecord m{type_of(out), adds, static_cast<uint8_t>(mask_operand)};
+  m.ndim = static_cast<uint8_t>(n);
+  for (int d = 0; d < n; ++d) {
+    m.shape[d] = mask.shape(d);
+    m.strides[d] = mask.strides(d);
+  }
+  return m;
+}
+
 // Runs a kernel of N operands; `variant` lacks FORM and LARGE alone. Outputs
 // have data: dense like the inputs, or row-contiguous. `what` it is if no
 // operand is one value for several items, and `else_what` if one is.

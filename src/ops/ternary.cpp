@@ -11,7 +11,13 @@ void Select::eval_gpu(const std::vector<array>& inputs, array& out) {
   vulkan::TernaryVariant variant{
       .C = vulkan::type_of(a), .T = vulkan::type_of(out), .OP = name()};
   bool dense = layout != TernaryOpType::General;
-  vulkan::run_elementwise<3>(variant, {a, b, c}, {out}, dense, stream());
+  vulkan::Descriptor what;
+  if (c.data_size() == 1 && a.dtype() == bool_ &&
+      issubdtype(out.dtype(), floating)) {
+    what = vulkan::mask_record(a, 0, b, out, false);
+  }
+  vulkan::run_elementwise<3>(
+      variant, {a, b, c}, {out}, dense, stream(), what, what);
 }
 
 } // namespace mlx::core

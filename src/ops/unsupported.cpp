@@ -1,9 +1,8 @@
-// Primitives that no GPU backend of MLX's Metal kind evaluates (linear algebra,
-// Load and collective communication run on a CPU stream).
+// Primitives that no GPU backend of MLX's Metal kind evaluates (linear algebra
+// and Load run on a CPU stream).
 #include <stdexcept>
 #include <string>
 
-#include "mlx/distributed/primitives.h"
 #include "mlx/primitives.h"
 
 namespace mlx::core {
@@ -35,15 +34,5 @@ ONLY_ON_CPU_MULTI(QRF)
 ONLY_ON_CPU_MULTI(SVD)
 ONLY_ON_CPU_MULTI(Eig)
 ONLY_ON_CPU_MULTI(Eigh)
-
-namespace distributed {
-
-ONLY_ON_CPU_MULTI(AllReduce)
-ONLY_ON_CPU_MULTI(AllGather)
-ONLY_ON_CPU_MULTI(Send)
-ONLY_ON_CPU_MULTI(Recv)
-ONLY_ON_CPU_MULTI(ReduceScatter)
-
-} // namespace distributed
 
 } // namespace mlx::core

@@ -40,6 +40,7 @@ struct Optional {
 };
 constexpr Optional optional[] = {
     {"NATIVE_F16", "GL_EXT_shader_explicit_arithmetic_types_float16"},
+    {"F16_EXT", "GL_EXT_shader_explicit_arithmetic_types_float16"},
     {"BF16_EXT", "GL_EXT_bfloat16"},
     {"COOPMAT", "GL_KHR_cooperative_matrix"},
     {"COOPMAT", "GL_KHR_memory_scope_semantics"},
@@ -54,7 +55,8 @@ bool defines(std::string_view block, std::string_view name) {
   std::string line = "#define " + std::string(name) + ' ';
   for (auto at = block.find(line); at != block.npos;
        at = block.find(line, at + 1)) {
-    if (at == 0 || block[at - 1] == '\n') {
+    if ((at == 0 || block[at - 1] == '\n') &&
+        block.substr(at + line.size(), 2) != "0\n") {
       return true;
     }
   }

@@ -213,7 +213,7 @@ const Kernel& PipelineTable::create(
       if (d.name == "SG") {
         request->subgroup = static_cast<uint32_t>(d.value);
       }
-      request->matrix_units |= d.name == "COOPMAT";
+      request->matrix_units |= d.name == "COOPMAT" && d.value;
     }
     request->always_in_memory = args_in_memory;
     entry = &add(key, std::move(request), when);

@@ -1,5 +1,7 @@
 #include "runtime/batch.h"
 
+#include <algorithm>
+
 namespace mlx::core::vulkan {
 
 Grid linear(uint64_t groups) {
@@ -31,6 +33,37 @@ std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r) {
   return arguments.data() + r.args_offset;
 }
 
+std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
+  auto front = std::make_unique<Batch>(batch.stream_id);
+  front->completion = batch.completion->of_part();
+  front->group = batch.group;
+  front->prepared = batch.prepared;
+  front->encode_begin = batch.encode_begin;
+  front->waits = std::move(batch.waits);
+  front->host_copies = std::move(batch.host_copies);
+  front->flushes = std::move(batch.flushes);
+  front->arguments = batch.arguments; // by offset, in both
+  batch.waits.clear();
+  batch.host_copies.clear();
+  batch.flushes.clear();
+  // Rewrites append accesses, so that those of a record are anywhere.
+  front->accesses = batch.accesses;
+  auto& records = batch.records;
+  auto begin = records.begin(), cut = begin + record;
+  front->records.assign(begin, cut);
+  records.erase(begin, cut);
+  uint32_t met = 0;
+  for (const auto& r : front->records) {
+    met = std::max(met, r.meeting);
+  }
+  front->meetings.assign(batch.meetings.begin(), batch.meetings.begin() + met);
+  batch.meetings.erase(batch.meetings.begin(), batch.meetings.begin() + met);
+  for (auto& r : records) {
+    r.meeting -= r.meeting ? met : 0;
+  }
+  return front;
+}
+
 std::unique_ptr<Batch> BatchPool::take(uint32_t stream_id) {
   auto batch = std::make_unique<Batch>(stream_id);
   {
@@ -39,12 +72,14 @@ std::unique_ptr<Batch> BatchPool::take(uint32_t stream_id) {
       auto& vectors = free_.back();
       batch->records = std::move(vectors.records);
       batch->accesses = std::move(vectors.accesses);
+      batch->arguments = std::move(vectors.arguments);
       batch->keeper.use(std::move(vectors.kept));
       free_.pop_back();
     }
   }
   batch->records.reserve(128);
   batch->accesses.reserve(512);
+  batch->arguments.reserve(16384);
   return batch;
 }
 
@@ -52,10 +87,12 @@ void BatchPool::give_back(std::unique_ptr<Batch> batch) {
   Vectors vectors{
       std::move(batch->records),
       std::move(batch->accesses),
+      std::move(batch->arguments),
       batch->keeper.release()};
   batch.reset();
   vectors.records.clear();
   vectors.accesses.clear();
+  vectors.arguments.clear();
   if (vectors.records.capacity() > most_records) {
     return;
   }

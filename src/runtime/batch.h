@@ -12,6 +12,7 @@
 #include "runtime/allocation.h"
 #include "runtime/descriptor.h"
 #include "runtime/hazards.h"
+#include "runtime/host_group.h"
 #include "runtime/keeper.h"
 #include "runtime/timeline.h"
 
@@ -53,6 +54,7 @@ struct Record {
   uint64_t bytes = 0; // touched, for the profile
   float seconds = 0; // that a dispatch is expected to take
   uint32_t parts = 1; // more: `kernel` can be run in parts, and is
+  uint32_t meeting = 0; // 1 + its index in Batch::meetings
   // Copy: whole buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;
@@ -94,6 +96,12 @@ struct Batch {
   std::vector<Flush> flushes;
   std::vector<Allocation> invalidations;
   std::vector<EventPoint> waits;
+  // Records that other processes take part in: all of its own while the batch
+  // is held, in its order; then those that it has started.
+  std::shared_ptr<HostGroup> group;
+  std::vector<Meeting> meetings;
+  bool host_read = false; // copies what was done before to the host
+  bool prepared = false; // rewritten, and its kernels are built
   Keeper keeper;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the thread that retires it
@@ -105,6 +113,10 @@ struct Batch {
         invalidations.empty() && keeper.empty();
   }
 };
+
+// Takes the records before `record` out of a batch, with all that must come
+// before them. What it keeps alive stays behind: that is retired later.
+std::unique_ptr<Batch> split(Batch& batch, uint32_t record);
 
 // The memory of batches that are done, for new ones: their vectors are large,
 // and would be freed on another thread than the one that fills them.
@@ -120,6 +132,7 @@ class BatchPool {
   struct Vectors {
     std::vector<Record> records;
     std::vector<Access> accesses;
+    std::vector<std::byte> arguments;
     Keeper::Lists kept;
   };
   static constexpr size_t most = 16, most_records = 4096;

@@ -64,7 +64,8 @@ struct SumRecord {
   bool fours;
 };
 
-// y[r, i] = a[r, i] * b[r], or a[r, i] / b[r].
+// y[r, i] = a[r, i] * b[r], or a[r, i] / b[r]. A single row may be any dense
+// array, times one number.
 struct PerRowRecord {
   Type type;
   bool divides;
@@ -74,6 +75,29 @@ struct PerRowRecord {
 // StackedProductArgs with BATCH_GATHER, of single rows.
 struct GatheredRecord {
   QmvVariant variant;
+};
+
+// Of attention over a quantized cache (rewrite_attention.h).
+
+// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine. Nobody reads x
+// again if it is the last use.
+struct ScoresRecord {
+  Type type;
+  int bits, group;
+  bool last_use;
+};
+
+// Scores s, (.., row, key) in order, become `mask ? s : value` or `s + mask`,
+// in their place; the mask's strides in items, of s's last axes. Operands:
+// mask, s, value, or as `mask` says.
+struct MaskRecord {
+  static constexpr int axes = 5;
+  Type type; // of s
+  bool adds;
+  uint8_t mask; // which operand it is
+  uint8_t ndim;
+  int shape[axes];
+  int64_t strides[axes];
 };
 
 // RopeArgs, forward and without LARGE.
@@ -99,6 +123,8 @@ using Descriptor = std::variant<
     SumRecord,
     PerRowRecord,
     GatheredRecord,
+    ScoresRecord,
+    MaskRecord,
     RopeRecord,
     CopyRecord>;
 

@@ -138,6 +138,7 @@ void Device::watch_loops() {
 
 std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   batch->completion = std::make_shared<Completion>(*timeline_);
+  batch->host_read = true;
   auto completion = batch->completion;
   recorder_->push(std::move(batch));
   return completion;

@@ -1,6 +1,7 @@
 #include "runtime/encoder.h"
 
 #include <cstring>
+#include <utility>
 
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
@@ -82,6 +83,7 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
+  r.meeting = std::exchange(next_meeting_, 0);
   if (parts == 1) {
     r.what = what;
   }
@@ -94,8 +96,8 @@ void Encoder::dispatch(
   Access* access = accesses.data() + first;
   each([&](const Binding& b, bool write) {
     uint64_t address = 0;
-    if (b.buffer) {
-      uint64_t base = b.buffer->address();
+    if (b.buffer || b.base) {
+      uint64_t base = b.buffer ? b.buffer->address() : b.base;
       address = base + b.offset;
       *access++ = {base, b.begin, b.end, write};
     }
@@ -108,6 +110,14 @@ void Encoder::dispatch(
   accesses.resize(access - accesses.data()); // some may have no buffer
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
+}
+
+void Encoder::drop(std::span<const uint32_t> records) {
+  auto& all = open().records;
+  for (size_t i = records.size(); i-- > 0;) {
+    all.erase(all.begin() + records[i]);
+  }
+  stay_open_ = 0;
 }
 
 void Encoder::bring_to_device(Buffer& buffer) {
@@ -143,7 +153,7 @@ std::shared_ptr<Completion> Encoder::current_completion() {
 }
 
 std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
-  operations_ = 0;
+  operations_ = stay_open_ = 0;
   if (!open_ || open_->empty()) {
     if (on_retired) {
       on_retired();

@@ -26,6 +26,8 @@ struct Binding {
   Buffer* buffer = nullptr; // null: an array without elements, address 0
   int64_t offset = 0;
   uint64_t begin = 0, end = 0;
+  // Instead of a buffer: the base of what a record of the open batch touches.
+  uint64_t base = 0;
 };
 
 class Encoder {
@@ -52,6 +54,19 @@ class Encoder {
   // range that they say to write. No-op where host and device side are one.
   void bring_to_device(Buffer& buffer);
 
+  // The batch that the next record goes to, null before its first one; and
+  // takes some of its dispatches out, which nothing depends on, in ascending
+  // order.
+  const Batch* open_batch() const {
+    return open_.get();
+  }
+  void drop(std::span<const uint32_t> records);
+  // The batch stays open for some operations beyond its limit: what was encoded
+  // is part of something that later ones complete.
+  void stay_open() {
+    stay_open_ = operations_ + 24;
+  }
+
   // Makes the host copy of a buffer follow its device copy in this batch, so
   // that a CPU stream can read it once the batch is done. No-op where
   // both are one.
@@ -71,6 +86,14 @@ class Encoder {
     Keeper::let_go(buffer.kept, stream_id_);
   }
 
+  // The next dispatch is one that other processes take part in: this batch is
+  // held before it until they do. All of a process are of one group.
+  void meet(const std::shared_ptr<HostGroup>& group, const Meeting& meeting) {
+    open().group = group;
+    open().meetings.push_back(meeting);
+    next_meeting_ = static_cast<uint32_t>(open().meetings.size());
+  }
+
   // Later records start only after `point`; earlier ones are closed first.
   void wait(EventPoint point);
 
@@ -85,7 +108,8 @@ class Encoder {
   // Over the limits of operations or pinned bytes.
   bool needs_commit() const {
     return open_ &&
-        (operations_ >= most_operations_ || open_->pinned_bytes > most_bytes_);
+        ((operations_ >= most_operations_ && operations_ >= stay_open_) ||
+         open_->pinned_bytes > most_bytes_);
   }
   // One MLX operation was encoded, pinning `bytes`.
   void count_operation(uint64_t bytes) {
@@ -113,6 +137,8 @@ class Encoder {
   std::unique_ptr<Batch> open_;
   std::shared_ptr<Completion> last_;
   uint32_t operations_ = 0;
+  uint32_t stay_open_ = 0; // until so many operations
+  uint32_t next_meeting_ = 0; // Record::meeting of the next dispatch
 };
 
 } // namespace mlx::core::vulkan

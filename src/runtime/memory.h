@@ -139,6 +139,11 @@ class Memory {
     allocations_.invalidate(allocation);
   }
 
+  // `host` memory of the process's own, in whole pages, as a buffer of kind
+  // Mapped that the device reads and writes in place. Both stay for good.
+  // Throws VkError where the device cannot.
+  Buffer* import_host(void* host, size_t size);
+
   // Bytes of memory for arrays that this process may use, as of now.
   uint64_t budget() {
     return allocations_.budget(types_.device);

@@ -1,43 +1,209 @@
 #include "runtime/pending.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
+
+namespace {
+
+// A meeting is offered when the device is expected to be there in less: then
+// other ranks' devices may wait for it, which they do for a second at most.
+constexpr double near_seconds = 0.1;
+
+constexpr uint32_t none = ~0u;
+
+struct Held {
+  uint32_t record = none; // before which the batch is held; none: it can go
+  bool patient = false; // what comes before it may wait a little, too
+};
+
+Held first_held(const Batch& batch) {
+  auto& group = *batch.group;
+  uint64_t next = group.next_meeting();
+  for (const auto& m : batch.meetings) {
+    if (!group.may_start(m, next)) {
+      auto index = static_cast<uint32_t>(&m - batch.meetings.data()) + 1;
+      auto at = std::find_if(
+          batch.records.begin(), batch.records.end(), [&](auto& r) {
+            return r.meeting == index;
+          });
+      return {
+          static_cast<uint32_t>(at - batch.records.begin()),
+          m.act == Act::Meet};
+    }
+    next = HostGroup::after(m, next);
+  }
+  return {};
+}
+
+} // namespace
 
 void PendingQueue::push(std::unique_ptr<Batch> batch) {
   std::lock_guard lock(mutex_);
   auto& stream = streams_[batch->stream_id];
-  stream.push_back({pushed_++, std::move(batch)});
+  stream.push_back({pushed_++, std::move(batch), {}});
 }
 
-bool PendingQueue::ready(const Batch& batch) {
+bool PendingQueue::over(const Batch& batch) {
   return std::all_of(batch.waits.begin(), batch.waits.end(), [](auto& point) {
     return point.submitted();
   });
 }
 
+bool PendingQueue::ready(const Pending& pending) {
+  auto& batch = *pending.batch;
+  if (!over(batch)) {
+    return false;
+  }
+  if (batch.meetings.empty() || !batch.group->error().empty()) {
+    return true;
+  }
+  auto held = first_held(batch);
+  if (held.record == none || held.record == 0) {
+    return held.record == none;
+  }
+  return !held.patient ||
+      (pending.held && Clock::now() - *pending.held >= patience_);
+}
+
 bool PendingQueue::ready() {
   std::lock_guard lock(mutex_);
-  return std::any_of(streams_.begin(), streams_.end(), [](auto& stream) {
-    return ready(*stream.second.front().batch);
+  return std::any_of(streams_.begin(), streams_.end(), [&](auto& stream) {
+    return ready(stream.second.front());
   });
 }
 
-std::unique_ptr<Batch> PendingQueue::take(bool regardless) {
+Batch* PendingQueue::to_prepare() {
   std::lock_guard lock(mutex_);
+  for (auto& [id, stream] : streams_) {
+    auto& batch = *stream.front().batch;
+    if (!batch.meetings.empty() && !batch.prepared && over(batch)) {
+      return &batch;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<std::chrono::steady_clock::time_point>
+PendingQueue::held_since() {
+  std::lock_guard lock(mutex_);
+  std::optional<Clock::time_point> first;
+  for (auto& [id, stream] : streams_) {
+    auto& held = stream.front().held;
+    if (held && (!first || *held < *first)) {
+      first = held;
+    }
+  }
+  return first;
+}
+
+// Tells other processes which meetings could start here: those that are next,
+// one after the other, in batches that nothing else holds.
+void PendingQueue::offer(double queued) {
+  std::vector<const Meeting*> ours;
+  HostGroup* group = nullptr;
+  for (auto& [id, stream] : streams_) {
+    auto& batch = *stream.front().batch;
+    if (batch.meetings.empty() || !batch.prepared || !over(batch)) {
+      continue;
+    }
+    group = batch.group.get();
+    double before = queued;
+    for (const auto& r : batch.records) {
+      if (r.meeting) {
+        auto& m = batch.meetings[r.meeting - 1];
+        if (m.act != Act::Meet || before > near_seconds) {
+          break;
+        }
+        ours.push_back(&m);
+      }
+      before += r.seconds;
+    }
+  }
+  if (!group) {
+    return;
+  }
+  std::sort(ours.begin(), ours.end(), [](auto* a, auto* b) {
+    return a->number < b->number;
+  });
+  uint64_t next = group->next_meeting();
+  for (auto* m : ours) {
+    if (m->number != next) {
+      break;
+    }
+    group->offer(*m);
+    next++;
+  }
+}
+
+// What only a wait that lasts makes worth looking at.
+void PendingQueue::look_for_trouble(Pending& pending) {
+  auto now = Clock::now();
+  auto held = now - *pending.held;
+  auto& batch = *pending.batch;
+  if (held < std::chrono::milliseconds(20) ||
+      now - looked_ < std::chrono::milliseconds(20)) {
+    return;
+  }
+  looked_ = now;
+  if (first_held(batch).record != none) {
+    batch.group->look_for_ended();
+  }
+  auto limit = std::chrono::seconds(config().timeout_s);
+  if (limit.count() != 0 && held > limit && !told_) {
+    told_ = true;
+    auto text = batch.group->waits_for(batch.meetings.front());
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+}
+
+// The batch, or its records up to the meeting that may not start.
+std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
+  auto& batch = pending.batch;
+  if (batch->meetings.empty()) {
+    return std::move(batch);
+  }
+  uint32_t record = whole ? none : first_held(*batch).record;
+  auto front = record == none ? std::move(batch) : split(*batch, record);
+  if (!whole) {
+    for (const auto& m : front->meetings) {
+      front->group->pass(m);
+    }
+  }
+  return front;
+}
+
+std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
+  std::lock_guard lock(mutex_);
+  offer(queued);
   auto best = streams_.end();
   for (auto it = streams_.begin(); it != streams_.end(); ++it) {
     auto& first = it->second.front();
-    if ((regardless || ready(*first.batch)) &&
-        (best == streams_.end() ||
-         first.number < best->second.front().number)) {
-      best = it;
+    if (regardless || ready(first)) {
+      if (best == streams_.end() ||
+          first.number < best->second.front().number) {
+        best = it;
+      }
+    } else if (!first.batch->meetings.empty() && over(*first.batch)) {
+      first.held = first.held ? first.held : Clock::now();
+      look_for_trouble(first);
     }
   }
   if (best == streams_.end()) {
     return nullptr;
   }
-  auto batch = std::move(best->second.front().batch);
+  auto& first = best->second.front();
+  bool whole = regardless ||
+      (!first.batch->meetings.empty() && !first.batch->group->error().empty());
+  auto batch = cut(first, whole);
+  if (first.batch) {
+    first.held = {}; // held again, or not, before its next meeting
+    return batch;
+  }
   best->second.pop_front();
   if (best->second.empty()) {
     streams_.erase(best);

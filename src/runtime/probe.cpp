@@ -131,7 +131,7 @@ bool coopmat_works(Device& device, const Kernel& k, Type type) {
   return run<float>(device, k, x, n * n) == want;
 }
 
-const Kernel& fragments_kernel(Device& device, Type type, bool input) {
+const Kernel& fragments_kernel(Device& device, Type type, int input) {
   int subgroup = device.caps().matrix_subgroup();
   return kernel(
       device, ProbeFragmentsVariant{.T = type, .SG = subgroup, .INPUT = input});
@@ -175,6 +175,25 @@ uint32_t fragment_layout(Device& device, const Kernel& k, Type type) {
   return fragment_layout(run<float>(device, k, x, x.size()));
 }
 
+// Whether lanes hold the same items of k of an A and of a B matrix, four of 16,
+// and elements of two rows of A, of C and two columns of B.
+bool operands_fit(uint32_t a, uint32_t b, uint32_t c) {
+  auto place = [](uint32_t layout, int bit) {
+    return layout >> (4 * bit) & 15;
+  };
+  int of_k = 0, rows = 0;
+  for (int bit = 0; bit < 5; ++bit) {
+    uint32_t in_a = place(a, bit), in_b = place(b, bit);
+    bool k = in_a < 4;
+    if (k != (in_b >= 4) || (k && in_b != in_a + 4)) {
+      return false;
+    }
+    of_k += k;
+    rows += place(c, bit) >= 4;
+  }
+  return a && b && c && of_k == 2 && rows == 3;
+}
+
 // What fails to compile does not work either.
 template <typename F>
 bool passes(F&& probe) {
@@ -187,7 +206,7 @@ bool passes(F&& probe) {
 
 // Tells kernels where elements of matrices lie.
 void find_fragments(Device& device, Caps& caps) {
-  auto layout = [&](Type type, bool input) {
+  auto layout = [&](Type type, int input) {
     uint32_t found = 0;
     passes([&] {
       found = caps.coopmat(type)
@@ -200,8 +219,8 @@ void find_fragments(Device& device, Caps& caps) {
   if (!caps.known_fragments) {
     return;
   }
-  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, false);
-  uint32_t f16 = layout(Type::f16, true), bf16 = layout(Type::bf16, true);
+  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, 0);
+  uint32_t f16 = layout(Type::f16, 1), bf16 = layout(Type::bf16, 1);
   // Neighbouring columns are in one lane, and lanes have of A what they have of
   // C.
   auto fits = [&](Type type, uint32_t a) {
@@ -210,11 +229,27 @@ void find_fragments(Device& device, Caps& caps) {
   bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
   caps.known_fragments =
       c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
+  caps.known_operands = caps.usual_fragments = false;
   if (caps.known_fragments) {
     auto& pipelines = device.pipelines();
     pipelines.add_global_define("FRAGMENT_C", std::to_string(c));
     pipelines.add_global_define("FRAGMENT_A_F16", std::to_string(f16));
     pipelines.add_global_define("FRAGMENT_A_BF16", std::to_string(bf16));
+    uint32_t b_f16 = layout(Type::f16, 2), b_bf16 = layout(Type::bf16, 2);
+    auto known = [&](Type type, uint32_t a, uint32_t b) {
+      return !caps.coopmat(type) || operands_fit(a, b, c);
+    };
+    caps.known_operands =
+        known(Type::f16, f16, b_f16) && known(Type::bf16, bf16, b_bf16);
+    // What NVIDIA's do; of B with rows for columns.
+    constexpr uint32_t usual = 0x73065421, usual_b = 0x37421065;
+    auto all_usual = [&](Type type, uint32_t a, uint32_t b) {
+      return !caps.coopmat(type) || (a == usual && b == usual_b);
+    };
+    caps.usual_fragments = c == usual && all_usual(Type::f16, f16, b_f16) &&
+        all_usual(Type::bf16, bf16, b_bf16);
+    pipelines.add_global_define("FRAGMENT_B_F16", std::to_string(b_f16));
+    pipelines.add_global_define("FRAGMENT_B_BF16", std::to_string(b_bf16));
   }
 }
 

@@ -73,7 +73,9 @@ void Recorder::loop() {
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
-    auto batch = pending_.take(device_.timeline().lost());
+    prepare_meetings();
+    double queued = group_ ? retirer_.expected_seconds() : 0;
+    auto batch = pending_.take(device_.timeline().lost(), queued);
     bool any = batch != nullptr;
     if (batch) {
       submit(std::move(batch));
@@ -83,7 +85,7 @@ void Recorder::loop() {
       break;
     }
     if (!any) {
-      wakeup().wait(seen);
+      wait_for_more(seen);
     }
   }
   // What still waits for something that will never come.
@@ -114,6 +116,43 @@ void Recorder::finish_kernels(const Batch& batch) {
     compile_counters().wait_ns +=
         std::chrono::nanoseconds(Clock::now() - *begun).count();
   }
+}
+
+// Of batches that other processes take part in, before they are told: then it
+// is only a matter of submitting them.
+void Recorder::prepare_meetings() {
+  while (Batch* batch = pending_.to_prepare()) {
+    group_ = batch->group;
+    try {
+      fusions_.rewrite(*batch);
+      finish_kernels(*batch);
+    } catch (const std::exception&) {
+      // It will be thrown again where the batch fails.
+    }
+    batch->prepared = true;
+  }
+}
+
+// For a call of notify(); where a batch is held for other processes, also for
+// what they write to the memory that they share.
+void Recorder::wait_for_more(uint64_t seen) {
+  auto held = pending_.held_since();
+  if (!held) {
+    wakeup().wait(seen);
+    return;
+  }
+  retire(); // which may be what other processes wait for
+  auto for_long = Timeline::Clock::now() - *held;
+  auto& policy = device_.timeline().policy();
+  if (!policy.interrupts && for_long < policy.spin) {
+    std::this_thread::yield();
+    return;
+  }
+  auto limit = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::min<std::chrono::nanoseconds>(
+          for_long / 8 + std::chrono::microseconds(50),
+          std::chrono::milliseconds(1)));
+  wakeup().wait(seen, limit);
 }
 
 // With the next ticket.
@@ -165,16 +204,49 @@ uint64_t Recorder::start(const Batch& batch, Commands& commands) {
   return next_ticket_ - 1;
 }
 
-void Recorder::submit(std::unique_ptr<Batch> batch) {
-  auto& timeline = device_.timeline();
-  std::string error = timeline.lost_reason();
-  for (const auto& point : batch->waits) {
+// Why the batch fails without having started, or empty.
+std::string Recorder::why_not(const Batch& batch) const {
+  for (const auto& point : batch.waits) {
     if (auto e = point.error(); !e.empty()) {
-      error = std::move(e);
-      break;
+      return e;
     }
   }
-  if (!error.empty()) {
+  if (group_ && !batch.host_read) {
+    if (auto e = group_->error(); !e.empty()) {
+      return e;
+    }
+  }
+  return device_.timeline().lost_reason();
+}
+
+// What is done before anyone is told that the batch is, which is on the queue.
+void Recorder::set_first(Batch& batch) {
+  bool invalidates = !batch.invalidations.empty() || before_;
+  if (!invalidates && !group_) {
+    return;
+  }
+  // Who sees this one done takes all before it for done too.
+  batch.completion->set_first([before = std::move(before_),
+                               &memory = device_.memory(),
+                               all = std::move(batch.invalidations),
+                               group = batch.host_read ? nullptr : group_,
+                               self = batch.completion.get()] {
+    if (before) {
+      before->run_first();
+    }
+    for (const auto& a : all) {
+      memory.show_to_host(a);
+    }
+    if (auto e = group ? group->error() : std::string(); !e.empty()) {
+      self->fail_late(std::move(e));
+    }
+  });
+  before_ = invalidates ? batch.completion : nullptr;
+}
+
+void Recorder::submit(std::unique_ptr<Batch> batch) {
+  auto& timeline = device_.timeline();
+  if (auto error = why_not(*batch); !error.empty()) {
     retirer_.fail(std::move(batch), error);
     return;
   }
@@ -187,7 +259,9 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
-    fusions_.rewrite(*batch);
+    if (!batch->prepared) {
+      fusions_.rewrite(*batch);
+    }
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);
@@ -228,20 +302,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         expected_ms(*batch));
   }
   auto completion = batch->completion;
-  if (!batch->invalidations.empty() || before_) {
-    // Who sees this one done takes all before it for done too.
-    completion->set_first([before = std::move(before_),
-                           &memory = device_.memory(),
-                           all = std::move(batch->invalidations)] {
-      if (before) {
-        before->run_first();
-      }
-      for (const auto& a : all) {
-        memory.show_to_host(a);
-      }
-    });
-    before_ = completion;
-  }
+  set_first(*batch);
   retirer_.add(ticket, std::move(batch), std::move(commands));
   completion->set_submitted(ticket);
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -49,6 +50,10 @@ class Recorder {
   void loop();
   void submit(std::unique_ptr<Batch> batch);
   void finish_kernels(const Batch& batch);
+  void prepare_meetings();
+  std::string why_not(const Batch& batch) const;
+  void set_first(Batch& batch);
+  void wait_for_more(uint64_t seen);
   uint64_t start(const Batch& batch, Commands& commands);
   void submit(VkCommandBuffer commands, const Batch& batch);
 
@@ -61,6 +66,9 @@ class Recorder {
   // The last batch on the queue, if any so far had invalidations; the thread's.
   std::shared_ptr<Completion> before_;
   std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
+  // Of the first batch that other processes took part in. What came after may
+  // be made of what they did not do.
+  std::shared_ptr<HostGroup> group_; // the thread's
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
   std::thread thread_;

@@ -62,6 +62,17 @@ void Retirer::fail(std::unique_ptr<Batch> batch, const std::string& error) {
   finish({Completion::failed_ticket, std::move(batch), nullptr, {}});
 }
 
+double Retirer::expected_seconds() {
+  std::lock_guard lock(mutex_);
+  double seconds = 0;
+  for (auto& each : in_flight_) {
+    for (const auto& r : each.batch->records) {
+      seconds += r.seconds;
+    }
+  }
+  return seconds;
+}
+
 void Retirer::hand_over(Keeper& keeper) {
   std::lock_guard lock(mutex_);
   if (!in_flight_.empty()) {
@@ -73,6 +84,15 @@ void Retirer::finish(InFlight done) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
   completion->run_first(); // while the batch keeps the memory
+  if (auto& group = done.batch->group) {
+    if (auto e = completion->error(); !e.empty()) {
+      group->fail(e);
+    } else {
+      for (const auto& m : done.batch->meetings) {
+        group->done(m);
+      }
+    }
+  }
   auto& timeline = device_.timeline();
   if ((timeline.hung() || timeline.dropped()) && done.commands) {
     // The device may still be running it: nothing of it may be freed.

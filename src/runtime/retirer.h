@@ -41,6 +41,9 @@ class Retirer {
   void finish_submitted();
   void set_watch(WatchSettings settings);
 
+  // That what is on the queue is expected to take.
+  double expected_seconds();
+
   // The next batch is to have marks of progress, so that a report of the watch
   // can say what it was at.
   bool wants_marks();

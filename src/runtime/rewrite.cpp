@@ -21,7 +21,8 @@ const char* name_of(Rule rule) {
       "rope",
       "router",
       "experts",
-      "combine"};
+      "combine",
+      "attention"};
   return names[size_t(rule)];
 }
 

@@ -31,6 +31,7 @@ enum class Rule : uint8_t {
   Router, // what follows the softmax of a router
   Experts, // gate, up and what is made of them
   Combine, // what follows the products of a row's experts
+  Attention, // over a quantized cache (rewrite_attention.h)
   Count
 };
 

@@ -54,6 +54,15 @@ uint32_t workgroups(const Product& q, const QmvVariant& v) {
   return (q.args.N + v.BLOCK - 1) / v.BLOCK * q.args.m_tiles;
 }
 
+// Whether a norm's operands allow loads of 16 bytes.
+bool norms_in_packs(const Program& p, uint32_t norm) {
+  uint64_t addresses = 0;
+  for (uint32_t i = 0; i < p.of(norm).size(); ++i) {
+    addresses |= p.address(norm, i);
+  }
+  return addresses % 16 == 0;
+}
+
 struct Attempt {
   Program& p;
   const FusedKernels& kernels;
@@ -233,8 +242,9 @@ bool norm(Attempt t, const MatvecRecord& what) {
   if (found.type != v.T || !found.vec || !v.VEC || q.args.M != 1 ||
       v.ROWS != 1 || args.rows.count != 1 || args.rows.n != q.args.K ||
       q.args.K * size_of(v.T) > most_normed_bytes ||
-      workgroups(q, v) * uint64_t(2 * args.rows.n * size_of(v.T)) >
-          most_norming_bytes) {
+      (v.COOPMAT ? !norms_in_packs(t.p, n)
+                 : workgroups(q, v) * uint64_t(2 * args.rows.n * size_of(v.T)) >
+               most_norming_bytes)) {
     return t.miss(Miss::Form);
   }
   if (overlap(t.p.of(n)[0], x)) { // it norms in place

@@ -25,7 +25,9 @@ inline FusedQmvVariant normed_matvec(FusedQmvVariant v, uint32_t k, int lanes) {
 // Two products and the gate of them: each has half of a workgroup's outputs.
 inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
   FusedQmvVariant fused{v, MAX_SETS, gate};
-  if (v.BLOCK % (2 * v.OUTS) != 0) {
+  if (v.COOPMAT) {
+    fused.BLOCK = 2 * v.BLOCK;
+  } else if (v.BLOCK % (2 * v.OUTS) != 0) {
     fused.BLOCK = 2 * v.OUTS;
   }
   return fused;

@@ -38,6 +38,11 @@ void Wakeup::wait(uint64_t seen) {
   cv_.wait(lock, [&] { return generation_ != seen; });
 }
 
+void Wakeup::wait(uint64_t seen, std::chrono::microseconds limit) {
+  std::unique_lock lock(mutex_);
+  cv_.wait_for(lock, limit, [&] { return generation_ != seen; });
+}
+
 Timeline::Timeline(const Vk& vk, VkDevice device, WaitPolicy policy)
     : vk_(vk), device_(device), policy_(policy) {
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
@@ -235,9 +240,15 @@ std::string Completion::error() const {
 void Completion::set_submitted(uint64_t ticket) {
   {
     std::lock_guard lock(timeline_.mutex);
-    ticket_.store(ticket, std::memory_order_release);
+    uint64_t none = 0; // else it has failed already, late
+    ticket_.compare_exchange_strong(none, ticket, std::memory_order_acq_rel);
   }
   timeline_.cv.notify_all();
+}
+
+void Completion::fail_late(std::string error) {
+  error_ = std::move(error);
+  ticket_.store(failed_ticket, std::memory_order_release);
 }
 
 void Completion::set_failed(std::string error) {

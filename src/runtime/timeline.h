@@ -34,6 +34,8 @@ class Wakeup {
   // misses nothing.
   uint64_t generation();
   void wait(uint64_t seen);
+  // The same, at most so long.
+  void wait(uint64_t seen, std::chrono::microseconds limit);
 
  private:
   std::mutex mutex_;
@@ -74,6 +76,12 @@ class Completion {
   void run_first() const;
 
   void set_submitted(uint64_t ticket);
+  // Of `first`: what it found makes this one fail after all.
+  void fail_late(std::string error);
+  // A new one, of work on the same device.
+  std::shared_ptr<Completion> of_part() const {
+    return std::make_shared<Completion>(timeline_);
+  }
   void set_failed(std::string error);
   void set_retired();
 

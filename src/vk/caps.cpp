@@ -97,6 +97,8 @@ void query_properties(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
   VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM arm{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM};
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
   VkPhysicalDeviceMaintenance4Properties limits{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
   bool size_control = has_size_control(c, extensions);
@@ -112,6 +114,9 @@ void query_properties(
       extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME),
       amd2);
   chain(tail, extensions.has(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME), arm);
+  c.external_memory_host =
+      extensions.has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  chain(tail, c.external_memory_host, host);
   chain(
       tail,
       c.api_version >= VK_API_VERSION_1_3 ||
@@ -134,6 +139,7 @@ void query_properties(
       sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
+  c.host_import_alignment = host.minImportedHostPointerAlignment;
   c.max_buffer_size = p11.maxMemoryAllocationSize;
   if (limits.maxBufferSize) {
     c.max_buffer_size = std::min(c.max_buffer_size, limits.maxBufferSize);
@@ -202,6 +208,7 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   constexpr uint32_t nvidia = 0x10de;
   c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
       (c.coopmat_f16 || c.coopmat_bf16);
+  c.known_operands = c.usual_fragments = c.known_fragments;
 }
 
 } // namespace
@@ -463,6 +470,7 @@ std::vector<const char*> extensions_to_enable(const Caps& c) {
       VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   add(c.subgroup_size_control && c.api_version < VK_API_VERSION_1_3,
       VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+  add(c.external_memory_host, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   add(c.bfloat16, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
   return names;
 }

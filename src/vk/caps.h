@@ -50,12 +50,17 @@ struct Caps {
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
   bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
   bool memory_budget = false;
+  bool external_memory_host = false; // VK_EXT_external_memory_host
   // 16x16x16 with f32 accumulation, subgroup scope, per input type.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
   // Their elements lie as attention/prefill_fragments.comp has it: expected of
   // a vendor, then probed.
   bool known_fragments = false;
+  // And those of A and B as quant/fragments.glsl has it.
+  bool known_operands = false;
+  // And as NVIDIA's do, which quant/qmv_fragments.glsl takes for granted.
+  bool usual_fragments = false;
 
   uint32_t subgroup_size = 0;
   uint32_t min_subgroup_size = 0;
@@ -65,6 +70,7 @@ struct Caps {
   uint32_t shared_memory = 0;
   uint32_t max_push_constants = 0;
   uint64_t max_buffer_size = 0; // and of its memory
+  uint64_t host_import_alignment = 0; // of its pointers and sizes
   float timestamp_period = 0;
   bool timestamps = false;
   // Compute units, where an extension or a table tells; else 0.

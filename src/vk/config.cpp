@@ -62,7 +62,10 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
-     "float_controls, levels, splits, joins, sentinels, fuse."},
+     "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
+     "(the part of fuse that changes how results round), host_group (ranks of "
+     "one host use MLX's ring), direct, carry, meet (their GPUs do not wait for "
+     "each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "
@@ -104,7 +107,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_SKINNY_ROWS",
      "-1",
      "Rows of x from which matrix units take quantized products of up to 64 "
-     "rows, in a kernel for few. -1: where that is faster; 0: never."},
+     "rows, in a kernel for few. -1: where that is faster; 0: never. If set, "
+     "software devices emulate it, for tests."},
     {"MLX_VK_RADIX_ITEMS",
      "-1",
      "Items of a row from which sorts go by digits instead of merging. -1: where "

@@ -109,6 +109,12 @@ for f, k in (
         rows = (2, 9, 16, 17, 32, 33, 64)
         product(f"few_rows_{n}x{k}", f, (64, k), (n, k), rows, dtypes=FLOATS[1:])
 
+# One to four rows, whose groups of k eight subgroups of matrix units share: three
+# or two each; five, three or none.
+for group, k in ((64, 1472), (32, 1056)):
+    f = Format("affine", 4, group)
+    product(f"shared_{k}", f, (4, k), (70, k), (1, 3, 4), dtypes=FLOATS[1:])
+
 # One output, fewer than a tile, none; a long sum.
 for n in (1, 3, 0):
     product(f"{n}_outputs", USUAL, (9, 128), (n, 128), rows=(1, 9))

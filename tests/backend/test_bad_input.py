@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from processes import output_of, python
 
 WORK = """
 import json, sys
@@ -29,20 +30,11 @@ print(json.dumps(native.counters()))
 
 
 def run(code: str, timeout: float = 120, **env: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, **env}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={k: v for k, v in environment.items() if v is not None},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    return python("-c", code, limit=timeout, **env)
 
 
 def check(code: str, **env: str) -> str:
-    done = run(code, **env)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return output_of("-c", code, limit=120, **env).stdout
 
 
 @pytest.mark.parametrize(
@@ -63,12 +55,7 @@ def test_no_device_leaves_the_cpu(env):
 
 
 def test_doctor_explains_no_device():
-    done = subprocess.run(
-        [sys.executable, "-m", "mlx_vulkan", "doctor"],
-        env={**os.environ, "VK_DRIVER_FILES": "/nonexistent"},
-        capture_output=True,
-        text=True,
-    )
+    done = python("-m", "mlx_vulkan", "doctor", VK_DRIVER_FILES="/nonexistent")
     assert done.returncode == 1, done.stderr
     assert "runs on the CPU" in done.stdout
     assert "libmlx" in done.stdout

@@ -1,13 +1,11 @@
 """mlx_vulkan.fast.vulkan_kernel, and what it shares with mx.fast.metal_kernel:
 arguments, grids, errors, the graph."""
 
-import os
-import subprocess
-import sys
-
 import mlx.core as mx
 import numpy as np
 import pytest
+from custom import run
+from processes import output_of
 
 from mlx_vulkan.fast import vulkan_kernel
 
@@ -20,17 +18,6 @@ POSITION = """
 def elementwise(body, inputs=("x",), **more):
     source = "uint i = thread_position_in_grid.x;\n" + body
     return vulkan_kernel("elementwise", list(inputs), ["y"], source, **more)
-
-
-def run(kernel, inputs, shape, dtype, grid=None, threadgroup=(32, 1, 1), **more):
-    return kernel(
-        inputs=inputs,
-        output_shapes=[shape],
-        output_dtypes=[dtype],
-        grid=grid or (int(np.prod(shape)), 1, 1),
-        threadgroup=threadgroup,
-        **more,
-    )[0]
 
 
 @pytest.mark.parametrize(
@@ -271,11 +258,5 @@ class Cpu(Metal):
 
 def test_metal_is_available_if_asked_for(gpu):
     assert not mx.metal.is_available()
-    result = subprocess.run(
-        [sys.executable, "-c", DLPACK + METAL],
-        env=dict(os.environ, MLX_VK_METAL_KERNELS="1"),
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
+    result = output_of("-c", DLPACK + METAL, MLX_VK_METAL_KERNELS="1")
     assert "MLX_VK_PROFILE" in result.stdout

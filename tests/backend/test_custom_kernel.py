@@ -3,6 +3,7 @@
 import mlx.core as mx
 import numpy as np
 import pytest
+from custom import run
 
 
 def metal(source, inputs=("x",), outputs=("y",), **more):
@@ -13,17 +14,6 @@ def metal(source, inputs=("x",), outputs=("y",), **more):
         source=source,
         **more,
     )
-
-
-def run(kernel, inputs, shape, dtype, grid=None, threadgroup=(32, 1, 1), **more):
-    return kernel(
-        inputs=inputs,
-        output_shapes=[shape],
-        output_dtypes=[dtype],
-        grid=grid or (int(np.prod(shape)), 1, 1),
-        threadgroup=threadgroup,
-        **more,
-    )[0]
 
 
 @pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])

@@ -188,6 +188,29 @@ def expected(f, argument, x, on, width, dtype):
     return np.concatenate([[neutral], inclusive[:-1]]), np.ones(n, bool)
 
 
+def test_emulated_sums_add_as_apple_gpus(gpu):
+    """Pairs, then fours, eights, sixteens: the bits that shuffles written out give."""
+    threads = 77
+    x = np.random.default_rng(5).standard_normal(threads).astype(np.float32)
+    source = "uint i = thread_position_in_grid.x; bool on = true; float v = load(x, i);"
+    k = vulkan_kernel(
+        "sum_order",
+        ["x"],
+        ["y"],
+        f"{source} store(y, i, CALL(simd_sum, v)); store(y, {threads}u + i, "
+        "CALL(quad_sum, v));",
+        header=HEADER.format(subgroup=8),
+    )
+    y = run(k, [mx.array(x)], [(2, threads)], [mx.float32], threads)[0]
+    padded = np.zeros(96, np.float32)
+    padded[:threads] = x
+    for row, size in enumerate((32, 4)):
+        sums = padded
+        while len(sums) > 96 // size:
+            sums = sums[::2] + sums[1::2]
+        np.testing.assert_array_equal(y[row], np.repeat(sums, size)[:threads])
+
+
 def test_votes_and_who_is_first(gpu):
     n = 40
     x = np.arange(n) % 5 == 1

@@ -1,12 +1,11 @@
 """Decode attention whose keys several workgroups share: the last one of a row
 joins the parts, or a dispatch of its own does, with the same bits."""
 
-import os
-import subprocess
 import sys
 
 import mlx.core as mx
 import numpy as np
+from processes import output_of
 
 KEYS = 9001  # more than an invocation may walk on llvmpipe
 
@@ -39,12 +38,7 @@ def results():
 
 def test_parts_are_joined_with_the_same_bits(gpu, tmp_path):
     path = tmp_path / "merged.npz"
-    subprocess.run(
-        [sys.executable, __file__, str(path)],
-        env={**os.environ, "MLX_VK_DISABLE": "joins"},
-        timeout=300,
-        check=True,
-    )
+    output_of(__file__, path, MLX_VK_DISABLE="joins")
     merged = np.load(path)
     for i, y in enumerate(results()):
         assert np.array_equal(np.array(y.astype(mx.float32)), merged[f"arr_{i}"])

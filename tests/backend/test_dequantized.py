@@ -1,10 +1,7 @@
 """Weights dequantized once, before a dense product (MLX_VK_DEQUANTIZE_ROWS)."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from processes import output_of
 
 # Products of every format and layout against the same weights' dense product,
 # in float32. Each uses the memory that the one before it has used.
@@ -54,13 +51,7 @@ print(products)
 
 @pytest.mark.parametrize("rows, first", [("33", True), ("41", False), ("0", False)])
 def test_products_agree(gpu, rows, first):
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK],
-        env={**os.environ, "MLX_VK_DEQUANTIZE_ROWS": rows, "MLX_VK_QMM_STATS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    settings = {"MLX_VK_DEQUANTIZE_ROWS": rows, "MLX_VK_QMM_STATS": "1"}
+    done = output_of("-c", CHECK, **settings)
     assert int(done.stdout) == 252
     assert ("dequantized first" in done.stderr) == first

@@ -2,14 +2,12 @@
 written over, and nothing that is still needed may be given away. Every row of
 cases.py is checked donated as well; here are the shapes of reuse."""
 
-import os
 import pathlib
-import subprocess
-import sys
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import output_of
 
 
 def temporary(values):
@@ -87,15 +85,8 @@ def updates_in_place():
     ids=lambda model: "-".join(model.values()),
 )
 def test_updates_in_place(gpu, model):
-    result = subprocess.run(
-        [sys.executable, "-c", "import test_donation as t; t.updates_in_place()"],
-        cwd=pathlib.Path(__file__).resolve().parent,
-        env={**os.environ, **model},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stderr
+    code = "import test_donation as t; t.updates_in_place()"
+    output_of("-c", code, folder=pathlib.Path(__file__).resolve().parent, **model)
 
 
 def test_both_operands_are_the_same_array(x):

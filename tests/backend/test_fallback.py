@@ -1,13 +1,11 @@
 """What has no kernel of its own is right, counted, and can be denied."""
 
-import os
 import pathlib
-import subprocess
-import sys
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import python
 
 from mlx_vulkan import native
 
@@ -23,14 +21,8 @@ CODE = {
 
 
 def run(code, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", f"import mlx.core as mx\nmx.eval({code})"],
-        cwd=HERE,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    code = f"import mlx.core as mx\nmx.eval({code})"
+    return python("-c", code, folder=HERE, **environment)
 
 
 @pytest.mark.parametrize("name", CODE)

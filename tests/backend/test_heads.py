@@ -3,25 +3,17 @@ have the bits of the kernels that it takes the place of, which are compared with
 float64 in cases_norm.py."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
+from processes import output_of
 
 SCRIPT = Path(__file__).parent / "heads.py"
 
 
 def run(**environment):
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = output_of(SCRIPT, **environment)
     assert "joined kernel" not in done.stderr, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

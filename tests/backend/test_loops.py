@@ -3,14 +3,13 @@
 Each broken kernel would run for ever on a GPU; llvmpipe would end it in silence.
 """
 
-import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import python
 
 KERNELS = Path(__file__).resolve().parents[2] / "src/kernels"
 
@@ -159,13 +158,7 @@ BROKEN = {
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", HEAD + code],
-        env={**os.environ, "MLX_VK_DEBUG": "loops", **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return python("-c", HEAD + code, **{"MLX_VK_DEBUG": "loops", **env})
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -1,12 +1,9 @@
 """MLX_VK_QMM_STATS and MLX_VK_SDPA_STATS: which kernel ran for which shape."""
 
-import os
-import subprocess
-import sys
-
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import output_of
 
 from mlx_vulkan import native
 
@@ -27,14 +24,7 @@ for n in (1, 20):
 
 
 def rows(code, variable):
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, variable: "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    done = output_of("-c", code, **{variable: "1"})
     return [" ".join(line.split()) for line in done.stderr.splitlines()]
 
 

@@ -6,14 +6,13 @@ MLX_VK_TEST_FULL=1 runs the long counts.
 import functools
 import os
 import pathlib
-import subprocess
-import sys
 import threading
 import time
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import python
 
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,14 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def run(code, limit=600, **environment):
     """Runs Python code on the same device in a process of its own, for `limit`
     seconds at most."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=HERE,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=limit,
-    )
+    return python("-c", code, limit=limit, folder=HERE, **environment)
 
 
 @functools.cache

@@ -7,14 +7,12 @@ takes several parts, this process runs them whole.
 import functools
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import output_of
 
 # Of software's assumed rates (runtime/work.cpp) 2 MB or 4 MFLOP. Cases have some
 # ten times as much. GPUs are faster by the factor at least.
@@ -161,24 +159,14 @@ def whole():
 @pytest.fixture(scope="module", params=["unified", "discrete"])
 def in_parts(request):
     software = "llvmpipe" in request.config.mlxvk_name
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import mlx.core as mx; mx.set_default_device(mx.gpu); "
-            "import test_work; test_work.main()",
-        ],
-        cwd=Path(__file__).parent,
-        env={
-            **os.environ,
-            "MLX_VK_MEMORY": request.param,
-            "MLX_VK_MAX_MS_PER_SUBMISSION": str(SOFTWARE_MS if software else GPU_MS),
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
+    result = output_of(
+        "-c",
+        "import mlx.core as mx; mx.set_default_device(mx.gpu); "
+        "import test_work; test_work.main()",
+        folder=Path(__file__).parent,
+        MLX_VK_MEMORY=request.param,
+        MLX_VK_MAX_MS_PER_SUBMISSION=str(SOFTWARE_MS if software else GPU_MS),
     )
-    assert result.returncode == 0, result.stderr
     child = json.loads(result.stdout)
     assert child["counters"]["submissions"] > child["counters"]["batches"]
     return child["found"], software

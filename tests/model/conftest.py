@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
 # Read when the device starts: no operation of a model may be decomposed.
 os.environ.setdefault("MLX_VK_FALLBACK", "deny")

@@ -7,11 +7,10 @@ factor of the residual (granite), experts (qwen3_moe).
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 FAMILIES = ("llama", "qwen2", "qwen3", "gemma2", "phi3", "granite", "qwen3_moe")
 TOKENS = 200 if os.environ.get("MLX_VK_TEST_FULL") else 16
@@ -48,17 +47,12 @@ print(json.dumps([found, rules]))
 
 
 def generate(**environment):
-    done = subprocess.run(
-        [sys.executable, "-c", GENERATE, ",".join(FAMILIES), str(TOKENS)],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).parent),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
+    done = output_of(
+        *("-c", GENERATE, ",".join(FAMILIES), TOKENS),
+        folder=Path(__file__).parent,
+        limit=3000,
+        **environment,
     )
-    assert done.returncode == 0, done.stderr
     assert "joined kernel" not in done.stderr, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

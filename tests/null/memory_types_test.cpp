@@ -71,8 +71,9 @@ constexpr double write_combined = 80e6, cached = 9e9;
 
 const std::vector<Chip>& chips() {
   static const std::vector<Heap> apu_heaps = {{5412, false}, {10824, true}};
+  // Of APUs and of cards whose whole memory is mapped; heap 1 is the GPU's.
   static const std::vector<std::pair<VkMemoryPropertyFlags, uint32_t>>
-      apu_types = {
+      radv_types = {
           {L, 1},
           {L, 1},
           {VH, 0},
@@ -97,19 +98,7 @@ const std::vector<Chip>& chips() {
        {5},
        {3, 5}},
       {"navi31, RADV: a card with a resizable BAR",
-       layout(
-           {{31713, false}, {24560, true}},
-           {{L, 1},
-            {L, 1},
-            {VH, 0},
-            {LVH, 1},
-            {LVH, 1},
-            {VHC, 0},
-            {VHC, 0},
-            {L_AMD, 1},
-            {VH_AMD, 0},
-            {LVH_AMD, 1},
-            {VHC_AMD, 0}}),
+       layout({{31713, false}, {24560, true}}, radv_types),
        discrete,
        0,
        -1,
@@ -118,7 +107,7 @@ const std::vector<Chip>& chips() {
        {5},
        {3, 5}},
       {"strix1, RADV: an APU whose device heap is a part of memory",
-       layout(apu_heaps, apu_types),
+       layout(apu_heaps, radv_types),
        integrated,
        write_combined,
        3,
@@ -127,7 +116,7 @@ const std::vector<Chip>& chips() {
        {5, 3},
        {3, 5}},
       {"the same, were it as fast as cached",
-       layout(apu_heaps, apu_types),
+       layout(apu_heaps, radv_types),
        integrated,
        cached,
        3,

@@ -68,6 +68,9 @@ TEST_CASE("msl: declarations of variables") {
       body("float v(1), w(x, y), z{3}, k;") ==
       "let float v (=) { 1 }; float w (=) { x y }; float z = { 3 }; float "
       "k;");
+  CHECK(
+      body("int v(~f(x, 1) + 1);") ==
+      "let int v (=) { (+ (~ (call f x 1)) 1) };");
   CHECK(body("x = f(1), g(2);") == "(, (= x (call f 1)) (call g 2));");
   CHECK(
       body("threadgroup float buf[32][N + 1], *q;") ==

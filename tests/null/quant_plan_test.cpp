@@ -115,6 +115,62 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
   CHECK_FALSE(taken(17));
 }
 
+TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
+  Caps known = big_gpu;
+  known.known_fragments = known.known_operands = true;
+  for (int bits : {4, 8}) {
+    for (int group : {32, 64, 128}) {
+      for (uint32_t m : {5, 16, 17, 32, 33, 64}) {
+        for (uint32_t n : {1, 4096, 24576}) {
+          QuantShape s = linear(m, n, 4096);
+          s.common.BITS = bits;
+          s.common.GROUP = group;
+          QuantPlan plan = plan_quant(known, s, 5);
+          auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+          REQUIRE(v);
+          // Unless asked for, where it has measured faster.
+          CHECK(
+              takes<QmmFragmentsVariant>(known, s) ==
+              (bits == 4 && group > 32));
+          CHECK(group % v->BLOCK == 0);
+          CHECK(plan.m_tiles * v->rows() >= m);
+          CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
+          CHECK(uint64_t(plan.n_tiles - 1) * v->outputs() < n);
+          CHECK(v->shared_memory() <= 32768);
+          CHECK(v->WN * v->WK * v->SG <= known.max_workgroup_size);
+          CHECK(s.k % (128 * v->DEPTH) == 0);
+        }
+      }
+    }
+  }
+  auto takes_it = [&](const QuantShape& s) {
+    return takes<QmmFragmentsVariant>(known, s);
+  };
+  CHECK_FALSE(takes_it(linear(4, 4096, 4096)));
+  CHECK(takes_it(linear(32, 151936, 4096)));
+  CHECK_FALSE(takes_it(linear(33, 151936, 4096)));
+  CHECK_FALSE(takes_it(linear(65, 4096, 4096)));
+  CHECK_FALSE(takes_it(linear(16, 4096, 4096 + 32)));
+  CHECK_FALSE(takes_it(linear(16, 4096, 512)));
+  QuantShape s = linear(16, 4096, 4096);
+  s.sides_aligned = false;
+  CHECK(takes<QmmSkinnyVariant>(known, s));
+  s = linear(16, 4096, 4096);
+  s.common.BITS = 3;
+  CHECK(takes<QmmSkinnyVariant>(known, s));
+  // By a device without matrices when a test asks for it.
+  Caps software = known;
+  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  s = linear(16, 4096, 256);
+  auto emulated = [&](int rows) {
+    return std::holds_alternative<EmulatedFragmentsVariant>(
+        plan_quant(software, s, rows).kernel);
+  };
+  CHECK(emulated(5));
+  CHECK_FALSE(emulated(-1));
+  CHECK_FALSE(emulated(0));
+}
+
 TEST_CASE("quantized: many rows repay dequantizing first") {
   QuantShape s = linear(768, 4096, 12288);
   CHECK(dequantizes_first(big_gpu, s, -1));
@@ -215,6 +271,70 @@ TEST_CASE("quantized: one row keeps the device busy") {
   // All lanes take the same number of chunks where some size allows it.
   CHECK(row(1024, 3072).CHUNK == 16);
   CHECK(row(1024, 3072).TURNS == 1);
+}
+
+TEST_CASE("quantized: few rows by matrix units of known elements") {
+  Caps caps = big_gpu;
+  caps.usual_fragments = true;
+  auto by_matrices = [&](const QuantShape& s) {
+    auto plan = plan_quant(caps, s);
+    auto* v = std::get_if<QmvVariant>(&plan.kernel);
+    return v && v->COOPMAT;
+  };
+  for (int group : {32, 64, 128}) {
+    for (uint32_t k : {128u, 384u, 1024u, 2048u}) {
+      for (uint32_t n : {1u, 128u, 1000u, 4096u, 12288u, 151936u}) {
+        CAPTURE(group);
+        CAPTURE(k);
+        CAPTURE(n);
+        QuantShape s = linear(1, n, k);
+        s.common.GROUP = group;
+        QuantPlan plan = plan_quant(caps, s);
+        auto v = std::get<QmvVariant>(plan.kernel);
+        REQUIRE(v.COOPMAT);
+        CHECK(v.F16_EXT);
+        CHECK_FALSE(v.BF16_EXT);
+        CHECK(v.WHOLE_WORKGROUP);
+        CHECK(v.SG == 32);
+        CHECK(v.WG % 128 == 0); // whole teams of norm.comp
+        CHECK(v.TURNS >= 1);
+        CHECK(v.TURNS <= 4); // lanes of a quarter have a group each
+        CHECK(v.X_ITEMS >= k);
+        CHECK(v.BLOCK % 16 == 0);
+        CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
+        CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);
+      }
+    }
+  }
+  // Other formats, indices, rows that 16-byte loads do not reach, long ones.
+  for (int bits : {2, 3, 8}) {
+    QuantShape s = linear(1, 4096, 2048);
+    s.common.BITS = bits;
+    CHECK_FALSE(by_matrices(s));
+  }
+  QuantShape s = linear(1, 4096, 2048);
+  s.common.BATCH = BATCH_GATHER;
+  CHECK_FALSE(by_matrices(s));
+  s = linear(1, 4096, 2048);
+  s.aligned = false;
+  CHECK_FALSE(by_matrices(s));
+  s = linear(1, 4096, 2048);
+  s.common.T = Type::f32;
+  CHECK_FALSE(by_matrices(s));
+  // A long row keeps lanes busy; several rows of any length do not.
+  CHECK_FALSE(by_matrices(linear(1, 4096, 4096)));
+  for (uint32_t m : {2u, 3u, 4u, 5u, 8u}) {
+    CHECK(by_matrices(linear(m, 12288, 4096)));
+    auto v = variant<QmvVariant>(caps, linear(m, 12288, 4096));
+    CHECK(v.ROWS == (m == 2 ? 2 : m <= 4 ? 4 : 8));
+    CHECK(v.WG >= 16 * v.ROWS); // an invocation stores one output of a row
+    CHECK(v.TURNS == 2);
+  }
+  CHECK_FALSE(by_matrices(linear(9, 4096, 4096)));
+  CHECK(std::holds_alternative<QmmSkinnyVariant>(
+      plan_quant(caps, linear(8, 4096, 4096), 5).kernel));
+  caps.usual_fragments = false;
+  CHECK_FALSE(by_matrices(linear(1, 4096, 2048)));
 }
 
 TEST_CASE("quantized: few rows and software devices") {

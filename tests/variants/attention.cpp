@@ -105,10 +105,42 @@ void add_types(VariantSet& set, const Caps& caps) {
   }
 }
 
+// Of quantized caches.
+void add_quantized(VariantSet& set, const Caps& caps) {
+  for (Type t : float_types) {
+    for (uint32_t bits : {4u, 8u}) {
+      for (auto& model : models) {
+        for (uint32_t keys : {64u, 512u, 32768u}) {
+          AttentionProblem p = problem(t, model);
+          p.keys = keys;
+          p.bits = bits;
+          p.group = 64;
+          add_forward(set, caps, p);
+        }
+      }
+      for (uint32_t options = 0; options < 6; ++options) {
+        AttentionProblem p = problem(t, {8, 1, 128, 128}, 1 + options % 2 * 3);
+        p.mask = options / 2;
+        p.keys = 100000;
+        p.bits = bits;
+        p.group = options % 2 ? 32 : 128;
+        add_forward(set, caps, p);
+      }
+    }
+  }
+  for (uint32_t dim : {96u, 256u, 512u}) {
+    AttentionProblem p = problem(Type::bf16, {8, 2, dim, dim});
+    p.bits = 8;
+    p.group = 32;
+    add_forward(set, caps, p);
+  }
+}
+
 } // namespace
 
 void add_attention_variants(VariantSet& set, const Caps& caps) {
   add_types(set, caps);
+  add_quantized(set, caps);
   auto add = [&](auto& p) { add_forward(set, caps, p); };
   with_options(problem(Type::f16, {8, 4, 80, 80}, 4), add);
   with_options(problem(Type::f16, {8, 4, 80, 80}, 512), add);

@@ -83,6 +83,7 @@ Caps snapshot(const Row& r) {
   c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
   c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
+  c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;
   classify(c);
   return c;

@@ -157,7 +157,7 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
     if (caps.coopmat(t)) {
       int subgroup = caps.matrix_subgroup();
       set.add(ProbeCoopmatVariant{.T = t, .SG = subgroup});
-      for (bool input : {false, true}) {
+      for (int input : {0, 1, 2}) {
         if (caps.known_fragments) {
           set.add(
               ProbeFragmentsVariant{.T = t, .SG = subgroup, .INPUT = input});

@@ -38,6 +38,13 @@ class Products {
     auto plan = plan_quant(caps_, s);
     std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
   }
+  // As tests have it on software devices.
+  void add_emulated(QuantShape s) {
+    auto plan = plan_quant(caps_, s, 5);
+    if (auto* v = std::get_if<EmulatedFragmentsVariant>(&plan.kernel)) {
+      set_.add(*v);
+    }
+  }
   // With what rewrites make of it: all forms, or the nth.
   void add_joined(QuantShape s, int nth = -1) {
     add(s);
@@ -101,6 +108,9 @@ void add_usual(Products& p) {
     p.add_joined(p.linear(model, m, 256, 4096), m);
   }
   p.add_joined(p.linear(model, 1, 256, 1024));
+  p.add_emulated(p.linear(model, 5, 256, 1024));
+  p.add(p.linear(model, 32, 256, 1152));
+  p.add(p.linear(model, 64, 151936, 4096));
   p.add(p.linear(model, 100, 1024, 3072));
   for (Type t : float_types) {
     ProductVariant common{{t, usual, true}, BATCH_ONE};

@@ -1,3 +1,4 @@
+#include "kernels/exchange.h"
 #include "ops/reduce/plan.h"
 #include "variants/variants.h"
 
@@ -152,9 +153,22 @@ void add_scans(VariantSet& set) {
   add("Min", Type::u8, Type::u8, false, false, {"Lines"});
 }
 
+// Between ranks (ops/distributed.cpp).
+void add_exchanges(VariantSet& set) {
+  for (Type t : all_types) {
+    for (auto* op : {"Sum", "Min", "Max"}) {
+      set.add(ExchangeVariant{t, accumulator(t), op, false});
+    }
+  }
+  for (Type t : {Type::u8, Type::u16, Type::u32, Type::u64}) {
+    set.add(ExchangeVariant{t, accumulator(t), "Sum", true});
+  }
+}
+
 } // namespace
 
 void add_reduce_variants(VariantSet& set, const Caps&) {
+  add_exchanges(set);
   add_reductions(set);
   add_arg_reductions(set);
   add_scans(set);

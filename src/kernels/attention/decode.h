@@ -26,8 +26,52 @@ struct DecodeArgs {
 #endif
 };
 
+// In items, of codes in words.
+struct ItemStrides {
+  int64_t batch, head;
+};
+
+// Of a quantized cache, whose rows stand one after another. q counts as often
+// as `factor` says, rounded to T; `hidden` is what scores are where the mask
+// says false.
+struct QuantizedDecodeArgs {
+  PTR(T_PTR, q)
+#if SCALED
+  PTR(T_PTR, factor)
+#endif
+  PTR(Ptr_u32, k)
+  PTR(T_PTR, k_scales)
+  PTR(T_PTR, k_biases)
+  PTR(Ptr_u32, v)
+  PTR(T_PTR, v_scales)
+  PTR(T_PTR, v_biases)
+#if MASK
+  PTR(MASK_PTR, mask)
+#endif
+#if MASK == 1
+  PTR(T_PTR, hidden)
+#endif
+#if PARTS
+  PTR(Ptr_f32, parts)
+#endif
+#if PARTS == PARTS_JOINED
+  PTR(Ptr_u32, arrived)
+#endif
+#if PARTS != PARTS_MERGED
+  PTR(T_PTR, y)
+#endif
+  ItemStrides k_codes_strides, k_scales_strides, k_biases_strides;
+  ItemStrides v_codes_strides, v_scales_strides, v_biases_strides;
+  MaskStrides mask_strides;
+  uint groups, gqa, kv_heads, row_groups, queries, splits;
+  uint keys, split_keys;
+  ShortStrides q_strides;
+  float scale; // times log2(e)
+};
+
 #ifdef __cplusplus
 static_assert(sizeof(DecodeArgs) == 72);
+static_assert(sizeof(QuantizedDecodeArgs) == 6 * 16 + 32 + 12 * 4);
 
 struct MaskedDecodeArgs { // DecodeArgs with MASK
   DecodeArgs decode;
@@ -49,6 +93,12 @@ struct DecodeVariant {
   bool CAUSAL = false, SINKS = false;
   uint PARTS = PARTS_NONE;
   bool LSE = false;
+  // Of a quantized cache: codes of so many bits, items that share a scale, and
+  // items that a lane takes at a time. 0: k and v are items.
+  uint BITS = 0, GROUP = 0, CHUNK = 0;
+  bool SCALED = false; // q is multiplied first
+  bool HEADS_FIRST = false; // rows of y are laid out (batch, head, query)
+  bool operator==(const DecodeVariant&) const = default;
   KERNEL_VARIANT(
       "attention/decode",
       T,
@@ -66,7 +116,12 @@ struct DecodeVariant {
       CAUSAL,
       SINKS,
       PARTS,
-      LSE)
+      LSE,
+      BITS,
+      GROUP,
+      CHUNK,
+      SCALED,
+      HEADS_FIRST)
 };
 #endif
 

@@ -43,8 +43,19 @@ Row row_of(Rows w, uint row) {
 }
 
 uint64_t out_row(Rows w, Row row) {
+#if HEADS_FIRST
+  return (uint64_t(w.batch) * HEADS + row.head) * A.queries + row.query;
+#else
   return uint64_t(w.batch * A.queries + row.query) * HEADS + row.head;
+#endif
 }
+
+// A row without keys is zero; but softmax makes NaN of nothing but -Inf.
+#if HEADS_FIRST
+#define EMPTY(total) false
+#else
+#define EMPTY(total) ((total) == 0.0)
+#endif
 
 #if PARTS
 
@@ -135,7 +146,7 @@ void join(uint group, Rows w) {
       store(
           A.y,
           out_row(w, row) * DV + d,
-          total == 0.0 ? 0.0 : x / total);
+          EMPTY(total) ? 0.0 : x / total);
     }
   }
 }

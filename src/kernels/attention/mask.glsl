@@ -5,12 +5,22 @@
 
 #include "attention/softmax.glsl"
 
+// What a hidden key scores.
+#if MASK == 1 && defined(BITS) && BITS
+float hidden_score() {
+  float score = load(A.hidden, 0);
+  return max(score * LOG2E, isinf(score) ? score : HIDDEN);
+}
+#else
+#define hidden_score() HIDDEN
+#endif
+
 // A score with the mask's item.
 float masked(float s, uint batch, uint head, uint query, uint key) {
 #if MASK
   int64_t at = mask_offset(A.mask_strides, batch, head, query, key);
 #if MASK == 1
-  return load(A.mask, at) ? s : HIDDEN;
+  return load(A.mask, at) ? s : hidden_score();
 #else
   // A finite sum stays finite in base 2, so that rows of huge negative masks
   // keep their relative order or tie.

@@ -15,8 +15,8 @@ struct MergeVariant {
   Type T = Type::f32;
   uint DV = 64;
   uint ROWS = 1; // decode.comp's
-  bool SINKS = false, LSE = false;
-  KERNEL_VARIANT("attention/merge", T, DV, ROWS, SINKS, LSE)
+  bool SINKS = false, LSE = false, HEADS_FIRST = false; // likewise
+  KERNEL_VARIANT("attention/merge", T, DV, ROWS, SINKS, LSE, HEADS_FIRST)
 };
 #endif
 

@@ -108,43 +108,35 @@ uint msl_from_word(uint w, uint type) { return w; }
 shared uint msl_first_[MSL_THREADS];
 shared uint msl_second_[MSL_THREADS];
 
-// Of lanes 4 apart, then of what the first four found.
-#define COLUMN_(NAME, k)                                                      \
-  at = base + (lane & 3u) + 4u * k;                                           \
-  y = at < MSL_THREADS ? msl_from_word(msl_first_[at], y) : neutral;          \
-  r = msl_op_##NAME(r, y);
-#define ROW_(NAME, k)                                                         \
-  at = base + k;                                                              \
-  y = at < MSL_THREADS ? msl_from_word(msl_second_[at], y) : neutral;         \
-  r = msl_op_##NAME(r, y);
+// In pairs, fours, eights and so on, as Apple's GPUs add: sums have the bits that
+// a kernel gets which writes simd_shuffle_xor by 1, 2, 4, 8, 16 out.
+#define OF_LANE_(ARRAY, k)                                                    \
+  (at + k < MSL_THREADS ? msl_from_word(ARRAY[at + k], neutral) : neutral)
+#define PAIR_(NAME, ARRAY, j, k)                                              \
+  msl_op_##NAME(OF_LANE_(ARRAY, j), OF_LANE_(ARRAY, k))
+#define FOUR_(NAME, ARRAY, j, k, l, m)                                        \
+  msl_op_##NAME(PAIR_(NAME, ARRAY, j, k), PAIR_(NAME, ARRAY, l, m))
 #define REDUCTION_(NAME, T, NEUTRAL, GLSL)                                    \
-  T msl_simd_##NAME(bool on, T x) {                                       \
+  T msl_simd_##NAME(bool on, T x) {                                           \
     T neutral = NEUTRAL;                                                      \
-    uint lane = msl_lane();                                                   \
-    uint base = gl_LocalInvocationIndex - lane;                               \
-    msl_first_[gl_LocalInvocationIndex] = msl_word(on ? x : neutral);     \
+    msl_first_[gl_LocalInvocationIndex] = msl_word(on ? x : neutral);         \
     barrier();                                                                \
-    T r = neutral;                                                            \
-    T y = neutral;                                                            \
-    uint at;                                                                  \
-    TIMES_8_(COLUMN_, NAME)                                                   \
-    msl_second_[gl_LocalInvocationIndex] = msl_word(r);                       \
+    uint at = gl_LocalInvocationIndex & ~7u;                                  \
+    T low = FOUR_(NAME, msl_first_, 0u, 1u, 2u, 3u);                          \
+    T high = FOUR_(NAME, msl_first_, 4u, 5u, 6u, 7u);                         \
+    msl_second_[gl_LocalInvocationIndex] =                                    \
+        msl_word(msl_op_##NAME(low, high));                                   \
     barrier();                                                                \
-    r = neutral;                                                              \
-    TIMES_4_(ROW_, NAME)                                                      \
-    return r;                                                                 \
+    at = gl_LocalInvocationIndex & ~31u;                                      \
+    return FOUR_(NAME, msl_second_, 0u, 8u, 16u, 24u);                        \
   }                                                                           \
-  T msl_quad_##NAME(bool on, T x) {                                       \
+  T msl_quad_##NAME(bool on, T x) {                                           \
     T neutral = NEUTRAL;                                                      \
-    uint base = gl_LocalInvocationIndex & ~3u;                                \
     barrier();                                                                \
-    msl_second_[gl_LocalInvocationIndex] = msl_word(on ? x : neutral);    \
+    msl_second_[gl_LocalInvocationIndex] = msl_word(on ? x : neutral);        \
     barrier();                                                                \
-    T r = neutral;                                                            \
-    T y = neutral;                                                            \
-    uint at;                                                                  \
-    TIMES_4_(ROW_, NAME)                                                      \
-    return r;                                                                 \
+    uint at = gl_LocalInvocationIndex & ~3u;                                  \
+    return FOUR_(NAME, msl_second_, 0u, 1u, 2u, 3u);                          \
   }
 
 // Within eight lanes, then what the eights before them have.

@@ -13,10 +13,8 @@
 #define B_T 1
 #include "gemm/tile.glsl"
 #include "conv/gather.glsl"
+#include "gemm/prefetch.glsl"
 #include "gemm/vec.glsl"
-
-#define LOADS_A (BM * BK / THREADS)
-#define LOADS_B (BK * BN / THREADS)
 
 Acc item_a(uint r, uint k) {
   Tap t = tap_at(k);
@@ -35,17 +33,6 @@ Acc item_b(uint k, uint c) {
 }
 
 #if PREFETCH
-#define ROLLED
-Acc next_a[LOADS_A];
-Acc next_b[LOADS_B];
-
-// The invocation's i-th item of a tile; `quads`: in groups of four. All of its
-// items, or their groups, are at one k.
-uint own_item(uint i, uint quads) {
-  uint t = gl_LocalInvocationIndex;
-  return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
-}
-
 #if VA
 Tap own_tap;
 #endif
@@ -92,17 +79,6 @@ void fetch(uint k0) {
 #endif
   }
 }
-
-void stash() {
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    tile_a[slot_a(own_item(i, VA))] = next_a[i];
-  }
-  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    tile_b[slot_b(own_item(i, VB))] = next_b[i];
-  }
-}
-#else
-#define ROLLED [[dont_unroll]]
 #endif
 
 void put_tile() {

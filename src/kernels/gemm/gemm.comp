@@ -3,19 +3,12 @@
 // while the present one is used.
 #include "gemm/product.glsl"
 #include "gemm/tile.glsl"
+#include "gemm/prefetch.glsl"
 #if VA || VB
 #include "gemm/vec.glsl"
 #endif
 
-#define LOADS_A (BM * BK / THREADS)
-#define LOADS_B (BK * BN / THREADS)
-
-#if PREFETCH
-#define ROLLED
-Acc next_a[LOADS_A];
-Acc next_b[LOADS_B];
-#else
-#define ROLLED [[dont_unroll]]
+#if !PREFETCH
 shared Acc tile_y[BM * BN];
 #endif
 
@@ -35,12 +28,6 @@ Acc item_b(uint k, uint c) {
 }
 
 #if PREFETCH
-// The invocation's i-th item of a tile; `quads`: in groups of four.
-uint own_item(uint i, uint quads) {
-  uint t = gl_LocalInvocationIndex;
-  return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
-}
-
 void fetch(uint row0, uint col0, uint k0) {
 #if VA
   [[unroll]] for (uint i = 0; i < LOADS_A; i += 4) {
@@ -78,15 +65,6 @@ void fetch(uint row0, uint col0, uint k0) {
     next_b[i] = item_b(k0 + k_b(e), col0 + col_b(e));
   }
 #endif
-}
-
-void stash() {
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    tile_a[slot_a(own_item(i, VA))] = next_a[i];
-  }
-  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    tile_b[slot_b(own_item(i, VB))] = next_b[i];
-  }
 }
 #endif
 

@@ -65,9 +65,21 @@ struct QmvVariant : ProductVariant {
   uint BLOCK = 16; // outputs a workgroup
   bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
   bool VEC = true; // 16-byte loads of x and w
+  // By matrix units (quant/qmv_matrix.glsl), for inputs of which type; lanes of
+  // a subgroup, and room for items of x. Then CHUNK and OUTS are of no matter.
+  bool COOPMAT = false, BF16_EXT = false, F16_EXT = false;
+  uint SG = 0, X_ITEMS = 0;
+  void use_matrices(uint subgroup) {
+    COOPMAT = WHOLE_WORKGROUP = true;
+    (T == Type::f16 ? F16_EXT : BF16_EXT) = true;
+    SG = subgroup;
+    OUTS = 16;
+    CHUNK = GROUP / 4;
+  }
   bool operator==(const QmvVariant&) const = default;
-#define QMV_MEMBERS \
-  T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, VEC
+#define QMV_MEMBERS                                                         \
+  T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, \
+      VEC, COOPMAT, BF16_EXT, F16_EXT, SG, X_ITEMS
   KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)
 };
 

@@ -18,6 +18,12 @@ layout(local_size_x = WG) in;
 #define finish(tile)
 #endif
 
+#if COOPMAT && ROWS == 1
+#include "quant/qmv_matrix.glsl"
+#elif COOPMAT
+#include "quant/qmv_matrix_rows.glsl"
+#else
+
 #ifndef X_OF_PASS
 #define X_OF_PASS(rows)
 #define X_OF_ALL(rows, tile)                                                  \
@@ -256,3 +262,5 @@ void main() {
   }
   finish(tile);
 }
+
+#endif

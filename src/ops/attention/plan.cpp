@@ -33,6 +33,18 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
 // slices of the accumulators, of q, k and v as they are in memory, the
 // products' sums, addresses of keys, what each mask has, and the rest.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
+  if (v.BITS) {
+    // Codes, two numbers a group; sums of values, and two more; of q's items
+    // two sums; scores; four codes of each key as floats.
+    uint32_t lanes = v.TPK * v.CHUNK;
+    uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);
+    uint32_t keys = v.KU * (k + value) * (v.CHUNK * v.BITS / 32 + 2);
+    uint32_t rows = value * (v.CHUNK + 2) + 2 * k + 2 * v.KU;
+    // Where registers are few, all but RADV load q's items long before.
+    rows += caps.mask_values ? v.CHUNK : 0;
+    uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
+    return v.ROWS * rows + keys + masks + 5 * v.KU + 30;
+  }
   uint32_t bytes = v.VEC ? 16 : size_of(v.T);
   uint32_t items = bytes / size_of(v.T);
   auto chunks = [&](uint32_t n) { return ceil_div(n, v.TPK * items); };
@@ -72,11 +84,16 @@ DecodeVariant decode_kernel(
       .T = p.type,
       .D = p.dim,
       .DV = p.value_dim,
-      .VEC = p.alignment == 16,
+      .VEC = p.alignment == 16 && !p.bits,
       .MASK = p.mask,
-      .CAUSAL = p.causal && p.queries > 1};
+      .CAUSAL = p.causal && p.queries > 1,
+      .BITS = p.bits,
+      .GROUP = p.group,
+      .CHUNK = p.bits ? code_chunk : 0,
+      .SCALED = p.scaled,
+      .HEADS_FIRST = p.bits != 0};
   uint32_t widest = std::max(p.dim, p.value_dim);
-  uint32_t items = v.VEC ? 16 / size_of(p.type) : 1;
+  uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;
   uint32_t subgroup =
       caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
   // A lane has one chunk of a row where subgroups are wide enough.
@@ -87,6 +104,10 @@ DecodeVariant decode_kernel(
   if (caps.software()) {
     v.WG = 64;
     v.ROWS = std::min(v.ROWS, widest <= 128 ? 4u : 2u);
+    v.SLOTS = slots(caps, v);
+    if (p.bits) {
+      return v;
+    }
     // Tested there for devices with few registers.
     v.SHARED_Q = widest > 128;
     v.PIECES = widest > 256;
@@ -104,6 +125,8 @@ DecodeVariant decode_kernel(
     } else if (v.ROWS > 1) {
       v.ROWS /= 2;
       v.KU = 4;
+    } else if (p.bits) {
+      break; // as few as can be
     } else if (!v.SHARED_Q) {
       v.SHARED_Q = true;
     } else {
@@ -129,16 +152,25 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   if (heads >= caps.cores()) {
     return decode_kernel(caps, p, 4, 128);
   }
+  if (p.bits) {
+    return decode_kernel(caps, p, 4, 256); // codes become floats once for four
+  }
   bool two = p.keys <= 4096 && heads * ceil_div(rows, 2) < caps.cores();
   return decode_kernel(caps, p, two ? 2 : 4, 256);
 }
 
 // How many workgroups share a KV head's keys, of `unit` that each has in
-// flight: enough for two a core; more than 16 only where each has some to walk,
-// since somebody joins all parts.
-uint32_t
-wanted_splits(const Caps& caps, uint64_t groups, uint32_t keys, uint32_t unit) {
-  uint64_t fill = (2 * caps.cores() + groups - 1) / groups;
+// flight: enough for two a core, or, where registers leave room for `one`, as
+// of a quantized cache on NVIDIA, no more than that; more than 16 only where
+// each has some to walk, since somebody joins all parts.
+uint32_t wanted_splits(
+    const Caps& caps,
+    bool one,
+    uint64_t groups,
+    uint32_t keys,
+    uint32_t unit) {
+  uint64_t fill = one ? std::max<uint64_t>(caps.cores() / groups, 1)
+                      : (2 * caps.cores() + groups - 1) / groups;
   uint32_t worth = std::max(16u, keys / (4 * unit));
   return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, 128});
 }
@@ -180,7 +212,8 @@ DecodePlan plan_decode(
   } else if (!options.splits) {
     plan.why = "splits are switched off";
   } else if (groups < caps.cores() && p.keys > short_keys) {
-    uint32_t wanted = wanted_splits(caps, groups, p.keys, unit);
+    bool one = p.bits && !caps.few_registers();
+    uint32_t wanted = wanted_splits(caps, one, groups, p.keys, unit);
     plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
     plan.splits = ceil_div(p.keys, plan.split_keys);
   }
@@ -189,7 +222,7 @@ DecodePlan plan_decode(
   // Who has the whole sum adds sinks.
   k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
   k.LSE = p.lse && k.PARTS != PARTS_MERGED;
-  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse};
+  plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
   return plan;
 }
 
@@ -200,18 +233,25 @@ bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
       p.alignment >= 16;
 }
 
+// What every kernel for prompts has from the problem.
+template <typename Variant>
+Variant variant_of(const AttentionProblem& p) {
+  Variant v;
+  v.T = p.type;
+  v.D = p.dim;
+  v.DV = p.value_dim;
+  v.MASK = p.mask;
+  v.CAUSAL = p.causal;
+  v.SINKS = p.sinks;
+  v.LSE = p.lse;
+  return v;
+}
+
 PrefillFragmentsVariant fragments_kernel(
     const Caps& caps,
     const AttentionProblem& p) {
-  PrefillFragmentsVariant v{
-      .T = p.type,
-      .SG = caps.matrix_subgroup(),
-      .D = p.dim,
-      .DV = p.value_dim,
-      .MASK = p.mask,
-      .CAUSAL = p.causal,
-      .SINKS = p.sinks,
-      .LSE = p.lse};
+  auto v = variant_of<PrefillFragmentsVariant>(p);
+  v.SG = caps.matrix_subgroup();
   // Measured (docs/benchmarks.md, "Attention of prompts").
   bool wide = std::max(p.dim, p.value_dim) > 96;
   v.SUBGROUPS = wide ? 8 : 4;
@@ -229,29 +269,16 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   }
   plan.why = no_matrices(caps, p);
   if (!*plan.why) {
-    plan.bq = PrefillCoopmatVariant::BQ;
-    plan.kernel = PrefillCoopmatVariant{
-        .T = p.type,
-        .SG = caps.matrix_subgroup(),
-        .D = p.dim,
-        .DV = p.value_dim,
-        .MASK = p.mask,
-        .CAUSAL = p.causal,
-        .SINKS = p.sinks,
-        .LSE = p.lse};
+    auto v = variant_of<PrefillCoopmatVariant>(p);
+    v.SG = caps.matrix_subgroup();
+    plan.bq = v.BQ;
+    plan.kernel = v;
     return plan;
   }
-  plan.bq = p.value_dim > 256 ? 16 : 32;
-  plan.kernel = PrefillVariant{
-      .T = p.type,
-      .D = p.dim,
-      .DV = p.value_dim,
-      .BQ = plan.bq,
-      .VEC = p.vector4(),
-      .MASK = p.mask,
-      .CAUSAL = p.causal,
-      .SINKS = p.sinks,
-      .LSE = p.lse};
+  auto v = variant_of<PrefillVariant>(p);
+  v.BQ = plan.bq = p.value_dim > 256 ? 16 : 32;
+  v.VEC = p.vector4();
+  plan.kernel = v;
   return plan;
 }
 

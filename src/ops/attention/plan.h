@@ -15,6 +15,8 @@ namespace mlx::core::vulkan {
 
 constexpr uint32_t max_head_dim = 512;
 constexpr uint32_t max_decode_queries = 8;
+// Items of k or v that a lane takes at a time of a quantized cache.
+constexpr uint32_t code_chunk = 16;
 // Groups of workgroups that may join their parts themselves: the counters of
 // StreamEncoder::counters().
 constexpr uint32_t max_joined_groups = 64;
@@ -27,6 +29,9 @@ struct AttentionProblem {
   uint32_t alignment = 1; // of all rows of q, k and v, in bytes: up to 16
   uint32_t mask = 0; // 0 none, 1 bool, 2 additive
   bool causal = false, sinks = false, lse = false;
+  // Of a quantized cache: codes of so many bits, items that share a scale.
+  uint32_t bits = 0, group = 0;
+  bool scaled = false; // whose q is multiplied first
 
   // Rows come in aligned fours.
   bool vector4() const {

@@ -23,15 +23,7 @@ bool kernels_available() {
 
 namespace fast {
 
-CustomKernelFunction metal_kernel_of_mlx(
-    const std::string& name,
-    const std::vector<std::string>& input_names,
-    const std::vector<std::string>& output_names,
-    const std::string& source,
-    const std::string& header,
-    bool ensure_row_contiguous,
-    bool atomic_outputs,
-    const CompileOptions& compile_options);
+decltype(metal_kernel) metal_kernel_of_mlx;
 
 CustomKernelFunction metal_kernel(
     const std::string& name,

@@ -7,8 +7,9 @@ namespace mlx::core::vulkan {
 namespace {
 
 void make_matrix_contiguous(array& a, StreamEncoder& enc) {
+  // The stride of a single item says nothing.
   bool contiguous = a.flags().row_contiguous ||
-      (a.strides(-1) == 1 &&
+      ((a.strides(-1) == 1 || a.shape(-1) == 1) &&
        (a.shape(-2) == 1 || a.strides(-2) == a.shape(-1)));
   if (!contiguous) {
     a = row_contiguous(a, enc);
@@ -178,6 +179,9 @@ AddressedProduct address(
   s.transpose = transpose;
   s.x_aligned = aligned16(product, o.x, 0, p.x_row, p.stack.x_matrix);
   s.aligned = s.x_aligned && aligned16(product, o.w, 1, 0, p.stack.w_matrix);
+  s.sides_aligned = f.bias &&
+      aligned16(product, o.scales, 2, 0, p.stack.scale_matrix) &&
+      aligned16(product, *o.side, 3, 0, p.stack.side_matrix);
   return product;
 }
 

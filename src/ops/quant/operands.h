@@ -17,6 +17,7 @@ struct QuantOperands {
   // Which matrix of x and of w each product takes; both or none.
   std::optional<array> lhs, rhs;
   bool sorted = false; // equal rhs indices stand together
+  bool last_use = false; // nobody reads x again
 };
 
 struct AddressedProduct {

@@ -43,6 +43,38 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
 }
 
+// Whether matrix units make the products of few rows, where that measured
+// faster (docs/benchmarks.md, "Matvec").
+bool takes_matrices(const Caps& caps, const QuantShape& s) {
+  constexpr uint32_t most_rows = 8, most_items = 2048; // of a single row
+  auto& f = s.common;
+  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && caps.coopmat(f.T);
+  return caps.usual_fragments && format && s.aligned && s.transpose &&
+      !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
+      (s.m > 1 || s.k <= most_items) && s.k >= uint32_t(f.GROUP) &&
+      caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+}
+
+QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
+  QmvVariant v{s.common};
+  v.use_matrices(caps.matrix_subgroup());
+  v.ROWS = row_bucket(s.m, 8);
+  constexpr uint32_t subgroups = 8; // share k
+  v.WG = v.SG * subgroups;
+  uint32_t share = tiles(s.k / s.common.GROUP, subgroups);
+  v.TURNS = std::clamp(share, 1u, v.ROWS > 1 ? 2u : 4u);
+  if (v.ROWS == 1) {
+    v.X_ITEMS = tiles(s.k, 1024) * 1024;
+  }
+  // Two workgroups a core, of up to eight times sixteen outputs.
+  uint64_t sixteens = s.batch * tiles(s.n, 16);
+  v.BLOCK = 16 * std::clamp(tiles(sixteens, 2 * caps.cores()), 1u, 8u);
+  return {
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.ROWS),
+      .n_tiles = tiles(s.n, v.BLOCK)};
+}
+
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   QmvVariant v{s.common};
   v.VEC = s.aligned;
@@ -107,6 +139,56 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
       s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
+}
+
+// Whether qmm_fragments takes it (docs/benchmarks.md, "A few dozen rows"):
+// where lanes can load what their elements are. `rows` of a user's own: in
+// formats that it has not been measured with, too.
+bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
+  const ProductVariant& v = s.common;
+  uint32_t least = rows < 0 ? 5 : rows;
+  // Software devices emulate matrices where a test asks for it.
+  bool can = caps.software()
+      ? rows > 0 && v.T != Type::f32
+      : caps.known_operands && caps.coopmat(v.T) && s.k >= 1024;
+  bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
+  return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
+      s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
+      (v.BITS == 4 || v.BITS == 8) && (measured || rows > 0) &&
+      caps.shared_memory >= 32768;
+}
+
+QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
+  QmmFragmentsVariant v{s.common, 32};
+  v.FM = 2;
+  v.WN = 1;
+  v.WK = 8;
+  v.BLOCK = std::min(v.GROUP, 64);
+  v.DEPTH = v.AHEAD = 1;
+  if (caps.software()) {
+    v.FM = v.FX = 1; // quick to compile
+    v.WK = 2;
+  } else if (s.m <= 16) {
+    v.FX = 1;
+    v.AHEAD = 2;
+  } else {
+    v.FX = 2;
+    if (s.m > 32) {
+      v.WN = 2;
+      v.WK = 4;
+      v.BLOCK = v.GROUP;
+    } else if (s.k % 256 == 0) {
+      v.DEPTH = 2;
+    }
+  }
+  QuantPlan plan{
+      .kernel = v,
+      .m_tiles = tiles(s.m, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
+  if (caps.software()) {
+    plan.kernel = EmulatedFragmentsVariant{v};
+  }
+  return plan;
 }
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
@@ -236,6 +318,13 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 } // namespace
 
 QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+  bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
+  if (!asked && takes_matrices(caps, shape)) {
+    return plan_matrices(caps, shape);
+  }
+  if (takes_fragments(caps, shape, skinny)) {
+    return plan_fragments(caps, shape);
+  }
   if (takes_skinny(caps, shape, skinny)) {
     return plan_skinny(caps, shape);
   }

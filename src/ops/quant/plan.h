@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/quant/product.h"
+#include "kernels/quant/qmm_fragments.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "vk/caps.h"
 
@@ -18,6 +19,7 @@ struct QuantShape {
   bool transpose = true; // w is (n, k)
   bool aligned = true; // 16-byte loads of x and w are possible
   bool x_aligned = true; // of x
+  bool sides_aligned = true; // and of scales and biases
   // Products take rows of a sorted stack: m is 1, batch the number of rows.
   bool sorted = false;
   uint32_t matrices = 1;
@@ -26,7 +28,9 @@ struct QuantShape {
 struct QuantPlan {
   std::variant<
       QmvVariant, // w transposed, few rows
-      QmmSkinnyVariant, // and a few dozen
+      QmmFragmentsVariant, // and a few dozen
+      EmulatedFragmentsVariant, // the same for tests of software devices
+      QmmSkinnyVariant,
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
       QmmCoopmatVariant,

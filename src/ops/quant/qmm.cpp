@@ -7,10 +7,12 @@
 namespace mlx::core {
 
 void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
+  bool last_use = inputs[0].is_donatable();
   vulkan::QuantOperands operands{inputs[0], inputs[1], inputs[2], {}, {}, {}};
   if (inputs.size() == 4) {
     operands.side = inputs[3];
   }
+  operands.last_use = last_use;
   vulkan::quantized_product(
       vulkan::encoder(stream()),
       std::move(operands),

@@ -1,5 +1,7 @@
 #include "ops/quant/quantized_product.h"
 
+#include "ops/attention/quantized.h"
+#include "ops/gemm/gemm.h"
 #include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
@@ -83,6 +85,9 @@ void quantized_product(
     return;
   }
   auto [args, shape] = address(enc, o, out, f, transpose);
+  if (!transpose && o.last_use && attend_quantized(enc, o, args, shape, out)) {
+    return;
+  }
   if (dequantizes_first(enc.caps(), shape, config().dequantize_rows)) {
     if (config().qmm_stats) {
       count(shape, nullptr, f);
@@ -129,6 +134,9 @@ void quantized_product(
     auto* v = std::get_if<QmvVariant>(&plan.kernel);
     if (v && shape.common.BATCH == BATCH_GATHER && shape.m == 1) {
       what = GatheredRecord{*v};
+    } else if (may_be_scores(shape)) {
+      what = ScoresRecord{shape.common.T, f.bits, f.group, o.last_use};
+      enc.raw().stay_open();
     }
     enc.dispatch(k, inputs, {out}, args, grid, work, what);
   }

@@ -1,11 +1,13 @@
 """Random kernels through mx.fast.metal_kernel and through g++, compared.
 
-    python tests/kernels/fuzz/run.py [--first SEED] [--count N] [--cpp-only]
+    python tests/kernels/fuzz/run.py [--first SEED] [--count N] [--jobs N]
+                                     [--save FILE | --against FILE] [--cpp-only]
                                      [--show SEED] [--reduce SEED]
 
 Every body runs with 64 threads, one threadgroup, on the same random inputs; the
 outputs must have the same bits. The text for g++ is the same, with
-metal_on_cpu.h before it.
+metal_on_cpu.h before it. For a machine without g++ another one saves what it
+gives.
 """
 
 import argparse
@@ -13,7 +15,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +93,8 @@ def cpp_text(kernels):
         parameters += BUILTINS
         # What threads share is one for all fibers.
         body = re.sub(r"^  threadgroup (\w+ \w+\[)", r"  static \1", kernel.body)
+        # g++ tries (T(uint(x[0]), uint(x[1]))) as a type and sees x declared twice.
+        body = re.sub(rf"\b({'|'.join(NUMPY)})\((?=\w+\[)", r"(\1)(", body)
         parts.append(f"namespace kernel{k} {{\n{kernel.header}\n")
         parts.append(f"static void run({', '.join(parameters)}) {{\n{body}}}\n")
         parts.append("void all(FILE* from, FILE* to) {\n")
@@ -189,11 +196,25 @@ def difference(kernel, expected, got):
     return None
 
 
-def check(kernels):
+def saved(kernels, folder):
+    """What save() wrote of these."""
+    results = []
+    for kernel in kernels:
+        with np.load(folder / f"{kernel.seed}.npz") as file:
+            results.append([file[f"arr_{i}"] for i in range(len(kernel.outputs))])
+    return results
+
+
+def save(kernels, folder):
+    for kernel, outputs in zip(kernels, on_cpu(kernels)):
+        np.savez_compressed(folder / f"{kernel.seed}.npz", *outputs)
+
+
+def check(kernels, oracle=on_cpu):
     """Seeds of those that differ, are refused or fail, each with a sentence."""
     import mlx.core as mx
 
-    expected = on_cpu(kernels)
+    expected = oracle(kernels)
     problems = {}
     for kernel, want in zip(kernels, expected):
         try:
@@ -245,43 +266,86 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=25, help="bodies a g++ run")
+    parser.add_argument("--batch", type=int, default=50, help="bodies a g++ run")
     parser.add_argument("--statements", type=int, default=10)
     parser.add_argument("--no-collectives", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=float, help="to begin batches for")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="of g++ alone")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="what was saved")
     parser.add_argument("--cpp-only", action="store_true", help="with UBSan")
     parser.add_argument("--show", type=int, metavar="SEED")
     parser.add_argument("--reduce", type=int, metavar="SEED")
     args = parser.parse_args()
 
-    def made(seed):
-        return program(seed, args.statements, not args.no_collectives)
-
     if args.show is not None or args.reduce is not None:
-        kernel = made(args.show if args.show is not None else args.reduce)
+        kernel = made(args.show if args.show is not None else args.reduce, args)
         if args.reduce is not None:
             reduce(kernel)
             print(next(iter(check([kernel]).values())))
         print(f"{kernel.header}\n\n{kernel.body}")
         return 0
-    seeds = range(args.first, args.first + args.count)
-    batches = [
-        [made(seed) for seed in seeds[i : i + args.batch]]
-        for i in range(0, len(seeds), args.batch)
-    ]
-    if args.cpp_only:
-        flags = ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover")
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda batch: on_cpu(batch, flags), batches))
-        print(f"{args.count} bodies")
-        return 0
-    problems = {}
-    for number, batch in enumerate(batches, 1):
-        found = check(batch)
-        print(f"\r{number} of {len(batches)}", end="", file=sys.stderr, flush=True)
-        for seed, problem in found.items():
-            print(f"seed {seed}: {problem}", flush=True)
-        problems |= found
-    print(f"{args.count} bodies, {len(problems)} with problems")
+    starts = range(args.first, args.first + args.count, args.batch)
+    if args.save:
+        args.save.mkdir(parents=True, exist_ok=True)
+        work = partial(save, folder=args.save)
+    elif args.cpp_only:
+        work = partial(on_cpu, flags=UNDEFINED)
+    elif args.against:
+        names = {path.name for path in args.against.iterdir()}
+        starts = [
+            first
+            for first in starts
+            if names >= {f"{seed}.npz" for seed in seeds(first, args)}
+        ]
+        work = partial(check, oracle=partial(saved, folder=args.against))
+    else:
+        work = check
+    return report(run(args, starts, work), args)
+
+
+# What is undefined ends the program.
+UNDEFINED = ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover")
+
+
+def seeds(first, args):
+    return range(first, min(first + args.batch, args.first + args.count))
+
+
+def one_batch(args, work, first):
+    kernels = [made(seed, args) for seed in seeds(first, args)]
+    return len(kernels), work(kernels) or {}
+
+
+def made(seed, args):
+    return program(seed, args.statements, not args.no_collectives)
+
+
+def run(args, starts, work):
+    """What each batch found, as they end; none is begun after --seconds."""
+    began = time.monotonic()
+    # Spawned: a device does not outlive a fork.
+    with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
+        waiting = [pool.submit(one_batch, args, work, first) for first in starts]
+        for done in as_completed(waiting):
+            if done.cancelled():
+                continue
+            yield done.result()
+            if args.seconds and time.monotonic() - began > args.seconds:
+                for one in waiting:
+                    one.cancel()
+
+
+def report(results, args):
+    bodies, problems = 0, 0
+    for count, found in results:
+        bodies += count
+        print(f"\r{bodies} of {args.count}", end="", file=sys.stderr, flush=True)
+        if isinstance(found, dict):
+            problems += len(found)
+            for seed, problem in found.items():
+                print(f"seed {seed}: {problem}", flush=True)
+    print(f"{bodies} bodies, {problems} with problems")
     return 1 if problems else 0
 
 

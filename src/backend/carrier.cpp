@@ -1,0 +1,121 @@
+#include "backend/carrier.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "kernels/exchange.h"
+#include "runtime/device.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr uint64_t pack_bytes = 16;
+// Looks for a pack, or for a job, before it sleeps between them: a millisecond
+// or so.
+constexpr uint64_t spins = 1 << 16;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// False if it is not there, or not all of it.
+bool read_pack(const char* at, uint32_t stamp, uint32_t (&w)[4]) {
+  auto* words = reinterpret_cast<const volatile uint32_t*>(at);
+  for (int i = 0; i < 4; ++i) {
+    w[i] = words[i];
+  }
+  return w[3] == exchange_stamp(stamp, w[0], w[1], w[2]);
+}
+
+} // namespace
+
+Carrier::Carrier(std::shared_ptr<HostGroup> group, const void* region)
+    : group_(std::move(group)), region_(static_cast<const char*>(region)) {
+  uint64_t size = group_->sizes().ranks * HostGroup::generations * room;
+  // Never freed: kernels may be looking there when the process ends.
+  memory_ = device().memory().allocate_mapped(size);
+  std::memset(memory_.mapped, 0, size);
+  thread_ = std::thread([this] { loop(); });
+}
+
+Carrier::~Carrier() {
+  stopping_ = true;
+  { std::lock_guard lock(mutex_); }
+  added_.notify_all();
+  thread_.join();
+}
+
+uint64_t Carrier::place(uint64_t number, uint32_t rank) const {
+  return (number % HostGroup::generations * group_->sizes().ranks + rank) *
+      room;
+}
+
+uint64_t Carrier::address(uint64_t number) const {
+  return memory_.address + place(number, 0);
+}
+
+void Carrier::add(const Job& job) {
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back(job);
+    waiting_++;
+  }
+  added_.notify_one();
+}
+
+bool Carrier::give_up(uint64_t turn) const {
+  if (turn < spins) {
+    pause();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return turn % 1024 == 1023 && (stopping_ || !group_->error().empty());
+}
+
+bool Carrier::carry(const Job& job, uint32_t rank) {
+  const char* from = region_ + job.from + rank * job.stride;
+  char* to = static_cast<char*>(memory_.mapped) + place(job.number, rank);
+  uint32_t w[4];
+  for (uint32_t i = 0; i < job.packs; ++i) {
+    const char* pack = from + i * pack_bytes;
+    for (uint64_t turn = 0; !read_pack(pack, job.stamp, w); ++turn) {
+      if (give_up(turn)) {
+        return false;
+      }
+    }
+    std::memcpy(to + i * pack_bytes, w, pack_bytes);
+  }
+  // Out of the CPU's buffers.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return true;
+}
+
+void Carrier::loop() {
+  while (true) {
+    for (uint64_t turn = 0; waiting_ == 0 && turn < spins; ++turn) {
+      pause();
+    }
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_) {
+        return;
+      }
+      job = jobs_.front();
+      jobs_.pop_front();
+      waiting_--;
+    }
+    auto& sizes = group_->sizes();
+    for (uint32_t rank = 0; rank < sizes.ranks; ++rank) {
+      if (rank != sizes.rank && !carry(job, rank)) {
+        break;
+      }
+    }
+  }
+}
+
+} // namespace mlx::core::vulkan

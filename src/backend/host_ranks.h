@@ -1,0 +1,109 @@
+// The distributed group of ranks that all run on this host: what MLX's ring is
+// asked for, on GPU streams and without sockets (runtime/host_group.h). On CPU
+// streams it is the ring.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/carrier.h"
+#include "mlx/distributed/distributed_impl.h"
+#include "runtime/host_group.h"
+
+namespace mlx::core::vulkan {
+
+class HostRanks : public distributed::detail::GroupImpl {
+ public:
+  using Ring = std::shared_ptr<distributed::detail::GroupImpl>;
+  // `region` are the shared bytes. `meets`: every rank has a device of its own
+  // that can wait for the others' (Act::Meet), for what a carrier brings it if
+  // there is one.
+  HostRanks(
+      Ring ring,
+      std::shared_ptr<HostGroup> group,
+      array region,
+      bool meets,
+      std::unique_ptr<Carrier> carrier)
+      : ring_(std::move(ring)),
+        group_(std::move(group)),
+        region_(std::move(region)),
+        meets_(meets),
+        carrier_(std::move(carrier)) {}
+
+  const std::shared_ptr<HostGroup>& group() const {
+    return group_;
+  }
+  const array& region() const {
+    return region_;
+  }
+  // Whether they do for an exchange of so many bytes of packs.
+  bool meets(uint64_t bytes) const {
+    return meets_ && (!carrier_ || bytes + 16 <= Carrier::room);
+  }
+  Carrier* carrier() const {
+    return carrier_.get();
+  }
+  void use(std::unique_ptr<Carrier> carrier) {
+    carrier_ = std::move(carrier);
+  }
+  // From now on no device waits for another.
+  void only_tell() {
+    meets_ = false;
+    carrier_.reset();
+  }
+
+  // The device's unless told otherwise.
+  Stream communication_stream(StreamOrDevice s) override {
+    return to_stream(s);
+  }
+  int rank() override {
+    return ring_->rank();
+  }
+  int size() override {
+    return ring_->size();
+  }
+  std::shared_ptr<GroupImpl> split(int color, int key) override {
+    return ring_->split(color, key);
+  }
+
+  // On CPU streams.
+  void all_sum(const array& in, array& out, Stream s) override {
+    ring_->all_sum(in, out, s);
+  }
+  void all_gather(const array& in, array& out, Stream s) override {
+    ring_->all_gather(in, out, s);
+  }
+  void send(const array& in, int dst, Stream s) override {
+    ring_->send(in, dst, s);
+  }
+  void recv(array& out, int src, Stream s) override {
+    ring_->recv(out, src, s);
+  }
+  void all_max(const array& in, array& out, Stream s) override {
+    ring_->all_max(in, out, s);
+  }
+  void all_min(const array& in, array& out, Stream s) override {
+    ring_->all_min(in, out, s);
+  }
+  void sum_scatter(const array& in, array& out, Stream s) override {
+    ring_->sum_scatter(in, out, s);
+  }
+
+ private:
+  Ring ring_;
+  std::shared_ptr<HostGroup> group_;
+  array region_;
+  bool meets_;
+  std::unique_ptr<Carrier> carrier_;
+};
+
+// Tries whether kernels see in time what other ranks' give; `together` returns
+// when all ranks have called it.
+bool sees_in_time(HostRanks& ranks, const std::function<void()>& together);
+
+// How ranks of this process's group exchange data, as a sentence; "" before
+// there is one.
+std::string distributed_state();
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,102 @@
+// Whether devices see in time what others write while kernels run: advertised
+// nowhere, so it is tried once, when a group is made.
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "backend/host_ranks.h"
+#include "backend/stream_encoder.h"
+#include "kernels/exchange.h"
+#include "mlx/backend/gpu/eval.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr uint32_t items = 3000;
+// No meeting has these.
+constexpr uint64_t first_number = ~0ull - HostGroup::most_ranks;
+
+uint32_t value(uint32_t rank, uint32_t i) {
+  return (rank + 1) * 0x10001u + i * 977u;
+}
+
+// One exchange, not held by the host.
+bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
+  auto& sizes = ranks.group()->sizes();
+  auto& enc = encoder(stream);
+  std::vector<uint32_t> mine(items);
+  for (uint32_t i = 0; i < items; ++i) {
+    mine[i] = value(sizes.rank, i);
+  }
+  array x(mine.begin(), {int(items)}, uint32);
+  array y = enc.temporary({int(items)}, uint32);
+  uint64_t stride = HostGroup::generations * sizes.slot;
+  uint64_t slots =
+      HostGroup::slots() + number % HostGroup::generations * sizes.slot;
+  auto& region = ranks.region();
+  auto* buffer = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  ExchangeArgs args{
+      .slot = slots + sizes.rank * stride,
+      .from = buffer->address() + slots,
+      .from_stride = stride,
+      .part_stride = items,
+      .gather_stride = items,
+      .first = 0,
+      .items = items,
+      .packs = (items + 2) / 3,
+      .parts = 1,
+      .part = 0,
+      .rank = sizes.rank,
+      .ranks = sizes.ranks,
+      .stamp = uint32_t(number) * 0x9e3779b9u,
+      .steps = EXCHANGE_GIVE | EXCHANGE_TAKE,
+      .threads = 4 * 256,
+      .turns = 1 << 17}; // a tenth of a second
+  if (auto* carrier = ranks.carrier()) {
+    carrier->add({number, slots, stride, args.stamp, args.packs});
+    args.from = carrier->address(number);
+    args.from_stride = Carrier::stride();
+  }
+  auto& k = enc.kernel(ExchangeVariant{Type::u32, Type::u32, "Sum", false});
+  Operand written(region, 0, ranks.group()->channel(0, 0, 0));
+  enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
+  enc.add_temporary(x);
+  gpu::synchronize(stream);
+  // That a pack was late is for the caller to say.
+  auto* words = static_cast<uint32_t*>(buffer->mapped());
+  std::atomic_ref(words[EXCHANGE_LATE(sizes.rank)]).store(0);
+  auto* got = y.data<uint32_t>();
+  for (uint32_t i = 0; i < items; ++i) {
+    uint32_t want = 0;
+    for (uint32_t r = 0; r < sizes.ranks; ++r) {
+      want += value(r, i);
+    }
+    if (got[i] != want) {
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
+  auto stream = default_stream(mlx::core::Device::gpu);
+  auto& sizes = ranks.group()->sizes();
+  bool all = true;
+  // The first compiles. Each rank is late in its turn.
+  for (uint32_t late = 0; late <= sizes.ranks; ++late) {
+    together();
+    if (late == sizes.rank + 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    bool good = exchange_once(ranks, first_number + late, stream);
+    all = all && (good || late == 0);
+  }
+  return all;
+}
+
+} // namespace mlx::core::vulkan

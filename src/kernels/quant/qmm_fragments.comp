@@ -1,0 +1,352 @@
+// y = x @ W^T for a few dozen rows of 16-bit x, with cooperative matrices whose
+// elements are known to lie as runtime/probe.cpp has found: lanes load codes and
+// x from memory straight into their elements, without shared memory.
+//
+// Weights are the rows of A, rows of x the columns of B. Which items of k the 16
+// columns of A stand for is free, where it is the same for B's rows: the four
+// lanes that share rows of A have a quarter of BLOCK items each, side by side in
+// memory. As in Marlin (Frantar et al., 2024), which has weights repacked for
+// it; here they are not.
+//
+// A subgroup makes 16 FM outputs of 16 FX rows. WN subgroups take outputs side by
+// side; WK parts take spans of DEPTH chunks of 128 items of k in turn and add up
+// at the end. A span's codes, its scales and biases and AHEAD steps of x wait in
+// registers.
+//
+// Codes go into the product as they are, exact in 16 bits, and a group's product
+// is scaled in float, as in qmm_skinny.comp.
+#include "quant/operands.glsl"
+#include "quant/qmm_fragments.h"
+#include "common/fragments.glsl"
+#include "quant/fragments.glsl"
+
+#define WG (WN * WK * SG)
+layout(local_size_x = WG) in;
+
+#define CHUNK 128
+#define STEPS 4 // of a chunk: 32 items, 8 a lane, two matrices
+#define GROUPS (CHUNK / GROUP) // of a chunk
+#define GROUP_STEPS (GROUP / 32)
+#define STEP_WORDS (BITS / 4) // of 8 codes
+#define BLOCKS (CHUNK / BLOCK)
+#define BLOCK_STEPS (BLOCK / 32)
+#define BLOCK_WORDS (BLOCK_STEPS * STEP_WORDS) // of a lane's quarter of a block
+#define CHUNK_WORDS (STEPS * STEP_WORDS)
+#define TILES (FM * FX)
+
+// Tiles of sums that all subgroups lay down at once.
+#define TILE_SUMS (8 * SG)
+#define AT_ONCE MIN_(TILES, 32 / (WN * WK))
+#define MIN_(a, b) ((a) < (b) ? (a) : (b))
+#if WK > 1
+shared float stage[WN * WK * AT_ONCE * TILE_SUMS];
+#endif
+
+uint codes[DEPTH][2 * FM][CHUNK_WORDS];
+uvec4 items[AHEAD][2 * FX];
+// Scales and biases of a span as they lie in memory, and of the one to come.
+#define SPAN_GROUPS (DEPTH * GROUPS)
+#define SIDE_WORDS ((SPAN_GROUPS + 1) / 2)
+uint sides[2 * FM][2][SIDE_WORDS], next_sides[2 * FM][2][SIDE_WORDS];
+
+uint part;
+uint m0, n0; // the subgroup's first row of x, and its first output
+uint spans;
+uint code_base;
+uint64_t code_at[2 * FM]; // the lane's first code of its rows of A
+uint64_t x_at[2 * FX]; // its first item of its columns of B
+uint side_at[2 * FM]; // the first group of its rows of C
+
+MATRIX_C acc[TILES]; // scaled
+MATRIX_C sums[TILES]; // of a group
+MATRIX_C x_sums[FX];
+
+void fetch_codes(uint d, uint chunk) {
+  UNROLL for (uint r = 0; r < 2 * FM; ++r) {
+    UNROLL for (uint g = 0; g < BLOCKS; ++g) {
+      uint64_t at = code_at[r] + (chunk * BLOCKS + g) * (BLOCK * BITS / 8);
+#if BLOCK_WORDS % 4 == 0
+      UNROLL for (uint w = 0; w < BLOCK_WORDS; w += 4) {
+        uvec4 q = Ptr_u32x4(at).v[w / 4];
+        UNROLL for (uint i = 0; i < 4; ++i) {
+          codes[d][r][g * BLOCK_WORDS + w + i] = q[i];
+        }
+      }
+#elif BLOCK_WORDS == 2
+      uvec2 q = Ptr_u32x2(at).v[0];
+      codes[d][r][g * BLOCK_WORDS] = q.x;
+      codes[d][r][g * BLOCK_WORDS + 1] = q.y;
+#else
+      codes[d][r][g * BLOCK_WORDS] = Ptr_u32(at).v[0];
+#endif
+    }
+  }
+}
+
+void fetch_sides(uint span) {
+  bool live = span < spans;
+  span = min(span, spans - 1);
+  UNROLL for (uint r = 0; r < 2 * FM; ++r) {
+    UNROLL for (uint i = 0; i < 2; ++i) {
+      uint64_t at = (i == 0 ? uint64_t(scale_base) : uint64_t(bias_base)) +
+          uint64_t(side_at[r] + span * SPAN_GROUPS) * 2;
+#if SPAN_GROUPS == 1
+      next_sides[r][i][0] = Ptr_u16(at).v[0];
+#elif SPAN_GROUPS == 2
+      next_sides[r][i][0] = Ptr_u32(at).v[0];
+#elif SPAN_GROUPS == 4
+      uvec2 q = Ptr_u32x2(at).v[0];
+      next_sides[r][i][0] = q.x;
+      next_sides[r][i][1] = q.y;
+#else
+      UNROLL for (uint w = 0; w < SIDE_WORDS; w += 4) {
+        uvec4 q = Ptr_u32x4(at).v[w / 4];
+        UNROLL for (uint j = 0; j < 4; ++j) {
+          next_sides[r][i][w + j] = q[j];
+        }
+      }
+#endif
+#if EMULATED
+      UNROLL for (uint w = 0; w < SIDE_WORDS; ++w) {
+        next_sides[r][i][w] = live ? next_sides[r][i][w] : 0;
+      }
+#endif
+    }
+  }
+}
+
+void take_sides() {
+  UNROLL for (uint r = 0; r < 2 * FM; ++r) {
+    UNROLL for (uint w = 0; w < SIDE_WORDS; ++w) {
+      sides[r][0][w] = next_sides[r][0][w];
+      sides[r][1][w] = next_sides[r][1][w];
+    }
+  }
+}
+
+// Item g of a span's scales or biases.
+float side_value(uint r, uint i, uint g) {
+  uint bits = sides[r][i][g / 2] >> (g % 2 * 16);
+#ifdef T_IS_bf16
+  return bf16_to_f32(uint16_t(bits & 0xffffu));
+#else
+  return f16_to_f32(uint16_t(bits & 0xffffu));
+#endif
+}
+
+// Spans beyond the last are that again, and not used.
+uint chunk_of(uint span, uint d) {
+  return min(span, spans - 1) * DEPTH + d;
+}
+
+void fetch_x(uint chunk, uint s) {
+  uint k = chunk * CHUNK + s / BLOCK_STEPS * BLOCK + s % BLOCK_STEPS * 8;
+  UNROLL for (uint r = 0; r < 2 * FX; ++r) {
+    items[s % AHEAD][r] = Ptr_u32x4(x_at[r] + k * 2).v[0];
+  }
+}
+
+uvec4 x_pairs(uvec4 q) {
+#if BITS == 4
+  q = uvec4(
+      (q.x & 0xffffu) | (q.z << 16),
+      (q.x >> 16) | (q.z & 0xffff0000u),
+      (q.y & 0xffffu) | (q.w << 16),
+      (q.y >> 16) | (q.w & 0xffff0000u));
+#endif
+  return q;
+}
+
+// Eight codes as 16-bit floats, two each.
+uvec4 code_pairs(uint d, uint r, uint s) {
+  uvec4 q;
+#if BITS == 4
+  // Codes i and i + 4: two instructions a pair.
+  uint word = codes[d][r][s];
+  const uint mask = 0x000f000fu << CODE_AT;
+  UNROLL for (uint c = 0; c < 4; ++c) {
+    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c) : word >> (4 * c - CODE_AT);
+    q[c] = (at & mask) | code_base;
+  }
+#else
+  UNROLL for (uint c = 0; c < 4; ++c) {
+    uint l = bitfieldExtract(codes[d][r][s * 2 + c / 2], int(c % 2 * 16), 8);
+    uint h = bitfieldExtract(codes[d][r][s * 2 + c / 2], int(c % 2 * 16 + 8), 8);
+#ifdef CODE_AT
+    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
+#else
+    // Exact in bf16, so that nothing is rounded.
+    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
+        (floatBitsToUint(code_value(h)) & 0xffff0000u);
+#endif
+  }
+#endif
+  return q;
+}
+
+// Adds the products of group g of a chunk, scaled.
+void scale_sums(uint d, uint g) {
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint r = 0; r < 2; ++r) {
+      float scale = side_value(2 * i + r, 0, d * GROUPS + g);
+      float bias =
+          fma(-CODE_OFFSET, scale, side_value(2 * i + r, 1, d * GROUPS + g));
+      UNROLL for (uint c = 0; c < 4; ++c) {
+        uint e = ELEMENT_C(r, c);
+        UNROLL for (uint j = 0; j < FX; ++j) {
+          float sum = fma(sums[i * FX + j][e], scale, acc[i * FX + j][e]);
+          acc[i * FX + j][e] = fma(x_sums[j][e], bias, sum);
+        }
+      }
+    }
+  }
+}
+
+// Step s of chunk d of a span.
+void multiply_step(uint span, uint d, uint s) {
+  uvec4 x[2 * FX];
+  UNROLL for (uint r = 0; r < 2 * FX; ++r) {
+    x[r] = x_pairs(items[s % AHEAD][r]);
+  }
+  uint next = d + (s + AHEAD) / STEPS;
+  fetch_x(chunk_of(span + next / DEPTH * WK, next % DEPTH), (s + AHEAD) % STEPS);
+  bool first = s % GROUP_STEPS == 0;
+  UNROLL for (uint h = 0; h < 2; ++h) {
+    MATRIX_B b[FX];
+    UNROLL for (uint j = 0; j < FX; ++j) {
+      UNROLL for (uint r = 0; r < 2; ++r) {
+        SET_PAIR(b[j], ELEMENT_B, r, 0, x[2 * j + r][2 * h]);
+        SET_PAIR(b[j], ELEMENT_B, r, 1, x[2 * j + r][2 * h + 1]);
+      }
+      MATRIX_C none = MATRIX_ZERO;
+      if (!(first && h == 0)) {
+        none = x_sums[j];
+      }
+      MULTIPLY(x_sums[j], MATRIX_ONES, b[j], none);
+    }
+    UNROLL for (uint i = 0; i < FM; ++i) {
+      MATRIX_A a;
+      UNROLL for (uint r = 0; r < 2; ++r) {
+        uvec4 q = code_pairs(d, 2 * i + r, s);
+        SET_PAIR(a, ELEMENT_A, r, 0, q[2 * h]);
+        SET_PAIR(a, ELEMENT_A, r, 1, q[2 * h + 1]);
+      }
+      UNROLL for (uint j = 0; j < FX; ++j) {
+        MATRIX_C none = MATRIX_ZERO;
+        if (!(first && h == 0)) {
+          none = sums[i * FX + j];
+        }
+        MULTIPLY(sums[i * FX + j], a, b[j], none);
+      }
+    }
+  }
+  if (s % GROUP_STEPS == GROUP_STEPS - 1) {
+    scale_sums(d, s / GROUP_STEPS);
+  }
+}
+
+void multiply(uint span, uint d) {
+  UNROLL for (uint s = 0; s < STEPS; ++s) {
+    multiply_step(span, d, s);
+  }
+  fetch_codes(d, chunk_of(span + WK, d));
+}
+
+void store_item(bool live, uint tile, uint e, float sum) {
+  uint item = lane_item(FRAGMENT_C) | element_item(FRAGMENT_C, e);
+  store_y(
+      live, m0 + tile % FX * 16 + item % 16, n0 + tile / FX * 16 + item / 16, sum);
+}
+
+// Adds up the parts' sums, and stores: a part an element of the lanes at a time.
+void store_sums(bool live) {
+#if WK == 1
+  UNROLL for (uint f = 0; f < TILES; ++f) {
+    UNROLL for (uint e = 0; e < 8; ++e) {
+      store_item(live, f, e, acc[f][e]);
+    }
+  }
+#else
+  uint lane = LANE;
+  uint column = SUBGROUP % WN;
+  UNROLL for (uint first = 0; first < TILES; first += AT_ONCE) {
+    barrier();
+    UNROLL for (uint f = 0; f < AT_ONCE; ++f) {
+      if (first + f < TILES) {
+        UNROLL for (uint e = 0; e < 8; ++e) {
+          stage[((part * WN + column) * AT_ONCE + f) * TILE_SUMS + e * SG + lane] =
+              acc[first + f][e];
+        }
+      }
+    }
+    barrier();
+    for (uint i = part; i < AT_ONCE * 8 && first * 8 + i < TILES * 8; i += WK) {
+      float sum = 0.0;
+      UNROLL for (uint p = 0; p < WK; ++p) {
+        sum += stage[(p * WN + column) * AT_ONCE * TILE_SUMS + i * SG + lane];
+      }
+      store_item(live, first + i / 8, i % 8, sum);
+    }
+  }
+#endif
+}
+
+void find_rows() {
+  uint quarter = lane_quarter();
+  uint a = lane_item(FRAGMENT_A), b = lane_item(FRAGMENT_B);
+  uint c = lane_item(FRAGMENT_C);
+  UNROLL for (uint i = 0; i < 2 * FM; ++i) {
+    uint row = n0 + i / 2 * 16;
+    uint r = row + (a | element_item(FRAGMENT_A, ELEMENT_A(i % 2, 0, 0))) / 16;
+    code_at[i] = uint64_t(code_row(min(r, A.N - 1), A.K)) +
+        quarter * (BLOCK / 4 * BITS / 8);
+    r = row + (c | element_item(FRAGMENT_C, ELEMENT_C(i % 2, 0))) / 16;
+    side_at[i] = min(r, A.N - 1) * (A.K / GROUP);
+  }
+  UNROLL for (uint i = 0; i < 2 * FX; ++i) {
+    uint r = m0 + i / 2 * 16 +
+        (b | element_item(FRAGMENT_B, ELEMENT_B(i % 2, 0, 0))) % 16;
+    x_at[i] = uint64_t(x_row(min(r, A.M - 1))) + quarter * (BLOCK / 4 * 2);
+  }
+}
+
+void main() {
+  Tile tile = own_tile();
+  locate(tile.product);
+  part = SUBGROUP / WN;
+#ifdef CODE_AT
+  // With K's upper bit, which is 0: an operand that is no constant, since `and`
+  // and `or` with two constants would be two instructions on NVIDIA.
+  code_base = CODE_BASE * 0x00010001u | (A.K >> 31);
+#endif
+  // Tiles of the same weights follow each other, to find them in cache.
+  uint i = tile.m * A.n_tiles + tile.n;
+  m0 = i % A.m_tiles * (16 * FX);
+  n0 = (i / A.m_tiles * WN + SUBGROUP % WN) * (16 * FM);
+  spans = A.K / (CHUNK * DEPTH);
+  find_rows();
+  UNROLL for (uint f = 0; f < TILES; ++f) {
+    acc[f] = MATRIX_ZERO;
+  }
+  fetch_sides(part);
+  UNROLL for (uint d = 0; d < DEPTH; ++d) {
+    fetch_codes(d, chunk_of(part, d));
+  }
+  UNROLL for (uint s = 0; s < AHEAD; ++s) {
+    fetch_x(chunk_of(part, 0), s);
+  }
+  for (uint span = part; EACH_SPAN(span); span += WK) {
+    take_sides();
+    fetch_sides(span + WK);
+    // Not a loop: NVIDIA keeps one that is long, and what it indexes in memory.
+    multiply(span, 0);
+#if DEPTH > 1
+    multiply(span, 1);
+#endif
+#if DEPTH > 2
+    multiply(span, 2);
+    multiply(span, 3);
+#endif
+  }
+  store_sums(tile.live);
+}

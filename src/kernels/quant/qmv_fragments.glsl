@@ -1,0 +1,97 @@
+// What products of a few rows by matrix units share: A matrices of 16 rows of
+// codes, which lanes unpack in registers, and B matrices of x.
+//
+// Lanes and elements are those of one layout (Caps::usual_fragments): lane l has
+// rows l / 4 and l / 4 + 8, and of each columns 2 q, 2 q + 1, 2 q + 8 and 2 q +
+// 9, where q is l % 4.
+#ifndef QMV_FRAGMENTS_GLSL
+#define QMV_FRAGMENTS_GLSL
+
+#include "common/matrices.glsl"
+
+#define SUBGROUPS (WG / SG)
+#define CHUNK_WORDS (GROUP / 32) // of codes, that a lane takes of a group's row
+#define STEPS (GROUP / 16) // matrices a group
+
+#ifdef T_IS_bf16
+#define CODE_AT 3
+#define CODE_BASE 0x41804180u // 16
+#define ITEM_PAIR(w) uintBitsToBFloat16EXT(unpack16(w))
+#define TWO_FLOATS(w)                                                         \
+  vec2(uintBitsToFloat((w) << 16), uintBitsToFloat((w) & 0xffff0000u))
+#else
+#define CODE_AT 6
+#define CODE_BASE 0x4c004c00u
+#define ITEM_PAIR(w) unpackFloat2x16(w)
+#define TWO_FLOATS unpackHalf2x16
+#endif
+
+uint own_row, quarter; // l / 4, l % 4
+uint64_t code_rows[2];
+uint64_t side_rows[2]; // of the first group
+uint words[TURNS][2][CHUNK_WORDS];
+
+// Sets the rows of the outputs from n0 on.
+void aim(uint n0) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    uint n = min(n0 + own_row + 8 * r, outputs() - 1u);
+    code_rows[r] = uint64_t(code_row(n, A.K)) + quarter * (CHUNK_WORDS * 4);
+    side_rows[r] = group_of(n, A.K, 0);
+  }
+}
+
+void fetch_codes(uint t, uint group) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    uint64_t at = code_rows[r] + uint64_t(group * (GROUP / 2));
+#if CHUNK_WORDS == 4
+    uvec4 q = Ptr_u32x4(at).v[0];
+    words[t][r][0] = q.x;
+    words[t][r][1] = q.y;
+    words[t][r][2] = q.z;
+    words[t][r][3] = q.w;
+#elif CHUNK_WORDS == 2
+    uvec2 q = Ptr_u32x2(at).v[0];
+    words[t][r][0] = q.x;
+    words[t][r][1] = q.y;
+#else
+    words[t][r][0] = Ptr_u32(at).v[0];
+#endif
+  }
+}
+
+// Items i and i + 4 of eight as pairs.
+uvec4 pairs_of(uvec4 p) {
+  return uvec4(
+      (p.x & 0xffffu) | (p.z << 16),
+      (p.x >> 16) | (p.z & 0xffff0000u),
+      (p.y & 0xffffu) | (p.w << 16),
+      (p.y >> 16) | (p.w & 0xffff0000u));
+}
+
+// Codes i and i + 4 of a word as a pair of items.
+uint code_pair(uint word, uint i, uint base) {
+  uint at = 4 * i < CODE_AT ? word << ((CODE_AT - 4 * i) & 31)
+                            : word >> ((4 * i - CODE_AT) & 31);
+  return (at & (0x000f000fu << CODE_AT)) | base;
+}
+
+// The codes that turn t has for step j, 16 + code each.
+#define FILL_W(w, t, j, base)                                                 \
+  [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
+    [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
+      uint pair_ = code_pair(words[t][r_][(j) / 2], (j) % 2 * 2 + h_, base);  \
+      w[4 * r_ + 2 * h_] = ITEM_PAIR(pair_).x;                                \
+      w[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
+    }                                                                         \
+  }
+// x of step j, of columns 0 to 7 and of those after them.
+#define FILL_X(x, xs, j)                                                      \
+  [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
+    [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
+      uint pair_ = xs[r_][(j) / 2][(j) % 2 * 2 + h_];                         \
+      x[4 * r_ + 2 * h_] = ITEM_PAIR(pair_).x;                                \
+      x[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
+    }                                                                         \
+  }
+
+#endif

@@ -1,0 +1,120 @@
+// qmv.comp by matrix units: two to eight 16-bit rows of x, integers of four bits.
+// As qmv_matrix.glsl makes one, but that columns of the B matrices are rows of x,
+// which lanes read where they are, and that their sums are products with ones.
+//
+// Of C a lane has rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of x.
+#include "quant/qmv_fragments.glsl"
+
+shared float parts[2][SUBGROUPS][16 * ROWS];
+
+float scale[TURNS][2], bias[TURNS][2];
+
+void fetch_sides(uint t, uint group) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    scale[t][r] = load_scale(scale_base, side_rows[r] + group);
+    bias[t][r] = load_bias(side_rows[r] + group);
+  }
+}
+
+// What a lane takes of x in a group, by way of memory: rows are in the first
+// level of its caches from the first outputs on.
+uint64_t own_x;
+uvec4 x_of_turn[TURNS][CHUNK_WORDS];
+
+void fetch_x(uint t, uint group) {
+  uint64_t at = own_x + uint64_t((group * GROUP + quarter * (GROUP / 4)) * 2);
+  [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
+    x_of_turn[t][i] = Ptr_u32x4(at).v[i];
+  }
+}
+
+// Adds turn t's group to the sums of both rows of w and of x.
+void add_group(uint t, uint base, bool live, inout vec2 acc[2]) {
+  MATRIX_C sums = MATRIX_C(0.0), alone = MATRIX_C(0.0);
+  MATRIX_A ones = MATRIX_A(Item(1.0));
+  uvec4 xs[2][CHUNK_WORDS];
+  [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
+    xs[0][i] = xs[1][i] = pairs_of(x_of_turn[t][i]);
+  }
+  [[unroll]] for (uint j = 0; j < STEPS; ++j) {
+    MATRIX_A w;
+    FILL_W(w, t, j, base)
+    MATRIX_B x;
+    FILL_X(x, xs, j)
+    sums = coopMatMulAdd(w, x, sums);
+    alone = coopMatMulAdd(ones, x, alone);
+  }
+  vec2 x_sums = vec2(alone[0], alone[1]);
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    vec2 y = vec2(sums[4 * r], sums[4 * r + 1]);
+    vec2 more = scale[t][r] * (y - 16.0 * x_sums) + bias[t][r] * x_sums;
+    acc[r] += live ? more : vec2(0.0);
+  }
+}
+
+void main() {
+  Tile tile = own_tile();
+  locate(tile.product);
+  own_row = gl_SubgroupInvocationID / 4;
+  quarter = gl_SubgroupInvocationID % 4;
+  uint groups = A.K / GROUP;
+  uint share = (groups + SUBGROUPS - 1) / SUBGROUPS;
+  uint first = gl_SubgroupID * share;
+  uint end = min(first + share, groups);
+  uint last_group = groups - 1u;
+  own_x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
+  aim(first_output(tile, 0));
+  [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+    fetch_codes(t, min(first + t, last_group));
+    fetch_sides(t, min(first + t, last_group));
+  }
+  uint base = CODE_BASE | (A.K >> 31);
+
+  for (uint o = 0; o < BLOCK; o += 16) {
+    vec2 acc[2] = vec2[2](vec2(0.0), vec2(0.0));
+    for (uint c = 0; c < share; c += TURNS) {
+      uint at = first + c;
+      bool over = c + TURNS >= share;
+      bool more = !over || o + 16 < BLOCK;
+      uint next = over ? first : at + TURNS;
+      if (over && more) {
+        aim(first_output(tile, o + 16));
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        fetch_x(t, min(at + t, last_group));
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        add_group(t, base, at + t < end, acc);
+        if (more) {
+          fetch_codes(t, min(next + t, last_group));
+          fetch_sides(t, min(next + t, last_group));
+        }
+      }
+    }
+    uint buffer_ = o / 16 % 2;
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+      uint m = 2 * quarter + i % 2, r = i / 2;
+      if (m < ROWS) {
+        parts[buffer_][gl_SubgroupID][(own_row + 8 * r) * ROWS + m] =
+            acc[r][i % 2];
+      }
+    }
+    barrier();
+    if (gl_LocalInvocationIndex < 16 * ROWS) {
+      float sum = 0.0;
+      [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
+        sum += parts[buffer_][s][gl_LocalInvocationIndex];
+      }
+      uint n0 = first_output(tile, o);
+      store_y(
+          tile.live,
+          tile.m * ROWS + gl_LocalInvocationIndex % ROWS,
+          n0 + gl_LocalInvocationIndex / ROWS,
+          sum);
+      if (o + 16 < BLOCK) {
+        first_output(tile, o + 16);
+      }
+    }
+  }
+  finish(tile);
+}

@@ -1,0 +1,399 @@
+#include "ops/attention/quantized.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ops/attention/plan.h"
+#include "ops/path_stats.h"
+#include "runtime/rewrite_attention.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+enum Side { X, Codes, Scales, Biases }; // ProductStack's operands
+
+// How a stack of products is made of sequences, KV heads and the heads that
+// share one: the last axes of each operand in this order.
+struct Heads {
+  uint32_t batches = 1, kv_heads = 1, gqa = 1;
+
+  uint32_t all() const {
+    return batches * kv_heads * gqa;
+  }
+};
+
+// How far an operand moves from product 0 to product `step`.
+int64_t stride(const ProductStack& s, int operand, uint32_t step) {
+  int64_t at = 0;
+  uint32_t rest = step;
+  for (int d = s.ndim; d-- > 0;) {
+    auto n = static_cast<uint32_t>(s.shape[d]);
+    at += rest % n * s.strides[operand][d];
+    rest /= n;
+  }
+  return rest ? 0 : at;
+}
+
+// Whether each axis of the stack is whole axes of `h`, so that strides say all.
+bool made_of(const ProductStack& s, const Heads& h) {
+  uint32_t n = 1;
+  for (int d = s.ndim; d-- > 0;) {
+    n *= s.shape[d];
+    if (n != 1 && n != h.gqa && n != h.gqa * h.kv_heads && n != h.all()) {
+      return false;
+    }
+  }
+  return n == h.all();
+}
+
+// Heads that share a KV head read the same values.
+Heads heads_of(const array& weights, const ProductStack& s) {
+  Heads h;
+  int d = weights.ndim() - 3;
+  auto shared = [&](int operand) { return stride(s, operand, 1) == 0; };
+  if (d > 0 && weights.shape(d) > 1 && shared(Codes) && shared(Scales) &&
+      shared(Biases)) {
+    h.gqa = weights.shape(d--);
+  }
+  h.kv_heads = weights.shape(d--);
+  for (; d >= 0; --d) {
+    h.batches *= weights.shape(d);
+  }
+  return h;
+}
+
+ItemStrides item_strides(const ProductStack& s, int operand, const Heads& h) {
+  return {
+      h.batches > 1 ? stride(s, operand, h.gqa * h.kv_heads) : 0,
+      h.kv_heads > 1 ? stride(s, operand, h.gqa) : 0};
+}
+
+// Of q, if its heads are evenly spaced and everything fits.
+bool query_strides(
+    const StackedProductArgs& scores,
+    const Heads& h,
+    ShortStrides& out) {
+  auto& s = scores.stack;
+  int64_t batch = h.batches > 1 ? stride(s, X, h.gqa * h.kv_heads) : 0;
+  int64_t kv_head = h.kv_heads > 1 ? stride(s, X, h.gqa) : 0;
+  int64_t head = h.gqa > 1 ? stride(s, X, 1) : kv_head;
+  if (h.kv_heads > 1 && kv_head != head * h.gqa) {
+    return false;
+  }
+  for (int64_t n : {batch, head, scores.x_row}) {
+    if (n > INT32_MAX || n < INT32_MIN) {
+      return false;
+    }
+  }
+  out = {
+      static_cast<int>(batch),
+      static_cast<int>(head),
+      static_cast<int>(scores.x_row)};
+  return true;
+}
+
+// Of a mask over scores (.., [KV heads,] heads, rows, keys).
+bool mask_strides(
+    const MaskRecord& m,
+    const Heads& h,
+    const AttentionProblem& p,
+    MaskStrides& out) {
+  const uint32_t extents[] = {h.batches, h.kv_heads, h.gqa, p.queries, p.keys};
+  int64_t strides[5]{};
+  int d = m.ndim;
+  for (int i = 5; i-- > 0;) {
+    // Without heads that share a KV head there is no axis for them.
+    if (i == 2 && m.ndim == 4) {
+      if (h.gqa != 1) {
+        return false;
+      }
+      continue;
+    }
+    if (d-- == 0 || static_cast<uint32_t>(m.shape[d]) != extents[i]) {
+      return false;
+    }
+    strides[i] = extents[i] == 1 ? 0 : m.strides[d];
+  }
+  int64_t head = h.gqa > 1 ? strides[2] : strides[1];
+  out = {strides[0], head, strides[3], strides[4]};
+  return d == 0 &&
+      (h.gqa == 1 || h.kv_heads == 1 || strides[1] == head * h.gqa);
+}
+
+bool aligned(uint64_t address, ItemStrides s, uint32_t bytes) {
+  return (address | uint64_t(s.batch * 4) | uint64_t(s.head * 4)) % bytes == 0;
+}
+
+uint64_t address_in(const std::byte* args, uint32_t operand) {
+  uint64_t a;
+  std::memcpy(&a, args + 8 * operand, 8);
+  return a;
+}
+
+// An operand of a record of the open batch.
+Binding bound(const Batch& b, uint32_t record, uint32_t operand) {
+  auto& a = accesses_of(b, record)[operand];
+  uint64_t at = address_in(args_of(b, record), operand);
+  return {nullptr, static_cast<int64_t>(at - a.base), a.begin, a.end, a.base};
+}
+
+// What becomes one dispatch.
+struct Found {
+  AttentionRecords records;
+  AttentionProblem problem;
+  QuantizedDecodeArgs args{};
+};
+
+bool is_other() {
+  count_other_attention();
+  return false;
+}
+
+// Sizes, types and strides, if the kernel knows them.
+bool describe(
+    const Batch& batch,
+    const QuantOperands& values,
+    const StackedProductArgs& v,
+    const QuantShape& shape,
+    Found& found) {
+  auto& r = found.records;
+  auto& what = std::get<ScoresRecord>(batch.records[r.scores].what);
+  const std::byte* block = args_of(batch, r.scores);
+  StackedProductArgs k;
+  std::memcpy(&k, block + 5 * 8, sizeof k);
+  auto& format = shape.common;
+  Heads h = heads_of(values.x, v.stack);
+  if (what.type != format.T || what.bits != format.BITS ||
+      what.group != format.GROUP || k.M != v.M || k.N != v.K ||
+      k.stack.batch != v.stack.batch || k.K > max_head_dim ||
+      v.N > max_head_dim || h.all() != v.stack.batch || !made_of(k.stack, h) ||
+      !made_of(v.stack, h)) {
+    return is_other();
+  }
+  if (h.gqa > 1) {
+    for (int side : {Codes, Scales, Biases}) {
+      if (stride(k.stack, side, 1)) {
+        return is_other();
+      }
+    }
+  }
+  auto& p = found.problem;
+  p = {
+      .type = format.T,
+      .batches = h.batches,
+      .heads = h.kv_heads * h.gqa,
+      .kv_heads = h.kv_heads,
+      .queries = v.M,
+      .keys = v.K,
+      .dim = k.K,
+      .value_dim = v.N,
+      .bits = static_cast<uint32_t>(format.BITS),
+      .group = static_cast<uint32_t>(format.GROUP)};
+  auto& a = found.args;
+  a.k_codes_strides = item_strides(k.stack, Codes, h);
+  a.k_scales_strides = item_strides(k.stack, Scales, h);
+  a.k_biases_strides = item_strides(k.stack, Biases, h);
+  a.v_codes_strides = item_strides(v.stack, Codes, h);
+  a.v_scales_strides = item_strides(v.stack, Scales, h);
+  a.v_biases_strides = item_strides(v.stack, Biases, h);
+  // Of chunks of codes: those of a row are whole ones.
+  uint32_t bytes = code_chunk * p.bits / 8;
+  if (!query_strides(k, h, a.q_strides) ||
+      !aligned(address_in(block, Codes), a.k_codes_strides, bytes) ||
+      !aligned(values.w.offset(), a.v_codes_strides, bytes)) {
+    return is_other();
+  }
+  p.scaled = r.has_scale();
+  if (r.has_mask()) {
+    auto& m = std::get<MaskRecord>(batch.records[r.mask].what);
+    p.mask = m.adds ? 2 : 1;
+    if (m.type != p.type || !mask_strides(m, h, p, a.mask_strides)) {
+      return is_other();
+    }
+  }
+  return true;
+}
+
+Work work(const AttentionProblem& p) {
+  double per_key = p.dim + p.value_dim;
+  double item = p.bits / 8.0 + 2.0 * size_of(p.type) / p.group;
+  return {
+      .flops = 2.0 * p.batches * p.heads * p.queries * p.keys * per_key,
+      .bytes = p.batches * per_key *
+          (item * p.kv_heads * p.keys +
+           double(size_of(p.type)) * p.heads * p.queries)};
+}
+
+// Joins the splits' parts where the last workgroup does not.
+void merge(
+    StreamEncoder& enc,
+    const AttentionProblem& p,
+    const DecodePlan& plan,
+    const array& parts,
+    array& out) {
+  uint32_t groups = plan.groups(p);
+  MergeArgs args{
+      groups,
+      p.heads / p.kv_heads,
+      p.kv_heads,
+      plan.row_groups,
+      p.queries,
+      plan.splits};
+  enc.dispatch(enc.kernel(plan.merge), {parts}, {out}, args, linear(groups));
+}
+
+// The kernel's inputs, in its order; how many.
+constexpr uint32_t most_reads = 10;
+uint32_t read(
+    const Batch& batch,
+    const AttentionRecords& r,
+    const QuantOperands& values,
+    Binding* reads) {
+  uint32_t n = 0;
+  reads[n++] = bound(batch, r.scores, X);
+  if (r.has_scale()) {
+    // The product's x lies there as in what it was made of, of the same layout.
+    auto made = address_in(args_of(batch, r.scale), 2);
+    auto x = address_in(args_of(batch, r.scores), X);
+    reads[0] = bound(batch, r.scale, 0);
+    reads[0].offset += static_cast<int64_t>(x - made);
+    reads[n++] = bound(batch, r.scale, 1);
+  }
+  for (uint32_t i : {Codes, Scales, Biases}) {
+    reads[n++] = bound(batch, r.scores, i);
+  }
+  reads[n++] = bind(values.w);
+  reads[n++] = bind(values.scales);
+  reads[n++] = bind(*values.side);
+  if (r.has_mask()) {
+    auto& mask = std::get<MaskRecord>(batch.records[r.mask].what);
+    reads[n++] = bound(batch, r.mask, mask.mask);
+    if (!mask.adds) {
+      reads[n++] = bound(batch, r.mask, 2);
+    }
+  }
+  return n;
+}
+
+void dispatch(
+    StreamEncoder& enc,
+    const QuantOperands& values,
+    const DecodePlan& plan,
+    Found& found,
+    array& out) {
+  auto& p = found.problem;
+  auto& r = found.records;
+  Binding reads[most_reads], writes[3];
+  uint32_t n = read(*enc.raw().open_batch(), r, values, reads), m = 0;
+  uint32_t groups = plan.groups(p);
+  std::optional<array> parts;
+  if (plan.kernel.PARTS != PARTS_NONE) {
+    parts = enc.temporary(
+        {static_cast<int>(groups * plan.kernel.ROWS),
+         static_cast<int>(plan.splits),
+         static_cast<int>(p.value_dim) + 2},
+        float32);
+    writes[m++] = bind(*parts);
+  }
+  if (plan.kernel.PARTS == PARTS_JOINED) {
+    writes[m++] = bind(enc.counters());
+  }
+  if (plan.kernel.PARTS != PARTS_MERGED) {
+    writes[m++] = bind(out);
+  }
+  auto& a = found.args;
+  a.groups = groups;
+  a.gqa = p.heads / p.kv_heads;
+  a.kv_heads = p.kv_heads;
+  a.row_groups = plan.row_groups;
+  a.queries = p.queries;
+  a.splits = plan.splits;
+  a.keys = p.keys;
+  a.split_keys = plan.split_keys;
+  a.scale = static_cast<float>(M_LOG2E);
+  auto& kernel = enc.kernel(plan.kernel);
+  uint32_t members[4], joined = 0;
+  for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
+    if (member != AttentionRecords::none) {
+      members[joined++] = member;
+    }
+  }
+  enc.raw().drop({members, joined});
+  enc.raw().dispatch(
+      kernel,
+      {reads, n},
+      {writes, m},
+      &a,
+      sizeof a,
+      linear(uint64_t(plan.splits) * groups),
+      work(p));
+  if (plan.kernel.PARTS == PARTS_MERGED) {
+    merge(enc, p, plan, *parts, out);
+  }
+  count_attention(joined);
+}
+
+bool is_on() {
+  static const bool on =
+      !config().disabled("fuse") && !config().disabled("fuse_attention");
+  return on;
+}
+
+} // namespace
+
+bool may_be_scores(const QuantShape& s) {
+  auto& f = s.common;
+  return is_on() && s.transpose && f.BATCH == BATCH_STACK &&
+      f.CODE == CODE_INTEGER && f.SIDE == SIDE_BIASES &&
+      (f.BITS == 4 || f.BITS == 8) && s.m <= max_decode_queries;
+}
+
+bool attend_quantized(
+    StreamEncoder& enc,
+    const QuantOperands& values,
+    const StackedProductArgs& args,
+    const QuantShape& shape,
+    array& out) {
+  QuantShape as_scores = shape;
+  as_scores.transpose = true;
+  const Batch* batch = enc.raw().open_batch();
+  if (!batch || !may_be_scores(as_scores)) {
+    return false;
+  }
+  Binding weights = bind(values.x);
+  if (!weights.buffer) {
+    return false;
+  }
+  Found found{find_attention(
+      *batch, {weights.buffer->address(), weights.begin, weights.end, false})};
+  if (!found.records.found() || !describe(*batch, values, args, shape, found)) {
+    return false;
+  }
+  auto& p = found.problem;
+  DecodePlan plan = plan_decode(
+      enc.caps(),
+      p,
+      {.splits = !config().disabled("splits"),
+       .joins = !config().disabled("joins")});
+  if (config().sdpa_stats) {
+    auto text = [](uint64_t n) { return std::to_string(n); };
+    count_path(
+        "attention",
+        std::string(name_of(p.type)) + " bits=" + text(p.bits) +
+            " group=" + text(p.group) + " batch=" + text(p.batches) +
+            " heads=" + text(p.heads) + "/" + text(p.kv_heads) +
+            " queries=" + text(p.queries) + " keys=" + text(p.keys) +
+            " dim=" + text(p.dim) + "/" + text(p.value_dim) +
+            (p.mask == 0       ? ""
+                 : p.mask == 1 ? " bool mask"
+                               : " additive mask"),
+        "decode, splits=" + text(plan.splits),
+        plan.why);
+  }
+  dispatch(enc, values, plan, found, out);
+  return true;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,134 @@
+// mx.gather_qmm without left indices. MLX makes them for each call: an arange,
+// a reshape and a broadcast, eight of the 54 primitives of a MoE layer's decode
+// step. They are the same each time, so that few of them are kept here as
+// arrays that are evaluated. The rest is MLX's own function, whose file is
+// compiled with it under another name (cmake/mlx.cmake).
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+#include "mlx/ops.h"
+#include "mlx/utils.h"
+
+namespace mlx::core {
+
+array gather_qmm_of_mlx(
+    const array& x,
+    const array& w,
+    const array& scales,
+    const std::optional<array>& biases,
+    std::optional<array> lhs_indices,
+    std::optional<array> rhs_indices,
+    bool transpose,
+    std::optional<int> group_size,
+    std::optional<int> bits,
+    const std::string& mode,
+    const std::optional<array>& global_scale,
+    bool sorted_indices,
+    StreamOrDevice s);
+
+namespace {
+
+// More than a decode step's are made in the graph.
+constexpr size_t most_indices = 256, most_kept = 32;
+
+struct KeptRows {
+  Shape batch; // of x, without its matrices
+  Shape indices; // of the right side
+  array rows;
+};
+
+// The number of x's matrix for each right index: uint32, of the shape that both
+// have when broadcast. Throws std::invalid_argument if they cannot be.
+array make_rows(const Shape& batch, const Shape& shape) {
+  size_t size = 1;
+  for (int n : shape) {
+    size *= n;
+  }
+  std::vector<uint32_t> rows(size);
+  for (size_t i = 0; i < size; ++i) {
+    size_t left = i, stride = 1;
+    for (size_t d = 0; d < batch.size(); ++d) { // last axes first
+      int n = batch[batch.size() - 1 - d];
+      int of = shape[shape.size() - 1 - d];
+      rows[i] += n > 1 ? stride * (left % of) : 0;
+      left /= of;
+      stride *= n;
+    }
+  }
+  return array(rows.begin(), shape, uint32);
+}
+
+bool few(const Shape& shape) {
+  size_t size = 1;
+  for (int n : shape) {
+    size *= n;
+    if (size == 0 || size > most_indices) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Nothing where the graph has to make them.
+std::optional<array> kept_rows(const array& x, const Shape& indices) {
+  if (x.ndim() < 2 || !few(indices)) {
+    return {};
+  }
+  Shape batch(x.shape().begin(), x.shape().end() - 2);
+  static std::mutex mutex;
+  static auto* kept = new std::vector<KeptRows>; // leaked: as arrays may be
+  std::lock_guard lock(mutex);
+  for (auto& k : *kept) {
+    if (k.batch == batch && k.indices == indices) {
+      return k.rows;
+    }
+  }
+  if (kept->size() == most_kept || !few(batch)) {
+    return {};
+  }
+  auto shape = broadcast_shapes(batch, indices);
+  if (!few(shape)) {
+    return {};
+  }
+  kept->push_back({batch, indices, make_rows(batch, shape)});
+  return kept->back().rows;
+}
+
+} // namespace
+
+array gather_qmm(
+    const array& x,
+    const array& w,
+    const array& scales,
+    const std::optional<array>& biases,
+    std::optional<array> lhs_indices,
+    std::optional<array> rhs_indices,
+    bool transpose,
+    std::optional<int> group_size,
+    std::optional<int> bits,
+    const std::string& mode,
+    const std::optional<array>& global_scale,
+    bool sorted_indices,
+    StreamOrDevice s) {
+  // With sorted ones MLX notes in the primitive that none were given.
+  if (!lhs_indices && rhs_indices && !sorted_indices) {
+    lhs_indices = kept_rows(x, rhs_indices->shape());
+  }
+  return gather_qmm_of_mlx(
+      x,
+      w,
+      scales,
+      biases,
+      std::move(lhs_indices),
+      std::move(rhs_indices),
+      transpose,
+      group_size,
+      bits,
+      mode,
+      global_scale,
+      sorted_indices,
+      s);
+}
+
+} // namespace mlx::core

@@ -1,0 +1,153 @@
+// Host memory that is there already, as a buffer of the device
+// (VK_EXT_external_memory_host).
+#include <string>
+
+#include "runtime/device.h"
+#include "runtime/memory.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// Of the optional extension, and of what VMA otherwise does: not in vk.h's
+// tables.
+struct Functions {
+  explicit Functions(const Device& device) {
+#define MLXVK_LOAD(name)               \
+  name = reinterpret_cast<PFN_##name>( \
+      device.vk().vkGetDeviceProcAddr(device.handle(), #name))
+    MLXVK_LOAD(vkGetMemoryHostPointerPropertiesEXT);
+    MLXVK_LOAD(vkCreateBuffer);
+    MLXVK_LOAD(vkDestroyBuffer);
+    MLXVK_LOAD(vkGetBufferMemoryRequirements);
+    MLXVK_LOAD(vkAllocateMemory);
+    MLXVK_LOAD(vkFreeMemory);
+    MLXVK_LOAD(vkBindBufferMemory);
+#undef MLXVK_LOAD
+  }
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT;
+  PFN_vkCreateBuffer vkCreateBuffer;
+  PFN_vkDestroyBuffer vkDestroyBuffer;
+  PFN_vkGetBufferMemoryRequirements vkGetBufferMemoryRequirements;
+  PFN_vkAllocateMemory vkAllocateMemory;
+  PFN_vkFreeMemory vkFreeMemory;
+  PFN_vkBindBufferMemory vkBindBufferMemory;
+};
+
+constexpr auto from_host =
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+
+// A coherent type of `bits`, or -1; if possible one that the host caches: by
+// the other kind an H200 goes on reading what it has once read, until the
+// submission ends.
+int coherent_type(const Caps& caps, uint32_t bits) {
+  constexpr VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  int found = -1;
+  for (uint32_t i = 0; i < caps.memory.memoryTypeCount; ++i) {
+    auto flags = caps.memory.memoryTypes[i].propertyFlags;
+    if ((bits >> i & 1) && (flags & needed) == needed) {
+      if (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) {
+        return static_cast<int>(i);
+      }
+      found = found < 0 ? static_cast<int>(i) : found;
+    }
+  }
+  return found;
+}
+
+VkBuffer create_buffer(const Functions& f, VkDevice device, size_t size) {
+  VkExternalMemoryBufferCreateInfo external{
+      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
+  external.handleTypes = from_host;
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external};
+  info.size = size;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+      VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  vk_check(f.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");
+  return buffer;
+}
+
+VkDeviceMemory import_memory(
+    const Functions& f,
+    const Device& device,
+    VkBuffer buffer,
+    void* host,
+    size_t size) {
+  VkMemoryHostPointerPropertiesEXT can{
+      VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  vk_check(
+      f.vkGetMemoryHostPointerPropertiesEXT(
+          device.handle(), from_host, host, &can),
+      "vkGetMemoryHostPointerPropertiesEXT");
+  VkMemoryRequirements needs;
+  f.vkGetBufferMemoryRequirements(device.handle(), buffer, &needs);
+  int type =
+      coherent_type(device.caps(), can.memoryTypeBits & needs.memoryTypeBits);
+  if (type < 0 || needs.size > size) {
+    throw VkError(
+        "[vulkan] " + device.caps().name +
+            " has no coherent memory type for imported host memory",
+        VK_ERROR_FEATURE_NOT_PRESENT);
+  }
+  VkImportMemoryHostPointerInfoEXT import{
+      VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
+  import.handleType = from_host;
+  import.pHostPointer = host;
+  VkMemoryAllocateFlagsInfo flags{
+      VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, &import};
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags};
+  info.allocationSize = size;
+  info.memoryTypeIndex = static_cast<uint32_t>(type);
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  vk_check(
+      f.vkAllocateMemory(device.handle(), &info, nullptr, &memory),
+      "vkAllocateMemory",
+      " of imported host memory");
+  return memory;
+}
+
+} // namespace
+
+Buffer* Memory::import_host(void* host, size_t size) {
+  auto& caps = device_.caps();
+  if (!caps.external_memory_host) {
+    throw VkError(
+        "[vulkan] " + caps.name + " has no VK_EXT_external_memory_host",
+        VK_ERROR_EXTENSION_NOT_PRESENT);
+  }
+  if (size % caps.host_import_alignment != 0 ||
+      reinterpret_cast<uintptr_t>(host) % caps.host_import_alignment != 0) {
+    throw VkError(
+        "[vulkan] " + caps.name + " imports host memory in blocks of " +
+            std::to_string(caps.host_import_alignment) + " bytes only",
+        VK_ERROR_INVALID_EXTERNAL_HANDLE);
+  }
+  Functions f(device_);
+  VkBuffer buffer = create_buffer(f, device_.handle(), size);
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  try {
+    memory = import_memory(f, device_, buffer, host, size);
+    vk_check(
+        f.vkBindBufferMemory(device_.handle(), buffer, memory, 0),
+        "vkBindBufferMemory");
+  } catch (...) {
+    f.vkDestroyBuffer(device_.handle(), buffer, nullptr);
+    f.vkFreeMemory(device_.handle(), memory, nullptr);
+    throw;
+  }
+  auto* b = new Buffer(size, BufferKind::Mapped);
+  b->device_.buffer = buffer;
+  b->device_.mapped = host;
+  b->device_.size = size;
+  VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+  ask.buffer = buffer;
+  b->device_.address =
+      device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
+  return b;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,128 @@
+#include "runtime/rewrite_attention.h"
+
+#include <algorithm>
+
+#include "runtime/rewrite_group.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// How far before the last record the scores may stand.
+constexpr uint32_t window = 64;
+
+bool touches(std::span<const Access> accesses, const Access& range) {
+  return std::any_of(accesses.begin(), accesses.end(), [&](auto& a) {
+    return overlap(a, range);
+  });
+}
+
+// Whether a record reads and writes just the range, its output last.
+bool in_place(std::span<const Access> accesses, const Access& range) {
+  return !accesses.empty() && accesses.back().write &&
+      same_range(accesses.back(), range) &&
+      std::any_of(accesses.begin(), accesses.end() - 1, [&](auto& a) {
+        return same_range(a, range);
+      });
+}
+
+void miss(Miss why) {
+  auto& row = rewrite_counters().rules[size_t(Rule::Attention)];
+  row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
+}
+
+// Whether a record between overwrites what a member reads: it would be read
+// later than it was.
+bool is_intact(const Batch& b, const AttentionRecords& found) {
+  for (uint32_t member : {found.scale, found.scores, found.mask}) {
+    if (member == none) {
+      continue;
+    }
+    for (uint32_t k = member + 1; k < b.records.size(); ++k) {
+      if (k == found.mask || k == found.softmax) {
+        continue;
+      }
+      for (auto& written : accesses_of(b, k)) {
+        if (written.write && touches(accesses_of(b, member), written)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// What has made x for the scores alone: q times a number.
+uint32_t find_scale(const Batch& b, uint32_t scores) {
+  const Access& x = accesses_of(b, scores)[0];
+  auto& what = std::get<ScoresRecord>(b.records[scores].what);
+  uint32_t first = scores > window ? scores - window : 0;
+  for (uint32_t i = scores; what.last_use && i-- > first;) {
+    auto accesses = accesses_of(b, i);
+    if (touches(accesses, x)) {
+      auto* scale = std::get_if<PerRowRecord>(&b.records[i].what);
+      bool is = scale && !scale->divides && scale->rows == 1 &&
+          scale->type == what.type && accesses.size() == 3 &&
+          same_range(accesses[2], x);
+      return is ? i : none;
+    }
+  }
+  return none;
+}
+
+} // namespace
+
+void count_attention(uint32_t joined) {
+  rewrite_counters().rules[size_t(Rule::Attention)].fired.fetch_add(
+      joined, std::memory_order_relaxed);
+}
+void count_other_attention() {
+  miss(Miss::Form);
+}
+
+AttentionRecords find_attention(const Batch& b, const Access& weights) {
+  AttentionRecords found;
+  auto last = static_cast<uint32_t>(b.records.size());
+  uint32_t first = last > window ? last - window : 0;
+  for (uint32_t i = last; i-- > first;) {
+    auto accesses = accesses_of(b, i);
+    if (!touches(accesses, weights)) {
+      continue;
+    }
+    auto& what = b.records[i].what;
+    if (found.softmax == none) {
+      if (!std::holds_alternative<SoftmaxRecord>(what) ||
+          !in_place(accesses, weights)) {
+        return {}; // a product of something else
+      }
+      found.softmax = i;
+    } else if (std::holds_alternative<MaskRecord>(what)) {
+      if (found.mask != none || !in_place(accesses, weights)) {
+        miss(Miss::Form);
+        return {};
+      }
+      found.mask = i;
+    } else {
+      if (!std::holds_alternative<ScoresRecord>(what) ||
+          !same_range(accesses.back(), weights) || accesses.size() != 5) {
+        return {};
+      }
+      found.scores = i;
+      break;
+    }
+  }
+  if (!found.found()) {
+    return found;
+  }
+  found.scale = find_scale(b, found.scores);
+  if (found.has_scale() && !is_intact(b, found)) {
+    found.scale = none; // what it has made is still there
+  }
+  if (!is_intact(b, found)) {
+    miss(Miss::Order);
+    return {};
+  }
+  return found;
+}
+
+} // namespace mlx::core::vulkan

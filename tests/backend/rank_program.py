@@ -1,0 +1,291 @@
+"""A rank of test_distributed.py: rank_program.py WHAT. Fails by an exception;
+what a test wants to see is printed."""
+
+import os
+import signal
+import sys
+import time
+
+import mlx.core as mx
+import numpy as np
+
+from mlx_vulkan import native
+
+GROUP = mx.distributed.init(strict=True, backend="ring")
+RANK, RANKS = GROUP.rank(), GROUP.size()
+
+FLOATS = {mx.float32: 2.0**-23, mx.float16: 2.0**-10, mx.bfloat16: 2.0**-7}
+INTEGERS = (mx.int8, mx.uint8, mx.int16, mx.uint16, mx.int32, mx.uint32, mx.int64)
+INTEGERS += (mx.uint64,)
+# Packs hold 12, 6, 3 or 1 items; a slot of a software device 36,864 of four
+# bytes.
+SIZES = (0, 1, 2, 5, 12, 13, 4096, 100_003)
+
+
+def say(*words) -> None:
+    # One write, so that lines of ranks do not mix.
+    sys.stdout.write(" ".join(str(w) for w in words) + "\n")
+    sys.stdout.flush()
+
+
+def inputs(size: int, dtype, seed: int) -> list[mx.array]:
+    """Those of all ranks."""
+    rng = np.random.default_rng([seed, size])
+    values = rng.integers(0, 40, (RANKS, size))
+    if dtype in FLOATS:
+        values = rng.standard_normal((RANKS, size)) * 30
+    elif dtype == mx.bool_:
+        values = values < 10
+    elif dtype == mx.complex64:
+        values = values + 1j * values[:, ::-1]
+    return [mx.array(v).astype(dtype) for v in values]
+
+
+def exact(x: mx.array) -> np.ndarray:
+    if x.dtype in FLOATS:
+        return np.array(x.astype(mx.float32)).astype(np.float64)
+    return np.array(x)
+
+
+def oracle(what: str, all_x: list[mx.array]) -> np.ndarray:
+    x = np.stack([exact(x) for x in all_x])
+    if what == "max":
+        return x.max(0)
+    if what == "min":
+        return x.min(0)
+    wide = x.sum(0, dtype=x.dtype if x.dtype.kind in "fc" else None)
+    return wide if x.dtype == bool else wide.astype(x.dtype)
+
+
+def check_reduced(what: str, y: mx.array, all_x: list[mx.array]) -> None:
+    want = oracle(what, all_x)
+    got = exact(y)
+    assert got.shape == want.shape, (got.shape, want.shape)
+    if y.dtype in FLOATS and what == "sum":
+        # Sums in float32, in the ranks' order, and one rounding to the dtype:
+        # relative to what is summed.
+        scale = np.stack([np.abs(exact(x)) for x in all_x]).sum(0)
+        eps = FLOATS[y.dtype] + RANKS * 2.0**-23
+        assert (np.abs(got - want) <= eps * scale).all(), (what, y.dtype, y.size)
+    elif y.dtype == mx.complex64:
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, want.astype(got.dtype))
+
+
+def check_same_on_all(y: mx.array) -> None:
+    """By the ring, on the CPU."""
+    bits = mx.contiguous(y).view(mx.uint8).reshape(1, -1)
+    every = mx.distributed.all_gather(bits, group=GROUP, stream=mx.cpu)
+    assert bool(mx.all(every == every[:1]).item()), (y.dtype, y.shape)
+
+
+REDUCE = {
+    "sum": mx.distributed.all_sum,
+    "max": mx.distributed.all_max,
+    "min": mx.distributed.all_min,
+}
+
+
+def reductions() -> None:
+    for seed, dtype in enumerate((*FLOATS, *INTEGERS, mx.bool_, mx.complex64)):
+        for size in SIZES:
+            all_x = inputs(size, dtype, seed)
+            y = mx.distributed.all_sum(all_x[RANK], group=GROUP)
+            if size:
+                check_reduced("sum", y, all_x)
+                check_same_on_all(y)
+            if size not in (1, 13, 4096) or dtype == mx.complex64:
+                continue
+            for what in ("max", "min"):
+                y = REDUCE[what](all_x[RANK], group=GROUP)
+                check_reduced(what, y, all_x)
+    empty = mx.distributed.all_sum(mx.zeros((3, 0)), group=GROUP)
+    assert empty.shape == (3, 0) and empty.size == 0
+    nan = mx.array([1.0, float("nan"), float("inf"), -0.0])
+    y = mx.distributed.all_sum(nan if RANK == 0 else mx.zeros(4), group=GROUP)
+    np.testing.assert_array_equal(np.array(y), np.array(nan))
+    for reduce in (mx.distributed.all_max, mx.distributed.all_min):
+        y = np.array(reduce(nan if RANK == 0 else mx.zeros(4), group=GROUP))
+        assert np.isnan(y[1]) and not np.isnan(y[[0, 2, 3]]).any()
+    say("state", native.report()["distributed"])
+
+
+def layouts() -> None:
+    """Strided, sliced, broadcast and donated inputs."""
+    base = [
+        mx.arange(6000, dtype=mx.float32).reshape(60, 100) * (r + 1)
+        for r in range(RANKS)
+    ]
+    views = {
+        "transposed": lambda x: x.T,
+        "sliced": lambda x: x[3:, 1:50],
+        "offset": lambda x: x.reshape(-1)[7:],
+        "strided": lambda x: x[::2, ::3],
+        "broadcast": lambda x: mx.broadcast_to(x[:1, :1], (5, 9)),
+        "halves": lambda x: x.astype(mx.bfloat16).reshape(-1)[1:],
+    }
+    for name, view in views.items():
+        y = mx.distributed.all_sum(view(base[RANK]), group=GROUP)
+        check_reduced("sum", y, [view(x) for x in base])
+        z = mx.distributed.all_gather(view(base[RANK]), group=GROUP)
+        want = np.concatenate([exact(view(x)) for x in base])
+        np.testing.assert_array_equal(exact(z), want, err_msg=name)
+    y = mx.distributed.all_sum(base[RANK] + 1, group=GROUP)  # donated
+    check_reduced("sum", y, [x + 1 for x in base])
+
+
+def others() -> None:
+    """Gather, scatter, send and receive."""
+    for dtype in (mx.float32, mx.bfloat16, mx.int8, mx.int64, mx.bool_):
+        for size in SIZES:
+            all_x = inputs(size, dtype, 5)
+            y = mx.distributed.all_gather(all_x[RANK], group=GROUP)
+            want = np.concatenate([exact(x) for x in all_x])
+            np.testing.assert_array_equal(exact(y), want)
+    one = mx.distributed.all_gather(mx.array(float(RANK)), group=GROUP)
+    np.testing.assert_array_equal(np.array(one), np.arange(RANKS))
+    for dtype in (mx.float32, mx.bfloat16, mx.int32):
+        for size in (1, 5, 13, 30_001):
+            all_x = [x.reshape(RANKS, size) for x in inputs(RANKS * size, dtype, 6)]
+            y = mx.distributed.sum_scatter(all_x[RANK], group=GROUP)
+            check_reduced("sum", y, [x[RANK : RANK + 1] for x in all_x])
+    for dtype in (mx.float32, mx.int8):
+        for size in (1, 13, 100_003):
+            all_x = inputs(size, dtype, 7)
+            right, left = (RANK + 1) % RANKS, (RANK - 1) % RANKS
+            # One after the other, and what is sent is usable.
+            for round in range(RANKS):
+                if round == RANK:
+                    x = mx.distributed.send(all_x[RANK], right, group=GROUP)
+                    np.testing.assert_array_equal(exact(x), exact(all_x[RANK]))
+                elif round == left:
+                    y = mx.distributed.recv_like(all_x[left], left, group=GROUP)
+                    np.testing.assert_array_equal(exact(y), exact(all_x[left]))
+    # All at once: a slot takes it.
+    x = mx.full((100,), RANK)
+    sent = mx.distributed.send(x, (RANK + 1) % RANKS, group=GROUP)
+    mx.async_eval(sent)
+    came = mx.distributed.recv((100,), x.dtype, (RANK - 1) % RANKS, group=GROUP)
+    assert bool(mx.all(came == (RANK - 1) % RANKS).item())
+
+
+def flight() -> None:
+    """Many in flight, among other work, on two streams and the CPU's."""
+    x = mx.full((1000,), float(RANK + 1))
+    total = sum(range(1, RANKS + 1))
+    for _ in range(150):
+        x = mx.distributed.all_sum(x, group=GROUP) / RANKS
+        x = x * 1.0
+    mx.async_eval(x)
+    other = mx.new_stream(mx.gpu)
+    parts = []
+    for k in range(20):
+        stream = other if k % 2 else mx.default_stream(mx.gpu)
+        y = mx.full((3000,), float(RANK + k), stream=stream)
+        parts.append(mx.distributed.all_sum(y, group=GROUP, stream=stream))
+        if k % 5 == 0:
+            z = mx.distributed.all_sum(mx.ones(10), group=GROUP, stream=mx.cpu)
+            parts.append(z * 0 + sum(range(RANKS)) + k * RANKS)
+    mx.eval(x, parts)
+    np.testing.assert_allclose(np.array(x), total / RANKS, rtol=1e-5)
+    values = {float(p[0].item()) - sum(range(RANKS)) for p in parts}
+    assert values <= {float(k * RANKS) for k in range(20)}, values
+    # The host goes on with what a collective gave, ranks in different steps.
+    y = mx.array(0.0)
+    for k in range(30):
+        if k % RANKS == RANK:
+            time.sleep(0.002)
+        y = mx.distributed.all_sum(y + 1, group=GROUP) / RANKS
+        assert y.item() == k + 1
+
+
+def random() -> None:
+    """sys.argv[2] collectives, with seeds that all ranks have."""
+    rng = np.random.default_rng(11)
+    count = int(sys.argv[2])
+    waiting = []
+    dtypes = (*FLOATS, mx.int8, mx.int32, mx.uint16, mx.int64)
+    for k in range(count):
+        dtype = dtypes[rng.integers(len(dtypes))]
+        size = int(min(2 ** rng.uniform(0, 16), 50_000))
+        what = ("sum", "max", "min", "gather", "scatter")[rng.integers(5)]
+        if what == "scatter":
+            all_x = [x.reshape(RANKS, size) for x in inputs(size * RANKS, dtype, k)]
+            y = mx.distributed.sum_scatter(all_x[RANK], group=GROUP)
+        elif what == "gather":
+            all_x = inputs(size, dtype, k)
+            y = mx.distributed.all_gather(all_x[RANK], group=GROUP)
+        else:
+            all_x = inputs(size, dtype, k)
+            y = REDUCE[what](all_x[RANK], group=GROUP)
+        mx.async_eval(y)
+        waiting.append((what, y, all_x))
+        if len(waiting) > rng.integers(1, 12):
+            for what, y, all_x in waiting:
+                if what == "gather":
+                    want = np.concatenate([exact(x) for x in all_x])
+                    np.testing.assert_array_equal(exact(y), want)
+                elif what == "scatter":
+                    mine = [x[RANK : RANK + 1] for x in all_x]
+                    check_reduced("sum", y, mine)
+                else:
+                    check_reduced(what, y, all_x)
+            waiting.clear()
+
+
+def failure(work) -> None:
+    try:
+        work()
+    except (RuntimeError, ValueError) as e:
+        say("error", RANK, str(e).replace("\n", " "))
+        return
+    raise AssertionError("this should have failed")
+
+
+def late() -> None:
+    if RANK == RANKS - 1:
+        time.sleep(3)
+    y = mx.distributed.all_sum(mx.ones(5), group=GROUP)
+    assert y[0].item() == RANKS
+    say("waited", RANK)
+
+
+def killed() -> None:
+    y = mx.distributed.all_sum(mx.ones(5), group=GROUP)
+    mx.eval(y)
+    if RANK == RANKS - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.monotonic()
+    failure(lambda: mx.eval(mx.distributed.all_sum(mx.ones(5), group=GROUP)))
+    assert time.monotonic() - begun < 20
+    failure(lambda: mx.eval(mx.distributed.all_sum(mx.ones(5), group=GROUP)))
+    # What was computed before can be saved.
+    np.testing.assert_array_equal(np.array(y), RANKS)
+
+
+def differ() -> None:
+    """Shapes that do not fit."""
+    x = mx.ones(5 + RANK % 2)
+    failure(lambda: mx.eval(mx.distributed.all_sum(x, group=GROUP)))
+
+
+def bad() -> None:
+    for work in (
+        lambda: GROUP.split(0),
+        lambda: mx.eval(mx.distributed.all_sum(mx.zeros(3, mx.float64), group=GROUP)),
+        lambda: mx.distributed.send(mx.ones(3), RANKS, group=GROUP),
+        lambda: mx.distributed.sum_scatter(mx.ones(RANKS + 1), group=GROUP),
+    ):
+        failure(work)
+    late()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] not in ("killed", "differ"):
+        # Others may be at a last one.
+        globals()[sys.argv[1]]()
+        mx.eval(mx.distributed.all_sum(mx.ones(1), group=GROUP))
+    else:
+        globals()[sys.argv[1]]()
+    say("done", RANK)

@@ -1,0 +1,77 @@
+"""Products of a few dozen rows whose fragments lanes load themselves
+(quant/qmm_fragments.comp): on the device's matrix units where the driver's layout
+is known, else with matrices that software devices emulate."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Beside float64: the result's own rounding, and float32 sums of exact codes, whose
+# offset of up to 64 cancels (2^-16 of the sum of |x| |w| covers both).
+CHECK = """
+import sys
+import mlx.core as mx
+import numpy as np
+bits, group, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+dtype = getattr(mx, name)
+half = 2.0 ** {"bfloat16": -8, "float16": -11}[name]
+rng = np.random.default_rng(3)
+
+
+def wide(a):
+    return np.array(a.astype(mx.float32)).astype(np.float64)
+
+
+def check(x, w, scales, biases, what):
+    y = wide(mx.quantized_matmul(
+        x, w, scales, biases, transpose=True, group_size=group, bits=bits))
+    codes = np.unpackbits(
+        np.ascontiguousarray(np.array(w)).view(np.uint8), axis=-1, bitorder="little")
+    codes = codes.reshape(*w.shape[:-1], -1, bits) @ (1 << np.arange(bits))
+    spread = [np.repeat(wide(a), group, -1) for a in (scales, biases)]
+    full = codes * spread[0] + spread[1]
+    want = wide(x) @ np.swapaxes(full, -1, -2)
+    size = np.abs(wide(x)) @ np.swapaxes(np.abs(full), -1, -2)
+    worst = np.max(np.abs(y - want) / (half * 1.01 * np.abs(want) + 2.0**-16 * size))
+    if not worst <= 1:
+        sys.exit(f"{what}: {worst}")
+
+
+def matrix(*shape):
+    words = (*shape[:-1], shape[-1] * bits // 32)
+    w = mx.array(rng.integers(0, 2**32, words, np.uint32))
+    groups = (*shape[:-1], shape[-1] // group)
+    return w, *(mx.array(rng.standard_normal(groups)).astype(dtype) for _ in range(2))
+
+
+def rows(*shape):
+    return mx.array(rng.standard_normal(shape)).astype(dtype)
+
+
+for m, n, k in ((5, 1, 128), (16, 65, 640), (33, 40, 256), (64, 24, 384)):
+    check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
+check(rows(9, 264)[:, 8:], *matrix(20, 256), "padded rows")
+check(rows(3, 6, 128), *matrix(3, 20, 128), "a stack")
+"""
+
+
+# Each compiles an emulated kernel, for seconds.
+FORMATS = [(4, 64, "bfloat16")]
+if os.environ.get("MLX_VK_TEST_FULL") == "1":
+    FORMATS += [(4, 128, "float16"), (8, 32, "float16"), (8, 64, "bfloat16")]
+
+
+@pytest.mark.parametrize("bits, group, dtype", FORMATS)
+def test_fragments(gpu, request, bits, group, dtype):
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK, str(bits), str(group), dtype],
+        env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_QMM_STATS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if "llvmpipe" in request.config.mlxvk_name:
+        assert "qmm_fragments" in done.stderr

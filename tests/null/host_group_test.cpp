@@ -1,0 +1,254 @@
+#include "runtime/host_group.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include "kernels/exchange.h"
+#include "null/fake_kernels.h"
+#include "runtime/device.h"
+#include "runtime/encoder.h"
+#include "runtime/profile.h"
+#include "runtime/recorder.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+// Ranks of one process, over the same memory.
+struct Ranks {
+  explicit Ranks(uint32_t count) {
+    HostGroupSizes sizes{0, count, 4096, 4096};
+    size = HostGroup::bytes(sizes);
+    memory = mmap(
+        nullptr,
+        size,
+        PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS,
+        -1,
+        0);
+    std::vector<int> processes(count, getpid());
+    for (; sizes.rank < count; ++sizes.rank) {
+      groups.push_back(std::make_shared<HostGroup>(memory, sizes, processes));
+    }
+  }
+  ~Ranks() {
+    groups.clear();
+    munmap(memory, size);
+  }
+  HostGroup& operator[](size_t r) {
+    return *groups[r];
+  }
+  void* memory;
+  size_t size;
+  std::vector<std::shared_ptr<HostGroup>> groups;
+};
+
+Meeting meeting(Act act, uint64_t number, uint64_t bytes = 16) {
+  return {act, 0, number, {"all_sum", 1, bytes}};
+}
+
+} // namespace
+
+TEST_CASE("host group: a meeting starts when all have offered it") {
+  Ranks ranks(3);
+  auto m = meeting(Act::Meet, 1);
+  CHECK_FALSE(ranks[0].may_start(m, 1));
+  ranks[0].offer(m);
+  ranks[1].offer(m);
+  CHECK_FALSE(ranks[0].may_start(m, 1));
+  ranks[2].offer(m);
+  for (auto& g : ranks.groups) {
+    CHECK(g->may_start(m, 1));
+    g->pass(m);
+    CHECK(g->next_meeting() == 2);
+  }
+  // In their order only.
+  auto third = meeting(Act::Meet, 3);
+  for (auto& g : ranks.groups) {
+    g->offer(third);
+  }
+  CHECK_FALSE(ranks[0].may_start(third, ranks[0].next_meeting()));
+  CHECK(ranks[0].error().empty());
+}
+
+TEST_CASE("host group: what was given is taken when all are done with it") {
+  Ranks ranks(2);
+  auto give = meeting(Act::Give, 1), take = meeting(Act::Take, 1);
+  for (auto& g : ranks.groups) {
+    CHECK(g->may_start(give, 1));
+    g->pass(give);
+    // A second one would use the other generation, but the third the first.
+    CHECK_FALSE(g->may_start(meeting(Act::Give, 2), g->next_meeting()));
+  }
+  CHECK_FALSE(ranks[0].may_start(take, 1));
+  ranks[0].done(give); // it need not wait for itself
+  CHECK_FALSE(ranks[0].may_start(take, 1));
+  ranks[1].done(give);
+  CHECK(ranks[0].may_start(take, 1));
+  ranks[0].pass(take);
+  CHECK(ranks[0].may_start(meeting(Act::Give, 2), ranks[0].next_meeting()));
+}
+
+TEST_CASE("host group: a channel holds two messages") {
+  Ranks ranks(2);
+  auto send = [](uint64_t n) {
+    return Meeting{Act::Send, 1, n, {"a message", 1, 8}};
+  };
+  Meeting first{Act::Receive, 0, 1, {"a message", 1, 8}};
+  CHECK_FALSE(ranks[1].may_start(first, 1));
+  for (uint64_t n : {1, 2}) {
+    CHECK(ranks[0].may_start(send(n), 1));
+    ranks[0].pass(send(n));
+  }
+  CHECK_FALSE(ranks[0].may_start(send(3), 1));
+  ranks[0].done(send(1));
+  CHECK(ranks[1].may_start(first, 1));
+  CHECK_FALSE(ranks[0].may_start(send(3), 1));
+  ranks[1].done(first);
+  CHECK(ranks[0].may_start(send(3), 1));
+  CHECK(ranks[0].channel(0, 1, 1) != ranks[0].channel(0, 1, 2));
+  CHECK(ranks[0].channel(0, 1, 2) != ranks[0].channel(1, 0, 2));
+}
+
+TEST_CASE("host group: ranks that differ fail, all of them") {
+  Ranks ranks(2);
+  ranks[0].offer(meeting(Act::Meet, 1, 16));
+  ranks[1].offer(meeting(Act::Meet, 1, 20));
+  CHECK_FALSE(ranks[0].may_start(meeting(Act::Meet, 1, 16), 1));
+  CHECK(
+      ranks[0].error().find(
+          "rank 0 is at all_sum of 16 bytes where rank 1 is at one of 20") !=
+      std::string::npos);
+  CHECK(ranks[1].error().find("Rank 0 failed: ") != std::string::npos);
+}
+
+TEST_CASE("host group: processes that have ended") {
+  Ranks ranks(2);
+  ranks[0].look_for_ended();
+  CHECK(ranks[0].error().empty());
+  int child = fork();
+  if (child == 0) {
+    _exit(0);
+  }
+  HostGroupSizes sizes{0, 2, 4096, 4096};
+  std::vector<int> processes{getpid(), child};
+  HostGroup group(ranks.memory, sizes, processes);
+  for (int i = 0; i < 2000 && group.error().empty(); ++i) {
+    group.look_for_ended();
+    usleep(1000);
+  }
+  auto want = "The process of rank 1 (" + std::to_string(child) + ") has ended";
+  CHECK(group.error().find(want) != std::string::npos);
+}
+
+namespace {
+
+// Rank 0 with a device; what rank 1 does the test says.
+struct Rank {
+  Rank() {
+    fake::reset({});
+    device = std::make_unique<Device>();
+    encoder = std::make_unique<Encoder>(*device, 0);
+    z = device->memory().allocate(2800, Placement::Host);
+  }
+  ~Rank() {
+    encoder.reset();
+    device->memory().release(z);
+  }
+  void mix() {
+    fake::dispatch_mix(*encoder, fake::mix(device->pipelines()), z, 1);
+  }
+  void mix(Act act, uint64_t number) {
+    encoder->meet(ranks.groups[0], meeting(act, number));
+    mix();
+  }
+
+  Ranks ranks{2};
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Encoder> encoder;
+  Buffer* z = nullptr;
+};
+
+void a_while() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+}
+
+} // namespace
+
+TEST_CASE(
+    "host group: a batch goes ahead up to a meeting, and on when it may") {
+  Rank r;
+  auto submissions = [] { return counters().submissions.load(); };
+  uint64_t before = submissions();
+  r.mix();
+  r.mix(Act::Meet, 1);
+  r.mix(Act::Meet, 2);
+  r.mix();
+  auto done = r.encoder->close();
+  a_while();
+  CHECK_FALSE(done->submitted());
+  CHECK(submissions() == before + 1); // the first
+  r.ranks[1].offer(meeting(Act::Meet, 1));
+  // Both of this rank's were offered at once.
+  CHECK(r.ranks[1].may_start(meeting(Act::Meet, 1), 1));
+  a_while();
+  CHECK_FALSE(done->submitted());
+  r.ranks[1].offer(meeting(Act::Meet, 2));
+  done->wait();
+  CHECK(done->error().empty());
+  CHECK(r.ranks[0].next_meeting() == 3);
+}
+
+TEST_CASE("host group: what is given is retired before it is taken") {
+  Rank r;
+  r.mix(Act::Give, 1);
+  r.mix(Act::Take, 1);
+  auto done = r.encoder->close();
+  r.ranks[1].pass(meeting(Act::Give, 1));
+  for (int i = 0; i < 1000; ++i) {
+    if (r.ranks[1].may_start(meeting(Act::Take, 1), 1)) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(r.ranks[1].may_start(meeting(Act::Take, 1), 1));
+  CHECK_FALSE(done->submitted());
+  r.ranks[1].done(meeting(Act::Give, 1));
+  done->wait();
+  CHECK(done->error().empty());
+}
+
+TEST_CASE("host group: a failure ends what is held, and what comes after") {
+  Rank r;
+  r.mix();
+  auto first = r.encoder->close();
+  first->wait();
+  r.mix(Act::Meet, 1);
+  auto held = r.encoder->close();
+  r.ranks[1].fail("it broke");
+  held->wait();
+  CHECK(held->error().find("Rank 1 failed: it broke") != std::string::npos);
+  r.mix();
+  auto after = r.encoder->close();
+  after->wait();
+  CHECK_FALSE(after->error().empty());
+  CHECK(first->error().empty());
+}
+
+TEST_CASE("host group: a device that waited in vain fails its batch") {
+  Rank r;
+  r.ranks[1].offer(meeting(Act::Meet, 1));
+  // As its kernel writes it.
+  static_cast<uint32_t*>(r.ranks.memory)[EXCHANGE_LATE(0)] = 1 + 1;
+  r.mix(Act::Meet, 1);
+  auto done = r.encoder->close();
+  done->wait();
+  CHECK(done->error().find("The device of rank 1") != std::string::npos);
+  CHECK(r.ranks[1].error().find("Rank 0 failed") != std::string::npos);
+}
