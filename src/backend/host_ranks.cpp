@@ -128,7 +128,7 @@ Hello hello_of(int ranks) {
   std::getline(boot, id);
   assign(h.host, id);
   h.process = getpid();
-  h.wants = !config().disabled("host_group");
+  h.wants = config().host_group;
   if (id.empty()) {
     assign(h.why, "its system has no /proc");
   } else if (ranks > static_cast<int>(HostGroup::most_ranks)) {
@@ -164,7 +164,7 @@ std::string against(const std::vector<Hello>& all) {
   }
   for (size_t r = 0; r < all.size(); ++r) {
     if (!all[r].wants) {
-      return "MLX_VK_DISABLE=host_group is set for rank " + std::to_string(r);
+      return "MLX_VK_HOST_GROUP=1 is not set for rank " + std::to_string(r);
     }
     if (all[r].why[0]) {
       return "rank " + std::to_string(r) + " cannot: " + all[r].why;
@@ -239,17 +239,12 @@ HostRanks::Ring settle(
   auto* shared = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
   auto ranks = std::make_shared<HostRanks>(
       ring, group, std::move(region), meets, nullptr);
-  auto works = [&](const char* way) {
-    bool sees = sees_in_time(*ranks, [&] { gather(ring, uint8_t(0)); });
-    auto all = gather(ring, uint8_t(sees && !config().disabled(way)));
-    return std::count(all.begin(), all.end(), 0) == 0;
-  };
   const char* how = "told by their processes.";
-  if (meets && works("direct")) {
-    how = "while their GPUs wait for it.";
-  } else if (meets) {
+  if (meets) {
     ranks->use(std::make_unique<Carrier>(group, shared->mapped()));
-    if (works("carry")) {
+    bool sees = sees_in_time(*ranks, [&] { gather(ring, uint8_t(0)); });
+    auto all = gather(ring, uint8_t(sees && !config().disabled("carry")));
+    if (std::count(all.begin(), all.end(), 0) == 0) {
       how = "small arrays while their GPUs wait for them.";
     } else {
       ranks->only_tell();

@@ -63,9 +63,8 @@ constexpr ConfigEntry table[] = {
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
      "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
-     "(the part of fuse that changes how results round), host_group (ranks of "
-     "one host use MLX's ring), direct, carry, meet (their GPUs do not wait for "
-     "each other)."},
+     "(the part of fuse that changes how results round), carry, meet (GPUs of "
+     "MLX_VK_HOST_GROUP do not wait for each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "
@@ -113,6 +112,11 @@ constexpr ConfigEntry table[] = {
      "-1",
      "Items of a row from which sorts go by digits instead of merging. -1: where "
      "that is faster; 0: never."},
+    {"MLX_VK_HOST_GROUP",
+     "0",
+     "1: ranks of one host (mlx.launch with its ring) exchange data on GPU streams "
+     "through shared memory, not over TCP. Not the default yet: see \"Two GPUs\" "
+     "in docs/benchmarks.md."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
      "Test hook: leaves out the n-th barrier of every batch; with "
@@ -220,6 +224,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
   number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
+  c.host_group = flag("MLX_VK_HOST_GROUP");
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
   c.kernel_path = text("MLX_VK_KERNEL_PATH");

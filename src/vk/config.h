@@ -54,6 +54,7 @@ struct Config {
   size_t small_buffer = 1024;
   int spin_us = 1500; // polling of a wait before it sleeps
   int timeout_s = 30; // without progress of the device; 0: no watch
+  bool host_group = false;
   bool timeout_error = false;
   std::string kernel_path;
   std::string disable; // comma-separated paths

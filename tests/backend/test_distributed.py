@@ -35,7 +35,12 @@ def run_command(folder: Path, ranks: int, command: list[str], **env: str) -> lis
     hosts.write_text(json.dumps([[f"127.0.0.1:{p}"] for p in free_ports(ranks)]))
     processes = []
     for rank in range(ranks):
-        variables = {**os.environ, "MLX_RANK": str(rank), "MLX_HOSTFILE": str(hosts)}
+        variables = {
+            **os.environ,
+            "MLX_VK_HOST_GROUP": "1",
+            "MLX_RANK": str(rank),
+            "MLX_HOSTFILE": str(hosts),
+        }
         processes.append(
             subprocess.Popen(
                 command,
@@ -125,7 +130,7 @@ def test_bad_calls_leave_the_group_usable(tmp_path):
 
 
 def test_without_it_the_ring_works(tmp_path):
-    results = run(tmp_path, 2, "late", MLX_VK_DISABLE="host_group")
+    results = run(tmp_path, 2, "late", MLX_VK_HOST_GROUP="0")
     assert [code for code, _, _ in results] == [0, 0], results
     assert "MLX's ring" not in results[0][2]  # as asked for
 
@@ -142,7 +147,12 @@ def test_one_of_several_hosts_or_without_a_device_is_told(tmp_path):
     )
     processes = []
     for rank in range(2):
-        env = {**os.environ, "MLX_RANK": str(rank), "MLX_HOSTFILE": str(hosts)}
+        env = {
+            **os.environ,
+            "MLX_VK_HOST_GROUP": "1",
+            "MLX_RANK": str(rank),
+            "MLX_HOSTFILE": str(hosts),
+        }
         if rank == 1:
             env["MLX_VK_DEVICE"] = "no such device"
         command = [sys.executable, "-c", text]

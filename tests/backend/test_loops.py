@@ -137,22 +137,13 @@ BROKEN = {
         "",
         "8",
     ),
-    "runs of a matrix": Broken(
-        "quant/tile.glsl",
-        "    begin = end;",
-        "    begin = begin;",
+    "tiles of sorted rows": Broken(
+        "gemm/sorted_walk.glsl",
+        "    i += A.m_tiles;",
+        "    i += 0;",
         GATHER_QMM,
         "quant/qmm{T=f32",
         "",
-    ),
-    "rows of a run": Broken(
-        "quant/tile.glsl",
-        "      ++end;",
-        "      end = end;",
-        GATHER_QMM,
-        "quant/qmm{T=f32",
-        "",
-        1,
     ),
 }
 
