@@ -165,6 +165,27 @@ bool Config::disabled(std::string_view path) const {
   return false;
 }
 
+namespace {
+
+void parse_debug_modes(const std::string& modes, Config& c) {
+  for (std::string_view rest = modes; !rest.empty();) {
+    auto word = take_word(rest);
+#define MLXVK_PARSE(name, description) \
+  if (word == #name) {                 \
+    c.debug_##name = true;             \
+    continue;                          \
+  }
+    MLXVK_DEBUG_MODES(MLXVK_PARSE)
+#undef MLXVK_PARSE
+    if (!word.empty()) {
+      std::string unknown(word);
+      warn("MLX_VK_DEBUG", unknown.c_str(), "words of docs/environment.md");
+    }
+  }
+}
+
+} // namespace
+
 Config parse_config(const char* (*get)(const char*)) {
   Config c;
   auto text = [&](const char* name) -> std::string {
@@ -229,21 +250,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
   c.kernel_path = text("MLX_VK_KERNEL_PATH");
   c.disable = text("MLX_VK_DISABLE");
-  auto debug = text("MLX_VK_DEBUG");
-  for (std::string_view rest = debug; !rest.empty();) {
-    auto word = take_word(rest);
-#define MLXVK_PARSE(name, description) \
-  if (word == #name) {                 \
-    c.debug_##name = true;             \
-    continue;                          \
-  }
-    MLXVK_DEBUG_MODES(MLXVK_PARSE)
-#undef MLXVK_PARSE
-    if (!word.empty()) {
-      std::string unknown(word);
-      warn("MLX_VK_DEBUG", unknown.c_str(), "words of docs/environment.md");
-    }
-  }
+  parse_debug_modes(text("MLX_VK_DEBUG"), c);
   return c;
 }
 
