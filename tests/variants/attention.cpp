@@ -132,7 +132,9 @@ void add_quantized(VariantSet& set, const Caps& caps) {
     AttentionProblem p = problem(Type::bf16, {8, 2, dim, dim});
     p.bits = 8;
     p.group = 32;
-    add_forward(set, caps, p);
+    if (fits_registers(caps, p)) {
+      add_forward(set, caps, p);
+    }
   }
 }
 

@@ -189,6 +189,11 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
 
+bool fits_registers(const Caps& caps, const AttentionProblem& p) {
+  return caps.software() ||
+      held_values(caps, decode_kernel(caps, p)) <= caps.held_values;
+}
+
 DecodePlan plan_decode(
     const Caps& caps,
     const AttentionProblem& p,

@@ -84,6 +84,10 @@ struct DecodeOptions {
   bool splits = true; // over the keys, beyond those that the device needs
   bool joins = true; // of their parts by the last workgroup
 };
+// Whether decode attention over a quantized cache keeps what it holds in the
+// device's registers; else products and softmax stay by themselves.
+bool fits_registers(const Caps& caps, const AttentionProblem& p);
+
 DecodePlan plan_decode(
     const Caps& caps,
     const AttentionProblem& p,

@@ -372,6 +372,9 @@ bool attend_quantized(
     return false;
   }
   auto& p = found.problem;
+  if (!fits_registers(enc.caps(), p)) {
+    return is_other();
+  }
   DecodePlan plan = plan_decode(
       enc.caps(),
       p,
