@@ -74,6 +74,8 @@ def plain():
 )
 def test_same_bits(plain, environment):
     found, rules = generate(**environment)
+    # That of quantized caches rounds otherwise: test_quantized_attention.py.
+    assert rules.pop("attention") == 0
     assert all(rules.values()), rules
     for family in FAMILIES:
         assert found[family] == plain[family], family
