@@ -129,6 +129,9 @@ Hello hello_of(int ranks) {
   assign(h.host, id);
   h.process = getpid();
   h.wants = config().host_group;
+  if (!h.wants) {
+    return h; // without starting the device
+  }
   if (id.empty()) {
     assign(h.why, "its system has no /proc");
   } else if (ranks > static_cast<int>(HostGroup::most_ranks)) {
@@ -138,7 +141,7 @@ Hello hello_of(int ranks) {
             " ranks");
   } else if (config().off || !gpu::is_available()) {
     assign(h.why, "it has no Vulkan device");
-  } else if (h.wants) {
+  } else {
     try {
       auto& caps = device().caps();
       assign(h.device, caps.name);
@@ -236,14 +239,18 @@ HostRanks::Ring settle(
     const std::shared_ptr<HostGroup>& group,
     array region,
     bool meets) {
-  auto* shared = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  std::unique_ptr<Carrier> carrier;
+  if (meets) {
+    auto* shared =
+        static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+    carrier = std::make_unique<Carrier>(group, shared->mapped());
+  }
   auto ranks = std::make_shared<HostRanks>(
-      ring, group, std::move(region), meets, nullptr);
+      ring, group, std::move(region), std::move(carrier));
   const char* how = "told by their processes.";
   if (meets) {
-    ranks->use(std::make_unique<Carrier>(group, shared->mapped()));
     bool sees = sees_in_time(*ranks, [&] { gather(ring, uint8_t(0)); });
-    auto all = gather(ring, uint8_t(sees && !config().disabled("carry")));
+    auto all = gather(ring, uint8_t(sees));
     if (std::count(all.begin(), all.end(), 0) == 0) {
       how = "small arrays while their GPUs wait for them.";
     } else {

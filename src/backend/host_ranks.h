@@ -16,19 +16,16 @@ namespace mlx::core::vulkan {
 class HostRanks : public distributed::detail::GroupImpl {
  public:
   using Ring = std::shared_ptr<distributed::detail::GroupImpl>;
-  // `region` are the shared bytes. `meets`: every rank has a device of its own
-  // that can wait for the others' (Act::Meet), for what a carrier brings it if
-  // there is one.
+  // `region` are the shared bytes. With a carrier every rank has a device of
+  // its own, which waits for what that brings it (Act::Meet).
   HostRanks(
       Ring ring,
       std::shared_ptr<HostGroup> group,
       array region,
-      bool meets,
       std::unique_ptr<Carrier> carrier)
       : ring_(std::move(ring)),
         group_(std::move(group)),
         region_(std::move(region)),
-        meets_(meets),
         carrier_(std::move(carrier)) {}
 
   const std::shared_ptr<HostGroup>& group() const {
@@ -39,17 +36,13 @@ class HostRanks : public distributed::detail::GroupImpl {
   }
   // Whether they do for an exchange of so many bytes of packs.
   bool meets(uint64_t bytes) const {
-    return meets_ && (!carrier_ || bytes + 16 <= Carrier::room);
+    return carrier_ && bytes + 16 <= Carrier::room;
   }
   Carrier* carrier() const {
     return carrier_.get();
   }
-  void use(std::unique_ptr<Carrier> carrier) {
-    carrier_ = std::move(carrier);
-  }
   // From now on no device waits for another.
   void only_tell() {
-    meets_ = false;
     carrier_.reset();
   }
 
@@ -94,7 +87,6 @@ class HostRanks : public distributed::detail::GroupImpl {
   Ring ring_;
   std::shared_ptr<HostGroup> group_;
   array region_;
-  bool meets_;
   std::unique_ptr<Carrier> carrier_;
 };
 

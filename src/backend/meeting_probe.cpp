@@ -40,8 +40,8 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
   auto* buffer = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
   ExchangeArgs args{
       .slot = slots + sizes.rank * stride,
-      .from = buffer->address() + slots,
-      .from_stride = stride,
+      .from = ranks.carrier()->address(number),
+      .from_stride = Carrier::stride(),
       .part_stride = items,
       .gather_stride = items,
       .first = 0,
@@ -55,10 +55,7 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
       .steps = EXCHANGE_GIVE | EXCHANGE_TAKE,
       .threads = 4 * 256,
       .turns = 1 << 17}; // a tenth of a second
-  auto* carrier = ranks.carrier();
-  carrier->add({number, slots, stride, args.stamp, args.packs});
-  args.from = carrier->address(number);
-  args.from_stride = Carrier::stride();
+  ranks.carrier()->add({number, slots, stride, args.stamp, args.packs});
   auto& k = enc.kernel(ExchangeVariant{Type::u32, Type::u32, "Sum", false});
   Operand written(region, 0, ranks.group()->channel(0, 0, 0));
   enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});

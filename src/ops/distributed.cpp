@@ -108,7 +108,7 @@ void exchange(
         .turns = meets ? most_turns : 1};
     uint64_t taken = slots + pack * args.part * args.packs;
     args.from = address_of(ranks.region()) + taken;
-    if (meets && ranks.carrier()) {
+    if (meets) {
       ranks.carrier()->add({number, taken, stride, args.stamp, args.packs});
       args.from = ranks.carrier()->address(number);
       args.from_stride = Carrier::stride();

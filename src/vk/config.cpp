@@ -63,7 +63,7 @@ constexpr ConfigEntry table[] = {
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
      "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
-     "(the part of fuse that changes how results round), carry, meet (GPUs of "
+     "(the part of fuse that changes how results round), meet (GPUs of "
      "MLX_VK_HOST_GROUP do not wait for each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",

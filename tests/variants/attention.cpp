@@ -132,7 +132,7 @@ void add_quantized(VariantSet& set, const Caps& caps) {
     AttentionProblem p = problem(Type::bf16, {8, 2, dim, dim});
     p.bits = 8;
     p.group = 32;
-    if (fits_registers(caps, p)) {
+    if (fits_registers(caps, plan_decode(caps, p).kernel)) {
       add_forward(set, caps, p);
     }
   }

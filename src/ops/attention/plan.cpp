@@ -189,9 +189,8 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
 
-bool fits_registers(const Caps& caps, const AttentionProblem& p) {
-  return caps.software() ||
-      held_values(caps, decode_kernel(caps, p)) <= caps.held_values;
+bool fits_registers(const Caps& caps, const DecodeVariant& v) {
+  return caps.software() || held_values(caps, v) <= caps.held_values;
 }
 
 DecodePlan plan_decode(

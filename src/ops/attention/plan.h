@@ -86,7 +86,7 @@ struct DecodeOptions {
 };
 // Whether decode attention over a quantized cache keeps what it holds in the
 // device's registers; else products and softmax stay by themselves.
-bool fits_registers(const Caps& caps, const AttentionProblem& p);
+bool fits_registers(const Caps& caps, const DecodeVariant& v);
 
 DecodePlan plan_decode(
     const Caps& caps,

@@ -372,14 +372,14 @@ bool attend_quantized(
     return false;
   }
   auto& p = found.problem;
-  if (!fits_registers(enc.caps(), p)) {
-    return is_other();
-  }
   DecodePlan plan = plan_decode(
       enc.caps(),
       p,
       {.splits = !config().disabled("splits"),
        .joins = !config().disabled("joins")});
+  if (!fits_registers(enc.caps(), plan.kernel)) {
+    return is_other();
+  }
   if (config().sdpa_stats) {
     auto text = [](uint64_t n) { return std::to_string(n); };
     count_path(

@@ -135,12 +135,12 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   for (int d = axis + 1; d < in.ndim(); ++d) {
     rows.post *= in.shape(d);
   }
-  if (rows.post == 1 && radix_sort(encoder(s), in, out, arg)) {
+  auto& enc = encoder(s);
+  if (rows.post == 1 && radix_sort(enc, in, out, arg)) {
     return;
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
-  auto& enc = encoder(s);
   if (rows.tiles > 1 && rows.post == 1 && in.flags().row_contiguous &&
       sorts_by_ranks(enc.caps(), rows.count, n)) {
     return sort_by_ranks(enc, in, out, arg, n);
