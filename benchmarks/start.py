@@ -22,21 +22,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEMO = ROOT / ".demo" / "SmolLM2-135M-Instruct"
 DRIVER_CACHES = ("MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH")
 PROMPT = list(range(1, 33))
-RANDOM = {
-    "model_type": "qwen3",
-    "hidden_size": 1024,
-    "num_hidden_layers": 28,
-    "intermediate_size": 3072,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "rms_norm_eps": 1e-6,
-    "vocab_size": 151936,
-    "rope_theta": 1e6,
-    "max_position_embeddings": 40960,
-    "tie_word_embeddings": True,
-    "rope_scaling": None,
-}
 
 
 def random_model():
@@ -45,8 +30,10 @@ def random_model():
     from mlx.utils import tree_map
     from mlx_lm.models import qwen3
 
+    from mlx_vulkan.bench.shapes import SHAPES
+
     mx.random.seed(0)
-    model = qwen3.Model(qwen3.ModelArgs.from_dict(RANDOM))
+    model = qwen3.Model(qwen3.ModelArgs.from_dict(SHAPES["qwen3-0.6b"]))
     half = tree_map(lambda p: p.astype(mx.bfloat16), model.parameters())
     model.update(half)
     nn.quantize(model, group_size=64, bits=4)

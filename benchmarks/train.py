@@ -13,17 +13,9 @@ import json
 import statistics
 import time
 
-SHAPE = {
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "rms_norm_eps": 1e-6,
-    "vocab_size": 151936,
-    "max_position_embeddings": 40960,
-    "tie_word_embeddings": True,
-}
+from mlx_vulkan.bench.shapes import SHAPES
+
+SHAPE = SHAPES["qwen3-0.6b"]
 RANK, SCALE = 8, 20.0
 
 
@@ -40,10 +32,8 @@ def mlx_step(args):
     from mlx_lm.tuner.utils import linear_to_lora_layers
 
     mx.random.seed(0)
-    shape = dict(
-        SHAPE, model_type="qwen3", rope_theta=1e6, num_hidden_layers=args.layers
-    )
-    model = qwen3.Model(qwen3.ModelArgs.from_dict(shape | {"rope_scaling": None}))
+    shape = SHAPE | {"num_hidden_layers": args.layers}
+    model = qwen3.Model(qwen3.ModelArgs.from_dict(shape))
     if args.mode == "lora":
         model.freeze()
         config = {"rank": RANK, "scale": SCALE, "dropout": 0.0}
@@ -78,9 +68,9 @@ def torch_step(args):
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
-    config = Qwen3Config(
-        **SHAPE, num_hidden_layers=args.layers, attn_implementation="sdpa"
-    )
+    shape = {k: v for k, v in SHAPE.items() if k != "model_type"}
+    shape["num_hidden_layers"] = args.layers
+    config = Qwen3Config(**shape, attn_implementation="sdpa")
     with torch.device("cuda"):
         model = Qwen3ForCausalLM(config).to(torch.bfloat16)
 
