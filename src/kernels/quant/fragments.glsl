@@ -4,22 +4,7 @@
 #ifndef QUANT_FRAGMENTS_GLSL
 #define QUANT_FRAGMENTS_GLSL
 
-// Codes as 16-bit floats: integers as 2^BITS + code where that is exact, which is
-// one `or`. CODE_AT: the lowest bit of a code in its item.
-#ifdef T_IS_bf16
-#define MANTISSA_BITS 7
-#define EXPONENT_BIAS 127
-#else
-#define MANTISSA_BITS 10
-#define EXPONENT_BIAS 15
-#endif
-#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
-#define CODE_AT (MANTISSA_BITS - BITS)
-#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
-#define CODE_OFFSET float(1 << BITS)
-#else
-#define CODE_OFFSET 0.0
-#endif
+#include "quant/code_items.glsl"
 
 // The bits of an element's number: which tells its row of A (column of B, row of
 // C), and which its item of k, the lower and the upper.

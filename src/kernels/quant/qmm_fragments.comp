@@ -52,7 +52,6 @@ uint sides[2 * FM][2][SIDE_WORDS], next_sides[2 * FM][2][SIDE_WORDS];
 uint part;
 uint m0, n0; // the subgroup's first row of x, and its first output
 uint spans;
-uint code_base;
 uint64_t code_at[2 * FM]; // the lane's first code of its rows of A
 uint64_t x_at[2 * FX]; // its first item of its columns of B
 uint side_at[2 * FM]; // the first group of its rows of C
@@ -146,42 +145,19 @@ void fetch_x(uint chunk, uint s) {
   }
 }
 
-uvec4 x_pairs(uvec4 q) {
-#if BITS == 4
-  q = uvec4(
-      (q.x & 0xffffu) | (q.z << 16),
-      (q.x >> 16) | (q.z & 0xffff0000u),
-      (q.y & 0xffffu) | (q.w << 16),
-      (q.y >> 16) | (q.w & 0xffff0000u));
-#endif
-  return q;
-}
-
 // Eight codes as 16-bit floats, two each.
 uvec4 code_pairs(uint d, uint r, uint s) {
+#if INTERLEAVED
+  return word_pairs(codes[d][r][s]);
+#else
   uvec4 q;
-#if BITS == 4
-  // Codes i and i + 4: two instructions a pair.
-  uint word = codes[d][r][s];
-  const uint mask = 0x000f000fu << CODE_AT;
   UNROLL for (uint c = 0; c < 4; ++c) {
-    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c) : word >> (4 * c - CODE_AT);
-    q[c] = (at & mask) | code_base;
+    uint word = codes[d][r][s * 2 + c / 2];
+    int at = int(c % 2 * 16);
+    q[c] = code_pair(bitfieldExtract(word, at, 8), bitfieldExtract(word, at + 8, 8));
   }
-#else
-  UNROLL for (uint c = 0; c < 4; ++c) {
-    uint l = bitfieldExtract(codes[d][r][s * 2 + c / 2], int(c % 2 * 16), 8);
-    uint h = bitfieldExtract(codes[d][r][s * 2 + c / 2], int(c % 2 * 16 + 8), 8);
-#ifdef CODE_AT
-    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
-#else
-    // Exact in bf16, so that nothing is rounded.
-    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
-        (floatBitsToUint(code_value(h)) & 0xffff0000u);
-#endif
-  }
-#endif
   return q;
+#endif
 }
 
 // Adds the products of group g of a chunk, scaled.
@@ -206,7 +182,7 @@ void scale_sums(uint d, uint g) {
 void multiply_step(uint span, uint d, uint s) {
   uvec4 x[2 * FX];
   UNROLL for (uint r = 0; r < 2 * FX; ++r) {
-    x[r] = x_pairs(items[s % AHEAD][r]);
+    x[r] = item_pairs(items[s % AHEAD][r]);
   }
   uint next = d + (s + AHEAD) / STEPS;
   fetch_x(chunk_of(span + next / DEPTH * WK, next % DEPTH), (s + AHEAD) % STEPS);
@@ -314,11 +290,7 @@ void main() {
   Tile tile = own_tile();
   locate(tile.product);
   part = SUBGROUP / WN;
-#ifdef CODE_AT
-  // With K's upper bit, which is 0: an operand that is no constant, since `and`
-  // and `or` with two constants would be two instructions on NVIDIA.
-  code_base = CODE_BASE * 0x00010001u | (A.K >> 31);
-#endif
+  take_code_base(A.K);
   // Tiles of the same weights follow each other, to find them in cache.
   uint i = tile.m * A.n_tiles + tile.n;
   m0 = i % A.m_tiles * (16 * FX);

@@ -12,6 +12,7 @@
 // the sum of x, the product with a matrix of ones, joins the bias.
 #include "quant/operands.glsl"
 #include "common/matrices.glsl"
+#include "quant/code_items.glsl"
 
 #define WG (WN * WK * SG)
 #define PART (WN * SG) // invocations that share a tile of x
@@ -45,25 +46,6 @@ shared uvec4 tile_w[WN * WK * TILE_W];
 shared vec2 side[WN * WK * SIDES]; // scale and bias of each group and row
 shared float stage[WN * WK * 256];
 
-// Codes as 16-bit floats. CODE_AT: the lowest bit of a code in its item.
-#ifdef T_IS_bf16
-#define MANTISSA_BITS 7
-#define EXPONENT_BIAS 127
-#else
-#define MANTISSA_BITS 10
-#define EXPONENT_BIAS 15
-#endif
-#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
-#define CODE_AT (MANTISSA_BITS - BITS)
-#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
-#define CODE_OFFSET float(1 << BITS)
-#else
-#define CODE_OFFSET 0.0
-#endif
-// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
-// x: two instructions a pair.
-#define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
-
 uint codes[DEPTH][RUNS][BITS];
 uvec4 items[DEPTH][LOADS_X];
 vec2 sides[DEPTH][LOADS_SIDE];
@@ -72,7 +54,6 @@ uint lane, part_lane; // in the subgroup, in the part
 uint part, column; // of the workgroup's parts; of the part's subgroups
 uint m0, n0; // the subgroup's first row of x and of w
 uint own_x, own_w, own_side; // where its tiles begin
-uint code_base; // CODE_BASE of a pair
 // The columns of the items that an invocation has of a fragment of y: whatever
 // the device's layout is.
 #define ITEMS_Y (256 / SG)
@@ -167,30 +148,16 @@ void fetch(uint b, uint unit) {
 
 // Eight codes of a run, from `first` on.
 uvec4 code_items(uint b, uint i, uint first) {
-  uvec4 q;
 #if INTERLEAVED
-  uint word = codes[b][i][first / 8];
-  const uint mask = 0x000f000fu << CODE_AT;
-  [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c) : word >> (4 * c - CODE_AT);
-    q[c] = (at & mask) | code_base;
-  }
+  return word_pairs(codes[b][i][first / 8]);
 #else
+  uvec4 q;
   [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint l = CODE_IN(codes[b][i], first + 2 * c);
-    uint h = CODE_IN(codes[b][i], first + 2 * c + 1);
-#ifdef CODE_AT
-    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
-#elif defined(T_IS_bf16)
-    // Exact, so that nothing is rounded.
-    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
-        (floatBitsToUint(code_value(h)) & 0xffff0000u);
-#else
-    q[c] = packHalf2x16(vec2(code_value(l), code_value(h)));
-#endif
+    uint at = first + 2 * c;
+    q[c] = code_pair(CODE_IN(codes[b][i], at), CODE_IN(codes[b][i], at + 1));
   }
-#endif
   return q;
+#endif
 }
 
 void stash_codes(uint b, uint s) {
@@ -203,15 +170,8 @@ void stash_codes(uint b, uint s) {
 
 void stash_x(uint b, uint s) {
   [[unroll]] for (uint i = 0; i < LOADS_X / 2; ++i) {
-    uvec4 q = items[b][s * (LOADS_X / 2) + i];
-#if INTERLEAVED
-    q = uvec4(
-        (q.x & 0xffffu) | (q.z << 16),
-        (q.x >> 16) | (q.z & 0xffff0000u),
-        (q.y & 0xffffu) | (q.w << 16),
-        (q.y >> 16) | (q.w & 0xffff0000u));
-#endif
-    tile_x[own_x + X_CHUNK * CHUNK_X + X_ROW(i) * PITCH + X_PIECE] = q;
+    tile_x[own_x + X_CHUNK * CHUNK_X + X_ROW(i) * PITCH + X_PIECE] =
+        item_pairs(items[b][s * (LOADS_X / 2) + i]);
   }
 }
 
@@ -343,11 +303,7 @@ void main() {
   own_x = part * TILE_X;
   own_w = gl_SubgroupID * TILE_W;
   own_side = gl_SubgroupID * SIDES;
-#ifdef CODE_AT
-  // With K's upper bit, which is 0: an operand that is no constant, since `and`
-  // and `or` with two constants would be two instructions on NVIDIA.
-  code_base = CODE_BASE * 0x00010001u | (A.K >> 31);
-#endif
+  take_code_base(A.K);
   find_columns();
   // Tiles of the same weights follow each other, to find them in cache.
   uint i = tile.m * A.n_tiles + tile.n;

@@ -12,29 +12,11 @@
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
+#include "quant/code_items.glsl"
 #ifdef FRAGMENT_C
 #include "attention/fragments.glsl"
 #endif
 
-// Codes as 16-bit floats. Integers stand as 2^BITS + code, which is one `or`;
-// CODE_AT: the lowest bit of a code in its item.
-#ifdef T_IS_bf16
-#define MANTISSA_BITS 7
-#define EXPONENT_BIAS 127
-#else
-#define MANTISSA_BITS 10
-#define EXPONENT_BIAS 15
-#endif
-#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
-#define CODE_AT (MANTISSA_BITS - BITS)
-#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
-#define CODE_OFFSET float(1 << BITS)
-#else
-#define CODE_OFFSET 0.0
-#endif
-// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
-// x: two instructions a pair.
-#define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
 #define AFFINE (SIDE == SIDE_BIASES)
 
 #define GROUPS (GROUP < BK ? BK / GROUP : 1) // that a tile has
@@ -55,7 +37,6 @@ vec2 next_side[LOADS_SIDE];
 uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
 uint64_t from_codes[RUNS]; // and of w's
 uint64_t from_side[LOADS_SIDE]; // groups
-uint code_base; // CODE_BASE of a pair
 // Row and column of each item that an invocation has of a fragment of y: by the
 // probe's layout (attention/fragments.glsl), or else as a matrix load finds them.
 #define ITEMS_Y (256 / SG)
@@ -163,31 +144,16 @@ void fetch(uint span, uint k0, uint depth) {
 
 // Eight codes of a run, from `first` on.
 uvec4 code_items(uint i, uint first) {
-  uvec4 q;
 #if INTERLEAVED
-  uint word = next_codes[i][first / 8];
-  const uint mask = 0x000f000fu << CODE_AT;
-  [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c)
-                              : word >> (4 * c - CODE_AT);
-    q[c] = (at & mask) | code_base;
-  }
+  return word_pairs(next_codes[i][first / 8]);
 #else
+  uvec4 q;
   [[unroll]] for (uint c = 0; c < 4; ++c) {
-    uint l = CODE_IN(next_codes[i], first + 2 * c);
-    uint h = CODE_IN(next_codes[i], first + 2 * c + 1);
-#ifdef CODE_AT
-    q[c] = ((l | (h << 16)) << CODE_AT) | code_base;
-#elif defined(T_IS_bf16)
-    // Exact, so that nothing is rounded.
-    q[c] = (floatBitsToUint(code_value(l)) >> 16) |
-        (floatBitsToUint(code_value(h)) & 0xffff0000u);
-#else
-    q[c] = packHalf2x16(vec2(code_value(l), code_value(h)));
-#endif
+    uint at = first + 2 * c;
+    q[c] = code_pair(CODE_IN(next_codes[i], at), CODE_IN(next_codes[i], at + 1));
   }
-#endif
   return q;
+#endif
 }
 
 float sum2(uint pair) {
@@ -223,18 +189,10 @@ void stash(uint span) {
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
-    uvec4 q = next_a[i];
 #if AFFINE
     stash_sum(i, span);
 #endif
-#if INTERLEAVED
-    q = uvec4(
-        (q.x & 0xffffu) | (q.z << 16),
-        (q.x >> 16) | (q.z & 0xffff0000u),
-        (q.y & 0xffffu) | (q.w << 16),
-        (q.y >> 16) | (q.w & 0xffff0000u));
-#endif
-    tile_a[AT_PIECE(e, WIDTH_A)] = q;
+    tile_a[AT_PIECE(e, WIDTH_A)] = item_pairs(next_a[i]);
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
@@ -286,11 +244,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   uint wm = gl_SubgroupID % WM;
   uint wn = gl_SubgroupID / WM;
   const uint depth = A.K;
-#ifdef CODE_AT
-  // With K's upper bit, which is 0: an operand that is no constant, since `and`
-  // and `or` with two constants would be two instructions on NVIDIA.
-  code_base = CODE_BASE * 0x00010001u | (depth >> 31);
-#endif
+  take_code_base(depth);
   find_items();
   CLEAR_FRAGMENTS(acc)
   CLEAR_FRAGMENTS(sums)

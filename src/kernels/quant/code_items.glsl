@@ -1,0 +1,73 @@
+// Codes as they go into a product of 16-bit floats: exact, so that a group's
+// product is scaled afterwards. Integers stand as 2^BITS + code, which is one
+// `or`. CODE_AT: the lowest bit of a code in its item; CODE_OFFSET: what an item
+// has too much.
+#ifndef CODE_ITEMS_GLSL
+#define CODE_ITEMS_GLSL
+
+#ifdef T_IS_bf16
+#define MANTISSA_BITS 7
+#define EXPONENT_BIAS 127
+#else
+#define MANTISSA_BITS 10
+#define EXPONENT_BIAS 15
+#endif
+#if CODE == CODE_INTEGER && BITS <= MANTISSA_BITS
+#define CODE_AT (MANTISSA_BITS - BITS)
+#define CODE_BASE (uint(EXPONENT_BIAS + BITS) << MANTISSA_BITS)
+#define CODE_OFFSET float(1 << BITS)
+#else
+#define CODE_OFFSET 0.0
+#endif
+// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
+// x: two instructions a pair.
+#define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
+
+uint code_base; // CODE_BASE of a pair
+
+// With the upper bit of a length, which is 0: an operand that is no constant,
+// since `and` and `or` with two constants would be two instructions on NVIDIA.
+void take_code_base(uint k) {
+#ifdef CODE_AT
+  code_base = CODE_BASE * 0x00010001u | (k >> 31);
+#endif
+}
+
+uint code_pair(uint low, uint high) {
+#ifdef CODE_AT
+  return ((low | (high << 16)) << CODE_AT) | code_base;
+#elif defined(T_IS_bf16)
+  // Exact, so that nothing is rounded.
+  return (floatBitsToUint(code_value(low)) >> 16) |
+      (floatBitsToUint(code_value(high)) & 0xffff0000u);
+#else
+  return packHalf2x16(vec2(code_value(low), code_value(high)));
+#endif
+}
+
+#if INTERLEAVED
+// The eight codes of a word.
+uvec4 word_pairs(uint word) {
+  uvec4 q;
+  const uint mask = 0x000f000fu << CODE_AT;
+  [[unroll]] for (uint c = 0; c < 4; ++c) {
+    uint at = 4 * c < CODE_AT ? word << (CODE_AT - 4 * c)
+                              : word >> (4 * c - CODE_AT);
+    q[c] = (at & mask) | code_base;
+  }
+  return q;
+}
+#endif
+
+// Eight items of x in the order of eight codes.
+uvec4 item_pairs(uvec4 q) {
+#if INTERLEAVED
+  q = uvec4(
+      (q.x & 0xffffu) | (q.z << 16),
+      (q.x >> 16) | (q.z & 0xffff0000u),
+      (q.y & 0xffffu) | (q.w << 16),
+      (q.y >> 16) | (q.w & 0xffff0000u));
+#endif
+  return q;
+}
+#endif
