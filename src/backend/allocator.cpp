@@ -46,6 +46,11 @@ void destroy(Buffer* b) {
 
 class VulkanAllocator : public allocator::Allocator {
  public:
+  static VulkanAllocator& the() {
+    static auto* a = new VulkanAllocator; // leaked: arrays may outlive statics
+    return *a;
+  }
+
   VulkanAllocator() {
     limit_ = device_memory_size() / 100 * 95;
     cache_limit_ = limit_;
@@ -53,7 +58,7 @@ class VulkanAllocator : public allocator::Allocator {
       c = std::make_unique<Cache>(
           /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
     }
-    set_trim_hook([] { mlx::core::clear_cache(); });
+    set_trim_hook([] { the().free_cached(); });
   }
 
   allocator::Buffer malloc(size_t size) override {
@@ -144,11 +149,23 @@ class VulkanAllocator : public allocator::Allocator {
     std::lock_guard lock(mutex_);
     std::swap(cache_limit_, n);
     trim_locked(cache_limit_);
+    if (cache_limit_ < FreeLists::reserve) {
+      destroy_all(small_.take_all());
+    }
     return n;
   }
-  void clear_cache() {
+  // All that nobody uses.
+  void free_cached() {
     std::lock_guard lock(mutex_);
     trim_locked(0);
+    destroy_all(small_.take_all());
+  }
+  // The same but for a few small buffers, which count as no cache.
+  void clear_cache() {
+    std::lock_guard lock(mutex_);
+    Buffer* rest = small_.take_all_but_reserve();
+    trim_locked(0);
+    destroy_all(rest);
   }
 
  private:
@@ -200,9 +217,13 @@ class VulkanAllocator : public allocator::Allocator {
       }
     }
     if (cached_locked() > keep) {
-      for (Buffer* b = small_.take_all(); b;) {
-        destroy(std::exchange(b, b->next_free));
-      }
+      destroy_all(small_.take_all());
+    }
+  }
+
+  static void destroy_all(Buffer* list) {
+    while (list) {
+      destroy(std::exchange(list, list->next_free));
     }
   }
 
@@ -213,11 +234,6 @@ class VulkanAllocator : public allocator::Allocator {
   std::array<std::unique_ptr<Cache>, buffer_kinds> caches_; // of the rest
 };
 
-VulkanAllocator& vulkan_allocator() {
-  static auto* a = new VulkanAllocator; // leaked: arrays may outlive statics
-  return *a;
-}
-
 } // namespace
 
 } // namespace vulkan
@@ -225,7 +241,7 @@ VulkanAllocator& vulkan_allocator() {
 namespace allocator {
 
 Allocator& allocator() {
-  return vulkan::vulkan_allocator();
+  return vulkan::VulkanAllocator::the();
 }
 
 void* Buffer::raw_ptr() {
@@ -247,28 +263,28 @@ bool can_reuse_alien_buffer(void*) {
 } // namespace allocator
 
 size_t get_active_memory() {
-  return vulkan::vulkan_allocator().active();
+  return vulkan::VulkanAllocator::the().active();
 }
 size_t get_peak_memory() {
-  return vulkan::vulkan_allocator().peak();
+  return vulkan::VulkanAllocator::the().peak();
 }
 void reset_peak_memory() {
-  vulkan::vulkan_allocator().reset_peak();
+  vulkan::VulkanAllocator::the().reset_peak();
 }
 size_t set_memory_limit(size_t limit) {
-  return vulkan::vulkan_allocator().set_limit(limit);
+  return vulkan::VulkanAllocator::the().set_limit(limit);
 }
 size_t get_memory_limit() {
-  return vulkan::vulkan_allocator().limit();
+  return vulkan::VulkanAllocator::the().limit();
 }
 size_t get_cache_memory() {
-  return vulkan::vulkan_allocator().cached();
+  return vulkan::VulkanAllocator::the().cached();
 }
 size_t set_cache_limit(size_t limit) {
-  return vulkan::vulkan_allocator().set_cache_limit(limit);
+  return vulkan::VulkanAllocator::the().set_cache_limit(limit);
 }
 void clear_cache() {
-  vulkan::vulkan_allocator().clear_cache();
+  vulkan::VulkanAllocator::the().clear_cache();
 }
 // Vulkan has no residency call, device memory is resident: a number that is
 // kept for who asks for the one before.

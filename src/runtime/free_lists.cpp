@@ -1,5 +1,7 @@
 #include "runtime/free_lists.h"
 
+#include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace mlx::core::vulkan {
@@ -8,6 +10,7 @@ Buffer* FreeLists::unlink(Buffer** link) {
   Buffer* b = *link;
   *link = std::exchange(b->next_free, nullptr);
   bytes_ -= b->size;
+  reserved_ = std::min(reserved_, bytes_);
   return b;
 }
 
@@ -45,17 +48,24 @@ bool FreeLists::put(Buffer* buffer) {
   return true;
 }
 
-Buffer* FreeLists::take_all() {
-  Buffer* all = nullptr;
+Buffer* FreeLists::take_down_to(size_t bytes) {
+  Buffer* taken = nullptr;
   for (auto& heads : heads_) {
-    for (Buffer*& head : heads) {
-      while (head) {
+    // The largest first, so that as many as possible stay.
+    for (Buffer*& head : std::views::reverse(heads)) {
+      while (head && bytes_ > bytes) {
         Buffer* b = unlink(&head);
-        b->next_free = std::exchange(all, b);
+        b->next_free = std::exchange(taken, b);
       }
     }
   }
-  return all;
+  return taken;
+}
+
+Buffer* FreeLists::take_all_but_reserve() {
+  Buffer* taken = take_down_to(reserve);
+  reserved_ = bytes_;
+  return taken;
 }
 
 } // namespace mlx::core::vulkan

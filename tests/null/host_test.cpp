@@ -132,6 +132,37 @@ TEST_CASE("free lists: hold no more than their bound") {
   CHECK(put == FreeLists::most / FreeLists::largest);
 }
 
+TEST_CASE("free lists: a cleared cache leaves a reserve that does not count") {
+  FreeLists lists;
+  std::vector<std::unique_ptr<Buffer>> all;
+  constexpr size_t size = 32 << 10, count = 2 * FreeLists::reserve / size;
+  auto put = [&](size_t bytes) {
+    all.push_back(std::make_unique<Buffer>(bytes, BufferKind::Mapped));
+    REQUIRE(lists.put(all.back().get()));
+  };
+  for (size_t i = 0; i < count; ++i) {
+    put(size);
+  }
+  put(16);
+  size_t released = 0;
+  for (Buffer* b = lists.take_all_but_reserve(); b; b = b->next_free) {
+    CHECK(b->size == size); // the largest
+    released += b->size;
+  }
+  CHECK(lists.bytes() == 0);
+  CHECK(count * size + 16 - released <= FreeLists::reserve);
+  CHECK(count * size + 16 - released > FreeLists::reserve - size);
+  // What is taken of it counts again when put back.
+  Buffer* b = lists.take(BufferKind::Mapped, size);
+  REQUIRE(b);
+  CHECK(lists.bytes() == 0);
+  CHECK(lists.put(b));
+  CHECK(lists.bytes() == size);
+  CHECK(lists.take_all());
+  CHECK(lists.bytes() == 0);
+  CHECK(!lists.take(BufferKind::Mapped, size));
+}
+
 namespace {
 template <typename V>
 KernelHash hash_by_words(const V& v) {
