@@ -21,20 +21,27 @@ uvec4 next_b[LOADS_B];
 
 #if VA
 Tap own_tap; // the invocation's pieces are all at one k
+uint inside_a; // bit i: of its pieces, next_a[i] is no padding
 
+// Padding is whatever lies first, so that no load has a branch.
 void fetch_a(uint k0) {
   uint t = gl_LocalInvocationIndex;
   bool real = k0 + t % WIDTH_A * 8 < depth;
+  inside_a = 0;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint r = (t + i * WG) / WIDTH_A;
-    uvec4 q = uvec4(0);
-    if (real && is_inside(own_tap, r)) {
-      int64_t at = int64_t(item_of(own_tap, r)) * 2;
-      q = Ptr_u32x4(uint64_t(base_x) + uint64_t(at)).v[0];
-    }
-    next_a[i] = q;
+    bool inside = real && is_inside(own_tap, r);
+    int64_t at = inside ? int64_t(item_of(own_tap, r)) * 2 : 0l;
+    next_a[i] = Ptr_u32x4(uint64_t(base_x) + uint64_t(at)).v[0];
+    inside_a |= uint(inside) << i;
   }
   ADVANCE(own_tap, BK, WRAPS)
+}
+
+void clear_padding() {
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = (inside_a >> i & 1u) != 0u ? next_a[i] : uvec4(0);
+  }
 }
 #else
 void fetch_a(uint k0) {
@@ -68,13 +75,14 @@ void fetch_b(uint k0) {
     uint e = t + i * WG;
     uint c = col0 + e / WIDTH_B;
     uint k = k0 + e % WIDTH_B * 8;
+#if VB
+    // Outputs beyond the last are that one again, and are not stored.
+    c = min(c, group_outputs - 1);
+    Index at = Index(c) * Index(depth) + Index(min(k, depth - 8));
+    uvec4 q = Ptr_u32x4(uint64_t(base_w) + uint64_t(int64_t(at) * 2)).v[0];
+#else
     Index at = Index(c) * Index(depth) + Index(k);
     uvec4 q = uvec4(0);
-#if VB
-    if (c < group_outputs && k < depth) {
-      q = Ptr_u32x4(uint64_t(base_w) + uint64_t(int64_t(at) * 2)).v[0];
-    }
-#else
     [[unroll]] for (uint j = 0; j < 8; ++j) {
       if (c < group_outputs && k + j < depth) {
         uint64_t from = uint64_t(base_w) + uint64_t(int64_t(at + Index(j)) * 2);
@@ -89,6 +97,21 @@ void fetch_b(uint k0) {
 void fetch(uint k0) {
   fetch_a(k0);
   fetch_b(k0);
+}
+
+// What was fetched instead of zeros.
+void clear(uint k0) {
+#if VA
+  clear_padding();
+#endif
+#if VB
+  if (k0 + BK > depth) {
+    [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+      uint k = k0 + (gl_LocalInvocationIndex + i * WG) % WIDTH_B * 8;
+      next_b[i] = k < depth ? next_b[i] : uvec4(0);
+    }
+  }
+#endif
 }
 
 // A subgroup's corner has a fragment, four items a place.
@@ -129,10 +152,11 @@ void main() {
     fetch(0);
     for (uint k0 = 0; k0 < depth; k0 += BK) {
       barrier();
+      clear(k0);
       STASH(tile_a, next_a, LOADS_A, WIDTH_A)
       STASH(tile_b, next_b, LOADS_B, WIDTH_B)
       barrier();
-      if (k0 + BK < depth) {
+      if (VA != 0 || k0 + BK < depth) {
         fetch(k0 + BK);
       }
       MULTIPLY_TILES(acc, wm, wn)

@@ -82,17 +82,15 @@ void aim(uint m0, uint end, uint n0) {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
     uint m = min(m0 + e / WIDTH_A, end - 1);
-    int64_t at = x_item(m) + int64_t(e % WIDTH_A * 8);
-    from_x[i] = uint64_t(x_base) + uint64_t(at * 2);
+    from_x[i] = uint64_t(x_base) + uint64_t(x_item(m) * 2);
   }
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint e = t + i * WG;
-    Ptr_u32 row = code_row(min(n0 + e / PER_ROW, A.N - 1), A.K);
-    from_codes[i] = uint64_t(row) + e % PER_ROW * (4 * BITS);
+    from_codes[i] = uint64_t(code_row(min(n0 + e / PER_ROW, A.N - 1), A.K));
   }
   [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
     uint e = t + i * WG;
-    from_side[i] = group_of(min(n0 + e % BN, A.N - 1), A.K, e / BN * GROUP);
+    from_side[i] = group_of(min(n0 + e % BN, A.N - 1), A.K, 0);
   }
 }
 
@@ -113,32 +111,44 @@ void fetch_run(uint i, uint k0) {
 #endif
 }
 
-// The tiles from k0 on; where k ends there are zeros. `span`: the tile's number
-// in its group.
+// The invocation's pieces of a tile begin at these k's of it.
+uint own_item() {
+  return own_index() % WIDTH_A * 8;
+}
+uint own_code() {
+  return own_index() % PER_ROW * 32;
+}
+uint own_group(uint i) {
+  return (own_index() + i * WG) / BN * GROUP;
+}
+
+// The tiles from k0 on; `span`: the tile's number in its group. Beyond depth are
+// the last ones again, so that no load has a branch, which costs a tenth of the
+// time; stash() makes zeros of them.
 void fetch(uint span, uint k0, uint depth) {
-  uint t = own_index();
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
-    [[unroll]] for (uint j = 0; j < BITS; ++j) {
-      next_codes[i][j] = 0;
-    }
-    if (k0 + t % PER_ROW * 32 < depth) {
-      fetch_run(i, k0);
-    }
+    fetch_run(i, min(k0 + own_code(), depth - 32));
   }
   if (span == 0) {
     [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
-      next_side[i] = vec2(0.0);
-      if (k0 + (t + i * WG) / BN * GROUP < depth) {
-        uint64_t group = from_side[i] + k0 / GROUP;
-        next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
-      }
+      uint k = min(k0 + own_group(i), depth - GROUP);
+      uint64_t group = from_side[i] + k / GROUP;
+      next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
     }
   }
+  uint k = min(k0 + own_item(), depth - 8);
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    next_a[i] = uvec4(0);
-    if (k0 + t % WIDTH_A * 8 < depth) {
-      next_a[i] = Ptr_u32x4(from_x[i]).v[k0 / 8];
-    }
+    next_a[i] = Ptr_u32x4(from_x[i]).v[k / 8];
+  }
+}
+
+// What was fetched beyond depth: zeros of x, and no scales, are enough.
+void clear_beyond(uint k0, uint depth) {
+  [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
+    next_side[i] = k0 + own_group(i) < depth ? next_side[i] : vec2(0.0);
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    next_a[i] = k0 + own_item() < depth ? next_a[i] : uvec4(0);
   }
 }
 
@@ -253,6 +263,9 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
     [[unroll]] for (uint s = 0; s < SPAN; ++s) {
       barrier();
+      if (BK > GROUP && k0 + BK > depth) {
+        clear_beyond(k0, depth);
+      }
       stash(s);
       barrier();
       fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
