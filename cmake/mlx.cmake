@@ -102,6 +102,10 @@ set_source_files_properties(
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
+# async_eval() likewise (src/backend/walk.cpp).
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
+  PROPERTIES COMPILE_DEFINITIONS "async_eval=async_eval_of_mlx")
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS

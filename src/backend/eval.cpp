@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/primitives.h"
@@ -100,24 +101,30 @@ class Outputs {
 } // namespace
 
 void eval(array& arr) {
-  auto s = arr.primitive().stream();
-  auto& stream_encoder = vulkan::encoder(s);
-  auto& encoder = stream_encoder.raw();
+  auto& stream_encoder = vulkan::encoder(arr.primitive().stream());
   vulkan::PlacementScope placement(vulkan::Placement::Device);
-
-  auto& inputs = arr.inputs();
-  Outputs outputs(arr, stream_encoder.spare_outputs);
-  {
-    InputsLetGo let_go(arr, encoder);
-    for (auto& in : inputs) {
-      if (in.event().valid() &&
-          in.event().stream().device == mlx::core::Device::cpu &&
-          !vulkan::is_fenced_input(in)) {
-        vulkan::follow_cpu_producer(in, in.event());
-      }
+  for (auto& in : arr.inputs()) {
+    if (in.event().valid() &&
+        in.event().stream().device == mlx::core::Device::cpu &&
+        !vulkan::is_fenced_input(in)) {
+      vulkan::follow_cpu_producer(in, in.event());
     }
-    auto held = inputs_to_hold(arr, encoder.device().memory());
-    vulkan::clear_fenced_inputs();
+  }
+  vulkan::clear_fenced_inputs();
+  vulkan::evaluate(arr, stream_encoder);
+}
+
+} // namespace mlx::core::gpu
+
+namespace mlx::core::vulkan {
+
+void evaluate(array& arr, StreamEncoder& stream_encoder) {
+  auto& encoder = stream_encoder.raw();
+  auto& inputs = arr.inputs();
+  gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
+  {
+    gpu::InputsLetGo let_go(arr, encoder);
+    auto held = gpu::inputs_to_hold(arr, encoder.device().memory());
     arr.primitive().eval_gpu(inputs, outputs.arrays);
   }
   // Views and donated inputs pin nothing new.
@@ -131,10 +138,11 @@ void eval(array& arr) {
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
   if (encoder.needs_commit()) {
+    Stream s = stream_encoder.stream();
     scheduler::notify_new_task(s);
     encoder.close([s] { scheduler::notify_task_completion(s); });
     encoder.device().recorder().retire();
   }
 }
 
-} // namespace mlx::core::gpu
+} // namespace mlx::core::vulkan
