@@ -1,9 +1,9 @@
-// mx.async_eval of a graph that is all of one GPU stream, as a decode step's is.
-// MLX's own walk counts each array's readers in a hash map, weights included: with
-// the map's memory that is 30 % of what async_eval executes. Here the count is in
-// the array, and the tape points at arrays instead of sharing them. Any other
-// graph goes to MLX's function, whose file is compiled with it under another
-// name (cmake/mlx.cmake).
+// mx.async_eval of a graph that is all of one GPU stream, as a decode step's
+// is. MLX's own walk counts each array's readers in a hash map, weights
+// included: with the map's memory that is 30 % of what async_eval executes.
+// Here the count is in the array, and the tape points at arrays instead of
+// sharing them. Any other graph goes to MLX's function, whose file is compiled
+// with it under another name (cmake/mlx.cmake).
 //
 // The order of the arrays is MLX's, so that memory and fused kernels are too.
 // Threads: like async_eval, any, each with graphs of its own.
@@ -90,7 +90,8 @@ class Walk {
   Stream stream_;
   array last_;
   Event event_;
-  // Of the arrays in their readers' inputs, which stay until those are evaluated.
+  // Of the arrays in their readers' inputs, which stay until those are
+  // evaluated.
   std::vector<array*> found_, tape_;
 };
 
