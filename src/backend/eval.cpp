@@ -59,16 +59,10 @@ class InputsLetGo {
   vulkan::Encoder& encoder_;
 };
 
-// Holding an input prevents its donation: a tracer's inputs are needed again,
-// and what a CPU stream is still writing must not be reused.
+// Holding an input prevents its donation: what a CPU stream is still writing
+// must not be reused.
 std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
   std::vector<array> held;
-  if (arr.is_tracer()) {
-    held = arr.inputs();
-  }
-  if (!vulkan::had_cpu_producers()) {
-    return held;
-  }
   for (auto& in : arr.inputs()) {
     if (awaits_cpu(in, memory)) {
       held.push_back(in);
@@ -81,9 +75,9 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
 // the next.
 class Outputs {
  public:
-  Outputs(array& arr, std::vector<array>& spare) : spare_(spare) {
+  Outputs(array& arr, std::vector<array>& spare)
+      : arrays(spare.empty() ? spare : own_) { // a primitive may evaluate another
     if (arr.siblings().empty()) {
-      std::swap(arrays, spare); // a primitive may evaluate another
       arrays.push_back(arr);
     } else {
       arrays = arr.outputs();
@@ -91,12 +85,15 @@ class Outputs {
   }
   ~Outputs() {
     arrays.clear();
-    std::swap(arrays, spare_);
   }
-  std::vector<array> arrays;
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
 
  private:
-  std::vector<array>& spare_;
+  std::vector<array> own_;
+
+ public:
+  std::vector<array>& arrays;
 };
 } // namespace
 
@@ -111,6 +108,11 @@ void eval(array& arr) {
     }
   }
   vulkan::clear_fenced_inputs();
+  // A tracer's inputs are needed again: held, they are not donated.
+  std::vector<array> held;
+  if (arr.is_tracer()) {
+    held = arr.inputs();
+  }
   vulkan::evaluate(arr, stream_encoder);
 }
 
@@ -124,7 +126,10 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
   gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
   {
     gpu::InputsLetGo let_go(arr, encoder);
-    auto held = gpu::inputs_to_hold(arr, encoder.device().memory());
+    std::vector<array> held;
+    if (had_cpu_producers()) {
+      held = gpu::inputs_to_hold(arr, encoder.device().memory());
+    }
     arr.primitive().eval_gpu(inputs, outputs.arrays);
   }
   // Views and donated inputs pin nothing new.
