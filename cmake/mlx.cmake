@@ -106,13 +106,15 @@ set_source_files_properties(
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "async_eval=async_eval_of_mlx")
-# The descriptions of arrays, with cheaper memory.
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/array.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_OPTIONS
-             "-include;${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
-             OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
-             INCLUDE_DIRECTORIES "${MIMALLOC_SOURCE_DIR}/include")
+# The descriptions of arrays and primitives, with cheaper memory.
+foreach(file array fast ops)
+  set_source_files_properties(
+    "${MLX_SOURCE_DIR}/mlx/${file}.cpp" TARGET_DIRECTORY mlx
+    PROPERTIES COMPILE_OPTIONS
+               "-include;${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
+               OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
+               INCLUDE_DIRECTORIES "${MIMALLOC_SOURCE_DIR}/include")
+endforeach()
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS

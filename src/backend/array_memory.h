@@ -1,22 +1,31 @@
-// Comes before the first line of MLX's array.cpp (cmake/mlx.cmake). An array's
-// description has 350 bytes, of which glibc keeps seven at hand; a decode step
-// makes thousands, and frees them when it is evaluated. In that file they, and
-// what owns an array's buffer, come from mimalloc. This is sound where an
-// operator new of our own is not: a shared_ptr frees what it owns by the code
-// that made it, whoever lets go of it last.
+// Comes before the first line of MLX's array.cpp, fast.cpp and ops.cpp
+// (cmake/mlx.cmake). A decode step makes thousands of arrays, each with a
+// description of 350 bytes and a primitive, and frees them when it is
+// evaluated; of each size glibc keeps seven at hand. What those files make with
+// make_shared comes from mimalloc. This is sound where an operator new of our
+// own is not: a shared_ptr frees what it owns by the code that made it, whoever
+// lets go last.
 #pragma once
 
-// What array.cpp includes: its own text alone is to change, no header's.
+// What they include: their own text alone is to change, no header's.
+#include <algorithm>
+#include <climits>
+#include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <set>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
 #include "mlx/array.h"
+#include "mlx/fast.h"
 #include "mlx/ops.h"
 #include "mlx/primitives.h"
 #include "mlx/transforms.h"
 #include "mlx/transforms_impl.h"
+#include "mlx/utils.h"
 
 #include <mimalloc.h>
 
