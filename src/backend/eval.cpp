@@ -76,7 +76,8 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
 class Outputs {
  public:
   Outputs(array& arr, std::vector<array>& spare)
-      : arrays(spare.empty() ? spare : own_) { // a primitive may evaluate another
+      : arrays(
+            spare.empty() ? spare : own_) { // a primitive may evaluate another
     if (arr.siblings().empty()) {
       arrays.push_back(arr);
     } else {
