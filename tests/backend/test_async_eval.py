@@ -66,19 +66,22 @@ def test_what_the_graph_shares_is_evaluated_once():
 
 
 def peak(evaluate, wide, deep):
-    x = mx.ones((1 << 16,))
-    mx.eval(x)
+    """Bytes alive at most: branches of all sizes and depths, each large until its
+    sum, so that another order has another peak."""
+    rng = np.random.default_rng(wide)
+    sizes = [mx.ones((4096 * int(n),)) for n in rng.integers(1, 40, wide)]
+    mx.eval(sizes)
     mx.synchronize()
     gc.collect()
     mx.clear_cache()
     mx.reset_peak_memory()
     before = mx.get_active_memory()
     parts = []
-    for k in range(wide):
-        y = x * k
-        for _ in range(deep):
+    for x in sizes:
+        y = x * 2
+        for _ in range(rng.integers(0, deep)):
             y = mx.sin(y) + x
-        parts.append(y)
+        parts.append(y.sum(keepdims=True))
     total = mx.concatenate(parts)
     del parts, y
     evaluate(total)
@@ -86,7 +89,7 @@ def peak(evaluate, wide, deep):
     return mx.get_peak_memory() - before
 
 
-@pytest.mark.parametrize("wide,deep", [(1, 40), (19, 5), (21, 5), (70, 6)])
+@pytest.mark.parametrize("wide,deep", [(1, 40), (19, 5), (21, 5), (70, 6), (301, 4)])
 def test_order_is_that_of_mlx(wide, deep):
     """Beyond a width MLX goes down a branch at a time; what is alive at once
     tells the order, and that inputs are let go when they are read."""
