@@ -1,6 +1,15 @@
-# mimalloc as a library of its own, which `mlx-vulkan run` preloads into a
-# program: a decode step makes thousands of small allocations that cross from
-# one library to another, so that ours alone could not bring an allocator.
+# mimalloc in our library, for what it frees itself (backend/array_memory.h).
+add_library(mlxvk_array_memory STATIC "${MIMALLOC_SOURCE_DIR}/src/static.c")
+target_include_directories(mlxvk_array_memory SYSTEM
+                           PRIVATE "${MIMALLOC_SOURCE_DIR}/include")
+target_compile_options(mlxvk_array_memory PRIVATE -w)
+target_link_libraries(mlxvk_array_memory PRIVATE Threads::Threads)
+set_target_properties(mlxvk_array_memory PROPERTIES
+                      POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+
+# And as a library of its own, which `mlx-vulkan run` preloads into a program:
+# most of the small allocations of a decode step cross from one library to
+# another.
 add_library(mlxvk_mimalloc SHARED "${MIMALLOC_SOURCE_DIR}/src/static.c")
 target_include_directories(mlxvk_mimalloc SYSTEM
                            PRIVATE "${MIMALLOC_SOURCE_DIR}/include")

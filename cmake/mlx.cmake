@@ -102,6 +102,19 @@ set_source_files_properties(
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
+# async_eval() likewise (src/backend/walk.cpp).
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
+  PROPERTIES COMPILE_DEFINITIONS "async_eval=async_eval_of_mlx")
+# The descriptions of arrays and primitives, with cheaper memory.
+foreach(file array fast ops)
+  set_source_files_properties(
+    "${MLX_SOURCE_DIR}/mlx/${file}.cpp" TARGET_DIRECTORY mlx
+    PROPERTIES COMPILE_OPTIONS
+               "-include;${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
+               OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/array_memory.h"
+               INCLUDE_DIRECTORIES "${MIMALLOC_SOURCE_DIR}/include")
+endforeach()
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
@@ -110,7 +123,8 @@ list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
 target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
-                                  $<BUILD_INTERFACE:mlxvk_msl>)
+                                  $<BUILD_INTERFACE:mlxvk_msl>
+                                  $<BUILD_INTERFACE:mlxvk_array_memory>)
 
 # Only MLX's own symbols leave the library: glslang's would meet those of other
 # Vulkan programs in the same process.

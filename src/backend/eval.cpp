@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/primitives.h"
@@ -58,16 +59,10 @@ class InputsLetGo {
   vulkan::Encoder& encoder_;
 };
 
-// Holding an input prevents its donation: a tracer's inputs are needed again,
-// and what a CPU stream is still writing must not be reused.
+// Holding an input prevents its donation: what a CPU stream is still writing
+// must not be reused.
 std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
   std::vector<array> held;
-  if (arr.is_tracer()) {
-    held = arr.inputs();
-  }
-  if (!vulkan::had_cpu_producers()) {
-    return held;
-  }
   for (auto& in : arr.inputs()) {
     if (awaits_cpu(in, memory)) {
       held.push_back(in);
@@ -80,9 +75,10 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
 // the next.
 class Outputs {
  public:
-  Outputs(array& arr, std::vector<array>& spare) : spare_(spare) {
+  Outputs(array& arr, std::vector<array>& spare)
+      : arrays(
+            spare.empty() ? spare : own_) { // a primitive may evaluate another
     if (arr.siblings().empty()) {
-      std::swap(arrays, spare); // a primitive may evaluate another
       arrays.push_back(arr);
     } else {
       arrays = arr.outputs();
@@ -90,34 +86,51 @@ class Outputs {
   }
   ~Outputs() {
     arrays.clear();
-    std::swap(arrays, spare_);
   }
-  std::vector<array> arrays;
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
 
  private:
-  std::vector<array>& spare_;
+  std::vector<array> own_;
+
+ public:
+  std::vector<array>& arrays;
 };
 } // namespace
 
 void eval(array& arr) {
-  auto s = arr.primitive().stream();
-  auto& stream_encoder = vulkan::encoder(s);
-  auto& encoder = stream_encoder.raw();
+  auto& stream_encoder = vulkan::encoder(arr.primitive().stream());
   vulkan::PlacementScope placement(vulkan::Placement::Device);
-
-  auto& inputs = arr.inputs();
-  Outputs outputs(arr, stream_encoder.spare_outputs);
-  {
-    InputsLetGo let_go(arr, encoder);
-    for (auto& in : inputs) {
-      if (in.event().valid() &&
-          in.event().stream().device == mlx::core::Device::cpu &&
-          !vulkan::is_fenced_input(in)) {
-        vulkan::follow_cpu_producer(in, in.event());
-      }
+  for (auto& in : arr.inputs()) {
+    if (in.event().valid() &&
+        in.event().stream().device == mlx::core::Device::cpu &&
+        !vulkan::is_fenced_input(in)) {
+      vulkan::follow_cpu_producer(in, in.event());
     }
-    auto held = inputs_to_hold(arr, encoder.device().memory());
-    vulkan::clear_fenced_inputs();
+  }
+  vulkan::clear_fenced_inputs();
+  // A tracer's inputs are needed again: held, they are not donated.
+  std::vector<array> held;
+  if (arr.is_tracer()) {
+    held = arr.inputs();
+  }
+  vulkan::evaluate(arr, stream_encoder);
+}
+
+} // namespace mlx::core::gpu
+
+namespace mlx::core::vulkan {
+
+void evaluate(array& arr, StreamEncoder& stream_encoder) {
+  auto& encoder = stream_encoder.raw();
+  auto& inputs = arr.inputs();
+  gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
+  {
+    gpu::InputsLetGo let_go(arr, encoder);
+    std::vector<array> held;
+    if (had_cpu_producers()) {
+      held = gpu::inputs_to_hold(arr, encoder.device().memory());
+    }
     arr.primitive().eval_gpu(inputs, outputs.arrays);
   }
   // Views and donated inputs pin nothing new.
@@ -131,10 +144,11 @@ void eval(array& arr) {
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
   if (encoder.needs_commit()) {
+    Stream s = stream_encoder.stream();
     scheduler::notify_new_task(s);
     encoder.close([s] { scheduler::notify_task_completion(s); });
     encoder.device().recorder().retire();
   }
 }
 
-} // namespace mlx::core::gpu
+} // namespace mlx::core::vulkan

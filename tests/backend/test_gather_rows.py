@@ -50,7 +50,7 @@ def test_default_left_indices(batch, right):
 def test_graph_of_a_decode_step():
     dot = io.StringIO()
     x, right = mx.ones((1, 1, 1, 1, 64)), mx.array([[[0, 1, 5]]], dtype=mx.uint32)
-    mx.eval(x, right)
+    mx.eval(x, right, QUANTIZED)
     mx.export_to_dot(dot, product(x, right))
     assert dot.getvalue().count("shape=rectangle") == 1
 

@@ -1,0 +1,183 @@
+"""async_eval of graphs of one GPU stream, whose walk is ours (src/backend/walk.cpp),
+against mx.eval of the same graphs, whose walk is MLX's; and of those that it
+leaves to MLX."""
+
+import gc
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+GPU = mx.gpu
+
+
+def ints(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.integers(-9, 10, n).astype(np.int32)
+
+
+def random_graph(seed, nodes=300):
+    """Arrays of 8 items of a graph with many readers, siblings and views, and the
+    same in NumPy."""
+    rng = np.random.default_rng(seed)
+    base = [ints(8, seed + k) for k in range(3)]
+    xs, ys = [mx.array(b) for b in base], list(base)
+    for _ in range(nodes):
+        i, j = (int(k) for k in rng.integers(0, len(xs), 2))
+        kind = rng.integers(0, 5)
+        if kind == 0:
+            x, y = mx.maximum(xs[i], xs[j]), np.maximum(ys[i], ys[j])
+        elif kind == 1:
+            x, y = xs[i] - xs[j], ys[i] - ys[j]
+        elif kind == 2:  # siblings, of which one may have no reader
+            q, r = mx.divmod(xs[i], mx.array(3))
+            xs.append(r)
+            ys.append(ys[i] % 3)
+            x, y = q, ys[i] // 3
+        elif kind == 3:  # a view
+            x, y = xs[i][::-1], ys[i][::-1]
+        else:  # twice the same input
+            x, y = xs[i] + xs[i], ys[i] + ys[i]
+        xs.append(x)
+        ys.append(y)
+    keep = rng.permutation(len(xs))[: rng.integers(1, 9)]
+    return [xs[k] for k in keep], [ys[k] for k in keep]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed):
+    xs, ys = random_graph(seed * 100)
+    mx.async_eval(xs)
+    for x, y in zip(xs, ys):
+        assert np.array_equal(np.array(x), y)
+
+
+def test_what_the_graph_shares_is_evaluated_once():
+    """Two evaluations that share arrays, and a third of what both have made."""
+    a = mx.array(ints(8, 0)) * 2
+    b, c = a + 1, a * 3
+    mx.async_eval(b)
+    mx.async_eval(c, b)
+    d = b + c + a
+    mx.async_eval(d)
+    mx.async_eval(d)  # nothing to do
+    want = ints(8, 0) * 2
+    assert np.array_equal(np.array(d), (want + 1) + want * 3 + want)
+
+
+def peak(evaluate, wide, deep):
+    """Bytes alive at most: branches of all sizes and depths, each large until its
+    sum, so that another order has another peak."""
+    rng = np.random.default_rng(wide)
+    sizes = [mx.ones((4096 * int(n),)) for n in rng.integers(1, 40, wide)]
+    mx.eval(sizes)
+    mx.synchronize()
+    gc.collect()
+    mx.clear_cache()
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    parts = []
+    for x in sizes:
+        y = x * 2
+        for _ in range(rng.integers(0, deep)):
+            y = mx.sin(y) + x
+        parts.append(y.sum(keepdims=True))
+    total = mx.concatenate(parts)
+    del parts, y
+    evaluate(total)
+    mx.synchronize()
+    return mx.get_peak_memory() - before
+
+
+@pytest.mark.parametrize("wide,deep", [(1, 40), (19, 5), (21, 5), (70, 6), (301, 4)])
+def test_order_is_that_of_mlx(wide, deep):
+    """Beyond a width MLX goes down a branch at a time; what is alive at once
+    tells the order, and that inputs are let go when they are read."""
+    assert peak(mx.async_eval, wide, deep) == peak(mx.eval, wide, deep)
+
+
+def test_deep_graph():
+    x = mx.zeros((4,), dtype=mx.int32)
+    for _ in range(20_000):
+        x = x + 1
+    mx.async_eval(x)
+    assert x.tolist() == [20_000] * 4
+
+
+def test_other_streams():
+    """Made by a CPU stream and another GPU stream, in the graph or before it."""
+    cpu, other = mx.new_stream(mx.cpu), mx.new_stream(GPU)
+    base = ints(1000, 5)
+    for before in (False, True):
+        a = mx.sort(mx.array(base), stream=cpu)
+        b = mx.multiply(mx.array(base), 3, stream=other)
+        if before:
+            mx.async_eval(a)
+            mx.async_eval(b)
+        c = mx.add(a, b, stream=GPU)
+        d = c * 2
+        mx.async_eval(c, d)
+        want = np.sort(base) + base * 3
+        assert np.array_equal(np.array(c), want)
+        assert np.array_equal(np.array(d), want * 2)
+
+
+def test_a_transformation_keeps_its_graph():
+    """What a gradient goes through stays when it is evaluated underway."""
+
+    def f(x):
+        y = x * x
+        mx.eval(y)
+        return (y * x).sum()
+
+    x = mx.array([1.0, -2.0, 3.0])
+    g = mx.grad(f)(x)
+    mx.async_eval(g)
+    assert np.allclose(np.array(g), 3 * np.array([1.0, 4.0, 9.0]))
+
+    def not_allowed(x):
+        y = x * x
+        mx.async_eval(y)
+        return y.sum()
+
+    with pytest.raises(ValueError, match="async_eval"):
+        mx.grad(not_allowed)(x)
+
+
+def broken():
+    """An array whose primitive throws while it is encoded: more axes than kernels
+    have."""
+    x = mx.arange(2**18).reshape((2,) * 18)
+    return mx.transpose(x, tuple(range(0, 18, 2)) + tuple(range(1, 18, 2))) + x
+
+
+def test_a_primitive_that_throws():
+    """The rest of a failed graph can be evaluated, and says what it was."""
+    a = mx.array(ints(8, 1)) + 1
+    bad = broken()
+    good = a * 2
+    with pytest.raises(ValueError, match="dimensions"):
+        mx.async_eval(good, bad.sum() + good)
+    assert np.array_equal(np.array(good), (ints(8, 1) + 1) * 2)
+    with pytest.raises(ValueError, match="dimensions"):
+        mx.async_eval(bad)
+    more = good + a
+    mx.async_eval(more)
+    assert np.array_equal(np.array(more), (ints(8, 1) + 1) * 3)
+
+
+def test_without_a_primitive():
+    """What a compiled function has kept of its trace."""
+    kept = []
+
+    @mx.compile
+    def f(x):
+        kept.append(x + 1)
+        return x * 2
+
+    f(mx.array([1.0])).item()
+    with pytest.raises((RuntimeError, ValueError), match="eval"):
+        mx.async_eval(kept[0])
+    with pytest.raises((RuntimeError, ValueError), match="eval"):
+        mx.async_eval(mx.array([2.0]) * 2 + kept[0])
+    assert f(mx.array([4.0])).item() == 8.0
