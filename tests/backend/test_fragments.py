@@ -1,6 +1,7 @@
 """Products of a few dozen rows whose fragments lanes load themselves
-(quant/qmm_fragments.comp), alone and joined with what follows them: on the device's matrix units where the driver's layout
-is known, else with matrices that software devices emulate."""
+(quant/qmm_fragments.comp), alone and joined with what follows them: on the
+device's matrix units where the driver's layout is known, else with matrices that
+software devices emulate."""
 
 import os
 import subprocess
