@@ -51,11 +51,9 @@ inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
   return a == b;
 }
 
-// Likewise: a part of k, and what of it is under way, is summed in one order
-// whatever the tile.
+// Likewise: how many outputs a subgroup or a workgroup makes is of no matter.
 inline bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
   b.FM = a.FM;
-  b.FX = a.FX;
   b.WN = a.WN;
   return a == b;
 }

@@ -276,18 +276,19 @@ TEST_CASE("rewrite: products of a few dozen rows") {
       1);
   CHECK(variant(gated, 0).GATE == GATE_SILU);
   CHECK(gated.after.fused(0).groups == 3); // of 16 outputs of both
-  // Other tiles add up alike; other parts of k, other kernels do not.
+  // Other outputs add up alike; other rows or parts of k, other kernels do not.
   auto tall = rows;
   tall.FM = 4;
-  tall.FX = 2;
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 1);
+  tall.FX = 2;
   auto forms = missed(Rule::Siblings, Miss::Form);
   auto parts = rows;
   parts.WK = 4;
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, parts), 2);
+  Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 2);
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2), 2);
   Rewritten(List().product(x, w1, p1).product(x, w2, p2, rows), 2);
-  CHECK(missed(Rule::Siblings, Miss::Form) == forms + 3);
+  CHECK(missed(Rule::Siblings, Miss::Form) == forms + 4);
   // Their norm is apart.
   forms = missed(Rule::Norm, Miss::Form);
   Rewritten(List().norm(h, {5}, x).product(x, w1, p1, rows), 2);

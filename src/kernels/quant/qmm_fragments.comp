@@ -327,8 +327,8 @@ void store_sums(bool live) {
     }
     barrier();
 #define SUM_OF_PARTS(tile, e) sum_of_parts((tile) - first, e)
-    for (uint i = part; i < AT_ONCE / WEIGHT_SETS * 8 && first * 8 + i < SET_TILES * 8;
-         i += WK) {
+    uint count = min(AT_ONCE / WEIGHT_SETS, SET_TILES - first) * 8;
+    for (uint i = part; i < count; i += WK) {
       STORE(live, first + i / 8, i % 8, SUM_OF_PARTS)
     }
   }
