@@ -6,13 +6,15 @@
 #include <variant>
 
 #include "kernels/quant/product.h"
+#include "kernels/quant/qmm_fragments.h"
 #include "kernels/router.h"
 
 namespace mlx::core::vulkan {
 
 // ProductArgs with BATCH_ONE.
-struct MatvecRecord {
-  QmvVariant variant;
+using RowsVariant = std::variant<QmvVariant, QmmFragmentsVariant>;
+struct ProductRecord {
+  RowsVariant variant;
 };
 
 // y = a + b: dense floats, as many items in all three.
@@ -113,7 +115,7 @@ struct CopyRecord {
 
 using Descriptor = std::variant<
     std::monostate,
-    MatvecRecord,
+    ProductRecord,
     AddRecord,
     GateRecord,
     NormRecord,

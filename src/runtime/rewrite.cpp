@@ -112,12 +112,19 @@ void Program::append_accesses(
 
 namespace {
 
+const Kernel* find(const RopeCacheVariant& v, FusedKernels& kernels) {
+  return kernels.find(v);
+}
+const Kernel* find(const FusedVariant& v, FusedKernels& kernels) {
+  return std::visit([&](auto& v) { return kernels.find(v); }, v);
+}
+
 // Asks for the kernel of a group of several records.
 template <typename G>
 void complete(G& g, FusedKernels& kernels, bool& any, bool& complete) {
   if (g.size > 1) {
     any = true;
-    g.kernel = kernels.find(g.variant);
+    g.kernel = find(g.variant, kernels);
     complete = complete && g.kernel;
   }
 }

@@ -63,11 +63,14 @@ class FusedKernels {
   // Null where there is none, now or ever: it is refused from then on, until
   // there is one.
   virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
+  virtual const Kernel* find(const FusedFragmentsVariant& variant) = 0;
   virtual const Kernel* find(const RopeCacheVariant& variant) = 0;
   virtual bool refused(const FusedQmvVariant& variant) const = 0;
+  virtual bool refused(const FusedFragmentsVariant& variant) const = 0;
   virtual bool refused(const RopeCacheVariant& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const FusedQmvVariant& variant) const = 0;
+  virtual bool fits(const FusedFragmentsVariant& variant) const = 0;
   // Whether so many heads are turned sooner with what is before and after.
   virtual bool fits_heads(uint64_t count) const = 0;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/rewrite.h"
+#include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 
@@ -29,14 +30,14 @@ struct Group {
     bool adds_first = false; // y is the adder's first operand
   };
 
-  explicit Group(const QmvVariant& v) : variant{v} {}
+  explicit Group(const RowsVariant& v) : variant(fused_product(v, false)) {}
   void add(uint32_t record) {
     members[size++] = record;
   }
 
   uint32_t members[most];
   uint32_t size = 0;
-  FusedQmvVariant variant;
+  FusedVariant variant;
   const Kernel* kernel = nullptr; // once the group is complete
   Set sets[MAX_SETS];
   uint32_t set_count = 1;

@@ -58,11 +58,17 @@ bool CompiledFusions::Table<V>::refused(const V& variant) const {
 const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
   return products_.find(pipelines_, variant);
 }
+const Kernel* CompiledFusions::find(const FusedFragmentsVariant& variant) {
+  return fragments_.find(pipelines_, variant);
+}
 const Kernel* CompiledFusions::find(const RopeCacheVariant& variant) {
   return heads_.find(pipelines_, variant);
 }
 bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
   return products_.refused(variant);
+}
+bool CompiledFusions::refused(const FusedFragmentsVariant& variant) const {
+  return fragments_.refused(variant);
 }
 bool CompiledFusions::refused(const RopeCacheVariant& variant) const {
   return heads_.refused(variant);
@@ -82,6 +88,10 @@ bool CompiledFusions::fits(const ExpertVariant& variant) const {
 }
 
 bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
+  return fits_registers(caps_, variant);
+}
+
+bool CompiledFusions::fits(const FusedFragmentsVariant& variant) const {
   return fits_registers(caps_, variant);
 }
 

@@ -22,10 +22,13 @@ class CompiledFusions : public FusedKernels {
   CompiledFusions(PipelineTable& pipelines, const Caps& caps);
 
   const Kernel* find(const FusedQmvVariant& variant) override;
+  const Kernel* find(const FusedFragmentsVariant& variant) override;
   const Kernel* find(const RopeCacheVariant& variant) override;
   bool refused(const FusedQmvVariant& variant) const override;
+  bool refused(const FusedFragmentsVariant& variant) const override;
   bool refused(const RopeCacheVariant& variant) const override;
   bool fits(const FusedQmvVariant& variant) const override;
+  bool fits(const FusedFragmentsVariant& variant) const override;
   const Kernel* find(const RouterVariant& variant) override;
   const Kernel* find(const ExpertVariant& variant) override;
   bool fits(const ExpertVariant& variant) const override;
@@ -50,6 +53,7 @@ class CompiledFusions : public FusedKernels {
   const Caps& caps_;
   bool on_;
   Table<FusedQmvVariant> products_;
+  Table<FusedFragmentsVariant> fragments_;
   Table<RopeCacheVariant> heads_;
   Table<RouterVariant> routers_;
   Table<ExpertVariant> experts_;

@@ -24,9 +24,17 @@ struct Product {
   ProductArgs args;
 };
 
+const ProductVariant& format_of(const Program& p, uint32_t record) {
+  return std::visit(
+      [](auto& v) -> const ProductVariant& { return v; },
+      std::get<ProductRecord>(p.records[record].what).variant);
+}
+Type type_of(const Group& g) {
+  return std::visit([](auto& v) { return v.T; }, g.variant);
+}
+
 Product product_of(const Program& p, uint32_t record) {
-  auto& v = std::get<MatvecRecord>(p.records[record].what).variant;
-  uint32_t n = v.SIDE == SIDE_NONE ? 4 : 5;
+  uint32_t n = format_of(p, record).SIDE == SIDE_NONE ? 4 : 5;
   Product q{
       p.address(record, 0),
       p.address(record, 1),
@@ -114,10 +122,12 @@ struct Attempt {
     if (!p.can_pass(record, number, changed.first())) {
       return miss(Miss::Order);
     }
-    if (!kernels.fits(changed.variant)) {
+    auto fits = [&](auto& v) { return kernels.fits(v); };
+    if (!std::visit(fits, changed.variant)) {
       return miss(Miss::Registers);
     }
-    if (kernels.refused(changed.variant)) {
+    auto refused = [&](auto& v) { return kernels.refused(v); };
+    if (std::visit(refused, changed.variant)) {
       return miss(Miss::Kernel);
     }
     changed.add(record);
@@ -141,7 +151,7 @@ bool any_recent(const Program& p, F f) {
   return false;
 }
 
-bool siblings(Attempt t, const MatvecRecord& what) {
+bool siblings(Attempt t, const ProductRecord& what) {
   Product q = product_of(t.p, t.record);
   return any_recent(t.p, [&](size_t i) {
     const Group& g = t.p.groups[i];
@@ -152,18 +162,12 @@ bool siblings(Attempt t, const MatvecRecord& what) {
     if (!same) {
       return false;
     }
-    if (g.gate != none || g.set_count == MAX_SETS ||
-        !sums_alike(g.variant, what.variant)) {
+    auto several = beside(g.variant, what.variant, q.args.N > first.args.N);
+    if (g.gate != none || g.set_count == MAX_SETS || !several) {
       return t.miss(Miss::Form);
     }
     Group changed = g;
-    // The tile of the larger one.
-    changed.variant = normed_matvec(
-        fused_matvec(
-            q.args.N > first.args.N ? what.variant : QmvVariant(g.variant),
-            true),
-        g.variant.NORM,
-        g.variant.NORM_LANES);
+    changed.variant = *several;
     changed.sets[changed.set_count++] = {t.record};
     return t.join(i, changed, t.normed(g));
   });
@@ -183,7 +187,7 @@ bool residual(Attempt t, const AddRecord& what) {
         continue;
       }
       if (g.gate != none || g.sets[s].adder != none ||
-          g.variant.T != what.type) {
+          type_of(g) != what.type) {
         return t.miss(Miss::Form);
       }
       Group changed = g;
@@ -213,23 +217,21 @@ bool gate(Attempt t, const GateRecord& what) {
         !same_range(own[1 - set], operands[1 - what.operand])) {
       return false;
     }
+    auto variant = gated_product(g.variant, what.gate);
     if (g.set_count != 2 || g.gate != none || g.sets[0].adder != none ||
-        g.sets[1].adder != none || g.variant.T != what.type) {
+        g.sets[1].adder != none || type_of(g) != what.type || !variant) {
       return t.miss(Miss::Form);
     }
     Group changed = g;
     changed.gate = t.record;
     changed.gate_set = set;
-    changed.variant = normed_matvec(
-        gated_matvec(g.variant, what.gate),
-        g.variant.NORM,
-        g.variant.NORM_LANES);
+    changed.variant = *variant;
     return t.join(i, changed, own);
   });
 }
 
 // A group of the last norm and the product of what it made.
-bool norm(Attempt t, const MatvecRecord& what) {
+bool norm(Attempt t, const ProductRecord& what) {
   uint32_t n = t.p.last_norm;
   Access x = t.p.of(t.record)[0];
   if (n == none || !same_range(output_of(t.p, n), x)) {
@@ -237,7 +239,11 @@ bool norm(Attempt t, const MatvecRecord& what) {
   }
   auto& found = std::get<NormRecord>(t.p.records[n].what);
   Product q = product_of(t.p, t.record);
-  auto& v = what.variant;
+  auto* matvec = std::get_if<QmvVariant>(&what.variant);
+  if (!matvec) { // of many rows
+    return t.miss(Miss::Form);
+  }
+  auto& v = *matvec;
   NormArgs args = norm_of(t.p, n);
   if (found.type != v.T || !found.vec || !v.VEC || q.args.M != 1 ||
       v.ROWS != 1 || args.rows.count != 1 || args.rows.n != q.args.K ||
@@ -256,7 +262,7 @@ bool norm(Attempt t, const MatvecRecord& what) {
   g.norm = n;
   t.p.groups.push_back(g);
   t.p.group_of[n] = static_cast<uint32_t>(number);
-  g.variant = normed_matvec(g.variant, q.args.K, found.lanes);
+  g.variant = normed_matvec(fused_matvec(v, false), q.args.K, found.lanes);
   g.sets[0].product = t.record;
   if (t.join(number, g, t.normed(g))) {
     t.p.last_norm = none;
@@ -278,10 +284,10 @@ void match(Program& p, uint32_t record, const FusedKernels& kernels) {
     gate(attempt(Rule::Gate), *g);
   } else if (std::holds_alternative<NormRecord>(what)) {
     p.last_norm = record;
-  } else if (auto* matvec = std::get_if<MatvecRecord>(&what)) {
-    if (!siblings(attempt(Rule::Siblings), *matvec) &&
-        !norm(attempt(Rule::Norm), *matvec)) {
-      Group g(matvec->variant);
+  } else if (auto* product = std::get_if<ProductRecord>(&what)) {
+    if (!siblings(attempt(Rule::Siblings), *product) &&
+        !norm(attempt(Rule::Norm), *product)) {
+      Group g(product->variant);
       g.add(record);
       g.sets[0].product = record;
       p.group_of[record] = static_cast<uint32_t>(p.groups.size());
@@ -292,8 +298,8 @@ void match(Program& p, uint32_t record, const FusedKernels& kernels) {
 
 Record
 build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
-  auto& v = g.variant;
   FusedMatvecArgs<MAX_SETS> args{};
+  uint32_t outputs = set_outputs(g.variant);
   uint32_t tiles = 0;
   for (uint32_t s = 0; s < g.set_count; ++s) {
     auto& set = g.sets[g.gate == none ? s : s ^ g.gate_set];
@@ -307,7 +313,6 @@ build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
     }
     MatvecSet& m = args.sets[s];
     m = {q.w, q.scales, q.side, q.y, 0, 0, q.args.N, 0};
-    uint32_t outputs = g.gate == none ? v.BLOCK : v.BLOCK / 2;
     m.tiles = (m.N + outputs - 1) / outputs;
     tiles += g.gate == none || s == 0 ? m.tiles : 0;
     if (set.adder != none) {
@@ -330,11 +335,12 @@ build(const Program& p, const Group& g, std::vector<std::byte>& arguments) {
   args.groups = tiles * args.m_tiles;
   args.set_count = g.set_count;
 
+  uint32_t room = std::visit([](auto& v) { return v.SETS; }, g.variant);
   Record r;
   r.kernel = g.kernel;
   r.grid = linear(args.groups);
   r.args_size = static_cast<uint32_t>(
-      offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
+      offsetof(FusedMatvecArgs<MAX_SETS>, sets) + room * sizeof(MatvecSet));
   r.args_in_memory = r.kernel->args_in_memory(r.args_size);
   std::memcpy(room_for_args(arguments, r), &args, r.args_size);
   return r;

@@ -1,8 +1,12 @@
 // The kernels that rewrite.h asks for, beside the plans' own.
 #pragma once
 
+#include <optional>
+#include <variant>
+
 #include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
+#include "runtime/descriptor.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -45,6 +49,78 @@ inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
     b.WG = a.WG;
   }
   return a == b;
+}
+
+// Likewise: how many outputs a subgroup or a workgroup makes is of no matter.
+inline bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
+  b.FM = a.FM;
+  b.WN = a.WN;
+  return a == b;
+}
+
+inline FusedFragmentsVariant fused_fragments(
+    const QmmFragmentsVariant& v,
+    bool several) {
+  return {v, several ? MAX_SETS : 1u};
+}
+
+// Each has half of a subgroup's fragments, and all sums are laid down at once.
+inline std::optional<FusedFragmentsVariant> gated_fragments(
+    const QmmFragmentsVariant& v,
+    uint32_t gate) {
+  FusedFragmentsVariant fused{v, MAX_SETS, gate};
+  fused.FM += v.FM % 2;
+  if (v.WK > 1 && fused.FM * v.FX > fused.at_once()) {
+    return {};
+  }
+  return fused;
+}
+
+// The same of either kernel.
+using FusedVariant = std::variant<FusedQmvVariant, FusedFragmentsVariant>;
+
+inline FusedVariant fused_product(const RowsVariant& v, bool several) {
+  if (auto* q = std::get_if<QmvVariant>(&v)) {
+    return fused_matvec(*q, several);
+  }
+  return fused_fragments(std::get<QmmFragmentsVariant>(v), several);
+}
+
+// Another product beside those of a group, with the tile of the larger one;
+// none if it adds up otherwise.
+inline std::optional<FusedVariant>
+beside(const FusedVariant& group, const RowsVariant& v, bool larger) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    auto* q = std::get_if<QmvVariant>(&v);
+    if (!q || !sums_alike(*g, *q)) {
+      return {};
+    }
+    return normed_matvec(
+        fused_matvec(larger ? *q : *g, true), g->NORM, g->NORM_LANES);
+  }
+  auto& g = std::get<FusedFragmentsVariant>(group);
+  auto* f = std::get_if<QmmFragmentsVariant>(&v);
+  if (!f || !sums_alike(g, *f)) {
+    return {};
+  }
+  return fused_fragments(larger ? *f : g, true);
+}
+
+inline std::optional<FusedVariant> gated_product(
+    const FusedVariant& group,
+    uint32_t gate) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    return normed_matvec(gated_matvec(*g, gate), g->NORM, g->NORM_LANES);
+  }
+  return gated_fragments(std::get<FusedFragmentsVariant>(group), gate);
+}
+
+// Outputs of each set that a workgroup makes.
+inline uint32_t set_outputs(const FusedVariant& group) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    return g->GATE == GATE_NONE ? g->BLOCK : g->BLOCK / 2;
+  }
+  return std::get<FusedFragmentsVariant>(group).set_outputs();
 }
 
 // Gate and up of experts: each has half of a workgroup's outputs.
@@ -92,7 +168,13 @@ inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
       held_values(caps, v) + more <= caps.held_values + less;
 }
 
-// The same; all of it waits in shared memory.
+// Sets are addresses apart, which kernels with matrix units have registers for
+// on all devices whose elements are known.
+inline bool fits_registers(const Caps& caps, const FusedFragmentsVariant&) {
+  return !caps.few_registers();
+}
+
+// The same as for qmv.comp; all of it waits in shared memory.
 inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
   uint32_t more = caps.joined_values + caps.several_values;
   return !caps.few_registers() ||

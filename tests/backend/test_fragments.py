@@ -1,6 +1,7 @@
 """Products of a few dozen rows whose fragments lanes load themselves
-(quant/qmm_fragments.comp): on the device's matrix units where the driver's layout
-is known, else with matrices that software devices emulate."""
+(quant/qmm_fragments.comp), alone and joined with what follows them: on the
+device's matrix units where the driver's layout is known, else with matrices that
+software devices emulate."""
 
 import os
 import subprocess
@@ -14,6 +15,7 @@ CHECK = """
 import sys
 import mlx.core as mx
 import numpy as np
+from mlx_vulkan import native
 bits, group, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dtype = getattr(mx, name)
 half = 2.0 ** {"bfloat16": -8, "float16": -11}[name]
@@ -54,19 +56,62 @@ for m, n, k in ((5, 1, 128), (16, 65, 640), (33, 40, 256), (64, 24, 384)):
     check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 check(rows(9, 264)[:, 8:], *matrix(20, 256), "padded rows")
 check(rows(3, 6, 128), *matrix(3, 20, 128), "a stack")
+
+# Joined by rewrites: the same bits as one after the other.
+swiglu = mx.compile(lambda gate, up: gate * mx.sigmoid(gate) * up, shapeless=True)
+
+
+def layer(x, h, weights, done):
+    def product(x, w):
+        return done(mx.quantized_matmul(
+            x, *w, transpose=True, group_size=group, bits=bits))
+    gate, up, o, *more = weights
+    gate, up = product(x, gate), product(x, up)
+    o = product(h, o)
+    gated, total = done(swiglu(gate, up)), done(h + o)
+    turned = done(mx.abs(total))
+    return gate, up, o, gated, total, *(product(turned, w) for w in more)
+
+
+def now(y):
+    mx.eval(y)
+    return y
+
+
+def fired():
+    counters = native.counters()
+    return [counters["rewrites_" + rule] for rule in ("gate", "residual", "siblings")]
+
+
+many = sys.argv[4] == "many"  # and three products of the same rows
+shapes = [(40, 128), (40, 128), (128, 128)] + [(n, 128) for n in (128, 24, 40)] * many
+for m in (19, 5):
+    x, h = rows(m, 128), rows(m, 128)
+    weights = [matrix(*shape) for shape in shapes]
+    mx.eval(x, h, weights)
+    apart = layer(x, h, weights, now)
+    before = fired()
+    together = layer(x, h, weights, lambda y: y)
+    mx.eval(together)
+    for i, (a, b) in enumerate(zip(apart, together)):
+        if not mx.array_equal(a.view(mx.uint16), b.view(mx.uint16)):
+            sys.exit(f"{m} rows: output {i} differs where products are joined")
+    print([b - a for a, b in zip(before, fired())])
 """
 
 
 # Each compiles an emulated kernel, for seconds.
 FORMATS = [(4, 64, "bfloat16")]
-if os.environ.get("MLX_VK_TEST_FULL") == "1":
+FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
+if FULL:
     FORMATS += [(4, 128, "float16"), (8, 32, "float16"), (8, 64, "bfloat16")]
 
 
 @pytest.mark.parametrize("bits, group, dtype", FORMATS)
 def test_fragments(gpu, request, bits, group, dtype):
+    many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
     done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(bits), str(group), dtype],
+        [sys.executable, "-c", CHECK, str(bits), str(group), dtype, many],
         env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_QMM_STATS": "1"},
         capture_output=True,
         text=True,
@@ -75,3 +120,5 @@ def test_fragments(gpu, request, bits, group, dtype):
     assert done.returncode == 0, done.stderr[-2000:]
     if "llvmpipe" in request.config.mlxvk_name:
         assert "qmm_fragments" in done.stderr
+        siblings = 3 if many == "many" else 1
+        assert done.stdout.splitlines() == [f"[1, 1, {siblings}]"] * 2

@@ -132,7 +132,7 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           CHECK(
               takes<QmmFragmentsVariant>(known, s) ==
               (bits == 4 && group > 32));
-          CHECK(group % v->BLOCK == 0);
+          CHECK(group % v->SPREAD == 0);
           CHECK(plan.m_tiles * v->rows() >= m);
           CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
           CHECK(uint64_t(plan.n_tiles - 1) * v->outputs() < n);
@@ -163,8 +163,9 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
   software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
   s = linear(16, 4096, 256);
   auto emulated = [&](int rows) {
-    return std::holds_alternative<EmulatedFragmentsVariant>(
-        plan_quant(software, s, rows).kernel);
+    auto plan = plan_quant(software, s, rows);
+    auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+    return v && v->EMULATED && !v->COOPMAT;
   };
   CHECK(emulated(5));
   CHECK_FALSE(emulated(-1));

@@ -33,6 +33,13 @@ inline QmvVariant usual_matvec() {
   return v;
 }
 
+// Of a few dozen rows: an item and its partners in a fragment each.
+inline QmmFragmentsVariant usual_fragments() {
+  QmmFragmentsVariant v{usual_matvec(), 32, 2, 1, 1, 8, 32, 1, 2};
+  v.use_matrices(false);
+  return v;
+}
+
 // Cells [at, at + count) of a buffer.
 struct Cells {
   uint64_t buffer;
@@ -55,17 +62,17 @@ inline uint64_t missed(Rule rule, Miss why) {
 class Kernels : public FusedKernels {
  public:
   const Kernel* find(const FusedQmvVariant& v) override {
-    if (refuses_next()) {
-      refused_.push_back(v);
-      return nullptr;
-    }
-    return find_in(
-        all,
-        v,
-        offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
+    return find_product(all, refused_, v);
+  }
+  const Kernel* find(const FusedFragmentsVariant& v) override {
+    return find_product(fragments, refused_fragments_, v);
   }
   bool refused(const FusedQmvVariant& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
+  }
+  bool refused(const FusedFragmentsVariant& v) const override {
+    auto& r = refused_fragments_;
+    return std::find(r.begin(), r.end(), v) != r.end();
   }
   const Kernel* find(const RopeCacheVariant& v) override {
     return refuses_heads ? nullptr : find_in(heads, v, sizeof(RopeCacheArgs));
@@ -80,6 +87,9 @@ class Kernels : public FusedKernels {
     return variant_in(heads, kernel);
   }
   bool fits(const FusedQmvVariant& v) const override {
+    return fits_registers(caps, v);
+  }
+  bool fits(const FusedFragmentsVariant& v) const override {
     return fits_registers(caps, v);
   }
   const Kernel* find(const RouterVariant& v) override {
@@ -106,7 +116,11 @@ class Kernels : public FusedKernels {
   const FusedQmvVariant* variant_of(const Kernel* kernel) const {
     return variant_in(all, kernel);
   }
+  const FusedFragmentsVariant* fragments_of(const Kernel* kernel) const {
+    return variant_in(fragments, kernel);
+  }
   std::deque<std::pair<FusedQmvVariant, Kernel>> all;
+  std::deque<std::pair<FusedFragmentsVariant, Kernel>> fragments;
   std::deque<std::pair<RopeCacheVariant, Kernel>> heads;
   bool refuses_heads = false;
   std::deque<std::pair<RouterVariant, Kernel>> routers;
@@ -118,6 +132,20 @@ class Kernels : public FusedKernels {
  private:
   bool refuses_next() {
     return refuses > 0 && refuses-- > 0;
+  }
+  template <typename V>
+  const Kernel* find_product(
+      std::deque<std::pair<V, Kernel>>& all,
+      std::vector<V>& refused,
+      const V& v) {
+    if (refuses_next()) {
+      refused.push_back(v);
+      return nullptr;
+    }
+    return find_in(
+        all,
+        v,
+        offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
   }
   template <typename V>
   static const Kernel*
@@ -136,6 +164,7 @@ class Kernels : public FusedKernels {
     return &kernel;
   }
   std::vector<FusedQmvVariant> refused_;
+  std::vector<FusedFragmentsVariant> refused_fragments_;
 };
 
 class List {
@@ -149,7 +178,7 @@ class List {
       Cells x,
       Cells w,
       Cells y,
-      QmvVariant v = usual_matvec(),
+      RowsVariant v = usual_matvec(),
       bool in_memory = false) {
     ProductArgs args{};
     args.M = args.m_tiles = 1;
@@ -159,7 +188,7 @@ class List {
         side{w.buffer, w.at + w.count + 1, 1};
     add({x, w, scales, side},
         {y},
-        MatvecRecord{v},
+        ProductRecord{v},
         &args,
         sizeof args,
         in_memory);
@@ -498,7 +527,10 @@ class Machine {
 
   void run(const List& list, const Record& r, const Kernels& kernels) {
     if (auto* v = kernels.variant_of(r.kernel)) {
-      return run_fused(list, r, *v);
+      return run_fused(list, r, v->GATE, v->NORM);
+    }
+    if (auto* v = kernels.fragments_of(r.kernel)) {
+      return run_fused(list, r, v->GATE, false);
     }
     if (run_more(list, r, kernels)) {
       return;
@@ -523,7 +555,7 @@ class Machine {
     auto accesses =
         std::span(list.accesses).subspan(r.first_access, r.access_count);
     uint32_t n = uint32_t(accesses.back().end - accesses.back().begin) / 4;
-    if (std::get_if<MatvecRecord>(&r.what)) {
+    if (std::get_if<ProductRecord>(&r.what)) {
       uint32_t k = uint32_t(accesses[0].end - accesses[0].begin) / 4;
       for (auto i : shuffled(n)) {
         put(word(4) + 4 * i,
@@ -567,11 +599,11 @@ class Machine {
   }
 
   // Item by item, as workgroups may come.
-  void run_fused(const List& list, const Record& r, const FusedQmvVariant& v) {
+  void run_fused(const List& list, const Record& r, bool gates, bool norms) {
     FusedMatvecArgs<MAX_SETS> a{};
     std::memcpy(&a, list.args_of(r), r.args_size);
     std::vector<std::pair<uint32_t, uint32_t>> items; // set, output
-    uint32_t sets = v.GATE ? 1 : a.set_count;
+    uint32_t sets = gates ? 1 : a.set_count;
     for (uint32_t s = 0; s < sets; ++s) {
       for (uint32_t n = 0; n < a.sets[s].N; ++n) {
         items.push_back({s, n});
@@ -579,12 +611,12 @@ class Machine {
     }
     auto y_of = [&](uint32_t s, uint32_t n) {
       auto& m = a.sets[s];
-      Row x = v.NORM ? normed(a.x, a.norm_weight, a.K) : row(a.x, a.K);
+      Row x = norms ? normed(a.x, a.norm_weight, a.K) : row(a.x, a.K);
       return dot(x, m.w, m.scales, m.side, n);
     };
     for (auto i : shuffled(items.size())) {
       auto [s, n] = items[i];
-      if (v.NORM && i == 0) {
+      if (norms && i == 0) {
         Row made = normed(a.x, a.norm_weight, a.K);
         for (uint32_t k = 0; k < a.K; ++k) {
           put(a.normed + 4 * k, made[k]);
@@ -592,7 +624,7 @@ class Machine {
       }
       auto& m = a.sets[s];
       uint64_t y = y_of(s, n);
-      if (v.GATE) {
+      if (gates) {
         uint64_t up = y_of(1, n);
         put(m.y + 4 * n, y);
         put(a.sets[1].y + 4 * n, up);

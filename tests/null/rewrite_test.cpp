@@ -246,6 +246,76 @@ TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
   CHECK(gated_matvec(by_matrices, GATE_SILU).BLOCK == 32);
 }
 
+TEST_CASE("rewrite: products of a few dozen rows") {
+  auto rows = usual_fragments();
+  auto variant = [](const Rewritten& r, size_t i) {
+    auto* v = r.kernels.fragments_of(r.after.records[i].kernel);
+    REQUIRE(v);
+    return *v;
+  };
+  List l;
+  l.product(x, w1, p1, rows).sum(h, p1, z);
+  Rewritten added(l, 1);
+  CHECK(variant(added, 0).SETS == 1);
+  CHECK(added.after.fused(0).sets[0].addend == h.address());
+  // 40 outputs by workgroups of 32.
+  Cells wide{21, 0, 40};
+  Rewritten three(
+      List()
+          .product(x, w1, p2, rows)
+          .product(x, {12, 0, 40}, wide, rows)
+          .product(x, w3, p3, rows),
+      1);
+  CHECK(variant(three, 0).SETS == MAX_SETS);
+  CHECK(three.after.fused(0).groups == 1 + 2 + 1);
+  Rewritten gated(
+      List()
+          .product(x, {11, 0, 40}, wide, rows)
+          .product(x, {12, 0, 40}, {22, 0, 40}, rows)
+          .gate(wide, {22, 0, 40}, {31, 0, 40}),
+      1);
+  CHECK(variant(gated, 0).GATE == GATE_SILU);
+  CHECK(gated.after.fused(0).groups == 3); // of 16 outputs of both
+  // Other outputs add up alike; other rows or parts of k, other kernels do not.
+  auto tall = rows;
+  tall.FM = 4;
+  Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 1);
+  tall.FX = 2;
+  auto forms = missed(Rule::Siblings, Miss::Form);
+  auto parts = rows;
+  parts.WK = 4;
+  Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, parts), 2);
+  Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 2);
+  Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2), 2);
+  Rewritten(List().product(x, w1, p1).product(x, w2, p2, rows), 2);
+  CHECK(missed(Rule::Siblings, Miss::Form) == forms + 4);
+  // Their norm is apart.
+  forms = missed(Rule::Norm, Miss::Form);
+  Rewritten(List().norm(h, {5}, x).product(x, w1, p1, rows), 2);
+  CHECK(missed(Rule::Norm, Miss::Form) == forms + 1);
+  // Gate and up are laid down at once, in fragments of their own.
+  auto gate_of = [](QmmFragmentsVariant v) {
+    return gated_fragments(v, GATE_SILU);
+  };
+  CHECK(gate_of(rows)->FM == 2);
+  rows.FM = 1;
+  CHECK(gate_of(rows)->FM == 2);
+  CHECK_FALSE(gate_of(tall));
+  forms = missed(Rule::Gate, Miss::Form);
+  Rewritten(
+      List().product(x, w1, p1, tall).product(x, w2, p2, tall).gate(p1, p2, z),
+      2);
+  CHECK(missed(Rule::Gate, Miss::Form) == forms + 1);
+  // Nor on small GPUs, or where it does not compile.
+  Kernels kernels;
+  kernels.refuses = 1;
+  List refused = l;
+  refused.rewrite(kernels);
+  CHECK(refused.records.size() == 2);
+  kernels.caps.registers = 128;
+  CHECK_FALSE(kernels.fits(fused_fragments(rows, true)));
+}
+
 TEST_CASE("rewrite: a layer") {
   // q, k, v; attention; o and residual; gate, up, SiLU; down and residual.
   List l;
@@ -479,7 +549,11 @@ class RandomGraph {
     if (!apart(to, from) || !apart(to, whole)) {
       to = fresh();
     }
-    l.product(from, w, to, usual_matvec(), pick(2));
+    RowsVariant variant = usual_matvec();
+    if (pick(3) == 0) {
+      variant = usual_fragments();
+    }
+    l.product(from, w, to, variant, pick(2));
     products_.push_back(to);
   }
 

@@ -41,15 +41,19 @@ class Products {
   // As tests have it on software devices.
   void add_emulated(QuantShape s) {
     auto plan = plan_quant(caps_, s, 5);
-    if (auto* v = std::get_if<EmulatedFragmentsVariant>(&plan.kernel)) {
+    auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+    if (v && v->EMULATED) {
       set_.add(*v);
+      join(*v);
     }
   }
   // With what rewrites make of it: all forms, or the nth.
   void add_joined(QuantShape s, int nth = -1) {
     add(s);
     auto plan = plan_quant(caps_, s);
-    if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+    if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
+      join(*v);
+    } else if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
       const FusedQmvVariant forms[] = {
           fused_matvec(*v, false),
           fused_matvec(*v, true),
@@ -96,6 +100,20 @@ class Products {
   }
 
  private:
+  // With what rewrites make of it.
+  void join(const QmmFragmentsVariant& v) {
+    for (bool several : {false, true}) {
+      auto form = fused_fragments(v, several);
+      if (fits_registers(caps_, form)) {
+        set_.add(form);
+      }
+    }
+    auto form = gated_fragments(v, GATE_SILU);
+    if (form && fits_registers(caps_, *form)) {
+      set_.add(*form);
+    }
+  }
+
   VariantSet& set_;
   const Caps& caps_;
 };

@@ -1,4 +1,4 @@
-// What qmv_fused.comp has in the place of one product's operands: sets of
+// What qmv_fused.comp and qmm_fragments_fused.comp have in the place of one product's operands: sets of
 // weights, additions to their outputs, and a gate of two of them. All that the
 // separate kernels would write is written, and rounded as they do.
 #ifndef FUSED_GLSL
@@ -71,7 +71,21 @@ void store_y(bool live, uint m, uint n, float sum) {
 
 #else
 
-// A workgroup makes the same BLOCK / 2 outputs of both sets.
+void store_gated(bool live, uint m, uint n, float gate, float up) {
+  if (live && m < A.M && n < A.sets[0].N) {
+    gate = ROUNDED(gate);
+    up = ROUNDED(up);
+    float gated = silu_gate(gate, up);
+    uint64_t at = uint64_t(m) * A.sets[0].N + n;
+    // What is gated may lie where gate or up does.
+    store(T_PTR(A.sets[0].y), at, gate);
+    store(T_PTR(A.sets[1].y), at, up);
+    store(T_PTR(A.gated), at, gated);
+  }
+}
+
+#ifndef BOTH_SETS_AT_ONCE
+// A workgroup makes the same BLOCK / 2 outputs of both sets, one after the other.
 #define HALF (BLOCK / 2)
 shared float pairs[BLOCK * ROWS];
 
@@ -87,20 +101,15 @@ void store_y(bool live, uint m, uint n, float sum) {
 void finish(Tile tile) {
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < HALF * ROWS; i += WG) {
-    uint m = tile.m * ROWS + i % ROWS;
-    uint n = tile.n * HALF + i / ROWS;
-    if (tile.live && m < A.M && n < A.sets[0].N) {
-      float gate = ROUNDED(pairs[i]);
-      float up = ROUNDED(pairs[HALF * ROWS + i]);
-      float gated = silu_gate(gate, up);
-      uint64_t at = uint64_t(m) * A.sets[0].N + n;
-      // What is gated may lie where gate or up does.
-      store(T_PTR(A.sets[0].y), at, gate);
-      store(T_PTR(A.sets[1].y), at, up);
-      store(T_PTR(A.gated), at, gated);
-    }
+    store_gated(
+        tile.live,
+        tile.m * ROWS + i % ROWS,
+        tile.n * HALF + i / ROWS,
+        pairs[i],
+        pairs[HALF * ROWS + i]);
   }
 }
+#endif
 
 #endif
 #endif

@@ -1,10 +1,12 @@
-// Quantized products of the same few rows as one dispatch, qmv_fused.comp, with
-// what comes before and after them (runtime/rewrite.h). Each product is a set
-// of weights; all have the format of the variant.
+// Quantized products of the same few rows as one dispatch, qmv_fused.comp or
+// qmm_fragments_fused.comp, with what comes before and after them
+// (runtime/rewrite.h). Each product is a set of weights; all have the format of
+// the variant.
 #ifndef QUANT_FUSED_H
 #define QUANT_FUSED_H
 
 #include "quant/product.h"
+#include "quant/qmm_fragments.h"
 
 // GATE: what is made of the first two sets, gate and up.
 #define GATE_NONE 0
@@ -41,6 +43,16 @@ struct FusedQmvVariant : QmvVariant {
   uint NORM_LANES = 0; // NormVariant::LANES
   bool operator==(const FusedQmvVariant&) const = default;
   KERNEL_VARIANT("quant/qmv_fused", QMV_MEMBERS, SETS, GATE, NORM, NORM_LANES)
+};
+
+struct FusedFragmentsVariant : QmmFragmentsVariant {
+  uint SETS = 1, GATE = GATE_NONE; // as above
+  // Of each set a workgroup.
+  constexpr uint set_outputs() const {
+    return GATE == GATE_NONE ? outputs() : outputs() / 2;
+  }
+  bool operator==(const FusedFragmentsVariant&) const = default;
+  KERNEL_VARIANT("quant/qmm_fragments_fused", FRAGMENTS_MEMBERS, SETS, GATE)
 };
 #endif
 

@@ -4,7 +4,7 @@
 //
 // Weights are the rows of A, rows of x the columns of B. Which items of k the 16
 // columns of A stand for is free, where it is the same for B's rows: the four
-// lanes that share rows of A have a quarter of BLOCK items each, side by side in
+// lanes that share rows of A have a quarter of SPREAD items each, side by side in
 // memory. As in Marlin (Frantar et al., 2024), which has weights repacked for
 // it; here they are not.
 //
@@ -15,6 +15,11 @@
 //
 // Codes go into the product as they are, exact in 16 bits, and a group's product
 // is scaled in float, as in qmm_skinny.comp.
+//
+// qmm_fragments_fused.comp has outputs of several matrices (fused.glsl). With
+// GATE half of a subgroup's fragments are the gate's, half the up product's, of
+// the same outputs.
+#define BOTH_SETS_AT_ONCE
 #include "quant/operands.glsl"
 #include "quant/qmm_fragments.h"
 #include "common/fragments.glsl"
@@ -28,18 +33,44 @@ layout(local_size_x = WG) in;
 #define GROUPS (CHUNK / GROUP) // of a chunk
 #define GROUP_STEPS (GROUP / 32)
 #define STEP_WORDS (BITS / 4) // of 8 codes
-#define BLOCKS (CHUNK / BLOCK)
-#define BLOCK_STEPS (BLOCK / 32)
-#define BLOCK_WORDS (BLOCK_STEPS * STEP_WORDS) // of a lane's quarter of a block
+#define SPREADS (CHUNK / SPREAD)
+#define SPREAD_STEPS (SPREAD / 32)
+#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // of a lane's quarter of a block
 #define CHUNK_WORDS (STEPS * STEP_WORDS)
 #define TILES (FM * FX)
+#ifndef FUSED
+#define outputs() A.N
+#define GATE 0
+#endif
+#if GATE
+#define WEIGHT_SETS 2
+#else
+#define WEIGHT_SETS 1
+#endif
+#define SET_FRAGMENTS (FM / WEIGHT_SETS) // of each
+#define SET_TILES (TILES / WEIGHT_SETS)
 
 // Tiles of sums that all subgroups lay down at once.
 #define TILE_SUMS (8 * SG)
 #define AT_ONCE MIN_(TILES, 32 / (WN * WK))
 #define MIN_(a, b) ((a) < (b) ? (a) : (b))
 #if WK > 1
+#if GATE && TILES * WN * WK > 32
+#error "a gate and what it gates must be summed at once"
+#endif
 shared float stage[WN * WK * AT_ONCE * TILE_SUMS];
+
+// Of a part: element e of tile f of those at hand.
+uint stage_at(uint p, uint f, uint e) {
+  return ((p * WN + SUBGROUP % WN) * AT_ONCE + f) * TILE_SUMS + e * SG + LANE;
+}
+float sum_of_parts(uint f, uint e) {
+  float sum = 0.0;
+  UNROLL for (uint p = 0; p < WK; ++p) {
+    sum += stage[stage_at(p, f, e)];
+  }
+  return sum;
+}
 #endif
 
 uint codes[DEPTH][2 * FM][CHUNK_WORDS];
@@ -55,6 +86,7 @@ uint spans;
 uint64_t code_at[2 * FM]; // the lane's first code of its rows of A
 uint64_t x_at[2 * FX]; // its first item of its columns of B
 uint side_at[2 * FM]; // the first group of its rows of C
+uint64_t sides_of_set[WEIGHT_SETS][2]; // its scales and biases
 
 MATRIX_C acc[TILES]; // scaled
 MATRIX_C sums[TILES]; // of a group
@@ -62,21 +94,21 @@ MATRIX_C x_sums[FX];
 
 void fetch_codes(uint d, uint chunk) {
   UNROLL for (uint r = 0; r < 2 * FM; ++r) {
-    UNROLL for (uint g = 0; g < BLOCKS; ++g) {
-      uint64_t at = code_at[r] + (chunk * BLOCKS + g) * (BLOCK * BITS / 8);
-#if BLOCK_WORDS % 4 == 0
-      UNROLL for (uint w = 0; w < BLOCK_WORDS; w += 4) {
+    UNROLL for (uint g = 0; g < SPREADS; ++g) {
+      uint64_t at = code_at[r] + (chunk * SPREADS + g) * (SPREAD * BITS / 8);
+#if SPREAD_WORDS % 4 == 0
+      UNROLL for (uint w = 0; w < SPREAD_WORDS; w += 4) {
         uvec4 q = Ptr_u32x4(at).v[w / 4];
         UNROLL for (uint i = 0; i < 4; ++i) {
-          codes[d][r][g * BLOCK_WORDS + w + i] = q[i];
+          codes[d][r][g * SPREAD_WORDS + w + i] = q[i];
         }
       }
-#elif BLOCK_WORDS == 2
+#elif SPREAD_WORDS == 2
       uvec2 q = Ptr_u32x2(at).v[0];
-      codes[d][r][g * BLOCK_WORDS] = q.x;
-      codes[d][r][g * BLOCK_WORDS + 1] = q.y;
+      codes[d][r][g * SPREAD_WORDS] = q.x;
+      codes[d][r][g * SPREAD_WORDS + 1] = q.y;
 #else
-      codes[d][r][g * BLOCK_WORDS] = Ptr_u32(at).v[0];
+      codes[d][r][g * SPREAD_WORDS] = Ptr_u32(at).v[0];
 #endif
     }
   }
@@ -87,7 +119,7 @@ void fetch_sides(uint span) {
   span = min(span, spans - 1);
   UNROLL for (uint r = 0; r < 2 * FM; ++r) {
     UNROLL for (uint i = 0; i < 2; ++i) {
-      uint64_t at = (i == 0 ? uint64_t(scale_base) : uint64_t(bias_base)) +
+      uint64_t at = sides_of_set[r / (2 * SET_FRAGMENTS)][i] +
           uint64_t(side_at[r] + span * SPAN_GROUPS) * 2;
 #if SPAN_GROUPS == 1
       next_sides[r][i][0] = Ptr_u16(at).v[0];
@@ -139,7 +171,7 @@ uint chunk_of(uint span, uint d) {
 }
 
 void fetch_x(uint chunk, uint s) {
-  uint k = chunk * CHUNK + s / BLOCK_STEPS * BLOCK + s % BLOCK_STEPS * 8;
+  uint k = chunk * CHUNK + s / SPREAD_STEPS * SPREAD + s % SPREAD_STEPS * 8;
   UNROLL for (uint r = 0; r < 2 * FX; ++r) {
     items[s % AHEAD][r] = Ptr_u32x4(x_at[r] + k * 2).v[0];
   }
@@ -228,40 +260,52 @@ void multiply(uint span, uint d) {
   fetch_codes(d, chunk_of(span + WK, d));
 }
 
-void store_item(bool live, uint tile, uint e, float sum) {
+// Where element e of a tile of C lies.
+uvec2 place_of(uint tile, uint e) {
   uint item = lane_item(FRAGMENT_C) | element_item(FRAGMENT_C, e);
-  store_y(
-      live, m0 + tile % FX * 16 + item % 16, n0 + tile / FX * 16 + item / 16, sum);
+  return uvec2(
+      m0 + tile % FX * 16 + item % 16, n0 + tile / FX * 16 + item / 16);
 }
+
+#if !GATE
+#define STORE(live, tile, e, sum_of)                                          \
+  {                                                                           \
+    uvec2 at_ = place_of(tile, e);                                            \
+    store_y(live, at_.x, at_.y, sum_of(tile, e));                             \
+  }
+#else
+#define STORE(live, tile, e, sum_of)                                          \
+  {                                                                           \
+    uvec2 at_ = place_of(tile, e);                                            \
+    store_gated(                                                              \
+        live, at_.x, at_.y, sum_of(tile, e), sum_of(tile + SET_TILES, e));    \
+  }
+#endif
 
 // Adds up the parts' sums, and stores: a part an element of the lanes at a time.
 void store_sums(bool live) {
 #if WK == 1
-  UNROLL for (uint f = 0; f < TILES; ++f) {
+#define OWN_SUM(tile, e) acc[tile][e]
+  UNROLL for (uint f = 0; f < SET_TILES; ++f) {
     UNROLL for (uint e = 0; e < 8; ++e) {
-      store_item(live, f, e, acc[f][e]);
+      STORE(live, f, e, OWN_SUM)
     }
   }
 #else
-  uint lane = LANE;
-  uint column = SUBGROUP % WN;
   UNROLL for (uint first = 0; first < TILES; first += AT_ONCE) {
     barrier();
     UNROLL for (uint f = 0; f < AT_ONCE; ++f) {
       if (first + f < TILES) {
         UNROLL for (uint e = 0; e < 8; ++e) {
-          stage[((part * WN + column) * AT_ONCE + f) * TILE_SUMS + e * SG + lane] =
-              acc[first + f][e];
+          stage[stage_at(part, f, e)] = acc[first + f][e];
         }
       }
     }
     barrier();
-    for (uint i = part; i < AT_ONCE * 8 && first * 8 + i < TILES * 8; i += WK) {
-      float sum = 0.0;
-      UNROLL for (uint p = 0; p < WK; ++p) {
-        sum += stage[(p * WN + column) * AT_ONCE * TILE_SUMS + i * SG + lane];
-      }
-      store_item(live, first + i / 8, i % 8, sum);
+#define SUM_OF_PARTS(tile, e) sum_of_parts((tile) - first, e)
+    uint count = min(AT_ONCE / WEIGHT_SETS, SET_TILES - first) * 8;
+    for (uint i = part; i < count; i += WK) {
+      STORE(live, first + i / 8, i % 8, SUM_OF_PARTS)
     }
   }
 #endif
@@ -271,18 +315,25 @@ void find_rows() {
   uint quarter = lane_quarter();
   uint a = lane_item(FRAGMENT_A), b = lane_item(FRAGMENT_B);
   uint c = lane_item(FRAGMENT_C);
+  uint last = outputs() - 1;
   UNROLL for (uint i = 0; i < 2 * FM; ++i) {
-    uint row = n0 + i / 2 * 16;
+    uint set = i / (2 * SET_FRAGMENTS);
+#if GATE
+    locate_set(set);
+#endif
+    sides_of_set[set][0] = uint64_t(scale_base);
+    sides_of_set[set][1] = uint64_t(bias_base);
+    uint row = n0 + i / 2 % SET_FRAGMENTS * 16;
     uint r = row + (a | element_item(FRAGMENT_A, ELEMENT_A(i % 2, 0, 0))) / 16;
-    code_at[i] = uint64_t(code_row(min(r, A.N - 1), A.K)) +
-        quarter * (BLOCK / 4 * BITS / 8);
+    code_at[i] = uint64_t(code_row(min(r, last), A.K)) +
+        quarter * (SPREAD / 4 * BITS / 8);
     r = row + (c | element_item(FRAGMENT_C, ELEMENT_C(i % 2, 0))) / 16;
-    side_at[i] = min(r, A.N - 1) * (A.K / GROUP);
+    side_at[i] = min(r, last) * (A.K / GROUP);
   }
   UNROLL for (uint i = 0; i < 2 * FX; ++i) {
     uint r = m0 + i / 2 * 16 +
         (b | element_item(FRAGMENT_B, ELEMENT_B(i % 2, 0, 0))) % 16;
-    x_at[i] = uint64_t(x_row(min(r, A.M - 1))) + quarter * (BLOCK / 4 * 2);
+    x_at[i] = uint64_t(x_row(min(r, A.M - 1))) + quarter * (SPREAD / 4 * 2);
   }
 }
 
@@ -291,10 +342,14 @@ void main() {
   locate(tile.product);
   part = SUBGROUP / WN;
   take_code_base(A.K);
+#ifndef FUSED
   // Tiles of the same weights follow each other, to find them in cache.
   uint i = tile.m * A.n_tiles + tile.n;
-  m0 = i % A.m_tiles * (16 * FX);
-  n0 = (i / A.m_tiles * WN + SUBGROUP % WN) * (16 * FM);
+  tile.m = i % A.m_tiles;
+  tile.n = i / A.m_tiles;
+#endif
+  m0 = tile.m * (16 * FX);
+  n0 = (tile.n * WN + SUBGROUP % WN) * (16 * SET_FRAGMENTS);
   spans = A.K / (CHUNK * DEPTH);
   find_rows();
   UNROLL for (uint f = 0; f < TILES; ++f) {

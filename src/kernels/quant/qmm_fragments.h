@@ -11,29 +11,38 @@ struct QmmFragmentsVariant : ProductVariant {
   uint SG;
   uint FM, FX; // 16 x 16 fragments of a subgroup, along outputs and rows
   uint WN, WK; // subgroups along outputs, and along k
-  uint BLOCK; // items of k that four lanes share side by side, of one group
+  uint SPREAD; // items of k that four lanes share side by side, of one group
   uint DEPTH, AHEAD; // chunks of codes, and steps of x, that wait in registers
+  // With cooperative matrices for inputs of which type, or with matrices made
+  // of floats in shared memory: for tests of the indices where there are none.
+  bool COOPMAT = false, BF16_EXT = false, F16_EXT = false, EMULATED = false;
 
+  void use_matrices(bool emulated) {
+    EMULATED = emulated;
+    COOPMAT = !emulated;
+    F16_EXT = COOPMAT && T == Type::f16;
+    BF16_EXT = COOPMAT && T == Type::bf16;
+  }
   constexpr uint rows() const {
     return 16 * FX;
   }
   constexpr uint outputs() const {
     return 16 * FM * WN;
   }
-  // As the kernel declares it: sums of all parts, a number of tiles at once.
-  constexpr uint shared_memory() const {
+  // Tiles of sums that all subgroups lay down at once.
+  constexpr uint at_once() const {
     uint tiles = FM * FX, room = 32 / (WN * WK);
-    return WK > 1 ? WN * WK * (tiles < room ? tiles : room) * 8 * SG * 4 : 0;
+    return tiles < room ? tiles : room;
   }
-#define FRAGMENTS_MEMBERS PRODUCT_MEMBERS, FM, FX, WN, WK, BLOCK, DEPTH, AHEAD
-  COOPMAT_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)
-};
-
-// With matrices made of floats in shared memory: for tests of the indices where
-// there are no cooperative matrices.
-struct EmulatedFragmentsVariant : QmmFragmentsVariant {
-  bool EMULATED = true;
-  KERNEL_VARIANT("quant/qmm_fragments", T, SG, FRAGMENTS_MEMBERS, EMULATED)
+  // As the kernel declares it: sums of all parts.
+  constexpr uint shared_memory() const {
+    return WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0;
+  }
+  bool operator==(const QmmFragmentsVariant&) const = default;
+#define FRAGMENTS_MEMBERS                                                \
+  T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, COOPMAT, \
+      BF16_EXT, F16_EXT, EMULATED
+  KERNEL_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)
 };
 #endif
 

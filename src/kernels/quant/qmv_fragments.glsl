@@ -26,10 +26,52 @@
 #define TWO_FLOATS unpackHalf2x16
 #endif
 
+shared float parts[2][SUBGROUPS][16 * ROWS]; // of the outputs at hand
+
 uint own_row, quarter; // l / 4, l % 4
+// The groups of k that the subgroup has, of `groups` in all; the last subgroups
+// may have fewer than `share`.
+uint groups, share, first, end;
 uint64_t code_rows[2];
 uint64_t side_rows[2]; // of the first group
 uint words[TURNS][2][CHUNK_WORDS];
+
+void take_share() {
+  own_row = gl_SubgroupInvocationID / 4;
+  quarter = gl_SubgroupInvocationID % 4;
+  groups = A.K / GROUP;
+  share = (groups + SUBGROUPS - 1) / SUBGROUPS;
+  first = gl_SubgroupID * share;
+  end = min(first + share, groups);
+}
+
+// Groups beyond the last are that again, and not used.
+uint real_group(uint group) {
+  return min(group, groups - 1u);
+}
+
+// In a register: with two constants NVIDIA's compiler takes two instructions for
+// an AND-OR.
+uint code_base() {
+  return CODE_BASE | (A.K >> 31);
+}
+
+// Adds up what subgroups have in `parts` for 16 outputs from the oth on.
+void store_parts(Tile tile, uint o) {
+  barrier();
+  uint i = gl_LocalInvocationIndex;
+  if (i < 16 * ROWS) {
+    float sum = 0.0;
+    [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
+      sum += parts[o / 16 % 2][s][i];
+    }
+    uint n0 = first_output(tile, o);
+    store_y(tile.live, tile.m * ROWS + i % ROWS, n0 + i / ROWS, sum);
+    if (o + 16 < BLOCK) {
+      first_output(tile, o + 16);
+    }
+  }
+}
 
 // Sets the rows of the outputs from n0 on.
 void aim(uint n0) {

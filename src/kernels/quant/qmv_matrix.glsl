@@ -22,7 +22,6 @@
 // that lanes of one quarter take are beside those of the next.
 shared uvec4 staged_x[X_ITEMS / 8];
 shared float group_sums[X_ITEMS / GROUP];
-shared float parts[2][SUBGROUPS][16];
 
 float scale[2], bias[2]; // of the group that is `quarter`th of those at hand
 
@@ -144,21 +143,13 @@ vec2 group_products(uint t, uint group, uint base) {
 void main() {
   Tile tile = own_tile();
   locate(tile.product);
-  own_row = gl_SubgroupInvocationID / 4;
-  quarter = gl_SubgroupInvocationID % 4;
-  uint groups = A.K / GROUP;
-  uint share = (groups + SUBGROUPS - 1) / SUBGROUPS;
-  uint first = gl_SubgroupID * share;
-  uint end = min(first + share, groups);
-  uint last_group = groups - 1u;
+  take_share();
   aim(first_output(tile, 0));
   [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-    fetch_codes(t, min(first + t, last_group));
+    fetch_codes(t, real_group(first + t));
   }
-  fetch_sides(min(first + quarter, last_group));
-  // In a register: with two constants NVIDIA's compiler takes two instructions
-  // for an AND-OR.
-  uint base = CODE_BASE | (A.K >> 31);
+  fetch_sides(real_group(first + quarter));
+  uint base = code_base();
   stage_x();
 
   for (uint o = 0; o < BLOCK; o += 16) {
@@ -173,10 +164,10 @@ void main() {
       }
       vec2 mine = vec2(0.0);
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-        vec2 sums = group_products(t, min(at + t, last_group), base);
+        vec2 sums = group_products(t, real_group(at + t), base);
         mine = quarter == t ? sums : mine;
         if (more) {
-          fetch_codes(t, min(next + t, last_group));
+          fetch_codes(t, real_group(next + t));
         }
       }
       if (quarter < TURNS && at + quarter < end) {
@@ -186,29 +177,17 @@ void main() {
         }
       }
       if (more) {
-        fetch_sides(min(next + quarter, last_group));
+        fetch_sides(real_group(next + quarter));
       }
     }
-    uint buffer_ = o / 16 % 2;
     [[unroll]] for (uint r = 0; r < 2; ++r) {
       acc[r] += subgroupShuffleXor(acc[r], 1);
       acc[r] += subgroupShuffleXor(acc[r], 2);
       if (quarter == 0) {
-        parts[buffer_][gl_SubgroupID][own_row + 8 * r] = acc[r];
+        parts[o / 16 % 2][gl_SubgroupID][own_row + 8 * r] = acc[r];
       }
     }
-    barrier();
-    if (gl_LocalInvocationIndex < 16) {
-      float sum = 0.0;
-      [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
-        sum += parts[buffer_][s][gl_LocalInvocationIndex];
-      }
-      uint n0 = first_output(tile, o);
-      store_y(tile.live, 0u, n0 + gl_LocalInvocationIndex, sum);
-      if (o + 16 < BLOCK) {
-        first_output(tile, o + 16);
-      }
-    }
+    store_parts(tile, o);
   }
   finish(tile);
 }

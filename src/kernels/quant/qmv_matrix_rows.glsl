@@ -5,8 +5,6 @@
 // Of C a lane has rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of x.
 #include "quant/qmv_fragments.glsl"
 
-shared float parts[2][SUBGROUPS][16 * ROWS];
-
 float scale[TURNS][2], bias[TURNS][2];
 
 void fetch_sides(uint t, uint group) {
@@ -55,20 +53,14 @@ void add_group(uint t, uint base, bool live, inout vec2 acc[2]) {
 void main() {
   Tile tile = own_tile();
   locate(tile.product);
-  own_row = gl_SubgroupInvocationID / 4;
-  quarter = gl_SubgroupInvocationID % 4;
-  uint groups = A.K / GROUP;
-  uint share = (groups + SUBGROUPS - 1) / SUBGROUPS;
-  uint first = gl_SubgroupID * share;
-  uint end = min(first + share, groups);
-  uint last_group = groups - 1u;
+  take_share();
   own_x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
   aim(first_output(tile, 0));
   [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-    fetch_codes(t, min(first + t, last_group));
-    fetch_sides(t, min(first + t, last_group));
+    fetch_codes(t, real_group(first + t));
+    fetch_sides(t, real_group(first + t));
   }
-  uint base = CODE_BASE | (A.K >> 31);
+  uint base = code_base();
 
   for (uint o = 0; o < BLOCK; o += 16) {
     vec2 acc[2] = vec2[2](vec2(0.0), vec2(0.0));
@@ -81,40 +73,24 @@ void main() {
         aim(first_output(tile, o + 16));
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-        fetch_x(t, min(at + t, last_group));
+        fetch_x(t, real_group(at + t));
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
         add_group(t, base, at + t < end, acc);
         if (more) {
-          fetch_codes(t, min(next + t, last_group));
-          fetch_sides(t, min(next + t, last_group));
+          fetch_codes(t, real_group(next + t));
+          fetch_sides(t, real_group(next + t));
         }
       }
     }
-    uint buffer_ = o / 16 % 2;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
       uint m = 2 * quarter + i % 2, r = i / 2;
       if (m < ROWS) {
-        parts[buffer_][gl_SubgroupID][(own_row + 8 * r) * ROWS + m] =
+        parts[o / 16 % 2][gl_SubgroupID][(own_row + 8 * r) * ROWS + m] =
             acc[r][i % 2];
       }
     }
-    barrier();
-    if (gl_LocalInvocationIndex < 16 * ROWS) {
-      float sum = 0.0;
-      [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
-        sum += parts[buffer_][s][gl_LocalInvocationIndex];
-      }
-      uint n0 = first_output(tile, o);
-      store_y(
-          tile.live,
-          tile.m * ROWS + gl_LocalInvocationIndex % ROWS,
-          n0 + gl_LocalInvocationIndex / ROWS,
-          sum);
-      if (o + 16 < BLOCK) {
-        first_output(tile, o + 16);
-      }
-    }
+    store_parts(tile, o);
   }
   finish(tile);
 }

@@ -163,7 +163,8 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   v.FM = 2;
   v.WN = 1;
   v.WK = 8;
-  v.BLOCK = std::min(v.GROUP, 64);
+  v.SPREAD = std::min(v.GROUP, 64);
+  v.use_matrices(caps.software());
   v.DEPTH = v.AHEAD = 1;
   if (caps.software()) {
     v.FM = v.FX = 1; // quick to compile
@@ -176,19 +177,15 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
     if (s.m > 32) {
       v.WN = 2;
       v.WK = 4;
-      v.BLOCK = v.GROUP;
+      v.SPREAD = v.GROUP;
     } else if (s.k % 256 == 0) {
       v.DEPTH = 2;
     }
   }
-  QuantPlan plan{
+  return {
       .kernel = v,
       .m_tiles = tiles(s.m, v.rows()),
       .n_tiles = tiles(s.n, v.outputs())};
-  if (caps.software()) {
-    plan.kernel = EmulatedFragmentsVariant{v};
-  }
-  return plan;
 }
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {

@@ -29,7 +29,6 @@ struct QuantPlan {
   std::variant<
       QmvVariant, // w transposed, few rows
       QmmFragmentsVariant, // and a few dozen
-      EmulatedFragmentsVariant, // the same for tests of software devices
       QmmSkinnyVariant,
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles

@@ -125,7 +125,9 @@ void quantized_product(
   if (shape.common.BATCH == BATCH_ONE) {
     Descriptor what;
     if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
-      what = MatvecRecord{*v};
+      what = ProductRecord{*v};
+    } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
+      what = ProductRecord{*v};
     }
     enc.dispatch(
         k, inputs, {out}, static_cast<ProductArgs&>(args), grid, work, what);
