@@ -411,6 +411,26 @@ TEST_CASE("msl: loops that all turn alike stay loops when emulated") {
   CHECK(!has(t, "while (true)"));
 }
 
+TEST_CASE("msl: simdgroup matrices, and places that methods return") {
+  auto t = glsl(
+      "simdgroup_matrix<float, 8, 8> a[2], c(2.0f);\n"
+      "simdgroup_half8x8 w = make_filled_simdgroup_matrix<half, 8, 8>(half(1));"
+      "simdgroup_load(a[0], x, n);\n"
+      "a[1].thread_elements()[1] += a[0].thread_elements()[0];\n"
+      "reinterpret_cast<thread float2&>(a[1].thread_elements()) *= 2.0f;\n"
+      "simdgroup_multiply_accumulate(c, a[0], w, c);\n"
+      "metal::simdgroup_multiply(a[0], a[1], c);\n"
+      "simdgroup_store(a[0], y, n, ulong2(8, 0), true);");
+  CHECK(has(t, "a[1].pair_.y"));
+  // Lines of an error are the user's, not those of what stands before.
+  std::string wrong = refusal("y[0] = f(1);", "float f(simdgroup_float8x8 m) {"
+                                              "\n  return m.row;\n}");
+  CHECK(has(wrong, "there is no function `f(int)`"));
+  CHECK(has(refusal("simdgroup_half8x8 m;\ny[0] = m.row;"), "line 2 of the body"));
+  CHECK(has(
+      refusal("simdgroup_matrix<float, 4, 8> m;"), "matrices have 8 x 8 items"));
+}
+
 TEST_CASE("msl: errors name the line and what to do") {
   auto says = [](const std::string& body, const std::string& what) {
     std::string message = refusal(body);
@@ -421,7 +441,7 @@ TEST_CASE("msl: errors name the line and what to do") {
   says(
       "int a = 1;\ny[0] = nothing + a;", "line 2 of the body: `y[0] = nothing");
   says("y[0] = frobnicate(x[0]);", "there is no function `frobnicate(float)`");
-  says("simdgroup_matrix<float, 8, 8> m;", "simdgroup matrices");
+  says("simdgroup_async_copy(1);", "there is no function `simdgroup_async");
   says("half3x3 m;", "`half3x3`");
   says("float4 v = x[0]; y[0] = v.q;", "`float4` has no");
   says("y[0] = x[0] % 2;", "fmod()");
