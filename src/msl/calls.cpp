@@ -11,8 +11,8 @@ namespace {
 using Home = Value::Home;
 using SK = Symbol::Kind;
 
-// Of a method `T& f() { return field; }`: what it returns, which is a place of its
-// object and no value.
+// Of a method `T& f() { return field; }`: what it returns, which is a place of
+// its object and no value.
 const Expr* named_place(const Candidate& c) {
   bool fits = c.result->reference && c.parameters->empty() && c.body &&
       c.body->statements.size() == 1 &&
