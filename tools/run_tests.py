@@ -268,12 +268,15 @@ def full_modes(build: Path) -> list[Step]:
 def with_extras(build: Path, upstream: list[str]) -> list[Step]:
     """What needs packages beyond tools/requirements.txt, which are installed in
     folders of the build: mlx-vlm's kernels, and, with the variable TORCH (pip's
-    arguments for a PyTorch that runs on CPUs), MLX's comparisons with it."""
+    arguments for a PyTorch that runs on CPUs: torch), MLX's comparisons with it.
+    With MLX_VLM, the folder of a checkout of mlx-vlm, its own tests."""
     folder = extra(build, "vlm", "--no-deps", "-r", "tools/requirements-full.txt")
     env = {"MLXVK_BUILD": str(build), "PYTHONPATH": str(folder)}
     env["MLX_VK_TEST_FUZZ"] = "4000"
     steps = [Step("kernels", "mlx-vlm", pytest("tests/kernels"), "junit", env)]
     steps.append(mlx_lm_tests(build))
+    if checkout := os.environ.get("MLX_VLM"):
+        steps.append(mlx_vlm_tests(Path(checkout).resolve()))
     if torch := os.environ.get("TORCH"):
         env = {"PYTHONPATH": str(extra(build, "torch", *shlex.split(torch)))}
         command = [*upstream, "--torch"]
@@ -281,20 +284,24 @@ def with_extras(build: Path, upstream: list[str]) -> list[Step]:
     return steps
 
 
-# Of mlx-lm's own tests those that need no model of a hub and no further package.
-MLX_LM_TESTS = (
-    *("awq", "chat", "deepseek_v41", "finetune", "gated_delta", "gguf", "gptq"),
-    *("kernels", "losses", "models", "muse_spark", "muse_spark_inputs"),
-    *("sample_utils", "tool_parsing", "tuner_trainer", "tuner_utils"),
-)
 # Wants the bits of a norm of many rows and of a few to be the same: how a sum's
 # items are shared out depends on how many rows there are (ops/reduce/plan.cpp).
 MLX_LM_FAILS = "tests/test_finetune.py::TestDora::test_dora_embedding"
 
 
+METAL = {
+    "MLX_VK_METAL_KERNELS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONPATH": str(ROOT / "tests" / "kernels"),
+}
+WITHOUT_HUB = ("-p", "hub")
+
+
 def mlx_lm_tests(build: Path) -> Step:
     """With Metal's kernels, which gated_delta and losses ask for on any GPU, from
-    the source archive of the installed version: the wheel has no tests."""
+    the source archive of the installed version: the wheel has no tests. All but
+    what evaluates models, which wants lm_eval, and what takes several ranks
+    (model_parallel_tests.py); tests that want a model from a hub are skipped."""
     folder = build / "extras" / "mlx-lm-tests"
     version = metadata.version("mlx-lm")
     source = folder / f"mlx_lm-{version}"
@@ -305,10 +312,23 @@ def mlx_lm_tests(build: Path) -> Step:
         command += ["-d", str(folder), f"mlx-lm=={version}"]
         subprocess.run(command, cwd=ROOT, check=True)
         shutil.unpack_archive(f"{source}.tar.gz", folder, filter="data")
-    files = [str(source / "tests" / f"test_{name}.py") for name in MLX_LM_TESTS]
-    command = pytest(*files, "--rootdir", str(source), "--deselect", MLX_LM_FAILS)
-    env = {"MLX_VK_METAL_KERNELS": "1", "HF_HUB_OFFLINE": "1"}
-    return Step("upstream", "mlx-lm, Metal's kernels", command, "junit", env)
+    tests = source / "tests"
+    left_out = f"--ignore={tests / 'test_evaluate.py'}"
+    command = pytest(str(tests), left_out, "--deselect", MLX_LM_FAILS, *WITHOUT_HUB)
+    command += ["--rootdir", str(source)]
+    return Step("upstream", "mlx-lm, Metal's kernels", command, "junit", METAL)
+
+
+def mlx_vlm_tests(checkout: Path) -> Step:
+    """With Metal's kernels. From a checkout, since neither of its archives has
+    tests; what its requirements.txt lists is to be installed beside it."""
+    tests = checkout / "mlx_vlm" / "tests"
+    # A program, which loads what its command line names.
+    command = pytest(str(tests), f"--ignore={tests / 'test_smoke.py'}", *WITHOUT_HUB)
+    command += ["--rootdir", str(checkout)]
+    paths = [METAL["PYTHONPATH"], str(checkout), os.environ.get("PYTHONPATH", "")]
+    env = METAL | {"PYTHONPATH": os.pathsep.join(paths)}
+    return Step("upstream", "mlx-vlm, Metal's kernels", command, "junit", env)
 
 
 def extra(build: Path, name: str, *requirements: str) -> Path:

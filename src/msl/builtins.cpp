@@ -148,11 +148,10 @@ std::optional<Value> Translator::builtin(
   if (name.starts_with("atomic_")) {
     return atomic_function(name, arguments, e.place);
   }
-  if (name.starts_with("simdgroup_")) {
-    fail(
-        e.place,
-        "simdgroup matrices are not supported; compute the product with "
-        "simd_sum() or in threadgroup memory.");
+  if (name == "simdgroup_lane" && arguments.empty()) { // simdgroup_matrix.h
+    uses_simd_ = true;
+    return plain_value(
+        types_.scalar(Scalar::U32), "msl_thread_index_in_simdgroup()");
   }
   if (auto v = with_result(name, arguments, e.place)) {
     return v;

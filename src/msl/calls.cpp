@@ -11,6 +11,15 @@ namespace {
 using Home = Value::Home;
 using SK = Symbol::Kind;
 
+// Of a method `T& f() { return field; }`: what it returns, which is a place of
+// its object and no value.
+const Expr* named_place(const Candidate& c) {
+  bool fits = c.result->reference && c.parameters->empty() && c.body &&
+      c.body->statements.size() == 1 &&
+      c.body->statements[0]->kind == Stmt::Kind::Return;
+  return fits ? c.body->statements[0]->expr.get() : nullptr;
+}
+
 } // namespace
 
 std::vector<Value> Translator::arguments_of(const Expr& e) {
@@ -321,6 +330,15 @@ std::optional<Value> Translator::try_functions(
   }
   bool needs_self = !best->declared->is_static && scope->record &&
       best->declared->name != scope->record->declared->name;
+  if (const Expr* place_of = named_place(*best); place_of && self) {
+    Scope& own = *new_scope(best->scope);
+    own.record = scope->record;
+    own.self = *self;
+    Scope* before = std::exchange(scope_, &own);
+    Value v = eval(*place_of);
+    scope_ = before;
+    return v;
+  }
   return instantiate(*best, arguments, needs_self ? self : nullptr, place);
 }
 

@@ -1,8 +1,6 @@
 // Lines, names and the text of the whole shader.
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <string_view>
 
 #include "msl/translator.h"
 
@@ -10,115 +8,15 @@ namespace mlx::core::vulkan::msl {
 
 namespace {
 
-// Words that GLSL or this project's dialect has and MSL may use as names.
-constexpr std::string_view reserved[] = {
-    "active",    "asm",        "attribute",
-    "buffer",    "cast",       "centroid",
-    "class",     "coherent",   "common",
-    "const",     "decode_",    "demote",
-    "discard",   "encode_",    "enum",
-    "extern",    "external",   "filter",
-    "fixed",     "flat",       "goto",
-    "half",      "highp",      "in",
-    "inline",    "inout",      "input",
-    "interface", "invariant",  "layout",
-    "load",      "long",       "lowp",
-    "main",      "mat2",       "mat3",
-    "mat4",      "mediump",    "memory",
-    "namespace", "noinline",   "noperspective",
-    "out",       "output",     "packed",
-    "partition", "patch",      "precise",
-    "precision", "public",     "pushed",
-    "readonly",  "resource",   "restrict",
-    "sample",    "shared",     "short",
-    "sizeof",    "smooth",     "static",
-    "store",     "struct",     "subroutine",
-    "superp",    "template",   "texture",
-    "this",      "typedef",    "uniform",
-    "union",     "unsigned",   "using",
-    "varying",   "volatile",   "writeonly",
-    "A",         "T",          "REF",
-    "REF_MANY",  "MOVED",      "NUL",
-    "true",      "false",      "uint",
-    "int",       "float",      "double",
-    "bool",      "void",       "if",
-    "else",      "for",        "while",
-    "do",        "switch",     "case",
-    "default",   "break",      "continue",
-    "return",    "image2D",    "sampler",
-    "subpass",   "atomic_uint"};
-
-// Prefixes of GLSL's types and functions and of our own.
-constexpr std::string_view prefixes[] = {
-    "gl_",      "msl_",    "Ptr_",     "load_",   "store_",  "math_",
-    "vec",      "ivec",    "uvec",     "bvec",    "dvec",    "i8vec",
-    "u8vec",    "i16vec",  "u16vec",   "i64vec",  "u64vec",  "f16",
-    "bf16",     "f32",     "KIND_",    "sampler", "image",   "texture",
-    "subgroup", "atomic",  "mat",      "dmat",    "to_",     "round_",
-    "is_",      "bits_",   "c_",       "int8_t",  "uint8_t", "int16_t",
-    "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"};
-
-// GLSL's functions: a variable of that name would hide the function.
-constexpr std::string_view functions[] = {
-    "abs",         "acos",     "acosh",     "all",        "any",
-    "asin",        "asinh",    "atan",      "atanh",      "barrier",
-    "ceil",        "clamp",    "cos",       "cosh",       "cross",
-    "degrees",     "distance", "dot",       "equal",      "exp",
-    "exp2",        "floor",    "fma",       "fract",      "greaterThan",
-    "inverse",     "isinf",    "isnan",     "length",     "lessThan",
-    "log",         "log2",     "max",       "min",        "mix",
-    "mod",         "modf",     "normalize", "not",        "pow",
-    "radians",     "reflect",  "refract",   "round",      "roundEven",
-    "sign",        "sin",      "sinh",      "smoothstep", "sqrt",
-    "step",        "tan",      "tanh",      "transpose",  "trunc",
-    "inversesqrt", "ldexp",    "frexp",     "bitCount",   "findLSB",
-    "findMSB"};
-
-// Macros of the library's files and of a device's defines (SG): those all in
-// capitals, and the others.
-constexpr std::string_view macros[] = {
-    "And",
-    "Index",
-    "Item",
-    "LogSum",
-    "Max",
-    "Min",
-    "Or",
-    "Prod",
-    "Sum",
-    "UIndex",
-    "Word",
-    "WordPtr"};
-
-bool like_macro(std::string_view name) {
-  auto small = [](unsigned char c) { return std::islower(c) != 0; };
-  return (name.size() > 1 && std::none_of(name.begin(), name.end(), small)) ||
-      std::find(std::begin(macros), std::end(macros), name) != std::end(macros);
-}
-
+// u_ and the user's name, which so is no word of GLSL or of this project's
+// dialect: nothing there begins with u_ (tests/null/msl_translate_test.cpp).
 std::string safe_name(const std::string& wish) {
-  std::string s;
+  std::string s = "u_";
   for (char c : wish) {
     bool word = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    if (word && !(c == '_' && !s.empty() && s.back() == '_')) {
+    if (word && !(c == '_' && s.back() == '_')) { // GLSL keeps a double _
       s += c;
     }
-  }
-  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) {
-    s = "v" + s;
-  }
-  bool taken = std::any_of(
-      std::begin(prefixes), std::end(prefixes), [&](std::string_view p) {
-        return s.starts_with(p);
-      });
-  taken = taken ||
-      std::find(std::begin(reserved), std::end(reserved), s) !=
-          std::end(reserved) ||
-      std::find(std::begin(functions), std::end(functions), s) !=
-          std::end(functions) ||
-      like_macro(s);
-  if (taken) {
-    s = (s[0] == '_' ? "my" : "my_") + s;
   }
   return s;
 }
@@ -346,12 +244,15 @@ void Translator::print_lines(std::string& out, const std::vector<Line>& lines)
 std::string Translator::print() {
   choose_names();
   auto& n = target_.threads;
-  std::string out = "// " + safe_name(source_.name) +
+  auto shown = [](const std::string& name) {
+    return safe_name(name).substr(2);
+  };
+  std::string out = "// " + shown(source_.name) +
       ", translated from the Metal Shading Language.\n";
   out += "struct Arguments {\n";
   for (size_t i = 0; i < source_.arguments.size(); ++i) {
     out += "  uint64_t a" + std::to_string(i) + "; // " +
-        safe_name(source_.arguments[i].name) + "\n";
+        shown(source_.arguments[i].name) + "\n";
   }
   out += "  uvec3 base;\n  uvec3 grid;\n  uvec3 threads;\n};\n";
   out += "#define ARGS_BLOCK Arguments\n";

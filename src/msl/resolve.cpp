@@ -10,11 +10,6 @@ namespace {
 
 constexpr int64_t most_items = 1 << 24; // of an array; more is a mistake
 
-bool is_matrix(const std::string& name) {
-  return name.find("matrix") != name.npos ||
-      (name.starts_with("simdgroup_") && name.find("8x8") != name.npos);
-}
-
 } // namespace
 
 Ty Translator::type_of(const Type& t) {
@@ -66,12 +61,6 @@ Ty Translator::base_type(const Type& t) {
   if (Ty known = types_.named(t.name)) {
     return known;
   }
-  if (is_matrix(t.name)) {
-    fail(
-        t.place,
-        "simdgroup matrices are not supported; compute the product with "
-        "simd_sum() or in threadgroup memory.");
-  }
   fail(
       t.place,
       "the type `" + t.name +
@@ -112,12 +101,6 @@ Ty Translator::template_type(
       fail(place, "an array of " + std::to_string(n) + " items.");
     }
     return types_.array(argument_type(a[0], place), n);
-  }
-  if (is_matrix(name)) {
-    fail(
-        place,
-        "simdgroup matrices are not supported; compute the product with "
-        "simd_sum() or in threadgroup memory.");
   }
   if (!s || s->kind != Symbol::Kind::Template) {
     fail(place, "the template `" + name + "` is not known.");

@@ -1,8 +1,21 @@
 #include "msl/translate.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "msl/simdgroup_matrix.h"
 #include "msl/translator.h"
 
 namespace mlx::core::vulkan::msl {
+
+namespace {
+
+bool names_matrices(const std::string& text) {
+  return text.find("simdgroup_matrix") != text.npos ||
+      text.find("8x8") != text.npos;
+}
+
+} // namespace
 
 Translator::Translator(const Source& source, const Target& target)
     : source_(source), target_(target) {}
@@ -15,6 +28,14 @@ Translation Translator::run() {
     }
   }
   unit_ = parse(source_.header, source_.body, types);
+  if (names_matrices(source_.header) || names_matrices(source_.body)) {
+    auto known = parse(simdgroup_matrices, "").declarations;
+    std::move(
+        unit_.declarations.begin(),
+        unit_.declarations.end(),
+        std::back_inserter(known));
+    unit_.declarations = std::move(known);
+  }
   find_collectives(unit_);
   Writing w;
   w.id = ++functions_; // 1, as argument_value() says

@@ -201,12 +201,82 @@ def test_threadgroup_atomics_and_many_outputs(gpu):
     assert sorted(seen[:32].tolist()) == list(range(32))
 
 
+MATRICES = """
+  constexpr int inner = 24;  // three products of 8
+  uint g = simdgroup_index_in_threadgroup;
+  threadgroup T tile[2 * 8 * 11];
+  simdgroup_matrix<float, 8, 8> sum(1.0f);
+  for (int k = 0; k < inner; k += 8) {
+    simdgroup_matrix<T, 8, 8> left, right;
+    simdgroup_load(left, x + g * 8 * inner, inner, ulong2(k, 0));
+    simdgroup_load(right, y + g * 8 * inner, inner, ulong2(k, 0), true);
+    simdgroup_store(right, tile + g * 88, 11);
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+    simdgroup_load(right, tile + g * 88, 11);
+    simdgroup_multiply_accumulate(sum, left, right, sum);
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  for (int i = 0; i < 2; ++i) {
+    // Where a thread's two items are.
+    short quad = thread_index_in_simdgroup / 4;
+    short row = (quad & 4) + thread_index_in_simdgroup / 2 % 4;
+    short column = (quad & 2) * 2 + thread_index_in_simdgroup % 2 * 2;
+    sum.thread_elements()[i] += 100 * row + column + i;
+  }
+  simdgroup_store(sum, z + g * 64);
+"""
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+def test_simdgroup_matrices(gpu, dtype):
+    k = metal(MATRICES, ["x", "y"], ["z"])
+    x, y = mx.random.randint(-8, 9, (2, 2, 8, 24))  # so that sums are exact
+    inputs, template = [v.astype(dtype) for v in (x, y)], [("T", dtype)]
+    z = run(k, inputs, (2, 8, 8), mx.float32, (64, 1, 1), (64, 1, 1), template=template)
+    x, y = (np.array(v, np.float64) for v in (x, y))
+    items = 100 * np.arange(8)[:, None] + np.arange(8)
+    assert np.array_equal(np.array(z), 1 + x @ y.transpose(0, 2, 1) + items)
+
+
+@pytest.mark.parametrize("dtype", [mx.int8, mx.uint8, mx.int16, mx.uint16])
+def test_bits_of_bytes_and_shorts(gpu, dtype):
+    """Loaded with their signs, which other uses want, and not to be counted."""
+    bits = 8 * dtype.size
+    k = metal(
+        f"""
+        uint i = thread_position_in_grid.x;
+        auto own = x[i], first = x[3];
+        using U = {"uchar" if bits == 8 else "ushort"};
+        y[8 * i] = popcount(U(own));
+        y[8 * i + 1] = own;
+        y[8 * i + 2] = popcount(U(first)) - own;
+        y[8 * i + 3] = popcount(uint(U(x[5])));
+        y[8 * i + 4] = clz(U(own));
+        y[8 * i + 5] = ctz(U(own));
+        y[8 * i + 6] = popcount(x[7]) + first;
+        y[8 * i + 7] = popcount(ulong(U(own)));
+        """
+    )
+    values = np.random.default_rng(0).integers(0, 2**bits, 256)
+    values[:8] = 2**bits - 1 - np.arange(8)
+    x = mx.array(values).astype(dtype)
+    y = np.array(run(k, [x], (256, 8), mx.int32, (256, 1, 1)))
+    signed = np.array(x).astype(np.int32)
+    count = np.array([int(v).bit_count() for v in values])
+    ends = [f"{v:0{bits}b}" for v in values]
+    want = [count, signed, count[3] - signed, np.full(256, count[5])]
+    want += [[len(s) - len(s.lstrip("0")) for s in ends]]
+    want += [[len(s) - len(s.rstrip("0")) for s in ends]]
+    want += [np.full(256, count[7]) + signed[3], count]
+    assert np.array_equal(y, np.stack(want, 1))
+
+
 @pytest.mark.parametrize(
     "source, message",
     [
         ("\n  float a = b;", r"\[metal_kernel\] kernel: line 2 of the body: .*`b`"),
         ("float a = x[0]", "line 1 of the body"),
-        ("simdgroup_float8x8 m;", "line 1 of the body"),
+        ("simdgroup_float8x8 m(y);", "line 1 of the body"),
     ],
 )
 def test_errors_name_the_line(gpu, source, message):

@@ -113,23 +113,32 @@ def low_bits(dtype):
     return got, want, 1
 
 
-def one_bit(dtype, rows):
+def one_bit(dtype, rows, width):
     quantization = module("quantization.one_bit")
-    weight = mx.random.randint(0, 2**31 - 1, (96, 8), mx.int32).view(mx.uint32)
-    scales, biases = (normal(96, 4, dtype=dtype) for _ in "sb")
-    x = normal(rows, 256, dtype=dtype)
+    weight = mx.random.randint(0, 2**31 - 1, (96, width // 32), mx.int32)
+    weight = weight.view(mx.uint32)
+    scales, biases = (normal(96, width // 64, dtype=dtype) for _ in "sb")
+    x = normal(rows, width, dtype=dtype)
     got = quantization.one_bit_quantized_matmul(
         x, weight, scales, biases, group_size=64
     )
     shifts = mx.arange(32, dtype=mx.uint32)
-    bits = ((weight[..., None] >> shifts) & 1).reshape(96, 256).astype(mx.float32)
+    bits = ((weight[..., None] >> shifts) & 1).reshape(96, width).astype(mx.float32)
     scales, biases = (mx.repeat(v, 64, axis=1) for v in wide(scales, biases))
-    return [got], [x.astype(mx.float32) @ (bits * scales + biases).T], 2 * 256
+    weights = bits * scales + biases
+    if rows >= 16:  # that kernel keeps weights in x's type
+        weights = weights.astype(dtype).astype(mx.float32)
+    return [got], [x.astype(mx.float32) @ weights.T], 2 * width
 
 
 @twin("mlx_vlm_affine_1bit_qmv_gs_64_rows_*")
 def one_bit_vector(dtype):
-    return one_bit(dtype, 2)
+    return one_bit(dtype, 2, 256)
+
+
+@twin("mlx_vlm_affine_1bit_qmm_gs_64")
+def one_bit_matrix(dtype):
+    return one_bit(dtype, 37, 512)
 
 
 @twin("exact_speculative_verify_gemv", types=("float16", "bfloat16"))

@@ -187,13 +187,17 @@ REM_(i64vec3)
 REM_(i64vec4)
 
 // Of as many bits as the type has; clz and ctz of 0 are all of them.
-uint msl_popcount(uint x) { return uint(bitCount(x)); }
+// By halves: of a byte or short that was loaded with its sign, NVIDIA's compiler
+// counts the copies of the sign too, even where `& 0xffu` stands before bitCount().
+uint msl_popcount(uint x) {
+  return uint(bitCount(x << 16) + bitCount(x & 0xffff0000u));
+}
 uint msl_clz(uint x) { return uint(31 - findMSB(x)); }
 uint msl_ctz(uint x) { return x == 0u ? 32u : uint(findLSB(x)); }
 uint msl_reverse_bits(uint x) { return bitfieldReverse(x); }
 uint64_t msl_popcount(uint64_t x) {
   uvec2 w = unpackUint2x32(x);
-  return uint64_t(bitCount(w.x) + bitCount(w.y));
+  return uint64_t(msl_popcount(w.x) + msl_popcount(w.y));
 }
 uint64_t msl_clz(uint64_t x) {
   uvec2 w = unpackUint2x32(x);
