@@ -138,9 +138,15 @@ def words_of_metal() -> str:
     """What mutations insert: the pieces of the null tier's fuzzer."""
     text = (ROOT / "tests/null/msl_fuzz_test.cpp").read_text()
     pieces = re.search(r'kPieces = R"\((.*?)\)"', text, re.S)[1].split()
-    names = "simd_sum simd_shuffle_down thread_position_in_grid atomic_fetch_add_explicit"
-    names += " threadgroup_barrier mem_flags as_type half4 uchar2 complex64_t fma select"
-    escaped = (p.replace("~", " ").replace("\\", "\\\\") for p in pieces + names.split())
+    names = (
+        "simd_sum simd_shuffle_down thread_position_in_grid atomic_fetch_add_explicit"
+    )
+    names += (
+        " threadgroup_barrier mem_flags as_type half4 uchar2 complex64_t fma select"
+    )
+    escaped = (
+        p.replace("~", " ").replace("\\", "\\\\") for p in pieces + names.split()
+    )
     return "".join(
         '"{}"\n'.format(word.replace('"', '\\"')) for word in escaped if word.isascii()
     )
