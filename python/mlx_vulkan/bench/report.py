@@ -64,15 +64,18 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def about() -> dict:
-    """Device, driver and versions, for a report's head."""
+def about(cpu: bool = False) -> dict:
+    """Device, driver and versions, for a report's head; `cpu`: of MLX's own CPU."""
     facts = native.report()
     devices = facts.get("devices", [])
     device = next((d for d in devices if d.get("selected")), {})
+    if cpu:
+        device = {"name": "CPU"}
     return {
         "device": device.get("name", "none"),
         "driver": device.get("driver", ""),
         "version": __version__,
+        "mlx": native.installed("mlx"),
         "commit": os.environ.get("MLX_VK_COMMIT") or commit(),
         "allocator": "mimalloc" if native.allocator_is_loaded() else "system",
         "settings": {
@@ -94,6 +97,27 @@ def load(path: str) -> tuple[dict, list[Row]]:
     report = json.loads(Path(path).read_text())
     rows = [Row(**row) for row in report.pop("results")]
     return report, rows
+
+
+def join(files: list[str]) -> tuple[dict, list[Row], dict]:
+    """Several runs as one: of each row the medians, of limits the best. Throws
+    ValueError for runs of different devices or drivers."""
+    heads, tables = zip(*map(load, files))
+    for name in ("device", "driver"):
+        if len({head[name] for head in heads}) > 1:
+            raise ValueError(f"these are of different {name}s")
+    rows = {}
+    for row in (row for table in tables for row in table):
+        mine = rows.setdefault((row.name, row.unit), row)
+        if mine is row:
+            row.values = [row.median]
+        else:
+            mine.values.append(statistics.median(row.values))
+    limits = {}
+    for head in heads:
+        for name, value in head.pop("limits", {}).items():
+            limits[name] = max(value, limits.get(name, 0))
+    return heads[0], list(rows.values()), limits
 
 
 def number(value: float) -> str:
@@ -141,6 +165,9 @@ def show(head: dict, rows: list[Row], limits: dict) -> None:
             cells += [number(rate) if row.flops else ""]
         table.add_row(*cells)
     console().print(table)
+    for row in rows:
+        if row.note:
+            print(f"  {row.name}: {row.note}")
     for name, value in limits.items():
         print(f"  {name:<22} {number(value)}")
 

@@ -1,8 +1,6 @@
 """Results of several runs as one: of each figure the least, median and most of the
 runs' medians, and a picture, with a roofline for each family of operations."""
 
-import statistics
-
 from . import report
 
 
@@ -10,27 +8,6 @@ def add_arguments(parser) -> None:
     parser.add_argument("files", nargs="+", help="as --json writes them")
     parser.add_argument("--markdown", action="store_true", help="the table as such")
     report.add_arguments(parser)
-
-
-def join(files: list[str]) -> tuple[dict, list[report.Row], dict]:
-    """Head and limits (the best of each) are those of all runs together. Throws
-    ValueError for runs of different devices or drivers."""
-    heads, tables = zip(*map(report.load, files))
-    for name in ("device", "driver"):
-        if len({head[name] for head in heads}) > 1:
-            raise ValueError(f"these are of different {name}s")
-    rows = {}
-    for row in (row for table in tables for row in table):
-        mine = rows.setdefault((row.name, row.unit), row)
-        if mine is row:
-            row.values = [row.median]
-        else:
-            mine.values.append(statistics.median(row.values))
-    limits = {}
-    for head in heads:
-        for name, value in head.pop("limits", {}).items():
-            limits[name] = max(value, limits.get(name, 0))
-    return heads[0], list(rows.values()), limits
 
 
 def markdown(rows: list[report.Row], limits: dict) -> str:
@@ -51,7 +28,7 @@ def markdown(rows: list[report.Row], limits: dict) -> str:
 
 def run(args) -> int:
     try:
-        head, rows, limits = join(args.files)
+        head, rows, limits = report.join(args.files)
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"These are no results of `mlx-vulkan bench --json`: {error}")
         return 1
