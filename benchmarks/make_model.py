@@ -43,7 +43,9 @@ def make(args) -> None:
     folder = args.folder
     folder.mkdir(parents=True, exist_ok=True)
     mx.set_default_device(mx.gpu if args.gpu else mx.cpu)
-    model, config = shapes.make(args.shape, args.bits, args.group_size, args.dtype)
+    more = {name: json.loads(value) for name, value in args.set}
+    how = (args.bits, args.group_size, args.dtype)
+    model, config = shapes.make(args.shape, *how, **more)
     weights = dict(tree_flatten(model.parameters()))
     mx.save_safetensors(
         str(folder / "model.safetensors"), weights, metadata={"format": "mlx"}
@@ -64,6 +66,14 @@ def main() -> None:
     parser.add_argument("--group-size", type=int, default=128)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--tokenizer", type=Path, help="folder of another one")
+    parser.add_argument(
+        *("--set", "-s"),
+        action="append",
+        default=[],
+        type=lambda text: text.split("=", 1),
+        metavar="NAME=VALUE",
+        help="another value of the shape's: -s num_hidden_layers=2",
+    )
     parser.add_argument("--gpu", action="store_true", help="make them there: sooner")
     make(parser.parse_args())
 

@@ -47,6 +47,9 @@ class Round:
     begun: float = field(default_factory=time.monotonic)
     answers: int = 0
     left: int = 0  # by clients that went away
+    # Connections reset before a byte of an answer, and then made again: the server
+    # lets no more than five wait.
+    again: int = 0
     tokens: int = 0
     first_ms: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -70,6 +73,7 @@ class Server:
     """mlx_lm.server in a process of its own, until close()."""
 
     def __init__(self, model: str, *more: str, log=subprocess.DEVNULL, **options):
+        self.model = model
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v1/completions"
         command = [sys.executable, "-m", "mlx_lm", "server", "--model", model]
@@ -135,13 +139,19 @@ def client(server: Server, seed: int, longest: int, round_: Round, end: float, l
         )
         leave = rng.randint(1, 5) if rng.random() < 0.1 else None
         begun, pieces = time.perf_counter(), []
-        try:
-            wanted = rng.choice([4, 16, 64])
-            for piece in server.stream(leave, prompt=prompt, max_tokens=wanted):
-                pieces.append(piece)
-            error = "" if pieces else "an empty answer"
-        except requests.RequestException as e:
-            error = repr(e)
+        wanted = rng.choice([4, 16, 64])
+        for attempt in range(3):
+            try:
+                for piece in server.stream(leave, prompt=prompt, max_tokens=wanted):
+                    pieces.append(piece)
+                error = "" if pieces else "an empty answer"
+            except requests.RequestException as e:
+                error = repr(e)
+                if not pieces and "ConnectionReset" in error and attempt < 2:
+                    round_.again += 1
+                    time.sleep(0.1)
+                    continue
+            break
         with lock:
             tokens = pieces[-1][1] if pieces else 0
             at = int((time.monotonic() - round_.begun) / STEP)
@@ -276,7 +286,7 @@ def too_large(found: dict, model: str, gigabytes: int, words: int, **options):
         found["exit"] = server.close()
 
 
-def restart(server: Server, model: str, clients: int, longest: int, **options) -> dict:
+def restart(server: Server, clients: int, longest: int, **options) -> dict:
     """SIGTERM under load; then a start with half of the kernel cache cut in two."""
     threads = [
         threading.Thread(
@@ -296,7 +306,7 @@ def restart(server: Server, model: str, clients: int, longest: int, **options) -
     for entry in entries[::2]:
         entry.write_bytes(entry.read_bytes()[: entry.stat().st_size // 2])
     begun = time.monotonic()
-    again = Server(model, **options)
+    again = Server(server.model, **options)
     found["entries"] = len(entries)
     found["again"] = outcome(again, prompt="Hello", max_tokens=3)
     found["start_s"] = time.monotonic() - begun
@@ -342,7 +352,7 @@ def show(r: Round) -> None:
         f"{first[int(len(first) * 0.95)]:.0f}), memory {before:.0f} then {after:.0f} MB"
         + (", device {:.0f} then {:.0f} MB".format(*halves(r.device_mb)))
         * (len(r.device_mb) > 3)
-        + f", {len(r.errors)} errors",
+        + f", {r.again} connected again, {len(r.errors)} errors",
         flush=True,
     )
     for error in sorted(set(r.errors))[:3]:
@@ -365,12 +375,13 @@ def draw(args) -> int:
 
 def measure(args, folder: str) -> int:
     env = {**os.environ, "MLX_VK_CACHE": folder, "HF_HUB_OFFLINE": "1"}
+    log = open(args.log, "w") if args.log else subprocess.DEVNULL
     counts = [int(n) for n in args.clients.split(",")]
     plan = [(n, args.seconds) for n in counts]
     plan += [(max(counts), args.soak)] if args.soak else []
     report = {"about": about(), "model": args.model, "rounds": []}
     begun = time.monotonic()
-    server, rounds = Server(args.model, env=env), []
+    server, rounds = Server(args.model, env=env, log=log), []
     report["start_s"] = time.monotonic() - begun
     try:
         load(server, max(counts), min(args.seconds, 15), args.longest, seed=1000)
@@ -387,7 +398,7 @@ def measure(args, folder: str) -> int:
         report["rounds"] = [asdict(r) for r in rounds]
         if args.restart:
             most = max(counts)
-            report["restart"] = restart(server, args.model, most, args.longest, env=env)
+            report["restart"] = restart(server, most, args.longest, env=env, log=log)
             print("restart:", report["restart"], flush=True)
             write(args.json, report)
     finally:
@@ -395,7 +406,7 @@ def measure(args, folder: str) -> int:
     print(f"The server ended with {status}.")
     if args.left:
         found = report["too_large"] = {}
-        for _ in too_large(found, args.model, args.left, args.words, env=env):
+        for _ in too_large(found, args.model, args.left, args.words, env=env, log=log):
             write(args.json, report)
         print("too large:", json.dumps(found, indent=1))
     write(args.json, report)
@@ -415,6 +426,7 @@ def main() -> int:
     parser.add_argument("--left", type=int, default=0, metavar="GB")
     parser.add_argument("--words", type=int, default=120_000, help="that do not fit")
     parser.add_argument("--json")
+    parser.add_argument("--log", help="a file for what the servers write")
     parser.add_argument("--plot", metavar="FILE.png")
     parser.add_argument("--draw", metavar="FILE", help="JSON of another run")
     args = parser.parse_args()

@@ -32,7 +32,8 @@ using Bytes = std::span<const std::byte>;
 
 void store(const fs::path& path, Bytes bytes) {
   FILE* f = std::fopen(path.c_str(), "wb");
-  FUZZ_CHECK(f && std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size());
+  FUZZ_CHECK(
+      f && std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size());
   std::fclose(f);
 }
 
@@ -50,7 +51,8 @@ void raw(DiskCache& cache, const fs::path& folder, Bytes bytes) {
   if (auto got = cache.get("k")) {
     FUZZ_CHECK(cache.put("k", *got));
     auto again = load(folder / "k.entry");
-    FUZZ_CHECK(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
+    FUZZ_CHECK(
+        std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
   }
 }
 
@@ -62,7 +64,9 @@ void changed(DiskCache& cache, const fs::path& folder, Bytes bytes) {
   auto content = bytes.subspan(3);
   FUZZ_CHECK(cache.put("k", content));
   auto got = cache.get("k");
-  FUZZ_CHECK(got && std::equal(got->begin(), got->end(), content.begin(), content.end()));
+  FUZZ_CHECK(
+      got &&
+      std::equal(got->begin(), got->end(), content.begin(), content.end()));
   auto file = load(folder / "k.entry");
   size_t at = (size_t(bytes[0]) | size_t(bytes[1]) << 8) % file.size();
   file[at] ^= bytes[2];

@@ -1,5 +1,6 @@
-// What the fuzzers share. Each is a file with libFuzzer's LLVMFuzzerTestOneInput,
-// which ends normally for any bytes, or is a finding. Run by tests/fuzz/run.py.
+// What the fuzzers share. Each is a file with libFuzzer's
+// LLVMFuzzerTestOneInput, which ends normally for any bytes, or is a finding.
+// Run by tests/fuzz/run.py.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,12 +14,12 @@
 #include <string_view>
 
 // Ends the process where what must hold does not.
-#define FUZZ_CHECK(...)                                                     \
-  do {                                                                      \
-    if (!(__VA_ARGS__)) {                                                   \
+#define FUZZ_CHECK(...)                                                      \
+  do {                                                                       \
+    if (!(__VA_ARGS__)) {                                                    \
       std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      std::abort();                                                         \
-    }                                                                       \
+      std::abort();                                                          \
+    }                                                                        \
   } while (0)
 
 namespace fuzz {

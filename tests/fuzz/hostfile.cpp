@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto found = find_launch(
       [&](const char* name) -> const char* {
         std::string_view n = name;
-        return n == "MLX_RANK" ? rank.c_str()
+        return n == "MLX_RANK"    ? rank.c_str()
             : n == "MLX_HOSTFILE" ? "/hosts"
                                   : nullptr;
       },

@@ -1,7 +1,7 @@
-// A kernel of Metal's: translated to GLSL, or an Error with a place in the text.
-// Input: a line of arguments ("x:float y:float:o ..."), template values ("T=half
-// N=4 B=true") and flags (",8": a subgroup), then header and body with a byte 1
-// between them.
+// A kernel of Metal's: translated to GLSL, or an Error with a place in the
+// text. Input: a line of arguments ("x:float y:float:o ..."), template values
+// ("T=half N=4 B=true") and flags (",8": a subgroup), then header and body with
+// a byte 1 between them.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -17,13 +17,24 @@ namespace {
 bool is_name(std::string_view s) {
   return !s.empty() && s.size() < 40 && !std::isdigit(uint8_t(s[0])) &&
       std::all_of(s.begin(), s.end(), [](char c) {
-           return c == '_' || (uint8_t(c) < 128 && std::isalnum(uint8_t(c)));
-         });
+        return c == '_' || (uint8_t(c) < 128 && std::isalnum(uint8_t(c)));
+      });
 }
 
 constexpr std::string_view types[] = {
-    "bool", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t",
-    "int32_t", "int64_t", "float16_t", "bfloat16_t", "float", "int",
+    "bool",
+    "uint8_t",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "int8_t",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "float16_t",
+    "bfloat16_t",
+    "float",
+    "int",
     "complex64_t"};
 
 std::string_view type_of(std::string_view word) {

@@ -1,4 +1,5 @@
-// A module as the disk cache may hold it: reflected, or refused by an exception.
+// A module as the disk cache may hold it: reflected, or refused by an
+// exception.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -19,9 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       auto r = reflect(words, in_memory);
       FUZZ_CHECK(is_spirv(words));
       auto& all = r.capabilities;
-      FUZZ_CHECK(std::adjacent_find(
-                     all.begin(), all.end(), std::greater_equal<>()) ==
-                 all.end());
+      FUZZ_CHECK(
+          std::adjacent_find(all.begin(), all.end(), std::greater_equal<>()) ==
+          all.end());
       for (auto c : all) {
         FUZZ_CHECK(r.has_capability(c));
         FUZZ_CHECK(!capability_name(c).empty());

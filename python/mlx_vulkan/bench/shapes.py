@@ -262,14 +262,15 @@ def tiny(family: str) -> dict:
 SHAPES |= {f"tiny-{family}": tiny(family) for family in TINY}
 
 
-def make(name: str, bits: int, group_size: int, dtype: str):
-    """Model and config: weights are seeded noise, quantized unless `bits` is 0."""
+def make(name: str, bits: int, group_size: int, dtype: str, **more):
+    """Model and config: weights are seeded noise, quantized unless `bits` is 0. `more`
+    replaces values of the shape."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_map
 
     mx.random.seed(0)
-    config = dict(SHAPES[name])
+    config = SHAPES[name] | more
     family = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
     model = family.Model(family.ModelArgs.from_dict(config))
 
