@@ -73,6 +73,7 @@ def gguf_seeds(build: Path) -> list[bytes]:
         text("name") + struct.pack("<I", 8) + text("a model"),
         text("list") + struct.pack("<IIQ", 9, 8, 2) + text("one") + text(""),
         text("v") + struct.pack("<IIQ5f", 9, 6, 5, 1, 2, 3, 4, 5),
+        text("none") + struct.pack("<IIQ", 9, 6, 0),  # memcpy from null, once
         text("yes") + struct.pack("<IB", 7, 1),
         text("d") + struct.pack("<Id", 12, 2.5),
     ]
