@@ -215,14 +215,14 @@ def roofline(axes, rows: list[Row], limits: dict) -> None:
         whiskers = [[rate - ends[0]], [ends[1] - rate]]
         x = row.flops / row.bytes
         axes.errorbar(x, rate, yerr=whiskers, fmt="o", ms=4, label=row.name)
-    copy = limits.get("copy GB/s", 0)
-    x = [min(row.flops / row.bytes for row in rows) / 2]
-    x += [max(row.flops / row.bytes for row in rows) * 2]
-    if copy:
-        axes.plot(x, [copy * i / 1e3 for i in x], "k--", lw=0.8)
-    for name, value in limits.items():
-        if name.endswith("TFLOP/s"):
-            axes.plot(x, [value, value], "k:", lw=0.8)
+    # The roof: what memory, and what matrix products, reach.
+    peaks = [value for name, value in limits.items() if name.endswith("TFLOP/s")]
+    if "copy GB/s" in limits and peaks:
+        low = min(row.flops / row.bytes for row in rows) / 2
+        high = max(row.flops / row.bytes for row in rows) * 2
+        x = [low * (high / low) ** (i / 60) for i in range(61)]
+        roof = [min(limits["copy GB/s"] * i / 1e3, max(peaks)) for i in x]
+        axes.plot(x, roof, "k--", lw=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("operations a byte", fontsize=8)
