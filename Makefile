@@ -32,6 +32,7 @@ test: install
 	@$(PY) tools/run_tests.py --build $(BUILD)
 
 test-full: install
+	@MLXVK_FULL=1 tools/bootstrap.sh $(VENV)
 	@$(PY) tools/run_tests.py --build $(BUILD) --full
 
 test-drivers: $(BUILD)/build.ninja

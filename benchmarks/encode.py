@@ -13,7 +13,6 @@ part.
 
 import argparse
 import io
-import json
 import os
 import pathlib
 import statistics
@@ -28,10 +27,9 @@ os.environ.setdefault("MLX_VK_MAX_MB_PER_BUFFER", "1000000")
 import mlx.core as mx  # noqa: E402
 from mlx_lm import load  # noqa: E402
 from mlx_lm.models.cache import make_prompt_cache  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
 from mlx_vulkan import native  # noqa: E402
+from mlx_vulkan.bench import report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -82,14 +80,14 @@ def steps(model, count, context):
     }
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", nargs="?", help="folder or hub name")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--context", type=int, default=16)
-    parser.add_argument("--json", help="write the results here")
+    report.add_arguments(parser)
     args = parser.parse_args()
     if not mx.is_available(mx.gpu):
         sys.exit("mx.gpu is not available. MLX_VK_DEVICE=cpu picks software.")
@@ -102,27 +100,14 @@ def main():
         folder = str(demo.demo_model())
     model, _ = load(folder)
     step = steps(model, args.steps, args.context)
-    name = mx.device_info(mx.gpu)["device_name"]
-    table = Table(title=f"{name}, {pathlib.Path(folder).name}, one decode step")
-    for column in ("what", "a step", "a record"):
-        table.add_column(column, justify="left" if column == "what" else "right")
-    results = []
+    records = step["records"]
+    rows = []
     for what, value in step.items():
-        each = value / step["records"]
-        per_record = f"{each:.2f}" if what.endswith(" us") else ""
-        table.add_row(what, f"{value:,.0f}", per_record)
         unit = "us" if what.endswith(" us") else "count"
-        results.append({"name": what.removesuffix(" us"), unit: value})
-    Console().print(table)
-    if args.json:
-        report = {
-            "device": name,
-            "mlx": mx.__version__,
-            "model": pathlib.Path(folder).name,
-            "results": results,
-        }
-        pathlib.Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
+        note = f"{value / records:.2f} us a record" if unit == "us" else ""
+        rows.append(report.Row(what.removesuffix(" us"), unit, [value], note=note))
+    return report.finish(args, rows, {}, rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,6 +10,7 @@ downloaded and the figures are those of the real model.
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 
 from mlx_vulkan.bench import shapes
@@ -35,19 +36,26 @@ def save_tokenizer(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
-def make(shape: str, folder: Path, bits: int, group_size: int, dtype: str):
+def make(args) -> None:
     import mlx.core as mx
     from mlx.utils import tree_flatten
 
+    folder = args.folder
     folder.mkdir(parents=True, exist_ok=True)
-    mx.set_default_device(mx.cpu)
-    model, config = shapes.make(shape, bits, group_size, dtype)
+    mx.set_default_device(mx.gpu if args.gpu else mx.cpu)
+    more = {name: json.loads(value) for name, value in args.set}
+    how = (args.bits, args.group_size, args.dtype)
+    model, config = shapes.make(args.shape, *how, **more)
     weights = dict(tree_flatten(model.parameters()))
     mx.save_safetensors(
         str(folder / "model.safetensors"), weights, metadata={"format": "mlx"}
     )
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    save_tokenizer(folder)
+    if args.tokenizer:
+        for file in args.tokenizer.glob("*token*.json"):
+            shutil.copy(file, folder)
+    else:
+        save_tokenizer(folder)
 
 
 def main() -> None:
@@ -57,8 +65,17 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=4, help="0: not quantized")
     parser.add_argument("--group-size", type=int, default=128)
     parser.add_argument("--dtype", default="bfloat16")
-    args = parser.parse_args()
-    make(args.shape, args.folder, args.bits, args.group_size, args.dtype)
+    parser.add_argument("--tokenizer", type=Path, help="folder of another one")
+    parser.add_argument(
+        *("--set", "-s"),
+        action="append",
+        default=[],
+        type=lambda text: text.split("=", 1),
+        metavar="NAME=VALUE",
+        help="another value of the shape's: -s num_hidden_layers=2",
+    )
+    parser.add_argument("--gpu", action="store_true", help="make them there: sooner")
+    make(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -16,80 +16,22 @@ import subprocess
 import sys
 import time
 
-SHAPES = {
-    "qwen3_next": dict(
-        hidden_size=2048,
-        num_hidden_layers=8,
-        intermediate_size=5120,
-        num_attention_heads=16,
-        num_key_value_heads=2,
-        head_dim=256,
-        linear_num_value_heads=32,
-        linear_num_key_heads=16,
-        linear_key_head_dim=128,
-        linear_value_head_dim=128,
-        linear_conv_kernel_dim=4,
-        num_experts=64,
-        num_experts_per_tok=8,
-        decoder_sparse_step=1,
-        shared_expert_intermediate_size=512,
-        mlp_only_layers=[],
-        moe_intermediate_size=512,
-        rms_norm_eps=1e-6,
-        vocab_size=32768,
-        rope_theta=1e7,
-        partial_rotary_factor=0.25,
-        max_position_embeddings=8192,
-        norm_topk_prob=True,
-    ),
-    "mamba2": dict(
-        num_heads=80,
-        head_dim=64,
-        hidden_size=2560,
-        intermediate_size=5120,
-        state_size=128,
-        num_hidden_layers=16,
-        layer_norm_epsilon=1e-5,
-        conv_kernel=4,
-        n_groups=1,
-        use_bias=False,
-        use_conv_bias=True,
-        tie_word_embeddings=True,
-        time_step_limit=(0.0, float("inf")),
-        time_step_rank="auto",
-        vocab_size=50288,
-    ),
-    "bitnet": dict(
-        hidden_size=2560,
-        num_hidden_layers=10,
-        intermediate_size=6912,
-        num_attention_heads=20,
-        num_key_value_heads=5,
-        rms_norm_eps=1e-5,
-        vocab_size=128256,
-        rope_theta=500000.0,
-    ),
+MODELS = {
+    "qwen3_next": "qwen3-next-8l",
+    "mamba2": "mamba2-2.7b-16l",
+    "bitnet": "bitnet-2b-10l",
 }
 
 
 def measure(family: str, tokens: int, steps: int) -> dict:
-    import importlib
-
     import mlx.core as mx
-    from mlx.utils import tree_map
     from mlx_lm.models.cache import make_prompt_cache
 
-    mx.random.seed(0)
-    module = importlib.import_module(f"mlx_lm.models.{family}")
-    model = module.Model(module.ModelArgs(model_type=family, **SHAPES[family]))
+    from mlx_vulkan.bench import shapes
 
-    def narrow(x):
-        return x.astype(mx.bfloat16) if x.dtype == mx.float32 else x
-
-    model.update(tree_map(narrow, model.parameters()))
-    model.eval()  # in training mode mlx-lm uses none of its kernels
-    mx.eval(model.parameters())
-    prompt = mx.random.randint(0, SHAPES[family]["vocab_size"], (1, tokens))
+    mx.set_default_device(mx.gpu)
+    model, config = shapes.make(MODELS[family], 0, 0, "bfloat16")
+    prompt = mx.random.randint(0, config["vocab_size"], (1, tokens))
     prefill, decode = [], []
     for _ in range(4):
         cache = make_prompt_cache(model)
@@ -116,9 +58,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--decode", type=int, default=32)
-    parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--one", choices=SHAPES, help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=MODELS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(args.one, args.tokens, args.decode)))

@@ -2,107 +2,79 @@
 
     python benchmarks/ops.py [--filter softmax] [--dtype float32] [--json FILE]
 
-One line per row and dtype: microseconds per call as the host sees it in a
-stream of calls, GB/s over the bytes of inputs and outputs, and GFLOP/s where a
-row says how many operations it does. --device cpu times MLX's CPU.
+One row per case and dtype, as `mlx-vulkan bench` has them: microseconds per call
+in a stream of calls, GB/s over the bytes of inputs and outputs, and TFLOP/s where
+a case says how many operations it does. --cpu times MLX's CPU.
 """
 
 import argparse
-import json
 import pathlib
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "backend"))
 
 import mlx.core as mx  # noqa: E402
+from rich.progress import track  # noqa: E402
 
 import cases as table  # noqa: E402
+from mlx_vulkan.bench import report  # noqa: E402
+from mlx_vulkan.bench.measure import samples  # noqa: E402
 
 
-def seconds_per_call(fn, budget):
-    """Best of three batches of calls that fill the budget together."""
-
-    def batch(calls):
-        # A new array for each call: the same one would be evaluated once.
-        start = time.perf_counter()
-        for _ in range(calls):
-            mx.async_eval(fn())
-        mx.synchronize()
-        return time.perf_counter() - start
-
-    batch(2)  # kernels, pipelines, the allocator's cache
-    once = max(batch(1), 1e-6)
-    calls = max(1, min(1000, int(budget / 3 / once)))
-    return min(batch(calls) for _ in range(3)) / calls
-
-
-def measure(case, dtype, budget):
+def measure(case, dtype: str, seconds: float) -> report.Row:
     bound = table.bind(case, dtype, inputs=case.bench)
     inputs, _ = table.place(mx, bound, "contiguous")
 
     def call():
         return table.outputs(case.fn(mx, *inputs))
 
-    out = call()
-    mx.eval(out)
-    moved = sum(a.nbytes for a in [*inputs, *out])
-    seconds = seconds_per_call(call, budget)
-    result = {
-        "name": case.name,
-        "dtype": dtype,
-        "shapes": [list(a.shape) for a in inputs],
-        "us": seconds * 1e6,
-        "GB/s": moved / seconds / 1e9,
-    }
-    if case.flops:
-        result["GFLOP/s"] = case.flops(*[a.shape for a in inputs]) / seconds / 1e9
-    return result
+    moved = sum(a.nbytes for a in [*inputs, *call()])
+    flops = case.flops(*[a.shape for a in inputs]) if case.flops else 0
+    return report.Row(
+        f"{case.name} {dtype}",
+        "us",
+        [s * 1e6 for s in samples(call, seconds)],
+        "cases",
+        moved,
+        flops,
+        facts={"shapes": [list(a.shape) for a in inputs]},
+    )
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
-    parser.add_argument("--filter", help="a part of a name, or a tag")
+    parser.add_argument("--cpu", action="store_true", help="MLX's own CPU instead")
+    parser.add_argument("--filter", default="", help="a part of a name, or a tag")
     parser.add_argument("--dtype", action="append", help="only these")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each line")
-    parser.add_argument("--json", help="write the results here")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each row")
+    report.add_arguments(parser)
     args = parser.parse_args()
 
-    device = getattr(mx, args.device)
-    mx.set_default_device(device)
-    name = "CPU"
-    if args.device == "gpu":
-        if not mx.is_available(mx.gpu):
-            sys.exit("mx.gpu is not available. MLX_VK_DEVICE=cpu picks software.")
-        name = mx.device_info(mx.gpu)["device_name"]
-    print(f"{name}, MLX {mx.__version__}")
-    print(f"{'row':32} {'dtype':9} {'us':>10} {'GB/s':>9} {'GFLOP/s':>10}")
-
-    results = []
-    for case in table.load_cases():
-        tags = (case.name, *case.tags)
-        if case.bench is None or (
-            args.filter and not any(args.filter in t for t in tags)
-        ):
-            continue
-        for dtype in case.dtypes:
-            if args.dtype and dtype not in args.dtype:
-                continue
-            r = measure(case, dtype, args.seconds)
-            flops = f"{r['GFLOP/s']:10.1f}" if "GFLOP/s" in r else " " * 10
-            print(
-                f"{r['name']:32} {dtype:9} {r['us']:10.1f} {r['GB/s']:9.2f} {flops}",
-                flush=True,
-            )
-            results.append(r)
-    if args.json:
-        report = {"device": name, "mlx": mx.__version__, "results": results}
-        pathlib.Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
+    if not args.cpu and not mx.is_available(mx.gpu):
+        sys.exit("mx.gpu is not available. MLX_VK_DEVICE=cpu picks software.")
+    mx.set_default_device(mx.cpu if args.cpu else mx.gpu)
+    chosen = [
+        (case, dtype)
+        for case in table.load_cases()
+        if case.bench and any(args.filter in t for t in (case.name, *case.tags))
+        for dtype in case.dtypes
+        if not args.dtype or dtype in args.dtype
+    ]
+    if not chosen:
+        sys.exit(f"No case with benchmark inputs has {args.filter!r} in its name.")
+    console = report.console()
+    hidden = not console.is_terminal
+    rows = [
+        measure(case, dtype, args.seconds)
+        for case, dtype in track(
+            chosen, "timing", console=console, transient=True, disable=hidden
+        )
+    ]
+    return report.finish(args, rows, {}, rows[:2], report.about(args.cpu))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

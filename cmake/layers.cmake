@@ -3,15 +3,18 @@
 # built from them alone. The library is these and the upper layers
 # (cmake/mlx.cmake).
 
-set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only")
+set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only; fuzzer: cmake/fuzz.cmake")
 if(MLXVK_SANITIZE STREQUAL "address")
   # glslang has no RTTI, which the vptr check needs.
   set(mlxvk_sanitize_flags -fsanitize=address,undefined -fno-sanitize=vptr
                            -fno-sanitize-recover=undefined)
 elseif(MLXVK_SANITIZE STREQUAL "thread")
   set(mlxvk_sanitize_flags -fsanitize=thread)
+elseif(MLXVK_SANITIZE STREQUAL "fuzzer")
+  set(mlxvk_sanitize_flags -fsanitize=fuzzer-no-link,address,undefined
+                           -fno-sanitize=vptr -fno-sanitize-recover=undefined)
 elseif(MLXVK_SANITIZE)
-  message(FATAL_ERROR "MLXVK_SANITIZE is address or thread, not "
+  message(FATAL_ERROR "MLXVK_SANITIZE is address, thread or fuzzer, not "
                       "${MLXVK_SANITIZE}.")
 endif()
 
@@ -62,6 +65,11 @@ mlxvk_add_layer(runtime BELOW mlxvk_pipeline)
 target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
 target_include_directories(mlxvk_runtime SYSTEM
                            PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+
+if(MLXVK_SANITIZE STREQUAL "fuzzer")
+  include(cmake/fuzz.cmake)
+  return()
+endif()
 
 # What matrix units reach (docs/benchmarks.md).
 if(NLOHMANN_INCLUDE_DIR)

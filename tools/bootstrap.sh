@@ -1,7 +1,8 @@
 #!/bin/bash
 # Brings a fresh Debian 12 or Ubuntu 24.04 to the point where `make` can build:
 # missing system packages (apt-get), .venv and its Python packages.
-# Usage: tools/bootstrap.sh [VENV]     MLXVK_NO_APT=1 skips the apt part.
+# Usage: tools/bootstrap.sh [VENV]     MLXVK_NO_APT=1 skips the apt part;
+# MLXVK_FULL=1 adds Clang, whose libFuzzer `make test-full` needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv="${1:-.venv}"
@@ -73,6 +74,13 @@ system_packages() {
   need_command clang-format clang-format
   need_command cmake cmake
   need_command g++ g++
+  if [[ -n "${MLXVK_FULL:-}" ]]; then
+    local clang
+    clang=$(apt-cache depends clang 2>/dev/null |
+      sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' || true)
+    need_package "clang-${clang:-14}"
+    need_package "libclang-rt-${clang:-14}-dev"
+  fi
   local python
   python=$(find_python)
   if [[ -z "$python" ]]; then

@@ -5,18 +5,16 @@ import sys
 from pathlib import Path
 
 from common import choose_device
+from demo import demo_model
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
     choose_device()
-    commands = [["-m", "mlx_vulkan", "bench"]]
-    commands += [
-        [f"benchmarks/{name}.py"]
-        for name in ("ops", "decode")
-        if (ROOT / "benchmarks" / f"{name}.py").exists()
-    ]
+    bench = ["-m", "mlx_vulkan", "bench"]
+    commands = [bench, ["benchmarks/ops.py"]]
+    commands.append([*bench, "model", str(demo_model()), "-p", "128", "-g", "64"])
     worst = 0
     for command in commands:
         print("==", " ".join(command), flush=True)

@@ -225,6 +225,8 @@ def full_modes(build: Path) -> list[Step]:
     steps += radv(build, ("vega10", "gfx1100"))
     for kind in ("asan", "tsan"):
         steps.append(doctest(f"null {kind}", ROOT / f"build-{kind}" / "null_tests"))
+    fuzz = python("tests/fuzz/run.py", "--build", str(build))
+    steps.append(Step("null", "fuzzers", fuzz, "summary"))
     runner = python("tests/upstream/run_mlx.py", "cpp", "--build", str(build))
     for mode, env in {
         "C++ discrete": {"MLX_VK_MEMORY": "discrete"},

@@ -118,8 +118,9 @@ GGUFMetaData read_array(Reader& in) {
   return visit_number(type, [&](auto item, Dtype dtype) {
     check_count(in, count, sizeof(item));
     std::vector<decltype(item)> items(count);
-    size_t bytes = count * sizeof(item);
-    std::memcpy(items.data(), in.take(bytes), bytes);
+    if (size_t bytes = count * sizeof(item)) { // memcpy takes no null
+      std::memcpy(items.data(), in.take(bytes), bytes);
+    }
     return array(items.data(), {static_cast<int32_t>(count)}, dtype);
   });
 }

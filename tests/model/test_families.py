@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tiny
+from mlx_vulkan.bench import shapes
 from reference import BFLOAT16, FLOAT32, PROMPT, STEPS, bounds, logits
 
 
@@ -32,12 +33,12 @@ def check(model, batch, relative=FLOAT32, dtype=mx.float32, widest=2e-3):
         assert difference <= allowed[i], f"step {i}"
 
 
-@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("family", shapes.TINY)
 def test_float32(family):
     check(tiny.make_model(family), batch=2)
 
 
-@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("family", shapes.TINY)
 def test_quantized(family):
     experts = {"group_size": 32, "bits": 4, "mode": "mxfp4"}
     model = tiny.make_model(family)

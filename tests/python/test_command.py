@@ -121,21 +121,52 @@ def test_bench_model_and_compare(tmp_path):
     report = json.loads(a.read_text())
     rows = {row["name"]: row for row in report["results"]}
     assert {"prompt 7", "batch 3, prompt 33", "decode after 33"} <= set(rows)
-    assert all(len(r["values"]) == 2 for r in rows.values() if r["unit"] != "GB")
+    assert all(len(r["values"]) == 2 for r in rows.values() if r["unit"] == "tokens/s")
+    assert rows["dispatches a step"]["values"][0] > 0
     # The same twice as fast.
     for row in report["results"]:
         row["values"] = [v * 2 for v in row["values"]]
     b.write_text(json.dumps(report))
     done = command("bench", "compare", str(a), str(b))
     assert done.returncode == 0 and done.stdout.count(" 2.00 ") >= 8, done.stdout
+    # Commands run in turn; what they leave is what is compared.
+    sides = [f"echo {x} >> {tmp_path}/turns; cp {x} {{json}}" for x in (a, b)]
+    done = command("bench", "compare", "--rounds", "2", "--filter", "decode", *sides)
+    assert done.stdout.count(" 2.00 ") == 4 and "memory" not in done.stdout, done.stdout
+    assert (tmp_path / "turns").read_text().split() == [str(a), str(b)] * 2
+    done = command("bench", "compare", str(a), "echo broken; exit 3 # {json}")
+    assert done.returncode == 1 and "ended with 3" in done.stdout
+    assert "broken" in done.stdout
     assert command("bench", "compare", str(a), str(tmp_path)).returncode == 1
     assert "do not quantize" in command(*words, "-b", "2", "--kv-bits", "8").stdout
+
+
+def test_bench_joins_runs(tmp_path):
+    from mlx_vulkan.bench import report
+
+    head = {"device": "d", "driver": "e", "version": "1", "commit": "", "date": "x"}
+    files = []
+    for i, limit in ((1, 3.0), (2, 5.0), (6, 4.0)):
+        rows = [report.Row("x", "us", [i, i, 100.0], "ops", 1e6, 1e6)]
+        files.append(str(tmp_path / f"{i}.json"))
+        report.save(files[-1], head, rows, {"copy GB/s": limit})
+    _, (row,), limits = report.join(files)
+    assert row.values == [1, 2, 6] and limits == {"copy GB/s": 5.0}
+    picture = tmp_path / "x.png"
+    done = command("bench", "roofline", *files, "--markdown", "--plot", str(picture))
+    assert "| x | 2 (1, 6) |" in done.stdout, done.stdout + done.stderr
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    report.save(files[0], {**head, "driver": "other"}, rows, {})
+    done = command("bench", "roofline", *files)
+    assert done.returncode == 1 and "of different drivers" in done.stdout
 
 
 def test_bench_draws(tmp_path):
     from mlx_vulkan.bench import report
 
-    rows = [report.Row("x", "us", [3.0, 2.0], "ops", 1e6, 1e6)]
+    rows = [
+        report.Row("x", "us", [3.0, 2.0], f"family {i}", 1e6, 1e6) for i in range(4)
+    ]
     head = {"device": "d", "driver": "e", "version": "1", "commit": ""}
     for limits in ({}, {"copy GB/s": 2.0, "matmul bf16 TFLOP/s": 0.1}):
         report.plot(str(tmp_path / "a.png"), head, rows, limits)

@@ -1,6 +1,6 @@
 """mlx_lm.server, unmodified, on this backend: clients that stay, go and vanish.
 
-In make test-full: two minutes. benchmarks/serve.py is the load.
+In make test-full: three minutes. benchmarks/serve.py is the load.
 """
 
 import os
@@ -17,13 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
+def make(path: Path, *more: str) -> Path:
     # In a process of its own: it sets the default device.
     script = str(ROOT / "benchmarks" / "make_model.py")
-    subprocess.run([sys.executable, script, "tiny", str(path)], check=True)
+    subprocess.run([sys.executable, script, "tiny", str(path), *more], check=True)
     return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture
@@ -32,9 +35,9 @@ def start(folder, tmp_path):
 
     servers = []
 
-    def begin(cache=tmp_path / "cache"):
-        env = {**os.environ, "MLX_VK_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
-        servers.append(serve.Server(str(folder), env=env))
+    def begin(cache=tmp_path / "cache", model=folder, log=subprocess.DEVNULL, **more):
+        env = {**os.environ, "MLX_VK_CACHE": str(cache), "HF_HUB_OFFLINE": "1", **more}
+        servers.append(serve.Server(str(model), env=env, log=log))
         return servers[-1]
 
     yield begin
@@ -81,6 +84,37 @@ def test_wrong_requests_end_for_who_made_them(start):
         reply = requests.post(server.url, json=body, timeout=60)
         assert reply.status_code >= 400, reply.text
     assert server.ask(prompt="Hello", max_tokens=2)["choices"]
+
+
+def test_a_prompt_too_large_is_an_error_for_who_asked(start, tmp_path):
+    """2,048 rows of 2^20 bf16 numbers are 4 GiB, twice what lavapipe has as one array.
+    With a seed mlx-lm runs a request by itself; an error in a batch ends its worker."""
+    import serve
+
+    wide = ("intermediate_size=1048576", "hidden_size=64")
+    words = [word for value in wide for word in ("-s", value)]
+    model = make(tmp_path / "wide", *words, "--group-size", "64")
+    with open(tmp_path / "log", "w") as log:
+        server = start(model=model, log=log, MLX_VK_DEVICE="cpu")
+        small, large = {"prompt": "Hi"}, {"prompt": " ".join(["a"] * 1500)}
+        assert serve.outcome(server, **small, max_tokens=2) == "answered"
+        assert serve.outcome(server, **large, max_tokens=2, seed=1) != "answered"
+        assert serve.outcome(server, **small, max_tokens=2, seed=1) == "answered"
+        assert serve.outcome(server, **small, max_tokens=2) == "answered"
+    said = (tmp_path / "log").read_text()
+    assert "[malloc] Unable to allocate an array of 4294967296 bytes" in said
+
+
+def test_sigterm_under_load(start, tmp_path):
+    """And a start with half of what the first one cached cut in two."""
+    import serve
+
+    cache = tmp_path / "cache"
+    server = start(cache)
+    env = {**os.environ, "MLX_VK_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+    found = serve.restart(server, 4, 100, env=env)
+    assert found["exit"] in (0, -signal.SIGTERM) and found["end_s"] < 15
+    assert found["entries"] > 10 and found["again"] == "answered"
 
 
 def test_a_start_after_a_kill(start, tmp_path):

@@ -6,7 +6,9 @@ generated tokens, by mlx_lm's own functions; the first run does not count.
 
 import gc
 import time
+from pathlib import Path
 
+from .. import native
 from . import report
 from .shapes import SHAPES, make
 
@@ -17,7 +19,7 @@ def numbers(text: str) -> list[int]:
 
 def add_arguments(parser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", nargs="?", help="a model in mlx-lm's format")
+    what.add_argument("folder", nargs="?", help="of mlx-lm's format, or a hub's name")
     what.add_argument("--shape", choices=sorted(SHAPES), help="random weights")
     parser.add_argument("--bits", type=int, default=4, help="of a shape; 0: none")
     parser.add_argument("--group-size", type=int, default=128, help="of a shape")
@@ -31,6 +33,7 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("-n", "--runs", type=int, default=3, help="of each")
     parser.add_argument("--kv-bits", type=int, help="quantize the KV cache")
+    parser.add_argument("--cpu", action="store_true", help="MLX's own CPU instead")
     report.add_arguments(parser)
 
 
@@ -62,6 +65,33 @@ def many(model, prompts, tokens: int) -> tuple[float, float]:
 
     stats = batch_generate(model, NoWords(), prompts, max_tokens=tokens).stats
     return stats.prompt_tps, stats.generation_tps
+
+
+COUNTERS = ("dispatches", "barriers", "batches", "copies", "host_waits", "fallbacks")
+
+
+def counts(model, prompt, args, steps: int = 8) -> list[report.Row]:
+    """What a decode step adds to each counter; of a fallback the note says which."""
+    import mlx.core as mx
+    from mlx_lm.generate import generate_step
+
+    readings = []
+    for i, _ in enumerate(generate_step(prompt, model, max_tokens=steps + 4)):
+        if i in (2, 2 + steps):  # generate_step works one token ahead
+            mx.synchronize()
+            readings.append(native.counters())
+    before, after = readings
+    which = ", ".join(f["signature"] for f in after["fallback_signatures"])
+    return [
+        report.Row(
+            f"{name.replace('_', ' ')} a step",
+            "count",
+            [(after[name] - before[name]) / steps],
+            group="counts",
+            note=which if name == "fallbacks" else "",
+        )
+        for name in COUNTERS
+    ]
 
 
 def once(model, vocabulary: int, size: int, batch: int, args) -> tuple[float, float]:
@@ -107,16 +137,18 @@ def prepare(args):
     import mlx.core as mx
 
     # mlx_lm makes its stream on the device that is the default at its import.
-    mx.set_default_device(mx.gpu)
+    mx.set_default_device(mx.cpu if args.cpu else mx.gpu)
     mx.random.seed(7)
     if args.shape:
         model, config = make(args.shape, args.bits, args.group_size, args.dtype)
-    else:
-        from pathlib import Path
-
+    elif Path(args.folder).exists():
         from mlx_lm.utils import load_model
 
         model, config = load_model(Path(args.folder))
+    else:
+        from mlx_lm import load
+
+        model, _, config = load(args.folder, return_config=True)
     text = config.get("text_config", config)
     return model, text["vocab_size"]
 
@@ -131,7 +163,7 @@ def name_of(args) -> str:
 def run(args) -> int:
     import mlx.core as mx
 
-    if not mx.is_available(mx.gpu):
+    if not args.cpu and not mx.is_available(mx.gpu):
         print("There is no Vulkan device; `mlx-vulkan doctor` says why.")
         return 1
     if args.kv_bits and args.batch != [1]:
@@ -162,9 +194,11 @@ def run(args) -> int:
                 args,
                 lambda what: bar.update(task, advance=1, description=what),
             )
+        if not args.cpu:
+            prompt = mx.random.randint(0, vocabulary, (args.prompt[0],))
+            rows += counts(model, prompt, args)
     for row in rows:
         row.facts = {"model": name_of(args), "kv_bits": args.kv_bits}
     print(name_of(args))
-    return report.finish(
-        args, rows, {}, [row for row in rows if row.group in ("prompt", "decode")]
-    )
+    short = [row for row in rows if row.group in ("prompt", "decode")]
+    return report.finish(args, rows, {}, short, report.about(args.cpu))

@@ -12,8 +12,9 @@ from .measure import samples
 class Operation:
     """Made when it is its turn, since the inputs of all need not fit."""
 
+    family: str
     name: str
-    make: object  # (mx, scale) -> function, bytes, flops
+    make: object  # (mx, scale) -> function, bytes, operations
 
 
 def array(mx, *shape, dtype="float32"):
@@ -27,10 +28,11 @@ def side(scale: int, full: int) -> int:
     return max(8, full // scale)
 
 
-def elementwise(function, dtype, writes=1.0):
+# `work`, where there is no better count: operations an item, whatever each costs.
+def elementwise(function, dtype, writes=1.0, work=1):
     def make(mx, scale):
         x = array(mx, side(scale, 8192), side(scale, 8192), dtype=dtype)
-        return lambda: function(mx, x), (1 + writes) * x.nbytes, 0
+        return lambda: function(mx, x), (1 + writes) * x.nbytes, work * x.size
 
     return make
 
@@ -43,10 +45,10 @@ def transposed(mx, x):
     return mx.contiguous(x.T)
 
 
-def reduction(function, flops=0):
+def reduction(function):
     def make(mx, scale):
         x = array(mx, side(scale, 8192), side(scale, 8192))
-        return lambda: function(mx, x), x.nbytes, flops
+        return lambda: function(mx, x), x.nbytes, x.size
 
     return make
 
@@ -56,8 +58,8 @@ def norm(layer):
         x = array(mx, side(scale, 8192), side(scale, 4096), dtype="bfloat16")
         w = array(mx, x.shape[1], dtype="bfloat16")
         if layer:
-            return lambda: mx.fast.layer_norm(x, w, w, 1e-5), 2 * x.nbytes, 0
-        return lambda: mx.fast.rms_norm(x, w, 1e-5), 2 * x.nbytes, 0
+            return lambda: mx.fast.layer_norm(x, w, w, 1e-5), 2 * x.nbytes, 7 * x.size
+        return lambda: mx.fast.rms_norm(x, w, 1e-5), 2 * x.nbytes, 4 * x.size
 
     return make
 
@@ -123,41 +125,57 @@ def gather(mx, scale):
     x = array(mx, side(scale, 16384), 1024)
     i = mx.random.randint(0, x.shape[0], (x.shape[0],))
     mx.eval(i)
-    return lambda: x[i], 2 * x.nbytes, 0
+    return lambda: x[i], 2 * x.nbytes, x.size  # one that is moved counts as one
 
 
 def sort(mx, scale):
     x = array(mx, 1 << (22 if scale == 1 else 14))
-    return lambda: mx.sort(x), 2 * x.nbytes, 0
+    return lambda: mx.sort(x), 2 * x.nbytes, x.size * math.log2(x.size)
 
 
 OPERATIONS = [
-    Operation("add f32", elementwise(lambda mx, x: x + x, "float32")),
-    Operation("exp f32", elementwise(lambda mx, x: mx.exp(x), "float32")),
-    Operation("cast f32 bf16", elementwise(cast, "float32", 0.5)),
-    Operation("transposed copy bf16", elementwise(transposed, "bfloat16")),
-    Operation("softmax bf16", elementwise(lambda mx, x: mx.softmax(x, -1), "bfloat16")),
-    Operation("cumsum f32", elementwise(lambda mx, x: mx.cumsum(x, -1), "float32")),
-    Operation("sum of all f32", reduction(lambda mx, x: x.sum())),
-    Operation("sum of rows f32", reduction(lambda mx, x: x.sum(-1))),
-    Operation("sum of columns f32", reduction(lambda mx, x: x.sum(0))),
-    Operation("argmax f32", reduction(lambda mx, x: mx.argmax(x, -1))),
-    Operation("rms_norm bf16", norm(layer=False)),
-    Operation("layer_norm bf16", norm(layer=True)),
-    Operation("gather rows f32", gather),
-    Operation("sort 2^22 f32", sort),
-    Operation("matmul f32", product("float32")),
-    Operation("matmul f16", product("float16")),
-    Operation("matmul bf16", product("bfloat16")),
-    Operation("matvec bf16", product("bfloat16", rows=1)),
-    Operation("quantized matvec 4-bit", quantized(1, 4)),
-    Operation("quantized matvec 8-bit", quantized(1, 8)),
-    Operation("quantized matmul 4-bit, 16 rows", quantized(16, 4)),
-    Operation("quantized matmul 4-bit, 512 rows", quantized(512, 4)),
-    Operation("attention 4096 causal bf16", attention(4096, 4096)),
-    Operation("attention 1 x 16384 bf16", attention(1, 16384)),
-    Operation("conv2d 3x3 bf16", convolution),
-    Operation("fft 64 x 2^18", fourier),
+    Operation("elementwise", "add f32", elementwise(lambda mx, x: x + x, "float32")),
+    Operation(
+        "elementwise", "exp f32", elementwise(lambda mx, x: mx.exp(x), "float32")
+    ),
+    Operation("elementwise", "cast f32 bf16", elementwise(cast, "float32", 0.5)),
+    Operation(
+        "elementwise", "transposed copy bf16", elementwise(transposed, "bfloat16")
+    ),
+    Operation(
+        "rows",
+        "softmax bf16",
+        elementwise(lambda mx, x: mx.softmax(x, -1), "bfloat16", work=5),
+    ),
+    Operation(
+        "rows", "cumsum f32", elementwise(lambda mx, x: mx.cumsum(x, -1), "float32")
+    ),
+    Operation("rows", "sum of all f32", reduction(lambda mx, x: x.sum())),
+    Operation("rows", "sum of rows f32", reduction(lambda mx, x: x.sum(-1))),
+    Operation("rows", "sum of columns f32", reduction(lambda mx, x: x.sum(0))),
+    Operation("rows", "argmax f32", reduction(lambda mx, x: mx.argmax(x, -1))),
+    Operation("rows", "rms_norm bf16", norm(layer=False)),
+    Operation("rows", "layer_norm bf16", norm(layer=True)),
+    Operation("index", "gather rows f32", gather),
+    Operation("index", "sort f32", sort),
+    Operation("products", "matmul f32", product("float32")),
+    Operation("products", "matmul f16", product("float16")),
+    Operation("products", "matmul bf16", product("bfloat16")),
+    Operation("products", "matvec bf16", product("bfloat16", rows=1)),
+    Operation("quantized", "quantized matvec 4-bit", quantized(1, 4)),
+    Operation("quantized", "quantized matvec 8-bit", quantized(1, 8)),
+    Operation("quantized", "quantized matmul 4-bit, 16 rows", quantized(16, 4)),
+    Operation("quantized", "quantized matmul 4-bit, 512 rows", quantized(512, 4)),
+    Operation(
+        "attention, convolution, FFT",
+        "attention of a prompt bf16",
+        attention(4096, 4096),
+    ),
+    Operation(
+        "attention, convolution, FFT", "attention of a token bf16", attention(1, 16384)
+    ),
+    Operation("attention, convolution, FFT", "conv2d 3x3 bf16", convolution),
+    Operation("attention, convolution, FFT", "fft c64", fourier),
 ]
 
 
@@ -204,7 +222,7 @@ def run(args) -> int:
     for op in track(chosen, "timing", console=console, transient=True, disable=hidden):
         function, moved, flops = op.make(mx, scale)
         times = [s * 1e6 for s in samples(function, args.seconds)]
-        rows.append(report.Row(op.name, "us", times, "ops", moved, flops))
+        rows.append(report.Row(op.name, "us", times, op.family, moved, flops))
         del function
         mx.clear_cache()
     short = [r for r in rows if r.name in ("add f32", "matmul bf16")] or rows[:2]

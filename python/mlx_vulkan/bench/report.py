@@ -12,7 +12,14 @@ from pathlib import Path
 from .. import __version__, native
 
 # Units, and whether less is better.
-UNITS = {"us": True, "ms": True, "tokens/s": False, "GB": True}
+UNITS = {
+    "us": True,
+    "ms": True,
+    "s": True,
+    "count": True,
+    "GB": True,
+    "tokens/s": False,
+}
 
 
 @dataclass
@@ -57,15 +64,18 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def about() -> dict:
-    """Device, driver and versions, for a report's head."""
+def about(cpu: bool = False) -> dict:
+    """Device, driver and versions, for a report's head; `cpu`: of MLX's own CPU."""
     facts = native.report()
     devices = facts.get("devices", [])
     device = next((d for d in devices if d.get("selected")), {})
+    if cpu:
+        device = {"name": "CPU"}
     return {
         "device": device.get("name", "none"),
         "driver": device.get("driver", ""),
         "version": __version__,
+        "mlx": native.installed("mlx"),
         "commit": os.environ.get("MLX_VK_COMMIT") or commit(),
         "allocator": "mimalloc" if native.allocator_is_loaded() else "system",
         "settings": {
@@ -87,6 +97,27 @@ def load(path: str) -> tuple[dict, list[Row]]:
     report = json.loads(Path(path).read_text())
     rows = [Row(**row) for row in report.pop("results")]
     return report, rows
+
+
+def join(files: list[str]) -> tuple[dict, list[Row], dict]:
+    """Several runs as one: of each row the medians, of limits the best. Throws
+    ValueError for runs of different devices or drivers."""
+    heads, tables = zip(*map(load, files))
+    for name in ("device", "driver"):
+        if len({head[name] for head in heads}) > 1:
+            raise ValueError(f"these are of different {name}s")
+    rows = {}
+    for row in (row for table in tables for row in table):
+        mine = rows.setdefault((row.name, row.unit), row)
+        if mine is row:
+            row.values = [row.median]
+        else:
+            mine.values.append(statistics.median(row.values))
+    limits = {}
+    for head in heads:
+        for name, value in head.pop("limits", {}).items():
+            limits[name] = max(value, limits.get(name, 0))
+    return heads[0], list(rows.values()), limits
 
 
 def number(value: float) -> str:
@@ -134,62 +165,70 @@ def show(head: dict, rows: list[Row], limits: dict) -> None:
             cells += [number(rate) if row.flops else ""]
         table.add_row(*cells)
     console().print(table)
+    for row in rows:
+        if row.note:
+            print(f"  {row.name}: {row.note}")
     for name, value in limits.items():
         print(f"  {name:<22} {number(value)}")
 
 
 def plot(path: str, head: dict, rows: list[Row], limits: dict) -> None:
-    """A roofline of the rows that have bytes and operations, and a bar for each
-    row: a PNG. Throws ImportError where matplotlib is missing."""
+    """A PNG: of rows with bytes and operations a roofline for each family, else a
+    bar for each row. Throws ImportError where matplotlib is missing."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     both = [row for row in rows if row.flops and row.bytes and row.unit == "us"]
-    figure, axes = pyplot.subplots(
-        1, 2 if both else 1, figsize=(14 if both else 8, 1 + 0.3 * max(len(rows), 12))
-    )
-    bars = axes[0] if both else axes
-    if any(row.bytes for row in rows):
-        shown = [row for row in rows if row.bytes]
-        bars.barh([r.name for r in shown], [r.rates()[0] for r in shown])
-        if "copy GB/s" in limits:
-            bars.axvline(limits["copy GB/s"], linestyle="--", label="copy")
-        bars.set_xlabel("GB/s")
-    else:
-        low = [row.median - min(row.values) for row in rows]
-        high = [max(row.values) - row.median for row in rows]
-        names = [f"{row.name} ({row.unit})" for row in rows]
-        bars.barh(names, [row.median for row in rows], xerr=[low, high])
-    bars.invert_yaxis()
-    if both:
-        roofline(axes[1], both, limits)
-    figure.suptitle(line(head, [])[:-2])
+    families = list(dict.fromkeys(row.group for row in both))
+    wide = min(len(families), 3) or 1
+    high = -(-len(families) // 3) or 1
+    size = (5 * wide, 3.6 * high) if both else (8, 1 + 0.3 * max(len(rows), 4))
+    figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False)
+    for ax, family in zip(axes.flat, families):
+        roofline(ax, [row for row in both if row.group == family], limits)
+        ax.set_title(family, fontsize=9)
+    for ax in axes.flat[len(families) or 1 :]:
+        ax.set_axis_off()
+    if not both:
+        bars(axes[0, 0], rows)
+    figure.suptitle(line(head, [])[:-2], fontsize=9)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=80)
     pyplot.close(figure)
 
 
+def bars(axes, rows: list[Row]) -> None:
+    low = [row.median - min(row.values) for row in rows]
+    high = [max(row.values) - row.median for row in rows]
+    names = [f"{row.name} ({row.unit})" for row in rows]
+    axes.barh(names, [row.median for row in rows], xerr=[low, high])
+    axes.invert_yaxis()
+
+
 def roofline(axes, rows: list[Row], limits: dict) -> None:
+    """Operations a second over operations a byte; the whiskers are the extremes."""
     for row in rows:
-        intensity = row.flops / row.bytes
-        axes.plot(intensity, row.rates()[1], "o")
-        axes.annotate(row.name, (intensity, row.rates()[1]), fontsize=7)
-    copy = limits.get("copy GB/s", 0)
-    x = [min(row.flops / row.bytes for row in rows) / 2]
-    x += [max(row.flops / row.bytes for row in rows) * 2]
-    if copy:
-        axes.plot(x, [copy * i / 1e3 for i in x], "--", label="memory")
-    for name, value in limits.items():
-        if name.endswith("TFLOP/s"):
-            axes.axhline(value, linestyle=":", label=name)
+        rate = row.rates()[1]
+        ends = [row.flops / us / 1e6 for us in (max(row.values), min(row.values))]
+        whiskers = [[rate - ends[0]], [ends[1] - rate]]
+        x = row.flops / row.bytes
+        axes.errorbar(x, rate, yerr=whiskers, fmt="o", ms=4, label=row.name)
+    # The roof: what memory, and what matrix products, reach.
+    peaks = [value for name, value in limits.items() if name.endswith("TFLOP/s")]
+    if "copy GB/s" in limits and peaks:
+        low = min(row.flops / row.bytes for row in rows) / 2
+        high = max(row.flops / row.bytes for row in rows) * 2
+        x = [low * (high / low) ** (i / 60) for i in range(61)]
+        roof = [min(limits["copy GB/s"] * i / 1e3, max(peaks)) for i in x]
+        axes.plot(x, roof, "k--", lw=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("operations a byte")
-    axes.set_ylabel("TFLOP/s")
-    if limits:
-        axes.legend(fontsize=7)
+    axes.set_xlabel("operations a byte", fontsize=8)
+    axes.set_ylabel("10^12 operations/s", fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.legend(fontsize=6)
 
 
 def add_arguments(parser) -> None:
@@ -199,11 +238,13 @@ def add_arguments(parser) -> None:
     )
 
 
-def finish(args, rows: list[Row], limits: dict, short: list[Row]) -> int:
-    """Shows the rows and writes what the arguments ask for; the exit status."""
-    head = about()
-    show(head, rows, limits)
-    print()
+def finish(args, rows: list[Row], limits: dict, short: list[Row], head=None) -> int:
+    """Shows the rows and writes what the arguments ask for; the exit status. `head`
+    is what about() said where they were measured, if not now."""
+    head = head or about()
+    if not getattr(args, "markdown", False):
+        show(head, rows, limits)
+        print()
     print(line(head, short))
     if args.json:
         save(args.json, head, rows, limits)

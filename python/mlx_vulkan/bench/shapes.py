@@ -1,4 +1,5 @@
-"""Shapes of public models, to be made in memory with random weights."""
+"""Shapes of models, to be made in memory with random weights: those of public ones,
+and tiny ones of mlx-lm's families, which tests/model compares with the CPU."""
 
 import importlib
 
@@ -57,27 +58,233 @@ SHAPES = {
         rope_theta=5e5,
         tie_word_embeddings=False,
     ),
+    # Layers of models with Metal kernels of their own (benchmarks/metal_kernels.py).
+    "qwen3-next-8l": dict(
+        model_type="qwen3_next",
+        hidden_size=2048,
+        num_hidden_layers=8,
+        intermediate_size=5120,
+        num_attention_heads=16,
+        num_key_value_heads=2,
+        head_dim=256,
+        linear_num_value_heads=32,
+        linear_num_key_heads=16,
+        linear_key_head_dim=128,
+        linear_value_head_dim=128,
+        linear_conv_kernel_dim=4,
+        num_experts=64,
+        num_experts_per_tok=8,
+        decoder_sparse_step=1,
+        shared_expert_intermediate_size=512,
+        mlp_only_layers=[],
+        moe_intermediate_size=512,
+        rms_norm_eps=1e-6,
+        vocab_size=32768,
+        rope_theta=1e7,
+        partial_rotary_factor=0.25,
+        max_position_embeddings=8192,
+        norm_topk_prob=True,
+    ),
+    "mamba2-2.7b-16l": dict(
+        model_type="mamba2",
+        num_heads=80,
+        head_dim=64,
+        hidden_size=2560,
+        intermediate_size=5120,
+        state_size=128,
+        num_hidden_layers=16,
+        layer_norm_epsilon=1e-5,
+        conv_kernel=4,
+        n_groups=1,
+        use_bias=False,
+        use_conv_bias=True,
+        tie_word_embeddings=True,
+        time_step_limit=(0.0, float("inf")),
+        time_step_rank="auto",
+        vocab_size=50288,
+    ),
+    "bitnet-2b-10l": dict(
+        model_type="bitnet",
+        hidden_size=2560,
+        num_hidden_layers=10,
+        intermediate_size=6912,
+        num_attention_heads=20,
+        num_key_value_heads=5,
+        rms_norm_eps=1e-5,
+        vocab_size=128256,
+        rope_theta=500000.0,
+    ),
     "tiny": dense(128, 2, 256, 4)
     | dict(num_key_value_heads=2, head_dim=32, vocab_size=512),
 }
 
+TINY_COMMON = dict(
+    hidden_size=64,
+    intermediate_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    rms_norm_eps=1e-5,
+    vocab_size=200,
+    rope_theta=10000.0,
+)
+HEAD = dict(head_dim=32)
+LENGTH = dict(max_position_embeddings=512)
+EXPERTS = dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=64)
 
-def make(name: str, bits: int, group_size: int, dtype: str):
-    """Model and config: weights are seeded noise, quantized unless `bits` is 0."""
+# What a family needs beside TINY_COMMON. Windows are shorter than the prompt of
+# the tests, so that they are filled and turned over.
+TINY = {
+    "llama": {
+        **LENGTH,
+        "rope_scaling": {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+    "qwen2": LENGTH,
+    "qwen3": {**HEAD, **LENGTH, "tie_word_embeddings": True},
+    "olmo2": {},
+    "granite": {
+        **LENGTH,
+        "logits_scaling": 8.0,
+        "attention_multiplier": 0.1,
+        "embedding_multiplier": 12.0,
+        "residual_multiplier": 0.3,
+        "attention_bias": True,
+        "mlp_bias": True,
+    },
+    "nemotron": {**HEAD, "hidden_act": "relu2", "norm_eps": 1e-5},
+    "phi3": {
+        "rope_scaling": {
+            "type": "longrope",
+            "long_factor": [1.0 + i for i in range(8)],
+            "short_factor": [1.0 + i / 8 for i in range(8)],
+        },
+        "max_position_embeddings": 512,
+        "original_max_position_embeddings": 256,
+    },
+    "gemma2": HEAD,
+    "gemma3_text": {
+        **HEAD,
+        "num_hidden_layers": 3,
+        "sliding_window": 16,
+        "sliding_window_pattern": 3,
+        "query_pre_attn_scalar": 32,
+    },
+    "cohere2": {
+        "head_dim": 16,
+        "num_hidden_layers": 3,
+        "sliding_window": 16,
+        "sliding_window_pattern": 3,
+    },
+    "mixtral": {"num_local_experts": 8, "num_experts_per_tok": 2},
+    "qwen3_moe": {
+        **HEAD,
+        **LENGTH,
+        **EXPERTS,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "tie_word_embeddings": False,
+        "norm_topk_prob": True,
+    },
+    "deepseek_v3": {
+        "moe_intermediate_size": 64,
+        "num_key_value_heads": 4,
+        "n_shared_experts": 1,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "n_group": 2,
+        "topk_group": 1,
+        "routed_scaling_factor": 2.5,
+        "first_k_dense_replace": 1,
+        "kv_lora_rank": 64,
+        "q_lora_rank": 64,
+        "qk_rope_head_dim": 32,
+        "qk_nope_head_dim": 32,
+        "v_head_dim": 32,
+        "rope_scaling": {
+            "type": "yarn",
+            "factor": 4.0,
+            "original_max_position_embeddings": 64,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+    },
+    "gpt_oss": {
+        **HEAD,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "sliding_window": 16,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "mamba2": {
+        "num_heads": 4,
+        "head_dim": 32,
+        "intermediate_size": 128,
+        "state_size": 32,
+        "layer_norm_epsilon": 1e-5,
+        "conv_kernel": 4,
+        "n_groups": 2,
+        "use_bias": False,
+        "use_conv_bias": True,
+        "tie_word_embeddings": True,
+        "time_step_limit": (0.001, 100.0),
+        "time_step_rank": "auto",
+    },
+    "qwen3_next": {
+        **HEAD,
+        **LENGTH,
+        **EXPERTS,
+        "linear_num_value_heads": 4,
+        "linear_num_key_heads": 2,
+        "linear_key_head_dim": 32,
+        "linear_value_head_dim": 32,
+        "linear_conv_kernel_dim": 4,
+        "decoder_sparse_step": 1,
+        "shared_expert_intermediate_size": 64,
+        "mlp_only_layers": [],
+        "partial_rotary_factor": 0.5,
+        "norm_topk_prob": True,
+        "full_attention_interval": 2,
+    },
+}
+
+
+def tiny(family: str) -> dict:
+    """A family that TINY lacks gets what they have in common."""
+    return TINY_COMMON | {"model_type": family} | TINY.get(family, {})
+
+
+SHAPES |= {f"tiny-{family}": tiny(family) for family in TINY}
+
+
+def make(name: str, bits: int, group_size: int, dtype: str, **more):
+    """Model and config: weights are seeded noise, quantized unless `bits` is 0. `more`
+    replaces values of the shape."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_map
 
     mx.random.seed(0)
-    config = dict(SHAPES[name])
+    config = SHAPES[name] | more
     family = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
     model = family.Model(family.ModelArgs.from_dict(config))
-    model.update(tree_map(lambda p: p.astype(getattr(mx, dtype)), model.parameters()))
+
+    def narrow(p):  # but codes
+        return (
+            p.astype(getattr(mx, dtype)) if mx.issubdtype(p.dtype, mx.floating) else p
+        )
+
+    model.update(tree_map(narrow, model.parameters()))
     if bits:
         nn.quantize(model, group_size=group_size, bits=bits)
         config["quantization"] = {"group_size": group_size, "bits": bits}
     for layer in model.layers:  # one at a time: the floats need not fit together
         mx.eval(layer.parameters())
     mx.eval(model.parameters())
-    model.eval()
+    model.eval()  # in training mode mlx-lm uses none of its kernels
     return model, config
