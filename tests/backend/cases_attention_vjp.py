@@ -108,6 +108,20 @@ for shape in [
         FLOATS if shape[3] == 33 else ("float32",),
     )
 
+# Head dimensions that matrix units take, in halves: whole and broken tiles of them.
+for mask, shape, dtypes in [
+    ("causal", (1, 4, 2, 70, 101, 128), ("float16", "bfloat16")),
+    (None, (1, 2, 2, 129, 65, 64), ("float16",)),
+    ("causal", (2, 2, 1, 49, 33, 80), ("bfloat16",)),
+]:
+    case(
+        f"halves_{shape[-1]}",
+        arrays(*shapes_of(*shape)),
+        lambda mx, *a, mask=mask: backward(mx, *a, mask),
+        lambda *a, mask=mask: gradients(*a, mask),
+        dtypes,
+    )
+
 # As models have them: (batch, length, heads, dim), seen transposed.
 for groups in (1, 2):
     b, heads, queries, keys, dim = 2, 4, 19, 35, 32
@@ -153,7 +167,8 @@ for name, inputs in {
     "added": arrays(*SHAPES, (2, 1, 13, 37)),
 }.items():
     case(name, inputs, backward, gradients)
-    case(f"fused_{name}", inputs, forced, gradients)
+    halves = ("bfloat16",) if name == "bool" else ()
+    case(f"fused_{name}", inputs, forced, gradients, ("float32", *halves))
 case(
     "sinks",
     arrays(*SHAPES, (4,)),

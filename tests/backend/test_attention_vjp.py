@@ -1,5 +1,10 @@
 """Attention's backward pass in blocks, and when it is decomposed."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import cases_attention_vjp as vjp
 import mlx.core as mx
 import numpy as np
@@ -58,3 +63,58 @@ def test_no_queries():
         ).sum()
 
     assert not mx.grad(loss)(mx.ones((1, 2, 5, 32))).any()
+
+
+# Each compiles two emulated kernels, for some ten seconds.
+FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
+EMULATED = [("bfloat16", "causal", (2, 4, 2, 37, 53, 32))]
+if FULL:
+    EMULATED += [
+        ("float16", "causal", (1, 4, 2, 53, 21, 48)),
+        ("bfloat16", None, (1, 2, 2, 19, 33, 16)),
+        ("float16", "bool", (2, 2, 1, 17, 35, 32)),
+    ]
+IN_REGISTERS = """
+import sys
+import cases_attention_vjp as vjp
+import mlx.core as mx
+import numpy as np
+dtype, mask, shape = getattr(mx, sys.argv[1]), sys.argv[2], eval(sys.argv[3])
+rng = np.random.default_rng(11)
+inputs = [mx.array(rng.normal(size=s)).astype(dtype) for s in vjp.shapes_of(*shape)]
+wide = [np.array(x.astype(mx.float32)).astype(np.float64) for x in inputs]
+mask = None if mask == "None" else mask
+if mask == "bool":
+    mask = rng.random((1, 1, *shape[3:5])) < 0.6
+    mask[:, :, 3] = False
+mx_mask = mx.array(mask) if isinstance(mask, np.ndarray) else mask
+got = vjp.backward(mx, *inputs, mx_mask, force=True)
+u = {"bfloat16": 2.0**-8, "float16": 2.0**-11}[sys.argv[1]]
+for name, g, want in zip("qkv", got, vjp.gradients(*wide, mask)):
+    g = np.array(g.astype(mx.float32))
+    # The output, the weights, their gradients and the result are rounded to halves,
+    # by u/2 each and not alike: in the mean square less than 2 u.
+    error = np.sqrt(np.mean((g - want) ** 2) / np.mean(want**2))
+    if not error < 2 * u:
+        sys.exit(f"d{name}: {error}")
+"""
+
+
+@pytest.mark.parametrize("dtype, mask, shape", EMULATED)
+def test_in_registers(request, dtype, mask, shape):
+    here = Path(__file__).parent
+    env = {
+        "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]),
+        "MLX_SDPA_VJP_EMULATE": "1",
+        "MLX_VK_SDPA_STATS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", IN_REGISTERS, dtype, str(mask), str(shape)],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if "llvmpipe" in request.config.mlxvk_name:
+        assert "backward, in registers" in done.stderr

@@ -373,3 +373,52 @@ TEST_CASE("prefill attention keeps scores in registers where it knows them") {
   CHECK(std::holds_alternative<PrefillCoopmatVariant>(
       plan_prefill(gpu, p).kernel));
 }
+
+TEST_CASE(
+    "attention's backward pass keeps scores in registers as prefill does") {
+  Caps gpu = caps_of("NVIDIA H200");
+  AttentionProblem p;
+  p.queries = p.keys = 512;
+  p.alignment = 16;
+  for (Type type : {Type::f32, Type::f16, Type::bf16}) {
+    for (uint32_t dim = 16; dim <= 256; dim += 16) {
+      p.type = type;
+      p.dim = p.value_dim = dim;
+      for (uint32_t shared : {32u << 10, 48u << 10}) {
+        gpu.shared_memory = shared;
+        auto plan = plan_gradients(gpu, p);
+        CHECK(bool(plan) == (dim <= 128 && type != Type::f32));
+        CHECK(bool(plan) == !*no_gradients(gpu, p));
+        if (plan) {
+          auto& k = std::get<KeyGradientsVariant>(plan->keys);
+          auto& q = std::get<QueryGradientsVariant>(plan->queries);
+          CHECK(k.shared_memory() <= shared);
+          CHECK(q.shared_memory() <= shared);
+          // Whole matrices, pairs of subgroups, and lanes for a step's lse and
+          // delta.
+          CHECK(k.BQ % 16 == 0);
+          CHECK(q.BK % (16 * q.SHARE) == 0);
+          CHECK(k.SUBGROUPS % 2 == 0);
+          CHECK(2 * k.BQ <= 32 * k.SUBGROUPS);
+        }
+      }
+    }
+  }
+  p.type = Type::bf16;
+  p.dim = 128;
+  p.value_dim = 64;
+  CHECK_FALSE(plan_gradients(gpu, p));
+  p.value_dim = 128;
+  p.alignment = 8;
+  CHECK_FALSE(plan_gradients(gpu, p));
+  p.alignment = 16;
+  gpu.known_fragments = false;
+  CHECK_FALSE(plan_gradients(gpu, p));
+
+  Caps software = caps_of("llvmpipe");
+  p.dim = p.value_dim = 32;
+  CHECK_FALSE(plan_gradients(software, p));
+  auto plan = plan_gradients(software, p, true);
+  REQUIRE(plan);
+  CHECK(std::holds_alternative<EmulatedKeyGradientsVariant>(plan->keys));
+}

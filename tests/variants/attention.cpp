@@ -50,6 +50,10 @@ void add_scores(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
   std::visit(
       [&](const auto& kernel) { set.add(kernel); },
       plan_scores(caps, p).kernel);
+  if (auto plan = plan_gradients(caps, p)) {
+    std::visit([&](const auto& kernel) { set.add(kernel); }, plan->keys);
+    std::visit([&](const auto& kernel) { set.add(kernel); }, plan->queries);
+  }
 }
 
 // Masks, sinks and the logarithm's output.
@@ -95,7 +99,8 @@ void add_types(VariantSet& set, const Caps& caps) {
       add_forward(set, caps, p);
       add_scores(set, caps, p);
     }
-    set.add(DeltaVariant{t});
+    set.add(DeltaVariant{t, false});
+    set.add(DeltaVariant{t, true});
     // The gated delta rule of Qwen3-Next.
     for (uint32_t lanes : {8u, 32u}) {
       for (bool vec : {false, true}) {
@@ -164,7 +169,13 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
     add_forward(set, caps, problem(Type::bf16, heads));
     add_forward(set, caps, problem(Type::bf16, heads, 512));
   }
-  if (caps.software()) { // may have subgroups of 4
+  if (caps.software()) {
+    // As tests have it.
+    auto emulated =
+        plan_gradients(caps, problem(Type::bf16, {4, 2, 32, 32}, 64), true);
+    std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->keys);
+    std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->queries);
+    // Devices may have subgroups of 4.
     set.add(DecodeVariant{
         .T = Type::f16,
         .D = 80,

@@ -5,11 +5,15 @@
 #include "attention/matrices.glsl"
 #include "common/fragments.glsl"
 
+#ifndef LANE
+#define LANE gl_SubgroupInvocationID
+#endif
+
 // Items of element e of lane 0, e known when unrolled, and of a lane's element 0.
 #define ELEMENT_ITEM(e)                                                       \
   (BIT(e, 0) << PLACE_C(5) | BIT(e, 1) << PLACE_C(6) | BIT(e, 2) << PLACE_C(7))
 uint lane_item() {
-  uint l = gl_SubgroupInvocationID;
+  uint l = LANE;
   return BIT(l, 0) << PLACE_C(0) | BIT(l, 1) << PLACE_C(1) |
       BIT(l, 2) << PLACE_C(2) | BIT(l, 3) << PLACE_C(3) |
       BIT(l, 4) << PLACE_C(4);

@@ -10,6 +10,7 @@
 #define BQ (16 * FM * SUBGROUPS)
 #include "attention/prefill.glsl"
 #include "attention/fragments.glsl"
+#include "attention/staging.glsl"
 
 #define WG (SUBGROUPS * SG)
 layout(local_size_x = WG) in;
@@ -29,21 +30,6 @@ shared uvec4 staged[ITEMS]; // q, then k and v
 #define ND (D / 16)
 #define NV (DV / 16)
 #define NK (BK / 16)
-
-// The invocation's part of ROWS_ rows of DIM items: from memory, into `staged`.
-#define PIECES(ROWS_, DIM) ((ROWS_ * (DIM / 8) + WG - 1) / WG)
-#define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
-  [[unroll]] for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                  \
-    uint e = gl_LocalInvocationIndex + i * WG;                                \
-    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
-  }
-#define STAGE_ROWS(next, ROWS_, DIM, at)                                      \
-  [[unroll]] for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                  \
-    uint e = gl_LocalInvocationIndex + i * WG;                                \
-    if (ROWS_ * (DIM / 8) % WG == 0 || e < ROWS_ * (DIM / 8)) {               \
-      staged[at + e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];   \
-    }                                                                         \
-  }
 
 MATRIX_C acc[FM * NV];
 MATRIX_C s[FM * NK]; // scores, then weights

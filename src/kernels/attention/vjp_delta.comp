@@ -1,6 +1,7 @@
 // delta = rowsum(dO * O), which is also rowsum(p * dp): eight invocations of a
 // workgroup of 64 take one row, by shared memory, whatever the subgroup.
-#include "common/types.glsl"
+#extension GL_EXT_control_flow_attributes : enable
+#include "attention/raw.glsl"
 #include "attention/vjp_delta.h"
 #define ARGS_BLOCK DeltaArgs
 #include "common/args.glsl"
@@ -23,9 +24,12 @@ void main() {
         int64_t(query) * A.y_strides.row;
     int64_t c = head_offset(A.cotan_strides, batch, head) +
         int64_t(query) * A.cotan_strides.row;
-    for (uint d = t % LANES; d < A.value_dim; d += LANES) {
-      sum = fma(
-          load(A.y, y + int64_t(d)), load(A.cotan, c + int64_t(d)), sum);
+    for (uint d = t % LANES * E; d < A.value_dim; d += LANES * E) {
+      RAW a = RAW_AT(MOVED(T, A.y, y + int64_t(d)));
+      RAW b = RAW_AT(MOVED(T, A.cotan, c + int64_t(d)));
+      [[unroll]] for (uint i = 0; i < E / STEP; ++i) {
+        sum = dot_add(floats(a, i), floats(b, i), sum);
+      }
     }
   }
   parts[t] = sum;

@@ -13,7 +13,8 @@ struct DeltaArgs {
 #ifdef __cplusplus
 struct DeltaVariant {
   Type T;
-  KERNEL_VARIANT("attention/vjp_delta", T)
+  bool VEC; // rows in aligned pieces of 16 bytes
+  KERNEL_VARIANT("attention/vjp_delta", T, VEC)
 };
 #endif
 

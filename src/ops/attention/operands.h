@@ -1,6 +1,8 @@
 // What attention and its backward pass ask of their operands.
 #pragma once
 
+#include <string>
+
 #include "backend/stream_encoder.h"
 #include "ops/attention/plan.h"
 
@@ -15,5 +17,11 @@ uint32_t row_alignment(const array& a);
 
 // `a` itself if its last axis has unit stride, else a copy.
 array unit_last(const array& a, StreamEncoder& enc);
+
+// Counts a call for MLX_VK_SDPA_STATS.
+void count_attention(
+    const AttentionProblem& p,
+    const std::string& path,
+    const char* why);
 
 } // namespace mlx::core::vulkan

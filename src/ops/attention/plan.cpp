@@ -286,6 +286,42 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   return plan;
 }
 
+const char* no_gradients(const Caps& caps, const AttentionProblem& p) {
+  const char* why = no_matrices(caps, p);
+  return *why                     ? why
+      : p.dim != p.value_dim      ? "head dimensions of k and v differ"
+      : !takes_fragments(caps, p) ? "the layout of matrices is not known"
+                                  : "";
+}
+
+std::optional<GradientsPlan>
+plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
+  emulate = emulate && caps.software() && p.type != Type::f32 &&
+      p.dim % 16 == 0 && p.dim <= 64 && p.dim == p.value_dim &&
+      p.alignment == 16;
+  if (!emulate && *no_gradients(caps, p)) {
+    return {};
+  }
+  KeyGradientsVariant k{
+      .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
+  QueryGradientsVariant q{
+      .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
+  if (emulate) { // quick to compile
+    k.SUBGROUPS = q.SUBGROUPS = 4;
+    k.BQ = 16;
+    return GradientsPlan{
+        EmulatedKeyGradientsVariant{k}, EmulatedQueryGradientsVariant{q}};
+  }
+  k.SG = q.SG = caps.matrix_subgroup();
+  while (k.shared_memory() > caps.shared_memory) {
+    (k.SUBGROUPS > 4 ? k.SUBGROUPS : k.BQ) /= 2;
+  }
+  while (q.shared_memory() > caps.shared_memory) {
+    (q.SUBGROUPS > 4 ? q.SUBGROUPS : q.SHARE > 1 ? q.SHARE : q.BK) /= 2;
+  }
+  return GradientsPlan{k, q};
+}
+
 VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores) {
   auto within = [](uint64_t count, uint64_t most) {
     return static_cast<uint32_t>(std::clamp<uint64_t>(most, 1, count));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "kernels/attention/decode.h"
 #include "kernels/attention/merge.h"
 #include "kernels/attention/prefill.h"
+#include "kernels/attention/vjp_fragments.h"
 #include "kernels/attention/vjp_scores.h"
 #include "vk/caps.h"
 
@@ -78,6 +80,12 @@ struct ScoresPlan {
   uint32_t bq = 0, bk = 64; // queries and keys a workgroup
 };
 
+// The backward pass without scores in memory: dk and dv, and dq.
+struct GradientsPlan {
+  std::variant<KeyGradientsVariant, EmulatedKeyGradientsVariant> keys;
+  std::variant<QueryGradientsVariant, EmulatedQueryGradientsVariant> queries;
+};
+
 bool uses_decode(const Caps& caps, const AttentionProblem& p);
 // What a user may switch off.
 struct DecodeOptions {
@@ -93,6 +101,14 @@ DecodePlan plan_decode(
     const AttentionProblem& p,
     const DecodeOptions& options = {});
 PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p);
+
+// Why there is none such; "": there is. Rows of the cotangent count too.
+const char* no_gradients(const Caps& caps, const AttentionProblem& p);
+// Software devices emulate matrices if asked to.
+std::optional<GradientsPlan> plan_gradients(
+    const Caps& caps,
+    const AttentionProblem& p,
+    bool emulate = false);
 
 // At most `scores` of them at once, but always one row or column of a block.
 VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores);

@@ -43,6 +43,23 @@ array unit_last(const array& a, StreamEncoder& enc) {
   return has ? a : row_contiguous(a, enc);
 }
 
+void count_attention(
+    const AttentionProblem& s,
+    const std::string& path,
+    const char* why) {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  std::string shape = std::string(name_of(s.type)) +
+      " batch=" + text(s.batches) + " heads=" + text(s.heads) + "/" +
+      text(s.kv_heads) + " queries=" + text(s.queries) +
+      " keys=" + text(s.keys) + " dim=" + text(s.dim) + "/" +
+      text(s.value_dim) + (s.causal ? " causal" : "") +
+      (s.mask == 0       ? ""
+           : s.mask == 1 ? " bool mask"
+                         : " additive mask") +
+      (s.sinks ? " sinks" : "");
+  count_path("attention", shape, path, why);
+}
+
 namespace {
 
 struct Attention {
@@ -55,21 +72,6 @@ struct Attention {
   float scale;
   AttentionProblem shape;
 };
-
-void count(const Attention& p, std::string path, const char* why) {
-  auto text = [](uint64_t n) { return std::to_string(n); };
-  auto& s = p.shape;
-  std::string shape = std::string(name_of(s.type)) +
-      " batch=" + text(s.batches) + " heads=" + text(s.heads) + "/" +
-      text(s.kv_heads) + " queries=" + text(s.queries) +
-      " keys=" + text(s.keys) + " dim=" + text(s.dim) + "/" +
-      text(s.value_dim) + (s.causal ? " causal" : "") +
-      (s.mask == 0       ? ""
-           : s.mask == 1 ? " bool mask"
-                         : " additive mask") +
-      (s.sinks ? " sinks" : "");
-  count_path("attention", shape, path, why);
-}
 
 FewOperands operands(const Attention& p, bool sinks) {
   FewOperands reads;
@@ -148,7 +150,8 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
       {.splits = !config().disabled("splits"),
        .joins = !config().disabled("joins")});
   if (config().sdpa_stats) {
-    count(p, "decode, splits=" + std::to_string(plan.splits), plan.why);
+    count_attention(
+        p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
   auto& k = plan.kernel;
   FewOperands reads = operands(p, k.SINKS);
@@ -198,7 +201,7 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   PrefillPlan plan = plan_prefill(enc.caps(), s);
   if (config().sdpa_stats) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
-    count(p, std::visit(name, plan.kernel), plan.why);
+    count_attention(p.shape, std::visit(name, plan.kernel), plan.why);
   }
   PrefillArgs args{
       .batches = s.batches,

@@ -1,6 +1,7 @@
 // fast::ScaledDotProductAttentionVJP: dq, dk and dv from the output and its
-// logsumexp. Weights and score gradients are worked out again, a bounded
-// number of them at a time, and multiplied by our own matrix product.
+// logsumexp. Weights and score gradients are worked out again: in registers
+// (gradients.h) where matrices allow it, else a bounded number of them at a
+// time, multiplied by our own matrix product.
 #include <algorithm>
 #include <optional>
 
@@ -9,10 +10,12 @@
 
 #include "backend/stream_encoder.h"
 #include "kernels/attention/vjp_delta.h"
+#include "ops/attention/gradients.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 
@@ -107,7 +110,8 @@ array groupable(const array& a, int gqa, StreamEncoder& enc) {
 array row_dots(StreamEncoder& enc, const array& y, const array& cotan) {
   array delta = enc.temporary({y.shape(0), y.shape(1), y.shape(2), 1}, float32);
   enc.dispatch(
-      enc.kernel(DeltaVariant{type_of(y)}),
+      enc.kernel(DeltaVariant{
+          type_of(y), std::min(row_alignment(y), row_alignment(cotan)) == 16}),
       {y, cotan},
       {delta},
       DeltaArgs{
@@ -311,27 +315,48 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   size_t n = inputs.size();
   bool has_mask = n > 6 + static_cast<size_t>(has_sinks_);
   int gqa = inputs[0].shape(1) / inputs[1].shape(1);
+  const array* mask = has_mask ? &inputs[3] : nullptr;
   array y = vulkan::unit_last(inputs[n - 3], enc);
-  array cotan = vulkan::groupable(inputs[n - 1], gqa, enc);
+  array lse = vulkan::row_contiguous(inputs[n - 2], enc);
+  array cotan = vulkan::unit_last(inputs[n - 1], enc);
+  array q = vulkan::unit_last(inputs[0], enc);
   array k = vulkan::unit_last(inputs[1], enc);
-  vulkan::AttentionProblem shape;
-  shape.batches = cotan.shape(0);
-  shape.heads = cotan.shape(1);
-  shape.kv_heads = k.shape(1);
-  shape.queries = cotan.shape(2);
-  shape.keys = k.shape(2);
+  array v = vulkan::unit_last(inputs[2], enc);
+  array delta = vulkan::row_dots(enc, y, cotan);
+  auto shape = vulkan::gradient_problem(q, k, v, cotan, mask, do_causal_);
+  // For tests, on software devices.
+  bool emulate = env::get_var("MLX_SDPA_VJP_EMULATE", 0) != 0;
+  auto gradients = vulkan::plan_gradients(enc.caps(), shape, emulate);
+  if (vulkan::config().sdpa_stats) {
+    vulkan::count_attention(
+        shape,
+        gradients ? "backward, in registers" : "backward, through memory",
+        gradients ? "" : vulkan::no_gradients(enc.caps(), shape));
+  }
+  if (gradients) {
+    vulkan::run_gradients(
+        enc,
+        *gradients,
+        shape,
+        {q, k, v, cotan, mask, lse, delta},
+        scale_,
+        outputs[0],
+        outputs[1],
+        outputs[2]);
+    return;
+  }
   vulkan::VjpPlan plan =
       vulkan::plan_vjp(shape, vulkan::most_scores(cotan.itemsize()));
   int room = static_cast<int>(vulkan::vjp_room(shape, plan));
   vulkan::Vjp vjp{
       enc,
-      vulkan::groupable(inputs[0], gqa, enc),
+      vulkan::groupable(q, gqa, enc),
       k,
-      vulkan::unit_last(inputs[2], enc),
-      cotan,
-      has_mask ? &inputs[3] : nullptr,
-      vulkan::row_contiguous(inputs[n - 2], enc),
-      vulkan::row_dots(enc, y, cotan),
+      v,
+      vulkan::groupable(cotan, gqa, enc),
+      mask,
+      lse,
+      delta,
       enc.temporary({room}, cotan.dtype()),
       enc.temporary({room}, cotan.dtype()),
       scale_,

@@ -1,0 +1,24 @@
+// Rows of 16-byte pieces on their way from memory to shared memory, `staged`: the
+// invocation's part of ROWS_ rows of DIM items, in registers between the two.
+#ifndef ATTENTION_STAGING_GLSL
+#define ATTENTION_STAGING_GLSL
+
+#ifndef UNROLL
+#define UNROLL [[unroll]]
+#endif
+
+#define PIECES(ROWS_, DIM) ((ROWS_ * (DIM / 8) + WG - 1) / WG)
+#define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
+  UNROLL for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                      \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
+  }
+#define STAGE_ROWS(next, ROWS_, DIM, at)                                      \
+  UNROLL for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                      \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    if (ROWS_ * (DIM / 8) % WG == 0 || e < ROWS_ * (DIM / 8)) {               \
+      staged[at + e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];   \
+    }                                                                         \
+  }
+
+#endif

@@ -1,0 +1,101 @@
+// Of vjp_keys.comp and vjp_queries.comp: the backward pass by matrices in
+// registers.
+#include "attention/strides.h"
+
+BEGIN_INTERFACE
+
+#ifndef __cplusplus
+#if OF_KEYS
+#define GRADIENTS \
+  PTR(T_PTR, dk)  \
+  PTR(T_PTR, dv)
+#else
+#define GRADIENTS PTR(T_PTR, dq)
+#endif
+#else
+#define GRADIENTS
+#endif
+
+// lse and delta are (batch, head, query), gradients (batch, head, row, item),
+// all contiguous.
+struct GradientsArgs {
+  ATTENTION_INPUTS
+  PTR(T_PTR, cotan)
+  PTR(Ptr_f32, lse)
+  PTR(Ptr_f32, delta)
+  GRADIENTS
+  uint batches, heads, kv_heads, queries, keys;
+  uint tiles; // of keys, or of queries
+  float scale;
+  HeadStrides q_strides, k_strides, v_strides, cotan_strides;
+  MaskStrides mask_strides;
+};
+
+#ifdef __cplusplus
+// Two subgroups have 16 keys: one dv's rows, the other dk's.
+struct KeyGradientsVariant {
+  Type T = Type::f16;
+  uint SG = 32;
+  uint D = 64; // of all heads
+  uint SUBGROUPS = 8;
+  uint BQ = 32; // queries a step
+  uint MASK = 0; // as in DecodeVariant
+  bool CAUSAL = false;
+
+  // Rows of the output a workgroup.
+  constexpr uint rows() const {
+    return 8 * SUBGROUPS;
+  }
+  // As the kernel declares it.
+  constexpr uint shared_memory() const {
+    uint pitch = (D / 8 + 1) * 16;
+    uint tiles = 4 * BQ * pitch, own = 2 * rows() * pitch;
+    return (tiles > own ? tiles : own) + BQ * SUBGROUPS * 32 + 16 * BQ;
+  }
+#define KEY_GRADIENTS_MEMBERS D, SUBGROUPS, BQ, MASK, CAUSAL
+  COOPMAT_VARIANT("attention/vjp_keys", KEY_GRADIENTS_MEMBERS)
+};
+
+struct QueryGradientsVariant {
+  Type T = Type::f16;
+  uint SG = 32;
+  uint D = 64;
+  uint SUBGROUPS = 8;
+  uint SHARE = 2; // of these have 16 queries: 1 or 2
+  uint BK = 32; // keys a step
+  uint MASK = 0;
+  bool CAUSAL = false;
+
+  constexpr uint rows() const {
+    return 16 * SUBGROUPS / SHARE;
+  }
+  constexpr uint shared_memory() const {
+    uint pitch = (D / 8 + 1) * 16;
+    uint tiles = 4 * BK * pitch, own = rows() * pitch;
+    uint sums = SHARE == 2 ? rows() * D * 4 : 0;
+    uint staged = own > sums ? own : sums;
+    uint exchanged = SHARE == 2 ? SUBGROUPS * BK * 32 : 0;
+    return (tiles > staged ? tiles : staged) + exchanged;
+  }
+#define QUERY_GRADIENTS_MEMBERS D, SUBGROUPS, SHARE, BK, MASK, CAUSAL
+  COOPMAT_VARIANT("attention/vjp_queries", QUERY_GRADIENTS_MEMBERS)
+};
+
+// With matrices made of floats in shared memory: for tests of the indices where
+// there are no cooperative matrices.
+struct EmulatedKeyGradientsVariant : KeyGradientsVariant {
+  bool EMULATED = true;
+  KERNEL_VARIANT("attention/vjp_keys", T, SG, KEY_GRADIENTS_MEMBERS, EMULATED)
+};
+struct EmulatedQueryGradientsVariant : QueryGradientsVariant {
+  bool EMULATED = true;
+  KERNEL_VARIANT(
+      "attention/vjp_queries",
+      T,
+      SG,
+      QUERY_GRADIENTS_MEMBERS,
+      EMULATED)
+};
+#endif
+
+END_INTERFACE

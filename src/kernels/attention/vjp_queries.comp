@@ -1,0 +1,272 @@
+// dq = ds k, with ds as in vjp_keys.comp, of the same matrices. A subgroup has 16
+// queries, whose rows of q and dO stay in registers; all share a step's keys and
+// values, while the next ones are on their way.
+#define OF_KEYS 0
+#define TEAMS (SUBGROUPS / SHARE) // of SHARE subgroups and 16 queries
+#define BQ (16 * TEAMS)
+#define NK (BK / 16)
+#define NS (NK / SHARE) // of which a subgroup makes ds
+#define TILE (BK * (D / 8 + 1)) // of k or of v
+#define OWN (BQ * (D / 8 + 1)) // q, then dO
+#define SUMS (SHARE == 2 ? BQ * D / 4 : 0) // of half of the subgroups
+#define STAGED BIGGER(4 * TILE, BIGGER(OWN, SUMS))
+#include "attention/vjp_fragments.glsl"
+
+#if SHARE == 2
+shared uvec4 exchanged[SUBGROUPS * NS * 2 * SG];
+MATRIX_A own[ND]; // q or dO
+#else
+MATRIX_A q[ND], cotan[ND];
+#endif
+MATRIX_C s[NK]; // of a team of two, of q k^T or dO v^T, its own part first
+MATRIX_C dp[NS];
+float lse[ROWS], delta[ROWS]; // of the lane's rows
+
+// x and y are rows of q or dO of the workgroup, through shared memory.
+#define LOAD_OWN(matrices, wanted, x, strides)                                \
+  {                                                                           \
+    uvec4 next[PIECES(BQ, D)];                                                \
+    FETCH_ROWS(                                                               \
+        next, BQ, D, AT_HEAD(x, strides, batch, head), strides.row, q0,       \
+        queries)                                                              \
+    barrier();                                                                \
+    STAGE_ROWS(next, BQ, D, 0)                                                \
+    barrier();                                                                \
+    if (wanted) {                                                             \
+      UNROLL for (uint d = 0; d < ND; ++d) {                                  \
+        LOAD_A(matrices[d], (query0 - q0) * PITCH + d * 2);                   \
+      }                                                                       \
+    }                                                                         \
+  }
+
+#if SHARE == 2
+// The team's product for all keys of the step, of k's or v's rows from `at` on.
+void make_scores(uint at, uint mine, uint others) {
+  UNROLL for (uint j = 0; j < NK; ++j) {
+    s[j] = MATRIX_ZERO;
+  }
+  UNROLL for (uint d = 0; d < ND; ++d) {
+    UNROLL for (uint j = 0; j < NK; ++j) {
+      uint part = j < NS ? mine : others;
+      MATRIX_B b;
+      LOAD_B_TRANSPOSED(b, at + part + j % NS * 16 * PITCH + d * 2);
+      MULTIPLY(s[j], own[d], b, s[j]);
+    }
+  }
+}
+
+void send_scores() {
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    UNROLL for (uint h = 0; h < 2; ++h) {
+      exchanged[((SUBGROUP * NS + j) * 2 + h) * SG + LANE] =
+          floatBitsToUint(vec4(
+              s[NS + j][4 * h], s[NS + j][4 * h + 1], s[NS + j][4 * h + 2],
+              s[NS + j][4 * h + 3]));
+    }
+  }
+}
+
+// Both products of the subgroup's own keys.
+void take_scores(uint role) {
+  uint from = (role == 0 ? SUBGROUP + TEAMS : SUBGROUP - TEAMS) * NS;
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    UNROLL for (uint h = 0; h < 2; ++h) {
+      vec4 x = uintBitsToFloat(exchanged[((from + j) * 2 + h) * SG + LANE]);
+      UNROLL for (uint i = 0; i < 4; ++i) {
+        float y = s[j][4 * h + i];
+        s[j][4 * h + i] = role == 0 ? y : x[i];
+        dp[j][4 * h + i] = role == 0 ? x[i] : y;
+      }
+    }
+  }
+}
+#else
+// s = q k^T and dp = dO v^T, of k's rows from `at` on.
+void make_scores(uint at) {
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    s[j] = MATRIX_ZERO;
+    dp[j] = MATRIX_ZERO;
+  }
+  UNROLL for (uint d = 0; d < ND; ++d) {
+    UNROLL for (uint j = 0; j < NK; ++j) {
+      MATRIX_B b;
+      LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2);
+      MULTIPLY(s[j], q[d], b, s[j]);
+      MATRIX_B c;
+      LOAD_B_TRANSPOSED(c, at + TILE + j * 16 * PITCH + d * 2);
+      MULTIPLY(dp[j], cotan[d], c, dp[j]);
+    }
+  }
+}
+#endif
+
+// s becomes ds.
+void differentiate_scores(
+    uint batch,
+    uint head,
+    uint query0,
+    uint key0,
+    bool plain) {
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    if (plain) {
+      UNROLL for (uint e = 0; e < 8; ++e) {
+        s[j][e] = plain_weight(s[j][e], lse[WHICH_ROW(e)]) *
+            fma(dp[j][e], scale, -delta[WHICH_ROW(e)]);
+      }
+    } else {
+      UNROLL for (uint e = 0; e < 8; ++e) {
+        float p = signed_weight(
+            batch, head, query0 + ROW(e), key0 + j * 16 + COLUMN(e), s[j][e],
+            lse[WHICH_ROW(e)]);
+        s[j][e] = has_gradient(p)
+            ? p * fma(dp[j][e], scale, -delta[WHICH_ROW(e)])
+            : 0.0;
+      }
+    }
+  }
+}
+
+// acc += ds k, of k's rows from `at` on.
+void add_products(uint at) {
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    MATRIX_A a;
+    UNROLL for (uint e = 0; e < 8; ++e) {
+      a[A_ELEMENT(e)] = ITEM(s[j][e]);
+    }
+    UNROLL for (uint d = 0; d < ND; ++d) {
+      MATRIX_B b;
+      LOAD_B(b, at + j * 16 * PITCH + d * 2);
+      MULTIPLY(acc[d], a, b, acc[d]);
+    }
+  }
+}
+
+#if SHARE == 2
+// The first of a team has the sums of both then.
+void add_up(uint role) {
+  uint corner = SUBGROUP % TEAMS * (ND * 2 * SG) + LANE;
+  if (role == 1) {
+    UNROLL for (uint d = 0; d < ND; ++d) {
+      UNROLL for (uint h = 0; h < 2; ++h) {
+        staged[corner + (d * 2 + h) * SG] = floatBitsToUint(vec4(
+            acc[d][4 * h], acc[d][4 * h + 1], acc[d][4 * h + 2],
+            acc[d][4 * h + 3]));
+      }
+    }
+  }
+  barrier();
+  if (role == 0) {
+    UNROLL for (uint d = 0; d < ND; ++d) {
+      UNROLL for (uint h = 0; h < 2; ++h) {
+        vec4 x = uintBitsToFloat(staged[corner + (d * 2 + h) * SG]);
+        UNROLL for (uint i = 0; i < 4; ++i) {
+          acc[d][4 * h + i] += x[i];
+        }
+      }
+    }
+  }
+}
+#endif
+
+void differentiate(uint group) {
+  take_arguments();
+  // Late queries see the most keys: their tiles start first.
+  uint others = A.heads * A.batches;
+  uint q0 = (A.tiles - 1 - group / others) * BQ;
+  uint head = group % others % A.heads;
+  uint batch = group % others / A.heads;
+  uint kv_head = head / (A.heads / A.kv_heads);
+  uint role = SUBGROUP / TEAMS;
+  uint query0 = q0 + SUBGROUP % TEAMS * 16;
+
+#if SHARE == 2
+  LOAD_OWN(own, role == 0, A.q, A.q_strides)
+  LOAD_OWN(own, role == 1, A.cotan, A.cotan_strides)
+#else
+  LOAD_OWN(q, true, A.q, A.q_strides)
+  LOAD_OWN(cotan, true, A.cotan, A.cotan_strides)
+#endif
+  uint64_t row0 = (uint64_t(batch) * A.heads + head) * queries;
+  UNROLL for (uint r = 0; r < ROWS; ++r) {
+    uint query = min(query0 + ROW(ELEMENT_OF(r)), queries - 1);
+    lse[r] = in_base_2(load(A.lse, row0 + query));
+    delta[r] = load(A.delta, row0 + query) * scale;
+  }
+  UNROLL for (uint d = 0; d < ND; ++d) {
+    acc[d] = MATRIX_ZERO;
+  }
+
+  // Keys that a query sees: of the workgroup any, of the subgroup any and all.
+  uint key_end = keys;
+  uint seen_end = query0 < queries ? keys : 0;
+  uint plain_end = MASK != 0 ? 0 : keys;
+#if CAUSAL
+  // Rows without any have no gradient.
+  int later = int(keys) - int(queries);
+  key_end = min(key_end, uint(max(int(q0 + BQ) + later, 0)));
+  seen_end = min(seen_end, uint(max(int(query0 + 16) + later, 0)));
+  plain_end = min(plain_end, uint(max(int(query0 + 1) + later, 0)));
+#endif
+
+  T_PTR k = AT_HEAD(A.k, A.k_strides, batch, kv_head);
+  T_PTR v = AT_HEAD(A.v, A.v_strides, batch, kv_head);
+  int64_t k_row = A.k_strides.row, v_row = A.v_strides.row;
+  uint turn = 0;
+  uvec4 next_k[PIECES(BK, D)], next_v[PIECES(BK, D)];
+#define FETCH_STEP(from)                                                      \
+  FETCH_ROWS(next_k, BK, D, k, k_row, from, key_end)                          \
+  FETCH_ROWS(next_v, BK, D, v, v_row, from, key_end)
+#define STAGE_STEP(turn)                                                      \
+  STAGE_ROWS(next_k, BK, D, (turn) * 2 * TILE)                                \
+  STAGE_ROWS(next_v, BK, D, (turn) * 2 * TILE + TILE)
+  FETCH_STEP(0)
+  barrier(); // dO is read
+  STAGE_STEP(0)
+  barrier();
+
+  for (uint key0 = 0; key0 < key_end; key0 += BK) {
+    FETCH_STEP(key0 + BK)
+#if EMULATED
+    bool live = true; // for the barriers
+#else
+    bool live = key0 < seen_end;
+#endif
+    uint at = turn * 2 * TILE;
+#if SHARE == 2
+    uint mine = role * (NS * 16);
+    if (live) {
+      make_scores(at + role * TILE, mine * PITCH, (NS * 16 - mine) * PITCH);
+      send_scores();
+    }
+    barrier(); // the team's scores are visible
+    if (live) {
+      take_scores(role);
+#else
+    uint mine = 0;
+    if (live) {
+      make_scores(at);
+#endif
+      differentiate_scores(
+          batch, head, query0, key0 + mine, key0 + BK <= plain_end);
+      add_products(at + mine * PITCH);
+    }
+    STAGE_STEP(1 - turn)
+    barrier(); // the next step is visible, this one no longer read
+    turn = 1 - turn;
+  }
+#if SHARE == 2
+  add_up(role);
+  if (role == 1) {
+    return; // no barrier follows
+  }
+#endif
+  store_gradient(uint64_t(A.dq) + row0 * (D * 2), query0, queries);
+}
+
+void main() {
+  uint group = group_index();
+  // Uniform over the workgroup.
+  if (group < A.tiles * A.heads * A.batches) {
+    differentiate(group);
+  }
+}
