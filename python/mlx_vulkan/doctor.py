@@ -7,7 +7,7 @@ import sys
 
 from . import drivers, native, watchdog
 
-# docs/benchmarks.md, "The calling thread".
+# docs/benchmarks-host.md, "The calling thread".
 GAIN = "which takes a tenth off building a model's graph and a third off encoding it"
 
 
