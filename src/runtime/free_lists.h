@@ -27,9 +27,9 @@ class FreeLists {
   Buffer* take_all() {
     return take_down_to(0);
   }
-  // The same but for a reserve, which bytes() does not count from now on: MLX-LM
-  // clears the cache between a prompt and its answer, and to destroy a thousand
-  // small buffers and make them again took 3 ms.
+  // The same but for a reserve, which bytes() does not count from now on:
+  // MLX-LM clears the cache between a prompt and its answer, and to destroy a
+  // thousand small buffers and make them again took 3 ms.
   Buffer* take_all_but_reserve();
 
   // Of those that are no reserve.
