@@ -75,26 +75,28 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
 // the next.
 class Outputs {
  public:
+  // `spare` is in use where a primitive evaluates another.
   Outputs(array& arr, std::vector<array>& spare)
-      : arrays(
-            spare.empty() ? spare : own_) { // a primitive may evaluate another
+      : arrays_(spare.empty() ? spare : own_) {
     if (arr.siblings().empty()) {
-      arrays.push_back(arr);
+      arrays_.push_back(arr);
     } else {
-      arrays = arr.outputs();
+      arrays_ = arr.outputs();
     }
   }
   ~Outputs() {
-    arrays.clear();
+    arrays_.clear();
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
 
+  std::vector<array>& arrays() {
+    return arrays_;
+  }
+
  private:
   std::vector<array> own_;
-
- public:
-  std::vector<array>& arrays;
+  std::vector<array>& arrays_;
 };
 } // namespace
 
@@ -131,7 +133,7 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
     if (had_cpu_producers()) {
       held = gpu::inputs_to_hold(arr, encoder.device().memory());
     }
-    arr.primitive().eval_gpu(inputs, outputs.arrays);
+    arr.primitive().eval_gpu(inputs, outputs.arrays());
   }
   // Views and donated inputs pin nothing new.
   auto& data = arr.data_shared_ptr();

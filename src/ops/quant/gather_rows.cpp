@@ -12,20 +12,7 @@
 
 namespace mlx::core {
 
-array gather_qmm_of_mlx(
-    const array& x,
-    const array& w,
-    const array& scales,
-    const std::optional<array>& biases,
-    std::optional<array> lhs_indices,
-    std::optional<array> rhs_indices,
-    bool transpose,
-    std::optional<int> group_size,
-    std::optional<int> bits,
-    const std::string& mode,
-    const std::optional<array>& global_scale,
-    bool sorted_indices,
-    StreamOrDevice s);
+decltype(gather_qmm) gather_qmm_of_mlx;
 
 namespace {
 
