@@ -136,7 +136,7 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   }
   // Five or more vectors whose k's are not neighbours, or of a matrix whose k's
   // are not: as those of LoRA, by many rows. Mostly padding for matrix units,
-  // and faster all the same (docs/benchmarks.md, "Training").
+  // and faster all the same (docs/benchmarks-models.md, "Training").
   bool neighbours = along_k && p.b.row == 1;
   if (!neighbours && p.n > 4 && p.m >= 1024 && p.k >= 256 &&
       caps.coopmat(p.type)) {
