@@ -61,23 +61,19 @@ struct QueryGradientsVariant {
   uint SG = 32;
   uint D = 64;
   uint SUBGROUPS = 8;
-  uint SHARE = 2; // of these have 16 queries: 1 or 2
-  uint BK = 32; // keys a step
+  uint BK = 16; // keys a step
   uint MASK = 0;
   bool CAUSAL = false;
 
   constexpr uint rows() const {
-    return 16 * SUBGROUPS / SHARE;
+    return 16 * SUBGROUPS;
   }
   constexpr uint shared_memory() const {
     uint pitch = (D / 8 + 1) * 16;
     uint tiles = 4 * BK * pitch, own = rows() * pitch;
-    uint sums = SHARE == 2 ? rows() * D * 4 : 0;
-    uint staged = own > sums ? own : sums;
-    uint exchanged = SHARE == 2 ? SUBGROUPS * BK * 32 : 0;
-    return (tiles > staged ? tiles : staged) + exchanged;
+    return tiles > own ? tiles : own;
   }
-#define QUERY_GRADIENTS_MEMBERS D, SUBGROUPS, SHARE, BK, MASK, CAUSAL
+#define QUERY_GRADIENTS_MEMBERS D, SUBGROUPS, BK, MASK, CAUSAL
   COOPMAT_VARIANT("attention/vjp_queries", QUERY_GRADIENTS_MEMBERS)
 };
 

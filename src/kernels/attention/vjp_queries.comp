@@ -2,28 +2,19 @@
 // queries, whose rows of q and dO stay in registers; all share a step's keys and
 // values, while the next ones are on their way.
 #define OF_KEYS 0
-#define TEAMS (SUBGROUPS / SHARE) // of SHARE subgroups and 16 queries
-#define BQ (16 * TEAMS)
+#define BQ (16 * SUBGROUPS)
 #define NK (BK / 16)
-#define NS (NK / SHARE) // of which a subgroup makes ds
 #define TILE (BK * (D / 8 + 1)) // of k or of v
 #define OWN (BQ * (D / 8 + 1)) // q, then dO
-#define SUMS (SHARE == 2 ? BQ * D / 4 : 0) // of half of the subgroups
-#define STAGED BIGGER(4 * TILE, BIGGER(OWN, SUMS))
+#define STAGED BIGGER(4 * TILE, OWN)
 #include "attention/vjp_fragments.glsl"
 
-#if SHARE == 2
-shared uvec4 exchanged[SUBGROUPS * NS * 2 * SG];
-MATRIX_A own[ND]; // q or dO
-#else
 MATRIX_A q[ND], cotan[ND];
-#endif
-MATRIX_C s[NK]; // of a team of two, of q k^T or dO v^T, its own part first
-MATRIX_C dp[NS];
+MATRIX_C s[NK], dp[NK];
 float lse[ROWS], delta[ROWS]; // of the lane's rows
 
 // x and y are rows of q or dO of the workgroup, through shared memory.
-#define LOAD_OWN(matrices, wanted, x, strides)                                \
+#define LOAD_OWN(matrices, x, strides)                                        \
   {                                                                           \
     uvec4 next[PIECES(BQ, D)];                                                \
     FETCH_ROWS(                                                               \
@@ -32,58 +23,14 @@ float lse[ROWS], delta[ROWS]; // of the lane's rows
     barrier();                                                                \
     STAGE_ROWS(next, BQ, D, 0)                                                \
     barrier();                                                                \
-    if (wanted) {                                                             \
-      UNROLL for (uint d = 0; d < ND; ++d) {                                  \
-        LOAD_A(matrices[d], (query0 - q0) * PITCH + d * 2);                   \
-      }                                                                       \
+    UNROLL for (uint d = 0; d < ND; ++d) {                                    \
+      LOAD_A(matrices[d], (query0 - q0) * PITCH + d * 2);                     \
     }                                                                         \
   }
 
-#if SHARE == 2
-// The team's product for all keys of the step, of k's or v's rows from `at` on.
-void make_scores(uint at, uint mine, uint others) {
-  UNROLL for (uint j = 0; j < NK; ++j) {
-    s[j] = MATRIX_ZERO;
-  }
-  UNROLL for (uint d = 0; d < ND; ++d) {
-    UNROLL for (uint j = 0; j < NK; ++j) {
-      uint part = j < NS ? mine : others;
-      MATRIX_B b;
-      LOAD_B_TRANSPOSED(b, at + part + j % NS * 16 * PITCH + d * 2);
-      MULTIPLY(s[j], own[d], b, s[j]);
-    }
-  }
-}
-
-void send_scores() {
-  UNROLL for (uint j = 0; j < NS; ++j) {
-    UNROLL for (uint h = 0; h < 2; ++h) {
-      exchanged[((SUBGROUP * NS + j) * 2 + h) * SG + LANE] =
-          floatBitsToUint(vec4(
-              s[NS + j][4 * h], s[NS + j][4 * h + 1], s[NS + j][4 * h + 2],
-              s[NS + j][4 * h + 3]));
-    }
-  }
-}
-
-// Both products of the subgroup's own keys.
-void take_scores(uint role) {
-  uint from = (role == 0 ? SUBGROUP + TEAMS : SUBGROUP - TEAMS) * NS;
-  UNROLL for (uint j = 0; j < NS; ++j) {
-    UNROLL for (uint h = 0; h < 2; ++h) {
-      vec4 x = uintBitsToFloat(exchanged[((from + j) * 2 + h) * SG + LANE]);
-      UNROLL for (uint i = 0; i < 4; ++i) {
-        float y = s[j][4 * h + i];
-        s[j][4 * h + i] = role == 0 ? y : x[i];
-        dp[j][4 * h + i] = role == 0 ? x[i] : y;
-      }
-    }
-  }
-}
-#else
 // s = q k^T and dp = dO v^T, of k's rows from `at` on.
 void make_scores(uint at) {
-  UNROLL for (uint j = 0; j < NS; ++j) {
+  UNROLL for (uint j = 0; j < NK; ++j) {
     s[j] = MATRIX_ZERO;
     dp[j] = MATRIX_ZERO;
   }
@@ -98,7 +45,6 @@ void make_scores(uint at) {
     }
   }
 }
-#endif
 
 // s becomes ds.
 void differentiate_scores(
@@ -107,7 +53,7 @@ void differentiate_scores(
     uint query0,
     uint key0,
     bool plain) {
-  UNROLL for (uint j = 0; j < NS; ++j) {
+  UNROLL for (uint j = 0; j < NK; ++j) {
     if (plain) {
       UNROLL for (uint e = 0; e < 8; ++e) {
         s[j][e] = plain_weight(s[j][e], lse[WHICH_ROW(e)]) *
@@ -128,7 +74,7 @@ void differentiate_scores(
 
 // acc += ds k, of k's rows from `at` on.
 void add_products(uint at) {
-  UNROLL for (uint j = 0; j < NS; ++j) {
+  UNROLL for (uint j = 0; j < NK; ++j) {
     MATRIX_A a;
     UNROLL for (uint e = 0; e < 8; ++e) {
       a[A_ELEMENT(e)] = ITEM(s[j][e]);
@@ -141,33 +87,6 @@ void add_products(uint at) {
   }
 }
 
-#if SHARE == 2
-// The first of a team has the sums of both then.
-void add_up(uint role) {
-  uint corner = SUBGROUP % TEAMS * (ND * 2 * SG) + LANE;
-  if (role == 1) {
-    UNROLL for (uint d = 0; d < ND; ++d) {
-      UNROLL for (uint h = 0; h < 2; ++h) {
-        staged[corner + (d * 2 + h) * SG] = floatBitsToUint(vec4(
-            acc[d][4 * h], acc[d][4 * h + 1], acc[d][4 * h + 2],
-            acc[d][4 * h + 3]));
-      }
-    }
-  }
-  barrier();
-  if (role == 0) {
-    UNROLL for (uint d = 0; d < ND; ++d) {
-      UNROLL for (uint h = 0; h < 2; ++h) {
-        vec4 x = uintBitsToFloat(staged[corner + (d * 2 + h) * SG]);
-        UNROLL for (uint i = 0; i < 4; ++i) {
-          acc[d][4 * h + i] += x[i];
-        }
-      }
-    }
-  }
-}
-#endif
-
 void differentiate(uint group) {
   take_arguments();
   // Late queries see the most keys: their tiles start first.
@@ -176,16 +95,10 @@ void differentiate(uint group) {
   uint head = group % others % A.heads;
   uint batch = group % others / A.heads;
   uint kv_head = head / (A.heads / A.kv_heads);
-  uint role = SUBGROUP / TEAMS;
-  uint query0 = q0 + SUBGROUP % TEAMS * 16;
+  uint query0 = q0 + SUBGROUP * 16;
 
-#if SHARE == 2
-  LOAD_OWN(own, role == 0, A.q, A.q_strides)
-  LOAD_OWN(own, role == 1, A.cotan, A.cotan_strides)
-#else
-  LOAD_OWN(q, true, A.q, A.q_strides)
-  LOAD_OWN(cotan, true, A.cotan, A.cotan_strides)
-#endif
+  LOAD_OWN(q, A.q, A.q_strides)
+  LOAD_OWN(cotan, A.cotan, A.cotan_strides)
   uint64_t row0 = (uint64_t(batch) * A.heads + head) * queries;
   UNROLL for (uint r = 0; r < ROWS; ++r) {
     uint query = min(query0 + ROW(ELEMENT_OF(r)), queries - 1);
@@ -232,34 +145,16 @@ void differentiate(uint group) {
     bool live = key0 < seen_end;
 #endif
     uint at = turn * 2 * TILE;
-#if SHARE == 2
-    uint mine = role * (NS * 16);
-    if (live) {
-      make_scores(at + role * TILE, mine * PITCH, (NS * 16 - mine) * PITCH);
-      send_scores();
-    }
-    barrier(); // the team's scores are visible
-    if (live) {
-      take_scores(role);
-#else
-    uint mine = 0;
     if (live) {
       make_scores(at);
-#endif
       differentiate_scores(
-          batch, head, query0, key0 + mine, key0 + BK <= plain_end);
-      add_products(at + mine * PITCH);
+          batch, head, query0, key0, key0 + BK <= plain_end);
+      add_products(at);
     }
     STAGE_STEP(1 - turn)
     barrier(); // the next step is visible, this one no longer read
     turn = 1 - turn;
   }
-#if SHARE == 2
-  add_up(role);
-  if (role == 1) {
-    return; // no barrier follows
-  }
-#endif
   store_gradient(uint64_t(A.dq) + row0 * (D * 2), query0, queries);
 }
 

@@ -317,7 +317,7 @@ plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
     (k.SUBGROUPS > 4 ? k.SUBGROUPS : k.BQ) /= 2;
   }
   while (q.shared_memory() > caps.shared_memory) {
-    (q.SUBGROUPS > 4 ? q.SUBGROUPS : q.SHARE > 1 ? q.SHARE : q.BK) /= 2;
+    q.SUBGROUPS /= 2;
   }
   return GradientsPlan{k, q};
 }
