@@ -140,10 +140,11 @@ void query_properties(
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   c.host_import_alignment = host.minImportedHostPointerAlignment;
-  c.max_buffer_size = p11.maxMemoryAllocationSize;
-  if (limits.maxBufferSize) {
-    c.max_buffer_size = std::min(c.max_buffer_size, limits.maxBufferSize);
-  }
+  // maxMemoryAllocationSize is what never fails for its size alone: NVIDIA says
+  // 4 GiB and gives more. A driver that does not says
+  // VK_ERROR_OUT_OF_DEVICE_MEMORY.
+  c.max_buffer_size =
+      limits.maxBufferSize ? limits.maxBufferSize : p11.maxMemoryAllocationSize;
   // At most one vendor's are not 0. Without the second structure AMD's units
   // include those that are switched off.
   c.core_count = sm.shaderSMCount + arm.shaderCoreCount +
