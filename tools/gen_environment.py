@@ -24,7 +24,8 @@ MLX's own `MLX_MAX_OPS_PER_BUFFER`, `MLX_MAX_MB_PER_BUFFER` and
 `MLX_ENABLE_TF32` hold too, and the Vulkan loader's `VK_DRIVER_FILES` and
 `VK_LOADER_DEBUG` help where a driver is not found. For attention's backward
 pass, `MLX_SDPA_VJP_FALLBACK=1` decomposes it, as its second derivatives need,
-and `MLX_SDPA_VJP_BLOCK=n` holds at most n * n scores at once.
+and `MLX_SDPA_VJP_BLOCK=n` holds at most n * n scores at once;
+`GATED_DELTA_VJP_FALLBACK=1` decomposes the gated delta rule's.
 """
 
 

@@ -1,5 +1,6 @@
 #include "kernels/attention/vjp_delta.h"
 #include "kernels/gated_delta.h"
+#include "kernels/gated_delta_vjp.h"
 #include "ops/attention/plan.h"
 #include "variants/variants.h"
 
@@ -107,6 +108,12 @@ void add_types(VariantSet& set, const Caps& caps) {
         set.add(GatedDeltaVariant{t, 128, lanes, 1, vec});
       }
     }
+    for (bool vec : {false, true}) {
+      set.add(GatedDeltaVjpVariant{t, 128, 8, 1, vec});
+      set.add(GatedDeltaVjpVariant{t, 64, 4, 64, vec});
+    }
+    set.add(GatedDeltaSumsVariant{t, 128, 1});
+    set.add(GatedDeltaSumsVariant{t, 64, 64});
   }
 }
 

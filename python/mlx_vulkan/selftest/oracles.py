@@ -81,6 +81,37 @@ def gated_delta(q, k, v, g, beta, s):
     return out, s
 
 
+def gated_delta_vjp(q, k, v, g, beta, s, cotan, ds):
+    """The gradients of all six, from the cotangents of the output and the state."""
+    shape, repeat = q.shape, v.shape[2] // q.shape[2]
+    q, k = (np.repeat(x, repeat, 2) for x in (q, k))
+    gates = g[..., None] if g.ndim == 3 else g
+    states = [s.astype(np.float64)]
+    for t in range(shape[1]):
+        one = slice(t, t + 1)
+        step = [x[:, one] for x in (q, k, v, g, beta)]
+        states.append(gated_delta(*step, states[-1])[1])
+    dq, dk, dv = (np.zeros(x.shape) for x in (q, k, v))
+    dg, dbeta, ds = np.zeros(g.shape), np.zeros(beta.shape), ds.astype(np.float64)
+    for t in reversed(range(shape[1])):
+        kt, before = k[:, t][:, :, None], states[t]
+        gate, b = gates[:, t, :, None, :], beta[:, t][..., None]
+        a = before * gate
+        error = v[:, t] - np.einsum("bhvk,bhk->bhv", a, k[:, t])
+        dq[:, t] = np.einsum("bhvk,bhv->bhk", states[t + 1], cotan[:, t])
+        ds = ds + cotan[:, t][..., None] * q[:, t][:, :, None]
+        ddelta = np.einsum("bhvk,bhk->bhv", ds, k[:, t])
+        dv[:, t], dbeta[:, t] = ddelta * b, (ddelta * error).sum(-1)
+        dk[:, t] = np.einsum("bhvk,bhv->bhk", ds, error * b)
+        dk[:, t] -= np.einsum("bhvk,bhv->bhk", a, dv[:, t])
+        da = ds - dv[:, t][..., None] * kt
+        each = (da * before).sum(2)
+        dg[:, t] = each if g.ndim == 4 else each.sum(-1)
+        ds = da * gate
+    grouped = (*shape[:3], repeat, shape[3])
+    return dq.reshape(grouped).sum(3), dk.reshape(grouped).sum(3), dv, dg, dbeta, ds
+
+
 def qkv(b, heads, kv_heads, queries, keys, dim, value_dim=None):
     """The shapes of attention's operands."""
     return (
