@@ -4,6 +4,10 @@ x[i, j] = (7 i + 3 j) mod 61 - 30, exact in every dtype, so that the rows around
 boundary of 32 bits can be computed by NumPy alone.
 """
 
+import fcntl
+import pathlib
+import tempfile
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -18,9 +22,12 @@ def room():
     info = mx.device_info(mx.gpu)
     if info["max_buffer_length"] < 20 * GIB or info["memory_size"] < 100 * GIB:
         pytest.skip("needs a GPU of 100 GiB and arrays of 20 GiB")
-    mx.clear_cache()
-    yield
-    mx.clear_cache()
+    # One at a time, whatever runs beside: each takes some 50 GiB.
+    with open(pathlib.Path(tempfile.gettempdir()) / "mlx-vk-large-arrays", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mx.clear_cache()
+        yield
+        mx.clear_cache()
 
 
 def probes(rows, columns, itemsize):
