@@ -1,0 +1,73 @@
+// What mx.clear_cache has taken out of the cache and the driver has not back yet.
+// To give back a prompt's memory, and to ask for it again for the next part of the
+// prompt, takes milliseconds; MLX-LM clears the cache after each part and before
+// the answer. So what leaves can be used again for a moment; then a thread of its
+// own frees it. Whoever asks how much is held, or needs room, has it freed at
+// once. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mlx/backend/common/buffer_cache.h"
+#include "runtime/memory.h"
+
+namespace mlx::core::vulkan {
+
+class Leaving {
+ public:
+  using Cache = BufferCache<Buffer>; // frees what it has at its end
+  using Caches = std::array<std::unique_ptr<Cache>, buffer_kinds>;
+  static constexpr auto moment = std::chrono::milliseconds(100);
+
+  // `destroy` is called under no lock of this.
+  explicit Leaving(void (*destroy)(Buffer*)) : destroy_(destroy) {}
+  // Only of one whose thread has been stopped.
+  ~Leaving() = default;
+
+  // Some of the caches may be null; `list` goes on through next_free. What left
+  // before is not used again.
+  void add(Caches caches, Buffer* list);
+  // One after all, as BufferCache finds it; null if there is none.
+  Buffer* take(BufferKind kind, size_t size) {
+    return any_.load(std::memory_order_relaxed) ? find(kind, size) : nullptr;
+  }
+  // What can be taken or is not freed yet.
+  size_t bytes() const {
+    return any_.load(std::memory_order_relaxed) ? count() : 0;
+  }
+  // When it returns all is freed.
+  void finish();
+  // The same for good: the thread ends, and what leaves is freed at once.
+  void stop();
+
+ private:
+  struct Set {
+    Caches caches;
+    Buffer* list = nullptr;
+    size_t bytes() const;
+  };
+  Buffer* find(BufferKind kind, size_t size);
+  size_t count() const;
+  void free(std::vector<Set> sets);
+  void loop();
+
+  void (*destroy_)(Buffer*);
+  std::atomic<bool> any_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable cv_;
+  // Under it: the last to leave, those before, and whether some are being freed.
+  std::unique_ptr<Set> last_;
+  std::chrono::steady_clock::time_point until_;
+  std::vector<Set> before_;
+  bool freeing_ = false, stopped_ = false;
+  std::thread thread_;
+};
+
+} // namespace mlx::core::vulkan
