@@ -33,7 +33,7 @@ class Pace {
   void begin(uint32_t operations = unknown) {
     left_ = operations;
     ramp_ = first;
-    look_ = fixed_ ? fixed_ : first;
+    look_after(0);
   }
   // A batch of so many was closed, and the eval goes on.
   void closed(uint32_t operations) {
@@ -41,10 +41,10 @@ class Pace {
       left_ -= std::min(left_, operations);
     }
     ramp_ = std::min(2 * ramp_, longest);
-    look_ = fixed_ ? fixed_ : std::min(ramp_, tail());
+    look_after(0);
   }
 
-  // Before so many operations enough() is false.
+  // Before so many operations enough() need not be asked.
   uint32_t look_at() const {
     return look_;
   }
@@ -55,15 +55,15 @@ class Pace {
     if (fixed_) {
       return operations >= fixed_;
     }
+    look_after(operations);
     uint32_t most = std::min(pinned > light ? usual : longest, tail());
-    bool full = operations >= most ||
-        (operations >= std::min(ramp_, most) && !no_hurry());
-    // Until the limit, but what is pinned may change it meanwhile.
-    look_ = std::min(std::max(ramp_, operations + 1), operations + first);
-    return full;
+    return operations >= most || (operations >= ramp_ && !no_hurry());
   }
 
  private:
+  void look_after(uint32_t operations) {
+    look_ = fixed_ ? fixed_ : operations + first;
+  }
   uint32_t tail() const {
     return left_ == unknown ? longest : std::max(2 * first, left_ / 2);
   }
