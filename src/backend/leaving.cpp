@@ -17,19 +17,24 @@ size_t Leaving::Set::bytes() const {
   return n;
 }
 
+bool Leaving::Set::empty() const {
+  for (auto& c : caches) {
+    if (c && c->cache_size() > 0) {
+      return false;
+    }
+  }
+  return !list;
+}
+
 void Leaving::add(Caches caches, Buffer* list) {
   {
     std::lock_guard lock(mutex_);
-    if (last_) {
-      before_.push_back(std::move(*last_));
-    }
-    last_ = std::make_unique<Set>(Set{std::move(caches), list});
-    until_ = std::chrono::steady_clock::now() + moment;
+    sets_.push_back({std::move(caches), list, Clock::now() + moment});
     any_ = true;
-    if (!stopped_ && !thread_.joinable()) {
-      thread_ = std::thread([this] { loop(); });
-    }
-    if (!stopped_) {
+    if (!stopped_ && sets_.size() <= most) {
+      if (!thread_.joinable()) {
+        thread_ = std::thread([this] { loop(); });
+      }
       cv_.notify_all();
       return;
     }
@@ -37,25 +42,49 @@ void Leaving::add(Caches caches, Buffer* list) {
   finish();
 }
 
+// In what left last: that is the likeliest to be asked for.
 Buffer* Leaving::find(BufferKind kind, size_t size) {
   std::lock_guard lock(mutex_);
-  auto* cache = last_ ? last_->caches[static_cast<size_t>(kind)].get() : nullptr;
-  return cache ? cache->reuse_from_cache(size) : nullptr;
+  for (size_t i = sets_.size(); i-- > 0;) {
+    auto& cache = sets_[i].caches[static_cast<size_t>(kind)];
+    if (auto* b = cache ? cache->reuse_from_cache(size) : nullptr) {
+      return b;
+    }
+  }
+  return nullptr;
 }
 
 size_t Leaving::count() const {
   std::lock_guard lock(mutex_);
-  size_t n = last_ ? last_->bytes() : 0;
-  for (auto& set : before_) {
+  size_t n = being_freed_;
+  for (auto& set : sets_) {
     n += set.bytes();
   }
   return n;
 }
 
-void Leaving::free(std::vector<Set> sets) {
-  for (auto& set : sets) {
-    while (set.list) {
-      destroy_(std::exchange(set.list, set.list->next_free));
+void Leaving::free_one(Set& set) {
+  if (set.list) {
+    destroy_(std::exchange(set.list, set.list->next_free));
+    return;
+  }
+  for (auto& c : set.caches) {
+    if (c && c->cache_size() > 0) {
+      c->release_cached_buffers(1);
+      return;
+    }
+  }
+}
+
+// Where a call takes long, the driver has given memory back: others have their
+// turn before the next.
+void Leaving::free_gently(Set& set) {
+  while (!set.empty()) {
+    auto begun = Clock::now();
+    free_one(set);
+    auto took = Clock::now() - begun;
+    if (took > std::chrono::microseconds(200) && in_a_hurry_ == 0) {
+      std::this_thread::sleep_for(2 * took);
     }
   }
 }
@@ -65,18 +94,19 @@ void Leaving::finish() {
   if (!any_ || forked_from_started_device()) {
     return;
   }
+  in_a_hurry_++;
   std::unique_lock lock(mutex_);
-  auto sets = std::move(before_);
-  before_.clear();
-  if (last_) {
-    sets.push_back(std::move(*last_));
-    last_.reset();
-  }
+  auto sets = std::exchange(sets_, {});
   lock.unlock();
-  free(std::move(sets));
+  for (auto& set : sets) {
+    while (!set.empty()) {
+      free_one(set);
+    }
+  }
   lock.lock();
   cv_.wait(lock, [this] { return !freeing_; });
-  any_ = last_ || !before_.empty();
+  any_ = !sets_.empty();
+  in_a_hurry_--;
 }
 
 void Leaving::stop() {
@@ -85,6 +115,7 @@ void Leaving::stop() {
     stopped_ = true;
   }
   cv_.notify_all();
+  in_a_hurry_++;
   if (thread_.joinable()) {
     thread_.join();
   }
@@ -94,25 +125,25 @@ void Leaving::stop() {
 void Leaving::loop() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    if (last_ && std::chrono::steady_clock::now() >= until_) {
-      before_.push_back(std::move(*last_));
-      last_.reset();
-    }
-    if (!before_.empty()) {
-      auto sets = std::move(before_);
-      before_.clear();
-      freeing_ = true;
-      lock.unlock();
-      free(std::move(sets));
-      lock.lock();
-      freeing_ = false;
-      any_ = last_ || !before_.empty();
-      cv_.notify_all();
-    } else if (last_) {
-      cv_.wait_until(lock, until_);
-    } else {
+    if (sets_.empty()) {
       cv_.wait(lock);
+      continue;
     }
+    if (Clock::now() < sets_.front().until) {
+      cv_.wait_until(lock, Clock::time_point(sets_.front().until));
+      continue;
+    }
+    Set set = std::move(sets_.front());
+    sets_.pop_front();
+    freeing_ = true;
+    being_freed_ = set.bytes();
+    lock.unlock();
+    free_gently(set);
+    lock.lock();
+    freeing_ = false;
+    being_freed_ = 0;
+    any_ = !sets_.empty();
+    cv_.notify_all();
   }
 }
 

@@ -2,18 +2,18 @@
 // To give back a prompt's memory, and to ask for it again for the next part of the
 // prompt, takes milliseconds; MLX-LM clears the cache after each part and before
 // the answer. So what leaves can be used again for a moment; then a thread of its
-// own frees it. Whoever asks how much is held, or needs room, has it freed at
-// once. Thread-safe.
+// own frees it, one buffer at a time, as the driver makes others wait meanwhile.
+// Whoever asks how much is held, or needs room, has it freed at once. Thread-safe.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "mlx/backend/common/buffer_cache.h"
 #include "runtime/memory.h"
@@ -24,15 +24,15 @@ class Leaving {
  public:
   using Cache = BufferCache<Buffer>; // frees what it has at its end
   using Caches = std::array<std::unique_ptr<Cache>, buffer_kinds>;
+  using Clock = std::chrono::steady_clock;
   static constexpr auto moment = std::chrono::milliseconds(100);
+  static constexpr size_t most = 16; // sets; who adds more frees them
 
   // `destroy` is called under no lock of this.
   explicit Leaving(void (*destroy)(Buffer*)) : destroy_(destroy) {}
-  // Only of one whose thread has been stopped.
-  ~Leaving() = default;
 
-  // Some of the caches may be null; `list` goes on through next_free. What left
-  // before is not used again.
+  // Some of the caches may be null; `list` goes on through next_free, and is not
+  // used again.
   void add(Caches caches, Buffer* list);
   // One after all, as BufferCache finds it; null if there is none.
   Buffer* take(BufferKind kind, size_t size) {
@@ -51,22 +51,25 @@ class Leaving {
   struct Set {
     Caches caches;
     Buffer* list = nullptr;
+    Clock::time_point until; // it can be used again
     size_t bytes() const;
+    bool empty() const;
   };
   Buffer* find(BufferKind kind, size_t size);
   size_t count() const;
-  void free(std::vector<Set> sets);
+  void free_one(Set& set);
+  void free_gently(Set& set);
   void loop();
 
   void (*destroy_)(Buffer*);
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
   std::condition_variable cv_;
-  // Under it: the last to leave, those before, and whether some are being freed.
-  std::unique_ptr<Set> last_;
-  std::chrono::steady_clock::time_point until_;
-  std::vector<Set> before_;
+  // Under it: the first to leave in front, and whether the thread is freeing one.
+  std::deque<Set> sets_;
   bool freeing_ = false, stopped_ = false;
+  size_t being_freed_ = 0; // bytes, at most
+  std::atomic<int> in_a_hurry_{0}; // who waits for the thread
   std::thread thread_;
 };
 

@@ -209,8 +209,8 @@ void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
 void Walk::wait_for_room() {
   auto& tasks = scheduler::scheduler();
   auto too_much_memory = [&] {
-    return get_active_memory() > get_memory_limit() &&
-        tasks.n_active_tasks() > 0;
+    return tasks.n_active_tasks() > 0 &&
+        get_active_memory() > get_memory_limit();
   };
   if (tasks.n_active_tasks() > most_active_tasks || too_much_memory()) {
     gpu::finalize(stream_);
