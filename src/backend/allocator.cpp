@@ -166,8 +166,8 @@ class VulkanAllocator : public allocator::Allocator {
     trim_locked(0);
     destroy_all(small_.take_all());
   }
-  // The same but for a few small buffers, which count as no cache, and sooner or
-  // later (leaving.h).
+  // The same but for a few small buffers, which count as no cache, and sooner
+  // or later (leaving.h).
   void clear_cache() {
     Caches leave;
     Buffer* list;

@@ -1,9 +1,10 @@
-// What mx.clear_cache has taken out of the cache and the driver has not back yet.
-// To give back a prompt's memory, and to ask for it again for the next part of the
-// prompt, takes milliseconds; MLX-LM clears the cache after each part and before
-// the answer. So what leaves can be used again for a moment; then a thread of its
-// own frees it, one buffer at a time, as the driver makes others wait meanwhile.
-// Whoever asks how much is held, or needs room, has it freed at once. Thread-safe.
+// What mx.clear_cache has taken out of the cache and the driver has not back
+// yet. To give back a prompt's memory, and to ask for it again for the next
+// part of the prompt, takes milliseconds; MLX-LM clears the cache after each
+// part and before the answer. So what leaves can be used again for a moment;
+// then a thread of its own frees it, one buffer at a time, as the driver makes
+// others wait meanwhile. Whoever asks how much is held, or needs room, has it
+// freed at once. Thread-safe.
 #pragma once
 
 #include <array>
@@ -31,8 +32,8 @@ class Leaving {
   // `destroy` is called under no lock of this.
   explicit Leaving(void (*destroy)(Buffer*)) : destroy_(destroy) {}
 
-  // Some of the caches may be null; `list` goes on through next_free, and is not
-  // used again.
+  // Some of the caches may be null; `list` goes on through next_free, and is
+  // not used again.
   void add(Caches caches, Buffer* list);
   // One after all, as BufferCache finds it; null if there is none.
   Buffer* take(BufferKind kind, size_t size) {
@@ -65,7 +66,8 @@ class Leaving {
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
   std::condition_variable cv_;
-  // Under it: the first to leave in front, and whether the thread is freeing one.
+  // Under it: the first to leave in front, and whether the thread is freeing
+  // one.
   std::deque<Set> sets_;
   bool freeing_ = false, stopped_ = false;
   size_t being_freed_ = 0; // bytes, at most

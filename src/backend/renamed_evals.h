@@ -1,6 +1,6 @@
 // Comes before the first line of MLX's transforms.cpp (cmake/mlx.cmake), whose
-// eval() and async_eval() have other names in this library: ours (walk.cpp) call
-// them for graphs that are not of one GPU stream.
+// eval() and async_eval() have other names in this library: ours (walk.cpp)
+// call them for graphs that are not of one GPU stream.
 #pragma once
 
 // What it includes, but for fence.h, which cannot be read twice: its own text

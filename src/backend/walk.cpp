@@ -2,8 +2,8 @@
 // prompt's and a decode step's are. MLX's own walk counts each array's readers
 // in a hash map, weights included: with the map's memory that is 30 % of what
 // async_eval executes. Here the count is in the array, and the tape points at
-// arrays instead of sharing them. Any other graph goes to MLX's functions, whose
-// file is compiled with them under other names (renamed_evals.h).
+// arrays instead of sharing them. Any other graph goes to MLX's functions,
+// whose file is compiled with them under other names (renamed_evals.h).
 //
 // The order of the arrays is MLX's, so that memory and fused kernels are too.
 // Threads: like async_eval, any, each with graphs of its own.

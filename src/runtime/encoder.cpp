@@ -58,8 +58,7 @@ void Encoder::dispatch(
   uint64_t bytes = 0;
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
-    if (b.buffer && b.buffer->mirrored() &&
-        (write || !b.buffer->settled())) {
+    if (b.buffer && b.buffer->mirrored() && (write || !b.buffer->settled())) {
       device_.memory().prepare_for_device(
           batch, *b.buffer, b.begin, b.end, write);
     }

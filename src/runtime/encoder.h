@@ -115,8 +115,7 @@ class Encoder {
   // Over the limits of operations (pace.h) or pinned bytes.
   bool needs_commit() {
     return open_ &&
-        (operations_ >= pace_.look_at() ||
-         open_->pinned_bytes > most_bytes_) &&
+        (operations_ >= pace_.look_at() || open_->pinned_bytes > most_bytes_) &&
         full();
   }
   // One MLX operation was encoded, pinning `bytes`.

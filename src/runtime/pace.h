@@ -1,11 +1,13 @@
-// After how many operations of MLX a batch is closed. Pure, free of Vulkan calls.
+// After how many operations of MLX a batch is closed. Pure, free of Vulkan
+// calls.
 //
 // A batch costs its caller some 10 us and its end cuts what rewrite.h joins, so
-// few are better; but an idle device waits for what is not submitted, and so does
-// the memory that it pins. So the first batches of an eval are short, each twice
-// the one before; while the device has a whole batch to begin, or the recorder is
-// behind, there is no hurry; and an eval that its caller waits for ends with
-// short ones too, as the device is at the last one when all is encoded.
+// few are better; but an idle device waits for what is not submitted, and so
+// does the memory that it pins. So the first batches of an eval are short, each
+// twice the one before; while the device has a whole batch to begin, or the
+// recorder is behind, there is no hurry; and an eval that its caller waits for
+// ends with short ones too, as the device is at the last one when all is
+// encoded.
 #pragma once
 
 #include <algorithm>

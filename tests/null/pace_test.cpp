@@ -50,8 +50,7 @@ TEST_CASE("batches grow while the device is idle") {
 
 TEST_CASE("batches are long while the device has one to begin") {
   Pace pace(Pace::usual);
-  CHECK(
-      batches(pace, 1000, 8 * kib, false, always) == Lengths{400, 400, 200});
+  CHECK(batches(pace, 1000, 8 * kib, false, always) == Lengths{400, 400, 200});
   // Looked at now and then, so that it gets the rest when it runs out.
   auto until_200 = [](uint32_t i) { return i < 200; };
   auto lengths = batches(pace, 1000, 8 * kib, false, until_200);
