@@ -1,6 +1,7 @@
 """eval and async_eval of graphs of one GPU stream, whose walk is ours
 (src/backend/walk.cpp), and of those that it leaves to MLX."""
 
+import gc
 import json
 import threading
 from pathlib import Path
@@ -284,3 +285,49 @@ def test_a_kernel_that_fails_while_waited_for():
         with pytest.raises(Exception, match="no_such"):
             mx.eval(broken_sum(), x * 2)
         assert np.array_equal(np.array(x), ints(8, 3) + 1)
+
+
+@BOTH
+def test_a_primitive_that_throws_after_several_batches(evaluate):
+    """What was submitted before it counts, and nothing is held on to."""
+    mx.synchronize()
+    before = mx.get_active_memory()
+    for _ in range(3):
+        x = mx.array(ints(1000, 2))
+        halfway = x
+        for _ in range(300):
+            halfway = halfway + 1
+        last = halfway
+        for _ in range(300):
+            last = mx.maximum(last * 1, x)
+        bad = broken()
+        with pytest.raises(ValueError, match="dimensions"):
+            evaluate(last + bad.sum(), halfway)
+        assert np.array_equal(np.array(halfway), ints(1000, 2) + 300)
+        assert np.array_equal(np.array(last), ints(1000, 2) + 300)
+        del x, halfway, last, bad
+        gc.collect()
+    mx.synchronize()
+    assert mx.get_active_memory() <= before + 64 * 1024
+
+
+def test_who_loses_interest():
+    """Outputs that go before they are made, of streams that go on: as when an answer
+    is cut off."""
+    streams = [mx.new_stream(GPU) for _ in range(2)]
+    mx.synchronize()
+    before = mx.get_active_memory()
+    kept = mx.array(ints(1000, 4))
+    for k in range(20):
+        with mx.stream(streams[k % 2]):
+            x = kept
+            for _ in range(150 if k % 3 else 10):
+                x = mx.sin(x) + kept
+            mx.async_eval(x)
+        del x
+    with mx.stream(streams[0]):
+        assert (kept * 2 - kept).tolist() == ints(1000, 4).tolist()
+    del kept
+    for s in streams:
+        mx.synchronize(s)
+    assert mx.get_active_memory() <= before + 64 * 1024
