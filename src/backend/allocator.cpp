@@ -90,6 +90,7 @@ class VulkanAllocator : public allocator::Allocator {
       }
     }
     if (!buffer) {
+      leaving_.make_room(size);
       buffer = device ? device->memory().allocate(size, placement)
                       : Memory::allocate_heap(size);
     }

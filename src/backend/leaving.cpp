@@ -1,5 +1,6 @@
 #include "backend/leaving.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/device.h"
@@ -61,6 +62,21 @@ size_t Leaving::count() const {
     n += set.bytes();
   }
   return n;
+}
+
+void Leaving::free_oldest(size_t size) {
+  std::lock_guard lock(mutex_);
+  for (auto& set : sets_) {
+    for (auto& c : set.caches) {
+      if (size_t has = c ? c->cache_size() : 0) {
+        c->release_cached_buffers(std::min(size, has));
+        size -= std::min(size, has - c->cache_size());
+        if (size == 0) {
+          return;
+        }
+      }
+    }
+  }
 }
 
 void Leaving::free_one(Set& set) {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "mlx/backend/common/buffer_cache.h"
+#include "runtime/free_lists.h"
 #include "runtime/memory.h"
 
 namespace mlx::core::vulkan {
@@ -29,7 +30,7 @@ class Leaving {
   static constexpr auto moment = std::chrono::milliseconds(100);
   static constexpr size_t most = 16; // sets; who adds more frees them
 
-  // `destroy` is called under no lock of this.
+  // `destroy` must not call this.
   explicit Leaving(void (*destroy)(Buffer*)) : destroy_(destroy) {}
 
   // Some of the caches may be null; `list` goes on through next_free, and is
@@ -38,6 +39,15 @@ class Leaving {
   // One after all, as BufferCache finds it; null if there is none.
   Buffer* take(BufferKind kind, size_t size) {
     return any_.load(std::memory_order_relaxed) ? find(kind, size) : nullptr;
+  }
+  // Before the driver is asked for so many bytes: frees as many, so that what
+  // is held does not grow, and the new ones find room in the driver's memory
+  // that is at hand. Not for small ones, which have a cache that is never
+  // cleared.
+  void make_room(size_t size) {
+    if (size > FreeLists::largest && any_.load(std::memory_order_relaxed)) {
+      free_oldest(size);
+    }
   }
   // What can be taken or is not freed yet.
   size_t bytes() const {
@@ -58,6 +68,7 @@ class Leaving {
   };
   Buffer* find(BufferKind kind, size_t size);
   size_t count() const;
+  void free_oldest(size_t size);
   void free_one(Set& set);
   void free_gently(Set& set);
   void loop();

@@ -114,6 +114,22 @@ def test_what_left_is_used_again(software):
     )
 
 
+def test_what_left_makes_room(software):
+    """For what cannot use it: no more is held than before."""
+    output_of(
+        "-c",
+        program("""
+        parts = [used(20, float(k)) for k in range(15)]
+        before = resident()
+        del parts
+        mx.clear_cache()
+        x = used(200)
+        assert resident() < before + 60 * MIB, (resident() - before) / MIB
+        assert x[-1].item() == 1.0
+        """),
+    )
+
+
 def test_the_process_ends_with_memory_under_way():
     for wait in (0, 0.1):
         done = output_of("-c", program(f"leave(64); time.sleep({wait}); print('end')"))
