@@ -102,10 +102,14 @@ set_source_files_properties(
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
-# async_eval() likewise (src/backend/walk.cpp).
+# eval() and async_eval() likewise (src/backend/walk.cpp), where a definition would
+# change what others call eval too.
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_DEFINITIONS "async_eval=async_eval_of_mlx")
+  PROPERTIES COMPILE_OPTIONS
+             "-include;${PROJECT_SOURCE_DIR}/src/backend/renamed_evals.h"
+             OBJECT_DEPENDS
+             "${PROJECT_SOURCE_DIR}/src/backend/renamed_evals.h")
 # The descriptions of arrays and primitives, with cheaper memory.
 foreach(file array fast ops)
   set_source_files_properties(

@@ -3,13 +3,13 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
 
+#include "backend/leaving.h"
 #include "backend/stream.h"
 #include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
@@ -55,8 +55,7 @@ class VulkanAllocator : public allocator::Allocator {
     limit_ = device_memory_size() / 100 * 95;
     cache_limit_ = limit_;
     for (auto& c : caches_) {
-      c = std::make_unique<Cache>(
-          /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
+      c = new_cache();
     }
     set_trim_hook([] { the().free_cached(); });
   }
@@ -77,16 +76,21 @@ class VulkanAllocator : public allocator::Allocator {
         if (!buffer) {
           buffer = cache(kind).reuse_from_cache(size);
         }
+        if (!buffer) {
+          buffer = leaving_.take(kind, size);
+        }
       }
       if (!buffer) {
         size_t used = active_.load() + size;
         size_t most = most_allowed(device);
-        if (used + cached_locked() > most) {
+        if (used + cached_locked() + leaving_.bytes() > most) {
+          leaving_.finish();
           trim_locked(most > used ? most - used : 0);
         }
       }
     }
     if (!buffer) {
+      leaving_.make_room(size);
       buffer = device ? device->memory().allocate(size, placement)
                       : Memory::allocate_heap(size);
     }
@@ -141,11 +145,13 @@ class VulkanAllocator : public allocator::Allocator {
   size_t set_limit(size_t n) {
     return limit_.exchange(n);
   }
-  size_t cached() const {
+  size_t cached() {
+    leaving_.finish(); // what clear_cache() said was nothing
     std::lock_guard lock(mutex_);
     return cached_locked();
   }
   size_t set_cache_limit(size_t n) {
+    leaving_.finish();
     std::lock_guard lock(mutex_);
     std::swap(cache_limit_, n);
     trim_locked(cache_limit_);
@@ -156,20 +162,49 @@ class VulkanAllocator : public allocator::Allocator {
   }
   // All that nobody uses.
   void free_cached() {
+    leaving_.finish();
     std::lock_guard lock(mutex_);
     trim_locked(0);
     destroy_all(small_.take_all());
   }
-  // The same but for a few small buffers, which count as no cache.
+  // The same but for a few small buffers, which count as no cache, and sooner
+  // or later (leaving.h).
   void clear_cache() {
-    std::lock_guard lock(mutex_);
-    Buffer* rest = small_.take_all_but_reserve();
-    trim_locked(0);
-    destroy_all(rest);
+    Caches leave;
+    Buffer* list;
+    {
+      std::lock_guard lock(mutex_);
+      list = small_.take_all_but_reserve();
+      bool any = list;
+      for (size_t i = 0; i < buffer_kinds; ++i) {
+        if (caches_[i]->cache_size() > 0) {
+          leave[i] = std::exchange(caches_[i], new_cache());
+          any = true;
+        }
+      }
+      if (!any) {
+        return;
+      }
+    }
+    if (device_if_started()) {
+      leaving_.add(std::move(leave), list);
+    } else {
+      destroy_all(list);
+    }
+  }
+  // Before the device is shut down.
+  void stop_leaving() {
+    leaving_.stop();
   }
 
  private:
-  using Cache = BufferCache<Buffer>;
+  using Cache = Leaving::Cache;
+  using Caches = Leaving::Caches;
+
+  static std::unique_ptr<Cache> new_cache() {
+    return std::make_unique<Cache>(
+        /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
+  }
 
   // Arrays and cache together. Other programs take of a device's memory too.
   size_t most_allowed(vulkan::Device* device) const {
@@ -231,10 +266,15 @@ class VulkanAllocator : public allocator::Allocator {
   size_t cache_limit_;
   mutable std::mutex mutex_;
   FreeLists small_;
-  std::array<std::unique_ptr<Cache>, buffer_kinds> caches_; // of the rest
+  Caches caches_; // of the rest
+  Leaving leaving_{destroy};
 };
 
 } // namespace
+
+void stop_leaving() {
+  VulkanAllocator::the().stop_leaving();
+}
 
 } // namespace vulkan
 

@@ -148,7 +148,7 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
   if (encoder.needs_commit()) {
     Stream s = stream_encoder.stream();
     scheduler::notify_new_task(s);
-    encoder.close([s] { scheduler::notify_task_completion(s); });
+    encoder.close_and_go_on([s] { scheduler::notify_task_completion(s); });
     encoder.device().recorder().retire();
   }
 }

@@ -94,7 +94,10 @@ void note_cpu_stream(Stream s) {
 namespace gpu {
 
 void init() {
-  vulkan::set_exit_hook(vulkan::drain_cpu_streams);
+  vulkan::set_exit_hook([] {
+    vulkan::drain_cpu_streams();
+    vulkan::stop_leaving();
+  });
 }
 
 void finalize(Stream s) {

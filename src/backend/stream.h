@@ -22,6 +22,9 @@ class PlacementScope {
 };
 Placement current_placement();
 
+// The allocator's thread ends (leaving.h), at exit.
+void stop_leaving();
+
 // Every CPU stream that works beside the GPU is waited for at exit.
 void note_cpu_stream(Stream s);
 

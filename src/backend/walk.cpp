@@ -1,13 +1,14 @@
-// mx.async_eval of a graph that is all of one GPU stream, as a decode step's
-// is. MLX's own walk counts each array's readers in a hash map, weights
-// included: with the map's memory that is 30 % of what async_eval executes.
-// Here the count is in the array, and the tape points at arrays instead of
-// sharing them. Any other graph goes to MLX's function, whose file is compiled
-// with it under another name (cmake/mlx.cmake).
+// mx.eval and mx.async_eval of a graph that is all of one GPU stream, as a
+// prompt's and a decode step's are. MLX's own walk counts each array's readers
+// in a hash map, weights included: with the map's memory that is 30 % of what
+// async_eval executes. Here the count is in the array, and the tape points at
+// arrays instead of sharing them. Any other graph goes to MLX's functions,
+// whose file is compiled with them under other names (renamed_evals.h).
 //
 // The order of the arrays is MLX's, so that memory and fused kernels are too.
 // Threads: like async_eval, any, each with graphs of its own.
 #include <algorithm>
+#include <atomic>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 
 namespace mlx::core {
 
+void eval_of_mlx(std::vector<array> outputs);
 void async_eval_of_mlx(std::vector<array> outputs);
 
 namespace {
@@ -48,29 +50,44 @@ bool unscheduled(const array& a) {
 }
 
 // The readers that an array has left: the value of its event, which is not
-// attached yet. Zero before a walk, and after its tape is made.
-uint64_t readers(const array& a) {
-  return a.event().value();
-}
-void add_readers(array& a, uint64_t n) {
-  a.event().set_value(readers(a) + n);
-  for (auto& s : a.siblings()) { // they always have as many
-    s.event().set_value(readers(s) + n);
+// attached yet. The upper half says whose walk has counted, so that what one
+// left behind that an exception ended is nothing to the next.
+class Readers {
+ public:
+  Readers() : mine_(next_walk.fetch_add(1, std::memory_order_relaxed) << 32) {}
+
+  uint64_t of(const array& a) const {
+    uint64_t value = a.event().value();
+    return value >> 32 == mine_ >> 32 ? value & 0xffffffff : 0;
   }
-}
+  void set(array& a, uint64_t n) const {
+    a.event().set_value(mine_ | n);
+    for (auto& s : a.siblings()) { // they always have as many
+      s.event().set_value(mine_ | n);
+    }
+  }
+
+ private:
+  static inline std::atomic<uint64_t> next_walk{1};
+  const uint64_t mine_;
+};
+
+enum class Then { GoOn, Wait };
 
 class Walk {
  public:
-  Walk(Stream stream, std::vector<array> outputs)
+  Walk(Stream stream, std::vector<array> outputs, Then then)
       : stream_(stream),
+        then_(then),
         last_({}, bool_, std::make_shared<AllOf>(stream), std::move(outputs)) {}
 
   // False, and nothing has changed, where MLX has to walk.
   bool count();
   // Readers before what they read, by breadth as long as no more than MLX's
-  // limit of arrays wait for their turn. Every count is zero then.
+  // limit of arrays wait for their turn.
   void make_tape();
-  // From the end of the tape to its beginning.
+  // From the end of the tape to its beginning. Then::Wait: until the GPU is
+  // done with it.
   void run();
 
   std::vector<array> take_outputs() {
@@ -88,6 +105,8 @@ class Walk {
   void clear_up();
 
   Stream stream_;
+  Then then_;
+  Readers readers_;
   array last_;
   Event event_;
   // Of the arrays in their readers' inputs, which stay until those are
@@ -104,15 +123,13 @@ bool Walk::count() {
       // What is evaluated has a primitive if a transformation needs it again.
       if (todo ? ours(in) : !in.has_primitive()) {
         if (todo) {
-          if (readers(in) == 0) {
+          auto n = readers_.of(in);
+          if (n == 0) {
             found_.push_back(&in);
           }
-          add_readers(in, 1);
+          readers_.set(in, n + 1);
         }
         continue;
-      }
-      for (auto* a : found_) {
-        add_readers(*a, 0 - readers(*a));
       }
       return false;
     }
@@ -145,8 +162,9 @@ void Walk::make_tape() {
         later.emplace_back(reader, next);
         break;
       }
-      add_readers(in, -1);
-      if (readers(in) == 0) {
+      auto n = readers_.of(in) - 1;
+      readers_.set(in, n);
+      if (n == 0) {
         tape_.push_back(&in);
       }
     }
@@ -170,9 +188,11 @@ void Walk::follow(array& in) {
 }
 
 void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
-  a.attach_event(event_);
-  for (auto& s : a.siblings()) {
-    s.attach_event(event_);
+  if (then_ == Then::GoOn) { // else nobody sees it before it is done
+    a.attach_event(event_);
+    for (auto& s : a.siblings()) {
+      s.attach_event(event_);
+    }
   }
   for (auto& in : a.inputs()) {
     follow(in);
@@ -189,8 +209,8 @@ void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
 void Walk::wait_for_room() {
   auto& tasks = scheduler::scheduler();
   auto too_much_memory = [&] {
-    return get_active_memory() > get_memory_limit() &&
-        tasks.n_active_tasks() > 0;
+    return tasks.n_active_tasks() > 0 &&
+        get_active_memory() > get_memory_limit();
   };
   if (tasks.n_active_tasks() > most_active_tasks || too_much_memory()) {
     gpu::finalize(stream_);
@@ -222,6 +242,9 @@ void Walk::run() {
   event_.set_value(1);
   try {
     auto& encoder = vulkan::encoder(stream_);
+    if (then_ == Then::Wait) {
+      encoder.raw().expect(static_cast<uint32_t>(tape_.size()));
+    }
     vulkan::PlacementScope placement(vulkan::Placement::Device);
     while (!tape_.empty()) {
       encode(*tape_.back(), encoder);
@@ -233,26 +256,44 @@ void Walk::run() {
   }
   event_.signal(stream_);
   gpu::finalize(stream_);
+  if (then_ == Then::Wait) {
+    event_.wait();
+  }
+}
+
+// False, with the outputs as they were, where MLX has to walk; one of them at
+// least is unscheduled.
+bool walk(std::vector<array>& outputs, Then then) {
+  auto first = std::find_if(outputs.begin(), outputs.end(), unscheduled);
+  if (detail::in_tracing() || detail::retain_graph() ||
+      !first->has_primitive() ||
+      first->primitive().stream().device != Device::gpu) {
+    return false;
+  }
+  Walk walk(first->primitive().stream(), std::move(outputs), then);
+  if (!walk.count()) {
+    outputs = walk.take_outputs();
+    return false;
+  }
+  walk.make_tape();
+  walk.run();
+  return true;
 }
 
 } // namespace
 
 void async_eval(std::vector<array> outputs) {
-  auto first = std::find_if(outputs.begin(), outputs.end(), unscheduled);
-  if (first == outputs.end()) {
-    return;
+  if (std::any_of(outputs.begin(), outputs.end(), unscheduled) &&
+      !walk(outputs, Then::GoOn)) {
+    async_eval_of_mlx(std::move(outputs));
   }
-  if (detail::in_tracing() || detail::retain_graph() ||
-      !first->has_primitive() ||
-      first->primitive().stream().device != Device::gpu) {
-    return async_eval_of_mlx(std::move(outputs));
+}
+
+void eval(std::vector<array> outputs) {
+  if (std::none_of(outputs.begin(), outputs.end(), unscheduled) ||
+      !walk(outputs, Then::Wait)) {
+    eval_of_mlx(std::move(outputs));
   }
-  Walk walk(first->primitive().stream(), std::move(outputs));
-  if (!walk.count()) {
-    return async_eval_of_mlx(walk.take_outputs());
-  }
-  walk.make_tape();
-  walk.run();
 }
 
 } // namespace mlx::core

@@ -13,8 +13,8 @@ namespace mlx::core::vulkan {
 
 Encoder::Encoder(Device& device, uint32_t stream_id)
     : device_(device),
-      most_operations_(config().max_ops),
       most_bytes_(uint64_t(config().max_mb) << 20),
+      pace_(config().max_ops),
       stream_id_(stream_id) {}
 
 Encoder::~Encoder() {
@@ -58,7 +58,7 @@ void Encoder::dispatch(
   uint64_t bytes = 0;
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
-    if (b.buffer && b.buffer->mirrored()) {
+    if (b.buffer && b.buffer->mirrored() && (write || !b.buffer->settled())) {
       device_.memory().prepare_for_device(
           batch, *b.buffer, b.begin, b.end, write);
     }
@@ -153,18 +153,40 @@ std::shared_ptr<Completion> Encoder::current_completion() {
 }
 
 std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
+  push_open(std::move(on_retired));
+  pace_.begin();
+  return last_;
+}
+
+void Encoder::close_and_go_on(std::function<void()> on_retired) {
+  uint32_t operations = operations_;
+  push_open(std::move(on_retired));
+  pace_.closed(operations);
+}
+
+void Encoder::push_open(std::function<void()> on_retired) {
   operations_ = stay_open_ = 0;
   if (!open_ || open_->empty()) {
     if (on_retired) {
       on_retired();
     }
-    return last_;
+    return;
   }
   open_->on_retired = std::move(on_retired);
-  last_ = open_->completion;
+  before_last_ = std::exchange(last_, open_->completion);
   device_.profiler().encoded(*open_);
   device_.recorder().push(std::move(open_));
-  return last_;
+}
+
+bool Encoder::full() {
+  uint64_t pinned = open_->pinned_bytes;
+  if (pinned > most_bytes_) {
+    return true;
+  }
+  return operations_ >= stay_open_ && pace_.enough(operations_, pinned, [this] {
+    return last_ &&
+        (!last_->submitted() || (before_last_ && !before_last_->reached()));
+  });
 }
 
 } // namespace mlx::core::vulkan

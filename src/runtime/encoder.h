@@ -16,6 +16,7 @@
 
 #include "runtime/batch.h"
 #include "runtime/memory.h"
+#include "runtime/pace.h"
 
 namespace mlx::core::vulkan {
 
@@ -104,12 +105,18 @@ class Encoder {
   // Hands the open batch to the recorder. With nothing to do, returns the last
   // completion (maybe null).
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
+  // The same in the middle of an eval, as needs_commit() asks for.
+  void close_and_go_on(std::function<void()> on_retired);
+  // An eval of so many operations follows, which its caller waits for.
+  void expect(uint32_t operations) {
+    pace_.begin(operations);
+  }
 
-  // Over the limits of operations or pinned bytes.
-  bool needs_commit() const {
+  // Over the limits of operations (pace.h) or pinned bytes.
+  bool needs_commit() {
     return open_ &&
-        ((operations_ >= most_operations_ && operations_ >= stay_open_) ||
-         open_->pinned_bytes > most_bytes_);
+        (operations_ >= pace_.look_at() || open_->pinned_bytes > most_bytes_) &&
+        full();
   }
   // One MLX operation was encoded, pinning `bytes`.
   void count_operation(uint64_t bytes) {
@@ -129,13 +136,15 @@ class Encoder {
     return open_ ? *open_ : open_new();
   }
   Batch& open_new();
+  bool full();
+  void push_open(std::function<void()> on_retired);
 
   Device& device_;
-  const uint32_t most_operations_;
   const uint64_t most_bytes_;
+  Pace pace_;
   uint32_t stream_id_;
   std::unique_ptr<Batch> open_;
-  std::shared_ptr<Completion> last_;
+  std::shared_ptr<Completion> last_, before_last_;
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // until so many operations
   uint32_t next_meeting_ = 0; // Record::meeting of the next dispatch

@@ -190,6 +190,7 @@ bool Memory::recycle(Buffer& b) {
   if (guarded_ || !b.mirrored()) {
     return !guarded_;
   }
+  b.settled_ = false;
   auto& m = *b.mirror_;
   if (b.kind == BufferKind::Shared) {
     bool touched = m.touched;
@@ -341,6 +342,7 @@ void Memory::prepare_for_device(
   with_room([&](bool over) {
     std::lock_guard lock(mirror_mutex_);
     auto& m = *b.mirror_;
+    b.settled_ = false;
     if (!b.device_.buffer) {
       b.device_ =
           allocations_.create(b.size, types_.device, HostUse::None, over);
@@ -374,6 +376,7 @@ void Memory::prepare_for_device(
         m.heap = nullptr;
       }
     }
+    b.settled_ = m.device_valid && m.uploads.empty();
   });
 }
 
@@ -426,6 +429,7 @@ void Memory::start_fetch(Buffer& b, bool over) {
 
 void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
+  b.settled_ = false;
   start_fetch(b, over);
   if (b.kind == BufferKind::Shared) {
     m.touched = true;

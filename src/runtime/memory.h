@@ -61,6 +61,11 @@ struct Buffer {
   uint64_t address() const {
     return device_.address;
   }
+  // What a mirrored one has on the device is all that a reader needs, whatever
+  // its batch: prepare_for_device() has nothing to do.
+  bool settled() const {
+    return settled_.load(std::memory_order_acquire);
+  }
   // Its host pointer, unless it is mirrored.
   void* mapped() const {
     return device_.mapped;
@@ -74,6 +79,7 @@ struct Buffer {
 
   Allocation device_;
   std::shared_ptr<Mirror> mirror_;
+  std::atomic<bool> settled_{false}; // written under Memory::mirror_mutex_
 };
 
 // Frees what is kept to be used again, before an allocation fails. Any thread.

@@ -87,7 +87,7 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_MAX_OPS_PER_BUFFER",
      "100",
      "Operations after which a batch is submitted (MLX_MAX_OPS_PER_BUFFER is "
-     "honoured too)."},
+     "honoured too). 100 stands for 25 to 400, as the device is idle or busy."},
     {"MLX_VK_MAX_MB_PER_BUFFER",
      "256",
      "MiB of arrays pinned by a batch after which it is submitted "

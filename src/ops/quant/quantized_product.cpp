@@ -76,7 +76,7 @@ void dense_product(
 
 void quantized_product(
     StreamEncoder& enc,
-    QuantOperands o,
+    QuantOperands&& o,
     array& out,
     const QuantFormat& f,
     bool transpose) {

@@ -17,7 +17,7 @@ inline QuantFormat format_of(QuantizationMode mode, int bits, int group) {
 // whose rows are not contiguous.
 void quantized_product(
     StreamEncoder& enc,
-    QuantOperands operands,
+    QuantOperands&& operands,
     array& out,
     const QuantFormat& format,
     bool transpose);

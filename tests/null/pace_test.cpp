@@ -1,0 +1,95 @@
+// After how many operations a batch is closed.
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "runtime/pace.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+constexpr uint64_t kib = 1024, mib = kib * kib;
+
+// The batches of an eval of so many operations that pin `bytes` each.
+// `known`: its caller waits. `no_hurry`: by how many are encoded.
+template <typename F>
+std::vector<uint32_t>
+batches(Pace pace, uint32_t all, uint64_t bytes, bool known, F no_hurry) {
+  std::vector<uint32_t> lengths;
+  pace.begin(known ? all : Pace::unknown);
+  uint32_t length = 0;
+  for (uint32_t i = 1; i <= all; ++i) {
+    length++;
+    if (length >= pace.look_at() &&
+        pace.enough(length, length * bytes, [&] { return no_hurry(i); })) {
+      pace.closed(length);
+      lengths.push_back(length);
+      length = 0;
+    }
+  }
+  lengths.push_back(length);
+  CHECK(std::accumulate(lengths.begin(), lengths.end(), 0u) == all);
+  return lengths;
+}
+
+auto never = [](uint32_t) { return false; };
+auto always = [](uint32_t) { return true; };
+using Lengths = std::vector<uint32_t>;
+
+} // namespace
+
+TEST_CASE("batches grow while the device is idle") {
+  Pace pace(Pace::usual);
+  CHECK(
+      batches(pace, 2000, 8 * kib, false, never) ==
+      Lengths{25, 50, 100, 200, 400, 400, 400, 400, 25});
+  CHECK(batches(pace, 20, 8 * kib, false, never) == Lengths{20});
+}
+
+TEST_CASE("batches are long while the device has one to begin") {
+  Pace pace(Pace::usual);
+  CHECK(batches(pace, 1000, 8 * kib, false, always) == Lengths{400, 400, 200});
+  // Looked at now and then, so that it gets the rest when it runs out.
+  auto until_200 = [](uint32_t i) { return i < 200; };
+  auto lengths = batches(pace, 1000, 8 * kib, false, until_200);
+  CHECK(lengths.front() >= 200);
+  CHECK(lengths.front() <= 200 + Pace::first);
+  CHECK(lengths[1] == 2 * Pace::first);
+  CHECK(lengths[2] == 4 * Pace::first);
+}
+
+TEST_CASE("batches that pin much stay short, whatever the device does") {
+  Pace pace(Pace::usual);
+  for (uint32_t n : batches(pace, 2000, mib, false, always)) {
+    CHECK(n <= Pace::usual);
+  }
+  CHECK(
+      batches(pace, 600, mib, false, never) ==
+      Lengths{25, 50, 100, 100, 100, 100, 100, 25});
+}
+
+TEST_CASE("an eval that is waited for ends with short batches") {
+  Pace pace(Pace::usual);
+  auto lengths = batches(pace, 2000, 8 * kib, true, never);
+  CHECK(lengths.front() == Pace::first);
+  CHECK(lengths.back() <= 2 * Pace::first);
+  CHECK(lengths[lengths.size() - 2] <= 4 * Pace::first);
+  CHECK(lengths.size() <= 13);
+  auto busy = batches(pace, 2000, 8 * kib, true, always);
+  CHECK(busy.front() == Pace::longest);
+  CHECK(busy.back() <= 2 * Pace::first);
+}
+
+TEST_CASE("a number that was asked for is taken as it is") {
+  for (uint32_t most : {1u, 7u, 400u, 1000000u}) {
+    Pace pace(most);
+    uint32_t expected = std::min(most, 1000u);
+    for (bool known : {false, true}) {
+      auto lengths = batches(pace, 1000, mib, known, always);
+      CHECK(lengths.front() == expected);
+      CHECK(lengths.size() == 1000 / expected + (most <= 1000));
+    }
+  }
+}
