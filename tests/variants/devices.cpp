@@ -15,6 +15,7 @@ struct Row {
   uint32_t cores; // as an extension tells; 0: from the tables
   uint32_t matrices; // 1: of f16; 2: and of bf16
   bool float16 = true;
+  uint32_t dots = 3; // fast products of bytes: 1: signed; 2: mixed; 3: both
 };
 
 constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -82,6 +83,9 @@ Caps snapshot(const Row& r) {
   c.shader_float16 = r.float16;
   c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
   c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
+  c.integer_dot_product = true;
+  c.fast_dot_signed = r.dots & 1;
+  c.fast_dot_mixed = r.dots & 2;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
   c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;
