@@ -115,8 +115,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_INT8_ACTIVATIONS",
      "0",
      "1: on GPUs without matrix units that multiply bytes fast (integer dot "
-     "products), quantized products of many rows (prompts) round x to 8 bits, 32 "
-     "items with one scale, which changes results: see \"Activations of 8 bits\" "
+     "products), quantized products of more than eight rows (prompts) round x to 8 "
+     "bits, 32 items with one scale, which changes results: see \"Activations of 8 bits\" "
      "in docs/benchmarks.md. 2, 3: on any device that has such products, with "
      "signed and unsigned codes, for tests. 0: never."},
     {"MLX_VK_HOST_GROUP",
