@@ -47,6 +47,7 @@ json device_json(const Caps& c, bool selected) {
       {"known matrix operands", c.known_operands},
       {"VK_NV_cooperative_matrix2", c.cooperative_matrix2},
       {"integerDotProduct", c.integer_dot_product},
+      {"fast products of packed bytes", c.fast_dot_signed || c.fast_dot_mixed},
       {"subgroupSizeControl", c.subgroup_size_control},
       {"shaderSubgroupExtendedTypes", c.subgroup_extended_types},
       {"VK_EXT_memory_budget", c.memory_budget},

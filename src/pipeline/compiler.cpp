@@ -44,6 +44,7 @@ constexpr Optional optional[] = {
     {"BF16_EXT", "GL_EXT_bfloat16"},
     {"COOPMAT", "GL_KHR_cooperative_matrix"},
     {"COOPMAT", "GL_KHR_memory_scope_semantics"},
+    {"INT_DOT", "GL_EXT_integer_dot_product"},
     {"COOPMAT2", "GL_NV_cooperative_matrix2"},
 };
 

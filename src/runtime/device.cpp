@@ -32,7 +32,7 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   DeviceFeatures f(
       {.matrices = caps.coopmat_f16 || caps.coopmat_bf16,
        .bf16 = caps.bfloat16,
-       .dot = false,
+       .dot = caps.integer_dot_product,
        .sizes = caps.subgroup_size_control});
   f.all.features.shaderInt16 = VK_TRUE;
   f.all.features.shaderInt64 = VK_TRUE;
@@ -49,6 +49,7 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   f.matrices.cooperativeMatrix = VK_TRUE;
   f.bf16.shaderBFloat16Type = VK_TRUE;
   f.bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
+  f.dot.shaderIntegerDotProduct = VK_TRUE;
   f.sizes.subgroupSizeControl = VK_TRUE;
   f.sizes.computeFullSubgroups = caps.full_subgroups;
   return create_device(vk, physical, caps, f);

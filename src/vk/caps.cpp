@@ -184,6 +184,20 @@ void query_features(
   c.cooperative_matrix = f.matrices.cooperativeMatrix && c.vulkan_memory_model;
 }
 
+void query_dot_products(const Vk& vk, VkPhysicalDevice device, Caps& c) {
+  if (!c.integer_dot_product) {
+    return;
+  }
+  VkPhysicalDeviceShaderIntegerDotProductProperties dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+  VkPhysicalDeviceProperties2 p{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &dot};
+  vk.vkGetPhysicalDeviceProperties2(device, &p);
+  c.fast_dot_signed = dot.integerDotProduct4x8BitPackedSignedAccelerated;
+  c.fast_dot_mixed =
+      dot.integerDotProduct4x8BitPackedMixedSignednessAccelerated;
+}
+
 void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   // A bf16 matrix needs a feature bit of its own, which this holds till here.
   bool bf16 = std::exchange(c.coopmat_bf16, false) && c.bfloat16;
@@ -254,6 +268,7 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Extensions extensions(vk, device);
   query_properties(vk, device, extensions, c);
   query_features(vk, device, extensions, c);
+  query_dot_products(vk, device, c);
   query_cooperative_matrix(vk, device, c);
   classify(c);
   c.cooperative_matrix2 =
@@ -471,6 +486,8 @@ std::vector<const char*> extensions_to_enable(const Caps& c) {
       VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   add(c.subgroup_size_control && c.api_version < VK_API_VERSION_1_3,
       VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+  add(c.integer_dot_product && c.api_version < VK_API_VERSION_1_3,
+      VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   add(c.external_memory_host, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   add(c.bfloat16, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
   return names;

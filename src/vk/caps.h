@@ -46,6 +46,9 @@ struct Caps {
   bool preserve_nan_f32 = false; // signed zero, Inf, NaN
   bool preserve_denorm_f32 = false;
   bool integer_dot_product = false;
+  // Of packed bytes, faster than what they stand for: signed ones, and signed
+  // times unsigned ones.
+  bool fast_dot_signed = false, fast_dot_mixed = false;
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
   bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2

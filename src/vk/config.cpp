@@ -112,6 +112,13 @@ constexpr ConfigEntry table[] = {
      "-1",
      "Items of a row from which sorts go by digits instead of merging. -1: where "
      "that is faster; 0: never."},
+    {"MLX_VK_INT8_ACTIVATIONS",
+     "0",
+     "1: on GPUs without matrix units that multiply bytes fast (integer dot "
+     "products), quantized products of more than eight rows (prompts) round x to 8 "
+     "bits, 32 items with one scale, which changes results: see \"Activations of 8 bits\" "
+     "in docs/benchmarks.md. 2, 3: on any device that has such products, with "
+     "signed and unsigned codes, for tests. 0: never."},
     {"MLX_VK_HOST_GROUP",
      "0",
      "1: ranks of one host (mlx.launch with its ring) exchange data on GPU streams "
@@ -244,6 +251,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
   number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
   number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
+  number("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, 0);
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
   c.host_group = flag("MLX_VK_HOST_GROUP");
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");

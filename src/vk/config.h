@@ -48,6 +48,7 @@ struct Config {
   int dequantize_rows = -1; // -1: where it measured faster; 0: never
   int skinny_rows = -1; // the same
   int radix_items = -1; // the same
+  int int8_activations = 0; // 1: where that is fast; 2, 3: wherever it can be
   int max_ops = 100;
   int max_mb = 256;
   double max_ms = -1; // of a submission, by estimate; -1: by the device

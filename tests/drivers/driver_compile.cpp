@@ -63,6 +63,9 @@ json differences(const Caps& c) {
     compare("matrices of float16", &Caps::coopmat_f16);
     compare("matrices of bfloat16", &Caps::coopmat_bf16);
     compare("required subgroup size", &Caps::required_subgroup_size);
+    compare("integer dot products", &Caps::integer_dot_product);
+    compare("fast ones, signed", &Caps::fast_dot_signed);
+    compare("fast ones, mixed", &Caps::fast_dot_mixed);
     return found;
   }
   found.push_back("no row");

@@ -13,7 +13,7 @@ VkDevice open(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   DeviceFeatures f(
       {.matrices = caps.cooperative_matrix,
        .bf16 = caps.bfloat16,
-       .dot = false,
+       .dot = caps.integer_dot_product,
        .sizes = true});
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};

@@ -47,6 +47,9 @@ bool asked_for(uint32_t capability, const AnyVariant& v) {
     case 5345: // VulkanMemoryModel
     case 6022: // CooperativeMatrixKHR
       return v.has("COOPMAT");
+    case 6018: // DotProductInput4x8BitPackedKHR
+    case 6019: // DotProductKHR
+      return v.has("INT_DOT");
     default:
       return false;
   }

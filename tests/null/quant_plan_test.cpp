@@ -192,6 +192,111 @@ TEST_CASE("quantized: many rows repay dequantizing first") {
   CHECK_FALSE(dequantizes_first(big_gpu, s, -1));
 }
 
+TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {
+  Caps fast = gpu(32, 60, 0x1002);
+  fast.integer_dot_product = fast.fast_dot_signed = true;
+  fast.shared_memory = 32768;
+  fast.max_workgroup_size = 1024;
+  auto takes_bytes = [](const Caps& caps, const QuantShape& s, int int8) {
+    auto plan = plan_quant(caps, s, -1, int8);
+    return std::holds_alternative<QmmDotVariant>(plan.kernel);
+  };
+  QuantShape s = linear(512, 4096, 4096);
+  CHECK(takes_bytes(fast, s, 1));
+  CHECK_FALSE(takes_bytes(fast, s, 0));
+  CHECK(takes<QmmVariant>(fast, s));
+  // Of many rows; w transposed; no stacks, no experts.
+  CHECK(takes_bytes(fast, linear(9, 4096, 4096), 1));
+  CHECK_FALSE(takes_bytes(fast, linear(8, 4096, 4096), 1));
+  s.transpose = false;
+  CHECK_FALSE(takes_bytes(fast, s, 2));
+  for (int batch : {BATCH_STACK, BATCH_GATHER}) {
+    s = linear(512, 4096, 4096);
+    s.common.BATCH = batch;
+    CHECK_FALSE(takes_bytes(fast, s, 2));
+  }
+  s = linear(1, 4096, 4096);
+  s.sorted = true;
+  s.batch = 4096;
+  s.matrices = 8;
+  CHECK_FALSE(takes_bytes(fast, s, 2));
+  // Nor more of packed x than 256 MiB.
+  CHECK(takes_bytes(fast, linear(52428, 4096, 4096), 1));
+  CHECK_FALSE(takes_bytes(fast, linear(52429, 4096, 4096), 1));
+  // Matrix units are better where they can be had; tests may ask for bytes.
+  Caps both = fast;
+  both.cooperative_matrix = both.coopmat_f16 = true;
+  s = linear(512, 4096, 4096);
+  CHECK_FALSE(takes_bytes(both, s, 1));
+  CHECK(takes_bytes(both, s, 2));
+  s.common.T = Type::f32;
+  CHECK(takes_bytes(both, s, 1));
+  // Slow products of bytes are for tests alone, none for nobody.
+  Caps slow = fast;
+  slow.fast_dot_signed = false;
+  CHECK_FALSE(takes_bytes(slow, s, 1));
+  CHECK(takes_bytes(slow, s, 2));
+  slow.integer_dot_product = false;
+  CHECK_FALSE(takes_bytes(slow, s, 2));
+  // Codes are unsigned where mixed products alone are fast.
+  auto mixed = [&](const Caps& caps, int int8) {
+    auto plan = plan_quant(caps, linear(512, 4096, 4096), -1, int8);
+    return std::get<QmmDotVariant>(plan.kernel).MIXED;
+  };
+  Caps adreno = fast;
+  adreno.fast_dot_signed = false;
+  adreno.fast_dot_mixed = true;
+  CHECK(mixed(adreno, 1));
+  CHECK_FALSE(mixed(fast, 1));
+  CHECK_FALSE(mixed(adreno, 2));
+  CHECK(mixed(fast, 3));
+}
+
+TEST_CASE(
+    "quantized: tiles of bytes, of every format of groups of 32 or more") {
+  Caps fast = gpu(32, 60, 0x1002);
+  fast.integer_dot_product = fast.fast_dot_signed = true;
+  fast.shared_memory = 16384;
+  Caps software = fast;
+  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  int taken = 0;
+  for (auto& mode : quant_modes) {
+    for (const int* bits = mode.bits; *bits; ++bits) {
+      for (const int* group = mode.groups; *group; ++group) {
+        for (uint32_t m : {9, 32, 33, 300, 4096}) {
+          for (const Caps* caps : {&fast, &software}) {
+            QuantShape s = linear(m, 4097, 3 * *group);
+            auto format = mode.format(*bits, *group);
+            s.common = {{Type::f16, format, format.bias}, BATCH_ONE};
+            auto plan = plan_quant(*caps, s, -1, 2);
+            auto* v = std::get_if<QmmDotVariant>(&plan.kernel);
+            bool e4m3 = mode.code == CODE_E4M3;
+            CHECK((v != nullptr) == (*group >= 32 && !e4m3));
+            if (!v) {
+              continue;
+            }
+            ++taken;
+            CHECK(plan.m_tiles == (m + v->BM - 1) / v->BM);
+            CHECK(plan.n_tiles == (4097 + v->BN - 1) / v->BN);
+            CHECK(v->shared_memory() <= caps->shared_memory);
+            CHECK(v->BK % DOT_BLOCK == 0);
+            CHECK((v->GROUP % v->BK == 0 || v->BK % v->GROUP == 0));
+            CHECK(v->BM % v->TM == 0);
+            CHECK(v->BN % v->TN == 0);
+            CHECK(v->BM / v->TM * (v->BN / v->TN) <= 256);
+          }
+        }
+      }
+    }
+  }
+  CHECK(taken == (7 * 3 + 1) * 5 * 2);
+  // A packed row is whole pieces of 16 bytes: 32 items are 32 bytes and two
+  // floats.
+  CHECK(packed_row_words(32) == 12);
+  CHECK(packed_row_words(64) == 20);
+  CHECK(packed_row_words(4096) == 1280);
+}
+
 TEST_CASE("quantized: eight rows stay within few registers") {
   CHECK(
       variant<QmvVariant>(gpu(64, 40, 0x10de), linear(8, 4096, 4096)).OUTS ==

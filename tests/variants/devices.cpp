@@ -15,6 +15,7 @@ struct Row {
   uint32_t cores; // as an extension tells; 0: from the tables
   uint32_t matrices; // 1: of f16; 2: and of bf16
   bool float16 = true;
+  uint32_t dots = 3; // fast products of bytes: 1: signed; 2: mixed; 3: both
 };
 
 constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -29,17 +30,17 @@ constexpr uint64_t gib = 1 << 30;
 constexpr Row rows[] = {
     // clang-format off
     {"llvmpipe",
-     0x10005, 0, cpu, 8, 8, 8, 32 * kib, 2 * gib, 0, 0},
+     0x10005, 0, cpu, 8, 8, 8, 32 * kib, 2 * gib, 0, 0, true, 0},
     {"NVIDIA H200",
      0x10de, 0, discrete, 32, 32, 32, 48 * kib, 4 * gib, 132, 2},
     {"NVIDIA",
      0x10de, 0, discrete, 32, 32, 32, 48 * kib, 4 * gib, 30, 0},
     {"AMD Radeon RX 580 Series (RADV POLARIS10)",
-     0x1002, 0x67df, discrete, 64, 64, 64, 64 * kib, 4 * gib, 36, 0, false},
+     0x1002, 0x67df, discrete, 64, 64, 64, 64 * kib, 4 * gib, 36, 0, false, 0},
     {"AMD Radeon RX Vega (RADV VEGA10)",
-     0x1002, 0x687f, discrete, 64, 64, 64, 64 * kib, 4 * gib, 64, 0},
+     0x1002, 0x687f, discrete, 64, 64, 64, 64 * kib, 4 * gib, 64, 0, true, 0},
     {"AMD Radeon RX 6800 (RADV NAVI21)",
-     0x1002, 0x73bf, discrete, 64, 32, 64, 64 * kib, 4 * gib, 60, 0},
+     0x1002, 0x73bf, discrete, 64, 32, 64, 64 * kib, 4 * gib, 60, 0, true, 1},
     {"AMD Radeon Graphics (RADV NAVI31)",
      0x1002, 0x744c, discrete, 64, 32, 64, 64 * kib, 4 * gib, 96, 1},
     {"AMD Radeon Graphics (RADV STRIX1)",
@@ -55,9 +56,9 @@ constexpr Row rows[] = {
     {"Intel(R) Graphics (BMG G21)",
      0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 0},
     {"Apple M1 (G13G A0)",
-     0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0},
+     0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0, true, 0},
     {"Turnip Adreno (TM) 740",
-     0x5143, 0x43050a01, integrated, 128, 64, 128, 32 * kib, 4 * gib, 0, 0},
+     0x5143, 0x43050a01, integrated, 128, 64, 128, 32 * kib, 4 * gib, 0, 0, true, 2},
     {"NVK",
      0x10de, 0x1004, discrete, 32, 32, 32, 48 * kib, 2 * gib, 2, 1},
     // clang-format on
@@ -82,6 +83,9 @@ Caps snapshot(const Row& r) {
   c.shader_float16 = r.float16;
   c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
   c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
+  c.integer_dot_product = true;
+  c.fast_dot_signed = r.dots & 1;
+  c.fast_dot_mixed = r.dots & 2;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
   c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;

@@ -47,6 +47,16 @@ class Products {
       join(*v);
     }
   }
+  // With x rounded to bytes: where it is for speed, and as tests have it.
+  void add_dot(QuantShape s) {
+    for (int int8 : {1, 2, 3}) {
+      auto plan = plan_quant(caps_, s, -1, int8);
+      auto* v = std::get_if<QmmDotVariant>(&plan.kernel);
+      if (v && (int8 == 1 || caps_.software())) {
+        set_.add(*v);
+      }
+    }
+  }
   // With what rewrites make of it: all forms, or the nth.
   void add_joined(QuantShape s, int nth = -1) {
     add(s);
@@ -135,6 +145,10 @@ void add_usual(Products& p) {
     for (uint32_t m : {1u, 4u, 512u}) {
       auto s = p.linear(common, m, 12288, 4096);
       p.add_joined(s);
+      if (m == 512) {
+        p.add_dot(s);
+        p.add_dot(p.linear(common, 16, 12288, 4096));
+      }
       if (m != 4) {
         p.add_transposed(s);
         s.aligned = s.x_aligned = false;
@@ -190,6 +204,11 @@ void add_quantization(VariantSet& set) {
   for (Type t : float_types) {
     set.add(DequantizeVariant{{t, usual, true}});
     set.add(QuantizeVariant{{t, usual, true}, false});
+    for (bool even_odd : {false, true}) {
+      for (bool vec : {false, true}) {
+        set.add(PackRowsVariant{t, even_odd, vec});
+      }
+    }
     set.add(ConvertFp8Variant{.T = t, .TO_FP8 = true});
     set.add(ConvertFp8Variant{.T = t, .TO_FP8 = false});
   }
@@ -215,6 +234,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
       p.add_joined(p.linear(common, 1, 256, 4096), i);
       p.add_transposed(p.linear(common, 1, 256, 4096));
       p.add(p.linear(common, 128, 24576, 4096));
+      p.add_dot(p.linear(common, 128, 24576, 4096));
       if (caps.coopmat(common.T)) {
         for (uint32_t m : {16u, 64u}) {
           p.add(p.linear(common, m, 24576, 4096));

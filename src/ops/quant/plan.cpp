@@ -288,12 +288,16 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.BN)};
 }
 
+// Whether software devices, whose shared memory is slow, take large pieces.
+bool repays_compiling(const QuantShape& s, uint64_t m) {
+  return m > 32 && m * s.n * s.k >= 1 << 22;
+}
+
 QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
   QmmVariant v{s.common, s.transpose, s.sorted};
   uint64_t m = s.sorted ? s.batch : s.m;
   if (caps.software()) {
-    // Shared memory is slow: large pieces where that repays compiling.
-    bool large = m > 32 && m * s.n * s.k >= 1 << 22;
+    bool large = repays_compiling(s, m);
     v.BM = large ? 64 : 32;
     v.BN = large ? 128 : 64;
     v.TM = large ? 16 : 8;
@@ -312,9 +316,44 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
                                : "no cooperative matrices for x's type"};
 }
 
+// Whether rows of x are rounded to bytes, which the user must ask for: where
+// bytes multiply fast and matrix units would not, or wherever it can be.
+bool takes_dot(const Caps& caps, const QuantShape& s, int int8) {
+  constexpr uint64_t most_bytes = 256 << 20; // of x, packed
+  const ProductVariant& v = s.common;
+  bool matrices = s.x_aligned && caps.coopmat(v.T);
+  bool fast = (caps.fast_dot_signed || caps.fast_dot_mixed) && !matrices;
+  bool asked = int8 > 1 || (int8 == 1 && fast);
+  bool format = v.CODE == CODE_INTEGER || v.CODE == CODE_E2M1;
+  return asked && caps.integer_dot_product && format &&
+      v.GROUP % DOT_BLOCK == 0 && v.BATCH == BATCH_ONE && s.transpose &&
+      !s.sorted && s.m > 8 && s.k > 0 &&
+      uint64_t(s.m) * packed_row_words(s.k) * 4 <= most_bytes;
+}
+
+QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
+  bool mixed = int8 == 3 || (int8 == 1 && !caps.fast_dot_signed);
+  QmmDotVariant v{s.common, mixed};
+  if (caps.software()) {
+    v.BK = DOT_BLOCK; // quick to compile
+  }
+  if (caps.software() && repays_compiling(s, s.m)) {
+    v.BN = 128;
+    v.TM = v.TN = 8;
+  } else if (caps.software() || s.m <= 32) {
+    v.BM = 32;
+  }
+  return {
+      .kernel = v, .m_tiles = tiles(s.m, v.BM), .n_tiles = tiles(s.n, v.BN)};
+}
+
 } // namespace
 
-QuantPlan plan_quant(const Caps& caps, const QuantShape& shape, int skinny) {
+QuantPlan
+plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
+  if (takes_dot(caps, shape, int8)) {
+    return plan_dot(caps, shape, int8);
+  }
   bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
   if (!asked && takes_matrices(caps, shape)) {
     return plan_matrices(caps, shape);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/quant/product.h"
+#include "kernels/quant/qmm_dot.h"
 #include "kernels/quant/qmm_fragments.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "vk/caps.h"
@@ -30,6 +31,7 @@ struct QuantPlan {
       QmvVariant, // w transposed, few rows
       QmmFragmentsVariant, // and a few dozen
       QmmSkinnyVariant,
+      QmmDotVariant, // x rounded to bytes
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
       QmmCoopmatVariant,
@@ -43,9 +45,13 @@ struct QuantPlan {
 };
 
 // `skinny`: rows of x from which matrix units take few of them; -1: from where
-// that measured faster (docs/benchmarks.md), 0: never.
-QuantPlan
-plan_quant(const Caps& caps, const QuantShape& shape, int skinny = -1);
+// that measured faster (docs/benchmarks.md), 0: never. `int8`:
+// Config::int8_activations.
+QuantPlan plan_quant(
+    const Caps& caps,
+    const QuantShape& shape,
+    int skinny = -1,
+    int int8 = 0);
 
 // Whether to dequantize w first, once, into 256 MiB at most, and run a dense
 // product. `rows`: of x from which to do so; -1: from where it measured faster

@@ -72,6 +72,26 @@ void dense_product(
   run_gemm(enc, {"quantized_matmul", x, w}, y);
 }
 
+// x as qmm_dot takes it.
+array packed_rows(
+    StreamEncoder& enc,
+    const array& x,
+    const ProductArgs& args,
+    const QmmDotVariant& v,
+    bool vec) {
+  uint32_t words = packed_row_words(args.K);
+  array packed = enc.scratch({int(args.M), int(words)}, uint32);
+  PackRowsArgs pack{
+      .x_row = args.x_row,
+      .K = args.K,
+      .row_words = words,
+      .blocks = args.M * (args.K / DOT_BLOCK)};
+  auto& k = enc.kernel(PackRowsVariant{v.T, v.even_odd(), vec});
+  Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
+  enc.dispatch(k, {x}, {packed}, pack, grid);
+  return packed;
+}
+
 } // namespace
 
 void quantized_product(
@@ -88,15 +108,22 @@ void quantized_product(
   if (!transpose && o.last_use && attend_quantized(enc, o, args, shape, out)) {
     return;
   }
-  if (dequantizes_first(enc.caps(), shape, config().dequantize_rows)) {
-    if (config().qmm_stats) {
+  auto& c = config();
+  QuantPlan plan =
+      plan_quant(enc.caps(), shape, c.skinny_rows, c.int8_activations);
+  auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
+  if (!dot && dequantizes_first(enc.caps(), shape, c.dequantize_rows)) {
+    if (c.qmm_stats) {
       count(shape, nullptr, f);
     }
     return dense_product(enc, o, args, out, f, transpose);
   }
-  QuantPlan plan = plan_quant(enc.caps(), shape, config().skinny_rows);
-  if (config().qmm_stats) {
+  if (c.qmm_stats) {
     count(shape, &plan, f);
+  }
+  if (dot) {
+    o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
+    args.x_row = o.x.shape(1);
   }
   if (plan.sorted) {
     args.M = args.stack.batch;
