@@ -1,7 +1,7 @@
-"""Products of a few dozen rows whose fragments lanes load themselves
-(quant/qmm_fragments.comp), alone and joined with what follows them: on the
-device's matrix units where the driver's layout is known, else with matrices that
-software devices emulate."""
+"""Products whose fragments lanes load themselves, on the device's matrix units where
+the driver's layout is known, else with matrices that software devices emulate:
+quantized ones of a few dozen rows (quant/qmm_fragments.comp), alone and joined with
+what follows them, and dense ones (gemm/gemm_fragments.comp)."""
 
 import os
 import subprocess
@@ -122,3 +122,71 @@ def test_fragments(gpu, request, bits, group, dtype):
         assert "qmm_fragments" in done.stderr
         siblings = 3 if many == "many" else 1
         assert done.stdout.splitlines() == [f"[1, 1, {siblings}]"] * 2
+
+
+# Tiles have 32 x 64 items where they are emulated, 128 x 128 and more elsewhere. An
+# item's error: its own rounding, and float32 sums of exact products.
+DENSE = """
+import sys
+import mlx.core as mx
+import numpy as np
+name, tile = sys.argv[1], int(sys.argv[2])
+dtype = getattr(mx, name)
+half = 2.0 ** {"bfloat16": -8, "float16": -11}[name]
+rng = np.random.default_rng(7)
+
+
+def wide(a):
+    return np.array(a.astype(mx.float32)).astype(np.float64)
+
+
+def some(*shape):
+    return mx.array(rng.standard_normal(shape).astype(np.float32)).astype(dtype)
+
+
+def check(x, w, what, c=None):
+    wt = mx.swapaxes(w, -1, -2)
+    y = x @ wt if c is None else mx.addmm(c, x, wt, 0.5, 2.0)
+    a, b = wide(x), np.swapaxes(wide(w), -1, -2)
+    with np.errstate(invalid="ignore"):
+        want, size = a @ b, np.abs(a) @ np.abs(b)
+    if c is not None:
+        want, size = 0.5 * want + 2 * wide(c), 0.5 * size + 2 * np.abs(wide(c))
+    y = wide(y)
+    known = np.isfinite(want)
+    if not np.array_equal(y[~known], want[~known], equal_nan=True):
+        sys.exit(f"{what}: NaN or Inf where they are not")
+    bound = half * 1.01 * np.abs(want[known]) + 2.0**-20 * size[known]
+    worst = np.max(np.abs(y[known] - want[known]) / bound)
+    if not worst <= 1:
+        sys.exit(f"{what}: {worst}")
+
+
+check(some(tile, 32), some(2 * tile, 32), "one tile, one step")
+check(some(2 * tile + 9, 160), some(4 * tile + 8, 160), "tiles that overlap")
+check(some(tile + 1, 96)[:, 32:], some(2 * tile, 64), "padded rows")
+check(some(3, tile, 64), some(3, 2 * tile, 64), "a batch")
+odd = some(tile + 8, 64)
+odd[-1, 5], odd[tile - 1, 0], odd[1, 63] = float("nan"), float("inf"), float("-inf")
+check(odd, some(2 * tile + 8, 64), "NaN and Inf")
+check(some(tile, 64), some(2 * tile, 64), "a bias", c=some(2 * tile))
+if tile > 32:
+    check(some(512, 4096), some(4096, 4096), "parts of k")
+    check(some(512, 4096), some(1024, 4096), "parts and a sum", c=some(512, 1024))
+    check(some(1100, 1056), some(2056, 1056), "many tiles")
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"] if FULL else ["bfloat16"])
+def test_dense_fragments(gpu, request, dtype):
+    software = "llvmpipe" in request.config.mlxvk_name
+    done = subprocess.run(
+        [sys.executable, "-c", DENSE, dtype, "32" if software else "1024"],
+        env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_PROFILE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if software:
+        assert "gemm_fragments" in done.stderr

@@ -1,3 +1,5 @@
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "null/devices.h"
@@ -114,6 +116,48 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   Caps plain = big_gpu();
   plain.coopmat_bf16 = false;
   CHECK(takes<TileVariant>(plan_gemm(plain, linear(512, 512, 512))));
+}
+
+TEST_CASE("large tiles are loaded by lanes where fragments are known") {
+  Caps gpu = big_gpu();
+  gpu.usual_fragments = true;
+  gpu.shared_memory = 49152;
+  auto fragments = [&](const GemmProblem& p) {
+    return takes<FragmentsVariant>(plan_gemm(gpu, p));
+  };
+  for (auto [m, n, k] :
+       {std::array{4096, 4096, 4096}, {512, 4096, 12288}, {200, 4096, 4096}}) {
+    GemmPlan plan = plan_gemm(gpu, linear(m, n, k));
+    auto& v = std::get<FragmentsVariant>(plan.variant);
+    CHECK(v.BF16_EXT);
+    CHECK_FALSE(v.EMULATED);
+    CHECK(v.SPLIT == (plan.splits > 1));
+    CHECK(plan.k_split % v.depth == 0);
+    CHECK(uint64_t(plan.tiles_m) * v.BM >= plan.problem.m);
+    CHECK(uint64_t(plan.tiles_n) * v.BN >= plan.problem.n);
+    CHECK(v.shared_memory() <= gpu.shared_memory);
+  }
+  // Whole tiles, steps and pieces, along k.
+  CHECK_FALSE(fragments(linear(4096, 100, 12288)));
+  CHECK_FALSE(fragments(linear(4096, 4100, 4096)));
+  CHECK_FALSE(fragments(linear(4096, 4096, 4112)));
+  CHECK_FALSE(fragments(product(4096, 4096, 4096, Type::bf16)));
+  CHECK_FALSE(fragments(linear(4096, 4096, 4096, Type::f32)));
+  GemmProblem p = linear(4096, 4096, 4096);
+  p.a_aligned = false;
+  CHECK_FALSE(fragments(p));
+  gpu.shared_memory = 8192;
+  CHECK_FALSE(fragments(linear(4096, 4096, 4096)));
+  gpu.shared_memory = 49152;
+  gpu.usual_fragments = false;
+  CHECK_FALSE(fragments(linear(4096, 4096, 4096)));
+
+  // A test's request on software devices.
+  p = linear(64, 64, 64);
+  CHECK(takes<TileVariant>(plan_gemm(caps_of("llvmpipe"), p)));
+  p.skinny_rows = 5;
+  GemmPlan plan = plan_gemm(caps_of("llvmpipe"), p);
+  CHECK(std::get<FragmentsVariant>(plan.variant).EMULATED);
 }
 
 TEST_CASE("up to 64 rows of a linear layer read its weights once") {

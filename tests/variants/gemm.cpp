@@ -92,6 +92,32 @@ void add_block_products(VariantSet& set) {
       .LARGE = true});
 }
 
+// Where lanes load fragments themselves: batches, a sum, long strides, and as
+// tests have it on software devices.
+void add_fragments(VariantSet& set, const Caps& caps) {
+  auto add_it = [&](const GemmProblem& p) {
+    GemmPlan plan = plan_gemm(caps, p);
+    if (auto* v = std::get_if<FragmentsVariant>(&plan.variant)) {
+      set.add(*v);
+    }
+  };
+  bool software = caps.software();
+  GemmProblem p = linear(
+      Type::bf16, software ? Shape{64, 128, 160} : Shape{4096, 4096, 4096});
+  p.skinny_rows = software ? 5 : -1;
+  add_it(p);
+  p.axpby = true;
+  add_it(p);
+  if (!software) {
+    p.batch = BATCH_NEST;
+    p.c = {int64_t(1) << 32, 1};
+    add_it(p);
+    p.axpby = false;
+    p.batch = BATCH_GATHER;
+    add_it(p);
+  }
+}
+
 // Experts, 8 of 128 for each token of a prompt.
 void add_sorted_products(VariantSet& set, const Caps& caps) {
   for (uint32_t tokens : {128, 512, 4096}) {
@@ -135,6 +161,7 @@ void add_gemm_variants(VariantSet& set, const Caps& caps) {
     set.add(SplitSumVariant{.T = t, .AXPBY = false, .BATCH = BATCH_EVEN});
   }
   set.add(SplitSumVariant{.T = Type::f32, .AXPBY = true, .BATCH = BATCH_NEST});
+  add_fragments(set, caps);
   add_block_products(set);
   add_sorted_products(set, caps);
 }

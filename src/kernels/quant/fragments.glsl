@@ -1,120 +1,17 @@
-// The matrices of qmm_fragments.comp by their lanes' elements: those of the
-// device, or the same made of floats in shared memory, for a test of the indices
-// where the device has none (EMULATED).
+// The matrices of qmm_fragments.comp, and the codes that go into them.
 #ifndef QUANT_FRAGMENTS_GLSL
 #define QUANT_FRAGMENTS_GLSL
 
 #include "quant/code_items.glsl"
 
-// The bits of an element's number: which tells its row of A (column of B, row of
-// C), and which its item of k, the lower and the upper.
-#define ROW_BIT_A (PLACE_A(5) >= 4 ? 0 : PLACE_A(6) >= 4 ? 1 : 2)
-#define LOW_BIT_A (ROW_BIT_A == 0 ? 1 : 0)
-#define HIGH_BIT_A (ROW_BIT_A == 2 ? 1 : 2)
-#define COLUMN_BIT_B (PLACE_B(5) < 4 ? 0 : PLACE_B(6) < 4 ? 1 : 2)
-#define FIRST_BIT_B (COLUMN_BIT_B == 0 ? 1 : 0)
-#define SECOND_BIT_B (COLUMN_BIT_B == 2 ? 1 : 2)
-// In the order in which A has them.
-#define SAME_ORDER (PLACE_B(5 + FIRST_BIT_B) == PLACE_A(5 + LOW_BIT_A) + 4)
-#define LOW_BIT_B (SAME_ORDER ? FIRST_BIT_B : SECOND_BIT_B)
-#define HIGH_BIT_B (SAME_ORDER ? SECOND_BIT_B : FIRST_BIT_B)
-#define ROW_BIT_C (PLACE_C(5) >= 4 ? 0 : PLACE_C(6) >= 4 ? 1 : 2)
-#define LOW_BIT_C (ROW_BIT_C == 0 ? 1 : 0)
-#define HIGH_BIT_C (ROW_BIT_C == 2 ? 1 : 2)
-
-// The element of row r of the lane's two and its item 2 * p + i of four.
-#define ELEMENT_A(r, p, i)                                                    \
-  ((r) << ROW_BIT_A | (p) << HIGH_BIT_A | (i) << LOW_BIT_A)
-#define ELEMENT_B(r, p, i)                                                    \
-  ((r) << COLUMN_BIT_B | (p) << HIGH_BIT_B | (i) << LOW_BIT_B)
-#define ELEMENT_C(r, c)                                                       \
-  ((r) << ROW_BIT_C | ((c) >> 1) << HIGH_BIT_C | ((c) & 1) << LOW_BIT_C)
+#define SUBGROUPS (WN * WK)
+#include "common/matrix_elements.glsl"
 
 #if EMULATED
-#define UNROLL [[dont_unroll]] // compiles faster
-#define LANE (gl_LocalInvocationIndex % SG)
-#define SUBGROUP (gl_LocalInvocationIndex / SG)
-#define MATRIX_A float[8]
-#define MATRIX_B float[8]
-#define MATRIX_C float[8]
-#define MATRIX_ZERO float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-#define MATRIX_ONES float[8](1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-#ifdef T_IS_bf16
-#define LOW_ITEM(pair) uintBitsToFloat((pair) << 16)
-#define HIGH_ITEM(pair) uintBitsToFloat((pair) & 0xffff0000u)
-#else
-#define LOW_ITEM(pair) unpackHalf2x16(pair).x
-#define HIGH_ITEM(pair) unpackHalf2x16(pair).y
-#endif
-#else
-#define UNROLL [[unroll]]
-#include "common/matrices.glsl"
-#define LANE gl_SubgroupInvocationID
-#define SUBGROUP gl_SubgroupID
-#define MATRIX_ZERO MATRIX_C(0.0)
-#define MATRIX_ONES MATRIX_A(Item(1.0))
-#define MULTIPLY(y, a, b, c) y = coopMatMulAdd(a, b, c)
-#ifdef T_IS_bf16
-#define ITEMS_OF(pair) uintBitsToBFloat16EXT(unpack16(pair))
-#else
-#define ITEMS_OF(pair) unpackFloat2x16(pair)
-#endif
-#define LOW_ITEM(pair) ITEMS_OF(pair).x
-#define HIGH_ITEM(pair) ITEMS_OF(pair).y
-#define EACH_SPAN(span) ((span) < spans)
-#endif
-
-#define SET_PAIR(matrix, ELEMENT, r, p, pair)                                 \
-  matrix[ELEMENT(r, p, 0)] = LOW_ITEM(pair);                                  \
-  matrix[ELEMENT(r, p, 1)] = HIGH_ITEM(pair);
-
-// Items of element e of lane 0, and of a lane's element 0.
-uint element_item(uint layout_, uint e) {
-  return BIT(e, 0) << PLACE(layout_, 5) | BIT(e, 1) << PLACE(layout_, 6) |
-      BIT(e, 2) << PLACE(layout_, 7);
-}
-uint lane_item(uint layout_) {
-  uint item = 0;
-  [[unroll]] for (uint i = 0; i < 5; ++i) {
-    item |= BIT(LANE, i) << PLACE(layout_, i);
-  }
-  return item;
-}
-// Which quarter of a block's items of k the lane has.
-uint lane_quarter() {
-  uint quarter = 0, at = 0;
-  [[unroll]] for (uint i = 0; i < 5; ++i) {
-    if (PLACE_A(i) < 4) {
-      quarter |= BIT(LANE, i) << at;
-      ++at;
-    }
-  }
-  return quarter;
-}
-
-#if EMULATED
-shared float emulated_a[WN * WK * 256], emulated_b[WN * WK * 256];
-
-float[8] multiplied(float[8] a, float[8] b, float[8] c) {
-  uint corner = SUBGROUP * 256;
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    emulated_a[corner + (lane_item(FRAGMENT_A) | element_item(FRAGMENT_A, e))] = a[e];
-    emulated_b[corner + (lane_item(FRAGMENT_B) | element_item(FRAGMENT_B, e))] = b[e];
-  }
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    uint item = lane_item(FRAGMENT_C) | element_item(FRAGMENT_C, e);
-    for (uint k = 0; k < 16; ++k) {
-      c[e] += emulated_a[corner + item / 16 * 16 + k] *
-          emulated_b[corner + k * 16 + item % 16];
-    }
-  }
-  return c;
-}
-#define MULTIPLY(y, a, b, c) y = multiplied(a, b, c)
 // All parts run as often, for the barriers.
 #define EACH_SPAN(span) ((span) - part < spans)
+#else
+#define EACH_SPAN(span) ((span) < spans)
 #endif
 
 #endif

@@ -233,8 +233,41 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   return true;
 }
 
+// Whether gemm_fragments can make tiles of this size.
+bool takes_fragments(
+    const Caps& caps,
+    const GemmProblem& p,
+    const FragmentsVariant& v) {
+  bool can = caps.usual_fragments && caps.coopmat(p.type);
+  if (caps.software()) { // emulates matrices where a test asks for it
+    can = p.skinny_rows > 0 && p.k <= 512 &&
+        (p.type == Type::f16 || p.type == Type::bf16);
+  }
+  return can && p.m >= v.BM && p.n >= v.BN && p.n % 8 == 0 && p.k &&
+      p.k % v.depth == 0 && p.a_aligned && p.b_aligned && p.a.col == 1 &&
+      p.b.row == 1 && whole_vectors(p.a, p.m, p.k, false, 8) &&
+      whole_vectors(p.b, p.k, p.n, true, 8) &&
+      v.shared_memory() <= caps.shared_memory;
+}
+
+// With splits chosen.
+void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
+  v.T = plan.problem.type;
+  v.SG = 32;
+  v.use_matrices(caps.software());
+  plan.tiles_m = ceil_div(plan.problem.m, v.BM);
+  plan.tiles_n = ceil_div(plan.problem.n, v.BN);
+  set_variant(plan, v);
+}
+
 // The matrix units' tiles; true if they can be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
+  if (caps.software() && takes_fragments(caps, p, emulated)) {
+    split_k(plan, caps, 512, 64);
+    set_fragments(caps, plan, emulated);
+    return true;
+  }
   bool wide = std::min(p.m, p.n) > 64;
   // A few k's fill no unit, but a scalar tile takes as long to write.
   if (!caps.coopmat(p.type) || p.k < (wide ? 4 : 16)) {
@@ -263,7 +296,13 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   } else {
     split_k(plan, caps, 512, 64);
   }
-  set_variant(plan, v);
+  // Twice as many workgroups, and four a core.
+  constexpr FragmentsVariant fragments{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
+  if (v.BM == large.BM && takes_fragments(caps, p, fragments)) {
+    set_fragments(caps, plan, fragments);
+  } else {
+    set_variant(plan, v);
+  }
   return true;
 }
 

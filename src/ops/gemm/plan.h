@@ -36,7 +36,8 @@ struct GemmProblem {
   uint32_t batch = BATCH_EVEN;
   bool may_split = true; // over k, for speed
   // Rows from which matrix units take few of them; -1: from where that measured
-  // faster (docs/benchmarks.md), 0: never.
+  // faster (docs/benchmarks.md), 0: never. A user's own number has software
+  // devices emulate matrices, for tests.
   int skinny_rows = -1;
 
   // The same as y^T = alpha * b^T a^T + beta * c^T.
@@ -47,6 +48,7 @@ struct GemmPlan {
   std::variant<
       TileVariant,
       CoopmatVariant,
+      FragmentsVariant,
       SkinnyVariant,
       DotVariant,
       AxpyVariant>
