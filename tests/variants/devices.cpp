@@ -15,6 +15,7 @@ struct Row {
   uint32_t cores; // as an extension tells; 0: from the tables
   uint32_t matrices; // 1: of f16; 2: and of bf16
   bool float16 = true;
+  MatrixShape shape{};
 };
 
 constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -49,11 +50,11 @@ constexpr Row rows[] = {
     {"Intel(R) Iris(R) Xe Graphics (TGL GT2)",
      0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 2 * gib, 0, 0},
     {"Intel(R) Arc(tm) A770M Graphics (DG2)",
-     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
+     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 2, true, {8, 8, 16}},
     {"Intel(R) Graphics (LNL)",
-     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 0},
+     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 2, true, {8, 16, 16}},
     {"Intel(R) Graphics (BMG G21)",
-     0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 0},
+     0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, {8, 16, 16}},
     {"Apple M1 (G13G A0)",
      0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0},
     {"Turnip Adreno (TM) 740",
@@ -82,6 +83,8 @@ Caps snapshot(const Row& r) {
   c.shader_float16 = r.float16;
   c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
   c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
+  c.shape_f16 = c.shape_bf16 = r.shape;
+  c.half_items = r.matrices == 1;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
   c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;
