@@ -196,7 +196,9 @@ def test_matrix_units(gpu, request, shape, dtype):
 
 # bf16 on matrices of f16 (gemm/half_items.glsl): as exact as matrices of bf16,
 # whatever the range of the items.
-HALVES = CHECK[: CHECK.index("def product")] + """
+HALVES = (
+    CHECK[: CHECK.index("def product")]
+    + """
 def product(what, x, w):
     x, w = x.astype(dtype), w.astype(dtype)
     size = np.abs(wide(x)) @ np.abs(wide(w)).T
@@ -242,6 +244,7 @@ y = mx.quantized_matmul(x, *parts, transpose=True, group_size=64, bits=4)
 close("quantized", y, wide(x) @ full.T, np.abs(wide(x)) @ np.abs(full).T)
 print("halves ok")
 """
+)
 
 
 def test_halves(gpu, request):

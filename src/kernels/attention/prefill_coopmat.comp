@@ -81,6 +81,28 @@ void weigh(Tile tile, uint query, uint key0) {
   }
 }
 
+// The subgroup's scores of the keys in `staged`. A macro, as qm is to stay in
+// registers.
+#define SCORE_KEYS(qm, sg)                                                    \
+  UNROLL for (uint j = 0; j < BK / MN; ++j) {                                 \
+    MATRIX_C s[FQ];                                                           \
+    UNROLL for (uint i = 0; i < FQ; ++i) {                                    \
+      s[i] = MATRIX_ZERO;                                                     \
+    }                                                                         \
+    UNROLL for (uint d = 0; d < D / MK; ++d) {                                \
+      MATRIX_B km;                                                            \
+      uint at = j * MN * PITCH_K + d * (MK / 8);                              \
+      LOAD_B(km, staged, at, PITCH_K, COLUMN_MAJOR);                          \
+      UNROLL for (uint i = 0; i < FQ; ++i) {                                  \
+        MULTIPLY_ADD(s[i], qm[d * FQ + i], km);                               \
+      }                                                                       \
+    }                                                                         \
+    UNROLL for (uint i = 0; i < FQ; ++i) {                                    \
+      uint at = sg * S_CORNER + i * MM * S_PITCH + j * MN;                    \
+      STORE_C(s[i], scores, at, S_PITCH);                                     \
+    }                                                                         \
+  }
+
 void attend(Tile tile) {
   uint sg = SUBGROUP;
   uint query = tile.query0 + sg * ROWS + ROW;
@@ -114,24 +136,7 @@ void attend(Tile tile) {
     uvec4 next_v[LOADS(DV)];
     FETCH_ROWS(next_v, DV, v, A.v_strides.row, key0, key_end)
 
-    UNROLL for (uint j = 0; j < BK / MN; ++j) {
-      MATRIX_C s[FQ];
-      UNROLL for (uint i = 0; i < FQ; ++i) {
-        s[i] = MATRIX_ZERO;
-      }
-      UNROLL for (uint d = 0; d < D / MK; ++d) {
-        MATRIX_B km;
-        uint at = j * MN * PITCH_K + d * (MK / 8);
-        LOAD_B(km, staged, at, PITCH_K, COLUMN_MAJOR);
-        UNROLL for (uint i = 0; i < FQ; ++i) {
-          MULTIPLY_ADD(s[i], qm[d * FQ + i], km);
-        }
-      }
-      UNROLL for (uint i = 0; i < FQ; ++i) {
-        uint at = sg * S_CORNER + i * MM * S_PITCH + j * MN;
-        STORE_C(s[i], scores, at, S_PITCH);
-      }
-    }
+    SCORE_KEYS(qm, sg)
     barrier(); // scores are visible, k is no longer read
     STAGE_ROWS(next_v, DV)
     weigh(tile, query, key0);
