@@ -248,6 +248,7 @@ def subgroups(report: Report) -> str:
 def path_taken(report: Report) -> str:
     used = report.device["used"]
     types = [f"{t} {u['shape']}" for t, u in used.items()]
+    types += ["bf16 by f16"] if report.device["halves"] else []
     return f"matrices ({', '.join(types)})" if types else "scalar"
 
 

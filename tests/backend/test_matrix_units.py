@@ -228,6 +228,17 @@ product("falling along k", normal(m, k) / rising, normal(n, k) * rising)
 x, w = normal(m, k), normal(n, k)
 x[3], w[5] = 0, 0
 product("zeros", x, w)
+x[:, :64] = 0
+product("zeros first", x, w * 1e-9)
+x[:, 70:] *= 2.0**30
+x[:, 80:] *= 2.0**30
+w[:, 70:] = 0
+product("nothing of what rises", x, w)
+x, w = normal(m, k), normal(n, k)
+x[:, 64:] *= 2.0**60
+w[:, 64:] = 0
+product("nothing of the last tiles", x, w)
+x, w = normal(m, k), normal(n, k)
 x[:, 40], w[:, 40] = 2.0**100, 0
 product("what counts is small", x, w)
 x, w = normal(m, k), normal(n, k)

@@ -131,6 +131,7 @@ json snapshot(const Instance& instance) {
       {"coopmat", c.cooperative_matrix},
       {"matrices", listed_matrices(c)},
       {"used", used_matrices(c)},
+      {"halves", c.half_matrices(Type::bf16).lanes != 0},
       {"memory_model", c.vulkan_memory_model},
       {"core_count", c.core_count},
       {"registers", c.registers},

@@ -181,7 +181,7 @@ TEST_CASE("matrices: every shape divides the tiles of every plan") {
 TEST_CASE("matrices: attention takes them in subgroups of 16 and 32") {
   AttentionProblem p{.type = Type::f16, .heads = 8, .kv_heads = 8};
   p.queries = p.keys = 512;
-  p.dim = p.value_dim = 128;
+  p.dim = p.value_dim = 64;
   p.alignment = 16;
   for (auto* name :
        {"Intel(R) Graphics (BMG", "AMD Radeon Graphics (RADV NAVI31"}) {
@@ -192,6 +192,11 @@ TEST_CASE("matrices: attention takes them in subgroups of 16 and 32") {
   auto alchemist = plan_prefill(caps_of("Intel(R) Arc"), p);
   CHECK_FALSE(alchemist.coopmat());
   CHECK(std::string_view(alchemist.why).find("16 or 32") != std::string::npos);
+  p.dim = p.value_dim = 128;
+  CHECK(plan_prefill(caps_of("AMD Radeon Graphics (RADV NAVI31"), p).coopmat());
+  auto battlemage = plan_prefill(caps_of("Intel(R) Graphics (BMG"), p);
+  CHECK_FALSE(battlemage.coopmat());
+  CHECK(std::string_view(battlemage.why).find("64 items") != std::string::npos);
 }
 
 TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {

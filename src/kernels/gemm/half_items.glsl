@@ -9,15 +9,17 @@
 #define HALF_ITEMS_GLSL
 
 // A power found by an item has room for 2^HEADROOM times that, since lowering one
-// takes the sums so far with it.
+// takes the sums so far with it. Those are multiples of 2^-48, so that those of a
+// row and a column that are lowered by up to 2^39 each are still normal numbers.
 #define HEADROOM 1
 #define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a float
-#define MOST_LOWERED 60 // in one step
+#define NO_TOP (-200) // of a row of zeros
+#define MOST_LOWERED 39
 
 // Items of a row so far are below 2^(top + 1), which becomes 2^16. WIDTH_A
 // (WIDTH_B) neighbouring invocations have a row's (column's) items.
-int top_a[LOADS_A];
-int top_b[LOADS_B];
+int top_a[LOADS_A], first_top_a[LOADS_A];
+int top_b[LOADS_B], first_top_b[LOADS_B];
 shared float factor_a[BM]; // of the sums so far; in the end the tops
 shared float factor_b[BN];
 shared uint lowered_at; // the last k0, plus one, with a factor that is not 1
@@ -36,7 +38,7 @@ void span_of(uvec4 q, out uint largest, out uint smallest) {
 }
 
 uvec4 half_items(uvec4 q, int top) {
-  float by = uintBitsToFloat(uint(15 - top + 127) << 23);
+  float by = uintBitsToFloat(uint(15 - max(top, LEAST_TOP) + 127) << 23);
   [[unroll]] for (uint i = 0; i < 4; ++i) {
     float low = uintBitsToFloat(q[i] << 16) * by;
     float high = uintBitsToFloat(q[i] & 0xffff0000u) * by;
@@ -46,19 +48,23 @@ uvec4 half_items(uvec4 q, int top) {
 }
 
 // The factor for sums so far, where the largest item asks for another power.
-float lower(inout int top, int largest, bool first) {
-  int by = max(largest + HEADROOM - top, 0);
+float lower(inout int top, inout int first, int largest) {
   if (largest <= top) {
     return 1.0;
   }
-  top += by;
-  if (by > MOST_LOWERED && !first) {
+  int before = top;
+  top = max(largest + HEADROOM, LEAST_TOP);
+  if (before == NO_TOP) {
+    first = top;
+    return 1.0;
+  }
+  if (top - first > MOST_LOWERED) {
     inexact = 1;
   }
-  return uintBitsToFloat(uint(127 - min(by, MOST_LOWERED)) << 23);
+  return uintBitsToFloat(uint(127 - min(top - before, MOST_LOWERED)) << 23);
 }
 
-#define STASH_HALVES(tile, next, LOADS, WIDTH, top, factors)                  \
+#define STASH_HALVES(tile, next, LOADS, WIDTH, top, first, factors)           \
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
     uint e = INVOCATION + i * WG;                                             \
     uint largest, smallest;                                                   \
@@ -66,7 +72,8 @@ float lower(inout int top, int largest, bool first) {
     [[unroll]] for (uint d = 1; d < WIDTH; d *= 2) {                          \
       largest = max(largest, subgroupShuffleXor(largest, d));                 \
     }                                                                         \
-    float factor = lower(top[i], int(largest >> 7) - 127, k0 == k_begin);     \
+    float factor = lower(                                                     \
+        top[i], first[i], largest == 0 ? NO_TOP : int(largest >> 7) - 127);   \
     if (factor != 1.0) {                                                      \
       lowered_at = k0 + 1;                                                    \
     }                                                                         \
@@ -81,16 +88,16 @@ float lower(inout int top, int largest, bool first) {
   }
 
 void stash_halves(uint k0) {
-  STASH_HALVES(tile_a, next_a, LOADS_A, WIDTH_A, top_a, factor_a)
-  STASH_HALVES(tile_b, next_b, LOADS_B, WIDTH_B, top_b, factor_b)
+  STASH_HALVES(tile_a, next_a, LOADS_A, WIDTH_A, top_a, first_top_a, factor_a)
+  STASH_HALVES(tile_b, next_b, LOADS_B, WIDTH_B, top_b, first_top_b, factor_b)
 }
 
 void begin_halves() {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    top_a[i] = LEAST_TOP;
+    top_a[i] = NO_TOP;
   }
   [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    top_b[i] = LEAST_TOP;
+    top_b[i] = NO_TOP;
   }
   if (INVOCATION == 0) {
     lowered_at = 0;
@@ -109,10 +116,9 @@ void begin_halves() {
   SYNC_SUBGROUP
 #define FACTOR_OF(x, r, c) (factor_a[r] * factor_b[c])
 
-// Once the tiles of k0 are laid down, before they are multiplied. Nothing is
-// summed before the first.
+// Once the tiles of k0 are laid down, before they are multiplied.
 #define LOWER_SUMS(acc, wm, wn)                                               \
-  if (lowered_at == k0 + 1 && k0 != k_begin) {                                \
+  if (lowered_at == k0 + 1) {                                                 \
     uint corner = SUBGROUP * ITEMS_C;                                         \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       UNROLL for (uint j = 0; j < FN; ++j) {                                  \
@@ -129,10 +135,12 @@ void begin_halves() {
 void share_tops() {
   barrier();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    factor_a[(INVOCATION + i * WG) / WIDTH_A] = float(top_a[i]);
+    factor_a[(INVOCATION + i * WG) / WIDTH_A] =
+        float(max(top_a[i], LEAST_TOP));
   }
   [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    factor_b[(INVOCATION + i * WG) / WIDTH_B] = float(top_b[i]);
+    factor_b[(INVOCATION + i * WG) / WIDTH_B] =
+        float(max(top_b[i], LEAST_TOP));
   }
   barrier();
 }

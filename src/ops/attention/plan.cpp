@@ -277,12 +277,17 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   if (!*plan.why) {
     auto v = variant_of<PrefillCoopmatVariant>(p);
     v.units = caps.matrices(p.type);
-    if (v.shared_memory() <= caps.shared_memory) {
+    // Longer rows would spill most of what they hold, by ANV's compiler.
+    bool held = v.units.lanes >= 32 || std::max(p.dim, p.value_dim) <= 64;
+    if (held && v.shared_memory() <= caps.shared_memory) {
       plan.bq = v.BQ;
       plan.kernel = v;
       return plan;
     }
-    plan.why = "tiles do not fit in shared memory";
+    plan.why = held
+        ? "tiles do not fit in shared memory"
+        : "rows of more than 64 items do not fit in the registers of "
+          "subgroups of 16";
   }
   auto v = variant_of<PrefillVariant>(p);
   v.BQ = plan.bq = p.value_dim > 256 ? 16 : 32;

@@ -47,7 +47,8 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
   bool eights = p.channels % 8 == 0 && p.x_items >= 8;
   v.BK = 64;
-  if (!eights || p.depth() < 64 || v.shared_memory() > caps.shared_memory) {
+  if (!eights || narrow(units) || p.depth() < 64 ||
+      v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
   v.WRAPS = !eights            ? 0
