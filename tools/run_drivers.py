@@ -246,7 +246,9 @@ def subgroups(report: Report) -> str:
 
 
 def path_taken(report: Report) -> str:
-    types = [t for t in ("f16", "bf16") if report.device[f"coopmat_{t}"]]
+    used = report.device["used"]
+    types = [f"{t} {u['shape']}" for t, u in used.items()]
+    types += ["bf16 by f16"] if report.device["halves"] else []
     return f"matrices ({', '.join(types)})" if types else "scalar"
 
 
@@ -257,8 +259,8 @@ def missing(report: Report) -> str:
         for has, text in (
             (d["float16"], "float16 arithmetic"),
             (d["bfloat16"], "bfloat16 types"),
-            (d["coopmat_f16"], "16x16x16 matrices of f16"),
-            (d["coopmat_bf16"], "16x16x16 matrices of bf16"),
+            ("f16" in d["used"], "matrices of f16"),
+            ("bf16" in d["used"], "matrices of bf16"),
         )
         if not has
     ]

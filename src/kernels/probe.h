@@ -18,8 +18,8 @@ struct ProbeF16Variant {
 
 struct ProbeCoopmatVariant {
   Type T;
-  int SG;
-  COOPMAT_VARIANT("probe_coopmat")
+  MatrixUnits units;
+  MATRIX_VARIANT("probe_coopmat")
 };
 
 struct ProbeFragmentsVariant {

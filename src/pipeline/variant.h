@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "pipeline/key.h"
+#include "vk/matrix_units.h"
 
 // FOR_EACH_(f, a, b, ...) is f(a) f(b) ...
 #define MLXVK_PARENS ()
@@ -45,8 +46,29 @@
     return std::array{MLXVK_FOR_EACH(MLXVK_WORD, __VA_ARGS__)};   \
   }
 
-// One with cooperative matrices for inputs of type T, f16 or bf16, in subgroups
-// of SG invocations (Caps::matrix_subgroup()); both are members.
+// One with cooperative matrices of any shape for inputs of type T, f16 or bf16:
+// `units` (Caps::matrices()), a member as T is, gives SG, the invocations of a
+// subgroup, and MM, MN and MK (common/matrix_units.glsl).
+#define MATRIX_VARIANT(name, ...)                                      \
+  static constexpr std::string_view file = name;                       \
+  auto defines() const {                                               \
+    return std::array{                                                 \
+        Define("COOPMAT", !units.emulated),                            \
+        Define(                                                        \
+            units.emulated                       ? "EMULATED_MATRICES" \
+                : T == Type::f16 || units.halves ? "NATIVE_F16"        \
+                                                 : "BF16_EXT",         \
+            1),                                                        \
+        Define("HALVES", units.halves),                                \
+        Define("SG", units.lanes),                                     \
+        Define("MM", units.shape.m),                                   \
+        Define("MN", units.shape.n),                                   \
+        Define("MK", units.shape.k),                                   \
+        MLXVK_FOR_EACH(MLXVK_DEFINE, T, __VA_ARGS__)};                 \
+  }
+
+// One with those of 16 x 16 x 16 for inputs of type T, in subgroups of SG
+// invocations (Caps::matrix_subgroup()); both are members.
 #define COOPMAT_VARIANT(name, ...)                             \
   static constexpr std::string_view file = name;               \
   auto defines() const {                                       \

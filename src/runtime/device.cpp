@@ -73,6 +73,10 @@ Device::Device() {
   }
   physical_ = instance_->physical[index];
   caps_ = instance_->caps[index];
+  auto only = parse_matrix_shape(config().matrices);
+  if (only && !caps_.software()) {
+    choose_matrices(caps_, only);
+  }
   if (config().disabled("coopmat")) {
     caps_.coopmat_f16 = caps_.coopmat_bf16 = false;
   }
@@ -80,6 +84,10 @@ Device::Device() {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }
   device_ = device_for(vk(), physical_, caps_);
+  if (only && caps_.software()) {
+    emulate_matrices(caps_, *only);
+    caps_.coopmat_bf16 &= !config().disabled("bfloat16");
+  }
   if (!instance_->vk.load_device(device_, why)) {
     no_device(caps_.name + " cannot be used: " + why);
   }

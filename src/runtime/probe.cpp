@@ -92,13 +92,20 @@ bool f16_conversion_works(
 }
 
 const Kernel& coopmat_kernel(Device& device, Type type) {
-  int subgroup = device.caps().matrix_subgroup();
-  return kernel(device, ProbeCoopmatVariant{.T = type, .SG = subgroup});
+  return kernel(
+      device,
+      ProbeCoopmatVariant{.T = type, .units = device.caps().matrices(type)});
 }
 
-// y = a b of 16 x 16 small integers, of which every format holds all sums.
-bool coopmat_works(Device& device, const Kernel& k, Type type) {
-  constexpr int n = 16;
+// y = a b of small integers, of which every format holds all sums; subnormal: a
+// of so many times 2^-24, in f16.
+bool coopmat_works(
+    Device& device,
+    const Kernel& kernel,
+    Type type,
+    bool subnormal = false) {
+  const MatrixShape& shape = device.caps().matrices(type).shape;
+  int m = shape.m, n = shape.n, depth = shape.k;
   auto bits = [&](int v) -> uint16_t {
     constexpr uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200};
     constexpr uint16_t brain[] = {0, 0x3f80, 0x4000, 0x4040};
@@ -108,27 +115,28 @@ bool coopmat_works(Device& device, const Kernel& k, Type type) {
   auto a = [](int i, int k) { return (3 * i + 5 * k) % 7 - 3; };
   auto b = [](int k, int j) { return (2 * k + j * j) % 7 - 3; };
   std::vector<uint16_t> x; // a by rows, then b by columns
-  for (int i = 0; i < n; ++i) {
-    for (int k = 0; k < n; ++k) {
-      x.push_back(bits(a(i, k)));
+  for (int i = 0; i < m; ++i) {
+    for (int k = 0; k < depth; ++k) {
+      int v = a(i, k);
+      x.push_back(subnormal ? (v < 0 ? 0x8000 : 0) | std::abs(v) : bits(v));
     }
   }
   for (int j = 0; j < n; ++j) {
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < depth; ++k) {
       x.push_back(bits(b(k, j)));
     }
   }
   std::vector<float> want;
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
       int sum = 0;
-      for (int k = 0; k < n; ++k) {
+      for (int k = 0; k < depth; ++k) {
         sum += a(i, k) * b(k, j);
       }
-      want.push_back(static_cast<float>(sum));
+      want.push_back(static_cast<float>(sum) * (subnormal ? 0x1p-24f : 1.0f));
     }
   }
-  return run<float>(device, k, x, n * n) == want;
+  return run<float>(device, kernel, x, m * n) == want;
 }
 
 const Kernel& fragments_kernel(Device& device, Type type, int input) {
@@ -209,7 +217,7 @@ void find_fragments(Device& device, Caps& caps) {
   auto layout = [&](Type type, int input) {
     uint32_t found = 0;
     passes([&] {
-      found = caps.coopmat(type)
+      found = caps.usual_matrices(type)
           ? fragment_layout(device, fragments_kernel(device, type, input), type)
           : 0;
       return found != 0;
@@ -219,12 +227,13 @@ void find_fragments(Device& device, Caps& caps) {
   if (!caps.known_fragments) {
     return;
   }
-  uint32_t c = layout(caps.coopmat_f16 ? Type::f16 : Type::bf16, 0);
+  uint32_t c =
+      layout(caps.usual_matrices(Type::f16) ? Type::f16 : Type::bf16, 0);
   uint32_t f16 = layout(Type::f16, 1), bf16 = layout(Type::bf16, 1);
   // Neighbouring columns are in one lane, and lanes have of A what they have of
   // C.
   auto fits = [&](Type type, uint32_t a) {
-    return !caps.coopmat(type) || (a && ((a ^ c) & 0xfffff) == 0);
+    return !caps.usual_matrices(type) || (a && ((a ^ c) & 0xfffff) == 0);
   };
   bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
   caps.known_fragments =
@@ -237,14 +246,14 @@ void find_fragments(Device& device, Caps& caps) {
     pipelines.add_global_define("FRAGMENT_A_BF16", std::to_string(bf16));
     uint32_t b_f16 = layout(Type::f16, 2), b_bf16 = layout(Type::bf16, 2);
     auto known = [&](Type type, uint32_t a, uint32_t b) {
-      return !caps.coopmat(type) || operands_fit(a, b, c);
+      return !caps.usual_matrices(type) || operands_fit(a, b, c);
     };
     caps.known_operands =
         known(Type::f16, f16, b_f16) && known(Type::bf16, bf16, b_bf16);
     // What NVIDIA's do; of B with rows for columns.
     constexpr uint32_t usual = 0x73065421, usual_b = 0x37421065;
     auto all_usual = [&](Type type, uint32_t a, uint32_t b) {
-      return !caps.coopmat(type) || (a == usual && b == usual_b);
+      return !caps.usual_matrices(type) || (a == usual && b == usual_b);
     };
     caps.usual_fragments = c == usual && all_usual(Type::f16, f16, b_f16) &&
         all_usual(Type::bf16, bf16, b_bf16);
@@ -301,9 +310,11 @@ void Device::probe_arithmetic() {
     return caps_.coopmat(type) ? &coopmat_kernel(*this, type) : nullptr;
   };
   const Kernel *f16 = matrix(Type::f16), *bf16 = matrix(Type::bf16);
-  if (to_half && passes([&] {
+  bool converts =
+      to_half && passes([&] {
         return f16_conversion_works(*this, *to_half, &HalfCase::half);
-      })) {
+      });
+  if (converts) {
     pipelines_->add_global_define("NATIVE_F16", "1");
     // The probe does not see what NVIDIA's driver drops (common/convert.glsl).
     if (caps_.driver_id != VK_DRIVER_ID_NVIDIA_PROPRIETARY && passes([&] {
@@ -316,6 +327,9 @@ void Device::probe_arithmetic() {
       f16 && passes([&] { return coopmat_works(*this, *f16, Type::f16); });
   caps_.coopmat_bf16 =
       bf16 && passes([&] { return coopmat_works(*this, *bf16, Type::bf16); });
+  caps_.half_items = converts && caps_.coopmat_f16 && !caps_.coopmat_bf16 &&
+      !config().disabled("halves") &&
+      passes([&] { return coopmat_works(*this, *f16, Type::f16, true); });
   find_fragments(*this, caps_);
 }
 

@@ -213,17 +213,18 @@ void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(
       device, &n, shapes.data());
   for (const auto& s : shapes) {
-    bool fits = s.MSize == 16 && s.NSize == 16 && s.KSize == 16 &&
-        s.AType == s.BType && s.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+    bool fits = s.AType == s.BType &&
+        s.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
         s.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
         s.scope == VK_SCOPE_SUBGROUP_KHR;
-    c.coopmat_f16 |= fits && s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
-    c.coopmat_bf16 |= fits && bf16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
+    MatrixShape shape{s.MSize, s.NSize, s.KSize};
+    if (fits && s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR) {
+      c.listed_f16.push_back(shape);
+    } else if (fits && bf16 && s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR) {
+      c.listed_bf16.push_back(shape);
+    }
   }
-  constexpr uint32_t nvidia = 0x10de;
-  c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
-      (c.coopmat_f16 || c.coopmat_bf16);
-  c.known_operands = c.usual_fragments = c.known_fragments;
+  choose_matrices(c);
 }
 
 } // namespace
@@ -238,9 +239,58 @@ uint32_t Caps::matrix_subgroup() const {
   return can ? 32 : 0;
 }
 
-bool Caps::coopmat(Type t) const {
-  return cooperative_matrix && matrix_subgroup() &&
-      ((t == Type::f16 && coopmat_f16) || (t == Type::bf16 && coopmat_bf16));
+MatrixUnits Caps::matrices(Type t) const {
+  bool half = t == Type::f16 && coopmat_f16;
+  bool brain = t == Type::bf16 && coopmat_bf16;
+  if (!cooperative_matrix || (!half && !brain)) {
+    return {};
+  }
+  const MatrixShape& shape = half ? shape_f16 : shape_bf16;
+  if (emulated_matrices) {
+    return {shape.n, shape, true};
+  }
+  if (shape.usual() || min_subgroup_size == max_subgroup_size) {
+    return {matrix_subgroup(), shape};
+  }
+  // Intel's arrays have a column of C a lane.
+  bool can = required_subgroup_size && min_subgroup_size <= shape.n &&
+      max_subgroup_size >= shape.n;
+  return {can ? shape.n : 0, shape};
+}
+
+MatrixUnits Caps::half_matrices(Type t) const {
+  if (t != Type::bf16 || !half_items || coopmat(t)) {
+    return {};
+  }
+  MatrixUnits units = matrices(Type::f16);
+  units.halves = units.lanes != 0;
+  return units;
+}
+
+void choose_matrices(Caps& c, std::optional<MatrixShape> only) {
+  auto choose = [&](const std::vector<MatrixShape>& listed,
+                    MatrixShape& shape) {
+    bool has =
+        only && std::find(listed.begin(), listed.end(), *only) != listed.end();
+    auto found = !only ? choose_matrix(listed).shape
+        : has          ? choose_matrix({&*only, 1}).shape
+                       : std::nullopt;
+    shape = found.value_or(MatrixShape{});
+    return found.has_value();
+  };
+  c.coopmat_f16 = choose(c.listed_f16, c.shape_f16);
+  c.coopmat_bf16 = choose(c.listed_bf16, c.shape_bf16);
+  c.half_items = c.coopmat_f16 && !c.coopmat_bf16;
+  constexpr uint32_t nvidia = 0x10de;
+  c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
+      (c.usual_matrices(Type::f16) || c.usual_matrices(Type::bf16));
+  c.known_operands = c.usual_fragments = c.known_fragments;
+}
+
+void emulate_matrices(Caps& c, const MatrixShape& shape) {
+  c.listed_f16 = c.listed_bf16 = {shape};
+  c.emulated_matrices = c.cooperative_matrix = true;
+  choose_matrices(c);
 }
 
 void classify(Caps& c) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vk/launcher.h"
+#include "vk/matrix_units.h"
 #include "vk/type.h"
 #include "vk/vk.h"
 
@@ -54,9 +55,16 @@ struct Caps {
   bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
   bool memory_budget = false;
   bool external_memory_host = false; // VK_EXT_external_memory_host
-  // 16x16x16 with f32 accumulation, subgroup scope, per input type.
+  // With f32 accumulation, subgroup scope, per input type: whether there are
+  // matrices, of the chosen shape; and all shapes that are listed.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
+  MatrixShape shape_f16, shape_bf16;
+  std::vector<MatrixShape> listed_f16, listed_bf16;
+  bool emulated_matrices = false; // test hook
+  // Those of f16 take bf16 operands: expected where there are none of bf16,
+  // then probed, since they have to keep subnormal items.
+  bool half_items = false;
   // Their elements lie as attention/prefill_fragments.comp has it: expected of
   // a vendor, then probed.
   bool known_fragments = false;
@@ -101,10 +109,21 @@ struct Caps {
   uint32_t lanes() const {
     return class_lanes ? class_lanes : subgroup_size;
   }
-  // Subgroup size of kernels with cooperative matrices; 0: none can be had.
+  // Subgroup size of kernels with matrices of 16x16x16 and others that need one
+  // size; 0: none can be had.
   uint32_t matrix_subgroup() const;
-  // Whether they run for inputs of this type.
-  bool coopmat(Type t) const;
+  // Matrices for inputs of this type.
+  MatrixUnits matrices(Type t) const;
+  bool coopmat(Type t) const {
+    return matrices(t).lanes != 0;
+  }
+  // Those of f16 for operands of type bf16, where there are none of bf16.
+  MatrixUnits half_matrices(Type t) const;
+  // Those that kernels take which know where elements lie.
+  bool usual_matrices(Type t) const {
+    return coopmat(t) && !emulated_matrices &&
+        (t == Type::f16 ? shape_f16 : shape_bf16).usual();
+  }
 };
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);
@@ -112,6 +131,16 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device);
 // Fills in what the tables of vk/gpu_class.h know of a device, by its vendor,
 // IDs, name and subgroup sizes.
 void classify(Caps& caps);
+
+// Chooses the shapes of matrices among those listed. `only`: none but that one
+// (test hook).
+void choose_matrices(
+    Caps& caps,
+    std::optional<MatrixShape> only = std::nullopt);
+
+// Both types' matrices of this shape, made of floats in shared memory (test
+// hook).
+void emulate_matrices(Caps& caps, const MatrixShape& shape);
 
 // Names of required features and limits that are missing; empty: usable.
 std::vector<std::string> missing_features(const Caps& caps);

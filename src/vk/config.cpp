@@ -63,7 +63,8 @@ constexpr ConfigEntry table[] = {
      "",
      "Comma-separated paths to switch off: coopmat, bfloat16, native_f16, "
      "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
-     "(the part of fuse that changes how results round), meet (GPUs of "
+     "(the part of fuse that changes how results round), halves (bf16 on "
+     "matrices of f16, where there are none of bf16), meet (GPUs of "
      "MLX_VK_HOST_GROUP do not wait for each other)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
@@ -124,6 +125,10 @@ constexpr ConfigEntry table[] = {
      "1: ranks of one host (mlx.launch with its ring) exchange data on GPU streams "
      "through shared memory, not over TCP. Not the default yet: see \"Two GPUs\" "
      "in docs/benchmarks.md."},
+    {"MLX_VK_TEST_MATRICES",
+     "",
+     "Test hook: cooperative matrices of this shape alone, M x N x K as in "
+     "8x16x16, if the device lists it. Software devices emulate it."},
     {"MLX_VK_TEST_DROP_BARRIER",
      "-1",
      "Test hook: leaves out the n-th barrier of every batch; with "
@@ -255,6 +260,7 @@ Config parse_config(const char* (*get)(const char*)) {
   number("MLX_VK_TIMEOUT", c.timeout_s, 0);
   c.host_group = flag("MLX_VK_HOST_GROUP");
   c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
+  c.matrices = text("MLX_VK_TEST_MATRICES");
   number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
   c.kernel_path = text("MLX_VK_KERNEL_PATH");
   c.disable = text("MLX_VK_DISABLE");

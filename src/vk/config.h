@@ -63,6 +63,7 @@ struct Config {
 #define MLXVK_MEMBER(name, description) bool debug_##name = false;
   MLXVK_DEBUG_MODES(MLXVK_MEMBER)
 #undef MLXVK_MEMBER
+  std::string matrices; // test hook: a shape (vk/matrix_units.h)
   int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
 
   bool disabled(std::string_view path) const;

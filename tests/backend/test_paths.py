@@ -45,7 +45,7 @@ def test_attention_says_its_path(gpu):
     assert "decode, splits=1" in one
     (many,) = [r for r in found if head.format(20) in r]
     assert many.endswith(
-        "prefill (no cooperative matrices for this type in subgroups of 32)"
+        "prefill (no cooperative matrices for this type in subgroups of 16 or 32)"
     )
 
 

@@ -62,6 +62,8 @@ json differences(const Caps& c) {
     compare("float16", &Caps::shader_float16);
     compare("matrices of float16", &Caps::coopmat_f16);
     compare("matrices of bfloat16", &Caps::coopmat_bf16);
+    compare("shape of float16 matrices", &Caps::shape_f16);
+    compare("shape of bfloat16 matrices", &Caps::shape_bf16);
     compare("required subgroup size", &Caps::required_subgroup_size);
     compare("integer dot products", &Caps::integer_dot_product);
     compare("fast ones, signed", &Caps::fast_dot_signed);
@@ -72,30 +74,28 @@ json differences(const Caps& c) {
   return found;
 }
 
-// Shapes of subgroup matrices whose inputs are f16 or bf16, M x N x K.
-json matrices(const Instance& instance) {
+// Shapes of matrices that the driver lists, M x N x K, and those that kernels
+// take.
+json listed_matrices(const Caps& c) {
   json found = json::array();
-  auto get = instance.vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
-  if (!instance.caps[0].cooperative_matrix || !get) {
-    return found;
+  for (auto& s : c.listed_f16) {
+    found.push_back("f16 " + s.text());
   }
-  uint32_t n = 0;
-  get(instance.physical[0], &n, nullptr);
-  std::vector<VkCooperativeMatrixPropertiesKHR> shapes(
-      n, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
-  get(instance.physical[0], &n, shapes.data());
-  for (auto& s : shapes) {
-    bool half = s.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
-    bool brain = s.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR;
-    if ((half || brain) && s.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR) {
-      std::string text = (half ? "f16 " : "bf16 ") + std::to_string(s.MSize) +
-          "x" + std::to_string(s.NSize) + "x" + std::to_string(s.KSize);
-      if (std::find(found.begin(), found.end(), json(text)) == found.end()) {
-        found.push_back(text);
-      }
-    }
+  for (auto& s : c.listed_bf16) {
+    found.push_back("bf16 " + s.text());
   }
   return found;
+}
+
+json used_matrices(const Caps& c) {
+  json used = json::object();
+  for (auto [name, type] :
+       {std::pair("f16", Type::f16), {"bf16", Type::bf16}}) {
+    if (auto units = c.matrices(type); units.lanes) {
+      used[name] = {{"shape", units.shape.text()}, {"lanes", units.lanes}};
+    }
+  }
+  return used;
 }
 
 json snapshot(const Instance& instance) {
@@ -132,9 +132,9 @@ json snapshot(const Instance& instance) {
       {"float16", c.shader_float16},
       {"bfloat16", c.bfloat16},
       {"coopmat", c.cooperative_matrix},
-      {"coopmat_f16", c.coopmat(Type::f16)},
-      {"coopmat_bf16", c.coopmat(Type::bf16)},
-      {"matrices", matrices(instance)},
+      {"matrices", listed_matrices(c)},
+      {"used", used_matrices(c)},
+      {"halves", c.half_matrices(Type::bf16).lanes != 0},
       {"memory_model", c.vulkan_memory_model},
       {"core_count", c.core_count},
       {"registers", c.registers},

@@ -16,6 +16,7 @@ struct Row {
   uint32_t matrices; // 1: of f16; 2: and of bf16
   bool float16 = true;
   uint32_t dots = 3; // fast products of bytes: 1: signed; 2: mixed; 3: both
+  MatrixShape shape{};
 };
 
 constexpr auto cpu = VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -50,11 +51,11 @@ constexpr Row rows[] = {
     {"Intel(R) Iris(R) Xe Graphics (TGL GT2)",
      0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 2 * gib, 0, 0},
     {"Intel(R) Arc(tm) A770M Graphics (DG2)",
-     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
+     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 8, 16}},
     {"Intel(R) Graphics (LNL)",
-     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 0},
+     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Graphics (BMG G21)",
-     0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 0},
+     0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Apple M1 (G13G A0)",
      0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0, true, 0},
     {"Turnip Adreno (TM) 740",
@@ -86,6 +87,8 @@ Caps snapshot(const Row& r) {
   c.integer_dot_product = true;
   c.fast_dot_signed = r.dots & 1;
   c.fast_dot_mixed = r.dots & 2;
+  c.shape_f16 = c.shape_bf16 = r.shape;
+  c.half_items = r.matrices == 1;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
   c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;

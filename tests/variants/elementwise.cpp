@@ -155,8 +155,10 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
   }
   for (Type t : {Type::f16, Type::bf16}) {
     if (caps.coopmat(t)) {
+      set.add(ProbeCoopmatVariant{.T = t, .units = caps.matrices(t)});
+    }
+    if (caps.usual_matrices(t)) {
       int subgroup = caps.matrix_subgroup();
-      set.add(ProbeCoopmatVariant{.T = t, .SG = subgroup});
       for (int input : {0, 1, 2}) {
         if (caps.known_fragments) {
           set.add(

@@ -41,11 +41,17 @@ struct PrefillVariant {
 struct PrefillCoopmatVariant {
   static constexpr uint BQ = 64;
   Type T = Type::f16;
-  uint SG = 32;
+  MatrixUnits units;
   uint D = 64, DV = 64;
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
-  COOPMAT_VARIANT("attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
+
+  // As the kernel declares it: keys or values, scores, weights.
+  constexpr uint shared_memory() const {
+    uint staged = BQ * ((D > DV ? D : DV) / 8 + 1) * 16;
+    return staged + BQ * (68 + 36) * 4;
+  }
+  MATRIX_VARIANT("attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
 };
 
 struct PrefillFragmentsVariant {

@@ -1,17 +1,16 @@
 // Tiled attention with cooperative matrices: 16-bit q, k, v with rows aligned
-// to 16 bytes, head dims in multiples of 16 up to 128, subgroups of 32.
+// to 16 bytes, head dims in multiples of 16 up to 128.
 //
-// Four subgroups take 16 query rows each and share tiles of 64 keys. q stays
-// in registers as matrices. Per tile: scores go through the subgroup's corner
-// of shared memory, where two lanes a row do the online softmax; weights come
-// back as 16-bit matrices, and y's matrices are scaled by one that repeats the
-// rows' factors. k and v share a buffer, the next one waits in registers.
+// Subgroups of 32 take 16 query rows each, of 16 8, and share tiles of 64 keys. q
+// stays in registers as matrices. Per tile: scores go through the subgroup's corner
+// of shared memory, where two lanes a row do the online softmax; weights come back
+// as 16-bit matrices, and y's matrices are scaled by one that repeats the rows'
+// factors. k and v share a buffer, the next one waits in registers.
 #define BQ 64
 #define BK 64
 #include "attention/prefill.glsl"
-#include "attention/matrices.glsl"
+#include "attention/row_lanes.glsl"
 
-#define WG (4 * SG)
 layout(local_size_x = WG) in;
 
 #define PITCH_K (D / 8 + 1)
@@ -23,34 +22,31 @@ layout(local_size_x = WG) in;
 #endif
 #define S_PITCH 68 // floats a row of scores
 #define P_PITCH 36 // uints a row of weights
-#define S_CORNER (16 * S_PITCH)
-#define P_CORNER (16 * P_PITCH)
+#define S_CORNER (ROWS * S_PITCH)
+#define P_CORNER (ROWS * P_PITCH)
+#define LOADS(DIM) (BQ * DIM / 8 / WG)
 
 shared uvec4 staged[STAGED]; // q, then k and v by turns
-shared float scores[4 * S_CORNER];
-shared uint weights[4 * P_CORNER];
+shared float scores[SUBGROUPS * S_CORNER];
+shared uint weights[SUBGROUPS * P_CORNER];
 
 // The invocation's part of 64 rows of DIM items: from memory, into `staged`.
 #define FETCH_ROWS(next, DIM, x, pitch, first, end)                           \
-  [[unroll]] for (uint i = 0; i < DIM / 16; ++i) {                            \
+  [[unroll]] for (uint i = 0; i < LOADS(DIM); ++i) {                          \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
   }
 #define STAGE_ROWS(next, DIM)                                                 \
-  [[unroll]] for (uint i = 0; i < DIM / 16; ++i) {                            \
+  [[unroll]] for (uint i = 0; i < LOADS(DIM); ++i) {                          \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     staged[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
   }
-
-// Two lanes of a subgroup have a row.
-#define ROW (gl_SubgroupInvocationID / 2)
-#define HALF_ROW (gl_SubgroupInvocationID % 2)
 
 float row_max, row_sum;
 
 // Scores become weights; the rows' factors a matrix, over the scores.
 void weigh(Tile tile, uint query, uint key0) {
-  uint sg = gl_SubgroupID;
+  uint sg = SUBGROUP;
   // 32 keys a lane, in pairs; rows start at different pairs so that they hit
   // different banks.
   uint s_row = sg * S_CORNER + ROW * S_PITCH + HALF_ROW * 32;
@@ -79,32 +75,55 @@ void weigh(Tile tile, uint query, uint key0) {
   float keep = exp2_diff(row_max, m);
   row_sum = row_sum * keep + total;
   row_max = m;
-  subgroupBarrier(); // both lanes have read the row's scores
-  [[unroll]] for (uint e = 0; e < 8; ++e) {
-    scores[sg * S_CORNER + ROW * 16 + HALF_ROW * 8 + e] = keep;
+  WAIT_SUBGROUP // both lanes have read the row's scores
+  [[unroll]] for (uint e = 0; e < MN / 2; ++e) {
+    scores[sg * S_CORNER + ROW * MN + HALF_ROW * (MN / 2) + e] = keep;
   }
 }
 
+// The subgroup's scores of the keys in `staged`. A macro, as qm is to stay in
+// registers.
+#define SCORE_KEYS(qm, sg)                                                    \
+  UNROLL for (uint j = 0; j < BK / MN; ++j) {                                 \
+    MATRIX_C s[FQ];                                                           \
+    UNROLL for (uint i = 0; i < FQ; ++i) {                                    \
+      s[i] = MATRIX_ZERO;                                                     \
+    }                                                                         \
+    UNROLL for (uint d = 0; d < D / MK; ++d) {                                \
+      MATRIX_B km;                                                            \
+      uint at = j * MN * PITCH_K + d * (MK / 8);                              \
+      LOAD_B(km, staged, at, PITCH_K, COLUMN_MAJOR);                          \
+      UNROLL for (uint i = 0; i < FQ; ++i) {                                  \
+        MULTIPLY_ADD(s[i], qm[d * FQ + i], km);                               \
+      }                                                                       \
+    }                                                                         \
+    UNROLL for (uint i = 0; i < FQ; ++i) {                                    \
+      uint at = sg * S_CORNER + i * MM * S_PITCH + j * MN;                    \
+      STORE_C(s[i], scores, at, S_PITCH);                                     \
+    }                                                                         \
+  }
+
 void attend(Tile tile) {
-  uint sg = gl_SubgroupID;
-  uint query = tile.query0 + sg * 16 + ROW;
+  uint sg = SUBGROUP;
+  uint query = tile.query0 + sg * ROWS + ROW;
   uint key_end = tile.key_end;
   T_PTR q = AT_HEAD(A.q, A.q_strides, tile.batch, tile.head);
   T_PTR k = AT_HEAD(A.k, A.k_strides, tile.batch, tile.kv_head);
   T_PTR v = AT_HEAD(A.v, A.v_strides, tile.batch, tile.kv_head);
 
-  uvec4 next_k[D / 16];
+  uvec4 next_k[LOADS(D)];
   FETCH_ROWS(next_k, D, q, A.q_strides.row, tile.query0, A.queries)
   STAGE_ROWS(next_k, D)
   barrier();
-  MATRIX_A qm[D / 16];
-  [[unroll]] for (uint d = 0; d < D / 16; ++d) {
-    coopMatLoad(qm[d], staged, sg * 16 * PITCH_K + d * 2, PITCH_K, ROW_MAJOR);
+  MATRIX_A qm[FQ * (D / MK)];
+  UNROLL for (uint d = 0; d < FQ * (D / MK); ++d) {
+    uint at = (sg * ROWS + d % FQ * MM) * PITCH_K + d / FQ * (MK / 8);
+    LOAD_A(qm[d], staged, at, PITCH_K, ROW_MAJOR);
   }
 
-  MATRIX_C acc[DV / 16];
-  [[unroll]] for (uint j = 0; j < DV / 16; ++j) {
-    acc[j] = MATRIX_C(0.0);
+  MATRIX_C acc[FQ * (DV / MN)];
+  UNROLL for (uint j = 0; j < FQ * (DV / MN); ++j) {
+    acc[j] = MATRIX_ZERO;
   }
   row_max = ABSENT;
   row_sum = 0.0;
@@ -114,19 +133,10 @@ void attend(Tile tile) {
     barrier(); // q or v is no longer read
     STAGE_ROWS(next_k, D)
     barrier();
-    uvec4 next_v[DV / 16];
+    uvec4 next_v[LOADS(DV)];
     FETCH_ROWS(next_v, DV, v, A.v_strides.row, key0, key_end)
 
-    [[unroll]] for (uint j = 0; j < BK / 16; ++j) {
-      MATRIX_C s = MATRIX_C(0.0);
-      [[unroll]] for (uint d = 0; d < D / 16; ++d) {
-        MATRIX_B km;
-        coopMatLoad(
-            km, staged, j * 16 * PITCH_K + d * 2, PITCH_K, COLUMN_MAJOR);
-        s = coopMatMulAdd(qm[d], km, s);
-      }
-      coopMatStore(s, scores, sg * S_CORNER + j * 16, S_PITCH, ROW_MAJOR);
-    }
+    SCORE_KEYS(qm, sg)
     barrier(); // scores are visible, k is no longer read
     STAGE_ROWS(next_v, DV)
     weigh(tile, query, key0);
@@ -135,18 +145,26 @@ void attend(Tile tile) {
     if (key0 + BK < key_end) {
       FETCH_ROWS(next_k, D, k, A.k_strides.row, key0 + BK, key_end)
     }
-    MATRIX_C factors;
-    coopMatLoad(factors, scores, sg * S_CORNER, 16, ROW_MAJOR);
-    MATRIX_A pm[BK / 16];
-    [[unroll]] for (uint i = 0; i < BK / 16; ++i) {
-      coopMatLoad(pm[i], weights, sg * P_CORNER + i * 8, P_PITCH, ROW_MAJOR);
+    MATRIX_C factors[FQ];
+    MATRIX_A pm[FQ * (BK / MK)];
+    UNROLL for (uint q = 0; q < FQ; ++q) {
+      LOAD_C(factors[q], scores, sg * S_CORNER + q * ITEMS_C, MN);
+      UNROLL for (uint i = 0; i < BK / MK; ++i) {
+        uint at = sg * P_CORNER + q * MM * P_PITCH + i * (MK / 2);
+        LOAD_A(pm[i * FQ + q], weights, at, P_PITCH, ROW_MAJOR);
+      }
     }
-    [[unroll]] for (uint j = 0; j < DV / 16; ++j) {
-      acc[j] = acc[j] * factors;
-      [[unroll]] for (uint i = 0; i < BK / 16; ++i) {
+    UNROLL for (uint j = 0; j < DV / MN; ++j) {
+      UNROLL for (uint q = 0; q < FQ; ++q) {
+        MULTIPLY_ELEMENTS(acc[j * FQ + q], factors[q]);
+      }
+      UNROLL for (uint i = 0; i < BK / MK; ++i) {
         MATRIX_B vm;
-        coopMatLoad(vm, staged, i * 16 * PITCH_V + j * 2, PITCH_V, ROW_MAJOR);
-        acc[j] = coopMatMulAdd(pm[i], vm, acc[j]);
+        uint at = i * MK * PITCH_V + j * (MN / 8);
+        LOAD_B(vm, staged, at, PITCH_V, ROW_MAJOR);
+        UNROLL for (uint q = 0; q < FQ; ++q) {
+          MULTIPLY_ADD(acc[j * FQ + q], pm[i * FQ + q], vm);
+        }
       }
     }
   }
@@ -159,10 +177,14 @@ void attend(Tile tile) {
   uint64_t row =
       (uint64_t(tile.batch) * A.queries + query) * A.heads + tile.head;
   T_PTR y = MOVED(T, A.y, row * DV);
+  // Sixteen columns at a time.
   uint at = sg * S_CORNER + ROW * 16 + HALF_ROW * 8;
-  [[unroll]] for (uint j = 0; j < DV / 16; ++j) {
+  UNROLL for (uint j = 0; j < DV / 16; ++j) {
     barrier();
-    coopMatStore(acc[j], scores, sg * S_CORNER, 16, ROW_MAJOR);
+    UNROLL for (uint i = 0; i < FQ * (16 / MN); ++i) {
+      uint to = sg * S_CORNER + i % FQ * (MM * 16) + i / FQ * MN;
+      STORE_C(acc[j * (16 / MN) * FQ + i], scores, to, 16);
+    }
     barrier();
     uvec4 packed;
     [[unroll]] for (uint e = 0; e < 4; ++e) {

@@ -35,11 +35,14 @@ struct ScoresVariant {
 struct ScoresCoopmatVariant {
   static constexpr uint BQ = 64;
   Type T = Type::f16;
-  uint SG = 32;
+  MatrixUnits units;
   uint D = 64, DV = 64;
   uint MASK = 0;
   bool CAUSAL = false;
-  COOPMAT_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
+
+  // As the kernel declares it.
+  static constexpr uint shared_memory = 2 * BQ * 17 * 16;
+  MATRIX_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
 };
 #endif
 

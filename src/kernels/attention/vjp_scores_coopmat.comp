@@ -1,12 +1,11 @@
 // vjp_scores.comp with cooperative matrices: 16-bit items, rows aligned to 16
-// bytes, head dims in multiples of 16 up to 128, subgroups of 32. Four
-// subgroups take 16 queries each and share 64 keys.
+// bytes, head dims in multiples of 16 up to 128. Subgroups take 16 queries each,
+// or 8, and share 64 keys.
 #extension GL_EXT_control_flow_attributes : enable
 #define BQ 64
 #include "attention/vjp_scores.glsl"
-#include "attention/matrices.glsl"
+#include "attention/row_lanes.glsl"
 
-#define WG (4 * SG)
 layout(local_size_x = WG) in;
 
 #define S_PITCH 17 // uvec4s a row of 64 floats
@@ -24,39 +23,42 @@ void stage(T_PTR x, int64_t pitch, uint first, uint end, uint eighths) {
   }
 }
 
-// The subgroup's 16 rows of a b^T into TO. Ends with `staged` read by nobody.
+// The subgroup's rows of a b^T into TO. Ends with `staged` read by nobody.
 #define PRODUCT(NAME, DIM, TO)                                                \
   void NAME(                                                                  \
       T_PTR a, int64_t a_row, uint a0, uint a_end, T_PTR b, int64_t b_row,    \
       uint b0, uint b_end) {                                                  \
-    uint corner = gl_SubgroupID * 16;                                         \
+    uint corner = SUBGROUP * ROWS;                                            \
     barrier();                                                                \
     stage(a, a_row, a0, a_end, DIM / 8);                                      \
     barrier();                                                                \
-    MATRIX_A am[DIM / 16];                                                    \
-    [[unroll]] for (uint d = 0; d < DIM / 16; ++d) {                          \
-      coopMatLoad(                                                            \
-          am[d], staged, corner * (DIM / 8 + 1) + d * 2, DIM / 8 + 1,         \
-          ROW_MAJOR);                                                         \
+    MATRIX_A am[FQ * (DIM / MK)];                                             \
+    UNROLL for (uint d = 0; d < FQ * (DIM / MK); ++d) {                       \
+      uint at =                                                               \
+          (corner + d % FQ * MM) * (DIM / 8 + 1) + d / FQ * (MK / 8);         \
+      LOAD_A(am[d], staged, at, DIM / 8 + 1, ROW_MAJOR);                      \
     }                                                                         \
     barrier();                                                                \
     stage(b, b_row, b0, b_end, DIM / 8);                                      \
     barrier();                                                                \
-    MATRIX_C y[BK / 16];                                                      \
-    [[unroll]] for (uint j = 0; j < BK / 16; ++j) {                           \
-      y[j] = MATRIX_C(0.0);                                                   \
-      [[unroll]] for (uint d = 0; d < DIM / 16; ++d) {                        \
+    MATRIX_C y[FQ * (BK / MN)];                                               \
+    UNROLL for (uint j = 0; j < BK / MN; ++j) {                               \
+      UNROLL for (uint i = 0; i < FQ; ++i) {                                  \
+        y[j * FQ + i] = MATRIX_ZERO;                                          \
+      }                                                                       \
+      UNROLL for (uint d = 0; d < DIM / MK; ++d) {                            \
         MATRIX_B bm;                                                          \
-        coopMatLoad(                                                          \
-            bm, staged, j * 16 * (DIM / 8 + 1) + d * 2, DIM / 8 + 1,          \
-            COLUMN_MAJOR);                                                    \
-        y[j] = coopMatMulAdd(am[d], bm, y[j]);                                \
+        uint at = j * MN * (DIM / 8 + 1) + d * (MK / 8);                      \
+        LOAD_B(bm, staged, at, DIM / 8 + 1, COLUMN_MAJOR);                    \
+        UNROLL for (uint i = 0; i < FQ; ++i) {                                \
+          MULTIPLY_ADD(y[j * FQ + i], am[d * FQ + i], bm);                    \
+        }                                                                     \
       }                                                                       \
     }                                                                         \
     barrier();                                                                \
-    [[unroll]] for (uint j = 0; j < BK / 16; ++j) {                           \
-      coopMatStore(                                                           \
-          y[j], TO, corner * S_PITCH + j * 4, S_PITCH, ROW_MAJOR);            \
+    UNROLL for (uint j = 0; j < FQ * (BK / MN); ++j) {                        \
+      uint at = (corner + j % FQ * MM) * S_PITCH + j / FQ * (MN / 4);         \
+      STORE_C4(y[j], TO, at, S_PITCH);                                        \
     }                                                                         \
   }
 PRODUCT(multiply_qk, D, scores)
@@ -78,16 +80,14 @@ void differentiate(Tile tile) {
     barrier();
   }
 
-  // Two lanes a row, 32 keys each, eight at a time: in an order in which they
-  // hit different banks.
-  uint lane = gl_SubgroupInvocationID;
-  uint r = gl_SubgroupID * 16 + lane / 2;
-  uint half_row = lane % 2;
+  // 32 keys a lane, eight at a time, in an order in which the two of a row hit
+  // different banks.
+  uint r = SUBGROUP * ROWS + ROW;
   uint query = tile.q0 + r;
   if (query < tile.q_end) {
     Row row = row_of(tile, query);
     for (uint i = 0; i < 4; ++i) {
-      uint piece = half_row * 4 + (i + half_row * 2) % 4;
+      uint piece = HALF_ROW * 4 + (i + HALF_ROW * 2) % 4;
       uint key = tile.k0 + piece * 8;
       uvec4 p = uvec4(0);
       uvec4 ds = uvec4(0);

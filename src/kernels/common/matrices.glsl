@@ -1,20 +1,27 @@
-// Cooperative matrices of 16 x 16 items of T, f16 or bf16, a subgroup each.
+// Cooperative matrices of T, f16 or bf16 (HALVES: of f16 for either), a subgroup
+// each: A of MM x MK items, B of MK x MN, C of MM x MN floats.
 #ifndef MATRICES_GLSL
 #define MATRICES_GLSL
 
 #include "common/types.glsl"
 #include "common/pairs.glsl"
 
-#ifdef T_IS_bf16
+#ifndef MM
+#define MM 16
+#define MN 16
+#define MK 16
+#endif
+
+#if defined(T_IS_bf16) && !HALVES
 #define Item bfloat16_t
 #else
 #define Item float16_t
 #endif
 
-#define MATRIX_A coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define MATRIX_B coopmat<Item, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
+#define MATRIX_A coopmat<Item, gl_ScopeSubgroup, MM, MK, gl_MatrixUseA>
+#define MATRIX_B coopmat<Item, gl_ScopeSubgroup, MK, MN, gl_MatrixUseB>
 #define MATRIX_C                                                              \
-  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+  coopmat<float, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
 #define ROW_MAJOR gl_CooperativeMatrixLayoutRowMajor
 #define COLUMN_MAJOR gl_CooperativeMatrixLayoutColumnMajor
 

@@ -115,7 +115,7 @@ void clear(uint k0) {
 }
 
 // A subgroup's corner has a fragment, four items a place.
-shared vec4 corners[WM * WN * 64];
+shared vec4 corners[WM * WN * ITEMS_C / 4];
 
 // Eight items of a fragment, from `at` on, as row r's columns from c on.
 void put8(uint r, uint c, uint at, uint outputs) {
@@ -136,8 +136,8 @@ void put8(uint r, uint c, uint at, uint outputs) {
 }
 
 void main() {
-  uint wm = gl_SubgroupID % WM;
-  uint wn = gl_SubgroupID / WM;
+  uint wm = SUBGROUP % WM;
+  uint wn = SUBGROUP / WM;
   if (find_tile()) { // uniform over the workgroup
     take_arguments();
     uint outputs = A.outputs;
@@ -162,18 +162,18 @@ void main() {
       MULTIPLY_TILES(acc, wm, wn)
     }
 
-    uint corner = gl_SubgroupID * 64;
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
-      [[unroll]] for (uint j = 0; j < FN; ++j) {
+    uint corner = SUBGROUP * (ITEMS_C / 4);
+    UNROLL for (uint i = 0; i < FM; ++i) {
+      UNROLL for (uint j = 0; j < FN; ++j) {
         barrier();
-        coopMatStore(acc[i * FN + j], corners, corner, 4, ROW_MAJOR);
+        STORE_C4(acc[i * FN + j], corners, corner, MN / 4);
         barrier();
-        [[unroll]] for (uint e = 0; e < 32; e += SG) {
-          uint piece = e + gl_SubgroupInvocationID;
-          if (piece < 32) {
+        [[unroll]] for (uint e = 0; e < ITEMS_C / 8; e += SG) {
+          uint piece = e + LANE;
+          if (piece < ITEMS_C / 8) {
             put8(
-                row0 + (wm * FM + i) * 16 + piece / 2,
-                col0 + (wn * FN + j) * 16 + piece % 2 * 8,
+                row0 + (wm * FM + i) * MM + piece / (MN / 8),
+                col0 + (wn * FN + j) * MN + piece % (MN / 8) * 8,
                 corner + piece * 2,
                 outputs);
           }

@@ -29,7 +29,7 @@ struct ConvProductArgs { // axes are d, h, w
 // written. LARGE: offsets have 64 bits.
 struct ConvMatrixVariant {
   Type T;
-  uint SG;
+  MatrixUnits units;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
   uint BK; // of a tile
   uint AXES;
@@ -38,9 +38,10 @@ struct ConvMatrixVariant {
 
   // As the kernel declares it.
   constexpr uint shared_memory() const {
-    return (BM + BN) * (BK / 8 + 1) * 16 + WM * WN * 1024 + BM * 8;
+    return (BM + BN) * (BK / 8 + 1) * 16 +
+        WM * WN * units.shape.m * units.shape.n * 4 + BM * 8;
   }
-  COOPMAT_VARIANT(
+  MATRIX_VARIANT(
       "conv/conv_coopmat",
       BM,
       BN,

@@ -65,11 +65,11 @@ struct TileVariant {
 
 struct CoopmatVariant {
   Type T;
-  uint SG;
+  MatrixUnits units;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
   bool A_T, B_T, VA, VB;
   GEMM_FIELDS
-  COOPMAT_VARIANT(
+  MATRIX_VARIANT(
       "gemm/gemm_coopmat",
       BM,
       BN,

@@ -1,12 +1,16 @@
 // Tiled matrix product with cooperative matrices, 16-bit floats in and float
 // accumulators; otherwise as gemm.comp.
 //
-// VA, VB: aligned groups of eight, none across an edge.
+// VA, VB: aligned groups of eight, none across an edge. HALVES: of bf16 operands
+// on f16 matrices; both lie along k.
 #include "gemm/product.glsl"
 #include "gemm/matrix_tile.glsl"
 
 #define LOADS_B (BN * BK / 8 / WG)
 uvec4 next_b[LOADS_B];
+#if HALVES
+#include "gemm/half_items.glsl"
+#endif
 
 // Eight items from (r, c) on, along r if T, else along c; zero outside.
 #define FETCH8(NAME, BASE, VEC, T, ROW_STRIDE, COL_STRIDE)                    \
@@ -38,10 +42,10 @@ uint64_t from_a, from_b;
 int64_t k_step_a, k_step_b, step_a, step_b;
 
 void aim(uint row0, uint col0) {
-  uint slow_a = gl_LocalInvocationIndex / WIDTH_A;
-  uint fast_a = gl_LocalInvocationIndex % WIDTH_A * 8;
-  uint slow_b = gl_LocalInvocationIndex / WIDTH_B;
-  uint fast_b = gl_LocalInvocationIndex % WIDTH_B * 8;
+  uint slow_a = INVOCATION / WIDTH_A;
+  uint fast_a = INVOCATION % WIDTH_A * 8;
+  uint slow_b = INVOCATION / WIDTH_B;
+  uint fast_b = INVOCATION % WIDTH_B * 8;
 #if A_T
   Index at_a = Index(row0 + fast_a) * A.a_row + Index(slow_a) * A.a_col;
   step_a = int64_t(A.a_col) * (WG / WIDTH_A * 2);
@@ -76,7 +80,7 @@ void fetch_inside(uint k0) {
 #endif
 
 void fetch(uint row0, uint col0, uint k0) {
-  uint t = gl_LocalInvocationIndex;
+  uint t = INVOCATION;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
     uint slow = e / WIDTH_A;
@@ -99,21 +103,27 @@ void fetch(uint row0, uint col0, uint k0) {
   }
 }
 
+#if HALVES
+#define STASH_TILES(k0) stash_halves(k0);
+#else
 void stash() {
   STASH(tile_a, next_a, LOADS_A, WIDTH_A)
   STASH(tile_b, next_b, LOADS_B, WIDTH_B)
 }
+#define STASH_TILES(k0) stash();
+#define LOWER_SUMS(acc, wm, wn)
+#endif
 
 // A fragment that waits in the subgroup's corner of `stage`.
 void put_fragment(Y_PTR y, uint corner, uint r0, uint c0) {
 #if !SPLIT && !AXPBY
   // Pieces of eight where rows are whole ones.
   if (A.n % 8u == 0 && (uint64_t(y) & 15ul) == 0ul) {
-    [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
-      uint at = e + gl_SubgroupInvocationID * 8;
-      uint r = r0 + at / 16;
-      uint c = c0 + at % 16;
-      if (at < 256 && r < A.m && c < A.n) {
+    [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
+      uint at = e + LANE * 8;
+      uint r = r0 + at / MN;
+      uint c = c0 + at % MN;
+      if (at < ITEMS_C && r < A.m && c < A.n) {
         uvec4 q;
         [[unroll]] for (uint p = 0; p < 4; ++p) {
           q[p] = pack2(stage[corner + at + 2 * p], stage[corner + at + 2 * p + 1]);
@@ -125,10 +135,10 @@ void put_fragment(Y_PTR y, uint corner, uint r0, uint c0) {
     return;
   }
 #endif
-  [[unroll]] for (uint e = 0; e < 256; e += SG) {
-    uint at = e + gl_SubgroupInvocationID;
-    uint r = r0 + at / 16;
-    uint c = c0 + at % 16;
+  UNROLL for (uint e = 0; e < ITEMS_C; e += SG) {
+    uint at = e + LANE;
+    uint r = r0 + at / MN;
+    uint c = c0 + at % MN;
     if (r < A.m && c < A.n) {
       put(y, r, c, stage[corner + at]);
     }
@@ -138,11 +148,14 @@ void put_fragment(Y_PTR y, uint corner, uint r0, uint c0) {
 void multiply(uint tile) {
   uvec2 origin = tile_at(tile);
   uint row0 = origin.x * BM, col0 = origin.y * BN;
-  uint wm = gl_SubgroupID % WM;
-  uint wn = gl_SubgroupID / WM;
+  uint wm = SUBGROUP % WM;
+  uint wn = SUBGROUP / WM;
 
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
+#if HALVES
+  begin_halves();
+#endif
   aim(row0, col0);
 #if VA && VB
   // A loop each, as a branch around its loads costs a tenth of the time.
@@ -152,9 +165,10 @@ void multiply(uint tile) {
     fetch_inside(k_begin);
     for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
       barrier();
-      stash();
+      STASH_TILES(k0)
       barrier();
       fetch_inside(min(k0 + BK, last));
+      LOWER_SUMS(acc, wm, wn)
       MULTIPLY_TILES(acc, wm, wn)
     }
   } else
@@ -163,28 +177,37 @@ void multiply(uint tile) {
     fetch(row0, col0, k_begin);
     for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
       barrier();
-      stash();
+      STASH_TILES(k0)
       barrier();
       if (k0 + BK < k_end) {
         fetch(row0, col0, k0 + BK);
       }
+      LOWER_SUMS(acc, wm, wn)
       MULTIPLY_TILES(acc, wm, wn)
     }
   }
 
   Y_PTR y = y_matrix();
+#if HALVES
+  share_tops();
+  if (inexact != 0) { // uniform over the workgroup
+    multiply_items(y, row0, col0);
+    return;
+  }
+#endif
   // Fragments go one by one through the subgroup's own corner of shared
   // memory: where their elements lie is not known otherwise.
-  uint corner = gl_SubgroupID * 256;
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint j = 0; j < FN; ++j) {
-      subgroupMemoryBarrierShared();
-      subgroupBarrier();
-      coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);
-      subgroupMemoryBarrierShared();
-      subgroupBarrier();
+  uint corner = SUBGROUP * ITEMS_C;
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint j = 0; j < FN; ++j) {
+      SYNC_SUBGROUP
+      STORE_C(acc[i * FN + j], stage, corner, MN);
+      SYNC_SUBGROUP
+#if HALVES
+      FILL_CORNER(corner, i, j, unscaled)
+#endif
       put_fragment(
-          y, corner, row0 + (wm * FM + i) * 16, col0 + (wn * FN + j) * 16);
+          y, corner, row0 + (wm * FM + i) * MM, col0 + (wn * FN + j) * MN);
     }
   }
 }

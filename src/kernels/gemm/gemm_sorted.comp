@@ -85,8 +85,8 @@ void clear_beyond(uint k0, uint depth) {
 }
 
 void multiply(uint m0, uint n0, uint end, bool live) {
-  uint wm = gl_SubgroupID % WM;
-  uint wn = gl_SubgroupID / WM;
+  uint wm = SUBGROUP % WM;
+  uint wn = SUBGROUP / WM;
   const uint depth = A.K;
   const int64_t pitch = A.b_pitch;
   MATRIX_C acc[FM * FN];

@@ -8,14 +8,14 @@
 #ifndef MATRIX_TILE_GLSL
 #define MATRIX_TILE_GLSL
 
-#include "common/matrices.glsl"
-
 #ifndef BK
 #define BK 32
 #endif
 #define WG (WM * WN * SG)
-#define FM (BM / (16 * WM)) // fragments of a subgroup
-#define FN (BN / (16 * WN))
+#include "common/matrix_units.glsl"
+
+#define FM (BM / (MM * WM)) // fragments of a subgroup
+#define FN (BN / (MN * WN))
 
 // Rows of a tile in uvec4, padded by one against bank conflicts.
 #if A_T
@@ -49,22 +49,30 @@ layout(local_size_x = WG) in;
 shared uvec4 tile_a[ROWS_A * PITCH_A];
 shared uvec4 tile_b[ROWS_B * PITCH_B];
 #ifndef OWN_CORNERS
-shared float stage[WM * WN * 256]; // a subgroup's corner has a fragment
+shared float stage[WM * WN * ITEMS_C]; // a subgroup's corner has a fragment
 #endif
 
 uvec4 next_a[LOADS_A];
+
+// The invocation's number, by which it takes its pieces of a tile; where lanes
+// share rows neighbours stand side by side in a subgroup.
+#if HALVES
+#define INVOCATION (SUBGROUP * SG + LANE)
+#else
+#define INVOCATION gl_LocalInvocationIndex
+#endif
 
 // Piece e of a tile, which the invocations take in turns.
 #define AT_PIECE(e, WIDTH) ((e) / (WIDTH) * ((WIDTH) + 1) + (e) % (WIDTH))
 #define STASH(tile, next, LOADS, WIDTH)                                       \
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
-    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    uint e = INVOCATION + i * WG;                                             \
     tile[AT_PIECE(e, WIDTH)] = next[i];                                       \
   }
 
 #define CLEAR_FRAGMENTS(acc)                                                  \
-  [[unroll]] for (uint i = 0; i < FM * FN; ++i) {                             \
-    acc[i] = MATRIX_C(0.0);                                                   \
+  UNROLL for (uint i = 0; i < FM * FN; ++i) {                                 \
+    acc[i] = MATRIX_ZERO;                                                     \
   }
 
 // acc += the product of the tiles, for the subgroup's fragments: `wm` and `wn`
@@ -73,18 +81,18 @@ uvec4 next_a[LOADS_A];
 
 // The same of a part of k.
 #define MULTIPLY_RANGE(acc, wm, wn, k_from, k_to)                             \
-  [[unroll]] for (uint kk = k_from; kk < k_to; kk += 16) {                    \
+  UNROLL for (uint kk = k_from; kk < k_to; kk += MK) {                        \
     MATRIX_A x[FM];                                                           \
     MATRIX_B w;                                                               \
-    [[unroll]] for (uint i = 0; i < FM; ++i) {                                \
-      uint r = (wm * FM + i) * 16;                                            \
-      coopMatLoad(x[i], tile_a, AT_A(r, kk), PITCH_A, LAYOUT_A);              \
+    UNROLL for (uint i = 0; i < FM; ++i) {                                    \
+      uint r = (wm * FM + i) * MM;                                            \
+      LOAD_A(x[i], tile_a, AT_A(r, kk), PITCH_A, LAYOUT_A);                   \
     }                                                                         \
-    [[unroll]] for (uint j = 0; j < FN; ++j) {                                \
-      uint c = (wn * FN + j) * 16;                                            \
-      coopMatLoad(w, tile_b, AT_B(kk, c), PITCH_B, LAYOUT_B);                 \
-      [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
-        acc[i * FN + j] = coopMatMulAdd(x[i], w, acc[i * FN + j]);            \
+    UNROLL for (uint j = 0; j < FN; ++j) {                                    \
+      uint c = (wn * FN + j) * MN;                                            \
+      LOAD_B(w, tile_b, AT_B(kk, c), PITCH_B, LAYOUT_B);                      \
+      UNROLL for (uint i = 0; i < FM; ++i) {                                  \
+        MULTIPLY_ADD(acc[i * FN + j], x[i], w);                               \
       }                                                                       \
     }                                                                         \
   }

@@ -21,10 +21,10 @@ struct GemmSortedArgs {
 #ifdef __cplusplus
 struct GemmSortedVariant {
   Type T;
-  uint SG;
+  MatrixUnits units;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
   bool B_T; // b's k is the unit-stride direction, else its columns
-  COOPMAT_VARIANT("gemm/gemm_sorted", BM, BN, WM, WN, B_T)
+  MATRIX_VARIANT("gemm/gemm_sorted", BM, BN, WM, WN, B_T)
 };
 #endif
 

@@ -5,10 +5,15 @@
 
 // A fragment that waits in the subgroup's corner of `stage`.
 void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
-  [[unroll]] for (uint e = 0; e < 256; e += 8 * SG) {
-    uint at = e + gl_SubgroupInvocationID * 8;
-    uint m = m0 + at / 16;
-    uint n = n0 + at % 16;
+  [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
+    uint at = e + LANE * 8;
+    uint m = m0 + at / MN;
+    uint n = n0 + at % MN;
+#if ITEMS_C % (8 * SG)
+    if (at >= ITEMS_C) {
+      continue;
+    }
+#endif
     if (live && m < end && n < A.N) {
       uint64_t y_at = uint64_t(m) * A.N + n;
       if (A.N % 8u == 0) {
@@ -32,16 +37,14 @@ void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
 // where their elements lie is not known otherwise. A macro, as acc is to stay in
 // registers.
 #define STORE_FRAGMENTS(acc, m0, n0, end, live)                               \
-  [[unroll]] for (uint i = 0; i < FM; ++i) {                                  \
-    [[unroll]] for (uint j = 0; j < FN; ++j) {                                \
-      uint corner = gl_SubgroupID * 256;                                      \
-      subgroupMemoryBarrierShared();                                          \
-      subgroupBarrier();                                                      \
-      coopMatStore(acc[i * FN + j], stage, corner, 16, ROW_MAJOR);            \
-      subgroupMemoryBarrierShared();                                          \
-      subgroupBarrier();                                                      \
-      uint m = m0 + (wm * FM + i) * 16;                                       \
-      uint n = n0 + (wn * FN + j) * 16;                                       \
+  UNROLL for (uint i = 0; i < FM; ++i) {                                      \
+    UNROLL for (uint j = 0; j < FN; ++j) {                                    \
+      uint corner = SUBGROUP * ITEMS_C;                                       \
+      SYNC_SUBGROUP                                                           \
+      STORE_C(acc[i * FN + j], stage, corner, MN);                            \
+      SYNC_SUBGROUP                                                           \
+      uint m = m0 + (wm * FM + i) * MM;                                       \
+      uint n = n0 + (wn * FN + j) * MN;                                       \
       store_fragment(corner, m, n, end, live);                                \
     }                                                                         \
   }

@@ -106,7 +106,7 @@ struct QmmVariant : ProductVariant {
 
 // Rows of x with sorted indices; w transposed.
 struct QmmSortedVariant : ProductVariant {
-  uint SG;
+  MatrixUnits units;
   uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
   uint BK; // of k in a tile
 
@@ -114,16 +114,17 @@ struct QmmSortedVariant : ProductVariant {
   constexpr uint shared_memory() const {
     uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
-    return tiles + groups * (BN * 8 + BM * 4) + WM * WN * 1024;
+    return tiles + groups * (BN * 8 + BM * 4) +
+        WM * WN * units.shape.m * units.shape.n * 4;
   }
-  COOPMAT_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN, BK)
+  MATRIX_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN, BK)
 };
 
 struct QmmCoopmatVariant : ProductVariant {
-  uint SG;
+  MatrixUnits units;
   bool TRANSPOSE, SORTED;
   uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
-  COOPMAT_VARIANT(
+  MATRIX_VARIANT(
       "quant/qmm_coopmat",
       PRODUCT_MEMBERS,
       TRANSPOSE,

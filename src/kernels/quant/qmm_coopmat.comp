@@ -91,8 +91,8 @@ void stash() {
 }
 
 void multiply(uint m0, uint n0, uint end, bool live) {
-  uint wm = gl_SubgroupID % WM;
-  uint wn = gl_SubgroupID / WM;
+  uint wm = SUBGROUP % WM;
+  uint wn = SUBGROUP / WM;
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
   const uint depth = A.K, rows = W_ROWS, items = W_ITEMS;

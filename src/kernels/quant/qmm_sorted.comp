@@ -13,7 +13,10 @@
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
 #include "quant/code_items.glsl"
-#ifdef FRAGMENT_C
+
+// The probe's layout is that of 16 x 16 x 16.
+#if defined(FRAGMENT_C) && MM * MN * MK == 4096
+#define KNOWN_LAYOUT
 #include "attention/fragments.glsl"
 #endif
 
@@ -39,40 +42,38 @@ uint64_t from_codes[RUNS]; // and of w's
 uint64_t from_side[LOADS_SIDE]; // groups
 // Row and column of each item that an invocation has of a fragment of y: by the
 // probe's layout (attention/fragments.glsl), or else as a matrix load finds them.
-#define ITEMS_Y (256 / SG)
-#ifdef FRAGMENT_C
+#ifdef KNOWN_LAYOUT
 uint first_row, first_column;
 #define ROW_OF(e) (first_row + (ELEMENT_ITEM(e) >> 4))
 #define COLUMN_OF(e) (first_column + (ELEMENT_ITEM(e) & 15u))
 #else
-uint rows_of[ITEMS_Y], columns_of[ITEMS_Y];
+uint rows_of[ELEMENTS_C], columns_of[ELEMENTS_C];
 #define ROW_OF(e) rows_of[e]
 #define COLUMN_OF(e) columns_of[e]
 #endif
 
 // Neighbours stand side by side in a subgroup.
 uint own_index() {
-  return gl_SubgroupID * SG + gl_SubgroupInvocationID;
+  return SUBGROUP * SG + LANE;
 }
 
 void find_items() {
-#ifdef FRAGMENT_C
+#ifdef KNOWN_LAYOUT
   first_row = lane_item() >> 4;
   first_column = lane_item() & 15u;
 #else
-  uint corner = gl_SubgroupID * 256;
-  for (uint e = gl_SubgroupInvocationID; e < 256; e += SG) {
+  uint corner = SUBGROUP * ITEMS_C;
+  for (uint e = LANE; e < ITEMS_C; e += SG) {
     stage[corner + e] = float(e);
   }
-  subgroupMemoryBarrierShared();
-  subgroupBarrier();
+  SYNC_SUBGROUP
   MATRIX_C numbers;
-  coopMatLoad(numbers, stage, corner, 16, ROW_MAJOR);
-  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
-    rows_of[e] = uint(numbers[e]) / 16;
-    columns_of[e] = uint(numbers[e]) % 16;
+  LOAD_C(numbers, stage, corner, MN);
+  UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
+    rows_of[e] = uint(numbers[e]) / MN;
+    columns_of[e] = uint(numbers[e]) % MN;
   }
-  subgroupBarrier();
+  SYNC_SUBGROUP
 #endif
 }
 
@@ -228,16 +229,16 @@ MATRIX_C sums[FM * FN]; // of a group
 
 // Adds the products of group g of the tile, scaled, and begins anew.
 void scale_sums(uint g, uint wm, uint wn) {
-  [[unroll]] for (uint e = 0; e < ITEMS_Y; ++e) {
+  UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
     vec2 scale[FN];
-    [[unroll]] for (uint j = 0; j < FN; ++j) {
-      scale[j] = side[g * BN + (wn * FN + j) * 16 + COLUMN_OF(e)];
+    UNROLL for (uint j = 0; j < FN; ++j) {
+      scale[j] = side[g * BN + (wn * FN + j) * MN + COLUMN_OF(e)];
     }
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint i = 0; i < FM; ++i) {
 #if AFFINE
-      float x = x_sum[g * BM + (wm * FM + i) * 16 + ROW_OF(e)];
+      float x = x_sum[g * BM + (wm * FM + i) * MM + ROW_OF(e)];
 #endif
-      [[unroll]] for (uint j = 0; j < FN; ++j) {
+      UNROLL for (uint j = 0; j < FN; ++j) {
         float sum = acc[i * FN + j][e];
         sum = fma(sums[i * FN + j][e], scale[j].x, sum);
 #if AFFINE
@@ -251,8 +252,8 @@ void scale_sums(uint g, uint wm, uint wn) {
 }
 
 void multiply(uint m0, uint n0, uint end, bool live) {
-  uint wm = gl_SubgroupID % WM;
-  uint wn = gl_SubgroupID / WM;
+  uint wm = SUBGROUP % WM;
+  uint wn = SUBGROUP / WM;
   const uint depth = A.K;
   take_code_base(depth);
   find_items();

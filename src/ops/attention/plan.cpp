@@ -20,8 +20,10 @@ constexpr uint32_t short_keys = 256;
 
 // Why the kernels with cooperative matrices do not take a problem; "": they do.
 const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
-  return !caps.coopmat(p.type) || caps.matrix_subgroup() != 32
-      ? "no cooperative matrices for this type in subgroups of 32"
+  uint32_t lanes = caps.matrices(p.type).lanes;
+  // Those of 8 would have the registers of half a head.
+  return lanes != 16 && lanes != 32
+      ? "no cooperative matrices for this type in subgroups of 16 or 32"
       : p.dim % 16 || p.value_dim % 16 || std::max(p.dim, p.value_dim) > 128
       ? "head dimensions must be multiples of 16 up to 128"
       : p.alignment < 16
@@ -232,9 +234,9 @@ DecodePlan plan_decode(
 
 // Whether the softmax can be made on matrices in registers.
 bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
-  return caps.known_fragments && caps.coopmat(p.type) && p.dim % 16 == 0 &&
-      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 128 &&
-      p.alignment >= 16;
+  return caps.known_fragments && caps.usual_matrices(p.type) &&
+      p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
+      std::max(p.dim, p.value_dim) <= 128 && p.alignment >= 16;
 }
 
 // What every kernel for prompts has from the problem.
@@ -274,10 +276,18 @@ PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
   plan.why = no_matrices(caps, p);
   if (!*plan.why) {
     auto v = variant_of<PrefillCoopmatVariant>(p);
-    v.SG = caps.matrix_subgroup();
-    plan.bq = v.BQ;
-    plan.kernel = v;
-    return plan;
+    v.units = caps.matrices(p.type);
+    // Longer rows would spill most of what they hold, by ANV's compiler.
+    bool held = v.units.lanes >= 32 || std::max(p.dim, p.value_dim) <= 64;
+    if (held && v.shared_memory() <= caps.shared_memory) {
+      plan.bq = v.BQ;
+      plan.kernel = v;
+      return plan;
+    }
+    plan.why = held
+        ? "tiles do not fit in shared memory"
+        : "rows of more than 64 items do not fit in the registers of "
+          "subgroups of 16";
   }
   auto v = variant_of<PrefillVariant>(p);
   v.BQ = plan.bq = p.value_dim > 256 ? 16 : 32;
@@ -358,14 +368,15 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
 }
 
 ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p) {
-  if (*no_matrices(caps, p)) {
+  if (*no_matrices(caps, p) ||
+      ScoresCoopmatVariant::shared_memory > caps.shared_memory) {
     return {
         ScoresVariant{p.type, p.vector4(), p.mask, p.causal},
         ScoresVariant::BQ};
   }
   return {
       ScoresCoopmatVariant{
-          p.type, caps.matrix_subgroup(), p.dim, p.value_dim, p.mask, p.causal},
+          p.type, caps.matrices(p.type), p.dim, p.value_dim, p.mask, p.causal},
       ScoresCoopmatVariant::BQ};
 }
 

@@ -1,4 +1,5 @@
 #include "ops/conv/plan.h"
+#include "ops/matrix_tiles.h"
 
 #include <algorithm>
 
@@ -38,15 +39,16 @@ void set_variant(
 void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 4};
   constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
-  uint32_t lanes = caps.matrix_subgroup();
-  bool wide = p.group_outputs > 64 && 2 * tiles(p, large) >= caps.cores() &&
-      large.WM * large.WN * lanes <= caps.max_workgroup_size;
-  ConvMatrixVariant v = wide ? large : medium;
-  v.SG = lanes;
+  auto units = caps.matrices(p.type);
+  bool wide = !narrow(units) && p.group_outputs > 64 &&
+      2 * tiles(p, large) >= caps.cores() &&
+      large.WM * large.WN * units.lanes <= caps.max_workgroup_size;
+  auto v = on_units(wide ? large : medium, units, 256);
   v.VY = p.group_outputs % 8 == 0 && p.y_items >= 8;
   bool eights = p.channels % 8 == 0 && p.x_items >= 8;
   v.BK = 64;
-  if (!eights || p.depth() < 64 || v.shared_memory() > caps.shared_memory) {
+  if (!eights || narrow(units) || p.depth() < 64 ||
+      v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
   v.WRAPS = !eights            ? 0

@@ -1,4 +1,5 @@
 #include "ops/gemm/plan.h"
+#include "ops/matrix_tiles.h"
 
 #include <algorithm>
 #include <bit>
@@ -208,7 +209,7 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
       p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
-  if (!fits || !caps.coopmat(p.type) || caps.matrix_subgroup() != 32 ||
+  if (!fits || !caps.usual_matrices(p.type) || caps.matrix_subgroup() != 32 ||
       caps.shared_memory < 32768) {
     return false;
   }
@@ -270,25 +271,31 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   }
   bool wide = std::min(p.m, p.n) > 64;
   // A few k's fill no unit, but a scalar tile takes as long to write.
-  if (!caps.coopmat(p.type) || p.k < (wide ? 4 : 16)) {
+  auto units = caps.matrices(p.type);
+  if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
+    units = caps.half_matrices(p.type);
+  }
+  if (!units.lanes || p.k < (wide ? 4 : 16)) {
     return false;
   }
   // Subgroups of 64 x 64 (docs/benchmarks.md, "Matrix units").
   constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
   constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
-  CoopmatVariant v = p.m <= 32 ? flat : medium;
+  constexpr CoopmatVariant small{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
+  CoopmatVariant v = p.m > 32 ? medium : narrow(units) ? small : flat;
   // Large tiles where they fill the device, by parts of k if need be: two
   // workgroups a core hide each other's latency, and a few idle cores cost less
   // than smaller tiles everywhere.
   uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
   uint64_t parts = std::min<uint64_t>(2 * caps.cores() / groups, p.k / 384);
+  bool can_large = wide && !narrow(units);
   bool split =
-      wide && p.may_split && parts > 1 && groups * parts >= caps.cores();
-  if (wide && (split || 4 * groups >= 3 * caps.cores())) {
+      can_large && p.may_split && parts > 1 && groups * parts >= caps.cores();
+  if (can_large && (split || 4 * groups >= 3 * caps.cores())) {
     v = large;
   }
-  v.SG = caps.matrix_subgroup();
+  v = on_units(v, units, v.BM == medium.BM ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (split) {
     plan.k_split = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
@@ -358,16 +365,14 @@ std::optional<SortedPlan> plan_sorted_gemm(
   constexpr Tile large{128, 128, 2, 2};
   constexpr Tile medium{64, 128, 1, 4};
   constexpr Tile flat{32, 128, 1, 4};
+  auto units = caps.matrices(p.type);
   Tile t = together <= 16 ? flat : together <= 96 ? medium : large;
+  if (narrow(units)) {
+    t = together <= 16 ? Tile{32, 64, 1, 2} : Tile{64, 64, 2, 2};
+  }
+  GemmSortedVariant v{p.type, units, t.bm, t.bn, t.wm, t.wn, p.b_transposed};
   return SortedPlan{
-      .variant =
-          {p.type,
-           caps.matrix_subgroup(),
-           t.bm,
-           t.bn,
-           t.wm,
-           t.wn,
-           p.b_transposed},
+      .variant = on_units(v, units, t.bm == 64 ? 256 : 128),
       .m_tiles = most_sorted_tiles(p.rows, p.matrices, t.bm),
       .n_tiles = (p.n + t.bn - 1) / t.bn};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/gemm/plan.h"
+#include "ops/matrix_tiles.h"
 
 namespace mlx::core::vulkan {
 
@@ -48,7 +49,8 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 bool takes_matrices(const Caps& caps, const QuantShape& s) {
   constexpr uint32_t most_rows = 8, most_items = 2048; // of a single row
   auto& f = s.common;
-  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && caps.coopmat(f.T);
+  bool format =
+      f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);
   return caps.usual_fragments && format && s.aligned && s.transpose &&
       !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
       (s.m > 1 || s.k <= most_items) && s.k >= uint32_t(f.GROUP) &&
@@ -137,7 +139,7 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   uint32_t least = rows < 0 ? 5 : rows;
   uint32_t most = s.common.GROUP >= 64 ? 64 : s.common.GROUP == 32 ? 16 : 0;
   return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
-      s.aligned && s.k % 32 == 0 && caps.coopmat(s.common.T) &&
+      s.aligned && s.k % 32 == 0 && caps.usual_matrices(s.common.T) &&
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
@@ -150,7 +152,7 @@ bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   // Software devices emulate matrices where a test asks for it.
   bool can = caps.software()
       ? rows > 0 && v.T != Type::f32
-      : caps.known_operands && caps.coopmat(v.T) && s.k >= 1024;
+      : caps.known_operands && caps.usual_matrices(v.T) && s.k >= 1024;
   bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
   return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
       s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
@@ -243,22 +245,17 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   auto fills = [&](const Tile& t) {
     return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
   };
+  auto units = caps.matrices(s.common.T);
+  bool tall = together > 64 && !narrow(units);
   Tile t = together <= (s.sorted ? 16 : 32) ? flat
-      : together > 64 && fills(wide)        ? wide
-      : together > 64 && fills(large)       ? large
+      : tall && fills(wide)                 ? wide
+      : tall && fills(large)                ? large
       : fills(medium)                       ? medium
                                             : small;
+  QmmCoopmatVariant v{
+      s.common, units, s.transpose, s.sorted, t.bm, t.bn, t.wm, t.wn};
   return {
-      .kernel =
-          QmmCoopmatVariant{
-              s.common,
-              caps.matrix_subgroup(),
-              s.transpose,
-              s.sorted,
-              t.bm,
-              t.bn,
-              t.wm,
-              t.wn},
+      .kernel = on_units(v, units, t.bn == medium.bn ? 256 : 128),
       .sorted = s.sorted,
       .tile_height = t.bm,
       .m_tiles = tiles_of_rows(s, t.bm),
@@ -268,16 +265,20 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
 // Whether qmm_sorted takes it.
 bool takes_sorted(const Caps& caps, const QuantShape& s) {
   return s.sorted && s.transpose && s.aligned && s.k % 32 == 0 &&
-      caps.coopmat(s.common.T) && caps.matrix_subgroup() == 32 &&
-      caps.shared_memory >= 32768;
+      caps.coopmat(s.common.T) && caps.shared_memory >= 32768 &&
+      caps.max_workgroup_size >= 256;
 }
 
 // Taller tiles read weights less often where experts fill most of them
 // (docs/benchmarks.md, "Experts of a prompt").
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
-  QmmSortedVariant v{s.common, caps.matrix_subgroup(), 64, 128, 1, 4, 32};
-  if (s.batch / std::max(s.matrices, 1u) > 64) {
-    QmmSortedVariant tall{s.common, v.SG, 128, 128, 2, 4, 64};
+  auto units = caps.matrices(s.common.T);
+  // Two sums an output: half of the columns for narrow subgroups.
+  QmmSortedVariant half{s.common, units, 64, 64, 2, 2, 32};
+  QmmSortedVariant v{s.common, units, 64, 128, 1, 4, 32};
+  v = narrow(units) ? on_units(half, units, 256) : v;
+  if (!narrow(units) && s.batch / std::max(s.matrices, 1u) > 64) {
+    QmmSortedVariant tall{s.common, units, 128, 128, 2, 4, 64};
     v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
   return {
@@ -383,7 +384,8 @@ bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   constexpr uint64_t most_bytes = 256 << 20;
   if (rows < 0) {
     // Memory of its own keeps up with dequantizing from fewer rows on.
-    rows = !caps.coopmat(s.common.T) ? 0 : caps.discrete() ? 128 : 768;
+    bool can = caps.coopmat(s.common.T) || caps.half_matrices(s.common.T).lanes;
+    rows = !can ? 0 : caps.discrete() ? 128 : 768;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&

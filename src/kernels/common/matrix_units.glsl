@@ -1,0 +1,35 @@
+// Cooperative matrices of the shape that the host has chosen (vk/matrix_units.h),
+// for kernels that do not know where elements lie. They define WG, their
+// invocations, before they include this.
+//
+// EMULATED_MATRICES: the same made of floats in shared memory, for a test of the
+// indices of each shape where the device has none.
+#ifndef MATRIX_UNITS_GLSL
+#define MATRIX_UNITS_GLSL
+
+#include "common/matrices.glsl"
+
+#define ITEMS_C (MM * MN)
+#define ELEMENTS_C (ITEMS_C / SG) // of a lane
+
+#if EMULATED_MATRICES
+#include "common/emulated_matrices.glsl"
+#else
+#define UNROLL [[unroll]]
+#define LANE gl_SubgroupInvocationID
+#define SUBGROUP gl_SubgroupID
+#define MATRIX_ZERO MATRIX_C(0.0)
+#define LOAD_A(m, from, at, pitch, layout) coopMatLoad(m, from, at, pitch, layout)
+#define LOAD_B(m, from, at, pitch, layout) coopMatLoad(m, from, at, pitch, layout)
+#define LOAD_C(m, from, at, pitch) coopMatLoad(m, from, at, pitch, ROW_MAJOR)
+#define STORE_C(m, to, at, pitch) coopMatStore(m, to, at, pitch, ROW_MAJOR)
+#define STORE_C4(m, to, at, pitch) coopMatStore(m, to, at, pitch, ROW_MAJOR)
+#define MULTIPLY_ADD(y, a, b) y = coopMatMulAdd(a, b, y)
+#define MULTIPLY_ELEMENTS(y, by) y = y * by
+#define WAIT_SUBGROUP subgroupBarrier();
+#define SYNC_SUBGROUP                                                         \
+  subgroupMemoryBarrierShared();                                              \
+  subgroupBarrier();
+#endif
+
+#endif

@@ -1,0 +1,191 @@
+// bf16 operands as f16 items, on units that have no bf16 (docs/architecture.md,
+// "bf16 on f16 matrices"). f16 has more bits, so that only its range is short:
+// each row of a, and each column of b, is multiplied by a power of two by which its
+// largest item so far is below 2^16, and y divided by both. Items are exact, or
+// the tile is made again without matrices.
+//
+// Both operands lie along k. After matrix_tile.glsl.
+#ifndef HALF_ITEMS_GLSL
+#define HALF_ITEMS_GLSL
+
+// A power found by an item has room for 2^HEADROOM times that, since lowering one
+// takes the sums so far with it. Those are multiples of 2^-48, so that those of a
+// row and a column that are lowered by up to 2^39 each are still normal numbers.
+#define HEADROOM 1
+#define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a float
+#define NO_TOP (-200) // of a row of zeros
+#define MOST_LOWERED 39
+
+// Items of a row so far are below 2^(top + 1), which becomes 2^16. WIDTH_A
+// (WIDTH_B) neighbouring invocations have a row's (column's) items.
+int top_a[LOADS_A], first_top_a[LOADS_A];
+int top_b[LOADS_B], first_top_b[LOADS_B];
+shared float factor_a[BM]; // of the sums so far; in the end the tops
+shared float factor_b[BN];
+shared uint lowered_at; // the last k0, plus one, with a factor that is not 1
+shared uint inexact;
+
+// The largest of eight finite items and the smallest that is not 0, as their bits
+// without sign, the latter less one.
+void span_of(uvec4 q, out uint largest, out uint smallest) {
+  largest = 0;
+  smallest = ~0u;
+  [[unroll]] for (uint i = 0; i < 8; ++i) {
+    uint x = q[i / 2] >> (16 * (i % 2)) & 0x7fffu;
+    largest = max(largest, x < 0x7f80u ? x : 0u);
+    smallest = min(smallest, x - 1u);
+  }
+}
+
+uvec4 half_items(uvec4 q, int top) {
+  float by = uintBitsToFloat(uint(15 - max(top, LEAST_TOP) + 127) << 23);
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    float low = uintBitsToFloat(q[i] << 16) * by;
+    float high = uintBitsToFloat(q[i] & 0xffff0000u) * by;
+    q[i] = uint(f32_to_f16(low)) | uint(f32_to_f16(high)) << 16;
+  }
+  return q;
+}
+
+// The factor for sums so far, where the largest item asks for another power.
+float lower(inout int top, inout int first, int largest) {
+  if (largest <= top) {
+    return 1.0;
+  }
+  int before = top;
+  top = max(largest + HEADROOM, LEAST_TOP);
+  if (before == NO_TOP) {
+    first = top;
+    return 1.0;
+  }
+  if (top - first > MOST_LOWERED) {
+    inexact = 1;
+  }
+  return uintBitsToFloat(uint(127 - min(top - before, MOST_LOWERED)) << 23);
+}
+
+#define STASH_HALVES(tile, next, LOADS, WIDTH, top, first, factors)           \
+  [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
+    uint e = INVOCATION + i * WG;                                             \
+    uint largest, smallest;                                                   \
+    span_of(next[i], largest, smallest);                                      \
+    [[unroll]] for (uint d = 1; d < WIDTH; d *= 2) {                          \
+      largest = max(largest, subgroupShuffleXor(largest, d));                 \
+    }                                                                         \
+    float factor = lower(                                                     \
+        top[i], first[i], largest == 0 ? NO_TOP : int(largest >> 7) - 127);   \
+    if (factor != 1.0) {                                                      \
+      lowered_at = k0 + 1;                                                    \
+    }                                                                         \
+    /* Eight bits from 2^-24 on are exact. */                                 \
+    if (int(min(smallest, 0x7fffu) >> 7) - 127 + 15 - top[i] < -17) {         \
+      inexact = 1;                                                            \
+    }                                                                         \
+    if (e % WIDTH == 0) {                                                     \
+      factors[e / WIDTH] = factor;                                            \
+    }                                                                         \
+    tile[AT_PIECE(e, WIDTH)] = half_items(next[i], top[i]);                   \
+  }
+
+void stash_halves(uint k0) {
+  STASH_HALVES(tile_a, next_a, LOADS_A, WIDTH_A, top_a, first_top_a, factor_a)
+  STASH_HALVES(tile_b, next_b, LOADS_B, WIDTH_B, top_b, first_top_b, factor_b)
+}
+
+void begin_halves() {
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    top_a[i] = NO_TOP;
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    top_b[i] = NO_TOP;
+  }
+  if (INVOCATION == 0) {
+    lowered_at = 0;
+    inexact = 0;
+  }
+}
+
+// The subgroup's fragment (i, j) of a matrix whose items are OF(what was in the
+// corner, row, column).
+#define FILL_CORNER(corner, i, j, OF)                                         \
+  for (uint e = LANE; e < ITEMS_C; e += SG) {                                 \
+    uint r = (wm * FM + i) * MM + e / MN;                                     \
+    uint c = (wn * FN + j) * MN + e % MN;                                     \
+    stage[corner + e] = OF(stage[corner + e], r, c);                          \
+  }                                                                           \
+  SYNC_SUBGROUP
+#define FACTOR_OF(x, r, c) (factor_a[r] * factor_b[c])
+
+// Once the tiles of k0 are laid down, before they are multiplied.
+#define LOWER_SUMS(acc, wm, wn)                                               \
+  if (lowered_at == k0 + 1) {                                                 \
+    uint corner = SUBGROUP * ITEMS_C;                                         \
+    UNROLL for (uint i = 0; i < FM; ++i) {                                    \
+      UNROLL for (uint j = 0; j < FN; ++j) {                                  \
+        SYNC_SUBGROUP                                                         \
+        FILL_CORNER(corner, i, j, FACTOR_OF)                                  \
+        MATRIX_C factors;                                                     \
+        LOAD_C(factors, stage, corner, MN);                                   \
+        MULTIPLY_ELEMENTS(acc[i * FN + j], factors);                          \
+      }                                                                       \
+    }                                                                         \
+  }
+
+// After the last tiles: the tops, for all.
+void share_tops() {
+  barrier();
+  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
+    factor_a[(INVOCATION + i * WG) / WIDTH_A] =
+        float(max(top_a[i], LEAST_TOP));
+  }
+  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
+    factor_b[(INVOCATION + i * WG) / WIDTH_B] =
+        float(max(top_b[i], LEAST_TOP));
+  }
+  barrier();
+}
+
+// Divided by the powers: in two steps, as both may be more than a float.
+float unscaled(float x, uint r, uint c) {
+  int power = int(factor_a[r] + factor_b[c]) - 30;
+  int first = clamp(power, -126, 127), rest = clamp(power - first, -126, 127);
+  return x * uintBitsToFloat(uint(first + 127) << 23) *
+      uintBitsToFloat(uint(rest + 127) << 23);
+}
+
+uvec4 eight(T_PTR x, Index at) {
+  return Ptr_u32x4(uint64_t(x) + uint64_t(int64_t(at) * 2)).v[0];
+}
+
+// The tile item by item.
+void multiply_items(Y_PTR y, uint row0, uint col0) {
+  for (uint e = INVOCATION; e < BM * BN; e += WG) {
+    uint r = row0 + e / BN, c = col0 + e % BN;
+    if (r < A.m && c < A.n) {
+      float sum = 0.0;
+      Index a_at = Index(r) * A.a_row, b_at = Index(c) * A.b_col;
+#if VA && VB
+      for (uint k = k_begin; k < k_end; k += 8) {
+        uvec4 a = eight(base_a, a_at + Index(k));
+        uvec4 b = eight(base_b, b_at + Index(k));
+        [[unroll]] for (uint i = 0; i < 4; ++i) {
+          sum = fma(
+              uintBitsToFloat(a[i] << 16), uintBitsToFloat(b[i] << 16), sum);
+          sum = fma(
+              uintBitsToFloat(a[i] & 0xffff0000u),
+              uintBitsToFloat(b[i] & 0xffff0000u),
+              sum);
+        }
+      }
+#else
+      for (uint k = k_begin; k < k_end; ++k) {
+        sum = fma(
+            load(base_a, a_at + Index(k)), load(base_b, b_at + Index(k)), sum);
+      }
+#endif
+      put(y, r, c, sum);
+    }
+  }
+}
+
+#endif
