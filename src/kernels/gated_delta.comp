@@ -1,5 +1,5 @@
-// The gated delta rule. Row (b, h, d) of the state, DK floats in the registers
-// of a team of LANES, goes through the steps:
+// The gated delta rule. Rows (b, h, d .. d + ROWS - 1) of the state, DK floats
+// each, in the registers of a team of LANES, go through the steps:
 //   s = s * g;  s = s + k * (v - s . k) * beta;  y = s . q
 // with the q and k of head h / repeat, whose items lie side by side. The new
 // state may be the old one.
@@ -18,17 +18,27 @@ TEAM_REDUCE(team_sum, float, lane_add, sums)
 
 #define PACKS (DK / (4 * LANES))
 
-// Item of pack i that this lane holds.
-#define ITEM(i) ((i) * 4 * LANES + LANE * 4)
+// Item of pack i that this lane holds, from its first one.
+#define ITEM(i) ((i) * 4 * LANES)
 
+// Four items of q or k stay as they are in memory until they are used, so that
+// nothing waits for those of the next step.
 #if VEC
-#define LOAD(p, i) load_vec4(p, i)
+#ifdef T_IS_f32
+#define RAW4 vec4
+#else
+#define RAW4 uvec2
+#endif
+#define LOAD(p, i) VEC4_AT(p, i)
+#define ITEMS(raw) UNPACK4(raw)
 #define LOAD_STATE(p, i) Ptr_f32x4(uint64_t(p) + uint64_t(i) * 4).v[0]
 #define STORE_STATE(p, i, value)                                              \
   Ptr_f32x4(uint64_t(p) + uint64_t(i) * 4).v[0] = value
 #else
+#define RAW4 vec4
 #define LOAD(p, i)                                                            \
   vec4(load(p, i), load(p, (i) + 1), load(p, (i) + 2), load(p, (i) + 3))
+#define ITEMS(raw) raw
 #define LOAD_STATE(p, i) LOAD(p, i)
 #define STORE_STATE(p, i, value)                                              \
   {                                                                           \
@@ -40,90 +50,137 @@ TEAM_REDUCE(team_sum, float, lane_add, sums)
 
 // What a step reads, fetched one step ahead.
 struct Step {
-  vec4 q[PACKS], k[PACKS];
+  RAW4 q[PACKS], k[PACKS];
 #if GATES > 1
   vec4 g[PACKS];
 #else
   float g;
 #endif
-  float v, beta;
+  float v[ROWS], beta;
 };
 
-T_PTR q, k, v, g, beta;
+// Of the next step to fetch.
+T_PTR q, k, v, beta;
+G_PTR g;
 
-Step fetch(uint t) {
+Step fetch() {
   Step f;
-  int64_t i = int64_t(t);
-  T_PTR qt = MOVED(T, q, i * A.q_s[1]);
-  T_PTR kt = MOVED(T, k, i * A.k_s[1]);
-  T_PTR gt = MOVED(T, g, i * A.g_s[1]);
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    f.q[p] = LOAD(qt, ITEM(p));
-    f.k[p] = LOAD(kt, ITEM(p));
+    f.q[p] = LOAD(q, ITEM(p));
+    f.k[p] = LOAD(k, ITEM(p));
 #if GATES > 1
     [[unroll]] for (uint j = 0; j < 4; ++j) {
-      f.g[p][j] = load(gt, int64_t(ITEM(p) + j) * A.g_s[3]);
+      f.g[p][j] = load(g, int64_t(ITEM(p) + j) * A.g_s[3]);
     }
 #endif
   }
 #if GATES == 1
-  f.g = load(gt, 0);
+  f.g = load(g, 0);
 #endif
-  f.v = load(v, i * A.v_s[1]);
-  f.beta = load(beta, i * A.beta_s[1]);
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    f.v[r] = load(v, int64_t(r) * A.v_s[3]);
+  }
+  f.beta = load(beta, 0);
   return f;
 }
 
+void advance() {
+  q = MOVED(T, q, A.q_s[1]);
+  k = MOVED(T, k, A.k_s[1]);
+  v = MOVED(T, v, A.v_s[1]);
+  g = MOVED(G, g, A.g_s[1]);
+  beta = MOVED(T, beta, A.beta_s[1]);
+}
+
+vec4 s[ROWS][PACKS];
+
+// The rows' outputs.
+void step(Step now, out float y[ROWS]) {
+  float delta[ROWS];
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    vec4 sk = vec4(0.0);
+    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+#if GATES > 1
+      s[r][p] *= now.g[p];
+#else
+      s[r][p] *= now.g;
+#endif
+      sk = fma(s[r][p], ITEMS(now.k[p]), sk);
+    }
+    delta[r] = (now.v[r] - team_sum(sum4(sk))) * now.beta;
+  }
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    vec4 sq = vec4(0.0);
+    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+      s[r][p] = fma(ITEMS(now.k[p]), vec4(delta[r]), s[r][p]);
+      sq = fma(s[r][p], ITEMS(now.q[p]), sq);
+    }
+    y[r] = team_sum(sum4(sq));
+  }
+}
+
+#if COUNTED
+#define BATCH(strides) (b * int64_t(steps) * strides[1])
+#else
+#define BATCH(strides) (b * strides[0])
+#endif
+
 void main() {
-  uint64_t row = uint64_t(group_index()) * TEAMS + TEAM;
-  bool live = row < A.rows;
-  row = live ? row : uint64_t(0);
+  uint64_t team = uint64_t(group_index()) * TEAMS + TEAM;
+  bool live = team < A.teams;
+  uint64_t row = live ? team * ROWS : uint64_t(0);
   uint64_t bh = row / A.dv;
   int64_t d = int64_t(row - bh * A.dv);
   int64_t b = int64_t(bh / A.heads);
   int64_t h = int64_t(bh) - b * int64_t(A.heads);
   int64_t hk = int64_t(uint(h) / A.repeat);
-
-  q = MOVED(T, A.q, b * A.q_s[0] + hk * A.q_s[2]);
-  k = MOVED(T, A.k, b * A.k_s[0] + hk * A.k_s[2]);
-  v = MOVED(T, A.v, b * A.v_s[0] + h * A.v_s[2] + d * A.v_s[3]);
-  g = MOVED(T, A.g, b * A.g_s[0] + h * A.g_s[2]);
-  beta = MOVED(T, A.beta, b * A.beta_s[0] + h * A.beta_s[2]);
-  uint64_t y = (uint64_t(b) * A.steps * A.heads + uint64_t(h)) * A.dv + d;
-
-  vec4 s[PACKS];
-  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    s[p] = LOAD_STATE(A.s, row * DK + ITEM(p));
-  }
-  if (A.steps > 0) {
-    Step next = fetch(0);
-    for (uint t = 0; t < A.steps; ++t) {
-      Step now = next;
-      next = fetch(min(t + 1, A.steps - 1));
-      vec4 sk = vec4(0.0);
-      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-#if GATES > 1
-        s[p] *= now.g[p];
+  uint lane = LANE * 4;
+#if COUNTED
+  uint steps = uint(max(load(A.count, 0), 0));
 #else
-        s[p] *= now.g;
+  uint steps = A.steps;
 #endif
-        sk = fma(s[p], now.k[p], sk);
+
+  q = MOVED(T, A.q, BATCH(A.q_s) + hk * A.q_s[2] + lane);
+  k = MOVED(T, A.k, BATCH(A.k_s) + hk * A.k_s[2] + lane);
+  v = MOVED(T, A.v, BATCH(A.v_s) + h * A.v_s[2] + d * A.v_s[3]);
+  g = MOVED(G, A.g, BATCH(A.g_s) + h * A.g_s[2]);
+#if GATES > 1
+  g = MOVED(G, g, int64_t(lane) * A.g_s[3]);
+#endif
+  beta = MOVED(T, A.beta, BATCH(A.beta_s) + h * A.beta_s[2]);
+  int64_t y_step = int64_t(A.heads) * A.dv;
+  T_PTR y = MOVED(T, A.y, b * int64_t(steps) * y_step + h * int64_t(A.dv) + d);
+
+  uint64_t at = row * DK + lane;
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+      s[r][p] = LOAD_STATE(A.s, at + (r * DK + ITEM(p)));
+    }
+  }
+  if (steps > 0) {
+    Step next = fetch();
+    for (uint t = 1; t <= steps; ++t) {
+      Step now = next;
+      if (t < steps) {
+        advance();
+        next = fetch();
       }
-      float delta = (now.v - team_sum(sum4(sk))) * now.beta;
-      vec4 sq = vec4(0.0);
-      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-        s[p] = fma(now.k[p], vec4(delta), s[p]);
-        sq = fma(s[p], now.q[p], sq);
-      }
-      float out_t = team_sum(sum4(sq));
+      float out_t[ROWS];
+      step(now, out_t);
       if (live && LANE == 0) {
-        store(A.y, y + uint64_t(t) * A.heads * A.dv, out_t);
+        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+          store(y, r, out_t[r]);
+        }
       }
+      y = MOVED(T, y, y_step);
     }
   }
   if (live) {
-    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      STORE_STATE(A.state, row * DK + ITEM(p), s[p]);
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+        STORE_STATE(A.state, at + (r * DK + ITEM(p)), s[r][p]);
+      }
     }
   }
 }

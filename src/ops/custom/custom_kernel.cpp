@@ -12,6 +12,8 @@
 
 #include "backend/stream_encoder.h"
 #include "ops/custom/custom.h"
+#include "ops/custom/meaning.h"
+#include "ops/layout.h"
 #include "pipeline/compiler.h"
 #include "runtime/device.h"
 
@@ -34,6 +36,7 @@ struct Form {
 // A text of MLX's, and the kernels made of it.
 struct Known {
   CustomSource source;
+  std::optional<GatedDeltaKernel> gated_delta;
   std::optional<bool> independent; // is_independent()
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
@@ -57,6 +60,9 @@ class KnownKernels {
     }
     auto made = std::make_unique<Known>();
     made->source = parse_custom_source(name, text, arguments);
+    if (!made->source.glsl) {
+      made->gated_delta = gated_delta_kernel(made->source.source);
+    }
     if (fast_math) { // after it, so that no line has another number
       made->source.source.header += "\n#define __FAST_MATH__ 1";
     }
@@ -411,6 +417,25 @@ void CustomKernel::eval_gpu(
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
+  if (known.gated_delta && !init_value_) {
+    if (auto call = gated_delta_call(
+            *known.gated_delta,
+            known.source.source,
+            inputs,
+            outputs,
+            grid_,
+            threadgroup_)) {
+      for (array* x : {&call->q, &call->k, &call->v, &call->g, &call->beta}) {
+        *x = row_contiguous(*x, enc);
+      }
+      call->state = row_contiguous(call->state, enc);
+      for (auto& out : outputs) {
+        out.set_data(allocator::malloc(out.nbytes()));
+      }
+      gated_delta(enc, *call, outputs[0], outputs[1]);
+      return;
+    }
+  }
   bool aligned = !known.source.glsl;
   for (auto& x : inputs) {
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);

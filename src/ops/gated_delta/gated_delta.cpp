@@ -5,18 +5,18 @@
 #include "mlx/utils.h"
 
 #include "backend/fallback.h"
-#include "kernels/gated_delta.h"
 #include "ops/attention/operands.h"
+#include "ops/gated_delta/gated_delta.h"
+#include "ops/gated_delta/plan.h"
 #include "ops/layout.h"
-#include "vk/caps.h"
 
-namespace mlx::core::fast {
+namespace mlx::core {
 
-using namespace vulkan;
+namespace vulkan {
 
 namespace {
 
-bool by_fours(const array& a) {
+bool in_fours(const array& a) {
   bool fits = a.offset() % (4 * a.itemsize()) == 0;
   for (int d = 0; d < a.ndim() - 1; ++d) {
     fits = fits && a.strides(d) % 4 == 0;
@@ -31,8 +31,59 @@ void fill(int64_t (&to)[N], const array& a) {
 
 } // namespace
 
+void gated_delta(
+    StreamEncoder& enc,
+    const GatedDelta& d,
+    array& y,
+    array& new_state) {
+  if (new_state.size() == 0) {
+    return;
+  }
+  const array& q = d.q;
+  const array& k = d.k;
+  const array& v = d.v;
+  const array& h = d.state;
+  GatedDeltaArgs p{};
+  fill(p.q_s, q);
+  fill(p.k_s, k);
+  fill(p.v_s, v);
+  fill(p.g_s, d.g);
+  fill(p.beta_s, d.beta);
+  p.steps = q.shape(1);
+  p.heads = v.shape(2);
+  p.repeat = p.heads / q.shape(2);
+  p.dv = v.shape(3);
+  uint32_t dk = q.shape(3);
+  GatedDeltaProblem problem{
+      .type = type_of(y),
+      .gate_type = type_of(d.g),
+      .steps = p.steps,
+      .key_dim = dk,
+      .value_dim = p.dv,
+      .rows = new_state.size() / dk,
+      .vector_gates = d.g.ndim() == 4,
+      .aligned = in_fours(q) && in_fours(k) && h.offset() % 16 == 0 &&
+          new_state.offset() % 16 == 0,
+      .counted = d.count.has_value()};
+  auto plan = plan_gated_delta(enc.caps(), problem);
+  p.teams = problem.rows / plan.ROWS;
+  enc.dispatch(
+      enc.kernel(plan),
+      {q, k, v, d.g, d.beta, h, d.count ? *d.count : h},
+      {y, new_state},
+      p,
+      linear(p.teams * plan.LANES, 128),
+      {.flops = 8.0 * new_state.size() * p.steps});
+}
+
+} // namespace vulkan
+
+namespace fast {
+
+using namespace vulkan;
+
 // Without a mask, which the primitive is not given; wider than Metal's list of
-// heads. A key's row must divide among the lanes of a team.
+// heads.
 bool GatedDeltaUpdate::use_fallback(
     const int Hk,
     const int Dk,
@@ -40,7 +91,7 @@ bool GatedDeltaUpdate::use_fallback(
     const int Dv,
     const bool has_mask,
     Stream s) {
-  bool sizes = Dk % 32 == 0 && Dk > 0 && Dk <= 256 && Hk > 0 && Hv % Hk == 0;
+  bool sizes = takes_gated_delta(Dk) && Hk > 0 && Hv % Hk == 0;
   return s.device == mlx::core::Device::cpu || has_mask || !sizes;
 }
 
@@ -56,51 +107,17 @@ void GatedDeltaUpdate::eval_gpu(
     throw std::invalid_argument(msg.str());
   }
   auto& enc = encoder(stream());
-  array q = unit_last(inputs[0], enc);
-  array k = unit_last(inputs[1], enc);
-  const array& v = inputs[2];
-  const array& g = inputs[3];
-  const array& beta = inputs[4];
   out.set_data(allocator::malloc(out.nbytes()));
   donate_or_alloc(inputs[5], state);
-  if (state.size() == 0) {
-    return;
-  }
-  array h = row_contiguous(inputs[5], enc);
-
-  GatedDeltaArgs p{};
-  fill(p.q_s, q);
-  fill(p.k_s, k);
-  fill(p.v_s, v);
-  fill(p.g_s, g);
-  fill(p.beta_s, beta);
-  int dk = q.shape(3);
-  p.rows = state.size() / dk;
-  p.steps = q.shape(1);
-  p.heads = v.shape(2);
-  p.repeat = p.heads / q.shape(2);
-  p.dv = v.shape(3);
-
-  // Few steps: more lanes a row, to have the state sooner. A team within a
-  // subgroup needs no barrier.
-  uint32_t widest = enc.caps().min_subgroup_size;
-  uint32_t wanted = p.steps <= 8 && dk % 128 == 0 ? 32 : 8;
-  uint32_t lanes = std::max(std::min(wanted, widest), 4u);
-  bool vec = by_fours(q) && by_fours(k) && h.offset() % 16 == 0 &&
-      state.offset() % 16 == 0;
-  auto& kernel = enc.kernel(GatedDeltaVariant{
-      .T = type_of(out),
-      .DK = static_cast<uint32_t>(dk),
-      .LANES = lanes,
-      .GATES = static_cast<uint32_t>(g.ndim() == 4 ? dk : 1),
-      .VEC = vec});
-  enc.dispatch(
-      kernel,
-      {q, k, v, g, beta, h},
-      {out, state},
-      p,
-      linear(p.rows * lanes, 128),
-      {.flops = 8.0 * state.size() * p.steps});
+  GatedDelta d{
+      unit_last(inputs[0], enc),
+      unit_last(inputs[1], enc),
+      inputs[2],
+      inputs[3],
+      inputs[4],
+      row_contiguous(inputs[5], enc),
+      std::nullopt};
+  gated_delta(enc, d, out, state);
 }
 
 // Decomposed. Counted for the shapes that Metal has a kernel for.
@@ -126,4 +143,6 @@ void GatedDeltaUpdateVJP::eval_gpu(
       "asked for it as one kernel.");
 }
 
-} // namespace mlx::core::fast
+} // namespace fast
+
+} // namespace mlx::core
