@@ -108,10 +108,10 @@ void add_types(VariantSet& set, const Caps& caps) {
       p.aligned = false;
       set.add(plan_gated_delta(caps, p));
     }
-    GatedDeltaProblem p{.type = t, .steps = 2048, .counted = true};
-    set.add(plan_gated_delta(caps, p));
-    p.vector_gates = true; // Kimi Linear's
-    set.add(plan_gated_delta(caps, p));
+    GatedDeltaProblem counted{.type = t, .steps = 2048, .counted = true};
+    set.add(plan_gated_delta(caps, counted));
+    counted.vector_gates = true; // Kimi Linear's
+    set.add(plan_gated_delta(caps, counted));
   }
 }
 
