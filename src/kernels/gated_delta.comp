@@ -1,5 +1,5 @@
-// The gated delta rule. Rows (b, h, d .. d + ROWS - 1) of the state, DK floats
-// each, in the registers of a team of LANES, go through the steps:
+// The gated delta rule. Row (b, h, d) of the state, DK floats in the registers
+// of a team of LANES, goes through the steps:
 //   s = s * g;  s = s + k * (v - s . k) * beta;  y = s . q
 // with the q and k of head h / repeat, whose items lie side by side. The new
 // state may be the old one.
@@ -56,7 +56,7 @@ struct Step {
 #else
   float g;
 #endif
-  float v[ROWS], beta;
+  float v, beta;
 };
 
 // Of the next step to fetch.
@@ -77,9 +77,7 @@ Step fetch() {
 #if GATES == 1
   f.g = load(g, 0);
 #endif
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    f.v[r] = load(v, int64_t(r) * A.v_s[3]);
-  }
+  f.v = load(v, 0);
   f.beta = load(beta, 0);
   return f;
 }
@@ -92,31 +90,26 @@ void advance() {
   beta = MOVED(T, beta, A.beta_s[1]);
 }
 
-vec4 s[ROWS][PACKS];
+vec4 s[PACKS];
 
-// The rows' outputs.
-void step(Step now, out float y[ROWS]) {
-  float delta[ROWS];
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    vec4 sk = vec4(0.0);
-    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+// The row's output.
+float step(Step now) {
+  vec4 sk = vec4(0.0);
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
 #if GATES > 1
-      s[r][p] *= now.g[p];
+    s[p] *= now.g[p];
 #else
-      s[r][p] *= now.g;
+    s[p] *= now.g;
 #endif
-      sk = fma(s[r][p], ITEMS(now.k[p]), sk);
-    }
-    delta[r] = (now.v[r] - team_sum(sum4(sk))) * now.beta;
+    sk = fma(s[p], ITEMS(now.k[p]), sk);
   }
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    vec4 sq = vec4(0.0);
-    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      s[r][p] = fma(ITEMS(now.k[p]), vec4(delta[r]), s[r][p]);
-      sq = fma(s[r][p], ITEMS(now.q[p]), sq);
-    }
-    y[r] = team_sum(sum4(sq));
+  float delta = (now.v - team_sum(sum4(sk))) * now.beta;
+  vec4 sq = vec4(0.0);
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+    s[p] = fma(ITEMS(now.k[p]), vec4(delta), s[p]);
+    sq = fma(s[p], ITEMS(now.q[p]), sq);
   }
+  return team_sum(sum4(sq));
 }
 
 #if COUNTED
@@ -126,9 +119,9 @@ void step(Step now, out float y[ROWS]) {
 #endif
 
 void main() {
-  uint64_t team = uint64_t(group_index()) * TEAMS + TEAM;
-  bool live = team < A.teams;
-  uint64_t row = live ? team * ROWS : uint64_t(0);
+  uint64_t row = uint64_t(group_index()) * TEAMS + TEAM;
+  bool live = row < A.rows;
+  row = live ? row : uint64_t(0);
   uint64_t bh = row / A.dv;
   int64_t d = int64_t(row - bh * A.dv);
   int64_t b = int64_t(bh / A.heads);
@@ -153,10 +146,8 @@ void main() {
   T_PTR y = MOVED(T, A.y, b * int64_t(steps) * y_step + h * int64_t(A.dv) + d);
 
   uint64_t at = row * DK + lane;
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      s[r][p] = LOAD_STATE(A.s, at + (r * DK + ITEM(p)));
-    }
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+    s[p] = LOAD_STATE(A.s, at + ITEM(p));
   }
   if (steps > 0) {
     Step next = fetch();
@@ -166,21 +157,16 @@ void main() {
         advance();
         next = fetch();
       }
-      float out_t[ROWS];
-      step(now, out_t);
+      float out_t = step(now);
       if (live && LANE == 0) {
-        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-          store(y, r, out_t[r]);
-        }
+        store(y, 0, out_t);
       }
       y = MOVED(T, y, y_step);
     }
   }
   if (live) {
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-        STORE_STATE(A.state, at + (r * DK + ITEM(p)), s[r][p]);
-      }
+    [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+      STORE_STATE(A.state, at + ITEM(p), s[p]);
     }
   }
 }

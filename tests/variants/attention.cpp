@@ -194,8 +194,6 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
     GatedDeltaProblem p{
         .steps = 2048, .key_dim = dim, .vector_gates = true, .aligned = false};
     set.add(plan_gated_delta(caps, p));
-    p.value_dim = 33;
-    set.add(plan_gated_delta(caps, p));
     p.steps = 1;
     set.add(plan_gated_delta(caps, p));
   }

@@ -59,20 +59,18 @@ void gated_delta(
       .gate_type = type_of(d.g),
       .steps = p.steps,
       .key_dim = dk,
-      .value_dim = p.dv,
-      .rows = new_state.size() / dk,
       .vector_gates = d.g.ndim() == 4,
       .aligned = in_fours(q) && in_fours(k) && h.offset() % 16 == 0 &&
           new_state.offset() % 16 == 0,
       .counted = d.count.has_value()};
   auto plan = plan_gated_delta(enc.caps(), problem);
-  p.teams = problem.rows / plan.ROWS;
+  p.rows = new_state.size() / dk;
   enc.dispatch(
       enc.kernel(plan),
       {q, k, v, d.g, d.beta, h, d.count ? *d.count : h},
       {y, new_state},
       p,
-      linear(p.teams * plan.LANES, 128),
+      linear(p.rows * plan.LANES, 128),
       {.flops = 8.0 * new_state.size() * p.steps});
 }
 

@@ -11,8 +11,7 @@ namespace mlx::core::vulkan {
 
 struct GatedDeltaProblem {
   Type type = Type::f32, gate_type = Type::f32;
-  uint32_t steps = 1, key_dim = 128, value_dim = 128;
-  uint64_t rows = 1; // of the state, in all heads and batches
+  uint32_t steps = 1, key_dim = 128;
   bool vector_gates = false; // one for each item of a key
   bool aligned = true; // q, k and the states come in aligned fours
   bool counted = false; // GatedDeltaVariant's
