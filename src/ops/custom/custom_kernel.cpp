@@ -451,24 +451,13 @@ void CustomKernel::eval_gpu(
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
-  if (known.gated_delta && !init_value_) {
-    if (auto call = gated_delta_call(
-            *known.gated_delta,
-            known.source.source,
-            inputs,
-            outputs,
-            grid_,
-            threadgroup_)) {
-      for (array* x : {&call->q, &call->k, &call->v, &call->g, &call->beta}) {
-        *x = row_contiguous(*x, enc);
-      }
-      call->state = row_contiguous(call->state, enc);
-      for (auto& out : outputs) {
-        out.set_data(allocator::malloc(out.nbytes()));
-      }
-      gated_delta(enc, *call, outputs[0], outputs[1]);
-      return;
-    }
+  if (!init_value_ &&
+      run_as_gated_delta(
+          known.gated_delta,
+          {known.source.source, inputs, grid_, threadgroup_},
+          outputs,
+          enc)) {
+    return;
   }
   bool aligned = !known.source.glsl;
   for (auto& x : inputs) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/gated_delta/plan.h"
+#include "ops/layout.h"
 
 namespace mlx::core::vulkan {
 
@@ -49,6 +50,20 @@ std::optional<int> template_int(const msl::Source& s, std::string_view name) {
   return std::nullopt;
 }
 
+// Whether the argument has the type that the template argument is.
+bool has_type(
+    const msl::Source& s,
+    const msl::Argument& argument,
+    std::string_view name) {
+  for (auto& t : s.templates) {
+    if (auto* type = std::get_if<std::string>(&t.value);
+        type && t.name == name) {
+      return *type == argument.type;
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 uint64_t fingerprint(const msl::Source& source) {
@@ -81,13 +96,14 @@ std::optional<GatedDeltaKernel> gated_delta_kernel(const msl::Source& source) {
   return std::nullopt;
 }
 
-std::optional<GatedDelta> gated_delta_call(
+namespace {
+
+// The call's operands, if it is as the kernel wants it.
+std::optional<GatedDelta> operands_of(
     const GatedDeltaKernel& kernel,
-    const msl::Source& source,
-    const std::vector<array>& inputs,
-    const std::vector<array>& outputs,
-    const std::tuple<int, int, int>& grid,
-    const std::tuple<int, int, int>& threadgroup) {
+    const CustomCall& call,
+    const std::vector<array>& outputs) {
+  auto& [source, inputs, grid, threadgroup] = call;
   constexpr int few = 16;
   auto& q = inputs[0];
   auto& v = inputs[2];
@@ -115,13 +131,36 @@ std::optional<GatedDelta> gated_delta_call(
   bool sizes = takes_gated_delta(Dk) && Hk > 0 && Hv % Hk == 0 &&
       Dv % kernel.rows == 0 && template_int(source, "Dk") == Dk &&
       template_int(source, "Dv") == Dv && template_int(source, "Hk") == Hk &&
-      template_int(source, "Hv") == Hv;
+      template_int(source, "Hv") == Hv &&
+      has_type(source, source.arguments[7], "InT") &&
+      has_type(source, source.arguments[8], "StT");
   bool threads = grid == std::tuple(32, Dv / kernel.rows, B * Hv) &&
       std::get<0>(threadgroup) == 32;
   if (!arrays || !sizes || !threads) {
     return std::nullopt;
   }
   return GatedDelta{q, inputs[1], v, inputs[3], inputs[4], inputs[5], count};
+}
+
+} // namespace
+
+bool run_as_gated_delta(
+    const std::optional<GatedDeltaKernel>& kernel,
+    const CustomCall& call,
+    std::vector<array>& outputs,
+    StreamEncoder& enc) {
+  auto d = kernel ? operands_of(*kernel, call, outputs) : std::nullopt;
+  if (!d) {
+    return false;
+  }
+  for (array* x : {&d->q, &d->k, &d->v, &d->g, &d->beta, &d->state}) {
+    *x = row_contiguous(*x, enc);
+  }
+  for (auto& out : outputs) {
+    out.set_data(allocator::malloc(out.nbytes()));
+  }
+  gated_delta(enc, *d, outputs[0], outputs[1]);
+  return true;
 }
 
 } // namespace mlx::core::vulkan

@@ -27,16 +27,22 @@ struct GatedDeltaKernel {
 };
 std::optional<GatedDeltaKernel> gated_delta_kernel(const msl::Source& source);
 
-// A call of it as operands of gated_delta(), if its shapes, dtypes and grid are
-// those that the kernel is written for and it has more than a few steps. Few
-// steps stay with the translation: it is not slower there, and packages compare
-// its bits with those of kernels that verify speculated tokens.
-std::optional<GatedDelta> gated_delta_call(
-    const GatedDeltaKernel& kernel,
-    const msl::Source& source,
-    const std::vector<array>& inputs,
-    const std::vector<array>& outputs,
-    const std::tuple<int, int, int>& grid,
-    const std::tuple<int, int, int>& threadgroup);
+struct CustomCall {
+  const msl::Source& source;
+  const std::vector<array>& inputs;
+  const std::tuple<int, int, int>& grid;
+  const std::tuple<int, int, int>& threadgroup;
+};
+
+// Gives the outputs memory and their values, and is true, if there is such a
+// kernel, the call's shapes, dtypes and grid are those that it is written for,
+// and it has more than a few steps. Few stay with the translation: it is not
+// slower there, and packages compare its bits with those of kernels that verify
+// speculated tokens.
+bool run_as_gated_delta(
+    const std::optional<GatedDeltaKernel>& kernel,
+    const CustomCall& call,
+    std::vector<array>& outputs,
+    StreamEncoder& enc);
 
 } // namespace mlx::core::vulkan
