@@ -291,6 +291,22 @@ def with_extras(build: Path, upstream: list[str]) -> list[Step]:
 MLX_LM_FAILS = "tests/test_finetune.py::TestDora::test_dora_embedding"
 
 
+# Want the bits of MLX's own Metal kernels, whose order of adding mlx-vlm's copy:
+# of a product of one row, a quantized one, attention over ragged rows. Here these
+# add in other orders, so that a speculated token's logits are those of a token
+# by itself but for rounding.
+MLX_VLM_FAILS = [
+    f"mlx_vlm/tests/test_{test}"
+    for test in (
+        "models_dspark.py::test_lfm2_exact_speculative_verify_matches_single_token_decode",
+        "speculative.py::test_qwen3_5_ragged_decode_attention_matches_one_pass_singleton",
+        "speculative.py::test_qwen3_5_ragged_decode_attention_matches_two_pass_singleton",
+        "speculative.py::test_qwen_target_verify_gemv_kernel_matches_singleton_dense_gemv",
+        "speculative.py::test_qwen_target_verify_quantized_linear_matches_singleton_path",
+    )
+]
+
+
 METAL = {
     "MLX_VK_METAL_KERNELS": "1",
     "HF_HUB_OFFLINE": "1",
@@ -323,11 +339,14 @@ def mlx_lm_tests(build: Path) -> Step:
 
 def mlx_vlm_tests(checkout: Path) -> Step:
     """With Metal's kernels. From a checkout, since neither of its archives has
-    tests; what its requirements.txt lists is to be installed beside it."""
+    tests; what its requirements.txt lists is to be installed beside it. Without
+    mlx-audio and FastAPI a sixth of it is not collected."""
     tests = checkout / "mlx_vlm" / "tests"
     # A program, which loads what its command line names.
     command = pytest(str(tests), f"--ignore={tests / 'test_smoke.py'}", *WITHOUT_HUB)
     command += ["--rootdir", str(checkout)]
+    for test in MLX_VLM_FAILS:
+        command += ["--deselect", test]
     paths = [METAL["PYTHONPATH"], str(checkout), os.environ.get("PYTHONPATH", "")]
     env = METAL | {"PYTHONPATH": os.pathsep.join(paths)}
     return Step("upstream", "mlx-vlm, Metal's kernels", command, "junit", env)

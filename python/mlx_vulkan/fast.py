@@ -46,11 +46,11 @@ def vulkan_kernel(
     kernels = {}
 
     def run(*, subgroup_size=None, **arguments):
-        size = 0 if subgroup_size is None else int(subgroup_size)
-        if size < 0 or size > 128 or (size & (size - 1)):
+        size = 0 if subgroup_size is None else subgroup_size
+        if not isinstance(size, int) or not 0 <= size <= 128 or size & (size - 1):
             raise ValueError(
-                f"[vulkan_kernel] {name}: subgroup_size={subgroup_size} is not a "
-                "power of two up to 128."
+                f"[vulkan_kernel] {name}: subgroup_size={subgroup_size!r} is not "
+                "a power of two up to 128."
             )
         if size not in kernels:
             kernels[size] = mx.fast.metal_kernel(

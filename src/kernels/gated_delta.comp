@@ -13,7 +13,7 @@ layout(local_size_x = WG_SIZE) in;
 
 // What a step reads, fetched one step ahead.
 struct Step {
-  vec4 q[PACKS], k[PACKS];
+  RAW4 q[PACKS], k[PACKS];
 #if GATES > 1
   vec4 g[PACKS];
 #else
@@ -22,30 +22,64 @@ struct Step {
   float v, beta;
 };
 
-T_PTR q, k, v, g, beta;
+// Of the next step to fetch.
+T_PTR q, k, v, beta;
+G_PTR g;
 
-Step fetch(uint t) {
+Step fetch() {
   Step f;
-  int64_t i = int64_t(t);
-  T_PTR qt = MOVED(T, q, i * A.q_s[1]);
-  T_PTR kt = MOVED(T, k, i * A.k_s[1]);
-  T_PTR gt = MOVED(T, g, i * A.g_s[1]);
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    f.q[p] = LOAD(qt, ITEM(p));
-    f.k[p] = LOAD(kt, ITEM(p));
+    f.q[p] = LOAD(q, ITEM(p));
+    f.k[p] = LOAD(k, ITEM(p));
 #if GATES > 1
     [[unroll]] for (uint j = 0; j < 4; ++j) {
-      f.g[p][j] = load(gt, int64_t(ITEM(p) + j) * A.g_s[3]);
+      f.g[p][j] = load(g, int64_t(ITEM(p) + j) * A.g_s[3]);
     }
 #endif
   }
 #if GATES == 1
-  f.g = load(gt, 0);
+  f.g = load(g, 0);
 #endif
-  f.v = load(v, i * A.v_s[1]);
-  f.beta = load(beta, i * A.beta_s[1]);
+  f.v = load(v, 0);
+  f.beta = load(beta, 0);
   return f;
 }
+
+void advance() {
+  q = MOVED(T, q, A.q_s[1]);
+  k = MOVED(T, k, A.k_s[1]);
+  v = MOVED(T, v, A.v_s[1]);
+  g = MOVED(G, g, A.g_s[1]);
+  beta = MOVED(T, beta, A.beta_s[1]);
+}
+
+vec4 s[PACKS];
+
+// The row's output.
+float step(Step now) {
+  vec4 sk = vec4(0.0);
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+#if GATES > 1
+    s[p] *= now.g[p];
+#else
+    s[p] *= now.g;
+#endif
+    sk = fma(s[p], ITEMS(now.k[p]), sk);
+  }
+  float delta = (now.v - team_sum(sum4(sk))) * now.beta;
+  vec4 sq = vec4(0.0);
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+    s[p] = fma(ITEMS(now.k[p]), vec4(delta), s[p]);
+    sq = fma(s[p], ITEMS(now.q[p]), sq);
+  }
+  return team_sum(sum4(sq));
+}
+
+#if COUNTED
+#define BATCH(strides) (b * int64_t(steps) * strides[1])
+#else
+#define BATCH(strides) (b * strides[0])
+#endif
 
 void main() {
   uint64_t row = uint64_t(group_index()) * TEAMS + TEAM;
@@ -56,47 +90,46 @@ void main() {
   int64_t b = int64_t(bh / A.heads);
   int64_t h = int64_t(bh) - b * int64_t(A.heads);
   int64_t hk = int64_t(uint(h) / A.repeat);
-
-  q = MOVED(T, A.q, b * A.q_s[0] + hk * A.q_s[2]);
-  k = MOVED(T, A.k, b * A.k_s[0] + hk * A.k_s[2]);
-  v = MOVED(T, A.v, b * A.v_s[0] + h * A.v_s[2] + d * A.v_s[3]);
-  g = MOVED(T, A.g, b * A.g_s[0] + h * A.g_s[2]);
-  beta = MOVED(T, A.beta, b * A.beta_s[0] + h * A.beta_s[2]);
-  uint64_t y = (uint64_t(b) * A.steps * A.heads + uint64_t(h)) * A.dv + d;
-
-  vec4 s[PACKS];
-  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    s[p] = LOAD_STATE(A.s, row * DK + ITEM(p));
-  }
-  if (A.steps > 0) {
-    Step next = fetch(0);
-    for (uint t = 0; t < A.steps; ++t) {
-      Step now = next;
-      next = fetch(min(t + 1, A.steps - 1));
-      vec4 sk = vec4(0.0);
-      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-#if GATES > 1
-        s[p] *= now.g[p];
+  uint lane = LANE * 4;
+#if COUNTED
+  uint steps = uint(max(load(A.count, 0), 0));
 #else
-        s[p] *= now.g;
+  uint steps = A.steps;
 #endif
-        sk = fma(s[p], now.k[p], sk);
+
+  q = MOVED(T, A.q, BATCH(A.q_s) + hk * A.q_s[2] + lane);
+  k = MOVED(T, A.k, BATCH(A.k_s) + hk * A.k_s[2] + lane);
+  v = MOVED(T, A.v, BATCH(A.v_s) + h * A.v_s[2] + d * A.v_s[3]);
+  g = MOVED(G, A.g, BATCH(A.g_s) + h * A.g_s[2]);
+#if GATES > 1
+  g = MOVED(G, g, int64_t(lane) * A.g_s[3]);
+#endif
+  beta = MOVED(T, A.beta, BATCH(A.beta_s) + h * A.beta_s[2]);
+  int64_t y_step = int64_t(A.heads) * A.dv;
+  T_PTR y = MOVED(T, A.y, b * int64_t(steps) * y_step + h * int64_t(A.dv) + d);
+
+  uint64_t at = row * DK + lane;
+  [[unroll]] for (uint p = 0; p < PACKS; ++p) {
+    s[p] = LOAD_STATE(A.s, at + ITEM(p));
+  }
+  if (steps > 0) {
+    Step next = fetch();
+    for (uint t = 1; t <= steps; ++t) {
+      Step now = next;
+      if (t < steps) {
+        advance();
+        next = fetch();
       }
-      float delta = (now.v - team_sum(sum4(sk))) * now.beta;
-      vec4 sq = vec4(0.0);
-      [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-        s[p] = fma(now.k[p], vec4(delta), s[p]);
-        sq = fma(s[p], now.q[p], sq);
-      }
-      float out_t = team_sum(sum4(sq));
+      float out_t = step(now);
       if (live && LANE == 0) {
-        store(A.y, y + uint64_t(t) * A.heads * A.dv, out_t);
+        store(y, 0, out_t);
       }
+      y = MOVED(T, y, y_step);
     }
   }
   if (live) {
     [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      STORE_STATE(A.state, row * DK + ITEM(p), s[p]);
+      STORE_STATE(A.state, at + ITEM(p), s[p]);
     }
   }
 }

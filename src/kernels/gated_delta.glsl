@@ -1,5 +1,5 @@
-// Rows of the gated delta rule's state: a team of LANES has one, DK floats, in
-// registers.
+// Rows of the gated delta rule's state: a team of LANES has some, DK floats each,
+// in registers.
 #ifndef GATED_DELTA_GLSL
 #define GATED_DELTA_GLSL
 
@@ -11,16 +11,27 @@ TEAM_REDUCE(team_sum, float, lane_add, sums)
 
 #define PACKS (DK / (4 * LANES))
 
-// Item of pack i that this lane holds.
-#define ITEM(i) ((i) * 4 * LANES + LANE * 4)
+// Item of pack i that this lane holds, from its first one.
+#define ITEM(i) ((i) * 4 * LANES)
 
+// Four items of q or k stay as they are in memory until they are used, so that
+// nothing waits for those of the next step.
 #if VEC
-#define LOAD(p, i) load_vec4(p, i)
-#define LOAD_STATE(p, i) Ptr_f32x4(uint64_t(p) + item_index(i) * 4).v[0]
-#define STORE_STATE(p, i, value) LOAD_STATE(p, i) = value
+#ifdef T_IS_f32
+#define RAW4 vec4
 #else
+#define RAW4 uvec2
+#endif
+#define LOAD(p, i) VEC4_AT(p, i)
+#define ITEMS(raw) UNPACK4(raw)
+#define LOAD_STATE(p, i) Ptr_f32x4(uint64_t(p) + uint64_t(i) * 4).v[0]
+#define STORE_STATE(p, i, value)                                              \
+  Ptr_f32x4(uint64_t(p) + uint64_t(i) * 4).v[0] = value
+#else
+#define RAW4 vec4
 #define LOAD(p, i)                                                            \
   vec4(load(p, i), load(p, (i) + 1), load(p, (i) + 2), load(p, (i) + 3))
+#define ITEMS(raw) raw
 #define LOAD_STATE(p, i) LOAD(p, i)
 #define STORE_STATE(p, i, value)                                              \
   {                                                                           \

@@ -7,9 +7,10 @@ struct GatedDeltaArgs {
   PTR(T_PTR, q)
   PTR(T_PTR, k)
   PTR(T_PTR, v)
-  PTR(T_PTR, g)
+  PTR(G_PTR, g)
   PTR(T_PTR, beta)
   PTR(Ptr_f32, s)
+  PTR(Ptr_i32, count) // of steps, where it is in memory
   PTR(T_PTR, y)
   PTR(Ptr_f32, state)
   uint64_t rows;
@@ -20,11 +21,13 @@ struct GatedDeltaArgs {
 #ifdef __cplusplus
 struct GatedDeltaVariant {
   Type T;
+  Type G; // of the gates
   uint DK; // items of a row
   uint LANES; // of a team, which has one
   uint GATES; // 1 gate a head, or DK of them
   bool VEC; // q, k and the states in aligned fours
-  KERNEL_VARIANT("gated_delta", T, DK, LANES, GATES, VEC)
+  bool COUNTED; // steps are *count, and batches follow each other
+  KERNEL_VARIANT("gated_delta", T, G, DK, LANES, GATES, VEC, COUNTED)
 };
 #endif
 

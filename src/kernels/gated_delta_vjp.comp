@@ -24,17 +24,18 @@ void main() {
   uint64_t hk = uint64_t(h / A.repeat);
   uint64_t key_heads = uint64_t(A.heads / A.repeat);
 
-// Of step t of all: in arrays of heads of values, and of keys.
+// Of pack p of a row; of step t of all, in arrays of heads of values, and of keys.
+#define AT(p) (ITEM(p) + LANE * 4)
 #define AT_STEP(t) ((b * A.steps + (t)) * A.heads + h)
 #define AT_KEY(t) (((b * A.steps + (t)) * key_heads + hk) * DK)
 #if GATES > 1
-#define GATE(t, p) LOAD(A.g, AT_STEP(t) * DK + ITEM(p))
+#define GATE(t, p) ITEMS(LOAD(A.g, AT_STEP(t) * DK + AT(p)))
 #else
 #define GATE(t, p) load(A.g, AT_STEP(t))
 #endif
   vec4 s[PACKS];
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    s[p] = LOAD_STATE(A.s, row * DK + ITEM(p));
+    s[p] = LOAD_STATE(A.s, row * DK + AT(p));
   }
   for (uint i = 0; i < A.count; ++i) {
     uint64_t t = uint64_t(A.first + i);
@@ -42,9 +43,9 @@ void main() {
     vec4 k[PACKS];
     vec4 sk = vec4(0.0);
     [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      k[p] = LOAD(A.k, AT_KEY(t) + ITEM(p));
+      k[p] = ITEMS(LOAD(A.k, AT_KEY(t) + AT(p)));
       if (live) {
-        STORE_STATE(A.states, at + ITEM(p), s[p]);
+        STORE_STATE(A.states, at + AT(p), s[p]);
       }
       s[p] *= GATE(t, p);
       sk = fma(s[p], k[p], sk);
@@ -60,7 +61,7 @@ void main() {
   }
 
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-    s[p] = LOAD_STATE(A.ds, row * DK + ITEM(p));
+    s[p] = LOAD_STATE(A.ds, row * DK + AT(p));
   }
   for (uint i = A.count; i-- > 0;) {
     uint64_t t = uint64_t(A.first + i);
@@ -69,11 +70,11 @@ void main() {
     vec4 k[PACKS];
     vec4 sk = vec4(0.0);
     [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      k[p] = LOAD(A.k, AT_KEY(t) + ITEM(p));
-      s[p] = fma(LOAD(A.q, AT_KEY(t) + ITEM(p)), vec4(dy), s[p]);
+      k[p] = ITEMS(LOAD(A.k, AT_KEY(t) + AT(p)));
+      s[p] = fma(ITEMS(LOAD(A.q, AT_KEY(t) + AT(p))), vec4(dy), s[p]);
       sk = fma(s[p], k[p], sk);
       if (live) {
-        STORE_STATE(A.grads, at + ITEM(p), s[p]);
+        STORE_STATE(A.grads, at + AT(p), s[p]);
       }
     }
     float ddelta = team_sum(sum4(sk));
@@ -88,7 +89,7 @@ void main() {
   }
   if (live) {
     [[unroll]] for (uint p = 0; p < PACKS; ++p) {
-      STORE_STATE(A.ds, row * DK + ITEM(p), s[p]);
+      STORE_STATE(A.ds, row * DK + AT(p), s[p]);
     }
   }
 }

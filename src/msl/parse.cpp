@@ -1,5 +1,6 @@
 #include "msl/parse.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -178,7 +179,17 @@ std::string Error::message(
   out += "line " + std::to_string(place.line) + " of the " +
       (place.in_header ? "header" : "body") + ": ";
   if (!text.empty()) {
-    out += "`" + std::string(text.substr(0, 200)) + "`: ";
+    size_t size = std::min(text.size(), size_t(200));
+    while (size < text.size() && (text[size] & 0xc0) == 0x80) {
+      --size; // a character of several bytes stays whole
+    }
+    std::string shown(text.substr(0, size));
+    std::replace_if(
+        shown.begin(),
+        shown.end(),
+        [](unsigned char c) { return c < ' '; },
+        ' ');
+    out += "`" + shown + "`: ";
   }
   return out + what();
 }

@@ -94,6 +94,19 @@ void initialize() {
   }
 }
 
+// Sizes of workgroups are the device's affair, and 64 threads on the last axis,
+// glslang's own limit, are fewer than some have.
+const TBuiltInResource& resources() {
+  static const TBuiltInResource all = [] {
+    TBuiltInResource r = *GetDefaultResources();
+    r.maxComputeWorkGroupSizeX = 65536;
+    r.maxComputeWorkGroupSizeY = 65536;
+    r.maxComputeWorkGroupSizeZ = 65536;
+    return r;
+  }();
+  return all;
+}
+
 } // namespace
 
 const std::string& compiler_version() {
@@ -163,13 +176,7 @@ std::vector<uint32_t> compile_glsl(
       newer ? glslang::EShTargetSpv_1_6 : glslang::EShTargetSpv_1_5);
   Includer includer;
   if (!shader.parse(
-          GetDefaultResources(),
-          460,
-          ECoreProfile,
-          false,
-          false,
-          messages,
-          includer)) {
+          &resources(), 460, ECoreProfile, false, false, messages, includer)) {
     throw CompileError(file, variant, shader.getInfoLog());
   }
   glslang::TProgram program;

@@ -125,6 +125,13 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
     code.spirv = compile_glsl(
         source.file, source.name, head(source, in_memory), source.text);
     code.reflection = reflect(code.spirv, in_memory);
+    if (code.reflection.bindings) {
+      throw CompileError(
+          source.file,
+          source.name,
+          "ERROR: a buffer, image or sampler with a binding, which nothing "
+          "would be bound to: kernels have addresses of arrays.");
+    }
     code.args_in_memory = in_memory;
   };
   build(source.args_in_memory);

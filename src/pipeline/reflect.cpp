@@ -29,8 +29,11 @@ enum Op : uint32_t {
 constexpr uint32_t magic = 0x07230203;
 constexpr uint32_t header_words = 5;
 constexpr uint32_t mode_local_size = 17;
+constexpr uint32_t storage_uniform_constant = 0;
+constexpr uint32_t storage_uniform = 2;
 constexpr uint32_t storage_workgroup = 4;
 constexpr uint32_t storage_push_constant = 9;
+constexpr uint32_t storage_buffer = 12;
 constexpr uint32_t decoration_array_stride = 6;
 constexpr uint32_t decoration_offset = 35;
 constexpr uint32_t model_gl_compute = 5;
@@ -171,6 +174,9 @@ void Module::read(Op op, std::span<const uint32_t> w) {
       } else if (need(3) && w[2] == storage_workgroup) {
         shared_pointers.push_back(w[0]);
       }
+      found.bindings |= need(3) &&
+          (w[2] == storage_uniform_constant || w[2] == storage_uniform ||
+           w[2] == storage_buffer);
       break;
     case OpDecorate:
       if (need(3) && w[1] == decoration_array_stride) {

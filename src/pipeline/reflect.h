@@ -17,6 +17,7 @@ struct Reflection {
   uint32_t push_size = 0;
   uint32_t shared_size = 0; // bytes of shared variables
   std::vector<uint32_t> capabilities; // sorted, unique
+  bool bindings = false; // has variables of descriptor sets
 
   bool has_capability(uint32_t c) const;
 };

@@ -178,7 +178,17 @@ def test_same_name_other_source(gpu):
         ),
         ({"threadgroup": (0, 1, 1)}, r"threadgroup \(0, 1, 1\) has less than 1"),
         ({"grid": (-1, 1, 1)}, r"grid \(-1, 1, 1\)"),
+        ({"grid": (2**31 - 1, 2**31 - 1, 8)}, "more than one call may have"),
         ({"subgroup_size": 33}, "not a power of two"),
+        ({"subgroup_size": "x"}, "subgroup_size='x' is not a power of two"),
+        ({"input_names": ["\u00e4"]}, "the input `\u00e4` needs a name of letters"),
+        (
+            {
+                "header": "layout(set = 0, binding = 0) buffer B { float x; } b;",
+                "source": "store(y, 0, b.x);",
+            },
+            "a binding, which nothing would be bound to",
+        ),
         ({"subgroup_size": 1}, "cannot be had on"),
         (
             {"header": "shared float a[1 << 20];", "source": "a[0] = 1.0;"},

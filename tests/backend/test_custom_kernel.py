@@ -292,6 +292,62 @@ def test_threadgroups_of_more_than_the_device_has(gpu):
         mx.eval(run(k, [mx.ones((4,))], (4,), mx.float32, (4096, 1, 1), (4096, 1, 1)))
 
 
+def called(source="y[0] = 1;", shape=(4,), **more):
+    """The results of a kernel that has y and, with no other names, x."""
+    given = {"name": "bad", "input_names": ["x"], "header": ""}
+    given |= {k: v for k, v in more.items() if k in given}
+    rest = {"inputs": [mx.ones((4,))], "grid": (4, 1, 1), "threadgroup": (4, 1, 1)}
+    rest |= {k: v for k, v in more.items() if k not in given}
+    kernel = mx.fast.metal_kernel(output_names=["y"], source=source, **given)
+    results = kernel(output_shapes=[shape], output_dtypes=[mx.float32], **rest)
+    mx.eval(results)
+    return results[0]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"shape": (2, -4)}, r"an output of the shape \(2,-4\) has a negative size"),
+        ({"name": "a\nb"}, "must not have quotes, backslashes or line breaks"),
+        ({"input_names": ["y"]}, "`y` is given twice"),
+        ({"input_names": ["\u00e4"]}, "the input `\u00e4` needs a name of letters"),
+        ({"template": [("T", mx.float32), ("T", 3)]}, "`T` is given twice"),
+        ({"template": [("x", 3)]}, "`x` is given twice"),
+        ({"template": [("a b", 3)]}, "template argument `a b` needs a name"),
+        ({"source": "y[0] = T(x[0]);"}, r"line 1 .*there is no function `T\(float\)`"),
+        ({"source": "y[0] = 1;\0"}, r"`y\[0\] = 1; `: .* character"),
+        ({"source": "y[0] = " + "\u00e4" * 300}, "There is a character"),
+        ({"grid": (2**31 - 1,) * 3}, "more than one call may have: 2.44 threads"),
+        ({"grid": (2**31 - 1, 2**31 - 1, 1)}, "more than one call may have"),
+        ({"grid": (1, 4096, 1), "threadgroup": (1, 4096, 1)}, "has 4096; .* allows"),
+    ],
+)
+def test_bad_calls_are_refused_by_a_sentence(gpu, change, message):
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        called(**change)
+    assert mx.sum(mx.ones((3,))).item() == 3
+
+
+def test_arrays_without_items_may_be_touched(gpu):
+    """As Metal has it: what a kernel reads and writes there is nobody's."""
+    source = "y[thread_position_in_grid.x] = x[thread_position_in_grid.x];"
+    empty = mx.zeros((0, 3))
+    assert called(source, shape=(0,)).shape == (0,)
+    assert called(source, inputs=[empty]).tolist() == [0, 0, 0, 0]
+    assert called(source, shape=(2, 0), inputs=[empty]).shape == (2, 0)
+
+
+def test_names_that_only_the_text_needs(gpu):
+    assert called(name="my kernel \u00e4(1)")[0].item() == 1
+    assert called("// gr\u00f6\u00dfer\n y[0] = 2; /* \u6f22 */")[0].item() == 2
+
+
+def test_threads_on_the_last_axis(gpu):
+    source = "y[thread_position_in_threadgroup.z] = 3;"
+    y = called(source, shape=(64,), grid=(1, 1, 64), threadgroup=(1, 1, 64))
+    assert y.tolist() == [3] * 64
+
+
 def test_gpu_streams_only(gpu):
     with pytest.raises(ValueError, match="Only supports the GPU"):
         run(metal("y[0] = 1;"), [mx.ones((4,))], (4,), mx.float32, stream=mx.cpu)

@@ -441,7 +441,7 @@ TEST_CASE(
           // Whole matrices, pairs of subgroups, and lanes for a step's lse and
           // delta.
           CHECK(k.BQ % 16 == 0);
-          CHECK(q.BK % (16 * q.SHARE) == 0);
+          CHECK(q.BK % 16 == 0);
           CHECK(k.SUBGROUPS % 2 == 0);
           CHECK(2 * k.BQ <= 32 * k.SUBGROUPS);
         }

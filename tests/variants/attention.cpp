@@ -1,7 +1,7 @@
 #include "kernels/attention/vjp_delta.h"
-#include "kernels/gated_delta.h"
 #include "kernels/gated_delta_vjp.h"
 #include "ops/attention/plan.h"
+#include "ops/gated_delta/plan.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {
@@ -102,11 +102,12 @@ void add_types(VariantSet& set, const Caps& caps) {
     }
     set.add(DeltaVariant{t, false});
     set.add(DeltaVariant{t, true});
-    // The gated delta rule of Qwen3-Next.
-    for (uint32_t lanes : {8u, 32u}) {
-      for (bool vec : {false, true}) {
-        set.add(GatedDeltaVariant{t, 128, lanes, 1, vec});
-      }
+    // The gated delta rule of Qwen3-Next, also as mlx-lm has it.
+    for (uint32_t steps : {1u, 2048u}) {
+      GatedDeltaProblem p{.type = t, .gate_type = t, .steps = steps};
+      set.add(plan_gated_delta(caps, p));
+      p.aligned = false;
+      set.add(plan_gated_delta(caps, p));
     }
     for (bool vec : {false, true}) {
       set.add(GatedDeltaVjpVariant{t, 128, 8, 1, vec});
@@ -114,6 +115,10 @@ void add_types(VariantSet& set, const Caps& caps) {
     }
     set.add(GatedDeltaSumsVariant{t, 128, 1});
     set.add(GatedDeltaSumsVariant{t, 64, 64});
+    GatedDeltaProblem counted{.type = t, .steps = 2048, .counted = true};
+    set.add(plan_gated_delta(caps, counted));
+    counted.vector_gates = true; // Kimi Linear's
+    set.add(plan_gated_delta(caps, counted));
   }
 }
 
@@ -192,8 +197,13 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
         .WG = 64,
         .VEC = true});
   }
-  set.add(GatedDeltaVariant{Type::f32, 64, 8, 64, false});
-  set.add(GatedDeltaVariant{Type::f32, 128, 8, 128, false});
+  for (uint32_t dim : {32u, 64u, 128u, 256u}) {
+    GatedDeltaProblem p{
+        .steps = 2048, .key_dim = dim, .vector_gates = true, .aligned = false};
+    set.add(plan_gated_delta(caps, p));
+    p.steps = 1;
+    set.add(plan_gated_delta(caps, p));
+  }
 }
 
 } // namespace mlx::core::vulkan

@@ -1,7 +1,9 @@
 // Kernels of one's own: mx.fast.metal_kernel, whose Metal body is translated
 // (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL.
 // Both are MLX's CustomKernel with the text that MLX made of the call.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +14,8 @@
 
 #include "backend/stream_encoder.h"
 #include "ops/custom/custom.h"
+#include "ops/custom/meaning.h"
+#include "ops/layout.h"
 #include "pipeline/compiler.h"
 #include "runtime/device.h"
 
@@ -34,6 +38,7 @@ struct Form {
 // A text of MLX's, and the kernels made of it.
 struct Known {
   CustomSource source;
+  std::optional<GatedDeltaKernel> gated_delta;
   std::optional<bool> independent; // is_independent()
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
@@ -57,6 +62,9 @@ class KnownKernels {
     }
     auto made = std::make_unique<Known>();
     made->source = parse_custom_source(name, text, arguments);
+    if (!made->source.glsl) {
+      made->gated_delta = gated_delta_kernel(made->source.source);
+    }
     if (fast_math) { // after it, so that no line has another number
       made->source.source.header += "\n#define __FAST_MATH__ 1";
     }
@@ -206,7 +214,38 @@ Extent clipped(
         std::to_string(caps.max_workgroup_size) +
         ". Pass a smaller threadgroup=.");
   }
+  for (int i = 0; i < 3; ++i) {
+    uint32_t most = caps.max_workgroup_axes[i];
+    if (most && e[i] > most) {
+      throw std::invalid_argument(
+          kernel.title() + ": a threadgroup of " + words(e) + " threads; on " +
+          caps.name + " its axis " + "xyz"[i] + " has at most " +
+          std::to_string(most) + ". Pass another threadgroup=.");
+    }
+  }
   return e;
+}
+
+// What would keep the GPU for minutes, or the host with a list of dispatches.
+void check_grid(
+    const CustomSource& kernel,
+    const Extent& grid,
+    const Extent& threads) {
+  constexpr double most_threads = uint64_t(1) << 44;
+  constexpr double most_dispatches = 1 << 16;
+  double all = 1, dispatches = 1;
+  for (int i = 0; i < 3; ++i) {
+    all *= grid[i];
+    dispatches *= 1 + grid[i] / (uint64_t(threads[i]) * 65535);
+  }
+  if (all > most_threads || dispatches > most_dispatches) {
+    throw std::invalid_argument(
+        kernel.title() + ": a grid of " + words(grid) +
+        " threads in threadgroups of " + words(threads) +
+        " is more than one call may have: 2^44 threads, and 65536 dispatches of "
+        "65535 threadgroups on an axis. Let a thread do more, or call the "
+        "kernel for parts of the grid.");
+  }
 }
 
 bool fits(const Extent& threads, const Caps& caps) {
@@ -256,6 +295,7 @@ Launch launch_of(
       covered[i] = (covered[i] + n - 1) / n * n;
     }
   }
+  check_grid(known.source, l.grid, l.threads);
   l.dispatches = exact_dispatches(covered, l.threads);
   return l;
 }
@@ -411,6 +451,14 @@ void CustomKernel::eval_gpu(
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
+  if (!init_value_ &&
+      run_as_gated_delta(
+          known.gated_delta,
+          {known.source.source, inputs, grid_, threadgroup_},
+          outputs,
+          enc)) {
+    return;
+  }
   bool aligned = !known.source.glsl;
   for (auto& x : inputs) {
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);
@@ -433,8 +481,25 @@ void CustomKernel::eval_gpu(
     }
   }
   ReadArrays arrays(enc, inputs, shape_infos_, copied);
-  std::vector<Operand> reads(arrays.all.begin(), arrays.all.end());
-  std::vector<Operand> writes(outputs.begin(), outputs.end());
+  // What has no items has no memory; a kernel that touches it nevertheless
+  // finds some that is nobody's.
+  std::optional<array> nobodys;
+  auto operand = [&](const array& x) -> Operand {
+    if (x.nbytes() || kernels.empty()) {
+      return x;
+    }
+    if (!nobodys) {
+      nobodys.emplace(Shape{4096}, uint8, nullptr, std::vector<array>{});
+      fill_with_zeros(*nobodys, enc);
+      enc.add_temporary(*nobodys);
+    }
+    return *nobodys;
+  };
+  std::vector<Operand> reads, writes;
+  std::transform(
+      arrays.all.begin(), arrays.all.end(), std::back_inserter(reads), operand);
+  std::transform(
+      outputs.begin(), outputs.end(), std::back_inserter(writes), operand);
   for (size_t i = 0; i < kernels.size(); ++i) {
     auto& d = launch.dispatches[i];
     enc.dispatch(

@@ -1,11 +1,14 @@
 // fast::metal_kernel() for Vulkan: MLX's own, which checks a call, writes the
 // kernel's whole text and makes the primitive. MLX's file is compiled with that
 // function and its question for Metal under other names (cmake/mlx.cmake).
+#include <algorithm>
 #include <iostream>
+#include <sstream>
 
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/fast.h"
 #include "mlx/fast_primitives.h"
+#include "mlx/utils.h"
 
 #include "ops/custom/custom.h"
 #include "runtime/device.h"
@@ -21,6 +24,69 @@ bool kernels_available() {
 
 } // namespace metal
 
+namespace {
+
+// "[metal_kernel] scale: "
+std::string title(const std::string& name, const std::string& header) {
+  return (header.starts_with(vulkan::glsl_marker) ? "[vulkan_kernel] "
+                                                  : "[metal_kernel] ") +
+      name + ": ";
+}
+
+// Of the text that MLX writes around the body.
+void check_kernel_name(const std::string& name) {
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) {
+        return c < ' ' || c == '"' || c == '\\';
+      })) {
+    throw std::invalid_argument(
+        "[metal_kernel] The name of a kernel must not have quotes, backslashes "
+        "or line breaks in it.");
+  }
+}
+
+void check_name(
+    const std::string& title,
+    const char* what,
+    const std::string& name) {
+  auto letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  bool word = !name.empty() && !digit(name[0]) &&
+      std::all_of(name.begin(), name.end(), [&](char c) {
+        return letter(c) || digit(c);
+      });
+  if (!word) {
+    throw std::invalid_argument(
+        title + "the " + what + " `" + name +
+        "` needs a name of letters, digits and _, as the source has it.");
+  }
+}
+
+void check_different(
+    const std::string& title,
+    const std::string& name,
+    const std::string& other) {
+  if (name == other) {
+    throw std::invalid_argument(
+        title + "the name `" + name +
+        "` is given twice among inputs, outputs and template arguments.");
+  }
+}
+
+void check_shapes(const std::string& title, const std::vector<Shape>& shapes) {
+  for (auto& shape : shapes) {
+    if (std::any_of(shape.begin(), shape.end(), [](int n) { return n < 0; })) {
+      std::ostringstream msg;
+      msg << title << "an output of the shape " << shape
+          << " has a negative size.";
+      throw std::invalid_argument(msg.str());
+    }
+  }
+}
+
+} // namespace
+
 namespace fast {
 
 decltype(metal_kernel) metal_kernel_of_mlx;
@@ -34,6 +100,16 @@ CustomKernelFunction metal_kernel(
     bool ensure_row_contiguous,
     bool atomic_outputs,
     const CompileOptions& compile_options) {
+  check_kernel_name(name);
+  std::string start = title(name, header);
+  std::vector<std::string> names = input_names;
+  names.insert(names.end(), output_names.begin(), output_names.end());
+  for (size_t i = 0; i < names.size(); ++i) {
+    check_name(start, i < input_names.size() ? "input" : "output", names[i]);
+    for (size_t j = 0; j < i; ++j) {
+      check_different(start, names[i], names[j]);
+    }
+  }
   auto kernel = metal_kernel_of_mlx(
       name,
       input_names,
@@ -52,6 +128,17 @@ CustomKernelFunction metal_kernel(
              std::optional<float> init_value,
              bool verbose,
              StreamOrDevice s) {
+    for (size_t i = 0; i < templates.size(); ++i) {
+      auto& argument = templates[i].first;
+      check_name(start, "template argument", argument);
+      for (auto& other : names) {
+        check_different(start, argument, other);
+      }
+      for (size_t j = 0; j < i; ++j) {
+        check_different(start, argument, templates[j].first);
+      }
+    }
+    check_shapes(start, output_shapes);
     auto outputs = kernel(
         inputs,
         output_shapes,

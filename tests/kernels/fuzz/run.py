@@ -11,7 +11,9 @@ gives.
 """
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+BEGAN = time.monotonic()
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -118,24 +121,40 @@ def cpp_text(kernels):
     return "".join(parts)
 
 
-def on_cpu(kernels, flags=("-O0",)):
-    """The outputs of each kernel, as g++ has them."""
+def run_until(command, deadline):
+    """Its exit code and what it says of errors. Past the deadline, of
+    time.monotonic(), which processes share, it and its children end and
+    TimeoutExpired is raised."""
+    left = None if deadline is None else max(deadline - time.monotonic(), 0)
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=left)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, errors
+
+
+def on_cpu(kernels, flags=("-O0",), deadline=None):
+    """The outputs of each kernel, as g++ has them. Raises TimeoutExpired."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         (folder / "kernels.cpp").write_text(cpp_text(kernels))
         command = ["g++", "-std=c++20", "-w", "-fwrapv", "-ffp-contract=off", *flags]
         command += ["-I", str(HERE), "-o", folder / "kernels", folder / "kernels.cpp"]
-        made = subprocess.run(command, capture_output=True, text=True)
-        if made.returncode:
-            raise RuntimeError(f"g++ refuses:\n{made.stderr[:4000]}")
+        code, errors = run_until(command, deadline)
+        if code:
+            raise RuntimeError(f"g++ refuses:\n{errors[:4000]}")
         with open(folder / "in", "wb") as file:
             for kernel in kernels:
                 for items in inputs_of(kernel):
                     file.write(items.tobytes())
         command = [folder / "kernels", folder / "in", folder / "out"]
-        ran = subprocess.run(command, capture_output=True, text=True)
-        if ran.returncode:
-            raise RuntimeError(f"the kernels end with {ran.returncode}: {ran.stderr}")
+        code, errors = run_until(command, deadline)
+        if code:
+            raise RuntimeError(f"the kernels end with {code}: {errors}")
         data = (folder / "out").read_bytes()
     results, at = [], 0
     for kernel in kernels:
@@ -196,7 +215,7 @@ def difference(kernel, expected, got):
     return None
 
 
-def saved(kernels, folder):
+def saved(kernels, folder, deadline=None):
     """What save() wrote of these."""
     results = []
     for kernel in kernels:
@@ -205,27 +224,38 @@ def saved(kernels, folder):
     return results
 
 
-def save(kernels, folder):
-    for kernel, outputs in zip(kernels, on_cpu(kernels)):
+def save(kernels, folder, deadline=None):
+    for kernel, outputs in zip(kernels, on_cpu(kernels, deadline=deadline)):
         np.savez_compressed(folder / f"{kernel.seed}.npz", *outputs)
+        yield kernel, None
 
 
-def check(kernels, oracle=on_cpu):
-    """Seeds of those that differ, are refused or fail, each with a sentence."""
+def defined(kernels, deadline=None):
+    """By UBSan: what is undefined ends the program."""
+    on_cpu(kernels, ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover"), deadline)
+    return ((kernel, None) for kernel in kernels)
+
+
+def compared(kernels, oracle=on_cpu, deadline=None):
+    """Each kernel with a sentence, if it differs, is refused or fails; those that
+    are begun in time."""
     import mlx.core as mx
 
-    expected = oracle(kernels)
-    problems = {}
-    for kernel, want in zip(kernels, expected):
+    for kernel, want in zip(kernels, oracle(kernels, deadline=deadline)):
+        if deadline is not None and time.monotonic() > deadline:
+            return
         try:
             got = on_gpu(kernel)
             mx.eval(got)
             problem = difference(kernel, want, got)
         except Exception as e:
             problem = f"{type(e).__name__}: {e}"
-        if problem:
-            problems[kernel.seed] = problem
-    return problems
+        yield kernel, problem
+
+
+def check(kernels):
+    """Sentences by the seeds of those that have one."""
+    return {kernel.seed: problem for kernel, problem in compared(kernels) if problem}
 
 
 def reduce(kernel):
@@ -266,11 +296,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=50, help="bodies a g++ run")
+    parser.add_argument("--batch", type=int, default=20, help="bodies a g++ run")
     parser.add_argument("--statements", type=int, default=10)
     parser.add_argument("--no-collectives", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--seconds", type=float, help="to begin batches for")
+    parser.add_argument("--seconds", type=float, help="to begin bodies for")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="of g++ alone")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="what was saved")
     parser.add_argument("--cpp-only", action="store_true", help="with UBSan")
@@ -290,7 +320,7 @@ def main():
         args.save.mkdir(parents=True, exist_ok=True)
         work = partial(save, folder=args.save)
     elif args.cpp_only:
-        work = partial(on_cpu, flags=UNDEFINED)
+        work = defined
     elif args.against:
         names = {path.name for path in args.against.iterdir()}
         starts = [
@@ -298,23 +328,30 @@ def main():
             for first in starts
             if names >= {f"{seed}.npz" for seed in seeds(first, args)}
         ]
-        work = partial(check, oracle=partial(saved, folder=args.against))
+        work = partial(compared, oracle=partial(saved, folder=args.against))
     else:
-        work = check
+        work = compared
     return report(run(args, starts, work), args)
-
-
-# What is undefined ends the program.
-UNDEFINED = ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover")
 
 
 def seeds(first, args):
     return range(first, min(first + args.batch, args.first + args.count))
 
 
-def one_batch(args, work, first):
+def one_batch(args, work, deadline, first):
+    """How many kernels were tried in time, and the problems of some."""
+    tried, problems = 0, {}
+    if deadline is not None and time.monotonic() > deadline:
+        return tried, problems
     kernels = [made(seed, args) for seed in seeds(first, args)]
-    return len(kernels), work(kernels) or {}
+    try:
+        for kernel, problem in work(kernels, deadline=deadline):
+            tried += 1
+            if problem:
+                problems[kernel.seed] = problem
+    except subprocess.TimeoutExpired:
+        pass
+    return tried, problems
 
 
 def made(seed, args):
@@ -322,18 +359,13 @@ def made(seed, args):
 
 
 def run(args, starts, work):
-    """What each batch found, as they end; none is begun after --seconds."""
-    began = time.monotonic()
+    """What each batch found, as they end."""
+    deadline = None if args.seconds is None else BEGAN + args.seconds
     # Spawned: a device does not outlive a fork.
     with ProcessPoolExecutor(args.jobs, get_context("spawn")) as pool:
-        waiting = [pool.submit(one_batch, args, work, first) for first in starts]
-        for done in as_completed(waiting):
-            if done.cancelled():
-                continue
+        batch = partial(one_batch, args, work, deadline)
+        for done in as_completed([pool.submit(batch, first) for first in starts]):
             yield done.result()
-            if args.seconds and time.monotonic() - began > args.seconds:
-                for one in waiting:
-                    one.cancel()
 
 
 def report(results, args):
@@ -341,10 +373,9 @@ def report(results, args):
     for count, found in results:
         bodies += count
         print(f"\r{bodies} of {args.count}", end="", file=sys.stderr, flush=True)
-        if isinstance(found, dict):
-            problems += len(found)
-            for seed, problem in found.items():
-                print(f"seed {seed}: {problem}", flush=True)
+        problems += len(found)
+        for seed, problem in found.items():
+            print(f"seed {seed}: {problem}", flush=True)
     print(f"{bodies} bodies, {problems} with problems")
     return 1 if problems else 0
 

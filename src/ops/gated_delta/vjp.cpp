@@ -9,7 +9,7 @@
 #include "backend/fallback.h"
 #include "kernels/gated_delta_vjp.h"
 #include "ops/attention/operands.h"
-#include "ops/gated_delta.h"
+#include "ops/gated_delta/gated_delta.h"
 #include "ops/layout.h"
 
 namespace mlx::core {
@@ -92,12 +92,13 @@ array chunk_states(const Rule& r, int chunk) {
     array next = item_of(all, c + 1);
     gated_delta(
         r.enc,
-        of(r.q),
-        of(r.k),
-        of(r.v),
-        of(r.g),
-        of(r.beta),
-        item_of(all, c),
+        {of(r.q),
+         of(r.k),
+         of(r.v),
+         of(r.g),
+         of(r.beta),
+         item_of(all, c),
+         std::nullopt},
         y,
         next);
   }
@@ -112,8 +113,8 @@ void rows_backward(
     const Kept& kept) {
   uint32_t dk = r.h.shape(3);
   uint32_t lanes = std::clamp(r.enc.caps().min_subgroup_size, 4u, 8u);
-  bool vec = fours_apart(r.q) && fours_apart(r.k) && fours_apart(s) &&
-      fours_apart(r.ds) && (r.gates() == 1 || fours_apart(r.g));
+  bool vec = in_fours(r.q) && in_fours(r.k) && in_fours(s) && in_fours(r.ds) &&
+      (r.gates() == 1 || in_fours(r.g));
   GatedDeltaVjpArgs args{
       .rows = r.rows(),
       .first = static_cast<uint32_t>(first),

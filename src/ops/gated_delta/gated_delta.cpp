@@ -4,16 +4,16 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
-#include "kernels/gated_delta.h"
 #include "ops/attention/operands.h"
-#include "ops/gated_delta.h"
+#include "ops/gated_delta/gated_delta.h"
+#include "ops/gated_delta/plan.h"
 #include "ops/layout.h"
-#include "vk/caps.h"
 
 namespace mlx::core {
+
 namespace vulkan {
 
-bool fours_apart(const array& a) {
+bool in_fours(const array& a) {
   bool fits = a.offset() % (4 * a.itemsize()) == 0;
   for (int d = 0; d < a.ndim() - 1; ++d) {
     fits = fits && a.strides(d) % 4 == 0;
@@ -32,47 +32,45 @@ void fill(int64_t (&to)[N], const array& a) {
 
 void gated_delta(
     StreamEncoder& enc,
-    const array& q,
-    const array& k,
-    const array& v,
-    const array& g,
-    const array& beta,
-    const array& h,
-    array& out,
-    array& state) {
+    const GatedDelta& d,
+    array& y,
+    array& new_state) {
+  if (new_state.size() == 0) {
+    return;
+  }
+  const array& q = d.q;
+  const array& k = d.k;
+  const array& v = d.v;
+  const array& h = d.state;
   GatedDeltaArgs p{};
   fill(p.q_s, q);
   fill(p.k_s, k);
   fill(p.v_s, v);
-  fill(p.g_s, g);
-  fill(p.beta_s, beta);
-  int dk = q.shape(3);
-  p.rows = state.size() / dk;
+  fill(p.g_s, d.g);
+  fill(p.beta_s, d.beta);
   p.steps = q.shape(1);
   p.heads = v.shape(2);
   p.repeat = p.heads / q.shape(2);
   p.dv = v.shape(3);
-
-  // Few steps: more lanes a row, to have the state sooner. A team within a
-  // subgroup needs no barrier.
-  uint32_t widest = enc.caps().min_subgroup_size;
-  uint32_t wanted = p.steps <= 8 && dk % 128 == 0 ? 32 : 8;
-  uint32_t lanes = std::max(std::min(wanted, widest), 4u);
-  bool vec = fours_apart(q) && fours_apart(k) && h.offset() % 16 == 0 &&
-      state.offset() % 16 == 0;
-  auto& kernel = enc.kernel(GatedDeltaVariant{
-      .T = type_of(out),
-      .DK = static_cast<uint32_t>(dk),
-      .LANES = lanes,
-      .GATES = static_cast<uint32_t>(g.ndim() == 4 ? dk : 1),
-      .VEC = vec});
+  uint32_t dk = q.shape(3);
+  GatedDeltaProblem problem{
+      .type = type_of(y),
+      .gate_type = type_of(d.g),
+      .steps = p.steps,
+      .key_dim = dk,
+      .vector_gates = d.g.ndim() == 4,
+      .aligned = in_fours(q) && in_fours(k) && h.offset() % 16 == 0 &&
+          new_state.offset() % 16 == 0,
+      .counted = d.count.has_value()};
+  auto plan = plan_gated_delta(enc.caps(), problem);
+  p.rows = new_state.size() / dk;
   enc.dispatch(
-      kernel,
-      {q, k, v, g, beta, h},
-      {out, state},
+      enc.kernel(plan),
+      {q, k, v, d.g, d.beta, h, d.count ? *d.count : h},
+      {y, new_state},
       p,
-      linear(p.rows * lanes, 128),
-      {.flops = 8.0 * state.size() * p.steps});
+      linear(p.rows * plan.LANES, 128),
+      {.flops = 8.0 * new_state.size() * p.steps});
 }
 
 } // namespace vulkan
@@ -82,7 +80,7 @@ namespace fast {
 using namespace vulkan;
 
 // Without a mask, which the primitive is not given; wider than Metal's list of
-// heads. A key's row must divide among the lanes of a team.
+// heads.
 bool GatedDeltaUpdate::use_fallback(
     const int Hk,
     const int Dk,
@@ -90,7 +88,7 @@ bool GatedDeltaUpdate::use_fallback(
     const int Dv,
     const bool has_mask,
     Stream s) {
-  bool sizes = Dk % 32 == 0 && Dk > 0 && Dk <= 256 && Hk > 0 && Hv % Hk == 0;
+  bool sizes = takes_gated_delta(Dk) && Hk > 0 && Hv % Hk == 0;
   return s.device == mlx::core::Device::cpu || has_mask || !sizes;
 }
 
@@ -106,18 +104,17 @@ void GatedDeltaUpdate::eval_gpu(
     throw std::invalid_argument(msg.str());
   }
   auto& enc = encoder(stream());
-  array q = unit_last(inputs[0], enc);
-  array k = unit_last(inputs[1], enc);
-  const array& v = inputs[2];
-  const array& g = inputs[3];
-  const array& beta = inputs[4];
   out.set_data(allocator::malloc(out.nbytes()));
   donate_or_alloc(inputs[5], state);
-  if (state.size() == 0) {
-    return;
-  }
-  array h = row_contiguous(inputs[5], enc);
-  gated_delta(enc, q, k, v, g, beta, h, out, state);
+  GatedDelta d{
+      unit_last(inputs[0], enc),
+      unit_last(inputs[1], enc),
+      inputs[2],
+      inputs[3],
+      inputs[4],
+      row_contiguous(inputs[5], enc),
+      std::nullopt};
+  gated_delta(enc, d, out, state);
 }
 
 } // namespace fast

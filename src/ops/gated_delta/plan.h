@@ -1,0 +1,29 @@
+// Which variant of the gated delta's kernel runs: a pure function of a device
+// snapshot and the shape. Free of MLX and Vulkan.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gated_delta.h"
+#include "vk/caps.h"
+
+namespace mlx::core::vulkan {
+
+struct GatedDeltaProblem {
+  Type type = Type::f32, gate_type = Type::f32;
+  uint32_t steps = 1, key_dim = 128;
+  bool vector_gates = false; // one for each item of a key
+  bool aligned = true; // q, k and the states come in aligned fours
+  bool counted = false; // GatedDeltaVariant's
+};
+
+// Of key rows that divide among the lanes of a team.
+constexpr bool takes_gated_delta(int key_dim) {
+  return key_dim > 0 && key_dim <= 256 && key_dim % 32 == 0;
+}
+
+GatedDeltaVariant plan_gated_delta(
+    const Caps& caps,
+    const GatedDeltaProblem& p);
+
+} // namespace mlx::core::vulkan
