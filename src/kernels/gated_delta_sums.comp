@@ -16,13 +16,12 @@ shared float items[DK];
 float sum_of_items(uint j, float x) {
   items[j] = x;
   barrier();
-  for (uint n = DK; n > 1;) {
+  for (uint n = DK; n > 1; n = (n + 1) / 2) {
     uint next = (n + 1) / 2;
     if (j + next < n) {
       items[j] += items[j + next];
     }
     barrier();
-    n = next;
   }
   float sum = items[0];
   barrier();

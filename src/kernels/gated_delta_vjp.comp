@@ -63,7 +63,8 @@ void main() {
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {
     s[p] = LOAD_STATE(A.ds, row * DK + AT(p));
   }
-  for (uint i = A.count; i-- > 0;) {
+  for (uint later = 0; later < A.count; ++later) {
+    uint i = A.count - 1 - later;
     uint64_t t = uint64_t(A.first + i);
     uint64_t at = (uint64_t(i) * A.rows + row) * DK;
     float dy = load(A.cotan, AT_STEP(t) * A.dv_items + d);

@@ -232,6 +232,7 @@ TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {
   CHECK_FALSE(dequantizes_first(c, quantized(512, 4096, 4096), 0));
 
   Caps both = caps_of("NVIDIA H200");
+  both.usual_fragments = false; // else gemm_fragments takes it, of bf16 alone
   units = std::get<CoopmatVariant>(plan_gemm(both, p).variant).units;
   CHECK_FALSE(units.halves);
   CHECK_FALSE(both.half_matrices(Type::bf16).lanes);
