@@ -39,17 +39,40 @@ def own_library() -> Path:
     return Path(__file__).resolve().parent / "lib" / "libmlx.so"
 
 
+class LoadedObject(ctypes.Structure):
+    """The beginning of dl_phdr_info, dl_iterate_phdr(3)."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+
+def loaded_libraries() -> list[str]:
+    """The names of this process's libraries, as the dynamic linker has them. Of
+    /proc/self/maps parts may be missing while other threads map memory."""
+    names = []
+
+    @ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.POINTER(LoadedObject), ctypes.c_size_t, ctypes.c_void_p
+    )
+    def note(entry, size, data):
+        names.append(os.fsdecode(entry.contents.name or b""))
+        return 0
+
+    ctypes.CDLL(None).dl_iterate_phdr(note, None)
+    return names
+
+
+def loaded_library() -> str | None:
+    """The name under which libmlx.so is loaded; ours, where there are several:
+    mlx/lib/libmlx.so only needs it."""
+    names = [n for n in loaded_libraries() if Path(n).name == "libmlx.so"]
+    ours = [n for n in names if Path(n).resolve() == own_library()]
+    return next(iter(ours or names), None)
+
+
 def library_path() -> Path | None:
-    """The libmlx.so that is mapped, else the one that an import would take."""
-    mapped = set()
-    try:
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            if line.endswith("/libmlx.so"):
-                mapped.add(Path(line[line.index("/") :]))
-    except OSError:
-        pass
-    if mapped:  # mlx/lib/libmlx.so may be there too, which only needs ours
-        return own_library() if own_library() in mapped else mapped.pop()
+    """The libmlx.so that is loaded, else the one that an import would take."""
+    if loaded := loaded_library():
+        return Path(loaded).resolve()
     if own_library().exists() and os.environ.get("MLX_VK") != "0":
         return own_library()
     spec = importlib.util.find_spec("mlx")
@@ -67,18 +90,15 @@ def allocator_path() -> Path | None:
 
 
 def allocator_is_loaded() -> bool:
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return False
-    return any(line.endswith("/libmimalloc.so") for line in maps.splitlines())
+    return any(Path(n).name == "libmimalloc.so" for n in loaded_libraries())
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
     # mlx.core first: it decides which libmlx a process runs on.
     import_error()
-    path = library_path()
+    # Under its own name, so that no second copy can be loaded.
+    path = loaded_library() or library_path()
     if path is None:
         return None
     try:

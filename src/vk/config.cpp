@@ -124,7 +124,7 @@ constexpr ConfigEntry table[] = {
      "0",
      "1: ranks of one host (mlx.launch with its ring) exchange data on GPU streams "
      "through shared memory, not over TCP. Not the default yet: see \"Two GPUs\" "
-     "in docs/benchmarks.md."},
+     "in docs/benchmarks-models.md."},
     {"MLX_VK_TEST_MATRICES",
      "",
      "Test hook: cooperative matrices of this shape alone, M x N x K as in "
