@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/custom/plan.h"
 #include "ops/gated_delta/plan.h"
 #include "ops/layout.h"
 
@@ -28,16 +29,11 @@ constexpr std::array<std::string_view, 9> names =
 
 void append(std::string& to, std::string_view text) {
   while (!text.empty()) {
-    size_t n = 1;
-    if (text.starts_with("//")) {
-      n = std::min(text.find('\n'), text.size());
-    } else if (text.starts_with("/*")) {
-      auto end = text.find("*/", 2);
-      n = end == text.npos ? text.size() : end + 2;
-    } else if (text[0] != ' ' && text[0] != '\n' && text[0] != '\t') {
+    size_t n = comment_length(text);
+    if (n == 0 && text[0] != ' ' && text[0] != '\n' && text[0] != '\t') {
       to += text[0];
     }
-    text.remove_prefix(n);
+    text.remove_prefix(std::max<size_t>(n, 1));
   }
 }
 

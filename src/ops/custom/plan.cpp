@@ -147,6 +147,17 @@ std::string CustomSource::title() const {
   return (glsl ? "[vulkan_kernel] " : "[metal_kernel] ") + source.name;
 }
 
+size_t comment_length(std::string_view text) {
+  if (text.starts_with("//")) {
+    return std::min(text.find('\n'), text.size());
+  }
+  if (text.starts_with("/*")) {
+    auto end = text.find("*/", 2);
+    return end == text.npos ? text.size() : end + 2;
+  }
+  return 0;
+}
+
 CustomSource parse_custom_source(
     std::string_view name,
     std::string_view text,
@@ -257,19 +268,14 @@ bool is_digit(char c) {
 template <typename F>
 void each_word(std::string_view text, F&& f) {
   while (!text.empty()) {
-    size_t n = 1;
-    if (text.starts_with("//")) {
-      n = std::min(text.find('\n'), text.size());
-    } else if (text.starts_with("/*")) {
-      auto end = text.find("*/", 2);
-      n = end == text.npos ? text.size() : end + 2;
-    } else if (is_letter(text[0]) || is_digit(text[0])) {
+    size_t n = comment_length(text);
+    if (n == 0 && (is_letter(text[0]) || is_digit(text[0]))) {
       while (n < text.size() && (is_letter(text[n]) || is_digit(text[n]))) {
         ++n;
       }
       f(text.substr(0, n));
     }
-    text.remove_prefix(n);
+    text.remove_prefix(std::max<size_t>(n, 1));
   }
 }
 

@@ -37,6 +37,9 @@ CustomSource parse_custom_source(
     std::string_view text,
     size_t arguments);
 
+// The length of the comment that a kernel's text begins with; 0: none.
+size_t comment_length(std::string_view text);
+
 // The GPU type of an argument. Throws std::invalid_argument for float64.
 Type type_of_argument(
     const CustomSource& kernel,
