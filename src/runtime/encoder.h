@@ -118,6 +118,11 @@ class Encoder {
         (operations_ >= pace_.look_at() || open_->pinned_bytes > most_bytes_) &&
         full();
   }
+  // What is encoded next is the first behind a seam (pace.h). True: the batch
+  // is to be closed before it.
+  bool needs_commit_at_seam() {
+    return pace_.seam(operations_) && operations_ >= stay_open_;
+  }
   // One MLX operation was encoded, pinning `bytes`.
   void count_operation(uint64_t bytes) {
     operations_++;

@@ -8,6 +8,10 @@
 // recorder is behind, there is no hurry; and an eval that its caller waits for
 // ends with short ones too, as the device is at the last one when all is
 // encoded.
+//
+// Where models have seams, which no rewrite joins over, batches end at those:
+// else what a rewrite makes of a layer, and so which kernels a start compiles,
+// would change with how busy the device happens to be.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +28,9 @@ class Pace {
   // operations; prompts and training more.
   static constexpr uint64_t light = 32ull << 20;
   static constexpr uint32_t unknown = ~0u;
+  // A batch waits for its next seam until so many operations follow the last
+  // one; half a layer has 20 to 30.
+  static constexpr uint32_t patience = 48;
 
   // `most` operations a batch; the usual number leaves it to the pace.
   explicit Pace(uint32_t most) : fixed_(most == usual ? 0 : most) {
@@ -35,7 +42,7 @@ class Pace {
   void begin(uint32_t operations = unknown) {
     left_ = operations;
     ramp_ = first;
-    look_after(0);
+    start();
   }
   // A batch of so many was closed, and the eval goes on.
   void closed(uint32_t operations) {
@@ -43,7 +50,14 @@ class Pace {
       left_ -= std::min(left_, operations);
     }
     ramp_ = std::min(2 * ramp_, longest);
-    look_after(0);
+    start();
+  }
+
+  // The next operation is the first behind a seam. True: the batch is to be
+  // closed before it, and this said again in the next one.
+  bool seam(uint32_t operations) {
+    seam_by_ = fixed_ ? 0 : operations + patience;
+    return due_;
   }
 
   // Before so many operations enough() need not be asked.
@@ -57,14 +71,22 @@ class Pace {
     if (fixed_) {
       return operations >= fixed_;
     }
+    if (!due_) {
+      uint32_t most = std::min(pinned > light ? usual : longest, tail());
+      due_ = operations >= most || (operations >= ramp_ && !no_hurry());
+    }
     look_after(operations);
-    uint32_t most = std::min(pinned > light ? usual : longest, tail());
-    return operations >= most || (operations >= ramp_ && !no_hurry());
+    return due_ && operations >= seam_by_;
   }
 
  private:
+  void start() {
+    due_ = false;
+    seam_by_ = 0;
+    look_after(0);
+  }
   void look_after(uint32_t operations) {
-    look_ = fixed_ ? fixed_ : operations + first;
+    look_ = fixed_ ? fixed_ : due_ ? seam_by_ : operations + first;
   }
   uint32_t tail() const {
     return left_ == unknown ? longest : std::max(2 * first, left_ / 2);
@@ -72,6 +94,8 @@ class Pace {
 
   uint32_t fixed_; // 0: none
   uint32_t left_, ramp_, look_;
+  uint32_t seam_by_; // no waiting for a seam from so many operations
+  bool due_; // there are enough
 };
 
 } // namespace mlx::core::vulkan

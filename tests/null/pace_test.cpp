@@ -82,6 +82,58 @@ TEST_CASE("an eval that is waited for ends with short batches") {
   CHECK(busy.back() <= 2 * Pace::first);
 }
 
+TEST_CASE("where there are seams batches end at them") {
+  // A layer of 31 operations has seams before its 1st and its 22nd; five come
+  // before the first layer.
+  auto at_seam = [](uint32_t i) {
+    return i >= 5 && ((i - 5) % 31 == 0 || (i - 5) % 31 == 21);
+  };
+  for (bool known : {false, true}) {
+    for (uint64_t bytes : {8 * kib, mib}) {
+      for (uint32_t busy : {0u, 3u, 7u, 1000u}) {
+        Pace pace(Pace::usual);
+        pace.begin(known ? 900 : Pace::unknown);
+        uint32_t length = 0, closed = 0;
+        auto close = [&] {
+          pace.closed(length);
+          CHECK(length <= Pace::longest + 31);
+          closed++;
+          length = 0;
+        };
+        for (uint32_t i = 0; i < 900; ++i) {
+          if (at_seam(i) && pace.seam(length)) {
+            close();
+            CHECK_FALSE(pace.seam(length));
+          }
+          length++;
+          bool full = length >= pace.look_at() &&
+              pace.enough(length, length * bytes, [&] { return i % 8 < busy; });
+          CHECK_FALSE(full);
+        }
+        CHECK(closed >= 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("a seam that does not come is not waited for") {
+  Pace pace(Pace::usual);
+  CHECK_FALSE(pace.seam(0));
+  auto until_closed = [&] {
+    uint32_t length = 1;
+    while (length < pace.look_at() ||
+           !pace.enough(length, 0, [] { return false; })) {
+      length++;
+    }
+    pace.closed(length);
+    return length;
+  };
+  CHECK(until_closed() == Pace::patience);
+  // Nor are others where a batch had none.
+  CHECK(until_closed() == 2 * Pace::first);
+  CHECK(until_closed() == 4 * Pace::first);
+}
+
 TEST_CASE("a number that was asked for is taken as it is") {
   for (uint32_t most : {1u, 7u, 400u, 1000000u}) {
     Pace pace(most);
