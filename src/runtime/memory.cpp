@@ -198,16 +198,18 @@ bool Memory::recycle(Buffer& b) {
     m.touched = touched;
     return true;
   }
-  if (types_.one_memory && b.device_.buffer && !m.heap && !m.host.buffer) {
-    b.kind = BufferKind::DeviceBorn; // what was born on the host is gone
+  std::unique_lock lock(mirror_mutex_, std::defer_lock);
+  if (types_.one_memory) { // an upload's give_back_host_side() may be to come
+    lock.lock();
   }
+  // What was born on the host and has only its device side left, as uploads in
+  // the one memory leave it, is not kept either: it would do for what is born
+  // on the device, but each upload makes one more, and nothing takes as many.
   bool device_born = b.kind == BufferKind::DeviceBorn;
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
   }
   if (types_.one_memory) {
-    // give_back_host_side() knows the old one.
-    std::lock_guard lock(mirror_mutex_);
     auto fresh = std::make_shared<Buffer::Mirror>();
     fresh->host = std::exchange(m.host, {});
     b.mirror_ = std::move(fresh);

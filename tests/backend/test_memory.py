@@ -199,7 +199,9 @@ def test_rotating_cache_stays_flat():
         if step % 50 == 49:
             mx.synchronize()
             levels.append((mx.get_active_memory(), mx.get_cache_memory()))
-    assert len({active for active, _ in levels[1:]}) == 1, levels
+    # An array may be in a buffer that is used again and larger, up to twice.
+    active = [a for a, _ in levels[1:]]
+    assert max(active) - min(active) < row.nbytes + total.nbytes, levels
     # One buffer more or less, as the batches happen to retire.
     assert levels[-1][1] <= levels[1][1] + 2 * cache.nbytes, levels
     assert total.item() == sum(range(400))
@@ -234,3 +236,20 @@ def test_cache_being_read_is_updated_in_place():
         mx.async_eval(sums[-1])
     assert [s.item() for s in sums] == [64 * n * (n + 1) / 2 for n in range(1, 7)]
     assert mx.get_peak_memory() - before < 64 * MIB
+
+
+@needs_cache
+@pytest.mark.parametrize("n", [300, 30_000])
+def test_uploads_use_memory_again(n):
+    """A batch of data a step: what the last one had serves the next."""
+    weight = mx.ones((n,))
+    mx.eval(weight)
+    levels = []
+    for step in range(60):
+        data = mx.array(np.full((n,), step, np.float32))
+        assert mx.sum(data * weight).item() == step * n
+        if step % 20 == 19:
+            mx.synchronize()
+            levels.append(mx.get_cache_memory())
+    # One buffer more or less, as the batches happen to retire.
+    assert levels[-1] <= levels[0] + 2 * weight.nbytes, levels
