@@ -207,6 +207,15 @@ TIERS = {
 }
 
 
+def lanes(count: int) -> dict[str, str]:
+    """lavapipe with such subgroups. Mesa's cache of compiled shaders does not
+    tell one width from another, and would mix them up."""
+    return {
+        "LP_NATIVE_VECTOR_WIDTH": str(32 * count),
+        "MESA_SHADER_CACHE_DISABLE": "true",
+    }
+
+
 def full_modes(build: Path) -> list[Step]:
     """What `make test-full` runs besides the main modes."""
     steps = []
@@ -219,6 +228,9 @@ def full_modes(build: Path) -> list[Step]:
         "loops": {"MLX_VK_DEBUG": "loops"},
         # lavapipe has none (Mesa 25.0): there every mode takes the scalar paths.
         "no matrix units": {"MLX_VK_DISABLE": "coopmat"},
+        # lavapipe's have as many lanes as its vectors, 8 where there is AVX.
+        "subgroups of 4": lanes(4),
+        "subgroups of 16": lanes(16),
         **OTHER_MEMORY,
     }.items():
         steps += backend_mode(mode, env)

@@ -88,7 +88,7 @@ bool CompiledFusions::fits(const ExpertVariant& variant) const {
 }
 
 bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
-  return fits_registers(caps_, variant);
+  return fits_registers(caps_, variant) && fits_shared_memory(caps_, variant);
 }
 
 bool CompiledFusions::fits(const FusedFragmentsVariant& variant) const {

@@ -168,6 +168,15 @@ inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
       held_values(caps, v) + more <= caps.held_values + less;
 }
 
+// Whether what it declares of shared memory is there: the normed row, sums that
+// the workgroup shares, and what is gated. Matrix units come with enough.
+inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
+  uint64_t row = uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES;
+  uint64_t sums = v.WHOLE_WORKGROUP ? v.WG * v.OUTS * v.ROWS : 0;
+  uint64_t gated = v.GATE != GATE_NONE ? 4 * v.BLOCK * v.ROWS : 0;
+  return v.COOPMAT || row + sums + gated <= caps.shared_memory;
+}
+
 // Sets are addresses apart, which kernels with matrix units have registers for
 // on all devices whose elements are known.
 inline bool fits_registers(const Caps& caps, const FusedFragmentsVariant&) {

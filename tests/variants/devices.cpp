@@ -98,6 +98,35 @@ Caps snapshot(const Row& r) {
 
 } // namespace
 
+Caps least_device() {
+  Caps c = snapshot(
+      {"the least that is taken",
+       0x13b5,
+       1,
+       integrated,
+       4,
+       4,
+       4,
+       16 * kib,
+       gib,
+       0,
+       0,
+       false,
+       0});
+  c.api_version = VK_API_VERSION_1_2;
+  c.subgroup_size_control = c.full_subgroups = false;
+  c.max_workgroup_size = 256;
+  c.max_push_constants = 128;
+  c.integer_dot_product = false;
+  c.buffer_device_address = c.timeline_semaphore = c.scalar_block_layout = true;
+  c.storage_8bit = c.storage_16bit = true;
+  c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
+  c.subgroup_operations = true;
+  c.compute_queue_family = 0;
+  classify(c);
+  return c;
+}
+
 const std::vector<Caps>& device_table() {
   static const std::vector<Caps> table = [] {
     std::vector<Caps> t;

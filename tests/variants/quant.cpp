@@ -69,7 +69,7 @@ class Products {
           fused_matvec(*v, true),
           gated_matvec(*v, GATE_SILU)};
       auto join = [&](const FusedQmvVariant& form) {
-        if (fits_registers(caps_, form)) {
+        if (fits_registers(caps_, form) && fits_shared_memory(caps_, form)) {
           set_.add(form);
         }
       };

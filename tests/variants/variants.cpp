@@ -45,6 +45,7 @@ const VariantSet& all_variants() {
     for (auto& caps : device_table()) {
       add_all(set, caps);
     }
+    add_all(set, least_device());
     return set;
   }();
   return all;

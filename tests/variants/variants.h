@@ -44,6 +44,9 @@ class VariantSet {
 // Snapshots of the devices that plans are asked about.
 const std::vector<Caps>& device_table();
 
+// Has what missing_features() (vk/caps.h) asks for and nothing else.
+Caps least_device();
+
 // What plans choose on `caps`, family by family.
 void add_gemm_variants(VariantSet& set, const Caps& caps);
 void add_conv_variants(VariantSet& set, const Caps& caps);
@@ -54,7 +57,7 @@ void add_row_variants(VariantSet& set, const Caps& caps);
 void add_reduce_variants(VariantSet& set, const Caps& caps);
 void add_index_variants(VariantSet& set, const Caps& caps);
 
-// All of one device, and of all in the table.
+// All of one device, and of all in the table and the least one.
 VariantSet variants_of(const Caps& caps);
 const VariantSet& all_variants();
 

@@ -5,8 +5,9 @@
 // through shared memory; then four invocations a row find the row's new
 // maximum and turn scores into weights; then V_ROWS rows of v at a time are
 // accumulated. Columns of y are in groups of 16, an invocation has one of each.
+// prefill.h says what that takes of shared memory and of a subgroup.
 #extension GL_EXT_control_flow_attributes : enable
-#define V_ROWS 8
+#define V_ROWS (BK / 8)
 #define RV ((DV + 15) / 16) // columns of an invocation
 // q and k slices; then rows of v.
 #define V_ITEMS (V_ROWS * RV * 16)

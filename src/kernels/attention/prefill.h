@@ -24,6 +24,16 @@ struct PrefillVariant {
   bool VEC = false; // q, k and v in aligned fours
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false, SINKS = false, LSE = false;
+
+  // Of a row, in the softmax; neighbours in a subgroup.
+  constexpr uint lanes() const {
+    return 128 / BQ;
+  }
+  // As the kernel declares it: slices of q and k or rows of v, scores.
+  constexpr uint shared_memory() const {
+    uint slices = (BQ + BK) * 33, rows = BK / 8 * ((DV + 15) / 16 * 16);
+    return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
+  }
   KERNEL_VARIANT(
       "attention/prefill",
       T,

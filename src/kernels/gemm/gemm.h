@@ -48,6 +48,12 @@ struct TileVariant {
   bool A_T, B_T, VA, VB;
   bool PREFETCH; // the next tiles into registers
   GEMM_FIELDS
+
+  // As gemm.comp and tile.glsl declare it.
+  constexpr uint shared_memory() const {
+    uint item = T == Type::c64 ? 8 : 4;
+    return (16 * (BM + BN + 8) + (PREFETCH ? 0 : BM * BN)) * item;
+  }
   KERNEL_VARIANT(
       "gemm/gemm",
       T,

@@ -176,7 +176,8 @@ void plan_operands(
 }
 
 void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  constexpr TileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8};
+  constexpr TileVariant large{
+      .T = Type::f32, .BM = 128, .BN = 128, .TM = 8, .TN = 8, .PREFETCH = true};
   constexpr TileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
   constexpr TileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
   constexpr TileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
@@ -189,6 +190,7 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     v = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
   } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
     bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
+    wide = wide && large.shared_memory() <= caps.shared_memory;
     v = wide && fills(large) ? large : medium;
   }
   plan_operands(p, plan, v, 4);
