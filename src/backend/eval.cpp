@@ -106,10 +106,14 @@ void eval(array& arr) {
   auto& stream_encoder = vulkan::encoder(arr.primitive().stream());
   vulkan::PlacementScope placement(vulkan::Placement::Device);
   for (auto& in : arr.inputs()) {
-    if (in.event().valid() &&
-        in.event().stream().device == mlx::core::Device::cpu &&
-        !vulkan::is_fenced_input(in)) {
-      vulkan::follow_cpu_producer(in, in.event());
+    auto& e = in.event();
+    if (!e.valid() || vulkan::is_fenced_input(in)) {
+      continue;
+    }
+    if (e.stream().device == mlx::core::Device::cpu) {
+      vulkan::follow_cpu_producer(in, e);
+    } else if (e.stream() == arr.primitive().stream()) {
+      vulkan::throw_if_failed(e);
     }
   }
   vulkan::clear_fenced_inputs();

@@ -48,6 +48,13 @@ EventPoint point_of(const Event& event) {
   return {event.cast<EventImpl>().state, event.value(), nullptr};
 }
 
+void throw_if_failed(const Event& event) {
+  auto& state = *event.cast<EventImpl>().state;
+  if (auto e = state.error(event.value()); !e.empty()) {
+    throw std::runtime_error(e);
+  }
+}
+
 namespace {
 std::atomic<bool> cpu_producers{false};
 } // namespace
@@ -84,6 +91,7 @@ void Event::wait() {
   }
   impl.collect(value());
   check_error();
+  vulkan::throw_if_failed(*this); // every time, where MLX's check tells it once
 }
 
 void Event::wait(Stream stream) {
@@ -115,7 +123,10 @@ void Event::signal(Stream stream) {
 }
 
 bool Event::is_signaled() const {
-  return cast<EventImpl>().state->signaled(value());
+  // Never where what it stands for failed: who waits then gets the error, and
+  // nobody takes the array for one that can be read.
+  auto& state = *cast<EventImpl>().state;
+  return state.signaled(value()) && state.error(value()).empty();
 }
 
 std::atomic<Error*>& Event::error() {

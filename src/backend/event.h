@@ -10,6 +10,10 @@ namespace mlx::core::vulkan {
 // The event at its current value.
 EventPoint point_of(const Event& event);
 
+// Throws std::runtime_error with the reason if what the event stands for
+// failed, as far as is known.
+void throw_if_failed(const Event& event);
+
 // Before a GPU stream uses `x`, which a CPU stream is still computing: makes
 // the host copy the one that counts. No-op for events of GPU streams.
 void follow_cpu_producer(const array& x, const Event& event);

@@ -181,18 +181,19 @@ void Walk::follow(array& in) {
     in.detach_event();
     return;
   }
-  if (e.stream() != stream_) {
+  if (e.stream() == stream_) {
+    vulkan::throw_if_failed(e);
+  } else {
     e.wait(stream_);
   }
   vulkan::follow_cpu_producer(in, e);
 }
 
 void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
-  if (then_ == Then::GoOn) { // else nobody sees it before it is done
-    a.attach_event(event_);
-    for (auto& s : a.siblings()) {
-      s.attach_event(event_);
-    }
+  // Also where it is waited for: all arrays of an eval that fails say so.
+  a.attach_event(event_);
+  for (auto& s : a.siblings()) {
+    s.attach_event(event_);
   }
   for (auto& in : a.inputs()) {
     follow(in);

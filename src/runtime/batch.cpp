@@ -1,6 +1,7 @@
 #include "runtime/batch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mlx::core::vulkan {
 
@@ -40,6 +41,7 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   front->prepared = batch.prepared;
   front->encode_begin = batch.encode_begin;
   front->waits = std::move(batch.waits);
+  front->follows = std::exchange(batch.follows, front->completion);
   front->host_copies = std::move(batch.host_copies);
   front->flushes = std::move(batch.flushes);
   front->arguments = batch.arguments; // by offset, in both

@@ -96,6 +96,9 @@ struct Batch {
   std::vector<Flush> flushes;
   std::vector<Allocation> invalidations;
   std::vector<EventPoint> waits;
+  // Of the batch before it in its stream, if that may yet fail: then this one,
+  // which may read what it did not write, fails too.
+  std::shared_ptr<Completion> follows;
   // Records that other processes take part in: all of its own while the batch
   // is held, in its order; then those that it has started.
   std::shared_ptr<HostGroup> group;

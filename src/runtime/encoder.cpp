@@ -31,6 +31,9 @@ Batch& Encoder::open_new() {
   open_ = device_.batches().take(stream_id_);
   open_->completion = std::make_shared<Completion>(device_.timeline());
   open_->encode_begin = device_.profiler().now();
+  if (last_ && !last_->reached()) {
+    open_->follows = last_;
+  }
   return *open_;
 }
 

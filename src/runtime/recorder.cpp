@@ -211,6 +211,11 @@ std::string Recorder::why_not(const Batch& batch) const {
       return e;
     }
   }
+  if (batch.follows) {
+    if (auto e = batch.follows->error(); !e.empty()) {
+      return e;
+    }
+  }
   if (group_ && !batch.host_read) {
     if (auto e = group_->error(); !e.empty()) {
       return e;

@@ -6,10 +6,12 @@ Each runs in a process of its own, since device and settings are per process.
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from processes import output_of, python
@@ -197,3 +199,79 @@ def test_killed_while_writing(tmp_path):
         process.wait()
     compilations(tmp_path)
     assert compilations(tmp_path) == 0
+
+
+# A kernel that does not compile, and who comes to know of it: each way to read
+# what it should have made, or what was made of that, behind the end of its batch
+# too. `unrelated` is of the same stream.
+BROKEN = """
+import sys
+import mlx.core as mx, numpy as np
+
+x = mx.random.normal((64, 64))
+unrelated = x * 2
+mx.eval(x, unrelated)
+
+
+def behind(n):
+    y = mx.softmax(x, axis=-1)
+    for _ in range(n):
+        y = mx.sin(y) + x
+    return y
+
+
+def later(read):
+    y = mx.softmax(x, axis=-1)
+    mx.async_eval(y)
+    return read(y)
+
+
+def twice():
+    y = mx.softmax(x, axis=-1)
+    try:
+        mx.eval(y)
+    except RuntimeError:
+        return mx.sum(y).item()
+
+
+ways = {
+    "eval": lambda: mx.eval(mx.softmax(x, axis=-1)),
+    "numpy": lambda: np.array(mx.softmax(x, axis=-1)),
+    "item": lambda: mx.softmax(x, axis=-1)[0, 0].item(),
+    "far behind": lambda: mx.eval(behind(300)),
+    "later, numpy": lambda: later(np.array),
+    "later, a part": lambda: later(lambda y: y[0, 0].item()),
+    "later, on the CPU": lambda: later(lambda y: mx.sum(y, stream=mx.cpu).item()),
+    "twice": twice,
+}
+try:
+    ways[sys.argv[1]]()
+    print("no error")
+except RuntimeError as error:
+    assert "softmax" in str(error), error
+    print("told")
+mx.eval(mx.exp(x))
+print(mx.array_equal(unrelated / 2, x).item())
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("eval", "numpy", "item", "far behind"),
+        *("later, numpy", "later, a part", "later, on the CPU", "twice"),
+    ],
+)
+def test_broken_kernel(tmp_path, way):
+    kernels = tmp_path / "kernels"
+    shutil.copytree(Path(__file__).parents[2] / "src" / "kernels", kernels)
+    broken = kernels / "softmax.comp"
+    broken.write_text(broken.read_text().replace("void main() {", "void main() { !"))
+    # Not built, so compiled in the background as the first of a kind is.
+    done = output_of(
+        *("-c", BROKEN, way),
+        limit=120,
+        MLX_VK_KERNEL_PATH=str(kernels),
+        MLX_VK_CACHE="off",
+    )
+    assert done.stdout.split() == ["told", "True"], done.stdout + done.stderr

@@ -64,6 +64,37 @@ TEST_CASE("failure: a refused submission fails its batch only") {
   CHECK(fake::errors().empty());
 }
 
+TEST_CASE("failure: what was encoded behind a batch that fails does too") {
+  fake::reset();
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    auto event = std::make_shared<EventState>();
+    enc.wait({event, 1, nullptr});
+    mix(d, enc, z, 1);
+    auto first = enc.close();
+    // Of the same stream: nothing says that it waits, and it may read z.
+    mix(d, enc, z, 2);
+    auto second = enc.close();
+    mix(d, enc, z, 3);
+    auto third = enc.close();
+    event->signal_host(1, "why");
+    third->wait();
+    CHECK(first->error() == "why");
+    CHECK(second->error() == "why");
+    CHECK(third->error() == "why");
+    // Begun when that was known.
+    mix(d, enc, z, 4);
+    auto next = enc.close();
+    next->wait();
+    CHECK(next->error().empty());
+    CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 4);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
   fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
   {
