@@ -17,13 +17,20 @@ struct Tile {
 
 void attend(Tile tile);
 
-// Late tiles see the most keys under a causal mask: they start first.
+// Late tiles see the most keys under a causal mask: those of all heads start first,
+// so that short ones fill what is left at the end.
 Tile tile_of(uint group) {
-  uint rest = group / A.tiles;
   Tile tile;
-  tile.query0 = (A.tiles - 1 - group % A.tiles) * BQ;
-  tile.head = rest % A.heads;
-  tile.batch = rest / A.heads;
+#if CAUSAL
+  uint others = A.heads * A.batches;
+  uint other = group % others;
+  tile.query0 = (A.tiles - 1 - group / others) * BQ;
+#else
+  uint other = group / A.tiles;
+  tile.query0 = group % A.tiles * BQ;
+#endif
+  tile.head = other % A.heads;
+  tile.batch = other / A.heads;
   tile.kv_head = tile.head / (A.heads / A.kv_heads);
   tile.key_end = A.keys;
 #if CAUSAL

@@ -82,17 +82,21 @@ struct PrefillFragmentsVariant {
     uint kv = BK * (D / 8 + DV / 8 + 2) * 16;
     return q > kv ? q : kv;
   }
-  COOPMAT_VARIANT(
+#define PREFILL_FRAGMENTS_MEMBERS \
+  D, DV, SUBGROUPS, FM, BK, MASK, CAUSAL, SINKS, LSE
+  COOPMAT_VARIANT("attention/prefill_fragments", PREFILL_FRAGMENTS_MEMBERS)
+};
+
+// With matrices made of floats in shared memory: for tests of the indices where
+// there are no cooperative matrices.
+struct EmulatedPrefillFragmentsVariant : PrefillFragmentsVariant {
+  bool EMULATED = true;
+  KERNEL_VARIANT(
       "attention/prefill_fragments",
-      D,
-      DV,
-      SUBGROUPS,
-      FM,
-      BK,
-      MASK,
-      CAUSAL,
-      SINKS,
-      LSE)
+      T,
+      SG,
+      PREFILL_FRAGMENTS_MEMBERS,
+      EMULATED)
 };
 #endif
 

@@ -7,10 +7,9 @@
 // stays in registers.
 // The method is FlashAttention-2's (Dao, 2023): k and v have a buffer each, and
 // while one product is made the other's next tile is on its way in registers.
+#extension GL_EXT_control_flow_attributes : enable
 #define BQ (16 * FM * SUBGROUPS)
 #include "attention/prefill.glsl"
-#include "attention/fragments.glsl"
-#include "attention/staging.glsl"
 
 #define WG (SUBGROUPS * SG)
 layout(local_size_x = WG) in;
@@ -25,7 +24,9 @@ layout(local_size_x = WG) in;
 #else
 #define ITEMS KV_ITEMS
 #endif
-shared uvec4 staged[ITEMS]; // q, then k and v
+#define STAGED ITEMS // q, then k and v
+#include "attention/products.glsl"
+#include "attention/staging.glsl"
 
 #define ND (D / 16)
 #define NV (DV / 16)
@@ -37,21 +38,21 @@ float row_max[FM * ROWS], row_sum[FM * ROWS]; // of the lane's elements alone
 
 // s = q k^T.
 #define SCORES(qm)                                                            \
-  [[unroll]] for (uint d = 0; d < ND; ++d) {                                  \
-    [[unroll]] for (uint j = 0; j < NK; ++j) {                                \
+  UNROLL for (uint d = 0; d < ND; ++d) {                                      \
+    UNROLL for (uint j = 0; j < NK; ++j) {                                    \
       MATRIX_B km;                                                            \
-      coopMatLoad(km, staged, j * 16 * PITCH_K + d * 2, PITCH_K, COLUMN_MAJOR); \
-      [[unroll]] for (uint i = 0; i < FM; ++i) {                              \
-        s[i * NK + j] = coopMatMulAdd(qm[i * ND + d], km, s[i * NK + j]);     \
+      LOAD_B_TRANSPOSED(km, j * 16 * PITCH_K + d * 2, PITCH_K);               \
+      UNROLL for (uint i = 0; i < FM; ++i) {                                  \
+        MULTIPLY(s[i * NK + j], qm[i * ND + d], km, s[i * NK + j]);           \
       }                                                                       \
     }                                                                         \
   }
 
 // Scores where something hides some of them, in base 2.
 void hide(Tile tile, uint query0, uint key0) {
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint j = 0; j < NK; ++j) {
-      [[unroll]] for (uint e = 0; e < 8; ++e) {
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint j = 0; j < NK; ++j) {
+      UNROLL for (uint e = 0; e < 8; ++e) {
         s[i * NK + j][e] = final_score(
             tile, query0 + i * 16 + ROW(e), key0 + j * 16 + COLUMN(e),
             s[i * NK + j][e] * A.scale);
@@ -67,11 +68,11 @@ void hide(Tile tile, uint query0, uint key0) {
 void raise_max(float unit) {
   float top[FM * ROWS];
   bool rises = false;
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint r = 0; r < ROWS; ++r) {
       float m = ABSENT;
-      [[unroll]] for (uint j = 0; j < NK; ++j) {
-        [[unroll]] for (uint e = 0; e < 8; ++e) {
+      UNROLL for (uint j = 0; j < NK; ++j) {
+        UNROLL for (uint e = 0; e < 8; ++e) {
           if (WHICH_ROW(e) == r) {
             m = max(m, s[i * NK + j][e]);
           }
@@ -83,16 +84,16 @@ void raise_max(float unit) {
     }
   }
   if (subgroupAny(rises)) {
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint i = 0; i < FM; ++i) {
       float keep[ROWS];
-      [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+      UNROLL for (uint r = 0; r < ROWS; ++r) {
         uint row = i * ROWS + r;
         keep[r] = exp2_diff(row_max[row], top[row]);
         row_sum[row] *= keep[r];
         row_max[row] = top[row];
       }
-      [[unroll]] for (uint j = 0; j < NV; ++j) {
-        [[unroll]] for (uint e = 0; e < 8; ++e) {
+      UNROLL for (uint j = 0; j < NV; ++j) {
+        UNROLL for (uint e = 0; e < 8; ++e) {
           acc[i * NV + j][e] *= keep[WHICH_ROW(e)];
         }
       }
@@ -101,14 +102,14 @@ void raise_max(float unit) {
 }
 
 void weigh(float unit) {
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint r = 0; r < ROWS; ++r) {
       // Where all is ABSENT any number makes zeros.
       float m = row_max[i * ROWS + r];
       m = m == ABSENT ? 0.0 : m;
       float total = 0.0;
-      [[unroll]] for (uint j = 0; j < NK; ++j) {
-        [[unroll]] for (uint e = 0; e < 8; ++e) {
+      UNROLL for (uint j = 0; j < NK; ++j) {
+        UNROLL for (uint e = 0; e < 8; ++e) {
           if (WHICH_ROW(e) == r) {
             float w = exp2(fma(s[i * NK + j][e], unit, -m));
             total += w;
@@ -122,19 +123,18 @@ void weigh(float unit) {
 }
 
 void add_values() {
-  [[unroll]] for (uint k = 0; k < NK; ++k) {
+  UNROLL for (uint k = 0; k < NK; ++k) {
     MATRIX_A p[FM];
-    [[unroll]] for (uint i = 0; i < FM; ++i) {
-      [[unroll]] for (uint e = 0; e < 8; ++e) {
-        p[i][A_ELEMENT(e)] = Item(s[i * NK + k][e]);
+    UNROLL for (uint i = 0; i < FM; ++i) {
+      UNROLL for (uint e = 0; e < 8; ++e) {
+        p[i][A_ELEMENT(e)] = ITEM(s[i * NK + k][e]);
       }
     }
-    [[unroll]] for (uint j = 0; j < NV; ++j) {
+    UNROLL for (uint j = 0; j < NV; ++j) {
       MATRIX_B vm;
-      coopMatLoad(
-          vm, staged, AT_V + k * 16 * PITCH_V + j * 2, PITCH_V, ROW_MAJOR);
-      [[unroll]] for (uint i = 0; i < FM; ++i) {
-        acc[i * NV + j] = coopMatMulAdd(p[i], vm, acc[i * NV + j]);
+      LOAD_B(vm, AT_V + k * 16 * PITCH_V + j * 2, PITCH_V);
+      UNROLL for (uint i = 0; i < FM; ++i) {
+        MULTIPLY(acc[i * NV + j], p[i], vm, acc[i * NV + j]);
       }
     }
   }
@@ -142,7 +142,7 @@ void add_values() {
 
 // Rows i * 16 on of the subgroup's.
 void store_rows(Tile tile, uint query0, uint i) {
-  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+  UNROLL for (uint r = 0; r < ROWS; ++r) {
     uint query = query0 + i * 16 + ROW(ELEMENT_OF(r));
     float m = row_max[i * ROWS + r];
     float sum = sum_over_columns(row_sum[i * ROWS + r]);
@@ -155,8 +155,8 @@ void store_rows(Tile tile, uint query0, uint i) {
       uint64_t row =
           (uint64_t(tile.batch) * A.queries + query) * A.heads + tile.head;
       uint64_t y = uint64_t(A.y) + row * (DV * 2);
-      [[unroll]] for (uint j = 0; j < NV; ++j) {
-        [[unroll]] for (uint e = 0; e < 8; ++e) {
+      UNROLL for (uint j = 0; j < NV; ++j) {
+        UNROLL for (uint e = 0; e < 8; ++e) {
           if (WHICH_ROW(e) == r && (e & PAIR) == 0) {
             Ptr_u32(y + (j * 16 + COLUMN(e)) * 2).v[0] = pack2(
                 acc[i * NV + j][e] * factor,
@@ -169,7 +169,7 @@ void store_rows(Tile tile, uint query0, uint i) {
 }
 
 void attend(Tile tile) {
-  uint query0 = tile.query0 + gl_SubgroupID * (16 * FM);
+  uint query0 = tile.query0 + SUBGROUP * (16 * FM);
   uint key_end = tile.key_end;
   T_PTR q = AT_HEAD(A.q, A.q_strides, tile.batch, tile.head);
   T_PTR k = AT_HEAD(A.k, A.k_strides, tile.batch, tile.kv_head);
@@ -182,19 +182,19 @@ void attend(Tile tile) {
   FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
   barrier();
   MATRIX_A qm[FM * ND];
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
-    [[unroll]] for (uint d = 0; d < ND; ++d) {
-      uint r = (gl_SubgroupID * FM + i) * 16;
-      coopMatLoad(qm[i * ND + d], staged, r * PITCH_K + d * 2, PITCH_K, ROW_MAJOR);
+  UNROLL for (uint i = 0; i < FM; ++i) {
+    UNROLL for (uint d = 0; d < ND; ++d) {
+      uint r = (SUBGROUP * FM + i) * 16;
+      LOAD_A(qm[i * ND + d], r * PITCH_K + d * 2, PITCH_K);
     }
   }
   barrier(); // q is read
   STAGE_ROWS(next_k, BK, D, 0)
 
-  [[unroll]] for (uint i = 0; i < FM * NV; ++i) {
-    acc[i] = MATRIX_C(0.0);
+  UNROLL for (uint i = 0; i < FM * NV; ++i) {
+    acc[i] = MATRIX_ZERO;
   }
-  [[unroll]] for (uint i = 0; i < FM * ROWS; ++i) {
+  UNROLL for (uint i = 0; i < FM * ROWS; ++i) {
     row_max[i] = ABSENT;
     row_sum[i] = 0.0;
   }
@@ -215,10 +215,14 @@ void attend(Tile tile) {
     barrier(); // k is visible, the last v no longer read
     uvec4 next_v[PIECES(BK, DV)];
     FETCH_ROWS(next_v, BK, DV, v, A.v_strides.row, key0, key_end)
+#if EMULATED
+    bool live = true; // for the barriers
+#else
     bool live = key0 < seen_end; // uniform over the subgroup
+#endif
     if (live) {
-      [[unroll]] for (uint i = 0; i < FM * NK; ++i) {
-        s[i] = MATRIX_C(0.0);
+      UNROLL for (uint i = 0; i < FM * NK; ++i) {
+        s[i] = MATRIX_ZERO;
       }
       SCORES(qm)
     }
@@ -237,7 +241,7 @@ void attend(Tile tile) {
     }
     STAGE_ROWS(next_k, BK, D, 0)
   }
-  [[unroll]] for (uint i = 0; i < FM; ++i) {
+  UNROLL for (uint i = 0; i < FM; ++i) {
     store_rows(tile, query0, i);
   }
 }

@@ -1,7 +1,6 @@
 // What vjp_keys.comp and vjp_queries.comp share: weights and the gradients of
 // scores as elements of matrices in registers, whose places runtime/probe.cpp has
-// found, and those matrices; or the same made of floats in shared memory, for a
-// test of the indices where the device has none (EMULATED).
+// found (products.glsl).
 #ifndef ATTENTION_VJP_FRAGMENTS_GLSL
 #define ATTENTION_VJP_FRAGMENTS_GLSL
 
@@ -11,16 +10,6 @@
 #define ARGS_BLOCK GradientsArgs
 #include "common/args.glsl"
 #include "attention/mask.glsl"
-#if EMULATED
-#define UNROLL [[dont_unroll]] // compiles faster
-#define LANE (gl_LocalInvocationIndex % SG)
-#define SUBGROUP (gl_LocalInvocationIndex / SG)
-#else
-#define UNROLL [[unroll]]
-#define SUBGROUP gl_SubgroupID
-#endif
-#include "attention/fragments.glsl"
-#include "attention/staging.glsl"
 
 #define WG (SUBGROUPS * SG)
 layout(local_size_x = WG) in;
@@ -29,87 +18,13 @@ layout(local_size_x = WG) in;
 #define ND (D / 16)
 #define BIGGER(a, b) ((a) > (b) ? (a) : (b))
 
+#include "attention/products.glsl"
+#include "attention/staging.glsl"
+
 // Bits of an element's number that tell its row.
 #define ROW_MASK (ROW_BIT(5) | ROW_BIT(6) << 1 | ROW_BIT(7) << 2)
 
-#if EMULATED
-#undef MATRIX_A
-#undef MATRIX_B
-#undef MATRIX_C
-#define MATRIX_A float[8]
-#define MATRIX_B float[8]
-#define MATRIX_C float[8]
-#define MATRIX_ZERO float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-#define LOAD_A(m, at) m = loaded(FRAGMENT_A, at, false)
-#define LOAD_B(m, at) m = loaded(FRAGMENT_B, at, false)
-#define LOAD_B_TRANSPOSED(m, at) m = loaded(FRAGMENT_B, at, true)
-#define MULTIPLY(y, a, b, c) y = multiplied(a, b, c)
-#ifdef T_IS_bf16
-#define ITEM(x) round_bf16(x)
-#else
-#define ITEM(x) round_f16(x)
-#endif
-#else
-#define MATRIX_ZERO MATRIX_C(0.0)
-// From row `at` of the shared rows on, or from its item 8 on with at + 1.
-#define LOAD_A(m, at) coopMatLoad(m, staged, at, PITCH, ROW_MAJOR)
-#define LOAD_B(m, at) coopMatLoad(m, staged, at, PITCH, ROW_MAJOR)
-#define LOAD_B_TRANSPOSED(m, at)                                              \
-  coopMatLoad(m, staged, at, PITCH, COLUMN_MAJOR)
-#define MULTIPLY(y, a, b, c) y = coopMatMulAdd(a, b, c)
-#define ITEM(x) Item(x)
-#endif
-
-shared uvec4 staged[STAGED];
 MATRIX_C acc[ND];
-
-#if EMULATED
-shared float emulated_a[SUBGROUPS * 256], emulated_b[SUBGROUPS * 256];
-
-uint place_of(uint layout_, uint e) {
-  uint item = 0;
-  for (uint i = 0; i < 5; ++i) {
-    item |= BIT(LANE, i) << PLACE(layout_, i);
-  }
-  for (uint i = 0; i < 3; ++i) {
-    item |= BIT(e, i) << PLACE(layout_, 5 + i);
-  }
-  return item;
-}
-float[8] loaded(uint layout_, uint at, bool transposed) {
-  float m[8];
-  for (uint e = 0; e < 8; ++e) {
-    uint item = place_of(layout_, e);
-    uint row = transposed ? item % 16 : item / 16;
-    uint column = transposed ? item / 16 : item % 16;
-    uint pair = staged[at + row * PITCH + column / 8][column % 8 / 2];
-    uint bits = column % 2 == 0 ? pair & 0xffffu : pair >> 16;
-#ifdef T_IS_bf16
-    m[e] = bf16_to_f32(uint16_t(bits));
-#else
-    m[e] = f16_to_f32(uint16_t(bits));
-#endif
-  }
-  return m;
-}
-float[8] multiplied(float[8] a, float[8] b, float[8] c) {
-  uint corner = SUBGROUP * 256;
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    emulated_a[corner + place_of(FRAGMENT_A, e)] = a[e];
-    emulated_b[corner + place_of(FRAGMENT_B, e)] = b[e];
-  }
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    uint item = place_of(FRAGMENT_C, e);
-    for (uint k = 0; k < 16; ++k) {
-      c[e] += emulated_a[corner + item / 16 * 16 + k] *
-          emulated_b[corner + k * 16 + item % 16];
-    }
-  }
-  return c;
-}
-#endif
 
 // Rows whose every key is hidden: their lse drowns the number of keys.
 #define HIDDEN_ROW (-1e38)

@@ -49,7 +49,7 @@ void make_scores(uint at) {
   UNROLL for (uint d = 0; d < ND; ++d) {
     UNROLL for (uint j = 0; j < NQ; ++j) {
       MATRIX_B b;
-      LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2);
+      LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(s[j], own[d], b, s[j]);
     }
   }
@@ -64,7 +64,7 @@ void add_products(uint at) {
     }
     UNROLL for (uint d = 0; d < ND; ++d) {
       MATRIX_B b;
-      LOAD_B(b, at + j * 16 * PITCH + d * 2);
+      LOAD_B(b, at + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(acc[d], a, b, acc[d]);
     }
   }
@@ -135,7 +135,7 @@ void load_own(uint batch, uint kv_head, uint k0, uint at) {
   STAGE_ROWS(next_v, BK, D, OWN)
   barrier();
   UNROLL for (uint d = 0; d < ND; ++d) {
-    LOAD_A(own[d], at + d * 2);
+    LOAD_A(own[d], at + d * 2, PITCH);
     acc[d] = MATRIX_ZERO;
   }
 }

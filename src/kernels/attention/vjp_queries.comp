@@ -24,7 +24,7 @@ float lse[ROWS], delta[ROWS]; // of the lane's rows
     STAGE_ROWS(next, BQ, D, 0)                                                \
     barrier();                                                                \
     UNROLL for (uint d = 0; d < ND; ++d) {                                    \
-      LOAD_A(matrices[d], (query0 - q0) * PITCH + d * 2);                     \
+      LOAD_A(matrices[d], (query0 - q0) * PITCH + d * 2, PITCH);                     \
     }                                                                         \
   }
 
@@ -37,10 +37,10 @@ void make_scores(uint at) {
   UNROLL for (uint d = 0; d < ND; ++d) {
     UNROLL for (uint j = 0; j < NK; ++j) {
       MATRIX_B b;
-      LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2);
+      LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(s[j], q[d], b, s[j]);
       MATRIX_B c;
-      LOAD_B_TRANSPOSED(c, at + TILE + j * 16 * PITCH + d * 2);
+      LOAD_B_TRANSPOSED(c, at + TILE + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(dp[j], cotan[d], c, dp[j]);
     }
   }
@@ -81,7 +81,7 @@ void add_products(uint at) {
     }
     UNROLL for (uint d = 0; d < ND; ++d) {
       MATRIX_B b;
-      LOAD_B(b, at + j * 16 * PITCH + d * 2);
+      LOAD_B(b, at + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(acc[d], a, b, acc[d]);
     }
   }

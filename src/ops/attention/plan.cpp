@@ -266,8 +266,23 @@ PrefillFragmentsVariant fragments_kernel(
   return v;
 }
 
-PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p) {
+// Whether a software device can make up for matrices, as tests ask it to.
+bool emulates(const Caps& caps, const AttentionProblem& p) {
+  return caps.software() && p.type != Type::f32 && p.dim % 16 == 0 &&
+      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 64 &&
+      p.alignment == 16;
+}
+
+PrefillPlan
+plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   PrefillPlan plan;
+  if (emulate && emulates(caps, p)) {
+    EmulatedPrefillFragmentsVariant v{variant_of<PrefillFragmentsVariant>(p)};
+    v.BK = 32;
+    plan.bq = v.queries();
+    plan.kernel = v;
+    return plan;
+  }
   if (takes_fragments(caps, p)) {
     auto v = fragments_kernel(caps, p);
     plan.bq = v.queries();
@@ -314,9 +329,7 @@ const char* no_gradients(const Caps& caps, const AttentionProblem& p) {
 
 std::optional<GradientsPlan>
 plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
-  emulate = emulate && caps.software() && p.type != Type::f32 &&
-      p.dim % 16 == 0 && p.dim <= 64 && p.dim == p.value_dim &&
-      p.alignment == 16;
+  emulate = emulate && emulates(caps, p) && p.dim == p.value_dim;
   if (!emulate && *no_gradients(caps, p)) {
     return {};
   }

@@ -56,7 +56,11 @@ struct DecodePlan {
 };
 
 struct PrefillPlan {
-  std::variant<PrefillVariant, PrefillCoopmatVariant, PrefillFragmentsVariant>
+  std::variant<
+      PrefillVariant,
+      PrefillCoopmatVariant,
+      PrefillFragmentsVariant,
+      EmulatedPrefillFragmentsVariant>
       kernel;
   uint32_t bq = 32; // queries a workgroup
   const char* why = ""; // not a faster path
@@ -100,11 +104,12 @@ DecodePlan plan_decode(
     const Caps& caps,
     const AttentionProblem& p,
     const DecodeOptions& options = {});
-PrefillPlan plan_prefill(const Caps& caps, const AttentionProblem& p);
+// Software devices emulate matrices if asked to.
+PrefillPlan
+plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate = false);
 
 // Why there is none such; "": there is. Rows of the cotangent count too.
 const char* no_gradients(const Caps& caps, const AttentionProblem& p);
-// Software devices emulate matrices if asked to.
 std::optional<GradientsPlan> plan_gradients(
     const Caps& caps,
     const AttentionProblem& p,

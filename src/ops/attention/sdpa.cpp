@@ -5,6 +5,7 @@
 
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
+#include "mlx/utils.h"
 
 #include "backend/stream_encoder.h"
 #include "ops/attention/operands.h"
@@ -198,7 +199,9 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  PrefillPlan plan = plan_prefill(enc.caps(), s);
+  // For tests, on software devices.
+  bool emulate = env::get_var("MLX_SDPA_EMULATE", 0) != 0;
+  PrefillPlan plan = plan_prefill(enc.caps(), s, emulate);
   if (config().sdpa_stats) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
     count_attention(p.shape, std::visit(name, plan.kernel), plan.why);

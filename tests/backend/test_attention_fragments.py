@@ -1,0 +1,79 @@
+"""Attention of prompts with the softmax on matrices in registers: by matrices that
+software devices emulate, else by those of the device where their layout is known."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Each compiles an emulated kernel, for some ten seconds.
+FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
+CASES = [("bfloat16", "causal", (2, 4, 2, 140, 150, 32, 32))]
+if FULL:
+    CASES += [
+        ("float16", "sinks", (1, 4, 2, 70, 40, 16, 48)),
+        ("bfloat16", "bool", (2, 2, 1, 67, 99, 64, 64)),
+        ("float16", "added", (1, 4, 2, 33, 65, 48, 16)),
+        ("bfloat16", None, (2, 2, 2, 65, 31, 32, 32)),
+    ]
+CHECK = """
+import sys
+import mlx.core as mx
+import numpy as np
+from cases_attention import attention, fused
+dtype, kind, shape = getattr(mx, sys.argv[1]), sys.argv[2], eval(sys.argv[3])
+batch, heads, kv_heads, queries, keys, dim, value_dim = shape
+rng = np.random.default_rng(5)
+
+
+def rounded(*shape):
+    return mx.array(rng.normal(size=shape)).astype(dtype)
+
+
+def wide(x):
+    return np.array(x.astype(mx.float32)).astype(np.float64)
+
+
+inputs = [rounded(batch, heads, queries, dim), rounded(batch, kv_heads, keys, dim)]
+inputs.append(rounded(batch, kv_heads, keys, value_dim))
+mask = want_mask = "causal" if kind in ("causal", "sinks") else None
+if kind == "bool":
+    want_mask = rng.random((1, 1, queries, keys)) < 0.4
+    want_mask[:, :, 3] = False
+    mask = mx.array(want_mask)
+elif kind == "added":
+    mask = 4 * rounded(batch, 1, queries, keys)
+    want_mask = wide(mask)
+sinks = rounded(heads) if kind == "sinks" else None
+got = wide(fused(mx, *inputs, mask, sinks))
+want_sinks = None if sinks is None else wide(sinks)
+want = attention(*map(wide, inputs), want_mask, want_sinks)
+# Weights and the result are rounded to halves, by u/2 each.
+u = {"bfloat16": 2.0**-8, "float16": 2.0**-11}[sys.argv[1]]
+error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
+worst = np.abs(got - want).max() / np.abs(want).max()
+if not (error < u and worst < 2 * u):
+    sys.exit(f"{error} {worst}")
+"""
+
+
+@pytest.mark.parametrize("dtype, kind, shape", CASES)
+def test_prompts(request, dtype, kind, shape):
+    here = Path(__file__).parent
+    env = {
+        "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]),
+        "MLX_SDPA_EMULATE": "1",
+        "MLX_VK_SDPA_STATS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK, dtype, str(kind), str(shape)],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if "llvmpipe" in request.config.mlxvk_name:
+        assert "prefill_fragments" in done.stderr
