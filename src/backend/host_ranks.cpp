@@ -106,15 +106,16 @@ struct SharedMemory {
   }
 };
 
-// Devices of a chip each may wait for each other. Software ones have small
-// slots, so that tests see several exchanges of one array.
+// A slot holds a piece of a large array: it takes longer than to tell others of
+// it, and is short against the array. Those of software devices are small, so
+// that tests see several.
 HostGroupSizes sizes_of(int rank, int ranks, bool software) {
   HostGroupSizes s;
   s.rank = static_cast<uint32_t>(rank);
   s.ranks = static_cast<uint32_t>(ranks);
-  // 16 MiB of items in one exchange of two ranks.
-  constexpr uint64_t most = 22u << 20, all = 176u << 20;
-  s.slot = software ? 192u << 10
+  // 4 MiB of items and their stamps.
+  constexpr uint64_t most = 4400u << 10, all = 176u << 20;
+  s.slot = software ? 48u << 10
                     : std::min(most, all / (HostGroup::generations * s.ranks));
   s.slot &= ~uint64_t(0xfff);
   s.channel = software ? 64u << 10 : (ranks > 4 ? 1u << 20 : 4u << 20);

@@ -56,7 +56,7 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
       .threads = 4 * 256,
       .turns = 1 << 17}; // a tenth of a second
   ranks.carrier()->add({number, slots, stride, args.stamp, args.packs});
-  auto& k = enc.kernel(ExchangeVariant{Type::u32, Type::u32, "Sum", false});
+  auto& k = enc.kernel(ExchangeVariant{Type::u32, Type::u32, "Sum", false, 1});
   Operand written(region, 0, ranks.group()->channel(0, 0, 0));
   enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
   enc.add_temporary(x);

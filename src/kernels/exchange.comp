@@ -2,12 +2,15 @@
 // that all their devices see: each rank writes its items to its own slot and
 // reads the others'. With both steps in one dispatch it waits for them here.
 //
-// A pack is 16 bytes: three words of items, and a stamp made of the number of
-// the exchange and those words. So a reader knows by the pack alone that it is
-// there, whole and of this exchange: no fence between devices is needed, and if
-// a device writes it in pieces, the stamp does not fit until all have come (but
-// once in 2^32 of such torn packs). Who is late is waited for `turns` looks;
-// the host sees to it that nobody is (runtime/host_group.h).
+// A pack is QUADS times 16 bytes: words of items, and a stamp made of the number
+// of the exchange and those words. So a reader knows by the pack alone that it
+// is there, whole and of this exchange: no fence between devices is needed, and
+// if a device writes it in pieces, the stamp does not fit until all have come
+// (but once in 2^32 of such torn packs). Who is late is waited for `turns`
+// looks; the host sees to it that nobody is (runtime/host_group.h).
+//
+// Packs of one quad are in the order of their items. Larger ones are interleaved
+// in tiles, so that neighbours access neighbouring words of items and quads.
 #include "common/bits.glsl"
 #include "common/loops.glsl"
 #ifndef U_SIZE
@@ -30,43 +33,86 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
   uint v;
 };
 
-const uint PER_PACK = T_SIZE == 8 ? 1 : 12 / T_SIZE;
+const uint WORDS = EXCHANGE_WORDS(QUADS);
+const uint PER_PACK = EXCHANGE_ITEMS(QUADS, T_SIZE);
+const uint TILE = EXCHANGE_TILE(QUADS); // packs
+// Neighbouring items of a pack.
+const uint RUN = T_SIZE < 4 ? 4 / T_SIZE : 1;
 
-// Odd factors: a change of one word always changes the stamp. exchange.h has the
-// same for the host.
-uint stamp(uvec3 w) {
-  return A.stamp ^ (w.x * 0x9e3779b1u + w.y * 0x85ebca77u + w.z * 0xc2b2ae3du);
+struct Words {
+  uint w[WORDS + 1]; // the last is the stamp
+};
+
+// An odd factor: a change of one word always changes the stamp. exchange.h has
+// the same for the host.
+uint stamp(Words p) {
+  uint sum = 0;
+  [[unroll]] for (uint i = 0; i < WORDS; ++i) {
+    sum = (sum + p.w[i]) * EXCHANGE_FACTOR;
+  }
+  return A.stamp ^ sum;
 }
 
-// `count` items of x from `first` on, and zeros.
-uvec3 words_of(uint64_t first, uint count) {
-  uvec3 w = uvec3(0);
-  for (uint k = 0; k < PER_PACK; ++k) {
-    if (k < count) {
-      uvec2 bits = TO_BITS(T_PTR)(load(A.x, first + k));
+// The k-th item of a pack among those of its part.
+uint index_of(uint pack, uint k) {
+  uint in_tile = (k / RUN * TILE + pack % TILE) * RUN + k % RUN;
+  return pack / TILE * (TILE * PER_PACK) + in_tile;
+}
+
+// Items of x from `first` on, and zeros.
+Words words_of(uint pack, uint64_t first) {
+  Words p;
+  [[unroll]] for (uint i = 0; i <= WORDS; ++i) {
+    p.w[i] = 0;
+  }
+  [[unroll]] for (uint k = 0; k < PER_PACK; ++k) {
+    uint i = index_of(pack, k);
+    if (i < A.items) {
+      uvec2 bits = TO_BITS(T_PTR)(load(A.x, first + i));
 #if T_SIZE == 8
-      w.xy = bits;
+      p.w[2 * k] = bits.x;
+      p.w[2 * k + 1] = bits.y;
 #else
-      w[k * T_SIZE / 4] |= bits.x << (k * T_SIZE % 4 * 8);
+      p.w[k / RUN] |= bits.x << (k % RUN * T_SIZE * 8);
 #endif
     }
   }
-  return w;
+  return p;
 }
 
-T item_of(uvec3 w, uint k) {
+T item_of(Words p, uint k) {
 #if T_SIZE == 8
-  uvec2 bits = w.xy;
+  uvec2 bits = uvec2(p.w[2 * k], p.w[2 * k + 1]);
 #else
-  uvec2 bits = uvec2(w[k * T_SIZE / 4] >> (k * T_SIZE % 4 * 8), 0);
+  uvec2 bits = uvec2(p.w[k / RUN] >> (k % RUN * T_SIZE * 8), 0);
 #endif
   return FROM_BITS(T_PTR)(bits);
 }
 
-void give(uint pack, uint64_t first, uint count) {
-  uvec3 w = words_of(first, count);
-  Pack(uint64_t(A.region) + A.slot + uint64_t(pack) * 16).v =
-      uvec4(w, stamp(w));
+// Of a pack's quads, in bytes from the first pack.
+uint64_t place_of(uint pack, uint quad) {
+  uint64_t tile = pack / TILE;
+  return ((tile * QUADS + quad) * TILE + pack % TILE) * 16;
+}
+
+void give(uint pack, uint64_t to, uint64_t first) {
+  Words p = words_of(pack, first);
+  p.w[WORDS] = stamp(p);
+  [[unroll]] for (uint q = 0; q < QUADS; ++q) {
+    Pack(to + place_of(pack, q)).v =
+        uvec4(p.w[4 * q], p.w[4 * q + 1], p.w[4 * q + 2], p.w[4 * q + 3]);
+  }
+}
+
+Words read(uint64_t from, uint pack) {
+  Words p;
+  [[unroll]] for (uint q = 0; q < QUADS; ++q) {
+    uvec4 v = Pack(from + place_of(pack, q)).v;
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+      p.w[4 * q + i] = v[i];
+    }
+  }
+  return p;
 }
 
 // Somebody waits for nothing any more: this rank, or all.
@@ -77,42 +123,42 @@ bool ended() {
 }
 
 // False if it did not come.
-bool take(uint rank, uint pack, out uvec3 w) {
-  Pack at = Pack(A.from + rank * A.from_stride + uint64_t(pack) * 16);
-  uvec4 v = at.v;
+bool take(uint rank, uint pack, out Words p) {
+  uint64_t from = A.from + rank * A.from_stride;
+  p = read(from, pack);
   uint turn = 0;
   // The condition's own bound.
-  BOUNDED_WHILE(v.w != stamp(v.xyz) && turn < A.turns, A.turns) {
+  BOUNDED_WHILE(p.w[WORDS] != stamp(p) && turn < A.turns, A.turns) {
     ++turn;
     if ((turn & 1023u) == 0 && ended()) {
       break;
     }
-    v = at.v;
+    p = read(from, pack);
   }
-  w = v.xyz;
-  bool there = v.w == stamp(w);
+  bool there = p.w[WORDS] == stamp(p);
   if (!there) {
     Word(uint64_t(A.region) + 4 * EXCHANGE_LATE(A.rank)).v = 1 + rank;
   }
   return there;
 }
 
-void combine(uint pack, uint64_t first, uint count) {
-  uvec3 own = words_of(A.part * A.part_stride + first, count);
+void combine(uint pack) {
+  Words own = words_of(pack, A.part * A.part_stride + A.first);
 #if !GATHER
   Acc total[PER_PACK];
 #endif
   // In the order of the ranks on each of them, so that all get the same bits.
   for (uint rank = 0; rank < A.ranks; ++rank) {
-    uvec3 w = own;
-    if (rank != A.rank && !take(rank, pack, w)) {
+    Words p = own;
+    if (rank != A.rank && !take(rank, pack, p)) {
       return;
     }
-    for (uint k = 0; k < PER_PACK; ++k) {
-      T item = item_of(w, k);
+    [[unroll]] for (uint k = 0; k < PER_PACK; ++k) {
+      T item = item_of(p, k);
 #if GATHER
-      if (k < count) {
-        store(A.y, rank * A.gather_stride + first + k, item);
+      uint i = index_of(pack, k);
+      if (i < A.items) {
+        store(A.y, rank * A.gather_stride + A.first + i, item);
       }
 #else
       Acc value = Acc_CAST(item);
@@ -121,9 +167,10 @@ void combine(uint pack, uint64_t first, uint count) {
     }
   }
 #if !GATHER
-  for (uint k = 0; k < PER_PACK; ++k) {
-    if (k < count) {
-      store(A.y, first + k, T_CAST(total[k]));
+  [[unroll]] for (uint k = 0; k < PER_PACK; ++k) {
+    uint i = index_of(pack, k);
+    if (i < A.items) {
+      store(A.y, A.first + i, T_CAST(total[k]));
     }
   }
 #endif
@@ -132,12 +179,11 @@ void combine(uint pack, uint64_t first, uint count) {
 void main() {
   uint stride = A.threads;
   if ((A.steps & EXCHANGE_GIVE) != 0) {
+    uint64_t to = uint64_t(A.region) + A.slot;
     for (uint part = 0; part < A.parts; ++part) {
+      uint64_t first = part * A.part_stride + A.first;
       for (uint p = thread_index(); p < A.packs; p += stride) {
-        uint first = p * PER_PACK;
-        uint count = min(PER_PACK, A.items - first);
-        uint64_t from = part * A.part_stride + A.first + first;
-        give(part * A.packs + p, from, count);
+        give(p, to + place_of(part * A.packs, 0), first);
       }
     }
   }
@@ -145,8 +191,7 @@ void main() {
   // packs (of one part) as it gave.
   if ((A.steps & EXCHANGE_TAKE) != 0) {
     for (uint p = thread_index(); p < A.packs; p += stride) {
-      uint first = p * PER_PACK;
-      combine(p, A.first + first, min(PER_PACK, A.items - first));
+      combine(p);
     }
   }
 }

@@ -3,8 +3,8 @@
 BEGIN_INTERFACE
 
 // What ranks of one host exchange through memory that they share
-// (runtime/host_group.h). Each rank's slot holds `parts` of `packs` packs of 16
-// bytes; a pack has 12 bytes of items (of 8 bytes one) and a stamp.
+// (runtime/host_group.h). Each rank's slot holds `parts` of `packs` packs,
+// whole tiles; a pack has words of items and a stamp.
 struct ExchangeArgs {
   PTR(T_PTR, x)
   PTR(Ptr_u32, region)
@@ -25,6 +25,14 @@ struct ExchangeArgs {
   uint turns; // looks at a pack before it counts as missing
 };
 
+// A pack of quads of 16 bytes: its words of items, the items of so many bytes
+// that they hold, and the packs of a tile.
+#define EXCHANGE_WORDS(quads) ((quads)*4 - 1)
+#define EXCHANGE_ITEMS(quads, size) \
+  ((size) > 4 ? EXCHANGE_WORDS(quads) / 2 : EXCHANGE_WORDS(quads) * 4 / (size))
+#define EXCHANGE_TILE(quads) ((quads) == 1 ? 1 : 32)
+#define EXCHANGE_FACTOR 0x9e3779b1u
+
 #define EXCHANGE_GIVE 1
 #define EXCHANGE_TAKE 2
 
@@ -34,16 +42,18 @@ struct ExchangeArgs {
 #define EXCHANGE_LATE(rank) (16 * (1 + (rank)))
 
 #ifdef __cplusplus
-// Of a pack, its last word: as in exchange.comp.
+// Of a pack of one quad, its last word: as in exchange.comp.
 constexpr uint exchange_stamp(uint stamp, uint x, uint y, uint z) {
-  return stamp ^ (x * 0x9e3779b1u + y * 0x85ebca77u + z * 0xc2b2ae3du);
+  constexpr uint f = EXCHANGE_FACTOR;
+  return stamp ^ (((x * f + y) * f + z) * f);
 }
 
 struct ExchangeVariant {
   Type T, Acc;
   const char* OP; // a name of reduce_ops.glsl
   bool GATHER;
-  KERNEL_VARIANT("exchange", T, Acc, OP, GATHER)
+  int QUADS; // of a pack: 1, or 4 for many
+  KERNEL_VARIANT("exchange", T, Acc, OP, GATHER, QUADS)
 };
 #endif
 

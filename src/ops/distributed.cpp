@@ -2,6 +2,7 @@
 // larger than a slot of the shared memory go in several exchanges.
 #include "mlx/distributed/primitives.h"
 
+#include <deque>
 #include <stdexcept>
 
 #include "backend/host_ranks.h"
@@ -66,69 +67,179 @@ uint64_t address_of(const array& a) {
 
 Grid grid_of(const ExchangeArgs& args, const Caps& caps, bool meets) {
   uint64_t groups = (uint64_t(args.packs) + group_size - 1) / group_size;
-  // All at once on the device, so that none waits for packs of one that waits
-  // for its turn. Others need the same number of them, or fewer.
-  uint64_t most = meets ? 4 * caps.cores() : 1024;
+  // All at once on the device: none waits for packs of one that waits for its
+  // turn, and what is given leaves room for what is taken meanwhile.
+  uint64_t most = (meets ? 4 : 1) * caps.cores();
   return {static_cast<uint32_t>(std::min(groups, most)), 1, 1};
 }
 
-void exchange(
-    StreamEncoder& enc,
-    HostRanks& ranks,
-    const Exchange& e,
-    const array& x,
-    array& y) {
-  auto& group = *ranks.group();
-  auto& sizes = group.sizes();
-  auto& kernel = enc.kernel(e.variant);
-  constexpr uint64_t pack = 16;
-  uint64_t per_pack = e.itemsize == 8 ? 1 : 12 / e.itemsize;
-  uint64_t most = sizes.slot / pack / e.parts * per_pack;
-  Operand region(ranks.region(), 0, group.channel(0, 0, 0));
-  bool meets = ranks.meets(e.items / per_pack * pack);
-  uint64_t stride = HostGroup::generations * sizes.slot;
-  for (uint64_t first = 0; first < e.items; first += most) {
-    uint64_t items = std::min(most, e.items - first);
-    uint64_t number = group.next_collective();
-    uint64_t slots =
-        HostGroup::slots() + number % HostGroup::generations * sizes.slot;
-    ExchangeArgs args{
-        .slot = slots + sizes.rank * stride,
-        .from_stride = stride,
-        .part_stride = e.items,
-        .gather_stride = e.items,
-        .first = first,
-        .items = uint32_t(items),
-        .packs = uint32_t((items + per_pack - 1) / per_pack),
-        .parts = e.parts,
-        .part = e.parts > 1 ? sizes.rank : 0,
-        .rank = sizes.rank,
-        .ranks = sizes.ranks,
-        .stamp = uint32_t(number) * 0x9e3779b9u,
-        .turns = meets ? most_turns : 1};
-    uint64_t taken = slots + pack * args.part * args.packs;
-    args.from = address_of(ranks.region()) + taken;
-    if (meets) {
-      ranks.carrier()->add({number, taken, stride, args.stamp, args.packs});
-      args.from = ranks.carrier()->address(number);
-      args.from_stride = Carrier::stride();
+// The exchange of an array in pieces that fit a slot, a meeting each.
+class Pieces {
+ public:
+  Pieces(
+      StreamEncoder& enc,
+      HostRanks& ranks,
+      const Exchange& e,
+      const array& x,
+      array& y)
+      : enc_(enc),
+        ranks_(ranks),
+        sizes_(ranks.group()->sizes()),
+        e_(e),
+        x_(x),
+        y_(y),
+        meets_(ranks.meets(e.items / EXCHANGE_ITEMS(1, e.itemsize) * 16)) {
+    e_.variant.QUADS = meets_ ? 1 : 4;
+  }
+
+  void exchange() {
+    if (e_.items == 0) {
+      return;
     }
-    Grid grid = grid_of(args, enc.caps(), meets);
-    args.threads = grid.x * group_size;
-    Deal deal{e.name, kind_of(e.kind, e.variant.T), items * e.itemsize};
-    auto dispatch = [&](Act act, uint32_t steps) {
-      args.steps = steps;
-      enc.raw().meet(ranks.group(), {act, 0, number, deal});
-      enc.dispatch(kernel, {x}, {region, y}, args, grid, Work{.bytes = 1});
-    };
-    if (meets) {
-      dispatch(Act::Meet, EXCHANGE_GIVE | EXCHANGE_TAKE);
-    } else {
-      dispatch(Act::Give, EXCHANGE_GIVE);
-      dispatch(Act::Take, EXCHANGE_TAKE);
+    uint64_t items = items_of_piece();
+    std::deque<Piece> given;
+    for (uint64_t first = 0; first < e_.items; first += items) {
+      Piece piece = make(first, std::min(items, e_.items - first));
+      if (meets_) {
+        meet(piece);
+        continue;
+      }
+      step(piece, Act::Give);
+      given.push_back(piece);
+      if (given.size() == HostGroup::lead) {
+        step(given.front(), Act::Take);
+        given.pop_front();
+      }
+    }
+    for (auto& piece : given) {
+      step(piece, Act::Take);
     }
   }
-}
+
+ private:
+  struct Piece {
+    uint64_t number;
+    ExchangeArgs args;
+  };
+
+  uint64_t bytes_of_pack() const {
+    return 16 * e_.variant.QUADS;
+  }
+  uint64_t packs_of_tile() const {
+    return EXCHANGE_TILE(e_.variant.QUADS);
+  }
+  uint64_t items_of_tile() const {
+    return packs_of_tile() * EXCHANGE_ITEMS(e_.variant.QUADS, e_.itemsize);
+  }
+  // Whole tiles, and about as many in each piece.
+  uint64_t items_of_piece() const {
+    uint64_t tile = packs_of_tile() * bytes_of_pack();
+    uint64_t most = sizes_.slot / tile / e_.parts * items_of_tile();
+    uint64_t pieces = (e_.items + most - 1) / most;
+    uint64_t tiles_of_all = (e_.items + items_of_tile() - 1) / items_of_tile();
+    return (tiles_of_all + pieces - 1) / pieces * items_of_tile();
+  }
+
+  // Where rank 0's slot of a meeting begins, and how far it is to the next's.
+  uint64_t slots(uint64_t number) const {
+    return HostGroup::slots() + number % HostGroup::generations * sizes_.slot;
+  }
+  uint64_t stride() const {
+    return HostGroup::generations * sizes_.slot;
+  }
+
+  Piece make(uint64_t first, uint64_t items) {
+    uint64_t number = ranks_.group()->next_collective();
+    uint64_t tiles = (items + items_of_tile() - 1) / items_of_tile();
+    ExchangeArgs args{
+        .slot = slots(number) + sizes_.rank * stride(),
+        .from_stride = stride(),
+        .part_stride = e_.items,
+        .gather_stride = e_.items,
+        .first = first,
+        .items = uint32_t(items),
+        .packs = uint32_t(tiles * packs_of_tile()),
+        .parts = e_.parts,
+        .part = e_.parts > 1 ? sizes_.rank : 0,
+        .rank = sizes_.rank,
+        .ranks = sizes_.ranks,
+        .stamp = uint32_t(number) * 0x9e3779b9u,
+        .turns = meets_ ? most_turns : 1};
+    args.from = address_of(ranks_.region()) + taken(number, args);
+    args.threads = grid_of(args, enc_.caps(), meets_).x * group_size;
+    return {number, args};
+  }
+  // Rank 0's packs that this rank takes.
+  uint64_t taken(uint64_t number, const ExchangeArgs& args) const {
+    return slots(number) + bytes_of_pack() * args.part * args.packs;
+  }
+
+  void meet(Piece& piece) {
+    auto& [number, args] = piece;
+    auto* carrier = ranks_.carrier();
+    carrier->add(
+        {number, taken(number, args), stride(), args.stamp, args.packs});
+    args.from = carrier->address(number);
+    args.from_stride = Carrier::stride();
+    step(piece, Act::Meet);
+  }
+
+  void step(const Piece& piece, Act act) {
+    ExchangeArgs args = piece.args;
+    args.steps = act == Act::Give ? EXCHANGE_GIVE
+        : act == Act::Take        ? EXCHANGE_TAKE
+                                  : EXCHANGE_GIVE | EXCHANGE_TAKE;
+    uint64_t size = uint64_t(args.items) * e_.itemsize;
+    enc_.raw().meet(
+        ranks_.group(),
+        {act,
+         0,
+         piece.number,
+         {e_.name, kind_of(e_.kind, e_.variant.T), size}});
+    Grid grid = grid_of(args, enc_.caps(), meets_);
+    enc_.dispatch(
+        enc_.kernel(e_.variant),
+        {part_of(x_, args)},
+        {region_of(args, act),
+         act == Act::Give ? Operand(y_, 0, 0) : part_of(y_, args)},
+        args,
+        grid,
+        Work{.bytes = 1});
+  }
+
+  // A range where a piece is one, so that no piece waits for another.
+  Operand part_of(const array& a, const ExchangeArgs& args) const {
+    if (e_.kind == Kind::Gather || e_.kind == Kind::Scatter) {
+      return a;
+    }
+    int64_t size = e_.itemsize;
+    int64_t first = args.first * size;
+    return {a, first, first + args.items * size};
+  }
+  // What it writes there. Slots of other ranks are written by their devices
+  // alone.
+  Operand region_of(const ExchangeArgs& args, Act act) const {
+    auto& region = ranks_.region();
+    auto begin = static_cast<int64_t>(args.slot);
+    switch (act) {
+      case Act::Give:
+        return {region, begin, begin + static_cast<int64_t>(sizes_.slot)};
+      case Act::Take: // who is late
+        return {region, 0, static_cast<int64_t>(HostGroup::slots())};
+      default: // what comes before is done with
+        return {
+            region, 0, static_cast<int64_t>(ranks_.group()->channel(0, 0, 0))};
+    }
+  }
+
+  StreamEncoder& enc_;
+  HostRanks& ranks_;
+  const HostGroupSizes& sizes_;
+  Exchange e_;
+  const array& x_;
+  array& y_;
+  const bool meets_;
+};
 
 // `size` bytes of `a` from `begin` on.
 array bytes_of(const array& a, uint64_t begin, uint64_t size) {
@@ -180,7 +291,7 @@ void AllReduce::eval_gpu(
   Exchange e{
       .kind = Kind::Sum,
       .name = "all_sum",
-      .variant = {type, accumulator(type), "Sum", false},
+      .variant = {type, accumulator(type), "Sum", false, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
   switch (reduce_type_) {
@@ -200,7 +311,8 @@ void AllReduce::eval_gpu(
       throw std::runtime_error(
           "[AllReduce] Only sum, min and max are supported.");
   }
-  exchange(enc, ranks, e, row_contiguous(in, enc), out);
+  array x = row_contiguous(in, enc);
+  Pieces(enc, ranks, e, x, out).exchange();
 }
 
 void AllGather::eval_gpu(
@@ -215,10 +327,11 @@ void AllGather::eval_gpu(
   Exchange e{
       .kind = Kind::Gather,
       .name = "all_gather",
-      .variant = {bits, accumulator(bits), "Sum", true},
+      .variant = {bits, accumulator(bits), "Sum", true, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
-  exchange(enc, ranks, e, row_contiguous(in, enc), outputs[0]);
+  array x = row_contiguous(in, enc);
+  Pieces(enc, ranks, e, x, outputs[0]).exchange();
 }
 
 void ReduceScatter::eval_gpu(
@@ -235,11 +348,12 @@ void ReduceScatter::eval_gpu(
   Exchange e{
       .kind = Kind::Scatter,
       .name = "sum_scatter",
-      .variant = {type, accumulator(type), "Sum", false},
+      .variant = {type, accumulator(type), "Sum", false, 1},
       .items = outputs[0].size(),
       .parts = uint32_t(ranks.size()),
       .itemsize = int(in.itemsize())};
-  exchange(enc, ranks, e, row_contiguous(in, enc), outputs[0]);
+  array x = row_contiguous(in, enc);
+  Pieces(enc, ranks, e, x, outputs[0]).exchange();
 }
 
 void Send::eval_gpu(

@@ -1,6 +1,7 @@
 #include "runtime/batch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace mlx::core::vulkan {
@@ -44,19 +45,25 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   front->follows = std::exchange(batch.follows, front->completion);
   front->host_copies = std::move(batch.host_copies);
   front->flushes = std::move(batch.flushes);
-  front->arguments = batch.arguments; // by offset, in both
   batch.waits.clear();
   batch.host_copies.clear();
   batch.flushes.clear();
-  // Rewrites append accesses, so that those of a record are anywhere.
-  front->accesses = batch.accesses;
   auto& records = batch.records;
   auto begin = records.begin(), cut = begin + record;
   front->records.assign(begin, cut);
   records.erase(begin, cut);
   uint32_t met = 0;
-  for (const auto& r : front->records) {
+  for (auto& r : front->records) {
     met = std::max(met, r.meeting);
+    // Rewrites append accesses, so that those of a record are anywhere.
+    auto access = batch.accesses.begin() + r.first_access;
+    r.first_access = static_cast<uint32_t>(front->accesses.size());
+    front->accesses.insert(
+        front->accesses.end(), access, access + r.access_count);
+    if (r.args_in_memory) {
+      auto* args = batch.arguments.data() + r.args_offset;
+      std::memcpy(room_for_args(front->arguments, r), args, r.args_size);
+    }
   }
   front->meetings.assign(batch.meetings.begin(), batch.meetings.begin() + met);
   batch.meetings.erase(batch.meetings.begin(), batch.meetings.begin() + met);

@@ -156,13 +156,13 @@ bool HostGroup::agree(const Meeting& m, uint32_t other) {
 }
 
 // Whether all are as far as a collective meeting asks. This rank too: what it
-// has not offered is not near.
+// has not offered is not near, and while a batch is held for what it has given
+// the recorder looks whether that is retired, which others wait for.
 bool HostGroup::all_reached(const Meeting& m, uint32_t& behind) const {
   for (behind = 0; behind < sizes_.ranks; ++behind) {
     auto& other = rank(behind);
     auto& reached = m.act == Act::Meet ? other.offered : other.given;
-    bool counts = m.act == Act::Meet || behind != sizes_.rank;
-    if (counts && reached < m.number) {
+    if (reached < m.number) {
       return false;
     }
   }
@@ -175,15 +175,15 @@ bool HostGroup::peer_ready(const Meeting& m) const {
       : channel_of(m.peer, sizes_.rank).sent >= m.number;
 }
 
-bool HostGroup::may_start(const Meeting& m, uint64_t next) {
+bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   if (m.act == Act::Give) {
-    return m.number == next;
+    return m.number == next.gives && m.number < next.ends + lead;
   }
   if (m.act == Act::Send || m.act == Act::Receive) {
     return peer_ready(m) && (m.act == Act::Send || agree(m, m.peer));
   }
   uint32_t behind = 0;
-  if (m.number != next || !all_reached(m, behind)) {
+  if (m.number != next.ends || !all_reached(m, behind)) {
     return false;
   }
   for (uint32_t r = 0; r < sizes_.ranks; ++r) {
@@ -194,9 +194,14 @@ bool HostGroup::may_start(const Meeting& m, uint64_t next) {
   return true;
 }
 
-uint64_t HostGroup::after(const Meeting& m, uint64_t next) {
-  bool ends = m.act == Act::Meet || m.act == Act::Take;
-  return ends ? m.number + 1 : next;
+NextMeetings HostGroup::after(const Meeting& m, NextMeetings next) {
+  if (m.act == Act::Meet || m.act == Act::Take) {
+    next.ends = m.number + 1;
+  }
+  if (m.act == Act::Meet || m.act == Act::Give) {
+    next.gives = m.number + 1;
+  }
+  return next;
 }
 
 void HostGroup::offer(const Meeting& m) {

@@ -11,14 +11,19 @@
 //     its kernels are compiled, and the device is nearly there. What is left to
 //     wait for on the device is a difference of milliseconds at most.
 //   Give, Take: two dispatches; the second starts when the first is retired on
-//     all ranks. No device ever waits. For devices that share one chip, and
-//     software ones.
+//     all ranks. No device ever waits. For devices that share one chip,
+//     software ones, and large arrays: those go in pieces, a meeting each, of
+//     which a next one is given while one is taken.
 // Send and Receive are between two ranks, through the slots of their channel.
 //
-// A rank's slot has two generations, used in turn, and that is enough: a rank
-// begins meeting n + 2 after its n + 1 is done, for which all others had begun
-// theirs, after their n was done, since meetings of a rank do not overlap. So
-// nobody reads n's slot any more.
+// A rank's slot has 2 * lead generations, used in turn, and that is enough:
+// nobody reads what n - 4 left where n writes. Batches are done in the order
+// that they start in, so that
+// - where Give n starts, Take n - 2 has; for that all others had done their
+//   Give n - 2, before which they had started their Take n - 4;
+// - where Meet n begins, n - 1 has begun to take; for that all others had done
+//   their Give n - 1, before which they had started their Take n - 3, or had
+//   begun their Meet n - 1, after all that they had before it.
 //
 // Threads: the recorder asks and passes; done() and fail() may come from any.
 // Free of MLX and Vulkan.
@@ -49,6 +54,12 @@ struct Meeting {
   Deal deal;
 };
 
+// The meetings that come next, where those before have started.
+struct NextMeetings {
+  uint64_t ends = 1; // a Meet or a Take
+  uint64_t gives = 1;
+};
+
 struct HostGroupSizes {
   uint32_t rank = 0, ranks = 1;
   uint64_t slot = 0; // bytes of a rank's slot, one generation
@@ -58,7 +69,8 @@ struct HostGroupSizes {
 class HostGroup {
  public:
   static constexpr uint32_t most_ranks = 16;
-  static constexpr uint64_t generations = 2;
+  static constexpr uint64_t lead = 2; // given, and not taken yet
+  static constexpr uint64_t generations = 2 * lead;
 
   // `memory` is mapped, zero at first, of bytes(sizes), and stays. `processes`
   // are those of all ranks; they are watched.
@@ -90,11 +102,11 @@ class HostGroup {
   }
 
   // The recorder's. Of meetings in their order: whether the one may start,
-  // where all before it have; `next` is that of collective ones, from
-  // next_meeting() on, and moves with after().
-  bool may_start(const Meeting& meeting, uint64_t next);
-  static uint64_t after(const Meeting& meeting, uint64_t next);
-  uint64_t next_meeting() const {
+  // where all before it have; `next` are those of collective ones, from
+  // next_meetings() on, and moves with after().
+  bool may_start(const Meeting& meeting, const NextMeetings& next);
+  static NextMeetings after(const Meeting& meeting, NextMeetings next);
+  const NextMeetings& next_meetings() const {
     return next_;
   }
   // Other ranks may start their part of it: it is next here, or follows others
@@ -128,7 +140,7 @@ class HostGroup {
   std::vector<int> processes_, watches_;
   std::atomic<uint64_t> collectives_{0};
   std::vector<uint64_t> sends_, receives_; // the encoding thread's
-  uint64_t next_ = 1; // the recorder's
+  NextMeetings next_; // the recorder's
   std::mutex mutex_; // error_
   std::string error_;
   std::atomic<bool> failed_{false};

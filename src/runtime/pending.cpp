@@ -23,7 +23,7 @@ struct Held {
 
 Held first_held(const Batch& batch) {
   auto& group = *batch.group;
-  uint64_t next = group.next_meeting();
+  auto next = group.next_meetings();
   for (const auto& m : batch.meetings) {
     if (!group.may_start(m, next)) {
       auto index = static_cast<uint32_t>(&m - batch.meetings.data()) + 1;
@@ -38,6 +38,20 @@ Held first_held(const Batch& batch) {
     next = HostGroup::after(m, next);
   }
   return {};
+}
+
+// The record before which the batch is cut: the one that it is held for, or the
+// one after what it gives, as others are told of that when it is retired.
+uint32_t cut_of(const Batch& batch) {
+  auto& records = batch.records;
+  uint32_t held = first_held(batch).record;
+  for (uint32_t i = 0; i + 1 < records.size() && i < held; ++i) {
+    uint32_t meeting = records[i].meeting;
+    if (meeting && batch.meetings[meeting - 1].act == Act::Give) {
+      return i + 1;
+    }
+  }
+  return held;
 }
 
 } // namespace
@@ -130,7 +144,7 @@ void PendingQueue::offer(double queued) {
   std::sort(ours.begin(), ours.end(), [](auto* a, auto* b) {
     return a->number < b->number;
   });
-  uint64_t next = group->next_meeting();
+  uint64_t next = group->next_meetings().ends;
   for (auto* m : ours) {
     if (m->number != next) {
       break;
@@ -161,13 +175,13 @@ void PendingQueue::look_for_trouble(Pending& pending) {
   }
 }
 
-// The batch, or its records up to the meeting that may not start.
+// The batch, or its first records.
 std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   auto& batch = pending.batch;
   if (batch->meetings.empty()) {
     return std::move(batch);
   }
-  uint32_t record = whole ? none : first_held(*batch).record;
+  uint32_t record = whole ? none : cut_of(*batch);
   auto front = record == none ? std::move(batch) : split(*batch, record);
   if (!whole) {
     for (const auto& m : front->meetings) {

@@ -29,8 +29,9 @@ class PendingQueue {
   void push(std::unique_ptr<Batch> batch);
 
   // Of the streams' first batches that are ready the one pushed first, or its
-  // records up to a meeting; with `regardless` all are. Null if there is none.
-  // `queued`: seconds that the device is expected to have work for.
+  // records up to a meeting or to a Give; with `regardless` all are. Null if
+  // there is none. `queued`: seconds that the device is expected to have work
+  // for.
   std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
   // Whether take() would return one.
   bool ready();

@@ -142,17 +142,19 @@ void Recorder::wait_for_more(uint64_t seen) {
     return;
   }
   retire(); // which may be what other processes wait for
-  auto for_long = Timeline::Clock::now() - *held;
+  std::chrono::nanoseconds for_long = Timeline::Clock::now() - *held;
   auto& policy = device_.timeline().policy();
-  if (!policy.interrupts && for_long < policy.spin) {
+  std::chrono::nanoseconds sleep = policy.interrupts
+      ? std::min<std::chrono::nanoseconds>(
+            for_long / 8 + std::chrono::microseconds(50),
+            std::chrono::milliseconds(1))
+      : next_sleep(for_long, policy.spin);
+  if (sleep.count() == 0) {
     std::this_thread::yield();
     return;
   }
-  auto limit = std::chrono::duration_cast<std::chrono::microseconds>(
-      std::min<std::chrono::nanoseconds>(
-          for_long / 8 + std::chrono::microseconds(50),
-          std::chrono::milliseconds(1)));
-  wakeup().wait(seen, limit);
+  wakeup().wait(
+      seen, std::chrono::duration_cast<std::chrono::microseconds>(sleep));
 }
 
 // With the next ticket.

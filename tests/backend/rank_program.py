@@ -17,9 +17,10 @@ RANK, RANKS = GROUP.rank(), GROUP.size()
 FLOATS = {mx.float32: 2.0**-23, mx.float16: 2.0**-10, mx.bfloat16: 2.0**-7}
 INTEGERS = (mx.int8, mx.uint8, mx.int16, mx.uint16, mx.int32, mx.uint32, mx.int64)
 INTEGERS += (mx.uint64,)
-# Packs hold 12, 6, 3 or 1 items; a slot of a software device 36,864 of four
-# bytes.
+# Packs hold 60, 30, 15 or 7 items of 1, 2, 4 or 8 bytes, tiles 32 packs, and a
+# slot of a software device 24 tiles.
 SIZES = (0, 1, 2, 5, 12, 13, 4096, 100_003)
+PIECE = {1: 46_080, 2: 23_040, 4: 11_520, 8: 5_376}
 
 
 def say(*words) -> None:
@@ -109,6 +110,53 @@ def reductions() -> None:
         y = np.array(reduce(nan if RANK == 0 else mx.zeros(4), group=GROUP))
         assert np.isnan(y[1]) and not np.isnan(y[[0, 2, 3]]).any()
     say("state", native.report()["distributed"])
+
+
+def pieces() -> None:
+    """Sizes around the ends of pieces, of each size of items."""
+    for dtype in (mx.int8, mx.bfloat16, mx.float32, mx.int64, mx.complex64):
+        piece = PIECE[dtype.size]
+        around = [n * piece + by for n in (1, 2, 3, 4, 5) for by in (-1, 0, 1)]
+        for size in (*around, piece // 24 + 1, 7 * piece // 2):
+            all_x = inputs(size, dtype, 8)
+            y = mx.distributed.all_sum(all_x[RANK], group=GROUP)
+            check_reduced("sum", y, all_x)
+            check_same_on_all(y)
+        for size in (piece + 1, 3 * piece):
+            all_x = inputs(size, dtype, 9)
+            y = mx.distributed.all_gather(all_x[RANK], group=GROUP)
+            want = np.concatenate([exact(x) for x in all_x])
+            np.testing.assert_array_equal(exact(y), want)
+            parts = [x.reshape(RANKS, size) for x in inputs(RANKS * size, dtype, 9)]
+            y = mx.distributed.sum_scatter(parts[RANK], group=GROUP)
+            check_reduced("sum", y, [x[RANK : RANK + 1] for x in parts])
+
+
+def repeated() -> None:
+    """sys.argv[2] times arrays of several pieces, among small ones, other work
+    and messages, on two streams, with ranks late in turn."""
+    rng = np.random.default_rng(12)
+    other = mx.new_stream(mx.gpu)
+    total = RANKS * (RANKS + 1) // 2
+    waiting = []
+    for _ in range(int(sys.argv[2])):
+        size = int(rng.integers(1, 9 * PIECE[4]))
+        stream = other if rng.integers(4) == 0 else mx.default_stream(mx.gpu)
+        x = mx.arange(size, dtype=mx.int32, stream=stream) * (RANK + 1)
+        y = mx.distributed.all_sum(x, group=GROUP, stream=stream)
+        if rng.integers(3) == 0:
+            y = mx.distributed.all_max(y, group=GROUP, stream=stream)
+        waiting.append((y, size))
+        if rng.integers(4) == 0:
+            one = mx.distributed.all_sum(mx.array([RANK]), group=GROUP)
+            waiting.append((one * 0, 1))
+        mx.async_eval(y)
+        if rng.integers(20) == RANK:
+            time.sleep(0.003)
+        if len(waiting) > rng.integers(1, 9):
+            for y, size in waiting:
+                np.testing.assert_array_equal(np.array(y), np.arange(size) * total)
+            waiting.clear()
 
 
 def layouts() -> None:
@@ -264,6 +312,23 @@ def killed() -> None:
     np.testing.assert_array_equal(np.array(y), RANKS)
 
 
+def killed_between() -> None:
+    """While pieces of many arrays are under way."""
+    x = mx.ones(9 * PIECE[4])
+    mx.eval(mx.distributed.all_sum(x, group=GROUP))
+    y = x
+    for _ in range(100):
+        y = mx.distributed.all_sum(y, group=GROUP) / RANKS
+    mx.async_eval(y)
+    if RANK == RANKS - 1:
+        time.sleep(float(sys.argv[2]))
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.monotonic()
+    failure(lambda: mx.eval(y))
+    assert time.monotonic() - begun < 20
+    np.testing.assert_array_equal(np.array(x), 1)
+
+
 def differ() -> None:
     """Shapes that do not fit."""
     x = mx.ones(5 + RANK % 2)
@@ -282,7 +347,7 @@ def bad() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] not in ("killed", "differ"):
+    if sys.argv[1] not in ("killed", "killed_between", "differ"):
         # Others may be at a last one.
         globals()[sys.argv[1]]()
         mx.eval(mx.distributed.all_sum(mx.ones(1), group=GROUP))

@@ -83,6 +83,16 @@ def test_gather_scatter_and_messages(tmp_path, ranks):
     succeed(tmp_path, ranks, "others")
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_pieces(tmp_path, ranks):
+    succeed(tmp_path, ranks, "pieces")
+
+
+@pytest.mark.parametrize("ranks,count", [(2, 1000), (4, 200)] if FULL else [(2, 200)])
+def test_pieces_again_and_again(tmp_path, ranks, count):
+    succeed(tmp_path, ranks, "repeated", str(count))
+
+
 def test_layouts(tmp_path):
     succeed(tmp_path, 2, "layouts")
 
@@ -112,6 +122,13 @@ def test_a_killed_rank_is_an_error_on_the_others(tmp_path):
         for line in found:
             assert "The process of rank 2" in line and "has ended" in line, line
             assert "Restart the job's processes." in line
+
+
+@pytest.mark.parametrize("after", ["0", "0.02", "0.1"])
+def test_a_rank_killed_between_pieces_is_an_error_on_the_others(tmp_path, after):
+    results = run(tmp_path, 2, "killed_between", after)
+    assert results[0][0] == 0, results[0]
+    assert len(errors(results, 0)) == 1 and "has ended" in results[0][1]
 
 
 def test_ranks_that_differ_are_told(tmp_path):

@@ -58,22 +58,22 @@ Meeting meeting(Act act, uint64_t number, uint64_t bytes = 16) {
 TEST_CASE("host group: a meeting starts when all have offered it") {
   Ranks ranks(3);
   auto m = meeting(Act::Meet, 1);
-  CHECK_FALSE(ranks[0].may_start(m, 1));
+  CHECK_FALSE(ranks[0].may_start(m, {}));
   ranks[0].offer(m);
   ranks[1].offer(m);
-  CHECK_FALSE(ranks[0].may_start(m, 1));
+  CHECK_FALSE(ranks[0].may_start(m, {}));
   ranks[2].offer(m);
   for (auto& g : ranks.groups) {
-    CHECK(g->may_start(m, 1));
+    CHECK(g->may_start(m, {}));
     g->pass(m);
-    CHECK(g->next_meeting() == 2);
+    CHECK(g->next_meetings().ends == 2);
   }
   // In their order only.
   auto third = meeting(Act::Meet, 3);
   for (auto& g : ranks.groups) {
     g->offer(third);
   }
-  CHECK_FALSE(ranks[0].may_start(third, ranks[0].next_meeting()));
+  CHECK_FALSE(ranks[0].may_start(third, ranks[0].next_meetings()));
   CHECK(ranks[0].error().empty());
 }
 
@@ -81,18 +81,47 @@ TEST_CASE("host group: what was given is taken when all are done with it") {
   Ranks ranks(2);
   auto give = meeting(Act::Give, 1), take = meeting(Act::Take, 1);
   for (auto& g : ranks.groups) {
-    CHECK(g->may_start(give, 1));
+    CHECK(g->may_start(give, {}));
     g->pass(give);
-    // A second one would use the other generation, but the third the first.
-    CHECK_FALSE(g->may_start(meeting(Act::Give, 2), g->next_meeting()));
   }
-  CHECK_FALSE(ranks[0].may_start(take, 1));
-  ranks[0].done(give); // it need not wait for itself
-  CHECK_FALSE(ranks[0].may_start(take, 1));
+  CHECK_FALSE(ranks[0].may_start(take, {}));
+  ranks[0].done(give);
+  CHECK_FALSE(ranks[0].may_start(take, {}));
   ranks[1].done(give);
-  CHECK(ranks[0].may_start(take, 1));
+  CHECK(ranks[0].may_start(take, {}));
   ranks[0].pass(take);
-  CHECK(ranks[0].may_start(meeting(Act::Give, 2), ranks[0].next_meeting()));
+  CHECK(ranks[0].may_start(meeting(Act::Give, 2), ranks[0].next_meetings()));
+}
+
+TEST_CASE("host group: two are given before the first is taken") {
+  Ranks ranks(2);
+  auto& g = ranks[0];
+  auto may = [&](Act act, uint64_t n) {
+    return g.may_start(meeting(act, n), g.next_meetings());
+  };
+  CHECK_FALSE(may(Act::Give, 2)); // in their order
+  for (uint64_t n : {1, 2}) {
+    CHECK(may(Act::Give, n));
+    for (auto& each : ranks.groups) {
+      each->pass(meeting(Act::Give, n));
+      each->done(meeting(Act::Give, n));
+    }
+  }
+  CHECK_FALSE(may(Act::Give, 3));
+  CHECK_FALSE(may(Act::Take, 2));
+  CHECK_FALSE(may(Act::Meet, 3));
+  CHECK(may(Act::Take, 1));
+  g.pass(meeting(Act::Take, 1));
+  CHECK(may(Act::Give, 3));
+  CHECK(may(Act::Take, 2));
+  g.pass(meeting(Act::Take, 2));
+  for (auto& each : ranks.groups) {
+    each->offer(meeting(Act::Meet, 3));
+  }
+  CHECK(may(Act::Meet, 3));
+  g.pass(meeting(Act::Meet, 3));
+  CHECK(may(Act::Give, 4));
+  CHECK(g.error().empty());
 }
 
 TEST_CASE("host group: a channel holds two messages") {
@@ -101,17 +130,17 @@ TEST_CASE("host group: a channel holds two messages") {
     return Meeting{Act::Send, 1, n, {"a message", 1, 8}};
   };
   Meeting first{Act::Receive, 0, 1, {"a message", 1, 8}};
-  CHECK_FALSE(ranks[1].may_start(first, 1));
+  CHECK_FALSE(ranks[1].may_start(first, {}));
   for (uint64_t n : {1, 2}) {
-    CHECK(ranks[0].may_start(send(n), 1));
+    CHECK(ranks[0].may_start(send(n), {}));
     ranks[0].pass(send(n));
   }
-  CHECK_FALSE(ranks[0].may_start(send(3), 1));
+  CHECK_FALSE(ranks[0].may_start(send(3), {}));
   ranks[0].done(send(1));
-  CHECK(ranks[1].may_start(first, 1));
-  CHECK_FALSE(ranks[0].may_start(send(3), 1));
+  CHECK(ranks[1].may_start(first, {}));
+  CHECK_FALSE(ranks[0].may_start(send(3), {}));
   ranks[1].done(first);
-  CHECK(ranks[0].may_start(send(3), 1));
+  CHECK(ranks[0].may_start(send(3), {}));
   CHECK(ranks[0].channel(0, 1, 1) != ranks[0].channel(0, 1, 2));
   CHECK(ranks[0].channel(0, 1, 2) != ranks[0].channel(1, 0, 2));
 }
@@ -120,7 +149,7 @@ TEST_CASE("host group: ranks that differ fail, all of them") {
   Ranks ranks(2);
   ranks[0].offer(meeting(Act::Meet, 1, 16));
   ranks[1].offer(meeting(Act::Meet, 1, 20));
-  CHECK_FALSE(ranks[0].may_start(meeting(Act::Meet, 1, 16), 1));
+  CHECK_FALSE(ranks[0].may_start(meeting(Act::Meet, 1, 16), {}));
   CHECK(
       ranks[0].error().find(
           "rank 0 is at all_sum of 16 bytes where rank 1 is at one of 20") !=
@@ -196,32 +225,53 @@ TEST_CASE(
   CHECK(submissions() == before + 1); // the first
   r.ranks[1].offer(meeting(Act::Meet, 1));
   // Both of this rank's were offered at once.
-  CHECK(r.ranks[1].may_start(meeting(Act::Meet, 1), 1));
+  CHECK(r.ranks[1].may_start(meeting(Act::Meet, 1), {}));
   a_while();
   CHECK_FALSE(done->submitted());
   r.ranks[1].offer(meeting(Act::Meet, 2));
   done->wait();
   CHECK(done->error().empty());
-  CHECK(r.ranks[0].next_meeting() == 3);
+  CHECK(r.ranks[0].next_meetings().ends == 3);
 }
 
 TEST_CASE("host group: what is given is retired before it is taken") {
   Rank r;
+  auto submissions = [] { return counters().submissions.load(); };
+  uint64_t before = submissions();
   r.mix(Act::Give, 1);
+  r.mix(Act::Give, 2);
   r.mix(Act::Take, 1);
+  r.mix(Act::Give, 3);
+  r.mix(Act::Take, 2);
   auto done = r.encoder->close();
-  r.ranks[1].pass(meeting(Act::Give, 1));
-  for (int i = 0; i < 1000; ++i) {
-    if (r.ranks[1].may_start(meeting(Act::Take, 1), 1)) {
-      break;
+  auto& other = r.ranks[1];
+  auto told = [&](uint64_t number) {
+    auto m = meeting(Act::Take, number);
+    for (int i = 0; i < 1000; ++i) {
+      if (other.waits_for(m).find("rank 1 has much") != std::string::npos) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK(r.ranks[1].may_start(meeting(Act::Take, 1), 1));
+    return false;
+  };
+  auto give = [&](uint64_t number) {
+    other.pass(meeting(Act::Give, number));
+    other.done(meeting(Act::Give, number));
+  };
+  CHECK(told(2));
+  a_while();
+  CHECK(submissions() == before + 2); // each is told of at once
   CHECK_FALSE(done->submitted());
-  r.ranks[1].done(meeting(Act::Give, 1));
+  give(1);
+  CHECK(told(3));
+  a_while();
+  CHECK(submissions() == before + 3); // one is taken while one is given
+  CHECK_FALSE(done->submitted());
+  give(2);
   done->wait();
   CHECK(done->error().empty());
+  CHECK(submissions() == before + 4);
 }
 
 TEST_CASE("host group: a failure ends what is held, and what comes after") {

@@ -157,11 +157,15 @@ void add_scans(VariantSet& set) {
 void add_exchanges(VariantSet& set) {
   for (Type t : all_types) {
     for (auto* op : {"Sum", "Min", "Max"}) {
-      set.add(ExchangeVariant{t, accumulator(t), op, false});
+      for (int quads : {1, 4}) {
+        set.add(ExchangeVariant{t, accumulator(t), op, false, quads});
+      }
     }
   }
   for (Type t : {Type::u8, Type::u16, Type::u32, Type::u64}) {
-    set.add(ExchangeVariant{t, accumulator(t), "Sum", true});
+    for (int quads : {1, 4}) {
+      set.add(ExchangeVariant{t, accumulator(t), "Sum", true, quads});
+    }
   }
 }
 
