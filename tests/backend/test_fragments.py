@@ -1,11 +1,13 @@
 """Products whose fragments lanes load themselves, on the device's matrix units where
 the driver's layout is known, else with matrices that software devices emulate:
 quantized ones of a few dozen rows (quant/qmm_fragments.comp), alone and joined with
-what follows them, and dense ones (gemm/gemm_fragments.comp)."""
+what follows them, dense ones (gemm/gemm_fragments.comp) and convolutions
+(conv/conv_fragments.comp)."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +192,101 @@ def test_dense_fragments(gpu, request, dtype):
     assert done.returncode == 0, done.stderr[-2000:]
     if software:
         assert "gemm_fragments" in done.stderr
+
+
+# Tiles have 32 x 64 items where they are emulated, 64 x 128 elsewhere; sums of 128
+# products (768 elsewhere) and more are made in parts where tiles are few.
+CONVOLUTIONS = """
+import sys
+import mlx.core as mx
+import numpy as np
+from cases_conv import convolve
+name, software, full = sys.argv[1], sys.argv[2] == "1", sys.argv[3] == "1"
+dtype = getattr(mx, name)
+half = 2.0 ** {"bfloat16": -8, "float16": -11}[name]
+rng = np.random.default_rng(11)
+
+
+def wide(a):
+    return np.array(a.astype(mx.float32)).astype(np.float64)
+
+
+def some(*shape):
+    return mx.array(rng.standard_normal(shape).astype(np.float32)).astype(dtype)
+
+
+def close(what, y, want, size):
+    known = np.isfinite(want)
+    if not np.array_equal(wide(y)[~known], want[~known], equal_nan=True):
+        sys.exit(f"{what}: NaN or Inf where they are not")
+    bound = half * 1.01 * np.abs(want[known]) + 2.0**-20 * size[known] + 1e-30
+    worst = np.max(np.abs(wide(y)[known] - want[known]) / bound)
+    if not worst <= 1:
+        sys.exit(f"{what}: {worst}")
+
+
+def check(what, x, w, stride=1, lo=0, hi=None, w_dilation=1, x_dilation=1, flip=False):
+    hi = lo if hi is None else hi
+    axes = x.ndim - 2
+    lists = [list(v) if isinstance(v, tuple) else [v] * axes
+             for v in (stride, lo, hi, w_dilation, x_dilation)]
+    stride, lo, hi, w_dilation, x_dilation = lists
+    y = mx.conv_general(
+        x, w, stride=stride, padding=(lo, hi), kernel_dilation=w_dilation,
+        input_dilation=x_dilation, groups=x.shape[-1] // w.shape[-1], flip=flip)
+    with np.errstate(invalid="ignore"):
+        want = convolve(wide(x), wide(w), *lists, flip)
+    size = convolve(np.abs(wide(x)), np.abs(wide(w)), *lists, flip)
+    close(what, y, want, size)
+
+
+big = 1 if software else 2
+check("a line, unsplit", some(2, 171, 32), some(64 * big, 3, 32), lo=1)
+check("groups", some(3, 171, 64), some(144 * big, 3, 32), stride=2, lo=2)
+check("in parts", some(1, 8, 7 * big, 128 * big), some(144 * big, 3, 3, 64 * big), lo=1)
+check("a plane", some(2, 13, 11, 64), some(72 * big, 3, 3, 64), lo=1)
+odd = some(1, 12, 17, 32)
+odd[0, 3, 4, 5], odd[0, 11, 16, 31] = float("nan"), float("inf")
+check("all of it", odd, some(136 * big, 3, 2, 32), stride=(1, 2), lo=(3, 1), hi=(1, 4),
+      w_dilation=(2, 1), flip=True)
+x, w = some(1, 17, 16, 160), some(96 * big, 3, 3, 160)
+check("padded channels", x[..., 32:], w[..., :128], lo=1)
+
+
+def loss(x, w):
+    return mx.sum(mx.conv2d(x, w, stride=2, padding=1) * cotangent)
+
+
+x, w = some(2, 16, 14, 64 * big), some(64, 3, 3, 64 * big)
+cotangent = some(*mx.conv2d(x, w, stride=2, padding=1).shape)
+dx = mx.grad(loss)(x, w)
+turned = np.swapaxes(wide(w), 0, -1)
+args = [1, 1], [1, 1], [2, 2], [1, 1], [2, 2], True
+args = args[0], args[1], args[2], args[3], args[4], args[5]
+want = convolve(wide(cotangent), turned, *args)
+size = convolve(np.abs(wide(cotangent)), np.abs(turned), *args)
+close("a gradient", dx, want, size)
+if full:
+    check("a volume", some(1, 6, 7, 9, 32), some(64 * big, 2, 3, 2, 32), lo=1)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"] if FULL else ["bfloat16"])
+def test_convolution_fragments(gpu, request, dtype):
+    software = "llvmpipe" in request.config.mlxvk_name
+    done = subprocess.run(
+        [sys.executable, "-c", CONVOLUTIONS, dtype, str(int(software)), str(int(FULL))],
+        env={
+            **os.environ,
+            "MLX_VK_SKINNY_ROWS": "5",
+            "MLX_VK_PROFILE": "1",
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if software:
+        assert "conv_fragments" in done.stderr
+        assert "splitk_sum" in done.stderr

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 #include "null/devices.h"
 #include "ops/conv/plan.h"
 #include "ops/fft/plan.h"
@@ -67,6 +69,64 @@ TEST_CASE("convolutions of 16-bit floats take matrix units, in fitting tiles") {
   CHECK((tile.VA && tile.VB && tile.PREFETCH));
   CHECK(plan->tiles_m == 8192);
   CHECK(plan->tiles_n == 2);
+}
+
+TEST_CASE("convolutions of whole steps of channels take known fragments") {
+  Caps gpu = matrix_gpu();
+  gpu.usual_fragments = true;
+  auto plan = [&](const ConvProblem& p) { return *plan_conv(gpu, p); };
+  auto fragments = [&](const ConvProblem& p) {
+    auto chosen = plan(p);
+    return std::get_if<ConvFragmentsVariant>(&chosen.variant) != nullptr;
+  };
+  ConvProblem p = layer(1 << 19, 128, 64, Type::bf16);
+  auto v = std::get<ConvFragmentsVariant>(plan(p).variant);
+  CHECK((v.BN == 128 && v.BF16_EXT && v.COOPMAT && !v.EMULATED && !v.SPLIT));
+  CHECK(v.shared_memory() <= gpu.shared_memory);
+  CHECK((plan(p).splits == 1 && plan(p).k_split == 576));
+  v = std::get<ConvFragmentsVariant>(
+      plan(layer(8192, 136, 320, Type::f16)).variant);
+  CHECK((v.BN == 128 && v.F16_EXT));
+  v = std::get<ConvFragmentsVariant>(
+      plan(layer(8192, 120, 320, Type::f16)).variant);
+  CHECK((v.BM == 64 && v.BN == 64));
+
+  // Sums in parts of whole steps, all of them with something, only where tiles
+  // leave most cores without one.
+  CHECK(plan(layer(512, 1280, 1280, Type::bf16)).splits == 1);
+  p = layer(128, 1280, 1280, Type::bf16);
+  auto few = plan(p);
+  CHECK(few.splits == 6);
+  CHECK(few.k_split % v.step == 0);
+  CHECK((few.splits - 1) * few.k_split < p.depth());
+  CHECK(few.splits * few.k_split >= p.depth());
+  CHECK(few.workgroups(p) <= gpu.core_count);
+  CHECK(std::get<ConvFragmentsVariant>(few.variant).SPLIT);
+  p.channels = 64; // too short to share
+  CHECK(plan(p).splits == 1);
+  p.channels = 1280;
+  p.may_split = false;
+  CHECK(plan(p).splits == 1);
+
+  for (auto change : std::initializer_list<void (*)(ConvProblem&)>{
+           [](ConvProblem& p) { p.channels = 48; },
+           [](ConvProblem& p) { p.group_outputs = 132; },
+           [](ConvProblem& p) { p.group_outputs = 56; },
+           [](ConvProblem& p) { p.rows = 60; },
+           [](ConvProblem& p) { p.x_items = 4; },
+           [](ConvProblem& p) { p.w_items = 1; },
+           [](ConvProblem& p) { p.y_items = 1; },
+           [](ConvProblem& p) { p.taps = 225; },
+           [](ConvProblem& p) { p.channels = 1 << 22; },
+           [](ConvProblem& p) { p.type = Type::f32; }}) {
+    p = layer(1 << 19, 128, 64, Type::bf16);
+    CHECK(fragments(p));
+    change(p);
+    CHECK_FALSE(fragments(p));
+  }
+  CHECK_FALSE(
+      plan_conv(matrix_gpu(), layer(1 << 19, 128, 64, Type::bf16))
+          ->variant.index() == 0);
 }
 
 TEST_CASE("convolutions that tiles do not suit have none") {

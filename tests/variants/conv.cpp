@@ -15,14 +15,17 @@ void add_products(VariantSet& set, const Caps& caps) {
   struct Shape {
     uint64_t rows;
     uint32_t groups, outputs, channels;
+    bool large = false; // where x is dilated
   };
   for (Type type : float_types) {
-    for (auto [rows, groups, outputs, channels] : std::initializer_list<Shape>{
+    for (auto [rows, groups, outputs, channels, large] :
+         std::initializer_list<Shape>{
              {1u << 19, 1, 128, 64},
              {1u << 16, 1, 64, 3},
+             {1u << 16, 1, 64, 64, true},
              {4096, 4, 64, 16},
              {300, 1, 512, 512},
-             {77, 1, 20, 9}}) {
+             {77, 1, 20, 9, true}}) {
       for (uint32_t axes : {1, 2, 3}) {
         for (bool dilated : {false, true}) {
           uint32_t items = outputs % 8 ? 1 : 8;
@@ -36,7 +39,7 @@ void add_products(VariantSet& set, const Caps& caps) {
               .tap_sum = 9,
               .axes = axes,
               .dilated = dilated,
-              .large = dilated && channels == 9,
+              .large = dilated && large,
               .x_items = items,
               .w_items = items,
               .y_items = items};

@@ -13,8 +13,9 @@ shared Index row_base[BM];
 shared uint row_inside[BM];
 
 T_PTR base_x, base_w;
-T_PTR base_y;
+Y_PTR base_y;
 uint row0, col0;
+uint split; // the workgroup's part of the sum
 
 // Tap k of an axis reads from y * stride - pad + k * w_dilation, divided by
 // x_dilation. The quotient is that of the first part rounded up plus that of
@@ -160,12 +161,15 @@ bool find_tile() {
   uint per_group = A.tiles_m * A.tiles_n;
   uint g = group / per_group;
   uint tile = group - g * per_group;
+  split = g / A.groups;
+  g -= split * A.groups;
   row0 = tile / A.tiles_n * BM;
   col0 = tile % A.tiles_n * BN;
   base_x = MOVED(T, A.x, int64_t(g * A.channels) * A.x_c);
   base_w = MOVED(T, A.w, int64_t(g * A.group_outputs) * int64_t(A.depth));
-  base_y = MOVED(T, A.y, int64_t(g * A.group_outputs));
-  return g < A.groups;
+  int64_t part = int64_t(split) * (int64_t(A.rows) * int64_t(A.outputs));
+  base_y = MOVED(Y, A.y, part + int64_t(g * A.group_outputs));
+  return split < A.splits;
 }
 
 #endif

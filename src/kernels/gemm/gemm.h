@@ -1,6 +1,7 @@
 // Dense products y = alpha * a b + beta * c of m x k and k x n matrices, by
 // gemm.comp, gemm_coopmat.comp, gemm_fragments.comp, gemm_skinny.comp,
 // gemv.comp and gemv_axpy.comp.
+#include "common/fragments.h"
 #include "gemm/batch.h"
 
 BEGIN_INTERFACE
@@ -94,18 +95,10 @@ struct FragmentsVariant {
   uint SG;
   uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
   GEMM_FIELDS
-  // With cooperative matrices for inputs of which type, or with matrices made
-  // of floats in shared memory: for tests of the indices where there are none.
-  bool COOPMAT = false, BF16_EXT = false, F16_EXT = false, EMULATED = false;
+  FRAGMENT_MATRICES
 
   static constexpr uint depth = 32; // k's a step
 
-  void use_matrices(bool emulated) {
-    EMULATED = emulated;
-    COOPMAT = !emulated;
-    F16_EXT = COOPMAT && T == Type::f16;
-    BF16_EXT = COOPMAT && T == Type::bf16;
-  }
   // As the kernel declares it.
   constexpr uint shared_memory() const {
     return 2 * BM * (depth / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0);
@@ -119,10 +112,7 @@ struct FragmentsVariant {
       WM,
       WN,
       GEMM_NAMES,
-      COOPMAT,
-      BF16_EXT,
-      F16_EXT,
-      EMULATED)
+      FRAGMENT_NAMES)
 };
 
 // m of a few dozen, a's rows and b's columns along k.

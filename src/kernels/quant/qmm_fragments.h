@@ -2,6 +2,7 @@
 #ifndef QMM_FRAGMENTS_H
 #define QMM_FRAGMENTS_H
 
+#include "common/fragments.h"
 #include "quant/product.h"
 
 BEGIN_INTERFACE
@@ -13,16 +14,8 @@ struct QmmFragmentsVariant : ProductVariant {
   uint WN, WK; // subgroups along outputs, and along k
   uint SPREAD; // items of k that four lanes share side by side, of one group
   uint DEPTH, AHEAD; // chunks of codes, and steps of x, that wait in registers
-  // With cooperative matrices for inputs of which type, or with matrices made
-  // of floats in shared memory: for tests of the indices where there are none.
-  bool COOPMAT = false, BF16_EXT = false, F16_EXT = false, EMULATED = false;
+  FRAGMENT_MATRICES
 
-  void use_matrices(bool emulated) {
-    EMULATED = emulated;
-    COOPMAT = !emulated;
-    F16_EXT = COOPMAT && T == Type::f16;
-    BF16_EXT = COOPMAT && T == Type::bf16;
-  }
   constexpr uint rows() const {
     return 16 * FX;
   }
@@ -39,9 +32,8 @@ struct QmmFragmentsVariant : ProductVariant {
     return WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0;
   }
   bool operator==(const QmmFragmentsVariant&) const = default;
-#define FRAGMENTS_MEMBERS                                                \
-  T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, COOPMAT, \
-      BF16_EXT, F16_EXT, EMULATED
+#define FRAGMENTS_MEMBERS \
+  T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, FRAGMENT_NAMES
   KERNEL_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)
 };
 #endif

@@ -3,10 +3,12 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/depthwise.h"
+#include "kernels/gemm/splitk_sum.h"
 #include "mlx/primitives.h"
 #include "ops/conv/plan.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 
@@ -98,6 +100,18 @@ struct Job {
   }
 };
 
+// y, of float parts of its sums.
+void sum_parts(Job& job, const array& parts, uint32_t splits) {
+  SplitSumArgs<BatchEven> args{
+      .m = uint32_t(job.rows()),
+      .n = job.args.outputs,
+      .splits = splits,
+      .batches = 1};
+  auto& k = job.enc.kernel(
+      SplitSumVariant{.T = type_of(job.out), .BATCH = BATCH_EVEN});
+  job.enc.dispatch(k, {parts}, {job.out}, args, linear(job.out.size(), 128));
+}
+
 // By one product, x's matrix gathered tile by tile; false if that does not
 // suit.
 bool convolve_by_tiles(Job& job) {
@@ -120,6 +134,8 @@ bool convolve_by_tiles(Job& job) {
   problem.x_items = aligned_items(x);
   problem.w_items = aligned_items(weights);
   problem.y_items = p.outputs % 8 == 0 && out.offset() % 16 == 0 ? 8 : 1;
+  problem.may_split = !config().disabled("splits");
+  problem.emulate = config().skinny_rows > 0;
   auto plan = plan_conv(enc.caps(), problem);
   if (!plan) {
     return false;
@@ -143,16 +159,26 @@ bool convolve_by_tiles(Job& job) {
   q.depth = job.depth();
   q.tiles_m = plan->tiles_m;
   q.tiles_n = plan->tiles_n;
+  q.splits = plan->splits;
+  q.k_split = plan->k_split;
   q.flip = p.flip;
+  bool split = plan->splits > 1;
+  array target = split
+      ? enc.temporary(
+            {int(plan->splits), int(job.rows()), int(p.outputs)}, float32)
+      : out;
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan->variant);
   enc.dispatch(
       k,
       {x, weights},
-      {out},
+      {target},
       q,
       linear(plan->workgroups(problem)),
       {.flops = 2.0 * out.size() * job.depth()});
+  if (split) {
+    sum_parts(job, target, plan->splits);
+  }
   return true;
 }
 

@@ -16,22 +16,79 @@ uint64_t tiles(const ConvProblem& p, const Variant& v) {
   return ceil_div(p.rows, v.BM) * ceil_div(p.group_outputs, v.BN) * p.groups;
 }
 
-// What variants of either kind say alike; `items`: of an aligned load.
+// What all variants say alike.
 template <typename Variant>
-void set_variant(
-    ConvPlan& plan,
-    const ConvProblem& p,
-    Variant v,
-    uint32_t items) {
+void set_variant(ConvPlan& plan, const ConvProblem& p, Variant v) {
   v.T = p.type;
   v.AXES = p.axes;
   v.DILATED = p.dilated;
   v.LARGE = p.large;
-  v.VA = p.channels % items == 0 && p.x_items >= items;
-  v.VB = p.depth() % items == 0 && p.w_items >= items;
   plan.tiles_m = ceil_div(p.rows, v.BM);
   plan.tiles_n = ceil_div(p.group_outputs, v.BN);
   plan.variant = v;
+}
+
+// Aligned loads are of so many items, if they can be.
+template <typename Variant>
+void set_loads(Variant& v, const ConvProblem& p, uint32_t items) {
+  v.VA = p.channels % items == 0 && p.x_items >= items;
+  v.VB = p.depth() % items == 0 && p.w_items >= items;
+}
+
+// Whether conv_fragments can make tiles of this size.
+bool takes_fragments(
+    const Caps& caps,
+    const ConvProblem& p,
+    const ConvFragmentsVariant& v) {
+  bool can = caps.usual_fragments && caps.coopmat(p.type);
+  if (caps.software()) {
+    can = p.emulate && (p.type == Type::f16 || p.type == Type::bf16);
+  }
+  constexpr uint32_t most_depth = 1 << 24; // COLUMN()
+  uint32_t items = std::min({p.x_items, p.w_items, p.y_items});
+  return can && p.rows >= v.BM && p.group_outputs >= v.BN &&
+      p.group_outputs % 8 == 0 && p.channels % v.step == 0 &&
+      p.taps <= v.MOST_TAPS && p.depth() < most_depth && items >= 8 &&
+      v.shared_memory() <= caps.shared_memory;
+}
+
+// Sums in parts of whole steps, of `least` or more, for at most a workgroup a
+// core. Only where three of four cores would have none: otherwise it takes
+// longer to add the parts than they save.
+void split_sums(
+    const Caps& caps,
+    const ConvProblem& p,
+    uint32_t step,
+    uint32_t least,
+    ConvPlan& plan) {
+  uint64_t groups = plan.workgroups(p), depth = p.depth();
+  uint64_t wanted = std::min(caps.cores() / groups, depth / least);
+  if (p.may_split && 4 * groups <= caps.cores() && wanted > 1) {
+    plan.k_split = ceil_div(ceil_div(depth, wanted), step) * step;
+    plan.splits = ceil_div(depth, plan.k_split);
+  }
+}
+
+// Tiles of known fragments; false if there can be none. Narrow ones, of which a
+// core multiplies two thirds as fast, only where wide ones would not fit.
+bool plan_fragments(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
+  constexpr ConvFragmentsVariant wide{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
+  constexpr ConvFragmentsVariant narrow{.BM = 64, .BN = 64, .WM = 2, .WN = 1};
+  constexpr ConvFragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
+  auto v = caps.software()         ? emulated
+      : p.group_outputs >= wide.BN ? wide
+                                   : narrow;
+  v.T = p.type;
+  v.SG = 32;
+  v.LARGE = p.large;
+  v.use_matrices(caps.software());
+  if (!takes_fragments(caps, p, v)) {
+    return false;
+  }
+  set_variant(plan, p, v);
+  split_sums(caps, p, v.step, caps.software() ? 64 : 384, plan);
+  std::get<ConvFragmentsVariant>(plan.variant).SPLIT = plan.splits > 1;
+  return true;
 }
 
 // docs/benchmarks.md, "Convolutions": subgroups of 64 x 32 in workgroups of
@@ -55,7 +112,8 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
       : p.channels >= v.BK     ? 1
       : 2 * p.channels >= v.BK ? 2
                                : v.BK / 8;
-  set_variant(plan, p, v, 8);
+  set_loads(v, p, 8);
+  set_variant(plan, p, v);
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
@@ -69,10 +127,10 @@ void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
     v = medium;
   }
   v.PREFETCH = !caps.software();
-  set_variant(plan, p, v, 4);
-  auto& chosen = std::get<ConvTileVariant>(plan.variant);
-  chosen.VA = chosen.VA && chosen.PREFETCH;
-  chosen.VB = chosen.VB && chosen.PREFETCH;
+  set_loads(v, p, 4);
+  v.VA = v.VA && v.PREFETCH;
+  v.VB = v.VB && v.PREFETCH;
+  set_variant(plan, p, v);
 }
 
 } // namespace
@@ -91,7 +149,10 @@ std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
     return {};
   }
   ConvPlan plan;
-  if (caps.coopmat(p.type) && p.depth() >= 16) {
+  plan.k_split = p.depth();
+  if (plan_fragments(caps, p, plan)) {
+    // Done.
+  } else if (caps.coopmat(p.type) && p.depth() >= 16) {
     plan_matrices(caps, p, plan);
   } else {
     plan_tile(caps, p, plan);

@@ -23,6 +23,8 @@ struct ConvProblem {
   // Channels of x, of w and of y lie side by side, and can be moved as many at
   // a time as this says (a power of two, in items).
   uint32_t x_items = 1, w_items = 1, y_items = 1;
+  bool may_split = true; // sums, for speed
+  bool emulate = false; // matrix units, on software devices, for tests
 
   uint64_t depth() const {
     return taps * channels;
@@ -30,11 +32,13 @@ struct ConvProblem {
 };
 
 struct ConvPlan {
-  std::variant<ConvMatrixVariant, ConvTileVariant> variant;
+  std::variant<ConvFragmentsVariant, ConvMatrixVariant, ConvTileVariant>
+      variant;
   uint32_t tiles_m = 0, tiles_n = 0; // of a group
+  uint32_t splits = 1, k_split = 0; // of the sums, and k's in each
 
   uint64_t workgroups(const ConvProblem& p) const {
-    return uint64_t(tiles_m) * tiles_n * p.groups;
+    return uint64_t(tiles_m) * tiles_n * p.groups * splits;
   }
 };
 

@@ -1,0 +1,190 @@
+// Tiles of products of 16-bit floats with cooperative matrices whose elements
+// lie as NVIDIA's do, which runtime/probe.cpp has found: WM x WN subgroups of
+// SG invocations make BM x BN of y. Columns of b lie along k, in whole pieces
+// of eight; k is a multiple of BK, and a tile is wholly inside.
+//
+// a goes through shared memory, b does not: a lane loads the eight items of k
+// that its elements of two B's have, straight into registers, as soon as those
+// of the step before are used. So which items of k the matrices of a step stand
+// for is the lanes' choice: lane t of four has items 8 t to 8 t + 7, the first
+// half for one matrix, the second for the other. a is stored in that order:
+// pair q of piece t as pair t of piece q.
+//
+// Which column of b a column of B stands for is free as well: a lane of two C's
+// has eight columns in a row, and stores them at once.
+//
+// The kernel brings piece t % WIDTH of the rows t / WIDTH + i * STRIDE of the
+// next tile of a to next_a[i], and says where b's items are: COLUMN(from, c, k)
+// is the address of item k of the column c after that at `from`.
+#ifndef FRAGMENT_TILE_GLSL
+#define FRAGMENT_TILE_GLSL
+
+#define SUBGROUPS (WM * WN)
+#include "common/matrix_elements.glsl"
+#include "common/pairs.glsl"
+
+#define BK 32
+#define WIDTH (BK / 8)
+#define PITCH (WIDTH + 1) // of rows in uvec4, against bank conflicts
+#define WG (SUBGROUPS * SG)
+#define FM (BM / (16 * WM)) // fragments of a subgroup
+#define FN (BN / (16 * WN))
+#define LOADS (BM * WIDTH / WG)
+#define STRIDE (WG / WIDTH) // rows from one load to the next
+#define TILE (BM * PITCH)
+
+layout(local_size_x = WG) in;
+
+// One tile is multiplied, while the next is stored and the one after it waits
+// in registers.
+shared uvec4 tiles[2 * TILE];
+uvec4 next_a[LOADS];
+uvec4 own_b[2 * FN];
+
+uint64_t from_b; // the lane's first column at k 0
+
+void stash(uint at) {
+  uint row = gl_LocalInvocationIndex / WIDTH;
+  uint piece = gl_LocalInvocationIndex % WIDTH;
+  UNROLL for (uint i = 0; i < LOADS; ++i) {
+    UNROLL for (uint q = 0; q < 4; ++q) {
+      tiles[at + (row + i * STRIDE) * PITCH + q][piece] = next_a[i][q];
+    }
+  }
+}
+
+// Of a column of C: which of its lane's four it is, and which of the four lanes
+// that share a row has it.
+uint place_in_lane(uint column) {
+  return BIT(column, PLACE_C(5 + LOW_BIT_C)) |
+      BIT(column, PLACE_C(5 + HIGH_BIT_C)) << 1;
+}
+uint lane_of(uint column) {
+  uint lane = 0, at = 0;
+  [[unroll]] for (uint i = 0; i < 5; ++i) {
+    if (PLACE_C(i) < 4) {
+      lane |= BIT(column, PLACE_C(i)) << at;
+      ++at;
+    }
+  }
+  return lane;
+}
+
+// The column of b for column c of the first of two B's, of their 32.
+uint column_of(uint c) {
+  return lane_of(c) * 8 + place_in_lane(c);
+}
+// From a lane's first column of B number 0 to that of B number j, and to the
+// second of the same.
+#define COLUMN_AT(j) ((j) / 2 * 32 + (j) % 2 * 4)
+#define SECOND_COLUMN                                                         \
+  column_of(element_item(FRAGMENT_B, ELEMENT_B(1, 0, 0)) % 16)
+
+// `b`: where the workgroup's first column begins.
+void aim_columns(uint64_t b, uint wn) {
+  uint column = wn * FN * 16 + column_of(lane_item(FRAGMENT_B) % 16);
+  from_b = COLUMN(b, column, lane_quarter() * 8);
+}
+
+#define LOAD_COLUMN(j, second, k0)                                            \
+  Ptr_u32x4(COLUMN(from_b, COLUMN_AT(j) + (second) * SECOND_COLUMN, k0)).v[0]
+#define LOAD_COLUMNS(j, k0)                                                   \
+  own_b[2 * (j)] = LOAD_COLUMN(j, 0, k0);                                     \
+  own_b[2 * (j) + 1] = LOAD_COLUMN(j, 1, k0);
+
+#if EMULATED
+float[8] loaded(uint at) {
+  float m[8];
+  for (uint e = 0; e < 8; ++e) {
+    uint item = lane_item(FRAGMENT_A) | element_item(FRAGMENT_A, e);
+    uint pair = tiles[at + item / 16 * PITCH + item % 16 / 8][item % 8 / 2];
+    m[e] = item % 2 == 0 ? LOW_ITEM(pair) : HIGH_ITEM(pair);
+  }
+  return m;
+}
+#define LOAD_MATRIX(m, at) m = loaded(at)
+#else
+#define LOAD_MATRIX(m, at) coopMatLoad(m, tiles, at, PITCH, ROW_MAJOR)
+#endif
+
+// The A's of half h of the tile at `from`.
+#define LOAD_ROWS(x, from, h)                                                 \
+  UNROLL for (uint i = 0; i < FM; ++i) {                                      \
+    LOAD_MATRIX(x[i], (from) + (wm * FM + i) * 16 * PITCH + 2 * (h));         \
+  }
+
+#define MULTIPLY_COLUMNS(acc, x, j, h)                                        \
+  {                                                                           \
+    MATRIX_B w;                                                               \
+    UNROLL for (uint r = 0; r < 2; ++r) {                                     \
+      SET_PAIR(w, ELEMENT_B, r, 0, own_b[2 * (j) + r][2 * (h)])               \
+      SET_PAIR(w, ELEMENT_B, r, 1, own_b[2 * (j) + r][2 * (h) + 1])           \
+    }                                                                         \
+    UNROLL for (uint i = 0; i < FM; ++i) {                                    \
+      MULTIPLY(acc[i * FN + j], x[i], w, acc[i * FN + j]);                    \
+    }                                                                         \
+  }
+
+// acc += the product of the tile at `from` and what the lane has of b, which of
+// k_next takes the place of. NEXT stores what waits in registers, and fetches
+// the tile after. A macro, as acc is to stay in registers.
+#define MULTIPLY_STEP(acc, from, k_next, NEXT)                                \
+  {                                                                           \
+    MATRIX_A x[FM];                                                           \
+    LOAD_ROWS(x, from, 0)                                                     \
+    UNROLL for (uint j = 0; j < FN; ++j) {                                    \
+      MULTIPLY_COLUMNS(acc, x, j, 0)                                          \
+      if (j == 0) {                                                           \
+        NEXT                                                                  \
+      }                                                                       \
+    }                                                                         \
+    LOAD_ROWS(x, from, 1)                                                     \
+    UNROLL for (uint j = 0; j < FN; ++j) {                                    \
+      MULTIPLY_COLUMNS(acc, x, j, 1)                                          \
+      LOAD_COLUMNS(j, k_next)                                                 \
+    }                                                                         \
+  }
+
+#define CLEAR_FRAGMENTS(acc)                                                  \
+  UNROLL for (uint i = 0; i < FM * FN; ++i) {                                 \
+    acc[i] = MATRIX_ZERO;                                                     \
+  }
+
+// PUT(r, c, v) of each eight items v that the lane has of row r from column c
+// on.
+#define PUT_FRAGMENTS(acc, row0, col0, PUT)                                   \
+  {                                                                           \
+    uint place = lane_item(FRAGMENT_C);                                       \
+    uint row = row0 + wm * FM * 16 + place / 16;                              \
+    uint column = col0 + wn * FN * 16 + lane_of(place % 16) * 8;              \
+    UNROLL for (uint i = 0; i < FM; ++i) {                                    \
+      UNROLL for (uint second = 0; second < 2; ++second) {                    \
+        uint r = row + i * 16 +                                               \
+            element_item(FRAGMENT_C, ELEMENT_C(second, 0)) / 16;              \
+        UNROLL for (uint j = 0; j < FN; j += 2) {                             \
+          float v[8];                                                         \
+          [[unroll]] for (uint e = 0; e < 8; ++e) {                           \
+            v[e] = acc[i * FN + j + e / 4][ELEMENT_C(second, e % 4)];         \
+          }                                                                   \
+          uint c = column + j * 16;                                           \
+          PUT(r, c, v)                                                        \
+        }                                                                     \
+      }                                                                       \
+    }                                                                         \
+  }
+
+// Eight items of a row of y, or of the parts of it.
+void store_eight(uint64_t to, float v[8]) {
+#if SPLIT
+  Ptr_f32x4(to).v[0] = vec4(v[0], v[1], v[2], v[3]);
+  Ptr_f32x4(to).v[1] = vec4(v[4], v[5], v[6], v[7]);
+#else
+  uvec4 q;
+  [[unroll]] for (uint p = 0; p < 4; ++p) {
+    q[p] = pack2(v[2 * p], v[2 * p + 1]);
+  }
+  Ptr_u32x4(to).v[0] = q;
+#endif
+}
+
+#endif
