@@ -45,6 +45,7 @@ struct GemmArgs {
 struct TileVariant {
   Type T;
   uint BM, BN, TM, TN; // of y, a workgroup and an invocation
+  uint BK, BUFFERS; // k's of a tile; tiles by turns
   bool A_T, B_T, VA, VB;
   bool PREFETCH; // the next tiles into registers
   GEMM_FIELDS
@@ -52,7 +53,8 @@ struct TileVariant {
   // As gemm.comp and tile.glsl declare it.
   constexpr uint shared_memory() const {
     uint item = T == Type::c64 ? 8 : 4;
-    return (16 * (BM + BN + 8) + (PREFETCH ? 0 : BM * BN)) * item;
+    uint tiles = BUFFERS * BK * (BM + BN + 8);
+    return (tiles + (PREFETCH ? 0 : BM * BN)) * item;
   }
   KERNEL_VARIANT(
       "gemm/gemm",
@@ -61,6 +63,8 @@ struct TileVariant {
       BN,
       TM,
       TN,
+      BK,
+      BUFFERS,
       A_T,
       B_T,
       VA,
