@@ -103,7 +103,7 @@ void main() {
     for (uint k0 = 0; k0 < depth; k0 += BK) {
       barrier();
 #if PREFETCH
-      stash(0, BK);
+      stash(true, BK);
 #else
       stage_tiles(row0, col0, k0);
 #endif

@@ -53,43 +53,76 @@ Acc item_b(uint k, uint c) {
   }
 #endif
 
-void fetch(uint row0, uint col0, uint k0) {
-  FETCH(next_a, LOADS_A, VA, FETCH_A)
-  FETCH(next_b, LOADS_B, VB, FETCH_B)
+// Of tiles that are inside of both matrices: an address and its steps do.
+#define INSIDE (VA != 0 && VB != 0)
+#if INSIDE
+struct Walk {
+  uint64_t first; // the invocation's first quad, at k = 0
+  int64_t k, quad; // bytes to the next k, and to its next quad
+};
+Walk walk_a, walk_b;
+
+void start_walks(uint row0, uint col0) {
+  uint e = own_item(0, 1);
+  Index at_a = Index(row0 + row_a(e)) * A.a_row + Index(k_a(e)) * A.a_col;
+  Index at_b = Index(k_b(e)) * A.b_row + Index(col0 + col_b(e)) * A.b_col;
+  walk_a.first = uint64_t(MOVED(T, base_a, at_a));
+  walk_b.first = uint64_t(MOVED(T, base_b, at_b));
+  walk_a.k = int64_t(A.a_col) * T_SIZE;
+  walk_b.k = int64_t(A.b_row) * T_SIZE;
+  walk_a.quad = A_T != 0 ? walk_a.k * (4 * THREADS / BM)
+                         : int64_t(A.a_row) * (T_SIZE * 4 * THREADS / BK);
+  walk_b.quad = B_T == 0 ? walk_b.k * (4 * THREADS / BN)
+                         : int64_t(A.b_col) * (T_SIZE * 4 * THREADS / BK);
+}
+#define FETCH_INSIDE(next, LOADS, walk)                                       \
+  [[unroll]] for (uint i = 0; i < LOADS / 4; ++i) {                           \
+    uint64_t at = walk.first + uint64_t(int64_t(k0) * walk.k);                \
+    next[i] = load4(T_PTR(at + uint64_t(int64_t(i) * walk.quad)), 0);         \
+  }
+#else
+void start_walks(uint row0, uint col0) {}
+#define FETCH_INSIDE(next, LOADS, walk)
+#endif
+
+void fetch(uint row0, uint col0, uint k0, bool inside) {
+  if (inside) {
+    FETCH_INSIDE(next_a, LOADS_A, walk_a)
+    FETCH_INSIDE(next_b, LOADS_B, walk_b)
+  } else {
+    FETCH(next_a, LOADS_A, VA, FETCH_A)
+    FETCH(next_b, LOADS_B, VB, FETCH_B)
+  }
 }
 
-// Tiles by turns in BUFFERS halves of shared memory.
-void sum_tiles(uint row0, uint col0) {
-  if (k_begin >= k_end) {
-    return; // uniform
+// The k's from `begin` to `end`; `inside` is a constant, so that whole tiles have
+// a loop of their own, without the arithmetic of edges.
+void sum_part(uint row0, uint col0, uint begin, uint end, bool inside) {
+  if (begin < end) { // uniform
+    fetch(row0, col0, begin, inside);
   }
-  fetch(row0, col0, k_begin);
-#if BUFFERS == 2
-  stash(0, k_end - k_begin);
-  barrier();
-#endif
-  uint at = 0;
-  for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
-#if BUFFERS == 1
+  for (uint k0 = begin; k0 < end; k0 += BK) {
     barrier();
-    stash(0, k_end - k0);
+    stash(inside, end - k0);
     barrier();
-#endif
     uint next = k0 + BK;
-    if (next < k_end) {
-      fetch(row0, col0, next);
+    if (next < end) {
+      fetch(row0, col0, next, inside);
     }
     [[unroll]] for (uint k = 0; k < BK; ++k) {
-      multiply_k(at + k);
+      multiply_k(k);
     }
-#if BUFFERS == 2
-    at = BK - at;
-    if (next < k_end) {
-      stash(at, k_end - next);
-    }
-    barrier();
-#endif
   }
+}
+
+void sum_tiles(uint row0, uint col0) {
+  uint inside_end = k_begin;
+  if (INSIDE && k_begin < k_end && row0 + BM <= A.m && col0 + BN <= A.n) {
+    inside_end += (k_end - k_begin) / BK * BK;
+    start_walks(row0, col0);
+    sum_part(row0, col0, k_begin, inside_end, true);
+  }
+  sum_part(row0, col0, inside_end, k_end, false);
 }
 
 // Quads of y where its rows are whole ones: it begins at 16 bytes.

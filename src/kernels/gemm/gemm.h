@@ -45,7 +45,7 @@ struct GemmArgs {
 struct TileVariant {
   Type T;
   uint BM, BN, TM, TN; // of y, a workgroup and an invocation
-  uint BK, BUFFERS; // k's of a tile; tiles by turns
+  uint BK; // k's of a tile
   bool A_T, B_T, VA, VB;
   bool PREFETCH; // the next tiles into registers
   GEMM_FIELDS
@@ -53,7 +53,7 @@ struct TileVariant {
   // As gemm.comp and tile.glsl declare it.
   constexpr uint shared_memory() const {
     uint item = T == Type::c64 ? 8 : 4;
-    uint tiles = BUFFERS * BK * (BM + BN + 8);
+    uint tiles = BK * (BM + BN + 8);
     return (tiles + (PREFETCH ? 0 : BM * BN)) * item;
   }
   KERNEL_VARIANT(
@@ -64,7 +64,6 @@ struct TileVariant {
       TM,
       TN,
       BK,
-      BUFFERS,
       A_T,
       B_T,
       VA,

@@ -7,9 +7,6 @@
 #ifndef BK
 #define BK 16
 #endif
-#ifndef BUFFERS
-#define BUFFERS 1
-#endif
 #define GX (BN / TN)
 #define GY (BM / TM)
 #define THREADS (GX * GY)
@@ -19,8 +16,8 @@
 
 layout(local_size_x = THREADS) in;
 
-shared Quad tile_a[BUFFERS * BK * ROW_A];
-shared Quad tile_b[BUFFERS * BK * ROW_B];
+shared Quad tile_a[BK * ROW_A];
+shared Quad tile_b[BK * ROW_B];
 Acc acc[TM * TN];
 
 // Item e of a tile, for consecutive invocations along the unit stride.
@@ -89,8 +86,7 @@ void clear_acc() {
   }
 }
 
-// acc += a's rows times b's columns, for one k of the tiles; k + BK is one of
-// the second buffer.
+// acc += a's rows times b's columns, for one k of the tiles.
 void multiply_k(uint k) {
   Quad x[TM / 4];
   Quad w[TN / 4];
