@@ -90,6 +90,7 @@ class Module {
       case OpTypePointer: // an address
         return 8;
       case OpTypeVector:
+      case OpTypeMatrix: // shared variables only
         return size(t.operands.at(0)) * t.operands.at(1);
       case OpTypeArray: {
         uint32_t n = constant(t.operands.at(1));

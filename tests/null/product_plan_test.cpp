@@ -118,6 +118,33 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(takes<TileVariant>(plan_gemm(plain, linear(512, 512, 512))));
 }
 
+TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {
+  Caps gpu = big_gpu();
+  gpu.cooperative_matrix = gpu.coopmat_f16 = gpu.coopmat_bf16 = false;
+  for (uint32_t registers : {128, 255}) {
+    for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64}) {
+      for (uint32_t side : {16, 64, 512, 1000, 1024, 2048, 4096}) {
+        CAPTURE(side);
+        gpu.registers = registers;
+        GemmPlan plan = plan_gemm(gpu, product(side, side, side, t));
+        auto v = std::get<TileVariant>(plan.variant);
+        CHECK((v.TM == 16) == (v.BM == 128 && registers == 255));
+        CHECK((v.BM == 128) == (side >= 2048 && t != Type::c64));
+        CHECK(v.shared_memory() <= 16384);
+        CHECK(v.VA == (t != Type::c64));
+        // The kernel deals out quads, at constant steps.
+        uint32_t quads = v.BM / v.TM * (v.BN / v.TN) * 4;
+        CHECK(v.BM * v.BK % quads == 0);
+        CHECK(v.BN * v.BK % quads == 0);
+        CHECK(quads % v.BM == 0);
+        CHECK(quads % v.BN == 0);
+        CHECK(quads % v.BK == 0);
+        CHECK(plan.k_split % v.BK == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("large tiles are loaded by lanes where fragments are known") {
   Caps gpu = big_gpu();
   gpu.usual_fragments = true;

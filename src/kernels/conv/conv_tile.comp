@@ -49,17 +49,14 @@ void fetch(uint k0) {
     uint r = row_a(own_item(i, VA));
     bool real = k < depth && is_inside(t, r);
 #if VA
-    vec4 q = vec4(0.0);
+    next_a[i / 4] = vec4(0.0);
     if (real) {
-      q = load4(base_x, int64_t(item_of(t, r)));
-    }
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-      next_a[i + j] = q[j];
+      next_a[i / 4] = load4(base_x, int64_t(item_of(t, r)));
     }
 #else
-    next_a[i] = ZERO;
+    ITEM(next_a, i) = ZERO;
     if (real) {
-      next_a[i] = load(base_x, item_of(t, r));
+      ITEM(next_a, i) = load(base_x, item_of(t, r));
     }
 #endif
   }
@@ -67,15 +64,13 @@ void fetch(uint k0) {
     uint e = own_item(i, VB);
     uint kb = k0 + k_b(e), c = col0 + col_b(e);
 #if VB
-    vec4 q = vec4(0.0);
+    next_b[i / 4] = vec4(0.0);
     if (c < group_outputs && kb < depth) {
-      q = load4(base_w, int64_t(c) * int64_t(depth) + int64_t(kb));
-    }
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-      next_b[i + j] = q[j];
+      int64_t at = int64_t(c) * int64_t(depth) + int64_t(kb);
+      next_b[i / 4] = load4(base_w, at);
     }
 #else
-    next_b[i] = item_b(kb, c);
+    ITEM(next_b, i) = item_b(kb, c);
 #endif
   }
 }
@@ -108,7 +103,7 @@ void main() {
     for (uint k0 = 0; k0 < depth; k0 += BK) {
       barrier();
 #if PREFETCH
-      stash();
+      stash(true, BK);
 #else
       stage_tiles(row0, col0, k0);
 #endif

@@ -1,4 +1,5 @@
-// The type that sums of products are made in, and that of partial ones.
+// The type that sums of products are made in, and that of partial ones. A Quad
+// is four of them.
 #ifndef GEMM_ACC_GLSL
 #define GEMM_ACC_GLSL
 
@@ -6,6 +7,7 @@
 
 #if T_KIND == KIND_COMPLEX
 #define Acc vec2
+#define Quad mat4x2
 #define ZERO vec2(0.0)
 vec2 FMA(vec2 x, vec2 y, vec2 z) {
   return z + c_mul(x, y);
@@ -14,6 +16,7 @@ vec2 FMA(vec2 x, vec2 y, vec2 z) {
 #define PART_SIZE 8
 #else
 #define Acc float
+#define Quad vec4
 #define ZERO 0.0
 #define FMA fma
 #define PART_PTR Ptr_f32

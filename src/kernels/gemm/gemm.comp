@@ -4,7 +4,7 @@
 #include "gemm/product.glsl"
 #include "gemm/tile.glsl"
 #include "gemm/prefetch.glsl"
-#if VA || VB
+#if T_KIND != KIND_COMPLEX
 #include "gemm/vec.glsl"
 #endif
 
@@ -28,58 +28,153 @@ Acc item_b(uint k, uint c) {
 }
 
 #if PREFETCH
-void fetch(uint row0, uint col0, uint k0) {
-#if VA
-  [[unroll]] for (uint i = 0; i < LOADS_A; i += 4) {
-    uint e = own_item(i, VA);
-    uint r = row0 + row_a(e), k = k0 + k_a(e);
-    vec4 q = vec4(0.0);
-    if (r < A.m && k < k_end) {
-      q = load4(base_a, Index(r) * A.a_row + Index(k) * A.a_col);
-    }
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-      next_a[i + j] = q[j];
-    }
+// Loads stand without a branch, of addresses inside the matrix: rows and columns
+// beyond it are not stored, and stash() makes zeros of further k's.
+#define FETCH(next, LOADS, VEC, NAME)                                         \
+  [[unroll]] for (uint i = 0; i < LOADS; i += (VEC != 0 ? 4 : 1)) {           \
+    NAME(next, i, own_item(i, VEC))                                           \
   }
+#define FETCH_A(next, i, e)                                                   \
+  uint r = min(row0 + row_a(e), A.m - (VA != 0 && A_T != 0 ? 4 : 1));         \
+  uint k = min(k0 + k_a(e), A.k - (VA != 0 && A_T == 0 ? 4 : 1));             \
+  LOAD(VA, next, i, base_a, Index(r) * A.a_row + Index(k) * A.a_col)
+#define FETCH_B(next, i, e)                                                   \
+  uint k = min(k0 + k_b(e), A.k - (VB != 0 && B_T != 0 ? 4 : 1));             \
+  uint c = min(col0 + col_b(e), A.n - (VB != 0 && B_T == 0 ? 4 : 1));         \
+  LOAD(VB, next, i, base_b, Index(k) * A.b_row + Index(c) * A.b_col)
+#if T_KIND == KIND_COMPLEX
+#define LOAD(VEC, next, i, from, at) ITEM(next, i) = load(from, at);
 #else
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    uint e = own_item(i, VA);
-    next_a[i] = item_a(row0 + row_a(e), k0 + k_a(e));
+#define LOAD(VEC, next, i, from, at)                                          \
+  if (VEC != 0) {                                                             \
+    next[i / 4] = load4(from, at);                                            \
+  } else {                                                                    \
+    ITEM(next, i) = load(from, at);                                           \
   }
 #endif
-#if VB
-  [[unroll]] for (uint i = 0; i < LOADS_B; i += 4) {
-    uint e = own_item(i, VB);
-    uint k = k0 + k_b(e), c = col0 + col_b(e);
-    vec4 q = vec4(0.0);
-    if (c < A.n && k < k_end) {
-      q = load4(base_b, Index(k) * A.b_row + Index(c) * A.b_col);
-    }
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-      next_b[i + j] = q[j];
-    }
+
+// Of tiles that are inside of both matrices: an address and its steps do.
+#define INSIDE (VA != 0 && VB != 0)
+#if INSIDE
+struct Walk {
+  uint64_t first; // the invocation's first quad, at k = 0
+  int64_t k, quad; // bytes to the next k, and to its next quad
+};
+Walk walk_a, walk_b;
+
+void start_walks(uint row0, uint col0) {
+  uint e = own_item(0, 1);
+  Index at_a = Index(row0 + row_a(e)) * A.a_row + Index(k_a(e)) * A.a_col;
+  Index at_b = Index(k_b(e)) * A.b_row + Index(col0 + col_b(e)) * A.b_col;
+  walk_a.first = uint64_t(MOVED(T, base_a, at_a));
+  walk_b.first = uint64_t(MOVED(T, base_b, at_b));
+  walk_a.k = int64_t(A.a_col) * T_SIZE;
+  walk_b.k = int64_t(A.b_row) * T_SIZE;
+  walk_a.quad = A_T != 0 ? walk_a.k * (4 * THREADS / BM)
+                         : int64_t(A.a_row) * (T_SIZE * 4 * THREADS / BK);
+  walk_b.quad = B_T == 0 ? walk_b.k * (4 * THREADS / BN)
+                         : int64_t(A.b_col) * (T_SIZE * 4 * THREADS / BK);
+}
+#define FETCH_INSIDE(next, LOADS, walk)                                       \
+  [[unroll]] for (uint i = 0; i < LOADS / 4; ++i) {                           \
+    uint64_t at = walk.first + uint64_t(int64_t(k0) * walk.k);                \
+    next[i] = load4(T_PTR(at + uint64_t(int64_t(i) * walk.quad)), 0);         \
   }
 #else
-  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    uint e = own_item(i, VB);
-    next_b[i] = item_b(k0 + k_b(e), col0 + col_b(e));
+void start_walks(uint row0, uint col0) {}
+#define FETCH_INSIDE(next, LOADS, walk)
+#endif
+
+void fetch(uint row0, uint col0, uint k0, bool inside) {
+  if (inside) {
+    FETCH_INSIDE(next_a, LOADS_A, walk_a)
+    FETCH_INSIDE(next_b, LOADS_B, walk_b)
+  } else {
+    FETCH(next_a, LOADS_A, VA, FETCH_A)
+    FETCH(next_b, LOADS_B, VB, FETCH_B)
   }
+}
+
+// The k's from `begin` to `end`; `inside` is a constant, so that whole tiles have
+// a loop of their own, without the arithmetic of edges.
+void sum_part(uint row0, uint col0, uint begin, uint end, bool inside) {
+  if (begin < end) { // uniform
+    fetch(row0, col0, begin, inside);
+  }
+  for (uint k0 = begin; k0 < end; k0 += BK) {
+    barrier();
+    stash(inside, end - k0);
+    barrier();
+    uint next = k0 + BK;
+    if (next < end) {
+      fetch(row0, col0, next, inside);
+    }
+    [[unroll]] for (uint k = 0; k < BK; ++k) {
+      multiply_k(k);
+    }
+  }
+}
+
+void sum_tiles(uint row0, uint col0) {
+  uint inside_end = k_begin;
+  if (INSIDE && k_begin < k_end && row0 + BM <= A.m && col0 + BN <= A.n) {
+    inside_end += (k_end - k_begin) / BK * BK;
+    start_walks(row0, col0);
+    sum_part(row0, col0, k_begin, inside_end, true);
+  }
+  sum_part(row0, col0, inside_end, k_end, false);
+}
+
+// Quads of y where its rows are whole ones: it begins at 16 bytes.
+#if T_KIND != KIND_COMPLEX && !AXPBY
+#define WHOLE_QUADS (A.n % 4 == 0)
+void put_quad(Y_PTR y, uint r, uint c, vec4 q) {
+  Index at = Y_AT(r, c);
+#if SPLIT
+  Ptr_f32x4(uint64_t(y) + item_index(at) * 4).v[0] = q;
+#else
+  store_vec4(y, at, q);
 #endif
 }
+#else
+#define WHOLE_QUADS false
+void put_quad(Y_PTR y, uint r, uint c, Quad q) {}
 #endif
 
 void put_tile(uint row0, uint col0) {
   Y_PTR y = y_matrix();
-#if PREFETCH
   [[unroll]] for (uint i = 0; i < TM; ++i) {
-    [[unroll]] for (uint j = 0; j < TN; ++j) {
+    [[unroll]] for (uint j = 0; j < TN; j += 4) {
       uint r = row0 + own_row(i), c = col0 + own_col(j);
-      if (r < A.m && c < A.n) {
-        put(y, r, c, acc[i * TN + j]);
+      if (WHOLE_QUADS) {
+        if (r < A.m && c < A.n) {
+          uint e = i * TN + j;
+          put_quad(y, r, c, Quad(acc[e], acc[e + 1], acc[e + 2], acc[e + 3]));
+        }
+      } else {
+        [[unroll]] for (uint q = 0; q < 4; ++q) {
+          if (r < A.m && c + q < A.n) {
+            put(y, r, c + q, acc[i * TN + j + q]);
+          }
+        }
       }
     }
   }
+}
 #else
+void sum_tiles(uint row0, uint col0) {
+  for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
+    barrier();
+    stage_tiles(row0, col0, k0);
+    barrier();
+    [[dont_unroll]] for (uint k = 0; k < BK; ++k) {
+      multiply_k(k);
+    }
+  }
+}
+
+void put_tile(uint row0, uint col0) {
+  Y_PTR y = y_matrix();
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     [[unroll]] for (uint j = 0; j < TN; ++j) {
       tile_y[own_row(i) * BN + own_col(j)] = acc[i * TN + j];
@@ -93,32 +188,13 @@ void put_tile(uint row0, uint col0) {
       put(y, r, c, tile_y[e]);
     }
   }
-#endif
 }
+#endif
 
 void multiply(uint tile) {
   uvec2 at = tile_at(tile);
   uint row0 = at.x * BM, col0 = at.y * BN;
   clear_acc();
-#if PREFETCH
-  fetch(row0, col0, k_begin);
-#endif
-  for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
-    barrier();
-#if PREFETCH
-    stash();
-#else
-    stage_tiles(row0, col0, k0);
-#endif
-    barrier();
-#if PREFETCH
-    if (k0 + BK < k_end) {
-      fetch(row0, col0, k0 + BK);
-    }
-#endif
-    ROLLED for (uint k = 0; k < BK; ++k) {
-      multiply_k(k);
-    }
-  }
+  sum_tiles(row0, col0);
   put_tile(row0, col0);
 }

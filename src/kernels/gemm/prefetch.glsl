@@ -8,23 +8,30 @@
 
 #if PREFETCH
 #define ROLLED
-Acc next_a[LOADS_A];
-Acc next_b[LOADS_B];
+Quad next_a[LOADS_A / 4];
+Quad next_b[LOADS_B / 4];
 
-// The invocation's i-th item of a tile; `quads`: in groups of four. All of its
-// items, or their groups, are at one k of a, as of b.
+// The invocation's i-th item of a tile; `quads`: in groups of four, which are
+// whole numbers of rows or k's apart as long as BM, BN and BK divide 4 * THREADS.
 uint own_item(uint i, uint quads) {
   uint t = gl_LocalInvocationIndex;
   return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
 }
 
-void stash() {
-  [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
-    tile_a[slot_a(own_item(i, VA))] = next_a[i];
+// Into shared memory. Unless `whole`, what is beyond `depth` k's is zero.
+#define STASH(tile, next, LOADS, slot, k_of, VEC, ACROSS)                     \
+  [[unroll]] for (uint i = 0; i < LOADS; i += (ACROSS ? 4 : 1)) {             \
+    uint e = own_item(i, VEC);                                                \
+    bool real = whole || k_of(e) < depth;                                     \
+    if (ACROSS) {                                                             \
+      tile[slot(e) / 4] = real ? next[i / 4] : Quad(0.0);                     \
+    } else {                                                                  \
+      ITEM(tile, slot(e)) = real ? ITEM(next, i) : ZERO;                      \
+    }                                                                         \
   }
-  [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {
-    tile_b[slot_b(own_item(i, VB))] = next_b[i];
-  }
+void stash(bool whole, uint depth) {
+  STASH(tile_a, next_a, LOADS_A, slot_a, k_a, VA, (VA != 0 && A_T != 0))
+  STASH(tile_b, next_b, LOADS_B, slot_b, k_b, VB, (VB != 0 && B_T == 0))
 }
 #else
 #define ROLLED [[dont_unroll]]

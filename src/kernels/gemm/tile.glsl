@@ -1,19 +1,23 @@
-// Tiles of a (BM x BK) and b (BK x BN) in shared memory, as Acc, for BM x BN of
-// y; an invocation makes TM x TN of it, in pieces of four neighbours.
+// Tiles of a (BM x BK) and b (BK x BN) in shared memory, as quads of Acc along
+// rows of a and columns of b, for BM x BN of y; an invocation makes TM x TN of
+// it, in pieces of 4 x 4.
 // A_T: a's rows are the unit-stride direction. B_T: b's k is.
 #include "gemm/acc.glsl"
 
+#ifndef BK
 #define BK 16
+#endif
 #define GX (BN / TN)
 #define GY (BM / TM)
 #define THREADS (GX * GY)
-#define ROW_A (BM + 4)
-#define ROW_B (BN + 4)
+// In quads; the odd one spreads a column over banks.
+#define ROW_A (BM / 4 + 1)
+#define ROW_B (BN / 4 + 1)
 
 layout(local_size_x = THREADS) in;
 
-shared Acc tile_a[BK * ROW_A];
-shared Acc tile_b[BK * ROW_B];
+shared Quad tile_a[BK * ROW_A];
+shared Quad tile_b[BK * ROW_B];
 Acc acc[TM * TN];
 
 // Item e of a tile, for consecutive invocations along the unit stride.
@@ -30,11 +34,12 @@ uint col_b(uint e) {
   return B_T != 0 ? e / BK : e % BN;
 }
 uint slot_a(uint e) {
-  return k_a(e) * ROW_A + row_a(e);
+  return k_a(e) * (4 * ROW_A) + row_a(e);
 }
 uint slot_b(uint e) {
-  return k_b(e) * ROW_B + col_b(e);
+  return k_b(e) * (4 * ROW_B) + col_b(e);
 }
+#define ITEM(quads, i) quads[(i) / 4][(i) % 4]
 
 // Items of a and b, zero outside; the kernel has them.
 Acc item_a(uint r, uint k);
@@ -45,19 +50,34 @@ Acc item_b(uint k, uint c);
 void stage_tiles(uint row0, uint col0, uint k0) {
   uint t = gl_LocalInvocationIndex;
   [[dont_unroll]] for (uint e = t; e < BM * BK; e += THREADS) {
-    tile_a[slot_a(e)] = item_a(row0 + row_a(e), k0 + k_a(e));
+    ITEM(tile_a, slot_a(e)) = item_a(row0 + row_a(e), k0 + k_a(e));
   }
   [[dont_unroll]] for (uint e = t; e < BK * BN; e += THREADS) {
-    tile_b[slot_b(e)] = item_b(k0 + k_b(e), col0 + col_b(e));
+    ITEM(tile_b, slot_b(e)) = item_b(k0 + k_b(e), col0 + col_b(e));
   }
+}
+
+// Where the invocation is among GX x GY: 32 of them are a block of 8 x 4, so
+// that few different quads are read at a time. Its neighbours in pairs, and
+// pairs of them, differ in one direction alone: quads that they share are read
+// once.
+#define LANES_X 8
+#define LANES_Y 4
+uint own_x() {
+  uint t = gl_LocalInvocationIndex;
+  return t / 32 % (GX / LANES_X) * LANES_X + ((t & 1) | (t >> 1 & 6));
+}
+uint own_y() {
+  uint t = gl_LocalInvocationIndex;
+  return t / 32 / (GX / LANES_X) * LANES_Y + ((t >> 1 & 1) | (t >> 3 & 2));
 }
 
 // Rows and columns of the tile that are the invocation's.
 uint own_row(uint i) {
-  return i / 4 * (GY * 4) + gl_LocalInvocationIndex / GX * 4 + i % 4;
+  return i / 4 * (GY * 4) + own_y() * 4 + i % 4;
 }
 uint own_col(uint j) {
-  return j / 4 * (GX * 4) + gl_LocalInvocationIndex % GX * 4 + j % 4;
+  return j / 4 * (GX * 4) + own_x() * 4 + j % 4;
 }
 
 void clear_acc() {
@@ -68,17 +88,17 @@ void clear_acc() {
 
 // acc += a's rows times b's columns, for one k of the tiles.
 void multiply_k(uint k) {
-  Acc x[TM];
-  Acc w[TN];
-  [[unroll]] for (uint i = 0; i < TM; ++i) {
-    x[i] = tile_a[k * ROW_A + own_row(i)];
+  Quad x[TM / 4];
+  Quad w[TN / 4];
+  [[unroll]] for (uint i = 0; i < TM / 4; ++i) {
+    x[i] = tile_a[k * ROW_A + i * GY + own_y()];
   }
-  [[unroll]] for (uint j = 0; j < TN; ++j) {
-    w[j] = tile_b[k * ROW_B + own_col(j)];
+  [[unroll]] for (uint j = 0; j < TN / 4; ++j) {
+    w[j] = tile_b[k * ROW_B + j * GX + own_x()];
   }
   [[unroll]] for (uint i = 0; i < TM; ++i) {
     [[unroll]] for (uint j = 0; j < TN; ++j) {
-      acc[i * TN + j] = FMA(x[i], w[j], acc[i * TN + j]);
+      acc[i * TN + j] = FMA(ITEM(x, i), ITEM(w, j), acc[i * TN + j]);
     }
   }
 }
