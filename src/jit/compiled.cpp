@@ -51,7 +51,7 @@ struct FusedKernel {
   Constants constants;
   std::optional<GateRecord> gate; // what it is, if that
   std::string source;
-  std::atomic<const Kernel*> kernels[4][2] = {};
+  std::atomic<const Kernel*> kernels[5][2] = {};
 };
 
 // By MLX's name of the graph, which tells all but the constants' dtypes and
@@ -224,8 +224,7 @@ void Compiled::eval_gpu(
       reads.emplace_back(inputs[i]);
     }
   }
-  int form = dense && fours                        ? FORM_DENSE4
-      : dense                                      ? FORM_DENSE
+  int form = dense ? dense_form(outputs[0].size(), fours)
       : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
                                                    : FORM_STRIDED16;
 

@@ -16,8 +16,20 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, DENSE_GROUP);
 }
 
+// The form of dense arrays of `items` items, aligned for fours or not.
+inline int dense_form(uint64_t items, bool fours) {
+  return !fours             ? FORM_DENSE
+      : items >= MANY_ITEMS ? FORM_DENSE_MANY
+                            : FORM_DENSE4;
+}
+
 // Enough groups to fill any GPU; invocations loop over the rest.
 inline Grid dense_grid(uint64_t items, int form = FORM_DENSE) {
+  if (form == FORM_DENSE_MANY) {
+    constexpr uint64_t group_items = 4 * MANY_FOURS * DENSE_GROUP;
+    uint64_t rest = items % group_items;
+    return linear(items / group_items + (rest + DENSE_GROUP - 1) / DENSE_GROUP);
+  }
   uint64_t units = form == FORM_DENSE4 ? items / 4 + items % 4 : items;
   uint64_t groups = (units + DENSE_GROUP - 1) / DENSE_GROUP;
   return linear(std::min<uint64_t>(groups, DENSE_GROUPS));
@@ -103,7 +115,7 @@ void run_elementwise(
     for (const auto& o : out) {
       fours = fours && by_fours(o.a);
     }
-    variant.FORM = fours ? FORM_DENSE4 : FORM_DENSE;
+    variant.FORM = dense_form(items.n, fours);
     return enc.dispatch(
         enc.kernel(variant),
         in,

@@ -13,7 +13,8 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-constexpr int forms[] = {FORM_DENSE, FORM_STRIDED, FORM_STRIDED16, FORM_DENSE4};
+constexpr int forms[] =
+    {FORM_DENSE, FORM_STRIDED, FORM_STRIDED16, FORM_DENSE4, FORM_DENSE_MANY};
 
 void add_unary(VariantSet& set) {
   auto add = [&](int form, Type t, const char* op, bool large = false) {
