@@ -12,7 +12,6 @@ layout(local_size_x = WG_SIZE) in;
 TEAM_REDUCE(team_reduce, Acc, reduce_op, scratch)
 
 #if VEC
-#define UNDER_WAY 4
 Acc reduce4(vec4 v) {
   return reduce_op(reduce_op(v.x, v.y), reduce_op(v.z, v.w));
 }
@@ -30,20 +29,13 @@ void main() {
     UIndex end = min(i + UIndex(A.parts.chunk), UIndex(A.parts.extent));
     T_PTR p = output_elements(o);
 #if VEC
-    const uint step = 4 * LANES;
     i += LANE * 4;
-    for (; i + (UNDER_WAY - 1) * step < end; i += UNDER_WAY * step) {
-      vec4 v[UNDER_WAY];
-      [[unroll]] for (uint u = 0; u < UNDER_WAY; ++u) {
-        v[u] = load_vec4(p, uint(i + u * step));
-      }
-      Acc some = reduce4(v[0]);
-      [[unroll]] for (uint u = 1; u < UNDER_WAY; ++u) {
-        some = reduce_op(some, reduce4(v[u]));
-      }
-      acc = reduce_op(acc, some);
+    for (; i + 4 * LANES < end; i += 8 * LANES) {
+      vec4 a = load_vec4(p, uint(i));
+      vec4 b = load_vec4(p, uint(i + 4 * LANES));
+      acc = reduce_op(acc, reduce_op(reduce4(a), reduce4(b)));
     }
-    for (; i < end; i += step) {
+    if (i < end) {
       acc = reduce_op(acc, reduce4(load_vec4(p, uint(i))));
     }
 #else
