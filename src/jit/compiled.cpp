@@ -217,14 +217,19 @@ void Compiled::eval_gpu(
   reads.reserve(inputs.size());
   bool large = needs_large_index(outputs[0]);
   bool fours = true; // outputs are fresh, or share an input's memory and offset
+  size_t bytes = 0;
+  for (auto& out : outputs) {
+    bytes = std::max(bytes, out.itemsize());
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!is_constant_(i)) {
       large = large || needs_large_index(inputs[i]);
+      bytes = std::max(bytes, inputs[i].itemsize());
       fours = fours && (is_scalar(inputs[i]) || by_fours(inputs[i]));
       reads.emplace_back(inputs[i]);
     }
   }
-  int form = dense ? dense_form(outputs[0].size(), fours)
+  int form = dense ? dense_form(outputs[0].size(), fours, bytes)
       : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
                                                    : FORM_STRIDED16;
 

@@ -16,8 +16,8 @@
 #define FORM_STRIDED16 2
 // or dense, and aligned so that accesses take four items,
 #define FORM_DENSE4 3
-// of which each invocation has several under way: memory that is far away gives
-// all it can only if much is asked for at once.
+// of which each invocation has several under way: fours of small items are
+// short, and memory gives all it can only if much is asked for at once.
 #define FORM_DENSE_MANY 4
 
 // Fours of an invocation of that form, and from how many items on it is taken:

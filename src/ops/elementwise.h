@@ -16,11 +16,12 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, DENSE_GROUP);
 }
 
-// The form of dense arrays of `items` items, aligned for fours or not.
-inline int dense_form(uint64_t items, bool fours) {
-  return !fours             ? FORM_DENSE
-      : items >= MANY_ITEMS ? FORM_DENSE_MANY
-                            : FORM_DENSE4;
+// The form of dense arrays of `items` items, aligned for fours or not, the
+// largest of `bytes` each: fours of larger ones than 2 keep memory busy alone.
+inline int dense_form(uint64_t items, bool fours, size_t bytes) {
+  return !fours                           ? FORM_DENSE
+      : items >= MANY_ITEMS && bytes <= 2 ? FORM_DENSE_MANY
+                                          : FORM_DENSE4;
 }
 
 // Enough groups to fill any GPU; invocations loop over the rest.
@@ -105,17 +106,20 @@ void run_elementwise(
   if (dense) {
     DenseItems<N> items{};
     bool fours = true, whole = true;
+    size_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       const array& a = in.begin()[k].a;
       items.n = std::max<uint64_t>(items.n, a.data_size());
       items.step[k] = a.data_size() == 1 ? 0 : 1;
       whole = whole && items.step[k] == 1;
       fours = fours && (items.step[k] == 0 || by_fours(a));
+      bytes = std::max(bytes, a.itemsize());
     }
     for (const auto& o : out) {
       fours = fours && by_fours(o.a);
+      bytes = std::max(bytes, o.a.itemsize());
     }
-    variant.FORM = dense_form(items.n, fours);
+    variant.FORM = dense_form(items.n, fours, bytes);
     return enc.dispatch(
         enc.kernel(variant),
         in,
