@@ -75,6 +75,10 @@ void item(UIndex i) {
 void some_fours(UIndex four) {
   EACH_INPUT(LOAD4_, LOAD_ONE_)
   EACH_RESULT(DECLARE4_)
+#if NUMBERS_FIRST
+  numbers_seen = 0.0;
+  numbers_only = true;
+#endif
   EACH_FOUR {
     [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
       EACH_INPUT(TAKE_, NOTHING_)
@@ -84,6 +88,15 @@ void some_fours(UIndex four) {
       EACH_RESULT(PUT_)
     }
   }
+#if NUMBERS_FIRST
+  numbers_only = false;
+  if (is_nan(numbers_seen)) {
+    [[dont_unroll]] for (uint k = 0u; k < 4u * FOURS; ++k) {
+      item(4u * (four + k / 4u * DENSE_GROUP) + k % 4u);
+    }
+    return;
+  }
+#endif
   EACH_RESULT(STORE4_)
 }
 #endif
