@@ -51,7 +51,7 @@ struct FusedKernel {
   Constants constants;
   std::optional<GateRecord> gate; // what it is, if that
   std::string source;
-  std::atomic<const Kernel*> kernels[4][2] = {};
+  std::atomic<const Kernel*> kernels[5][2] = {};
 };
 
 // By MLX's name of the graph, which tells all but the constants' dtypes and
@@ -217,15 +217,19 @@ void Compiled::eval_gpu(
   reads.reserve(inputs.size());
   bool large = needs_large_index(outputs[0]);
   bool fours = true; // outputs are fresh, or share an input's memory and offset
+  size_t bytes = 0;
+  for (auto& out : outputs) {
+    bytes = std::max(bytes, out.itemsize());
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!is_constant_(i)) {
       large = large || needs_large_index(inputs[i]);
+      bytes = std::max(bytes, inputs[i].itemsize());
       fours = fours && (is_scalar(inputs[i]) || by_fours(inputs[i]));
       reads.emplace_back(inputs[i]);
     }
   }
-  int form = dense && fours                        ? FORM_DENSE4
-      : dense                                      ? FORM_DENSE
+  int form = dense ? dense_form(outputs[0].size(), fours, bytes)
       : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
                                                    : FORM_STRIDED16;
 

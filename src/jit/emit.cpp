@@ -63,15 +63,20 @@ class Emitter {
   }
 
   std::string text() {
+    compute();
+    std::string body = std::move(out_);
+    out_.clear();
     line("#pragma STDC FP_CONTRACT OFF");
+    if (body.find("round_bf16(") != body.npos) {
+      line("#define NUMBERS_FIRST 1");
+    }
     arguments();
     line("#include \"common/elementwise.glsl\"");
     line("#include \"common/run_time.glsl\"");
     line("#include \"common/binary_ops.glsl\"");
     line("#include \"common/ternary_ops.glsl\"");
     line("");
-    compute();
-    return std::move(out_);
+    return std::move(out_) + body;
   }
 
  private:

@@ -14,14 +14,24 @@
 #define FORM_STRIDED 1
 // or up to 16 of them,
 #define FORM_STRIDED16 2
-// or dense, and aligned so that accesses take four items.
+// or dense, and aligned so that accesses take four items,
 #define FORM_DENSE4 3
+// of which each invocation has several under way: fours of small items are
+// short, and memory gives all it can only if much is asked for at once.
+#define FORM_DENSE_MANY 4
+
+// Fours of an invocation of that form, and from how many items on it is taken:
+// of fewer, cores would be left without work.
+#define MANY_FOURS 4u
+#define MANY_ITEMS (1u << 23)
 
 // Items of a row that an invocation of a strided form takes.
 #define STRIDED_WORK 4u
 
 #ifndef __cplusplus
-#define DENSE (FORM == FORM_DENSE || FORM == FORM_DENSE4)
+#define FOURS \
+  (FORM == FORM_DENSE4 ? 1u : FORM == FORM_DENSE_MANY ? MANY_FOURS : 0u)
+#define DENSE (FORM != FORM_STRIDED && FORM != FORM_STRIDED16)
 #define DIMS (FORM == FORM_STRIDED ? 4 : 16)
 #if DENSE
 #define Items DenseItems

@@ -1,13 +1,33 @@
-// out[tuple..., slice...] = src[slice at the tuple's indices], one word an
-// invocation. Source offsets are 64-bit; LARGE is about the output alone.
+// out[tuple..., slice...] = src[slice at the tuple's indices], WORDS words an
+// invocation, all under way before the first is stored. Source offsets are
+// 64-bit; LARGE is about the output alone.
 #define UPDATES 0
 #include "common/tuples.glsl"
 
-layout(local_size_x = 256) in;
+#define WG_SIZE 256
+layout(local_size_x = WG_SIZE) in;
+
+#define EACH_WORD                                                             \
+  [[unroll]] for (uint k = 0, at = gl_LocalInvocationIndex; k < WORDS;        \
+                  ++k, at += WG_SIZE)
 
 void main() {
-  UIndex i = flat_index();
-  if (i < UIndex(A.count)) {
-    store_word(A.dst, i, load_word(A.src, place(i).target));
+  UIndex first = UIndex(group_index()) * (WORDS * WG_SIZE);
+  UIndex count = UIndex(A.count);
+  if (first + WORDS * WG_SIZE <= count) {
+    Word words[WORDS];
+    EACH_WORD {
+      words[k] = load_word(A.src, place(first + at).target);
+    }
+    EACH_WORD {
+      store_word(A.dst, first + at, words[k]);
+    }
+  } else {
+    EACH_WORD {
+      if (first + at < count) {
+        Word word = load_word(A.src, place(first + at).target);
+        store_word(A.dst, first + at, word);
+      }
+    }
   }
 }

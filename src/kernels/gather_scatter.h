@@ -25,11 +25,12 @@ struct TupleArgs {
 
 #ifdef __cplusplus
 struct GatherVariant {
-  int WORD; // bytes that an invocation moves
+  int WORD; // bytes
   Type I = Type::u32;
   int NIDX = 1, I_NDIM = 1, S_NDIM = 1;
   bool LARGE = false;
-  KERNEL_VARIANT("gather", WORD, I, NIDX, I_NDIM, S_NDIM, LARGE)
+  uint WORDS = 1; // of an invocation
+  KERNEL_VARIANT("gather", WORD, I, NIDX, I_NDIM, S_NDIM, LARGE, WORDS)
 };
 
 // Assignments move words; with WORD 0, REDUCE combines items of T.
@@ -37,7 +38,7 @@ struct ScatterVariant {
   Type T = Type::u8;
   const char* REDUCE = "none";
   bool SUM = false;
-  int WORD = 0;
+  int WORD = 0; // bytes that an invocation moves
   Type I = Type::u32;
   int NIDX = 1, I_NDIM = 1, S_NDIM = 1;
   bool LARGE = false;

@@ -1,6 +1,9 @@
 // RMS norm (LAYER=0) and layer norm of rows, scaled and shifted by optional
 // vectors. A team of LANES invocations keeps its row in registers, CHUNKS
 // times four items each; CHUNKS=0 reads it again. y may be x itself.
+#ifdef T_IS_bf16
+#define NUMBERS_FIRST (CHUNKS > 0)
+#endif
 #include "common/math.glsl"
 #include "common/rms.glsl"
 #include "common/rows.glsl"
@@ -60,10 +63,29 @@ void main() {
 #endif
   float scale = rms_factor(team_sum(total), A.inverse_n, A.eps);
   if (live) {
+#if NUMBERS_FIRST
+    numbers_only = true;
+#endif
     EACH4 {
       if (i < n) {
         STORE4(y, i, n, finish((X - mean) * scale, i, n));
       }
     }
+#if NUMBERS_FIRST
+    numbers_only = false;
+    if (is_nan(numbers_seen)) {
+      // Not unrolled: llvmpipe skips no branch, but leaves loops.
+      [[dont_unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+        uint i = (c * LANES + LANE) * 4;
+        vec4 v = held[0];
+        [[unroll]] for (uint k = 1; k < CHUNKS; ++k) {
+          v = c == k ? held[k] : v;
+        }
+        if (i < n) {
+          STORE4(y, i, n, finish((v - mean) * scale, i, n));
+        }
+      }
+    }
+#endif
   }
 }

@@ -26,8 +26,8 @@ struct ReduceColVariant {
   Type T, U, Acc;
   const char* OP;
   int LANES, NDIM;
-  bool LARGE;
-  KERNEL_VARIANT("reduce_col", T, U, Acc, OP, LANES, NDIM, LARGE)
+  bool VEC, LARGE;
+  KERNEL_VARIANT("reduce_col", T, U, Acc, OP, LANES, NDIM, VEC, LARGE)
 };
 #endif
 

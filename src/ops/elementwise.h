@@ -16,8 +16,21 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, DENSE_GROUP);
 }
 
+// The form of dense arrays of `items` items, aligned for fours or not, the
+// largest of `bytes` each: fours of larger ones than 2 keep memory busy alone.
+inline int dense_form(uint64_t items, bool fours, size_t bytes) {
+  return !fours                           ? FORM_DENSE
+      : items >= MANY_ITEMS && bytes <= 2 ? FORM_DENSE_MANY
+                                          : FORM_DENSE4;
+}
+
 // Enough groups to fill any GPU; invocations loop over the rest.
 inline Grid dense_grid(uint64_t items, int form = FORM_DENSE) {
+  if (form == FORM_DENSE_MANY) {
+    constexpr uint64_t group_items = 4 * MANY_FOURS * DENSE_GROUP;
+    uint64_t rest = items % group_items;
+    return linear(items / group_items + (rest + DENSE_GROUP - 1) / DENSE_GROUP);
+  }
   uint64_t units = form == FORM_DENSE4 ? items / 4 + items % 4 : items;
   uint64_t groups = (units + DENSE_GROUP - 1) / DENSE_GROUP;
   return linear(std::min<uint64_t>(groups, DENSE_GROUPS));
@@ -93,17 +106,20 @@ void run_elementwise(
   if (dense) {
     DenseItems<N> items{};
     bool fours = true, whole = true;
+    size_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       const array& a = in.begin()[k].a;
       items.n = std::max<uint64_t>(items.n, a.data_size());
       items.step[k] = a.data_size() == 1 ? 0 : 1;
       whole = whole && items.step[k] == 1;
       fours = fours && (items.step[k] == 0 || by_fours(a));
+      bytes = std::max(bytes, a.itemsize());
     }
     for (const auto& o : out) {
       fours = fours && by_fours(o.a);
+      bytes = std::max(bytes, o.a.itemsize());
     }
-    variant.FORM = fours ? FORM_DENSE4 : FORM_DENSE;
+    variant.FORM = dense_form(items.n, fours, bytes);
     return enc.dispatch(
         enc.kernel(variant),
         in,

@@ -98,6 +98,12 @@ class TupleMove {
   void
   dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
     uint64_t count = (UPDATES ? src : dst).size() / ratio_;
+    uint32_t words = 1;
+    if constexpr (UPDATES == 0) {
+      // Of few, cores would be left without work; llvmpipe is slower by fours.
+      bool several = count >= 1 << 21 && !enc.caps().software();
+      words = v.WORDS = several ? 4 : 1;
+    }
     std::vector<Operand> reads{src};
     for (auto& index : index_) {
       reads.emplace_back(index);
@@ -123,7 +129,7 @@ class TupleMove {
               reads,
               {dst},
               args,
-              linear(count, 256),
+              linear(count, 256 * words),
               scattered(count, src, dst));
         });
       });

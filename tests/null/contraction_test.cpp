@@ -152,7 +152,7 @@ TEST_CASE("contraction: fused graphs forbid it in every form") {
   z = add(Type::c64, "Divide", {z, 2});
   g.outputs = {sum, z};
   auto text = emit_fused(g);
-  for (int form : {0, 1, 2, 3}) {
+  for (int form : {0, 1, 2, 3, 4}) {
     std::vector<Define> defines{{"FORM", form}};
     auto c = count(compile_source("fused", text, defines).spirv);
     CHECK(c.all > 200);

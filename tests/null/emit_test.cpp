@@ -60,6 +60,7 @@ TEST_CASE(
   // x0, x2, y0, y1 and the count.
   CHECK(compile(g, 0).reflection.args_size == 4 * 8 + 8);
   CHECK(compile(g, 3).reflection.args_size == 4 * 8 + 8);
+  CHECK(compile(g, 4).reflection.args_size == 4 * 8 + 8);
   // rows, last, ndim, shape[4], one strided input.
   CHECK(compile(g, 1).reflection.args_size == 32 + 16 + 16 + 32);
   auto wide = compile(g, 2, true);

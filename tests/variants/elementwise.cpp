@@ -13,12 +13,20 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-constexpr int forms[] = {FORM_DENSE, FORM_STRIDED, FORM_STRIDED16, FORM_DENSE4};
+constexpr int forms[] =
+    {FORM_DENSE, FORM_STRIDED, FORM_STRIDED16, FORM_DENSE4, FORM_DENSE_MANY};
+
+// Forms that operands of a type may meet.
+bool meets(int form, Type t) {
+  return form != FORM_DENSE_MANY || size_of(t) <= 2;
+}
 
 void add_unary(VariantSet& set) {
   auto add = [&](int form, Type t, const char* op, bool large = false) {
-    set.add(UnaryVariant{
-        .FORM = form, .IN = t, .OUT = t, .OP = op, .LARGE = large});
+    if (meets(form, t)) {
+      set.add(UnaryVariant{
+          .FORM = form, .IN = t, .OUT = t, .OP = op, .LARGE = large});
+    }
   };
   for (Type t : all_types) {
     add(FORM_DENSE4, t, "Square");
@@ -43,8 +51,10 @@ void add_unary(VariantSet& set) {
 
 void add_binary(VariantSet& set) {
   auto add = [&](int form, Type in, Type out, const char* op, bool large) {
-    set.add(BinaryVariant{
-        .FORM = form, .IN = in, .OUT = out, .OP = op, .LARGE = large});
+    if (meets(form, in)) {
+      set.add(BinaryVariant{
+          .FORM = form, .IN = in, .OUT = out, .OP = op, .LARGE = large});
+    }
   };
   for (Type t : all_types) {
     add(FORM_DENSE4, t, Type::bool_, "Less", false);
@@ -65,14 +75,16 @@ void add_binary(VariantSet& set) {
   for (int form : forms) {
     add(form, Type::f16, Type::f16, "LogAddExp", true);
     add(form, Type::c64, Type::c64, "Multiply", true);
-    for (Type t : {Type::f32, Type::u64}) {
-      set.add(BinaryVariant{
-          .FORM = form,
-          .IN = t,
-          .OUT = t,
-          .OP = "FloorDivide",
-          .REMAINDER = true,
-          .LARGE = t == Type::u64});
+    for (Type t : {Type::f32, Type::f16, Type::u64}) {
+      if (meets(form, t)) {
+        set.add(BinaryVariant{
+            .FORM = form,
+            .IN = t,
+            .OUT = t,
+            .OP = "FloorDivide",
+            .REMAINDER = true,
+            .LARGE = t == Type::u64});
+      }
     }
   }
 }
@@ -80,12 +92,14 @@ void add_binary(VariantSet& set) {
 void add_ternary(VariantSet& set) {
   for (int form : forms) {
     for (Type t : {Type::f32, Type::bf16, Type::u8, Type::c64, Type::bool_}) {
-      set.add(TernaryVariant{
-          .FORM = form,
-          .C = Type::bool_,
-          .T = t,
-          .OP = "Select",
-          .LARGE = t == Type::bf16});
+      if (meets(form, t)) {
+        set.add(TernaryVariant{
+            .FORM = form,
+            .C = Type::bool_,
+            .T = t,
+            .OP = "Select",
+            .LARGE = t == Type::bf16});
+      }
     }
   }
 }

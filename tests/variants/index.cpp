@@ -37,7 +37,9 @@ bool is_sum(const Combination& c) {
 void add_tuples(VariantSet& set) {
   for (int word : {1, 2, 4, 8, 16}) {
     for (Type i : {Type::i32, Type::u32}) {
-      set.add(GatherVariant{.WORD = word, .I = i});
+      for (uint words : {1, 4}) {
+        set.add(GatherVariant{.WORD = word, .I = i, .WORDS = words});
+      }
     }
     set.add(ScatterVariant{.WORD = word, .I = Type::i32});
   }

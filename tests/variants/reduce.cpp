@@ -57,6 +57,11 @@ void add_reductions(VariantSet& set) {
       }
       add(set, along_columns("Sum", t, t, 128, n));
     }
+    for (const char* op : {"Sum", "Max"}) {
+      ReduceProblem p = along_columns(op, t, t, 8192, 16384); // by fours
+      p.aligned = true;
+      add(set, p);
+    }
   }
   for (const char* op : {"Sum", "Prod", "Min", "Max"}) {
     bool ordered = op[0] == 'M';

@@ -8,17 +8,66 @@
 float bf16_to_f32(uint16_t x) {
   return uintBitsToFloat(uint(x) << 16);
 }
+// Of what is no NaN that takes half the instructions. A kernel with
+// NUMBERS_FIRST may set `numbers_only` while it makes results: if numbers_seen
+// is NaN then, they are of no use and have to be made again. (It is if NaN was
+// among what was rounded, or infinities of both signs.)
+#if NUMBERS_FIRST
+bool numbers_only = false;
+float numbers_seen = 0.0;
+#endif
+uint numbers_to_upper_bf16(uint x) {
+  return x + 0x7fffu + ((x >> 16) & 1u);
+}
+uvec4 numbers_to_upper_bf16(uvec4 x) {
+  return x + 0x7fffu + ((x >> 16) & 1u);
+}
 // The same in the upper half of a word, whose lower half is anything.
 uint f32_to_upper_bf16(float f) {
   uint x = floatBitsToUint(f);
+#if NUMBERS_FIRST
+  if (numbers_only) {
+    precise float sum = numbers_seen + f;
+    numbers_seen = sum;
+    return numbers_to_upper_bf16(x);
+  }
+#endif
   bool nan = (x & 0x7fffffffu) > 0x7f800000u;
-  return nan ? x | 0x400000u : x + 0x7fffu + ((x >> 16) & 1u);
+  return nan ? x | 0x400000u : numbers_to_upper_bf16(x);
 }
 uint16_t f32_to_bf16(float f) {
   return uint16_t(f32_to_upper_bf16(f) >> 16);
 }
-// Two as they lie in memory, and one as a float again: fewer instructions than
-// by items of 16 bits.
+// Four at once, with one test for NaN.
+uvec4 f32_to_upper_bf16(vec4 v) {
+  uvec4 x = floatBitsToUint(v);
+  uvec4 y = numbers_to_upper_bf16(x);
+  precise float sum = (v.x + v.y) + (v.z + v.w);
+#if NUMBERS_FIRST
+  if (numbers_only) {
+    precise float more = numbers_seen + sum;
+    numbers_seen = more;
+    return y;
+  }
+#endif
+  if ((floatBitsToUint(sum) & 0x7fffffffu) > 0x7f800000u) {
+    y = uvec4(
+        f32_to_upper_bf16(v.x),
+        f32_to_upper_bf16(v.y),
+        f32_to_upper_bf16(v.z),
+        f32_to_upper_bf16(v.w));
+  }
+  return y;
+}
+// As they lie in memory, and as floats again: fewer instructions than by items
+// of 16 bits.
+uvec2 pack4_bf16(vec4 v) {
+  uvec4 y = f32_to_upper_bf16(v);
+  return (y.xz >> 16) | (y.yw & 0xffff0000u);
+}
+vec4 round_to_bf16(vec4 v) {
+  return uintBitsToFloat(f32_to_upper_bf16(v) & 0xffff0000u);
+}
 uint pack2_bf16(float a, float b) {
   return (f32_to_upper_bf16(a) >> 16) | (f32_to_upper_bf16(b) & 0xffff0000u);
 }

@@ -55,37 +55,69 @@ void item(UIndex i) {
   MAKE_ITEM_(LOAD_DENSE_)
 }
 
-#if FORM == FORM_DENSE4
+#if FORM != FORM_DENSE
 #define LOAD4_(k, VALUE, PTR, x)                                              \
-  VALUE x##_4[4];                                                             \
+  VALUE x##_4[FOURS][4];                                                      \
   if (STEP_(k) == 0u) {                                                       \
     VALUE x = load(A.x, 0);                                                   \
-    x##_4 = VALUE[4](x, x, x, x);                                             \
+    EACH_FOUR x##_4[f] = VALUE[4](x, x, x, x);                                \
   } else {                                                                    \
-    x##_4 = LOAD_FOUR(PTR, A.x, four);                                        \
+    EACH_FOUR x##_4[f] = LOAD_FOUR(PTR, A.x, four + f * DENSE_GROUP);         \
   }
-#define DECLARE4_(k, VALUE, PTR, x) VALUE x##_4[4];
-#define TAKE_(k, VALUE, PTR, x) VALUE x = x##_4[lane];
-#define PUT_(k, VALUE, PTR, x) x##_4[lane] = x;
-#define STORE4_(k, VALUE, PTR, x) STORE_FOUR(PTR, A.x, four, x##_4);
-// Items 4 four to 4 four + 3.
-void four_items(UIndex four) {
+#define DECLARE4_(k, VALUE, PTR, x) VALUE x##_4[FOURS][4];
+#define TAKE_(k, VALUE, PTR, x) VALUE x = x##_4[f][lane];
+#define PUT_(k, VALUE, PTR, x) x##_4[f][lane] = x;
+#define STORE4_(k, VALUE, PTR, x)                                             \
+  EACH_FOUR STORE_FOUR(PTR, A.x, four + f * DENSE_GROUP, x##_4[f]);
+#define EACH_FOUR [[unroll]] for (uint f = 0u; f < FOURS; ++f)
+// Items 4 four to 4 four + 3, and those of the fours that are 1, 2, ... times
+// DENSE_GROUP further on.
+void some_fours(UIndex four) {
   EACH_INPUT(LOAD4_, LOAD_ONE_)
   EACH_RESULT(DECLARE4_)
-  for (uint lane = 0u; lane < 4u; ++lane) {
-    EACH_INPUT(TAKE_, NOTHING_)
-    EACH_RESULT(DECLARE_)
-    UIndex i = 4u * four + lane;
-    compute(i EACH_INPUT(PASS_, PASS_) EACH_RESULT(PASS_));
-    EACH_RESULT(PUT_)
+#if NUMBERS_FIRST
+  numbers_seen = 0.0;
+  numbers_only = true;
+#endif
+  EACH_FOUR {
+    [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
+      EACH_INPUT(TAKE_, NOTHING_)
+      EACH_RESULT(DECLARE_)
+      UIndex i = 4u * (four + f * DENSE_GROUP) + lane;
+      compute(i EACH_INPUT(PASS_, PASS_) EACH_RESULT(PASS_));
+      EACH_RESULT(PUT_)
+    }
   }
+#if NUMBERS_FIRST
+  numbers_only = false;
+  if (is_nan(numbers_seen)) {
+    [[dont_unroll]] for (uint k = 0u; k < 4u * FOURS; ++k) {
+      item(4u * (four + k / 4u * DENSE_GROUP) + k % 4u);
+    }
+    return;
+  }
+#endif
   EACH_RESULT(STORE4_)
 }
 #endif
 
 void main() {
   UIndex n = UIndex(A.items.n);
-#if FORM == FORM_DENSE
+#if FORM == FORM_DENSE_MANY
+  // Workgroups of fours, then those of the items left over.
+  const uint group_items = 4u * MANY_FOURS * DENSE_GROUP;
+  UIndex groups = n / group_items;
+  UIndex group = UIndex(group_index());
+  uint t = gl_LocalInvocationIndex;
+  if (group < groups) {
+    some_fours(group * (MANY_FOURS * DENSE_GROUP) + t);
+  } else {
+    UIndex i = groups * group_items + (group - groups) * DENSE_GROUP + t;
+    if (i < n) {
+      item(i);
+    }
+  }
+#elif FORM == FORM_DENSE
   UIndex stride = dense_stride(n);
   for (UIndex i = flat_index(); i < n; i += stride) {
     item(i);
@@ -97,7 +129,7 @@ void main() {
   UIndex stride = dense_stride(units);
   for (UIndex u = flat_index(); u < units; u += stride) {
     if (u < fours) {
-      four_items(u);
+      some_fours(u);
     } else {
       item(u + 3u * fours);
     }

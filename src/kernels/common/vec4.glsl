@@ -30,7 +30,7 @@ vec4 unpack4(uvec2 x) {
 #endif
 #ifdef T_IS_bf16
 uvec2 pack4(vec4 v) {
-  return uvec2(pack2_bf16(v.x, v.y), pack2_bf16(v.z, v.w));
+  return pack4_bf16(v);
 }
 #else
 uvec2 pack4(vec4 v) {
@@ -78,9 +78,13 @@ uvec2 pack4(vec4 v) {
 #else
 #define ROUND_TO_T(x) (x)
 #endif
+#ifdef T_IS_f16
 #define ROUND4_TO_T(v)                                                        \
   vec4(                                                                       \
       ROUND_TO_T((v).x), ROUND_TO_T((v).y), ROUND_TO_T((v).z), ROUND_TO_T((v).w))
+#else
+#define ROUND4_TO_T(v) ROUND_TO_T(v)
+#endif
 
 float sum4(vec4 v) {
   return (v.x + v.y) + (v.z + v.w);

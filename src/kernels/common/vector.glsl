@@ -52,8 +52,7 @@ float[4] load4_Ptr_bf16(uint64_t p, uint64_t i) {
       uintBitsToFloat(w.y & 0xffff0000u));
 }
 void store4_Ptr_bf16(uint64_t p, uint64_t i, float v[4]) {
-  AT_(Ptr_u32x2, p, i, 8) =
-      uvec2(pack2_bf16(v[0], v[1]), pack2_bf16(v[2], v[3]));
+  AT_(Ptr_u32x2, p, i, 8) = pack4_bf16(vec4(v[0], v[1], v[2], v[3]));
 }
 #define ACCESS4_32(NAME, VALUE, FROM, TO)                                     \
   VALUE[4] load4_##NAME(uint64_t p, uint64_t i) {                             \

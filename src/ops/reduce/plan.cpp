@@ -46,9 +46,23 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
       p.kept_stride != 0 && p.kept_extent >= 16;
   int lanes =
       columns ? (p.extent <= 16 ? 1 : 8) : team_lanes(p.outputs, p.extent);
+  std::string_view op = p.op;
+  bool truth = op == "And" || op == "Or";
+  Type acc = truth ? Type::u32 : accumulator(p.out);
+  bool vec = p.even && acc == Type::f32 && p.aligned;
+  if (columns) {
+    // Four outputs an invocation leave cores without work if there are few.
+    vec = vec && p.kept_stride == 1 && p.outputs % 4 == 0 &&
+        p.reduced_stride % 4 == 0 && p.outputs >= 512 &&
+        p.outputs * p.extent >= uint64_t(1) << 24;
+  } else {
+    vec = vec && lanes > 1 && p.reduced_stride == 1 && p.extent % 4 == 0 &&
+        p.kept_stride % 4 == 0 && p.extent < (uint64_t(1) << 31);
+  }
   // Few outputs of many elements: parts in parallel, then the parts. Columns
   // have few loads under way in each invocation, and so take more of them.
-  uint64_t groups = divide_up(p.outputs, group_size / lanes);
+  uint64_t team_outputs = columns && vec ? 4 : 1;
+  uint64_t groups = divide_up(p.outputs, team_outputs * group_size / lanes);
   uint64_t part = columns ? 512 : 8192;
   uint64_t enough = columns ? 1024 : 256, most = columns ? 4096 : 1024;
   uint64_t splits = 1, chunk = p.extent;
@@ -59,9 +73,6 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
     splits = divide_up(p.extent, chunk);
   }
 
-  std::string_view op = p.op;
-  bool truth = op == "And" || op == "Or";
-  Type acc = truth ? Type::u32 : accumulator(p.out);
   Type to = splits > 1 && acc == Type::f32 ? Type::f32 : p.out;
   ReduceParts parts{p.outputs, p.extent, chunk, splits};
   auto filled = [&](auto v) {
@@ -71,17 +82,15 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
     v.OP = p.op;
     v.LANES = lanes;
     v.NDIM = p.even ? 1 : max_reduce_ndim;
+    v.VEC = vec;
     v.LARGE = p.large;
     return v;
   };
   if (columns) {
     return {filled(ReduceColVariant{}), parts, groups * splits};
   }
-  bool vec = p.even && acc == Type::f32 && lanes > 1 && p.reduced_stride == 1 &&
-      p.extent % 4 == 0 && p.kept_stride % 4 == 0 && p.aligned &&
-      p.extent < (uint64_t(1) << 31);
-  ReduceVariant variant = filled(ReduceVariant{.VEC = vec});
-  return {variant, parts, divide_up(p.outputs * splits, group_size / lanes)};
+  uint64_t row_groups = divide_up(p.outputs * splits, group_size / lanes);
+  return {filled(ReduceVariant{}), parts, row_groups};
 }
 
 ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
