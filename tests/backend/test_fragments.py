@@ -280,7 +280,9 @@ def test_convolution_fragments(gpu, request, dtype):
             **os.environ,
             "MLX_VK_SKINNY_ROWS": "5",
             "MLX_VK_PROFILE": "1",
-            "PYTHONPATH": str(Path(__file__).parent),
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+            ),
         },
         capture_output=True,
         text=True,

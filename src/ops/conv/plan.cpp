@@ -117,7 +117,7 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
-  constexpr ConvTileVariant medium{.BM = 64, .BN = 64, .TM = 4, .TN = 4};
+  constexpr ConvTileVariant medium{.BM = 64, .BN = 64, .TM = 8, .TN = 4};
   constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
   constexpr ConvTileVariant software{.BM = 32, .BN = 64, .TM = 8, .TN = 8};
   ConvTileVariant v = small;
