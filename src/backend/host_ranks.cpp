@@ -113,8 +113,8 @@ HostGroupSizes sizes_of(int rank, int ranks, bool software) {
   HostGroupSizes s;
   s.rank = static_cast<uint32_t>(rank);
   s.ranks = static_cast<uint32_t>(ranks);
-  // 4 MiB of items and their stamps.
-  constexpr uint64_t most = 4400u << 10, all = 176u << 20;
+  // 8 MiB of items and their stamps.
+  constexpr uint64_t most = 8800u << 10, all = 176u << 20;
   s.slot = software ? 48u << 10
                     : std::min(most, all / (HostGroup::generations * s.ranks));
   s.slot &= ~uint64_t(0xfff);

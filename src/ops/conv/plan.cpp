@@ -91,8 +91,9 @@ bool plan_fragments(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   return true;
 }
 
-// docs/benchmarks.md, "Convolutions": subgroups of 64 x 32 in workgroups of
-// eight are the fastest as long as they give every other core one.
+// docs/benchmarks-operations.md, "Convolutions": subgroups of 64 x 32 in
+// workgroups of eight are the fastest as long as they give every other core
+// one.
 void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 4};
   constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
