@@ -2,11 +2,10 @@
 software devices emulate, else by those of the device where their layout is known."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 # Each compiles an emulated kernel, for some ten seconds.
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
@@ -61,19 +60,11 @@ if not (error < u and worst < 2 * u):
 
 @pytest.mark.parametrize("dtype, kind, shape", CASES)
 def test_prompts(request, dtype, kind, shape):
-    here = Path(__file__).parent
-    env = {
-        "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]),
-        "MLX_SDPA_EMULATE": "1",
-        "MLX_VK_SDPA_STATS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, dtype, str(kind), str(shape)],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", CHECK, dtype, kind, shape),
+        folder=Path(__file__).parent,
+        MLX_SDPA_EMULATE="1",
+        MLX_VK_SDPA_STATS="1",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     if "llvmpipe" in request.config.mlxvk_name:
         assert "prefill_fragments" in done.stderr

@@ -1,14 +1,13 @@
 """Attention's backward pass in blocks, and when it is decomposed."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import cases_attention_vjp as vjp
 import mlx.core as mx
 import numpy as np
 import pytest
+from processes import output_of
 
 
 def gradients(shape, mask=None):
@@ -102,19 +101,11 @@ for name, g, want in zip("qkv", got, vjp.gradients(*wide, mask)):
 
 @pytest.mark.parametrize("dtype, mask, shape", EMULATED)
 def test_in_registers(request, dtype, mask, shape):
-    here = Path(__file__).parent
-    env = {
-        "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]),
-        "MLX_SDPA_VJP_EMULATE": "1",
-        "MLX_VK_SDPA_STATS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", IN_REGISTERS, dtype, str(mask), str(shape)],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", IN_REGISTERS, dtype, mask, shape),
+        folder=Path(__file__).parent,
+        MLX_SDPA_VJP_EMULATE="1",
+        MLX_VK_SDPA_STATS="1",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     if "llvmpipe" in request.config.mlxvk_name:
         assert "backward, in registers" in done.stderr

@@ -5,11 +5,10 @@ what follows them, dense ones (gemm/gemm_fragments.comp) and convolutions
 (conv/conv_fragments.comp)."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 # Beside float64: the result's own rounding, and float32 sums of exact codes, whose
 # offset of up to 64 cancels (2^-16 of the sum of |x| |w| covers both).
@@ -112,14 +111,11 @@ if FULL:
 @pytest.mark.parametrize("bits, group, dtype", FORMATS)
 def test_fragments(gpu, request, bits, group, dtype):
     many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(bits), str(group), dtype, many],
-        env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_QMM_STATS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", CHECK, bits, group, dtype, many),
+        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_QMM_STATS="1",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     if "llvmpipe" in request.config.mlxvk_name:
         assert "qmm_fragments" in done.stderr
         siblings = 3 if many == "many" else 1
@@ -182,14 +178,11 @@ if tile > 32:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"] if FULL else ["bfloat16"])
 def test_dense_fragments(gpu, request, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
-    done = subprocess.run(
-        [sys.executable, "-c", DENSE, dtype, "32" if software else "1024"],
-        env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_PROFILE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", DENSE, dtype, 32 if software else 1024),
+        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_PROFILE="1",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     if software:
         assert "gemm_fragments" in done.stderr
 
@@ -274,21 +267,12 @@ if full:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"] if FULL else ["bfloat16"])
 def test_convolution_fragments(gpu, request, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
-    done = subprocess.run(
-        [sys.executable, "-c", CONVOLUTIONS, dtype, str(int(software)), str(int(FULL))],
-        env={
-            **os.environ,
-            "MLX_VK_SKINNY_ROWS": "5",
-            "MLX_VK_PROFILE": "1",
-            "PYTHONPATH": os.pathsep.join(
-                [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-            ),
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", CONVOLUTIONS, dtype, int(software), int(FULL)),
+        folder=Path(__file__).parent,
+        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_PROFILE="1",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     if software:
         assert "conv_fragments" in done.stderr
         assert "splitk_sum" in done.stderr

@@ -2,10 +2,9 @@
 all (gemm/gemm.comp with PREFETCH), which software devices take when asked to."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from processes import output_of
 
 # An item's error: its own rounding, and float32 sums.
 CHECK = """
@@ -73,13 +72,10 @@ TYPES = ["float32", *["float16", "bfloat16", "complex64"][: 3 if FULL else 0]]
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_tiles(gpu, request, dtype):
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, dtype, "full" if FULL else "some"],
-        env={**os.environ, "MLX_VK_SKINNY_ROWS": "5", "MLX_VK_PROFILE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    done = output_of(
+        *("-c", CHECK, dtype, "full" if FULL else "some"),
+        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_PROFILE="1",
     )
-    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     if "llvmpipe" in request.config.mlxvk_name:
         assert "PREFETCH=1" in done.stderr
