@@ -52,7 +52,8 @@ json device_json(const Caps& c, bool selected) {
       {"subgroupSizeControl", c.subgroup_size_control},
       {"shaderSubgroupExtendedTypes", c.subgroup_extended_types},
       {"VK_EXT_memory_budget", c.memory_budget},
-      {"timestamps", c.timestamps}};
+      {"timestamps", c.timestamps},
+      {"queue without graphics", c.compute_only_queue}};
   d["limits"] = {
       {"subgroup_size", c.subgroup_size},
       {"max_workgroup_size", c.max_workgroup_size},

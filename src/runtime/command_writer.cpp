@@ -202,16 +202,18 @@ void CommandWriter::end(
     const Order& o,
     Commands& c) {
   auto& vk = device_.vk();
-  if (o.first_barrier) {
-    barrier(vk, c.buffer);
-  }
   if (auto* sentinels = device_.sentinels()) {
     sentinels->append(c.buffer, ticket + c.submissions - 1);
   }
-  // The host reads mapped memory after the semaphore. What the host wrote
-  // before the submission needs no barrier: vkQueueSubmit shows it.
+  // What comes next on the queue reads and overwrites, and the host reads
+  // mapped memory after the semaphore. What the host wrote before the
+  // submission needs no barrier: vkQueueSubmit shows it.
   if (o.last_barrier) {
-    barrier(vk, c.buffer, VK_PIPELINE_STAGE_HOST_BIT, host_access);
+    barrier(
+        vk,
+        c.buffer,
+        device_stages | VK_PIPELINE_STAGE_HOST_BIT,
+        device_access | host_access);
   }
   vk_check(vk.vkEndCommandBuffer(c.buffer), "vkEndCommandBuffer");
   c.ends.push_back(done);

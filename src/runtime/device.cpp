@@ -42,6 +42,7 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
   f.f12.shaderFloat16 = caps.shader_float16;
   f.f12.bufferDeviceAddress = VK_TRUE;
   f.f12.timelineSemaphore = VK_TRUE;
+  f.f12.hostQueryReset = caps.host_query_reset;
   f.f12.scalarBlockLayout = VK_TRUE;
   f.f12.vulkanMemoryModel = caps.vulkan_memory_model;
   f.f12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
@@ -99,8 +100,9 @@ Device::Device() {
           caps_.software(), std::chrono::microseconds(config().spin_us)});
   memory_ = std::make_unique<Memory>(*this);
   work_limit_ = vulkan::work_limit(caps_, config().max_ms);
-  if (!config().disabled("sentinels")) {
-    sentinels_ = std::make_unique<Sentinels>(*this);
+  if (!config().disabled("sentinels") && caps_.timestamps &&
+      caps_.host_query_reset && !caps_.software()) {
+    sentinels_ = std::make_unique<Sentinels>(vk(), device_);
     timeline_->check(sentinels_.get());
   }
   profiler_ = std::make_unique<Profiler>();

@@ -87,7 +87,8 @@ class Device {
   void set_work_limit(WorkLimit limit) {
     work_limit_ = limit;
   }
-  // Null with MLX_VK_DISABLE=sentinels.
+  // Null with MLX_VK_DISABLE=sentinels, on software devices, which nothing
+  // resets, and without timestamps.
   Sentinels* sentinels() {
     return sentinels_.get();
   }

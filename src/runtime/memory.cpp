@@ -122,12 +122,6 @@ Allocation Memory::allocate_mapped(size_t size) {
   });
 }
 
-Allocation Memory::allocate_for_reading(size_t size) {
-  return with_room([&](bool over) {
-    return allocations_.create(size, types_.read_back, HostUse::Coherent, over);
-  });
-}
-
 void Memory::free(Allocation& allocation) {
   allocations_.free(allocation);
 }

@@ -43,7 +43,6 @@ Order order(
   }
   auto levels = static_cast<int>(o.levels.size());
   int drop = debug.drop_barrier;
-  o.first_barrier = drop != 0;
   o.last_barrier = drop != levels;
   if (drop > 0 && drop < levels) {
     o.levels.erase(o.levels.begin() + drop);

@@ -13,15 +13,15 @@ namespace mlx::core::vulkan {
 struct OrderDebug {
   bool levels = true; // false: each record has a level of its own
   uint64_t shuffle = 0; // seed of a permutation within each level; 0: none
-  int drop_barrier = -1; // the one to leave out, from 0
+  int drop_barrier = -1; // the one to leave out, from 1
 };
 
-// Barrier 0 precedes the first level (it ends the submission before), barrier k
-// level k, and one more shows everything to the host.
+// Barrier k precedes level k, from 1; one more ends a submission, for the next
+// and for the host.
 struct Order {
   std::vector<uint32_t> records; // indices, in the order they run in
   std::vector<uint32_t> levels; // where in `records` each level begins
-  bool first_barrier = true, last_barrier = true;
+  bool last_barrier = true;
 };
 
 // Records that conflict get increasing levels (hazards.h). Those of one level

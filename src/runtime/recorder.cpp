@@ -160,7 +160,7 @@ void Recorder::wait_for_more(uint64_t seen) {
 // With the next ticket.
 void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   auto& timeline = device_.timeline();
-  // Its sentinel's word must be free.
+  // Its sentinel's query must be free.
   while (next_ticket_ > Sentinels::count + timeline.seen() &&
          !timeline.lost()) {
     timeline.wait(
@@ -171,6 +171,9 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   }
   if (timeline.lost()) {
     throw std::runtime_error(timeline.lost_reason());
+  }
+  if (auto* sentinels = device_.sentinels()) {
+    sentinels->prepare(next_ticket_);
   }
   VkTimelineSemaphoreSubmitInfo signal{
       VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};

@@ -109,7 +109,7 @@ class Timeline {
   }
   // Before any other thread knows it: a ticket is finished only if its sentinel
   // is there. One that is not makes the device a lost one from that ticket on.
-  void check(const Sentinels* sentinels) {
+  void check(Sentinels* sentinels) {
     sentinels_ = sentinels;
   }
   // Says what the submission of a ticket ran, for the error. May take locks.
@@ -166,7 +166,7 @@ class Timeline {
   VkDevice device_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
   WaitPolicy policy_;
-  const Sentinels* sentinels_ = nullptr;
+  Sentinels* sentinels_ = nullptr;
   Describe describe_;
   std::atomic<uint64_t> completed_{0};
   std::atomic<bool> lost_{false}, hung_{false}, dropped_{false};

@@ -166,6 +166,7 @@ void query_features(
   vk.vkGetPhysicalDeviceFeatures2(device, &f.all);
   c.buffer_device_address = f.f12.bufferDeviceAddress;
   c.timeline_semaphore = f.f12.timelineSemaphore;
+  c.host_query_reset = f.f12.hostQueryReset;
   c.scalar_block_layout = f.f12.scalarBlockLayout;
   c.storage_8bit = f.f12.storageBuffer8BitAccess;
   c.storage_16bit = f.f11.storageBuffer16BitAccess;
@@ -309,6 +310,29 @@ void classify(Caps& c) {
   }
 }
 
+int choose_queue_family(
+    const std::vector<VkQueueFamilyProperties>& families,
+    uint32_t vendor_id,
+    QueueKind kind) {
+  constexpr uint32_t nvidia = 0x10de;
+  bool alone = kind == QueueKind::Compute ||
+      (kind == QueueKind::Automatic && vendor_id == nvidia);
+  int first = -1;
+  for (size_t i = 0; i < families.size(); ++i) {
+    auto flags = families[i].queueFlags;
+    if (!(flags & VK_QUEUE_COMPUTE_BIT)) {
+      continue;
+    }
+    if (first < 0) {
+      first = static_cast<int>(i);
+    }
+    if (alone != bool(flags & VK_QUEUE_GRAPHICS_BIT)) {
+      return static_cast<int>(i);
+    }
+  }
+  return first;
+}
+
 Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   Caps c;
   query_basics(vk, device, c);
@@ -329,12 +353,12 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
   std::vector<VkQueueFamilyProperties> families(n);
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, families.data());
-  for (uint32_t i = 0; i < n; ++i) {
-    if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
-      c.compute_queue_family = static_cast<int>(i);
-      c.timestamps = families[i].timestampValidBits != 0;
-      break;
-    }
+  int family = choose_queue_family(families, c.vendor_id, config().queue);
+  c.compute_queue_family = family;
+  if (family >= 0) {
+    c.timestamps = families[family].timestampValidBits != 0;
+    c.compute_only_queue =
+        !(families[family].queueFlags & VK_QUEUE_GRAPHICS_BIT);
   }
   return c;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "vk/config.h"
 #include "vk/launcher.h"
 #include "vk/matrix_units.h"
 #include "vk/type.h"
@@ -34,7 +35,7 @@ struct Caps {
   bool shader_int16 = false;
   bool shader_int64 = false;
   bool subgroup_operations = false; // basic, arithmetic, shuffle, vote, ballot
-  int compute_queue_family = -1;
+  int compute_queue_family = -1; // by choose_queue_family()
 
   // Optional.
   bool shader_float16 = false;
@@ -53,6 +54,8 @@ struct Caps {
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
   bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
+  bool compute_only_queue = false; // its family has no graphics
+  bool host_query_reset = false;
   bool memory_budget = false;
   bool external_memory_host = false; // VK_EXT_external_memory_host
   // With f32 accumulation, subgroup scope, per input type: whether there are
@@ -127,6 +130,15 @@ struct Caps {
 };
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);
+
+// Of a device's families the one whose queue takes all work; -1 without any
+// that computes. NVIDIA's queues without graphics start a submission sooner (5
+// us on an H200); on AMD those with graphics were found faster
+// (https://github.com/ggml-org/llama.cpp/pull/20551).
+int choose_queue_family(
+    const std::vector<VkQueueFamilyProperties>& families,
+    uint32_t vendor_id,
+    QueueKind kind);
 
 // Fills in what the tables of vk/gpu_class.h know of a device, by its vendor,
 // IDs, name and subgroup sizes.

@@ -43,6 +43,11 @@ constexpr ConfigEntry table[] = {
      "1500",
      "Microseconds that a wait polls the device before it sleeps between "
      "looks. More is more exact and takes more of a core."},
+    {"MLX_VK_QUEUE",
+     "auto",
+     "Which of a GPU's queues takes the work, where it has both: compute (one "
+     "without graphics), graphics (one with), auto (compute on NVIDIA, where it "
+     "starts work sooner; graphics elsewhere)."},
     {"MLX_VK_FALLBACK",
      "allow",
      "Operations that are decomposed into several kernels where Metal has one: "
@@ -228,6 +233,13 @@ Config parse_config(const char* (*get)(const char*)) {
     c.memory = MemoryModel::Uncached;
   } else if (!m.empty() && m != "auto") {
     warn("MLX_VK_MEMORY", m.c_str(), "auto, unified, discrete or uncached");
+  }
+  if (auto q = text("MLX_VK_QUEUE"); q == "compute") {
+    c.queue = QueueKind::Compute;
+  } else if (q == "graphics") {
+    c.queue = QueueKind::Graphics;
+  } else if (!q.empty() && q != "auto") {
+    warn("MLX_VK_QUEUE", q.c_str(), "auto, compute or graphics");
   }
   if (auto f = text("MLX_VK_FALLBACK"); f == "warn") {
     c.fallback = FallbackPolicy::Warn;

@@ -36,11 +36,13 @@ std::span<const ConfigEntry> config_table();
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
+enum class QueueKind : uint8_t { Automatic, Compute, Graphics };
 
 struct Config {
   bool off = false; // MLX_VK=0
   std::string device; // MLX_VK_DEVICE
   MemoryModel memory = MemoryModel::Automatic;
+  QueueKind queue = QueueKind::Automatic;
   FallbackPolicy fallback = FallbackPolicy::Allow;
   bool validate = false;
   std::string profile; // empty: off; "1": table; else a trace file

@@ -55,7 +55,6 @@ namespace mlx::core::vulkan {
   X(vkCmdDispatch)                \
   X(vkCmdDispatchBase)            \
   X(vkCmdCopyBuffer)              \
-  X(vkCmdFillBuffer)              \
   X(vkCmdSetEvent)                \
   X(vkCreateEvent)                \
   X(vkDestroyEvent)               \
@@ -67,6 +66,7 @@ namespace mlx::core::vulkan {
   X(vkCreateQueryPool)            \
   X(vkDestroyQueryPool)           \
   X(vkGetQueryPoolResults)        \
+  X(vkResetQueryPool)             \
   X(vkCreateShaderModule)         \
   X(vkDestroyShaderModule)        \
   X(vkCreatePipelineLayout)       \

@@ -180,3 +180,29 @@ TEST_CASE("caps: every device of the table has cores and a class") {
     CHECK((caps.software() || caps.core_count > 0));
   }
 }
+
+TEST_CASE("caps: which queue takes the work") {
+  constexpr uint32_t amd = 0x1002, nvidia = 0x10de;
+  constexpr VkQueueFlags all = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
+  auto choose = [](std::vector<VkQueueFlags> flags,
+                   uint32_t vendor,
+                   QueueKind kind = QueueKind::Automatic) {
+    std::vector<VkQueueFamilyProperties> families;
+    for (auto f : flags) {
+      families.push_back({f, 1, 64, {1, 1, 1}});
+    }
+    return choose_queue_family(families, vendor, kind);
+  };
+  std::vector<VkQueueFlags> usual{
+      all, VK_QUEUE_TRANSFER_BIT, VK_QUEUE_COMPUTE_BIT};
+  CHECK(choose(usual, nvidia) == 2);
+  CHECK(choose(usual, amd) == 0);
+  CHECK(choose(usual, nvidia, QueueKind::Graphics) == 0);
+  CHECK(choose(usual, amd, QueueKind::Compute) == 2);
+  // Else what there is.
+  CHECK(choose({VK_QUEUE_TRANSFER_BIT, all}, nvidia) == 1);
+  CHECK(choose({VK_QUEUE_COMPUTE_BIT}, amd) == 0);
+  CHECK(choose({VK_QUEUE_COMPUTE_BIT, all}, amd) == 1);
+  CHECK(choose({VK_QUEUE_TRANSFER_BIT}, nvidia) == -1);
+  CHECK(choose({}, nvidia) == -1);
+}

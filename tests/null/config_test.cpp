@@ -51,6 +51,9 @@ TEST_CASE("config: values") {
   CHECK(c.device == "cpu");
   CHECK(c.memory == MemoryModel::Discrete);
   CHECK(parse({{"MLX_VK_MEMORY", "uncached"}}).memory == MemoryModel::Uncached);
+  CHECK(parse({{"MLX_VK_QUEUE", "compute"}}).queue == QueueKind::Compute);
+  CHECK(parse({{"MLX_VK_QUEUE", "graphics"}}).queue == QueueKind::Graphics);
+  CHECK(parse({{"MLX_VK_QUEUE", "auto"}}).queue == QueueKind::Automatic);
   CHECK(c.fallback == FallbackPolicy::Deny);
   CHECK(c.validate);
   CHECK(c.profile == "trace.json");
@@ -81,6 +84,7 @@ TEST_CASE("config: what is not understood keeps the default") {
   auto c = parse({
       {"MLX_VK_MEMORY", "fast"},
       {"MLX_VK_FALLBACK", "perhaps"},
+      {"MLX_VK_QUEUE", "transfer"},
       {"MLX_VK_MAX_OPS_PER_BUFFER", "many"},
       {"MLX_VK_MAX_MB_PER_BUFFER", "-3"},
       {"MLX_VK_VALIDATE", "0"},
@@ -88,6 +92,7 @@ TEST_CASE("config: what is not understood keeps the default") {
   });
   CHECK(c.memory == normal.memory);
   CHECK(c.fallback == normal.fallback);
+  CHECK(c.queue == QueueKind::Automatic);
   CHECK(c.max_ops == normal.max_ops);
   CHECK(c.max_mb == normal.max_mb);
   CHECK_FALSE(c.validate);

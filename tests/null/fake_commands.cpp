@@ -35,6 +35,11 @@ QueueSubmit(VkQueue, uint32_t n, const VkSubmitInfo* infos, VkFence) {
           std::count_if(b->commands.begin(), b->commands.end(), [](auto& c) {
             return c.kind == Command::Dispatch;
           });
+      auto last = std::find_if(
+          b->commands.rbegin(), b->commands.rend(), [](auto& c) {
+            return c.kind != Command::Barrier;
+          });
+      s.statistics.sentinels += last != b->commands.rend() && last->after_all;
       auto& most = s.statistics.most_dispatches;
       most = std::max(most, dispatches);
       sub.buffers.push_back(b);
@@ -176,25 +181,6 @@ VKAPI_ATTR void VKAPI_CALL
 CmdDispatch(VkCommandBuffer h, uint32_t x, uint32_t y, uint32_t z) {
   CmdDispatchBase(h, 0, 0, 0, x, y, z);
 }
-VKAPI_ATTR void VKAPI_CALL CmdFillBuffer(
-    VkCommandBuffer h,
-    VkBuffer to,
-    VkDeviceSize offset,
-    VkDeviceSize size,
-    uint32_t value) {
-  auto* b = object<FakeBuffer>(to);
-  std::lock_guard lock(state().mutex);
-  if (size != 4 || offset % 4 || offset + size > b->size) {
-    error("misuse: vkCmdFillBuffer");
-    return;
-  }
-  Command c{Command::Fill};
-  c.to = b->address() + offset;
-  c.size = size;
-  c.value = value;
-  ++state().statistics.fills;
-  object<CommandBuffer>(h)->commands.push_back(std::move(c));
-}
 VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(
     VkCommandBuffer h,
     VkBuffer from,
@@ -293,12 +279,20 @@ VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
 }
 VKAPI_ATTR void VKAPI_CALL
 CmdResetQueryPool(VkCommandBuffer, VkQueryPool, uint32_t, uint32_t) {}
+VKAPI_ATTR void VKAPI_CALL
+ResetQueryPool(VkDevice, VkQueryPool q, uint32_t first, uint32_t n) {
+  auto& values = object<Queries>(q)->values;
+  for (uint32_t i = first; i < first + n; ++i) {
+    std::atomic_ref(values.at(i)).store(0);
+  }
+}
 VKAPI_ATTR void VKAPI_CALL CmdWriteTimestamp(
     VkCommandBuffer h,
-    VkPipelineStageFlagBits,
+    VkPipelineStageFlagBits stage,
     VkQueryPool q,
     uint32_t index) {
   Command c{Command::Timestamp};
+  c.after_all = stage == VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
   c.query = &object<Queries>(q)->values.at(index);
   object<CommandBuffer>(h)->commands.push_back(std::move(c));
 }
@@ -324,7 +318,14 @@ VKAPI_ATTR VkResult VKAPI_CALL GetQueryPoolResults(
     void* data,
     VkDeviceSize,
     VkQueryResultFlags) {
-  std::memcpy(data, object<Queries>(q)->values.data() + first, 8 * n);
+  auto& values = object<Queries>(q)->values;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t time = std::atomic_ref(values.at(first + i)).load();
+    if (!time) {
+      return VK_NOT_READY;
+    }
+    static_cast<uint64_t*>(data)[i] = time;
+  }
   return VK_SUCCESS;
 }
 
@@ -341,7 +342,7 @@ Function command_function(const char* name) {
       FAKE(CreateEvent),         FAKE(DestroyEvent),
       FAKE(GetEventStatus),      FAKE(ResetEvent),
       FAKE(CmdSetEvent),         FAKE(CmdPipelineBarrier),
-      FAKE(CmdDispatchBase),     FAKE(CmdFillBuffer),
+      FAKE(CmdDispatchBase),     FAKE(ResetQueryPool),
       FAKE(CmdResetQueryPool),   FAKE(CmdWriteTimestamp),
       FAKE(CreateQueryPool),     FAKE(DestroyQueryPool),
       FAKE(GetQueryPoolResults),

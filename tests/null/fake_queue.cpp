@@ -58,8 +58,6 @@ std::vector<Range> ranges_of(const Command& c) {
   if (c.kind == Command::Copy) {
     add(c.from, c.size, false);
     add(c.to, c.size, true);
-  } else if (c.kind == Command::Fill) {
-    add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half) {
       struct {
@@ -135,10 +133,6 @@ void run_groups(const Command& c) {
 }
 
 void run(const Command& c, bool good_half) {
-  if (c.kind == Command::Fill) {
-    std::memcpy(reinterpret_cast<void*>(c.to), &c.value, 4);
-    return;
-  }
   if (c.program == program_groups) {
     run_groups(c);
     return;
@@ -183,6 +177,12 @@ void execute(const std::vector<Command>& commands) {
       ++i;
       continue;
     }
+    if (commands[i].kind == Command::Timestamp) {
+      static std::atomic<uint64_t> clock{1};
+      std::atomic_ref(*commands[i].query).store(clock++);
+      ++i;
+      continue;
+    }
     if (commands[i].kind == Command::Barrier) {
       std::lock_guard lock(s.mutex);
       if (commands[i].to_device) {
@@ -194,14 +194,11 @@ void execute(const std::vector<Command>& commands) {
     }
     std::vector<const Command*> span;
     for (; i < commands.size() && commands[i].kind != Command::Barrier; ++i) {
-      if (commands[i].kind == Command::SetEvent) {
-        // After all before it: this span too has to be over.
+      // What is after all before it: this span too has to be over.
+      if (commands[i].kind == Command::SetEvent || commands[i].after_all) {
         break;
       }
-      if (commands[i].kind == Command::Timestamp) {
-        static std::atomic<uint64_t> clock{1};
-        *commands[i].query = clock++;
-      } else {
+      if (commands[i].kind != Command::Timestamp) {
         span.push_back(&commands[i]);
       }
     }
@@ -209,12 +206,6 @@ void execute(const std::vector<Command>& commands) {
     bool good_half;
     {
       std::lock_guard lock(s.mutex);
-      auto fills = std::count_if(span.begin(), span.end(), [](auto* c) {
-        return c->kind == Command::Fill;
-      });
-      if (fills && (span.size() > 1 || !s.unordered.empty())) {
-        error("hazard: a sentinel that does not wait for what it stands for");
-      }
       std::shuffle(span.begin(), span.end(), s.random);
       for (size_t k = 0; k < span.size(); ++k) {
         good[k] = check(*span[k]);

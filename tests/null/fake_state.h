@@ -32,16 +32,16 @@ struct LoopConstants {
 };
 
 struct Command {
-  enum Kind { Dispatch, Copy, Fill, SetEvent, Barrier, Timestamp } kind;
+  enum Kind { Dispatch, Copy, SetEvent, Barrier, Timestamp } kind;
   uint32_t program = 0;
   uint32_t base[3] = {}, groups[3] = {};
   std::vector<std::byte> push;
   LoopConstants loops;
-  uint64_t from = 0, to = 0, size = 0; // Copy, Fill
-  uint32_t value = 0; // Fill
+  uint64_t from = 0, to = 0, size = 0; // Copy
   Event* event = nullptr; // SetEvent
   bool to_host = false, to_device = false; // Barrier
   uint64_t* query = nullptr; // Timestamp
+  bool after_all = false; // that waits for what is before it
 };
 
 struct Memory {

@@ -110,6 +110,7 @@ GetPhysicalDeviceFeatures2(VkPhysicalDevice, VkPhysicalDeviceFeatures2* f) {
         s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
       auto* q = reinterpret_cast<VkPhysicalDeviceVulkan12Features*>(s);
       q->bufferDeviceAddress = q->timelineSemaphore = VK_TRUE;
+      q->hostQueryReset = VK_TRUE;
       q->scalarBlockLayout = q->storageBuffer8BitAccess = VK_TRUE;
       q->shaderInt8 = VK_TRUE;
       q->shaderFloat16 = state().settings.float16;

@@ -69,7 +69,8 @@ std::vector<std::string> errors();
 void clear_errors();
 
 struct Statistics {
-  uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0, fills = 0;
+  uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0;
+  uint64_t sentinels = 0; // submissions that end with a timestamp of all of it
   uint64_t most_groups = 0; // of one dispatch
   uint64_t most_dispatches = 0; // of one submission
   uint64_t most_copied = 0; // bytes of one copy

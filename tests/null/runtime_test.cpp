@@ -195,8 +195,8 @@ TEST_CASE("runtime: independent dispatches share a level") {
   auto after = fake::statistics();
   CHECK(after.submits - before.submits == 1);
   CHECK(after.dispatches - before.dispatches == 19);
-  // One between the two levels, one at the end of both, one towards the host.
-  CHECK(after.barriers - before.barriers == 3);
+  // One between the two levels, one at the end of both.
+  CHECK(after.barriers - before.barriers == 2);
 }
 
 // Batches whose every barrier is needed, and the barriers that they take; each
@@ -213,7 +213,7 @@ using A = Rig::Array;
 const BarrierCase barrier_cases[] = {
     {"kernel to kernel",
      false,
-     6, // four between five levels, end, host
+     5, // four between five levels, end
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) { rig.mix(enc, a, b, c, 1); },
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) {
        rig.mix(enc, c, nullptr, b, 2); // after the first batch
@@ -224,7 +224,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"upload, kernel, download",
      true,
-     4, // upload to kernel, kernel to download, end, host
+     3, // upload to kernel, kernel to download, end
      [](Rig& rig, Encoder& enc, A& a, A&, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
      },
@@ -235,7 +235,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"a download before the kernel that overwrites it",
      true,
-     3, // download to kernel, end, host
+     2, // download to kernel, end
      [](Rig& rig, Encoder& enc, A& a, A&, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
      },
@@ -245,7 +245,7 @@ const BarrierCase barrier_cases[] = {
      }},
     {"kernels and the next batch's copies",
      true,
-     2, // end, host
+     1, // end
      [](Rig& rig, Encoder& enc, A& a, A& b, A& c) {
        rig.mix(enc, a, nullptr, c, 1);
        rig.mix(enc, nullptr, nullptr, b, 1);

@@ -272,7 +272,7 @@ TEST_CASE("work: a batch takes as many submissions as its limit says") {
     }
     enc.close()->wait();
     CHECK(fake::statistics().submits == 5);
-    CHECK(fake::statistics().fills == 5); // each has its sentinel
+    CHECK(fake::statistics().sentinels == 5);
     CHECK(fake::statistics().most_dispatches == 2);
     CHECK(rig.all(9));
     // Small work stays together.
@@ -443,7 +443,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("sentinels: more submissions than words") {
+TEST_CASE("sentinels: more submissions than queries") {
   auto s = settings(false);
   s.max_delay_us = 0;
   Rig rig(s);
