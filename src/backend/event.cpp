@@ -125,8 +125,7 @@ void Event::signal(Stream stream) {
 bool Event::is_signaled() const {
   // Never where what it stands for failed: who waits then gets the error, and
   // nobody takes the array for one that can be read.
-  auto& state = *cast<EventImpl>().state;
-  return state.signaled(value()) && state.error(value()).empty();
+  return cast<EventImpl>().state->succeeded(value());
 }
 
 std::atomic<Error*>& Event::error() {

@@ -340,6 +340,18 @@ bool EventState::signaled(uint64_t value) {
   return p && p->completion->reached();
 }
 
+bool EventState::succeeded(uint64_t value) {
+  if (promised_.load(std::memory_order_acquire) < value) {
+    return false;
+  }
+  std::lock_guard lock(mutex_);
+  if (!error_.empty() || value_ >= value) {
+    return error_.empty();
+  }
+  auto* p = find(value);
+  return p && p->completion->reached() && p->completion->error().empty();
+}
+
 void EventState::wait(uint64_t value) {
   std::unique_lock lock(mutex_);
   while (value_ < value) {

@@ -183,6 +183,8 @@ class EventState {
   // A device batch that waits for `value` may be submitted.
   bool submitted(uint64_t value);
   bool signaled(uint64_t value);
+  // Signalled, and not for something that failed.
+  bool succeeded(uint64_t value);
   void wait(uint64_t value);
   // Error of the signal that satisfies `value`, or empty.
   std::string error(uint64_t value);

@@ -108,6 +108,10 @@ struct Caps {
   bool few_registers() const {
     return registers < 255;
   }
+  // The lanes that every subgroup has.
+  uint32_t least_subgroup() const {
+    return min_subgroup_size ? min_subgroup_size : subgroup_size;
+  }
   // Lanes to expect of a subgroup whose kernel names no size.
   uint32_t lanes() const {
     return class_lanes ? class_lanes : subgroup_size;

@@ -31,21 +31,7 @@
   ((r) << ROW_BIT_C | ((c) >> 1) << HIGH_BIT_C | ((c) & 1) << LOW_BIT_C)
 
 #if EMULATED
-#define UNROLL [[dont_unroll]] // compiles faster
-#define LANE (gl_LocalInvocationIndex % SG)
-#define SUBGROUP (gl_LocalInvocationIndex / SG)
-#define MATRIX_A float[8]
-#define MATRIX_B float[8]
-#define MATRIX_C float[8]
-#define MATRIX_ZERO float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-#define MATRIX_ONES float[8](1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-#ifdef T_IS_bf16
-#define LOW_ITEM(pair) uintBitsToFloat((pair) << 16)
-#define HIGH_ITEM(pair) uintBitsToFloat((pair) & 0xffff0000u)
-#else
-#define LOW_ITEM(pair) unpackHalf2x16(pair).x
-#define HIGH_ITEM(pair) unpackHalf2x16(pair).y
-#endif
+#include "common/emulated_fragments.glsl"
 #else
 #define UNROLL [[unroll]]
 #include "common/matrices.glsl"
@@ -90,28 +76,5 @@ uint lane_quarter() {
   }
   return quarter;
 }
-
-#if EMULATED
-shared float emulated_a[SUBGROUPS * 256], emulated_b[SUBGROUPS * 256];
-
-float[8] multiplied(float[8] a, float[8] b, float[8] c) {
-  uint corner = SUBGROUP * 256;
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    emulated_a[corner + (lane_item(FRAGMENT_A) | element_item(FRAGMENT_A, e))] = a[e];
-    emulated_b[corner + (lane_item(FRAGMENT_B) | element_item(FRAGMENT_B, e))] = b[e];
-  }
-  barrier();
-  for (uint e = 0; e < 8; ++e) {
-    uint item = lane_item(FRAGMENT_C) | element_item(FRAGMENT_C, e);
-    for (uint k = 0; k < 16; ++k) {
-      c[e] += emulated_a[corner + item / 16 * 16 + k] *
-          emulated_b[corner + k * 16 + item % 16];
-    }
-  }
-  return c;
-}
-#define MULTIPLY(y, a, b, c) y = multiplied(a, b, c)
-#endif
 
 #endif

@@ -59,13 +59,9 @@ uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   return v.ROWS * (chunks(v.DV) * items + v.KU) + held + masks + addresses + 26;
 }
 
-uint32_t least_subgroup(const Caps& caps) {
-  return caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
-}
-
 // Sums in shared memory: of as many subgroups as fit, a power of two.
 uint32_t slots(const Caps& caps, const DecodeVariant& v) {
-  uint32_t smallest = std::max(least_subgroup(caps), v.TPK);
+  uint32_t smallest = std::max(caps.least_subgroup(), v.TPK);
   uint32_t room = std::min(caps.shared_memory, 48u << 10) / 2;
   uint32_t one = v.ROWS * v.DV * 4 / 8 * 9; // and the gaps
   uint32_t n = std::max(v.WG / smallest, 1u);
@@ -100,7 +96,7 @@ DecodeVariant decode_kernel(
   uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;
   // A lane has one chunk of a row where subgroups are wide enough.
   uint32_t most_lanes =
-      std::min(least_subgroup(caps), caps.software() ? 8u : 32u);
+      std::min(caps.least_subgroup(), caps.software() ? 8u : 32u);
   v.TPK = std::clamp(power_of_two(ceil_div(widest, items)), 4u, most_lanes);
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   v.ROWS = std::min({power_of_two(rows), most_rows, v.TPK});
@@ -307,7 +303,7 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   }
   auto v = variant_of<PrefillVariant>(p);
   v.BQ = 16;
-  if (p.value_dim <= 256 || v.lanes() > least_subgroup(caps)) {
+  if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
     v.BQ = 32;
   }
   if (v.shared_memory() > caps.shared_memory) {

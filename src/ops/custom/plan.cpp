@@ -508,8 +508,7 @@ std::string with_guard(const CustomSource& kernel, std::string glsl) {
 }
 
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {
-  uint32_t least =
-      caps.min_subgroup_size ? caps.min_subgroup_size : caps.subgroup_size;
+  uint32_t least = caps.least_subgroup();
   uint32_t most = std::max(caps.max_subgroup_size, least);
   bool granted = least == most
       ? wanted == least

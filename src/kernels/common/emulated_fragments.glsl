@@ -1,0 +1,60 @@
+// Matrices whose elements' places are known (common/fragments.glsl), made of
+// floats, and their product through shared memory: for a test of the indices where
+// the device has none. SUBGROUPS: of the workgroup.
+#ifndef EMULATED_FRAGMENTS_GLSL
+#define EMULATED_FRAGMENTS_GLSL
+
+#undef MATRIX_A
+#undef MATRIX_B
+#undef MATRIX_C
+#define MATRIX_A float[8]
+#define MATRIX_B float[8]
+#define MATRIX_C float[8]
+#define UNROLL [[dont_unroll]] // compiles faster
+#define LANE (gl_LocalInvocationIndex % SG)
+#define SUBGROUP (gl_LocalInvocationIndex / SG)
+#define MATRIX_ZERO float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+#define MATRIX_ONES float[8](1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+#define MULTIPLY(y, a, b, c) y = emulated_product(a, b, c)
+#ifdef T_IS_bf16
+#define LOW_ITEM(pair) uintBitsToFloat((pair) << 16)
+#define HIGH_ITEM(pair) uintBitsToFloat((pair) & 0xffff0000u)
+#else
+#define LOW_ITEM(pair) unpackHalf2x16(pair).x
+#define HIGH_ITEM(pair) unpackHalf2x16(pair).y
+#endif
+
+shared float emulated_a[SUBGROUPS * 256], emulated_b[SUBGROUPS * 256];
+
+// The item of the lane's element e.
+uint fragment_item(uint layout_, uint e) {
+  uint item = 0;
+  for (uint i = 0; i < 5; ++i) {
+    item |= BIT(LANE, i) << PLACE(layout_, i);
+  }
+  for (uint i = 0; i < 3; ++i) {
+    item |= BIT(e, i) << PLACE(layout_, 5 + i);
+  }
+  return item;
+}
+
+// With barriers: for all of the workgroup.
+float[8] emulated_product(float[8] a, float[8] b, float[8] c) {
+  uint corner = SUBGROUP * 256;
+  barrier();
+  for (uint e = 0; e < 8; ++e) {
+    emulated_a[corner + fragment_item(FRAGMENT_A, e)] = a[e];
+    emulated_b[corner + fragment_item(FRAGMENT_B, e)] = b[e];
+  }
+  barrier();
+  for (uint e = 0; e < 8; ++e) {
+    uint item = fragment_item(FRAGMENT_C, e);
+    for (uint k = 0; k < 16; ++k) {
+      c[e] += emulated_a[corner + item / 16 * 16 + k] *
+          emulated_b[corner + k * 16 + item % 16];
+    }
+  }
+  return c;
+}
+
+#endif
