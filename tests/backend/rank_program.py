@@ -4,6 +4,7 @@ what a test wants to see is printed."""
 import os
 import signal
 import sys
+import threading
 import time
 
 import mlx.core as mx
@@ -316,16 +317,19 @@ def killed_between() -> None:
     """While pieces of many arrays are under way."""
     x = mx.ones(9 * PIECE[4])
     mx.eval(mx.distributed.all_sum(x, group=GROUP))
-    y = x
-    for _ in range(100):
-        y = mx.distributed.all_sum(y, group=GROUP) / RANKS
-    mx.async_eval(y)
     if RANK == RANKS - 1:
-        time.sleep(float(sys.argv[2]))
-        os.kill(os.getpid(), signal.SIGKILL)
-    begun = time.monotonic()
-    failure(lambda: mx.eval(y))
-    assert time.monotonic() - begun < 20
+        end = [os.getpid(), signal.SIGKILL]
+        threading.Timer(float(sys.argv[2]), os.kill, end).start()
+
+    def sums() -> None:
+        begun = time.monotonic()
+        while time.monotonic() - begun < 20:
+            y = x
+            for _ in range(100):
+                y = mx.distributed.all_sum(y, group=GROUP) / RANKS
+            mx.eval(y)
+
+    failure(sums)
     np.testing.assert_array_equal(np.array(x), 1)
 
 
