@@ -321,7 +321,7 @@ VKAPI_ATTR VkResult VKAPI_CALL GetQueryPoolResults(
   auto& values = object<Queries>(q)->values;
   for (uint32_t i = 0; i < n; ++i) {
     uint64_t time = std::atomic_ref(values.at(first + i)).load();
-    if (!time) {
+    if (!time || !state().settings.shows_queries) {
       return VK_NOT_READY;
     }
     static_cast<uint64_t*>(data)[i] = time;

@@ -48,6 +48,7 @@ struct Settings {
   VkResult submit_result = VK_ERROR_OUT_OF_HOST_MEMORY;
   // The n-th submission counts as done, but nothing of it has run.
   int drop_submit = -1;
+  bool shows_queries = true;
   // The n-th pipeline creation fails.
   int fail_pipeline = -1;
   // Memory as on some device; without types, that of `discrete` or its

@@ -443,6 +443,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("sentinels: a driver that shows no timestamps goes without") {
+  auto s = settings(true);
+  s.shows_queries = false;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  for (uint32_t i = 0; i < 3; ++i) {
+    rig.set(enc, i);
+    auto done = enc.close();
+    done->wait();
+    CHECK(done->error().empty());
+    CHECK(rig.all(i));
+  }
+}
+
 TEST_CASE("sentinels: more submissions than queries") {
   auto s = settings(false);
   s.max_delay_us = 0;
