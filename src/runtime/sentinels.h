@@ -8,8 +8,8 @@
 // host: on an H200 it costs 1 us of a submission, an event 3, and a word with
 // the barrier before it 5.
 //
-// A driver that does not show the first one is taken not to show any, and none is
-// missed then.
+// A driver that does not show the first one is taken not to show any, and none
+// is missed then.
 //
 // Threads: the recorder makes room and writes commands, anyone looks.
 #pragma once

@@ -35,8 +35,8 @@ QueueSubmit(VkQueue, uint32_t n, const VkSubmitInfo* infos, VkFence) {
           std::count_if(b->commands.begin(), b->commands.end(), [](auto& c) {
             return c.kind == Command::Dispatch;
           });
-      auto last = std::find_if(
-          b->commands.rbegin(), b->commands.rend(), [](auto& c) {
+      auto last =
+          std::find_if(b->commands.rbegin(), b->commands.rend(), [](auto& c) {
             return c.kind != Command::Barrier;
           });
       s.statistics.sentinels += last != b->commands.rend() && last->after_all;
