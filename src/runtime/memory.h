@@ -134,7 +134,6 @@ class Memory {
 
   // A mapped, coherent, device-addressable allocation of the backend's own.
   Allocation allocate_mapped(size_t size);
-  // The same for what the host looks at often: coherent, cached if possible.
   void free(Allocation& allocation);
 
   // Just before the batch is submitted: what its host copies and flushes ask.

@@ -54,14 +54,17 @@ bool Sentinels::available(uint64_t ticket) {
 
 bool Sentinels::written(uint64_t ticket) {
   auto end = std::chrono::steady_clock::now() + patience;
-  while (!useless_ && !available(ticket)) {
+  while (!useless_) {
+    if (available(ticket)) {
+      shown_ = true;
+      break;
+    }
     if (std::chrono::steady_clock::now() >= end) {
       useless_ = !shown_;
       return useless_;
     }
     std::this_thread::yield();
   }
-  shown_ = true;
   return true;
 }
 

@@ -366,6 +366,6 @@ def test_a_dropped_barrier_is_noticed(gpu):
         return int(done.stdout)
 
     assert good() == 12
-    # 0 orders whole batches and the last is the host's: tests/null has those.
+    # The last ends a batch, for the next one and the host: tests/null has it.
     for barrier in (1, 2):
         assert good(MLX_VK_TEST_DROP_BARRIER=str(barrier)) < 12
