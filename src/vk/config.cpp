@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <type_traits>
+#include <utility>
 
 namespace mlx::core::vulkan {
 
@@ -225,29 +226,43 @@ Config parse_config(const char* (*get)(const char*)) {
   };
   c.off = text("MLX_VK") == "0";
   c.device = text("MLX_VK_DEVICE");
-  if (auto m = text("MLX_VK_MEMORY"); m == "unified") {
-    c.memory = MemoryModel::Unified;
-  } else if (m == "discrete") {
-    c.memory = MemoryModel::Discrete;
-  } else if (m == "uncached") {
-    c.memory = MemoryModel::Uncached;
-  } else if (!m.empty() && m != "auto") {
-    warn("MLX_VK_MEMORY", m.c_str(), "auto, unified, discrete or uncached");
-  }
-  if (auto q = text("MLX_VK_QUEUE"); q == "compute") {
-    c.queue = QueueKind::Compute;
-  } else if (q == "graphics") {
-    c.queue = QueueKind::Graphics;
-  } else if (!q.empty() && q != "auto") {
-    warn("MLX_VK_QUEUE", q.c_str(), "auto, compute or graphics");
-  }
-  if (auto f = text("MLX_VK_FALLBACK"); f == "warn") {
-    c.fallback = FallbackPolicy::Warn;
-  } else if (f == "deny") {
-    c.fallback = FallbackPolicy::Deny;
-  } else if (!f.empty() && f != "allow") {
-    warn("MLX_VK_FALLBACK", f.c_str(), "allow, warn or deny");
-  }
+  // One of these words; without it, or with another, `out` stays.
+  auto word = [&]<typename E, size_t n>(
+                  const char* name,
+                  E& out,
+                  const std::pair<const char*, E>(&words)[n],
+                  const char* expected) {
+    auto v = text(name);
+    auto found =
+        std::find_if(words, words + n, [&](auto& w) { return v == w.first; });
+    if (found != words + n) {
+      out = found->second;
+    } else if (!v.empty()) {
+      warn(name, v.c_str(), expected);
+    }
+  };
+  word(
+      "MLX_VK_MEMORY",
+      c.memory,
+      {{"auto", MemoryModel::Automatic},
+       {"unified", MemoryModel::Unified},
+       {"discrete", MemoryModel::Discrete},
+       {"uncached", MemoryModel::Uncached}},
+      "auto, unified, discrete or uncached");
+  word(
+      "MLX_VK_QUEUE",
+      c.queue,
+      {{"auto", QueueKind::Automatic},
+       {"compute", QueueKind::Compute},
+       {"graphics", QueueKind::Graphics}},
+      "auto, compute or graphics");
+  word(
+      "MLX_VK_FALLBACK",
+      c.fallback,
+      {{"allow", FallbackPolicy::Allow},
+       {"warn", FallbackPolicy::Warn},
+       {"deny", FallbackPolicy::Deny}},
+      "allow, warn or deny");
   auto flag = [&](const char* name) {
     auto v = text(name);
     return !v.empty() && v != "0";
