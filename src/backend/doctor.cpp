@@ -53,7 +53,7 @@ json device_json(const Caps& c, bool selected) {
       {"shaderSubgroupExtendedTypes", c.subgroup_extended_types},
       {"VK_EXT_memory_budget", c.memory_budget},
       {"timestamps", c.timestamps},
-      {"queue without graphics", c.compute_only_queue}};
+      {"queue without graphics in use", c.compute_only_queue}};
   d["limits"] = {
       {"subgroup_size", c.subgroup_size},
       {"max_workgroup_size", c.max_workgroup_size},

@@ -202,15 +202,20 @@ void parse_debug_modes(const std::string& modes, Config& c) {
   }
 }
 
-} // namespace
+// The environment's words. What is empty or not understood keeps the default.
+struct Environment {
+  const char* (*get)(const char*);
 
-Config parse_config(const char* (*get)(const char*)) {
-  Config c;
-  auto text = [&](const char* name) -> std::string {
+  std::string text(const char* name) const {
     const char* v = get(name);
     return v ? v : "";
-  };
-  auto number = [&](const char* name, auto& out, long least) {
+  }
+  bool flag(const char* name) const {
+    auto v = text(name);
+    return !v.empty() && v != "0";
+  }
+  template <typename T>
+  bool number(const char* name, T& out, long least) const {
     auto v = text(name);
     if (v.empty()) {
       return false;
@@ -223,15 +228,13 @@ Config parse_config(const char* (*get)(const char*)) {
     }
     out = n;
     return true;
-  };
-  c.off = text("MLX_VK") == "0";
-  c.device = text("MLX_VK_DEVICE");
-  // One of these words; without it, or with another, `out` stays.
-  auto word = [&]<typename E, size_t n>(
-                  const char* name,
-                  E& out,
-                  const std::pair<const char*, E>(&words)[n],
-                  const char* expected) {
+  }
+  template <typename E, size_t n>
+  void word(
+      const char* name,
+      E& out,
+      const std::pair<const char*, E> (&words)[n],
+      const char* expected) const {
     auto v = text(name);
     auto found =
         std::find_if(words, words + n, [&](auto& w) { return v == w.first; });
@@ -240,8 +243,17 @@ Config parse_config(const char* (*get)(const char*)) {
     } else if (!v.empty()) {
       warn(name, v.c_str(), expected);
     }
-  };
-  word(
+  }
+};
+
+} // namespace
+
+Config parse_config(const char* (*get)(const char*)) {
+  Environment e{get};
+  Config c;
+  c.off = e.text("MLX_VK") == "0";
+  c.device = e.text("MLX_VK_DEVICE");
+  e.word(
       "MLX_VK_MEMORY",
       c.memory,
       {{"auto", MemoryModel::Automatic},
@@ -249,49 +261,45 @@ Config parse_config(const char* (*get)(const char*)) {
        {"discrete", MemoryModel::Discrete},
        {"uncached", MemoryModel::Uncached}},
       "auto, unified, discrete or uncached");
-  word(
+  e.word(
       "MLX_VK_QUEUE",
       c.queue,
       {{"auto", QueueKind::Automatic},
        {"compute", QueueKind::Compute},
        {"graphics", QueueKind::Graphics}},
       "auto, compute or graphics");
-  word(
+  e.word(
       "MLX_VK_FALLBACK",
       c.fallback,
       {{"allow", FallbackPolicy::Allow},
        {"warn", FallbackPolicy::Warn},
        {"deny", FallbackPolicy::Deny}},
       "allow, warn or deny");
-  auto flag = [&](const char* name) {
-    auto v = text(name);
-    return !v.empty() && v != "0";
-  };
-  c.validate = flag("MLX_VK_VALIDATE");
-  c.metal_kernels = flag("MLX_VK_METAL_KERNELS");
-  c.qmm_stats = flag("MLX_VK_QMM_STATS");
-  c.sdpa_stats = flag("MLX_VK_SDPA_STATS");
-  auto profile = text("MLX_VK_PROFILE");
+  c.validate = e.flag("MLX_VK_VALIDATE");
+  c.metal_kernels = e.flag("MLX_VK_METAL_KERNELS");
+  c.qmm_stats = e.flag("MLX_VK_QMM_STATS");
+  c.sdpa_stats = e.flag("MLX_VK_SDPA_STATS");
+  auto profile = e.text("MLX_VK_PROFILE");
   c.profile = profile == "0" ? "" : profile;
-  number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
-      number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
-  number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
-      number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
-  number("MLX_VK_MAX_MS_PER_SUBMISSION", c.max_ms, -1);
-  number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
-  number("MLX_VK_SPIN", c.spin_us, 0);
-  number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
-  number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
-  number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
-  number("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, 0);
-  number("MLX_VK_TIMEOUT", c.timeout_s, 0);
-  c.host_group = flag("MLX_VK_HOST_GROUP");
-  c.timeout_error = flag("MLX_VK_TIMEOUT_ERROR");
-  c.matrices = text("MLX_VK_TEST_MATRICES");
-  number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
-  c.kernel_path = text("MLX_VK_KERNEL_PATH");
-  c.disable = text("MLX_VK_DISABLE");
-  parse_debug_modes(text("MLX_VK_DEBUG"), c);
+  e.number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
+      e.number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
+  e.number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
+      e.number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
+  e.number("MLX_VK_MAX_MS_PER_SUBMISSION", c.max_ms, -1);
+  e.number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
+  e.number("MLX_VK_SPIN", c.spin_us, 0);
+  e.number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
+  e.number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
+  e.number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
+  e.number("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, 0);
+  e.number("MLX_VK_TIMEOUT", c.timeout_s, 0);
+  c.host_group = e.flag("MLX_VK_HOST_GROUP");
+  c.timeout_error = e.flag("MLX_VK_TIMEOUT_ERROR");
+  c.matrices = e.text("MLX_VK_TEST_MATRICES");
+  e.number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
+  c.kernel_path = e.text("MLX_VK_KERNEL_PATH");
+  c.disable = e.text("MLX_VK_DISABLE");
+  parse_debug_modes(e.text("MLX_VK_DEBUG"), c);
   return c;
 }
 
