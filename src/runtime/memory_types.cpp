@@ -121,7 +121,6 @@ MemoryTypes choose_memory_types(
   int shared = shared_type(p);
   t.small = shared >= 0;
   t.coherent = find(p, coherent, 0, {{local, true}, {cached, true}});
-  t.read_back = find(p, coherent, 0, {{cached, true}, {local, false}});
   // Forced onto a card, unified memory is the card's, if that can be mapped.
   auto one = find(
       p,

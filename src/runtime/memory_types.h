@@ -27,7 +27,6 @@ struct MemoryTypes {
   std::vector<int> device; // arrays of the GPU; unified: all arrays
   std::vector<int> host; // arrays born on the host, and mirrors
   std::vector<int> coherent; // mapped, for what both sides may touch
-  std::vector<int> read_back; // likewise, cached if possible: the host reads it
   bool small = false; // small arrays need no copies: they go to `coherent`
   bool unified = false; // one mapped allocation an array, no copies
   // Unified: the host's writes and reads need no flush or invalidation.

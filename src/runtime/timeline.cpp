@@ -328,28 +328,21 @@ void EventState::promise(uint64_t value) {
   promised_.store(std::max(most, value), std::memory_order_release);
 }
 
-bool EventState::signaled(uint64_t value) {
+EventState::Outcome EventState::outcome(uint64_t value) {
   if (promised_.load(std::memory_order_acquire) < value) {
-    return false; // asked for each input of the eval that will signal it
+    return Outcome::Open; // asked for each input of the eval that will signal
+                          // it
   }
   std::lock_guard lock(mutex_);
-  if (value_ >= value) {
-    return true;
+  bool good = error_.empty();
+  if (value_ < value) {
+    auto* p = find(value);
+    if (!p || !p->completion->reached()) {
+      return Outcome::Open;
+    }
+    good = good && p->completion->error().empty();
   }
-  auto* p = find(value);
-  return p && p->completion->reached();
-}
-
-bool EventState::succeeded(uint64_t value) {
-  if (promised_.load(std::memory_order_acquire) < value) {
-    return false;
-  }
-  std::lock_guard lock(mutex_);
-  if (!error_.empty() || value_ >= value) {
-    return error_.empty();
-  }
-  auto* p = find(value);
-  return p && p->completion->reached() && p->completion->error().empty();
+  return good ? Outcome::Good : Outcome::Failed;
 }
 
 void EventState::wait(uint64_t value) {

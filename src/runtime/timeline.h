@@ -182,9 +182,13 @@ class EventState {
 
   // A device batch that waits for `value` may be submitted.
   bool submitted(uint64_t value);
-  bool signaled(uint64_t value);
+  bool signaled(uint64_t value) {
+    return outcome(value) != Outcome::Open;
+  }
   // Signalled, and not for something that failed.
-  bool succeeded(uint64_t value);
+  bool succeeded(uint64_t value) {
+    return outcome(value) == Outcome::Good;
+  }
   void wait(uint64_t value);
   // Error of the signal that satisfies `value`, or empty.
   std::string error(uint64_t value);
@@ -194,6 +198,8 @@ class EventState {
     uint64_t value;
     std::shared_ptr<Completion> completion;
   };
+  enum class Outcome { Open, Failed, Good };
+  Outcome outcome(uint64_t value);
   const Pending* find(uint64_t value) const;
   void promise(uint64_t value); // under the lock
 

@@ -255,7 +255,6 @@ cotangent = some(*mx.conv2d(x, w, stride=2, padding=1).shape)
 dx = mx.grad(loss)(x, w)
 turned = np.swapaxes(wide(w), 0, -1)
 args = [1, 1], [1, 1], [2, 2], [1, 1], [2, 2], True
-args = args[0], args[1], args[2], args[3], args[4], args[5]
 want = convolve(wide(cotangent), turned, *args)
 size = convolve(np.abs(wide(cotangent)), np.abs(turned), *args)
 close("a gradient", dx, want, size)

@@ -96,7 +96,7 @@ void aim_columns(uint64_t b, uint wn) {
 float[8] loaded(uint at) {
   float m[8];
   for (uint e = 0; e < 8; ++e) {
-    uint item = lane_item(FRAGMENT_A) | element_item(FRAGMENT_A, e);
+    uint item = fragment_item(FRAGMENT_A, e);
     uint pair = tiles[at + item / 16 * PITCH + item % 16 / 8][item % 8 / 2];
     m[e] = item % 2 == 0 ? LOW_ITEM(pair) : HIGH_ITEM(pair);
   }
