@@ -23,10 +23,6 @@ constexpr uint64_t whole_pages(uint64_t bytes) {
 // streams, which is far fewer.
 constexpr uint64_t most_deals = 1024;
 
-struct SharedDeal {
-  std::atomic<uint64_t> number, kind, bytes;
-};
-
 void raise_to(std::atomic<uint64_t>& x, uint64_t value) {
   uint64_t old = x.load();
   while (old < value && !x.compare_exchange_weak(old, value)) {
@@ -49,11 +45,28 @@ bool has_ended(int process, int watch) {
   return kill(process, 0) != 0 && errno == ESRCH;
 }
 
+// Ranks must go the same way, too: one that meets would wait for an offer, and
+// one that gives and takes for what is given.
+uint64_t kind_of(const Meeting& m) {
+  return uint64_t(m.deal.kind) << 1 | (m.act == Act::Meet);
+}
+
 std::string describe(const char* what, uint64_t bytes) {
   return std::string(what) + " of " + std::to_string(bytes) + " bytes";
 }
 
 } // namespace
+
+struct HostGroup::SharedDeal {
+  std::atomic<uint64_t> number, kind, bytes;
+
+  // The number last: who sees that sees the rest.
+  void write(const Meeting& m) {
+    kind = kind_of(m);
+    bytes = m.deal.bytes;
+    number = m.number;
+  }
+};
 
 struct alignas(64) HostGroup::Rank {
   alignas(64) std::atomic<uint64_t> offered, given;
@@ -124,25 +137,18 @@ HostGroup::Channel& HostGroup::channel_of(uint32_t from, uint32_t to) const {
   return shared_->channels[from * most_ranks + to];
 }
 
-namespace {
-
-void write_deal(SharedDeal& d, const Meeting& m) {
-  d.number = m.number;
-  d.kind = m.deal.kind;
-  d.bytes = m.deal.bytes;
+const HostGroup::SharedDeal& HostGroup::deal_of(const Meeting& m, uint32_t r)
+    const {
+  return m.act == Act::Receive ? channel_of(r, sizes_.rank).deals[m.number % 2]
+                               : rank(r).deals[m.number % most_deals];
 }
 
-} // namespace
-
 bool HostGroup::agree(const Meeting& m, uint32_t other) {
-  auto& d = m.act == Act::Receive
-      ? channel_of(other, sizes_.rank).deals[m.number % 2]
-      : rank(other).deals[m.number % most_deals];
-  if (d.number == m.number && d.kind == m.deal.kind &&
-      d.bytes == m.deal.bytes) {
+  auto& d = deal_of(m, other);
+  if (d.number == m.number && d.kind == kind_of(m) && d.bytes == m.deal.bytes) {
     return true;
   }
-  bool same = d.kind == m.deal.kind;
+  bool same = d.kind >> 1 == m.deal.kind;
   fail(
       "Ranks must call the same operations in the same order with the same "
       "shapes and dtypes, but rank " +
@@ -155,24 +161,31 @@ bool HostGroup::agree(const Meeting& m, uint32_t other) {
   return false;
 }
 
-// Whether all are as far as a collective meeting asks. This rank too: what it
-// has not offered is not near, and while a batch is held for what it has given
-// the recorder looks whether that is retired, which others wait for.
-bool HostGroup::all_reached(const Meeting& m, uint32_t& behind) const {
-  for (behind = 0; behind < sizes_.ranks; ++behind) {
-    auto& other = rank(behind);
-    auto& reached = m.act == Act::Meet ? other.offered : other.given;
-    if (reached < m.number) {
-      return false;
-    }
+// Whether rank r is as far as the meeting asks of it.
+bool HostGroup::reached(const Meeting& m, uint32_t r) const {
+  switch (m.act) {
+    case Act::Give:
+      return true;
+    case Act::Meet:
+      return rank(r).offered >= m.number;
+    case Act::Take:
+      return rank(r).given >= m.number;
+    case Act::Send:
+      return r != m.peer || channel_of(sizes_.rank, r).received + 2 >= m.number;
+    default:
+      return r != m.peer || channel_of(r, sizes_.rank).sent >= m.number;
   }
-  return true;
 }
 
-bool HostGroup::peer_ready(const Meeting& m) const {
-  return m.act == Act::Send
-      ? channel_of(sizes_.rank, m.peer).received + 2 >= m.number
-      : channel_of(m.peer, sizes_.rank).sent >= m.number;
+// The first rank that is not, or their number. This rank too: what it has not
+// offered is not near, and while a batch is held for what it has given the
+// recorder looks whether that is retired, which others wait for.
+uint32_t HostGroup::behind(const Meeting& m) const {
+  uint32_t r = 0;
+  while (r < sizes_.ranks && reached(m, r)) {
+    ++r;
+  }
+  return r;
 }
 
 bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
@@ -180,18 +193,18 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
     return m.number == next.gives && m.number < next.ends + lead;
   }
   if (m.act == Act::Send || m.act == Act::Receive) {
-    return peer_ready(m) && (m.act == Act::Send || agree(m, m.peer));
+    return reached(m, m.peer) && (m.act == Act::Send || agree(m, m.peer));
   }
-  uint32_t behind = 0;
-  if (m.number != next.ends || !all_reached(m, behind)) {
+  if (m.number != next.ends) {
     return false;
   }
   for (uint32_t r = 0; r < sizes_.ranks; ++r) {
-    if (r != sizes_.rank && !agree(m, r)) {
+    bool told = reached(m, r) || deal_of(m, r).number == m.number;
+    if (r != sizes_.rank && told && !agree(m, r)) {
       return false;
     }
   }
-  return true;
+  return behind(m) == sizes_.ranks;
 }
 
 NextMeetings HostGroup::after(const Meeting& m, NextMeetings next) {
@@ -207,16 +220,16 @@ NextMeetings HostGroup::after(const Meeting& m, NextMeetings next) {
 void HostGroup::offer(const Meeting& m) {
   auto& mine = rank(sizes_.rank);
   if (mine.offered < m.number) {
-    write_deal(mine.deals[m.number % most_deals], m);
+    mine.deals[m.number % most_deals].write(m);
     mine.offered = m.number;
   }
 }
 
 void HostGroup::pass(const Meeting& m) {
   if (m.act == Act::Give) {
-    write_deal(rank(sizes_.rank).deals[m.number % most_deals], m);
+    rank(sizes_.rank).deals[m.number % most_deals].write(m);
   } else if (m.act == Act::Send) {
-    write_deal(channel_of(sizes_.rank, m.peer).deals[m.number % 2], m);
+    channel_of(sizes_.rank, m.peer).deals[m.number % 2].write(m);
   }
   next_ = after(m, next_);
 }
@@ -272,9 +285,11 @@ void HostGroup::fail(const std::string& why) {
   std::atomic_ref(shared_->words[EXCHANGE_END]).store(1);
 }
 
-void HostGroup::look_for_ended() {
+void HostGroup::look_for_ended(const Meeting& m) {
   for (uint32_t r = 0; r < sizes_.ranks && !failed_; ++r) {
-    if (r != sizes_.rank && has_ended(processes_[r], watches_[r])) {
+    // What it did last is seen by who has seen its end.
+    if (r != sizes_.rank && !reached(m, r) &&
+        has_ended(processes_[r], watches_[r]) && !reached(m, r)) {
       fail(
           "The process of rank " + std::to_string(r) + " (" +
           std::to_string(processes_[r]) + ") has ended");
@@ -283,10 +298,8 @@ void HostGroup::look_for_ended() {
 }
 
 std::string HostGroup::waits_for(const Meeting& m) {
-  uint32_t other = m.peer;
-  if (m.act == Act::Meet || m.act == Act::Take) {
-    all_reached(m, other);
-  }
+  uint32_t other = behind(m);
+  other = other < sizes_.ranks ? other : sizes_.rank; // held for one before it
   if (other == sizes_.rank) {
     return "[mlx-vulkan] rank " + std::to_string(other) +
         " has much to do before " + describe(m.deal.what, m.deal.bytes) + ".";

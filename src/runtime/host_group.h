@@ -120,8 +120,9 @@ class HostGroup {
   std::string error();
   // Tells all ranks. The first sentence stays. Any thread.
   void fail(const std::string& why);
-  // Fails if another rank's process has ended. It may have done its part.
-  void look_for_ended();
+  // Fails if the process of a rank that `meeting` waits for has ended. Others
+  // may have done all of theirs.
+  void look_for_ended(const Meeting& meeting);
   // Once in a while, while `meeting` is held: says on stderr who is waited for.
   std::string waits_for(const Meeting& meeting);
 
@@ -129,11 +130,13 @@ class HostGroup {
   struct Shared;
   struct Rank;
   struct Channel;
+  struct SharedDeal;
   Rank& rank(uint32_t r) const;
   Channel& channel_of(uint32_t from, uint32_t to) const;
+  const SharedDeal& deal_of(const Meeting& meeting, uint32_t rank) const;
   bool agree(const Meeting& meeting, uint32_t other);
-  bool all_reached(const Meeting& meeting, uint32_t& behind) const;
-  bool peer_ready(const Meeting& meeting) const;
+  bool reached(const Meeting& meeting, uint32_t rank) const;
+  uint32_t behind(const Meeting& meeting) const;
 
   Shared* shared_;
   HostGroupSizes sizes_;

@@ -18,7 +18,10 @@ constexpr uint32_t none = ~0u;
 
 struct Held {
   uint32_t record = none; // before which the batch is held; none: it can go
-  bool patient = false; // what comes before it may wait a little, too
+  const Meeting* meeting = nullptr; // that record's
+  bool patient() const { // what comes before it may wait a little, too
+    return meeting->act == Act::Meet;
+  }
 };
 
 Held first_held(const Batch& batch) {
@@ -31,9 +34,7 @@ Held first_held(const Batch& batch) {
           batch.records.begin(), batch.records.end(), [&](auto& r) {
             return r.meeting == index;
           });
-      return {
-          static_cast<uint32_t>(at - batch.records.begin()),
-          m.act == Act::Meet};
+      return {static_cast<uint32_t>(at - batch.records.begin()), &m};
     }
     next = HostGroup::after(m, next);
   }
@@ -80,7 +81,7 @@ bool PendingQueue::ready(const Pending& pending) {
   if (held.record == none || held.record == 0) {
     return held.record == none;
   }
-  return !held.patient ||
+  return !held.patient() ||
       (pending.held && Clock::now() - *pending.held >= patience_);
 }
 
@@ -158,19 +159,21 @@ void PendingQueue::offer(double queued) {
 void PendingQueue::look_for_trouble(Pending& pending) {
   auto now = Clock::now();
   auto held = now - *pending.held;
-  auto& batch = *pending.batch;
   if (held < std::chrono::milliseconds(20) ||
       now - looked_ < std::chrono::milliseconds(20)) {
     return;
   }
   looked_ = now;
-  if (first_held(batch).record != none) {
-    batch.group->look_for_ended();
+  auto& group = *pending.batch->group;
+  auto* meeting = first_held(*pending.batch).meeting;
+  if (!meeting) {
+    return;
   }
+  group.look_for_ended(*meeting);
   auto limit = std::chrono::seconds(config().timeout_s);
   if (limit.count() != 0 && held > limit && !told_) {
     told_ = true;
-    auto text = batch.group->waits_for(batch.meetings.front());
+    auto text = group.waits_for(*meeting);
     std::fprintf(stderr, "%s\n", text.c_str());
   }
 }

@@ -161,6 +161,9 @@ void run(const Command& c, bool good_half) {
         uint64_t(loop_bound) << 32 | c.loops.kernel << 12 | loop_line;
   }
   auto a = mix_arguments(c);
+  if (auto& before = state().settings.before_mix) {
+    before(a.salt);
+  }
   auto* x = reinterpret_cast<const uint32_t*>(a.x);
   auto* y = reinterpret_cast<const uint32_t*>(a.y);
   auto* z = reinterpret_cast<uint32_t*>(a.z);

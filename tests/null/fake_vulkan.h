@@ -59,6 +59,8 @@ struct Settings {
   // Of VK_EXT_memory_budget, a heap each; none without.
   std::vector<uint64_t> budgets;
   uint64_t max_allocation = 0; // 0: heap_bytes
+  // Runs on the device's thread where a mix does, with its salt.
+  std::function<void(uint32_t salt)> before_mix;
 };
 
 // Resets everything; no device may be alive.

@@ -157,23 +157,47 @@ TEST_CASE("host group: ranks that differ fail, all of them") {
   CHECK(ranks[1].error().find("Rank 0 failed: ") != std::string::npos);
 }
 
+TEST_CASE("host group: ranks that go different ways fail, all of them") {
+  for (bool gives_first : {false, true}) {
+    Ranks ranks(2);
+    // What is small is met, what is large is given and taken.
+    auto meet = meeting(Act::Meet, 1, 16);
+    auto give = meeting(Act::Give, 1, 16), take = meeting(Act::Take, 1, 16);
+    for (bool gives : {gives_first, !gives_first}) {
+      gives ? ranks[1].pass(give) : ranks[0].offer(meet);
+    }
+    ranks[1].done(give);
+    CHECK_FALSE(ranks[0].may_start(meet, {}));
+    CHECK_FALSE(ranks[1].may_start(take, ranks[1].next_meetings()));
+    for (auto& g : ranks.groups) {
+      CHECK(g->error().find("must call the same") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("host group: processes that have ended") {
   Ranks ranks(2);
-  ranks[0].look_for_ended();
+  auto first = meeting(Act::Meet, 1), second = meeting(Act::Meet, 2);
+  ranks[0].look_for_ended(first);
   CHECK(ranks[0].error().empty());
   int child = fork();
   if (child == 0) {
+    ranks[1].offer(first);
     _exit(0);
   }
   HostGroupSizes sizes{0, 2, 4096, 4096};
   std::vector<int> processes{getpid(), child};
   HostGroup group(ranks.memory, sizes, processes);
   for (int i = 0; i < 2000 && group.error().empty(); ++i) {
-    group.look_for_ended();
+    group.look_for_ended(second);
     usleep(1000);
   }
   auto want = "The process of rank 1 (" + std::to_string(child) + ") has ended";
   CHECK(group.error().find(want) != std::string::npos);
+  // Whose process has ended may have done all that it had to.
+  HostGroup other(ranks.memory, sizes, processes);
+  other.look_for_ended(first);
+  CHECK(other.error().empty());
 }
 
 namespace {
