@@ -34,10 +34,9 @@ bool read_pack(const char* at, uint32_t stamp, uint32_t (&w)[4]) {
 
 Carrier::Carrier(std::shared_ptr<HostGroup> group, const void* region)
     : group_(std::move(group)), region_(static_cast<const char*>(region)) {
-  uint64_t size = group_->sizes().ranks * HostGroup::generations * room;
   // Never freed: kernels may be looking there when the process ends.
-  memory_ = device().memory().allocate_mapped(size);
-  std::memset(memory_.mapped, 0, size);
+  memory_ = device().memory().allocate_mapped(size() + pack_bytes);
+  std::memset(memory_.mapped, 0, size() + pack_bytes);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -46,6 +45,14 @@ Carrier::~Carrier() {
   { std::lock_guard lock(mutex_); }
   added_.notify_all();
   thread_.join();
+}
+
+uint64_t Carrier::size() const {
+  return group_->sizes().ranks * HostGroup::generations * room;
+}
+
+uint64_t Carrier::end() const {
+  return memory_.address + size();
 }
 
 uint64_t Carrier::place(uint64_t number, uint32_t rank) const {
@@ -66,13 +73,22 @@ void Carrier::add(const Job& job) {
   added_.notify_one();
 }
 
-bool Carrier::give_up(uint64_t turn) const {
+bool Carrier::give_up(uint64_t turn) {
   if (turn < spins) {
     pause();
   } else {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  return turn % 1024 == 1023 && (stopping_ || !group_->error().empty());
+  if (turn % 1024 != 1023) {
+    return false;
+  }
+  bool failed = !group_->error().empty();
+  if (failed) {
+    // A kernel may be waiting for the same pack.
+    auto* end = static_cast<char*>(memory_.mapped) + size();
+    *reinterpret_cast<volatile uint32_t*>(end) = 1;
+  }
+  return failed || stopping_;
 }
 
 bool Carrier::carry(const Job& job, uint32_t rank) {

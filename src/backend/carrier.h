@@ -48,11 +48,15 @@ class Carrier {
   static uint64_t stride() {
     return room;
   }
+  // Of the word that ends the kernels' waits, which is set when the group
+  // fails.
+  uint64_t end() const;
 
  private:
   void loop();
   bool carry(const Job& job, uint32_t rank);
-  bool give_up(uint64_t turn) const;
+  bool give_up(uint64_t turn);
+  uint64_t size() const; // of all slots
   uint64_t place(uint64_t number, uint32_t rank) const;
 
   std::shared_ptr<HostGroup> group_;

@@ -115,11 +115,11 @@ Words read(uint64_t from, uint pack) {
   return p;
 }
 
-// Somebody waits for nothing any more: this rank, or all.
+// Nobody waits for anything any more. A word of this device's own memory: it
+// might not see in time what is written to the host's, and the exchanges that
+// follow in its submission would each wait to their bound.
 bool ended() {
-  uint64_t words = uint64_t(A.region);
-  return Word(words + 4 * EXCHANGE_END).v != 0 ||
-      Word(words + 4 * EXCHANGE_LATE(A.rank)).v != 0;
+  return A.end != 0 && Word(A.end).v != 0;
 }
 
 // False if it did not come.
@@ -138,6 +138,9 @@ bool take(uint rank, uint pack, out Words p) {
   bool there = p.w[WORDS] == stamp(p);
   if (!there) {
     Word(uint64_t(A.region) + 4 * EXCHANGE_LATE(A.rank)).v = 1 + rank;
+    if (A.end != 0) {
+      Word(A.end).v = 1;
+    }
   }
   return there;
 }

@@ -12,6 +12,7 @@ struct ExchangeArgs {
   uint64_t slot; // this rank's, in bytes from `region`
   uint64_t from; // address of the packs of rank 0 to take
   uint64_t from_stride; // from rank to rank, bytes
+  uint64_t end; // address of a word of this device: 1 ends all waits. Or 0
   uint64_t part_stride; // from part to part, items of x
   uint64_t gather_stride; // from rank to rank, items of y
   uint64_t first; // item of each part that this exchange begins with
@@ -36,9 +37,8 @@ struct ExchangeArgs {
 #define EXCHANGE_GIVE 1
 #define EXCHANGE_TAKE 2
 
-// Words of `region` that devices use: one that ends all waits, and of each rank
-// one that its device writes, 1 + the rank whose pack did not come.
-#define EXCHANGE_END 0
+// The word of `region` that a rank's device writes: 1 + the rank whose pack did
+// not come.
 #define EXCHANGE_LATE(rank) (16 * (1 + (rank)))
 
 #ifdef __cplusplus

@@ -181,6 +181,7 @@ class Pieces {
         {number, taken(number, args), stride(), args.stamp, args.packs});
     args.from = carrier->address(number);
     args.from_stride = Carrier::stride();
+    args.end = carrier->end();
     step(piece, Act::Meet);
   }
 

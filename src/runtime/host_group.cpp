@@ -282,7 +282,6 @@ void HostGroup::fail(const std::string& why) {
   std::memcpy(mine.why, why.data(), size);
   mine.why[size] = 0;
   mine.failed.store(1, std::memory_order_release);
-  std::atomic_ref(shared_->words[EXCHANGE_END]).store(1);
 }
 
 void HostGroup::look_for_ended(const Meeting& m) {
