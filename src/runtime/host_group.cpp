@@ -188,12 +188,36 @@ uint32_t HostGroup::behind(const Meeting& m) const {
   return r;
 }
 
+void NextMeetings::started(const Meeting& m) {
+  switch (m.act) {
+    case Act::Meet:
+      ends = gives = m.number + 1;
+      break;
+    case Act::Give:
+      gives = m.number + 1;
+      break;
+    case Act::Take:
+      ends = m.number + 1;
+      break;
+    case Act::Send:
+      sent[m.peer] = m.number;
+      break;
+    case Act::Receive:
+      received[m.peer] = m.number;
+      break;
+  }
+}
+
 bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   if (m.act == Act::Give) {
     return m.number == next.gives && m.number < next.ends + lead;
   }
-  if (m.act == Act::Send || m.act == Act::Receive) {
-    return reached(m, m.peer) && (m.act == Act::Send || agree(m, m.peer));
+  if (m.act == Act::Send) {
+    return m.number == next.sent[m.peer] + 1 && reached(m, m.peer);
+  }
+  if (m.act == Act::Receive) {
+    return m.number == next.received[m.peer] + 1 && reached(m, m.peer) &&
+        agree(m, m.peer);
   }
   if (m.number != next.ends) {
     return false;
@@ -205,16 +229,6 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
     }
   }
   return behind(m) == sizes_.ranks;
-}
-
-NextMeetings HostGroup::after(const Meeting& m, NextMeetings next) {
-  if (m.act == Act::Meet || m.act == Act::Take) {
-    next.ends = m.number + 1;
-  }
-  if (m.act == Act::Meet || m.act == Act::Give) {
-    next.gives = m.number + 1;
-  }
-  return next;
 }
 
 void HostGroup::offer(const Meeting& m) {
@@ -231,7 +245,7 @@ void HostGroup::pass(const Meeting& m) {
   } else if (m.act == Act::Send) {
     channel_of(sizes_.rank, m.peer).deals[m.number % 2].write(m);
   }
-  next_ = after(m, next_);
+  next_.started(m);
 }
 
 void HostGroup::done(const Meeting& m) {

@@ -14,7 +14,8 @@
 //     all ranks. No device ever waits. For devices that share one chip,
 //     software ones, and large arrays: those go in pieces, a meeting each, of
 //     which a next one is given while one is taken.
-// Send and Receive are between two ranks, through the slots of their channel.
+// Send and Receive are between two ranks, through the slots of their channel,
+// in the order of their numbers.
 //
 // A rank's slot has 2 * lead generations, used in turn, and that is enough:
 // nobody reads what n - 4 left where n writes. Batches are done in the order
@@ -29,6 +30,7 @@
 // Free of MLX and Vulkan.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -54,10 +56,16 @@ struct Meeting {
   Deal deal;
 };
 
+constexpr uint32_t most_host_ranks = 16;
+
 // The meetings that come next, where those before have started.
 struct NextMeetings {
   uint64_t ends = 1; // a Meet or a Take
   uint64_t gives = 1;
+  // Messages to and from each peer that have started.
+  std::array<uint64_t, most_host_ranks> sent{}, received{};
+
+  void started(const Meeting& meeting);
 };
 
 struct HostGroupSizes {
@@ -68,7 +76,7 @@ struct HostGroupSizes {
 
 class HostGroup {
  public:
-  static constexpr uint32_t most_ranks = 16;
+  static constexpr uint32_t most_ranks = most_host_ranks;
   static constexpr uint64_t lead = 2; // given, and not taken yet
   static constexpr uint64_t generations = 2 * lead;
 
@@ -102,10 +110,8 @@ class HostGroup {
   }
 
   // The recorder's. Of meetings in their order: whether the one may start,
-  // where all before it have; `next` are those of collective ones, from
-  // next_meetings() on, and moves with after().
+  // where those before it have, as `next` says: next_meetings() at first.
   bool may_start(const Meeting& meeting, const NextMeetings& next);
-  static NextMeetings after(const Meeting& meeting, NextMeetings next);
   const NextMeetings& next_meetings() const {
     return next_;
   }

@@ -36,7 +36,7 @@ Held first_held(const Batch& batch) {
           });
       return {static_cast<uint32_t>(at - batch.records.begin()), &m};
     }
-    next = HostGroup::after(m, next);
+    next.started(m);
   }
   return {};
 }

@@ -217,6 +217,28 @@ def others() -> None:
     mx.async_eval(sent)
     came = mx.distributed.recv((100,), x.dtype, (RANK - 1) % RANKS, group=GROUP)
     assert bool(mx.all(came == (RANK - 1) % RANKS).item())
+    in_turns()
+
+
+def in_turns() -> None:
+    """Messages between two ranks on streams in turns, of which one waits for a CPU's."""
+    slow = mx.random.uniform(shape=(200_000,))
+    mx.eval(slow)
+    streams = [mx.new_stream(mx.gpu) for _ in range(2)]
+    arrived = []
+    for k in range(8):
+        with mx.stream(streams[k % 2]):
+            if RANK == 0:
+                x = mx.full((4096,), float(k))
+                if k % 2 == 0:
+                    x = x + 0 * mx.sort(slow + k, stream=mx.cpu)[0]
+                mx.async_eval(mx.distributed.send(x, 1, group=GROUP))
+            elif RANK == 1:
+                y = mx.distributed.recv((4096,), mx.float32, 0, group=GROUP)
+                mx.async_eval(y)
+                arrived.append(y)
+    for k, y in enumerate(arrived):
+        np.testing.assert_array_equal(exact(y), np.full(4096, k))
 
 
 def flight() -> None:

@@ -130,17 +130,25 @@ TEST_CASE("host group: a channel holds two messages") {
     return Meeting{Act::Send, 1, n, {"a message", 1, 8}};
   };
   Meeting first{Act::Receive, 0, 1, {"a message", 1, 8}};
-  CHECK_FALSE(ranks[1].may_start(first, {}));
+  auto may = [&](int rank, const Meeting& m) {
+    return ranks[rank].may_start(m, ranks[rank].next_meetings());
+  };
+  CHECK_FALSE(may(1, first));
+  CHECK_FALSE(may(0, send(2))); // of another stream, before the first
   for (uint64_t n : {1, 2}) {
-    CHECK(ranks[0].may_start(send(n), {}));
+    CHECK(may(0, send(n)));
     ranks[0].pass(send(n));
   }
-  CHECK_FALSE(ranks[0].may_start(send(3), {}));
+  CHECK_FALSE(may(0, send(3)));
   ranks[0].done(send(1));
-  CHECK(ranks[1].may_start(first, {}));
-  CHECK_FALSE(ranks[0].may_start(send(3), {}));
+  CHECK(may(1, first));
+  CHECK_FALSE(may(1, {Act::Receive, 0, 2, first.deal}));
+  CHECK_FALSE(may(0, send(3)));
+  ranks[1].pass(first);
   ranks[1].done(first);
-  CHECK(ranks[0].may_start(send(3), {}));
+  CHECK(may(0, send(3)));
+  ranks[0].done(send(2));
+  CHECK(may(1, {Act::Receive, 0, 2, first.deal}));
   CHECK(ranks[0].channel(0, 1, 1) != ranks[0].channel(0, 1, 2));
   CHECK(ranks[0].channel(0, 1, 2) != ranks[0].channel(1, 0, 2));
 }

@@ -32,17 +32,21 @@ constexpr uint32_t most = 3; // ranks
 constexpr auto device_waits = std::chrono::seconds(2);
 constexpr auto rank_may_take = std::chrono::seconds(30);
 
-// What the fake devices know of each other: the last meeting given and taken.
+// What the fake devices know of each other: the last meeting given and taken,
+// and the last message of a channel.
 struct Progress {
   std::atomic<uint64_t> given, taken;
 };
 struct Job {
   std::atomic<int> processes[most];
   Progress progress[most];
+  Progress channels[most][most]; // from, to
 };
 
 // A dispatch's salt: what it does for which meeting.
-constexpr uint32_t gives = 1u << 30, takes = 1u << 31;
+constexpr uint32_t takes = 1u << 31, gives = 1u << 30, message = 1u << 29;
+constexpr uint32_t peer_shift = 24;
+constexpr uint32_t number_mask = (1u << peer_shift) - 1;
 
 class Devices {
  public:
@@ -50,7 +54,11 @@ class Devices {
       : job_(job), rank_(rank), ranks_(ranks) {}
 
   void run(uint32_t salt) {
-    uint64_t number = salt & (gives - 1);
+    uint64_t number = salt & number_mask;
+    if (salt & message) {
+      pass(salt & gives, salt >> peer_shift & 3, number);
+      return;
+    }
     auto& mine = job_.progress[rank_];
     if (salt & gives) {
       uint64_t over =
@@ -82,6 +90,22 @@ class Devices {
   }
 
  private:
+  // A channel has two slots.
+  void pass(bool sends, uint32_t peer, uint64_t number) {
+    auto& channel =
+        sends ? job_.channels[rank_][peer] : job_.channels[peer][rank_];
+    if (sends) {
+      if (channel.taken + 2 < number) {
+        say("sent message %lu over one that rank %u takes", number, peer);
+      }
+      channel.given = number;
+    } else {
+      if (channel.given < number) {
+        say("takes message %lu, which rank %u has not sent", number, peer);
+      }
+      channel.taken = number;
+    }
+  }
   void say(const char* format, uint64_t number, uint32_t other) {
     std::fprintf(stderr, "rank %u ", rank_);
     std::fprintf(stderr, format, static_cast<unsigned long>(number), other);
@@ -137,7 +161,7 @@ class Program {
   }
 
   void step(uint32_t s) {
-    switch (pick(8)) {
+    switch (pick(10)) {
       case 0:
       case 1:
       case 2:
@@ -160,8 +184,30 @@ class Program {
         }
         break;
       }
+      case 6:
+      case 7:
+        send(s, pick(group_->sizes().ranks), 1 + pick(3));
+        break;
       default:
         mix(s, 0);
+    }
+  }
+
+  // From one rank to the next, in parts.
+  void send(uint32_t s, uint32_t from, uint32_t parts) {
+    auto& sizes = group_->sizes();
+    uint32_t to = (from + 1) % sizes.ranks;
+    bool sends = sizes.rank == from;
+    encoders_[1 - s]->close(); // see exchange()
+    for (uint32_t i = 0; i < parts && (sends || sizes.rank == to); ++i) {
+      uint32_t peer = sends ? to : from;
+      uint64_t number =
+          sends ? group_->next_sent(peer) : group_->next_received(peer);
+      Act act = sends ? Act::Send : Act::Receive;
+      encoders_[s]->meet(group_, {act, peer, number, {"a message", 2, 16}});
+      mix(s,
+          static_cast<uint32_t>(number) | message | peer << peer_shift |
+              (sends ? gives : takes));
     }
   }
 
