@@ -221,7 +221,7 @@ def others() -> None:
 
 
 def in_turns() -> None:
-    """Messages between two ranks on streams in turns, of which one waits for a CPU's."""
+    """Messages between two ranks on streams in turns; one waits for the CPU."""
     slow = mx.random.uniform(shape=(200_000,))
     mx.eval(slow)
     streams = [mx.new_stream(mx.gpu) for _ in range(2)]
