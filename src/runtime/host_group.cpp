@@ -222,13 +222,16 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   if (m.number != next.ends) {
     return false;
   }
+  bool all = true;
   for (uint32_t r = 0; r < sizes_.ranks; ++r) {
-    bool told = reached(m, r) || deal_of(m, r).number == m.number;
+    bool there = reached(m, r);
+    bool told = there || deal_of(m, r).number == m.number;
     if (r != sizes_.rank && told && !agree(m, r)) {
       return false;
     }
+    all = all && there;
   }
-  return behind(m) == sizes_.ranks;
+  return all;
 }
 
 void HostGroup::offer(const Meeting& m) {
