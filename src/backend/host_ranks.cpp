@@ -135,11 +135,10 @@ Hello hello_of(int ranks) {
   }
   if (id.empty()) {
     assign(h.why, "its system has no /proc");
-  } else if (ranks > static_cast<int>(HostGroup::most_ranks)) {
+  } else if (ranks > static_cast<int>(most_host_ranks)) {
     assign(
         h.why,
-        "the job has more than " + std::to_string(HostGroup::most_ranks) +
-            " ranks");
+        "the job has more than " + std::to_string(most_host_ranks) + " ranks");
   } else if (config().off || !gpu::is_available()) {
     assign(h.why, "it has no Vulkan device");
   } else {

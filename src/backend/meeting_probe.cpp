@@ -16,8 +16,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 constexpr uint32_t items = 3000;
-constexpr uint64_t first_number =
-    ~0ull - HostGroup::most_ranks; // of no meeting
+constexpr uint64_t first_number = ~0ull - most_host_ranks; // of no meeting
 
 uint32_t value(uint32_t rank, uint32_t i) {
   return (rank + 1) * 0x10001u + i * 977u;

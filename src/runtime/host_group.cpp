@@ -83,8 +83,8 @@ struct alignas(64) HostGroup::Channel {
 struct HostGroup::Shared {
   // Of kernels/exchange.h, for the devices.
   alignas(page) uint32_t words[page / 4];
-  alignas(page) Rank ranks[most_ranks];
-  Channel channels[most_ranks * most_ranks];
+  alignas(page) Rank ranks[most_host_ranks];
+  Channel channels[most_host_ranks * most_host_ranks];
 
   uint32_t word(uint32_t i) {
     return std::atomic_ref(words[i]).load(std::memory_order_acquire);
@@ -134,7 +134,7 @@ HostGroup::Rank& HostGroup::rank(uint32_t r) const {
 }
 
 HostGroup::Channel& HostGroup::channel_of(uint32_t from, uint32_t to) const {
-  return shared_->channels[from * most_ranks + to];
+  return shared_->channels[from * most_host_ranks + to];
 }
 
 const HostGroup::SharedDeal& HostGroup::deal_of(const Meeting& m, uint32_t r)

@@ -76,7 +76,6 @@ struct HostGroupSizes {
 
 class HostGroup {
  public:
-  static constexpr uint32_t most_ranks = most_host_ranks;
   static constexpr uint64_t lead = 2; // given, and not taken yet
   static constexpr uint64_t generations = 2 * lead;
 
