@@ -17,7 +17,7 @@ function(mlxvk_add_fuzzer name)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
 endfunction()
 
-mlxvk_add_fuzzer(spirv SOURCES pipeline/reflect.cpp BELOW mlxvk_common)
+mlxvk_add_fuzzer(spirv SOURCES pipeline/reflect.cpp BELOW mlxvk_vk)
 mlxvk_add_fuzzer(cache SOURCES pipeline/disk_cache.cpp BELOW mlxvk_vk)
 mlxvk_add_fuzzer(hostfile BELOW mlxvk_vk)
 mlxvk_add_fuzzer(metal BELOW mlxvk_msl)

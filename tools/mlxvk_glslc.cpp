@@ -13,6 +13,7 @@
 #include "pipeline/library.h"
 #include "pipeline/sources.h"
 #include "variants/variants.h"
+#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;

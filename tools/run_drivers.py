@@ -287,8 +287,8 @@ HEAD = """# Devices
 Written by `make test-drivers`; do not edit. It compiles what plans choose on
 each chip with the chip's own driver, which needs no hardware
 (`tools/driver_lab.py`). **None of these has run the project**: only NVIDIA's own
-driver on an H200 and llvmpipe have. What may still fail there is what no
-compiler shows: timing, memory, the driver's kernel side.
+driver on an H200 and an H100, and llvmpipe have. What may still fail there is what
+no compiler shows: timing, memory, the driver's kernel side.
 
 """
 COLUMNS = """

@@ -23,6 +23,14 @@ def main(argv: list[str] | None = None) -> int:
         return args.run(args) or 0
     except BrokenPipeError:
         return 0
+    except KeyboardInterrupt:
+        return 130  # as in a shell
+    except (RuntimeError, ValueError) as error:
+        # MLX's own sentences begin with the [call] that refuses.
+        if not str(error).startswith("["):
+            raise
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

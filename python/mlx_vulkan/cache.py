@@ -1,15 +1,23 @@
 """Show or clear the kernel cache on disk, or fill it for a model."""
 
+import contextlib
 import os
-import shutil
+import re
+import stat
 from pathlib import Path
 
 from . import native, warm
 
+# Files of src/pipeline: kernels, drivers' caches, and what a killed writer left.
+OWN = re.compile(
+    r"(spv-[0-9a-f]{32}|driver-[0-9a-f]{32}-[0-9]+)\.entry(\.tmp-[0-9]+-[0-9]+-[0-9]+)?"
+)
+
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--clear", action="store_true", help="delete every entry")
-    parser.add_argument("--path", action="store_true", help="print the folder only")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--clear", action="store_true", help="delete every entry")
+    what.add_argument("--path", action="store_true", help="print the folder only")
     actions = parser.add_subparsers(dest="action", metavar="warm")
     summary = warm.__doc__.splitlines()[0]
     filler = actions.add_parser("warm", help=summary, description=summary)
@@ -18,33 +26,52 @@ def add_arguments(parser) -> None:
 
 def folder() -> Path | None:
     """The cache folder; None when it is switched off."""
-    said = native.report().get("cache", {}).get("path")
-    if said:
-        return Path(said)
-    setting = os.environ.get("MLX_VK_CACHE", "")
-    if setting == "off":
-        return None
-    if setting:
-        return Path(setting)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mlx-vulkan"
+    cache = native.report().get("cache")
+    if cache is not None:
+        return Path(cache["path"]) if cache["path"] else None
+    # Another libmlx is loaded: default_cache_folder() of src/pipeline.
+    setting = os.environ.get("MLX_VK_CACHE")
+    if setting is not None:
+        return None if setting in ("", "off") else Path(setting)
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "mlx-vulkan"
+    home = os.environ.get("HOME")
+    return Path(home) / ".cache" / "mlx-vulkan" if home else None
+
+
+def entries(path: Path) -> dict[Path, int]:
+    """The cache's own files in its folder, and their sizes; no links, no folders."""
+    found = {}
+    for file in path.iterdir() if path.exists() else ():
+        with contextlib.suppress(FileNotFoundError):  # other processes evict
+            info = file.lstat()
+            if OWN.fullmatch(file.name) and stat.S_ISREG(info.st_mode):
+                found[file] = info.st_size
+    return found
 
 
 def run(args) -> int:
     if args.action == "warm":
+        if args.clear or args.path:
+            print("`cache warm` goes without --clear and --path.")
+            return 2
         return warm.run(args)
     path = folder()
     if path is None:
-        print("The kernel cache is off (MLX_VK_CACHE=off).")
+        print(f"The kernel cache is {native.CACHE_OFF}.")
         return 0
     if args.path:
         print(path)
         return 0
-    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else []
-    size = sum(p.stat().st_size for p in files)
-    print(f"{path}: {len(files)} files, {size / 1e6:.1f} MB")
-    if args.clear and path.is_dir():
-        for entry in path.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        print("cleared")
+    try:
+        files = entries(path)
+        print(f"{path}: {len(files)} files, {sum(files.values()) / 1e6:.1f} MB")
+        if args.clear:
+            for file in files:
+                file.unlink(missing_ok=True)
+            print("cleared")
+    except OSError as error:
+        what = "cleared" if args.clear else "read"
+        print(f"The kernel cache cannot be {what}: {error.filename}: {error.strerror}.")
+        return 1
     return 0

@@ -345,6 +345,7 @@ def probe_all() -> dict:
     if not mx.is_available(mx.gpu):
         raise RuntimeError("There is no Vulkan device; `mlx-vulkan doctor` says why.")
     mx.set_default_device(mx.gpu)
+    mx.eval(mx.zeros(1))  # throws where MLX_VK_DEVICE names none
     found = {}
     for family, probes in FAMILIES.items():
         rows = found[family] = {}

@@ -169,7 +169,7 @@ def explain_no_device(facts: dict) -> None:
 def show_cache(cache: dict) -> None:
     heading("Cache of compiled kernels")
     if not cache.get("path"):
-        print("  off (MLX_VK_CACHE=off, or there is no home folder)")
+        print(f"  {native.CACHE_OFF}")
         return
     print(f"  path      {cache['path']}")
     used, limit = file_size(cache["bytes"]), file_size(cache["limit"])

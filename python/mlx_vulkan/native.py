@@ -11,6 +11,7 @@ from pathlib import Path
 
 OTHER_BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 REPAIR = "pip install --force-reinstall --no-deps mlx-vulkan"
+CACHE_OFF = "off (MLX_VK_CACHE=off or empty, or there is no home folder)"
 
 
 def installed(package: str) -> str | None:

@@ -5,6 +5,7 @@ tokens through mlx-lm, so that the plans of this device choose what they will
 choose later. Layers that are alike are cut to two.
 """
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -45,11 +46,24 @@ def check_folder(folder: str) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def loading(folder: str | Path):
+    """What fails within becomes a sentence."""
+    try:
+        yield
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise NoModel(f"mlx-lm cannot load {folder} ({words}).") from error
+
+
 def check_device(mx) -> None:
     if not native.is_vulkan() or not mx.is_available(mx.gpu):
         raise NoModel("There is no Vulkan device; `mlx-vulkan doctor` says why.")
-    if not native.report()["cache"]["path"]:
-        raise NoModel("The kernel cache is off (MLX_VK_CACHE=off): nothing to warm up.")
+    cache = native.report()["cache"]
+    if not cache["path"]:
+        raise NoModel(f"The kernel cache is {native.CACHE_OFF}: nothing to warm up.")
+    if not cache["writable"]:
+        raise NoModel(f"The kernel cache cannot be written: {cache['why_not']}.")
 
 
 def plain_values(module) -> tuple:
@@ -81,11 +95,8 @@ def hollow(path: Path):
     from mlx.utils import tree_map
     from mlx_lm.utils import load_model
 
-    try:
+    with loading(path):
         model, config = load_model(path, lazy=True)
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise NoModel(f"mlx-lm cannot load {path} ({words}).") from error
     layers = getattr(model, "layers", None)
     if isinstance(layers, list) and len(layers) > KEPT_LAYERS and alike(layers):
         del layers[KEPT_LAYERS:]

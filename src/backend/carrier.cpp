@@ -44,7 +44,11 @@ Carrier::~Carrier() {
   stopping_ = true;
   { std::lock_guard lock(mutex_); }
   added_.notify_all();
-  thread_.join();
+  if (forked_from_started_device()) {
+    thread_.detach(); // it is the parent's
+  } else {
+    thread_.join();
+  }
 }
 
 uint64_t Carrier::size() const {

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
+#include <random>
 #include <vector>
 
 #include "mlx/backend/gpu/device_info.h"
@@ -16,6 +20,7 @@
 #include "mlx/stream.h"
 #include "runtime/device.h"
 #include "vk/config.h"
+#include "vk/launcher.h"
 
 namespace mlx::core::distributed::ring {
 std::shared_ptr<GroupImpl> init_of_mlx(bool strict);
@@ -33,6 +38,7 @@ struct Hello {
   char host[64]; // names this start of this machine
   char device[64], uuid[40];
   char memory[64]; // rank 0's, as a path
+  char name[64]; // and what that leads to
   char why[256]; // why this rank cannot, or empty
   int32_t process;
   uint8_t software, wants, alone;
@@ -71,20 +77,28 @@ struct SharedMemory {
 
   void create(uint64_t bytes) {
     size = bytes;
-    file = memfd_create("mlx-vulkan", MFD_CLOEXEC);
+    std::random_device random;
+    auto name = "mlx-vulkan-" + std::to_string(random()) + "-" +
+        std::to_string(random());
+    file = memfd_create(name.c_str(), MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0) {
       map();
     }
   }
-  void open(const char* path, uint64_t bytes) {
+  // In another container the path may lead to something else.
+  void open(const char* path, const char* name, uint64_t bytes) {
     size = bytes;
-    file = ::open(path, O_RDWR | O_CLOEXEC);
+    file = name_of(path) == name ? ::open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file >= 0) {
       map();
     }
   }
   std::string path() const {
     return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+  }
+  static std::string name_of(const std::string& path) {
+    std::error_code error; // then it has none
+    return std::filesystem::read_symlink(path, error).string();
   }
   void close_file() {
     if (file >= 0) {
@@ -272,12 +286,13 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   if (rank == 0 && mine.wants && !mine.why[0]) {
     memory.create(HostGroup::bytes(sizes));
     assign(mine.memory, memory.path());
+    assign(mine.name, SharedMemory::name_of(mine.memory));
   }
   auto all = gather(ring, mine);
   auto why = against(all);
   if (why.empty()) {
     if (rank != 0) {
-      memory.open(all[0].memory, HostGroup::bytes(sizes));
+      memory.open(all[0].memory, all[0].name, HostGroup::bytes(sizes));
     }
     Outcome outcome{};
     Buffer* buffer = import(memory, outcome);
@@ -312,6 +327,12 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
 
 } // namespace
 
+static bool ring_is_of_one_host() {
+  const char* file = std::getenv("MLX_HOSTFILE"); // the ring has it, too
+  std::ifstream in(file ? file : "", std::ios::binary);
+  return on_one_host(std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
 std::string distributed_state() {
   std::lock_guard lock(state_mutex);
   return state;
@@ -323,7 +344,10 @@ namespace mlx::core::distributed::ring {
 
 std::shared_ptr<GroupImpl> init(bool strict) {
   auto ring = init_of_mlx(strict);
-  return ring && ring->size() > 1 ? vulkan::take_over(ring) : ring;
+  // Ranks of other hosts may have another backend, and not our questions.
+  return ring && ring->size() > 1 && vulkan::ring_is_of_one_host()
+      ? vulkan::take_over(ring)
+      : ring;
 }
 
 } // namespace mlx::core::distributed::ring

@@ -10,12 +10,15 @@
 #include "backend/stream_encoder.h"
 #include "kernels/exchange.h"
 #include "mlx/backend/gpu/eval.h"
+#include "pipeline/pipeline.h"
+#include "runtime/device.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
 constexpr uint32_t items = 3000;
+constexpr ExchangeVariant variant{Type::u32, Type::u32, "Sum", false, 1};
 constexpr uint64_t first_number = ~0ull - most_host_ranks; // of no meeting
 
 uint32_t value(uint32_t rank, uint32_t i) {
@@ -55,12 +58,11 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
       .threads = 4 * 256,
       .turns = 1 << 17}; // a tenth of a second
   ranks.carrier()->add({number, slots, stride, args.stamp, args.packs});
-  auto& k = enc.kernel(ExchangeVariant{Type::u32, Type::u32, "Sum", false, 1});
+  auto& k = enc.kernel(variant);
   Operand written(region, 0, ranks.group()->channel(0, 0, 0));
   enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
   enc.add_temporary(x);
   gpu::synchronize(stream);
-  // That a pack was late is for the caller to say.
   auto* words = static_cast<uint32_t*>(buffer->mapped());
   std::atomic_ref(words[EXCHANGE_LATE(sizes.rank)]).store(0);
   auto* got = y.data<uint32_t>();
@@ -82,7 +84,11 @@ bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
   auto stream = default_stream(mlx::core::Device::gpu);
   auto& sizes = ranks.group()->sizes();
   bool all = true;
-  // The first compiles. Each rank is late in its turn.
+  auto& pipelines = device().pipelines();
+  pipelines.finish(encoder(stream).kernel(variant));
+  // That a pack was late is for this to say.
+  ranks.group()->set_late_fails(false);
+  // The first shows each side the memory. Each rank is late in its turn.
   for (uint32_t late = 0; late <= sizes.ranks; ++late) {
     together();
     if (late == sizes.rank + 1) {
@@ -91,6 +97,7 @@ bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
     bool good = exchange_once(ranks, first_number + late, stream);
     all = all && (good || late == 0);
   }
+  ranks.group()->set_late_fails(true);
   return all;
 }
 

@@ -10,6 +10,11 @@ struct ProbeArgs {
 };
 
 #ifdef __cplusplus
+struct ProbeLanesVariant {
+  int WG_SIZE; // and items
+  KERNEL_VARIANT("probe_lanes", WG_SIZE)
+};
+
 struct ProbeF16Variant {
   bool NATIVE_F16, NATIVE_F16_ROUNDING; // true: what is probed
   bool BACK;

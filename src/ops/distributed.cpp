@@ -28,6 +28,26 @@ HostRanks& ranks_of(const Group& group, const char* name) {
   return *ranks;
 }
 
+// Of a rank's stream. Others may wait for what it has encoded, and the other
+// ranks need what those do.
+StreamEncoder& encoder_for_meetings(Stream stream) {
+  auto& enc = encoder(stream);
+  enc.raw().close_if_awaited();
+  return enc;
+}
+
+// Takes numbers of meetings: what fails then leaves the others waiting.
+template <typename F>
+void encode_meetings(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
+  try {
+    encode();
+  } catch (const std::exception& e) {
+    enc.raw().forget_meeting();
+    ranks.group()->fail(e.what());
+    throw;
+  }
+}
+
 // Kinds of deals; the type is added.
 enum class Kind : uint32_t { Sum, Min, Max, Gather, Scatter, Send };
 
@@ -93,9 +113,18 @@ class Pieces {
   }
 
   void exchange() {
-    if (e_.items == 0) {
-      return;
+    if (e_.items != 0) {
+      encode_meetings(enc_, ranks_, [this] { encode(); });
     }
+  }
+
+ private:
+  struct Piece {
+    uint64_t number;
+    ExchangeArgs args;
+  };
+
+  void encode() {
     uint64_t items = items_of_piece();
     std::deque<Piece> given;
     for (uint64_t first = 0; first < e_.items; first += items) {
@@ -115,12 +144,6 @@ class Pieces {
       step(piece, Act::Take);
     }
   }
-
- private:
-  struct Piece {
-    uint64_t number;
-    ExchangeArgs args;
-  };
 
   uint64_t bytes_of_pack() const {
     return 16 * e_.variant.QUADS;
@@ -190,13 +213,12 @@ class Pieces {
     args.steps = act == Act::Give ? EXCHANGE_GIVE
         : act == Act::Take        ? EXCHANGE_TAKE
                                   : EXCHANGE_GIVE | EXCHANGE_TAKE;
-    uint64_t size = uint64_t(args.items) * e_.itemsize;
-    enc_.raw().meet(
-        ranks_.group(),
-        {act,
-         0,
-         piece.number,
-         {e_.name, kind_of(e_.kind, e_.variant.T), size}});
+    Deal deal{
+        e_.name,
+        kind_of(e_.kind, e_.variant.T),
+        e_.items * e_.itemsize,
+        args.first * e_.itemsize};
+    enc_.raw().meet(ranks_.group(), {act, 0, piece.number, deal});
     Grid grid = grid_of(args, enc_.caps(), meets_);
     enc_.dispatch(
         enc_.kernel(e_.variant),
@@ -261,17 +283,20 @@ void transfer(
   auto& group = *ranks.group();
   auto& sizes = group.sizes();
   bool sends = act == Act::Send;
-  for (uint64_t at = 0; at < a.nbytes(); at += sizes.channel) {
-    uint64_t size = std::min<uint64_t>(sizes.channel, a.nbytes() - at);
-    uint64_t number = sends ? group.next_sent(peer) : group.next_received(peer);
-    uint64_t place = sends ? group.channel(sizes.rank, peer, number)
-                           : group.channel(peer, sizes.rank, number);
-    array items = bytes_of(a, at, size);
-    array slot = bytes_of(ranks.region(), place, size);
-    Deal deal{"a message", kind_of(Kind::Send, type_of(a)), size};
-    enc.raw().meet(ranks.group(), {act, peer, number, deal});
-    copy(items, slot);
-  }
+  encode_meetings(enc, ranks, [&] {
+    for (uint64_t at = 0; at < a.nbytes(); at += sizes.channel) {
+      uint64_t size = std::min<uint64_t>(sizes.channel, a.nbytes() - at);
+      uint64_t number =
+          sends ? group.next_sent(peer) : group.next_received(peer);
+      uint64_t place = sends ? group.channel(sizes.rank, peer, number)
+                             : group.channel(peer, sizes.rank, number);
+      array items = bytes_of(a, at, size);
+      array slot = bytes_of(ranks.region(), place, size);
+      Deal deal{"a message", kind_of(Kind::Send, type_of(a)), a.nbytes(), at};
+      enc.raw().meet(ranks.group(), {act, peer, number, deal});
+      copy(items, slot);
+    }
+  });
 }
 
 } // namespace
@@ -280,7 +305,7 @@ void AllReduce::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "AllReduce");
-  auto& enc = encoder(stream());
+  auto& enc = encoder_for_meetings(stream());
   auto& in = inputs[0];
   auto& out = outputs[0];
   Type type = type_of(in);
@@ -320,7 +345,7 @@ void AllGather::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "AllGather");
-  auto& enc = encoder(stream());
+  auto& enc = encoder_for_meetings(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   type_of(in); // throws for float64
@@ -342,7 +367,7 @@ void ReduceScatter::eval_gpu(
     throw std::runtime_error("[ReduceScatter] Only sum is supported.");
   }
   auto& ranks = ranks_of(group(), "ReduceScatter");
-  auto& enc = encoder(stream());
+  auto& enc = encoder_for_meetings(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   Type type = type_of(in);
@@ -361,7 +386,7 @@ void Send::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "Send");
-  auto& enc = encoder(stream());
+  auto& enc = encoder_for_meetings(stream());
   array x = row_contiguous(inputs[0], enc);
   outputs[0].copy_shared_buffer(inputs[0]);
   transfer(enc, ranks, Act::Send, dst_, x, [&](array& items, array& slot) {
@@ -371,7 +396,7 @@ void Send::eval_gpu(
 
 void Recv::eval_gpu(const std::vector<array>&, std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "Recv");
-  auto& enc = encoder(stream());
+  auto& enc = encoder_for_meetings(stream());
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   transfer(
       enc,

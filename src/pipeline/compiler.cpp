@@ -45,7 +45,6 @@ constexpr Optional optional[] = {
     {"COOPMAT", "GL_KHR_cooperative_matrix"},
     {"COOPMAT", "GL_KHR_memory_scope_semantics"},
     {"INT_DOT", "GL_EXT_integer_dot_product"},
-    {"COOPMAT2", "GL_NV_cooperative_matrix2"},
 };
 
 void enable(std::string& out, const char* extension) {
@@ -167,13 +166,8 @@ std::vector<uint32_t> compile_glsl(
   shader.setStringsWithLengthsAndNames(strings, lengths, names, 2);
   shader.setEnvInput(
       glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
-  bool newer = defines(prologue, "COOPMAT2"); // which devices of 1.3 have
-  shader.setEnvClient(
-      glslang::EShClientVulkan,
-      newer ? glslang::EShTargetVulkan_1_3 : glslang::EShTargetVulkan_1_2);
-  shader.setEnvTarget(
-      glslang::EShTargetSpv,
-      newer ? glslang::EShTargetSpv_1_6 : glslang::EShTargetSpv_1_5);
+  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_2);
+  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_5);
   Includer includer;
   if (!shader.parse(
           &resources(), 460, ECoreProfile, false, false, messages, includer)) {

@@ -1,4 +1,4 @@
-// GLSL -> SPIR-V 1.5 (1.6 for COOPMAT2), in this process (glslang).
+// GLSL -> SPIR-V 1.5, in this process (glslang).
 // Thread-safe: any number of threads may compile at once.
 #pragma once
 
@@ -29,7 +29,6 @@ class CompileError : public std::runtime_error {
 //   NATIVE_F16     float16_t arithmetic
 //   BF16_EXT       GL_EXT_bfloat16
 //   COOPMAT        GL_KHR_cooperative_matrix
-//   COOPMAT2       GL_NV_cooperative_matrix2, in SPIR-V 1.6
 //   FLOAT_CONTROLS NaN, Inf and signed zero are preserved in 32 bits
 std::string prologue(std::string_view define_block);
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 #include "pipeline/hash.h"
 #include "pipeline/loops.h"
 #include "pipeline/sources.h"
+#include "vk/capabilities.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -17,21 +20,6 @@ constexpr uint64_t save_interval = 64;
 constexpr size_t first_table_size = 1024;
 // Tells a kernel's pipeline for parts from its usual one.
 constexpr uint64_t in_parts_hash = 0x9e3779b97f4a7c15ull;
-
-// SPIR-V capabilities that only some of our devices offer.
-struct OptionalCapability {
-  uint32_t capability;
-  bool Caps::*offered;
-  const char* feature;
-};
-constexpr OptionalCapability optional_capabilities[] = {
-    {9, &Caps::shader_float16, "shaderFloat16"},
-    {5116, &Caps::bfloat16, "VK_KHR_shader_bfloat16"},
-    {5118, &Caps::bfloat16, "VK_KHR_shader_bfloat16"},
-    {5345, &Caps::vulkan_memory_model, "vulkanMemoryModel"},
-    {6019, &Caps::integer_dot_product, "shaderIntegerDotProduct"},
-    {6022, &Caps::cooperative_matrix, "VK_KHR_cooperative_matrix"},
-};
 
 constexpr char parts_entry[] = "part";
 
@@ -277,7 +265,21 @@ const Kernel& PipelineTable::start(Entry& entry, Build when) {
 void PipelineTable::wait_for(const Kernel& kernel) {
   auto& entry = static_cast<const Entry&>(kernel);
   std::unique_lock lock(mutex_);
-  built_.wait(lock, [&] { return entry.built() || entry.error; });
+  auto there = [&] { return entry.built() || entry.error; };
+  // system_clock: the thread sanitizer does not know timed waits on the other.
+  std::chrono::seconds limit(config().timeout_s);
+  if (limit.count() != 0 &&
+      !built_.wait_until(
+          lock, std::chrono::system_clock::now() + limit, there)) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] %s has been compiling the kernel %s for %lld s or more. "
+        "What needs it waits on.\n",
+        caps_.driver.c_str(),
+        entry.name.c_str(),
+        static_cast<long long>(limit.count()));
+  }
+  built_.wait(lock, there);
   if (entry.error) {
     std::rethrow_exception(entry.error);
   }
@@ -384,11 +386,12 @@ KernelCode PipelineTable::build(Entry& entry) {
 }
 
 void PipelineTable::check_device(const KernelCode& code) const {
-  for (auto& o : optional_capabilities) {
-    if (code.reflection.has_capability(o.capability) && !(caps_.*o.offered)) {
+  for (uint32_t c : code.reflection.capabilities) {
+    if (!offers(caps_, c)) {
       throw std::runtime_error(
-          "[vulkan] The kernel " + code.name + " needs " + o.feature +
-          ", which " + caps_.name + " does not offer.");
+          "[vulkan] The kernel " + code.name + " needs " + capability_name(c) +
+          " of SPIR-V, which " + caps_.name +
+          " does not offer or this backend does not enable.");
     }
   }
   auto& size = code.reflection.local_size;

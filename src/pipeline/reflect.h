@@ -30,7 +30,4 @@ Reflection reflect(std::span<const uint32_t> spirv, bool args_in_memory);
 // instructions tile the module exactly.
 bool is_spirv(std::span<const uint32_t> spirv);
 
-// "Int8", "CooperativeMatrixKHR", ... or the number.
-std::string capability_name(uint32_t capability);
-
 } // namespace mlx::core::vulkan

@@ -50,6 +50,21 @@ Allocations::~Allocations() {
   vmaDestroyAllocator(vma_);
 }
 
+uint32_t Allocations::buffer_types() const {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = tail_padding;
+  info.usage = usage;
+  uint32_t types = 0;
+  for (uint32_t i = 0; i < device_.caps().memory.memoryTypeCount; ++i) {
+    VmaAllocationCreateInfo how{};
+    how.memoryTypeBits = 1u << i;
+    uint32_t found;
+    VkResult r = vmaFindMemoryTypeIndexForBufferInfo(vma_, &info, &how, &found);
+    types |= r == VK_SUCCESS ? 1u << i : 0;
+  }
+  return types;
+}
+
 VkResult Allocations::try_type(
     size_t size,
     int type,

@@ -50,6 +50,9 @@ class Allocations {
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
 
+  // A bit for each memory type that arrays' buffers take.
+  uint32_t buffer_types() const;
+
   // In memory of the first of `types` that has room. `beyond_budget`: even
   // where the budget of its heap is spent, if not the heap. Throws OutOfMemory
   // naming the size and what is in use, and VkError where no free memory would

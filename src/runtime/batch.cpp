@@ -35,6 +35,14 @@ std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r) {
   return arguments.data() + r.args_offset;
 }
 
+double Batch::seconds() const {
+  double all = 0;
+  for (const auto& r : records) {
+    all += r.seconds;
+  }
+  return all;
+}
+
 std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   auto front = std::make_unique<Batch>(batch.stream_id);
   front->completion = batch.completion->of_part();

@@ -52,7 +52,7 @@ struct Record {
   uint32_t args_offset = 0, args_size = 0;
   uint32_t first_access = 0, access_count = 0;
   uint64_t bytes = 0; // touched, for the profile
-  float seconds = 0; // that a dispatch is expected to take
+  float seconds = 0; // that it is expected to take
   uint32_t parts = 1; // more: `kernel` can be run in parts, and is
   uint32_t meeting = 0; // 1 + its index in Batch::meetings
   // Copy: whole buffers, from their first byte
@@ -111,6 +111,8 @@ struct Batch {
   uint64_t pinned_bytes = 0;
   double encode_begin = 0; // profile, seconds
 
+  // That its records are expected to take.
+  double seconds() const;
   bool empty() const {
     return records.empty() && waits.empty() && host_copies.empty() &&
         invalidations.empty() && keeper.empty();

@@ -58,7 +58,13 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
 
 } // namespace
 
-Device::Device() {
+// Delegates, so that what a probe throws leaves nothing behind.
+Device::Device() : Device(Unprobed{}) {
+  probe_lanes();
+  probe_arithmetic();
+}
+
+Device::Device(Unprobed) {
   const Probe& p = probe();
   if (p.chosen < 0) {
     no_device(p.why.empty() ? "There is no Vulkan device" : p.why);
@@ -83,6 +89,11 @@ Device::Device() {
   }
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
+  }
+  if (config().disabled("subgroup_sizes")) {
+    caps_.subgroup_size_control = caps_.required_subgroup_size = false;
+    caps_.full_subgroups = false;
+    caps_.min_subgroup_size = caps_.max_subgroup_size = caps_.subgroup_size;
   }
   device_ = device_for(vk(), physical_, caps_);
   if (only && caps_.software()) {
@@ -119,7 +130,6 @@ Device::Device() {
   }
   batches_ = std::make_unique<BatchPool>();
   recorder_ = std::make_unique<Recorder>(*this);
-  probe_arithmetic();
 }
 
 Device::~Device() {

@@ -103,6 +103,9 @@ class Device {
   void shutdown();
 
  private:
+  struct Unprobed {};
+  explicit Device(Unprobed);
+  void probe_lanes();
   void probe_arithmetic();
 
   std::unique_ptr<Instance> instance_;

@@ -148,8 +148,15 @@ void Encoder::wait(EventPoint point) {
   open().waits.push_back(std::move(point));
 }
 
+void Encoder::close_if_awaited() {
+  if (awaited_) {
+    close();
+  }
+}
+
 std::shared_ptr<Completion> Encoder::current_completion() {
   if (open_ && !open_->empty()) {
+    awaited_ = true;
     return open_->completion;
   }
   return last_;
@@ -169,6 +176,7 @@ void Encoder::close_and_go_on(std::function<void()> on_retired) {
 
 void Encoder::push_open(std::function<void()> on_retired) {
   operations_ = stay_open_ = 0;
+  awaited_ = false;
   if (!open_ || open_->empty()) {
     if (on_retired) {
       on_retired();

@@ -94,9 +94,17 @@ class Encoder {
     open().meetings.push_back(meeting);
     next_meeting_ = static_cast<uint32_t>(open().meetings.size());
   }
+  // That dispatch does not come.
+  void forget_meeting() {
+    next_meeting_ = 0;
+  }
 
   // Later records start only after `point`; earlier ones are closed first.
   void wait(EventPoint point);
+
+  // Ends the batch if somebody may wait for it: before a meeting, since the
+  // other ranks may be held for what that somebody does.
+  void close_if_awaited();
 
   // The completion that a signal after everything encoded so far stands for.
   // Null when the stream never had work: already complete.
@@ -153,6 +161,7 @@ class Encoder {
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // until so many operations
   uint32_t next_meeting_ = 0; // Record::meeting of the next dispatch
+  bool awaited_ = false; // the open batch's completion was given away
 };
 
 } // namespace mlx::core::vulkan

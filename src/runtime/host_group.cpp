@@ -19,9 +19,9 @@ constexpr uint64_t whole_pages(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Meetings that a rank may be ahead of another: those of a batch of each of its
-// streams, which is far fewer.
-constexpr uint64_t most_deals = 1024;
+// Of a rank's next meetings so many are offered, and another is ahead by as
+// many at most: what is written goes over nothing that somebody is yet to read.
+constexpr uint64_t most_offers = 256, most_deals = 4 * most_offers;
 
 void raise_to(std::atomic<uint64_t>& x, uint64_t value) {
   uint64_t old = x.load();
@@ -51,19 +51,21 @@ uint64_t kind_of(const Meeting& m) {
   return uint64_t(m.deal.kind) << 1 | (m.act == Act::Meet);
 }
 
-std::string describe(const char* what, uint64_t bytes) {
-  return std::string(what) + " of " + std::to_string(bytes) + " bytes";
+std::string describe(const char* what, uint64_t bytes, uint64_t first = 0) {
+  auto text = std::string(what) + " of " + std::to_string(bytes) + " bytes";
+  return first ? text + " (byte " + std::to_string(first) + ")" : text;
 }
 
 } // namespace
 
 struct HostGroup::SharedDeal {
-  std::atomic<uint64_t> number, kind, bytes;
+  std::atomic<uint64_t> number, kind, bytes, first;
 
   // The number last: who sees that sees the rest.
   void write(const Meeting& m) {
     kind = kind_of(m);
     bytes = m.deal.bytes;
+    first = m.deal.first;
     number = m.number;
   }
 };
@@ -145,7 +147,8 @@ const HostGroup::SharedDeal& HostGroup::deal_of(const Meeting& m, uint32_t r)
 
 bool HostGroup::agree(const Meeting& m, uint32_t other) {
   auto& d = deal_of(m, other);
-  if (d.number == m.number && d.kind == kind_of(m) && d.bytes == m.deal.bytes) {
+  if (d.number == m.number && d.kind == kind_of(m) && d.bytes == m.deal.bytes &&
+      d.first == m.deal.first) {
     return true;
   }
   bool same = d.kind >> 1 == m.deal.kind;
@@ -153,11 +156,9 @@ bool HostGroup::agree(const Meeting& m, uint32_t other) {
       "Ranks must call the same operations in the same order with the same "
       "shapes and dtypes, but rank " +
       std::to_string(sizes_.rank) + " is at " +
-      describe(m.deal.what, m.deal.bytes) + " where rank " +
+      describe(m.deal.what, m.deal.bytes, m.deal.first) + " where rank " +
       std::to_string(other) + " is at " +
-      (same ? "one of " + std::to_string(d.bytes) + " bytes"
-            : "another operation or dtype, of " + std::to_string(d.bytes) +
-               " bytes"));
+      describe(same ? "one" : "another operation or dtype,", d.bytes, d.first));
   return false;
 }
 
@@ -234,12 +235,16 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   return all;
 }
 
-void HostGroup::offer(const Meeting& m) {
+bool HostGroup::offer(const Meeting& m) {
+  if (m.number >= next_.ends + most_offers) {
+    return false;
+  }
   auto& mine = rank(sizes_.rank);
   if (mine.offered < m.number) {
     mine.deals[m.number % most_deals].write(m);
     mine.offered = m.number;
   }
+  return true;
 }
 
 void HostGroup::pass(const Meeting& m) {
@@ -263,7 +268,8 @@ void HostGroup::done(const Meeting& m) {
 
 std::string HostGroup::error() {
   if (!failed_) {
-    if (uint32_t late = shared_->word(EXCHANGE_LATE(sizes_.rank))) {
+    uint32_t late = late_fails_ ? shared_->word(EXCHANGE_LATE(sizes_.rank)) : 0;
+    if (late) {
       uint32_t other = late - 1;
       bool over = has_ended(processes_[other], watches_[other]);
       fail(

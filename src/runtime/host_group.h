@@ -46,7 +46,8 @@ enum class Act : uint8_t { Meet, Give, Take, Send, Receive };
 struct Deal {
   const char* what = ""; // a literal, for messages
   uint32_t kind = 0; // of operation and type
-  uint64_t bytes = 0; // of a rank
+  uint64_t bytes = 0; // of a rank's array
+  uint64_t first = 0; // of them that this piece has
 };
 
 struct Meeting {
@@ -115,8 +116,9 @@ class HostGroup {
     return next_;
   }
   // Other ranks may start their part of it: it is next here, or follows others
-  // that have been offered.
-  void offer(const Meeting& meeting);
+  // that have been offered. False, and nothing is offered, where it is too far
+  // ahead.
+  bool offer(const Meeting& meeting);
   void pass(const Meeting& meeting); // it starts
   void done(const Meeting& meeting); // it is retired. Any thread
 
@@ -130,6 +132,10 @@ class HostGroup {
   void look_for_ended(const Meeting& meeting);
   // Once in a while, while `meeting` is held: says on stderr who is waited for.
   std::string waits_for(const Meeting& meeting);
+  // False: what devices say of late ranks is for who tries them.
+  void set_late_fails(bool fails) {
+    late_fails_ = fails;
+  }
 
  private:
   struct Shared;
@@ -151,7 +157,7 @@ class HostGroup {
   NextMeetings next_; // the recorder's
   std::mutex mutex_; // error_
   std::string error_;
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, late_fails_{true};
 };
 
 } // namespace mlx::core::vulkan

@@ -60,13 +60,15 @@ void append_copy(
     Batch& batch,
     const Allocation& src,
     const Allocation& dst,
-    size_t size) {
+    size_t size,
+    const Rates& rates) {
   Record r;
   r.kind = Record::Kind::Copy;
   r.src = src.buffer;
   r.dst = dst.buffer;
   r.copy_size = size;
   r.bytes = 2 * size;
+  r.seconds = static_cast<float>(double(size) / rates.copy_bytes);
   r.first_access = static_cast<uint32_t>(batch.accesses.size());
   batch.accesses.push_back({src.address, 0, size, false});
   batch.accesses.push_back({dst.address, 0, size, true});
@@ -84,11 +86,12 @@ Memory::Memory(Device& device) : device_(device), allocations_(device) {
   auto& caps = device.caps();
   auto wanted = config().memory;
   HostReads reads;
-  if (int type = type_to_probe(caps.memory, caps.type, wanted); type >= 0) {
+  auto offered = types_of_buffers(caps.memory, allocations_.buffer_types());
+  if (int type = type_to_probe(offered, caps.type, wanted); type >= 0) {
     reads = measure_host_reads(allocations_, type);
   }
   types_ = choose_memory_types(
-      caps.memory, caps.type, wanted, reads, config().debug_noncoherent);
+      offered, caps.type, wanted, reads, config().debug_noncoherent);
   if (!types_.usable()) {
     throw std::runtime_error(
         "[vulkan] " + caps.name + " has no host-coherent memory type.");
@@ -126,10 +129,15 @@ void Memory::free(Allocation& allocation) {
   allocations_.free(allocation);
 }
 
-void Memory::show_to_device(const Batch& batch) {
+void Memory::fill_mirrors(Batch& batch) {
   for (const auto& c : batch.host_copies) {
     std::memcpy(c.dst, c.src, c.size);
   }
+  batch.host_copies.clear();
+}
+
+void Memory::show_to_device(Batch& batch) {
+  fill_mirrors(batch);
   for (const auto& f : batch.flushes) {
     if (!f.download || f.download->reached()) {
       allocations_.flush(f.memory);
@@ -299,7 +307,7 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   if (m.host.host_apart) {
     batch.flushes.push_back({m.host, m.download});
   }
-  append_copy(batch, m.host, b.device_, b.size);
+  append_copy(batch, m.host, b.device_, b.size, device_.work_limit().rates);
   uploaded += b.size;
   if (types_.one_memory && b.kind == BufferKind::HostBorn) {
     m.uploading++;
@@ -387,7 +395,7 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
       batch.flushes.push_back({m.host, m.download});
       batch.invalidations.push_back(m.host);
     }
-    append_copy(batch, b.device_, m.host, b.size);
+    append_copy(batch, b.device_, m.host, b.size, device_.work_limit().rates);
     downloaded += b.size;
   }
   m.download_recorded = true;

@@ -136,8 +136,10 @@ class Memory {
   Allocation allocate_mapped(size_t size);
   void free(Allocation& allocation);
 
-  // Just before the batch is submitted: what its host copies and flushes ask.
-  void show_to_device(const Batch& batch);
+  // Once every wait of the batch is over: its host copies, which may be long.
+  void fill_mirrors(Batch& batch);
+  // Just before the batch is submitted: what is left of these, and its flushes.
+  void show_to_device(Batch& batch);
   // What the device has written to it, once it has.
   void show_to_host(const Allocation& allocation) {
     allocations_.invalidate(allocation);

@@ -100,6 +100,16 @@ void mirror(
 
 } // namespace
 
+Properties types_of_buffers(Properties p, uint32_t bits) {
+  for (uint32_t i = 0; i < p.memoryTypeCount; ++i) {
+    if (!(bits >> i & 1)) {
+      // Indices stay as they are; this flag is refused everywhere.
+      p.memoryTypes[i].propertyFlags = VK_MEMORY_PROPERTY_PROTECTED_BIT;
+    }
+  }
+  return p;
+}
+
 int type_to_probe(
     const Properties& p,
     VkPhysicalDeviceType device,

@@ -41,6 +41,12 @@ struct MemoryTypes {
   }
 };
 
+// `properties` with the types alone of which `bits` has the bit: a buffer takes
+// no others. ANV lists compressed memory, for images, before the usual kind.
+VkPhysicalDeviceMemoryProperties types_of_buffers(
+    VkPhysicalDeviceMemoryProperties properties,
+    uint32_t bits);
+
 // The type of which the choice depends on how fast the host reads it; -1: the
 // flags say enough.
 int type_to_probe(

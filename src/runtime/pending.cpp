@@ -82,7 +82,7 @@ bool PendingQueue::ready(const Pending& pending) {
     return held.record == none;
   }
   return !held.patient() ||
-      (pending.held && Clock::now() - *pending.held >= patience_);
+      (pending.hold && Clock::now() - pending.hold->since >= patience_);
 }
 
 bool PendingQueue::ready() {
@@ -108,12 +108,23 @@ PendingQueue::held_since() {
   std::lock_guard lock(mutex_);
   std::optional<Clock::time_point> first;
   for (auto& [id, stream] : streams_) {
-    auto& held = stream.front().held;
-    if (held && (!first || *held < *first)) {
-      first = held;
+    auto& hold = stream.front().hold;
+    if (hold && (!first || hold->since < *first)) {
+      first = hold->since;
     }
   }
   return first;
+}
+
+// Of what other streams have ready, which goes ahead.
+double PendingQueue::ready_seconds(uint32_t stream_id) {
+  double seconds = 0;
+  for (auto& [id, stream] : streams_) {
+    if (id != stream_id && ready(stream.front())) {
+      seconds += stream.front().batch->seconds();
+    }
+  }
+  return seconds;
 }
 
 // Tells other processes which meetings could start here: those that are next,
@@ -127,7 +138,7 @@ void PendingQueue::offer(double queued) {
       continue;
     }
     group = batch.group.get();
-    double before = queued;
+    double before = queued + ready_seconds(id);
     for (const auto& r : batch.records) {
       if (r.meeting) {
         auto& m = batch.meetings[r.meeting - 1];
@@ -147,10 +158,9 @@ void PendingQueue::offer(double queued) {
   });
   uint64_t next = group->next_meetings().ends;
   for (auto* m : ours) {
-    if (m->number != next) {
+    if (m->number != next || !group->offer(*m)) {
       break;
     }
-    group->offer(*m);
     next++;
   }
 }
@@ -158,12 +168,13 @@ void PendingQueue::offer(double queued) {
 // What only a wait that lasts makes worth looking at.
 void PendingQueue::look_for_trouble(Pending& pending) {
   auto now = Clock::now();
-  auto held = now - *pending.held;
+  auto& hold = *pending.hold;
+  auto held = now - hold.since;
   if (held < std::chrono::milliseconds(20) ||
-      now - looked_ < std::chrono::milliseconds(20)) {
+      now - hold.looked < std::chrono::milliseconds(20)) {
     return;
   }
-  looked_ = now;
+  hold.looked = now;
   auto& group = *pending.batch->group;
   auto* meeting = first_held(*pending.batch).meeting;
   if (!meeting) {
@@ -171,8 +182,8 @@ void PendingQueue::look_for_trouble(Pending& pending) {
   }
   group.look_for_ended(*meeting);
   auto limit = std::chrono::seconds(config().timeout_s);
-  if (limit.count() != 0 && held > limit && !told_) {
-    told_ = true;
+  if (limit.count() != 0 && held > limit && !hold.told) {
+    hold.told = true;
     auto text = group.waits_for(*meeting);
     std::fprintf(stderr, "%s\n", text.c_str());
   }
@@ -206,7 +217,7 @@ std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
         best = it;
       }
     } else if (!first.batch->meetings.empty() && over(*first.batch)) {
-      first.held = first.held ? first.held : Clock::now();
+      first.hold = first.hold ? first.hold : Hold{};
       look_for_trouble(first);
     }
   }
@@ -218,7 +229,7 @@ std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
       (!first.batch->meetings.empty() && !first.batch->group->error().empty());
   auto batch = cut(first, whole);
   if (first.batch) {
-    first.held = {}; // held again, or not, before its next meeting
+    first.hold = {}; // held again, or not, before its next meeting
     return batch;
   }
   best->second.pop_front();

@@ -45,13 +45,20 @@ class PendingQueue {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // Of a batch, for other ranks.
+  struct Hold {
+    Clock::time_point since = Clock::now();
+    Clock::time_point looked; // for processes that have ended
+    bool told = false; // who is waited for
+  };
   struct Pending {
     uint64_t number; // over all streams
     std::unique_ptr<Batch> batch;
-    std::optional<Clock::time_point> held; // for others, since
+    std::optional<Hold> hold;
   };
   static bool over(const Batch& batch);
   bool ready(const Pending& pending);
+  double ready_seconds(uint32_t stream_id);
   void offer(double queued);
   void look_for_trouble(Pending& pending);
   std::unique_ptr<Batch> cut(Pending& pending, bool whole);
@@ -60,8 +67,6 @@ class PendingQueue {
   std::mutex mutex_;
   uint64_t pushed_ = 0;
   std::map<uint32_t, std::deque<Pending>> streams_; // none is empty
-  Clock::time_point looked_; // for processes that have ended
-  bool told_ = false; // who is waited for
 };
 
 } // namespace mlx::core::vulkan

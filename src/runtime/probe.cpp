@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -299,6 +300,29 @@ HostReads measure_host_reads(Allocations& allocations, int type) {
   }
   allocations.free(a);
   return {type, best};
+}
+
+void Device::probe_lanes() {
+  // Else gl_SubgroupSize is what runs.
+  if (caps_.subgroup_size_control) {
+    return;
+  }
+  constexpr int n = 256; // which every device has
+  std::vector<uint32_t> x(n);
+  std::iota(x.begin(), x.end(), 1);
+  auto y = run<uint32_t>(
+      *this, kernel(*this, ProbeLanesVariant{.WG_SIZE = n}), x, n);
+  if (std::any_of(y.begin(), y.end(), [](uint32_t sum) {
+        return sum != n * (n + 1) / 2;
+      })) {
+    throw std::runtime_error(
+        "[vulkan] " + caps_.name + " with " + caps_.driver +
+        " runs subgroups that are not the " +
+        std::to_string(caps_.subgroup_size) +
+        " neighbours which it reports, so that sums would be wrong. Another "
+        "version of the driver may be right; MLX_VK_DEVICE selects another "
+        "device.");
+  }
 }
 
 void Device::probe_arithmetic() {

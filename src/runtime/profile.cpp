@@ -100,6 +100,36 @@ void Profiler::kernel(
   }
 }
 
+void Profiler::write_trace() const {
+  nlohmann::json trace = nlohmann::json::array();
+  const char* tracks[] = {"encode (CPU)", "record (CPU)", "GPU"};
+  for (int t = 0; t < 3; ++t) {
+    trace.push_back(
+        {{"name", "thread_name"},
+         {"ph", "M"},
+         {"pid", 1},
+         {"tid", t},
+         {"args", {{"name", tracks[t]}}}});
+  }
+  for (const auto& e : events_) {
+    trace.push_back(
+        {{"name", e.name},
+         {"ph", "X"},
+         {"pid", 1},
+         {"tid", e.track},
+         {"ts", e.begin * 1e6},
+         {"dur", (e.end - e.begin) * 1e6}});
+  }
+  std::ofstream file(config().profile);
+  file << nlohmann::json{{"traceEvents", std::move(trace)}};
+  if (!file.flush()) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] The trace cannot be written to MLX_VK_PROFILE=%s.\n",
+        config().profile.c_str());
+  }
+}
+
 void Profiler::report(
     const std::string& device,
     uint64_t uploaded,
@@ -109,27 +139,7 @@ void Profiler::report(
   }
   std::lock_guard lock(mutex_);
   if (trace_) {
-    nlohmann::json trace = nlohmann::json::array();
-    const char* tracks[] = {"encode (CPU)", "record (CPU)", "GPU"};
-    for (int t = 0; t < 3; ++t) {
-      trace.push_back(
-          {{"name", "thread_name"},
-           {"ph", "M"},
-           {"pid", 1},
-           {"tid", t},
-           {"args", {{"name", tracks[t]}}}});
-    }
-    for (const auto& e : events_) {
-      trace.push_back(
-          {{"name", e.name},
-           {"ph", "X"},
-           {"pid", 1},
-           {"tid", e.track},
-           {"ts", e.begin * 1e6},
-           {"dur", (e.end - e.begin) * 1e6}});
-    }
-    std::ofstream(config().profile)
-        << nlohmann::json{{"traceEvents", std::move(trace)}};
+    write_trace();
     return;
   }
   std::vector<std::pair<std::string, Row>> rows(rows_.begin(), rows_.end());

@@ -45,6 +45,7 @@ class Profiler {
   report(const std::string& device, uint64_t uploaded, uint64_t downloaded);
 
  private:
+  void write_trace() const; // under the lock
   struct Row {
     uint64_t calls = 0, bytes = 0;
     double seconds = 0;

@@ -40,14 +40,6 @@ void count(const Batch& batch, uint32_t submissions) {
   }
 }
 
-double expected_ms(const Batch& batch) {
-  double seconds = 0;
-  for (const auto& r : batch.records) {
-    seconds += r.seconds;
-  }
-  return seconds * 1e3;
-}
-
 } // namespace
 
 Recorder::Recorder(Device& device)
@@ -126,6 +118,7 @@ void Recorder::prepare_meetings() {
     try {
       fusions_.rewrite(*batch);
       finish_kernels(*batch);
+      device_.memory().fill_mirrors(*batch);
     } catch (const std::exception&) {
       // It will be thrown again where the batch fails.
     }
@@ -309,7 +302,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         static_cast<unsigned long long>(ticket),
         batch->records.size(),
         commands ? commands->submissions : 0,
-        expected_ms(*batch));
+        batch->seconds() * 1e3);
   }
   auto completion = batch->completion;
   set_first(*batch);

@@ -66,9 +66,7 @@ double Retirer::expected_seconds() {
   std::lock_guard lock(mutex_);
   double seconds = 0;
   for (auto& each : in_flight_) {
-    for (const auto& r : each.batch->records) {
-      seconds += r.seconds;
-    }
+    seconds += each.batch->seconds();
   }
   return seconds;
 }

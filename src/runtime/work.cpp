@@ -98,14 +98,9 @@ std::vector<Step> cut_work(
     std::span<const uint32_t> order,
     std::span<const Record> records,
     const WorkLimit& limit) {
-  auto expected = [&](const Record& r) {
-    return r.kind == Record::Kind::Copy
-        ? double(r.copy_size) / limit.rates.copy_bytes
-        : double(r.seconds);
-  };
   double total = 0;
   for (const Record& r : records) {
-    total += expected(r);
+    total += r.seconds;
   }
   std::vector<Step> steps;
   if (!(total > limit.seconds)) {
@@ -119,7 +114,7 @@ std::vector<Step> cut_work(
   };
   for (uint32_t i = 0; i < order.size(); ++i) {
     const Record& r = records[order[i]];
-    double seconds = expected(r);
+    double seconds = r.seconds;
     if (r.kind == Record::Kind::Copy) {
       uint64_t parts = std::max(parts_for(seconds, limit.seconds), 1u);
       uint64_t size = (r.copy_size / parts + 15) / 16 * 16;

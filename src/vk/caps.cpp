@@ -129,12 +129,10 @@ void query_properties(
   c.subgroup_size = p11.subgroupSize;
   c.min_subgroup_size = size_control ? sizes.minSubgroupSize : c.subgroup_size;
   c.max_subgroup_size = size_control ? sizes.maxSubgroupSize : c.subgroup_size;
-  constexpr VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
-      VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
-      VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
   c.subgroup_operations =
-      (p11.subgroupSupportedOperations & wanted) == wanted &&
-      (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+      p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT
+      ? p11.subgroupSupportedOperations
+      : 0;
   c.required_subgroup_size =
       sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
@@ -174,7 +172,9 @@ void query_features(
   c.shader_int16 = f.all.features.shaderInt16;
   c.shader_int64 = f.all.features.shaderInt64;
   c.shader_float16 = f.f12.shaderFloat16;
-  c.vulkan_memory_model = f.f12.vulkanMemoryModel;
+  // Both at once: scopes of our kernels are the device's.
+  c.vulkan_memory_model =
+      f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope;
   c.subgroup_extended_types = f.f12.shaderSubgroupExtendedTypes;
   c.subgroup_size_control = f.sizes.subgroupSizeControl;
   c.required_subgroup_size &= c.subgroup_size_control;
@@ -345,8 +345,6 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   query_dot_products(vk, device, c);
   query_cooperative_matrix(vk, device, c);
   classify(c);
-  c.cooperative_matrix2 =
-      extensions.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
   c.memory_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 
   uint32_t n = 0;
@@ -383,7 +381,8 @@ std::vector<std::string> missing_features(const Caps& c) {
   need(c.shader_int16, "shaderInt16");
   need(c.shader_int64, "shaderInt64");
   need(
-      c.subgroup_operations,
+      (c.subgroup_operations & least_subgroup_operations) ==
+          least_subgroup_operations,
       "subgroup basic, vote, ballot, shuffle and arithmetic operations");
   need(c.min_subgroup_size >= 4, "a subgroup size of at least 4");
   need(c.compute_queue_family >= 0, "a compute queue");

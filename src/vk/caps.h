@@ -14,6 +14,12 @@
 
 namespace mlx::core::vulkan {
 
+// What every device has to have of VkSubgroupFeatureFlagBits.
+constexpr VkSubgroupFeatureFlags least_subgroup_operations =
+    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
+    VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
+    VK_SUBGROUP_FEATURE_BALLOT_BIT;
+
 struct Caps {
   std::string name;
   std::string driver; // name and version, as the driver reports them
@@ -34,7 +40,7 @@ struct Caps {
   bool shader_int8 = false;
   bool shader_int16 = false;
   bool shader_int64 = false;
-  bool subgroup_operations = false; // basic, arithmetic, shuffle, vote, ballot
+  VkSubgroupFeatureFlags subgroup_operations = 0; // of compute kernels
   int compute_queue_family = -1; // by choose_queue_family()
 
   // Optional.
@@ -53,7 +59,6 @@ struct Caps {
   bool fast_dot_signed = false, fast_dot_mixed = false;
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
-  bool cooperative_matrix2 = false; // VK_NV_cooperative_matrix2
   bool compute_only_queue = false; // its family has no graphics
   bool host_query_reset = false;
   bool memory_budget = false;

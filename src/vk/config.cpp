@@ -71,7 +71,8 @@ constexpr ConfigEntry table[] = {
      "float_controls, levels, splits, joins, sentinels, fuse, fuse_attention "
      "(the part of fuse that changes how results round), halves (bf16 on "
      "matrices of f16, where there are none of bf16), meet (GPUs of "
-     "MLX_VK_HOST_GROUP do not wait for each other)."},
+     "MLX_VK_HOST_GROUP do not wait for each other), subgroup_sizes (as on "
+     "drivers that let nobody choose them)."},
     {"MLX_VK_METAL_KERNELS",
      "0",
      "1: mx.metal.is_available() is true, so that libraries which ask take their "
@@ -85,8 +86,8 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_SDPA_STATS", "0", "1 lists the same at exit for attention."},
     {"MLX_VK_CACHE",
      "",
-     "Folder of the kernel cache; `off` disables it. Default: "
-     "$XDG_CACHE_HOME/mlx-vulkan."},
+     "Folder of the kernel cache, for nothing else; `off`, or set to nothing: "
+     "none. Default: $XDG_CACHE_HOME/mlx-vulkan."},
     {"MLX_VK_KERNEL_PATH",
      "",
      "Reads kernel sources from this folder instead of the embedded ones "
@@ -140,6 +141,22 @@ constexpr ConfigEntry table[] = {
      "Test hook: leaves out the n-th barrier of every batch; with "
      "MLX_VK_DEBUG=shuffle, what it kept apart is permuted too."},
 };
+
+// Of MLX_VK_DISABLE.
+constexpr std::string_view paths[] = {
+    "coopmat",
+    "bfloat16",
+    "native_f16",
+    "float_controls",
+    "levels",
+    "splits",
+    "joins",
+    "sentinels",
+    "fuse",
+    "fuse_attention",
+    "halves",
+    "meet",
+    "subgroup_sizes"};
 
 // Cuts the first word off a comma-separated list.
 std::string_view take_word(std::string_view& list) {
@@ -202,6 +219,15 @@ void parse_debug_modes(const std::string& modes, Config& c) {
   }
 }
 
+void check_paths(std::string_view disabled) {
+  while (!disabled.empty()) {
+    std::string word(take_word(disabled));
+    if (!word.empty() && std::ranges::find(paths, word) == std::end(paths)) {
+      warn("MLX_VK_DISABLE", word.c_str(), "words of docs/environment.md");
+    }
+  }
+}
+
 // The environment's words. What is empty or not understood keeps the default.
 struct Environment {
   const char* (*get)(const char*);
@@ -209,10 +235,6 @@ struct Environment {
   std::string text(const char* name) const {
     const char* v = get(name);
     return v ? v : "";
-  }
-  bool flag(const char* name) const {
-    auto v = text(name);
-    return !v.empty() && v != "0";
   }
   template <typename T>
   bool number(const char* name, T& out, long least) const {
@@ -243,6 +265,9 @@ struct Environment {
     } else if (!v.empty()) {
       warn(name, v.c_str(), expected);
     }
+  }
+  void flag(const char* name, bool& out) const {
+    word(name, out, {{"0", false}, {"1", true}}, "0 or 1");
   }
 };
 
@@ -275,10 +300,10 @@ Config parse_config(const char* (*get)(const char*)) {
        {"warn", FallbackPolicy::Warn},
        {"deny", FallbackPolicy::Deny}},
       "allow, warn or deny");
-  c.validate = e.flag("MLX_VK_VALIDATE");
-  c.metal_kernels = e.flag("MLX_VK_METAL_KERNELS");
-  c.qmm_stats = e.flag("MLX_VK_QMM_STATS");
-  c.sdpa_stats = e.flag("MLX_VK_SDPA_STATS");
+  e.flag("MLX_VK_VALIDATE", c.validate);
+  e.flag("MLX_VK_METAL_KERNELS", c.metal_kernels);
+  e.flag("MLX_VK_QMM_STATS", c.qmm_stats);
+  e.flag("MLX_VK_SDPA_STATS", c.sdpa_stats);
   auto profile = e.text("MLX_VK_PROFILE");
   c.profile = profile == "0" ? "" : profile;
   e.number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
@@ -293,12 +318,13 @@ Config parse_config(const char* (*get)(const char*)) {
   e.number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
   e.number("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, 0);
   e.number("MLX_VK_TIMEOUT", c.timeout_s, 0);
-  c.host_group = e.flag("MLX_VK_HOST_GROUP");
-  c.timeout_error = e.flag("MLX_VK_TIMEOUT_ERROR");
+  e.flag("MLX_VK_HOST_GROUP", c.host_group);
+  e.flag("MLX_VK_TIMEOUT_ERROR", c.timeout_error);
   c.matrices = e.text("MLX_VK_TEST_MATRICES");
   e.number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
   c.kernel_path = e.text("MLX_VK_KERNEL_PATH");
   c.disable = e.text("MLX_VK_DISABLE");
+  check_paths(c.disable);
   parse_debug_modes(e.text("MLX_VK_DEBUG"), c);
   return c;
 }

@@ -127,6 +127,13 @@ Launch find_launch(
   return {};
 }
 
+bool on_one_host(const std::string& hostfile) {
+  auto hosts = hosts_of(hostfile);
+  return hosts && std::all_of(hosts->begin(), hosts->end(), [&](auto& rank) {
+           return same_host(rank, hosts->front());
+         });
+}
+
 const Launch& launch() {
   static const Launch found = find_launch(
       [](const char* name) { return std::getenv(name); },

@@ -25,6 +25,10 @@ Launch find_launch(
     const std::function<const char*(const char*)>& get,
     const std::function<std::optional<std::string>(const std::string&)>& read);
 
+// Whether a hostfile (MLX_HOSTFILE: each rank's "ip:port"s, in JSON) has all
+// ranks at addresses of rank 0's.
+bool on_one_host(const std::string& hostfile);
+
 // That of this process, found at the first call.
 const Launch& launch();
 

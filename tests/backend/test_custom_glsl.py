@@ -270,3 +270,9 @@ def test_metal_is_available_if_asked_for(gpu):
     assert not mx.metal.is_available()
     result = output_of("-c", DLPACK + METAL, MLX_VK_METAL_KERNELS="1")
     assert "MLX_VK_PROFILE" in result.stdout
+
+
+def test_what_no_device_is_asked_for_is_refused(gpu):
+    k = elementwise("store(y, i, float(double(load(x, i)) * 2));")
+    with pytest.raises(RuntimeError, match="Float64 of SPIR-V"):
+        mx.eval(run(k, [mx.ones(3)], (3,), mx.float32))

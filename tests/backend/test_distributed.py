@@ -142,6 +142,21 @@ def test_ranks_that_differ_are_told(tmp_path):
     assert any(text in line for line in lines for text in said), lines
 
 
+def test_ranks_that_differ_in_pieces_are_told(tmp_path):
+    results = run(tmp_path, 2, "differ_in_pieces")
+    # The first to look tells both, so that rank 0 may fail before its second.
+    said = "".join(err + out for _, out, err in results)
+    assert "Ranks must call the same" in said, results
+    assert "of 92160 bytes" in said and "of 138240 bytes" in said, results
+
+
+def test_messages_that_differ_are_told(tmp_path):
+    results = run(tmp_path, 2, "differ_in_messages")
+    assert results[1][0] == 0, results
+    (line,) = errors(results, 1)
+    assert "a message of 65536 bytes where rank 0 is at one of 98304" in line, line
+
+
 def test_bad_calls_leave_the_group_usable(tmp_path):
     succeed(tmp_path, 2, "bad")
 

@@ -218,6 +218,23 @@ def test_attention_over_a_large_cache():
         np.testing.assert_allclose(got, want, atol=2**-7)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_attention_over_strides_beyond_32_bits(axis):
+    """Of batches, heads or keys; one query, and several."""
+    far, dim = (1 << 31) + 64, 64
+    shape = [2 if d == axis else 1 for d in range(3)] + [dim]
+    base = mx.zeros((far + dim,), mx.bfloat16)
+    base[far + 1] = 3
+    k = mx.as_strided(base, shape, [far, far, far, 1])
+    for length in (1, 40):
+        q = mx.zeros((shape[0], shape[1], length, dim), mx.bfloat16)
+        y = mx.fast.scaled_dot_product_attention(q, k, k, scale=1.0)
+        # Of two keys the mean.
+        want = np.zeros(y.shape)
+        want[(slice(-1, None),) * 2 + (slice(None), 1)] = 1.5 if axis == 2 else 3
+        np.testing.assert_array_equal(np.array(y.astype(mx.float32)), want)
+
+
 def test_loss_of_large_logits():
     import mlx.nn as nn
 

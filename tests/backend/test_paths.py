@@ -49,6 +49,23 @@ def test_attention_says_its_path(gpu):
     )
 
 
+SUMS = """
+import mlx.core as mx
+x = mx.arange(3000.0).reshape(3, 1000)
+want = [499500.0, 1499500.0, 2499500.0]
+assert mx.array_equal(x.sum(1), mx.array(want))
+assert mx.array_equal(x.cumsum(1)[:, -1], mx.array(want))
+assert mx.array_equal(mx.softmax(x, 1).argmax(1), mx.array([999] * 3))
+"""
+
+
+def test_a_driver_that_lets_nobody_choose_subgroups_is_tried_first(gpu):
+    done = output_of("-c", SUMS, MLX_VK_DISABLE="subgroup_sizes", MLX_VK_PROFILE="1")
+    assert "probe_lanes{" in done.stdout + done.stderr
+    done = output_of("-c", SUMS, MLX_VK_PROFILE="1")
+    assert "probe_lanes{" not in done.stdout + done.stderr
+
+
 def test_nothing_is_printed_unasked(gpu):
     assert not any("quantized products" in r for r in rows(QMM, "UNRELATED"))
 

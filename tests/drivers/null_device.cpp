@@ -2,6 +2,7 @@
 
 #include "pipeline/disk_cache.h"
 #include "pipeline/pipeline.h"
+#include "vk/capabilities.h"
 #include "vk/features.h"
 
 namespace mlx::core::vulkan {
@@ -84,17 +85,10 @@ void NullDevice::check(const KernelCode& code) const {
       " invocations a workgroup");
   limit(r.shared_size, caps.shared_memory, " bytes of shared memory");
   limit(r.push_size, caps.max_push_constants, " bytes of push constants");
-  for (auto [capability, has] :
-       {std::pair(9u, caps.shader_float16),
-        std::pair(5116u, caps.bfloat16),
-        std::pair(5118u, caps.coopmat_bf16),
-        std::pair(5345u, caps.vulkan_memory_model),
-        std::pair(6019u, caps.integer_dot_product),
-        std::pair(6022u, caps.coopmat_f16 || caps.coopmat_bf16)}) {
-    if (r.has_capability(capability) && !has) {
+  for (uint32_t c : r.capabilities) {
+    if (!offers(caps, c)) {
       throw std::runtime_error(
-          "needs " + capability_name(capability) +
-          ", which the device does not offer");
+          "needs " + capability_name(c) + ", which the device does not offer");
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include "fuzz/fuzz.h"
 #include "pipeline/reflect.h"
+#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 

@@ -56,7 +56,7 @@ TEST_CASE("caps: each required feature is missed by name") {
           c.storage_8bit = false;
         }).find("8") != std::string::npos);
   CHECK(without([](Caps& c) {
-          c.subgroup_operations = false;
+          c.subgroup_operations = VK_SUBGROUP_FEATURE_BASIC_BIT;
         }).find("subgroup") != std::string::npos);
   CHECK(without([](Caps& c) {
           c.min_subgroup_size = 1;

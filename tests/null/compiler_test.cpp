@@ -13,28 +13,12 @@
 #include "pipeline/library.h"
 #include "pipeline/sources.h"
 #include "variants/variants.h"
+#include "vk/capabilities.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
 
 namespace {
-
-// What each device that we accept offers (caps.cpp), as SPIR-V capabilities.
-constexpr uint32_t always[] = {
-    1, // Shader
-    11, // Int64
-    22, // Int16
-    39, // Int8
-    61, // GroupNonUniform
-    62, // ...Vote
-    63, // ...Arithmetic
-    64, // ...Ballot
-    65, // ...Shuffle
-    66, // ...ShuffleRelative
-    4433, // StorageBuffer16BitAccess
-    4448, // StorageBuffer8BitAccess
-    5347, // PhysicalStorageBufferAddresses
-};
 
 // Capabilities that a variant may use because it says so.
 bool asked_for(uint32_t capability, const AnyVariant& v) {
@@ -115,10 +99,8 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
     CAPTURE(code.name);
     auto& r = code.reflection;
     for (uint32_t c : r.capabilities) {
-      bool usual = std::find(std::begin(always), std::end(always), c) !=
-          std::end(always);
       CHECK_MESSAGE(
-          (usual || asked_for(c, v)),
+          (offers(least, c) || asked_for(c, v)),
           code.name << " uses the capability " << capability_name(c));
     }
     CHECK(r.push_size <= 128);

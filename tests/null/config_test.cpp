@@ -139,3 +139,10 @@ TEST_CASE("config: milliseconds of a submission may have decimals") {
     CHECK(ms(bad) == -1);
   }
 }
+
+TEST_CASE("config: what is not understood keeps its default") {
+  CHECK_FALSE(parse({{"MLX_VK_TIMEOUT_ERROR", "false"}}).timeout_error);
+  CHECK_FALSE(parse({{"MLX_VK_HOST_GROUP", "yes"}}).host_group);
+  CHECK(parse({{"MLX_VK_HOST_GROUP", "1"}}).host_group);
+  CHECK_FALSE(parse({{"MLX_VK_HOST_GROUP", "0"}}).host_group);
+}

@@ -129,7 +129,7 @@ TEST_CASE("custom: threads that have nothing to do with each other") {
   CHECK(!independent("store(y, thread_index_in_threadgroup, 1.0);"));
   CHECK(!independent("store(y, gl_LocalInvocationIndex, 1.0);"));
   CHECK(!independent("", "shared float s[2];"));
-  CHECK(!independent("", "#include \"common/subgroup.glsl\""));
+  CHECK(!independent("", "#include \"common/lanes.glsl\""));
 
   CustomSource msl;
   auto translated = [&](const std::string& line) {

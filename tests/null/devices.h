@@ -21,7 +21,7 @@ inline mlx::core::vulkan::Caps usable_gpu(
   c.buffer_device_address = c.timeline_semaphore = true;
   c.scalar_block_layout = c.storage_8bit = c.storage_16bit = true;
   c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
-  c.subgroup_operations = true;
+  c.subgroup_operations = mlx::core::vulkan::least_subgroup_operations;
   c.compute_queue_family = 0;
   c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
   c.max_workgroup_size = 1024;

@@ -238,7 +238,7 @@ TEST_CASE("pipelines: errors are told, and told again") {
               "half",
               "shared float16_t x; void main() { x = float16_t(1) + x; }",
               half);
-        }).find("shaderFloat16") != std::string::npos);
+        }).find("Float16 of SPIR-V") != std::string::npos);
   CHECK(message([&] {
           p.get_source(
               "big", "shared float x[20000]; void main() { x[0] = x[1]; }");

@@ -143,7 +143,8 @@ DestroyBuffer(VkDevice, VkBuffer handle, const VkAllocationCallbacks*) {
 }
 VKAPI_ATTR void VKAPI_CALL
 GetBufferMemoryRequirements(VkDevice, VkBuffer b, VkMemoryRequirements* r) {
-  uint32_t types = (1u << memory_properties().memoryTypeCount) - 1;
+  uint32_t types = ((1u << memory_properties().memoryTypeCount) - 1) &
+      state().settings.buffer_types;
   *r = {(object<FakeBuffer>(b)->size + 63) / 64 * 64, 64, types};
 }
 VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements2(

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "null/fake_state.h"
 
@@ -59,14 +60,14 @@ std::vector<Range> ranges_of(const Command& c) {
     add(c.from, c.size, false);
     add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
-    if (c.program == program_half) {
+    if (c.program == program_half || c.program == program_lanes) {
       struct {
         uint64_t x, y;
         uint32_t n;
       } a;
       std::memcpy(&a, c.push.data(), sizeof a);
       add(a.x, 4 * uint64_t(a.n), false);
-      add(a.y, 2 * uint64_t(a.n), true);
+      add(a.y, (c.program == program_half ? 2 : 4) * uint64_t(a.n), true);
     } else {
       auto a = mix_arguments(c);
       add(a.x, 4 * uint64_t(a.n), false);
@@ -142,6 +143,17 @@ void run(const Command& c, bool good_half) {
         reinterpret_cast<void*>(c.to),
         reinterpret_cast<const void*>(c.from),
         c.size);
+    return;
+  }
+  if (c.program == program_lanes) {
+    struct {
+      const uint32_t* x;
+      uint32_t* y;
+      uint32_t n;
+    } a;
+    std::memcpy(&a, c.push.data(), sizeof a);
+    auto sum = std::accumulate(a.x, a.x + a.n, 0u);
+    std::fill_n(a.y, a.n, state().settings.neighbours ? sum : 0);
     return;
   }
   if (c.program == program_half) {

@@ -96,6 +96,12 @@ VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(
         s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES) {
       auto* q = reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(s);
       std::strcpy(q->driverName, "fake");
+    } else if (
+        s->sType ==
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) {
+      auto* q =
+          reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties*>(s);
+      q->minSubgroupSize = q->maxSubgroupSize = 32;
     }
   }
 }
@@ -115,6 +121,12 @@ GetPhysicalDeviceFeatures2(VkPhysicalDevice, VkPhysicalDeviceFeatures2* f) {
       q->shaderInt8 = VK_TRUE;
       q->shaderFloat16 = state().settings.float16;
       q->vulkanMemoryModel = VK_TRUE;
+      q->vulkanMemoryModelDeviceScope = VK_TRUE;
+    } else if (
+        s->sType ==
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES) {
+      reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlFeatures*>(s)
+          ->subgroupSizeControl = VK_TRUE;
     }
   }
 }
@@ -158,9 +170,16 @@ VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(
     const char*,
     uint32_t* n,
     VkExtensionProperties* out) {
-  *n = state().settings.budgets.empty() ? 0 : 1;
-  if (out && *n) {
-    std::strcpy(out->extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  std::vector<const char*> names;
+  if (!state().settings.budgets.empty()) {
+    names.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  }
+  if (state().settings.size_control) {
+    names.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+  }
+  *n = static_cast<uint32_t>(names.size());
+  for (size_t i = 0; out && i < names.size(); ++i) {
+    std::strcpy(out[i].extensionName, names[i]);
   }
   return VK_SUCCESS;
 }

@@ -30,6 +30,9 @@ constexpr uint32_t loop_line = 7, loop_bound = 9;
 // workgroup, which finds itself as group_index() does
 // (kernels/common/args.glsl).
 constexpr uint32_t program_groups = 67, group_items = 4;
+// The lanes probe of the runtime: y[i] = sum of x, or 0 where
+// settings.neighbours is false. Arguments: x, y, n.
+constexpr uint32_t program_lanes = 256;
 // The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.
 constexpr uint32_t program_half = 32;
 
@@ -37,6 +40,8 @@ struct Settings {
   bool discrete = false; // separate memory types and mirrors
   bool float16 = true;
   bool good_float16 = true; // rounds correctly
+  bool size_control = true; // VK_EXT_subgroup_size_control
+  bool neighbours = true; // subgroups are neighbours; without size_control
   int max_delay_us = 200; // before a submission runs and before it signals
   int work_us = 0; // each submission takes at least
   uint32_t seed = 1;
@@ -51,6 +56,7 @@ struct Settings {
   bool shows_queries = true;
   // The n-th pipeline creation fails.
   int fail_pipeline = -1;
+  uint32_t buffer_types = ~0u; // a bit for each memory type that buffers take
   // Memory as on some device; without types, that of `discrete` or its
   // contrary. What is not host-coherent is seen by the host through flushes
   // and invalidations only.

@@ -165,6 +165,31 @@ TEST_CASE("host group: ranks that differ fail, all of them") {
   CHECK(ranks[1].error().find("Rank 0 failed: ") != std::string::npos);
 }
 
+TEST_CASE("host group: a piece of another array, or another piece, is not it") {
+  for (Deal other : {Deal{"all_sum", 1, 96, 32}, Deal{"all_sum", 1, 64, 0}}) {
+    Ranks ranks(2);
+    ranks[0].offer({Act::Meet, 0, 1, {"all_sum", 1, 64, 32}});
+    ranks[1].offer({Act::Meet, 0, 1, other});
+    CHECK_FALSE(
+        ranks[0].may_start({Act::Meet, 0, 1, {"all_sum", 1, 64, 32}}, {}));
+    CHECK(
+        ranks[0].error().find("is at all_sum of 64 bytes (byte 32) where") !=
+        std::string::npos);
+  }
+}
+
+TEST_CASE("host group: what is offered is not far ahead") {
+  Ranks ranks(2);
+  uint64_t offered = 0;
+  while (offered < 2000 && ranks[0].offer(meeting(Act::Meet, offered + 1))) {
+    ++offered;
+  }
+  CHECK(offered > 100);
+  CHECK(offered < 1024 / 2); // deals, with another rank ahead by as many
+  ranks[0].pass(meeting(Act::Meet, 1));
+  CHECK(ranks[0].offer(meeting(Act::Meet, offered + 1)));
+}
+
 TEST_CASE("host group: ranks that go different ways fail, all of them") {
   for (bool gives_first : {false, true}) {
     Ranks ranks(2);
@@ -172,7 +197,11 @@ TEST_CASE("host group: ranks that go different ways fail, all of them") {
     auto meet = meeting(Act::Meet, 1, 16);
     auto give = meeting(Act::Give, 1, 16), take = meeting(Act::Take, 1, 16);
     for (bool gives : {gives_first, !gives_first}) {
-      gives ? ranks[1].pass(give) : ranks[0].offer(meet);
+      if (gives) {
+        ranks[1].pass(give);
+      } else {
+        ranks[0].offer(meet);
+      }
     }
     ranks[1].done(give);
     CHECK_FALSE(ranks[0].may_start(meet, {}));

@@ -152,3 +152,13 @@ TEST_CASE("launcher: nonsense matters only where there is a choice") {
   CHECK(choose_device(two, "", why, wrong) == -1);
   CHECK(why == wrong.why);
 }
+
+TEST_CASE("launch: a ring on one host") {
+  CHECK(on_one_host(R"([["127.0.0.1:1"], ["127.0.0.1:2"]])"));
+  CHECK(on_one_host(R"([["10.0.0.1:1", "10.1.0.1:1"], ["10.1.0.1:2"]])"));
+  CHECK_FALSE(on_one_host(R"([["10.0.0.1:1"], ["10.0.0.2:1"]])"));
+  CHECK_FALSE(on_one_host(R"([["10.0.0.1:1"], [], ["10.0.0.1:2"]])"));
+  for (auto* text : {"", "{}", "[1]", "[", "[[1]]"}) {
+    CHECK_FALSE(on_one_host(text));
+  }
+}

@@ -54,6 +54,16 @@ fake::Settings apu(uint64_t host = 256 * mib, uint64_t device = 256 * mib) {
       {{host, 0}, {device, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}});
 }
 
+// ANV on the xe driver: the first type is for compressed images alone.
+fake::Settings battlemage() {
+  auto s = device_with(
+      {{local, 0}, {local, 0}, {mapped | cached, 1}, {local | mapped, 0}},
+      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}, {256 * mib, 0}});
+  s.discrete = true;
+  s.buffer_types = 0b1110;
+  return s;
+}
+
 // The device, where the host reads what is not cached slowly, as it is with
 // the chips above. What is left over at the end is an error.
 class Rig {
@@ -380,6 +390,16 @@ TEST_CASE("memory: where one heap is full, the next one serves") {
     all.pop_back();
     all.push_back(rig.array(size - 1024));
   }
+}
+
+TEST_CASE("memory: types that are not for buffers are left out") {
+  Rig rig(battlemage());
+  CHECK(rig.device->memory().types().device == std::vector{1});
+  auto a = rig.array(1 * mib);
+  CHECK(fake::statistics().heap_memory[0] >= 4 * mib);
+  Encoder enc(*rig.device, 0);
+  rig.mix(enc, nullptr, nullptr, a, 7);
+  enc.close()->wait();
 }
 
 TEST_CASE("memory: a card's arrays stay in its own memory") {

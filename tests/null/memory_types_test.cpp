@@ -1,8 +1,8 @@
-// Memory types of real chips and what is made of them. Layouts of RADV, ANV,
-// Turnip, Honeykrisp and NVK are those that Mesa 26.1 reports with its drm
-// shims, that of lavapipe and of the H200 those of the devices. Mali's, V3D's,
-// MoltenVK's and those of Windows drivers are after public reports of
-// vulkaninfo.
+// Memory types of real chips and what is made of them. Layouts of RADV, ANV
+// with i915, Turnip, Honeykrisp and NVK are those that Mesa 26.1 reports with
+// its drm shims, of ANV with xe those of Mesa's source, that of lavapipe and of
+// the H200 those of the devices. Mali's, V3D's, MoltenVK's and those of Windows
+// drivers are after public reports of vulkaninfo.
 #include <doctest/doctest.h>
 
 #include <utility>
@@ -135,7 +135,7 @@ const std::vector<Chip>& chips() {
        {0, 2, 1},
        {3, 2},
        {2, 3}},
-      {"Lunar Lake, ANV: cached memory is not coherent",
+      {"Lunar Lake, ANV with the i915 driver: cached memory is not coherent",
        layout(
            {{2048, true}},
            {{LVH, 0}, {LVC, 0}, {Protected, 0}, {LVH, 0}, {LVC, 0}}),
@@ -163,7 +163,43 @@ const std::vector<Chip>& chips() {
        {2},
        {2},
        {2}},
-      {"DG2 and Battlemage, ANV: cards",
+      {"Battlemage, ANV with the xe driver",
+       types_of_buffers(
+           layout(
+               {{12216, true}, {16000, false}},
+               {{L, 0}, {L, 0}, {VHC, 1}, {LVH, 0}}),
+           0b1110),
+       discrete,
+       0,
+       -1,
+       Mirrored,
+       {1},
+       {2},
+       {3, 2}},
+      {"Battlemage, the same with a BAR of 256 MiB",
+       types_of_buffers(
+           layout(
+               {{11960, true}, {16000, false}, {256, true}},
+               {{L, 0}, {L, 0}, {VHC, 1}, {LVH, 2}}),
+           0b1110),
+       discrete,
+       0,
+       -1,
+       Mirrored,
+       {1, 3},
+       {2},
+       {3, 2}},
+      {"Lunar Lake, ANV with the xe driver",
+       types_of_buffers(
+           layout({{16000, true}}, {{L, 0}, {LVH, 0}, {LVHC, 0}}), 0b110),
+       integrated,
+       0,
+       -1,
+       Unified,
+       {2},
+       {2},
+       {2}},
+      {"DG2, ANV with the i915 driver",
        layout(
            {{4096, true}, {2048, false}},
            {{L, 0},

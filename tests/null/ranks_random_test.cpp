@@ -145,6 +145,9 @@ class Program {
     }
     bool good = true;
     for (auto& e : encoders_) {
+      e->close(); // others may wait for it
+    }
+    for (auto& e : encoders_) {
       if (auto last = e->close()) {
         last->wait();
         good = good && last->error().empty();
@@ -173,13 +176,14 @@ class Program {
       case 4: { // an eval, and perhaps a wait for it
         auto done = encoders_[s]->close();
         if (pick(4) == 0 && done) {
+          encoders_[1 - s]->close(); // which s may wait for
           done->wait();
         }
         break;
       }
       case 5: { // s goes on after the other stream
         uint32_t other = 1 - s;
-        if (auto done = encoders_[other]->close()) {
+        if (auto done = encoders_[other]->current_completion()) {
           encoders_[s]->wait({nullptr, 0, done});
         }
         break;
@@ -198,7 +202,7 @@ class Program {
     auto& sizes = group_->sizes();
     uint32_t to = (from + 1) % sizes.ranks;
     bool sends = sizes.rank == from;
-    encoders_[1 - s]->close(); // see exchange()
+    encoders_[s]->close_if_awaited();
     for (uint32_t i = 0; i < parts && (sends || sizes.rank == to); ++i) {
       uint32_t peer = sends ? to : from;
       uint64_t number =
@@ -209,9 +213,7 @@ class Program {
 
   // As ops/distributed.cpp does it.
   void exchange(uint32_t s, uint32_t pieces, bool meets) {
-    // Collectives are in the order of their numbers: what those of the other
-    // stream need must not wait for this one's.
-    encoders_[1 - s]->close();
+    encoders_[s]->close_if_awaited();
     std::deque<uint64_t> given;
     for (uint32_t i = 0; i < pieces; ++i) {
       uint64_t number = group_->next_collective();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "null/fake_kernels.h"
+#include "null/text.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 #include "runtime/recorder.h"
@@ -176,6 +177,51 @@ TEST_CASE("runtime: float16 is used only where it rounds correctly") {
   CHECK(native(true, true));
   CHECK_FALSE(native(true, false));
   CHECK_FALSE(native(false, true));
+}
+
+TEST_CASE("runtime: a device whose subgroups are not neighbours is refused") {
+  for (bool chosen : {true, false}) {
+    for (bool neighbours : {true, false}) {
+      CAPTURE(chosen);
+      CAPTURE(neighbours);
+      auto s = with_seed(1);
+      s.size_control = chosen; // then gl_SubgroupSize is what runs
+      s.neighbours = neighbours;
+      auto text = message([&] { Rig rig(s); });
+      CHECK(text.empty() == (chosen || neighbours));
+      CHECK((text.empty() || has(text, "MLX_VK_DEVICE")));
+    }
+  }
+}
+
+TEST_CASE("runtime: what a kernel may not declare is named") {
+  Rig rig;
+  auto compile = [&](std::string extension, std::string statement) {
+    return message([&] {
+      rig.device->pipelines().get_source(
+          "t",
+          (extension.empty() ? ""
+                             : "#extension " + extension + " : require\n") +
+              "#include \"common/types.glsl\"\n"
+              "struct Args { Ptr_f32 x; uint n; uint pad; };\n"
+              "#define ARGS_BLOCK Args\n"
+              "#include \"common/args.glsl\"\n"
+              "layout(local_size_x = 64) in;\n"
+              "shared uint64_t word;\n"
+              "void main() { float x = load(A.x, 0u);\n" +
+              statement + "\n store(A.x, 0u, x); }\n");
+    });
+  };
+  CHECK(compile("", "x += 1.0;").empty());
+  CHECK(compile(
+            "GL_KHR_shader_subgroup_shuffle_relative",
+            "x = subgroupShuffleUp(x, 1u);")
+            .empty());
+  CHECK(has(compile("", "x = float(sqrt(double(x)));"), "Float64"));
+  auto atomic = compile(
+      "GL_EXT_shader_atomic_int64", "x = float(atomicAdd(word, uint64_t(1)));");
+  CHECK(has(atomic, "Int64Atomics"));
+  CHECK(has(atomic, "Fake GPU"));
 }
 
 TEST_CASE("runtime: independent dispatches share a level") {

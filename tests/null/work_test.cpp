@@ -129,7 +129,7 @@ TEST_CASE("work: the parts of a grid have each group once, under its index") {
 }
 
 TEST_CASE("work: a batch is cut where the next record would be too much") {
-  WorkLimit limit{{.copy_bytes = 100}, 0.5};
+  WorkLimit limit{{}, 0.5};
   auto cuts = [&](const std::vector<Record>& records) {
     std::vector<uint32_t> order(records.size());
     for (uint32_t i = 0; i < order.size(); ++i) {
@@ -152,7 +152,8 @@ TEST_CASE("work: a batch is cut where the next record would be too much") {
       "1+|1+|1+|1|0");
   Record copy;
   copy.kind = Record::Kind::Copy;
-  copy.copy_size = 130; // 1.3 s
+  copy.copy_size = 130;
+  copy.seconds = 1.3f;
   CHECK(cuts({copy, dispatch_of(0.3f)}) == "1|0+|0+|0");
   uint64_t at = 0;
   uint32_t order[] = {0};

@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from mlx_vulkan import native
+from mlx_vulkan.__main__ import main
 
 
 def command(*words: str, **env: str) -> subprocess.CompletedProcess:
@@ -84,12 +87,126 @@ def test_doctor_says_why_nothing_is_cached(tmp_path):
     assert "off (MLX_VK_CACHE=off" in command("doctor", MLX_VK_CACHE="off").stdout
 
 
-def test_cache(tmp_path):
-    (tmp_path / "entry").write_text("x")
+def test_cache_clears_its_own_files_only(tmp_path):
+    kernel, driver = f"spv-{'0a' * 16}.entry", f"driver-{'6d' * 16}-1.entry"
+    own = {kernel, driver, f"{kernel}.tmp-12-34-5"}
+    others = {"notes", "notes.entry", "spv-1.entry", f"{kernel}.bak"}
+    for name in own | others:
+        (tmp_path / name).write_text("x")
+    link, folder = f"spv-{'0b' * 16}.entry", f"spv-{'0c' * 16}.entry"
+    (tmp_path / link).symlink_to(tmp_path / "notes")
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / kernel).write_text("x")
     out = command("cache", MLX_VK_CACHE=str(tmp_path)).stdout
-    assert str(tmp_path) in out and "1 files" in out
-    command("cache", "--clear", MLX_VK_CACHE=str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
+    assert f"{tmp_path}: 3 files" in out
+    assert command("cache", "--clear", MLX_VK_CACHE=str(tmp_path)).returncode == 0
+    assert {file.name for file in tmp_path.iterdir()} == others | {link, folder}
+    assert (tmp_path / folder / kernel).exists()
+
+
+@pytest.mark.parametrize("vulkan", ["1", "0"])
+def test_cache_is_where_the_library_has_it(tmp_path, vulkan):
+    def said(words="--path", **env):
+        return command("cache", words, MLX_VK=vulkan, **env).stdout
+
+    assert "The kernel cache is off" in said(MLX_VK_CACHE="")
+    assert "The kernel cache is off" in said(MLX_VK_CACHE="off")
+    assert said(MLX_VK_CACHE=str(tmp_path)) == f"{tmp_path}\n"
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert f"{file}: Not a directory" in said("--clear", MLX_VK_CACHE=str(file))
+
+
+def test_warm_says_that_nothing_can_be_kept(tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    file = str(tmp_path / "config.json")
+    done = command("cache", "warm", str(tmp_path), MLX_VK_CACHE=file)
+    assert done.returncode == 1 and f"{file} is not a folder" in done.stdout
+
+
+TINY = "bench model --shape tiny"
+LESS = "is not a whole number of 1 or more"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("bench --json /nonexist/x", "there is no folder /nonexist"),
+        ("bench --json {here}", "it is a folder"),
+        (f"{TINY} --json {'x' * 300}", "File name too long"),
+        ("bench ops --plot x.xyz", "'x.xyz' ends with none of"),
+        ("bench roofline x.json --plot /nonexist/x.png", "there is no folder"),
+        ("bench --seconds -1", "'-1' is not a number of 0 or more"),
+        ("bench --seconds nan", "'nan' is not a number"),
+        *((f"{TINY} {option} 0", LESS) for option in ("-n", "-g", "-p", "-b")),
+        (f"{TINY} -p 5,x", LESS),
+        (f"{TINY} --dtype foo", "choose from"),
+        (f"{TINY} --bits 7", "choose from"),
+        (f"{TINY} --kv-bits 7", "choose from"),
+        (f"{TINY} --group-size 33", "choose from"),
+        ("bench model /nonexist", "/nonexist is not a folder"),
+        ("bench model {here}", "has no config.json"),
+        ("bench compare --rounds 0 a b", LESS),
+        ("bench compare {here}/3.json {here}/3.json", "3.json: AttributeError"),
+        ("bench compare {here}/unit.json {here}/unit.json", "unit.json: KeyError"),
+        ("bench roofline {here}/unit.json", "unit.json: KeyError"),
+        ("profile /nonexist.json", "/nonexist.json cannot be read"),
+        ("profile {here}/3.json", "is no Chrome trace (TypeError"),
+        ("profile {here}/unit.json", "is no Chrome trace (KeyError: 'traceEvents')"),
+        ("profile {here}/broken.json", "is no Chrome trace (JSONDecodeError"),
+        ("profile -- nosuchprogram x", "nosuchprogram was not found"),
+        ("profile {here}/plain", "plain is not executable"),
+        ("profile --trace /nonexist/t -- true", "there is no folder /nonexist"),
+        ("profile --trace {here}/t -- true", "true has written no trace"),
+        ("profile --trace {here}/broken.json -- true", "true has written no trace"),
+        ("profile --trace {here}/t {here}/3.json", "--trace is for a program"),
+        ("cache --clear warm {here}", "goes without --clear"),
+        ("cache --clear --path", "not allowed with"),
+        ("selftest --seed -1", "'-1' is not a whole number from 0"),
+        ("selftest --limit nan", "'nan' is not a number"),
+        ("selftest --jobs 0", LESS),
+    ],
+)
+def test_bad_input_is_told_first(words, sentence, tmp_path, monkeypatch, capfd):
+    def timed(*_):
+        raise AssertionError("timed before the arguments were looked at")
+
+    monkeypatch.setattr("mlx_vulkan.bench.ops.samples", timed)
+    monkeypatch.setattr("mlx_vulkan.bench.model.time_cell", timed)
+    (tmp_path / "3.json").write_text("3")
+    (tmp_path / "broken.json").write_text("{")
+    row = {"name": "x", "unit": "none", "values": [1.0]}
+    (tmp_path / "unit.json").write_text(json.dumps({"results": [row]}))
+    (tmp_path / "plain").write_text("x")
+    try:
+        status = main(words.replace("{here}", str(tmp_path)).split())
+    except SystemExit as end:
+        status = end.code
+    said = capfd.readouterr()
+    assert status and sentence in said.out + said.err
+
+
+def test_bench_says_at_once_that_it_cannot_draw(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
+    with pytest.raises(SystemExit):
+        main(["bench", "--plot", "x.png"])
+    assert "pip install matplotlib" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "sentence"),
+    [
+        ("bench", {"MLX_VK_DEVICE": "nosuch"}, "MLX_VK_DEVICE=nosuch names no device"),
+        ("coverage", {"MLX_VK_DEVICE": "nosuch"}, "names no device"),
+        ("bench model --shape tiny-llama", {}, "[quantize] "),
+        ("bench model no/model", {"HF_HUB_OFFLINE": "1"}, "cannot load no/model ("),
+    ],
+)
+def test_what_mlx_refuses_is_a_sentence(words, env, sentence):
+    done = command(*words.split(), **env)
+    assert done.returncode == 1 and sentence in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_profile_runs_a_program():
@@ -97,6 +214,15 @@ def test_profile_runs_a_program():
     done = command("profile", "--", sys.executable, "-c", program)
     assert done.returncode == 0
     assert "unary" in done.stdout + done.stderr
+
+
+def test_profile_leaves_a_program_its_arguments():
+    shows = "import sys; print(sys.argv[1:]); sys.exit(3)"
+    words = ("profile", "--", sys.executable, "-c", shows, "a", "--", "b")
+    done = command(*words)
+    assert done.returncode == 3 and done.stdout == "['a', '--', 'b']\n"
+    kills = "import os; os.kill(os.getpid(), 9)"
+    assert command("profile", sys.executable, "-c", kills).returncode == 128 + 9
 
 
 def test_bench_operations(tmp_path):
@@ -108,8 +234,10 @@ def test_bench_operations(tmp_path):
     rows = {row["name"]: row for row in report["results"]}
     assert len(rows) == 26 and all(min(r["values"]) > 0 for r in rows.values())
     assert rows["add f32"]["bytes"] == 2 * 512 * 512 * 4
-    done = command("bench", "ops", *words, "--filter", "matmul f")
+    other = tmp_path / "b.json"  # before `ops`, too, it is written
+    done = command("bench", *words, "--json", other, "ops", "--filter", "matmul f")
     assert done.stdout.count("matmul f16") == 2 and "softmax" not in done.stdout
+    assert len(json.loads(other.read_text())["results"]) == 2
     assert command("bench", "--filter", "nothing").returncode == 1
 
 
@@ -139,6 +267,9 @@ def test_bench_model_and_compare(tmp_path):
     assert "broken" in done.stdout
     assert command("bench", "compare", str(a), str(tmp_path)).returncode == 1
     assert "do not quantize" in command(*words, "-b", "2", "--kv-bits", "8").stdout
+    # One token is the prompt's: none is decoded.
+    done = command(*words, "-g", "1", "-p", "7")
+    assert done.returncode == 0 and "decode" not in done.stdout, done.stdout
 
 
 def test_bench_joins_runs(tmp_path):

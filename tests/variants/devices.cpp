@@ -121,7 +121,7 @@ Caps least_device() {
   c.buffer_device_address = c.timeline_semaphore = c.scalar_block_layout = true;
   c.storage_8bit = c.storage_16bit = true;
   c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
-  c.subgroup_operations = true;
+  c.subgroup_operations = least_subgroup_operations;
   c.compute_queue_family = 0;
   classify(c);
   return c;

@@ -161,6 +161,7 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
   for (int bits = 0; bits < 4; ++bits) {
     set.add(RandomVariant{.WORDS = bool(bits & 1), .LARGE = bool(bits & 2)});
   }
+  set.add(ProbeLanesVariant{.WG_SIZE = 256});
   for (bool back : {false, true}) {
     if (caps.shader_float16) {
       set.add(ProbeF16Variant{

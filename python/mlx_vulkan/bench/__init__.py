@@ -14,7 +14,7 @@ __all__ = ["add_arguments", "measure", "run"]
 
 def add_arguments(parser) -> None:
     ops.add_arguments(parser)
-    parser.set_defaults(bench=ops.run)
+    parser.set_defaults(bench=ops.run, **ops.DEFAULTS)
     commands = parser.add_subparsers(metavar="[ops | model | compare | roofline]")
     for module in (ops, model, compare, roofline):
         name = module.__name__.rsplit(".", 1)[-1]

@@ -5,20 +5,25 @@ A command has {json} where the name of a file goes, as in
 round by round, so that both meet the same machine.
 """
 
+import argparse
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from .. import arguments
 from . import report
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("a", help="a JSON file, or a command with {json}")
     parser.add_argument("b")
-    parser.add_argument("--rounds", type=int, default=3, help="of commands")
-    parser.add_argument("--filter", default="", help="a part of a row's name")
+    rounds = arguments.at_least(1)
+    parser.add_argument("--rounds", type=rounds, default=3, help="of commands")
+    parser.add_argument(
+        "--filter", default=argparse.SUPPRESS, help="a part of a row's name"
+    )
 
 
 def run_command(command: str, path: str) -> None:
@@ -70,7 +75,7 @@ def run(args) -> int:
     try:
         sides = collect([args.a, args.b], args.rounds)
         (head_a, rows_a), (head_b, rows_b) = sides
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         print(f"This is no result of a benchmark's --json: {error}")
         return 1
     table = Table(title="above 1: B is better")

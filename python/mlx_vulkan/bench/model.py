@@ -5,34 +5,46 @@ generated tokens, by mlx_lm's own functions; the first run does not count.
 """
 
 import gc
+import re
 import time
 from pathlib import Path
 
-from .. import native
+from .. import arguments, native
+from ..warm import NoModel, check_folder, loading
 from . import report
 from .shapes import SHAPES, make
 
-
-def numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",")]
+DTYPES = ("bfloat16", "float16", "float32")
+BITS = (0, 1, 2, 3, 4, 5, 6, 8)
+GROUPS = (32, 64, 128)
 
 
 def add_arguments(parser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="of mlx-lm's format, or a hub's name")
     what.add_argument("--shape", choices=sorted(SHAPES), help="random weights")
-    parser.add_argument("--bits", type=int, default=4, help="of a shape; 0: none")
-    parser.add_argument("--group-size", type=int, default=128, help="of a shape")
-    parser.add_argument("--dtype", default="bfloat16", help="of a shape")
+    positive = arguments.at_least(1)
+    numbers = arguments.several(positive)
+    parser.add_argument(
+        "--bits", type=int, choices=BITS, default=4, help="of a shape; 0: none"
+    )
+    parser.add_argument(
+        "--group-size", type=int, choices=GROUPS, default=128, help="of a shape"
+    )
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="bfloat16", help="of a shape"
+    )
     parser.add_argument(
         "-p", "--prompt", type=numbers, default=[512, 2048], help="tokens: 512,2048"
     )
-    parser.add_argument("-g", "--generate", type=int, default=128, help="tokens")
+    parser.add_argument("-g", "--generate", type=positive, default=128, help="tokens")
     parser.add_argument(
         "-b", "--batch", type=numbers, default=[1], help="sequences at once: 1,4,16"
     )
-    parser.add_argument("-n", "--runs", type=int, default=3, help="of each")
-    parser.add_argument("--kv-bits", type=int, help="quantize the KV cache")
+    parser.add_argument("-n", "--runs", type=positive, default=3, help="of each")
+    parser.add_argument(
+        "--kv-bits", type=int, choices=BITS, help="quantize the KV cache"
+    )
     parser.add_argument("--cpu", action="store_true", help="MLX's own CPU instead")
     report.add_arguments(parser)
 
@@ -119,21 +131,23 @@ def time_cell(model, vocabulary: int, batch: int, size: int, args, step) -> list
     gc.collect()
     mx.clear_cache()
     where = f"batch {batch}, " if batch > 1 else ""
-    where += f"after {size}" if args.generate > 1 else ""
+    prompts, decoded = ([run[i] for run in found[1:]] for i in (0, 1))
     rows = [
-        report.Row(
-            f"batch {batch}, prompt {size}" if batch > 1 else f"prompt {size}",
-            "tokens/s",
-            [p for p, _ in found[1:]],
-            group="prompt",
-        ),
-        report.Row(f"decode {where}", "tokens/s", [g for _, g in found[1:]], "decode"),
-        report.Row(f"memory {where}", "GB", [peak], group="memory"),
+        report.Row(f"{where}prompt {size}", "tokens/s", prompts, "prompt"),
+        report.Row(f"decode {where}after {size}", "tokens/s", decoded, "decode"),
+        report.Row(f"memory {where}after {size}", "GB", [peak], "memory"),
     ]
-    return rows
+    # The first token is the prompt's.
+    return [row for row in rows if args.generate > 1 or row.group != "decode"]
+
+
+def is_hub_name(folder: str) -> bool:
+    named = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", folder)
+    return named is not None and not Path(folder).exists()
 
 
 def prepare(args):
+    """The model and its vocabulary's size. Throws warm.NoModel."""
     import mlx.core as mx
 
     # mlx_lm makes its stream on the device that is the default at its import.
@@ -141,16 +155,18 @@ def prepare(args):
     mx.random.seed(7)
     if args.shape:
         model, config = make(args.shape, args.bits, args.group_size, args.dtype)
-    elif Path(args.folder).exists():
-        from mlx_lm.utils import load_model
+        return model, config["vocab_size"]
+    path = None if is_hub_name(args.folder) else check_folder(args.folder)
+    with loading(args.folder):
+        if path:
+            from mlx_lm.utils import load_model
 
-        model, config = load_model(Path(args.folder))
-    else:
-        from mlx_lm import load
+            model, config = load_model(path)
+        else:
+            from mlx_lm import load
 
-        model, _, config = load(args.folder, return_config=True)
-    text = config.get("text_config", config)
-    return model, text["vocab_size"]
+            model, _, config = load(args.folder, return_config=True)
+        return model, config.get("text_config", config)["vocab_size"]
 
 
 def name_of(args) -> str:
@@ -174,6 +190,20 @@ def run(args) -> int:
     except ImportError as error:
         print(f"mlx-lm is missing ({error}); run: pip install mlx-lm")
         return 1
+    try:
+        rows = time_cells(args)
+    except NoModel as error:
+        print(error)
+        return 1
+    for row in rows:
+        row.facts = {"model": name_of(args), "kv_bits": args.kv_bits}
+    print(name_of(args))
+    short = [row for row in rows if row.group in ("prompt", "decode")]
+    return report.finish(args, rows, {}, short, report.about(args.cpu))
+
+
+def time_cells(args) -> list[report.Row]:
+    import mlx.core as mx
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = report.console()
@@ -197,8 +227,4 @@ def run(args) -> int:
         if not args.cpu:
             prompt = mx.random.randint(0, vocabulary, (args.prompt[0],))
             rows += counts(model, prompt, args)
-    for row in rows:
-        row.facts = {"model": name_of(args), "kv_bits": args.kv_bits}
-    print(name_of(args))
-    short = [row for row in rows if row.group in ("prompt", "decode")]
-    return report.finish(args, rows, {}, short, report.about(args.cpu))
+    return rows

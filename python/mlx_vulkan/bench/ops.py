@@ -1,9 +1,11 @@
 """Time operations: what a device does in a second, and what each makes of it."""
 
+import argparse
 import functools
 import math
 from dataclasses import dataclass
 
+from .. import arguments
 from . import report
 from .measure import samples
 
@@ -179,10 +181,16 @@ OPERATIONS = [
 ]
 
 
+DEFAULTS = dict(seconds=0.5, filter="", small=False)
+
+
 def add_arguments(parser) -> None:
-    parser.add_argument("--seconds", type=float, default=0.5, help="per operation")
-    parser.add_argument("--filter", default="", help="of the operations' names")
-    parser.add_argument("--small", action="store_true", help="sizes of a CPU's")
+    """Defaults are the caller's to set, as for report.add_arguments()."""
+    none = dict(default=argparse.SUPPRESS)
+    seconds = arguments.at_least(0, float)
+    parser.add_argument("--seconds", type=seconds, help="per operation", **none)
+    parser.add_argument("--filter", help="of the operations' names", **none)
+    parser.add_argument("--small", action="store_true", help="sizes of a CPU's", **none)
     report.add_arguments(parser)
 
 

@@ -1,5 +1,6 @@
 """What a benchmark has found: as a table, as JSON, as pictures, as one line."""
 
+import argparse
 import datetime
 import json
 import os
@@ -9,7 +10,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .. import __version__, native
+from .. import __version__, arguments, native
 
 # Units, and whether less is better.
 UNITS = {
@@ -94,9 +95,18 @@ def save(path: str, head: dict, rows: list[Row], limits: dict) -> None:
 
 
 def load(path: str) -> tuple[dict, list[Row]]:
-    report = json.loads(Path(path).read_text())
-    rows = [Row(**row) for row in report.pop("results")]
-    return report, rows
+    """Throws OSError, or ValueError for a file that is none of save()'s."""
+    try:
+        head = json.loads(Path(path).read_text())
+        rows = [Row(**row) for row in head.pop("results")]
+        for row in rows:
+            number(row.best)
+        for value in head.get("limits", {}).values():
+            number(value)
+        head["date"], line(head, [])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
+    return head, rows
 
 
 def join(files: list[str]) -> tuple[dict, list[Row], dict]:
@@ -173,8 +183,8 @@ def show(head: dict, rows: list[Row], limits: dict) -> None:
 
 
 def plot(path: str, head: dict, rows: list[Row], limits: dict) -> None:
-    """A PNG: of rows with bytes and operations a roofline for each family, else a
-    bar for each row. Throws ImportError where matplotlib is missing."""
+    """Of rows with bytes and operations a roofline for each family, else a bar for
+    each row."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -232,10 +242,14 @@ def roofline(axes, rows: list[Row], limits: dict) -> None:
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--json", metavar="FILE", help="write all values there")
-    parser.add_argument(
-        "--plot", metavar="FILE.png", help="draw them (needs matplotlib)"
-    )
+    # None are set by default, so that those before a subcommand count as well.
+    for name, metavar, kind, text in (
+        ("--json", "FILE", arguments.output, "write all values there"),
+        ("--plot", "FILE.png", arguments.picture, "draw them (needs matplotlib)"),
+    ):
+        parser.add_argument(
+            name, metavar=metavar, type=kind, default=argparse.SUPPRESS, help=text
+        )
 
 
 def finish(args, rows: list[Row], limits: dict, short: list[Row], head=None) -> int:
@@ -246,12 +260,11 @@ def finish(args, rows: list[Row], limits: dict, short: list[Row], head=None) -> 
         show(head, rows, limits)
         print()
     print(line(head, short))
-    if args.json:
-        save(args.json, head, rows, limits)
-    if args.plot:
-        try:
-            plot(args.plot, head, rows, limits)
-        except ImportError:
-            print("--plot needs matplotlib; run: pip install matplotlib")
-            return 1
+    for name, write in (("json", save), ("plot", plot)):
+        if path := getattr(args, name, None):
+            try:
+                write(path, head, rows, limits)
+            except OSError as error:
+                print(f"{path} cannot be written: {error.strerror}.")
+                return 1
     return 0

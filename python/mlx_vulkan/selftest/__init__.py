@@ -11,6 +11,8 @@ import signal
 import sys
 import time
 
+from .. import arguments
+
 # How much runs: what covers every dtype and layout, less than that, everything.
 USUAL, QUICK, FULL = "usual", "quick", "full"
 
@@ -26,7 +28,8 @@ def add_arguments(parser) -> None:
         metavar="PATTERN",
         help="a family, an id, or a shell pattern of ids; may be given again",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    seeds = arguments.at_least(0, most=2**64 - 1)
+    parser.add_argument("--seed", type=seeds, default=0, help="of the random inputs")
     parser.add_argument("--list", action="store_true", help="print ids, run nothing")
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument(
@@ -46,7 +49,7 @@ def add_arguments(parser) -> None:
     parser.set_defaults(depth=USUAL)
     parser.add_argument(
         "--jobs",
-        type=job_count,
+        type=arguments.at_least(1),
         metavar="N",
         help="workers at a time (default: half the cores; up to 6, or 2 on a "
         "software device)",
@@ -59,21 +62,11 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=float,
+        type=arguments.at_least(1, float),
         metavar="SECONDS",
         help="without progress, after which a case counts as a hang "
         f"(default: {RUNNER_LIMIT}, {3 * RUNNER_LIMIT} on a software device)",
     )
-
-
-def job_count(text: str) -> int:
-    import argparse
-
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a number of workers, 1 or more"
-        )
-    return int(text)
 
 
 def default_jobs(software: bool) -> int:

@@ -1,5 +1,13 @@
 #include "attention/strides.h"
 
+#if PARTS == PARTS_MERGED
+#define PARTS_OUTPUTS PTR(Ptr_f32, parts)
+#elif PARTS == PARTS_JOINED
+#define PARTS_OUTPUTS PTR(Ptr_f32, parts) PTR(Ptr_u32, arrived) PTR(T_PTR, y)
+#else
+#define PARTS_OUTPUTS PTR(T_PTR, y)
+#endif
+
 BEGIN_INTERFACE
 
 // With at most 6 pointers and no mask it just fits the push constants. `groups`
@@ -7,15 +15,7 @@ BEGIN_INTERFACE
 struct DecodeArgs {
   ATTENTION_INPUTS
   SINKS_INPUT
-#if PARTS
-  PTR(Ptr_f32, parts)
-#endif
-#if PARTS == PARTS_JOINED
-  PTR(Ptr_u32, arrived)
-#endif
-#if PARTS != PARTS_MERGED
-  PTR(T_PTR, y)
-#endif
+  PARTS_OUTPUTS
   LSE_OUTPUT
   uint groups, gqa, kv_heads, row_groups, queries, splits;
   uint keys, split_keys;
@@ -51,15 +51,7 @@ struct QuantizedDecodeArgs {
 #if MASK == 1
   PTR(T_PTR, hidden)
 #endif
-#if PARTS
-  PTR(Ptr_f32, parts)
-#endif
-#if PARTS == PARTS_JOINED
-  PTR(Ptr_u32, arrived)
-#endif
-#if PARTS != PARTS_MERGED
-  PTR(T_PTR, y)
-#endif
+  PARTS_OUTPUTS
   ItemStrides k_codes_strides, k_scales_strides, k_biases_strides;
   ItemStrides v_codes_strides, v_scales_strides, v_biases_strides;
   MaskStrides mask_strides;

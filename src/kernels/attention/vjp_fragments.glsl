@@ -24,7 +24,28 @@ layout(local_size_x = WG) in;
 // Bits of an element's number that tell its row.
 #define ROW_MASK (ROW_BIT(5) | ROW_BIT(6) << 1 | ROW_BIT(7) << 2)
 
+#if OF_KEYS
+#define NS NQ
+#else
+#define NS NK
+#endif
+MATRIX_C s[NS]; // scores and what becomes of them: 16 own rows, by a tile's
 MATRIX_C acc[ND];
+
+// acc += s b, of b's rows from `at` on.
+void add_products(uint at) {
+  UNROLL for (uint j = 0; j < NS; ++j) {
+    MATRIX_A a;
+    UNROLL for (uint e = 0; e < 8; ++e) {
+      a[A_ELEMENT(e)] = ITEM(s[j][e]);
+    }
+    UNROLL for (uint d = 0; d < ND; ++d) {
+      MATRIX_B b;
+      LOAD_B(b, at + j * 16 * PITCH + d * 2, PITCH);
+      MULTIPLY(acc[d], a, b, acc[d]);
+    }
+  }
+}
 
 // Rows whose every key is hidden: their lse drowns the number of keys.
 #define HIDDEN_ROW (-1e38)

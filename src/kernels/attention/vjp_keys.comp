@@ -23,7 +23,7 @@ shared uvec4 weights[PAIRS * NQ * 2 * SG]; // p of all pairs
 shared float row_stats[4 * BQ]; // of two tiles, lse and delta
 
 MATRIX_A own[ND]; // k or v
-MATRIX_C s[NQ]; // k q^T or v dO^T, then p^T or ds^T
+// s: k q^T or v dO^T, then p^T or ds^T
 
 struct Step {
   uint head, query0;
@@ -51,21 +51,6 @@ void make_scores(uint at) {
       MATRIX_B b;
       LOAD_B_TRANSPOSED(b, at + j * 16 * PITCH + d * 2, PITCH);
       MULTIPLY(s[j], own[d], b, s[j]);
-    }
-  }
-}
-
-// acc += s b, of b's rows from `at` on.
-void add_products(uint at) {
-  UNROLL for (uint j = 0; j < NQ; ++j) {
-    MATRIX_A a;
-    UNROLL for (uint e = 0; e < 8; ++e) {
-      a[A_ELEMENT(e)] = ITEM(s[j][e]);
-    }
-    UNROLL for (uint d = 0; d < ND; ++d) {
-      MATRIX_B b;
-      LOAD_B(b, at + j * 16 * PITCH + d * 2, PITCH);
-      MULTIPLY(acc[d], a, b, acc[d]);
     }
   }
 }

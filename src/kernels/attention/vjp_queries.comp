@@ -10,7 +10,7 @@
 #include "attention/vjp_fragments.glsl"
 
 MATRIX_A q[ND], cotan[ND];
-MATRIX_C s[NK], dp[NK];
+MATRIX_C dp[NK];
 float lse[ROWS], delta[ROWS]; // of the lane's rows
 
 // x and y are rows of q or dO of the workgroup, through shared memory.
@@ -68,21 +68,6 @@ void differentiate_scores(
             ? p * fma(dp[j][e], scale, -delta[WHICH_ROW(e)])
             : 0.0;
       }
-    }
-  }
-}
-
-// acc += ds k, of k's rows from `at` on.
-void add_products(uint at) {
-  UNROLL for (uint j = 0; j < NK; ++j) {
-    MATRIX_A a;
-    UNROLL for (uint e = 0; e < 8; ++e) {
-      a[A_ELEMENT(e)] = ITEM(s[j][e]);
-    }
-    UNROLL for (uint d = 0; d < ND; ++d) {
-      MATRIX_B b;
-      LOAD_B(b, at + j * 16 * PITCH + d * 2, PITCH);
-      MULTIPLY(acc[d], a, b, acc[d]);
     }
   }
 }

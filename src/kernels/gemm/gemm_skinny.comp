@@ -116,29 +116,12 @@ void multiply_chunk(uint h) {
   }
 }
 
-// Adds up the parts' sums, a fragment of each subgroup at a time: where its
-// elements lie is not known otherwise.
-void store_sums() {
-  Y_PTR y = y_matrix();
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    barrier();
-    coopMatStore(
-        acc[f], stage, gl_SubgroupID * 256, 16,
-        ROW_MAJOR);
-    barrier();
-    for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
-      float sum = 0.0;
-      [[unroll]] for (uint p = 0; p < WK; ++p) {
-        sum += stage[p * WN * 256 + e];
-      }
-      uint r = row0 + f / FN * 16 + e % 256 / 16;
-      uint c = col0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
-      if (r < A.m && c < A.n) {
-        put(y, r, c, sum);
-      }
-    }
+Y_PTR y;
+#define STORE_SUM(r, c, sum)                                                  \
+  if ((r) < A.m && (c) < A.n) {                                               \
+    put(y, r, c, sum);                                                        \
   }
-}
+#include "gemm/skinny_sums.glsl"
 
 void multiply(uint tile) {
   column = gl_SubgroupID % WN;
@@ -165,5 +148,6 @@ void multiply(uint tile) {
       }
     }
   }
-  store_sums();
+  y = y_matrix();
+  store_sums(row0, col0 - column * ROWS);
 }

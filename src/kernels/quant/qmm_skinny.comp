@@ -257,26 +257,9 @@ void multiply_unit(uint b, uint next) {
   }
 }
 
-// Adds up the parts' sums, a fragment of each subgroup at a time: where its
-// elements lie is not known otherwise.
-void store_sums(bool live) {
-  [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
-    barrier();
-    coopMatStore(
-        acc[f], stage, gl_SubgroupID * 256, 16,
-        ROW_MAJOR);
-    barrier();
-    for (uint e = gl_LocalInvocationIndex; e < WN * 256; e += WG) {
-      float sum = 0.0;
-      [[unroll]] for (uint p = 0; p < WK; ++p) {
-        sum += stage[p * WN * 256 + e];
-      }
-      uint n = n0 - column * ROWS + e / 256 * ROWS + f % FN * 16 + e % 16;
-      uint m = m0 + f / FN * 16 + e % 256 / 16;
-      store_y(live, m, n, sum);
-    }
-  }
-}
+bool live; // the tile, see own_tile()
+#define STORE_SUM(m, n, sum) store_y(live, m, n, sum);
+#include "gemm/skinny_sums.glsl"
 
 void find_columns() {
   uint corner = gl_SubgroupID * 256;
@@ -329,5 +312,6 @@ void main() {
       multiply_unit(d, unit + d);
     }
   }
-  store_sums(tile.live);
+  live = tile.live;
+  store_sums(m0, n0 - column * ROWS);
 }

@@ -18,6 +18,22 @@ uint32_t row_alignment(const array& a);
 // `a` itself if its last axis has unit stride, else a copy.
 array unit_last(const array& a, StreamEncoder& enc);
 
+// Where the splits of a decode kernel leave their parts: a row's has two items
+// more, its maximum and its sum. f32.
+array decode_parts(
+    StreamEncoder& enc,
+    const AttentionProblem& p,
+    const DecodePlan& plan);
+
+// Joins them where the last workgroup does not: parts and perhaps sinks become
+// y and perhaps its logsumexp.
+void merge_parts(
+    StreamEncoder& enc,
+    const AttentionProblem& p,
+    const DecodePlan& plan,
+    const FewOperands& reads,
+    const FewOperands& writes);
+
 // Counts a call for MLX_VK_SDPA_STATS.
 void count_attention(
     const AttentionProblem& p,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
 #include "ops/path_stats.h"
 #include "runtime/rewrite_attention.h"
@@ -226,24 +227,6 @@ Work work(const AttentionProblem& p) {
            double(size_of(p.type)) * p.heads * p.queries)};
 }
 
-// Joins the splits' parts where the last workgroup does not.
-void merge(
-    StreamEncoder& enc,
-    const AttentionProblem& p,
-    const DecodePlan& plan,
-    const array& parts,
-    array& out) {
-  uint32_t groups = plan.groups(p);
-  MergeArgs args{
-      groups,
-      p.heads / p.kv_heads,
-      p.kv_heads,
-      plan.row_groups,
-      p.queries,
-      plan.splits};
-  enc.dispatch(enc.kernel(plan.merge), {parts}, {out}, args, linear(groups));
-}
-
 // The kernel's inputs, in its order; how many.
 constexpr uint32_t most_reads = 10;
 uint32_t read(
@@ -290,11 +273,7 @@ void dispatch(
   uint32_t groups = plan.groups(p);
   std::optional<array> parts;
   if (plan.kernel.PARTS != PARTS_NONE) {
-    parts = enc.temporary(
-        {static_cast<int>(groups * plan.kernel.ROWS),
-         static_cast<int>(plan.splits),
-         static_cast<int>(p.value_dim) + 2},
-        float32);
+    parts = decode_parts(enc, p, plan);
     writes[m++] = bind(*parts);
   }
   if (plan.kernel.PARTS == PARTS_JOINED) {
@@ -330,7 +309,7 @@ void dispatch(
       linear(uint64_t(plan.splits) * groups),
       work(p));
   if (plan.kernel.PARTS == PARTS_MERGED) {
-    merge(enc, p, plan, *parts, out);
+    merge_parts(enc, p, plan, {*parts}, {out});
   }
   count_attention(joined);
 }

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
-#include "mlx/backend/gpu/copy.h"
 #include "mlx/fast_primitives.h"
 #include "mlx/utils.h"
 
@@ -28,6 +28,34 @@ MaskStrides mask_strides(const array* mask) {
 
 HeadStrides head_strides(const array& a) {
   return {a.strides(0), a.strides(1), a.strides(2)};
+}
+
+array decode_parts(
+    StreamEncoder& enc,
+    const AttentionProblem& s,
+    const DecodePlan& plan) {
+  return enc.temporary(
+      {static_cast<int>(plan.groups(s) * plan.kernel.ROWS),
+       static_cast<int>(plan.splits),
+       static_cast<int>(s.value_dim) + 2},
+      float32);
+}
+
+void merge_parts(
+    StreamEncoder& enc,
+    const AttentionProblem& s,
+    const DecodePlan& plan,
+    const FewOperands& reads,
+    const FewOperands& writes) {
+  uint32_t groups = plan.groups(s);
+  MergeArgs args{
+      groups,
+      s.heads / s.kv_heads,
+      s.kv_heads,
+      plan.row_groups,
+      s.queries,
+      plan.splits};
+  enc.dispatch(enc.kernel(plan.merge), reads, writes, args, linear(groups));
 }
 
 uint32_t row_alignment(const array& a) {
@@ -102,45 +130,23 @@ Work work(const AttentionProblem& s) {
           (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
 }
 
-ShortStrides short_strides(const array& a) {
-  auto s = [&](int d) { return static_cast<int32_t>(a.strides(d)); };
-  return {s(0), s(1), s(2)};
+// Of one batch, head or row a stride means nothing.
+int64_t stride(const array& a, int d) {
+  return a.shape(d) > 1 ? a.strides(d) : 0;
 }
 
-// Joins the splits' parts.
-void merge(
-    StreamEncoder& enc,
-    const Attention& p,
-    const DecodePlan& plan,
-    const array& parts,
-    array& out) {
-  FewOperands reads{parts};
-  if (p.sinks) {
-    reads.add(*p.sinks);
+bool has_short_strides(const array& a) {
+  for (int d = 0; d < 3; ++d) {
+    if (!std::in_range<int32_t>(stride(a, d))) {
+      return false;
+    }
   }
-  auto& s = p.shape;
-  uint32_t groups = plan.groups(s);
-  enc.dispatch(
-      enc.kernel(plan.merge),
-      reads,
-      outputs(p, out, p.lse),
-      MergeArgs{
-          groups,
-          s.heads / s.kv_heads,
-          s.kv_heads,
-          plan.row_groups,
-          s.queries,
-          plan.splits},
-      linear(groups));
+  return true;
 }
 
-// A row's part has two items more, its maximum and its sum.
-array parts(StreamEncoder& enc, const Attention& p, const DecodePlan& plan) {
-  return enc.temporary(
-      {static_cast<int>(plan.groups(p.shape) * plan.kernel.ROWS),
-       static_cast<int>(plan.splits),
-       static_cast<int>(p.shape.value_dim) + 2},
-      float32);
+ShortStrides short_strides(const array& a) {
+  auto s = [&](int d) { return static_cast<int32_t>(stride(a, d)); };
+  return {s(0), s(1), s(2)};
 }
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
@@ -159,7 +165,7 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   FewOperands writes;
   std::optional<array> part;
   if (k.PARTS != PARTS_NONE) {
-    writes.add(part.emplace(parts(enc, p, plan)));
+    writes.add(part.emplace(decode_parts(enc, s, plan)));
   }
   if (k.PARTS == PARTS_JOINED) {
     writes.add(enc.counters());
@@ -193,7 +199,11 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
     enc.dispatch(kernel, reads, writes, args.decode, grid, work(s));
   }
   if (k.PARTS == PARTS_MERGED) {
-    merge(enc, p, plan, *part, out);
+    FewOperands merged{*part};
+    if (p.sinks) {
+      merged.add(*p.sinks);
+    }
+    merge_parts(enc, s, plan, merged, outputs(p, out, p.lse));
   }
 }
 
@@ -248,15 +258,6 @@ void allocate_output(array& out) {
       out.size(),
       {h * l * d, d, h * d, 1},
       flags);
-}
-
-bool fits_int32(const array& a) {
-  for (int64_t s : a.strides()) {
-    if (s > INT32_MAX || s < INT32_MIN) {
-      return false;
-    }
-  }
-  return true;
 }
 
 } // namespace
@@ -321,12 +322,6 @@ void ScaledDotProductAttention::eval_gpu(
   array q = vulkan::unit_last(inputs[0], enc);
   array k = vulkan::unit_last(inputs[1], enc);
   array v = vulkan::unit_last(inputs[2], enc);
-  for (array* a : {&q, &k, &v}) {
-    if (!vulkan::fits_int32(*a)) {
-      *a = contiguous_copy_gpu(*a, stream());
-      enc.add_temporary(*a);
-    }
-  }
   std::optional<array> sinks;
   if (has_sinks_) {
     sinks = vulkan::unit_last(inputs.back(), enc);
@@ -360,7 +355,9 @@ void ScaledDotProductAttention::eval_gpu(
        .sinks = has_sinks_,
        .lse = lse != nullptr}};
   vulkan::allocate_output(out);
-  if (vulkan::uses_decode(enc.caps(), p.shape)) {
+  bool fits = vulkan::has_short_strides(q) && vulkan::has_short_strides(k) &&
+      vulkan::has_short_strides(v);
+  if (fits && vulkan::uses_decode(enc.caps(), p.shape)) {
     vulkan::decode(enc, p, out);
   } else {
     vulkan::prefill(enc, p, out);
