@@ -18,6 +18,7 @@ namespace {
 // f16, bf16 and f32.
 constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
+constexpr size_t alignment = 256;
 
 constexpr VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
@@ -52,7 +53,7 @@ Allocations::~Allocations() {
 
 uint32_t Allocations::buffer_types() const {
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = tail_padding;
+  info.size = alignment;
   info.usage = usage;
   uint32_t types = 0;
   for (uint32_t i = 0; i < device_.caps().memory.memoryTypeCount; ++i) {
@@ -71,8 +72,13 @@ VkResult Allocations::try_type(
     bool mapped,
     bool beyond_budget,
     Allocation& a) {
+  auto& caps = device_.caps();
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = size + tail_padding;
+  // Whole ones: VMA would keep what is left between two as free, and look at
+  // all of that each time.
+  info.size = std::min<uint64_t>(
+      (size + tail_padding + alignment - 1) / alignment * alignment,
+      caps.max_buffer_size);
   info.usage = usage;
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
@@ -80,7 +86,6 @@ VkResult Allocations::try_type(
   if (config().debug_guard) {
     how.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
   }
-  auto& caps = device_.caps();
   if (caps.memory_budget) {
     uint32_t heap = caps.memory.memoryTypes[type].heapIndex;
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
@@ -98,7 +103,7 @@ VkResult Allocations::try_type(
   }
   VmaAllocationInfo result{};
   VkResult r = vmaCreateBufferWithAlignment(
-      vma_, &info, &how, 256, &a.buffer, &a.memory, &result);
+      vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
   if (r == VK_SUCCESS) {
     a.mapped = mapped ? result.pMappedData : nullptr;
   }

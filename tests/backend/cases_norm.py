@@ -280,21 +280,28 @@ CASES += [
 # Gradients, against the same mathematics in float64.
 
 
+def sum_rows(x):
+    return np.sum(x, axis=tuple(range(x.ndim - 1)))
+
+
+def mean(x):
+    return np.sum(x, axis=-1, keepdims=True) / max(x.shape[-1], 1)
+
+
 def np_rms_vjp(x, w, g, eps=1e-5):
-    n = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
+    n = 1 / np.sqrt(mean(x * x) + eps)
     wg = g * w
-    gx = n * (wg - x * n * n * np.mean(wg * x, axis=-1, keepdims=True))
-    return gx, np.sum((g * x * n).reshape(-1, x.shape[-1]), axis=0)
+    gx = n * (wg - x * n * n * mean(wg * x))
+    return gx, sum_rows(g * x * n)
 
 
 def np_layer_vjp(x, w, b, g, eps=1e-5):
-    c = x - np.mean(x, axis=-1, keepdims=True)
-    n = 1 / np.sqrt(np.mean(c * c, axis=-1, keepdims=True) + eps)
+    c = x - mean(x)
+    n = 1 / np.sqrt(mean(c * c) + eps)
     wg = g * w
-    gx = wg - np.mean(wg, axis=-1, keepdims=True)
-    gx = n * (gx - c * n * n * np.mean(wg * c, axis=-1, keepdims=True))
-    flat = (-1, x.shape[-1])
-    return gx, np.sum((g * c * n).reshape(flat), 0), np.sum(g.reshape(flat), 0)
+    gx = wg - mean(wg)
+    gx = n * (gx - c * n * n * mean(wg * c))
+    return gx, sum_rows(g * c * n), sum_rows(g)
 
 
 def rms_vjp(mx, x, w, g):
@@ -309,7 +316,8 @@ VJP = dict(
     rtol={"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2},
     atol={"float32": 1e-4, "float16": 4e-2, "bfloat16": 0.3},
 )
-for shape in [(5, 8), (3, 7, 33), (2, 576), (600, 64), (3, 1025), (2, 7000), (3, 9001)]:
+SHAPES = [(5, 8), (3, 7, 33), (2, 576), (600, 64), (3, 1025), (2, 7000), (3, 9001)]
+for shape in [*SHAPES, (0, 5), (2, 0)]:
     n = shape[-1]
     tag = "x".join(map(str, shape))
     layouts = None if n == 33 else ("contiguous", "transposed")
@@ -538,3 +546,14 @@ for n in (1, 5, 64, 1000, 5003):
             **ROWS,
         ),
     ]
+CASES.append(
+    Case(
+        "cross_entropy_no_rows",
+        lambda rng, dtype: [normal(rng, (0, 4), dtype), Raw(np.zeros(0, np.int32))],
+        cross_entropy,
+        lambda x, t: np.zeros(0),
+        layouts=("contiguous",),
+        tags=("cross_entropy",),
+        **ROWS,
+    )
+)

@@ -127,6 +127,7 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateBuffer(
   ++state().statistics.live_buffers;
   auto* b = new FakeBuffer;
   b->size = info->size;
+  state().statistics.uneven_buffers += info->size % 256 != 0;
   *out = handle<VkBuffer>(b);
   return VK_SUCCESS;
 }

@@ -402,6 +402,16 @@ TEST_CASE("memory: types that are not for buffers are left out") {
   enc.close()->wait();
 }
 
+TEST_CASE("memory: no space is left between arrays") {
+  // VMA would look at each for every other array.
+  Rig rig(apu());
+  std::vector<Rig::Array> all;
+  for (size_t size : {4, 240, 241, 4096, 100'000}) {
+    all.push_back(rig.array(size));
+  }
+  CHECK(fake::statistics().uneven_buffers == 0);
+}
+
 TEST_CASE("memory: a card's arrays stay in its own memory") {
   auto s = card();
   s.heaps[0].size = 32 * mib;

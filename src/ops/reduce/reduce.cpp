@@ -157,6 +157,9 @@ void reduce_into(
     array& out,
     Reduce::ReduceType op,
     const std::vector<int>& axes) {
+  if (out.size() == 0) {
+    return;
+  }
   bool large = needs_large_index(in) || needs_large_index(out);
   run(enc,
       in,
@@ -168,9 +171,6 @@ void reduce_into(
 
 void Reduce::eval_gpu(const std::vector<array>& inputs, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
-    return;
-  }
   auto& enc = vulkan::encoder(stream());
   vulkan::reduce_into(enc, inputs[0], out, reduce_type_, axes_);
 }

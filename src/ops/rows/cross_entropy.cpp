@@ -13,7 +13,7 @@ bool CrossEntropy::use_fallback(Stream s) {
 namespace {
 
 Rows rows_of_logits(const array& logits, StreamEncoder& enc) {
-  if (logits.size() == 0) {
+  if (logits.shape(-1) == 0) {
     throw std::invalid_argument(
         "[cross_entropy] The logits are empty: there is no class to choose.");
   }
@@ -39,6 +39,10 @@ void CrossEntropy::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& out = outputs[0];
+  if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
+    return;
+  }
   auto& enc = encoder(stream());
   Rows rows = rows_of_logits(inputs[0], enc);
   array targets = row_contiguous(inputs[1], enc);
@@ -51,6 +55,10 @@ void CrossEntropyVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& out = outputs[0];
+  if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
+    return;
+  }
   auto& enc = encoder(stream());
   Rows rows = rows_of_logits(inputs[0], enc);
   array targets = row_contiguous(inputs[1], enc);
