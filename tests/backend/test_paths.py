@@ -62,7 +62,7 @@ assert mx.array_equal(mx.softmax(x, 1).argmax(1), mx.array([999] * 3))
 def test_a_driver_that_lets_nobody_choose_subgroups_is_tried_first(gpu):
     done = output_of("-c", SUMS, MLX_VK_DISABLE="subgroup_sizes", MLX_VK_PROFILE="1")
     assert "probe_lanes{" in done.stdout + done.stderr
-    done = output_of("-c", SUMS, MLX_VK_PROFILE="1")
+    done = output_of("-c", SUMS, MLX_VK_DISABLE="", MLX_VK_PROFILE="1")
     assert "probe_lanes{" not in done.stdout + done.stderr
 
 
