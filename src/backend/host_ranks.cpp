@@ -325,13 +325,13 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   return ring;
 }
 
-} // namespace
-
-static bool ring_is_of_one_host() {
+bool ring_is_of_one_host() {
   const char* file = std::getenv("MLX_HOSTFILE"); // the ring has it, too
   std::ifstream in(file ? file : "", std::ios::binary);
   return on_one_host(std::string(std::istreambuf_iterator<char>(in), {}));
 }
+
+} // namespace
 
 std::string distributed_state() {
   std::lock_guard lock(state_mutex);

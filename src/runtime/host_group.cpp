@@ -297,7 +297,8 @@ void HostGroup::fail(const std::string& why) {
   if (failed_) {
     return;
   }
-  error_ = "[distributed] " + why + ". Restart the job's processes.";
+  auto sentence = why.substr(0, why.find_last_not_of('.') + 1);
+  error_ = "[distributed] " + sentence + ". Restart the job's processes.";
   failed_ = true;
   auto& mine = rank(sizes_.rank);
   // What another rank said is told by that one.
