@@ -15,10 +15,11 @@ RowTeam team_of(int lanes, uint32_t length, int most_chunks) {
 } // namespace
 
 RowTeam row_team(uint64_t rows, uint32_t length) {
-  int lanes = length <= 128 ? 32
-      : length <= 512       ? (rows >= 256 ? 32 : 128)
-      : length <= 1024      ? 128
-                            : 256;
+  int lanes = length <= 16 ? 4
+      : length <= 128      ? 32
+      : length <= 512      ? (rows >= 256 ? 32 : 128)
+      : length <= 1024     ? 128
+                           : 256;
   return team_of(lanes, length, 8);
 }
 
