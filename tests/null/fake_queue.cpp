@@ -49,6 +49,16 @@ MixArguments mix_arguments(const Command& c) {
   return a;
 }
 
+struct ProbeArguments {
+  uint64_t x, y;
+  uint32_t n;
+};
+ProbeArguments probe_arguments(const Command& c) {
+  ProbeArguments a;
+  std::memcpy(&a, c.push.data(), sizeof a);
+  return a;
+}
+
 std::vector<Range> ranges_of(const Command& c) {
   std::vector<Range> r;
   auto add = [&](uint64_t at, uint64_t size, bool write) {
@@ -61,11 +71,7 @@ std::vector<Range> ranges_of(const Command& c) {
     add(c.to, c.size, true);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half || c.program == program_lanes) {
-      struct {
-        uint64_t x, y;
-        uint32_t n;
-      } a;
-      std::memcpy(&a, c.push.data(), sizeof a);
+      auto a = probe_arguments(c);
       add(a.x, 4 * uint64_t(a.n), false);
       add(a.y, (c.program == program_half ? 2 : 4) * uint64_t(a.n), true);
     } else {
@@ -146,25 +152,21 @@ void run(const Command& c, bool good_half) {
     return;
   }
   if (c.program == program_lanes) {
-    struct {
-      const uint32_t* x;
-      uint32_t* y;
-      uint32_t n;
-    } a;
-    std::memcpy(&a, c.push.data(), sizeof a);
-    auto sum = std::accumulate(a.x, a.x + a.n, 0u);
-    std::fill_n(a.y, a.n, state().settings.neighbours ? sum : 0);
+    auto a = probe_arguments(c);
+    auto* x = reinterpret_cast<const uint32_t*>(a.x);
+    auto sum = std::accumulate(x, x + a.n, 0u);
+    std::fill_n(
+        reinterpret_cast<uint32_t*>(a.y),
+        a.n,
+        state().settings.neighbours ? sum : 0);
     return;
   }
   if (c.program == program_half) {
-    struct {
-      const float* x;
-      uint16_t* y;
-      uint32_t n;
-    } a;
-    std::memcpy(&a, c.push.data(), sizeof a);
+    auto a = probe_arguments(c);
+    auto* x = reinterpret_cast<const float*>(a.x);
+    auto* y = reinterpret_cast<uint16_t*>(a.y);
     for (uint32_t i = 0; i < a.n; ++i) {
-      a.y[i] = half_of(a.x[i], good_half);
+      y[i] = half_of(x[i], good_half);
     }
     return;
   }
