@@ -24,6 +24,11 @@ constexpr VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
     VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
+// With the tail that kernels may read, in whole units of the alignment.
+size_t padded(size_t size) {
+  return (size + tail_padding + alignment - 1) / alignment * alignment;
+}
+
 std::string mib(uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
@@ -76,9 +81,7 @@ VkResult Allocations::try_type(
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   // Whole ones: VMA would keep what is left between two as free, and look at
   // all of that each time.
-  info.size = std::min<uint64_t>(
-      (size + tail_padding + alignment - 1) / alignment * alignment,
-      caps.max_buffer_size);
+  info.size = std::min<uint64_t>(padded(size), caps.max_buffer_size);
   info.usage = usage;
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
@@ -131,8 +134,7 @@ Allocation Allocations::create(
   for (size_t i = 0; i < types.size() && !a.buffer; ++i) {
     type = types[i];
     VkResult now = try_type(size, type, use != HostUse::None, beyond_budget, a);
-    // What the first type says is what matters: others may not even be for
-    // buffers.
+    // What the first type says is what matters.
     r = i == 0 || now == VK_SUCCESS ? now : r;
   }
   if (r != VK_SUCCESS) {
@@ -144,7 +146,7 @@ Allocation Allocations::create(
   if (use == HostUse::Array && config().debug_noncoherent) {
     a.host_apart = true;
     a.behind = a.mapped;
-    a.mapped = std::aligned_alloc(256, (size + tail_padding + 255) / 256 * 256);
+    a.mapped = std::aligned_alloc(alignment, padded(size));
     if (!a.mapped) {
       throw std::bad_alloc();
     }
