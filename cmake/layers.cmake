@@ -1,5 +1,5 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime, and msl beside them (docs/architecture.md, "The ladder"); and what is
+# runtime, and msl beside them (docs/dev/architecture.md, "The ladder"); and what is
 # built from them alone. The library is these and the upper layers
 # (cmake/mlx.cmake).
 
@@ -71,7 +71,7 @@ if(MLXVK_SANITIZE STREQUAL "fuzzer")
   return()
 endif()
 
-# What matrix units reach (docs/benchmarks.md).
+# What matrix units reach (docs/lab/kernels.md).
 if(NLOHMANN_INCLUDE_DIR)
   add_executable(matrix_units EXCLUDE_FROM_ALL
                  "${PROJECT_SOURCE_DIR}/benchmarks/matrix_units/main.cpp")

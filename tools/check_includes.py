@@ -1,6 +1,6 @@
 """Fail when a file under src/ includes one of a higher layer.
 
-The ladder of docs/architecture.md: a layer includes itself and those before it.
+The ladder of docs/dev/architecture.md: a layer includes itself and those before it.
 Those up to runtime are free of MLX.
 """
 

@@ -1,4 +1,4 @@
-"""Write docs/coverage.md: primitives by dtype, and custom kernels.
+"""Write docs/dev/coverage.md: primitives by dtype, and custom kernels.
 
     python tools/gen_coverage.py [--build BUILD]
 
@@ -21,7 +21,7 @@ from common import choose_device
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "tests" / "kernels"
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = ROOT / "docs" / "dev" / "coverage.md"
 
 HEAD = """# Coverage
 

@@ -1,4 +1,4 @@
-"""Write docs/environment.md from the library's own table of settings.
+"""Write docs/dev/all-settings.md from the library's own table of settings.
 
 python tools/gen_environment.py           # writes it
 python tools/gen_environment.py --check   # fails if it is out of date
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlx_vulkan import native
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "environment.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "dev" / "all-settings.md"
 HEAD = """# Environment variables
 
 Made by `tools/gen_environment.py` from the table in `src/vk/config.cpp`;

@@ -1,6 +1,6 @@
 """Compile what plans choose on each vendor's chips with its own driver.
 
-    run_drivers.py                     every chip; rewrites docs/devices.md
+    run_drivers.py                     every chip; rewrites docs/dev/driver-compile-matrix.md
     run_drivers.py navi31 dg2          some
     run_drivers.py --system-radv navi21    by the RADV that is installed
 
@@ -25,7 +25,7 @@ import tomllib
 from driver_lab import CHIPS, ROOT, Chip, LabError, command_for, setup
 
 EXPECTED = ROOT / "tests" / "drivers" / "expected.toml"
-DOCUMENT = ROOT / "docs" / "devices.md"
+DOCUMENT = ROOT / "docs" / "dev" / "driver-compile-matrix.md"
 # The amdgpu shim crashes after some 800 pipelines.
 PIPELINES = 300
 

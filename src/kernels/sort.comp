@@ -113,7 +113,7 @@ void store_tile(Tile tile) {
 // The same split in global memory, between the runs at `a` and `b` of src.
 // Positions in a row fit 32 bits, and must not take 64: of a 64-bit
 // `x > y ? x - y : 0` NVIDIA's compiler (580.159) leaves the upper half
-// undefined (docs/architecture.md).
+// undefined (docs/dev/driver-bugs.md).
 uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);

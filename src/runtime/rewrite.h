@@ -1,5 +1,5 @@
 // Fewer records for the same work: what decode models do again and again
-// becomes one dispatch (docs/architecture.md, "Rewrites"). Pure but for the
+// becomes one dispatch (docs/dev/rewrites.md). Pure but for the
 // kernels, which it asks for; before order.h.
 //
 // A group of records takes the place of its first one. It reads and writes all

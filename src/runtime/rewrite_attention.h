@@ -2,7 +2,7 @@
 // scores, maybe hidden or biased, their softmax, and the product with the
 // values. The last one's primitive asks here for the others while it encodes,
 // since it knows that nobody else wants the weights: they and the scores are
-// never written where one kernel takes all (docs/architecture.md, "Rewrites").
+// never written where one kernel takes all (docs/dev/rewrites.md).
 // Pure.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Every environment variable of the backend, MLX_VK..., in one table. It feeds
-// `mlx-vulkan doctor` and docs/environment.md, and all but MLX_VK_CACHE
+// `mlx-vulkan doctor` and docs/dev/all-settings.md, and all but MLX_VK_CACHE
 // (pipeline/disk_cache.h) are in Config. Read once, at first use.
 #pragma once
 

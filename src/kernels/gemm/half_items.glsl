@@ -1,4 +1,4 @@
-// bf16 operands as f16 items, on units that have no bf16 (docs/architecture.md,
+// bf16 operands as f16 items, on units that have no bf16 (docs/dev/matrix-units.md,
 // "bf16 on f16 matrices"). f16 has more bits, so that only its range is short:
 // each row of a, and each column of b, is multiplied by a power of two by which its
 // largest item so far is below 2^16, and y divided by both. Items are exact, or

@@ -136,7 +136,7 @@ DecodeVariant decode_kernel(
   return v;
 }
 
-// Measured on an H200 (docs/benchmarks.md): what matters is how long the
+// Measured on an H200 (docs/lab/kernels.md): what matters is how long the
 // longest chain of instructions is, until there are keys enough that reading
 // them again for other rows costs more.
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
@@ -255,7 +255,7 @@ PrefillFragmentsVariant fragments_kernel(
     const AttentionProblem& p) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
   v.SG = caps.matrix_subgroup();
-  // Measured (docs/benchmarks.md, "Attention of prompts").
+  // Measured (docs/lab/kernels.md, "Attention of prompts").
   bool wide = std::max(p.dim, p.value_dim) > 96;
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;

@@ -1,6 +1,6 @@
 // Attention of few rows over a quantized cache: what MLX-LM makes of a product
 // with the keys' codes, a softmax and a product with the values' codes, as one
-// kernel that reads both caches once (docs/architecture.md, "Rewrites").
+// kernel that reads both caches once (docs/dev/rewrites.md).
 #pragma once
 
 #include "ops/quant/operands.h"

@@ -36,7 +36,7 @@ struct GemmProblem {
   uint32_t batch = BATCH_EVEN;
   bool may_split = true; // over k, for speed
   // Rows from which matrix units take few of them; -1: from where that measured
-  // faster (docs/benchmarks.md), 0: never. A user's own number has software
+  // faster (docs/lab/kernels.md), 0: never. A user's own number has software
   // devices emulate matrices, for tests.
   int skinny_rows = -1;
 
