@@ -3,30 +3,96 @@
 Imported by mlx_vulkan.pth when Python starts, so it imports nothing itself. The
 stock mlx.core asks the dynamic linker for libmlx.so, which takes the one that is
 loaded already. MLX_VK=0 leaves the choice to the linker.
+
+Then mx.metal.is_available() is true where mlx-lm's and mlx-vlm's models ask whether
+they may make Metal kernels, which run here. Nobody else sees a difference: libmlx
+itself, whose arrays would tell DLPack that they are Metal's, answers no.
 """
 
 import sys
 
+# Modules, and packages (with a dot), that ask before they make kernels.
+ASK_FOR_KERNELS = (
+    "mlx_lm.models.",
+    "mlx_lm.utils",
+    "mlx_vlm.models.",
+    "mlx_vlm.quantization.",
+    "mlx_vlm.turboquant",
+)
+# Several tokens by the additions, one by one, that Metal's own kernels make for one
+# token: those of this backend add in other orders.
+WANT_METAL_BITS = (
+    "mlx_vlm.models.exact_speculative_verify",
+    "mlx_vlm.models.fast_ops",
+    "mlx_vlm.models.quantized_verifier",
+    "mlx_vlm.models.qwen3_5.language",
+    ".speculative_verifier",
+)
+
 
 class Finder:
-    """Finds nothing; goes when it has seen mlx.core."""
+    """Finds nothing but mlx.core, and goes when it has seen that."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "mlx.core":
             sys.meta_path.remove(Finder)
-            load()
+            if load():
+                return with_kernels(name)
         return None
 
 
-def load() -> None:
+def with_kernels(name: str):
+    """Where `name` is, as others find it, to be given its answer once it is loaded."""
+    import os
+    from importlib.util import find_spec
+
+    spec = find_spec(name)
+    # Set, it is libmlx's answer to everybody.
+    if spec is None or os.environ.get("MLX_VK_METAL_KERNELS"):
+        return spec
+    loader = spec.loader
+    execute = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        execute(module)
+        answer_models(module)
+
+    loader.exec_module = exec_module
+    return spec
+
+
+def answer_models(mx) -> None:
+    available = mx.metal.is_available
+
+    def is_available() -> bool:
+        if available():
+            return True
+        try:
+            caller = sys._getframe(1).f_globals.get("__name__") or ""
+        except ValueError:  # called by no Python code
+            return False
+        return (
+            caller.startswith(ASK_FOR_KERNELS)
+            and not caller.endswith(WANT_METAL_BITS)
+            and mx.is_available(mx.gpu)
+        )
+
+    is_available.__doc__ = available.__doc__
+    is_available.__module__ = available.__module__
+    mx.metal.is_available = is_available
+
+
+def load() -> bool:
+    """Whether the Vulkan build is the one that mlx.core will have."""
     import os
     from importlib import metadata
 
     here = os.path.dirname(os.path.abspath(__file__))
     library = os.path.join(here, "mlx_vulkan", "lib", "libmlx.so")
     if os.environ.get("MLX_VK") == "0" or not os.path.exists(library):
-        return
+        return False
     import warnings
 
     versions = []
@@ -41,13 +107,16 @@ def load() -> None:
             f"used. Run: pip install mlx=={versions[1]}",
             stacklevel=2,
         )
-        return
+        return False
     import ctypes
 
     try:
         ctypes.CDLL(library)
+        # Another that was loaded before is asked for by that name, too.
+        return hasattr(ctypes.CDLL("libmlx.so"), "mlx_vulkan_doctor_json")
     except OSError as error:
         warnings.warn(f"mlx-vulkan is not used: {error}", stacklevel=2)
+        return False
 
 
 sys.meta_path.insert(0, Finder)

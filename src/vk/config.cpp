@@ -74,11 +74,13 @@ constexpr ConfigEntry table[] = {
      "MLX_VK_HOST_GROUP do not wait for each other), subgroup_sizes (as on "
      "drivers that let nobody choose them)."},
     {"MLX_VK_METAL_KERNELS",
-     "0",
-     "1: mx.metal.is_available() is true, so that libraries which ask take their "
-     "Metal kernels instead of what they have for other devices. "
-     "mx.fast.metal_kernel itself works without it. As on a Mac, arrays then "
-     "tell DLPack that they are Metal's; np.array(x) works as ever."},
+     "",
+     "What mx.metal.is_available() says. Not set: true where models of mlx-lm and "
+     "mlx-vlm ask before they make Metal kernels, but for mlx-vlm's exact "
+     "speculation; false to everybody else. 0: false, so that those models take "
+     "MLX's operations. 1: true; as on a Mac, arrays then tell DLPack that they "
+     "are Metal's; np.array(x) works as ever. mx.fast.metal_kernel itself works "
+     "with any of them."},
     {"MLX_VK_QMM_STATS",
      "0",
      "1 lists at exit, per shape of a quantized product, the kernel that ran, "

@@ -35,10 +35,13 @@ def noise(model, relative):
     original = {}
 
     def make(forward):
-        def noisy(self, *args, **kwargs):
-            x = forward(self, *args, **kwargs)
+        def moved(x):
             size = mx.sqrt(mx.mean(mx.square(x), axis=-1, keepdims=True))
             return x + relative * size * mx.random.normal(x.shape)
+
+        def noisy(self, *args, **kwargs):
+            y = forward(self, *args, **kwargs)
+            return (moved(y[0]), *y[1:]) if isinstance(y, tuple) else moved(y)
 
         return noisy
 

@@ -113,6 +113,14 @@ std::string words(const Extent& e) {
       std::to_string(e[2]);
 }
 
+// A model may have asked for the kernel without anybody's knowing.
+std::string what_else(const CustomSource& kernel) {
+  return kernel.glsl
+      ? ""
+      : "\nIf it is a model's own, MLX_VK_METAL_KERNELS=0 has mlx-lm and mlx-vlm "
+        "take MLX's operations instead.";
+}
+
 // In the dialect, and the subgroup size to ask for.
 std::pair<std::string, uint32_t>
 glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
@@ -143,7 +151,12 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   target.aligned = form.aligned;
   target.subgroup = sure_subgroup(caps, simd_width);
   target.shared_bytes = caps.shared_memory;
-  auto made = msl::translate(kernel.source, target);
+  msl::Translation made;
+  try {
+    made = msl::translate(kernel.source, target);
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(e.what() + what_else(kernel));
+  }
   bool ask = made.collective && target.subgroup == simd_width;
   return {
       form.guarded ? with_guard(kernel, std::move(made.glsl))
@@ -170,7 +183,8 @@ build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
              ? ": the source does not compile:\n"
              : ": its translation to GLSL does not compile. This is a bug of "
                "mlx-vulkan, not of the kernel:\n") +
-        e.message.substr(0, e.message.find_last_not_of(" \n") + 1));
+        e.message.substr(0, e.message.find_last_not_of(" \n") + 1) +
+        what_else(kernel));
   }
 }
 
@@ -212,7 +226,7 @@ Extent clipped(
         kernel.title() + ": a threadgroup of " + words(e) + " threads has " +
         std::to_string(threads) + "; " + caps.name + " allows " +
         std::to_string(caps.max_workgroup_size) +
-        ". Pass a smaller threadgroup=.");
+        ". Pass a smaller threadgroup=." + what_else(kernel));
   }
   for (int i = 0; i < 3; ++i) {
     uint32_t most = caps.max_workgroup_axes[i];
@@ -220,7 +234,8 @@ Extent clipped(
       throw std::invalid_argument(
           kernel.title() + ": a threadgroup of " + words(e) + " threads; on " +
           caps.name + " its axis " + "xyz"[i] + " has at most " +
-          std::to_string(most) + ". Pass another threadgroup=.");
+          std::to_string(most) + ". Pass another threadgroup=." +
+          what_else(kernel));
     }
   }
   return e;
