@@ -1,12 +1,14 @@
 // Every environment variable of the backend, MLX_VK..., in one table. It feeds
-// `mlx-vulkan doctor` and docs/dev/all-settings.md, and all but MLX_VK_CACHE
-// (pipeline/disk_cache.h) are in Config. Read once, at first use.
+// `mlx-vulkan doctor` and the documentation. All but MLX_VK_CACHE
+// (pipeline/disk_cache.h) and MLX_VK_COMMIT (the Python package) are in Config.
+// Read once, at first use.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mlx::core::vulkan {
 
@@ -19,24 +21,28 @@ std::span<const ConfigEntry> config_table();
 
 // X(name, description): the words of MLX_VK_DEBUG, each of which sets
 // Config::debug_<name>.
-#define MLXVK_DEBUG_MODES(X)                                        \
-  X(fallback, "names what is decomposed")                           \
-  X(submit, "logs batches")                                         \
-  X(cache, "logs what the kernel cache cannot read or write")       \
-  X(shuffle, "permutes independent dispatches")                     \
-  X(guard, "puts red zones around arrays")                          \
-  X(noncoherent,                                                    \
-    "lets the host work on copies of cached memory that only "      \
-    "flushes and invalidations update, as where caches are not "    \
-    "coherent")                                                     \
-  X(watch,                                                          \
-    "marks progress, so that a report of MLX_VK_TIMEOUT names the " \
-    "one kernel")                                                   \
-  X(loops, "makes a loop of a kernel that goes beyond its bound an error")
+#define MLXVK_DEBUG_MODES(X)                                           \
+  X(fallback, "names the operations that are decomposed")              \
+  X(submit, "logs batches")                                            \
+  X(cache, "logs files that the kernel cache cannot read or write")    \
+  X(shuffle, "permutes independent dispatches")                        \
+  X(guard, "puts red zones around arrays")                             \
+  X(noncoherent,                                                       \
+    "emulates caches that are not coherent: the host works on copies " \
+    "that only flushes and invalidations update")                      \
+  X(watch,                                                             \
+    "marks progress, so that a report of MLX_VK_TIMEOUT names one "    \
+    "kernel")                                                          \
+  X(loops, "makes a kernel loop that exceeds its bound an error")
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
 enum class QueueKind : uint8_t { Automatic, Compute, Graphics };
+
+// A value that the setting does not take.
+struct Misread {
+  std::string name, value, expected;
+};
 
 struct Config {
   bool off = false; // MLX_VK=0
@@ -68,11 +74,20 @@ struct Config {
   std::string matrices; // test hook: a shape (vk/matrix_units.h)
   int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
 
+  std::vector<Misread> misread; // each keeps its default
+
   bool disabled(std::string_view path) const;
 };
 
+// A variable MLX_VK_... that is not in the table, and the entry most like it.
+struct UnknownSetting {
+  std::string name;
+  const char* nearest;
+};
+std::vector<UnknownSetting> unknown_settings(const char* const* environment);
+
 // The configuration in force. Throws nothing: an unknown value warns on
-// stderr and keeps the default.
+// stderr and keeps the default; so does an unknown name.
 const Config& config();
 
 // Parses from a lookup function; the pure part of config(), for tests.

@@ -146,3 +146,46 @@ TEST_CASE("config: what is not understood keeps its default") {
   CHECK(parse({{"MLX_VK_HOST_GROUP", "1"}}).host_group);
   CHECK_FALSE(parse({{"MLX_VK_HOST_GROUP", "0"}}).host_group);
 }
+
+TEST_CASE("config: what is not understood is kept for doctor") {
+  auto c = parse(
+      {{"MLX_VK_MEMORY", "fast"},
+       {"MLX_VK_SPIN", "x"},
+       {"MLX_VK_DEBUG", "cache,y"},
+       {"MLX_VK_DISABLE", "fuse,z"}});
+  REQUIRE(c.misread.size() == 4);
+  std::set<std::string> said;
+  for (auto& m : c.misread) {
+    said.insert(m.name + "=" + m.value);
+    CHECK_FALSE(m.expected.empty());
+  }
+  CHECK(
+      said ==
+      std::set<std::string>{
+          "MLX_VK_MEMORY=fast",
+          "MLX_VK_SPIN=x",
+          "MLX_VK_DEBUG=y",
+          "MLX_VK_DISABLE=z"});
+  CHECK(c.misread[0].expected == "auto, unified, discrete or uncached");
+  CHECK(
+      parse({{"MLX_VK_MEMORY", "auto"}, {"MLX_VK_SPIN", ""}}).misread.empty());
+}
+
+TEST_CASE("config: unknown names and the nearest known ones") {
+  const char* names[] = {
+      "PATH=/bin",
+      "MLX_VK=1",
+      "MLX_VK_DEVISE=0",
+      "MLX_VK_MEMORY=auto",
+      "MLX_VK_MEMROY=auto",
+      "MLX_VK_TEST_OF_OURS=1",
+      "MLX_VK_TIMEOUT_ERR",
+      nullptr};
+  auto unknown = unknown_settings(names);
+  REQUIRE(unknown.size() == 3);
+  CHECK(unknown[0].name == "MLX_VK_DEVISE");
+  CHECK(unknown[0].nearest == std::string("MLX_VK_DEVICE"));
+  CHECK(unknown[1].nearest == std::string("MLX_VK_MEMORY"));
+  CHECK(unknown[2].nearest == std::string("MLX_VK_TIMEOUT_ERROR"));
+  CHECK(unknown_settings(nullptr).empty());
+}
