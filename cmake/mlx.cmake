@@ -102,6 +102,16 @@ set_source_files_properties(
 set_source_files_properties(
   "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
   PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
+# What chooses devices likewise (src/backend/default_device.cpp).
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/device.cpp" TARGET_DIRECTORY mlx
+  PROPERTIES
+    COMPILE_DEFINITIONS
+    "default_device=default_device_of_mlx;set_default_device=set_default_device_of_mlx"
+)
+set_source_files_properties(
+  "${MLX_SOURCE_DIR}/mlx/stream.cpp" TARGET_DIRECTORY mlx
+  PROPERTIES COMPILE_DEFINITIONS "default_stream=default_stream_of_mlx")
 # eval() and async_eval() likewise (src/backend/walk.cpp), where a definition would
 # change what others call eval too.
 set_source_files_properties(

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/default_device.h"
 #include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
@@ -284,6 +285,7 @@ bool walk(std::vector<array>& outputs, Then then) {
 } // namespace
 
 void async_eval(std::vector<array> outputs) {
+  vulkan::tell_if_on_cpu();
   if (std::any_of(outputs.begin(), outputs.end(), unscheduled) &&
       !walk(outputs, Then::GoOn)) {
     async_eval_of_mlx(std::move(outputs));
@@ -291,6 +293,7 @@ void async_eval(std::vector<array> outputs) {
 }
 
 void eval(std::vector<array> outputs) {
+  vulkan::tell_if_on_cpu();
   if (std::none_of(outputs.begin(), outputs.end(), unscheduled) ||
       !walk(outputs, Then::Wait)) {
     eval_of_mlx(std::move(outputs));

@@ -497,6 +497,21 @@ int named_device(
   return -1;
 }
 
+std::string why_no_gpu(const std::vector<Caps>& devices) {
+  if (devices.empty()) {
+    return "Vulkan lists no device: no GPU driver is installed, or it finds no "
+           "GPU";
+  }
+  for (auto& d : devices) {
+    if (d.type != VK_PHYSICAL_DEVICE_TYPE_CPU) {
+      return d.name + " lacks " + missing_features(d).front() +
+          ", which this backend needs";
+    }
+  }
+  return "Vulkan lists no GPU but " + devices.front().name +
+      ", a software device, which is opt-in: MLX_VK_DEVICE=cpu";
+}
+
 } // namespace
 
 int choose_device(
@@ -525,7 +540,7 @@ int choose_device(
       return by_rank(some, launch, why);
     }
   }
-  why = "no usable GPU (software devices are used only with MLX_VK_DEVICE=cpu)";
+  why = why_no_gpu(devices);
   return -1;
 }
 

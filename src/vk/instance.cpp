@@ -1,8 +1,13 @@
 #include "vk/instance.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "vk/config.h"
 
@@ -47,9 +52,7 @@ bool has_layer(const Vk& vk, const char* name) {
 std::unique_ptr<Instance> Instance::create(bool validate, std::string& why) {
   auto get = system_loader();
   if (!get) {
-    why =
-        "no Vulkan loader (libvulkan.so.1) was found; install it (Debian: "
-        "apt install libvulkan1)";
+    why = "the Vulkan loader (libvulkan.so.1) is not installed";
     return nullptr;
   }
   std::unique_ptr<Instance> instance(new Instance);
@@ -91,9 +94,10 @@ std::unique_ptr<Instance> Instance::create(bool validate, std::string& why) {
   }
   VkResult r = vk.vkCreateInstance(&info, nullptr, &instance->handle);
   if (r != VK_SUCCESS) {
-    why = std::string("vkCreateInstance failed with ") + result_name(r) +
-        (r == VK_ERROR_INCOMPATIBLE_DRIVER ? ": no Vulkan driver is installed"
-                                           : "");
+    why = std::string("vkCreateInstance failed with ") + result_name(r);
+    if (r == VK_ERROR_INCOMPATIBLE_DRIVER) {
+      why = "no Vulkan driver is installed (" + why + ")";
+    }
     return nullptr;
   }
   if (!vk.load_instance(instance->handle, why)) {
@@ -125,6 +129,24 @@ Instance::~Instance() {
   vk.vkDestroyInstance(handle, nullptr);
 }
 
+std::string closed_render_node(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!it->path().filename().string().starts_with("renderD")) {
+      continue;
+    }
+    int fd = ::open(it->path().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+      ::close(fd);
+    } else if (errno == EACCES || errno == EPERM) {
+      return it->path().string() + " cannot be opened: " + std::strerror(errno);
+    }
+  }
+  return {};
+}
+
 const Probe& probe() {
   static const Probe result = [] {
     Probe p;
@@ -139,6 +161,10 @@ const Probe& probe() {
     p.devices = instance->caps;
     p.chosen = choose_device(p.devices, config().device, p.why, launch());
     bool asked = !config().device.empty() && config().device != "auto";
+    if (auto closed = closed_render_node();
+        p.chosen < 0 && !asked && !closed.empty()) {
+      p.why = closed;
+    }
     p.bad_choice =
         p.chosen < 0 && !p.devices.empty() && (asked || p.why == launch().why);
     return p;

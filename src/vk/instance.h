@@ -40,4 +40,8 @@ struct Probe {
 };
 const Probe& probe();
 
+// A GPU's render node in `folder` that this user may not open, and why; empty
+// if there is none. Drivers do not list such GPUs.
+std::string closed_render_node(const std::string& folder = "/dev/dri");
+
 } // namespace mlx::core::vulkan

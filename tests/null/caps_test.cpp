@@ -1,11 +1,16 @@
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "null/devices.h"
 #include "pipeline/key.h"
 #include "vk/gpu_class.h"
+#include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
 
@@ -26,6 +31,48 @@ bool enables(const Caps& c, const char* extension) {
 }
 
 } // namespace
+
+TEST_CASE("caps: why there is no GPU") {
+  auto why = [](const std::vector<Caps>& devices) {
+    std::string text;
+    CHECK(choose_device(devices, "", text) == -1);
+    return text;
+  };
+  CHECK(why({}).find("lists no device") != std::string::npos);
+  Caps software = usable_gpu("llvmpipe");
+  software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  CHECK(
+      why({software}).find("llvmpipe, a software device") != std::string::npos);
+  Caps old = usable_gpu("an old GPU");
+  old.timeline_semaphore = false;
+  CHECK(
+      why({software, old}) ==
+      "an old GPU lacks timelineSemaphore, which this backend needs");
+}
+
+TEST_CASE("caps: a render node that may not be opened is named") {
+  namespace fs = std::filesystem;
+  auto folder =
+      fs::temp_directory_path() / ("dri-" + std::to_string(::getpid()));
+  CHECK(closed_render_node(folder.string()).empty());
+  fs::create_directories(folder);
+  std::ofstream(folder / "card0") << "";
+  fs::permissions(folder / "card0", fs::perms::none);
+  CHECK(closed_render_node(folder.string()).empty());
+  std::ofstream(folder / "renderD128") << "";
+  CHECK(closed_render_node(folder.string()).empty());
+  fs::permissions(folder / "renderD128", fs::perms::none);
+  bool root = ::geteuid() == 0; // may open all
+  if (root) {
+    REQUIRE(::seteuid(65534) == 0);
+  }
+  auto closed = closed_render_node(folder.string());
+  if (root) {
+    REQUIRE(::seteuid(0) == 0);
+  }
+  fs::remove_all(folder);
+  CHECK(closed.find("renderD128 cannot be opened") != std::string::npos);
+}
 
 TEST_CASE("caps: each required feature is missed by name") {
   CHECK(missing_features(usable_gpu("a")).empty());
