@@ -1,6 +1,7 @@
 // What `mlx-vulkan doctor` prints, as JSON through a C function of libmlx.so,
 // so that the tool sees the very library that Python loaded.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -139,6 +140,9 @@ json cache_json() {
   j["limit"] = s.limit;
   j["writable"] = s.not_writable.empty();
   j["why_not"] = s.not_writable;
+  j["stored"] = s.stored;
+  j["not_stored"] = s.not_stored;
+  j["why_not_stored"] = s.why_not_stored;
   j["driver_caches"] = json::array();
   for (auto& [name, bytes] : s.driver_caches) {
     j["driver_caches"].push_back({{"name", name}, {"bytes", bytes}});
@@ -154,7 +158,10 @@ json report() {
   if (dladdr(reinterpret_cast<const void*>(&probe), &where)) {
     j["library"] = where.dli_fname;
   }
-  j["loader"] = {{"found", system_loader() != nullptr}, {"why", p.why}};
+  j["loader"] = {
+      {"found", system_loader() != nullptr},
+      {"why", p.why},
+      {"closed_node", closed_render_node()}};
   j["local_rank"] =
       launch().local_rank ? json(*launch().local_rank) : json(nullptr);
   j["devices"] = json::array();
@@ -176,6 +183,15 @@ json report() {
          {"default", e.fallback},
          {"description", e.description},
          {"set", value != nullptr}});
+    for (auto& m : config().misread) {
+      if (m.name == e.name) {
+        j["config"].back()["expected"] = m.expected;
+      }
+    }
+  }
+  j["unknown_settings"] = json::array();
+  for (auto& u : unknown_settings(environ)) {
+    j["unknown_settings"].push_back({{"name", u.name}, {"nearest", u.nearest}});
   }
   j["cache"] = cache_json();
   j["counters"] = counters_json();

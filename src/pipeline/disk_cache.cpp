@@ -111,6 +111,13 @@ std::string temporary_suffix() {
       std::to_string(seed) + '-' + std::to_string(counter++);
 }
 
+// Keeps errno.
+void remove_failed(const fs::path& temporary) {
+  int error = errno;
+  ::unlink(temporary.c_str());
+  errno = error;
+}
+
 // Why an existing folder is not to be trusted; empty if it is.
 std::string why_refused(const fs::path& folder) {
   struct stat info {};
@@ -196,6 +203,25 @@ bool DiskCache::put(std::string_view name, std::span<const std::byte> bytes) {
   if (!enabled()) {
     return false;
   }
+  if (!write_entry(name, bytes)) {
+    int none = 0;
+    first_error_.compare_exchange_strong(none, errno);
+    ++not_stored_;
+    return false;
+  }
+  ++stored_;
+  if (unmeasured_ += sizeof(Header) + bytes.size();
+      unmeasured_ > max_bytes_ / 8) {
+    unmeasured_ = 0;
+    evict();
+  }
+  return true;
+}
+
+// False with errno set.
+bool DiskCache::write_entry(
+    std::string_view name,
+    std::span<const std::byte> bytes) {
   std::error_code error;
   if (!fs::exists(folder_, error)) {
     fs::create_directories(folder_.parent_path(), error);
@@ -214,20 +240,46 @@ bool DiskCache::put(std::string_view name, std::span<const std::byte> bytes) {
     if (!file.write(&h, sizeof h) || !file.write(bytes.data(), bytes.size()) ||
         !file.close()) {
       log("cannot write", temporary);
-      ::unlink(temporary.c_str());
+      remove_failed(temporary);
       return false;
     }
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     log("cannot replace", path);
-    ::unlink(temporary.c_str());
+    remove_failed(temporary);
     return false;
   }
-  if (unmeasured_ += sizeof h + bytes.size(); unmeasured_ > max_bytes_ / 8) {
-    unmeasured_ = 0;
-    evict();
-  }
   return true;
+}
+
+std::string DiskCache::try_to_write() const {
+  // The first put makes the folder, with its parents.
+  fs::path last = fs::absolute(folder_);
+  std::error_code error;
+  while (!fs::exists(last, error) && last.has_relative_path()) {
+    last = last.parent_path();
+  }
+  if (!fs::is_directory(last, error)) {
+    return last.string() + " is not a folder";
+  }
+  auto failed = [&] { return last.string() + ": " + std::strerror(errno); };
+  auto probe = last / ("probe" + temporary_suffix());
+  if (last != fs::absolute(folder_)) {
+    if (::mkdir(probe.c_str(), 0700) != 0) {
+      return failed();
+    }
+    ::rmdir(probe.c_str());
+    return {};
+  }
+  File file(probe, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file) {
+    return failed();
+  }
+  const std::vector<std::byte> kernel(16 << 10); // as large as one
+  bool written = file.write(kernel.data(), kernel.size()) && file.close();
+  auto why = written ? std::string() : failed();
+  ::unlink(probe.c_str());
+  return why;
 }
 
 std::vector<DiskCache::Entry> DiskCache::files() const {
@@ -298,16 +350,11 @@ DiskCache::Status DiskCache::status() const {
       }
     }
   }
-  // The first put makes the folder, with its parents.
-  fs::path last = fs::absolute(folder_);
-  std::error_code error;
-  while (!fs::exists(last, error) && last.has_relative_path()) {
-    last = last.parent_path();
-  }
-  if (!fs::is_directory(last, error)) {
-    s.not_writable = last.string() + " is not a folder";
-  } else if (::access(last.c_str(), W_OK | X_OK) != 0) {
-    s.not_writable = last.string() + ": " + std::strerror(errno);
+  s.not_writable = try_to_write();
+  s.stored = stored_;
+  s.not_stored = not_stored_;
+  if (s.not_stored > 0) {
+    s.why_not_stored = std::strerror(first_error_);
   }
   return s;
 }

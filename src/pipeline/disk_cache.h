@@ -49,8 +49,12 @@ class DiskCache {
   struct Status {
     uint64_t entries = 0, bytes = 0, limit = 0;
     std::string not_writable; // why; empty: it is
+    // Of this process's puts.
+    uint64_t stored = 0, not_stored = 0;
+    std::string why_not_stored; // the first one's error
     std::vector<std::pair<std::string, uint64_t>> driver_caches; // name, bytes
   };
+  // Tries to write, and leaves nothing behind.
   Status status() const;
 
   // Names of the drivers' own pipeline caches begin with this.
@@ -64,6 +68,9 @@ class DiskCache {
   };
   std::vector<Entry> files() const;
   std::filesystem::path path_of(std::string_view name) const;
+  bool write_entry(std::string_view name, std::span<const std::byte> bytes);
+  // Why nothing can be written; empty if it can.
+  std::string try_to_write() const;
   void log(const char* what, const std::filesystem::path& path);
 
   std::filesystem::path folder_;
@@ -73,6 +80,8 @@ class DiskCache {
   // first put of a process measures it.
   std::atomic<uint64_t> unmeasured_;
   std::atomic<bool> logged_{false};
+  std::atomic<uint64_t> stored_{0}, not_stored_{0};
+  std::atomic<int> first_error_{0}; // an errno
 };
 
 // MLX_VK_CACHE, else $XDG_CACHE_HOME/mlx-vulkan, else ~/.cache/mlx-vulkan.

@@ -21,7 +21,7 @@ double seconds() {
 }
 constexpr size_t max_events = 2'000'000;
 
-// Which rules joined records how often, and why others did not.
+// How often each rule that saw a record joined it, and why it did not.
 void print_rewrites() {
   for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
     auto& row = rewrite_counters().rules[rule];
@@ -32,11 +32,15 @@ void print_rewrites() {
             std::to_string(n) + " " + name_of(Miss(why));
       }
     }
+    auto fired = static_cast<unsigned long long>(row.fired.load());
+    if (fired == 0 && misses.empty()) {
+      continue;
+    }
     std::fprintf(
         stderr,
         "rewrites: %s %llu%s\n",
         name_of(Rule(rule)),
-        static_cast<unsigned long long>(row.fired.load()),
+        fired,
         misses.c_str());
   }
 }

@@ -336,6 +336,26 @@ TEST_CASE("disk cache: its status says what it holds and why not") {
   fs::permissions(f.path, fs::perms::owner_all);
 }
 
+TEST_CASE("disk cache: its status tries to write, and counts what is stored") {
+  Folder f;
+  DiskCache cache(f.path);
+  REQUIRE(cache.put("one", bytes(100)));
+  CHECK(cache.status().stored == 1);
+  CHECK(cache.status().not_stored == 0);
+  size_t before = folder_size(f.path);
+  CHECK(cache.status().not_writable.empty());
+  CHECK(folder_size(f.path) == before);
+  // Permissions allow root all that /sys then refuses.
+  auto why = DiskCache("/sys/x").status().not_writable;
+  CHECK(why.find("/sys: ") == 0);
+  fs::remove_all(f.path);
+  write(f.path, bytes(1)); // a file where the folder was
+  CHECK_FALSE(cache.put("two", bytes(100)));
+  CHECK(cache.status().stored == 1);
+  CHECK(cache.status().not_stored == 1);
+  CHECK(cache.status().why_not_stored == std::strerror(ENOTDIR));
+}
+
 TEST_CASE("disk cache: kernels are compiled once, and again after damage") {
   Folder f;
   DiskCache cache(f.path);
