@@ -62,8 +62,14 @@ def main() -> int:
     from mlx_lm import load, stream_generate
 
     mx.set_default_device(mx.gpu)
-    device = mx.device_info(mx.gpu).get("device_name", "unknown device")
+    info = mx.device_info(mx.gpu)
+    device = info.get("device_name", "unknown device")
     print(f"== Device: {device}")
+    if str(info.get("architecture", "")).endswith("cpu"):
+        print(
+            "== This is a software device: the demo computes on the CPU, because no "
+            "GPU was found."
+        )
     print(f"== Loading {Path(model_path).name}", flush=True)
     model, tokenizer = load(model_path)
     print(f"\n> {args.prompt}\n")

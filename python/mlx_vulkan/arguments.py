@@ -1,9 +1,44 @@
-"""Types of arguments: what cannot be is said before anything runs."""
+"""Commands and types of arguments: bad input is told before anything runs."""
 
+import argparse
 import math
 import os
+import sys
 from argparse import ArgumentTypeError
 from pathlib import Path
+
+
+class Failed(Exception):
+    """Why a command fails, as a sentence, and its exit status: 1, or 2 for what the
+    user typed."""
+
+    def __init__(self, sentence: str, code: int = 1):
+        super().__init__(sentence)
+        self.code = code
+
+
+def add_command(commands, name: str, module):
+    """A command, or one of a command's, from its module: docstring, EXAMPLES, EXIT
+    and add_arguments()."""
+    summary, _, more = module.__doc__.strip().partition("\n")
+    examples = getattr(module, "EXAMPLES", "").strip().splitlines()
+    parts = ["examples:", *(f"  {line}" for line in examples)] if examples else []
+    if said := getattr(module, "EXIT", ""):
+        parts += ["", said]
+    parser = commands.add_parser(
+        name,
+        help=summary.rstrip("."),
+        description=f"{summary}\n{more}".strip(),
+        epilog="\n".join(parts),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def note(sentence: str) -> None:
+    """Tells the user of something that is no result: on stderr."""
+    print(sentence, file=sys.stderr)
 
 
 def at_least(least, kind=int, most=math.inf):
@@ -24,7 +59,7 @@ def at_least(least, kind=int, most=math.inf):
 
 
 def several(kind):
-    """What commas part, as a list."""
+    """A list, separated by commas."""
     return lambda text: [kind(word) for word in text.split(",")]
 
 
@@ -47,7 +82,7 @@ def output(text: str) -> str:
 
 
 def picture(text: str) -> str:
-    """An output whose ending matplotlib knows; without one it is a PNG."""
+    """An output with a suffix that matplotlib knows; without one it is a PNG."""
     try:
         from matplotlib.backend_bases import FigureCanvasBase
     except ImportError as error:
@@ -55,5 +90,7 @@ def picture(text: str) -> str:
         raise ArgumentTypeError(words) from error
     known = FigureCanvasBase.get_supported_filetypes()
     if (Path(text).suffix[1:].lower() or "png") not in known:
-        raise ArgumentTypeError(f"{text!r} ends with none of {', '.join(known)}")
+        raise ArgumentTypeError(
+            f"{text!r} is not a picture: use a suffix of {', '.join(known)}"
+        )
     return output(text)

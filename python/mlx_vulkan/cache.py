@@ -1,4 +1,8 @@
-"""Show or clear the kernel cache on disk, or fill it for a model."""
+"""Show or clear the cache of compiled kernels, or fill it for a model.
+
+The cache is a folder; MLX_VK_CACHE chooses another one. Without an option its
+path, number of files and size are printed.
+"""
 
 import contextlib
 import os
@@ -7,6 +11,13 @@ import stat
 from pathlib import Path
 
 from . import native, warm
+from .arguments import Failed, add_command
+
+EXAMPLES = """
+mlx-vulkan cache
+mlx-vulkan cache --clear
+mlx-vulkan cache warm mlx-community/Qwen3-0.6B-4bit
+"""
 
 # Files of src/pipeline: kernels, drivers' caches, and what a killed writer left.
 OWN = re.compile(
@@ -17,11 +28,9 @@ OWN = re.compile(
 def add_arguments(parser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--clear", action="store_true", help="delete every entry")
-    what.add_argument("--path", action="store_true", help="print the folder only")
-    actions = parser.add_subparsers(dest="action", metavar="warm")
-    summary = warm.__doc__.splitlines()[0]
-    filler = actions.add_parser("warm", help=summary, description=summary)
-    filler.add_argument("model", help="a model's folder, in mlx-lm's format")
+    what.add_argument("--path", action="store_true", help="print only the path")
+    actions = parser.add_subparsers(dest="action", metavar="[warm]")
+    add_command(actions, "warm", warm)
 
 
 def folder() -> Path | None:
@@ -53,8 +62,7 @@ def entries(path: Path) -> dict[Path, int]:
 def run(args) -> int:
     if args.action == "warm":
         if args.clear or args.path:
-            print("`cache warm` goes without --clear and --path.")
-            return 2
+            raise Failed("`cache warm` takes neither --clear nor --path.", 2)
         return warm.run(args)
     path = folder()
     if path is None:
@@ -69,9 +77,10 @@ def run(args) -> int:
         if args.clear:
             for file in files:
                 file.unlink(missing_ok=True)
-            print("cleared")
+            print(f"{path}: cleared")
     except OSError as error:
         what = "cleared" if args.clear else "read"
-        print(f"The kernel cache cannot be {what}: {error.filename}: {error.strerror}.")
-        return 1
+        raise Failed(
+            f"The kernel cache cannot be {what}: {error.filename}: {error.strerror}."
+        ) from error
     return 0

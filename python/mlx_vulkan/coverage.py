@@ -2,12 +2,22 @@
 
 A probe is a call of MLX's Python API with small arrays. It counts as native if
 the graph of the call has the primitive it is named after, and the device
-evaluates it with MLX_VK_FALLBACK=deny.
+evaluates it with MLX_VK_FALLBACK=deny. Takes about a minute.
 """
 
 import json
 import os
 import sys
+
+from . import native
+from .arguments import note
+from .layout import WIDTH
+
+EXAMPLES = """
+mlx-vulkan coverage
+mlx-vulkan coverage --markdown > coverage.md
+"""
+EXIT = "Exit status: 1 if a primitive is missing that MLX has on Metal."
 
 DTYPES = (
     *("bool_", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32"),
@@ -342,19 +352,36 @@ def probe_all() -> dict:
     os.environ["MLX_VK_FALLBACK"] = "deny"
     import mlx.core as mx
 
-    if not mx.is_available(mx.gpu):
-        raise RuntimeError("There is no Vulkan device; `mlx-vulkan doctor` says why.")
+    native.require_device()
     mx.set_default_device(mx.gpu)
-    mx.eval(mx.zeros(1))  # throws where MLX_VK_DEVICE names none
-    found = {}
-    for family, probes in FAMILIES.items():
-        rows = found[family] = {}
-        for primitive, probe in sorted(probes().items()):
-            rows[primitive] = {
-                head: judge(mx, primitive, probe, getattr(mx, name))
-                for head, name in zip(HEADS, DTYPES)
-            }
+    todo = [
+        (family, primitive, probe)
+        for family, probes in FAMILIES.items()
+        for primitive, probe in sorted(probes().items())
+    ]
+    found = {family: {} for family in FAMILIES}
+    for family, primitive, probe in tracked(todo):
+        found[family][primitive] = {
+            head: judge(mx, primitive, probe, getattr(mx, name))
+            for head, name in zip(HEADS, DTYPES)
+        }
     return found
+
+
+def tracked(todo: list):
+    """The probes, with a bar on stderr, or a line per family where no one looks."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console, last = Console(stderr=True), None
+    if console.is_terminal:
+        yield from track(todo, "trying primitives", console=console, transient=True)
+        return
+    for probe in todo:
+        if probe[0] != last:
+            last = probe[0]
+            note(f"trying: {last}")
+        yield probe
 
 
 def markdown(found: dict) -> str:
@@ -373,7 +400,7 @@ def show(found: dict) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     for family, rows in found.items():
         table = Table(title=family, title_justify="left", padding=(0, 0))
         table.add_column("", no_wrap=True)
@@ -392,16 +419,14 @@ def show(found: dict) -> None:
 
 def add_arguments(parser) -> None:
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="with every error")
-    form.add_argument("--markdown", action="store_true")
+    form.add_argument(
+        "--json", action="store_true", help="print JSON, with every error"
+    )
+    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
 
 
 def run(args) -> int:
-    try:
-        found = probe_all()
-    except RuntimeError as e:
-        print(e, file=sys.stderr)
-        return 1
+    found = probe_all()
     if args.json:
         print(json.dumps(found, indent=1))
     elif args.markdown:

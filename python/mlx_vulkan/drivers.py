@@ -12,6 +12,8 @@ import json
 import re
 from pathlib import Path
 
+from .layout import field
+
 FILE = Path(__file__).with_name("known_drivers.json")
 MESA = re.compile(r"\bMesa (\d+(?:\.\d+)*)")
 OTHER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)+)(?![\w.])")
@@ -54,6 +56,5 @@ def warnings(device: dict) -> list[dict]:
 
 def show(device: dict) -> None:
     for entry in warnings(device):
-        word = "note     " if entry.get("grade") == "note" else "KNOWN BUG"
-        print(f"       {word} {entry['breaks']}")
-        print(f"                 {entry['repair']} ({entry['source']})")
+        word = "note" if entry.get("grade") == "note" else "KNOWN BUG"
+        field(word, f"{entry['breaks']}; {entry['repair']} ({entry['source']})", 7)

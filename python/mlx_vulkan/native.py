@@ -9,6 +9,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from .arguments import Failed
+
 OTHER_BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 REPAIR = "pip install --force-reinstall --no-deps mlx-vulkan"
 CACHE_OFF = "off (MLX_VK_CACHE=off or empty, or there is no home folder)"
@@ -120,6 +122,16 @@ def report() -> dict:
     call.restype = ctypes.c_char_p
     call.argtypes = []
     return json.loads(call().decode())
+
+
+def require_device() -> None:
+    """Throws Failed if MLX does not run on a Vulkan device."""
+    facts = report()
+    if not any(device.get("selected") for device in facts.get("devices", ())):
+        why = facts.get("loader", {}).get("why") or "libmlx.so is not the Vulkan build"
+        raise Failed(
+            f"There is no Vulkan device: {why}. `mlx-vulkan doctor` says what to do."
+        )
 
 
 def prepare_cuts(on: bool) -> None:

@@ -1,57 +1,75 @@
-"""Run a program under the profiler, or sum up a trace it wrote."""
+"""Show the time per kernel of a program, or of a trace that it wrote.
+
+The program runs with MLX_VK_PROFILE and prints a table of its kernels to stderr
+at exit. With --trace, it writes a Chrome/Perfetto trace instead, which is then
+summed up.
+"""
 
 import json
 import os
 import shlex
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
-from . import arguments
-from .run import NOT_EXECUTABLE, NotRun, program_of, words_of
+from . import arguments, native
+from .arguments import Failed, note
+from .run import cannot_run, program_of, words_of
+
+EXAMPLES = """
+mlx-vulkan profile -- python generate.py
+mlx-vulkan profile --trace trace.json -- python generate.py
+mlx-vulkan profile trace.json
+"""
+EXIT = "Exit status: the program's; 1 if there is no device or no trace."
 
 
 def add_arguments(parser) -> None:
+    parser.usage = (
+        "%(prog)s [-h] [--trace FILE] -- PROGRAM [ARGUMENT ...]\n"
+        "       %(prog)s [-h] TRACE.json"
+    )
     parser.add_argument(
         "--trace",
         metavar="FILE",
         type=arguments.output,
-        help="write a Chrome/Perfetto trace as well",
+        help="write a Chrome/Perfetto trace to this file",
     )
     parser.add_argument(
-        "what", nargs="...", help="a .json trace to sum up, or: -- program arguments"
+        "what",
+        nargs="...",
+        metavar="TRACE.json | -- PROGRAM",
+        help="a trace, or a program and its arguments",
     )
 
 
 def run(args) -> int:
     words = words_of(args.what)
     if not words:
-        print("Give a trace file, or `-- program arguments` to run.")
-        return 2
+        raise Failed("Give a trace, or `-- PROGRAM ARGUMENTS`.", 2)
     if len(words) == 1 and words[0].endswith(".json"):
         if args.trace:
-            print("--trace is for a program, not for a trace.")
-            return 2
-        return summarize(Path(words[0]))
-    try:
-        program, words = program_of(words)
-    except NotRun as error:
-        return fail(str(error), error.code)
+            raise Failed("--trace is for a program, not for a trace.", 2)
+        summarize(Path(words[0]))
+        return 0
+    program, words = program_of(words)
+    native.require_device()
     # The program may run in another folder.
     trace = Path(args.trace).absolute() if args.trace else None
     before = written(trace)
     environment = dict(os.environ, MLX_VK_PROFILE=str(trace or 1))
-    print("profiling:", shlex.join(words), file=sys.stderr)
+    note(f"profiling: {shlex.join(words)}")
     try:
         code = subprocess.run(words, executable=program, env=environment).returncode
     except OSError as error:
-        return fail(f"{program} cannot be run: {error.strerror}", NOT_EXECUTABLE)
+        raise cannot_run(program, error) from error
     code = code if code >= 0 else 128 - code  # as in a shell
     if trace and written(trace) == before:
-        return fail(f"{words[0]} has written no trace to {trace}.", code or 1)
-    summed = summarize(trace) if trace else 0
-    return code or summed
+        raise Failed(f"{words[0]} has written no trace to {trace}.", code or 1)
+    if trace:
+        summarize(trace)
+        print(f"trace: {trace} (open it in https://ui.perfetto.dev)")
+    return code
 
 
 def written(trace: Path | None) -> int | None:
@@ -59,25 +77,29 @@ def written(trace: Path | None) -> int | None:
     return trace.stat().st_mtime_ns if trace and trace.exists() else None
 
 
-def fail(sentence: str, code: int) -> int:
-    print(f"mlx-vulkan profile: {sentence}", file=sys.stderr)
-    return code
+def summarize(path: Path) -> None:
+    """Prints time per event name and track of a Chrome trace. Throws Failed."""
+    from rich.table import Table
 
+    from .bench.report import console
 
-def summarize(path: Path) -> int:
-    """Prints time per event name and track of a Chrome trace; the exit status."""
     try:
         totals = sums(json.loads(path.read_text()))
     except OSError as error:
-        print(f"{path} cannot be read: {error.strerror}.")
-        return 1
+        raise Failed(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        print(f"{path} is no Chrome trace ({type(error).__name__}: {error}).")
-        return 1
-    print(f"{'ms':>10} {'calls':>8}  track / event")
+        raise Failed(
+            f"{path} is no Chrome trace ({type(error).__name__}: {error})."
+        ) from error
+    if not totals:
+        raise Failed(f"{path} has no events: its program did not use the device.")
+    table = Table(title=str(path))
+    for column, justify in (("ms", "right"), ("calls", "right"), ("track", "left")):
+        table.add_column(column, justify=justify)
+    table.add_column("event", overflow="fold")
     for (track, name), (calls, ms) in sorted(totals.items(), key=lambda t: -t[1][1]):
-        print(f"{ms:10.3f} {calls:8}  {track} / {name}")
-    return 0
+        table.add_row(f"{ms:,.3f}", f"{calls:,}", str(track), name)
+    console().print(table, markup=False)
 
 
 def sums(trace) -> dict:

@@ -1,17 +1,23 @@
-"""Compile what a model needs, before anyone waits for it.
+"""Compile the kernels that a model needs, before its first use.
 
-A model of the folder's shapes, its weights all zero, reads prompts and makes
-tokens through mlx-lm, so that the plans of this device choose what they will
-choose later. Layers that are alike are cut to two.
+A model of the same shapes, with all weights zero, reads prompts and generates
+tokens through mlx-lm, so that the same kernels are chosen as later. Of layers
+that are alike, only two are kept.
 """
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import native
+from . import models, native
+from .arguments import Failed
+
+EXAMPLES = """
+mlx-vulkan cache warm mlx-community/Qwen3-0.6B-4bit
+mlx-vulkan cache warm ./my-model
+"""
+EXIT = "Exit status: 1 if some kernels could not be stored."
 
 # Prompts, in tokens, each followed by a few decoded ones. Software devices run
 # the shorter ones only, since they take long for the others.
@@ -21,49 +27,26 @@ DECODED = 4
 KEPT_LAYERS = 2
 
 
-class NoModel(Exception):
-    """Why there is nothing to warm up, as a sentence."""
-
-
 @dataclasses.dataclass
 class Result:
     kernels: int  # that the model needs
     compiled: int  # of these, now; the others were in the cache
     seconds: float
+    stored: int  # in the cache, of the compiled ones
+    why_not_stored: str  # the first error, if some could not be
 
 
-def check_folder(folder: str) -> Path:
-    path = Path(folder).expanduser()
-    if not path.is_dir():
-        raise NoModel(
-            f"{folder} is not a folder; give one in mlx-lm's format (config.json "
-            "and model*.safetensors), as `mlx_lm.convert` writes it."
-        )
-    if not (path / "config.json").is_file():
-        raise NoModel(f"{folder} has no config.json: it is not a model folder.")
-    if not list(path.glob("model*.safetensors")):
-        raise NoModel(f"{folder} has no model*.safetensors: its weights are missing.")
-    return path
+def add_arguments(parser) -> None:
+    parser.add_argument("model", help=models.HELP)
 
 
-@contextlib.contextmanager
-def loading(folder: str | Path):
-    """What fails within becomes a sentence."""
-    try:
-        yield
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise NoModel(f"mlx-lm cannot load {folder} ({words}).") from error
-
-
-def check_device(mx) -> None:
-    if not native.is_vulkan() or not mx.is_available(mx.gpu):
-        raise NoModel("There is no Vulkan device; `mlx-vulkan doctor` says why.")
+def check_device() -> None:
+    native.require_device()
     cache = native.report()["cache"]
     if not cache["path"]:
-        raise NoModel(f"The kernel cache is {native.CACHE_OFF}: nothing to warm up.")
+        raise Failed(f"The kernel cache is {native.CACHE_OFF}: nothing to warm up.")
     if not cache["writable"]:
-        raise NoModel(f"The kernel cache cannot be written: {cache['why_not']}.")
+        raise Failed(f"The kernel cache cannot be written: {cache['why_not']}.")
 
 
 def plain_values(module) -> tuple:
@@ -95,7 +78,7 @@ def hollow(path: Path):
     from mlx.utils import tree_map
     from mlx_lm.utils import load_model
 
-    with loading(path):
+    with models.loading(path):
         model, config = load_model(path, lazy=True)
     layers = getattr(model, "layers", None)
     if isinstance(layers, list) and len(layers) > KEPT_LAYERS and alike(layers):
@@ -129,23 +112,19 @@ def runs(config: dict, software: bool) -> list[tuple[str, int, bool]]:
 def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
     """Compiles all that the folder's model needs; `progress(what, done, all)`.
 
-    Throws NoModel, with a sentence.
+    Throws Failed.
     """
     started = time.perf_counter()
-    path = check_folder(folder)
-    try:
-        import mlx.core as mx
+    models.require_mlx_lm()
+    import mlx.core as mx
 
-        check_device(mx)
-        # mlx_lm makes its stream on the device that is the default at its import.
-        mx.set_default_device(mx.gpu)
-        from mlx_lm.generate import generate_step
-        from mlx_lm.sample_utils import make_sampler
-    except ImportError as error:
-        raise NoModel(
-            f"mlx-lm is missing ({error}); run: pip install mlx-lm"
-        ) from error
+    check_device()
+    # mlx_lm makes its stream on the device that is the default at its import.
+    mx.set_default_device(mx.gpu)
+    from mlx_lm.generate import generate_step
+    from mlx_lm.sample_utils import make_sampler
 
+    path = models.folder_of(folder)
     progress("loading", 0, 1)
     model, config = hollow(path)
     limit = getattr(getattr(model, "args", None), "vocab_size", 2)
@@ -164,10 +143,16 @@ def warm(folder: str, progress: Callable[[str, int, int], None]) -> Result:
     mx.synchronize()
     native.prepare_cuts(False)
     progress("done", len(todo), len(todo))
-    counts = native.counters()
+    counts, cache = native.counters(), native.report()["cache"]
     kernels = counts["pipelines"]
-    seconds = time.perf_counter() - started
-    return Result(kernels, kernels - counts["disk_hits"], seconds)
+    compiled = kernels - counts["disk_hits"]
+    return Result(
+        kernels,
+        compiled,
+        time.perf_counter() - started,
+        max(0, compiled - cache["not_stored"]),
+        cache["why_not_stored"],
+    )
 
 
 def devices() -> list[dict]:
@@ -180,21 +165,25 @@ def run(args) -> int:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    try:
-        hidden = not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-            task = bar.add_task("starting", total=None)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("starting", total=None)
 
-            def progress(what: str, done: int, total: int) -> None:
-                bar.update(task, description=what, completed=done, total=total)
+        def progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
 
-            result = warm(args.model, progress)
-    except NoModel as error:
-        print(error)
-        return 1
-    took = f"{result.seconds:.1f} s"
-    if result.compiled:
-        print(f"{result.compiled} of {result.kernels} kernels were compiled ({took}).")
-    else:
-        print(f"All {result.kernels} kernels were in the cache ({took}).")
+        result = warm(args.model, progress)
+    took, where = f"{result.seconds:.1f} s", native.report()["cache"]["path"]
+    if not result.compiled:
+        print(f"All {result.kernels} kernels were in the cache {where} ({took}).")
+        return 0
+    print(
+        f"{result.compiled} of {result.kernels} kernels were compiled ({took}); "
+        f"{result.stored} of them are stored in {where}."
+    )
+    if result.stored < result.compiled:
+        raise Failed(
+            f"{result.compiled - result.stored} of {result.compiled} kernels could "
+            f"not be stored in {where}: {result.why_not_stored}."
+        )
     return 0

@@ -8,6 +8,8 @@ import platform
 import re
 from pathlib import Path
 
+from .layout import field
+
 SYS = Path("/sys")
 
 
@@ -137,4 +139,4 @@ def lines(vendor: int, sys: Path = SYS, release: str | None = None) -> list[str]
 
 def show(device: dict, sys: Path = SYS) -> None:
     for line in lines(device.get("vendor_id", 0), sys):
-        print(f"       watchdog  {line}")
+        field("watchdog", line, 7)

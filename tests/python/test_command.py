@@ -1,90 +1,14 @@
-"""The mlx-vulkan command, and what it says of a broken installation."""
+"""The mlx-vulkan command: arguments, exit codes, cache, profile."""
 
 import ctypes
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
+from commands import command, python
 from mlx_vulkan import native
 from mlx_vulkan.__main__ import main
-
-
-def command(*words: str, **env: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "mlx_vulkan", *words],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_doctor():
-    done = command("doctor")
-    assert done.returncode == 0, done.stdout + done.stderr
-    for word in ("libmlx", "Devices", "driver", "uuid", "heap", "Settings in force"):
-        assert word in done.stdout
-
-
-def test_doctor_json():
-    facts = json.loads(command("doctor", "--json").stdout)
-    assert facts["vulkan"] and facts["problems"] == []
-    assert sum(device["selected"] for device in facts["devices"]) == 1
-    assert all(device["driver_id"] for device in facts["devices"])
-    assert {"vendor_id", "driver"} <= set(facts["devices"][0])
-    assert facts["local_rank"] is None
-    assert {"MLX_VK_DEVICE", "MLX_VK_MEMORY"} <= {c["name"] for c in facts["config"]}
-
-
-def test_doctor_says_which_memory_and_why():
-    def memory(**env):
-        facts = json.loads(command("doctor", "--json", **env).stdout)
-        return next(d["memory"] for d in facts["devices"] if d["selected"])
-
-    assert memory()["largest_array"] > 1 << 20
-    assert memory()["model"].startswith(("unified: ", "mirrored: "))
-    forced = memory(MLX_VK_MEMORY="discrete")
-    assert forced["model"] == "mirrored: MLX_VK_MEMORY asks for it"
-    out = command("doctor", MLX_VK_MEMORY="unified").stdout
-    assert "unified: MLX_VK_MEMORY asks for it" in out and "largest array" in out
-
-
-def test_doctor_shows_settings_and_typos():
-    out = command("doctor", MLX_VK_FALLBACK="warn", MLX_VK_DEVISE="0").stdout
-    assert "MLX_VK_FALLBACK=warn" in out
-    assert "MLX_VK_DEVISE is not a setting" in out
-
-
-def test_doctor_shows_the_cache(tmp_path):
-    folder = tmp_path / "cache"
-    program = "import mlx.core as mx; mx.eval(mx.exp(mx.ones(8), stream=mx.gpu))"
-    env = {**os.environ, "MLX_VK_CACHE": str(folder)}
-    subprocess.run([sys.executable, "-c", program], env=env, check=True)
-    done = command("doctor", "--json", MLX_VK_CACHE=str(folder))
-    cache = json.loads(done.stdout)["cache"]
-    files = list(folder.iterdir())
-    assert cache["path"] == str(folder) and cache["writable"] and not cache["why_not"]
-    assert cache["entries"] == len(files) >= 2 and cache["limit"] > cache["bytes"]
-    assert cache["bytes"] == sum(file.stat().st_size for file in files)
-    drivers = {driver["name"]: driver["bytes"] for driver in cache["driver_caches"]}
-    assert drivers == {
-        file.stem: file.stat().st_size
-        for file in files
-        if file.name.startswith("driver-")
-    }
-    out = command("doctor", MLX_VK_CACHE=str(folder)).stdout
-    assert str(folder) in out and f"entries   {len(files)} " in out
-    assert all(name in out for name in drivers) and drivers
-
-
-def test_doctor_says_why_nothing_is_cached(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("x")
-    out = command("doctor", MLX_VK_CACHE=str(file)).stdout
-    assert f"writable  no: {file} is not a folder" in out
-    assert "off (MLX_VK_CACHE=off" in command("doctor", MLX_VK_CACHE="off").stdout
 
 
 def test_cache_clears_its_own_files_only(tmp_path):
@@ -114,7 +38,8 @@ def test_cache_is_where_the_library_has_it(tmp_path, vulkan):
     assert said(MLX_VK_CACHE=str(tmp_path)) == f"{tmp_path}\n"
     file = tmp_path / "file"
     file.write_text("x")
-    assert f"{file}: Not a directory" in said("--clear", MLX_VK_CACHE=str(file))
+    done = command("cache", "--clear", MLX_VK=vulkan, MLX_VK_CACHE=str(file))
+    assert done.returncode == 1 and f"{file}: Not a directory" in done.stderr
 
 
 def test_warm_says_that_nothing_can_be_kept(tmp_path):
@@ -122,7 +47,7 @@ def test_warm_says_that_nothing_can_be_kept(tmp_path):
         (tmp_path / name).write_text("{}")
     file = str(tmp_path / "config.json")
     done = command("cache", "warm", str(tmp_path), MLX_VK_CACHE=file)
-    assert done.returncode == 1 and f"{file} is not a folder" in done.stdout
+    assert done.returncode == 1 and f"{file} is not a folder" in done.stderr
 
 
 TINY = "bench model --shape tiny"
@@ -135,7 +60,7 @@ LESS = "is not a whole number of 1 or more"
         ("bench --json /nonexist/x", "there is no folder /nonexist"),
         ("bench --json {here}", "it is a folder"),
         (f"{TINY} --json {'x' * 300}", "File name too long"),
-        ("bench ops --plot x.xyz", "'x.xyz' ends with none of"),
+        ("bench ops --plot x.xyz", "'x.xyz' is not a picture"),
         ("bench roofline x.json --plot /nonexist/x.png", "there is no folder"),
         ("bench --seconds -1", "'-1' is not a number of 0 or more"),
         ("bench --seconds nan", "'nan' is not a number"),
@@ -161,7 +86,11 @@ LESS = "is not a whole number of 1 or more"
         ("profile --trace {here}/t -- true", "true has written no trace"),
         ("profile --trace {here}/broken.json -- true", "true has written no trace"),
         ("profile --trace {here}/t {here}/3.json", "--trace is for a program"),
-        ("cache --clear warm {here}", "goes without --clear"),
+        ("profile {here}/empty.json", "has no events"),
+        ("profile", "Give a trace"),
+        ("run", "Give a program"),
+        ("run -- nosuchprogram x", "nosuchprogram was not found"),
+        ("cache --clear warm {here}", "takes neither --clear"),
         ("cache --clear --path", "not allowed with"),
         ("selftest --seed -1", "'-1' is not a whole number from 0"),
         ("selftest --limit nan", "'nan' is not a number"),
@@ -176,6 +105,7 @@ def test_bad_input_is_told_first(words, sentence, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("mlx_vulkan.bench.model.time_cell", timed)
     (tmp_path / "3.json").write_text("3")
     (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "empty.json").write_text('{"traceEvents": []}')
     row = {"name": "x", "unit": "none", "values": [1.0]}
     (tmp_path / "unit.json").write_text(json.dumps({"results": [row]}))
     (tmp_path / "plain").write_text("x")
@@ -184,7 +114,8 @@ def test_bad_input_is_told_first(words, sentence, tmp_path, monkeypatch, capfd):
     except SystemExit as end:
         status = end.code
     said = capfd.readouterr()
-    assert status and sentence in said.out + said.err
+    assert status and sentence in said.err and said.out == ""
+    assert said.err.count(sentence) == 1
 
 
 def test_bench_says_at_once_that_it_cannot_draw(monkeypatch, capsys):
@@ -199,13 +130,13 @@ def test_bench_says_at_once_that_it_cannot_draw(monkeypatch, capsys):
     [
         ("bench", {"MLX_VK_DEVICE": "nosuch"}, "MLX_VK_DEVICE=nosuch names no device"),
         ("coverage", {"MLX_VK_DEVICE": "nosuch"}, "names no device"),
-        ("bench model --shape tiny-llama", {}, "[quantize] "),
+        ("bench model --shape tiny-llama --group-size 128", {}, "[quantize] "),
         ("bench model no/model", {"HF_HUB_OFFLINE": "1"}, "cannot load no/model ("),
     ],
 )
 def test_what_mlx_refuses_is_a_sentence(words, env, sentence):
     done = command(*words.split(), **env)
-    assert done.returncode == 1 and sentence in done.stdout + done.stderr
+    assert done.returncode == 1 and sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -214,6 +145,25 @@ def test_profile_runs_a_program():
     done = command("profile", "--", sys.executable, "-c", program)
     assert done.returncode == 0
     assert "unary" in done.stdout + done.stderr
+
+
+def test_profile_without_a_device():
+    for words in (("--", "true"), ("--trace", "/tmp/t.json", "--", "true")):
+        done = command("profile", *words, VK_DRIVER_FILES="/nonexistent")
+        assert done.returncode == 1 and done.stdout == ""
+        assert "There is no Vulkan device: no Vulkan driver is" in done.stderr
+        assert "rewrites" not in done.stderr
+
+
+def test_profile_names_its_trace_and_shows_no_empty_rows(tmp_path):
+    program = "import mlx.core as mx; mx.eval(mx.exp(mx.ones(8), stream=mx.gpu))"
+    done = command("profile", "--", sys.executable, "-c", program)
+    assert "rewrites" not in done.stderr and done.returncode == 0
+    trace = tmp_path / "t.json"
+    words = ("profile", "--trace", trace, "--", sys.executable, "-c", program)
+    done = command(*words)
+    assert done.returncode == 0 and f"trace: {trace}" in done.stdout
+    assert "unary" in done.stdout
 
 
 def test_profile_leaves_a_program_its_arguments():
@@ -225,86 +175,68 @@ def test_profile_leaves_a_program_its_arguments():
     assert command("profile", sys.executable, "-c", kills).returncode == 128 + 9
 
 
-def test_bench_operations(tmp_path):
-    file, words = tmp_path / "a.json", ("--seconds", "0.02", "--small")
-    done = command("bench", *words, "--json", str(file))
-    assert done.returncode == 0, done.stderr
-    report = json.loads(file.read_text())
-    assert report["device"] in done.stdout and report["limits"]["copy GB/s"] > 0
-    rows = {row["name"]: row for row in report["results"]}
-    assert len(rows) == 26 and all(min(r["values"]) > 0 for r in rows.values())
-    assert rows["add f32"]["bytes"] == 2 * 512 * 512 * 4
-    other = tmp_path / "b.json"  # before `ops`, too, it is written
-    done = command("bench", *words, "--json", other, "ops", "--filter", "matmul f")
-    assert done.stdout.count("matmul f16") == 2 and "softmax" not in done.stdout
-    assert len(json.loads(other.read_text())["results"]) == 2
-    assert command("bench", "--filter", "nothing").returncode == 1
+def make_model(folder, shape: str) -> None:
+    """A folder of mlx-lm's format."""
+    import mlx.core as mx
+    from mlx.utils import tree_flatten
+
+    from mlx_vulkan.bench import shapes
+
+    folder.mkdir()
+    model, config = shapes.make(shape, 4, None, "bfloat16")
+    weights = dict(tree_flatten(model.parameters()))
+    mx.save_safetensors(str(folder / "model.safetensors"), weights)
+    (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_bench_model_and_compare(tmp_path):
-    a, b = tmp_path / "a.json", tmp_path / "b.json"
-    words = ("bench", "model", "--shape", "tiny", "-g", "4", "-n", "2", "-p", "7,33")
-    done = command(*words, "-b", "1,3", "--json", str(a))
-    assert done.returncode == 0, done.stderr
-    report = json.loads(a.read_text())
-    rows = {row["name"]: row for row in report["results"]}
-    assert {"prompt 7", "batch 3, prompt 33", "decode after 33"} <= set(rows)
-    assert all(len(r["values"]) == 2 for r in rows.values() if r["unit"] == "tokens/s")
-    assert rows["dispatches a step"]["values"][0] > 0
-    # The same twice as fast.
-    for row in report["results"]:
-        row["values"] = [v * 2 for v in row["values"]]
-    b.write_text(json.dumps(report))
-    done = command("bench", "compare", str(a), str(b))
-    assert done.returncode == 0 and done.stdout.count(" 2.00 ") >= 8, done.stdout
-    # Commands run in turn; what they leave is what is compared.
-    sides = [f"echo {x} >> {tmp_path}/turns; cp {x} {{json}}" for x in (a, b)]
-    done = command("bench", "compare", "--rounds", "2", "--filter", "decode", *sides)
-    assert done.stdout.count(" 2.00 ") == 4 and "memory" not in done.stdout, done.stdout
-    assert (tmp_path / "turns").read_text().split() == [str(a), str(b)] * 2
-    done = command("bench", "compare", str(a), "echo broken; exit 3 # {json}")
-    assert done.returncode == 1 and "ended with 3" in done.stdout
-    assert "broken" in done.stdout
-    assert command("bench", "compare", str(a), str(tmp_path)).returncode == 1
-    assert "do not quantize" in command(*words, "-b", "2", "--kv-bits", "8").stdout
-    # One token is the prompt's: none is decoded.
-    done = command(*words, "-g", "1", "-p", "7")
-    assert done.returncode == 0 and "decode" not in done.stdout, done.stdout
+FULL_DISK = """
+import resource, sys
+from mlx_vulkan.__main__ import main
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20480, most))
+sys.exit(main())
+"""
 
 
-def test_bench_joins_runs(tmp_path):
-    from mlx_vulkan.bench import report
-
-    head = {"device": "d", "driver": "e", "version": "1", "commit": "", "date": "x"}
-    files = []
-    for i, limit in ((1, 3.0), (2, 5.0), (6, 4.0)):
-        rows = [report.Row("x", "us", [i, i, 100.0], "ops", 1e6, 1e6)]
-        files.append(str(tmp_path / f"{i}.json"))
-        report.save(files[-1], head, rows, {"copy GB/s": limit})
-    _, (row,), limits = report.join(files)
-    assert row.values == [1, 2, 6] and limits == {"copy GB/s": 5.0}
-    picture = tmp_path / "x.png"
-    done = command("bench", "roofline", *files, "--markdown", "--plot", str(picture))
-    assert "| x | 2 (1, 6) |" in done.stdout, done.stdout + done.stderr
-    assert picture.read_bytes()[:4] == b"\x89PNG"
-    report.save(files[0], {**head, "driver": "other"}, rows, {})
-    done = command("bench", "roofline", *files)
-    assert done.returncode == 1 and "of different drivers" in done.stdout
+def test_warm_tells_what_a_full_disk_did_not_store(tmp_path):
+    make_model(tmp_path / "model", "tiny")
+    cache = tmp_path / "cache"
+    words = ("cache", "warm", tmp_path / "model")
+    done = python("-c", FULL_DISK, *words, MLX_VK_CACHE=str(cache))
+    assert done.returncode == 1, done.stdout + done.stderr
+    compiled = int(done.stdout.split(" of ")[0])
+    stored = int(done.stdout.split("; ")[1].split()[0])
+    assert 0 < stored < compiled and str(cache) in done.stdout
+    assert f"{compiled - stored} of {compiled} kernels could not be" in done.stderr
+    assert "File too large" in done.stderr
+    kept = [file for file in cache.iterdir() if file.name.startswith("spv-")]
+    assert len(kept) == stored
 
 
-def test_bench_draws(tmp_path):
-    from mlx_vulkan.bench import report
+def test_warm_takes_names_of_the_hub(tmp_path):
+    words = ("cache", "warm", "no/model")
+    done = command(*words, HF_HUB_OFFLINE="1", MLX_VK_CACHE=str(tmp_path))
+    assert done.returncode == 1 and "cannot load no/model (" in done.stderr
 
-    rows = [
-        report.Row("x", "us", [3.0, 2.0], f"family {i}", 1e6, 1e6) for i in range(4)
-    ]
-    head = {"device": "d", "driver": "e", "version": "1", "commit": ""}
-    for limits in ({}, {"copy GB/s": 2.0, "matmul bf16 TFLOP/s": 0.1}):
-        report.plot(str(tmp_path / "a.png"), head, rows, limits)
-        assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
-    models = [report.Row("decode", "tokens/s", [1.0, 2.0])]
-    report.plot(str(tmp_path / "b.png"), head, models, {})
-    assert (tmp_path / "b.png").exists()
+
+COMMANDS = ["", "doctor", "selftest", "run", "bench", "bench ops", "bench model"]
+COMMANDS += ["bench compare", "bench roofline", "profile", "cache", "cache warm"]
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, "coverage"])
+def test_help_has_a_sentence_examples_and_defaults(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([*words.split(), "--help"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0 and f"  mlx-vulkan {words}".rstrip() in text
+    first = text.split("\n\n")[1].split("\n")[0]
+    assert first[0].isupper() and first.endswith((".", "run in turn."))
+    assert max(map(len, text.splitlines())) <= 100
+    # Every option with a value says its default, where it has one.
+    for part in text.split("\n  -")[1:]:
+        option, _, told = part.partition("  ")
+        if words == "bench model" and option.split()[-1].startswith(("N", "{")):
+            assert "(default: " in " ".join(told.split()), part
 
 
 def test_another_libmlx_is_noticed(monkeypatch):

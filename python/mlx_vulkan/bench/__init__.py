@@ -1,27 +1,34 @@
-"""Time operations and models, with what the device could do beside.
+"""Time operations and models, and compare results.
 
-mlx-vulkan bench                          # operations
-mlx-vulkan bench model --shape qwen3-0.6b # prompts and decoding, random weights
-mlx-vulkan bench compare A.json B.json    # or two commands, in turn
-mlx-vulkan bench roofline A.json ... --plot OPS.png
+Without a command, operations are timed (`mlx-vulkan bench ops`).
 """
 
+from .. import arguments
 from . import compare, model, ops, roofline
 from .measure import measure
 
-__all__ = ["add_arguments", "measure", "run"]
+__all__ = ["add_arguments", "measure", "run", "with_default"]
+
+EXAMPLES = """
+mlx-vulkan bench                                   # operations
+mlx-vulkan bench model --shape qwen3-0.6b          # prompts and decoding
+mlx-vulkan bench model mlx-community/Qwen3-0.6B-4bit --json a.json
+mlx-vulkan bench compare a.json b.json
+mlx-vulkan bench roofline a.json --plot ops.png
+"""
+COMMANDS = {"ops": ops, "model": model, "compare": compare, "roofline": roofline}
+
+
+def with_default(words: list[str]) -> list[str]:
+    """The arguments of `bench`, with the command `ops` where there is none."""
+    given = words and (words[0] in ("-h", "--help") or not words[0].startswith("-"))
+    return words if given else ["ops", *words]
 
 
 def add_arguments(parser) -> None:
-    ops.add_arguments(parser)
-    parser.set_defaults(bench=ops.run, **ops.DEFAULTS)
-    commands = parser.add_subparsers(metavar="[ops | model | compare | roofline]")
-    for module in (ops, model, compare, roofline):
-        name = module.__name__.rsplit(".", 1)[-1]
-        summary = module.__doc__.strip().splitlines()[0]
-        command = commands.add_parser(name, help=summary, description=summary)
-        module.add_arguments(command)
-        command.set_defaults(bench=module.run)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        arguments.add_command(commands, name, module).set_defaults(bench=module.run)
 
 
 def run(args) -> int:

@@ -1,28 +1,45 @@
-"""Two results side by side: A.json and B.json, as --json writes them, or commands.
+"""Compare two results: files of --json, or commands that are run in turn.
 
-A command has {json} where the name of a file goes, as in
-'MLX_VK_DISABLE=coopmat mlx-vulkan bench ops --json {json}'. Commands run in turn,
-round by round, so that both meet the same machine.
+A command contains {json} where its output file goes; both run in turn, round by
+round, so that both meet the same machine. B is called better or worse if the 99 %
+confidence interval of the ratio of the two sides does not contain 1.
 """
 
-import argparse
 import shlex
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from .. import arguments
+from ..arguments import Failed, note
 from . import report
+from .intervals import ratio_interval
+
+EXAMPLES = """
+mlx-vulkan bench compare before.json after.json
+mlx-vulkan bench compare \\
+    'MLX_VK_DISABLE=fuse mlx-vulkan bench model --shape tiny --json {json}' \\
+    'mlx-vulkan bench model --shape tiny --json {json}'
+"""
+EXIT = "Exit status: 1 if the two have no result in common."
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("a", help="a JSON file, or a command with {json}")
-    parser.add_argument("b")
-    rounds = arguments.at_least(1)
-    parser.add_argument("--rounds", type=rounds, default=3, help="of commands")
+    what = "a file of --json, or a command that contains {json}"
+    parser.add_argument("a", metavar="A", help=what)
+    parser.add_argument("b", metavar="B", help="the same")
     parser.add_argument(
-        "--filter", default=argparse.SUPPRESS, help="a part of a row's name"
+        "--rounds",
+        type=arguments.at_least(1),
+        default=5,
+        metavar="N",
+        help="how often to run commands (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--filter",
+        default="",
+        metavar="TEXT",
+        help="compare only results whose names contain this text (default: all)",
     )
 
 
@@ -50,7 +67,7 @@ def collect(sides: list[str], rounds: int) -> list[tuple[dict, list[report.Row]]
                     path = f"{folder}/{k}-{i}.json"
                     run_command(side, path)
                     found[k].append(path)
-                    print(f"round {i + 1} of {rounds}: {side}", file=sys.stderr)
+                    note(f"round {i + 1} of {rounds}: {side}")
         for side, files in zip(sides, found):
             if not files:
                 yield report.load(side)
@@ -70,35 +87,60 @@ def differences(a: dict, b: dict) -> list[str]:
 
 
 def run(args) -> int:
-    from rich.table import Table
-
     try:
         sides = collect([args.a, args.b], args.rounds)
         (head_a, rows_a), (head_b, rows_b) = sides
     except (OSError, ValueError) as error:
-        print(f"This is no result of a benchmark's --json: {error}")
-        return 1
-    table = Table(title="above 1: B is better")
-    for column in ("what", "unit", "A", "B", "ratio", "clear"):
-        table.add_column(column, justify="left" if column == "what" else "right")
-    rows_a, rows_b = ([r for r in s if args.filter in r.name] for s in (rows_a, rows_b))
-    others = {(row.name, row.unit): row for row in rows_b}
-    for a in rows_a:
-        b = others.pop((a.name, a.unit), None)
-        if b is None:
-            table.add_row(a.name, a.unit, report.number(a.median), "", "", "")
-            continue
-        medians = (report.number(a.median), report.number(b.median))
-        clear = "yes" if apart(a, b) else "no"
-        table.add_row(a.name, a.unit, *medians, f"{ratio(a, b):.2f}", clear)
-    for (name, unit), b in others.items():
-        table.add_row(name, unit, "", report.number(b.median), "", "")
-    report.console().print(table)
+        raise Failed(f"This is no result of a benchmark's --json: {error}") from error
+    rows_a, rows_b = (
+        {(row.name, row.unit): row for row in side if args.filter in row.name}
+        for side in (rows_a, rows_b)
+    )
+    both = [key for key in rows_a if key in rows_b]
+    if not both:
+        raise Failed(
+            "A and B have no result in common: " + reason(args, rows_a, rows_b)
+        )
+    show([(rows_a[key], rows_b[key]) for key in both])
+    for side, mine, other in (("A", rows_a, rows_b), ("B", rows_b, rows_a)):
+        alone = [name for name, unit in mine if (name, unit) not in other]
+        if alone:
+            print(f"in {side} alone: {', '.join(alone)}")
     for sentence in differences(head_a, head_b):
         print(sentence)
     for name, head in (("A", head_a), ("B", head_b)):
         print(f"{name}: {report.line(head, [])[:-2]}, {head['date']}")
+    if not all("{json}" in side for side in (args.a, args.b)):
+        print(
+            "Samples of a file are of one run, and runs differ by more: commands are "
+            "run several times."
+        )
     return 0
+
+
+def reason(args, rows_a: dict, rows_b: dict) -> str:
+    if args.filter and not (rows_a and rows_b):
+        return f"no name contains {args.filter!r} on both sides."
+    first = [next(iter(rows), ("nothing", ""))[0] for rows in (rows_a, rows_b)]
+    return f"A has {first[0]!r}, B has {first[1]!r}."
+
+
+def show(pairs: list[tuple[report.Row, report.Row]]) -> None:
+    from rich.table import Table
+
+    table = Table(title="ratio above 1: B is better")
+    table.add_column("what")
+    for column in ("unit", "A", "B", "ratio", "99 % interval", "B is"):
+        left = column in ("unit", "B is")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    for a, b in pairs:
+        (left, right), unit = report.scaled([a.median, b.median], a.unit)
+        between = interval(a, b)
+        words = f"{between[0]:.3f} to {between[1]:.3f}" if between else ""
+        table.add_row(
+            a.name, unit, left, right, f"{ratio(a, b):.2f}", words, judge(a, b)
+        )
+    report.console().print(table)
 
 
 def ratio(a: report.Row, b: report.Row) -> float:
@@ -108,6 +150,17 @@ def ratio(a: report.Row, b: report.Row) -> float:
     return worse.median / better.median if better.median else float("inf")
 
 
-def apart(a: report.Row, b: report.Row) -> bool:
-    """Whether the two ranges have nothing in common."""
-    return max(a.values) < min(b.values) or max(b.values) < min(a.values)
+def interval(a: report.Row, b: report.Row) -> tuple[float, float] | None:
+    """Of the ratio."""
+    worse, better = (a, b) if report.UNITS[a.unit] else (b, a)
+    return ratio_interval(better.values, worse.values)
+
+
+def judge(a: report.Row, b: report.Row) -> str:
+    """What the samples say of B."""
+    between = interval(a, b)
+    if between is None:
+        return "equal" if a.values == b.values else "? (one sample)"
+    if between[0] > 1:
+        return "better"
+    return "worse" if between[1] < 1 else "within noise"

@@ -1,18 +1,23 @@
 """Time a language model: prompts, decoding, batches, long contexts.
 
-As `mlx_lm.benchmark` does it: prompt tokens until the first token is there, then
-generated tokens, by mlx_lm's own functions; the first run does not count.
+Measures prompt and generated tokens per second with mlx-lm's own functions, as
+`mlx_lm.benchmark` does. The first run of each size is not counted. --shape needs
+no download: it makes a model of a known shape with random weights.
 """
 
 import gc
-import re
 import time
-from pathlib import Path
 
-from .. import arguments, native
-from ..warm import NoModel, check_folder, loading
+from .. import arguments, models, native
+from ..arguments import Failed
 from . import report
 from .shapes import SHAPES, make
+
+EXAMPLES = """
+mlx-vulkan bench model --shape qwen3-0.6b
+mlx-vulkan bench model mlx-community/Qwen3-0.6B-4bit -p 512,4096 -g 256
+mlx-vulkan bench model ./my-model -b 1,4,16 --json model.json --plot model.png
+"""
 
 DTYPES = ("bfloat16", "float16", "float32")
 BITS = (0, 1, 2, 3, 4, 5, 6, 8)
@@ -21,31 +26,72 @@ GROUPS = (32, 64, 128)
 
 def add_arguments(parser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", nargs="?", help="of mlx-lm's format, or a hub's name")
-    what.add_argument("--shape", choices=sorted(SHAPES), help="random weights")
+    what.add_argument("folder", nargs="?", metavar="MODEL", help=models.HELP)
+    what.add_argument(
+        "--shape",
+        choices=sorted(SHAPES),
+        metavar="SHAPE",
+        help=f"random weights of this shape: {', '.join(sorted(SHAPES))}",
+    )
     positive = arguments.at_least(1)
     numbers = arguments.several(positive)
     parser.add_argument(
-        "--bits", type=int, choices=BITS, default=4, help="of a shape; 0: none"
+        "--bits",
+        type=int,
+        choices=BITS,
+        default=4,
+        help="bits per weight of a shape, 0 for none (default: %(default)s)",
     )
     parser.add_argument(
-        "--group-size", type=int, choices=GROUPS, default=128, help="of a shape"
+        "--group-size",
+        type=int,
+        choices=GROUPS,
+        help="group size of a shape (default: the largest that its sizes allow)",
     )
     parser.add_argument(
-        "--dtype", choices=DTYPES, default="bfloat16", help="of a shape"
+        "--dtype",
+        choices=DTYPES,
+        default="bfloat16",
+        help="floating-point type of a shape (default: %(default)s)",
     )
     parser.add_argument(
-        "-p", "--prompt", type=numbers, default=[512, 2048], help="tokens: 512,2048"
+        "-p",
+        "--prompt",
+        type=numbers,
+        default="512,2048",
+        metavar="N,...",
+        help="lengths of the prompts in tokens (default: %(default)s)",
     )
-    parser.add_argument("-g", "--generate", type=positive, default=128, help="tokens")
     parser.add_argument(
-        "-b", "--batch", type=numbers, default=[1], help="sequences at once: 1,4,16"
+        "-g",
+        "--generate",
+        type=positive,
+        default=128,
+        metavar="N",
+        help="tokens to generate (default: %(default)s)",
     )
-    parser.add_argument("-n", "--runs", type=positive, default=3, help="of each")
     parser.add_argument(
-        "--kv-bits", type=int, choices=BITS, help="quantize the KV cache"
+        "-b",
+        "--batch",
+        type=numbers,
+        default="1",
+        metavar="N,...",
+        help="numbers of sequences at once (default: %(default)s)",
     )
-    parser.add_argument("--cpu", action="store_true", help="MLX's own CPU instead")
+    parser.add_argument(
+        "-n",
+        "--runs",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="runs of each size (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kv-bits", type=int, choices=BITS, help="quantize the KV cache (default: no)"
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="run on MLX's CPU backend instead"
+    )
     report.add_arguments(parser)
 
 
@@ -141,72 +187,52 @@ def time_cell(model, vocabulary: int, batch: int, size: int, args, step) -> list
     return [row for row in rows if args.generate > 1 or row.group != "decode"]
 
 
-def is_hub_name(folder: str) -> bool:
-    named = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", folder)
-    return named is not None and not Path(folder).exists()
-
-
 def prepare(args):
-    """The model and its vocabulary's size. Throws warm.NoModel."""
+    """The model and its config. Throws Failed."""
     import mlx.core as mx
 
     # mlx_lm makes its stream on the device that is the default at its import.
     mx.set_default_device(mx.cpu if args.cpu else mx.gpu)
     mx.random.seed(7)
     if args.shape:
-        model, config = make(args.shape, args.bits, args.group_size, args.dtype)
-        return model, config["vocab_size"]
-    path = None if is_hub_name(args.folder) else check_folder(args.folder)
-    with loading(args.folder):
-        if path:
-            from mlx_lm.utils import load_model
+        return make(args.shape, args.bits, args.group_size, args.dtype)
+    path = models.folder_of(args.folder)
+    with models.loading(args.folder):
+        from mlx_lm.utils import load_model
 
-            model, config = load_model(path)
-        else:
-            from mlx_lm import load
-
-            model, _, config = load(args.folder, return_config=True)
-        return model, config.get("text_config", config)["vocab_size"]
+        return load_model(path)
 
 
-def name_of(args) -> str:
+def name_of(args, config: dict) -> str:
     if not args.shape:
         return args.folder.rstrip("/").rsplit("/", 1)[-1]
-    weights = f"{args.bits}-bit g{args.group_size}" if args.bits else args.dtype
-    return f"{args.shape} {weights}"
+    group = config.get("quantization", {}).get("group_size")
+    return f"{args.shape} " + (f"{args.bits}-bit g{group}" if group else args.dtype)
 
 
 def run(args) -> int:
-    import mlx.core as mx
-
-    if not args.cpu and not mx.is_available(mx.gpu):
-        print("There is no Vulkan device; `mlx-vulkan doctor` says why.")
-        return 1
+    if not args.cpu:
+        native.require_device()
     if args.kv_bits and args.batch != [1]:
-        print("--kv-bits is for one sequence: mlx-lm's batches do not quantize it.")
-        return 1
-    try:
-        import mlx_lm  # noqa: F401
-    except ImportError as error:
-        print(f"mlx-lm is missing ({error}); run: pip install mlx-lm")
-        return 1
-    try:
-        rows = time_cells(args)
-    except NoModel as error:
-        print(error)
-        return 1
+        raise Failed(
+            "--kv-bits is for one sequence: mlx-lm's batches do not quantize it.", 2
+        )
+    models.require_mlx_lm()
+    name, rows = time_cells(args)
     for row in rows:
-        row.facts = {"model": name_of(args), "kv_bits": args.kv_bits}
-    print(name_of(args))
+        row.facts = {"model": name, "kv_bits": args.kv_bits}
+    print(name)
     short = [row for row in rows if row.group in ("prompt", "decode")]
     return report.finish(args, rows, {}, short, report.about(args.cpu))
 
 
-def time_cells(args) -> list[report.Row]:
+def time_cells(args) -> tuple[str, list[report.Row]]:
+    """The model's name and the results."""
     import mlx.core as mx
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = report.console()
+    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     hidden = not console.is_terminal
     rows = []
@@ -214,7 +240,8 @@ def time_cells(args) -> list[report.Row]:
         task = bar.add_task(
             "making the model", total=len(cells(args)) * (args.runs + 1) + 1
         )
-        model, vocabulary = prepare(args)
+        model, config = prepare(args)
+        vocabulary = config.get("text_config", config)["vocab_size"]
         for batch, size in cells(args):
             rows += time_cell(
                 model,
@@ -227,4 +254,4 @@ def time_cells(args) -> list[report.Row]:
         if not args.cpu:
             prompt = mx.random.randint(0, vocabulary, (args.prompt[0],))
             rows += counts(model, prompt, args)
-    return rows
+    return name_of(args, config), rows

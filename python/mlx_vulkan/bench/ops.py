@@ -1,13 +1,22 @@
-"""Time operations: what a device does in a second, and what each makes of it."""
+"""Time operations, and compare them with the limits of the device.
 
-import argparse
+The limits are those of the vendor's data sheet where the chip is known, else the
+most that any operation reached, which is called "measured".
+"""
+
 import functools
 import math
 from dataclasses import dataclass
 
-from .. import arguments
-from . import report
+from .. import arguments, native
+from ..arguments import Failed
+from . import chips, report
 from .measure import samples
+
+EXAMPLES = """
+mlx-vulkan bench ops --filter matmul
+mlx-vulkan bench ops --json ops.json --plot ops.png
+"""
 
 
 @dataclass
@@ -181,57 +190,94 @@ OPERATIONS = [
 ]
 
 
-DEFAULTS = dict(seconds=0.5, filter="", small=False)
+# Families whose products of 16-bit types run on matrix units.
+MATRIX_FAMILIES = ("products", "quantized", "attention, convolution, FFT")
+
+
+def peak_of(operation: Operation) -> str:
+    """The limit of an operation's arithmetic."""
+    narrow = not operation.name.endswith(("f32", "c64"))
+    matrix = operation.family in MATRIX_FAMILIES
+    return report.HALF if matrix and narrow else report.F32
 
 
 def add_arguments(parser) -> None:
-    """Defaults are the caller's to set, as for report.add_arguments()."""
-    none = dict(default=argparse.SUPPRESS)
     seconds = arguments.at_least(0, float)
-    parser.add_argument("--seconds", type=seconds, help="per operation", **none)
-    parser.add_argument("--filter", help="of the operations' names", **none)
-    parser.add_argument("--small", action="store_true", help="sizes of a CPU's", **none)
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=0.5,
+        metavar="S",
+        help="time for each operation (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--filter",
+        default="",
+        metavar="TEXT",
+        help="run only operations whose names contain this text (default: all)",
+    )
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="use small arrays (default on software devices)",
+    )
     report.add_arguments(parser)
 
 
-def limits_of(mx, seconds: float, scale: int) -> dict:
-    """The device's own, as measured now."""
+def limits_of(mx, name: str, seconds: float, scale: int) -> tuple[dict, str]:
+    """The device's limits, and where they are from."""
+    if chip := chips.find(name):
+        limits = {report.MEMORY: chip.memory, report.HALF: chip.half}
+        return {**limits, report.F32: chip.f32}, chip.source
     x = array(mx, side(scale, 8192), side(scale, 8192))
     copied = min(samples(lambda: x + 1.0, seconds))
+    limits = {report.MEMORY: 2 * x.nbytes / copied / 1e9}
     n = side(scale, 4096)
-    a = array(mx, n, n, dtype="bfloat16")
-    product = min(samples(lambda: a @ a, seconds))
-    return {
-        "copy GB/s": 2 * x.nbytes / copied / 1e9,
-        "matmul bf16 TFLOP/s": 2 * n**3 / product / 1e12,
-    }
+    for limit, dtype in ((report.HALF, "bfloat16"), (report.F32, "float32")):
+        a = array(mx, n, n, dtype=dtype)
+        fastest = min(samples(functools.partial(mx.matmul, a, a), seconds))
+        limits[limit] = 2 * n**3 / fastest / 1e12
+    return limits, report.MEASURED
+
+
+def raise_limits(limits: dict, rows: list[report.Row]) -> None:
+    """Measured limits are the most that anything reached; bandwidths count where the
+    arrays are larger than caches."""
+    for row in rows:
+        bandwidth, rate = row.rates()
+        limits[row.peak] = max(limits[row.peak], rate)
+        if row.group in ("elementwise", "rows"):
+            limits[report.MEMORY] = max(limits[report.MEMORY], bandwidth)
 
 
 def run(args) -> int:
     import mlx.core as mx
 
-    if not mx.is_available(mx.gpu):
-        print("There is no Vulkan device; `mlx-vulkan doctor` says why.")
-        return 1
+    native.require_device()
     mx.set_default_device(mx.gpu)
     mx.random.seed(0)
     architecture = str(mx.device_info(mx.gpu).get("architecture", ""))
     scale = 16 if args.small or architecture.endswith("cpu") else 1
     chosen = [op for op in OPERATIONS if args.filter in op.name]
     if not chosen:
-        print(f"No operation's name has {args.filter!r}.")
-        return 1
+        raise Failed(f"No operation's name contains {args.filter!r}.", 2)
+    from rich.console import Console
     from rich.progress import track
 
     rows = []
-    console = report.console()
-    limits = limits_of(mx, args.seconds, scale)
+    console = Console(stderr=True)
+    head = report.about()
+    limits, source = limits_of(mx, head["device"], args.seconds, scale)
     hidden = not console.is_terminal
     for op in track(chosen, "timing", console=console, transient=True, disable=hidden):
         function, moved, flops = op.make(mx, scale)
         times = [s * 1e6 for s in samples(function, args.seconds)]
-        rows.append(report.Row(op.name, "us", times, op.family, moved, flops))
+        row = report.Row(op.name, "us", times, op.family, moved, flops)
+        row.peak = peak_of(op)
+        rows.append(row)
         del function
         mx.clear_cache()
+    if source == report.MEASURED:
+        raise_limits(limits, rows)
     short = [r for r in rows if r.name in ("add f32", "matmul bf16")] or rows[:2]
-    return report.finish(args, rows, limits, short)
+    return report.finish(args, rows, limits, short, head | {"limits_source": source})

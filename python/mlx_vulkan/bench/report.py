@@ -1,8 +1,8 @@
-"""What a benchmark has found: as a table, as JSON, as pictures, as one line."""
+"""The results of a benchmark: as a table, as JSON, as pictures, as one line."""
 
-import argparse
 import datetime
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .. import __version__, arguments, native
+from ..arguments import Failed
+from ..layout import WIDTH
 
 # Units, and whether less is better.
 UNITS = {
@@ -21,6 +23,17 @@ UNITS = {
     "GB": True,
     "tokens/s": False,
 }
+# Units to show a value in, and how many of the first one each is.
+TIMES = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
+RATES = {"kFLOP/s": 1e-9, "MFLOP/s": 1e-6, "GFLOP/s": 1e-3, "TFLOP/s": 1}
+SIZES = {"kB": 1e-6, "MB": 1e-3, "GB": 1}
+BANDWIDTHS = {"MB/s": 1e-3, "GB/s": 1, "TB/s": 1e3}
+SCALES = {"us": TIMES, "GB": SIZES, "TFLOP/s": RATES, "GB/s": BANDWIDTHS}
+
+# The limits of a device, as they stand in JSON.
+MEMORY, HALF, F32 = "memory GB/s", "16-bit TFLOP/s", "f32 TFLOP/s"
+MEASURED = "measured"
+OLD_LIMITS = {"copy GB/s": MEMORY, "matmul bf16 TFLOP/s": HALF}
 
 
 @dataclass
@@ -35,6 +48,7 @@ class Row:
     flops: float = 0.0
     note: str = ""
     facts: dict = field(default_factory=dict)
+    peak: str = F32  # the limit that its arithmetic has
 
     @property
     def median(self) -> float:
@@ -48,6 +62,18 @@ class Row:
         """GB/s and TFLOP/s of the median call, of a row in microseconds."""
         seconds = self.median * 1e-6
         return self.bytes / seconds / 1e9, self.flops / seconds / 1e12
+
+    def roof(self, limits: dict) -> tuple[float, str]:
+        """The share of what the device could do that the median call reaches, and
+        what limits it; 0 where that is not known."""
+        bandwidth, rate = self.rates()
+        memory, peak = limits.get(MEMORY, 0), limits.get(self.peak, 0)
+        shares = {
+            "memory": bandwidth / memory if memory else 0,
+            "compute": rate / peak if peak else 0,
+        }
+        bound = max(shares, key=shares.get)
+        return shares[bound], bound
 
 
 def commit() -> str:
@@ -101,7 +127,9 @@ def load(path: str) -> tuple[dict, list[Row]]:
         rows = [Row(**row) for row in head.pop("results")]
         for row in rows:
             number(row.best)
-        for value in head.get("limits", {}).values():
+        limits = head.get("limits", {})
+        head["limits"] = {OLD_LIMITS.get(name, name): limits[name] for name in limits}
+        for value in limits.values():
             number(value)
         head["date"], line(head, [])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -125,22 +153,53 @@ def join(files: list[str]) -> tuple[dict, list[Row], dict]:
             mine.values.append(statistics.median(row.values))
     limits = {}
     for head in heads:
-        for name, value in head.pop("limits", {}).items():
+        for name, value in head.pop("limits").items():
             limits[name] = max(value, limits.get(name, 0))
     return heads[0], list(rows.values()), limits
 
 
 def number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    """Three significant digits, never an exponent."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def spread(row: Row) -> str:
-    return f"{number(min(row.values))} to {number(max(row.values))}"
+def scaled(values: list[float], unit: str) -> tuple[list[str], str]:
+    """The values in the largest unit in which the largest of them is 1 or more."""
+    scale = SCALES.get(unit)
+    if not scale or not any(values):
+        return [number(v) for v in values], unit
+    largest = max(abs(v) for v in values)
+    fitting = [name for name, one in scale.items() if largest >= one]
+    unit = fitting[-1] if fitting else next(iter(scale))
+    return [number(v / scale[unit]) for v in values], unit
+
+
+def quantity(value: float, unit: str) -> str:
+    (text,), unit = scaled([value], unit)
+    return f"{text} {unit}"
+
+
+def deviation(row: Row) -> float:
+    return statistics.stdev(row.values) if len(row.values) > 1 else 0.0
+
+
+def with_deviation(row: Row) -> tuple[str, str]:
+    """ "median ± standard deviation", and the unit."""
+    (median, spread), unit = scaled([row.median, deviation(row)], row.unit)
+    return (f"{median} ± {spread}" if len(row.values) > 1 else median), unit
+
+
+def percent(share: float) -> str:
+    return "> 100 %" if share > 1.005 else f"{share * 100:.0f} %" if share else ""
 
 
 def line(head: dict, rows: list[Row]) -> str:
     """To paste into an issue."""
-    figures = "; ".join(f"{r.name} {number(r.median)} {r.unit}" for r in rows)
+    figures = "; ".join(f"{r.name} {quantity(r.median, r.unit)}" for r in rows)
     commit = f" ({head['commit']})" if head["commit"] else ""
     return (
         f"{head['device']}, {head['driver']}, mlx-vulkan {head['version']}{commit}: "
@@ -151,8 +210,16 @@ def line(head: dict, rows: list[Row]) -> str:
 def console():
     from rich.console import Console
 
-    # As wide as its rows where it is read by a program.
-    return Console() if sys.stdout.isatty() else Console(width=120)
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH)
+
+
+def describe(head: dict, limits: dict) -> str:
+    """The limits, and where they are from."""
+    words = []
+    for name, value in limits.items():
+        what, _, unit = name.rpartition(" ")
+        words.append(f"{what} {quantity(value, unit)}")
+    return f"limits: {', '.join(words)} ({head.get('limits_source', MEASURED)})"
 
 
 def show(head: dict, rows: list[Row], limits: dict) -> None:
@@ -161,110 +228,55 @@ def show(head: dict, rows: list[Row], limits: dict) -> None:
     table = Table(title=f"{head['device']}, {head['driver']}")
     timed = any(row.bytes for row in rows)
     table.add_column("what")
-    columns = ["median", "unit", "least to most"]
-    columns += ["GB/s", "of copy", "TFLOP/s"] if timed else []
+    columns = ["median ± sd", "unit"]
+    columns += ["GB/s", "FLOP/s", "limit", "of limit"] if timed else []
     for column in columns:
-        table.add_column(column, justify="right" if column != "unit" else "left")
-    copy = limits.get("copy GB/s", 0)
+        left = column in ("unit", "limit")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    above = False
     for row in rows:
-        cells = [row.name, number(row.median), row.unit, spread(row)]
+        cells = [row.name, *with_deviation(row)]
         if timed and row.unit == "us":
             bandwidth, rate = row.rates()
-            share = f"{bandwidth / copy:.0%}" if copy and row.bytes else ""
-            cells += [number(bandwidth) if row.bytes else "", share]
-            cells += [number(rate) if row.flops else ""]
+            share, bound = row.roof(limits)
+            above |= share > 1.005
+            cells += [number(bandwidth) if row.bytes else ""]
+            cells += [quantity(rate, "TFLOP/s") if row.flops else ""]
+            cells += [bound if share else "", percent(share)]
         table.add_row(*cells)
     console().print(table)
     for row in rows:
         if row.note:
             print(f"  {row.name}: {row.note}")
-    for name, value in limits.items():
-        print(f"  {name:<22} {number(value)}")
-
-
-def plot(path: str, head: dict, rows: list[Row], limits: dict) -> None:
-    """Of rows with bytes and operations a roofline for each family, else a bar for
-    each row."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    both = [row for row in rows if row.flops and row.bytes and row.unit == "us"]
-    families = list(dict.fromkeys(row.group for row in both))
-    wide = min(len(families), 3) or 1
-    high = -(-len(families) // 3) or 1
-    size = (5 * wide, 3.6 * high) if both else (8, 1 + 0.3 * max(len(rows), 4))
-    figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False)
-    for ax, family in zip(axes.flat, families):
-        roofline(ax, [row for row in both if row.group == family], limits)
-        ax.set_title(family, fontsize=9)
-    for ax in axes.flat[len(families) or 1 :]:
-        ax.set_axis_off()
-    if not both:
-        bars(axes[0, 0], rows)
-    figure.suptitle(line(head, [])[:-2], fontsize=9)
-    figure.tight_layout()
-    figure.savefig(path, dpi=80)
-    pyplot.close(figure)
-
-
-def bars(axes, rows: list[Row]) -> None:
-    low = [row.median - min(row.values) for row in rows]
-    high = [max(row.values) - row.median for row in rows]
-    names = [f"{row.name} ({row.unit})" for row in rows]
-    axes.barh(names, [row.median for row in rows], xerr=[low, high])
-    axes.invert_yaxis()
-
-
-def roofline(axes, rows: list[Row], limits: dict) -> None:
-    """Operations a second over operations a byte; the whiskers are the extremes."""
-    for row in rows:
-        rate = row.rates()[1]
-        ends = [row.flops / us / 1e6 for us in (max(row.values), min(row.values))]
-        whiskers = [[rate - ends[0]], [ends[1] - rate]]
-        x = row.flops / row.bytes
-        axes.errorbar(x, rate, yerr=whiskers, fmt="o", ms=4, label=row.name)
-    # The roof: what memory, and what matrix products, reach.
-    peaks = [value for name, value in limits.items() if name.endswith("TFLOP/s")]
-    if "copy GB/s" in limits and peaks:
-        low = min(row.flops / row.bytes for row in rows) / 2
-        high = max(row.flops / row.bytes for row in rows) * 2
-        x = [low * (high / low) ** (i / 60) for i in range(61)]
-        roof = [min(limits["copy GB/s"] * i / 1e3, max(peaks)) for i in x]
-        axes.plot(x, roof, "k--", lw=0.8)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("operations a byte", fontsize=8)
-    axes.set_ylabel("10^12 operations/s", fontsize=8)
-    axes.tick_params(labelsize=7)
-    axes.legend(fontsize=6)
+    if limits:
+        print(f"  {describe(head, limits)}")
+    if above:
+        print("  > 100 %: the arrays fit in a cache, which is faster than the memory")
 
 
 def add_arguments(parser) -> None:
-    # None are set by default, so that those before a subcommand count as well.
     for name, metavar, kind, text in (
-        ("--json", "FILE", arguments.output, "write all values there"),
-        ("--plot", "FILE.png", arguments.picture, "draw them (needs matplotlib)"),
+        ("--json", "FILE", arguments.output, "write all values to this file"),
+        ("--plot", "FILE.png", arguments.picture, "write a plot (needs matplotlib)"),
     ):
-        parser.add_argument(
-            name, metavar=metavar, type=kind, default=argparse.SUPPRESS, help=text
-        )
+        parser.add_argument(name, metavar=metavar, type=kind, help=text)
 
 
 def finish(args, rows: list[Row], limits: dict, short: list[Row], head=None) -> int:
     """Shows the rows and writes what the arguments ask for; the exit status. `head`
     is what about() said where they were measured, if not now."""
+    from . import plots
+
     head = head or about()
     if not getattr(args, "markdown", False):
         show(head, rows, limits)
         print()
     print(line(head, short))
-    for name, write in (("json", save), ("plot", plot)):
+    for name, write in (("json", save), ("plot", plots.plot)):
         if path := getattr(args, name, None):
             try:
                 write(path, head, rows, limits)
             except OSError as error:
-                print(f"{path} cannot be written: {error.strerror}.")
-                return 1
+                raise Failed(f"{path} cannot be written: {error.strerror}.") from error
+            print(f"{name}: {os.path.abspath(path)}")
     return 0

@@ -1,27 +1,42 @@
-"""Results of several runs as one: of each figure the least, median and most of the
-runs' medians, and a picture, with a roofline for each family of operations."""
+"""Join the results of several runs, and plot them as rooflines.
 
+Shows the median, least and most of the runs' medians. All runs are of one device
+and driver.
+"""
+
+from ..arguments import Failed
 from . import report
+
+EXAMPLES = """
+mlx-vulkan bench roofline 1.json 2.json 3.json --plot ops.png
+mlx-vulkan bench roofline ops.json --markdown
+"""
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("files", nargs="+", help="as --json writes them")
-    parser.add_argument("--markdown", action="store_true", help="the table as such")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE.json",
+        help="files of `mlx-vulkan bench --json`",
+    )
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the table as Markdown"
+    )
     report.add_arguments(parser)
 
 
 def markdown(rows: list[report.Row], limits: dict) -> str:
-    lines = ["| | median (least, most) | of copy | TFLOP/s |", "|---|---|---|---|"]
-    copy = limits.get("copy GB/s")
+    lines = ["| | median (least, most) | of limit | FLOP/s |", "|---|---|---|---|"]
     for row in rows:
-        least, most = (report.number(f(row.values)) for f in (min, max))
-        unit = "" if row.unit == "us" else " " + row.unit
+        figures = [row.median, min(row.values), max(row.values)]
+        (middle, least, most), unit = report.scaled(figures, row.unit)
         share = rate = ""
         if row.bytes and row.unit == "us":
-            bandwidth, flops = row.rates()
-            share = f"{bandwidth / copy:.0%}" if copy else ""
-            rate = report.number(flops) if flops > 1 else ""
-        value = f"{report.number(row.median)}{unit} ({least}, {most})"
+            part, bound = row.roof(limits)
+            share = f"{report.percent(part)} ({bound})" if part else ""
+            rate = report.quantity(row.rates()[1], "TFLOP/s") if row.flops else ""
+        value = f"{middle} {unit} ({least}, {most})"
         lines.append(f"| {row.name} | {value} | {share} | {rate} |")
     return "\n".join(lines)
 
@@ -30,8 +45,9 @@ def run(args) -> int:
     try:
         head, rows, limits = report.join(args.files)
     except (OSError, ValueError) as error:
-        print(f"These are no results of `mlx-vulkan bench --json`: {error}")
-        return 1
+        raise Failed(
+            f"These are no results of `mlx-vulkan bench --json`: {error}"
+        ) from error
     if args.markdown:
         print(markdown(rows, limits))
     return report.finish(args, rows, limits, rows[:2], head)

@@ -282,9 +282,19 @@ def tiny(family: str) -> dict:
 SHAPES |= {f"tiny-{family}": tiny(family) for family in TINY}
 
 
-def make(name: str, bits: int, group_size: int, dtype: str, **more):
-    """Model and config: weights are seeded noise, quantized unless `bits` is 0. `more`
-    replaces values of the shape."""
+def quantizable(model) -> dict:
+    """The modules that mlx.nn can quantize, by path, and their inputs' sizes."""
+    return {
+        path: module.weight.shape[-1]
+        for path, module in model.named_modules()
+        if hasattr(module, "to_quantized")
+    }
+
+
+def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
+    """Model and config: weights are seeded noise, quantized unless `bits` is 0, in
+    the largest groups that fit all sizes if `group_size` is None; what fits no group
+    stays as it is. `more` replaces values of the shape."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_map
@@ -301,10 +311,27 @@ def make(name: str, bits: int, group_size: int, dtype: str, **more):
 
     model.update(tree_map(narrow, model.parameters()))
     if bits:
-        nn.quantize(model, group_size=group_size, bits=bits)
+        sizes = quantizable(model)
+        if group_size is None:
+            group_size, chosen = fitting(sizes)
+        else:
+            chosen = sizes  # MLX says which of them does not fit
+        nn.quantize(
+            model,
+            group_size=group_size,
+            bits=bits,
+            class_predicate=lambda path, module: path in chosen,
+        )
         config["quantization"] = {"group_size": group_size, "bits": bits}
     for layer in model.layers:  # one at a time: the floats need not fit together
         mx.eval(layer.parameters())
     mx.eval(model.parameters())
     model.eval()  # in training mode mlx-lm uses none of its kernels
     return model, config
+
+
+def fitting(sizes: dict) -> tuple[int, set]:
+    """The largest group size that the most modules can have, and which these are."""
+    fits = {g: {p for p, n in sizes.items() if n % g == 0} for g in (128, 64, 32)}
+    best = max(fits, key=lambda g: (len(fits[g]), g))
+    return best, fits[best]

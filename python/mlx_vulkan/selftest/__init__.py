@@ -1,9 +1,8 @@
-"""Check this GPU and driver: every kernel family against the CPU.
+"""Check the results of this GPU and driver against the CPU.
 
-`mlx-vulkan selftest` is for GPUs that the project has never seen. It needs the
-installed wheel only, runs for about a minute and writes a report to attach to a
-bug report. Everything on the GPU happens in worker processes (runner.py), so
-that a hang or a crash is a result and not the end.
+Runs every family of kernels in worker processes, so that a hang or a crash of
+the driver is a result too, and writes a report to attach to an issue. Takes
+about a minute on a GPU.
 """
 
 import os
@@ -12,6 +11,7 @@ import sys
 import time
 
 from .. import arguments
+from ..arguments import Failed, note
 
 # How much runs: what covers every dtype and layout, less than that, everything.
 USUAL, QUICK, FULL = "usual", "quick", "full"
@@ -21,50 +21,66 @@ USUAL, QUICK, FULL = "usual", "quick", "full"
 LIBRARY_LIMIT, RUNNER_LIMIT = 10, 40
 
 
+EXAMPLES = """
+mlx-vulkan selftest
+mlx-vulkan selftest --quick
+mlx-vulkan selftest --only matmul --json matmul.json
+"""
+EXIT = "Exit status: 0 if every case passed, 1 if not, 2 if nothing could run."
+
+
 def add_arguments(parser) -> None:
     parser.add_argument(
         "--only",
         action="append",
         metavar="PATTERN",
-        help="a family, an id, or a shell pattern of ids; may be given again",
+        help="run only this family, id, or shell pattern of ids; repeatable",
     )
     seeds = arguments.at_least(0, most=2**64 - 1)
-    parser.add_argument("--seed", type=seeds, default=0, help="of the random inputs")
-    parser.add_argument("--list", action="store_true", help="print ids, run nothing")
+    parser.add_argument(
+        "--seed",
+        type=seeds,
+        default=0,
+        metavar="N",
+        help="seed of the random inputs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the ids and run nothing"
+    )
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument(
         "--quick",
         action="store_const",
         const=QUICK,
         dest="depth",
-        help="fewer types, layouts and modes",
+        help="run fewer dtypes, layouts and modes",
     )
     depth.add_argument(
         "--full",
         action="store_const",
         const=FULL,
         dest="depth",
-        help="every type and layout of every row: some 10,000 cases",
+        help="run every dtype and layout: about 10,000 cases",
     )
     parser.set_defaults(depth=USUAL)
     parser.add_argument(
         "--jobs",
         type=arguments.at_least(1),
         metavar="N",
-        help="workers at a time (default: half the cores; up to 6, or 2 on a "
-        "software device)",
+        help="number of worker processes (default: half the cores, at most 6, or 2 on "
+        "a software device)",
     )
     parser.add_argument(
         "--json",
         metavar="FILE",
         default="mlx-vulkan-selftest.json",
-        help="where the report goes (default: ./%(default)s)",
+        help="file of the report (default: ./%(default)s)",
     )
     parser.add_argument(
         "--limit",
         type=arguments.at_least(1, float),
         metavar="SECONDS",
-        help="without progress, after which a case counts as a hang "
+        help="time without progress after which a case counts as a hang "
         f"(default: {RUNNER_LIMIT}, {3 * RUNNER_LIMIT} on a software device)",
     )
 
@@ -122,19 +138,21 @@ def run(args) -> int:
     device = selected(facts)
     if not args.list and device is None:
         reasons = " ".join(facts.get("problems", ()))
-        print(
-            f"There is no GPU to test. {reasons} `mlx-vulkan doctor` says why; "
-            "MLX_VK_DEVICE=cpu tests a software device."
+        reasons = reasons or facts.get("loader", {}).get("why", "") + "."
+        raise Failed(
+            f"There is no GPU to test: {reasons} `mlx-vulkan doctor` says what to do; "
+            "MLX_VK_DEVICE=cpu tests a software device.",
+            2,
         )
-        return 2
     software = device is not None and device.get("type") == "cpu"
     if args.only:
         chosen = plan.matching(args.only, args.depth, software)
     else:
         chosen = plan.select(args.depth, software)
     if not chosen:
-        print(f"Nothing matches {' '.join(args.only)}; --list prints all ids.")
-        return 2
+        raise Failed(
+            f"Nothing matches {' '.join(args.only)}; --list prints all ids.", 2
+        )
     if args.list:
         for mode, cases in chosen:
             for case in cases:
@@ -152,8 +170,9 @@ def run_plan(chosen, args, facts: dict, device: dict) -> int:
     try:
         open(args.json, "a").close()
     except OSError as error:
-        print(f"The report cannot be written: {error}. Choose another --json FILE.")
-        return 2
+        raise Failed(
+            f"The report cannot be written: {error}. Choose another --json FILE.", 2
+        ) from error
     console, started = Console(highlight=False), time.monotonic()
     software = device.get("type") == "cpu"
     jobs = args.jobs or default_jobs(software)
@@ -175,7 +194,7 @@ def run_plan(chosen, args, facts: dict, device: dict) -> int:
     report.save(made, args.json)
     report.show(made, os.path.abspath(args.json), console)
     if not whole:
-        console.print("Interrupted: the report holds what ran until then.")
+        note("Interrupted: the report has the cases that ran.")
     return 1 if made["failed"] or not whole else 0
 
 
