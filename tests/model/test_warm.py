@@ -34,6 +34,7 @@ def test_a_warm_model_compiles_nothing(model_folder, tmp_path):
     first = warm(model_folder, tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
     assert " kernels were compiled (" in first.stdout
+    assert f"are stored in {tmp_path}" in first.stdout
     second = warm(model_folder, tmp_path)
     assert second.returncode == 0 and second.stdout.startswith("All "), second.stdout
     used = run("-c", FIRST_TOKENS, str(model_folder), cache=tmp_path)
@@ -75,10 +76,11 @@ def test_what_is_no_model_is_told(tmp_path, files, words):
             (folder / name).write_text(text)
     done = warm(folder, tmp_path / "cache")
     assert done.returncode == 1
-    assert words in done.stdout and str(folder) in done.stdout
+    assert words in done.stderr and str(folder) in done.stderr
+    assert done.stdout == ""
     assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_a_cache_that_is_off_is_told(model_folder):
     done = warm(model_folder, "off")
-    assert done.returncode == 1 and "The kernel cache is off" in done.stdout
+    assert done.returncode == 1 and "The kernel cache is off" in done.stderr
