@@ -37,6 +37,16 @@ def demo_model() -> Path:
     return convert_smollm2.convert(source, FOLDER)
 
 
+def show_device(mx) -> str:
+    """Prints the device that mx.gpu is; its name."""
+    info = mx.device_info(mx.gpu)
+    device = str(info.get("device_name", "unknown device"))
+    print(f"== Device: {device}")
+    if str(info.get("architecture", "")).endswith("cpu"):
+        print("== A software device, which computes on the CPU: no GPU is in use.")
+    return device
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="", help="mlx-lm folder or hub name")
@@ -62,14 +72,7 @@ def main() -> int:
     from mlx_lm import load, stream_generate
 
     mx.set_default_device(mx.gpu)
-    info = mx.device_info(mx.gpu)
-    device = info.get("device_name", "unknown device")
-    print(f"== Device: {device}")
-    if str(info.get("architecture", "")).endswith("cpu"):
-        print(
-            "== This is a software device: the demo computes on the CPU, because no "
-            "GPU was found."
-        )
+    device = show_device(mx)
     print(f"== Loading {Path(model_path).name}", flush=True)
     model, tokenizer = load(model_path)
     print(f"\n> {args.prompt}\n")

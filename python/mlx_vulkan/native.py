@@ -170,12 +170,13 @@ def problems() -> list[str]:
 
 def not_loaded(path: Path) -> str:
     others = " or ".join(other_backends()) or "another backend"
-    text = f"{path} is loaded, which is not the Vulkan build but that of {others}. "
+    text = f"{path} is loaded, which is not the Vulkan build (it is from {others}). "
     if os.environ.get("MLX_VK") == "0":
         return text + "MLX_VK=0 asks for that: unset it."
     if "_mlx_vulkan" not in sys.modules:
         return text + (
-            "Python has not read mlx_vulkan.pth, as where packages are on PYTHONPATH "
-            "alone. `import _mlx_vulkan` before mlx.core, or reinstall: " + REPAIR
+            "Python has not run mlx_vulkan.pth, for example because the packages are "
+            "on PYTHONPATH only. Import _mlx_vulkan before mlx.core, or reinstall: "
+            + REPAIR
         )
     return text + f"To repair: {REPAIR}"

@@ -117,8 +117,8 @@ def nvidia(sys: Path) -> list[str]:
     if not (sys / "module/nvidia").is_dir():
         return []
     return [
-        "nvidia: none that can be read; a GPU without a display has none, and "
-        "MLX_VK_TIMEOUT is what watches"
+        "nvidia: its limit cannot be read. GPUs without a display have none; "
+        "MLX_VK_TIMEOUT reports kernels that hang"
     ]
 
 

@@ -45,3 +45,10 @@ def test_page_is_of_these_primitives():
             assert f"\n| {primitive} |" in page, (
                 f"{primitive} is not in docs/dev/coverage.md: run tools/gen_coverage.py"
             )
+
+
+def test_progress_is_shown(capsys):
+    todo = [("A", "Abs", None), ("A", "Add", None), ("B", "Sort", None)]
+    assert list(coverage.tracked(todo)) == todo
+    said = capsys.readouterr()
+    assert said.err == "trying: A\ntrying: B\n" and said.out == ""
