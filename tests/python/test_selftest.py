@@ -189,13 +189,14 @@ def test_sigterm_leaves_a_report(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "mlx_vulkan", "selftest", *words],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     # A family has ended, others have not.
     first = process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=60)
-    assert process.returncode == 1 and "Interrupted" in rest, rest
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "Interrupted" in errors, rest + errors
     report = json.loads(path.read_text())
     assert report["whole"] is False and report["jobs"] == 2
     assert report["families"][first.partition(":")[0]]["passed"] > 0

@@ -77,10 +77,10 @@ def collect(sides: list[str], rounds: int) -> list[tuple[dict, list[report.Row]]
 
 
 def differences(a: dict, b: dict) -> list[str]:
-    """What makes figures of two heads no comparison of programs."""
-    names = ("device", "driver", "mlx", "allocator")
+    """What the two sides do not have in common."""
+    names = ("device", "driver", "mlx", "allocator", "settings")
     return [
-        f"{name} differs: {a.get(name)} and {b.get(name)}"
+        f"A and B differ in {name}: {a.get(name)} and {b.get(name)}"
         for name in names
         if a.get(name) != b.get(name)
     ]

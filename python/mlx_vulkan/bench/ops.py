@@ -241,13 +241,11 @@ def limits_of(mx, name: str, seconds: float, scale: int) -> tuple[dict, str]:
 
 
 def raise_limits(limits: dict, rows: list[report.Row]) -> None:
-    """Measured limits are the most that anything reached; bandwidths count where the
-    arrays are larger than caches."""
+    """Measured limits are the most that any operation reached."""
     for row in rows:
         bandwidth, rate = row.rates()
         limits[row.peak] = max(limits[row.peak], rate)
-        if row.group in ("elementwise", "rows"):
-            limits[report.MEMORY] = max(limits[report.MEMORY], bandwidth)
+        limits[report.MEMORY] = max(limits[report.MEMORY], bandwidth)
 
 
 def run(args) -> int:
