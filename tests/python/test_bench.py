@@ -122,6 +122,7 @@ def test_tiny_shapes_work_with_the_defaults(name):
     [
         ("NVIDIA H200", 989),
         ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H200 NVL", 835),
         ("NVIDIA H100 PCIe", 756),
         ("NVIDIA GeForce RTX 4070 Ti", 80.2),
         ("AMD Radeon RX 7900 XTX (RADV NAVI31)", 122.8),

@@ -29,7 +29,8 @@ INTEL = "Intel's product specifications (peak INT8 TOPS / 2)"
 APPLE = "Apple's announcement"
 
 CHIPS = (
-    Chip(r"NVIDIA H200( .*)?", 4800, 67, 989, HOPPER),
+    Chip(r"NVIDIA H200 NVL", 4800, 60, 835, HOPPER),
+    Chip(r"NVIDIA H200", 4800, 67, 989, HOPPER),
     Chip(r"NVIDIA H100 NVL", 3900, 60, 835, HOPPER),
     Chip(r"NVIDIA H100 PCIe", 2000, 51, 756, HOPPER),
     Chip(r"NVIDIA H100( 80GB HBM3| SXM.*)", 3350, 67, 989, HOPPER),
@@ -74,7 +75,7 @@ CHIPS = (
     Chip(r"Intel\(R\) Arc\(tm\) B580 Graphics", 456, 13.7, 116.5, INTEL),
     Chip(r"Intel\(R\) Arc\(tm\) B570 Graphics", 380, 11.5, 101.5, INTEL),
     # Half-precision arithmetic runs at the rate of float32.
-    Chip(r"Apple M1 Ultra", 800, 20.8, 20.8, APPLE),
+    Chip(r"Apple M1 Ultra", 800, 20.8, 20.8, "twice Apple's figures for M1 Max"),
     Chip(r"Apple M1 Max", 400, 10.4, 10.4, APPLE),
     Chip(r"Apple M1 Pro", 200, 5.2, 5.2, APPLE),
     Chip(r"Apple M1", 68, 2.6, 2.6, APPLE),
