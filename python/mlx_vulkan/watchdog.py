@@ -44,7 +44,7 @@ def amdgpu(sys: Path, release: str) -> list[str]:
     if text is None:
         return []
     repair = (
-        "longer: amdgpu.lockup_timeout=60000 (milliseconds) on the kernel's "
+        "to raise it: amdgpu.lockup_timeout=60000 (milliseconds) on the kernel's "
         "command line"
     )
     values = [part.strip() for part in text.split(",") if part.strip()]
@@ -84,16 +84,16 @@ def i915(sys: Path) -> list[str]:
         lines.append("i915 never resets the GPU (enable_hangcheck=N)")
     for card in cards_of(sys, "i915"):
         for name, what in (
-            ("preempt_timeout_ms", "stops work that keeps others waiting after"),
-            ("heartbeat_interval_ms", "looks whether the GPU still answers every"),
+            ("preempt_timeout_ms", "preempts work that others wait for after"),
+            ("heartbeat_interval_ms", "checks that the GPU still answers every"),
         ):
             values = numbers_in(card, f"engine/*/{name}")
             if values and max(values) == 0:
                 lines.append(f"i915: {name} is off (0)")
             elif values:
                 lines.append(
-                    f"i915 {what} {span(values)}; longer: write more, or 0 for "
-                    f"never, into {card}/engine/*/{name}"
+                    f"i915 {what} {span(values)}; to change it, write milliseconds, or "
+                    f"0 for never, to {card}/engine/*/{name}"
                 )
     return lines
 
@@ -109,7 +109,10 @@ def xe(sys: Path) -> list[str]:
         most = numbers_in(card, f"{engines}/job_timeout_max")
         if most:
             line += f" (at most {span(most)} without another kernel)"
-        lines.append(f"{line}; longer: write more into {card}/{engines}/job_timeout_ms")
+        lines.append(
+            f"{line}; to change it, write milliseconds to "
+            f"{card}/{engines}/job_timeout_ms"
+        )
     return lines
 
 
