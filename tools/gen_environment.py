@@ -1,41 +1,42 @@
-"""Write docs/dev/all-settings.md from the library's own table of settings.
+"""Write the tables of settings from the library's own.
 
-python tools/gen_environment.py           # writes it
-python tools/gen_environment.py --check   # fails if it is out of date
+python tools/gen_environment.py           # writes them
+python tools/gen_environment.py --check   # fails if one is out of date
+
+A table stands between `<!-- settings: NAME ... -->` and `<!-- end -->` in
+docs/configuration.md and docs/dev/all-settings.md; `all` stands for every name.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from mlx_vulkan import native
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "dev" / "all-settings.md"
-HEAD = """# Environment variables
-
-Made by `tools/gen_environment.py` from the table in `src/vk/config.cpp`;
-`mlx-vulkan doctor` shows those in force. They are read when the library loads.
-
-| name | default | meaning |
-|---|---|---|
-"""
-TAIL = """
-MLX's own `MLX_MAX_OPS_PER_BUFFER`, `MLX_MAX_MB_PER_BUFFER` and
-`MLX_ENABLE_TF32` hold too, and the Vulkan loader's `VK_DRIVER_FILES` and
-`VK_LOADER_DEBUG` help where a driver is not found. For attention's backward
-pass, `MLX_SDPA_VJP_FALLBACK=1` decomposes it, as its second derivatives need,
-and `MLX_SDPA_VJP_BLOCK=n` holds at most n * n scores at once;
-`GATED_DELTA_VJP_FALLBACK=1` decomposes the gated delta rule's.
-"""
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = (DOCS / "configuration.md", DOCS / "dev" / "all-settings.md")
+MARKED = re.compile(r"(<!-- settings: ([^>]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def page() -> str:
-    rows = []
-    for entry in native.report()["config"]:
+def table(names: str) -> str:
+    entries = {entry["name"]: entry for entry in native.report()["config"]}
+    rows = ["| name | default | meaning |\n|---|---|---|\n"]
+    for name in entries if names == "all" else names.split():
+        entry = entries[name]
         default = f"`{entry['default']}`" if entry["default"] else ""
         meaning = entry["description"].replace("|", "\\|")
-        rows.append(f"| `{entry['name']}` | {default} | {meaning} |\n")
-    return HEAD + "".join(rows) + TAIL
+        rows.append(f"| `{name}` | {default} | {meaning} |\n")
+    return "".join(rows)
+
+
+def rewritten(page: Path) -> str:
+    text, count = MARKED.subn(
+        lambda m: m[1] + table(m[2]) + m[3], page.read_text("utf-8")
+    )
+    if not count:
+        raise SystemExit(f"{page} has no `<!-- settings: ... -->`")
+    return text
 
 
 def main() -> int:
@@ -45,13 +46,17 @@ def main() -> int:
     if not native.is_vulkan():
         print(*native.problems(), sep="\n", file=sys.stderr)
         return 1
-    if args.check:
-        if PAGE.exists() and PAGE.read_text() == page():
-            return 0
-        print(f"{PAGE.name} is out of date: run tools/gen_environment.py")
-        return 1
-    PAGE.write_text(page())
-    return 0
+    failed = False
+    for page in PAGES:
+        text = rewritten(page)
+        if text == page.read_text("utf-8"):
+            continue
+        if args.check:
+            failed = True
+            print(f"{page.name} is out of date: run tools/gen_environment.py")
+        else:
+            page.write_text(text, "utf-8")
+    return failed
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compile what plans choose on each vendor's chips with its own driver.
 
-    run_drivers.py                     every chip; rewrites docs/dev/driver-compile-matrix.md
+    run_drivers.py                     every chip, for docs/dev/driver-compile-matrix.md
     run_drivers.py navi31 dg2          some
     run_drivers.py --system-radv navi21    by the RADV that is installed
 

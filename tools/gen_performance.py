@@ -1,0 +1,157 @@
+"""Write the performance table and chart from the newest file of benchmarks/results.
+
+python tools/gen_performance.py           # README.md, docs/performance.md, the chart
+python tools/gen_performance.py --check   # fails if one of them is out of date
+
+A table stands between `<!-- performance: WHAT -->` and `<!-- end -->`, where WHAT is
+`short` (contexts of 512 tokens, and prompts of 4,096) or `all`.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/performance.md")
+CHART = Path("docs/performance.svg")
+MARKED = re.compile(r"(<!-- performance: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COLORS = ("#c2410c", "#475569", "#94a3b8")
+
+
+def results(root: Path) -> Path:
+    return max((root / "benchmarks" / "results").glob("*.json"), key=lambda p: p.stem)
+
+
+def text_of(value: float | list) -> str:
+    if isinstance(value, list):
+        return "–".join(f"{v:,}" for v in value)
+    return f"{value:,}"
+
+
+def label(row: dict) -> str:
+    place = "of" if row["what"] == "prompt" else "after"
+    return f"{row['what']} {place} {row['tokens']:,}"
+
+
+def chosen(facts: dict, what: str) -> list[dict]:
+    rows = facts["rows"]
+    if what == "short":
+        rows = [r for r in rows if r["tokens"] == 512 or r["what"] == "prompt"]
+    return rows
+
+
+def table(facts: dict, what: str) -> str:
+    names = [engine["name"] for engine in facts["engines"]]
+    lines = [f"| {facts['unit']} | | {' | '.join(names)} |", "|---|---|---:|---:|---:|"]
+    last = ""
+    for row in chosen(facts, what):
+        model = row["model"] if row["model"] != last else ""
+        last = row["model"]
+        cells = [text_of(v) for v in row["values"]]
+        lines.append(f"| {model} | {label(row)} | {' | '.join(cells)} |")
+    versions = "; ".join(
+        f"{e['name']} {e['version']} ({e['measured']})" for e in facts["engines"]
+    )
+    head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
+    return "\n".join([*lines, "", f"{head} {versions}."]) + "\n"
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def draw(facts: dict, stamp: str, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "mlx-vulkan", "font.size": 9})
+    models = list(dict.fromkeys(row["model"] for row in facts["rows"]))
+    rows = chosen(facts, "short")
+    kinds = list(dict.fromkeys(label(row) for row in rows))
+    names = [engine["name"] for engine in facts["engines"]]
+    size = (3.3 * len(models), 1.5 * len(kinds) + 0.5)
+    figure, axes = plt.subplots(len(kinds), len(models), figsize=size)
+    for row in rows:
+        column = models.index(row["model"])
+        axis = axes[kinds.index(label(row))][column]
+        ends = [v if isinstance(v, list) else [v, v] for v in row["values"]]
+        at = range(len(names))
+        axis.barh(at, [low for low, _ in ends], color=COLORS)
+        spread = [high - low for low, high in ends]
+        lows = [low for low, _ in ends]
+        axis.barh(at, spread, left=lows, color=COLORS, alpha=0.45)
+        for i, value in enumerate(row["values"]):
+            axis.annotate(
+                text_of(value),
+                (ends[i][1], i),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        axis.set_xlim(0, 1.45 * max(high for _, high in ends))
+        axis.set_yticks(at, names if column == 0 else [""] * len(names))
+        axis.invert_yaxis()
+        axis.set_title(f"{row['model']}, {label(row)}", fontsize=9, loc="left")
+        axis.tick_params(length=0)
+        axis.set_xticks([])
+        for side in ("top", "right", "bottom"):
+            axis.spines[side].set_visible(False)
+    title = f"{facts['unit']} on {facts['device']}; higher is better, pale: range"
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    figure.tight_layout()
+    # The white background keeps the chart readable on dark pages.
+    metadata = {"Date": None, "Creator": None, "Description": f"sha256 {stamp}"}
+    figure.savefig(path, facecolor="white", metadata=metadata)
+    text = path.read_text("utf-8")
+    path.write_text(re.sub(r"[ \t]+$", "", text, flags=re.M), "utf-8")
+
+
+def stale(root: Path) -> list[str]:
+    source = results(root)
+    facts = json.loads(source.read_text("utf-8"))
+    pages = [page for page in PAGES if rewritten(root / page, facts) is not None]
+    chart = root / CHART
+    if not chart.exists() or f"sha256 {digest(source)}" not in chart.read_text("utf-8"):
+        pages.append(str(CHART))
+    return pages
+
+
+def rewritten(path: Path, facts: dict) -> str | None:
+    """The page's new text, or nothing if it is as it should be."""
+    old = path.read_text("utf-8")
+    if not MARKED.search(old):
+        raise SystemExit(f"{path} has no `<!-- performance: ... -->`")
+    new = MARKED.sub(lambda m: m[1] + table(facts, m[2]) + m[3], old)
+    return new if new != old else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--root", type=Path, default=ROOT)
+    args = parser.parse_args()
+    if args.check:
+        pages = stale(args.root)
+        if pages:
+            print(f"{', '.join(pages)}: out of date; run tools/gen_performance.py")
+        return bool(pages)
+    source = results(args.root)
+    facts = json.loads(source.read_text("utf-8"))
+    for page in PAGES:
+        text = rewritten(args.root / page, facts)
+        if text is not None:
+            (args.root / page).write_text(text, "utf-8")
+    draw(facts, digest(source), args.root / CHART)
+    print(f"Wrote {', '.join(PAGES)} and {CHART} from {source.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
