@@ -71,7 +71,7 @@ if(MLXVK_SANITIZE STREQUAL "fuzzer")
   return()
 endif()
 
-# What matrix units reach (docs/lab/kernels.md).
+# What matrix units reach (docs/lab/2026-11-22-matrix-units.md).
 if(NLOHMANN_INCLUDE_DIR)
   add_executable(matrix_units EXCLUDE_FROM_ALL
                  "${PROJECT_SOURCE_DIR}/benchmarks/matrix_units/main.cpp")

@@ -1,6 +1,6 @@
 // matrix_units FOLDER: what the matrix units of this machine's GPU reach, by
 // VK_KHR_cooperative_matrix and VK_NV_cooperative_matrix2, tile by tile: the
-// question of docs/lab/kernels.md, "Matrix units". FOLDER holds khr.comp and
+// question of docs/lab/2026-11-22-matrix-units.md. FOLDER holds khr.comp and
 // nv.comp. Prints a JSON line a shape and variant; results are checked.
 // matrix_units FOLDER TEXT FILE: the rows that have TEXT in them alone, and the
 // driver's code for them in FILE (a pipeline cache).

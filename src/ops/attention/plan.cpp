@@ -136,9 +136,9 @@ DecodeVariant decode_kernel(
   return v;
 }
 
-// Measured on an H200 (docs/lab/kernels.md): what matters is how long the
-// longest chain of instructions is, until there are keys enough that reading
-// them again for other rows costs more.
+// Measured on an H200 (docs/lab/2026-11-23-decode-attention.md): what matters
+// is how long the longest chain of instructions is, until there are keys enough
+// that reading them again for other rows costs more.
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   uint64_t heads = uint64_t(p.batches) * p.kv_heads;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
@@ -255,7 +255,7 @@ PrefillFragmentsVariant fragments_kernel(
     const AttentionProblem& p) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
   v.SG = caps.matrix_subgroup();
-  // Measured (docs/lab/kernels.md, "Attention of prompts").
+  // Measured (docs/lab/2026-11-22-prompt-attention.md).
   bool wide = std::max(p.dim, p.value_dim) > 96;
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;

@@ -93,7 +93,7 @@ bool plan_fragments(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   return true;
 }
 
-// docs/lab/operations.md, "Convolutions": subgroups of 64 x 32 in
+// docs/lab/2026-11-23-convolutions.md: subgroups of 64 x 32 in
 // workgroups of eight are the fastest as long as they give every other core
 // one.
 void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {

@@ -137,7 +137,7 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   }
   // Five or more vectors whose k's are not neighbours, or of a matrix whose k's
   // are not: as those of LoRA, by many rows. Mostly padding for matrix units,
-  // and faster all the same (docs/lab/models.md, "Training").
+  // and faster all the same (docs/lab/2026-11-22-training.md).
   bool neighbours = along_k && p.b.row == 1;
   if (!neighbours && p.n > 4 && p.m >= 1024 && p.k >= 256 &&
       caps.coopmat(p.type)) {
@@ -283,7 +283,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!units.lanes || p.k < (wide ? 4 : 16)) {
     return false;
   }
-  // Subgroups of 64 x 64 (docs/lab/kernels.md, "Matrix units").
+  // Subgroups of 64 x 64 (docs/lab/2026-11-22-matrix-units.md).
   constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
   constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};

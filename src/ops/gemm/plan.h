@@ -36,8 +36,8 @@ struct GemmProblem {
   uint32_t batch = BATCH_EVEN;
   bool may_split = true; // over k, for speed
   // Rows from which matrix units take few of them; -1: from where that measured
-  // faster (docs/lab/kernels.md), 0: never. A user's own number has software
-  // devices emulate matrices, for tests.
+  // faster (docs/lab/2026-11-22-few-rows.md), 0: never. A user's own number has
+  // software devices emulate matrices, for tests.
   int skinny_rows = -1;
 
   // The same as y^T = alpha * b^T a^T + beta * c^T.

@@ -45,7 +45,7 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 }
 
 // Whether matrix units make the products of few rows, where that measured
-// faster (docs/lab/kernels.md, "Matvec").
+// faster (docs/lab/2026-11-22-matvec.md).
 bool takes_matrices(const Caps& caps, const QuantShape& s) {
   constexpr uint32_t most_rows = 8, most_items = 2048; // of a single row
   auto& f = s.common;
@@ -133,7 +133,7 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny takes it (docs/lab/kernels.md, "A few dozen rows"). Small
+// Whether qmm_skinny takes it (docs/lab/2026-11-22-few-rows.md). Small
 // groups cost it more than rows of x: a product of each is scaled.
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   uint32_t least = rows < 0 ? 5 : rows;
@@ -143,7 +143,7 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
-// Whether qmm_fragments takes it (docs/lab/kernels.md, "A few dozen rows"):
+// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md):
 // where lanes can load what their elements are. `rows` of a user's own: in
 // formats that it has not been measured with, too.
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
@@ -270,7 +270,7 @@ bool takes_sorted(const Caps& caps, const QuantShape& s) {
 }
 
 // Taller tiles read weights less often where experts fill most of them
-// (docs/lab/kernels.md, "Experts of a prompt").
+// (docs/lab/2026-11-22-experts.md).
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   auto units = caps.matrices(s.common.T);
   // Two sums an output: half of the columns for narrow subgroups.

@@ -45,7 +45,7 @@ struct QuantPlan {
 };
 
 // `skinny`: rows of x from which matrix units take few of them; -1: from where
-// that measured faster (docs/lab/kernels.md), 0: never. `int8`:
+// that measured faster (docs/lab/2026-11-22-few-rows.md), 0: never. `int8`:
 // Config::int8_activations.
 QuantPlan plan_quant(
     const Caps& caps,
@@ -55,7 +55,7 @@ QuantPlan plan_quant(
 
 // Whether to dequantize w first, once, into 256 MiB at most, and run a dense
 // product. `rows`: of x from which to do so; -1: from where it measured faster
-// (docs/lab/kernels.md), 0: never.
+// (docs/lab/2026-11-22-matrix-units.md), 0: never.
 bool dequantizes_first(const Caps& caps, const QuantShape& shape, int rows);
 
 } // namespace mlx::core::vulkan
