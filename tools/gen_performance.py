@@ -4,7 +4,7 @@ python tools/gen_performance.py           # README.md, docs/performance.md, the 
 python tools/gen_performance.py --check   # fails if one of them is out of date
 
 A table stands between `<!-- performance: WHAT -->` and `<!-- end -->`, where WHAT is
-`short` (contexts of 512 tokens, and prompts of 4,096) or `all`.
+`all`, or `short`: a line a model, as the chart without decoding after 4,096 tokens.
 """
 
 import argparse
@@ -36,22 +36,36 @@ def label(row: dict) -> str:
     return f"{row['what']} {place} {row['tokens']:,}"
 
 
-def chosen(facts: dict, what: str) -> list[dict]:
-    rows = facts["rows"]
-    if what == "short":
-        rows = [r for r in rows if r["tokens"] == 512 or r["what"] == "prompt"]
-    return rows
+def short(facts: dict) -> list[dict]:
+    return [r for r in facts["rows"] if r["tokens"] == 512 or r["what"] == "prompt"]
 
 
-def table(facts: dict, what: str) -> str:
+def short_table(facts: dict) -> list[str]:
+    kinds = list(dict.fromkeys(label(row) for row in short(facts)))
+    names = " / ".join(engine["name"] for engine in facts["engines"])
+    lines = [f"| {facts['unit']}: {names} | {' | '.join(kinds)} |"]
+    lines.append("|---" * (len(kinds) + 1) + "|")
+    for model in dict.fromkeys(row["model"] for row in facts["rows"]):
+        of_model = {label(r): r["values"] for r in short(facts) if r["model"] == model}
+        cells = [" / ".join(map(text_of, of_model[kind])) for kind in kinds]
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return lines
+
+
+def full_table(facts: dict) -> list[str]:
     names = [engine["name"] for engine in facts["engines"]]
     lines = [f"| {facts['unit']} | | {' | '.join(names)} |", "|---|---|---:|---:|---:|"]
     last = ""
-    for row in chosen(facts, what):
+    for row in facts["rows"]:
         model = row["model"] if row["model"] != last else ""
         last = row["model"]
         cells = [text_of(v) for v in row["values"]]
         lines.append(f"| {model} | {label(row)} | {' | '.join(cells)} |")
+    return lines
+
+
+def table(facts: dict, what: str) -> str:
+    lines = short_table(facts) if what == "short" else full_table(facts)
     versions = "; ".join(
         f"{e['name']} {e['version']} ({e['measured']})" for e in facts["engines"]
     )
@@ -71,7 +85,7 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
 
     plt.rcParams.update({"svg.hashsalt": "mlx-vulkan", "font.size": 9})
     models = list(dict.fromkeys(row["model"] for row in facts["rows"]))
-    rows = chosen(facts, "short")
+    rows = short(facts)
     kinds = list(dict.fromkeys(label(row) for row in rows))
     names = [engine["name"] for engine in facts["engines"]]
     size = (3.3 * len(models), 1.5 * len(kinds) + 0.5)

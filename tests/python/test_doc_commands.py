@@ -2,7 +2,8 @@
 
 Each page's blocks of `sh` and `python` run in order, in one empty folder, offline: a
 cache of the Hugging Face Hub holds SmolLM2-135M, which `make demo` prepares, under
-every model's name. A line before a block says otherwise:
+every model's name. MLXVK_DOCS_PYTHON=venv/bin/python takes another environment. A line
+before a block says how it runs:
 
 <!-- run: slow -->     with MLX_VK_TEST_FULL=1 (make test-full)
 <!-- run: server -->   in the background, until the page ends (also slow)
@@ -38,6 +39,8 @@ BLOCK = re.compile(
 NAME = re.compile(r"mlx-community/[\w.-]+")
 PORT = 8080
 SECONDS = 300
+# Of a clean environment with the wheel, if it is given.
+PYTHON = os.environ.get("MLXVK_DOCS_PYTHON", sys.executable)
 
 
 @dataclass
@@ -99,7 +102,7 @@ class Session:
     def __init__(self, folder: Path, names: set[str]):
         self.folder, self.servers, self.port = folder, [], free_port()
         hub(folder / "hub", names)
-        programs = Path(sys.executable).parent
+        programs = Path(PYTHON).parent
         self.env = {
             **os.environ,
             "PATH": f"{programs}:{os.environ['PATH']}",
@@ -112,7 +115,7 @@ class Session:
         command = ["bash", "-e", "-o", "pipefail", "-c"]
         text = block.text.replace(str(PORT), str(self.port))
         if block.language == "python":
-            command = [sys.executable, "-c"]
+            command = [PYTHON, "-c"]
         where = self.folder
         if block.how == "dry":
             text, where = re.sub(r"^make\b", "make -n", text, flags=re.M), ROOT
