@@ -34,10 +34,11 @@ HEAD = """# Coverage
 """
 KERNELS_HEAD = """## Custom kernels
 
-What `mx.fast.metal_kernel` is given by mlx-lm, mlx-vlm and MLX's tests, as
-`tests/kernels/extract.py` finds it in the installed packages: each in the types
-that its callers allow, for SIMD-groups that are subgroups and for those that
-shared memory stands for. {ok} of {all} translate and compile.
+Kernels that mlx-lm, mlx-vlm and MLX's tests pass to `mx.fast.metal_kernel`, as
+`tests/kernels/extract.py` finds them in the installed packages. Each is translated
+and compiled with the types that its callers allow, both with SIMD-groups that are
+subgroups and with SIMD-groups emulated in shared memory. {ok} of {all} translate and
+compile.
 
 | package | kernel | |
 |---|---|---|

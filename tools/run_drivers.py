@@ -282,22 +282,22 @@ def table(rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-HEAD = """# Devices
+HEAD = """# The compile matrix
 
-Written by `make test-drivers`; do not edit. It compiles what plans choose on
-each chip with the chip's own driver, which needs no hardware
-(`tools/driver_lab.py`). **None of these has run the project**: only NVIDIA's own
-driver on an H200 and an H100, and llvmpipe have. What may still fail there is what
-no compiler shows: timing, memory, the driver's kernel side.
+Written by `make test-drivers`; do not edit. For each chip the kernels that the
+backend would choose are compiled with the chip's own driver, without its hardware
+(`tools/driver_lab.py`). **The project has not run on any of these chips.** A compiler
+cannot show whether timing, memory and the driver's kernel side work. The products that
+have these chips are in the users' list of devices.
 
 """
 COLUMNS = """
-*Decode* are the kernels that a decode step runs once a token. *Spill*: variants
-whose registers the compiler moves to memory, of decode kernels and of others.
-*SIMD8*: variants that Intel's compiler can only run 8 lanes wide. *Registers*,
-*values*, *lanes* and, but for AMD and NVIDIA, *cores* are from
-`src/vk/gpu_class.cpp`: 32-bit registers a lane, how many values a decode kernel
-keeps in them, the subgroup size that plans expect, compute units.
+- *decode*: variants of kernels that a decode step runs for every token.
+- *spill*: variants whose registers spill to memory; of decode kernels, of others.
+- *SIMD8*: variants that Intel's compiler can only compile for 8 lanes.
+- *registers*, *values*, *lanes* and, except on AMD and NVIDIA, *cores* come from
+  `src/vk/gpu_class.cpp`: 32-bit registers per lane, values that a decode kernel keeps in
+  them, the subgroup size that plans expect, and compute units.
 """
 
 
