@@ -3,6 +3,7 @@
 - A fenced block after the line `<!-- from PATH -->` must stand in that file word for
   word; a line of `...` in it stands for lines left out.
 - Relative links must lead to a file, and `#anchors` to a heading.
+- Pages that other files of the tree name must be there.
 - Files that are named must be in the tree: in `code`, also by patterns and without the
   first folders of their paths; elsewhere, if they begin with a folder of the tree.
 - Nothing outside of docs/lab cites a note of docs/lab, and docs/lab/README.md lists
@@ -145,6 +146,21 @@ def unlisted(root: Path) -> Iterator[str]:
                 yield f"docs/lab/README.md does not list {note.name}."
 
 
+def citations(root: Path) -> Iterator[str]:
+    """Pages that sources, tools and templates name."""
+    for folder in (*FOLDERS, ".github"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".md", ".png", ".svg") or not path.is_file():
+                continue
+            for number, text in enumerate(
+                path.read_text("utf-8", "ignore").split("\n")
+            ):
+                for name in re.findall(r"\bdocs/[\w./-]+\.md\b", text):
+                    if not (root / name).exists() and path.name != "test_docs.py":
+                        where = f"{path.relative_to(root)}:{number + 1}"
+                        yield f"{where}: there is no file {name}."
+
+
 def sizes(root: Path, limit: int) -> Iterator[str]:
     total = 0
     for page in sorted((root / "docs").rglob("*.md")):
@@ -176,7 +192,7 @@ def main() -> None:
     args = parser.parse_args()
     root = args.root.resolve()
     failures = [failure for page in pages(root) for failure in check(page, root)]
-    failures += [*unlisted(root), *sizes(root, args.words)]
+    failures += [*citations(root), *unlisted(root), *sizes(root, args.words)]
     for failure in failures:
         print(failure, file=sys.stderr)
     sys.exit(bool(failures))

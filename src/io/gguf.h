@@ -1,6 +1,6 @@
 // mx.load and mx.save_gguf for GGUF version 2 and 3 files. MLX's own reader
 // needs gguflib, which cannot be had as a locked source here; this one follows
-// the format description in ggml's docs/gguf.md.
+// the format description in ggml's gguf.md.
 //
 // Tensors of F32, F16, BF16, I8, I16 and I32 load as they are. Q4_0, Q4_1 and
 // Q8_0 load without loss as MLX's affine quantization of group 32: `x.weight`

@@ -79,6 +79,13 @@ def test_links_and_names(tree, text, wrong):
     assert done.stderr.startswith("docs/page.md:" if wrong else "")
 
 
+def test_pages_that_sources_name(tree):
+    source = tree / "src" / "a.cpp"
+    source.write_text("int a;\n// See docs/dev/page.md, docs/dev/none.md.\n")
+    done = run(tree)
+    assert done.stderr == "src/a.cpp:2: there is no file docs/dev/none.md.\n"
+
+
 def test_sizes(tree):
     page = tree / "docs" / "page.md"
     page.write_text("| one | two |\n|---|---|\n" + "word " * 90 + "\n")
