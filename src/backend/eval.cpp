@@ -1,6 +1,8 @@
 #include "mlx/backend/gpu/eval.h"
 
 #include <algorithm>
+#include <sstream>
+#include <string>
 #include <typeinfo>
 
 #include "backend/evaluate.h"
@@ -9,9 +11,11 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
+#include "mlx/utils.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
+#include "vk/config.h"
 
 namespace mlx::core::gpu {
 
@@ -141,6 +145,20 @@ bool behind_seam(const array& arr) {
        typeid(p) == typeid(fast::LayerNorm));
 }
 
+// A primitive with the arrays that it takes and makes, for reports.
+std::string description(const array& arr) {
+  std::ostringstream text;
+  text << arr.primitive().name() << " of ";
+  auto list = [&](const array& a) { text << a.dtype() << ' ' << a.shape(); };
+  for (size_t i = 0; i < arr.inputs().size(); ++i) {
+    text << (i ? ", " : "");
+    list(arr.inputs()[i]);
+  }
+  text << ", which makes ";
+  list(arr);
+  return text.str();
+}
+
 void commit(StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();
   Stream s = stream_encoder.stream();
@@ -177,7 +195,11 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
       });
   encoder.count_operation(fresh ? arr.nbytes() : 0);
 
-  if (encoder.needs_commit()) {
+  bool named = config().debug_bounds && encoder.open_batch();
+  if (named) {
+    encoder.name_call(description(arr));
+  }
+  if (named || encoder.needs_commit()) {
     commit(stream_encoder);
   }
 }

@@ -20,16 +20,28 @@
 
 layout(local_size_x = 256) in;
 
+#if DYN_IN || DYN_OUT
+// 0 where nothing is read or written.
+Index dynamic_offset(int64_t offset, inout bool inside) {
+  inside = inside && offset != NO_OFFSET;
+  return inside ? Index(offset) : Index(0);
+}
+#endif
+
 void main() {
   UIndex rest = flat_index();
   if (rest < UIndex(A.count)) {
     Index from = A.in_offset;
     Index to = A.out_offset;
+    bool inside = true;
 #if DYN_IN
-    from += Index(load(A.dynamic_in, 0));
+    from += dynamic_offset(load(A.dynamic_in, 0), inside);
 #endif
 #if DYN_OUT
-    to += Index(load(A.dynamic_out, 0));
+    to += dynamic_offset(load(A.dynamic_out, 0), inside);
+    if (!inside) {
+      return;
+    }
 #endif
     for (int d = LAST_AXIS; d >= 0; --d) {
       Index here = Index(TAKE_AXIS(d, rest, UIndex(A.shape[d])));
@@ -37,11 +49,13 @@ void main() {
       to += here * A.out_strides[d];
     }
 #if WORD
-    store_word(A.dst, to, load_word(A.src, from));
+    Word word = load_word(A.src, from);
+    store_word(A.dst, to, inside ? word : Word(0));
 #elif REDUCES
     store(A.dst, to, REDUCE(load(A.dst, to), load(A.src, from)));
 #else
-    store(A.dst, to, D_CAST(load(A.src, from)));
+    D item = D_CAST(load(A.src, from));
+    store(A.dst, to, inside ? item : D(0));
 #endif
   }
 }

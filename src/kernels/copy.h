@@ -1,3 +1,4 @@
+#include "common/dynamic.h"
 #include "common/interface.h"
 
 BEGIN_INTERFACE

@@ -1,5 +1,6 @@
 // Rows of logits, one class index a row (negative ones count from the end):
 //   y = log(sum(exp(x))) - x[target], in float32.
+#include "common/bounds.glsl"
 #include "common/exp_sums.glsl"
 #define ARGS_BLOCK CrossEntropyArgs
 #include "common/args.glsl"
@@ -11,8 +12,10 @@ void main() {
   float top;
   float total = team_exp_sum(x, 0, n, top);
   if (live && LANE == 0) {
-    int t = load(A.target, row);
-    float picked = load(x, t < 0 ? t + int(n) : t);
+    bool inside = true;
+    uint t = named(load(A.target, row), n, row, inside);
+    float picked = load(x, t);
+    picked = inside ? picked : 0.0;
     // The logits first: they are of one magnitude.
     store(A.y, row, math_log(total) + (top - picked));
   }

@@ -1,5 +1,6 @@
 // y = cotangent * (softmax(x) - onehot(target)), from the loss of the forward
 // pass: softmax(x) = exp((x - x[target]) - loss). y may be x itself.
+#include "common/bounds.glsl"
 #include "common/math.glsl"
 #include "common/rows.glsl"
 #define ARGS_BLOCK CrossEntropyVjpArgs
@@ -9,9 +10,10 @@ layout(local_size_x = WG_SIZE) in;
 
 void main() {
   ROW_BEGIN
-  int t = load(A.target, row);
-  uint picked = uint(t < 0 ? t + int(n) : t);
+  bool inside = true;
+  uint picked = named(load(A.target, row), n, row, inside);
   float x_t = load(x, picked);
+  x_t = inside ? x_t : 0.0;
   float loss = load(A.loss, row);
   float g = load(A.cotangent, row);
   // Every invocation has read the target's logit before one overwrites it.
@@ -22,7 +24,7 @@ void main() {
       vec4 v = FETCH4(x, i, n, 0.0);
       vec4 p;
       for (uint k = 0; k < 4; ++k) {
-        p[k] = math_exp((v[k] - x_t) - loss) - (i + k == picked ? 1.0 : 0.0);
+        p[k] = math_exp((v[k] - x_t) - loss) - (inside && i + k == picked ? 1.0 : 0.0);
       }
       STORE4(y, i, n, g * p);
     }

@@ -1,6 +1,8 @@
-// Sum of index times stride: the element offset of a dynamic slice. May write
-// where the indices were (a donated input): one invocation reads them all.
+// Sum of index times stride: the element offset of a dynamic slice, or
+// NO_OFFSET if that would not be inside of the array. May write where the indices
+// were (a donated input): one invocation reads them all.
 #include "common/types.glsl"
+#include "common/bounds.glsl"
 #include "common/index.glsl"
 #include "dynamic_offset.h"
 #define ARGS_BLOCK DynamicOffsetArgs
@@ -11,9 +13,12 @@ layout(local_size_x = 1) in;
 void main() {
   if (group_index() == 0) {
     int64_t sum = 0;
+    bool inside = true;
     for (uint i = 0; i < A.count; ++i) {
-      sum += int64_t(load(A.indices, i)) * A.strides[i];
+      uint k = bounded(
+          load(A.indices, i), A.sizes[i], A.starts[i], uint64_t(i), inside);
+      sum += int64_t(k) * A.strides[i];
     }
-    store(A.offset, 0, sum);
+    store(A.offset, 0, inside ? sum : NO_OFFSET);
   }
 }

@@ -1,3 +1,4 @@
+#include "common/dynamic.h"
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -9,6 +10,7 @@ struct DynamicOffsetArgs {
   PTR(I_PTR, indices)
   PTR(Ptr_i64, offset)
   int64_t strides[MAX_NDIM];
+  uint sizes[MAX_NDIM], starts[MAX_NDIM]; // see common/bounds.glsl
   uint count;
 };
 

@@ -17,7 +17,7 @@ void main() {
   if (first + WORDS * WG_SIZE <= count) {
     Word words[WORDS];
     EACH_WORD {
-      words[k] = load_word(A.src, place(first + at).target);
+      words[k] = word_at(A.src, place(first + at));
     }
     EACH_WORD {
       store_word(A.dst, first + at, words[k]);
@@ -25,8 +25,7 @@ void main() {
   } else {
     EACH_WORD {
       if (first + at < count) {
-        Word word = load_word(A.src, place(first + at).target);
-        store_word(A.dst, first + at, word);
+        store_word(A.dst, first + at, word_at(A.src, place(first + at)));
       }
     }
   }

@@ -7,6 +7,6 @@ layout(local_size_x = 256) in;
 void main() {
   UIndex i = flat_index();
   if (i < UIndex(A.count)) {
-    store_word(A.dst, i, load_word(A.src, place(i).target));
+    store_word(A.dst, i, word_at(A.src, place(i)));
   }
 }

@@ -18,7 +18,9 @@ struct TupleArgs {
   int64_t axis_strides[NIDX]; // of the indexed array
   int64_t tuple_strides[NIDX + UPDATES][I_NDIM];
   int64_t slice_strides[1 + UPDATES][S_NDIM];
+  // Of each axis: its items, and where a slice may begin.
   int axis_sizes[NIDX];
+  uint axis_starts[NIDX];
   uint tuple_shape[I_NDIM], slice_shape[S_NDIM];
   uint nidx, tuple_ndim, slice_ndim;
 };

@@ -292,7 +292,15 @@ void copy_gpu_inplace(
       return;
     }
     case CopyType::General:
-    case CopyType::GeneralGeneral:
+    case CopyType::GeneralGeneral: {
+      if (dynamic_i_offset) {
+        *dynamic_i_offset =
+            vulkan::dynamic_offset(enc, *dynamic_i_offset, in, data_shape);
+      }
+      if (dynamic_o_offset) {
+        *dynamic_o_offset =
+            vulkan::dynamic_offset(enc, *dynamic_o_offset, out, data_shape);
+      }
       vulkan::copy_strided(
           enc,
           in,
@@ -306,6 +314,7 @@ void copy_gpu_inplace(
            dynamic_i_offset ? &*dynamic_i_offset : nullptr,
            dynamic_o_offset ? &*dynamic_o_offset : nullptr});
       return;
+    }
   }
 }
 

@@ -6,7 +6,7 @@
 namespace mlx::core::vulkan {
 
 // Elements `shape` of `in` to `out`. Strides and offsets are in elements; the
-// dynamic ones are int64 arrays of one item, read on the GPU and added.
+// dynamic ones are dynamic_offset()s, read on the GPU and added.
 struct Move {
   Shape shape;
   Strides in_strides, out_strides;
@@ -14,6 +14,15 @@ struct Move {
   const array* dynamic_in = nullptr;
   const array* dynamic_out = nullptr;
 };
+
+// The offset of a slice of `of` at the starts that MLX's
+// compute_dynamic_offset() was given last: an int64, or that of no place
+// (kernels/common/dynamic.h) where the slice would not be inside.
+array dynamic_offset(
+    StreamEncoder& enc,
+    const array& indices,
+    const array& of,
+    const Shape& slice);
 
 // One dispatch. With `reduce` (a function of common/combine.glsl; equal dtypes,
 // no dynamic offsets) the destination is combined with the source. The hazard

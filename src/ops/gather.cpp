@@ -4,18 +4,23 @@
 
 #include "ops/copy.h"
 #include "ops/indices.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
 
 using namespace vulkan;
 
 void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
-  out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
     return;
   }
   auto& enc = encoder(stream());
   auto& src = inputs[0];
+  if (src.size() == 0) { // all is outside of it
+    return fill_with_zeros(out, enc);
+  }
+  out.set_data(allocator::malloc(out.nbytes()));
   if (axes_.empty()) { // the slice at the start
     copy_strided(enc, src, out, {slice_sizes_, src.strides(), out.strides()});
     return;
@@ -26,13 +31,17 @@ void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
 }
 
 void GatherAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
-  out.set_data(allocator::malloc(out.nbytes()));
   if (out.size() == 0) {
+    out.set_data(allocator::malloc(0));
     return;
   }
+  auto& enc = encoder(stream());
+  if (inputs[0].size() == 0) {
+    return fill_with_zeros(out, enc);
+  }
+  out.set_data(allocator::malloc(out.nbytes()));
   GatherAxisVariant variant{.WORD = int(out.itemsize())};
-  dispatch_along_axis<0>(
-      encoder(stream()), variant, axis_, inputs[0], inputs[1], out);
+  dispatch_along_axis<0>(enc, variant, axis_, inputs[0], inputs[1], out);
 }
 
 } // namespace mlx::core

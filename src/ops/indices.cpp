@@ -13,6 +13,9 @@ TupleMove::TupleMove(
       target_(target),
       tuples_{inputs[1].shape(), {}},
       slices_{slice, {target.strides()}} {
+  for (int axis : axes) {
+    starts_.push_back(target.shape(axis) - slice[axis] + 1);
+  }
   for (auto& index : index_) {
     tuples_.strides.push_back(index.strides());
   }

@@ -146,6 +146,7 @@ class TupleMove {
     for (uint n = 0; n < args.nidx; ++n) {
       args.axis_strides[n] = target_.strides(axes_[n]) / ratio_;
       args.axis_sizes[n] = target_.shape(axes_[n]);
+      args.axis_starts[n] = starts_[n];
       assign(args.tuple_strides[n], tuples_.strides[n]);
     }
     if (UPDATES) {
@@ -164,6 +165,7 @@ class TupleMove {
   const std::vector<int>& axes_;
   const array& target_;
   Nest tuples_, slices_;
+  std::vector<uint32_t> starts_; // along each axis, where a slice can begin
   int ratio_ = 1; // items of the target that a word holds
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/dynamic_offset.h"
 #include "ops/copy.h"
 #include "ops/indices.h"
+#include "ops/layout.h"
 
 namespace mlx::core {
 
@@ -39,25 +40,40 @@ void concatenate_gpu(
   }
 }
 
+namespace {
+
+// MLX asks for the offset first, without the shapes that bound it, then for the
+// copy, by the same thread. So the offset is made with the copy, and these are
+// the axes that its indices are of.
+thread_local std::vector<int> dynamic_axes;
+
+} // namespace
+
 array compute_dynamic_offset(
     const array& indices,
-    const Strides& strides,
+    const Strides&,
     const std::vector<int>& axes,
     const Stream& s) {
-  auto& enc = encoder(s);
-  if (!indices.flags().row_contiguous) {
-    array copy = contiguous_copy_gpu(indices, s);
-    enc.add_temporary(copy);
-    return compute_dynamic_offset(copy, strides, axes, s);
-  }
   if (axes.size() > max_ndim) {
     throw std::invalid_argument(
         "[dynamic_slice] The Vulkan backend handles at most 16 axes; got " +
         std::to_string(axes.size()) + ".");
   }
-  DynamicOffsetArgs<max_ndim> args{.count = uint32_t(axes.size())};
-  for (size_t i = 0; i < axes.size(); ++i) {
-    args.strides[i] = strides[axes[i]];
+  dynamic_axes = axes;
+  return row_contiguous(indices, encoder(s));
+}
+
+array vulkan::dynamic_offset(
+    StreamEncoder& enc,
+    const array& indices,
+    const array& of,
+    const Shape& slice) {
+  DynamicOffsetArgs<max_ndim> args{.count = uint32_t(dynamic_axes.size())};
+  for (size_t i = 0; i < dynamic_axes.size(); ++i) {
+    int axis = dynamic_axes[i];
+    args.strides[i] = of.strides(axis);
+    args.sizes[i] = of.shape(axis);
+    args.starts[i] = std::max(of.shape(axis) - slice[axis] + 1, 0);
   }
   array offset = enc.temporary({1}, int64);
   DynamicOffsetVariant variant{.I = type_of(indices)};

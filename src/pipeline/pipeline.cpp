@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "pipeline/hash.h"
-#include "pipeline/loops.h"
+#include "pipeline/reports.h"
 #include "pipeline/sources.h"
 #include "vk/capabilities.h"
 #include "vk/config.h"
@@ -175,9 +175,14 @@ void PipelineTable::add_global_define(std::string name, std::string value) {
   globals_hash_ = h.a();
 }
 
-void PipelineTable::report_loops(LoopReport& report) {
-  loop_report_ = &report;
-  add_global_define("LOOP_LIMIT", std::to_string(report.limit()));
+void PipelineTable::report(KernelReports& reports) {
+  reports_ = &reports;
+  if (reports.loops()) {
+    add_global_define("LOOP_LIMIT", std::to_string(reports.limit()));
+  }
+  if (reports.bounds()) {
+    add_global_define("BOUNDS_REPORT", "1");
+  }
 }
 
 const Kernel& PipelineTable::create(
@@ -352,12 +357,12 @@ KernelCode PipelineTable::build(Entry& entry) {
       code.reflection.local_size[0],
       info.stage,
       subgroup);
-  LoopReport::Constants loops{};
+  KernelReports::Constants report{};
   VkSpecializationInfo constants{};
-  if (loop_report_) {
-    loops = loop_report_->add_kernel(
+  if (reports_) {
+    report = reports_->add_kernel(
         code.name, request.source.file, request.source.text);
-    constants = loops.info();
+    constants = report.info();
     info.stage.pSpecializationInfo = &constants;
   }
   std::vector<uint32_t> renamed;
@@ -487,8 +492,8 @@ void PipelineTable::load_driver_cache() {
 void PipelineTable::save_driver_cache() {
   {
     std::lock_guard lock(mutex_);
-    // Loop reports have another address in each process.
-    if (unsaved_ == 0 || !cache_.enabled() || loop_report_) {
+    // Reports have another address in each process.
+    if (unsaved_ == 0 || !cache_.enabled() || reports_) {
       return;
     }
     unsaved_ = 0;

@@ -34,7 +34,7 @@
 
 namespace mlx::core::vulkan {
 
-class LoopReport;
+class KernelReports;
 
 struct Kernel {
   std::string name; // "softmax{T=bf16}"
@@ -175,9 +175,9 @@ class PipelineTable {
   // A define that all kernels asked for from now on see.
   void add_global_define(std::string name, std::string value);
 
-  // Kernels asked for from now on report to it (pipeline/loops.h). It outlives
-  // their use. Before any other thread knows the table.
-  void report_loops(LoopReport& report);
+  // Kernels asked for from now on report to it (pipeline/reports.h). It
+  // outlives their use. Before any other thread knows the table.
+  void report(KernelReports& reports);
 
   VkPipelineLayout layout() const {
     return layout_;
@@ -264,7 +264,7 @@ class PipelineTable {
   VkDevice device_;
   Caps caps_;
   DiskCache& cache_;
-  LoopReport* loop_report_ = nullptr;
+  KernelReports* reports_ = nullptr;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache driver_cache_ = VK_NULL_HANDLE;
   std::string driver_cache_name_;

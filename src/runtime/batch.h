@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "runtime/allocation.h"
@@ -110,6 +111,7 @@ struct Batch {
   std::function<void()> on_retired; // runs on the thread that retires it
   uint64_t pinned_bytes = 0;
   double encode_begin = 0; // profile, seconds
+  std::string call; // MLX_VK_DEBUG=bounds: the one primitive that it is
 
   // That its records are expected to take.
   double seconds() const;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reports.h"
 #include "runtime/batch.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
@@ -125,8 +125,8 @@ Device::Device(Unprobed) {
   if (caps_.preserve_denorm_f32 && !config().disabled("float_controls")) {
     pipelines_->add_global_define("DENORM_PRESERVE_F32", "1");
   }
-  if (config().debug_loops) {
-    watch_loops();
+  if (int kinds = config().debug_loops + 2 * config().debug_bounds) {
+    watch_kernels(static_cast<Reports>(kinds));
   }
   batches_ = std::make_unique<BatchPool>();
   recorder_ = std::make_unique<Recorder>(*this);
@@ -137,7 +137,7 @@ Device::~Device() {
   recorder_.reset();
   batches_.reset();
   pipelines_.reset();
-  loops_.reset();
+  reports_.reset();
   sentinels_.reset();
   memory_.reset();
   timeline_.reset();
@@ -146,15 +146,16 @@ Device::~Device() {
   }
 }
 
-void Device::watch_loops() {
-  Allocation word = memory_->allocate_mapped(sizeof(uint64_t));
-  auto release = [this, word](void*) mutable { memory_->free(word); };
-  loops_ = std::make_unique<LoopReport>(
-      std::shared_ptr<uint64_t>(
-          static_cast<uint64_t*>(word.mapped), std::move(release)),
-      word.address,
+void Device::watch_kernels(Reports kinds) {
+  Allocation memory = memory_->allocate_mapped(sizeof(ReportMemory));
+  auto release = [this, memory](void*) mutable { memory_->free(memory); };
+  reports_ = std::make_unique<KernelReports>(
+      kinds,
+      std::shared_ptr<ReportMemory>(
+          static_cast<ReportMemory*>(memory.mapped), std::move(release)),
+      memory.address,
       caps_);
-  pipelines_->report_loops(*loops_);
+  pipelines_->report(*reports_);
 }
 
 std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {

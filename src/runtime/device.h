@@ -20,7 +20,8 @@ namespace mlx::core::vulkan {
 class PipelineTable;
 class Recorder;
 class Profiler;
-class LoopReport;
+class KernelReports;
+enum class Reports : uint8_t;
 class Sentinels;
 struct Batch;
 class BatchPool;
@@ -70,14 +71,14 @@ class Device {
   BatchPool& batches() {
     return *batches_;
   }
-  // Null without watch_loops().
-  LoopReport* loops() {
-    return loops_.get();
+  // Null without watch_kernels().
+  KernelReports* reports() {
+    return reports_.get();
   }
 
-  // What MLX_VK_DEBUG=loops does: kernels asked for from now on report loops
-  // that go beyond their bound. Before any other thread uses the device.
-  void watch_loops();
+  // What MLX_VK_DEBUG=loops and bounds do: kernels asked for from now on report
+  // these. Before any other thread uses the device.
+  void watch_kernels(Reports kinds);
 
   // How much a submission may have.
   const WorkLimit& work_limit() const {
@@ -117,7 +118,7 @@ class Device {
   std::unique_ptr<Memory> memory_;
   WorkLimit work_limit_;
   std::unique_ptr<Sentinels> sentinels_;
-  std::unique_ptr<LoopReport> loops_;
+  std::unique_ptr<KernelReports> reports_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
   std::unique_ptr<BatchPool> batches_;

@@ -131,6 +131,10 @@ class Encoder {
   bool needs_commit_at_seam() {
     return pace_.seam(operations_) && operations_ >= stay_open_;
   }
+  // The open batch is this call, for reports.
+  void name_call(std::string call) {
+    open().call = std::move(call);
+  }
   // One MLX operation was encoded, pinning `bytes`.
   void count_operation(uint64_t bytes) {
     operations_++;

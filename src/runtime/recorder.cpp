@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "pipeline/loops.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reports.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/sentinels.h"
@@ -272,11 +272,11 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     counters().record_ns += std::chrono::nanoseconds(clock() - begun).count();
     device_.profiler().recorded(
         begin, device_.profiler().now(), batch->records.size());
-    if (device_.loops() && commands) {
+    if (device_.reports() && commands) {
       // One batch at a time, so that a report is known to be its own. One that
       // takes a minute is left to the watch, and its report to the next.
       timeline.wait(ticket, clock(), std::chrono::minutes(1));
-      device_.loops()->check();
+      device_.reports()->check(batch->call);
     }
   } catch (const std::exception& e) {
     if (next_ticket_ - 1 != before) {

@@ -288,7 +288,17 @@ std::optional<ExpertSet> set_of(const Gathered& q) {
   if (s.ndim > 2) {
     return {};
   }
-  ExpertSet set{q.w, q.scales, q.side, q.lhs, q.rhs, q.y, {0, 0}, {0, 0}, 1, 0};
+  ExpertSet set{
+      q.w,
+      q.scales,
+      q.side,
+      q.lhs,
+      q.rhs,
+      q.y,
+      {0, 0},
+      {0, 0},
+      1,
+      s.w_matrices};
   for (int d = 0; d < s.ndim; ++d) {
     int to = 2 - s.ndim + d;
     set.lhs_strides[to] = s.strides[0][d];
@@ -305,6 +315,7 @@ ExpertArgs args_of(const Gathered& q) {
   a.w_matrix = q.args.stack.w_matrix;
   a.scale_matrix = q.args.stack.scale_matrix;
   a.side_matrix = q.args.stack.side_matrix;
+  a.x_matrices = q.args.stack.x_matrices;
   a.K = q.args.K;
   a.N = q.args.N;
   return a;
@@ -359,9 +370,9 @@ bool Pass::gate(uint32_t first) {
   auto set = set_of(a), other = set_of(b);
   if (!sums_alike(v, what<GatheredRecord>(up)->variant) || a.x != b.x ||
       a.args.K != b.args.K || a.args.N != b.args.N || s.batch != t.batch ||
-      s.x_matrix != t.x_matrix || s.w_matrix != t.w_matrix ||
-      s.scale_matrix != t.scale_matrix || s.side_matrix != t.side_matrix ||
-      !set || !other) {
+      s.x_matrix != t.x_matrix || s.x_matrices != t.x_matrices ||
+      s.w_matrix != t.w_matrix || s.scale_matrix != t.scale_matrix ||
+      s.side_matrix != t.side_matrix || !set || !other) {
     return miss(Rule::Experts, Miss::Form);
   }
   Chain c;

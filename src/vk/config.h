@@ -33,7 +33,10 @@ std::span<const ConfigEntry> config_table();
   X(watch,                                                             \
     "marks progress, so that a report of MLX_VK_TIMEOUT names one "    \
     "kernel")                                                          \
-  X(loops, "makes a kernel loop that exceeds its bound an error")
+  X(loops, "makes a kernel loop that exceeds its bound an error")      \
+  X(bounds,                                                            \
+    "makes an index outside of its array an error that names it; "     \
+    "every operation is a batch of its own")
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };

@@ -23,7 +23,8 @@ constexpr uint32_t program_mix = 64;
 // The same, its arguments behind a pushed address.
 constexpr uint32_t program_mix_in_memory = 65;
 // The same as mix, after a report that its loop in line `loop_line` went beyond
-// a bound of `loop_bound`, if the kernel was told where to (pipeline/loops.h).
+// a bound of `loop_bound`, if the kernel was told where to
+// (pipeline/reports.h).
 constexpr uint32_t program_mix_endless = 66;
 constexpr uint32_t loop_line = 7, loop_bound = 9;
 // z[i] = z[i] + x[i] * 31 + salt for the `group_items` items i of each

@@ -1,5 +1,5 @@
 // No loop without a bound: kernels state the bounds of their loops, and a loop
-// that goes beyond its own fails its batch (pipeline/loops.h).
+// that goes beyond its own fails its batch (pipeline/reports.h).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "null/fake_kernels.h"
 #include "null/text.h"
 #include "pipeline/library.h"
-#include "pipeline/loops.h"
+#include "pipeline/reports.h"
 #include "pipeline/sources.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
@@ -223,8 +223,8 @@ TEST_CASE("loops: beyond the bound, the batch fails and names the loop") {
     settings.discrete = discrete;
     fake::reset(settings);
     Device d;
-    REQUIRE(d.loops() == nullptr);
-    d.watch_loops();
+    REQUIRE(d.reports() == nullptr);
+    d.watch_kernels(Reports::Loops);
     Buffer* z = d.memory().allocate(700 * 4, Placement::Host);
     {
       Encoder enc(d, 0), other(d, 1);

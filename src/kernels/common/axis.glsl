@@ -14,7 +14,7 @@ Place place(UIndex i) {
   UIndex rest = pre * post + (i - row * post);
   int64_t along = int64_t(row - pre * A.index_size);
   int64_t index = along * A.axis_strides[1];
-  Place at = Place(0, 0);
+  Place at = Place(0, 0, true);
 #if UPDATES
   at.update = along * A.axis_strides[2];
 #endif
@@ -26,8 +26,9 @@ Place place(UIndex i) {
     at.update += here * A.strides[2][d];
 #endif
   }
-  int64_t k = wrap_index(load(A.index, index), A.axis_size);
-  at.target += k * A.axis_strides[0];
+  uint size = uint(A.axis_size);
+  uint k = named(load(A.index, index), size, i, at.inside);
+  at.target += int64_t(k) * A.axis_strides[0];
   return at;
 }
 

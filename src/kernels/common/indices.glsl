@@ -3,6 +3,7 @@
 #ifndef INDICES_GLSL
 #define INDICES_GLSL
 
+#include "common/bounds.glsl"
 #include "common/index.glsl"
 #include "common/types.glsl"
 #if WORD
@@ -13,27 +14,31 @@
 #define ITEM_PTR T_PTR
 #endif
 
-// Where an item lies in the indexed array and, of a scatter, in the updates.
+// Where an item lies in the indexed array and, of a scatter, in the updates. If
+// it is not inside of the array, `target` is another item that is.
 struct Place {
   int64_t target, update;
+  bool inside;
 };
 
-// A negative index counts from the end. The sign is tested in I: drivers have
-// been seen to get the 64-bit test of a widened int wrong.
-int64_t wrap_index(I k, int size) {
-#if I_KIND == KIND_INT
-  return int64_t(k) + (k < I(0) ? int64_t(size) : int64_t(0));
-#else
-  return int64_t(k);
-#endif
+#if WORD
+Word word_at(WordPtr src, Place at) {
+  Word word = load_word(src, at.target);
+  return at.inside ? word : Word(0);
 }
+#endif
 
 void put_update(ITEM_PTR dst, ITEM_PTR updates, Place at) {
 #if WORD
-  store_word(dst, at.target, load_word(updates, at.update));
+  Word word = load_word(updates, at.update);
+  if (at.inside) {
+    store_word(dst, at.target, word);
+  }
 #else
-  atomic_combine(
-      uint64_t(dst) + at.target * T_SIZE, load(updates, at.update));
+  T item = load(updates, at.update);
+  if (at.inside) {
+    atomic_combine(uint64_t(dst) + at.target * T_SIZE, item);
+  }
 #endif
 }
 

@@ -4,18 +4,12 @@
 //
 // With MLX_VK_DEBUG=loops the host defines LOOP_LIMIT, the largest bound that
 // makes sense on the device. Loops then count, and one that would go beyond its
-// bound says so in the word that pipeline/loops.h reads, and ends.
+// bound says so in the word that pipeline/reports.h reads, and ends.
 #ifndef LOOPS_GLSL
 #define LOOPS_GLSL
 
 #ifdef LOOP_LIMIT
-
-layout(constant_id = 0) const uint LOOP_REPORT_LOW = 0;
-layout(constant_id = 1) const uint LOOP_REPORT_HIGH = 0;
-layout(constant_id = 2) const uint LOOP_KERNEL = 0;
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer LoopReport {
-  uint64_t word;
-};
+#include "common/report.glsl"
 
 bool may_turn(uint turn, uint bound, uint line) {
   bound = min(bound, uint(LOOP_LIMIT));
@@ -23,8 +17,8 @@ bool may_turn(uint turn, uint bound, uint line) {
     return true;
   }
   // One store, so that reports of several loops do not mix.
-  LoopReport(uvec2(LOOP_REPORT_LOW, LOOP_REPORT_HIGH)).word =
-      packUint2x32(uvec2(LOOP_KERNEL << 12 | line, bound));
+  KernelReport(uvec2(REPORT_LOW, REPORT_HIGH)).loop =
+      packUint2x32(uvec2(REPORT_KERNEL << 12 | line, bound));
   return false;
 }
 

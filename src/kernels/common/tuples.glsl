@@ -36,7 +36,7 @@ int64_t tuple_offset(int operand, UIndex tuple) {
 Place place(UIndex i) {
   UIndex tuple = i / UIndex(A.slice);
   UIndex rest = i - tuple * UIndex(A.slice);
-  Place at = Place(0, 0);
+  Place at = Place(0, 0, true);
   for (int d = SLICE_NDIM - 1; d >= 0; --d) {
     int64_t here = int64_t(TAKE_AXIS(d, rest, UIndex(A.slice_shape[d])));
     at.target += here * A.slice_strides[0][d];
@@ -49,8 +49,13 @@ Place place(UIndex i) {
 #endif
   for (int n = 0; n < INDEX_ARRAYS; ++n) {
     I index = load(I_PTR(A.index[n]), tuple_offset(n, tuple));
-    int64_t k = wrap_index(index, A.axis_sizes[n]);
-    at.target += k * A.axis_strides[n];
+    uint k = bounded(
+        index,
+        uint(A.axis_sizes[n]),
+        A.axis_starts[n],
+        uint64_t(tuple),
+        at.inside);
+    at.target += int64_t(k) * A.axis_strides[n];
   }
   return at;
 }

@@ -3,6 +3,7 @@
 #ifndef GEMM_BATCH_GLSL
 #define GEMM_BATCH_GLSL
 
+#include "common/bounds.glsl"
 #include "common/index.glsl"
 
 // Adds to `result` the offset of the row-major index `flat`. A macro: arrays in
@@ -16,7 +17,10 @@
   }
 
 #ifdef BATCH
-void batch_offsets(uint item, out int64_t a, out int64_t b, out int64_t c) {
+// `inside`: whether indices name matrices.
+void batch_offsets(
+    uint item, out int64_t a, out int64_t b, out int64_t c, out bool inside) {
+  inside = true;
 #if BATCH == BATCH_EVEN
   a = int64_t(item) * A.batch.a;
   b = int64_t(item) * A.batch.b;
@@ -32,8 +36,8 @@ void batch_offsets(uint item, out int64_t a, out int64_t b, out int64_t c) {
   int64_t l = 0l, r = 0l;
   ADD_NEST(l, item, A.batch.ndim, A.batch.shape, A.batch.lhs)
   ADD_NEST(r, item, A.batch.ndim, A.batch.shape, A.batch.rhs)
-  uint li = load(A.lhs, l);
-  uint ri = load(A.rhs, r);
+  uint li = named(load(A.lhs, l), A.batch.a_count, item, inside);
+  uint ri = named(load(A.rhs, r), A.batch.b_count, item, inside);
   ADD_NEST(a, li, A.batch.a_ndim, A.batch.a_shape, A.batch.a)
   ADD_NEST(b, ri, A.batch.b_ndim, A.batch.b_shape, A.batch.b)
 #endif

@@ -32,6 +32,7 @@ struct BatchGather {
   int64_t a[BATCH_DIMS], b[BATCH_DIMS];
   int shape[BATCH_DIMS], a_shape[BATCH_DIMS], b_shape[BATCH_DIMS];
   int ndim, a_ndim, b_ndim;
+  uint a_count, b_count; // matrices that indices may name
 };
 
 END_INTERFACE

@@ -52,7 +52,7 @@ void multiply(uint tile) {
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
   aim(row0, col0, wn);
-  uint last = k_end - BK;
+  uint last = max(k_end, k_begin + BK) - BK; // a sum may have no terms
   fetch(k_begin);
   UNROLL for (uint j = 0; j < FN; ++j) {
     LOAD_COLUMNS(j, k_begin)

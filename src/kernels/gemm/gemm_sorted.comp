@@ -3,6 +3,7 @@
 #define SORTED 1
 #define A_T 0
 #include "common/types.glsl"
+#include "common/bounds.glsl"
 #include "gemm/sorted.h"
 #define ARGS_BLOCK GemmSortedArgs
 #include "common/args.glsl"
@@ -10,12 +11,19 @@
 
 T_PTR b_base;
 T_PTR y_base;
-const float y_factor = 1.0;
+bool y_inside; // whether the index of the tile's rows names a matrix
 
-void locate_matrix(uint r) {
+void locate_matrix(uint r, uint at) {
+  y_inside = true;
+  r = named(r, A.b_matrices, at, y_inside);
   b_base = MOVED(T, A.b, int64_t(r) * A.b_matrix);
   y_base = A.y;
 }
+
+bool row_inside(uint m) {
+  return y_inside && load(A.lhs, m) < A.a_rows;
+}
+#define ROW_ITEM(inside, sum) ((inside) ? (sum) : 0.0)
 
 #include "gemm/sorted_walk.glsl"
 #include "gemm/store_rows.glsl"
@@ -30,7 +38,9 @@ void aim(uint m0, uint end, uint n0) {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
     uint m = min(m0 + e / WIDTH_A, end - 1);
-    int64_t at = int64_t(load(A.lhs, m)) * A.a_row;
+    bool inside = true;
+    uint row = named(load(A.lhs, m), A.a_rows, m, inside);
+    int64_t at = int64_t(row) * A.a_row;
     from_a[i] = uint64_t(A.a) + uint64_t(at * 2);
   }
   [[unroll]] for (uint i = 0; i < LOADS_B; ++i) {

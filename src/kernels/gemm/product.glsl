@@ -68,7 +68,10 @@ void main() {
     k_begin = split * A.k_split;
     k_end = min(A.k, k_begin + A.k_split);
     int64_t ao, bo, co;
-    batch_offsets(batch, ao, bo, co);
+    bool inside;
+    batch_offsets(batch, ao, bo, co, inside);
+    // Of matrices that there are not, nothing is added up.
+    k_end = inside ? k_end : k_begin;
     base_a = MOVED(T, A.a, ao);
     base_b = MOVED(T, A.b, bo);
 #if AXPBY

@@ -15,6 +15,7 @@ struct GemmSortedArgs {
   // inside it from a column (B_T) or row to the next.
   int64_t a_row, b_matrix, b_pitch;
   uint M, N, K;
+  uint a_rows, b_matrices; // that indices may name
   uint m_tiles, n_tiles, groups; // workgroups: along M, along N, in all
 };
 

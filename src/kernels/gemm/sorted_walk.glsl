@@ -31,7 +31,7 @@ void multiply_sorted(uint group) {
   BOUNDED_WHILE(i < count, A.M) {
     uint begin = load(A.tiles, 1u + i);
     uint end = load(A.tiles, 2u + i);
-    locate_matrix(load(A.rhs, begin));
+    locate_matrix(load(A.rhs, begin), begin);
     multiply(begin, tile.y * BN, end, true);
     i += A.m_tiles;
   }

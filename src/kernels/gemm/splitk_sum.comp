@@ -23,7 +23,8 @@ void main() {
     uint r = uint(rest / uint64_t(A.n));
     uint c = uint(rest - uint64_t(r) * uint64_t(A.n));
     int64_t ao, bo, co;
-    batch_offsets(batch, ao, bo, co);
+    bool inside;
+    batch_offsets(batch, ao, bo, co, inside);
     co += int64_t(r) * A.c_row + int64_t(c) * A.c_col;
     sum = A.alpha * sum + A.beta * load(A.c, co);
 #endif

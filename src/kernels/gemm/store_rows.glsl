@@ -1,5 +1,5 @@
-// How a tile of cooperative matrices becomes rows of A.N items from y_base on,
-// times y_factor.
+// How a tile of cooperative matrices becomes rows of A.N items from y_base on:
+// ROW_ITEM() of sums, which are 0 where row_inside() is false.
 #ifndef STORE_ROWS_GLSL
 #define STORE_ROWS_GLSL
 
@@ -16,17 +16,19 @@ void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
 #endif
     if (live && m < end && n < A.N) {
       uint64_t y_at = uint64_t(m) * A.N + n;
+      bool inside = row_inside(m);
       if (A.N % 8u == 0) {
         uvec4 q;
         [[unroll]] for (uint c = 0; c < 4; ++c) {
           q[c] = pack2(
-              stage[corner + at + 2 * c] * y_factor,
-              stage[corner + at + 2 * c + 1] * y_factor);
+              ROW_ITEM(inside, stage[corner + at + 2 * c]),
+              ROW_ITEM(inside, stage[corner + at + 2 * c + 1]));
         }
         Ptr_u32x4(uint64_t(y_base) + y_at * 2).v[0] = q;
       } else {
         for (uint c = 0; c < 8 && n + c < A.N; ++c) {
-          store(y_base, y_at + c, stage[corner + at + c] * y_factor);
+          float sum = stage[corner + at + c];
+          store(y_base, y_at + c, ROW_ITEM(inside, sum));
         }
       }
     }

@@ -23,20 +23,21 @@ uint own_part; // of the pass at hand
 #define X_OF_ALL(rows, tile)
 #define X_OF_PASS(rows) rows[0] = x_base;
 
-uint index_of(uint64_t indices, int64_t strides[2], uint inner, uint b) {
+uint index_of(
+    uint64_t indices, int64_t strides[2], uint inner, uint b, uint matrices) {
   int64_t at = int64_t(b / inner) * strides[0] + int64_t(b % inner) * strides[1];
-  return load(Ptr_u32(indices), at);
+  return named(load(Ptr_u32(indices), at), matrices, b, y_inside);
 }
 
 // Product b of set s.
 void locate_expert(uint s, uint b) {
   uint inner = A.sets[s].inner;
-  uint r = index_of(A.sets[s].rhs, A.sets[s].rhs_strides, inner, b);
-  x_base = T_PTR(A.x);
-  if (A.x_matrix != 0l) {
-    uint l = index_of(A.sets[s].lhs, A.sets[s].lhs_strides, inner, b);
-    x_base = MOVED(T, x_base, int64_t(l) * A.x_matrix);
-  }
+  y_inside = true;
+  uint r = index_of(
+      A.sets[s].rhs, A.sets[s].rhs_strides, inner, b, A.sets[s].w_matrices);
+  uint l = index_of(
+      A.sets[s].lhs, A.sets[s].lhs_strides, inner, b, A.x_matrices);
+  x_base = MOVED(T, T_PTR(A.x), int64_t(l) * A.x_matrix);
   w_base = MOVED(WORD, Ptr_u32(A.sets[s].w), int64_t(r) * A.w_matrix);
   scale_base =
       MOVED(SCALE, SCALE_PTR(A.sets[s].scales), int64_t(r) * A.scale_matrix);
@@ -70,7 +71,7 @@ uint first_output(Tile tile, uint o) {
 }
 
 void store_y(bool live, uint m, uint n, float sum) {
-  parts[own_part][n % PART] = ROUNDED(sum * y_factor);
+  parts[own_part][n % PART] = ROUNDED(Y_ITEM(sum));
 }
 
 #if GATE == GATE_NONE

@@ -17,7 +17,7 @@ BEGIN_INTERFACE
 struct ExpertSet {
   uint64_t w, scales, side, lhs, rhs, y;
   int64_t lhs_strides[2], rhs_strides[2];
-  uint inner, unused;
+  uint inner, w_matrices; // that rhs may name
 };
 
 struct ExpertArgs {
@@ -28,7 +28,8 @@ struct ExpertArgs {
   // addend where there is an addend.
   uint64_t weights, weighted, mixed, addend, sum;
   uint K, N, n_tiles, groups;
-  uint fours, unused; // how they are added up, see SumRecord
+  uint fours; // how they are added up, see SumRecord
+  uint x_matrices; // that lhs may name
   ExpertSet sets[2]; // gate and up, or one
 };
 

@@ -3,6 +3,7 @@
 #ifndef OPERANDS_GLSL
 #define OPERANDS_GLSL
 
+#include "common/bounds.glsl"
 #include "common/index.glsl"
 #include "quant/dequant.glsl"
 #ifdef BY_EXPERTS
@@ -28,6 +29,12 @@ T_PTR bias_base;
 T_PTR y_base;
 #endif
 float y_factor;
+#if defined(BY_EXPERTS) || BATCH == BATCH_GATHER
+bool y_inside; // whether indices name matrices: else y is 0
+#define Y_ITEM(sum) (y_inside ? (sum) * y_factor : 0.0)
+#else
+#define Y_ITEM(sum) ((sum) * y_factor)
+#endif
 
 // Where the workgroup's tile stands; beyond the last one it makes that again
 // and stores nothing.
@@ -54,8 +61,10 @@ void locate_weights(int64_t w, int64_t scale, int64_t side) {
 }
 
 #if BATCH == BATCH_GATHER
-// The matrix of w that an index names; x and y are whole.
-void locate_matrix(uint r) {
+// The matrix of w that the index `r` at `at` names; x and y are whole.
+void locate_matrix(uint r, uint at) {
+  y_inside = true;
+  r = named(r, A.stack.w_matrices, at, y_inside);
   x_base = A.x;
   y_base = A.y;
   locate_weights(
@@ -78,8 +87,9 @@ void locate(uint b) {
   }
 #endif
 #if BATCH == BATCH_GATHER
-  locate_matrix(load(A.rhs, at[1]));
-  x_base = MOVED(T, x_base, int64_t(load(A.lhs, at[0])) * A.stack.x_matrix);
+  locate_matrix(load(A.rhs, at[1]), b);
+  uint l = named(load(A.lhs, at[0]), A.stack.x_matrices, b, y_inside);
+  x_base = MOVED(T, x_base, int64_t(l) * A.stack.x_matrix);
 #else
   x_base = MOVED(T, A.x, at[0]);
   locate_weights(at[1], at[2], at[3]);
@@ -99,7 +109,7 @@ Tile own_tile() {
 
 void store_y(bool live, uint m, uint n, float sum) {
   if (live && m < A.M && n < A.N) {
-    store(y_base, uint64_t(m) * A.N + n, sum * y_factor);
+    store(y_base, uint64_t(m) * A.N + n, Y_ITEM(sum));
   }
 }
 #endif

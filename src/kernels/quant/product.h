@@ -24,6 +24,7 @@ struct ProductStack {
   int shape[STACK_DIMS];
   int ndim;
   uint batch;
+  uint x_matrices, w_matrices; // that indices may name
 };
 
 struct ProductArgs {

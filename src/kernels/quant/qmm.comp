@@ -16,7 +16,7 @@ void load_x_tile(uint m0, uint end, uint k0) {
     uint m = u / (BK / 8);
     uint k = (u % (BK / 8)) * 8u;
     bool inside = m0 + m < end;
-    int64_t at = inside ? x_item(m0 + m) : int64_t(0);
+    int64_t at = x_item(min(m0 + m, end - 1u), inside);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
       float v = 0.0;
       if (inside && k0 + k + i < A.K) {

@@ -9,14 +9,32 @@
 #include "quant/operands.glsl"
 #include "gemm/sorted_walk.glsl"
 
-// Item 0 of a row of x, from x_base on.
-int64_t x_item(uint m) {
+// Item 0 of a row of x, from x_base on; whether there is such a row.
+int64_t x_item(uint m, inout bool inside) {
 #if SORTED
-  return int64_t(load(A.lhs, m)) * A.stack.x_matrix;
+  uint row = named(load(A.lhs, m), A.stack.x_matrices, m, inside);
+  return int64_t(row) * A.stack.x_matrix;
 #else
   return int64_t(m) * A.x_row;
 #endif
 }
+int64_t x_item(uint m) {
+  bool inside = true;
+  return x_item(m, inside);
+}
+// An item of row m of y, of a tile that is made of whole rows.
+#if SORTED
+bool row_inside(uint m) {
+  return y_inside && load(A.lhs, m) < A.stack.x_matrices;
+}
+#define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
+#elif BATCH == BATCH_GATHER
+#define row_inside(m) y_inside
+#define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
+#else
+#define row_inside(m) true
+#define ROW_ITEM(inside, sum) ((sum) * y_factor)
+#endif
 
 // A tile of w in runs of `width` items that lie together.
 #if TRANSPOSE

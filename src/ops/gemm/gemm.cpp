@@ -92,6 +92,8 @@ AnyBatch batch_args(const BatchLayout& batch, bool gather) {
     args.ndim = ndim;
     args.a_ndim = batch.a.shape.size();
     args.b_ndim = batch.b.shape.size();
+    args.a_count = elements(batch.a.shape);
+    args.b_count = elements(batch.b.shape);
     fill(args.shape, batch.shape);
     fill(args.a_shape, batch.a.shape);
     fill(args.b_shape, batch.b.shape);
@@ -122,6 +124,7 @@ void exchange(BatchNest& batch) {
 }
 void exchange(BatchGather& batch) {
   std::swap(batch.a_ndim, batch.b_ndim);
+  std::swap(batch.a_count, batch.b_count);
   std::swap(batch.a_shape, batch.b_shape);
   std::swap(batch.lhs, batch.rhs);
   std::swap(batch.a, batch.b);

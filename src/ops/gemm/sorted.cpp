@@ -51,6 +51,8 @@ bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
       .M = p.rows,
       .N = p.n,
       .K = p.k,
+      .a_rows = static_cast<uint32_t>(a.size() / p.k),
+      .b_matrices = p.matrices,
       .m_tiles = plan->m_tiles,
       .n_tiles = plan->n_tiles,
       .groups = static_cast<uint32_t>(groups)};

@@ -53,6 +53,10 @@ int64_t make_even(array& a, StreamEncoder& enc) {
   return *stride;
 }
 
+uint32_t matrices_of(const array& a) {
+  return elements(leading_shape(a, 2));
+}
+
 // A single row's stride says nothing: expand_dims makes it 1.
 int64_t row_stride(const array& a) {
   return a.ndim() > 1 && a.shape(-2) > 1 ? a.strides(-2) : 0;
@@ -108,8 +112,9 @@ void set_gather(
     p.stack.side_matrix = o.side->size() > 1 ? 1 : 0;
   }
   s.sorted = o.sorted && p.M == 1;
-  s.matrices =
-      o.w.size() / (size_t(o.w.shape(-1)) * std::max(o.w.shape(-2), 1));
+  s.matrices = matrices_of(o.w);
+  p.stack.x_matrices = matrices_of(o.x);
+  p.stack.w_matrices = s.matrices;
   if (s.sorted) {
     o.lhs = row_contiguous(*o.lhs, enc);
     o.rhs = row_contiguous(*o.rhs, enc);

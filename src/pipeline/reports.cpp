@@ -1,4 +1,4 @@
-#include "pipeline/loops.h"
+#include "pipeline/reports.h"
 
 #include <cstddef>
 #include <cstring>
@@ -46,17 +46,19 @@ std::vector<SourceLoop> source_loops(
   return out;
 }
 
-LoopReport::LoopReport(
-    std::shared_ptr<uint64_t> word,
+KernelReports::KernelReports(
+    Reports kinds,
+    std::shared_ptr<ReportMemory> memory,
     VkDeviceAddress address,
     const Caps& caps)
-    : word_(std::move(word)),
+    : kinds_(kinds),
+      memory_(std::move(memory)),
       address_(address),
       limit_(caps.software() ? software_limit : gpu_limit) {
-  std::memset(word_.get(), 0, sizeof(uint64_t));
+  std::memset(memory_.get(), 0, sizeof(ReportMemory));
 }
 
-VkSpecializationInfo LoopReport::Constants::info() const {
+VkSpecializationInfo KernelReports::Constants::info() const {
   static constexpr VkSpecializationMapEntry entries[] = {
       {0, 0, 4}, // a little-endian address: the low half is first
       {1, 4, 4},
@@ -65,7 +67,7 @@ VkSpecializationInfo LoopReport::Constants::info() const {
   return {3, entries, sizeof(Constants), this};
 }
 
-LoopReport::Constants LoopReport::add_kernel(
+KernelReports::Constants KernelReports::add_kernel(
     const std::string& name,
     const std::string& file,
     std::string_view text) {
@@ -75,23 +77,34 @@ LoopReport::Constants LoopReport::add_kernel(
   return {address_, static_cast<uint32_t>(kernels_.size())};
 }
 
-void LoopReport::check() {
-  uint64_t word = 0;
-  std::memcpy(&word, word_.get(), sizeof word);
-  if (word == 0) {
+void KernelReports::check(std::string_view call) {
+  ReportMemory m;
+  std::memcpy(&m, memory_.get(), sizeof m);
+  if (m.loop == 0 && m.index_kernel == 0) {
     return;
   }
-  std::memset(word_.get(), 0, sizeof word);
+  std::memset(memory_.get(), 0, sizeof m);
+  if (m.index_kernel) {
+    fail_index(m, call);
+  }
+  fail_loop(m.loop);
+}
+
+std::string KernelReports::name_of(uint32_t kernel) {
+  std::lock_guard lock(mutex_);
+  return kernel - 1 < kernels_.size() ? kernels_[kernel - 1].name
+                                      : "an unknown kernel";
+}
+
+void KernelReports::fail_loop(uint64_t word) {
   auto kernel = static_cast<uint32_t>(word) >> 12;
   auto line = static_cast<uint32_t>(word) & 0xfff;
-  std::string name = "an unknown kernel", where;
+  std::string where;
   {
     std::lock_guard lock(mutex_);
     if (kernel - 1 < kernels_.size()) {
-      auto& entry = kernels_[kernel - 1];
-      name = entry.name;
       // A line alone may be that of a loop in several files.
-      for (auto& loop : entry.loops) {
+      for (auto& loop : kernels_[kernel - 1].loops) {
         if (loop.line == line) {
           where += (where.empty() ? "" : " or ") + loop.file + ':' +
               std::to_string(line);
@@ -100,12 +113,27 @@ void LoopReport::check() {
     }
   }
   throw std::runtime_error(
-      "[vulkan] MLX_VK_DEBUG=loops: in the kernel " + name + ", the loop at " +
+      "[vulkan] MLX_VK_DEBUG=loops: in the kernel " + name_of(kernel) +
+      ", the loop at " +
       (where.empty() ? "line " + std::to_string(line) : where) +
       " went beyond its bound of " + std::to_string(word >> 32) +
       " turns and was ended, so that the results of its batch are wrong. "
       "Without this mode it could run for ever: please report it with the "
       "shapes and dtypes of the call.");
+}
+
+void KernelReports::fail_index(const ReportMemory& m, std::string_view call) {
+  std::string kernel = name_of(m.index_kernel);
+  std::string index = m.index_signed
+      ? std::to_string(static_cast<int64_t>(m.index))
+      : std::to_string(m.index);
+  std::string text = "[vulkan] MLX_VK_DEBUG=bounds: in " +
+      (call.empty() ? "a batch" : std::string(call)) + ", the index " + index +
+      " at position " + std::to_string(m.position) +
+      " of its indices is outside of an axis of " + std::to_string(m.size) +
+      " items (kernel " + kernel +
+      "). Without this mode such a read gives 0 and such a write is dropped.";
+  throw std::runtime_error(text);
 }
 
 } // namespace mlx::core::vulkan
