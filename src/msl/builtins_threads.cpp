@@ -236,7 +236,7 @@ std::optional<Value> Translator::atomic_function(
   }
   std::string kind = t->scalar == Scalar::I32 ? "i32" : "u32";
   std::string memory =
-      shared ? at.text : "Ptr_" + kind + "(" + device_address(at) + ").v[0]";
+      shared ? at.text : "Ptr_" + kind + "(" + access_address(at) + ").v[0]";
   auto coded = [&](const Value& v) {
     Value x = convert(v, t, place);
     return real ? "floatBitsToUint(" + x.text + ")" : x.text;

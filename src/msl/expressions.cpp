@@ -29,6 +29,7 @@ Value Translator::eval(const Expr& e) {
   if (depth_ > deepest) {
     fail(e.place, "this is nested too deeply.");
   }
+  here_ = e.place;
   return eval_inner(e);
 }
 

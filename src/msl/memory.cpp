@@ -134,6 +134,16 @@ std::string Translator::device_address(const Value& v) {
       std::to_string(size_of(v.type)) + ")";
 }
 
+std::string Translator::access_address(const Value& v) {
+  std::string address = device_address(v);
+  if (target_.extents.empty()) {
+    return address;
+  }
+  uint32_t line = here_.line | (here_.in_header ? 1u << 31 : 0u);
+  return "msl_checked(" + address + ", " + std::to_string(size_of(v.type)) +
+      "u, " + std::to_string(line) + "u)";
+}
+
 // Item `index`, in items of `type`, of `b`.
 Value Translator::base_item(
     Base* b,
@@ -361,10 +371,11 @@ Value Translator::load(const Value& v) {
       bool one =
           v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
       std::string name = memory_name(v.type);
-      r.text = one
-          ? "load(Ptr_" + name + "(" + v.text + "), " +
-              (v.index.empty() ? "0" : v.index) + ")"
-          : "load_" + need_memory(v.type) + "(" + device_address(v) + ")";
+      bool checked = !target_.extents.empty();
+      r.text = !one
+          ? "load_" + need_memory(v.type) + "(" + access_address(v) + ")"
+          : "load(Ptr_" + name + "(" + (checked ? access_address(v) : v.text) +
+              "), " + (checked || v.index.empty() ? "0" : v.index) + ")";
       r.prec = Prec::Atom;
       break;
     }
@@ -428,11 +439,13 @@ void Translator::store(const Value& to, const Value& given, Place place) {
       return;
     case Home::Device: {
       bool one = type->is_scalar() || type->is_complex() || type->is_pointer();
-      std::string index = to.index.empty() ? "0" : to.index;
+      bool checked = !target_.extents.empty();
+      std::string index = checked || to.index.empty() ? "0" : to.index;
       emit(
-          one ? "store(Ptr_" + memory_name(to.type) + "(" + to.text + "), " +
-                  index + ", " + v.text + ");"
-              : "store_" + need_memory(to.type) + "(" + device_address(to) +
+          one ? "store(Ptr_" + memory_name(to.type) + "(" +
+                  (checked ? access_address(to) : to.text) + "), " + index +
+                  ", " + v.text + ");"
+              : "store_" + need_memory(to.type) + "(" + access_address(to) +
                   ", " + v.text + ");");
       return;
     }

@@ -264,6 +264,15 @@ std::string Translator::print() {
       ", local_size_y = " + std::to_string(n[1]) +
       ", local_size_z = " + std::to_string(n[2]) + ") in;\n";
   out += "#include \"common/msl.glsl\"\n\n";
+  if (!target_.extents.empty()) {
+    out += "#define MSL_ARRAYS(F)";
+    for (size_t i = 0; i < target_.extents.size(); ++i) {
+      auto [begin, end] = target_.extents[i];
+      out += " F(" + std::to_string(i) + ", " + std::to_string(begin) + "l, " +
+          std::to_string(end) + "l)";
+    }
+    out += "\n#include \"common/msl_bounds.glsl\"\n";
+  }
   for (auto& text : records_text_) {
     out += text + "\n";
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct Target {
   // otherwise they are read and written by items.
   bool aligned = false;
   uint32_t shared_bytes = 32 << 10;
+  // The bytes of each argument's array, from its address on: of strided ones
+  // the first can be below it. With them, accesses by addresses are checked
+  // against all arrays (common/msl_bounds.glsl); empty: nothing is.
+  std::vector<std::pair<int64_t, int64_t>> extents;
 };
 
 // A whole compute shader. Its argument block (common/args.glsl's way) is: one

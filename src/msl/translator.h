@@ -189,6 +189,8 @@ class Translator {
   std::string stored_type(Ty t);
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
+  // The same where it is read or written, checked where that is asked for.
+  std::string access_address(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index, Place place);
   void check_points_to(Variable* v, Base* b, Place place);
   std::string stored_item(Ty t, const std::string& text);
@@ -478,6 +480,7 @@ class Translator {
   std::deque<Written> written_;
   int functions_ = 0;
   int depth_ = 0, nested_ = 0;
+  Place here_; // of the expression at hand, for reports
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;

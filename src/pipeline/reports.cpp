@@ -33,6 +33,21 @@ void find_loops(
   }
 }
 
+// As the translation of a Metal kernel lists them (msl/output.cpp): a line
+// "  uint64_t a0; // name" each.
+std::vector<std::string> argument_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (true) {
+    std::string start = "  uint64_t a" + std::to_string(names.size()) + "; // ";
+    auto at = text.find(start);
+    if (at == text.npos) {
+      return names;
+    }
+    text.remove_prefix(at + start.size());
+    names.emplace_back(text.substr(0, text.find('\n')));
+  }
+}
+
 } // namespace
 
 std::vector<SourceLoop> source_loops(
@@ -73,7 +88,7 @@ KernelReports::Constants KernelReports::add_kernel(
     std::string_view text) {
   auto loops = source_loops(file, text);
   std::lock_guard lock(mutex_);
-  kernels_.push_back({name, std::move(loops)});
+  kernels_.push_back({name, argument_names(text), std::move(loops)});
   return {address_, static_cast<uint32_t>(kernels_.size())};
 }
 
@@ -84,6 +99,9 @@ void KernelReports::check(std::string_view call) {
     return;
   }
   std::memset(memory_.get(), 0, sizeof m);
+  if (m.index_kernel && m.line) {
+    fail_access(m, call);
+  }
   if (m.index_kernel) {
     fail_index(m, call);
   }
@@ -120,6 +138,27 @@ void KernelReports::fail_loop(uint64_t word) {
       " turns and was ended, so that the results of its batch are wrong. "
       "Without this mode it could run for ever: please report it with the "
       "shapes and dtypes of the call.");
+}
+
+void KernelReports::fail_access(const ReportMemory& m, std::string_view call) {
+  std::string array = "argument " + std::to_string(m.position);
+  {
+    std::lock_guard lock(mutex_);
+    if (m.index_kernel - 1 < kernels_.size()) {
+      auto& names = kernels_[m.index_kernel - 1].arguments;
+      array = m.position < names.size() ? "`" + names[m.position] + "`" : array;
+    }
+  }
+  bool in_header = m.line >> 31;
+  throw std::runtime_error(
+      "[vulkan] MLX_VK_DEBUG=bounds: in " +
+      (call.empty() ? "a batch" : std::string(call)) + ", line " +
+      std::to_string(m.line & 0x7fffffff) + " of the " +
+      (in_header ? "header" : "body") + " of " + name_of(m.index_kernel) +
+      " reads or writes " + std::to_string(m.bytes) + " bytes at byte " +
+      std::to_string(static_cast<int64_t>(m.index)) + " of " + array +
+      ", which ends at byte " + std::to_string(m.size) +
+      ". Without this mode it would use other arrays' memory, or nobody's.");
 }
 
 void KernelReports::fail_index(const ReportMemory& m, std::string_view call) {

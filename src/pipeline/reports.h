@@ -40,9 +40,15 @@ struct ReportMemory {
   // Of an index, of the first one outside.
   uint32_t index_kernel, index_signed;
   uint64_t index, position; // the index's own flat position
-  uint32_t size; // items of its axis
-  uint32_t line; // in a translated Metal kernel, of an access; else 0
+  uint64_t size; // items of its axis
+  // 0, or of an access in a translated Metal kernel: its line, with the highest
+  // bit if that is in the header; its bytes. Then `index` is where it is, in
+  // bytes from the array of argument `position` on, which has `size` of them.
+  uint32_t line, bytes;
 };
+// With what accesses use instead of what is no array's: a struct at most.
+constexpr size_t report_bytes = 64 + (64 << 10);
+static_assert(sizeof(ReportMemory) <= 64);
 
 enum class Reports : uint8_t { Loops = 1, Bounds = 2, Both = 3 };
 
@@ -91,12 +97,14 @@ class KernelReports {
  private:
   struct Entry {
     std::string name;
+    std::vector<std::string> arguments; // of a translated Metal kernel
     std::vector<SourceLoop> loops;
   };
 
   std::string name_of(uint32_t kernel);
   [[noreturn]] void fail_loop(uint64_t word);
   [[noreturn]] void fail_index(const ReportMemory& m, std::string_view call);
+  [[noreturn]] void fail_access(const ReportMemory& m, std::string_view call);
 
   Reports kinds_;
   std::shared_ptr<ReportMemory> memory_;

@@ -147,7 +147,7 @@ Device::~Device() {
 }
 
 void Device::watch_kernels(Reports kinds) {
-  Allocation memory = memory_->allocate_mapped(sizeof(ReportMemory));
+  Allocation memory = memory_->allocate_mapped(report_bytes);
   auto release = [this, memory](void*) mutable { memory_->free(memory); };
   reports_ = std::make_unique<KernelReports>(
       kinds,

@@ -430,3 +430,42 @@ print("told")
 def test_debug_mode_names_the_index():
     run = python("-c", REPORT, limit=120, MLX_VK_DEBUG="bounds")
     assert run.returncode == 0 and "told" in run.stdout, run.stdout + run.stderr
+
+
+METAL = """
+def kernel(body, header=""):
+    return mx.fast.metal_kernel(
+        name="own", input_names=["a"], output_names=["y", "n"], source=body,
+        header=header, atomic_outputs=False)
+def call(f, a):
+    return f(inputs=[a], grid=(64, 1, 1), threadgroup=(32, 1, 1),
+             output_shapes=[(64,), (1,)], output_dtypes=[mx.float32, mx.int32])
+a = mx.arange(64).astype(mx.float32)
+mx.eval(a)
+plain = "uint i = thread_position_in_grid.x;\\ny[i + PAST] = a[i];\\nn[0] = 1;"
+fine = call(kernel(plain.replace("PAST", "0")), a)
+assert (np.array(fine[0]) == np.arange(64)).all()
+text = error_of(lambda: call(kernel(plain.replace("PAST", "1")), a))
+has(text, "CustomKernel", "own", "line 2 of the body", "4 bytes at byte 256 of `y`")
+has(text, "ends at byte 256")
+text = error_of(lambda: call(kernel(plain.replace("a[i]", "a[int(i) - 5000000]")
+                                    .replace("PAST", "0")), a))
+has(text, "line 2 of the body", "of `a`")
+# A vector, through a function of the header; an empty array.
+header = "float4 four(device const float* p) {\\n"
+header += "  return *(device const float4*)(p + 62);\\n}\\n"
+body = "y[thread_position_in_grid.x] = four(a).x;\\nn[0] = 1;"
+text = error_of(lambda: call(kernel(body, header), a))
+has(text, "line 2 of the header", "16 bytes at byte 248 of `a`")
+# Views: what their strides reach is theirs.
+assert (np.array(call(kernel(plain.replace("PAST", "0")), a[::-1])[0])[0]) == 63
+fine = call(kernel(plain.replace("PAST", "0")), a)
+assert (np.array(fine[0]) == np.arange(64)).all()
+print("told")
+"""
+
+
+def test_debug_mode_checks_metal_kernels():
+    start = REPORT[: REPORT.index("x = mx.arange(10)")]
+    run = python("-c", start + METAL, limit=120, MLX_VK_DEBUG="bounds")
+    assert run.returncode == 0 and "told" in run.stdout, run.stdout + run.stderr

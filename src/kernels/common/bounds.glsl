@@ -21,7 +21,7 @@ void report_index(uint64_t k, uint is_signed, uint64_t at, uint size) {
     r.index_signed = is_signed;
     r.index = k;
     r.position = at;
-    r.size = size;
+    r.size = uint64_t(size);
   }
 }
 #define REPORT_INDEX(k, is_signed, at, size)                                  \

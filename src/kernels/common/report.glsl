@@ -10,10 +10,14 @@ layout(buffer_reference, scalar, buffer_reference_align = 8)
     buffer KernelReport {
   uint64_t loop; // loops.glsl
   // bounds.glsl: whose index, 0 where there was none; the index, its flat
-  // position, the items of its axis.
+  // position, the items of its axis. msl_bounds.glsl: whose access, where it is in
+  // bytes from an array on, which argument that is, its bytes; the line of the
+  // source, with the highest bit if that is in the header, and how many bytes.
   uint index_kernel, index_signed;
-  uint64_t index, position;
-  uint size, line;
+  uint64_t index, position, size;
+  uint line, bytes;
 };
+// Behind it there is memory for accesses that have none.
+#define REPORT_NOBODYS 64ul
 
 #endif

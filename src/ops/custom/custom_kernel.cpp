@@ -18,6 +18,7 @@
 #include "ops/layout.h"
 #include "pipeline/compiler.h"
 #include "runtime/device.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 
@@ -32,6 +33,8 @@ struct Form {
   Extent threads{}; // of its workgroups
   bool aligned = false; // msl::Target's
   bool guarded = false; // with_guard()
+  // msl::Target's, with MLX_VK_DEBUG=bounds
+  std::vector<std::pair<int64_t, int64_t>> extents;
   bool operator==(const Form&) const = default;
 };
 
@@ -151,6 +154,7 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   target.aligned = form.aligned;
   target.subgroup = sure_subgroup(caps, simd_width);
   target.shared_bytes = caps.shared_memory;
+  target.extents = form.extents;
   msl::Translation made;
   try {
     made = msl::translate(kernel.source, target);
@@ -406,6 +410,45 @@ struct ReadArrays {
   std::vector<array> all;
 };
 
+// msl::Target's, if accesses are to be checked: of what ReadArrays has, then of
+// the outputs. `copied` arrays have no holes.
+template <typename Copied>
+std::vector<std::pair<int64_t, int64_t>> extents_of(
+    const CustomSource& kernel,
+    const std::vector<array>& inputs,
+    const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+    const Copied& copied,
+    const std::vector<array>& outputs) {
+  std::vector<std::pair<int64_t, int64_t>> all;
+  if (!config().debug_bounds || kernel.glsl) {
+    return all;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto& x = inputs[i];
+    int64_t item = x.itemsize(), n = x.ndim();
+    if (copied(x) || x.size() == 0) {
+      all.emplace_back(0, x.nbytes());
+    } else {
+      auto [low, high] = reach(x.shape(), x.strides());
+      all.emplace_back(low * item, high * item);
+    }
+    auto [shape, strides, ndim] = shape_infos[i];
+    if (n && shape) {
+      all.emplace_back(0, n * 4);
+    }
+    if (n && strides) {
+      all.emplace_back(0, n * 8);
+    }
+    if (n && ndim) {
+      all.emplace_back(0, 4);
+    }
+  }
+  for (auto& out : outputs) {
+    all.emplace_back(0, out.nbytes());
+  }
+  return all;
+}
+
 struct CustomParams {
   Extent base, grid, threads;
 };
@@ -427,7 +470,8 @@ std::string custom_kernel_glsl(
       launch_of(known, std::get<2>(state), std::get<3>(state), aligned, caps);
   return launch.dispatches.empty()
       ? ""
-      : glsl_for(known.source, {launch.threads, aligned, launch.guarded}, caps)
+      : glsl_for(
+            known.source, {launch.threads, aligned, launch.guarded, {}}, caps)
             .first;
 }
 
@@ -480,9 +524,11 @@ void CustomKernel::eval_gpu(
   }
   // All that can throw comes before anything is recorded.
   auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
+  auto extents =
+      extents_of(known.source, inputs, shape_infos_, copied, outputs);
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    Form form{d.threads, aligned, launch.guarded};
+    Form form{d.threads, aligned, launch.guarded, extents};
     kernels.push_back(&kernel_for(enc, known, form));
   }
 
