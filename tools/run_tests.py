@@ -258,6 +258,12 @@ def full_modes(build: Path) -> list[Step]:
         name, env = f"streams 20 times, {mode}", {"MLX_VK_MEMORY": mode}
         command = pytest("tests/backend/test_streams.py", workers=False)
         steps.append(Step("backend", name, command, "junit", env, repeat=20))
+    hostile = pytest("tests/backend/test_bounds.py", workers=False)
+    env = {"MLX_VK_TEST_EXAMPLES": "10000", "MLX_VK_DEBUG": "guard"}
+    steps.append(Step("backend", "hostile indices", hostile, "junit", env))
+    cases = pytest("tests/backend/test_cases.py")
+    env = {"MLX_VK_DEBUG": "bounds"}
+    steps.append(Step("backend", "no index outside", cases, "junit", env))
     for tier, file in (
         ("backend", "test_streams"),
         ("backend", "test_distributed"),
