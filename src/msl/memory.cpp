@@ -139,7 +139,7 @@ std::string Translator::access_address(const Value& v) {
   if (target_.extents.empty()) {
     return address;
   }
-  uint32_t line = here_.line | (here_.in_header ? 1u << 31 : 0u);
+  uint32_t line = std::max(here_.line, 1u) | (here_.in_header ? 1u << 31 : 0u);
   return "msl_checked(" + address + ", " + std::to_string(size_of(v.type)) +
       "u, " + std::to_string(line) + "u)";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -276,4 +277,51 @@ TEST_CASE("loops: unwatched, kernels are told no address") {
     CHECK(done->error().empty());
   }
   d.memory().release(z);
+}
+
+TEST_CASE("bounds: an index outside and an access of a Metal kernel are told") {
+  auto memory = std::make_shared<ReportMemory>();
+  KernelReports reports(Reports::Bounds, memory, 4096, Caps{});
+  CHECK(reports.bounds());
+  CHECK(!reports.loops());
+  auto constants = reports.add_kernel("gather{I=i32}", "a.comp", "");
+  CHECK(constants.address == 4096);
+  CHECK(constants.kernel == 1);
+  std::string text =
+      "struct Arguments {\n  uint64_t a0; // x\n  uint64_t a1; // y\n};\n";
+  CHECK(reports.add_kernel("own", "own", text).kernel == 2);
+  auto told = [&] {
+    try {
+      reports.check("Take of (10)");
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(told().empty());
+
+  memory->index_kernel = 1;
+  memory->index_signed = 1;
+  memory->index = uint64_t(-11);
+  memory->position = 2;
+  memory->size = 10;
+  auto error = told();
+  CAPTURE(error);
+  CHECK(has(error, "in Take of (10), the index -11 at position 2 "));
+  CHECK(has(error, "an axis of 10 items (kernel gather{I=i32})"));
+  CHECK(told().empty()); // once
+
+  memory->index_kernel = 1;
+  memory->index = uint64_t(1) << 63;
+  error = told();
+  CHECK(has(error, "the index 9223372036854775808 at"));
+
+  memory->index_kernel = 2;
+  memory->index = uint64_t(-8);
+  memory->position = 1;
+  memory->line = 7 | 1u << 31;
+  memory->bytes = 16;
+  error = told();
+  CHECK(has(error, "line 7 of the header of own reads or writes 16 bytes at "));
+  CHECK(has(error, "at byte -8 of `y`"));
 }
