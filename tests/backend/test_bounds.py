@@ -237,15 +237,6 @@ def slice_update(rng):
     equal(y, x)
 
 
-def experts(rng, matrices, rows, out_of_x):
-    k = draw(rng, matrices, rows, np.uint32)
-    left = draw(rng, out_of_x, rows, np.uint32)
-    if rng.random() < 0.5:
-        k = np.sort(k)
-        return left, k, True
-    return left, k, False
-
-
 def products(x, w, left, right):
     (p, p_in), (q, q_in) = resolve(left, len(x)), resolve(right, len(w))
     y = np.einsum("bmk,bkn->bmn", x[p].astype(np.float64), w[q].astype(np.float64))
@@ -253,47 +244,53 @@ def products(x, w, left, right):
 
 
 def rows_and_weights(rng):
-    m = int(rng.choice([1, 1, 3, 20]))
-    x = rng.uniform(-1, 1, (int(rng.integers(1, 9)), m, 64))
-    w = rng.uniform(-1, 1, (int(rng.integers(1, 9)), 64, 64))
+    """x, w, and the left and right indices; without left ones each row of x has its
+    own right index, in order."""
     dtype = rng.choice([np.float32, np.float16])
+    w = rng.uniform(-1, 1, (int(rng.integers(1, 9)), 64, 64)).astype(dtype)
     rows = int(rng.choice([5, 30, 300]))
-    return x.astype(dtype), w.astype(dtype), rows
+    right = draw(rng, len(w), rows, np.uint32)
+    if rng.random() < 0.5:
+        x = rng.uniform(-1, 1, (rows, 1, 64)).astype(dtype)
+        return x, w, None, np.sort(right)
+    m = int(rng.choice([1, 1, 3, 20]))
+    x = rng.uniform(-1, 1, (int(rng.integers(1, 9)), m, 64)).astype(dtype)
+    return x, w, draw(rng, len(x), rows, np.uint32), right
+
+
+def gathered(x, w, left, right):
+    left = np.arange(len(x)) if left is None else left
+    return products(x, w, left, right)
+
+
+def indices_of(left, right):
+    given = {"lhs_indices": mx.array(left)} if left is not None else {}
+    return {
+        **given,
+        "rhs_indices": mx.array(right),
+        "sorted_indices": left is None,
+    }
 
 
 @kind
 def gather_mm(rng):
-    x, w, rows = rows_and_weights(rng)
-    left, right, ordered = experts(rng, len(w), rows, len(x))
-    y = mx.gather_mm(
-        mx.array(x),
-        mx.array(w),
-        lhs_indices=mx.array(left),
-        rhs_indices=mx.array(right),
-        sorted_indices=ordered,
-    )
-    close(y, products(x, w, left, right))
+    x, w, left, right = rows_and_weights(rng)
+    y = mx.gather_mm(mx.array(x), mx.array(w), **indices_of(left, right))
+    close(y, gathered(x, w, left, right))
 
 
 @kind
 def gather_qmm(rng):
-    x, w, rows = rows_and_weights(rng)
+    x, w, left, right = rows_and_weights(rng)
+    form = {"group_size": 64, "bits": 4}
     transpose = bool(rng.integers(2))
-    codes = mx.quantize(mx.array(w), 64, 4)
-    whole = np.array(mx.dequantize(*codes, 64, 4))
-    left, right, ordered = experts(rng, len(w), rows, len(x))
+    codes = mx.quantize(mx.array(w), **form)
+    whole = np.array(mx.dequantize(*codes, **form))
     y = mx.gather_qmm(
-        mx.array(x),
-        *codes,
-        lhs_indices=mx.array(left),
-        rhs_indices=mx.array(right),
-        transpose=transpose,
-        group_size=64,
-        bits=4,
-        sorted_indices=ordered,
+        mx.array(x), *codes, transpose=transpose, **form, **indices_of(left, right)
     )
     whole = whole.transpose(0, 2, 1) if transpose else whole
-    close(y, products(x, whole, left, right))
+    close(y, gathered(x, whole, left, right))
 
 
 @kind
