@@ -294,29 +294,6 @@ def gather_qmm(rng):
 
 
 @kind
-def moe_layer(rng):
-    """A gate, an up product and what is made of them: one dispatch."""
-    x = mx.array(rng.uniform(-1, 1, (1, 1, 1, 1, 64)).astype(np.float32))
-    matrices = [rng.uniform(-1, 1, (5, 64, 64)).astype(np.float32) for _ in "ab"]
-    codes = [mx.quantize(mx.array(w), 64, 4) for w in matrices]
-    right = mx.array(draw(rng, 5, 4, np.uint32).reshape(1, 1, 4))
-    mx.eval(x, codes, right)
-    gate, up = (
-        mx.gather_qmm(x, *c, rhs_indices=right, transpose=True, group_size=64, bits=4)
-        for c in codes
-    )
-    y = gate * mx.sigmoid(gate) * up
-    at, inside = resolve(np.array(right).ravel(), 5)
-    mx.eval(gate, up, y)
-    flat = np.array(x, dtype=np.float64).reshape(64)
-    for found, c in ((gate, codes[0]), (up, codes[1])):
-        whole = np.array(mx.dequantize(*c, 64, 4), dtype=np.float64)
-        expected = np.where(inside[:, None], whole[at] @ flat, 0)
-        close(found.reshape(4, 64), expected)
-    assert not np.array(y).reshape(4, 64)[~inside].any()
-
-
-@kind
 def cross_entropy(rng):
     rows, n = int(rng.integers(1, 20)), int(rng.integers(1, 80))
     x = rng.uniform(-2, 2, (rows, n)).astype(np.float32)

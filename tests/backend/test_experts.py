@@ -167,6 +167,28 @@ def test_layer():
     check(program, 4, 2, 3)
 
 
+@pytest.mark.parametrize("rows", (1, 2))
+def test_experts_outside(rows):
+    """The products of an expert that there is not are 0, joined or not."""
+    layer = Experts(mx.bfloat16, 8, 128, 64, 64, 4)
+    x = logits(rows, 128, mx.bfloat16)
+    index = np.array([[3, 8, 2**31, 0], [2**32 - 1, 1, 7, 9]], np.uint32)[:rows]
+    weights = mx.full(index.shape, 0.25, dtype=mx.bfloat16)
+    chosen = mx.array(index)
+    mx.eval(weights, chosen)
+
+    def program(look):
+        return layer(x, chosen, weights, look, x)
+
+    check(program, 0, 2, 3)
+    outside = index >= 8
+    *products, weighted, _, _ = program(at_once)
+    for y in (*products, weighted):
+        y = np.array(y.astype(mx.float32)).reshape(rows, 4, -1)
+        assert not y[outside].any()
+        assert y[~outside].any(axis=-1).all()
+
+
 def test_experts_not_joined():
     """Indices of the left operand, and outputs added up along other axes."""
     layer = Experts(mx.bfloat16, 8, 128, 64, 64, 4)
