@@ -15,6 +15,8 @@ namespace mlx::core::vulkan::msl {
 struct Place {
   bool in_header = false;
   uint32_t line = 0, column = 0;
+  // Float operations there round one by one, in the order written (pragmas.h).
+  bool exact = false;
 };
 
 // Address spaces (MSL specification 4); None: not written, so thread or, for

@@ -116,7 +116,7 @@ Value Translator::convert_pointer(
     Place place,
     bool is_explicit) {
   if (v.constant && v.type->is_integer() && v.integer() == 0) {
-    Value null = plain_value(to, to->is_address() ? "0ul" : "0");
+    Value null = plain_value(to, to->is_address() ? "0ul" : null_offset);
     null.is_null = true;
     return null;
   }
@@ -193,7 +193,7 @@ Value Translator::convert(
   if (v.type->is_pointer() && to->is_bool()) {
     return v.type->is_address()
         ? plain_value(to, within(v, Prec::Add) + " != 0ul", Prec::Equality)
-        : boolean(!v.is_null);
+        : compared_with_null(v, "!=");
   }
   if (v.type->is_address() && is_explicit && to->is_scalar() &&
       is_64(to->scalar)) {

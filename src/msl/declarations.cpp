@@ -42,6 +42,7 @@ void Translator::declare_shared(const Declarator& d) {
   auto* v = variable(d.name, type, Space::Threadgroup);
   Ty item = flat_element(type);
   v->coded = item->is_narrow_float();
+  place_variable(v, d);
   shared_bytes_ +=
       static_cast<uint32_t>(flat_count(type)) * std::max(size_of(item), 1u);
   auto& s = scope_->names[d.name];
@@ -124,6 +125,8 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   bool list = d.value && d.value->kind == Expr::Kind::List;
   bool long_list =
       list && type->is_array() && flat_count(type) > longest_constructor;
+  bool moved = !together_.group(key_of(d)).empty();
+  long_list = long_list || (list && type->is_array() && moved);
   if (!has_init && d.value && !long_list) {
     init = initial(type, *d.value);
     has_init = true;
@@ -132,7 +135,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
     has_init = true;
   }
   bool fixed = (stmt.is_constexpr || d.type.is_const) && d.type.pointers == 0;
-  if (fixed && has_init && init.constant) {
+  if (fixed && has_init && init.constant && !moved) {
     return declare_constant(d, init);
   }
   if (stmt.is_constexpr && !type->is_array() && !type->is_struct() &&
@@ -144,9 +147,14 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
             "compiling.");
   }
   auto* v = variable(d.name, type, Space::Thread);
+  place_variable(v, d);
   v->is_precise = d.type.is_volatile && type->is_floating();
-  v->points_to = type->is_pointer() ? init.base : nullptr;
-  declare_variable(v, has_init ? init.text : "");
+  v->points_to = flat_element(type)->is_pointer() ? init.base : nullptr;
+  if (!v->whole) {
+    declare_variable(v, has_init ? init.text : "");
+  } else if (has_init) {
+    store(of_variable(v), init, d.place);
+  }
   auto& s = scope_->names[d.name];
   s = Symbol{};
   s.value = of_variable(v);

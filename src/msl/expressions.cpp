@@ -315,9 +315,11 @@ Value Translator::array_list(Ty to, const Expr& list) {
   Ty item = flat_element(to);
   int64_t n = flat_count(to), inner = n / to->count;
   std::vector<std::string> items;
+  Base* base = nullptr; // of pointers
   for (auto& c : list.children) {
     if (to->element->is_array() && c->kind == Kind::List) {
       Value row = array_list(to->element, *c);
+      points_into(base, row.base, list.place);
       std::string text = row.text;
       items.push_back(text);
       continue;
@@ -325,10 +327,13 @@ Value Translator::array_list(Ty to, const Expr& list) {
     if (to->element->is_array() && c->kind != Kind::List) {
       inner = 1; // braces left out
     }
-    items.push_back(initial(item, *c).text);
+    Value v = initial(item, *c);
+    points_into(base, item->is_pointer() ? v.base : nullptr, list.place);
+    items.push_back(v.text);
   }
-  std::string zero =
-      item->is_address() ? "0ul" : construct(item, {}, list.place).text;
+  std::string zero = item->is_address() ? "0ul"
+      : item->is_pointer()              ? null_offset
+                                        : construct(item, {}, list.place).text;
   std::string text;
   int64_t have = 0;
   for (auto& s : items) {
@@ -348,6 +353,7 @@ Value Translator::array_list(Ty to, const Expr& list) {
   Value v;
   v.type = to;
   v.text = text;
+  v.base = base;
   return v;
 }
 

@@ -28,9 +28,14 @@ Passed Translator::passing(Ty type, const Type& written, const Value& given) {
     p.how = How::Static;
     return p;
   }
-  bool offset_zero = given.type->is_array()
-      ? given.text.empty() || given.text == "0"
-      : given.text == "0";
+  bool offset_zero = given.is_null ||
+      (given.type->is_array() ? given.text.empty() || given.text == "0"
+                              : given.text == "0");
+  if (type->is_pointer() && written.reference && given.is_lvalue() &&
+      given.home != Home::Device) {
+    p.how = How::InOut;
+    return p;
+  }
   if (type->is_pointer() || (type->is_array() && given.base)) {
     bool device = type->is_address() || given.home == Home::Device;
     p.reference = type->is_array();
@@ -62,7 +67,8 @@ Passed Translator::passing(Ty type, const Type& written, const Value& given) {
 std::string Translator::passing_key(const Passed& p, const Value& given) {
   std::string key = ";" + std::to_string(static_cast<int>(p.how)) +
       (p.reference ? "r" : "v") + identity(p.type);
-  if (p.how == How::Offset || p.how == How::Static) {
+  bool offset = p.how == How::Offset || p.how == How::Static;
+  if (offset || p.type->is_pointer()) {
     key += "b" + identity(given.base);
   }
   return key;
@@ -85,13 +91,14 @@ Value Translator::instantiate(
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& written = (*c.parameters)[i].what.type;
     Value& a = arguments[i];
-    if (c.takes[i]->is_pointer()) {
+    bool keeps = written.reference && a.is_lvalue() && a.type == c.takes[i];
+    if (c.takes[i]->is_pointer() && !keeps) {
       a = convert_pointer(load(a), c.takes[i], place, false);
     }
     how.push_back(passing(c.takes[i], written, a));
     key += passing_key(how.back(), a);
-    bool shares =
-        how.back().how == How::Offset || how.back().how == How::Static;
+    bool shares = how.back().how == How::Offset ||
+        how.back().how == How::Static || how.back().type->is_pointer();
     if (shares && a.base) { // the function writes to it by name
       make_global(a.base->variable);
       for (size_t at = a.base->path.find('\x01'); at != std::string::npos;
@@ -155,6 +162,7 @@ Variable* Translator::declare_parameter(
   }
   if (p.how == How::Value || p.how == How::InOut) {
     auto* v = variable(wish, p.type, Space::Thread);
+    v->points_to = p.type->is_pointer() ? given.base : nullptr;
     s.value = of_variable(v);
     return v;
   }
@@ -174,6 +182,7 @@ Variable* Translator::declare_parameter(
   } else {
     s.value = of_variable(v);
     s.value.is_null = given.is_null;
+    s.value.slot = given.is_null ? nullptr : s.value.slot;
   }
   return p.how == How::Static ? nullptr : v;
 }
@@ -417,6 +426,7 @@ Value Translator::make_struct(
         : f.type->is_struct() ? default_record(f.type, place)
                               : list_value(f.type, none);
     scope_ = before;
+    points_into(f.points_to, f.type->is_pointer() ? v.base : nullptr, place);
     text += (i ? ", " : "") + v.text;
   }
   return plain_value(to, r.glsl + "(" + (text.empty() ? "0" : text) + ")");
@@ -453,7 +463,10 @@ Value Translator::construct_record(
   }
   std::string text;
   for (size_t i = 0; i < fields.size(); ++i) {
-    text += (i ? ", " : "") + convert(values[i], fields[i].type, place).text;
+    Value v = convert(values[i], fields[i].type, place);
+    points_into(
+        fields[i].points_to, v.type->is_pointer() ? v.base : nullptr, place);
+    text += (i ? ", " : "") + v.text;
   }
   return plain_value(to, to->record->glsl + "(" + text + ")");
 }

@@ -417,6 +417,7 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   auto side = [&](Mask& m, const Expr& x) {
     with_mask(m, [&] {
       Value v = convert(rvalue(x), type, e.place);
+      points_into(r->points_to, type->is_pointer() ? v.base : nullptr, e.place);
       emit(mark(*r) + " = " + v.text + ";");
     });
   };

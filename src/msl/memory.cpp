@@ -67,6 +67,9 @@ std::string without_rounding(const Value& v) {
 } // namespace
 
 Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
+  if (v->whole && path.empty()) {
+    return base_of(v->whole, "", v->whole->type);
+  }
   for (auto& b : bases_) {
     if (b.variable == v && b.path == path) {
       return &b;
@@ -163,6 +166,10 @@ Value Translator::base_item(
        stored->scalar == type->scalar)) {
     v.text = b->single ? name : name + "[" + index + "]";
     v.variable = b->single && b->path.empty() ? b->variable : nullptr;
+    if (type->is_pointer() && !type->is_address()) {
+      v.slot = &b->variable->points_to;
+      v.base = *v.slot;
+    }
     return v;
   }
   bool views = stored->is_numeric() && type->is_numeric() &&
@@ -356,6 +363,8 @@ Value Translator::load(const Value& v) {
   r.home = Home::None;
   r.index.clear();
   r.variable = nullptr;
+  r.may_be_null = r.may_be_null || r.slot != nullptr;
+  r.slot = nullptr;
   if (!v.type->is_pointer()) {
     r.base = nullptr;
   }
@@ -403,20 +412,6 @@ Value Translator::load(const Value& v) {
   return r;
 }
 
-void Translator::check_points_to(Variable* v, Base* b, Place place) {
-  if (!v || !b) {
-    return;
-  }
-  if (v->points_to && v->points_to != b) {
-    fail(
-        place,
-        "the pointer `" + v->wish + "` would point into `" + b->variable->wish +
-            "` as well as into `" + v->points_to->variable->wish +
-            "`; a threadgroup or thread pointer keeps to one array here.");
-  }
-  v->points_to = b;
-}
-
 void Translator::store(const Value& to, const Value& given, Place place) {
   if (!to.is_lvalue() || to.type->is_array()) {
     fail(place, "this expression cannot be assigned to.");
@@ -431,7 +426,9 @@ void Translator::store(const Value& to, const Value& given, Place place) {
     v.text = without_rounding(v);
   }
   if (type->is_pointer() && !type->is_address()) {
-    check_points_to(to.variable, v.base, place);
+    if (to.slot) {
+      points_into(*to.slot, v.base, place);
+    }
   }
   switch (to.home) {
     case Home::Coded:
@@ -495,7 +492,7 @@ Value Translator::pinned(Value v) {
   }
   bool array = v.type->is_array();
   std::string& at = array ? v.text : v.index;
-  if (!v.base || at.empty() || is_number(at) || (v.base->single && !array)) {
+  if (!v.base || v.type->is_pointer() || at.empty() || is_number(at) || (v.base->single && !array)) {
     return v;
   }
   at = snapshot("int(" + at + ")", types_.scalar(Scalar::I32));

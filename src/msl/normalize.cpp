@@ -28,6 +28,23 @@ bool is_noise(std::string_view name) {
   return words.contains(name);
 }
 
+// Attributes that the tree keeps, hints, and the names that may stand before ::.
+bool is_harmless(std::string_view name) {
+  static const std::unordered_set<std::string_view> words{
+      "always_inline", "assume",      "buffer",      "clang",
+      "cold",          "const",       "convergent",  "deprecated",
+      "early_fragment_tests",         "fallthrough", "flatten",
+      "gnu",           "host_name",   "hot",         "id",
+      "kernel",        "likely",      "loop_unroll", "max_total_threads_per_threadgroup",
+      "maybe_unused",  "metal",       "nodebug",     "nodiscard",
+      "noinline",      "noreturn",    "nothrow",     "optnone",
+      "patch",         "pure",        "threadgroup", "unlikely",
+      "unroll",        "unused",      "used",        "visible"};
+  return words.contains(name) || name.find("thread") != name.npos ||
+      name.find("simdgroup") != name.npos ||
+      name.find("quadgroup") != name.npos || name.find("grid") != name.npos;
+}
+
 bool is_integer_word(std::string_view name) {
   return name == "unsigned" || name == "signed" || name == "short" ||
       name == "long" || name == "int" || name == "char";
@@ -111,9 +128,37 @@ class Normalizer {
   }
 
   void keep(const Attribute& attribute) {
+    if (!is_harmless(attribute.name)) {
+      throw Error(
+          in_[at_].place,
+          "The attribute " + quoted(attribute.name) +
+              " is not known, and may change what the kernel computes; take it "
+              "out.");
+    }
     if (!out_.empty()) {
       out_.back().attributes.push_back(attribute);
     }
+  }
+
+  // __attribute__((always_inline)), alignas(16): what changes the layout of a
+  // struct is refused, elsewhere alignment says nothing.
+  void compiler_attribute() {
+    size_t end = behind(at_ + 1);
+    bool of_struct = after("struct") || after("}");
+    for (size_t i = at_; i < end; ++i) {
+      auto text = in_[i].text;
+      bool aligns = text == "alignas" || text.find("aligned") != text.npos;
+      bool lays_out = text.find("packed") != text.npos ||
+          text.find("vector_") != text.npos || (aligns && of_struct);
+      if (in_[i].is_name() && lays_out) {
+        throw Error(
+            in_[at_].place,
+            quoted(text) +
+                " would change the layout of a type, which is not supported; "
+                "add fields that fill it instead.");
+      }
+    }
+    at_ = end - 1;
   }
 
   bool leave_out() {
@@ -134,7 +179,7 @@ class Normalizer {
     }
     if (text == "__attribute__" || text == "alignas" || text == "__declspec") {
       if (is("(", 1)) {
-        at_ = behind(at_ + 1) - 1;
+        compiler_attribute();
       }
       return true;
     }

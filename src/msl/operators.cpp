@@ -48,6 +48,14 @@ Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
   return made(t, within(a, left) + " " + op + " " + within(b, right), p);
 }
 
+// Of floats, not contracted (common/msl_math.glsl).
+std::string exact_operation(const std::string& op) {
+  return op == "+" ? "msl_exact_add"
+      : op == "-"  ? "msl_exact_subtract"
+      : op == "*"  ? "msl_exact_multiply"
+                   : "msl_exact_divide";
+}
+
 bool is_comparison(const std::string& op) {
   return op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" ||
       op == "!=";
@@ -203,6 +211,12 @@ Value Translator::arithmetic(
     // GLSL's own is undefined for negative numbers.
     return made(t, "msl_rem(" + a.text + ", " + b.text + ")", Prec::Atom);
   }
+  if (place.exact && t->is_floating()) {
+    return rounded(made(
+        t,
+        exact_operation(op) + "(" + a.text + ", " + b.text + ")",
+        Prec::Atom));
+  }
   return rounded(infix(t, op, a, b));
 }
 
@@ -296,9 +310,9 @@ Value Translator::pointer_arithmetic(
     fail(place, "these pointers have different address spaces.");
   }
   if (!address && (x.is_null || y.is_null || x.base != y.base)) {
-    bool different = x.is_null != y.is_null || x.base != y.base;
     if (op == "==" || op == "!=") {
-      return boolean(different == (op == "!="));
+      return x.is_null || y.is_null ? compared_with_null(x.is_null ? y : x, op)
+                                    : boolean(op == "!=");
     }
     fail(place, "these pointers point into different arrays.");
   }
@@ -368,18 +382,14 @@ Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
   a = convert(a, t, place);
   b = convert(b, t, place);
   bool offsets = t->is_pointer() && !t->is_address();
-  if (offsets && a.base && b.base && a.base != b.base) {
-    fail(
-        place,
-        "the two pointers point into different arrays; threadgroup and thread "
-        "pointers keep to one.");
-  }
   Value r = made(
       t,
       within(c, Prec::LogicOr) + " ? " + within(a, Prec::LogicOr) + " : " +
           within(b, Prec::LogicOr),
       Prec::Conditional);
-  r.base = a.base ? a.base : b.base;
+  r.base = offsets ? either_base(a.base, b.base, place) : nullptr;
+  r.is_null = a.is_null && b.is_null;
+  r.may_be_null = a.is_null || b.is_null || a.may_be_null || b.may_be_null;
   return r;
 }
 

@@ -67,12 +67,25 @@ std::string Translator::mark(const Variable& v) const {
 }
 
 Value Translator::of_variable(Variable* v) {
+  if (v->whole) {
+    std::string at = std::to_string(v->part);
+    Base* b = base_of(v, "", v->type);
+    if (!v->type->is_array()) {
+      return base_item(b, v->type, at, {});
+    }
+    Value x = plain_value(v->type, at);
+    x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
+    x.base = b;
+    return x;
+  }
   Value x;
   x.type = v->type;
   x.text = mark(*v);
   x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
   x.variable = v;
-  x.base = v->type->is_pointer() ? v->points_to : base_of(v, "", v->type);
+  bool pointer = v->type->is_pointer();
+  x.base = pointer ? v->points_to : base_of(v, "", v->type);
+  x.slot = pointer && !v->type->is_address() ? &v->points_to : nullptr;
   if (v->type->is_array()) { // its items are what can be written to
     x.text.clear();
   }
@@ -281,6 +294,9 @@ std::string Translator::print() {
   }
   print_lines(out, globals_);
   for (auto& v : variables_) {
+    if (v.whole) {
+      continue;
+    }
     if (v.space == Space::Threadgroup) {
       std::string stored = stored_type(flat_element(v.type));
       out += "shared " + stored + " " + v.name;

@@ -3,6 +3,7 @@
 
 #include "msl/macros.h"
 #include "msl/parse.h"
+#include "msl/pragmas.h"
 
 namespace mlx::core::vulkan::msl {
 
@@ -211,37 +212,8 @@ class Preprocessor {
     }
   }
 
-  // `#pragma unroll`, `unroll(4)`, `clang loop unroll(full)`,
-  // `unroll_count(4)`; others say nothing to us.
   void pragma(const Tokens& words, const Token& at, Tokens& out) {
-    size_t i = 0;
-    if (words.size() > 2 && words[0].is("clang") && words[1].is("loop")) {
-      i = 2;
-    }
-    if (i >= words.size() ||
-        !(words[i].is("unroll") || words[i].is("unroll_count"))) {
-      return;
-    }
-    Token token = at;
-    token.kind = Token::Kind::Unroll;
-    token.text = "1";
-    Tokens count;
-    for (++i; i < words.size(); ++i) {
-      if (!words[i].is("(") && !words[i].is(")")) {
-        count.push_back(words[i]);
-      }
-    }
-    if (!count.empty() && count[0].is("disable")) {
-      return;
-    }
-    if (!count.empty() && !count[0].is("full") && !count[0].is("enable")) {
-      int64_t times = evaluate_condition(macros_.expand(count), at.place);
-      if (times < 2 || times > 4096) {
-        return; // 1: as it stands
-      }
-      token.text = arena_.emplace_back(std::to_string(times));
-    }
-    out.push_back(token);
+    read_pragma(words, at, macros_, arena_, out);
   }
 
   Arena& arena_;
@@ -257,6 +229,7 @@ preprocess(std::string_view header, std::string_view body, Arena& arena) {
   Preprocessed out;
   out.header = preprocessor.run(header, true);
   out.body = preprocessor.run(body, false);
+  scope_float_rules(out.header, out.body);
   return out;
 }
 

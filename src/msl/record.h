@@ -17,6 +17,7 @@ struct Field {
   Ty type = nullptr;
   uint32_t offset = 0; // bytes, in memory
   const Declarator* declared = nullptr;
+  mutable Base* points_to = nullptr; // a pointer, in all objects
 };
 
 struct Record {

@@ -80,14 +80,10 @@ void Translator::lay_out(Record& r, Place place) {
     field.name = f.name;
     field.declared = &f;
     field.type = declared_type(f);
-    if (f.type.reference ||
-        (flat_element(field.type)->is_pointer() &&
-         !flat_element(field.type)->is_address())) {
+    if (f.type.reference) {
       fail(
           f.place,
-          "the field `" + f.name +
-              "` is a reference, or a pointer into threadgroup or thread "
-              "memory; pass the array to the functions that need it.");
+          "the field `" + f.name + "` is a reference; make it a pointer.");
     }
     field.glsl = f.name + "_";
     at = (at + align_of(field.type) - 1) / align_of(field.type) *
@@ -207,6 +203,16 @@ Value Translator::field_of(const Value& object, const Field& f) {
   if (object.base && object.base->single && object.is_lvalue()) {
     v.base = base_of(
         object.base->variable, object.base->path + "." + f.glsl, f.type);
+  }
+  Ty item = flat_element(f.type);
+  if (item->is_pointer() && !item->is_address()) {
+    if (f.type->is_array()) {
+      fail({}, "the field `" + f.name + "` is an array of pointers into "
+               "threadgroup or thread memory; make each a field.");
+    }
+    v.base = f.points_to;
+    v.slot = &f.points_to;
+    return v;
   }
   if (f.type->is_array()) {
     if (!v.base) { // of an item of an array, or of no variable: a copy

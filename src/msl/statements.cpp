@@ -308,10 +308,7 @@ void Translator::note_result(const Value& v, Place place) {
     w.result = v.type;
   }
   if (v.type->is_pointer() && !v.type->is_address() && v.base) {
-    if (w.result_base && w.result_base != v.base) {
-      fail(place, "this function would return pointers into two arrays.");
-    }
-    w.result_base = v.base;
+    points_into(w.result_base, v.base, place);
   }
 }
 

@@ -11,8 +11,17 @@
 namespace mlx::core::vulkan::msl {
 
 struct Token {
-  // Unroll: what a pragma before a loop asks for, its text a number.
-  enum class Kind : uint8_t { Name, Number, String, Char, Punct, Unroll };
+  // Unroll: what a pragma before a loop asks for, its text a number. FloatRule:
+  // what one says of float operations (pragmas.h).
+  enum class Kind : uint8_t {
+    Name,
+    Number,
+    String,
+    Char,
+    Punct,
+    Unroll,
+    FloatRule
+  };
   Kind kind = Kind::Punct;
   bool starts_line = false;
   bool spaced = false; // white space before it

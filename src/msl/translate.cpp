@@ -17,8 +17,11 @@ bool names_matrices(const std::string& text) {
 
 } // namespace
 
-Translator::Translator(const Source& source, const Target& target)
-    : source_(source), target_(target) {}
+Translator::Translator(
+    const Source& source,
+    const Target& target,
+    const Together& together)
+    : source_(source), target_(target), together_(together) {}
 
 Translation Translator::run() {
   std::vector<std::string> types;
@@ -66,8 +69,17 @@ Translation Translator::run() {
 }
 
 Translation translate(const Source& source, const Target& target) {
+  Together together;
   try {
-    return Translator(source, target).run();
+    while (true) {
+      try {
+        return Translator(source, target, together).run();
+      } catch (const Moves& m) {
+        if (!together.join(m.one, m.other)) {
+          throw Error({}, "pointers between arrays are not resolved.");
+        }
+      }
+    }
   } catch (const Error& e) {
     std::string what = e.what();
     throw Error(

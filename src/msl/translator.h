@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "msl/moving.h"
 #include "msl/record.h"
 #include "msl/translate.h"
 
@@ -94,7 +95,10 @@ struct Candidate {
 
 class Translator {
  public:
-  Translator(const Source& source, const Target& target);
+  Translator(
+      const Source& source,
+      const Target& target,
+      const Together& together);
   Translation run();
 
  private:
@@ -183,6 +187,14 @@ class Translator {
   Value pinned(Value v); // its index is evaluated once
   Value component(const Value& v, const std::string& index, bool is_constant);
   Base* base_of(Variable* v, const std::string& path, Ty type);
+
+  // -- moving.cpp
+  void place_variable(Variable* v, const Declarator& d);
+  Base* either_base(Base* a, Base* b, Place place);
+  void points_into(Base*& slot, Base* b, Place place);
+  Value compared_with_null(const Value& pointer, const std::string& op);
+
+  // -- memory.cpp
   void make_global(Variable* v);
   std::string need_memory(Ty t); // its load and store functions
   void need_record(const Record& r);
@@ -192,7 +204,6 @@ class Translator {
   // The same where it is read or written, checked where that is asked for.
   std::string access_address(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index, Place place);
-  void check_points_to(Variable* v, Base* b, Place place);
   std::string stored_item(Ty t, const std::string& text);
   std::string loaded_item(Ty t, const std::string& text);
 
@@ -458,6 +469,7 @@ class Translator {
 
   const Source& source_;
   const Target& target_;
+  const Together& together_;
   Unit unit_;
   Types types_;
   std::deque<Scope> scopes_;

@@ -36,6 +36,9 @@ using Constant = std::variant<int64_t, double>;
 
 struct Line;
 
+// A null pointer into threadgroup or thread memory; the others are offsets.
+inline constexpr const char* null_offset = "-1";
+
 // A variable of the GLSL program, or a field of one. Its name is chosen at the
 // end; text holds a mark in its place (see mark()).
 struct Variable {
@@ -52,8 +55,15 @@ struct Variable {
   bool coded = false; // threadgroup half, bfloat: 16 bits
   bool written = false; // a parameter that is assigned to
 
-  // For names of a pointer variable: what it points into (null: addresses,
-  // or not yet known).
+  // Pointers that move between arrays (moving.h): where it is declared, the array
+  // that it is a part of, and from which item on.
+  std::string key;
+  Variable* whole = nullptr;
+  int64_t part = 0;
+  bool is_whole = false;
+
+  // Of a pointer, or an array of them: what it points into (null: addresses, or
+  // not yet known).
   struct Base* points_to = nullptr;
 };
 
@@ -86,7 +96,9 @@ struct Value {
   Base* base = nullptr; // of an array, a pointer, or one's home
   std::optional<Constant> constant;
   Variable* variable = nullptr; // if it is one by itself
+  Base** slot = nullptr; // of a place for a pointer: what is known of `base`
   bool is_null = false; // nullptr
+  bool may_be_null = false; // a pointer that was in a variable
 
   bool is_lvalue() const {
     return home != Home::None;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -451,8 +452,9 @@ TEST_CASE("msl: errors name the line and what to do") {
   says("int a[n];", "must be an integer constant");
   says("threadgroup float t[100000];", "bytes that this device offers");
   says(
-      "threadgroup float a[2], c[2]; threadgroup float* p = a; p = c;",
-      "would point into `c` as well as into `a`");
+      "threadgroup float a[2]; threadgroup float2 c[2]; threadgroup float* p = "
+      "a; p = (threadgroup float*)c;",
+      "would point into `a` as well as into `c`");
   says("float v = x; y[0] = v;", "does not convert");
   says("static_assert(N == 5, \"five\"); y[0] = 1;", "five");
   std::string recursive =
@@ -465,6 +467,151 @@ TEST_CASE("msl: errors name the line and what to do") {
               "template <int N> int g(int x) {"
               " return g<N + 1>(x); }"),
           "do not come to an end"));
+}
+
+TEST_CASE("msl: pointers that move make their arrays parts of one") {
+  auto t = glsl(
+      "threadgroup float2 a[24], c[8]; threadgroup float other[8];\n"
+      "threadgroup float2* p = a; threadgroup float2* q = c;\n"
+      "threadgroup float2* kept = p; p = q; q = kept;\n"
+      "other[0] = 1; p[0] = other[0]; y[0] = q[3].x;");
+  CHECK(has(t, "shared vec2 arrays[32];"));
+  CHECK(has(t, "shared float other[8];"));
+  CHECK(has(t, "int q = 24;"));
+  // Those that stay keep their code.
+  t = glsl(
+      "threadgroup float2 a[24]; threadgroup float2* p = a; p += 3;\n"
+      "p[0] = x[0]; y[0] = a[3].x;");
+  CHECK(has(t, "shared vec2 a[24];"));
+}
+
+namespace {
+
+// Of the kernel's own adds and multiplies, with what it calls: how many may be
+// contracted, and how many not.
+struct Contraction {
+  int may = 0, must_not = 0;
+  bool operator==(const Contraction&) const = default;
+};
+
+Contraction contraction(
+    const std::string& body,
+    const std::string& header = "") {
+  auto spirv =
+      compile_source("k", translate(kernel(body, header), {}).glsl, {}).spirv;
+  std::set<uint32_t> exact;
+  Contraction c;
+  for (size_t i = 5; i < spirv.size(); i += spirv[i] >> 16) {
+    uint32_t op = spirv[i] & 0xffff;
+    if (op == 71 && spirv[i + 2] == 42) { // OpDecorate ... NoContraction
+      exact.insert(spirv[i + 1]);
+    } else if (op == 129 || op == 131 || op == 133) { // FAdd, FSub, FMul
+      ++(exact.contains(spirv[i + 2]) ? c.must_not : c.may);
+    }
+  }
+  return c;
+}
+
+} // namespace
+
+TEST_CASE("msl: rules of float operations hold to the end of their scope") {
+  const std::string fma = "y[0] = x[0] * x[1] + x[2];\n";
+  const Contraction may{2, 0}, must_not{0, 2}, each{2, 2};
+  CHECK(contraction(fma) == may);
+  for (std::string off :
+       {"clang fp contract(off)",
+        "METAL fp contract(off)",
+        "STDC FP_CONTRACT OFF",
+        "clang fp reassociate(off)",
+        "clang fp contract(fast) reassociate(off)",
+        "METAL fp math_mode(safe)"}) {
+    CAPTURE(off);
+    std::string pragma = "#pragma " + off + "\n";
+    CHECK(contraction(pragma + fma) == must_not);
+    CHECK(contraction("_Pragma(\"" + off + "\") " + fma) == must_not);
+    CHECK(contraction("{\n" + pragma + fma + "}\n" + fma) == each);
+    CHECK(contraction(fma + "{\n" + pragma + fma + "}\n") == each);
+    // The header's file scope goes on in the body.
+    CHECK(contraction(fma, pragma) == must_not);
+    CHECK(
+        contraction(fma, "float f(float a) {\n" + pragma + "return a;\n}") ==
+        may);
+    CHECK(
+        contraction(
+            "y[0] = f(x[0]);",
+            pragma +
+                "float f(float a) { return a * "
+                "a + 1; }") == must_not);
+  }
+  for (std::string on :
+       {"clang fp contract(on)",
+        "clang fp contract(fast)",
+        "STDC FP_CONTRACT ON",
+        "STDC FP_CONTRACT DEFAULT",
+        "METAL fp contract(fast)",
+        "METAL fp math_mode(fast)"}) {
+    CAPTURE(on);
+    CHECK(
+        contraction(
+            "#pragma clang fp contract(off)\n" + fma + "{\n#pragma " + on +
+            "\n" + fma + "}\n") == each);
+    CHECK(contraction("#pragma " + on + "\n" + fma) == may);
+  }
+  CHECK(
+      contraction("#pragma clang fp contract(off)\nfloat2 a = float2(x[0]);\n"
+                  "a *= float2(2, 3); a += 1.0f; y[0] = a.x - a.y;") ==
+      Contraction{0, 3});
+  CHECK(
+      contraction(
+          "#define OFF _Pragma(\"clang fp contract(off)\")\n"
+          "{ OFF " +
+          fma + "}") == must_not);
+}
+
+TEST_CASE("msl: pragmas and attributes that may change results are refused") {
+  for (std::string word :
+       {"pack(push, 1)",
+        "clang attribute push(x)",
+        "float_control(precise, on)",
+        "STDC FENV_ACCESS ON",
+        "METAL fp unheard(off)",
+        "clang fp contract(sometimes)",
+        "clang fp exceptions(strict)",
+        "clang fp contract",
+        "clang fp",
+        "clang unheard",
+        "unheard of"}) {
+    std::string message = refusal("float a = 1;\n#pragma " + word + "\n");
+    CAPTURE(message);
+    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body: "));
+    CHECK(has(message, "#pragma " + word));
+  }
+  for (std::string word :
+       {"[[clang::unheard]] float a = 1;",
+        "struct __attribute__((packed)) S { char c; float f; };",
+        "struct alignas(32) S { float f; };"}) {
+    std::string message = refusal("int b = 1;\n" + word);
+    CAPTURE(message);
+    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body: "));
+  }
+  glsl(
+      R"(
+    #pragma mark here
+    #pragma clang diagnostic push
+    #pragma clang diagnostic ignored "-Wunused"
+    #pragma GCC diagnostic pop
+    #pragma clang loop vectorize(enable) interleave(enable)
+    #pragma nounroll
+    for (int i = 0; i < n; ++i) [[likely]] {
+      if (i > 2) [[unlikely]] { y[i] = 1; }
+    }
+    #pragma STDC FENV_ACCESS OFF
+    #pragma METAL internals : enable
+    [[maybe_unused]] int a = 0;
+    alignas(16) float c[4] = {0, 0, 0, 0};
+    y[0] = c[0];)",
+      "__attribute__((always_inline)) float f(float a) { return a; }\n"
+      "[[nodiscard]] inline float g(float a) { return a; }\n");
 }
 
 TEST_CASE("msl: names that GLSL has for itself") {

@@ -9,6 +9,23 @@
 #include "common/power.glsl"
 #include "common/types.glsl"
 
+// ---- operations that are not contracted -----------------------------------------
+
+#define EXACT_(T, NAME, OP)                                                   \
+  T NAME(T x, T y) {                                                          \
+    precise T result = x OP y;                                                \
+    return result;                                                            \
+  }
+#define EXACT_ALL_(NAME, OP)                                                  \
+  EXACT_(float, NAME, OP)                                                     \
+  EXACT_(vec2, NAME, OP)                                                      \
+  EXACT_(vec3, NAME, OP)                                                      \
+  EXACT_(vec4, NAME, OP)
+EXACT_ALL_(msl_exact_add, +)
+EXACT_ALL_(msl_exact_subtract, -)
+EXACT_ALL_(msl_exact_multiply, *)
+EXACT_ALL_(msl_exact_divide, /)
+
 // ---- of vectors, component by component ----------------------------------------
 
 #define OF_ONE_(NAME, OUT, IN)                                                \
