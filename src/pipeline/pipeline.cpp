@@ -209,6 +209,8 @@ const Kernel& PipelineTable::create(
       request->matrix_units |= d.name == "COOPMAT" && d.value;
     }
     request->always_in_memory = args_in_memory;
+    request->shows_cut_loops =
+        source && source->find("check_whole_loops(") != source->npos;
     entry = &add(key, std::move(request), when);
   }
   return start(*entry, when);
@@ -245,6 +247,7 @@ PipelineTable::Entry& PipelineTable::add(
   entry.key = key;
   entry.name = request->source.name;
   entry.always_in_memory = request->always_in_memory;
+  entry.shows_cut_loops = request->shows_cut_loops;
   entry.matrix_units = request->matrix_units;
   entry.request = std::move(request);
   // It may fail again: who asks hears of it at once, before anything is

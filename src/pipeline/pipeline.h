@@ -40,6 +40,7 @@ struct Kernel {
   std::string name; // "softmax{T=bf16}"
   bool always_in_memory = false; // arguments, whatever their size
   bool matrix_units = false; // uses cooperative matrices
+  bool shows_cut_loops = false; // pipeline/cut_loops.h
 
   // Known once it is built.
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -196,7 +197,9 @@ class PipelineTable {
   struct Request {
     KernelSource source;
     uint32_t subgroup = 0; // the define SG, 0: none
-    bool always_in_memory = false, matrix_units = false; // as Kernel's
+    // As Kernel's.
+    bool always_in_memory = false, matrix_units = false;
+    bool shows_cut_loops = false;
     bool in_parts = false;
   };
   struct Entry : Kernel {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "pipeline/cut_loops.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reports.h"
 #include "runtime/batch.h"
@@ -138,6 +139,7 @@ Device::~Device() {
   batches_.reset();
   pipelines_.reset();
   reports_.reset();
+  cut_loops_.reset();
   sentinels_.reset();
   memory_.reset();
   timeline_.reset();
@@ -156,6 +158,18 @@ void Device::watch_kernels(Reports kinds) {
       memory.address,
       caps_);
   pipelines_->report(*reports_);
+}
+
+CutLoops& Device::cut_loops() {
+  std::call_once(cut_loops_once_, [this] {
+    Allocation memory = memory_->allocate_mapped(sizeof(CutLoops::Memory));
+    auto release = [this, memory](void*) mutable { memory_->free(memory); };
+    cut_loops_ = std::make_unique<CutLoops>(
+        std::shared_ptr<CutLoops::Memory>(
+            static_cast<CutLoops::Memory*>(memory.mapped), std::move(release)),
+        memory.address);
+  });
+  return *cut_loops_;
 }
 
 std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {

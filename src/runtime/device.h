@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ namespace mlx::core::vulkan {
 class PipelineTable;
 class Recorder;
 class Profiler;
+class CutLoops;
 class KernelReports;
 enum class Reports : uint8_t;
 class Sentinels;
@@ -80,6 +82,10 @@ class Device {
   // these. Before any other thread uses the device.
   void watch_kernels(Reports kinds);
 
+  // What custom kernels on software devices report to, from the first call on.
+  // Any thread.
+  CutLoops& cut_loops();
+
   // How much a submission may have.
   const WorkLimit& work_limit() const {
     return work_limit_;
@@ -119,6 +125,8 @@ class Device {
   WorkLimit work_limit_;
   std::unique_ptr<Sentinels> sentinels_;
   std::unique_ptr<KernelReports> reports_;
+  std::once_flag cut_loops_once_;
+  std::unique_ptr<CutLoops> cut_loops_;
   std::unique_ptr<Profiler> profiler_;
   std::unique_ptr<PipelineTable> pipelines_;
   std::unique_ptr<BatchPool> batches_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "pipeline/cut_loops.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reports.h"
 #include "runtime/device.h"
@@ -247,6 +248,13 @@ void Recorder::set_first(Batch& batch) {
   before_ = invalidates ? batch.completion : nullptr;
 }
 
+bool Recorder::shows_cut_loops(const Batch& batch) const {
+  return device_.caps().software() &&
+      std::any_of(batch.records.begin(), batch.records.end(), [](auto& r) {
+           return r.kernel && r.kernel->shows_cut_loops;
+         });
+}
+
 void Recorder::submit(std::unique_ptr<Batch> batch) {
   auto& timeline = device_.timeline();
   if (auto error = why_not(*batch); !error.empty()) {
@@ -272,11 +280,17 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     counters().record_ns += std::chrono::nanoseconds(clock() - begun).count();
     device_.profiler().recorded(
         begin, device_.profiler().now(), batch->records.size());
-    if (device_.reports() && commands) {
+    bool cut = shows_cut_loops(*batch);
+    if ((device_.reports() || cut) && commands) {
       // One batch at a time, so that a report is known to be its own. One that
       // takes a minute is left to the watch, and its report to the next.
       timeline.wait(ticket, clock(), std::chrono::minutes(1));
-      device_.reports()->check(batch->call);
+      if (device_.reports()) {
+        device_.reports()->check(batch->call);
+      }
+      if (cut) {
+        device_.cut_loops().check();
+      }
     }
   } catch (const std::exception& e) {
     if (next_ticket_ - 1 != before) {

@@ -49,6 +49,7 @@ class Recorder {
  private:
   void loop();
   void submit(std::unique_ptr<Batch> batch);
+  bool shows_cut_loops(const Batch& batch) const;
   void finish_kernels(const Batch& batch);
   void prepare_meetings();
   std::string why_not(const Batch& batch) const;

@@ -351,3 +351,43 @@ def test_threads_on_the_last_axis(gpu):
 def test_gpu_streams_only(gpu):
     with pytest.raises(ValueError, match="Only supports the GPU"):
         run(metal("y[0] = 1;"), [mx.ones((4,))], (4,), mx.float32, stream=mx.cpu)
+
+
+COUNTING = "int n = 0; for (int k = 0; k < x[0]; ++k) { n += (k ^ x[1]) & 1; } y[0] = n;"
+
+
+@pytest.mark.parametrize("turns", [60_000, 70_000, 1_000_000])
+def test_loops_are_whole_or_named(gpu, turns):
+    """llvmpipe ends them after 65,535 turns."""
+    k = metal("\n" + COUNTING)
+    y = run(k, [mx.array([turns, 0], mx.int32)], (1,), mx.int32)
+    try:
+        assert y.item() == turns // 2
+    except RuntimeError as e:
+        assert turns > 65_000 and "(line 2 of the body) turn more than" in str(e)
+    # The next kernel is not concerned.
+    assert run(k, [mx.array([8, 0], mx.int32)], (1,), mx.int32).item() == 4
+
+
+def test_loops_of_all_threads_of_a_subgroup_count(gpu):
+    """No thread's own loop is that long, but they turn one after the other."""
+    k = metal(
+        """
+        uint i = thread_position_in_grid.x;
+        int n = 0;
+        for (uint row = 0; row < 8; ++row) {
+          int turns = row == i % 8 ? x[0] : 1;
+          for (int k = 0; k < turns; ++k) { n += (k ^ x[1]) & 1; }
+          if (n < 0) { return; }
+        }
+        y[i] = n;
+        return;
+        """
+    )
+    for turns in (100, 20_000):
+        y = run(k, [mx.array([turns, 0], mx.int32)], (8,), mx.int32)
+        try:
+            assert y.tolist() == [turns // 2] * 8
+        except RuntimeError as e:
+            assert turns > 65_535 // 8
+            assert "(line 4 of the body, line 6 of the body)" in str(e)

@@ -17,6 +17,7 @@
 #include "ops/custom/meaning.h"
 #include "ops/layout.h"
 #include "pipeline/compiler.h"
+#include "pipeline/cut_loops.h"
 #include "runtime/device.h"
 #include "vk/config.h"
 
@@ -43,6 +44,7 @@ struct Known {
   CustomSource source;
   std::optional<GatedDeltaKernel> gated_delta;
   std::optional<bool> independent; // is_independent()
+  uint32_t number = 0; // CutLoops::add_kernel()'s
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
@@ -91,6 +93,14 @@ class KnownKernels {
     std::lock_guard lock(mutex_);
     known.independent = independent;
   }
+  uint32_t number(Known& known, CutLoops& loops) {
+    std::lock_guard lock(mutex_);
+    if (known.number == 0) {
+      auto& source = known.source;
+      known.number = loops.add_kernel(source.title(), loops_of(source));
+    }
+    return known.number;
+  }
   void add(Known& known, const Form& form, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
     known.kernels.emplace_back(form, &kernel);
@@ -124,6 +134,19 @@ std::string what_else(const CustomSource& kernel) {
         "take MLX's operations instead.";
 }
 
+// With what a grid and a device ask for.
+std::string finished(
+    const CustomSource& kernel,
+    const Form& form,
+    const Caps& caps,
+    std::string glsl) {
+  if (form.guarded) {
+    glsl = with_guard(kernel, std::move(glsl));
+  }
+  bool shows = caps.software() && !loops_of(kernel).empty();
+  return shows ? with_whole_loops(kernel, std::move(glsl)) : glsl;
+}
+
 // In the dialect, and the subgroup size to ask for.
 std::pair<std::string, uint32_t>
 glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
@@ -143,10 +166,8 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
                ? "."
                : " as the driver likes."));
     }
-    auto text = glsl_of(kernel, form.threads);
     return {
-        form.guarded ? with_guard(kernel, std::move(text)) : std::move(text),
-        wanted};
+        finished(kernel, form, caps, glsl_of(kernel, form.threads)), wanted};
   }
   constexpr uint32_t simd_width = 32;
   msl::Target target;
@@ -163,9 +184,7 @@ glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   }
   bool ask = made.collective && target.subgroup == simd_width;
   return {
-      form.guarded ? with_guard(kernel, std::move(made.glsl))
-                   : std::move(made.glsl),
-      ask ? simd_width : 0};
+      finished(kernel, form, caps, std::move(made.glsl)), ask ? simd_width : 0};
 }
 
 const Kernel&
@@ -452,6 +471,12 @@ std::vector<std::pair<int64_t, int64_t>> extents_of(
 struct CustomParams {
   Extent base, grid, threads;
 };
+struct CountedParams { // of with_whole_loops()
+  CustomParams params;
+  uint32_t kernel;
+  uint64_t report;
+};
+static_assert(sizeof(CountedParams) == 48);
 
 } // namespace
 
@@ -563,12 +588,16 @@ void CustomKernel::eval_gpu(
       outputs.begin(), outputs.end(), std::back_inserter(writes), operand);
   for (size_t i = 0; i < kernels.size(); ++i) {
     auto& d = launch.dispatches[i];
-    enc.dispatch(
-        *kernels[i],
-        reads,
-        writes,
-        CustomParams{d.base, launch.grid, launch.threads},
-        Grid{d.count[0], d.count[1], d.count[2]});
+    CustomParams params{d.base, launch.grid, launch.threads};
+    Grid count{d.count[0], d.count[1], d.count[2]};
+    if (kernels[i]->shows_cut_loops) {
+      auto& loops = enc.raw().device().cut_loops();
+      CountedParams counted{
+          params, known_kernels().number(known, loops), loops.address()};
+      enc.dispatch(*kernels[i], reads, writes, counted, count);
+    } else {
+      enc.dispatch(*kernels[i], reads, writes, params, count);
+    }
   }
 }
 

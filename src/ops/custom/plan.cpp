@@ -492,19 +492,57 @@ bool is_independent(const CustomSource& kernel, std::string_view glsl) {
       !has_word(s.body, group_words, group_prefixes);
 }
 
-std::string with_guard(const CustomSource& kernel, std::string glsl) {
-  // The user's own text follows or precedes, in which nothing is looked for.
-  auto at = kernel.glsl
+// The user's own text follows or precedes, in which nothing is looked for.
+size_t place_of_main(const CustomSource& kernel, const std::string& glsl) {
+  return kernel.glsl
       ? glsl.find(
             main_begin,
             glsl.find(kernel.source.header) + kernel.source.header.size())
       : glsl.rfind(main_begin);
+}
+
+std::string with_guard(const CustomSource& kernel, std::string glsl) {
+  auto at = place_of_main(kernel, glsl);
   return glsl.insert(
       at + main_begin.size(),
       kernel.glsl ? "if (any(greaterThanEqual(thread_position_in_grid, "
                     "threads_per_grid))) return;\n"
                   : "  if (any(greaterThanEqual(msl_thread_position_in_grid(), "
                     "A.grid))) {\n    return;\n  }\n");
+}
+
+std::string loops_of(const CustomSource& kernel) {
+  constexpr size_t most = 8;
+  std::vector<std::string> lines;
+  auto look = [&](std::string_view text, const char* where) {
+    each_word(text, [&](std::string_view word) {
+      if (word == "for" || word == "while" || word == "do") {
+        auto line = 1 + std::count(text.data(), word.data(), '\n');
+        lines.push_back("line " + std::to_string(line) + " of the " + where);
+      }
+    });
+  };
+  look(kernel.source.body, kernel.glsl ? "source" : "body");
+  look(kernel.source.header, "header");
+  std::string all;
+  for (size_t i = 0; i < std::min(lines.size(), most); ++i) {
+    all += (i ? ", " : "") + lines[i];
+  }
+  return all + (lines.size() > most ? " and others" : "");
+}
+
+std::string with_whole_loops(const CustomSource& kernel, std::string glsl) {
+  std::string_view block_end =
+      kernel.glsl ? "uvec3 base, grid, threads;\n" : "  uvec3 threads;\n";
+  glsl.insert(
+      glsl.find(block_end) + block_end.size(),
+      "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n");
+  auto at = place_of_main(kernel, glsl);
+  glsl.replace(at, main_begin.size(), "\nvoid whole_loops_of() {\n");
+  std::string arguments = kernel.glsl ? "ARGUMENTS" : "A";
+  return glsl + "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n" +
+      "  whole_loops_of();\n  check_whole_loops(" + arguments +
+      ".whole_loops_report, " + arguments + ".whole_loops_kernel);\n}\n";
 }
 
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {

@@ -60,6 +60,14 @@ bool is_independent(const CustomSource& kernel, std::string_view glsl);
 // does nothing.
 std::string with_guard(const CustomSource& kernel, std::string glsl);
 
+// Where the source has loops, for messages: "line 3 of the body"; empty: it has
+// none.
+std::string loops_of(const CustomSource& kernel);
+// The shader of a kernel with loops for software devices: it ends by showing
+// whether its loops were whole (pipeline/cut_loops.h). Its argument block goes
+// on with the `uint` and the `uint64_t` of CutLoops.
+std::string with_whole_loops(const CustomSource& kernel, std::string glsl);
+
 // Invocations of a subgroup that a pipeline which asks for `wanted` is sure to
 // have; without wishes (0), or where wishes are not granted, the least.
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted);

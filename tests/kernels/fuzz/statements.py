@@ -113,6 +113,7 @@ class Statements(Generator):
         program = Program(seed, self.inputs, self.outputs, "\n\n".join(header))
         self.lines = []
         self.emit(f"threadgroup int shared_items[{THREADS}];")
+        self.emit(f"threadgroup int shared_more[{THREADS}];")
         for i, kind in enumerate(self.outputs):
             own = f"out{i} + thread_position_in_grid.x * {SLOTS}"
             self.emit(f"device {kind}* o{i} = {own};")
@@ -240,6 +241,7 @@ class Statements(Generator):
             choices += ["branch", "branch", "loop", "switch", "scope"]
         if self.in_body:
             choices += ["struct", "pointer", "library", "walk", "lambda"]
+            choices += ["swap", "swap", "exact"]
             if self.collectives:
                 choices += ["collective", "collective", "share"]
         getattr(self, f"do_{r.choice(choices)}")(depth)
@@ -368,6 +370,59 @@ class Statements(Generator):
             value = f"&{v.name}[{text}]"
         self.emit(f"{' '.join(words)} {v.type}* {name} = {value};")
         self.declare(name, v.type, length=left, kind="pointer", const=const)
+
+    def do_swap(self, depth):
+        """Pointers that move between two arrays."""
+        r = self.r
+        arrays = [
+            v
+            for v in self.variables()
+            if v.kind == "array" and not v.const and "." not in v.name
+        ]
+        if not arrays:
+            return self.do_array(depth)
+        first = r.choice(arrays)
+        second = r.choice([v for v in arrays if v.type == first.type])
+        p, q, kept = self.name("p"), self.name("q"), self.name("p")
+        kind, left = first.type, min(first.length, second.length)
+        test = self.condition(2).text
+        if r.random() < 0.4:
+            self.emit(f"thread {kind}* {p} = {test} ? {first.name} : {second.name};")
+        else:
+            self.emit(f"thread {kind}* {p} = {first.name};")
+            self.emit(f"thread {kind}* {q} = {second.name};")
+            self.emit(f"if ({test}) {{")
+            if r.random() < 0.5:
+                self.emit(f"  thread {kind}* {kept} = {p};")
+                self.emit(f"  {p} = {q};")
+                self.emit(f"  {q} = {kept};")
+            else:
+                self.emit(f"  {p} = {q} + {left - 1} - {left - 1};")
+            self.emit("}")
+        self.declare(p, kind, length=left, kind="pointer")
+
+    def do_exact(self, depth):
+        """Bits of products and sums that must not become one operation."""
+        r = self.r
+        name = self.name()
+        x, y, z = (f"float({self.exactly('int', 1)} % 1000)" for _ in range(3))
+        pragma = r.choice(
+            (
+                "clang fp contract(off)",
+                "METAL fp contract(off)",
+                "STDC FP_CONTRACT OFF",
+                "clang fp reassociate(off) contract(off)",
+            )
+        )
+        self.emit(f"uint {name} = 0;")
+        self.emit("{")
+        self.emit(f"#pragma {pragma}")
+        self.emit(f"  float m = {x} * 0.37f + 1.1f;")
+        self.emit(f"  m = m * {y} - {r.choice(('m * 0.71f', '1.3f'))} * {z};")
+        self.emit("  m += 0.1f * m;")
+        self.emit(f"  {name} = as_type<uint>(m);")
+        self.emit("}")
+        self.declare(name, "uint")
 
     def do_walk(self, depth):
         """A pointer that moves in a loop."""
@@ -510,6 +565,9 @@ class Statements(Generator):
 
     def do_scope(self, depth):
         self.emit("{")
+        if self.r.random() < 0.4:
+            rule = self.r.choice(("off", "on", "fast"))
+            self.emit(f"#pragma clang fp contract({rule})")
         self.inside(self.r.randrange(1, 4), depth - 1, self.uniform, None)
         self.emit("}")
 
@@ -649,8 +707,22 @@ class Statements(Generator):
         barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);"
         own = "thread_position_in_threadgroup.x"
         self.emit(f"shared_items[{own}] = {self.value('int', 2)};")
+        moves = r.random() < 0.5
+        if moves:
+            self.emit(f"shared_more[{own}] = {self.value('int', 2)};")
         self.emit(barrier)
         other = r.choice((f"{own} ^ {r.randrange(THREADS)}u", self.index(THREADS, 2)))
+        if moves:
+            self.emit(f"threadgroup int* {name}_a = shared_items;")
+            self.emit(f"threadgroup int* {name}_b = shared_more;")
+            self.emit(f"for (int i = 0; i < ({self.index(4)}); ++i) {{")
+            self.emit(f"  threadgroup int* kept = {name}_a;")
+            self.emit(f"  {name}_a = {name}_b;")
+            self.emit(f"  {name}_b = kept;")
+            self.emit("}")
+            self.emit(f"int {name} = {name}_a[{other}] ^ {name}_b[{own}];")
+            self.emit(barrier)
+            return self.declare(name, "int")
         self.emit(f"int {name} = shared_items[{other}];")
         if r.random() < 0.3:
             self.emit(f"threadgroup int* {name}_p = shared_items + 1;")
