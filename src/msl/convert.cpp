@@ -69,7 +69,13 @@ int Translator::conversion_cost(Ty from, Ty to, const Value* v) {
     return 0;
   }
   if (from->is_array() && to->is_pointer()) {
-    return flat_element(from) == flat_element(to->element) ? 0 : 3;
+    bool shared = v && v->base && v->base->space() == Space::Threadgroup;
+    bool device = v && v->home == Value::Home::Device;
+    if (v && device != to->is_address()) {
+      return -1;
+    }
+    return (flat_element(from) == flat_element(to->element) ? 0 : 3) +
+        (shared && to->space != Space::Threadgroup);
   }
   if (from->is_pointer() && to->is_pointer()) {
     bool known = v && v->base;

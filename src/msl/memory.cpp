@@ -492,7 +492,8 @@ Value Translator::pinned(Value v) {
   }
   bool array = v.type->is_array();
   std::string& at = array ? v.text : v.index;
-  if (!v.base || v.type->is_pointer() || at.empty() || is_number(at) || (v.base->single && !array)) {
+  if (!v.base || v.type->is_pointer() || at.empty() || is_number(at) ||
+      (v.base->single && !array)) {
     return v;
   }
   at = snapshot("int(" + at + ")", types_.scalar(Scalar::I32));

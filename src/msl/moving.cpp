@@ -17,8 +17,8 @@ std::string key_of(const Declarator& d) {
       std::to_string(p.column) + " " + d.name;
 }
 
-// Notes where a variable is declared and, if pointers move between it and others,
-// gives it its part of their array.
+// Notes where a variable is declared and, if pointers move between it and
+// others, gives it its part of their array.
 void Translator::place_variable(Variable* v, const Declarator& d) {
   v->key = key_of(d);
   std::string group = together_.group(v->key);
@@ -55,7 +55,8 @@ Base* Translator::either_base(Base* a, Base* b, Place place) {
   auto& one = *a->variable;
   auto& other = *b->variable;
   bool joins = a->path.empty() && b->path.empty() && !one.key.empty() &&
-      !other.key.empty() && one.space == other.space && a->element == b->element;
+      !other.key.empty() && one.space == other.space &&
+      a->element == b->element;
   if (!joins) {
     fail(
         place,

@@ -1,7 +1,7 @@
-// Pointers into threadgroup and thread memory that move between arrays. A pointer
-// is an index into an array that is known when translating; arrays that one
-// pointer may point into become parts of one. That is found out on the way, so
-// the translation then begins again.
+// Pointers into threadgroup and thread memory that move between arrays. A
+// pointer is an index into an array that is known when translating; arrays that
+// one pointer may point into become parts of one. That is found out on the way,
+// so the translation then begins again.
 #pragma once
 
 #include <map>

@@ -28,18 +28,45 @@ bool is_noise(std::string_view name) {
   return words.contains(name);
 }
 
-// Attributes that the tree keeps, hints, and the names that may stand before ::.
+// Attributes that the tree keeps, hints, and the names that may stand before
+// ::.
 bool is_harmless(std::string_view name) {
   static const std::unordered_set<std::string_view> words{
-      "always_inline", "assume",      "buffer",      "clang",
-      "cold",          "const",       "convergent",  "deprecated",
-      "early_fragment_tests",         "fallthrough", "flatten",
-      "gnu",           "host_name",   "hot",         "id",
-      "kernel",        "likely",      "loop_unroll", "max_total_threads_per_threadgroup",
-      "maybe_unused",  "metal",       "nodebug",     "nodiscard",
-      "noinline",      "noreturn",    "nothrow",     "optnone",
-      "patch",         "pure",        "threadgroup", "unlikely",
-      "unroll",        "unused",      "used",        "visible"};
+      "always_inline",
+      "assume",
+      "buffer",
+      "clang",
+      "cold",
+      "const",
+      "convergent",
+      "deprecated",
+      "early_fragment_tests",
+      "fallthrough",
+      "flatten",
+      "gnu",
+      "host_name",
+      "hot",
+      "id",
+      "kernel",
+      "likely",
+      "loop_unroll",
+      "max_total_threads_per_threadgroup",
+      "maybe_unused",
+      "metal",
+      "nodebug",
+      "nodiscard",
+      "noinline",
+      "noreturn",
+      "nothrow",
+      "optnone",
+      "patch",
+      "pure",
+      "threadgroup",
+      "unlikely",
+      "unroll",
+      "unused",
+      "used",
+      "visible"};
   return words.contains(name) || name.find("thread") != name.npos ||
       name.find("simdgroup") != name.npos ||
       name.find("quadgroup") != name.npos || name.find("grid") != name.npos;

@@ -16,8 +16,8 @@ bool is_one_of(
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-// Hints, and what is between the text and its compiler. Of `clang` and `GCC`: the
-// word behind it.
+// Hints, and what is between the text and its compiler. Of `clang` and `GCC`:
+// the word behind it.
 constexpr std::array<std::string_view, 10> kIgnored{
     "mark",
     "region",
@@ -77,8 +77,9 @@ class Pragma {
         compiler ? words_.size() < 2 ||
                 !is_one_of(words_[1].text, kIgnoredOfCompilers)
                  : !is_one_of(words_[0].text, kIgnored)) {
-      refuse("is not known, and may change what the kernel computes; take it "
-             "out, or write what it stands for");
+      refuse(
+          "is not known, and may change what the kernel computes; take it "
+          "out, or write what it stands for");
     }
   }
 
@@ -149,16 +150,17 @@ class Pragma {
         takes({"on", "off"})) {
       bool order = option == "reassociate";
       add(Token::Kind::FloatRule,
-          order ? off ? "reassociate off" : "reassociate on"
+          order     ? off ? "reassociate off" : "reassociate on"
               : off ? "reciprocal off"
                     : "reciprocal on");
     } else if (option == "math_mode" && takes({"safe", "relaxed", "fast"})) {
       add(Token::Kind::FloatRule, off ? "mode safe" : "mode fast");
-    } else if (!(option == "exceptions" && value == "ignore") &&
-               !(option == "eval_method" && value == "source")) {
+    } else if (
+        !(option == "exceptions" && value == "ignore") &&
+        !(option == "eval_method" && value == "source")) {
       refuse(
-          "asks for " + quoted(std::string(option) + "(" + std::string(value) +
-                               ")") +
+          "asks for " +
+          quoted(std::string(option) + "(" + std::string(value) + ")") +
           ", which GPUs here do not have; contract, reassociate, reciprocal "
           "and math_mode are taken");
     }
@@ -175,8 +177,9 @@ class Pragma {
         is("CX_LIMITED_RANGE", 1) ||
         (is("FENV_ROUND", 1) && (is("FE_TONEAREST", 2) || is("FE_DYNAMIC", 2)));
     if (!no_matter) {
-      refuse("asks for what GPUs here do not have; of STDC's, FP_CONTRACT is "
-             "taken");
+      refuse(
+          "asks for what GPUs here do not have; of STDC's, FP_CONTRACT is "
+          "taken");
     }
   }
 

@@ -5,9 +5,9 @@
 
 namespace mlx::core::vulkan::msl {
 
-// What the words after #pragma mean, as tokens behind `out`: none for those that
-// change nothing. Throws Error for those that may change what the kernel computes
-// and are not known.
+// What the words after #pragma mean, as tokens behind `out`: none for those
+// that change nothing. Throws Error for those that may change what the kernel
+// computes and are not known.
 void read_pragma(
     const Tokens& words,
     const Token& at,
@@ -15,9 +15,10 @@ void read_pragma(
     Arena& arena,
     Tokens& out);
 
-// Takes the tokens of float rules out and sets Place::exact of the others: a rule
-// holds to the end of the compound statement in which it stands, in the header's
-// file scope also in the body, which stands behind it in the same file.
+// Takes the tokens of float rules out and sets Place::exact of the others: a
+// rule holds to the end of the compound statement in which it stands, in the
+// header's file scope also in the body, which stands behind it in the same
+// file.
 void scope_float_rules(Tokens& header, Tokens& body);
 
 } // namespace mlx::core::vulkan::msl

@@ -207,8 +207,11 @@ Value Translator::field_of(const Value& object, const Field& f) {
   Ty item = flat_element(f.type);
   if (item->is_pointer() && !item->is_address()) {
     if (f.type->is_array()) {
-      fail({}, "the field `" + f.name + "` is an array of pointers into "
-               "threadgroup or thread memory; make each a field.");
+      fail(
+          {},
+          "the field `" + f.name +
+              "` is an array of pointers into "
+              "threadgroup or thread memory; make each a field.");
     }
     v.base = f.points_to;
     v.slot = &f.points_to;

@@ -55,8 +55,8 @@ struct Variable {
   bool coded = false; // threadgroup half, bfloat: 16 bits
   bool written = false; // a parameter that is assigned to
 
-  // Pointers that move between arrays (moving.h): where it is declared, the array
-  // that it is a part of, and from which item on.
+  // Pointers that move between arrays (moving.h): where it is declared, the
+  // array that it is a part of, and from which item on.
   std::string key;
   Variable* whole = nullptr;
   int64_t part = 0;

@@ -353,7 +353,9 @@ def test_gpu_streams_only(gpu):
         run(metal("y[0] = 1;"), [mx.ones((4,))], (4,), mx.float32, stream=mx.cpu)
 
 
-COUNTING = "int n = 0; for (int k = 0; k < x[0]; ++k) { n += (k ^ x[1]) & 1; } y[0] = n;"
+COUNTING = (
+    "int n = 0; for (int k = 0; k < x[0]; ++k) { n += (k ^ x[1]) & 1; } y[0] = n;"
+)
 
 
 @pytest.mark.parametrize("turns", [60_000, 70_000, 1_000_000])

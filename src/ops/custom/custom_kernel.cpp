@@ -478,6 +478,27 @@ struct CountedParams { // of with_whole_loops()
 };
 static_assert(sizeof(CountedParams) == 48);
 
+// The i-th dispatch of a call.
+void dispatch(
+    StreamEncoder& enc,
+    Known& known,
+    const Kernel& kernel,
+    const Launch& launch,
+    size_t i,
+    const std::vector<Operand>& reads,
+    const std::vector<Operand>& writes) {
+  auto& d = launch.dispatches[i];
+  CustomParams params{d.base, launch.grid, launch.threads};
+  Grid count{d.count[0], d.count[1], d.count[2]};
+  if (!kernel.shows_cut_loops) {
+    return enc.dispatch(kernel, reads, writes, params, count);
+  }
+  auto& loops = enc.raw().device().cut_loops();
+  CountedParams counted{
+      params, known_kernels().number(known, loops), loops.address()};
+  enc.dispatch(kernel, reads, writes, counted, count);
+}
+
 } // namespace
 
 std::string custom_kernel_glsl(
@@ -587,17 +608,7 @@ void CustomKernel::eval_gpu(
   std::transform(
       outputs.begin(), outputs.end(), std::back_inserter(writes), operand);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    auto& d = launch.dispatches[i];
-    CustomParams params{d.base, launch.grid, launch.threads};
-    Grid count{d.count[0], d.count[1], d.count[2]};
-    if (kernels[i]->shows_cut_loops) {
-      auto& loops = enc.raw().device().cut_loops();
-      CountedParams counted{
-          params, known_kernels().number(known, loops), loops.address()};
-      enc.dispatch(*kernels[i], reads, writes, counted, count);
-    } else {
-      enc.dispatch(*kernels[i], reads, writes, params, count);
-    }
+    dispatch(enc, known, *kernels[i], launch, i, reads, writes);
   }
 }
 

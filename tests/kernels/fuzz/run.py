@@ -95,7 +95,8 @@ def cpp_text(kernels):
         parameters += [f"{t}* out{i}" for i, t in enumerate(kernel.outputs)]
         parameters += BUILTINS
         # What threads share is one for all fibers.
-        body = re.sub(r"^  threadgroup (\w+ \w+\[)", r"  static \1", kernel.body, 0, re.M)
+        own = re.compile(r"^  threadgroup (\w+ \w+\[)", re.MULTILINE)
+        body = own.sub(r"  static \1", kernel.body)
         # g++ tries (T(uint(x[0]), uint(x[1]))) as a type and sees x declared twice.
         body = re.sub(rf"\b({'|'.join(NUMPY)})\((?=\w+\[)", r"(\1)(", body)
         parts.append(f"namespace kernel{k} {{\n{kernel.header}\n")
