@@ -203,6 +203,15 @@ Value Translator::field_of(const Value& object, const Field& f) {
   if (object.base && object.base->single && object.is_lvalue()) {
     v.base = base_of(
         object.base->variable, object.base->path + "." + f.glsl, f.type);
+  } else if (
+      object.base && object.home == Value::Home::Local &&
+      (f.type->is_array() || f.type->is_struct())) {
+    Value one = pinned(object); // of an array
+    v.text = one.text + "." + f.glsl;
+    v.base = base_of(
+        one.base->variable,
+        one.base->path + "[" + one.index + "]." + f.glsl,
+        f.type);
   }
   Ty item = flat_element(f.type);
   if (item->is_pointer() && !item->is_address()) {
@@ -218,7 +227,7 @@ Value Translator::field_of(const Value& object, const Field& f) {
     return v;
   }
   if (f.type->is_array()) {
-    if (!v.base) { // of an item of an array, or of no variable: a copy
+    if (!v.base) { // of no variable: a copy
       Value whole = temporary(object, "copy");
       v.base = base_of(whole.base->variable, "." + f.glsl, f.type);
     }

@@ -258,3 +258,29 @@ def test_a_rotation_without_contraction_is_that_of_rope(gpu):
     want = mx.fast.rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0)
     # Angles of up to 39 turns have 24 bits, of a power that has 22 or more.
     assert mx.max(mx.abs(y - want)).item() <= 40 * 2.0**-20
+
+
+def test_arrays_in_structs_in_arrays(gpu):
+    k = metal(
+        """
+        struct Inner { int a[4]; };
+        struct Outer { int n; Inner in; int b[3]; };
+        Outer all[2];
+        uint i = thread_position_in_grid.x;
+        for (int k = 0; k < 2; ++k) {
+          for (int j = 0; j < 4; ++j) { all[k].in.a[j] = 10 * k + j; }
+          for (int j = 0; j < 3; ++j) { all[k].b[j] = 0; }
+        }
+        all[i % 2].in.a[2] += 5;
+        set(all[i % 2].b, 7);
+        Outer one = all[0], two = all[1];
+        thread Outer* p = i % 2 ? &two : &one;
+        p->b[0] += 100;
+        y[i] = all[0].in.a[2] + 100 * all[1].in.a[2] + 10000 * all[0].b[1] +
+            100000 * p->b[0] + x[0];
+        """,
+        header="void set(thread int* p, int v) { p[0] = v; p[1] = v; }",
+    )
+    y = run(k, [mx.array([0], mx.int32)], (4,), mx.int32)
+    even, odd = 7 + 1200 + 70_000 + 10_700_000, 2 + 1700 + 10_700_000
+    assert y.tolist() == [even, odd, even, odd]

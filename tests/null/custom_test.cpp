@@ -32,6 +32,16 @@ const std::string text =
 const std::string name =
     "custom_kernel_f__bfloat16_t_-3_1_floatc_float16_ts_int32_t";
 
+const std::string text_with_loop = [] {
+  auto all = text;
+  std::string line = "  y[0] = x[0];\n";
+  return all.replace(
+      all.find(line),
+      line.size(),
+      "  for (int i = 0; i < x_ndim; ++i) {\n    atomic_fetch_add_explicit("
+      "&y[0], 1, memory_order_relaxed);\n  }\n");
+}();
+
 CustomSource glsl(const std::string& body, const std::string& header = "") {
   CustomSource k;
   k.glsl = true;
@@ -147,6 +157,28 @@ TEST_CASE("custom: threads that have nothing to do with each other") {
   auto text = with_guard(k, glsl_of(k, {4, 1, 1}));
   CHECK(has(text, "void main() {\nif (any(greaterThanEqual("));
   CHECK(has(text, "return;\nPtr_f16 x = "));
+}
+
+TEST_CASE("custom: kernels with loops end by showing whether they were whole") {
+  CHECK(
+      loops_of(glsl("y[0] = x[0]; // for nothing", "int form, doing;")) == "");
+  auto k = glsl(
+      "float s = 0;\nfor (int i = 0; i < 9; ++i) s += load(x, i);\n"
+      "store(y, 0, s);",
+      "\nvoid f() { while (false) {} }");
+  CHECK(loops_of(k) == "line 2 of the source, line 2 of the header");
+  auto text = with_whole_loops(k, with_guard(k, glsl_of(k, {4, 1, 1})));
+  CAPTURE(text);
+  auto code = compile_source("k", text, {});
+  // Two addresses, three extents, the kernel's number and the report's address.
+  CHECK(code.reflection.args_size == 16 + 36 + 4 + 8);
+
+  CustomSource metal = parse_custom_source(name, text_with_loop, 5);
+  CHECK(loops_of(metal) == "line 2 of the body");
+  msl::Target target;
+  auto made = msl::translate(metal.source, target).glsl;
+  code = compile_source("k", with_whole_loops(metal, made), {});
+  CHECK(code.reflection.args_size == (5 * 8) + 36 + 4 + 8);
 }
 
 TEST_CASE("custom: dispatches cover a grid exactly") {

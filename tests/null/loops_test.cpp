@@ -217,6 +217,31 @@ TEST_CASE("loops: where a source has them") {
   CHECK(loops[1].file == "common/power.glsl");
 }
 
+TEST_CASE("loops: who has reported cut loops is named, once") {
+  auto memory = std::make_shared<CutLoops::Memory>();
+  CutLoops loops(memory, 1);
+  CHECK(loops.add_kernel("[metal_kernel] a", "line 2 of the body") == 1);
+  CHECK(loops.add_kernel("[metal_kernel] b", "line 7 of the header") == 2);
+  loops.check();
+  memory->kernel = 2;
+  std::string error;
+  try {
+    loops.check();
+  } catch (const std::runtime_error& e) {
+    error = e.what();
+  }
+  CHECK(has(error, "[metal_kernel] b: in one thread its loops (line 7 of the"));
+  loops.check();
+  // What a kernel reads says that a loop has turned twice, if it has.
+  for (uint32_t turns : {0, 1, 2}) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < turns; ++i) {
+      at = memory->next[at];
+    }
+    CHECK(memory->cut[at] == (turns < 2));
+  }
+}
+
 TEST_CASE("loops: beyond the bound, the batch fails and names the loop") {
   for (bool discrete : {false, true}) {
     fake::Settings settings;
