@@ -1,5 +1,5 @@
 // A team of LANES invocations reduces one output, or one of `splits` parts of
-// it: part s of output o goes to y[s * outputs + o]. NDIM=1: outputs and
+// it: part s of output o goes to y[o * splits + s]. NDIM=1: outputs and
 // elements are evenly spaced; else two nests of up to 16 dimensions.
 #define WG_SIZE 256
 
@@ -19,9 +19,9 @@ Acc reduce4(vec4 v) {
 
 void main() {
   UIndex team = UIndex(group_index()) * TEAMS + TEAM;
-  UIndex part = team / UIndex(A.parts.outputs);
-  UIndex o = team - part * UIndex(A.parts.outputs);
-  bool live = part < UIndex(A.parts.splits);
+  UIndex o = team / UIndex(A.parts.splits);
+  UIndex part = team - o * UIndex(A.parts.splits);
+  bool live = o < UIndex(A.parts.outputs);
 
   Acc acc = neutral();
   if (live) {
@@ -30,6 +30,16 @@ void main() {
     T_PTR p = output_elements(o);
 #if VEC
     i += LANE * 4;
+#if LANES == 32 // a row of 512 items at once
+    for (; i + 12 * LANES < end; i += 16 * LANES) {
+      Acc four[4];
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        four[c] = reduce4(load_vec4(p, uint(i + c * 4 * LANES)));
+      }
+      acc = reduce_op(
+          acc, reduce_op(reduce_op(four[0], four[1]), reduce_op(four[2], four[3])));
+    }
+#endif
     for (; i + 4 * LANES < end; i += 8 * LANES) {
       vec4 a = load_vec4(p, uint(i));
       vec4 b = load_vec4(p, uint(i + 4 * LANES));

@@ -80,7 +80,7 @@ class Products {
         bool norms = s.m == 1 && s.aligned &&
             s.k * size_of(s.common.T) <= most_normed_bytes;
         if (norms && (nth < 0 || nth % 3 != i)) {
-          int lanes = row_team(1, s.k).lanes;
+          int lanes = row_team(s.k).lanes;
           join(normed_matvec(forms[i], s.k, lanes));
         }
       }

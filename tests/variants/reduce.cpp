@@ -48,6 +48,7 @@ void add_reductions(VariantSet& set) {
     for (auto [outputs, n] :
          {std::pair<uint64_t, uint64_t>{4096, 16},
           {4096, 128},
+          {8, 512},
           {64, 4096},
           {1, 1 << 24}}) {
       for (bool aligned : {false, true}) {

@@ -22,7 +22,7 @@ constexpr uint32_t lengths[] = {16, 128, 1024, 4096, 12288};
 
 void add_exponentials(VariantSet& set, Type t, bool vec) {
   for (uint32_t n : lengths) {
-    auto [lanes, chunks] = row_team(1, n);
+    auto [lanes, chunks] = row_team(n);
     set.add(
         SoftmaxVariant{.T = t, .LANES = lanes, .CHUNKS = chunks, .VEC = vec});
     set.add(LogSumExpVariant{
@@ -43,7 +43,7 @@ void add_exponentials(VariantSet& set, Type t, bool vec) {
 void add_routers(VariantSet& set, Type t, bool vec) {
   for (uint32_t n : {64, 128, 256, 512}) {
     for (uint64_t rows : {1, 256}) {
-      auto [lanes, chunks] = row_team(rows, n);
+      auto [lanes, chunks] = softmax_team(rows, n);
       set.add(RouterVariant{t, lanes, chunks, vec});
     }
   }
@@ -51,7 +51,7 @@ void add_routers(VariantSet& set, Type t, bool vec) {
 
 void add_norms(VariantSet& set, Type t, bool layer, bool vec) {
   for (uint32_t n : lengths) {
-    auto [lanes, chunks] = row_team(1, n);
+    auto [lanes, chunks] = row_team(n);
     NormVariant v{
         .T = t,
         .LAYER = layer,
@@ -106,7 +106,7 @@ void add_rope(VariantSet& set, Type t) {
     for (uint32_t D : {128u, 256u, most_head_dims}) {
       set.add(rope_cache(t, D, 0, vec));
     }
-    set.add(rope_cache(t, 256, row_team(1000, 256).lanes, vec)); // normed rows
+    set.add(rope_cache(t, 256, row_team(256).lanes, vec)); // normed rows
   }
 }
 

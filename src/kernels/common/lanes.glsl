@@ -52,19 +52,22 @@ SHUFFLE_UP_64_(int64_t)
 
 // OP must be associative and commutative. Subgroups are at least 4 wide.
 #define TEAM_REDUCE(NAME, VALUE, OP, SCRATCH)                                 \
+  TEAM_REDUCE_OF(LANES, NAME, VALUE, OP, SCRATCH)
+// Of MEMBERS consecutive invocations.
+#define TEAM_REDUCE_OF(MEMBERS, NAME, VALUE, OP, SCRATCH)                     \
   shared VALUE SCRATCH[WG_SIZE / 4];                                          \
   VALUE NAME(VALUE x) {                                                       \
-    uint width = min(uint(LANES), gl_SubgroupSize);                           \
+    uint width = min(uint(MEMBERS), gl_SubgroupSize);                         \
     for (uint mask = width >> 1; mask > 0; mask >>= 1) {                      \
       x = OP(x, shuffle_xor(x, mask));                                        \
     }                                                                         \
-    if (LANES > gl_SubgroupSize) {                                            \
+    if (MEMBERS > gl_SubgroupSize) {                                          \
       if (gl_LocalInvocationIndex % gl_SubgroupSize == 0) {                   \
         SCRATCH[gl_LocalInvocationIndex / gl_SubgroupSize] = x;               \
       }                                                                       \
       barrier();                                                              \
-      uint parts = LANES / gl_SubgroupSize;                                   \
-      uint first = TEAM * parts;                                              \
+      uint parts = MEMBERS / gl_SubgroupSize;                                 \
+      uint first = gl_LocalInvocationIndex / MEMBERS * parts;                 \
       x = SCRATCH[first];                                                     \
       for (uint part = 1; part < parts; ++part) {                             \
         x = OP(x, SCRATCH[first + part]);                                     \

@@ -24,13 +24,11 @@ Acc element(T_PTR p, UIndex i) {
 
 // acc and the elements i, i + LANES and so on below `end`.
 Acc reduce_elements(Acc acc, T_PTR p, UIndex i, UIndex end) {
-#if NDIM == 1
   for (; i + 3 * LANES < end; i += 4 * LANES) {
     Acc a = element(p, i), b = element(p, i + LANES);
     Acc c = element(p, i + 2 * LANES), d = element(p, i + 3 * LANES);
     acc = reduce_op(acc, reduce_op(reduce_op(a, b), reduce_op(c, d)));
   }
-#endif
   for (; i < end; i += LANES) {
     acc = reduce_op(acc, element(p, i));
   }

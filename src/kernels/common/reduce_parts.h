@@ -5,8 +5,7 @@
 
 BEGIN_INTERFACE
 
-// `outputs` reductions of `extent` elements, each in `splits` parts of `chunk`:
-// part s of output o goes to y[s * outputs + o].
+// `outputs` reductions of `extent` elements, each in `splits` parts of `chunk`.
 struct ReduceParts {
   uint64_t outputs, extent, chunk, splits;
 };

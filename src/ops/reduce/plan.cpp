@@ -41,7 +41,10 @@ Type accumulator(Type t) {
 }
 
 ReducePlan plan_reduce(const ReduceProblem& p) {
-  // Neighbouring outputs read neighbouring items better than one output does.
+  // What a sum of floats of a row is, to the bit, does not depend on how many
+  // rows there are: lanes and parts follow from its extent, where it is read by
+  // fours. Neighbouring outputs read neighbouring items better than one output
+  // does.
   bool columns = std::abs(p.kept_stride) < std::abs(p.reduced_stride) &&
       p.kept_stride != 0 && p.kept_extent >= 16;
   int lanes =
@@ -49,15 +52,16 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   std::string_view op = p.op;
   bool truth = op == "And" || op == "Or";
   Type acc = truth ? Type::u32 : accumulator(p.out);
-  bool vec = p.even && acc == Type::f32 && p.aligned;
+  bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
     // Four outputs an invocation leave cores without work if there are few.
-    vec = vec && p.kept_stride == 1 && p.outputs % 4 == 0 &&
+    vec = vec && p.even && p.kept_stride == 1 && p.outputs % 4 == 0 &&
         p.reduced_stride % 4 == 0 && p.outputs >= 512 &&
         p.outputs * p.extent >= uint64_t(1) << 24;
   } else {
     vec = vec && lanes > 1 && p.reduced_stride == 1 && p.extent % 4 == 0 &&
-        p.kept_stride % 4 == 0 && p.extent < (uint64_t(1) << 31);
+        p.kept_fours && p.extent < (uint64_t(1) << 31);
+    lanes = vec && p.extent <= 512 ? 32 : lanes;
   }
   // Few outputs of many elements: parts in parallel, then the parts. Columns
   // have few loads under way in each invocation, and so take more of them.
@@ -67,7 +71,8 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   uint64_t enough = columns ? 1024 : 256, most = columns ? 4096 : 1024;
   uint64_t splits = 1, chunk = p.extent;
   if (groups < enough && p.extent >= 2 * part) {
-    splits = std::min(divide_up(p.extent, part), most / groups);
+    splits =
+        std::min(divide_up(p.extent, part), columns ? most / groups : most);
     chunk = divide_up(p.extent, splits);
     chunk = columns ? chunk : divide_up(chunk, 1024) * 1024;
     splits = divide_up(p.extent, chunk);

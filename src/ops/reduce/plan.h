@@ -24,6 +24,8 @@ struct ReduceProblem {
   uint64_t kept_extent = 1;
   int64_t kept_stride = 0, reduced_stride = 0;
   bool even = true; // there are no others
+  bool even_reduced = true; // no other reduced ones
+  bool kept_fours = true; // all kept strides are multiples of four
   bool aligned = false; // the first item starts at a multiple of four
   bool large = false;
 };

@@ -80,6 +80,16 @@ ReduceArgs<NDIM> args_of(const Job& job, const ReduceParts& parts) {
       nest_args<NDIM>(job.reduced.shape, job.reduced.strides)};
 }
 
+// Whether what each output walks starts a multiple of four items after x.
+bool begins_at_fours(const Axes& kept) {
+  for (size_t d = 0; d < kept.shape.size(); ++d) {
+    if (kept.shape[d] > 1 && kept.strides[d] % 4) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // What one invocation for each output does, where it adds up items of rows.
 Descriptor sum_of(const Job& job, Type type, bool fours) {
   auto &kept = job.kept, &reduced = job.reduced;
@@ -113,6 +123,8 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
       .kept_stride = job.kept.strides.back(),
       .reduced_stride = job.reduced.strides.back(),
       .even = ndim == 1,
+      .even_reduced = job.reduced.shape.size() == 1,
+      .kept_fours = begins_at_fours(job.kept),
       .aligned = aligned4(x),
       .large = job.large,
   });
@@ -120,9 +132,12 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
   std::visit(
       [&](const auto& variant) {
         bool floats = variant.Acc == Type::f32;
+        constexpr bool rows =
+            std::is_same_v<std::decay_t<decltype(variant)>, ReduceVariant>;
+        Shape parts = rows ? Shape{outputs, splits} : Shape{splits, outputs};
         array to = splits == 1
             ? out
-            : enc.temporary({splits, outputs}, floats ? float32 : out.dtype());
+            : enc.temporary(parts, floats ? float32 : out.dtype());
         auto& k = enc.kernel(variant);
         Descriptor what;
         if (variant.LANES == 1 && splits == 1 && floats &&
@@ -140,10 +155,11 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
               what);
         });
         if (splits > 1) {
+          int64_t next = rows ? splits : 1, step = rows ? 1 : outputs;
           run(enc,
               to,
               out,
-              {job.op, {{outputs}, {1}}, {{splits}, {outputs}}, false});
+              {job.op, {{outputs}, {next}}, {{splits}, {step}}, false});
         }
       },
       plan.variant);

@@ -27,7 +27,7 @@ void launch(
     const std::vector<Operand>& reads,
     array& out) {
   const RowArgs& args = rows.args;
-  int lanes = row_team(args.count, args.n).lanes;
+  int lanes = row_team(args.n).lanes;
   auto& k = enc.kernel(
       Variant{.T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
   enc.dispatch(k, reads, {out}, Args{args}, row_grid(args.count, lanes));

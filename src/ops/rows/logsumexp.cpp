@@ -16,7 +16,7 @@ void LogSumExp::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t count = rows.args.count;
   auto [parts, chunk] = row_parts(count, rows.args.n);
   bool whole = parts == 1;
-  int lanes = whole ? row_team(count, rows.args.n).lanes : 256;
+  int lanes = whole ? row_team(rows.args.n).lanes : 256;
   array to = whole
       ? out
       : enc.temporary(

@@ -38,7 +38,7 @@ void norm(
   Rows rows = rows_of(in, enc, true);
   alloc_rows(rows, in, out);
   bool has_w = given(w), has_b = layer && given(b);
-  auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
+  auto [lanes, chunks] = row_team(rows.args.n);
   NormVariant v{
       .T = type_of(out),
       .LAYER = layer,

@@ -14,13 +14,17 @@ RowTeam team_of(int lanes, uint32_t length, int most_chunks) {
 
 } // namespace
 
-RowTeam row_team(uint64_t rows, uint32_t length) {
+RowTeam row_team(uint32_t length) {
   int lanes = length <= 16 ? 4
-      : length <= 128      ? 32
-      : length <= 512      ? (rows >= 256 ? 32 : 128)
+      : length <= 512      ? 32
       : length <= 1024     ? 128
                            : 256;
   return team_of(lanes, length, 8);
+}
+
+RowTeam softmax_team(uint64_t rows, uint32_t length) {
+  return rows < 256 && length > 128 && length <= 512 ? team_of(128, length, 8)
+                                                     : row_team(length);
 }
 
 RowParts row_parts(uint64_t rows, uint32_t length) {

@@ -12,12 +12,16 @@
 namespace mlx::core::vulkan {
 
 // Invocations for a row, and four-item chunks each keeps in registers (0: too
-// many). Short rows share a workgroup.
+// many). Short rows share a workgroup. How many rows there are does not matter,
+// so that a row's bits are the same in any batch.
 struct RowTeam {
   int lanes;
   int chunks;
 };
-RowTeam row_team(uint64_t rows, uint32_t length);
+RowTeam row_team(uint32_t length);
+// More for few rows, to the same bits (common/softmax_row.glsl): a router
+// counts each item of a row against all others.
+RowTeam softmax_team(uint64_t rows, uint32_t length);
 
 // A few long rows, such as a vocabulary's logits, are worked on in parts.
 struct RowParts {

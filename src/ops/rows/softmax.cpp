@@ -15,7 +15,7 @@ void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
   Rows rows = rows_of(inputs[0], enc, true);
   alloc_rows(rows, inputs[0], out);
-  auto [lanes, chunks] = row_team(rows.args.count, rows.args.n);
+  auto [lanes, chunks] = softmax_team(rows.args.count, rows.args.n);
   SoftmaxVariant variant{
       .T = type_of(out),
       .LANES = lanes,
