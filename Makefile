@@ -62,14 +62,15 @@ install: build
 	@$(PY) tools/install.py --build $(BUILD)
 
 # Of any Python 3 and any Linux with glibc 2.35: OpenBLAS goes in, the Vulkan
-# loader is found when the library starts.
+# loader is found when the library starts. The same bytes of a commit every time.
 wheel: build
 	@rm -rf $(BUILD)/wheel && mkdir -p $(BUILD)/wheel
 	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w $(BUILD)/wheel \
 	  -C build-dir=$(BUILD) -C cmake.define.MLXVK_BUILD_TESTS=ON .
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair \
 	  --exclude '*/mlx_vulkan/lib/libmlx.so' --plat manylinux_2_35_$$(uname -m) \
-	  -w dist $(BUILD)/wheel/*.whl
+	  -w $(BUILD)/wheel/repaired $(BUILD)/wheel/*.whl
+	@$(PY) tools/finish_wheel.py --build $(BUILD) $(BUILD)/wheel/repaired/*.whl
 	@ls -l dist
 
 # The same for ARM, made on x86-64 by Debian's cross compiler and tried under qemu.
@@ -82,8 +83,9 @@ wheel-aarch64: $(VENV)/.ready
 	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
 	  -C cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --plat auto \
-	  --exclude '*/mlx_vulkan/lib/libmlx.so' -w dist $(ARM)/wheel/*.whl \
-	  --ldpaths $(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu)
+	  --exclude '*/mlx_vulkan/lib/libmlx.so' -w $(ARM)/wheel/repaired \
+	  $(ARM)/wheel/*.whl --ldpaths $(abspath $(ARM)/root/usr/lib/aarch64-linux-gnu)
+	@$(PY) tools/finish_wheel.py --build $(ARM)/build $(ARM)/wheel/repaired/*.whl
 	@tests/aarch64/smoke.sh $(ARM) $(PY) dist/mlx_vulkan-*aarch64.whl
 	@ls -l dist
 
