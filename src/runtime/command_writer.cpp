@@ -13,6 +13,9 @@ namespace mlx::core::vulkan {
 
 namespace {
 
+// Unused command buffers that are kept.
+constexpr size_t most_free = 32;
+
 constexpr VkAccessFlags device_access = VK_ACCESS_SHADER_READ_BIT |
     VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
     VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -48,27 +51,50 @@ CommandWriter::CommandWriter(Device& device) : device_(device) {
 }
 
 CommandWriter::~CommandWriter() {
-  auto& vk = device_.vk();
-  for (auto& c : free_) {
-    device_.memory().free(c->arguments);
-    for (auto event : c->events) {
-      vk.vkDestroyEvent(device_.handle(), event, nullptr);
-    }
-    vk.vkDestroyQueryPool(device_.handle(), c->queries, nullptr);
+  for (auto& commands : free_) {
+    destroy(*commands);
   }
-  vk.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+  device_.vk().vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+}
+
+void CommandWriter::destroy(Commands& c) {
+  auto& vk = device_.vk();
+  device_.memory().free(c.arguments);
+  for (auto event : c.events) {
+    vk.vkDestroyEvent(device_.handle(), event, nullptr);
+  }
+  vk.vkDestroyQueryPool(device_.handle(), c.queries, nullptr);
+  if (!c.buffers.empty()) {
+    vk.vkFreeCommandBuffers(
+        device_.handle(),
+        pool_,
+        static_cast<uint32_t>(c.buffers.size()),
+        c.buffers.data());
+  }
 }
 
 std::unique_ptr<Commands> CommandWriter::take() {
+  std::unique_ptr<Commands> commands, unused[2];
   {
     std::lock_guard lock(mutex_);
     if (!free_.empty()) {
-      auto commands = std::move(free_.back());
+      commands = std::move(free_.back());
       free_.pop_back();
-      return commands;
+    }
+    // Those that a burst of batches needed go, two for each one taken.
+    for (auto& one : unused) {
+      if (free_.size() > most_free) {
+        one = std::move(free_.front());
+        free_.pop_front();
+      }
     }
   }
-  return std::make_unique<Commands>();
+  for (auto& one : unused) {
+    if (one) {
+      destroy(*one);
+    }
+  }
+  return commands ? std::move(commands) : std::make_unique<Commands>();
 }
 
 void CommandWriter::give_back(std::unique_ptr<Commands> commands) {

@@ -5,6 +5,7 @@
 // what the device has finished.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -43,6 +44,7 @@ class CommandWriter {
   CommandWriter(const CommandWriter&) = delete;
   CommandWriter& operator=(const CommandWriter&) = delete;
 
+  // The recorder only: a command pool has one user at a time.
   std::unique_ptr<Commands> take();
   void give_back(std::unique_ptr<Commands> commands);
 
@@ -58,6 +60,7 @@ class CommandWriter {
   void report_times(const Batch& batch, const Commands& commands) const;
 
  private:
+  void destroy(Commands& c);
   void place_arguments(const Batch& batch, Commands& c);
   void prepare_queries(size_t records, Commands& c);
   void mark(uint32_t done, Commands& c);
@@ -71,7 +74,7 @@ class CommandWriter {
   uint64_t written_ = 0;
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Commands>> free_; // under mutex_
+  std::deque<std::unique_ptr<Commands>> free_; // under mutex_; oldest first
 };
 
 } // namespace mlx::core::vulkan

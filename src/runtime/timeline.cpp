@@ -13,6 +13,10 @@ using Clock = Timeline::Clock;
 // A wait looks at least this often for a lost device.
 constexpr auto longest_wait = std::chrono::milliseconds(100);
 constexpr auto background_sleep = std::chrono::milliseconds(1);
+// So many threads ask the device at once. Others wait until their batch is
+// retired: hundreds that ask would take the cores that do the work.
+constexpr int most_asking = 16;
+constexpr auto longest_without_asking = std::chrono::milliseconds(20);
 } // namespace
 
 Wakeup& wakeup() {
@@ -158,7 +162,6 @@ void Timeline::lose(std::string sentence) {
     lost_reason_ = std::move(sentence);
     lost_.store(true, std::memory_order_release);
   }
-  cv.notify_all();
   wakeup().notify();
 }
 
@@ -202,16 +205,18 @@ void Completion::wait() const {
     return;
   }
   timeline_.host_waits++;
-  timeline_.callers++;
+  bool asks = timeline_.callers++ < most_asking;
   auto begun = Clock::now();
   auto& policy = timeline_.policy();
   while (!reached()) {
-    if (uint64_t t = ticket()) {
+    uint64_t t = ticket();
+    if (t && asks) {
       timeline_.wait(t, begun, longest_wait);
-    } else if (policy.interrupts || Clock::now() - begun >= policy.spin) {
+    } else if (
+        !asks || policy.interrupts || Clock::now() - begun >= policy.spin) {
       std::unique_lock lock(timeline_.mutex);
-      timeline_.cv.wait_for(lock, longest_wait, [&] {
-        return ticket() != 0 || timeline_.lost();
+      changed_.wait_for(lock, longest_without_asking, [&] {
+        return retired() || (asks && ticket()) || timeline_.lost();
       });
     }
   }
@@ -221,7 +226,7 @@ void Completion::wait() const {
 void Completion::wait_retired() const {
   std::unique_lock lock(timeline_.mutex);
   while (!retired()) {
-    timeline_.cv.wait_for(lock, std::chrono::milliseconds(100));
+    changed_.wait_for(lock, longest_wait);
   }
 }
 
@@ -242,7 +247,7 @@ void Completion::set_submitted(uint64_t ticket) {
     uint64_t none = 0; // else it has failed already, late
     ticket_.compare_exchange_strong(none, ticket, std::memory_order_acq_rel);
   }
-  timeline_.cv.notify_all();
+  changed_.notify_all();
 }
 
 void Completion::fail_late(std::string error) {
@@ -260,7 +265,7 @@ void Completion::set_retired() {
     std::lock_guard lock(timeline_.mutex);
     retired_.store(true, std::memory_order_release);
   }
-  timeline_.cv.notify_all();
+  changed_.notify_all();
 }
 
 const EventState::Pending* EventState::find(uint64_t value) const {

@@ -92,6 +92,8 @@ class Completion {
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> retired_{false};
   std::string error_; // written before ticket_
+  // With the timeline's mutex: submitted, or retired.
+  mutable std::condition_variable changed_;
   mutable std::atomic<bool> has_first_{false};
   mutable std::mutex first_mutex_;
   mutable std::function<void()> first_; // under it
@@ -155,8 +157,7 @@ class Timeline {
   std::atomic<uint64_t> host_waits{0}; // profile
   std::atomic<int> callers{0}; // threads in Completion::wait()
 
-  mutable std::mutex mutex; // with cv: submissions and retirements
-  mutable std::condition_variable cv;
+  mutable std::mutex mutex; // submissions, retirements, loss
 
  private:
   uint64_t checked(uint64_t from, uint64_t to);

@@ -48,6 +48,7 @@ namespace mlx::core::vulkan {
   X(vkCreateCommandPool)          \
   X(vkDestroyCommandPool)         \
   X(vkAllocateCommandBuffers)     \
+  X(vkFreeCommandBuffers)         \
   X(vkBeginCommandBuffer)         \
   X(vkEndCommandBuffer)           \
   X(vkCmdBindPipeline)            \

@@ -77,6 +77,7 @@ DestroyCommandPool(VkDevice, VkCommandPool p, const VkAllocationCallbacks*) {
     }
     delete b;
   }
+  state().statistics.live_command_buffers -= object<Pool>(p)->buffers.size();
   delete object<Pool>(p);
 }
 VKAPI_ATTR VkResult VKAPI_CALL AllocateCommandBuffers(
@@ -88,10 +89,26 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateCommandBuffers(
     pool->buffers.push_back(new CommandBuffer);
     out[i] = handle<VkCommandBuffer>(pool->buffers.back());
   }
+  std::lock_guard lock(state().mutex);
+  state().statistics.live_command_buffers += info->commandBufferCount;
   return VK_SUCCESS;
 }
-VKAPI_ATTR void VKAPI_CALL
-FreeCommandBuffers(VkDevice, VkCommandPool, uint32_t, const VkCommandBuffer*) {}
+VKAPI_ATTR void VKAPI_CALL FreeCommandBuffers(
+    VkDevice,
+    VkCommandPool p,
+    uint32_t count,
+    const VkCommandBuffer* buffers) {
+  std::lock_guard lock(state().mutex);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto* b = object<CommandBuffer>(buffers[i]);
+    if (b->pending) {
+      error("misuse: vkFreeCommandBuffers with a pending command buffer");
+    }
+    std::erase(object<Pool>(p)->buffers, b);
+    delete b;
+  }
+  state().statistics.live_command_buffers -= count;
+}
 VKAPI_ATTR VkResult VKAPI_CALL
 ResetCommandBuffer(VkCommandBuffer h, VkCommandBufferResetFlags) {
   auto* b = object<CommandBuffer>(h);

@@ -91,7 +91,7 @@ struct Statistics {
   uint64_t live_buffers = 0, live_pipelines = 0, live_semaphores = 0;
   uint64_t live_events = 0;
   uint64_t marks = 0; // vkCmdSetEvent
-  uint64_t live_command_pools = 0;
+  uint64_t live_command_pools = 0, live_command_buffers = 0;
   uint32_t subgroup_size = 0; // that the last pipeline asked for
   bool any_subgroup_size = false; // it allowed
 };

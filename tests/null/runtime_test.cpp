@@ -674,10 +674,12 @@ TEST_CASE("runtime: one stream a thread") {
     Rig rig(with_seed(9, discrete));
     std::vector<std::thread> threads;
     std::atomic<int> good{0};
-    for (uint32_t t = 0; t < 4; ++t) {
+    // More than Completion::wait() lets ask the device at once.
+    constexpr uint32_t count = 40, rounds = 4;
+    for (uint32_t t = 0; t < count; ++t) {
       threads.emplace_back([&, t] {
         Encoder enc(*rig.device, t);
-        for (uint32_t round = 0; round < 20; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           auto x = rig.array(n, t);
           uint32_t expected = t;
           for (uint32_t i = 0; i < 10; ++i) {
@@ -692,8 +694,34 @@ TEST_CASE("runtime: one stream a thread") {
     for (auto& t : threads) {
       t.join();
     }
-    CHECK(good == 80);
+    CHECK(good == count * rounds);
   }
+}
+
+TEST_CASE("runtime: the command buffers of a burst are given back") {
+  Rig rig;
+  Encoder enc(*rig.device, 0);
+  auto x = rig.array(n, 1);
+  auto run = [&] {
+    rig.mix(enc, x, nullptr, x, 0);
+    return enc.close();
+  };
+  constexpr uint32_t burst = 200;
+  fake::hold(true);
+  std::shared_ptr<Completion> last;
+  for (uint32_t i = 0; i < burst; ++i) {
+    last = run();
+  }
+  while (!last->submitted()) {
+    std::this_thread::yield();
+  }
+  fake::hold(false);
+  rig.device->recorder().wait_retired(*last);
+  CHECK(fake::statistics().live_command_buffers >= burst);
+  for (uint32_t i = 0; i < burst; ++i) {
+    rig.device->recorder().wait_retired(*run());
+  }
+  CHECK(fake::statistics().live_command_buffers < burst / 4);
 }
 
 TEST_CASE("runtime: a batch that somebody waits for takes no more waits") {
