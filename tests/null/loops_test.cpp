@@ -12,6 +12,7 @@
 #include "jit/emit.h"
 #include "null/fake_kernels.h"
 #include "null/text.h"
+#include "pipeline/cut_loops.h"
 #include "pipeline/library.h"
 #include "pipeline/reports.h"
 #include "pipeline/sources.h"
