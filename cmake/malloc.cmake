@@ -2,7 +2,9 @@
 add_library(mlxvk_array_memory STATIC "${MIMALLOC_SOURCE_DIR}/src/static.c")
 target_include_directories(mlxvk_array_memory SYSTEM
                            PRIVATE "${MIMALLOC_SOURCE_DIR}/include")
-target_compile_options(mlxvk_array_memory PRIVATE -w)
+# What it calls its time of compilation would make each build another.
+set(MIMALLOC_TIMELESS [[-D__DATE__=""]] [[-D__TIME__=""]])
+target_compile_options(mlxvk_array_memory PRIVATE -w ${MIMALLOC_TIMELESS})
 target_link_libraries(mlxvk_array_memory PRIVATE Threads::Threads)
 set_target_properties(mlxvk_array_memory PROPERTIES
                       POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
@@ -16,7 +18,8 @@ target_include_directories(mlxvk_mimalloc SYSTEM
 target_compile_definitions(
   mlxvk_mimalloc PRIVATE MI_SHARED_LIB MI_SHARED_LIB_EXPORT MI_MALLOC_OVERRIDE)
 # A preloaded library's thread-local variables are always in the static block.
-target_compile_options(mlxvk_mimalloc PRIVATE -w -fno-builtin-malloc
+target_compile_options(mlxvk_mimalloc PRIVATE -w ${MIMALLOC_TIMELESS}
+                                              -fno-builtin-malloc
                                               -ftls-model=initial-exec)
 target_link_libraries(mlxvk_mimalloc PRIVATE Threads::Threads)
 set_target_properties(mlxvk_mimalloc PROPERTIES OUTPUT_NAME mimalloc
