@@ -66,7 +66,8 @@ def child(library: str | None, folder: str) -> subprocess.Popen:
         (home / "mlx_vulkan" / "lib").mkdir(parents=True)
         (home / "mlx_vulkan" / "lib" / "libmlx.so").symlink_to(Path(library).resolve())
         (home / "_mlx_vulkan.py").write_text(Path(_mlx_vulkan.__file__).read_text())
-        env["PYTHONPATH"] = folder
+        more = os.environ.get("PYTHONPATH")
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, more]))
     command = [sys.executable, __file__, "--serve"]
     process = subprocess.Popen(
         command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

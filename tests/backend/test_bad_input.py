@@ -59,7 +59,7 @@ def test_no_device_leaves_the_cpu(env):
 def test_doctor_explains_no_device():
     done = python("-m", "mlx_vulkan", "doctor", VK_DRIVER_FILES="/nonexistent")
     assert done.returncode == 1, done.stderr
-    assert "runs on the CPU" in done.stdout
+    assert "does not run on a GPU" in done.stdout
     assert "libmlx" in done.stdout
 
 

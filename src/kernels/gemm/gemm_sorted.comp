@@ -103,6 +103,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   CLEAR_FRAGMENTS(acc)
   aim(m0, end, n0);
   fetch(0, depth, pitch);
+  uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = 0; k0 < depth; k0 += BK) {
     barrier();
     if (k0 + BK > depth) {
@@ -114,7 +115,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
     fetch(k0 + BK, depth, pitch);
     MULTIPLY_TILES(acc, wm, wn)
   }
-  STORE_FRAGMENTS(acc, m0, n0, end, live)
+  STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)
 }
 
 void main() {

@@ -3,8 +3,27 @@
 #ifndef STORE_ROWS_GLSL
 #define STORE_ROWS_GLSL
 
-// A fragment that waits in the subgroup's corner of `stage`.
-void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
+// An invocation stores so many pieces of eight items of a fragment.
+#define PIECES ((ITEMS_C + 8 * SG - 1) / (8 * SG))
+
+// row_inside() for the pieces of the subgroup's fragments from row m0 on: bit
+// i * PIECES + p for piece p of fragment i. Called before the sums are made, so
+// that its loads do not delay the stores.
+uint find_rows_inside(uint m0, uint end) {
+  uint bits = 0u;
+  [[unroll]] for (uint i = 0; i < FM; ++i) {
+    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+      uint m = m0 + i * MM + (p * 8 * SG + LANE * 8) / MN;
+      bits |= row_inside(min(m, end - 1u)) ? 1u << (i * PIECES + p) : 0u;
+    }
+  }
+  return bits;
+}
+
+// A fragment that waits in the subgroup's corner of `stage`; a bit of
+// `inside_bits` for each piece.
+void store_fragment(
+    uint corner, uint m0, uint n0, uint end, bool live, uint inside_bits) {
   [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
     uint at = e + LANE * 8;
     uint m = m0 + at / MN;
@@ -16,7 +35,7 @@ void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
 #endif
     if (live && m < end && n < A.N) {
       uint64_t y_at = uint64_t(m) * A.N + n;
-      bool inside = row_inside(m);
+      bool inside = (inside_bits >> (e / (8 * SG)) & 1u) != 0u;
       if (A.N % 8u == 0) {
         uvec4 q;
         [[unroll]] for (uint c = 0; c < 4; ++c) {
@@ -37,8 +56,8 @@ void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
 
 // The subgroup's fragments, one by one through its own corner of shared memory:
 // where their elements lie is not known otherwise. A macro, as acc is to stay in
-// registers.
-#define STORE_FRAGMENTS(acc, m0, n0, end, live)                               \
+// registers. `rows_inside`: find_rows_inside() of the subgroup's first row.
+#define STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)                  \
   UNROLL for (uint i = 0; i < FM; ++i) {                                      \
     UNROLL for (uint j = 0; j < FN; ++j) {                                    \
       uint corner = SUBGROUP * ITEMS_C;                                       \
@@ -47,7 +66,8 @@ void store_fragment(uint corner, uint m0, uint n0, uint end, bool live) {
       SYNC_SUBGROUP                                                           \
       uint m = m0 + (wm * FM + i) * MM;                                       \
       uint n = n0 + (wn * FN + j) * MN;                                       \
-      store_fragment(corner, m, n, end, live);                                \
+      uint bits = rows_inside >> (i * PIECES);                                \
+      store_fragment(corner, m, n, end, live, bits);                          \
     }                                                                         \
   }
 

@@ -98,6 +98,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   const uint depth = A.K, rows = W_ROWS, items = W_ITEMS;
   aim(m0, end, n0);
   fetch(n0, 0u, rows, items);
+  uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = 0; k0 < depth; k0 += BK) {
     barrier();
     stash();
@@ -107,7 +108,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
     }
     MULTIPLY_TILES(acc, wm, wn)
   }
-  STORE_FRAGMENTS(acc, m0, n0, end, live)
+  STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)
 }
 
 void main() {

@@ -261,6 +261,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   CLEAR_FRAGMENTS(sums)
   aim(m0, end, n0);
   fetch(0, 0, depth);
+  uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
   for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
     [[unroll]] for (uint s = 0; s < SPAN; ++s) {
       barrier();
@@ -278,7 +279,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
       }
     }
   }
-  STORE_FRAGMENTS(acc, m0, n0, end, live)
+  STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)
 }
 
 void main() {
