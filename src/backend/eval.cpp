@@ -1,6 +1,7 @@
 #include "mlx/backend/gpu/eval.h"
 
 #include <algorithm>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <typeinfo>
@@ -159,17 +160,49 @@ std::string description(const array& arr) {
   return text.str();
 }
 
+// The GPU's share of the scheduler's active tasks, which changes with them.
+struct GpuTasks {
+  std::mutex mutex;
+  int count = 0;
+};
+GpuTasks& gpu_tasks() { // leaked: batches may end while statics are destroyed
+  static auto* tasks = new GpuTasks;
+  return *tasks;
+}
+
 void commit(StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();
   Stream s = stream_encoder.stream();
-  scheduler::notify_new_task(s);
-  encoder.close_and_go_on([s] { scheduler::notify_task_completion(s); });
+  {
+    std::lock_guard lock(gpu_tasks().mutex);
+    scheduler::notify_new_task(s);
+    gpu_tasks().count++;
+  }
+  encoder.close_and_go_on([s] {
+    std::lock_guard lock(gpu_tasks().mutex);
+    scheduler::notify_task_completion(s);
+    gpu_tasks().count--;
+  });
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
   encoder.device().recorder().retire();
 }
 
 } // namespace
+
+void mend_task_count() {
+  if (forked_from_started_device()) {
+    return; // where another thread may have held the mutex
+  }
+  Stream s(0, mlx::core::Device::cpu); // the count is of all streams
+  std::lock_guard lock(gpu_tasks().mutex);
+  int of_cpu = scheduler::n_active_tasks() - gpu_tasks().count;
+  if (of_cpu > 0) {
+    scheduler::notify_task_completion(s);
+  } else if (of_cpu < 0) {
+    scheduler::notify_new_task(s);
+  }
+}
 
 void evaluate(array& arr, StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();

@@ -282,13 +282,22 @@ bool walk(std::vector<array>& outputs, Then then) {
   return true;
 }
 
+void mlx_walks(void (*eval)(std::vector<array>), std::vector<array>& outputs) {
+  try {
+    eval(std::move(outputs));
+  } catch (...) {
+    vulkan::mend_task_count();
+    throw;
+  }
+}
+
 } // namespace
 
 void async_eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
   if (std::any_of(outputs.begin(), outputs.end(), unscheduled) &&
       !walk(outputs, Then::GoOn)) {
-    async_eval_of_mlx(std::move(outputs));
+    mlx_walks(async_eval_of_mlx, outputs);
   }
 }
 
@@ -296,7 +305,7 @@ void eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
   if (std::none_of(outputs.begin(), outputs.end(), unscheduled) ||
       !walk(outputs, Then::Wait)) {
-    eval_of_mlx(std::move(outputs));
+    mlx_walks(eval_of_mlx, outputs);
   }
 }
 
