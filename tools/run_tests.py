@@ -12,7 +12,6 @@ import argparse
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +19,9 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
+
+import tomllib
 
 from common import choose_device, doctor
 
@@ -204,6 +204,7 @@ TIERS = {
     "kernels": kernels,
     "model": model,
     "upstream": upstream,
+    "packages": lambda build: [],  # with --full
 }
 
 
@@ -252,6 +253,7 @@ def full_modes(build: Path) -> list[Step]:
         steps.append(Step("upstream", f"Python {mode}", command, "summary", env))
     steps.append(Step("upstream", "Python, slow ones", [*slow, "--slow"], "summary"))
     steps += with_extras(build, slow)
+    steps += packages(build)
     repeated = [*runner, "--only", "*scheduler*,*stream*,*event*", "--repeat", "20"]
     steps.append(Step("upstream", "streams 20 times", repeated, "summary"))
     for mode in ("unified", "discrete"):
@@ -291,15 +293,11 @@ def full_modes(build: Path) -> list[Step]:
 def with_extras(build: Path, upstream: list[str]) -> list[Step]:
     """What needs packages beyond tools/requirements.txt, which are installed in
     folders of the build: mlx-vlm's kernels, and, with the variable TORCH (pip's
-    arguments for a PyTorch that runs on CPUs: torch), MLX's comparisons with it.
-    With MLX_VLM, the folder of a checkout of mlx-vlm, its own tests."""
+    arguments for a PyTorch that runs on CPUs: torch), MLX's comparisons with it."""
     folder = extra(build, "vlm", "--no-deps", "-r", "tools/requirements-full.txt")
     env = {"MLXVK_BUILD": str(build), "PYTHONPATH": str(folder)}
     env["MLX_VK_TEST_FUZZ"] = "4000"
     steps = [Step("kernels", "mlx-vlm", pytest("tests/kernels"), "junit", env)]
-    steps.append(mlx_lm_tests(build))
-    if checkout := os.environ.get("MLX_VLM"):
-        steps.append(mlx_vlm_tests(Path(checkout).resolve()))
     if torch := os.environ.get("TORCH"):
         env = {"PYTHONPATH": str(extra(build, "torch", *shlex.split(torch)))}
         command = [*upstream, "--torch"]
@@ -307,70 +305,43 @@ def with_extras(build: Path, upstream: list[str]) -> list[Step]:
     return steps
 
 
-# Wants the bits of a norm of many rows and of a few to be the same: how a sum's
-# items are shared out depends on how many rows there are (ops/reduce/plan.cpp).
-MLX_LM_FAILS = "tests/test_finetune.py::TestDora::test_dora_embedding"
-
-
-# Want the bits of MLX's own Metal kernels, whose order of adding mlx-vlm's copy:
-# of a product of one row, a quantized one, attention over ragged rows. Here these
-# add in other orders, so that a speculated token's logits are those of a token
-# by itself but for rounding.
+# Call what is for Metal alone; they fail on MLX's CPU, too.
 MLX_VLM_FAILS = [
-    f"mlx_vlm/tests/test_{test}"
-    for test in (
-        "models_dspark.py::test_lfm2_exact_speculative_verify_matches_single_token_decode",
-        "speculative.py::test_qwen3_5_ragged_decode_attention_matches_one_pass_singleton",
-        "speculative.py::test_qwen3_5_ragged_decode_attention_matches_two_pass_singleton",
-        "speculative.py::test_qwen_target_verify_gemv_kernel_matches_singleton_dense_gemv",
-        "speculative.py::test_qwen_target_verify_quantized_linear_matches_singleton_path",
-    )
+    "mlx_vlm/tests/test_speculative.py::"
+    f"test_qwen3_5_ragged_decode_attention_matches_{passes}_pass_singleton"
+    for passes in ("one", "two")
 ]
 
 
-METAL = {
-    "MLX_VK_METAL_KERNELS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "PYTHONPATH": str(ROOT / "tests" / "kernels"),
-}
-WITHOUT_HUB = ("-p", "hub")
-
-
-def mlx_lm_tests(build: Path) -> Step:
-    """With Metal's kernels, which gated_delta and losses ask for on any GPU, from
-    the source archive of the installed version: the wheel has no tests. All but
-    what evaluates models, which wants lm_eval, and what takes several ranks
-    (model_parallel_tests.py); tests that want a model from a hub are skipped."""
-    folder = build / "extras" / "mlx-lm-tests"
-    version = metadata.version("mlx-lm")
-    source = folder / f"mlx_lm-{version}"
-    if not source.exists():
-        print("== Fetching mlx-lm's tests", flush=True)
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
-        command += ["--disable-pip-version-check", "--no-binary", "mlx-lm"]
-        command += ["-d", str(folder), f"mlx-lm=={version}"]
-        subprocess.run(command, cwd=ROOT, check=True)
-        shutil.unpack_archive(f"{source}.tar.gz", folder, filter="data")
-    tests = source / "tests"
-    left_out = f"--ignore={tests / 'test_evaluate.py'}"
-    command = pytest(str(tests), left_out, "--deselect", MLX_LM_FAILS, *WITHOUT_HUB)
-    command += ["--rootdir", str(source)]
-    return Step("upstream", "mlx-lm, Metal's kernels", command, "junit", METAL)
+def packages(build: Path) -> list[Step]:
+    """The tests of packages built on MLX (tests/packages), by the versions there."""
+    file = ROOT / "tests" / "packages" / "packages.toml"
+    names = [p["name"] for p in tomllib.loads(file.read_text())["package"]]
+    env = {"MLX_VK_METAL_KERNELS": "1"}
+    steps = []
+    for name in names:
+        command = python("tests/packages/run.py", name, "--build", str(build))
+        steps.append(Step("packages", name, command, "summary", env))
+    if checkout := os.environ.get("MLX_VLM"):
+        steps.append(mlx_vlm_tests(Path(checkout).resolve()))
+    return steps
 
 
 def mlx_vlm_tests(checkout: Path) -> Step:
-    """With Metal's kernels. From a checkout, since neither of its archives has
-    tests; what its requirements.txt lists is to be installed beside it. Without
-    mlx-audio and FastAPI a sixth of it is not collected."""
+    """As users have it, with nothing set. From a checkout, since neither of its
+    archives has tests; what its requirements.txt lists is to be installed beside it.
+    Without mlx-audio and FastAPI a sixth of it is not collected."""
     tests = checkout / "mlx_vlm" / "tests"
     # A program, which loads what its command line names.
-    command = pytest(str(tests), f"--ignore={tests / 'test_smoke.py'}", *WITHOUT_HUB)
+    command = pytest(str(tests), f"--ignore={tests / 'test_smoke.py'}", "-p", "hub")
     command += ["--rootdir", str(checkout)]
     for test in MLX_VLM_FAILS:
         command += ["--deselect", test]
-    paths = [METAL["PYTHONPATH"], str(checkout), os.environ.get("PYTHONPATH", "")]
-    env = METAL | {"PYTHONPATH": os.pathsep.join(paths)}
-    return Step("upstream", "mlx-vlm, Metal's kernels", command, "junit", env)
+    hub = str(ROOT / "tests" / "kernels")
+    paths = [hub, str(checkout), os.environ.get("PYTHONPATH", "")]
+    env = {"HF_HUB_OFFLINE": "1", "MLX_VK_FALLBACK": "deny"}
+    env["PYTHONPATH"] = os.pathsep.join(paths)
+    return Step("packages", "mlx-vlm", command, "junit", env)
 
 
 def extra(build: Path, name: str, *requirements: str) -> Path:
