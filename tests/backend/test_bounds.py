@@ -441,5 +441,6 @@ print("told")
 
 def test_debug_mode_checks_metal_kernels():
     start = REPORT[: REPORT.index("x = mx.arange(10)")]
-    run = python("-c", start + METAL, limit=120, MLX_VK_DEBUG="bounds")
+    # guard: no array lies right behind another, where an access would not be seen.
+    run = python("-c", start + METAL, limit=120, MLX_VK_DEBUG="bounds,guard")
     assert run.returncode == 0 and "told" in run.stdout, run.stdout + run.stderr
