@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <typeinfo>
 
@@ -228,12 +229,22 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
       });
   encoder.count_operation(fresh ? arr.nbytes() : 0);
 
-  bool named = config().debug_bounds && encoder.open_batch();
-  if (named) {
+  auto* open = encoder.open_batch();
+  std::shared_ptr<Completion> done;
+  if (config().debug_bounds && open && !open->empty()) {
     encoder.name_call(description(arr));
+    done = encoder.current_completion();
   }
-  if (named || encoder.needs_commit()) {
+  if (done || encoder.needs_commit()) {
     commit(stream_encoder);
+  }
+  if (done) {
+    // Here, as later batches of this eval would not have the error of one that
+    // has failed before they begin.
+    done->wait();
+    if (auto error = done->error(); !error.empty()) {
+      throw std::runtime_error(error);
+    }
   }
 }
 
