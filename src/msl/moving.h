@@ -11,7 +11,7 @@
 
 namespace mlx::core::vulkan::msl {
 
-// Of a declared name, by where it stands.
+// The key of a declared name, by its position.
 std::string key_of(const Declarator& d);
 
 // Which variables are parts of one array, by where they are declared. Other

@@ -48,7 +48,8 @@ Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
   return made(t, within(a, left) + " " + op + " " + within(b, right), p);
 }
 
-// Of floats, not contracted (common/msl_math.glsl).
+// The function that computes `op` of floats without contraction
+// (common/msl_math.glsl).
 std::string exact_operation(const std::string& op) {
   return op == "+" ? "msl_exact_add"
       : op == "-"  ? "msl_exact_subtract"

@@ -62,7 +62,7 @@ struct Variable {
   int64_t part = 0;
   bool is_whole = false;
 
-  // Of a pointer, or an array of them: what it points into (null: addresses, or
+  // What a pointer, or an array of them, points into (null: addresses, or
   // not yet known).
   struct Base* points_to = nullptr;
 };

@@ -22,7 +22,7 @@
 
 namespace mlx::core::vulkan {
 
-// Where a source has a BOUNDED_WHILE.
+// The position of a BOUNDED_WHILE in a source.
 struct SourceLoop {
   std::string file; // relative to src/kernels
   uint32_t line; // from 1
@@ -35,9 +35,10 @@ std::vector<SourceLoop> source_loops(
 
 // What kernels write, in mapped memory. Kernels count from 1; 0 is no report.
 struct ReportMemory {
-  // Of a loop: 20 bits for the kernel, 12 for the line, 32 for the bound.
+  // A loop that exceeded its bound: 20 bits for the kernel, 12 for the line, 32
+  // for the bound.
   uint64_t loop;
-  // Of an index, of the first one outside.
+  // The first index outside of its axis.
   uint32_t index_kernel, index_signed;
   uint64_t index, position; // the index's own flat position
   uint64_t size; // items of its axis

@@ -151,7 +151,7 @@ def ratio(a: report.Row, b: report.Row) -> float:
 
 
 def interval(a: report.Row, b: report.Row) -> tuple[float, float] | None:
-    """Of the ratio."""
+    """The confidence interval of the ratio."""
     worse, better = (a, b) if report.UNITS[a.unit] else (b, a)
     return ratio_interval(better.values, worse.values)
 

@@ -63,7 +63,7 @@ BOUNDED_UNSIGNED_(uint16_t, uint)
 BOUNDED_UNSIGNED_(uint, uint)
 BOUNDED_UNSIGNED_(uint64_t, uint64_t)
 
-// Of an index that names one of `count` things.
+// bounded() for an index that names one of `count` things.
 #define named(k, count, at, inside)                                           \
   bounded(k, count, count, uint64_t(at), inside)
 

@@ -31,10 +31,11 @@ T_PTR y_base;
 float y_factor;
 #if defined(BY_EXPERTS) || BATCH == BATCH_GATHER
 bool y_inside; // whether indices name matrices: else y is 0
-#define Y_ITEM(sum) (y_inside ? (sum) * y_factor : 0.0)
+#define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
 #else
-#define Y_ITEM(sum) ((sum) * y_factor)
+#define ROW_ITEM(inside, sum) ((sum) * y_factor)
 #endif
+#define Y_ITEM(sum) ROW_ITEM(y_inside, sum)
 
 // Where the workgroup's tile stands; beyond the last one it makes that again
 // and stores nothing.

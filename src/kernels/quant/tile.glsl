@@ -22,18 +22,15 @@ int64_t x_item(uint m) {
   bool inside = true;
   return x_item(m, inside);
 }
-// An item of row m of y, of a tile that is made of whole rows.
+// Whether the indices of row m of y name matrices.
 #if SORTED
 bool row_inside(uint m) {
   return y_inside && load(A.lhs, m) < A.stack.x_matrices;
 }
-#define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
 #elif BATCH == BATCH_GATHER
 #define row_inside(m) y_inside
-#define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
 #else
 #define row_inside(m) true
-#define ROW_ITEM(inside, sum) ((sum) * y_factor)
 #endif
 
 // A tile of w in runs of `width` items that lie together.
