@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "backend/leaving.h"
+#include "backend/deferred_free.h"
 #include "backend/stream.h"
 #include "mlx/backend/common/buffer_cache.h"
 #include "mlx/backend/gpu/device_info.h"
@@ -77,20 +77,20 @@ class VulkanAllocator : public allocator::Allocator {
           buffer = cache(kind).reuse_from_cache(size);
         }
         if (!buffer) {
-          buffer = leaving_.take(kind, size);
+          buffer = deferred_.take(kind, size);
         }
       }
       if (!buffer) {
         size_t used = active_.load() + size;
         size_t most = most_allowed(device);
-        if (used + cached_locked() + leaving_.bytes() > most) {
-          leaving_.finish();
+        if (used + cached_locked() + deferred_.bytes() > most) {
+          deferred_.finish();
           trim_locked(most > used ? most - used : 0);
         }
       }
     }
     if (!buffer) {
-      leaving_.make_room(size);
+      deferred_.make_room(size);
       buffer = device ? device->memory().allocate(size, placement)
                       : Memory::allocate_heap(size);
     }
@@ -146,12 +146,12 @@ class VulkanAllocator : public allocator::Allocator {
     return limit_.exchange(n);
   }
   size_t cached() {
-    leaving_.finish(); // what clear_cache() said was nothing
+    deferred_.finish(); // what clear_cache() said was nothing
     std::lock_guard lock(mutex_);
     return cached_locked();
   }
   size_t set_cache_limit(size_t n) {
-    leaving_.finish();
+    deferred_.finish();
     std::lock_guard lock(mutex_);
     std::swap(cache_limit_, n);
     trim_locked(cache_limit_);
@@ -162,13 +162,13 @@ class VulkanAllocator : public allocator::Allocator {
   }
   // All that nobody uses.
   void free_cached() {
-    leaving_.finish();
+    deferred_.finish();
     std::lock_guard lock(mutex_);
     trim_locked(0);
     destroy_all(small_.take_all());
   }
   // The same but for a few small buffers, which count as no cache, and sooner
-  // or later (leaving.h).
+  // or later (deferred_free.h).
   void clear_cache() {
     Caches leave;
     Buffer* list;
@@ -187,19 +187,19 @@ class VulkanAllocator : public allocator::Allocator {
       }
     }
     if (device_if_started()) {
-      leaving_.add(std::move(leave), list);
+      deferred_.add(std::move(leave), list);
     } else {
       destroy_all(list);
     }
   }
   // Before the device is shut down.
-  void stop_leaving() {
-    leaving_.stop();
+  void stop_deferred_free() {
+    deferred_.stop();
   }
 
  private:
-  using Cache = Leaving::Cache;
-  using Caches = Leaving::Caches;
+  using Cache = DeferredFree::Cache;
+  using Caches = DeferredFree::Caches;
 
   static std::unique_ptr<Cache> new_cache() {
     return std::make_unique<Cache>(
@@ -267,13 +267,13 @@ class VulkanAllocator : public allocator::Allocator {
   mutable std::mutex mutex_;
   FreeLists small_;
   Caches caches_; // of the rest
-  Leaving leaving_{destroy};
+  DeferredFree deferred_{destroy};
 };
 
 } // namespace
 
-void stop_leaving() {
-  VulkanAllocator::the().stop_leaving();
+void stop_deferred_free() {
+  VulkanAllocator::the().stop_deferred_free();
 }
 
 } // namespace vulkan

@@ -32,22 +32,21 @@ bool awaits_cpu(const array& x, vulkan::Memory& memory) {
   return b && b->mirrored() && memory.awaits_cpu(*b);
 }
 
-// Inputs and siblings live until the GPU is done with them. While arr is
-// encoded nobody keeps its inputs, so that they can be donated. Its output
-// needs no keeping: it is the input of something that the same eval encodes
-// later, at last of MLX's Synchronizer, or MLX waits for all streams after an
-// exception.
-class InputsLetGo {
+// Unpins the inputs of `arr` while it is encoded, so that they can be donated,
+// and pins inputs and siblings afterwards. Outputs need no pin: something that
+// the same eval encodes later reads them (the last reader is MLX's
+// Synchronizer), and after an exception MLX waits for all streams.
+class UnpinInputs {
  public:
-  InputsLetGo(array& arr, vulkan::Encoder& encoder)
+  UnpinInputs(array& arr, vulkan::Encoder& encoder)
       : arr_(arr), encoder_(encoder) {
     for (auto& in : arr.inputs()) {
       if (auto* b = buffer_of(in)) {
-        encoder.let_go(*b);
+        encoder.unpin(*b);
       }
     }
   }
-  ~InputsLetGo() {
+  ~UnpinInputs() {
     for (auto& in : arr_.inputs()) {
       keep(in);
     }
@@ -214,7 +213,7 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
   auto& inputs = arr.inputs();
   gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
   {
-    gpu::InputsLetGo let_go(arr, encoder);
+    gpu::UnpinInputs unpinned(arr, encoder);
     std::vector<array> held;
     if (had_cpu_producers()) {
       held = gpu::inputs_to_hold(arr, encoder.device().memory());

@@ -96,7 +96,7 @@ namespace gpu {
 void init() {
   vulkan::set_exit_hook([] {
     vulkan::drain_cpu_streams();
-    vulkan::stop_leaving();
+    vulkan::stop_deferred_free();
   });
 }
 

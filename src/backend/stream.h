@@ -22,8 +22,8 @@ class PlacementScope {
 };
 Placement current_placement();
 
-// The allocator's thread ends (leaving.h), at exit.
-void stop_leaving();
+// The allocator's thread ends (deferred_free.h), at exit.
+void stop_deferred_free();
 
 // Every CPU stream that works beside the GPU is waited for at exit.
 void note_cpu_stream(Stream s);

@@ -90,7 +90,7 @@ std::unique_ptr<Batch> BatchPool::take(uint32_t stream_id) {
       batch->records = std::move(vectors.records);
       batch->accesses = std::move(vectors.accesses);
       batch->arguments = std::move(vectors.arguments);
-      batch->keeper.use(std::move(vectors.kept));
+      batch->pins.use(std::move(vectors.kept));
       free_.pop_back();
     }
   }
@@ -105,7 +105,7 @@ void BatchPool::give_back(std::unique_ptr<Batch> batch) {
       std::move(batch->records),
       std::move(batch->accesses),
       std::move(batch->arguments),
-      batch->keeper.release()};
+      batch->pins.release()};
   batch.reset();
   vectors.records.clear();
   vectors.accesses.clear();

@@ -14,7 +14,7 @@
 #include "runtime/descriptor.h"
 #include "runtime/hazards.h"
 #include "runtime/host_group.h"
-#include "runtime/keeper.h"
+#include "runtime/pins.h"
 #include "runtime/timeline.h"
 
 namespace mlx::core::vulkan {
@@ -84,8 +84,7 @@ struct Flush {
 };
 
 struct Batch {
-  explicit Batch(uint32_t stream_id)
-      : stream_id(stream_id), keeper(stream_id) {}
+  explicit Batch(uint32_t stream_id) : stream_id(stream_id), pins(stream_id) {}
 
   uint32_t stream_id;
   std::vector<Record> records;
@@ -106,7 +105,7 @@ struct Batch {
   std::vector<Meeting> meetings;
   bool host_read = false; // copies what was done before to the host
   bool prepared = false; // rewritten, and its kernels are built
-  Keeper keeper;
+  Pins pins;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the thread that retires it
   uint64_t pinned_bytes = 0;
@@ -117,7 +116,7 @@ struct Batch {
   double seconds() const;
   bool empty() const {
     return records.empty() && waits.empty() && host_copies.empty() &&
-        invalidations.empty() && keeper.empty();
+        invalidations.empty() && pins.empty();
   }
 };
 
@@ -140,7 +139,7 @@ class BatchPool {
     std::vector<Record> records;
     std::vector<Access> accesses;
     std::vector<std::byte> arguments;
-    Keeper::Lists kept;
+    Pins::Lists kept;
   };
   static constexpr size_t most = 16, most_records = 4096;
   std::mutex mutex_;

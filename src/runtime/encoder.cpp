@@ -14,7 +14,7 @@ namespace mlx::core::vulkan {
 Encoder::Encoder(Device& device, uint32_t stream_id)
     : device_(device),
       most_bytes_(uint64_t(config().max_mb) << 20),
-      pace_(config().max_ops),
+      policy_(config().max_ops),
       stream_id_(stream_id) {}
 
 Encoder::~Encoder() {
@@ -164,14 +164,14 @@ std::shared_ptr<Completion> Encoder::current_completion() {
 
 std::shared_ptr<Completion> Encoder::close(std::function<void()> on_retired) {
   push_open(std::move(on_retired));
-  pace_.begin();
+  policy_.begin();
   return last_;
 }
 
 void Encoder::close_and_go_on(std::function<void()> on_retired) {
   uint32_t operations = operations_;
   push_open(std::move(on_retired));
-  pace_.closed(operations);
+  policy_.closed(operations);
 }
 
 void Encoder::push_open(std::function<void()> on_retired) {
@@ -194,10 +194,11 @@ bool Encoder::full() {
   if (pinned > most_bytes_) {
     return true;
   }
-  return operations_ >= stay_open_ && pace_.enough(operations_, pinned, [this] {
-    return last_ &&
-        (!last_->submitted() || (before_last_ && !before_last_->reached()));
-  });
+  return operations_ >= stay_open_ &&
+      policy_.enough(operations_, pinned, [this] {
+        return last_ &&
+            (!last_->submitted() || (before_last_ && !before_last_->reached()));
+      });
 }
 
 } // namespace mlx::core::vulkan

@@ -3,7 +3,7 @@
 // (recorder.h). Free of MLX.
 //
 // Ownership: a Batch holds its records and whatever keep() was given until the
-// GPU has finished it (keeper.h). Threads: one encoder is used by one thread at
+// GPU has finished it (pins.h). Threads: one encoder is used by one thread at
 // a time; everything behind close() is thread-safe.
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "runtime/batch.h"
+#include "runtime/batch_policy.h"
 #include "runtime/memory.h"
-#include "runtime/pace.h"
 
 namespace mlx::core::vulkan {
 
@@ -74,17 +74,17 @@ class Encoder {
   void copy_to_host(Buffer& buffer);
 
   // Until this batch is done; a buffer, through its owner, if possible in a way
-  // that allows its donation, see keeper.h.
+  // that allows its donation, see pins.h.
   void keep(std::shared_ptr<void> object) {
-    open().keeper.keep(std::move(object));
+    open().pins.keep(std::move(object));
   }
   template <typename T>
   void keep(Buffer& buffer, const std::shared_ptr<T>& owner) {
-    open().keeper.keep(buffer.kept, owner);
+    open().pins.keep(buffer.kept, owner);
   }
   // The caller owns the buffer itself until it has called keep() again.
-  void let_go(Buffer& buffer) {
-    Keeper::let_go(buffer.kept, stream_id_);
+  void unpin(Buffer& buffer) {
+    Pins::unpin(buffer.kept, stream_id_);
   }
 
   // The next dispatch is one that other processes take part in: this batch is
@@ -117,19 +117,20 @@ class Encoder {
   void close_and_go_on(std::function<void()> on_retired);
   // An eval of so many operations follows, which its caller waits for.
   void expect(uint32_t operations) {
-    pace_.begin(operations);
+    policy_.begin(operations);
   }
 
-  // Over the limits of operations (pace.h) or pinned bytes.
+  // Over the limits of operations (batch_policy.h) or pinned bytes.
   bool needs_commit() {
     return open_ &&
-        (operations_ >= pace_.look_at() || open_->pinned_bytes > most_bytes_) &&
+        (operations_ >= policy_.look_at() ||
+         open_->pinned_bytes > most_bytes_) &&
         full();
   }
-  // What is encoded next is the first behind a seam (pace.h). True: the batch
-  // is to be closed before it.
+  // What is encoded next is the first behind a seam (batch_policy.h). True: the
+  // batch is to be closed before it.
   bool needs_commit_at_seam() {
-    return pace_.seam(operations_) && operations_ >= stay_open_;
+    return policy_.seam(operations_) && operations_ >= stay_open_;
   }
   // The open batch is this call, for reports.
   void name_call(std::string call) {
@@ -158,7 +159,7 @@ class Encoder {
 
   Device& device_;
   const uint64_t most_bytes_;
-  Pace pace_;
+  BatchPolicy policy_;
   uint32_t stream_id_;
   std::unique_ptr<Batch> open_;
   std::shared_ptr<Completion> last_, before_last_;

@@ -311,7 +311,7 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   uploaded += b.size;
   if (types_.one_memory && b.kind == BufferKind::HostBorn) {
     m.uploading++;
-    batch.keeper.keep(std::shared_ptr<void>(
+    batch.pins.keep(std::shared_ptr<void>(
         static_cast<void*>(nullptr),
         [this, mirror = b.mirror_, done = batch.completion](void*) {
           give_back_host_side(*mirror, *done);
@@ -376,7 +376,7 @@ void Memory::prepare_for_device(
       if (m.heap) {
         // Written through donation only, so nobody else knows this pointer; an
         // upload still in flight may read it.
-        batch.keeper.keep(std::shared_ptr<void>(m.heap, std::free));
+        batch.pins.keep(std::shared_ptr<void>(m.heap, std::free));
         m.heap = nullptr;
       }
     }

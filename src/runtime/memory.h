@@ -26,7 +26,7 @@
 #include <mutex>
 
 #include "runtime/allocation.h"
-#include "runtime/keeper.h"
+#include "runtime/pins.h"
 #include "runtime/timeline.h"
 
 namespace mlx::core::vulkan {
@@ -51,7 +51,7 @@ struct Buffer {
 
   const size_t size; // bytes the allocator accounts for
   BufferKind kind;
-  Kept kept; // by the batches that use it
+  PinState kept; // by the batches that use it
   Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {

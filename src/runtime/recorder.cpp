@@ -85,7 +85,7 @@ void Recorder::loop() {
   while (auto batch = pending_.take(true)) {
     batch->completion->set_failed(
         "[vulkan] The device was shut down before this work could start.");
-    retirer_.hand_over(batch->keeper);
+    retirer_.hand_over(batch->pins);
     never_started_.push_back(std::move(batch));
   }
 }

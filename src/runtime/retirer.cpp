@@ -58,7 +58,7 @@ void Retirer::fail(std::unique_ptr<Batch> batch, const std::string& error) {
     std::fprintf(stderr, "[mlx-vulkan] batch failed: %s\n", error.c_str());
   }
   batch->completion->set_failed(error);
-  hand_over(batch->keeper);
+  hand_over(batch->pins);
   finish({Completion::failed_ticket, std::move(batch), nullptr, {}});
 }
 
@@ -71,10 +71,10 @@ double Retirer::expected_seconds() {
   return seconds;
 }
 
-void Retirer::hand_over(Keeper& keeper) {
+void Retirer::hand_over(Pins& pins) {
   std::lock_guard lock(mutex_);
   if (!in_flight_.empty()) {
-    keeper.hand_over(in_flight_.back().batch->keeper);
+    pins.hand_over(in_flight_.back().batch->pins);
   }
 }
 

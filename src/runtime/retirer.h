@@ -52,7 +52,7 @@ class Retirer {
   void stop();
 
   // Gives what it keeps to the newest batch on the queue, which is done last.
-  void hand_over(Keeper& keeper);
+  void hand_over(Pins& pins);
 
  private:
   using Clock = Timeline::Clock;

@@ -11,30 +11,30 @@
 
 using namespace mlx::core::vulkan;
 
-TEST_CASE("keeper: streams and retiring threads at once") {
+TEST_CASE("pins: streams and retiring threads at once") {
   // Four buffers that two streams use and donate, each batch released by
   // another thread than filled it: nothing is lost, nothing stays.
   constexpr int buffers = 4, batches = 2000;
   std::shared_ptr<int> owners[buffers];
-  Kept kept[buffers];
+  PinState kept[buffers];
   for (auto& owner : owners) {
     owner = std::make_shared<int>(0);
   }
   auto stream = [&](uint32_t id) {
-    std::unique_ptr<Keeper> last;
+    std::unique_ptr<Pins> last;
     for (int b = 0; b < batches; ++b) {
-      auto keeper = std::make_unique<Keeper>(id);
+      auto pins = std::make_unique<Pins>(id);
       for (int use = 0; use < 8; ++use) {
         int k = (b + use * id) % buffers;
-        Keeper::let_go(kept[k], id);
-        keeper->keep(kept[k], owners[k]);
+        Pins::unpin(kept[k], id);
+        pins->keep(kept[k], owners[k]);
         CHECK(owners[k].use_count() > 1);
       }
       if (last && b % 7 == 0) {
-        keeper->hand_over(*last);
+        pins->hand_over(*last);
       }
       std::thread retire([done = std::move(last)]() mutable { done.reset(); });
-      last = std::move(keeper);
+      last = std::move(pins);
       retire.join();
     }
   };
@@ -49,15 +49,15 @@ TEST_CASE("keeper: streams and retiring threads at once") {
 TEST_CASE("batches: their memory is used again, and nothing else") {
   BatchPool pool;
   auto owner = std::make_shared<int>(1);
-  Kept buffer;
+  PinState buffer;
   auto batch = pool.take(3);
   batch->records.resize(1000);
   batch->accesses.resize(3000);
   batch->arguments.resize(64);
   batch->waits.resize(1);
   batch->pinned_bytes = 5;
-  batch->keeper.keep(buffer, owner);
-  batch->keeper.keep(std::make_shared<int>(2));
+  batch->pins.keep(buffer, owner);
+  batch->pins.keep(std::make_shared<int>(2));
   const Record* records = batch->records.data();
   pool.give_back(std::move(batch));
   CHECK(owner.use_count() == 1);
@@ -71,10 +71,10 @@ TEST_CASE("batches: their memory is used again, and nothing else") {
   again->records.emplace_back();
   CHECK(again->records.data() == records);
   // It keeps for its own stream.
-  again->keeper.keep(buffer, owner);
-  Keeper::let_go(buffer, 3);
+  again->pins.keep(buffer, owner);
+  Pins::unpin(buffer, 3);
   CHECK(owner.use_count() == 2);
-  Keeper::let_go(buffer, 4);
+  Pins::unpin(buffer, 4);
   CHECK(owner.use_count() == 1);
   // A huge one is not kept.
   again->records.resize(5000);

@@ -164,11 +164,10 @@ TEST_CASE("pending: all can be taken, in order") {
   CHECK(q.take(true) == nullptr);
 }
 
-TEST_CASE("keeper: what one stream uses has a single keeper") {
+TEST_CASE("pins: the newest batch of a stream holds the only pin") {
   auto owner = std::make_shared<int>(1);
-  Kept buffer;
-  auto first = std::make_unique<Keeper>(1),
-       second = std::make_unique<Keeper>(1);
+  PinState buffer;
+  auto first = std::make_unique<Pins>(1), second = std::make_unique<Pins>(1);
   CHECK(first->empty());
   first->keep(buffer, owner);
   first->keep(buffer, owner);
@@ -178,9 +177,9 @@ TEST_CASE("keeper: what one stream uses has a single keeper") {
   CHECK(owner.use_count() == 2);
   first.reset(); // the later batch keeps it
   CHECK(owner.use_count() == 2);
-  Keeper::let_go(buffer, 2); // not that stream's
+  Pins::unpin(buffer, 2); // not that stream's
   CHECK(owner.use_count() == 2);
-  Keeper::let_go(buffer, 1);
+  Pins::unpin(buffer, 1);
   CHECK(owner.use_count() == 1);
   second->keep(buffer, owner);
   CHECK(owner.use_count() == 2);
@@ -188,33 +187,33 @@ TEST_CASE("keeper: what one stream uses has a single keeper") {
   CHECK(owner.use_count() == 1);
 }
 
-TEST_CASE("keeper: a second stream forbids donation") {
+TEST_CASE("pins: a second stream forbids donation") {
   auto owner = std::make_shared<int>(1);
-  Kept buffer;
-  Keeper one(1);
+  PinState buffer;
+  Pins one(1);
   {
-    Keeper two(2);
+    Pins two(2);
     one.keep(buffer, owner);
     two.keep(buffer, owner);
     CHECK(owner.use_count() == 3);
-    Keeper::let_go(buffer, 1);
+    Pins::unpin(buffer, 1);
     CHECK(owner.use_count() == 2);
   }
   CHECK(owner.use_count() == 1);
 }
 
-TEST_CASE("keeper: what a batch that never ran keeps, another gets") {
+TEST_CASE("pins: the pins of a batch that never ran move to the last batch") {
   auto owner = std::make_shared<int>(1), object = std::make_shared<int>(2);
-  Kept buffer;
-  Keeper earlier(1);
+  PinState buffer;
+  Pins earlier(1);
   {
-    Keeper failed(1);
+    Pins failed(1);
     failed.keep(buffer, owner);
     failed.keep(object);
     failed.hand_over(earlier);
   }
   CHECK(owner.use_count() == 2);
   CHECK(object.use_count() == 1);
-  Keeper::let_go(buffer, 1);
+  Pins::unpin(buffer, 1);
   CHECK(owner.use_count() == 1);
 }

@@ -1,11 +1,11 @@
-#include "runtime/keeper.h"
+#include "runtime/pins.h"
 
 #include <thread>
 
 namespace mlx::core::vulkan {
 
-uint64_t Kept::take_when_free() {
-  // Some instructions of another thread, unless that one was just interrupted.
+uint64_t PinState::take_when_free() {
+  // The other thread holds it for a few instructions, unless it is preempted.
   for (int tries = 0;; ++tries) {
     uint64_t by = by_.exchange(changing, std::memory_order_acquire);
     if (by != changing) {
@@ -17,24 +17,24 @@ uint64_t Kept::take_when_free() {
   }
 }
 
-uint64_t Keeper::new_number(uint32_t stream) {
-  // 31 bits: as many batches are never alive at once.
+uint64_t Pins::new_number(uint32_t stream) {
+  // 31 bits: fewer batches than that are alive at once.
   static std::atomic<uint32_t> last{0};
   uint32_t n = last.fetch_add(1, std::memory_order_relaxed) & 0x7fffffffu;
   return uint64_t(stream) << 32 | (n + 1u);
 }
 
-Keeper::Lists Keeper::release() {
-  // Freed only after the last look at a buffer, which may go with its owner.
-  for (Kept* k : lists_.alone) {
+Pins::Lists Pins::release() {
+  // Owners are released after the loop, since a PinState may lie in one.
+  for (PinState* k : lists_.alone) {
     uint64_t by = k->by_.load(std::memory_order_relaxed);
-    if (by != number_ && by != Kept::changing) {
-      continue; // let go, or a later batch's: it never becomes ours again
+    if (by != number_ && by != PinState::changing) {
+      continue; // unpinned, or pinned by a later batch since
     }
     by = k->take();
     if (by == number_) {
       lists_.objects.push_back(std::move(k->owner_));
-      by = Kept::nobody;
+      by = PinState::nobody;
     }
     k->give(by);
   }
@@ -43,8 +43,8 @@ Keeper::Lists Keeper::release() {
   return std::move(lists_);
 }
 
-void Keeper::hand_over(Keeper& later) {
-  for (Kept* k : lists_.alone) {
+void Pins::hand_over(Pins& later) {
+  for (PinState* k : lists_.alone) {
     uint64_t by = k->take();
     if (by == number_) {
       by = later.number_;

@@ -1,4 +1,4 @@
-#include "backend/leaving.h"
+#include "backend/deferred_free.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace mlx::core::vulkan {
 
-size_t Leaving::Set::bytes() const {
+size_t DeferredFree::Set::bytes() const {
   size_t n = 0;
   for (auto& c : caches) {
     n += c ? c->cache_size() : 0;
@@ -18,7 +18,7 @@ size_t Leaving::Set::bytes() const {
   return n;
 }
 
-bool Leaving::Set::empty() const {
+bool DeferredFree::Set::empty() const {
   for (auto& c : caches) {
     if (c && c->cache_size() > 0) {
       return false;
@@ -27,7 +27,7 @@ bool Leaving::Set::empty() const {
   return !list;
 }
 
-void Leaving::add(Caches caches, Buffer* list) {
+void DeferredFree::add(Caches caches, Buffer* list) {
   {
     std::lock_guard lock(mutex_);
     sets_.push_back({std::move(caches), list, Clock::now() + moment});
@@ -43,8 +43,8 @@ void Leaving::add(Caches caches, Buffer* list) {
   finish();
 }
 
-// In what left last: that is the likeliest to be asked for.
-Buffer* Leaving::find(BufferKind kind, size_t size) {
+// The newest set first: its sizes are the likeliest to be needed again.
+Buffer* DeferredFree::find(BufferKind kind, size_t size) {
   std::lock_guard lock(mutex_);
   for (size_t i = sets_.size(); i-- > 0;) {
     auto& cache = sets_[i].caches[static_cast<size_t>(kind)];
@@ -55,7 +55,7 @@ Buffer* Leaving::find(BufferKind kind, size_t size) {
   return nullptr;
 }
 
-size_t Leaving::count() const {
+size_t DeferredFree::count() const {
   std::lock_guard lock(mutex_);
   size_t n = being_freed_;
   for (auto& set : sets_) {
@@ -64,7 +64,7 @@ size_t Leaving::count() const {
   return n;
 }
 
-void Leaving::free_oldest(size_t size) {
+void DeferredFree::free_oldest(size_t size) {
   std::lock_guard lock(mutex_);
   for (auto& set : sets_) {
     for (auto& c : set.caches) {
@@ -79,7 +79,7 @@ void Leaving::free_oldest(size_t size) {
   }
 }
 
-void Leaving::free_one(Set& set) {
+void DeferredFree::free_one(Set& set) {
   if (set.list) {
     destroy_(std::exchange(set.list, set.list->next_free));
     return;
@@ -92,9 +92,9 @@ void Leaving::free_one(Set& set) {
   }
 }
 
-// Where a call takes long, the driver has given memory back: others have their
-// turn before the next.
-void Leaving::free_gently(Set& set) {
+// A slow call means that the driver returned memory to the system and blocked
+// other callers; they get their turn before the next call.
+void DeferredFree::free_gently(Set& set) {
   while (!set.empty()) {
     auto begun = Clock::now();
     free_one(set);
@@ -105,8 +105,8 @@ void Leaving::free_gently(Set& set) {
   }
 }
 
-void Leaving::finish() {
-  // There the thread is gone, and the driver's objects cannot be freed.
+void DeferredFree::finish() {
+  // A forked child has no thread and cannot free the driver's objects.
   if (!any_ || forked_from_started_device()) {
     return;
   }
@@ -125,7 +125,7 @@ void Leaving::finish() {
   in_a_hurry_--;
 }
 
-void Leaving::stop() {
+void DeferredFree::stop() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -138,7 +138,7 @@ void Leaving::stop() {
   finish();
 }
 
-void Leaving::loop() {
+void DeferredFree::loop() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     if (sets_.empty()) {

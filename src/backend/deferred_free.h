@@ -1,10 +1,10 @@
-// What mx.clear_cache has taken out of the cache and the driver has not back
-// yet. To give back a prompt's memory, and to ask for it again for the next
-// part of the prompt, takes milliseconds; MLX-LM clears the cache after each
-// part and before the answer. So what leaves can be used again for a moment;
-// then a thread of its own frees it, one buffer at a time, as the driver makes
-// others wait meanwhile. Whoever asks how much is held, or needs room, has it
-// freed at once. Thread-safe.
+// Buffers that mx.clear_cache evicted and the driver has not freed yet. Freeing
+// and allocating a prompt's memory takes milliseconds, and MLX-LM clears the
+// cache after each part of a prompt and before the answer. Evicted buffers can
+// therefore be reused for a short time; then a background thread frees them,
+// one at a time, because the driver blocks other callers meanwhile. A query of
+// the memory in use, and an allocation that needs room, frees them at once.
+// Thread-safe.
 #pragma once
 
 #include <array>
@@ -22,47 +22,45 @@
 
 namespace mlx::core::vulkan {
 
-class Leaving {
+class DeferredFree {
  public:
   using Cache = BufferCache<Buffer>; // frees what it has at its end
   using Caches = std::array<std::unique_ptr<Cache>, buffer_kinds>;
   using Clock = std::chrono::steady_clock;
   static constexpr auto moment = std::chrono::milliseconds(100);
-  static constexpr size_t most = 16; // sets; who adds more frees them
+  static constexpr size_t most = 16; // sets; add() beyond this frees all
 
   // `destroy` must not call this.
-  explicit Leaving(void (*destroy)(Buffer*)) : destroy_(destroy) {}
+  explicit DeferredFree(void (*destroy)(Buffer*)) : destroy_(destroy) {}
 
-  // Some of the caches may be null; `list` goes on through next_free, and is
-  // not used again.
+  // Defers freeing the buffers of `caches` (each may be null) and of `list`
+  // (linked by next_free). Buffers of `list` are not reused.
   void add(Caches caches, Buffer* list);
-  // One after all, as BufferCache finds it; null if there is none.
+  // Reuses an evicted buffer, chosen as BufferCache does; null if none fits.
   Buffer* take(BufferKind kind, size_t size) {
     return any_.load(std::memory_order_relaxed) ? find(kind, size) : nullptr;
   }
-  // Before the driver is asked for so many bytes: frees as many, so that what
-  // is held does not grow, and the new ones find room in the driver's memory
-  // that is at hand. Not for small ones, which have a cache that is never
-  // cleared.
+  // Frees `size` bytes before an allocation of `size` bytes, so that the total
+  // does not grow. Small buffers are exempt: their cache is never cleared.
   void make_room(size_t size) {
     if (size > FreeLists::largest && any_.load(std::memory_order_relaxed)) {
       free_oldest(size);
     }
   }
-  // What can be taken or is not freed yet.
+  // Bytes that can be reused or are not freed yet.
   size_t bytes() const {
     return any_.load(std::memory_order_relaxed) ? count() : 0;
   }
-  // When it returns all is freed.
+  // Frees everything before it returns.
   void finish();
-  // The same for good: the thread ends, and what leaves is freed at once.
+  // Calls finish() and ends the thread; later add() frees at once.
   void stop();
 
  private:
   struct Set {
     Caches caches;
     Buffer* list = nullptr;
-    Clock::time_point until; // it can be used again
+    Clock::time_point until; // end of the time in which it can be reused
     size_t bytes() const;
     bool empty() const;
   };
@@ -77,12 +75,11 @@ class Leaving {
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
   std::condition_variable cv_;
-  // Under it: the first to leave in front, and whether the thread is freeing
-  // one.
+  // Guarded by mutex_: sets, oldest first, and whether the thread frees one.
   std::deque<Set> sets_;
   bool freeing_ = false, stopped_ = false;
-  size_t being_freed_ = 0; // bytes, at most
-  std::atomic<int> in_a_hurry_{0}; // who waits for the thread
+  size_t being_freed_ = 0; // bytes, an upper bound
+  std::atomic<int> in_a_hurry_{0}; // callers that wait for the thread
   std::thread thread_;
 };
 
