@@ -47,7 +47,7 @@ struct Constants {
 
 // A graph's source and the kernels made from it, by form and index width. The
 // pipeline table owns the kernels and lets each be compiled once.
-struct FusedKernel {
+struct GraphKernel {
   Constants constants;
   std::optional<GateRecord> gate; // what it is, if that
   std::string source;
@@ -57,23 +57,23 @@ struct FusedKernel {
 // By MLX's name of the graph, which tells all but the constants' dtypes and
 // (up to a hash of their printed form) values: those are compared. The mutex is
 // held for a look, never while anything is emitted or compiled.
-class FusedKernels {
+class GraphKernelTable {
  public:
-  FusedKernel* find(const std::string& name, const Constants& constants) {
+  GraphKernel* find(const std::string& name, const Constants& constants) {
     std::lock_guard lock(mutex_);
     return find_locked(name, constants);
   }
   // Another thread may have been quicker: its graph is as good.
-  FusedKernel* insert(
+  GraphKernel* insert(
       const std::string& name,
-      std::unique_ptr<FusedKernel> made) {
+      std::unique_ptr<GraphKernel> made) {
     std::lock_guard lock(mutex_);
     auto* known = find_locked(name, made->constants);
     return known ? known : by_name_[name].emplace_back(std::move(made)).get();
   }
 
  private:
-  FusedKernel* find_locked(
+  GraphKernel* find_locked(
       const std::string& name,
       const Constants& constants) {
     auto it = by_name_.find(name);
@@ -88,12 +88,12 @@ class FusedKernels {
   }
 
   std::mutex mutex_;
-  std::unordered_map<std::string, std::vector<std::unique_ptr<FusedKernel>>>
+  std::unordered_map<std::string, std::vector<std::unique_ptr<GraphKernel>>>
       by_name_;
 };
 
-FusedKernels& fused_kernels() {
-  static auto* kernels = new FusedKernels;
+GraphKernelTable& graph_kernels() {
+  static auto* kernels = new GraphKernelTable;
   return *kernels;
 }
 
@@ -201,14 +201,14 @@ void Compiled::eval_gpu(
 
   auto& enc = encoder(stream());
   Constants constants = constants_of(enc, inputs_, is_constant_);
-  auto* fused = fused_kernels().find(kernel_lib_, constants);
+  auto* fused = graph_kernels().find(kernel_lib_, constants);
   if (!fused) {
-    auto made = std::make_unique<FusedKernel>();
+    auto made = std::make_unique<GraphKernel>();
     auto graph = graph_of(constants, inputs_, outputs_, tape_, is_constant_);
     made->source = emit_fused(graph);
     made->gate = gate_of(graph);
     made->constants = constants;
-    fused = fused_kernels().insert(kernel_lib_, std::move(made));
+    fused = graph_kernels().insert(kernel_lib_, std::move(made));
   }
 
   auto [dense, negative_strides, shape, strides] =

@@ -103,8 +103,8 @@ Operand operand(
   return Operand(a, (offset + low) * size, (offset + high) * size);
 }
 
-// A move whose dimensions are collapsed; 0 is the source, 1 the destination.
-struct Walk {
+// The collapsed dimensions of a copy; 0 is the source, 1 the destination.
+struct CollapsedCopy {
   Shape shape;
   std::array<Strides, 2> strides;
   std::array<int64_t, 2> offset;
@@ -145,22 +145,22 @@ struct Walk {
 
 void launch(
     StreamEncoder& enc,
-    const Walk& walk,
+    const CollapsedCopy& collapsed,
     const CopyVariant& variant,
     const OperandList& reads,
     const Operand& dst) {
   auto& k = enc.kernel(variant);
-  int64_t count = elements(walk.shape);
+  int64_t count = elements(collapsed.shape);
   with_index(variant.NDIM, variant.LARGE, [&]<int NDIM, typename Index>() {
     CopyArgs<NDIM, Index> args{};
     args.count = count;
-    args.in_offset = walk.offset[0];
-    args.out_offset = walk.offset[1];
-    args.ndim = walk.shape.size();
+    args.in_offset = collapsed.offset[0];
+    args.out_offset = collapsed.offset[1];
+    args.ndim = collapsed.shape.size();
     for (uint32_t d = 0; d < args.ndim; ++d) {
-      args.in_strides[d] = walk.strides[0][d];
-      args.out_strides[d] = walk.strides[1][d];
-      args.shape[d] = walk.shape[d];
+      args.in_strides[d] = collapsed.strides[0][d];
+      args.out_strides[d] = collapsed.strides[1][d];
+      args.shape[d] = collapsed.shape[d];
     }
     // Of what a view skips nothing is read.
     std::span<const Operand> from = reads;
@@ -197,11 +197,11 @@ void copy_strided(
       operand(in, move.shape, move.in_strides, move.in_offset, dyn_in);
   Operand dst =
       operand(out, move.shape, move.out_strides, move.out_offset, dyn_out);
-  Walk walk{
+  CollapsedCopy collapsed{
       std::move(move.shape),
       {std::move(move.in_strides), std::move(move.out_strides)},
       {move.in_offset, move.out_offset}};
-  collapse(walk.shape, walk.strides);
+  collapse(collapsed.shape, collapsed.strides);
 
   bool raw = !reduce && same_bits(in.dtype(), out.dtype());
   CopyVariant variant{
@@ -209,18 +209,18 @@ void copy_strided(
       .D = raw ? Type::u8 : type_of(out),
       .REDUCE = reduce ? reduce : "none",
       .REDUCES = reduce != nullptr,
-      .NDIM = variant_ndim(walk.shape.size(), "copy"),
+      .NDIM = variant_ndim(collapsed.shape.size(), "copy"),
       .DYN_IN = dyn_in,
       .DYN_OUT = dyn_out,
-      .LARGE = beyond_32_bits(elements(walk.shape), out.itemsize()) ||
-          walk.large(0, in, dyn_in) || walk.large(1, out, dyn_out)};
+      .LARGE = beyond_32_bits(elements(collapsed.shape), out.itemsize()) ||
+          collapsed.large(0, in, dyn_in) || collapsed.large(1, out, dyn_out)};
   if (raw) {
-    int ratio = dyn_in || dyn_out ? 1 : walk.items_a_word(in, out);
+    int ratio = dyn_in || dyn_out ? 1 : collapsed.items_a_word(in, out);
     variant.WORD = ratio * out.itemsize();
-    walk.widen(ratio);
+    collapsed.widen(ratio);
   }
   if (!dyn_in && !dyn_out) {
-    return launch(enc, walk, variant, {src}, dst);
+    return launch(enc, collapsed, variant, {src}, dst);
   }
   std::vector<Operand> reads{src};
   for (auto* offset : {move.dynamic_in, move.dynamic_out}) {
@@ -228,7 +228,7 @@ void copy_strided(
       reads.emplace_back(*offset);
     }
   }
-  launch(enc, walk, variant, reads, dst);
+  launch(enc, collapsed, variant, reads, dst);
 }
 
 } // namespace vulkan

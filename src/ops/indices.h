@@ -58,7 +58,7 @@ inline void copy_to_update(const array& in, array& out, const Stream& s) {
   copy_gpu(in, out, type, s);
 }
 
-struct Nest {
+struct CollapsedAxes {
   Shape shape;
   std::vector<Strides> strides; // by operand
 };
@@ -164,7 +164,7 @@ class TupleMove {
   std::span<const array> index_;
   const std::vector<int>& axes_;
   const array& target_;
-  Nest tuples_, slices_;
+  CollapsedAxes tuples_, slices_;
   std::vector<uint32_t> starts_; // along each axis, where a slice can begin
   int ratio_ = 1; // items of the target that a word holds
 };

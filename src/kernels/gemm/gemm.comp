@@ -56,39 +56,39 @@ Acc item_b(uint k, uint c) {
 // Of tiles that are inside of both matrices: an address and its steps do.
 #define INSIDE (VA != 0 && VB != 0)
 #if INSIDE
-struct Walk {
+struct TileSteps {
   uint64_t first; // the invocation's first quad, at k = 0
   int64_t k, quad; // bytes to the next k, and to its next quad
 };
-Walk walk_a, walk_b;
+TileSteps steps_a, steps_b;
 
-void start_walks(uint row0, uint col0) {
+void start_steps(uint row0, uint col0) {
   uint e = own_item(0, 1);
   Index at_a = Index(row0 + row_a(e)) * A.a_row + Index(k_a(e)) * A.a_col;
   Index at_b = Index(k_b(e)) * A.b_row + Index(col0 + col_b(e)) * A.b_col;
-  walk_a.first = uint64_t(MOVED(T, base_a, at_a));
-  walk_b.first = uint64_t(MOVED(T, base_b, at_b));
-  walk_a.k = int64_t(A.a_col) * T_SIZE;
-  walk_b.k = int64_t(A.b_row) * T_SIZE;
-  walk_a.quad = A_T != 0 ? walk_a.k * (4 * THREADS / BM)
+  steps_a.first = uint64_t(MOVED(T, base_a, at_a));
+  steps_b.first = uint64_t(MOVED(T, base_b, at_b));
+  steps_a.k = int64_t(A.a_col) * T_SIZE;
+  steps_b.k = int64_t(A.b_row) * T_SIZE;
+  steps_a.quad = A_T != 0 ? steps_a.k * (4 * THREADS / BM)
                          : int64_t(A.a_row) * (T_SIZE * 4 * THREADS / BK);
-  walk_b.quad = B_T == 0 ? walk_b.k * (4 * THREADS / BN)
+  steps_b.quad = B_T == 0 ? steps_b.k * (4 * THREADS / BN)
                          : int64_t(A.b_col) * (T_SIZE * 4 * THREADS / BK);
 }
-#define FETCH_INSIDE(next, LOADS, walk)                                       \
+#define FETCH_INSIDE(next, LOADS, steps)                                      \
   [[unroll]] for (uint i = 0; i < LOADS / 4; ++i) {                           \
-    uint64_t at = walk.first + uint64_t(int64_t(k0) * walk.k);                \
-    next[i] = load4(T_PTR(at + uint64_t(int64_t(i) * walk.quad)), 0);         \
+    uint64_t at = steps.first + uint64_t(int64_t(k0) * steps.k);              \
+    next[i] = load4(T_PTR(at + uint64_t(int64_t(i) * steps.quad)), 0);        \
   }
 #else
-void start_walks(uint row0, uint col0) {}
-#define FETCH_INSIDE(next, LOADS, walk)
+void start_steps(uint row0, uint col0) {}
+#define FETCH_INSIDE(next, LOADS, steps)
 #endif
 
 void fetch(uint row0, uint col0, uint k0, bool inside) {
   if (inside) {
-    FETCH_INSIDE(next_a, LOADS_A, walk_a)
-    FETCH_INSIDE(next_b, LOADS_B, walk_b)
+    FETCH_INSIDE(next_a, LOADS_A, steps_a)
+    FETCH_INSIDE(next_b, LOADS_B, steps_b)
   } else {
     FETCH(next_a, LOADS_A, VA, FETCH_A)
     FETCH(next_b, LOADS_B, VB, FETCH_B)
@@ -119,7 +119,7 @@ void sum_tiles(uint row0, uint col0) {
   uint inside_end = k_begin;
   if (INSIDE && k_begin < k_end && row0 + BM <= A.m && col0 + BN <= A.n) {
     inside_end += (k_end - k_begin) / BK * BK;
-    start_walks(row0, col0);
+    start_steps(row0, col0);
     sum_part(row0, col0, k_begin, inside_end, true);
   }
   sum_part(row0, col0, inside_end, k_end, false);

@@ -18,7 +18,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 // Collapsed batch dimensions, and strides of an array along them.
-struct Nest {
+struct CollapsedBatch {
   Shape shape;
   Strides strides;
 };
@@ -26,7 +26,7 @@ struct Nest {
 struct BatchLayout {
   Shape shape;
   std::array<Strides, 3> strides; // of a, b, c; of lhs, rhs when gathering
-  Nest a, b; // when gathering: what the indices refer to
+  CollapsedBatch a, b; // when gathering: what the indices refer to
 };
 
 // In the order of BATCH's values.
@@ -44,7 +44,7 @@ MatrixStrides matrix_strides(const array& x) {
   return {x.strides(-2), x.strides(-1)};
 }
 
-Nest collapsed_nest(const array& x) {
+CollapsedBatch collapsed_batch(const array& x) {
   Shape shape = batch_shape(x);
   std::array<Strides, 1> strides{batch_strides(x)};
   collapse(shape, strides);
@@ -54,8 +54,8 @@ Nest collapsed_nest(const array& x) {
 BatchLayout batch_layout(const GemmCall& call, const array& out) {
   BatchLayout batch{.shape = batch_shape(out)};
   if (call.lhs) {
-    batch.a = collapsed_nest(call.a);
-    batch.b = collapsed_nest(call.b);
+    batch.a = collapsed_batch(call.a);
+    batch.b = collapsed_batch(call.b);
     batch.strides = {call.lhs->strides(), call.rhs->strides()};
   } else {
     batch.strides = {batch_strides(call.a), batch_strides(call.b)};
