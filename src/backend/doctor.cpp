@@ -46,7 +46,6 @@ json device_json(const Caps& c, bool selected) {
       {"cooperative matrix bf16 " + c.shape_bf16.text(), c.coopmat_bf16},
       {"bf16 on matrices of f16", c.half_matrices(Type::bf16).lanes != 0},
       {"known matrix fragments", c.known_fragments},
-      {"known matrix operands", c.known_operands},
       {"integerDotProduct", c.integer_dot_product},
       {"fast products of packed bytes", c.fast_dot_signed || c.fast_dot_mixed},
       {"subgroupSizeControl", c.subgroup_size_control},

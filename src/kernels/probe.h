@@ -30,7 +30,8 @@ struct ProbeCoopmatVariant {
 struct ProbeFragmentsVariant {
   Type T;
   int SG;
-  int INPUT; // 1: an A matrix of T, 2: B; 0: a C matrix, of floats
+  enum Input : int { of_c, of_a, of_b };
+  int INPUT; // an Input; C is a matrix of floats
   COOPMAT_VARIANT("probe_fragments", INPUT)
 };
 #endif

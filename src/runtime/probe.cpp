@@ -146,61 +146,28 @@ const Kernel& fragments_kernel(Device& device, Type type, int input) {
       device, ProbeFragmentsVariant{.T = type, .SG = subgroup, .INPUT = input});
 }
 
-// The layout of a matrix, as attention/fragments.glsl has it, from the items
-// that the eight elements of 32 lanes have; 0: not one of those.
-uint32_t fragment_layout(const std::vector<float>& items) {
-  auto item = [&](uint32_t at) { return static_cast<uint32_t>(items[at]); };
-  // From bits of a lane's and an element's number to those of `at`.
-  auto place = [](uint32_t bit) { return bit < 5 ? bit + 3 : bit - 5; };
-  uint32_t layout = 0, seen = 0;
-  for (uint32_t bit = 0; bit < 8; ++bit) {
-    uint32_t y = item(1u << place(bit));
-    if (!std::has_single_bit(y) || y > 255 || (seen & y)) {
-      return 0;
-    }
-    seen |= y;
-    layout |= static_cast<uint32_t>(std::countr_zero(y)) << (4 * bit);
-  }
-  for (uint32_t at = 0; at < 256; ++at) {
-    uint32_t want = 0;
-    for (uint32_t bit = 0; bit < 8; ++bit) {
-      want |= (at >> place(bit) & 1) << (layout >> (4 * bit) & 15);
-    }
-    if (items[at] != static_cast<float>(want)) {
-      return 0;
-    }
-  }
-  return layout;
-}
-
-uint32_t fragment_layout(Device& device, const Kernel& k, Type type) {
-  std::vector<uint16_t> x; // 0 to 255: both formats hold them
+// Whether the eight elements of 32 lanes lie as common/fragments.glsl has them.
+bool fragments_fit(Device& device, const Kernel& k, Type type, int input) {
+  std::vector<uint16_t> x; // 0 to 255, which both formats represent exactly
   for (int i = 0; i < 256; ++i) {
     auto bits = std::bit_cast<uint32_t>(static_cast<float>(i));
     bool half = type == Type::f16 && i > 0; // its exponents begin at -14
     x.push_back(
         static_cast<uint16_t>(half ? (bits - (112u << 23)) >> 13 : bits >> 16));
   }
-  return fragment_layout(run<float>(device, k, x, x.size()));
-}
-
-// Whether lanes hold the same items of k of an A and of a B matrix, four of 16,
-// and elements of two rows of A, of C and two columns of B.
-bool operands_fit(uint32_t a, uint32_t b, uint32_t c) {
-  auto place = [](uint32_t layout, int bit) {
-    return layout >> (4 * bit) & 15;
-  };
-  int of_k = 0, rows = 0;
-  for (int bit = 0; bit < 5; ++bit) {
-    uint32_t in_a = place(a, bit), in_b = place(b, bit);
-    bool k = in_a < 4;
-    if (k != (in_b >= 4) || (k && in_b != in_a + 4)) {
-      return false;
+  auto items = run<float>(device, k, x, x.size());
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int e = 0; e < 8; ++e) {
+      int row = lane / 4 + e / 4 * 8;
+      int column = lane % 4 * 2 + e % 2 + e / 2 % 2 * 8;
+      int item = input == ProbeFragmentsVariant::of_b ? column * 16 + row
+                                                      : row * 16 + column;
+      if (items[lane * 8 + e] != static_cast<float>(item)) {
+        return false;
+      }
     }
-    of_k += k;
-    rows += place(c, bit) >= 4;
   }
-  return a && b && c && of_k == 2 && rows == 3;
+  return true;
 }
 
 // What fails to compile does not work either.
@@ -213,53 +180,20 @@ bool passes(F&& probe) {
   }
 }
 
-// Tells kernels where elements of matrices lie.
+// Keeps Caps::known_fragments if the driver's fragments are the known ones.
 void find_fragments(Device& device, Caps& caps) {
-  auto layout = [&](Type type, int input) {
-    uint32_t found = 0;
-    passes([&] {
-      found = caps.usual_matrices(type)
-          ? fragment_layout(device, fragments_kernel(device, type, input), type)
-          : 0;
-      return found != 0;
-    });
-    return found;
-  };
-  if (!caps.known_fragments) {
-    return;
+  using Input = ProbeFragmentsVariant::Input;
+  for (Type type : {Type::f16, Type::bf16}) {
+    for (auto input : {Input::of_a, Input::of_b, Input::of_c}) {
+      caps.known_fragments =
+          caps.known_fragments && (!caps.usual_matrices(type) || passes([&] {
+            const Kernel& k = fragments_kernel(device, type, input);
+            return fragments_fit(device, k, type, input);
+          }));
+    }
   }
-  uint32_t c =
-      layout(caps.usual_matrices(Type::f16) ? Type::f16 : Type::bf16, 0);
-  uint32_t f16 = layout(Type::f16, 1), bf16 = layout(Type::bf16, 1);
-  // Neighbouring columns are in one lane, and lanes have of A what they have of
-  // C.
-  auto fits = [&](Type type, uint32_t a) {
-    return !caps.usual_matrices(type) || (a && ((a ^ c) & 0xfffff) == 0);
-  };
-  bool pairs = !(c >> 20 & 15) || !(c >> 24 & 15) || !(c >> 28);
-  caps.known_fragments =
-      c && pairs && fits(Type::f16, f16) && fits(Type::bf16, bf16);
-  caps.known_operands = caps.usual_fragments = false;
   if (caps.known_fragments) {
-    auto& pipelines = device.pipelines();
-    pipelines.add_global_define("FRAGMENT_C", std::to_string(c));
-    pipelines.add_global_define("FRAGMENT_A_F16", std::to_string(f16));
-    pipelines.add_global_define("FRAGMENT_A_BF16", std::to_string(bf16));
-    uint32_t b_f16 = layout(Type::f16, 2), b_bf16 = layout(Type::bf16, 2);
-    auto known = [&](Type type, uint32_t a, uint32_t b) {
-      return !caps.usual_matrices(type) || operands_fit(a, b, c);
-    };
-    caps.known_operands =
-        known(Type::f16, f16, b_f16) && known(Type::bf16, bf16, b_bf16);
-    // What NVIDIA's do; of B with rows for columns.
-    constexpr uint32_t usual = 0x73065421, usual_b = 0x37421065;
-    auto all_usual = [&](Type type, uint32_t a, uint32_t b) {
-      return !caps.usual_matrices(type) || (a == usual && b == usual_b);
-    };
-    caps.usual_fragments = c == usual && all_usual(Type::f16, f16, b_f16) &&
-        all_usual(Type::bf16, bf16, b_bf16);
-    pipelines.add_global_define("FRAGMENT_B_F16", std::to_string(b_f16));
-    pipelines.add_global_define("FRAGMENT_B_BF16", std::to_string(b_bf16));
+    device.pipelines().add_global_define("KNOWN_FRAGMENTS", "1");
   }
 }
 

@@ -285,7 +285,6 @@ void choose_matrices(Caps& c, std::optional<MatrixShape> only) {
   constexpr uint32_t nvidia = 0x10de;
   c.known_fragments = c.vendor_id == nvidia && c.matrix_subgroup() == 32 &&
       (c.usual_matrices(Type::f16) || c.usual_matrices(Type::bf16));
-  c.known_operands = c.usual_fragments = c.known_fragments;
 }
 
 void emulate_matrices(Caps& c, const MatrixShape& shape) {

@@ -73,13 +73,9 @@ struct Caps {
   // Those of f16 take bf16 operands: expected where there are none of bf16,
   // then probed, since they have to keep subnormal items.
   bool half_items = false;
-  // Their elements lie as attention/prefill_fragments.comp has it: expected of
-  // a vendor, then probed.
+  // Elements of 16 x 16 x 16 matrices lie as in common/fragments.glsl: expected
+  // of NVIDIA's drivers, then probed.
   bool known_fragments = false;
-  // And those of A and B as quant/fragments.glsl has it.
-  bool known_operands = false;
-  // And as NVIDIA's do, which quant/qmv_fragments.glsl takes for granted.
-  bool usual_fragments = false;
 
   uint32_t subgroup_size = 0;
   uint32_t min_subgroup_size = 0;

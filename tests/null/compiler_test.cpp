@@ -93,7 +93,7 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
     try {
       code = compile_kernel(v.file, v.defines);
     } catch (const std::exception& e) {
-      FAIL_CHECK(e.what());
+      FAIL_CHECK(std::string(e.what()));
       continue;
     }
     CAPTURE(code.name);

@@ -73,7 +73,7 @@ TEST_CASE("convolutions of 16-bit floats take matrix units, in fitting tiles") {
 
 TEST_CASE("convolutions of whole steps of channels take known fragments") {
   Caps gpu = matrix_gpu();
-  gpu.usual_fragments = true;
+  gpu.known_fragments = true;
   auto plan = [&](const ConvProblem& p) { return *plan_conv(gpu, p); };
   auto fragments = [&](const ConvProblem& p) {
     auto chosen = plan(p);

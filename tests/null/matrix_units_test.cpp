@@ -126,8 +126,6 @@ TEST_CASE("matrices: one shape alone can be asked for") {
   CHECK_FALSE(c.coopmat(Type::bf16));
   // No kernel takes a layout for granted that nobody has looked at.
   CHECK_FALSE(c.known_fragments);
-  CHECK_FALSE(c.known_operands);
-  CHECK_FALSE(c.usual_fragments);
 }
 
 TEST_CASE("matrices: every shape divides the tiles of every plan") {
@@ -233,7 +231,7 @@ TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {
   CHECK_FALSE(dequantizes_first(c, quantized(512, 4096, 4096), 0));
 
   Caps both = caps_of("NVIDIA H200");
-  both.usual_fragments = false; // else gemm_fragments takes it, of bf16 alone
+  both.known_fragments = false; // else gemm_fragments takes it, of bf16 alone
   units = std::get<CoopmatVariant>(plan_gemm(both, p).variant).units;
   CHECK_FALSE(units.halves);
   CHECK_FALSE(both.half_matrices(Type::bf16).lanes);

@@ -147,7 +147,7 @@ TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {
 
 TEST_CASE("large tiles are loaded by lanes where fragments are known") {
   Caps gpu = big_gpu();
-  gpu.usual_fragments = true;
+  gpu.known_fragments = true;
   gpu.shared_memory = 49152;
   auto fragments = [&](const GemmProblem& p) {
     return takes<FragmentsVariant>(plan_gemm(gpu, p));
@@ -176,7 +176,7 @@ TEST_CASE("large tiles are loaded by lanes where fragments are known") {
   gpu.shared_memory = 8192;
   CHECK_FALSE(fragments(linear(4096, 4096, 4096)));
   gpu.shared_memory = 49152;
-  gpu.usual_fragments = false;
+  gpu.known_fragments = false;
   CHECK_FALSE(fragments(linear(4096, 4096, 4096)));
 
   // A test's request on software devices.

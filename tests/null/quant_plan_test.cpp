@@ -117,7 +117,7 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
 
 TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
   Caps known = big_gpu;
-  known.known_fragments = known.known_operands = true;
+  known.known_fragments = true;
   for (int bits : {4, 8}) {
     for (int group : {32, 64, 128}) {
       for (uint32_t m : {5, 16, 17, 32, 33, 64}) {
@@ -128,10 +128,11 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           QuantPlan plan = plan_quant(known, s, 5);
           auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
           REQUIRE(v);
-          // Unless asked for, where it has measured faster.
+          // Unless asked for, where it has measured faster; up to 8 rows of 4
+          // bits by qmv.
           CHECK(
               takes<QmmFragmentsVariant>(known, s) ==
-              (bits == 4 && group > 32));
+              (bits == 4 && group > 32 && m > 8));
           CHECK(group % v->SPREAD == 0);
           CHECK(plan.m_tiles * v->rows() >= m);
           CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);
@@ -381,7 +382,7 @@ TEST_CASE("quantized: one row keeps the device busy") {
 
 TEST_CASE("quantized: few rows by matrix units of known elements") {
   Caps caps = big_gpu;
-  caps.usual_fragments = true;
+  caps.known_fragments = true;
   auto by_matrices = [&](const QuantShape& s) {
     auto plan = plan_quant(caps, s);
     auto* v = std::get_if<QmvVariant>(&plan.kernel);
@@ -437,9 +438,9 @@ TEST_CASE("quantized: few rows by matrix units of known elements") {
     CHECK(v.TURNS == 2);
   }
   CHECK_FALSE(by_matrices(linear(9, 4096, 4096)));
-  CHECK(std::holds_alternative<QmmSkinnyVariant>(
+  CHECK(std::holds_alternative<QmmFragmentsVariant>(
       plan_quant(caps, linear(8, 4096, 4096), 5).kernel));
-  caps.usual_fragments = false;
+  caps.known_fragments = false;
   CHECK_FALSE(by_matrices(linear(1, 4096, 2048)));
 }
 

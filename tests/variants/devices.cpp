@@ -90,7 +90,6 @@ Caps snapshot(const Row& r) {
   c.shape_f16 = c.shape_bf16 = r.shape;
   c.half_items = r.matrices == 1;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
-  c.known_operands = c.usual_fragments = c.known_fragments;
   c.core_count = r.cores;
   classify(c);
   return c;

@@ -34,7 +34,8 @@ layout(local_size_x = WG) in;
 
 MATRIX_C acc[FM * NV];
 MATRIX_C s[FM * NK]; // scores, then weights
-float row_max[FM * ROWS], row_sum[FM * ROWS]; // of the lane's elements alone
+// Sums are of the lane's elements alone.
+float row_max[FM * LANE_ROWS], row_sum[FM * LANE_ROWS];
 
 // s = q k^T.
 #define SCORES(qm)                                                            \
@@ -54,7 +55,8 @@ void hide(Tile tile, uint query0, uint key0) {
     UNROLL for (uint j = 0; j < NK; ++j) {
       UNROLL for (uint e = 0; e < 8; ++e) {
         s[i * NK + j][e] = final_score(
-            tile, query0 + i * 16 + ROW(e), key0 + j * 16 + COLUMN(e),
+            tile, query0 + i * 16 + FRAGMENT_ROW(e),
+            key0 + j * 16 + FRAGMENT_COLUMN(e),
             s[i * NK + j][e] * A.scale);
       }
     }
@@ -66,35 +68,35 @@ void hide(Tile tile, uint query0, uint key0) {
 // all sums have room: most tiles scale nothing.
 #define RISE 8.0
 void raise_max(float unit) {
-  float top[FM * ROWS];
+  float top[FM * LANE_ROWS];
   bool rises = false;
   UNROLL for (uint i = 0; i < FM; ++i) {
-    UNROLL for (uint r = 0; r < ROWS; ++r) {
+    UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
       float m = ABSENT;
       UNROLL for (uint j = 0; j < NK; ++j) {
         UNROLL for (uint e = 0; e < 8; ++e) {
-          if (WHICH_ROW(e) == r) {
+          if (e / 4 == r) {
             m = max(m, s[i * NK + j][e]);
           }
         }
       }
-      uint row = i * ROWS + r;
+      uint row = i * LANE_ROWS + r;
       top[row] = max(row_max[row], max_over_columns(m) * unit);
       rises = rises || top[row] > row_max[row] + RISE;
     }
   }
   if (subgroupAny(rises)) {
     UNROLL for (uint i = 0; i < FM; ++i) {
-      float keep[ROWS];
-      UNROLL for (uint r = 0; r < ROWS; ++r) {
-        uint row = i * ROWS + r;
+      float keep[LANE_ROWS];
+      UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
+        uint row = i * LANE_ROWS + r;
         keep[r] = exp2_diff(row_max[row], top[row]);
         row_sum[row] *= keep[r];
         row_max[row] = top[row];
       }
       UNROLL for (uint j = 0; j < NV; ++j) {
         UNROLL for (uint e = 0; e < 8; ++e) {
-          acc[i * NV + j][e] *= keep[WHICH_ROW(e)];
+          acc[i * NV + j][e] *= keep[e / 4];
         }
       }
     }
@@ -103,21 +105,21 @@ void raise_max(float unit) {
 
 void weigh(float unit) {
   UNROLL for (uint i = 0; i < FM; ++i) {
-    UNROLL for (uint r = 0; r < ROWS; ++r) {
+    UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
       // Where all is ABSENT any number makes zeros.
-      float m = row_max[i * ROWS + r];
+      float m = row_max[i * LANE_ROWS + r];
       m = m == ABSENT ? 0.0 : m;
       float total = 0.0;
       UNROLL for (uint j = 0; j < NK; ++j) {
         UNROLL for (uint e = 0; e < 8; ++e) {
-          if (WHICH_ROW(e) == r) {
+          if (e / 4 == r) {
             float w = exp2(fma(s[i * NK + j][e], unit, -m));
             total += w;
             s[i * NK + j][e] = w;
           }
         }
       }
-      row_sum[i * ROWS + r] += total;
+      row_sum[i * LANE_ROWS + r] += total;
     }
   }
 }
@@ -127,7 +129,7 @@ void add_values() {
     MATRIX_A p[FM];
     UNROLL for (uint i = 0; i < FM; ++i) {
       UNROLL for (uint e = 0; e < 8; ++e) {
-        p[i][A_ELEMENT(e)] = ITEM(s[i * NK + k][e]);
+        p[i][e] = ITEM(s[i * NK + k][e]);
       }
     }
     UNROLL for (uint j = 0; j < NV; ++j) {
@@ -142,13 +144,13 @@ void add_values() {
 
 // Rows i * 16 on of the subgroup's.
 void store_rows(Tile tile, uint query0, uint i) {
-  UNROLL for (uint r = 0; r < ROWS; ++r) {
-    uint query = query0 + i * 16 + ROW(ELEMENT_OF(r));
-    float m = row_max[i * ROWS + r];
-    float sum = sum_over_columns(row_sum[i * ROWS + r]);
+  UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
+    uint query = query0 + i * 16 + FRAGMENT_ROW(ELEMENT(r, 0));
+    float m = row_max[i * LANE_ROWS + r];
+    float sum = sum_over_columns(row_sum[i * LANE_ROWS + r]);
     float keep = add_sink(tile.head, m, sum);
     if (query < A.queries) {
-      if ((lane_item() & 15u) == 0) {
+      if (LANE % 4 == 0) {
         store_lse(tile.batch, tile.head, query, m, sum);
       }
       float factor = sum == 0.0 ? 0.0 : keep / sum;
@@ -157,10 +159,10 @@ void store_rows(Tile tile, uint query0, uint i) {
       uint64_t y = uint64_t(A.y) + row * (DV * 2);
       UNROLL for (uint j = 0; j < NV; ++j) {
         UNROLL for (uint e = 0; e < 8; ++e) {
-          if (WHICH_ROW(e) == r && (e & PAIR) == 0) {
-            Ptr_u32(y + (j * 16 + COLUMN(e)) * 2).v[0] = pack2(
+          if (e / 4 == r && e % 2 == 0) {
+            Ptr_u32(y + (j * 16 + FRAGMENT_COLUMN(e)) * 2).v[0] = pack2(
                 acc[i * NV + j][e] * factor,
-                acc[i * NV + j][e | PAIR] * factor);
+                acc[i * NV + j][e + 1] * factor);
           }
         }
       }
@@ -194,7 +196,7 @@ void attend(Tile tile) {
   UNROLL for (uint i = 0; i < FM * NV; ++i) {
     acc[i] = MATRIX_ZERO;
   }
-  UNROLL for (uint i = 0; i < FM * ROWS; ++i) {
+  UNROLL for (uint i = 0; i < FM * LANE_ROWS; ++i) {
     row_max[i] = ABSENT;
     row_sum[i] = 0.0;
   }

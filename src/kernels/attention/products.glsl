@@ -1,4 +1,4 @@
-// Products of matrices whose elements' places are known (fragments.glsl), loaded
+// Products of matrices whose elements' places are known (common/fragments.glsl), loaded
 // from 16-byte pieces in shared memory, `staged`, STAGED of them; or the same made
 // of floats there, for a test of the indices where the device has none (EMULATED).
 // SUBGROUPS: of the workgroup.
@@ -6,17 +6,15 @@
 #define ATTENTION_PRODUCTS_GLSL
 
 #include "attention/matrices.glsl"
-#include "common/fragments.glsl"
-
 #if EMULATED
 #include "common/emulated_fragments.glsl"
 #endif
 #include "attention/fragments.glsl"
 
 #if EMULATED
-#define LOAD_A(m, at, pitch) m = loaded(FRAGMENT_A, at, pitch, false)
-#define LOAD_B(m, at, pitch) m = loaded(FRAGMENT_B, at, pitch, false)
-#define LOAD_B_TRANSPOSED(m, at, pitch) m = loaded(FRAGMENT_B, at, pitch, true)
+#define LOAD_A(m, at, pitch) m = loaded(at, pitch, false)
+#define LOAD_B(m, at, pitch) m = loaded(at, pitch, true)
+#define LOAD_B_TRANSPOSED(m, at, pitch) m = loaded(at, pitch, false)
 #ifdef T_IS_bf16
 #define ITEM(x) round_bf16(x)
 #else
@@ -38,12 +36,11 @@
 shared uvec4 staged[STAGED];
 
 #if EMULATED
-float[8] loaded(uint layout_, uint at, uint pitch, bool transposed) {
+float[8] loaded(uint at, uint pitch, bool transposed) {
   float m[8];
   for (uint e = 0; e < 8; ++e) {
-    uint item = fragment_item(layout_, e);
-    uint row = transposed ? item % 16 : item / 16;
-    uint column = transposed ? item / 16 : item % 16;
+    uint row = transposed ? FRAGMENT_COLUMN(e) : FRAGMENT_ROW(e);
+    uint column = transposed ? FRAGMENT_ROW(e) : FRAGMENT_COLUMN(e);
     uint pair = staged[at + row * pitch + column / 8][column % 8 / 2];
     m[e] = column % 2 == 0 ? LOW_ITEM(pair) : HIGH_ITEM(pair);
   }

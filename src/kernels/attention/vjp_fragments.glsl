@@ -1,6 +1,5 @@
 // What vjp_keys.comp and vjp_queries.comp share: weights and the gradients of
-// scores as elements of matrices in registers, whose places runtime/probe.cpp has
-// found (products.glsl).
+// scores as elements of matrices in registers (products.glsl).
 #ifndef ATTENTION_VJP_FRAGMENTS_GLSL
 #define ATTENTION_VJP_FRAGMENTS_GLSL
 
@@ -21,9 +20,6 @@ layout(local_size_x = WG) in;
 #include "attention/products.glsl"
 #include "attention/staging.glsl"
 
-// Bits of an element's number that tell its row.
-#define ROW_MASK (ROW_BIT(5) | ROW_BIT(6) << 1 | ROW_BIT(7) << 2)
-
 #if OF_KEYS
 #define NS NQ
 #else
@@ -37,7 +33,7 @@ void add_products(uint at) {
   UNROLL for (uint j = 0; j < NS; ++j) {
     MATRIX_A a;
     UNROLL for (uint e = 0; e < 8; ++e) {
-      a[A_ELEMENT(e)] = ITEM(s[j][e]);
+      a[e] = ITEM(s[j][e]);
     }
     UNROLL for (uint d = 0; d < ND; ++d) {
       MATRIX_B b;
@@ -108,11 +104,11 @@ bool has_gradient(float signed_p) {
 // The sums become a gradient's rows from row0 on.
 void store_gradient(uint64_t y, uint row0, uint rows) {
   UNROLL for (uint e = 0; e < 8; ++e) {
-    uint row = row0 + ROW(e);
-    if ((e & PAIR) == 0 && row < rows) {
-      uint64_t at = y + uint64_t(row) * (D * 2) + COLUMN(e) * 2;
+    uint row = row0 + FRAGMENT_ROW(e);
+    if (e % 2 == 0 && row < rows) {
+      uint64_t at = y + uint64_t(row) * (D * 2) + FRAGMENT_COLUMN(e) * 2;
       UNROLL for (uint d = 0; d < ND; ++d) {
-        Ptr_u32(at + d * 32).v[0] = pack2(acc[d][e], acc[d][e | PAIR]);
+        Ptr_u32(at + d * 32).v[0] = pack2(acc[d][e], acc[d][e + 1]);
       }
     }
   }

@@ -59,8 +59,8 @@ void make_scores(uint at) {
 #define EACH_COLUMN(values, at)                                               \
   float values[8];                                                            \
   UNROLL for (uint e = 0; e < 8; ++e) {                                       \
-    if ((e & ROW_MASK) == 0) {                                                \
-      values[e] = row_stats[(at) + COLUMN(e)];                                \
+    if (e < 4) {                                                \
+      values[e] = row_stats[(at) + FRAGMENT_COLUMN(e)];                       \
     }                                                                         \
   }
 
@@ -71,13 +71,13 @@ void weigh(uint batch, Step step, uint key0, uint stats, bool plain) {
     EACH_COLUMN(lse, stats + j * 16)
     if (plain) {
       UNROLL for (uint e = 0; e < 8; ++e) {
-        s[j][e] = plain_weight(s[j][e], lse[e & ~ROW_MASK]);
+        s[j][e] = plain_weight(s[j][e], lse[e % 4]);
       }
     } else {
       UNROLL for (uint e = 0; e < 8; ++e) {
         s[j][e] = signed_weight(
-            batch, step.head, step.query0 + j * 16 + COLUMN(e), key0 + ROW(e),
-            s[j][e], lse[e & ~ROW_MASK]);
+            batch, step.head, step.query0 + j * 16 + FRAGMENT_COLUMN(e),
+            key0 + FRAGMENT_ROW(e), s[j][e], lse[e % 4]);
       }
     }
     UNROLL for (uint h = 0; h < 2; ++h) {
@@ -101,7 +101,7 @@ void differentiate_scores(uint stats, bool plain) {
       vec4 p = uintBitsToFloat(weights[corner + (j * 2 + h) * SG]);
       UNROLL for (uint i = 0; i < 4; ++i) {
         uint e = 4 * h + i;
-        float ds = p[i] * fma(s[j][e], scale, -delta[e & ~ROW_MASK]);
+        float ds = p[i] * fma(s[j][e], scale, -delta[e % 4]);
         s[j][e] = plain || has_gradient(p[i]) ? ds : 0.0;
       }
     }

@@ -11,7 +11,7 @@
 
 MATRIX_A q[ND], cotan[ND];
 MATRIX_C dp[NK];
-float lse[ROWS], delta[ROWS]; // of the lane's rows
+float lse[LANE_ROWS], delta[LANE_ROWS]; // of the lane's rows
 
 // x and y are rows of q or dO of the workgroup, through shared memory.
 #define LOAD_OWN(matrices, x, strides)                                        \
@@ -56,16 +56,17 @@ void differentiate_scores(
   UNROLL for (uint j = 0; j < NK; ++j) {
     if (plain) {
       UNROLL for (uint e = 0; e < 8; ++e) {
-        s[j][e] = plain_weight(s[j][e], lse[WHICH_ROW(e)]) *
-            fma(dp[j][e], scale, -delta[WHICH_ROW(e)]);
+        s[j][e] = plain_weight(s[j][e], lse[e / 4]) *
+            fma(dp[j][e], scale, -delta[e / 4]);
       }
     } else {
       UNROLL for (uint e = 0; e < 8; ++e) {
         float p = signed_weight(
-            batch, head, query0 + ROW(e), key0 + j * 16 + COLUMN(e), s[j][e],
-            lse[WHICH_ROW(e)]);
+            batch, head, query0 + FRAGMENT_ROW(e),
+            key0 + j * 16 + FRAGMENT_COLUMN(e), s[j][e],
+            lse[e / 4]);
         s[j][e] = has_gradient(p)
-            ? p * fma(dp[j][e], scale, -delta[WHICH_ROW(e)])
+            ? p * fma(dp[j][e], scale, -delta[e / 4])
             : 0.0;
       }
     }
@@ -85,8 +86,8 @@ void differentiate(uint group) {
   LOAD_OWN(q, A.q, A.q_strides)
   LOAD_OWN(cotan, A.cotan, A.cotan_strides)
   uint64_t row0 = (uint64_t(batch) * A.heads + head) * queries;
-  UNROLL for (uint r = 0; r < ROWS; ++r) {
-    uint query = min(query0 + ROW(ELEMENT_OF(r)), queries - 1);
+  UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
+    uint query = min(query0 + FRAGMENT_ROW(ELEMENT(r, 0)), queries - 1);
     lse[r] = in_base_2(load(A.lse, row0 + query));
     delta[r] = load(A.delta, row0 + query) * scale;
   }

@@ -1,6 +1,6 @@
-// Matrices whose elements' places are known (common/fragments.glsl), made of
-// floats, and their product through shared memory: for a test of the indices where
-// the device has none. SUBGROUPS: of the workgroup.
+// Matrices whose elements' places are known, made of floats, and their product
+// through shared memory: tests the indices on devices without such matrices.
+// SUBGROUPS: of the workgroup.
 #ifndef EMULATED_FRAGMENTS_GLSL
 #define EMULATED_FRAGMENTS_GLSL
 
@@ -24,34 +24,23 @@
 #define HIGH_ITEM(pair) unpackHalf2x16(pair).y
 #endif
 
-shared float emulated_a[SUBGROUPS * 256], emulated_b[SUBGROUPS * 256];
+#include "common/fragments.glsl"
 
-// The item of the lane's element e.
-uint fragment_item(uint layout_, uint e) {
-  uint item = 0;
-  for (uint i = 0; i < 5; ++i) {
-    item |= BIT(LANE, i) << PLACE(layout_, i);
-  }
-  for (uint i = 0; i < 3; ++i) {
-    item |= BIT(e, i) << PLACE(layout_, 5 + i);
-  }
-  return item;
-}
+shared float emulated_a[SUBGROUPS * 256], emulated_b[SUBGROUPS * 256];
 
 // With barriers: for all of the workgroup.
 float[8] emulated_product(float[8] a, float[8] b, float[8] c) {
   uint corner = SUBGROUP * 256;
   barrier();
   for (uint e = 0; e < 8; ++e) {
-    emulated_a[corner + fragment_item(FRAGMENT_A, e)] = a[e];
-    emulated_b[corner + fragment_item(FRAGMENT_B, e)] = b[e];
+    emulated_a[corner + FRAGMENT_ROW(e) * 16 + FRAGMENT_COLUMN(e)] = a[e];
+    emulated_b[corner + FRAGMENT_COLUMN(e) * 16 + FRAGMENT_ROW(e)] = b[e];
   }
   barrier();
   for (uint e = 0; e < 8; ++e) {
-    uint item = fragment_item(FRAGMENT_C, e);
     for (uint k = 0; k < 16; ++k) {
-      c[e] += emulated_a[corner + item / 16 * 16 + k] *
-          emulated_b[corner + k * 16 + item % 16];
+      c[e] += emulated_a[corner + FRAGMENT_ROW(e) * 16 + k] *
+          emulated_b[corner + k * 16 + FRAGMENT_COLUMN(e)];
     }
   }
   return c;

@@ -77,7 +77,7 @@ uint fetch(bool more) {
 
 void clear_padding() {
   UNROLL for (uint i = 0; i < LOADS; ++i) {
-    next_a[i] = BIT(inside_a, i) != 0u ? next_a[i] : uvec4(0);
+    next_a[i] = (inside_a >> i & 1u) != 0u ? next_a[i] : uvec4(0);
   }
 }
 

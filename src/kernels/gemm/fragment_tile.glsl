@@ -1,7 +1,7 @@
-// Tiles of products of 16-bit floats with cooperative matrices whose elements
-// lie as NVIDIA's do, which runtime/probe.cpp has found: WM x WN subgroups of
-// SG invocations make BM x BN of y. Columns of b lie along k, in whole pieces
-// of eight; k is a multiple of BK, and a tile is wholly inside.
+// Tiles of products of 16-bit floats with cooperative matrices whose elements'
+// places are known (common/fragments.glsl): WM x WN subgroups of SG invocations
+// make BM x BN of y. Columns of b lie along k, in whole pieces of eight; k is a
+// multiple of BK, and a tile is wholly inside.
 //
 // a goes through shared memory, b does not: a lane loads the eight items of k
 // that its elements of two B's have, straight into registers, as soon as those
@@ -56,18 +56,10 @@ void stash(uint at) {
 // Of a column of C: which of its lane's four it is, and which of the four lanes
 // that share a row has it.
 uint place_in_lane(uint column) {
-  return BIT(column, PLACE_C(5 + LOW_BIT_C)) |
-      BIT(column, PLACE_C(5 + HIGH_BIT_C)) << 1;
+  return column % 2 + column / 8 * 2;
 }
 uint lane_of(uint column) {
-  uint lane = 0, at = 0;
-  [[unroll]] for (uint i = 0; i < 5; ++i) {
-    if (PLACE_C(i) < 4) {
-      lane |= BIT(column, PLACE_C(i)) << at;
-      ++at;
-    }
-  }
-  return lane;
+  return column / 2 % 4;
 }
 
 // The column of b for column c of the first of two B's, of their 32.
@@ -77,13 +69,12 @@ uint column_of(uint c) {
 // From a lane's first column of B number 0 to that of B number j, and to the
 // second of the same.
 #define COLUMN_AT(j) ((j) / 2 * 32 + (j) % 2 * 4)
-#define SECOND_COLUMN                                                         \
-  column_of(element_item(FRAGMENT_B, ELEMENT_B(1, 0, 0)) % 16)
+#define SECOND_COLUMN column_of(8)
 
 // `b`: where the workgroup's first column begins.
 void aim_columns(uint64_t b, uint wn) {
-  uint column = wn * FN * 16 + column_of(lane_item(FRAGMENT_B) % 16);
-  from_b = COLUMN(b, column, lane_quarter() * 8);
+  uint column = wn * FN * 16 + column_of(LANE / 4);
+  from_b = COLUMN(b, column, LANE % 4 * 8);
 }
 
 #define LOAD_COLUMN(j, second, k0)                                            \
@@ -96,7 +87,7 @@ void aim_columns(uint64_t b, uint wn) {
 float[8] loaded(uint at) {
   float m[8];
   for (uint e = 0; e < 8; ++e) {
-    uint item = fragment_item(FRAGMENT_A, e);
+    uint item = FRAGMENT_ROW(e) * 16 + FRAGMENT_COLUMN(e);
     uint pair = tiles[at + item / 16 * PITCH + item % 16 / 8][item % 8 / 2];
     m[e] = item % 2 == 0 ? LOW_ITEM(pair) : HIGH_ITEM(pair);
   }
@@ -117,8 +108,8 @@ float[8] loaded(uint at) {
   {                                                                           \
     MATRIX_B w;                                                               \
     UNROLL for (uint r = 0; r < 2; ++r) {                                     \
-      SET_PAIR(w, ELEMENT_B, r, 0, own_b[2 * (j) + r][2 * (h)])               \
-      SET_PAIR(w, ELEMENT_B, r, 1, own_b[2 * (j) + r][2 * (h) + 1])           \
+      SET_PAIR(w, r, 0, own_b[2 * (j) + r][2 * (h)])                          \
+      SET_PAIR(w, r, 1, own_b[2 * (j) + r][2 * (h) + 1])                      \
     }                                                                         \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       MULTIPLY(acc[i * FN + j], x[i], w, acc[i * FN + j]);                    \
@@ -154,17 +145,15 @@ float[8] loaded(uint at) {
 // on.
 #define PUT_FRAGMENTS(acc, row0, col0, PUT)                                   \
   {                                                                           \
-    uint place = lane_item(FRAGMENT_C);                                       \
-    uint row = row0 + wm * FM * 16 + place / 16;                              \
-    uint column = col0 + wn * FN * 16 + lane_of(place % 16) * 8;              \
+    uint row = row0 + wm * FM * 16 + LANE / 4;                                \
+    uint column = col0 + wn * FN * 16 + LANE % 4 * 8;                         \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       UNROLL for (uint second = 0; second < 2; ++second) {                    \
-        uint r = row + i * 16 +                                               \
-            element_item(FRAGMENT_C, ELEMENT_C(second, 0)) / 16;              \
+        uint r = row + i * 16 + second * 8;                                   \
         UNROLL for (uint j = 0; j < FN; j += 2) {                             \
           float v[8];                                                         \
           [[unroll]] for (uint e = 0; e < 8; ++e) {                           \
-            v[e] = acc[i * FN + j + e / 4][ELEMENT_C(second, e % 4)];         \
+            v[e] = acc[i * FN + j + e / 4][ELEMENT(second, e % 4)];           \
           }                                                                   \
           uint c = column + j * 16;                                           \
           PUT(r, c, v)                                                        \

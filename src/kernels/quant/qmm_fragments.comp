@@ -22,7 +22,6 @@
 #define BOTH_SETS_AT_ONCE
 #include "quant/operands.glsl"
 #include "quant/qmm_fragments.h"
-#include "common/fragments.glsl"
 #include "quant/fragments.glsl"
 
 #define WG (WN * WK * SG)
@@ -200,7 +199,7 @@ void scale_sums(uint d, uint g) {
       float bias =
           fma(-CODE_OFFSET, scale, side_value(2 * i + r, 1, d * GROUPS + g));
       UNROLL for (uint c = 0; c < 4; ++c) {
-        uint e = ELEMENT_C(r, c);
+        uint e = ELEMENT(r, c);
         UNROLL for (uint j = 0; j < FX; ++j) {
           float sum = fma(sums[i * FX + j][e], scale, acc[i * FX + j][e]);
           acc[i * FX + j][e] = fma(x_sums[j][e], bias, sum);
@@ -223,8 +222,8 @@ void multiply_step(uint span, uint d, uint s) {
     MATRIX_B b[FX];
     UNROLL for (uint j = 0; j < FX; ++j) {
       UNROLL for (uint r = 0; r < 2; ++r) {
-        SET_PAIR(b[j], ELEMENT_B, r, 0, x[2 * j + r][2 * h]);
-        SET_PAIR(b[j], ELEMENT_B, r, 1, x[2 * j + r][2 * h + 1]);
+        SET_PAIR(b[j], r, 0, x[2 * j + r][2 * h]);
+        SET_PAIR(b[j], r, 1, x[2 * j + r][2 * h + 1]);
       }
       MATRIX_C none = MATRIX_ZERO;
       if (!(first && h == 0)) {
@@ -236,8 +235,8 @@ void multiply_step(uint span, uint d, uint s) {
       MATRIX_A a;
       UNROLL for (uint r = 0; r < 2; ++r) {
         uvec4 q = code_pairs(d, 2 * i + r, s);
-        SET_PAIR(a, ELEMENT_A, r, 0, q[2 * h]);
-        SET_PAIR(a, ELEMENT_A, r, 1, q[2 * h + 1]);
+        SET_PAIR(a, r, 0, q[2 * h]);
+        SET_PAIR(a, r, 1, q[2 * h + 1]);
       }
       UNROLL for (uint j = 0; j < FX; ++j) {
         MATRIX_C none = MATRIX_ZERO;
@@ -262,9 +261,9 @@ void multiply(uint span, uint d) {
 
 // Where element e of a tile of C lies.
 uvec2 place_of(uint tile, uint e) {
-  uint item = lane_item(FRAGMENT_C) | element_item(FRAGMENT_C, e);
   return uvec2(
-      m0 + tile % FX * 16 + item % 16, n0 + tile / FX * 16 + item / 16);
+      m0 + tile % FX * 16 + FRAGMENT_COLUMN(e),
+      n0 + tile / FX * 16 + FRAGMENT_ROW(e));
 }
 
 #if !GATE
@@ -312,9 +311,7 @@ void store_sums(bool live) {
 }
 
 void find_rows() {
-  uint quarter = lane_quarter();
-  uint a = lane_item(FRAGMENT_A), b = lane_item(FRAGMENT_B);
-  uint c = lane_item(FRAGMENT_C);
+  uint quarter = LANE % 4;
   uint last = outputs() - 1;
   UNROLL for (uint i = 0; i < 2 * FM; ++i) {
     uint set = i / (2 * SET_FRAGMENTS);
@@ -323,16 +320,13 @@ void find_rows() {
 #endif
     sides_of_set[set][0] = uint64_t(scale_base);
     sides_of_set[set][1] = uint64_t(bias_base);
-    uint row = n0 + i / 2 % SET_FRAGMENTS * 16;
-    uint r = row + (a | element_item(FRAGMENT_A, ELEMENT_A(i % 2, 0, 0))) / 16;
+    uint r = n0 + i / 2 % SET_FRAGMENTS * 16 + FRAGMENT_ROW(ELEMENT(i % 2, 0));
     code_at[i] = uint64_t(code_row(min(r, last), A.K)) +
         quarter * (SPREAD / 4 * BITS / 8);
-    r = row + (c | element_item(FRAGMENT_C, ELEMENT_C(i % 2, 0))) / 16;
     side_at[i] = min(r, last) * (A.K / GROUP);
   }
   UNROLL for (uint i = 0; i < 2 * FX; ++i) {
-    uint r = m0 + i / 2 * 16 +
-        (b | element_item(FRAGMENT_B, ELEMENT_B(i % 2, 0, 0))) % 16;
+    uint r = m0 + i / 2 * 16 + FRAGMENT_ROW(ELEMENT(i % 2, 0));
     x_at[i] = uint64_t(x_row(min(r, A.M - 1))) + quarter * (SPREAD / 4 * 2);
   }
 }

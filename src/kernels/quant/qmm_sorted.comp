@@ -14,10 +14,10 @@
 #include "gemm/store_rows.glsl"
 #include "quant/code_items.glsl"
 
-// The probe's layout is that of 16 x 16 x 16.
-#if defined(FRAGMENT_C) && MM * MN * MK == 4096
+// Fragments are known of 16 x 16 x 16 matrices.
+#if defined(KNOWN_FRAGMENTS) && MM * MN * MK == 4096
 #define KNOWN_LAYOUT
-#include "attention/fragments.glsl"
+#include "common/fragments.glsl"
 #endif
 
 #define AFFINE (SIDE == SIDE_BIASES)
@@ -40,12 +40,11 @@ vec2 next_side[LOADS_SIDE];
 uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
 uint64_t from_codes[RUNS]; // and of w's
 uint64_t from_side[LOADS_SIDE]; // groups
-// Row and column of each item that an invocation has of a fragment of y: by the
-// probe's layout (attention/fragments.glsl), or else as a matrix load finds them.
+// Row and column of each item that an invocation has of a fragment of y; where
+// fragments are not known, a matrix load finds them.
 #ifdef KNOWN_LAYOUT
-uint first_row, first_column;
-#define ROW_OF(e) (first_row + (ELEMENT_ITEM(e) >> 4))
-#define COLUMN_OF(e) (first_column + (ELEMENT_ITEM(e) & 15u))
+#define ROW_OF(e) FRAGMENT_ROW(e)
+#define COLUMN_OF(e) FRAGMENT_COLUMN(e)
 #else
 uint rows_of[ELEMENTS_C], columns_of[ELEMENTS_C];
 #define ROW_OF(e) rows_of[e]
@@ -58,10 +57,7 @@ uint own_index() {
 }
 
 void find_items() {
-#ifdef KNOWN_LAYOUT
-  first_row = lane_item() >> 4;
-  first_column = lane_item() & 15u;
-#else
+#ifndef KNOWN_LAYOUT
   uint corner = SUBGROUP * ITEMS_C;
   for (uint e = LANE; e < ITEMS_C; e += SG) {
     stage[corner + e] = float(e);

@@ -1,9 +1,9 @@
 // What products of a few rows by matrix units share: A matrices of 16 rows of
 // codes, which lanes unpack in registers, and B matrices of x.
 //
-// Lanes and elements are those of one layout (Caps::usual_fragments): lane l has
-// rows l / 4 and l / 4 + 8, and of each columns 2 q, 2 q + 1, 2 q + 8 and 2 q +
-// 9, where q is l % 4.
+// Elements lie as common/fragments.glsl has them: lane l has rows l / 4 and
+// l / 4 + 8, and of each columns 2 q, 2 q + 1, 2 q + 8 and 2 q + 9, where q is
+// l % 4.
 #ifndef QMV_FRAGMENTS_GLSL
 #define QMV_FRAGMENTS_GLSL
 

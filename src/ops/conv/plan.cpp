@@ -41,7 +41,7 @@ bool takes_fragments(
     const ConvProblem& p,
     const ConvFragmentsVariant& v) {
   // NVK (Mesa 26.1) does not compile it, "an unknown error".
-  bool can = caps.usual_fragments && caps.coopmat(p.type) &&
+  bool can = caps.known_fragments && caps.usual_matrices(p.type) &&
       caps.driver_id != VK_DRIVER_ID_MESA_NVK;
   if (caps.software()) {
     can = p.emulate && (p.type == Type::f16 || p.type == Type::bf16);

@@ -244,7 +244,7 @@ bool takes_fragments(
     const Caps& caps,
     const GemmProblem& p,
     const FragmentsVariant& v) {
-  bool can = caps.usual_fragments && caps.coopmat(p.type);
+  bool can = caps.known_fragments && caps.usual_matrices(p.type);
   if (caps.software()) { // emulates matrices where a test asks for it
     can = p.skinny_rows > 0 && p.k <= 512 &&
         (p.type == Type::f16 || p.type == Type::bf16);

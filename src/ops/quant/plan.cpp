@@ -51,7 +51,7 @@ bool takes_matrices(const Caps& caps, const QuantShape& s) {
   auto& f = s.common;
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);
-  return caps.usual_fragments && format && s.aligned && s.transpose &&
+  return caps.known_fragments && format && s.aligned && s.transpose &&
       !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
       (s.m > 1 || s.k <= most_items) && s.k >= uint32_t(f.GROUP) &&
       caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
@@ -152,7 +152,7 @@ bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   // Software devices emulate matrices where a test asks for it.
   bool can = caps.software()
       ? rows > 0 && v.T != Type::f32
-      : caps.known_operands && caps.usual_matrices(v.T) && s.k >= 1024;
+      : caps.known_fragments && caps.usual_matrices(v.T) && s.k >= 1024;
   bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
   return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
       s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
