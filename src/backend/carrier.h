@@ -29,7 +29,7 @@ class Carrier {
   static constexpr uint64_t room = 256 << 10;
 
   struct Job {
-    uint64_t number = 0; // of the meeting
+    uint64_t number = 0; // of the rendezvous
     uint64_t from = 0; // of rank 0's first pack in the shared memory
     uint64_t stride = 0; // from rank to rank, bytes
     uint32_t stamp = 0; // kernels/exchange.h

@@ -30,25 +30,25 @@ HostRanks& ranks_of(const Group& group, const char* name) {
 
 // Of a rank's stream. Others may wait for what it has encoded, and the other
 // ranks need what those do.
-StreamEncoder& encoder_for_meetings(Stream stream) {
+StreamEncoder& encoder_for_rendezvous(Stream stream) {
   auto& enc = encoder(stream);
   enc.raw().close_if_awaited();
   return enc;
 }
 
-// Takes numbers of meetings: what fails then leaves the others waiting.
+// Takes numbers of rendezvous: what fails then leaves the others waiting.
 template <typename F>
-void encode_meetings(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
+void encode_rendezvous(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
   try {
     encode();
   } catch (const std::exception& e) {
-    enc.raw().forget_meeting();
+    enc.raw().forget_rendezvous();
     ranks.group()->fail(e.what());
     throw;
   }
 }
 
-// Kinds of deals; the type is added.
+// Kinds of plans; the type is added.
 enum class Kind : uint32_t { Sum, Min, Max, Gather, Scatter, Send };
 
 uint32_t kind_of(Kind kind, Type type) {
@@ -93,7 +93,7 @@ Grid grid_of(const ExchangeArgs& args, const Caps& caps, bool meets) {
   return {static_cast<uint32_t>(std::min(groups, most)), 1, 1};
 }
 
-// The exchange of an array in pieces that fit a slot, a meeting each.
+// The exchange of an array in pieces that fit a slot, a rendezvous each.
 class Pieces {
  public:
   Pieces(
@@ -114,7 +114,7 @@ class Pieces {
 
   void exchange() {
     if (e_.items != 0) {
-      encode_meetings(enc_, ranks_, [this] { encode(); });
+      encode_rendezvous(enc_, ranks_, [this] { encode(); });
     }
   }
 
@@ -163,7 +163,8 @@ class Pieces {
     return (tiles_of_all + pieces - 1) / pieces * items_of_tile();
   }
 
-  // Where rank 0's slot of a meeting begins, and how far it is to the next's.
+  // Where rank 0's slot of a rendezvous begins, and how far it is to the
+  // next's.
   uint64_t slots(uint64_t number) const {
     return HostGroup::slots() + number % HostGroup::generations * sizes_.slot;
   }
@@ -213,12 +214,12 @@ class Pieces {
     args.steps = act == Act::Give ? EXCHANGE_GIVE
         : act == Act::Take        ? EXCHANGE_TAKE
                                   : EXCHANGE_GIVE | EXCHANGE_TAKE;
-    Deal deal{
+    TransferPlan plan{
         e_.name,
         kind_of(e_.kind, e_.variant.T),
         e_.items * e_.itemsize,
         args.first * e_.itemsize};
-    enc_.raw().meet(ranks_.group(), {act, 0, piece.number, deal});
+    enc_.raw().meet(ranks_.group(), {act, 0, piece.number, plan});
     Grid grid = grid_of(args, enc_.caps(), meets_);
     enc_.dispatch(
         enc_.kernel(e_.variant),
@@ -283,7 +284,7 @@ void transfer(
   auto& group = *ranks.group();
   auto& sizes = group.sizes();
   bool sends = act == Act::Send;
-  encode_meetings(enc, ranks, [&] {
+  encode_rendezvous(enc, ranks, [&] {
     for (uint64_t at = 0; at < a.nbytes(); at += sizes.channel) {
       uint64_t size = std::min<uint64_t>(sizes.channel, a.nbytes() - at);
       uint64_t number =
@@ -292,8 +293,9 @@ void transfer(
                              : group.channel(peer, sizes.rank, number);
       array items = bytes_of(a, at, size);
       array slot = bytes_of(ranks.region(), place, size);
-      Deal deal{"a message", kind_of(Kind::Send, type_of(a)), a.nbytes(), at};
-      enc.raw().meet(ranks.group(), {act, peer, number, deal});
+      TransferPlan plan{
+          "a message", kind_of(Kind::Send, type_of(a)), a.nbytes(), at};
+      enc.raw().meet(ranks.group(), {act, peer, number, plan});
       copy(items, slot);
     }
   });
@@ -305,7 +307,7 @@ void AllReduce::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "AllReduce");
-  auto& enc = encoder_for_meetings(stream());
+  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   auto& out = outputs[0];
   Type type = type_of(in);
@@ -345,7 +347,7 @@ void AllGather::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "AllGather");
-  auto& enc = encoder_for_meetings(stream());
+  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   type_of(in); // throws for float64
@@ -367,7 +369,7 @@ void ReduceScatter::eval_gpu(
     throw std::runtime_error("[ReduceScatter] Only sum is supported.");
   }
   auto& ranks = ranks_of(group(), "ReduceScatter");
-  auto& enc = encoder_for_meetings(stream());
+  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   Type type = type_of(in);
@@ -386,7 +388,7 @@ void Send::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "Send");
-  auto& enc = encoder_for_meetings(stream());
+  auto& enc = encoder_for_rendezvous(stream());
   array x = row_contiguous(inputs[0], enc);
   outputs[0].copy_shared_buffer(inputs[0]);
   transfer(enc, ranks, Act::Send, dst_, x, [&](array& items, array& slot) {
@@ -396,7 +398,7 @@ void Send::eval_gpu(
 
 void Recv::eval_gpu(const std::vector<array>&, std::vector<array>& outputs) {
   auto& ranks = ranks_of(group(), "Recv");
-  auto& enc = encoder_for_meetings(stream());
+  auto& enc = encoder_for_rendezvous(stream());
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   transfer(
       enc,

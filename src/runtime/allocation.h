@@ -19,18 +19,18 @@ class Device;
 struct Allocation {
   VkBuffer buffer = VK_NULL_HANDLE;
   VmaAllocation_T* memory = nullptr;
-  // Of the first byte; behind the red zone if guarded.
+  // Of the first byte, after the red zone of a guarded allocation.
   void* mapped = nullptr;
   VkDeviceAddress address = 0;
-  // The host has to flush what it wrote and to invalidate before it reads.
+  // The host must flush its writes and invalidate before it reads.
   bool host_apart = false;
-  // MLX_VK_DEBUG=noncoherent: the memory itself; `mapped` is a copy of `size`
-  // bytes that stands for the host's cache.
+  // MLX_VK_DEBUG=noncoherent: the memory itself; `mapped` is then a copy of
+  // `size` bytes that plays the host's cache.
   void* behind = nullptr;
   size_t size = 0;
 };
 
-// No memory: it may help to free some, or to wait until others have.
+// Out of memory: the allocation may succeed after other memory is freed.
 class OutOfMemory : public VkError {
  public:
   using VkError::VkError;
@@ -38,9 +38,9 @@ class OutOfMemory : public VkError {
 
 // How the host uses an allocation.
 enum class HostUse : uint8_t {
-  None, // it is not mapped
-  Coherent, // at the same time as the device, perhaps
-  Array, // between flush and invalidation
+  None, // not mapped
+  Coherent, // possibly at the same time as the device
+  Array, // between an invalidation and a flush
 };
 
 class Allocations {
@@ -50,13 +50,12 @@ class Allocations {
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
 
-  // A bit for each memory type that arrays' buffers take.
+  // memoryTypeBits of the buffers of arrays.
   uint32_t buffer_types() const;
 
-  // In memory of the first of `types` that has room. `beyond_budget`: even
-  // where the budget of its heap is spent, if not the heap. Throws OutOfMemory
-  // naming the size and what is in use, and VkError where no free memory would
-  // do.
+  // Allocates from the first of `types` that has room; `beyond_budget` ignores
+  // the budget of its heap. Throws OutOfMemory, which names the size and the
+  // memory in use, and VkError for errors that free memory would not solve.
   Allocation create(
       size_t size,
       std::span<const int> types,
@@ -64,16 +63,18 @@ class Allocations {
       bool beyond_budget);
   void free(Allocation& allocation);
 
-  // The host's writes, to the device; and back. Nothing to do where both see
-  // the same.
+  // Makes the host's writes visible to the device, and the device's to the
+  // host. No-op for coherent memory.
   void flush(const Allocation& allocation);
   void invalidate(const Allocation& allocation);
 
-  // Bytes that this process may use of the heaps of `types`, as the driver says
-  // now (VK_EXT_memory_budget; sampled ten times a second), or all of them.
+  // Bytes of the heaps of `types` that this process may use: the driver's
+  // current budget (VK_EXT_memory_budget, sampled ten times a second), or the
+  // heaps' size.
   uint64_t budget(std::span<const int> types);
 
-  // MLX_VK_DEBUG=guard: mapped, filled with poison, between two red zones.
+  // MLX_VK_DEBUG=guard: a mapped allocation filled with poison between red
+  // zones.
   Allocation
   create_guarded(size_t size, std::span<const int> types, bool beyond_budget);
   // Throws std::runtime_error if a red zone was written.
@@ -85,18 +86,20 @@ class Allocations {
 
   const Device& device_;
   VmaAllocator_T* vma_ = nullptr;
-  std::atomic<int64_t> sampled_{0}; // the budgets, in steady_clock's units
+  std::atomic<int64_t> sampled_{
+      0}; // time of the last sample, steady_clock ticks
   std::atomic<uint32_t> samples_{0};
 };
 
-// Allocates some memory of `type` and reads it for at most half a millisecond
-// or so (probe.cpp).
+// Measures how fast the host reads memory of `type`; takes about half a
+// millisecond (probe.cpp).
 HostReads measure_host_reads(Allocations& allocations, int type);
-// What it is to find instead, 0: what there is. Memory of the fake device of
-// tests is as fast as any.
+// Makes measure_host_reads() return this speed; 0 measures. The fake device of
+// tests has ordinary memory.
 void set_host_reads_for_tests(double bytes_per_second);
 
-// Kernels may read whole 16-byte words at an array's tail.
+// Bytes added to each array, since kernels may read whole 16-byte words at its
+// end.
 constexpr size_t tail_padding = 16;
 
 } // namespace mlx::core::vulkan

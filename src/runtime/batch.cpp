@@ -62,7 +62,7 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   records.erase(begin, cut);
   uint32_t met = 0;
   for (auto& r : front->records) {
-    met = std::max(met, r.meeting);
+    met = std::max(met, r.rendezvous);
     // Rewrites append accesses, so that those of a record are anywhere.
     auto access = batch.accesses.begin() + r.first_access;
     r.first_access = static_cast<uint32_t>(front->accesses.size());
@@ -73,10 +73,12 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
       std::memcpy(room_for_args(front->arguments, r), args, r.args_size);
     }
   }
-  front->meetings.assign(batch.meetings.begin(), batch.meetings.begin() + met);
-  batch.meetings.erase(batch.meetings.begin(), batch.meetings.begin() + met);
+  front->rendezvous.assign(
+      batch.rendezvous.begin(), batch.rendezvous.begin() + met);
+  batch.rendezvous.erase(
+      batch.rendezvous.begin(), batch.rendezvous.begin() + met);
   for (auto& r : records) {
-    r.meeting -= r.meeting ? met : 0;
+    r.rendezvous -= r.rendezvous ? met : 0;
   }
   return front;
 }

@@ -1,5 +1,6 @@
-// What the encoder fills and the recorder submits: plain records of dispatches
-// and copies, with all that they need. A Batch belongs to one thread at a time.
+// A batch: plain records of dispatches and copies with everything they need.
+// The encoder fills it and the recorder submits it; one thread at a time owns
+// it.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +26,19 @@ struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-// A one-dimensional number of workgroups, folded so that no axis exceeds
-// 65,535 (pair with group_index() in GLSL and compare with the real count).
+// A grid of at least `groups` workgroups with no axis over 65,535. The kernel
+// computes its index by group_index() and compares it with the real count.
 Grid linear(uint64_t groups);
 
-// Workgroups for n items at `per_group` items each, folded likewise.
+// A grid of workgroups for n items with `per_group` items each.
 inline Grid linear(uint64_t n, uint64_t per_group) {
   return linear((n + per_group - 1) / per_group);
 }
 
-// What a dispatch does, for the estimate of its time (work.h).
+// The work of a dispatch, for the estimate of its time (work.h).
 struct Work {
-  double flops = 0; // or what takes as long; 0: its bytes say all
-  double bytes = 0; // read and written; 0: its operands' ranges
+  double flops = 0; // or operations that take as long; 0: memory-bound
+  double bytes = 0; // read and written; 0: the ranges of its operands
 };
 
 constexpr size_t max_push_bytes = 128;
@@ -52,32 +53,32 @@ struct Record {
   bool args_in_memory = false;
   uint32_t args_offset = 0, args_size = 0;
   uint32_t first_access = 0, access_count = 0;
-  uint64_t bytes = 0; // touched, for the profile
-  float seconds = 0; // that it is expected to take
-  uint32_t parts = 1; // more: `kernel` can be run in parts, and is
-  uint32_t meeting = 0; // 1 + its index in Batch::meetings
-  // Copy: whole buffers, from their first byte
+  uint64_t bytes = 0; // read and written, for the profile
+  float seconds = 0; // expected run time
+  uint32_t parts = 1; // dispatches that the grid is split into
+  uint32_t rendezvous = 0; // 1 + its index in Batch::rendezvous
+  // Copy: buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;
   Descriptor what;
   alignas(8) std::byte pushed[max_push_bytes];
 };
 
-// Where the argument block of a record is to be written; `arguments` are those
-// of its batch.
+// Memory for the argument block of `r`: in the record, or at the end of
+// `arguments`, which is that of its batch.
 std::byte* room_for_args(std::vector<std::byte>& arguments, Record& r);
 
-// Bytes copied on the host just before submission, when every wait of the
-// batch is over (memory that existed before the device started).
+// A copy on the host, done just before submission, when all waits of the batch
+// are over. For memory that was allocated before the device started.
 struct HostCopy {
   void* dst;
   const void* src;
   size_t size;
 };
 
-// The host's writes to show to the device just before submission, if it can
-// have written: not until `download`, the last one to this memory, is done, and
-// its cache holds what was there before until then.
+// A flush of the host's writes just before submission. Skipped until
+// `download`, the last download to this memory, is done: the host cannot have
+// written before, and its cache is stale.
 struct Flush {
   Allocation memory;
   std::shared_ptr<Completion> download;
@@ -91,28 +92,28 @@ struct Batch {
   std::vector<Access> accesses;
   std::vector<std::byte> arguments; // argument blocks too large to be pushed
   std::vector<HostCopy> host_copies;
-  // What the host wrote, shown to the device after those; and what the device
-  // writes, shown to the host before anyone is told that the batch is done.
+  // Flushes run after host_copies, before submission. Invalidations run when
+  // the device has finished, before waiters are notified.
   std::vector<Flush> flushes;
   std::vector<Allocation> invalidations;
   std::vector<EventPoint> waits;
-  // Of the batch before it in its stream, if that may yet fail: then this one,
-  // which may read what it did not write, fails too.
+  // The previous batch of this stream, if it may still fail. If it fails, this
+  // batch fails too, because it may read results that were never written.
   std::shared_ptr<Completion> follows;
-  // Records that other processes take part in: all of its own while the batch
-  // is held, in its order; then those that it has started.
+  // Records that other processes take part in, in order. While the batch is
+  // held these are all of its own, afterwards those that it has started.
   std::shared_ptr<HostGroup> group;
-  std::vector<Meeting> meetings;
-  bool host_read = false; // copies what was done before to the host
-  bool prepared = false; // rewritten, and its kernels are built
+  std::vector<Rendezvous> rendezvous;
+  bool host_read = false; // downloads results of earlier batches to the host
+  bool prepared = false; // rewrites are applied and its kernels are compiled
   Pins pins;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the thread that retires it
   uint64_t pinned_bytes = 0;
   double encode_begin = 0; // profile, seconds
-  std::string call; // MLX_VK_DEBUG=bounds: the one primitive that it is
+  std::string call; // its only primitive, with MLX_VK_DEBUG=bounds
 
-  // That its records are expected to take.
+  // Expected run time of its records.
   double seconds() const;
   bool empty() const {
     return records.empty() && waits.empty() && host_copies.empty() &&
@@ -120,21 +121,20 @@ struct Batch {
   }
 };
 
-// Takes the records before `record` out of a batch, with all that must come
-// before them. What it keeps alive stays behind: that is retired later.
+// Moves the records before `record`, and everything that must precede them, to
+// a new batch. Pins stay with `batch`, which is retired later.
 std::unique_ptr<Batch> split(Batch& batch, uint32_t record);
 
-// The memory of batches that are done, for new ones: their vectors are large,
-// and would be freed on another thread than the one that fills them.
-// Thread-safe.
+// Reuses the vectors of finished batches, which are large and would otherwise
+// be freed on another thread than the one that fills them. Thread-safe.
 class BatchPool {
  public:
   std::unique_ptr<Batch> take(uint32_t stream_id);
-  // Ends the batch: lets go of all that it keeps.
+  // Destroys the batch and releases its pins.
   void give_back(std::unique_ptr<Batch> batch);
 
  private:
-  // All empty, with memory.
+  // Empty vectors with capacity.
   struct Vectors {
     std::vector<Record> records;
     std::vector<Access> accesses;

@@ -1,8 +1,7 @@
-// Batches as Vulkan command buffers, with what each needs beside them: memory
-// for large argument blocks, timestamps, marks of progress. A batch is one
-// command buffer, or several where it is expected to take longer than a
-// submission should (work.h). Threads: the recorder writes; anyone gives back
-// what the device has finished.
+// Records batches as Vulkan command buffers, with memory for large argument
+// blocks, timestamps and progress marks. A batch is one command buffer, or
+// several if it is expected to take longer than a submission may (work.h).
+// Threads: the recorder writes; any thread gives finished commands back.
 #pragma once
 
 #include <deque>
@@ -18,21 +17,22 @@ namespace mlx::core::vulkan {
 
 class Device;
 
-// One batch's commands; owned by whoever holds the batch, then reused.
+// The commands of one batch; owned by the batch's owner, then reused.
 struct Commands {
-  // The first `submissions` are to be submitted, in their order.
+  // The first `submissions` of these are submitted, in this order.
   std::vector<VkCommandBuffer> buffers;
   uint32_t submissions = 0;
   VkCommandBuffer buffer = VK_NULL_HANDLE; // being written
-  std::vector<uint32_t> ends; // records of `order` done after each submission
+  // Number of records of `order` that are done after each submission.
+  std::vector<uint32_t> ends;
   Allocation arguments;
   size_t arguments_size = 0;
   VkQueryPool queries = VK_NULL_HANDLE; // a pair for each of `order`
   uint32_t query_count = 0;
   bool timed = false;
-  // For the watch: events[i] is set when the first marks[i] records of `order`
-  // are done. A mark took 3 to 12 us of an H200 (as a vkCmdFillBuffer too), so
-  // that fast devices go without.
+  // For the watchdog: events[i] is set when the first marks[i] records of
+  // `order` are done. A mark costs 3 to 12 us on an H200, so fast batches have
+  // none.
   std::vector<VkEvent> events;
   std::vector<uint32_t> order, marks;
 };
@@ -40,23 +40,23 @@ struct Commands {
 class CommandWriter {
  public:
   explicit CommandWriter(Device& device);
-  ~CommandWriter(); // all has been given back
+  ~CommandWriter(); // all commands must have been given back
   CommandWriter(const CommandWriter&) = delete;
   CommandWriter& operator=(const CommandWriter&) = delete;
 
-  // The recorder only: a command pool has one user at a time.
+  // Called by the recorder alone: a command pool has one user at a time.
   std::unique_ptr<Commands> take();
   void give_back(std::unique_ptr<Commands> commands);
 
-  // Orders the batch and writes it, ready to be submitted with the tickets from
-  // `ticket` on.
+  // Orders the batch and records its commands. Its submissions get the tickets
+  // from `ticket` on.
   void
   write(const Batch& batch, bool marks, uint64_t ticket, Commands& commands);
 
-  // How many of `order` are known to be done, by the marks and by the
-  // submissions that are.
+  // The number of records of `order` known to be done, from marks and from the
+  // number of finished submissions.
   uint32_t done(const Commands& commands, uint64_t submissions) const;
-  // Tells the profile how long each record of a finished batch took.
+  // Reports the run time of each record of a finished batch to the profiler.
   void report_times(const Batch& batch, const Commands& commands) const;
 
  private:
@@ -70,11 +70,12 @@ class CommandWriter {
 
   Device& device_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkPipeline bound_ = VK_NULL_HANDLE; // in the buffer being written
+  VkPipeline bound_ = VK_NULL_HANDLE; // in the command buffer being written
   uint64_t written_ = 0;
 
   std::mutex mutex_;
-  std::deque<std::unique_ptr<Commands>> free_; // under mutex_; oldest first
+  std::deque<std::unique_ptr<Commands>>
+      free_; // guarded by mutex_; oldest first
 };
 
 } // namespace mlx::core::vulkan

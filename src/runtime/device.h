@@ -1,6 +1,6 @@
-// The started device: VkDevice, queue, timeline, memory, kernels, recorder.
-// One per process, started by the first GPU stream, leaked at exit (after
-// shutdown() has drained it). Thread-safe. Free of MLX.
+// The started device: VkDevice, queue, timeline, memory, kernels, recorder. A
+// process has one, started by the first GPU stream. At exit shutdown() drains
+// it and its memory is leaked. Thread-safe. Free of MLX.
 #pragma once
 
 #include <atomic>
@@ -78,35 +78,35 @@ class Device {
     return reports_.get();
   }
 
-  // What MLX_VK_DEBUG=loops and bounds do: kernels asked for from now on report
-  // these. Before any other thread uses the device.
+  // Makes kernels requested from now on report `kinds` (MLX_VK_DEBUG=loops and
+  // bounds). Call before other threads use the device.
   void watch_kernels(Reports kinds);
 
-  // What custom kernels on software devices report to, from the first call on.
+  // The report of loops that software devices cut, created at the first call.
   // Any thread.
   CutLoops& cut_loops();
 
-  // How much a submission may have.
+  // The longest run time of a submission.
   const WorkLimit& work_limit() const {
     return work_limit_;
   }
-  // Before any other thread uses the device.
+  // Call before other threads use the device.
   void set_work_limit(WorkLimit limit) {
     work_limit_ = limit;
   }
-  // Null with MLX_VK_DISABLE=sentinels, on software devices, which nothing
-  // resets, and without timestamps.
+  // Null with MLX_VK_DISABLE=sentinels, without timestamps, and on software
+  // devices, which are never reset.
   Sentinels* sentinels() {
     return sentinels_.get();
   }
 
-  // A batch that no encoder made (a host read); starts after its waits.
+  // Submits a batch without an encoder (a host read).
   std::shared_ptr<Completion> submit(std::unique_ptr<Batch> batch);
 
-  // Waits for what is on the queue, and releases what it kept.
+  // Waits for all submitted batches and releases their pins.
   void finish_submitted();
 
-  // Finishes what was submitted, stops the threads, saves caches. Idempotent.
+  // Finishes submitted batches, stops the threads, saves caches. Idempotent.
   void shutdown();
 
  private:
@@ -134,14 +134,14 @@ class Device {
   std::atomic<bool> down_{false};
 };
 
-// The process's device, started at the first call. Throws as Device() does,
-// again at each call while it fails; throws after a fork.
+// The process's device, started at the first call. Throws as Device() does, at
+// each call until it succeeds; throws after a fork.
 Device& device();
-// Null while not started, in a child after fork, or once exit has shut the
-// device down.
+// The device, or null if it was not started, after a fork, and after
+// shutdown().
 Device* device_if_started();
-// At exit `drain` runs before the device is shut down: what else still uses
-// its memory ends there.
+// Sets a function that runs at exit before shutdown(), to end other users of
+// the device's memory.
 void set_exit_hook(void (*drain)());
 // True in a child process whose parent had started the device.
 bool forked_from_started_device();

@@ -86,7 +86,7 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
-  r.meeting = std::exchange(next_meeting_, 0);
+  r.rendezvous = std::exchange(next_rendezvous_, 0);
   if (parts == 1) {
     r.what = what;
   }

@@ -1,10 +1,10 @@
-// Step one of the two-step encoder: eval_gpu appends plain records, a closed
-// batch is levelled, recorded and submitted by the recorder thread
-// (recorder.h). Free of MLX.
+// First step of encoding: eval_gpu appends plain records to a batch. The
+// recorder thread orders, records and submits closed batches (recorder.h). Free
+// of MLX.
 //
-// Ownership: a Batch holds its records and whatever keep() was given until the
-// GPU has finished it (pins.h). Threads: one encoder is used by one thread at
-// a time; everything behind close() is thread-safe.
+// Ownership: a batch owns its records and pins the memory given to keep() until
+// the GPU has finished it (pins.h). Threads: an encoder is used by one thread
+// at a time; close() hands the batch to thread-safe code.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Binding {
   Buffer* buffer = nullptr; // null: an array without elements, address 0
   int64_t offset = 0;
   uint64_t begin = 0, end = 0;
-  // Instead of a buffer: the base of what a record of the open batch touches.
+  // Without a buffer: the base address of an access of the open batch.
   uint64_t base = 0;
 };
 
@@ -38,9 +38,9 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // Appends one dispatch: addresses of `reads` then `writes`, then `params`.
-  // One that is expected to take too long for a submission will run in parts.
-  // `what` it is, for rewrite.h.
+  // Appends a dispatch. Its argument block is the addresses of `reads`, those
+  // of `writes`, then `params`. A dispatch that is expected to take longer than
+  // a submission may runs in parts. `what` describes it for rewrite.h.
   void dispatch(
       const Kernel& kernel,
       std::span<const Binding> reads,
@@ -51,19 +51,18 @@ class Encoder {
       const Work& work = {},
       const Descriptor& what = {});
 
-  // Later records find the buffer's bytes even where they overwrite a part of a
-  // range that they say to write. No-op where host and device side are one.
+  // Uploads the whole buffer, for later records that overwrite only a part of
+  // the range that they declare as written. No-op where both sides are one.
   void bring_to_device(Buffer& buffer);
 
-  // The batch that the next record goes to, null before its first one; and
-  // takes some of its dispatches out, which nothing depends on, in ascending
-  // order.
+  // The batch of the next record; null before its first record. drop() removes
+  // dispatches that nothing depends on; `records` ascend.
   const Batch* open_batch() const {
     return open_.get();
   }
   void drop(std::span<const uint32_t> records);
-  // The batch stays open for some operations beyond its limit: what was encoded
-  // is part of something that later ones complete.
+  // Keeps the batch open for some operations beyond its limit, because later
+  // operations complete a group that a rewrite joins.
   void stay_open() {
     stay_open_ = operations_ + 24;
   }
@@ -73,8 +72,8 @@ class Encoder {
   // both are one.
   void copy_to_host(Buffer& buffer);
 
-  // Until this batch is done; a buffer, through its owner, if possible in a way
-  // that allows its donation, see pins.h.
+  // Keeps memory alive until this batch is done. A buffer is pinned by its
+  // owner, if possible in a way that allows its donation (pins.h).
   void keep(std::shared_ptr<void> object) {
     open().pins.keep(std::move(object));
   }
@@ -82,61 +81,65 @@ class Encoder {
   void keep(Buffer& buffer, const std::shared_ptr<T>& owner) {
     open().pins.keep(buffer.kept, owner);
   }
-  // The caller owns the buffer itself until it has called keep() again.
+  // The caller must own the buffer until it calls keep() again.
   void unpin(Buffer& buffer) {
     Pins::unpin(buffer.kept, stream_id_);
   }
 
-  // The next dispatch is one that other processes take part in: this batch is
-  // held before it until they do. All of a process are of one group.
-  void meet(const std::shared_ptr<HostGroup>& group, const Meeting& meeting) {
+  // The next dispatch is a rendezvous: the batch is held before it until the
+  // other processes are ready. A process belongs to one group.
+  void meet(
+      const std::shared_ptr<HostGroup>& group,
+      const Rendezvous& rendezvous) {
     open().group = group;
-    open().meetings.push_back(meeting);
-    next_meeting_ = static_cast<uint32_t>(open().meetings.size());
+    open().rendezvous.push_back(rendezvous);
+    next_rendezvous_ = static_cast<uint32_t>(open().rendezvous.size());
   }
-  // That dispatch does not come.
-  void forget_meeting() {
-    next_meeting_ = 0;
+  // Cancels meet(): the dispatch was not encoded.
+  void forget_rendezvous() {
+    next_rendezvous_ = 0;
   }
 
-  // Later records start only after `point`; earlier ones are closed first.
+  // Later records start after `point`. Closes the batch of earlier records.
   void wait(EventPoint point);
 
-  // Ends the batch if somebody may wait for it: before a meeting, since the
-  // other ranks may be held for what that somebody does.
+  // Closes the batch if its completion was handed out. Called before a
+  // rendezvous: a thread that waits for the batch may have to run before the
+  // other ranks can arrive.
   void close_if_awaited();
 
-  // The completion that a signal after everything encoded so far stands for.
-  // Null when the stream never had work: already complete.
+  // The completion of everything encoded so far; null if the stream never had
+  // work.
   std::shared_ptr<Completion> current_completion();
 
-  // Hands the open batch to the recorder. With nothing to do, returns the last
-  // completion (maybe null).
+  // Hands the open batch to the recorder and returns its completion; without an
+  // open batch, the last completion (may be null).
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
-  // The same in the middle of an eval, as needs_commit() asks for.
+  // The same in the middle of an eval, when needs_commit() is true.
   void close_and_go_on(std::function<void()> on_retired);
-  // An eval of so many operations follows, which its caller waits for.
+  // Begins an eval of `operations` that its caller waits for.
   void expect(uint32_t operations) {
     policy_.begin(operations);
   }
 
-  // Over the limits of operations (batch_policy.h) or pinned bytes.
+  // Whether the batch exceeds its limit of operations (batch_policy.h) or of
+  // pinned bytes.
   bool needs_commit() {
     return open_ &&
         (operations_ >= policy_.look_at() ||
          open_->pinned_bytes > most_bytes_) &&
         full();
   }
-  // What is encoded next is the first behind a seam (batch_policy.h). True: the
-  // batch is to be closed before it.
+  // The next operation is the first behind a seam (batch_policy.h). Returns
+  // true if the batch is to be closed before it.
   bool needs_commit_at_seam() {
     return policy_.seam(operations_) && operations_ >= stay_open_;
   }
-  // The open batch is this call, for reports.
+  // Names the primitive that the open batch is, for reports.
   void name_call(std::string call) {
     open().call = std::move(call);
   }
-  // One MLX operation was encoded, pinning `bytes`.
+  // Counts an encoded operation of MLX, which pins `bytes`.
   void count_operation(uint64_t bytes) {
     operations_++;
     open().pinned_bytes += bytes;
@@ -164,9 +167,9 @@ class Encoder {
   std::unique_ptr<Batch> open_;
   std::shared_ptr<Completion> last_, before_last_;
   uint32_t operations_ = 0;
-  uint32_t stay_open_ = 0; // until so many operations
-  uint32_t next_meeting_ = 0; // Record::meeting of the next dispatch
-  bool awaited_ = false; // the open batch's completion was given away
+  uint32_t stay_open_ = 0; // number of operations until which it stays open
+  uint32_t next_rendezvous_ = 0; // Record::rendezvous of the next dispatch
+  bool awaited_ = false; // the open batch's completion was handed out
 };
 
 } // namespace mlx::core::vulkan

@@ -1,7 +1,6 @@
-// Small buffers that nobody uses, to be used again: lists by kind and size that
-// run through the buffers themselves, so that neither taking nor putting back
-// allocates or searches. A decode step does both some hundred times. Whoever
-// has it locks it. Free of MLX.
+// Unused small buffers for reuse, in intrusive lists by kind and size class:
+// take() and put() neither allocate nor search. A decode step calls both some
+// hundred times. The owner locks. Free of MLX.
 #pragma once
 
 #include <array>
@@ -15,30 +14,30 @@ namespace mlx::core::vulkan {
 class FreeLists {
  public:
   static constexpr size_t largest = 64 << 10; // bytes of a buffer
-  static constexpr size_t most = 64 << 20; // bytes of all
-  static constexpr size_t reserve = 8 << 20; // bytes that trim() may leave
+  static constexpr size_t most = 64 << 20; // bytes in all lists
+  static constexpr size_t reserve = 8 << 20; // bytes that may stay, see below
 
-  // A buffer of `size` bytes or somewhat more (less than twice as many); null
-  // if there is none.
+  // A buffer of at least `size` and less than twice `size` bytes; null if there
+  // is none.
   Buffer* take(BufferKind kind, size_t size);
-  // False: too large, or there is enough already.
+  // Returns false if the buffer is too large or the lists are full.
   bool put(Buffer* buffer);
-  // All of them, as a list through next_free.
+  // Removes all buffers; a list linked by next_free.
   Buffer* take_all() {
     return take_down_to(0);
   }
-  // The same but for a reserve, which bytes() does not count from now on:
-  // MLX-LM clears the cache between a prompt and its answer, and to destroy a
-  // thousand small buffers and make them again took 3 ms.
+  // Removes all buffers except a reserve, which bytes() no longer counts.
+  // MLX-LM clears the cache between a prompt and its answer; freeing and
+  // creating a thousand small buffers takes 3 ms.
   Buffer* take_all_but_reserve();
 
-  // Of those that are no reserve.
+  // Bytes in the lists without the reserve.
   size_t bytes() const {
     return bytes_ - reserved_;
   }
 
  private:
-  // Four classes between a power of two and the next.
+  // Four size classes between consecutive powers of two.
   static constexpr size_t classes = 4 * 17 + 1;
   static size_t class_of(size_t size) {
     size_t log = std::bit_width(size) - 1;
@@ -50,7 +49,7 @@ class FreeLists {
 
   std::array<std::array<Buffer*, classes + 3>, buffer_kinds> heads_{};
   size_t bytes_ = 0;
-  size_t reserved_ = 0; // of them
+  size_t reserved_ = 0; // part of bytes_
 };
 
 } // namespace mlx::core::vulkan

@@ -1,6 +1,6 @@
-// Levels of a batch: records whose byte ranges conflict (RAW, WAR, WAW) get
-// increasing levels; records of one level are independent and run between the
-// same two barriers. Pure, free of Vulkan.
+// Assigns levels to the records of a batch: records whose byte ranges conflict
+// (RAW, WAR, WAW) get increasing levels; records of one level are independent
+// and run between the same two barriers. Pure, free of Vulkan.
 #pragma once
 
 #include <cstddef>

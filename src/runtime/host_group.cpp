@@ -19,9 +19,9 @@ constexpr uint64_t whole_pages(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Of a rank's next meetings so many are offered, and another is ahead by as
+// Of a rank's next rendezvous so many are offered, and another is ahead by as
 // many at most: what is written goes over nothing that somebody is yet to read.
-constexpr uint64_t most_offers = 256, most_deals = 4 * most_offers;
+constexpr uint64_t most_offers = 256, most_plans = 4 * most_offers;
 
 void raise_to(std::atomic<uint64_t>& x, uint64_t value) {
   uint64_t old = x.load();
@@ -47,8 +47,8 @@ bool has_ended(int process, int watch) {
 
 // Ranks must go the same way, too: one that meets would wait for an offer, and
 // one that gives and takes for what is given.
-uint64_t kind_of(const Meeting& m) {
-  return uint64_t(m.deal.kind) << 1 | (m.act == Act::Meet);
+uint64_t kind_of(const Rendezvous& m) {
+  return uint64_t(m.plan.kind) << 1 | (m.act == Act::Meet);
 }
 
 std::string describe(const char* what, uint64_t bytes, uint64_t first = 0) {
@@ -58,14 +58,14 @@ std::string describe(const char* what, uint64_t bytes, uint64_t first = 0) {
 
 } // namespace
 
-struct HostGroup::SharedDeal {
+struct HostGroup::SharedPlan {
   std::atomic<uint64_t> number, kind, bytes, first;
 
   // The number last: who sees that sees the rest.
-  void write(const Meeting& m) {
+  void write(const Rendezvous& m) {
     kind = kind_of(m);
-    bytes = m.deal.bytes;
-    first = m.deal.first;
+    bytes = m.plan.bytes;
+    first = m.plan.first;
     number = m.number;
   }
 };
@@ -74,12 +74,12 @@ struct alignas(64) HostGroup::Rank {
   alignas(64) std::atomic<uint64_t> offered, given;
   alignas(64) std::atomic<uint32_t> failed; // `why` is there
   char why[1020];
-  SharedDeal deals[most_deals];
+  SharedPlan plans[most_plans];
 };
 
 struct alignas(64) HostGroup::Channel {
   std::atomic<uint64_t> sent, received;
-  SharedDeal deals[2];
+  SharedPlan plans[2];
 };
 
 struct HostGroup::Shared {
@@ -139,31 +139,31 @@ HostGroup::Channel& HostGroup::channel_of(uint32_t from, uint32_t to) const {
   return shared_->channels[from * most_host_ranks + to];
 }
 
-const HostGroup::SharedDeal& HostGroup::deal_of(const Meeting& m, uint32_t r)
+const HostGroup::SharedPlan& HostGroup::plan_of(const Rendezvous& m, uint32_t r)
     const {
-  return m.act == Act::Receive ? channel_of(r, sizes_.rank).deals[m.number % 2]
-                               : rank(r).deals[m.number % most_deals];
+  return m.act == Act::Receive ? channel_of(r, sizes_.rank).plans[m.number % 2]
+                               : rank(r).plans[m.number % most_plans];
 }
 
-bool HostGroup::agree(const Meeting& m, uint32_t other) {
-  auto& d = deal_of(m, other);
-  if (d.number == m.number && d.kind == kind_of(m) && d.bytes == m.deal.bytes &&
-      d.first == m.deal.first) {
+bool HostGroup::agree(const Rendezvous& m, uint32_t other) {
+  auto& d = plan_of(m, other);
+  if (d.number == m.number && d.kind == kind_of(m) && d.bytes == m.plan.bytes &&
+      d.first == m.plan.first) {
     return true;
   }
-  bool same = d.kind >> 1 == m.deal.kind;
+  bool same = d.kind >> 1 == m.plan.kind;
   fail(
       "Ranks must call the same operations in the same order with the same "
       "shapes and dtypes, but rank " +
       std::to_string(sizes_.rank) + " is at " +
-      describe(m.deal.what, m.deal.bytes, m.deal.first) + " where rank " +
+      describe(m.plan.what, m.plan.bytes, m.plan.first) + " where rank " +
       std::to_string(other) + " is at " +
       describe(same ? "one" : "another operation or dtype,", d.bytes, d.first));
   return false;
 }
 
-// Whether rank r is as far as the meeting asks of it.
-bool HostGroup::reached(const Meeting& m, uint32_t r) const {
+// Whether rank r is as far as the rendezvous asks of it.
+bool HostGroup::reached(const Rendezvous& m, uint32_t r) const {
   switch (m.act) {
     case Act::Give:
       return true;
@@ -181,7 +181,7 @@ bool HostGroup::reached(const Meeting& m, uint32_t r) const {
 // The first rank that is not, or their number. This rank too: what it has not
 // offered is not near, and while a batch is held for what it has given the
 // recorder looks whether that is retired, which others wait for.
-uint32_t HostGroup::behind(const Meeting& m) const {
+uint32_t HostGroup::behind(const Rendezvous& m) const {
   uint32_t r = 0;
   while (r < sizes_.ranks && reached(m, r)) {
     ++r;
@@ -189,7 +189,7 @@ uint32_t HostGroup::behind(const Meeting& m) const {
   return r;
 }
 
-void NextMeetings::started(const Meeting& m) {
+void NextRendezvous::started(const Rendezvous& m) {
   switch (m.act) {
     case Act::Meet:
       ends = gives = m.number + 1;
@@ -209,7 +209,7 @@ void NextMeetings::started(const Meeting& m) {
   }
 }
 
-bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
+bool HostGroup::may_start(const Rendezvous& m, const NextRendezvous& next) {
   if (m.act == Act::Give) {
     return m.number == next.gives && m.number < next.ends + lead;
   }
@@ -226,7 +226,7 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   bool all = true;
   for (uint32_t r = 0; r < sizes_.ranks; ++r) {
     bool there = reached(m, r);
-    bool told = there || deal_of(m, r).number == m.number;
+    bool told = there || plan_of(m, r).number == m.number;
     if (r != sizes_.rank && told && !agree(m, r)) {
       return false;
     }
@@ -235,28 +235,28 @@ bool HostGroup::may_start(const Meeting& m, const NextMeetings& next) {
   return all;
 }
 
-bool HostGroup::offer(const Meeting& m) {
+bool HostGroup::offer(const Rendezvous& m) {
   if (m.number >= next_.ends + most_offers) {
     return false;
   }
   auto& mine = rank(sizes_.rank);
   if (mine.offered < m.number) {
-    mine.deals[m.number % most_deals].write(m);
+    mine.plans[m.number % most_plans].write(m);
     mine.offered = m.number;
   }
   return true;
 }
 
-void HostGroup::pass(const Meeting& m) {
+void HostGroup::pass(const Rendezvous& m) {
   if (m.act == Act::Give) {
-    rank(sizes_.rank).deals[m.number % most_deals].write(m);
+    rank(sizes_.rank).plans[m.number % most_plans].write(m);
   } else if (m.act == Act::Send) {
-    channel_of(sizes_.rank, m.peer).deals[m.number % 2].write(m);
+    channel_of(sizes_.rank, m.peer).plans[m.number % 2].write(m);
   }
   next_.started(m);
 }
 
-void HostGroup::done(const Meeting& m) {
+void HostGroup::done(const Rendezvous& m) {
   if (m.act == Act::Give) {
     raise_to(rank(sizes_.rank).given, m.number);
   } else if (m.act == Act::Send) {
@@ -308,7 +308,7 @@ void HostGroup::fail(const std::string& why) {
   mine.failed.store(1, std::memory_order_release);
 }
 
-void HostGroup::look_for_ended(const Meeting& m) {
+void HostGroup::look_for_ended(const Rendezvous& m) {
   for (uint32_t r = 0; r < sizes_.ranks && !failed_; ++r) {
     // What it did last is seen by who has seen its end.
     if (r != sizes_.rank && !reached(m, r) &&
@@ -320,17 +320,17 @@ void HostGroup::look_for_ended(const Meeting& m) {
   }
 }
 
-std::string HostGroup::waits_for(const Meeting& m) {
+std::string HostGroup::waits_for(const Rendezvous& m) {
   uint32_t other = behind(m);
   other = other < sizes_.ranks ? other : sizes_.rank; // held for one before it
   if (other == sizes_.rank) {
     return "[mlx-vulkan] rank " + std::to_string(other) +
-        " has much to do before " + describe(m.deal.what, m.deal.bytes) + ".";
+        " has much to do before " + describe(m.plan.what, m.plan.bytes) + ".";
   }
   return "[mlx-vulkan] rank " + std::to_string(sizes_.rank) +
       " waits for rank " + std::to_string(other) + " (process " +
       std::to_string(processes_[other]) + ") with " +
-      describe(m.deal.what, m.deal.bytes) + ".";
+      describe(m.plan.what, m.plan.bytes) + ".";
 }
 
 } // namespace mlx::core::vulkan

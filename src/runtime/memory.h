@@ -1,23 +1,23 @@
 // The memory of arrays, in two models (memory_types.h chooses).
 //
-// Unified: every Buffer is one mapped, device-addressable allocation, no copies
-// ever. Discrete: a Buffer has a mirror, that is a device side, a host side, or
-// both, of which it is known which are valid. Authority is decided while
-// encoding, in program order: host_pointer() makes the host side authoritative,
-// a GPU use uploads in the same batch, a GPU write makes the device side
-// authoritative.
+// Unified: a Buffer is one mapped, device-addressable allocation; nothing is
+// copied. Discrete: a Buffer has a device side, a host side, or both, and a
+// mirror that records which of them are valid. The authoritative side is
+// decided while encoding, in program order: host_pointer() makes the host side
+// authoritative, a use on the GPU uploads in the same batch, and a GPU write
+// makes the device side authoritative.
 //
-// Where the host's cache is apart (HOST_CACHED without HOST_COHERENT), the host
-// side is flushed just before a batch that uploads it is submitted, and
-// invalidated before anyone is told that one which downloads it is done. In
-// unified memory of that kind both sides are one allocation, and a flush or an
-// invalidation is all that an upload or a download is.
+// Memory that is HOST_CACHED without HOST_COHERENT is flushed just before a
+// batch that uploads it is submitted, and invalidated before the waiters of a
+// batch that downloads it are notified. In unified memory of that kind both
+// sides are one allocation, and uploads and downloads consist of flushes and
+// invalidations.
 //
-// An allocation that fails is tried again after what MLX has cached is freed,
-// then after the batches on the queue are retired, then beyond the budget.
+// A failed allocation is retried after MLX's cache is freed, then after
+// submitted batches are retired, then beyond the budget.
 //
-// Buffers made before the device starts are plain host memory and behave as
-// host-born ones of the discrete model ever after. Thread-safe. Free of MLX.
+// Buffers created before the device starts are plain host memory and stay
+// host-born buffers of the discrete model. Thread-safe. Free of MLX.
 #pragma once
 
 #include <atomic>
@@ -35,11 +35,11 @@ struct Batch;
 
 enum class Placement : uint8_t { Host, Device };
 
-// What a Buffer is when made, and when used again for another array.
+// The kind of a Buffer's memory, fixed at its creation.
 enum class BufferKind : uint8_t {
   Heap, // malloc'ed before the device started
   Mapped, // one allocation for both sides
-  Shared, // the same, with flushes and invalidations between them
+  Shared, // one allocation, with flushes and invalidations
   HostBorn,
   DeviceBorn,
 };
@@ -47,26 +47,26 @@ constexpr size_t buffer_kinds = 5;
 
 struct Buffer {
   Buffer(size_t size, BufferKind kind);
-  ~Buffer(); // whose memory Memory has released
+  ~Buffer(); // Memory must have released its memory
 
   const size_t size; // bytes the allocator accounts for
   BufferKind kind;
-  PinState kept; // by the batches that use it
+  PinState kept; // the pin of the batches that use it
   Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {
     return mirror_ != nullptr;
   }
-  // Of the first byte, once there is a device side.
+  // Device address of the first byte, once there is a device side.
   uint64_t address() const {
     return device_.address;
   }
-  // What a mirrored one has on the device is all that a reader needs, whatever
-  // its batch: prepare_for_device() has nothing to do.
+  // Whether the device side of a mirrored buffer is valid for a reader in any
+  // batch, so that prepare_for_device() has nothing to do.
   bool settled() const {
     return settled_.load(std::memory_order_acquire);
   }
-  // Its host pointer, unless it is mirrored.
+  // The host pointer of a buffer without a mirror.
   void* mapped() const {
     return device_.mapped;
   }
@@ -74,7 +74,7 @@ struct Buffer {
  private:
   friend class Memory;
   struct Mirror;
-  // Of the host side, if there is one; with a mirror only.
+  // The address of a mirrored buffer's host side, if it has one.
   void* host_address() const;
 
   Allocation device_;
@@ -82,7 +82,8 @@ struct Buffer {
   std::atomic<bool> settled_{false}; // written under Memory::mirror_mutex_
 };
 
-// Frees what is kept to be used again, before an allocation fails. Any thread.
+// Sets a function that frees cached buffers before an allocation fails. Any
+// thread.
 void set_trim_hook(void (*trim)());
 
 class Memory {
@@ -93,36 +94,37 @@ class Memory {
   // Throws VkError naming the size and what is in use.
   Buffer* allocate(size_t size, Placement placement);
   void release(Buffer* buffer);
-  // Makes a buffer that nobody uses as good as new; false: not worth it.
+  // Resets an unused buffer for reuse; false if it is better freed.
   bool recycle(Buffer& buffer);
 
-  // Without a device, or in a process that can use it no more.
+  // Buffers of a process without a device, or that can no longer use it.
   static Buffer* allocate_heap(size_t size);
   static void release_heap(Buffer* buffer);
   static bool recycle_heap(const Buffer& buffer);
   static void* heap_pointer(Buffer& buffer);
 
-  // Stable, writable host pointer; makes the host side authoritative. Waits
-  // for the last GPU writer unless the copy to the host is already recorded.
+  // A stable, writable host pointer; makes the host side authoritative. Waits
+  // for the last GPU writer unless the download is already recorded.
   void* host_pointer(Buffer& buffer);
 
-  // The host side where it is valid as it is, else null: neither waits nor
-  // changes which side is authoritative. For reading only.
+  // The host side if it is valid, else null. Neither waits nor changes which
+  // side is authoritative. For reading only.
   const void* valid_host_pointer(const Buffer& buffer) const;
 
-  // Pointers that the host has been given stay valid as long as the buffer.
+  // Host pointers to the buffer stay valid for its lifetime from now on.
   void keep_host_side(Buffer& buffer) const;
 
-  // A CPU stream is producing this buffer until `signal`: the host side is the
-  // one that counts from here on, in program order.
+  // A CPU stream writes this buffer until `signal`: the host side is
+  // authoritative from here on, in program order.
   void set_cpu_writer(Buffer& buffer, EventPoint signal);
 
-  // Its CPU stream has not signalled yet: nothing may write it on the GPU, as
-  // the worker's request for the pointer would be taken for a later one.
+  // Whether its CPU stream has not signalled yet. The GPU must not write the
+  // buffer then: the worker's later call of host_pointer() would be taken for a
+  // new write.
   bool awaits_cpu(Buffer& buffer);
 
-  // Before a record of `batch` touches [begin, end): gives the buffer a device
-  // side and appends the upload it needs. Mirrored buffers only.
+  // Called before a record of `batch` accesses [begin, end) of a mirrored
+  // buffer: creates the device side and appends the upload that it needs.
   void prepare_for_device(
       Batch& batch,
       Buffer& buffer,
@@ -132,25 +134,26 @@ class Memory {
   // Appends the copy of the device side to the host side.
   void record_download(Batch& batch, Buffer& buffer);
 
-  // A mapped, coherent, device-addressable allocation of the backend's own.
+  // A mapped, coherent, device-addressable allocation for the backend itself.
   Allocation allocate_mapped(size_t size);
   void free(Allocation& allocation);
 
-  // Once every wait of the batch is over: its host copies, which may be long.
+  // Runs the host copies of a batch, which may take long, once its waits are
+  // over.
   void fill_mirrors(Batch& batch);
-  // Just before the batch is submitted: what is left of these, and its flushes.
+  // Runs the remaining host copies and the flushes just before submission.
   void show_to_device(Batch& batch);
-  // What the device has written to it, once it has.
+  // Invalidates the host's cache of memory that the device has written.
   void show_to_host(const Allocation& allocation) {
     allocations_.invalidate(allocation);
   }
 
-  // `host` memory of the process's own, in whole pages, as a buffer of kind
-  // Mapped that the device reads and writes in place. Both stay for good.
-  // Throws VkError where the device cannot.
+  // Imports whole pages of the process's memory as a buffer of kind Mapped,
+  // which the device accesses in place. Neither is ever freed. Throws VkError
+  // where the device cannot import.
   Buffer* import_host(void* host, size_t size);
 
-  // Bytes of memory for arrays that this process may use, as of now.
+  // Bytes of device memory that this process may use, at present.
   uint64_t budget() {
     return allocations_.budget(types_.device);
   }
@@ -165,12 +168,12 @@ class Memory {
   std::atomic<uint64_t> uploaded{0}, downloaded{0}; // bytes, for the profile
 
  private:
-  // Runs f(beyond_budget) until it finds memory or there is no hope. Not under
-  // any lock: what it frees and waits for may take all.
+  // Calls f(beyond_budget) until it succeeds or nothing more can be freed. Call
+  // without locks: freeing and waiting may take any of them.
   template <typename F>
   auto with_room(F&& f);
 
-  // All of these under mirror_mutex_. `over`: beyond the budget.
+  // Called under mirror_mutex_. `over` allows to exceed the budget.
   void make_host_side(Buffer& buffer, bool over);
   void give_to_host(Buffer& buffer, bool over);
   void start_fetch(Buffer& buffer, bool over);
@@ -183,8 +186,8 @@ class Memory {
   Device& device_;
   Allocations allocations_;
   MemoryTypes types_;
-  bool guarded_ = false; // every Buffer with memory of the device is
-  mutable std::mutex mirror_mutex_; // all mirrors
+  bool guarded_ = false; // buffers in device memory have red zones
+  mutable std::mutex mirror_mutex_; // guards all mirrors
 };
 
 } // namespace mlx::core::vulkan

@@ -1,6 +1,6 @@
-// Which memory types arrays live in: a pure choice from what a device offers,
-// what kind of device it is and how fast the host reads its memory. Free of
-// MLX.
+// Chooses the memory types of arrays from the types that a device offers, the
+// kind of device, and the speed at which the host reads its memory. Pure, free
+// of MLX.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace mlx::core::vulkan {
 
-// How fast the host reads mapped memory of a type; type -1: not measured.
+// Speed at which the host reads mapped memory of a type; -1: not measured.
 struct HostReads {
   int type = -1;
   double bytes_per_second = 0;
@@ -21,18 +21,18 @@ struct HostReads {
 // more.
 constexpr double fast_host_reads = 1e9;
 
-// Lists are in order of preference; a later type serves when the heaps of the
-// earlier ones are full, and each is of another heap.
+// Lists are in order of preference. Each type of a list is of another heap and
+// is used when the heaps of the earlier ones are full.
 struct MemoryTypes {
   std::vector<int> device; // arrays of the GPU; unified: all arrays
-  std::vector<int> host; // arrays born on the host, and mirrors
-  std::vector<int> coherent; // mapped, for what both sides may touch
-  bool small = false; // small arrays need no copies: they go to `coherent`
-  bool unified = false; // one mapped allocation an array, no copies
-  // Unified: the host's writes and reads need no flush or invalidation.
+  std::vector<int> host; // arrays created on the host, and host sides
+  std::vector<int> coherent; // mapped memory that both sides may access
+  bool small = false; // small arrays go to `coherent` and need no copies
+  bool unified = false; // an array is one mapped allocation without copies
+  // Unified memory needs no flushes or invalidations.
   bool host_coherent = true;
-  // The host's side is part of the same memory as the device's: it is given
-  // back once the device has what was born there.
+  // Host and device memory are one: the host side is freed once its data was
+  // uploaded.
   bool one_memory = false;
   std::string why; // the memory model and its reason, for people
 
@@ -41,22 +41,20 @@ struct MemoryTypes {
   }
 };
 
-// `properties` with the types alone of which `bits` has the bit: a buffer takes
-// no others. ANV lists compressed memory, for images, before the usual kind.
+// `properties` with only the types in `bits`, the memoryTypeBits of a buffer.
+// ANV lists compressed memory, for images, before the usual types.
 VkPhysicalDeviceMemoryProperties types_of_buffers(
     VkPhysicalDeviceMemoryProperties properties,
     uint32_t bits);
 
-// The type of which the choice depends on how fast the host reads it; -1: the
-// flags say enough.
+// The type whose use depends on the speed of host reads; -1 if flags decide.
 int type_to_probe(
     const VkPhysicalDeviceMemoryProperties& properties,
     VkPhysicalDeviceType device,
     MemoryModel wanted);
 
-// Where `reads` is not of type_to_probe(), memory that is not host-cached
-// counts as slow. `host_caches_apart`: MLX_VK_DEBUG=noncoherent, see
-// allocation.h.
+// If `reads` is not of type_to_probe(), memory that is not HOST_CACHED counts
+// as slow. `host_caches_apart`: MLX_VK_DEBUG=noncoherent, see allocation.h.
 MemoryTypes choose_memory_types(
     const VkPhysicalDeviceMemoryProperties& properties,
     VkPhysicalDeviceType device,
@@ -64,7 +62,7 @@ MemoryTypes choose_memory_types(
     const HostReads& reads = {},
     bool host_caches_apart = false);
 
-// Bytes of the heaps that `types` are of.
+// The total size in bytes of the heaps of `types`.
 uint64_t heap_bytes(
     const VkPhysicalDeviceMemoryProperties& properties,
     const std::vector<int>& types);

@@ -10,7 +10,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// A meeting is offered when the device is expected to be there in less: then
+// A rendezvous is offered when the device is expected to be there in less: then
 // other ranks' devices may wait for it, which they do for a second at most.
 constexpr double near_seconds = 0.1;
 
@@ -18,21 +18,21 @@ constexpr uint32_t none = ~0u;
 
 struct Held {
   uint32_t record = none; // before which the batch is held; none: it can go
-  const Meeting* meeting = nullptr; // that record's
+  const Rendezvous* rendezvous = nullptr; // that record's
   bool patient() const { // what comes before it may wait a little, too
-    return meeting->act == Act::Meet;
+    return rendezvous->act == Act::Meet;
   }
 };
 
 Held first_held(const Batch& batch) {
   auto& group = *batch.group;
-  auto next = group.next_meetings();
-  for (const auto& m : batch.meetings) {
+  auto next = group.next_rendezvous();
+  for (const auto& m : batch.rendezvous) {
     if (!group.may_start(m, next)) {
-      auto index = static_cast<uint32_t>(&m - batch.meetings.data()) + 1;
+      auto index = static_cast<uint32_t>(&m - batch.rendezvous.data()) + 1;
       auto at = std::find_if(
           batch.records.begin(), batch.records.end(), [&](auto& r) {
-            return r.meeting == index;
+            return r.rendezvous == index;
           });
       return {static_cast<uint32_t>(at - batch.records.begin()), &m};
     }
@@ -47,8 +47,8 @@ uint32_t cut_of(const Batch& batch) {
   auto& records = batch.records;
   uint32_t held = first_held(batch).record;
   for (uint32_t i = 0; i + 1 < records.size() && i < held; ++i) {
-    uint32_t meeting = records[i].meeting;
-    if (meeting && batch.meetings[meeting - 1].act == Act::Give) {
+    uint32_t rendezvous = records[i].rendezvous;
+    if (rendezvous && batch.rendezvous[rendezvous - 1].act == Act::Give) {
       return i + 1;
     }
   }
@@ -74,7 +74,7 @@ bool PendingQueue::ready(const Pending& pending) {
   if (!over(batch)) {
     return false;
   }
-  if (batch.meetings.empty() || !batch.group->error().empty()) {
+  if (batch.rendezvous.empty() || !batch.group->error().empty()) {
     return true;
   }
   auto held = first_held(batch);
@@ -96,7 +96,7 @@ Batch* PendingQueue::to_prepare() {
   std::lock_guard lock(mutex_);
   for (auto& [id, stream] : streams_) {
     auto& batch = *stream.front().batch;
-    if (!batch.meetings.empty() && !batch.prepared && over(batch)) {
+    if (!batch.rendezvous.empty() && !batch.prepared && over(batch)) {
       return &batch;
     }
   }
@@ -127,21 +127,21 @@ double PendingQueue::ready_seconds(uint32_t stream_id) {
   return seconds;
 }
 
-// Tells other processes which meetings could start here: those that are next,
+// Tells other processes which rendezvous could start here: those that are next,
 // one after the other, in batches that nothing else holds.
 void PendingQueue::offer(double queued) {
-  std::vector<const Meeting*> ours;
+  std::vector<const Rendezvous*> ours;
   HostGroup* group = nullptr;
   for (auto& [id, stream] : streams_) {
     auto& batch = *stream.front().batch;
-    if (batch.meetings.empty() || !batch.prepared || !over(batch)) {
+    if (batch.rendezvous.empty() || !batch.prepared || !over(batch)) {
       continue;
     }
     group = batch.group.get();
     double before = queued + ready_seconds(id);
     for (const auto& r : batch.records) {
-      if (r.meeting) {
-        auto& m = batch.meetings[r.meeting - 1];
+      if (r.rendezvous) {
+        auto& m = batch.rendezvous[r.rendezvous - 1];
         if (m.act != Act::Meet || before > near_seconds) {
           break;
         }
@@ -156,7 +156,7 @@ void PendingQueue::offer(double queued) {
   std::sort(ours.begin(), ours.end(), [](auto* a, auto* b) {
     return a->number < b->number;
   });
-  uint64_t next = group->next_meetings().ends;
+  uint64_t next = group->next_rendezvous().ends;
   for (auto* m : ours) {
     if (m->number != next || !group->offer(*m)) {
       break;
@@ -176,15 +176,15 @@ void PendingQueue::look_for_trouble(Pending& pending) {
   }
   hold.looked = now;
   auto& group = *pending.batch->group;
-  auto* meeting = first_held(*pending.batch).meeting;
-  if (!meeting) {
+  auto* rendezvous = first_held(*pending.batch).rendezvous;
+  if (!rendezvous) {
     return;
   }
-  group.look_for_ended(*meeting);
+  group.look_for_ended(*rendezvous);
   auto limit = std::chrono::seconds(config().timeout_s);
   if (limit.count() != 0 && held > limit && !hold.told) {
     hold.told = true;
-    auto text = group.waits_for(*meeting);
+    auto text = group.waits_for(*rendezvous);
     std::fprintf(stderr, "%s\n", text.c_str());
   }
 }
@@ -192,13 +192,13 @@ void PendingQueue::look_for_trouble(Pending& pending) {
 // The batch, or its first records.
 std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   auto& batch = pending.batch;
-  if (batch->meetings.empty()) {
+  if (batch->rendezvous.empty()) {
     return std::move(batch);
   }
   uint32_t record = whole ? none : cut_of(*batch);
   auto front = record == none ? std::move(batch) : split(*batch, record);
   if (!whole) {
-    for (const auto& m : front->meetings) {
+    for (const auto& m : front->rendezvous) {
       front->group->pass(m);
     }
   }
@@ -216,7 +216,7 @@ std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
           first.number < best->second.front().number) {
         best = it;
       }
-    } else if (!first.batch->meetings.empty() && over(*first.batch)) {
+    } else if (!first.batch->rendezvous.empty() && over(*first.batch)) {
       first.hold = first.hold ? first.hold : Hold{};
       look_for_trouble(first);
     }
@@ -226,10 +226,11 @@ std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
   }
   auto& first = best->second.front();
   bool whole = regardless ||
-      (!first.batch->meetings.empty() && !first.batch->group->error().empty());
+      (!first.batch->rendezvous.empty() &&
+       !first.batch->group->error().empty());
   auto batch = cut(first, whole);
   if (first.batch) {
-    first.hold = {}; // held again, or not, before its next meeting
+    first.hold = {}; // held again, or not, before its next rendezvous
     return batch;
   }
   best->second.pop_front();

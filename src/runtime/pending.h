@@ -1,8 +1,8 @@
-// Batches that are not submitted yet: each is held until all that it waits for
-// is submitted, and its stream's successors with it. One that other processes
-// take part in (host_group.h) is held before each such record until that may
-// start; what comes before it goes ahead. Free of Vulkan calls. Thread-safe:
-// callers push, the recorder takes.
+// Batches that are not submitted yet. A batch and its successors in the stream
+// are held until everything that it waits for is submitted. A batch with a
+// rendezvous (host_group.h) is held before it until it may start; the records
+// before it are submitted. Free of Vulkan calls. Thread-safe: callers push, the
+// recorder takes.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,9 @@ namespace mlx::core::vulkan {
 
 class PendingQueue {
  public:
-  // How long a batch is held before what comes before its meeting goes ahead:
-  // usually the others are there in less.
+  // `patience`: how long a batch is held as a whole before the records that
+  // precede its rendezvous are submitted. Usually the other ranks arrive
+  // sooner.
   explicit PendingQueue(
       std::chrono::microseconds patience = std::chrono::microseconds(100))
       : patience_(patience) {}
@@ -28,28 +29,27 @@ class PendingQueue {
   // Batches of one stream leave in the order pushed.
   void push(std::unique_ptr<Batch> batch);
 
-  // Of the streams' first batches that are ready the one pushed first, or its
-  // records up to a meeting or to a Give; with `regardless` all are. Null if
-  // there is none. `queued`: seconds that the device is expected to have work
-  // for.
+  // The oldest of the streams' first batches that are ready, or its records up
+  // to a rendezvous or a Give; null if none is ready. `regardless` ignores
+  // waits. `queued`: expected run time of the submitted batches, in seconds.
   std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
   // Whether take() would return one.
   bool ready();
 
-  // The recorder's: a batch with meetings that nothing else holds, and that
-  // nobody has prepared; to be done before the next take(), which offers its
-  // meetings to other processes.
+  // A batch that only its rendezvous hold and that is not prepared yet. The
+  // recorder prepares it before the next take(), which offers its rendezvous to
+  // other processes.
   Batch* to_prepare();
-  // Since when one has been held for other processes alone; null: none is.
+  // Since when a batch has been held for other processes alone, if one is.
   std::optional<std::chrono::steady_clock::time_point> held_since();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Of a batch, for other ranks.
+  // The state of a batch that is held for other ranks.
   struct Hold {
     Clock::time_point since = Clock::now();
-    Clock::time_point looked; // for processes that have ended
-    bool told = false; // who is waited for
+    Clock::time_point looked; // last check for processes that have ended
+    bool told = false; // the missing ranks were reported
   };
   struct Pending {
     uint64_t number; // over all streams
@@ -66,7 +66,7 @@ class PendingQueue {
   const std::chrono::microseconds patience_;
   std::mutex mutex_;
   uint64_t pushed_ = 0;
-  std::map<uint32_t, std::deque<Pending>> streams_; // none is empty
+  std::map<uint32_t, std::deque<Pending>> streams_; // without empty ones
 };
 
 } // namespace mlx::core::vulkan

@@ -14,11 +14,11 @@ namespace mlx::core::vulkan {
 struct Batch;
 
 struct Counters {
-  // Submissions: one a batch, more where it was cut. Splits: dispatches that
-  // ran in parts.
+  // submissions: one per batch, more if the batch was cut. splits: dispatches
+  // that ran in parts.
   std::atomic<uint64_t> batches{0}, submissions{0}, dispatches{0}, splits{0},
       copies{0}, barriers{0}, marks{0}, host_waits{0}, decompositions{0};
-  // CPU time of the recorder thread: levelling, command buffers, submission.
+  // CPU time of the recorder thread for ordering, recording and submission.
   std::atomic<uint64_t> record_ns{0};
 };
 Counters& counters();
@@ -27,25 +27,25 @@ class Profiler {
  public:
   Profiler();
 
-  // GPU timestamps are wanted.
+  // Whether GPU timestamps are recorded.
   bool timing() const {
     return timing_;
   }
-  // Seconds since the process's profile began; 0 when off.
+  // Seconds since the profile began; 0 if it is off.
   double now() const;
 
   void encoded(const Batch& batch);
-  // GPU times in seconds on the device's clock.
+  // `begin` and `end` are seconds on the device's clock.
   void
   kernel(const std::string& name, double begin, double end, uint64_t bytes);
   void recorded(double cpu_begin, double cpu_end, size_t records);
 
-  // Prints or writes what was collected; called once, at shutdown.
+  // Prints the table or writes the trace; called once, at shutdown.
   void
   report(const std::string& device, uint64_t uploaded, uint64_t downloaded);
 
  private:
-  void write_trace() const; // under the lock
+  void write_trace() const; // under mutex_
   struct Row {
     uint64_t calls = 0, bytes = 0;
     double seconds = 0;

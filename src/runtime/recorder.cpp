@@ -66,7 +66,7 @@ void Recorder::loop() {
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
-    prepare_meetings();
+    prepare_rendezvous();
     double queued = group_ ? retirer_.expected_seconds() : 0;
     auto batch = pending_.take(device_.timeline().lost(), queued);
     bool any = batch != nullptr;
@@ -113,7 +113,7 @@ void Recorder::finish_kernels(const Batch& batch) {
 
 // Of batches that other processes take part in, before they are told: then it
 // is only a matter of submitting them.
-void Recorder::prepare_meetings() {
+void Recorder::prepare_rendezvous() {
   while (Batch* batch = pending_.to_prepare()) {
     group_ = batch->group;
     try {

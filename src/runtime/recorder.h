@@ -1,5 +1,5 @@
-// Step two of the encoder: a thread that takes closed batches as they become
-// ready (pending.h), writes their commands (command_writer.h), submits them,
+// Second step of encoding: a thread takes closed batches when they are ready
+// (pending.h), records their command buffers (command_writer.h), submits them,
 // and hands them to the retirer (retirer.h). Free of MLX.
 #pragma once
 
@@ -21,21 +21,24 @@ class Recorder {
   explicit Recorder(Device& device);
   ~Recorder();
 
-  // Any thread. Batches of one stream are submitted in the order pushed.
+  // Queues a closed batch. Batches of a stream are submitted in the order
+  // pushed. Any thread.
   void push(std::unique_ptr<Batch> batch);
 
-  // Releases what the device has finished. Any thread; never blocks for long.
+  // Releases resources of finished batches. Any thread; does not block for
+  // long.
   void retire() {
     retirer_.retire();
   }
 
-  // Blocks until `last` and all that was submitted before it have released
-  // their arrays: threads that retire at once finish in any order.
+  // Blocks until `last` and all batches submitted before it have released their
+  // arrays: threads that retire concurrently finish in any order.
   void wait_retired(const Completion& last) {
     retirer_.wait_retired(last);
   }
 
-  // Waits for what is on the queue, or can be, and releases it. Any thread.
+  // Waits for all batches that are submitted or can be, and retires them. Any
+  // thread.
   void finish_submitted();
 
   // Finishes all batches that can still start and joins the threads.
@@ -51,7 +54,7 @@ class Recorder {
   void submit(std::unique_ptr<Batch> batch);
   bool shows_cut_loops(const Batch& batch) const;
   void finish_kernels(const Batch& batch);
-  void prepare_meetings();
+  void prepare_rendezvous();
   std::string why_not(const Batch& batch) const;
   void set_first(Batch& batch);
   void wait_for_more(uint64_t seen);
@@ -60,16 +63,18 @@ class Recorder {
 
   Device& device_;
   PendingQueue pending_;
-  CompiledFusions fusions_; // the thread's
+  // Members up to group_ are used by the thread alone, but for retirer_ and
+  // pending_, which are thread-safe.
+  CompiledFusions fusions_;
   CommandWriter writer_;
   Retirer retirer_;
-  uint64_t next_ticket_ = 1; // the thread's
-  // The last batch on the queue, if any so far had invalidations; the thread's.
+  uint64_t next_ticket_ = 1;
+  // The last submitted batch, if any batch so far had invalidations.
   std::shared_ptr<Completion> before_;
-  std::vector<std::unique_ptr<Batch>> never_started_; // the thread's
-  // Of the first batch that other processes took part in. What came after may
-  // be made of what they did not do.
-  std::shared_ptr<HostGroup> group_; // the thread's
+  std::vector<std::unique_ptr<Batch>> never_started_;
+  // The group of the first batch with a rendezvous. If the group fails, later
+  // batches fail too: they may read results that were never written.
+  std::shared_ptr<HostGroup> group_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
   std::thread thread_;

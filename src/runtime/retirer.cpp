@@ -86,7 +86,7 @@ void Retirer::finish(InFlight done) {
     if (auto e = completion->error(); !e.empty()) {
       group->fail(e);
     } else {
-      for (const auto& m : done.batch->meetings) {
+      for (const auto& m : done.batch->rendezvous) {
         group->done(m);
       }
     }

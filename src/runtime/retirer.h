@@ -1,6 +1,6 @@
-// What is on the queue: releases what the device has finished, and watches it.
-// Any thread may retire; a thread of its own sees to it that somebody does, and
-// tells when the device makes no progress. Batches are done in the order of
+// Retires submitted batches: releases their resources when the device has
+// finished them. Any thread may retire; the retirer's own thread does so if no
+// other does, and is the watchdog of the device. Batches finish in the order of
 // add(), since all share one timeline.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace mlx::core::vulkan {
 
-// The names of its kernels, as an error lists them: some of many.
+// The names of the batch's kernels for an error message, shortened if many.
 std::string kernels_of(const Batch& batch);
 
 class Retirer {
@@ -24,34 +24,34 @@ class Retirer {
   Retirer(Device& device, CommandWriter& writer);
   ~Retirer();
 
-  // The recorder only, before the batch's completion is told its ticket.
-  // `commands` is null for a batch without records, which is done when all
-  // before it are.
+  // Adds a batch; called by the recorder alone, before set_submitted().
+  // `commands` is null for a batch without records, which is done when the
+  // previous batches are.
   void add(
       uint64_t ticket,
       std::unique_ptr<Batch> batch,
       std::unique_ptr<Commands> commands);
-  // The recorder only; for a batch that did not start.
+  // Fails a batch that was not submitted; called by the recorder alone.
   void fail(std::unique_ptr<Batch> batch, const std::string& error);
 
   // See Recorder.
   void retire();
   void wait_retired(const Completion& last);
-  // Waits for what is on the queue, and releases it.
+  // Waits for all submitted batches and retires them.
   void finish_submitted();
   void set_watch(WatchSettings settings);
 
-  // That what is on the queue is expected to take.
+  // Expected run time of the submitted, unfinished batches.
   double expected_seconds();
 
-  // The next batch is to have marks of progress, so that a report of the watch
-  // can say what it was at.
+  // Whether the next batch needs progress marks, so that the watchdog can name
+  // the kernel that hangs.
   bool wants_marks();
 
-  // Waits for what is on the queue, and joins the thread.
+  // Waits for all submitted batches and joins the thread.
   void stop();
 
-  // Gives what it keeps to the newest batch on the queue, which is done last.
+  // Moves `pins` to the newest submitted batch, which finishes last.
   void hand_over(Pins& pins);
 
  private:
@@ -73,18 +73,18 @@ class Retirer {
   Device& device_;
   CommandWriter& writer_;
 
-  std::mutex mutex_; // all below
+  std::mutex mutex_; // guards the members below
   std::condition_variable added_;
   std::deque<InFlight> in_flight_;
   Clock::time_point last_done_; // when in_flight_ lost its oldest
-  std::vector<uint64_t> finishing_; // tickets out of in_flight_, not released
+  std::vector<uint64_t> finishing_; // tickets removed, not released yet
   std::condition_variable finished_;
   std::vector<InFlight> abandoned_; // a hung device may still use these
   WatchSettings watch_settings_;
-  bool slow_ = false; // the last batch took long: the next has marks
+  bool slow_ = false; // the last batch was slow: the next one gets marks
   bool stopping_ = false;
 
-  Watch watch_; // the thread's
+  Watch watch_; // used by the thread alone
   std::thread thread_;
 };
 

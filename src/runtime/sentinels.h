@@ -1,17 +1,17 @@
-// A timestamp that the device writes behind all else of every submission, so
-// that one it dropped is noticed: drivers reset a GPU that is at something for
-// long and may go on with the next submission as if all were well ("soft
-// recovery"), the timeline included. Then a submission has its ticket, but not
-// its timestamp.
+// Detects dropped submissions. Drivers reset a GPU that runs one submission for
+// too long and may continue with the next one without an error ("soft
+// recovery"), signalling the timeline as usual. Each submission therefore ends
+// with a timestamp query: a ticket that the timeline has passed without its
+// timestamp was dropped.
 //
-// A timestamp, as the next submission waits for everything else that tells the
-// host: on an H200 it costs 1 us of a submission, an event 3, and a word with
-// the barrier before it 5.
+// Of the ways to leave a mark, a timestamp delays the next submission least: 1
+// us on an H200; an event takes 3 us, and a stored word with its barrier 5 us.
 //
-// A driver that does not show the first one is taken not to show any, and none
-// is missed then.
+// If the first timestamp of a device is missing, the driver is assumed to
+// support none and none is checked.
 //
-// Threads: the recorder makes room and writes commands, anyone looks.
+// Threads: the recorder calls prepare() and append(), any thread calls
+// written().
 #pragma once
 
 #include <atomic>
@@ -24,23 +24,24 @@ namespace mlx::core::vulkan {
 
 class Sentinels {
  public:
-  // So many submissions may be on the queue at once: their queries are a ring.
+  // The size of the ring of queries: at most this many submissions are in
+  // flight.
   static constexpr uint64_t count = 4096;
 
   // The device must have host_query_reset and timestamps. Throws VkError.
   Sentinels(const Vk& vk, VkDevice device);
-  ~Sentinels(); // the device is done
+  ~Sentinels(); // the device must be idle
   Sentinels(const Sentinels&) = delete;
   Sentinels& operator=(const Sentinels&) = delete;
 
-  // Before the submission of `ticket`, which is one more than the last one's;
-  // that of `count` before is known to be finished.
+  // Resets the query of `ticket`, which is one more than the last ticket.
+  // Ticket `ticket - count` must be finished.
   void prepare(uint64_t ticket);
-  // Appends the timestamp.
+  // Appends the timestamp of `ticket` to a command buffer.
   void append(VkCommandBuffer commands, uint64_t ticket);
 
-  // Of a ticket that the timeline has passed. True too for one that was known
-  // to be finished when its query was taken for another.
+  // Whether the timestamp of `ticket`, which the timeline has passed, was
+  // written. True for tickets whose query is in use by a later one.
   bool written(uint64_t ticket);
 
  private:
@@ -49,8 +50,8 @@ class Sentinels {
   const Vk& vk_;
   VkDevice device_;
   VkQueryPool queries_ = VK_NULL_HANDLE;
-  std::mutex mutex_; // over the host's use of queries_
-  uint64_t prepared_ = 0; // the last ticket; under it
+  std::mutex mutex_; // guards the host's use of queries_, and prepared_
+  uint64_t prepared_ = 0; // the last ticket
   std::atomic<bool> shown_{false}, useless_{false};
 };
 

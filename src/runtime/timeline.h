@@ -1,12 +1,12 @@
-// What "done" means. A Completion is one batch: unsubmitted, then a ticket on
-// the device's single timeline semaphore, then reached; or failed with an
-// error. An EventState is MLX's event: values signalled by the host or by
-// completions. All of it is thread-safe. Free of MLX.
+// Completion of batches, and events. A Completion is the state of one batch:
+// unsubmitted, submitted with a ticket on the device's timeline semaphore,
+// reached, or failed with an error. An EventState is MLX's event: values
+// signalled by the host or by completions. Thread-safe. Free of MLX.
 //
-// One queue and one timeline for all streams: a batch whose waits are not
-// submitted yet is held in software, so nothing on the queue ever waits for a
-// later submission, and submission order plus a barrier at the end of each
-// batch orders streams on the device.
+// All streams share one queue and one timeline. A batch whose waits are not
+// submitted is held in software, so nothing on the queue waits for a later
+// submission. Submission order and a barrier at the end of each batch order the
+// streams on the device.
 #pragma once
 
 #include <atomic>
@@ -24,17 +24,17 @@
 
 namespace mlx::core::vulkan {
 
-// Wakes recorders when something they may be holding a batch for happened.
-// One for the process: host signals do not know which device waits. Its lock
-// is the last one taken.
+// Wakes recorders when a batch that they hold may have become ready. One for
+// the process, because a signal from the host does not know which device waits.
+// Its lock is the innermost one.
 class Wakeup {
  public:
   void notify();
-  // Changes with each notify(): who reads it, looks, and then waits for another
-  // misses nothing.
+  // Increases with each notify(). A thread that reads it before it checks its
+  // condition and then calls wait() with it misses no notification.
   uint64_t generation();
   void wait(uint64_t seen);
-  // The same, at most so long.
+  // Waits for at most `limit`.
   void wait(uint64_t seen, std::chrono::microseconds limit);
 
  private:
@@ -51,34 +51,35 @@ class Completion {
  public:
   explicit Completion(Timeline& timeline) : timeline_(timeline) {}
 
-  // Submitted, or failed: later batches on the queue may follow.
+  // Whether it was submitted or has failed: batches that wait for it may be
+  // submitted.
   bool submitted() const {
     return ticket_.load(std::memory_order_acquire) != 0;
   }
   uint64_t ticket() const {
     return ticket_.load(std::memory_order_acquire);
   }
-  // The device has finished it (or it failed). Polls.
+  // Whether the device has finished it, or it has failed. Polls the device.
   bool reached() const;
-  // Blocks until reached: polls first, then sleeps.
+  // Blocks until reached(): polls first, then sleeps.
   void wait() const;
-  // Its resources have been released and its callback has run.
+  // Whether its resources were released and its callback has run.
   bool retired() const {
     return retired_.load(std::memory_order_acquire);
   }
   void wait_retired() const;
-  // Empty unless it failed. Valid once reached.
+  // The error, empty if it succeeded. Valid once reached.
   std::string error() const;
 
-  // Runs `first` once, on the thread that first sees it reached, before anyone
-  // is told. Before set_submitted().
+  // Sets a function that runs once, on the first thread that sees the batch
+  // reached, before any waiter is notified. Call before set_submitted().
   void set_first(std::function<void()> first);
   void run_first() const;
 
   void set_submitted(uint64_t ticket);
-  // Of `first`: what it found makes this one fail after all.
+  // For `first`: makes a batch that the device finished fail.
   void fail_late(std::string error);
-  // A new one, of work on the same device.
+  // A new completion on the same device.
   std::shared_ptr<Completion> of_part() const {
     return std::make_shared<Completion>(timeline_);
   }
@@ -92,11 +93,11 @@ class Completion {
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> retired_{false};
   std::string error_; // written before ticket_
-  // With the timeline's mutex: submitted, or retired.
+  // Signalled under the timeline's mutex on submission and on retirement.
   mutable std::condition_variable changed_;
   mutable std::atomic<bool> has_first_{false};
   mutable std::mutex first_mutex_;
-  mutable std::function<void()> first_; // under it
+  mutable std::function<void()> first_; // guarded by first_mutex_
 };
 
 class Timeline {
@@ -109,26 +110,28 @@ class Timeline {
   VkSemaphore semaphore() const {
     return semaphore_;
   }
-  // Before any other thread knows it: a ticket is finished only if its sentinel
-  // is there. One that is not makes the device a lost one from that ticket on.
+  // From now on a ticket counts as finished only if its sentinel was written; a
+  // missing one means that the device is lost from that ticket on. Call before
+  // other threads use the timeline.
   void check(Sentinels* sentinels) {
     sentinels_ = sentinels;
   }
-  // Says what the submission of a ticket ran, for the error. May take locks.
+  // Sets the function that describes a ticket's kernels in errors. May take
+  // locks.
   using Describe = std::function<std::string(uint64_t ticket)>;
   void set_describe(Describe describe) {
     describe_ = std::move(describe);
   }
 
-  // Highest finished ticket; reads the counter.
+  // The highest finished ticket, read from the device.
   uint64_t poll();
-  // The last value poll() saw: no call into the driver.
+  // The last result of poll(), without a call to the driver.
   uint64_t seen() const {
     return completed_.load(std::memory_order_acquire);
   }
-  // Looks until `ticket` is finished, the device is lost or `limit` is over, as
-  // often as suits a wait that began at `begun` (wait.h). Who waits in the
-  // background looks less often while a caller does.
+  // Polls until `ticket` is finished, the device is lost or `limit` is over, as
+  // often as next_sleep() says for a wait that began at `begun` (wait.h). A
+  // background wait polls less often while a caller waits.
   void wait(
       uint64_t ticket,
       Clock::time_point begun,
@@ -137,10 +140,10 @@ class Timeline {
   const WaitPolicy& policy() const {
     return policy_;
   }
-  // Device lost: everything unfinished counts as failed.
+  // Marks the device as lost: everything unfinished fails.
   void set_lost(const std::string& why);
-  // The same for a device that hangs; `sentence` is the whole error. What was
-  // submitted may still be running.
+  // Marks the device as hung; `sentence` is the complete error. Submitted work
+  // may still be running.
   void give_up(std::string sentence);
   bool lost() const {
     return lost_.load(std::memory_order_acquire);
@@ -148,7 +151,7 @@ class Timeline {
   bool hung() const {
     return hung_.load(std::memory_order_acquire);
   }
-  // The device dropped a submission, and may be running what came after.
+  // Whether the driver dropped a submission; later ones may be running.
   bool dropped() const {
     return dropped_.load(std::memory_order_acquire);
   }
@@ -176,22 +179,22 @@ class Timeline {
 
 class EventState {
  public:
-  // Signals from the host; `error` poisons the value.
+  // Signals `value` from the host, with an error if one is given.
   void signal_host(uint64_t value, std::string error = {});
-  // Signals when `completion` is reached (null: at once).
+  // Signals `value` when `completion` is reached; at once if it is null.
   void signal_on(std::shared_ptr<Completion> completion, uint64_t value);
 
-  // A device batch that waits for `value` may be submitted.
+  // Whether a batch that waits for `value` may be submitted.
   bool submitted(uint64_t value);
   bool signaled(uint64_t value) {
     return outcome(value) != Outcome::Open;
   }
-  // Signalled, and not for something that failed.
+  // Whether `value` was signalled without an error.
   bool succeeded(uint64_t value) {
     return outcome(value) == Outcome::Good;
   }
   void wait(uint64_t value);
-  // Error of the signal that satisfies `value`, or empty.
+  // The error of the signal that satisfies `value`, or empty.
   std::string error(uint64_t value);
 
  private:
@@ -202,9 +205,9 @@ class EventState {
   enum class Outcome { Open, Failed, Good };
   Outcome outcome(uint64_t value);
   const Pending* find(uint64_t value) const;
-  void promise(uint64_t value); // under the lock
+  void promise(uint64_t value); // under mutex_
 
-  // The highest value that is signalled or will be: none above it can be.
+  // The highest value that was signalled or has a pending signal.
   std::atomic<uint64_t> promised_{0};
 
   std::mutex mutex_;
@@ -214,7 +217,7 @@ class EventState {
   std::vector<Pending> pending_; // ascending values
 };
 
-// Something a batch waits for: an event value, or a completion.
+// A wait of a batch: for a value of an event, or for a completion.
 struct EventPoint {
   std::shared_ptr<EventState> event;
   uint64_t value = 0;
@@ -223,7 +226,7 @@ struct EventPoint {
   bool submitted() const {
     return completion ? completion->submitted() : event->submitted(value);
   }
-  // Non-empty if it failed or carries an error, as far as is known.
+  // The error that is known so far, or empty.
   std::string error() const {
     return completion ? completion->error() : event->error(value);
   }

@@ -1,8 +1,8 @@
 // How a thread waits for the device. Pure, free of Vulkan.
 //
-// Polling is exact and takes a core; an interrupt came up to 10 ms late in a
-// virtual machine with an H200. So a wait polls at first, then sleeps in slices
-// that are short against what it has waited already, and looks in between.
+// Polling is exact and occupies a core; an interrupt can be 10 ms late in a
+// virtual machine. So a wait polls first, then sleeps for slices that are short
+// compared with the time waited so far, and polls between them.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 namespace mlx::core::vulkan {
 
 struct WaitPolicy {
-  // Sleep in the driver. Where the device is this machine's CPU its wake-up is
-  // prompt, and polling would take the cores that do the work.
+  // Wait in the driver. For software devices: the wake-up is prompt, and
+  // polling would occupy the cores that compute.
   bool interrupts = false;
   std::chrono::nanoseconds spin{1'500'000}; // polls without a sleep
 };
 
-// The sleep before the next look, `waited` after the wait began; 0: look at
-// once. A sleep takes about 50 us more than asked for (Linux's timer slack) and
-// a look about 5 us of CPU: up to 200 ms a wait ends at most 0.1 ms late for 7
-// % of a core, later ones at most 0.03 % or 2 ms late.
+// The sleep before the next poll, `waited` after the wait began; 0 polls at
+// once. A sleep takes about 50 us longer than requested (Linux's timer slack)
+// and a poll about 5 us of CPU. A wait of up to 200 ms ends at most 0.1 ms late
+// and costs 7 % of a core; a longer one ends at most 0.03 % or 2 ms late.
 inline std::chrono::nanoseconds next_sleep(
     std::chrono::nanoseconds waited,
     std::chrono::nanoseconds spin) {

@@ -1,5 +1,5 @@
-// Tells a batch that hangs from one that is long, and says what it was doing.
-// Pure, free of Vulkan; one thread (the retirer) uses it.
+// Detects hangs: distinguishes a batch that makes no progress from a long one,
+// and describes it. Pure, free of Vulkan; used by the retirer's thread alone.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@ namespace mlx::core::vulkan {
 
 struct WatchSettings {
   std::chrono::nanoseconds limit{0}; // without progress; 0: off
-  bool fails = false; // the waiting calls throw instead of waiting on
+  bool fails = false; // a hang makes waiting calls throw
 };
 
 class Watch {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The oldest batch on the queue is `ticket`, of which `done` records are
-  // known to be finished. True once a batch, when neither has changed for
+  // `ticket` is the oldest submitted batch, of which `done` records are known
+  // to be finished. Returns true once per batch, when neither has changed for
   // `limit`.
   bool hangs(
       uint64_t ticket,
@@ -36,14 +36,14 @@ class Watch {
   Time since_{};
 };
 
-// A dispatch or copy of the batch, as the report names it.
+// A dispatch or copy as the report names it.
 struct WatchedRecord {
   std::string name; // kernel with its variant
   Grid grid; // workgroups
 };
 
-// Sentences for the user: what did not end, on which device, what to do.
-// `in_flight` are the records that may be running, of `total`.
+// The message for the user: what does not end, on which device, and what to do.
+// `in_flight` are the records of `total` that may be running.
 std::string describe_hang(
     const std::string& device,
     uint32_t stream,

@@ -1,6 +1,6 @@
-// How long work is expected to take, and where it is cut so that no submission
-// takes long: drivers reset a GPU that is at one for some seconds, and a
-// desktop stands still meanwhile. Pure, free of Vulkan calls.
+// Estimates run times and cuts work so that no submission takes long: drivers
+// reset a GPU that runs one for some seconds, and a desktop freezes meanwhile.
+// Pure, free of Vulkan calls.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace mlx::core::vulkan {
 
-// What a device does in a second.
+// Throughput of a device, per second.
 struct Rates {
   double bytes = 0; // of device memory, read or written
   double flops = 0;
   double matrix_flops = 0; // of kernels that use its matrix units
   double copy_bytes = 0; // of copies between host and device
 };
-// By what kind of device it is and how many cores it has: what kernels reach
-// on slow devices of that kind, not the peak. Too low costs a cut that was not
-// needed, some 10 us for each WorkLimit::seconds; too high a reset.
+// Rates assumed from the kind of device and its number of cores: those that
+// kernels reach on slow devices of that kind, not the peak. A rate that is too
+// low costs an unneeded cut (10 us for each WorkLimit::seconds); one that is
+// too high, a reset.
 Rates assumed_rates(const Caps& caps);
 
 struct WorkLimit {
@@ -37,35 +38,35 @@ struct WorkLimit {
     return by_bytes > by_flops ? by_bytes : by_flops;
   }
 };
-// `milliseconds` as MLX_VK_MAX_MS_PER_SUBMISSION: negative by the device, 0
-// none.
+// `milliseconds` as in MLX_VK_MAX_MS_PER_SUBMISSION: negative chooses by
+// device, 0 means no limit.
 WorkLimit work_limit(const Caps& caps, double milliseconds);
 
-// A range of a grid as vkCmdDispatchBase takes it.
+// A part of a grid, for vkCmdDispatchBase.
 struct GridPart {
   Grid base{0, 0, 0}, count;
 };
-// A grid in about `parts` parts of about the same size. Kernels know their
-// workgroup by group_index() alone (kernels/common/args.glsl): in its part each
-// has the index that it has in the whole grid.
+// Splits a grid into about `parts` parts of similar size. Kernels identify
+// their workgroup by group_index() alone (kernels/common/args.glsl), which is
+// the same in a part as in the whole grid.
 std::vector<GridPart> split(Grid grid, uint32_t parts);
 
-// One command of a batch that takes several submissions.
+// A command of a batch that takes several submissions.
 struct Step {
   uint32_t position = 0; // in the order of the batch's records
-  bool cut = false; // the first of its submission, but for the batch's first
-  bool last = true; // of its record
+  bool cut = false; // begins a submission other than the first
+  bool last = true; // the last part of its record
   GridPart part; // of a dispatch
   uint64_t offset = 0, size = 0; // of a copy, bytes
 };
-// The commands of `order`, cut by the limit. Empty if all of it is expected to
-// fit one submission.
+// The commands of `order`, cut by the limit; empty if one submission is
+// expected to suffice.
 std::vector<Step> cut_work(
     std::span<const uint32_t> order,
     std::span<const Record> records,
     const WorkLimit& limit);
 
-// Parts that a record of so many seconds is to be run in.
+// The number of parts for a record that takes `seconds`.
 uint32_t parts_for(double seconds, double limit);
 
 } // namespace mlx::core::vulkan

@@ -112,7 +112,9 @@ TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
       after->wait();
       CAPTURE(lost->error());
       CHECK(lost->error().find("LOST") != std::string::npos);
-      CHECK(after->error().find("lost") != std::string::npos);
+      // Of the device, or of the batch before, if that has failed by then.
+      bool of_device = after->error().find("lost") != std::string::npos;
+      CHECK((of_device || after->error() == lost->error()));
       after->wait_retired();
     }
     d.memory().release(z);

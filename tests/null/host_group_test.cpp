@@ -49,15 +49,15 @@ struct Ranks {
   std::vector<std::shared_ptr<HostGroup>> groups;
 };
 
-Meeting meeting(Act act, uint64_t number, uint64_t bytes = 16) {
+Rendezvous rendezvous(Act act, uint64_t number, uint64_t bytes = 16) {
   return {act, 0, number, {"all_sum", 1, bytes}};
 }
 
 } // namespace
 
-TEST_CASE("host group: a meeting starts when all have offered it") {
+TEST_CASE("host group: a rendezvous starts when all have offered it") {
   Ranks ranks(3);
-  auto m = meeting(Act::Meet, 1);
+  auto m = rendezvous(Act::Meet, 1);
   CHECK_FALSE(ranks[0].may_start(m, {}));
   ranks[0].offer(m);
   ranks[1].offer(m);
@@ -66,20 +66,20 @@ TEST_CASE("host group: a meeting starts when all have offered it") {
   for (auto& g : ranks.groups) {
     CHECK(g->may_start(m, {}));
     g->pass(m);
-    CHECK(g->next_meetings().ends == 2);
+    CHECK(g->next_rendezvous().ends == 2);
   }
   // In their order only.
-  auto third = meeting(Act::Meet, 3);
+  auto third = rendezvous(Act::Meet, 3);
   for (auto& g : ranks.groups) {
     g->offer(third);
   }
-  CHECK_FALSE(ranks[0].may_start(third, ranks[0].next_meetings()));
+  CHECK_FALSE(ranks[0].may_start(third, ranks[0].next_rendezvous()));
   CHECK(ranks[0].error().empty());
 }
 
 TEST_CASE("host group: what was given is taken when all are done with it") {
   Ranks ranks(2);
-  auto give = meeting(Act::Give, 1), take = meeting(Act::Take, 1);
+  auto give = rendezvous(Act::Give, 1), take = rendezvous(Act::Take, 1);
   for (auto& g : ranks.groups) {
     CHECK(g->may_start(give, {}));
     g->pass(give);
@@ -90,36 +90,37 @@ TEST_CASE("host group: what was given is taken when all are done with it") {
   ranks[1].done(give);
   CHECK(ranks[0].may_start(take, {}));
   ranks[0].pass(take);
-  CHECK(ranks[0].may_start(meeting(Act::Give, 2), ranks[0].next_meetings()));
+  CHECK(
+      ranks[0].may_start(rendezvous(Act::Give, 2), ranks[0].next_rendezvous()));
 }
 
 TEST_CASE("host group: two are given before the first is taken") {
   Ranks ranks(2);
   auto& g = ranks[0];
   auto may = [&](Act act, uint64_t n) {
-    return g.may_start(meeting(act, n), g.next_meetings());
+    return g.may_start(rendezvous(act, n), g.next_rendezvous());
   };
   CHECK_FALSE(may(Act::Give, 2)); // in their order
   for (uint64_t n : {1, 2}) {
     CHECK(may(Act::Give, n));
     for (auto& each : ranks.groups) {
-      each->pass(meeting(Act::Give, n));
-      each->done(meeting(Act::Give, n));
+      each->pass(rendezvous(Act::Give, n));
+      each->done(rendezvous(Act::Give, n));
     }
   }
   CHECK_FALSE(may(Act::Give, 3));
   CHECK_FALSE(may(Act::Take, 2));
   CHECK_FALSE(may(Act::Meet, 3));
   CHECK(may(Act::Take, 1));
-  g.pass(meeting(Act::Take, 1));
+  g.pass(rendezvous(Act::Take, 1));
   CHECK(may(Act::Give, 3));
   CHECK(may(Act::Take, 2));
-  g.pass(meeting(Act::Take, 2));
+  g.pass(rendezvous(Act::Take, 2));
   for (auto& each : ranks.groups) {
-    each->offer(meeting(Act::Meet, 3));
+    each->offer(rendezvous(Act::Meet, 3));
   }
   CHECK(may(Act::Meet, 3));
-  g.pass(meeting(Act::Meet, 3));
+  g.pass(rendezvous(Act::Meet, 3));
   CHECK(may(Act::Give, 4));
   CHECK(g.error().empty());
 }
@@ -127,11 +128,11 @@ TEST_CASE("host group: two are given before the first is taken") {
 TEST_CASE("host group: a channel holds two messages") {
   Ranks ranks(2);
   auto send = [](uint64_t n) {
-    return Meeting{Act::Send, 1, n, {"a message", 1, 8}};
+    return Rendezvous{Act::Send, 1, n, {"a message", 1, 8}};
   };
-  Meeting first{Act::Receive, 0, 1, {"a message", 1, 8}};
-  auto may = [&](int rank, const Meeting& m) {
-    return ranks[rank].may_start(m, ranks[rank].next_meetings());
+  Rendezvous first{Act::Receive, 0, 1, {"a message", 1, 8}};
+  auto may = [&](int rank, const Rendezvous& m) {
+    return ranks[rank].may_start(m, ranks[rank].next_rendezvous());
   };
   CHECK_FALSE(may(1, first));
   CHECK_FALSE(may(0, send(2))); // of another stream, before the first
@@ -142,22 +143,22 @@ TEST_CASE("host group: a channel holds two messages") {
   CHECK_FALSE(may(0, send(3)));
   ranks[0].done(send(1));
   CHECK(may(1, first));
-  CHECK_FALSE(may(1, {Act::Receive, 0, 2, first.deal}));
+  CHECK_FALSE(may(1, {Act::Receive, 0, 2, first.plan}));
   CHECK_FALSE(may(0, send(3)));
   ranks[1].pass(first);
   ranks[1].done(first);
   CHECK(may(0, send(3)));
   ranks[0].done(send(2));
-  CHECK(may(1, {Act::Receive, 0, 2, first.deal}));
+  CHECK(may(1, {Act::Receive, 0, 2, first.plan}));
   CHECK(ranks[0].channel(0, 1, 1) != ranks[0].channel(0, 1, 2));
   CHECK(ranks[0].channel(0, 1, 2) != ranks[0].channel(1, 0, 2));
 }
 
 TEST_CASE("host group: ranks that differ fail, all of them") {
   Ranks ranks(2);
-  ranks[0].offer(meeting(Act::Meet, 1, 16));
-  ranks[1].offer(meeting(Act::Meet, 1, 20));
-  CHECK_FALSE(ranks[0].may_start(meeting(Act::Meet, 1, 16), {}));
+  ranks[0].offer(rendezvous(Act::Meet, 1, 16));
+  ranks[1].offer(rendezvous(Act::Meet, 1, 20));
+  CHECK_FALSE(ranks[0].may_start(rendezvous(Act::Meet, 1, 16), {}));
   CHECK(
       ranks[0].error().find(
           "rank 0 is at all_sum of 16 bytes where rank 1 is at one of 20") !=
@@ -166,7 +167,9 @@ TEST_CASE("host group: ranks that differ fail, all of them") {
 }
 
 TEST_CASE("host group: a piece of another array, or another piece, is not it") {
-  for (Deal other : {Deal{"all_sum", 1, 96, 32}, Deal{"all_sum", 1, 64, 0}}) {
+  for (TransferPlan other :
+       {TransferPlan{"all_sum", 1, 96, 32},
+        TransferPlan{"all_sum", 1, 64, 0}}) {
     Ranks ranks(2);
     ranks[0].offer({Act::Meet, 0, 1, {"all_sum", 1, 64, 32}});
     ranks[1].offer({Act::Meet, 0, 1, other});
@@ -181,21 +184,22 @@ TEST_CASE("host group: a piece of another array, or another piece, is not it") {
 TEST_CASE("host group: what is offered is not far ahead") {
   Ranks ranks(2);
   uint64_t offered = 0;
-  while (offered < 2000 && ranks[0].offer(meeting(Act::Meet, offered + 1))) {
+  while (offered < 2000 && ranks[0].offer(rendezvous(Act::Meet, offered + 1))) {
     ++offered;
   }
   CHECK(offered > 100);
-  CHECK(offered < 1024 / 2); // deals, with another rank ahead by as many
-  ranks[0].pass(meeting(Act::Meet, 1));
-  CHECK(ranks[0].offer(meeting(Act::Meet, offered + 1)));
+  CHECK(offered < 1024 / 2); // plans, with another rank ahead by as many
+  ranks[0].pass(rendezvous(Act::Meet, 1));
+  CHECK(ranks[0].offer(rendezvous(Act::Meet, offered + 1)));
 }
 
 TEST_CASE("host group: ranks that go different ways fail, all of them") {
   for (bool gives_first : {false, true}) {
     Ranks ranks(2);
     // What is small is met, what is large is given and taken.
-    auto meet = meeting(Act::Meet, 1, 16);
-    auto give = meeting(Act::Give, 1, 16), take = meeting(Act::Take, 1, 16);
+    auto meet = rendezvous(Act::Meet, 1, 16);
+    auto give = rendezvous(Act::Give, 1, 16),
+         take = rendezvous(Act::Take, 1, 16);
     for (bool gives : {gives_first, !gives_first}) {
       if (gives) {
         ranks[1].pass(give);
@@ -205,7 +209,7 @@ TEST_CASE("host group: ranks that go different ways fail, all of them") {
     }
     ranks[1].done(give);
     CHECK_FALSE(ranks[0].may_start(meet, {}));
-    CHECK_FALSE(ranks[1].may_start(take, ranks[1].next_meetings()));
+    CHECK_FALSE(ranks[1].may_start(take, ranks[1].next_rendezvous()));
     for (auto& g : ranks.groups) {
       CHECK(g->error().find("must call the same") != std::string::npos);
     }
@@ -214,7 +218,7 @@ TEST_CASE("host group: ranks that go different ways fail, all of them") {
 
 TEST_CASE("host group: processes that have ended") {
   Ranks ranks(2);
-  auto first = meeting(Act::Meet, 1), second = meeting(Act::Meet, 2);
+  auto first = rendezvous(Act::Meet, 1), second = rendezvous(Act::Meet, 2);
   ranks[0].look_for_ended(first);
   CHECK(ranks[0].error().empty());
   int child = fork();
@@ -255,7 +259,7 @@ struct Rank {
     fake::dispatch_mix(*encoder, fake::mix(device->pipelines()), z, 1);
   }
   void mix(Act act, uint64_t number) {
-    encoder->meet(ranks.groups[0], meeting(act, number));
+    encoder->meet(ranks.groups[0], rendezvous(act, number));
     mix();
   }
 
@@ -272,7 +276,7 @@ void a_while() {
 } // namespace
 
 TEST_CASE(
-    "host group: a batch goes ahead up to a meeting, and on when it may") {
+    "host group: a batch goes ahead up to a rendezvous, and on when it may") {
   Rank r;
   auto submissions = [] { return counters().submissions.load(); };
   uint64_t before = submissions();
@@ -284,15 +288,15 @@ TEST_CASE(
   a_while();
   CHECK_FALSE(done->submitted());
   CHECK(submissions() == before + 1); // the first
-  r.ranks[1].offer(meeting(Act::Meet, 1));
+  r.ranks[1].offer(rendezvous(Act::Meet, 1));
   // Both of this rank's were offered at once.
-  CHECK(r.ranks[1].may_start(meeting(Act::Meet, 1), {}));
+  CHECK(r.ranks[1].may_start(rendezvous(Act::Meet, 1), {}));
   a_while();
   CHECK_FALSE(done->submitted());
-  r.ranks[1].offer(meeting(Act::Meet, 2));
+  r.ranks[1].offer(rendezvous(Act::Meet, 2));
   done->wait();
   CHECK(done->error().empty());
-  CHECK(r.ranks[0].next_meetings().ends == 3);
+  CHECK(r.ranks[0].next_rendezvous().ends == 3);
 }
 
 TEST_CASE("host group: what is given is retired before it is taken") {
@@ -307,7 +311,7 @@ TEST_CASE("host group: what is given is retired before it is taken") {
   auto done = r.encoder->close();
   auto& other = r.ranks[1];
   auto told = [&](uint64_t number) {
-    auto m = meeting(Act::Take, number);
+    auto m = rendezvous(Act::Take, number);
     for (int i = 0; i < 1000; ++i) {
       if (other.waits_for(m).find("rank 1 has much") != std::string::npos) {
         return true;
@@ -317,8 +321,8 @@ TEST_CASE("host group: what is given is retired before it is taken") {
     return false;
   };
   auto give = [&](uint64_t number) {
-    other.pass(meeting(Act::Give, number));
-    other.done(meeting(Act::Give, number));
+    other.pass(rendezvous(Act::Give, number));
+    other.done(rendezvous(Act::Give, number));
   };
   CHECK(told(2));
   a_while();
@@ -354,7 +358,7 @@ TEST_CASE("host group: a failure ends what is held, and what comes after") {
 
 TEST_CASE("host group: a device that waited in vain fails its batch") {
   Rank r;
-  r.ranks[1].offer(meeting(Act::Meet, 1));
+  r.ranks[1].offer(rendezvous(Act::Meet, 1));
   // As its kernel writes it.
   static_cast<uint32_t*>(r.ranks.memory)[EXCHANGE_LATE(0)] = 1 + 1;
   r.mix(Act::Meet, 1);

@@ -1,7 +1,7 @@
-// Ranks as processes, each with a fake device whose meetings wait for the other
-// devices', as an exchange kernel does: whatever the order of submissions, none
-// may wait for ever, and nothing may be taken before it is given or given over
-// what is still to be taken (runtime/host_group.h).
+// Ranks as processes, each with a fake device whose rendezvous wait for the
+// other devices', as an exchange kernel does: whatever the order of
+// submissions, none may wait for ever, and nothing may be taken before it is
+// given or given over what is still to be taken (runtime/host_group.h).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ constexpr uint32_t most = 3; // ranks
 constexpr auto device_waits = std::chrono::seconds(2);
 constexpr auto rank_may_take = std::chrono::seconds(30);
 
-// What the fake devices know of each other: the last meeting given and taken,
-// and the last message of a channel.
+// What the fake devices know of each other: the last rendezvous given and
+// taken, and the last message of a channel.
 struct Progress {
   std::atomic<uint64_t> given, taken;
 };
@@ -43,7 +43,7 @@ struct Job {
   Progress channels[most][most]; // from, to
 };
 
-// A dispatch's salt: what it does for which meeting.
+// A dispatch's salt: what it does for which rendezvous.
 constexpr uint32_t takes = 1u << 31, gives = 1u << 30, message = 1u << 29;
 constexpr uint32_t peer_shift = 24;
 constexpr uint32_t number_mask = (1u << peer_shift) - 1;
@@ -65,7 +65,7 @@ class Devices {
           number > HostGroup::generations ? number - HostGroup::generations : 0;
       for (uint32_t r = 0; r < ranks_; ++r) {
         if (job_.progress[r].taken < over) {
-          say("gave meeting %lu over one that rank %u takes", number, r);
+          say("gave rendezvous %lu over one that rank %u takes", number, r);
         }
       }
       mine.given = number;
@@ -76,7 +76,7 @@ class Devices {
       for (uint32_t r = 0; r < ranks_; ++r) {
         while (job_.progress[r].given < number) {
           if (!waits || Clock::now() - begun > device_waits) {
-            say("takes meeting %lu, which rank %u has not given", number, r);
+            say("takes rendezvous %lu, which rank %u has not given", number, r);
             return;
           }
           std::this_thread::yield();
@@ -239,8 +239,8 @@ class Program {
     salt |= act == Act::Meet || act == Act::Give || sends ? gives : 0;
     salt |= act == Act::Meet || act == Act::Take || receives ? takes : 0;
     salt |= sends || receives ? message | peer << peer_shift : 0;
-    Deal deal{"an exchange", sends || receives, 16};
-    encoders_[s]->meet(group_, {act, peer, number, deal});
+    TransferPlan plan{"an exchange", sends || receives, 16};
+    encoders_[s]->meet(group_, {act, peer, number, plan});
     mix(s, salt);
   }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t items = 3000;
 constexpr ExchangeVariant variant{Type::u32, Type::u32, "Sum", false, 1};
-constexpr uint64_t first_number = ~0ull - most_host_ranks; // of no meeting
+constexpr uint64_t first_number = ~0ull - most_host_ranks; // of no rendezvous
 
 uint32_t value(uint32_t rank, uint32_t i) {
   return (rank + 1) * 0x10001u + i * 977u;
