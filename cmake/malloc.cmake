@@ -1,4 +1,4 @@
-# mimalloc in our library, for what it frees itself (backend/array_memory.h).
+# mimalloc in our library, for what it frees itself (overrides/make_shared.h).
 add_library(mlxvk_array_memory STATIC "${MIMALLOC_SOURCE_DIR}/src/static.c")
 target_include_directories(mlxvk_array_memory SYSTEM
                            PRIVATE "${MIMALLOC_SOURCE_DIR}/include")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# vk and msl stand side by side, as io and jit do.
+# vk and msl stand side by side, as io, jit and overrides do.
 LADDER = (
     ("vk", "msl"),
     ("pipeline",),
@@ -18,7 +18,7 @@ LADDER = (
     ("runtime",),
     ("backend",),
     ("ops",),
-    ("jit", "io"),
+    ("jit", "io", "overrides"),
 )
 RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
 MLX_RUNG = RUNG["backend"]  # the lowest that may include MLX

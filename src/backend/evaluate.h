@@ -1,4 +1,5 @@
-// What gpu::eval and our own walk of a graph (walk.cpp) do for each array.
+// What gpu::eval and our own walk of a graph (overrides/eval.cpp) do for each
+// array.
 #pragma once
 
 #include "backend/stream_encoder.h"

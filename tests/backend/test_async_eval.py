@@ -1,5 +1,5 @@
 """eval and async_eval of graphs of one GPU stream, whose walk is ours
-(src/backend/walk.cpp), and of those that it leaves to MLX."""
+(src/overrides/eval.cpp), and of those that it leaves to MLX."""
 
 import gc
 import json

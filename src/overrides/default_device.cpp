@@ -1,4 +1,4 @@
-#include "backend/default_device.h"
+#include "overrides/default_device.h"
 
 #include <atomic>
 #include <cstdio>

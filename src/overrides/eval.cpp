@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/default_device.h"
 #include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
@@ -24,6 +23,7 @@
 #include "mlx/transforms.h"
 #include "mlx/transforms_impl.h"
 #include "mlx/utils.h"
+#include "overrides/default_device.h"
 
 namespace mlx::core {
 

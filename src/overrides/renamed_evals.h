@@ -1,5 +1,5 @@
 // Comes before the first line of MLX's transforms.cpp (cmake/mlx.cmake), whose
-// eval() and async_eval() have other names in this library: ours (walk.cpp)
+// eval() and async_eval() have other names in this library: ours (eval.cpp)
 // call them for graphs that are not of one GPU stream.
 #pragma once
 
