@@ -84,51 +84,13 @@ set(CMAKE_INSTALL_LIBDIR lib)
 set(CMAKE_INSTALL_INCLUDEDIR include)
 add_subdirectory(${MLX_SOURCE_DIR} ${CMAKE_BINARY_DIR}/mlx)
 
+# Stubs whose functions this library defines: a backend's in src/backend and
+# src/ops, GGUF's in src/io.
 get_target_property(mlx_sources mlx SOURCES)
-list(FILTER mlx_sources EXCLUDE
-     REGEX "/backend/no_gpu/|/backend/metal/no_metal.cpp|/io/no_gguf.cpp|/ring/ring.cpp")
+list(FILTER mlx_sources EXCLUDE REGEX "/backend/no_gpu/|/io/no_gguf.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
-
-# metal_kernel() is MLX's own, which writes the kernel's text, under another name:
-# ours wraps it (src/overrides/metal_kernel.cpp). The Metal that it asks for is
-# whatever runs such kernels.
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/backend/common/metal_kernel.cpp"
-  TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_DEFINITIONS
-             "metal_kernel=metal_kernel_of_mlx;is_available=kernels_available")
-# gather_qmm() likewise (src/overrides/gather_qmm.cpp).
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/ops.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_DEFINITIONS "gather_qmm=gather_qmm_of_mlx")
-# What chooses devices likewise (src/overrides/default_device.cpp).
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/device.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES
-    COMPILE_DEFINITIONS
-    "default_device=default_device_of_mlx;set_default_device=set_default_device_of_mlx"
-)
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/stream.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_DEFINITIONS "default_stream=default_stream_of_mlx")
-# eval() and async_eval() likewise (src/overrides/eval.cpp), where a definition would
-# change what others call eval too.
-set_source_files_properties(
-  "${MLX_SOURCE_DIR}/mlx/transforms.cpp" TARGET_DIRECTORY mlx
-  PROPERTIES COMPILE_OPTIONS
-             "-include;${PROJECT_SOURCE_DIR}/src/overrides/renamed_evals.h"
-             OBJECT_DEPENDS
-             "${PROJECT_SOURCE_DIR}/src/overrides/renamed_evals.h")
-# The descriptions of arrays and primitives, with cheaper memory.
-foreach(file array fast ops)
-  set_source_files_properties(
-    "${MLX_SOURCE_DIR}/mlx/${file}.cpp" TARGET_DIRECTORY mlx
-    PROPERTIES COMPILE_OPTIONS
-               "-include;${PROJECT_SOURCE_DIR}/src/overrides/make_shared.h"
-               OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/src/overrides/make_shared.h"
-               INCLUDE_DIRECTORIES "${MIMALLOC_SOURCE_DIR}/include")
-endforeach()
+include(cmake/overrides.cmake)
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS

@@ -95,6 +95,7 @@ def lint(build: Path) -> list[Step]:
         Step("lint", "size gate", python("tools/check_size.py"), "exit"),
         Step("lint", "functions", python("tools/check_functions.py"), "exit"),
         Step("lint", "includes", python("tools/check_includes.py"), "exit"),
+        Step("lint", "overrides", python("tools/check_overrides.py"), "exit"),
         Step("lint", "samples", python("tools/check_docs.py"), "exit"),
     ]
 

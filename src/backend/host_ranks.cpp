@@ -16,15 +16,10 @@
 #include <vector>
 
 #include "mlx/backend/gpu/device_info.h"
-#include "mlx/distributed/ring/ring.h"
 #include "mlx/stream.h"
 #include "runtime/device.h"
 #include "vk/config.h"
 #include "vk/launcher.h"
-
-namespace mlx::core::distributed::ring {
-std::shared_ptr<GroupImpl> init_of_mlx(bool strict);
-}
 
 namespace mlx::core::vulkan {
 
@@ -333,21 +328,15 @@ bool ring_is_of_one_host() {
 
 } // namespace
 
+HostRanks::Ring group_of(HostRanks::Ring ring) {
+  // Ranks of other hosts may have another backend, and not our questions.
+  return ring && ring->size() > 1 && ring_is_of_one_host() ? take_over(ring)
+                                                           : ring;
+}
+
 std::string distributed_state() {
   std::lock_guard lock(state_mutex);
   return state;
 }
 
 } // namespace mlx::core::vulkan
-
-namespace mlx::core::distributed::ring {
-
-std::shared_ptr<GroupImpl> init(bool strict) {
-  auto ring = init_of_mlx(strict);
-  // Ranks of other hosts may have another backend, and not our questions.
-  return ring && ring->size() > 1 && vulkan::ring_is_of_one_host()
-      ? vulkan::take_over(ring)
-      : ring;
-}
-
-} // namespace mlx::core::distributed::ring

@@ -90,6 +90,10 @@ class HostRanks : public distributed::detail::GroupImpl {
   std::unique_ptr<Carrier> carrier_;
 };
 
+// The group for the ranks of `ring`: HostRanks where all of them are on this
+// host and set MLX_VK_HOST_GROUP, else `ring` itself, which may be null.
+HostRanks::Ring group_of(HostRanks::Ring ring);
+
 // Tries whether kernels see in time what other ranks' give; `together` returns
 // when all ranks have called it.
 bool sees_in_time(HostRanks& ranks, const std::function<void()>& together);

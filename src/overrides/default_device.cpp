@@ -1,3 +1,10 @@
+// Replaces default_device(), set_default_device() and default_stream(): errors.
+//
+// MLX does not say why there is no GPU, and a device index that does not exist
+// ends in std::out_of_range. Here errors name the device and the cause, and a
+// process that falls back to the CPU is told once.
+//
+// What MLX could offer: docs/dev/upstream.md, "Reasons why there is no GPU".
 #include "overrides/default_device.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The default device of MLX where there is no GPU: the user is told, once.
+// The notice of a process whose default device is the CPU for want of a GPU.
 #pragma once
 
 namespace mlx::core::vulkan {

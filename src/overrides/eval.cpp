@@ -1,12 +1,15 @@
-// mx.eval and mx.async_eval of a graph that is all of one GPU stream, as a
-// prompt's and a decode step's are. MLX's own walk counts each array's readers
-// in a hash map, weights included: with the map's memory that is 30 % of what
-// async_eval executes. Here the count is in the array, and the tape points at
-// arrays instead of sharing them. Any other graph goes to MLX's functions,
-// whose file is compiled with them under other names (renamed_evals.h).
+// Replaces eval() and async_eval(): MLX's walk counts readers in a hash map.
 //
-// The order of the arrays is MLX's, so that memory and fused kernels are too.
-// Threads: like async_eval, any, each with graphs of its own.
+// MLX's walk of a decode step enters every array and every weight in that map:
+// 30 % of what async_eval executes. Where a graph belongs to one GPU stream, as
+// a prompt's and a decode step's do, this walk keeps the counts in the arrays
+// and its tape points at arrays instead of sharing them. The order of arrays is
+// MLX's, so that memory and fused kernels are the same. MLX's own functions,
+// compiled under other names (renamed_evals.h), walk all other graphs.
+//
+// What MLX could offer: docs/dev/upstream.md, "Reader counts".
+//
+// Threads: any, each with graphs of its own, as with MLX's functions.
 #include <algorithm>
 #include <atomic>
 #include <tuple>
@@ -50,9 +53,10 @@ bool unscheduled(const array& a) {
   return a.status() == array::Status::unscheduled;
 }
 
-// The readers that an array has left: the value of its event, which is not
-// attached yet. The upper half says whose walk has counted, so that what one
-// left behind that an exception ended is nothing to the next.
+// Counts an array's remaining readers in the value of its event, which MLX uses
+// only once the array is evaluated. The upper half of the value is the number
+// of the walk, so that counts left by a walk that threw mean nothing to the
+// next.
 class Readers {
  public:
   Readers() : mine_(next_walk.fetch_add(1, std::memory_order_relaxed) << 32) {}

@@ -1,6 +1,10 @@
-// MLX's questions to Metal. With MLX_VK_METAL_KERNELS=1 Metal is there, so that
-// libraries which ask take their Metal kernels (ops/custom); what else Metal
-// has is answered as far as it means anything here.
+// Replaces namespace metal of no_metal.cpp: Metal's kernels run here.
+//
+// With MLX_VK_METAL_KERNELS=1, is_available() is true, so that libraries that
+// ask use their Metal kernels; start_capture(), stop_capture(), device_info(),
+// set_metallib_path() and get_metallib_path() then answer for Vulkan.
+//
+// What MLX could offer: docs/dev/upstream.md, "Kernels in Metal's language".
 #include "mlx/backend/metal/metal.h"
 
 #include <stdexcept>

@@ -1,6 +1,11 @@
-// fast::metal_kernel() for Vulkan: MLX's own, which checks a call, writes the
-// kernel's whole text and makes the primitive. MLX's file is compiled with that
-// function and its question for Metal under other names (cmake/mlx.cmake).
+// Replaces metal_kernel() and its is_available(): MLX checks calls too little.
+//
+// MLX's own function still writes the kernel's text and makes the primitive.
+// Here names and shapes are checked before, with errors that name them, and
+// `verbose` prints the GLSL that runs. The question for Metal in MLX's file
+// becomes kernels_available().
+//
+// What MLX could offer: docs/dev/upstream.md, "Kernels in Metal's language".
 #include <algorithm>
 #include <iostream>
 #include <sstream>

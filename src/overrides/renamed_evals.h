@@ -1,10 +1,11 @@
-// Comes before the first line of MLX's transforms.cpp (cmake/mlx.cmake), whose
-// eval() and async_eval() have other names in this library: ours (eval.cpp)
-// call them for graphs that are not of one GPU stream.
+// Renames eval() and async_eval() in MLX's transforms.cpp, for eval.cpp.
+//
+// It is included before that file's first line (cmake/overrides.cmake). A
+// definition for the compiler would rename cpu::eval and gpu::eval as well.
 #pragma once
 
-// What it includes, but for fence.h, which cannot be read twice: its own text
-// alone is to change, no header's.
+// All headers of transforms.cpp come first, so that the macros change its own
+// text alone; fence.h cannot be included twice and is left to it.
 #include <algorithm>
 #include <deque>
 #include <future>
