@@ -21,8 +21,8 @@ import time
 
 # One batch a step: nothing runs, on a software device's CPU either, while the
 # rest of the step is being encoded. Read when the library loads.
-os.environ.setdefault("MLX_VK_MAX_OPS_PER_BUFFER", "1000000")
-os.environ.setdefault("MLX_VK_MAX_MB_PER_BUFFER", "1000000")
+os.environ.setdefault("MLX_MAX_OPS_PER_BUFFER", "1000000")
+os.environ.setdefault("MLX_MAX_MB_PER_BUFFER", "1000000")
 
 import mlx.core as mx  # noqa: E402
 from mlx_lm import load  # noqa: E402

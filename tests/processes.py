@@ -5,13 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+LISTS = ("MLX_VK_DEBUG", "MLX_VK_TEST")
 TESTS = Path(__file__).resolve().parent
 
 
 def python(*words, limit=300, folder=None, **variables) -> subprocess.CompletedProcess:
     """`words` after the name of Python, for `limit` seconds at most. The tests'
     modules can be imported there, as those of `folder`, where it runs. A variable
-    that is None is taken away."""
+    that is None is taken away; words of LISTS are added to those that are set."""
+    for name in LISTS:
+        if variables.get(name) and os.environ.get(name):
+            variables[name] = f"{os.environ[name]},{variables[name]}"
     paths = [folder, TESTS, variables.pop("PYTHONPATH", os.environ.get("PYTHONPATH"))]
     variables["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
     environment = {**os.environ, **variables}

@@ -145,17 +145,17 @@ OTHER_MEMORY = {
     # Slow host reads: mirrors, of which one side is given back.
     "uncached": {"MLX_VK_MEMORY": "uncached"},
     # Host caches that are not coherent, in both models.
-    "noncoherent": {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_SMALL_BUFFER": "0"},
+    "noncoherent": {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_TEST": "small_buffer=0"},
     "uncached, noncoherent": {
         "MLX_VK_MEMORY": "uncached",
         "MLX_VK_DEBUG": "noncoherent",
-        "MLX_VK_SMALL_BUFFER": "0",
+        "MLX_VK_TEST": "small_buffer=0",
     },
 }
 
 
 def backend(build: Path) -> list[Step]:
-    steps = backend_mode("validate", {"MLX_VK_VALIDATE": "1"})
+    steps = backend_mode("validate", {"MLX_VK_DEBUG": "validate"})
     for mode, env in OTHER_MEMORY.items():
         steps += backend_mode(mode, env, *HOST_AND_DEVICE)
     return steps

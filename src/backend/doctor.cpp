@@ -175,13 +175,14 @@ json report() {
   j["started"] = device_if_started() != nullptr;
   j["config"] = json::array();
   for (const auto& e : config_table()) {
-    const char* value = std::getenv(e.name);
+    auto value = setting_text(
+        [](const char* n) -> const char* { return std::getenv(n); }, e.name);
     j["config"].push_back(
         {{"name", e.name},
-         {"value", value ? value : e.fallback},
+         {"value", value.value_or(e.fallback)},
          {"default", e.fallback},
          {"description", e.description},
-         {"set", value != nullptr}});
+         {"set", value.has_value()}});
     for (auto& m : config().misread) {
       if (m.name == e.name) {
         j["config"].back()["expected"] = m.expected;
@@ -190,7 +191,8 @@ json report() {
   }
   j["unknown_settings"] = json::array();
   for (auto& u : unknown_settings(environ)) {
-    j["unknown_settings"].push_back({{"name", u.name}, {"nearest", u.nearest}});
+    j["unknown_settings"].push_back(
+        {{"name", u.name}, {"nearest", u.nearest}, {"works", u.works}});
   }
   j["cache"] = cache_json();
   j["counters"] = counters_json();

@@ -42,9 +42,7 @@ void count_decomposition(const std::string& name) {
         "decomposition. Unset the variable, or run this operation with "
         "stream=mx.cpu.");
   }
-  bool told =
-      config().fallback == FallbackPolicy::Warn || config().debug_fallback;
-  if (count(name) && told) {
+  if (count(name) && config().fallback == FallbackPolicy::Warn) {
     std::fprintf(
         stderr, "[vulkan] decomposed into several kernels: %s\n", name.c_str());
   }

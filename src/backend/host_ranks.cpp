@@ -321,8 +321,7 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
 }
 
 bool ring_is_of_one_host() {
-  const char* file = std::getenv("MLX_HOSTFILE"); // the ring has it, too
-  std::ifstream in(file ? file : "", std::ios::binary);
+  std::ifstream in(config().hostfile, std::ios::binary);
   return on_one_host(std::string(std::istreambuf_iterator<char>(in), {}));
 }
 

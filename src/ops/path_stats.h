@@ -1,5 +1,5 @@
 // Which kernel each shape took, and why not a faster one, printed at exit
-// (MLX_VK_QMM_STATS, MLX_VK_SDPA_STATS).
+// (MLX_VK_DEBUG=paths).
 #pragma once
 
 #include <string>

@@ -359,24 +359,9 @@ DiskCache::Status DiskCache::status() const {
   return s;
 }
 
-fs::path default_cache_folder(const char* (*get)(const char*)) {
-  if (const char* set = get("MLX_VK_CACHE")) {
-    std::string_view v = set;
-    return v == "off" ? fs::path{} : fs::path(v);
-  }
-  if (const char* xdg = get("XDG_CACHE_HOME"); xdg && *xdg) {
-    return fs::path(xdg) / "mlx-vulkan";
-  }
-  if (const char* home = get("HOME"); home && *home) {
-    return fs::path(home) / ".cache" / "mlx-vulkan";
-  }
-  return {};
-}
-
 DiskCache& default_disk_cache() {
   // Never destroyed: used by threads that outlive static destructors.
-  static auto* cache = new DiskCache(default_cache_folder(
-      [](const char* name) -> const char* { return std::getenv(name); }));
+  static auto* cache = new DiskCache(config().cache);
   return *cache;
 }
 

@@ -84,11 +84,7 @@ class DiskCache {
   std::atomic<int> first_error_{0}; // an errno
 };
 
-// MLX_VK_CACHE, else $XDG_CACHE_HOME/mlx-vulkan, else ~/.cache/mlx-vulkan.
-// Empty if disabled or if there is no home.
-std::filesystem::path default_cache_folder(const char* (*get)(const char*));
-
-// The cache of this process, in the default folder.
+// The cache of this process, in Config::cache.
 DiskCache& default_disk_cache();
 
 } // namespace mlx::core::vulkan

@@ -255,7 +255,7 @@ void CommandWriter::write(
   OrderDebug debug;
   debug.levels = !config().disabled("levels");
   debug.shuffle = config().debug_shuffle ? ++written_ : 0;
-  debug.drop_barrier = config().drop_barrier;
+  debug.drop_barrier = config().test.drop_barrier;
   Order o = order(batch.records, batch.accesses, debug);
   auto steps = cut_work(o.records, batch.records, device_.work_limit());
 

@@ -71,7 +71,7 @@ Device::Device(Unprobed) {
     no_device(p.why.empty() ? "There is no Vulkan device" : p.why);
   }
   std::string why;
-  instance_ = Instance::create(config().validate, why);
+  instance_ = Instance::create(config().debug_validate, why);
   if (!instance_) {
     no_device(why);
   }
@@ -81,7 +81,7 @@ Device::Device(Unprobed) {
   }
   physical_ = instance_->physical[index];
   caps_ = instance_->caps[index];
-  auto only = parse_matrix_shape(config().matrices);
+  auto only = parse_matrix_shape(config().test.matrices);
   if (only && !caps_.software()) {
     choose_matrices(caps_, only);
   }
@@ -91,7 +91,7 @@ Device::Device(Unprobed) {
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }
-  if (config().disabled("subgroup_sizes")) {
+  if (config().test.fixed_subgroups) {
     caps_.subgroup_size_control = caps_.required_subgroup_size = false;
     caps_.full_subgroups = false;
     caps_.min_subgroup_size = caps_.max_subgroup_size = caps_.subgroup_size;
@@ -106,10 +106,7 @@ Device::Device(Unprobed) {
   }
   vk().vkGetDeviceQueue(device_, caps_.compute_queue_family, 0, &queue_);
   timeline_ = std::make_unique<Timeline>(
-      vk(),
-      device_,
-      WaitPolicy{
-          caps_.software(), std::chrono::microseconds(config().spin_us)});
+      vk(), device_, WaitPolicy{.interrupts = caps_.software()});
   memory_ = std::make_unique<Memory>(*this);
   work_limit_ = vulkan::work_limit(caps_, config().max_ms);
   if (!config().disabled("sentinels") && caps_.timestamps &&
@@ -120,10 +117,10 @@ Device::Device(Unprobed) {
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
   // Where they are offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
-  if (caps_.preserve_nan_f32 && !config().disabled("float_controls")) {
+  if (caps_.preserve_nan_f32) {
     pipelines_->add_global_define("FLOAT_CONTROLS", "1");
   }
-  if (caps_.preserve_denorm_f32 && !config().disabled("float_controls")) {
+  if (caps_.preserve_denorm_f32) {
     pipelines_->add_global_define("DENORM_PRESERVE_F32", "1");
   }
   if (int kinds = config().debug_loops + 2 * config().debug_bounds) {

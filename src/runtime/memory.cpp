@@ -146,7 +146,7 @@ void Memory::show_to_device(Batch& batch) {
 }
 
 BufferKind Memory::kind_for(size_t size, Placement placement) const {
-  bool small = types_.small && size <= config().small_buffer;
+  bool small = types_.small && size <= size_t(config().test.small_buffer);
   return small || (types_.unified && types_.host_coherent) ? BufferKind::Mapped
       : types_.unified                                     ? BufferKind::Shared
       : placement == Placement::Device ? BufferKind::DeviceBorn

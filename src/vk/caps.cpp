@@ -350,7 +350,7 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
   std::vector<VkQueueFamilyProperties> families(n);
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, families.data());
-  int family = choose_queue_family(families, c.vendor_id, config().queue);
+  int family = choose_queue_family(families, c.vendor_id, config().test.queue);
   c.compute_queue_family = family;
   if (family >= 0) {
     c.timestamps = families[family].timestampValidBits != 0;

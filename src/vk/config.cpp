@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <type_traits>
 #include <utility>
+
+#include "vk/matrix_units.h"
 
 namespace mlx::core::vulkan {
 
@@ -31,35 +34,27 @@ constexpr ConfigEntry table[] = {
      "`discrete` (device-local arrays with host mirrors) or `uncached` (`auto`, "
      "treating host reads of device memory as slow). `mlx-vulkan doctor` shows the "
      "model that `auto` chose and the reason."},
-    {"MLX_VK_SMALL_BUFFER",
-     "1024",
-     "Discrete memory model: arrays of up to this many bytes live in mapped device "
-     "memory and need no copies. 0 disables this."},
+    {"MLX_VK_CACHE",
+     "",
+     "A folder for compiled kernels and nothing else; `off` or an empty value "
+     "disables the cache. The default is $XDG_CACHE_HOME/mlx-vulkan, or "
+     "~/.cache/mlx-vulkan."},
     {"MLX_VK_TIMEOUT",
      "30",
      "Seconds without progress after which the kernels that the device is running "
-     "are named on stderr. 0 disables the watchdog."},
-    {"MLX_VK_TIMEOUT_ERROR",
-     "0",
-     "1 makes calls that wait for a hung device raise an error after "
-     "MLX_VK_TIMEOUT. The process cannot use the device afterwards."},
-    {"MLX_VK_SPIN",
-     "1500",
-     "Microseconds for which a wait polls the device before it starts to sleep "
-     "between polls. Higher values reduce latency and use more CPU time."},
-    {"MLX_VK_QUEUE",
-     "auto",
-     "The queue family to use where a GPU has both: `compute` (without graphics), "
-     "`graphics` (with graphics) or `auto` (compute on NVIDIA, where submissions "
-     "start sooner; graphics elsewhere)."},
+     "are named on stderr; 0 disables the watchdog. With `error`, as in "
+     "`30,error`, calls that wait for the device then raise an error, and the "
+     "process cannot use the device afterwards."},
+    {"MLX_VK_MAX_MS_PER_SUBMISSION",
+     "-1",
+     "Longest estimated duration of one submission in milliseconds. Batches and "
+     "long kernels are split to stay below it. 0 means no limit. -1 means 500, or "
+     "100 on integrated GPUs, or no limit on software devices."},
     {"MLX_VK_FALLBACK",
      "allow",
      "What happens to operations that this backend decomposes into several kernels "
      "and MLX's Metal backend runs as one: `allow`, `warn` or `deny` (raise an "
      "error)."},
-    {"MLX_VK_VALIDATE",
-     "0",
-     "1 loads the Khronos validation layer and makes its errors fatal."},
     {"MLX_VK_PROFILE",
      "",
      "1 prints a table of kernel times at exit; a file name writes a "
@@ -72,11 +67,10 @@ constexpr ConfigEntry table[] = {
     {"MLX_VK_DISABLE",
      "",
      "Optimizations and features to switch off, separated by commas: coopmat, "
-     "bfloat16, native_f16, float_controls, levels, splits, joins, sentinels, fuse, "
+     "bfloat16, native_f16, levels, splits, joins, sentinels, fuse, "
      "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
-     "products on f16 matrix units, for devices without bf16 ones), meet (direct "
-     "waits between the GPUs of MLX_VK_HOST_GROUP) and subgroup_sizes (behaves "
-     "like a driver without subgroup size control)."},
+     "products on f16 matrix units, for devices without bf16 ones) and meet "
+     "(direct waits between the GPUs of MLX_VK_HOST_GROUP)."},
     {"MLX_VK_METAL_KERNELS",
      "",
      "The result of mx.metal.is_available(). By default, it is true where models of "
@@ -85,78 +79,65 @@ constexpr ConfigEntry table[] = {
      "MLX's operations. 1 makes it true everywhere; arrays then report Metal as "
      "their DLPack device, as on a Mac, and np.array(x) is not affected. "
      "mx.fast.metal_kernel works with any value."},
-    {"MLX_VK_QMM_STATS",
-     "0",
-     "1 prints at exit, for each shape of a quantized product, the kernel that ran, "
-     "the number of calls, and the reason why a faster kernel was not used."},
-    {"MLX_VK_SDPA_STATS", "0", "1 prints the same statistics for attention."},
-    {"MLX_VK_CACHE",
-     "",
-     "A folder for compiled kernels and nothing else; `off` or an empty value "
-     "disables the cache. The default is $XDG_CACHE_HOME/mlx-vulkan, or "
-     "~/.cache/mlx-vulkan."},
-    {"MLX_VK_KERNEL_PATH",
-     "",
-     "Development: a folder from which kernel sources are read instead of the "
-     "embedded ones."},
-    {"MLX_VK_MAX_OPS_PER_BUFFER",
-     "100",
-     "Number of operations after which a batch is submitted; "
-     "MLX_MAX_OPS_PER_BUFFER works too. The default stands for 25 to 400, "
-     "depending on how busy the device is."},
-    {"MLX_VK_MAX_MB_PER_BUFFER",
-     "256",
-     "MiB of arrays in use by a batch after which it is submitted; "
-     "MLX_MAX_MB_PER_BUFFER works too."},
-    {"MLX_VK_MAX_MS_PER_SUBMISSION",
-     "-1",
-     "Longest estimated duration of one submission in milliseconds. Batches and "
-     "long kernels are split to stay below it. 0 means no limit. -1 means 500, or "
-     "100 on integrated GPUs, or no limit on software devices."},
-    {"MLX_VK_DEQUANTIZE_ROWS",
-     "-1",
-     "Number of rows of x from which a quantized product dequantizes its weights "
-     "first, into up to three buffers of 256 MiB per stream. -1 means 128 with "
-     "matrix units (768 on integrated GPUs) and never without; 0 means never."},
-    {"MLX_VK_SKINNY_ROWS",
-     "-1",
-     "Number of rows of x from which quantized products of up to 64 rows use a "
-     "matrix-unit kernel for few rows. -1 means where it is faster; 0 means never. "
-     "Any other value makes software devices emulate it, for tests."},
-    {"MLX_VK_RADIX_ITEMS",
-     "-1",
-     "Number of items of a row from which sorts are radix sorts instead of merge "
-     "sorts. -1 means where that is faster; 0 means never."},
     {"MLX_VK_INT8_ACTIVATIONS",
      "0",
      "1 rounds x to 8 bits, with one scale per 32 items, in quantized products of "
      "more than eight rows (prompts), on GPUs without matrix units that have fast "
-     "integer dot products. This changes results. 2 and 3 do so on any device with "
-     "integer dot products, with signed and unsigned codes, for tests."},
+     "integer dot products. This changes results."},
     {"MLX_VK_HOST_GROUP",
      "0",
      "1 lets the ranks of one host (mlx.launch with the ring backend) exchange data "
      "on GPU streams through shared memory instead of TCP. Opt-in."},
-    {"MLX_VK_COMMIT",
+    {"MLX_VK_KERNEL_PATH",
      "",
-     "The commit that `mlx-vulkan bench` records in its results where it finds no "
-     "git checkout."},
-    {"MLX_VK_TEST_MATRICES",
+     "Development: a folder from which kernel sources are read instead of the "
+     "embedded ones."},
+    {"MLX_VK_TEST",
      "",
-     "Test hook: use only cooperative matrices of this shape, M x N x K as in "
-     "8x16x16, if the device lists it. Software devices emulate it."},
-    {"MLX_VK_TEST_DROP_BARRIER",
-     "-1",
-     "Test hook: leave out the n-th barrier of every batch; MLX_VK_DEBUG=shuffle "
-     "then also permutes the dispatches that it separated."},
+     "Test hooks, not for users, separated by commas. `skinny_rows=N`, "
+     "`dequantize_rows=N` and `radix_items=N` set the rows or items from which "
+     "matrix units take few rows, weights are dequantized first and sorts go by "
+     "digits (-1: where that measured faster, 0: never; skinny_rows also makes "
+     "software devices emulate matrix units). `matrices=8x16x16` uses only "
+     "matrices of this shape, which software devices emulate. `emulate` makes "
+     "software devices emulate the matrix units of attention. `int8=signed` or "
+     "`int8=unsigned` rounds as MLX_VK_INT8_ACTIVATIONS on any device. "
+     "`fixed_subgroups` behaves like a driver without subgroup size control. "
+     "`small_buffer=N` sets the bytes up to which arrays of the discrete memory "
+     "model live in mapped device memory (1024). `queue=compute` or "
+     "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
+     "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
+     "dispatches that it separated."},
 };
+
+// Earlier names of settings, which go on working. `word` is what a value, or
+// the value 1, of the earlier name means in the list of `name`; one that ends
+// with = takes the value, and an empty one is the value itself.
+struct EarlierName {
+  const char* earlier;
+  const char* name;
+  const char* word;
+};
+constexpr EarlierName earlier_names[] = {
+    {"MLX_VK_VALIDATE", "MLX_VK_DEBUG", "validate"},
+    {"MLX_VK_QMM_STATS", "MLX_VK_DEBUG", "paths"},
+    {"MLX_VK_SDPA_STATS", "MLX_VK_DEBUG", "paths"},
+    {"MLX_VK_TIMEOUT_ERROR", "MLX_VK_TIMEOUT", "error"},
+    {"MLX_VK_MAX_OPS_PER_BUFFER", "MLX_MAX_OPS_PER_BUFFER", ""},
+    {"MLX_VK_MAX_MB_PER_BUFFER", "MLX_MAX_MB_PER_BUFFER", ""},
+    {"MLX_VK_SMALL_BUFFER", "MLX_VK_TEST", "small_buffer="},
+    {"MLX_VK_QUEUE", "MLX_VK_TEST", "queue="},
+    {"MLX_VK_DEQUANTIZE_ROWS", "MLX_VK_TEST", "dequantize_rows="},
+    {"MLX_VK_SKINNY_ROWS", "MLX_VK_TEST", "skinny_rows="},
+    {"MLX_VK_RADIX_ITEMS", "MLX_VK_TEST", "radix_items="},
+    {"MLX_VK_TEST_MATRICES", "MLX_VK_TEST", "matrices="},
+    {"MLX_VK_TEST_DROP_BARRIER", "MLX_VK_TEST", "drop_barrier="}};
 
 // The words of MLX_VK_DISABLE.
 constexpr std::string_view paths[] = {
     "coopmat",
     "bfloat16",
     "native_f16",
-    "float_controls",
     "levels",
     "splits",
     "joins",
@@ -164,8 +145,7 @@ constexpr std::string_view paths[] = {
     "fuse",
     "fuse_attention",
     "halves",
-    "meet",
-    "subgroup_sizes"};
+    "meet"};
 
 // Cuts the first word off a comma-separated list.
 std::string_view take_word(std::string_view& list) {
@@ -173,15 +153,6 @@ std::string_view take_word(std::string_view& list) {
   auto word = list.substr(0, end);
   list.remove_prefix(std::min(end + 1, list.size()));
   return word;
-}
-
-template <typename T>
-auto to_number(const char* text, char** end, const T&) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::strtod(text, end);
-  } else {
-    return std::strtol(text, end, 10);
-  }
 }
 
 } // namespace
@@ -211,6 +182,23 @@ std::string alternatives(std::span<const std::string_view> words) {
   return text;
 }
 
+// Whether `text` is a number of `least` or more, which it stores.
+template <typename T>
+bool to_number(const std::string& text, T& out, long least) {
+  char* end = nullptr;
+  double n = std::strtod(text.c_str(), &end);
+  bool whole = std::is_floating_point_v<T> || n == static_cast<long>(n);
+  if (text.empty() || *end || !(n >= least && n <= INT_MAX) || !whole) {
+    return false;
+  }
+  out = static_cast<T>(n);
+  return true;
+}
+
+std::string at_least(long least) {
+  return "a number of " + std::to_string(least) + " or more";
+}
+
 // Reads settings into `c`. What is empty or not understood keeps the default.
 struct Environment {
   const char* (*get)(const char*);
@@ -227,23 +215,14 @@ struct Environment {
     c.misread.push_back({name, std::move(value), std::move(expected)});
   }
   std::string text(const char* name) const {
-    const char* v = get(name);
-    return v ? v : "";
+    return setting_text(get, name).value_or("");
   }
   template <typename T>
-  bool number(const char* name, T& out, long least) const {
+  void number(const char* name, T& out, long least) const {
     auto v = text(name);
-    if (v.empty()) {
-      return false;
+    if (!v.empty() && !to_number(v, out, least)) {
+      misread(name, v, at_least(least));
     }
-    char* end = nullptr;
-    auto n = to_number(v.c_str(), &end, out);
-    if (*end || !(n >= least)) {
-      misread(name, v, "a number of " + std::to_string(least) + " or more");
-      return false;
-    }
-    out = n;
-    return true;
   }
   template <typename E, size_t n>
   void word(
@@ -264,6 +243,17 @@ struct Environment {
   void flag(const char* name, bool& out) const {
     word(name, out, {{"0", false}, {"1", true}});
   }
+  // Passes the words of a list to `known`, which returns whether it took one.
+  template <typename F>
+  void list(const char* name, const std::string& expected, F known) const {
+    auto words = text(name);
+    for (std::string_view rest = words; !rest.empty();) {
+      std::string word(take_word(rest));
+      if (!word.empty() && !known(word)) {
+        misread(name, word, expected);
+      }
+    }
+  }
 };
 
 void parse_debug_modes(const Environment& e) {
@@ -272,29 +262,58 @@ void parse_debug_modes(const Environment& e) {
       MLXVK_DEBUG_MODES(MLXVK_NAME)
 #undef MLXVK_NAME
   };
-  auto modes = e.text("MLX_VK_DEBUG");
-  for (std::string_view rest = modes; !rest.empty();) {
-    auto word = take_word(rest);
+  e.list("MLX_VK_DEBUG", alternatives(known), [&](auto& word) {
 #define MLXVK_PARSE(name, description) \
   if (word == #name) {                 \
     e.c.debug_##name = true;           \
-    continue;                          \
+    return true;                       \
   }
     MLXVK_DEBUG_MODES(MLXVK_PARSE)
 #undef MLXVK_PARSE
-    if (!word.empty()) {
-      e.misread("MLX_VK_DEBUG", std::string(word), alternatives(known));
-    }
-  }
+    return false;
+  });
 }
 
-void check_paths(const Environment& e) {
-  for (std::string_view rest = e.c.disable; !rest.empty();) {
-    std::string word(take_word(rest));
-    if (!word.empty() && std::ranges::find(paths, word) == std::end(paths)) {
-      e.misread("MLX_VK_DISABLE", word, alternatives(paths));
-    }
+// A word of MLX_VK_TEST, as key=value or key.
+bool parse_hook(const std::string& word, Config& c) {
+  auto key = word.substr(0, word.find('='));
+  auto value = key.size() < word.size() ? word.substr(key.size() + 1) : "";
+  auto number = [&](const char* name, int& out, int least) {
+    return key == name && to_number(value, out, least);
+  };
+  auto choice = [&](const char* text, auto& out, auto meaning) {
+    bool found = word == text;
+    out = found ? meaning : out;
+    return found;
+  };
+  auto& t = c.test;
+  if (key == "matrices" && parse_matrix_shape(value)) {
+    t.matrices = value;
+    return true;
   }
+  return number("small_buffer", t.small_buffer, 0) ||
+      number("dequantize_rows", t.dequantize_rows, -1) ||
+      number("skinny_rows", t.skinny_rows, -1) ||
+      number("radix_items", t.radix_items, -1) ||
+      number("drop_barrier", t.drop_barrier, -1) ||
+      choice("int8=signed", c.int8_activations, 2) ||
+      choice("int8=unsigned", c.int8_activations, 3) ||
+      choice("queue=auto", t.queue, QueueKind::Automatic) ||
+      choice("queue=compute", t.queue, QueueKind::Compute) ||
+      choice("queue=graphics", t.queue, QueueKind::Graphics) ||
+      choice("emulate", t.emulate, true) ||
+      choice("fixed_subgroups", t.fixed_subgroups, true);
+}
+
+std::string cache_folder(const Environment& e) {
+  if (auto set = setting_text(e.get, "MLX_VK_CACHE")) {
+    return *set == "off" ? "" : *set;
+  }
+  if (auto xdg = e.text("XDG_CACHE_HOME"); !xdg.empty()) {
+    return xdg + "/mlx-vulkan";
+  }
+  auto home = e.text("HOME");
+  return home.empty() ? "" : home + "/.cache/mlx-vulkan";
 }
 
 // Levenshtein's distance.
@@ -317,15 +336,53 @@ const ConfigEntry& nearest(std::string_view name) {
       table, {}, [&](auto& e) { return distance(name, e.name); });
 }
 
+// What a value of an earlier name is in the list of the present one.
+std::string meaning(const EarlierName& e, std::string_view value) {
+  std::string word = e.word;
+  if (word.empty() || word.ends_with('=')) {
+    return word + std::string(value);
+  }
+  return value.empty() || value == "0" ? "" : word;
+}
+
 } // namespace
+
+std::optional<std::string> setting_text(
+    const char* (*get)(const char*),
+    std::string_view name) {
+  std::optional<std::string> text;
+  if (const char* v = get(std::string(name).c_str())) {
+    text = v;
+  }
+  for (auto& e : earlier_names) {
+    const char* v = name == e.name ? get(e.earlier) : nullptr;
+    if (!v || !*v) {
+      continue;
+    }
+    if (!*e.word) {
+      text = v; // of two names, the longer one counts
+    } else if (auto added = meaning(e, v); !added.empty()) {
+      text = text && !text->empty() ? *text + "," + added : added;
+    }
+  }
+  return text;
+}
 
 std::vector<UnknownSetting> unknown_settings(const char* const* environment) {
   std::vector<UnknownSetting> found;
   for (; environment && *environment; ++environment) {
-    std::string_view name = *environment;
-    name = name.substr(0, name.find('='));
-    // MLX_VK_TEST_*: the test suite has more of them than the library.
-    if (name.starts_with("MLX_VK_") && !name.starts_with("MLX_VK_TEST_") &&
+    std::string_view entry = *environment;
+    auto name = entry.substr(0, entry.find('='));
+    auto value = entry.substr(std::min(name.size() + 1, entry.size()));
+    auto earlier =
+        std::ranges::find(earlier_names, name, &EarlierName::earlier);
+    if (earlier != std::end(earlier_names)) {
+      if (auto now = meaning(*earlier, value); !now.empty()) {
+        now = std::string(earlier->name) + "=" + now;
+        found.push_back({std::string(entry), now, true});
+      }
+    } else if ( // MLX_VK_TEST_*: the test suite's own
+        name.starts_with("MLX_VK_") && !name.starts_with("MLX_VK_TEST_") &&
         std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
       found.push_back({std::string(name), nearest(name).name});
     }
@@ -346,42 +403,34 @@ Config parse_config(const char* (*get)(const char*)) {
        {"discrete", MemoryModel::Discrete},
        {"uncached", MemoryModel::Uncached}});
   e.word(
-      "MLX_VK_QUEUE",
-      c.queue,
-      {{"auto", QueueKind::Automatic},
-       {"compute", QueueKind::Compute},
-       {"graphics", QueueKind::Graphics}});
-  e.word(
       "MLX_VK_FALLBACK",
       c.fallback,
       {{"allow", FallbackPolicy::Allow},
        {"warn", FallbackPolicy::Warn},
        {"deny", FallbackPolicy::Deny}});
-  e.flag("MLX_VK_VALIDATE", c.validate);
-  e.flag("MLX_VK_METAL_KERNELS", c.metal_kernels);
-  e.flag("MLX_VK_QMM_STATS", c.qmm_stats);
-  e.flag("MLX_VK_SDPA_STATS", c.sdpa_stats);
+  c.cache = cache_folder(e);
   auto profile = e.text("MLX_VK_PROFILE");
   c.profile = profile == "0" ? "" : profile;
-  e.number("MLX_VK_MAX_OPS_PER_BUFFER", c.max_ops, 1) ||
-      e.number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
-  e.number("MLX_VK_MAX_MB_PER_BUFFER", c.max_mb, 1) ||
-      e.number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
+  e.number("MLX_MAX_OPS_PER_BUFFER", c.max_ops, 1);
+  e.number("MLX_MAX_MB_PER_BUFFER", c.max_mb, 1);
   e.number("MLX_VK_MAX_MS_PER_SUBMISSION", c.max_ms, -1);
-  e.number("MLX_VK_SMALL_BUFFER", c.small_buffer, 0);
-  e.number("MLX_VK_SPIN", c.spin_us, 0);
-  e.number("MLX_VK_DEQUANTIZE_ROWS", c.dequantize_rows, -1);
-  e.number("MLX_VK_SKINNY_ROWS", c.skinny_rows, -1);
-  e.number("MLX_VK_RADIX_ITEMS", c.radix_items, -1);
-  e.number("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, 0);
-  e.number("MLX_VK_TIMEOUT", c.timeout_s, 0);
+  e.list("MLX_VK_TIMEOUT", at_least(0) + ", or error", [&](auto& word) {
+    c.timeout_error |= word == "error";
+    return word == "error" || to_number(word, c.timeout_s, 0);
+  });
+  e.flag("MLX_VK_METAL_KERNELS", c.metal_kernels);
   e.flag("MLX_VK_HOST_GROUP", c.host_group);
-  e.flag("MLX_VK_TIMEOUT_ERROR", c.timeout_error);
-  c.matrices = e.text("MLX_VK_TEST_MATRICES");
-  e.number("MLX_VK_TEST_DROP_BARRIER", c.drop_barrier, -1);
+  e.word("MLX_VK_INT8_ACTIVATIONS", c.int8_activations, {{"0", 0}, {"1", 1}});
+  c.hostfile = e.text("MLX_HOSTFILE");
   c.kernel_path = e.text("MLX_VK_KERNEL_PATH");
   c.disable = e.text("MLX_VK_DISABLE");
-  check_paths(e);
+  e.list("MLX_VK_DISABLE", alternatives(paths), [](auto& word) {
+    return std::ranges::find(paths, word) != std::end(paths);
+  });
+  e.list(
+      "MLX_VK_TEST", "a test hook of docs/dev/all-settings.md", [&](auto& w) {
+        return parse_hook(w, c);
+      });
   parse_debug_modes(e);
   return c;
 }
@@ -392,11 +441,10 @@ const Config& config() {
         [](const char* n) -> const char* { return std::getenv(n); });
     if (!found.off) {
       for (auto& u : unknown_settings(environ)) {
-        std::fprintf(
-            stderr,
-            "[mlx-vulkan] %s is not a setting; did you mean %s?\n",
-            u.name.c_str(),
-            u.nearest);
+        const char* text = u.works
+            ? "[mlx-vulkan] %s works, but its name is %s now.\n"
+            : "[mlx-vulkan] %s is not a setting; did you mean %s?\n";
+        std::fprintf(stderr, text, u.name.c_str(), u.nearest.c_str());
       }
     }
     return found;

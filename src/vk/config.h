@@ -1,10 +1,11 @@
-// Every environment variable of the backend, MLX_VK..., in one table. It feeds
-// `mlx-vulkan doctor` and the documentation. All but MLX_VK_CACHE
-// (pipeline/disk_cache.h) and MLX_VK_COMMIT (the Python package) are in Config.
-// Read once, at first use.
+// Every environment variable of the backend, MLX_VK..., in one table, which
+// feeds `mlx-vulkan doctor` and the documentation. They are read once, at first
+// use, here and nowhere else; the Python package reads MLX_VK and
+// MLX_VK_METAL_KERNELS too, before it loads the library.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,26 +22,45 @@ std::span<const ConfigEntry> config_table();
 
 // X(name, description): the words of MLX_VK_DEBUG, each of which sets
 // Config::debug_<name>.
-#define MLXVK_DEBUG_MODES(X)                                           \
-  X(fallback, "names the operations that are decomposed")              \
-  X(submit, "logs batches")                                            \
-  X(cache, "logs files that the kernel cache cannot read or write")    \
-  X(shuffle, "permutes independent dispatches")                        \
-  X(guard, "puts red zones around arrays")                             \
-  X(noncoherent,                                                       \
-    "emulates caches that are not coherent: the host works on copies " \
-    "that only flushes and invalidations update")                      \
-  X(watch,                                                             \
-    "marks progress, so that a report of MLX_VK_TIMEOUT names one "    \
-    "kernel")                                                          \
-  X(loops, "makes a kernel loop that exceeds its bound an error")      \
-  X(bounds,                                                            \
-    "makes an index outside of its array an error that names it; "     \
+#define MLXVK_DEBUG_MODES(X)                                                   \
+  X(validate, "loads the Khronos validation layer and makes its errors fatal") \
+  X(paths,                                                                     \
+    "prints at exit, for each shape of a quantized product and of "            \
+    "attention, the kernel that ran, the number of calls and the "             \
+    "reason why a faster kernel was not used")                                 \
+  X(submit, "logs batches")                                                    \
+  X(cache, "logs files that the kernel cache cannot read or write")            \
+  X(shuffle, "permutes independent dispatches")                                \
+  X(guard, "puts red zones around arrays")                                     \
+  X(noncoherent,                                                               \
+    "emulates caches that are not coherent: the host works on copies "         \
+    "that only flushes and invalidations update")                              \
+  X(watch,                                                                     \
+    "marks progress, so that a report of MLX_VK_TIMEOUT names one "            \
+    "kernel")                                                                  \
+  X(loops, "makes a kernel loop that exceeds its bound an error")              \
+  X(bounds,                                                                    \
+    "makes an index outside of its array an error that names it; "             \
     "every operation is a batch of its own")
 
 enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
 enum class QueueKind : uint8_t { Automatic, Compute, Graphics };
+
+// Test hooks: the words of MLX_VK_TEST, such as skinny_rows=5. A default stands
+// for what users get.
+struct TestHooks {
+  QueueKind queue = QueueKind::Automatic; // of a GPU with both families
+  int small_buffer = 1024; // bytes up to which arrays live in mapped memory
+  // Rows of x, or items of a row, from which products dequantize w first, take
+  // matrix units for few rows, and sorts go by digits. -1: where that measured
+  // faster; 0: never.
+  int dequantize_rows = -1, skinny_rows = -1, radix_items = -1;
+  bool emulate = false; // matrix units of attention, on software devices
+  bool fixed_subgroups = false; // as a driver that does not control their size
+  std::string matrices; // only matrices of this shape (vk/matrix_units.h)
+  int drop_barrier = -1; // of every batch, counted from 1
+};
 
 // A value that the setting does not take.
 struct Misread {
@@ -49,45 +69,47 @@ struct Misread {
 
 struct Config {
   bool off = false; // MLX_VK=0
-  std::string device; // MLX_VK_DEVICE
+  std::string device;
   MemoryModel memory = MemoryModel::Automatic;
-  QueueKind queue = QueueKind::Automatic;
   FallbackPolicy fallback = FallbackPolicy::Allow;
-  bool validate = false;
+  std::string cache; // the folder of compiled kernels; empty: none
   std::string profile; // empty: off; "1": table; else a trace file
-  bool qmm_stats = false, sdpa_stats = false;
-  int dequantize_rows = -1; // -1: where it measured faster; 0: never
-  int skinny_rows = -1; // the same
-  int radix_items = -1; // the same
-  int int8_activations = 0; // 1: where that is fast; 2, 3: wherever it can be
+  // 1: where that is fast; with MLX_VK_TEST=int8=..., on any device, 2: signed
+  // and 3: unsigned codes.
+  int int8_activations = 0;
   int max_ops = 100;
   int max_mb = 256;
   double max_ms = -1; // of a submission, by estimate; -1: by the device
-  size_t small_buffer = 1024;
-  int spin_us = 1500; // polling of a wait before it sleeps
-  int timeout_s = 30; // without progress of the device; 0: no watch
-  bool host_group = false;
+  int timeout_s = 30; // without progress of the device; 0: no watchdog
   bool timeout_error = false;
+  bool host_group = false;
+  std::string hostfile; // MLX_HOSTFILE, which MLX's ring reads too
   std::string kernel_path;
   std::string disable; // comma-separated paths
   bool metal_kernels = false; // mx.metal.is_available()
 #define MLXVK_MEMBER(name, description) bool debug_##name = false;
   MLXVK_DEBUG_MODES(MLXVK_MEMBER)
 #undef MLXVK_MEMBER
-  std::string matrices; // test hook: a shape (vk/matrix_units.h)
-  int drop_barrier = -1; // test hook: leave out the n-th barrier of a batch
+  TestHooks test;
 
   std::vector<Misread> misread; // each keeps its default
 
   bool disabled(std::string_view path) const;
 };
 
-// A variable MLX_VK_... that is not in the table, and the entry most like it.
+// A variable MLX_VK_... that is not in the table, and the entry most like it;
+// or an earlier name, which `works`, and its equivalent.
 struct UnknownSetting {
   std::string name;
-  const char* nearest;
+  std::string nearest;
+  bool works = false;
 };
 std::vector<UnknownSetting> unknown_settings(const char* const* environment);
+
+// The text of a setting, with what its earlier names add; null if none is set.
+std::optional<std::string> setting_text(
+    const char* (*get)(const char*),
+    std::string_view name);
 
 // The configuration in force. Throws nothing: an unknown value warns on
 // stderr and keeps the default; so does an unknown name.

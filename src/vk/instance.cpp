@@ -27,7 +27,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(
       error ? "error" : "warning",
       data->pMessage);
   if (error) {
-    // MLX_VK_VALIDATE=1 promises that errors are fatal.
+    // MLX_VK_DEBUG=validate promises that errors are fatal.
     std::fflush(stderr);
     std::abort();
   }
@@ -82,7 +82,7 @@ std::unique_ptr<Instance> Instance::create(bool validate, std::string& why) {
   if (validate) {
     if (!has_layer(vk, layer)) {
       why =
-          "MLX_VK_VALIDATE=1, but the Khronos validation layer is not "
+          "MLX_VK_DEBUG=validate, but the Khronos validation layer is not "
           "installed (Debian: apt install vulkan-validationlayers)";
       return nullptr;
     }
@@ -154,7 +154,7 @@ const Probe& probe() {
       p.why = "MLX_VK=0 is set";
       return p;
     }
-    auto instance = Instance::create(config().validate, p.why);
+    auto instance = Instance::create(config().debug_validate, p.why);
     if (!instance) {
       return p;
     }

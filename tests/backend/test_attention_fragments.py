@@ -63,8 +63,8 @@ def test_prompts(request, dtype, kind, shape):
     done = output_of(
         *("-c", CHECK, dtype, kind, shape),
         folder=Path(__file__).parent,
-        MLX_SDPA_EMULATE="1",
-        MLX_VK_SDPA_STATS="1",
+        MLX_VK_TEST="emulate",
+        MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:
         assert "prefill_fragments" in done.stderr

@@ -104,8 +104,8 @@ def test_in_registers(request, dtype, mask, shape):
     done = output_of(
         *("-c", IN_REGISTERS, dtype, mask, shape),
         folder=Path(__file__).parent,
-        MLX_SDPA_VJP_EMULATE="1",
-        MLX_VK_SDPA_STATS="1",
+        MLX_VK_TEST="emulate",
+        MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:
         assert "backward, in registers" in done.stderr

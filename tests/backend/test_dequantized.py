@@ -1,4 +1,4 @@
-"""Weights dequantized once, before a dense product (MLX_VK_DEQUANTIZE_ROWS)."""
+"""Weights dequantized once, before a dense product (MLX_VK_TEST=dequantize_rows=N)."""
 
 import pytest
 from processes import output_of
@@ -51,7 +51,7 @@ print(products)
 
 @pytest.mark.parametrize("rows, first", [("33", True), ("41", False), ("0", False)])
 def test_products_agree(gpu, rows, first):
-    settings = {"MLX_VK_DEQUANTIZE_ROWS": rows, "MLX_VK_QMM_STATS": "1"}
+    settings = {"MLX_VK_TEST": f"dequantize_rows={rows}", "MLX_VK_DEBUG": "paths"}
     done = output_of("-c", CHECK, **settings)
     assert int(done.stdout) == 252
     assert ("dequantized first" in done.stderr) == first

@@ -80,7 +80,7 @@ def updates_in_place():
     [
         {"MLX_VK_MEMORY": "discrete"},
         {"MLX_VK_MEMORY": "uncached"},
-        {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_SMALL_BUFFER": "0"},
+        {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_TEST": "small_buffer=0"},
     ],
     ids=lambda model: "-".join(model.values()),
 )

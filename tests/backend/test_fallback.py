@@ -36,9 +36,9 @@ def test_deny_names_the_operation(gpu, name):
 
 
 @pytest.mark.parametrize("name", CODE)
-def test_debug_prints_a_signature_once(gpu, name):
+def test_warn_prints_a_signature_once(gpu, name):
     code = f"[{CODE[name]} for _ in range(3)]"
-    result = run(code, MLX_VK_DEBUG="fallback", **ASKED)
+    result = run(code, MLX_VK_FALLBACK="warn", **ASKED)
     assert result.returncode == 0, result.stderr
     lines = [s for s in result.stderr.splitlines() if "decomposed" in s]
     assert len(lines) == 1 and name in lines[0]

@@ -113,8 +113,8 @@ def test_fragments(gpu, request, bits, group, dtype):
     many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
     done = output_of(
         *("-c", CHECK, bits, group, dtype, many),
-        MLX_VK_SKINNY_ROWS="5",
-        MLX_VK_QMM_STATS="1",
+        MLX_VK_TEST="skinny_rows=5",
+        MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:
         assert "qmm_fragments" in done.stderr
@@ -180,7 +180,7 @@ def test_dense_fragments(gpu, request, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
     done = output_of(
         *("-c", DENSE, dtype, 32 if software else 1024),
-        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_TEST="skinny_rows=5",
         MLX_VK_PROFILE="1",
     )
     if software:
@@ -269,7 +269,7 @@ def test_convolution_fragments(gpu, request, dtype):
     done = output_of(
         *("-c", CONVOLUTIONS, dtype, int(software), int(FULL)),
         folder=Path(__file__).parent,
-        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_TEST="skinny_rows=5",
         MLX_VK_PROFILE="1",
     )
     if software:

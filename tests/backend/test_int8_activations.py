@@ -12,13 +12,13 @@ PROGRAM = Path(__file__).with_name("int8_products.py")
 @pytest.mark.parametrize(
     "int8, parts",
     [
-        ("2", ("formats",)),
-        ("2", ("rows", "layouts", "special")),
-        ("3", ("bytes_of_8_bits", "special")),
+        ("signed", ("formats",)),
+        ("signed", ("rows", "layouts", "special")),
+        ("unsigned", ("bytes_of_8_bits", "special")),
     ],
 )
 def test_products(gpu, int8, parts):
-    settings = {"MLX_VK_INT8_ACTIVATIONS": int8, "MLX_VK_QMM_STATS": "1"}
+    settings = {"MLX_VK_TEST": f"int8={int8}", "MLX_VK_DEBUG": "paths"}
     done = output_of(PROGRAM, *parts, **settings)
     assert "qmm_dot" in done.stderr
     assert ("qmv" in done.stderr) == ("rows" in parts)  # of 8 rows and fewer
@@ -33,5 +33,5 @@ def test_only_where_asked_for(gpu):
         "w = mx.quantize(mx.random.normal((32, 64)))\n"
         "mx.eval(mx.quantized_matmul(mx.random.normal((64, 64)), *w))\n"
     )
-    done = output_of("-c", code, MLX_VK_QMM_STATS="1", MLX_VK_INT8_ACTIVATIONS=None)
+    done = output_of("-c", code, MLX_VK_DEBUG="paths", MLX_VK_INT8_ACTIVATIONS=None)
     assert "k=64" in done.stderr and "qmm_dot" not in done.stderr

@@ -179,7 +179,7 @@ def test_matrix_units(gpu, request, shape, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
     done = subprocess.run(
         [sys.executable, "-c", CHECK, dtype, "many" if FULL or not software else "few"],
-        env={**os.environ, "MLX_VK_TEST_MATRICES": shape, "MLX_VK_PROFILE": "1"},
+        env={**os.environ, "MLX_VK_TEST": f"matrices={shape}", "MLX_VK_PROFILE": "1"},
         capture_output=True,
         text=True,
         timeout=600,
@@ -261,9 +261,7 @@ print("halves ok")
 def test_halves(gpu, request):
     software = "llvmpipe" in request.config.mlxvk_name
     env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
-    env["MLX_VK_DEQUANTIZE_ROWS"] = "4"
-    if software:
-        env["MLX_VK_TEST_MATRICES"] = "8x8x16"
+    env["MLX_VK_TEST"] = "dequantize_rows=4" + ",matrices=8x8x16" * software
     few = "few" if software and not FULL else "many"
     done = subprocess.run(
         [sys.executable, "-c", HALVES, "bfloat16", few],

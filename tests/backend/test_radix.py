@@ -1,4 +1,4 @@
-"""Sorts by digits (MLX_VK_RADIX_ITEMS), which long rows take."""
+"""Sorts by digits (MLX_VK_TEST=radix_items=N), which long rows take."""
 
 import os
 import subprocess
@@ -69,7 +69,11 @@ def subgroup_size(gpu) -> int:
 def test_order(gpu, least):
     done = subprocess.run(
         [sys.executable, "-c", CHECK],
-        env={**os.environ, "MLX_VK_RADIX_ITEMS": least, "MLX_VK_PROFILE": "1"},
+        env={
+            **os.environ,
+            "MLX_VK_TEST": f"radix_items={least}",
+            "MLX_VK_PROFILE": "1",
+        },
         capture_output=True,
         text=True,
         timeout=300,

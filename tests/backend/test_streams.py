@@ -419,4 +419,4 @@ def test_a_dropped_barrier_is_noticed(gpu):
     assert good() == 12
     # The last ends a batch, for the next one and the host: tests/null has it.
     for barrier in (1, 2):
-        assert good(MLX_VK_TEST_DROP_BARRIER=str(barrier)) < 12
+        assert good(MLX_VK_TEST=f"drop_barrier={barrier}") < 12

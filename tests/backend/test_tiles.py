@@ -74,7 +74,7 @@ TYPES = ["float32", *["float16", "bfloat16", "complex64"][: 3 if FULL else 0]]
 def test_tiles(gpu, request, dtype):
     done = output_of(
         *("-c", CHECK, dtype, "full" if FULL else "some"),
-        MLX_VK_SKINNY_ROWS="5",
+        MLX_VK_TEST="skinny_rows=5",
         MLX_VK_PROFILE="1",
     )
     if "llvmpipe" in request.config.mlxvk_name:

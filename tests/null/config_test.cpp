@@ -27,9 +27,10 @@ TEST_CASE("config: defaults") {
   CHECK(c.device.empty());
   CHECK(c.memory == MemoryModel::Automatic);
   CHECK(c.fallback == FallbackPolicy::Allow);
-  CHECK_FALSE(c.validate);
+  CHECK_FALSE(c.debug_validate);
   CHECK(c.profile.empty());
-  CHECK(c.drop_barrier == -1);
+  CHECK(c.test.drop_barrier == -1);
+  CHECK(c.test.small_buffer == 1024);
   CHECK(c.max_ops > 0);
   CHECK(c.max_mb > 0);
 }
@@ -39,25 +40,21 @@ TEST_CASE("config: values") {
       {"MLX_VK_DEVICE", "cpu"},
       {"MLX_VK_MEMORY", "discrete"},
       {"MLX_VK_FALLBACK", "deny"},
-      {"MLX_VK_VALIDATE", "1"},
       {"MLX_VK_PROFILE", "trace.json"},
-      {"MLX_VK_DEBUG", "fallback,shuffle,loops"},
+      {"MLX_VK_DEBUG", "validate,shuffle,loops"},
       {"MLX_VK_DISABLE", "coopmat,levels"},
-      {"MLX_VK_MAX_OPS_PER_BUFFER", "7"},
-      {"MLX_VK_MAX_MB_PER_BUFFER", "9"},
-      {"MLX_VK_SMALL_BUFFER", "0"},
+      {"MLX_VK_TIMEOUT", "7,error"},
+      {"MLX_MAX_OPS_PER_BUFFER", "7"},
+      {"MLX_MAX_MB_PER_BUFFER", "9"},
+      {"MLX_HOSTFILE", "hosts.json"},
       {"MLX_VK_KERNEL_PATH", "src/kernels"},
   });
   CHECK(c.device == "cpu");
   CHECK(c.memory == MemoryModel::Discrete);
   CHECK(parse({{"MLX_VK_MEMORY", "uncached"}}).memory == MemoryModel::Uncached);
-  CHECK(parse({{"MLX_VK_QUEUE", "compute"}}).queue == QueueKind::Compute);
-  CHECK(parse({{"MLX_VK_QUEUE", "graphics"}}).queue == QueueKind::Graphics);
-  CHECK(parse({{"MLX_VK_QUEUE", "auto"}}).queue == QueueKind::Automatic);
   CHECK(c.fallback == FallbackPolicy::Deny);
-  CHECK(c.validate);
   CHECK(c.profile == "trace.json");
-  CHECK(c.debug_fallback);
+  CHECK(c.debug_validate);
   CHECK(c.debug_shuffle);
   CHECK(c.debug_loops);
   CHECK_FALSE(c.debug_guard);
@@ -67,16 +64,96 @@ TEST_CASE("config: values") {
   CHECK_FALSE(c.disabled("coopmat2"));
   CHECK(c.max_ops == 7);
   CHECK(c.max_mb == 9);
-  CHECK(c.small_buffer == 0);
+  CHECK((c.timeout_s == 7 && c.timeout_error));
+  CHECK(c.hostfile == "hosts.json");
   CHECK(c.kernel_path == "src/kernels");
 }
 
-TEST_CASE("config: MLX's own names, ours first") {
-  CHECK(parse({{"MLX_MAX_OPS_PER_BUFFER", "5"}}).max_ops == 5);
-  CHECK(
-      parse(
-          {{"MLX_MAX_OPS_PER_BUFFER", "5"}, {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}})
-          .max_ops == 6);
+TEST_CASE("config: test hooks") {
+  auto hooks = [](const char* text) {
+    return parse({{"MLX_VK_TEST", text}}).test;
+  };
+  auto t = hooks(
+      "small_buffer=0,dequantize_rows=33,skinny_rows=5,radix_items=0,"
+      "drop_barrier=2,matrices=8x16x16,emulate,fixed_subgroups,queue=graphics");
+  CHECK((t.small_buffer == 0 && t.dequantize_rows == 33));
+  CHECK((t.skinny_rows == 5 && t.radix_items == 0 && t.drop_barrier == 2));
+  CHECK(t.matrices == "8x16x16");
+  CHECK((t.emulate && t.fixed_subgroups));
+  CHECK(t.queue == QueueKind::Graphics);
+  CHECK(hooks("queue=compute").queue == QueueKind::Compute);
+  CHECK(parse({{"MLX_VK_TEST", "int8=signed"}}).int8_activations == 2);
+  CHECK(parse({{"MLX_VK_TEST", "int8=unsigned"}}).int8_activations == 3);
+  for (auto* bad :
+       {"skinny_rows",
+        "skinny_rows=",
+        "skinny_rows=-2",
+        "skinny_rows=1.5",
+        "skinny_rows=99999999999",
+        "matrices=8x16",
+        "emulate=1",
+        "int8=2",
+        "queue=transfer",
+        "none"}) {
+    CAPTURE(bad);
+    auto c = parse({{"MLX_VK_TEST", bad}});
+    REQUIRE(c.misread.size() == 1);
+    CHECK(c.misread[0].value == bad);
+  }
+}
+
+// Each earlier name, a value, and what it is now.
+TEST_CASE("config: earlier names work and are told") {
+  auto now = [](const char* name, const char* value, const char* setting) {
+    environment = {{name, value}};
+    auto text = setting_text(
+        [](const char* n) -> const char* {
+          auto it = environment.find(n);
+          return it == environment.end() ? nullptr : it->second.c_str();
+        },
+        setting);
+    auto entry = std::string(name) + "=" + value;
+    const char* names[] = {entry.c_str(), nullptr};
+    auto told = unknown_settings(names);
+    if (!text) {
+      CHECK(told.empty());
+      return std::string();
+    }
+    REQUIRE(told.size() == 1);
+    CHECK((told[0].works && told[0].name == entry));
+    CHECK(told[0].nearest == std::string(setting) + "=" + *text);
+    return *text;
+  };
+  CHECK(now("MLX_VK_VALIDATE", "1", "MLX_VK_DEBUG") == "validate");
+  CHECK(now("MLX_VK_VALIDATE", "0", "MLX_VK_DEBUG") == "");
+  CHECK(now("MLX_VK_QMM_STATS", "1", "MLX_VK_DEBUG") == "paths");
+  CHECK(now("MLX_VK_SDPA_STATS", "1", "MLX_VK_DEBUG") == "paths");
+  CHECK(now("MLX_VK_TIMEOUT_ERROR", "1", "MLX_VK_TIMEOUT") == "error");
+  CHECK(now("MLX_VK_MAX_OPS_PER_BUFFER", "5", "MLX_MAX_OPS_PER_BUFFER") == "5");
+  CHECK(now("MLX_VK_MAX_MB_PER_BUFFER", "5", "MLX_MAX_MB_PER_BUFFER") == "5");
+  const char* hooks[][3] = {
+      {"MLX_VK_SMALL_BUFFER", "0", "small_buffer=0"},
+      {"MLX_VK_QUEUE", "compute", "queue=compute"},
+      {"MLX_VK_DEQUANTIZE_ROWS", "-1", "dequantize_rows=-1"},
+      {"MLX_VK_SKINNY_ROWS", "5", "skinny_rows=5"},
+      {"MLX_VK_RADIX_ITEMS", "1", "radix_items=1"},
+      {"MLX_VK_TEST_MATRICES", "8x8x16", "matrices=8x8x16"},
+      {"MLX_VK_TEST_DROP_BARRIER", "1", "drop_barrier=1"}};
+  for (auto& [name, value, word] : hooks) {
+    CHECK(now(name, value, "MLX_VK_TEST") == word);
+    CHECK(parse({{"MLX_VK_TEST", word}}).misread.empty());
+  }
+  auto c = parse(
+      {{"MLX_VK_TIMEOUT", "9"},
+       {"MLX_VK_TIMEOUT_ERROR", "1"},
+       {"MLX_VK_DEBUG", "loops"},
+       {"MLX_VK_VALIDATE", "1"},
+       {"MLX_MAX_OPS_PER_BUFFER", "5"},
+       {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}});
+  CHECK((c.timeout_s == 9 && c.timeout_error));
+  CHECK((c.debug_loops && c.debug_validate));
+  CHECK(c.max_ops == 6);
+  CHECK(c.misread.empty());
 }
 
 TEST_CASE("config: what is not understood keeps the default") {
@@ -84,18 +161,16 @@ TEST_CASE("config: what is not understood keeps the default") {
   auto c = parse({
       {"MLX_VK_MEMORY", "fast"},
       {"MLX_VK_FALLBACK", "perhaps"},
-      {"MLX_VK_QUEUE", "transfer"},
-      {"MLX_VK_MAX_OPS_PER_BUFFER", "many"},
-      {"MLX_VK_MAX_MB_PER_BUFFER", "-3"},
-      {"MLX_VK_VALIDATE", "0"},
+      {"MLX_VK_INT8_ACTIVATIONS", "2"},
+      {"MLX_MAX_OPS_PER_BUFFER", "many"},
+      {"MLX_MAX_MB_PER_BUFFER", "-3"},
       {"MLX_VK_PROFILE", "0"},
   });
   CHECK(c.memory == normal.memory);
   CHECK(c.fallback == normal.fallback);
-  CHECK(c.queue == QueueKind::Automatic);
+  CHECK(c.int8_activations == 0);
   CHECK(c.max_ops == normal.max_ops);
   CHECK(c.max_mb == normal.max_mb);
-  CHECK_FALSE(c.validate);
   CHECK(c.profile.empty());
 }
 
@@ -126,6 +201,7 @@ TEST_CASE("config: the table is complete and has no doubles") {
   for (auto* name : {"MLX_VK_DEVICE", "MLX_VK_CACHE", "MLX_VK_KERNEL_PATH"}) {
     CHECK(names.count(name));
   }
+  CHECK(names.size() <= 15); // a word of an existing one is better
 }
 
 TEST_CASE("config: milliseconds of a submission may have decimals") {
@@ -141,7 +217,8 @@ TEST_CASE("config: milliseconds of a submission may have decimals") {
 }
 
 TEST_CASE("config: what is not understood keeps its default") {
-  CHECK_FALSE(parse({{"MLX_VK_TIMEOUT_ERROR", "false"}}).timeout_error);
+  CHECK_FALSE(parse({{"MLX_VK_TIMEOUT", "false"}}).timeout_error);
+  CHECK(parse({{"MLX_VK_TIMEOUT", "-1"}}).timeout_s == 30);
   CHECK_FALSE(parse({{"MLX_VK_HOST_GROUP", "yes"}}).host_group);
   CHECK(parse({{"MLX_VK_HOST_GROUP", "1"}}).host_group);
   CHECK_FALSE(parse({{"MLX_VK_HOST_GROUP", "0"}}).host_group);
@@ -150,7 +227,7 @@ TEST_CASE("config: what is not understood keeps its default") {
 TEST_CASE("config: what is not understood is kept for doctor") {
   auto c = parse(
       {{"MLX_VK_MEMORY", "fast"},
-       {"MLX_VK_SPIN", "x"},
+       {"MLX_VK_TIMEOUT", "x"},
        {"MLX_VK_DEBUG", "cache,y"},
        {"MLX_VK_DISABLE", "fuse,z"}});
   REQUIRE(c.misread.size() == 4);
@@ -163,12 +240,12 @@ TEST_CASE("config: what is not understood is kept for doctor") {
       said ==
       std::set<std::string>{
           "MLX_VK_MEMORY=fast",
-          "MLX_VK_SPIN=x",
+          "MLX_VK_TIMEOUT=x",
           "MLX_VK_DEBUG=y",
           "MLX_VK_DISABLE=z"});
   CHECK(c.misread[0].expected == "auto, unified, discrete or uncached");
-  CHECK(
-      parse({{"MLX_VK_MEMORY", "auto"}, {"MLX_VK_SPIN", ""}}).misread.empty());
+  CHECK(parse({{"MLX_VK_MEMORY", "auto"}, {"MLX_VK_TIMEOUT", ""}})
+            .misread.empty());
 }
 
 TEST_CASE("config: unknown names and the nearest known ones") {
@@ -179,13 +256,13 @@ TEST_CASE("config: unknown names and the nearest known ones") {
       "MLX_VK_MEMORY=auto",
       "MLX_VK_MEMROY=auto",
       "MLX_VK_TEST_OF_OURS=1",
-      "MLX_VK_TIMEOUT_ERR",
+      "MLX_VK_TIMEOUTS",
       nullptr};
   auto unknown = unknown_settings(names);
   REQUIRE(unknown.size() == 3);
   CHECK(unknown[0].name == "MLX_VK_DEVISE");
   CHECK(unknown[0].nearest == std::string("MLX_VK_DEVICE"));
   CHECK(unknown[1].nearest == std::string("MLX_VK_MEMORY"));
-  CHECK(unknown[2].nearest == std::string("MLX_VK_TIMEOUT_ERROR"));
+  CHECK(unknown[2].nearest == std::string("MLX_VK_TIMEOUT"));
   CHECK(unknown_settings(nullptr).empty());
 }

@@ -14,6 +14,7 @@
 
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
+#include "vk/config.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
@@ -387,11 +388,13 @@ TEST_CASE("disk cache: where it lies") {
     values[0] = set;
     values[1] = xdg;
     values[2] = home;
-    return default_cache_folder([](const char* name) -> const char* {
-      return !std::strcmp(name, "MLX_VK_CACHE")  ? values[0]
-          : !std::strcmp(name, "XDG_CACHE_HOME") ? values[1]
-                                                 : values[2];
-    });
+    return parse_config([](const char* name) -> const char* {
+             return !std::strcmp(name, "MLX_VK_CACHE")  ? values[0]
+                 : !std::strcmp(name, "XDG_CACHE_HOME") ? values[1]
+                 : !std::strcmp(name, "HOME")           ? values[2]
+                                                        : nullptr;
+           })
+        .cache;
   };
   CHECK(at("/a", "/b", "/c") == "/a");
   CHECK(at("off", "/b", "/c") == "");

@@ -10,13 +10,12 @@ int main(int argc, char** argv) {
   for (auto* name :
        {"MLX_VK_DEVICE",
         "MLX_VK_MEMORY",
-        "MLX_VK_VALIDATE",
         "MLX_VK_PROFILE",
         "MLX_VK_DEBUG",
         "MLX_VK_DISABLE",
         "MLX_VK_KERNEL_PATH",
         "MLX_VK_MAX_MS_PER_SUBMISSION",
-        "MLX_VK_TEST_DROP_BARRIER"}) {
+        "MLX_VK_TEST"}) {
     unsetenv(name);
   }
   setenv("MLX_VK_CACHE", "off", 1);

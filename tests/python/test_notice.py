@@ -129,14 +129,15 @@ def test_a_device_that_is_not_there_is_a_sentence():
 
 def test_settings_that_are_ignored_are_told_once():
     bad = {"MLX_VK_DEVISE": "0", "MLX_VK_MEMORY": "foo", "MLX_VK_TEST_X": "1"}
-    bad |= {"MLX_VK_DEBUG": "x,cache", "MLX_VK_SPIN": "-1"}
+    bad |= {"MLX_VK_DEBUG": "x,cache", "MLX_VK_TIMEOUT": "-1,error"}
     lines = sorted(python("-c", ADDS, **bad).stderr.splitlines())
     # The last of its words is the newest debug mode.
-    debug = "[mlx-vulkan] MLX_VK_DEBUG=x is ignored: expected fallback, submit, cache, "
+    debug = "[mlx-vulkan] MLX_VK_DEBUG=x is ignored: expected validate, paths, submit, "
     assert lines.pop(0).startswith(debug)
     assert lines == [
         "[mlx-vulkan] MLX_VK_DEVISE is not a setting; did you mean MLX_VK_DEVICE?",
         "[mlx-vulkan] MLX_VK_MEMORY=foo is ignored: expected auto, unified, discrete "
         "or uncached.",
-        "[mlx-vulkan] MLX_VK_SPIN=-1 is ignored: expected a number of 0 or more.",
+        "[mlx-vulkan] MLX_VK_TIMEOUT=-1 is ignored: expected a number of 0 or more, "
+        "or error.",
     ]

@@ -153,7 +153,7 @@ def test_a_kernel_that_does_not_compile_fails(tmp_path):
 def test_a_missing_barrier_fails(tmp_path):
     # What the barrier kept apart is permuted: the second pass of a reduction, a
     # merge of a sort runs before what it reads is there.
-    env = {"MLX_VK_TEST_DROP_BARRIER": "1"}
+    env = {"MLX_VK_TEST": "drop_barrier=1"}
     only = ["--only", "sort/sort_20011*@shuffle", "--only", "scan/*50001*@shuffle"]
     status, out, report = selftest(tmp_path, *only, **env)
     assert status == 1, out
@@ -429,6 +429,6 @@ def test_jobs(monkeypatch):
 
 
 def test_workers_mark_their_progress(monkeypatch):
-    monkeypatch.setenv("MLX_VK_DEBUG", "fallback")
+    monkeypatch.setenv("MLX_VK_DEBUG", "cache")
     found = [cli.worker_env(mode, False)["MLX_VK_DEBUG"] for mode in plan.MODES[:2]]
-    assert found == ["fallback,watch", "fallback,watch,shuffle"]
+    assert found == ["cache,watch", "cache,watch,shuffle"]

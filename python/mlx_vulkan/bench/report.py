@@ -103,7 +103,7 @@ def about(cpu: bool = False) -> dict:
         "driver": device.get("driver", ""),
         "version": __version__,
         "mlx": native.installed("mlx"),
-        "commit": os.environ.get("MLX_VK_COMMIT") or commit(),
+        "commit": commit(),
         "allocator": "mimalloc" if native.allocator_is_loaded() else "system",
         "settings": {
             entry["name"]: entry["value"]

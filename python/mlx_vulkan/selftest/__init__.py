@@ -122,8 +122,7 @@ def worker_env(mode, software: bool) -> dict:
         "MLX_ENABLE_TF32": "0",
         **os.environ,
         "MLX_VK_FALLBACK": "deny",
-        "MLX_VK_TIMEOUT": str(factor * LIBRARY_LIMIT),
-        "MLX_VK_TIMEOUT_ERROR": "1",
+        "MLX_VK_TIMEOUT": f"{factor * LIBRARY_LIMIT},error",
     }
     env |= mode.settings
     words = [os.environ.get("MLX_VK_DEBUG"), "watch", mode.settings.get("MLX_VK_DEBUG")]

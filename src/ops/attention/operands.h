@@ -34,7 +34,7 @@ void merge_parts(
     const FewOperands& reads,
     const FewOperands& writes);
 
-// Counts a call for MLX_VK_SDPA_STATS.
+// Counts a call for MLX_VK_DEBUG=paths.
 void count_attention(
     const AttentionProblem& p,
     const std::string& path,

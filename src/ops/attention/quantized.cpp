@@ -359,7 +359,7 @@ bool attend_quantized(
   if (!fits_registers(enc.caps(), plan.kernel)) {
     return is_other();
   }
-  if (config().sdpa_stats) {
+  if (config().debug_paths) {
     auto text = [](uint64_t n) { return std::to_string(n); };
     count_path(
         "attention",

@@ -156,7 +156,7 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
       s,
       {.splits = !config().disabled("splits"),
        .joins = !config().disabled("joins")});
-  if (config().sdpa_stats) {
+  if (config().debug_paths) {
     count_attention(
         p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
@@ -209,10 +209,8 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  // For tests, on software devices.
-  bool emulate = env::get_var("MLX_SDPA_EMULATE", 0) != 0;
-  PrefillPlan plan = plan_prefill(enc.caps(), s, emulate);
-  if (config().sdpa_stats) {
+  PrefillPlan plan = plan_prefill(enc.caps(), s, config().test.emulate);
+  if (config().debug_paths) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
     count_attention(p.shape, std::visit(name, plan.kernel), plan.why);
   }

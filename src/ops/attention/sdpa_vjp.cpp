@@ -324,10 +324,9 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   array v = vulkan::unit_last(inputs[2], enc);
   array delta = vulkan::row_dots(enc, y, cotan);
   auto shape = vulkan::gradient_problem(q, k, v, cotan, mask, do_causal_);
-  // For tests, on software devices.
-  bool emulate = env::get_var("MLX_SDPA_VJP_EMULATE", 0) != 0;
-  auto gradients = vulkan::plan_gradients(enc.caps(), shape, emulate);
-  if (vulkan::config().sdpa_stats) {
+  auto gradients =
+      vulkan::plan_gradients(enc.caps(), shape, vulkan::config().test.emulate);
+  if (vulkan::config().debug_paths) {
     vulkan::count_attention(
         shape,
         gradients ? "backward, in registers" : "backward, through memory",

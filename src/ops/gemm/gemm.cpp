@@ -177,7 +177,7 @@ problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
     p.b_aligned = aligned(call.b, batch.shape, batch.strides[1]);
   }
   p.may_split = !config().disabled("splits");
-  p.skinny_rows = config().skinny_rows;
+  p.skinny_rows = config().test.skinny_rows;
   return p;
 }
 

@@ -110,15 +110,15 @@ void quantized_product(
   }
   auto& c = config();
   QuantPlan plan =
-      plan_quant(enc.caps(), shape, c.skinny_rows, c.int8_activations);
+      plan_quant(enc.caps(), shape, c.test.skinny_rows, c.int8_activations);
   auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
-  if (!dot && dequantizes_first(enc.caps(), shape, c.dequantize_rows)) {
-    if (c.qmm_stats) {
+  if (!dot && dequantizes_first(enc.caps(), shape, c.test.dequantize_rows)) {
+    if (c.debug_paths) {
       count(shape, nullptr, f);
     }
     return dense_product(enc, o, args, out, f, transpose);
   }
-  if (c.qmm_stats) {
+  if (c.debug_paths) {
     count(shape, &plan, f);
   }
   if (dot) {

@@ -66,7 +66,7 @@ std::optional<RadixPlan> plan_radix(
     bool arg,
     uint64_t rows,
     uint32_t n,
-    int least = -1); // items, or -1 and 0 of MLX_VK_RADIX_ITEMS
+    int least = -1); // as TestHooks::radix_items (vk/config.h)
 // Its variants of step Scatter, and of the steps before.
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
 RadixVariant radix_count(RadixVariant scatter);
