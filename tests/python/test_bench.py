@@ -1,11 +1,26 @@
 """`mlx-vulkan bench`: operations, models, comparisons, plots."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from commands import command
+from commands import command, python
 from mlx_vulkan.bench import chips, compare, intervals, plots, report, shapes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_threshold_of_plans_has_a_sweep():
+    header = (ROOT / "src/ops/tuning.h").read_text()
+    fields = {
+        f"{family.lower()}.{field}"
+        for family, body in re.findall(r"struct (\w+)Tuning {(.*?)\n};", header, re.S)
+        for field in re.findall(r"^  uint\d+_t (\w+) = ", body, re.M)
+    }
+    done = python(ROOT / "benchmarks/thresholds.py", "--list")
+    assert set(done.stdout.split()) == fields and len(fields) > 40
 
 
 def test_bench_operations(tmp_path):

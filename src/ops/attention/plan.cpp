@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/tuning.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -14,9 +16,6 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 // llvmpipe ends an invocation's loops, all taken together, after 65,535
 // iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
 constexpr uint32_t software_iterations = 60000;
-
-// As many keys are not split over workgroups.
-constexpr uint32_t short_keys = 256;
 
 // Why the kernels with cooperative matrices do not take a problem; "": they do.
 const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
@@ -140,12 +139,13 @@ DecodeVariant decode_kernel(
 // is how long the longest chain of instructions is, until there are keys enough
 // that reading them again for other rows costs more.
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
+  auto& t = tuning(caps).attention;
   uint64_t heads = uint64_t(p.batches) * p.kv_heads;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   if (caps.software()) {
     return decode_kernel(caps, p, 4, 64);
   }
-  if (p.keys <= short_keys && heads * rows <= 2 * caps.cores()) {
+  if (p.keys <= t.short_keys && heads * rows <= 2 * caps.cores()) {
     return decode_kernel(caps, p, 1, 256);
   }
   if (heads >= caps.cores()) {
@@ -154,24 +154,26 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   if (p.bits) {
     return decode_kernel(caps, p, 4, 256); // codes become floats once for four
   }
-  bool two = p.keys <= 4096 && heads * ceil_div(rows, 2) < caps.cores();
+  bool two =
+      p.keys <= t.two_rows_keys && heads * ceil_div(rows, 2) < caps.cores();
   return decode_kernel(caps, p, two ? 2 : 4, 256);
 }
 
 // How many workgroups share a KV head's keys, of `unit` that each has in
-// flight: enough for two a core, or, where registers leave room for `one`, as
-// of a quantized cache on NVIDIA, no more than that; more than 16 only where
-// each has some to walk, since somebody joins all parts.
+// flight: enough to fill the cores, or, where registers leave room for `one`,
+// as of a quantized cache on NVIDIA, one a core; many only where each has some
+// to walk, since somebody joins all parts.
 uint32_t wanted_splits(
     const Caps& caps,
     bool one,
     uint64_t groups,
     uint32_t keys,
     uint32_t unit) {
+  auto& t = tuning(caps).attention;
   uint64_t fill = one ? std::max<uint64_t>(caps.cores() / groups, 1)
-                      : (2 * caps.cores() + groups - 1) / groups;
-  uint32_t worth = std::max(16u, keys / (4 * unit));
-  return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, 128});
+                      : (t.split_groups * caps.cores() + groups - 1) / groups;
+  uint32_t worth = std::max(t.cheap_splits, keys / (4 * unit));
+  return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, t.most_splits});
 }
 
 } // namespace
@@ -214,7 +216,8 @@ DecodePlan plan_decode(
     plan.split_keys = std::min(plan.split_keys, most);
   } else if (!options.splits) {
     plan.why = "splits are switched off";
-  } else if (groups < caps.cores() && p.keys > short_keys) {
+  } else if (
+      groups < caps.cores() && p.keys > tuning(caps).attention.short_keys) {
     bool one = p.bits && !caps.few_registers();
     uint32_t wanted = wanted_splits(caps, one, groups, p.keys, unit);
     plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
@@ -255,8 +258,7 @@ PrefillFragmentsVariant fragments_kernel(
     const AttentionProblem& p) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
   v.SG = caps.matrix_subgroup();
-  // Measured (docs/lab/2026-11-22-prompt-attention.md).
-  bool wide = std::max(p.dim, p.value_dim) > 96;
+  bool wide = std::max(p.dim, p.value_dim) > tuning(caps).attention.wide_head;
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;
   return v;

@@ -1,5 +1,6 @@
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
+#include "ops/tuning.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +11,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-constexpr uint32_t max_vectors = 8;
+constexpr uint32_t max_vectors = 8; // of a thin product's kernels
 
 uint64_t ceil_div(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
@@ -53,8 +54,8 @@ bool whole_vectors(
 // takes 65 iterations for 16 k's.
 constexpr uint32_t software_k = 8192;
 
-// Splits k until the device has about two workgroups a core, each with at
-// least `least` k's in multiples of `unit`.
+// Splits k until the device is busy, in parts of at least `least` k's in
+// multiples of `unit`.
 void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
   uint32_t k = plan.problem.k;
   plan.splits = 1;
@@ -64,13 +65,16 @@ void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
     plan.k_split = std::min(plan.k_split, software_k);
     return;
   }
+  auto& t = tuning(caps).gemm;
   uint64_t groups = plan.groups();
   uint32_t cores = caps.cores();
   if (!plan.problem.may_split || groups * 2 > cores || k < 2 * least) {
     return;
   }
   uint64_t wanted = std::min<uint64_t>(
-      {ceil_div(2 * cores, std::max<uint64_t>(groups, 1)), k / least, 64});
+      {ceil_div(t.split_groups * cores, std::max<uint64_t>(groups, 1)),
+       k / least,
+       t.split_parts});
   if (wanted > 1) {
     plan.k_split = round_up(static_cast<uint32_t>(ceil_div(k, wanted)), unit);
     plan.splits = static_cast<uint32_t>(ceil_div(k, plan.k_split));
@@ -94,7 +98,7 @@ void plan_axpy(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, true, 4);
   plan.tiles_m = ceil_div(p.m, v.LANES * 4);
   plan.tiles_n = 1;
-  split_k(plan, caps, 256, 32);
+  split_k(plan, caps, tuning(caps).gemm.split_axpy_k, 32);
   set_variant(plan, v);
 }
 
@@ -117,7 +121,7 @@ void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   }
   plan.tiles_m = ceil_div(p.m, v.ROWS);
   plan.tiles_n = 1;
-  split_k(plan, caps, 4096, 64);
+  split_k(plan, caps, tuning(caps).gemm.split_dot_k, 64);
   set_variant(plan, v);
 }
 
@@ -138,9 +142,10 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   // Five or more vectors whose k's are not neighbours, or of a matrix whose k's
   // are not: as those of LoRA, by many rows. Mostly padding for matrix units,
   // and faster all the same (docs/lab/2026-11-22-training.md).
+  auto& t = tuning(caps).gemm;
   bool neighbours = along_k && p.b.row == 1;
-  if (!neighbours && p.n > 4 && p.m >= 1024 && p.k >= 256 &&
-      caps.coopmat(p.type)) {
+  if (!neighbours && p.n > t.apart_vectors && p.m >= t.apart_rows &&
+      p.k >= t.apart_k && caps.coopmat(p.type)) {
     return false;
   }
   plan.transposed = transposed;
@@ -200,18 +205,18 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   v.PREFETCH = !caps.software() || asked;
   v.VA = v.VA && v.PREFETCH && p.type != Type::c64;
   v.VB = v.VB && v.PREFETCH && p.type != Type::c64;
-  split_k(plan, caps, 256, 64);
+  split_k(plan, caps, tuning(caps).gemm.split_tile_k, 64);
   set_variant(plan, v);
 }
 
 // A few dozen rows by a layer's weights, with matrix units; true if they can be
 // used and k is long enough for their parts.
 bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  constexpr uint32_t most_rows = 64;
+  auto& t = tuning(caps).gemm;
   uint32_t least = p.skinny_rows < 0 ? max_vectors + 1 : p.skinny_rows;
-  bool fits = p.skinny_rows && p.m >= least && p.m <= most_rows &&
-      p.n > max_vectors && p.k >= 512 && p.batches == 1 && p.a.col == 1 &&
-      p.b.row == 1 && p.a_aligned && p.b_aligned &&
+  bool fits = p.skinny_rows && p.m >= least && p.m <= t.few_rows &&
+      p.n > max_vectors && p.k >= t.few_rows_k && p.batches == 1 &&
+      p.a.col == 1 && p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
   if (!fits || !caps.usual_matrices(p.type) || caps.matrix_subgroup() != 32 ||
@@ -234,7 +239,7 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   }
   plan.tiles_m = ceil_div(p.m, v.rows());
   plan.tiles_n = ceil_div(p.n, v.columns());
-  split_k(plan, caps, 1024, 64);
+  split_k(plan, caps, t.split_skinny_k, 64);
   set_variant(plan, v);
   return true;
 }
@@ -268,9 +273,10 @@ void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
 
 // The matrix units' tiles; true if they can be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+  auto& t = tuning(caps).gemm;
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   if (caps.software() && takes_fragments(caps, p, emulated)) {
-    split_k(plan, caps, 512, 64);
+    split_k(plan, caps, t.split_matrices_k, 64);
     set_fragments(caps, plan, emulated);
     return true;
   }
@@ -280,7 +286,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
     units = caps.half_matrices(p.type);
   }
-  if (!units.lanes || p.k < (wide ? 4 : 16)) {
+  if (!units.lanes || p.k < (wide ? t.wide_matrices_k : t.matrices_k)) {
     return false;
   }
   // Subgroups of 64 x 64 (docs/lab/2026-11-22-matrix-units.md).
@@ -289,15 +295,16 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
   constexpr CoopmatVariant small{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
   CoopmatVariant v = p.m > 32 ? medium : narrow(units) ? small : flat;
-  // Large tiles where they fill the device, by parts of k if need be: two
-  // workgroups a core hide each other's latency, and a few idle cores cost less
-  // than smaller tiles everywhere.
+  // Large tiles where they fill the device, by parts of k if need be:
+  // workgroups of one core hide each other's latency, and a few idle cores cost
+  // less than smaller tiles everywhere.
   uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
-  uint64_t parts = std::min<uint64_t>(2 * caps.cores() / groups, p.k / 384);
+  uint64_t parts = std::min<uint64_t>(
+      t.split_groups * caps.cores() / groups, p.k / t.split_large_k);
   bool can_large = wide && !narrow(units);
   bool split =
       can_large && p.may_split && parts > 1 && groups * parts >= caps.cores();
-  if (can_large && (split || 4 * groups >= 3 * caps.cores())) {
+  if (can_large && (split || 4 * groups >= t.large_quarters * caps.cores())) {
     v = large;
   }
   v = on_units(v, units, v.BM == medium.BM ? 256 : 128);
@@ -306,7 +313,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     plan.k_split = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
     plan.splits = static_cast<uint32_t>(ceil_div(p.k, plan.k_split));
   } else {
-    split_k(plan, caps, 512, 64);
+    split_k(plan, caps, t.split_matrices_k, 64);
   }
   // Twice as many workgroups, and four a core.
   constexpr FragmentsVariant fragments{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
@@ -360,8 +367,10 @@ uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
 std::optional<SortedPlan> plan_sorted_gemm(
     const Caps& caps,
     const SortedProblem& p) {
+  auto& tuned = tuning(caps).gemm;
   uint64_t together = p.rows / std::max(p.matrices, 1u);
-  if (!caps.coopmat(p.type) || !p.aligned || p.rows < 16 || together < 4) {
+  if (!caps.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
+      together < tuned.sorted_expert_rows) {
     return std::nullopt;
   }
   struct Tile {
@@ -371,9 +380,10 @@ std::optional<SortedPlan> plan_sorted_gemm(
   constexpr Tile medium{64, 128, 1, 4};
   constexpr Tile flat{32, 128, 1, 4};
   auto units = caps.matrices(p.type);
-  Tile t = together <= 16 ? flat : together <= 96 ? medium : large;
+  bool few = together <= tuned.flat_expert_rows;
+  Tile t = few ? flat : together <= tuned.medium_expert_rows ? medium : large;
   if (narrow(units)) {
-    t = together <= 16 ? Tile{32, 64, 1, 2} : Tile{64, 64, 2, 2};
+    t = few ? Tile{32, 64, 1, 2} : Tile{64, 64, 2, 2};
   }
   GemmSortedVariant v{p.type, units, t.bm, t.bn, t.wm, t.wn, p.b_transposed};
   return SortedPlan{

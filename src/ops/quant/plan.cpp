@@ -4,6 +4,7 @@
 
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
+#include "ops/tuning.h"
 
 namespace mlx::core::vulkan {
 
@@ -47,14 +48,15 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 // Whether matrix units make the products of few rows, where that measured
 // faster (docs/lab/2026-11-22-matvec.md).
 bool takes_matrices(const Caps& caps, const QuantShape& s) {
-  constexpr uint32_t most_rows = 8, most_items = 2048; // of a single row
+  constexpr uint32_t most_rows = 8; // of a variant
   auto& f = s.common;
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);
   return caps.known_fragments && format && s.aligned && s.transpose &&
       !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
-      (s.m > 1 || s.k <= most_items) && s.k >= uint32_t(f.GROUP) &&
-      caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+      (s.m > 1 || s.k <= tuning(caps).quant.one_row_k) &&
+      s.k >= uint32_t(f.GROUP) && caps.shared_memory >= 32768 &&
+      caps.max_workgroup_size >= 256;
 }
 
 QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
@@ -68,9 +70,10 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
   if (v.ROWS == 1) {
     v.X_ITEMS = tiles(s.k, 1024) * 1024;
   }
-  // Two workgroups a core, of up to eight times sixteen outputs.
+  // Up to eight times sixteen outputs a workgroup.
+  uint32_t groups = tuning(caps).quant.matvec_groups * caps.cores();
   uint64_t sixteens = s.batch * tiles(s.n, 16);
-  v.BLOCK = 16 * std::clamp(tiles(sixteens, 2 * caps.cores()), 1u, 8u);
+  v.BLOCK = 16 * std::clamp(tiles(sixteens, groups), 1u, 8u);
   return {
       .kernel = v,
       .m_tiles = tiles(s.m, v.ROWS),
@@ -78,6 +81,7 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
 }
 
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
+  auto& t = tuning(caps).quant;
   QmvVariant v{s.common};
   v.VEC = s.aligned;
   // Eight rows hold 64 items of x, and a sum, two products and a pointer each;
@@ -92,13 +96,13 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   if (caps.software()) {
     // One thread runs a workgroup: fewer, larger ones. Loads are one by one
     // there, so each x serves many weights where that repays compiling.
-    bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= 1 << 18;
+    bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= t.compiled_weights;
     v.OUTS = large ? 16 : 4;
     v.WG = large ? 2 * lanes : 4 * lanes;
     v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
     share_k(v, s.k, lanes, 0); // uneven shares cost nothing there
   } else {
-    uint64_t full = 16 * uint64_t(caps.cores()); // subgroups of a busy device
+    uint64_t full = t.busy_subgroups * uint64_t(caps.cores());
     uint64_t outs = s.batch * tiles(s.m, v.ROWS) * uint64_t(s.n);
     v.BLOCK = 4 * v.OUTS;
     if (outs < full * v.OUTS) {
@@ -106,7 +110,7 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
       // the rows.
       v.OUTS = v.ROWS == 1 && outs < full ? 1 : std::min(v.OUTS, 2u);
       v.BLOCK = 4 * v.OUTS;
-      if (s.k >= 64 * lanes) {
+      if (s.k >= t.shared_k * lanes) {
         v.WHOLE_WORKGROUP = true;
         v.WG = lanes = 2 * lanes;
         v.BLOCK = v.OUTS;
@@ -136,8 +140,11 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
 // Whether qmm_skinny takes it (docs/lab/2026-11-22-few-rows.md). Small
 // groups cost it more than rows of x: a product of each is scaled.
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
-  uint32_t least = rows < 0 ? 5 : rows;
-  uint32_t most = s.common.GROUP >= 64 ? 64 : s.common.GROUP == 32 ? 16 : 0;
+  auto& t = tuning(caps).quant;
+  uint32_t least = rows < 0 ? t.few_rows : rows;
+  uint32_t most = s.common.GROUP >= 64 ? 64
+      : s.common.GROUP == 32           ? t.small_group_rows
+                                       : 0;
   return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
       s.aligned && s.k % 32 == 0 && caps.usual_matrices(s.common.T) &&
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
@@ -147,13 +154,15 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
 // where lanes can load what their elements are. `rows` of a user's own: in
 // formats that it has not been measured with, too.
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
+  auto& t = tuning(caps).quant;
   const ProductVariant& v = s.common;
-  uint32_t least = rows < 0 ? 5 : rows;
+  uint32_t least = rows < 0 ? t.few_rows : rows;
   // Software devices emulate matrices where a test asks for it.
-  bool can = caps.software()
-      ? rows > 0 && v.T != Type::f32
-      : caps.known_fragments && caps.usual_matrices(v.T) && s.k >= 1024;
-  bool measured = v.BITS == 4 && v.GROUP >= 64 && (s.m <= 32 || s.n <= 32768);
+  bool can = caps.software() ? rows > 0 && v.T != Type::f32
+                             : caps.known_fragments &&
+          caps.usual_matrices(v.T) && s.k >= t.fragments_k;
+  bool measured = v.BITS == 4 && v.GROUP >= 64 &&
+      (s.m <= t.fragments_rows || s.n <= t.fragments_outputs);
   return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
       s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
       (v.BITS == 4 || v.BITS == 8) && (measured || rows > 0) &&
@@ -223,6 +232,10 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
+uint64_t rows_of_expert(const QuantShape& s) {
+  return s.batch / std::max(s.matrices, 1u);
+}
+
 uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
   return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
                   : tiles(s.m, height);
@@ -240,18 +253,20 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   constexpr Tile flat{32, 64, 1, 4};
   uint64_t m = s.sorted ? s.batch : s.m;
   // Rows that share a matrix of w.
-  uint64_t together = s.sorted ? s.batch / std::max(s.matrices, 1u) : s.m;
+  uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
   uint64_t batch = s.sorted ? 1 : s.batch;
   auto fills = [&](const Tile& t) {
     return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
   };
   auto units = caps.matrices(s.common.T);
-  bool tall = together > 64 && !narrow(units);
-  Tile t = together <= (s.sorted ? 16 : 32) ? flat
-      : tall && fills(wide)                 ? wide
-      : tall && fills(large)                ? large
-      : fills(medium)                       ? medium
-                                            : small;
+  auto& rows = tuning(caps).quant;
+  bool tall = together > rows.tall_rows && !narrow(units);
+  Tile t = together <= (s.sorted ? rows.flat_expert_rows : rows.flat_rows)
+      ? flat
+      : tall && fills(wide)  ? wide
+      : tall && fills(large) ? large
+      : fills(medium)        ? medium
+                             : small;
   QmmCoopmatVariant v{
       s.common, units, s.transpose, s.sorted, t.bm, t.bn, t.wm, t.wn};
   return {
@@ -277,7 +292,8 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   QmmSortedVariant half{s.common, units, 64, 64, 2, 2, 32};
   QmmSortedVariant v{s.common, units, 64, 128, 1, 4, 32};
   v = narrow(units) ? on_units(half, units, 256) : v;
-  if (!narrow(units) && s.batch / std::max(s.matrices, 1u) > 64) {
+  if (!narrow(units) &&
+      rows_of_expert(s) > tuning(caps).quant.tall_expert_rows) {
     QmmSortedVariant tall{s.common, units, 128, 128, 2, 4, 64};
     v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
@@ -291,7 +307,7 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
 
 // Whether software devices, whose shared memory is slow, take large pieces.
 bool repays_compiling(const QuantShape& s, uint64_t m) {
-  return m > 32 && m * s.n * s.k >= 1 << 22;
+  return m > 32 && m * s.n * s.k >= software_tuning.quant.compiled_products;
 }
 
 QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
@@ -366,9 +382,11 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
     return plan_skinny(caps, shape);
   }
   // Sorted experts pay for a tile when each has several rows.
+  auto& t = tuning(caps).quant;
   bool tiled = shape.sorted
-      ? shape.batch >= 16 && shape.batch / std::max(shape.matrices, 1u) >= 4
-      : shape.m > (shape.transpose ? 8 : 4);
+      ? shape.batch >= t.sorted_rows &&
+          rows_of_expert(shape) >= t.sorted_expert_rows
+      : shape.m > (shape.transpose ? t.vector_rows : t.plain_vector_rows);
   if (tiled) {
     if (takes_sorted(caps, shape)) {
       return plan_sorted(caps, shape);
@@ -381,15 +399,15 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
 }
 
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
-  constexpr uint64_t most_bytes = 256 << 20;
+  auto& t = tuning(caps).quant;
   if (rows < 0) {
-    // Memory of its own keeps up with dequantizing from fewer rows on.
     bool can = caps.coopmat(s.common.T) || caps.half_matrices(s.common.T).lanes;
-    rows = !can ? 0 : caps.discrete() ? 128 : 768;
+    rows = can ? t.dequantize_rows : 0;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&
-      uint64_t(s.n) * s.k * size_of(s.common.T) <= most_bytes;
+      uint64_t(s.n) * s.k * size_of(s.common.T) <= uint64_t(t.dequantize_mib)
+          << 20;
 }
 
 } // namespace mlx::core::vulkan

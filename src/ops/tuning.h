@@ -1,0 +1,135 @@
+// Thresholds of plans that depend on the device, for each class of device. Free
+// of MLX.
+//
+// A comment names the unit and where the value was measured, or that there is
+// no note of it. `benchmarks/thresholds.py NAME`, with the name of a member
+// such as quant.few_rows, times sizes below and above it; "Thresholds" in
+// docs/dev/benchmarks.md says how to compare two values.
+#pragma once
+
+#include <cstdint>
+
+#include "vk/caps.h"
+
+namespace mlx::core::vulkan {
+
+struct QuantTuning {
+  // Rows of x from which matrix units take few of them: qmm_fragments and
+  // qmm_skinny (docs/lab/2026-11-22-few-rows.md).
+  uint32_t few_rows = 5;
+  // Rows of x up to which qmm_skinny takes groups of 32, which need a product
+  // each (the same).
+  uint32_t small_group_rows = 16;
+  // Items of k from which qmm_fragments shares them (the same).
+  uint32_t fragments_k = 1024;
+  // Rows of x up to which qmm_fragments takes products of any number of
+  // outputs, and outputs up to which it takes all of its rows (the same).
+  uint32_t fragments_rows = 32;
+  uint32_t fragments_outputs = 32768;
+  // Items of k up to which matrix units take a single row; and workgroups a
+  // core that they should be (docs/lab/2026-11-22-matvec.md).
+  uint32_t one_row_k = 2048;
+  uint32_t matvec_groups = 2;
+  // Subgroups a core that keep a device busy in qmv; with fewer, and from so
+  // many items of k a lane, workgroups share k (the same).
+  uint32_t busy_subgroups = 16;
+  uint32_t shared_k = 64;
+  // Rows of x up to which they are taken one by one or as vectors, not in
+  // tiles: w transposed, and not (the same).
+  uint32_t vector_rows = 8;
+  uint32_t plain_vector_rows = 4;
+  // Rows in all, and an expert, from which sorted rows are in tiles
+  // (docs/lab/2026-11-22-experts.md).
+  uint32_t sorted_rows = 16;
+  uint32_t sorted_expert_rows = 4;
+  // Rows an expert above which tiles have 128 rows (the same).
+  uint32_t tall_expert_rows = 64;
+  // Rows up to which qmm_coopmat has tiles of 32 rows: of x, of an expert; and
+  // above which it may have 128 (docs/lab/2026-11-22-matrix-units.md).
+  uint32_t flat_rows = 32;
+  uint32_t flat_expert_rows = 16;
+  uint32_t tall_rows = 64;
+  // Rows of x from which w is dequantized first, once (the same); and MiB that
+  // it may take (a limit of memory, not timed).
+  uint32_t dequantize_rows = 128;
+  uint32_t dequantize_mib = 256;
+  // Software devices: weights, and products of a tile's sums, from which larger
+  // kernels repay their compilation (lavapipe; no note).
+  uint64_t compiled_weights = 1 << 18;
+  uint64_t compiled_products = 1 << 22;
+};
+
+struct GemmTuning {
+  // Columns of the thin side, its rows and items of k above and from which
+  // matrix units are faster though mostly padded, where items of k are apart
+  // (docs/lab/2026-11-22-training.md).
+  uint32_t apart_vectors = 4;
+  uint32_t apart_rows = 1024;
+  uint32_t apart_k = 256;
+  // Rows of a up to which, and items of k from which, matrix units take few of
+  // them: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
+  uint32_t few_rows = 64;
+  uint32_t few_rows_k = 512;
+  // Workgroups a core that splits of k aim at, most parts, and the least items
+  // of k a part: of thin products (no note), tiles (no note), few rows
+  // (docs/lab/2026-11-22-few-rows.md), and matrix units' tiles, the large ones
+  // last (docs/lab/2026-11-22-matrix-units.md).
+  uint32_t split_groups = 2;
+  uint32_t split_parts = 64;
+  uint32_t split_axpy_k = 256;
+  uint32_t split_dot_k = 4096;
+  uint32_t split_tile_k = 256;
+  uint32_t split_skinny_k = 1024;
+  uint32_t split_matrices_k = 512;
+  uint32_t split_large_k = 384;
+  // Items of k from which matrix units make tiles of more than 64 rows and
+  // columns, and others (docs/lab/2026-11-22-matrix-units.md).
+  uint32_t wide_matrices_k = 4;
+  uint32_t matrices_k = 16;
+  // Rows in all, and an expert, from which sorted rows are in tiles; and rows
+  // an expert up to which tiles have 32 and 64 rows
+  // (docs/lab/2026-11-22-experts.md).
+  uint32_t sorted_rows = 16;
+  uint32_t sorted_expert_rows = 4;
+  uint32_t flat_expert_rows = 16;
+  uint32_t medium_expert_rows = 96;
+  // Cores, in quarters, that 128 x 128 tiles have to fill (the same).
+  uint32_t large_quarters = 3;
+};
+
+struct AttentionTuning {
+  // Keys up to which decoding is not split over workgroups
+  // (docs/lab/2026-11-23-decode-attention.md, as all of these but the last).
+  uint32_t short_keys = 256;
+  // Keys up to which a workgroup takes two rows instead of four.
+  uint32_t two_rows_keys = 4096;
+  // Workgroups a core that splits of keys aim at; splits that are always worth
+  // joining; most splits.
+  uint32_t split_groups = 2;
+  uint32_t cheap_splits = 16;
+  uint32_t most_splits = 128;
+  // Head dimension above which a prompt's workgroup has eight subgroups and 64
+  // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
+  uint32_t wide_head = 96;
+};
+
+struct Tuning {
+  QuantTuning quant;
+  GemmTuning gemm;
+  AttentionTuning attention;
+};
+
+// Measured on an H200.
+inline constexpr Tuning discrete_tuning;
+// As above, but for memory that dequantizing shares with the products; not
+// timed.
+inline constexpr Tuning integrated_tuning{.quant = {.dequantize_rows = 768}};
+inline constexpr const Tuning& software_tuning = integrated_tuning;
+
+inline const Tuning& tuning(const Caps& caps) {
+  return caps.discrete() ? discrete_tuning
+      : caps.software()  ? software_tuning
+                         : integrated_tuning;
+}
+
+} // namespace mlx::core::vulkan
