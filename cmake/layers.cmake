@@ -98,8 +98,12 @@ add_library(mlxvk_variants STATIC EXCLUDE_FROM_ALL ${mlxvk_variants})
 target_include_directories(mlxvk_variants PUBLIC "${PROJECT_SOURCE_DIR}/tests")
 target_link_libraries(mlxvk_variants PUBLIC mlxvk_plans)
 
+# With emulated matrices, whose sources are not embedded.
+set(mlxvk_emulation MLXVK_EMULATION="${PROJECT_SOURCE_DIR}/tests/emulation")
+
 add_executable(mlxvk-glslc EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/mlxvk_glslc.cpp")
+target_compile_definitions(mlxvk-glslc PRIVATE ${mlxvk_emulation})
 target_link_libraries(mlxvk-glslc PRIVATE mlxvk_variants)
 
 # The variants that a device's plans choose, through its driver's compiler,
@@ -127,6 +131,7 @@ if(DOCTEST_INCLUDE_DIR)
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
+  target_compile_definitions(null_tests PRIVATE ${mlxvk_emulation})
   target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

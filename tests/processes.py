@@ -7,6 +7,8 @@ from pathlib import Path
 
 LISTS = ("MLX_VK_DEBUG", "MLX_VK_TEST")
 TESTS = Path(__file__).resolve().parent
+# A word of MLX_VK_TEST: the sources of matrices that software devices emulate.
+EMULATION = f"kernels={TESTS / 'emulation'}"
 
 
 def python(*words, limit=300, folder=None, **variables) -> subprocess.CompletedProcess:

@@ -3,6 +3,7 @@
 //   mlxvk-glslc --all [TEXT]     all that plans choose (tests/variants) whose
 //                                name has TEXT in it, such as softmax{T=f32
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,7 @@ bool compile(
 } // namespace
 
 int main(int argc, char** argv) {
+  setenv("MLX_VK_TEST", "kernels=" MLXVK_EMULATION, 0);
   const char* output = nullptr;
   std::string file;
   NamedValues values;

@@ -97,7 +97,8 @@ std::optional<std::string> read_source(std::string_view name) {
       return embedded_sources[i].text;
     }
   }
-  return {};
+  auto& second = config().test.kernels;
+  return second.empty() ? std::nullopt : read_file(fs::path(second) / name);
 }
 
 std::vector<std::string> kernel_files() {

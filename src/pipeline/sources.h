@@ -1,5 +1,6 @@
 // Kernel sources: the text embedded from src/kernels, or the files of
-// MLX_VK_KERNEL_PATH where that is set. Thread-safe.
+// MLX_VK_KERNEL_PATH where that is set; and, for tests, files that are in
+// neither (MLX_VK_TEST=kernels=FOLDER). Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -100,7 +100,9 @@ constexpr ConfigEntry table[] = {
      "digits (-1: where that measured faster, 0: never; skinny_rows also makes "
      "software devices emulate matrix units). `matrices=8x16x16` uses only "
      "matrices of this shape, which software devices emulate. `emulate` makes "
-     "software devices emulate the matrix units of attention. `int8=signed` or "
+     "software devices emulate the matrix units of attention. `kernels=FOLDER` "
+     "is a second folder of kernel sources; emulation needs that of "
+     "tests/emulation. `int8=signed` or "
      "`int8=unsigned` rounds as MLX_VK_INT8_ACTIVATIONS on any device. "
      "`fixed_subgroups` behaves like a driver without subgroup size control. "
      "`small_buffer=N` sets the bytes up to which arrays of the discrete memory "
@@ -289,6 +291,10 @@ bool parse_hook(const std::string& word, Config& c) {
   auto& t = c.test;
   if (key == "matrices" && parse_matrix_shape(value)) {
     t.matrices = value;
+    return true;
+  }
+  if (key == "kernels" && !value.empty()) {
+    t.kernels = value;
     return true;
   }
   return number("small_buffer", t.small_buffer, 0) ||

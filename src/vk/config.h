@@ -59,6 +59,7 @@ struct TestHooks {
   bool emulate = false; // matrix units of attention, on software devices
   bool fixed_subgroups = false; // as a driver that does not control their size
   std::string matrices; // only matrices of this shape (vk/matrix_units.h)
+  std::string kernels; // a second folder, of sources that are not embedded
   int drop_barrier = -1; // of every batch, counted from 1
 };
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from processes import output_of
+from processes import EMULATION, output_of
 
 # Each compiles an emulated kernel, for some ten seconds.
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
@@ -63,7 +63,7 @@ def test_prompts(request, dtype, kind, shape):
     done = output_of(
         *("-c", CHECK, dtype, kind, shape),
         folder=Path(__file__).parent,
-        MLX_VK_TEST="emulate",
+        MLX_VK_TEST=f"emulate,{EMULATION}",
         MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:

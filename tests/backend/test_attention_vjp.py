@@ -7,7 +7,7 @@ import cases_attention_vjp as vjp
 import mlx.core as mx
 import numpy as np
 import pytest
-from processes import output_of
+from processes import EMULATION, output_of
 
 
 def gradients(shape, mask=None):
@@ -104,7 +104,7 @@ def test_in_registers(request, dtype, mask, shape):
     done = output_of(
         *("-c", IN_REGISTERS, dtype, mask, shape),
         folder=Path(__file__).parent,
-        MLX_VK_TEST="emulate",
+        MLX_VK_TEST=f"emulate,{EMULATION}",
         MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:

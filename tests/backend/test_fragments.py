@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from processes import output_of
+from processes import EMULATION, output_of
 
 # Beside float64: the result's own rounding, and float32 sums of exact codes, whose
 # offset of up to 64 cancels (2^-16 of the sum of |x| |w| covers both).
@@ -113,7 +113,7 @@ def test_fragments(gpu, request, bits, group, dtype):
     many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
     done = output_of(
         *("-c", CHECK, bits, group, dtype, many),
-        MLX_VK_TEST="skinny_rows=5",
+        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
         MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:
@@ -180,7 +180,7 @@ def test_dense_fragments(gpu, request, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
     done = output_of(
         *("-c", DENSE, dtype, 32 if software else 1024),
-        MLX_VK_TEST="skinny_rows=5",
+        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
         MLX_VK_PROFILE="1",
     )
     if software:
@@ -269,7 +269,7 @@ def test_convolution_fragments(gpu, request, dtype):
     done = output_of(
         *("-c", CONVOLUTIONS, dtype, int(software), int(FULL)),
         folder=Path(__file__).parent,
-        MLX_VK_TEST="skinny_rows=5",
+        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
         MLX_VK_PROFILE="1",
     )
     if software:

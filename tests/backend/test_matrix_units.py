@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from processes import EMULATION
 
 # A result is rounded to its type, half a unit of it. Float32 sums of up to 256
 # exact products err by 2^-16 of the sum of their sizes; weights of a quantized
@@ -179,7 +180,11 @@ def test_matrix_units(gpu, request, shape, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
     done = subprocess.run(
         [sys.executable, "-c", CHECK, dtype, "many" if FULL or not software else "few"],
-        env={**os.environ, "MLX_VK_TEST": f"matrices={shape}", "MLX_VK_PROFILE": "1"},
+        env={
+            **os.environ,
+            "MLX_VK_TEST": f"matrices={shape},{EMULATION}",
+            "MLX_VK_PROFILE": "1",
+        },
         capture_output=True,
         text=True,
         timeout=600,
@@ -261,7 +266,9 @@ print("halves ok")
 def test_halves(gpu, request):
     software = "llvmpipe" in request.config.mlxvk_name
     env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
-    env["MLX_VK_TEST"] = "dequantize_rows=4" + ",matrices=8x8x16" * software
+    env["MLX_VK_TEST"] = f"dequantize_rows=4,{EMULATION}"
+    if software:
+        env["MLX_VK_TEST"] += ",matrices=8x8x16"
     few = "few" if software and not FULL else "many"
     done = subprocess.run(
         [sys.executable, "-c", HALVES, "bfloat16", few],

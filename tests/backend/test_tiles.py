@@ -4,7 +4,7 @@ all (gemm/gemm.comp with PREFETCH), which software devices take when asked to.""
 import os
 
 import pytest
-from processes import output_of
+from processes import EMULATION, output_of
 
 # An item's error: its own rounding, and float32 sums.
 CHECK = """
@@ -74,7 +74,7 @@ TYPES = ["float32", *["float16", "bfloat16", "complex64"][: 3 if FULL else 0]]
 def test_tiles(gpu, request, dtype):
     done = output_of(
         *("-c", CHECK, dtype, "full" if FULL else "some"),
-        MLX_VK_TEST="skinny_rows=5",
+        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
         MLX_VK_PROFILE="1",
     )
     if "llvmpipe" in request.config.mlxvk_name:

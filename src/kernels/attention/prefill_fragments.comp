@@ -217,11 +217,7 @@ void attend(Tile tile) {
     barrier(); // k is visible, the last v no longer read
     uvec4 next_v[PIECES(BK, DV)];
     FETCH_ROWS(next_v, BK, DV, v, A.v_strides.row, key0, key_end)
-#if EMULATED
-    bool live = true; // for the barriers
-#else
-    bool live = key0 < seen_end; // uniform over the subgroup
-#endif
+    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform over the subgroup
     if (live) {
       UNROLL for (uint i = 0; i < FM * NK; ++i) {
         s[i] = MATRIX_ZERO;

@@ -125,11 +125,7 @@ void differentiate(uint group) {
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
     FETCH_STEP(key0 + BK)
-#if EMULATED
-    bool live = true; // for the barriers
-#else
-    bool live = key0 < seen_end;
-#endif
+    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform over the subgroup
     uint at = turn * 2 * TILE;
     if (live) {
       make_scores(at);

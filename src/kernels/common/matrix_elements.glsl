@@ -1,6 +1,6 @@
-// Matrices by their lanes' elements: those of the device, or the same made of
-// floats in shared memory, for a test of the indices where the device has none
-// (EMULATED). SUBGROUPS: of the workgroup.
+// Matrices by their lanes' elements: those of the device, or, where EMULATED, of
+// floats in shared memory, to test the indices where the device has none, by
+// sources in tests/emulation. SUBGROUPS: of the workgroup.
 #ifndef MATRIX_ELEMENTS_GLSL
 #define MATRIX_ELEMENTS_GLSL
 

@@ -2,8 +2,8 @@
 // for kernels that do not know where elements lie. They define WG, their
 // invocations, before they include this.
 //
-// EMULATED_MATRICES: the same made of floats in shared memory, for a test of the
-// indices of each shape where the device has none.
+// EMULATED_MATRICES: of floats in shared memory, to test the indices of each shape
+// where the device has none, by sources in tests/emulation.
 #ifndef MATRIX_UNITS_GLSL
 #define MATRIX_UNITS_GLSL
 

@@ -84,16 +84,7 @@ void aim_columns(uint64_t b, uint wn) {
   own_b[2 * (j) + 1] = LOAD_COLUMN(j, 1, k0);
 
 #if EMULATED
-float[8] loaded(uint at) {
-  float m[8];
-  for (uint e = 0; e < 8; ++e) {
-    uint item = FRAGMENT_ROW(e) * 16 + FRAGMENT_COLUMN(e);
-    uint pair = tiles[at + item / 16 * PITCH + item % 16 / 8][item % 8 / 2];
-    m[e] = item % 2 == 0 ? LOW_ITEM(pair) : HIGH_ITEM(pair);
-  }
-  return m;
-}
-#define LOAD_MATRIX(m, at) m = loaded(at)
+#include "gemm/emulated_tile.glsl"
 #else
 #define LOAD_MATRIX(m, at) coopMatLoad(m, tiles, at, PITCH, ROW_MAJOR)
 #endif

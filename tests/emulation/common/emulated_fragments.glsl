@@ -16,6 +16,8 @@
 #define MATRIX_ZERO float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 #define MATRIX_ONES float[8](1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 #define MULTIPLY(y, a, b, c) y = emulated_product(a, b, c)
+// Whether this subgroup takes part, if `some` do: all, for the barriers.
+#define EVERY_SUBGROUP(some) true
 #ifdef T_IS_bf16
 #define LOW_ITEM(pair) uintBitsToFloat((pair) << 16)
 #define HIGH_ITEM(pair) uintBitsToFloat((pair) & 0xffff0000u)
