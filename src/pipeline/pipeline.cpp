@@ -321,7 +321,7 @@ void PipelineTable::fail(Entry& entry, std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
     entry.queued = false;
-    entry.error = error;
+    entry.set_error(error);
     remove(entry);
     failed_.push_back(entry.key);
   }

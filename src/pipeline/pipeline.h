@@ -50,6 +50,10 @@ struct Kernel {
   bool built() const {
     return built_.load(std::memory_order_acquire);
   }
+  // Whether its compilation has ended, with or without an error.
+  bool settled() const {
+    return settled_.load(std::memory_order_acquire);
+  }
   // Arguments of this size lie in memory, and their address is pushed.
   bool args_in_memory(size_t host_bytes) const {
     return always_in_memory || host_bytes > max_push_args;
@@ -64,7 +68,7 @@ struct Kernel {
   }
 
  protected:
-  std::atomic<bool> built_{false};
+  std::atomic<bool> built_{false}, settled_{false};
 
  private:
   [[noreturn]] void bad_args(size_t host_bytes) const;
@@ -210,6 +214,11 @@ class PipelineTable {
 
     void set_built() {
       built_.store(true, std::memory_order_release);
+      settled_.store(true, std::memory_order_release);
+    }
+    void set_error(std::exception_ptr e) {
+      error = std::move(e);
+      settled_.store(true, std::memory_order_release);
     }
   };
   // Open addressing. Readers see it without a lock, so that it is replaced,

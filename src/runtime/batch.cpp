@@ -47,6 +47,7 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   auto front = std::make_unique<Batch>(batch.stream_id);
   front->completion = batch.completion->of_part();
   front->group = batch.group;
+  front->rewritten = batch.rewritten;
   front->prepared = batch.prepared;
   front->encode_begin = batch.encode_begin;
   front->waits = std::move(batch.waits);

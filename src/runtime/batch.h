@@ -105,7 +105,8 @@ struct Batch {
   std::shared_ptr<HostGroup> group;
   std::vector<Rendezvous> rendezvous;
   bool host_read = false; // downloads results of earlier batches to the host
-  bool prepared = false; // rewrites are applied and its kernels are compiled
+  bool rewritten = false; // rewrites are applied
+  bool prepared = false; // and its kernels are compiled, or failed to
   Pins pins;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the thread that retires it

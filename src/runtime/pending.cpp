@@ -92,15 +92,16 @@ bool PendingQueue::ready() {
   });
 }
 
-Batch* PendingQueue::to_prepare() {
+std::vector<Batch*> PendingQueue::unprepared() {
   std::lock_guard lock(mutex_);
+  std::vector<Batch*> all;
   for (auto& [id, stream] : streams_) {
     auto& batch = *stream.front().batch;
-    if (!batch.rendezvous.empty() && !batch.prepared && over(batch)) {
-      return &batch;
+    if (!batch.prepared && over(batch)) {
+      all.push_back(&batch);
     }
   }
-  return nullptr;
+  return all;
 }
 
 std::optional<std::chrono::steady_clock::time_point>
@@ -116,12 +117,14 @@ PendingQueue::held_since() {
   return first;
 }
 
-// Of what other streams have ready, which goes ahead.
-double PendingQueue::ready_seconds(uint32_t stream_id) {
+// Expected run time of other streams' ready batches, which are submitted first.
+double PendingQueue::ready_seconds(uint32_t stream_id, bool prepared) {
   double seconds = 0;
   for (auto& [id, stream] : streams_) {
-    if (id != stream_id && ready(stream.front())) {
-      seconds += stream.front().batch->seconds();
+    auto& first = stream.front();
+    if (id != stream_id && (first.batch->prepared || !prepared) &&
+        ready(first)) {
+      seconds += first.batch->seconds();
     }
   }
   return seconds;
@@ -129,7 +132,7 @@ double PendingQueue::ready_seconds(uint32_t stream_id) {
 
 // Tells other processes which rendezvous could start here: those that are next,
 // one after the other, in batches that nothing else holds.
-void PendingQueue::offer(double queued) {
+void PendingQueue::offer(bool prepared, double queued) {
   std::vector<const Rendezvous*> ours;
   HostGroup* group = nullptr;
   for (auto& [id, stream] : streams_) {
@@ -138,7 +141,7 @@ void PendingQueue::offer(double queued) {
       continue;
     }
     group = batch.group.get();
-    double before = queued + ready_seconds(id);
+    double before = queued + ready_seconds(id, prepared);
     for (const auto& r : batch.records) {
       if (r.rendezvous) {
         auto& m = batch.rendezvous[r.rendezvous - 1];
@@ -205,13 +208,15 @@ std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   return front;
 }
 
-std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
+std::unique_ptr<Batch>
+PendingQueue::take(bool regardless, bool prepared, double queued) {
   std::lock_guard lock(mutex_);
-  offer(queued);
+  offer(prepared, queued);
   auto best = streams_.end();
   for (auto it = streams_.begin(); it != streams_.end(); ++it) {
     auto& first = it->second.front();
-    if (regardless || ready(first)) {
+    bool compiles = prepared && !first.batch->prepared;
+    if (regardless || (!compiles && ready(first))) {
       if (best == streams_.end() ||
           first.number < best->second.front().number) {
         best = it;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "runtime/batch.h"
 
@@ -31,15 +32,17 @@ class PendingQueue {
 
   // The oldest of the streams' first batches that are ready, or its records up
   // to a rendezvous or a Give; null if none is ready. `regardless` ignores
-  // waits. `queued`: expected run time of the submitted batches, in seconds.
-  std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
-  // Whether take() would return one.
+  // waits. `prepared` skips batches that are not prepared. `queued`: expected
+  // run time of the submitted batches, in seconds.
+  std::unique_ptr<Batch>
+  take(bool regardless = false, bool prepared = false, double queued = 0);
+  // Whether a batch is ready, prepared or not.
   bool ready();
 
-  // A batch that only its rendezvous hold and that is not prepared yet. The
-  // recorder prepares it before the next take(), which offers its rendezvous to
-  // other processes.
-  Batch* to_prepare();
+  // The streams' first batches that nothing but a rendezvous holds and that are
+  // not prepared. The recorder alone may change them, until take() returns
+  // them.
+  std::vector<Batch*> unprepared();
   // Since when a batch has been held for other processes alone, if one is.
   std::optional<std::chrono::steady_clock::time_point> held_since();
 
@@ -58,8 +61,8 @@ class PendingQueue {
   };
   static bool over(const Batch& batch);
   bool ready(const Pending& pending);
-  double ready_seconds(uint32_t stream_id);
-  void offer(double queued);
+  double ready_seconds(uint32_t stream_id, bool prepared);
+  void offer(bool prepared, double queued);
   void look_for_trouble(Pending& pending);
   std::unique_ptr<Batch> cut(Pending& pending, bool whole);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "pipeline/cut_loops.h"
 #include "pipeline/pipeline.h"
@@ -66,19 +67,20 @@ void Recorder::loop() {
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
-    prepare_rendezvous();
+    bool compiles = prepare();
     double queued = group_ ? retirer_.expected_seconds() : 0;
-    auto batch = pending_.take(device_.timeline().lost(), queued);
+    auto batch = pending_.take(
+        device_.timeline().lost(), /* prepared */ group_ != nullptr, queued);
     bool any = batch != nullptr;
     if (batch) {
       submit(std::move(batch));
     }
     submitting_ = false;
-    if (!any && stopping) {
+    if (!any && stopping && !compiles) {
       break;
     }
     if (!any) {
-      wait_for_more(seen);
+      wait_for_more(seen, compiles);
     }
   }
   // What still waits for something that will never come.
@@ -111,26 +113,49 @@ void Recorder::finish_kernels(const Batch& batch) {
   }
 }
 
-// Of batches that other processes take part in, before they are told: then it
-// is only a matter of submitting them.
-void Recorder::prepare_rendezvous() {
-  while (Batch* batch = pending_.to_prepare()) {
-    group_ = batch->group;
-    try {
-      fusions_.rewrite(*batch);
-      finish_kernels(*batch);
-      device_.memory().fill_mirrors(*batch);
-    } catch (const std::exception&) {
-      // It will be thrown again where the batch fails.
+// Prepares batches in a process that takes part in exchanges. Once a rendezvous
+// is offered other devices may wait for it, so the recorder must not wait for a
+// compiler: take() skips batches whose kernels are being compiled. Returns
+// whether there is one.
+bool Recorder::prepare() {
+  bool compiles = false;
+  for (Batch* batch : pending_.unprepared()) {
+    if (!batch->rendezvous.empty()) {
+      group_ = batch->group;
     }
-    batch->prepared = true;
+    if (!group_) {
+      continue;
+    }
+    // submit() throws the errors of kernels again, and fails the batch.
+    try {
+      if (!std::exchange(batch->rewritten, true)) {
+        fusions_.rewrite(*batch);
+      }
+      auto& records = batch->records;
+      batch->prepared =
+          std::all_of(records.begin(), records.end(), [](auto& r) {
+            return !r.kernel || r.kernel->settled();
+          });
+      if (batch->prepared && !batch->rendezvous.empty()) {
+        device_.memory().fill_mirrors(*batch);
+      }
+    } catch (const std::exception&) {
+      batch->prepared = true;
+    }
+    compiles = compiles || !batch->prepared;
   }
+  return compiles;
 }
 
-// For a call of notify(); where a batch is held for other processes, also for
-// what they write to the memory that they share.
-void Recorder::wait_for_more(uint64_t seen) {
+// Waits for notify(). While a batch is held for other processes it also returns
+// to read the memory that they share; while one waits for its kernels, each
+// millisecond.
+void Recorder::wait_for_more(uint64_t seen, bool compiles) {
   auto held = pending_.held_since();
+  if (!held && compiles) {
+    wakeup().wait(seen, std::chrono::milliseconds(1));
+    return;
+  }
   if (!held) {
     wakeup().wait(seen);
     return;
@@ -270,7 +295,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
-    if (!batch->prepared) {
+    if (!std::exchange(batch->rewritten, true)) {
       fusions_.rewrite(*batch);
     }
     if (!batch->records.empty() || ticket == 0) {

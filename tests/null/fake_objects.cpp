@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <unordered_map>
 
 #include "null/fake_state.h"
@@ -265,7 +266,12 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(
     const VkComputePipelineCreateInfo* infos,
     const VkAllocationCallbacks*,
     VkPipeline* out) {
-  std::lock_guard lock(state().mutex);
+  std::unique_lock lock(state().mutex);
+  if (int ms = state().settings.compile_ms) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    lock.lock();
+  }
   if (state().pipelines++ == state().settings.fail_pipeline) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }

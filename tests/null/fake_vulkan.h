@@ -57,6 +57,7 @@ struct Settings {
   bool shows_queries = true;
   // The n-th pipeline creation fails.
   int fail_pipeline = -1;
+  int compile_ms = 0; // each pipeline creation takes at least
   uint32_t buffer_types = ~0u; // a bit for each memory type that buffers take
   // Memory as on some device; without types, that of `discrete` or its
   // contrary. What is not host-coherent is seen by the host through flushes

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 #include "kernels/exchange.h"
+#include "kernels/probe.h"
 #include "null/fake_kernels.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
@@ -297,6 +298,36 @@ TEST_CASE(
   done->wait();
   CHECK(done->error().empty());
   CHECK(r.ranks[0].next_rendezvous().ends == 3);
+}
+
+TEST_CASE("host group: a stream that compiles does not delay a rendezvous") {
+  Rank r;
+  // So that the process is known to take part in exchanges.
+  r.ranks[1].offer(rendezvous(Act::Meet, 1));
+  r.mix(Act::Meet, 1);
+  r.encoder->close()->wait();
+  constexpr std::chrono::milliseconds compile(400);
+  fake::settings().compile_ms = compile.count();
+  auto begun = std::chrono::steady_clock::now();
+  auto elapsed = [&] { return std::chrono::steady_clock::now() - begun; };
+  Encoder other(*r.device, 1);
+  ProbeLanesVariant lanes{.WG_SIZE = 256};
+  auto& kernel = r.device->pipelines().get(lanes.file, lanes.defines());
+  Binding read{r.z, 0, 0, 1024}, write{r.z, 0, 1024, 2048};
+  ProbeArgs args{256};
+  other.dispatch(
+      kernel, {&read, 1}, {&write, 1}, &args, sizeof(args), {1, 1, 1});
+  auto compiled = other.close();
+  r.mix(Act::Meet, 2);
+  auto met = r.encoder->close();
+  r.ranks[1].offer(rendezvous(Act::Meet, 2));
+  met->wait();
+  CHECK(elapsed() < compile);
+  CHECK_FALSE(compiled->submitted());
+  compiled->wait();
+  CHECK(elapsed() >= compile);
+  CHECK(compiled->error().empty());
+  CHECK(met->error().empty());
 }
 
 TEST_CASE("host group: what is given is retired before it is taken") {
