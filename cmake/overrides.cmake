@@ -37,6 +37,10 @@ function(mlxvk_override ours)
   endforeach()
 endfunction()
 
+mlxvk_override(array_eval.cpp MLX array FUNCTIONS eval)
+# MLX's enqueue() asks which thread it is on to know whether it throws.
+mlxvk_override(cpu_errors.cpp MLX scheduler
+               FUNCTIONS is_main_thread=enqueue_throws)
 mlxvk_override(default_device.cpp MLX device
                FUNCTIONS default_device set_default_device)
 mlxvk_override(default_device.cpp MLX stream FUNCTIONS default_stream)

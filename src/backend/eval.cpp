@@ -1,7 +1,6 @@
 #include "mlx/backend/gpu/eval.h"
 
 #include <algorithm>
-#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -109,6 +108,8 @@ class Outputs {
 
 void eval(array& arr) {
   auto& stream_encoder = vulkan::encoder(arr.primitive().stream());
+  auto& encoder = stream_encoder.raw();
+  encoder.begin_eval(vulkan::number_of(arr.event()));
   vulkan::PlacementScope placement(vulkan::Placement::Device);
   for (auto& in : arr.inputs()) {
     auto& e = in.event();
@@ -118,6 +119,7 @@ void eval(array& arr) {
     if (e.stream().device == mlx::core::Device::cpu) {
       vulkan::follow_cpu_producer(in, e);
     } else if (e.stream() == arr.primitive().stream()) {
+      encoder.go_on(); // before the look: it may fail at any time
       vulkan::throw_if_failed(e);
     }
   }
@@ -160,49 +162,17 @@ std::string description(const array& arr) {
   return text.str();
 }
 
-// The GPU's share of the scheduler's active tasks, which changes with them.
-struct GpuTasks {
-  std::mutex mutex;
-  int count = 0;
-};
-GpuTasks& gpu_tasks() { // leaked: batches may end while statics are destroyed
-  static auto* tasks = new GpuTasks;
-  return *tasks;
-}
-
 void commit(StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();
   Stream s = stream_encoder.stream();
-  {
-    std::lock_guard lock(gpu_tasks().mutex);
-    scheduler::notify_new_task(s);
-    gpu_tasks().count++;
-  }
-  encoder.close_and_go_on([s] {
-    std::lock_guard lock(gpu_tasks().mutex);
-    scheduler::notify_task_completion(s);
-    gpu_tasks().count--;
-  });
+  scheduler::notify_new_task(s);
+  encoder.close_and_go_on([s] { scheduler::notify_task_completion(s); });
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
   encoder.device().recorder().retire();
 }
 
 } // namespace
-
-void mend_task_count() {
-  if (forked_from_started_device()) {
-    return; // where another thread may have held the mutex
-  }
-  Stream s(0, mlx::core::Device::cpu); // the count is of all streams
-  std::lock_guard lock(gpu_tasks().mutex);
-  int of_cpu = scheduler::n_active_tasks() - gpu_tasks().count;
-  if (of_cpu > 0) {
-    scheduler::notify_task_completion(s);
-  } else if (of_cpu < 0) {
-    scheduler::notify_new_task(s);
-  }
-}
 
 void evaluate(array& arr, StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();

@@ -12,11 +12,4 @@ namespace mlx::core::vulkan {
 // to events of the inputs and to a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
 
-// After an exception out of an eval, which may have left the scheduler's count
-// of active tasks one too high: a CPU dispatch counts its task before it learns
-// of an earlier one's error. A count that stays above MLX's limit makes evals
-// wait for ever. The eval's streams are idle by now; where another thread's CPU
-// tasks are taken for a lost one, a later call counts one more again.
-void mend_task_count();
-
 } // namespace mlx::core::vulkan

@@ -1,5 +1,11 @@
 #include "mlx/event.h"
 
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/scheduler.h"
@@ -16,9 +22,10 @@ struct EventImpl {
   std::atomic<Error*> error{nullptr};
   Error own; // of GPU work; `error` may also point to a CPU stream's
 
-  // Turns the failure of a batch into MLX's error, once it is known.
+  // Turns the failure of a batch into MLX's error, once it is known. A CPU
+  // stream's is gone as soon as somebody has been told.
   void collect(uint64_t value) {
-    if (error.load()) {
+    if (auto* e = error.load(); e && e->valid()) {
       return;
     }
     if (auto e = state->error(value); !e.empty()) {
@@ -40,12 +47,68 @@ std::string message_of(const Error* error) {
   return {};
 }
 
+// The signals that CPU streams were given. MLX clears a stream's error when one
+// who waits is told; what was encoded before that fails nevertheless, as it may
+// read what was not written.
+class CpuSignals {
+ public:
+  uint64_t add(int stream) {
+    std::lock_guard lock(mutex_);
+    return ++streams_[stream].given;
+  }
+  // The error of the n-th one, which MLX knows or not.
+  std::string error_of(int stream, uint64_t n, std::string known) {
+    std::lock_guard lock(mutex_);
+    auto& s = streams_[stream];
+    if (!known.empty()) {
+      failed_.store(true, std::memory_order_relaxed);
+      s.failed = s.given;
+      s.error = known;
+    }
+    return n <= s.failed ? s.error : std::string();
+  }
+  bool any_failed() const {
+    return failed_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct OfStream {
+    uint64_t given = 0;
+    uint64_t failed = 0; // up to this one
+    std::string error;
+  };
+  std::mutex mutex_;
+  std::unordered_map<int, OfStream> streams_;
+  std::atomic<bool> failed_{false};
+};
+
+CpuSignals& cpu_signals() { // leaked: CPU streams outlive statics
+  static auto* signals = new CpuSignals;
+  return *signals;
+}
+
 } // namespace
 
 namespace vulkan {
 
+bool had_cpu_failures() {
+  return cpu_signals().any_failed();
+}
+
 EventPoint point_of(const Event& event) {
   return {event.cast<EventImpl>().state, event.value(), nullptr};
+}
+
+namespace {
+thread_local uint64_t without_events = 0;
+} // namespace
+
+uint64_t number_of(const Event& event) {
+  return event.valid() ? event.cast<EventImpl>().state->number : without_events;
+}
+
+void begin_eval_without_events() {
+  without_events = EventState().number;
 }
 
 void throw_if_failed(const Event& event) {
@@ -108,10 +171,14 @@ void Event::wait(Stream stream) {
 
 void Event::signal(Stream stream) {
   if (stream.device == Device::cpu) {
-    scheduler::signal_event(stream, *this, [value = value()](Event& self) {
+    auto n = cpu_signals().add(stream.index);
+    auto task = [value = value(), index = stream.index, n](Event& self) {
       auto& impl = self.cast<EventImpl>();
-      impl.state->signal_host(value, message_of(impl.error.load()));
-    });
+      auto known = message_of(impl.error.load());
+      impl.state->signal_host(
+          value, cpu_signals().error_of(index, n, std::move(known)));
+    };
+    scheduler::signal_event(stream, *this, std::move(task));
   } else if (vulkan::forked_from_started_device()) {
     // Eval clears up after the exception that a forked child's use throws.
     auto& impl = cast<EventImpl>();

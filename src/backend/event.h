@@ -10,9 +10,17 @@ namespace mlx::core::vulkan {
 // The event at its current value.
 EventPoint point_of(const Event& event);
 
+// Of the eval that attaches it; without an event, of this thread's last eval
+// that attaches none.
+uint64_t number_of(const Event& event);
+void begin_eval_without_events();
+
 // Throws std::runtime_error with the reason if what the event stands for
 // failed, as far as is known.
 void throw_if_failed(const Event& event);
+
+// Whether an event of a CPU stream has failed in this process.
+bool had_cpu_failures();
 
 // Before a GPU stream uses `x`, which a CPU stream is still computing: makes
 // the host copy the one that counts. No-op for events of GPU streams.

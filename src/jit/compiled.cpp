@@ -239,7 +239,9 @@ void Compiled::eval_gpu(
     const Define defines[] = {{"FORM", form}, {"LARGE", large}};
     std::string_view label(name());
     kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
-    known.store(kernel, std::memory_order_release);
+    if (kernel->built()) { // else it may fail, and the table forgets it
+      known.store(kernel, std::memory_order_release);
+    }
   }
 
   compiled_allocate_outputs(inputs, outputs, is_constant_, dense);

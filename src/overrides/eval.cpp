@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,7 @@ class Walk {
     return !a.event().valid() && a.has_primitive() &&
         a.primitive().stream() == stream_;
   }
-  void follow(array& in);
+  void follow(array& in, vulkan::Encoder& encoder);
   void encode(array& a, vulkan::StreamEncoder& encoder);
   void wait_for_room();
   void clear_up();
@@ -177,7 +178,7 @@ void Walk::make_tape() {
 }
 
 // An input that an earlier eval, maybe of another stream, is or was to make.
-void Walk::follow(array& in) {
+void Walk::follow(array& in, vulkan::Encoder& encoder) {
   auto& e = in.event();
   if (!e.valid() || &e.cast<char>() == &event_.cast<char>()) {
     return;
@@ -187,6 +188,7 @@ void Walk::follow(array& in) {
     return;
   }
   if (e.stream() == stream_) {
+    encoder.go_on(); // before the look: it may fail at any time
     vulkan::throw_if_failed(e);
   } else {
     e.wait(stream_);
@@ -201,7 +203,7 @@ void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
     s.attach_event(event_);
   }
   for (auto& in : a.inputs()) {
-    follow(in);
+    follow(in, encoder.raw());
   }
   vulkan::evaluate(a, encoder);
   wait_for_room();
@@ -248,6 +250,7 @@ void Walk::run() {
   event_.set_value(1);
   try {
     auto& encoder = vulkan::encoder(stream_);
+    encoder.raw().begin_eval(vulkan::number_of(event_));
     if (then_ == Then::Wait) {
       encoder.raw().expect(static_cast<uint32_t>(tape_.size()));
     }
@@ -286,12 +289,36 @@ bool walk(std::vector<array>& outputs, Then then) {
   return true;
 }
 
-void mlx_walks(void (*eval)(std::vector<array>), std::vector<array>& outputs) {
-  try {
-    eval(std::move(outputs));
-  } catch (...) {
-    vulkan::mend_task_count();
-    throw;
+// A CPU stream goes on after an error. What an earlier eval did not write is
+// not read by a later one.
+void throw_if_inputs_failed(const std::vector<array>& outputs) {
+  if (!vulkan::had_cpu_failures()) {
+    return;
+  }
+  std::vector<array> found = outputs;
+  std::unordered_set<std::uintptr_t> seen;
+  while (!found.empty()) {
+    array a = std::move(found.back());
+    found.pop_back();
+    if (!seen.insert(a.id()).second) {
+      continue;
+    }
+    if (unscheduled(a)) {
+      found.insert(found.end(), a.inputs().begin(), a.inputs().end());
+    } else if (a.event().valid()) {
+      vulkan::throw_if_failed(a.event());
+    }
+  }
+}
+
+// MLX's eval() attaches events only where it does not wait. Without one, an
+// array of an eval that failed would be taken for good at its next use.
+void async_eval_and_wait(std::vector<array> outputs) {
+  throw_if_inputs_failed(outputs);
+  auto waited_for = outputs;
+  async_eval_of_mlx(std::move(outputs));
+  for (auto& a : waited_for) {
+    a.wait();
   }
 }
 
@@ -301,7 +328,8 @@ void async_eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
   if (std::any_of(outputs.begin(), outputs.end(), unscheduled) &&
       !walk(outputs, Then::GoOn)) {
-    mlx_walks(async_eval_of_mlx, outputs);
+    throw_if_inputs_failed(outputs);
+    async_eval_of_mlx(std::move(outputs));
   }
 }
 
@@ -309,7 +337,12 @@ void eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
   if (std::none_of(outputs.begin(), outputs.end(), unscheduled) ||
       !walk(outputs, Then::Wait)) {
-    mlx_walks(eval_of_mlx, outputs);
+    if (detail::in_tracing() || detail::retain_graph()) {
+      vulkan::begin_eval_without_events();
+      eval_of_mlx(std::move(outputs));
+    } else {
+      async_eval_and_wait(std::move(outputs));
+    }
   }
 }
 

@@ -31,9 +31,10 @@ Batch& Encoder::open_new() {
   open_ = device_.batches().take(stream_id_);
   open_->completion = std::make_shared<Completion>(device_.timeline());
   open_->encode_begin = device_.profiler().now();
-  if (last_ && !last_->reached()) {
+  if (last_ && (!last_->reached() || (goes_on_ && !last_->error().empty()))) {
     open_->follows = last_;
   }
+  goes_on_ = eval_ != 0;
   return *open_;
 }
 

@@ -117,6 +117,17 @@ class Encoder {
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
   // The same in the middle of an eval, when needs_commit() is true.
   void close_and_go_on(std::function<void()> on_retired);
+  // What comes next is of the eval with this number. A batch fails with the
+  // last one of its eval, and with one of an earlier eval that was under way
+  // when it began.
+  void begin_eval(uint64_t number) {
+    goes_on_ = goes_on_ && number == eval_;
+    eval_ = number;
+  }
+  // The next batch may read what the last one writes.
+  void go_on() {
+    goes_on_ = true;
+  }
   // Begins an eval of `operations` that its caller waits for.
   void expect(uint32_t operations) {
     policy_.begin(operations);
@@ -166,6 +177,8 @@ class Encoder {
   uint32_t stream_id_;
   std::unique_ptr<Batch> open_;
   std::shared_ptr<Completion> last_, before_last_;
+  uint64_t eval_ = 0; // none
+  bool goes_on_ = false; // in what last_ is of, or from it
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // number of operations until which it stays open
   uint32_t next_rendezvous_ = 0; // Record::rendezvous of the next dispatch

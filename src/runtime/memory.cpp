@@ -486,7 +486,7 @@ bool Memory::awaits_cpu(Buffer& b) {
   return writer.event && !writer.event->signaled(writer.value);
 }
 
-void* Memory::host_pointer(Buffer& b) {
+void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
   if (!b.mirrored()) {
     return b.mapped();
   }
@@ -505,7 +505,7 @@ void* Memory::host_pointer(Buffer& b) {
     if (!writer.event) {
       give_to_host(b, over);
     }
-    m.pointers++;
+    m.pointers += pointers;
     pointer = b.host_address();
     fetch = m.fetch;
   });

@@ -105,7 +105,11 @@ class Memory {
 
   // A stable, writable host pointer; makes the host side authoritative. Waits
   // for the last GPU writer unless the download is already recorded.
-  void* host_pointer(Buffer& buffer);
+  void* host_pointer(Buffer& buffer) {
+    return prepare_for_host(buffer, 1);
+  }
+  // The same for who will ask for `pointers`: what can fail does so here.
+  void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
   // The host side if it is valid, else null. Neither waits nor changes which
   // side is authoritative. For reading only.

@@ -33,16 +33,18 @@ template <typename V>
 const Kernel* CompiledFusions::Table<V>::find(
     PipelineTable& pipelines,
     const V& variant) {
-  for (auto& [known, kernel] : known_) {
-    if (known == variant) {
-      return kernel;
-    }
+  auto is = [&](auto& known) { return known.first == variant; };
+  auto at = std::find_if(known_.begin(), known_.end(), is);
+  if (at != known_.end() && at->second->built()) {
+    return at->second;
   }
-  try {
+  try { // one that could not be built is tried once more
     auto defines = variant.defines();
     auto& kernel = pipelines.get(V::file, defines);
-    known_.push_back({variant, &kernel});
-    return &kernel;
+    if (at == known_.end()) {
+      at = known_.insert(at, {variant, nullptr});
+    }
+    return at->second = &kernel;
   } catch (const std::exception& e) {
     say_left_out(e);
     refused_.push_back(variant);

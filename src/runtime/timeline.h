@@ -179,6 +179,7 @@ class Timeline {
 
 class EventState {
  public:
+  const uint64_t number = ++numbers; // tells it from all others
   // Signals `value` from the host, with an error if one is given.
   void signal_host(uint64_t value, std::string error = {});
   // Signals `value` when `completion` is reached; at once if it is null.
@@ -204,6 +205,7 @@ class EventState {
   };
   enum class Outcome { Open, Failed, Good };
   Outcome outcome(uint64_t value);
+  static inline std::atomic<uint64_t> numbers{0};
   const Pending* find(uint64_t value) const;
   void promise(uint64_t value); // under mutex_
 

@@ -95,6 +95,41 @@ TEST_CASE("failure: what was encoded behind a batch that fails does too") {
   CHECK(fake::errors().empty());
 }
 
+TEST_CASE("failure: an eval fails with its first batch, whenever that does") {
+  fake::reset(failing_submit(0, VK_ERROR_OUT_OF_HOST_MEMORY));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    enc.begin_eval(1);
+    mix(d, enc, z, 1);
+    auto first = enc.close();
+    first->wait(); // before the second one begins, which may read z
+    mix(d, enc, z, 2);
+    auto second = enc.close();
+    second->wait();
+    CHECK(!first->error().empty());
+    CHECK(second->error() == first->error());
+    // Another eval reads what the first was to write, which had not failed when
+    // it looked.
+    enc.begin_eval(2);
+    enc.go_on();
+    mix(d, enc, z, 3);
+    auto reader = enc.close();
+    reader->wait();
+    CHECK(reader->error() == first->error());
+    // And one that does not.
+    enc.begin_eval(3);
+    mix(d, enc, z, 4);
+    auto next = enc.close();
+    next->wait();
+    CHECK(next->error().empty());
+    CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 4);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
   fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
   {
