@@ -196,6 +196,19 @@ def kernels(build: Path) -> list[Step]:
     return [Step("kernels", "custom kernels", pytest("tests/kernels"), "junit", env)]
 
 
+def chaos(build: Path, seconds: int = 20) -> list[Step]:
+    """Faults of all kinds (tests/chaos). What fails is repeated by its seed."""
+    command = python("tests/chaos/run.py", "--build", str(build))
+    command += ["--seconds", str(seconds), "--finals", "lost_submit", "lost_wait"]
+    command += ["hang"]
+    env = {"MLXVK_BUILD": str(build)}
+    found = pytest("tests/chaos", workers=False)
+    return [
+        Step("chaos", f"{seconds} s", command, "summary"),
+        Step("chaos", "what it finds", found, "junit", env),
+    ]
+
+
 TIERS = {
     "lint": lint,
     "null": null,
@@ -205,6 +218,7 @@ TIERS = {
     "kernels": kernels,
     "model": model,
     "upstream": upstream,
+    "chaos": chaos,
     "packages": lambda build: [],  # with --full
 }
 
@@ -237,6 +251,7 @@ def full_modes(build: Path) -> list[Step]:
     }.items():
         steps += backend_mode(mode, env)
     steps += radv(build, ("vega10", "gfx1100"))
+    steps += chaos(build, 600)[:1]
     for kind in ("asan", "tsan"):
         steps.append(doctest(f"null {kind}", ROOT / f"build-{kind}" / "null_tests"))
     fuzz = python("tests/fuzz/run.py", "--build", str(build))
@@ -363,6 +378,7 @@ def extra(build: Path, name: str, *requirements: str) -> Path:
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
     targets = ["null_tests", "driver_compile", "mlx_cpp_tests", "msl_translate"]
+    targets += ["chaos_faults"]
     print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
     if sanitized:

@@ -36,6 +36,7 @@
   X(lost_wait) /* a wait or a look: device lost, for good */     \
   X(drop) /* the submission counts as done, and nothing ran */   \
   X(hang) /* this and later submissions never end */             \
+  X(leak) /* a buffer that is destroyed leaves 1 MiB behind */   \
   X(slow_pipeline) /* up to 20 ms later */                       \
   X(slow_submit) /* up to 2 ms later */                          \
   X(disk_open) /* no file can be opened */                       \
@@ -323,6 +324,17 @@ VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice device) {
   return NEXT(device, vkDeviceWaitIdle)(device);
 }
 
+VKAPI_ATTR void VKAPI_CALL destroy_buffer(
+    VkDevice device,
+    VkBuffer buffer,
+    const VkAllocationCallbacks* allocator) {
+  static std::atomic<void*> kept;
+  if (buffer && meets(fault_leak)) {
+    kept = std::memset(std::malloc(1 << 20), 1, 1 << 20);
+  }
+  NEXT(device, vkDestroyBuffer)(device, buffer, allocator);
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(
     VkDevice device,
     VkPipelineCache cache,
@@ -403,6 +415,7 @@ PFN_vkVoidFunction ours(const char* name) {
       CHAOS_ENTRY(vkGetSemaphoreCounterValue, counter_value),
       CHAOS_ENTRY(vkWaitSemaphores, wait_semaphores),
       CHAOS_ENTRY(vkDeviceWaitIdle, device_wait_idle),
+      CHAOS_ENTRY(vkDestroyBuffer, destroy_buffer),
       CHAOS_ENTRY(vkCreateComputePipelines, create_pipelines),
 #define CHAOS_ITEM(fault, name, ...) CHAOS_ENTRY(name, failing_##name),
       CHAOS_FAILING(CHAOS_ITEM)};

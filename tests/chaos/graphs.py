@@ -264,7 +264,12 @@ class Graph:
         self.n = self.rows * columns
         self.mixed = bool(cpus) and r.random() < 0.3
         self.one = gpus[r.integers(len(gpus))] if r.random() < 0.6 else None
-        self.leaves = []
+        self.leaves, self.outputs, self.names = [], [], []
+
+    def __str__(self):
+        how = "streams of both devices" if self.mixed else "several streams"
+        how = "one stream" if self.one and not self.mixed else how
+        return f"{self.rows} x {self.n // self.rows} on {how}: {', '.join(self.names)}"
 
     def gpu(self):
         return self.one or self.gpus[self.r.integers(len(self.gpus))]
@@ -294,6 +299,7 @@ class Graph:
                 f = large
             near = len(values) - 6
             a, b = (values[max(0, i)] for i in r.integers(near, len(values), 2))
+            self.names.append(f.__name__)
             values.append(f(self, a, b))
             if r.random() < 0.05:
                 mx.async_eval(values[-1][0])

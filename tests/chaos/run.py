@@ -46,11 +46,11 @@ SETTINGS = (
     {"MLX_VK_MEMORY": "discrete"},
     {"MLX_VK_MEMORY": "uncached"},
     {"MLX_VK_DEBUG": "guard"},
-    {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_SMALL_BUFFER": "0"},
-    {"MLX_VK_MAX_OPS_PER_BUFFER": "3"},
+    {"MLX_VK_DEBUG": "noncoherent", "MLX_VK_TEST": "small_buffer=0"},
+    {"MLX_MAX_OPS_PER_BUFFER": "3"},
     {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
 )
-HUNG = {"MLX_VK_TIMEOUT": "1", "MLX_VK_TIMEOUT_ERROR": "1"}
+HUNG = {"MLX_VK_TIMEOUT": "1,error"}
 
 
 class Failed(Exception):
@@ -87,7 +87,7 @@ def environment(args, folder: Path, seed: int, **more: str) -> dict[str, str]:
 
 
 def stacks(process: subprocess.Popen) -> str:
-    """Of all threads: Python's on its stderr, and the native ones where there is gdb."""
+    """Of all threads: Python's go to its stderr; native ones where there is gdb."""
     process.send_signal(signal.SIGUSR1)
     time.sleep(1)
     if not shutil.which("gdb"):
@@ -118,7 +118,8 @@ class Round:
     def process(self, *words, folder, limit=None, expects=(0,), kill=None, **more):
         """One process of scene.py; what it counted, or None if it was killed."""
         seed = str(self.seed)
-        env = environment(self.args, folder, self.seed, **{**self.settings, **more})
+        settings = {**self.settings, **more, **self.args.set}
+        env = environment(self.args, folder, self.seed, **settings)
         command = [sys.executable, str(HERE / "scene.py"), *words, "--seed", seed]
         with open(folder / "out", "w+") as out, open(folder / "err", "w+") as err:
             p = subprocess.Popen(command, env=env, stdout=out, stderr=err, cwd=folder)
@@ -191,7 +192,9 @@ class Round:
     def disk(self, folder):
         cache = {"MLX_VK_CACHE": str(folder / "cache")}
         kinds = ("disk_open", "disk_full", "disk_close", "disk_rename", "disk_read")
-        faults = [f"{k}={self.r.choice((0.1, 0.5, 1))}" for k in self.r.sample(kinds, 2)]
+        faults = [
+            f"{k}={self.r.choice((0.1, 0.5, 1))}" for k in self.r.sample(kinds, 2)
+        ]
         faults += filter(None, [self.args.secret])
         self.compiling(folder, CHAOS_FAULTS=",".join(faults), **cache)
         self.clean(folder, **cache)
@@ -320,9 +323,13 @@ def main() -> int:
     parser.add_argument("--round", type=int, help="this one only")
     parser.add_argument("--json", type=Path, help="write the counts to this file")
     parser.add_argument(
+        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="variables of all"
+    )
+    parser.add_argument(
         "--secret", default="", help="faults that nobody expects: NAME=PROBABILITY,..."
     )
     args = parser.parse_args()
+    args.set = dict(word.split("=", 1) for word in args.set)
     args.library = args.build.resolve() / "libchaos_faults.so"
     if not args.library.exists():
         sys.exit(f"{args.library} is not built (target chaos_faults)")
