@@ -288,6 +288,9 @@ VKAPI_ATTR VkResult VKAPI_CALL queue_submit(
   }
   auto submit = NEXT(queue, vkQueueSubmit);
   std::lock_guard lock(queue_mutex);
+  if (lost) { // meanwhile: what is lost runs nothing more
+    return VK_ERROR_DEVICE_LOST;
+  }
   if (count == 1 && meets(fault_drop)) {
     VkSubmitInfo empty = *submits;
     empty.commandBufferCount = 0;
