@@ -131,7 +131,8 @@ if(DOCTEST_INCLUDE_DIR)
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
-  target_compile_definitions(null_tests PRIVATE ${mlxvk_emulation})
+  target_compile_definitions(null_tests PRIVATE ${mlxvk_emulation}
+                             MLXVK_BATCHES="${PROJECT_SOURCE_DIR}/tests/null/batches")
   target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

@@ -35,8 +35,9 @@ const char* name_of(Miss miss) {
 Program::Program(
     const std::vector<Record>& records,
     const std::vector<Access>& accesses,
-    const std::vector<std::byte>& arguments)
-    : records(records), accesses(accesses), arguments(arguments) {
+    const std::vector<std::byte>& arguments,
+    SelectLog* log)
+    : records(records), accesses(accesses), arguments(arguments), log(log) {
   touched_.resize(records.size());
   for (size_t i = 0; i < records.size(); ++i) {
     auto& t = touched_[i];
@@ -91,6 +92,25 @@ bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
     }
   }
   return true;
+}
+
+bool Program::miss(uint32_t record, Rule rule, Miss why) const {
+  auto& row = rewrite_counters().rules[size_t(rule)];
+  row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
+  if (log) {
+    log->missed(record, rule, why);
+  }
+  return false;
+}
+
+void Program::fire(std::span<const uint32_t> joined, Rule rule) const {
+  rewrite_counters().rules[size_t(rule)].fired.fetch_add(
+      joined.size(), std::memory_order_relaxed);
+  for (uint32_t record : joined) {
+    if (log) {
+      log->joined(record, rule);
+    }
+  }
 }
 
 void Program::append_accesses(
@@ -164,9 +184,10 @@ void rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
-    FusedKernels& kernels) {
-  rewrite_experts(records, accesses, arguments, kernels);
-  Program p(records, accesses, arguments);
+    FusedKernels& kernels,
+    SelectLog* log) {
+  rewrite_experts(records, accesses, arguments, kernels, log);
+  Program p(records, accesses, arguments, log);
   if (!form_groups(p, kernels)) {
     return;
   }
@@ -185,11 +206,15 @@ void rewrite(
     made.first_access = static_cast<uint32_t>(accesses.size());
     made.access_count = static_cast<uint32_t>(fused.size());
     accesses.insert(accesses.end(), fused.begin(), fused.end());
-    records[p.place_of(g.members[0])] = made;
+    uint32_t place = p.place_of(g.members[0]);
+    records[place] = made;
+    if (log) {
+      log->run(g.records(), place);
+    }
   };
   std::for_each(p.groups.begin(), p.groups.end(), replace);
   std::for_each(p.heads.begin(), p.heads.end(), replace);
-  keep_firsts(records, [&](uint32_t i) { return p.place_of(i) == i; });
+  p.keep(records, [&](uint32_t i) { return p.place_of(i) == i; });
 }
 
 void find_of_cuts(
@@ -203,8 +228,8 @@ void find_of_cuts(
           std::vector<Record>(cut, records.end())}) {
       auto accesses_of = accesses;
       auto arguments_of = arguments;
-      rewrite_experts(part, accesses_of, arguments_of, kernels);
-      Program p(part, accesses_of, arguments_of);
+      rewrite_experts(part, accesses_of, arguments_of, kernels, nullptr);
+      Program p(part, accesses_of, arguments_of, nullptr);
       form_groups(p, kernels);
     }
   }

@@ -80,12 +80,15 @@ class FusedKernels {
   virtual bool fits(const ExpertVariant& variant) const = 0;
 };
 
+class SelectLog;
+
 // The same work, in the order given, in as many records or fewer.
 void rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
-    FusedKernels& kernels);
+    FusedKernels& kernels,
+    SelectLog* log = nullptr);
 
 // Finds the kernels that rewrite() would ask for were the list two batches, cut
 // anywhere: where a batch ends depends on how long a model is.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/rewrite.h"
+#include "runtime/rewrite_log.h"
 #include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
@@ -86,7 +87,8 @@ class Program {
   Program(
       const std::vector<Record>& records,
       const std::vector<Access>& accesses,
-      const std::vector<std::byte>& arguments);
+      const std::vector<std::byte>& arguments,
+      SelectLog* log);
 
   std::span<const Access> of(uint32_t record) const {
     auto& r = records[record];
@@ -111,9 +113,32 @@ class Program {
   // Where a record runs: with the first or last of its group.
   uint32_t place_of(uint32_t record) const;
 
+  // Counts that a rule did not join the record, and why. False.
+  bool miss(uint32_t record, Rule rule, Miss why) const;
+  // Counts records that a rule has joined with others.
+  void fire(std::span<const uint32_t> joined, Rule rule) const;
+  // Drops the records for which stays(i) is false.
+  template <typename F>
+  void keep(std::vector<Record>& records, F stays) const {
+    size_t kept = 0;
+    for (uint32_t i = 0; i < records.size(); ++i) {
+      if (stays(i)) {
+        if (kept != i) {
+          records[kept] = records[i];
+        }
+        ++kept;
+      }
+    }
+    if (log) {
+      log->keep(stays);
+    }
+    records.resize(kept);
+  }
+
   const std::vector<Record>& records;
   const std::vector<Access>& accesses;
   const std::vector<std::byte>& arguments;
+  SelectLog* const log; // or null
   std::vector<Group> groups;
   std::vector<HeadGroup> heads;
   std::vector<uint32_t>
@@ -128,21 +153,6 @@ class Program {
   };
   std::vector<Touched> touched_;
 };
-
-// Drops the records for which stays(i) is false.
-template <typename F>
-void keep_firsts(std::vector<Record>& records, F stays) {
-  size_t kept = 0;
-  for (uint32_t i = 0; i < records.size(); ++i) {
-    if (stays(i)) {
-      if (kept != i) {
-        records[kept] = records[i];
-      }
-      ++kept;
-    }
-  }
-  records.resize(kept);
-}
 
 // Adds the record to a group, or makes it one that others may join.
 void match(Program& p, uint32_t record, const FusedKernels& kernels);

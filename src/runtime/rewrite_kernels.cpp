@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include "pipeline/pipeline.h"
+#include "runtime/rewrite_log.h"
 #include "runtime/rewrite_variants.h"
 #include "vk/config.h"
 
@@ -106,7 +108,19 @@ void CompiledFusions::rewrite(Batch& batch) {
     if (preparing_cuts) {
       find_of_cuts(batch.records, batch.accesses, batch.arguments, *this);
     }
-    vulkan::rewrite(batch.records, batch.accesses, batch.arguments, *this);
+    std::optional<SelectLog> log;
+    if (config().debug_select) {
+      log.emplace(batch.records, batch.accesses, batch.arguments);
+    }
+    vulkan::rewrite(
+        batch.records,
+        batch.accesses,
+        batch.arguments,
+        *this,
+        log ? &*log : nullptr);
+    if (log) {
+      std::fputs(log->text(batch.records).c_str(), stderr);
+    }
   }
 }
 

@@ -77,10 +77,8 @@ struct Attempt {
   uint32_t record;
   Rule rule;
 
-  bool miss(Miss why) {
-    auto& row = rewrite_counters().rules[size_t(rule)];
-    row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
-    return false;
+  bool miss(Miss why) const {
+    return p.miss(record, rule, why);
   }
 
   // What workgroups share must not change meanwhile: of what record and group
@@ -133,8 +131,7 @@ struct Attempt {
     changed.add(record);
     p.group_of[record] = number;
     p.groups[g] = changed;
-    rewrite_counters().rules[size_t(rule)].fired.fetch_add(
-        1, std::memory_order_relaxed);
+    p.fire({&record, 1}, rule);
     return true;
   }
 };

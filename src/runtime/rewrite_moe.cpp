@@ -79,8 +79,11 @@ class Pass {
       made.access_count = static_cast<uint32_t>(joined.size());
       accesses.insert(accesses.end(), joined.begin(), joined.end());
       records[c.members[0]] = made;
+      if (p_.log) {
+        p_.log->run(c.records(), c.members[0]);
+      }
     }
-    keep_firsts(records, [&](uint32_t i) {
+    p_.keep(records, [&](uint32_t i) {
       return chain_of_[i] == none || chains_[chain_of_[i]].members[0] == i;
     });
   }
@@ -114,19 +117,13 @@ class Pass {
     return none;
   }
 
-  bool miss(Rule rule, Miss why) const {
-    auto& row = rewrite_counters().rules[size_t(rule)];
-    row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
-    return false;
-  }
-
   // Makes it a member that moves up to the first one's place.
   bool join(Chain& c, uint32_t record, Rule rule) {
     // Earlier chains begin before this one, and so do all their members.
     for (uint32_t k = record; k-- > c.members[0];) {
       bool member = std::count(c.members, c.members + c.size, k);
       if (!member && chain_of_[k] == none && p_.conflict(k, record)) {
-        return miss(rule, Miss::Order);
+        return p_.miss(record, rule, Miss::Order);
       }
     }
     c.members[c.size++] = record;
@@ -138,8 +135,7 @@ class Pass {
       chain_of_[member] = static_cast<uint32_t>(chains_.size());
     }
     chains_.push_back(c);
-    rewrite_counters().rules[size_t(rule)].fired.fetch_add(
-        c.size - 1, std::memory_order_relaxed);
+    p_.fire(c.records().subspan(1), rule);
   }
 
   // Whether what is written touches nothing that another invocation of the
@@ -207,7 +203,7 @@ void Pass::router(uint32_t first) {
     return;
   }
   if (n > ROUTER_MOST || v.CHUNKS == 0 || rows == 0) {
-    miss(Rule::Router, Miss::Form);
+    p_.miss(first, Rule::Router, Miss::Form);
     return;
   }
   if (!join(c, sort, Rule::Router)) {
@@ -253,12 +249,12 @@ void Pass::router(uint32_t first) {
   const Access* x = &read(first, 0);
   Pair same[] = {{written[0], x}, {written[2], written[4]}};
   if (!apart({written, c.size}, {&x, 1}, {same, c.size == 5 ? 2u : 1u})) {
-    miss(Rule::Router, Miss::Overlap);
+    p_.miss(first, Rule::Router, Miss::Overlap);
     return;
   }
   c.kernel = kernels_.find(RouterVariant{v.T, v.LANES, v.CHUNKS, v.VEC});
   if (!c.kernel) {
-    miss(Rule::Router, Miss::Kernel);
+    p_.miss(first, Rule::Router, Miss::Kernel);
     return;
   }
   c.args = block;
@@ -329,11 +325,11 @@ bool Pass::finish(
     uint32_t units,
     Rule rule) {
   if (!kernels_.fits(v)) {
-    return miss(rule, Miss::Registers);
+    return p_.miss(c.members[0], rule, Miss::Registers);
   }
   c.kernel = kernels_.find(v);
   if (!c.kernel) {
-    return miss(rule, Miss::Kernel);
+    return p_.miss(c.members[0], rule, Miss::Kernel);
   }
   args.n_tiles = (args.N + v.part() - 1) / v.part();
   args.groups = c.groups = args.n_tiles * units;
@@ -373,7 +369,7 @@ bool Pass::gate(uint32_t first) {
       s.x_matrix != t.x_matrix || s.x_matrices != t.x_matrices ||
       s.w_matrix != t.w_matrix || s.scale_matrix != t.scale_matrix ||
       s.side_matrix != t.side_matrix || !set || !other) {
-    return miss(Rule::Experts, Miss::Form);
+    return p_.miss(first, Rule::Experts, Miss::Form);
   }
   Chain c;
   c.members[c.size++] = first;
@@ -392,7 +388,7 @@ bool Pass::gate(uint32_t first) {
   }
   Pair same[] = {{written[0], written[2]}, {written[1], written[2]}};
   if (!apart(written, reads, same)) {
-    return miss(Rule::Experts, Miss::Overlap);
+    return p_.miss(first, Rule::Experts, Miss::Overlap);
   }
   ExpertArgs args = args_of(a);
   bool gate_first = same_range(read(gate, g.operand), y);
@@ -424,7 +420,7 @@ void Pass::combine(uint32_t first) {
   auto& s = *what<SumRecord>(sum);
   auto set = set_of(q);
   if (!set || s.extent < 2 || s.extent > most_mixed_experts) {
-    miss(Rule::Combine, Miss::Form);
+    p_.miss(first, Rule::Combine, Miss::Form);
     return;
   }
   Chain c;
@@ -460,7 +456,7 @@ void Pass::combine(uint32_t first) {
     same.push_back({written[3], written[2]});
   }
   if (!apart(written, reads, same)) {
-    miss(Rule::Combine, Miss::Overlap);
+    p_.miss(first, Rule::Combine, Miss::Overlap);
     return;
   }
   ExpertArgs args = args_of(q);
@@ -500,7 +496,8 @@ void rewrite_experts(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
-    FusedKernels& kernels) {
+    FusedKernels& kernels,
+    SelectLog* log) {
   bool any = std::any_of(records.begin(), records.end(), [](auto& r) {
     return std::holds_alternative<GatheredRecord>(r.what) ||
         std::holds_alternative<ArgSortRecord>(r.what);
@@ -508,7 +505,7 @@ void rewrite_experts(
   if (!any) {
     return;
   }
-  Program p(records, accesses, arguments);
+  Program p(records, accesses, arguments, log);
   Pass pass(p, kernels);
   if (pass.find()) {
     pass.replace(records, accesses, arguments);

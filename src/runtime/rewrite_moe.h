@@ -15,6 +15,7 @@ void rewrite_experts(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
-    FusedKernels& kernels);
+    FusedKernels& kernels,
+    SelectLog* log);
 
 } // namespace mlx::core::vulkan

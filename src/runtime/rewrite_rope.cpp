@@ -23,10 +23,8 @@ struct Attempt {
   const FusedKernels& kernels;
   uint32_t record;
 
-  bool miss(Miss why) {
-    auto& row = rewrite_counters().rules[size_t(Rule::Rope)];
-    row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
-    return false;
+  bool miss(Miss why) const {
+    return p.miss(record, Rule::Rope, why);
   }
 
   // Whether what two members both touch, and one writes, are the same items of
@@ -128,9 +126,7 @@ struct Attempt {
       p.last_norm = p.last_norm == member ? none : p.last_norm;
     }
     if (changed.size > 1) {
-      rewrite_counters().rules[size_t(Rule::Rope)].fired.fetch_add(
-          before == 0 ? changed.size - 1 : added.size(),
-          std::memory_order_relaxed);
+      p.fire(changed.records().subspan(std::max(before, 1u)), Rule::Rope);
     }
     return true;
   }

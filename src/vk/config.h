@@ -28,6 +28,9 @@ std::span<const ConfigEntry> config_table();
     "prints at exit, for each shape of a quantized product and of "            \
     "attention, the kernel that ran, the number of calls and the "             \
     "reason why a faster kernel was not used")                                 \
+  X(select,                                                                    \
+    "prints the records of each batch, the kernel that ran for each, and "     \
+    "why others were not joined (docs/dev/rewrites.md)")                       \
   X(submit, "logs batches")                                                    \
   X(cache, "logs files that the kernel cache cannot read or write")            \
   X(shuffle, "permutes independent dispatches")                                \

@@ -161,6 +161,8 @@ class Kernels : public FusedKernels {
                             std::forward_as_tuple())
                          .second;
     kernel.args_size = uint32_t(args_size);
+    auto defines = v.defines();
+    kernel.name = log_name(V::file, defines);
     return &kernel;
   }
   std::vector<FusedQmvVariant> refused_;

@@ -1,0 +1,152 @@
+#include "runtime/rewrite_log.h"
+
+#include <cstring>
+#include <iterator>
+#include <sstream>
+#include <unordered_map>
+
+#include "pipeline/pipeline.h"
+#include "runtime/rewrite.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+constexpr const char* names[] = {
+    "other",
+    "product",
+    "add",
+    "gate",
+    "norm",
+    "softmax",
+    "argsort",
+    "take",
+    "sum",
+    "per_row",
+    "gathered",
+    "scores",
+    "mask",
+    "rope",
+    "copy"};
+static_assert(std::size(names) == std::variant_size_v<Descriptor>);
+
+struct Writer {
+  std::ostream& out;
+
+  void operator()(const char* name, const Type& type) const {
+    out << ' ' << name << '=' << name_of(type);
+  }
+  template <std::integral I>
+  void operator()(const char* name, const I& value) const {
+    out << ' ' << name << '=' << int64_t(value);
+  }
+};
+
+void write_fields(std::monostate, std::ostream&) {}
+void write_fields(ProductRecord& r, std::ostream& out) {
+  auto write = [&](auto& v) {
+    out << ' ' << v.file;
+    fields_of(v, Writer{out});
+  };
+  std::visit(write, r.variant);
+}
+void write_fields(GatheredRecord& r, std::ostream& out) {
+  fields_of(r.variant, Writer{out});
+}
+template <typename R>
+void write_fields(R& r, std::ostream& out) {
+  fields_of(r, Writer{out});
+}
+
+// Words of an argument block in hexadecimal, zeros as their count: "1f 3*0".
+void write_words(const std::byte* bytes, size_t size, std::ostream& out) {
+  size_t zeros = 0;
+  auto end_zeros = [&] {
+    if (zeros) {
+      out << ' ' << std::dec << zeros << "*0" << std::hex;
+      zeros = 0;
+    }
+  };
+  out << std::hex;
+  for (size_t at = 0; at + 4 <= size; at += 4) {
+    uint32_t word;
+    std::memcpy(&word, bytes + at, 4);
+    if (word) {
+      end_zeros();
+      out << ' ' << word;
+    } else {
+      ++zeros;
+    }
+  }
+  end_zeros();
+  out << std::dec;
+}
+
+} // namespace
+
+SelectLog::SelectLog(
+    const std::vector<Record>& records,
+    const std::vector<Access>& accesses,
+    const std::vector<std::byte>& arguments) {
+  std::unordered_map<uint64_t, size_t> buffers;
+  for (auto& r : records) {
+    number_.push_back(static_cast<uint32_t>(number_.size()));
+    std::ostringstream out;
+    auto* args = r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
+    bool known = r.what.index() != 0;
+    auto what = r.what;
+    out << names[what.index()];
+    std::visit([&](auto& w) { write_fields(w, out); }, what);
+    out << " |";
+    for (uint32_t i = 0; i < r.access_count; ++i) {
+      auto& a = accesses[r.first_access + i];
+      auto buffer = buffers.try_emplace(a.base, buffers.size() + 1).first;
+      uint64_t address = a.base;
+      if (known && 8 * i + 8 <= r.args_size) {
+        std::memcpy(&address, args + 8 * i, 8);
+      }
+      out << (a.write ? " w" : " r") << buffer->second << '+'
+          << int64_t(address - a.base) << '[' << a.begin << ',' << a.end << ')';
+    }
+    out << " |";
+    size_t begin = 8 * size_t(r.access_count);
+    if (known && begin < r.args_size) {
+      write_words(args + begin, r.args_size - begin, out);
+    }
+    nodes_.push_back({out.str(), number_.back(), ""});
+  }
+}
+
+void SelectLog::joined(uint32_t record, Rule rule) {
+  nodes_[number_[record]].why += std::string(" ") + name_of(rule);
+}
+
+void SelectLog::missed(uint32_t record, Rule rule, Miss why) {
+  nodes_[number_[record]].why +=
+      std::string(" not ") + name_of(rule) + ": " + name_of(why) + '.';
+}
+
+void SelectLog::run(std::span<const uint32_t> members, uint32_t place) {
+  for (uint32_t member : members) {
+    nodes_[number_[member]].place = number_[place];
+  }
+}
+
+std::string SelectLog::text(const std::vector<Record>& records) const {
+  std::vector<const Record*> run(nodes_.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    run[number_[i]] = &records[i];
+  }
+  std::ostringstream out;
+  out << "[mlx-vulkan] select: " << nodes_.size() << " records, "
+      << records.size() << " run\n";
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    auto& n = nodes_[i];
+    const Kernel* kernel = run[n.place]->kernel;
+    out << i << ' ' << n.what << " | " << n.place << ' '
+        << (kernel ? kernel->name : "copy") << " |" << n.why << '\n';
+  }
+  return out.str();
+}
+
+} // namespace mlx::core::vulkan
