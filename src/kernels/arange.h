@@ -2,7 +2,8 @@
 
 BEGIN_INTERFACE
 
-// Integers count in 64 bits and wrap; floats round once.
+// Step is the type of the arithmetic. Integers use 64 bits and wrap around;
+// floating-point values round once.
 #ifdef __cplusplus
 template <typename Step>
 #elif T_KIND == KIND_FLOAT || T_KIND == KIND_COMPLEX

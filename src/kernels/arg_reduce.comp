@@ -1,7 +1,6 @@
-// The position of the smallest or largest item along an axis: the first of
-// equal ones, and the first NaN if there is one. A team of LANES invocations
-// finds one position, or that of one of `splits` parts, into
-// y[s * outputs + o]; JOIN=1 chooses among such positions, given in `found`.
+// Argmin and argmax along an axis: the first of equal items, or the first NaN.
+// A team of LANES invocations reduces one output, or one of `splits` parts of
+// it, to y[s * outputs + o]; JOIN=1 reduces the positions in `found`.
 #define WG_SIZE 256
 
 #define ArgMin 10

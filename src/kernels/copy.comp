@@ -1,5 +1,5 @@
-// Any strides to any strides: raw words, or a cast, or the destination is
-// combined with the source.
+// Copies between arbitrary strides: as raw words, with a type conversion, or
+// combined with the destination by REDUCE.
 #include "common/index.glsl"
 
 #if WORD
@@ -21,7 +21,7 @@
 layout(local_size_x = 256) in;
 
 #if DYN_IN || DYN_OUT
-// 0 where nothing is read or written.
+// Returns 0, a safe offset, if the slice is out of bounds.
 Index dynamic_offset(int64_t offset, inout bool inside) {
   inside = inside && offset != NO_OFFSET;
   return inside ? Index(offset) : Index(0);

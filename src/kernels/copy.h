@@ -24,12 +24,12 @@ struct CopyArgs {
 
 #ifdef __cplusplus
 struct CopyVariant {
-  int WORD; // raw words of so many bytes; 0: from S to D
+  int WORD; // bytes per raw word; 0 converts from S to D
   Type S, D;
-  const char* REDUCE; // of common/combine.glsl; "none": dst is replaced
-  bool REDUCES; // REDUCE is a function
+  const char* REDUCE; // a function of common/combine.glsl; "none" replaces dst
+  bool REDUCES; // REDUCE is not "none"
   int NDIM;
-  bool DYN_IN, DYN_OUT; // offsets that an earlier kernel computed
+  bool DYN_IN, DYN_OUT; // offsets computed by an earlier kernel
   bool LARGE;
   KERNEL_VARIANT(
       "copy",

@@ -1,7 +1,7 @@
-// A contiguous run to a contiguous run, both aligned for the widest access: raw,
-// 16 bytes an invocation and a tail of single bytes, or a cast, four items an
-// invocation. Either may be in place (a donated input): an invocation reads all
-// of its items before it writes them.
+// Contiguous copy between aligned buffers. RAW moves 16 bytes per invocation
+// and a tail of single bytes; otherwise an invocation converts four items. The
+// copy may be in place (donated input): an invocation reads all of its items
+// before it writes them.
 #include "common/vector.glsl"
 #include "copy_flat.h"
 #define ARGS_BLOCK CopyFlatArgs

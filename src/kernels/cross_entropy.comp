@@ -1,5 +1,6 @@
-// Rows of logits, one class index a row (negative ones count from the end):
-//   y = log(sum(exp(x))) - x[target], in float32.
+// Cross entropy of rows of logits with one class index per row, in float32;
+// negative indices count from the end:
+//   y = log(sum(exp(x))) - x[target]
 #include "common/bounds.glsl"
 #include "common/exp_sums.glsl"
 #define ARGS_BLOCK CrossEntropyArgs
@@ -16,7 +17,7 @@ void main() {
     uint t = named(load(A.target, row), n, row, inside);
     float picked = load(x, t);
     picked = inside ? picked : 0.0;
-    // The logits first: they are of one magnitude.
+    // Subtracts the logits first because they have similar magnitudes.
     store(A.y, row, math_log(total) + (top - picked));
   }
 }

@@ -1,5 +1,5 @@
-// y = cotangent * (softmax(x) - onehot(target)), from the loss of the forward
-// pass: softmax(x) = exp((x - x[target]) - loss). y may be x itself.
+// y = cotangent * (softmax(x) - onehot(target)), with softmax(x) = exp((x -
+// x[target]) - loss) from the loss of the forward pass. y may alias x.
 #include "common/bounds.glsl"
 #include "common/math.glsl"
 #include "common/rows.glsl"
@@ -16,7 +16,7 @@ void main() {
   x_t = inside ? x_t : 0.0;
   float loss = load(A.loss, row);
   float g = load(A.cotangent, row);
-  // Every invocation has read the target's logit before one overwrites it.
+  // Every invocation must read the target's logit before y overwrites it.
   memoryBarrierBuffer();
   barrier();
   if (live) {

@@ -1,6 +1,6 @@
-// Sum of index times stride: the element offset of a dynamic slice, or
-// NO_OFFSET if that would not be inside of the array. May write where the indices
-// were (a donated input): one invocation reads them all.
+// Element offset of a dynamic slice (the sum of index times stride), or
+// NO_OFFSET if the slice is out of bounds. The offset may alias the indices
+// (donated input): one invocation reads them all.
 #include "common/types.glsl"
 #include "common/bounds.glsl"
 #include "common/index.glsl"

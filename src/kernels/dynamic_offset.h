@@ -10,7 +10,7 @@ struct DynamicOffsetArgs {
   PTR(I_PTR, indices)
   PTR(Ptr_i64, offset)
   int64_t strides[MAX_NDIM];
-  uint sizes[MAX_NDIM], starts[MAX_NDIM]; // see common/bounds.glsl
+  uint sizes[MAX_NDIM], starts[MAX_NDIM]; // as in common/bounds.glsl
   uint count;
 };
 

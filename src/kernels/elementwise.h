@@ -1,31 +1,31 @@
-// What elementwise kernels and fused graphs (jit/emit.h) share: their forms and
-// the arguments that follow the pointers. common/elementwise.glsl has the
-// loops.
+// Layouts and arguments shared by elementwise kernels and fused graphs
+// (jit/emit.h). The arguments follow the pointers; common/elementwise.glsl has
+// the loops.
 #ifndef KERNELS_ELEMENTWISE_H
 #define KERNELS_ELEMENTWISE_H
 
 #include "common/interface.h"
 
-// FORM, how a variant walks its items: all arrays have the same dense layout
-// (or an operand is one value),
+// FORM selects how a variant iterates over items.
+// DENSE: all arrays have one dense layout, or an operand is a scalar.
 #define FORM_DENSE 0
-// results are row-contiguous and operands have up to 4 dimensions of any
-// stride,
+// STRIDED: results are row-contiguous; operands have up to 4 strided
+// dimensions.
 #define FORM_STRIDED 1
-// or up to 16 of them,
+// STRIDED16: as STRIDED, with up to 16 dimensions.
 #define FORM_STRIDED16 2
-// or dense, and aligned so that accesses take four items,
+// DENSE4: dense and aligned, so that each access takes four items.
 #define FORM_DENSE4 3
-// of which each invocation has several under way: fours of small items are
-// short, and memory gives all it can only if much is asked for at once.
+// DENSE_MANY: DENSE4 with several accesses in flight per invocation, which
+// small item types need to reach the memory bandwidth.
 #define FORM_DENSE_MANY 4
 
-// Fours of an invocation of that form, and from how many items on it is taken:
-// of fewer, cores would be left without work.
+// Accesses in flight per invocation of DENSE_MANY, and the item count from
+// which it is used; smaller arrays would leave cores idle.
 #define MANY_FOURS 4u
 #define MANY_ITEMS (1u << 23)
 
-// Items of a row that an invocation of a strided form takes.
+// Items of a row per invocation of a strided form.
 #define STRIDED_WORK 4u
 
 #ifndef __cplusplus
@@ -48,7 +48,7 @@ template <int OPERANDS>
 struct DenseItems {
   uint64_t n;
 #if defined(__cplusplus) || STEPS
-  uint step[OPERANDS]; // 0: one value for all items
+  uint step[OPERANDS]; // 0 broadcasts a scalar
 #endif
 };
 
@@ -56,7 +56,7 @@ struct DenseItems {
 template <int OPERANDS, int DIMS>
 #endif
 struct StridedItems {
-  uint64_t rows; // of `last` items
+  uint64_t rows; // each has `last` items
   uint last;
   int ndim;
   int shape[DIMS];
@@ -67,7 +67,7 @@ struct StridedItems {
 struct UnaryVariant {
   int FORM;
   Type IN, OUT;
-  const char* OP; // of common/unary_ops.glsl
+  const char* OP; // a function of common/unary_ops.glsl
   bool LARGE;
   KERNEL_VARIANT("unary", FORM, IN, OUT, OP, LARGE)
 };
@@ -75,8 +75,8 @@ struct UnaryVariant {
 struct BinaryVariant {
   int FORM;
   Type IN, OUT;
-  const char* OP; // of common/binary_ops.glsl
-  bool REMAINDER; // a second result: Remainder beside FloorDivide
+  const char* OP; // a function of common/binary_ops.glsl
+  bool REMAINDER; // adds Remainder as a second result to FloorDivide
   bool LARGE;
   KERNEL_VARIANT("binary", FORM, IN, OUT, OP, REMAINDER, LARGE)
 };
@@ -84,7 +84,7 @@ struct BinaryVariant {
 struct TernaryVariant {
   int FORM;
   Type C, T;
-  const char* OP; // of common/ternary_ops.glsl
+  const char* OP; // a function of common/ternary_ops.glsl
   bool LARGE;
   KERNEL_VARIANT("ternary", FORM, C, T, OP, LARGE)
 };

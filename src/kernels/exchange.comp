@@ -1,15 +1,15 @@
-// All-reduce, all-gather and sum-scatter of ranks of one host, through memory
-// that all their devices see: each rank writes its items to its own slot and
-// reads the others'. With both steps in one dispatch it waits for them here.
+// All-reduce, all-gather and sum-scatter between ranks of one host, through
+// memory visible to all their devices. Each rank writes its items to its slot
+// and reads the others' slots; with both steps in one dispatch it waits here.
 //
-// A pack is QUADS times 16 bytes: words of items, and a stamp made of the number
-// of the exchange and those words. So a reader knows by the pack alone that it
-// is there, whole and of this exchange: no fence between devices is needed, and
-// if a device writes it in pieces, the stamp does not fit until all have come
-// (but once in 2^32 of such torn packs). Who is late is waited for `turns`
-// looks; the host sees to it that nobody is (runtime/host_group.h).
+// A pack is QUADS 16-byte vectors: data words, and a stamp computed from them
+// and the exchange number. A matching stamp shows that the pack is complete and
+// belongs to this exchange, so devices need no common fence; a torn pack passes
+// with probability 2^-32. A wait ends after `turns` polls; the host makes ranks
+// enter together (runtime/host_group.h).
 //
-// Packs of one quad are in the order of their items. Larger ones are interleaved
+// One-quad packs are in item order. Larger packs are interleaved in tiles, so
+// that neighbouring invocations access neighbouring items and quads.
 // in tiles, so that neighbours access neighbouring words of items and quads.
 #include "common/bits.glsl"
 #include "common/loops.glsl"
@@ -23,7 +23,7 @@
 
 layout(local_size_x = 256) in;
 
-// Neither cached nor kept in a register: other devices write it meanwhile.
+// Volatile and coherent, because other devices write this memory concurrently.
 layout(buffer_reference, scalar, buffer_reference_align = 16)
     coherent volatile buffer Pack {
   uvec4 v;
@@ -35,16 +35,16 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
 
 const uint WORDS = EXCHANGE_WORDS(QUADS);
 const uint PER_PACK = EXCHANGE_ITEMS(QUADS, T_SIZE);
-const uint TILE = EXCHANGE_TILE(QUADS); // packs
-// Neighbouring items of a pack.
+const uint TILE = EXCHANGE_TILE(QUADS); // in packs
+// Consecutive items of a pack that share a word.
 const uint RUN = T_SIZE < 4 ? 4 / T_SIZE : 1;
 
 struct Words {
-  uint w[WORDS + 1]; // the last is the stamp
+  uint w[WORDS + 1]; // the last word is the stamp
 };
 
-// An odd factor: a change of one word always changes the stamp. exchange.h has
-// the same for the host.
+// Multiplication by an odd factor is a bijection, so a change of one word
+// always changes the stamp. exchange.h has the host's version.
 uint stamp(Words p) {
   uint sum = 0;
   [[unroll]] for (uint i = 0; i < WORDS; ++i) {
@@ -53,13 +53,13 @@ uint stamp(Words p) {
   return A.stamp ^ sum;
 }
 
-// The k-th item of a pack among those of its part.
+// Index within its part of item k of a pack.
 uint index_of(uint pack, uint k) {
   uint in_tile = (k / RUN * TILE + pack % TILE) * RUN + k % RUN;
   return pack / TILE * (TILE * PER_PACK) + in_tile;
 }
 
-// Items of x from `first` on, and zeros.
+// Packs the items of x from `first` on, padded with zeros.
 Words words_of(uint pack, uint64_t first) {
   Words p;
   [[unroll]] for (uint i = 0; i <= WORDS; ++i) {
@@ -89,7 +89,7 @@ T item_of(Words p, uint k) {
   return FROM_BITS(T_PTR)(bits);
 }
 
-// Of a pack's quads, in bytes from the first pack.
+// Byte offset of a quad of a pack from the first pack.
 uint64_t place_of(uint pack, uint quad) {
   uint64_t tile = pack / TILE;
   return ((tile * QUADS + quad) * TILE + pack % TILE) * 16;
@@ -115,19 +115,19 @@ Words read(uint64_t from, uint pack) {
   return p;
 }
 
-// Nobody waits for anything any more. A word of this device's own memory: it
-// might not see in time what is written to the host's, and the exchanges that
-// follow in its submission would each wait to their bound.
+// True after some rank has timed out. The flag is in this device's own memory:
+// a host flag might become visible too late, and each later exchange of this
+// submission would wait until its bound.
 bool ended() {
   return A.end != 0 && Word(A.end).v != 0;
 }
 
-// False if it did not come.
+// Reads a pack of a rank; false on timeout.
 bool take(uint rank, uint pack, out Words p) {
   uint64_t from = A.from + rank * A.from_stride;
   p = read(from, pack);
   uint turn = 0;
-  // The condition's own bound.
+  // The condition already bounds the loop by A.turns.
   BOUNDED_WHILE(p.w[WORDS] != stamp(p) && turn < A.turns, A.turns) {
     ++turn;
     if ((turn & 1023u) == 0 && ended()) {
@@ -150,7 +150,7 @@ void combine(uint pack) {
 #if !GATHER
   Acc total[PER_PACK];
 #endif
-  // In the order of the ranks on each of them, so that all get the same bits.
+  // Every rank reduces in rank order, so that all results are bit-identical.
   for (uint rank = 0; rank < A.ranks; ++rank) {
     Words p = own;
     if (rank != A.rank && !take(rank, pack, p)) {
@@ -190,8 +190,8 @@ void main() {
       }
     }
   }
-  // y may be x: an invocation gives what it overwrites here, and takes the same
-  // packs (of one part) as it gave.
+  // y may alias x: an invocation reads the items of its packs before it
+  // overwrites the same items (of one part) here.
   if ((A.steps & EXCHANGE_TAKE) != 0) {
     for (uint p = thread_index(); p < A.packs; p += stride) {
       combine(p);

@@ -2,32 +2,32 @@
 
 BEGIN_INTERFACE
 
-// What ranks of one host exchange through memory that they share
-// (runtime/host_group.h). Each rank's slot holds `parts` of `packs` packs,
-// whole tiles; a pack has words of items and a stamp.
+// An exchange between ranks of one host through shared memory
+// (runtime/host_group.h). Each rank's slot holds `parts` times `packs` packs,
+// rounded up to whole tiles. A pack is data words and a stamp.
 struct ExchangeArgs {
   PTR(T_PTR, x)
   PTR(Ptr_u32, region)
   PTR(T_PTR, y)
-  uint64_t slot; // this rank's, in bytes from `region`
-  uint64_t from; // address of the packs of rank 0 to take
-  uint64_t from_stride; // from rank to rank, bytes
-  uint64_t end; // address of a word of this device: 1 ends all waits. Or 0
-  uint64_t part_stride; // from part to part, items of x
-  uint64_t gather_stride; // from rank to rank, items of y
-  uint64_t first; // item of each part that this exchange begins with
-  uint items; // of a part
-  uint packs; // of a part
-  uint parts, part; // given: all of them; taken: one
+  uint64_t slot; // byte offset of this rank's slot in `region`
+  uint64_t from; // address of rank 0's packs
+  uint64_t from_stride; // bytes between ranks
+  uint64_t end; // address of a device word that ends all waits when 1; or 0
+  uint64_t part_stride; // items of x between parts
+  uint64_t gather_stride; // items of y between ranks
+  uint64_t first; // first item of each part in this exchange
+  uint items; // items per part
+  uint packs; // packs per part
+  uint parts, part; // parts written, and the part read
   uint rank, ranks;
-  uint stamp; // of this exchange
-  uint steps; // EXCHANGE_GIVE, EXCHANGE_TAKE
-  uint threads; // of the whole grid
-  uint turns; // looks at a pack before it counts as missing
+  uint stamp; // exchange number
+  uint steps; // EXCHANGE_GIVE, EXCHANGE_TAKE or both
+  uint threads; // invocations in the grid
+  uint turns; // polls before a pack counts as missing
 };
 
-// A pack of quads of 16 bytes: its words of items, the items of so many bytes
-// that they hold, and the packs of a tile.
+// Layout of a pack of `quads` 16-byte vectors: data words, items of `size`
+// bytes, and packs per tile.
 #define EXCHANGE_WORDS(quads) ((quads)*4 - 1)
 #define EXCHANGE_ITEMS(quads, size) \
   ((size) > 4 ? EXCHANGE_WORDS(quads) / 2 : EXCHANGE_WORDS(quads) * 4 / (size))
@@ -37,12 +37,12 @@ struct ExchangeArgs {
 #define EXCHANGE_GIVE 1
 #define EXCHANGE_TAKE 2
 
-// The word of `region` that a rank's device writes: 1 + the rank whose pack did
-// not come.
+// Byte offset in `region` of a rank's error word, to which its device writes 1
+// + the rank whose pack is missing.
 #define EXCHANGE_LATE(rank) (16 * (1 + (rank)))
 
 #ifdef __cplusplus
-// Of a pack of one quad, its last word: as in exchange.comp.
+// The stamp (last word) of a one-quad pack; equals stamp() of exchange.comp.
 constexpr uint exchange_stamp(uint stamp, uint x, uint y, uint z) {
   constexpr uint f = EXCHANGE_FACTOR;
   return stamp ^ (((x * f + y) * f + z) * f);
@@ -50,9 +50,9 @@ constexpr uint exchange_stamp(uint stamp, uint x, uint y, uint z) {
 
 struct ExchangeVariant {
   Type T, Acc;
-  const char* OP; // a name of reduce_ops.glsl
+  const char* OP; // a function of reduce_ops.glsl
   bool GATHER;
-  int QUADS; // of a pack: 1, or 4 for many
+  int QUADS; // 16-byte vectors per pack: 1, or 4 for large messages
   KERNEL_VARIANT("exchange", T, Acc, OP, GATHER, QUADS)
 };
 #endif

@@ -1,5 +1,5 @@
-// One value to a contiguous run: single items up to a 16-byte boundary, then
-// 16 bytes an invocation, then single items.
+// Fills a contiguous range: single items up to a 16-byte boundary, then 16
+// bytes per invocation, then single items.
 #include "common/bits.glsl"
 #include "fill.h"
 #define ARGS_BLOCK FillArgs

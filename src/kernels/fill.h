@@ -5,7 +5,7 @@ BEGIN_INTERFACE
 struct FillArgs {
   PTR(S_PTR, src)
   PTR(D_PTR, dst)
-  uint64_t count, head; // head: items before a 16-byte boundary
+  uint64_t count, head; // head: items before the first 16-byte boundary
 };
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-// The gated delta rule. Row (b, h, d) of the state, DK floats in the registers
-// of a team of LANES, goes through the steps:
+// Gated delta rule (Yang et al., Gated Delta Networks, 2024). Row (b, h, d) of
+// the state, DK floats in the registers of a team of LANES, takes each step:
 //   s = s * g;  s = s + k * (v - s . k) * beta;  y = s . q
-// with the q and k of head h / repeat, whose items lie side by side. The new
+// with q and k of head h / repeat. The new state may alias the old one.
 // state may be the old one.
 #extension GL_EXT_control_flow_attributes : enable
 #include "gated_delta.glsl"
@@ -11,7 +11,7 @@
 
 layout(local_size_x = WG_SIZE) in;
 
-// What a step reads, fetched one step ahead.
+// Operands of one step, prefetched one step ahead.
 struct Step {
   RAW4 q[PACKS], k[PACKS];
 #if GATES > 1
@@ -22,7 +22,7 @@ struct Step {
   float v, beta;
 };
 
-// Of the next step to fetch.
+// Addresses of the next step to fetch.
 T_PTR q, k, v, beta;
 G_PTR g;
 
@@ -55,7 +55,7 @@ void advance() {
 
 vec4 s[PACKS];
 
-// The row's output.
+// Updates the state by one step and returns the row's output.
 float step(Step now) {
   vec4 sk = vec4(0.0);
   [[unroll]] for (uint p = 0; p < PACKS; ++p) {

@@ -2,7 +2,7 @@
 
 BEGIN_INTERFACE
 
-// Strides are those of batch, step and head (and row, for v; and item, for g).
+// Strides are by batch, step and head; v has one more by row, g by item.
 struct GatedDeltaArgs {
   PTR(T_PTR, q)
   PTR(T_PTR, k)
@@ -10,7 +10,7 @@ struct GatedDeltaArgs {
   PTR(G_PTR, g)
   PTR(T_PTR, beta)
   PTR(Ptr_f32, s)
-  PTR(Ptr_i32, count) // of steps, where it is in memory
+  PTR(Ptr_i32, count) // step count in device memory, with COUNTED
   PTR(T_PTR, y)
   PTR(Ptr_f32, state)
   uint64_t rows;
@@ -21,12 +21,12 @@ struct GatedDeltaArgs {
 #ifdef __cplusplus
 struct GatedDeltaVariant {
   Type T;
-  Type G; // of the gates
-  uint DK; // items of a row
-  uint LANES; // of a team, which has one
-  uint GATES; // 1 gate a head, or DK of them
-  bool VEC; // q, k and the states in aligned fours
-  bool COUNTED; // steps are *count, and batches follow each other
+  Type G; // type of the gates
+  uint DK; // items per row
+  uint LANES; // invocations per team; a team owns one row
+  uint GATES; // gates per head: 1 or DK
+  bool VEC; // q, k and states are aligned to four items
+  bool COUNTED; // the step count is *count, and batches lie end to end
   KERNEL_VARIANT("gated_delta", T, G, DK, LANES, GATES, VEC, COUNTED)
 };
 #endif

@@ -1,5 +1,5 @@
-// What gated_delta_vjp.comp leaves to be summed over the rows of a state: a
-// workgroup a step, batch and head of keys, an invocation an item.
+// Gradients of the gated delta rule that are sums over rows of the state. A
+// workgroup takes a step, batch and key head, an invocation an item.
 //   dq += dy s';  dk += ds' delta - dv a;  dg += da s;  dbeta += (v - p) ddelta
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
@@ -12,7 +12,7 @@ layout(local_size_x = DK) in;
 
 shared float items[DK];
 
-// In all invocations, always in the same order.
+// Workgroup sum in a fixed order, returned to all invocations.
 float sum_of_items(uint j, float x) {
   items[j] = x;
   barrier();

@@ -1,9 +1,9 @@
-// Backward through some steps of the gated delta rule (gated_delta.comp), a team a
-// row. With a = s g, p = a . k, delta = (v - p) beta, s' = a + delta k, y = s' . q:
+// Backward pass of the gated delta rule (gated_delta.comp), one team per row.
+// With a = s g, p = a . k, delta = (v - p) beta, s' = a + delta k, y = s' . q:
 //   ds' += dy q;  ddelta = ds' . k;  dv = beta ddelta;
 //   da = ds' - dv k;  ds = da g
-// The states before each step are made again from the first one's and kept, with
-// ds' and the two numbers of a row, for the sums over rows.
+// The states before each step are recomputed from the first and kept together
+// with ds', v - p and ddelta, for gated_delta_sums.comp.
 #extension GL_EXT_control_flow_attributes : enable
 #include "gated_delta.glsl"
 
@@ -24,7 +24,8 @@ void main() {
   uint64_t hk = uint64_t(h / A.repeat);
   uint64_t key_heads = uint64_t(A.heads / A.repeat);
 
-// Of pack p of a row; of step t of all, in arrays of heads of values, and of keys.
+// Offsets of pack p in a row, of step t in arrays by value head and by key
+// head.
 #define AT(p) (ITEM(p) + LANE * 4)
 #define AT_STEP(t) ((b * A.steps + (t)) * A.heads + h)
 #define AT_KEY(t) (((b * A.steps + (t)) * key_heads + hk) * DK)

@@ -1,11 +1,11 @@
-// The gradients of the gated delta rule: gated_delta_vjp.comp has those along
-// rows of the state, gated_delta_sums.comp those that are sums over rows.
+// Gradients of the gated delta rule. gated_delta_vjp.comp computes gradients
+// along rows of the state, gated_delta_sums.comp those that are sums over rows.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
 
-// Of steps [first, first + count). All arrays are contiguous: (batch, step,
-// head, item), and the state (batch, head, row, item).
+// Backward pass over steps [first, first + count). Arrays are contiguous:
+// (batch, step, head, item); the state is (batch, head, row, item).
 struct GatedDeltaVjpArgs {
   PTR(T_PTR, q)
   PTR(T_PTR, k)
@@ -13,12 +13,12 @@ struct GatedDeltaVjpArgs {
   PTR(T_PTR, g)
   PTR(T_PTR, beta)
   PTR(T_PTR, cotan)
-  PTR(Ptr_f32, s) // before the first of these steps
-  PTR(Ptr_f32, states) // (step, batch, head, row, item): before each of them
-  PTR(Ptr_f32, grads) // the same: of the state after each
-  PTR(Ptr_f32, errors) // (step, batch, head, row, 2): v - p, and of delta
+  PTR(Ptr_f32, s) // state before step `first`
+  PTR(Ptr_f32, states) // (step, batch, head, row, item): state before each step
+  PTR(Ptr_f32, grads) // same layout: gradient of the state after each step
+  PTR(Ptr_f32, errors) // (step, batch, head, row, 2): v - p, gradient of delta
   PTR(T_PTR, dv)
-  PTR(Ptr_f32, ds) // of the state, from the last of these steps to the first
+  PTR(Ptr_f32, ds) // in: gradient of the last state; out: of the first
   uint64_t rows;
   uint first, count, steps, heads, repeat, dv_items;
 };
@@ -42,10 +42,10 @@ struct GatedDeltaSumsArgs {
 #ifdef __cplusplus
 struct GatedDeltaVjpVariant {
   Type T;
-  uint DK; // items of a row
-  uint LANES; // of a team, which has one
-  uint GATES; // 1 gate a head, or DK of them
-  bool VEC; // all bases in aligned fours
+  uint DK; // items per row
+  uint LANES; // invocations per team; a team owns one row
+  uint GATES; // gates per head: 1 or DK
+  bool VEC; // all base addresses are aligned to four items
   KERNEL_VARIANT("gated_delta_vjp", T, DK, LANES, GATES, VEC)
 };
 struct GatedDeltaSumsVariant {

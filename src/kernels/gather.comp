@@ -1,6 +1,6 @@
-// out[tuple..., slice...] = src[slice at the tuple's indices], WORDS words an
-// invocation, all under way before the first is stored. Source offsets are
-// 64-bit; LARGE is about the output alone.
+// out[tuple..., slice...] = src[slice at the tuple's indices]. An invocation
+// loads WORDS words before it stores the first. Source offsets are always
+// 64-bit; LARGE concerns the output only.
 #define UPDATES 0
 #include "common/tuples.glsl"
 

@@ -1,10 +1,10 @@
-// GatherAxis and ScatterAxis.
+// Interfaces of GatherAxis and ScatterAxis.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
 
-// A nest over the axes without the indexed one, whose strides stand apart. The
-// operands are the indexed array, the index and a scatter's updates.
+// Strides over all axes except the indexed one, which has axis_strides.
+// Operands are the indexed array, the index and, for a scatter, its updates.
 #ifdef __cplusplus
 template <int NDIM, int UPDATES>
 #endif
@@ -13,25 +13,25 @@ struct AxisArgs {
   PTR(I_PTR, index)
   PTR(ITEM_PTR, dst)
   uint64_t count;
-  uint64_t post; // items of the index behind the axis
+  uint64_t post; // items of the index after the axis
   int64_t axis_strides[2 + UPDATES];
   int64_t strides[2 + UPDATES][NDIM];
   uint shape[NDIM];
   uint ndim;
-  uint index_size; // along the axis
-  int axis_size; // of the indexed array
+  uint index_size; // length of the index along the axis
+  int axis_size; // length of the indexed array along the axis
 };
 
 #ifdef __cplusplus
 struct GatherAxisVariant {
-  int WORD; // bytes that an invocation moves
+  int WORD; // bytes per invocation
   Type I = Type::u32;
   int NDIM = 1;
   bool LARGE = false;
   KERNEL_VARIANT("gather_axis", WORD, I, NDIM, LARGE)
 };
 
-// Assignments move words; with WORD 0, REDUCE combines items of T.
+// Assignments move words; with WORD 0, REDUCE combines items of type T.
 struct ScatterAxisVariant {
   Type T = Type::u8;
   const char* REDUCE = "none";

@@ -1,12 +1,13 @@
-// Walsh-Hadamard transforms of rows of M * n items, n a power of two, a row
-// being M pieces of n. STEP:
-//   Tiles   one workgroup does a tile of butterflies over 2^b items that are
-//           `stride` apart, `columns` of them side by side
-//   Rows    one workgroup does a row, butterflies in its pieces, then the M x M
-//           matrix across them
-//   Across  one invocation does the matrix across item i of the pieces
-// Bit k of signs[j] is set where entry (j, k) of the matrix is +1.
-// y may be x: a workgroup, or invocation, reads all it has before it writes.
+// Walsh-Hadamard transform of rows of M pieces of n items, n a power of two.
+// STEP:
+//   Tiles   a workgroup applies the butterflies of 2^b items `stride` apart,
+// for
+//           `columns` neighbouring sets
+//   Rows    a workgroup transforms a row: butterflies in each piece, then the
+//           M x M matrix across pieces
+//   Across  an invocation applies the matrix across item i of the pieces
+// Bit k of signs[j] is set where entry (j, k) of the matrix is +1. y may alias
+// x: all reads of a workgroup (Across: an invocation) precede its writes.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 
@@ -22,7 +23,7 @@ layout(local_size_x = 256) in;
 #if STEP != Across
 shared float tile[TILE];
 
-// Pairs of items low, 2 low, ... below high apart.
+// Butterflies of pairs of items low, 2 low, ... below high apart.
 void butterflies(uint low, uint high) {
   for (uint h = low; h < high; h *= 2) {
     barrier();
@@ -37,7 +38,7 @@ void butterflies(uint low, uint high) {
 }
 #endif
 
-// The matrix across v, into y at `first` and every n items after it.
+// Writes the product of the M x M matrix and v to y at `first`, with stride n.
 #if STEP != Tiles
 void across(float v[M], uint64_t first) {
   [[dont_unroll]] for (uint j = 0; j < M; ++j) {

@@ -1,5 +1,5 @@
-// log(sum(exp)) of rows, a team for each. With PARTS a team takes one part of a
-// row and leaves its maximum and scaled sum in `partial` (logsumexp_join.comp).
+// Log-sum-exp of rows, one team per row. With PARTS a team reduces one part of
+// a row to its maximum and scaled sum in `partial` (logsumexp_join.comp).
 #include "common/exp_sums.glsl"
 #define ARGS_BLOCK LogSumExpArgs
 #include "common/args.glsl"

@@ -1,4 +1,5 @@
-// Joins the maxima and scaled sums of the parts of each row.
+// Combines the maxima and scaled sums of the parts of each row
+// (logsumexp.comp).
 #include "common/exp_sums.glsl"
 #define ARGS_BLOCK LogSumExpJoinArgs
 #include "common/args.glsl"

@@ -1,6 +1,6 @@
-// The k-th true item of a batch row's mask takes the k-th item of the row's
-// source. A row is cut into blocks, one a workgroup: COUNT=1 counts their true
-// items, COUNT=0 adds up the counts before its block and assigns.
+// Assigns item k of a source row to the k-th true position of the mask row. A
+// row is split into blocks, one per workgroup: COUNT=1 counts their true items,
+// COUNT=0 sums the counts of earlier blocks and assigns.
 #include "common/index.glsl"
 #include "common/words.glsl"
 #include "masked_scatter.h"
@@ -12,8 +12,8 @@ layout(local_size_x = WG_SIZE) in;
 
 shared uint partial[WG_SIZE / 4];
 
-// The sum over the invocations before this one, and over the workgroup. Uniform
-// control flow only.
+// Exclusive prefix sum over the workgroup, and its total. Must be called in
+// uniform control flow.
 uint workgroup_scan(uint x, out uint total) {
   uint before = subgroupExclusiveAdd(x);
   x = subgroupAdd(x);
@@ -35,7 +35,7 @@ uint workgroup_scan(uint x, out uint total) {
 #else
 #define AXES(ndim) NDIM
 #endif
-// The offset of a row-major index into `name`, the mask or the source.
+// Defines name_offset: row-major index to offset in the mask or the source.
 #define OFFSET_INTO(name)                                                     \
   int64_t name##_offset(UIndex rest) {                                        \
     int64_t offset = 0;                                                       \
@@ -58,7 +58,7 @@ void main() {
   UIndex row = UIndex(A.row);
   UIndex begin = UIndex(block) * (A.chunks * WG_SIZE);
 
-  uint mine = 0; // true items, of the earlier blocks or of this one
+  uint mine = 0; // true items, of earlier blocks or of this one
 #if !COUNT
   uint before;
   if (real) {
@@ -80,7 +80,7 @@ void main() {
     uint total;
     uint position = before + workgroup_scan(chosen ? 1u : 0u, total);
     before += total;
-    // A source that is too short leaves the rest as it was.
+    // A source that is too short leaves the remaining items unchanged.
     if (chosen && position < A.src_row) {
       int64_t from = src_offset(UIndex(batch) * UIndex(A.src_row) + position);
       store_word(A.dst, UIndex(batch) * row + i, load_word(A.src, from));

@@ -2,14 +2,14 @@
 
 BEGIN_INTERFACE
 
-// Mask and source are (rows, row) and (rows, src_row) in row-major order; a row
-// of the mask is cut into blocks of `chunks` workgroup sizes.
+// Mask and source have shapes (rows, row) and (rows, src_row), row-major. A
+// mask row is split into blocks of `chunks` times the workgroup size.
 #ifdef __cplusplus
 template <int NDIM>
 #endif
 struct MaskedScatterArgs {
   PTR(Ptr_bool, mask)
-  PTR(Ptr_u32, counts) // of true items by block
+  PTR(Ptr_u32, counts) // true items per block
 #if !COUNT
   PTR(WordPtr, src)
   PTR(WordPtr, dst)
@@ -24,7 +24,7 @@ struct MaskedScatterArgs {
 #ifdef __cplusplus
 struct MaskedScatterVariant {
   bool COUNT;
-  int WORD; // bytes an item
+  int WORD; // bytes per item
   int NDIM;
   bool LARGE;
   KERNEL_VARIANT("masked_scatter", COUNT, WORD, NDIM, LARGE)

@@ -1,6 +1,6 @@
-// RMS norm (LAYER=0) and layer norm of rows, scaled and shifted by optional
-// vectors. A team of LANES invocations keeps its row in registers, CHUNKS
-// times four items each; CHUNKS=0 reads it again. y may be x itself.
+// RMS norm (LAYER=0) and layer norm of rows, with optional weight and bias. A
+// team of LANES invocations keeps its row in registers, CHUNKS times four items
+// each; CHUNKS=0 rereads it. y may alias x.
 #ifdef T_IS_bf16
 #define NUMBERS_FIRST (CHUNKS > 0)
 #endif
@@ -14,7 +14,7 @@ layout(local_size_x = WG_SIZE) in;
 
 TEAM_REDUCE(team_sum, float, lane_add, sum_scratch)
 
-// As the op is defined: the normal value rounds to T before the weight.
+// The op rounds the normalized value to T before it applies the weight.
 vec4 finish(vec4 v, uint i, uint n) {
 #if WEIGHT || BIAS
   v = ROUND4_TO_T(v);
@@ -74,7 +74,8 @@ void main() {
 #if NUMBERS_FIRST
     numbers_only = false;
     if (is_nan(numbers_seen)) {
-      // Not unrolled: llvmpipe skips no branch, but leaves loops.
+      // Not unrolled: llvmpipe executes both sides of a branch but can skip a
+      // loop.
       [[dont_unroll]] for (uint c = 0; c < CHUNKS; ++c) {
         uint i = (c * LANES + LANE) * 4;
         vec4 v = held[0];

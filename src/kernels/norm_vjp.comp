@@ -1,8 +1,8 @@
 // Gradients of RMS norm (LAYER=0) and layer norm. A workgroup takes
-// rows_per_group rows: gx for each, and the sum over them of the weight's
-// gradient into row `group` of gw, in float32 (the host adds those up).
-// CHUNKS times four items of a row an invocation are kept in registers;
-// CHUNKS=0: one row a group, read again. gx may be x or g.
+// rows_per_group rows. It writes gx of each, and the sum of the weight's
+// gradient over them to row `group` of gw in float32 (the host adds those
+// rows). An invocation keeps CHUNKS times four items of a row in registers;
+// CHUNKS=0 takes one row per workgroup and rereads it. gx may alias x or g.
 #include "common/math.glsl"
 #include "common/rows.glsl"
 #define ARGS_BLOCK NormVjpArgs

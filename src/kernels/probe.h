@@ -1,4 +1,4 @@
-// Known-answer probes (runtime/probe.cpp).
+// Interfaces of the known-answer probes of runtime/probe.cpp.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -11,12 +11,12 @@ struct ProbeArgs {
 
 #ifdef __cplusplus
 struct ProbeLanesVariant {
-  int WG_SIZE; // and items
+  int WG_SIZE; // workgroup size and item count
   KERNEL_VARIANT("probe_lanes", WG_SIZE)
 };
 
 struct ProbeF16Variant {
-  bool NATIVE_F16, NATIVE_F16_ROUNDING; // true: what is probed
+  bool NATIVE_F16, NATIVE_F16_ROUNDING; // true: the conversion under test
   bool BACK;
   KERNEL_VARIANT("probe_f16", NATIVE_F16, NATIVE_F16_ROUNDING, BACK)
 };
@@ -31,7 +31,7 @@ struct ProbeFragmentsVariant {
   Type T;
   int SG;
   enum Input : int { of_c, of_a, of_b };
-  int INPUT; // an Input; C is a matrix of floats
+  int INPUT; // an Input; C holds float32
   COOPMAT_VARIANT("probe_fragments", INPUT)
 };
 #endif

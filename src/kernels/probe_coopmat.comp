@@ -1,5 +1,5 @@
-// Cooperative matrices: y = a b through shared memory, as the matrix kernels do
-// it. x holds a by rows, then b by columns.
+// Probes cooperative matrices: y = a b through shared memory, as in the matrix
+// kernels. x holds a row-major, then b column-major.
 #define WG SG
 #include "common/matrix_units.glsl"
 #define X_PTR Ptr_u32x4

@@ -1,4 +1,4 @@
-// The driver's float -> float16 conversion, and going BACK at once.
+// Probes the driver's float32 to float16 conversion, with BACK as a round trip.
 #include "common/types.glsl"
 #define X_PTR Ptr_f32
 #if BACK
@@ -17,7 +17,8 @@ layout(local_size_x = 32) in;
 void main() {
   uint i = thread_index();
   if (i < A.n) {
-    float one = A.n > 0u ? 1.0 : 2.0; // a product, as what is rounded mostly is
+    float one = A.n > 0u ? 1.0 : 2.0; // a product, the usual input of a
+                                      // conversion
     store(A.y, i, CONVERT(load(A.x, i) * one));
   }
 }

@@ -1,6 +1,6 @@
-// Where the elements of cooperative matrices lie: x holds the numbers 0 to 255 by
-// rows, and y gets those that each lane finds in its elements, of an A, a B or
-// a C matrix.
+// Probes the element layout of cooperative matrices. x holds 0 to 255
+// row-major; each lane writes the elements that it holds of an A, B or C matrix
+// to y.
 #include "common/matrices.glsl"
 #define X_PTR Ptr_u32x4
 #define Y_PTR Ptr_f32

@@ -1,6 +1,6 @@
-// Whether invocation i of a workgroup is lane i % gl_SubgroupSize of subgroup
-// i / gl_SubgroupSize, as common/lanes.glsl and others take for granted: the sum
-// of x, or 0 where an invocation is elsewhere.
+// Probes whether invocation i is lane i % gl_SubgroupSize of subgroup i /
+// gl_SubgroupSize, as common/lanes.glsl assumes. Writes the sum of x, or 0
+// where an invocation is elsewhere.
 #include "common/types.glsl"
 #define X_PTR Ptr_u32
 #define Y_PTR Ptr_u32

@@ -1,10 +1,10 @@
-// Stable radix sort of contiguous rows, least significant digit of 8 bits first
-// (Knuth, The Art of Computer Programming 3, 5.2.5), NaN last. A digit takes
-// three dispatches: Count counts the digits of each tile, Prefix makes of a
-// digit's counts where each tile's items start among the row's of that digit,
-// and Scatter moves the items there. Keys keep their bits: their order is made
-// when they are read. Within a tile, items rank by subgroup, by turn and by
-// lane, as they lie; lanes of the same digit find each other by ballots.
+// Stable least-significant-digit radix sort of contiguous rows with 8-bit
+// digits (Knuth, The Art of Computer Programming 3, 5.2.5), NaN last. Each
+// digit takes three dispatches: Count makes a histogram of each tile, Prefix
+// turns a digit's counts into start offsets of the tiles, Scatter moves the
+// items. Keys are stored unchanged and mapped to sortable integers on each
+// read. Within a tile, items rank by subgroup, turn and lane; ballots find the
+// lanes with the same digit.
 #include "common/types.glsl"
 
 #define Count 0
@@ -23,7 +23,8 @@ const uint BITS = T_SIZE * 8;
 
 layout(local_size_x = WG) in;
 
-// Unsigned numbers in the order of the keys. Zeros are equal and so are NaN.
+// Maps a key to an unsigned integer of the same order; -0 equals 0, and all NaN
+// are equal.
 uint ordered(T key) {
   uint bits = uint(key);
 #if ORDER == Float
@@ -44,7 +45,7 @@ uint digit_of(T key) {
   return ordered(key) >> A.shift & (RADIX_DIGITS - 1);
 }
 
-// A workgroup's tile; those beyond the last shadow row 0 without items.
+// The tile of a workgroup. Workgroups beyond the last take row 0 with no items.
 struct Tile {
   uint64_t row;
   uint index, begin, count;
@@ -64,7 +65,7 @@ uint64_t count_at(Tile tile, uint digit) {
   return (tile.row * RADIX_DIGITS + digit) * A.tiles + tile.index;
 }
 
-// Where a tile's row starts, in items.
+// Index of the first item of the tile's row.
 #define ROW_START (tile.row * A.n)
 
 #if STEP == Count
@@ -94,7 +95,7 @@ void main() {
 #elif STEP == Prefix
 shared uint sums[RADIX_SUBGROUPS];
 
-// A workgroup has the counts of one row's digit.
+// Exclusive prefix sum of the counts of one digit of one row.
 void main() {
   uint group = group_index();
   bool live = uint64_t(group) < A.rows * RADIX_DIGITS;
@@ -132,19 +133,19 @@ void main() {
 #define POSITION_SIZE 4
 
 shared uint seen[RADIX_SUBGROUPS][RADIX_DIGITS];
-shared uint first_of[RADIX_DIGITS]; // in the tile, sorted
-shared uint target_of[RADIX_DIGITS]; // in the row
+shared uint first_of[RADIX_DIGITS]; // start of a digit in the sorted tile
+shared uint target_of[RADIX_DIGITS]; // start of a digit in the row
 shared uint sums[RADIX_DIGITS / SG];
 shared uint exchange[TILE];
 
-// An invocation has a digit each turn.
+// Each invocation handles one digit per turn.
 const uint TURNS = (RADIX_DIGITS + WG - 1) / WG;
 #define EACH_DIGIT(turn, d)                                                   \
   for (uint turn = 0, d = gl_LocalInvocationID.x; turn < TURNS;               \
        ++turn, d += WG)                                                       \
     if (d < RADIX_DIGITS)
 
-// A digit's value becomes the sum of those before it.
+// Exclusive prefix sum over the digits.
 void scan_digits(inout uint values[TURNS]) {
   [[unroll]] EACH_DIGIT(turn, d) {
     uint value = values[turn];
@@ -184,15 +185,15 @@ uint lanes_before(uvec2 lanes) {
 
 T key[RADIX_ITEMS];
 uint digit[RADIX_ITEMS];
-uint place[RADIX_ITEMS]; // among the tile's items
+uint place[RADIX_ITEMS]; // position in the sorted tile
 
-// The tile's item of turn k.
+// Index in the tile of this lane's item in turn k.
 uint item(uint k) {
   return (gl_SubgroupID * RADIX_ITEMS + k) * SG + gl_SubgroupInvocationID;
 }
 
-// Each item's rank among its subgroup's of the same digit, in `place`; how many
-// of a digit a subgroup has, in `seen`.
+// Stores in `place` each item's rank among equal digits of its subgroup, and in
+// `seen` the count of each digit per subgroup.
 void rank_in_subgroups(Tile tile) {
   T_PTR from = MOVED(T, A.keys_in, ROW_START + tile.begin);
   [[unroll]] for (uint k = 0; k < RADIX_ITEMS; ++k) {
@@ -213,7 +214,7 @@ void rank_in_subgroups(Tile tile) {
     uint before = lanes_before(same);
     uint all_before = seen[gl_SubgroupID][digit[k]];
     place[k] = all_before + before;
-    // All have read before one of the digit's lanes writes.
+    // All lanes must read the count before one lane updates it.
     subgroupBarrier();
     if (live && before == 0) {
       seen[gl_SubgroupID][digit[k]] = all_before + lanes_in(same);
@@ -222,7 +223,7 @@ void rank_in_subgroups(Tile tile) {
   }
 }
 
-// Where the digits start, in the tile and in the row.
+// Computes the start of each digit in the tile and in the row.
 void start_digits(Tile tile) {
   uint mine[TURNS], totals[TURNS];
   [[unroll]] EACH_DIGIT(turn, d) {
@@ -255,7 +256,7 @@ void main() {
   barrier();
   start_digits(tile);
   barrier();
-  // Sorted in shared memory first, so that neighbours are written together.
+  // Sorts in shared memory first, so that global writes are coalesced.
   [[unroll]] for (uint k = 0; k < RADIX_ITEMS; ++k) {
     place[k] += first_of[digit[k]] + seen[gl_SubgroupID][digit[k]];
     if (item(k) < tile.count) {

@@ -1,14 +1,14 @@
 #include "common/interface.h"
 
-// Items an invocation of steps Count and Scatter takes, subgroups a workgroup.
+// Items per invocation of steps Count and Scatter, and subgroups per workgroup.
 #define RADIX_ITEMS 16
 #define RADIX_SUBGROUPS 8
 #define RADIX_DIGITS 256
 
 BEGIN_INTERFACE
 
-// Rows of n items in `tiles` tiles of RADIX_SUBGROUPS * SG * RADIX_ITEMS, by
-// their bits [shift, shift + 8) in the order of keys.
+// Sorts rows of n items, in `tiles` tiles of RADIX_SUBGROUPS * SG *
+// RADIX_ITEMS, by bits [shift, shift + 8) of the keys.
 struct RadixArgs {
 #if STEP == Count
   PTR(T_PTR, keys_in)
@@ -35,8 +35,9 @@ struct RadixArgs {
 };
 
 #ifdef __cplusplus
-// T has a key's bits: an unsigned type. ORDER: Unsigned, Signed, or Float,
-// whose infinity is INF. ARG, FIRST and LAST digit: of Scatter.
+// T is the unsigned type of a key's size. ORDER is Unsigned, Signed or Float,
+// whose infinity has the bits INF. ARG, FIRST and LAST (digit) apply to
+// Scatter.
 struct RadixVariant {
   const char* STEP;
   Type T;

@@ -1,6 +1,7 @@
-// Threefry-2x32 in counter mode: of a key's W words, invocation i makes word i
-// and word i + ceil(W / 2) from the counter pair of the two. A key's bytes are
-// not always a multiple of 4: without WORDS they are stored one by one.
+// Threefry-2x32 in counter mode (Salmon et al., Parallel Random Numbers: As
+// Easy as 1, 2, 3, 2011). Of a key's W words, invocation i makes words i and i
+// + ceil(W / 2), which are also its counter. Without WORDS, a key's bytes are
+// not a multiple of 4 and are stored singly.
 #include "common/index.glsl"
 #include "common/dense.h"
 #include "common/types.glsl"
@@ -58,7 +59,7 @@ void main() {
   for (UIndex t = flat_index(); t < total; t += stride) {
     UIndex key = t / pairs;
     UIndex i = t - key * pairs;
-    // An odd number of words: the last pair has one, with counter 0.
+    // With an odd number of words, the last pair has one word and counter 0.
     bool single = A.odd != 0u && i + UIndex(1u) == pairs;
     uint k0 = load(A.keys, key * UIndex(2u));
     uint k1 = load(A.keys, key * UIndex(2u) + UIndex(1u));

@@ -1,6 +1,6 @@
 // A team of LANES invocations reduces one output, or one of `splits` parts of
-// it: part s of output o goes to y[o * splits + s]. NDIM=1: outputs and
-// elements are evenly spaced; else two nests of up to 16 dimensions.
+// it: part s of output o goes to y[o * splits + s]. With NDIM=1 outputs and
+// elements are evenly spaced, else strided in up to 16 dimensions each.
 #define WG_SIZE 256
 
 #include "common/lanes.glsl"
@@ -30,7 +30,7 @@ void main() {
     T_PTR p = output_elements(o);
 #if VEC
     i += LANE * 4;
-#if LANES == 32 // a row of 512 items at once
+#if LANES == 32 // a row of 512 items in one iteration
     for (; i + 12 * LANES < end; i += 16 * LANES) {
       Acc four[4];
       [[unroll]] for (uint c = 0; c < 4; ++c) {

@@ -4,7 +4,7 @@
 
 BEGIN_INTERFACE
 
-// reduce.comp and reduce_col.comp.
+// Arguments of reduce.comp and reduce_col.comp.
 TEMPLATE_NDIM
 struct ReduceArgs {
   PTR(T_PTR, x)

@@ -1,8 +1,8 @@
-// Neighbouring outputs are neighbours in memory: consecutive invocations take
-// consecutive outputs, or fours of them with VEC, and LANES rows of them share
-// a workgroup. Part s of output o goes to y[s * outputs + o]. NDIM=1: outputs
-// are contiguous and elements evenly spaced; else two nests of up to 16
-// dimensions.
+// Reduction for outputs that are adjacent in memory. Consecutive invocations
+// take consecutive outputs (four each with VEC), and LANES rows of them share a
+// workgroup. Part s of output o goes to y[s * outputs + o]. With NDIM=1 outputs
+// are contiguous and elements evenly spaced, else strided in up to 16
+// dimensions each.
 #define WG_SIZE 256
 #define COLUMNS (WG_SIZE / LANES)
 
@@ -31,7 +31,7 @@ layout(local_size_x = WG_SIZE) in;
 shared Accs tile[WG_SIZE];
 
 #if VEC
-// acc and the elements i, i + LANES and so on below `end`, four outputs wide.
+// Reduces the elements i, i + LANES, ... below `end` of four outputs into acc.
 Accs reduce_columns(Accs acc, T_PTR p, UIndex i, UIndex end) {
   Index stride = Index(A.reduced.strides[0]);
   for (; i + 3 * LANES < end; i += 4 * LANES) {

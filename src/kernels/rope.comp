@@ -1,8 +1,9 @@
-// Rotary embedding of (B, N, T, D): pairs (i, i + half) of the first 2 half
-// items of a head, or (2i, 2i + 1) if TRADITIONAL, turned by
+// Rotary embedding (Su et al., RoFormer, 2021) of (B, N, T, D). Rotates pairs
+// (i, i + half) of the first 2 half items of a head, or (2i, 2i + 1) if
+// TRADITIONAL, by
 //   scale * (t + offset[b]) / base^(i / half), or / freqs[i].
 // An invocation takes PAIRS pairs of `heads` heads, or copies as many items
-// beyond the pairs. y is row-contiguous and may be x itself.
+// beyond the pairs. y is row-contiguous and may alias x.
 #include "common/index.glsl"
 #include "common/rope.glsl"
 #include "common/vec4.glsl"
@@ -54,7 +55,7 @@ void main() {
   Index y_stride = Index(A.L) * Index(A.D);
   Index d_stride = Index(A.d_stride);
 
-  if (first >= A.half_dims) { // what is not turned
+  if (first >= A.half_dims) { // items that are not rotated
     Index i = Index(2 * A.half_dims + (first - A.half_dims));
     for (; n < n_end; ++n, x_at += n_stride, y_at += y_stride) {
 #if VEC

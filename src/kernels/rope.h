@@ -12,7 +12,7 @@ struct RopeArgs {
   int64_t b_stride, n_stride, t_stride, d_stride;
   int64_t offset_stride, freqs_stride;
   uint B, N, L, D;
-  uint half_dims, heads, columns; // columns: invocations a head
+  uint half_dims, heads, columns; // columns: invocations per head
   float scale;
   float log2_base, log2_base_low; // their sum is log2(base)
 };

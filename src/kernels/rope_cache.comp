@@ -1,11 +1,11 @@
-// What a step does to the heads of q, k and v before attention
-// (runtime/rewrite_rope.cpp): the root mean square norm, the rotary embedding,
-// and a copy into the cache, of up to MAX_ROPE_PARTS arrays. The sums are in
-// norm.comp's order, and values round where norm.comp and rope.comp store them:
-// heads go through shared memory as T, so that no compiler leaves that out.
+// RMS norm, rotary embedding and cache update of the heads of q, k and v before
+// attention (runtime/rewrite_rope.cpp), for up to MAX_ROPE_PARTS arrays. Sums
+// have norm.comp's order, and values round where norm.comp and rope.comp store
+// them: heads pass through shared memory as T, which no compiler may skip.
 //
-// A team takes a head, an invocation the items that norm.comp gives it: what it
-// writes over x, it has read. Heads of a workgroup share part, sequence and
+// A team takes a head and an invocation the same items as in norm.comp, so that
+// it overwrites only items of x that it has read. Heads of a workgroup share
+// part, sequence and position and therefore their angles.
 // position, so that its invocations make each angle once.
 #include "common/rms.glsl"
 #include "common/rope.glsl"
@@ -18,7 +18,7 @@ layout(local_size_x = WG_SIZE) in;
 
 TEAM_REDUCE(team_sum, float, lane_add, sum_scratch)
 
-// Four items of T.
+// A Piece holds four items of T.
 #ifdef T_IS_f32
 #define Piece vec4
 #define item_of(piece, k) (piece)[k]
@@ -28,7 +28,7 @@ float item_of(Piece p, uint k) {
   return UNPACK4(p)[k];
 }
 #endif
-#define PIECES (LANES * CHUNKS) // of a head
+#define PIECES (LANES * CHUNKS) // pieces per head
 shared Piece heads[TEAMS * PIECES];
 #define PAIRS (2 * PIECES)
 shared vec2 turns[PAIRS];
@@ -70,7 +70,7 @@ void make_turns(RopePart part, uint b, uint t) {
   }
 }
 
-// As the op is defined: the normal value rounds to T before the weight.
+// The op rounds the normalized value to T before it applies the weight.
 Piece normed(vec4 v, vec4 weight, bool weighted) {
   if (weighted) {
     v = ROUND4_TO_T(v);
@@ -79,7 +79,8 @@ Piece normed(vec4 v, vec4 weight, bool weighted) {
   return PACK4(v);
 }
 
-// Items i..i+3, of which some turn, of the head whose pieces start at `first`.
+// Rotates items i to i + 3 of the head whose pieces start at `first`; items
+// beyond the pairs are unchanged.
 Piece turned(RopePart part, uint first, uint i) {
   uint half_dims = part.half_dims;
   bool traditional = (part.flags & ROPE_TRADITIONAL) != 0;
@@ -119,7 +120,7 @@ void main() {
   uint b = rest / max(part.L, 1u);
   uint t = rest - b * part.L;
   bool live = group < part.groups && head < part.N;
-  uint n = live ? part.D : 0; // 0: nothing is loaded or stored
+  uint n = live ? part.D : 0; // 0 disables loads and stores
   T_PTR x = MOVED(T, T_PTR(part.x), head_offset(part.x_strides, b, head, t));
   T_PTR cache = MOVED(
       T, T_PTR(part.cache), head_offset(part.cache_strides, b, head, t));
@@ -131,7 +132,7 @@ void main() {
     weight[c] =
         weighted ? FETCH4(T_PTR(part.weight), i, n, 0.0) : vec4(1.0);
   }
-  bool turns_any = part.half_dims > 0; // the same in the whole workgroup
+  bool turns_any = part.half_dims > 0; // uniform in the workgroup
   if (turns_any && group < part.groups) {
     make_turns(part, b, t);
   }

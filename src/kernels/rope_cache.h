@@ -7,28 +7,28 @@ BEGIN_INTERFACE
 
 #define MAX_ROPE_PARTS 3
 
-// From one sequence, head and position to the next, in items.
+// Strides in items between sequences, heads and positions.
 struct HeadStrides {
   int b, n, t;
 };
 
-// Heads of D contiguous items, B x N x L of them. Addresses; 0: none.
+// B x N x L heads of D contiguous items. Addresses may be 0 (absent).
 struct RopePart {
   uint64_t x;
-  uint64_t weight; // of the norm, with NORM
-  uint64_t normed, y, cache; // what was normed, then turned; copied, too
-  uint64_t offset, freqs; // int32, of each sequence; float32, of each pair
+  uint64_t weight; // weight of the norm
+  uint64_t normed, y, cache; // outputs: normed; normed and rotated; copy of y
+  uint64_t offset, freqs; // int32 per sequence; float32 per pair
   HeadStrides x_strides, normed_strides, y_strides, cache_strides;
   int offset_stride, freqs_stride;
   uint N, L, D;
-  uint half_dims; // 0: x is copied to the cache as it is
+  uint half_dims; // 0: x is copied to the cache without rotation
   uint blocks; // workgroups along N
-  uint flags; // ROPE_...
+  uint flags; // ROPE_NORMED, ROPE_TRADITIONAL
   float scale, log2_base, log2_base_low;
   float eps, inverse_n;
-  uint groups; // its workgroups: those p, p + MAX_ROPE_PARTS, ... of part p
+  uint groups; // workgroups of part p: p, p + MAX_ROPE_PARTS, ...
 };
-#define ROPE_NORMED 1u // the root mean square norm comes first
+#define ROPE_NORMED 1u // applies the RMS norm before the rotation
 #define ROPE_TRADITIONAL 2u
 
 struct RopeCacheArgs {
@@ -38,7 +38,7 @@ struct RopeCacheArgs {
 #ifdef __cplusplus
 struct RopeCacheVariant {
   Type T;
-  int LANES, CHUNKS; // a head, as NormVariant has them
+  int LANES, CHUNKS; // per head, as in NormVariant
   bool VEC;
   bool operator==(const RopeCacheVariant&) const = default;
   KERNEL_VARIANT("rope_cache", T, LANES, CHUNKS, VEC)

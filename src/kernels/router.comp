@@ -1,6 +1,6 @@
-// A workgroup routes one row (router.h). Its first team makes the softmax, then
-// each invocation counts for items of its own how many sort after them: that is
-// their place, and as ties go by position, each has another.
+// A workgroup routes one row (router.h). Its first team computes the softmax;
+// each invocation then counts the items that sort after its own. That count
+// gives the rank, which is unique because ties are ordered by position.
 #include "common/softmax_row.glsl"
 #include "common/sums.glsl"
 #include "router.h"
@@ -10,13 +10,13 @@
 layout(local_size_x = WG_SIZE) in;
 
 #define CAPACITY (4 * LANES * CHUNKS)
-#define PASSED -1.0 // by everything that a softmax makes
-#define BEYOND 2.0 // sorts after it, as a NaN does
+#define PASSED -1.0 // less than any softmax value
+#define BEYOND 2.0 // replaces NaN: sorts after any softmax value
 
-shared vec4 gate_at[CAPACITY / 4]; // in the order of the row, rounded
+shared vec4 gate_at[CAPACITY / 4]; // rounded, in row order
 shared float chosen[CAPACITY];
 
-// What sort.comp compares, in the same order without a NaN.
+// The sort key of a gate; the order is that of sort.comp.
 float key_of(float gate) {
   return is_nan(gate) ? BEYOND : gate;
 }
@@ -34,7 +34,7 @@ uint sorting_after(uint i, float key) {
   return count;
 }
 
-// Leaves the row's gates in `gate_at`.
+// Computes the row's gates into `gate_at`.
 void find_gates(uint64_t at, bool live) {
   T_PTR x = MOVED(T, A.x, at);
   T_PTR y = MOVED(T, A.gates, at);
@@ -83,7 +83,7 @@ void main() {
   }
   for (uint i = gl_LocalInvocationIndex; i < A.k; i += WG_SIZE) {
     uint64_t to = uint64_t(row) * A.k + i;
-    // The weights may lie where the chosen do.
+    // A.weights may alias A.chosen.
     store(A.chosen, to, chosen[i]);
     if (uint64_t(A.weights) != 0ul) {
       store(A.weights, to, math_divide(chosen[i], ROUND_TO_T(total)));

@@ -1,13 +1,13 @@
-// Which experts a row takes, and with which weights, as one dispatch
-// (runtime/rewrite_moe.cpp): softmax, order of the items, those of `k` places
-// in it, their sum, and each over the sum. Everything that the separate kernels
-// would write is written.
+// Expert routing of a mixture-of-experts layer in one dispatch
+// (runtime/rewrite_moe.cpp): softmax, argsort, the gates at `k` places of the
+// order, their sum, and their quotients by the sum. All outputs of the separate
+// kernels are written.
 #ifndef ROUTER_H
 #define ROUTER_H
 
 #include "rows.h"
 
-// A row's items wait in shared memory, and each is compared with all others.
+// Largest row: its items are kept in shared memory and compared pairwise.
 #define ROUTER_MOST 512
 
 BEGIN_INTERFACE
@@ -15,12 +15,12 @@ BEGIN_INTERFACE
 struct RouterArgs {
   PTR(T_PTR, x)
   PTR(T_PTR, gates) // softmax of x
-  PTR(Ptr_u32, order) // argsort of those
-  PTR(T_PTR, chosen) // of the places first to first + k; null: not asked for
-  PTR(T_PTR, total) // of the chosen, or null
-  PTR(T_PTR, weights) // chosen over total, or null
+  PTR(Ptr_u32, order) // argsort of gates
+  PTR(T_PTR, chosen) // gates at places first to first + k, or null
+  PTR(T_PTR, total) // sum of chosen, or null
+  PTR(T_PTR, weights) // chosen / total, or null
   uint rows, n, first, k;
-  uint fours; // how the chosen are added up, see SumRecord
+  uint fours; // summation order of chosen, as in SumRecord
 };
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 
 BEGIN_INTERFACE
 
-// `count` rows of `n` items along a contiguous last axis: row r starts at
+// `count` rows of `n` items along a contiguous last axis. Row r starts at
 //   (r / inner) * outer_stride + (r % inner) * inner_stride.
 struct RowArgs {
   uint64_t count;
@@ -19,7 +19,7 @@ struct SoftmaxArgs {
   RowArgs rows;
 };
 
-// Rows whole, or with PARTS in `parts` parts of `chunk` items.
+// Rows are whole, or with PARTS split into `parts` parts of `chunk` items.
 struct LogSumExpArgs {
   PTR(T_PTR, x)
 #if PARTS

@@ -1,11 +1,11 @@
-// Scans of lines of dense memory: line l starts at
+// Prefix scans of lines of dense memory. Line l starts at
 //   (l / stride) * stride * extent + l % stride
-// and its items are `stride` apart. Position j of a scan is item j, or with
-// REVERSE item extent - 1 - j. STEP Lines: one workgroup a line. Long lines in
-// parts of `chunk` items: Totals reduces each part into `totals`, which the
-// host scans exclusively, Parts scans each part from there. Threads: one
-// invocation a line. y may be x itself. FOURS: lines are whole aligned vectors
-// of four.
+// and its items are `stride` apart. REVERSE scans from the end. STEP Lines
+// takes one workgroup per line. A long line is split into parts of `chunk`
+// items: Totals reduces each part into `totals`, which the host scans
+// exclusively, and Parts scans each part from there. Threads takes one
+// invocation per line. With FOURS lines are whole aligned vectors of four. y
+// may alias x.
 #define WG_SIZE 256
 #define LANES WG_SIZE
 #define ITEMS 4
@@ -14,7 +14,7 @@
 #include "common/reduce_ops.glsl"
 #include "common/vector.glsl"
 
-// The log of a sum of exponentials is long: one copy of it a loop.
+// LogSum expands to long code and is therefore not unrolled.
 #if OP == LogSum
 #define UNROLL [[dont_unroll]]
 #else
@@ -60,10 +60,10 @@ void run(uint64_t job, uint64_t line, uint64_t begin, uint64_t end) {
 }
 
 #elif STEP != Threads
-shared Acc sums[WG_SIZE / 4]; // of subgroups, which are at least 4 wide
+shared Acc sums[WG_SIZE / 4]; // per subgroup; subgroups have at least 4 lanes
 
-// What the invocations before this one have in all, with `carry` before them;
-// `carry` then has them all.
+// Exclusive prefix over the workgroup, starting from `carry`; updates `carry`
+// to include all invocations.
 Acc scan_tile(Acc total, inout Acc carry) {
   uint lane = gl_LocalInvocationIndex % gl_SubgroupSize;
   uint own = gl_LocalInvocationIndex / gl_SubgroupSize;
@@ -85,7 +85,8 @@ Acc scan_tile(Acc total, inout Acc carry) {
   return lane > 0 ? reduce_op(prefix, before) : prefix;
 }
 
-// Item k of those whose own inclusive scan is v, with `prefix` before them.
+// Item k of this invocation's scan: v is its local inclusive scan, `prefix` the
+// total before it.
 Acc scanned(Acc prefix, Acc v[ITEMS], uint k) {
 #if INCLUSIVE
   return reduce_op(prefix, v[k]);
@@ -99,7 +100,7 @@ Acc scanned(Acc prefix, Acc v[ITEMS], uint k) {
 }
 
 #if FOURS
-// Which vector of four has positions j to j + 3.
+// Index of the vector with positions j to j + 3.
 uint64_t four_at(uint64_t line, uint64_t j) {
   return item(line, REVERSE == 1 ? j + 3 : j) / 4;
 }
@@ -173,7 +174,7 @@ void main() {
   }
 }
 #else
-// A workgroup's part of a line, which is empty beyond the last line.
+// A workgroup scans one part of a line; beyond the last line the part is empty.
 void main() {
   uint64_t job = uint64_t(group_index());
   uint64_t line = job / A.parts;

@@ -11,7 +11,7 @@ struct ScanArgs {
   PTR(U_PTR, y)
 #endif
   uint64_t lines, stride, extent;
-  uint64_t chunk, parts; // of a line
+  uint64_t chunk, parts; // items per part, and parts per line
 };
 
 #ifdef __cplusplus
@@ -20,7 +20,7 @@ struct ScanVariant {
   const char* OP;
   bool REVERSE, INCLUSIVE;
   const char* STEP;
-  bool FOURS; // not of steps Totals and Threads
+  bool FOURS; // four items per access; not in steps Totals and Threads
   KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS)
 };
 #endif

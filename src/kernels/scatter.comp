@@ -1,5 +1,5 @@
-// out[slice at the tuple's indices] takes updates[tuple..., slice...], one
-// word (assignment) or one item (REDUCE) an invocation.
+// Writes updates[tuple..., slice...] to out[slice at the tuple's indices], one
+// word (assignment) or one item (REDUCE) per invocation.
 #define UPDATES 1
 #include "common/tuples.glsl"
 

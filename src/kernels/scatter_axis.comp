@@ -1,4 +1,4 @@
-// out[pre, index[pre, k, post], post] takes updates[pre, k, post].
+// Writes updates[pre, k, post] to out[pre, index[pre, k, post], post].
 #define UPDATES 1
 #include "common/axis.glsl"
 

@@ -1,5 +1,5 @@
-// Where each value would be inserted into a sorted sequence: before (left) or
-// after (RIGHT) the items equal to it.
+// Insertion point of each value in a sorted sequence: before its equals, or
+// after them with RIGHT.
 #include "common/index.glsl"
 #include "common/loops.glsl"
 #include "common/order.glsl"
@@ -21,7 +21,7 @@ void main() {
     T value = load(A.values, from);
     uint low = 0;
     uint high = A.size;
-    // Each turn leaves half of the interval, rounded down: one a bit.
+    // Each iteration halves the interval, rounding down: one iteration per bit.
     BOUNDED_WHILE(low < high, 32) {
       uint middle = low + (high - low) / 2;
       T item = load(A.sequence, int64_t(middle) * A.sequence_stride);

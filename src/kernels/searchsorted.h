@@ -14,7 +14,7 @@ struct SearchSortedArgs {
   int64_t value_strides[NDIM];
   uint shape[NDIM];
   uint ndim;
-  uint size; // of the sequence
+  uint size; // length of the sequence
 };
 
 #ifdef __cplusplus

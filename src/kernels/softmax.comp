@@ -1,6 +1,7 @@
-// Softmax of rows. A team of LANES invocations takes a row and keeps it in
-// registers, CHUNKS times four items each; CHUNKS=0 reads the row twice, the
-// first time with a running maximum.
+// Softmax of rows. A team of LANES invocations keeps a row in registers, CHUNKS
+// times four items each; CHUNKS=0 reads the row twice, first with a running
+// maximum (Milakov and Gimelshein, Online normalizer calculation for softmax,
+// 2018).
 #include "common/softmax_row.glsl"
 #define ARGS_BLOCK SoftmaxArgs
 #include "common/args.glsl"

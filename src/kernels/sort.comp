@@ -1,7 +1,7 @@
 // Stable merge sort of the rows of an array, NaN last. MERGE=0: a workgroup
-// sorts one tile of a row. MERGE=1: a workgroup merges two sorted runs into
-// one tile of the result. With ARG, positions travel along and are the result;
-// LAST writes the output array, else contiguous rows for the next merge.
+// sorts one tile of a row. MERGE=1: a workgroup merges two sorted runs into one
+// tile. ARG carries positions and outputs them. LAST writes the output array,
+// other passes contiguous rows for the next merge.
 #include "common/index.glsl"
 #include "common/loops.glsl"
 #include "common/order.glsl"
@@ -21,12 +21,12 @@ shared T key_at[TILE];
 shared uint position_at[TILE];
 #endif
 
-// How many of the first `diagonal` merged items come from a[0, m), where b has
-// n items; both in shared memory.
+// Merge path split in shared memory: how many of the first `diagonal` merged
+// items come from a[0, m), where b has n items.
 uint split_shared(uint a, uint m, uint b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);
-  // Each turn leaves half of the interval, rounded down: one a bit.
+  // Each iteration halves the interval, rounding down: one iteration per bit.
   BOUNDED_WHILE(low < high, 32) {
     uint middle = (low + high) / 2;
     bool b_first = sorts_before(
@@ -42,13 +42,13 @@ T mine[ITEMS];
 uint mine_at[ITEMS];
 #endif
 
-// This invocation's ITEMS merged items from a[i, m) and b[j, n).
+// Merges this invocation's ITEMS items from a[i, m) and b[j, n).
 void merge_items(uint a, uint i, uint m, uint b, uint j, uint n) {
   for (uint k = 0; k < ITEMS; ++k) {
     bool from_b = j < n &&
         (i >= m || sorts_before(key_at[b + j], key_at[a + i]));
     uint at = from_b ? b + j : a + min(i, m - 1);
-    // Past both ends only in a tile that is not full; never stored.
+    // Out of range only in a partial tile, whose excess is never stored.
     at = min(at, TILE - 1);
     mine[k] = key_at[at];
 #if ARG
@@ -70,7 +70,7 @@ void keep_items() {
 }
 
 // A workgroup's tile: items begin to begin + count of a row. Workgroups beyond
-// the last shadow row 0, so that barriers stay uniform.
+// the last take row 0 without storing, so that barriers stay uniform.
 struct Tile {
   uint64_t row;
   bool live;
@@ -110,14 +110,13 @@ void store_tile(Tile tile) {
 }
 
 #if MERGE
-// The same split in global memory, between the runs at `a` and `b` of src.
-// Positions in a row fit 32 bits, and must not take 64: of a 64-bit
-// `x > y ? x - y : 0` NVIDIA's compiler (580.159) leaves the upper half
-// undefined (docs/dev/driver-bugs.md).
+// The merge path split in global memory, between the runs at `a` and `b` of
+// src. Positions are 32-bit: of a 64-bit `x > y ? x - y : 0` NVIDIA's compiler
+// (580.159) leaves the upper half undefined (docs/dev/driver-bugs.md).
 uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);
-  // Half of the interval again.
+  // Each iteration halves the interval: one iteration per bit.
   BOUNDED_WHILE(low < high, 32) {
     uint middle = low + (high - low) / 2;
     bool b_first = sorts_before(
@@ -130,11 +129,10 @@ uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
 
 shared uint cuts[2];
 
-// The tile of two sorted runs, merged.
+// Merges two sorted runs into the tile.
 void fill_tile(Tile tile) {
   uint local = gl_LocalInvocationID.x;
-  // The pair of runs that this tile belongs to; the second may be short or
-  // missing.
+  // Runs that this tile merges; the second may be short or missing.
   uint pair = tile.begin / (2 * A.run) * (2 * A.run);
   uint64_t base = tile.row * A.rows.n + pair;
   uint left = min(A.run, A.rows.n - pair);
@@ -165,8 +163,7 @@ void fill_tile(Tile tile) {
 }
 
 #else
-// What sorts after everything; ties keep their order, so that real items stay
-// before the padding.
+// Padding value. Ties keep their order, so that items stay before the padding.
 #if T_KIND == KIND_FLOAT
 const T LARGEST = NAN_F;
 #elif T_KIND == KIND_COMPLEX
@@ -198,11 +195,12 @@ void load_tile(Tile tile) {
   }
 }
 
-// The tile of unsorted items, sorted.
+// Loads and sorts the tile.
 void fill_tile(Tile tile) {
   load_tile(tile);
   barrier();
-  // ITEMS neighbours in registers, then merges of twice the length each.
+  // Odd-even transposition sort of ITEMS items in registers, then merges of
+  // doubling length.
   uint first = gl_LocalInvocationID.x * ITEMS;
   for (uint k = 0; k < ITEMS; ++k) {
     mine[k] = key_at[first + k];

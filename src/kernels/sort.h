@@ -1,7 +1,7 @@
 #include "common/interface.h"
 #include "common/nest.h"
 
-// Keys, but for the last pass of an argsort, and positions.
+// Outputs are keys and positions; the last pass of an argsort omits the keys.
 #if ARG && LAST
 #define SORTED_OUTPUTS PTR(Ptr_u32, positions)
 #elif ARG
@@ -12,8 +12,8 @@
 
 BEGIN_INTERFACE
 
-// Rows of n items, sorted by `tiles` workgroups each. In the result the items
-// of a row are `post` apart.
+// `count` rows of n items, each sorted by `tiles` workgroups. Consecutive items
+// of a row are `post` apart in the result.
 struct SortRows {
   uint64_t count, post;
   uint n, tiles;
@@ -25,7 +25,7 @@ struct SortTileArgs {
   SORTED_OUTPUTS
   SortRows rows;
   int64_t axis_stride;
-  NEST others; // the axes that are not sorted
+  NEST others; // all axes but the sorted one
 };
 
 struct SortMergeArgs {
@@ -35,7 +35,7 @@ struct SortMergeArgs {
 #endif
   SORTED_OUTPUTS
   SortRows rows;
-  uint run; // items of a sorted run
+  uint run; // items per sorted run
 };
 
 #ifdef __cplusplus
@@ -43,7 +43,7 @@ struct SortVariant {
   Type T;
   bool ARG, MERGE, LAST;
   int WG, ITEMS;
-  int NDIM; // of SortTileArgs
+  int NDIM; // dimensions in SortTileArgs
   KERNEL_VARIANT("sort", T, ARG, MERGE, LAST, WG, ITEMS, NDIM)
 };
 #endif

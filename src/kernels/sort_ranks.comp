@@ -1,7 +1,7 @@
-// An item's place is the number of items that come before it: those that sort
-// before it, and its equals that stand before it. One dispatch, where merging
-// takes one for each doubling. LANES invocations count for OWN items, so that a
-// key that they read is compared OWN times.
+// Rank sort: an item's rank is the number of items that sort before it plus its
+// equals at smaller positions. It takes one dispatch where a merge sort takes
+// one per doubling. LANES invocations count for OWN items, so that each key
+// read is compared OWN times.
 #include "common/order.glsl"
 #include "sort_ranks.h"
 #define ARGS_BLOCK SortRanksArgs
@@ -9,7 +9,7 @@
 
 layout(local_size_x = WG) in;
 
-const uint ITEMS = WG / LANES * OWN; // of a workgroup
+const uint ITEMS = WG / LANES * OWN; // items per workgroup
 const uint CHUNK = 1024;
 shared T key_at[CHUNK];
 shared uint counts[WG * OWN];
@@ -17,8 +17,8 @@ shared uint counts[WG * OWN];
 T own[OWN];
 uint before[OWN];
 
-// Counts the `count` keys in shared memory for which FIRST(i) holds of `other`
-// and own[i].
+// Counts the `count` keys in shared memory for which FIRST(i) holds, comparing
+// `other` with own[i].
 #define COUNT_KEYS(FIRST)                                                     \
   for (uint k = gl_LocalInvocationIndex % LANES; k < count; k += LANES) {     \
     T other = key_at[k];                                                      \
@@ -33,8 +33,8 @@ uint before[OWN];
 void main() {
   uint local = gl_LocalInvocationIndex;
   const uint n = A.n;
-  uint groups = (n + ITEMS - 1) / ITEMS; // of a row
-  // Workgroups beyond the last shadow row 0, so that barriers stay uniform.
+  uint groups = (n + ITEMS - 1) / ITEMS; // workgroups per row
+  // Workgroups beyond the last take row 0, so that barriers stay uniform.
   uint row = group_index() / groups;
   bool live = row < A.count;
   uint64_t base = uint64_t(live ? row : 0) * n;

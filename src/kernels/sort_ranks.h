@@ -1,9 +1,9 @@
-// Rows of a few thousand items, sorted by counting.
+// Sorts rows of a few thousand items by counting ranks.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
 
-// `count` contiguous rows of n items. y: sorted items, or with ARG their
+// `count` contiguous rows of n items; y holds sorted items, or with ARG their
 // positions.
 struct SortRanksArgs {
   PTR(T_PTR, src)
@@ -18,7 +18,7 @@ struct SortRanksArgs {
 #ifdef __cplusplus
 struct SortRanksVariant {
   static constexpr uint WG = 256;
-  static constexpr uint LANES = 32, OWN = 4; // invocations that share items
+  static constexpr uint LANES = 32, OWN = 4; // invocations that share OWN items
   Type T;
   bool ARG;
   KERNEL_VARIANT("sort_ranks", T, ARG, WG, LANES, OWN)
