@@ -1,7 +1,7 @@
-// Codes as they go into a product of 16-bit floats: exact, so that a group's
-// product is scaled afterwards. Integers stand as 2^BITS + code, which is one
-// `or`. CODE_AT: the lowest bit of a code in its item; CODE_OFFSET: what an item
-// has too much.
+// Codes as 16-bit floating-point operands of a product. They are exact, and a
+// group's product is scaled afterwards. An integer becomes 2^BITS + code, which
+// takes one `or`. CODE_AT: lowest bit of a code in its operand; CODE_OFFSET:
+// the excess of the operand over the code.
 #ifndef CODE_ITEMS_GLSL
 #define CODE_ITEMS_GLSL
 
@@ -19,14 +19,14 @@
 #else
 #define CODE_OFFSET 0.0
 #endif
-// Four-bit codes i and i + 4 of a word become a pair, and so do those items of
-// x: two instructions a pair.
+// Four-bit codes i and i + 4 of a word form a pair, as do those items of x; a
+// pair takes two instructions.
 #define INTERLEAVED (CODE == CODE_INTEGER && BITS == 4)
 
-uint code_base; // CODE_BASE of a pair
+uint code_base; // CODE_BASE in both halves
 
-// With the upper bit of a length, which is 0: an operand that is no constant,
-// since `and` and `or` with two constants would be two instructions on NVIDIA.
+// ORs in the top bit of a length, which is 0, to keep the base in a register:
+// with two constants, `and` and `or` are two instructions on NVIDIA.
 void take_code_base(uint k) {
 #ifdef CODE_AT
   code_base = CODE_BASE * 0x00010001u | (k >> 31);
@@ -37,7 +37,7 @@ uint code_pair(uint low, uint high) {
 #ifdef CODE_AT
   return ((low | (high << 16)) << CODE_AT) | code_base;
 #elif defined(T_IS_bf16)
-  // Exact, so that nothing is rounded.
+  // The values are exact in bfloat16, so truncation suffices.
   return (floatBitsToUint(code_value(low)) >> 16) |
       (floatBitsToUint(code_value(high)) & 0xffff0000u);
 #else
@@ -46,7 +46,7 @@ uint code_pair(uint low, uint high) {
 }
 
 #if INTERLEAVED
-// The eight codes of a word.
+// The eight codes of a word, in pairs.
 uvec4 word_pairs(uint word) {
   uvec4 q;
   const uint mask = 0x000f000fu << CODE_AT;
@@ -59,7 +59,7 @@ uvec4 word_pairs(uint word) {
 }
 #endif
 
-// Eight items of x in the order of eight codes.
+// Eight items of x in the order of word_pairs().
 uvec4 item_pairs(uvec4 q) {
 #if INTERLEAVED
   q = uvec4(

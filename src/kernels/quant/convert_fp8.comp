@@ -1,4 +1,4 @@
-// Floats to e4m3 and back.
+// Converts floats to e4m3 and back.
 #include "common/types.glsl"
 #include "quant/convert_fp8.h"
 #include "quant/small_floats.glsl"

@@ -1,9 +1,9 @@
-// Codes, scales and biases of quantized weights, in every format.
+// Codes, scales and biases of quantized weights in every format.
 //
-// The host defines BITS, GROUP, CODE, SCALE and SIDE (quant/formats.h).
-// Whatever BITS is, the codes of a row are one little-endian bit stream in
-// 32-bit words: 32 elements are BITS words and 8 elements are BITS bytes.
-// A weight is scale * code_value(code), plus a bias where SIDE is SIDE_BIASES.
+// The host defines BITS, GROUP, CODE, SCALE and SIDE (quant/formats.h). The
+// codes of a row are a little-endian bit stream in 32-bit words: 32 elements
+// take BITS words, 8 elements BITS bytes. A weight is scale * code_value(code),
+// plus a bias with SIDE_BIASES.
 #ifndef DEQUANT_GLSL
 #define DEQUANT_GLSL
 
@@ -16,7 +16,7 @@
 
 #define CODE_MASK ((1u << BITS) - 1u)
 
-// The words of a chunk hold code i at a bit position known when unrolled.
+// Code i of a chunk of words; its bit position is a constant once unrolled.
 #define CODE_WORD(i) (((i) * BITS) >> 5)
 #define CODE_SHIFT(i) (((i) * BITS) & 31)
 #define CODE_IN(words, i)                                                     \
@@ -27,7 +27,8 @@
         : (words[CODE_WORD(i)] >> CODE_SHIFT(i))) &                           \
    CODE_MASK)
 
-// A code's value, before scale and bias, and the code of a value.
+// code_value() is the value of a code before scale and bias, code_of() the
+// nearest code of a value.
 #if CODE == CODE_E2M1
 #define CODE_MAX E2M1_MAX
 #define code_value e2m1_to_f32
@@ -38,7 +39,7 @@
 #define code_of f32_to_e4m3
 #else
 float code_value(uint code) {
-  // An integer below 2^23 as a float, without a conversion instruction.
+  // Converts an integer below 2^23 without a conversion instruction.
   return uintBitsToFloat(code | 0x4b000000u) - 8388608.0;
 }
 #endif
@@ -57,11 +58,12 @@ float code_value(uint code) {
 #endif
 #endif
 
-// The largest code and the largest scale make up the global scale's unit.
+// The global scale is stored in units of the largest code times the largest
+// scale.
 const float GLOBAL_UNIT = E2M1_MAX * E4M3_MAX;
 
-// The 8 codes of elements 8*i .. 8*i+7 of a row, in 8*BITS bits. Reads no
-// word that holds none of them: rows are whole multiples of 16 elements.
+// The codes of elements 8*i .. 8*i+7 of a row, in 8*BITS bits. Never reads past
+// the row, because rows are multiples of 16 elements.
 uvec2 load_codes8(Ptr_u32 row, uint i) {
 #if BITS == 8
   return uvec2(load(row, 2u * i), load(row, 2u * i + 1u));
@@ -85,7 +87,7 @@ uvec2 load_codes8(Ptr_u32 row, uint i) {
 #endif
 }
 
-// Code k (0..7, known when unrolled) of load_codes8().
+// Code k (0..7, constant once unrolled) of load_codes8().
 uint code8(uvec2 c, uint k) {
   uint bit = k * BITS;
   uint v = bit >= 32u ? c.y >> (bit & 31u) : c.x >> bit;

@@ -1,5 +1,5 @@
-// Units of eight items, UNITS of them an invocation: whole pieces of memory by
-// a subgroup's side by side, several loads under way at once.
+// Dequantizes DEQUANTIZE_UNITS units of eight items per invocation, with all
+// loads in flight together. Adjacent lanes take adjacent units.
 #include "common/vector.glsl"
 #include "quant/dequant.glsl"
 #include "quant/quantize.h"
@@ -18,8 +18,8 @@ float weight(uint code, float scale, float bias) {
 
 #ifdef T_IS_bf16
 #define ITEM_BITS f32_to_bf16
-// Neighbours as they lie in memory, of finite or infinite ones: without the
-// path of NaN, which a rounded sum could leave by a carry.
+// Rounds two values to bfloat16 and packs them. They must not be NaN, whose
+// mantissa could carry into the exponent.
 uint pack_numbers(float a, float b) {
   uint x = floatBitsToUint(a);
   uint y = floatBitsToUint(b);
@@ -33,7 +33,7 @@ uint pack_numbers(float a, float b) {
 
 void store_unit(uint unit, uvec2 codes, float scale, float bias) {
 #ifdef T_IS_bf16
-  // No code but that of e4m3 is a NaN by itself.
+  // Only e4m3 has NaN codes.
   if (CODE != CODE_E4M3 && is_finite(scale) && is_finite(bias)) {
     uvec4 y;
     [[unroll]] for (uint k = 0; k < 4; ++k) {
@@ -79,7 +79,7 @@ void main() {
     if (at < left) {
       uint unit = first + at;
       uint group = unit / (GROUP / 8);
-      // In 64 bits: the words of a large array pass 2^32 bytes.
+      // Addressed in 64 bits: the words of a large array exceed 2^32 bytes.
       Ptr_u32 w = MOVED(WORD, A.w, int64_t(unit / 4u) * BITS);
       codes[i] = load_codes8(w, unit % 4u);
       scale[i] = load_scale(A.scales, group);

@@ -1,6 +1,6 @@
-// What qmv_experts.comp has in the place of one product's operands. A workgroup
-// makes the same PART outputs of PARTS products, one after another or side by
-// side, which then wait in shared memory for what is made of them together.
+// Operand access of qmv_experts.comp, in place of operands.glsl's. A workgroup
+// computes the same PART outputs of PARTS products and collects them in shared
+// memory for the epilogue.
 #ifndef EXPERTS_GLSL
 #define EXPERTS_GLSL
 
@@ -15,11 +15,11 @@
 #define PART (BLOCK / PARTS)
 
 shared float parts[PARTS][PART];
-uint own_part; // of the pass at hand
+uint own_part; // part of the current pass
 
 #define outputs() A.N
 #define locate(product)
-// Each pass has a product of its own.
+// Each pass multiplies a product of its own, so x is located per pass.
 #define X_OF_ALL(rows, tile)
 #define X_OF_PASS(rows) rows[0] = x_base;
 
@@ -29,7 +29,7 @@ uint index_of(
   return named(load(Ptr_u32(indices), at), matrices, b, y_inside);
 }
 
-// Product b of set s.
+// Locates the operands of product b of set s.
 void locate_expert(uint s, uint b) {
   uint inner = A.sets[s].inner;
   y_inside = true;
@@ -50,7 +50,8 @@ void locate_expert(uint s, uint b) {
 #endif
 }
 
-// Its product is the one of a gate, or the row of several.
+// tile.product is the product of the gate, or the row whose EXPERTS products
+// are mixed.
 Tile own_tile() {
   uint group = min(group_index(), A.groups - 1u);
   return Tile(
@@ -76,13 +77,13 @@ void store_y(bool live, uint m, uint n, float sum) {
 
 #if GATE == GATE_NONE
 
-// Output n of product `e` of a row, which column i of `parts` has, weighted.
+// Weights output n of product `e` of a row, held in column i of `parts`.
 void weight_part(uint row, uint n, uint e, uint i) {
   uint64_t product = uint64_t(row) * EXPERTS + e;
   float y = parts[e][i];
   precise float scaled = y * load(T_PTR(A.weights), product);
   parts[e][i] = ROUNDED(scaled);
-  // What is weighted may lie where y does.
+  // A.weighted may alias y.
   store(T_PTR(A.sets[0].y), product * A.N + n, y);
   store(T_PTR(A.weighted), product * A.N + n, scaled);
 }
@@ -95,7 +96,7 @@ void mix_parts(uint row, uint n, uint i) {
   if (A.addend == 0ul) {
     store(T_PTR(A.mixed), at, mixed);
   } else {
-    // The sum may lie where the addend or what is added does.
+    // A.sum may alias the addend or A.mixed.
     precise float total = ROUNDED(mixed) + load(T_PTR(A.addend), at);
     store(T_PTR(A.mixed), at, mixed);
     store(T_PTR(A.sum), at, total);
@@ -129,7 +130,7 @@ void finish(Tile tile) {
       float gate = parts[0][i], up = parts[1][i];
       uint64_t at = uint64_t(tile.product) * A.N + n;
       float gated = silu_gate(gate, up);
-      // What is gated may lie where gate or up does.
+      // A.gated may alias gate or up.
       store(T_PTR(A.sets[0].y), at, gate);
       store(T_PTR(A.sets[1].y), at, up);
       store(T_PTR(A.gated), at, gated);

@@ -1,10 +1,9 @@
-// Products of rows with the experts that indices choose, as one dispatch,
-// qmv_experts.comp, with what follows them (runtime/rewrite_moe.cpp).
-// Everything that the separate kernels would write is written, and rounded as
-// they do.
+// Products of rows with the experts chosen by indices, together with their
+// epilogue, in one dispatch of qmv_experts.comp (runtime/rewrite_moe.cpp). All
+// outputs of the separate kernels are written, with the same rounding.
 //
-// GATE: a gate and an up product, and what is made of them. Else EXPERTS
-// products for each row, weighted and added up.
+// With GATE the products are gate and up, followed by the gating; otherwise
+// EXPERTS products per row are weighted and summed.
 #ifndef QUANT_EXPERTS_H
 #define QUANT_EXPERTS_H
 
@@ -12,36 +11,36 @@
 
 BEGIN_INTERFACE
 
-// Product b takes matrix lhs[b] of x and rhs[b] of w, where b = i * inner + j
-// is at i * strides[0] + j * strides[1] of the indices. Addresses.
+// Product b multiplies matrix lhs[b] of x by rhs[b] of w; index b = i * inner +
+// j is at i * strides[0] + j * strides[1]. Pointers are addresses.
 struct ExpertSet {
   uint64_t w, scales, side, lhs, rhs, y;
   int64_t lhs_strides[2], rhs_strides[2];
-  uint inner, w_matrices; // that rhs may name
+  uint inner, w_matrices; // w_matrices: bound of rhs
 };
 
 struct ExpertArgs {
   uint64_t x;
-  int64_t x_matrix, w_matrix, scale_matrix, side_matrix; // ProductStack
-  uint64_t gated; // what GATE makes
-  // weighted = y * weights, of each product; mixed = their sum; sum = mixed +
-  // addend where there is an addend.
+  int64_t x_matrix, w_matrix, scale_matrix, side_matrix; // as in ProductStack
+  uint64_t gated; // output of GATE
+  // weighted = y * weights for each product; mixed is their sum over experts;
+  // sum = mixed + addend if there is an addend.
   uint64_t weights, weighted, mixed, addend, sum;
   uint K, N, n_tiles, groups;
-  uint fours; // how they are added up, see SumRecord
-  uint x_matrices; // that lhs may name
-  ExpertSet sets[2]; // gate and up, or one
+  uint fours; // summation order of mixed, as in SumRecord
+  uint x_matrices; // bound of lhs
+  ExpertSet sets[2]; // gate and up, or one set
 };
 
 #ifdef __cplusplus
 struct ExpertVariant : QmvVariant {
   uint GATE = GATE_NONE;
-  uint EXPERTS = 0; // a row takes; 0 with GATE
-  // Outputs that a workgroup makes of each of several products.
+  uint EXPERTS = 0; // experts per row; 0 with GATE
+  // Outputs per workgroup of each product.
   uint part() const {
     return BLOCK / (GATE ? 2 : EXPERTS);
   }
-  // About as many in all as there were, by whole passes.
+  // Rounds BLOCK to whole passes over all products, close to its old value.
   void share_outputs() {
     uint products = GATE ? 2 : EXPERTS;
     uint passes = BLOCK / (products * OUTS);

@@ -1,24 +1,24 @@
-// How quantized weights are stored: the one table that hosts, kernels and tests
-// derive from. A new format is a row here.
+// Storage formats of quantized weights: the single table for host code, kernels
+// and tests. A new format is one row of it.
 #ifndef QUANT_FORMATS_H
 #define QUANT_FORMATS_H
 
 #include "common/interface.h"
 
-// CODE: what a code is.
+// CODE: type of a code.
 #define CODE_INTEGER 0
 #define CODE_E2M1 1
 #define CODE_E4M3 2
-// SCALE: how the scale of a group is stored.
-#define SCALE_AS_T 0 // as the items themselves are
+// SCALE: storage type of a group's scale.
+#define SCALE_AS_T 0 // the type T of the items
 #define SCALE_E8M0 1 // a power of two
 #define SCALE_E4M3 2
-// SIDE: the operand beside codes and scales.
+// SIDE: operand in addition to codes and scales.
 #define SIDE_NONE 0
-#define SIDE_BIASES 1 // one a group
-#define SIDE_GLOBAL 2 // a scale of the whole matrix
+#define SIDE_BIASES 1 // one per group
+#define SIDE_GLOBAL 2 // one scale for the whole matrix
 
-// The pointers of a quantized matrix.
+// Pointers of a quantized matrix.
 #if SIDE == SIDE_BIASES
 #define SIDE_INPUT PTR(T_PTR, biases)
 #elif SIDE == SIDE_GLOBAL
@@ -35,13 +35,13 @@
 BEGIN_INTERFACE
 
 struct QuantFormat {
-  int bits, group; // of a code; items that share a scale
+  int bits, group; // bits per code; items per scale
   int code, scale; // CODE_*, SCALE_*
   bool bias;
 };
 
 struct QuantMode {
-  int bits[8], groups[4]; // what there is, then zeros
+  int bits[8], groups[4]; // supported values, padded with zeros
   int code, scale;
   bool bias;
 
@@ -50,15 +50,15 @@ struct QuantMode {
   }
 };
 
-// In the order of MLX's QuantizationMode: affine, mxfp4, mxfp8, nvfp4.
+// Same order as MLX's QuantizationMode: affine, mxfp4, mxfp8, nvfp4.
 constexpr QuantMode quant_modes[] = {
     {{1, 2, 3, 4, 5, 6, 8}, {32, 64, 128}, CODE_INTEGER, SCALE_AS_T, true},
     {{4}, {32}, CODE_E2M1, SCALE_E8M0, false},
     {{8}, {32}, CODE_E4M3, SCALE_E8M0, false},
     {{4}, {16}, CODE_E2M1, SCALE_E4M3, false}};
 
-// The names that all kernels of quantized items see. `side`: there is an
-// operand beside codes and scales.
+// Defines common to all kernels of quantized items. `side`: there is an operand
+// in addition to codes and scales.
 struct FormatVariant {
   FormatVariant(Type type, const QuantFormat& f, bool side)
       : T(type), BITS(f.bits), GROUP(f.group), CODE(f.code), SCALE(f.scale) {

@@ -1,4 +1,4 @@
-// The matrices of qmm_fragments.comp, and the codes that go into them.
+// Cooperative matrices of qmm_fragments.comp and the codes loaded into them.
 #ifndef QUANT_FRAGMENTS_GLSL
 #define QUANT_FRAGMENTS_GLSL
 
@@ -8,7 +8,8 @@
 #include "common/matrix_elements.glsl"
 
 #if EMULATED
-// All parts run as often, for the barriers.
+// Every part runs the same number of iterations, because the emulation contains
+// barriers.
 #define EACH_SPAN(span) ((span) - part < spans)
 #else
 #define EACH_SPAN(span) ((span) < spans)

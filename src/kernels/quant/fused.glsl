@@ -1,13 +1,15 @@
-// What qmv_fused.comp and qmm_fragments_fused.comp have in the place of one product's operands: sets of
-// weights, additions to their outputs, and a gate of two of them. All that the
-// separate kernels would write is written, and rounded as they do.
+// Operand access of qmv_fused.comp and qmm_fragments_fused.comp, in place of
+// operands.glsl's: several weight sets, residual additions, and a gate of two
+// sets. All outputs of the separate kernels are written, with the same
+// rounding.
 #ifndef FUSED_GLSL
 #define FUSED_GLSL
 
 #include "quant/rounded.glsl"
 
-uint own_set; // of the pass at hand
-// Read where they are used: through the loops they would hold registers.
+uint own_set; // set of the current pass
+// Macros, so that values are read at their use and occupy no registers across
+// the loops.
 #define outputs() A.sets[own_set].N
 #define own_y() T_PTR(A.sets[own_set].y)
 #define locate(product)
@@ -61,7 +63,7 @@ void store_y(bool live, uint m, uint n, float sum) {
     if (uint64_t(addend) == 0ul) {
       store(own_y(), at, y);
     } else {
-      // The sum may lie where y or the addend does.
+      // The sum may alias y or the addend.
       precise float total = y + load(addend, at);
       store(own_y(), at, y);
       store(T_PTR(A.sets[own_set].sum), at, total);
@@ -77,7 +79,7 @@ void store_gated(bool live, uint m, uint n, float gate, float up) {
     up = ROUNDED(up);
     float gated = silu_gate(gate, up);
     uint64_t at = uint64_t(m) * A.sets[0].N + n;
-    // What is gated may lie where gate or up does.
+    // A.gated may alias gate or up.
     store(T_PTR(A.sets[0].y), at, gate);
     store(T_PTR(A.sets[1].y), at, up);
     store(T_PTR(A.gated), at, gated);
@@ -85,7 +87,8 @@ void store_gated(bool live, uint m, uint n, float gate, float up) {
 }
 
 #ifndef BOTH_SETS_AT_ONCE
-// A workgroup makes the same BLOCK / 2 outputs of both sets, one after the other.
+// A workgroup computes the same BLOCK / 2 outputs of both sets, one set after
+// the other.
 #define HALF (BLOCK / 2)
 shared float pairs[BLOCK * ROWS];
 

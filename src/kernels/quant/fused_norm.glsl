@@ -1,14 +1,13 @@
-// x, one row of NORM items, normed as norm.comp does it with NORM_LANES lanes,
-// to the bit. Each workgroup does it again, for itself, and the first one stores
-// it for others to read.
+// RMS norm of x, one row of NORM items, bit-identical to norm.comp with
+// NORM_LANES lanes. Every workgroup recomputes it; the first one stores it.
 #include "common/rms.glsl"
 #include "common/vec4.glsl"
 
-#define NORMED_PACKS (NORM * T_SIZE / 16) // of 16 bytes
+#define NORMED_PACKS (NORM * T_SIZE / 16) // packs of 16 bytes
 shared uvec4 normed_x[NORMED_PACKS];
 shared float square_sums[NORM_LANES / 4];
 
-// What lane i of a team of norm.comp adds up.
+// Sum of squares of lane i of a team of norm.comp.
 float squares_of_lane(T_PTR x, uint lane) {
   float total = 0.0;
   for (uint i = lane * 4; i < NORM; i += NORM_LANES * 4) {

@@ -1,5 +1,6 @@
-// The operands of quantized products: x (.., M, K), codes, scales and biases of
-// a weight matrix, y (.., M, N) row-contiguous; where those of one product lie.
+// Operands of quantized products: x (.., M, K), the codes, scales and biases of
+// a weight matrix, and y (.., M, N) row-contiguous; and their addresses for one
+// product of a batch.
 #ifndef OPERANDS_GLSL
 #define OPERANDS_GLSL
 
@@ -18,7 +19,7 @@
 #endif
 #include "common/args.glsl"
 
-// The addresses differ by workgroup only.
+// Addresses of this workgroup's product; uniform in the workgroup.
 T_PTR x_base;
 Ptr_u32 w_base;
 SCALE_PTR scale_base;
@@ -30,15 +31,15 @@ T_PTR y_base;
 #endif
 float y_factor;
 #if defined(BY_EXPERTS) || BATCH == BATCH_GATHER
-bool y_inside; // whether indices name matrices: else y is 0
+bool y_inside; // false if an index is out of range: y is then 0
 #define ROW_ITEM(inside, sum) ((inside) ? (sum) * y_factor : 0.0)
 #else
 #define ROW_ITEM(inside, sum) ((sum) * y_factor)
 #endif
 #define Y_ITEM(sum) ROW_ITEM(y_inside, sum)
 
-// Where the workgroup's tile stands; beyond the last one it makes that again
-// and stores nothing.
+// A workgroup's tile. Workgroups beyond the last tile recompute it and store
+// nothing.
 struct Tile {
   uint m, n, product;
   bool live;
@@ -49,7 +50,7 @@ struct Tile {
 #elif defined(FUSED)
 #include "quant/fused.glsl"
 #else
-// The matrix of w that starts at these items.
+// Sets the address of a matrix of w, from offsets in items.
 void locate_weights(int64_t w, int64_t scale, int64_t side) {
   w_base = MOVED(WORD, A.w, w);
   scale_base = MOVED(SCALE, A.scales, scale);
@@ -62,7 +63,8 @@ void locate_weights(int64_t w, int64_t scale, int64_t side) {
 }
 
 #if BATCH == BATCH_GATHER
-// The matrix of w that the index `r` at `at` names; x and y are whole.
+// Locates the matrix of w named by index r, which is at position `at`; x and y
+// are not offset.
 void locate_matrix(uint r, uint at) {
   y_inside = true;
   r = named(r, A.stack.w_matrices, at, y_inside);
@@ -75,7 +77,7 @@ void locate_matrix(uint r, uint at) {
 }
 #endif
 
-// Product b of the batch.
+// Locates the operands of product b of the batch.
 void locate(uint b) {
   int64_t at[4] = int64_t[4](0L, 0L, 0L, 0L);
 #if BATCH != BATCH_ONE
@@ -121,8 +123,8 @@ T_PTR x_row(uint m) {
 }
 #endif
 
-// The codes of a row of w, and the group that has its item `at`; rows have
-// `items` items.
+// code_row(): codes of a row of w, which has `items` items. group_of(): group
+// of item `at` of the row.
 Ptr_u32 code_row(uint row, uint items) {
   return MOVED(WORD, w_base, int64_t(row) * (items / 16u * BITS / 2u));
 }

@@ -1,4 +1,4 @@
-// Rows of x as qmm_dot.comp takes them (quant/qmm_dot.h).
+// Packs rows of x to bytes for qmm_dot.comp (format in quant/qmm_dot.h).
 #include "common/math.glsl"
 #include "common/vector.glsl"
 #include "quant/qmm_dot.h"
@@ -29,7 +29,7 @@ float[ITEMS] load_items(T_PTR row, uint at) {
   return x;
 }
 
-// The largest magnitude of the block, as bits: NaN is above Inf.
+// Largest magnitude of the block as bits, by which NaN exceeds Inf.
 uint block_top(float x[ITEMS]) {
   uint top = 0;
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
@@ -50,7 +50,7 @@ void main() {
   float x[ITEMS] = load_items(MOVED(T, A.x, int64_t(m) * A.x_row), at);
   uint top = block_top(x);
   bool finite = top < 0x7f800000u;
-  // 127 * 2^-126: with less the scale would be no normal number.
+  // 127 * 2^-126: below it the scale would be denormal.
   bool counts = finite && top >= 0x03fe0000u;
   float most = counts ? uintBitsToFloat(top) : 127.0;
   precise float scale = math_divide(most, 127.0);

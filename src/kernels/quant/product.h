@@ -1,30 +1,30 @@
-// Quantized products: qmv, qvm, qmm, qmm_coopmat and qmm_sorted.
+// Interfaces of quantized products: qmv, qvm, qmm, qmm_coopmat and qmm_sorted.
 #ifndef QUANT_PRODUCT_H
 #define QUANT_PRODUCT_H
 
 #include "quant/formats.h"
 
-// BATCH: how the matrices of each product are found.
-#define BATCH_ONE 0 // there is one product
-#define BATCH_STACK 1 // each operand has strides
-#define BATCH_GATHER 2 // lhs names the matrix of x, rhs that of w
+// BATCH: addressing of the matrices of each product.
+#define BATCH_ONE 0 // one product
+#define BATCH_STACK 1 // strides for each operand
+#define BATCH_GATHER 2 // lhs indexes matrices of x, rhs those of w
 #define STACK_DIMS 8
 
-// Up to so many outputs at a time qmv.comp adds up codes of a power of two bits
-// in its faster way, which rounds otherwise.
+// Largest OUTS for which qmv.comp uses its faster, differently rounded sum for
+// codes of 2, 4 or 8 bits.
 #define QMV_FEW_OUTS 8
 
 BEGIN_INTERFACE
 
-// Strides of x, w, scales and biases, or of lhs and rhs; then the distances of
-// the matrices that indices name.
+// Strides of x, w, scales and biases, or of lhs and rhs; then the distances
+// between consecutive matrices.
 struct ProductStack {
   int64_t strides[4][STACK_DIMS];
   int64_t x_matrix, w_matrix, scale_matrix, side_matrix;
   int shape[STACK_DIMS];
   int ndim;
   uint batch;
-  uint x_matrices, w_matrices; // that indices may name
+  uint x_matrices, w_matrices; // bounds of lhs and rhs
 };
 
 struct ProductArgs {
@@ -38,9 +38,9 @@ struct ProductArgs {
 #endif
 #endif
   PTR(T_PTR, y)
-  int64_t x_row; // from one row of x to the next
+  int64_t x_row; // stride between rows of x
   uint M, N, K;
-  uint m_tiles, n_tiles, groups; // workgroups: along M, along N, in all
+  uint m_tiles, n_tiles, groups; // workgroups along M, along N and in total
 #if BATCH != BATCH_ONE
   ProductStack stack;
 #endif
@@ -58,16 +58,18 @@ struct ProductVariant : FormatVariant {
 #define PRODUCT_MEMBERS FORMAT_MEMBERS, BATCH
 
 struct QmvVariant : ProductVariant {
-  uint ROWS = 1; // of x a workgroup
+  uint ROWS = 1; // rows of x per workgroup
   uint OUTS = 4; // outputs that share a load of x
-  uint CHUNK = 32; // items of k that a lane takes at a time
-  uint TURNS = 1; // chunks whose loads are under way together
+  uint CHUNK = 32; // items of k per lane and step
+  uint TURNS = 1; // steps whose loads are in flight together
   uint WG = 128;
-  uint BLOCK = 16; // outputs a workgroup
-  bool WHOLE_WORKGROUP = false; // works on the same outputs, not a subgroup
+  uint BLOCK = 16; // outputs per workgroup
+  bool WHOLE_WORKGROUP =
+      false; // the workgroup, not a subgroup, computes an output
   bool VEC = true; // 16-byte loads of x and w
-  // By matrix units (quant/qmv_matrix.glsl), for inputs of which type; lanes of
-  // a subgroup, and room for items of x. Then CHUNK and OUTS are of no matter.
+  // COOPMAT multiplies by cooperative matrices (quant/qmv_matrix.glsl) with
+  // bfloat16 or float16 inputs; X_ITEMS is the capacity for x in shared memory.
+  // CHUNK and OUTS are then unused.
   bool COOPMAT = false, BF16_EXT = false, F16_EXT = false;
   uint SG = 0, X_ITEMS = 0;
   void use_matrices(uint subgroup) {
@@ -85,14 +87,15 @@ struct QmvVariant : ProductVariant {
 };
 
 struct QvmVariant : ProductVariant {
-  uint ROWS = 1; // of x a workgroup
+  uint ROWS = 1; // rows of x per workgroup
   uint TX = 16, TY = 16; // lanes along n and along k
   KERNEL_VARIANT("quant/qvm", T, PRODUCT_MEMBERS, ROWS, TX, TY)
 };
 
 struct QmmVariant : ProductVariant {
   bool TRANSPOSE, SORTED;
-  uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs a workgroup, an invocation
+  uint BM = 64, BN = 64, TM = 4,
+       TN = 4; // outputs per workgroup and per invocation
   KERNEL_VARIANT(
       "quant/qmm",
       T,
@@ -105,13 +108,13 @@ struct QmmVariant : ProductVariant {
       TN)
 };
 
-// Rows of x with sorted indices; w transposed.
+// Products of rows of x sorted by matrix index; w is transposed.
 struct QmmSortedVariant : ProductVariant {
   MatrixUnits units;
-  uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
-  uint BK; // of k in a tile
+  uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
+  uint BK; // depth of a tile
 
-  // What the kernel declares at most; rows of eight items have 16 bytes.
+  // Upper bound of the kernel's shared memory; eight items take 16 bytes.
   constexpr uint shared_memory() const {
     uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
@@ -124,7 +127,7 @@ struct QmmSortedVariant : ProductVariant {
 struct QmmCoopmatVariant : ProductVariant {
   MatrixUnits units;
   bool TRANSPOSE, SORTED;
-  uint BM, BN, WM, WN; // outputs a workgroup; subgroups along them
+  uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   MATRIX_VARIANT(
       "quant/qmm_coopmat",
       PRODUCT_MEMBERS,

@@ -1,5 +1,5 @@
-// y = x @ W^T (TRANSPOSE) or x @ W for many rows of x: tiles of x and of
-// dequantized weights in shared memory, TM x TN outputs an invocation.
+// y = x @ W^T (TRANSPOSE) or x @ W for many rows of x, with tiles of x and of
+// dequantized weights in shared memory and TM x TN outputs per invocation.
 #define BK 32
 #define NX (BN / TN)
 #define NY (BM / TM)

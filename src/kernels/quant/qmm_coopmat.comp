@@ -1,8 +1,8 @@
-// y = x @ W^T (TRANSPOSE) or x @ W with cooperative matrices: 16-bit x with
-// rows aligned to 16 bytes; weights are rounded to 16 bits, sums are floats.
+// y = x @ W^T (TRANSPOSE) or x @ W with cooperative matrices, for 16-bit x with
+// rows aligned to 16 bytes. Weights are rounded to 16 bits; sums are float32.
 //
-// The tiles are those of gemm/matrix_tile.glsl: x is a, the weights are b. The
-// next tile of codes waits in registers and is dequantized on its way into
+// Tiles are those of gemm/matrix_tile.glsl with a = x and b = weights. The next
+// tile of codes is prefetched into registers and dequantized on its way to
 // shared memory.
 #define A_T 0
 #define B_T TRANSPOSE
@@ -10,15 +10,15 @@
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
 
-// An invocation takes runs of 16 weights, which share a scale.
+// Each invocation loads runs of 16 weights, which share a scale.
 #define RUNS (BN * BK / 16 / WG)
 uvec2 next_codes[2 * RUNS];
 float next_scale[RUNS];
 float next_bias[RUNS];
 
-// Where the invocation's pieces of x's tile begin, and its rows of weights: kept
-// over the loop, as the arguments may lie in memory (common/args.glsl). Rows
-// beyond the last are that one again, and are not stored.
+// Addresses of the invocation's pieces of x and rows of weights. They are kept
+// across the loop because the arguments may be in memory (common/args.glsl).
+// Rows beyond the last repeat it and are not stored.
 uint64_t from_x[LOADS_A];
 #if TRANSPOSE
 Ptr_u32 from_codes[RUNS];

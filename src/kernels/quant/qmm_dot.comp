@@ -1,8 +1,9 @@
-// y = x @ W^T for many rows of x packed as bytes (quant/qmm_dot.h): tiles of
-// bytes in shared memory, integer dot products, TM x TN outputs an invocation.
+// y = x @ W^T for many rows of x packed as bytes (quant/qmm_dot.h), with tiles
+// of bytes in shared memory, integer dot products and TM x TN outputs per
+// invocation.
 //
-// Codes are integers as they are, and what a block of 32 gives is exact; times
-// both scales it joins the sum in float. The bias takes the sum of x.
+// The integer sum over a block of 32 is exact; it is scaled by both scales and
+// accumulated in float32. The bias multiplies the sum of x.
 #define TRANSPOSE 1
 #define SORTED 0
 #define NX (BN / TN)
@@ -11,14 +12,14 @@
 #include "quant/tile.glsl"
 #include "quant/qmm_dot.h"
 
-#define PIECE 16 // items of a row: a uvec4
+#define PIECE 16 // items per uvec4
 #define PIECES (BK / PIECE)
-#define PITCH (PIECES + 1) // against bank conflicts
+#define PITCH (PIECES + 1) // padded against bank conflicts
 #define BLOCKS (BK / DOT_BLOCK)
-#define SPAN (GROUP < BK ? GROUP : BK) // of k, that shares a scale of w
+#define SPAN (GROUP < BK ? GROUP : BK) // items of k that share a scale of w
 #define SPANS (BK / SPAN)
 
-// Loads of an invocation.
+// Loads per invocation.
 #define LOADS(n) (((n) + WG - 1) / WG)
 #define LOADS_X LOADS(BM * PIECES)
 #define LOADS_W LOADS(BN * PIECES)
@@ -26,7 +27,7 @@
 #define LOADS_WS LOADS(BN * SPANS)
 #define LOAD(i) (gl_LocalInvocationIndex + (i) * WG)
 
-// A byte less CODE_OFFSET, times CODE_UNIT, is what its code stands for.
+// A code's value is CODE_UNIT * (byte - CODE_OFFSET).
 #if CODE == CODE_E2M1
 #define CODE_UNIT 0.5
 #else
@@ -45,9 +46,9 @@ layout(local_size_x = WG) in;
 shared uvec4 xs[BM * PITCH];
 shared uvec4 ws[BN * PITCH];
 shared vec2 x_sides[BLOCKS * BM]; // scale, sum
-shared vec2 w_sides[SPANS * BN]; // scale, what the sum of x is times
+shared vec2 w_sides[SPANS * BN]; // scale, factor of the sum of x
 
-// The tile to come.
+// Registers of the prefetched next tile.
 uvec4 x_next[LOADS_X];
 uvec2 w_next[LOADS_W][2];
 vec2 x_side_next[LOADS_XS];
@@ -57,7 +58,7 @@ uint64_t packed_row(uint m) {
   return uint64_t(x_base) + uint64_t(m) * uint64_t(A.x_row) * 4;
 }
 
-// Rows beyond the last one are that again, and items beyond k are zeros.
+// Rows beyond the last repeat it; items beyond K are zero.
 void fetch_x(uint m0, uint k0) {
   [[unroll]] for (uint i = 0; i < LOADS_X; ++i) {
     uint m = min(m0 + LOAD(i) / PIECES, A.M - 1);
@@ -102,7 +103,8 @@ void fetch_w(uint n0, uint k0) {
   }
 }
 
-// Eight codes as bytes; of 4 bits those at 0, 2, 4, 6 first.
+// Expands eight codes to bytes; four-bit codes in the order 0, 2, 4, 6, 1, 3,
+// 5, 7.
 uvec2 code_bytes(uvec2 codes) {
 #if BITS == 8
   uvec2 bytes = codes;

@@ -1,12 +1,12 @@
-// Quantized products of many rows whose x is rounded to bytes: pack_rows.comp
-// packs x, then qmm_dot.comp multiplies bytes by integer dot products. w is
-// transposed.
+// Quantized products of many rows with x rounded to bytes: pack_rows.comp packs
+// x, qmm_dot.comp multiplies by integer dot products. w is transposed.
 //
-// A packed row: its items as signed bytes, then for each block of them the
-// scale d and the sum of what they stand for, two floats; whole pieces of 16
-// bytes. An item x of a block stands for d * round(x / d), d = max |x| / 127,
-// half to even. Items below 2^-126 are zeros if all of a block are; NaN or Inf
-// in a block makes its scale and its sum NaN, and so all of the row's outputs.
+// A packed row holds its items as signed bytes, then for each block a float
+// scale d and the float sum of its rounded items, padded to 16 bytes. Item x is
+// rounded to d * round(x / d), half to even, with d = max
+// x
+//  / 127. A block with all magnitudes below 127 * 2^-126 becomes zeros; NaN or
+// Inf makes scale and sum NaN, and thus the row's outputs.
 #ifndef QMM_DOT_H
 #define QMM_DOT_H
 
@@ -15,8 +15,8 @@
 #include "quant/product.h"
 #endif
 
-#define DOT_BLOCK 32 // items that share a scale
-// Invocations of pack_rows.comp, and how many of them share a block.
+#define DOT_BLOCK 32 // items per scale
+// Invocations per workgroup of pack_rows.comp, and invocations per block.
 #define PACK_WG 128
 #define PACK_LANES 4
 
@@ -25,9 +25,9 @@ BEGIN_INTERFACE
 struct PackRowsArgs {
   PTR(T_PTR, x)
   PTR(Ptr_u32, packed)
-  int64_t x_row; // from one row of x to the next
-  uint K, row_words; // of x; of a packed row
-  uint blocks; // in all
+  int64_t x_row; // stride between rows of x
+  uint K, row_words; // items of a row of x; words of a packed row
+  uint blocks; // total count
 };
 
 #ifdef __cplusplus
@@ -37,23 +37,24 @@ constexpr uint packed_row_words(uint k) {
 
 struct PackRowsVariant {
   Type T;
-  bool EVEN_ODD; // of eight items those at 0, 2, 4, 6 come first
+  bool EVEN_ODD; // eight items are stored in the order 0, 2, 4, 6, 1, 3, 5, 7
   bool VEC; // 16-byte loads of x
   KERNEL_VARIANT("quant/pack_rows", T, EVEN_ODD, VEC)
 };
 
-// x_row of its arguments counts words.
+// x_row of its arguments is in words.
 struct QmmDotVariant : ProductVariant {
-  bool MIXED; // codes are unsigned bytes, else signed ones
-  uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs a workgroup, an invocation
-  uint BK = 64; // of k in a tile
+  bool MIXED; // codes are unsigned bytes, otherwise signed
+  uint BM = 64, BN = 64, TM = 4,
+       TN = 4; // outputs per workgroup and per invocation
+  uint BK = 64; // depth of a tile
   bool INT_DOT = true;
 
-  // How x is packed for these codes.
+  // The item order of packed x that matches these codes.
   bool even_odd() const {
     return BITS == 4;
   }
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint span = uint(GROUP) < BK ? uint(GROUP) : BK;
     return (BM + BN) * (BK / 16 + 1) * 16 + BM * (BK / DOT_BLOCK) * 8 +

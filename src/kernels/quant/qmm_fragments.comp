@@ -1,24 +1,23 @@
 // y = x @ W^T for a few dozen rows of 16-bit x, with cooperative matrices whose
-// elements are known to lie as runtime/probe.cpp has found: lanes load codes and
-// x from memory straight into their elements, without shared memory.
+// element layout is known from runtime/probe.cpp. Lanes load codes and x
+// straight into their elements, without shared memory.
 //
-// Weights are the rows of A, rows of x the columns of B. Which items of k the 16
-// columns of A stand for is free, where it is the same for B's rows: the four
-// lanes that share rows of A have a quarter of SPREAD items each, side by side in
-// memory. As in Marlin (Frantar et al., 2024), which has weights repacked for
-// it; here they are not.
+// Weights are the rows of A, rows of x the columns of B. Columns of A may be
+// permuted along k if rows of B are permuted alike, so the four lanes that
+// share rows of A take SPREAD / 4 contiguous items each. Marlin (Frantar et
+// al., 2024) does so with repacked weights; here the weights keep MLX's layout.
 //
-// A subgroup makes 16 FM outputs of 16 FX rows. WN subgroups take outputs side by
-// side; WK parts take spans of DEPTH chunks of 128 items of k in turn and add up
-// at the end. A span's codes, its scales and biases and AHEAD steps of x wait in
-// registers.
+// A subgroup computes 16 FM outputs of 16 FX rows. WN subgroups take adjacent
+// outputs; WK parts alternate over spans of DEPTH chunks of 128 items of k and
+// are summed at the end. A span's codes, scales and biases and AHEAD steps of x
+// are prefetched into registers.
 //
-// Codes go into the product as they are, exact in 16 bits, and a group's product
-// is scaled in float, as in qmm_skinny.comp.
+// Codes enter the product unscaled, exact in 16 bits; a group's product is
+// scaled in float32, as in qmm_skinny.comp.
 //
-// qmm_fragments_fused.comp has outputs of several matrices (fused.glsl). With
-// GATE half of a subgroup's fragments are the gate's, half the up product's, of
-// the same outputs.
+// qmm_fragments_fused.comp computes outputs of several matrices (fused.glsl).
+// With GATE half of a subgroup's fragments hold the gate product, half the up
+// product of the same outputs.
 #define BOTH_SETS_AT_ONCE
 #include "quant/operands.glsl"
 #include "quant/qmm_fragments.h"
@@ -28,13 +27,14 @@
 layout(local_size_x = WG) in;
 
 #define CHUNK 128
-#define STEPS 4 // of a chunk: 32 items, 8 a lane, two matrices
-#define GROUPS (CHUNK / GROUP) // of a chunk
+#define STEPS 4 // per chunk: 32 items, 8 per lane, two matrices
+#define GROUPS (CHUNK / GROUP) // per chunk
 #define GROUP_STEPS (GROUP / 32)
-#define STEP_WORDS (BITS / 4) // of 8 codes
+#define STEP_WORDS (BITS / 4) // words of 8 codes
 #define SPREADS (CHUNK / SPREAD)
 #define SPREAD_STEPS (SPREAD / 32)
-#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // of a lane's quarter of a block
+#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // of a lane's quarter of a
+                                                 // block
 #define CHUNK_WORDS (STEPS * STEP_WORDS)
 #define TILES (FM * FX)
 #ifndef FUSED
@@ -46,10 +46,10 @@ layout(local_size_x = WG) in;
 #else
 #define WEIGHT_SETS 1
 #endif
-#define SET_FRAGMENTS (FM / WEIGHT_SETS) // of each
+#define SET_FRAGMENTS (FM / WEIGHT_SETS) // fragments per set
 #define SET_TILES (TILES / WEIGHT_SETS)
 
-// Tiles of sums that all subgroups lay down at once.
+// Tiles of sums staged in shared memory at a time.
 #define TILE_SUMS (8 * SG)
 #define AT_ONCE MIN_(TILES, 32 / (WN * WK))
 #define MIN_(a, b) ((a) < (b) ? (a) : (b))
@@ -59,7 +59,7 @@ layout(local_size_x = WG) in;
 #endif
 shared float stage[WN * WK * AT_ONCE * TILE_SUMS];
 
-// Of a part: element e of tile f of those at hand.
+// Index in `stage` of element e of tile f of part p.
 uint stage_at(uint p, uint f, uint e) {
   return ((p * WN + SUBGROUP % WN) * AT_ONCE + f) * TILE_SUMS + e * SG + LANE;
 }
@@ -74,21 +74,22 @@ float sum_of_parts(uint f, uint e) {
 
 uint codes[DEPTH][2 * FM][CHUNK_WORDS];
 uvec4 items[AHEAD][2 * FX];
-// Scales and biases of a span as they lie in memory, and of the one to come.
+// Scales and biases of the current and the next span, packed as in memory.
 #define SPAN_GROUPS (DEPTH * GROUPS)
 #define SIDE_WORDS ((SPAN_GROUPS + 1) / 2)
 uint sides[2 * FM][2][SIDE_WORDS], next_sides[2 * FM][2][SIDE_WORDS];
 
 uint part;
-uint m0, n0; // the subgroup's first row of x, and its first output
+uint m0, n0; // first row of x and first output of the subgroup
 uint spans;
-uint64_t code_at[2 * FM]; // the lane's first code of its rows of A
-uint64_t x_at[2 * FX]; // its first item of its columns of B
-uint side_at[2 * FM]; // the first group of its rows of C
-uint64_t sides_of_set[WEIGHT_SETS][2]; // its scales and biases
+uint64_t code_at[2 * FM]; // address of the lane's codes, per row of A
+uint64_t x_at[2 * FX]; // address of the lane's items of x, per column of B
+uint side_at[2 * FM]; // first group of each row of C
+uint64_t sides_of_set[WEIGHT_SETS][2]; // addresses of scales and biases, per
+                                       // set
 
-MATRIX_C acc[TILES]; // scaled
-MATRIX_C sums[TILES]; // of a group
+MATRIX_C acc[TILES]; // scaled sums
+MATRIX_C sums[TILES]; // sums of one group
 MATRIX_C x_sums[FX];
 
 void fetch_codes(uint d, uint chunk) {
@@ -154,7 +155,7 @@ void take_sides() {
   }
 }
 
-// Item g of a span's scales or biases.
+// Scale or bias of group g of the span.
 float side_value(uint r, uint i, uint g) {
   uint bits = sides[r][i][g / 2] >> (g % 2 * 16);
 #ifdef T_IS_bf16
@@ -164,7 +165,7 @@ float side_value(uint r, uint i, uint g) {
 #endif
 }
 
-// Spans beyond the last are that again, and not used.
+// Spans beyond the last repeat it; their values are not used.
 uint chunk_of(uint span, uint d) {
   return min(span, spans - 1) * DEPTH + d;
 }
@@ -176,7 +177,7 @@ void fetch_x(uint chunk, uint s) {
   }
 }
 
-// Eight codes as 16-bit floats, two each.
+// Eight codes as pairs of 16-bit floats.
 uvec4 code_pairs(uint d, uint r, uint s) {
 #if INTERLEAVED
   return word_pairs(codes[d][r][s]);
@@ -191,7 +192,7 @@ uvec4 code_pairs(uint d, uint r, uint s) {
 #endif
 }
 
-// Adds the products of group g of a chunk, scaled.
+// Scales the sums of group g of a chunk and adds them to acc.
 void scale_sums(uint d, uint g) {
   UNROLL for (uint i = 0; i < FM; ++i) {
     UNROLL for (uint r = 0; r < 2; ++r) {
@@ -209,7 +210,7 @@ void scale_sums(uint d, uint g) {
   }
 }
 
-// Step s of chunk d of a span.
+// Multiplies step s of chunk d of a span and prefetches x.
 void multiply_step(uint span, uint d, uint s) {
   uvec4 x[2 * FX];
   UNROLL for (uint r = 0; r < 2 * FX; ++r) {
@@ -259,7 +260,7 @@ void multiply(uint span, uint d) {
   fetch_codes(d, chunk_of(span + WK, d));
 }
 
-// Where element e of a tile of C lies.
+// Row and output of element e of a tile of C.
 uvec2 place_of(uint tile, uint e) {
   return uvec2(
       m0 + tile % FX * 16 + FRAGMENT_COLUMN(e),
@@ -281,7 +282,7 @@ uvec2 place_of(uint tile, uint e) {
   }
 #endif
 
-// Adds up the parts' sums, and stores: a part an element of the lanes at a time.
+// Sums the parts and stores; part p takes elements p, p + WK, ...
 void store_sums(bool live) {
 #if WK == 1
 #define OWN_SUM(tile, e) acc[tile][e]
@@ -337,7 +338,8 @@ void main() {
   part = SUBGROUP / WN;
   take_code_base(A.K);
 #ifndef FUSED
-  // Tiles of the same weights follow each other, to find them in cache.
+  // Tiles with the same weights are adjacent in dispatch order, for cache
+  // reuse.
   uint i = tile.m * A.n_tiles + tile.n;
   tile.m = i % A.m_tiles;
   tile.n = i / A.m_tiles;
@@ -359,7 +361,8 @@ void main() {
   for (uint span = part; EACH_SPAN(span); span += WK) {
     take_sides();
     fetch_sides(span + WK);
-    // Not a loop: NVIDIA keeps one that is long, and what it indexes in memory.
+    // Not a loop: NVIDIA's compiler does not unroll a long one, and then puts
+    // the arrays that it indexes in memory.
     multiply(span, 0);
 #if DEPTH > 1
     multiply(span, 1);

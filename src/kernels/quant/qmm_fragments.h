@@ -1,4 +1,4 @@
-// Quantized products of a few dozen rows, by qmm_fragments.comp.
+// Interface of qmm_fragments.comp: quantized products of a few dozen rows.
 #ifndef QMM_FRAGMENTS_H
 #define QMM_FRAGMENTS_H
 
@@ -10,10 +10,10 @@ BEGIN_INTERFACE
 #ifdef __cplusplus
 struct QmmFragmentsVariant : ProductVariant {
   uint SG;
-  uint FM, FX; // 16 x 16 fragments of a subgroup, along outputs and rows
+  uint FM, FX; // 16 x 16 fragments per subgroup, along outputs and rows
   uint WN, WK; // subgroups along outputs, and along k
-  uint SPREAD; // items of k that four lanes share side by side, of one group
-  uint DEPTH, AHEAD; // chunks of codes, and steps of x, that wait in registers
+  uint SPREAD; // items of k in a block that four lanes share, all of one group
+  uint DEPTH, AHEAD; // chunks of codes, and steps of x, prefetched in registers
   FRAGMENT_MATRICES
 
   constexpr uint rows() const {
@@ -22,12 +22,12 @@ struct QmmFragmentsVariant : ProductVariant {
   constexpr uint outputs() const {
     return 16 * FM * WN;
   }
-  // Tiles of sums that all subgroups lay down at once.
+  // Tiles of sums staged in shared memory at a time.
   constexpr uint at_once() const {
     uint tiles = FM * FX, room = 32 / (WN * WK);
     return tiles < room ? tiles : room;
   }
-  // As the kernel declares it: sums of all parts.
+  // Shared memory of the kernel in bytes: the staged sums of all parts.
   constexpr uint shared_memory() const {
     return WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0;
   }

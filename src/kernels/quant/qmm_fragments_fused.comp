@@ -1,4 +1,4 @@
-// Products of the same few dozen rows of x with several matrices (fused.h), each
-// as qmm_fragments.comp makes it, in the order of its sums.
+// Products of the same few dozen rows of x with several matrices (fused.h),
+// summed in the same order as by qmm_fragments.comp.
 #define FUSED
 #include "quant/qmm_fragments.comp"

@@ -1,15 +1,15 @@
-// y = x @ W^T for a few dozen rows of 16-bit x, with cooperative matrices: the
-// weights are read once, at the speed of memory.
+// y = x @ W^T for a few dozen rows of 16-bit x, with cooperative matrices.
+// Bound by memory bandwidth: weights are read once.
 //
-// A workgroup makes 16 FM x 16 FN WN outputs. WK parts of it take units of 64
-// items of k in turn and add up at the end; the WN subgroups of a part share
-// its x. The units to come, DEPTH of them, wait in registers. Halves of a unit
-// become 16-bit floats in shared memory, from where fragments are loaded.
+// A workgroup computes 16 FM x 16 FN WN outputs. Its WK parts alternate over
+// units of 64 items of k and are summed at the end; the WN subgroups of a part
+// share its x. DEPTH units are prefetched into registers. Halves of a unit are
+// expanded to 16-bit floats in shared memory, from which fragments are loaded.
 //
-// Codes go into the product as they are, all exact in 16 bits, and a group's
-// product is scaled in float: more exact than rounding weights, and less work a
-// weight. Integers stand as 2^BITS + code, which is one `or`; the offset times
-// the sum of x, the product with a matrix of ones, joins the bias.
+// Codes enter the product unscaled, exact in 16 bits, and a group's product is
+// scaled in float32: more accurate than rounded weights and fewer instructions.
+// Integers are 2^BITS + code, which takes one `or`; the offset times the sum of
+// x (a product with ones) is folded into the bias.
 #include "quant/operands.glsl"
 #include "common/matrices.glsl"
 #include "quant/code_items.glsl"
@@ -18,22 +18,22 @@
 #define PART (WN * SG) // invocations that share a tile of x
 #define UNIT 64
 #define BM (16 * FM)
-#define ROWS (16 * FN) // of w, a subgroup
+#define ROWS (16 * FN) // rows of w per subgroup
 #define BN (ROWS * WN)
 
-// Unit: chunks 0 to 3 of 16 items. Half s of it has chunks s and s + 2, side by
-// side, so that both halves of 64 items of a row, which two invocations read,
-// give one. In uvec4 of eight items; a chunk's row is padded by one, and the
-// second chunk by four, against bank conflicts.
+// Half s of a unit (four chunks of 16 items) consists of chunks s and s + 2, so
+// that two invocations, reading 32 items each, both contribute to it. Sizes are
+// in uvec4 of eight items; one uvec4 per chunk row and four before the second
+// chunk avoid bank conflicts.
 #define PITCH 3
 #define CHUNK_X (BM * PITCH + 4)
 #define CHUNK_W (ROWS * PITCH + 4)
 #define TILE_X (2 * CHUNK_X)
 #define TILE_W (2 * CHUNK_W)
 
-#define LOADS_X (BM * 8 / PART) // in uvec4; half of them a half
-#define RUNS (ROWS * 2 / SG) // of 32 codes
-#define GROUPS (GROUP < UNIT ? UNIT / GROUP : 1) // of a unit
+#define LOADS_X (BM * 8 / PART) // uvec4 per unit; half of them per half unit
+#define RUNS (ROWS * 2 / SG) // runs of 32 codes
+#define GROUPS (GROUP < UNIT ? UNIT / GROUP : 1) // groups per unit
 #define SPAN (GROUP > UNIT && DEPTH % 2 == 0 ? 2 : 1) // units that share scales
 #define SIDES (GROUPS * ROWS)
 #define LOADS_SIDE ((SIDES + SG - 1) / SG)
@@ -43,24 +43,24 @@ layout(local_size_x = WG) in;
 
 shared uvec4 tile_x[WK * TILE_X];
 shared uvec4 tile_w[WN * WK * TILE_W];
-shared vec2 side[WN * WK * SIDES]; // scale and bias of each group and row
+shared vec2 side[WN * WK * SIDES]; // scale and bias by group and row
 shared float stage[WN * WK * 256];
 
 uint codes[DEPTH][RUNS][BITS];
 uvec4 items[DEPTH][LOADS_X];
 vec2 sides[DEPTH][LOADS_SIDE];
 
-uint lane, part_lane; // in the subgroup, in the part
-uint part, column; // of the workgroup's parts; of the part's subgroups
-uint m0, n0; // the subgroup's first row of x and of w
-uint own_x, own_w, own_side; // where its tiles begin
-// The columns of the items that an invocation has of a fragment of y: whatever
-// the device's layout is.
+uint lane, part_lane; // in the subgroup; in the part
+uint part, column; // index of the part; of the subgroup in the part
+uint m0, n0; // first row of x and of w of the subgroup
+uint own_x, own_w, own_side; // start of its tiles
+// Column of each element that this invocation holds of a fragment of y, for any
+// layout; set by find_columns().
 #define ITEMS_Y (256 / SG)
 uint columns[ITEMS_Y];
 
-MATRIX_C acc[FM * FN]; // scaled
-MATRIX_C sums[FM * FN]; // of a group
+MATRIX_C acc[FM * FN]; // scaled sums
+MATRIX_C sums[FM * FN]; // sums of one group
 MATRIX_C x_sums[FM];
 
 void sync() {
@@ -72,7 +72,7 @@ void sync() {
 #endif
 }
 
-// The row of w and the half of its unit that run i is.
+// Row of w, and half of the unit, of run i.
 #define RUN_ROW(i) ((lane + (i) * SG) / 2)
 #define RUN_HALF (lane % 2)
 
@@ -121,7 +121,7 @@ void fetch_sides(uint b, uint unit) {
   }
 }
 
-// The row, the chunk of its half and the uvec4 of the chunk that load i is.
+// Row, chunk and uvec4 of load i.
 #define X_ROW(i) ((part_lane + (i) % (LOADS_X / 2) * PART) / 4)
 #define X_CHUNK (part_lane / 2 % 2)
 #define X_PIECE (part_lane % 2)
@@ -146,7 +146,7 @@ void fetch(uint b, uint unit) {
   }
 }
 
-// Eight codes of a run, from `first` on.
+// Eight codes of a run, starting at `first`.
 uvec4 code_items(uint b, uint i, uint first) {
 #if INTERLEAVED
   return word_pairs(codes[b][i][first / 8]);
@@ -186,7 +186,7 @@ void stash_sides(uint b) {
   }
 }
 
-// Adds the products of group g of the unit, scaled, and begins anew.
+// Scales the sums of group g of the unit, adds them to acc, and clears them.
 void scale_sums(uint g) {
   [[unroll]] for (uint j = 0; j < FN; ++j) {
     uint at = own_side + g * ROWS + j * 16;
@@ -210,7 +210,7 @@ void scale_sums(uint g) {
   }
 }
 
-// Chunk h of the half that lies in shared memory.
+// Multiplies chunk h of the half unit in shared memory.
 void multiply_chunk(uint h) {
   MATRIX_A x[FM];
   [[unroll]] for (uint i = 0; i < FM; ++i) {
@@ -232,7 +232,7 @@ void multiply_chunk(uint h) {
   }
 }
 
-// The unit that waits in registers b, which then get unit `next`.
+// Multiplies the unit in registers b, then prefetches unit `next` into them.
 void multiply_unit(uint b, uint next) {
   [[unroll]] for (uint s = 0; s < 2; ++s) {
     sync();
@@ -257,7 +257,7 @@ void multiply_unit(uint b, uint next) {
   }
 }
 
-bool live; // the tile, see own_tile()
+bool live; // whether the tile is stored, see own_tile()
 #define STORE_SUM(m, n, sum) store_y(live, m, n, sum);
 #include "gemm/skinny_sums.glsl"
 
@@ -288,7 +288,8 @@ void main() {
   own_side = gl_SubgroupID * SIDES;
   take_code_base(A.K);
   find_columns();
-  // Tiles of the same weights follow each other, to find them in cache.
+  // Tiles with the same weights are adjacent in dispatch order, for cache
+  // reuse.
   uint i = tile.m * A.n_tiles + tile.n;
   m0 = i % A.m_tiles * BM;
   n0 = i / A.m_tiles * BN + column * ROWS;
@@ -300,8 +301,8 @@ void main() {
   [[unroll]] for (uint f = 0; f < FM; ++f) {
     x_sums[f] = MATRIX_C(0.0);
   }
-  // A part takes DEPTH units in a row, as many times as every other: those
-  // beyond k are zeros.
+  // A part takes DEPTH consecutive units at a time. All parts iterate equally
+  // often; units beyond K are zero.
   uint unit = part * DEPTH;
   [[unroll]] for (uint d = 0; d < DEPTH; ++d) {
     fetch(d, unit + d);

@@ -1,4 +1,4 @@
-// Quantized products of a few dozen rows, by qmm_skinny.comp.
+// Interface of qmm_skinny.comp: quantized products of a few dozen rows.
 #ifndef QMM_SKINNY_H
 #define QMM_SKINNY_H
 
@@ -9,9 +9,9 @@ BEGIN_INTERFACE
 #ifdef __cplusplus
 struct QmmSkinnyVariant : ProductVariant {
   uint SG;
-  uint FM, FN; // 16 x 16 fragments of a subgroup, along rows and outputs
+  uint FM, FN; // 16 x 16 fragments per subgroup, along rows and outputs
   uint WN, WK; // subgroups along outputs, and along k
-  uint DEPTH; // units of k that wait in registers
+  uint DEPTH; // units of k prefetched in registers
 
   constexpr uint rows() const {
     return 16 * FM;
@@ -19,7 +19,7 @@ struct QmmSkinnyVariant : ProductVariant {
   constexpr uint outputs() const {
     return 16 * FN * WN;
   }
-  // As the kernel declares it; rows of eight items have 16 bytes.
+  // Shared memory of the kernel in bytes; eight items take 16 bytes.
   constexpr uint shared_memory() const {
     uint groups = GROUP < 64 ? 64 / GROUP : 1;
     uint sides = groups * 16 * FN * 8;

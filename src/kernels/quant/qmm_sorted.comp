@@ -1,10 +1,10 @@
-// y = x @ W^T for sorted rows of 16-bit x, with cooperative matrices: each row
-// takes the weights that an index names, a tile's the same ones (tile.glsl).
+// y = x @ W^T with cooperative matrices, for rows of 16-bit x sorted by matrix
+// index; all rows of a tile use the same matrix (tile.glsl).
 //
-// As in qmm_skinny.comp codes go into the product as they are, exact in 16 bits,
-// and a group's product is scaled in float. Here all subgroups share both tiles,
-// and the sums of x that a bias is multiplied with are made on x's way into
-// shared memory.
+// As in qmm_skinny.comp, codes enter the product unscaled, exact in 16 bits,
+// and a group's product is scaled in float32. Here all subgroups share both
+// tiles, and the sums of x for the bias are computed as x is stored to shared
+// memory.
 #define SORTED 1
 #define TRANSPOSE 1
 #define A_T 0
@@ -14,7 +14,7 @@
 #include "gemm/store_rows.glsl"
 #include "quant/code_items.glsl"
 
-// Fragments are known of 16 x 16 x 16 matrices.
+// The probed layout applies to 16 x 16 x 16 matrices only.
 #if defined(KNOWN_FRAGMENTS) && MM * MN * MK == 4096
 #define KNOWN_LAYOUT
 #include "common/fragments.glsl"
@@ -22,14 +22,14 @@
 
 #define AFFINE (SIDE == SIDE_BIASES)
 
-#define GROUPS (GROUP < BK ? BK / GROUP : 1) // that a tile has
-#define SPAN (GROUP > BK ? GROUP / BK : 1) // tiles that a group has
-#define PER_ROW (BK / 32) // runs of 32 codes that a row of a tile has
+#define GROUPS (GROUP < BK ? BK / GROUP : 1) // groups per tile
+#define SPAN (GROUP > BK ? GROUP / BK : 1) // tiles per group
+#define PER_ROW (BK / 32) // runs of 32 codes per tile row
 #define RUNS ((BN * PER_ROW + WG - 1) / WG)
 #define SIDES (GROUPS * BN)
 #define LOADS_SIDE ((SIDES + WG - 1) / WG)
 
-shared vec2 side[SIDES]; // scale and bias of each group and row of w
+shared vec2 side[SIDES]; // scale and bias by group and row of w
 #if AFFINE
 shared float x_sum[GROUPS * BM];
 float sum_so_far[LOADS_A];
@@ -37,11 +37,11 @@ float sum_so_far[LOADS_A];
 
 uint next_codes[RUNS][BITS];
 vec2 next_side[LOADS_SIDE];
-uint64_t from_x[LOADS_A]; // the invocation's pieces of x's first tile
-uint64_t from_codes[RUNS]; // and of w's
-uint64_t from_side[LOADS_SIDE]; // groups
-// Row and column of each item that an invocation has of a fragment of y; where
-// fragments are not known, a matrix load finds them.
+uint64_t from_x[LOADS_A]; // the invocation's pieces of the first tile of x
+uint64_t from_codes[RUNS]; // the same for w
+uint64_t from_side[LOADS_SIDE]; // index of the first group
+// Row and column of each element that an invocation holds of a fragment of y;
+// if the layout is not known, found by a matrix load.
 #ifdef KNOWN_LAYOUT
 #define ROW_OF(e) FRAGMENT_ROW(e)
 #define COLUMN_OF(e) FRAGMENT_COLUMN(e)
@@ -51,7 +51,7 @@ uint rows_of[ELEMENTS_C], columns_of[ELEMENTS_C];
 #define COLUMN_OF(e) columns_of[e]
 #endif
 
-// Neighbours stand side by side in a subgroup.
+// Linear index in which lanes of a subgroup are contiguous.
 uint own_index() {
   return SUBGROUP * SG + LANE;
 }
@@ -73,7 +73,8 @@ void find_items() {
 #endif
 }
 
-// Rows beyond the last are that one again, and are not stored.
+// Computes the invocation's addresses. Rows beyond the last repeat it and are
+// not stored.
 void aim(uint m0, uint end, uint n0) {
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
@@ -108,7 +109,7 @@ void fetch_run(uint i, uint k0) {
 #endif
 }
 
-// The invocation's pieces of a tile begin at these k's of it.
+// Offsets along k in a tile of the invocation's items, codes and groups.
 uint own_item() {
   return own_index() % WIDTH_A * 8;
 }
@@ -119,9 +120,9 @@ uint own_group(uint i) {
   return (own_index() + i * WG) / BN * GROUP;
 }
 
-// The tiles from k0 on; `span`: the tile's number in its group. Beyond depth are
-// the last ones again, so that no load has a branch, which costs a tenth of the
-// time; stash() makes zeros of them.
+// Prefetches the tile at k0, number `span` of its group. Indices beyond depth
+// are clamped, because a branch around the loads costs 10 % of the time;
+// clear_beyond() zeroes the result.
 void fetch(uint span, uint k0, uint depth) {
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     fetch_run(i, min(k0 + own_code(), depth - 32));
@@ -139,7 +140,7 @@ void fetch(uint span, uint k0, uint depth) {
   }
 }
 
-// What was fetched beyond depth: zeros of x, and no scales, are enough.
+// Zeroes x and scales fetched beyond depth; the codes then have no effect.
 void clear_beyond(uint k0, uint depth) {
   [[unroll]] for (uint i = 0; i < LOADS_SIDE; ++i) {
     next_side[i] = k0 + own_group(i) < depth ? next_side[i] : vec2(0.0);
@@ -149,7 +150,7 @@ void clear_beyond(uint k0, uint depth) {
   }
 }
 
-// Eight codes of a run, from `first` on.
+// Eight codes of a run, starting at `first`.
 uvec4 code_items(uint i, uint first) {
 #if INTERLEAVED
   return word_pairs(next_codes[i][first / 8]);
@@ -173,7 +174,7 @@ float sum2(uint pair) {
 }
 
 #if AFFINE
-// WIDTH_A neighbouring invocations have a row's items.
+// Accumulates sums of x. WIDTH_A adjacent invocations hold a row's items.
 void stash_sum(uint i, uint span) {
   uvec4 q = next_a[i];
   float sum = (sum2(q.x) + sum2(q.y)) + (sum2(q.z) + sum2(q.w));
@@ -220,10 +221,10 @@ void stash(uint span) {
   }
 }
 
-MATRIX_C acc[FM * FN]; // scaled
-MATRIX_C sums[FM * FN]; // of a group
+MATRIX_C acc[FM * FN]; // scaled sums
+MATRIX_C sums[FM * FN]; // sums of one group
 
-// Adds the products of group g of the tile, scaled, and begins anew.
+// Scales the sums of group g of the tile, adds them to acc, and clears them.
 void scale_sums(uint g, uint wm, uint wn) {
   UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
     vec2 scale[FN];

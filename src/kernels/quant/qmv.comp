@@ -1,17 +1,17 @@
 // y = x @ W^T for few rows of x. W is (N, K), quantized along K.
 //
-// A workgroup makes BLOCK outputs of ROWS rows. Each subgroup, or with
-// WHOLE_WORKGROUP all of them together, makes OUTS of them at a time: its lanes
-// take chunks of CHUNK elements of K in turn, keep the codes in registers, use
-// each x for OUTS weights and each weight for ROWS rows, and add up at the end.
-// CHUNK divides GROUP, so a chunk has one scale and one bias.
+// A workgroup computes BLOCK outputs of ROWS rows. Each subgroup, or with
+// WHOLE_WORKGROUP the workgroup, computes OUTS at a time: lanes alternate over
+// chunks of CHUNK elements of K, hold the codes in registers, use each x for
+// OUTS weights and each weight for ROWS rows, and reduce at the end. CHUNK
+// divides GROUP, so a chunk has one scale and one bias.
 #include "quant/operands.glsl"
 
 layout(local_size_x = WG) in;
 
 #define WORDS (CHUNK * BITS / 32)
 
-// qmv_fused.comp has outputs of several matrices (fused.glsl).
+// qmv_fused.comp computes outputs of several matrices (fused.glsl).
 #ifndef FUSED
 #define first_output(tile, o) (tile.n * BLOCK + (o))
 #define outputs() A.N
@@ -32,18 +32,18 @@ layout(local_size_x = WG) in;
   }
 #endif
 
-// Codes of 2, 4 and 8 bits become floats by one shift for CLASSES of them and
-// one AND-OR each: put at the top of the mantissa of 1.0, code n is 1 + n /
-// 2^BITS, and just below that place 1 + n / 4^BITS. Sums of each class are
-// apart; those of x, which the ones add, are taken off. Products are exact; a
-// sum loses BITS * CLASSES of f32's 24 bits at most. Not where many outputs
-// would have sums twice, beyond the registers there are (software devices).
+// Codes of 2, 4 and 8 bits become floats by one shift per CLASSES codes and one
+// AND-OR each. At the top of the mantissa of 1.0, code n is 1 + n / 2^BITS; one
+// place lower, 1 + n / 4^BITS. Each class has its own sum, from which the sum
+// of x (due to the ones) is subtracted. Products are exact; a sum loses at most
+// BITS * CLASSES of 24 bits. Not used with many outputs (software devices),
+// where twice the sums exceed the registers.
 #if CODE == CODE_INTEGER && VEC && OUTS <= QMV_FEW_OUTS &&                    \
     (BITS == 2 || BITS == 4 || BITS == 8)
 #define CODES_FROM_ONE
 #define CLASSES (T_SIZE == 4 || BITS == 8 ? 1 : BITS == 4 ? 2 : 4)
 #define CLASS(i) (CLASSES - 1 - (i) % CLASSES)
-// The place of a code's lowest bit, and how far it moves there to the left.
+// Position of a code's lowest bit, and its left shift to get there.
 #define CODE_PLACE(i) (23 - BITS * (1 + CLASS(i)))
 #define CODE_LEFT(i) (CODE_PLACE(i) - CODE_SHIFT(i))
 #define CODE_FLOAT(words, i)                                                  \
@@ -73,7 +73,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
   dst[i + 2] = v.z;                                                           \
   dst[i + 3] = v.w;
 
-// 8 values of x from element `at` of a row on.
+// Loads 8 values of x from element `at` of a row.
 #if defined(FUSED) && NORM
 #define X_PACK(row, at, i) normed_x[((at) * T_SIZE >> 4) + (i)]
 #else
@@ -110,7 +110,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
   }
 #endif
 
-// The WORDS words of chunk c of a row.
+// Loads the WORDS words of chunk c of a row.
 #if VEC && WORDS % 4 == 0
 #define LOAD_WORDS(dst, row, c)                                               \
   [[unroll]] for (uint i_ = 0; i_ < WORDS / 4; ++i_) {                        \
@@ -133,7 +133,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 
 float acc[OUTS][ROWS];
 
-// Adds the sums of all lanes and stores them.
+// Reduces the sums over all lanes and stores them.
 void store_sums(Tile tile, uint n0) {
   uint m0 = tile.m * ROWS;
   [[unroll]] for (uint r = 0; r < OUTS; ++r) {
@@ -178,7 +178,7 @@ void main() {
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = first_output(tile, o);
     X_OF_PASS(x_rows)
-    // 1.0, in a register: with two constants NVIDIA's compiler takes two
+    // 1.0 in a register: with two constants, NVIDIA's compiler needs two
     // instructions for an AND-OR.
     uint one = 0x3f800000u | (n0 >> 31);
     Ptr_u32 w_rows[OUTS];
@@ -194,7 +194,8 @@ void main() {
       }
     }
     for (uint c0 = LANE; c0 < chunks; c0 += LANES * TURNS) {
-      // All loads of weights first, so that they are under way together.
+      // All loads of weights are issued first, so that they are in flight
+      // together.
       uint words[TURNS][OUTS][WORDS];
       float scale[TURNS][OUTS], bias[TURNS][OUTS];
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {

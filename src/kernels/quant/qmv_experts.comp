@@ -1,5 +1,5 @@
-// Products of rows with experts, and what follows them (experts.h), each as
-// qmv.comp makes it, in the order of its sums.
+// Products of rows with experts and their epilogue (experts.h), summed in the
+// same order as by qmv.comp.
 #define FUSED
 #define BY_EXPERTS
 #define NORM 0

@@ -1,21 +1,21 @@
-// What products of a few rows by matrix units share: A matrices of 16 rows of
-// codes, which lanes unpack in registers, and B matrices of x.
+// Common part of qmv_matrix.glsl and qmv_matrix_rows.glsl: A matrices of 16
+// rows of codes, unpacked in registers, and B matrices of x.
 //
-// Elements lie as common/fragments.glsl has them: lane l has rows l / 4 and
-// l / 4 + 8, and of each columns 2 q, 2 q + 1, 2 q + 8 and 2 q + 9, where q is
-// l % 4.
+// The element layout is that of common/fragments.glsl: lane l holds rows l / 4
+// and l / 4 + 8, and of each the columns 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 with
+// q = l % 4.
 #ifndef QMV_FRAGMENTS_GLSL
 #define QMV_FRAGMENTS_GLSL
 
 #include "common/matrices.glsl"
 
 #define SUBGROUPS (WG / SG)
-#define CHUNK_WORDS (GROUP / 32) // of codes, that a lane takes of a group's row
-#define STEPS (GROUP / 16) // matrices a group
+#define CHUNK_WORDS (GROUP / 32) // words of codes per lane, row and group
+#define STEPS (GROUP / 16) // matrices per group
 
 #ifdef T_IS_bf16
 #define CODE_AT 3
-#define CODE_BASE 0x41804180u // 16
+#define CODE_BASE 0x41804180u // 2^4, the offset of the codes
 #define ITEM_PAIR(w) uintBitsToBFloat16EXT(unpack16(w))
 #define TWO_FLOATS(w)                                                         \
   vec2(uintBitsToFloat((w) << 16), uintBitsToFloat((w) & 0xffff0000u))
@@ -26,14 +26,14 @@
 #define TWO_FLOATS unpackHalf2x16
 #endif
 
-shared float parts[2][SUBGROUPS][16 * ROWS]; // of the outputs at hand
+shared float parts[2][SUBGROUPS][16 * ROWS]; // sums of the current outputs
 
 uint own_row, quarter; // l / 4, l % 4
-// The groups of k that the subgroup has, of `groups` in all; the last subgroups
+// Range of groups of k of this subgroup, out of `groups`; the last subgroups
 // may have fewer than `share`.
 uint groups, share, first, end;
 uint64_t code_rows[2];
-uint64_t side_rows[2]; // of the first group
+uint64_t side_rows[2]; // index of the first group
 uint words[TURNS][2][CHUNK_WORDS];
 
 void take_share() {
@@ -45,18 +45,19 @@ void take_share() {
   end = min(first + share, groups);
 }
 
-// Groups beyond the last are that again, and not used.
+// Groups beyond the last repeat it; their values are not used.
 uint real_group(uint group) {
   return min(group, groups - 1u);
 }
 
-// In a register: with two constants NVIDIA's compiler takes two instructions for
-// an AND-OR.
+// CODE_BASE in a register: with two constants, NVIDIA's compiler needs two
+// instructions for an AND-OR.
 uint code_base() {
   return CODE_BASE | (A.K >> 31);
 }
 
-// Adds up what subgroups have in `parts` for 16 outputs from the oth on.
+// Sums `parts` over the subgroups for the 16 outputs from o on, and stores
+// them.
 void store_parts(Tile tile, uint o) {
   barrier();
   uint i = gl_LocalInvocationIndex;
@@ -73,7 +74,7 @@ void store_parts(Tile tile, uint o) {
   }
 }
 
-// Sets the rows of the outputs from n0 on.
+// Computes the lane's row addresses for the outputs from n0 on.
 void aim(uint n0) {
   [[unroll]] for (uint r = 0; r < 2; ++r) {
     uint n = min(n0 + own_row + 8 * r, outputs() - 1u);
@@ -101,7 +102,7 @@ void fetch_codes(uint t, uint group) {
   }
 }
 
-// Items i and i + 4 of eight as pairs.
+// Pairs items i and i + 4 of eight.
 uvec4 pairs_of(uvec4 p) {
   return uvec4(
       (p.x & 0xffffu) | (p.z << 16),
@@ -110,14 +111,14 @@ uvec4 pairs_of(uvec4 p) {
       (p.y >> 16) | (p.w & 0xffff0000u));
 }
 
-// Codes i and i + 4 of a word as a pair of items.
+// Pairs codes i and i + 4 of a word as 16-bit floats.
 uint code_pair(uint word, uint i, uint base) {
   uint at = 4 * i < CODE_AT ? word << ((CODE_AT - 4 * i) & 31)
                             : word >> ((4 * i - CODE_AT) & 31);
   return (at & (0x000f000fu << CODE_AT)) | base;
 }
 
-// The codes that turn t has for step j, 16 + code each.
+// Fills an A matrix with the codes of turn t for step j, as 16 + code.
 #define FILL_W(w, t, j, base)                                                 \
   [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
     [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
@@ -126,7 +127,8 @@ uint code_pair(uint word, uint i, uint base) {
       w[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
     }                                                                         \
   }
-// x of step j, of columns 0 to 7 and of those after them.
+// Fills a B matrix with x of step j; xs[0] is for columns 0 to 7, xs[1] for 8
+// to 15.
 #define FILL_X(x, xs, j)                                                      \
   [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
     [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \

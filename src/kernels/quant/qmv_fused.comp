@@ -1,4 +1,4 @@
-// Products of the same rows of x with several matrices (fused.h), each as
-// qmv.comp makes it, in the order of its sums.
+// Products of the same rows of x with several matrices (fused.h), summed in the
+// same order as by qmv.comp.
 #define FUSED
 #include "quant/qmv.comp"

@@ -1,29 +1,30 @@
-// qmv.comp by matrix units: one row of 16-bit x, integers of four bits.
+// qmv.comp with cooperative matrices, for one row of 16-bit x and four-bit
+// integers.
 //
-// A workgroup makes BLOCK outputs, sixteen at a time. Its subgroups share k by
-// whole groups, GROUP items each, and add up at the end. A subgroup's weights of
-// a group are A matrices that its lanes unpack in registers, two codes at once,
-// as 16 + code, all exact; x is a B matrix whose columns are all the same, so
-// that a lane finds the sums of its two rows in its own elements. A group's sum
-// is scaled in float, and 16 times the sum of x joins the bias.
+// A workgroup computes BLOCK outputs, sixteen at a time. Its subgroups split k
+// by groups of GROUP items and are summed at the end. Lanes unpack a group's
+// weights into A matrices, two codes at once, as 16 + code, which is exact. All
+// columns of the B matrix hold x, so that each lane finds the sums of its two
+// rows in its own elements. A group's sum is scaled in float32; 16 times the
+// sum of x is folded into the bias.
 //
-// The next TURNS groups' codes are under way while those at hand are worked on,
-// through the end of sixteen outputs into the next ones; the first are asked for
-// before x is read, normed (NORM) and staged.
+// Codes of the next TURNS groups are prefetched, across the boundary to the
+// next sixteen outputs too; the first prefetch precedes the read of x, its norm
+// (NORM) and its staging.
 #include "quant/qmv_fragments.glsl"
 #include "common/vec4.glsl"
 #if NORM
 #include "common/rms.glsl"
 #endif
 
-#define X_PACKS ((X_ITEMS / 8 + WG - 1) / WG) // 16-byte loads of x a lane
+#define X_PACKS ((X_ITEMS / 8 + WG - 1) / WG) // 16-byte loads of x per lane
 
-// x in pairs as codes are: items i and i + 4 of each eight. Those of a group
-// that lanes of one quarter take are beside those of the next.
+// x in pairs like the codes: items i and i + 4 of each eight. The pieces that
+// the four quarters read together are adjacent.
 shared uvec4 staged_x[X_ITEMS / 8];
 shared float group_sums[X_ITEMS / GROUP];
 
-float scale[2], bias[2]; // of the group that is `quarter`th of those at hand
+float scale[2], bias[2]; // of group `quarter` of the current turns
 
 void fetch_sides(uint group) {
   [[unroll]] for (uint r = 0; r < 2; ++r) {
@@ -32,7 +33,7 @@ void fetch_sides(uint group) {
   }
 }
 
-// Eight items of x, from 8 * i on.
+// Stages eight items of x, from item 8 * i on, and the sums of groups.
 void stage(uint i, uvec4 p) {
   vec4 a = vec4(TWO_FLOATS(p.x), TWO_FLOATS(p.y));
   vec4 b = vec4(TWO_FLOATS(p.z), TWO_FLOATS(p.w));
@@ -51,7 +52,7 @@ void stage(uint i, uvec4 p) {
 #if NORM
 shared float square_sums[NORM_LANES / 4];
 
-// The factor of norm.comp for the row, to the bit (fused_norm.glsl).
+// Norm factor of the row, bit-identical to norm.comp (as in fused_norm.glsl).
 float norm_factor(T_PTR x) {
   for (uint lane = gl_LocalInvocationIndex; lane < NORM_LANES; lane += WG) {
     vec4 v[(NORM + 4 * NORM_LANES - 1) / (4 * NORM_LANES)];
@@ -88,7 +89,7 @@ vec4 normed4(uvec2 x, uvec2 weight, float factor) {
 }
 #endif
 
-// Reads x, norms it, and leaves it for all.
+// Reads and normalizes x and stages it in shared memory.
 void stage_x() {
   uvec4 p[X_PACKS];
   Ptr_u32x4 x = Ptr_u32x4(uint64_t(x_base));
@@ -123,7 +124,7 @@ void stage_x() {
   barrier();
 }
 
-// The sums of the group whose codes turn t has, of both rows.
+// Sums of the group whose codes turn t holds, for both rows.
 vec2 group_products(uint t, uint group, uint base) {
   uvec4 xs[2][CHUNK_WORDS];
   [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {

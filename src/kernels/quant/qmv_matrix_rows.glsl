@@ -1,8 +1,10 @@
-// qmv.comp by matrix units: two to eight 16-bit rows of x, integers of four bits.
-// As qmv_matrix.glsl makes one, but that columns of the B matrices are rows of x,
-// which lanes read where they are, and that their sums are products with ones.
+// qmv.comp with cooperative matrices, for two to eight rows of 16-bit x and
+// four-bit integers. Differs from qmv_matrix.glsl in that the columns of B are
+// rows of x, read directly from memory, and the sums of x are products with
+// ones.
 //
-// Of C a lane has rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of x.
+// Of C a lane holds rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of
+// x.
 #include "quant/qmv_fragments.glsl"
 
 float scale[TURNS][2], bias[TURNS][2];
@@ -14,8 +16,8 @@ void fetch_sides(uint t, uint group) {
   }
 }
 
-// What a lane takes of x in a group, by way of memory: rows are in the first
-// level of its caches from the first outputs on.
+// The lane's x of a group, reread from memory for each output: rows stay in the
+// L1 cache.
 uint64_t own_x;
 uvec4 x_of_turn[TURNS][CHUNK_WORDS];
 
@@ -26,7 +28,7 @@ void fetch_x(uint t, uint group) {
   }
 }
 
-// Adds turn t's group to the sums of both rows of w and of x.
+// Adds the products of turn t's group to the sums of both rows of w and of x.
 void add_group(uint t, uint base, bool live, inout vec2 acc[2]) {
   MATRIX_C sums = MATRIX_C(0.0), alone = MATRIX_C(0.0);
   MATRIX_A ones = MATRIX_A(Item(1.0));

@@ -1,5 +1,5 @@
-// One invocation quantizes one group: no two of them write the same word.
-// ROUNDTRIP writes the dequantized values instead, in place if the host wants.
+// Quantizes one group per invocation; groups never share a word. ROUNDTRIP
+// writes the dequantized values instead, optionally in place.
 #include "common/math.glsl"
 #include "quant/dequant.glsl"
 #include "quant/quantize.h"
@@ -74,7 +74,7 @@ void quantize_group(uint group) {
   precise float scale = max(high - low, eps);
   float bias = low;
 #else
-  // The edge of larger magnitude is a code's exact value, and so is zero.
+  // The bound of larger magnitude and zero are represented exactly.
   bool negative = abs(low) > abs(high);
   precise float scale = max(math_divide(high - low, bins), eps);
   scale = negative ? scale : -scale;
@@ -89,7 +89,7 @@ void quantize_group(uint group) {
   store(A.scales, group, scale);
   store(A.biases, group, bias);
   uint64_t words = uint64_t(group) * (GROUP * BITS / 32);
-  // 32 codes at a time are BITS words.
+  // 32 codes take BITS words.
   for (uint block = 0; block < GROUP / 32; ++block) {
     uint64_t bits = 0;
     uint filled = 0;

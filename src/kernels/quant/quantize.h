@@ -3,7 +3,7 @@
 
 #include "quant/formats.h"
 
-// Invocations of dequantize.comp, and units of eight items that each takes.
+// Workgroup size of dequantize.comp, and units of eight items per invocation.
 #define DEQUANTIZE_WG 128
 #define DEQUANTIZE_UNITS 4
 
@@ -29,7 +29,7 @@ struct QuantizeArgs {
 struct DequantizeArgs {
   WEIGHT_INPUTS
   PTR(T_PTR, y)
-  uint units; // of eight items
+  uint units; // units of eight items
 };
 
 #ifdef __cplusplus

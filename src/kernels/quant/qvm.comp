@@ -1,7 +1,8 @@
 // y = x @ W for few rows of x. W is (K, N), quantized along N.
 //
-// A workgroup makes 8 * TX outputs of ROWS rows: an invocation has 8 columns
-// and every TY-th row of W, and the TY partial sums meet in shared memory.
+// A workgroup computes 8 * TX outputs of ROWS rows. An invocation takes 8
+// columns of every TY-th row of W; the TY partial sums are reduced in shared
+// memory.
 #include "quant/operands.glsl"
 
 layout(local_size_x = TX * TY) in;

@@ -1,4 +1,4 @@
-// What follows a product within its dispatch, rounded as by kernels apart.
+// Epilogue operations of a product, rounded as by separate kernels.
 #ifndef ROUNDED_GLSL
 #define ROUNDED_GLSL
 
@@ -13,7 +13,7 @@
 #if GATE != GATE_NONE
 #include "common/unary_ops.glsl"
 
-// gate * sigmoid(gate) * up, of which the last product is yet to be rounded.
+// gate * sigmoid(gate) * up; the caller rounds the last product.
 float silu_gate(float gate, float up) {
   float turned = ROUNDED(Sigmoid(gate));
   precise float silu = gate * turned;

@@ -1,5 +1,5 @@
-// Small floats: e2m1 (fp4), e4m3 (fp8) and e8m0 (power-of-two scales). Exact
-// in both directions, round to nearest even, written with integers where a
+// Conversions of e2m1 (fp4), e4m3 (fp8) and e8m0 (power-of-two scales), OCP
+// Microscaling Formats 1.0. Round to nearest even; integer arithmetic where a
 // driver may flush denormals.
 #ifndef SMALL_FLOATS_GLSL
 #define SMALL_FLOATS_GLSL
@@ -7,7 +7,8 @@
 const float E2M1_MAX = 6.0;
 const float E4M3_MAX = 448.0;
 
-// A table of twice the magnitude, one hexadecimal digit a code: -0 stays -0.
+// The table holds twice the magnitude, one hexadecimal digit per code; -0 stays
+// -0.
 float e2m1_to_f32(uint code) {
   uint twice = (0xc8643210u >> ((code & 7u) * 4u)) & 15u;
   float v = float(int(twice)) * 0.5;
@@ -35,7 +36,7 @@ uint f32_to_e2m1(float x) {
 
 float e4m3_to_f32(uint code) {
   uint a = code & 127u;
-  // Rebias the exponent by 120; below 8 the code counts units of 2^-9.
+  // Rebias the exponent by 120; codes below 8 are multiples of 2^-9.
   uint normal = (a << 20) + 0x3c000000u;
   uint tiny = floatBitsToUint(float(int(a)) * 0.001953125);
   uint v = a >= 8u ? normal : tiny;
@@ -43,7 +44,7 @@ float e4m3_to_f32(uint code) {
   return uintBitsToFloat(v | ((code & 128u) << 24));
 }
 
-// Saturates at 448; NaN saturates too, as MLX has it.
+// Saturates at 448, for NaN too, as in MLX.
 uint f32_to_e4m3(float x) {
   uint bits = floatBitsToUint(x);
   uint sign = (bits >> 24) & 128u;
@@ -51,7 +52,7 @@ uint f32_to_e4m3(float x) {
   uint code;
   if (a >= 0x43e00000u) { // 448
     code = 0x7eu;
-  } else if (a < 0x3c800000u) { // below 2^-6: units of 2^-9, nearest even
+  } else if (a < 0x3c800000u) { // below 2^-6: multiples of 2^-9
     code = uint(int(roundEven(uintBitsToFloat(a) * 512.0)));
   } else {
     code = (a - 0x3c000000u + 0x7ffffu + ((a >> 20) & 1u)) >> 20;
@@ -77,7 +78,7 @@ uint f32_to_e8m0_up(float x) {
   return min(code, 254u);
 }
 
-// x / 2^(code - 127) without a denormal factor on the way.
+// x / 2^(code - 127), in two factors to avoid a denormal factor.
 float divide_by_e8m0(float x, uint code) {
   if (code == 255u) {
     return x * 0.0;

@@ -1,7 +1,8 @@
-// Products of many rows of x, tile by tile: what qmm.comp and qmm_coopmat.comp
-// share. They define BM, BN, BK and WG, and multiply().
+// Common part of tiled products of many rows of x. The including kernel defines
+// BM, BN, BK, WG and multiply().
 //
-// SORTED: product i is one row of x and the matrix rhs[i], and equal matrices
+// SORTED: product i multiplies one row of x by matrix rhs[i]; equal indices are
+// adjacent.
 // stand together.
 #ifndef TILE_GLSL
 #define TILE_GLSL
@@ -9,7 +10,8 @@
 #include "quant/operands.glsl"
 #include "gemm/sorted_walk.glsl"
 
-// Item 0 of a row of x, from x_base on; whether there is such a row.
+// Offset of a row of x from x_base; clears `inside` if its index is out of
+// range.
 int64_t x_item(uint m, inout bool inside) {
 #if SORTED
   uint row = named(load(A.lhs, m), A.stack.x_matrices, m, inside);
@@ -22,7 +24,7 @@ int64_t x_item(uint m) {
   bool inside = true;
   return x_item(m, inside);
 }
-// Whether the indices of row m of y name matrices.
+// Whether the indices of row m of y are in range.
 #if SORTED
 bool row_inside(uint m) {
   return y_inside && load(A.lhs, m) < A.stack.x_matrices;
@@ -33,7 +35,7 @@ bool row_inside(uint m) {
 #define row_inside(m) true
 #endif
 
-// A tile of w in runs of `width` items that lie together.
+// Run i of a tile of w: `width` contiguous items.
 #if TRANSPOSE
 #define W_ROWS A.N
 #define W_ITEMS A.K
