@@ -1,11 +1,12 @@
-// What clusters of decode.comp do with the scores of their keys, and how clusters,
-// subgroups and workgroups become whole rows.
+// Softmax of the scores within clusters of decode.comp, and the merge of
+// clusters, subgroups and workgroups into whole rows.
 #ifndef ATTENTION_CLUSTERS_GLSL
 #define ATTENTION_CLUSTERS_GLSL
 
-// Sums over lanes: one keeps the half of s that a bit of its number says and gets
-// its neighbour's part of it, until one is left. No loop over the bits: the
-// driver would have to unroll it to keep s in registers; NVIDIA's seems not to.
+// One step of a reduce-scatter over lanes: each lane keeps the half of s
+// selected by one bit of its index and adds its neighbour's part, until one
+// value is left. Written without a loop over bits, which NVIDIA's compiler does
+// not unroll, so s would leave registers.
 #define SCATTER(BIT)                                                          \
   if (ROWS * KU * BIT >= TPK) {                                               \
     [[unroll]] for (uint i = 0; i < ROWS * KU * BIT / TPK; ++i) {             \
@@ -19,7 +20,7 @@
     s[0] += subgroupShuffleXor(s[0], BIT);                                    \
   }
 
-// The lane's own scores, of its cluster's.
+// Reduces the cluster's scores and returns this lane's share.
 void scatter(inout float s[ROWS * KU], out float scores[SCORES]) {
 #if TPK >= 32
   SCATTER(16)
@@ -37,7 +38,7 @@ void scatter(inout float s[ROWS * KU], out float scores[SCORES]) {
   }
 }
 
-// Over the lanes that have a row's scores, each once.
+// Reduction over the lanes that hold distinct scores of one row.
 #define OVER_BIT(x, OP, BIT)                                                  \
   if (BIT < ROW_LANES && BIT >= COPIES) {                                     \
     x = OP(x, subgroupShuffleXor(x, BIT));                                    \
@@ -49,8 +50,8 @@ void scatter(inout float s[ROWS * KU], out float scores[SCORES]) {
   OVER_BIT(x, OP, 2)                                                          \
   OVER_BIT(x, OP, 1)
 
-// Of the lane's scores: their keys, masked and scaled, then their weights, with
-// row_max, row_sum and acc brought to the new maximum.
+// Masks and scales this lane's scores and turns them into weights; rescales
+// row_max, row_sum and acc to the new maximum.
 void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
   float m = row_max;
   [[unroll]] for (uint i = 0; i < SCORES; ++i) {
@@ -82,7 +83,7 @@ void weigh(uint base, Rows w, Row row, inout float scores[SCORES]) {
   }
 }
 
-// Into all lanes of a subgroup that have the same items.
+// Merges clusters into all lanes of the workgroup that hold the same items.
 void merge_clusters() {
 #define ADD(x, y) (x) + (y)
   OVER_ROW(row_sum, ADD)
@@ -120,7 +121,7 @@ void merge_clusters() {
   }
 }
 
-// acc of all subgroups into `sums`, SLOTS subgroups at a time.
+// Adds acc of all subgroups to `sums`, SLOTS subgroups at a time.
 void merge_subgroups() {
   uint clusters = gl_SubgroupSize / TPK;
   for (uint s = 0; s < gl_NumSubgroups; s += SLOTS) {
@@ -183,9 +184,9 @@ void store_rows(uint group, uint split, Rows w) {
 }
 
 #if PARTS == PARTS_JOINED
-// The last workgroup that comes here joins the parts of all, and leaves the
-// counter as it found it, zero. Each invocation's stores are seen by the device
-// before it comes to the barrier, and that is before the workgroup is counted.
+// The last workgroup to arrive joins all parts and resets the counter to zero.
+// Each invocation's stores become visible to the device before the barrier,
+// which precedes the increment of the counter.
 void join_if_last(uint group, Rows w) {
   memoryBarrierBuffer();
   barrier();

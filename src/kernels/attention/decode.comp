@@ -1,19 +1,20 @@
-// Attention for few query rows, K and V read once, in place.
+// Attention for few query rows, with K and V read once, in place (split over
+// keys as in Flash-Decoding, Dao et al., 2023).
 //
-// A workgroup takes ROWS query rows that share a KV head (the heads of a GQA
-// group, and the queries) and a range of keys. TPK neighbouring invocations, a
-// cluster, handle KU keys at a time: each holds a slice of q, k and v. Their
-// sums of products, ROWS * KU of them, are reduced and scattered over the
-// cluster at once, so that a lane has few scores, of one row, and does the
-// online softmax of these alone; weights go around by shuffles. The next keys
-// are loaded into k when its products are done, and likewise v: both are in
-// flight during the other half of the work.
-// Clusters are merged by shuffles, then subgroups through shared memory. Where
-// several workgroups share the keys they write parts; with PARTS_JOINED the one
-// that comes last joins them, and nobody waits.
-// For lack of registers q may be in shared memory (SHARED_Q), and each piece of k
-// and v loaded when it is used (PIECES).
-// Of a quantized cache k and v are codes, with a scale and a bias a group.
+// A workgroup takes ROWS query rows of one KV head (the heads of a GQA group
+// times the queries) and a range of keys. A cluster of TPK adjacent invocations
+// handles KU keys at a time; each invocation holds a slice of q, k and v. A
+// cluster's ROWS * KU partial scores are reduced and scattered over its lanes,
+// so that a lane holds few scores of one row and runs the online softmax on
+// these alone; weights are exchanged by shuffles. Loads of the next k are
+// issued after its products, likewise for v, so that each load overlaps with
+// the other half of the work.
+// Clusters are merged by shuffles, subgroups through shared memory. Workgroups
+// that share keys write parts; with PARTS_JOINED the last one to arrive joins
+// them, and none waits.
+// To save registers, q can be in shared memory (SHARED_Q), and k and v can be
+// loaded piecewise at their use (PIECES).
+// In a quantized cache k and v are codes with a scale and a bias per group.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/decode.h"
@@ -41,21 +42,21 @@ layout(local_size_x = WG) in;
 #define CLUSTERS (WG / TPK)
 #define STEPS (E / STEP)
 
-// Of ROWS * KU scores a cluster's lanes have SCORES each, or COPIES lanes the
-// same one; ROW_LANES neighbours have those of a row.
+// Of a cluster's ROWS * KU scores each lane holds SCORES, or COPIES lanes hold
+// the same one; ROW_LANES adjacent lanes hold those of a row.
 #define ROW_LANES (TPK / ROWS)
 #define SCORES (KU > ROW_LANES ? KU / ROW_LANES : 1)
 #define COPIES (KU < ROW_LANES ? ROW_LANES / KU : 1)
 
-// Invocations of a cluster are neighbours in their subgroup.
+// The invocations of a cluster are adjacent in their subgroup.
 #define LANE gl_SubgroupInvocationID
 #define INVOCATION (gl_SubgroupID * gl_SubgroupSize + LANE)
 #define MEMBER (LANE % TPK)
 #define CLUSTER (INVOCATION / TPK)
-// The lane that has what cluster lane `c` has: of this lane's cluster.
+// Value of x in lane `c` of this lane's cluster.
 #define FROM(x, c) subgroupShuffle(x, (LANE & ~(TPK - 1u)) + (c))
 
-// Sums in shared memory: a gap after E items, against bank conflicts.
+// Index into `sums`, with a gap after E items against bank conflicts.
 #if E > 1
 #define PADDED(d) ((d) + (d) / E)
 #else
@@ -72,18 +73,17 @@ shared uint wg_ticket;
 
 // Item 0 of chunk j of a lane's slice.
 #define ITEM(j) (((j) * TPK + MEMBER) * E)
-// Whether it lies within N.
+// Whether chunk j lies within the row's N items.
 #define HAS(j, N) (N % (TPK * E) == 0 || ITEM(j) < N)
 
-uint first_key, end_key; // of the workgroup
+uint first_key, end_key; // range of the workgroup
 uint64_t k_head, v_head;
 
-// Chunk j of the row of key u. Past the end the last key is read again and counts
-// as absent.
+// Index of key u. Beyond the end the last key is reread and scored as ABSENT.
 #define KEY(base, u) ((base) + (u) * CLUSTERS + CLUSTER)
 
 FLOATS acc[ROWS * CHUNKS_V * STEPS];
-float row_max, row_sum; // of the lane's row, the sum of its own scores
+float row_max, row_sum; // of the lane's row; row_sum is over its own scores
 
 uint last_row() {
   return A.gqa * A.queries - 1;
@@ -96,7 +96,7 @@ uint last_row() {
 #endif
 #include "attention/clusters.glsl"
 
-// This cluster's share of the keys.
+// Processes this cluster's share of the keys.
 void walk_keys(Rows w) {
   load_keys(first_key);
   load_values(first_key);
@@ -129,7 +129,7 @@ void walk_keys(Rows w) {
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.groups * A.splits) {
     uint split = 0;
 #if PARTS

@@ -10,8 +10,8 @@
 
 BEGIN_INTERFACE
 
-// With at most 6 pointers and no mask it just fits the push constants. `groups`
-// are (batch, KV head, row group); rows of y are laid out (batch, query, head).
+// Fits the push constants with at most 6 pointers and no mask. `groups` counts
+// (batch, KV head, row group); rows of y are ordered (batch, query, head).
 struct DecodeArgs {
   ATTENTION_INPUTS
   SINKS_INPUT
@@ -20,20 +20,19 @@ struct DecodeArgs {
   uint groups, gqa, kv_heads, row_groups, queries, splits;
   uint keys, split_keys;
   ShortStrides q_strides, k_strides, v_strides;
-  float scale; // times log2(e)
+  float scale; // includes log2(e)
 #if MASK
   MaskStrides mask_strides;
 #endif
 };
 
-// In items, of codes in words.
+// Strides in items; those of codes in words.
 struct ItemStrides {
   int64_t batch, head;
 };
 
-// Of a quantized cache, whose rows stand one after another. q counts as often
-// as `factor` says, rounded to T; `hidden` is what scores are where the mask
-// says false.
+// Arguments for a quantized cache, whose rows are contiguous. q is multiplied
+// by `factor` and rounded to T; `hidden` is the score of a masked key.
 struct QuantizedDecodeArgs {
   PTR(T_PTR, q)
 #if SCALED
@@ -58,7 +57,7 @@ struct QuantizedDecodeArgs {
   uint groups, gqa, kv_heads, row_groups, queries, splits;
   uint keys, split_keys;
   ShortStrides q_strides;
-  float scale; // times log2(e)
+  float scale; // includes log2(e)
 };
 
 #ifdef __cplusplus
@@ -72,24 +71,24 @@ struct MaskedDecodeArgs { // DecodeArgs with MASK
 
 struct DecodeVariant {
   Type T = Type::f32;
-  uint D = 64, DV = 64; // items a row of q and k, and of v
-  uint TPK = 8; // invocations a key
-  uint ROWS = 1; // query rows a workgroup, at most TPK
+  uint D = 64, DV = 64; // items per row of q and k, and of v
+  uint TPK = 8; // invocations per key
+  uint ROWS = 1; // query rows per workgroup, at most TPK
   uint WG = 128;
   uint SLOTS = 1; // subgroups whose sums are in shared memory at once
   uint KU = 1; // keys in flight
   bool VEC = false; // 16-byte loads of q, k and v
-  bool SHARED_Q = false; // in shared memory
-  bool PIECES = false; // k and v used as they come: of one row and one key
+  bool SHARED_Q = false; // q is in shared memory
+  bool PIECES = false; // k and v are loaded at their use; needs ROWS = KU = 1
   uint MASK = 0; // 0 none, 1 bool, 2 additive
   bool CAUSAL = false, SINKS = false;
   uint PARTS = PARTS_NONE;
   bool LSE = false;
-  // Of a quantized cache: codes of so many bits, items that share a scale, and
-  // items that a lane takes at a time. 0: k and v are items.
+  // Quantized cache: bits per code, items per scale, items per lane and load.
+  // BITS = 0: k and v are items.
   uint BITS = 0, GROUP = 0, CHUNK = 0;
-  bool SCALED = false; // q is multiplied first
-  bool HEADS_FIRST = false; // rows of y are laid out (batch, head, query)
+  bool SCALED = false; // q is multiplied by `factor`
+  bool HEADS_FIRST = false; // rows of y are ordered (batch, head, query)
   bool operator==(const DecodeVariant&) const = default;
   KERNEL_VARIANT(
       "attention/decode",

@@ -1,6 +1,6 @@
-// K and V as codes of BITS bits with a scale and a bias for each GROUP items, for
-// decode.comp. A lane's chunk of E items lies within a group: of its codes alone
-// it sums the products, and scale and bias come in once a chunk:
+// K and V as codes of BITS bits with a scale and a bias per GROUP items, for
+// decode.comp. A lane's chunk of E items lies within a group, so products are
+// summed over the codes, and scale and bias are applied once per chunk:
 //   sum q_i (scale n_i + bias) = scale sum q_i n_i + bias sum q_i
 //   sum w_k (scale_k n_ki + bias_k) = sum (w_k scale_k) n_ki + sum w_k bias_k
 #ifndef ATTENTION_DECODE_CODES_GLSL
@@ -21,10 +21,11 @@
 #define WORD_OF(x, w) x
 #endif
 
-// As in quant/qmv.comp a code becomes a float by a shift for CLASSES of them and
-// one AND-OR: in the mantissa of 1.0 code n is 1 + n / 2^(BITS * (1 + class)). q
-// is multiplied by that power of two before, the values after; what the ones add
-// is taken off. All but sums is exact; those lose BITS * CLASSES of f32's 24 bits.
+// Conversion of codes as in quant/qmv.comp: one shift per CLASSES codes and one
+// AND-OR each give 1 + n / 2^(BITS * (1 + class)) for code n. q is multiplied
+// by that power of two beforehand, values afterwards, and the contribution of
+// the ones is subtracted. Only sums round; they lose at most BITS * CLASSES of
+// 24 bits.
 #define CLASSES (T_SIZE == 4 || BITS == 8 ? 1 : 2)
 #define CLASS(i) (CLASSES - 1 - (i) % CLASSES)
 #define CODE_UNIT(i) float(1 << (BITS * (1 + CLASS(i))))
@@ -44,14 +45,14 @@
       CODE_FLOAT(x, 4 * (i) + 2),                                             \
       CODE_FLOAT(x, 4 * (i) + 3))
 
-// 1.0, in a register: with two constants NVIDIA's compiler takes two instructions
-// for an AND-OR.
+// 1.0 in a register: with two constants, NVIDIA's compiler needs two
+// instructions for an AND-OR.
 uint one;
 
 #define QUERY_UNITS                                                           \
   vec4(CODE_UNIT(0), CODE_UNIT(1), CODE_UNIT(2), CODE_UNIT(3))
 #include "attention/queries.glsl"
-// The sums of a lane's items of q, times the codes' units and as they are.
+// Sums of a lane's items of q, with and without the codes' units.
 float q_ones[ROWS * CHUNKS], q_sums[ROWS * CHUNKS];
 
 CODES k[KU * CHUNKS], v[KU * CHUNKS_V];
@@ -84,15 +85,14 @@ void begin_head(Rows w) {
   }
 }
 
-// Where a lane's chunk 0 of row `key` of N items is, and its group's scale and
-// bias: rows stand one after another, and those of a lane CLUSTERS apart, so that
-// the other addresses differ by constants.
+// Offsets of rows of N items and of their groups. Rows are contiguous and a
+// lane's rows are CLUSTERS apart, so that its addresses differ by constants.
 #define ROW_BYTES(N) (N * BITS / 8)
 #define ROW_GROUPS(N) (N / GROUP)
 #define CHUNK_ITEM(j, N) (HAS(j, N) ? ITEM(j) : 0)
 
-// All of KU keys and their chunks. A branch of the last keys of all alone reads
-// the last one again instead of what is beyond.
+// Loads all chunks of KU keys. Only the branch for the last keys clamps each
+// index to the last key.
 #define LOAD_CODES(codes, scale, bias, head, scales, biases_, N, PIECES_)     \
   if (base + CLUSTERS * KU <= end_key) {                                      \
     uint64_t row = head + uint64_t(base + CLUSTER) * ROW_BYTES(N);            \
@@ -133,7 +133,7 @@ void load_values(uint base) {
   LOAD_CODES(v, v_scale, v_bias, v_head, v_scales, v_biases, DV, CHUNKS_V)
 }
 
-// Beyond D q is zero, so that the codes there, some of the row's, do not count.
+// q is zero beyond D, which cancels the codes read there.
 void load_queries(Rows w) {
   share_queries(w);
   [[unroll]] for (uint i = 0; i < ROWS * CHUNKS; ++i) {
@@ -148,7 +148,7 @@ void load_queries(Rows w) {
   }
 }
 
-// The lane's part of all scores of a cluster.
+// The lane's partial sums of all scores of a cluster.
 void multiply_keys(uint base, out float s[ROWS * KU]) {
   [[unroll]] for (uint i = 0; i < ROWS * KU; ++i) {
     s[i] = 0.0;
@@ -207,7 +207,7 @@ void add_values(uint base, float weights[SCORES]) {
   }
 }
 
-// What was summed before counts x times for row r.
+// Rescales the sums of row r by x.
 void keep_values(uint r, float x) {
   [[unroll]] for (uint j = 0; j < CHUNKS_V; ++j) {
     ones[r * CHUNKS_V + j] *= x;

@@ -1,4 +1,4 @@
-// K, V and q as rows of items, for decode.comp: loads and products.
+// Loads and products of decode.comp for K, V and q stored as items.
 #ifndef ATTENTION_DECODE_ITEMS_GLSL
 #define ATTENTION_DECODE_ITEMS_GLSL
 
@@ -48,8 +48,8 @@ void begin_head(Rows w) {
                 int64_t(w.kv_head) * A.v_strides.head) * T_SIZE);
 }
 
-// KU rows of a lane, CLUSTERS apart: only where some are beyond the last is the
-// address of each worked out by itself.
+// Loads KU rows of a lane, CLUSTERS apart. Only a range that passes the last
+// row computes each address separately.
 #define LOAD_ROWS(x, PIECES_, LOAD, head, strides, N)                         \
   if (base + CLUSTERS * KU <= end_key) {                                      \
     int64_t step = int64_t(strides.row) * (CLUSTERS * T_SIZE);                \
@@ -102,7 +102,7 @@ void load_queries(Rows w) {
       q[r * CHUNKS + j] = LOAD_RAW(at, j, D);
     }
 #endif
-    // The next row; of those that do not exist, the last again.
+    // Advance to the next row; beyond the last row, repeat it.
     if (w.row0 + r < last_row()) {
       bool wraps = row.head + 1 == (w.kv_head + 1) * A.gqa;
       row.head = wraps ? w.kv_head * A.gqa : row.head + 1;
@@ -115,7 +115,7 @@ void load_queries(Rows w) {
 }
 #endif
 
-// Items i * STEP and on of chunk j of a query.
+// Items from i * STEP on in chunk j of a query row.
 FLOATS query_items(uint r, uint j, uint i) {
 #if SHARED_Q && VEC
   vec4 x = QUERY_FOUR(r, j, i / 2);
@@ -127,7 +127,7 @@ FLOATS query_items(uint r, uint j, uint i) {
 #endif
 }
 
-// The lane's part of all scores of a cluster.
+// The lane's partial sums of all scores of a cluster.
 void multiply_keys(uint base, out float s[ROWS * KU]) {
   [[unroll]] for (uint i = 0; i < ROWS * KU; ++i) {
     s[i] = 0.0;

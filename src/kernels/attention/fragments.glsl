@@ -1,11 +1,11 @@
-// Rows of scores and weights in matrices whose elements' places are known.
+// Row reductions of scores and weights in matrices of known element layout.
 #ifndef ATTENTION_FRAGMENTS_GLSL
 #define ATTENTION_FRAGMENTS_GLSL
 
 #include "attention/matrices.glsl"
 #include "common/fragments.glsl"
 
-// Combines a value of each of the four lanes that share a row.
+// Reduces over the four lanes that share a row.
 #define OVER_COLUMNS(NAME, COMBINE)                                           \
   float NAME(float x) {                                                       \
     x = COMBINE(x, subgroupShuffleXor(x, 1));                                 \

@@ -1,17 +1,17 @@
-// Rows of queries whose keys several workgroups share, and how their parts
-// become whole, with PARTS_JOINED. After common/args.glsl and
+// Query rows of a workgroup, and the join of partial results of workgroups that
+// share keys (PARTS_JOINED). Include after common/args.glsl and
 // attention/softmax.glsl.
 #ifndef ATTENTION_JOIN_GLSL
 #define ATTENTION_JOIN_GLSL
 
-// ROWS rows that share a KV head (the heads of a GQA group, and the queries),
-// from row0 on.
+// ROWS query rows of one KV head (heads of a GQA group times queries), starting
+// at row0.
 struct Rows {
   uint batch, kv_head, row0;
 };
 
-// rest % n, and rest / n in rest. Mostly there is nothing to divide: a division
-// by what is not constant takes its time.
+// Returns rest % n and divides rest by n. Skips the division when rest < n, the
+// usual case, because division by a variable is slow.
 uint cut(inout uint rest, uint n) {
   uint x = rest;
   if (rest < n) {
@@ -50,7 +50,8 @@ uint64_t out_row(Rows w, Row row) {
 #endif
 }
 
-// A row without keys is zero; but softmax makes NaN of nothing but -Inf.
+// Result for a row without keys: zero. HEADS_FIRST replaces a decomposed
+// softmax, whose result is NaN.
 #if HEADS_FIRST
 #define EMPTY(total) false
 #else
@@ -59,8 +60,8 @@ uint64_t out_row(Rows w, Row row) {
 
 #if PARTS
 
-// [group][row][split][DV + 2]: unnormalised values, maximum, sum. Coherent, since
-// one workgroup reads what another has written.
+// Layout [group][row][split][DV + 2]: unnormalized values, maximum, sum.
+// Coherent, because one workgroup reads what others wrote.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent
     buffer PartItems {
   float v[];
@@ -75,12 +76,12 @@ PartItems parts_of(uint group, uint row) {
 
 #if PARTS == PARTS_JOINED
 
-// Parts that a lane has in flight.
+// Parts that a lane loads at once.
 #define JOINED_AT_ONCE 16
 
-// Their sum over a row's splits, of the lane's item. A lane has the maximum and
-// the sum of a split; total is added up in the order of the splits, so that all
-// kernels and subgroup sizes have the same bits.
+// Sum of one item over a row's splits. Each lane loads maximum and sum of a
+// split; `total` is added in the order of splits, so that all kernels and
+// subgroup sizes give the same bits.
 float join_row(PartItems from, uint item, out float row_max, out float total) {
   uint lane = gl_SubgroupInvocationID;
   float part[JOINED_AT_ONCE];
@@ -127,7 +128,7 @@ float join_row(PartItems from, uint item, out float row_max, out float total) {
   return x;
 }
 
-// All rows of a group, by the subgroups of a workgroup.
+// Joins all rows of a group; subgroups take rows and slices in turn.
 void join(uint group, Rows w) {
   uint slices = (DV + gl_SubgroupSize - 1) / gl_SubgroupSize;
   uint end = min(ROWS, A.gqa * A.queries - w.row0) * slices;

@@ -1,10 +1,10 @@
-// What attention by cooperative matrices shares.
+// Common part of attention kernels with cooperative matrices.
 #ifndef ATTENTION_MATRICES_GLSL
 #define ATTENTION_MATRICES_GLSL
 
 #include "common/matrices.glsl"
 
-// Sixteen bytes of row r, from item 8 * c on; zero from row `end` on.
+// Loads 16 bytes of row r from item 8 * c on; zero for rows from `end` on.
 uvec4 fetch(T_PTR x, int64_t pitch, uint r, uint c, uint end) {
   uvec4 y = uvec4(0);
   if (r < end) {

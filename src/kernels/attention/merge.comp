@@ -1,11 +1,11 @@
-// Joins the partial results of a split decode: one workgroup for the rows of one
-// of decode.comp's, where its last one does not.
+// Joins the partial results of decode.comp with PARTS_MERGED; one workgroup per
+// row group.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/merge.h"
 #define ARGS_BLOCK MergeArgs
 #include "common/args.glsl"
-#define PARTS PARTS_JOINED // there are some to join
+#define PARTS PARTS_JOINED // enables join()
 #define HEADS (A.gqa * A.kv_heads)
 #include "attention/softmax.glsl"
 #include "attention/join.glsl"
@@ -14,7 +14,7 @@ layout(local_size_x = 128) in;
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.groups) {
     join(group, rows_of(group));
   }

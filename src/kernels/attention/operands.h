@@ -1,11 +1,11 @@
-// Pointers of attention's kernels, as their variants have them.
+// Pointers of attention kernels, as selected by their variants.
 #ifndef ATTENTION_OPERANDS_H
 #define ATTENTION_OPERANDS_H
 
 #include "common/interface.h"
 
-// How a workgroup's result is kept: as rows of y, or, where several workgroups
-// share the keys, as parts, which merge.comp joins or the last of them.
+// PARTS: a workgroup's result is rows of y, or a part that merge.comp (MERGED)
+// or the last workgroup to arrive (JOINED) joins with the others.
 #define PARTS_NONE 0
 #define PARTS_MERGED 1
 #define PARTS_JOINED 2

@@ -1,15 +1,16 @@
-// Tiled attention for many query rows, with an online softmax.
+// Tiled attention for many query rows with an online softmax.
 //
-// A workgroup takes BQ query rows of one head and walks over tiles of BK keys.
-// Scores are a small matrix product, SLICE columns of q and k at a time
-// through shared memory; then four invocations a row find the row's new
-// maximum and turn scores into weights; then V_ROWS rows of v at a time are
-// accumulated. Columns of y are in groups of 16, an invocation has one of each.
-// prefill.h says what that takes of shared memory and of a subgroup.
+// A workgroup takes BQ query rows of one head and iterates over tiles of BK
+// keys. It computes scores as a small matrix product, SLICE columns of q and k
+// at a time through shared memory; LANES invocations per row update the maximum
+// and turn scores into weights; then V_ROWS rows of v at a time are
+// accumulated. Columns of y are split in groups of 16, one column of each group
+// per invocation. prefill.h states the shared memory and subgroup size
+// required.
 #extension GL_EXT_control_flow_attributes : enable
 #define V_ROWS (BK / 8)
-#define RV ((DV + 15) / 16) // columns of an invocation
-// q and k slices; then rows of v.
+#define RV ((DV + 15) / 16) // columns per invocation
+// The pool holds slices of q and k, then rows of v.
 #define V_ITEMS (V_ROWS * RV * 16)
 #if (BQ + BK) * 33 > V_ITEMS
 #define POOL SLICE_ITEMS
@@ -21,17 +22,17 @@
 
 layout(local_size_x = WG) in;
 
-#define LANES (WG / BQ) // invocations a row, in the softmax
+#define LANES (WG / BQ) // invocations per row in the softmax
 #define SOFT_ROW (gl_LocalInvocationIndex / LANES)
 #define SOFT_LANE (gl_LocalInvocationIndex % LANES)
-#define S_ROW (BK + 1) // against bank conflicts
+#define S_ROW (BK + 1) // padded against bank conflicts
 
 shared float scores[BQ * S_ROW];
 shared float keep_row[BQ];
 shared float sum_row[BQ];
 
 float acc[RQ * RV];
-float row_max, row_sum; // of the softmax's row
+float row_max, row_sum; // of the invocation's softmax row
 
 void score(Tile tile, uint key0, Rows q, Rows k) {
   float s[RQ * RK];
@@ -49,7 +50,7 @@ void score(Tile tile, uint key0, Rows q, Rows k) {
   barrier();
 }
 
-// The row's new maximum; scores become weights.
+// Updates the row's maximum and sum and turns scores into weights.
 void weigh() {
   float m = row_max;
   [[unroll]] for (uint i = 0; i < BK / LANES; ++i) {

@@ -1,5 +1,5 @@
-// What prefill.comp and prefill_coopmat.comp share, for tiles of BQ queries of
-// one head: attend(tile) does one.
+// Common part of prefill kernels, over tiles of BQ queries of one head. The
+// including kernel defines attend(), which processes a tile.
 #ifndef ATTENTION_PREFILL_GLSL
 #define ATTENTION_PREFILL_GLSL
 
@@ -11,14 +11,14 @@
 
 struct Tile {
   uint batch, head, kv_head;
-  uint query0; // the first of its queries
-  uint key_end; // none of them sees keys from here on
+  uint query0; // first query
+  uint key_end; // end of the keys visible to any query of the tile
 };
 
 void attend(Tile tile);
 
-// Late tiles see the most keys under a causal mask: those of all heads start first,
-// so that short ones fill what is left at the end.
+// Under a causal mask, late tiles see the most keys. They start first, for all
+// heads, so that short tiles fill the end of the dispatch.
 Tile tile_of(uint group) {
   Tile tile;
 #if CAUSAL
@@ -34,7 +34,8 @@ Tile tile_of(uint group) {
   tile.kv_head = tile.head / (A.heads / A.kv_heads);
   tile.key_end = A.keys;
 #if CAUSAL
-  // Without enough keys the first rows see none, and average all.
+  // With fewer keys than queries the first rows see no key and average all
+  // values.
   if (A.keys >= A.queries) {
     tile.key_end =
         min(A.keys, tile.query0 + BQ + (A.keys - A.queries));
@@ -43,7 +44,7 @@ Tile tile_of(uint group) {
   return tile;
 }
 
-// A score with masks; also for queries and keys beyond the last.
+// The masked score, valid also for queries and keys out of range.
 float final_score(Tile tile, uint query, uint key, float s) {
 #if MASK
   if (query < A.queries && key < A.keys) {
@@ -58,7 +59,7 @@ float final_score(Tile tile, uint query, uint key, float s) {
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.tiles * A.heads * A.batches) {
     attend(tile_of(group));
   }

@@ -1,17 +1,17 @@
-// Of prefill.comp, prefill_coopmat.comp and prefill_fragments.comp.
+// Interfaces of prefill.comp, prefill_coopmat.comp and prefill_fragments.comp.
 #include "attention/strides.h"
 
 BEGIN_INTERFACE
 
-// Rows of y are laid out (batch, query, head).
+// Rows of y are ordered (batch, query, head).
 struct PrefillArgs {
   ATTENTION_INPUTS
   SINKS_INPUT
   PTR(T_PTR, y)
   LSE_OUTPUT
   uint batches, heads, kv_heads, queries, keys;
-  uint tiles; // of queries
-  float scale; // times log2(e)
+  uint tiles; // tiles of queries
+  float scale; // includes log2(e)
   HeadStrides q_strides, k_strides, v_strides;
   MaskStrides mask_strides;
 };
@@ -20,16 +20,16 @@ struct PrefillArgs {
 struct PrefillVariant {
   Type T = Type::f32;
   uint D = 64, DV = 64;
-  uint BQ = 32, BK = 64; // queries and keys a tile
-  bool VEC = false; // q, k and v in aligned fours
+  uint BQ = 32, BK = 64; // queries and keys per tile
+  bool VEC = false; // q, k and v are aligned to four items
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false, SINKS = false, LSE = false;
 
-  // Of a row, in the softmax; neighbours in a subgroup.
+  // Invocations per row in the softmax, adjacent in a subgroup.
   constexpr uint lanes() const {
     return 128 / BQ;
   }
-  // As the kernel declares it: slices of q and k or rows of v, scores.
+  // Shared memory in bytes: slices of q and k or rows of v, and scores.
   constexpr uint shared_memory() const {
     uint slices = (BQ + BK) * 33, rows = BK / 8 * ((DV + 15) / 16 * 16);
     return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
@@ -56,7 +56,7 @@ struct PrefillCoopmatVariant {
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
-  // As the kernel declares it: keys or values, scores, weights.
+  // Shared memory in bytes: keys or values, scores, weights.
   constexpr uint shared_memory() const {
     uint staged = BQ * ((D > DV ? D : DV) / 8 + 1) * 16;
     return staged + BQ * (68 + 36) * 4;
@@ -68,15 +68,15 @@ struct PrefillFragmentsVariant {
   Type T = Type::f16;
   uint SG = 32;
   uint D = 64, DV = 64;
-  uint SUBGROUPS = 4, FM = 1; // fragments of 16 queries a subgroup
-  uint BK = 64; // keys a tile
+  uint SUBGROUPS = 4, FM = 1; // fragments of 16 queries per subgroup
+  uint BK = 64; // keys per tile
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
   constexpr uint queries() const {
     return 16 * FM * SUBGROUPS;
   }
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint q = queries() * (D / 8 + 1) * 16;
     uint kv = BK * (D / 8 + DV / 8 + 2) * 16;

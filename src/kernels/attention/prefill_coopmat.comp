@@ -1,11 +1,12 @@
-// Tiled attention with cooperative matrices: 16-bit q, k, v with rows aligned
-// to 16 bytes, head dims in multiples of 16 up to 128.
+// Tiled attention with cooperative matrices, for 16-bit q, k, v with rows
+// aligned to 16 bytes and head dimensions in multiples of 16 up to 128.
 //
-// Subgroups of 32 take 16 query rows each, of 16 8, and share tiles of 64 keys. q
-// stays in registers as matrices. Per tile: scores go through the subgroup's corner
-// of shared memory, where two lanes a row do the online softmax; weights come back
-// as 16-bit matrices, and y's matrices are scaled by one that repeats the rows'
-// factors. k and v share a buffer, the next one waits in registers.
+// Each subgroup takes 16 query rows (8 with 16 lanes) and all share tiles of 64
+// keys. q stays in registers as matrices. Scores of a tile pass through the
+// subgroup's part of shared memory, where two lanes per row run the online
+// softmax; weights return as 16-bit matrices, and y's matrices are scaled by a
+// matrix that repeats the row factors. k and v share a buffer; the next one is
+// prefetched into registers.
 #define BQ 64
 #define BK 64
 #include "attention/prefill.glsl"
@@ -20,17 +21,18 @@ layout(local_size_x = WG) in;
 #else
 #define STAGED (BK * PITCH_V)
 #endif
-#define S_PITCH 68 // floats a row of scores
-#define P_PITCH 36 // uints a row of weights
+#define S_PITCH 68 // floats per row of scores
+#define P_PITCH 36 // uints per row of weights
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
 #define LOADS(DIM) (BQ * DIM / 8 / WG)
 
-shared uvec4 staged[STAGED]; // q, then k and v by turns
+shared uvec4 staged[STAGED]; // q, then k and v alternately
 shared float scores[SUBGROUPS * S_CORNER];
 shared uint weights[SUBGROUPS * P_CORNER];
 
-// The invocation's part of 64 rows of DIM items: from memory, into `staged`.
+// Loads this invocation's part of 64 rows of DIM items, and stores it to
+// `staged`.
 #define FETCH_ROWS(next, DIM, x, pitch, first, end)                           \
   [[unroll]] for (uint i = 0; i < LOADS(DIM); ++i) {                          \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
@@ -44,11 +46,12 @@ shared uint weights[SUBGROUPS * P_CORNER];
 
 float row_max, row_sum;
 
-// Scores become weights; the rows' factors a matrix, over the scores.
+// Turns scores into weights and writes the rescaling factors as a matrix over
+// the scores.
 void weigh(Tile tile, uint query, uint key0) {
   uint sg = SUBGROUP;
-  // 32 keys a lane, in pairs; rows start at different pairs so that they hit
-  // different banks.
+  // A lane takes 32 keys in pairs. Rows start at different pairs to avoid bank
+  // conflicts.
   uint s_row = sg * S_CORNER + ROW * S_PITCH + HALF_ROW * 32;
   float x[32];
   float m = row_max;
@@ -81,8 +84,8 @@ void weigh(Tile tile, uint query, uint key0) {
   }
 }
 
-// The subgroup's scores of the keys in `staged`. A macro, as qm is to stay in
-// registers.
+// Computes the subgroup's scores of the staged keys. A macro, so that qm stays
+// in registers.
 #define SCORE_KEYS(qm, sg)                                                    \
   UNROLL for (uint j = 0; j < BK / MN; ++j) {                                 \
     MATRIX_C s[FQ];                                                           \
@@ -177,7 +180,7 @@ void attend(Tile tile) {
   uint64_t row =
       (uint64_t(tile.batch) * A.queries + query) * A.heads + tile.head;
   T_PTR y = MOVED(T, A.y, row * DV);
-  // Sixteen columns at a time.
+  // Stores sixteen columns at a time.
   uint at = sg * S_CORNER + ROW * 16 + HALF_ROW * 8;
   UNROLL for (uint j = 0; j < DV / 16; ++j) {
     barrier();

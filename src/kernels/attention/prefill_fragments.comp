@@ -1,12 +1,12 @@
-// Tiled attention with cooperative matrices whose elements are known to lie as
-// runtime/probe.cpp has tried: scores stay in registers through the softmax,
-// and become weights of the second product there. 16-bit q, k, v with rows
-// aligned to 16 bytes, head dims in multiples of 16, subgroups of 32.
+// Tiled attention with cooperative matrices whose element layout is known from
+// runtime/probe.cpp: scores stay in registers through the softmax and become
+// weights of the second product there. Needs 16-bit q, k, v with rows aligned
+// to 16 bytes, head dimensions in multiples of 16, and subgroups of 32.
 //
-// SUBGROUPS subgroups take 16 * FM query rows each and share tiles of BK keys; q
-// stays in registers.
-// The method is FlashAttention-2's (Dao, 2023): k and v have a buffer each, and
-// while one product is made the other's next tile is on its way in registers.
+// Each subgroup takes 16 * FM query rows and all share tiles of BK keys; q
+// stays in registers. Follows FlashAttention-2 (Dao, 2023): k and v have
+// separate buffers, and the other operand's next tile is prefetched into
+// registers during each product.
 #extension GL_EXT_control_flow_attributes : enable
 #define BQ (16 * FM * SUBGROUPS)
 #include "attention/prefill.glsl"
@@ -34,7 +34,7 @@ layout(local_size_x = WG) in;
 
 MATRIX_C acc[FM * NV];
 MATRIX_C s[FM * NK]; // scores, then weights
-// Sums are of the lane's elements alone.
+// Row sums cover the lane's own elements only.
 float row_max[FM * LANE_ROWS], row_sum[FM * LANE_ROWS];
 
 // s = q k^T.
@@ -49,7 +49,7 @@ float row_max[FM * LANE_ROWS], row_sum[FM * LANE_ROWS];
     }                                                                         \
   }
 
-// Scores where something hides some of them, in base 2.
+// Applies the masks to the scores and scales them to base 2.
 void hide(Tile tile, uint query0, uint key0) {
   UNROLL for (uint i = 0; i < FM; ++i) {
     UNROLL for (uint j = 0; j < NK; ++j) {
@@ -63,9 +63,9 @@ void hide(Tile tile, uint query0, uint key0) {
   }
 }
 
-// The largest scores so far, and what was summed by older ones made to fit;
-// `unit`, not negative, takes s to base 2. A row's may fall behind by RISE, so that weights are at most 2^RISE, for which
-// all sums have room: most tiles scale nothing.
+// Updates row_max and rescales sums and acc. `unit` (not negative) converts s
+// to base 2. A row's maximum may lag by RISE, which bounds weights by 2^RISE
+// without overflow of the sums, so that most tiles need no rescaling.
 #define RISE 8.0
 void raise_max(float unit) {
   float top[FM * LANE_ROWS];
@@ -106,7 +106,8 @@ void raise_max(float unit) {
 void weigh(float unit) {
   UNROLL for (uint i = 0; i < FM; ++i) {
     UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
-      // Where all is ABSENT any number makes zeros.
+      // In a row where all keys are ABSENT any finite maximum gives zero
+      // weights.
       float m = row_max[i * LANE_ROWS + r];
       m = m == ABSENT ? 0.0 : m;
       float total = 0.0;
@@ -142,7 +143,7 @@ void add_values() {
   }
 }
 
-// Rows i * 16 on of the subgroup's.
+// Stores rows from i * 16 on of the subgroup.
 void store_rows(Tile tile, uint query0, uint i) {
   UNROLL for (uint r = 0; r < LANE_ROWS; ++r) {
     uint query = query0 + i * 16 + FRAGMENT_ROW(ELEMENT(r, 0));
@@ -190,7 +191,7 @@ void attend(Tile tile) {
       LOAD_A(qm[i * ND + d], r * PITCH_K + d * 2, PITCH_K);
     }
   }
-  barrier(); // q is read
+  barrier(); // q has been read
   STAGE_ROWS(next_k, BK, D, 0)
 
   UNROLL for (uint i = 0; i < FM * NV; ++i) {
@@ -200,11 +201,12 @@ void attend(Tile tile) {
     row_max[i] = ABSENT;
     row_sum[i] = 0.0;
   }
-  // Of the subgroup: keys that none of its queries sees, and keys that all see.
+  // End of the keys that any query of the subgroup sees, and of those that all
+  // of its queries see.
   uint seen_end = query0 < A.queries ? key_end : 0;
   uint plain_end = MASK != 0 || A.scale < 0.0 ? 0 : A.keys;
 #if CAUSAL
-  // As in tile_of(); the first rows see nothing where keys are too few.
+  // As in tile_of(); with fewer keys than queries the first rows see none.
   uint later = A.keys >= A.queries ? A.keys - A.queries : 0;
   if (A.keys >= A.queries) {
     seen_end = min(seen_end, query0 + 16 * FM + later);
@@ -214,10 +216,10 @@ void attend(Tile tile) {
 #endif
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
-    barrier(); // k is visible, the last v no longer read
+    barrier(); // k is visible, the previous v is no longer read
     uvec4 next_v[PIECES(BK, DV)];
     FETCH_ROWS(next_v, BK, DV, v, A.v_strides.row, key0, key_end)
-    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform over the subgroup
+    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform in the subgroup
     if (live) {
       UNROLL for (uint i = 0; i < FM * NK; ++i) {
         s[i] = MATRIX_ZERO;
@@ -225,7 +227,7 @@ void attend(Tile tile) {
       SCORES(qm)
     }
     STAGE_ROWS(next_v, BK, DV, AT_V)
-    barrier(); // v is visible, k no longer read
+    barrier(); // v is visible, k is no longer read
     FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, key0 + BK, key_end)
     if (live) {
       float unit = A.scale;

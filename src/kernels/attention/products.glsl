@@ -1,6 +1,6 @@
-// Products of matrices whose elements' places are known (common/fragments.glsl), loaded
-// from 16-byte pieces in shared memory, `staged`, STAGED of them. EMULATED: of
-// floats, by sources in tests/emulation. SUBGROUPS: of the workgroup.
+// Products of matrices of known element layout (common/fragments.glsl), loaded
+// from STAGED 16-byte pieces in shared memory. EMULATED uses float arithmetic
+// from tests/emulation. SUBGROUPS: subgroups per workgroup.
 #ifndef ATTENTION_PRODUCTS_GLSL
 #define ATTENTION_PRODUCTS_GLSL
 
@@ -15,7 +15,8 @@ shared uvec4 staged[STAGED];
 #define SUBGROUP gl_SubgroupID
 #define MATRIX_ZERO MATRIX_C(0.0)
 #define EVERY_SUBGROUP(some) some
-// From row `at` of the shared rows on, or from its item 8 on with at + 1.
+// Loads from row `at` of the staged rows, or from item 8 of the row with at +
+// 1.
 #define LOAD_A(m, at, pitch) coopMatLoad(m, staged, at, pitch, ROW_MAJOR)
 #define LOAD_B(m, at, pitch) coopMatLoad(m, staged, at, pitch, ROW_MAJOR)
 #define LOAD_B_TRANSPOSED(m, at, pitch)                                       \

@@ -1,10 +1,10 @@
-// q in shared memory as floats, for decode.comp with loads of E items: by fours,
-// those that the lanes of a cluster take at once side by side, zeros beyond D.
-// QUERY_UNITS are factors of each four.
+// q in shared memory as floats, for decode.comp with loads of E items: in
+// vectors of four, ordered so that those which a cluster's lanes read together
+// are adjacent, zero beyond D. QUERY_UNITS are factors of each four.
 #ifndef ATTENTION_QUERIES_GLSL
 #define ATTENTION_QUERIES_GLSL
 
-// As a product of its own would be.
+// Rounds as a separate multiplication would.
 #ifdef T_IS_bf16
 #define ROUND_Q round_bf16
 #elif defined(T_IS_f16)
@@ -16,7 +16,7 @@
 #define FOURS (E / 4)
 shared vec4 queries[ROWS * CHUNKS * FOURS * TPK];
 
-// Items 4 f and on of the lane's chunk j of row r.
+// Items from 4 f on in the lane's chunk j of row r.
 #define QUERY_FOUR(r, j, f)                                                   \
   queries[(((r) * CHUNKS + (j)) * FOURS + (f)) * TPK + MEMBER]
 
@@ -25,7 +25,7 @@ void share_queries(Rows w) {
   for (uint n = gl_LocalInvocationIndex; n < ROWS * fours; n += WG) {
     uint d = (n / (FOURS * TPK) % CHUNKS * TPK + n % TPK) * E +
         n / TPK % FOURS * 4;
-    // Of rows that do not exist, the last one again.
+    // Rows out of range repeat the last one.
     Row row = row_of(w, min(w.row0 + n / fours, last_row()));
     T_PTR at = MOVED(
         T,

@@ -1,6 +1,6 @@
-// What a lane loads of a row at once, RAW, of E items: 16 bytes with VEC, else
-// one item; and its items as floats, STEP at a time. 16-bit items stay packed
-// until they are used, since they take half the registers so.
+// RAW is one load of a row: E items, 16 bytes with VEC, else one item. floats()
+// converts STEP of them at a time. 16-bit items stay packed until used, which
+// halves the registers.
 #ifndef ATTENTION_RAW_GLSL
 #define ATTENTION_RAW_GLSL
 

@@ -1,9 +1,9 @@
-// How lanes share rows of scores where it is not known in which lanes the elements
-// of matrices lie: 64 rows a workgroup, two lanes of a subgroup each.
+// Assignment of lanes to rows of scores where the element layout of matrices is
+// unknown: 64 rows per workgroup, two lanes of a subgroup per row.
 #ifndef ATTENTION_ROW_LANES_GLSL
 #define ATTENTION_ROW_LANES_GLSL
 
-#define ROWS (SG / 2) // of a subgroup: 16 or 8
+#define ROWS (SG / 2) // rows per subgroup: 16 or 8
 #define SUBGROUPS (64 / ROWS)
 #define WG (SUBGROUPS * SG)
 #include "common/matrix_units.glsl"
@@ -11,6 +11,6 @@
 
 #define ROW (LANE / 2)
 #define HALF_ROW (LANE % 2)
-#define FQ (ROWS / MM) // fragments of a subgroup's rows
+#define FQ (ROWS / MM) // fragments along a subgroup's rows
 
 #endif

@@ -1,6 +1,7 @@
 // Products of BQ rows of a and BK rows of b, SLICE columns at a time through
-// shared memory. Of WG = 8 x 16 invocations ty owns BQ/8 rows of a, tx BK/16
-// of b. VEC: a and b are in aligned fours. The user may make POOL larger.
+// shared memory. Of WG = 8 x 16 invocations, (tx, ty) owns BQ / 8 rows of a and
+// BK / 16 rows of b. VEC: a and b are aligned to four items. The including
+// kernel may enlarge POOL.
 #ifndef ATTENTION_SLICES_GLSL
 #define ATTENTION_SLICES_GLSL
 
@@ -8,7 +9,7 @@
 
 #define WG 128
 #define SLICE 32
-#define PITCH (SLICE + 1) // against bank conflicts
+#define PITCH (SLICE + 1) // padded against bank conflicts
 #define RQ (BQ / 8)
 #define RK (BK / 16)
 #define B_BASE (BQ * PITCH)
@@ -21,15 +22,15 @@ shared float pool[POOL];
 #define TX (gl_LocalInvocationIndex % 16)
 #define TY (gl_LocalInvocationIndex / 16)
 
-// Rows of items `pitch` apart.
+// Rows of items with stride `pitch`.
 struct Rows {
   uint64_t x;
   int64_t pitch;
   uint first, end;
 };
 
-// `rows` rows of `columns` columns from d0 on, times `factor`, to pool[to],
-// `pitch` apart; zeros beyond the end of `from` and column `dim`.
+// Loads `rows` rows of `columns` columns from d0 on, times `factor`, to
+// pool[to] with stride `pitch`; zero beyond the end of `from` and column `dim`.
 void fetch(
     uint to,
     uint rows,
@@ -82,7 +83,7 @@ void multiply(
     fetch(0, BQ, SLICE, PITCH, a, d0, dim, factor);
     fetch(B_BASE, BK, SLICE, PITCH, b, d0, dim, 1.0);
     barrier();
-    // Past `dim` the slices hold zeros.
+    // Slices hold zeros beyond `dim`.
     for (uint d8 = 0; d8 < SLICE; d8 += 8) {
       [[unroll]] for (uint e = 0; e < 8; ++e) {
         float x[RQ];

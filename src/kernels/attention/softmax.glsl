@@ -1,5 +1,5 @@
-// The softmax of a row, online and in base 2: a largest score, and the sum of
-// the weights 2^(score - largest). After common/args.glsl.
+// Online softmax of a row in base 2: its maximum, and the sum of weights
+// 2^(score - maximum). Include after common/args.glsl.
 #ifndef ATTENTION_SOFTMAX_GLSL
 #define ATTENTION_SOFTMAX_GLSL
 
@@ -8,17 +8,17 @@
 #endif
 #define LOG2E 1.4426950408889634
 #define LN2 0.6931471805599453
-// A masked key scores the lowest float, as in MLX's own decomposition: a row
-// without any visible key becomes the mean of the values.
+// The score of a masked key is the lowest float, as in MLX's decomposition: a
+// row without visible keys becomes the mean of the values.
 #define HIDDEN (-3.402823466e38)
-#define ABSENT uintBitsToFloat(0xff800000u) // keys that do not exist
+#define ABSENT uintBitsToFloat(0xff800000u) // score of a key out of range
 
-// exp2(a - b) where a <= b; 0 when both are ABSENT.
+// exp2(a - b) for a <= b; 0 if both are ABSENT.
 float exp2_diff(float a, float b) {
   return a == ABSENT ? 0.0 : exp2(a - b);
 }
 
-// Takes the head's sink in; what was summed before counts this many times.
+// Adds the head's sink and returns the factor that rescales earlier sums.
 float add_sink(uint head, inout float row_max, inout float row_sum) {
 #if SINKS
   float sink = load(A.sinks, head) * LOG2E;
@@ -32,7 +32,7 @@ float add_sink(uint head, inout float row_max, inout float row_sum) {
 #endif
 }
 
-// The logarithm of the row's denominator, kept for the backward pass.
+// Stores the logarithm of the row's denominator for the backward pass.
 void store_lse(
     uint batch,
     uint head,

@@ -1,5 +1,6 @@
-// Rows of 16-byte pieces on their way from memory to shared memory, `staged`: the
-// invocation's part of ROWS_ rows of DIM items, in registers between the two.
+// Copies of ROWS_ rows of DIM items from memory to shared memory in 16-byte
+// pieces: FETCH_ROWS loads the invocation's pieces into registers, STAGE_ROWS
+// stores them.
 #ifndef ATTENTION_STAGING_GLSL
 #define ATTENTION_STAGING_GLSL
 

@@ -1,5 +1,5 @@
-// In elements, of (batch, head, row, item); items of q, k and v lie side by
-// side.
+// Strides in elements of (batch, head, row, item); items of q, k and v are
+// contiguous.
 #include "attention/operands.h"
 
 #ifndef ATTENTION_STRIDES_H
@@ -10,7 +10,7 @@ struct HeadStrides {
   int64_t batch, head, row;
 };
 
-// Of operands whose strides fit: for argument blocks that are push constants.
+// 32-bit strides, for argument blocks in push constants.
 struct ShortStrides {
   int batch, head, row;
 };
@@ -27,7 +27,7 @@ int64_t mask_offset(MaskStrides s, uint batch, uint head, uint row, uint key) {
   return int64_t(batch) * s.batch + int64_t(head) * s.head +
       int64_t(row) * s.row + int64_t(key) * s.key;
 }
-// Where a head begins, of an operand p.
+// Address of a head of operand p.
 #define AT_HEAD(p, strides, batch, head) \
   MOVED(T, p, head_offset(strides, batch, head))
 #endif

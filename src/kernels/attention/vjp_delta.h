@@ -13,7 +13,7 @@ struct DeltaArgs {
 #ifdef __cplusplus
 struct DeltaVariant {
   Type T;
-  bool VEC; // rows in aligned pieces of 16 bytes
+  bool VEC; // rows consist of aligned 16-byte pieces
   KERNEL_VARIANT("attention/vjp_delta", T, VEC)
 };
 #endif

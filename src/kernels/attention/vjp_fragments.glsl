@@ -1,5 +1,5 @@
-// What vjp_keys.comp and vjp_queries.comp share: weights and the gradients of
-// scores as elements of matrices in registers (products.glsl).
+// Common part of vjp_keys.comp and vjp_queries.comp: weights and score
+// gradients as matrix elements in registers (products.glsl).
 #ifndef ATTENTION_VJP_FRAGMENTS_GLSL
 #define ATTENTION_VJP_FRAGMENTS_GLSL
 
@@ -25,10 +25,10 @@ layout(local_size_x = WG) in;
 #else
 #define NS NK
 #endif
-MATRIX_C s[NS]; // scores and what becomes of them: 16 own rows, by a tile's
+MATRIX_C s[NS]; // scores, then weights or gradients: 16 own rows by a tile's
 MATRIX_C acc[ND];
 
-// acc += s b, of b's rows from `at` on.
+// acc += s b, for the rows of b from `at` on.
 void add_products(uint at) {
   UNROLL for (uint j = 0; j < NS; ++j) {
     MATRIX_A a;
@@ -43,15 +43,17 @@ void add_products(uint at) {
   }
 }
 
-// Rows whose every key is hidden: their lse drowns the number of keys.
+// Upper bound of lse of a row without visible keys: HIDDEN dominates the
+// logarithm of the number of keys.
 #define HIDDEN_ROW (-1e38)
 
-// A row's lse in base 2; finite where it was.
+// Converts lse to base 2; finite values stay finite.
 float in_base_2(float lse) {
   return lse != ABSENT && lse < HIDDEN_ROW ? -3e38 : lse * LOG2E;
 }
 
-// The arguments lie in memory, and would be read again after each barrier.
+// Copies of arguments, which are in memory and would be reread after each
+// barrier.
 float scale, scale_in_base_2, even_weight;
 uint queries, keys;
 void take_arguments() {
@@ -66,7 +68,8 @@ float plain_weight(float s, float lse) {
   return exp2(fma(s, scale_in_base_2, -lse));
 }
 
-// Where something may hide it, by the sign's bit: its score has no gradient then.
+// The weight of a key; the sign bit is set if the key is masked, whose score
+// has no gradient.
 float signed_weight(
     uint batch,
     uint head,
@@ -88,7 +91,7 @@ float signed_weight(
   x = masked(x, batch, head, query, key);
 #endif
 #endif
-  // Without branches, so that elements do not wait for one another.
+  // Without branches, so that elements are computed in parallel.
   float p = exp2(x - lse);
   p = hidden ? 0.0 : p;
   p = lse < HIDDEN_ROW && lse != ABSENT ? even_weight : p;
@@ -101,7 +104,7 @@ bool has_gradient(float signed_p) {
   return floatBitsToInt(signed_p) >= 0;
 }
 
-// The sums become a gradient's rows from row0 on.
+// Stores acc as rows of a gradient from row0 on.
 void store_gradient(uint64_t y, uint row0, uint rows) {
   UNROLL for (uint e = 0; e < 8; ++e) {
     uint row = row0 + FRAGMENT_ROW(e);

@@ -1,5 +1,5 @@
-// Of vjp_keys.comp and vjp_queries.comp: the backward pass by matrices in
-// registers.
+// Interfaces of vjp_keys.comp and vjp_queries.comp: attention's backward pass
+// with matrices in registers.
 #include "attention/strides.h"
 
 BEGIN_INTERFACE
@@ -25,28 +25,28 @@ struct GradientsArgs {
   PTR(Ptr_f32, delta)
   GRADIENTS
   uint batches, heads, kv_heads, queries, keys;
-  uint tiles; // of keys, or of queries
+  uint tiles; // tiles of keys or of queries
   float scale;
   HeadStrides q_strides, k_strides, v_strides, cotan_strides;
   MaskStrides mask_strides;
 };
 
 #ifdef __cplusplus
-// Two subgroups have 16 keys: one dv's rows, the other dk's.
+// Two subgroups share 16 keys: one computes dv, the other dk.
 struct KeyGradientsVariant {
   Type T = Type::f16;
   uint SG = 32;
-  uint D = 64; // of all heads
+  uint D = 64; // head dimension of q, k and v
   uint SUBGROUPS = 8;
-  uint BQ = 32; // queries a step
+  uint BQ = 32; // queries per step
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false;
 
-  // Rows of the output a workgroup.
+  // Rows of the output per workgroup.
   constexpr uint rows() const {
     return 8 * SUBGROUPS;
   }
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint pitch = (D / 8 + 1) * 16;
     uint tiles = 4 * BQ * pitch, own = 2 * rows() * pitch;
@@ -61,7 +61,7 @@ struct QueryGradientsVariant {
   uint SG = 32;
   uint D = 64;
   uint SUBGROUPS = 8;
-  uint BK = 16; // keys a step
+  uint BK = 16; // keys per step
   uint MASK = 0;
   bool CAUSAL = false;
 

@@ -1,35 +1,36 @@
-// dk = ds^T q and dv = p^T dO, summed over the heads that share a KV head, where
-// p = softmax(scale q k^T) is made again of its logarithm (lse) and ds = scale p
-// (dO v^T - delta): FlashAttention-2's backward pass (Dao, 2023) without its dq,
-// for which vjp_queries.comp makes p and ds once more: no sums over workgroups.
-// Cooperative matrices whose elements are known to lie as runtime/probe.cpp has
-// tried; 16-bit items, rows aligned to 16 bytes, subgroups of 32.
+// dk = ds^T q and dv = p^T dO, summed over the heads that share a KV head,
+// where p = softmax(scale q k^T) is recomputed from lse and ds = scale p (dO
+// v^T - delta). This is the backward pass of FlashAttention-2 (Dao, 2023)
+// without dq: vjp_queries.comp recomputes p and ds for it, which avoids sums
+// across workgroups. Needs cooperative matrices whose element layout is known
+// from runtime/probe.cpp, 16-bit items, rows aligned to 16 bytes and subgroups
+// of 32.
 //
-// Scores are made transposed, so that weights in registers are what p^T dO takes.
-// Two subgroups have 16 keys, as sums of both products are more than an
-// invocation's registers: one makes k q^T, p and p^T dO, the other v dO^T, of p
-// then ds, and ds^T q. Each holds its own of k and v. A step's q and dO are read
-// from shared memory, while the next ones are on their way.
+// Scores are computed transposed, so that weights in registers are the operand
+// of p^T dO. Two subgroups share 16 keys, because sums of both products exceed
+// the registers: one computes k q^T, p and p^T dO, the other v dO^T, ds and
+// ds^T q. Each keeps its rows of k or v. A step's q and dO are read from shared
+// memory while the next ones are loaded.
 #define OF_KEYS 1
 #define PAIRS (SUBGROUPS / 2)
 #define BK (16 * PAIRS)
 #define NQ (BQ / 16)
-#define TILE (BQ * (D / 8 + 1)) // of q or of dO
+#define TILE (BQ * (D / 8 + 1)) // q or dO
 #define OWN (BK * (D / 8 + 1)) // k or v
 #define STAGED (2 * BIGGER(2 * TILE, OWN))
 #include "attention/vjp_fragments.glsl"
 
-shared uvec4 weights[PAIRS * NQ * 2 * SG]; // p of all pairs
-shared float row_stats[4 * BQ]; // of two tiles, lse and delta
+shared uvec4 weights[PAIRS * NQ * 2 * SG]; // p of all pairs of subgroups
+shared float row_stats[4 * BQ]; // lse and delta of two tiles
 
 MATRIX_A own[ND]; // k or v
-// s: k q^T or v dO^T, then p^T or ds^T
+// s holds k q^T or v dO^T, then p^T or ds^T.
 
 struct Step {
   uint head, query0;
 };
 
-// lse or delta, times what they are used with; of the invocation's row.
+// lse in base 2, or delta times scale, of the invocation's row.
 float fetch_stat(uint batch, Step next, uint end) {
   uint i = gl_LocalInvocationIndex;
   uint query = next.query0 + i % BQ;
@@ -41,7 +42,7 @@ float fetch_stat(uint batch, Step next, uint end) {
   return y;
 }
 
-// s = own b^T, of b's rows from `at` on.
+// s = own b^T, for the rows of b from `at` on.
 void make_scores(uint at) {
   UNROLL for (uint j = 0; j < NQ; ++j) {
     s[j] = MATRIX_ZERO;
@@ -55,7 +56,7 @@ void make_scores(uint at) {
   }
 }
 
-// The value of each element's column, of `at` on.
+// Values of row_stats from `at` on for the columns of the elements.
 #define EACH_COLUMN(values, at)                                               \
   float values[8];                                                            \
   UNROLL for (uint e = 0; e < 8; ++e) {                                       \
@@ -64,7 +65,7 @@ void make_scores(uint at) {
     }                                                                         \
   }
 
-// Scores become weights, which the pair's other subgroup reads.
+// Turns scores into weights and passes them to the pair's other subgroup.
 void weigh(uint batch, Step step, uint key0, uint stats, bool plain) {
   uint corner = SUBGROUP % PAIRS * (NQ * 2 * SG) + LANE;
   UNROLL for (uint j = 0; j < NQ; ++j) {
@@ -92,7 +93,7 @@ void weigh(uint batch, Step step, uint key0, uint stats, bool plain) {
   }
 }
 
-// Gradients of weights become those of scores.
+// Turns gradients of weights into gradients of scores.
 void differentiate_scores(uint stats, bool plain) {
   uint corner = SUBGROUP % PAIRS * (NQ * 2 * SG) + LANE;
   UNROLL for (uint j = 0; j < NQ; ++j) {
@@ -108,8 +109,8 @@ void differentiate_scores(uint stats, bool plain) {
   }
 }
 
-// All of k and v of the workgroup through shared memory, whose rows `at` on the
-// subgroup keeps.
+// Loads the workgroup's k and v to shared memory and keeps the subgroup's rows,
+// from `at` on, in registers.
 void load_own(uint batch, uint kv_head, uint k0, uint at) {
   uvec4 next_k[PIECES(BK, D)], next_v[PIECES(BK, D)];
   T_PTR k = AT_HEAD(A.k, A.k_strides, batch, kv_head);
@@ -127,7 +128,7 @@ void load_own(uint batch, uint kv_head, uint k0, uint at) {
 
 void differentiate(uint group) {
   take_arguments();
-  // Early keys are seen by the most queries: their tiles start first.
+  // Early keys are seen by the most queries, so their tiles start first.
   uint others = A.kv_heads * A.batches;
   uint k0 = group / others * BK;
   uint kv_head = group % others % A.kv_heads;
@@ -136,10 +137,12 @@ void differentiate(uint group) {
   uint key0 = k0 + SUBGROUP % PAIRS * 16;
 
   load_own(batch, kv_head, k0, role * OWN + (key0 - k0) * PITCH);
-  uint first = 0; // the first query that sees any of the keys
-  uint plain_from = MASK != 0 ? queries : 0; // those on see all of them
+  uint first = 0; // first query that sees any of the keys
+  uint plain_from = MASK != 0 ? queries : 0; // queries from here on see all
+                                             // keys
 #if CAUSAL
-  // Without enough keys the first queries see none, and weigh all the same.
+  // With fewer keys than queries the first queries see none and weigh all keys
+  // equally.
   if (keys >= queries) {
     uint later = keys - queries;
     first = k0 > later ? k0 - later : 0;
@@ -170,7 +173,7 @@ void differentiate(uint group) {
   {
     uint end = steps != 0 ? queries : 0;
     FETCH_STEP(step, end)
-    barrier(); // k and v are read
+    barrier(); // k and v have been read
     STAGE_STEP(0)
   }
   barrier();
@@ -190,13 +193,13 @@ void differentiate(uint group) {
     if (role == 0) {
       weigh(batch, step, key0, stats, plain);
     }
-    barrier(); // weights are visible, the other buffer no longer read
+    barrier(); // weights are visible, the other buffer is no longer read
     STAGE_STEP(1 - turn)
     if (role == 1) {
       differentiate_scores(stats, plain);
     }
     add_products(at + (1 - role) * TILE);
-    barrier(); // the next step is visible, weights no longer read
+    barrier(); // the next step is visible, weights are no longer read
     turn = 1 - turn;
     step = next;
   }
@@ -208,7 +211,7 @@ void differentiate(uint group) {
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.tiles * A.kv_heads * A.batches) {
     differentiate(group);
   }

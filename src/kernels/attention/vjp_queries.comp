@@ -1,10 +1,10 @@
-// dq = ds k, with ds as in vjp_keys.comp, of the same matrices. A subgroup has 16
-// queries, whose rows of q and dO stay in registers; all share a step's keys and
-// values, while the next ones are on their way.
+// dq = ds k, with ds as in vjp_keys.comp and the same requirements. A subgroup
+// takes 16 queries and keeps their rows of q and dO in registers; all subgroups
+// share a step's keys and values while the next ones are loaded.
 #define OF_KEYS 0
 #define BQ (16 * SUBGROUPS)
 #define NK (BK / 16)
-#define TILE (BK * (D / 8 + 1)) // of k or of v
+#define TILE (BK * (D / 8 + 1)) // k or v
 #define OWN (BQ * (D / 8 + 1)) // q, then dO
 #define STAGED BIGGER(4 * TILE, OWN)
 #include "attention/vjp_fragments.glsl"
@@ -13,7 +13,7 @@ MATRIX_A q[ND], cotan[ND];
 MATRIX_C dp[NK];
 float lse[LANE_ROWS], delta[LANE_ROWS]; // of the lane's rows
 
-// x and y are rows of q or dO of the workgroup, through shared memory.
+// Loads the subgroup's rows of q or dO into matrices, through shared memory.
 #define LOAD_OWN(matrices, x, strides)                                        \
   {                                                                           \
     uvec4 next[PIECES(BQ, D)];                                                \
@@ -28,7 +28,7 @@ float lse[LANE_ROWS], delta[LANE_ROWS]; // of the lane's rows
     }                                                                         \
   }
 
-// s = q k^T and dp = dO v^T, of k's rows from `at` on.
+// s = q k^T and dp = dO v^T, for the rows of k and v from `at` on.
 void make_scores(uint at) {
   UNROLL for (uint j = 0; j < NK; ++j) {
     s[j] = MATRIX_ZERO;
@@ -46,7 +46,7 @@ void make_scores(uint at) {
   }
 }
 
-// s becomes ds.
+// Turns s into ds.
 void differentiate_scores(
     uint batch,
     uint head,
@@ -75,7 +75,7 @@ void differentiate_scores(
 
 void differentiate(uint group) {
   take_arguments();
-  // Late queries see the most keys: their tiles start first.
+  // Late queries see the most keys, so their tiles start first.
   uint others = A.heads * A.batches;
   uint q0 = (A.tiles - 1 - group / others) * BQ;
   uint head = group % others % A.heads;
@@ -95,12 +95,13 @@ void differentiate(uint group) {
     acc[d] = MATRIX_ZERO;
   }
 
-  // Keys that a query sees: of the workgroup any, of the subgroup any and all.
+  // End of the visible keys: for any query of the workgroup, for any of the
+  // subgroup, and for all of the subgroup.
   uint key_end = keys;
   uint seen_end = query0 < queries ? keys : 0;
   uint plain_end = MASK != 0 ? 0 : keys;
 #if CAUSAL
-  // Rows without any have no gradient.
+  // Rows without visible keys have no gradient.
   int later = int(keys) - int(queries);
   key_end = min(key_end, uint(max(int(q0 + BQ) + later, 0)));
   seen_end = min(seen_end, uint(max(int(query0 + 16) + later, 0)));
@@ -119,13 +120,13 @@ void differentiate(uint group) {
   STAGE_ROWS(next_k, BK, D, (turn) * 2 * TILE)                                \
   STAGE_ROWS(next_v, BK, D, (turn) * 2 * TILE + TILE)
   FETCH_STEP(0)
-  barrier(); // dO is read
+  barrier(); // dO has been read
   STAGE_STEP(0)
   barrier();
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
     FETCH_STEP(key0 + BK)
-    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform over the subgroup
+    bool live = EVERY_SUBGROUP(key0 < seen_end); // uniform in the subgroup
     uint at = turn * 2 * TILE;
     if (live) {
       make_scores(at);
@@ -134,7 +135,7 @@ void differentiate(uint group) {
       add_products(at);
     }
     STAGE_STEP(1 - turn)
-    barrier(); // the next step is visible, this one no longer read
+    barrier(); // the next step is visible, this one is no longer read
     turn = 1 - turn;
   }
   store_gradient(uint64_t(A.dq) + row0 * (D * 2), query0, queries);
@@ -142,7 +143,7 @@ void differentiate(uint group) {
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.tiles * A.heads * A.batches) {
     differentiate(group);
   }

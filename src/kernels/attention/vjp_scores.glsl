@@ -1,5 +1,6 @@
-// What the kernels of attention's backward pass share, for tiles of BQ queries
-// and BK keys: differentiate(tile) does one.
+// Common part of vjp_scores.comp and vjp_scores_coopmat.comp, over tiles of BQ
+// queries and BK keys. The including kernel defines differentiate(), which
+// processes a tile.
 #ifndef ATTENTION_VJP_SCORES_GLSL
 #define ATTENTION_VJP_SCORES_GLSL
 
@@ -13,7 +14,7 @@
 
 struct Tile {
   uint batch, head, kv_head;
-  uint q0, q_end, k0, k_end; // queries and keys, to the end of the block
+  uint q0, q_end, k0, k_end; // queries and keys, up to the end of the chunk
 };
 
 void differentiate(Tile tile);
@@ -34,7 +35,8 @@ Tile tile_of(uint group) {
   return tile;
 }
 
-// No key of this tile is seen by any query of it, nor are rows without keys.
+// Whether the causal mask hides all keys of the tile from all of its queries,
+// and no row lacks visible keys.
 bool all_hidden(Tile tile) {
 #if CAUSAL
   return A.keys >= A.queries &&
@@ -44,13 +46,14 @@ bool all_hidden(Tile tile) {
 #endif
 }
 
-// Rows whose every key is hidden: their lse drowns the number of keys.
+// Upper bound of lse of a row without visible keys: HIDDEN dominates the
+// logarithm of the number of keys.
 #define HIDDEN_ROW (-1e38)
 
 struct Row {
-  uint batch, head, query; // query: of all
+  uint batch, head, query; // query: index among all queries
   float lse, delta;
-  uint64_t at; // of the block's first key, in p and ds
+  uint64_t at; // index of the chunk's first key, in p and ds
 };
 
 Row row_of(Tile tile, uint query) {
@@ -66,7 +69,7 @@ Row row_of(Tile tile, uint query) {
        (query - A.query0)) * A.pitch);
 }
 
-// The weight and the score's gradient, for s = q k^T and dp = dO v^T.
+// The weight and the gradient of the score, from s = q k^T and dp = dO v^T.
 vec2 weigh(Row row, uint key, float s, float dp) {
   float x = s * (A.scale * LOG2E);
   bool hidden = false;
@@ -91,7 +94,7 @@ vec2 weigh(Row row, uint key, float s, float dp) {
 
 void main() {
   uint group = group_index();
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < A.key_tiles * A.query_tiles * A.heads * A.batches) {
     differentiate(tile_of(group));
   }

@@ -1,10 +1,10 @@
-// Of vjp_scores.comp and vjp_scores_coopmat.comp.
+// Interfaces of vjp_scores.comp and vjp_scores_coopmat.comp.
 #include "attention/strides.h"
 
 BEGIN_INTERFACE
 
-// Query and key numbers count from the chunk's first; p and ds are (batch,
-// head, query, key) of the chunk, their rows `pitch` items apart.
+// query0 and key0 are the first query and key of the chunk; p and ds are
+// (batch, head, query, key) of the chunk, with rows `pitch` items apart.
 struct ScoresArgs {
   ATTENTION_INPUTS
   PTR(T_PTR, cotan)
@@ -18,7 +18,7 @@ struct ScoresArgs {
   uint query_tiles, key_tiles;
   float scale;
   HeadStrides q_strides, k_strides, v_strides, cotan_strides;
-  HeadStrides lse_strides; // and of delta
+  HeadStrides lse_strides; // also of delta
   MaskStrides mask_strides;
 };
 
@@ -26,7 +26,7 @@ struct ScoresArgs {
 struct ScoresVariant {
   static constexpr uint BQ = 32;
   Type T = Type::f32;
-  bool VEC = false; // q, k, v and cotan in aligned fours
+  bool VEC = false; // q, k, v and cotan are aligned to four items
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false;
   KERNEL_VARIANT("attention/vjp_scores", T, VEC, MASK, CAUSAL)
@@ -40,7 +40,7 @@ struct ScoresCoopmatVariant {
   uint MASK = 0;
   bool CAUSAL = false;
 
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   static constexpr uint shared_memory = 2 * BQ * 17 * 16;
   MATRIX_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
 };

@@ -1,6 +1,6 @@
-// vjp_scores.comp with cooperative matrices: 16-bit items, rows aligned to 16
-// bytes, head dims in multiples of 16 up to 128. Subgroups take 16 queries each,
-// or 8, and share 64 keys.
+// vjp_scores.comp with cooperative matrices, for 16-bit items, rows aligned to
+// 16 bytes and head dimensions in multiples of 16 up to 128. Each subgroup
+// takes 16 or 8 queries; all share 64 keys.
 #extension GL_EXT_control_flow_attributes : enable
 #define BQ 64
 #include "attention/vjp_scores.glsl"
@@ -8,13 +8,13 @@
 
 layout(local_size_x = WG) in;
 
-#define S_PITCH 17 // uvec4s a row of 64 floats
+#define S_PITCH 17 // uvec4s per row of 64 floats
 #define S_ITEMS (BQ * S_PITCH)
 
-shared uvec4 staged[S_ITEMS]; // q, k, dO and v by turns; then dO v^T
+shared uvec4 staged[S_ITEMS]; // q, k, dO and v in turn; then dO v^T
 shared uvec4 scores[S_ITEMS];
 
-// 64 rows of `eighths` pieces of 16 bytes; zeros from `end` on.
+// Loads 64 rows of `eighths` 16-byte pieces; zero from row `end` on.
 void stage(T_PTR x, int64_t pitch, uint first, uint end, uint eighths) {
   for (uint e = gl_LocalInvocationIndex; e < 64 * eighths; e += WG) {
     uint r = e / eighths;
@@ -23,7 +23,8 @@ void stage(T_PTR x, int64_t pitch, uint first, uint end, uint eighths) {
   }
 }
 
-// The subgroup's rows of a b^T into TO. Ends with `staged` read by nobody.
+// Stores the subgroup's rows of a b^T to TO. No invocation reads `staged`
+// afterwards.
 #define PRODUCT(NAME, DIM, TO)                                                \
   void NAME(                                                                  \
       T_PTR a, int64_t a_row, uint a0, uint a_end, T_PTR b, int64_t b_row,    \
@@ -80,8 +81,8 @@ void differentiate(Tile tile) {
     barrier();
   }
 
-  // 32 keys a lane, eight at a time, in an order in which the two of a row hit
-  // different banks.
+  // A lane takes 32 keys, eight at a time, in an order that avoids bank
+  // conflicts between the two lanes of a row.
   uint r = SUBGROUP * ROWS + ROW;
   uint query = tile.q0 + r;
   if (query < tile.q_end) {
@@ -106,7 +107,7 @@ void differentiate(Tile tile) {
           }
         }
       }
-      // Rows are padded to whole pieces; nobody reads the padding.
+      // Rows are padded to whole pieces; the padding is never read.
       if (key < tile.k_end) {
         uint64_t to = (row.at + (key - A.key0)) * 2;
         Ptr_u32x4(uint64_t(A.p) + to).v[0] = p;
