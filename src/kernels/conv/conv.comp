@@ -1,9 +1,9 @@
-// Convolutions of x (n, d, h, w, channels) with w (outputs, d, h, w, channels
-// of a group): the last AXES of d, h, w exist. With flip, the last tap of w
-// meets the first item. CONV_DIRECT: one invocation an item of y, for anything.
-// CONV_DEPTHWISE: one channel a group along one axis, one invocation for RUN
-// items of a channel. CONV_UNFOLD: unfolds what each row of y reads, tap by
-// tap, into the rows of a matrix, from row `first` on.
+// Convolution of x (n, d, h, w, channels) with w (outputs, d, h, w, channels of
+// a group); the last AXES of d, h, w exist. flip reverses the taps of w.
+// CONV_DIRECT: one invocation per item of y, fully general. CONV_DEPTHWISE: one
+// channel per group along one axis, one invocation per RUN items of a channel.
+// CONV_UNFOLD: im2col; writes the inputs of each row of y, tap by tap, as rows
+// of a matrix, from row `first` on.
 #include "common/index.glsl"
 #include "common/vec4.glsl"
 #include "conv/conv.h"
@@ -14,7 +14,7 @@ layout(local_size_x = 128) in;
 
 #define FIRST_AXIS (3 - AXES)
 
-// The index along an axis that tap k of y's index reads, or -1.
+// Index of x that tap k of y's index reads along an axis, or -1.
 int tap(int axis, int y, int k) {
   int at = y * A.stride[axis] - A.pad[axis] + k * A.w_dilation[axis];
   if (at >= 0 && A.x_dilation[axis] != 1) {

@@ -1,6 +1,6 @@
 #include "common/interface.h"
 
-// MODE
+// MODE selects the algorithm.
 #define CONV_DIRECT 0
 #define CONV_DEPTHWISE 1
 #define CONV_UNFOLD 2
@@ -25,9 +25,9 @@ struct ConvArgs { // axes are d, h, w
 struct ConvVariant {
   Type T;
   uint MODE;
-  uint AXES; // the last of d, h, w exist
+  uint AXES; // number of spatial axes, the last of d, h, w
   bool VEC; // channels are read four at a time
-  uint RUN; // items of y an invocation; 1 but for CONV_DEPTHWISE
+  uint RUN; // items of y per invocation; 1 except in CONV_DEPTHWISE
   bool LARGE;
   KERNEL_VARIANT("conv/conv", T, MODE, AXES, VEC, RUN, LARGE)
 };

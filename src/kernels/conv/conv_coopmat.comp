@@ -1,6 +1,6 @@
-// Convolution with cooperative matrices, 16-bit floats in and float
-// accumulators: gemm_coopmat.comp's loop over tiles that are gathered from x
-// (gather.glsl).
+// Convolution as an implicit matrix product with cooperative matrices, 16-bit
+// float inputs and float32 accumulators: gemm_coopmat.comp's loop over tiles
+// gathered from x (gather.glsl).
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
@@ -20,10 +20,11 @@
 uvec4 next_b[LOADS_B];
 
 #if VA
-Tap own_tap; // the invocation's pieces are all at one k
-uint inside_a; // bit i: of its pieces, next_a[i] is no padding
+Tap own_tap; // all pieces of the invocation have the same k
+uint inside_a; // bit i: next_a[i] is not padding
 
-// Padding is whatever lies first, so that no load has a branch.
+// Padding reads a valid address instead of branching; clear_padding() zeroes
+// it.
 void fetch_a(uint k0) {
   uint t = gl_LocalInvocationIndex;
   bool real = k0 + t % WIDTH_A * 8 < depth;
@@ -76,7 +77,7 @@ void fetch_b(uint k0) {
     uint c = col0 + e / WIDTH_B;
     uint k = k0 + e % WIDTH_B * 8;
 #if VB
-    // Outputs beyond the last are that one again, and are not stored.
+    // Outputs beyond the last repeat it and are not stored.
     c = min(c, group_outputs - 1);
     Index at = Index(c) * Index(depth) + Index(min(k, depth - 8));
     uvec4 q = Ptr_u32x4(uint64_t(base_w) + uint64_t(int64_t(at) * 2)).v[0];
@@ -99,7 +100,7 @@ void fetch(uint k0) {
   fetch_b(k0);
 }
 
-// What was fetched instead of zeros.
+// Zeroes the items that were fetched in place of zeros.
 void clear(uint k0) {
 #if VA
   clear_padding();
@@ -114,10 +115,10 @@ void clear(uint k0) {
 #endif
 }
 
-// A subgroup's corner has a fragment, four items a place.
+// One fragment per subgroup, four items per element.
 shared vec4 corners[WM * WN * ITEMS_C / 4];
 
-// Eight items of a fragment, from `at` on, as row r's columns from c on.
+// Stores eight items of a fragment, from `at` on, to row r from column c on.
 void put8(uint r, uint c, uint at, uint outputs) {
   if (r < rows && c < group_outputs) {
     int64_t to = int64_t(r) * int64_t(outputs) + int64_t(c);
@@ -138,7 +139,7 @@ void put8(uint r, uint c, uint at, uint outputs) {
 void main() {
   uint wm = SUBGROUP % WM;
   uint wn = SUBGROUP / WM;
-  if (find_tile()) { // uniform over the workgroup
+  if (find_tile()) { // uniform in the workgroup
     take_arguments();
     uint outputs = A.outputs;
     find_rows();

@@ -1,7 +1,7 @@
-// Convolution of 16-bit floats by gemm/fragment_tile.glsl, where lanes'
-// elements lie as NVIDIA's do; otherwise as conv_coopmat.comp. Of each tap
-// there are whole steps of channels, which lie side by side; a tile is wholly
-// inside.
+// Convolution of 16-bit floats as an implicit matrix product with
+// gemm/fragment_tile.glsl, for NVIDIA's element layout of matrices; otherwise
+// as conv_coopmat.comp. Channels are contiguous and a multiple of a step's
+// depth; tiles lie inside the matrices.
 #include "common/index.glsl"
 #include "common/types.glsl"
 #if SPLIT
@@ -16,16 +16,16 @@
 #define THREADS (WM * WN * SG)
 #include "conv/gather.glsl"
 
-// Columns of a tile are less than 2^32 items apart.
+// Columns of a tile are less than 2^32 items apart, so 32 bits suffice.
 #define COLUMN(from, c, k) ((from) + uint64_t((c) * depth + (k)) * 2)
 #include "gemm/fragment_tile.glsl"
 
-// Where items of a tap are, from a row's place on, and its bits.
+// Offset of a tap from a row's base, and its bits for row_inside.
 shared Index tap_offset[MOST_TAPS];
 shared uint tap_bits[MOST_TAPS];
 
 uint taps;
-uint tap, channel; // of the next tile
+uint tap, channel; // position of the next tile along k
 
 void find_taps() {
   for (uint i = gl_LocalInvocationIndex; i < taps; i += WG) {
@@ -38,10 +38,10 @@ void find_taps() {
 #define OWN_PIECE Index(gl_LocalInvocationIndex % WIDTH * 8)
 #define OWN_ROW(i) (gl_LocalInvocationIndex / WIDTH + (i) * STRIDE)
 
-// Of the rows of which the invocation loads pieces.
+// Base and mask of the rows whose pieces the invocation loads.
 Index own_base[LOADS];
 uint own_inside[LOADS];
-uint inside_a; // bit i: next_a[i] is no padding
+uint inside_a; // bit i: next_a[i] is not padding
 
 void aim(uint k_begin) {
   tap = k_begin / channels;
@@ -52,8 +52,8 @@ void aim(uint k_begin) {
   }
 }
 
-// The next tile: padding is whatever lies first, so that no load has a branch.
-// Returns where its weights begin along k. Without `more` it stays the next.
+// Fetches the next tile of a and returns its k. Padding reads a valid address
+// instead of branching. Without `more` the position does not advance.
 uint fetch(bool more) {
   uint k = tap * channels + channel;
   uint bits = tap_bits[tap];
@@ -89,14 +89,13 @@ void clear_padding() {
 
 void main() {
   uint wm = SUBGROUP % WM, wn = SUBGROUP / WM;
-  if (find_tile()) { // uniform over the workgroup
+  if (find_tile()) { // uniform in the workgroup
     take_arguments();
     taps = depth / channels;
     uint outputs = A.outputs;
     uint k_begin = split * A.k_split;
     uint k_end = min(depth, k_begin + A.k_split);
-    // The last tiles overlap those before them, and leave to them what is
-    // theirs.
+    // The last tiles are shifted to lie inside and skip items of earlier tiles.
     uint first_row = row0, first_column = col0;
     row0 = min(row0, rows - BM);
     col0 = min(col0, group_outputs - BN);

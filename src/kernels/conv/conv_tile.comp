@@ -1,6 +1,6 @@
-// Convolution in tiles of registers: gemm.comp's loop over tiles that are
-// gathered from x (gather.glsl). With PREFETCH the next pair of tiles is fetched
-// into registers while the present one is used.
+// Convolution as an implicit matrix product: gemm.comp's loop over tiles
+// gathered from x (gather.glsl). PREFETCH loads the next pair of tiles into
+// registers while the current one is used.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
@@ -89,7 +89,7 @@ void put_tile() {
 }
 
 void main() {
-  if (find_tile()) { // uniform over the workgroup
+  if (find_tile()) { // uniform in the workgroup
     take_arguments();
     find_rows();
     barrier();

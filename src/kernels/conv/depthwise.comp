@@ -1,5 +1,6 @@
-// Depthwise convolution (depthwise.h): an invocation makes RUN neighbours along w for four
-// channels; a workgroup keeps the taps of its BLOCK channels in shared memory.
+// Depthwise convolution (depthwise.h). An invocation computes RUN adjacent
+// items along w for four channels; a workgroup keeps the taps of its BLOCK
+// channels in shared memory.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
@@ -15,8 +16,8 @@ layout(local_size_x = THREADS) in;
 
 shared vec4 taps[TAPS * LANES];
 
-// acc += the products of one row of taps, from `tap` on; the first of them is at
-// `first` of a row of x, which may lie outside.
+// Adds the products of a row of taps from `tap` on. The first tap reads column
+// `first` of a row of x, which may be out of range.
 #if KW
 void add_row(inout vec4 acc[RUN], Index row, int first, uint tap, uint lane) {
   vec4 w[KW];

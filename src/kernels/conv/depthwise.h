@@ -1,4 +1,5 @@
-// Convolution of each channel by itself, along two axes.
+// Interface of depthwise.comp: convolution of each channel by itself along two
+// axes.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -11,18 +12,18 @@ struct ConvDepthwiseArgs { // axes are h, w
   int x_size[2], w_size[2], y_size[2];
   int stride[2], pad[2], w_dilation[2];
   uint channels, taps;
-  uint runs; // of RUN items of y along w
+  uint runs; // runs of RUN items of y along w
   uint flip;
 };
 
 #ifdef __cplusplus
-// Channels lie side by side and are moved four at a time.
+// Channels are contiguous and accessed four at a time.
 struct ConvDepthwiseVariant {
   Type T;
-  uint TAPS; // of w that shared memory holds
-  uint KW; // taps along w if neighbours share all but one; 0: any
-  bool LARGE; // offsets have 64 bits
-  // A workgroup makes GROUP_RUNS runs of RUN items for BLOCK channels.
+  uint TAPS; // capacity for taps in shared memory
+  uint KW; // taps along w, if stride and dilation are 1; 0: any
+  bool LARGE; // offsets are 64-bit
+  // A workgroup computes GROUP_RUNS runs of RUN items for BLOCK channels.
   static constexpr uint RUN = 4, BLOCK = 64, GROUP_RUNS = 8;
   KERNEL_VARIANT("conv/depthwise", T, TAPS, KW, RUN, BLOCK, GROUP_RUNS, LARGE)
 };

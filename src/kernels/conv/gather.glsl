@@ -1,9 +1,9 @@
-// Where items of the matrix a of conv/product.h are in x. A row's place and the
-// taps of it that are inside of x are found once a workgroup; then item (row,
-// tap, channel) is at row_base[row] + the tap's offset, if the tap's bits are
-// all in row_inside[row]: one for each axis.
+// Gathers items of matrix a of conv/product.h from x. The base of each row and
+// a mask of its taps inside x are computed once per workgroup. Item (row, tap,
+// channel) is then at row_base[row] plus the tap's offset, if row_inside[row]
+// contains all of the tap's bits, one per axis.
 //
-// Included after the argument block; THREADS and BM are the workgroup's.
+// Include after the argument block; the kernel defines THREADS and BM.
 #ifndef CONV_GATHER_GLSL
 #define CONV_GATHER_GLSL
 
@@ -15,11 +15,11 @@ shared uint row_inside[BM];
 T_PTR base_x, base_w;
 Y_PTR base_y;
 uint row0, col0;
-uint split; // the workgroup's part of the sum
+uint split; // the workgroup's part of k
 
-// Tap k of an axis reads from y * stride - pad + k * w_dilation, divided by
-// x_dilation. The quotient is that of the first part rounded up plus that of
-// the second rounded down, wherever the whole divides.
+// Tap k of an axis reads x at (y * stride - pad + k * w_dilation) / x_dilation.
+// If the division is exact, it equals the first term's quotient rounded up plus
+// the second's rounded down.
 int quotient_up(int n, int axis) {
 #if DILATED
   int by = A.x_dilation[axis];
@@ -59,7 +59,7 @@ void find_rows() {
   }
 }
 
-// What the loop over k reads of the arguments, which lie in memory.
+// Copies of arguments used in the loop over k; the originals are in memory.
 uint depth, channels, group_outputs, rows;
 bool flipped;
 int w_size[3], w_step[3], x_step[3];
@@ -80,7 +80,7 @@ void take_arguments() {
   }
 }
 
-// A place along k: a tap, its offset and bits, and a channel.
+// A position along k: tap, its offset and bits, and channel.
 struct Tap {
   int k[3];
   uint channel;
@@ -115,7 +115,7 @@ Tap tap_at(uint k) {
   return t;
 }
 
-// Goes on by `step` channels, which pass WRAPS taps at most.
+// Advances by `step` channels, across at most WRAPS taps.
 #define ADVANCE(t, step, WRAPS)                                               \
   {                                                                           \
     t.channel += step;                                                        \
@@ -145,8 +145,8 @@ void next_tap(inout Tap t) {
 #endif
 }
 
-// Whether row r of the tile has an item there, and where it is. Beyond the last
-// tap no bit is set, and so none is missing: callers compare k.
+// Whether row r has an input at this tap, and its index. Beyond the last tap no
+// bit is set, so callers must also compare k.
 bool is_inside(Tap t, uint r) {
   return (row_inside[r] & t.bits) == t.bits;
 }
@@ -154,8 +154,8 @@ Index item_of(Tap t, uint r) {
   return row_base[r] + (t.offset + Index(t.channel) * x_c);
 }
 
-// The workgroup's tile: columns of it next to each other, so that they find
-// rows of x in cache.
+// Selects the workgroup's tile. Column tiles are adjacent in dispatch order, so
+// that they find rows of x in cache.
 bool find_tile() {
   uint group = group_index();
   uint per_group = A.tiles_m * A.tiles_n;

@@ -1,6 +1,6 @@
-// Convolutions as products of matrices whose first one is never made: y (rows x
-// outputs of a group) = a b, where row r of a are the items of x under the taps
-// of w at place r of y, and b's columns are w's outputs. By
+// Interfaces of convolutions as implicit matrix products (im2col without the
+// matrix): y (rows x outputs of a group) = a b. Row r of a holds the items of x
+// under the taps of w at position r of y; columns of b are w's outputs. Used by
 // conv_fragments.comp, conv_coopmat.comp and conv_tile.comp.
 #ifndef CONV_PRODUCT_H
 #define CONV_PRODUCT_H
@@ -8,7 +8,7 @@
 #include "common/fragments.h"
 #include "common/interface.h"
 
-// y has items of T, or is float parts of the sums.
+// y has items of T, or float partial sums with SPLIT.
 #ifndef Y_PTR
 #define Y_PTR T_PTR
 #define Y_SIZE T_SIZE
@@ -25,26 +25,26 @@ struct ConvProductArgs { // axes are d, h, w
   int stride[3], pad[3], w_dilation[3], x_dilation[3];
   uint rows, outputs, group_outputs, channels, groups;
   uint depth; // taps x channels: k of the product
-  uint tiles_m, tiles_n; // of a group
-  uint splits, k_split; // of k, and k's in each
+  uint tiles_m, tiles_n; // tiles of a group
+  uint splits, k_split; // parts of k, and their length
   uint flip;
 };
 
 #ifdef __cplusplus
 
-// AXES: the last of d, h, w exist. DILATED: x is. VA: channels are read several
-// at a time (eight by matrix units, else four), VB: so is w, VY: so is y
-// written. LARGE: offsets have 64 bits.
+// AXES: number of spatial axes. DILATED: x is dilated. VA, VB, VY: vector
+// accesses to x's channels, w and y (eight items by matrix units, else four).
+// LARGE: offsets are 64-bit.
 struct ConvMatrixVariant {
   Type T;
   MatrixUnits units;
-  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
-  uint BK; // of a tile
+  uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
+  uint BK; // depth of a tile
   uint AXES;
   bool DILATED, VA, VB, VY, LARGE;
-  uint WRAPS; // taps that BK channels may pass, if VA
+  uint WRAPS; // taps that BK channels may cross, if VA
 
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     return (BM + BN) * (BK / 8 + 1) * 16 +
         WM * WN * units.shape.m * units.shape.n * 4 + BM * 8;
@@ -65,20 +65,20 @@ struct ConvMatrixVariant {
       WRAPS)
 };
 
-// Of each tap there are whole steps of channels, in matrices whose elements lie
-// as NVIDIA's. SPLIT: y is float parts of the sums, [split][place][output].
+// Channels are a multiple of `step`; needs NVIDIA's element layout of matrices.
+// SPLIT: y holds float partial sums, [split][position][output].
 struct ConvFragmentsVariant {
   Type T;
   uint SG;
-  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
   uint AXES;
   bool DILATED, SPLIT, LARGE;
   FRAGMENT_MATRICES
 
-  static constexpr uint step = 32; // k's
+  static constexpr uint step = 32; // items of k per step
   static constexpr uint MOST_TAPS = 128;
 
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint place = LARGE ? 12 : 8;
     return 2 * BM * (step / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0) +
@@ -102,10 +102,10 @@ struct ConvFragmentsVariant {
 
 struct ConvTileVariant {
   Type T;
-  uint BM, BN, TM, TN; // of y, a workgroup and an invocation
+  uint BM, BN, TM, TN; // tile of y per workgroup and per invocation
   uint AXES;
   bool DILATED, VA, VB;
-  bool PREFETCH; // the next tiles into registers
+  bool PREFETCH; // the next tiles are loaded into registers
   bool LARGE;
   KERNEL_VARIANT(
       "conv/conv_tile",

@@ -1,11 +1,12 @@
-// The steps of Bluestein's transform of lines of `extent` items, which makes
-// them a convolution of `wide` items, with w_j = exp(i pi j^2 / extent):
+// Steps of Bluestein's algorithm (IEEE Trans. Audio Electroacoustics 18, 1970)
+// for lines of `extent` items: a convolution of `wide` items with w_j = exp(i
+// pi j^2 / extent).
 //   Spread    y[line][j] = x_j / w_j, zeros from `extent` on
 //   Chirp     y[j] = w_j, and w_{wide - j} from the other end
 //   Product   y[line][j] *= x[j]
 //   Gathered  y_k = scale * x[line][k] / w_k
-// x of Spread and y of Gathered are as in fft.comp, inner items apart. The
-// inverse has the conjugates of w.
+// x of Spread and y of Gathered have the layout of fft.comp, with items `inner`
+// apart. The inverse uses conjugates of w.
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
 

@@ -1,13 +1,12 @@
-// One pass of Fourier transforms along an axis of `extent` items. The axis is
-// prefix x n x suffix; the pass transforms lines of n, several to a workgroup,
-// in shared memory, stage by stage over the factors of n (Stockham: sorted as
-// it goes). A pass that is not the last multiplies by the roots that join it
-// to the next and leaves its items in place; the last one, of suffix 1, puts
-// item k of the line with prefix index p at
+// One pass of Fourier transforms along an axis of `extent` items, viewed as
+// prefix x n x suffix. The pass transforms lines of n items in shared memory,
+// several per workgroup, with one Stockham stage per factor of n. A pass other
+// than the last multiplies by twiddle factors and writes in place; the last
+// one, with suffix 1, writes item k of the line with prefix index p to
 //   p / n2 + n1 * (p % n2) + prefix * k.
-// x may hold the first x_extent items of an axis that is Hermitian, y the
-// first y_extent items of the result. CAREFUL: sums are compensated, since long
-// lines cancel.
+// x may hold only the first x_extent items of a Hermitian axis, y only the
+// first y_extent items of the result. CAREFUL uses compensated (Kahan) sums,
+// because long lines cancel.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
@@ -22,7 +21,7 @@ layout(local_size_x = THREADS) in;
 shared vec2 items[ITEMS * THREADS];
 shared vec2 roots[ITEMS * THREADS];
 
-// Where item j of the axis is in an array that holds `held` of them.
+// Index of item j of the axis in an array that holds `held` of them.
 uint64_t place(uint64_t outer, uint64_t j, uint held, uint64_t i) {
   return (outer * uint64_t(held) + j) * A.inner + i;
 }
@@ -71,8 +70,8 @@ void put(uint64_t l, uint k, vec2 v) {
   }
 }
 
-// Item e after a stage over `radix`. `done` is the product of the factors
-// before this one, `left` of the ones after it.
+// Item e after a stage of radix `radix`. `done` is the product of the earlier
+// factors, `left` that of the later ones.
 vec2 stage_sum(uint e, uint radix, uint done) {
   uint n = A.n;
   uint left = n / (done * radix);
@@ -115,8 +114,8 @@ void main() {
     vec2 w = unit_root(uint64_t(k), uint64_t(n));
     roots[k] = vec2(w.x, A.inverse != 0u ? -w.y : w.y);
   }
-  // Neighbouring invocations take neighbouring lines where those are closer
-  // in memory than the items of a line.
+  // Adjacent invocations take adjacent lines if those are closer in memory than
+  // the items of a line.
   bool across = A.inner > 1ul || A.suffix > 1u;
   for (uint e = t; e < count; e += THREADS) {
     uint line = across ? e % A.group_lines : e / n;

@@ -3,7 +3,8 @@
 
 #include "common/interface.h"
 
-// Items of a line for whose roots fft_radix.comp has a table in shared memory.
+// Longest line for which fft_radix.comp keeps a table of roots in shared
+// memory.
 #define MOST_ROOTS 512
 
 BEGIN_INTERFACE
@@ -19,19 +20,19 @@ struct FftArgs {
   uint radices[32];
 };
 
-// A pass of fft_radix.comp.
+// Arguments of a pass of fft_radix.comp.
 struct FftRadixArgs {
   PTR(T_PTR, x)
   PTR(U_PTR, y)
   uint64_t inner;
-  uint64_t line_turn, axis_turn; // 2^64 by LINE, by LINE * suffix
-  uint64_t x_outer, y_outer; // items from one outer index to the next
-  uint lines, columns; // of the pass, of an outer index (inner ones aside)
-  uint suffix; // items of the axis from one of a line to the next
-  uint x_extent, x_held; // of the axis as the pass sees it
-  uint y_rows; // not LAST: items of a line that are kept
-  uint rows_1, n1, n2; // LAST: the rows are (rows_1, n2), of (n1, n2)
-  uint extent, y_held; // LAST: of the result
+  uint64_t line_turn, axis_turn; // 2^64 / LINE, 2^64 / (LINE * suffix)
+  uint64_t x_outer, y_outer; // items between outer indices
+  uint lines, columns; // of the pass; per outer index, without `inner`
+  uint suffix; // stride of a line along the axis
+  uint x_extent, x_held; // length of the pass's axis, and items stored of it
+  uint y_rows; // not LAST: items of a line that are stored
+  uint rows_1, n1, n2; // LAST: rows are (rows_1, n2), out of (n1, n2)
+  uint extent, y_held; // LAST: length of the result, and items stored of it
   uint inverse;
   float scale;
 };
@@ -52,21 +53,20 @@ struct FftVariant {
   KERNEL_VARIANT("fft/fft", T, U, ITEMS, CAREFUL)
 };
 
-// Lines of LINE items, LINES a workgroup. Stages over R1 * R2 * R3 * R4 = LINE,
-// R1 the largest; an invocation holds ITEMS at most. ACROSS_IN, ACROSS_OUT:
-// neighbouring lines are closer in memory than neighbours of a line. LAST: of
-// the axis. PLANES: 2 exchanges real and imaginary parts together, 1 in half
-// the memory.
+// LINE items per line, LINES lines per workgroup. Radices R1 * R2 * R3 * R4 =
+// LINE, R1 the largest; an invocation holds at most ITEMS items. ACROSS_IN,
+// ACROSS_OUT: adjacent lines are closer in memory than adjacent items of a
+// line. LAST: last pass of the axis.
 struct FftRadixVariant {
   Type T, U;
   uint LINE, ITEMS, LINES;
   uint R1, R2, R3, R4;
   bool LAST, ACROSS_IN, ACROSS_OUT;
 
-  constexpr uint lanes() const { // invocations a line
+  constexpr uint lanes() const { // invocations per line
     return LINE / R1;
   }
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint apart = LINES < 32 ? 32 / LINES : 1;
     uint pitch = (LINE + LINE / R1 + 31) / 32 * 32 + apart;

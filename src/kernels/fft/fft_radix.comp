@@ -1,19 +1,19 @@
-// One pass of Fourier transforms along an axis whose length has small factors
-// alone: lines of LINE items, LINE / R1 invocations each, in whose registers
-// whole butterflies take place; between stages (Stockham: sorted as it goes)
-// items change hands through shared memory.
+// One pass of Fourier transforms along an axis whose length has only small
+// factors. A line of LINE items takes LINE / R1 invocations, which compute
+// whole butterflies in registers and exchange items through shared memory
+// between Stockham stages.
 //
-// An axis of more than one pass is n1 x n2 x ..., and each pass transforms its
-// first factor (Bailey's "four-step" FFT, J. Supercomputing 4, 1990). A pass
-// but the last reads lines across, `suffix` items apart, multiplies item k of
-// column s by exp(-2 pi i s k / (LINE suffix)) and leaves it in place; what
-// follows is an axis of `suffix` items, LINE times as often. The last one
-// finds rows k1 n2 + k2 of results and puts item k of a row at
+// An axis of several passes is factored as n1 x n2 x ..., and each pass
+// transforms its first factor (Bailey's four-step FFT, J. Supercomputing 4,
+// 1990). A pass other than the last reads lines of stride `suffix`, multiplies
+// item k of column s by exp(-2 pi i s k / (LINE suffix)) and writes in place;
+// an axis of `suffix` items remains, LINE times as often. The last pass reads
+// rows k1 n2 + k2 of results and writes item k of a row to
 //   k1 + n1 (k2 + n2 k).
-// Of what is Hermitian half is held. x_held < x_extent: the rest of x are
+// Hermitian data is stored by half. With x_held < x_extent, the rest of x are
 // conjugates from the other end. A real axis keeps y_rows = LINE / 2 + 1 items
-// of its first pass; in the last, rows of k1 <= n1 / 2 have all results, or
-// their conjugates.
+// of its first pass; in the last pass, rows with k1 <= n1 / 2 hold all results
+// or their conjugates.
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/radix.glsl"
@@ -22,20 +22,21 @@
 #define ARGS_BLOCK FftRadixArgs
 #include "common/args.glsl"
 
-#define LANES (LINE / R1) // invocations a line
+#define LANES (LINE / R1) // invocations per line
 #define THREADS (LANES * LINES)
 layout(local_size_x = THREADS) in;
 
-// A line's items in shared memory: one more for each R1, and lines apart such
-// that neither those of a line nor those of neighbouring lines share a bank.
+// Slot of item j of a line in shared memory: one slot of padding per R1 items,
+// and a line pitch such that neither items of a line nor items of adjacent
+// lines share a bank.
 #define SLOT(j) ((j) + (j) / R1)
 #define APART (LINES < 32 ? 32 / LINES : 1)
 #define PITCH ((SLOT(LINE) + 31) / 32 * 32 + APART)
 
-// Before a stage, `done` being the product of the radices so far, item u of
-// butterfly b takes root (b % done) * u of the order done * RADIX: in a table at
-// done * u + b % done, where no two stages meet and neighbours are neighbours.
-// Lines beyond MOST_ROOTS make them as they need them, which is faster there.
+// Twiddle factors. With `done` the product of the earlier radices, item u of
+// butterfly b takes root (b % done) * u of order done * RADIX, tabulated at
+// done * u + b % done, which is unique across stages. Lines beyond MOST_ROOTS
+// compute roots on the fly, which is faster there.
 #define TABLE (LINE <= MOST_ROOTS && R2 > 1)
 
 #if R2 > 1
@@ -59,9 +60,9 @@ shared vec2 roots[LINE];
 #define R_LAST R1
 #endif
 
-// A stage has LINE / RADIX butterflies. Butterfly b takes items
-// b + u * (LINE / RADIX); the invocation's m-th one is lane + m * LANES, if
-// there is one, and has its items at v[m * RADIX].
+// A stage has LINE / RADIX butterflies; butterfly b takes items b + u * (LINE /
+// RADIX). The invocation's m-th butterfly is lane + m * LANES, if that exists,
+// with items from v[m * RADIX] on.
 #define EACH_BUTTERFLY(RADIX)                                                 \
   [[unroll]] for (uint m = 0, b = lane; m < (LINE / (RADIX) + LANES - 1) / LANES; \
                   ++m, b += LANES)
@@ -71,7 +72,7 @@ shared vec2 roots[LINE];
 vec2 v[ITEMS];
 uint line, lane;
 
-// k / n in units of 2^-32, `turn` being 2^64 / n.
+// k / n in units of 2^-32, with `turn` = 2^64 / n.
 uint turns(uint k, uint64_t turn) {
   return uint((uint64_t(k) * turn) >> 32);
 }
@@ -82,8 +83,8 @@ void take_place(uint across) {
   lane = across != 0u ? t / LINES : t % LANES;
 }
 
-// Where the invocation's line is: its outer index, its column or row, and its
-// place among inner ones.
+// Position of the invocation's line: outer index, column or row, and inner
+// index.
 struct Place {
   uint outer, column;
   uint64_t inner;
@@ -133,7 +134,7 @@ void put() {
   uint64_t base = uint64_t(p.outer) * A.y_outer + p.inner;
   uint k2 = p.column / A.rows_1;
   uint k1 = p.column - k2 * A.rows_1;
-  // Rows whose conjugates are in rows of their own kind.
+  // Whether the row's conjugate counterpart is stored by the row itself.
   bool whole = k1 == 0u || 2u * k1 == A.n1;
   EACH_BUTTERFLY(R_LAST) {
     [[unroll]] for (uint u = 0; u < R_LAST; ++u) {
@@ -172,7 +173,7 @@ void put() {
 #define CALL_(f, RADIX) f##RADIX
 #define CALL(f, RADIX) CALL_(f, RADIX)
 
-// The butterflies of a stage.
+// Computes the butterflies of a stage.
 #define STAGE(RADIX)                                                          \
   EACH_BUTTERFLY(RADIX) {                                                     \
     vec2 x[RADIX];                                                            \
@@ -185,7 +186,7 @@ void put() {
     }                                                                         \
   }
 
-// Roots before a stage; DONE: product of the radices before it.
+// Applies the twiddle factors of a stage; DONE: product of earlier radices.
 #define TURN(RADIX, DONE)                                                     \
   EACH_BUTTERFLY(RADIX) {                                                     \
     uint phase = b % (DONE);                                                  \
@@ -197,7 +198,7 @@ void put() {
     }                                                                         \
   }
 
-// What a stage made goes to where the next one looks for it.
+// Moves results of a stage to the invocations that need them in the next.
 #define PUT_PART(RADIX, DONE, c)                                              \
   EACH_BUTTERFLY(RADIX) {                                                     \
     uint at = b / (DONE) * ((DONE) * RADIX) + b % (DONE);                     \
@@ -216,8 +217,8 @@ void put() {
       }                                                                       \
     }                                                                         \
   }
-// Real parts, then imaginary ones, which halves the memory: more workgroups
-// fit a core.
+// Exchanges real parts, then imaginary parts, which halves the memory and lets
+// more workgroups fit a core.
 #define EXCHANGE(RADIX, DONE, NEXT)                                           \
   PUT_PART(RADIX, DONE, x)                                                    \
   barrier();                                                                  \

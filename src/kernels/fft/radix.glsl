@@ -1,11 +1,11 @@
-// Discrete Fourier transforms of 2 to 16 items in registers, exp(-2 pi i / n),
-// in natural order, and roots of unity.
+// Forward discrete Fourier transforms of 2 to 16 items in registers, in natural
+// order, and roots of unity.
 #ifndef RADIX_GLSL
 #define RADIX_GLSL
 
-// exp(-2 pi i turns / 2^32), within 0.8 units in the last place of 1: the
-// nearest quarter by bits, the rest (at most 1/8) by the series of sine and
-// cosine. 2 pi in two parts, so that the sine is rounded once.
+// exp(-2 pi i turns / 2^32), within 0.8 ulp of 1: reduction to the nearest
+// quarter turn by bits, then polynomials for sine and cosine of the rest (at
+// most 1/8 turn). 2 pi is split in two parts, so that the sine is rounded once.
 vec2 root_at(uint turns) {
   uint quarter = (turns + 0x20000000u) >> 30;
   float x = float(int(turns - (quarter << 30))) * 2.3283064365386963e-10;
@@ -50,7 +50,7 @@ void dft4(inout vec2 x[4]) {
   x[3] = b - d;
 }
 
-// Pairs of items that mirror each other: their sums and differences.
+// Odd lengths combine mirrored items into sums and differences.
 void dft3(inout vec2 x[3]) {
   const float s = 0.86602540378443865;
   vec2 a = x[1] + x[2], d = s * over_i(x[1] - x[2]);
@@ -140,7 +140,7 @@ void dft8(inout vec2 x[8]) {
 }
 
 void dft16(inout vec2 x[16]) {
-  // exp(-2 pi i k / 16); a product with others is never taken.
+  // exp(-2 pi i k / 16); products of roots are never needed.
   const vec2 w1 = vec2(0.92387953251128676, -0.38268343236508977);
   const vec2 w3 = vec2(0.38268343236508977, -0.92387953251128676);
   vec2 y[16];
@@ -151,7 +151,7 @@ void dft16(inout vec2 x[16]) {
       y[4 * k + b] = a[k];
     }
   }
-  // y[4 k + b] times the root b k.
+  // y[4 k + b] is multiplied by root b k.
   y[5] = times(y[5], w1);
   y[6] = HALF_ROOT * vec2(y[6].x + y[6].y, y[6].y - y[6].x);
   y[7] = times(y[7], w3);

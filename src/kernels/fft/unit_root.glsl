@@ -1,5 +1,5 @@
-// exp(-2 pi i k / n) for 0 <= k < n, to the last place: by octants, so that
-// the angle is at most pi / 4.
+// exp(-2 pi i k / n) for 0 <= k < n, accurate to the last place: reduction to
+// octants keeps the angle within pi / 4.
 #ifndef UNIT_ROOT_GLSL
 #define UNIT_ROOT_GLSL
 

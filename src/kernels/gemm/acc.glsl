@@ -1,5 +1,5 @@
-// The type that sums of products are made in, and that of partial ones. A Quad
-// is four of them.
+// Acc is the type of sums of products, PART_PTR that of partial sums in memory,
+// Quad a vector of four Acc.
 #ifndef GEMM_ACC_GLSL
 #define GEMM_ACC_GLSL
 

@@ -1,4 +1,4 @@
-// Offsets of a batch item (gemm/batch.h), always 64-bit. Include it after the
+// Offsets of a batch item (gemm/batch.h), always 64-bit. Include after the
 // arguments.
 #ifndef GEMM_BATCH_GLSL
 #define GEMM_BATCH_GLSL
@@ -6,8 +6,8 @@
 #include "common/bounds.glsl"
 #include "common/index.glsl"
 
-// Adds to `result` the offset of the row-major index `flat`. A macro: arrays in
-// the argument ring cannot be passed to a function.
+// Adds to `result` the offset of the row-major index `flat`. A macro, because
+// arrays in the argument block cannot be passed to a function.
 #define ADD_NEST(result, flat, ndim, extents, strides)                        \
   {                                                                           \
     uint rest_ = flat;                                                        \
@@ -17,7 +17,7 @@
   }
 
 #ifdef BATCH
-// `inside`: whether indices name matrices.
+// Clears `inside` if an index is out of range.
 void batch_offsets(
     uint item, out int64_t a, out int64_t b, out int64_t c, out bool inside) {
   inside = true;

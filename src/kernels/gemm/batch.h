@@ -1,5 +1,5 @@
-// Where the matrices of one batch item start, in elements. BATCH chooses what
-// the host says of it, one of three structs.
+// Start of each batch item's matrices, in elements. BATCH selects one of three
+// structs.
 #ifndef GEMM_BATCH_H
 #define GEMM_BATCH_H
 
@@ -13,26 +13,26 @@
 
 BEGIN_INTERFACE
 
-// One stride an operand.
+// One stride per operand.
 struct BatchEven {
   int64_t a, b, c;
 };
 
-// Collapsed dimensions.
+// Strides over collapsed dimensions.
 struct BatchNest {
   int64_t a[BATCH_DIMS], b[BATCH_DIMS], c[BATCH_DIMS];
   int shape[BATCH_DIMS];
   int ndim;
 };
 
-// The item of two index arrays, of the shape and strides given first, names the
-// matrices of a and b.
+// Item i of two index arrays (shape, lhs and rhs strides) selects the matrices
+// of a and b, whose shapes and strides follow.
 struct BatchGather {
   int64_t lhs[BATCH_DIMS], rhs[BATCH_DIMS];
   int64_t a[BATCH_DIMS], b[BATCH_DIMS];
   int shape[BATCH_DIMS], a_shape[BATCH_DIMS], b_shape[BATCH_DIMS];
   int ndim, a_ndim, b_ndim;
-  uint a_count, b_count; // matrices that indices may name
+  uint a_count, b_count; // bounds of the indices
 };
 
 END_INTERFACE

@@ -1,6 +1,6 @@
-// Matrix products in blocks, with masks or over segments of k: see block_mm.h.
-// A workgroup makes a TILE x TILE tile of y and an invocation 4 x 4 of it. What
-// a bool mask hides is not read.
+// Matrix product by blocks, with masks or over segments of k (block_mm.h). A
+// workgroup computes a TILE x TILE tile of y, an invocation 4 x 4 items. Blocks
+// hidden by a bool mask are not read.
 #include "common/index.glsl"
 #include "common/types.glsl"
 
@@ -29,7 +29,7 @@
 
 T_PTR base_a, base_b;
 uint k_end;
-float factor_a = 1.0, factor_b = 1.0; // of the present tiles
+float factor_a = 1.0, factor_b = 1.0; // mask factors of the current tiles
 
 Acc item_a(uint r, uint k) {
   float x = 0.0;
@@ -92,7 +92,7 @@ void multiply(uint group) {
   base_a = MOVED(T, A.a, a0);
   base_b = MOVED(T, A.b, b0);
 
-  // Uniform over the workgroup, hence the barriers.
+  // The bounds are uniform in the workgroup, as the barriers require.
   for (uint k0 = k_begin; k0 < k_end; k0 += BK) {
 #if OPERAND_MASKS
     factor_a = MASK_AT(

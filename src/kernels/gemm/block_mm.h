@@ -2,7 +2,7 @@
 
 #define BLOCK_MM_DIMS 16
 
-// The operands that have strides.
+// Operands that have strides.
 #define BLOCK_A 0
 #define BLOCK_B 1
 #define BLOCK_A_MASK 2
@@ -28,7 +28,7 @@ struct BlockMmArgs {
   PTR(T_PTR, y)
   uint m, n, k, block;
   uint tiles_m, tiles_n, batches;
-  uint a_t, b_t; // a's rows are the unit-stride direction; b's k is
+  uint a_t, b_t; // unit stride: of a along rows, of b along k
   int ndim, shape[BLOCK_MM_DIMS];
   int64_t rows[BLOCK_OPERANDS], cols[BLOCK_OPERANDS];
   int64_t batch[BLOCK_OPERANDS][BLOCK_MM_DIMS];
@@ -38,7 +38,7 @@ struct BlockMmArgs {
 struct BlockMmVariant {
   Type T;
   uint TILE; // divides block
-  // 0 none, 1 bool, 2 factors in T: one for each `block` x `block` of a matrix.
+  // Masks: 0 none, 1 bool, 2 factors of type T; one per `block` x `block`.
   uint OPERAND_MASKS, OUT_MASK;
   bool SEGMENTED; // matrix s sums over [segments[2 s], segments[2 s + 1]) of k
   bool LARGE;

@@ -1,20 +1,21 @@
-// Tiles of products of 16-bit floats with cooperative matrices whose elements'
-// places are known (common/fragments.glsl): WM x WN subgroups of SG invocations
-// make BM x BN of y. Columns of b lie along k, in whole pieces of eight; k is a
-// multiple of BK, and a tile is wholly inside.
+// Product tiles of 16-bit floats with cooperative matrices of known element
+// layout (common/fragments.glsl). WM x WN subgroups of SG invocations compute
+// BM x BN of y. Columns of b are contiguous along k, in whole pieces of eight;
+// k is a multiple of BK, and tiles lie inside the matrices.
 //
-// a goes through shared memory, b does not: a lane loads the eight items of k
-// that its elements of two B's have, straight into registers, as soon as those
-// of the step before are used. So which items of k the matrices of a step stand
-// for is the lanes' choice: lane t of four has items 8 t to 8 t + 7, the first
-// half for one matrix, the second for the other. a is stored in that order:
-// pair q of piece t as pair t of piece q.
+// a passes through shared memory, b does not: a lane loads the eight items of k
+// for its elements of two B matrices straight into registers as soon as those
+// of the previous step are used. The order of k within a step is therefore
+// permuted: of four lanes, lane t holds items 8 t to 8 t + 7, the first half
+// for one matrix, the second for the other. a is stored in the same order: pair
+// q of piece t as pair t of piece q.
 //
-// Which column of b a column of B stands for is free as well: a lane of two C's
-// has eight columns in a row, and stores them at once.
+// Columns of b are permuted too, so that a lane's columns in two C matrices are
+// eight adjacent ones, stored at once.
 //
-// The kernel brings piece t % WIDTH of the rows t / WIDTH + i * STRIDE of the
-// next tile of a to next_a[i], and says where b's items are: COLUMN(from, c, k)
+// The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
+// tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
+// of the column c after the one at `from`.
 // is the address of item k of the column c after that at `from`.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
@@ -25,23 +26,23 @@
 
 #define BK 32
 #define WIDTH (BK / 8)
-#define PITCH (WIDTH + 1) // of rows in uvec4, against bank conflicts
+#define PITCH (WIDTH + 1) // uvec4 per row, padded against bank conflicts
 #define WG (SUBGROUPS * SG)
-#define FM (BM / (16 * WM)) // fragments of a subgroup
+#define FM (BM / (16 * WM)) // fragments per subgroup
 #define FN (BN / (16 * WN))
 #define LOADS (BM * WIDTH / WG)
-#define STRIDE (WG / WIDTH) // rows from one load to the next
+#define STRIDE (WG / WIDTH) // rows between two loads
 #define TILE (BM * PITCH)
 
 layout(local_size_x = WG) in;
 
-// One tile is multiplied, while the next is stored and the one after it waits
-// in registers.
+// Double buffer: one tile is multiplied while the next is stored; the tile
+// after it is prefetched into registers.
 shared uvec4 tiles[2 * TILE];
 uvec4 next_a[LOADS];
 uvec4 own_b[2 * FN];
 
-uint64_t from_b; // the lane's first column at k 0
+uint64_t from_b; // address of the lane's first column at k = 0
 
 void stash(uint at) {
   uint row = gl_LocalInvocationIndex / WIDTH;
@@ -53,8 +54,8 @@ void stash(uint at) {
   }
 }
 
-// Of a column of C: which of its lane's four it is, and which of the four lanes
-// that share a row has it.
+// Position of a column of C among its lane's four, and index of the lane among
+// the four that share a row.
 uint place_in_lane(uint column) {
   return column % 2 + column / 8 * 2;
 }
@@ -62,16 +63,16 @@ uint lane_of(uint column) {
   return column / 2 % 4;
 }
 
-// The column of b for column c of the first of two B's, of their 32.
+// Column of b (of 32) assigned to column c of the first of two B matrices.
 uint column_of(uint c) {
   return lane_of(c) * 8 + place_in_lane(c);
 }
-// From a lane's first column of B number 0 to that of B number j, and to the
-// second of the same.
+// Distance from a lane's first column in B matrix 0 to that in B matrix j, and
+// to its second column in the same matrix.
 #define COLUMN_AT(j) ((j) / 2 * 32 + (j) % 2 * 4)
 #define SECOND_COLUMN column_of(8)
 
-// `b`: where the workgroup's first column begins.
+// Sets from_b; `b` is the address of the workgroup's first column.
 void aim_columns(uint64_t b, uint wn) {
   uint column = wn * FN * 16 + column_of(LANE / 4);
   from_b = COLUMN(b, column, LANE % 4 * 8);
@@ -89,7 +90,7 @@ void aim_columns(uint64_t b, uint wn) {
 #define LOAD_MATRIX(m, at) coopMatLoad(m, tiles, at, PITCH, ROW_MAJOR)
 #endif
 
-// The A's of half h of the tile at `from`.
+// Loads the A matrices of half h of the tile at `from`.
 #define LOAD_ROWS(x, from, h)                                                 \
   UNROLL for (uint i = 0; i < FM; ++i) {                                      \
     LOAD_MATRIX(x[i], (from) + (wm * FM + i) * 16 * PITCH + 2 * (h));         \
@@ -107,9 +108,9 @@ void aim_columns(uint64_t b, uint wn) {
     }                                                                         \
   }
 
-// acc += the product of the tile at `from` and what the lane has of b, which of
-// k_next takes the place of. NEXT stores what waits in registers, and fetches
-// the tile after. A macro, as acc is to stay in registers.
+// acc += the tile at `from` times own_b, and replaces own_b by the columns at
+// k_next. NEXT stores the prefetched tile and fetches the one after it. A
+// macro, so that acc stays in registers.
 #define MULTIPLY_STEP(acc, from, k_next, NEXT)                                \
   {                                                                           \
     MATRIX_A x[FM];                                                           \
@@ -132,8 +133,7 @@ void aim_columns(uint64_t b, uint wn) {
     acc[i] = MATRIX_ZERO;                                                     \
   }
 
-// PUT(r, c, v) of each eight items v that the lane has of row r from column c
-// on.
+// Calls PUT(r, c, v) for each eight adjacent items v of row r from column c on.
 #define PUT_FRAGMENTS(acc, row0, col0, PUT)                                   \
   {                                                                           \
     uint row = row0 + wm * FM * 16 + LANE / 4;                                \
@@ -153,7 +153,7 @@ void aim_columns(uint64_t b, uint wn) {
     }                                                                         \
   }
 
-// Eight items of a row of y, or of the parts of it.
+// Stores eight items of a row of y, or of partial sums with SPLIT.
 void store_eight(uint64_t to, float v[8]) {
 #if SPLIT
   Ptr_f32x4(to).v[0] = vec4(v[0], v[1], v[2], v[3]);

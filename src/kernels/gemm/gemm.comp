@@ -1,6 +1,6 @@
-// Tiled matrix product, y = alpha * a b + beta * c, for any strides: see gemm.h
-// and tile.glsl. With PREFETCH the next pair of tiles is fetched into registers
-// while the present one is used.
+// Tiled matrix product y = alpha * a b + beta * c for any strides (gemm.h,
+// tile.glsl). PREFETCH loads the next pair of tiles into registers while the
+// current one is used.
 #include "gemm/product.glsl"
 #include "gemm/tile.glsl"
 #include "gemm/prefetch.glsl"
@@ -28,8 +28,8 @@ Acc item_b(uint k, uint c) {
 }
 
 #if PREFETCH
-// Loads stand without a branch, of addresses inside the matrix: rows and columns
-// beyond it are not stored, and stash() makes zeros of further k's.
+// Loads without branches, at clamped addresses. Excess rows and columns are not
+// stored, and stash() zeroes items beyond k.
 #define FETCH(next, LOADS, VEC, NAME)                                         \
   [[unroll]] for (uint i = 0; i < LOADS; i += (VEC != 0 ? 4 : 1)) {           \
     NAME(next, i, own_item(i, VEC))                                           \
@@ -53,12 +53,12 @@ Acc item_b(uint k, uint c) {
   }
 #endif
 
-// Of tiles that are inside of both matrices: an address and its steps do.
+// Tiles inside both matrices need only a start address and steps.
 #define INSIDE (VA != 0 && VB != 0)
 #if INSIDE
 struct TileSteps {
-  uint64_t first; // the invocation's first quad, at k = 0
-  int64_t k, quad; // bytes to the next k, and to its next quad
+  uint64_t first; // address of the invocation's first quad at k = 0
+  int64_t k, quad; // bytes between k's, and between its quads
 };
 TileSteps steps_a, steps_b;
 
@@ -95,8 +95,8 @@ void fetch(uint row0, uint col0, uint k0, bool inside) {
   }
 }
 
-// The k's from `begin` to `end`; `inside` is a constant, so that whole tiles have
-// a loop of their own, without the arithmetic of edges.
+// Sums over k from `begin` to `end`. `inside` is a constant, so that full tiles
+// have their own loop without edge arithmetic.
 void sum_part(uint row0, uint col0, uint begin, uint end, bool inside) {
   if (begin < end) { // uniform
     fetch(row0, col0, begin, inside);
@@ -125,7 +125,8 @@ void sum_tiles(uint row0, uint col0) {
   sum_part(row0, col0, inside_end, k_end, false);
 }
 
-// Quads of y where its rows are whole ones: it begins at 16 bytes.
+// Stores a quad of y; rows must be multiples of quads, and y is aligned to 16
+// bytes.
 #if T_KIND != KIND_COMPLEX && !AXPBY
 #define WHOLE_QUADS (A.n % 4 == 0)
 void put_quad(Y_PTR y, uint r, uint c, vec4 q) {

@@ -1,13 +1,13 @@
-// Dense products y = alpha * a b + beta * c of m x k and k x n matrices, by
-// gemm.comp, gemm_coopmat.comp, gemm_fragments.comp, gemm_skinny.comp,
-// gemv.comp and gemv_axpy.comp.
+// Interfaces of dense products y = alpha * a b + beta * c of m x k and k x n
+// matrices: gemm.comp, gemm_coopmat.comp, gemm_fragments.comp,
+// gemm_skinny.comp, gemv.comp and gemv_axpy.comp.
 #include "common/fragments.h"
 #include "gemm/batch.h"
 
 BEGIN_INTERFACE
 
 #ifdef __cplusplus
-template <typename Index, typename Batch> // int32_t, or int64_t if LARGE
+template <typename Index, typename Batch> // int32_t; int64_t if LARGE
 #endif
 struct GemmArgs {
   PTR(T_PTR, a)
@@ -21,37 +21,37 @@ struct GemmArgs {
 #endif
   PTR(Y_PTR, y)
   uint m, n, k;
-  uint tiles_m, tiles_n; // workgroups a matrix
-  uint splits, k_split; // of k, and k's in each
+  uint tiles_m, tiles_n; // workgroups per matrix
+  uint splits, k_split; // parts of k, and their length
   uint batches;
-  uint transposed; // y, of thin products
+  uint transposed; // whether y is transposed (thin products)
   Index a_row, a_col, b_row, b_col, c_row, c_col;
   float alpha, beta;
-  Batch batch; // last: in GLSL nothing pads it
+  Batch batch; // last, so that GLSL and C++ agree on padding
 };
 
 #ifdef __cplusplus
 
-// What all of them say alike.
+// Fields common to all variants.
 #define GEMM_FIELDS \
   bool AXPBY;       \
   uint BATCH;       \
   bool SPLIT, LARGE;
 #define GEMM_NAMES AXPBY, BATCH, SPLIT, LARGE
 
-// A_T: a's rows are the unit-stride direction. B_T: b's k is. VA, VB: aligned
-// loads of several items of a, b, none of which straddles an edge. AXPBY: alpha
-// and c take part. SPLIT: y is float (or complex) partial sums, laid out
-// [split][batch][m][n]. LARGE: offsets inside a matrix have 64 bits.
+// A_T: a has unit stride along rows. B_T: b has unit stride along k. VA, VB:
+// aligned vector loads of a, b, none across an edge. AXPBY: alpha, beta and c
+// apply. SPLIT: y holds float (or complex) partial sums, [split][batch][m][n].
+// LARGE: offsets in a matrix are 64-bit.
 struct TileVariant {
   Type T;
-  uint BM, BN, TM, TN; // of y, a workgroup and an invocation
-  uint BK; // k's of a tile
+  uint BM, BN, TM, TN; // tile of y per workgroup and per invocation
+  uint BK; // depth of a tile
   bool A_T, B_T, VA, VB;
-  bool PREFETCH; // the next tiles into registers
+  bool PREFETCH; // the next tiles are loaded into registers
   GEMM_FIELDS
 
-  // As gemm.comp and tile.glsl declare it.
+  // Shared memory of gemm.comp and tile.glsl, in bytes.
   constexpr uint shared_memory() const {
     uint item = T == Type::c64 ? 8 : 4;
     uint tiles = BK * (BM + BN + 8);
@@ -76,7 +76,7 @@ struct TileVariant {
 struct CoopmatVariant {
   Type T;
   MatrixUnits units;
-  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
   bool A_T, B_T, VA, VB;
   GEMM_FIELDS
   MATRIX_VARIANT(
@@ -92,17 +92,17 @@ struct CoopmatVariant {
       GEMM_NAMES)
 };
 
-// a's rows and b's columns along k, in matrices whose elements lie as NVIDIA's.
+// Unit stride along k in a and b; needs NVIDIA's element layout of matrices.
 struct FragmentsVariant {
   Type T;
   uint SG;
-  uint BM, BN, WM, WN; // of y, a workgroup; subgroups along them
+  uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
   GEMM_FIELDS
   FRAGMENT_MATRICES
 
-  static constexpr uint depth = 32; // k's a step
+  static constexpr uint depth = 32; // items of k per step
 
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     return 2 * BM * (depth / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0);
   }
@@ -118,11 +118,11 @@ struct FragmentsVariant {
       FRAGMENT_NAMES)
 };
 
-// m of a few dozen, a's rows and b's columns along k.
+// A few dozen rows (m); unit stride along k in a and b.
 struct SkinnyVariant {
   Type T;
   uint SG;
-  uint FM, FN; // 16 x 16 fragments of a subgroup, along m and n
+  uint FM, FN; // 16 x 16 fragments per subgroup, along m and n
   uint WN, WK; // subgroups along n, and along k
   GEMM_FIELDS
 
@@ -132,7 +132,7 @@ struct SkinnyVariant {
   constexpr uint columns() const {
     return 16 * FN * WN;
   }
-  // As the kernel declares it.
+  // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     uint a = 2 * (16 * FM * 3 + 4) * 16;
     uint b = 2 * (16 * FN * 3 + 4) * 16;
@@ -141,10 +141,10 @@ struct SkinnyVariant {
   COOPMAT_VARIANT("gemm/gemm_skinny", FM, FN, WN, WK, GEMM_NAMES)
 };
 
-// Of thin products: n <= NV.
+// Thin products: n <= NV.
 struct DotVariant {
   Type T;
-  uint WG, ROWS, NV; // invocations and rows a workgroup
+  uint WG, ROWS, NV; // invocations and rows per workgroup
   bool VA, VB;
   GEMM_FIELDS
   KERNEL_VARIANT("gemm/gemv", T, WG, ROWS, NV, VA, VB, GEMM_NAMES)
@@ -152,7 +152,7 @@ struct DotVariant {
 
 struct AxpyVariant {
   Type T;
-  uint WG, LANES, NV; // invocations a workgroup, and side by side along rows
+  uint WG, LANES, NV; // invocations per workgroup; adjacent ones along rows
   bool VA;
   GEMM_FIELDS
   KERNEL_VARIANT("gemm/gemv_axpy", T, WG, LANES, NV, VA, GEMM_NAMES)

@@ -1,8 +1,8 @@
-// Tiled matrix product with cooperative matrices, 16-bit floats in and float
-// accumulators; otherwise as gemm.comp.
+// Tiled matrix product with cooperative matrices, 16-bit float inputs and
+// float32 accumulators; otherwise as gemm.comp.
 //
-// VA, VB: aligned groups of eight, none across an edge. HALVES: of bf16 operands
-// on f16 matrices; both lie along k.
+// VA, VB: aligned groups of eight, none across an edge. HALVES multiplies
+// bfloat16 operands, both contiguous along k, on float16 matrices.
 #include "gemm/product.glsl"
 #include "gemm/matrix_tile.glsl"
 
@@ -12,7 +12,7 @@ uvec4 next_b[LOADS_B];
 #include "gemm/half_items.glsl"
 #endif
 
-// Eight items from (r, c) on, along r if T, else along c; zero outside.
+// Loads eight items from (r, c) on, along r if T, else along c; zero outside.
 #define FETCH8(NAME, BASE, VEC, T, ROW_STRIDE, COL_STRIDE)                    \
   uvec4 NAME(uint r, uint c, uint rows, uint cols) {                          \
     uvec4 q = uvec4(0);                                                       \
@@ -37,7 +37,8 @@ uvec4 next_b[LOADS_B];
 FETCH8(fetch_a, uint64_t(base_a), VA, A_T, A.a_row, A.a_col)
 FETCH8(fetch_b, uint64_t(base_b), VB, B_T, A.b_row, A.b_col)
 
-// Of the invocation's first piece of a tile, and from one to the next, in bytes.
+// Addresses of the invocation's first piece of a tile; byte steps along k and
+// between its pieces.
 uint64_t from_a, from_b;
 int64_t k_step_a, k_step_b, step_a, step_b;
 
@@ -72,7 +73,7 @@ void aim(uint row0, uint col0) {
     next[i] = Ptr_u32x4((from) + uint64_t(int64_t(i) * step)).v[0];           \
   }
 
-// Of tiles that lie inside: addresses are few and nothing is compared.
+// Loads tiles inside both matrices, without comparisons.
 void fetch_inside(uint k0) {
   INSIDE_LOADS(next_a, LOADS_A, from_a + uint64_t(int64_t(k0) * k_step_a), step_a)
   INSIDE_LOADS(next_b, LOADS_B, from_b + uint64_t(int64_t(k0) * k_step_b), step_b)
@@ -114,10 +115,10 @@ void stash() {
 #define LOWER_SUMS(acc, wm, wn)
 #endif
 
-// A fragment that waits in the subgroup's corner of `stage`.
+// Stores a fragment from the subgroup's corner of `stage`.
 void put_fragment(Y_PTR y, uint corner, uint r0, uint c0) {
 #if !SPLIT && !AXPBY
-  // Pieces of eight where rows are whole ones.
+  // Stores eight items at once if rows are multiples of eight.
   if (A.n % 8u == 0 && (uint64_t(y) & 15ul) == 0ul) {
     [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
       uint at = e + LANE * 8;
@@ -158,7 +159,7 @@ void multiply(uint tile) {
 #endif
   aim(row0, col0);
 #if VA && VB
-  // A loop each, as a branch around its loads costs a tenth of the time.
+  // A loop of its own: a branch around the loads costs 10 % of the time.
   bool whole = k_begin < k_end && (k_end - k_begin) % BK == 0;
   if (whole && row0 + BM <= A.m && col0 + BN <= A.n) {
     uint last = k_end - BK;
@@ -190,13 +191,13 @@ void multiply(uint tile) {
   Y_PTR y = y_matrix();
 #if HALVES
   share_tops();
-  if (inexact != 0) { // uniform over the workgroup
+  if (inexact != 0) { // uniform in the workgroup
     multiply_items(y, row0, col0);
     return;
   }
 #endif
-  // Fragments go one by one through the subgroup's own corner of shared
-  // memory: where their elements lie is not known otherwise.
+  // Fragments pass through the subgroup's corner of shared memory one by one,
+  // because their element layout is unknown.
   uint corner = SUBGROUP * ITEMS_C;
   UNROLL for (uint i = 0; i < FM; ++i) {
     UNROLL for (uint j = 0; j < FN; ++j) {

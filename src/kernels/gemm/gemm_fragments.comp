@@ -1,15 +1,15 @@
-// Tiled matrix product of 16-bit floats by fragment_tile.glsl, where lanes'
-// elements lie as NVIDIA's do; otherwise as gemm_coopmat.comp. Rows of a and
-// columns of b lie along k, in whole pieces of eight; a tile is wholly inside,
-// and k is a multiple of BK.
+// Tiled product of 16-bit floats with fragment_tile.glsl, for NVIDIA's element
+// layout of matrices; otherwise as gemm_coopmat.comp. Rows of a and columns of
+// b are contiguous along k, in whole pieces of eight; tiles lie inside the
+// matrices, and k is a multiple of BK.
 #include "gemm/product.glsl"
 
 #define COLUMN(from, c, k)                                                    \
   ((from) + (k) * 2 + uint64_t(int64_t(c) * int64_t(A.b_col) * 2))
 #include "gemm/fragment_tile.glsl"
 
-uint64_t from_a; // of the invocation's first piece at k 0
-int64_t step_a; // from one piece to the next, in bytes
+uint64_t from_a; // address of the invocation's first piece at k = 0
+int64_t step_a; // bytes between its pieces
 
 void fetch(uint k0) {
   UNROLL for (uint i = 0; i < LOADS; ++i) {
@@ -27,7 +27,7 @@ void aim(uint row0, uint col0, uint wn) {
   aim_columns(uint64_t(base_b) + uint64_t(int64_t(b) * 2), wn);
 }
 
-// Eight items of a row.
+// Stores eight items of a row.
 void put_eight(Y_PTR y, uint r, uint c, float v[8]) {
 #if AXPBY
   [[unroll]] for (uint e = 0; e < 8; ++e) {
@@ -45,14 +45,14 @@ void put_eight(Y_PTR y, uint r, uint c, float v[8]) {
 
 void multiply(uint tile) {
   uvec2 origin = tile_at(tile) * uvec2(BM, BN);
-  // The last tiles overlap those before them, and leave to them what is theirs.
+  // The last tiles are shifted to lie inside and skip items of earlier tiles.
   uint row0 = min(origin.x, A.m - BM), col0 = min(origin.y, A.n - BN);
   uint wm = SUBGROUP % WM, wn = SUBGROUP / WM;
 
   MATRIX_C acc[FM * FN];
   CLEAR_FRAGMENTS(acc)
   aim(row0, col0, wn);
-  uint last = max(k_end, k_begin + BK) - BK; // a sum may have no terms
+  uint last = max(k_end, k_begin + BK) - BK; // the range of k may be empty
   fetch(k_begin);
   UNROLL for (uint j = 0; j < FN; ++j) {
     LOAD_COLUMNS(j, k_begin)

@@ -1,11 +1,11 @@
-// Products of a few dozen rows by a matrix whose rows lie along k, a linear
-// layer's, with cooperative matrices: b is read once, at the speed of memory.
-// Otherwise as gemm.comp; a's rows lie along k too, and both come in aligned
-// groups of eight items, none across an edge.
+// Product of a few dozen rows with a matrix stored along k (a linear layer),
+// using cooperative matrices. Bound by memory bandwidth: b is read once.
+// Otherwise as gemm.comp; a is contiguous along k too, and both consist of
+// aligned groups of eight items, none across an edge.
 //
-// A workgroup makes 16 FM x 16 FN WN items of y. WK parts of it take units of 64
-// items of k in turn and add up at the end; the WN subgroups of a part share
-// its rows of a. The next unit waits in registers.
+// A workgroup computes 16 FM x 16 FN WN items of y. Its WK parts alternate over
+// units of 64 items of k and are summed at the end; the WN subgroups of a part
+// share its rows of a. The next unit is prefetched into registers.
 #include "gemm/product.glsl"
 #include "common/matrices.glsl"
 
@@ -13,16 +13,16 @@
 #define PART (WN * SG) // invocations that share a tile of a
 #define UNIT 64
 #define BM (16 * FM)
-#define ROWS (16 * FN) // of b's transpose, a subgroup
+#define ROWS (16 * FN) // rows of b's transpose per subgroup
 #define BN (ROWS * WN)
 
-// A unit goes through shared memory in two halves, each of two chunks of 16
-// items; in uvec4 of eight. A chunk's row is padded by one, and the second chunk
-// by four, against bank conflicts.
+// A unit passes through shared memory in two halves of two chunks of 16 items;
+// sizes are in uvec4 of eight items. One uvec4 per chunk row and four before
+// the second chunk avoid bank conflicts.
 #define PITCH 3
 #define CHUNK_A (BM * PITCH + 4)
 #define CHUNK_B (ROWS * PITCH + 4)
-#define LOADS_A (BM * 8 / PART) // in uvec4; half of them a half
+#define LOADS_A (BM * 8 / PART) // uvec4 per unit; half of them per half unit
 #define LOADS_B (ROWS * 8 / SG)
 
 layout(local_size_x = WG) in;
@@ -33,8 +33,8 @@ shared float stage[WN * WK * 256];
 
 uvec4 next_a[LOADS_A];
 uvec4 next_b[LOADS_B];
-uint part, column; // of the workgroup's parts; of the part's subgroups
-uint row0, col0; // the subgroup's first of y
+uint part, column; // index of the part; of the subgroup in the part
+uint row0, col0; // first row and column of y of the subgroup
 
 MATRIX_C acc[FM * FN];
 
@@ -99,7 +99,7 @@ void stash(uint s) {
   }
 }
 
-// Chunk h of the half that lies in shared memory.
+// Multiplies chunk h of the half unit in shared memory.
 void multiply_chunk(uint h) {
   MATRIX_A a[FM];
   [[unroll]] for (uint i = 0; i < FM; ++i) {
@@ -131,7 +131,7 @@ void multiply(uint tile) {
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     acc[f] = MATRIX_C(0.0);
   }
-  // As many units for each part, those beyond k are zeros.
+  // All parts iterate equally often; units beyond k are zero.
   uint k0 = k_begin + part * UNIT;
   fetch(k0);
   for (uint k = k_begin; k < k_end; k += UNIT * WK) {

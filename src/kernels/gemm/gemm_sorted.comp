@@ -1,5 +1,6 @@
-// Rows with sorted indices (sorted.h), with cooperative matrices: 16-bit floats
-// in and float accumulators, tiles that each have one matrix of b.
+// Products of rows sorted by matrix index (sorted.h) with cooperative matrices,
+// 16-bit float inputs and float32 accumulators. All rows of a tile use the same
+// matrix of b.
 #define SORTED 1
 #define A_T 0
 #include "common/types.glsl"
@@ -11,7 +12,7 @@
 
 T_PTR b_base;
 T_PTR y_base;
-bool y_inside; // whether the index of the tile's rows names a matrix
+bool y_inside; // whether the matrix index of the tile is in range
 
 void locate_matrix(uint r, uint at) {
   y_inside = true;
@@ -30,9 +31,11 @@ bool row_inside(uint m) {
 
 #define LOADS_B (BN * BK / 8 / WG)
 uvec4 next_b[LOADS_B];
-uint64_t from_a[LOADS_A], from_b[LOADS_B]; // rows and columns of its pieces
+uint64_t from_a[LOADS_A], from_b[LOADS_B]; // addresses of the pieces' rows and
+                                           // columns
 
-// Rows and columns beyond the last are that one again, and are not stored.
+// Computes the addresses. Rows and columns beyond the last repeat it and are
+// not stored.
 void aim(uint m0, uint end, uint n0) {
   uint t = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
@@ -56,7 +59,7 @@ void aim(uint m0, uint end, uint n0) {
   }
 }
 
-// The invocation's pieces of a tile begin at these k's of it.
+// Offsets along k in a tile of the invocation's pieces.
 uint own_a(uint i) {
   return (gl_LocalInvocationIndex + i * WG) % WIDTH_A * 8;
 }
@@ -69,8 +72,9 @@ uint own_b(uint i) {
 #endif
 }
 
-// The tiles from k0 on. Beyond depth are the last ones again, so that no load has
-// a branch, which costs a tenth of the time; clear_beyond() makes zeros of them.
+// Prefetches the tiles at k0. Indices beyond depth are clamped, because a
+// branch around the loads costs 10 % of the time; clear_beyond() zeroes the
+// result.
 void fetch(uint k0, uint depth, int64_t pitch) {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     next_a[i] = Ptr_u32x4(from_a[i]).v[min(k0 + own_a(i), depth - 8) / 8];

@@ -1,7 +1,7 @@
-// Thin matrix products, dot form: y[r, v] = sum over k of a[r, k] b[k, v] for
-// up to NV vectors, with k the unit-stride direction of a.
+// Thin matrix product, dot form: y[r, v] = sum over k of a[r, k] b[k, v] for up
+// to NV vectors, with unit stride of a along k.
 //
-// A workgroup makes ROWS rows; its invocations share out k. VA, VB: 16-byte
+// A workgroup computes ROWS rows; its invocations split k. VA, VB: 16-byte
 // loads.
 #include "gemm/thin.glsl"
 
@@ -18,7 +18,7 @@ void multiply(uint tile) {
   uint row0 = tile * ROWS;
   T_PTR w[ROWS];
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-    // Rows past the end repeat the last one and are not stored.
+    // Rows beyond the last repeat it and are not stored.
     uint row = min(row0 + r, A.m - 1);
     w[r] = MOVED(T, base_a, int64_t(row) * int64_t(A.a_row));
   }

@@ -1,9 +1,9 @@
-// Thin matrix products, axpy form: y[r, v] = sum over k of a[r, k] b[k, v]
-// for up to NV vectors, with r the unit-stride direction of a.
+// Thin matrix product, axpy form: y[r, v] = sum over k of a[r, k] b[k, v] for
+// up to NV vectors, with unit stride of a along r.
 //
-// LANES invocations side by side own four rows each; WG / LANES of them share
-// out k and are summed through shared memory. VA: quads of a are aligned and
-// never straddle the last row.
+// LANES adjacent invocations own four rows each; WG / LANES of them split k and
+// are summed through shared memory. VA: quads of a are aligned and never cross
+// the last row.
 #include "gemm/thin.glsl"
 
 #define SPREAD (WG / LANES)

@@ -1,32 +1,33 @@
-// bf16 operands as f16 items, on units that have no bf16 (docs/dev/matrix-units.md,
-// "bf16 on f16 matrices"). f16 has more bits, so that only its range is short:
-// each row of a, and each column of b, is multiplied by a power of two by which its
-// largest item so far is below 2^16, and y divided by both. Items are exact, or
-// the tile is made again without matrices.
+// bfloat16 operands as float16 items, for matrix units without bfloat16
+// (docs/dev/matrix-units.md, "bf16 on f16 matrices"). float16 has more mantissa
+// bits but less range: each row of a and each column of b is scaled by a power
+// of two that keeps its largest item so far below 2^16, and y is unscaled at
+// the end. If an item is not exact after scaling, the tile is recomputed
+// without matrices.
 //
-// Both operands lie along k. After matrix_tile.glsl.
+// Both operands are contiguous along k. Include after matrix_tile.glsl.
 #ifndef HALF_ITEMS_GLSL
 #define HALF_ITEMS_GLSL
 
-// A power found by an item has room for 2^HEADROOM times that, since lowering one
-// takes the sums so far with it. Those are multiples of 2^-48, so that those of a
-// row and a column that are lowered by up to 2^39 each are still normal numbers.
+// A new scale leaves room for items 2^HEADROOM times larger, because each
+// rescaling also multiplies the sums so far. Those are multiples of 2^-48, so
+// they stay normal when row and column are lowered by up to 2^39 each.
 #define HEADROOM 1
-#define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a float
-#define NO_TOP (-200) // of a row of zeros
+#define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a finite float
+#define NO_TOP (-200) // top of a row of zeros
 #define MOST_LOWERED 39
 
-// Items of a row so far are below 2^(top + 1), which becomes 2^16. WIDTH_A
-// (WIDTH_B) neighbouring invocations have a row's (column's) items.
+// Items of a row so far are below 2^(top + 1), which is scaled to 2^16. WIDTH_A
+// (WIDTH_B) adjacent invocations hold a row (column).
 int top_a[LOADS_A], first_top_a[LOADS_A];
 int top_b[LOADS_B], first_top_b[LOADS_B];
-shared float factor_a[BM]; // of the sums so far; in the end the tops
+shared float factor_a[BM]; // factors of the sums so far; finally the tops
 shared float factor_b[BN];
-shared uint lowered_at; // the last k0, plus one, with a factor that is not 1
+shared uint lowered_at; // k0 + 1 of the last step with a factor other than 1
 shared uint inexact;
 
-// The largest of eight finite items and the smallest that is not 0, as their bits
-// without sign, the latter less one.
+// The largest of eight finite items, and the smallest nonzero one minus 1, as
+// bits without sign.
 void span_of(uvec4 q, out uint largest, out uint smallest) {
   largest = 0;
   smallest = ~0u;
@@ -47,7 +48,8 @@ uvec4 half_items(uvec4 q, int top) {
   return q;
 }
 
-// The factor for sums so far, where the largest item asks for another power.
+// Updates the scale for a new largest item and returns the factor of the sums
+// so far.
 float lower(inout int top, inout int first, int largest) {
   if (largest <= top) {
     return 1.0;
@@ -105,8 +107,8 @@ void begin_halves() {
   }
 }
 
-// The subgroup's fragment (i, j) of a matrix whose items are OF(what was in the
-// corner, row, column).
+// Replaces the corner by OF(corner item, row, column) for the subgroup's
+// fragment (i, j).
 #define FILL_CORNER(corner, i, j, OF)                                         \
   for (uint e = LANE; e < ITEMS_C; e += SG) {                                 \
     uint r = (wm * FM + i) * MM + e / MN;                                     \
@@ -116,7 +118,8 @@ void begin_halves() {
   SYNC_SUBGROUP
 #define FACTOR_OF(x, r, c) (factor_a[r] * factor_b[c])
 
-// Once the tiles of k0 are laid down, before they are multiplied.
+// Rescales acc. Runs after the tiles of k0 are stored and before they are
+// multiplied.
 #define LOWER_SUMS(acc, wm, wn)                                               \
   if (lowered_at == k0 + 1) {                                                 \
     uint corner = SUBGROUP * ITEMS_C;                                         \
@@ -131,7 +134,7 @@ void begin_halves() {
     }                                                                         \
   }
 
-// After the last tiles: the tops, for all.
+// Shares the tops with all invocations, after the last tiles.
 void share_tops() {
   barrier();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
@@ -145,7 +148,7 @@ void share_tops() {
   barrier();
 }
 
-// Divided by the powers: in two steps, as both may be more than a float.
+// Divides by both scales, in two steps because their product may overflow.
 float unscaled(float x, uint r, uint c) {
   int power = int(factor_a[r] + factor_b[c]) - 30;
   int first = clamp(power, -126, 127), rest = clamp(power - first, -126, 127);
@@ -157,7 +160,7 @@ uvec4 eight(T_PTR x, Index at) {
   return Ptr_u32x4(uint64_t(x) + uint64_t(int64_t(at) * 2)).v[0];
 }
 
-// The tile item by item.
+// Recomputes the tile item by item.
 void multiply_items(Y_PTR y, uint row0, uint col0) {
   for (uint e = INVOCATION; e < BM * BN; e += WG) {
     uint r = row0 + e / BN, c = col0 + e % BN;

@@ -1,10 +1,9 @@
-// Tiles of a (BM x BK) and b (BK x BN) for cooperative matrices: WM x WN
-// subgroups of SG invocations make BM x BN of y. The next tiles wait in
-// registers, `next_a` and `next_b`; tiles lie in shared memory as they lie in
-// memory, eight items a uvec4, and the layout of the matrix loads does the
-// transposing.
-// A_T: a's rows are the unit-stride direction, else k. B_T: b's k is, else its
-// columns.
+// Tiles of a (BM x BK) and b (BK x BN) for cooperative matrices; WM x WN
+// subgroups of SG invocations compute BM x BN of y. The next tiles are
+// prefetched into next_a and next_b. Shared memory keeps the operands' own
+// order, eight items per uvec4; the layout of the matrix loads transposes.
+// A_T: a has unit stride along rows, else along k. B_T: b has unit stride along
+// k, else along columns.
 #ifndef MATRIX_TILE_GLSL
 #define MATRIX_TILE_GLSL
 
@@ -14,10 +13,10 @@
 #define WG (WM * WN * SG)
 #include "common/matrix_units.glsl"
 
-#define FM (BM / (MM * WM)) // fragments of a subgroup
+#define FM (BM / (MM * WM)) // fragments per subgroup
 #define FN (BN / (MN * WN))
 
-// Rows of a tile in uvec4, padded by one against bank conflicts.
+// Tile rows in uvec4, padded by one against bank conflicts.
 #if A_T
 #define ROWS_A BK
 #define WIDTH_A (BM / 8)
@@ -49,20 +48,20 @@ layout(local_size_x = WG) in;
 shared uvec4 tile_a[ROWS_A * PITCH_A];
 shared uvec4 tile_b[ROWS_B * PITCH_B];
 #ifndef OWN_CORNERS
-shared float stage[WM * WN * ITEMS_C]; // a subgroup's corner has a fragment
+shared float stage[WM * WN * ITEMS_C]; // one fragment per subgroup
 #endif
 
 uvec4 next_a[LOADS_A];
 
-// The invocation's number, by which it takes its pieces of a tile; where lanes
-// share rows neighbours stand side by side in a subgroup.
+// Index by which an invocation takes pieces of a tile. With HALVES adjacent
+// indices are in the same subgroup, because lanes share rows.
 #if HALVES
 #define INVOCATION (SUBGROUP * SG + LANE)
 #else
 #define INVOCATION gl_LocalInvocationIndex
 #endif
 
-// Piece e of a tile, which the invocations take in turns.
+// Slot of piece e of a tile; invocations take pieces in turn.
 #define AT_PIECE(e, WIDTH) ((e) / (WIDTH) * ((WIDTH) + 1) + (e) % (WIDTH))
 #define STASH(tile, next, LOADS, WIDTH)                                       \
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
@@ -75,11 +74,11 @@ uvec4 next_a[LOADS_A];
     acc[i] = MATRIX_ZERO;                                                     \
   }
 
-// acc += the product of the tiles, for the subgroup's fragments: `wm` and `wn`
-// say which. A macro, as acc is to stay in registers.
+// acc += product of the tiles, for the subgroup's fragments selected by `wm`
+// and `wn`. A macro, so that acc stays in registers.
 #define MULTIPLY_TILES(acc, wm, wn) MULTIPLY_RANGE(acc, wm, wn, 0, BK)
 
-// The same of a part of k.
+// The same for a range of k.
 #define MULTIPLY_RANGE(acc, wm, wn, k_from, k_to)                             \
   UNROLL for (uint kk = k_from; kk < k_to; kk += MK) {                        \
     MATRIX_A x[FM];                                                           \

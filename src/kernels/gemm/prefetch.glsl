@@ -1,5 +1,5 @@
-// The next pair of tiles, fetched into registers while the present one is used:
-// what gemm.comp and conv/conv_tile.comp share of PREFETCH. After tile.glsl.
+// Prefetch of the next pair of tiles into registers, for gemm.comp and
+// conv/conv_tile.comp with PREFETCH. Include after tile.glsl.
 #ifndef GEMM_PREFETCH_GLSL
 #define GEMM_PREFETCH_GLSL
 
@@ -11,14 +11,15 @@
 Quad next_a[LOADS_A / 4];
 Quad next_b[LOADS_B / 4];
 
-// The invocation's i-th item of a tile; `quads`: in groups of four, which are
-// whole numbers of rows or k's apart as long as BM, BN and BK divide 4 * THREADS.
+// The invocation's i-th item of a tile. With `quads` in groups of four, which
+// are whole rows or k's apart if BM, BN and BK divide 4 * THREADS.
 uint own_item(uint i, uint quads) {
   uint t = gl_LocalInvocationIndex;
   return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;
 }
 
-// Into shared memory. Unless `whole`, what is beyond `depth` k's is zero.
+// Stores the prefetched items to shared memory. Unless `whole`, items beyond
+// `depth` are zero.
 #define STASH(tile, next, LOADS, slot, k_of, VEC, ACROSS)                     \
   [[unroll]] for (uint i = 0; i < LOADS; i += (ACROSS ? 4 : 1)) {             \
     uint e = own_item(i, VEC);                                                \

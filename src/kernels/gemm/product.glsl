@@ -1,5 +1,5 @@
-// What the kernels of gemm.h share: a workgroup finds its part of the work and
-// calls the kernel's multiply(), which ends with put() of each item of y.
+// Common part of the kernels of gemm.h: selects the workgroup's part of the
+// work and calls the kernel's multiply(), which calls put() for each item of y.
 #include "common/index.glsl"
 #include "gemm/acc.glsl"
 
@@ -10,7 +10,7 @@
 #define Y_PTR T_PTR
 #define Y_SIZE T_SIZE
 #endif
-// Where y's item (r, c) is, unless the kernel knows better.
+// Index of y's item (r, c); a kernel may override it.
 #ifndef Y_AT
 #define Y_AT(r, c) (Index(r) * Index(A.n) + Index(c))
 #endif
@@ -20,7 +20,7 @@
 #include "common/args.glsl"
 #include "gemm/batch.glsl"
 
-// The workgroup's part of the sum and of the batch.
+// The workgroup's range of k, part of k and batch item.
 uint k_begin, k_end;
 uint split, batch;
 T_PTR base_a, base_b;
@@ -28,11 +28,11 @@ T_PTR base_a, base_b;
 T_PTR base_c;
 #endif
 
-// Makes block `tile` of a matrix.
+// Computes block `tile` of a matrix.
 void multiply(uint tile);
 
-// Tile `tile` of a matrix, as its row and column of tiles: bands of eight rows,
-// so that neighbouring groups share b in cache.
+// Row and column of tile `tile`, in bands of eight rows, so that adjacent
+// workgroups share b in cache.
 uvec2 tile_at(uint tile) {
   uint band = tile / (8 * A.tiles_n);
   uint band_rows = min(8, A.tiles_m - band * 8);
@@ -40,7 +40,7 @@ uvec2 tile_at(uint tile) {
   return uvec2(band * 8 + in_band % band_rows, in_band / band_rows);
 }
 
-// The matrix that put() writes to.
+// The matrix of y that put() writes to.
 Y_PTR y_matrix() {
   int64_t item = int64_t(batch);
 #if SPLIT
@@ -60,7 +60,7 @@ void put(Y_PTR y, uint r, uint c, Acc v) {
 void main() {
   uint group = group_index();
   uint per_matrix = A.tiles_m * A.tiles_n;
-  // Uniform over the workgroup.
+  // The condition is uniform in the workgroup.
   if (group < per_matrix * A.splits * A.batches) {
     uint outer = group / per_matrix;
     split = outer % A.splits;
@@ -70,7 +70,7 @@ void main() {
     int64_t ao, bo, co;
     bool inside;
     batch_offsets(batch, ao, bo, co, inside);
-    // Of matrices that there are not, nothing is added up.
+    // If a matrix index is out of range, the sum is empty.
     k_end = inside ? k_end : k_begin;
     base_a = MOVED(T, A.a, ao);
     base_b = MOVED(T, A.b, bo);

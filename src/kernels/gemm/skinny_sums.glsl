@@ -1,7 +1,7 @@
-// The end of products whose subgroups share k (gemm_skinny, qmm_skinny): adds up
-// their parts' sums, a fragment of each subgroup at a time: where its elements lie
-// is not known otherwise. The kernel has acc[], stage[] and STORE_SUM(row, column,
-// sum).
+// Final reduction over the parts of k for gemm_skinny.comp and qmm_skinny.comp,
+// one fragment of each subgroup at a time through shared memory, because the
+// element layout is unknown. The kernel defines acc[], stage[] and
+// STORE_SUM(row, column, sum).
 void store_sums(uint first_row, uint first_column) {
   [[unroll]] for (uint f = 0; f < FM * FN; ++f) {
     barrier();

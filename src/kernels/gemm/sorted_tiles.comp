@@ -1,6 +1,6 @@
-// The tiles of sorted products (sorted_tiles.h), by one workgroup: each
-// invocation has a segment of rows, of which it needs to know where the run
-// began that it starts in, and how many tiles begin before it.
+// Computes the tiles of sorted products (sorted_tiles.h) in one workgroup. Each
+// invocation has a segment of rows; prefix scans give it the start of the run
+// in which the segment begins and the number of tiles before it.
 #include "common/types.glsl"
 #include "gemm/sorted_tiles.h"
 #define ARGS_BLOCK SortedTilesArgs
@@ -8,9 +8,9 @@
 
 layout(local_size_x = WG) in;
 
-shared uint shares[WG]; // of the invocations, then those up to each
+shared uint shares[WG]; // one value per invocation, then inclusive prefixes
 
-// The largest, or the sum, of what the invocations before this one have.
+// Exclusive prefix maximum and prefix sum over the invocations.
 #define BEFORE(NAME, JOIN)                                                    \
   uint NAME(uint x) {                                                         \
     uint t = gl_LocalInvocationIndex;                                         \
@@ -31,7 +31,7 @@ shared uint shares[WG]; // of the invocations, then those up to each
 BEFORE(largest_before, LARGER)
 BEFORE(sum_before, SUM)
 
-// Whether a run begins with a row.
+// Whether a run of equal indices begins at this row.
 bool begins(uint row) {
   return row == 0u || load(A.rhs, row) != load(A.rhs, row - 1u);
 }

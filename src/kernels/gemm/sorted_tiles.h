@@ -1,4 +1,4 @@
-// Where the tiles of sorted products begin (sorted_walk.glsl).
+// Tile boundaries of sorted products (sorted_walk.glsl).
 #ifndef SORTED_TILES_H
 #define SORTED_TILES_H
 
@@ -6,9 +6,9 @@
 
 BEGIN_INTERFACE
 
-// Of `rows` rows, equal indices stand together. Each run of them is cut into
-// tiles of `height` rows, its last one shorter. `tiles`: their number, where
-// each begins, and `rows`.
+// Equal indices of `rows` rows are adjacent. Each run of them is split into
+// tiles of `height` rows, the last one shorter. Output `tiles`: the tile count,
+// the first row of each tile, and `rows`.
 struct SortedTilesArgs {
   PTR(Ptr_u32, rhs)
   PTR(Ptr_u32, tiles)

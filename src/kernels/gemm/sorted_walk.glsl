@@ -1,17 +1,16 @@
-// The way of workgroups through the tiles of y: what dense and quantized
-// products of many rows share. multiply() makes one tile, whatever loop over k
-// does that.
+// Assignment of workgroups to tiles of y, for dense and quantized products of
+// many rows. The including kernel defines multiply(), which computes a tile.
 #ifndef SORTED_WALK_GLSL
 #define SORTED_WALK_GLSL
 
 #include "common/loops.glsl"
 
-// Rows m0 to end - 1, BM of them at most, by the columns of the located matrix
-// from n0 on. The whole workgroup calls it.
+// Computes rows m0 to end - 1 (at most BM) by the columns of the located matrix
+// from n0 on. Called by the whole workgroup.
 void multiply(uint m0, uint n0, uint end, bool live);
 
-// Tile i of a matrix, as its row and column of tiles: bands of eight rows, so
-// that neighbouring workgroups share columns in cache.
+// Row and column of tile i, in bands of eight rows, so that adjacent workgroups
+// share columns in cache.
 uvec2 banded(uint i) {
   uint band = i / (8u * A.n_tiles);
   uint band_rows = min(8u, A.m_tiles - band * 8u);
@@ -20,10 +19,10 @@ uvec2 banded(uint i) {
 }
 
 #if SORTED
-// Row i takes the matrix rhs[i], and tiles begin where sorted_tiles.comp found
-// them to. There are not more of them than workgroups unless equal matrices
-// stand apart, and not more than rows. A workgroup without one has nothing to
-// do, before any barrier.
+// Row i uses matrix rhs[i]; sorted_tiles.comp computed the tile boundaries. A
+// workgroup takes several tiles only if equal indices are not adjacent; tiles
+// never outnumber rows, which bounds the loop. The tile count is uniform in the
+// workgroup, so barriers are safe.
 void multiply_sorted(uint group) {
   uvec2 tile = banded(min(group, A.groups - 1u));
   uint count = group < A.groups ? load(A.tiles, 0) : 0u;

@@ -1,5 +1,5 @@
-// Adds the partial products of a split matrix product, [split][batch][m][n],
-// and finishes y = alpha * sum + beta * c.
+// Sums the partial products [split][batch][m][n] of a split-k matrix product
+// and computes y = alpha * sum + beta * c.
 #include "gemm/acc.glsl"
 #include "gemm/splitk_sum.h"
 #define ARGS_BLOCK SplitSumArgs

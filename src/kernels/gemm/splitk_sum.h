@@ -14,7 +14,7 @@ struct SplitSumArgs {
   int64_t c_row, c_col;
   uint m, n, splits, batches;
   float alpha, beta;
-  Batch batch; // of c
+  Batch batch; // strides of c
 };
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
-// How a tile of cooperative matrices becomes rows of A.N items from y_base on:
-// ROW_ITEM() of sums, which are 0 where row_inside() is false.
+// Stores a tile of cooperative matrices as rows of A.N items from y_base on,
+// through ROW_ITEM(); rows for which row_inside() is false become 0.
 #ifndef STORE_ROWS_GLSL
 #define STORE_ROWS_GLSL
 
-// An invocation stores so many pieces of eight items of a fragment.
+// Pieces of eight items of a fragment per invocation.
 #define PIECES ((ITEMS_C + 8 * SG - 1) / (8 * SG))
 
-// row_inside() for the pieces of the subgroup's fragments from row m0 on: bit
-// i * PIECES + p for piece p of fragment i. Called before the sums are made, so
+// row_inside() for the pieces of the subgroup's fragments from row m0 on: bit i
+// * PIECES + p is for piece p of fragment i. Called before the main loop, so
 // that its loads do not delay the stores.
 uint find_rows_inside(uint m0, uint end) {
   uint bits = 0u;
@@ -20,8 +20,8 @@ uint find_rows_inside(uint m0, uint end) {
   return bits;
 }
 
-// A fragment that waits in the subgroup's corner of `stage`; a bit of
-// `inside_bits` for each piece.
+// Stores a fragment from the subgroup's corner of `stage`; `inside_bits` has
+// one bit per piece.
 void store_fragment(
     uint corner, uint m0, uint n0, uint end, bool live, uint inside_bits) {
   [[unroll]] for (uint e = 0; e < ITEMS_C; e += 8 * SG) {
@@ -54,9 +54,10 @@ void store_fragment(
   }
 }
 
-// The subgroup's fragments, one by one through its own corner of shared memory:
-// where their elements lie is not known otherwise. A macro, as acc is to stay in
-// registers. `rows_inside`: find_rows_inside() of the subgroup's first row.
+// Stores the subgroup's fragments one by one through its corner of shared
+// memory, because their element layout is unknown. A macro, so that acc stays
+// in registers. `rows_inside` is find_rows_inside() of the subgroup's first
+// row.
 #define STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)                  \
   UNROLL for (uint i = 0; i < FM; ++i) {                                      \
     UNROLL for (uint j = 0; j < FN; ++j) {                                    \

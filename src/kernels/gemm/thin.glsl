@@ -1,5 +1,5 @@
-// What the kernels of thin products share: with few rows in a, the host
-// exchanges the operands, and y is written transposed.
+// Common part of the kernels of thin products. If a has few rows, the host
+// swaps the operands and y is written transposed.
 #define Y_AT(r, c)                                                            \
   (A.transposed != 0 ? Index(c) * Index(A.m) + Index(r)                       \
                      : Index(r) * Index(A.n) + Index(c))

@@ -1,7 +1,7 @@
 // Tiles of a (BM x BK) and b (BK x BN) in shared memory, as quads of Acc along
-// rows of a and columns of b, for BM x BN of y; an invocation makes TM x TN of
-// it, in pieces of 4 x 4.
-// A_T: a's rows are the unit-stride direction. B_T: b's k is.
+// rows of a and columns of b, for BM x BN of y; an invocation computes TM x TN
+// of it in blocks of 4 x 4.
+// A_T: a has unit stride along rows. B_T: b has unit stride along k.
 #include "gemm/acc.glsl"
 
 #ifndef BK
@@ -10,7 +10,7 @@
 #define GX (BN / TN)
 #define GY (BM / TM)
 #define THREADS (GX * GY)
-// In quads; the odd one spreads a column over banks.
+// Row pitch in quads; one extra quad spreads a column over banks.
 #define ROW_A (BM / 4 + 1)
 #define ROW_B (BN / 4 + 1)
 
@@ -20,7 +20,7 @@ shared Quad tile_a[BK * ROW_A];
 shared Quad tile_b[BK * ROW_B];
 Acc acc[TM * TN];
 
-// Item e of a tile, for consecutive invocations along the unit stride.
+// Row and k of item e of a tile; consecutive items follow the unit stride.
 uint row_a(uint e) {
   return A_T != 0 ? e % BM : e / BK;
 }
@@ -41,12 +41,12 @@ uint slot_b(uint e) {
 }
 #define ITEM(quads, i) quads[(i) / 4][(i) % 4]
 
-// Items of a and b, zero outside; the kernel has them.
+// Items of a and b, zero outside the matrices; defined by the kernel.
 Acc item_a(uint r, uint k);
 Acc item_b(uint k, uint c);
 
-// Straight into shared memory, in rolled loops: where the compiler is slow and
-// nothing hides latency anyway (software devices).
+// Loads tiles straight into shared memory, in rolled loops, for software
+// devices: their compiler is slow and prefetching gains nothing.
 void stage_tiles(uint row0, uint col0, uint k0) {
   uint t = gl_LocalInvocationIndex;
   [[dont_unroll]] for (uint e = t; e < BM * BK; e += THREADS) {
@@ -57,10 +57,9 @@ void stage_tiles(uint row0, uint col0, uint k0) {
   }
 }
 
-// Where the invocation is among GX x GY: 32 of them are a block of 8 x 4, so
-// that few different quads are read at a time. Its neighbours in pairs, and
-// pairs of them, differ in one direction alone: quads that they share are read
-// once.
+// The invocation's position among GX x GY. 32 invocations form a block of 8 x
+// 4, so that few distinct quads are read at a time; adjacent pairs, and pairs
+// of pairs, differ in one direction only, so that shared quads are read once.
 #define LANES_X 8
 #define LANES_Y 4
 uint own_x() {
@@ -72,7 +71,7 @@ uint own_y() {
   return t / 32 / (GX / LANES_X) * LANES_Y + ((t >> 1 & 1) | (t >> 3 & 2));
 }
 
-// Rows and columns of the tile that are the invocation's.
+// The invocation's rows and columns of the tile.
 uint own_row(uint i) {
   return i / 4 * (GY * 4) + own_y() * 4 + i % 4;
 }
@@ -86,7 +85,7 @@ void clear_acc() {
   }
 }
 
-// acc += a's rows times b's columns, for one k of the tiles.
+// acc += the product for one k of the tiles.
 void multiply_k(uint k) {
   Quad x[TM / 4];
   Quad w[TN / 4];

@@ -1,4 +1,4 @@
-// Loads of several consecutive items at once, for aligned operands only.
+// Vector loads for aligned operands.
 //
 // load4(p, i): items i..i+3 of a T as a vec4; the address must be aligned to
 // four items. load16(p, i): 16 bytes, VEC16 items, as an array of floats.
@@ -7,7 +7,7 @@
 
 #include "common/vec4.glsl"
 
-// Natively, pairs take fewer instructions than single items.
+// With native float16, unpacking pairs takes fewer instructions.
 #if defined(NATIVE_F16) && defined(T_IS_f16)
 vec4 floats4(uvec2 x) {
   return vec4(unpackHalf2x16(x.x), unpackHalf2x16(x.y));
@@ -33,7 +33,7 @@ Vec16 load16(T_PTR p, int64_t i) {
   return Vec16(a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w);
 #endif
 }
-// Puts them at to[at] and after.
+// Copies VEC16 values to to[at] and after.
 #define UNPACK16(from, to, at)                                                \
   [[unroll]] for (uint e_ = 0; e_ < VEC16; ++e_) {                            \
     to[(at) + e_] = from[e_];                                                 \

@@ -40,8 +40,7 @@ struct FusedMatvecArgs {
 struct FusedQmvVariant : QmvVariant {
   uint SETS = 1; // capacity: 1 or MAX_SETS
   uint GATE = GATE_NONE;
-  uint NORM =
-      0; // items of the single row of x that is normalized first; 0: no norm
+  uint NORM = 0; // items of the normalized row of x; 0: no norm
   uint NORM_LANES = 0; // NormVariant::LANES
   bool operator==(const FusedQmvVariant&) const = default;
   KERNEL_VARIANT("quant/qmv_fused", QMV_MEMBERS, SETS, GATE, NORM, NORM_LANES)

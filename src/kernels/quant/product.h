@@ -64,8 +64,7 @@ struct QmvVariant : ProductVariant {
   uint TURNS = 1; // steps whose loads are in flight together
   uint WG = 128;
   uint BLOCK = 16; // outputs per workgroup
-  bool WHOLE_WORKGROUP =
-      false; // the workgroup, not a subgroup, computes an output
+  bool WHOLE_WORKGROUP = false; // outputs are split over the workgroup
   bool VEC = true; // 16-byte loads of x and w
   // COOPMAT multiplies by cooperative matrices (quant/qmv_matrix.glsl) with
   // bfloat16 or float16 inputs; X_ITEMS is the capacity for x in shared memory.
@@ -94,8 +93,7 @@ struct QvmVariant : ProductVariant {
 
 struct QmmVariant : ProductVariant {
   bool TRANSPOSE, SORTED;
-  uint BM = 64, BN = 64, TM = 4,
-       TN = 4; // outputs per workgroup and per invocation
+  uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs per workgroup, invocation
   KERNEL_VARIANT(
       "quant/qmm",
       T,

@@ -45,8 +45,7 @@ struct PackRowsVariant {
 // x_row of its arguments is in words.
 struct QmmDotVariant : ProductVariant {
   bool MIXED; // codes are unsigned bytes, otherwise signed
-  uint BM = 64, BN = 64, TM = 4,
-       TN = 4; // outputs per workgroup and per invocation
+  uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs per workgroup, invocation
   uint BK = 64; // depth of a tile
   bool INT_DOT = true;
 
