@@ -1,10 +1,11 @@
-// The argument block alone, as ARGUMENTS: for args.glsl, and for sources whose
-// names are their author's (common/custom.glsl).
+// Declares only the argument block, as ARGUMENTS: for args.glsl, and for
+// user-written sources, whose names must not clash (common/custom.glsl).
 #ifndef ARGUMENT_BLOCK_GLSL
 #define ARGUMENT_BLOCK_GLSL
 
 #ifdef ARGS_IN_MEMORY
-// Not readonly: glslang would not pass its addresses to functions.
+// Not readonly, because glslang would then refuse to pass its addresses to
+// functions.
 layout(buffer_reference, scalar, buffer_reference_align = 8) restrict buffer
     ArgumentMemory {
   ARGS_BLOCK args;

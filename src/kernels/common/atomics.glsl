@@ -1,8 +1,8 @@
-// atomic_combine(address, value): *address = REDUCE(*address, value), where
-// many invocations may meet. For a type parameter T and a function REDUCE of
-// combine.glsl; SUM is 1 for combine_Sum. Only 32-bit integer atomics are
-// needed. Compare-and-swap loops compare bits, so that NaN ends them. An
-// invocation must change a word once only, or their bound does not hold.
+// atomic_combine(address, value): *address = REDUCE(*address, value),
+// atomically, for a type parameter T and a function REDUCE of combine.glsl; SUM
+// is 1 for combine_Sum. Needs only 32-bit integer atomics. Compare-and-swap
+// loops compare bits, so that NaN ends them. Their bound holds only if an
+// invocation changes a word once.
 #ifndef ATOMICS_GLSL
 #define ATOMICS_GLSL
 
@@ -11,7 +11,7 @@
 #include "common/loops.glsl"
 
 #if T_SIZE == 8
-// complex64 sums by parts; 64-bit integer sums by halves with a carry.
+// complex64 is summed by parts, 64-bit integers by halves with a carry.
 #if T_KIND == KIND_COMPLEX
 void atomic_add_float(uint64_t address, float value) {
   Ptr_u32 p = Ptr_u32(address);
@@ -44,7 +44,7 @@ void atomic_combine(uint64_t address, T value) {
 }
 
 #else
-// Items below 32 bits change within the aligned word that holds them.
+// Items below 32 bits are changed within the aligned word that holds them.
 void atomic_combine(uint64_t address, T value) {
   Ptr_u32 p = Ptr_u32(address & ~uint64_t(3));
   uint shift = (uint(address) & 3u) * 8u;

@@ -1,4 +1,4 @@
-// The nest of GatherAxis and ScatterAxis. The kernel defines UPDATES.
+// Common part of GatherAxis and ScatterAxis. The kernel defines UPDATES.
 #ifndef AXIS_GLSL
 #define AXIS_GLSL
 

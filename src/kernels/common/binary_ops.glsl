@@ -1,5 +1,5 @@
-// Binary primitives, named as the primitives and overloaded by value type;
-// shared by binary.comp and the generated kernels of src/jit.
+// Binary primitives, named like MLX's primitives and overloaded by value type;
+// used by binary.comp and the generated kernels of src/jit.
 #ifndef BINARY_OPS_GLSL
 #define BINARY_OPS_GLSL
 
@@ -8,8 +8,8 @@
 
 // ---- integers --------------------------------------------------------------
 
-// Division by zero gives 0, and the remainder then is x, as on MLX's CPU. The
-// quotient by -1 is spelt out: INT_MIN / -1 traps on some processors.
+// Division by zero gives 0 and its remainder is x, as on MLX's CPU. The
+// quotient by -1 is written out, because INT_MIN / -1 traps on some processors.
 #define BINARY_OPS_SIGNED(T)                                                  \
   T Divide(T x, T y) {                                                        \
     T d = (y == T(0) || y == T(-1)) ? T(1) : y;                               \
@@ -60,7 +60,7 @@ FOR_SIGNED(BINARY_OPS_SIGNED)
 FOR_UNSIGNED(BINARY_OPS_UNSIGNED)
 FOR_INTEGERS(BINARY_OPS_INTEGER)
 
-// C shifts narrow integers as int.
+// C promotes narrow integers to int before a shift.
 #define BINARY_SHIFTS(T, WIDE)                                                \
   T LeftShift(T x, T y) { return T(WIDE(x) << WIDE(y)); }                     \
   T RightShift(T x, T y) { return T(WIDE(x) >> WIDE(y)); }
@@ -99,7 +99,7 @@ float Power(float x, float y) {
 float ArcTan2(float y, float x) {
   return math_atan2(y, x);
 }
-// NaN if either is: by bits, as max and min may drop it.
+// NaN if either operand is NaN, tested by bits because max and min may drop it.
 float Maximum(float x, float y) {
   return is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y);
 }
@@ -206,7 +206,7 @@ bool NaNEqual(vec2 x, vec2 y) {
   return NaNEqual(x.x, y.x) && NaNEqual(x.y, y.y);
 }
 
-// bool arithmetic saturates: C's int, converted back.
+// bool arithmetic saturates: C's int arithmetic, converted back.
 bool Add(bool x, bool y) {
   return x || y;
 }

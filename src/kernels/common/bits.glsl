@@ -1,11 +1,12 @@
-// Values <-> storage bits: FROM_BITS(P_PTR)(bits), TO_BITS(P_PTR)(value), the
-// bits in the low bytes of a uvec2.
+// Conversions between values and storage bits: FROM_BITS(P_PTR)(bits) and
+// TO_BITS(P_PTR)(value), with the bits in the low bytes of a uvec2.
 #ifndef BITS_GLSL
 #define BITS_GLSL
 
 #include "common/types.glsl"
 
-// Chosen by name: functions cannot be overloaded on what they return.
+// Selected by name, because functions cannot be overloaded on their result
+// type.
 #define BITS_PASTE_(a, b) a##b
 #define BITS_PASTE(a, b) BITS_PASTE_(a, b)
 #define FROM_BITS(PTR) BITS_PASTE(from_bits_, PTR)

@@ -1,13 +1,14 @@
-// Indices from data have bounds: what is outside of its axis is read as 0 and
-// not written. A negative index counts from the end, once.
+// Bounds checks of indices from data: reads out of bounds give 0, writes are
+// skipped. A negative index counts from the end, once.
 //
-// bounded(k, size, starts, at, inside): where index k leads on an axis of `size`
-// items, `starts` of which it may name (fewer where a slice of several items
-// begins there). If it names none of them the result is 0 and `inside` becomes
-// false: so a load can go where it says in any case, and the value is selected
-// afterwards. `at` is the index's own flat position, for reports.
+// bounded(k, size, starts, at, inside) is the position of index k on an axis of
+// `size` items, of which the first `starts` are valid (fewer where a slice
+// begins there). If k is out of range, it returns 0, a position that can be
+// loaded from, and clears `inside`; select the value after the load. `at` is
+// the flat position of the index itself, for reports.
 //
 // With MLX_VK_DEBUG=bounds the host defines BOUNDS_REPORT, and the first index
+// out of range is written to the report (pipeline/reports.h).
 // outside is written where pipeline/reports.h reads it.
 #ifndef BOUNDS_GLSL
 #define BOUNDS_GLSL
@@ -32,9 +33,9 @@ void report_index(uint64_t k, uint is_signed, uint64_t at, uint size) {
 #define REPORT_INDEX(k, is_signed, at, size)
 #endif
 
-// The sum of a negative k below -size and size passes every axis, as an axis has
-// less than 2^31 items. The sign is tested in the index's own type: drivers have
-// been seen to get the 64-bit test of a widened int wrong.
+// A negative k below -size plus size exceeds every axis as an unsigned number,
+// because an axis has less than 2^31 items. The sign is tested in the index's
+// own type: some drivers miscompile the 64-bit test of a widened int.
 #define BOUNDED_SIGNED_(VALUE, SIGNED, UNSIGNED)                              \
   uint bounded(                                                               \
       VALUE k, uint size, uint starts, uint64_t at, inout bool inside) {      \
@@ -63,7 +64,7 @@ BOUNDED_UNSIGNED_(uint16_t, uint)
 BOUNDED_UNSIGNED_(uint, uint)
 BOUNDED_UNSIGNED_(uint64_t, uint64_t)
 
-// bounded() for an index that names one of `count` things.
+// bounded() for an index that selects one of `count` objects.
 #define named(k, count, at, inside)                                           \
   bounded(k, count, count, uint64_t(at), inside)
 

@@ -1,7 +1,7 @@
-// combine_Sum, combine_Prod, combine_Max, combine_Min over every value type:
-// what scatters and slice updates do where two values meet. Max and Min keep
-// NaN; complex numbers are ordered by real, then imaginary part; bools are
-// added and multiplied as or, and.
+// combine_Sum, combine_Prod, combine_Max, combine_Min for every value type: the
+// reductions of scatters and slice updates. Max and Min propagate NaN; complex
+// numbers are ordered by real, then imaginary part; the sum of bools is or, the
+// product is and.
 #ifndef COMBINE_GLSL
 #define COMBINE_GLSL
 

@@ -1,17 +1,17 @@
-// complex64 as vec2 (real, imaginary). The inverse functions follow Kahan's
-// formulas, which keep accuracy near the branch points and signed zeros on the
-// cuts.
+// complex64 as vec2 (real, imaginary). Inverse functions follow Kahan (Branch
+// Cuts for Complex Elementary Functions, 1987), who keeps accuracy near branch
+// points and signed zeros on the cuts.
 #ifndef COMPLEX_GLSL
 #define COMPLEX_GLSL
 
 #include "common/math.glsl"
 
-// Smith's method: no overflow in the denominator. Quotients are rounded as the
-// real ones are.
+// Smith's method (1962), without overflow in the denominator. Quotients are
+// rounded like real ones.
 vec2 c_div(vec2 a, vec2 b) {
   bool wide = math_abs(b.x) >= math_abs(b.y);
   vec2 d = wide ? b : b.yx;
-  // (p.x + p.y t, q.x - q.y t) is the numerator.
+  // The numerator is (p.x + p.y t, q.x - q.y t).
   vec2 p = wide ? a : a.yx;
   vec2 q = wide ? a.yx : -a;
   precise float t = math_divide(d.y, d.x);
@@ -42,7 +42,11 @@ vec2 c_expm1(vec2 z) {
   return vec2(re, z.y == 0.0 ? z.y : im);
 }
 
-// log|z|; near |z| = 1 through log1p.
+// log
+// z
+// , through log1p near
+// z
+//  = 1.
 float c_log_abs(vec2 z) {
   float h = c_abs(z);
   float a = max(math_abs(z.x), math_abs(z.y));

@@ -1,17 +1,18 @@
-// 16-bit floats <-> float. Integer arithmetic where the driver's own
-// conversion is not known to round to nearest even (NATIVE_F16 is defined by
-// the host after a known-answer probe).
+// Conversions between 16-bit floats and float. Integer arithmetic is used
+// unless the driver's conversion rounds to nearest even; the host defines
+// NATIVE_F16 after a known-answer probe.
 #ifndef CONVERT_GLSL
 #define CONVERT_GLSL
 
-// bfloat16: the upper half of a float; round to nearest even, NaN kept quiet.
+// bfloat16 is the upper half of a float; round to nearest even, NaN stays
+// quiet.
 float bf16_to_f32(uint16_t x) {
   return uintBitsToFloat(uint(x) << 16);
 }
-// Of what is no NaN that takes half the instructions. A kernel with
-// NUMBERS_FIRST may set `numbers_only` while it makes results: if numbers_seen
-// is NaN then, they are of no use and have to be made again. (It is if NaN was
-// among what was rounded, or infinities of both signs.)
+// Rounding values that are not NaN takes half the instructions. A kernel with
+// NUMBERS_FIRST may set `numbers_only` while it computes results. If
+// numbers_seen is NaN afterwards (a rounded value was NaN, or infinities of
+// both signs occurred), the results are invalid and must be recomputed.
 #if NUMBERS_FIRST
 bool numbers_only = false;
 float numbers_seen = 0.0;
@@ -22,7 +23,7 @@ uint numbers_to_upper_bf16(uint x) {
 uvec4 numbers_to_upper_bf16(uvec4 x) {
   return x + 0x7fffu + ((x >> 16) & 1u);
 }
-// The same in the upper half of a word, whose lower half is anything.
+// f32_to_bf16() in the upper half of a word; the lower half is undefined.
 uint f32_to_upper_bf16(float f) {
   uint x = floatBitsToUint(f);
 #if NUMBERS_FIRST
@@ -38,7 +39,7 @@ uint f32_to_upper_bf16(float f) {
 uint16_t f32_to_bf16(float f) {
   return uint16_t(f32_to_upper_bf16(f) >> 16);
 }
-// Four at once, with one test for NaN.
+// Rounds four values, with one test for NaN.
 uvec4 f32_to_upper_bf16(vec4 v) {
   uvec4 x = floatBitsToUint(v);
   uvec4 y = numbers_to_upper_bf16(x);
@@ -59,8 +60,8 @@ uvec4 f32_to_upper_bf16(vec4 v) {
   }
   return y;
 }
-// As they lie in memory, and as floats again: fewer instructions than by items
-// of 16 bits.
+// Packed storage, and the rounded values as floats: fewer instructions than
+// through 16-bit items.
 uvec2 pack4_bf16(vec4 v) {
   uvec4 y = f32_to_upper_bf16(v);
   return (y.xz >> 16) | (y.yw & 0xffff0000u);
@@ -83,12 +84,12 @@ uint16_t f32_to_f16(float f) {
   return halfBitsToUint16(float16_t(f));
 }
 #else
-// IEEE 754 binary16, subnormals included.
+// IEEE 754 binary16, including subnormals.
 float f16_to_f32(uint16_t h) {
   uint x = uint(h);
   uint sign = (x & 0x8000u) << 16;
   uint body = x & 0x7fffu;
-  // Normal numbers: rebias the exponent by 112; Inf and NaN by 112 more.
+  // Normal numbers: rebias the exponent by 112; Inf and NaN: by 112 more.
   uint bits = (body << 13) + 0x38000000u;
   bits = body >= 0x7c00u ? bits + 0x38000000u : bits;
   // Subnormals: exact as an integer times 2^-24.
@@ -119,10 +120,10 @@ uint16_t f32_to_f16(float f) {
 }
 #endif
 
-// MLX computes each operation in its dtype, so that between fused operations
-// 16-bit results are rounded. Some drivers drop the two conversions: llvmpipe of
-// Mesa 26.1 in a probe, NVIDIA's 580 after some products, where the norms and the
-// router saw it. NATIVE_F16_ROUNDING is for the others.
+// Rounding between fused operations, because MLX computes each operation in its
+// dtype. Some drivers elide the two conversions: llvmpipe of Mesa 26.1, and
+// NVIDIA 580 after some products. NATIVE_F16_ROUNDING is defined for drivers
+// that do not.
 float round_bf16(float f) {
   return bf16_to_f32(f32_to_bf16(f));
 }

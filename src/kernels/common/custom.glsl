@@ -1,15 +1,15 @@
-// What the source of a vulkan_kernel sees beside common/types.glsl
-// (docs/custom-kernels.md): positions under the names that MSL has for them,
-// the way to an item of a strided input, atomics. Included after
-// KernelArguments and the workgroup's size (ops/custom/plan.cpp).
+// Environment of a vulkan_kernel's source besides common/types.glsl
+// (docs/custom-kernels.md): thread positions under their MSL names,
+// item_location() for strided inputs, and atomics. Include after
+// KernelArguments and the workgroup size (ops/custom/plan.cpp).
 #ifndef CUSTOM_GLSL
 #define CUSTOM_GLSL
 
 #define ARGS_BLOCK KernelArguments
 #include "common/argument_block.glsl"
 
-// A grid may be several dispatches: each has its place in it, and at the grid's
-// ends workgroups are smaller.
+// A grid may be split into dispatches with an offset each; workgroups at the
+// grid's ends are smaller.
 #define threadgroup_position_in_grid (gl_WorkGroupID + ARGUMENTS.base)
 #define thread_position_in_threadgroup gl_LocalInvocationID
 #define thread_index_in_threadgroup gl_LocalInvocationIndex
@@ -21,7 +21,7 @@
 #define threadgroups_per_grid                                                 \
   ((ARGUMENTS.grid + ARGUMENTS.threads - 1u) / ARGUMENTS.threads)
 
-// Where item i, counted along rows, of an array of this layout is.
+// Offset of item i in row-major order for an array of this layout.
 int64_t item_location(uint64_t i, Ptr_i32 shape, Ptr_i64 strides, int ndim) {
   int64_t at = 0l;
   for (int d = ndim - 1; d >= 0; --d) {
@@ -34,8 +34,8 @@ int64_t item_location(uint64_t i, Ptr_i32 shape, Ptr_i64 strides, int ndim) {
 
 #include "common/memory_atomics.glsl"
 
-// atomic_add(y, i, v) and its like: what was there before. The item read beside
-// is only for its type, and dropped.
+// atomic_add(y, i, v) and similar return the previous value. TYPE_ is read only
+// to select the overload; the value is unused.
 #define atomic_add(p, i, x) msl_atomic_add(ITEM_(p, i), TYPE_(p), x)
 #define atomic_min(p, i, x) msl_atomic_min(ITEM_(p, i), TYPE_(p), x)
 #define atomic_max(p, i, x) msl_atomic_max(ITEM_(p, i), TYPE_(p), x)

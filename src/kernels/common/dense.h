@@ -1,16 +1,15 @@
-// Dense grids, which the host makes by dense_grid() (ops/elementwise.h): enough
-// workgroups to fill any GPU, whose invocations loop over the rest of the
-// units.
+// Dense grids, created by dense_grid() (ops/elementwise.h): enough workgroups
+// to fill any GPU; invocations loop over the remaining units.
 #ifndef KERNELS_COMMON_DENSE_H
 #define KERNELS_COMMON_DENSE_H
 
-#define DENSE_GROUP 256u // invocations
-#define DENSE_GROUPS 65535u // at most
+#define DENSE_GROUP 256u // invocations per workgroup
+#define DENSE_GROUPS 65535u // largest number of workgroups
 
 #ifndef __cplusplus
-// From one unit of an invocation to its next, for common/index.glsl's UIndex.
-// Of the units, as gl_NumWorkGroups counts a part of the grid alone where the
-// dispatch is split (runtime/work.h).
+// Distance between units of an invocation; needs common/index.glsl. Computed
+// from the unit count, because gl_NumWorkGroups covers only a part of the grid
+// when the dispatch is split (runtime/work.h).
 UIndex dense_stride(UIndex units) {
   UIndex groups = (units + UIndex(DENSE_GROUP - 1u)) / UIndex(DENSE_GROUP);
   return min(groups, UIndex(DENSE_GROUPS)) * UIndex(DENSE_GROUP);

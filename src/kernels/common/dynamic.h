@@ -1,4 +1,4 @@
-// The offset of a dynamic slice that is not inside of its array.
+// Offset of a dynamic slice that is out of bounds.
 #ifndef DYNAMIC_H
 #define DYNAMIC_H
 

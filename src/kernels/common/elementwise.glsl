@@ -1,10 +1,10 @@
-// The engine of elementwise kernels and fused graphs, by FORM (elementwise.h).
-// A kernel defines
+// Loops, layouts and accesses of elementwise kernels and fused graphs, by FORM
+// (elementwise.h). A kernel defines
 //   EACH_INPUT(F, S)  F(k, VALUE, PTR, name) for operand k of OPERANDS, and
-//                     S(k, VALUE, PTR, name) for what is one item for all
+//                     S(k, VALUE, PTR, name) for a scalar
 //   EACH_RESULT(F)    F(k, VALUE, PTR, name)
-//   STEPS             1: dense forms read operand k by A.items.step[k]
-// includes this file, and then defines what makes item i of the results:
+//   STEPS             1: dense forms read operand k with A.items.step[k]
+// includes this file, and then defines the computation of item i:
 //   void compute(UIndex i, VALUE input..., out VALUE result...)
 #ifndef ELEMENTWISE_GLSL
 #define ELEMENTWISE_GLSL
@@ -36,8 +36,8 @@ void compute(
 #define PASS_(k, VALUE, PTR, x) , x
 #define LOAD_ONE_(k, VALUE, PTR, x) VALUE x = load(A.x, 0);
 #define STORE_(k, VALUE, PTR, x) store(A.x, i, x);
-// An item whose inputs LOAD declares. All loads come first, since a result may
-// share its memory with an input.
+// Computes an item whose inputs are declared by LOAD. All loads come first,
+// because a result may share memory with an input.
 #define MAKE_ITEM_(LOAD)                                                      \
   EACH_INPUT(LOAD, LOAD_ONE_)                                                 \
   EACH_RESULT(DECLARE_)                                                       \
@@ -70,8 +70,8 @@ void item(UIndex i) {
 #define STORE4_(k, VALUE, PTR, x)                                             \
   EACH_FOUR STORE_FOUR(PTR, A.x, four + f * DENSE_GROUP, x##_4[f]);
 #define EACH_FOUR [[unroll]] for (uint f = 0u; f < FOURS; ++f)
-// Items 4 four to 4 four + 3, and those of the fours that are 1, 2, ... times
-// DENSE_GROUP further on.
+// Computes items 4 four to 4 four + 3, and the groups of four that are
+// multiples of DENSE_GROUP groups further on.
 void some_fours(UIndex four) {
   EACH_INPUT(LOAD4_, LOAD_ONE_)
   EACH_RESULT(DECLARE4_)
@@ -104,7 +104,7 @@ void some_fours(UIndex four) {
 void main() {
   UIndex n = UIndex(A.items.n);
 #if FORM == FORM_DENSE_MANY
-  // Workgroups of fours, then those of the items left over.
+  // Full workgroups first, then workgroups for the remaining items.
   const uint group_items = 4u * MANY_FOURS * DENSE_GROUP;
   UIndex groups = n / group_items;
   UIndex group = UIndex(group_index());
@@ -123,7 +123,7 @@ void main() {
     item(i);
   }
 #else
-  // The fours, then the items left over.
+  // Groups of four first, then the remaining items.
   UIndex fours = n / 4u;
   UIndex units = fours + (n & 3u);
   UIndex stride = dense_stride(units);
@@ -146,8 +146,8 @@ void main() {
 #define LOAD_STRIDED_(k, VALUE, PTR, x)                                       \
   VALUE x = load(A.x, row_##x + Index(column) * step_##x);
 
-// An invocation takes STRIDED_WORK items of a row, spread so that neighbours
-// stay neighbours.
+// An invocation takes STRIDED_WORK items of a row, per_row apart, so that
+// adjacent invocations access adjacent items.
 void main() {
   uint last = A.items.last;
   uint per_row = (last + STRIDED_WORK - 1u) / STRIDED_WORK;

@@ -12,18 +12,18 @@ vec4 exp4(vec4 v) {
   return vec4(math_exp(v.x), math_exp(v.y), math_exp(v.z), math_exp(v.w));
 }
 
-// Adds exp(v - top) to `total` after raising the maximum `top` to v's.
+// Raises the maximum `top` to that of v and adds exp(v - top) to `total`.
 void add_exp4(vec4 v, inout float top, inout float total) {
   float next = max(top, max4(v));
-  // An infinite maximum scales nothing: Inf - Inf is no NaN of the row.
+  // An infinite maximum rescales nothing, because Inf - Inf would add a NaN.
   total = abs(next) == INF_F
       ? (nan4(v) || is_nan(total) ? NAN_F : next > 0.0 ? 1.0 : total)
       : total * math_exp(top - next) + sum4(exp4(v - next));
   top = next;
 }
 
-// Of items begin..end of the team's row: the maximum, and the sum of the
-// exponentials relative to it.
+// Maximum of items begin..end of the team's row, and the sum of exponentials
+// relative to it.
 float team_exp_sum(T_PTR x, uint begin, uint end, out float row_top) {
   float top = -INF_F;
   float total = 0.0;

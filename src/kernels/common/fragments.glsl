@@ -1,7 +1,7 @@
-// Where the eight elements lie that each of 32 lanes has of a 16 x 16 matrix:
-// NVIDIA's fragments for mma.m16n8k16 (PTX ISA, "Matrix Fragments for
-// mma.m16n8k16"), which the host compares with the driver's at start
-// (Caps::known_fragments). LANE: of the subgroup.
+// Element layout of 16 x 16 matrices, eight elements in each of 32 lanes:
+// NVIDIA's fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for
+// mma.m16n8k16"). The host compares the driver's layout with it at start
+// (Caps::known_fragments). LANE: lane in the subgroup.
 #ifndef FRAGMENTS_GLSL
 #define FRAGMENTS_GLSL
 
@@ -9,8 +9,8 @@
 #define LANE gl_SubgroupInvocationID
 #endif
 
-// A lane's row and column of A and C matrices at element e; its column and row of
-// B matrices, which lie as the transpose of A.
+// Row and column of element e in A and C matrices; column and row in B
+// matrices, whose layout is the transpose of A's.
 #define FRAGMENT_ROW(e) (LANE / 4 + (e) / 4 * 8)
 #define FRAGMENT_COLUMN(e) (LANE % 4 * 2 + (e) % 2 + (e) / 2 % 2 * 8)
 

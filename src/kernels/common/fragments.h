@@ -1,7 +1,6 @@
-// Members of a variant for inputs of type T whose matrices' elements the kernel
-// knows (common/matrix_elements.glsl): cooperative matrices of which type, or
-// matrices made of floats in shared memory, for tests of the indices where
-// there are none.
+// Variant members for matrices of known element layout with inputs of type T
+// (common/matrix_elements.glsl): cooperative matrices, or emulation by floats
+// in shared memory, with which tests check indices on devices without them.
 #ifndef FRAGMENTS_H
 #define FRAGMENTS_H
 

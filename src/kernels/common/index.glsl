@@ -1,8 +1,8 @@
-// Strides -> offsets, for strided kernels.
+// Offsets from strides, for strided kernels.
 //
-// The host defines NDIM (collapsed dimensions, MAX_NDIM means "read A.ndim at
-// run time") and LARGE, 1 for arrays beyond 2^31 bytes. Shapes and strides are
-// in elements, outermost first; strides may be negative or zero.
+// The host defines NDIM (collapsed dimensions; MAX_NDIM reads A.ndim at run
+// time) and LARGE, 1 for arrays beyond 2^31 bytes. Shapes and strides are in
+// elements, outermost first; strides may be negative or zero.
 #ifndef INDEX_GLSL
 #define INDEX_GLSL
 
@@ -18,14 +18,14 @@
 #define flat_index() thread_index()
 #endif
 
-// The last of a kernel's dimensions.
+// The innermost dimension.
 #if NDIM == MAX_NDIM
 #define LAST_AXIS (int(A.ndim) - 1)
 #else
 #define LAST_AXIS (NDIM - 1)
 #endif
 
-// The position along an axis of `extent` items, taken off a row-major index:
+// Removes the position along an axis of `extent` items from a row-major index;
 // call it from the innermost axis outwards.
 uint take_axis(inout uint rest, uint extent) {
   uint next = rest / extent;
@@ -39,12 +39,12 @@ uint64_t take_axis(inout uint64_t rest, uint64_t extent) {
   rest = next;
   return here;
 }
-// For axis d of them: the outermost takes what is left, without a division.
+// take_axis() for axis d; the outermost axis needs no division.
 #define TAKE_AXIS(d, rest, extent) ((d) > 0 ? take_axis(rest, extent) : rest)
 
-// OFFSET(result, flat, shape, strides, ndim): result = offset in elements of
-// the row-major index `flat`. A macro, because buffer-resident arrays cannot
-// be passed to a function by reference.
+// OFFSET(result, flat, shape, strides, ndim): offset in elements of the
+// row-major index `flat`. A macro, because arrays in buffers cannot be passed
+// to a function.
 #define OFFSET(result, flat, shape, strides, ndim)                            \
   {                                                                           \
     UIndex rest_ = UIndex(flat);                                              \

@@ -1,4 +1,4 @@
-// What gathers and scatters share: they move words, or combine items where
+// Common part of gathers and scatters, which move words, or combine items if
 // WORD is 0.
 #ifndef INDICES_GLSL
 #define INDICES_GLSL
@@ -14,8 +14,8 @@
 #define ITEM_PTR T_PTR
 #endif
 
-// Where an item lies in the indexed array and, of a scatter, in the updates. If
-// it is not inside of the array, `target` is another item that is.
+// Index of an item in the indexed array and, for a scatter, in the updates. If
+// it is out of bounds, `target` is a valid index all the same.
 struct Place {
   int64_t target, update;
   bool inside;

@@ -1,4 +1,4 @@
-// What C++ and GLSL both read: a kernel's interface, src/kernels/<kernel>.h.
+// Interface of a kernel, src/kernels/<kernel>.h, read by C++ and GLSL.
 //
 //   #include "common/interface.h"
 //   BEGIN_INTERFACE
@@ -18,8 +18,8 @@
 //   END_INTERFACE
 //
 // The kernel writes `#define ARGS_BLOCK RopeArgs` and includes
-// common/args.glsl. Of a block whose arrays depend on the variant C++ has a
-// template.
+// common/args.glsl. A block with array sizes that depend on the variant is a
+// template in C++.
 #ifndef INTERFACE_H
 #define INTERFACE_H
 

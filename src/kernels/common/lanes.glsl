@@ -1,10 +1,10 @@
 // Teams: LANES consecutive invocations of a workgroup that work on one row.
 //
-// Define WG_SIZE (a multiple of 128, so that every subgroup is full) and LANES
-// (a power of two up to WG_SIZE) before including. TEAM_REDUCE declares a
-// function that leaves the team's result in each of its invocations; call it
-// in uniform control flow only: where teams are wider than subgroups it holds
-// barriers. The trailing one lets the caller reduce again at once.
+// Before including, define WG_SIZE (a multiple of 128, so that every subgroup
+// is full) and LANES (a power of two up to WG_SIZE). TEAM_REDUCE declares a
+// function that returns the team's result to each of its invocations. Call it
+// in uniform control flow only: teams wider than a subgroup need barriers. The
+// trailing barrier allows another reduction at once.
 #ifndef LANES_GLSL
 #define LANES_GLSL
 
@@ -24,7 +24,7 @@ uint shuffle_xor(uint x, uint mask) {
 int shuffle_xor(int x, uint mask) {
   return subgroupShuffleXor(x, mask);
 }
-// 64-bit shuffles are an optional feature: move the halves.
+// 64-bit shuffles are an optional feature, so the halves are shuffled.
 uint64_t shuffle_xor(uint64_t x, uint mask) {
   return packUint2x32(subgroupShuffleXor(unpackUint2x32(x), mask));
 }
@@ -33,7 +33,7 @@ int64_t shuffle_xor(int64_t x, uint mask) {
 }
 
 // x of the invocation `reach` before this one, which is `lane` of its subgroup;
-// anything for the first ones.
+// undefined for the first lanes.
 #define SHUFFLE_UP_(VALUE)                                                    \
   VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
     return subgroupShuffle(x, lane < reach ? lane : lane - reach);            \
@@ -50,10 +50,10 @@ SHUFFLE_UP_(int)
 SHUFFLE_UP_64_(uint64_t)
 SHUFFLE_UP_64_(int64_t)
 
-// OP must be associative and commutative. Subgroups are at least 4 wide.
+// OP must be associative and commutative. Subgroups have at least 4 lanes.
 #define TEAM_REDUCE(NAME, VALUE, OP, SCRATCH)                                 \
   TEAM_REDUCE_OF(LANES, NAME, VALUE, OP, SCRATCH)
-// Of MEMBERS consecutive invocations.
+// Reduces over MEMBERS consecutive invocations.
 #define TEAM_REDUCE_OF(MEMBERS, NAME, VALUE, OP, SCRATCH)                     \
   shared VALUE SCRATCH[WG_SIZE / 4];                                          \
   VALUE NAME(VALUE x) {                                                       \

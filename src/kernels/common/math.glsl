@@ -1,12 +1,12 @@
-// Accurate float functions. Vulkan lets a driver return exp, log or sin with
-// errors of many units in the last place and leaves NaN, Inf and large
-// arguments open; these do not depend on it.
+// Accurate float functions. Vulkan allows errors of many ulp in exp, log and
+// sin and leaves NaN, Inf and large arguments undefined; these functions do not
+// depend on the driver's.
 //
-// Nothing here needs fma() to be fused or subnormals to be kept: products that
-// must be exact multiply short mantissas (Cody-Waite constants, 12-bit
-// splits). `precise` marks what the compiler must not reassociate. Errors are
-// at most 2 units in the last place unless a function says otherwise
-// (tests/backend/test_math.py sweeps them against float64). Polynomials come
+// They need neither a fused fma() nor subnormals: products that must be exact
+// have short mantissas (Cody-Waite constants, 12-bit splits). `precise` forbids
+// reassociation. Errors are at most 2 ulp unless stated otherwise
+// (tests/backend/test_math.py compares with float64). Polynomials are fitted by
+// tools/fit_math.py; "fit: name" names the fit.
 // from tools/fit_math.py; its fit names are given as "fit: name".
 #ifndef MATH_GLSL
 #define MATH_GLSL
@@ -16,7 +16,8 @@
 float math_abs(float x) {
   return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu);
 }
-// A choice, not a mix of bits: Mesa 26.1 makes the latter x & ~y in places.
+// Selects instead of mixing bits, because Mesa 26.1 turns the mix into x & ~y
+// in places.
 float copy_sign(float magnitude, float sign) {
   uint bits = floatBitsToUint(magnitude) & 0x7fffffffu;
   return uintBitsToFloat(sign_bit(sign) ? bits | 0x80000000u : bits);
@@ -33,14 +34,15 @@ float scale_pow2(float x, int n) {
   precise float z = y * pow2i(n - h);
   return z;
 }
-// The upper 12 bits of the mantissa: products of two such floats are exact.
+// Upper 12 bits of the mantissa; products of two such floats are exact.
 float upper12(float x) {
   return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
 }
 
-// x / y as IEEE rounds it, but for subnormal quotients, which are the
-// driver's: it may be off by 2.5 units, and by anything where |y| > 2^126. One
-// correction by a residual that is exact, from 12-bit halves.
+// x / y rounded as in IEEE 754, except for subnormal quotients. The driver's
+// quotient may be off by 2.5 ulp, and arbitrarily where
+// y
+//  > 2^126. It is corrected once by an exact residual from 12-bit halves.
 float math_divide(float x, float y) {
   float ax = math_abs(x);
   float ay = math_abs(y);
@@ -58,7 +60,7 @@ float math_divide(float x, float y) {
   precise float lost = ((qh * bh - p) + qh * bl + ql * bh) + ql * bl;
   precise float residual = (a - p) - lost;
   precise float better = q + residual / b;
-  // Elsewhere the residual is not exact, or NaN.
+  // Elsewhere the residual is inexact or NaN.
   bool regular = is_finite(q) && math_abs(q) > 1.17549435e-38 &&
       math_abs(a) > 8.0779356694631609e-28;
   return regular ? better : q;
@@ -168,7 +170,7 @@ float log_tail(float f) {
   return y;
 }
 
-// What log, log2 and log10 give outside (0, inf).
+// log, log2 and log10 outside (0, inf).
 float log_special(float x) {
   float y = is_nan(x) ? x : NAN_F;
   y = is_zero(x) ? -INF_F : y;
@@ -212,7 +214,7 @@ float math_log1p(float x) {
   precise float u = 1.0 + x;
   bool small = x > -0.29 && x < 0.41;
   LogParts p = log_parts(u);
-  // What the rounding of 1 + x lost, relative to u.
+  // Rounding error of 1 + x, relative to u.
   precise float lost = (x < 1.0 ? x - (u - 1.0) : 1.0 - (u - x)) / u;
   precise float g = p.m - 1.0;
   float f = small ? x : g;
@@ -226,14 +228,16 @@ float math_log1p(float x) {
 
 // ---- circular functions ----------------------------------------------------
 
-// x - q pi/2 = r + tail with |r| <= pi/4 (and a little); q modulo 4 matters.
+// x - q pi/2 = r + tail with
+// r
+//  <= pi/4 (slightly more near the ends); q is needed modulo 4.
 struct CircleParts {
   float r;
   float tail;
   int q;
 };
 
-// Words of 2/pi = 0.a2f9836e..., after one word of zeros.
+// Words of 2/pi = 0.a2f9836e..., preceded by a zero word.
 uint two_over_pi(uint i) {
   return i == 0u ? 0u
       : i == 1u  ? 0xa2f9836eu
@@ -246,8 +250,10 @@ uint two_over_pi(uint i) {
                  : 0xdebbc561u;
 }
 
-// Payne-Hanek for |x| >= 2: bits of 2/pi that only add multiples of 4 to
-// x 2/pi are skipped, the next 96 are multiplied exactly by the mantissa.
+// Payne-Hanek reduction for
+// x
+//  >= 2: skips bits of 2/pi that contribute only multiples of 4 to x 2/pi and
+// multiplies the next 96 exactly by the mantissa.
 CircleParts reduce_large(float x) {
   uint u = floatBitsToUint(x) & 0x7fffffffu;
   uint m = (u & 0x7fffffu) | 0x800000u;
@@ -270,7 +276,7 @@ CircleParts reduce_large(float x) {
       ((mid & uint64_t(0xffffffffu)) << 2) | ((low >> 30) & uint64_t(3u));
   bool half_or_more = (fraction >> 63) != uint64_t(0u);
   q += half_or_more ? 1 : 0;
-  // As a signed value of 24 + 24 + 16 bits: each converts exactly.
+  // A signed value of 24 + 24 + 16 bits, each of which converts exactly.
   int a = int(uint(fraction >> 40) << 8) >> 8;
   int b = int(uint(fraction >> 16) & 0xffffffu);
   int c = int(uint(fraction) & 0xffffu);
@@ -281,7 +287,7 @@ CircleParts reduce_large(float x) {
   precise float rest = ((v0 - v) + v1) + v2;
   CircleParts p;
   precise float r = v * 1.57079637;
-  // The rounding of the product, from 12-bit halves.
+  // Rounding error of the product, from 12-bit halves.
   precise float vh = upper12(v);
   precise float vl = v - vh;
   precise float lost = ((vh * 1.5703125 - r) + vl * 1.5703125 +
@@ -295,8 +301,9 @@ CircleParts reduce_large(float x) {
   return p;
 }
 
-// pi/2 = P1 + P2 + P3 + P4 with 12, 13 and 9 bits before the last: k P1, k P2
-// and k P3 are exact for k < 2^11, and so are the first two differences.
+// Cody-Waite reduction: pi/2 = P1 + P2 + P3 + P4 with 12, 13 and 9 bits before
+// the last, so that k P1, k P2, k P3 and the first two differences are exact
+// for k < 2^11.
 CircleParts reduce_circle(float x) {
   if (math_abs(x) >= 3200.0) {
     return reduce_large(x);
@@ -359,8 +366,8 @@ float math_tan(float x) {
 
 // ---- square roots ----------------------------------------------------------
 
-// x = v 2^(2n), with a v large enough for residuals to be exact; subnormals by
-// their bits, since a driver may take them for zero.
+// x = v 2^(2n) with v large enough for exact residuals. Subnormals are scaled
+// by their bits, since a driver may flush them to zero.
 struct Scaled {
   float v;
   int n;
@@ -374,7 +381,7 @@ Scaled scaled_up(float x) {
   return tiny ? Scaled(x * 1.2676506002282294e30, -50) : Scaled(x, 0);
 }
 
-// One Newton step on an exact residual: correctly rounded but for rare ties.
+// One Newton step on an exact residual: correctly rounded except in rare ties.
 float math_sqrt(float x) {
   Scaled f = scaled_up(x);
   float v = f.v;
@@ -418,7 +425,7 @@ float math_hypot(float x, float y) {
   float b = min(math_abs(x), math_abs(y));
   precise float t = b / a;
   precise float s = a * math_sqrt(1.0 + t * t);
-  // Both tiny or both huge are scaled by the ratio; 0 and Inf are not.
+  // The ratio avoids overflow and underflow; 0 and Inf are handled separately.
   float r = (a == 0.0 || b == 0.0) ? a : s;
   r = (is_nan(x) || is_nan(y)) ? NAN_F : r;
   return (is_inf(x) || is_inf(y)) ? INF_F : r;
@@ -498,7 +505,7 @@ float math_atan2(float y, float x) {
   bool steep = ay > ax;
   float num = steep ? ax : ay;
   float den = steep ? ay : ax;
-  // Both infinite: the diagonal. Both zero: the axis that x's sign names.
+  // Both infinite: the diagonal. Both zero: the axis given by the sign of x.
   float t = is_inf(num) ? 1.0 : (num == 0.0 || is_inf(den)) ? 0.0 : math_divide(num, den);
   precise float a = atan_unit(t);
   a = steep ? 1.57079637 - (a + 4.371139e-8) : a;
@@ -633,7 +640,7 @@ float math_erf(float x) {
   return is_nan(x) ? x : copy_sign(y, x);
 }
 
-// Within 4 units in the last place.
+// Error at most 4 ulp.
 float math_erfinv(float x) {
   float a = math_abs(x);
   precise float w = -math_log((1.0 - a) * (1.0 + a));

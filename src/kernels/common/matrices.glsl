@@ -1,5 +1,5 @@
-// Cooperative matrices of T, f16 or bf16 (HALVES: of f16 for either), a subgroup
-// each: A of MM x MK items, B of MK x MN, C of MM x MN floats.
+// Cooperative matrices of f16 or bf16 items (HALVES: f16 for both), in subgroup
+// scope: A of MM x MK items, B of MK x MN, C of MM x MN floats.
 #ifndef MATRICES_GLSL
 #define MATRICES_GLSL
 

@@ -1,6 +1,7 @@
-// Matrices by their lanes' elements: those of the device, or, where EMULATED, of
-// floats in shared memory, to test the indices where the device has none, by
-// sources in tests/emulation. SUBGROUPS: of the workgroup.
+// Matrices accessed by the elements of each lane: cooperative matrices, or with
+// EMULATED floats in shared memory (sources in tests/emulation), with which
+// tests check indices on devices without them. SUBGROUPS: subgroups per
+// workgroup.
 #ifndef MATRIX_ELEMENTS_GLSL
 #define MATRIX_ELEMENTS_GLSL
 
@@ -24,7 +25,8 @@
 
 #include "common/fragments.glsl"
 
-// Pair p of the two in the lane's row r of an A matrix, or column r of a B matrix.
+// Sets pair p of the two in the lane's row r of an A matrix, or column r of a B
+// matrix.
 #define SET_PAIR(matrix, r, p, pair)                                          \
   matrix[ELEMENT(r, 2 * (p))] = LOW_ITEM(pair);                               \
   matrix[ELEMENT(r, 2 * (p) + 1)] = HIGH_ITEM(pair);

@@ -1,16 +1,16 @@
-// Cooperative matrices of the shape that the host has chosen (vk/matrix_units.h),
-// for kernels that do not know where elements lie. They define WG, their
-// invocations, before they include this.
+// Cooperative matrices of the shape chosen by the host (vk/matrix_units.h), for
+// kernels that do not know the element layout. The kernel defines WG, its
+// workgroup size, before including this file.
 //
-// EMULATED_MATRICES: of floats in shared memory, to test the indices of each shape
-// where the device has none, by sources in tests/emulation.
+// EMULATED_MATRICES uses floats in shared memory (sources in tests/emulation),
+// with which tests check the indices of each shape on devices without it.
 #ifndef MATRIX_UNITS_GLSL
 #define MATRIX_UNITS_GLSL
 
 #include "common/matrices.glsl"
 
 #define ITEMS_C (MM * MN)
-#define ELEMENTS_C (ITEMS_C / SG) // of a lane
+#define ELEMENTS_C (ITEMS_C / SG) // elements per lane
 
 #if EMULATED_MATRICES
 #include "common/emulated_matrices.glsl"

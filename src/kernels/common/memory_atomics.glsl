@@ -1,17 +1,17 @@
-// Atomics on items of any type of up to 32 bits in memory: msl_atomic_add(address,
-// item, x) and its like change the item at an address and return what was
-// there. `item` is one of the same storage type (common/types.glsl), for the
-// choice of the function alone. Only 32-bit integer atomics are needed: others
-// are compare-and-swap loops on the word that holds the item, which compare
-// bits, so that NaN ends them.
+// Atomics in memory on items of any type of up to 32 bits.
+// msl_atomic_add(address, item, x) and similar change the item at an address
+// and return its previous value; `item` has the same storage type
+// (common/types.glsl) and only selects the overload. Needs only 32-bit integer
+// atomics: other types use compare-and-swap loops on the word that holds the
+// item, which compare bits, so that NaN ends them.
 #ifndef MEMORY_ATOMICS_GLSL
 #define MEMORY_ATOMICS_GLSL
 
 #include "common/loops.glsl"
 #include "common/types.glsl"
 
-// An attempt fails if another invocation has changed the word meanwhile, each of
-// which may do so any number of times.
+// An attempt fails if another invocation changed the word meanwhile, and each
+// may do so any number of times.
 #define MOST_ATTEMPTS 0xffffff00u
 
 #define SWAP_LOOP_(NAME, ITEM, VALUE, BITS, FROM, TO, OP)                     \

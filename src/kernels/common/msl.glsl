@@ -1,6 +1,6 @@
-// What translated Metal kernels call (msl/translate.h). Before, MSL_SUBGROUP and
-// MSL_THREADS are as common/msl_simd.glsl says; MSL_SIMD is defined for kernels
-// with SIMD-group functions.
+// Runtime functions of translated Metal kernels (msl/translate.h). Define
+// MSL_SUBGROUP and MSL_THREADS first, as in common/msl_simd.glsl, and MSL_SIMD
+// for kernels with SIMD-group functions.
 #ifndef MSL_GLSL
 #define MSL_GLSL
 
@@ -10,7 +10,7 @@
 
 // ---- memory ------------------------------------------------------------------
 
-// `address` moved by n items of `size` bytes.
+// Advances `address` by n items of `size` bytes.
 uint64_t msl_move(uint64_t address, int n, int size) {
   return address + uint64_t(int64_t(n) * int64_t(size));
 }
@@ -42,8 +42,9 @@ ROUND_(bf16)
 
 // ---- control -------------------------------------------------------------------
 
-// Whether x is true for any invocation of the workgroup; all call it. The word is
-// one of three in turn: the last one may still be read, the next is cleared.
+// Whether x is true for any invocation of the workgroup, all of which must call
+// it. Three words are used in turn: the previous one may still be read while
+// the next is cleared.
 #if MSL_SUBGROUP < 32
 shared uint msl_any_[3];
 uint msl_any_turn_ = 0u;
@@ -104,8 +105,8 @@ uint msl_thread_execution_width() {
 
 // ---- where a thread is -----------------------------------------------------------
 
-// A grid may be several dispatches, each of which has its place in it; at the
-// grid's ends threadgroups are smaller.
+// A grid may be split into dispatches with an offset each; threadgroups at the
+// grid's ends are smaller.
 uvec3 msl_threadgroup_position_in_grid() {
   return gl_WorkGroupID + A.base;
 }
@@ -139,7 +140,7 @@ uvec3 msl_threadgroups_per_grid() {
 
 // ---- MLX's way to an item --------------------------------------------------------
 
-// Of an array of any strides: shapes are int, strides int64_t, in items.
+// Offset in items for arbitrary strides; shapes are int, strides int64_t.
 int64_t msl_elem_to_loc(
     int64_t elem, uint64_t shape, uint64_t strides, int ndim) {
   int64_t at = 0l;
@@ -150,7 +151,7 @@ int64_t msl_elem_to_loc(
   }
   return at;
 }
-// The last two dimensions apart, the others in z.
+// The last two dimensions are separate, all others are in z.
 int64_t msl_elem_to_loc_3d(
     uvec3 elem, uint64_t shape, uint64_t strides, int ndim) {
   int64_t at = int64_t(elem.x) * load(Ptr_i64(strides), ndim - 1) +

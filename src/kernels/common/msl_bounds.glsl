@@ -1,13 +1,13 @@
-// MLX_VK_DEBUG=bounds for translated Metal kernels: every access is checked
-// against the arrays of the call. MSL_ARRAYS(F) is F(i, begin, end) for each: the
-// bytes of argument i, relative to its address A.ai.
+// MLX_VK_DEBUG=bounds for translated Metal kernels: checks every access against
+// the arrays of the call. MSL_ARRAYS(F) expands to F(i, begin, end) for each:
+// the byte range of argument i, relative to its address A.ai.
 #ifndef MSL_BOUNDS_GLSL
 #define MSL_BOUNDS_GLSL
 
 #include "common/report.glsl"
 
-// p itself if the n bytes from there on are of an array; else they are reported,
-// with the array that they are nearest to, and nobody's memory is used instead.
+// Returns p if the n bytes at p lie in an array; otherwise reports the access
+// with the nearest array and returns a scratch address.
 uint64_t msl_checked(uint64_t p, uint n, uint line) {
   int64_t least = 0x7fffffffffffffffl, near = 0l, size = 0l;
   uint argument = 0u;

@@ -1,6 +1,6 @@
-// MSL's functions of numbers that GLSL lacks, leaves open or computes less well
-// (MSL specification 6.5 to 6.7), under msl_ and their names there: of float and
-// its vectors, of int and uint.
+// MSL's numeric functions that GLSL lacks, leaves undefined or computes less
+// accurately (MSL specification 6.5 to 6.7), with the prefix msl_: for float
+// and its vectors, int and uint.
 #ifndef MSL_MATH_GLSL
 #define MSL_MATH_GLSL
 
@@ -60,7 +60,7 @@ EXACT_ALL_(msl_exact_divide, /)
 
 // ---- floats --------------------------------------------------------------------
 
-// sin and cos of pi x, of which quarters are exact.
+// sin and cos of pi x, exact at quarter turns.
 float msl_circle_(float x, int quarter) {
   float q = roundEven(2.0 * x);
   float r = 3.14159274 * (x - 0.5 * q);
@@ -105,7 +105,7 @@ FLOAT_1_(msl_tan, math_tan(x))
 FLOAT_1_(msl_tanh, math_tanh(x))
 FLOAT_1_(msl_tanpi, msl_sinpi(x) / msl_cospi(x))
 
-// The other one where one is NaN.
+// Return the other operand if one is NaN.
 FLOAT_2_(msl_max, is_nan(x) || y > x ? y : x)
 FLOAT_2_(msl_min, is_nan(x) || y < x ? y : x)
 FLOAT_2_(msl_atan2, math_atan2(x, y))
@@ -149,7 +149,7 @@ float msl_frexp_fraction(float x) {
   if (u == 0u || u >= 0x7f800000u) {
     return x;
   }
-  // Subnormals by their bits, as an integer.
+  // Subnormals are normalized through an integer conversion of their bits.
   u = u < 0x00800000u ? floatBitsToUint(float(u)) : u;
   return copy_sign(uintBitsToFloat((u & 0x7fffffu) | 0x3f000000u), x);
 }
@@ -159,7 +159,7 @@ int msl_ilogb(float x) {
       : u >= 0x7f800000u ? 0x7fffffff
                          : msl_frexp_exponent(x) - 1;
 }
-// In steps that are in range; 2^-300 times anything is 0.
+// Two steps, each in range; 2^-300 times any float is 0.
 float msl_ldexp(float x, int n) {
   n = clamp(n, -400, 400);
   int a = clamp(n, -200, 200);
@@ -184,7 +184,7 @@ vec2 msl_c_divide(vec2 x, vec2 y) { return c_div(x, y); }
 
 // ---- integers ------------------------------------------------------------------
 
-// The remainder of a division towards zero: GLSL's % is for positive numbers.
+// Remainder of truncated division; GLSL's % is undefined for negative operands.
 #define REM_(T) T msl_rem(T x, T y) { return x - y * (x / y); }
 REM_(int)
 REM_(ivec2)
@@ -203,9 +203,9 @@ REM_(i64vec2)
 REM_(i64vec3)
 REM_(i64vec4)
 
-// Of as many bits as the type has; clz and ctz of 0 are all of them.
-// By halves: of a byte or short that was loaded with its sign, NVIDIA's compiler
-// counts the copies of the sign too, even where `& 0xffu` stands before bitCount().
+// Bit functions count in the type's own width; clz and ctz of 0 return it.
+// popcount works by halves: for a sign-extended byte or short, NVIDIA's
+// compiler counts the copies of the sign even after `& 0xffu`.
 uint msl_popcount(uint x) {
   return uint(bitCount(x << 16) + bitCount(x & 0xffff0000u));
 }
@@ -232,7 +232,7 @@ OF_ONE_(msl_popcount, uvec, uvec)
 OF_ONE_(msl_clz, uvec, uvec)
 OF_ONE_(msl_ctz, uvec, uvec)
 OF_ONE_(msl_reverse_bits, uvec, uvec)
-// To the left, of the low `bits`; what is above them is dropped by the caller.
+// Rotates the low `bits` to the left; the caller drops the bits above.
 uint msl_rotate(uint x, uint n, uint bits) {
   n &= bits - 1u;
   return n == 0u ? x : (x << n) | (x >> (bits - n));
@@ -277,7 +277,7 @@ uint64_t msl_absdiff(uint64_t x, uint64_t y) { return max(x, y) - min(x, y); }
 int64_t msl_absdiff(int64_t x, int64_t y) { return max(x, y) - min(x, y); }
 uint64_t msl_addsat(uint64_t x, uint64_t y) { return x + min(y, ~x); }
 uint64_t msl_subsat(uint64_t x, uint64_t y) { return x - min(x, y); }
-// What a sum beyond the type's ends becomes.
+// Saturated value of an overflowing sum.
 int64_t msl_end_(int64_t x) {
   return int64_t(x < 0l ? 0x8000000000000000ul : 0x7ffffffffffffffful);
 }

@@ -1,14 +1,16 @@
-// SIMD-groups of 32 and quad-groups of 4 threads, as the Metal Shading Language
-// has them (6.9.2, 6.9.3). Before, MSL_SUBGROUP is the number of invocations that
-// subgroups are sure to have (ops/custom/plan.h) and MSL_THREADS the threadgroup's.
-// Three forms:
+// SIMD-groups of 32 and quad-groups of 4 threads of the Metal Shading Language
+// (6.9.2, 6.9.3). Define MSL_SUBGROUP, the guaranteed minimum subgroup size
+// (ops/custom/plan.h), and MSL_THREADS, the threadgroup size, first. There are
+// three forms, by MSL_SUBGROUP:
 //   32: a SIMD-group is a subgroup.
-//   more: one of the 32s that a subgroup consists of.
-//   less: emulated in shared memory. Every function then takes a first argument,
-//   whether the invocation is active, and all those of the workgroup call it, in
-//   uniform control flow: inactive ones give what changes no result. Which lanes
-//   a subgroup has does not matter; loops are written out, since llvmpipe counts
-//   turns.
+//   more: a SIMD-group is one of several 32s of a subgroup.
+//   less: emulated in shared memory. Every function then takes a first
+// argument,
+//   whether the invocation is active; all invocations of the workgroup call it
+// in
+//   uniform control flow, and inactive ones contribute a neutral value. Any
+// lane
+//   assignment works. Loops are unrolled, because llvmpipe limits iterations.
 // Functions take float, int and uint here, other types in msl_simd_types.glsl.
 #ifndef MSL_SIMD_GLSL
 #define MSL_SIMD_GLSL
@@ -43,7 +45,7 @@ uint msl_op_sum(uint a, uint b) { return a + b; }
 float msl_op_product(float a, float b) { return a * b; }
 int msl_op_product(int a, int b) { return a * b; }
 uint msl_op_product(uint a, uint b) { return a * b; }
-// NaN only if both are.
+// NaN only if both operands are NaN.
 float msl_op_min(float a, float b) { return is_nan(a) || b < a ? b : a; }
 int msl_op_min(int a, int b) { return min(a, b); }
 uint msl_op_min(uint a, uint b) { return min(a, b); }
@@ -64,7 +66,7 @@ float msl_from_word(uint w, float type) { return uintBitsToFloat(w); }
 int msl_from_word(uint w, int type) { return int(w); }
 uint msl_from_word(uint w, uint type) { return w; }
 
-// F(function, type, neutral element, GLSL's)
+// F(function, type, neutral element, GLSL's function)
 #define EACH_REDUCTION_(F)                                                    \
   F(sum, float, 0.0, Add)                                                     \
   F(sum, int, 0, Add)                                                         \
@@ -98,18 +100,18 @@ uint msl_from_word(uint w, uint type) { return w; }
 
 #if MSL_EMULATED
 
-// msl_op_min and _max take NaN for nothing.
+// msl_op_min and msl_op_max ignore NaN.
 #define MOST_ NAN_F
 #define LEAST_ NAN_F
 
-// A function writes the first array, then maybe the second. Both are free again
-// for the next function: of the second one, which is read last, its first
-// barrier makes sure.
+// A function writes the first array, then possibly the second. Both are free
+// for the next function: its first barrier protects the second array, which is
+// read last.
 shared uint msl_first_[MSL_THREADS];
 shared uint msl_second_[MSL_THREADS];
 
-// In pairs, fours, eights and so on, as Apple's GPUs add: sums have the bits that
-// a kernel gets which writes simd_shuffle_xor by 1, 2, 4, 8, 16 out.
+// Pairwise in twos, fours, eights and so on, as on Apple's GPUs: sums have the
+// same bits as an explicit simd_shuffle_xor by 1, 2, 4, 8, 16.
 #define OF_LANE_(ARRAY, k)                                                    \
   (at + k < MSL_THREADS ? msl_from_word(ARRAY[at + k], neutral) : neutral)
 #define PAIR_(NAME, ARRAY, j, k)                                              \
@@ -139,7 +141,7 @@ shared uint msl_second_[MSL_THREADS];
     return FOUR_(NAME, msl_second_, 0u, 1u, 2u, 3u);                          \
   }
 
-// Within eight lanes, then what the eights before them have.
+// Scans within eight lanes, then adds the totals of the preceding eights.
 #define EIGHT_(NAME, k)                                                       \
   at = eight + k;                                                             \
   y = at < MSL_THREADS ? msl_from_word(msl_first_[at], y) : neutral;          \
@@ -189,7 +191,7 @@ shared uint msl_second_[MSL_THREADS];
     return msl_op_##NAME(msl_quad_prefix_exclusive_##NAME(on, x), x);     \
   }
 
-// What a lane that there is not has is not defined.
+// A shuffle from a lane that does not exist is undefined.
 #define SHUFFLE_(T)                                                           \
   T msl_from_lane_(T x, uint at) {                                            \
     barrier();                                                                \
@@ -215,7 +217,7 @@ uint msl_simd_ballot(bool on, bool x) {
 #define MOST_ INF_F
 #define LEAST_ (-INF_F)
 
-// A subgroup has its 32s one after the other.
+// A subgroup contains its SIMD-groups in consecutive 32s of lanes.
 #if MSL_SUBGROUP == 32
 #define GROUPED_(T, r, x, NEUTRAL, FUNCTION) T r = FUNCTION(x);
 uint msl_simd_ballot(bool x) {

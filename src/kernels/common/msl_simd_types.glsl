@@ -1,5 +1,5 @@
-// What follows from the functions of msl_simd.glsl, in any of their forms: votes,
-// other types, and shuffles by which lane they read from.
+// Functions derived from msl_simd.glsl, in any of its forms: votes, other
+// types, and shuffles by source lane.
 #ifndef MSL_SIMD_TYPES_GLSL
 #define MSL_SIMD_TYPES_GLSL
 
@@ -31,7 +31,8 @@ bool msl_quad_is_first(ONLY_ACTIVE) {
   return findLSB(msl_quad_ballot(ACTIVE true)) == int(msl_lane() & 3u);
 }
 
-// A unary function of components, or of values as another type.
+// Applies a unary function to components, or to values converted to another
+// type.
 #define SPLIT_2_(F, T, v) T(F(ACTIVE v.x), F(ACTIVE v.y))
 #define SPLIT_3_(F, T, v) T(F(ACTIVE v.x), F(ACTIVE v.y), F(ACTIVE v.z))
 #define SPLIT_4_(F, T, v)                                                     \
@@ -108,9 +109,9 @@ ON_NUMBERS_(msl_quad_prefix_inclusive_product)
 MOVE_OTHERS_(msl_simd_shuffle)
 MOVE_OTHERS_(msl_quad_shuffle)
 
-// Which lanes others read from. Those that would read beyond the group keep
-// their own item, or take one of `fill` from the group's other end; `modulo`
-// lanes are a group then.
+// Shuffles by source lane. Lanes that would read beyond the group keep their
+// own item, or with `fill` take it from the group's other end; the group then
+// has `modulo` lanes.
 #define MOVES_(T)                                                             \
   T msl_simd_broadcast(WITH_ACTIVE T x, uint lane) {                          \
     return msl_simd_shuffle(ACTIVE x, lane);                                  \

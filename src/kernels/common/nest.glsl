@@ -1,5 +1,6 @@
-// Nests of axes (common/nest.h). NEST_OFFSET(result, i, nest): result = offset
-// in elements of the row-major index i. A macro, as OFFSET is.
+// Offsets in nests of axes (common/nest.h). NEST_OFFSET(result, i, nest):
+// offset in elements of the row-major index i. A macro for the same reason as
+// OFFSET.
 #ifndef NEST_GLSL
 #define NEST_GLSL
 

@@ -5,8 +5,8 @@
 
 BEGIN_INTERFACE
 
-// Axes of NDIM at most, outermost first: an argument block that has some is a
-// template in C++. NEST is the type of its members.
+// Up to NDIM axes, outermost first. An argument block with members of type NEST
+// is a template in C++.
 #ifdef __cplusplus
 #define TEMPLATE_NDIM template <int NDIM>
 #define NEST Nest<NDIM>

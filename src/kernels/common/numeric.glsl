@@ -1,12 +1,12 @@
-// What numbers are, and complex64 (a vec2) as a number.
+// Classification of floats, and complex64 (a vec2) as a number.
 #ifndef NUMERIC_GLSL
 #define NUMERIC_GLSL
 
 const float NAN_F = uintBitsToFloat(0x7fc00000u);
 const float INF_F = uintBitsToFloat(0x7f800000u);
 
-// x < y of 64 bits, by halves: Mesa 22.3 takes 32 bits that were made 64 for
-// less or greater than a constant when they are not.
+// 64-bit x < y by halves: Mesa 22.3 miscompiles comparisons of a widened 32-bit
+// value with a constant.
 #define LESS_BY_HALVES_(T, HALVES, UNPACK)                                    \
   bool is_less(T x, T y) {                                                    \
     HALVES a = UNPACK(x), b = UNPACK(y);                                      \
@@ -15,7 +15,7 @@ const float INF_F = uintBitsToFloat(0x7f800000u);
 LESS_BY_HALVES_(int64_t, ivec2, unpackInt2x32)
 LESS_BY_HALVES_(uint64_t, uvec2, unpackUint2x32)
 
-// By bits: compilers may assume that NaN and Inf do not happen.
+// Tested by bits, because compilers may assume that NaN and Inf do not occur.
 bool is_nan(float x) {
   return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
 }

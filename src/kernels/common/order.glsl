@@ -1,5 +1,5 @@
-// Order of values of any type: is_nan(x), less(a, b), and sorts_before(a, b),
-// which is a < b with NaN last, as MLX sorts. Complex numbers are ordered by
+// Ordering of values of any type: is_nan(x), less(a, b), and sorts_before(a,
+// b), which is a < b with NaN last, as in MLX. Complex numbers are ordered by
 // real, then imaginary part; one with a NaN part is a NaN.
 #ifndef ORDER_GLSL
 #define ORDER_GLSL

@@ -1,11 +1,11 @@
-// Pairs of items of T, f16 or bf16.
+// Pairs of 16-bit items of T, f16 or bf16.
 #ifndef PAIRS_GLSL
 #define PAIRS_GLSL
 
 #include "common/types.glsl"
 
-// Two items as they lie in memory. Not by packHalf2x16() or bf16vec2(): which
-// way those round is the driver's choice.
+// Packs two items in memory order. packHalf2x16() and bf16vec2() are avoided,
+// because their rounding is up to the driver.
 #ifdef T_IS_bf16
 #define pack2 pack2_bf16
 #else

@@ -1,4 +1,4 @@
-// pow, fmod and floor division; the rules of math.glsl hold.
+// pow, fmod and floor division, with the conventions of math.glsl.
 #ifndef POWER_GLSL
 #define POWER_GLSL
 
@@ -7,8 +7,10 @@
 
 // ---- power -----------------------------------------------------------------
 
-// a^n for 2 <= n <= 64 as the sum of two floats, so that what is exact stays
-// exact; a below 2^60 in magnitude would overflow only with the result.
+// a^n for 2 <= n <= 64 as an unevaluated sum of two floats, so that exact
+// powers stay exact. For
+// a
+//  < 2^60 intermediate values overflow only if the result does.
 float pow_int(float a, int n) {
   precise float bh = a;
   precise float bl = 0.0;
@@ -133,7 +135,7 @@ float math_pow(float x, float y) {
     r = 1.0;
   } else {
     r = pow_positive(a, y);
-    // Small powers again, exactly where the double-float range allows.
+    // Recomputes small powers exactly where the range of two floats allows.
     bool exact = integer && y >= 3.0 && y <= 64.0 && r > 1e-25 && r < 1e37;
     if (exact) {
       r = pow_int(a, int(ay));
@@ -144,7 +146,7 @@ float math_pow(float x, float y) {
 
 // ---- division with floor ---------------------------------------------------
 
-// C's fmod, exact: the quotient's bits are removed 32 at a time.
+// C's fmod, exact: the quotient is reduced by 32 bits per iteration.
 float math_fmod(float x, float y) {
   uint ux = floatBitsToUint(x) & 0x7fffffffu;
   uint uy = floatBitsToUint(y) & 0x7fffffffu;
@@ -162,13 +164,13 @@ float math_fmod(float x, float y) {
   ey = max(ey, 1);
   int shift = ex - ey;
   uint r = mx % my;
-  // Exponents of finite numbers are 253 apart at most.
+  // Exponents of finite numbers differ by at most 253.
   BOUNDED_WHILE(shift > 0 && r != 0u, 8) {
     int s = min(shift, 32);
     r = uint((uint64_t(r) << s) % uint64_t(my));
     shift -= s;
   }
-  // r 2^(ey - 150), normalised by hand.
+  // r 2^(ey - 150), normalized without floating-point arithmetic.
   if (r == 0u) {
     return copy_sign(0.0, x);
   }
@@ -182,7 +184,7 @@ float math_fmod(float x, float y) {
   return uintBitsToFloat(bits | (floatBitsToUint(x) & 0x80000000u));
 }
 
-// Python's modulo: the sign of the divisor.
+// Python's modulo, which has the sign of the divisor.
 float math_remainder(float x, float y) {
   precise float r = math_fmod(x, y);
   bool wrong = r != 0.0 && (r < 0.0) != (y < 0.0);
@@ -190,7 +192,7 @@ float math_remainder(float x, float y) {
   return wrong ? s : r;
 }
 
-// floor of the rounded quotient, as C has it.
+// floor of the rounded quotient, as in C.
 float math_floor_divide(float x, float y) {
   return floor(math_divide(x, y));
 }

@@ -1,5 +1,5 @@
-// What reduce.comp and reduce_col.comp read: elements of outputs, evenly spaced
-// (NDIM=1) or in two nests of up to 16 dimensions.
+// Operands of reduce.comp and reduce_col.comp: elements of outputs, evenly
+// spaced (NDIM=1) or strided in two nests of up to 16 dimensions.
 #ifndef REDUCE_OPERANDS_GLSL
 #define REDUCE_OPERANDS_GLSL
 
@@ -15,14 +15,14 @@ T_PTR output_elements(UIndex o) {
   return MOVED(T, A.x, base);
 }
 
-// Element i as an operand.
+// Loads element i as an operand.
 Acc element(T_PTR p, UIndex i) {
   Index at;
   NEST_OFFSET(at, i, A.reduced);
   return Acc(LIFT(load(p, at)));
 }
 
-// acc and the elements i, i + LANES and so on below `end`.
+// Reduces the elements i, i + LANES, ... below `end` into acc.
 Acc reduce_elements(Acc acc, T_PTR p, UIndex i, UIndex end) {
   for (; i + 3 * LANES < end; i += 4 * LANES) {
     Acc a = element(p, i), b = element(p, i + LANES);

@@ -1,6 +1,6 @@
 // Reduction operators over the value type Acc (f32, i32, u32, i64, u64, c64;
-// narrower types are reduced as 32-bit ones). The host defines OP to one of
-// the names below; a kernel with operators of its own numbers them above.
+// narrower types are reduced in 32 bits). The host defines OP as one of the
+// names below; a kernel's own operators have higher numbers.
 #ifndef REDUCE_OPS_GLSL
 #define REDUCE_OPS_GLSL
 
@@ -37,7 +37,7 @@ vec2 log_add_exp(vec2 a, vec2 b) {
 }
 
 #if OP <= LogSum
-// reduce_op(a, b): a NaN on either side stays.
+// reduce_op(a, b) propagates NaN.
 Acc reduce_op(Acc a, Acc b) {
 #if OP == Sum
   return a + b;
@@ -58,7 +58,7 @@ Acc reduce_op(Acc a, Acc b) {
 #endif
 }
 
-// The neutral element. Integers use the limits of the stored type.
+// The neutral element; for integers the limit of the stored type.
 #if Acc_KIND == KIND_FLOAT
 #define LOWEST (-INF_F)
 #define HIGHEST INF_F
@@ -95,7 +95,8 @@ Acc neutral() {
 }
 #endif
 
-// A loaded value as an operand: truth for And and Or (-0.0 is false).
+// Converts a loaded value to an operand: truth value for And and Or (-0.0 is
+// false).
 #if OP == And || OP == Or
 #define LIFT(x) (to_bool(x) ? 1u : 0u)
 #else

@@ -1,5 +1,5 @@
-// What kernels report where MLX_VK_DEBUG asks for it: pipeline/reports.h reads
-// it when the batch is done.
+// Report of a kernel under MLX_VK_DEBUG; pipeline/reports.h reads it after the
+// batch.
 #ifndef REPORT_GLSL
 #define REPORT_GLSL
 
@@ -9,15 +9,15 @@ layout(constant_id = 2) const uint REPORT_KERNEL = 0;
 layout(buffer_reference, scalar, buffer_reference_align = 8)
     buffer KernelReport {
   uint64_t loop; // loops.glsl
-  // bounds.glsl: whose index, 0 where there was none; the index, its flat
-  // position, the items of its axis. msl_bounds.glsl: whose access, where it is in
-  // bytes from an array on, which argument that is, its bytes; the line of the
-  // source, with the highest bit if that is in the header, and how many bytes.
+  // bounds.glsl: kernel of the index (0: none), signedness, the index, its flat
+  // position, the length of its axis. msl_bounds.glsl: kernel of the access,
+  // its byte offset from an array, that argument's number and size, the source
+  // line (highest bit: in the header), and the bytes accessed.
   uint index_kernel, index_signed;
   uint64_t index, position, size;
   uint line, bytes;
 };
-// Behind it there is memory for accesses that have none.
+// Offset of scratch memory for accesses out of bounds.
 #define REPORT_NOBODYS 64ul
 
 #endif

@@ -1,5 +1,5 @@
-// The root mean square norm, in parts that norm.comp and fused products share:
-// precise, so that both have the same bits.
+// RMS norm steps shared by norm.comp and fused products; `precise`, so that
+// results are bit-identical.
 #ifndef RMS_GLSL
 #define RMS_GLSL
 
@@ -9,7 +9,7 @@ float add_squares(float total, vec4 v) {
   return more;
 }
 
-// The factor of a row whose squares add up to `total`.
+// Factor of a row with the sum of squares `total`.
 float rms_factor(float total, float inverse_n, float eps) {
   precise float mean = total * inverse_n + eps;
   return inversesqrt(mean);

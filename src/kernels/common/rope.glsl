@@ -1,5 +1,5 @@
-// Rotary embedding, in parts that rope.comp and rope_cache.comp share: precise,
-// so that both have the same bits.
+// Rotary embedding steps shared by rope.comp and rope_cache.comp; `precise`, so
+// that results are bit-identical.
 #ifndef ROPE_GLSL
 #define ROPE_GLSL
 
@@ -27,7 +27,7 @@ vec2 cos_sin(float turn, float inverse) {
   return is_finite(angle) ? v : vec2(NAN_F);
 }
 
-// The first and the second of a pair (p, q), turned by v = (cos, sin).
+// First and second item of the pair (p, q) rotated by v = (cos, sin).
 float turned_first(float p, float q, vec2 v) {
   precise float r = p * v.x - q * v.y;
   return r;

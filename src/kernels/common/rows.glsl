@@ -1,5 +1,5 @@
-// Kernels over rows of `n` items along a contiguous last axis (rows.h),
-// in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
+// Common part of kernels over rows of `n` items along a contiguous last axis
+// (rows.h), in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
 #ifndef ROWS_GLSL
 #define ROWS_GLSL
 
@@ -15,7 +15,7 @@
 
 #define team_index() (uint64_t(group_index()) * TEAMS + TEAM)
 
-// The first item of a row.
+// Offset of the first item of a row.
 int64_t row_offset(RowArgs rows, uint64_t row) {
   if (rows.inner == 1) {
     return int64_t(row) * rows.outer_stride;
@@ -25,8 +25,8 @@ int64_t row_offset(RowArgs rows, uint64_t row) {
       int64_t(row - outer * rows.inner) * rows.inner_stride;
 }
 
-// `row` is this team's row, `live` says whether it exists (others shadow row
-// 0 so that barriers stay uniform), x is at its first item.
+// Declares `row`, this team's row, `live`, whether it exists (other teams take
+// row 0, so that barriers stay uniform), and x, the address of its first item.
 #define ROW_FIND                                                              \
   uint64_t row = team_index();                                                \
   bool live = row < A.rows.count;                                             \
@@ -38,8 +38,8 @@ int64_t row_offset(RowArgs rows, uint64_t row) {
   ROW_FIND                                                                    \
   T_PTR y = MOVED(T, A.y, row * n);
 
-// For each piece of four items of this invocation, at i. A row of CHUNKS pieces
-// an invocation can be kept in registers, by c.
+// Iterates over this invocation's pieces of four items, starting at i. With
+// CHUNKS pieces per invocation a row can be kept in registers, indexed by c.
 #if CHUNKS
 #define EACH4                                                                 \
   [[unroll]] for (uint c = 0, i = LANE * 4; c < CHUNKS; ++c, i += LANES * 4)
@@ -47,7 +47,7 @@ int64_t row_offset(RowArgs rows, uint64_t row) {
 #define EACH4 for (uint i = LANE * 4; i < n; i += LANES * 4)
 #endif
 
-// `v` where items i..i+3 are in the row, `other` elsewhere.
+// `v` for items of i..i+3 inside the row, `other` beyond its end.
 #if VEC
 #define IN_ROW4(i, n, v, other) ((i) < (n) ? (v) : vec4(other))
 #else

@@ -1,11 +1,11 @@
-// run_time(x): a constant as a value of run time, as it is in an unfused graph:
-// where a driver computes with constants itself, it may round otherwise than
-// its GPU does. For kernels of common/elementwise.glsl.
+// run_time(x) hides a constant from the driver's compiler, whose constant
+// folding may round differently from the GPU; an unfused graph has it in
+// memory. For kernels of common/elementwise.glsl.
 #ifndef RUN_TIME_GLSL
 #define RUN_TIME_GLSL
 
-// Counts are below 2^63. No single bit of ZERO may be known: as `count >> 63` it
-// let NVIDIA's compiler fold cos(1.1), whose last bit is set.
+// ZERO is 0, because counts are below 2^63. No bit of it may be known: with
+// `count >> 63` NVIDIA's compiler folded cos(1.1), whose last bit is set.
 #if DENSE
 #define ZERO (0u - uint(A.items.n >> 63))
 #else

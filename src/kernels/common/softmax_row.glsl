@@ -1,14 +1,14 @@
-// The softmax of a row that a team keeps in registers (common/rows.glsl), in
-// the parts that softmax.comp and router.comp share, so that both have the same
-// bits.
+// Softmax of a row in a team's registers (common/rows.glsl), shared by
+// softmax.comp and router.comp, so that results are bit-identical.
 #ifndef SOFTMAX_ROW_GLSL
 #define SOFTMAX_ROW_GLSL
 
 #include "common/exp_sums.glsl"
 
 #if LANES == 128 && CHUNKS == 1
-// As a team of 32 lanes adds, whose lanes have four pieces: that is how many rows
-// of up to 512 items are worked on, and a row has the same bits alone.
+// Sums in the order of a team of 32 lanes with four pieces each, the
+// configuration for many rows of up to 512 items, so that a single row has the
+// same bits.
 TEAM_REDUCE_OF(32, sum_of_32, float, lane_add, narrow_scratch)
 shared float pieces[WG_SIZE];
 float row_sum(float x) {
@@ -26,8 +26,8 @@ float row_sum(float x) {
 #endif
 
 #if CHUNKS
-// v: items of a row of n, -Inf beyond its end; becomes their exponentials. What
-// these are to be multiplied with.
+// Replaces v, a row of n items padded with -Inf, by its exponentials and
+// returns the factor that normalizes them.
 float softmax_factor(inout vec4 v[CHUNKS], uint n) {
   float top = -INF_F;
   EACH4 {
@@ -36,7 +36,7 @@ float softmax_factor(inout vec4 v[CHUNKS], uint n) {
   top = team_max(top);
   float total = 0.0;
   EACH4 {
-    // What lies beyond the row adds nothing, even if the row is all -Inf.
+    // Padding must add nothing, even if the whole row is -Inf.
     v[c] = exp4(v[c] - top);
     total += sum4(IN_ROW4(i, n, v[c], 0.0));
   }

@@ -1,6 +1,6 @@
-// SUM_UP(total, ITEM, n, fours): adds ITEM(0) to ITEM(n - 1) to a float as an
-// invocation of reduce.comp does (common/reduce_operands.glsl, LANES 1): evenly
-// spaced items by fours, those of a nest one after another.
+// SUM_UP(total, ITEM, n, fours): adds ITEM(0) to ITEM(n - 1) in the order of
+// reduce.comp with LANES 1 (common/reduce_operands.glsl): in fours if evenly
+// spaced, otherwise singly.
 #ifndef SUMS_GLSL
 #define SUMS_GLSL
 

@@ -1,4 +1,5 @@
-// Ternary primitives; shared by ternary.comp and the generated kernels.
+// Ternary primitives, used by ternary.comp and the generated kernels of
+// src/jit.
 #ifndef TERNARY_OPS_GLSL
 #define TERNARY_OPS_GLSL
 

@@ -1,4 +1,4 @@
-// The nests of Gather and Scatter. The kernel defines UPDATES.
+// Common part of Gather and Scatter. The kernel defines UPDATES.
 #ifndef TUPLES_GLSL
 #define TUPLES_GLSL
 
@@ -23,7 +23,7 @@
 #define SLICE_NDIM S_NDIM
 #endif
 
-// An operand's offset at a tuple.
+// Offset of an operand at a tuple.
 int64_t tuple_offset(int operand, UIndex tuple) {
   int64_t offset = 0;
   for (int d = TUPLE_NDIM - 1; d >= 0; --d) {

@@ -1,14 +1,14 @@
-// Storage types, value types, and the only way kernels touch memory.
+// Storage types, value types, and the memory accesses of kernels.
 //
-// A dtype d has a pointer type Ptr_d (a buffer reference with the item's own
-// alignment: MLX promises no more) and a value type. Kernels see the names
-// that the host defines for each type parameter P of a variant:
+// A dtype d has a pointer type Ptr_d (a buffer reference with the alignment of
+// one item, the most that MLX guarantees) and a value type. For each type
+// parameter P of a variant the host defines
 //   P        value type: bool, int8_t .. uint64_t, float (f16, bf16, f32), vec2
 //   P_PTR    pointer type
 //   P_CAST   any value -> P (without rounding to storage; store() rounds)
-//   P_SIZE   bytes an item; P_KIND one of the KIND_ values below
+//   P_SIZE   bytes per item; P_KIND: one of the KIND_ values below
 // load(p, i) and store(p, i, v) take an index of any integer type, relative to
-// p; the arithmetic of an index itself is 64-bit in a kernel's large variants.
+// p; large variants of a kernel compute indices in 64 bits.
 #ifndef TYPES_GLSL
 #define TYPES_GLSL
 
@@ -21,9 +21,9 @@
 #include "common/convert.glsl"
 #include "common/numeric.glsl"
 
-// REF declares one buffer reference type holding a single item; load() and
-// store() move the address. glslang cannot overload functions on reference
-// types, so the types that share their storage hold different structs.
+// REF declares a buffer reference type of a single item; load() and store()
+// move the address. Types with equal storage hold different structs, because
+// glslang cannot overload functions on reference types.
 #define REF(NAME, STORAGE, ALIGN)                                             \
   layout(buffer_reference, scalar, buffer_reference_align = ALIGN)            \
       buffer NAME {                                                           \
@@ -35,9 +35,9 @@
     STORAGE v[];                                                              \
   }
 
-// The dtypes, a row each: F(dtype, value type, bits of an item, storage -> value,
-// value -> storage). Storage is uint8_t, uint16_t, uint or uvec2. Plain ones are
-// stored as their values;
+// The dtypes, one row each: F(dtype, value type, bits per item, storage ->
+// value, value -> storage). Storage is uint8_t, uint16_t, uint or uvec2. Plain
+// dtypes are stored as their values.
 #define EACH_PLAIN_DTYPE(F)                                                   \
   F(u8, uint8_t, 8, uint8_t, uint8_t)                                         \
   F(i8, int8_t, 8, int8_t, uint8_t)                                           \
@@ -49,7 +49,8 @@
   F(i64, int64_t, 64, bits_to_i64, i64_to_bits)                               \
   F(f32, float, 32, uintBitsToFloat, floatBitsToUint)                         \
   F(c64, vec2, 64, uintBitsToFloat, floatBitsToUint)
-// coded ones are not, and have at most 16 bits. Floats need a to_<dtype>, too.
+// Coded dtypes are converted and have at most 16 bits. Floats also need a
+// to_<dtype>.
 #define EACH_CODED_DTYPE(F)                                                   \
   F(bool, bool, 8, bits_to_bool, bool_to_bits)                                \
   F(f16, float, 16, f16_to_f32, f32_to_f16)                                   \
@@ -81,18 +82,19 @@ uvec2 i64_to_bits(int64_t x) {
 EACH_PLAIN_DTYPE(PLAIN_POINTER_)
 EACH_CODED_DTYPE(CODED_POINTER_)
 
-// Wider accesses, by .v[i]; the host checks base and strides before choosing
+// Wider accesses, by .v[i]; the host checks base and strides before it selects
 // them.
 REF_MANY(Ptr_u32x2, uvec2, 8);
 REF_MANY(Ptr_u32x4, uvec4, 16);
 REF_MANY(Ptr_f32x4, vec4, 16);
 
-// MOVED(P, p, n): the pointer p of type P_PTR moved by n items, n of any integer
-// type. glslang's own `reference + n` with n of 64 bits would make a conversion
-// of 64 bits to 64, which is no valid SPIR-V.
+// MOVED(P, p, n): pointer p of type P_PTR advanced by n items, n of any integer
+// type. glslang's own `reference + n` with a 64-bit n generates a 64-to-64-bit
+// conversion, which is invalid SPIR-V.
 #define MOVED(P, p, n) P##_PTR(uint64_t(p) + uint64_t(int64_t(n) * P##_SIZE))
 
-// Any index as the one integer type that reference arithmetic gets right.
+// Converts an index to the one integer type that glslang's reference arithmetic
+// handles correctly.
 uint64_t item_index(uint i) {
   return uint64_t(i);
 }
@@ -126,8 +128,8 @@ uint64_t item_index(int64_t i) {
 EACH_PLAIN_DTYPE(PLAIN_ITEM_)
 EACH_CODED_DTYPE(CODED_ITEM_)
 
-// Values -> values, as MLX's astype does: complex drops the imaginary part,
-// bool is "not zero".
+// Value conversions with the semantics of MLX's astype: complex drops the
+// imaginary part, bool is "not zero".
 #define CAST_INTEGERS_TO(NAME, VALUE)                                         \
   VALUE NAME(bool x) { return VALUE(x); }                                     \
   VALUE NAME(uint8_t x) { return VALUE(x); }                                  \
@@ -152,7 +154,8 @@ bool to_bool(uint32_t x) { return x != 0u; }
 bool to_bool(int32_t x) { return x != 0; }
 bool to_bool(uint64_t x) { return x != 0ul; }
 bool to_bool(int64_t x) { return x != 0l; }
-// By bits: a device that flushes subnormals must not lose a true.
+// Tested by bits, because a device that flushes subnormals must not turn true
+// into false.
 bool to_bool(float x) { return (floatBitsToUint(x) & 0x7fffffffu) != 0u; }
 bool to_bool(vec2 x) { return to_bool(x.x) || to_bool(x.y); }
 
@@ -162,8 +165,7 @@ CAST_TO(to_i32, int32_t)
 CAST_TO(to_i64, int64_t)
 CAST_TO(to_f32, float)
 
-// A negative float cast to an unsigned type wraps as it does on the CPU:
-// through the signed 64-bit integer.
+// A negative float cast to an unsigned type wraps as on the CPU, through int64.
 #define CAST_TO_UNSIGNED(NAME, VALUE)                                         \
   CAST_INTEGERS_TO(NAME, VALUE)                                               \
   VALUE NAME(float x) {                                                       \

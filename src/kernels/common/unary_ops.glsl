@@ -1,5 +1,5 @@
-// Unary primitives, named as the primitives and overloaded by value type;
-// shared by unary.comp and the generated kernels of src/jit.
+// Unary primitives, named like MLX's primitives and overloaded by value type;
+// used by unary.comp and the generated kernels of src/jit.
 #ifndef UNARY_OPS_GLSL
 #define UNARY_OPS_GLSL
 
@@ -9,7 +9,7 @@
 #define FOR_UNSIGNED(M) M(uint8_t) M(uint16_t) M(uint32_t) M(uint64_t)
 #define FOR_INTEGERS(M) FOR_SIGNED(M) FOR_UNSIGNED(M)
 
-// Of 64 bits: numeric.glsl.
+// The 64-bit overloads are in numeric.glsl.
 #define IS_LESS_(T)                                                           \
   bool is_less(T x, T y) { return x < y; }
 IS_LESS_(int8_t)

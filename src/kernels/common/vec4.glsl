@@ -1,5 +1,5 @@
-// Four consecutive floats at once, for the variants whose base address and
-// strides the host found to be multiples of four items.
+// Accesses to four consecutive floats, for variants whose base address and
+// strides are multiples of four items.
 #ifndef VEC4_GLSL
 #define VEC4_GLSL
 
@@ -43,8 +43,8 @@ uvec2 pack4(vec4 v) {
 #define load_vec4(p, i) UNPACK4(VEC4_AT(p, i))
 #define store_vec4(p, i, v) VEC4_AT(p, i) = PACK4(v)
 
-// Items i..i+3 of a row of `n`: `fill` beyond its end. With VEC the caller's
-// n is a multiple of four.
+// Items i..i+3 of a row of `n`, `fill` beyond its end. With VEC, n must be a
+// multiple of four.
 #if VEC
 #define FETCH4(p, i, n, fill) ((i) < (n) ? load_vec4(p, i) : vec4(fill))
 #define STORE4(p, i, n, v)                                                    \
@@ -70,7 +70,7 @@ uvec2 pack4(vec4 v) {
   }
 #endif
 
-// As if stored to T and loaded again.
+// Rounds as a store to T and a load would.
 #ifdef T_IS_bf16
 #define ROUND_TO_T(x) round_to_bf16(x)
 #elif defined(T_IS_f16)

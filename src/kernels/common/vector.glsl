@@ -1,13 +1,13 @@
-// Four neighbouring items of any type in one access, as an array:
-// LOAD_FOUR(PTR, p, i) and STORE_FOUR(PTR, p, i, v) for items 4 i to 4 i + 3 of
-// the pointer type PTR. The host checks that addresses are multiples of
-// min(16, 4 items) bytes (by_fours() in ops/view.h).
+// Accesses to four adjacent items of any type, as an array: LOAD_FOUR(PTR, p,
+// i) and STORE_FOUR(PTR, p, i, v) for items 4 i to 4 i + 3 of the pointer type
+// PTR. The host checks that addresses are multiples of min(16, 4 items) bytes
+// (by_fours() in ops/view.h).
 #ifndef VECTOR_GLSL
 #define VECTOR_GLSL
 
 #include "common/types.glsl"
 
-// Chosen by name: functions cannot be overloaded on reference types.
+// Selected by name, because functions cannot be overloaded on reference types.
 #define PASTE4_(a, b) a##b
 #define PASTE4(a, b) PASTE4_(a, b)
 #define LOAD_FOUR(PTR, p, i) PASTE4(load4_, PTR)(uint64_t(p), uint64_t(i))
@@ -42,7 +42,7 @@ uint join16_(uint16_t low, uint16_t high) {
     AT_(Ptr_u32x2, p, i, 8) =                                                 \
         uvec2(join16_(TO(v[0]), TO(v[1])), join16_(TO(v[2]), TO(v[3])));      \
   }
-// bf16, the pair by pair.
+// bf16 is converted in pairs.
 float[4] load4_Ptr_bf16(uint64_t p, uint64_t i) {
   uvec2 w = AT_(Ptr_u32x2, p, i, 8);
   return float[4](

@@ -1,12 +1,12 @@
-// For custom kernels on software devices: whether the driver has ended the loops
-// of an invocation, as llvmpipe does in silence after 65,535 turns of all of them
-// together (pipeline/cut_loops.h). Then no loop turns twice any more: not this one
-// either, whose turns lie in memory so that no compiler knows them.
+// Detects, for custom kernels on software devices, that the driver has ended an
+// invocation's loops; llvmpipe does so silently after 65,535 iterations in
+// total (pipeline/cut_loops.h). Afterwards no loop iterates twice, including
+// this one, whose count is in memory so that no compiler knows it.
 #ifndef WHOLE_LOOPS_GLSL
 #define WHOLE_LOOPS_GLSL
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer WholeLoops {
-  volatile uint kernel; // of the report
+  volatile uint kernel; // kernel number for the report
   volatile uint next[3]; // 1, 2, 2
   volatile uint cut[3]; // 1, 1, 0
 };

@@ -1,5 +1,5 @@
-// Raw moves: Word is WORD bytes of anything. The host picks the widest word
-// that divides every address of the move.
+// Raw moves of words of WORD bytes. The host selects the widest word that
+// divides every address of the move.
 #ifndef WORDS_GLSL
 #define WORDS_GLSL
 
@@ -22,7 +22,7 @@
 #define WordPtr Ptr_u32x4
 #endif
 
-// 8- and 16-byte words have no load() in types.glsl.
+// load() of types.glsl does not cover words of 8 and 16 bytes.
 #define WORD_ACCESS(INDEX)                                                    \
   Word load_word(WordPtr p, INDEX i) {                                        \
     return WordPtr(uint64_t(p) + uint64_t(int64_t(i)) * WORD).v[0];           \
