@@ -1,12 +1,13 @@
-// Strided moves beyond MLX's copy_gpu: for primitives that update in place.
+// Strided copies beyond MLX's copy_gpu, for primitives that update in place.
 #pragma once
 
 #include "backend/stream_encoder.h"
 
 namespace mlx::core::vulkan {
 
-// Elements `shape` of `in` to `out`. Strides and offsets are in elements; the
-// dynamic ones are dynamic_offset()s, read on the GPU and added.
+// Copies elements of `shape` from `in` to `out`. Strides and offsets are in
+// elements; dynamic offsets, from dynamic_offset(), are read on the GPU and
+// added.
 struct Move {
   Shape shape;
   Strides in_strides, out_strides;
@@ -15,18 +16,18 @@ struct Move {
   const array* dynamic_out = nullptr;
 };
 
-// The offset of a slice of `of` at the starts that MLX's
-// compute_dynamic_offset() was given last: an int64, or that of no place
-// (kernels/common/dynamic.h) where the slice would not be inside.
+// Offset of a slice of `of` at the starts last given to MLX's
+// compute_dynamic_offset(): an int64, or NO_OFFSET (kernels/common/dynamic.h)
+// if the slice is out of bounds.
 array dynamic_offset(
     StreamEncoder& enc,
     const array& indices,
     const array& of,
     const Shape& slice);
 
-// One dispatch. With `reduce` (a function of common/combine.glsl; equal dtypes,
-// no dynamic offsets) the destination is combined with the source. The hazard
-// ranges are the bytes that the move reaches.
+// Records one dispatch. With `reduce` (a function of common/combine.glsl; equal
+// dtypes, no dynamic offsets) the destination is combined with the source.
+// Hazard ranges are the bytes reached.
 void copy_strided(
     StreamEncoder& enc,
     const array& in,

@@ -1,4 +1,4 @@
-// Layout helpers shared by the primitives: donation and contiguity.
+// Donation and contiguity helpers of the primitives.
 #pragma once
 
 #include <vector>
@@ -10,22 +10,22 @@
 
 namespace mlx::core::vulkan {
 
-// Gives `out` memory: the input's own buffer when it is donatable and
-// row-contiguous with the same item size, else a fresh one.
+// Allocates `out`: the input's buffer if it is donatable, row-contiguous and of
+// the same item size, otherwise a new one.
 void donate_or_alloc(const array& in, array& out);
 
-// Gives `out`, of `in`'s shape, memory that is laid out as `in`'s, which has no
-// holes: its own where it may be donated and items have the same size.
+// Allocates `out`, of `in`'s shape, with the layout of `in`, which has no gaps;
+// reuses its buffer if that is donatable and item sizes match.
 void alloc_like(const array& in, array& out, bool donatable);
 
-// Gives `out` memory, and zeros from the GPU. The scalar they come from lives
-// until the GPU has read it.
+// Allocates `out` and records a fill with zeros. The scalar operand is kept
+// alive until the GPU has read it.
 void fill_with_zeros(array& out, StreamEncoder& enc);
 
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 
-// What kernels call a mask: 0 none, 1 bool, 2 numbers.
+// Mask kind of kernels: 0 none, 1 bool, 2 additive.
 uint32_t mask_kind(const array* mask);
 
 } // namespace mlx::core::vulkan

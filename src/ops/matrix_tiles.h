@@ -1,19 +1,18 @@
-// How subgroups share a tile that matrix units make. Free of MLX.
+// Distribution of a matrix-unit tile over subgroups. Free of MLX.
 #pragma once
 
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
-// Subgroups of fewer than 32 lanes, Intel's, have few registers a lane: tiles
-// of 16 sums a lane spill little there, of 32 many (by ANV's compiler; nothing
-// was timed).
+// Subgroups of fewer than 32 lanes (Intel) have few registers per lane: with 16
+// sums per lane little spills, with 32 much (ANV's compiler; not timed).
 inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
 }
 
-// `v` with the units. Its WM x WN subgroups, meant for those of 32, are divided
-// until narrower ones have so many invocations.
+// Adds the units to `v`. Its WM x WN subgroups, meant for 32 lanes, are
+// multiplied until narrower ones have `invocations` in total.
 template <typename Variant>
 Variant on_units(Variant v, const MatrixUnits& units, uint32_t invocations) {
   v.units = units;

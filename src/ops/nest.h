@@ -1,5 +1,4 @@
-// Loop nests as members of argument blocks: the host side of
-// kernels/common/nest.h.
+// Loop nests in argument blocks: host side of kernels/common/nest.h.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace mlx::core::vulkan {
 
-// Of collapsed axes, NDIM at most.
+// Nest over collapsed axes, at most NDIM.
 template <int NDIM>
 Nest<NDIM> nest_args(const Shape& shape, const Strides& strides) {
   Nest<NDIM> nest{static_cast<int>(shape.size())};

@@ -1,5 +1,5 @@
-// Which kernel each shape took, and why not a faster one, printed at exit
-// (MLX_VK_DEBUG=paths).
+// Statistics of the kernel chosen for each shape and the reason why no faster
+// one was, printed at exit (MLX_VK_DEBUG=paths).
 #pragma once
 
 #include <string>

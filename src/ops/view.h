@@ -1,5 +1,5 @@
-// The algebra of strided views: a shape, and strides for each operand that is
-// walked by it. Everything is in elements unless a name says bytes.
+// Algebra of strided views: a shape, and strides for each operand. Units are
+// elements unless a name says bytes.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 
 namespace mlx::core::vulkan {
 
-// The most dimensions a kernel takes after collapsing (MAX_NDIM).
+// Most dimensions of a kernel after collapsing (MAX_NDIM).
 constexpr int max_ndim = 16;
 
-// Drops axes of size one and merges neighbours that every operand walks as
-// one. `strides` is any container of Strides. Leaves at least one dimension.
+// Drops axes of size one and merges adjacent axes that are contiguous in every
+// operand. `strides` is any container of Strides. Leaves at least one
+// dimension.
 template <typename Container>
 void collapse(Shape& shape, Container& strides) {
   int n = 0;
@@ -51,23 +52,24 @@ void collapse(Shape& shape, Container& strides) {
 
 int64_t elements(const Shape& shape);
 
-// The lowest and one past the highest element that a view reaches, relative to
-// its first element.
+// Lowest element of a view and one past the highest, relative to its first
+// element.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
 
-// The dimension count of a variant: exact up to 4, else max_ndim. Throws
-// std::invalid_argument, naming `op`, for more than that.
+// Dimension count of a variant: exact up to 4, else max_ndim. Throws
+// std::invalid_argument, naming `op`, beyond max_ndim.
 int variant_ndim(size_t ndim, const char* op);
 
-// Index width (LARGE): true if 64-bit offsets are needed, since 32-bit kernels
-// multiply them by the item's size in signed arithmetic (common/types.glsl).
+// Index width (LARGE): whether 64-bit offsets are needed; 32-bit kernels
+// multiply them by the item size in signed arithmetic (common/types.glsl).
 inline bool beyond_32_bits(int64_t items, size_t itemsize) {
   return items * static_cast<int64_t>(itemsize) >
       std::numeric_limits<int32_t>::max();
 }
 bool needs_large_index(const array& a);
 
-// f(N) for the first of some ascending constants that holds n; the last does.
+// Calls f(N) for the first of the ascending constants that is at least n, or
+// for the last.
 template <int N, int... More, typename F>
 void with_constant(int n, F&& f) {
   if constexpr (sizeof...(More) > 0) {
@@ -78,8 +80,8 @@ void with_constant(int n, F&& f) {
   f(std::integral_constant<int, N>{});
 }
 
-// Calls f.operator()<NDIM, Index>() for a variant of `ndim` dimensions, as
-// variant_ndim() gives them: argument blocks have arrays of that size.
+// Calls f.operator()<NDIM, Index>() for a variant of `ndim` dimensions from
+// variant_ndim(), which sizes the arrays of argument blocks.
 template <typename F>
 void with_index(int ndim, bool large, F&& f) {
   with_constant<1, 2, 3, 4, max_ndim>(ndim, [&](auto n) {
@@ -89,8 +91,8 @@ void with_index(int ndim, bool large, F&& f) {
 }
 
 // Vector width: whether items can be accessed four at a time
-// (common/vector.glsl) from the first one, and from those that any of `steps`
-// leads to. Buffers themselves are aligned to 16 bytes and more.
+// (common/vector.glsl), from the first item and from those at any of `steps`.
+// Buffers are aligned to at least 16 bytes.
 inline bool by_fours(
     const array& a,
     std::initializer_list<int64_t> steps = {}) {
@@ -101,7 +103,7 @@ inline bool by_fours(
   return aligned;
 }
 
-// Accumulates what a move is aligned to; see word().
+// Accumulates the alignment of a move; see word().
 class Alignment {
  public:
   explicit Alignment(size_t itemsize) : item_(itemsize) {}

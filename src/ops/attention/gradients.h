@@ -1,4 +1,4 @@
-// Attention's backward pass without scores in memory.
+// Attention's backward pass that keeps scores in registers.
 #pragma once
 
 #include "backend/stream_encoder.h"
@@ -6,9 +6,9 @@
 
 namespace mlx::core::vulkan {
 
-// (batch, head, row, item), items side by side; mask (batch, head, query, key)
-// or null; lse, from the forward pass, and delta = rowsum(y cotan) (batch,
-// head, query), contiguous, in float32.
+// Operands are (batch, head, row, item) with contiguous items; the mask is
+// (batch, head, query, key) or null. lse, from the forward pass, and delta =
+// rowsum(y cotan) are (batch, head, query), contiguous, float32.
 struct GradientOperands {
   const array& q;
   const array& k;
@@ -19,7 +19,7 @@ struct GradientOperands {
   const array& delta;
 };
 
-// What p says of them all; the plan's kernels take no other operands.
+// The problem that the plan's kernels solve for these operands.
 AttentionProblem gradient_problem(
     const array& q,
     const array& k,

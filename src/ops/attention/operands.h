@@ -1,4 +1,4 @@
-// What attention and its backward pass ask of their operands.
+// Operand checks and temporaries of attention and its backward pass.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@ namespace mlx::core::vulkan {
 MaskStrides mask_strides(const array* mask);
 HeadStrides head_strides(const array& a);
 
-// The bytes, up to 16, of which heads, batches and rows all start at
-// multiples; rows hold a whole number of such pieces.
+// Largest alignment in bytes, up to 16, that heads, batches and rows share; a
+// row's size is a multiple of it.
 uint32_t row_alignment(const array& a);
 
 // `a` itself if its last axis has unit stride, else a copy.
 array unit_last(const array& a, StreamEncoder& enc);
 
-// Where the splits of a decode kernel leave their parts: a row's has two items
-// more, its maximum and its sum. f32.
+// Float32 memory for the partial results of a decode kernel's splits; each row
+// has two extra items, its maximum and its sum.
 array decode_parts(
     StreamEncoder& enc,
     const AttentionProblem& p,
     const DecodePlan& plan);
 
-// Joins them where the last workgroup does not: parts and perhaps sinks become
-// y and perhaps its logsumexp.
+// Joins the parts if the last workgroup does not: reads parts and optional
+// sinks, writes y and optional logsumexp.
 void merge_parts(
     StreamEncoder& enc,
     const AttentionProblem& p,

@@ -1,4 +1,4 @@
-// What fast::metal_kernel() asks of the kernels that it makes.
+// Functions of custom kernels used by fast::metal_kernel().
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ class CustomKernel;
 
 namespace mlx::core::vulkan {
 
-// Buffers that a kernel takes: inputs, of those with dimensions also shape,
-// strides and ndim where its body names them, outputs.
+// Number of buffers of a kernel: inputs, the shape, strides and ndim of inputs
+// whose body names them, and outputs.
 size_t custom_kernel_arguments(
     const std::vector<array>& inputs,
     const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
     size_t outputs);
 
-// The GLSL that a device of `caps` runs for it in its full threadgroups; empty
-// for an empty grid. Throws what evaluating it would.
+// GLSL of the kernel for its full threadgroups on a device of `caps`; empty for
+// an empty grid. Throws the errors of its evaluation.
 std::string custom_kernel_glsl(
     const fast::CustomKernel& primitive,
     size_t arguments,

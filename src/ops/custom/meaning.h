@@ -1,5 +1,5 @@
-// Metal kernels of packages that mean what a kernel of this backend computes,
-// faster than their translation. Free of Vulkan.
+// Recognition of Metal kernels for which this backend has an equivalent, faster
+// kernel. Free of Vulkan.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace mlx::core::vulkan {
 
-// Of header and body without comments and white space. Names of the function
-// and of its arguments are not in it.
+// Hash of header and body without comments, white space, and the names of the
+// function and its arguments.
 uint64_t fingerprint(const msl::Source& source);
 
-// One step of the gated delta rule after the other, without a mask: rows of the
-// state in a column of the grid, and what the arguments are called.
+// A recognized gated delta rule without a mask: rows of the state per grid
+// column, and whether gates are vectors.
 struct GatedDeltaKernel {
   int rows = 1;
   bool vector_gates = false;
@@ -34,11 +34,10 @@ struct CustomCall {
   const std::tuple<int, int, int>& threadgroup;
 };
 
-// Gives the outputs memory and their values, and is true, if there is such a
-// kernel, the call's shapes, dtypes and grid are those that it is written for,
-// and it has more than a few steps. Few stay with the translation: it is not
-// slower there, and packages compare its bits with those of kernels that verify
-// speculated tokens.
+// Allocates and computes the outputs and returns true if a kernel was
+// recognized, the call's shapes, dtypes and grid match, and it has more than a
+// few steps. With few steps the translation is as fast and keeps its bits,
+// which packages compare with those of kernels that verify speculated tokens.
 bool run_as_gated_delta(
     const std::optional<GatedDeltaKernel>& kernel,
     const CustomCall& call,

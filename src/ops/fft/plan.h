@@ -1,5 +1,5 @@
-// How a Fourier transform is cut into passes and stages: pure functions of a
-// device snapshot and a length, free of MLX.
+// Factorization of Fourier transforms into passes and stages: pure functions of
+// a device snapshot and a length, free of MLX.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,23 @@
 namespace mlx::core::vulkan {
 
 struct FftPlan {
-  int items; // that an invocation holds
-  // Of the lines of each pass, whose product is the extent; none: lengths with
-  // a large prime factor, by Bluestein's convolution.
+  int items; // per invocation
+  // Line length of each pass; their product is the extent. Empty for lengths
+  // with a large prime factor, which use Bluestein's algorithm.
   std::vector<uint32_t> lengths;
 };
 FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent);
 
-// The lengths of the passes over an axis of a power of two, `inner` items
-// apart, by fft_radix.comp; none for others, and where lines do not fit 32
-// bits.
+// Line lengths of fft_radix.comp's passes over a power-of-two axis with stride
+// `inner`; empty for other lengths, and if line counts exceed 32 bits.
 std::vector<uint32_t> plan_radix_lengths(
     const Caps& caps,
     uint64_t outer,
     uint32_t extent,
     uint64_t inner);
 
-// A pass over `lines` lines of n, but for its types. `rows`: results that the
-// last pass joins in an outer index.
+// Variant of a pass over `lines` lines of n, without its types. `rows`: rows of
+// results per outer index in the last pass.
 FftRadixVariant plan_radix_pass(
     const Caps& caps,
     uint64_t lines,
@@ -39,8 +38,8 @@ FftRadixVariant plan_radix_pass(
 
 // A pass over `lines` lines of n.
 struct FftPass {
-  std::vector<uint32_t> radices; // of its stages
-  uint32_t group_lines; // of a workgroup
+  std::vector<uint32_t> radices; // one per stage
+  uint32_t group_lines; // lines per workgroup
 };
 FftPass plan_fft_pass(int items, uint64_t lines, uint32_t n, bool careful);
 

@@ -1,4 +1,4 @@
-// Which variant of the gated delta's kernel runs: a pure function of a device
+// Choice of the gated delta kernel's variant: a pure function of a device
 // snapshot and the shape. Free of MLX and Vulkan.
 #pragma once
 
@@ -12,12 +12,12 @@ namespace mlx::core::vulkan {
 struct GatedDeltaProblem {
   Type type = Type::f32, gate_type = Type::f32;
   uint32_t steps = 1, key_dim = 128;
-  bool vector_gates = false; // one for each item of a key
-  bool aligned = true; // q, k and the states come in aligned fours
-  bool counted = false; // GatedDeltaVariant's
+  bool vector_gates = false; // one gate per item of a key
+  bool aligned = true; // q, k and the states are aligned to four items
+  bool counted = false; // as in GatedDeltaVariant
 };
 
-// Of key rows that divide among the lanes of a team.
+// Whether key rows divide evenly among the lanes of a team.
 constexpr bool takes_gated_delta(int key_dim) {
   return key_dim > 0 && key_dim <= 256 && key_dim % 32 == 0;
 }

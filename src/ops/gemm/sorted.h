@@ -1,18 +1,19 @@
-// Products of rows with sorted indices: each row takes a matrix that an index
-// names, and equal indices stand together, as for the experts of a prompt.
+// Products of rows with sorted matrix indices, as in the experts of a prompt:
+// each row uses the matrix of its index, and equal indices are adjacent.
 #pragma once
 
 #include "ops/gemm/gemm.h"
 
 namespace mlx::core::vulkan {
 
-// Where the tiles of rows begin, each `height` rows of one index at most:
-// uint32 (rows + 2), kernels/gemm/sorted_tiles.h. `rhs`: row-contiguous uint32.
+// Tile boundaries, at most `height` rows of one index each: uint32 (rows + 2),
+// kernels/gemm/sorted_tiles.h. `rhs` is row-contiguous uint32.
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height);
 
-// Writes `out`, which has memory, as run_gemm() does; or does nothing and
-// returns false: of other types, layouts and devices than gemm_sorted.comp
-// takes, and where each matrix has few rows. `call` has indices, equal ones of
+// Writes `out`, which must be allocated, as run_gemm() does. Returns false and
+// does nothing for types, layouts and devices that gemm_sorted.comp does not
+// support, and if each matrix has few rows. `call` has indices, with equal
+// values of call.rhs adjacent.
 // call.rhs side by side.
 bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 

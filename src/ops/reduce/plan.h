@@ -1,4 +1,4 @@
-// How reductions and scans are cut, and their kernels: pure functions of types
+// Choice of kernels and splits of reductions and scans: pure functions of types
 // and shapes, free of MLX.
 #pragma once
 
@@ -13,18 +13,18 @@ namespace mlx::core::vulkan {
 
 constexpr int max_reduce_ndim = 16;
 
-// What a kernel computes with: narrow types as 32-bit ones.
+// Type of a kernel's arithmetic: narrow types are widened to 32 bits.
 Type accumulator(Type t);
 
 struct ReduceProblem {
-  const char* op; // a name of reduce_ops.glsl
+  const char* op; // a function of reduce_ops.glsl
   Type in, out;
   uint64_t outputs = 1, extent = 1;
-  // Of the innermost kept and reduced axes.
+  // Innermost kept and reduced axes.
   uint64_t kept_extent = 1;
   int64_t kept_stride = 0, reduced_stride = 0;
-  bool even = true; // there are no others
-  bool even_reduced = true; // no other reduced ones
+  bool even = true; // there are no other axes
+  bool even_reduced = true; // there are no other reduced axes
   bool kept_fours = true; // all kept strides are multiples of four
   bool aligned = false; // the first item starts at a multiple of four
   bool large = false;
@@ -32,7 +32,7 @@ struct ReduceProblem {
 
 struct ReducePlan {
   std::variant<ReduceVariant, ReduceColVariant> variant;
-  ReduceParts parts; // several: the kernel's results are reduced again
+  ReduceParts parts; // with several parts, the results are reduced again
   uint64_t groups;
 };
 ReducePlan plan_reduce(const ReduceProblem& p);
@@ -50,14 +50,14 @@ struct ArgReducePlan {
   ArgReduceVariant variant;
   ReduceParts parts;
   uint64_t groups;
-  // Chooses among what several parts found.
+  // Variant that reduces the results of several parts.
   ArgReduceVariant join() const;
   uint64_t join_groups() const;
 };
 ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p);
 
-// Scans of lines whose items are `stride` apart: a line for each invocation or
-// workgroup, or in several parts.
+// Scan of lines with items `stride` apart: one line per invocation or per
+// workgroup, or lines in several parts.
 struct ScanPlan {
   bool threads = false;
   ScanArgs args;

@@ -1,4 +1,4 @@
-// Reductions for primitives that end in one.
+// Reductions for primitives that end with one.
 #pragma once
 
 #include "backend/stream_encoder.h"
@@ -6,8 +6,8 @@
 
 namespace mlx::core::vulkan {
 
-// `out`, which must have memory and be row-contiguous, becomes the reduction
-// of `in` over `axes` (sorted). Any strides; `in` may be empty.
+// Reduces `in` over `axes` (sorted) into `out`, which must be allocated and
+// row-contiguous. `in` may have any strides and may be empty.
 void reduce_into(
     StreamEncoder& enc,
     const array& in,

@@ -6,9 +6,9 @@
 
 namespace mlx::core::vulkan {
 
-// Sorts the rows of the last axis of `in` into `out`, which has memory; with
-// `arg`, positions (uint32). False, and nothing is recorded, where merging is
-// the way: short rows, keys of 64 bits, no subgroups of a fixed size.
+// Sorts rows along the last axis of `in` into `out`, which must be allocated;
+// with `arg`, positions (uint32). Returns false, without recording, if a merge
+// sort is used: short rows, 64-bit keys, no fixed subgroup size.
 bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg);
 
 } // namespace mlx::core::vulkan

@@ -11,28 +11,28 @@ namespace mlx::core::vulkan {
 struct Rows {
   array x;
   RowArgs args;
-  // The rows fill x's memory without holes, in some order of the other axes,
-  // and are walked in memory order: an output of x's strides fits.
+  // Rows fill x's memory without gaps, in some order of the other axes, and are
+  // visited in memory order, so an output may have x's strides.
   bool dense = false;
-  // Asked before `x` shared the array's handle.
+  // Evaluated before `x` shared the array's handle.
   bool donatable = false;
 
-  // Every row starts at a multiple of four items, of which it holds a multiple.
+  // Whether rows are aligned to four items and hold a multiple of four.
   bool vector4() const;
 };
 
-// Copies only what cannot be walked so. With `memory_order` a dense array is
-// walked in the order of its memory, else rows come in logical order.
+// Copies only layouts that RowArgs cannot express. With `memory_order` a dense
+// array is visited in memory order, otherwise rows are in logical order.
 Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order);
 
-// Memory for an output of the rows' shape: dense rows keep their strides, and
-// their buffer if it can be donated; else the output is row-contiguous.
+// Allocates an output of the rows' shape: dense rows keep their strides, and
+// their buffer if donatable; otherwise the output is row-contiguous.
 void alloc_rows(const Rows& rows, const array& in, array& out);
 
 // Throws std::runtime_error, naming `op`, unless `out` is of a float type.
 void check_floating(const array& out, const char* op);
 
-// True if the first item starts at a multiple of four.
+// Whether the first item is aligned to four items.
 inline bool aligned4(const array& a) {
   return a.offset() % (4 * a.itemsize()) == 0;
 }
