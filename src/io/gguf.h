@@ -1,11 +1,11 @@
-// mx.load and mx.save_gguf for GGUF version 2 and 3 files. MLX's own reader
-// needs gguflib, which cannot be had as a locked source here; this one follows
-// the format description in ggml's gguf.md.
+// mx.load and mx.save_gguf for GGUF versions 2 and 3, after ggml's
+// docs/gguf.md. Replaces MLX's reader, whose dependency gguflib is not
+// available as a pinned source.
 //
-// Tensors of F32, F16, BF16, I8, I16 and I32 load as they are. Q4_0, Q4_1 and
-// Q8_0 load without loss as MLX's affine quantization of group 32: `x.weight`
+// F32, F16, BF16, I8, I16 and I32 tensors load unchanged. Q4_0, Q4_1 and Q8_0
+// load losslessly as MLX's affine quantization with group size 32: `x.weight`
 // (uint32), `x.scales` and `x.biases` (float16). Every length and offset is
-// checked against the file before it is used.
+// checked against the file before use.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace mlx::core::gguf {
 constexpr uint32_t magic = 0x46554747; // "GGUF"
 constexpr uint64_t default_alignment = 32;
 
-// GGUF's metadata value types.
+// Metadata value types of GGUF.
 enum class ValueType : uint32_t {
   u8,
   i8,
@@ -37,7 +37,7 @@ enum class ValueType : uint32_t {
   f64
 };
 
-// GGML's tensor types that MLX has a place for.
+// GGML tensor types that MLX supports.
 enum class TensorType : uint32_t {
   f32 = 0,
   f16 = 1,
@@ -63,8 +63,8 @@ constexpr std::pair<TensorType, Dtype> plain_types[] = {
       "[load_gguf] " + what + ". The file may be incomplete or corrupt.");
 }
 
-// f(a value of a number's C++ type, its dtype). MLX's GPU has no float64, so
-// that GGUF's become float32.
+// Calls f(value of the number's C++ type, its dtype). GGUF's float64 becomes
+// float32, because MLX's GPU backends have no float64.
 template <typename F>
 auto visit_number(ValueType type, F&& f) {
   switch (type) {

@@ -1,4 +1,5 @@
-// A fused elementwise graph -> GLSL. Pure: no MLX, no Vulkan, no state.
+// Code generator for fused elementwise graphs: graph to GLSL. Pure: no MLX, no
+// Vulkan, no state.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 
 namespace mlx::core::vulkan {
 
-// Values are numbered: inputs first, then operations, in order.
+// Values are numbered in order: inputs first, then operations.
 struct FusedInput {
   Type type = Type::f32;
-  bool constant = false; // inlined; `bits` hold the item
-  bool scalar = false; // no dimensions: item 0 is read
+  bool constant = false; // inlined; `bits` holds the value
+  bool scalar = false; // no dimensions: item 0 is broadcast
   uint64_t bits = 0;
 
   bool strided() const {
@@ -25,23 +26,23 @@ struct FusedInput {
 
 struct FusedOp {
   Type type = Type::f32;
-  std::string function; // of common/*_ops.glsl; empty: a cast
+  std::string function; // a function of common/*_ops.glsl; empty: a cast
   std::vector<int> args;
 };
 
 struct FusedGraph {
   std::vector<FusedInput> inputs;
   std::vector<FusedOp> ops;
-  std::vector<int> outputs; // values
+  std::vector<int> outputs; // value numbers
 };
 
-// One text for every FORM (kernels/elementwise.h) and both of LARGE. Arguments:
-// an address per input that is not constant, one per output, then uint64 items
-// of a dense form, or StridedItems whose operands are the strided inputs.
-// Throws std::invalid_argument for a graph that is not in order.
+// Returns one text for every FORM (kernels/elementwise.h) and both values of
+// LARGE. Arguments: an address per non-constant input and per output, then the
+// item count (uint64) of a dense form, or StridedItems over the strided inputs.
+// Throws std::invalid_argument if the graph is not in topological order.
 std::string emit_fused(const FusedGraph& graph);
 
-// Which gate of quantized products the graph is, if it is one.
+// The gate of quantized products that the graph computes, if any.
 std::optional<GateRecord> gate_of(const FusedGraph& graph);
 
 // A literal with exactly these bits.

@@ -1,5 +1,4 @@
-// The features that the code asks a device for: one chain of structures, to
-// query and to enable.
+// Device features in use: one chain of structures for query and enablement.
 #pragma once
 
 #include "vk/caps.h"
@@ -7,7 +6,7 @@
 namespace mlx::core::vulkan {
 
 struct DeviceFeatures {
-  // Structures that a device does not know stay out of the chain, and zero.
+  // Structures unknown to a device are left out of the chain and stay zero.
   struct Known {
     bool matrices, bf16, dot, sizes;
   };
@@ -40,8 +39,8 @@ struct DeviceFeatures {
   void** tail_ = &all.pNext;
 };
 
-// A device with one compute queue, these features, and extensions_to_enable()
-// beside `extensions`. Throws VkError.
+// Creates a device with one compute queue, these features, and
+// extensions_to_enable() in addition to `extensions`. Throws VkError.
 VkDevice create_device(
     const Vk& vk,
     VkPhysicalDevice physical,

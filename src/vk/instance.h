@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 
 class Instance {
  public:
-  // Null with `why` set where there is no loader or no instance.
+  // Returns null and sets `why` if there is no loader or no instance.
   static std::unique_ptr<Instance> create(bool validate, std::string& why);
   ~Instance();
   Instance(const Instance&) = delete;
@@ -28,19 +28,19 @@ class Instance {
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
 };
 
-// What one probe of the system found; the instance is gone again, so that
-// importing MLX holds no driver state and a fork is harmless.
+// Result of probing the system. The instance is destroyed afterwards, so that
+// importing MLX holds no driver state and a fork is safe.
 struct Probe {
   std::string why; // why there is no device to use, or empty
   std::vector<Caps> devices;
   int chosen = -1;
-  // The configuration names a device that is not there: the GPU counts as
-  // available, and its first use throws `why` with the list of devices.
+  // The configuration names a missing device: the GPU counts as available, and
+  // its first use throws `why` with the list of devices.
   bool bad_choice = false;
 };
 const Probe& probe();
 
-// A GPU's render node in `folder` that this user may not open, and why; empty
+// Render node in `folder` that this user may not open, with the reason; empty
 // if there is none. Drivers do not list such GPUs.
 std::string closed_render_node(const std::string& folder = "/dev/dri");
 

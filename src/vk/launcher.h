@@ -1,7 +1,7 @@
-// Which of a job's processes on this machine this one is, by the variables that
-// launchers set: mlx.launch (MLX_RANK, MLX_HOSTFILE, MLX_IBV_DEVICES; mpirun
-// with its mpi backend), Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm,
-// torchrun. So that two processes take two GPUs. Pure. Free of Vulkan and MLX.
+// Local rank of this process in a distributed job, from the variables of
+// launchers: mlx.launch (MLX_RANK, MLX_HOSTFILE, MLX_IBV_DEVICES; mpirun with
+// its mpi backend), Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm, torchrun.
+// Local ranks select different GPUs. Pure; free of Vulkan and MLX.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 namespace mlx::core::vulkan {
 
 struct Launch {
-  // From 0; empty: no launcher started this process.
+  // Starts at 0; empty if no launcher started this process.
   std::optional<uint32_t> local_rank;
-  // Why a launcher's variables make no sense, as a sentence; else empty.
+  // Sentence that explains inconsistent variables, or empty.
   std::string why;
 };
 
-// `get` looks an environment variable up (null: not set), `read` a file (empty:
-// cannot be read). MLX_RANK counts before the others, since mlx.launch may run
-// under them.
+// `get` looks up an environment variable (null: not set), `read` reads a file
+// (empty: unreadable). MLX_RANK takes precedence, because mlx.launch may run
+// under the other launchers.
 Launch find_launch(
     const std::function<const char*(const char*)>& get,
     const std::function<std::optional<std::string>(const std::string&)>& read);
 
-// Whether a hostfile (MLX_HOSTFILE: each rank's "ip:port"s, in JSON) has all
-// ranks at addresses of rank 0's.
+// Whether a hostfile (MLX_HOSTFILE: "ip:port"s per rank, in JSON) lists all
+// ranks at addresses of rank 0.
 bool on_one_host(const std::string& hostfile);
 
-// That of this process, found at the first call.
+// The launch of this process, determined at the first call.
 const Launch& launch();
 
 } // namespace mlx::core::vulkan

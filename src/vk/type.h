@@ -1,11 +1,10 @@
-// The element types of kernels, a row each. Free of MLX.
+// Element types of kernels, one row each. Free of MLX.
 #pragma once
 
 #include <cstdint>
 
-// X(enumerator, name in kernels, what load() returns, KIND_..., bytes an item).
-// common/types.glsl says how items are stored. float64 does not exist on the
-// GPU.
+// X(enumerator, name in kernels, result type of load(), KIND_..., bytes per
+// item). common/types.glsl defines the storage. The GPU has no float64.
 #define MLXVK_TYPES(X)           \
   X(bool_, bool, bool, BOOL, 1)  \
   X(u8, u8, uint8_t, UINT, 1)    \

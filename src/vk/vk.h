@@ -1,6 +1,5 @@
-// Vulkan through a table of function pointers, loaded at run time, so that
-// libmlx works where no loader is installed and tests can put a fake device
-// behind it. Free of MLX.
+// Vulkan functions in a table loaded at run time, so that libmlx works without
+// an installed loader and tests can substitute a fake device. Free of MLX.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +9,8 @@
 
 namespace mlx::core::vulkan {
 
-// X(name): functions found without an instance, through one, through a device.
+// X(name) for functions found without an instance, from an instance, and from a
+// device.
 #define MLXVK_GLOBAL_FUNCTIONS(X)           \
   X(vkCreateInstance)                       \
   X(vkEnumerateInstanceVersion)             \
@@ -29,7 +29,7 @@ namespace mlx::core::vulkan {
   X(vkCreateDevice)                           \
   X(vkGetDeviceProcAddr)
 
-// Optional: null where the instance does not offer them.
+// Optional functions: null if the instance does not offer them.
 #define MLXVK_OPTIONAL_INSTANCE_FUNCTIONS(X) \
   X(vkCreateDebugUtilsMessengerEXT)          \
   X(vkDestroyDebugUtilsMessengerEXT)         \
@@ -95,7 +95,7 @@ struct Vk {
 };
 
 // vkGetInstanceProcAddr of the system's loader (libvulkan.so.1, opened once,
-// never closed); null if there is none. Tests put theirs in front.
+// never closed); null if there is none. Tests override it.
 PFN_vkGetInstanceProcAddr system_loader();
 void set_loader_for_tests(PFN_vkGetInstanceProcAddr get);
 
