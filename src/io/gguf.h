@@ -1,6 +1,6 @@
-// mx.load and mx.save_gguf for GGUF versions 2 and 3, after ggml's
-// docs/gguf.md. Replaces MLX's reader, whose dependency gguflib is not
-// available as a pinned source.
+// mx.load and mx.save_gguf for GGUF versions 2 and 3, after the format
+// description in ggml's gguf.md. Replaces MLX's reader, whose dependency
+// gguflib is not available as a pinned source.
 //
 // F32, F16, BF16, I8, I16 and I32 tensors load unchanged. Q4_0, Q4_1 and Q8_0
 // load losslessly as MLX's affine quantization with group size 32: `x.weight`

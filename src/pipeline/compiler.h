@@ -1,5 +1,5 @@
-// GLSL -> SPIR-V 1.5, in this process (glslang).
-// Thread-safe: any number of threads may compile at once.
+// In-process compiler from GLSL to SPIR-V 1.5 (glslang). Thread-safe and
+// concurrent.
 #pragma once
 
 #include <cstdint>
@@ -24,25 +24,25 @@ class CompileError : public std::runtime_error {
   std::string file, variant, message;
 };
 
-// What precedes a kernel's own text: #version, the extensions of the dialect,
-// and the define block. Some names ask for an extension when they are defined:
+// Text that precedes a kernel's source: #version, extensions and the define
+// block. Some defines enable extensions:
 //   NATIVE_F16     float16_t arithmetic
 //   BF16_EXT       GL_EXT_bfloat16
 //   COOPMAT        GL_KHR_cooperative_matrix
 //   FLOAT_CONTROLS NaN, Inf and signed zero are preserved in 32 bits
 std::string prologue(std::string_view define_block);
 
-// Compiles `prologue` + `text`; `file` names the text in messages. Includes
-// come from read_source(). Throws CompileError. A `text` with the pragma of
-// contraction.h keeps the driver from contracting.
+// Compiles `prologue` + `text`; `file` names the text in messages. Includes are
+// read by read_source(). Throws CompileError. The pragma of contraction.h in
+// `text` forbids contraction by the driver.
 std::vector<uint32_t> compile_glsl(
     const std::string& file,
     const std::string& variant,
     const std::string& prologue,
     const std::string& text);
 
-// Version of the compiler and of what is done to its output; part of every
-// cache key.
+// Version of the compiler and of the post-processing of its output; part of
+// every cache key.
 const std::string& compiler_version();
 
 } // namespace mlx::core::vulkan

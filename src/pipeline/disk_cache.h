@@ -1,8 +1,7 @@
-// A folder of small checked files, shared by any number of processes and
-// threads. Never throws and never fails a caller: an entry that is corrupt,
-// truncated, foreign or unreadable is a miss, and a folder that cannot be
-// written means that nothing is stored. What it holds runs on the GPU in this
-// process, so a folder in which others can write is not used at all.
+// A folder of small checksummed files, shared by processes and threads. Never
+// throws: a corrupt, truncated, foreign or unreadable entry is a miss, and an
+// unwritable folder stores nothing. Entries run on the GPU in this process, so
+// a folder writable by others is refused.
 #pragma once
 
 #include <atomic>
@@ -22,9 +21,9 @@ class DiskCache {
  public:
   static constexpr uint64_t default_max_bytes = uint64_t(256) << 20;
 
-  // An empty folder disables the cache, and so does one that others than this
-  // user and root can write to; stderr is told. The folder is made at the first
-  // put, for its owner alone.
+  // An empty folder disables the cache; so does one writable by users other
+  // than this one and root, with a message on stderr. The folder is created at
+  // the first put, accessible to its owner only.
   explicit DiskCache(
       std::filesystem::path folder,
       uint64_t max_bytes = default_max_bytes);
@@ -38,26 +37,26 @@ class DiskCache {
 
   // Names are letters, digits, '-', '_' and '.'.
   std::optional<std::vector<std::byte>> get(std::string_view name);
-  // Replaces the entry as a whole: readers see the old bytes or the new ones.
-  // False if it was not stored.
+  // Replaces the entry atomically: readers see the old bytes or the new ones.
+  // Returns false if it was not stored.
   bool put(std::string_view name, std::span<const std::byte> bytes);
 
-  // Deletes the oldest entries until three quarters of the bound are left, if
-  // the bound is passed. put() calls it now and then.
+  // If the size limit is exceeded, deletes the oldest entries down to three
+  // quarters of it. put() calls this occasionally.
   void evict();
 
   struct Status {
     uint64_t entries = 0, bytes = 0, limit = 0;
-    std::string not_writable; // why; empty: it is
-    // Of this process's puts.
+    std::string not_writable; // reason; empty if the folder is writable
+    // Counters of this process's puts.
     uint64_t stored = 0, not_stored = 0;
-    std::string why_not_stored; // the first one's error
+    std::string why_not_stored; // error of the first failure
     std::vector<std::pair<std::string, uint64_t>> driver_caches; // name, bytes
   };
-  // Tries to write, and leaves nothing behind.
+  // Tests writing and removes the test file.
   Status status() const;
 
-  // Names of the drivers' own pipeline caches begin with this.
+  // Prefix of the names of drivers' pipeline caches.
   static constexpr std::string_view driver_prefix = "driver-";
 
  private:
@@ -69,14 +68,14 @@ class DiskCache {
   std::vector<Entry> files() const;
   std::filesystem::path path_of(std::string_view name) const;
   bool write_entry(std::string_view name, std::span<const std::byte> bytes);
-  // Why nothing can be written; empty if it can.
+  // Reason why nothing can be written, or empty.
   std::string try_to_write() const;
   void log(const char* what, const std::filesystem::path& path);
 
   std::filesystem::path folder_;
-  std::string refused_; // why
+  std::string refused_; // reason
   uint64_t max_bytes_;
-  // Bytes put since the folder was last measured; starts high, so that the
+  // Bytes put since the folder was last measured. Starts high, so that the
   // first put of a process measures it.
   std::atomic<uint64_t> unmeasured_;
   std::atomic<bool> logged_{false};

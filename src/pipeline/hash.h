@@ -1,4 +1,4 @@
-// A small, fast 64-bit hash in two independent lanes. Stable across processes
+// A small, fast 64-bit hash with two independent lanes. Stable across processes
 // and machines of the same byte order; not cryptographic.
 #pragma once
 
@@ -14,8 +14,7 @@ class Hasher {
     a_ = mix(a_ ^ x, 0x9e3779b97f4a7c15u ^ y);
     b_ = mix(b_ ^ y, 0xd6e8feb86659fd93u ^ x) + x;
   }
-  // With its length, so that neighbouring strings cannot run into each other.
-  // `tag` is hashed along.
+  // Includes the length, so that adjacent strings are delimited, and `tag`.
   void add(std::string_view s, uint64_t tag = 0) {
     uint64_t end = uint64_t(s.size()) ^ tag << 56;
     auto* p = s.data();
@@ -23,7 +22,7 @@ class Hasher {
     for (; n > 16; p += 16, n -= 16) {
       add(load<uint64_t>(p), load<uint64_t>(p + 8));
     }
-    // The rest in at most two words, which may overlap.
+    // The remainder is read as at most two words, which may overlap.
     if (n > 8) {
       add(load<uint64_t>(p), load<uint64_t>(p + n - 8));
       add(end);

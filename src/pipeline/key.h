@@ -1,6 +1,6 @@
-// A kernel variant as a value: the file under src/kernels and the names its
-// source sees. Everything else (hash, log name, #define block, cache key)
-// derives from it. Free of MLX and of Vulkan.
+// A kernel variant as a value: the file under src/kernels and its defines.
+// Hash, log name, #define block and cache key derive from it. Free of MLX and
+// Vulkan.
 #pragma once
 
 #include <concepts>
@@ -22,11 +22,11 @@ namespace mlx::core::vulkan {
 enum class Kind : uint8_t { BOOL, UINT, INT, FLOAT, COMPLEX };
 
 struct TypeInfo {
-  std::string_view name; // "f32", "bf16", ... as in Ptr_f32
+  std::string_view name; // result type of load(): "float", ...
   std::string_view value; // "float", ...: what load() returns
   std::string_view kind_name; // "KIND_FLOAT"
   Kind kind;
-  size_t size; // bytes of one item
+  size_t size; // bytes per item
 };
 const TypeInfo& info_of(Type t);
 
@@ -36,11 +36,11 @@ inline size_t size_of(Type t) {
 inline std::string_view name_of(Type t) {
   return info_of(t).name;
 }
-// The inverse; empty for other words.
+// The inverse of name_of(); empty for other words.
 std::optional<Type> type_named(std::string_view name);
 
-// One name that a kernel's source sees. A Type expands to the family
-// P, P_PTR, P_CAST, P_SIZE, P_KIND (common/types.glsl).
+// A define of a kernel's source. A Type expands to P, P_PTR, P_CAST, P_SIZE and
+// P_KIND (common/types.glsl).
 struct Define {
   enum class Kind : uint8_t { Integer, Text, Type };
 
@@ -57,10 +57,10 @@ struct Define {
   std::string_view name;
   Kind kind;
   int64_t value = 0;
-  std::string_view text; // not owned: literals, or outlives the call
+  std::string_view text; // not owned: a literal, or outlives the call
 };
 
-// The value of a define as one word, a text by its hash.
+// Value of a define as one word; text is hashed.
 uint64_t word_of(std::string_view text);
 inline uint64_t word_of(const char* text) {
   return word_of(std::string_view(text));
@@ -73,8 +73,8 @@ uint64_t word_of(I value) {
   return static_cast<uint64_t>(static_cast<int64_t>(value));
 }
 
-// 128-bit hash of a variant; equal variants in equal order hash equal. It is
-// that of the names, which a type of variant has once, and then of the values.
+// 128-bit hash of a variant; equal variants in equal order hash equal. Combines
+// the hash of the names, computed once per variant type, with the values.
 struct KernelHash {
   uint64_t a = 0, b = 0;
   bool operator==(const KernelHash&) const = default;
@@ -113,7 +113,7 @@ inline std::string log_name(
   return log_name(file, std::span(defines.begin(), defines.size()));
 }
 
-// The #define lines that precede the kernel's source.
+// The #define lines before the kernel's source.
 std::string define_block(std::span<const Define> defines, bool args_in_memory);
 inline std::string define_block(
     std::initializer_list<Define> defines,
@@ -123,7 +123,7 @@ inline std::string define_block(
 }
 
 // Names and values as text. "T=bf16" is a Type, "N=-4" an integer, anything
-// else text; the defines refer to `values`.
+// else text; the defines point into `values`.
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 std::vector<Define> to_defines(const NamedValues& values);
 

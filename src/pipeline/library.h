@@ -1,5 +1,5 @@
-// Kernel variants as SPIR-V: disk cache, else glslang. Thread-safe. Free of
-// Vulkan calls.
+// SPIR-V of kernel variants, from the disk cache or glslang. Thread-safe. Free
+// of Vulkan calls.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace mlx::core::vulkan {
 
 class DiskCache;
 
-// The push constants that every Vulkan device has.
+// Size of push constants that every Vulkan device supports.
 constexpr uint32_t max_push_args = 128;
 
-// What a variant is compiled from; owns all of it.
+// Everything that a variant is compiled from, owned.
 struct KernelSource {
   std::string file; // names the text in messages
   std::string name; // log_name()
@@ -33,7 +33,7 @@ struct KernelCode {
   std::vector<uint32_t> spirv;
   Reflection reflection;
   bool args_in_memory = false;
-  // Where store_code() is to put it; empty: it is there, or there is no cache.
+  // Key for store_code(); empty if already stored or without a cache.
   std::string cache_key;
 };
 
@@ -41,21 +41,21 @@ struct KernelCode {
 struct CompileCounters {
   std::atomic<uint64_t> compilations{0}; // glslang runs
   std::atomic<uint64_t> disk_hits{0};
-  std::atomic<uint64_t> compile_ns{0}; // in glslang, over all threads
+  std::atomic<uint64_t> compile_ns{0}; // in glslang, summed over threads
   std::atomic<uint64_t> pipelines{0};
-  std::atomic<uint64_t> pipeline_ns{0}; // in the driver, over all threads
-  std::atomic<uint64_t> wait_ns{0}; // that a batch waited for its kernels
+  std::atomic<uint64_t> pipeline_ns{0}; // in the driver, summed over threads
+  std::atomic<uint64_t> wait_ns{0}; // batches' waits for their kernels
 };
 CompileCounters& compile_counters();
 
-// The source of src/kernels/<file>.comp; `global` names follow the defines.
+// The source of src/kernels/<file>.comp; `global` defines follow the variant's.
 // Throws std::invalid_argument for an unknown file.
 KernelSource kernel_source(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory,
     const NamedValues& global);
-// The same for GLSL made at run time; `name` is for logs and messages.
+// The same for generated GLSL; `name` is for logs and messages.
 KernelSource run_time_source(
     std::string_view name,
     const std::string& text,
@@ -63,16 +63,16 @@ KernelSource run_time_source(
     bool args_in_memory,
     const NamedValues& global);
 
-// From the disk cache, or compiled; what is compiled is not stored. Throws
-// CompileError. `cache` may be null.
+// Loads code from the disk cache or compiles it, without storing the result.
+// Throws CompileError. `cache` may be null.
 KernelCode load_or_compile(const KernelSource& source, DiskCache* cache);
-// Stores what load_or_compile() compiled.
+// Stores code compiled by load_or_compile().
 void store_code(DiskCache& cache, const KernelCode& code);
 
-// The code of src/kernels/<file>.comp. Its arguments go to memory if they
-// do not fit the push constants, or always with `args_in_memory`. `global`
-// names follow the defines. Throws CompileError, or std::invalid_argument for
-// an unknown file. `cache` may be null.
+// Code of src/kernels/<file>.comp. Arguments are in memory if they exceed the
+// push constants, or always with `args_in_memory`. `global` defines follow the
+// variant's. Throws CompileError, or std::invalid_argument for an unknown file.
+// `cache` may be null.
 KernelCode compile_kernel(
     std::string_view file,
     std::span<const Define> defines,
@@ -80,7 +80,7 @@ KernelCode compile_kernel(
     const NamedValues& global = {},
     DiskCache* cache = nullptr);
 
-// The same for GLSL made at run time; `name` is for logs and messages.
+// The same for generated GLSL; `name` is for logs and messages.
 KernelCode compile_source(
     std::string_view name,
     const std::string& text,

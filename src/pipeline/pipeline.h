@@ -1,13 +1,13 @@
-// Compute pipelines by variant: compiled at first use, kept for the life of
+// Compute pipelines by variant, compiled at first use and kept for the life of
 // the device. All kernels share one pipeline layout: 128 bytes of push
 // constants, no descriptors.
 //
-// A kernel is compiled by threads of the table's own while its user goes on: a
-// record may name it before it is built, and finish() is called before its
-// commands are written. So the variants of a batch compile side by side.
+// The table's worker threads compile a kernel while its user continues: a
+// record may refer to it before it is built, and finish() is called before its
+// commands are written. The variants of a batch thus compile in parallel.
 //
-// Ownership: the table owns its kernels; references stay valid until it is
-// destroyed, when no work may be in flight. Threads: every member may be
+// Ownership: the table owns its kernels; references stay valid until its
+// destruction, when no work may be in flight. Threads: every member may be
 // called from any thread; a hit takes no lock and does not allocate.
 #pragma once
 
@@ -38,29 +38,29 @@ class KernelReports;
 
 struct Kernel {
   std::string name; // "softmax{T=bf16}"
-  bool always_in_memory = false; // arguments, whatever their size
+  bool always_in_memory = false; // arguments are in memory at any size
   bool matrix_units = false; // uses cooperative matrices
   bool shows_cut_loops = false; // pipeline/cut_loops.h
 
-  // Known once it is built.
+  // Valid once the kernel is built.
   VkPipeline pipeline = VK_NULL_HANDLE;
   uint32_t local_size[3] = {1, 1, 1};
-  uint32_t args_size = 0; // without padding at the end
+  uint32_t args_size = 0; // without trailing padding
 
   bool built() const {
     return built_.load(std::memory_order_acquire);
   }
-  // Whether its compilation has ended, with or without an error.
+  // Whether its compilation has ended, successfully or not.
   bool settled() const {
     return settled_.load(std::memory_order_acquire);
   }
-  // Arguments of this size lie in memory, and their address is pushed.
+  // Whether arguments of this size are in memory; their address is then pushed.
   bool args_in_memory(size_t host_bytes) const {
     return always_in_memory || host_bytes > max_push_args;
   }
-  // Throws std::runtime_error unless the host's argument block has the size
-  // of the shader's. Padding to 8 bytes at the end of a C struct is allowed.
-  // Of a kernel that is built.
+  // Throws std::runtime_error unless the sizes of the host's and the shader's
+  // argument blocks agree; trailing padding of a C struct to 8 bytes is
+  // allowed. The kernel must be built.
   void check_args(size_t host_bytes) const {
     if (host_bytes != args_size && host_bytes != (args_size + 7u) / 8 * 8) {
       bad_args(host_bytes);
@@ -74,15 +74,15 @@ struct Kernel {
   [[noreturn]] void bad_args(size_t host_bytes) const;
 };
 
-// Who waits until a kernel is built: who asks for it, or who first needs it.
+// When a kernel is built: at the request, or at the first use.
 enum class Build : uint8_t { Now, Later };
 
 // The layout of all pipelines: max_push_args bytes of push constants.
 VkPipelineLayout create_layout(const Vk& vk, VkDevice device);
 
-// A pipeline of `spirv`; `info` says the rest: layout, flags, and of its stage
-// all but the module (its name is "main" if none is given). Throws VkError,
-// with `context` in its text.
+// Creates a pipeline of `spirv`. `info` gives layout, flags and the stage
+// without its module (the entry point defaults to "main"). Throws VkError, with
+// `context` in its message.
 VkPipeline create_pipeline(
     const Vk& vk,
     VkDevice device,
@@ -91,11 +91,10 @@ VkPipeline create_pipeline(
     const std::vector<uint32_t>& spirv,
     const std::string& context);
 
-// Asks for subgroups of `wanted` lanes, for which a kernel is written; with 0
-// it may run in any size: without leave to vary, gl_SubgroupSize is the
-// reported size whatever runs, on Intel 32 where 8 or 16 lanes do, on Adreno
-// 128 where 64 do. `local_size_x` is the workgroup's. `size` must live as long
-// as `stage`.
+// Requests subgroups of `wanted` lanes; with 0 any size is allowed. Without
+// permission to vary, gl_SubgroupSize is the reported size even if the actual
+// one differs (Intel: 32 reported, 8 or 16 actual; Adreno: 128 and 64).
+// `local_size_x` is the workgroup's. `size` must outlive `stage`.
 void ask_subgroups(
     const Caps& caps,
     uint32_t wanted,
@@ -115,10 +114,10 @@ class PipelineTable {
   PipelineTable(const PipelineTable&) = delete;
   PipelineTable& operator=(const PipelineTable&) = delete;
 
-  // The kernel src/kernels/<file>.comp, maybe not built yet. Arguments that do
-  // not fit the push constants go to memory; `args_in_memory` puts them there
-  // in any case. Throws std::invalid_argument for an unknown file, and what
-  // finish() threw if the kernel has failed before and does so again.
+  // The kernel src/kernels/<file>.comp, possibly not built yet. Arguments that
+  // exceed the push constants are in memory, with `args_in_memory` in any case.
+  // Throws std::invalid_argument for an unknown file, and the error of finish()
+  // if a kernel that failed before fails again.
   const Kernel& get(
       std::string_view file,
       std::span<const Define> defines,
@@ -137,8 +136,8 @@ class PipelineTable {
         file, std::span(defines.begin(), defines.size()), args_in_memory);
   }
 
-  // The same of a typed variant (variant.h); of most, only the values are
-  // hashed at each call.
+  // The same for a typed variant (variant.h); usually only its values are
+  // hashed per call.
   template <KernelVariant V>
   const Kernel& get(const V& variant) {
     if constexpr (requires { variant.words(); }) {
@@ -151,9 +150,9 @@ class PipelineTable {
     return get(V::file, std::span<const Define>(variant.defines()));
   }
 
-  // The same for GLSL made at run time. The whole source is part of the key;
-  // hold on to the result, since hashing a long source is not free. A user's
-  // GLSL is built at once, so that who wrote it is told of errors in it.
+  // The same for generated GLSL. The whole source is part of the key; keep the
+  // result, because hashing a long source is slow. User-written GLSL is built
+  // at once, so that its author sees the errors.
   const Kernel& get_source(
       std::string_view name,
       const std::string& source,
@@ -161,27 +160,28 @@ class PipelineTable {
       bool args_in_memory = false,
       Build build = Build::Now);
 
-  // Blocks until the kernel is built. Throws std::runtime_error if it cannot
-  // be: CompileError, VkError, or because the device lacks what it needs.
+  // Blocks until the kernel is built. Throws std::runtime_error on failure:
+  // CompileError, VkError, or a missing device feature.
   void finish(const Kernel& kernel) {
     if (!kernel.built()) {
       wait_for(kernel);
     }
   }
 
-  // Ends the threads; what is not built yet fails. Idempotent.
+  // Stops the threads; kernels not yet built fail. Idempotent.
   void stop();
 
-  // The same kernel for vkCmdDispatchBase, so that a long dispatch can run in
-  // parts (runtime/work.h). A pipeline of its own, made when first asked for:
-  // what is never split needs no base added to its workgroups' numbers.
+  // The kernel for vkCmdDispatchBase, with which a long dispatch runs in parts
+  // (runtime/work.h). It is a separate pipeline, created on demand, so that
+  // unsplit dispatches need not add a base.
   const Kernel& in_parts(const Kernel& kernel);
 
-  // A define that all kernels asked for from now on see.
+  // Adds a define to all kernels requested from now on.
   void add_global_define(std::string name, std::string value);
 
-  // Kernels asked for from now on report to it (pipeline/reports.h). It
-  // outlives their use. Before any other thread knows the table.
+  // Makes kernels requested from now on write to `reports`
+  // (pipeline/reports.h), which must outlive them. Call before other threads
+  // use the table.
   void report(KernelReports& reports);
 
   VkPipelineLayout layout() const {
@@ -197,11 +197,11 @@ class PipelineTable {
   void save_driver_cache();
 
  private:
-  // What a pipeline is made of.
+  // Everything that a pipeline is created from.
   struct Request {
     KernelSource source;
-    uint32_t subgroup = 0; // the define SG, 0: none
-    // As Kernel's.
+    uint32_t subgroup = 0; // the define SG; 0: none
+    // As in Kernel.
     bool always_in_memory = false, matrix_units = false;
     bool shows_cut_loops = false;
     bool in_parts = false;
@@ -210,7 +210,7 @@ class PipelineTable {
     KernelHash key;
     std::shared_ptr<const Request> request; // kept for in_parts()
     bool queued = false; // under mutex_
-    std::exception_ptr error; // under mutex_; why it could not be built
+    std::exception_ptr error; // under mutex_; the reason of a failed build
 
     void set_built() {
       built_.store(true, std::memory_order_release);
@@ -221,8 +221,8 @@ class PipelineTable {
       settled_.store(true, std::memory_order_release);
     }
   };
-  // Open addressing. Readers see it without a lock, so that it is replaced,
-  // never rehashed in place; retired tables are kept.
+  // Hash table with open addressing. Readers take no lock, so a table is
+  // replaced instead of rehashed, and retired tables are kept.
   struct Slots {
     explicit Slots(size_t size) : mask(size - 1), entry(size) {}
     size_t mask;
@@ -252,23 +252,24 @@ class PipelineTable {
       std::span<const Define> defines,
       bool args_in_memory,
       Build when);
-  // Under mutex_: a new entry, found from now on; it may turn `when` to Now.
+  // Under mutex_: adds an entry visible to find(); may change `when` to Now.
   Entry& add(
       const KernelHash& key,
       std::shared_ptr<const Request> request,
       Build& when);
   const Kernel& start(Entry& entry, Build when);
   void wait_for(const Kernel& kernel);
-  // Compiles and tells who waits; throws nothing.
+  // Compiles and notifies waiters; does not throw.
   void run(Entry& entry);
   void fail(Entry& entry, std::exception_ptr error);
   KernelCode build(Entry& entry);
   void check_device(const KernelCode& code) const;
-  // Under mutex_: find() sees it from now on, or no more.
+  // Under mutex_: adds the entry to, or removes it from, the table of find().
   void publish(const Entry& entry);
   void remove(const Entry& entry);
   void load_driver_cache();
-  // What is on disk, null if nothing of use; the caller's.
+  // The cache stored on disk, owned by the caller; null if there is none
+  // usable.
   VkPipelineCache stored_driver_cache();
   void store_driver_cache(VkPipelineCache from);
 
@@ -285,16 +286,16 @@ class PipelineTable {
   std::atomic<uint64_t> globals_hash_{0};
   std::atomic<uint64_t> count_{0};
 
-  std::mutex mutex_; // all below
-  std::condition_variable built_; // or failed
-  std::vector<KernelHash> failed_; // asked for again, they are built at once
+  std::mutex mutex_; // guards all below
+  std::condition_variable built_; // signals that a kernel was built or failed
+  std::vector<KernelHash> failed_; // built at once if requested again
   std::deque<Entry> entries_;
   std::vector<std::unique_ptr<Slots>> tables_; // the last one is current
-  size_t placed_ = 0; // in the current one
+  size_t placed_ = 0; // entries in the current table
   NamedValues globals_;
   uint64_t unsaved_ = 0; // pipelines created since the last save
 
-  Workers workers_; // last: its threads use the rest
+  Workers workers_; // last, because its threads use the other members
 };
 
 } // namespace mlx::core::vulkan

@@ -1,6 +1,6 @@
 // Kernel sources: the text embedded from src/kernels, or the files of
-// MLX_VK_KERNEL_PATH where that is set; and, for tests, files that are in
-// neither (MLX_VK_TEST=kernels=FOLDER). Thread-safe.
+// MLX_VK_KERNEL_PATH if set; for tests also additional files
+// (MLX_VK_TEST=kernels=FOLDER). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ struct EmbeddedSource {
 extern const EmbeddedSource embedded_sources[];
 extern const size_t embedded_source_count;
 
-// "softmax" and "softmax.comp" are the same file.
+// "softmax" and "softmax.comp" name the same file.
 std::string source_name(std::string_view file);
 
-// The text of a file named relative to src/kernels; nothing outside of it.
+// The text of a file named relative to src/kernels; empty for a path outside of
+// it.
 std::optional<std::string> read_source(std::string_view name);
 
 // Names of all .comp files, sorted.
@@ -31,7 +32,7 @@ struct IncludedSource {
   std::string name; // relative to src/kernels
   std::string text; // empty if there is no such file
 };
-// What `text` includes, directly or not, each once, in depth.
+// All direct and indirect includes of `text`, each once, depth first.
 std::vector<IncludedSource> included_sources(std::string_view text);
 
 // `text` followed by every file it includes, directly or not, each once. Two

@@ -26,7 +26,7 @@ std::optional<MatrixShape> parse_matrix_shape(std::string_view text);
 
 // A shape and its subgroup size, as part of a kernel's variant.
 struct MatrixUnits {
-  uint32_t lanes = 0; // 0: there are none
+  uint32_t lanes = 0; // subgroup size; 0: no matrix units
   MatrixShape shape;
   bool emulated = false; // float emulation in shared memory (test hook)
   bool halves = false; // f16 matrices for bf16 operands (gemm/half_items.glsl)
