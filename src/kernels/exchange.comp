@@ -5,12 +5,11 @@
 // A pack is QUADS 16-byte vectors: data words, and a stamp computed from them
 // and the exchange number. A matching stamp shows that the pack is complete and
 // belongs to this exchange, so devices need no common fence; a torn pack passes
-// with probability 2^-32. A wait ends after `turns` polls; the host makes ranks
-// enter together (runtime/host_group.h).
+// with probability 2^-32. A wait ends after `turns` polls; the host
+// makes sure that no rank is late (runtime/host_group.h).
 //
 // One-quad packs are in item order. Larger packs are interleaved in tiles, so
 // that neighbouring invocations access neighbouring items and quads.
-// in tiles, so that neighbours access neighbouring words of items and quads.
 #include "common/bits.glsl"
 #include "common/loops.glsl"
 #ifndef U_SIZE

@@ -6,7 +6,6 @@
 // A team takes a head and an invocation the same items as in norm.comp, so that
 // it overwrites only items of x that it has read. Heads of a workgroup share
 // part, sequence and position and therefore their angles.
-// position, so that its invocations make each angle once.
 #include "common/rms.glsl"
 #include "common/rope.glsl"
 #include "common/rows.glsl"

@@ -9,7 +9,6 @@
 //
 // With MLX_VK_DEBUG=bounds the host defines BOUNDS_REPORT, and the first index
 // out of range is written to the report (pipeline/reports.h).
-// outside is written where pipeline/reports.h reads it.
 #ifndef BOUNDS_GLSL
 #define BOUNDS_GLSL
 

@@ -7,7 +7,6 @@
 // reassociation. Errors are at most 2 ulp unless stated otherwise
 // (tests/backend/test_math.py compares with float64). Polynomials are fitted by
 // tools/fit_math.py; "fit: name" names the fit.
-// from tools/fit_math.py; its fit names are given as "fit: name".
 #ifndef MATH_GLSL
 #define MATH_GLSL
 

@@ -16,7 +16,6 @@
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
 // of the column c after the one at `from`.
-// is the address of item k of the column c after that at `from`.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
 

@@ -3,7 +3,6 @@
 //
 // SORTED: product i multiplies one row of x by matrix rhs[i]; equal indices are
 // adjacent.
-// stand together.
 #ifndef TILE_GLSL
 #define TILE_GLSL
 

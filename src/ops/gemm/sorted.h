@@ -14,7 +14,6 @@ array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height);
 // does nothing for types, layouts and devices that gemm_sorted.comp does not
 // support, and if each matrix has few rows. `call` has indices, with equal
 // values of call.rhs adjacent.
-// call.rhs side by side.
 bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 
 } // namespace mlx::core::vulkan
