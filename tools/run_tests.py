@@ -339,14 +339,15 @@ def packages(build: Path) -> list[Step]:
         command = python("tests/packages/run.py", name, "--build", str(build))
         steps.append(Step("packages", name, command, "summary", env))
     if checkout := os.environ.get("MLX_VLM"):
-        steps.append(mlx_vlm_tests(Path(checkout).resolve()))
+        steps.append(mlx_vlm_tests(Path(checkout).resolve(), build))
     return steps
 
 
-def mlx_vlm_tests(checkout: Path) -> Step:
-    """As users have it, with nothing set. From a checkout, since neither of its
-    archives has tests; what its requirements.txt lists is to be installed beside it.
-    Without mlx-audio and FastAPI a sixth of it is not collected."""
+def mlx_vlm_tests(checkout: Path, build: Path) -> Step:
+    """As users have it, with nothing set. From a checkout of 0.6.15, since neither of
+    its archives has tests."""
+    wanted = "tests/packages/mlx-vlm.txt"
+    others = extra(build, "vlm-tests", "--no-deps", "-r", wanted)
     tests = checkout / "mlx_vlm" / "tests"
     # A program, which loads what its command line names.
     command = pytest(str(tests), f"--ignore={tests / 'test_smoke.py'}", "-p", "hub")
@@ -354,7 +355,7 @@ def mlx_vlm_tests(checkout: Path) -> Step:
     for test in MLX_VLM_FAILS:
         command += ["--deselect", test]
     hub = str(ROOT / "tests" / "kernels")
-    paths = [hub, str(checkout), os.environ.get("PYTHONPATH", "")]
+    paths = [hub, str(checkout), str(others)]
     env = {"HF_HUB_OFFLINE": "1", "MLX_VK_FALLBACK": "deny"}
     env["PYTHONPATH"] = os.pathsep.join(paths)
     return Step("packages", "mlx-vlm", command, "junit", env)

@@ -34,8 +34,11 @@ def unpacked(package: dict, folder: Path) -> Path:
     source = folder / f"{name.replace('-', '_')}-{version}"
     if not source.exists():
         print(f"== Fetching {name} {version}", flush=True)
+        wanted = folder / f"{name}.txt"
+        wanted.write_text(f"{name}=={version} --hash=sha256:{package['sha256']}\n")
         command = [*PIP, "download", "--no-deps", "--no-binary", name]
-        subprocess.run([*command, "-d", str(folder), f"{name}=={version}"], check=True)
+        command += ["--require-hashes", "-r", str(wanted), "-d", str(folder)]
+        subprocess.run(command, check=True)
         shutil.unpack_archive(f"{source}.tar.gz", folder, filter="data")
     return source
 
