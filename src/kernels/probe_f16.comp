@@ -17,8 +17,8 @@ layout(local_size_x = 32) in;
 void main() {
   uint i = thread_index();
   if (i < A.n) {
-    float one = A.n > 0u ? 1.0 : 2.0; // a product, the usual input of a
-                                      // conversion
+    // A conversion's usual input is a product.
+    float one = A.n > 0u ? 1.0 : 2.0;
     store(A.y, i, CONVERT(load(A.x, i) * one));
   }
 }

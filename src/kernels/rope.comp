@@ -21,7 +21,8 @@ layout(local_size_x = 128) in;
 
 vec2 turn_of(uint i, float turn) {
 #if FREQS
-  float inverse = 1.0 / load(A.freqs, Index(i) * Index(A.freqs_stride));
+  float inverse =
+      math_divide(1.0, load(A.freqs, Index(i) * Index(A.freqs_stride)));
 #else
   float inverse =
       inverse_frequency(i, A.half_dims, A.log2_base, A.log2_base_low);

@@ -59,7 +59,8 @@ void make_turns(RopePart part, uint b, uint t) {
     if (i < part.half_dims) {
       float inverse;
       if (part.freqs != 0) {
-        inverse = 1.0 / load(Ptr_f32(part.freqs), int(i) * part.freqs_stride);
+        inverse = math_divide(
+            1.0, load(Ptr_f32(part.freqs), int(i) * part.freqs_stride));
       } else {
         inverse = inverse_frequency(
             i, part.half_dims, part.log2_base, part.log2_base_low);

@@ -25,9 +25,9 @@
 // - When Give n starts, Take n - 2 has started; so all other ranks had finished
 //   their Give n - 2, before which they had started their Take n - 4.
 // - When Meet n begins, exchange n - 1 has begun to read; so all other ranks
-// had
-//   finished their Give n - 1, before which they had started their Take n - 3,
-//   or had begun their Meet n - 1, after everything that precedes it.
+//   had finished their Give n - 1, before which they had started their
+//   Take n - 3, or had begun their Meet n - 1, after everything that precedes
+//   it.
 //
 // Threads: the recorder calls may_start(), offer() and pass(); any thread may
 // call done() and fail(). Free of MLX and Vulkan.

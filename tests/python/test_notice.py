@@ -132,7 +132,7 @@ def test_settings_that_are_ignored_are_told_once():
     bad |= {"MLX_VK_DEBUG": "x,cache", "MLX_VK_TIMEOUT": "-1,error"}
     lines = sorted(python("-c", ADDS, **bad).stderr.splitlines())
     # The last of its words is the newest debug mode.
-    debug = "[mlx-vulkan] MLX_VK_DEBUG=x is ignored: expected validate, paths, submit, "
+    debug = "[mlx-vulkan] MLX_VK_DEBUG=x is ignored: expected validate, paths, select, "
     assert lines.pop(0).startswith(debug)
     assert lines == [
         "[mlx-vulkan] MLX_VK_DEVISE is not a setting; did you mean MLX_VK_DEVICE?",

@@ -138,8 +138,8 @@ void differentiate(uint group) {
 
   load_own(batch, kv_head, k0, role * OWN + (key0 - k0) * PITCH);
   uint first = 0; // first query that sees any of the keys
-  uint plain_from = MASK != 0 ? queries : 0; // queries from here on see all
-                                             // keys
+  // The first query that sees every key.
+  uint plain_from = MASK != 0 ? queries : 0;
 #if CAUSAL
   // With fewer keys than queries the first queries see none and weigh all keys
   // equally.

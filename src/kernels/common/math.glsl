@@ -39,9 +39,8 @@ float upper12(float x) {
 }
 
 // x / y rounded as in IEEE 754, except for subnormal quotients. The driver's
-// quotient may be off by 2.5 ulp, and arbitrarily where
-// y
-//  > 2^126. It is corrected once by an exact residual from 12-bit halves.
+// quotient may be off by 2.5 ulp, and by any amount where y > 2^126. It is
+// corrected once by an exact residual from 12-bit halves.
 float math_divide(float x, float y) {
   float ax = math_abs(x);
   float ay = math_abs(y);

@@ -7,7 +7,7 @@
 
 // 1 / base^(i / half_dims), from log2(base) in two parts.
 float inverse_frequency(uint i, uint half_dims, float log2_base, float low_part) {
-  precise float d = float(i) / float(half_dims);
+  float d = math_divide(float(i), float(half_dims));
   precise float high = upper12(d) * upper12(log2_base);
   precise float low = (d - upper12(d)) * log2_base +
       upper12(d) * (log2_base - upper12(log2_base)) + d * low_part;

@@ -31,8 +31,8 @@ bool row_inside(uint m) {
 
 #define LOADS_B (BN * BK / 8 / WG)
 uvec4 next_b[LOADS_B];
-uint64_t from_a[LOADS_A], from_b[LOADS_B]; // addresses of the pieces' rows and
-                                           // columns
+// Addresses of the pieces' rows and columns.
+uint64_t from_a[LOADS_A], from_b[LOADS_B];
 
 // Computes the addresses. Rows and columns beyond the last repeat it and are
 // not stored.

@@ -33,8 +33,7 @@ layout(local_size_x = WG) in;
 #define STEP_WORDS (BITS / 4) // words of 8 codes
 #define SPREADS (CHUNK / SPREAD)
 #define SPREAD_STEPS (SPREAD / 32)
-#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // of a lane's quarter of a
-                                                 // block
+#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // in a lane's quarter block
 #define CHUNK_WORDS (STEPS * STEP_WORDS)
 #define TILES (FM * FX)
 #ifndef FUSED
@@ -85,8 +84,7 @@ uint spans;
 uint64_t code_at[2 * FM]; // address of the lane's codes, per row of A
 uint64_t x_at[2 * FX]; // address of the lane's items of x, per column of B
 uint side_at[2 * FM]; // first group of each row of C
-uint64_t sides_of_set[WEIGHT_SETS][2]; // addresses of scales and biases, per
-                                       // set
+uint64_t sides_of_set[WEIGHT_SETS][2]; // addresses of scales and biases
 
 MATRIX_C acc[TILES]; // scaled sums
 MATRIX_C sums[TILES]; // sums of one group
