@@ -38,6 +38,18 @@ Batch& Encoder::open_new() {
   return *open_;
 }
 
+void Encoder::begin_eval(uint64_t number) {
+  if (number == eval_) {
+    return;
+  }
+  eval_ = number;
+  goes_on_ = open_ != nullptr;
+  bool only_waits = open_ && open_->records.empty();
+  if (only_waits && open_->follows && open_->follows->reached()) {
+    open_->follows = nullptr; // of an earlier eval
+  }
+}
+
 void Encoder::dispatch(
     const Kernel& kernel,
     std::span<const Binding> reads,

@@ -119,11 +119,8 @@ class Encoder {
   void close_and_go_on(std::function<void()> on_retired);
   // What comes next is of the eval with this number. A batch fails with the
   // last one of its eval, and with one of an earlier eval that was under way
-  // when it began.
-  void begin_eval(uint64_t number) {
-    goes_on_ = goes_on_ && number == eval_;
-    eval_ = number;
-  }
+  // when it began. MLX calls wait() for an eval's first inputs before this.
+  void begin_eval(uint64_t number);
   // The next batch may read what the last one writes.
   void go_on() {
     goes_on_ = true;

@@ -130,6 +130,40 @@ TEST_CASE("failure: an eval fails with its first batch, whenever that does") {
   CHECK(fake::errors().empty());
 }
 
+TEST_CASE("failure: an eval begins with the wait for its first input") {
+  fake::reset(failing_submit(0, VK_ERROR_OUT_OF_HOST_MEMORY));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    enc.begin_eval(1);
+    auto input = std::make_shared<EventState>();
+    enc.wait({input, 1, nullptr});
+    enc.begin_eval(2);
+    mix(d, enc, z, 1);
+    input->signal_host(1);
+    auto first = enc.close();
+    first->wait(); // before the second one begins, which may read z
+    mix(d, enc, z, 2);
+    auto second = enc.close();
+    second->wait();
+    CHECK(!first->error().empty());
+    CHECK(second->error() == first->error());
+    // The error is not the next eval's, which begins with a wait, too.
+    auto other = std::make_shared<EventState>();
+    enc.wait({other, 1, nullptr});
+    enc.begin_eval(3);
+    mix(d, enc, z, 3);
+    other->signal_host(1);
+    auto next = enc.close();
+    next->wait();
+    CHECK(next->error().empty());
+    CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 3);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
   fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
   {
