@@ -7,13 +7,10 @@ set(VMA_INCLUDE_DIR "" CACHE PATH "folder of vk_mem_alloc.h")
 set(VULKAN_HEADERS_DIR "" CACHE PATH "Vulkan-Headers include folder")
 set(GLSLANG_SOURCE_DIR "" CACHE PATH "glslang source tree")
 set(MIMALLOC_SOURCE_DIR "" CACHE PATH "mimalloc source tree")
-set(TREE_SITTER_SOURCE_DIR "" CACHE PATH "tree-sitter source tree")
-set(TREE_SITTER_CPP_SOURCE_DIR "" CACHE PATH "tree-sitter-cpp source tree")
 
 set(mlxvk_source_options
     "-DMLX_SOURCE_DIR=, -DVMA_INCLUDE_DIR=, -DVULKAN_HEADERS_DIR=, \
--DGLSLANG_SOURCE_DIR=, -DMIMALLOC_SOURCE_DIR=, -DTREE_SITTER_SOURCE_DIR= and \
--DTREE_SITTER_CPP_SOURCE_DIR=")
+-DGLSLANG_SOURCE_DIR= and -DMIMALLOC_SOURCE_DIR=")
 
 # The locked packages use Rust edition 2024, which cargo reads since 1.85. Ubuntu
 # has such a cargo beside its default one, as cargo-1.NN.
@@ -37,7 +34,7 @@ function(mlxvk_find_cargo)
   message(
     FATAL_ERROR
       "cargo 1.85 or newer was not found${seen}. It downloads the locked C++ "
-      "sources (MLX, VMA, glslang, mimalloc, tree-sitter). Install it (Debian "
+      "sources (MLX, VMA, glslang, mimalloc). Install it (Debian "
       "12: apt install cargo-web; Ubuntu 24.04: apt install cargo-1.85; or "
       "rustup), or pass ${mlxvk_source_options}.")
 endfunction()
@@ -107,10 +104,6 @@ mlxvk_source_default(GLSLANG_SOURCE_DIR "${LOCKED_glslang_sys}" native/glslang
                      glslang/Public/ShaderLang.h)
 mlxvk_source_default(MIMALLOC_SOURCE_DIR "${LOCKED_libmimalloc_sys}"
                      c_src/mimalloc/v3 include/mimalloc.h)
-mlxvk_source_default(TREE_SITTER_SOURCE_DIR "${LOCKED_tree_sitter}" ""
-                     src/lib.c)
-mlxvk_source_default(TREE_SITTER_CPP_SOURCE_DIR "${LOCKED_tree_sitter_cpp}" ""
-                     src/parser.c)
 
 # glslang: static, hidden, without the optimizer or HLSL.
 set(ENABLE_OPT OFF)
@@ -133,18 +126,3 @@ block()
                    EXCLUDE_FROM_ALL SYSTEM)
   target_compile_options(glslang PRIVATE -w) # its warnings, not ours
 endblock()
-
-# tree-sitter and its grammar of C++, which reads Metal's kernels (src/msl):
-# static, hidden. The grammar is tables, which optimizing only makes slower to
-# build.
-add_library(
-  mlxvk_tree_sitter STATIC EXCLUDE_FROM_ALL
-  "${TREE_SITTER_SOURCE_DIR}/src/lib.c"
-  "${TREE_SITTER_CPP_SOURCE_DIR}/src/parser.c"
-  "${TREE_SITTER_CPP_SOURCE_DIR}/src/scanner.c")
-target_include_directories(mlxvk_tree_sitter SYSTEM
-                           PUBLIC "${TREE_SITTER_SOURCE_DIR}/include"
-                           PRIVATE "${TREE_SITTER_SOURCE_DIR}/src")
-set_target_properties(mlxvk_tree_sitter PROPERTIES C_STANDARD 11
-                                                   C_VISIBILITY_PRESET hidden)
-target_compile_options(mlxvk_tree_sitter PRIVATE -w -O1)

@@ -21,7 +21,6 @@ mlxvk_add_fuzzer(spirv SOURCES pipeline/reflect.cpp BELOW mlxvk_vk)
 mlxvk_add_fuzzer(cache SOURCES pipeline/disk_cache.cpp BELOW mlxvk_vk)
 mlxvk_add_fuzzer(hostfile BELOW mlxvk_vk)
 mlxvk_add_fuzzer(metal BELOW mlxvk_msl)
-target_compile_options(mlxvk_tree_sitter PRIVATE ${mlxvk_sanitize_flags} -g)
 mlxvk_add_fuzzer(gguf SOURCES io/load_gguf.cpp BELOW mlxvk_common
                  "${MLXVK_FUZZ_MLX}")
 target_include_directories(fuzz_gguf SYSTEM PRIVATE "${MLX_SOURCE_DIR}")

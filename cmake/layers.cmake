@@ -50,7 +50,7 @@ function(mlxvk_add_layer name)
   endif()
 endfunction()
 
-mlxvk_add_layer(msl BELOW mlxvk_common mlxvk_tree_sitter)
+mlxvk_add_layer(msl BELOW mlxvk_common)
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
 mlxvk_add_layer(vk BELOW mlxvk_common)
 target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")

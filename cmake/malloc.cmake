@@ -34,7 +34,3 @@ endif()
 install(TARGETS mlxvk_mimalloc LIBRARY DESTINATION "${folder}")
 install(FILES "${MIMALLOC_SOURCE_DIR}/LICENSE" DESTINATION "${folder}"
         RENAME mimalloc-LICENSE)
-# Linked into the library; its grammar of C++ is the same author's, under the
-# same licence.
-install(FILES "${TREE_SITTER_SOURCE_DIR}/LICENSE" DESTINATION "${folder}"
-        RENAME tree-sitter-LICENSE)

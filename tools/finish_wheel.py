@@ -36,8 +36,6 @@ COMPILED = {
     ],
     "glslang-sys": [("glslang", GLSLANG)],
     "libmimalloc-sys": [("mimalloc", "MIT")],
-    "tree-sitter": [("tree-sitter", "MIT")],
-    "tree-sitter-cpp": [("tree-sitter-cpp", "MIT")],
 }
 
 

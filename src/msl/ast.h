@@ -91,6 +91,7 @@ struct Expr {
   std::unique_ptr<Type> type;
   std::vector<Parameter> parameters;
   StmtPtr body;
+  uint16_t height = 1; // of the tree, itself counted
 };
 
 // One declared name. `float a[N][4] = {...}` has two extents.

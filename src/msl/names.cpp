@@ -1,7 +1,9 @@
-#include <array>
+#include "msl/names.h"
+
+#include <unordered_map>
 #include <unordered_set>
 
-#include "msl/words.h"
+#include "msl/tokens.h"
 
 namespace mlx::core::vulkan::msl {
 

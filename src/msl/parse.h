@@ -1,4 +1,4 @@
-// Text to tree, by tree-sitter's grammar of C++. Thread-safe.
+// Text to tree. Thread-safe.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
       : std::runtime_error(what), place(place) {}
   Place place;
 
-  // "[metal_kernel] NAME: line 12 of the body: `the line`: sentence"
+  // "[metal_kernel] NAME: line 12 of the body, column 3: `the line`: sentence"
   std::string message(
       std::string_view name,
       std::string_view header,

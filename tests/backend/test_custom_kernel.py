@@ -274,7 +274,7 @@ def test_bits_of_bytes_and_shorts(gpu, dtype):
 @pytest.mark.parametrize(
     "source, message",
     [
-        ("\n  float a = b;", r"\[metal_kernel\] kernel: line 2 of the body: .*`b`"),
+        ("\n  float a = b;", r"\] kernel: line 2 of the body, column 13: .*`b`"),
         ("float a = x[0]", "line 1 of the body"),
         ("simdgroup_float8x8 m(y);", "line 1 of the body"),
     ],

@@ -323,7 +323,7 @@ TEST_CASE("msl: every node is where the user wrote it") {
 TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(
       refusal("x = 1;\n  y = 2\nz = 3;") ==
-      "[metal_kernel] k: line 2 of the body: `y = 2`: `z` is not expected "
+      "[metal_kernel] k: line 2 of the body, column 7: `y = 2`: `z` is not expected "
       "behind `2`: is a `;` missing at the end of this line?");
   CHECK(has(refusal("x = (1;"), "`;` stands") == false);
   CHECK(has(refusal("x = (1;"), "This `(` is never closed."));
@@ -344,10 +344,10 @@ TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(has(refusal("x = \"a\";"), "a text"));
   CHECK(has(refusal("x = 1; $"), "`$` has no meaning"));
   CHECK(has(refusal("/* x"), "no end"));
-  CHECK(
-      has(refusal("", "struct A {};\nstruct B : A {};"),
-          "line 2 of the header: `struct B : A {};`: Not supported: a struct "
-          "that inherits"));
+  CHECK(has(
+      refusal("", "struct A {};\nstruct B : A {};"),
+      "line 2 of the header, column 10: `struct B : A {};`: Not supported: a struct "
+      "that inherits"));
   CHECK(has(refusal("", "union U { int a; };"), "as_type"));
   CHECK(has(refusal("", "struct A { virtual int f(); };"), "`virtual`"));
   CHECK(has(refusal("", "template <typename... A> int f();"), "any number"));
@@ -362,6 +362,99 @@ TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(
       has(refusal("SQ(1, 2);", "#define SQ(x) x"), "takes 1 arguments, not 2"));
   CHECK(has(refusal("SQ(1", "#define SQ(x) x"), "have no end"));
+}
+
+TEST_CASE("msl: what is said of wrong programs, and of which column") {
+  struct {
+    const char *header, *body;
+    uint32_t line, column;
+    const char* what;
+  } programs[] = {
+      {"",
+       "x = 1;\n  y = 2\nz = 3;",
+       2,
+       7,
+       "`z` is not expected behind `2`: is a `;` missing at the "
+       "end of this line?"},
+      {"", "x = (1;", 1, 5, "This `(` is never closed."},
+      {"", "x = = 3;", 1, 5, "`=` is not expected behind `=`."},
+      {"",
+       "float a = 1",
+       1,
+       11,
+       "The text ends within a statement: is a `;` missing here?"},
+      {"", "return return;", 1, 8, "`return` is not expected here."},
+      {"",
+       "for (int i = 0; i < 4, ++i) {}",
+       1,
+       27,
+       "`)` is not expected behind `i`."},
+      {"", "int 3a = 1;", 1, 5, "`3a` is not expected behind `int`."},
+      {"", "x = a ? b;", 1, 10, "`;` is not expected behind `b`."},
+      {"",
+       "switch (x) { case: y = 1; }",
+       1,
+       18,
+       "`:` is not expected behind `case`."},
+      {"",
+       "do { x = 1; } while (x)",
+       1,
+       23,
+       "The text ends within a statement: is a `;` missing here?"},
+      {"", "x = (float)* ;", 1, 14, "`;` is not expected behind `*`."},
+      {"",
+       "auto [a, b] = c;",
+       1,
+       6,
+       "Not supported: `auto [a, b]`: name each value."},
+      {"",
+       "for (auto v : y) {}",
+       1,
+       11,
+       "Not supported: `for` over a range: count with an index."},
+      {"",
+       "float f(float v) { return v; }",
+       1,
+       7,
+       "A function cannot be declared here; write it into the "
+       "kernel's header."},
+      {"", "x = T;", 1, 5, "`T` is a type here, not a value."},
+      {"struct A { float x }",
+       "x = 1;",
+       1,
+       20,
+       "`}` is not expected behind `x`."},
+      {"template <typename A> f(A x) { return x; }",
+       "x=1;",
+       1,
+       24,
+       "`(` is not expected behind `f`."},
+      {"enum E { a b };", "", 1, 12, "`b` is not expected behind `a`."},
+      {"struct A {};\nstruct B : A {};",
+       "",
+       2,
+       10,
+       "Not supported: a struct that inherits: give it a field "
+       "instead."},
+      {"struct S { int f : 3; };",
+       "",
+       1,
+       18,
+       "Not supported: a field of some bits: shift and mask an "
+       "integer."},
+  };
+  for (const auto& p : programs) {
+    CAPTURE(p.header);
+    CAPTURE(p.body);
+    try {
+      parse(p.header, p.body, kTypes);
+      FAIL_CHECK("nothing");
+    } catch (const Error& error) {
+      CHECK(error.what() == std::string(p.what));
+      CHECK(error.place.line == p.line);
+      CHECK(error.place.column == p.column);
+    }
+  }
 }
 
 TEST_CASE("msl: what is too deep or too long is an error") {

@@ -443,7 +443,8 @@ TEST_CASE("msl: errors name the line and what to do") {
     CHECK(has(message, what));
   };
   says(
-      "int a = 1;\ny[0] = nothing + a;", "line 2 of the body: `y[0] = nothing");
+      "int a = 1;\ny[0] = nothing + a;",
+      "line 2 of the body, column 8: `y[0] = nothing");
   says("y[0] = frobnicate(x[0]);", "there is no function `frobnicate(float)`");
   says("simdgroup_async_copy(1);", "there is no function `simdgroup_async");
   says("half3x3 m;", "`half3x3`");
@@ -583,7 +584,7 @@ TEST_CASE("msl: pragmas and attributes that may change results are refused") {
         "unheard of"}) {
     std::string message = refusal("float a = 1;\n#pragma " + word + "\n");
     CAPTURE(message);
-    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body: "));
+    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body, column "));
     CHECK(has(message, "#pragma " + word));
   }
   for (std::string word :
@@ -592,7 +593,7 @@ TEST_CASE("msl: pragmas and attributes that may change results are refused") {
         "struct alignas(32) S { float f; };"}) {
     std::string message = refusal("int b = 1;\n" + word);
     CAPTURE(message);
-    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body: "));
+    CHECK(message.starts_with("[metal_kernel] k: line 2 of the body, column "));
   }
   glsl(
       R"(

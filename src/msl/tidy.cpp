@@ -1,8 +1,9 @@
-#include <algorithm>
+#include "msl/tidy.h"
+
 #include <unordered_set>
 
+#include "msl/names.h"
 #include "msl/parse.h"
-#include "msl/words.h"
 
 namespace mlx::core::vulkan::msl {
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kDeepest = 128; // brackets in brackets
 
-// Say nothing that the tree keeps.
+// Words that change nothing that the tree keeps.
 bool is_noise(std::string_view name) {
   static const std::unordered_set<std::string_view> words{
       "inline",
@@ -28,8 +29,7 @@ bool is_noise(std::string_view name) {
   return words.contains(name);
 }
 
-// Attributes that the tree keeps, hints, and the names that may stand before
-// ::.
+// Attributes that the tree keeps, hints, and names that may stand before ::.
 bool is_harmless(std::string_view name) {
   static const std::unordered_set<std::string_view> words{
       "always_inline",
@@ -77,27 +77,26 @@ bool is_integer_word(std::string_view name) {
       name == "long" || name == "int" || name == "char";
 }
 
-class Normalizer {
+class Cleaner {
  public:
-  Normalizer(
-      const Tokens& in,
-      std::vector<std::string_view>& namespaces,
-      Arena& arena)
-      : in_(in), namespaces_(namespaces), arena_(arena) {}
+  Cleaner(const Tokens& in, Arena& arena) : in_(in), arena_(arena) {}
 
-  Words run() {
+  Tidy run() {
     for (at_ = 0; at_ < in_.size(); ++at_) {
       const Token& token = in_[at_];
       if (token.kind == Token::Kind::Unroll) {
-        unroll_ = std::stoul(std::string(token.text));
+        out_.unroll[tokens_.size()] = std::stoul(std::string(token.text));
       } else if (is("[", 0) && is("[", 1) && name(2)) {
         attribute();
       } else if (token.is("#")) {
         throw Error(token.place, "A `#` is only taken where a line begins.");
+      } else if (token.is(">>")) {
+        split(token);
       } else if (!token.is_name() || !leave_out()) {
-        push(token);
+        tokens_.push_back(token);
       }
     }
+    pair();
     return std::move(out_);
   }
 
@@ -109,15 +108,15 @@ class Normalizer {
     return at_ + ahead < in_.size() && in_[at_ + ahead].is_name();
   }
   bool after(std::string_view text) const {
-    return !out_.empty() && out_.back().is(text);
+    return !tokens_.empty() && tokens_.back().is(text);
   }
 
-  void push(const Token& token) {
-    Word word;
-    word.token = token;
-    word.unroll = unroll_;
-    unroll_ = 0;
-    out_.push_back(std::move(word));
+  // `>>` may end two templates' arguments: two tokens, with no space between.
+  void split(Token token) {
+    token.text = token.text.substr(1);
+    tokens_.push_back(token);
+    token.spaced = token.starts_line = false;
+    tokens_.push_back(token);
   }
 
   // The index after the bracket that pairs with the one at `at`.
@@ -162,8 +161,8 @@ class Normalizer {
               " is not known, and may change what the kernel computes; take it "
               "out.");
     }
-    if (!out_.empty()) {
-      out_.back().attributes.push_back(attribute);
+    if (!tokens_.empty()) {
+      out_.attributes[tokens_.size() - 1].push_back(attribute);
     }
   }
 
@@ -198,9 +197,6 @@ class Normalizer {
         throw Error(in_[at_].place, why);
       }
     }
-    if (text == "template" && (member || after("::"))) {
-      return true;
-    }
     if (member) {
       return false;
     }
@@ -210,17 +206,11 @@ class Normalizer {
       }
       return true;
     }
-    if (text == "typename") {
-      // Kept where it declares a template's parameter.
-      return !(name(1) && (is(",", 2) || is(">", 2) || is("=", 2))) &&
-          !is("...", 1) && !is(",", 1) && !is(">", 1) && !is("=", 1);
-    }
     if (is_integer_word(text)) {
       integer();
       return true;
     }
-    return is_noise(text) || scope(text) || using_namespace() ||
-        method_space(text) || elaborated(text);
+    return is_noise(text);
   }
 
   // `unsigned long int` is one name.
@@ -242,127 +232,61 @@ class Normalizer {
                                   : "int";
     token.text =
         is_unsigned ? arena_.emplace_back("u" + std::string(type)) : type;
-    push(token);
+    tokens_.push_back(token);
   }
 
-  // metal::, std:: and the user's own namespaces.
-  bool scope(std::string_view text) {
-    if (text == "namespace" && name(1) && !after("using")) {
-      for (size_t i = at_ + 1; i < in_.size() && !in_[i].is("{"); ++i) {
-        if (in_[i].is_name()) {
-          namespaces_.push_back(in_[i].text);
-        }
-        if (in_[i].is("=")) {
+  void pair() {
+    auto& pairs = out_.pairs;
+    pairs.assign(tokens_.size(), SIZE_MAX);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const Token& token = tokens_[i];
+      if (token.is("(") || token.is("[") || token.is("{")) {
+        open.push_back(i);
+        if (open.size() > kDeepest) {
           throw Error(
-              in_[i].place,
-              "Another name for a namespace is not supported; write the "
-              "namespace's own.");
+              token.place,
+              "Brackets are nested more than " + std::to_string(kDeepest) +
+                  " deep; move a part into a function or a variable.");
         }
+      } else if (token.is(")") || token.is("]") || token.is("}")) {
+        if (open.empty()) {
+          throw Error(
+              token.place,
+              "Nothing is open that this " + quoted(token.text) + " closes.");
+        }
+        const Token& begin = tokens_[open.back()];
+        char want = begin.text == "(" ? ')' : begin.text == "[" ? ']' : '}';
+        if (token.text[0] != want) {
+          throw Error(
+              token.place,
+              quoted(token.text) + " stands where `" + want +
+                  "` should close " + quoted(begin.text) + " of line " +
+                  std::to_string(begin.place.line) + ".");
+        }
+        pairs[i] = open.back();
+        pairs[open.back()] = i;
+        open.pop_back();
       }
-      return false;
     }
-    bool known = text == "metal" || text == "std" || text == "mlx" ||
-        text == "steel" ||
-        std::find(namespaces_.begin(), namespaces_.end(), text) !=
-            namespaces_.end();
-    if (!known || !is("::", 1) || after("namespace")) {
-      return false;
+    if (!open.empty()) {
+      const Token& token = tokens_[open.back()];
+      throw Error(
+          token.place, "This " + quoted(token.text) + " is never closed.");
     }
-    ++at_;
-    if (after("::") && out_.size() == 1) {
-      out_.pop_back();
-    }
-    return true;
-  }
-
-  bool using_namespace() {
-    if (!is("using", 0) || !is("namespace", 1)) {
-      return false;
-    }
-    while (at_ < in_.size() && !in_[at_].is(";")) {
-      ++at_;
-    }
-    return true;
-  }
-
-  // `void next() thread {`: of which kind `this` is.
-  bool method_space(std::string_view text) const {
-    if (!is_space(text) || out_.empty()) {
-      return false;
-    }
-    bool follows = after(")") ||
-        (after("const") && out_.size() > 1 && out_[out_.size() - 2].is(")"));
-    size_t next = 1;
-    while (name(next) && is_qualifier(in_[at_ + next].text)) {
-      ++next;
-    }
-    return follows &&
-        (is("{", next) || is(":", next) || is(";", next) || is("->", next));
-  }
-
-  // `struct Foo x`, the keyword saying nothing.
-  bool elaborated(std::string_view text) const {
-    return (text == "struct" || text == "class" || text == "enum") && name(1) &&
-        !is("class", 1) && !is("struct", 1) && !after("enum") &&
-        !after("template") && !after("<") && !after(",") && name(2) &&
-        !is("final", 2);
   }
 
   const Tokens& in_;
-  std::vector<std::string_view>& namespaces_;
   Arena& arena_;
-  Words out_;
+  Tidy out_;
+  Tokens& tokens_ = out_.tokens;
   size_t at_ = 0;
-  uint32_t unroll_ = 0;
 };
 
 } // namespace
 
-Words normalize(
-    const Tokens& tokens,
-    std::vector<std::string_view>& namespaces,
-    Arena& arena) {
-  return Normalizer(tokens, namespaces, arena).run();
-}
-
-std::vector<size_t> pairs(const Words& words) {
-  std::vector<size_t> out(words.size(), SIZE_MAX), open;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const Token& token = words[i].token;
-    if (token.is("(") || token.is("[") || token.is("{")) {
-      open.push_back(i);
-      if (open.size() > kDeepest) {
-        throw Error(
-            token.place,
-            "Brackets are nested more than " + std::to_string(kDeepest) +
-                " deep; move a part into a function or a variable.");
-      }
-    } else if (token.is(")") || token.is("]") || token.is("}")) {
-      if (open.empty()) {
-        throw Error(
-            token.place,
-            "Nothing is open that this " + quoted(token.text) + " closes.");
-      }
-      const Token& begin = words[open.back()].token;
-      char want = begin.text == "(" ? ')' : begin.text == "[" ? ']' : '}';
-      if (token.text[0] != want) {
-        throw Error(
-            token.place,
-            quoted(token.text) + " stands where `" + want + "` should close " +
-                quoted(begin.text) + " of line " +
-                std::to_string(begin.place.line) + ".");
-      }
-      out[i] = open.back();
-      out[open.back()] = i;
-      open.pop_back();
-    }
-  }
-  if (!open.empty()) {
-    const Token& token = words[open.back()].token;
-    throw Error(
-        token.place, "This " + quoted(token.text) + " is never closed.");
-  }
-  return out;
+Tidy tidy(const Tokens& tokens, Arena& arena) {
+  return Cleaner(tokens, arena).run();
 }
 
 } // namespace mlx::core::vulkan::msl
