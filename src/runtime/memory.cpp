@@ -511,12 +511,17 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
   });
   if (fetch) {
     fetch->wait();
-    if (auto e = fetch->error(); !e.empty()) {
-      throw std::runtime_error(e);
-    }
+    auto error = fetch->error();
     std::lock_guard lock(mirror_mutex_);
     if (m.fetch == fetch) {
       m.fetch.reset();
+      if (!error.empty() && !m.cpu_writer.event) { // the next call copies again
+        m.device_valid = true;
+        m.host_valid = false;
+      }
+    }
+    if (!error.empty()) {
+      throw std::runtime_error(error);
     }
   }
   return pointer;

@@ -361,6 +361,18 @@ TEST_CASE("memory: a failed upload loses nothing") {
   CHECK(rig.values(z)[0] == 94);
 }
 
+TEST_CASE("memory: a failed copy to the host is made again") {
+  auto s = card();
+  s.fail_submit = 1;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  auto x = rig.numbers(n, 3), z = rig.array(n * 4);
+  rig.mix(enc, x, nullptr, z, 1);
+  enc.close()->wait_retired();
+  CHECK_THROWS(rig.values(z));
+  CHECK(rig.values(z)[0] == 94);
+}
+
 TEST_CASE("memory: where one heap is full, the next one serves") {
   constexpr size_t size = 4 * mib;
   for (bool budget : {false, true}) {
