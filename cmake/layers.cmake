@@ -1,7 +1,7 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime, and msl beside them (docs/dev/architecture.md, "The ladder"); and what is
-# built from them alone. The library is these and the upper layers
-# (cmake/mlx.cmake).
+# runtime, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
+# ladder"); and what is built from them alone. The library is these and the upper
+# layers (cmake/mlx.cmake).
 
 set(MLXVK_SANITIZE "" CACHE STRING "address or thread: null_tests only; fuzzer: cmake/fuzz.cmake")
 if(MLXVK_SANITIZE STREQUAL "address")
@@ -19,25 +19,27 @@ elseif(MLXVK_SANITIZE)
 endif()
 
 find_package(Threads REQUIRED)
+add_library(mlxvk_flags INTERFACE)
+if(MLXVK_SANITIZE)
+  target_compile_options(mlxvk_flags INTERFACE ${mlxvk_sanitize_flags} -g
+                                               -fno-omit-frame-pointer)
+  target_link_options(mlxvk_flags INTERFACE ${mlxvk_sanitize_flags})
+endif()
 add_library(mlxvk_common INTERFACE)
+target_link_libraries(mlxvk_common INTERFACE mlxvk_flags)
 target_include_directories(mlxvk_common INTERFACE "${PROJECT_SOURCE_DIR}/src"
                                                 "${PROJECT_SOURCE_DIR}/src/kernels")
 target_include_directories(mlxvk_common SYSTEM INTERFACE "${VULKAN_HEADERS_DIR}")
 target_compile_definitions(mlxvk_common INTERFACE VK_NO_PROTOTYPES)
 target_link_libraries(mlxvk_common INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
-if(MLXVK_SANITIZE)
-  target_compile_options(mlxvk_common INTERFACE ${mlxvk_sanitize_flags} -g
-                                                -fno-omit-frame-pointer)
-  target_link_options(mlxvk_common INTERFACE ${mlxvk_sanitize_flags})
-endif()
 
-# A layer of src/<name>, on top of the targets in BELOW. Beside it, as
+# The layer of FOLDER, on top of the targets in BELOW. Beside it, as
 # mlxvk_<name>_alone, a module of its objects and what is below, which only
 # shows that they link: nothing loads it.
 add_custom_target(mlxvk_layers)
 function(mlxvk_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BELOW;SOURCES")
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cpp")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "BELOW;SOURCES")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${arg_FOLDER}/*.cpp")
   add_library(mlxvk_${name} STATIC EXCLUDE_FROM_ALL ${sources} ${arg_SOURCES})
   target_link_libraries(mlxvk_${name} PUBLIC ${arg_BELOW})
   if(NOT MLXVK_SANITIZE) # whose run-time symbols only an executable has
@@ -50,18 +52,20 @@ function(mlxvk_add_layer name)
   endif()
 endfunction()
 
-mlxvk_add_layer(msl BELOW mlxvk_common)
+# Metal's language: free of Vulkan too. Its headers are "msl/<name>".
+mlxvk_add_layer(msl FOLDER msl BELOW mlxvk_flags)
+target_include_directories(mlxvk_msl PUBLIC "${PROJECT_SOURCE_DIR}")
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
-mlxvk_add_layer(vk BELOW mlxvk_common)
+mlxvk_add_layer(vk FOLDER src/vk BELOW mlxvk_common)
 target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")
 mlxvk_add_layer(
-  pipeline
+  pipeline FOLDER src/pipeline
   BELOW mlxvk_vk glslang glslang-default-resource-limits
   SOURCES "${mlxvk_embedded}")
 target_include_directories(
   mlxvk_pipeline SYSTEM PRIVATE "${GLSLANG_SOURCE_DIR}"
                                 "${CMAKE_BINARY_DIR}/glslang/include")
-mlxvk_add_layer(runtime BELOW mlxvk_pipeline)
+mlxvk_add_layer(runtime FOLDER src/runtime BELOW mlxvk_pipeline)
 target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
 target_include_directories(mlxvk_runtime SYSTEM
                            PRIVATE "${NLOHMANN_INCLUDE_DIR}")
@@ -89,7 +93,7 @@ file(GLOB mlxvk_plans CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/ops/*/plan.cpp"
      "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
 add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
-target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline)
+target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline mlxvk_msl)
 
 # The variants that they choose.
 file(GLOB mlxvk_variants CONFIGURE_DEPENDS
@@ -117,7 +121,9 @@ if(NLOHMANN_INCLUDE_DIR)
   target_link_libraries(driver_compile PRIVATE mlxvk_variants)
 endif()
 
-# The translator over kernels that tests/kernels/extract.py finds.
+# The translator as a command, and over kernels that tests/kernels/extract.py finds.
+add_executable(msl EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/msl/command/main.cpp")
+target_link_libraries(msl PRIVATE mlxvk_msl)
 add_executable(msl_translate EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tests/kernels/msl_translate.cpp")
 target_include_directories(msl_translate SYSTEM
@@ -127,7 +133,9 @@ target_link_libraries(msl_translate PRIVATE mlxvk_msl mlxvk_pipeline)
 find_path(DOCTEST_INCLUDE_DIR doctest/doctest.h)
 if(DOCTEST_INCLUDE_DIR)
   file(GLOB mlxvk_null_tests CONFIGURE_DEPENDS
-       "${PROJECT_SOURCE_DIR}/tests/null/*.cpp")
+       "${PROJECT_SOURCE_DIR}/tests/null/*.cpp"
+       "${PROJECT_SOURCE_DIR}/msl/tests/*_test.cpp"
+       "${PROJECT_SOURCE_DIR}/msl/tests/print.cpp")
   add_executable(null_tests EXCLUDE_FROM_ALL ${mlxvk_null_tests})
   target_include_directories(null_tests SYSTEM
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")

@@ -27,8 +27,10 @@ LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?\s*\)")
 CODE = re.compile(r"`([^`\n]+)`")
 SUFFIXES = "md|py|sh|cpp|h|hpp|c|comp|glsl|toml|json|jsonl|cmake|yml|txt|png|svg"
 NAME = re.compile(rf"[\w.*{{,}}/<>-]+\.(?:{SUFFIXES}|\*|\{{[\w,]+\}})")
-PLAIN = re.compile(rf"(?<![\w/.])(?:docs|src|tests|tools)/[\w./-]+\.(?:{SUFFIXES})\b")
-FOLDERS = ("src", "tests", "tools", "docs", "benchmarks", "python", "cmake")
+PLAIN = re.compile(
+    rf"(?<![\w/.])(?:docs|src|msl|tests|tools)/[\w./-]+\.(?:{SUFFIXES})\b"
+)
+FOLDERS = ("src", "msl", "tests", "tools", "docs", "benchmarks", "python", "cmake")
 # Files that are made, or belong to a user or to another project.
 MADE = re.compile(
     r"^(build|dist|\.venv|data|adapters|~|/)|mlx-vulkan-selftest|mlx/|\w+\.jsonl"

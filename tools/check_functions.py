@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT)
     root = parser.parse_args().root
     failures = []
-    for path in sorted((root / "src").rglob("*")):
+    for path in sorted(p for d in ("src", "msl") for p in (root / d).rglob("*")):
         limit = LIMITS.get(path.suffix)
         if limit is None:
             continue

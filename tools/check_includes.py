@@ -1,7 +1,8 @@
 """Fail when a file under src/ includes one of a higher layer.
 
 The ladder of docs/dev/architecture.md: a layer includes itself and those before it.
-Those up to runtime are free of MLX.
+Those up to runtime are free of MLX. msl/ is a library beside them: it includes itself
+alone, and src/ its public header alone.
 """
 
 import argparse
@@ -10,9 +11,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# vk and msl stand side by side, as io, jit and overrides do.
+# io, jit and overrides stand side by side.
 LADDER = (
-    ("vk", "msl"),
+    ("vk",),
     ("pipeline",),
     ("kernels",),
     ("runtime",),
@@ -21,6 +22,7 @@ LADDER = (
     ("jit", "io", "overrides"),
 )
 RUNG = {layer: rung for rung, layers in enumerate(LADDER) for layer in layers}
+MSL = "msl/translate.h"
 MLX_RUNG = RUNG["backend"]  # the lowest that may include MLX
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<(mlx/[^>]+)>)')
 
@@ -33,6 +35,9 @@ def below(layer: str) -> str:
 def problem(layer: str, included: str) -> str:
     """What is wrong with a file of `layer` including `included`, or nothing."""
     target = included.split("/")[0]
+    if target == "msl" or layer == "msl":
+        free = layer == target == "msl" or included == MSL
+        return "" if free else f"of msl/, src/ includes {MSL}; msl/ includes itself"
     if target == "mlx":
         if RUNG[layer] < MLX_RUNG:
             return f"src/{layer} is free of MLX"
@@ -45,12 +50,14 @@ def problem(layer: str, included: str) -> str:
 
 def check(root: Path) -> list[str]:
     failures = []
-    for path in sorted((root / "src").rglob("*")):
+    for path in sorted(p for d in ("src", "msl") for p in (root / d).rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue
         relative = path.relative_to(root)
-        layer = relative.parts[1]
-        if layer not in RUNG:
+        layer = relative.parts[1] if relative.parts[0] == "src" else "msl"
+        if layer == "msl" and relative.parts[1] == "tests":
+            continue
+        if layer not in RUNG and layer != "msl":
             failures.append(f"{relative}: src/{layer} has no place in the ladder.")
             continue
         if path.suffix == ".h" and layer == "kernels":
@@ -65,7 +72,7 @@ def check(root: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=ROOT, help="holds src/")
+    parser.add_argument("--root", type=Path, default=ROOT, help="holds src/ and msl/")
     failures = check(parser.parse_args().root)
     for failure in failures:
         print(failure, file=sys.stderr)

@@ -22,7 +22,7 @@ def files() -> list[Path]:
     else:  # a source archive without .git
         names = (
             p
-            for part in ("src", "tests", "tools", "python", "benchmarks", "docs")
+            for part in ("src", "msl", "tests", "tools", "python", "benchmarks", "docs")
             for p in (ROOT / part).rglob("*")
         )
     return sorted(p for p in names if p.suffix in SUFFIXES and p.is_file())

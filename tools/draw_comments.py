@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw N comments of src/ at random, for readers who judge them: SEED [N]
+"""Draw N comments of src/ and msl/ at random, for readers who judge them: SEED [N]
 
 A comment is a block of `//` lines, or one after code. Seed and tree fix the draw.
 """
@@ -29,7 +29,12 @@ def comments(path: Path) -> list[tuple[str, str]]:
 
 def main() -> None:
     suffixes = {".cpp", ".h", ".comp", ".glsl"}
-    files = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in suffixes)
+    files = sorted(
+        p
+        for part in ("src", "msl")
+        for p in (ROOT / part).rglob("*")
+        if p.suffix in suffixes
+    )
     every = [c for path in files for c in comments(path)]
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
     for place, text in random.Random(sys.argv[1]).sample(every, count):

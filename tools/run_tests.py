@@ -75,7 +75,7 @@ def pytest(*words: str, workers: bool = True) -> list[str]:
 def sources() -> list[str]:
     return [
         str(path.relative_to(ROOT))
-        for folder in ("src", "tests", "tools")
+        for folder in ("src", "msl", "tests", "tools")
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in (".cpp", ".h")
     ]
@@ -378,7 +378,7 @@ def extra(build: Path, name: str, *requirements: str) -> Path:
 
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
-    targets = ["null_tests", "driver_compile", "mlx_cpp_tests", "msl_translate"]
+    targets = ["null_tests", "driver_compile", "mlx_cpp_tests", "msl_translate", "msl"]
     targets += ["chaos_faults"]
     print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)

@@ -137,7 +137,7 @@ def metal_seeds(build: Path) -> list[bytes]:
 
 def words_of_metal() -> str:
     """What mutations insert: the pieces of the null tier's fuzzer."""
-    text = (ROOT / "tests/null/msl_fuzz_test.cpp").read_text()
+    text = (ROOT / "msl/tests/fuzz_test.cpp").read_text()
     pieces = re.search(r'kPieces = R"\((.*?)\)"', text, re.S)[1].split()
     names = (
         "simd_sum simd_shuffle_down thread_position_in_grid atomic_fetch_add_explicit"

@@ -64,3 +64,19 @@ def test_translates(extraction, extracted, subgroup, float16):
     wanted = [k for k in extracted if k["package"] != "mlx"]
     refused = [i for i in errors if extracted[i]["package"] != "mlx"]
     assert len(refused) <= 0.05 * len(wanted)
+
+
+def test_command():
+    """msl/README.md's example, and an error."""
+
+    def run(body):
+        words = ["-", "--in", "x:float", "--out", "y:float", "--template", "T=float"]
+        command = [BUILD / "msl", *words, "--threads", "64"]
+        return subprocess.run(command, input=body, capture_output=True, text=True)
+
+    readme = (ROOT / "msl" / "README.md").read_text()
+    done = run(readme.partition("echo '")[2].partition("'")[0])
+    assert "local_size_x = 64" in done.stdout and done.returncode == 0
+    assert "load(Ptr_f32(u_x), u_i) * 2.0" in done.stdout
+    done = run("y[0] = x[0] +;")
+    assert done.returncode == 1 and "line 1 of the body, column 14: " in done.stderr

@@ -1,0 +1,377 @@
+// Which function a call means: lookup, deduction, overloads.
+#include <algorithm>
+#include <string_view>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+using Home = Value::Home;
+using SK = Symbol::Kind;
+
+// Of a method `T& f() { return field; }`: what it returns, which is a place of
+// its object and no value.
+const Expr* named_place(const Candidate& c) {
+  bool fits = c.result->reference && c.parameters->empty() && c.body &&
+      c.body->statements.size() == 1 &&
+      c.body->statements[0]->kind == Stmt::Kind::Return;
+  return fits ? c.body->statements[0]->expr.get() : nullptr;
+}
+
+} // namespace
+
+std::vector<Value> Translator::arguments_of(const Expr& e) {
+  std::vector<Value> all;
+  for (size_t i = 1; i < e.children.size(); ++i) {
+    if (e.children[i]->kind == Expr::Kind::List) {
+      fail(
+          e.children[i]->place,
+          "a list in braces as an argument needs its type: T{...}.");
+    }
+    all.push_back(eval(*e.children[i]));
+  }
+  return all;
+}
+
+// T(x), vec<T, 4>(x), where only scopes tell that it is a type.
+std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
+  Ty to = nullptr;
+  Scope* where = nullptr;
+  Symbol* s = callee.type || callee.text.find("::") == callee.text.npos
+      ? find(scope_, callee.text, &where)
+      : find_qualified(callee.text, &where, callee.place);
+  if (callee.type) {
+    return {};
+  }
+  if (s && s->kind == SK::Type) {
+    to = s->type;
+  } else if (s && s->kind == SK::Template) {
+    to = template_type(callee.text, callee.arguments, callee.place);
+  } else if (
+      !s && !callee.arguments.empty() &&
+      (callee.text == "vec" || callee.text == "array")) {
+    to = template_type(callee.text, callee.arguments, callee.place);
+  } else if (!s) {
+    to = types_.named(callee.text);
+  }
+  if (!to) {
+    return {};
+  }
+  if (to->is_struct()) {
+    std::vector<const Expr*> items;
+    for (size_t i = 1; i < e.children.size(); ++i) {
+      items.push_back(e.children[i].get());
+    }
+    return make_struct(to, items, e.place);
+  }
+  if (e.children.size() == 2 && e.children[1]->kind == Expr::Kind::List) {
+    return list_value(to, *e.children[1]);
+  }
+  return construct(to, arguments_of(e), e.place);
+}
+
+Value Translator::call(const Expr& e) {
+  const Expr& callee = *e.children[0];
+  if (callee.kind == Expr::Kind::Member) {
+    return call_member(callee, e);
+  }
+  if (callee.kind != Expr::Kind::Name) {
+    auto arguments = arguments_of(e);
+    return call_closure(load(eval(callee)), arguments, e.place);
+  }
+  if (auto v = limit(callee)) {
+    return *v;
+  }
+  if (callee.text == "as_type" && callee.arguments.size() == 1 &&
+      e.children.size() == 2) {
+    Ty to = argument_type(callee.arguments[0], callee.place);
+    return as_type(rvalue(*e.children[1]), to, e.place);
+  }
+  if (auto v = call_type(callee, e)) {
+    return *v;
+  }
+  bool discarded = std::exchange(discarding_, false);
+  auto arguments = arguments_of(e);
+  discarding_ = discarded;
+  auto v = call_named(callee, arguments, e);
+  discarding_ = false;
+  if (v) {
+    return *v;
+  }
+  std::string types;
+  for (auto& a : arguments) {
+    types += (types.empty() ? "" : ", ") + msl_name(a.type);
+  }
+  fail(
+      e.place,
+      "there is no function `" + callee.text + "(" + types +
+          ")` here, neither in the header nor among those of MSL that are "
+          "supported.");
+}
+
+std::optional<Value> Translator::call_named(
+    const Expr& callee,
+    std::vector<Value>& arguments,
+    const Expr& e) {
+  auto attempt = [&](Symbol& s, Scope* scope, const Value* self) {
+    return try_functions(s, scope, callee.arguments, arguments, self, e.place);
+  };
+  if (callee.type) { // Foo<T>::f(x)
+    Ty t = type_of(*callee.type);
+    std::string name = callee.text.substr(
+        callee.text.rfind(':') == callee.text.npos
+            ? 0
+            : callee.text.rfind(':') + 1);
+    auto* own = t->is_struct() ? t->record->scope : nullptr;
+    auto it =
+        own ? own->names.find(name) : std::map<std::string, Symbol>::iterator();
+    bool found = own && it != own->names.end();
+    return found ? attempt(it->second, own, nullptr) : std::nullopt;
+  }
+  if (callee.text.find("::") != callee.text.npos) {
+    Scope* where = nullptr;
+    Symbol* s = find_qualified(callee.text, &where, callee.place);
+    if (s && s->kind == SK::Functions) {
+      if (auto v = attempt(*s, where, nullptr)) {
+        return v;
+      }
+    }
+    return builtin(callee.text, e, arguments);
+  }
+  const Value* self = nullptr;
+  for (Scope* at = scope_; at; at = at->parent) {
+    if (!self && at->self.type) {
+      self = &at->self;
+    }
+    auto it = at->names.find(callee.text);
+    if (it == at->names.end()) {
+      continue;
+    }
+    if (it->second.kind == SK::Functions) {
+      if (auto v = attempt(it->second, at, at->record ? self : nullptr)) {
+        return v;
+      }
+    } else if (it->second.kind == SK::Value || it->second.kind == SK::Lazy) {
+      Value f = load(symbol_value(it->second, callee.text, e.place));
+      return call_closure(f, arguments, e.place);
+    }
+  }
+  return builtin(callee.text, e, arguments);
+}
+
+Value Translator::call_member(const Expr& callee, const Expr& e) {
+  const Expr& of = *callee.children[0];
+  Value object;
+  bool is_this = of.kind == Expr::Kind::Name && of.text == "this";
+  for (Scope* at = scope_; is_this && at && !object.type; at = at->parent) {
+    object = at->self;
+  }
+  if (!object.type) {
+    object = eval(of);
+    object = callee.arrow ? dereference(object, e.place) : object;
+  }
+  auto arguments = arguments_of(e);
+  if (object.type->is_struct()) {
+    auto* own = object.type->record->scope;
+    auto it = own->names.find(callee.text);
+    if (it != own->names.end() && it->second.kind == SK::Functions) {
+      auto v = try_functions(
+          it->second, own, callee.arguments, arguments, &object, e.place);
+      if (v) {
+        return *v;
+      }
+    }
+  }
+  if (object.type->is_array() && callee.text == "size") {
+    return integer(object.type->count, Scalar::U64);
+  }
+  fail(
+      e.place,
+      "`" + msl_name(object.type) + "` has no method `" + callee.text +
+          "` for these arguments.");
+}
+
+int Translator::parameter_cost(
+    const Parameter& p,
+    Ty type,
+    const Value& given) {
+  auto& written = p.what.type;
+  if (!written.reference || written.is_const || type->is_array()) {
+    if (type->is_array() && !given.type->is_array()) {
+      return -1;
+    }
+    Ty from = given.type->is_scalar() && given.type->atomic
+        ? types_.scalar(given.type->scalar)
+        : given.type;
+    return conversion_cost(from, type, &given);
+  }
+  if (given.type != type || !given.is_lvalue()) {
+    return -1;
+  }
+  bool device = given.home == Home::Device;
+  bool shared =
+      given.base && given.base->space() == Space::Threadgroup && !device;
+  switch (written.space) {
+    case Space::Device:
+    case Space::Constant:
+      return device ? 0 : -1;
+    case Space::Threadgroup:
+      return shared ? 0 : -1;
+    default:
+      return device || shared ? 1 : 0;
+  }
+}
+
+// The types of the parameters, and what the conversions to them cost.
+bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
+  scope_ = c.scope;
+  for (size_t i = 0; i < c.parameters->size(); ++i) {
+    auto& what = (*c.parameters)[i].what;
+    bool given = i < arguments.size();
+    Ty type = nullptr;
+    if (what.type.name == "auto" && given) {
+      type = arguments[i].type->is_array() && !what.type.reference
+          ? decayed(arguments[i]).type
+          : load(arguments[i]).type;
+    } else {
+      type = declared_type(what);
+    }
+    if (type->is_array() && !what.type.reference) { // T x[4] is T* x
+      type = types_.pointer(type->element, what.type.space);
+    }
+    bool table = given && type->is_pointer() &&
+        type->space == Space::Constant && arguments[i].base &&
+        arguments[i].home != Home::Device && !(arguments[i].type->is_address());
+    if (table) { // a constant array of the header, which has no address
+      type = types_.pointer(type->element, Space::Thread);
+    }
+    c.takes.push_back(type);
+    int cost =
+        given ? parameter_cost((*c.parameters)[i], type, arguments[i]) : 0;
+    if (cost < 0) {
+      return false;
+    }
+    c.cost += 4 * cost;
+  }
+  return true;
+}
+
+std::optional<Candidate> Translator::viable(
+    const Declaration& d,
+    Scope* scope,
+    const std::vector<TemplateArgument>& explicit_arguments,
+    const std::vector<Value>& arguments) {
+  size_t n = arguments.size();
+  if (n > d.takes.size() || !d.body) {
+    return {};
+  }
+  for (size_t i = n; i < d.takes.size(); ++i) {
+    if (!d.takes[i].what.value) {
+      return {};
+    }
+  }
+  Candidate c;
+  c.declared = &d;
+  c.name = d.name;
+  c.parameters = &d.takes;
+  c.result = &d.result;
+  c.body = d.body.get();
+  c.scope = new_scope(scope);
+  c.key = std::to_string(reinterpret_cast<intptr_t>(&d));
+  // Overloads in structs of one template differ by their struct.
+  c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
+  Scope* before = scope_;
+  bool fits = true;
+  bool valid = attempt([&] {
+    fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
+        rank(c, arguments);
+  });
+  scope_ = before;
+  if (!valid || !fits) { // no such types for these arguments
+    return {};
+  }
+  for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
+       i < d.specialized.size();
+       ++i) {
+    auto& a = explicit_arguments[i];
+    bool is_type = is_type_argument(a);
+    if (!deduce_argument(
+            d.specialized[i],
+            is_type ? argument_type(a, d.place) : nullptr,
+            is_type ? 0 : argument_constant(a, d.place).integer(),
+            !is_type,
+            d,
+            *c.scope)) {
+      return {};
+    }
+  }
+  c.cost += d.specialization ? 1 : d.parameters.empty() ? 0 : 2;
+  return c;
+}
+
+std::optional<Value> Translator::try_functions(
+    Symbol& s,
+    Scope* scope,
+    const std::vector<TemplateArgument>& explicit_arguments,
+    std::vector<Value>& arguments,
+    const Value* self,
+    Place place) {
+  std::optional<Candidate> best;
+  for (auto* d : s.declared) {
+    auto c = viable(*d, scope, explicit_arguments, arguments);
+    if (c && (!best || c->cost < best->cost)) {
+      best = std::move(c);
+    }
+  }
+  if (!best) {
+    return {};
+  }
+  bool needs_self = !best->declared->is_static && scope->record &&
+      best->declared->name != scope->record->declared->name;
+  if (const Expr* place_of = named_place(*best); place_of && self) {
+    Scope& own = *new_scope(best->scope);
+    own.record = scope->record;
+    own.self = *self;
+    Scope* before = std::exchange(scope_, &own);
+    Value v = eval(*place_of);
+    scope_ = before;
+    return v;
+  }
+  return instantiate(*best, arguments, needs_self ? self : nullptr, place);
+}
+
+Value Translator::call_closure(
+    const Value& closure,
+    std::vector<Value>& arguments,
+    Place place) {
+  if (closure.type->kind != TypeData::Kind::Closure) {
+    fail(place, "`" + msl_name(closure.type) + "` cannot be called.");
+  }
+  const Expr& l = *closure.type->closure->lambda;
+  if (l.parameters.size() != arguments.size() || !l.body) {
+    fail(
+        place,
+        "the lambda takes " + std::to_string(l.parameters.size()) +
+            " arguments.");
+  }
+  Candidate c;
+  c.name = "lambda";
+  c.parameters = &l.parameters;
+  c.body = l.body.get();
+  c.result = l.type.get();
+  c.scope = new_scope(closure.type->closure->scope);
+  c.key = "lambda" + std::to_string(closure.type->closure->id);
+  Scope* before = std::exchange(scope_, c.scope);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto& what = l.parameters[i].what;
+    c.takes.push_back(
+        what.type.name == "auto" ? decayed(load(arguments[i])).type
+                                 : declared_type(what));
+  }
+  scope_ = before;
+  return instantiate(c, arguments, nullptr, place);
+}
+
+} // namespace msl

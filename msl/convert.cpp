@@ -1,0 +1,413 @@
+// Conversions between types: implicit, explicit, of bits, and constructors.
+#include <algorithm>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+using Home = Value::Home;
+
+bool is_64(Scalar s) {
+  return s == Scalar::I64 || s == Scalar::U64;
+}
+
+} // namespace
+
+std::string within(const Value& v, Prec prec) {
+  return v.prec > prec ? "(" + v.text + ")" : v.text;
+}
+
+Ty Translator::promoted(Ty t) {
+  bool small = t->is_scalar() && t->is_integer() && t->scalar < Scalar::I32;
+  return small ? types_.scalar(Scalar::I32) : t;
+}
+
+Ty Translator::common_type(Ty a, Ty b, Place place) {
+  if (a->is_complex() || b->is_complex()) {
+    return types_.complex();
+  }
+  if (!a->is_numeric() || !b->is_numeric()) {
+    fail(
+        place,
+        "`" + msl_name(a) + "` and `" + msl_name(b) +
+            "` have no common type here.");
+  }
+  if (a->is_vector() || b->is_vector()) {
+    if (a->is_vector() && b->is_vector() && a->width != b->width) {
+      fail(
+          place,
+          "vectors of different widths (" + msl_name(a) + ", " + msl_name(b) +
+              ") do not combine.");
+    }
+    Ty v = a->is_vector() ? a : b;
+    return types_.vector(v->scalar, v->width);
+  }
+  if (a->is_floating() || b->is_floating()) {
+    Scalar s = !b->is_floating() ? a->scalar
+        : !a->is_floating()      ? b->scalar
+        : a->scalar == b->scalar ? a->scalar
+                                 : Scalar::F32;
+    return types_.scalar(s);
+  }
+  // The higher rank; of one rank the unsigned type.
+  return types_.scalar(std::max(promoted(a)->scalar, promoted(b)->scalar));
+}
+
+Value Translator::rounded(Value v) {
+  if (!v.type->is_narrow_float() || v.constant) {
+    return v;
+  }
+  const char* f =
+      v.type->scalar == Scalar::F16 ? "msl_round_f16(" : "msl_round_bf16(";
+  return plain_value(v.type, f + v.text + ")");
+}
+
+int Translator::conversion_cost(Ty from, Ty to, const Value* v) {
+  if (from == to) {
+    return 0;
+  }
+  if (from->is_array() && to->is_pointer()) {
+    bool shared = v && v->base && v->base->space() == Space::Threadgroup;
+    bool device = v && v->home == Value::Home::Device;
+    if (v && device != to->is_address()) {
+      return -1;
+    }
+    return (flat_element(from) == flat_element(to->element) ? 0 : 3) +
+        (shared && to->space != Space::Threadgroup);
+  }
+  if (from->is_pointer() && to->is_pointer()) {
+    bool known = v && v->base;
+    Space space = known ? v->base->space() : from->space;
+    if (v && v->is_null) {
+      return 2;
+    }
+    bool same = space == to->space;
+    // Small inputs come as constant, although the kernel may ask for device.
+    bool near = from->is_address() && to->is_address();
+    return from->element != to->element ? -1 : same ? 0 : near ? 1 : -1;
+  }
+  if (to->is_pointer()) {
+    return v && v->constant && v->integer() == 0 ? 3 : -1;
+  }
+  if (from->is_pointer()) {
+    return to->is_bool() ? 3 : -1;
+  }
+  if (to->is_complex()) {
+    return from->is_scalar() ? 3 : -1;
+  }
+  if (!from->is_numeric() || !to->is_numeric()) {
+    return -1;
+  }
+  if (from->is_vector() || to->is_vector()) {
+    if (from->is_vector() && to->is_vector()) {
+      return from->width == to->width && from->scalar == to->scalar ? 0 : -1;
+    }
+    return from->is_scalar() ? 4 : -1; // a splat
+  }
+  if (from->scalar == to->scalar) {
+    return 0;
+  }
+  if (promoted(from) == to) {
+    return 1;
+  }
+  bool widens = from->is_narrow_float() && to->scalar == Scalar::F32;
+  return widens ? 1 : from->is_floating() == to->is_floating() ? 2 : 3;
+}
+
+Value Translator::convert_pointer(
+    const Value& v,
+    Ty to,
+    Place place,
+    bool is_explicit) {
+  if (v.constant && v.type->is_integer() && v.integer() == 0) {
+    Value null = plain_value(to, to->is_address() ? "0ul" : null_offset);
+    null.is_null = true;
+    return null;
+  }
+  Value p = decayed(v);
+  if (!p.type->is_pointer()) {
+    if (is_explicit && to->is_address() && p.type->is_integer()) {
+      Value bits = convert(p, types_.scalar(Scalar::U64), place);
+      bits.type = to;
+      bits.constant.reset();
+      return bits;
+    }
+    fail(
+        place,
+        "`" + msl_name(v.type) + "` is not a pointer, but `" + msl_name(to) +
+            "` is wanted.");
+  }
+  if (p.is_null || p.type == to) {
+    p.type = to;
+    return p;
+  }
+  if (p.type->is_address() != to->is_address()) {
+    fail(
+        place,
+        "a pointer cannot change its address space (`" + msl_name(p.type) +
+            "` to `" + msl_name(to) + "`).");
+  }
+  if (!is_explicit &&
+      flat_element(p.type->element) != flat_element(to->element)) {
+    fail(
+        place,
+        "`" + msl_name(p.type) + "` does not convert to `" + msl_name(to) +
+            "` without a cast.");
+  }
+  if (p.type->is_address()) {
+    p.type = to;
+    return p;
+  }
+  // Another view of the same variable: the offset is in items of the pointer.
+  Ty from_item = flat_element(p.type->element),
+     item = flat_element(to->element);
+  bool views = from_item->is_numeric() && item->is_numeric() &&
+      from_item->scalar == item->scalar;
+  if (!views && from_item != item) {
+    fail(
+        place,
+        "a pointer into threadgroup or thread memory cannot be cast to items "
+        "of another type (`" +
+            msl_name(p.type) + "` to `" + msl_name(to) +
+            "`); declare an array of that type.");
+  }
+  int from_width = from_item->width, width = item->width;
+  if (from_width != width && p.text != "0") {
+    p.text = "(" + p.text + ") * " + std::to_string(from_width) +
+        (width == 1 ? "" : " / " + std::to_string(width));
+    p.prec = Prec::Mul;
+  }
+  p.type = to;
+  return p;
+}
+
+Value Translator::convert(
+    const Value& given,
+    Ty to,
+    Place place,
+    bool is_explicit) {
+  if (to->is_pointer()) {
+    return convert_pointer(given, to, place, is_explicit);
+  }
+  Value v = load(given);
+  if (v.type == to || to->is_void()) {
+    v.type = to;
+    return v;
+  }
+  if (v.type->is_pointer() && to->is_bool()) {
+    return v.type->is_address()
+        ? plain_value(to, within(v, Prec::Add) + " != 0ul", Prec::Equality)
+        : compared_with_null(v, "!=");
+  }
+  if (v.type->is_address() && is_explicit && to->is_scalar() &&
+      is_64(to->scalar)) {
+    Value bits = v;
+    bits.type = types_.scalar(Scalar::U64);
+    return convert(bits, to, place);
+  }
+  if (to->is_complex() && v.type->is_scalar()) {
+    Value re = convert(v, types_.scalar(Scalar::F32), place);
+    return plain_value(to, "vec2(" + re.text + ", 0.0)");
+  }
+  if (v.type->is_complex() && to->is_scalar() && is_explicit) {
+    Value re =
+        plain_value(types_.scalar(Scalar::F32), within(v, Prec::Atom) + ".x");
+    return convert(re, to, place);
+  }
+  bool splat = to->is_vector() && v.type->is_scalar();
+  if (!v.type->is_numeric() || !to->is_numeric() ||
+      (v.type->is_vector() && v.type->width != to->width)) {
+    fail(
+        place,
+        "`" + msl_name(v.type) + "` does not convert to `" + msl_name(to) +
+            "`.");
+  }
+  if (v.constant && to->is_scalar()) {
+    return literal(to, *v.constant);
+  }
+  if (splat) {
+    Value one = convert(v, types_.scalar(to->scalar), place);
+    return plain_value(to, glsl_name(to) + "(" + one.text + ")");
+  }
+  if (to->scalar == v.type->scalar) { // packed
+    v.type = to;
+    return v;
+  }
+  // bool of a vector or scalar: "is not zero", of NaN true.
+  if (to->scalar == Scalar::Bool && !to->is_vector()) {
+    Value zero = literal(types_.scalar(v.type->scalar), int64_t(0));
+    Ty wide = promoted(v.type);
+    Value x = convert(v, wide, place);
+    zero = convert(zero, wide, place);
+    return plain_value(
+        to, within(x, Prec::Relation) + " != " + zero.text, Prec::Equality);
+  }
+  bool same_in_glsl = glsl_name(to) == glsl_name(v.type);
+  Value r =
+      same_in_glsl ? v : plain_value(to, glsl_name(to) + "(" + v.text + ")");
+  r.type = to;
+  r.home = Home::None;
+  return rounded(r);
+}
+
+Value Translator::construct(Ty to, std::vector<Value> from, Place place) {
+  if (to->is_struct()) {
+    return construct_record(to, std::move(from), place);
+  }
+  if (from.empty()) {
+    return to->is_numeric() && to->is_scalar() ? literal(to, int64_t(0))
+        : to->is_vector()                      ? convert(integer(0), to, place)
+        : to->is_complex()                     ? plain_value(to, "vec2(0.0)")
+                                               : convert(integer(0), to, place);
+  }
+  if (to->is_complex() && from.size() == 2) {
+    Ty f = types_.scalar(Scalar::F32);
+    return plain_value(
+        to,
+        "vec2(" + convert(from[0], f, place).text + ", " +
+            convert(from[1], f, place).text + ")");
+  }
+  if (from.size() == 1) {
+    return convert(from[0], to, place, true);
+  }
+  if (!to->is_vector()) {
+    fail(
+        place,
+        "`" + msl_name(to) + "` is not made of " + std::to_string(from.size()) +
+            " values.");
+  }
+  std::string text = glsl_name(to) + "(";
+  int width = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    Value x = load(from[i]);
+    if (!x.type->is_numeric()) {
+      fail(
+          place,
+          "`" + msl_name(x.type) + "` is no component of `" + msl_name(to) +
+              "`.");
+    }
+    width += x.type->width;
+    x = convert(x, types_.with_scalar(x.type, to->scalar), place);
+    text += (i ? ", " : "") + x.text;
+  }
+  if (width != to->width) {
+    fail(
+        place,
+        "`" + msl_name(to) + "` is given " + std::to_string(width) +
+            " components.");
+  }
+  return plain_value(to, text + ")");
+}
+
+namespace {
+
+// The bits of a scalar as a uint (or, of 64 bits, as a uvec2).
+std::string to_bits(Scalar s, const std::string& x) {
+  switch (s) {
+    case Scalar::F32:
+      return "floatBitsToUint(" + x + ")";
+    case Scalar::F16:
+      return "uint(f32_to_f16(" + x + "))";
+    case Scalar::BF16:
+      return "uint(f32_to_bf16(" + x + "))";
+    case Scalar::I8:
+      return "(uint(" + x + ") & 0xffu)";
+    case Scalar::I16:
+      return "(uint(" + x + ") & 0xffffu)";
+    case Scalar::U64:
+      return "unpackUint2x32(" + x + ")";
+    case Scalar::I64:
+      return "unpackUint2x32(uint64_t(" + x + "))";
+    default:
+      return "uint(" + x + ")";
+  }
+}
+
+std::string from_bits(Scalar s, const std::string& x) {
+  switch (s) {
+    case Scalar::F32:
+      return "uintBitsToFloat(" + x + ")";
+    case Scalar::F16:
+      return "f16_to_f32(uint16_t(" + x + "))";
+    case Scalar::BF16:
+      return "bf16_to_f32(uint16_t(" + x + "))";
+    case Scalar::U64:
+      return "packUint2x32(" + x + ")";
+    case Scalar::I64:
+      return "int64_t(packUint2x32(" + x + "))";
+    case Scalar::Bool:
+      return "(" + x + " != 0u)";
+    case Scalar::I8:
+      return "int8_t(uint8_t(" + x + "))";
+    case Scalar::I16:
+      return "int16_t(uint16_t(" + x + "))";
+    case Scalar::U32:
+      return x;
+    default:
+      return std::string(info_of(s).value) + "(" + x + ")";
+  }
+}
+
+std::string component_text(const Value& v, int i) {
+  return v.type->is_vector() ? within(v, Prec::Atom) + "." + "xyzw"[i] : v.text;
+}
+
+} // namespace
+
+Value Translator::as_type(const Value& given, Ty to, Place place) {
+  Value v = load(given);
+  if (v.type == to) {
+    return v;
+  }
+  bool fits = v.type->is_numeric() && to->is_numeric() &&
+      info_of(v.type->scalar).size * v.type->width ==
+          info_of(to->scalar).size * to->width;
+  if (!fits) {
+    fail(
+        place,
+        "as_type needs types of one size; `" + msl_name(v.type) + "` and `" +
+            msl_name(to) + "` are not.");
+  }
+  if (v.type->is_vector()) {
+    v = temporary(v);
+  }
+  int from_size = info_of(v.type->scalar).size, size = info_of(to->scalar).size;
+  // Its words, 32 bits each (or the whole value, if it is shorter).
+  std::vector<std::string> words;
+  int total = from_size * v.type->width;
+  if (from_size == 8) {
+    for (int i = 0; i < v.type->width; ++i) {
+      std::string pair = to_bits(v.type->scalar, component_text(v, i));
+      words.insert(words.end(), {pair + ".x", pair + ".y"});
+    }
+  } else {
+    int per_word = std::max(1, std::min(4, total) / from_size);
+    for (int i = 0; i < v.type->width; i += per_word) {
+      std::string word;
+      for (int k = 0; k < per_word; ++k) {
+        std::string part = to_bits(v.type->scalar, component_text(v, i + k));
+        word += k
+            ? " | (" + part + " << " + std::to_string(8 * from_size * k) + "u)"
+            : part;
+      }
+      words.push_back(per_word > 1 ? "(" + word + ")" : word);
+    }
+  }
+  std::string text;
+  for (int i = 0; i < to->width; ++i) {
+    int bit = 8 * size * i;
+    std::string bits = size == 8
+        ? "uvec2(" + words[2 * i] + ", " + words[2 * i + 1] + ")"
+        : words[bit / 32];
+    if (size < 4 && bit % 32) {
+      bits = "(" + bits + " >> " + std::to_string(bit % 32) + "u)";
+    }
+    text += (i ? ", " : "") + from_bits(to->scalar, bits);
+  }
+  return plain_value(
+      to, to->is_vector() ? glsl_name(to) + "(" + text + ")" : text);
+}
+
+} // namespace msl

@@ -1,0 +1,179 @@
+// Declarations of variables.
+#include <algorithm>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+using Kind = Stmt::Kind;
+using Home = Value::Home;
+
+constexpr int64_t longest_constructor = 16; // items; more by a loop
+
+} // namespace
+
+void Translator::declaration(const Stmt& s) {
+  for (auto& d : s.declarators) {
+    declare_one(s, d);
+  }
+}
+
+void Translator::declare_constant(const Declarator& d, const Value& v) {
+  auto* named = variable(d.name, v.type, Space::Thread);
+  auto& w = *writing_;
+  bool outside = !w.guard.empty() && w.guard_depth == 0;
+  w.lines.push_back(
+      {w.indent,
+       outside ? "" : w.guard,
+       " = " + v.text + ";",
+       named,
+       "const "});
+  auto& s = scope_->names[d.name];
+  s = Symbol{};
+  s.value = of_variable(named);
+  s.value.home = Home::None;
+  s.value.constant = v.constant;
+}
+
+void Translator::declare_shared(const Declarator& d) {
+  Ty type = declared_type(d);
+  auto* v = variable(d.name, type, Space::Threadgroup);
+  Ty item = flat_element(type);
+  v->coded = item->is_narrow_float();
+  place_variable(v, d);
+  shared_bytes_ +=
+      static_cast<uint32_t>(flat_count(type)) * std::max(size_of(item), 1u);
+  auto& s = scope_->names[d.name];
+  s = Symbol{};
+  s.value = of_variable(v);
+  if (type->is_array()) {
+    s.value.home = Home::None;
+  }
+  if (shared_bytes_ > target_.shared_bytes) {
+    fail(
+        d.place,
+        "with `" + d.name + "` the threadgroup memory has more than the " +
+            std::to_string(target_.shared_bytes) +
+            " bytes that this device offers.");
+  }
+}
+
+void Translator::declare_reference(const Declarator& d) {
+  if (!d.value) {
+    fail(d.place, "the reference `" + d.name + "` is bound to nothing.");
+  }
+  const Expr& from = d.constructed && d.value->children.size() == 1
+      ? *d.value->children[0]
+      : *d.value;
+  Value v = eval(from);
+  Ty type = d.type.name == "auto" ? v.type : declared_type(d);
+  if (v.type != type && !(v.type->is_array() && type->is_array())) {
+    if (!d.type.is_const) {
+      fail(
+          d.place,
+          "a reference to `" + msl_name(type) + "` cannot be bound to `" +
+              msl_name(v.type) + "`.");
+    }
+    v = convert(v, type, d.place);
+  }
+  bool place = v.is_lvalue() || (v.type->is_array() && v.base);
+  if (place) {
+    v = pinned(v);
+  } else {
+    v = temporary(v, d.name.c_str());
+  }
+  auto& s = scope_->names[d.name];
+  s = Symbol{};
+  s.value = v;
+}
+
+void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
+  if (d.type.reference) {
+    return declare_reference(d);
+  }
+  if (d.type.space == Space::Threadgroup && d.type.pointers == 0) {
+    return declare_shared(d);
+  }
+  bool is_auto = d.type.name == "auto";
+  if (is_auto && !d.value) {
+    fail(d.place, "`auto " + d.name + "` needs a value.");
+  }
+  Value init;
+  bool has_init = false;
+  Ty type = nullptr;
+  if (is_auto) {
+    const Expr& from = d.constructed && d.value->children.size() == 1
+        ? *d.value->children[0]
+        : *d.value;
+    init = decayed(load(eval(from)));
+    has_init = true;
+    type = init.type;
+    if (type->kind == TypeData::Kind::Closure) {
+      auto& s = scope_->names[d.name];
+      s = Symbol{};
+      s.value = init;
+      return;
+    }
+  } else {
+    type = declared_type(d);
+  }
+  if (type->is_void()) {
+    fail(d.place, "`" + d.name + "` cannot be void.");
+  }
+  bool list = d.value && d.value->kind == Expr::Kind::List;
+  bool long_list =
+      list && type->is_array() && flat_count(type) > longest_constructor;
+  bool moved = !together_.group(key_of(d)).empty();
+  long_list = long_list || (list && type->is_array() && moved);
+  if (!has_init && d.value && !long_list) {
+    init = initial(type, *d.value);
+    has_init = true;
+  } else if (!has_init && !d.value && type->is_struct()) {
+    init = construct_record(type, {}, d.place);
+    has_init = true;
+  }
+  bool fixed = (stmt.is_constexpr || d.type.is_const) && d.type.pointers == 0;
+  if (fixed && has_init && init.constant && !moved) {
+    return declare_constant(d, init);
+  }
+  if (stmt.is_constexpr && !type->is_array() && !type->is_struct() &&
+      !type->is_vector() && !type->is_pointer()) {
+    fail(
+        d.place,
+        "`" + d.name +
+            "` is constexpr, but its value is not known when "
+            "compiling.");
+  }
+  auto* v = variable(d.name, type, Space::Thread);
+  place_variable(v, d);
+  v->is_precise = d.type.is_volatile && type->is_floating();
+  v->points_to = flat_element(type)->is_pointer() ? init.base : nullptr;
+  if (!v->whole) {
+    declare_variable(v, has_init ? init.text : "");
+  } else if (has_init) {
+    store(of_variable(v), init, d.place);
+  }
+  auto& s = scope_->names[d.name];
+  s = Symbol{};
+  s.value = of_variable(v);
+  if (type->is_array()) {
+    s.value.home = Home::None;
+    if (long_list) {
+      fill(s.value, *d.value);
+    }
+  }
+}
+
+void Translator::local_declaration(const Stmt& s) {
+  if (s.kind == Kind::StaticAssert) {
+    if (s.expr && constant_integer(*s.expr, "static_assert") == 0) {
+      fail(s.place, "static_assert: " + s.text);
+    }
+  } else if (s.declared) {
+    declare(*scope_, *s.declared);
+  }
+}
+
+} // namespace msl

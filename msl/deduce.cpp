@@ -1,0 +1,179 @@
+// Template arguments of a call: given, deduced, or by default.
+#include <algorithm>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+using SK = Symbol::Kind;
+
+const TemplateParameter*
+parameter_named(const Declaration& d, const std::string& name, bool is_type) {
+  for (auto& p : d.parameters) {
+    if (p.name == name && p.is_type == is_type) {
+      return &p;
+    }
+  }
+  return nullptr;
+}
+
+std::string type_key(Ty t) {
+  return "," + std::to_string(reinterpret_cast<intptr_t>(t));
+}
+
+} // namespace
+
+bool Translator::deduce_argument(
+    const TemplateArgument& a,
+    Ty type,
+    int64_t number,
+    bool is_number,
+    const Declaration& d,
+    Scope& to) {
+  Scope* before = std::exchange(scope_, &to);
+  bool ok = false;
+  bool valid = attempt([&] {
+    if (!is_number && a.type) {
+      ok = deduce(*a.type, type, d, to) && type_of(*a.type) == type;
+    } else if (is_number && a.value) {
+      bool named = a.value->kind == Expr::Kind::Name;
+      auto* p = named ? parameter_named(d, a.value->text, false) : nullptr;
+      if (p && !to.names.contains(p->name)) {
+        Ty t = p->type.name == "auto" ? types_.scalar(Scalar::I32)
+                                      : type_of(p->type);
+        to.names[p->name].value = literal(t, number);
+        ok = true;
+      } else {
+        Value v = rvalue(*a.value);
+        ok = v.constant && v.integer() == number;
+      }
+    }
+  });
+  scope_ = before;
+  return ok && valid;
+}
+
+// Binds the template parameters that the type of a parameter names; false if
+// `given` cannot be of that form.
+bool Translator::deduce(
+    const Type& t,
+    Ty given,
+    const Declaration& d,
+    Scope& to) {
+  if (t.pointers) {
+    bool array = given->is_array();
+    if (!array && !given->is_pointer()) {
+      return true; // a conversion may do
+    }
+    given = given->element;
+  }
+  if (t.arguments.empty()) {
+    auto* p = parameter_named(d, t.name, true);
+    if (!p) {
+      return true;
+    }
+    if (given->is_array() && !t.reference) {
+      given = types_.pointer(given->element, Space::Thread);
+    }
+    if (given->is_scalar() && given->atomic) {
+      given = types_.scalar(given->scalar);
+    }
+    auto& s = to.names[t.name];
+    if (static_cast<size_t>(p - d.parameters.data()) < explicit_) {
+      return true; // given; the argument is converted
+    }
+    if (s.type) {
+      return s.type == given;
+    }
+    s.kind = SK::Type;
+    s.type = given;
+    return true;
+  }
+  auto& a = t.arguments;
+  if (t.name == "vec" && a.size() == 2) {
+    return given->is_vector() &&
+        deduce_argument(a[0], types_.scalar(given->scalar), 0, false, d, to) &&
+        deduce_argument(a[1], nullptr, given->width, true, d, to);
+  }
+  if (t.name == "array" && a.size() == 2) {
+    return given->is_array() &&
+        deduce_argument(a[0], given->element, 0, false, d, to) &&
+        deduce_argument(a[1], nullptr, given->count, true, d, to);
+  }
+  if ((t.name == "atomic" || t.name == "_atomic") && a.size() == 1) {
+    return given->is_scalar() &&
+        deduce_argument(a[0], types_.scalar(given->scalar), 0, false, d, to);
+  }
+  if (!given->is_struct() || given->record->declared->name != t.name) {
+    return false;
+  }
+  auto& of = given->record->declared->parameters;
+  for (size_t i = 0; i < a.size() && i < of.size(); ++i) {
+    auto& s = given->record->scope->names[of[i].name];
+    bool ok = of[i].is_type
+        ? deduce_argument(a[i], s.type, 0, false, d, to)
+        : deduce_argument(a[i], nullptr, s.value.integer(), true, d, to);
+    if (!ok) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Template arguments of a call: given, deduced, or by default.
+bool Translator::bind_call(
+    const Declaration& d,
+    Scope& to,
+    const std::vector<TemplateArgument>& explicit_arguments,
+    const std::vector<Value>& arguments,
+    std::string& key) {
+  if (d.specialization) {
+    return true; // no parameters are left
+  }
+  if (explicit_arguments.size() > d.parameters.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < explicit_arguments.size(); ++i) {
+    bind_one(to, d.parameters[i], explicit_arguments[i], key, d.place);
+  }
+  explicit_ = explicit_arguments.size();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto& what = d.takes[i].what;
+    Ty given = arguments[i].type;
+    for (auto& extent : what.extents) {
+      if (!given->is_array() && !given->is_pointer()) {
+        return false;
+      }
+      bool named = extent && extent->kind == Expr::Kind::Name;
+      auto* p = named ? parameter_named(d, extent->text, false) : nullptr;
+      if (p && given->is_array() && !to.names.contains(p->name)) {
+        to.names[p->name].value = integer(given->count);
+      }
+      given = given->element;
+    }
+    if (!deduce(what.type, given, d, to)) {
+      return false;
+    }
+  }
+  Scope* before = std::exchange(scope_, &to);
+  for (auto& p : d.parameters) {
+    auto& s = to.names[p.name];
+    if (p.is_type && !s.type && p.default_type) {
+      s.kind = SK::Type;
+      s.type = type_of(*p.default_type);
+    } else if (!p.is_type && !s.value.type && p.default_value) {
+      s.value = convert(rvalue(*p.default_value), type_of(p.type), d.place);
+    }
+    if (p.is_type ? !s.type : !s.value.type) {
+      scope_ = before;
+      return false;
+    }
+    key += p.is_type ? type_key(s.type) : "," + s.value.text;
+  }
+  scope_ = before;
+  return true;
+}
+
+} // namespace msl

@@ -1,0 +1,433 @@
+// SIMD-groups wider than a subgroup are emulated through shared memory, with
+// barriers in it: every invocation of the workgroup has to come to each
+// collective. So where one stands in control flow, control flow becomes masks:
+// `if (mask)` around what is not collective, loops that turn until no
+// invocation is left, and a mask as the first argument of what is.
+#include <algorithm>
+
+#include "msl/translator.h"
+#include "msl/walk.h"
+
+namespace msl {
+
+namespace {
+
+using Kind = Stmt::Kind;
+
+std::string last_name(const std::string& name) {
+  size_t at = name.rfind(':');
+  return at == name.npos ? name : name.substr(at + 1);
+}
+
+bool is_barrier_or_simd(const std::string& name) {
+  return name.starts_with("simd_") || name.starts_with("quad_") ||
+      name == "threadgroup_barrier" || name == "simdgroup_barrier";
+}
+
+} // namespace
+
+bool Translator::names_collective(const Expr& e) const {
+  if (e.kind == Expr::Kind::Name) { // a function or lambda
+    return collective_names_.contains(last_name(e.text));
+  }
+  if (e.kind == Expr::Kind::Member) {
+    return collective_names_.contains(e.text);
+  }
+  return e.kind == Expr::Kind::Call && !e.children.empty() && e.children[0] &&
+      is_barrier_or_simd(last_name(e.children[0]->text));
+}
+
+bool Translator::is_collective(const Expr& e) {
+  return any_expression(&e, [&](const Expr& x) { return names_collective(x); });
+}
+
+bool Translator::is_collective(const Stmt& s) {
+  return any_expression(&s, [&](const Expr& x) { return names_collective(x); });
+}
+
+// By name: what any function of that name does counts.
+void Translator::find_collectives(const Unit& unit) {
+  std::vector<std::pair<std::string, const Stmt*>> bodies;
+  auto add = [&](const Declaration& d, auto&& self) -> void {
+    if (d.body) {
+      bodies.push_back({d.name, d.body.get()});
+    }
+    for (auto& m : d.methods) {
+      self(m, self);
+    }
+    for (auto& t : d.types) {
+      self(t, self);
+    }
+  };
+  for (auto& d : unit.declarations) {
+    add(d, add);
+  }
+  auto lambdas = [&](const Stmt* s, auto&& self) -> void {
+    if (!s) {
+      return;
+    }
+    for (auto& d : s->declarators) {
+      if (d.value && d.value->kind == Expr::Kind::Lambda) {
+        bodies.push_back({d.name, d.value->body.get()});
+      }
+    }
+    for (auto& inner : s->statements) {
+      self(inner.get(), self);
+    }
+    self(s->body.get(), self);
+    self(s->other.get(), self);
+  };
+  auto functions = bodies;
+  for (auto& [name, body] : functions) {
+    lambdas(body, lambdas);
+  }
+  lambdas(unit.body.get(), lambdas);
+  for (bool found = true; found;) {
+    found = false;
+    for (auto& [name, body] : bodies) {
+      if (body && !collective_names_.contains(name) && is_collective(*body)) {
+        found = collective_names_.insert(name).second;
+      }
+    }
+  }
+}
+
+bool Translator::escapes(const Stmt& s, bool in_loop, bool in_switch) {
+  bool loop =
+      s.kind == Kind::For || s.kind == Kind::While || s.kind == Kind::DoWhile;
+  in_loop = in_loop || loop;
+  in_switch = in_switch || s.kind == Kind::Switch;
+  if (s.kind == Kind::Return) {
+    return true;
+  }
+  if (s.kind == Kind::Break) {
+    return !in_loop && !in_switch;
+  }
+  if (s.kind == Kind::Continue) {
+    return !in_loop;
+  }
+  auto within_ = [&](const StmtPtr& x) {
+    return x && escapes(*x, in_loop, in_switch);
+  };
+  return within_(s.body) || within_(s.other) ||
+      std::any_of(s.statements.begin(), s.statements.end(), within_);
+}
+
+bool Translator::needs_mask(const Stmt& s) {
+  return is_collective(s) || escapes(s, false, false);
+}
+
+void Translator::update_guard() {
+  auto& w = *writing_;
+  w.guard = !w.mask || w.mask->full ? "" : w.mask->name;
+}
+
+// At the start of a function: who has not returned, and what was returned.
+void Translator::begin_masks() {
+  auto& w = *writing_;
+  if (!w.mask) {
+    auto* live = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
+    w.live = &masks_.emplace_back(Mask{mark(*live), true});
+    w.mask = w.live;
+    w.lines.push_back({1, "", " = true;", live, ""});
+  }
+  if (!w.is_main && !w.result) {
+    fail(
+        {},
+        "a function with SIMD-group functions or barriers must say what it "
+        "returns, not `auto`, on a device with narrow subgroups.");
+  }
+  if (!w.is_main && !w.result->is_void()) {
+    w.result_variable = variable("result", w.result, Space::Thread);
+    w.lines.push_back({1, "", ";", w.result_variable, ""});
+  }
+  update_guard();
+}
+
+std::string Translator::mask_text() {
+  auto* m = writing_->mask;
+  return !m || m->full ? "true" : m->name;
+}
+
+std::string Translator::new_mask(const std::string& value) {
+  auto* v = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
+  auto& w = *writing_;
+  w.lines.push_back({w.indent, "", " = " + value + ";", v, ""});
+  return mark(*v);
+}
+
+void Translator::with_mask(Mask& m, const std::function<void()>& what) {
+  auto& w = *writing_;
+  Mask* before = std::exchange(w.mask, &m);
+  update_guard();
+  what();
+  w.mask = before;
+  update_guard();
+}
+
+void Translator::masked(const Stmt& s) {
+  switch (s.kind) {
+    case Kind::Block:
+      return scoped(s);
+    case Kind::If:
+      return masked_if(s);
+    case Kind::For:
+    case Kind::While:
+    case Kind::DoWhile:
+      return masked_loop(s);
+    case Kind::Switch:
+      return masked_switch(s);
+    case Kind::Break:
+    case Kind::Continue:
+      return masked_leave(s);
+    case Kind::Return:
+      return masked_return(s);
+    default:
+      return plain(s);
+  }
+}
+
+void Translator::masked_if(const Stmt& s) {
+  if (!s.expr || !s.body) {
+    fail(s.place, "a part of this statement is missing.");
+  }
+  Scope* before = scope_;
+  scope_ = new_scope(before);
+  if (s.init) {
+    statement(*s.init);
+  }
+  Value c = condition(*s.expr);
+  if (c.constant) {
+    const Stmt* taken = c.integer() != 0 ? s.body.get() : s.other.get();
+    if (taken) {
+      scoped(*taken);
+    }
+    scope_ = before;
+    return;
+  }
+  Mask& outer = *writing_->mask;
+  bool leaves = escapes(*s.body, false, false) ||
+      (s.other && escapes(*s.other, false, false));
+  std::string both = outer.full ? "" : outer.name + " && ";
+  std::string value = outer.full ? c.text : both + within(c, Prec::Equality);
+  auto& yes = masks_.emplace_back(Mask{new_mask(value), false});
+  auto& no = masks_.emplace_back(Mask{"", false});
+  if (leaves || s.other) {
+    no.name = new_mask(both + "!" + yes.name);
+  }
+  with_mask(yes, [&] { scoped(*s.body); });
+  if (s.other) {
+    with_mask(no, [&] { scoped(*s.other); });
+  }
+  if (leaves) {
+    emit_everywhere(outer.name + " = " + yes.name + " || " + no.name + ";");
+    outer.full = false;
+  }
+  scope_ = before;
+  update_guard();
+}
+
+void Translator::masked_loop(const Stmt& s) {
+  if (!s.body || (!s.expr && s.kind != Kind::For)) {
+    fail(s.place, "a part of this statement is missing.");
+  }
+  if (masked_uniform_loop(s)) {
+    return;
+  }
+  auto& w = *writing_;
+  Scope* before = scope_;
+  scope_ = new_scope(before);
+  if (s.init) {
+    statement(*s.init);
+    update_guard();
+  }
+  Mask& outer = *w.mask;
+  auto& turn = masks_.emplace_back(
+      Mask{new_mask(outer.full ? "true" : outer.name), false});
+  auto test = [&] {
+    with_mask(turn, [&] {
+      Value c = condition(*s.expr);
+      emit_everywhere(
+          turn.name + " = " + turn.name + " && " + within(c, Prec::Equality) +
+          ";");
+    });
+  };
+  auto leave_if_none = [&] {
+    emit_everywhere("if (!msl_any_in_threadgroup(" + turn.name + ")) {");
+    emit_everywhere("  break;");
+    emit_everywhere("}");
+  };
+  emit_everywhere("while (true) {");
+  ++w.indent;
+  if (s.kind != Kind::DoWhile) {
+    if (s.expr) {
+      test();
+    }
+    leave_if_none();
+  }
+  auto& body = masks_.emplace_back(Mask{new_mask(turn.name), false});
+  w.loops.push_back({false, true, turn.name, &body});
+  with_mask(body, [&] { scoped(*s.body); });
+  w.loops.pop_back();
+  if (s.step) {
+    with_mask(turn, [&] { discard(*s.step); });
+  }
+  if (s.kind == Kind::DoWhile) {
+    test();
+    leave_if_none();
+  }
+  --w.indent;
+  emit_everywhere("}");
+  bool returns = escapes(*s.body, true, true);
+  if (returns && &outer != w.live) {
+    emit_everywhere(
+        outer.name + " = " + outer.name + " && " + w.live->name + ";");
+  }
+  outer.full = outer.full && !returns;
+  scope_ = before;
+  update_guard();
+}
+
+// Cases in order; who has come to one goes on into the next until it breaks.
+void Translator::masked_switch(const Stmt& s) {
+  if (!s.expr || !s.body) {
+    fail(s.place, "a part of this statement is missing.");
+  }
+  auto& w = *writing_;
+  Value v = rvalue(*s.expr);
+  v = temporary(convert(v, promoted(v.type), s.place), "selected");
+  Scope* before = scope_;
+  scope_ = new_scope(before);
+  Mask& outer = *w.mask;
+  std::string all = outer.full ? "true" : outer.name;
+  std::string any_label = "false";
+  for (auto& c : s.body->statements) {
+    if (c && c->kind == Kind::Case && c->expr) {
+      Value label = convert(rvalue(*c->expr), v.type, c->place);
+      any_label += " || " + v.text + " == " + label.text;
+    }
+  }
+  // Who has not left the switch, and who has come to a case.
+  std::string left = new_mask(all), come = new_mask("false");
+  for (auto& c : s.body->statements) {
+    if (!c || c->kind != Kind::Case) {
+      fail(s.place, "statements in a switch stand behind a case.");
+    }
+    std::string here = c->expr
+        ? v.text + " == " + convert(rvalue(*c->expr), v.type, c->place).text
+        : "!(" + any_label + ")";
+    emit_everywhere(come + " = " + come + " || (" + all + " && " + here + ");");
+    auto& body =
+        masks_.emplace_back(Mask{new_mask(left + " && " + come), false});
+    w.loops.push_back({true, true, left, &body});
+    with_mask(body, [&] { block(c->statements); });
+    w.loops.pop_back();
+    // Who continues or returns is not to come to the next case either.
+    emit_everywhere(come + " = " + come + " && " + left + ";");
+  }
+  bool leaves = escapes(*s.body, false, true);
+  if (leaves && outer.name != w.live->name) {
+    emit_everywhere(
+        outer.name + " = " + outer.name + " && " + w.live->name + ";");
+  }
+  outer.full = outer.full && !leaves;
+  scope_ = before;
+  update_guard();
+}
+
+void Translator::leave_lanes(const std::string& lanes) {
+  auto& m = *writing_->mask;
+  if (lanes != m.name) {
+    emit_everywhere(
+        lanes + " = " + (m.full ? "false" : lanes + " && !" + m.name) + ";");
+  }
+}
+
+void Translator::masked_leave(const Stmt& s) {
+  auto& w = *writing_;
+  bool to_loop = s.kind == Kind::Continue;
+  size_t i = w.loops.size();
+  while (i > 0 && to_loop && w.loops[i - 1].is_switch) {
+    leave_lanes(w.loops[--i].lanes);
+  }
+  if (i == 0) {
+    fail(s.place, "there is nothing to leave here.");
+  }
+  if (to_loop && i < w.loops.size()) {
+    fail(
+        s.place,
+        "`continue` within a switch that holds SIMD-group functions or "
+        "barriers is not supported on a device with narrow subgroups.");
+  }
+  if (!to_loop) {
+    leave_lanes(w.loops[i - 1].lanes);
+  }
+  emit_everywhere(w.mask->name + " = false;");
+  w.mask->full = false;
+  update_guard();
+}
+
+void Translator::masked_return(const Stmt& s) {
+  auto& w = *writing_;
+  if (s.expr) {
+    Value v;
+    if (s.expr->kind == Expr::Kind::List) {
+      v = list_value(w.result, *s.expr);
+    } else {
+      v = decayed(load(eval(*s.expr)));
+      note_result(v, s.place);
+    }
+    if (w.result_variable) {
+      v = convert(v, w.result, s.place);
+      emit(mark(*w.result_variable) + " = " + v.text + ";");
+    }
+  }
+  for (auto& l : w.loops) {
+    leave_lanes(l.lanes);
+  }
+  leave_lanes(w.live->name);
+  emit_everywhere(w.mask->name + " = false;");
+  w.mask->full = false;
+  update_guard();
+}
+
+// a && b, a || b, a ? b : c with a collective behind the condition.
+Value Translator::masked_choice(const Expr& e, const Value& condition_) {
+  auto& w = *writing_;
+  bool ternary = e.kind == Expr::Kind::Conditional;
+  Ty type = types_.scalar(Scalar::Bool);
+  if (ternary) {
+    Ty a = type_without_effects(*e.children[1]);
+    Ty b = type_without_effects(*e.children[2]);
+    type = a == b ? a : common_type(a, b, e.place);
+  }
+  auto* r = variable("chosen", type, Space::Thread);
+  declare_variable(r, ternary ? "" : condition_.text);
+  Mask& outer = *w.mask;
+  std::string both = outer.full ? "" : outer.name + " && ";
+  std::string c = within(condition_, Prec::Equality);
+  bool or_else = e.text == "||" && !ternary;
+  auto& yes = masks_.emplace_back(Mask{
+      new_mask(
+          both +
+          (or_else       ? "!" + mark(*r)
+               : ternary ? c
+                         : mark(*r))),
+      false});
+  auto side = [&](Mask& m, const Expr& x) {
+    with_mask(m, [&] {
+      Value v = convert(rvalue(x), type, e.place);
+      points_into(r->points_to, type->is_pointer() ? v.base : nullptr, e.place);
+      emit(mark(*r) + " = " + v.text + ";");
+    });
+  };
+  side(yes, *e.children[1]);
+  if (ternary) {
+    auto& no =
+        masks_.emplace_back(Mask{new_mask(both + "!" + yes.name), false});
+    side(no, *e.children[2]);
+  }
+  return load(of_variable(r));
+}
+
+} // namespace msl

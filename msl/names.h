@@ -1,0 +1,29 @@
+// What a name means before anything is declared.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace msl {
+
+enum class Meaning : uint8_t {
+  None,
+  Type,
+  TypeTemplate,
+  BuiltInTypeTemplate, // whose bare name is no type
+  ValueTemplate, // functions and variables
+  Variable,
+};
+
+// What Metal and MLX's headers give a name.
+Meaning built_in_meaning(std::string_view name);
+
+// Of a word that cannot be taken: why, and the nearest way. Else empty.
+std::string refused_word(std::string_view name);
+
+bool is_keyword(std::string_view name); // no name of the user's
+bool is_space(std::string_view name); // device, constant, threadgroup, thread
+bool is_qualifier(std::string_view name); // those, const, constexpr, volatile
+
+} // namespace msl

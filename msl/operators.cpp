@@ -1,0 +1,440 @@
+// Operators with C++14's conversions.
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+const std::map<std::string_view, Prec>& precedences() {
+  static const std::map<std::string_view, Prec> all{
+      {"*", Prec::Mul},
+      {"/", Prec::Mul},
+      {"%", Prec::Mul},
+      {"+", Prec::Add},
+      {"-", Prec::Add},
+      {"<<", Prec::Shift},
+      {">>", Prec::Shift},
+      {"<", Prec::Relation},
+      {">", Prec::Relation},
+      {"<=", Prec::Relation},
+      {">=", Prec::Relation},
+      {"==", Prec::Equality},
+      {"!=", Prec::Equality},
+      {"&", Prec::And},
+      {"^", Prec::Xor},
+      {"|", Prec::Or}};
+  return all;
+}
+
+Value made(Ty t, std::string text, Prec prec) {
+  Value v;
+  v.type = t;
+  v.text = std::move(text);
+  v.prec = prec;
+  return v;
+}
+
+// a op b, grouped to the left as GLSL does. The bits' operators in
+// parentheses, for the reader.
+Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
+  Prec p = precedences().at(op);
+  auto below = static_cast<Prec>(static_cast<int>(p) - 1);
+  Prec left = p > Prec::Add ? std::min(p, Prec::Add) : p;
+  Prec right = p > Prec::Add ? std::min(below, Prec::Add) : below;
+  return made(t, within(a, left) + " " + op + " " + within(b, right), p);
+}
+
+// The function that computes `op` of floats without contraction
+// (common/msl_math.glsl).
+std::string exact_operation(const std::string& op) {
+  return op == "+" ? "msl_exact_add"
+      : op == "-"  ? "msl_exact_subtract"
+      : op == "*"  ? "msl_exact_multiply"
+                   : "msl_exact_divide";
+}
+
+bool is_comparison(const std::string& op) {
+  return op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" ||
+      op == "!=";
+}
+
+std::string vector_comparison(const std::string& op) {
+  return op == "<" ? "lessThan"
+      : op == ">"  ? "greaterThan"
+      : op == "<=" ? "lessThanEqual"
+      : op == ">=" ? "greaterThanEqual"
+      : op == "==" ? "equal"
+                   : "notEqual";
+}
+
+} // namespace
+
+bool is_infix(const std::string& op) {
+  return precedences().contains(op);
+}
+
+Value Translator::unary(const Expr& e) {
+  const std::string& op = e.text;
+  if (op == "++" || op == "--") {
+    return step_by_one(e, false, false);
+  }
+  Value operand = eval(*e.children[0]);
+  if (op == "&") {
+    return address_of(operand, e.place);
+  }
+  if (op == "*") {
+    bool self = e.children[0]->kind == Expr::Kind::Name &&
+        e.children[0]->text == "this";
+    return self ? operand : dereference(operand, e.place);
+  }
+  Value v = load(operand);
+  if (v.type->is_struct()) {
+    if (auto r = overloaded(op, {operand}, e.place)) {
+      return *r;
+    }
+  }
+  if (op == "!") {
+    if (v.type->is_vector()) {
+      return made(v.type, "not(" + v.text + ")", Prec::Atom);
+    }
+    v = convert(v, types_.scalar(Scalar::Bool), e.place);
+    return v.constant ? boolean(!v.integer())
+                      : made(v.type, "!" + within(v, Prec::Atom), Prec::Unary);
+  }
+  if (!v.type->is_numeric() && !(v.type->is_complex() && op != "~")) {
+    fail(e.place, "`" + op + "` does not apply to `" + msl_name(v.type) + "`.");
+  }
+  Ty t = promoted(v.type);
+  v = convert(v, t, e.place);
+  if (op == "+") {
+    return v;
+  }
+  if (op == "~" && t->is_floating()) {
+    fail(e.place, "`~` needs an integer.");
+  }
+  if (v.constant) {
+    if (t->is_floating()) {
+      return literal(t, -v.real());
+    }
+    auto bits = static_cast<uint64_t>(v.integer());
+    return literal(t, static_cast<int64_t>(op == "-" ? 0 - bits : ~bits));
+  }
+  return made(t, op + within(v, Prec::Atom), Prec::Unary);
+}
+
+Value Translator::binary(const Expr& e) {
+  const std::string& op = e.text;
+  if (op == "&&" || op == "||") {
+    return short_circuit(e);
+  }
+  if (op == ",") {
+    discard(*e.children[0]);
+    return eval(*e.children[1]);
+  }
+  if (!precedences().contains(op)) {
+    fail(e.place, "the operator `" + op + "` is not supported.");
+  }
+  Value a = decayed(load(eval(*e.children[0])));
+  Value b = decayed(load(eval(*e.children[1])));
+  if (a.type->kind == TypeData::Kind::Flags && a.type == b.type && op == "|") {
+    a.text += " " + b.text;
+    return a;
+  }
+  if (a.type->is_struct() || b.type->is_struct()) {
+    if (auto v = overloaded(op, {a, b}, e.place)) {
+      return *v;
+    }
+  }
+  if (a.type->is_pointer() || b.type->is_pointer()) {
+    return pointer_arithmetic(op, a, b, e.place);
+  }
+  if (is_comparison(op)) {
+    return comparison(op, a, b, e.place);
+  }
+  return op == "<<" || op == ">>" ? shift(op, a, b, e.place)
+                                  : arithmetic(op, a, b, e.place);
+}
+
+Value Translator::complex_arithmetic(
+    const std::string& op,
+    const Value& a,
+    const Value& b,
+    Place place) {
+  constexpr std::pair<std::string_view, std::string_view> functions[] = {
+      {"+", "msl_c_add"},
+      {"-", "msl_c_subtract"},
+      {"*", "msl_c_multiply"},
+      {"/", "msl_c_divide"}};
+  for (auto& [known, function] : functions) {
+    if (known == op) {
+      uses_complex_ = true;
+      return made(
+          types_.complex(),
+          std::string(function) + "(" + a.text + ", " + b.text + ")",
+          Prec::Atom);
+    }
+  }
+  fail(place, "`" + op + "` is not supported for complex64_t.");
+}
+
+Value Translator::arithmetic(
+    const std::string& op,
+    const Value& left,
+    const Value& right,
+    Place place) {
+  Ty t = common_type(left.type, right.type, place);
+  Value a = convert(left, t, place), b = convert(right, t, place);
+  if (t->is_complex()) {
+    return complex_arithmetic(op, a, b, place);
+  }
+  if (auto v = fold(op, a, b, t)) {
+    return *v;
+  }
+  bool bits = op == "&" || op == "|" || op == "^" || op == "%";
+  if (bits && t->is_floating()) {
+    fail(
+        place,
+        op == "%" ? "`%` needs integers; fmod() takes floats."
+                  : "`" + op + "` needs integers.");
+  }
+  if (t->is_vector() && t->scalar == Scalar::Bool) {
+    Ty u = types_.vector(Scalar::U32, t->width);
+    a = convert(a, u, place);
+    b = convert(b, u, place);
+    return made(
+        t, glsl_name(t) + "(" + infix(u, op, a, b).text + ")", Prec::Atom);
+  }
+  if (op == "%" && info_of(t->scalar).is_signed) {
+    // GLSL's own is undefined for negative numbers.
+    return made(t, "msl_rem(" + a.text + ", " + b.text + ")", Prec::Atom);
+  }
+  if (place.exact && t->is_floating()) {
+    return rounded(made(
+        t,
+        exact_operation(op) + "(" + a.text + ", " + b.text + ")",
+        Prec::Atom));
+  }
+  return rounded(infix(t, op, a, b));
+}
+
+// By halves (common/numeric.glsl), as Mesa 22.3 gets widened integers beside
+// what it knows to be a constant wrong.
+Value Translator::ordered(
+    const std::string& op,
+    const Value& a,
+    const Value& b) {
+  bool swapped = op == ">" || op == "<=";
+  bool negated = op == "<=" || op == ">=";
+  std::string less =
+      "is_less(" + (swapped ? b : a).text + ", " + (swapped ? a : b).text + ")";
+  unsigned width = a.type->is_vector() ? a.type->width : 1;
+  Ty type = width > 1 ? types_.vector(Scalar::Bool, width)
+                      : types_.scalar(Scalar::Bool);
+  if (negated) {
+    return width > 1 ? made(type, "not(" + less + ")", Prec::Atom)
+                     : made(type, "!" + less, Prec::Unary);
+  }
+  return made(type, less, Prec::Atom);
+}
+
+Value Translator::comparison(
+    const std::string& op,
+    const Value& left,
+    const Value& right,
+    Place place) {
+  Ty boolean_type = types_.scalar(Scalar::Bool);
+  if (left.type->kind == TypeData::Kind::Flags) {
+    return made(boolean_type, "true", Prec::Atom);
+  }
+  Ty t = left.type->is_bool() && right.type->is_bool() &&
+          (op == "==" || op == "!=")
+      ? boolean_type
+      : common_type(left.type, right.type, place);
+  Value a = convert(left, t, place), b = convert(right, t, place);
+  if (auto v = fold(op, a, b, boolean_type)) {
+    return *v;
+  }
+  bool wide = t->is_integer() && info_of(t->scalar).size == 8;
+  if (wide && op != "==" && op != "!=") {
+    return ordered(op, a, b);
+  }
+  if (t->is_vector()) {
+    return made(
+        types_.vector(Scalar::Bool, t->width),
+        vector_comparison(op) + "(" + a.text + ", " + b.text + ")",
+        Prec::Atom);
+  }
+  if (t->is_complex() && op != "==" && op != "!=") {
+    fail(place, "complex64_t has no order.");
+  }
+  return infix(boolean_type, op, a, b);
+}
+
+Value Translator::shift(
+    const std::string& op,
+    const Value& left,
+    const Value& right,
+    Place place) {
+  bool integers = left.type->is_integer() && right.type->is_integer();
+  if (!integers || (right.type->is_vector() && !left.type->is_vector())) {
+    fail(place, "`" + op + "` needs integers.");
+  }
+  Ty t = promoted(left.type);
+  Value a = convert(left, t, place);
+  Value b = convert(right, t, place);
+  if (auto v = fold(op, a, b, t)) {
+    return *v;
+  }
+  return infix(t, op, a, b);
+}
+
+Value Translator::pointer_arithmetic(
+    const std::string& op,
+    const Value& a,
+    const Value& b,
+    Place place) {
+  bool pa = a.type->is_pointer(), pb = b.type->is_pointer();
+  if (pa && !pb && (op == "+" || op == "-") && !is_comparison(op)) {
+    return moved(a, b, op == "-", place);
+  }
+  if (!pa && pb && op == "+") {
+    return moved(b, a, false, place);
+  }
+  Value x = pa ? a : convert_pointer(a, b.type, place, false);
+  Value y = pb ? b : convert_pointer(b, a.type, place, false);
+  bool address = x.type->is_address();
+  if (address != y.type->is_address()) {
+    fail(place, "these pointers have different address spaces.");
+  }
+  if (!address && (x.is_null || y.is_null || x.base != y.base)) {
+    if (op == "==" || op == "!=") {
+      return x.is_null || y.is_null ? compared_with_null(x.is_null ? y : x, op)
+                                    : boolean(op == "!=");
+    }
+    fail(place, "these pointers point into different arrays.");
+  }
+  if (op == "-") {
+    Ty l = types_.scalar(Scalar::I64);
+    if (!address) {
+      std::string n = std::to_string(flat_count(x.type->element));
+      return made(
+          l,
+          "int64_t((" + x.text + " - (" + y.text + ")) / " + n + ")",
+          Prec::Atom);
+    }
+    return made(
+        l,
+        "int64_t(" + within(x, Prec::Add) + " - " + within(y, Prec::Unary) +
+            ") / " + std::to_string(size_of(x.type->element)) + "l",
+        Prec::Mul);
+  }
+  if (!is_comparison(op)) {
+    fail(place, "`" + op + "` does not apply to pointers.");
+  }
+  return infix(types_.scalar(Scalar::Bool), op, x, y);
+}
+
+// The right side only if the left one asks for it. What it does beside its
+// value becomes statements, which then stand under an `if`.
+Value Translator::short_circuit(const Expr& e) {
+  bool conjunction = e.text == "&&";
+  Value a = condition(*e.children[0]);
+  Ty t = types_.scalar(Scalar::Bool);
+  if (a.constant) {
+    return (a.integer() != 0) == conjunction ? condition(*e.children[1]) : a;
+  }
+  if (writing_->masked && is_collective(*e.children[1])) {
+    return masked_choice(e, a);
+  }
+  Value b;
+  auto lines = captured_inside([&] { b = condition(*e.children[1]); });
+  if (lines.empty()) {
+    if (b.constant) {
+      return (b.integer() != 0) == conjunction ? a : b;
+    }
+    Prec p = conjunction ? Prec::LogicAnd : Prec::LogicOr;
+    Prec side = conjunction ? Prec::Equality : Prec::Equality;
+    Prec left = a.prec == p ? p : side;
+    return made(
+        t,
+        within(a, left) + (conjunction ? " && " : " || ") + within(b, side),
+        p);
+  }
+  Value r = temporary(a, "both");
+  open(std::string("if (") + (conjunction ? "" : "!") + r.text + ") {");
+  append(lines);
+  emit(r.text + " = " + b.text + ";");
+  close();
+  return r;
+}
+
+// Both sides of ?: as one type, and whether it is an lvalue no more.
+Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
+  a = decayed(a);
+  b = decayed(b);
+  Ty t = a.type == b.type    ? a.type
+      : a.type->is_pointer() ? a.type
+      : b.type->is_pointer() ? b.type
+                             : common_type(a.type, b.type, place);
+  a = convert(a, t, place);
+  b = convert(b, t, place);
+  bool offsets = t->is_pointer() && !t->is_address();
+  Value r = made(
+      t,
+      within(c, Prec::LogicOr) + " ? " + within(a, Prec::LogicOr) + " : " +
+          within(b, Prec::LogicOr),
+      Prec::Conditional);
+  r.base = offsets ? either_base(a.base, b.base, place) : nullptr;
+  r.is_null = a.is_null && b.is_null;
+  r.may_be_null = a.is_null || b.is_null || a.may_be_null || b.may_be_null;
+  return r;
+}
+
+Value Translator::conditional(const Expr& e) {
+  Value c = rvalue(*e.children[0]);
+  if (c.type->is_vector()) {
+    fail(e.place, "`?:` takes a bool; select() chooses by components.");
+  }
+  c = convert(c, types_.scalar(Scalar::Bool), e.place);
+  const Expr &yes = *e.children[1], &no = *e.children[2];
+  if (c.constant) {
+    // The other side may not even have a meaning.
+    bool first = c.integer() != 0;
+    Value v = eval(first ? yes : no);
+    Ty other = nullptr;
+    attempt([&] { other = type_without_effects(first ? no : yes); });
+    bool numbers = other && v.type->is_numeric() && other->is_numeric();
+    return numbers && v.type != other
+        ? convert(v, common_type(v.type, other, e.place), e.place)
+        : v;
+  }
+  if (writing_->masked && (is_collective(yes) || is_collective(no))) {
+    return masked_choice(e, c);
+  }
+  Value a, b;
+  auto first = captured_inside([&] { a = load(eval(yes)); });
+  auto second = captured_inside([&] { b = load(eval(no)); });
+  if (first.empty() && second.empty()) {
+    return chosen(c, a, b, e.place);
+  }
+  Value both = chosen(c, a, b, e.place);
+  auto* r = variable("chosen", both.type, Space::Thread);
+  r->points_to = both.type->is_pointer() ? both.base : nullptr;
+  declare_variable(r, "");
+  open("if (" + c.text + ") {");
+  append(first);
+  emit(mark(*r) + " = " + convert(a, both.type, e.place).text + ";");
+  close("} else {");
+  ++writing_->indent;
+  writing_->guard_depth += !writing_->guard.empty();
+  append(second);
+  emit(mark(*r) + " = " + convert(b, both.type, e.place).text + ";");
+  close();
+  return load(of_variable(r));
+}
+
+} // namespace msl

@@ -1,0 +1,22 @@
+// Text to tree. Thread-safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "msl/ast.h"
+
+namespace msl {
+
+// Of a kernel's header (functions, structs, constants, macros) and its body.
+// Directives (#define with and without arguments, #undef, #if on constants and
+// macros, #include of metal's own headers, #pragma) are resolved. `types` are
+// the template arguments of the kernel that are types, T: without them `(T)-x`
+// is a difference. Throws Error.
+Unit parse(
+    std::string_view header,
+    std::string_view body,
+    std::span<const std::string> types = {});
+
+} // namespace msl

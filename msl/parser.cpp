@@ -1,0 +1,94 @@
+#include "msl/parser.h"
+
+#include "msl/parse.h"
+
+namespace msl {
+
+void Parser::check_depth(int depth) const {
+  constexpr int deepest = 500;
+  if (depth > deepest) {
+    throw Error(
+        here().place,
+        "Expressions or statements are nested more than " +
+            std::to_string(deepest) +
+            " deep; move a part into a variable or a function.");
+  }
+}
+
+// Behind the last one: a token without text.
+const Token& Parser::token(size_t i) const {
+  static const Token end;
+  return i < text_.tokens.size() ? text_.tokens[i] : end;
+}
+
+bool Parser::is_name(size_t i) const {
+  return token(i).is_name() && !is_keyword(token(i).text) &&
+      !is_qualifier(token(i).text);
+}
+
+bool Parser::take(std::string_view text) {
+  bool found = is(text);
+  at_ += found;
+  return found;
+}
+
+void Parser::expect(std::string_view text) {
+  if (!take(text)) {
+    unexpected();
+  }
+}
+
+std::string Parser::take_name() {
+  if (!is_name(at_)) {
+    unexpected();
+  }
+  return std::string(text_.tokens[at_++].text);
+}
+
+void Parser::unexpected() const {
+  const auto& tokens = text_.tokens;
+  if (done()) {
+    throw Error(
+        tokens.empty() ? Place{} : tokens.back().place,
+        "The text ends within a statement: is a `;` missing here?");
+  }
+  const Token& found = tokens[at_];
+  if (found.kind == Token::Kind::String) {
+    refuse("a text: kernels have none");
+  }
+  std::string what = quoted(found.text) + " is not expected";
+  if (at_ == 0 || (found.is_name() && is_keyword(found.text))) {
+    throw Error(found.place, what + " here.");
+  }
+  const Token& before = tokens[at_ - 1];
+  what += " behind " + quoted(before.text);
+  if (found.place.line != before.place.line) {
+    throw Error(
+        before.place, what + ": is a `;` missing at the end of this line?");
+  }
+  throw Error(found.place, what + ".");
+}
+
+void Parser::refuse(std::string_view way) const {
+  refuse(here().place, way);
+}
+
+void Parser::refuse(const Place& place, std::string_view way) const {
+  throw Error(place, "Not supported: " + std::string(way) + ".");
+}
+
+// The index behind `metal::`, `a::b::` and a `::` before everything.
+size_t Parser::behind_namespaces(size_t i) const {
+  i += token(i).is("::");
+  while (token(i).is_name() && token(i + 1).is("::") &&
+         file_.namespaces.contains(token(i).text)) {
+    i += 2;
+  }
+  return i;
+}
+
+void Parser::skip_namespaces() {
+  at_ = behind_namespaces(at_);
+}
+
+} // namespace msl

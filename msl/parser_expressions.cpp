@@ -1,0 +1,419 @@
+#include <algorithm>
+#include <utility>
+
+#include "msl/parse.h"
+#include "msl/parser.h"
+
+namespace msl {
+
+using Kind = Expr::Kind;
+
+namespace {
+
+// How tightly a binary operator binds (C++20, [expr]); 0: it is none.
+int binding(std::string_view op) {
+  static constexpr std::pair<std::string_view, int> all[] = {
+      {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},   {"&", 5},
+      {"==", 6}, {"!=", 6}, {"<", 7},  {">", 7},   {"<=", 7},
+      {">=", 7}, {"<<", 9}, {">>", 9}, {"+", 10},  {"-", 10},
+      {"*", 11}, {"/", 11}, {"%", 11}, {"<=>", 8},
+  };
+  for (const auto& [text, binds] : all) {
+    if (text == op) {
+      return binds;
+    }
+  }
+  return 0;
+}
+
+bool assigns(const Token& op) {
+  static constexpr std::string_view all[] = {
+      "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
+  return op.kind == Token::Kind::Punct &&
+      std::find(std::begin(all), std::end(all), op.text) != std::end(all);
+}
+
+} // namespace
+
+ExprPtr Parser::make(Kind kind, const Place& place) const {
+  auto out = std::make_unique<Expr>();
+  out->kind = kind;
+  out->place = place;
+  return out;
+}
+
+ExprPtr Parser::grown(ExprPtr e) {
+  for (const auto& child : e->children) {
+    e->height = std::max<uint16_t>(e->height, child->height + 1);
+  }
+  check_depth(depth_ + e->height);
+  deepest_ = std::max(deepest_, depth_ + e->height);
+  return e;
+}
+
+ExprPtr Parser::expression() {
+  auto place = here().place;
+  auto out = assignment();
+  while (take(",")) {
+    auto both = make(Kind::Binary, place);
+    both->text = ",";
+    both->children.push_back(std::move(out));
+    both->children.push_back(assignment());
+    out = grown(std::move(both));
+  }
+  return out;
+}
+
+// With `?:`, which groups with it from the right.
+ExprPtr Parser::assignment() {
+  Depth depth(*this);
+  auto place = here().place;
+  auto left = binary(1);
+  if (is("?")) {
+    auto out = make(Kind::Conditional, place);
+    expect("?");
+    out->children.push_back(std::move(left));
+    bool around = std::exchange(in_angles_, false);
+    out->children.push_back(expression());
+    in_angles_ = around;
+    expect(":");
+    out->children.push_back(assignment());
+    return grown(std::move(out));
+  }
+  if (!assigns(here())) {
+    return left;
+  }
+  auto out = make(Kind::Assign);
+  out->text = text_.tokens[at_++].text;
+  out->children.push_back(std::move(left));
+  out->children.push_back(is("{") ? list() : assignment());
+  return grown(std::move(out));
+}
+
+// The operator here; `>>` is two tokens (tidy.h).
+std::string_view Parser::binary_operator() const {
+  if (here().kind != Token::Kind::Punct) {
+    return "";
+  }
+  if (is(">")) {
+    bool shift = is(">", 1) && !token(at_ + 1).spaced;
+    return in_angles_ ? "" : shift ? ">>" : ">";
+  }
+  return here().text;
+}
+
+// Operators that bind as tightly as `least` or tighter, from the left.
+ExprPtr Parser::binary(int least) {
+  auto left = unary();
+  while (true) {
+    auto op = binary_operator();
+    int binds = binding(op);
+    if (binds == 0 || binds < least) {
+      return left;
+    }
+    if (op == "<=>") {
+      throw Error(
+          here().place, "`<=>` is not supported; compare with < and ==.");
+    }
+    auto out = make(Kind::Binary);
+    out->text = op;
+    at_ += op == ">>" ? 2 : 1;
+    out->children.push_back(std::move(left));
+    out->children.push_back(binary(binds + 1));
+    left = grown(std::move(out));
+  }
+}
+
+ExprPtr Parser::unary() {
+  Depth depth(*this);
+  static constexpr std::string_view operators[] = {
+      "+", "-", "!", "~", "*", "&", "++", "--"};
+  for (auto op : operators) {
+    if (is(op)) {
+      auto out = make(Kind::Unary);
+      out->text = op;
+      ++at_;
+      out->children.push_back(unary());
+      return grown(std::move(out));
+    }
+  }
+  if (is("sizeof")) {
+    return size_of();
+  }
+  if (is("(") && casts(at_)) {
+    return cast();
+  }
+  return postfix();
+}
+
+// (T)x, (T){a, b}.
+ExprPtr Parser::cast() {
+  auto out = make(Kind::Cast);
+  expect("(");
+  out->type = std::make_unique<Type>(type_id());
+  expect(")");
+  if (is("{")) {
+    out->kind = Kind::Construct;
+    items("}", *out);
+  } else {
+    out->children.push_back(unary());
+  }
+  return grown(std::move(out));
+}
+
+ExprPtr Parser::size_of() {
+  auto out = make(Kind::Sizeof);
+  expect("sizeof");
+  size_t end = is("(") ? type_end(at_ + 1) : SIZE_MAX;
+  if (end != SIZE_MAX && end == text_.pairs[at_]) {
+    expect("(");
+    out->type = std::make_unique<Type>(type_id());
+    expect(")");
+  } else {
+    out->children.push_back(unary());
+  }
+  return grown(std::move(out));
+}
+
+ExprPtr Parser::postfix() {
+  auto place = here().place;
+  auto out = primary();
+  while (true) {
+    if (is("(")) {
+      out = call(std::move(out));
+    } else if (is("[")) {
+      auto at = make(Kind::Index, place);
+      expect("[");
+      at->children.push_back(std::move(out));
+      bool around = std::exchange(in_angles_, false);
+      at->children.push_back(assignment());
+      in_angles_ = around;
+      expect("]");
+      out = std::move(at);
+    } else if (is(".") || is("->")) {
+      out = member(std::move(out));
+    } else if (is("++") || is("--")) {
+      auto changed = make(Kind::Postfix);
+      changed->text = text_.tokens[at_++].text;
+      changed->children.push_back(std::move(out));
+      out = std::move(changed);
+    } else {
+      return out;
+    }
+    out = grown(std::move(out));
+  }
+}
+
+ExprPtr Parser::primary() {
+  const Token& first = here();
+  if (first.kind == Token::Kind::Number || first.kind == Token::Kind::Char ||
+      is("true") || is("false")) {
+    return literal();
+  }
+  if (is("(")) {
+    expect("(");
+    bool around = std::exchange(in_angles_, false);
+    auto out = expression();
+    in_angles_ = around;
+    expect(")");
+    return out;
+  }
+  if (is("[")) {
+    return lambda();
+  }
+  if (is("this")) {
+    auto out = make(Kind::Name);
+    out->text = "this";
+    ++at_;
+    return out;
+  }
+  if (is("::") || is("decltype") || is("typename") || is_name(at_)) {
+    return name();
+  }
+  unexpected();
+}
+
+ExprPtr Parser::literal() {
+  auto out = make(Kind::Number);
+  const Token& word = text_.tokens[at_++];
+  out->text = word.text;
+  if (word.kind != Token::Kind::Char) {
+    return out;
+  }
+  if (out->text.size() != 3) {
+    throw Error(out->place, "Write this character as a number.");
+  }
+  auto cast = make(Kind::Cast, out->place);
+  out->text = std::to_string(int(out->text[1]));
+  cast->type = std::make_unique<Type>();
+  cast->type->name = "char";
+  cast->type->place = cast->place;
+  cast->children.push_back(std::move(out));
+  return cast;
+}
+
+// A name, T(...), T{...} or static_cast<T>(...).
+ExprPtr Parser::name() {
+  bool typed = take("typename");
+  bool known = typed;
+  size_t end = base_end(at_, typed, known);
+  size_t first = behind_namespaces(at_);
+  bool alone = true; // no A:: stands before
+  for (size_t i = first; i < end && end != SIZE_MAX; ++i) {
+    alone &= !token(i).is("::") || i == first;
+  }
+  bool bare_built_in =
+      meaning(token(first).text) == Meaning::BuiltInTypeTemplate &&
+      end == first + 1;
+  bool constructs = token(end).is("{") ||
+      (token(end).is("(") && known && (alone || typed) && !bare_built_in);
+  if (end != SIZE_MAX && constructs) {
+    Type type;
+    base(type);
+    return construct(std::move(type));
+  }
+  if (end == first + 1 && meaning(token(first).text) == Meaning::Type) {
+    at_ = end;
+    if (here().kind != Token::Kind::Punct) {
+      unexpected();
+    }
+    throw Error(
+        token(first).place,
+        quoted(token(first).text) + " is a type here, not a value.");
+  }
+  skip_namespaces();
+  auto out = make(Kind::Name);
+  std::unique_ptr<Type> scope;
+  while (true) {
+    bool arguments = arguments_end(at_) != SIZE_MAX;
+    auto place = here().place;
+    std::string text = take_name();
+    bool converts = text == "static_cast" || text == "reinterpret_cast" ||
+        text == "const_cast" || text == "as_type";
+    if (arguments && converts) {
+      expect("<");
+      out->arguments.emplace_back().type = std::make_unique<Type>(type_id());
+      expect(">");
+    } else if (arguments) {
+      out->arguments = template_arguments();
+    }
+    if (!take("::")) {
+      out->text += text;
+      break;
+    }
+    take("template");
+    if (!arguments && !scope) {
+      out->text += text + "::";
+      continue;
+    }
+    if (!out->text.empty()) {
+      refuse(
+          place, "a template within a namespace's struct: use its name alone");
+    }
+    auto next = std::make_unique<Type>();
+    next->place = place;
+    next->name = std::move(text);
+    next->arguments = std::move(out->arguments);
+    out->arguments.clear();
+    next->scope = std::move(scope);
+    scope = std::move(next);
+  }
+  out->type = std::move(scope);
+  return out;
+}
+
+// T(a, b), T{a, b}.
+ExprPtr Parser::construct(Type type) {
+  auto out = make(Kind::Construct, type.place);
+  out->type = std::make_unique<Type>(std::move(type));
+  items(is("(") ? ")" : "}", *out);
+  return grown(std::move(out));
+}
+
+ExprPtr Parser::call(ExprPtr callee) {
+  bool casts = callee->kind == Kind::Name &&
+      (callee->text == "static_cast" || callee->text == "reinterpret_cast" ||
+       callee->text == "const_cast");
+  if (!casts) {
+    auto out = make(Kind::Call, callee->place);
+    out->children.push_back(std::move(callee));
+    items(")", *out);
+    return out;
+  }
+  auto out = make(Kind::Cast, callee->place);
+  out->text = callee->text;
+  items(")", *out);
+  if (callee->arguments.size() != 1 || out->children.size() != 1) {
+    throw Error(out->place, out->text + " needs one type and one value.");
+  }
+  out->type = std::move(callee->arguments[0].type);
+  return out;
+}
+
+ExprPtr Parser::member(ExprPtr of) {
+  bool arrow = is("->");
+  ++at_;
+  bool templated = take("template");
+  auto out = make(Kind::Member);
+  out->arrow = arrow;
+  bool arguments = templated || arguments_end(at_) != SIZE_MAX;
+  out->text = take_name();
+  if (arguments) {
+    out->arguments = template_arguments();
+  }
+  out->children.push_back(std::move(of));
+  return out;
+}
+
+// [&](T a, auto b) -> R { ... }
+ExprPtr Parser::lambda() {
+  auto out = make(Kind::Lambda);
+  Depth depth(*this);
+  InScope scope(*this);
+  at_ = text_.pairs[at_] + 1;
+  if (is("<")) {
+    throw Error(out->place, "A lambda cannot be a template; use auto.");
+  }
+  if (is("(")) {
+    out->parameters = parameters();
+  }
+  if (take("->")) {
+    out->type = std::make_unique<Type>(type_id());
+  }
+  bool around = std::exchange(in_angles_, false);
+  int before = std::exchange(deepest_, 0);
+  out->body = block();
+  in_angles_ = around;
+  out->height = std::max(deepest_ - depth_, 0) + 1;
+  deepest_ = std::max(deepest_, before);
+  return grown(std::move(out));
+}
+
+// {a, b} or, of a declared variable, (a, b).
+ExprPtr Parser::list() {
+  auto out = make(Kind::List);
+  items(is("{") ? "}" : ")", *out);
+  return grown(std::move(out));
+}
+
+// From a bracket to its `close`, with commas between.
+void Parser::items(std::string_view close, Expr& out) {
+  Depth depth(*this);
+  bool around = std::exchange(in_angles_, false);
+  for (++at_; !is(close);) {
+    if (is(".") && close == "}") {
+      refuse("`.field = value`: list the values in order");
+    }
+    out.children.push_back(is("{") ? list() : assignment());
+    if (is("...")) {
+      refuse("a parameter pack: write each parameter");
+    }
+    if (!take(",")) {
+      break;
+    }
+  }
+  in_angles_ = around;
+  expect(close);
+}
+
+} // namespace msl

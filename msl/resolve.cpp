@@ -1,0 +1,311 @@
+// From types as written to types: names, templates, extents.
+#include <algorithm>
+#include <utility>
+
+#include "msl/translator.h"
+
+namespace msl {
+
+namespace {
+
+constexpr int64_t most_items = 1 << 24; // of an array; more is a mistake
+
+} // namespace
+
+Ty Translator::type_of(const Type& t) {
+  Ty type = base_type(t);
+  if (t.pointers > 1) {
+    fail(
+        t.place,
+        "pointers to pointers are not supported; use an index, or an array of "
+        "pointers.");
+  }
+  return t.pointers ? types_.pointer(type, t.space) : type;
+}
+
+Ty Translator::base_type(const Type& t) {
+  if (t.name == "decltype" && t.of) {
+    return type_without_effects(*t.of);
+  }
+  if (t.name == "auto") {
+    fail(t.place, "`auto` cannot be deduced here.");
+  }
+  if (t.scope) { // Foo<T>::type
+    Ty outer = type_of(*t.scope);
+    std::string name = t.name.substr(
+        t.name.rfind(':') == t.name.npos ? 0 : t.name.rfind(':') + 1);
+    if (outer->is_struct() && outer->record->scope->names.contains(name)) {
+      Scope* before = std::exchange(scope_, outer->record->scope);
+      Symbol& s = outer->record->scope->names[name];
+      Ty found = s.kind == Symbol::Kind::Type
+          ? s.type
+          : template_type(name, t.arguments, t.place);
+      scope_ = before;
+      return found;
+    }
+    fail(t.place, "`" + msl_name(outer) + "` has no type `" + name + "`.");
+  }
+  if (!t.arguments.empty()) {
+    return template_type(t.name, t.arguments, t.place);
+  }
+  Scope* where = nullptr;
+  Symbol* s = t.name.find("::") == t.name.npos
+      ? find(scope_, t.name, &where)
+      : find_qualified(t.name, &where, t.place);
+  if (s && s->kind == Symbol::Kind::Type) {
+    return s->type;
+  }
+  if (s && s->kind == Symbol::Kind::Template) {
+    return template_type(t.name, t.arguments, t.place);
+  }
+  if (Ty known = types_.named(t.name)) {
+    return known;
+  }
+  fail(
+      t.place,
+      "the type `" + t.name +
+          "` is not known; scalars, vectors, structs of the header and "
+          "template parameters are.");
+}
+
+Ty Translator::template_type(
+    const std::string& name,
+    const std::vector<TemplateArgument>& a,
+    Place place) {
+  if (name == "vec" && a.size() == 2) {
+    Ty of = argument_type(a[0], place);
+    int64_t n = argument_constant(a[1], place).integer();
+    if (!of->is_scalar() || n < 1 || n > 4) {
+      fail(place, "vec<T, N> takes a scalar type and 1 to 4.");
+    }
+    return types_.vector(of->scalar, static_cast<int>(n));
+  }
+  if ((name == "atomic" || name == "_atomic") && a.size() == 1) {
+    Ty of = argument_type(a[0], place);
+    bool known = of->is_scalar() &&
+        (of->scalar >= Scalar::I32 || of->scalar == Scalar::Bool) &&
+        !of->is_narrow_float();
+    if (!known) {
+      fail(
+          place,
+          "atomic<" + msl_name(of) +
+              "> is not supported; int, uint, ulong, bool and float are.");
+    }
+    return types_.scalar(of->scalar, true);
+  }
+  Scope* where = nullptr;
+  Symbol* s = find(scope_, name, &where);
+  if (name == "array" && a.size() == 2 && !s) {
+    int64_t n = argument_constant(a[1], place).integer();
+    if (n < 1 || n > most_items) {
+      fail(place, "an array of " + std::to_string(n) + " items.");
+    }
+    return types_.array(argument_type(a[0], place), n);
+  }
+  if (!s || s->kind != Symbol::Kind::Template) {
+    fail(place, "the template `" + name + "` is not known.");
+  }
+  const Declaration* primary = nullptr;
+  for (auto* d : s->declared) {
+    if (!d->specialization && d->specialized.empty()) {
+      primary = d;
+    }
+  }
+  if (Ty special = specialized_type(*s, a, where, place)) {
+    return special;
+  }
+  if (!primary) {
+    fail(place, "the template `" + name + "` is only specialized.");
+  }
+  if (primary->kind == Declaration::Kind::Struct) {
+    return struct_type(*primary, a, where, place);
+  }
+  std::string key;
+  Scope* own = bind(*primary, a, where, place, key);
+  std::swap(scope_, own);
+  Ty type = type_of(primary->result);
+  std::swap(scope_, own);
+  return type;
+}
+
+// The specialization for these arguments; the one with the fewest parameters of
+// its own, if there are several.
+Ty Translator::specialized_type(
+    const Symbol& s,
+    const std::vector<TemplateArgument>& a,
+    Scope* where,
+    Place place) {
+  const Declaration* chosen = nullptr;
+  Scope* chosen_scope = nullptr;
+  for (auto* d : s.declared) {
+    if (!d->specialization && d->specialized.empty()) {
+      continue;
+    }
+    Scope* own = new_scope(where);
+    bool matches = d->specialized.size() <= a.size();
+    for (size_t i = 0; matches && i < d->specialized.size(); ++i) {
+      bool is_type = is_type_argument(a[i]);
+      matches = deduce_argument(
+          d->specialized[i],
+          is_type ? argument_type(a[i], place) : nullptr,
+          is_type ? 0 : argument_constant(a[i], place).integer(),
+          !is_type,
+          *d,
+          *own);
+    }
+    if (matches &&
+        (!chosen || d->parameters.size() < chosen->parameters.size())) {
+      chosen = d;
+      chosen_scope = own;
+    }
+  }
+  // A struct of its own for each set of deduced arguments.
+  return chosen ? struct_type(*chosen, {}, chosen_scope, place) : nullptr;
+}
+
+bool Translator::is_type_argument(const TemplateArgument& a) {
+  if (!a.type || !a.value) {
+    return a.type != nullptr;
+  }
+  if (a.type->pointers || a.type->name == "decltype") {
+    return true;
+  }
+  Scope* where = nullptr;
+  Symbol* s = a.type->name.find("::") == std::string::npos
+      ? find(scope_, a.type->name, &where)
+      : find_qualified(a.type->name, &where, a.type->place);
+  if (s) {
+    return s->kind == Symbol::Kind::Type || s->kind == Symbol::Kind::Template;
+  }
+  return types_.named(a.type->name) != nullptr || a.type->name == "vec";
+}
+
+Ty Translator::argument_type(const TemplateArgument& a, Place place) {
+  if (!a.type) {
+    fail(place, "a type is expected as template argument.");
+  }
+  return type_of(*a.type);
+}
+
+Value Translator::argument_constant(const TemplateArgument& a, Place place) {
+  if (!a.value) {
+    fail(place, "a value is expected as template argument.");
+  }
+  Value v = rvalue(*a.value);
+  if (!v.constant) {
+    fail(place, "a template argument must be known when compiling.");
+  }
+  return v;
+}
+
+int64_t Translator::constant_integer(const Expr& e, const char* what) {
+  Value v = rvalue(e);
+  if (!v.constant || !v.type->is_integer()) {
+    fail(e.place, std::string(what) + " must be an integer constant.");
+  }
+  return v.integer();
+}
+
+Ty Translator::declared_type(const Declarator& d) {
+  return with_extents(type_of(d.type), d, nullptr);
+}
+
+Ty Translator::with_extents(Ty t, const Declarator& d, const Value* init) {
+  for (size_t i = d.extents.size(); i-- > 0;) {
+    int64_t n = 0;
+    if (d.extents[i]) {
+      n = constant_integer(*d.extents[i], "the size of an array");
+    } else if (init && init->type->is_array()) {
+      n = init->type->count;
+    } else if (d.value && d.value->kind == Expr::Kind::List) {
+      n = static_cast<int64_t>(d.value->children.size());
+    } else {
+      fail(d.place, "the size of the array `" + d.name + "` is missing.");
+    }
+    if (n < 1 || n > most_items || flat_count(t) * n > most_items) {
+      fail(
+          d.place,
+          "the array `" + d.name + "` would have " + std::to_string(n) +
+              " items.");
+    }
+    t = types_.array(t, n);
+  }
+  return t;
+}
+
+void Translator::bind_one(
+    Scope& to,
+    const TemplateParameter& p,
+    const TemplateArgument& a,
+    std::string& key,
+    Place place) {
+  Symbol s;
+  if (p.is_type) {
+    s.kind = Symbol::Kind::Type;
+    s.type = argument_type(a, place);
+    key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+  } else {
+    Value v = argument_constant(a, place);
+    Scope* before = scope_;
+    scope_ = &to;
+    Ty type = p.type.name == "auto" ? v.type : type_of(p.type);
+    scope_ = before;
+    v = convert(v, type, place);
+    key += "," + v.text;
+    s.value = v;
+  }
+  to.names[p.name] = s;
+}
+
+Scope* Translator::bind(
+    const Declaration& d,
+    const std::vector<TemplateArgument>& arguments,
+    Scope* scope,
+    Place place,
+    std::string& key) {
+  Scope* own = new_scope(scope);
+  if (arguments.size() > d.parameters.size()) {
+    fail(place, "`" + d.name + "` takes fewer template arguments.");
+  }
+  for (size_t i = 0; i < d.parameters.size(); ++i) {
+    auto& p = d.parameters[i];
+    if (auto deduced = scope->names.find(p.name);
+        d.specialization && deduced != scope->names.end()) {
+      auto& s = deduced->second;
+      key += "," +
+          (p.is_type ? std::to_string(reinterpret_cast<intptr_t>(s.type))
+                     : s.value.text);
+      own->names[p.name] = s;
+      continue;
+    }
+    if (i < arguments.size()) {
+      bind_one(*own, p, arguments[i], key, place);
+      continue;
+    }
+    if (!p.default_type && !p.default_value) {
+      fail(
+          place,
+          "the template argument `" + p.name + "` of `" + d.name +
+              "` is missing.");
+    }
+    // A default may use the parameters before it.
+    TemplateArgument given;
+    Scope* before = scope_;
+    scope_ = own;
+    Symbol s;
+    if (p.is_type && p.default_type) {
+      s.kind = Symbol::Kind::Type;
+      s.type = type_of(*p.default_type);
+      key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+    } else if (p.default_value) {
+      Value v = rvalue(*p.default_value);
+      s.value = convert(v, type_of(p.type), place);
+      key += "," + s.value.text;
+    }
+    scope_ = before;
+    own->names[p.name] = s;
+  }
+  return own;
+}
+
+} // namespace msl

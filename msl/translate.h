@@ -1,0 +1,91 @@
+// Kernels in the Metal Shading Language to GLSL of this project's dialect, for
+// mx.fast.metal_kernel. Free of Vulkan and MLX; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace msl {
+
+// Where the user wrote it: in the header or in the body, both counted from 1.
+struct Place {
+  bool in_header = false;
+  uint32_t line = 0, column = 0;
+  // Float operations there round one by one, in the order written (pragmas.h).
+  bool exact = false;
+};
+
+// What cannot be taken and the nearest way, as a sentence; what() is that
+// alone, message() what the user reads.
+class Error : public std::runtime_error {
+ public:
+  Error(const Place& place, const std::string& what)
+      : std::runtime_error(what), place(place) {}
+  Place place;
+
+  // "[metal_kernel] NAME: line 12 of the body, column 3: `the line`: sentence"
+  std::string message(
+      std::string_view name,
+      std::string_view header,
+      std::string_view body) const;
+};
+
+// A buffer that the kernel's function takes, in MLX's order: inputs, each
+// followed by its x_shape, x_strides and x_ndim if the body names them, then
+// outputs.
+struct Argument {
+  std::string name;
+  std::string type; // of its elements, in MSL: float, bfloat16_t, int64_t, bool
+  bool output = false; // device; else read only
+  bool constant = false; // in the constant space (small inputs, shapes)
+  bool reference = false; // constant T&: inputs of no dimensions, x_ndim
+  bool atomic = false; // device atomic<T>*
+};
+
+struct TemplateValue {
+  std::string name;
+  std::variant<std::string, int64_t, bool> value; // a type by its MSL name
+};
+
+struct Source {
+  std::string name;
+  std::string header, body;
+  std::vector<Argument> arguments;
+  std::vector<TemplateValue> templates;
+};
+
+struct Target {
+  std::array<uint32_t, 3> threads{1, 1, 1}; // of a threadgroup
+  // Invocations of a subgroup that the pipeline is sure to have; below 32,
+  // SIMD-groups are emulated in shared memory.
+  uint32_t subgroup = 32;
+  // The address of every argument is a multiple of 16, as MSL's vectors ask;
+  // otherwise they are read and written by items.
+  bool aligned = false;
+  uint32_t shared_bytes = 32 << 10;
+  // The bytes of each argument's array, from its address on: of strided ones
+  // the first can be below it. With them, accesses by addresses are checked
+  // against all arrays (common/msl_bounds.glsl); empty: nothing is.
+  std::vector<std::pair<int64_t, int64_t>> extents;
+};
+
+// A whole compute shader. Its argument block (common/args.glsl's way) is: one
+// 64-bit address for each argument in order, then `uvec3 base` (position of
+// this dispatch's first threadgroup), `uvec3 grid` (threads in the grid), and
+// `uvec3 threads` (of a usual threadgroup; local_size is that of this dispatch,
+// which is smaller at the grid's edges).
+struct Translation {
+  std::string glsl;
+  bool collective = false; // SIMD-group functions: needs Target::subgroup
+  uint32_t shared_bytes = 0;
+};
+
+Translation translate(const Source& source, const Target& target);
+
+} // namespace msl

@@ -1,0 +1,128 @@
+// What an expression is while it is translated: a type, GLSL text, and where
+// the value lives if it can be written to.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "msl/types.h"
+
+namespace msl {
+
+// How strongly GLSL text holds together, weakest last.
+enum class Prec : uint8_t {
+  Atom,
+  Unary,
+  Mul,
+  Add,
+  Shift,
+  Relation,
+  Equality,
+  And,
+  Xor,
+  Or,
+  LogicAnd,
+  LogicOr,
+  Conditional,
+};
+
+// Integers and bools as 64 bits (of ulong: their pattern), floats as doubles
+// that hold a value of the type.
+using Constant = std::variant<int64_t, double>;
+
+struct Line;
+
+// A null pointer into threadgroup or thread memory; the others are offsets.
+inline constexpr const char* null_offset = "-1";
+
+// A variable of the GLSL program, or a field of one. Its name is chosen at the
+// end; text holds a mark in its place (see mark()).
+struct Variable {
+  int id = 0;
+  std::string wish; // what the user called it
+  std::string name; // what it became
+  Ty type = nullptr;
+  Space space = Space::Thread;
+  // Written to through pointers, or from a function or lambda that does not
+  // own it: a global of the invocation.
+  bool global = false;
+  int function = 0; // that owns it; 0: none
+  bool is_precise = false; // volatile: not contracted
+  bool coded = false; // threadgroup half, bfloat: 16 bits
+  bool written = false; // a parameter that is assigned to
+
+  // Pointers that move between arrays (moving.h): where it is declared, the
+  // array that it is a part of, and from which item on.
+  std::string key;
+  Variable* whole = nullptr;
+  int64_t part = 0;
+  bool is_whole = false;
+
+  // What a pointer, or an array of them, points into (null: addresses, or
+  // not yet known).
+  struct Base* points_to = nullptr;
+};
+
+// What a pointer into threadgroup or thread memory points into.
+struct Base {
+  Variable* variable = nullptr;
+  std::string path; // ".field" of it
+  Ty element = nullptr; // of the array, flat; or the type, if it is no array
+  bool single = false; // no array
+  int id = 0;
+
+  Space space() const {
+    return variable->space;
+  }
+};
+
+struct Value {
+  enum class Home : uint8_t {
+    None, // cannot be written to
+    Local, // `text` is a GLSL variable
+    Device, // item `index` at the address `text`
+    Coded, // `text` is a variable that holds 16 bits
+    Gathered, // a vector over scalars of `base`, the first at `index`
+  };
+  Ty type = nullptr;
+  std::string text;
+  Prec prec = Prec::Atom;
+  Home home = Home::None;
+  std::string index; // "" is 0
+  Base* base = nullptr; // of an array, a pointer, or one's home
+  std::optional<Constant> constant;
+  Variable* variable = nullptr; // if it is one by itself
+  Base** slot = nullptr; // of a place for a pointer: what is known of `base`
+  bool is_null = false; // nullptr
+  bool may_be_null = false; // a pointer that was in a variable
+
+  bool is_lvalue() const {
+    return home != Home::None;
+  }
+  int64_t integer() const { // of a constant
+    return std::holds_alternative<int64_t>(*constant)
+        ? std::get<int64_t>(*constant)
+        : static_cast<int64_t>(std::get<double>(*constant));
+  }
+  double real() const;
+};
+
+// What is in no place: `text` of type `t`.
+inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
+  Value v;
+  v.type = t;
+  v.text = std::move(text);
+  v.prec = prec;
+  return v;
+}
+
+// `v`'s text for a place that binds as strongly as `prec`.
+std::string within(const Value& v, Prec prec);
+// Whether `op` is an operator between two numbers.
+bool is_infix(const std::string& op);
+
+} // namespace msl
