@@ -513,14 +513,15 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
     fetch->wait();
     auto error = fetch->error();
     std::lock_guard lock(mirror_mutex_);
-    if (m.fetch == fetch) {
+    bool good = error.empty();
+    if (m.fetch == fetch && (good || !m.cpu_writer.event)) {
       m.fetch.reset();
-      if (!error.empty() && !m.cpu_writer.event) { // the next call copies again
+      if (!good) { // the next call copies again
         m.device_valid = true;
         m.host_valid = false;
       }
     }
-    if (!error.empty()) {
+    if (!good) {
       throw std::runtime_error(error);
     }
   }

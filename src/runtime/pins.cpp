@@ -1,5 +1,6 @@
 #include "runtime/pins.h"
 
+#include <iterator>
 #include <thread>
 
 namespace mlx::core::vulkan {
@@ -24,8 +25,7 @@ uint64_t Pins::new_number(uint32_t stream) {
   return uint64_t(stream) << 32 | (n + 1u);
 }
 
-Pins::Lists Pins::release() {
-  // Owners are released after the loop, since a PinState may lie in one.
+void Pins::collect() {
   for (PinState* k : lists_.alone) {
     uint64_t by = k->by_.load(std::memory_order_relaxed);
     if (by != number_ && by != PinState::changing) {
@@ -39,6 +39,10 @@ Pins::Lists Pins::release() {
     k->give(by);
   }
   lists_.alone.clear();
+}
+
+Pins::Lists Pins::release() {
+  collect(); // before the owners go, since a PinState may lie in one
   lists_.objects.clear();
   return std::move(lists_);
 }
@@ -53,6 +57,12 @@ void Pins::hand_over(Pins& later) {
     k->give(by);
   }
   lists_.alone.clear();
+  auto& to = later.lists_.objects;
+  to.insert(
+      to.end(),
+      std::make_move_iterator(lists_.objects.begin()),
+      std::make_move_iterator(lists_.objects.end()));
+  lists_.objects.clear();
 }
 
 } // namespace mlx::core::vulkan

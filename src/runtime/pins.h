@@ -82,8 +82,11 @@ class Pins {
     buffer.give(PinState::nobody);
   }
   // Moves the pins of a batch that never ran to `later`, the last batch on the
-  // queue: earlier batches may still read the buffers.
+  // queue: earlier batches may still use the buffers.
   void hand_over(Pins& later);
+  // Takes the owners of what this object alone pins. Call in the order of the
+  // batches: a later one may free what an earlier one has pinned before.
+  void collect();
 
   struct Lists {
     std::vector<std::shared_ptr<void>> objects;

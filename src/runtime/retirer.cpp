@@ -37,7 +37,9 @@ Retirer::~Retirer() {
   stop();
   device_.timeline().set_describe(nullptr);
   for (auto& left : abandoned_) {
-    writer_.give_back(std::move(left.commands));
+    if (left.commands) {
+      writer_.give_back(std::move(left.commands));
+    }
   }
 }
 
@@ -58,8 +60,18 @@ void Retirer::fail(std::unique_ptr<Batch> batch, const std::string& error) {
     std::fprintf(stderr, "[mlx-vulkan] batch failed: %s\n", error.c_str());
   }
   batch->completion->set_failed(error);
-  hand_over(batch->pins);
-  finish({Completion::failed_ticket, std::move(batch), nullptr, {}});
+  // On a lost device a batch fails before what it waits for: a CPU stream may
+  // still write to what it pins.
+  bool waits =
+      std::any_of(batch->waits.begin(), batch->waits.end(), [](auto& point) {
+        return !point.submitted();
+      });
+  if (!waits) {
+    std::lock_guard order(order_);
+    hand_over(batch->pins);
+    batch->pins.collect();
+  }
+  finish({Completion::failed_ticket, std::move(batch), nullptr, {}}, waits);
 }
 
 double Retirer::expected_seconds() {
@@ -78,7 +90,7 @@ void Retirer::hand_over(Pins& pins) {
   }
 }
 
-void Retirer::finish(InFlight done) {
+void Retirer::finish(InFlight done, bool in_use) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
   completion->run_first(); // while the batch keeps the memory
@@ -92,8 +104,9 @@ void Retirer::finish(InFlight done) {
     }
   }
   auto& timeline = device_.timeline();
-  if ((timeline.hung() || timeline.dropped()) && done.commands) {
-    // The device may still be running it: nothing of it may be freed.
+  // The device may still be running it.
+  in_use |= (timeline.hung() || timeline.dropped()) && done.commands;
+  if (in_use) { // nothing of it may be freed
     std::lock_guard lock(mutex_);
     abandoned_.push_back(std::move(done));
   } else {
@@ -116,7 +129,8 @@ void Retirer::retire() {
   while (true) {
     InFlight done;
     {
-      std::lock_guard lock(mutex_);
+      std::lock_guard order(order_);
+      std::unique_lock lock(mutex_);
       if (in_flight_.empty() ||
           (in_flight_.front().ticket > completed &&
            !device_.timeline().lost())) {
@@ -130,6 +144,8 @@ void Retirer::retire() {
       }
       last_done_ = Clock::now();
       finishing_.push_back(done.ticket);
+      lock.unlock();
+      done.batch->pins.collect();
     }
     uint64_t ticket = done.ticket;
     finish(std::move(done));

@@ -68,18 +68,21 @@ class Retirer {
   std::chrono::nanoseconds ran_for(const InFlight& oldest) const;
   std::string kernels_of(uint64_t ticket);
   std::string describe(const InFlight& oldest, uint32_t done) const;
-  void finish(InFlight done);
+  // `in_use`: memory that it pins may still be written.
+  void finish(InFlight done, bool in_use = false);
 
   Device& device_;
   CommandWriter& writer_;
 
+  std::mutex
+      order_; // of batches whose pins are collected; locked before mutex_
   std::mutex mutex_; // guards the members below
   std::condition_variable added_;
   std::deque<InFlight> in_flight_;
   Clock::time_point last_done_; // when in_flight_ lost its oldest
   std::vector<uint64_t> finishing_; // tickets removed, not released yet
   std::condition_variable finished_;
-  std::vector<InFlight> abandoned_; // a hung device may still use these
+  std::vector<InFlight> abandoned_; // their memory may still be used
   WatchSettings watch_settings_;
   bool slow_ = false; // the last batch was slow: the next one gets marks
   bool stopping_ = false;

@@ -164,6 +164,53 @@ TEST_CASE("failure: an eval begins with the wait for its first input") {
   CHECK(fake::errors().empty());
 }
 
+TEST_CASE("failure: what a CPU stream still writes outlives a lost device") {
+  fake::reset(failing_submit(0, VK_ERROR_DEVICE_LOST));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  auto event = std::make_shared<EventState>(); // that the CPU stream signals
+  auto written = std::make_shared<int>(0);
+  std::weak_ptr<int> left = written;
+  {
+    Encoder enc(d, 0), reader(d, 1);
+    reader.wait({event, 1, nullptr});
+    reader.keep(std::shared_ptr<void>(std::move(written)));
+    mix(d, reader, z, 1);
+    auto waiting = reader.close();
+    mix(d, enc, z, 2);
+    enc.close()->wait();
+    waiting->wait_retired();
+    CHECK(!waiting->error().empty());
+    CHECK(!left.expired());
+  }
+  d.memory().release(z);
+}
+
+TEST_CASE("failure: what a failed batch has pinned, an earlier one may use") {
+  fake::reset(failing_submit(1, VK_ERROR_OUT_OF_HOST_MEMORY));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  auto used = std::make_shared<int>(0);
+  std::weak_ptr<int> left = used;
+  {
+    Encoder enc(d, 0);
+    fake::hold(true);
+    mix(d, enc, z, 1);
+    auto first = enc.close();
+    enc.keep(std::shared_ptr<void>(std::move(used)));
+    mix(d, enc, z, 2);
+    auto failed = enc.close();
+    failed->wait_retired();
+    CHECK(!failed->error().empty());
+    CHECK(!left.expired());
+    fake::hold(false);
+    first->wait_retired();
+    CHECK(left.expired());
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
   fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
   {
