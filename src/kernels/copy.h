@@ -1,3 +1,6 @@
+#ifndef COPY_H
+#define COPY_H
+
 #include "common/dynamic.h"
 #include "common/interface.h"
 
@@ -46,3 +49,5 @@ struct CopyVariant {
 #endif
 
 END_INTERFACE
+
+#endif

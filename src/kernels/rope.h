@@ -1,3 +1,6 @@
+#ifndef ROPE_H
+#define ROPE_H
+
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -26,3 +29,5 @@ struct RopeVariant {
 #endif
 
 END_INTERFACE
+
+#endif

@@ -48,7 +48,7 @@ void store_piece(T_PTR p, uint i, uint n, Piece piece) {
 #endif
 }
 
-int head_offset(HeadStrides s, uint b, uint n, uint t) {
+int head_offset(RopeStrides s, uint b, uint n, uint t) {
   return int(b) * s.b + int(n) * s.n + int(t) * s.t;
 }
 

@@ -8,7 +8,7 @@ BEGIN_INTERFACE
 #define MAX_ROPE_PARTS 3
 
 // Strides in items between sequences, heads and positions.
-struct HeadStrides {
+struct RopeStrides {
   int b, n, t;
 };
 
@@ -18,7 +18,7 @@ struct RopePart {
   uint64_t weight; // weight of the norm
   uint64_t normed, y, cache; // outputs: normed; normed and rotated; copy of y
   uint64_t offset, freqs; // int32 per sequence; float32 per pair
-  HeadStrides x_strides, normed_strides, y_strides, cache_strides;
+  RopeStrides x_strides, normed_strides, y_strides, cache_strides;
   int offset_stride, freqs_stride;
   uint N, L, D;
   uint half_dims; // 0: x is copied to the cache without rotation

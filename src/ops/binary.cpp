@@ -1,33 +1,11 @@
 #include "mlx/backend/common/binary.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
+#include "ops/records.h"
 
 namespace mlx::core {
 
 namespace {
-
-// What a product or quotient is whose second operand has one value a row.
-vulkan::Descriptor per_row(const array& a, const array& b, bool divides) {
-  if (b.data_size() == 1 && a.size() > 1 && a.size() <= INT32_MAX &&
-      a.data_size() == a.size()) {
-    auto all = static_cast<uint32_t>(a.size());
-    return vulkan::PerRowRecord{vulkan::type_of(a), divides, 1, all};
-  }
-  uint32_t n = a.ndim() ? a.shape(-1) : 1;
-  if (n == 1 || b.strides(-1) != 0 || !a.flags().row_contiguous ||
-      a.size() > INT32_MAX) {
-    return {};
-  }
-  int64_t rows = 1;
-  for (int d = a.ndim() - 2; d >= 0; --d) {
-    if (a.shape(d) != 1 && b.strides(d) != rows) {
-      return {};
-    }
-    rows *= a.shape(d);
-  }
-  auto count = static_cast<uint32_t>(rows);
-  return vulkan::PerRowRecord{vulkan::type_of(a), divides, count, n};
-}
 
 enum class Known { No, Add, Multiply, Divide };
 
@@ -43,20 +21,21 @@ void binary_op(
   vulkan::BinaryVariant variant{
       .IN = vulkan::type_of(a), .OUT = vulkan::type_of(out), .OP = op};
   bool dense = layout != BinaryOpType::General;
-  vulkan::Descriptor what, else_what;
+  vulkan::Descriptor what;
   if (known != Known::No && issubdtype(out.dtype(), floating)) {
-    if (known == Known::Add) {
+    // As many items in both operands.
+    bool whole = layout == BinaryOpType::VectorVector;
+    if (known != Known::Add) {
+      what = whole ? what : vulkan::per_row(a, b, known == Known::Divide);
+    } else if (out.ndim() >= vulkan::MaskRecord::axes - 1) {
+      bool first = a.data_shared_ptr() == out.data_shared_ptr();
+      what = vulkan::mask_record(
+          first ? b : a, first ? 1 : 0, first ? a : b, out, true);
+    } else if (whole) {
       what = vulkan::AddRecord{variant.OUT};
-      if (out.ndim() >= vulkan::MaskRecord::axes - 1) {
-        bool first = a.data_shared_ptr() == out.data_shared_ptr();
-        what = else_what = vulkan::mask_record(
-            first ? b : a, first ? 1 : 0, first ? a : b, out, true);
-      }
-    } else {
-      else_what = per_row(a, b, known == Known::Divide);
     }
   }
-  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what, else_what);
+  vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what);
 }
 
 } // namespace

@@ -56,33 +56,8 @@ void set_items(
   }
 }
 
-// What becomes of attention's scores by a mask: `out` of their type has taken
-// their place. Scores have four axes or five.
-inline Descriptor mask_record(
-    const array& mask,
-    int mask_operand,
-    const array& scores,
-    const array& out,
-    bool adds) {
-  int n = out.ndim();
-  if (n < MaskRecord::axes - 1 || n > MaskRecord::axes ||
-      mask.ndim() != out.ndim() || !scores.flags().row_contiguous ||
-      scores.size() != out.size() ||
-      scores.data_shared_ptr() != out.data_shared_ptr()) {
-    return {};
-  }
-  MaskRecord m{type_of(out), adds, static_cast<uint8_t>(mask_operand)};
-  m.ndim = static_cast<uint8_t>(n);
-  for (int d = 0; d < n; ++d) {
-    m.shape[d] = mask.shape(d);
-    m.strides[d] = mask.strides(d);
-  }
-  return m;
-}
-
 // Runs a kernel of N operands; `variant` lacks FORM and LARGE alone. Outputs
-// have data: dense like the inputs, or row-contiguous. `what` it is if no
-// operand is one value for several items, and `else_what` if one is.
+// have data: dense like the inputs, or row-contiguous.
 template <int N, KernelVariant Variant>
 void run_elementwise(
     Variant variant,
@@ -90,8 +65,7 @@ void run_elementwise(
     std::initializer_list<Operand> out,
     bool dense,
     Stream s,
-    const Descriptor& what = {},
-    const Descriptor& else_what = {}) {
+    const Descriptor& what = {}) {
   const array& first = out.begin()->a;
   if (first.size() == 0) {
     return;
@@ -105,13 +79,12 @@ void run_elementwise(
   }
   if (dense) {
     DenseItems<N> items{};
-    bool fours = true, whole = true;
+    bool fours = true;
     size_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       const array& a = in.begin()[k].a;
       items.n = std::max<uint64_t>(items.n, a.data_size());
       items.step[k] = a.data_size() == 1 ? 0 : 1;
-      whole = whole && items.step[k] == 1;
       fours = fours && (items.step[k] == 0 || by_fours(a));
       bytes = std::max(bytes, a.itemsize());
     }
@@ -127,7 +100,7 @@ void run_elementwise(
         items,
         dense_grid(items.n, variant.FORM),
         {},
-        whole ? what : else_what);
+        what);
   }
   Shape shape = first.shape();
   std::array<Strides, N> strides;
@@ -152,7 +125,7 @@ void run_elementwise(
         items,
         strided_grid(items.rows, items.last),
         {.bytes = item * first.size()},
-        else_what);
+        what);
   };
   variant_ndim(shape.size(), variant.OP) <= 4
       ? launch.template operator()<4>(FORM_STRIDED)

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/gather_scatter.h"
-#include "kernels/gather_scatter_axis.h"
 #include "mlx/backend/gpu/copy.h"
 #include "ops/layout.h"
+#include "ops/records.h"
 
 namespace mlx::core::vulkan {
 
@@ -168,22 +168,6 @@ class TupleMove {
   std::vector<uint32_t> starts_; // along each axis, where a slice can begin
   int ratio_ = 1; // items of the target that a word holds
 };
-
-// What a GatherAxis is, where it takes items of dense rows.
-template <int NDIM>
-Descriptor take_of(const AxisArgs<NDIM, 0>& a, Type index, const array& src) {
-  uint32_t n = a.axis_size, k = a.index_size;
-  bool one = a.shape[0] == 1;
-  bool rows = a.ndim <= 1 && a.post == 1 && index == Type::u32 &&
-      a.axis_strides[0] == 1 && a.axis_strides[1] == 1 &&
-      (one || (a.strides[0][0] == n && a.strides[1][0] >= 0));
-  if (!rows || a.count != uint64_t(a.shape[0]) * k) {
-    return {};
-  }
-  auto pitch = one ? n : static_cast<uint32_t>(a.strides[1][0]);
-  auto item = static_cast<uint32_t>(src.itemsize());
-  return TakeRecord{item, a.shape[0], n, k, pitch};
-}
 
 // GatherAxis (UPDATES 0) and ScatterAxis, of whose variant all but what it
 // does.

@@ -1,6 +1,7 @@
 #include "mlx/backend/common/ternary.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
+#include "ops/records.h"
 
 namespace mlx::core {
 
@@ -16,8 +17,7 @@ void Select::eval_gpu(const std::vector<array>& inputs, array& out) {
       issubdtype(out.dtype(), floating)) {
     what = vulkan::mask_record(a, 0, b, out, false);
   }
-  vulkan::run_elementwise<3>(
-      variant, {a, b, c}, {out}, dense, stream(), what, what);
+  vulkan::run_elementwise<3>(variant, {a, b, c}, {out}, dense, stream(), what);
 }
 
 } // namespace mlx::core

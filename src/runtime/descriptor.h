@@ -1,19 +1,23 @@
-// What a record is, for those that rewrite.h knows: the kernel's variant, or
-// what it computes. Its operands are the record's accesses and argument block,
-// in the order of dispatch(). Plain values, no allocation.
+// What a dispatch computes, for those that rewrite.h joins: the kernel's
+// variant or the operation, and as `Args` the parameters behind its operands'
+// addresses. Every operand of a described record has memory: its accesses are
+// its operands in the order of dispatch(). Plain values, no allocation.
 #pragma once
 
 #include <variant>
 
+#include "kernels/copy.h"
 #include "kernels/quant/product.h"
 #include "kernels/quant/qmm_fragments.h"
+#include "kernels/rope.h"
 #include "kernels/router.h"
 
 namespace mlx::core::vulkan {
 
-// ProductArgs with BATCH_ONE.
+// One product of few rows: BATCH_ONE.
 using RowsVariant = std::variant<QmvVariant, QmmFragmentsVariant>;
 struct ProductRecord {
+  using Args = ProductArgs;
   RowsVariant variant;
 };
 
@@ -29,8 +33,9 @@ struct GateRecord {
   uint32_t gate, operand;
 };
 
-// NormArgs: root mean square norm of rows, with or without weight.
+// Root mean square norm of rows, with or without weight.
 struct NormRecord {
+  using Args = NormArgs;
   Type type;
   bool weight, vec; // vec: four items at a time
   int lanes;
@@ -74,16 +79,17 @@ struct PerRowRecord {
   uint32_t rows, n;
 };
 
-// StackedProductArgs with BATCH_GATHER, of single rows.
+// Products of single rows by index: BATCH_GATHER.
 struct GatheredRecord {
+  using Args = StackedProductArgs;
   QmvVariant variant;
 };
 
 // Of attention over a quantized cache (rewrite_attention.h).
 
-// StackedProductArgs with BATCH_STACK: y = x @ w^T, affine. Nobody reads x
-// again if it is the last use.
+// y = x @ w^T, affine, BATCH_STACK. Nobody reads x again if it is the last use.
 struct ScoresRecord {
+  using Args = StackedProductArgs;
   Type type;
   int bits, group;
   bool last_use;
@@ -102,14 +108,17 @@ struct MaskRecord {
   int64_t strides[axes];
 };
 
-// RopeArgs, forward and without LARGE.
+// Forward and without LARGE.
 struct RopeRecord {
+  using Args = RopeArgs;
   Type type;
   bool traditional, freqs;
 };
 
-// CopyArgs<ndim, int32_t>, raw: words of so many bytes.
+// A raw copy of words of so many bytes.
 struct CopyRecord {
+  template <int NDIM>
+  using Args = CopyArgs<NDIM, int32_t>;
   int word, ndim;
 };
 

@@ -100,9 +100,6 @@ void Encoder::dispatch(
   r.parts = parts;
   r.grid = grid;
   r.rendezvous = std::exchange(next_rendezvous_, 0);
-  if (parts == 1) {
-    r.what = what;
-  }
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory(size);
   std::byte* out = room_for_args(batch.arguments, r);
@@ -126,6 +123,9 @@ void Encoder::dispatch(
   accesses.resize(access - accesses.data()); // some may have no buffer
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
+  if (parts == 1 && r.access_count == count) {
+    r.what = what;
+  }
 }
 
 void Encoder::drop(std::span<const uint32_t> records) {

@@ -61,10 +61,10 @@ class Encoder {
     return open_.get();
   }
   void drop(std::span<const uint32_t> records);
-  // Keeps the batch open for some operations beyond its limit, because later
-  // operations complete a group that a rewrite joins.
-  void stay_open() {
-    stay_open_ = operations_ + 24;
+  // Keeps the batch open for so many operations, even beyond its limit, because
+  // they complete a group that a rewrite joins.
+  void stay_open(uint32_t operations) {
+    stay_open_ = operations_ + operations;
   }
 
   // Makes the host copy of a buffer follow its device copy in this batch, so

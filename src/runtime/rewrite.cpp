@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/pipeline.h"
 #include "runtime/rewrite_group.h"
-#include "runtime/rewrite_moe.h"
 
 namespace mlx::core::vulkan {
 
@@ -32,60 +32,86 @@ const char* name_of(Miss miss) {
   return names[size_t(miss)];
 }
 
-Program::Program(
-    const std::vector<Record>& records,
-    const std::vector<Access>& accesses,
-    const std::vector<std::byte>& arguments,
-    SelectLog* log)
-    : records(records), accesses(accesses), arguments(arguments), log(log) {
-  touched_.resize(records.size());
-  for (size_t i = 0; i < records.size(); ++i) {
-    auto& t = touched_[i];
-    for (const auto& a : of(i)) {
-      uint64_t bit = uint64_t(1) << (a.base * 0x9e3779b97f4a7c15ull >> 58);
-      t.any |= bit;
-      t.written |= a.write ? bit : 0;
+namespace {
+
+// Patterns in the order in which they are tried.
+using PatternsByKind =
+    std::array<std::vector<const Pattern*>, std::variant_size_v<Descriptor>>;
+
+PatternsByKind patterns_by_kind() {
+  PatternsByKind all;
+  for (auto* patterns : {&product_patterns, &expert_patterns}) {
+    for (auto& p : *patterns) {
+      all[p.kind].push_back(&p);
     }
   }
+  return all;
 }
 
-bool Program::conflict(uint32_t i, uint32_t j) const {
-  auto &a = touched_[i], &b = touched_[j];
-  if (!((a.written & b.any) | (a.any & b.written))) {
+// Whether `maker` wrote or read what the edge means; sets the operand.
+bool links(
+    const Records& p,
+    const Edge& e,
+    uint32_t from,
+    uint32_t maker,
+    int8_t& operand) {
+  if (maker >= from) {
     return false;
   }
-  for (const auto& x : of(i)) {
-    for (const auto& y : of(j)) {
-      if ((x.write || y.write) && overlap(x, y)) {
-        return true;
-      }
+  if (e.input) {
+    operand = e.operand;
+    return p.address(maker, 0) == p.address(from, e.operand);
+  }
+  const Access& made = p.output(maker);
+  if (e.part) {
+    operand = e.operand;
+    uint64_t begin = p.output_address(maker), at = p.address(from, operand);
+    return at >= begin && at - begin < made.end - made.begin;
+  }
+  for (int8_t i : {int8_t(0), int8_t(1)}) {
+    if ((e.operand == i || e.operand == Edge::either) &&
+        same_range(made, p.of(from)[i])) {
+      operand = i;
+      return true;
     }
   }
   return false;
 }
 
-uint32_t Program::place_of(uint32_t record) const {
-  uint32_t g = group_of[record];
-  return g == none     ? record
-      : (g & of_heads) ? heads[g - of_heads].place
-                       : groups[g].first();
+} // namespace
+
+Program::Program(const Records& all, const FusedKernels& kernels)
+    : Records(all), kernels(kernels) {
+  nodes_.resize(records.size());
+  groups.reserve(std::min<size_t>(records.size(), 256));
+  events.reserve(records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    auto& t = nodes_[i];
+    for (const auto& a : of(i)) {
+      t.any |= bit_of(a);
+      t.written |= a.write ? bit_of(a) : 0;
+    }
+  }
 }
 
-bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
+bool Program::can_pass(uint32_t record, const Group& g, uint32_t number) const {
+  uint32_t first = g.members[0];
   for (uint32_t k = record; k-- > first;) {
-    if (group_of[k] != group && place_of(k) >= first && conflict(k, record)) {
+    if (nodes_[k].group != number && nodes_[k].place >= first &&
+        conflict(k, record) && !g.has(k)) {
       return false;
     }
   }
-  // What was before `first` and has moved behind it. Only the last two groups
-  // grow, so that those before two which end earlier do, too.
-  int earlier = 0;
-  for (size_t h = heads.size(); h-- > 0 && earlier < 2;) {
-    if (heads[h].place <= first) {
+  // What was before `first` and has moved behind it. Only the last groups of
+  // heads grow, so that those before them which end earlier do, too.
+  size_t earlier = 0;
+  for (size_t h = sunk_.size(); h-- > 0 && earlier < growing_heads;) {
+    auto& heads = groups[sunk_[h]];
+    if (heads.place <= first) {
       ++earlier;
       continue;
     }
-    for (uint32_t k : heads[h].records()) {
+    for (uint32_t k : heads.records()) {
       if (k < first && conflict(k, record)) {
         return false;
       }
@@ -94,21 +120,171 @@ bool Program::can_pass(uint32_t record, uint32_t group, uint32_t first) const {
   return true;
 }
 
-bool Program::miss(uint32_t record, Rule rule, Miss why) const {
-  auto& row = rewrite_counters().rules[size_t(rule)];
-  row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
-  if (log) {
-    log->missed(record, rule, why);
+bool Program::can_sink(
+    uint32_t member,
+    uint32_t from,
+    const Group& g,
+    uint32_t to) const {
+  for (uint32_t k = from + 1; k < to; ++k) {
+    if (conflict(member, k) && !g.has(k)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Program::can_move(
+    const Group& g,
+    uint32_t number,
+    std::span<const uint32_t> added) const {
+  if (!g.runs_last()) {
+    return std::all_of(added.begin(), added.end(), [&](uint32_t record) {
+      return can_pass(record, g, number);
+    });
+  }
+  size_t before = g.size - added.size();
+  for (size_t i = 0; i < g.size; ++i) {
+    uint32_t member = g.members[i];
+    if (!can_sink(member, i < before ? g.place : member, g, added.back())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What is shared by an edge from the record: what it reads as this operand, and
+// what it may write over.
+bool Match::allows(uint32_t record, const Access& a, uint32_t operand) const {
+  const Access& b = p.of(record)[operand];
+  for (size_t e = 0; e < pattern.edge_count(); ++e) {
+    auto& edge = pattern.edges[e];
+    uint32_t maker = nodes[e + 1];
+    if (nodes[edge.from] != record || maker == none || edge.input) {
+      continue;
+    }
+    const Access& made = p.output(maker);
+    bool fine = b.write ? edge.over && same_range(b, made)
+                        : a.write && operands[e] == int8_t(operand);
+    if (fine && same_range(a, made)) {
+      return true;
+    }
   }
   return false;
 }
 
-void Program::fire(std::span<const uint32_t> joined, Rule rule) const {
-  rewrite_counters().rules[size_t(rule)].fired.fetch_add(
-      joined.size(), std::memory_order_relaxed);
-  for (uint32_t record : joined) {
-    if (log) {
-      log->joined(record, rule);
+bool Match::shares(const Group& g, uint32_t record) const {
+  auto mine = p.of(record);
+  for (uint32_t member : g.records()) {
+    if (!p.may_conflict(member, record)) {
+      continue;
+    }
+    for (auto& a : p.of(member)) {
+      for (uint32_t i = 0; i < mine.size(); ++i) {
+        if ((a.write || mine[i].write) && overlap(a, mine[i]) &&
+            !allows(record, a, i)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool Program::attempt(
+    const Pattern& pattern,
+    uint32_t record,
+    uint32_t maker,
+    int8_t operand) {
+  // The other nodes: of the same group, or of none.
+  uint32_t group = pattern.start == Pattern::Begins ? none : group_of(maker);
+  Match m{
+      *this,
+      pattern,
+      {record, maker},
+      {operand},
+      group == none ? Group() : groups[group]};
+  for (size_t e = 1; e < pattern.edge_count(); ++e) {
+    auto& edge = pattern.edges[e];
+    uint32_t& node = m.nodes[e + 1] = none;
+    any_recent(edge.kind, record, [&](uint32_t k) {
+      bool is = group_of(k) == group && k != m.nodes[e] &&
+          links(*this, edge, m.nodes[edge.from], k, m.operands[e]);
+      node = is ? k : none;
+      return is;
+    });
+    if (node == none && !edge.optional) {
+      return false;
+    }
+  }
+  uint32_t added[Match::most]{record}, count = 1;
+  switch (pattern.condition(m)) {
+    case Verdict::No:
+      return false;
+    case Verdict::Form:
+      return miss(record, pattern.rule, Miss::Form);
+    case Verdict::Overlap:
+      return miss(record, pattern.rule, Miss::Overlap);
+    case Verdict::Yes:
+      break;
+  }
+  if (pattern.start == Pattern::Begins) {
+    group = static_cast<uint32_t>(groups.size());
+    count += pattern.edge_count();
+    std::copy_n(m.nodes, count, added);
+    std::sort(added, added + count);
+  }
+  auto shares = [&](auto& g, uint32_t i) { return m.shares(g, i); };
+  return join(group, m.changed, {added, count}, pattern.rule, shares);
+}
+
+bool Program::apply(const Pattern& pattern, uint32_t record) {
+  if (pattern.edge_count() == 0) {
+    return attempt(pattern, record, none, 0);
+  }
+  auto& edge = pattern.edges[0];
+  uint32_t tried[Recent::most], count = 0;
+  return any_recent(edge.kind, record, [&](uint32_t k) {
+    if (!(nodes_[record].any & nodes_[k].any)) {
+      return false;
+    }
+    uint32_t g = group_of(k);
+    bool fine = pattern.start == Pattern::Begins
+        ? g == none
+        : g != none && groups[g].parts.index() == pattern.family &&
+            std::find(tried, tried + count, g) == tried + count;
+    int8_t operand = 0;
+    if (!fine || !links(*this, edge, record, k, operand)) {
+      return false;
+    }
+    tried[count++] = g;
+    return attempt(pattern, record, k, operand);
+  });
+}
+
+void Program::match() {
+  static auto& patterns = *new auto(patterns_by_kind()); // leaked, as above
+  groups.clear();
+  chains.clear();
+  sunk_.clear();
+  events.clear();
+  recent_ = {};
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    nodes_[i].group = none;
+    nodes_[i].place = i;
+    size_t kind = records[i].what.index();
+    if (kind != 0) {
+      if (kind == kind_of<RopeRecord>()) {
+        match_rope(*this, i);
+      } else if (kind == kind_of<CopyRecord>()) {
+        match_copy(*this, i);
+      }
+      for (auto* pattern : patterns[kind]) {
+        if (apply(*pattern, i)) {
+          break;
+        }
+      }
+      auto& r = recent_[kind];
+      r.at[r.count++ % Recent::most] = i;
     }
   }
 }
@@ -116,13 +292,15 @@ void Program::fire(std::span<const uint32_t> joined, Rule rule) const {
 void Program::append_accesses(
     std::span<const uint32_t> members,
     std::vector<Access>& out) const {
-  size_t begin = out.size();
+  uint64_t bits = 0;
   for (uint32_t member : members) {
     for (const auto& a : of(member)) {
-      bool known = std::any_of(out.begin() + begin, out.end(), [&](auto& b) {
-        // What the group itself has written, or reads already.
-        return same_range(a, b) && (b.write || !a.write);
-      });
+      bool known =
+          bits & bit_of(a) && std::any_of(out.begin(), out.end(), [&](auto& b) {
+            // What the group itself has written, or reads already.
+            return same_range(a, b) && (b.write || !a.write);
+          });
+      bits |= bit_of(a);
       if (!known) {
         out.push_back(a);
       }
@@ -132,53 +310,75 @@ void Program::append_accesses(
 
 namespace {
 
-const Kernel* find(const RopeCacheVariant& v, FusedKernels& kernels) {
-  return kernels.find(v);
-}
-const Kernel* find(const FusedVariant& v, FusedKernels& kernels) {
-  return std::visit([&](auto& v) { return kernels.find(v); }, v);
-}
-
-// Asks for the kernel of a group of several records.
-template <typename G>
-void complete(G& g, FusedKernels& kernels, bool& any, bool& complete) {
-  if (g.size > 1) {
-    any = true;
-    g.kernel = find(g.variant, kernels);
-    complete = complete && g.kernel;
-  }
-}
-
 // False if there is nothing to do. A kernel that is missing is refused from
 // then on, which changes what the groups are.
 bool form_groups(Program& p, FusedKernels& kernels) {
   for (int attempt = 0; attempt < 8; ++attempt) {
-    p.groups.clear();
-    p.heads.clear();
-    p.last_norm = none;
-    p.norms.fill(none);
-    p.group_of.assign(p.records.size(), none);
-    for (uint32_t i = 0; i < p.records.size(); ++i) {
-      if (p.records[i].what.index() != 0) {
-        match(p, i, kernels);
-        match_heads(p, i, kernels);
-      }
-    }
+    p.match();
     bool any = false, all = true;
     for (auto& g : p.groups) {
-      complete(g, kernels, any, all);
-    }
-    for (auto& g : p.heads) {
-      complete(g, kernels, any, all);
+      if (g.size > 1) {
+        any = true;
+        g.kernel = kernels.find(g.variant);
+        all = all && g.kernel;
+      }
     }
     if (all) {
       return any;
     }
   }
+  p.events.clear();
   return false;
 }
 
+void publish(const Program& p, SelectLog* log) {
+  std::array<uint32_t, size_t(Rule::Count)> joined{};
+  for (auto& e : p.events) {
+    e.miss == Miss::Count ? void(++joined[size_t(e.rule)])
+                          : count_missed(e.rule, e.miss);
+    if (log) {
+      e.miss == Miss::Count ? log->joined(e.record, e.rule)
+                            : log->missed(e.record, e.rule, e.miss);
+    }
+  }
+  for (size_t rule = 0; rule < joined.size(); ++rule) {
+    if (joined[rule]) {
+      count_joined(Rule(rule), joined[rule]);
+    }
+  }
+}
+
+// The record that a group becomes, but for its accesses.
+Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
+  Record r;
+  r.kernel = g.kernel;
+  auto use = [&](const void* block, size_t size, uint64_t groups) {
+    r.grid = linear(groups);
+    r.args_size = static_cast<uint32_t>(size);
+    r.args_in_memory = r.kernel->args_in_memory(size);
+    std::memcpy(room_for_args(all, r), block, size);
+  };
+  constexpr decltype(&build_products) blocks[] = {
+      build_products, build_heads, build_router, build_experts};
+  blocks[g.parts.index()](p, g, use);
+  for (uint32_t member : g.records()) {
+    r.bytes += p.records[member].bytes;
+    r.seconds += p.records[member].seconds;
+  }
+  return r;
+}
+
 } // namespace
+
+void count_joined(Rule rule, uint32_t records) {
+  rewrite_counters().rules[size_t(rule)].fired.fetch_add(
+      records, std::memory_order_relaxed);
+}
+
+void count_missed(Rule rule, Miss why) {
+  rewrite_counters().rules[size_t(rule)].missed[size_t(why)].fetch_add(
+      1, std::memory_order_relaxed);
+}
 
 void rewrite(
     std::vector<Record>& records,
@@ -186,35 +386,38 @@ void rewrite(
     std::vector<std::byte>& arguments,
     FusedKernels& kernels,
     SelectLog* log) {
-  rewrite_experts(records, accesses, arguments, kernels, log);
-  Program p(records, accesses, arguments, log);
-  if (!form_groups(p, kernels)) {
+  Program p({records, accesses, arguments}, kernels);
+  bool any = form_groups(p, kernels);
+  publish(p, log);
+  if (!any) {
     return;
   }
-  std::vector<Access> fused; // accesses move while they are appended to
-  auto replace = [&](const auto& g) {
+  std::vector<Access> joined; // accesses move while they are appended to
+  for (auto& g : p.groups) {
     if (g.size < 2) {
-      return;
+      continue;
     }
-    fused.clear();
-    p.append_accesses(g.records(), fused);
+    joined.clear();
+    p.append_accesses(g.records(), joined);
     Record made = build(p, g, arguments);
-    for (uint32_t member : g.records()) {
-      made.bytes += records[member].bytes;
-      made.seconds += records[member].seconds;
-    }
     made.first_access = static_cast<uint32_t>(accesses.size());
-    made.access_count = static_cast<uint32_t>(fused.size());
-    accesses.insert(accesses.end(), fused.begin(), fused.end());
-    uint32_t place = p.place_of(g.members[0]);
-    records[place] = made;
+    made.access_count = static_cast<uint32_t>(joined.size());
+    accesses.insert(accesses.end(), joined.begin(), joined.end());
+    records[g.place] = made;
     if (log) {
-      log->run(g.records(), place);
+      log->run(g.records(), g.place);
     }
-  };
-  std::for_each(p.groups.begin(), p.groups.end(), replace);
-  std::for_each(p.heads.begin(), p.heads.end(), replace);
-  p.keep(records, [&](uint32_t i) { return p.place_of(i) == i; });
+  }
+  size_t kept = 0;
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    if (p.place_of(i) == i) {
+      if (kept != i) {
+        records[kept] = records[i];
+      }
+      ++kept;
+    }
+  }
+  records.resize(kept);
 }
 
 void find_of_cuts(
@@ -226,10 +429,7 @@ void find_of_cuts(
     for (auto part :
          {std::vector<Record>(records.begin(), cut),
           std::vector<Record>(cut, records.end())}) {
-      auto accesses_of = accesses;
-      auto arguments_of = arguments;
-      rewrite_experts(part, accesses_of, arguments_of, kernels, nullptr);
-      Program p(part, accesses_of, arguments_of, nullptr);
+      Program p({part, accesses, arguments}, kernels);
       form_groups(p, kernels);
     }
   }

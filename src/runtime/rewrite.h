@@ -14,20 +14,19 @@
 #include <string>
 #include <vector>
 
-#include "kernels/quant/experts.h"
-#include "kernels/rope_cache.h"
 #include "runtime/batch.h"
+#include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 
-// What joins a group of quantized products.
+// What joins a group of records.
 enum class Rule : uint8_t {
   Siblings, // a product of the same rows
   Residual, // what is added to a product
   Gate, // what is made of two of them
   Norm, // of the row that they take
   Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
-  // Of layers of experts (rewrite_moe.h):
+  // Of layers of experts:
   Router, // what follows the softmax of a router
   Experts, // gate, up and what is made of them
   Combine, // what follows the products of a row's experts
@@ -35,7 +34,7 @@ enum class Rule : uint8_t {
   Count
 };
 
-// Why a record did not that a rule looked at.
+// Why a rule did not join a record that it considered.
 enum class Miss : uint8_t {
   Order, // it would pass a record that it depends on
   Overlap, // it writes what other workgroups may still read
@@ -54,30 +53,23 @@ struct RewriteCounters {
   std::array<Row, size_t(Rule::Count)> rules;
 };
 RewriteCounters& rewrite_counters();
+void count_joined(Rule rule, uint32_t records);
+void count_missed(Rule rule, Miss why);
 const char* name_of(Rule rule);
 const char* name_of(Miss miss);
 
+// Joined kernels.
 class FusedKernels {
  public:
   virtual ~FusedKernels() = default;
   // Null where there is none, now or ever: it is refused from then on, until
   // there is one.
-  virtual const Kernel* find(const FusedQmvVariant& variant) = 0;
-  virtual const Kernel* find(const FusedFragmentsVariant& variant) = 0;
-  virtual const Kernel* find(const RopeCacheVariant& variant) = 0;
-  virtual bool refused(const FusedQmvVariant& variant) const = 0;
-  virtual bool refused(const FusedFragmentsVariant& variant) const = 0;
-  virtual bool refused(const RopeCacheVariant& variant) const = 0;
+  virtual const Kernel* find(const JoinedKernel& variant) = 0;
+  virtual bool refused(const JoinedKernel& variant) const = 0;
   // Whether the device has the registers for it.
-  virtual bool fits(const FusedQmvVariant& variant) const = 0;
-  virtual bool fits(const FusedFragmentsVariant& variant) const = 0;
+  virtual bool fits(const JoinedKernel& variant) const = 0;
   // Whether so many heads are turned sooner with what is before and after.
   virtual bool fits_heads(uint64_t count) const = 0;
-
-  // The same for layers of experts; null also if refused.
-  virtual const Kernel* find(const RouterVariant& variant) = 0;
-  virtual const Kernel* find(const ExpertVariant& variant) = 0;
-  virtual bool fits(const ExpertVariant& variant) const = 0;
 };
 
 class SelectLog;

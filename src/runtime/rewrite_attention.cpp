@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/rewrite_group.h"
-
 namespace mlx::core::vulkan {
 
 namespace {
@@ -26,26 +24,15 @@ bool in_place(std::span<const Access> accesses, const Access& range) {
       });
 }
 
-void miss(Miss why) {
-  auto& row = rewrite_counters().rules[size_t(Rule::Attention)];
-  row.missed[size_t(why)].fetch_add(1, std::memory_order_relaxed);
-}
-
-// Whether a record between overwrites what a member reads: it would be read
-// later than it was.
-bool is_intact(const Batch& b, const AttentionRecords& found) {
+// Whether a record after a member, which is none, depends on it: the members
+// run after all of them.
+bool is_intact(const Records& b, const AttentionRecords& found) {
   for (uint32_t member : {found.scale, found.scores, found.mask}) {
-    if (member == none) {
-      continue;
-    }
-    for (uint32_t k = member + 1; k < b.records.size(); ++k) {
-      if (k == found.mask || k == found.softmax) {
-        continue;
-      }
-      for (auto& written : accesses_of(b, k)) {
-        if (written.write && touches(accesses_of(b, member), written)) {
-          return false;
-        }
+    for (uint32_t k = member; member != none && ++k < b.records.size();) {
+      bool is_member =
+          k == found.scores || k == found.mask || k == found.softmax;
+      if (!is_member && conflict(b.of(member), b.of(k))) {
+        return false;
       }
     }
   }
@@ -53,12 +40,12 @@ bool is_intact(const Batch& b, const AttentionRecords& found) {
 }
 
 // What has made x for the scores alone: q times a number.
-uint32_t find_scale(const Batch& b, uint32_t scores) {
-  const Access& x = accesses_of(b, scores)[0];
-  auto& what = std::get<ScoresRecord>(b.records[scores].what);
+uint32_t find_scale(const Records& b, uint32_t scores) {
+  const Access& x = b.of(scores)[0];
+  auto& what = b.what<ScoresRecord>(scores);
   uint32_t first = scores > window ? scores - window : 0;
   for (uint32_t i = scores; what.last_use && i-- > first;) {
-    auto accesses = accesses_of(b, i);
+    auto accesses = b.of(i);
     if (touches(accesses, x)) {
       auto* scale = std::get_if<PerRowRecord>(&b.records[i].what);
       bool is = scale && !scale->divides && scale->rows == 1 &&
@@ -72,20 +59,12 @@ uint32_t find_scale(const Batch& b, uint32_t scores) {
 
 } // namespace
 
-void count_attention(uint32_t joined) {
-  rewrite_counters().rules[size_t(Rule::Attention)].fired.fetch_add(
-      joined, std::memory_order_relaxed);
-}
-void count_other_attention() {
-  miss(Miss::Form);
-}
-
-AttentionRecords find_attention(const Batch& b, const Access& weights) {
+AttentionRecords find_attention(const Records& b, const Access& weights) {
   AttentionRecords found;
   auto last = static_cast<uint32_t>(b.records.size());
   uint32_t first = last > window ? last - window : 0;
   for (uint32_t i = last; i-- > first;) {
-    auto accesses = accesses_of(b, i);
+    auto accesses = b.of(i);
     if (!touches(accesses, weights)) {
       continue;
     }
@@ -98,7 +77,7 @@ AttentionRecords find_attention(const Batch& b, const Access& weights) {
       found.softmax = i;
     } else if (std::holds_alternative<MaskRecord>(what)) {
       if (found.mask != none || !in_place(accesses, weights)) {
-        miss(Miss::Form);
+        count_missed(Rule::Attention, Miss::Form);
         return {};
       }
       found.mask = i;
@@ -119,7 +98,7 @@ AttentionRecords find_attention(const Batch& b, const Access& weights) {
     found.scale = none; // what it has made is still there
   }
   if (!is_intact(b, found)) {
-    miss(Miss::Order);
+    count_missed(Rule::Attention, Miss::Order);
     return {};
   }
   return found;

@@ -6,13 +6,12 @@
 // Pure.
 #pragma once
 
-#include "runtime/batch.h"
+#include "runtime/rewrite_group.h"
 
 namespace mlx::core::vulkan {
 
 // Records of an open batch that are about to be replaced, in order.
 struct AttentionRecords {
-  static constexpr uint32_t none = ~0u;
   uint32_t scale = none; // q times a number, with PerRowRecord
   uint32_t scores = none; // with ScoresRecord
   uint32_t mask = none; // with MaskRecord
@@ -32,21 +31,6 @@ struct AttentionRecords {
 // What has made `weights`, in place: nothing else has touched that range since
 // the scores were written, and what they were made of is as it was. A scale, if
 // the scores alone read its result.
-AttentionRecords find_attention(const Batch& batch, const Access& weights);
-
-// For the counters of rewrite.h: so many records were joined to another, or
-// were not, for their formats or sizes.
-void count_attention(uint32_t joined);
-void count_other_attention();
-
-// The accesses of a record, and its argument block.
-inline std::span<const Access> accesses_of(const Batch& b, uint32_t record) {
-  auto& r = b.records[record];
-  return {b.accesses.data() + r.first_access, r.access_count};
-}
-inline const std::byte* args_of(const Batch& b, uint32_t record) {
-  auto& r = b.records[record];
-  return r.args_in_memory ? b.arguments.data() + r.args_offset : r.pushed;
-}
+AttentionRecords find_attention(const Records& batch, const Access& weights);
 
 } // namespace mlx::core::vulkan

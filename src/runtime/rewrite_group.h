@@ -1,8 +1,12 @@
-// A batch while rewrite.h looks at it: groups of records that become one.
+// The engine of rewrite.h: a batch as a list of described records, groups of
+// records that become one, and patterns, which are data. The engine alone knows
+// order, overlaps and moves, and counts what joins and what does not.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,151 +25,396 @@ inline bool same_range(const Access& a, const Access& b) {
   return a.base == b.base && a.begin == b.begin && a.end == b.end;
 }
 
-// Products of the same rows, with what follows them. The first member's place
-// is the group's.
-struct Group {
-  static constexpr uint32_t most = 2 * MAX_SETS + 2;
-  struct Set {
-    uint32_t product = none; // the record
-    uint32_t adder = none;
-    bool adds_first = false; // y is the adder's first operand
-  };
-
-  explicit Group(const RowsVariant& v) : variant(fused_product(v, false)) {}
-  void add(uint32_t record) {
-    members[size++] = record;
+// Whether two records depend on each other's order.
+inline bool conflict(std::span<const Access> a, std::span<const Access> b) {
+  for (const auto& x : a) {
+    for (const auto& y : b) {
+      if ((x.write || y.write) && overlap(x, y)) {
+        return true;
+      }
+    }
   }
+  return false;
+}
 
-  uint32_t members[most];
-  uint32_t size = 0;
-  FusedVariant variant;
-  const Kernel* kernel = nullptr; // once the group is complete
-  Set sets[MAX_SETS];
-  uint32_t set_count = 1;
-  uint32_t norm = none; // the first member, if any
-  uint32_t gate = none;
-  uint32_t gate_set = 0; // which set is the gate, not what it gates
-
-  uint32_t first() const {
-    return members[0];
+// The number of a descriptor R among all.
+template <typename R, size_t I = 0>
+constexpr uint8_t kind_of() {
+  if constexpr (std::is_same_v<R, std::variant_alternative_t<I, Descriptor>>) {
+    return I;
+  } else {
+    return kind_of<R, I + 1>();
   }
-  std::span<const uint32_t> records() const {
-    return {members, size};
-  }
-};
+}
 
-// Heads of q, k and v on their way to attention, which rope_cache.comp takes
-// at once. The last member's place is the group's: k and v may be made between,
-// and who needs what earlier members make waits for the last one anyway.
-struct HeadGroup {
-  // What becomes of some heads: part of it, or a copy of them as they are.
-  struct Chain {
-    uint32_t norm = none, rope = none, copy = none; // records
-    uint32_t B = 1; // sequences
-    bool vec = false;
-    RopePart part{};
-  };
-  static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
-
-  Type type;
-  uint32_t lanes = 0; // of the norms
-  RopeCacheVariant variant{};
-  const Kernel* kernel = nullptr;
-  Chain chains[MAX_ROPE_PARTS];
-  uint32_t chain_count = 0;
-  uint32_t members[most];
-  uint32_t size = 0;
-  uint32_t place = 0;
-
-  std::span<const uint32_t> records() const {
-    return {members, size};
-  }
-};
-
-class Program {
- public:
-  Program(
-      const std::vector<Record>& records,
-      const std::vector<Access>& accesses,
-      const std::vector<std::byte>& arguments,
-      SelectLog* log);
+// Typed access to the records of a batch.
+struct Records {
+  const std::vector<Record>& records;
+  const std::vector<Access>& accesses;
+  const std::vector<std::byte>& arguments;
 
   std::span<const Access> of(uint32_t record) const {
     auto& r = records[record];
     return {accesses.data() + r.first_access, r.access_count};
   }
-  const std::byte* args_of(uint32_t record) const {
-    auto& r = records[record];
-    return r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
+  const Access& output(uint32_t record) const {
+    return of(record).back();
   }
   uint64_t address(uint32_t record, uint32_t operand) const {
-    uint64_t a;
-    std::memcpy(&a, args_of(record) + 8 * operand, 8);
-    return a;
+    return read<uint64_t>(record, 8 * operand);
   }
-  bool conflict(uint32_t i, uint32_t j) const;
-  // Whether `record` may run where the group does whose first is `first`.
-  bool can_pass(uint32_t record, uint32_t group, uint32_t first) const;
+  uint64_t output_address(uint32_t record) const {
+    return address(record, records[record].access_count - 1);
+  }
+  template <typename R>
+  const R& what(uint32_t record) const {
+    return *std::get_if<R>(&records[record].what);
+  }
+  // The parameters of a descriptor R.
+  template <typename Args>
+  Args parameters(uint32_t record) const {
+    return read<Args>(record, 8 * records[record].access_count);
+  }
+  template <typename R>
+  typename R::Args args(uint32_t record) const {
+    return parameters<typename R::Args>(record);
+  }
+
+ private:
+  template <typename T>
+  T read(uint32_t record, size_t at) const {
+    auto& r = records[record];
+    T value;
+    std::memcpy(
+        &value,
+        (r.args_in_memory ? arguments.data() + r.args_offset : r.pushed) + at,
+        sizeof value);
+    return value;
+  }
+};
+
+inline Records records_of(const Batch& b) {
+  return {b.records, b.accesses, b.arguments};
+}
+
+// Products of the same rows, with what precedes and follows them.
+struct Products {
+  struct Set {
+    uint32_t product = none; // the record
+    uint32_t adder = none;
+    bool adds_first = false; // y is the adder's first operand
+  };
+  Set sets[MAX_SETS];
+  uint32_t set_count = 1;
+  uint32_t norm = none, gate = none;
+  uint32_t gate_set = 0; // which set is the gate, not what it gates
+};
+
+// What happens to some heads: norm, rotation and copy or a part of that, or a
+// copy of them as they are.
+struct HeadChain {
+  uint32_t norm = none, rope = none, copy = none; // records
+  uint32_t B = 1; // sequences
+  bool vec = false;
+  RopePart part{};
+};
+
+// Heads of q, k and v on their way to attention.
+struct HeadChains {
+  Type type;
+  uint32_t lanes = 0; // of the norms
+  uint32_t chains[MAX_ROPE_PARTS]; // in Program::chains
+  uint32_t chain_count = 0;
+};
+
+// Of a layer of experts: the records, some of which may be missing.
+struct Router {
+  uint32_t softmax, sort, take = none, sum = none, divide = none;
+};
+struct Experts {
+  uint32_t product; // of the gate, if there is one
+  uint32_t up = none, gate = none;
+  uint32_t scale = none, sum = none, adder = none;
+  uint32_t addend = 0; // which operand of the adder
+};
+
+// Records that become one, in ascending order but for heads.
+struct Group {
+  static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
+  static_assert(most >= 2 * MAX_SETS + 2);
+
+  Group() {} // not = default: that would fill `members` with zeros
+
+  uint32_t members[most];
+  uint32_t size = 0;
+  uint32_t place = none; // of the record in whose place the group runs
+  JoinedKernel variant;
+  const Kernel* kernel = nullptr; // once the group is complete
+  std::variant<Products, HeadChains, Router, Experts> parts;
+
+  std::span<const uint32_t> records() const {
+    return {members, size};
+  }
+  bool has(uint32_t record) const {
+    return std::count(members, members + size, record) > 0;
+  }
+  // k and v may be made between: who needs what earlier members make waits for
+  // the last one anyway.
+  bool runs_last() const {
+    return std::holds_alternative<HeadChains>(parts);
+  }
+};
+
+// An operand of one record of a pattern and the record that made it.
+struct Edge {
+  static constexpr int8_t either = -1; // the first or the second operand
+
+  int8_t operand = 0;
+  uint8_t kind = 0; // of the record that made the operand
+  uint8_t from =
+      0; // whose operand: node 0, or node n + 1, to which edge n leads
+  bool over = false; // `from` may write its own result there
+  bool part = false; // of that result: the condition compares what is in it
+  bool input = false; // not made, but also the first operand of that record
+  bool optional = false;
+
+  // With one of these set.
+  constexpr Edge overwritten() const {
+    Edge e = *this;
+    e.over = true;
+    return e;
+  }
+  constexpr Edge partial() const {
+    Edge e = *this;
+    e.part = true;
+    return e;
+  }
+};
+
+enum class Verdict : uint8_t { No, Yes, Form, Overlap };
+struct Match;
+
+// A rule: which record joins which group, what connects them and what must
+// hold. What may overlap follows from the edges.
+struct Pattern {
+  enum Start : uint8_t {
+    Begins, // a group of all nodes, none of which is in another
+    Joins // the group that all nodes but node 0 are in
+  };
+  Rule rule;
+  Start start;
+  uint8_t family; // of the group: index in Group::parts
+  uint8_t kind; // of node 0, which comes last
+  Verdict (*condition)(Match&); // changes the group
+  Edge edges[2] = {}; // up to the first without a kind
+
+  constexpr uint32_t edge_count() const {
+    return edges[0].kind == 0 ? 0 : edges[1].kind == 0 ? 1 : 2;
+  }
+};
+// Constants, which threads may use while the process exits.
+extern const std::span<const Pattern> product_patterns, expert_patterns;
+
+class Program : public Records {
+ public:
+  Program(const Records& all, const FusedKernels& kernels);
+
+  // Forms groups from the beginning.
+  void match();
+  bool conflict(uint32_t i, uint32_t j) const {
+    return may_conflict(i, j) && vulkan::conflict(of(i), of(j));
+  }
+  // False most times, where they do not.
+  bool may_conflict(uint32_t i, uint32_t j) const {
+    auto &a = nodes_[i], &b = nodes_[j];
+    return (a.written & b.any) | (a.any & b.written);
+  }
   // What the members touch, each range once.
   void append_accesses(
       std::span<const uint32_t> members,
       std::vector<Access>& out) const;
-  // Where a record runs: with the first or last of its group.
-  uint32_t place_of(uint32_t record) const;
-
-  // Counts that a rule did not join the record, and why. False.
-  bool miss(uint32_t record, Rule rule, Miss why) const;
-  // Counts records that a rule has joined with others.
-  void fire(std::span<const uint32_t> joined, Rule rule) const;
-  // Drops the records for which stays(i) is false.
+  // Where a record runs.
+  uint32_t place_of(uint32_t record) const {
+    return nodes_[record].place;
+  }
+  // The number of its group, or none.
+  uint32_t group_of(uint32_t record) const {
+    return nodes_[record].group;
+  }
+  // The last records of a kind that stand near enough before `record`, newest
+  // first, until f is true; false if it never is.
   template <typename F>
-  void keep(std::vector<Record>& records, F stays) const {
-    size_t kept = 0;
-    for (uint32_t i = 0; i < records.size(); ++i) {
-      if (stays(i)) {
-        if (kept != i) {
-          records[kept] = records[i];
-        }
-        ++kept;
+  bool any_recent(uint8_t kind, uint32_t record, F f) const {
+    auto& r = recent_[kind];
+    for (uint32_t i = 0; i < std::min(r.count, Recent::most); ++i) {
+      uint32_t k = r.at[(r.count - 1 - i) % Recent::most];
+      if (k + window > record && f(k)) {
+        return true;
       }
     }
-    if (log) {
-      log->keep(stays);
+    return false;
+  }
+  // Heads that still are near enough, likewise.
+  template <typename F>
+  bool any_recent_heads(uint32_t record, F f) const {
+    size_t n = sunk_.size();
+    for (size_t i = 0; i < std::min(n, growing_heads); ++i) {
+      uint32_t g = sunk_[n - 1 - i];
+      if (groups[g].place + near_by >= record && f(g)) {
+        return true;
+      }
     }
-    records.resize(kept);
+    return false;
   }
 
-  const std::vector<Record>& records;
-  const std::vector<Access>& accesses;
-  const std::vector<std::byte>& arguments;
-  SelectLog* const log; // or null
+  // Counts why `record` did not join. False.
+  bool miss(uint32_t record, Rule rule, Miss why) {
+    events.push_back({record, rule, why});
+    return false;
+  }
+  // Makes the records, of which the last one is being matched, members of
+  // `changed`, which takes the place of groups[number] or becomes it.
+  // shares(changed, i): whether what members and record i both touch, and one
+  // writes, is within one invocation.
+  template <typename Shares>
+  bool join(
+      uint32_t number,
+      Group& changed,
+      std::span<const uint32_t> added,
+      Rule rule,
+      Shares shares);
+
   std::vector<Group> groups;
-  std::vector<HeadGroup> heads;
-  std::vector<uint32_t>
-      group_of; // by record: of `groups`, or `heads` + of_heads
-  static constexpr uint32_t of_heads = 1u << 31;
-  uint32_t last_norm = none;
-  std::array<uint32_t, 4> norms; // the last ones
+  std::vector<HeadChain> chains;
+  // What joined (Miss::Count), and what did not.
+  struct Event {
+    uint32_t record;
+    Rule rule;
+    Miss miss;
+  };
+  std::vector<Event> events;
+  const FusedKernels& kernels;
 
  private:
-  struct Touched {
-    uint64_t any = 0, written = 0; // a bit by each base
+  static constexpr uint32_t window = 64; // records
+  static constexpr size_t growing_heads = 2; // groups of heads that may grow
+  static constexpr uint32_t near_by = 10; // records after their last
+
+  // A bit by the base of what is accessed.
+  static uint64_t bit_of(const Access& a) {
+    return uint64_t(1) << (a.base * 0x9e3779b97f4a7c15ull >> 58);
+  }
+  struct Node {
+    uint64_t any = 0, written = 0; // bits of its accesses
+    uint32_t group, place;
   };
-  std::vector<Touched> touched_;
+  struct Recent {
+    static constexpr uint32_t most = 6;
+    uint32_t at[most];
+    uint32_t count = 0;
+  };
+
+  // Whether what is added may run where the group does, groups[number].
+  bool can_move(
+      const Group& g,
+      uint32_t number,
+      std::span<const uint32_t> added) const;
+  bool can_pass(uint32_t record, const Group& g, uint32_t number) const;
+  bool can_sink(uint32_t member, uint32_t from, const Group& g, uint32_t to)
+      const;
+  bool apply(const Pattern& pattern, uint32_t record);
+  // With nodes 0 and 1, and the operand of the first edge.
+  bool attempt(
+      const Pattern& pattern,
+      uint32_t record,
+      uint32_t maker,
+      int8_t operand);
+
+  std::vector<Node> nodes_; // of the records
+  std::vector<uint32_t> sunk_; // groups of heads
+  std::array<Recent, std::variant_size_v<Descriptor>> recent_;
 };
 
-// Adds the record to a group, or makes it one that others may join.
-void match(Program& p, uint32_t record, const FusedKernels& kernels);
+template <typename Shares>
+bool Program::join(
+    uint32_t number,
+    Group& changed,
+    std::span<const uint32_t> added,
+    Rule rule,
+    Shares shares) {
+  uint32_t record = added.back(), before = changed.size;
+  if (before + added.size() > Group::most) {
+    return miss(record, rule, Miss::Form);
+  }
+  for (uint32_t member : added) {
+    if (!shares(changed, member)) {
+      return miss(record, rule, Miss::Overlap);
+    }
+    changed.members[changed.size++] = member;
+  }
+  if (!can_move(changed, number, added)) {
+    return miss(record, rule, Miss::Order);
+  }
+  if (changed.size > 1) {
+    if (!kernels.fits(changed.variant)) {
+      return miss(record, rule, Miss::Registers);
+    }
+    if (kernels.refused(changed.variant)) {
+      return miss(record, rule, Miss::Kernel);
+    }
+  }
+  changed.place = changed.runs_last() ? record : changed.members[0];
+  if (number == groups.size()) {
+    groups.push_back(changed);
+    if (changed.runs_last()) {
+      sunk_.push_back(number);
+    }
+  } else {
+    groups[number] = changed;
+  }
+  for (uint32_t i = 0; i < changed.size; ++i) {
+    uint32_t member = changed.members[i];
+    nodes_[member].group = number;
+    nodes_[member].place = changed.place;
+    if (i >= std::max(before, 1u)) {
+      events.push_back({member, rule, Miss::Count});
+    }
+  }
+  return true;
+}
 
-void match_heads(Program& p, uint32_t record, const FusedKernels& kernels);
+// A pattern and the nodes found for it.
+struct Match {
+  static constexpr uint32_t most = 4;
 
-// The record that a group becomes, but for its accesses. A large argument block
-// goes to `arguments`.
-Record
-build(const Program& p, const Group& group, std::vector<std::byte>& arguments);
-Record build(
-    const Program& p,
-    const HeadGroup& group,
-    std::vector<std::byte>& arguments);
+  const Program& p;
+  const Pattern& pattern;
+  uint32_t nodes[most]; // records; none: an optional one that is not there
+  int8_t operands[most - 1]; // of each edge
+  Group changed;
+
+  // Of node 0.
+  template <typename R>
+  const R& what() const {
+    return p.what<R>(nodes[0]);
+  }
+  template <typename T>
+  T& parts() {
+    return *std::get_if<T>(&changed.parts);
+  }
+  bool allows(uint32_t record, const Access& a, uint32_t operand) const;
+  bool shares(const Group& g, uint32_t record) const;
+};
+
+// Heads, whose records no pattern has.
+void match_rope(Program& p, uint32_t record);
+void match_copy(Program& p, uint32_t record);
+
+// The argument block of a group: calls use(block, its bytes, workgroups).
+using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
+void build_products(const Program& p, const Group& g, UseBlock use);
+void build_heads(const Program& p, const Group& g, UseBlock use);
+void build_router(const Program& p, const Group& g, UseBlock use);
+void build_experts(const Program& p, const Group& g, UseBlock use);
 
 } // namespace mlx::core::vulkan

@@ -4,11 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/copy.h"
-#include "kernels/rope.h"
-#include "kernels/rows.h"
-#include "runtime/rewrite_variants.h"
-
 namespace mlx::core::vulkan {
 
 Heads heads_of(const HeadChain& c, uint32_t record, bool output) {
@@ -28,7 +23,7 @@ namespace {
 
 // Strides of extents E that stay within 31 bits of bytes.
 bool set_strides(
-    HeadStrides& to,
+    RopeStrides& to,
     const HeadChain& c,
     Type t,
     int64_t b,
@@ -49,18 +44,16 @@ bool set_strides(
 
 } // namespace
 
-bool rope_of(const Program& p, uint32_t record, HeadChain& c) {
-  auto& what = std::get<RopeRecord>(p.records[record].what);
-  uint32_t n = 3 + what.freqs;
-  RopeArgs args;
-  std::memcpy(&args, p.args_of(record) + 8 * n, sizeof args);
+bool rope_of(const Records& p, uint32_t record, HeadChain& c) {
+  auto& what = p.what<RopeRecord>(record);
+  auto args = p.args<RopeRecord>(record);
   RopePart& q = c.part;
   c.rope = record;
   c.B = args.B;
   q.x = p.address(record, 0);
   q.offset = p.address(record, 1);
   q.freqs = what.freqs ? p.address(record, 2) : 0;
-  q.y = p.address(record, n - 1);
+  q.y = p.output_address(record);
   q.offset_stride = static_cast<int>(args.offset_stride);
   q.freqs_stride = static_cast<int>(args.freqs_stride);
   q.N = args.N;
@@ -72,8 +65,7 @@ bool rope_of(const Program& p, uint32_t record, HeadChain& c) {
   q.log2_base = args.log2_base;
   q.log2_base_low = args.log2_base_low;
   int64_t row = args.D, head = row * args.L;
-  return p.of(record).size() == n && args.d_stride == 1 && q.half_dims > 0 &&
-      q.D <= most_head_dims &&
+  return args.d_stride == 1 && q.half_dims > 0 && q.D <= most_head_dims &&
       set_strides(
              q.x_strides,
              c,
@@ -84,15 +76,12 @@ bool rope_of(const Program& p, uint32_t record, HeadChain& c) {
       set_strides(q.y_strides, c, what.type, head * args.N, head, row);
 }
 
-bool add_norm(const Program& p, uint32_t record, Type t, HeadChain& c) {
-  auto& what = std::get<NormRecord>(p.records[record].what);
-  uint32_t n = what.weight ? 3 : 2;
-  NormArgs args;
-  std::memcpy(&args, p.args_of(record) + 8 * n, sizeof args);
+bool add_norm(const Records& p, uint32_t record, Type t, HeadChain& c) {
+  auto& what = p.what<NormRecord>(record);
+  auto args = p.args<NormRecord>(record);
   RopePart& q = c.part;
   uint64_t count = uint64_t(c.B) * q.N * q.L;
   if (what.type != t || args.rows.n != q.D || args.rows.count != count ||
-      p.of(record).size() != n ||
       (what.weight && args.w_stride != 1 && q.D > 1)) {
     return false;
   }
@@ -123,7 +112,7 @@ bool add_norm(const Program& p, uint32_t record, Type t, HeadChain& c) {
     }
     rows *= a->extent;
   }
-  HeadStrides normed = q.x_strides;
+  RopeStrides normed = q.x_strides;
   if (!set_strides(
           q.x_strides,
           c,
@@ -147,9 +136,8 @@ bool add_norm(const Program& p, uint32_t record, Type t, HeadChain& c) {
 namespace {
 
 template <int NDIM>
-bool read_copy(const Program& p, uint32_t record, Walk& w, int word, Type t) {
-  CopyArgs<NDIM, int32_t> args;
-  std::memcpy(&args, p.args_of(record) + 16, sizeof args);
+bool read_copy(const Records& p, uint32_t record, Walk& w, int word, Type t) {
+  auto args = p.parameters<CopyRecord::Args<NDIM>>(record);
   int items = word / static_cast<int>(size_of(t));
   if (items * static_cast<int>(size_of(t)) != word) {
     return false;
@@ -166,13 +154,13 @@ bool read_copy(const Program& p, uint32_t record, Walk& w, int word, Type t) {
         args.out_strides[d] * step};
   }
   auto& row = w.axes[NDIM - 1];
-  return p.of(record).size() == 2 && row.in == 1 && row.out == 1;
+  return row.in == 1 && row.out == 1;
 }
 
 } // namespace
 
-bool copy_of(const Program& p, uint32_t record, Type t, Walk& w) {
-  auto [word, ndim] = std::get<CopyRecord>(p.records[record].what);
+bool copy_of(const Records& p, uint32_t record, Type t, Walk& w) {
+  auto [word, ndim] = p.what<CopyRecord>(record);
   switch (ndim) {
     case 1:
       return read_copy<1>(p, record, w, word, t);

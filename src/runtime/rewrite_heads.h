@@ -7,9 +7,7 @@
 
 namespace mlx::core::vulkan {
 
-using HeadChain = HeadGroup::Chain;
-
-inline bool operator==(const HeadStrides& a, const HeadStrides& b) {
+inline bool operator==(const RopeStrides& a, const RopeStrides& b) {
   return a.b == b.b && a.n == b.n && a.t == b.t;
 }
 
@@ -17,16 +15,16 @@ inline bool operator==(const HeadStrides& a, const HeadStrides& b) {
 // output.
 struct Heads {
   uint64_t address = 0;
-  HeadStrides strides{};
+  RopeStrides strides{};
 };
 Heads heads_of(const HeadChain& c, uint32_t record, bool output);
 
 // Begins the chain with a RopeRecord.
-bool rope_of(const Program& p, uint32_t record, HeadChain& c);
+bool rope_of(const Records& p, uint32_t record, HeadChain& c);
 
 // Makes a NormRecord, which wrote what the chain turns, its first record: each
 // head is a row of it.
-bool add_norm(const Program& p, uint32_t record, Type t, HeadChain& c);
+bool add_norm(const Records& p, uint32_t record, Type t, HeadChain& c);
 
 // A copy in items: addresses, and axes of which the last is contiguous.
 struct Walk {
@@ -37,7 +35,7 @@ struct Walk {
   Axis axes[4];
   int ndim;
 };
-bool copy_of(const Program& p, uint32_t record, Type t, Walk& w);
+bool copy_of(const Records& p, uint32_t record, Type t, Walk& w);
 
 // Makes the copy, which begins where the chain wrote what it has turned, its
 // last record: of all of that, in whatever order.

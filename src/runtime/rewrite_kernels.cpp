@@ -31,22 +31,19 @@ void prepare_cuts(bool on) {
 CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
     : pipelines_(pipelines), caps_(caps), on_(!config().disabled("fuse")) {}
 
-template <typename V>
-const Kernel* CompiledFusions::Table<V>::find(
-    PipelineTable& pipelines,
-    const V& variant) {
+const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
   auto is = [&](auto& known) { return known.first == variant; };
   auto at = std::find_if(known_.begin(), known_.end(), is);
   if (at != known_.end() && at->second->built()) {
     return at->second;
   }
   try { // one that could not be built is tried once more
-    auto defines = variant.defines();
-    auto& kernel = pipelines.get(V::file, defines);
+    auto get = [&](auto& v) { return &pipelines_.get(v); };
+    const Kernel* kernel = std::visit(get, variant);
     if (at == known_.end()) {
       at = known_.insert(at, {variant, nullptr});
     }
-    return at->second = &kernel;
+    return at->second = kernel;
   } catch (const std::exception& e) {
     say_left_out(e);
     refused_.push_back(variant);
@@ -54,49 +51,14 @@ const Kernel* CompiledFusions::Table<V>::find(
   }
 }
 
-template <typename V>
-bool CompiledFusions::Table<V>::refused(const V& variant) const {
+bool CompiledFusions::refused(const JoinedKernel& variant) const {
   return std::find(refused_.begin(), refused_.end(), variant) != refused_.end();
 }
 
-const Kernel* CompiledFusions::find(const FusedQmvVariant& variant) {
-  return products_.find(pipelines_, variant);
-}
-const Kernel* CompiledFusions::find(const FusedFragmentsVariant& variant) {
-  return fragments_.find(pipelines_, variant);
-}
-const Kernel* CompiledFusions::find(const RopeCacheVariant& variant) {
-  return heads_.find(pipelines_, variant);
-}
-bool CompiledFusions::refused(const FusedQmvVariant& variant) const {
-  return products_.refused(variant);
-}
-bool CompiledFusions::refused(const FusedFragmentsVariant& variant) const {
-  return fragments_.refused(variant);
-}
-bool CompiledFusions::refused(const RopeCacheVariant& variant) const {
-  return heads_.refused(variant);
-}
-
-// Null if it is refused.
-const Kernel* CompiledFusions::find(const RouterVariant& variant) {
-  return routers_.refused(variant) ? nullptr
-                                   : routers_.find(pipelines_, variant);
-}
-const Kernel* CompiledFusions::find(const ExpertVariant& variant) {
-  return experts_.refused(variant) ? nullptr
-                                   : experts_.find(pipelines_, variant);
-}
-bool CompiledFusions::fits(const ExpertVariant& variant) const {
-  return fits_registers(caps_, variant);
-}
-
-bool CompiledFusions::fits(const FusedQmvVariant& variant) const {
-  return fits_registers(caps_, variant) && fits_shared_memory(caps_, variant);
-}
-
-bool CompiledFusions::fits(const FusedFragmentsVariant& variant) const {
-  return fits_registers(caps_, variant);
+bool CompiledFusions::fits(const JoinedKernel& variant) const {
+  auto* product = std::get_if<FusedQmvVariant>(&variant);
+  return fit_registers(caps_, variant) &&
+      (!product || fits_shared_memory(caps_, *product));
 }
 
 bool CompiledFusions::fits_heads(uint64_t count) const {

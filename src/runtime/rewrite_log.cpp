@@ -90,7 +90,6 @@ SelectLog::SelectLog(
     const std::vector<std::byte>& arguments) {
   std::unordered_map<uint64_t, size_t> buffers;
   for (auto& r : records) {
-    number_.push_back(static_cast<uint32_t>(number_.size()));
     std::ostringstream out;
     auto* args = r.args_in_memory ? arguments.data() + r.args_offset : r.pushed;
     bool known = r.what.index() != 0;
@@ -113,29 +112,30 @@ SelectLog::SelectLog(
     if (known && begin < r.args_size) {
       write_words(args + begin, r.args_size - begin, out);
     }
-    nodes_.push_back({out.str(), number_.back(), ""});
+    nodes_.push_back({out.str(), static_cast<uint32_t>(nodes_.size()), ""});
   }
 }
 
 void SelectLog::joined(uint32_t record, Rule rule) {
-  nodes_[number_[record]].why += std::string(" ") + name_of(rule);
+  nodes_[record].why += std::string(" ") + name_of(rule);
 }
 
 void SelectLog::missed(uint32_t record, Rule rule, Miss why) {
-  nodes_[number_[record]].why +=
+  nodes_[record].why +=
       std::string(" not ") + name_of(rule) + ": " + name_of(why) + '.';
 }
 
 void SelectLog::run(std::span<const uint32_t> members, uint32_t place) {
   for (uint32_t member : members) {
-    nodes_[number_[member]].place = number_[place];
+    nodes_[member].place = place;
   }
 }
 
 std::string SelectLog::text(const std::vector<Record>& records) const {
   std::vector<const Record*> run(nodes_.size());
-  for (size_t i = 0; i < records.size(); ++i) {
-    run[number_[i]] = &records[i];
+  auto left = records.begin();
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    run[i] = nodes_[i].place == i ? &*left++ : nullptr;
   }
   std::ostringstream out;
   out << "[mlx-vulkan] select: " << nodes_.size() << " records, "

@@ -56,21 +56,10 @@ class SelectLog {
       const std::vector<Access>& accesses,
       const std::vector<std::byte>& arguments);
 
-  // Records are numbered as in the list that a rule sees, which keep() follows.
   void joined(uint32_t record, Rule rule);
   void missed(uint32_t record, Rule rule, Miss why);
   // These run as one, in the place of one of them.
   void run(std::span<const uint32_t> members, uint32_t place);
-  template <typename F>
-  void keep(F stays) {
-    size_t kept = 0;
-    for (uint32_t i = 0; i < number_.size(); ++i) {
-      if (stays(i)) {
-        number_[kept++] = number_[i];
-      }
-    }
-    number_.resize(kept);
-  }
 
   // A line a record; `records` are what is left of the list.
   std::string text(const std::vector<Record>& records) const;
@@ -82,7 +71,6 @@ class SelectLog {
     std::string why;
   };
   std::vector<Node> nodes_;
-  std::vector<uint32_t> number_; // of the records that are left
 };
 
 } // namespace mlx::core::vulkan

@@ -1,11 +1,8 @@
 // The rule of heads: what turns q and k, what norms them before, and what
 // copies k and v into a cache, as parts of one dispatch.
-#include <algorithm>
-#include <utility>
+#include <initializer_list>
 
-#include "pipeline/pipeline.h"
 #include "runtime/rewrite_heads.h"
-#include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 
@@ -13,211 +10,151 @@ namespace {
 
 using Chain = HeadChain;
 
-// How many groups a record may join (Program::can_pass() knows), and how many
-// records after their last.
-constexpr size_t recent = 2;
-constexpr uint32_t near_by = 10;
+bool in_chain(const Chain& c, uint32_t record) {
+  return c.norm == record || c.rope == record || c.copy == record;
+}
+
+// Whether what a record and the members both touch, and one writes, are the
+// same items of the same heads of a chain.
+bool shares(const Group& g, const Program& p, uint32_t record) {
+  auto& heads = std::get<HeadChains>(g.parts);
+  auto* end = heads.chains + heads.chain_count;
+  for (uint32_t other : g.records()) {
+    if (!p.conflict(other, record)) {
+      continue;
+    }
+    auto* both = std::find_if(heads.chains, end, [&](uint32_t c) {
+      return in_chain(p.chains[c], other) && in_chain(p.chains[c], record);
+    });
+    if (both == end) {
+      return false;
+    }
+    const Chain& chain = p.chains[*both];
+    auto a = p.of(other), b = p.of(record);
+    for (size_t i = 0; i < a.size(); ++i) {
+      for (size_t j = 0; j < b.size(); ++j) {
+        if ((!a[i].write && !b[j].write) || !overlap(a[i], b[j])) {
+          continue;
+        }
+        // A weight, an offset, frequencies.
+        bool shared = (i > 0 && !a[i].write) || (j > 0 && !b[j].write);
+        Heads x = heads_of(chain, other, a[i].write),
+              y = heads_of(chain, record, b[j].write);
+        if (shared || x.address != y.address || !(x.strides == y.strides)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
 
 struct Attempt {
   Program& p;
-  const FusedKernels& kernels;
   uint32_t record;
 
   bool miss(Miss why) const {
     return p.miss(record, Rule::Rope, why);
   }
 
-  // Whether what two members both touch, and one writes, are the same items of
-  // the same heads.
-  static bool same_items(
-      const Chain& c,
-      uint32_t i,
-      bool writes_i,
-      uint32_t j,
-      bool writes_j) {
-    Heads a = heads_of(c, i, writes_i), b = heads_of(c, j, writes_j);
-    return a.address == b.address && a.strides == b.strides;
-  }
-
-  bool only_shares(const HeadGroup& g, uint32_t member) const {
-    for (uint32_t other : g.records()) {
-      if (other == member || !p.conflict(other, member)) {
-        continue;
-      }
-      auto chain =
-          std::find_if(g.chains, g.chains + g.chain_count, [&](const Chain& c) {
-            return (c.norm == other || c.rope == other || c.copy == other) &&
-                (c.norm == member || c.rope == member || c.copy == member);
-          });
-      if (chain == g.chains + g.chain_count) {
-        return false;
-      }
-      auto a = p.of(other), b = p.of(member);
-      for (size_t i = 0; i < a.size(); ++i) {
-        for (size_t j = 0; j < b.size(); ++j) {
-          if ((!a[i].write && !b[j].write) || !overlap(a[i], b[j])) {
-            continue;
-          }
-          // A weight, an offset, frequencies.
-          bool shared = (i > 0 && !a[i].write) || (j > 0 && !b[j].write);
-          if (shared ||
-              !same_items(*chain, other, a[i].write, member, b[j].write)) {
-            return false;
-          }
-        }
-      }
-    }
-    return true;
-  }
-
-  // Whether what is after `from` and no member can do without `member`, which
-  // moves behind it.
-  bool can_sink(const HeadGroup& g, uint32_t member, uint32_t from) const {
-    auto is_member = [&](uint32_t k) {
-      auto all = g.records();
-      return std::find(all.begin(), all.end(), k) != all.end();
-    };
-    for (uint32_t k = from + 1; k < record; ++k) {
-      if (!is_member(k) && p.conflict(member, k)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // Makes the chain `at` of `changed`, which is or becomes p.heads[number], of
-  // these new members, the record being the last.
+  // Makes chain `at` of `changed`, which is or becomes p.groups[number], this
+  // one, of which some records are new, the last one being the record.
   bool join(
-      size_t number,
-      HeadGroup& changed,
-      Chain& chain,
-      std::initializer_list<uint32_t> added) {
-    chain.vec = by_fours(chain, changed.type);
+      uint32_t number,
+      Group& changed,
+      uint32_t at,
+      const Chain& chain,
+      std::initializer_list<uint32_t> added) const {
+    auto& heads = std::get<HeadChains>(changed.parts);
+    heads.chains[at] = static_cast<uint32_t>(p.chains.size());
+    p.chains.push_back(chain);
+    p.chains.back().vec = by_fours(chain, heads.type);
     bool vec = true;
-    for (uint32_t i = 0; i < changed.chain_count; ++i) {
-      vec = vec && changed.chains[i].vec;
+    for (uint32_t i = 0; i < heads.chain_count; ++i) {
+      vec = vec && p.chains[heads.chains[i]].vec;
     }
-    changed.variant =
-        rope_cache(changed.type, changed.chains[0].part.D, changed.lanes, vec);
-    uint32_t before = changed.size;
-    for (uint32_t member : added) {
-      changed.members[changed.size++] = member;
-    }
-    for (uint32_t i = 0; i < changed.size; ++i) {
-      uint32_t member = changed.members[i];
-      if (i >= before && !only_shares(changed, member)) {
-        return miss(Miss::Overlap);
-      }
-      if (!can_sink(changed, member, i < before ? changed.place : member)) {
-        return miss(Miss::Order);
-      }
-    }
-    if (changed.size > 1 && kernels.refused(changed.variant)) {
-      return miss(Miss::Kernel);
-    }
-    changed.place = record;
-    if (number == p.heads.size()) {
-      p.heads.push_back(changed);
-    } else {
-      p.heads[number] = changed;
-    }
-    for (uint32_t member : added) {
-      p.group_of[member] = static_cast<uint32_t>(number) | Program::of_heads;
-      p.last_norm = p.last_norm == member ? none : p.last_norm;
-    }
-    if (changed.size > 1) {
-      p.fire(changed.records().subspan(std::max(before, 1u)), Rule::Rope);
-    }
-    return true;
-  }
-
-  // Groups that still are near enough, the newest first, until f is true.
-  template <typename F>
-  bool any_recent(F f) {
-    size_t n = p.heads.size();
-    for (size_t i = 0; i < std::min(n, recent); ++i) {
-      if (p.heads[n - 1 - i].place + near_by >= record && f(n - 1 - i)) {
-        return true;
-      }
-    }
-    return false;
+    changed.variant = rope_cache(heads.type, chain.part.D, heads.lanes, vec);
+    auto fine = [&](auto& g, uint32_t i) { return shares(g, p, i); };
+    return p.join(number, changed, added, Rule::Rope, fine);
   }
 
   uint32_t norm_of(const RopePart& q) const {
-    for (uint32_t n : p.norms) {
-      if (n != none && p.group_of[n] == none &&
-          p.address(n, std::get<NormRecord>(p.records[n].what).weight + 1) ==
-              q.x) {
-        return n;
-      }
-    }
-    return none;
+    uint32_t found = none;
+    p.any_recent(kind_of<NormRecord>(), record, [&](uint32_t n) {
+      bool is = p.group_of(n) == none && p.output_address(n) == q.x;
+      found = is ? n : found;
+      return is;
+    });
+    return found;
   }
 
   // Joins the group with the chain, or begins one.
-  bool add_to(size_t number, const Chain& chain, Type t, bool counted) {
-    bool begins = number == p.heads.size();
-    HeadGroup changed;
-    begins ? void(changed.type = t) : void(changed = p.heads[number]);
-    uint32_t lanes = chain.norm == none
-        ? 0
-        : std::get<NormRecord>(p.records[chain.norm].what).lanes;
-    bool alike = begins ||
-        (changed.type == t && changed.chains[0].part.D == chain.part.D &&
-         (!lanes || !changed.lanes || lanes == changed.lanes));
-    if (!alike || changed.chain_count == MAX_ROPE_PARTS) {
+  bool add_to(uint32_t number, const Chain& chain, Type t, bool counted) const {
+    Group changed;
+    if (number < p.groups.size()) {
+      changed = p.groups[number];
+    } else {
+      changed.parts = HeadChains{.type = t};
+    }
+    auto& heads = std::get<HeadChains>(changed.parts);
+    uint32_t lanes =
+        chain.norm == none ? 0 : p.what<NormRecord>(chain.norm).lanes;
+    bool alike = heads.chain_count == 0 ||
+        (heads.type == t && p.chains[heads.chains[0]].part.D == chain.part.D &&
+         (!lanes || !heads.lanes || lanes == heads.lanes));
+    if (!alike || heads.chain_count == MAX_ROPE_PARTS) {
       return counted && miss(Miss::Form);
     }
-    changed.lanes = std::max(changed.lanes, lanes);
-    Chain& to = changed.chains[changed.chain_count++] = chain;
-    if (chain.norm == none) {
-      return join(number, changed, to, {record});
-    }
-    return join(number, changed, to, {chain.norm, record});
+    heads.lanes = std::max(heads.lanes, lanes);
+    uint32_t at = heads.chain_count++;
+    return chain.norm == none
+        ? join(number, changed, at, chain, {record})
+        : join(number, changed, at, chain, {chain.norm, record});
   }
 };
 
-void match_rope(Attempt t, const RopeRecord& what) {
+void turns_heads(Attempt t) {
   Chain plain;
+  auto& what = t.p.what<RopeRecord>(t.record);
   if (!rope_of(t.p, t.record, plain) ||
-      !t.kernels.fits_heads(uint64_t(plain.B) * plain.part.N * plain.part.L)) {
+      !t.p.kernels.fits_heads(
+          uint64_t(plain.B) * plain.part.N * plain.part.L)) {
     t.miss(Miss::Form);
     return;
   }
   Chain normed = plain;
   uint32_t n = t.norm_of(plain.part);
-  bool has_norm = false;
-  if (n != none) {
-    has_norm = add_norm(t.p, n, what.type, normed) &&
-        holds_head(plain.part.D,
-                   std::get<NormRecord>(t.p.records[n].what).lanes);
-    has_norm = has_norm || t.miss(Miss::Form);
+  bool has_norm = n != none && add_norm(t.p, n, what.type, normed) &&
+      holds_head(plain.part.D, t.p.what<NormRecord>(n).lanes);
+  if (n != none && !has_norm) {
+    t.miss(Miss::Form);
   }
-  auto add = [&](size_t number) {
+  auto add = [&](uint32_t number) {
     return (has_norm && t.add_to(number, normed, what.type, true)) ||
         t.add_to(number, plain, what.type, !has_norm);
   };
-  if (!t.any_recent(add)) {
-    add(t.p.heads.size());
+  if (!t.p.any_recent_heads(t.record, add)) {
+    add(static_cast<uint32_t>(t.p.groups.size()));
   }
 }
 
 // What the copy is of, if a chain has made it: then it joins that one or none.
 bool copies_result(Attempt t) {
   bool known = false;
-  t.any_recent([&](size_t number) {
-    const HeadGroup& g = t.p.heads[number];
+  t.p.any_recent_heads(t.record, [&](uint32_t number) {
+    const Group& g = t.p.groups[number];
+    auto& heads = std::get<HeadChains>(g.parts);
     Walk w;
-    if (!copy_of(t.p, t.record, g.type, w)) {
+    if (!copy_of(t.p, t.record, heads.type, w)) {
       return false;
     }
-    for (uint32_t i = 0; i < g.chain_count; ++i) {
-      if (g.chains[i].rope != none && g.chains[i].part.y == w.src) {
+    for (uint32_t i = 0; i < heads.chain_count; ++i) {
+      Chain c = t.p.chains[heads.chains[i]];
+      if (c.rope != none && c.part.y == w.src) {
         known = true;
-        HeadGroup changed = g;
-        Chain& c = changed.chains[i];
-        return c.copy == none && add_copy(t.record, w, g.type, c)
-            ? t.join(number, changed, c, {t.record})
+        Group changed = g;
+        return c.copy == none && add_copy(t.record, w, heads.type, c)
+            ? t.join(number, changed, i, c, {t.record})
             : t.miss(Miss::Form);
       }
     }
@@ -228,41 +165,38 @@ bool copies_result(Attempt t) {
 
 // Heads as they are: v.
 void copies_heads(Attempt t) {
-  t.any_recent([&](size_t number) {
-    const HeadGroup& g = t.p.heads[number];
-    const RopePart& q = g.chains[0].part;
-    int64_t most = 4 * int64_t(g.chains[0].B) * q.N * q.L * q.D;
+  t.p.any_recent_heads(t.record, [&](uint32_t number) {
+    auto& heads = std::get<HeadChains>(t.p.groups[number].parts);
+    const Chain& first = t.p.chains[heads.chains[0]];
+    const RopePart& q = first.part;
+    int64_t most = 4 * int64_t(first.B) * q.N * q.L * q.D;
     Walk w;
     Chain c;
-    return copy_of(t.p, t.record, g.type, w) &&
-        copied_heads(t.record, w, g.type, q.D, most, c) &&
-        t.add_to(number, c, g.type, false);
+    return copy_of(t.p, t.record, heads.type, w) &&
+        copied_heads(t.record, w, heads.type, q.D, most, c) &&
+        t.add_to(number, c, heads.type, false);
   });
 }
 
 } // namespace
 
-void match_heads(Program& p, uint32_t record, const FusedKernels& kernels) {
-  auto& what = p.records[record].what;
-  if (std::holds_alternative<NormRecord>(what)) {
-    std::shift_right(p.norms.begin(), p.norms.end(), 1);
-    p.norms[0] = record;
-  } else if (auto* rope = std::get_if<RopeRecord>(&what)) {
-    match_rope({p, kernels, record}, *rope);
-  } else if (std::holds_alternative<CopyRecord>(what)) {
-    Attempt t{p, kernels, record};
-    if (!copies_result(t)) {
-      copies_heads(t);
-    }
+void match_rope(Program& p, uint32_t record) {
+  turns_heads({p, record});
+}
+
+void match_copy(Program& p, uint32_t record) {
+  if (!copies_result({p, record})) {
+    copies_heads({p, record});
   }
 }
 
-Record
-build(const Program&, const HeadGroup& g, std::vector<std::byte>& arguments) {
+void build_heads(const Program& p, const Group& g, UseBlock use) {
+  auto& heads = std::get<HeadChains>(g.parts);
   RopeCacheArgs args{};
-  uint32_t teams = rope_cache_group / g.variant.LANES, most = 0;
-  for (uint32_t i = 0; i < g.chain_count; ++i) {
-    const Chain& c = g.chains[i];
+  auto lanes = std::get<RopeCacheVariant>(g.variant).LANES;
+  uint32_t teams = rope_cache_group / lanes, most = 0;
+  for (uint32_t i = 0; i < heads.chain_count; ++i) {
+    const Chain& c = p.chains[heads.chains[i]];
     RopePart& q = args.parts[i];
     q = c.part;
     q.blocks = (q.N + teams - 1) / teams;
@@ -272,13 +206,7 @@ build(const Program&, const HeadGroup& g, std::vector<std::byte>& arguments) {
       q.normed = 0; // is turned where it is
     }
   }
-  Record r;
-  r.kernel = g.kernel;
-  r.grid = linear(uint64_t(most) * MAX_ROPE_PARTS);
-  r.args_size = sizeof args;
-  r.args_in_memory = r.kernel->args_in_memory(r.args_size);
-  std::memcpy(room_for_args(arguments, r), &args, sizeof args);
-  return r;
+  use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
 }
 
 } // namespace mlx::core::vulkan

@@ -1,4 +1,4 @@
-// The kernels that rewrite.h asks for, beside the plans' own.
+// Plans of joined kernels: what rewrite.h asks for instead of the plans' own.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,18 @@
 
 #include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
+#include "kernels/router.h"
 #include "runtime/descriptor.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
+
+using JoinedKernel = std::variant<
+    RouterVariant,
+    RopeCacheVariant,
+    FusedQmvVariant,
+    FusedFragmentsVariant,
+    ExpertVariant>;
 
 // A row that takes more shared memory is normed by itself.
 constexpr uint32_t most_normed_bytes = 16384;
@@ -77,9 +85,7 @@ inline std::optional<FusedFragmentsVariant> gated_fragments(
 }
 
 // The same of either kernel.
-using FusedVariant = std::variant<FusedQmvVariant, FusedFragmentsVariant>;
-
-inline FusedVariant fused_product(const RowsVariant& v, bool several) {
+inline JoinedKernel fused_product(const RowsVariant& v, bool several) {
   if (auto* q = std::get_if<QmvVariant>(&v)) {
     return fused_matvec(*q, several);
   }
@@ -88,8 +94,8 @@ inline FusedVariant fused_product(const RowsVariant& v, bool several) {
 
 // Another product beside those of a group, with the tile of the larger one;
 // none if it adds up otherwise.
-inline std::optional<FusedVariant>
-beside(const FusedVariant& group, const RowsVariant& v, bool larger) {
+inline std::optional<JoinedKernel>
+beside(const JoinedKernel& group, const RowsVariant& v, bool larger) {
   if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
     auto* q = std::get_if<QmvVariant>(&v);
     if (!q || !sums_alike(*g, *q)) {
@@ -106,8 +112,8 @@ beside(const FusedVariant& group, const RowsVariant& v, bool larger) {
   return fused_fragments(larger ? *f : g, true);
 }
 
-inline std::optional<FusedVariant> gated_product(
-    const FusedVariant& group,
+inline std::optional<JoinedKernel> gated_product(
+    const JoinedKernel& group,
     uint32_t gate) {
   if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
     return normed_matvec(gated_matvec(*g, gate), g->NORM, g->NORM_LANES);
@@ -116,7 +122,7 @@ inline std::optional<FusedVariant> gated_product(
 }
 
 // Outputs of each set that a workgroup makes.
-inline uint32_t set_outputs(const FusedVariant& group) {
+inline uint32_t set_outputs(const JoinedKernel& group) {
   if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
     return g->GATE == GATE_NONE ? g->BLOCK : g->BLOCK / 2;
   }
@@ -188,6 +194,16 @@ inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
   uint32_t more = caps.joined_values + caps.several_values;
   return !caps.few_registers() ||
       held_values(caps, v) + more <= caps.held_values + 2;
+}
+
+inline bool fits_registers(const Caps&, const RopeCacheVariant&) {
+  return true;
+}
+inline bool fits_registers(const Caps&, const RouterVariant&) {
+  return true;
+}
+inline bool fit_registers(const Caps& caps, const JoinedKernel& kernel) {
+  return std::visit([&](auto& v) { return fits_registers(caps, v); }, kernel);
 }
 
 // Invocations of a workgroup of rope_cache.comp, and the longest head.

@@ -1,4 +1,4 @@
-"""Layers of experts whose records are joined (runtime/rewrite_moe.h): the same
+"""Layers of experts whose records are joined (runtime/rewrite_moe.cpp): the same
 bits as when each operation is a batch of its own."""
 
 import mlx.core as mx

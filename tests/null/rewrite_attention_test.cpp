@@ -47,7 +47,7 @@ class Chain {
     return put({x}, y, SoftmaxRecord{});
   }
   AttentionRecords find(Cells weights = {R}) const {
-    return find_attention(batch, weights.access(false));
+    return find_attention(records_of(batch), weights.access(false));
   }
 
   Batch batch{0};

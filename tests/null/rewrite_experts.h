@@ -4,7 +4,6 @@
 #pragma once
 
 #include "null/rewrite_program.h"
-#include "runtime/rewrite_moe.h"
 
 namespace rewriting {
 

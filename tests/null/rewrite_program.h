@@ -61,24 +61,16 @@ inline uint64_t missed(Rule rule, Miss why) {
 
 class Kernels : public FusedKernels {
  public:
-  const Kernel* find(const FusedQmvVariant& v) override {
-    return find_product(all, refused_, v);
+  const Kernel* find(const JoinedKernel& joined) override {
+    bool heads = std::holds_alternative<RopeCacheVariant>(joined);
+    if (heads ? refuses_heads : refuses_next()) {
+      refused_.push_back(joined);
+      return nullptr;
+    }
+    return std::visit([&](auto& v) { return find_in(v); }, joined);
   }
-  const Kernel* find(const FusedFragmentsVariant& v) override {
-    return find_product(fragments, refused_fragments_, v);
-  }
-  bool refused(const FusedQmvVariant& v) const override {
+  bool refused(const JoinedKernel& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
-  }
-  bool refused(const FusedFragmentsVariant& v) const override {
-    auto& r = refused_fragments_;
-    return std::find(r.begin(), r.end(), v) != r.end();
-  }
-  const Kernel* find(const RopeCacheVariant& v) override {
-    return refuses_heads ? nullptr : find_in(heads, v, sizeof(RopeCacheArgs));
-  }
-  bool refused(const RopeCacheVariant&) const override {
-    return refuses_heads;
   }
   bool fits_heads(uint64_t count) const override {
     return count <= most_heads;
@@ -86,21 +78,8 @@ class Kernels : public FusedKernels {
   const RopeCacheVariant* heads_of(const Kernel* kernel) const {
     return variant_in(heads, kernel);
   }
-  bool fits(const FusedQmvVariant& v) const override {
-    return fits_registers(caps, v);
-  }
-  bool fits(const FusedFragmentsVariant& v) const override {
-    return fits_registers(caps, v);
-  }
-  const Kernel* find(const RouterVariant& v) override {
-    return refuses_next() ? nullptr
-                          : find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
-  }
-  const Kernel* find(const ExpertVariant& v) override {
-    return refuses_next() ? nullptr : find_in(experts, v, sizeof(ExpertArgs));
-  }
-  bool fits(const ExpertVariant& v) const override {
-    return fits_registers(caps, v);
+  bool fits(const JoinedKernel& v) const override {
+    return fit_registers(caps, v);
   }
   template <typename V>
   static const V* variant_in(
@@ -133,19 +112,23 @@ class Kernels : public FusedKernels {
   bool refuses_next() {
     return refuses > 0 && refuses-- > 0;
   }
-  template <typename V>
-  const Kernel* find_product(
-      std::deque<std::pair<V, Kernel>>& all,
-      std::vector<V>& refused,
-      const V& v) {
-    if (refuses_next()) {
-      refused.push_back(v);
-      return nullptr;
-    }
-    return find_in(
-        all,
-        v,
-        offsetof(FusedMatvecArgs<MAX_SETS>, sets) + v.SETS * sizeof(MatvecSet));
+  const Kernel* find_in(const FusedQmvVariant& v) {
+    return find_in(all, v, block_of(v.SETS));
+  }
+  const Kernel* find_in(const FusedFragmentsVariant& v) {
+    return find_in(fragments, v, block_of(v.SETS));
+  }
+  const Kernel* find_in(const RopeCacheVariant& v) {
+    return find_in(heads, v, sizeof(RopeCacheArgs));
+  }
+  const Kernel* find_in(const RouterVariant& v) {
+    return find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
+  }
+  const Kernel* find_in(const ExpertVariant& v) {
+    return find_in(experts, v, sizeof(ExpertArgs));
+  }
+  static size_t block_of(uint32_t sets) {
+    return offsetof(FusedMatvecArgs<MAX_SETS>, sets) + sets * sizeof(MatvecSet);
   }
   template <typename V>
   static const Kernel*
@@ -165,8 +148,7 @@ class Kernels : public FusedKernels {
     kernel.name = log_name(V::file, defines);
     return &kernel;
   }
-  std::vector<FusedQmvVariant> refused_;
-  std::vector<FusedFragmentsVariant> refused_fragments_;
+  std::vector<JoinedKernel> refused_;
 };
 
 class List {
@@ -438,7 +420,7 @@ class Machine {
   struct Head {
     const RopePart* part;
     uint32_t b, n, t;
-    uint64_t in(uint64_t address, HeadStrides s) const {
+    uint64_t in(uint64_t address, RopeStrides s) const {
       return address + 4 * (int(b) * s.b + int(n) * s.n + int(t) * s.t);
     }
   };

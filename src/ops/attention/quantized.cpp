@@ -1,7 +1,6 @@
 #include "ops/attention/quantized.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
@@ -127,16 +126,10 @@ bool aligned(uint64_t address, ItemStrides s, uint32_t bytes) {
   return (address | uint64_t(s.batch * 4) | uint64_t(s.head * 4)) % bytes == 0;
 }
 
-uint64_t address_in(const std::byte* args, uint32_t operand) {
-  uint64_t a;
-  std::memcpy(&a, args + 8 * operand, 8);
-  return a;
-}
-
 // An operand of a record of the open batch.
-Binding bound(const Batch& b, uint32_t record, uint32_t operand) {
-  auto& a = accesses_of(b, record)[operand];
-  uint64_t at = address_in(args_of(b, record), operand);
+Binding bound(const Records& b, uint32_t record, uint32_t operand) {
+  auto& a = b.of(record)[operand];
+  uint64_t at = b.address(record, operand);
   return {nullptr, static_cast<int64_t>(at - a.base), a.begin, a.end, a.base};
 }
 
@@ -148,22 +141,20 @@ struct Found {
 };
 
 bool is_other() {
-  count_other_attention();
+  count_missed(Rule::Attention, Miss::Form);
   return false;
 }
 
 // Sizes, types and strides, if the kernel knows them.
 bool describe(
-    const Batch& batch,
+    const Records& batch,
     const QuantOperands& values,
     const StackedProductArgs& v,
     const QuantShape& shape,
     Found& found) {
   auto& r = found.records;
-  auto& what = std::get<ScoresRecord>(batch.records[r.scores].what);
-  const std::byte* block = args_of(batch, r.scores);
-  StackedProductArgs k;
-  std::memcpy(&k, block + 5 * 8, sizeof k);
+  auto& what = batch.what<ScoresRecord>(r.scores);
+  auto k = batch.args<ScoresRecord>(r.scores);
   auto& format = shape.common;
   Heads h = heads_of(values.x, v.stack);
   if (what.type != format.T || what.bits != format.BITS ||
@@ -202,13 +193,13 @@ bool describe(
   // Of chunks of codes: those of a row are whole ones.
   uint32_t bytes = code_chunk * p.bits / 8;
   if (!query_strides(k, h, a.q_strides) ||
-      !aligned(address_in(block, Codes), a.k_codes_strides, bytes) ||
+      !aligned(batch.address(r.scores, Codes), a.k_codes_strides, bytes) ||
       !aligned(values.w.offset(), a.v_codes_strides, bytes)) {
     return is_other();
   }
   p.scaled = r.has_scale();
   if (r.has_mask()) {
-    auto& m = std::get<MaskRecord>(batch.records[r.mask].what);
+    auto& m = batch.what<MaskRecord>(r.mask);
     p.mask = m.adds ? 2 : 1;
     if (m.type != p.type || !mask_strides(m, h, p, a.mask_strides)) {
       return is_other();
@@ -230,7 +221,7 @@ Work work(const AttentionProblem& p) {
 // The kernel's inputs, in its order; how many.
 constexpr uint32_t most_reads = 10;
 uint32_t read(
-    const Batch& batch,
+    const Records& batch,
     const AttentionRecords& r,
     const QuantOperands& values,
     Binding* reads) {
@@ -238,8 +229,8 @@ uint32_t read(
   reads[n++] = bound(batch, r.scores, X);
   if (r.has_scale()) {
     // The product's x lies there as in what it was made of, of the same layout.
-    auto made = address_in(args_of(batch, r.scale), 2);
-    auto x = address_in(args_of(batch, r.scores), X);
+    auto made = batch.output_address(r.scale);
+    auto x = batch.address(r.scores, X);
     reads[0] = bound(batch, r.scale, 0);
     reads[0].offset += static_cast<int64_t>(x - made);
     reads[n++] = bound(batch, r.scale, 1);
@@ -251,7 +242,7 @@ uint32_t read(
   reads[n++] = bind(values.scales);
   reads[n++] = bind(*values.side);
   if (r.has_mask()) {
-    auto& mask = std::get<MaskRecord>(batch.records[r.mask].what);
+    auto& mask = batch.what<MaskRecord>(r.mask);
     reads[n++] = bound(batch, r.mask, mask.mask);
     if (!mask.adds) {
       reads[n++] = bound(batch, r.mask, 2);
@@ -269,7 +260,8 @@ void dispatch(
   auto& p = found.problem;
   auto& r = found.records;
   Binding reads[most_reads], writes[3];
-  uint32_t n = read(*enc.raw().open_batch(), r, values, reads), m = 0;
+  uint32_t n = read(records_of(*enc.raw().open_batch()), r, values, reads),
+           m = 0;
   uint32_t groups = plan.groups(p);
   std::optional<array> parts;
   if (plan.kernel.PARTS != PARTS_NONE) {
@@ -295,7 +287,7 @@ void dispatch(
   auto& kernel = enc.kernel(plan.kernel);
   uint32_t members[4], joined = 0;
   for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
-    if (member != AttentionRecords::none) {
+    if (member != none) {
       members[joined++] = member;
     }
   }
@@ -311,7 +303,7 @@ void dispatch(
   if (plan.kernel.PARTS == PARTS_MERGED) {
     merge_parts(enc, p, plan, {*parts}, {out});
   }
-  count_attention(joined);
+  count_joined(Rule::Attention, joined);
 }
 
 bool is_on() {
@@ -337,17 +329,18 @@ bool attend_quantized(
     array& out) {
   QuantShape as_scores = shape;
   as_scores.transpose = true;
-  const Batch* batch = enc.raw().open_batch();
-  if (!batch || !may_be_scores(as_scores)) {
+  const Batch* open = enc.raw().open_batch();
+  if (!open || !may_be_scores(as_scores)) {
     return false;
   }
   Binding weights = bind(values.x);
   if (!weights.buffer) {
     return false;
   }
+  Records batch = records_of(*open);
   Found found{find_attention(
-      *batch, {weights.buffer->address(), weights.begin, weights.end, false})};
-  if (!found.records.found() || !describe(*batch, values, args, shape, found)) {
+      batch, {weights.buffer->address(), weights.begin, weights.end, false})};
+  if (!found.records.found() || !describe(batch, values, args, shape, found)) {
     return false;
   }
   auto& p = found.problem;

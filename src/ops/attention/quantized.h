@@ -7,6 +7,10 @@
 
 namespace mlx::core::vulkan {
 
+// Operations of MLX from the scores to the product with the values, at most:
+// the batch stays open for them.
+constexpr uint32_t most_attention_operations = 24;
+
 // Whether a product of a stack can be scores, q (.., rows, D) times keys.
 bool may_be_scores(const QuantShape& s);
 

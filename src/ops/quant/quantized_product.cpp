@@ -165,7 +165,7 @@ void quantized_product(
       what = GatheredRecord{*v};
     } else if (may_be_scores(shape)) {
       what = ScoresRecord{shape.common.T, f.bits, f.group, o.last_use};
-      enc.raw().stay_open();
+      enc.raw().stay_open(most_attention_operations);
     }
     enc.dispatch(k, inputs, {out}, args, grid, work, what);
   }
