@@ -53,8 +53,7 @@ Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
 std::string exact_operation(const std::string& op) {
   return op == "+" ? "msl_exact_add"
       : op == "-"  ? "msl_exact_subtract"
-      : op == "*"  ? "msl_exact_multiply"
-                   : "msl_exact_divide";
+                   : "msl_exact_multiply";
 }
 
 bool is_comparison(const std::string& op) {
@@ -211,6 +210,12 @@ Value Translator::arithmetic(
   if (op == "%" && info_of(t->scalar).is_signed) {
     // GLSL's own is undefined for negative numbers.
     return made(t, "msl_rem(" + a.text + ", " + b.text + ")", Prec::Atom);
+  }
+  if (op == "/" && t->is_floating()) {
+    // A driver may be off by 2.5 ulp. Metal rounds correctly, as MLX compiles
+    // without fast math.
+    return rounded(
+        made(t, "msl_divide(" + a.text + ", " + b.text + ")", Prec::Atom));
   }
   if (place.exact && t->is_floating()) {
     return rounded(made(

@@ -200,6 +200,13 @@ TEST_CASE("msl: pointers and references") {
   CHECK(has(t, "int64_t(p - x) / 4l"));
 }
 
+TEST_CASE("msl: quotients of floats are correctly rounded") {
+  auto t = glsl("y[0] = x[0] / 3; y[1] /= x[1]; yi[0] = yi[1] / 3;");
+  CHECK(has(t, "msl_divide(load(Ptr_f32(x), 0), 3.0)"));
+  CHECK(has(t, "store(Ptr_f32(y), 1, msl_divide("));
+  CHECK_FALSE(has(t, " / 3.0"));
+}
+
 TEST_CASE("msl: templates, structs, overloads, lambdas") {
   auto t = glsl(
       R"(

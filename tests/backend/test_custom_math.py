@@ -105,6 +105,34 @@ def test_unary(gpu):
             close(got[finite], want[finite], name)
 
 
+def test_quotients_are_correctly_rounded(gpu):
+    """As on a Mac: MLX compiles Metal's kernels without fast math."""
+    n = 4096
+    rng = np.random.default_rng(7)
+    signs = rng.choice([-1, 1], (2, n))
+    x, y = (signs * np.exp2(rng.uniform(-30, 30, (2, n)))).astype(np.float32)
+    x[:4], y[2:6] = [0, np.inf, np.nan, 1], [0, np.inf, np.nan, 0]
+    source = """
+        uint i = thread_position_in_grid.x;
+        float p = a[i], q = b[i];
+        y[i] = p / q;
+        y[4096 + i] = 1.0f / q;
+        float2 v = float2(p, 1) / q;
+        v /= 3.0f;
+        y[8192 + i] = v.x;
+        y[12288 + i] = half(p / 1e5f) / half(3);
+        {
+          #pragma clang fp contract(off)
+          y[16384 + i] = q / p;
+        }"""
+    got = run(source, [x, y], 5, n, mx.float32)
+    with np.errstate(all="ignore"):
+        third = (x / np.float32(1e5)).astype(np.float16) / np.float16(3)
+        want = [x / y, np.float32(1) / y, x / y / np.float32(3), third, y / x]
+    for row, right in zip(got, want):
+        assert np.array_equal(row, right.astype(np.float32), equal_nan=True)
+
+
 def test_binary_and_ternary(gpu):
     n = 96
     rng = np.random.default_rng(6)

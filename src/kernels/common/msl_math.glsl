@@ -24,7 +24,6 @@
 EXACT_ALL_(msl_exact_add, +)
 EXACT_ALL_(msl_exact_subtract, -)
 EXACT_ALL_(msl_exact_multiply, *)
-EXACT_ALL_(msl_exact_divide, /)
 
 // ---- of vectors, component by component ----------------------------------------
 
