@@ -17,6 +17,11 @@ struct FenceImpl {
   Event event;
 };
 
+vulkan::Buffer* buffer_of(const array& x) { // null if it has no items
+  auto& data = x.data_shared_ptr();
+  return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
+}
+
 thread_local std::vector<std::uintptr_t> fenced_inputs;
 // Some thread has had one: spares the others to look.
 std::atomic<bool> had_fenced_inputs{false};
@@ -48,6 +53,10 @@ void Fence::wait(Stream s, const array& x, uint32_t value) {
   if (s.device == Device::gpu) {
     vulkan::follow_cpu_producer(x, event);
     vulkan::add_fenced_input(x);
+  } else if (event.stream().device == Device::gpu) {
+    if (auto* buffer = buffer_of(x)) {
+      vulkan::Memory::expect_download(*buffer);
+    }
   }
   event.wait(s);
 }
@@ -56,14 +65,11 @@ uint32_t Fence::update(Stream s, const array& x, bool cross_device) {
   auto& f = cast<FenceImpl>();
   f.count++;
   f.event.set_value(f.count);
-  if (s.device == Device::gpu && cross_device && x.data_shared_ptr()) {
+  if (s.device == Device::gpu && cross_device && buffer_of(x)) {
     // The CPU consumer asks for its pointer while encoding: the copy it will
     // find there has to be on its way by then.
     auto& encoder = vulkan::encoder(s).raw();
-    if (auto* buffer =
-            static_cast<vulkan::Buffer*>(x.data_shared_ptr()->buffer().ptr())) {
-      encoder.copy_to_host(*buffer);
-    }
+    encoder.copy_to_host(*buffer_of(x));
     f.event.signal(s);
     // Start at once, so that the CPU stream works while we encode on.
     encoder.close();

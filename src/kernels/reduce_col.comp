@@ -39,7 +39,11 @@ Accs reduce_columns(Accs acc, T_PTR p, UIndex i, UIndex end) {
     [[unroll]] for (uint u = 0; u < 4; ++u) {
       v[u] = load_vec4(p, Index(i + u * LANES) * stride);
     }
+#if LANES == 1
+    acc = join(join(join(join(acc, v[0]), v[1]), v[2]), v[3]);
+#else
     acc = join(acc, join(join(v[0], v[1]), join(v[2], v[3])));
+#endif
   }
   for (; i < end; i += LANES) {
     acc = join(acc, load_vec4(p, Index(i) * stride));

@@ -2,7 +2,6 @@
 // each invocation then counts the items that sort after its own. That count
 // gives the rank, which is unique because ties are ordered by position.
 #include "common/softmax_row.glsl"
-#include "common/sums.glsl"
 #include "router.h"
 #define ARGS_BLOCK RouterArgs
 #include "common/args.glsl"
@@ -76,8 +75,9 @@ void main() {
     return;
   }
   float total = 0.0;
-#define CHOSEN(i) chosen[i]
-  SUM_UP(total, CHOSEN, A.k, A.fours != 0u)
+  for (uint i = 0; i < A.k; ++i) { // in the order of reduce.comp
+    total = total + chosen[i];
+  }
   if (uint64_t(A.total) != 0ul && gl_LocalInvocationIndex == 0) {
     store(A.total, row, total);
   }

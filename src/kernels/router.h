@@ -20,7 +20,6 @@ struct RouterArgs {
   PTR(T_PTR, total) // sum of chosen, or null
   PTR(T_PTR, weights) // chosen / total, or null
   uint rows, n, first, k;
-  uint fours; // summation order of chosen, as in SumRecord
 };
 
 #ifdef __cplusplus

@@ -63,12 +63,11 @@ struct TakeRecord {
   uint32_t rows, n, k, pitch;
 };
 
-// y[r, i] = x[r, 0, i] + x[r, 1, i] + ..., as one invocation adds `extent`
-// items up: by fours, or one after another.
+// y[r, i] = x[r, 0, i] + x[r, 1, i] + ...: one invocation adds `extent` items
+// up, one after the other.
 struct SumRecord {
   Type type;
   uint32_t rows, extent, inner;
-  bool fours;
 };
 
 // y[r, i] = a[r, i] * b[r], or a[r, i] / b[r]. A single row may be any dense

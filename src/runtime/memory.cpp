@@ -34,6 +34,11 @@ struct Buffer::Mirror {
   uint32_t pointers = 0;
   // One memory: batches, not yet retired, that read the host side.
   uint32_t uploading = 0;
+
+  // Whether no download to the host side is under way or has failed.
+  bool arrived() const {
+    return !download || (download->reached() && download->error().empty());
+  }
 };
 
 Buffer::Buffer(size_t size, BufferKind kind) : size(size), kind(kind) {
@@ -55,6 +60,9 @@ namespace {
 constexpr uint32_t kept_pointers = 2;
 
 std::atomic<void (*)()> trim_hook{nullptr};
+
+// Of the calling thread: see expect_download().
+thread_local std::vector<const Buffer*> expected_downloads;
 
 void append_copy(
     Batch& batch,
@@ -330,7 +338,7 @@ void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
   auto& writer = m.cpu_writer;
   bool written = !writer.event || writer.event->signaled(writer.value);
   if (--m.uploading == 0 && done && written && m.host.buffer && m.host_valid &&
-      m.device_valid && m.pointers < kept_pointers && !m.fetch && !m.heap) {
+      m.device_valid && m.pointers < kept_pointers && m.arrived() && !m.heap) {
     free(m.host);
     m.host_valid = false;
     m.uploads.clear();
@@ -352,8 +360,11 @@ void Memory::prepare_for_device(
           allocations_.create(b.size, types_.device, HostUse::None, over);
     }
     bool covered = write && begin == 0 && end >= b.size;
-    bool upload =
-        m.host_valid && !covered && !device_has_it(b, batch.completion);
+    // Until a download is done, nobody but a CPU stream's writer behind it has
+    // changed the host side.
+    bool same = !m.cpu_writer.event && m.download && !m.download->reached();
+    bool upload = m.host_valid && !covered && !same &&
+        !device_has_it(b, batch.completion);
     if (b.kind == BufferKind::Shared) {
       // Even if all is to be overwritten: the cache could write back later.
       if (upload || m.touched) {
@@ -367,6 +378,7 @@ void Memory::prepare_for_device(
       m.device_valid = true;
       m.uploads.push_back(batch.completion);
     }
+    m.device_valid |= same;
     if (write) {
       m.device_valid = true;
       m.host_valid = false;
@@ -418,9 +430,6 @@ void Memory::record_download(Batch& batch, Buffer& b) {
 // Only readers outside of any fence need this.
 void Memory::start_fetch(Buffer& b, bool over) {
   auto& m = *b.mirror_;
-  if (!m.device_valid || m.host_valid || m.download_recorded) {
-    return;
-  }
   static std::atomic<uint32_t> next_stream{0x80000000u}; // one of its own
   auto batch = std::make_unique<Batch>(next_stream++);
   append_download(*batch, b, over);
@@ -434,7 +443,9 @@ void Memory::start_fetch(Buffer& b, bool over) {
 void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   b.settled_ = false;
-  start_fetch(b, over);
+  if (m.device_valid && !m.host_valid && !m.download_recorded) {
+    start_fetch(b, over);
+  }
   if (b.kind == BufferKind::Shared) {
     m.touched = true;
   } else if (!m.heap) {
@@ -443,6 +454,14 @@ void Memory::give_to_host(Buffer& b, bool over) {
   m.host_valid = true;
   m.device_valid = false;
   m.download_recorded = false;
+}
+
+void Memory::expect_download(const Buffer& b) {
+  expected_downloads.push_back(&b);
+}
+
+void Memory::end_expecting() {
+  expected_downloads.clear();
 }
 
 void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
@@ -464,7 +483,7 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   }
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
-  bool valid = m.host_valid && !m.fetch && !m.cpu_writer.event;
+  bool valid = m.host_valid && m.arrived() && !m.cpu_writer.event;
   m.pointers += kept_pointers; // it is used outside of the lock
   return valid ? b.host_address() : nullptr;
 }
@@ -503,6 +522,13 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
       writer = {};
     }
     if (!writer.event) {
+      // The batch of another reader, which the caller may not be ordered
+      // behind, brings it later or has failed to.
+      auto& expected = expected_downloads;
+      if (!m.fetch && !m.arrived() &&
+          std::find(expected.begin(), expected.end(), &b) == expected.end()) {
+        start_fetch(b, over);
+      }
       give_to_host(b, over);
     }
     m.pointers += pointers;

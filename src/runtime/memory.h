@@ -111,6 +111,12 @@ class Memory {
   // The same for who will ask for `pointers`: what can fail does so here.
   void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
+  // Until end_expecting(), pointers to this buffer that the calling thread asks
+  // for do not wait for a recorded download: what it encodes for a CPU stream
+  // is ordered behind that by a fence.
+  static void expect_download(const Buffer& buffer);
+  static void end_expecting();
+
   // The host side if it is valid, else null. Neither waits nor changes which
   // side is authoritative. For reading only.
   const void* valid_host_pointer(const Buffer& buffer) const;

@@ -39,7 +39,7 @@ MLXVK_FIELDS(
     n)
 MLXVK_FIELDS(ArgSortRecord, type, rows, n)
 MLXVK_FIELDS(TakeRecord, item, rows, n, k, pitch)
-MLXVK_FIELDS(SumRecord, type, rows, extent, inner, fours)
+MLXVK_FIELDS(SumRecord, type, rows, extent, inner)
 MLXVK_FIELDS(PerRowRecord, type, divides, rows, n)
 MLXVK_FIELDS(ScoresRecord, type, bits, group, last_use)
 MLXVK_FIELDS(MaskRecord, type, adds, mask, ndim)

@@ -215,7 +215,6 @@ void build_router(const Program& p, const Group& g, UseBlock use) {
   }
   if (r.sum != none) {
     block.total = p.output_address(r.sum);
-    block.args.fours = p.what<SumRecord>(r.sum).fours;
   }
   if (r.divide != none) {
     block.weights = p.output_address(r.divide);
@@ -245,7 +244,6 @@ void build_experts(const Program& p, const Group& g, UseBlock use) {
   } else {
     auto& sum = p.what<SumRecord>(e.sum);
     units = sum.rows;
-    a.fours = sum.fours;
     a.weights = p.address(e.scale, 1);
     a.weighted = p.output_address(e.scale);
     a.mixed = p.output_address(e.sum);

@@ -210,12 +210,44 @@ TEST_CASE("memory: a recorded download is there once its batch is done") {
     enc.copy_to_host(*z);
     fake::hold(true);
     auto done = enc.close();
-    // As a CPU stream asks: before the device has run.
+    // As a CPU stream asks, behind a fence: before the device has run.
+    rig.memory().expect_download(*z);
     auto* p = rig.values(z);
+    rig.memory().end_expecting();
     fake::hold(false);
     done->wait();
     CHECK(p[0] == 7);
     CHECK(p[n - 1] == 7);
+  }
+}
+
+TEST_CASE("memory: a download in another stream's batch is not waited for") {
+  for (auto& settings : {lunar_lake(), card()}) {
+    Rig rig(settings);
+    Encoder one(*rig.device, 0), two(*rig.device, 1);
+    auto z = rig.numbers(n, 2), w = rig.array(n * 4);
+    rig.mix(one, nullptr, nullptr, z, 7);
+    one.close();
+    // A CPU stream's reader behind a fence of stream two, which is held.
+    EventState go;
+    auto share = std::shared_ptr<EventState>(&go, [](auto*) {});
+    two.wait({share, 1, nullptr});
+    two.copy_to_host(*z);
+    auto held = two.close();
+    rig.memory().expect_download(*z);
+    rig.values(z);
+    rig.memory().end_expecting();
+    CHECK(!held->submitted());
+    // Who reads the host side or the device's without that fence.
+    CHECK(rig.memory().valid_host_pointer(*z) == nullptr);
+    rig.mix(one, z, nullptr, w, 0);
+    one.close();
+    CHECK(rig.values(z)[n - 1] == 7);
+    CHECK(rig.values(w)[n - 1] == 7 * 31);
+    CHECK(!held->submitted());
+    go.signal_host(1);
+    held->wait();
+    CHECK(rig.values(z)[n - 1] == 7);
   }
 }
 
@@ -236,7 +268,9 @@ TEST_CASE("memory: a cache that is not yet invalidated is not shown back") {
       auto z_done = one.close();
       two.wait({nullptr, 0, z_done});
       if (recorded) {
+        rig.memory().expect_download(*z);
         rig.values(z);
+        rig.memory().end_expecting();
       } else {
         rig.memory().set_cpu_writer(*z, {}); // fetched; waits for nothing
       }

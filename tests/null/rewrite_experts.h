@@ -59,9 +59,9 @@ class ExpertList : public List {
     return put({x, index}, y, what, k);
   }
   ExpertList&
-  sum_up(Cells x, Cells y, uint32_t rows, uint32_t inner, bool fours = true) {
+  sum_up(Cells x, Cells y, uint32_t rows, uint32_t inner) {
     uint32_t extent = x.count / rows / inner;
-    return put({x}, y, SumRecord{Type::f32, rows, extent, inner, fours}, fours);
+    return put({x}, y, SumRecord{Type::f32, rows, extent, inner}, uint64_t(0));
   }
   ExpertList& per_row(Cells a, Cells b, Cells y, bool divides) {
     PerRowRecord what{Type::f32, divides, b.count, y.count / b.count};
@@ -136,8 +136,8 @@ class ExpertMachine : public Machine {
   static uint64_t taken(const Row& gates, uint64_t index) {
     return mix(all_of(gates), index);
   }
-  static uint64_t total_of(const Row& items, bool fours) {
-    return mix(all_of(items), fours);
+  static uint64_t total_of(const Row& items) {
+    return mix(all_of(items), 0);
   }
   static uint64_t scaled(uint64_t a, uint64_t b, bool divides) {
     return mix(mix(a, b), divides);
@@ -190,7 +190,7 @@ class ExpertMachine : public Machine {
         put(at[3] + 4 * (r * a.k + i), chosen[i]);
       }
       if (at[4]) {
-        uint64_t total = total_of(chosen, a.fours);
+        uint64_t total = total_of(chosen);
         put(at[4] + 4 * r, total);
         for (uint32_t i = 0; i < a.k && at[5]; ++i) {
           put(at[5] + 4 * (r * a.k + i), scaled(chosen[i], total, true));
@@ -223,7 +223,7 @@ class ExpertMachine : public Machine {
         put(a.sets[0].y + 4 * (b * a.N + n), y);
         put(a.weighted + 4 * (b * a.N + n), weighted[e]);
       }
-      uint64_t mixed = total_of(weighted, a.fours);
+      uint64_t mixed = total_of(weighted);
       uint64_t sum = a.addend ? sum_of(mixed, get(a.addend + 4 * i)) : 0;
       put(a.mixed + 4 * i, mixed);
       if (a.addend) {
@@ -259,7 +259,7 @@ class ExpertMachine : public Machine {
           uint32_t from = (i / u->inner * u->extent + e) * u->inner;
           items.push_back(get(at[0] + 4 * (from + i % u->inner)));
         }
-        put(at[1] + 4 * i, total_of(items, u->fours));
+        put(at[1] + 4 * i, total_of(items));
       }
     } else if (auto* p = std::get_if<PerRowRecord>(&r.what)) {
       for (uint32_t i = 0; i < p->rows * p->n; ++i) {

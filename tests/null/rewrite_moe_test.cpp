@@ -56,10 +56,10 @@ ExpertList gated_pair(Cells to = gated) {
   return l;
 }
 
-ExpertList mixing(Cells to = weighted, bool fours = true) {
+ExpertList mixing(Cells to = weighted) {
   ExpertList l;
   l.product_of(gated, w3, {none_given}, {chosen}, down);
-  l.per_row(down, weights, to, false).sum_up(to, mixed, 1, 4, fours);
+  l.per_row(down, weights, to, false).sum_up(to, mixed, 1, 4);
   return l;
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("rewrite experts: a router") {
   {
     Rewritten r(routed(), 1);
     CHECK(r.after.records[0].grid.x == 1);
-    CHECK(r.after.records[0].args_size == 68);
+    CHECK(r.after.records[0].args_size == 64);
     CHECK(r.kernels.routers.size() == 1);
   }
   // The logits' memory, and the scores', go on.
@@ -93,7 +93,7 @@ TEST_CASE("rewrite experts: a router of several rows") {
       scores{5, 0, 4}, total{6, 0, 2};
   ExpertList l;
   l.softmax(x, gates, 2).sort(gates, ranks, 2).take(gates, chosen, scores, 2);
-  l.sum_up(scores, total, 2, 1, false).per_row(scores, total, scores, true);
+  l.sum_up(scores, total, 2, 1).per_row(scores, total, scores, true);
   Rewritten r(l, 1);
   CHECK(r.after.records[0].grid.x == 2);
   // An index whose rows are not those of the order.
@@ -189,13 +189,10 @@ TEST_CASE("rewrite experts: not every gate and up") {
 }
 
 TEST_CASE("rewrite experts: weighted and added up") {
-  for (bool fours : {true, false}) {
-    for (Cells to : {weighted, down}) {
-      Rewritten r(mixing(to, fours), 1);
-      CHECK(r.variant(0).EXPERTS == 2);
-      CHECK(r.args(0).fours == fours);
-      CHECK(r.args(0).groups == 4);
-    }
+  for (Cells to : {weighted, down}) {
+    Rewritten r(mixing(to), 1);
+    CHECK(r.variant(0).EXPERTS == 2);
+    CHECK(r.args(0).groups == 4);
   }
   // The residual, first or second, in place or not.
   for (Cells to : {z, h, mixed}) {
@@ -211,7 +208,7 @@ TEST_CASE("rewrite experts: weighted and added up") {
   Cells gated{23, 0, 16}, down{24, 0, 16}, weights{7, 0, 4}, mixed{26, 0, 8};
   ExpertList rows;
   rows.product_of(gated, w3, {{8}, 2, 1}, {{4, 2, 6}, 4, 1}, down, 4);
-  rows.per_row(down, weights, down, false).sum_up(down, mixed, 2, 4, false);
+  rows.per_row(down, weights, down, false).sum_up(down, mixed, 2, 4);
   Rewritten(rows, 1);
 }
 

@@ -22,12 +22,17 @@ Acc element(T_PTR p, UIndex i) {
   return Acc(LIFT(load(p, at)));
 }
 
-// Reduces the elements i, i + LANES, ... below `end` into acc.
+// Reduces the elements i, i + LANES, ... below `end` into acc: one after the
+// other if the team is one invocation, as MLX's CPU does.
 Acc reduce_elements(Acc acc, T_PTR p, UIndex i, UIndex end) {
   for (; i + 3 * LANES < end; i += 4 * LANES) {
     Acc a = element(p, i), b = element(p, i + LANES);
     Acc c = element(p, i + 2 * LANES), d = element(p, i + 3 * LANES);
+#if LANES == 1
+    acc = reduce_op(reduce_op(reduce_op(reduce_op(acc, a), b), c), d);
+#else
     acc = reduce_op(acc, reduce_op(reduce_op(a, b), reduce_op(c, d)));
+#endif
   }
   for (; i < end; i += LANES) {
     acc = reduce_op(acc, element(p, i));

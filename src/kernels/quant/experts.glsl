@@ -4,7 +4,6 @@
 #ifndef EXPERTS_GLSL
 #define EXPERTS_GLSL
 
-#include "common/sums.glsl"
 #include "quant/rounded.glsl"
 
 #if GATE == GATE_NONE
@@ -89,9 +88,10 @@ void weight_part(uint row, uint n, uint e, uint i) {
 }
 
 void mix_parts(uint row, uint n, uint i) {
-#define WEIGHTED(e) parts[e][i]
   float mixed = 0.0;
-  SUM_UP(mixed, WEIGHTED, EXPERTS, A.fours != 0u)
+  for (uint e = 0; e < EXPERTS; ++e) { // in the order of reduce.comp
+    mixed = mixed + parts[e][i];
+  }
   uint64_t at = uint64_t(row) * A.N + n;
   if (A.addend == 0ul) {
     store(T_PTR(A.mixed), at, mixed);

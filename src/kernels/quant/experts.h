@@ -27,7 +27,6 @@ struct ExpertArgs {
   // sum = mixed + addend if there is an addend.
   uint64_t weights, weighted, mixed, addend, sum;
   uint K, N, n_tiles, groups;
-  uint fours; // summation order of mixed, as in SumRecord
   uint x_matrices; // bound of lhs
   ExpertSet sets[2]; // gate and up, or one set
 };

@@ -91,7 +91,7 @@ bool begins_at_fours(const Axes& kept) {
 }
 
 // What one invocation for each output does, where it adds up items of rows.
-Descriptor sum_of(const Job& job, Type type, bool fours) {
+Descriptor sum_of(const Job& job, Type type) {
   auto &kept = job.kept, &reduced = job.reduced;
   if (std::string_view(job.op) != "Sum" || reduced.shape.size() != 1 ||
       kept.shape.size() > 2 || elements(kept.shape) > INT32_MAX) {
@@ -102,11 +102,11 @@ Descriptor sum_of(const Job& job, Type type, bool fours) {
   int64_t step = reduced.strides[0];
   if (step == 1 && kept.shape.size() == 1 &&
       (outputs == 1 || kept.strides[0] == extent)) {
-    return SumRecord{type, outputs, extent, 1, fours};
+    return SumRecord{type, outputs, extent, 1};
   }
   bool columns = kept.strides.back() == 1 && step == inner &&
       (kept.shape.size() == 1 || kept.strides[0] == int64_t(extent) * inner);
-  return columns ? SumRecord{type, outputs / inner, extent, inner, fours}
+  return columns ? SumRecord{type, outputs / inner, extent, inner}
                  : Descriptor{};
 }
 
@@ -142,7 +142,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
         Descriptor what;
         if (variant.LANES == 1 && splits == 1 && floats &&
             variant.T == variant.U) {
-          what = sum_of(job, variant.T, variant.NDIM == 1);
+          what = sum_of(job, variant.T);
         }
         with_constant<1, max_ndim>(variant.NDIM, [&](auto n) {
           enc.dispatch(
