@@ -1,5 +1,6 @@
 #include "mlx/allocator.h"
 
+#include <pthread.h>
 #include <sys/sysinfo.h>
 
 #include <algorithm>
@@ -58,6 +59,18 @@ class VulkanAllocator : public allocator::Allocator {
       c = new_cache();
     }
     set_trim_hook([] { the().free_cached(); });
+    // A forked child finds the caches whole and unlocked.
+    auto unlock = [] {
+      the().deferred_.unlock();
+      the().mutex_.unlock();
+    };
+    pthread_atfork(
+        [] {
+          the().mutex_.lock();
+          the().deferred_.lock();
+        },
+        unlock,
+        unlock);
   }
 
   allocator::Buffer malloc(size_t size) override {

@@ -53,6 +53,13 @@ class DeferredFree {
   }
   // Frees everything before it returns.
   void finish();
+  // Around fork(): the child finds the sets whole.
+  void lock() {
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+  }
   // Calls finish() and ends the thread; later add() frees at once.
   void stop();
 
