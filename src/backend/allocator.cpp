@@ -60,17 +60,12 @@ class VulkanAllocator : public allocator::Allocator {
     }
     set_trim_hook([] { the().free_cached(); });
     // A forked child finds the caches whole and unlocked.
+    auto lock = [] { std::lock(the().mutex_, the().deferred_.mutex()); };
     auto unlock = [] {
-      the().deferred_.unlock();
+      the().deferred_.mutex().unlock();
       the().mutex_.unlock();
     };
-    pthread_atfork(
-        [] {
-          the().mutex_.lock();
-          the().deferred_.lock();
-        },
-        unlock,
-        unlock);
+    pthread_atfork(lock, unlock, unlock);
   }
 
   allocator::Buffer malloc(size_t size) override {

@@ -53,12 +53,8 @@ class DeferredFree {
   }
   // Frees everything before it returns.
   void finish();
-  // Around fork(): the child finds the sets whole.
-  void lock() {
-    mutex_.lock();
-  }
-  void unlock() {
-    mutex_.unlock();
+  std::mutex& mutex() { // held around fork()
+    return mutex_;
   }
   // Calls finish() and ends the thread; later add() frees at once.
   void stop();

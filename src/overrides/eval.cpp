@@ -311,22 +311,19 @@ void throw_if_inputs_failed(const std::vector<array>& outputs) {
   }
 }
 
-// MLX's walk, which waits for fences on CPU streams.
-void eval_by_mlx(void (*eval)(std::vector<array>), std::vector<array> outputs) {
-  struct End {
-    ~End() {
-      vulkan::Memory::end_expecting();
-    }
-  } end;
-  eval(std::move(outputs));
-}
+// MLX's walk waits for fences on CPU streams.
+struct EndExpecting {
+  ~EndExpecting() {
+    vulkan::Memory::end_expecting();
+  }
+};
 
 // MLX's eval() attaches events only where it does not wait. Without one, an
 // array of an eval that failed would be taken for good at its next use.
 void async_eval_and_wait(std::vector<array> outputs) {
   throw_if_inputs_failed(outputs);
   auto waited_for = outputs;
-  eval_by_mlx(async_eval_of_mlx, std::move(outputs));
+  async_eval_of_mlx(std::move(outputs));
   for (auto& a : waited_for) {
     a.wait();
   }
@@ -336,20 +333,22 @@ void async_eval_and_wait(std::vector<array> outputs) {
 
 void async_eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
+  EndExpecting at_end;
   if (std::any_of(outputs.begin(), outputs.end(), unscheduled) &&
       !walk(outputs, Then::GoOn)) {
     throw_if_inputs_failed(outputs);
-    eval_by_mlx(async_eval_of_mlx, std::move(outputs));
+    async_eval_of_mlx(std::move(outputs));
   }
 }
 
 void eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();
+  EndExpecting at_end;
   if (std::none_of(outputs.begin(), outputs.end(), unscheduled) ||
       !walk(outputs, Then::Wait)) {
     if (detail::in_tracing() || detail::retain_graph()) {
       vulkan::begin_eval_without_events();
-      eval_by_mlx(eval_of_mlx, std::move(outputs));
+      eval_of_mlx(std::move(outputs));
     } else {
       async_eval_and_wait(std::move(outputs));
     }

@@ -62,7 +62,7 @@ constexpr uint32_t kept_pointers = 2;
 std::atomic<void (*)()> trim_hook{nullptr};
 
 // Of the calling thread: see expect_download().
-thread_local std::vector<const Buffer*> expected_downloads;
+thread_local std::vector<const Buffer*> expected;
 
 void append_copy(
     Batch& batch,
@@ -457,11 +457,11 @@ void Memory::give_to_host(Buffer& b, bool over) {
 }
 
 void Memory::expect_download(const Buffer& b) {
-  expected_downloads.push_back(&b);
+  expected.push_back(&b);
 }
 
 void Memory::end_expecting() {
-  expected_downloads.clear();
+  expected.clear();
 }
 
 void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
@@ -522,9 +522,7 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
       writer = {};
     }
     if (!writer.event) {
-      // The batch of another reader, which the caller may not be ordered
-      // behind, brings it later or has failed to.
-      auto& expected = expected_downloads;
+      // Another reader's batch brings it, maybe later, or has failed to.
       if (!m.fetch && !m.arrived() &&
           std::find(expected.begin(), expected.end(), &b) == expected.end()) {
         start_fetch(b, over);

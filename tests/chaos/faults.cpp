@@ -71,6 +71,10 @@ std::atomic<uint64_t> state{0};
 std::atomic<bool> lost{false}, hung{false};
 std::atomic<uint64_t> pipelines{0};
 
+// Of device memory that is allocated, in bytes. Leaked: used at exit.
+std::mutex sizes_mutex;
+auto& sizes = *new std::map<VkDeviceMemory, uint64_t>;
+
 uint64_t random_bits() {
   uint64_t x = state.fetch_add(0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -135,6 +139,16 @@ uint64_t chaos_met(const char* name) {
 // Names in turn; null after the last.
 const char* chaos_name(int i) {
   return i < fault_count ? fault_names[i] : nullptr;
+}
+
+// Bytes that were allocated and not freed.
+uint64_t chaos_device_memory() {
+  std::lock_guard lock(sizes_mutex);
+  uint64_t sum = 0;
+  for (auto& [memory, size] : sizes) {
+    sum += size;
+  }
+  return sum;
 }
 
 // That were made.
@@ -357,6 +371,33 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(
       device, cache, count, infos, allocator, made);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(
+    VkDevice device,
+    const VkMemoryAllocateInfo* info,
+    const VkAllocationCallbacks* allocator,
+    VkDeviceMemory* made) {
+  if (meets(fault_memory)) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  auto result = NEXT(device, vkAllocateMemory)(device, info, allocator, made);
+  if (result == VK_SUCCESS) {
+    std::lock_guard lock(sizes_mutex);
+    sizes[*made] = info->allocationSize;
+  }
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL free_memory(
+    VkDevice device,
+    VkDeviceMemory memory,
+    const VkAllocationCallbacks* allocator) {
+  {
+    std::lock_guard lock(sizes_mutex);
+    sizes.erase(memory);
+  }
+  NEXT(device, vkFreeMemory)(device, memory, allocator);
+}
+
 // Calls that do nothing but fail now and then.
 #define CHAOS_FAILING(X)                                                      \
   X(buffer,                                                                   \
@@ -366,14 +407,6 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(
      const VkBufferCreateInfo* i,                                             \
      const VkAllocationCallbacks* a,                                          \
      VkBuffer* out),                                                          \
-    (d, i, a, out))                                                           \
-  X(memory,                                                                   \
-    vkAllocateMemory,                                                         \
-    VK_ERROR_OUT_OF_DEVICE_MEMORY,                                            \
-    (VkDevice d,                                                              \
-     const VkMemoryAllocateInfo* i,                                           \
-     const VkAllocationCallbacks* a,                                          \
-     VkDeviceMemory* out),                                                    \
     (d, i, a, out))                                                           \
   X(shader,                                                                   \
     vkCreateShaderModule,                                                     \
@@ -415,6 +448,8 @@ PFN_vkVoidFunction ours(const char* name) {
       CHAOS_ENTRY(vkCreateInstance, create_instance),
       CHAOS_ENTRY(vkCreateDevice, create_device),
       CHAOS_ENTRY(vkQueueSubmit, queue_submit),
+      CHAOS_ENTRY(vkAllocateMemory, allocate_memory),
+      CHAOS_ENTRY(vkFreeMemory, free_memory),
       CHAOS_ENTRY(vkGetSemaphoreCounterValue, counter_value),
       CHAOS_ENTRY(vkWaitSemaphores, wait_semaphores),
       CHAOS_ENTRY(vkDeviceWaitIdle, device_wait_idle),

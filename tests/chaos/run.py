@@ -83,6 +83,8 @@ def environment(args, folder: Path, seed: int, **more: str) -> dict[str, str]:
     env["CHAOS_SEED"] = str(seed)
     env["CHAOS_FAULTS"] = args.secret
     env["MLX_VK_CACHE"] = str(args.cache)
+    # OpenBLAS stops its threads before a fork and waits for ever if one computes.
+    env["OPENBLAS_NUM_THREADS"] = "1"
     return {**env, **more}
 
 
@@ -210,7 +212,9 @@ class Round:
     def cut(self, folder):
         cache = folder / "cache"
         known = list(self.args.cache.glob("*.entry"))
-        shutil.copytree(self.args.cache, cache)
+        # What another round is writing at the moment is renamed or gone.
+        partial = shutil.ignore_patterns("*.tmp-*")
+        shutil.copytree(self.args.cache, cache, ignore=partial)
         for entry in self.r.sample(known, min(len(known), 40)):
             spoil(cache / entry.name, self.r)
             self.totals["met"]["cut"] += 1
