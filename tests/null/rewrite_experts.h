@@ -58,8 +58,7 @@ class ExpertList : public List {
     TakeRecord what{4, rows, x.count / rows, uint32_t(k), pitch};
     return put({x, index}, y, what, k);
   }
-  ExpertList&
-  sum_up(Cells x, Cells y, uint32_t rows, uint32_t inner) {
+  ExpertList& sum_up(Cells x, Cells y, uint32_t rows, uint32_t inner) {
     uint32_t extent = x.count / rows / inner;
     return put({x}, y, SumRecord{Type::f32, rows, extent, inner}, uint64_t(0));
   }
