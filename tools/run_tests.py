@@ -48,12 +48,14 @@ class Result:
     failed: int = 0
     skipped: int = 0
     note: str = ""
+    output: str = ""  # of what failed, its end
 
     def __iadd__(self, other: "Result") -> "Result":
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.note = self.note or other.note
+        self.output = self.output or other.output
         return self
 
     def __str__(self) -> str:
@@ -419,6 +421,8 @@ def execute(step: Step, environment: dict[str, str]) -> Result:
     elif step.count != "exit" and result.passed == 0 and result.failed == 0:
         result.failed += 1
         result.note = "no test ran"
+    if result.failed:
+        result.output = "".join(output)[-1500:]
     return result
 
 
@@ -498,6 +502,9 @@ def run(steps: list[Step], environment: dict[str, str]) -> Result:
             f"{step.tier:<12} {step.name:<26} {result.passed:7} {result.failed:7} "
             f"{result.skipped:8} {seconds:5.0f} s  {result.note}"
         )
+    for step, result, _ in rows:
+        if result.failed:
+            print(f"== Failed: {step.tier}: {step.name}\n{result.output}")
     print(f"{time.time() - started:.0f} s in all")
     return total
 

@@ -311,7 +311,7 @@ void throw_if_inputs_failed(const std::vector<array>& outputs) {
   }
 }
 
-// MLX's walk waits for fences on CPU streams.
+// Fence::wait(), which MLX's walk calls, expects downloads until an eval ends.
 struct EndExpecting {
   ~EndExpecting() {
     vulkan::Memory::end_expecting();

@@ -71,9 +71,21 @@ std::atomic<uint64_t> state{0};
 std::atomic<bool> lost{false}, hung{false};
 std::atomic<uint64_t> pipelines{0};
 
-// Of device memory that is allocated, in bytes. Leaked: used at exit.
+// For each VkDeviceMemory that exists its size in bytes, for each VkBuffer its
+// size with a minus. The map is never destroyed, because other threads and
+// destructors free memory during exit.
 std::mutex sizes_mutex;
-auto& sizes = *new std::map<VkDeviceMemory, uint64_t>;
+auto& sizes = *new std::map<const void*, int64_t>;
+
+void set_size(const void* handle, int64_t size) {
+  std::lock_guard lock(sizes_mutex);
+  sizes[handle] = size;
+}
+
+void erase_size(const void* handle) {
+  std::lock_guard lock(sizes_mutex);
+  sizes.erase(handle);
+}
 
 uint64_t random_bits() {
   uint64_t x = state.fetch_add(0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
@@ -141,17 +153,17 @@ const char* chaos_name(int i) {
   return i < fault_count ? fault_names[i] : nullptr;
 }
 
-// Bytes that were allocated and not freed.
-uint64_t chaos_device_memory() {
+// Returns the bytes of device memory that belong to no buffer.
+int64_t chaos_unused_device_memory() {
   std::lock_guard lock(sizes_mutex);
-  uint64_t sum = 0;
-  for (auto& [memory, size] : sizes) {
+  int64_t sum = 0;
+  for (auto& [handle, size] : sizes) {
     sum += size;
   }
   return sum;
 }
 
-// That were made.
+// Returns how many pipelines were made.
 uint64_t chaos_pipelines() {
   return pipelines;
 }
@@ -341,6 +353,21 @@ VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice device) {
   return NEXT(device, vkDeviceWaitIdle)(device);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL create_buffer(
+    VkDevice device,
+    const VkBufferCreateInfo* info,
+    const VkAllocationCallbacks* allocator,
+    VkBuffer* made) {
+  if (meets(fault_buffer)) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  auto result = NEXT(device, vkCreateBuffer)(device, info, allocator, made);
+  if (result == VK_SUCCESS) {
+    set_size(*made, -static_cast<int64_t>(info->size));
+  }
+  return result;
+}
+
 VKAPI_ATTR void VKAPI_CALL destroy_buffer(
     VkDevice device,
     VkBuffer buffer,
@@ -349,6 +376,7 @@ VKAPI_ATTR void VKAPI_CALL destroy_buffer(
   if (buffer && meets(fault_leak)) {
     kept = std::memset(std::malloc(1 << 20), 1, 1 << 20);
   }
+  erase_size(buffer);
   NEXT(device, vkDestroyBuffer)(device, buffer, allocator);
 }
 
@@ -381,8 +409,7 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(
   }
   auto result = NEXT(device, vkAllocateMemory)(device, info, allocator, made);
   if (result == VK_SUCCESS) {
-    std::lock_guard lock(sizes_mutex);
-    sizes[*made] = info->allocationSize;
+    set_size(*made, static_cast<int64_t>(info->allocationSize));
   }
   return result;
 }
@@ -391,23 +418,12 @@ VKAPI_ATTR void VKAPI_CALL free_memory(
     VkDevice device,
     VkDeviceMemory memory,
     const VkAllocationCallbacks* allocator) {
-  {
-    std::lock_guard lock(sizes_mutex);
-    sizes.erase(memory);
-  }
+  erase_size(memory);
   NEXT(device, vkFreeMemory)(device, memory, allocator);
 }
 
 // Calls that do nothing but fail now and then.
 #define CHAOS_FAILING(X)                                                      \
-  X(buffer,                                                                   \
-    vkCreateBuffer,                                                           \
-    VK_ERROR_OUT_OF_DEVICE_MEMORY,                                            \
-    (VkDevice d,                                                              \
-     const VkBufferCreateInfo* i,                                             \
-     const VkAllocationCallbacks* a,                                          \
-     VkBuffer* out),                                                          \
-    (d, i, a, out))                                                           \
   X(shader,                                                                   \
     vkCreateShaderModule,                                                     \
     VK_ERROR_OUT_OF_HOST_MEMORY,                                              \
@@ -453,6 +469,7 @@ PFN_vkVoidFunction ours(const char* name) {
       CHAOS_ENTRY(vkGetSemaphoreCounterValue, counter_value),
       CHAOS_ENTRY(vkWaitSemaphores, wait_semaphores),
       CHAOS_ENTRY(vkDeviceWaitIdle, device_wait_idle),
+      CHAOS_ENTRY(vkCreateBuffer, create_buffer),
       CHAOS_ENTRY(vkDestroyBuffer, destroy_buffer),
       CHAOS_ENTRY(vkCreateComputePipelines, create_pipelines),
 #define CHAOS_ITEM(fault, name, ...) CHAOS_ENTRY(name, failing_##name),

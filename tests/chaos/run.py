@@ -17,7 +17,7 @@ memory stays, and a process that reads the cache later computes what is right.
     kill     a process that compiles is killed, and the next one finds its cache
 
 A failed round is repeated with --seed and --round of its line. Ends with counts as
-JSON and `N passed, N failed, 0 skipped` rounds.
+JSON, what failed in short, and `N passed, N failed, 0 skipped` rounds.
 """
 
 import argparse
@@ -257,7 +257,7 @@ class Chaos:
         self.args = args
         self.lock = threading.Lock()
         self.total = {"counts": Counter(), "named": Counter(), "met": Counter()}
-        self.rounds, self.failures = Counter(), Counter()
+        self.rounds, self.failures, self.failed = Counter(), Counter(), []
         self.seconds = Counter()
 
     def one(self, number: int) -> None:
@@ -277,8 +277,9 @@ class Chaos:
             if failure:
                 self.failures[round.scene] += 1
                 how = f"--seed {self.args.seed} --round {number}"
-                print(f"-- {round.scene} {round.settings} ({how}) failed: {failure}")
-                sys.stdout.flush()
+                said = f"{round.scene} {round.settings} ({how}) failed: {failure}"
+                print("--", said, flush=True)
+                self.failed.append(said[:400])
 
     def loop(self, numbers, until: float) -> None:
         while time.monotonic() < until:
@@ -305,6 +306,7 @@ class Chaos:
         print(json.dumps(summary, indent=1))
         if args.json:
             args.json.write_text(json.dumps(summary))
+        print(*self.failed, sep="\n")
         failed = self.failures.total()
         print(f"{self.rounds.total() - failed} passed, {failed} failed, 0 skipped")
         return 1 if failed else 0
