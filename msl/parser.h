@@ -90,7 +90,6 @@ class Parser {
   void initializer(Declarator& out, bool in_function);
   std::vector<TemplateArgument> template_arguments();
   TemplateArgument template_argument();
-  void close_angle();
   std::vector<Parameter> parameters();
   Parameter parameter(Meaning what = Meaning::Variable);
 

@@ -188,7 +188,15 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
     if (had_cpu_producers()) {
       held = gpu::inputs_to_hold(arr, encoder.device().memory());
     }
-    arr.primitive().eval_gpu(inputs, outputs.arrays());
+    auto& made = outputs.arrays();
+    auto is_empty = [](const array& x) { return x.size() == 0; };
+    if (std::all_of(made.begin(), made.end(), is_empty)) {
+      for (auto& x : made) {
+        x.set_data(allocator::malloc(0));
+      }
+    } else {
+      arr.primitive().eval_gpu(inputs, made);
+    }
   }
   // Views and donated inputs pin nothing new.
   auto& data = arr.data_shared_ptr();

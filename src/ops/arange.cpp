@@ -27,9 +27,6 @@ void launch(array& out, Step start, Step step, Stream s) {
 
 void Arange::eval_gpu(const std::vector<array>&, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
-    return;
-  }
   dispatch_all_types(out.dtype(), [&](auto tag) {
     using T = MLX_GET_TYPE(tag);
     // The step as the dtype sees it: the second item minus the first.

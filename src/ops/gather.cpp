@@ -11,10 +11,6 @@ namespace mlx::core {
 using namespace vulkan;
 
 void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
-  if (out.size() == 0) {
-    out.set_data(allocator::malloc(0));
-    return;
-  }
   auto& enc = encoder(stream());
   auto& src = inputs[0];
   if (src.size() == 0) { // all is outside of it
@@ -31,10 +27,6 @@ void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
 }
 
 void GatherAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
-  if (out.size() == 0) {
-    out.set_data(allocator::malloc(0));
-    return;
-  }
   auto& enc = encoder(stream());
   if (inputs[0].size() == 0) {
     return fill_with_zeros(out, enc);

@@ -33,7 +33,7 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   const char* reduce = combine_function<Scatter>(reduce_type_);
   check_dtype("scatter", out, reduce_type_ == Sum, !reduce);
   copy_to_update(inputs[0], out, stream());
-  if (updates.size() == 0 || out.size() == 0) {
+  if (updates.size() == 0) {
     return;
   }
   auto& enc = encoder(stream());
@@ -60,7 +60,7 @@ void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   const char* reduce = combine_function<ScatterAxis>(reduce_type_);
   check_dtype("scatter_axis", out, reduce_type_ == Sum, !reduce);
   copy_to_update(inputs[0], out, stream());
-  if (updates.size() == 0 || out.size() == 0) {
+  if (updates.size() == 0) {
     return;
   }
   auto variant = reduce ? combining<ScatterAxisVariant>(out, reduce, true)

@@ -14,9 +14,6 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& sequence = inputs[0];
   auto& values = inputs[1];
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
-    return;
-  }
   auto& enc = encoder(stream());
   Shape shape = values.shape();
   std::array<Strides, 1> strides{values.strides()};

@@ -83,10 +83,6 @@ array vulkan::dynamic_offset(
 }
 
 void SliceUpdate::eval_gpu(const std::vector<array>& inputs, array& out) {
-  if (out.size() == 0) {
-    out.set_data(allocator::malloc(0));
-    return;
-  }
   auto& in = inputs[0];
   auto& update = inputs[1];
   if (update.size() == 0) {

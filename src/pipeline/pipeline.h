@@ -41,6 +41,7 @@ struct Kernel {
   bool always_in_memory = false; // arguments are in memory at any size
   bool matrix_units = false; // uses cooperative matrices
   bool shows_cut_loops = false; // pipeline/cut_loops.h
+  mutable bool used = false; // was in a batch; of the recorder's thread
 
   // Valid once the kernel is built.
   VkPipeline pipeline = VK_NULL_HANDLE;

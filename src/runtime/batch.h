@@ -107,6 +107,7 @@ struct Batch {
   bool host_read = false; // downloads results of earlier batches to the host
   bool rewritten = false; // rewrites are applied
   bool prepared = false; // and its kernels are compiled, or failed to
+  bool new_kernels = false; // some run for the first time
   Pins pins;
   std::shared_ptr<Completion> completion;
   std::function<void()> on_retired; // runs on the thread that retires it

@@ -106,8 +106,10 @@ void CommandWriter::place_arguments(const Batch& batch, Commands& c) {
   auto& bytes = batch.arguments;
   if (c.arguments_size < bytes.size()) {
     device_.memory().free(c.arguments);
-    c.arguments_size = std::max<size_t>(65536, 2 * bytes.size());
-    c.arguments = device_.memory().allocate_mapped(c.arguments_size);
+    c.arguments_size = 0; // if the next call throws
+    size_t size = std::max<size_t>(65536, 2 * bytes.size());
+    c.arguments = device_.memory().allocate_mapped(size);
+    c.arguments_size = size;
   }
   if (!bytes.empty()) {
     std::memcpy(c.arguments.mapped, bytes.data(), bytes.size());

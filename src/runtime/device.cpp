@@ -211,7 +211,30 @@ std::atomic<bool> forked{false};
 // into a driver that is being unloaded.
 std::atomic<bool> gone{false};
 std::atomic<void (*)()> exit_hook{nullptr};
+
+void at_exit() {
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) {
+    return;
+  }
+  if (auto* d = device_if_started()) {
+    if (auto drain = exit_hook.load()) {
+      drain();
+    }
+    d->shutdown();
+    if (d->timeline().hung()) {
+      // The driver's own exit handlers would wait for the device for ever.
+      std::fflush(nullptr);
+      _exit(EXIT_FAILURE);
+    }
+  }
+  gone = true;
+}
 } // namespace
+
+void shut_down_at_exit() {
+  std::atexit(at_exit);
+}
 
 Device& device() {
   if (forked) {
@@ -230,20 +253,7 @@ Device& device() {
   auto* d = new Device; // leaked: streams of other threads may outlive exit
   started.store(d, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
-  std::atexit([] {
-    if (auto* d = device_if_started()) {
-      if (auto drain = exit_hook.load()) {
-        drain();
-      }
-      d->shutdown();
-      if (d->timeline().hung()) {
-        // The driver's own exit handlers would wait for the device for ever.
-        std::fflush(nullptr);
-        _exit(EXIT_FAILURE);
-      }
-    }
-    gone = true;
-  });
+  shut_down_at_exit();
   return *d;
 }
 

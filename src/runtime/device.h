@@ -143,6 +143,10 @@ Device* device_if_started();
 // Sets a function that runs at exit before shutdown(), to end other users of
 // the device's memory.
 void set_exit_hook(void (*drain)());
+// Shuts the device down at exit, before the destructors of static objects that
+// exist now run. Called again after each batch with new kernels, because the
+// driver's compiler makes static objects when it first needs them.
+void shut_down_at_exit();
 // True in a child process whose parent had started the device.
 bool forked_from_started_device();
 

@@ -94,7 +94,7 @@ void Recorder::loop() {
 
 // What the encoder did not wait for. Throws for the first record whose kernel
 // cannot be built, or has other arguments.
-void Recorder::finish_kernels(const Batch& batch) {
+void Recorder::finish_kernels(Batch& batch) {
   using Clock = Timeline::Clock;
   std::optional<Clock::time_point> begun;
   for (const auto& r : batch.records) {
@@ -106,6 +106,7 @@ void Recorder::finish_kernels(const Batch& batch) {
       device_.pipelines().finish(*r.kernel);
     }
     r.kernel->check_args(r.args_size);
+    batch.new_kernels |= !std::exchange(r.kernel->used, true);
   }
   if (begun) {
     compile_counters().wait_ns +=
@@ -218,7 +219,7 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
 }
 
 // The ticket of the batch, which is on the queue: that of its last submission.
-uint64_t Recorder::start(const Batch& batch, Commands& commands) {
+uint64_t Recorder::start(Batch& batch, Commands& commands) {
   finish_kernels(batch);
   writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
   for (uint32_t i = 0; i < commands.submissions; ++i) {

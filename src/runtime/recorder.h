@@ -53,12 +53,12 @@ class Recorder {
   void loop();
   void submit(std::unique_ptr<Batch> batch);
   bool shows_cut_loops(const Batch& batch) const;
-  void finish_kernels(const Batch& batch);
+  void finish_kernels(Batch& batch);
   bool prepare();
   std::string why_not(const Batch& batch) const;
   void set_first(Batch& batch);
   void wait_for_more(uint64_t seen, bool compiles);
-  uint64_t start(const Batch& batch, Commands& commands);
+  uint64_t start(Batch& batch, Commands& commands);
   void submit(VkCommandBuffer commands, const Batch& batch);
 
   Device& device_;

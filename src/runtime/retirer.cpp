@@ -147,6 +147,9 @@ void Retirer::retire() {
       lock.unlock();
       done.batch->pins.collect();
     }
+    if (done.batch->new_kernels) {
+      shut_down_at_exit();
+    }
     uint64_t ticket = done.ticket;
     finish(std::move(done));
     {

@@ -348,10 +348,18 @@ def test_error_while_encoding(gpu):
         # Graphs never evaluated, and arrays alive at exit.
         "a = mx.ones((1000,)); b = a + 1; mx.eval(a); import builtins\n"
         "builtins.keep = [a, b]",
+        # Kernels that a driver still compiles, with what it made for earlier ones.
+        "import os\nimport numpy as np\n"
+        "r = np.random.default_rng(list(os.urandom(8)))\n"
+        "def f(x):\n"
+        "    a, b, c = (int(k) for k in r.integers(2, 9999, 3))\n"
+        "    return mx.compile(lambda x: (x * a + b) ^ c)(x)\n"
+        "x = mx.arange(1000)\nmx.eval(f(x))\n"
+        "for _ in range(30):\n    x = f(mx.sort(x))\n    mx.async_eval(x)",
         # An exception ends the process.
         "mx.async_eval(mx.ones((128, 512)) @ mx.ones((512, 128)))\nraise SystemExit(0)",
     ],
-    ids=["main", "thread", "cpu", "alive", "exception"],
+    ids=["main", "thread", "cpu", "alive", "compiling", "exception"],
 )
 def test_exit_with_work_in_flight(gpu, code):
     for _ in range(3 if FULL else 1):

@@ -75,23 +75,14 @@ void run_blocks(
       k, reads, {out}, p, linear(groups), {.flops = 2 * products * p.k});
 }
 
-// Allocates out; false if that is all: there is nothing to add up, or to write.
-bool prepare_output(const array& a, array& out, StreamEncoder& enc) {
-  if (out.size() != 0 && a.size() == 0) {
-    fill_with_zeros(out, enc);
-    return false;
-  }
-  out.set_data(allocator::malloc(out.nbytes()));
-  return out.size() != 0;
-}
-
 } // namespace
 
 void BlockMaskedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
-  if (!prepare_output(inputs[0], out, enc)) {
-    return;
+  if (inputs[0].size() == 0) {
+    return fill_with_zeros(out, enc);
   }
+  out.set_data(allocator::malloc(out.nbytes()));
   size_t n = inputs.size();
   const array* in[BLOCK_OPERANDS] = {&inputs[0], &inputs[1]};
   if (n > 3) {
@@ -106,9 +97,10 @@ void BlockMaskedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
 
 void SegmentedMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
-  if (!prepare_output(inputs[0], out, enc)) {
-    return;
+  if (inputs[0].size() == 0) {
+    return fill_with_zeros(out, enc);
   }
+  out.set_data(allocator::malloc(out.nbytes()));
   array segments = row_contiguous(inputs[2], enc);
   const array* in[BLOCK_OPERANDS] = {&inputs[0], &inputs[1]};
   run_blocks("segmented_mm", enc, in, &segments, 64, out);

@@ -28,42 +28,29 @@ void require_inexact(const char* name, const array& out) {
 void Matmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("matmul", out);
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() != 0) {
-    auto& enc = vulkan::encoder(stream());
-    vulkan::run_gemm(enc, {"matmul", inputs[0], inputs[1]}, out);
-  }
+  auto& enc = vulkan::encoder(stream());
+  vulkan::run_gemm(enc, {"matmul", inputs[0], inputs[1]}, out);
 }
 
 void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("addmm", out);
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() != 0) {
-    auto& enc = vulkan::encoder(stream());
-    vulkan::run_gemm(
-        enc, {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
-  }
+  auto& enc = vulkan::encoder(stream());
+  vulkan::run_gemm(
+      enc, {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
 }
 
 void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("gather_mm", out);
   auto& enc = vulkan::encoder(stream());
-  if (out.size() != 0 && (inputs[0].size() == 0 || inputs[1].size() == 0)) {
+  if (inputs[0].size() == 0 || inputs[1].size() == 0) {
     return vulkan::fill_with_zeros(out, enc);
   }
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() != 0) {
-    vulkan::GemmCall call{
-        "gather_mm",
-        inputs[0],
-        inputs[1],
-        nullptr,
-        1,
-        0,
-        &inputs[2],
-        &inputs[3]};
-    if (!right_sorted_ || !vulkan::run_sorted_gemm(enc, call, out)) {
-      vulkan::run_gemm(enc, call, out);
-    }
+  vulkan::GemmCall call{
+      "gather_mm", inputs[0], inputs[1], nullptr, 1, 0, &inputs[2], &inputs[3]};
+  if (!right_sorted_ || !vulkan::run_sorted_gemm(enc, call, out)) {
+    vulkan::run_gemm(enc, call, out);
   }
 }
 

@@ -101,9 +101,6 @@ void quantized_product(
     const QuantFormat& f,
     bool transpose) {
   out.set_data(allocator::malloc(out.nbytes()));
-  if (out.size() == 0) {
-    return;
-  }
   auto [args, shape] = address(enc, o, out, f, transpose);
   if (!transpose && o.last_use && attend_quantized(enc, o, args, shape, out)) {
     return;

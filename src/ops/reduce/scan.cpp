@@ -96,10 +96,6 @@ void scan_gpu_inplace(
 
 void Scan::eval_gpu(const std::vector<array>& inputs, array& out) {
   const array& in = inputs[0];
-  if (out.size() == 0) {
-    out.set_data(allocator::malloc(0));
-    return;
-  }
   auto& enc = encoder(stream());
   bool walkable = in.flags().contiguous &&
       (in.shape(axis_) == 1 || in.strides()[axis_] > 0);
