@@ -421,7 +421,13 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   with_room([&](bool over) {
     std::lock_guard lock(mirror_mutex_);
     auto& m = *b.mirror_;
-    if (m.device_valid && !m.host_valid && !m.download_recorded) {
+    // Batches of other streams may be submitted first: their download counts
+    // once it is on the queue, and never if its batch failed.
+    auto ticket = m.download ? m.download->ticket() : 0;
+    bool comes = m.download_recorded &&
+        (m.download == batch.completion ||
+         (ticket != 0 && ticket != Completion::failed_ticket));
+    if (m.device_valid && !m.host_valid && !comes) {
       append_download(batch, b, over);
     }
   });

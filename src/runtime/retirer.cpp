@@ -51,6 +51,7 @@ void Retirer::add(
     std::lock_guard lock(mutex_);
     in_flight_.push_back(
         {ticket, std::move(batch), std::move(commands), Clock::now()});
+    newest_ = ticket;
   }
   added_.notify_one();
 }
@@ -162,14 +163,16 @@ void Retirer::retire() {
 }
 
 void Retirer::wait_retired(const Completion& last) {
-  // Tickets leave in_flight_ in order, so that those before `last` have.
   last.wait_retired();
   std::unique_lock lock(mutex_);
+  // A batch that failed is retired while earlier ones may still run.
+  uint64_t until = std::min(last.ticket(), newest_);
   finished_.wait(lock, [&] {
-    return std::none_of(
-        finishing_.begin(), finishing_.end(), [&](uint64_t ticket) {
-          return ticket <= last.ticket();
-        });
+    return (in_flight_.empty() || in_flight_.front().ticket > until) &&
+        std::none_of(
+               finishing_.begin(), finishing_.end(), [&](uint64_t ticket) {
+                 return ticket <= until;
+               });
   });
 }
 

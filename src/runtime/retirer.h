@@ -79,6 +79,7 @@ class Retirer {
   std::mutex mutex_; // guards the members below
   std::condition_variable added_;
   std::deque<InFlight> in_flight_;
+  uint64_t newest_ = 0; // ticket added last
   Clock::time_point last_done_; // when in_flight_ lost its oldest
   std::vector<uint64_t> finishing_; // tickets removed, not released yet
   std::condition_variable finished_;

@@ -2,6 +2,7 @@
 // was being done. Also the pipeline table, which these need.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -12,6 +13,7 @@
 #include "null/text.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
+#include "runtime/recorder.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
@@ -59,6 +61,31 @@ TEST_CASE("failure: a refused submission fails its batch only") {
     next->wait();
     CHECK(next->error().empty());
     CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 3);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
+TEST_CASE("failure: a wait for a batch that failed covers earlier ones") {
+  fake::reset(failing_submit(1, VK_ERROR_OUT_OF_HOST_MEMORY));
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    fake::hold(true);
+    mix(d, enc, z, 1);
+    auto first = enc.close();
+    mix(d, enc, z, 2);
+    auto second = enc.close();
+    second->wait();
+    CHECK(!second->error().empty());
+    std::thread late([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      fake::hold(false);
+    });
+    d.recorder().wait_retired(*second);
+    CHECK(first->retired()); // it wrote memory that may be freed now
+    late.join();
   }
   d.memory().release(z);
   CHECK(fake::errors().empty());

@@ -251,6 +251,39 @@ TEST_CASE("memory: a download in another stream's batch is not waited for") {
   }
 }
 
+TEST_CASE("memory: a download counts for other streams once it is submitted") {
+  for (auto& settings : {lunar_lake(), card()}) {
+    for (bool fails : {false, true}) {
+      CAPTURE(fails);
+      Rig rig(settings);
+      Encoder one(*rig.device, 0), two(*rig.device, 1), three(*rig.device, 2);
+      auto z = rig.numbers(n, 2);
+      rig.mix(one, nullptr, nullptr, z, 7);
+      one.close();
+      auto event = std::make_shared<EventState>();
+      two.wait({event, 1, nullptr});
+      two.copy_to_host(*z);
+      auto held = two.close();
+      if (fails) {
+        event->signal_host(1, "no");
+        held->wait();
+      }
+      three.copy_to_host(*z);
+      fake::hold(true);
+      auto done = three.close();
+      rig.memory().expect_download(*z);
+      auto* p = rig.values(z);
+      rig.memory().end_expecting();
+      fake::hold(false);
+      done->wait();
+      CHECK(p[0] == 7);
+      CHECK(p[n - 1] == 7);
+      event->signal_host(1);
+      held->wait();
+    }
+  }
+}
+
 TEST_CASE("memory: a cache that is not yet invalidated is not shown back") {
   // The host has asked for what the device is writing, and has seen nothing of
   // it, when another stream reads it: a CPU stream's input with a GPU reader.
