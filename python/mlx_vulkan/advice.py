@@ -78,7 +78,7 @@ def verdict(facts: dict) -> tuple[str, str]:
         )
     cache = facts.get("cache", {})
     if cache and not cache.get("writable"):
-        return SLOW, f"MLX uses {name}, but every process compiles its kernels anew."
+        return SLOW, f"MLX uses {name}, but every process compiles its kernels again."
     if without_matrix_units(device):
         return SLOW, f"MLX uses {name}, but its driver is too old for matrix units."
     if any(entry.get("grade") != "note" for entry in drivers.warnings(device)):

@@ -1,8 +1,8 @@
 """Try every primitive of MLX with every dtype on this device.
 
 A probe is a call of MLX's Python API with small arrays. It counts as native if
-the graph of the call has the primitive it is named after, and the device
-evaluates it with MLX_VK_FALLBACK=deny. Takes about a minute.
+its graph contains the primitive and the device evaluates it with
+MLX_VK_FALLBACK=deny. Takes about a minute.
 """
 
 import json
@@ -27,10 +27,10 @@ HEADS = ("bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64")
 HEADS += ("f16", "bf16", "f32", "f64", "c64")
 SIGNS = {"native": "✓", "cpu": "cpu", "missing": "✗", "refused": "", "other": "–"}
 LEGEND = (
-    "✓ native: one of this backend's kernels (or only a view); cpu: MLX has it on "
-    "its CPU alone; ✗ missing: this backend fails or decomposes what MLX's Metal "
-    "backend runs; –: MLX makes other primitives of it for this type; empty: MLX "
-    "refuses the type on every device"
+    "✓ native: one of this backend's kernels (or only a view); cpu: MLX supports it "
+    "on the CPU only; ✗ missing: this backend fails, or decomposes what MLX's Metal "
+    "backend runs as one kernel; –: MLX uses other primitives for this type; empty: "
+    "MLX rejects the type on every device"
 )
 
 

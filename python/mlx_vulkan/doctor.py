@@ -145,7 +145,7 @@ def show_device(index: int, device: dict) -> None:
         there = [name for name, value in optional.items() if value]
         absent = [name for name, value in optional.items() if not value]
         line("has", ", ".join(there) or "-")
-        line("has not", ", ".join(absent) or "-")
+        line("lacks", ", ".join(absent) or "-")
     if device.get("missing"):
         line("MISSING", f"{', '.join(device['missing'])} (required)")
     if device.get("reason"):
@@ -180,7 +180,7 @@ def show_cache(cache: dict) -> None:
     field("path", cache["path"])
     used, limit = size(cache["bytes"]), size(cache["limit"])
     field("entries", f"{cache['entries']:,} ({used} of at most {limit})")
-    why = f"no: {cache['why_not']}; every process compiles its kernels anew"
+    why = f"no: {cache['why_not']}; every process compiles its kernels again"
     field("writable", "yes" if cache["writable"] else why)
     for driver in cache["driver_caches"]:
         field("driver", f"{driver['name']} ({size(driver['bytes'])})")

@@ -1,8 +1,8 @@
 """Show the time per kernel of a program, or of a trace that it wrote.
 
 The program runs with MLX_VK_PROFILE and prints a table of its kernels to stderr
-at exit. With --trace, it writes a Chrome/Perfetto trace instead, which is then
-summed up.
+at exit. With --trace, it writes a Chrome/Perfetto trace instead, whose times are
+then summed per kernel.
 """
 
 import json
@@ -89,7 +89,7 @@ def summarize(path: Path) -> None:
         raise Failed(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failed(
-            f"{path} is no Chrome trace ({type(error).__name__}: {error})."
+            f"{path} is not a Chrome trace ({type(error).__name__}: {error})."
         ) from error
     if not totals:
         raise Failed(f"{path} has no events: its program did not use the device.")

@@ -1,8 +1,8 @@
 """Compile the kernels that a model needs, before its first use.
 
 A model of the same shapes, with all weights zero, reads prompts and generates
-tokens through mlx-lm, so that the same kernels are chosen as later. Of layers
-that are alike, only two are kept.
+tokens through mlx-lm, so that the same kernels are chosen as later. Only two of
+several identical layers are kept.
 """
 
 import dataclasses

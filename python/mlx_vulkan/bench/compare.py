@@ -1,7 +1,7 @@
 """Compare two results: files of --json, or commands that are run in turn.
 
-A command contains {json} where its output file goes; both run in turn, round by
-round, so that both meet the same machine. B is called better or worse if the 99 %
+A command contains {json} where its output file goes. The two commands alternate, so
+that both run under the same conditions. B is called better or worse if the 99 %
 confidence interval of the ratio of the two sides does not contain 1.
 """
 
@@ -25,7 +25,7 @@ EXIT = "Exit status: 1 if the two have no result in common."
 
 
 def add_arguments(parser) -> None:
-    what = "a file of --json, or a command that contains {json}"
+    what = "a file that --json wrote, or a command that contains {json}"
     parser.add_argument("a", metavar="A", help=what)
     parser.add_argument("b", metavar="B", help="the same")
     parser.add_argument(
@@ -33,7 +33,7 @@ def add_arguments(parser) -> None:
         type=arguments.at_least(1),
         default=5,
         metavar="N",
-        help="how often to run commands (default: %(default)s)",
+        help="number of times to run each command (default: %(default)s)",
     )
     parser.add_argument(
         "--filter",
@@ -91,7 +91,7 @@ def run(args) -> int:
         sides = collect([args.a, args.b], args.rounds)
         (head_a, rows_a), (head_b, rows_b) = sides
     except (OSError, ValueError) as error:
-        raise Failed(f"This is no result of a benchmark's --json: {error}") from error
+        raise Failed(f"A side is not a result of `mlx-vulkan bench --json`: {error}") from error
     rows_a, rows_b = (
         {(row.name, row.unit): row for row in side if args.filter in row.name}
         for side in (rows_a, rows_b)
@@ -112,8 +112,8 @@ def run(args) -> int:
         print(f"{name}: {report.line(head, [])[:-2]}, {head['date']}")
     if not all("{json}" in side for side in (args.a, args.b)):
         print(
-            "Samples of a file are of one run, and runs differ by more: commands are "
-            "run several times."
+            "The samples of a file are from one run. Runs differ more than samples do: "
+            "for a reliable result give two commands, which are run several times."
         )
     return 0
 

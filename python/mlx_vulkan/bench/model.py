@@ -60,7 +60,7 @@ def add_arguments(parser) -> None:
         type=numbers,
         default="512,2048",
         metavar="N,...",
-        help="lengths of the prompts in tokens (default: %(default)s)",
+        help="prompt lengths in tokens (default: %(default)s)",
     )
     parser.add_argument(
         "-g",
@@ -76,7 +76,7 @@ def add_arguments(parser) -> None:
         type=numbers,
         default="1",
         metavar="N,...",
-        help="numbers of sequences at once (default: %(default)s)",
+        help="batch sizes (default: %(default)s)",
     )
     parser.add_argument(
         "-n",
@@ -84,7 +84,7 @@ def add_arguments(parser) -> None:
         type=positive,
         default=3,
         metavar="N",
-        help="runs of each size (default: %(default)s)",
+        help="timed runs of each size (default: %(default)s)",
     )
     parser.add_argument(
         "--kv-bits", type=int, choices=BITS, help="quantize the KV cache (default: no)"

@@ -1,7 +1,7 @@
 """Time operations, and compare them with the limits of the device.
 
-The limits are those of the vendor's data sheet where the chip is known, else the
-most that any operation reached, which is called "measured".
+The limits come from the vendor's data sheet if the chip is known. Otherwise they are
+the highest rates that an operation reached in this run, called "measured".
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Join the results of several runs, and plot them as rooflines.
 
-Shows the median, least and most of the runs' medians. All runs are of one device
-and driver.
+Shows the median, minimum and maximum of the runs' medians. All runs must be from
+the same device and driver.
 """
 
 from ..arguments import Failed
@@ -18,7 +18,7 @@ def add_arguments(parser) -> None:
         "files",
         nargs="+",
         metavar="FILE.json",
-        help="files of `mlx-vulkan bench --json`",
+        help="files that `mlx-vulkan bench --json` wrote",
     )
     parser.add_argument(
         "--markdown", action="store_true", help="print the table as Markdown"
@@ -27,7 +27,7 @@ def add_arguments(parser) -> None:
 
 
 def markdown(rows: list[report.Row], limits: dict) -> str:
-    lines = ["| | median (least, most) | of limit | FLOP/s |", "|---|---|---|---|"]
+    lines = ["| | median (minimum, maximum) | of limit | FLOP/s |", "|---|---|---|---|"]
     for row in rows:
         figures = [row.median, min(row.values), max(row.values)]
         (middle, least, most), unit = report.scaled(figures, row.unit)
@@ -46,7 +46,7 @@ def run(args) -> int:
         head, rows, limits = report.join(args.files)
     except (OSError, ValueError) as error:
         raise Failed(
-            f"These are no results of `mlx-vulkan bench --json`: {error}"
+            f"A file is not a result of `mlx-vulkan bench --json`: {error}"
         ) from error
     if args.markdown:
         print(markdown(rows, limits))
