@@ -36,7 +36,7 @@ MADE = re.compile(
     r"^(build|dist|\.venv|data|adapters|~|/)|mlx-vulkan-selftest|mlx/|\w+\.jsonl"
 )
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
-WRITTEN = re.compile(r"written by tools/|Written by `make|<!-- settings: all -->")
+WRITTEN = re.compile(r"written by tools/|Written by `make|<!-- settings: others -->")
 
 
 def pages(root: Path) -> list[Path]:

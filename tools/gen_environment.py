@@ -4,7 +4,8 @@ python tools/gen_environment.py           # writes them
 python tools/gen_environment.py --check   # fails if one is out of date
 
 A table stands between `<!-- settings: NAME ... -->` and `<!-- end -->` in
-docs/configuration.md and docs/dev/all-settings.md; `all` stands for every name.
+docs/configuration.md and docs/dev/all-settings.md; `others` stands for the names that
+docs/configuration.md does not list.
 """
 
 import argparse
@@ -19,10 +20,15 @@ PAGES = (DOCS / "configuration.md", DOCS / "dev" / "all-settings.md")
 MARKED = re.compile(r"(<!-- settings: ([^>]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def others(names) -> list[str]:
+    listed = MARKED.search(PAGES[0].read_text("utf-8"))[2].split()
+    return [name for name in names if name not in listed]
+
+
 def table(names: str) -> str:
     entries = {entry["name"]: entry for entry in native.report()["config"]}
     rows = ["| name | default | meaning |\n|---|---|---|\n"]
-    for name in entries if names == "all" else names.split():
+    for name in others(entries) if names == "others" else names.split():
         entry = entries[name]
         default = f"`{entry['default']}`" if entry["default"] else ""
         meaning = entry["description"].replace("|", "\\|")
