@@ -1,6 +1,7 @@
 """tools/check_docs.py finds what is wrong in documents; made pages are up to date."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -127,3 +128,19 @@ def test_performance_is_made_from_the_results(tmp_path):
 def test_command_line_page_is_up_to_date():
     tool = ROOT / "tools" / "gen_commands.py"
     subprocess.run([sys.executable, str(tool), "--check"], check=True)
+
+
+def test_troubleshooting_has_the_messages_of_the_library():
+    """Causes of "MLX runs on the CPU", but for names, as the sources have them."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    rows = page.partition("| cause |")[2].partition("\n\n")[0].splitlines()[2:]
+    sources = "".join(p.read_text("utf-8") for p in (ROOT / "src" / "vk").glob("*.cpp"))
+    text = re.sub(r'"\s+"', "", sources)  # strings that continue on the next line
+    names = r"[A-Z]{2,}\w*|llvmpipe|/dev/\S+|Permission denied"
+    parts = [
+        part.strip()
+        for row in rows
+        for cause in row.split("|")[1].split(";")
+        for part in re.split(names, cause)
+    ]
+    assert len(rows) == 5 and [p for p in parts if p not in text] == []
