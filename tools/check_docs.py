@@ -2,7 +2,9 @@
 
 - A fenced block after the line `<!-- from PATH -->` must stand in that file word for
   word; a line of `...` in it stands for lines left out.
-- Relative links must lead to a file, and `#anchors` to a heading.
+- Relative links must lead to a file, and `#anchors` to a heading. Pages of the site
+  (docs/ without docs/lab) link to no file outside of docs/, and docs/index.md, if it
+  is there, lists every one of them.
 - Pages that other files of the tree name must be there.
 - Files that are named must be in the tree: in `code`, also by patterns and without the
   first folders of their paths; elsewhere, if they begin with a folder of the tree.
@@ -82,8 +84,9 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-def links(text: str, page: Path) -> Iterator[tuple[int, str]]:
-    plain = blanked(text)
+def links(text: str, page: Path, root: Path) -> Iterator[tuple[int, str]]:
+    plain, docs = blanked(text), root / "docs"
+    on_site = page.is_relative_to(docs) and not is_lab(page, root)
     for match in LINK.finditer(plain):
         target, _, anchor = match[1].partition("#")
         if re.match(r"[a-z]+:", target):
@@ -92,6 +95,8 @@ def links(text: str, page: Path) -> Iterator[tuple[int, str]]:
         number = line(plain, match.start(1))
         if not path.exists():
             yield number, f"the link {match[1]} leads nowhere."
+        elif on_site and not path.is_relative_to(docs):
+            yield number, f"the site has no {match[1]}; name the file without a link."
         elif anchor and anchor not in anchors(path):
             yield number, f"{path.name} has no heading #{anchor}."
 
@@ -148,6 +153,16 @@ def unlisted(root: Path) -> Iterator[str]:
                 yield f"docs/lab/README.md does not list {note.name}."
 
 
+def not_on_site(root: Path) -> Iterator[str]:
+    index = root / "docs" / "index.md"
+    if index.exists():
+        listed = index.read_text("utf-8").split()
+        for page in sorted(index.parent.rglob("*.md")):
+            name = str(page.relative_to(index.parent).with_suffix(""))
+            if page != index and not is_lab(page, root) and name not in listed:
+                yield f"docs/index.md does not list {name}."
+
+
 def citations(root: Path) -> Iterator[str]:
     """Pages that sources, tools and templates name."""
     for folder in (*FOLDERS, ".github"):
@@ -181,7 +196,7 @@ def sizes(root: Path, limit: int) -> Iterator[str]:
 
 def check(page: Path, root: Path) -> list[str]:
     text = page.read_text("utf-8")
-    found = [*samples(text, root), *links(text, page)]
+    found = [*samples(text, root), *links(text, page, root)]
     found += names(text, page, root)
     where = page.relative_to(root)
     return [f"{where}:{number}: {failure}" for number, failure in sorted(found)]
@@ -194,7 +209,8 @@ def main() -> None:
     args = parser.parse_args()
     root = args.root.resolve()
     failures = [failure for page in pages(root) for failure in check(page, root)]
-    failures += [*citations(root), *unlisted(root), *sizes(root, args.words)]
+    failures += [*citations(root), *unlisted(root), *not_on_site(root)]
+    failures += sizes(root, args.words)
     for failure in failures:
         print(failure, file=sys.stderr)
     sys.exit(bool(failures))

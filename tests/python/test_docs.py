@@ -59,6 +59,7 @@ def test_samples(tree, file, sample, wrong):
         ("[x](dev/page.md#a-page-of-code)", ""),
         ("[x](dev/page.md#nothing)", "no heading #nothing"),
         ("[x](dev/pages.md)", "leads nowhere"),
+        ("[x](../src/a.cpp)", "the site has no ../src/a.cpp"),
         ("[x](\nlab/note.md)", "laboratory note"),
         ("see docs/lab/note.md", "laboratory note"),
         (
@@ -101,6 +102,13 @@ def test_sizes(tree):
 def test_notes_are_listed(tree):
     (tree / "docs" / "lab" / "other.md").write_text("# Other\n")
     assert "does not list other.md" in run(tree).stderr
+
+
+def test_the_index_lists_every_page(tree):
+    (tree / "docs" / "index.md").write_text("dev/page\n")
+    assert run(tree).returncode == 0
+    (tree / "docs" / "dev" / "other.md").write_text("# Other\n")
+    assert run(tree).stderr == "docs/index.md does not list dev/other.\n"
 
 
 def test_performance_is_made_from_the_results(tmp_path):
