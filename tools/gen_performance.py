@@ -66,11 +66,14 @@ def full_table(facts: dict) -> list[str]:
 
 def table(facts: dict, what: str) -> str:
     lines = short_table(facts) if what == "short" else full_table(facts)
-    versions = "; ".join(
+    head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
+    return "\n".join([*lines, "", f"{head} {versions(facts)}."]) + "\n"
+
+
+def versions(facts: dict) -> str:
+    return "; ".join(
         f"{e['name']} {e['version']} ({e['measured']})" for e in facts["engines"]
     )
-    head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
-    return "\n".join([*lines, "", f"{head} {versions}."]) + "\n"
 
 
 def digest(path: Path) -> str:
@@ -117,6 +120,7 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
             axis.spines[side].set_visible(False)
     title = f"{facts['unit']} on {facts['device']}; higher is better, pale: range"
     figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    figure.supxlabel(f"Driver {facts['driver']}. {versions(facts)}.", fontsize=7)
     figure.tight_layout()
     # The white background keeps the chart readable on dark pages.
     metadata = {"Date": None, "Creator": None, "Description": f"sha256 {stamp}"}
