@@ -179,8 +179,8 @@ def without_device(facts: dict) -> list[str]:
             "features that it does not offer. Some GPUs never offer them.",
         ]
     found.append(
-        "Install the Vulkan loader and the driver of your GPU, then check them with "
-        "vulkaninfo --summary:\n" + packages()
+        "Install the Vulkan loader and the driver of your GPU, then run "
+        "`mlx-vulkan doctor` again:\n" + packages()
     )
     if any(d.get("type") == "cpu" for d in devices):
         found.append("Without a GPU, MLX_VK_DEVICE=cpu runs this backend on the CPU.")

@@ -100,7 +100,10 @@ def show_allocator(allocator: dict) -> None:
 
 def show_devices(facts: dict) -> None:
     devices = facts.get("devices", [])
-    heading("Devices (* in use)" if devices else "Devices: none")
+    if not devices:
+        heading("Devices: none")
+    else:
+        heading(f"Devices ({'*' if advice.selected(facts) else 'none'} in use)")
     if not facts.get("loader", {}).get("found"):
         print("  The Vulkan loader (libvulkan.so.1) is missing.")
     for index, device in enumerate(devices):
