@@ -91,7 +91,9 @@ def run(args) -> int:
         sides = collect([args.a, args.b], args.rounds)
         (head_a, rows_a), (head_b, rows_b) = sides
     except (OSError, ValueError) as error:
-        raise Failed(f"A side is not a result of `mlx-vulkan bench --json`: {error}") from error
+        raise Failed(
+            f"A side is not a result of `mlx-vulkan bench --json`: {error}"
+        ) from error
     rows_a, rows_b = (
         {(row.name, row.unit): row for row in side if args.filter in row.name}
         for side in (rows_a, rows_b)
