@@ -82,14 +82,15 @@ def output(text: str) -> str:
 
 
 def picture(text: str) -> str:
-    """An output with a suffix that matplotlib knows; without one it is a PNG."""
+    """An output with a suffix that matplotlib knows; .png is added if it has none."""
     try:
         from matplotlib.backend_bases import FigureCanvasBase
     except ImportError as error:
         words = f"needs matplotlib ({error}); run: pip install matplotlib"
         raise ArgumentTypeError(words) from error
     known = FigureCanvasBase.get_supported_filetypes()
-    if (Path(text).suffix[1:].lower() or "png") not in known:
+    text = text if Path(text).suffix else f"{text}.png"
+    if Path(text).suffix[1:].lower() not in known:
         raise ArgumentTypeError(
             f"{text!r} is not a picture: use a suffix of {', '.join(known)}"
         )

@@ -87,7 +87,8 @@ def test_bench_joins_runs(tmp_path):
     _, (row,), limits = report.join(files)
     assert row.values == [1, 2, 6] and limits == {"memory GB/s": 5000.0}
     picture = tmp_path / "x.png"
-    done = command("bench", "roofline", *files, "--markdown", "--plot", str(picture))
+    words = ("--markdown", "--plot", tmp_path / "x")  # which is named as it is written
+    done = command("bench", "roofline", *files, *words)
     assert "| x | 2 us (1, 6) | 10 % (memory) |" in done.stdout, done.stdout
     assert f"plot: {picture}" in done.stdout
     assert picture.read_bytes()[:4] == b"\x89PNG"
