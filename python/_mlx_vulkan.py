@@ -5,8 +5,8 @@ stock mlx.core asks the dynamic linker for libmlx.so, which takes the one that i
 loaded already. MLX_VK=0 leaves the choice to the linker.
 
 Then mx.metal.is_available() is true where mlx-lm's and mlx-vlm's models ask whether
-they may make Metal kernels, which run here. Nobody else sees a difference: libmlx
-itself, whose arrays would tell DLPack that they are Metal's, answers no.
+they may make Metal kernels, which run here, or everywhere with MLX_VK_METAL_KERNELS=1.
+libmlx itself, whose arrays would tell DLPack that they are Metal's, answers no.
 """
 
 import sys
@@ -48,8 +48,8 @@ def with_kernels(name: str):
     from importlib.util import find_spec
 
     spec = find_spec(name)
-    # Set, it is libmlx's answer to everybody.
-    if spec is None or os.environ.get("MLX_VK_METAL_KERNELS"):
+    setting = os.environ.get("MLX_VK_METAL_KERNELS")
+    if spec is None or setting == "0":
         return spec
     loader = spec.loader
     execute = loader.exec_module
@@ -57,18 +57,18 @@ def with_kernels(name: str):
     def exec_module(module):
         del loader.exec_module
         execute(module)
-        answer_models(module)
+        answer(module, to_all=setting == "1")
 
     loader.exec_module = exec_module
     return spec
 
 
-def answer_models(mx) -> None:
+def answer(mx, to_all: bool) -> None:
     available = mx.metal.is_available
 
     def is_available() -> bool:
-        if available():
-            return True
+        if to_all:
+            return mx.is_available(mx.gpu)
         try:
             caller = sys._getframe(1).f_globals.get("__name__") or ""
         except ValueError:  # called by no Python code

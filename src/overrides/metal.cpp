@@ -1,8 +1,9 @@
-// Replaces namespace metal of no_metal.cpp: Metal's kernels run here.
-//
-// With MLX_VK_METAL_KERNELS=1, is_available() is true, so that libraries that
-// ask use their Metal kernels; start_capture(), stop_capture(), device_info(),
-// set_metallib_path() and get_metallib_path() then answer for Vulkan.
+// Replaces namespace metal of no_metal.cpp. is_available() is false, since with
+// true, arrays would report Metal as their DLPack device; Python code that asks
+// before it makes kernels gets its answer from python/_mlx_vulkan.py. With
+// MLX_VK_METAL_KERNELS=1, that code may call start_capture(), stop_capture(),
+// device_info(), set_metallib_path() and get_metallib_path(), which answer for
+// Vulkan.
 //
 // What MLX could offer: docs/dev/upstream.md, "Kernels in Metal's language".
 #include "mlx/backend/metal/metal.h"
@@ -16,11 +17,11 @@
 namespace mlx::core::metal {
 
 bool is_available() {
-  return vulkan::config().metal_kernels && gpu::is_available();
+  return false;
 }
 
 void start_capture(std::string path) {
-  if (is_available()) {
+  if (vulkan::config().metal_kernels) {
     throw std::runtime_error(
         "[metal::start_capture] " + path +
         ": Vulkan has no Metal capture. MLX_VK_PROFILE=trace.json writes a "

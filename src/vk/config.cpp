@@ -76,9 +76,8 @@ constexpr ConfigEntry table[] = {
      "The result of mx.metal.is_available(). By default, it is true where models of "
      "mlx-lm and mlx-vlm ask before they use Metal kernels (except mlx-vlm's exact "
      "speculation), and false elsewhere. 0 makes it false, so that those models use "
-     "MLX's operations. 1 makes it true everywhere; arrays then report Metal as "
-     "their DLPack device, as on a Mac, and np.array(x) is not affected. "
-     "mx.fast.metal_kernel works with any value."},
+     "MLX's operations. 1 makes it true everywhere. mx.fast.metal_kernel works with "
+     "any value, and DLPack sees the same arrays."},
     {"MLX_VK_INT8_ACTIVATIONS",
      "0",
      "1 rounds x to 8 bits, with one scale per 32 items, in quantized products of "

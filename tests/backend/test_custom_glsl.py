@@ -238,37 +238,26 @@ x = mx.arange(6, dtype=mx.float32)
 assert np.array_equal(np.array(x), np.arange(6)) and x.tolist()[5] == 5
 assert np.array_equal(np.array(mx.array(np.arange(6.0))), np.arange(6))
 assert np.array_equal(np.array(mx.asarray(np.arange(6.0))), np.arange(6))
-assert np.array_equal(np.from_dlpack(Cpu(x)), np.arange(6))
+assert np.array_equal(np.from_dlpack(x), np.arange(6))
+assert x.__dlpack_device__() == (1, 0)
 assert bytes(memoryview(x)) == np.arange(6, dtype=np.float32).tobytes()
-assert mx.array_equal(mx.asarray(Metal(x)), x)
-for bad in (lambda: np.from_dlpack(x), lambda: mx.asarray(np.arange(6), copy=False),
-            lambda: mx.metal.start_capture("a.gputrace")):
-    try:
-        bad()
-    except (ValueError, RuntimeError, BufferError) as e:
-        print(e)
-    else:
-        raise AssertionError(bad)
+try:
+    mx.metal.start_capture("a.gputrace")
+except RuntimeError as e:
+    print(e)
+else:
+    raise AssertionError
 mx.metal.stop_capture()
 assert mx.metal.device_info()["memory_size"] > 0
 old = mx.set_wired_limit(1 << 20)
 mx.metal.set_wired_limit(old)
 mx.metal.get_cache_memory(), mx.metal.get_peak_memory(), mx.metal.clear_cache()
 """
-DLPACK = """
-class Metal:
-    def __init__(self, x): self.x = x
-    def __dlpack__(self, **more): return self.x.__dlpack__(**more)
-    def __dlpack_device__(self): return self.x.__dlpack_device__()
-class Cpu(Metal):
-    def __dlpack__(self, **more): return self.x.__dlpack__(dl_device=(1, 0))
-    def __dlpack_device__(self): return (1, 0)
-"""
 
 
 def test_metal_is_available_if_asked_for(gpu):
     assert not mx.metal.is_available()
-    result = output_of("-c", DLPACK + METAL, MLX_VK_METAL_KERNELS="1")
+    result = output_of("-c", METAL, MLX_VK_METAL_KERNELS="1")
     assert "MLX_VK_PROFILE" in result.stdout
 
 
