@@ -130,7 +130,7 @@ TEST_CASE("work: the parts of a grid have each group once, under its index") {
 }
 
 TEST_CASE("work: a batch is cut where the next record would be too much") {
-  WorkLimit limit{{}, 0.5};
+  constexpr double limit = 0.5;
   auto cuts = [&](const std::vector<Record>& records) {
     std::vector<uint32_t> order(records.size());
     for (uint32_t i = 0; i < order.size(); ++i) {
