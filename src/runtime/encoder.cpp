@@ -88,8 +88,8 @@ void Encoder::dispatch(
   double seconds = limit.expect(work, bytes, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
-  if (seconds > limit.seconds) {
-    parts = parts_for(seconds, limit.seconds);
+  if (double most = device_.longest_estimate(); seconds > most) {
+    parts = parts_for(seconds, most);
     used = &device_.pipelines().in_parts(kernel);
   }
 
