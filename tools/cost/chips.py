@@ -126,7 +126,7 @@ ADRENO = Core(
     {"math": 4, "slow": 4},
     source="Mesa, freedreno: two micro-processors an SP; their width is a guess",
 )
-AMPERE = Core(
+HOPPER = Core(
     4,
     32,
     NVIDIA,
@@ -160,24 +160,37 @@ class Hardware:
         return 2e-3 * a_cycle * self.cores * self.ghz
 
 
-# Latencies of loads are those that chipsandcheese.com measured of the same or a
-# similar chip, rounded; a level's cost is 2.8 to 5 us on RDNA3 (GPUS, public) and
-# 2.1 us on an H200 (ours), elsewhere a guess.
+# Units, boost clock and bandwidth are those of the product page. Latencies of loads
+# are rounded from what chipsandcheese.com measures of the same or similar chips. A
+# level's cost is 2.8 to 5 us in public reports of RDNA3 and 2.1 us on an H200
+# (measured); elsewhere a guess.
 HARDWARE = {
     "polaris10": Hardware("RX 580", GCN, 36, 1.34, 256, 500, source="AMD"),
     "vega10": Hardware("RX Vega 64", GCN, 64, 1.55, 484, 500, source="AMD"),
+    "vangogh": Hardware("Steam Deck", RDNA2, 8, 1.6, 88, 500, source="Valve"),
     "navi21": Hardware("RX 6800", RDNA2, 60, 2.1, 512, 350, source="AMD"),
     "navi31": Hardware("RX 7900 XTX", RDNA3, 96, 2.5, 960, 350, source="AMD"),
+    "navi33": Hardware("RX 7600", RDNA3, 32, 2.66, 288, 350, source="AMD"),
+    "phoenix": Hardware("Radeon 780M", RDNA3, 12, 2.7, 90, 500, source="AMD"),
     "strix1": Hardware("Radeon 890M", RDNA3, 16, 2.9, 120, 500, source="AMD"),
     "gfx1151": Hardware("Radeon 8060S", RDNA3, 40, 2.9, 256, 500, source="AMD"),
+    "gfx1200": Hardware("RX 9060 XT", RDNA4, 32, 3.13, 320, 350, source="AMD"),
     "gfx1201": Hardware("RX 9070 XT", RDNA4, 64, 2.97, 640, 350, source="AMD"),
     "tgl": Hardware("Iris Xe, 96 EUs", XE_LP, 6, 1.35, 68, 500, source="Intel"),
     "dg2": Hardware("Arc A770M", XE_HPG, 32, 1.65, 512, 500, source="Intel"),
     "lnl": Hardware("Arc 140V", XE2, 8, 2.05, 136, 500, source="Intel"),
     "bmg": Hardware("Arc B580", XE2, 20, 2.67, 456, 450, source="Intel"),
+    "ptl": Hardware("Arc B390", XE2, 12, 2.5, 154, 500, source="Intel; Xe3 as Xe2"),
     "m1": Hardware("M1", APPLE, 8, 1.278, 68, 500, source="Apple"),
     "a740": Hardware("Adreno 740", ADRENO, 6, 0.68, 67, 600, source="Qualcomm"),
+    # NVK's compiler, plans of an H200, f16: no driver shows NVIDIA's own code.
     "h200": Hardware(
-        "H200", AMPERE, 132, 1.83, 4800, 450, 2.1, source="NVIDIA; clock: 490 TFLOP/s"
+        "H200", HOPPER, 132, 1.83, 4800, 450, 2.1, source="NVIDIA; clock: 490 TFLOP/s"
     ),
 }
+
+# Threads of an Intel vector engine with 128 registers each, and shared memory of a
+# core for drivers whose statistics do not account for it: Intel's and NVIDIA's
+# programming guides, Mesa for the others.
+THREADS = {"tgl": 7}
+SHARED_KIB = {"ANV": 128, "NVK": 228, "Honeykrisp": 60, "Turnip": 32}
