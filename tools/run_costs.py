@@ -25,11 +25,11 @@ PLOT = DOCUMENT.with_suffix(".svg")
 
 HEAD = """# Costs of kernels
 
-Written by `tools/run_costs.py --write`; do not edit. What plans choose for Qwen3 (4 bits,
-groups of 64, bf16) is compiled with each chip's driver. A model of the chip
-(`tools/cost/model.py`, `chips.py`) turns the main loop's instructions into time: percent
-of the memory's bandwidth for single tokens, else of the products' limit. Estimates are
-upper bounds; **no chip but the H200 was measured**.
+Written by `tools/run_costs.py --write`; do not edit. Qwen3's kernels (4 bits, groups of
+64, bf16), compiled with each chip's driver; a model of the chip (`tools/cost/model.py`)
+makes times of the main loop's instructions. Tokens: % of the memory's bandwidth;
+prompts: % of the products' limit. The model knows no stalls; **only the H200, whose
+code is NVK's, was measured**.
 
 ![Costs of kernels](driver-costs.svg)
 
@@ -65,10 +65,11 @@ def run_chip(name: str, build: Path) -> tier.Chip:
 
 def write(chips: list[tier.Chip], build: Path) -> None:
     EXPECTED.write_text(report.kept(chips), "utf-8")
-    checked = validate.predict(build)
-    DOCUMENT.write_text(
-        HEAD + report.fractions(chips) + "\n" + validate.summary(checked), "utf-8"
-    )
+    text = HEAD + report.fractions(chips) + "\n"
+    text += validate.summary(validate.predict(build))
+    (h200,) = (c for c in chips if c.name == "h200")
+    text += f"\nIts tokens/s (mlx-lm's): {report.published(h200, ROOT)}.\n"
+    DOCUMENT.write_text(text, "utf-8")
     report.plot(chips, PLOT)
     for path in (EXPECTED, DOCUMENT, PLOT, validate.PREDICTED):
         print(f"Wrote {path.relative_to(ROOT)}")

@@ -42,6 +42,15 @@ INTEL = {
     "math": "int",
     "matrix": "matrix",
 }
+# Xe-LP has one pipe for both, and one for mathematics.
+XE_LP_PIPES = {
+    "float": "alu",
+    "fma": "alu",
+    "int": "alu",
+    "slow": "alu",
+    "math": "math",
+    "matrix": "alu",
+}
 # One instruction a cycle; logic, mathematics and matrices have pipes of their own.
 NVIDIA = {
     "float": "float",
@@ -88,7 +97,7 @@ RDNA4 = Core(
 XE_LP = Core(
     16,
     8,
-    INTEL,
+    XE_LP_PIPES,
     {"math": 4, "slow": 2},
     source="Intel, oneAPI GPU Optimization Guide, Xe-LP: 16 EUs of 8 lanes a "
     "dual subslice, 128 bytes of shared memory a cycle",

@@ -2,8 +2,9 @@
 
 Classes of a count: `fma`, `float`, `int`, `slow` (integer products, 64 bits), `math`
 (exp2, rcp ...), `matrix`, `shared` (LDS), `load`, `store`, `scalar` (once a subgroup),
-`barrier`, `other`, and `copy` (NVK's, which NVIDIA's compiler does without). Beside them: `macs`, multiply-adds of a lane; `matrix_macs`, those
-of a subgroup's matrices; `shared_bytes`, `load_bytes` and `store_bytes` of a lane.
+`barrier`, `other`, and `copy` (NVK's, which NVIDIA's compiler does without). Beside
+them: `macs`, multiply-adds of a lane; `matrix_macs`, those of a subgroup's matrices;
+`shared_bytes`, `load_bytes` and `store_bytes` of a lane.
 """
 
 import re
@@ -108,6 +109,11 @@ def longer_sides(blocks: list[Block]) -> set[int]:
 
 
 def program(blocks: list[Block]) -> Program:
+    """Where a compiler fuses nothing, a multiply-add is two instructions."""
+    total: Counter = sum((b.counts for b in blocks), Counter())
+    if total["macs"] < total["float"] / 10:
+        for block in blocks:
+            block.counts["macs"] = block.counts["float"] / 2
     return Program(blocks, find_loops(blocks), longer_sides(blocks))
 
 
@@ -122,7 +128,9 @@ def size_of(op: str, sizes: dict[str, int]) -> int:
 AMD_SIZES = {"b128": 16, "dwordx4": 16, "b96": 12, "dwordx3": 12, "b64": 8}
 AMD_SIZES |= {"dwordx2": 8, "dword": 4, "b32": 4, "short": 2, "16": 2}
 AMD_SIZES |= {"byte": 1, "u8": 1, "i8": 1, "b8": 1}
-AMD_FMA = re.compile(r"v_(dual_)?(pk_)?(fma|fmac|fmamk|fmaak|mad|mac)_(mix|[fl]|legacy)")
+AMD_FMA = re.compile(
+    r"v_(dual_)?(pk_)?(fma|fmac|fmamk|fmaak|mad|mac)_(mix|[fl]|legacy)"
+)
 AMD_MATH = re.compile(r"v_(s_)?(exp|log|rcp|rsq|sqrt|sin|cos)_")
 AMD_SLOW = re.compile(r"v_(mul_(lo|hi)_|mad_(co_)?[iu]64|.*_f64)")
 
@@ -233,7 +241,18 @@ def count_ir3(flags: str, op: str, operands: str, c: Counter) -> None:
     again = re.search(r"\(rpt(\d)\)", flags)
     n = 1 + int(again[1]) if again else 1
     name = op.split(".")[0]
-    if name in ("ldl", "stl", "ldlw", "stlw", "ldg", "stg", "ldp", "stp", "isam", "ldib"):
+    if name in (
+        "ldl",
+        "stl",
+        "ldlw",
+        "stlw",
+        "ldg",
+        "stg",
+        "ldp",
+        "stp",
+        "isam",
+        "ldib",
+    ):
         items = re.search(r", (\d+)$", operands)
         size = 2 if op.endswith("16") else 1 if op.endswith("8") else 4
         kind = {"l": "shared", "g": "load"}.get(name[2], "load")
@@ -317,9 +336,78 @@ def parse_agx(text: str) -> Program:
     return program([form for form in forms if len(form) == most][-1])
 
 
+GEN_LINE = re.compile(r"(?:\([^)]*\) )?([a-z]\w*)(\S*?)\((\d+)\)\s*(.*?)(?:\{|$)")
+GEN_OTHER = ("sync", "if", "else", "endif", "break", "while", "cont", "nop", "jmpi")
+
+
+def count_send(line: str, width: int, lanes: int, c: Counter) -> None:
+    """The message stands in the line after its `send`."""
+    found = re.search(r"(\w+) MsgDesc: \( (\w+)(.*)", line)
+    unit, what, rest = found.groups() if found else ("", "other", "")
+    if what not in ("load", "store") and "atomic" not in what:
+        c.update({"barrier" if unit == "gateway" else "other": 1})
+        return
+    size = re.search(r"\bd(\d+)", rest)
+    items = re.search(r"\bV(\d+)", rest)
+    moved = (int(size[1]) // 8 if size else 4) * (int(items[1]) if items else 1)
+    if "transpose" in rest:  # a block for all lanes
+        moved /= lanes
+    kind = "shared" if unit == "slm" else "load" if what == "load" else "store"
+    share = 1 if "transpose" in rest else width / lanes
+    c.update({kind: share, kind + "_bytes": moved * share})
+
+
+def count_gen(
+    op: str, form: str, width: int, lanes: int, rest: str, c: Counter
+) -> None:
+    share = width / lanes
+    if op == "dpas":
+        depth, repeat = map(int, re.findall(r"\d+", form)[:2])
+        c.update(matrix=1, matrix_macs=depth * repeat * width * 2)
+    elif op in GEN_OTHER:
+        c.update(other=1)
+    elif width == 1:
+        c.update(scalar=1)
+    elif op == "math":
+        c.update(math=share)
+    elif re.search(r"<\d[^>]*>(U?Q|DF)\b", rest.split("  ")[0]):
+        c.update(slow=share)
+    elif re.match(r"\S*:?(F|HF|BF)\b", rest.partition(">")[2]):
+        fused = op == "mad"
+        c.update({"fma" if fused else "float": share, "macs": share if fused else 0})
+    else:
+        c.update(int=share)
+
+
+def parse_gen(text: str) -> Program:
+    """ANV's "GEN Assembly": labels LABEL<n>, the execution size in brackets."""
+    lines = text.splitlines()
+    sizes = (int(m[3]) for m in map(GEN_LINE.match, lines) if m)
+    lanes = max(sizes, default=16)
+    blocks = [Block("")]
+    for i, line in enumerate(lines):
+        if label := re.match(r"(LABEL\d+):", line):
+            blocks.append(Block(label[1]))
+        elif found := GEN_LINE.match(line):
+            op, form, width, rest = found.groups()
+            block = blocks[-1]
+            if op.startswith("send"):
+                message = lines[i + 1] if i + 1 < len(lines) else ""
+                count_send(message, int(width), lanes, block.counts)
+            else:
+                count_gen(op, form, int(width), lanes, rest, block.counts)
+            if target := re.search(r"JIP:\s+(LABEL\d+)", rest):
+                if op in ("if", "else", "while", "jmpi"):
+                    block.targets.append(target[1])
+                    block.jumps = op == "else"
+                    blocks.append(Block(""))
+    return program(blocks)
+
+
 # The name of the text that a driver offers, and its parser.
 PARSERS: dict[str, tuple[str, Callable[[str], Program]]] = {
     "RADV": ("Assembly", parse_amd),
+    "ANV": ("GEN Assembly", parse_gen),
     "NVK": ("NAK assembly", parse_nak),
     "Turnip": ("IR3 Assembly", parse_ir3),
     "Honeykrisp": ("printed", parse_agx),

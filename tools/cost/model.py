@@ -10,8 +10,9 @@ time = max(memory, core):
   busiest + (sum - busiest) / n in between; but no pass is shorter than a load from
   memory. Instructions outside of the loop count once.
 
-No queueing, no cache misses beyond the first, no bank conflicts, no clock below the
-boost: so it is an upper bound of speed, and compares kernels and plans.
+No stalls between instructions, no cache misses beyond the first, no bank conflicts, no
+clock below the boost: it is for comparing kernels and plans. docs/dev/driver-costs.md
+states its error on an H200.
 """
 
 import math

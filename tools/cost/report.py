@@ -1,5 +1,6 @@
 """Tables and the plot of the cost tier."""
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -74,21 +75,50 @@ SPEEDS = [
 ]
 
 
+def published(chip: Chip, root: Path) -> str:
+    """Estimated tokens a second, and in brackets those of mlx-lm in the newest file
+    of benchmarks/results."""
+    newest = max((root / "benchmarks" / "results").glob("*.json"))
+    texts = []
+    for row in json.loads(newest.read_text("utf-8"))["rows"]:
+        model = row["model"].removeprefix("Qwen3-")
+        part = "decode after 1024" if row["what"] == "decode" else "prompt of 512"
+        if (model, part) not in SPEEDS or row["tokens"] != 512:
+            continue
+        value = row["values"][0]
+        took = "–".join(map(str, value)) if isinstance(value, list) else str(value)
+        speed = tokens_a_second(chip, model, part)
+        texts.append(f"{model} {row['what']} {speed:.0f} ({took})")
+    return ", ".join(texts)
+
+
 def table(rows: list[list[str]]) -> str:
     head, *body = rows
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+HEADS = (
+    "chip",
+    "matvec 8B / experts / attention of a token, %",
+    "8B's prompt of 16 / 128 / 512 / 2,048, %",
+    "sorted experts / attention of a prompt, %",
+    "8B's tokens/s: decode / prompt",
+    "30B-A3B's",
+)
+
+
 def fractions(chips: list[Chip]) -> str:
-    """Percent of the bandwidth or of the products' limit, a column a chip."""
-    rows = [["%", *(c.name for c in chips)]]
-    for what, fraction, tests in CLASSES:
-        values = [fraction(chosen(c, *tests), c) for c in chips]
-        rows.append([what, *(f"{100 * v:.0f}" for v in values)])
-    for model, part in SPEEDS:
-        speeds = [tokens_a_second(c, model, part) for c in chips]
-        rows.append([f"{model} {part}, tokens/s", *(f"{s:.0f}" for s in speeds)])
+    """A line a chip: CLASSES, then SPEEDS."""
+    rows = [list(HEADS)]
+    for chip in chips:
+        percents = [
+            f"{100 * fraction(chosen(chip, *tests), chip):.0f}"
+            for _, fraction, tests in CLASSES
+        ]
+        speeds = [f"{tokens_a_second(chip, *what):.0f}" for what in SPEEDS]
+        groups = (percents[:3], percents[3:7], percents[7:], speeds[:2], speeds[2:])
+        rows.append([chip.name, *map("/".join, groups)])
     return table(rows)
 
 
@@ -180,25 +210,38 @@ def plot(chips: list[Chip], path: Path) -> None:
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "costs"  # the same file every time
+    matplotlib.rcParams["svg.fonttype"] = "none"
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
         1, len(CLASSES), sharey=True, figsize=(14, 0.3 * len(chips) + 1.2)
     )
-    names = [f"{HARDWARE[c.name].name}" for c in chips]
+    names = [HARDWARE[c.name].name for c in chips]
     for axis, (what, fraction, tests) in zip(axes, CLASSES):
         kind = fraction.__name__
         values = [100 * fraction(chosen(c, *tests), c) for c in chips]
         axis.barh(names, values, color=COLORS[kind])
-        axis.set_title(what.replace(", ", ",\n", 1), fontsize=7)
+        short = re.sub(
+            r",? (8B|30B.*|8,192 keys|prompt of 512|of a prompt)", r"\n\1", what
+        )
+        axis.set_title(short, fontsize=7)
         axis.set_xlim(0, 100)
         axis.tick_params(labelsize=7)
         for place, value in enumerate(values):
-            axis.text(min(value + 2, 75), place, f"{value:.0f}", va="center", size=6)
+            inside = value > 70
+            axis.text(
+                value + (-3 if inside else 3),
+                place,
+                f"{value:.0f}",
+                color="white" if inside else "black",
+                ha="right" if inside else "left",
+                va="center",
+                size=7,
+            )
     axes[0].invert_yaxis()
-    figure.suptitle("Estimated % of bandwidth (grey) and of the products' limit", size=9)
+    figure.suptitle(
+        "Estimated % of bandwidth (grey) and of the products' limit", size=9
+    )
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
-
-

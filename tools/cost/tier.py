@@ -167,5 +167,3 @@ def short_kernel(name: str) -> str:
         rest,
     )
     return f"{file} " + " ".join(f"{n}{v}" for n, v in tile if v != "0")
-
-
