@@ -117,6 +117,29 @@ def test_gen_counts_narrow_instructions_in_part():
     assert (counts["shared_bytes"], counts["store_bytes"]) == (16, 2)
 
 
+def test_gen_messages():
+    wanted = {
+        "slm MsgDesc: ( load, a32, d32, V4, x )": ("shared", 16),
+        "ugm MsgDesc: ( load, a64, d16u32, V2, x )": ("load", 4),
+        "ugm MsgDesc: ( load, a64, d32, V16, transpose, x )": ("load", 4),
+        "hdc1 MsgDesc: (DC A64 untyped surface read, Surface = 253, Mask = 0xc)": (
+            "load",
+            8,
+        ),
+        "hdc1 MsgDesc: (untyped surface write, Surface = 254, Mask = 0xe)": (
+            "shared",
+            4,
+        ),
+    }
+    for line, (kind, size) in wanted.items():
+        counts = Counter()
+        isa.count_send("   " + line, 16, 16, counts)
+        assert counts == {kind: 1, kind + "_bytes": size}
+    counts = Counter()
+    isa.count_send("   gateway MsgDesc: (barrier msg)  mlen 1", 16, 16, counts)
+    assert counts == {"barrier": 1}
+
+
 IR3 = """; a comment
 l1:
 (rpt2)mad.f32 r0.x, (r)r1.x, (r)r2.x, (r)r0.x
@@ -176,6 +199,15 @@ def test_an_if_with_the_same_loads_on_both_sides_runs_the_shorter():
     assert isa.parse_amd(text).skipped == {3}
     only_one = text.replace(side, "", 1)
     assert isa.parse_amd(only_one).skipped == set()
+
+
+def test_what_runs_rarely_is_left_out():
+    text = "BB0:\n\ts_cbranch_scc0 BB2 ; 00\nBB1:\n"
+    text += "\tv_mul_f32 v0, v1, v2 ; 00\n" * isa.RARE
+    text += "BB2:\n\ts_endpgm ; 00\n"
+    assert isa.parse_amd(text).skipped == {2}
+    loads = text.replace("BB2:", "\tglobal_load_b32 v0, v1, s[2:3] ; 00\nBB2:")
+    assert isa.parse_amd(loads).skipped == set()
 
 
 def work(**changes):

@@ -42,7 +42,7 @@ class Loop:
 class Program:
     blocks: list[Block]
     loops: list[Loop]  # outermost ones
-    skipped: set[int]  # blocks of the longer side of an if with an else
+    skipped: set[int]  # blocks that usually do not run
 
     def count(self, indices: Iterable[int]) -> Counter:
         total: Counter = Counter()
@@ -86,6 +86,26 @@ def find_loops(blocks: list[Block]) -> list[Loop]:
     return outer
 
 
+RARE = 200  # instructions
+
+
+def rarely(blocks: list[Block]) -> set[int]:
+    """A long stretch without loads, stores or products that a branch passes, such as
+    sums that are rescaled after a larger item."""
+    at = {block.label: i for i, block in enumerate(blocks)}
+    skipped: set[int] = set()
+    for i, block in enumerate(blocks):
+        for target in block.targets:
+            side = range(i + 1, at.get(target, 0))
+            size = sum(blocks[b].size for b in side)
+            kinds = ("load", "store", "matrix", "fma", "barrier")
+            if size >= RARE and not any(
+                blocks[b].counts[k] for b in side for k in kinds
+            ):
+                skipped.update(side)
+    return skipped
+
+
 def longer_sides(blocks: list[Block]) -> set[int]:
     """Of an if with an else whose sides make the same loads only one runs: usually
     the shorter, which does not test for an edge."""
@@ -114,7 +134,8 @@ def program(blocks: list[Block]) -> Program:
     if total["macs"] < total["float"] / 10:
         for block in blocks:
             block.counts["macs"] = block.counts["float"] / 2
-    return Program(blocks, find_loops(blocks), longer_sides(blocks))
+    skipped = longer_sides(blocks) | rarely(blocks)
+    return Program(blocks, find_loops(blocks), skipped)
 
 
 def size_of(op: str, sizes: dict[str, int]) -> int:
@@ -340,20 +361,30 @@ GEN_LINE = re.compile(r"(?:\([^)]*\) )?([a-z]\w*)(\S*?)\((\d+)\)\s*(.*?)(?:\{|$)
 GEN_OTHER = ("sync", "if", "else", "endif", "break", "while", "cont", "nop", "jmpi")
 
 
-def count_send(line: str, width: int, lanes: int, c: Counter) -> None:
-    """The message stands in the line after its `send`."""
-    found = re.search(r"(\w+) MsgDesc: \( (\w+)(.*)", line)
-    unit, what, rest = found.groups() if found else ("", "other", "")
-    if what not in ("load", "store") and "atomic" not in what:
-        c.update({"barrier" if unit == "gateway" else "other": 1})
-        return
+def message_bytes(rest: str) -> int:
+    """Bytes of a lane: of `d16u32, V2`, or of the channels that a mask leaves."""
+    if mask := re.search(r"Mask = 0x(\w)", rest):
+        return 4 * (4 - int(mask[1], 16).bit_count())
     size = re.search(r"\bd(\d+)", rest)
     items = re.search(r"\bV(\d+)", rest)
-    moved = (int(size[1]) // 8 if size else 4) * (int(items[1]) if items else 1)
+    # Scattered messages before Xe-HPG: items of 16 bits.
+    return (int(size[1]) // 8 if size else 2) * (int(items[1]) if items else 1)
+
+
+def count_send(line: str, width: int, lanes: int, c: Counter) -> None:
+    """The message stands in the line after its `send`."""
+    unit, _, rest = line.partition(" MsgDesc: (")
+    what = re.search(r"\b(load|store|read|write|atomic)", rest)
+    if not what:
+        barrier = unit.strip() == "gateway" and rest.startswith("barrier")
+        c.update({"barrier" if barrier else "other": 1})
+        return
+    share, moved = width / lanes, message_bytes(rest)
     if "transpose" in rest:  # a block for all lanes
-        moved /= lanes
-    kind = "shared" if unit == "slm" else "load" if what == "load" else "store"
-    share = 1 if "transpose" in rest else width / lanes
+        share, moved = 1, moved / lanes
+    local = unit.strip() == "slm" or "Surface = 254" in rest
+    loads = what[1] in ("load", "read")
+    kind = "shared" if local else "load" if loads else "store"
     c.update({kind: share, kind + "_bytes": moved * share})
 
 

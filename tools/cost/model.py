@@ -159,15 +159,16 @@ def pipe_cycles(counts: Counter, lanes: int, hardware: Hardware) -> dict[str, fl
     if core.issue:
         names = ("fma", "float", "int", "slow", "math", "matrix", "shared", "load")
         cycles[ISSUE] = sum(counts[n] for n in (*names, "store", "scalar", "other"))
-    # At least an address for each lane.
+    # An instruction takes 32 addresses a cycle.
+    turns = max(lanes / 32, 1)
     cycles[SHARED] = max(
         counts["shared_bytes"] * lanes / core.shared_bytes,
-        counts["shared"] * lanes / 32,
+        counts["shared"] * turns,
     )
     moved = counts["load_bytes"] + counts["store_bytes"]
     cycles[CACHE] = max(
         moved * lanes / core.cache_bytes,
-        (counts["load"] + counts["store"]) * lanes / 32,
+        (counts["load"] + counts["store"]) * turns,
     )
     return dict(cycles)
 
