@@ -168,6 +168,13 @@ class Hardware:
         a_cycle = core.simds * (core.matrix_rate or core.width)
         return 2e-3 * a_cycle * self.cores * self.ghz
 
+    def __str__(self) -> str:
+        kind = "16-bit matrices" if self.core.matrix_rate else "FP32"
+        return (
+            f"{self.name}, {self.cores} units, {self.ghz} GHz, {self.gb_s} GB/s, "
+            f"{self.tflops:.1f} TFLOP/s of {kind}"
+        )
+
 
 # Units, boost clock and bandwidth are those of the product page. Latencies of loads
 # are rounded from what chipsandcheese.com measures of the same or similar chips. A

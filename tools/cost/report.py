@@ -174,7 +174,7 @@ def kept(chips: list[Chip]) -> str:
     lines = []
     for chip in chips:
         rows = chosen(chip, KEPT)
-        lines += [f"# {chip.name}: {HARDWARE[chip.name].name}", *listing(rows), ""]
+        lines += [f"# {chip.name}: {HARDWARE[chip.name]}", *listing(rows), ""]
     return "\n".join(lines)
 
 
