@@ -3,6 +3,8 @@
     python tools/cost/validate.py            times on this machine's GPU
     python tools/cost/validate.py --stored   earlier times of an H200
 
+`--json tests/drivers/times_h200.json` replaces the stored ones.
+
 NVIDIA's driver shows no code, so the estimates are of the code that NVK's compiler
 makes of the same kernels, without its copies; `tools/run_costs.py --write` writes them
 to tests/drivers/costs_h200.json. Without a GPU the stored times are compared: they were
@@ -152,6 +154,18 @@ def measure(predicted: dict[str, float]) -> dict[str, float]:
     return us
 
 
+def write(path: Path, us: dict[str, float]) -> None:
+    import mlx.core as mx
+
+    device = mx.device_info(mx.gpu)
+    facts = {
+        "device": f"{device['device_name']}, {device['driver']}",
+        "method": "f16, 4-bit, groups of 128; tools/cost/validate.py",
+        "us": {name: round(value, 1) for name, value in us.items()},
+    }
+    path.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -163,8 +177,8 @@ def main() -> int:
     predicted = json.loads(PREDICTED.read_text("utf-8"))
     predicted = {name: us for name, us in predicted.items() if args.only in name}
     measured = stored() if args.stored else measure(predicted)
-    if args.json:  # of the form of times_h200.json
-        args.json.write_text(json.dumps({"us": measured}, indent=1) + "\n", "utf-8")
+    if args.json:
+        write(args.json, measured)
     found = compare(predicted, measured)
     for name in found["names"]:
         us, estimate = measured[name], predicted[name]
