@@ -28,8 +28,8 @@ HEAD = """# Costs of kernels
 Written by `tools/run_costs.py --write`; do not edit. Qwen3's kernels (4 bits, groups of
 64, bf16), compiled with each chip's driver; a model of the chip (`tools/cost/model.py`)
 makes times of the main loop's instructions. Tokens: % of the memory's bandwidth;
-prompts: % of the products' limit. The model knows no stalls; **only the H200, whose
-code is NVK's, was measured**.
+prompts: % of the products' limit. The model knows no stalls; **only the H200 was
+measured**, whose code is NVK's (f16, groups of 128).
 
 ![Costs of kernels](driver-costs.svg)
 
