@@ -107,7 +107,7 @@ def rarely(blocks: list[Block]) -> set[int]:
 
 
 def longer_sides(blocks: list[Block]) -> set[int]:
-    """Of an if with an else whose sides make the same loads only one runs: usually
+    """Sides of an if and its else that make the same loads: one runs, usually
     the shorter, which does not test for an edge."""
     at = {block.label: i for i, block in enumerate(blocks)}
     skipped: set[int] = set()

@@ -204,7 +204,7 @@ def estimate(
     times = []
     for counts in (code.step, code.once):
         pipes = pipe_cycles(counts, work.subgroup, hardware)
-        # Of a subgroup as if the core's pipes were its SIMD's: others use them too.
+        # All SIMDs use these, so each has a share of their rate.
         for name in (SHARED, CACHE):
             pipes[name] *= min(core.simds, max(rounds * work.subgroups, 1))
         waits = latency if counts["load"] else 0
