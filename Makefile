@@ -37,8 +37,9 @@ test-full: install
 
 test-drivers: $(BUILD)/build.ninja
 	@echo "== Building"
-	@cmake --build $(BUILD) --target driver_compile
+	@cmake --build $(BUILD) --target driver_compile driver_cost
 	@$(PY) tools/run_drivers.py --build $(BUILD)
+	@$(PY) tools/run_costs.py --build $(BUILD)
 
 bench: install
 	@$(PY) tools/run_bench.py
