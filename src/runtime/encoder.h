@@ -86,26 +86,23 @@ class Encoder {
     Pins::unpin(buffer.kept, stream_id_);
   }
 
-  // The next dispatch is a rendezvous: the batch is held before it until the
-  // other processes are ready. A process belongs to one group.
-  void meet(
-      const std::shared_ptr<HostGroup>& group,
-      const Rendezvous& rendezvous) {
-    open().group = group;
-    open().rendezvous.push_back(rendezvous);
-    next_rendezvous_ = static_cast<uint32_t>(open().rendezvous.size());
+  // The batch is held before the next dispatch until `gate` lets it start. A
+  // process has one gate.
+  void hold(std::shared_ptr<Gate> gate, std::shared_ptr<const Hold> hold) {
+    open().gate = std::move(gate);
+    open().holds.push_back(std::move(hold));
+    next_hold_ = static_cast<uint32_t>(open().holds.size());
   }
-  // Cancels meet(): the dispatch was not encoded.
-  void forget_rendezvous() {
-    next_rendezvous_ = 0;
+  // Cancels hold(): the dispatch was not encoded.
+  void forget_hold() {
+    next_hold_ = 0;
   }
 
   // Later records start after `point`. Closes the batch of earlier records.
   void wait(EventPoint point);
 
-  // Closes the batch if its completion was handed out. Called before a
-  // rendezvous: a thread that waits for the batch may have to run before the
-  // other ranks can arrive.
+  // Closes the batch if its completion was handed out. Called before hold(): a
+  // thread that waits for the batch may have to run before the gate opens.
   void close_if_awaited();
 
   // The completion of everything encoded so far; null if the stream never had
@@ -178,7 +175,7 @@ class Encoder {
   bool goes_on_ = false; // in what last_ is of, or from it
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // number of operations until which it stays open
-  uint32_t next_rendezvous_ = 0; // Record::rendezvous of the next dispatch
+  uint32_t next_hold_ = 0; // Record::hold of the next dispatch
   bool awaited_ = false; // the open batch's completion was handed out
 };
 

@@ -235,6 +235,18 @@ bool Memory::recycle(Buffer& b) {
   return true;
 }
 
+Buffer* Memory::adopt(VkBuffer buffer, void* mapped, size_t size) const {
+  auto* b = new Buffer(size, BufferKind::Mapped);
+  b->device_.buffer = buffer;
+  b->device_.mapped = mapped;
+  b->device_.size = size;
+  VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+  ask.buffer = buffer;
+  b->device_.address =
+      device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
+  return b;
+}
+
 Buffer* Memory::allocate_heap(size_t size) {
   auto b = std::make_unique<Buffer>(size, BufferKind::Heap);
   b->mirror_->heap = std::malloc(size + tail_padding);

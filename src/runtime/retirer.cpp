@@ -95,12 +95,12 @@ void Retirer::finish(InFlight done, bool in_use) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
   completion->run_first(); // while the batch keeps the memory
-  if (auto& group = done.batch->group) {
+  if (auto& gate = done.batch->gate) {
     if (auto e = completion->error(); !e.empty()) {
-      group->fail(e);
+      gate->fail(e);
     } else {
-      for (const auto& m : done.batch->rendezvous) {
-        group->done(m);
+      for (const auto& hold : done.batch->holds) {
+        gate->done(*hold);
       }
     }
   }
