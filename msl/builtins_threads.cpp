@@ -1,6 +1,5 @@
-// What threads do together: barriers, SIMD-groups, atomics.
+// Functions of several threads: barriers, SIMD-groups, atomics.
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "msl/translator.h"
@@ -146,7 +145,7 @@ std::optional<Value> Translator::simd_function(
   return mask ? convert(r, types_.scalar(Scalar::U64), place) : r;
 }
 
-// What GLSL has no atomic operation for: tried until nobody came between.
+// Atomic operations that GLSL lacks, by compare and exchange until it succeeds.
 Value Translator::atomic_float(
     const std::string& operation,
     const std::string& memory,

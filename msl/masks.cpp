@@ -288,7 +288,8 @@ void Translator::masked_loop(const Stmt& s) {
   update_guard();
 }
 
-// Cases in order; who has come to one goes on into the next until it breaks.
+// Cases in order; a lane that reached one goes on into the next until it
+// breaks.
 void Translator::masked_switch(const Stmt& s) {
   if (!s.expr || !s.body) {
     fail(s.place, "a part of this statement is missing.");
@@ -307,7 +308,8 @@ void Translator::masked_switch(const Stmt& s) {
       any_label += " || " + v.text + " == " + label.text;
     }
   }
-  // Who has not left the switch, and who has come to a case.
+  // The lanes that have not left the switch, and those that have reached a
+  // case.
   std::string left = new_mask(all), come = new_mask("false");
   for (auto& c : s.body->statements) {
     if (!c || c->kind != Kind::Case) {
@@ -322,7 +324,7 @@ void Translator::masked_switch(const Stmt& s) {
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
-    // Who continues or returns is not to come to the next case either.
+    // Lanes that continue or return must not reach the next case either.
     emit_everywhere(come + " = " + come + " && " + left + ";");
   }
   bool leaves = escapes(*s.body, false, true);

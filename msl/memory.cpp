@@ -476,8 +476,8 @@ void Translator::wrote(const Value& to) {
   }
 }
 
-// What a reference is bound to: the same place, whatever happens to the
-// variables that said where it is.
+// The place that a reference is bound to. It stays the same when variables
+// change that its index was computed from.
 Value Translator::pinned(Value v) {
   auto snapshot = [&](const std::string& text, Ty type) {
     Value x;

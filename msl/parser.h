@@ -39,7 +39,7 @@ class Parser {
   class Depth; // an Error where expressions or statements nest too deeply
   class InScope; // a scope while it exists
 
-  // What stands before a declarator.
+  // The words before a declarator.
   struct Specifiers {
     Place place;
     Type type;

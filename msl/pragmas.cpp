@@ -72,7 +72,7 @@ class Pragma {
     } else if (is("STDC", 0)) {
       standard();
     } else if (is("METAL", 0) && is("internals", 1)) {
-      // Of Metal's own headers.
+      // Pragmas of Metal's own headers.
     } else if (
         compiler ? words_.size() < 2 ||
                 !is_one_of(words_[1].text, kIgnoredOfCompilers)
@@ -190,7 +190,7 @@ class Pragma {
   Tokens& out_;
 };
 
-// What a driver may do with float operations: by itself, each of these.
+// Liberties that a driver takes with float operations by default.
 struct Rules {
   bool contract = true, reassociate = true, reciprocal = true;
 

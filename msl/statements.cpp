@@ -1,6 +1,4 @@
 // Statements, as GLSL has them. Those that need masks are in masks.cpp.
-#include <algorithm>
-
 #include "msl/translator.h"
 
 namespace msl {

@@ -125,7 +125,7 @@ class Module {
     return it->second;
   }
 
-  // What a pointer type points to.
+  // The type that a pointer type points to.
   uint32_t pointee(uint32_t id) const {
     auto& t = type(id);
     if (t.op != OpTypePointer) {

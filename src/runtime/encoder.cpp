@@ -149,7 +149,7 @@ void Encoder::copy_to_host(Buffer& buffer) {
 }
 
 void Encoder::wait(EventPoint point) {
-  // What is on the queue already comes first anyway.
+  // Batches on the queue run before later ones anyway.
   if (point.submitted() && point.error().empty()) {
     return;
   }

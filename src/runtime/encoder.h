@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "runtime/batch.h"
 #include "runtime/batch_policy.h"
@@ -114,9 +113,9 @@ class Encoder {
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
   // The same in the middle of an eval, when needs_commit() is true.
   void close_and_go_on(std::function<void()> on_retired);
-  // What comes next is of the eval with this number. A batch fails with the
-  // last one of its eval, and with one of an earlier eval that was under way
-  // when it began. MLX calls wait() for an eval's first inputs before this.
+  // Later records belong to the eval with this number. A batch fails if the
+  // previous batch of its eval fails, or one of an earlier eval that was under
+  // way when it began. MLX calls wait() for an eval's first inputs before this.
   void begin_eval(uint64_t number);
   // The next batch may read what the last one writes.
   void go_on() {

@@ -148,7 +148,7 @@ void PendingQueue::announce(bool prepared, double queued) {
   }
 }
 
-// What only a wait that lasts makes worth looking at.
+// Checks of a wait that lasts: processes that have ended, and the time limit.
 void PendingQueue::look_for_trouble(Pending& pending) {
   auto now = Clock::now();
   auto& wait = *pending.wait;

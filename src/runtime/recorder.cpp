@@ -83,7 +83,7 @@ void Recorder::loop() {
       wait_for_more(seen, compiles);
     }
   }
-  // What still waits for something that will never come.
+  // The remaining batches wait for something that will never come.
   while (auto batch = pending_.take(true)) {
     batch->completion->set_failed(
         "[vulkan] The device was shut down before this work could start.");
@@ -92,8 +92,8 @@ void Recorder::loop() {
   }
 }
 
-// What the encoder did not wait for. Throws for the first record whose kernel
-// cannot be built, or has other arguments.
+// Builds kernels that the encoder did not wait for. Throws for the first record
+// whose kernel cannot be built, or has other arguments.
 void Recorder::finish_kernels(Batch& batch) {
   using Clock = Timeline::Clock;
   std::optional<Clock::time_point> begun;
@@ -351,7 +351,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
 }
 
 void Recorder::finish_submitted() {
-  // What can be on the queue soon; what waits for the host may wait for us.
+  // Waits for batches that can be submitted now. Those that wait for the host
+  // may wait for the calling thread.
   while (std::this_thread::get_id() != thread_.get_id() && !stopping_ &&
          (pending_.ready() || submitting_)) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -342,7 +342,7 @@ const ConfigEntry& nearest(std::string_view name) {
       table, {}, [&](auto& e) { return distance(name, e.name); });
 }
 
-// What a value of an earlier name is in the list of the present one.
+// The value of the present name that a value of an earlier name stands for.
 std::string meaning(const EarlierName& e, std::string_view value) {
   std::string word = e.word;
   if (word.empty() || word.ends_with('=')) {
