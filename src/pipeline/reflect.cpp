@@ -194,10 +194,6 @@ void Module::read(Op op, std::span<const uint32_t> w) {
 
 } // namespace
 
-bool Reflection::has_capability(uint32_t c) const {
-  return std::binary_search(capabilities.begin(), capabilities.end(), c);
-}
-
 bool is_spirv(std::span<const uint32_t> spirv) {
   if (spirv.size() < header_words || spirv[0] != magic) {
     return false;

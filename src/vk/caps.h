@@ -1,5 +1,5 @@
-// A physical device's features as a plain snapshot, and the choices made from
-// it. Everything but query_caps() is pure and tested without a GPU.
+// What a physical device offers, as a plain snapshot, and the choices made
+// from it. Everything but query_caps() is pure and tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace mlx::core::vulkan {
 
-// Subgroup operations that every device must have.
+// What every device has to have of VkSubgroupFeatureFlagBits.
 constexpr VkSubgroupFeatureFlags least_subgroup_operations =
     VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
     VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
@@ -54,8 +54,8 @@ struct Caps {
   bool preserve_nan_f32 = false; // signed zero, Inf, NaN
   bool preserve_denorm_f32 = false;
   bool integer_dot_product = false;
-  // Dot products of packed bytes are faster than their parts: of signed ones,
-  // and of signed and unsigned ones.
+  // Of packed bytes, faster than what they stand for: signed ones, and signed
+  // times unsigned ones.
   bool fast_dot_signed = false, fast_dot_mixed = false;
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
@@ -90,7 +90,7 @@ struct Caps {
   bool timestamps = false;
   // Compute units, where an extension or a table tells; else 0.
   uint32_t core_count = 0;
-  // From its row of vk/gpu_class.cpp; here the values of the widest class.
+  // Of its row in vk/gpu_class.cpp; here those of the widest class.
   uint32_t registers = 255, held_values = 255, mask_values = 0;
   uint32_t joined_values = 0, several_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
@@ -136,9 +136,9 @@ struct Caps {
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);
 
-// The family whose queue takes all work; -1 if no family computes. NVIDIA's
-// queues without graphics start a submission sooner (5 us on an H200); on AMD
-// those with graphics were found faster
+// Of a device's families the one whose queue takes all work; -1 without any
+// that computes. NVIDIA's queues without graphics start a submission sooner (5
+// us on an H200); on AMD those with graphics were found faster
 // (https://github.com/ggml-org/llama.cpp/pull/20551).
 int choose_queue_family(
     const std::vector<VkQueueFamilyProperties>& families,

@@ -342,7 +342,7 @@ const ConfigEntry& nearest(std::string_view name) {
       table, {}, [&](auto& e) { return distance(name, e.name); });
 }
 
-// The value of the present name that a value of an earlier name stands for.
+// What a value of an earlier name is in the list of the present one.
 std::string meaning(const EarlierName& e, std::string_view value) {
   std::string word = e.word;
   if (word.empty() || word.ends_with('=')) {
