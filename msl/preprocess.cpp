@@ -162,7 +162,8 @@ class Preprocessor {
     if (name != "if") {
       return macros_.defined(rest[0].text) == (name == "ifdef");
     }
-    return evaluate_condition(macros_.expand(answered(rest)), place) != 0;
+    return evaluate_condition(macros_.expand(answered(rest)), place, arena_) !=
+        0;
   }
 
   // With defined(X) and __has_...(X) replaced by 0 or 1.

@@ -58,7 +58,7 @@ preprocess(std::string_view header, std::string_view body, Arena& arena);
 
 // The value of what stands after #if, its macros expanded: names are 0. Throws
 // Error.
-int64_t evaluate_condition(const Tokens& line, const Place& place);
+int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena);
 
 // The user's text in backticks, for a message.
 std::string quoted(std::string_view text);
