@@ -116,7 +116,7 @@ class Pragma {
       return;
     }
     if (!count.empty() && !count[0].is("full") && !count[0].is("enable")) {
-      int64_t n = evaluate_condition(macros_.expand(count), at_.place);
+      int64_t n = evaluate_condition(macros_.expand(count), at_.place, arena_);
       if (n < 2 || n > 4096) {
         return; // 1: as it stands
       }
