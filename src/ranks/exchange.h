@@ -29,7 +29,8 @@ struct Exchange {
   int itemsize;
 };
 
-// One dispatch. Without a carrier's job, `from` is an offset in the region.
+// One dispatch. `args.from` is an offset in the shared memory; the caller makes
+// it an address, there or, for a Meet, in the carrier's copy.
 struct ExchangeStep {
   Rendezvous rendezvous;
   ExchangeArgs args;
