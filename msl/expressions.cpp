@@ -143,6 +143,7 @@ Value Translator::swizzle(
   }
   Value r = v.home == Home::Local ? v : load(v);
   r.text = within(r, Prec::Atom) + "." + xyzw;
+  r.unrounded.clear();
   r.prec = Prec::Atom;
   r.base = nullptr;
   r.variable = nullptr;

@@ -88,6 +88,7 @@ struct Value {
   };
   Ty type = nullptr;
   std::string text;
+  std::string unrounded; // what `text` rounds to half or bfloat, if it does
   Prec prec = Prec::Atom;
   Home home = Home::None;
   std::string index; // "" is 0
