@@ -22,6 +22,9 @@ Meaning built_in_meaning(std::string_view name);
 // Why a word is not supported, and the nearest way; empty for other words.
 std::string refused_word(std::string_view name);
 
+// Whether a list of words, with spaces between them, has this one.
+bool has_word(std::string_view list, std::string_view word);
+
 bool is_keyword(std::string_view name); // no name of the user's
 bool is_space(std::string_view name); // device, constant, threadgroup, thread
 bool is_qualifier(std::string_view name); // those, const, constexpr, volatile
