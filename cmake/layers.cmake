@@ -1,5 +1,5 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
+# runtime, ranks, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
 # ladder"); and what is built from them alone. The library is these and the upper
 # layers (cmake/mlx.cmake).
 
@@ -69,6 +69,7 @@ mlxvk_add_layer(runtime FOLDER src/runtime BELOW mlxvk_pipeline)
 target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
 target_include_directories(mlxvk_runtime SYSTEM
                            PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+mlxvk_add_layer(ranks FOLDER src/ranks BELOW mlxvk_runtime)
 
 if(MLXVK_SANITIZE STREQUAL "fuzzer")
   include(cmake/fuzz.cmake)
@@ -149,6 +150,6 @@ if(DOCTEST_INCLUDE_DIR)
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
   target_compile_definitions(null_tests PRIVATE ${mlxvk_emulation}
                              MLXVK_BATCHES="${PROJECT_SOURCE_DIR}/tests/null/batches")
-  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
+  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_ranks mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

@@ -95,10 +95,10 @@ include(cmake/overrides.cmake)
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime|ranks)/")
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_ranks>
                                   $<BUILD_INTERFACE:mlxvk_msl>
                                   $<BUILD_INTERFACE:mlxvk_array_memory>)
 

@@ -1,7 +1,7 @@
 """Fail when a file under src/ includes one of a higher layer.
 
 The ladder of docs/dev/architecture.md: a layer includes itself and those before it.
-Those up to runtime are free of MLX. msl/ is a library beside them: it includes itself
+Those up to ranks are free of MLX. msl/ is a library beside them: it includes itself
 alone, and src/ its public header alone.
 """
 
@@ -17,6 +17,7 @@ LADDER = (
     ("pipeline",),
     ("kernels",),
     ("runtime",),
+    ("ranks",),
     ("backend",),
     ("ops",),
     ("jit", "io", "overrides"),

@@ -1,4 +1,4 @@
-// What `mlx-vulkan doctor` prints, as JSON through a C function of libmlx.so,
+// The output of `mlx-vulkan doctor`, as JSON through a C function of libmlx.so,
 // so that the tool sees the very library that Python loaded.
 #include <dlfcn.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ json device_json(const Caps& c, bool selected) {
   return d;
 }
 
-// Of the device in use: the memory model, why, and its limits.
+// The memory model of the device in use, why it was chosen, and its limits.
 json memory_json(const Caps& c) {
   auto wanted = config().memory;
   auto types = choose_memory_types(c.memory, c.type, wanted);

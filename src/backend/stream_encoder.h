@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cassert>
-#include <cstring>
 #include <initializer_list>
 #include <new>
 #include <optional>

@@ -6,9 +6,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "runtime/memory.h"
 #include "runtime/timeline.h"

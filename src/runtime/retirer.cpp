@@ -97,12 +97,12 @@ void Retirer::finish(InFlight done, bool in_use) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
   completion->run_first(); // while the batch keeps the memory
-  if (auto& group = done.batch->group) {
+  if (auto& gate = done.batch->gate) {
     if (auto e = completion->error(); !e.empty()) {
-      group->fail(e);
+      gate->fail(e);
     } else {
-      for (const auto& m : done.batch->rendezvous) {
-        group->done(m);
+      for (const auto& hold : done.batch->holds) {
+        gate->done(*hold);
       }
     }
   }
@@ -276,7 +276,7 @@ void Retirer::learn(const InFlight& done, std::chrono::duration<double> took) {
         expected * 1e3);
   }
   if (std::max(expected, took.count()) >= least_learned && expected > 0 &&
-      done.batch->rendezvous.empty()) {
+      done.batch->holds.empty()) {
     device_.slowdown().learn(expected, took.count());
   }
 }

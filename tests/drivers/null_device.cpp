@@ -2,6 +2,7 @@
 
 #include "pipeline/disk_cache.h"
 #include "pipeline/pipeline.h"
+#include "variants/compile.h"
 #include "vk/capabilities.h"
 #include "vk/features.h"
 
