@@ -39,7 +39,7 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
   uint64_t slots =
       HostGroup::slots() + number % HostGroup::generations * sizes.slot;
   auto& region = ranks.region();
-  auto* buffer = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  auto* buffer = buffer_of(region);
   ExchangeArgs args{
       .slot = slots + sizes.rank * stride,
       .from = ranks.carrier()->address(number),

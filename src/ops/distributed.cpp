@@ -82,7 +82,7 @@ constexpr uint32_t group_size = 256;
 constexpr uint32_t most_turns = 1 << 21;
 
 uint64_t address_of(const array& a) {
-  return static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr())->address();
+  return buffer_of(a)->address();
 }
 
 Grid grid_of(const ExchangeArgs& args, const Caps& caps, bool meets) {

@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MLX = "0.32.4"
+MLX = metadata.version("mlx")
 # Which library it is, that the default device computes, and what is mapped.
 LOOK = """
 import ctypes
