@@ -9,18 +9,12 @@ foreach(part MAJOR MINOR PATCH)
   list(APPEND found ${CMAKE_MATCH_1})
 endforeach()
 list(JOIN found "." found)
-if(NOT found STREQUAL MLXVK_MLX)
-  message(
-    FATAL_ERROR
-      "MLX ${MLXVK_MLX} is needed, but ${MLX_SOURCE_DIR} holds MLX ${found}. "
-      "Leave MLX_SOURCE_DIR empty to use the locked sources, or pass "
-      "-DMLXVK_MLX=${found}.")
-endif()
 
 # The stock frontend is compiled against the official headers, so ours must be
 # the same byte for byte.
 string(JSON mlxvk_headers GET "${mlxvk_version}" headers)
-set(MLXVK_CHECK_HEADERS ON CACHE BOOL "compare MLX's headers with the release")
+set(MLXVK_CHECK_HEADERS ON CACHE BOOL
+    "compare MLX's version and headers with the release; OFF builds any MLX")
 
 function(mlxvk_header_digest folder result)
   file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.h")
@@ -36,13 +30,20 @@ function(mlxvk_header_digest folder result)
 endfunction()
 
 if(MLXVK_CHECK_HEADERS)
+  if(NOT found STREQUAL MLXVK_MLX)
+    message(
+      FATAL_ERROR
+        "MLX ${MLXVK_MLX} is needed, but ${MLX_SOURCE_DIR} holds MLX ${found}. "
+        "Leave MLX_SOURCE_DIR empty to use the locked sources, or pass "
+        "-DMLXVK_MLX=${found}.")
+  endif()
   mlxvk_header_digest("${MLX_SOURCE_DIR}/mlx" digest)
   if(NOT digest STREQUAL mlxvk_headers)
     message(
       FATAL_ERROR
         "The headers in ${MLX_SOURCE_DIR}/mlx are not those of the official "
-        "MLX ${MLXVK_MLX} release, so the stock mlx package could "
-        "not use this library. Leave MLX_SOURCE_DIR empty to use the locked "
+        "MLX ${MLXVK_MLX} release (${digest} instead of ${mlxvk_headers}), so "
+        "the stock mlx package could not use this library. Leave MLX_SOURCE_DIR empty to use the locked "
         "sources, or pass -DMLXVK_CHECK_HEADERS=OFF.")
   endif()
 endif()
@@ -71,7 +72,7 @@ foreach(header algorithm arm_bf16.h arm_fp16.h arm_neon.h cmath complex cstdint
 endforeach()
 set(PREAMBLE_SIMD_FLAGS "-nostdinc -isystem ${kept_includes}")
 
-set(MLX_VERSION ${MLXVK_MLX})
+set(MLX_VERSION ${found})
 set(BUILD_SHARED_LIBS ON)
 set(USE_SYSTEM_FMT ON CACHE BOOL "" FORCE)
 set(MLX_BUILD_TESTS OFF CACHE BOOL "" FORCE)

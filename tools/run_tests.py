@@ -292,9 +292,10 @@ def full_modes(build: Path) -> list[Step]:
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))
-    pages = pytest("tests/python/test_doc_commands.py", workers=False)
+    files = ("test_doc_commands", "test_examples")
+    pages = pytest(*(f"tests/python/{f}.py" for f in files), workers=False)
     env = {"MLX_VK_TEST_FULL": "1"}
-    steps.append(Step("package", "commands of documents", pages, "junit", env))
+    steps.append(Step("package", "documents and examples", pages, "junit", env))
     steps.append(Step("model", "server", pytest("tests/serve", workers=False), "junit"))
     steps.append(
         Step(

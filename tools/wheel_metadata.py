@@ -2,7 +2,8 @@
 
 scikit-build-core asks for them (pyproject.toml). MLXVK_MLX is the version of MLX that
 the wheel is for, the newest if it is not set. As a program: prints the packages of
-that time, for the development environment, or all versions (--all).
+that time, for the development environment, all versions (--all) or the
+wheel's (--version).
 """
 
 import json
@@ -36,5 +37,7 @@ def dynamic_metadata(field: str, settings=None, *_):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--all"]:
         sys.exit(print(*TABLE["versions"]))
+    if sys.argv[1:] == ["--version"]:
+        sys.exit(print(dynamic_metadata("version")))
     mlx = mlx_version()
     print(f"mlx=={mlx}", f"mlx-lm=={TABLE['versions'][mlx]['mlx-lm']}")
