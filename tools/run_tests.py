@@ -77,9 +77,9 @@ def pytest(*words: str, workers: bool = True) -> list[str]:
 def sources() -> list[str]:
     return [
         str(path.relative_to(ROOT))
-        for folder in ("src", "msl", "tests", "tools")
+        for folder in ("src", "msl", "tests", "tools", "examples")
         for path in sorted((ROOT / folder).rglob("*"))
-        if path.suffix in (".cpp", ".h")
+        if path.suffix in (".c", ".cpp", ".h")
     ]
 
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backend/event.h"
 #include "backend/stream.h"
@@ -28,6 +29,9 @@ struct Access {
 template struct Access<&Event::event_>;
 
 using State = std::shared_ptr<vulkan::EventState>;
+
+// What this CPU stream's thread waited for failed: so does its next signal.
+thread_local std::string failed;
 
 } // namespace
 
@@ -59,19 +63,25 @@ void Event::wait() {
 }
 
 void Event::wait(Stream stream) {
-  auto point = vulkan::point_of(*this);
   if (stream.device == Device::cpu) {
-    scheduler::enqueue(stream, [point] { point.state->wait(point.value); });
+    auto& state = vulkan::state_of(*this);
+    scheduler::enqueue(stream, [state, value = value()] {
+      state->wait(value);
+      if (auto error = state->error(value); !error.empty()) {
+        failed = error;
+      }
+    });
   } else {
-    vulkan::encoder(stream).raw().wait(std::move(point));
+    vulkan::encoder(stream).raw().wait(vulkan::point_of(*this));
   }
 }
 
 void Event::signal(Stream stream) {
   auto& state = vulkan::state_of(*this);
   if (stream.device == Device::cpu) {
-    scheduler::enqueue(
-        stream, [state, value = value()] { state->signal_host(value, {}); });
+    scheduler::enqueue(stream, [state, value = value()] {
+      state->signal_host(value, std::exchange(failed, {}));
+    });
   } else if (vulkan::forked_from_started_device()) {
     // Eval clears up after the exception that a forked child's use throws.
     state->signal_host(value(), {});
