@@ -9,6 +9,7 @@
 
 #include "backend/fallback.h"
 #include "backend/host_ranks.h"
+#include "mlx/version.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
 #include "runtime/device.h"
@@ -152,7 +153,7 @@ json cache_json() {
 json report() {
   const Probe& p = probe();
   json j;
-  j["mlx_version"] = "0.32.4";
+  j["mlx_version"] = mlx::core::version();
   Dl_info where{};
   if (dladdr(reinterpret_cast<const void*>(&probe), &where)) {
     j["library"] = where.dli_fname;

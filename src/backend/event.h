@@ -7,6 +7,9 @@
 
 namespace mlx::core::vulkan {
 
+// The event's state, which its constructor makes (src/versions).
+const std::shared_ptr<EventState>& state_of(const Event& event);
+
 // The event at its current value.
 EventPoint point_of(const Event& event);
 

@@ -8,11 +8,13 @@
 #include <mutex>
 #include <vector>
 
+#include "backend/stream_encoder.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/stream.h"
 #include "ranks/handshake.h"
 #include "ranks/shared_memory.h"
 #include "runtime/device.h"
+#include "versions/data.h"
 #include "vk/config.h"
 #include "vk/launcher.h"
 
@@ -69,7 +71,7 @@ Buffer* import(const SharedMemory& memory, Outcome& outcome) {
 array bytes_of(Buffer* buffer) {
   array a({static_cast<int>(buffer->size)}, uint8, nullptr, {});
   // Never freed, as the device may still use it when the process ends.
-  a.set_data({allocator::Buffer(buffer), [](allocator::Buffer) {}});
+  set_borrowed(a, allocator::Buffer(buffer));
   return a;
 }
 
@@ -82,9 +84,7 @@ HostRanks::Ring settle(
     bool meets) {
   std::unique_ptr<Carrier> carrier;
   if (meets) {
-    auto* shared =
-        static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
-    carrier = std::make_unique<Carrier>(group, shared->mapped());
+    carrier = std::make_unique<Carrier>(group, buffer_of(region)->mapped());
   }
   auto ranks = std::make_shared<HostRanks>(
       ring, group, std::move(region), std::move(carrier));

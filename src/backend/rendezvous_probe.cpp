@@ -38,7 +38,7 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
   array y = enc.temporary({int(items)}, uint32);
   auto& group = *ranks.group();
   auto& region = ranks.region();
-  auto* buffer = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  auto* buffer = buffer_of(region);
   ExchangeArgs args{
       .slot = group.slot(sizes.rank, number),
       .from = ranks.carrier()->address(number),

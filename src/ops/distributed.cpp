@@ -63,7 +63,7 @@ Type bits_of(Dtype dtype) {
 }
 
 uint64_t address_of(const array& a) {
-  return static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr())->address();
+  return buffer_of(a)->address();
 }
 
 // The range of `a` that a step's piece occupies, where it is one, so that no
