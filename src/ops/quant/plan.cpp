@@ -401,8 +401,11 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   if (rows < 0) {
-    bool can = caps.coopmat(s.common.T) || caps.half_matrices(s.common.T).lanes;
-    rows = can ? t.dequantize_rows : 0;
+    // Only products along k take f16 matrices.
+    bool halves = caps.half_matrices(s.common.T).lanes;
+    rows = halves && s.transpose             ? t.halves_dequantize_rows
+        : halves || caps.coopmat(s.common.T) ? t.dequantize_rows
+                                             : 0;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&
