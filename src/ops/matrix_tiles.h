@@ -13,11 +13,14 @@ inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
 }
 
-// Whether tiles were chosen by timing them. Elsewhere the least tile_time()
-// wins.
+inline bool nvidia(const Caps& caps) {
+  return caps.vendor_id == 0x10de;
+}
+
+// Whether plans of tiles were timed on GPUs of this vendor, or do not matter.
+// Elsewhere the least tile_time() wins.
 inline bool timed_tiles(const Caps& caps) {
-  constexpr uint32_t nvidia = 0x10de;
-  return caps.vendor_id == nvidia || caps.software();
+  return nvidia(caps) || caps.software();
 }
 
 // Estimated time of `groups` tiles of bm x bn for each item of k: whole rounds
