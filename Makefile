@@ -1,15 +1,19 @@
 # The front door. `make demo` and `make test` need nothing before them: they
 # install what is missing, build, and run.
 
-VENV ?= .venv
-BUILD ?= build
+# MLX=VERSION builds and tests for another MLX of third_party/mlx.json than the
+# newest, in folders of its own.
+MLX ?=
+VENV ?= .venv$(MLX:%=-%)
+BUILD ?= build$(MLX:%=-%)
+export MLXVK_MLX = $(MLX)
 PY := $(VENV)/bin/python
 MODEL ?=
 PROMPT ?= What is the capital of France, and why is it famous?
 CMAKE_ARGS ?=
 
 .PHONY: help demo test test-full test-drivers bench lint build install wheel \
-	wheel-aarch64 site clean
+	wheels wheel-aarch64 site clean
 
 help:
 	@echo "make demo       generate text with SmolLM2-135M on this machine's GPU"
@@ -21,9 +25,11 @@ help:
 	@echo "make bench      timings of the operations and of decoding"
 	@echo "make lint       clang-format, ruff, size gate, includes"
 	@echo "make wheel      dist/mlx_vulkan-*.whl"
+	@echo "make wheels     one for each MLX of third_party/mlx.json"
 	@echo "make wheel-aarch64  the same for ARM, cross-built and tried under qemu"
 	@echo "make site       the documents as HTML"
 	@echo "make clean      removes build, dist, .venv and .demo"
+	@echo "MLX=VERSION     after any of these: another MLX than the newest"
 
 demo: install
 	@$(PY) tools/demo.py --model "$(MODEL)" --prompt "$(PROMPT)"
@@ -37,8 +43,9 @@ test-full: install
 
 test-drivers: $(BUILD)/build.ninja
 	@echo "== Building"
-	@cmake --build $(BUILD) --target driver_compile
+	@cmake --build $(BUILD) --target driver_compile driver_cost
 	@$(PY) tools/run_drivers.py --build $(BUILD)
+	@$(PY) tools/run_costs.py --build $(BUILD)
 
 bench: install
 	@$(PY) tools/run_bench.py
@@ -52,7 +59,8 @@ $(VENV)/.ready: tools/requirements.txt tools/bootstrap.sh
 
 $(BUILD)/build.ninja: $(VENV)/.ready
 	@echo "== Configuring (the first time also downloads the locked sources)"
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_ARGS)
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	  $(MLX:%=-DMLXVK_MLX=%) $(CMAKE_ARGS)
 
 build: $(BUILD)/build.ninja
 	@echo "== Building"
@@ -73,14 +81,19 @@ wheel: build
 	@$(PY) tools/finish_wheel.py --build $(BUILD) $(BUILD)/wheel/repaired/*.whl
 	@ls -l dist
 
+wheels:
+	@for mlx in $$(python3 tools/wheel_metadata.py --all); do \
+	  $(MAKE) wheel MLX=$$mlx || exit 1; done
+
 # The same for ARM, made on x86-64 by Debian's cross compiler and tried under qemu.
-ARM := build-aarch64
+ARM := build-aarch64$(MLX:%=-%)
 wheel-aarch64: $(VENV)/.ready
 	@tools/aarch64.sh $(ARM)/root
 	@rm -rf $(ARM)/wheel && mkdir -p $(ARM)/wheel
 	@_PYTHON_HOST_PLATFORM=linux-aarch64 $(PY) -m pip wheel -q --no-deps \
 	  --no-build-isolation -w $(ARM)/wheel -C build-dir=$(ARM)/build \
 	  -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64.cmake) \
+	  $(MLX:%=-C cmake.define.MLXVK_MLX=%) \
 	  -C cmake.define.MLXVK_AARCH64_ROOT=$(abspath $(ARM)/root) .
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --plat auto \
 	  --exclude '*/mlx_vulkan/lib/libmlx.so' -w $(ARM)/wheel/repaired \
@@ -96,4 +109,4 @@ site: $(VENV)/.ready
 	@echo $(BUILD)/site/index.html
 
 clean:
-	rm -rf $(BUILD) build-* dist $(VENV) .demo
+	rm -rf $(BUILD) build-* dist $(VENV) .venv-* .demo

@@ -1,6 +1,20 @@
-# Finds the C++ sources this project builds from. third_party/Cargo.lock pins
-# them with checksums; cargo is only the downloader, no Rust is compiled.
-# Every folder can be overridden on the command line.
+# Finds the C++ sources this project builds from. third_party/Cargo.lock and
+# third_party/mlx-<version>/Cargo.lock pin them with checksums; cargo is only the
+# downloader, no Rust is compiled. Every folder can be overridden on the command
+# line.
+
+# third_party/mlx.json lists the versions of MLX, the newest first.
+file(READ "${CMAKE_CURRENT_LIST_DIR}/../third_party/mlx.json" mlxvk_versions)
+string(JSON newest MEMBER "${mlxvk_versions}" versions 0)
+set(MLXVK_MLX "${newest}" CACHE STRING "version of MLX, of third_party/mlx.json")
+string(JSON mlxvk_version ERROR_VARIABLE unknown GET "${mlxvk_versions}" versions
+       "${MLXVK_MLX}")
+if(unknown)
+  message(FATAL_ERROR "MLXVK_MLX=${MLXVK_MLX} is not among the versions of "
+                      "third_party/mlx.json; the newest is ${newest}.")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             "${PROJECT_SOURCE_DIR}/third_party/mlx.json")
 
 set(MLX_SOURCE_DIR "" CACHE PATH "MLX source tree (default: the locked one)")
 set(VMA_INCLUDE_DIR "" CACHE PATH "folder of vk_mem_alloc.h")
@@ -39,11 +53,11 @@ function(mlxvk_find_cargo)
       "rustup), or pass ${mlxvk_source_options}.")
 endfunction()
 
-function(mlxvk_locked_sources)
+# Sets LOCKED_<crate> to the folder of each package that a manifest locks.
+function(mlxvk_locked_sources manifest)
   if(NOT CARGO_PROGRAM)
     mlxvk_find_cargo()
   endif()
-  set(manifest "${PROJECT_SOURCE_DIR}/third_party/Cargo.toml")
   foreach(offline "--offline" "")
     execute_process(
       COMMAND ${CARGO_PROGRAM} metadata --locked ${offline} --format-version 1
@@ -58,7 +72,7 @@ function(mlxvk_locked_sources)
   if(NOT result EQUAL 0)
     message(
       FATAL_ERROR
-        "cargo could not provide the sources locked in third_party/Cargo.lock. "
+        "cargo could not provide the sources locked beside ${manifest}. "
         "Without network access, pass ${mlxvk_source_options}. cargo said: "
         "${error}")
   endif()
@@ -77,10 +91,41 @@ function(mlxvk_locked_sources)
   endforeach()
 endfunction()
 
-if(NOT (MLX_SOURCE_DIR AND VMA_INCLUDE_DIR AND VULKAN_HEADERS_DIR
-        AND GLSLANG_SOURCE_DIR AND MIMALLOC_SOURCE_DIR
-        AND TREE_SITTER_SOURCE_DIR AND TREE_SITTER_CPP_SOURCE_DIR))
-  mlxvk_locked_sources()
+# The tree of a commit, for a release of MLX that no package holds.
+function(mlxvk_committed_source commit)
+  set(tree "${CMAKE_BINARY_DIR}/mlx-${commit}")
+  if(NOT EXISTS "${tree}/mlx/version.h")
+    message(STATUS "Fetching MLX's commit ${commit}")
+    set(from https://github.com/ml-explore/mlx)
+    file(MAKE_DIRECTORY "${tree}")
+    foreach(words "init;-q" "fetch;-q;--depth;1;${from};${commit}"
+                  "checkout;-q;${commit}")
+      execute_process(COMMAND git ${words} WORKING_DIRECTORY "${tree}"
+                      RESULT_VARIABLE result ERROR_VARIABLE error)
+      if(NOT result EQUAL 0)
+        file(REMOVE_RECURSE "${tree}")
+        message(
+          FATAL_ERROR
+            "git could not fetch MLX ${MLXVK_MLX}, commit ${commit} of ${from}. "
+            "Pass its tree with -DMLX_SOURCE_DIR=. git said: ${error}")
+      endif()
+    endforeach()
+  endif()
+  set(MLX_SOURCE_DIR "${tree}" PARENT_SCOPE)
+endfunction()
+
+if(NOT (VMA_INCLUDE_DIR AND VULKAN_HEADERS_DIR AND GLSLANG_SOURCE_DIR
+        AND MIMALLOC_SOURCE_DIR))
+  mlxvk_locked_sources("${PROJECT_SOURCE_DIR}/third_party/Cargo.toml")
+endif()
+if(NOT MLX_SOURCE_DIR)
+  string(JSON commit ERROR_VARIABLE packaged GET "${mlxvk_version}" commit)
+  if(packaged)
+    mlxvk_locked_sources(
+      "${PROJECT_SOURCE_DIR}/third_party/mlx-${MLXVK_MLX}/Cargo.toml")
+  else()
+    mlxvk_committed_source("${commit}")
+  endif()
 endif()
 
 function(mlxvk_source_default variable locked_dir suffix probe)

@@ -1,5 +1,5 @@
 # The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
+# runtime, ranks, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
 # ladder"); and what is built from them alone. The library is these and the upper
 # layers (cmake/mlx.cmake).
 
@@ -69,6 +69,7 @@ mlxvk_add_layer(runtime FOLDER src/runtime BELOW mlxvk_pipeline)
 target_include_directories(mlxvk_runtime SYSTEM PRIVATE "${VMA_INCLUDE_DIR}")
 target_include_directories(mlxvk_runtime SYSTEM
                            PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+mlxvk_add_layer(ranks FOLDER src/ranks BELOW mlxvk_runtime)
 
 if(MLXVK_SANITIZE STREQUAL "fuzzer")
   include(cmake/fuzz.cmake)
@@ -119,6 +120,14 @@ if(NLOHMANN_INCLUDE_DIR)
   target_include_directories(driver_compile SYSTEM
                              PRIVATE "${NLOHMANN_INCLUDE_DIR}")
   target_link_libraries(driver_compile PRIVATE mlxvk_variants)
+  # And those of a model's step, with their assembly (tools/cost).
+  add_executable(driver_cost EXCLUDE_FROM_ALL
+                 "${PROJECT_SOURCE_DIR}/tests/drivers/driver_cost.cpp"
+                 "${PROJECT_SOURCE_DIR}/tests/drivers/cost_cases.cpp"
+                 "${PROJECT_SOURCE_DIR}/tests/drivers/null_device.cpp")
+  target_include_directories(driver_cost SYSTEM
+                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+  target_link_libraries(driver_cost PRIVATE mlxvk_variants)
 endif()
 
 # The translator as a command, and over kernels that tests/kernels/extract.py finds.
@@ -141,6 +150,6 @@ if(DOCTEST_INCLUDE_DIR)
                              PRIVATE "${DOCTEST_INCLUDE_DIR}")
   target_compile_definitions(null_tests PRIVATE ${mlxvk_emulation}
                              MLXVK_BATCHES="${PROJECT_SOURCE_DIR}/tests/null/batches")
-  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_runtime mlxvk_msl)
+  target_link_libraries(null_tests PRIVATE mlxvk_variants mlxvk_ranks mlxvk_msl)
   add_dependencies(null_tests mlxvk_layers)
 endif()

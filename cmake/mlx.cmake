@@ -1,7 +1,6 @@
 # Overlays the Vulkan backend on an unpatched MLX: MLX's own build, minus
 # backend/no_gpu, plus MLX's backend/gpu and our sources.
 
-set(MLX_REQUIRED_VERSION 0.32.4)
 file(STRINGS "${MLX_SOURCE_DIR}/mlx/version.h" version_lines
      REGEX "^#define MLX_VERSION_")
 set(found)
@@ -10,18 +9,12 @@ foreach(part MAJOR MINOR PATCH)
   list(APPEND found ${CMAKE_MATCH_1})
 endforeach()
 list(JOIN found "." found)
-if(NOT found STREQUAL MLX_REQUIRED_VERSION)
-  message(
-    FATAL_ERROR
-      "MLX ${MLX_REQUIRED_VERSION} is needed, but ${MLX_SOURCE_DIR} holds MLX "
-      "${found}. Leave MLX_SOURCE_DIR empty to use the locked sources.")
-endif()
 
 # The stock frontend is compiled against the official headers, so ours must be
 # the same byte for byte.
-set(MLX_REQUIRED_HEADERS
-    164ce5dc275bc32760155d38519139d366e2a424e840dccbdf1e164deb487cb5)
-set(MLXVK_CHECK_HEADERS ON CACHE BOOL "compare MLX's headers with the release")
+string(JSON mlxvk_headers GET "${mlxvk_version}" headers)
+set(MLXVK_CHECK_HEADERS ON CACHE BOOL
+    "compare MLX's version and headers with the release; OFF builds any MLX")
 
 function(mlxvk_header_digest folder result)
   file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.h")
@@ -37,13 +30,20 @@ function(mlxvk_header_digest folder result)
 endfunction()
 
 if(MLXVK_CHECK_HEADERS)
+  if(NOT found STREQUAL MLXVK_MLX)
+    message(
+      FATAL_ERROR
+        "MLX ${MLXVK_MLX} is needed, but ${MLX_SOURCE_DIR} holds MLX ${found}. "
+        "Leave MLX_SOURCE_DIR empty to use the locked sources, or pass "
+        "-DMLXVK_MLX=${found}.")
+  endif()
   mlxvk_header_digest("${MLX_SOURCE_DIR}/mlx" digest)
-  if(NOT digest STREQUAL MLX_REQUIRED_HEADERS)
+  if(NOT digest STREQUAL mlxvk_headers)
     message(
       FATAL_ERROR
         "The headers in ${MLX_SOURCE_DIR}/mlx are not those of the official "
-        "MLX ${MLX_REQUIRED_VERSION} release, so the stock mlx package could "
-        "not use this library. Leave MLX_SOURCE_DIR empty to use the locked "
+        "MLX ${MLXVK_MLX} release (${digest} instead of ${mlxvk_headers}), so "
+        "the stock mlx package could not use this library. Leave MLX_SOURCE_DIR empty to use the locked "
         "sources, or pass -DMLXVK_CHECK_HEADERS=OFF.")
   endif()
 endif()
@@ -72,7 +72,7 @@ foreach(header algorithm arm_bf16.h arm_fp16.h arm_neon.h cmath complex cstdint
 endforeach()
 set(PREAMBLE_SIMD_FLAGS "-nostdinc -isystem ${kept_includes}")
 
-set(MLX_VERSION ${MLX_REQUIRED_VERSION})
+set(MLX_VERSION ${found})
 set(BUILD_SHARED_LIBS ON)
 set(USE_SYSTEM_FMT ON CACHE BOOL "" FORCE)
 set(MLX_BUILD_TESTS OFF CACHE BOOL "" FORCE)
@@ -91,14 +91,16 @@ list(FILTER mlx_sources EXCLUDE REGEX "/backend/no_gpu/|/io/no_gguf.cpp")
 file(GLOB mlx_gpu_sources "${MLX_SOURCE_DIR}/mlx/backend/gpu/*.cpp")
 set_property(TARGET mlx PROPERTY SOURCES ${mlx_sources} ${mlx_gpu_sources})
 include(cmake/overrides.cmake)
+include(src/versions/features.cmake)
 
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime|ranks)/")
+list(REMOVE_ITEM mlxvk_sources ${mlxvk_left_out})
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)
-target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_runtime>
+target_link_libraries(mlx PRIVATE $<BUILD_INTERFACE:mlxvk_ranks>
                                   $<BUILD_INTERFACE:mlxvk_msl>
                                   $<BUILD_INTERFACE:mlxvk_array_memory>)
 

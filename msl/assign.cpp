@@ -1,6 +1,4 @@
 // Assignments, and the operators of structs.
-#include <algorithm>
-
 #include "msl/translator.h"
 
 namespace msl {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -143,7 +142,7 @@ struct TemplateParameter {
   ExprPtr default_value;
 };
 
-// What stands at file level in the header (or is local).
+// A declaration at file level of the header, or a local one.
 struct Declaration {
   enum class Kind : uint8_t { Function, Struct, Using, Constant, StaticAssert };
   Kind kind;

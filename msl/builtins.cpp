@@ -1,6 +1,5 @@
 // MSL's functions of numbers, a row each, and the GLSL functions that compute
 // them: GLSL's own, or those of common/msl_math.glsl.
-#include <algorithm>
 #include <string_view>
 
 #include "msl/translator.h"

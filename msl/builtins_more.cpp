@@ -1,6 +1,5 @@
 // Functions of integers, functions with a second result, and what MLX puts
 // before every kernel.
-#include <algorithm>
 #include <string_view>
 
 #include "msl/translator.h"
@@ -131,8 +130,8 @@ std::optional<Value> Translator::integer_function(
   return {};
 }
 
-// Of one component of type `t`, computed as `wide`: what depends on where the
-// type ends is corrected.
+// One component of type `t`, computed as `wide` and corrected where the result
+// depends on the width of `t`.
 std::string Translator::narrow_text(
     const std::string& glsl,
     Ty t,

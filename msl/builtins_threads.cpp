@@ -1,8 +1,8 @@
-// What threads do together: barriers, SIMD-groups, atomics.
+// Functions of several threads: barriers, SIMD-groups, atomics.
 #include <algorithm>
-#include <array>
 #include <string_view>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -11,32 +11,12 @@ namespace {
 
 using Home = Value::Home;
 
-constexpr std::string_view reductions[] = {
-    "sum",
-    "product",
-    "min",
-    "max",
-    "and",
-    "or",
-    "xor",
-    "prefix_inclusive_sum",
-    "prefix_exclusive_sum",
-    "prefix_inclusive_product",
-    "prefix_exclusive_product",
-    "broadcast_first"};
-constexpr std::string_view moves[] = {
-    "broadcast",
-    "shuffle",
-    "shuffle_xor",
-    "shuffle_up",
-    "shuffle_down",
-    "shuffle_rotate_up",
-    "shuffle_rotate_down"};
-
-template <typename Names>
-bool contains(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
+constexpr std::string_view reductions =
+    "sum product min max and or xor prefix_inclusive_sum prefix_exclusive_sum "
+    "prefix_inclusive_product prefix_exclusive_product broadcast_first";
+constexpr std::string_view moves =
+    "broadcast shuffle shuffle_xor shuffle_up shuffle_down shuffle_rotate_up "
+    "shuffle_rotate_down";
 
 struct AtomicRow {
   std::string_view name; // of atomic_fetch_<name>_explicit
@@ -91,8 +71,8 @@ std::optional<Value> Translator::simd_function(
     Place place) {
   std::string name = full.substr(5);
   size_t n = arguments.size();
-  bool reduces = contains(reductions, name) && n == 1;
-  bool moved = contains(moves, name) && n == 2;
+  bool reduces = has_word(reductions, name) && n == 1;
+  bool moved = has_word(moves, name) && n == 2;
   bool fills = name.starts_with("shuffle_and_fill_") && n >= 3 && n <= 4;
   bool votes = (name == "any" || name == "all" || name == "ballot") && n == 1;
   bool asks = (name == "is_first" || name == "active_threads_mask") && n == 0;
@@ -146,7 +126,7 @@ std::optional<Value> Translator::simd_function(
   return mask ? convert(r, types_.scalar(Scalar::U64), place) : r;
 }
 
-// What GLSL has no atomic operation for: tried until nobody came between.
+// Atomic operations that GLSL lacks, by compare and exchange until it succeeds.
 Value Translator::atomic_float(
     const std::string& operation,
     const std::string& memory,

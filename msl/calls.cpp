@@ -1,7 +1,4 @@
 // Which function a call means: lookup, deduction, overloads.
-#include <algorithm>
-#include <string_view>
-
 #include "msl/translator.h"
 
 namespace msl {
@@ -11,8 +8,7 @@ namespace {
 using Home = Value::Home;
 using SK = Symbol::Kind;
 
-// Of a method `T& f() { return field; }`: what it returns, which is a place of
-// its object and no value.
+// The field that a method `T& f() { return field; }` returns as a reference.
 const Expr* named_place(const Candidate& c) {
   bool fits = c.result->reference && c.parameters->empty() && c.body &&
       c.body->statements.size() == 1 &&

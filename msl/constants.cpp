@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "msl/translator.h"
 
@@ -165,19 +164,6 @@ Value Translator::boolean(bool v) {
 
 namespace {
 
-// 'a', '\n', '\0'.
-int64_t character(const std::string& text) {
-  if (text.size() < 3) {
-    return 0;
-  }
-  if (text[1] != '\\') {
-    return text[1];
-  }
-  constexpr std::string_view from = "ntr0", to = "\n\t\r\0";
-  size_t at = from.find(text[2]);
-  return at == from.npos ? text[2] : (at == 3 ? 0 : to[at]);
-}
-
 Scalar integer_type(uint64_t v, bool decimal, bool is_unsigned, bool is_long) {
   if (!is_long && v <= INT32_MAX && !is_unsigned) {
     return Scalar::I32;
@@ -191,19 +177,10 @@ Scalar integer_type(uint64_t v, bool decimal, bool is_unsigned, bool is_long) {
 } // namespace
 
 Value Translator::number(const Expr& e) {
-  std::string s;
-  std::copy_if(
-      e.text.begin(), e.text.end(), std::back_inserter(s), [&](char c) {
-        return c != '\'' || e.text[0] == '\'';
-      });
+  std::string s = e.text;
+  std::erase(s, '\'');
   if (s == "true" || s == "false") {
     return boolean(s == "true");
-  }
-  if (s.empty()) {
-    fail(e.place, "a number is expected here.");
-  }
-  if (s[0] == '\'') {
-    return integer(character(s), Scalar::I8);
   }
   bool hex = s.size() > 2 && s[0] == '0' && (s[1] | 32) == 'x';
   bool binary = s.size() > 2 && s[0] == '0' && (s[1] | 32) == 'b';

@@ -56,12 +56,15 @@ Ty Translator::common_type(Ty a, Ty b, Place place) {
 }
 
 Value Translator::rounded(Value v) {
+  v.unrounded.clear();
   if (!v.type->is_narrow_float() || v.constant) {
     return v;
   }
   const char* f =
       v.type->scalar == Scalar::F16 ? "msl_round_f16(" : "msl_round_bf16(";
-  return plain_value(v.type, f + v.text + ")");
+  Value r = plain_value(v.type, f + v.text + ")");
+  r.unrounded = std::move(v.text);
+  return r;
 }
 
 int Translator::conversion_cost(Ty from, Ty to, const Value* v) {

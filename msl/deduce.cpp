@@ -1,6 +1,4 @@
 // Template arguments of a call: given, deduced, or by default.
-#include <algorithm>
-
 #include "msl/translator.h"
 
 namespace msl {

@@ -34,44 +34,28 @@ Value Translator::eval(const Expr& e) {
 }
 
 Value Translator::eval_inner(const Expr& e) {
-  auto needs = [&](size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-      if (e.children.size() <= i || !e.children[i]) {
-        fail(e.place, "an operand is missing.");
-      }
-    }
-  };
   switch (e.kind) {
     case Kind::Number:
       return number(e);
     case Kind::Name:
       return name_value(e);
     case Kind::Unary:
-      needs(1);
       return unary(e);
     case Kind::Postfix:
-      needs(1);
       return step_by_one(e, true, false);
     case Kind::Binary:
-      needs(2);
       return binary(e);
     case Kind::Assign:
-      needs(2);
       return assign(e);
     case Kind::Conditional:
-      needs(3);
       return conditional(e);
     case Kind::Call:
-      needs(e.children.size() + (e.children.empty() ? 1 : 0));
       return call(e);
     case Kind::Index:
-      needs(2);
       return subscript(e);
     case Kind::Member:
-      needs(1);
       return member(e);
     case Kind::Cast:
-      needs(1);
       return cast(e);
     case Kind::Construct:
       return constructed(e);
@@ -81,7 +65,6 @@ Value Translator::eval_inner(const Expr& e) {
       if (e.type) {
         return integer(size_of(type_of(*e.type)), Scalar::U64);
       }
-      needs(1);
       return integer(
           size_of(type_without_effects(*e.children[0])), Scalar::U64);
     case Kind::Lambda:
@@ -104,12 +87,11 @@ void Translator::discard(const Expr& e) {
     fail(e.place, "this is nested too deeply.");
   }
   bool steps = e.text == "++" || e.text == "--";
-  bool whole = !e.children.empty() && e.children[0];
-  if (e.kind == Kind::Assign && e.children.size() == 2 && whole) {
+  if (e.kind == Kind::Assign) {
     assign(e);
-  } else if (steps && whole && e.kind == Kind::Unary) {
+  } else if (steps && e.kind == Kind::Unary) {
     step_by_one(e, false, true);
-  } else if (steps && whole && e.kind == Kind::Postfix) {
+  } else if (steps && e.kind == Kind::Postfix) {
     step_by_one(e, true, true);
   } else {
     discarding_ = e.kind == Kind::Call;
@@ -161,6 +143,7 @@ Value Translator::swizzle(
   }
   Value r = v.home == Home::Local ? v : load(v);
   r.text = within(r, Prec::Atom) + "." + xyzw;
+  r.unrounded.clear();
   r.prec = Prec::Atom;
   r.base = nullptr;
   r.variable = nullptr;
@@ -288,11 +271,6 @@ Value Translator::cast(const Expr& e) {
 
 Value Translator::constructed(const Expr& e) {
   Ty to = type_of(*e.type);
-  for (auto& c : e.children) {
-    if (!c) {
-      fail(e.place, "an argument is missing.");
-    }
-  }
   if (to->is_struct()) {
     return make_struct(to, items_of(e), e.place);
   }

@@ -1,6 +1,4 @@
 // Functions for given types and memory, written once each; calls of them.
-#include <algorithm>
-
 #include "msl/translator.h"
 
 namespace msl {
@@ -10,7 +8,7 @@ namespace {
 using Home = Value::Home;
 using How = Passed::How;
 
-// Of templates without an end.
+// Ends templates that instantiate themselves without end.
 constexpr size_t most_instances = 2000;
 constexpr int deepest = 48;
 

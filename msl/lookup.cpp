@@ -1,5 +1,4 @@
 // Names: scopes, what the header and the kernel declare, constants of MSL.
-#include <algorithm>
 #include <cfloat>
 #include <climits>
 #include <cmath>
@@ -70,12 +69,12 @@ constexpr NamedInteger integers[] = {
     {"INT64_MIN", INT64_MIN, Scalar::I64},
     {"ULONG_MAX", -1, Scalar::U64},
     {"UINT64_MAX", -1, Scalar::U64},
-    // What MLX defines before a kernel.
+    // Constants that MLX defines before a kernel.
     {"SIMD_SIZE", 32, Scalar::I32},
     {"QUAD_SIZE", 4, Scalar::I32},
 };
 
-// What a kernel may ask of its thread, as MLX declares it.
+// An attribute of a thread that a kernel may use, as MLX declares it.
 struct ThreadAttribute {
   std::string_view name;
   bool vector;

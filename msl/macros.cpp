@@ -8,11 +8,12 @@ namespace msl {
 
 namespace {
 
-// What all expansions of a kernel may make: macros can grow exponentially.
+// Limit of all expansions of a kernel together, since macros can grow
+// exponentially.
 constexpr size_t kMostTokens = 1 << 19;
 constexpr int kDeepest = 64;
 
-// What Metal's compiler and MLX's headers define.
+// Macros that Metal's compiler and MLX's headers define.
 constexpr std::string_view kPredefined = R"macros(
 METAL_FUNC inline
 MTL_CONST constant
@@ -237,7 +238,7 @@ Tokens Macros::replace(
     bool pasted = i + 1 < body.size() && body[i + 1].is("#") &&
         i + 2 < body.size() && body[i + 2].is("#") && !body[i + 2].spaced;
     if (body[i].is("#") && i + 2 < body.size() && body[i + 1].is("#")) {
-      // What follows joins the last token.
+      // The next token is joined to the last one.
       ptrdiff_t next = parameter(body[i + 2]);
       Tokens right =
           next == none ? Tokens{body[i + 2]} : arguments[size_t(next)];

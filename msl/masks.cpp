@@ -33,7 +33,7 @@ bool Translator::names_collective(const Expr& e) const {
   if (e.kind == Expr::Kind::Member) {
     return collective_names_.contains(e.text);
   }
-  return e.kind == Expr::Kind::Call && !e.children.empty() && e.children[0] &&
+  return e.kind == Expr::Kind::Call &&
       is_barrier_or_simd(last_name(e.children[0]->text));
 }
 
@@ -188,9 +188,6 @@ void Translator::masked(const Stmt& s) {
 }
 
 void Translator::masked_if(const Stmt& s) {
-  if (!s.expr || !s.body) {
-    fail(s.place, "a part of this statement is missing.");
-  }
   Scope* before = scope_;
   scope_ = new_scope(before);
   if (s.init) {
@@ -228,9 +225,6 @@ void Translator::masked_if(const Stmt& s) {
 }
 
 void Translator::masked_loop(const Stmt& s) {
-  if (!s.body || (!s.expr && s.kind != Kind::For)) {
-    fail(s.place, "a part of this statement is missing.");
-  }
   if (masked_uniform_loop(s)) {
     return;
   }
@@ -288,11 +282,9 @@ void Translator::masked_loop(const Stmt& s) {
   update_guard();
 }
 
-// Cases in order; who has come to one goes on into the next until it breaks.
+// Cases in order; a lane that reached one goes on into the next until it
+// breaks.
 void Translator::masked_switch(const Stmt& s) {
-  if (!s.expr || !s.body) {
-    fail(s.place, "a part of this statement is missing.");
-  }
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
   v = temporary(convert(v, promoted(v.type), s.place), "selected");
@@ -302,15 +294,16 @@ void Translator::masked_switch(const Stmt& s) {
   std::string all = outer.full ? "true" : outer.name;
   std::string any_label = "false";
   for (auto& c : s.body->statements) {
-    if (c && c->kind == Kind::Case && c->expr) {
+    if (c->kind == Kind::Case && c->expr) {
       Value label = convert(rvalue(*c->expr), v.type, c->place);
       any_label += " || " + v.text + " == " + label.text;
     }
   }
-  // Who has not left the switch, and who has come to a case.
+  // The lanes that have not left the switch, and those that have reached a
+  // case.
   std::string left = new_mask(all), come = new_mask("false");
   for (auto& c : s.body->statements) {
-    if (!c || c->kind != Kind::Case) {
+    if (c->kind != Kind::Case) {
       fail(s.place, "statements in a switch stand behind a case.");
     }
     std::string here = c->expr
@@ -322,7 +315,7 @@ void Translator::masked_switch(const Stmt& s) {
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
-    // Who continues or returns is not to come to the next case either.
+    // Lanes that continue or return must not reach the next case either.
     emit_everywhere(come + " = " + come + " && " + left + ";");
   }
   bool leaves = escapes(*s.body, false, true);

@@ -45,25 +45,6 @@ bool is_simple(const std::string& s) {
   });
 }
 
-// Memory of 16-bit floats rounds what is stored.
-std::string without_rounding(const Value& v) {
-  for (std::string_view f : {"msl_round_f16(", "msl_round_bf16("}) {
-    if (!v.type->is_narrow_float() || !v.text.starts_with(f)) {
-      continue;
-    }
-    int depth = 1;
-    size_t i = f.size();
-    for (; i < v.text.size() && depth > 0; ++i) {
-      depth += v.text[i] == '(' ? 1 : v.text[i] == ')' ? -1 : 0;
-    }
-    bool same = (f[10] == 'f') == (v.type->scalar == Scalar::F16);
-    if (i == v.text.size() && same) {
-      return v.text.substr(f.size(), i - 1 - f.size());
-    }
-  }
-  return v.text;
-}
-
 } // namespace
 
 Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
@@ -422,8 +403,9 @@ void Translator::store(const Value& to, const Value& given, Place place) {
   }
   Value v = convert(given, type, place);
   wrote(to);
-  if (to.home == Home::Device || to.home == Home::Coded) {
-    v.text = without_rounding(v);
+  bool rounds = to.home == Home::Device || to.home == Home::Coded;
+  if (rounds && !v.unrounded.empty()) { // memory of 16-bit floats
+    v.text = v.unrounded;
   }
   if (type->is_pointer() && !type->is_address()) {
     if (to.slot) {
@@ -476,8 +458,8 @@ void Translator::wrote(const Value& to) {
   }
 }
 
-// What a reference is bound to: the same place, whatever happens to the
-// variables that said where it is.
+// The place that a reference is bound to. It stays the same when variables
+// change that its index was computed from.
 Value Translator::pinned(Value v) {
   auto snapshot = [&](const std::string& text, Ty type) {
     Value x;

@@ -18,7 +18,7 @@ std::string key_of(const Declarator& d);
 // kernels, which have none, keep their code.
 class Together {
  public:
-  // What stands for all that `key` is together with; empty: nothing.
+  // The name of the group that `key` belongs to; empty without one.
   std::string group(const std::string& key) const {
     auto it = parent_.find(key);
     if (it == parent_.end()) {

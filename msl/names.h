@@ -1,4 +1,4 @@
-// What a name means before anything is declared.
+// The meaning of names before anything is declared.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,14 @@ enum class Meaning : uint8_t {
   Variable,
 };
 
-// What Metal and MLX's headers give a name.
+// The meaning that Metal and MLX's headers give a name.
 Meaning built_in_meaning(std::string_view name);
 
-// Of a word that cannot be taken: why, and the nearest way. Else empty.
+// Why a word is not supported, and the nearest way; empty for other words.
 std::string refused_word(std::string_view name);
+
+// Whether a list of words, with spaces between them, has this one.
+bool has_word(std::string_view list, std::string_view word);
 
 bool is_keyword(std::string_view name); // no name of the user's
 bool is_space(std::string_view name); // device, constant, threadgroup, thread

@@ -134,9 +134,6 @@ Value Translator::binary(const Expr& e) {
     discard(*e.children[0]);
     return eval(*e.children[1]);
   }
-  if (!precedences().contains(op)) {
-    fail(e.place, "the operator `" + op + "` is not supported.");
-  }
   Value a = decayed(load(eval(*e.children[0])));
   Value b = decayed(load(eval(*e.children[1])));
   if (a.type->kind == TypeData::Kind::Flags && a.type == b.type && op == "|") {

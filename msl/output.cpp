@@ -134,7 +134,7 @@ bool Translator::attempt(const std::function<void()>& what) {
   }
 }
 
-// What will stand within braces.
+// Lines that will be enclosed in braces.
 std::vector<Line> Translator::captured_inside(
     const std::function<void()>& what) {
   auto& w = *writing_;

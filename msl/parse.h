@@ -9,9 +9,9 @@
 
 namespace msl {
 
-// Of a kernel's header (functions, structs, constants, macros) and its body.
-// Directives (#define with and without arguments, #undef, #if on constants and
-// macros, #include of metal's own headers, #pragma) are resolved. `types` are
+// Parses a kernel's header (functions, structs, constants, macros) and its
+// body. Resolves directives (#define with and without arguments, #undef, #if on
+// constants and macros, #include of metal's own headers, #pragma). `types` are
 // the template arguments of the kernel that are types, T: without them `(T)-x`
 // is a difference. Throws Error.
 Unit parse(

@@ -50,7 +50,9 @@ void Parser::unexpected() const {
   if (done()) {
     throw Error(
         tokens.empty() ? Place{} : tokens.back().place,
-        "The text ends within a statement: is a `;` missing here?");
+        in_condition_
+            ? "The condition has no end."
+            : "The text ends within a statement: is a `;` missing here?");
   }
   const Token& found = tokens[at_];
   if (found.kind == Token::Kind::String) {

@@ -34,12 +34,13 @@ class Parser {
 
   std::vector<Declaration> unit();
   StmtPtr body();
+  ExprPtr condition_of_if(); // all of the text
 
  private:
   class Depth; // an Error where expressions or statements nest too deeply
   class InScope; // a scope while it exists
 
-  // What stands before a declarator.
+  // The words before a declarator.
   struct Specifiers {
     Place place;
     Type type;
@@ -163,6 +164,7 @@ class Parser {
   std::string_view declared_; // by the last declarator
   bool in_angles_ = false; // `>` ends the expression
   bool in_struct_ = false; // among its members
+  bool in_condition_ = false; // the text is a condition of #if
   std::string_view struct_name_; // whose constructors may follow
 };
 

@@ -372,7 +372,7 @@ void Parser::function_name(Declaration& out) {
   }
 }
 
-// Of a constructor also what stands before, `: field(value)`.
+// The body, and the `: field(value)` of a constructor before it.
 void Parser::function_body(Declaration& out, bool& defaulted) {
   if (take("=")) {
     defaulted = true;

@@ -64,6 +64,15 @@ ExprPtr Parser::expression() {
   return out;
 }
 
+ExprPtr Parser::condition_of_if() {
+  in_condition_ = true;
+  auto out = assignment();
+  if (!done()) {
+    unexpected();
+  }
+  return out;
+}
+
 // With `?:`, which groups with it from the right.
 ExprPtr Parser::assignment() {
   Depth depth(*this);

@@ -75,7 +75,7 @@ StmtPtr Parser::one_statement() {
   return block;
 }
 
-// What a function declares that is no variable. `at`: where.
+// A local declaration that is no variable. `at`: its place.
 void Parser::local(
     std::vector<Declaration> made,
     const Stmt& at,

@@ -1,48 +1,21 @@
 #include "msl/pragmas.h"
 
 #include <algorithm>
-#include <array>
 
+#include "msl/names.h"
 #include "msl/parse.h"
 
 namespace msl {
 
 namespace {
 
-template <size_t n>
-bool is_one_of(
-    std::string_view word,
-    const std::array<std::string_view, n>& all) {
-  return std::find(all.begin(), all.end(), word) != all.end();
-}
-
-// Hints, and what is between the text and its compiler. Of `clang` and `GCC`:
-// the word behind it.
-constexpr std::array<std::string_view, 10> kIgnored{
-    "mark",
-    "region",
-    "endregion",
-    "once",
-    "message",
-    "warning",
-    "nounroll",
-    "unroll_and_jam",
-    "nounroll_and_jam",
-    "ivdep"};
-constexpr std::array<std::string_view, 13> kIgnoredOfCompilers{
-    "loop",
-    "diagnostic",
-    "optimize",
-    "system_header",
-    "poison",
-    "warning",
-    "error",
-    "deprecated",
-    "assume_nonnull",
-    "arc_cf_code_audited",
-    "max_tokens_here",
-    "max_tokens_total",
-    "ivdep"};
+// Hints, and messages to compilers; for `clang` and `GCC` the word after that.
+constexpr std::string_view kIgnored =
+    "mark region endregion once message warning nounroll unroll_and_jam "
+    "nounroll_and_jam ivdep";
+constexpr std::string_view kIgnoredOfCompilers =
+    "loop diagnostic optimize system_header poison warning error deprecated "
+    "assume_nonnull arc_cf_code_audited max_tokens_here max_tokens_total ivdep";
 
 class Pragma {
  public:
@@ -72,11 +45,11 @@ class Pragma {
     } else if (is("STDC", 0)) {
       standard();
     } else if (is("METAL", 0) && is("internals", 1)) {
-      // Of Metal's own headers.
+      // Pragmas of Metal's own headers.
     } else if (
         compiler ? words_.size() < 2 ||
-                !is_one_of(words_[1].text, kIgnoredOfCompilers)
-                 : !is_one_of(words_[0].text, kIgnored)) {
+                !has_word(kIgnoredOfCompilers, words_[1].text)
+                 : !has_word(kIgnored, words_[0].text)) {
       refuse(
           "is not known, and may change what the kernel computes; take it "
           "out, or write what it stands for");
@@ -116,7 +89,7 @@ class Pragma {
       return;
     }
     if (!count.empty() && !count[0].is("full") && !count[0].is("enable")) {
-      int64_t n = evaluate_condition(macros_.expand(count), at_.place);
+      int64_t n = evaluate_condition(macros_.expand(count), at_.place, arena_);
       if (n < 2 || n > 4096) {
         return; // 1: as it stands
       }
@@ -190,7 +163,7 @@ class Pragma {
   Tokens& out_;
 };
 
-// What a driver may do with float operations: by itself, each of these.
+// Liberties that a driver takes with float operations by default.
 struct Rules {
   bool contract = true, reassociate = true, reciprocal = true;
 

@@ -5,9 +5,9 @@
 
 namespace msl {
 
-// What the words after #pragma mean, as tokens behind `out`: none for those
-// that change nothing. Throws Error for those that may change what the kernel
-// computes and are not known.
+// Appends to `out` the tokens that the words after #pragma stand for: none for
+// pragmas that change nothing. Throws Error for unknown ones that may change
+// the kernel's results.
 void read_pragma(
     const Tokens& words,
     const Token& at,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongestText = 4 << 20;
 
-// What these headers of MLX's give is built into the translator.
+// The translator has the contents of these headers of MLX built in.
 constexpr std::array<std::string_view, 7> kBuiltIn{
     "mlx/backend/metal/kernels/utils.h",
     "mlx/backend/metal/kernels/bf16.h",
@@ -45,7 +45,7 @@ class Preprocessor {
         ++end;
       }
       Tokens line(tokens.begin() + i + 1, tokens.begin() + end);
-      // What macros mean may change here.
+      // Macros may be redefined here.
       if (!line.empty() && !line[0].is("pragma")) {
         flush(text, out);
       }
@@ -162,7 +162,8 @@ class Preprocessor {
     if (name != "if") {
       return macros_.defined(rest[0].text) == (name == "ifdef");
     }
-    return evaluate_condition(macros_.expand(answered(rest)), place) != 0;
+    return evaluate_condition(macros_.expand(answered(rest)), place, arena_) !=
+        0;
   }
 
   // With defined(X) and __has_...(X) replaced by 0 or 1.

@@ -1,5 +1,4 @@
 // From types as written to types: names, templates, extents.
-#include <algorithm>
 #include <utility>
 
 #include "msl/translator.h"

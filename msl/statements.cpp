@@ -1,6 +1,4 @@
 // Statements, as GLSL has them. Those that need masks are in masks.cpp.
-#include <algorithm>
-
 #include "msl/translator.h"
 
 namespace msl {
@@ -48,9 +46,7 @@ void Translator::statement(const Stmt& s) {
 
 void Translator::block(const std::vector<StmtPtr>& statements) {
   for (auto& s : statements) {
-    if (s) {
-      statement(*s);
-    }
+    statement(*s);
   }
 }
 
@@ -67,11 +63,6 @@ void Translator::scoped(const Stmt& s) {
 }
 
 void Translator::plain(const Stmt& s) {
-  auto needs = [&](bool there) {
-    if (!there) {
-      fail(s.place, "a part of this statement is missing.");
-    }
-  };
   switch (s.kind) {
     case Kind::Block:
       open("{");
@@ -80,28 +71,24 @@ void Translator::plain(const Stmt& s) {
     case Kind::Declare:
       return declaration(s);
     case Kind::Expression:
-      needs(s.expr != nullptr);
       return discard(*s.expr);
     case Kind::If:
-      needs(s.expr && s.body);
       return if_statement(s);
     case Kind::For:
-      needs(s.body != nullptr);
       return for_statement(s);
     case Kind::While:
-      needs(s.expr && s.body);
       return while_statement(s);
     case Kind::DoWhile:
-      needs(s.expr && s.body);
       return do_statement(s);
     case Kind::Switch:
-      needs(s.expr && s.body);
       return switch_statement(s);
     case Kind::Case:
       fail(s.place, "a case stands outside of its switch.");
     case Kind::Break:
     case Kind::Continue:
-      needs(!writing_->loops.empty());
+      if (writing_->loops.empty()) {
+        fail(s.place, "there is nothing to leave here.");
+      }
       return emit(s.kind == Kind::Break ? "break;" : "continue;");
     case Kind::Return:
       return return_statement(s);
@@ -276,10 +263,8 @@ void Translator::switch_statement(const Stmt& s) {
   Scope* before = scope_;
   scope_ = new_scope(before);
   for (auto& c : s.body->statements) {
-    if (!c || c->kind != Kind::Case) {
-      fail(
-          c ? c->place : s.place,
-          "statements in a switch stand behind a case.");
+    if (c->kind != Kind::Case) {
+      fail(c->place, "statements in a switch stand behind a case.");
     }
     if (c->expr) {
       Value label = convert(rvalue(*c->expr), t, c->place);

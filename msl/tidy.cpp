@@ -1,7 +1,5 @@
 #include "msl/tidy.h"
 
-#include <unordered_set>
-
 #include "msl/names.h"
 #include "msl/parse.h"
 
@@ -13,61 +11,21 @@ constexpr size_t kDeepest = 128; // brackets in brackets
 
 // Words that change nothing that the tree keeps.
 bool is_noise(std::string_view name) {
-  static const std::unordered_set<std::string_view> words{
-      "inline",
-      "extern",
-      "register",
-      "explicit",
-      "mutable",
-      "noexcept",
-      "restrict",
-      "__restrict",
-      "__restrict__",
-      "kernel",
-      "__inline__",
-      "__forceinline__"};
-  return words.contains(name);
+  constexpr std::string_view words =
+      "inline extern register explicit mutable noexcept restrict __restrict "
+      "__restrict__ kernel __inline__ __forceinline__";
+  return has_word(words, name);
 }
 
 // Attributes that the tree keeps, hints, and names that may stand before ::.
 bool is_harmless(std::string_view name) {
-  static const std::unordered_set<std::string_view> words{
-      "always_inline",
-      "assume",
-      "buffer",
-      "clang",
-      "cold",
-      "const",
-      "convergent",
-      "deprecated",
-      "early_fragment_tests",
-      "fallthrough",
-      "flatten",
-      "gnu",
-      "host_name",
-      "hot",
-      "id",
-      "kernel",
-      "likely",
-      "loop_unroll",
-      "max_total_threads_per_threadgroup",
-      "maybe_unused",
-      "metal",
-      "nodebug",
-      "nodiscard",
-      "noinline",
-      "noreturn",
-      "nothrow",
-      "optnone",
-      "patch",
-      "pure",
-      "threadgroup",
-      "unlikely",
-      "unroll",
-      "unused",
-      "used",
-      "visible"};
-  return words.contains(name) || name.find("thread") != name.npos ||
+  constexpr std::string_view words =
+      "always_inline assume buffer clang cold const convergent deprecated "
+      "early_fragment_tests fallthrough flatten gnu host_name hot id kernel "
+      "likely loop_unroll max_total_threads_per_threadgroup maybe_unused metal "
+      "nodebug nodiscard noinline noreturn nothrow optnone patch pure "
+      "threadgroup unlikely unroll unused used visible";
+  return has_word(words, name) || name.find("thread") != name.npos ||
       name.find("simdgroup") != name.npos ||
       name.find("quadgroup") != name.npos || name.find("grid") != name.npos;
 }

@@ -13,7 +13,7 @@ struct Tidy {
   std::vector<size_t> pairs;
   // The attributes behind a token, by its index.
   std::unordered_map<size_t, std::vector<Attribute>> attributes;
-  // What a pragma before a token says of the loop that begins there.
+  // By token: the unrolling that a pragma before it asks of the loop there.
   std::unordered_map<size_t, uint32_t> unroll;
 };
 

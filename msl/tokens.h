@@ -27,7 +27,7 @@ struct Token {
   bool spaced = false; // white space before it
   bool painted = false; // the name of a macro within its own expansion
   std::string_view text;
-  // Of what comes from a macro: where the macro is used.
+  // Where it stands; for a macro's token, where the macro is used.
   Place place;
 
   bool is(std::string_view what) const {
@@ -58,9 +58,9 @@ preprocess(std::string_view header, std::string_view body, Arena& arena);
 
 // The value of what stands after #if, its macros expanded: names are 0. Throws
 // Error.
-int64_t evaluate_condition(const Tokens& line, const Place& place);
+int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena);
 
-// What the user wrote, for a message: `x`.
+// The user's text in backticks, for a message.
 std::string quoted(std::string_view text);
 
 } // namespace msl

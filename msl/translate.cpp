@@ -1,6 +1,5 @@
 #include "msl/translate.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "msl/parse.h"

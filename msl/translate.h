@@ -21,8 +21,8 @@ struct Place {
   bool exact = false;
 };
 
-// What cannot be taken and the nearest way, as a sentence; what() is that
-// alone, message() what the user reads.
+// An unsupported construct and the nearest way, as a sentence. what() is that
+// sentence, message() the whole message for users.
 class Error : public std::runtime_error {
  public:
   Error(const Place& place, const std::string& what)

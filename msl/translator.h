@@ -30,7 +30,7 @@ struct Mask {
   bool full = true; // all are, so far
 };
 
-// What break and continue leave.
+// A loop or switch that break and continue leave.
 struct Loop {
   bool is_switch = false;
   bool masked = false;

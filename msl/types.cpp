@@ -1,8 +1,5 @@
 #include "msl/types.h"
 
-#include <algorithm>
-#include <array>
-
 #include "msl/record.h"
 
 namespace msl {

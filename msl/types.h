@@ -145,7 +145,7 @@ std::string memory_name(Ty t);
 // Bytes in memory and their alignment (MSL specification 2).
 uint32_t size_of(Ty t);
 uint32_t align_of(Ty t);
-// What an array of arrays is an array of, and how many.
+// The innermost element of an array of arrays, and the number of elements.
 Ty flat_element(Ty t);
 int64_t flat_count(Ty t);
 

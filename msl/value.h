@@ -1,13 +1,11 @@
-// What an expression is while it is translated: a type, GLSL text, and where
-// the value lives if it can be written to.
+// An expression while it is translated: a type, GLSL text, and the place of the
+// value if it can be written to.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "msl/types.h"
 
@@ -62,12 +60,12 @@ struct Variable {
   int64_t part = 0;
   bool is_whole = false;
 
-  // What a pointer, or an array of them, points into (null: addresses, or
-  // not yet known).
+  // The array that a pointer, or an array of pointers, points into (null:
+  // addresses, or not yet known).
   struct Base* points_to = nullptr;
 };
 
-// What a pointer into threadgroup or thread memory points into.
+// The memory that a pointer into threadgroup or thread memory points into.
 struct Base {
   Variable* variable = nullptr;
   std::string path; // ".field" of it
@@ -90,6 +88,7 @@ struct Value {
   };
   Ty type = nullptr;
   std::string text;
+  std::string unrounded; // what `text` rounds to half or bfloat, if it does
   Prec prec = Prec::Atom;
   Home home = Home::None;
   std::string index; // "" is 0
@@ -111,7 +110,7 @@ struct Value {
   double real() const;
 };
 
-// What is in no place: `text` of type `t`.
+// A value without a place: `text` of type `t`.
 inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
   Value v;
   v.type = t;

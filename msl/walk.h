@@ -54,8 +54,8 @@ inline bool assigns(const Expr& e, const std::string& name) {
       e.kind == Expr::Kind::Postfix ||
       (e.kind == Expr::Kind::Unary &&
        (e.text == "++" || e.text == "--" || e.text == "&"));
-  return changes && !e.children.empty() && e.children[0] &&
-      e.children[0]->kind == Expr::Kind::Name && e.children[0]->text == name;
+  return changes && e.children[0]->kind == Expr::Kind::Name &&
+      e.children[0]->text == name;
 }
 
 } // namespace msl

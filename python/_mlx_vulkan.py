@@ -104,7 +104,8 @@ def load() -> bool:
     if None not in versions and versions[0] != versions[1]:
         warnings.warn(
             f"mlx is {versions[0]} and mlx-vulkan is for {versions[1]}: it is not "
-            f"used. Run: pip install mlx=={versions[1]}",
+            f"used. Run: pip install 'mlx-vulkan=={versions[0]}.*' or pip install "
+            f"mlx=={versions[1]}",
             stacklevel=2,
         )
         return False

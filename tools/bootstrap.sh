@@ -2,6 +2,7 @@
 # Brings a fresh Debian 12 or Ubuntu 24.04 to the point where `make` can build:
 # missing system packages (apt-get), .venv and its Python packages.
 # Usage: tools/bootstrap.sh [VENV]     MLXVK_NO_APT=1 skips the apt part;
+# MLXVK_MLX=VERSION takes another MLX of third_party/mlx.json than the newest;
 # MLXVK_FULL=1 adds Clang, whose libFuzzer `make test-full` needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -128,7 +129,7 @@ python_packages() {
   fi
   say "Installing Python packages into $venv"
   "$venv/bin/python" -m pip install --disable-pip-version-check -q \
-    -r tools/requirements.txt
+    -r tools/requirements.txt $(python3 tools/wheel_metadata.py)
 }
 
 system_packages

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS, LINES = 20_000, 250
+WORDS, LINES = 20_500, 250
 SAMPLE = re.compile(r"^<!-- from (\S+) -->\n```\w*\n(.*?)^```$", re.DOTALL | re.M)
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.M)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?\s*\)")
@@ -33,6 +33,7 @@ PLAIN = re.compile(
     rf"(?<![\w/.])(?:docs|src|msl|tests|tools)/[\w./-]+\.(?:{SUFFIXES})\b"
 )
 FOLDERS = ("src", "msl", "tests", "tools", "docs", "benchmarks", "python", "cmake")
+FOLDERS += ("examples", "third_party", ".github")
 # Files that are made, or belong to a user or to another project.
 MADE = re.compile(
     r"^(build|dist|\.venv|data|adapters|~|/)|mlx-vulkan-selftest|mlx/|\w+\.jsonl"
@@ -165,7 +166,7 @@ def not_on_site(root: Path) -> Iterator[str]:
 
 def citations(root: Path) -> Iterator[str]:
     """Pages that sources, tools and templates name."""
-    for folder in (*FOLDERS, ".github"):
+    for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in (".md", ".png", ".svg") or not path.is_file():
                 continue

@@ -30,6 +30,13 @@ ELSEWHERE = {
 }
 ELSEWHERE[".cpp"] = ELSEWHERE[".h"]
 
+# src/versions has the parameters of those that differ between versions of MLX.
+MAY_REPLACE = {
+    ("src", "overrides"),
+    ("src", "versions"),
+    ("cmake", "overrides.cmake"),
+}
+
 # (our file, MLX's file): names of functions
 Table = dict[tuple[str, str], set[str]]
 
@@ -96,7 +103,7 @@ def check_elsewhere(root: Path) -> list[str]:
     failures = []
     for path in files:
         relative = path.relative_to(root)
-        if relative.parts[:2] in (("src", "overrides"), ("cmake", "overrides.cmake")):
+        if relative.parts[:2] in MAY_REPLACE:
             continue
         pattern = ELSEWHERE.get(path.suffix)
         if not pattern or not path.is_file():

@@ -28,6 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "tests" / "drivers" / "packages.txt"
+AMD_SOURCE = ROOT / "tests" / "drivers" / "amd_chips.cpp"
 MESON = ("meson==1.9.1", "mako==1.3.10", "pyyaml==6.0.3", "packaging==25.0")
 # Only the shim: no driver, and none of the libraries that those need.
 MESON_OPTIONS = (
@@ -51,22 +52,37 @@ class Chip:
     icd: str  # <icd>_icd*.json
     shim: str  # lib<shim>_noop_drm_shim.so
     env: dict[str, str] = field(default_factory=dict)
+    preload: str = ""  # before the shim
 
 
 def amd(name: str) -> Chip:
     return Chip("RADV", "radeon", "amdgpu", {"AMDGPU_GPU_ID": name})
 
 
+def amd_like(name: str, numbers: str) -> Chip:
+    """A chip that the shim does not have, made of a related one."""
+    chip = amd(name)
+    chip.env["MLXVK_AMD_CHIP"] = numbers
+    chip.preload = AMD_CHIPS
+    return chip
+
+
 def intel(name: str) -> Chip:
     return Chip("ANV", "intel", "intel", {"INTEL_STUB_GPU_PLATFORM": name})
 
 
+AMD_CHIPS = "libmlxvk_amd_chips.so"  # of tests/drivers/amd_chips.cpp
 CHIPS = {
     **{
         name: amd(name)
-        for name in ("polaris10", "vega10", "navi21", "navi31", "strix1", "gfx1201")
+        for name in ("polaris10", "vega10", "vangogh", "navi21", "navi31", "navi33")
     },
-    **{name: intel(name) for name in ("tgl", "dg2", "lnl", "bmg")},
+    "phoenix": amd("phoenix"),
+    "strix1": amd("strix1"),
+    "gfx1151": amd_like("strix1", "5510 193 2 2 10"),  # Strix Halo
+    "gfx1200": amd_like("gfx1201", "30096 65 2 2 8"),  # RX 9060 XT
+    "gfx1201": amd("gfx1201"),
+    **{name: intel(name) for name in ("tgl", "dg2", "lnl", "bmg", "ptl")},
     "m1": Chip("Honeykrisp", "asahi", "asahi"),
     "a740": Chip("Turnip", "freedreno", "freedreno", {"FD_GPU_ID": "740"}),
     "nvk": Chip("NVK", "nouveau", "nouveau", {"NOUVEAU_CHIPSET": "172"}),
@@ -238,6 +254,16 @@ def build_intel_shim(source: Pin) -> None:
     shutil.rmtree(work)
 
 
+def build_amd_chips() -> None:
+    headers = folder() / "root" / "usr" / "include"
+    output = libraries() / AMD_CHIPS
+    flags = ["-std=c++20", "-O1", "-fPIC", "-shared", "-static-libstdc++"]
+    run(
+        ["c++", *flags, "-I", headers, AMD_SOURCE, "-o", output, "-ldl"],
+        f"Compiling {AMD_SOURCE.name} (apt: g++)",
+    )
+
+
 def setup() -> None:
     """Everything for every chip; quick when it is there."""
     pins, day = read_pins()
@@ -254,6 +280,8 @@ def setup() -> None:
         build_intel_shim(source)
 
     once("drivers", everything, install)
+    source_text = AMD_SOURCE.read_text("utf-8")
+    once("amd-chips", everything + source_text, build_amd_chips)
 
 
 def first(pattern: str, where: Path) -> Path:
@@ -280,7 +308,10 @@ def command_for(chip: Chip, program: list[str]) -> tuple[list[str], dict[str, st
         **chip.env,
     }
     command = [str(loader), "--library-path", str(libraries())]
-    return [*command, "--preload", str(shim), *program], env
+    preload = str(shim)
+    if chip.preload:
+        preload = f"{first(chip.preload, libraries())} {preload}"
+    return [*command, "--preload", preload, *program], env
 
 
 def main() -> int:

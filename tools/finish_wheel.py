@@ -4,7 +4,7 @@
     finish_wheel.py --compare WHEEL OTHER
 
 Adds dist-info/sboms/mlx-vulkan.cdx.json (PEP 770, CycloneDX): the sources locked by
-third_party/Cargo.lock that are compiled in, with versions, checksums and licences;
+third_party that are compiled in, with versions, checksums and licences;
 what auditwheel copied in has its own file there. Then the archive is written again:
 files in order, the times of SOURCE_DATE_EPOCH or of the last commit, permissions that
 do not depend on a umask. A file that holds the path of the build or of the tree is
@@ -25,7 +25,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "third_party" / "Cargo.toml"
+SOURCES = ROOT / "third_party"
 # What of a package of third_party/Cargo.toml is compiled, and its licence.
 GLSLANG = "BSD-3-Clause AND BSD-2-Clause AND MIT AND Apache-2.0"
 COMPILED = {
@@ -39,24 +39,37 @@ COMPILED = {
 }
 
 
-def cargo(build: Path) -> str:
-    """The one that CMake found."""
+def cached(build: Path, name: str) -> str | None:
+    """A variable of the build's CMake."""
     cache = (build / "CMakeCache.txt").read_text()
-    found = re.search(r"^CARGO_PROGRAM:FILEPATH=(.+)$", cache, re.M)
-    return found[1] if found else shutil.which("cargo") or "cargo"
+    found = re.search(rf"^{name}:\w+=(.+)$", cache, re.M)
+    return found[1] if found else None
 
 
-def locked(build: Path) -> list[dict]:
-    """The direct packages of the lock file, as components."""
+def mlx_of(build: Path) -> list[dict]:
+    """MLX: a package, or a commit for a release that no package holds."""
+    version = cached(build, "MLXVK_MLX")
+    table = json.loads((SOURCES / "mlx.json").read_text())["versions"]
+    commit = table[version].get("commit")
+    if not commit:
+        return locked(build, SOURCES / f"mlx-{version}" / "Cargo.toml")
+    purl = f"pkg:github/ml-explore/mlx@{commit}"
+    part = {"type": "library", "bom-ref": purl, "name": "mlx", "version": version}
+    return [part | {"purl": purl, "licenses": [{"expression": "MIT"}]}]
+
+
+def locked(build: Path, manifest: Path) -> list[dict]:
+    """The direct packages of a lock file, as components."""
     words = ["metadata", "--locked", "--offline", "--format-version", "1"]
-    command = [cargo(build), *words, "--manifest-path", str(LOCK)]
+    cargo = cached(build, "CARGO_PROGRAM") or shutil.which("cargo") or "cargo"
+    command = [cargo, *words, "--manifest-path", str(manifest)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"cargo does not know the locked sources: {run.stderr}")
     sums = dict(
         re.findall(
             r'name = "(.+)"\nversion = ".+"\nsource = ".+"\nchecksum = "(.+)"',
-            LOCK.with_suffix(".lock").read_text(),
+            manifest.with_suffix(".lock").read_text(),
         )
     )
     components = []
@@ -86,16 +99,18 @@ def locked(build: Path) -> list[dict]:
                 ],
             }
         )
-    missing = COMPILED.keys() - {c["name"] for c in components}
-    if missing:
-        sys.exit(f"third_party/Cargo.lock has no {', '.join(sorted(missing))}")
-    return sorted(components, key=lambda c: c["name"])
+    direct = manifest.read_text().partition("[dependencies]")[2]
+    missing = {n for n in COMPILED if n in direct} - {c["name"] for c in components}
+    if missing or not components:
+        sys.exit(f"{manifest.with_suffix('.lock')} lacks {', '.join(sorted(missing))}")
+    return components
 
 
 def sbom(wheel: Path, build: Path, when: int) -> bytes:
     name, version = wheel.name.split("-")[:2]
     purl = f"pkg:pypi/{name.replace('_', '-')}@{version}"
-    components = locked(build)
+    components = locked(build, SOURCES / "Cargo.toml") + mlx_of(build)
+    components.sort(key=lambda c: c["name"])
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

@@ -18,6 +18,7 @@ def inputs(build: Path):
     yield build / "mlx" / "libmlx.so"
     yield build / "libmimalloc.so"
     yield ROOT / "pyproject.toml"
+    yield ROOT / "third_party" / "mlx.json"
     yield ROOT / "README.md"
     yield from (ROOT / "python").rglob("*.py")
 

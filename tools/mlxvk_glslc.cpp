@@ -11,8 +11,8 @@
 #include <string>
 
 #include "pipeline/compiler.h"
-#include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/compile.h"
 #include "variants/variants.h"
 #include "vk/capabilities.h"
 

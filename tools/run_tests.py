@@ -77,9 +77,9 @@ def pytest(*words: str, workers: bool = True) -> list[str]:
 def sources() -> list[str]:
     return [
         str(path.relative_to(ROOT))
-        for folder in ("src", "msl", "tests", "tools")
+        for folder in ("src", "msl", "tests", "tools", "examples")
         for path in sorted((ROOT / folder).rglob("*"))
-        if path.suffix in (".cpp", ".h")
+        if path.suffix in (".c", ".cpp", ".h")
     ]
 
 
@@ -292,9 +292,10 @@ def full_modes(build: Path) -> list[Step]:
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}
         steps.append(Step(tier, "long counts", command, "junit", env))
-    pages = pytest("tests/python/test_doc_commands.py", workers=False)
+    files = ("test_doc_commands", "test_examples")
+    pages = pytest(*(f"tests/python/{f}.py" for f in files), workers=False)
     env = {"MLX_VK_TEST_FULL": "1"}
-    steps.append(Step("package", "commands of documents", pages, "junit", env))
+    steps.append(Step("package", "documents and examples", pages, "junit", env))
     steps.append(Step("model", "server", pytest("tests/serve", workers=False), "junit"))
     steps.append(
         Step(

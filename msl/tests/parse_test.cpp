@@ -359,6 +359,10 @@ TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(has(refusal("", "#endif"), "no #if"));
   CHECK(has(refusal("", "#if 1 +\n#endif"), "no end"));
   CHECK(has(refusal("", "#if 1 / 0\n#endif"), "divides by zero"));
+  CHECK(has(refusal("", "#if (1\n#endif"), "This `(` is never closed."));
+  CHECK(has(refusal("", "#if 1 2\n#endif"), "`2` is not expected behind `1`"));
+  CHECK(has(refusal("", "#if A = 1\n#endif"), "integers and their operators"));
+  CHECK(has(refusal("", "#if 0x\n#endif"), "not an integer of 64 bits"));
   CHECK(
       has(refusal("SQ(1, 2);", "#define SQ(x) x"), "takes 1 arguments, not 2"));
   CHECK(has(refusal("SQ(1", "#define SQ(x) x"), "have no end"));

@@ -10,7 +10,7 @@ import warnings
 
 from . import native
 
-__version__ = "0.32.4.post1"
+__version__ = native.installed("mlx-vulkan") or "unknown"
 
 # The command prints the same problems in its own words.
 if os.path.basename(sys.argv[0] if sys.argv else "") not in ("-m", "mlx-vulkan"):

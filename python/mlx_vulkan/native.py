@@ -13,6 +13,7 @@ from .arguments import Failed
 
 OTHER_BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 REPAIR = "pip install --force-reinstall --no-deps mlx-vulkan"
+REPAIR_ALL = "pip install --force-reinstall mlx-vulkan"
 CACHE_OFF = "off (MLX_VK_CACHE=off or empty, or there is no home folder)"
 
 
@@ -151,7 +152,7 @@ def problems() -> list[str]:
     found = []
     path = library_path()
     if installed("mlx") is None and importlib.util.find_spec("mlx") is None:
-        return ["The frontend package mlx is missing; run: pip install mlx==0.32.4"]
+        return [f"The frontend package mlx is missing; run: {REPAIR_ALL}"]
     if import_error():
         found.append(f"`import mlx.core` fails ({import_error()}).")
     if path is None:
@@ -163,7 +164,8 @@ def problems() -> list[str]:
         version = ours.split(".post")[0]
         found.append(
             f"mlx is {frontend} but mlx-vulkan is {ours}; they must be the same "
-            f"version: pip install mlx=={version}"
+            f"version: pip install 'mlx-vulkan=={frontend}.*' or pip install "
+            f"mlx=={version}"
         )
     return found
 

@@ -29,7 +29,7 @@ device_info(int index) {
       return m;
     }
     const auto& caps = p.devices[p.chosen];
-    // What the probe of the host's reads finds changes no sizes.
+    // The measured speed of host reads changes no sizes.
     auto types = vulkan::choose_memory_types(
         caps.memory, caps.type, vulkan::config().memory);
     size_t heap = vulkan::heap_bytes(caps.memory, types.device);

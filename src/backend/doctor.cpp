@@ -1,4 +1,4 @@
-// What `mlx-vulkan doctor` prints, as JSON through a C function of libmlx.so,
+// The output of `mlx-vulkan doctor`, as JSON through a C function of libmlx.so,
 // so that the tool sees the very library that Python loaded.
 #include <dlfcn.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 
 #include "backend/fallback.h"
 #include "backend/host_ranks.h"
+#include "mlx/version.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
 #include "runtime/device.h"
@@ -71,7 +72,7 @@ json device_json(const Caps& c, bool selected) {
   return d;
 }
 
-// Of the device in use: the memory model, why, and its limits.
+// The memory model of the device in use, why it was chosen, and its limits.
 json memory_json(const Caps& c) {
   auto wanted = config().memory;
   auto types = choose_memory_types(c.memory, c.type, wanted);
@@ -152,7 +153,7 @@ json cache_json() {
 json report() {
   const Probe& p = probe();
   json j;
-  j["mlx_version"] = "0.32.4";
+  j["mlx_version"] = mlx::core::version();
   Dl_info where{};
   if (dladdr(reinterpret_cast<const void*>(&probe), &where)) {
     j["library"] = where.dli_fname;

@@ -21,10 +21,7 @@
 namespace mlx::core::gpu {
 
 namespace {
-vulkan::Buffer* buffer_of(const array& a) {
-  auto& data = a.data_shared_ptr();
-  return data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
-}
+using vulkan::buffer_of;
 
 bool awaits_cpu(const array& x, vulkan::Memory& memory) {
   auto* b = buffer_of(x);

@@ -1,5 +1,5 @@
-// What gpu::eval and our own walk of a graph (overrides/eval.cpp) do for each
-// array.
+// The evaluation of one array, for gpu::eval and our own walk of a graph
+// (overrides/eval.cpp).
 #pragma once
 
 #include "backend/stream_encoder.h"

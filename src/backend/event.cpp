@@ -1,102 +1,15 @@
-#include "mlx/event.h"
+#include "backend/event.h"
 
 #include <atomic>
-#include <mutex>
-#include <string>
-#include <unordered_map>
-#include <utility>
+#include <stdexcept>
 
-#include "backend/event.h"
-#include "backend/stream.h"
-#include "mlx/scheduler.h"
+#include "backend/stream_encoder.h"
 #include "runtime/device.h"
-#include "runtime/recorder.h"
 
-namespace mlx::core {
-
-namespace {
-
-struct EventImpl {
-  std::shared_ptr<vulkan::EventState> state =
-      std::make_shared<vulkan::EventState>();
-  std::atomic<Error*> error{nullptr};
-  Error own; // of GPU work; `error` may also point to a CPU stream's
-
-  // Turns the failure of a batch into MLX's error, once it is known. A CPU
-  // stream's is gone as soon as somebody has been told.
-  void collect(uint64_t value) {
-    if (auto* e = error.load(); e && e->valid()) {
-      return;
-    }
-    if (auto e = state->error(value); !e.empty()) {
-      own.set_message(std::make_shared<std::string>(std::move(e)));
-      error.store(&own);
-    }
-  }
-};
-
-std::string message_of(const Error* error) {
-  Error copy;
-  if (copy.store_if_valid(error)) {
-    try {
-      copy.check();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-  }
-  return {};
-}
-
-// The signals that CPU streams were given. MLX clears a stream's error when one
-// who waits is told; what was encoded before that fails nevertheless, as it may
-// read what was not written.
-class CpuSignals {
- public:
-  uint64_t add(int stream) {
-    std::lock_guard lock(mutex_);
-    return ++streams_[stream].given;
-  }
-  // The error of the n-th one, which MLX knows or not.
-  std::string error_of(int stream, uint64_t n, std::string known) {
-    std::lock_guard lock(mutex_);
-    auto& s = streams_[stream];
-    if (!known.empty()) {
-      failed_.store(true, std::memory_order_relaxed);
-      s.failed = s.given;
-      s.error = known;
-    }
-    return n <= s.failed ? s.error : std::string();
-  }
-  bool any_failed() const {
-    return failed_.load(std::memory_order_relaxed);
-  }
-
- private:
-  struct OfStream {
-    uint64_t given = 0;
-    uint64_t failed = 0; // up to this one
-    std::string error;
-  };
-  std::mutex mutex_;
-  std::unordered_map<int, OfStream> streams_;
-  std::atomic<bool> failed_{false};
-};
-
-CpuSignals& cpu_signals() { // leaked: CPU streams outlive statics
-  static auto* signals = new CpuSignals;
-  return *signals;
-}
-
-} // namespace
-
-namespace vulkan {
-
-bool had_cpu_failures() {
-  return cpu_signals().any_failed();
-}
+namespace mlx::core::vulkan {
 
 EventPoint point_of(const Event& event) {
-  return {event.cast<EventImpl>().state, event.value(), nullptr};
+  return {state_of(event), event.value(), nullptr};
 }
 
 namespace {
@@ -104,7 +17,7 @@ thread_local uint64_t without_events = 0;
 } // namespace
 
 uint64_t number_of(const Event& event) {
-  return event.valid() ? event.cast<EventImpl>().state->number : without_events;
+  return event.valid() ? state_of(event)->number : without_events;
 }
 
 void begin_eval_without_events() {
@@ -112,7 +25,7 @@ void begin_eval_without_events() {
 }
 
 void throw_if_failed(const Event& event) {
-  auto& state = *event.cast<EventImpl>().state;
+  auto& state = *state_of(event);
   if (auto e = state.error(event.value()); !e.empty()) {
     throw std::runtime_error(e);
   }
@@ -127,80 +40,13 @@ bool had_cpu_producers() {
 }
 
 void follow_cpu_producer(const array& x, const Event& event) {
-  if (event.stream().device != mlx::core::Device::cpu || !x.data_shared_ptr()) {
+  if (event.stream().device != mlx::core::Device::cpu) {
     return;
   }
-  if (auto* b = static_cast<Buffer*>(x.data_shared_ptr()->buffer().ptr())) {
+  if (auto* b = buffer_of(x)) {
     cpu_producers.store(true, std::memory_order_relaxed);
     device().memory().set_cpu_writer(*b, point_of(event));
   }
 }
 
-} // namespace vulkan
-
-Event::Event(Stream stream) : stream_(stream) {
-  event_ = std::make_shared<EventImpl>();
-  if (stream.device == Device::cpu) {
-    vulkan::note_cpu_stream(stream);
-  }
-}
-
-void Event::wait() {
-  check_error();
-  auto& impl = cast<EventImpl>();
-  impl.state->wait(value());
-  if (auto* d = vulkan::device_if_started()) {
-    d->recorder().retire();
-  }
-  impl.collect(value());
-  check_error();
-  vulkan::throw_if_failed(*this); // every time, where MLX's check tells it once
-}
-
-void Event::wait(Stream stream) {
-  if (stream.device == Device::cpu) {
-    scheduler::wait_event(stream, *this, [value = value()](Event& self) {
-      auto& impl = self.cast<EventImpl>();
-      impl.state->wait(value);
-      impl.collect(value);
-    });
-  } else {
-    vulkan::encoder(stream).raw().wait(vulkan::point_of(*this));
-  }
-}
-
-void Event::signal(Stream stream) {
-  if (stream.device == Device::cpu) {
-    auto n = cpu_signals().add(stream.index);
-    auto task = [value = value(), index = stream.index, n](Event& self) {
-      auto& impl = self.cast<EventImpl>();
-      auto known = message_of(impl.error.load());
-      impl.state->signal_host(
-          value, cpu_signals().error_of(index, n, std::move(known)));
-    };
-    scheduler::signal_event(stream, *this, std::move(task));
-  } else if (vulkan::forked_from_started_device()) {
-    // Eval clears up after the exception that a forked child's use throws.
-    auto& impl = cast<EventImpl>();
-    impl.state->signal_host(value(), message_of(impl.error.load()));
-  } else {
-    cast<EventImpl>().state->signal_on(
-        vulkan::encoder(stream).raw().current_completion(), value());
-  }
-}
-
-bool Event::is_signaled() const {
-  // Never where what it stands for failed: who waits then gets the error, and
-  // nobody takes the array for one that can be read.
-  return cast<EventImpl>().state->succeeded(value());
-}
-
-std::atomic<Error*>& Event::error() {
-  auto& impl = cast<EventImpl>();
-  if (impl.state->signaled(value())) {
-    impl.collect(value());
-  }
-  return impl.error;
-}
-
-} // namespace mlx::core
+} // namespace mlx::core::vulkan

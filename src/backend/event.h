@@ -7,11 +7,14 @@
 
 namespace mlx::core::vulkan {
 
+// The event's state, which its constructor makes (src/versions).
+const std::shared_ptr<EventState>& state_of(const Event& event);
+
 // The event at its current value.
 EventPoint point_of(const Event& event);
 
-// Of the eval that attaches it; without an event, of this thread's last eval
-// that attaches none.
+// The number of the eval that attaches the event; without an event, that of
+// this thread's last eval that attaches none.
 uint64_t number_of(const Event& event);
 void begin_eval_without_events();
 

@@ -1,23 +1,20 @@
 #include "backend/host_ranks.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
-#include <random>
 #include <vector>
 
+#include "backend/stream_encoder.h"
 #include "mlx/backend/gpu/device_info.h"
 #include "mlx/stream.h"
+#include "ranks/handshake.h"
+#include "ranks/shared_memory.h"
 #include "runtime/device.h"
+#include "versions/data.h"
 #include "vk/config.h"
 #include "vk/launcher.h"
 
@@ -28,26 +25,7 @@ namespace {
 std::mutex state_mutex;
 std::string state;
 
-// What the ranks tell each other, through the ring.
-struct Hello {
-  char host[64]; // names this start of this machine
-  char device[64], uuid[40];
-  char memory[64]; // rank 0's, as a path
-  char name[64]; // and what that leads to
-  char why[256]; // why this rank cannot, or empty
-  int32_t process;
-  uint8_t software, wants, alone;
-};
-static_assert(std::is_trivially_copyable_v<Hello>);
-
-template <size_t n>
-void assign(char (&to)[n], const std::string& text) {
-  size_t size = std::min(text.size(), n - 1);
-  std::memcpy(to, text.data(), size);
-  to[size] = 0;
-}
-
-// One of each rank, in their order.
+// What each rank says, in their order.
 template <typename T>
 std::vector<T> gather(const HostRanks::Ring& ring, const T& mine) {
   auto cpu = default_stream(mlx::core::Device::cpu);
@@ -64,145 +42,6 @@ std::vector<T> gather(const HostRanks::Ring& ring, const T& mine) {
   return all;
 }
 
-// Memory that other processes of this user can open by a path while `file` is.
-struct SharedMemory {
-  void* data = nullptr;
-  uint64_t size = 0;
-  int file = -1;
-
-  void create(uint64_t bytes) {
-    size = bytes;
-    std::random_device random;
-    auto name = "mlx-vulkan-" + std::to_string(random()) + "-" +
-        std::to_string(random());
-    file = memfd_create(name.c_str(), MFD_CLOEXEC);
-    if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-      map();
-    }
-  }
-  // In another container the path may lead to something else.
-  void open(const char* path, const char* name, uint64_t bytes) {
-    size = bytes;
-    file = name_of(path) == name ? ::open(path, O_RDWR | O_CLOEXEC) : -1;
-    if (file >= 0) {
-      map();
-    }
-  }
-  std::string path() const {
-    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
-  }
-  static std::string name_of(const std::string& path) {
-    std::error_code error; // then it has none
-    return std::filesystem::read_symlink(path, error).string();
-  }
-  void close_file() {
-    if (file >= 0) {
-      close(file);
-      file = -1;
-    }
-  }
-  void unmap() {
-    if (data) {
-      munmap(data, size);
-      data = nullptr;
-    }
-  }
-
- private:
-  void map() {
-    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    data = p == MAP_FAILED ? nullptr : p;
-  }
-};
-
-// A slot holds a piece of a large array: it takes longer than to tell others of
-// it, and is short against the array. Those of software devices are small, so
-// that tests see several.
-HostGroupSizes sizes_of(int rank, int ranks, bool software) {
-  HostGroupSizes s;
-  s.rank = static_cast<uint32_t>(rank);
-  s.ranks = static_cast<uint32_t>(ranks);
-  // 8 MiB of items and their stamps.
-  constexpr uint64_t most = 8800u << 10, all = 176u << 20;
-  s.slot = software ? 48u << 10
-                    : std::min(most, all / (HostGroup::generations * s.ranks));
-  s.slot &= ~uint64_t(0xfff);
-  s.channel = software ? 64u << 10 : (ranks > 4 ? 1u << 20 : 4u << 20);
-  return s;
-}
-
-Hello hello_of(int ranks) {
-  Hello h{};
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(boot, id);
-  assign(h.host, id);
-  h.process = getpid();
-  h.wants = config().host_group;
-  if (!h.wants) {
-    return h; // without starting the device
-  }
-  if (id.empty()) {
-    assign(h.why, "its system has no /proc");
-  } else if (ranks > static_cast<int>(most_host_ranks)) {
-    assign(
-        h.why,
-        "the job has more than " + std::to_string(most_host_ranks) + " ranks");
-  } else if (config().off || !gpu::is_available()) {
-    assign(h.why, "it has no Vulkan device");
-  } else {
-    try {
-      auto& caps = device().caps();
-      assign(h.device, caps.name);
-      assign(h.uuid, caps.uuid);
-      h.software = caps.software();
-      h.alone = config().disabled("meet");
-      if (!caps.external_memory_host) {
-        assign(h.why, caps.name + " has no VK_EXT_external_memory_host");
-      }
-    } catch (const std::exception& e) {
-      assign(h.why, e.what());
-    }
-  }
-  return h;
-}
-
-// Why ranks stay with the ring; empty: nothing is against it.
-std::string against(const std::vector<Hello>& all) {
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (std::strcmp(all[r].host, all[0].host) != 0) {
-      return "ranks 0 and " + std::to_string(r) + " are on different hosts";
-    }
-  }
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (!all[r].wants) {
-      return "MLX_VK_HOST_GROUP=1 is not set for rank " + std::to_string(r);
-    }
-    if (all[r].why[0]) {
-      return "rank " + std::to_string(r) + " cannot: " + all[r].why;
-    }
-    if (all[r].software != all[0].software) {
-      return "some ranks have software devices";
-    }
-  }
-  return {};
-}
-
-// Whether every rank has a chip of its own, which may wait for the others'.
-bool can_meet(const std::vector<Hello>& all) {
-  for (size_t a = 0; a < all.size(); ++a) {
-    if (all[a].software || all[a].alone) {
-      return false;
-    }
-    for (size_t b = 0; b < a; ++b) {
-      if (std::strcmp(all[a].uuid, all[b].uuid) == 0) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 void say(int rank, const std::string& text, bool aloud) {
   {
     std::lock_guard lock(state_mutex);
@@ -213,13 +52,8 @@ void say(int rank, const std::string& text, bool aloud) {
   }
 }
 
-// What each rank found when it mapped and imported the memory.
-struct Outcome {
-  char why[256];
-};
-
-Buffer* import(SharedMemory& memory, Outcome& outcome) {
-  if (!memory.data) {
+Buffer* import(const SharedMemory& memory, Outcome& outcome) {
+  if (!memory.data()) {
     assign(
         outcome.why,
         "the shared memory cannot be mapped (" +
@@ -227,7 +61,7 @@ Buffer* import(SharedMemory& memory, Outcome& outcome) {
     return nullptr;
   }
   try {
-    return device().memory().import_host(memory.data, memory.size);
+    return import_host(device(), memory.data(), memory.size());
   } catch (const std::exception& e) {
     assign(outcome.why, e.what());
     return nullptr;
@@ -237,7 +71,7 @@ Buffer* import(SharedMemory& memory, Outcome& outcome) {
 array bytes_of(Buffer* buffer) {
   array a({static_cast<int>(buffer->size)}, uint8, nullptr, {});
   // Never freed, as the device may still use it when the process ends.
-  a.set_data({allocator::Buffer(buffer), [](allocator::Buffer) {}});
+  set_borrowed(a, allocator::Buffer(buffer));
   return a;
 }
 
@@ -250,9 +84,7 @@ HostRanks::Ring settle(
     bool meets) {
   std::unique_ptr<Carrier> carrier;
   if (meets) {
-    auto* shared =
-        static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
-    carrier = std::make_unique<Carrier>(group, shared->mapped());
+    carrier = std::make_unique<Carrier>(group, buffer_of(region)->mapped());
   }
   auto ranks = std::make_shared<HostRanks>(
       ring, group, std::move(region), std::move(carrier));
@@ -275,7 +107,7 @@ HostRanks::Ring settle(
 // The group of these ranks, or the ring.
 HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   int rank = ring->rank(), ranks = ring->size();
-  Hello mine = hello_of(ranks);
+  Hello mine = hello_of(ranks, gpu::is_available);
   auto sizes = sizes_of(rank, ranks, mine.software);
   SharedMemory memory;
   if (rank == 0 && mine.wants && !mine.why[0]) {
@@ -291,19 +123,14 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
     }
     Outcome outcome{};
     Buffer* buffer = import(memory, outcome);
-    auto outcomes = gather(ring, outcome);
-    for (int r = 0; r < ranks && why.empty(); ++r) {
-      if (outcomes[r].why[0]) {
-        why = "rank " + std::to_string(r) + " cannot: " + outcomes[r].why;
-      }
-    }
+    why = against(gather(ring, outcome));
     memory.close_file();
     if (why.empty()) {
       std::vector<int> processes;
       for (auto& h : all) {
         processes.push_back(h.process);
       }
-      auto group = std::make_shared<HostGroup>(memory.data, sizes, processes);
+      auto group = std::make_shared<HostGroup>(memory.data(), sizes, processes);
       return settle(ring, group, bytes_of(buffer), can_meet(all));
     }
     // A device may keep what it imported: the mapping stays.
@@ -328,7 +155,7 @@ bool ring_is_of_one_host() {
 } // namespace
 
 HostRanks::Ring group_of(HostRanks::Ring ring) {
-  // Ranks of other hosts may have another backend, and not our questions.
+  // Ranks of other hosts may have another backend, which does not take part.
   return ring && ring->size() > 1 && ring_is_of_one_host() ? take_over(ring)
                                                            : ring;
 }

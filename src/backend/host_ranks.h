@@ -1,23 +1,23 @@
-// The distributed group of ranks that all run on this host: what MLX's ring is
-// asked for, on GPU streams and without sockets (runtime/host_group.h). On CPU
-// streams it is the ring.
+// MLX's distributed group of ranks that all run on this host: on GPU streams
+// they exchange data through shared memory (ranks/host_group.h), on CPU streams
+// through MLX's ring.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "backend/carrier.h"
 #include "mlx/distributed/distributed_impl.h"
-#include "runtime/host_group.h"
+#include "ranks/carrier.h"
+#include "ranks/host_group.h"
 
 namespace mlx::core::vulkan {
 
 class HostRanks : public distributed::detail::GroupImpl {
  public:
   using Ring = std::shared_ptr<distributed::detail::GroupImpl>;
-  // `region` are the shared bytes. With a carrier every rank has a device of
-  // its own, which waits for what that brings it (Act::Meet).
+  // `region`: the shared bytes. With a carrier, devices wait for packs of up to
+  // Carrier::room bytes (Act::Meet).
   HostRanks(
       Ring ring,
       std::shared_ptr<HostGroup> group,
@@ -34,11 +34,7 @@ class HostRanks : public distributed::detail::GroupImpl {
   const array& region() const {
     return region_;
   }
-  // Whether they do for an exchange of so many bytes of packs.
-  bool meets(uint64_t bytes) const {
-    return carrier_ && bytes + 16 <= Carrier::room;
-  }
-  Carrier* carrier() const {
+  Carrier* carrier() const { // null: no device waits for another
     return carrier_.get();
   }
   // From now on no device waits for another.
@@ -46,7 +42,7 @@ class HostRanks : public distributed::detail::GroupImpl {
     carrier_.reset();
   }
 
-  // The device's unless told otherwise.
+  // A GPU's stream by default.
   Stream communication_stream(StreamOrDevice s) override {
     return to_stream(s);
   }
@@ -94,7 +90,7 @@ class HostRanks : public distributed::detail::GroupImpl {
 // host and set MLX_VK_HOST_GROUP, else `ring` itself, which may be null.
 HostRanks::Ring group_of(HostRanks::Ring ring);
 
-// Tries whether kernels see in time what other ranks' give; `together` returns
+// Tries whether kernels see in time what other ranks give; `together` returns
 // when all ranks have called it.
 bool sees_in_time(HostRanks& ranks, const std::function<void()>& together);
 

@@ -1,5 +1,5 @@
-// Whether devices see in time what others write while kernels run: advertised
-// nowhere, so it is tried once, when a group is made.
+// Tries, when a group is made, whether a running kernel sees in time what
+// another device writes: no property of a device says so.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint32_t items = 3000;
 constexpr ExchangeVariant variant{Type::u32, Type::u32, "Sum", false, 1};
-constexpr uint64_t first_number = ~0ull - most_host_ranks; // of no rendezvous
+constexpr uint64_t first_number =
+    ~0ull - most_host_ranks; // no rendezvous has it
 
 uint32_t value(uint32_t rank, uint32_t i) {
   return (rank + 1) * 0x10001u + i * 977u;
@@ -35,13 +36,11 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
   }
   array x(mine.begin(), {int(items)}, uint32);
   array y = enc.temporary({int(items)}, uint32);
-  uint64_t stride = HostGroup::generations * sizes.slot;
-  uint64_t slots =
-      HostGroup::slots() + number % HostGroup::generations * sizes.slot;
+  auto& group = *ranks.group();
   auto& region = ranks.region();
-  auto* buffer = static_cast<Buffer*>(region.data_shared_ptr()->buffer().ptr());
+  auto* buffer = buffer_of(region);
   ExchangeArgs args{
-      .slot = slots + sizes.rank * stride,
+      .slot = group.slot(sizes.rank, number),
       .from = ranks.carrier()->address(number),
       .from_stride = Carrier::stride(),
       .part_stride = items,
@@ -53,13 +52,18 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
       .part = 0,
       .rank = sizes.rank,
       .ranks = sizes.ranks,
-      .stamp = uint32_t(number) * 0x9e3779b9u,
+      .stamp = exchange_stamp(number),
       .steps = EXCHANGE_GIVE | EXCHANGE_TAKE,
       .threads = 4 * 256,
       .turns = 1 << 17}; // a tenth of a second
-  ranks.carrier()->add({number, slots, stride, args.stamp, args.packs});
+  ranks.carrier()->add(
+      {number,
+       group.slot(0, number),
+       group.slot_stride(),
+       args.stamp,
+       args.packs});
   auto& k = enc.kernel(variant);
-  Operand written(region, 0, ranks.group()->channel(0, 0, 0));
+  Operand written(region, 0, group.channel(0, 0, 0));
   enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
   enc.add_temporary(x);
   gpu::synchronize(stream);
@@ -86,9 +90,9 @@ bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
   bool all = true;
   auto& pipelines = device().pipelines();
   pipelines.finish(encoder(stream).kernel(variant));
-  // That a pack was late is for this to say.
+  // A late pack is an answer here, not an error.
   ranks.group()->set_late_fails(false);
-  // The first shows each side the memory. Each rank is late in its turn.
+  // The first exchange only touches the memory. Then each rank is late in turn.
   for (uint32_t late = 0; late <= sizes.ranks; ++late) {
     together();
     if (late == sizes.rank + 1) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "mlx/backend/gpu/eval.h"
+#include "mlx/memory.h"
 #include "mlx/scheduler.h"
 #include "mlx/utils.h"
 #include "runtime/device.h"
@@ -105,6 +106,10 @@ void finalize(Stream s) {
     return;
   }
   vulkan::encoder(s).raw().close();
+  // Evals that nobody waits for keep their memory until the device is through.
+  if (get_active_memory() > get_memory_limit()) {
+    vulkan::device().finish_submitted();
+  }
 }
 
 void synchronize(Stream s) {

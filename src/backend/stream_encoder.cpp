@@ -9,6 +9,7 @@
 #include "mlx/utils.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
+#include "versions/data.h"
 
 namespace mlx::core::vulkan {
 
@@ -70,12 +71,11 @@ Entry& find_entry(Stream s) {
 
 Binding bind(const Operand& o) {
   const array& a = o.a;
-  auto& data = a.data_shared_ptr();
-  auto* buffer = data ? static_cast<Buffer*>(data->buffer().ptr()) : nullptr;
+  auto* buffer = buffer_of(a);
   if (!buffer) {
     return {};
   }
-  if (buffer->mirrored() && !data->is_owned()) {
+  if (buffer->mirrored() && !is_owned(*a.data_shared_ptr())) {
     // Whoever made the memory frees it, and may still know its pointer.
     device().memory().keep_host_side(*buffer);
   }
@@ -144,8 +144,7 @@ const Caps& StreamEncoder::caps() const {
 }
 
 const char* StreamEncoder::host_data(const array& a) const {
-  auto* b = static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr());
-  auto* p = enc_.device().memory().valid_host_pointer(*b);
+  auto* p = enc_.device().memory().valid_host_pointer(*buffer_of(a));
   return p ? static_cast<const char*>(p) + a.offset() : nullptr;
 }
 

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cassert>
-#include <cstring>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -99,6 +98,13 @@ class OperandList {
   const Operand* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// The memory of an array; null if it has no items.
+inline Buffer* buffer_of(const array& a) {
+  auto none = allocator::Buffer(nullptr);
+  auto buffer = a.data_shared_ptr() ? a.buffer() : none;
+  return static_cast<Buffer*>(buffer.ptr());
+}
 
 // The bytes of its buffer that an operand may touch.
 Binding bind(const Operand& o);

@@ -15,7 +15,7 @@ std::string value(int i) {
   return "v" + std::to_string(i);
 }
 
-// Of a float type that is rounded to when stored.
+// Whether values are rounded to the float type when they are stored.
 bool is_half(Type t) {
   return info_of(t).kind == Kind::FLOAT && info_of(t).size < 4;
 }

@@ -6,7 +6,7 @@
 // and the exchange number. A matching stamp shows that the pack is complete and
 // belongs to this exchange, so devices need no common fence; a torn pack passes
 // with probability 2^-32. A wait ends after `turns` polls; the host
-// makes sure that no rank is late (runtime/host_group.h).
+// makes sure that no rank is late (ranks/host_group.h).
 //
 // One-quad packs are in item order. Larger packs are interleaved in tiles, so
 // that neighbouring invocations access neighbouring items and quads.

@@ -3,7 +3,7 @@
 BEGIN_INTERFACE
 
 // An exchange between ranks of one host through shared memory
-// (runtime/host_group.h). Each rank's slot holds `parts` times `packs` packs,
+// (ranks/host_group.h). Each rank's slot holds `parts` times `packs` packs,
 // rounded up to whole tiles. A pack is data words and a stamp.
 struct ExchangeArgs {
   PTR(T_PTR, x)
@@ -42,6 +42,11 @@ struct ExchangeArgs {
 #define EXCHANGE_LATE(rank) (16 * (1 + (rank)))
 
 #ifdef __cplusplus
+// ExchangeArgs::stamp
+constexpr uint exchange_stamp(uint64_t number) {
+  return static_cast<uint>(number) * 0x9e3779b9u;
+}
+
 // The stamp (last word) of a one-quad pack; equals stamp() of exchange.comp.
 constexpr uint exchange_stamp(uint stamp, uint x, uint y, uint z) {
   constexpr uint f = EXCHANGE_FACTOR;

@@ -1,8 +1,7 @@
 // Walsh-Hadamard transform of rows of M pieces of n items, n a power of two.
 // STEP:
 //   Tiles   a workgroup applies the butterflies of 2^b items `stride` apart,
-// for
-//           `columns` neighbouring sets
+//           for `columns` neighbouring sets
 //   Rows    a workgroup transforms a row: butterflies in each piece, then the
 //           M x M matrix across pieces
 //   Across  an invocation applies the matrix across item i of the pieces

@@ -1,4 +1,4 @@
-// Interfaces of the known-answer probes of runtime/probe.cpp.
+// Interfaces of the probes of runtime/probe.cpp and runtime/measure_rates.cpp.
 #include "common/interface.h"
 
 BEGIN_INTERFACE
@@ -9,7 +9,22 @@ struct ProbeArgs {
   uint n;
 };
 
+struct ProbeRateArgs {
+  PTR(X_PTR, x)
+  PTR(Y_PTR, y)
+  uint n; // items of x
+  uint turns; // of each invocation's loop
+};
+
 #ifdef __cplusplus
+struct ProbeRateVariant {
+  static constexpr int group = 128; // invocations
+  // Floating-point operations of a turn.
+  static constexpr int flops = 16;
+  bool ARITHMETIC; // otherwise reads x
+  KERNEL_VARIANT("probe_rate", ARITHMETIC)
+};
+
 struct ProbeLanesVariant {
   int WG_SIZE; // workgroup size and item count
   KERNEL_VARIANT("probe_lanes", WG_SIZE)

@@ -1,3 +1,5 @@
+#include "ops/binary.h"
+
 #include "mlx/backend/common/binary.h"
 #include "mlx/primitives.h"
 #include "ops/elementwise.h"
@@ -5,9 +7,7 @@
 
 namespace mlx::core {
 
-namespace {
-
-enum class Known { No, Add, Multiply, Divide };
+namespace vulkan {
 
 void binary_op(
     const array& a,
@@ -15,7 +15,7 @@ void binary_op(
     array& out,
     const char* op,
     Stream s,
-    Known known = Known::No) {
+    Known known) {
   auto layout = get_binary_op_type(a, b);
   set_binary_op_output_data(a, b, out, layout);
   vulkan::BinaryVariant variant{
@@ -38,12 +38,15 @@ void binary_op(
   vulkan::run_elementwise<2>(variant, {a, b}, {out}, dense, s, what);
 }
 
-} // namespace
+} // namespace vulkan
+
+using vulkan::Known;
 
 #define BINARY(PRIMITIVE) BINARY_KNOWN(PRIMITIVE, No)
 #define BINARY_KNOWN(PRIMITIVE, KNOWN)                                     \
   void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
-    binary_op(inputs[0], inputs[1], out, name(), stream(), Known::KNOWN);  \
+    vulkan::binary_op(                                                     \
+        inputs[0], inputs[1], out, name(), stream(), Known::KNOWN);        \
   }
 
 BINARY_KNOWN(Add, Add)
@@ -53,7 +56,6 @@ BINARY_KNOWN(Multiply, Multiply)
 BINARY(ArcTan2)
 BINARY(BitwiseBinary)
 BINARY(Equal)
-BINARY(FloorDivide)
 BINARY(Greater)
 BINARY(GreaterEqual)
 BINARY(Less)

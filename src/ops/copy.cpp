@@ -162,7 +162,7 @@ void launch(
       args.out_strides[d] = collapsed.strides[1][d];
       args.shape[d] = collapsed.shape[d];
     }
-    // Of what a view skips nothing is read.
+    // Nothing is read of items that a view skips.
     std::span<const Operand> from = reads;
     double item = from.front().a.itemsize() + dst.a.itemsize();
     Descriptor what;
@@ -236,7 +236,8 @@ void copy_strided(
 void copy_gpu(const array& in, array& out, CopyType ctype, const Stream& s) {
   bool donated = set_copy_output_data(in, out, ctype);
   if (donated && vulkan::same_bits(in.dtype(), out.dtype())) {
-    // Who writes a part of it next keeps the rest, which the host may have.
+    // The next writer may write only a part and keep the rest, which may be on
+    // the host.
     vulkan::encoder(s).bring_to_device(out);
     return;
   }

@@ -1,15 +1,15 @@
-// Collective communication on GPU streams, between ranks of one host. Arrays
-// larger than a slot of the shared memory go in several exchanges.
+// Collective communication on GPU streams, between ranks of one host
+// (ranks/exchange.h).
 #include "mlx/distributed/primitives.h"
 
-#include <deque>
+#include <memory>
 #include <stdexcept>
 
 #include "backend/host_ranks.h"
-#include "kernels/exchange.h"
 #include "mlx/backend/gpu/copy.h"
 #include "ops/layout.h"
 #include "ops/reduce/plan.h"
+#include "ranks/exchange.h"
 
 namespace mlx::core::distributed {
 
@@ -28,34 +28,28 @@ HostRanks& ranks_of(const Group& group, const char* name) {
   return *ranks;
 }
 
-// Of a rank's stream. Others may wait for what it has encoded, and the other
-// ranks need what those do.
+// Encodes with nothing before it that a thread waits for: the other ranks may
+// need what that thread does next.
 StreamEncoder& encoder_for_rendezvous(Stream stream) {
   auto& enc = encoder(stream);
   enc.raw().close_if_awaited();
   return enc;
 }
 
-// Takes numbers of rendezvous: what fails then leaves the others waiting.
+// `encode` takes numbers of rendezvous, so the group fails if it does: other
+// ranks would wait for ever.
 template <typename F>
 void encode_rendezvous(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
   try {
     encode();
   } catch (const std::exception& e) {
-    enc.raw().forget_rendezvous();
+    enc.raw().forget_hold();
     ranks.group()->fail(e.what());
     throw;
   }
 }
 
-// Kinds of plans; the type is added.
-enum class Kind : uint32_t { Sum, Min, Max, Gather, Scatter, Send };
-
-uint32_t kind_of(Kind kind, Type type) {
-  return uint32_t(kind) << 8 | uint32_t(type);
-}
-
-// Moves bits: the unsigned type of items of this size.
+// The unsigned type of items of this size, to move bits.
 Type bits_of(Dtype dtype) {
   switch (dtype.size()) {
     case 1:
@@ -68,202 +62,80 @@ Type bits_of(Dtype dtype) {
   return Type::u64;
 }
 
-struct Exchange {
-  Kind kind;
-  const char* name; // for messages
-  ExchangeVariant variant;
-  uint64_t items; // of a part
-  uint32_t parts = 1;
-  int itemsize;
-};
-
-constexpr uint32_t group_size = 256;
-// Looks of an invocation at a pack: a second or so.
-constexpr uint32_t most_turns = 1 << 21;
-
 uint64_t address_of(const array& a) {
-  return static_cast<Buffer*>(a.data_shared_ptr()->buffer().ptr())->address();
+  return buffer_of(a)->address();
 }
 
-Grid grid_of(const ExchangeArgs& args, const Caps& caps, bool meets) {
-  uint64_t groups = (uint64_t(args.packs) + group_size - 1) / group_size;
-  // All at once on the device: none waits for packs of one that waits for its
-  // turn, and what is given leaves room for what is taken meanwhile.
-  uint64_t most = (meets ? 4 : 1) * caps.cores();
-  return {static_cast<uint32_t>(std::min(groups, most)), 1, 1};
+// The range of `a` that a step's piece occupies, where it is one, so that no
+// piece waits for another.
+Operand part_of(const array& a, const Exchange& e, const ExchangeArgs& args) {
+  if (e.kind == Collective::Gather || e.kind == Collective::Scatter) {
+    return a;
+  }
+  int64_t size = e.itemsize;
+  int64_t first = args.first * size;
+  return {a, first, first + args.items * size};
 }
 
-// The exchange of an array in pieces that fit a slot, a rendezvous each.
-class Pieces {
- public:
-  Pieces(
-      StreamEncoder& enc,
-      HostRanks& ranks,
-      const Exchange& e,
-      const array& x,
-      array& y)
-      : enc_(enc),
-        ranks_(ranks),
-        sizes_(ranks.group()->sizes()),
-        e_(e),
-        x_(x),
-        y_(y),
-        meets_(ranks.meets(e.items / EXCHANGE_ITEMS(1, e.itemsize) * 16)) {
-    e_.variant.QUADS = meets_ ? 1 : 4;
+// What a step writes in the shared memory. Slots of other ranks are written by
+// their devices alone.
+Operand written_by(const ExchangeStep& step, HostRanks& ranks) {
+  auto& region = ranks.region();
+  auto& group = *ranks.group();
+  auto begin = static_cast<int64_t>(step.args.slot);
+  auto size = static_cast<int64_t>(group.sizes().slot);
+  switch (step.rendezvous.act) {
+    case Act::Give:
+      return {region, begin, begin + size};
+    case Act::Take: // the word that says who is late
+      return {region, 0, static_cast<int64_t>(HostGroup::slots())};
+    default: // everything, so that all earlier exchanges precede it
+      return {region, 0, static_cast<int64_t>(group.channel(0, 0, 0))};
   }
+}
 
-  void exchange() {
-    if (e_.items != 0) {
-      encode_rendezvous(enc_, ranks_, [this] { encode(); });
-    }
-  }
-
- private:
-  struct Piece {
-    uint64_t number;
-    ExchangeArgs args;
-  };
-
-  void encode() {
-    uint64_t items = items_of_piece();
-    std::deque<Piece> given;
-    for (uint64_t first = 0; first < e_.items; first += items) {
-      Piece piece = make(first, std::min(items, e_.items - first));
-      if (meets_) {
-        meet(piece);
-        continue;
-      }
-      step(piece, Act::Give);
-      given.push_back(piece);
-      if (given.size() == HostGroup::lead) {
-        step(given.front(), Act::Take);
-        given.pop_front();
-      }
-    }
-    for (auto& piece : given) {
-      step(piece, Act::Take);
-    }
-  }
-
-  uint64_t bytes_of_pack() const {
-    return 16 * e_.variant.QUADS;
-  }
-  uint64_t packs_of_tile() const {
-    return EXCHANGE_TILE(e_.variant.QUADS);
-  }
-  uint64_t items_of_tile() const {
-    return packs_of_tile() * EXCHANGE_ITEMS(e_.variant.QUADS, e_.itemsize);
-  }
-  // Whole tiles, and about as many in each piece.
-  uint64_t items_of_piece() const {
-    uint64_t tile = packs_of_tile() * bytes_of_pack();
-    uint64_t most = sizes_.slot / tile / e_.parts * items_of_tile();
-    uint64_t pieces = (e_.items + most - 1) / most;
-    uint64_t tiles_of_all = (e_.items + items_of_tile() - 1) / items_of_tile();
-    return (tiles_of_all + pieces - 1) / pieces * items_of_tile();
-  }
-
-  // Where rank 0's slot of a rendezvous begins, and how far it is to the
-  // next's.
-  uint64_t slots(uint64_t number) const {
-    return HostGroup::slots() + number % HostGroup::generations * sizes_.slot;
-  }
-  uint64_t stride() const {
-    return HostGroup::generations * sizes_.slot;
-  }
-
-  Piece make(uint64_t first, uint64_t items) {
-    uint64_t number = ranks_.group()->next_collective();
-    uint64_t tiles = (items + items_of_tile() - 1) / items_of_tile();
-    ExchangeArgs args{
-        .slot = slots(number) + sizes_.rank * stride(),
-        .from_stride = stride(),
-        .part_stride = e_.items,
-        .gather_stride = e_.items,
-        .first = first,
-        .items = uint32_t(items),
-        .packs = uint32_t(tiles * packs_of_tile()),
-        .parts = e_.parts,
-        .part = e_.parts > 1 ? sizes_.rank : 0,
-        .rank = sizes_.rank,
-        .ranks = sizes_.ranks,
-        .stamp = uint32_t(number) * 0x9e3779b9u,
-        .turns = meets_ ? most_turns : 1};
-    args.from = address_of(ranks_.region()) + taken(number, args);
-    args.threads = grid_of(args, enc_.caps(), meets_).x * group_size;
-    return {number, args};
-  }
-  // Rank 0's packs that this rank takes.
-  uint64_t taken(uint64_t number, const ExchangeArgs& args) const {
-    return slots(number) + bytes_of_pack() * args.part * args.packs;
-  }
-
-  void meet(Piece& piece) {
-    auto& [number, args] = piece;
-    auto* carrier = ranks_.carrier();
-    carrier->add(
-        {number, taken(number, args), stride(), args.stamp, args.packs});
-    args.from = carrier->address(number);
+void encode(
+    StreamEncoder& enc,
+    HostRanks& ranks,
+    const Exchange& e,
+    ExchangeStep& step,
+    const array& x,
+    array& y) {
+  auto& args = step.args;
+  auto act = step.rendezvous.act;
+  if (act == Act::Meet) {
+    auto* carrier = ranks.carrier();
+    carrier->add(step.job);
+    args.from = carrier->address(step.job.number);
     args.from_stride = Carrier::stride();
     args.end = carrier->end();
-    step(piece, Act::Meet);
+  } else {
+    args.from += address_of(ranks.region());
   }
+  enc.raw().hold(ranks.group(), std::make_shared<Rendezvous>(step.rendezvous));
+  enc.dispatch(
+      enc.kernel(e.variant),
+      {part_of(x, e, args)},
+      {written_by(step, ranks),
+       act == Act::Give ? Operand(y, 0, 0) : part_of(y, e, args)},
+      args,
+      step.grid,
+      Work{.bytes = 1});
+}
 
-  void step(const Piece& piece, Act act) {
-    ExchangeArgs args = piece.args;
-    args.steps = act == Act::Give ? EXCHANGE_GIVE
-        : act == Act::Take        ? EXCHANGE_TAKE
-                                  : EXCHANGE_GIVE | EXCHANGE_TAKE;
-    TransferPlan plan{
-        e_.name,
-        kind_of(e_.kind, e_.variant.T),
-        e_.items * e_.itemsize,
-        args.first * e_.itemsize};
-    enc_.raw().meet(ranks_.group(), {act, 0, piece.number, plan});
-    Grid grid = grid_of(args, enc_.caps(), meets_);
-    enc_.dispatch(
-        enc_.kernel(e_.variant),
-        {part_of(x_, args)},
-        {region_of(args, act),
-         act == Act::Give ? Operand(y_, 0, 0) : part_of(y_, args)},
-        args,
-        grid,
-        Work{.bytes = 1});
-  }
-
-  // A range where a piece is one, so that no piece waits for another.
-  Operand part_of(const array& a, const ExchangeArgs& args) const {
-    if (e_.kind == Kind::Gather || e_.kind == Kind::Scatter) {
-      return a;
+void exchange(
+    StreamEncoder& enc,
+    HostRanks& ranks,
+    Exchange e,
+    const array& x,
+    array& y) {
+  encode_rendezvous(enc, ranks, [&] {
+    bool meets = ranks.carrier() && fits_carrier(e);
+    for (auto& step : steps_of(e, *ranks.group(), meets, enc.caps().cores())) {
+      encode(enc, ranks, e, step, x, y);
     }
-    int64_t size = e_.itemsize;
-    int64_t first = args.first * size;
-    return {a, first, first + args.items * size};
-  }
-  // What it writes there. Slots of other ranks are written by their devices
-  // alone.
-  Operand region_of(const ExchangeArgs& args, Act act) const {
-    auto& region = ranks_.region();
-    auto begin = static_cast<int64_t>(args.slot);
-    switch (act) {
-      case Act::Give:
-        return {region, begin, begin + static_cast<int64_t>(sizes_.slot)};
-      case Act::Take: // who is late
-        return {region, 0, static_cast<int64_t>(HostGroup::slots())};
-      default: // what comes before is done with
-        return {
-            region, 0, static_cast<int64_t>(ranks_.group()->channel(0, 0, 0))};
-    }
-  }
-
-  StreamEncoder& enc_;
-  HostRanks& ranks_;
-  const HostGroupSizes& sizes_;
-  Exchange e_;
-  const array& x_;
-  array& y_;
-  const bool meets_;
-};
+  });
+}
 
 // `size` bytes of `a` from `begin` on.
 array bytes_of(const array& a, uint64_t begin, uint64_t size) {
@@ -272,7 +144,7 @@ array bytes_of(const array& a, uint64_t begin, uint64_t size) {
   return view;
 }
 
-// Between this rank and another, through their channel.
+// Sends or receives `a` through the channel of this rank and another.
 template <typename F>
 void transfer(
     StreamEncoder& enc,
@@ -294,8 +166,9 @@ void transfer(
       array items = bytes_of(a, at, size);
       array slot = bytes_of(ranks.region(), place, size);
       TransferPlan plan{
-          "a message", kind_of(Kind::Send, type_of(a)), a.nbytes(), at};
-      enc.raw().meet(ranks.group(), {act, peer, number, plan});
+          "a message", kind_of(Collective::Send, type_of(a)), a.nbytes(), at};
+      enc.raw().hold(
+          ranks.group(), std::make_shared<Rendezvous>(act, peer, number, plan));
       copy(items, slot);
     }
   });
@@ -317,7 +190,7 @@ void AllReduce::eval_gpu(
     out.set_data(allocator::malloc(out.nbytes()));
   }
   Exchange e{
-      .kind = Kind::Sum,
+      .kind = Collective::Sum,
       .name = "all_sum",
       .variant = {type, accumulator(type), "Sum", false, 1},
       .items = in.size(),
@@ -326,12 +199,12 @@ void AllReduce::eval_gpu(
     case Sum:
       break;
     case Min:
-      e.kind = Kind::Min;
+      e.kind = Collective::Min;
       e.name = "all_min";
       e.variant.OP = "Min";
       break;
     case Max:
-      e.kind = Kind::Max;
+      e.kind = Collective::Max;
       e.name = "all_max";
       e.variant.OP = "Max";
       break;
@@ -340,7 +213,7 @@ void AllReduce::eval_gpu(
           "[AllReduce] Only sum, min and max are supported.");
   }
   array x = row_contiguous(in, enc);
-  Pieces(enc, ranks, e, x, out).exchange();
+  exchange(enc, ranks, e, x, out);
 }
 
 void AllGather::eval_gpu(
@@ -353,13 +226,13 @@ void AllGather::eval_gpu(
   type_of(in); // throws for float64
   Type bits = bits_of(in.dtype());
   Exchange e{
-      .kind = Kind::Gather,
+      .kind = Collective::Gather,
       .name = "all_gather",
       .variant = {bits, accumulator(bits), "Sum", true, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
   array x = row_contiguous(in, enc);
-  Pieces(enc, ranks, e, x, outputs[0]).exchange();
+  exchange(enc, ranks, e, x, outputs[0]);
 }
 
 void ReduceScatter::eval_gpu(
@@ -374,14 +247,14 @@ void ReduceScatter::eval_gpu(
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   Type type = type_of(in);
   Exchange e{
-      .kind = Kind::Scatter,
+      .kind = Collective::Scatter,
       .name = "sum_scatter",
       .variant = {type, accumulator(type), "Sum", false, 1},
       .items = outputs[0].size(),
       .parts = uint32_t(ranks.size()),
       .itemsize = int(in.itemsize())};
   array x = row_contiguous(in, enc);
-  Pieces(enc, ranks, e, x, outputs[0]).exchange();
+  exchange(enc, ranks, e, x, outputs[0]);
 }
 
 void Send::eval_gpu(

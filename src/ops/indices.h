@@ -1,5 +1,5 @@
-// What gathers and scatters share on the host: a nest of loops over all
-// operands that an item's place depends on, made into their kernel's arguments.
+// The host's part of gathers and scatters: a nest of loops over all operands
+// that an item's place depends on, made into their kernel's arguments.
 #pragma once
 
 #include <algorithm>
@@ -93,14 +93,14 @@ class TupleMove {
   // Moves words as wide as alignment allows to or from `other`. Their bytes.
   int widen(const array& other);
 
-  // Of a GatherVariant (UPDATES 0) or ScatterVariant all but what it does.
+  // A GatherVariant (UPDATES 0) or ScatterVariant without its operation.
   template <int UPDATES, typename Variant>
   void
   dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
     uint64_t count = (UPDATES ? src : dst).size() / ratio_;
     uint32_t words = 1;
     if constexpr (UPDATES == 0) {
-      // Of few, cores would be left without work; llvmpipe is slower by fours.
+      // Few items would leave cores without work; llvmpipe is slower by fours.
       bool several = count >= 1 << 21 && !enc.caps().software();
       words = v.WORDS = several ? 4 : 1;
     }

@@ -1,8 +1,6 @@
 // Donation and contiguity helpers of the primitives.
 #pragma once
 
-#include <vector>
-
 #include "backend/stream_encoder.h"
 #include "mlx/array.h"
 #include "mlx/backend/common/utils.h"

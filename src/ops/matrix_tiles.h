@@ -1,6 +1,8 @@
 // Distribution of a matrix-unit tile over subgroups. Free of MLX.
 #pragma once
 
+#include <algorithm>
+
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -9,6 +11,28 @@ namespace mlx::core::vulkan {
 // sums per lane little spills, with 32 much (ANV's compiler; not timed).
 inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
+}
+
+inline bool nvidia(const Caps& caps) {
+  return caps.vendor_id == 0x10de;
+}
+
+// Whether plans of tiles were timed on GPUs of this vendor, or do not matter.
+// Elsewhere the least tile_time() wins.
+inline bool timed_tiles(const Caps& caps) {
+  return nvidia(caps) || caps.software();
+}
+
+// Estimated time of `groups` tiles of bm x bn for each item of k: whole rounds
+// of one tile a core, in half products of a core. A row or column takes as long
+// on its way to shared memory as 40 products (instructions of RADV on gfx1201);
+// a workgroup alone on its core waits for a third of its time.
+inline uint64_t
+tile_time(const Caps& caps, uint64_t groups, uint32_t bm, uint32_t bn) {
+  constexpr uint32_t staged = 40;
+  uint64_t rounds = (groups + caps.cores() - 1) / caps.cores();
+  uint64_t halves = std::max<uint64_t>(2 * rounds, 3);
+  return halves * (bm * bn + staged * (bm + bn));
 }
 
 // Adds the units to `v`. Its WM x WN subgroups, meant for 32 lanes, are

@@ -53,6 +53,9 @@ struct QuantTuning {
   // it may take (a limit of memory, not timed).
   uint32_t dequantize_rows = 128;
   uint32_t dequantize_mib = 256;
+  // Rows of bfloat16 x from which the same is done where only f16 matrices
+  // multiply it: the alternative is scalar (docs/dev/matrix-units.md).
+  uint32_t halves_dequantize_rows = 128;
   // Software devices: weights, and products of a tile's sums, from which larger
   // kernels repay their compilation (lavapipe; no note).
   uint64_t compiled_weights = 1 << 18;
@@ -123,7 +126,8 @@ struct Tuning {
 inline constexpr Tuning discrete_tuning;
 // As above, but for memory that dequantizing shares with the products; not
 // timed.
-inline constexpr Tuning integrated_tuning{.quant = {.dequantize_rows = 768}};
+inline constexpr Tuning integrated_tuning{
+    .quant = {.dequantize_rows = 768, .halves_dequantize_rows = 192}};
 inline constexpr const Tuning& software_tuning = integrated_tuning;
 
 inline const Tuning& tuning(const Caps& caps) {

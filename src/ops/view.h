@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "mlx/array.h"

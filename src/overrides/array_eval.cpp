@@ -7,6 +7,7 @@
 // read.
 //
 // What MLX could offer: docs/dev/upstream.md, "Errors while an array is read".
+#include "backend/stream_encoder.h"
 #include "mlx/array.h"
 #include "mlx/transforms.h"
 #include "runtime/device.h"
@@ -21,9 +22,7 @@ void array::eval() {
     wait();
   }
   auto* device = vulkan::device_if_started();
-  auto data = device ? data_shared_ptr() : nullptr;
-  auto* buffer =
-      data ? static_cast<vulkan::Buffer*>(data->buffer().ptr()) : nullptr;
+  auto* buffer = device ? vulkan::buffer_of(*this) : nullptr;
   if (buffer && buffer->mirrored()) {
     device->memory().prepare_for_host(*buffer);
   }

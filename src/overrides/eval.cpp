@@ -180,7 +180,7 @@ void Walk::make_tape() {
 // An input that an earlier eval, maybe of another stream, is or was to make.
 void Walk::follow(array& in, vulkan::Encoder& encoder) {
   auto& e = in.event();
-  if (!e.valid() || &e.cast<char>() == &event_.cast<char>()) {
+  if (!e.valid() || vulkan::state_of(e) == vulkan::state_of(event_)) {
     return;
   }
   if (e.is_signaled()) {

@@ -1,20 +1,20 @@
 // Replaces gather_qmm(): MLX builds the same left indices in every call.
 //
 // Without left indices MLX adds an arange, a reshape and a broadcast to the
-// graph, eight of the 54 primitives of a MoE layer's decode step. This function
-// passes kept, evaluated arrays to MLX's own instead.
+// graph, eight of the 54 primitives of a MoE layer's decode step. Here kept,
+// evaluated arrays are passed to MLX's own function instead; the signature is
+// in src/versions/members.cpp.
 //
 // What MLX could offer: docs/dev/upstream.md, "Left indices of gather_qmm".
+#include "overrides/gather_qmm.h"
+
 #include <mutex>
-#include <numeric>
 #include <vector>
 
 #include "mlx/ops.h"
 #include "mlx/utils.h"
 
 namespace mlx::core {
-
-decltype(gather_qmm) gather_qmm_of_mlx;
 
 namespace {
 
@@ -86,38 +86,14 @@ std::optional<array> kept_rows(const array& x, const Shape& indices) {
 
 } // namespace
 
-array gather_qmm(
-    const array& x,
-    const array& w,
-    const array& scales,
-    const std::optional<array>& biases,
-    std::optional<array> lhs_indices,
-    std::optional<array> rhs_indices,
-    bool transpose,
-    std::optional<int> group_size,
-    std::optional<int> bits,
-    const std::string& mode,
-    const std::optional<array>& global_scale,
-    bool sorted_indices,
-    StreamOrDevice s) {
+namespace vulkan {
+
+std::optional<array>
+left_indices(const array& x, const std::optional<array>& right, bool sorted) {
   // With sorted ones MLX notes in the primitive that none were given.
-  if (!lhs_indices && rhs_indices && !sorted_indices) {
-    lhs_indices = kept_rows(x, rhs_indices->shape());
-  }
-  return gather_qmm_of_mlx(
-      x,
-      w,
-      scales,
-      biases,
-      std::move(lhs_indices),
-      std::move(rhs_indices),
-      transpose,
-      group_size,
-      bits,
-      mode,
-      global_scale,
-      sorted_indices,
-      s);
+  return right && !sorted ? kept_rows(x, right->shape()) : std::nullopt;
 }
+
+} // namespace vulkan
 
 } // namespace mlx::core

@@ -1,7 +1,5 @@
 #include "pipeline/compiler.h"
 
-#include <mutex>
-
 #include <SPIRV/GlslangToSpv.h>
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>

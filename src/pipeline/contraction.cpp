@@ -1,6 +1,5 @@
 #include "pipeline/contraction.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <unordered_set>
 

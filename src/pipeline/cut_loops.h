@@ -17,7 +17,7 @@ namespace mlx::core::vulkan {
 // (kernels/common/whole_loops.glsl).
 class CutLoops {
  public:
-  // What they read and write.
+  // Memory that they read and write.
   struct Memory {
     uint32_t kernel, next[3], cut[3];
   };

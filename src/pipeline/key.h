@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -97,30 +96,12 @@ KernelHash hash_of(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory);
-inline KernelHash hash_of(
-    std::string_view file,
-    std::initializer_list<Define> defines,
-    bool args_in_memory) {
-  return hash_of(
-      file, std::span(defines.begin(), defines.size()), args_in_memory);
-}
 
 // "softmax{T=bf16 Acc=f32 ROWS=4}", for logs, profiles and errors.
 std::string log_name(std::string_view file, std::span<const Define> defines);
-inline std::string log_name(
-    std::string_view file,
-    std::initializer_list<Define> defines) {
-  return log_name(file, std::span(defines.begin(), defines.size()));
-}
 
 // The #define lines before the kernel's source.
 std::string define_block(std::span<const Define> defines, bool args_in_memory);
-inline std::string define_block(
-    std::initializer_list<Define> defines,
-    bool args_in_memory) {
-  return define_block(
-      std::span(defines.begin(), defines.size()), args_in_memory);
-}
 
 // Names and values as text. "T=bf16" is a Type, "N=-4" an integer, anything
 // else text; the defines point into `values`.

@@ -57,13 +57,6 @@ std::string head(const KernelSource& source, bool in_memory) {
   return prologue(define_block({}, in_memory) + source.defines);
 }
 
-KernelCode stored(KernelCode code, DiskCache* cache) {
-  if (cache) {
-    store_code(*cache, code);
-  }
-  return code;
-}
-
 } // namespace
 
 CompileCounters& compile_counters() {
@@ -155,27 +148,6 @@ void store_code(DiskCache& cache, const KernelCode& code) {
   std::memcpy(bytes.data(), &in_memory, 4);
   std::memcpy(bytes.data() + 4, code.spirv.data(), bytes.size() - 4);
   cache.put(code.cache_key, bytes);
-}
-
-KernelCode compile_kernel(
-    std::string_view file,
-    std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& global,
-    DiskCache* cache) {
-  auto source = kernel_source(file, defines, args_in_memory, global);
-  return stored(load_or_compile(source, cache), cache);
-}
-
-KernelCode compile_source(
-    std::string_view name,
-    const std::string& text,
-    std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& global,
-    DiskCache* cache) {
-  auto source = run_time_source(name, text, defines, args_in_memory, global);
-  return stored(load_or_compile(source, cache), cache);
 }
 
 } // namespace mlx::core::vulkan

@@ -69,24 +69,4 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache);
 // Stores code compiled by load_or_compile().
 void store_code(DiskCache& cache, const KernelCode& code);
 
-// Code of src/kernels/<file>.comp. Arguments are in memory if they exceed the
-// push constants, or always with `args_in_memory`. `global` defines follow the
-// variant's. Throws CompileError, or std::invalid_argument for an unknown file.
-// `cache` may be null.
-KernelCode compile_kernel(
-    std::string_view file,
-    std::span<const Define> defines,
-    bool args_in_memory = false,
-    const NamedValues& global = {},
-    DiskCache* cache = nullptr);
-
-// The same for generated GLSL; `name` is for logs and messages.
-KernelCode compile_source(
-    std::string_view name,
-    const std::string& text,
-    std::span<const Define> defines,
-    bool args_in_memory = false,
-    const NamedValues& global = {},
-    DiskCache* cache = nullptr);
-
 } // namespace mlx::core::vulkan

@@ -501,8 +501,8 @@ void PipelineTable::save_driver_cache() {
     }
     unsaved_ = 0;
   }
-  // What other processes have stored meanwhile is kept. The destination of a
-  // merge must not be in use by another thread: it is one of its own.
+  // Keeps what other processes have stored meanwhile. The destination of a
+  // merge must not be in use by another thread, so it is a cache of its own.
   VkPipelineCache all = stored_driver_cache();
   if (all &&
       vk_.vkMergePipelineCaches(device_, all, 1, &driver_cache_) !=

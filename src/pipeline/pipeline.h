@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -128,13 +127,6 @@ class PipelineTable {
       return *k;
     }
     return create(key, file, nullptr, defines, args_in_memory, Build::Later);
-  }
-  const Kernel& get(
-      std::string_view file,
-      std::initializer_list<Define> defines,
-      bool args_in_memory = false) {
-    return get(
-        file, std::span(defines.begin(), defines.size()), args_in_memory);
   }
 
   // The same for a typed variant (variant.h); usually only its values are

@@ -125,7 +125,7 @@ class Module {
     return it->second;
   }
 
-  // What a pointer type points to.
+  // The type that a pointer type points to.
   uint32_t pointee(uint32_t id) const {
     auto& t = type(id);
     if (t.op != OpTypePointer) {
@@ -193,10 +193,6 @@ void Module::read(Op op, std::span<const uint32_t> w) {
 }
 
 } // namespace
-
-bool Reflection::has_capability(uint32_t c) const {
-  return std::binary_search(capabilities.begin(), capabilities.end(), c);
-}
 
 bool is_spirv(std::span<const uint32_t> spirv) {
   if (spirv.size() < header_words || spirv[0] != magic) {

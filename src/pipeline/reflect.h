@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace mlx::core::vulkan {
@@ -18,8 +17,6 @@ struct Reflection {
   uint32_t shared_size = 0; // bytes of shared variables
   std::vector<uint32_t> capabilities; // sorted, unique
   bool bindings = false; // has descriptor bindings
-
-  bool has_capability(uint32_t c) const;
 };
 
 // Throws std::runtime_error for a module that this compiler cannot have

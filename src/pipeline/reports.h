@@ -1,5 +1,5 @@
-// What kernels report in debug modes (kernels/common/report.glsl), which is an
-// error of their batch.
+// Reports of kernels in debug modes (kernels/common/report.glsl). A report is
+// an error of its batch.
 //
 // MLX_VK_DEBUG=loops: kernels count the turns of their BOUNDED_WHILE loops
 // (kernels/common/loops.glsl), and report one that goes beyond the bound it
@@ -33,7 +33,8 @@ std::vector<SourceLoop> source_loops(
     const std::string& file,
     std::string_view text);
 
-// What kernels write, in mapped memory. Kernels count from 1; 0 is no report.
+// The words that kernels write, in mapped memory. Kernels count from 1; 0 is no
+// report.
 struct ReportMemory {
   // A loop that exceeded its bound: 20 bits for the kernel, 12 for the line, 32
   // for the bound.
@@ -77,7 +78,7 @@ class KernelReports {
     return limit_;
   }
 
-  // What a kernel is compiled with: constants 0, 1 and 2 of report.glsl.
+  // Specialization constants 0, 1 and 2 of report.glsl.
   struct Constants {
     uint64_t address;
     uint32_t kernel;

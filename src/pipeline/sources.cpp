@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <set>
 #include <sstream>
 
 #include "vk/config.h"
@@ -99,23 +98,6 @@ std::optional<std::string> read_source(std::string_view name) {
   }
   auto& second = config().test.kernels;
   return second.empty() ? std::nullopt : read_file(fs::path(second) / name);
-}
-
-std::vector<std::string> kernel_files() {
-  std::set<std::string> names;
-  for (size_t i = 0; i < embedded_source_count; ++i) {
-    names.insert(embedded_sources[i].name);
-  }
-  if (auto path = kernel_path(); !path.empty()) {
-    std::error_code error;
-    for (fs::recursive_directory_iterator it(path, error), end;
-         !error && it != end;
-         it.increment(error)) {
-      names.insert(fs::relative(it->path(), path).generic_string());
-    }
-  }
-  std::erase_if(names, [](auto& n) { return !n.ends_with(".comp"); });
-  return {names.begin(), names.end()};
 }
 
 std::vector<IncludedSource> included_sources(std::string_view text) {

@@ -25,9 +25,6 @@ std::string source_name(std::string_view file);
 // it.
 std::optional<std::string> read_source(std::string_view name);
 
-// Names of all .comp files, sorted.
-std::vector<std::string> kernel_files();
-
 struct IncludedSource {
   std::string name; // relative to src/kernels
   std::string text; // empty if there is no such file

@@ -14,8 +14,8 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// What red zones and fresh arrays of the guard mode are filled with: a NaN in
-// f16, bf16 and f32.
+// The guard mode fills red zones and fresh arrays with it: a NaN in f16, bf16
+// and f32.
 constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
 constexpr size_t alignment = 256;
@@ -134,7 +134,7 @@ Allocation Allocations::create(
   for (size_t i = 0; i < types.size() && !a.buffer; ++i) {
     type = types[i];
     VkResult now = try_type(size, type, use != HostUse::None, beyond_budget, a);
-    // What the first type says is what matters.
+    // The error of the first type counts.
     r = i == 0 || now == VK_SUCCESS ? now : r;
   }
   if (r != VK_SUCCESS) {

@@ -19,7 +19,7 @@ class Device;
 struct Allocation {
   VkBuffer buffer = VK_NULL_HANDLE;
   VmaAllocation_T* memory = nullptr;
-  // Of the first byte, after the red zone of a guarded allocation.
+  // The first byte, after the red zone of a guarded allocation.
   void* mapped = nullptr;
   VkDeviceAddress address = 0;
   // The host must flush its writes and invalidate before it reads.

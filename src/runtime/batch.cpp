@@ -46,7 +46,7 @@ double Batch::seconds() const {
 std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   auto front = std::make_unique<Batch>(batch.stream_id);
   front->completion = batch.completion->of_part();
-  front->group = batch.group;
+  front->gate = batch.gate;
   front->rewritten = batch.rewritten;
   front->prepared = batch.prepared;
   front->encode_begin = batch.encode_begin;
@@ -61,9 +61,9 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
   auto begin = records.begin(), cut = begin + record;
   front->records.assign(begin, cut);
   records.erase(begin, cut);
-  uint32_t met = 0;
+  uint32_t held = 0;
   for (auto& r : front->records) {
-    met = std::max(met, r.rendezvous);
+    held = std::max(held, r.hold);
     // Rewrites append accesses, so that those of a record are anywhere.
     auto access = batch.accesses.begin() + r.first_access;
     r.first_access = static_cast<uint32_t>(front->accesses.size());
@@ -74,12 +74,11 @@ std::unique_ptr<Batch> split(Batch& batch, uint32_t record) {
       std::memcpy(room_for_args(front->arguments, r), args, r.args_size);
     }
   }
-  front->rendezvous.assign(
-      batch.rendezvous.begin(), batch.rendezvous.begin() + met);
-  batch.rendezvous.erase(
-      batch.rendezvous.begin(), batch.rendezvous.begin() + met);
+  auto& holds = batch.holds;
+  front->holds.assign(holds.begin(), holds.begin() + held);
+  holds.erase(holds.begin(), holds.begin() + held);
   for (auto& r : records) {
-    r.rendezvous -= r.rendezvous ? met : 0;
+    r.hold -= r.hold ? held : 0;
   }
   return front;
 }

@@ -13,8 +13,8 @@
 
 #include "runtime/allocation.h"
 #include "runtime/descriptor.h"
+#include "runtime/gate.h"
 #include "runtime/hazards.h"
-#include "runtime/host_group.h"
 #include "runtime/pins.h"
 #include "runtime/timeline.h"
 
@@ -56,7 +56,7 @@ struct Record {
   uint64_t bytes = 0; // read and written, for the profile
   float seconds = 0; // expected run time
   uint32_t parts = 1; // dispatches that the grid is split into
-  uint32_t rendezvous = 0; // 1 + its index in Batch::rendezvous
+  uint32_t hold = 0; // 1 + its index in Batch::holds
   // Copy: buffers, from their first byte
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
   uint64_t copy_size = 0;
@@ -100,10 +100,10 @@ struct Batch {
   // The previous batch of this stream, if it may still fail. If it fails, this
   // batch fails too, because it may read results that were never written.
   std::shared_ptr<Completion> follows;
-  // Records that other processes take part in, in order. While the batch is
-  // held these are all of its own, afterwards those that it has started.
-  std::shared_ptr<HostGroup> group;
-  std::vector<Rendezvous> rendezvous;
+  // Records that a gate holds, in order. While the batch is held these are all
+  // of its own, afterwards those that it has started.
+  std::shared_ptr<Gate> gate;
+  std::vector<std::shared_ptr<const Hold>> holds;
   bool host_read = false; // downloads results of earlier batches to the host
   bool rewritten = false; // rewrites are applied
   bool prepared = false; // and its kernels are compiled, or failed to

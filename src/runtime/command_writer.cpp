@@ -259,7 +259,7 @@ void CommandWriter::write(
   debug.shuffle = config().debug_shuffle ? ++written_ : 0;
   debug.drop_barrier = config().test.drop_barrier;
   Order o = order(batch.records, batch.accesses, debug);
-  auto steps = cut_work(o.records, batch.records, device_.work_limit());
+  auto steps = cut_work(o.records, batch.records, device_.longest_estimate());
 
   c.submissions = 0;
   c.marks.clear();

@@ -1,7 +1,7 @@
-// What a dispatch computes, for those that rewrite.h joins: the kernel's
-// variant or the operation, and as `Args` the parameters behind its operands'
-// addresses. Every operand of a described record has memory: its accesses are
-// its operands in the order of dispatch(). Plain values, no allocation.
+// Descriptions of dispatches that rewrite.h may join: the kernel's variant or
+// the operation, and as `Args` the parameters behind its operands' addresses.
+// Every operand of a described record has memory, so its accesses are its
+// operands in the order of dispatch(). Plain values, no allocation.
 #pragma once
 
 #include <variant>
@@ -41,8 +41,8 @@ struct NormRecord {
   int lanes;
 };
 
-// Of what a layer of experts does (rewrite_moe.cpp). Operands are dense, and
-// rows of n items stand one after another.
+// Records of layers of experts (rewrite_moe.cpp). Operands are dense: rows of n
+// items follow one another.
 
 // y = softmax(x), by a kernel of this variant.
 struct SoftmaxRecord {
@@ -84,7 +84,7 @@ struct GatheredRecord {
   QmvVariant variant;
 };
 
-// Of attention over a quantized cache (rewrite_attention.h).
+// Records of attention over a quantized cache (rewrite_attention.h).
 
 // y = x @ w^T, affine, BATCH_STACK. Nobody reads x again if it is the last use.
 struct ScoresRecord {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -63,6 +64,9 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
 Device::Device() : Device(Unprobed{}) {
   probe_lanes();
   probe_arithmetic();
+  if (!std::isinf(work_limit_.seconds) && !config().test.assumed_rates) {
+    measure_rates();
+  }
 }
 
 Device::Device(Unprobed) {

@@ -6,9 +6,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "runtime/memory.h"
 #include "runtime/timeline.h"
@@ -86,10 +83,20 @@ class Device {
   // Any thread.
   CutLoops& cut_loops();
 
-  // The longest run time of a submission.
+  // The rates that estimates assume, and the longest run time of a submission.
   const WorkLimit& work_limit() const {
     return work_limit_;
   }
+  // The same in estimated seconds, of which the device takes more if it is
+  // slower than assumed.
+  double longest_estimate() const {
+    return work_limit_.seconds / slowdown_.factor();
+  }
+  Slowdown& slowdown() {
+    return slowdown_;
+  }
+  // Compares the rates with the device's. Call before other threads use it.
+  void measure_rates();
   // Call before other threads use the device.
   void set_work_limit(WorkLimit limit) {
     work_limit_ = limit;
@@ -123,6 +130,7 @@ class Device {
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
   WorkLimit work_limit_;
+  Slowdown slowdown_;
   std::unique_ptr<Sentinels> sentinels_;
   std::unique_ptr<KernelReports> reports_;
   std::once_flag cut_loops_once_;

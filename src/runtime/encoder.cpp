@@ -88,8 +88,8 @@ void Encoder::dispatch(
   double seconds = limit.expect(work, bytes, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
-  if (seconds > limit.seconds) {
-    parts = parts_for(seconds, limit.seconds);
+  if (double most = device_.longest_estimate(); seconds > most) {
+    parts = parts_for(seconds, most);
     used = &device_.pipelines().in_parts(kernel);
   }
 
@@ -99,7 +99,7 @@ void Encoder::dispatch(
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;
-  r.rendezvous = std::exchange(next_rendezvous_, 0);
+  r.hold = std::exchange(next_hold_, 0);
   r.args_size = static_cast<uint32_t>(size);
   r.args_in_memory = kernel.args_in_memory(size);
   std::byte* out = room_for_args(batch.arguments, r);
@@ -149,7 +149,7 @@ void Encoder::copy_to_host(Buffer& buffer) {
 }
 
 void Encoder::wait(EventPoint point) {
-  // What is on the queue already comes first anyway.
+  // Batches on the queue run before later ones anyway.
   if (point.submitted() && point.error().empty()) {
     return;
   }

@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "runtime/batch.h"
 #include "runtime/batch_policy.h"
@@ -86,26 +85,23 @@ class Encoder {
     Pins::unpin(buffer.kept, stream_id_);
   }
 
-  // The next dispatch is a rendezvous: the batch is held before it until the
-  // other processes are ready. A process belongs to one group.
-  void meet(
-      const std::shared_ptr<HostGroup>& group,
-      const Rendezvous& rendezvous) {
-    open().group = group;
-    open().rendezvous.push_back(rendezvous);
-    next_rendezvous_ = static_cast<uint32_t>(open().rendezvous.size());
+  // The batch is held before the next dispatch until `gate` lets it start. A
+  // process has one gate.
+  void hold(std::shared_ptr<Gate> gate, std::shared_ptr<const Hold> hold) {
+    open().gate = std::move(gate);
+    open().holds.push_back(std::move(hold));
+    next_hold_ = static_cast<uint32_t>(open().holds.size());
   }
-  // Cancels meet(): the dispatch was not encoded.
-  void forget_rendezvous() {
-    next_rendezvous_ = 0;
+  // Cancels hold(): the dispatch was not encoded.
+  void forget_hold() {
+    next_hold_ = 0;
   }
 
   // Later records start after `point`. Closes the batch of earlier records.
   void wait(EventPoint point);
 
-  // Closes the batch if its completion was handed out. Called before a
-  // rendezvous: a thread that waits for the batch may have to run before the
-  // other ranks can arrive.
+  // Closes the batch if its completion was handed out. Called before hold(): a
+  // thread that waits for the batch may have to run before the gate opens.
   void close_if_awaited();
 
   // The completion of everything encoded so far; null if the stream never had
@@ -117,9 +113,9 @@ class Encoder {
   std::shared_ptr<Completion> close(std::function<void()> on_retired = {});
   // The same in the middle of an eval, when needs_commit() is true.
   void close_and_go_on(std::function<void()> on_retired);
-  // What comes next is of the eval with this number. A batch fails with the
-  // last one of its eval, and with one of an earlier eval that was under way
-  // when it began. MLX calls wait() for an eval's first inputs before this.
+  // Later records belong to the eval with this number. A batch fails if the
+  // previous batch of its eval fails, or one of an earlier eval that was under
+  // way when it began. MLX calls wait() for an eval's first inputs before this.
   void begin_eval(uint64_t number);
   // The next batch may read what the last one writes.
   void go_on() {
@@ -178,7 +174,7 @@ class Encoder {
   bool goes_on_ = false; // in what last_ is of, or from it
   uint32_t operations_ = 0;
   uint32_t stay_open_ = 0; // number of operations until which it stays open
-  uint32_t next_rendezvous_ = 0; // Record::rendezvous of the next dispatch
+  uint32_t next_hold_ = 0; // Record::hold of the next dispatch
   bool awaited_ = false; // the open batch's completion was handed out
 };
 

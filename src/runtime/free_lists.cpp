@@ -20,8 +20,8 @@ Buffer* FreeLists::take(BufferKind kind, size_t size) {
   }
   auto& heads = heads_[static_cast<size_t>(kind)];
   size_t c = class_of(size);
-  // Of one class some are smaller. What a program asks for again has the very
-  // size.
+  // Some buffers of the same class are smaller. Sizes that a program asks for
+  // again are found exactly.
   constexpr int looks = 8;
   Buffer** link = &heads[c];
   for (int i = 0; i < looks && *link; ++i, link = &(*link)->next_free) {

@@ -61,7 +61,7 @@ constexpr uint32_t kept_pointers = 2;
 
 std::atomic<void (*)()> trim_hook{nullptr};
 
-// Of the calling thread: see expect_download().
+// The calling thread's; see expect_download().
 thread_local std::vector<const Buffer*> expected;
 
 void append_copy(
@@ -212,9 +212,10 @@ bool Memory::recycle(Buffer& b) {
   if (types_.one_memory) { // an upload's give_back_host_side() may be to come
     lock.lock();
   }
-  // What was born on the host and has only its device side left, as uploads in
-  // the one memory leave it, is not kept either: it would do for what is born
-  // on the device, but each upload makes one more, and nothing takes as many.
+  // Host-born buffers that have only their device side left, as uploads into
+  // shared memory leave them, are not kept either: they could serve as
+  // device-born ones, but each upload makes one more, and nothing needs as
+  // many.
   bool device_born = b.kind == BufferKind::DeviceBorn;
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
@@ -233,6 +234,18 @@ bool Memory::recycle(Buffer& b) {
     b.kind = BufferKind::HostBorn; // it may have been of the heap
   }
   return true;
+}
+
+Buffer* Memory::adopt(VkBuffer buffer, void* mapped, size_t size) const {
+  auto* b = new Buffer(size, BufferKind::Mapped);
+  b->device_.buffer = buffer;
+  b->device_.mapped = mapped;
+  b->device_.size = size;
+  VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+  ask.buffer = buffer;
+  b->device_.address =
+      device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
+  return b;
 }
 
 Buffer* Memory::allocate_heap(size_t size) {
@@ -403,7 +416,7 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
   } else {
     make_host_side(b, over);
     if (m.host.host_apart) {
-      // What the host wrote last must not be written back over the download.
+      // The host's last writes must not be written back over the download.
       batch.flushes.push_back({m.host, m.download});
       batch.invalidations.push_back(m.host);
     }

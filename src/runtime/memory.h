@@ -158,10 +158,8 @@ class Memory {
     allocations_.invalidate(allocation);
   }
 
-  // Imports whole pages of the process's memory as a buffer of kind Mapped,
-  // which the device accesses in place. Neither is ever freed. Throws VkError
-  // where the device cannot import.
-  Buffer* import_host(void* host, size_t size);
+  // A buffer of kind Mapped around memory that its maker owns and never frees.
+  Buffer* adopt(VkBuffer buffer, void* mapped, size_t size) const;
 
   // Bytes of device memory that this process may use, at present.
   uint64_t budget() {

@@ -58,7 +58,7 @@ find(const Properties& p, Flags need, Flags refuse, Tastes tastes) {
   return found;
 }
 
-// What a GPU that shares the host's memory would use for everything; -1: none.
+// The type that a GPU sharing the host's memory uses for everything; -1: none.
 int shared_type(const Properties& p) {
   auto types = find(p, local | coherent, 0, {{cached, true}});
   return types.empty() ? -1 : types[0];

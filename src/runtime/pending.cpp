@@ -10,45 +10,35 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// A rendezvous is offered when the device is expected to be there in less: then
-// other ranks' devices may wait for it, which they do for a second at most.
-constexpr double near_seconds = 0.1;
-
 constexpr uint32_t none = ~0u;
 
 struct Held {
   uint32_t record = none; // before which the batch is held; none: it can go
-  const Rendezvous* rendezvous = nullptr; // that record's
-  bool patient() const { // what comes before it may wait a little, too
-    return rendezvous->act == Act::Meet;
-  }
+  const Hold* hold = nullptr; // that record's
 };
 
 Held first_held(const Batch& batch) {
-  auto& group = *batch.group;
-  auto next = group.next_rendezvous();
-  for (const auto& m : batch.rendezvous) {
-    if (!group.may_start(m, next)) {
-      auto index = static_cast<uint32_t>(&m - batch.rendezvous.data()) + 1;
-      auto at = std::find_if(
-          batch.records.begin(), batch.records.end(), [&](auto& r) {
-            return r.rendezvous == index;
-          });
-      return {static_cast<uint32_t>(at - batch.records.begin()), &m};
-    }
-    next.started(m);
+  size_t may_start = batch.gate->may_start(batch.holds);
+  if (may_start == batch.holds.size()) {
+    return {};
   }
-  return {};
+  auto& records = batch.records;
+  auto at = std::find_if(records.begin(), records.end(), [&](auto& r) {
+    return r.hold == may_start + 1;
+  });
+  return {
+      static_cast<uint32_t>(at - records.begin()),
+      batch.holds[may_start].get()};
 }
 
-// The record before which the batch is cut: the one that it is held for, or the
-// one after what it gives, as others are told of that when it is retired.
+// The record before which the batch is cut: the one that is held, or the one
+// after the end of a submission.
 uint32_t cut_of(const Batch& batch) {
   auto& records = batch.records;
   uint32_t held = first_held(batch).record;
   for (uint32_t i = 0; i + 1 < records.size() && i < held; ++i) {
-    uint32_t rendezvous = records[i].rendezvous;
-    if (rendezvous && batch.rendezvous[rendezvous - 1].act == Act::Give) {
+    uint32_t hold = records[i].hold;
+    if (hold && batch.holds[hold - 1]->ends_submission) {
       return i + 1;
     }
   }
@@ -74,15 +64,15 @@ bool PendingQueue::ready(const Pending& pending) {
   if (!over(batch)) {
     return false;
   }
-  if (batch.rendezvous.empty() || !batch.group->error().empty()) {
+  if (batch.holds.empty() || !batch.gate->error().empty()) {
     return true;
   }
   auto held = first_held(batch);
   if (held.record == none || held.record == 0) {
     return held.record == none;
   }
-  return !held.patient() ||
-      (pending.hold && Clock::now() - pending.hold->since >= patience_);
+  return held.hold->announced_before == 0 ||
+      (pending.wait && Clock::now() - pending.wait->since >= patience_);
 }
 
 bool PendingQueue::ready() {
@@ -109,9 +99,9 @@ PendingQueue::held_since() {
   std::lock_guard lock(mutex_);
   std::optional<Clock::time_point> first;
   for (auto& [id, stream] : streams_) {
-    auto& hold = stream.front().hold;
-    if (hold && (!first || hold->since < *first)) {
-      first = hold->since;
+    auto& wait = stream.front().wait;
+    if (wait && (!first || wait->since < *first)) {
+      first = wait->since;
     }
   }
   return first;
@@ -130,64 +120,54 @@ double PendingQueue::ready_seconds(uint32_t stream_id, bool prepared) {
   return seconds;
 }
 
-// Tells other processes which rendezvous could start here: those that are next,
-// one after the other, in batches that nothing else holds.
-void PendingQueue::offer(bool prepared, double queued) {
-  std::vector<const Rendezvous*> ours;
-  HostGroup* group = nullptr;
+// Announces the records that could start here: those which the device reaches
+// soon, in batches that nothing but the gate holds.
+void PendingQueue::announce(bool prepared, double queued) {
+  std::vector<const Hold*> holds;
+  Gate* gate = nullptr;
   for (auto& [id, stream] : streams_) {
     auto& batch = *stream.front().batch;
-    if (batch.rendezvous.empty() || !batch.prepared || !over(batch)) {
+    if (batch.holds.empty() || !batch.prepared || !over(batch)) {
       continue;
     }
-    group = batch.group.get();
+    gate = batch.gate.get();
     double before = queued + ready_seconds(id, prepared);
     for (const auto& r : batch.records) {
-      if (r.rendezvous) {
-        auto& m = batch.rendezvous[r.rendezvous - 1];
-        if (m.act != Act::Meet || before > near_seconds) {
+      if (r.hold) {
+        auto& hold = *batch.holds[r.hold - 1];
+        if (before > hold.announced_before || hold.announced_before == 0) {
           break;
         }
-        ours.push_back(&m);
+        holds.push_back(&hold);
       }
       before += r.seconds;
     }
   }
-  if (!group) {
-    return;
-  }
-  std::sort(ours.begin(), ours.end(), [](auto* a, auto* b) {
-    return a->number < b->number;
-  });
-  uint64_t next = group->next_rendezvous().ends;
-  for (auto* m : ours) {
-    if (m->number != next || !group->offer(*m)) {
-      break;
-    }
-    next++;
+  if (gate) {
+    gate->announce(std::move(holds));
   }
 }
 
-// What only a wait that lasts makes worth looking at.
+// Checks of a wait that lasts: processes that have ended, and the time limit.
 void PendingQueue::look_for_trouble(Pending& pending) {
   auto now = Clock::now();
-  auto& hold = *pending.hold;
-  auto held = now - hold.since;
-  if (held < std::chrono::milliseconds(20) ||
-      now - hold.looked < std::chrono::milliseconds(20)) {
+  auto& wait = *pending.wait;
+  auto waited = now - wait.since;
+  if (waited < std::chrono::milliseconds(20) ||
+      now - wait.looked < std::chrono::milliseconds(20)) {
     return;
   }
-  hold.looked = now;
-  auto& group = *pending.batch->group;
-  auto* rendezvous = first_held(*pending.batch).rendezvous;
-  if (!rendezvous) {
+  wait.looked = now;
+  auto& gate = *pending.batch->gate;
+  auto* hold = first_held(*pending.batch).hold;
+  if (!hold) {
     return;
   }
-  group.look_for_ended(*rendezvous);
+  gate.look_for_ended(*hold);
   auto limit = std::chrono::seconds(config().timeout_s);
-  if (limit.count() != 0 && held > limit && !hold.told) {
-    hold.told = true;
-    auto text = group.waits_for(*rendezvous);
+  if (limit.count() != 0 && waited > limit && !wait.told) {
+    wait.told = true;
+    auto text = gate.waits_for(*hold);
     std::fprintf(stderr, "%s\n", text.c_str());
   }
 }
@@ -195,14 +175,14 @@ void PendingQueue::look_for_trouble(Pending& pending) {
 // The batch, or its first records.
 std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   auto& batch = pending.batch;
-  if (batch->rendezvous.empty()) {
+  if (batch->holds.empty()) {
     return std::move(batch);
   }
   uint32_t record = whole ? none : cut_of(*batch);
   auto front = record == none ? std::move(batch) : split(*batch, record);
   if (!whole) {
-    for (const auto& m : front->rendezvous) {
-      front->group->pass(m);
+    for (const auto& hold : front->holds) {
+      front->gate->start(*hold);
     }
   }
   return front;
@@ -211,7 +191,7 @@ std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
 std::unique_ptr<Batch>
 PendingQueue::take(bool regardless, bool prepared, double queued) {
   std::lock_guard lock(mutex_);
-  offer(prepared, queued);
+  announce(prepared, queued);
   auto best = streams_.end();
   for (auto it = streams_.begin(); it != streams_.end(); ++it) {
     auto& first = it->second.front();
@@ -221,8 +201,8 @@ PendingQueue::take(bool regardless, bool prepared, double queued) {
           first.number < best->second.front().number) {
         best = it;
       }
-    } else if (!first.batch->rendezvous.empty() && over(*first.batch)) {
-      first.hold = first.hold ? first.hold : Hold{};
+    } else if (!first.batch->holds.empty() && over(*first.batch)) {
+      first.wait = first.wait ? first.wait : Wait{};
       look_for_trouble(first);
     }
   }
@@ -231,11 +211,10 @@ PendingQueue::take(bool regardless, bool prepared, double queued) {
   }
   auto& first = best->second.front();
   bool whole = regardless ||
-      (!first.batch->rendezvous.empty() &&
-       !first.batch->group->error().empty());
+      (!first.batch->holds.empty() && !first.batch->gate->error().empty());
   auto batch = cut(first, whole);
   if (first.batch) {
-    first.hold = {}; // held again, or not, before its next rendezvous
+    first.wait = {}; // its next record may be held, or not
     return batch;
   }
   best->second.pop_front();

@@ -1,8 +1,8 @@
 // Batches that are not submitted yet. A batch and its successors in the stream
 // are held until everything that it waits for is submitted. A batch with a
-// rendezvous (host_group.h) is held before it until it may start; the records
-// before it are submitted. Free of Vulkan calls. Thread-safe: callers push, the
-// recorder takes.
+// record that a gate holds (gate.h) is held before it until it may start; the
+// records before it are submitted. Free of Vulkan calls. Thread-safe: callers
+// push, the recorder takes.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,7 @@ namespace mlx::core::vulkan {
 class PendingQueue {
  public:
   // `patience`: how long a batch is held as a whole before the records that
-  // precede its rendezvous are submitted. Usually the other ranks arrive
-  // sooner.
+  // precede its announced one are submitted. Usually the gate opens sooner.
   explicit PendingQueue(
       std::chrono::microseconds patience = std::chrono::microseconds(100))
       : patience_(patience) {}
@@ -31,38 +30,38 @@ class PendingQueue {
   void push(std::unique_ptr<Batch> batch);
 
   // The oldest of the streams' first batches that are ready, or its records up
-  // to a rendezvous or a Give; null if none is ready. `regardless` ignores
-  // waits. `prepared` skips batches that are not prepared. `queued`: expected
-  // run time of the submitted batches, in seconds.
+  // to where it is held or a submission ends; null if none is ready.
+  // `regardless` ignores waits. `prepared` skips batches that are not prepared.
+  // `queued`: expected run time of the submitted batches, in seconds.
   std::unique_ptr<Batch>
   take(bool regardless = false, bool prepared = false, double queued = 0);
   // Whether a batch is ready, prepared or not.
   bool ready();
 
-  // The streams' first batches that nothing but a rendezvous holds and that are
+  // The streams' first batches that nothing but a gate holds and that are
   // not prepared. The recorder alone may change them, until take() returns
   // them.
   std::vector<Batch*> unprepared();
-  // Since when a batch has been held for other processes alone, if one is.
+  // Since when a batch has been held by a gate alone, if one is.
   std::optional<std::chrono::steady_clock::time_point> held_since();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // The state of a batch that is held for other ranks.
-  struct Hold {
+  // The state of a batch that a gate holds.
+  struct Wait {
     Clock::time_point since = Clock::now();
     Clock::time_point looked; // last check for processes that have ended
-    bool told = false; // the missing ranks were reported
+    bool told = false; // what is missing was reported
   };
   struct Pending {
     uint64_t number; // over all streams
     std::unique_ptr<Batch> batch;
-    std::optional<Hold> hold;
+    std::optional<Wait> wait;
   };
   static bool over(const Batch& batch);
   bool ready(const Pending& pending);
   double ready_seconds(uint32_t stream_id, bool prepared);
-  void offer(bool prepared, double queued);
+  void announce(bool prepared, double queued);
   void look_for_trouble(Pending& pending);
   std::unique_ptr<Batch> cut(Pending& pending, bool whole);
 

@@ -68,9 +68,9 @@ void Recorder::loop() {
     auto seen = wakeup().generation();
     submitting_ = true;
     bool compiles = prepare();
-    double queued = group_ ? retirer_.expected_seconds() : 0;
+    double queued = gate_ ? retirer_.expected_seconds() : 0;
     auto batch = pending_.take(
-        device_.timeline().lost(), /* prepared */ group_ != nullptr, queued);
+        device_.timeline().lost(), /* prepared */ gate_ != nullptr, queued);
     bool any = batch != nullptr;
     if (batch) {
       submit(std::move(batch));
@@ -83,7 +83,7 @@ void Recorder::loop() {
       wait_for_more(seen, compiles);
     }
   }
-  // What still waits for something that will never come.
+  // The remaining batches wait for something that will never come.
   while (auto batch = pending_.take(true)) {
     batch->completion->set_failed(
         "[vulkan] The device was shut down before this work could start.");
@@ -92,8 +92,8 @@ void Recorder::loop() {
   }
 }
 
-// What the encoder did not wait for. Throws for the first record whose kernel
-// cannot be built, or has other arguments.
+// Builds kernels that the encoder did not wait for. Throws for the first record
+// whose kernel cannot be built, or has other arguments.
 void Recorder::finish_kernels(Batch& batch) {
   using Clock = Timeline::Clock;
   std::optional<Clock::time_point> begun;
@@ -114,17 +114,17 @@ void Recorder::finish_kernels(Batch& batch) {
   }
 }
 
-// Prepares batches in a process that takes part in exchanges. Once a rendezvous
-// is offered other devices may wait for it, so the recorder must not wait for a
-// compiler: take() skips batches whose kernels are being compiled. Returns
-// whether there is one.
+// Prepares batches in a process that has a gate. Once a record is announced
+// other devices may wait for it, so the recorder must not wait for a compiler:
+// take() skips batches whose kernels are being compiled. Returns whether there
+// is one.
 bool Recorder::prepare() {
   bool compiles = false;
   for (Batch* batch : pending_.unprepared()) {
-    if (!batch->rendezvous.empty()) {
-      group_ = batch->group;
+    if (!batch->holds.empty()) {
+      gate_ = batch->gate;
     }
-    if (!group_) {
+    if (!gate_) {
       continue;
     }
     // submit() throws the errors of kernels again, and fails the batch.
@@ -137,7 +137,7 @@ bool Recorder::prepare() {
           std::all_of(records.begin(), records.end(), [](auto& r) {
             return !r.kernel || r.kernel->settled();
           });
-      if (batch->prepared && !batch->rendezvous.empty()) {
+      if (batch->prepared && !batch->holds.empty()) {
         device_.memory().fill_mirrors(*batch);
       }
     } catch (const std::exception&) {
@@ -148,9 +148,8 @@ bool Recorder::prepare() {
   return compiles;
 }
 
-// Waits for notify(). While a batch is held for other processes it also returns
-// to read the memory that they share; while one waits for its kernels, each
-// millisecond.
+// Waits for notify(). While a gate holds a batch it also returns to ask the
+// gate; while a batch waits for its kernels, each millisecond.
 void Recorder::wait_for_more(uint64_t seen, bool compiles) {
   auto held = pending_.held_since();
   if (!held && compiles) {
@@ -161,7 +160,7 @@ void Recorder::wait_for_more(uint64_t seen, bool compiles) {
     wakeup().wait(seen);
     return;
   }
-  retire(); // which may be what other processes wait for
+  retire(); // which may be what the gate waits for
   std::chrono::nanoseconds for_long = Timeline::Clock::now() - *held;
   auto& policy = device_.timeline().policy();
   std::chrono::nanoseconds sleep = policy.interrupts
@@ -241,25 +240,26 @@ std::string Recorder::why_not(const Batch& batch) const {
       return e;
     }
   }
-  if (group_ && !batch.host_read) {
-    if (auto e = group_->error(); !e.empty()) {
+  if (gate_ && !batch.host_read) {
+    if (auto e = gate_->error(); !e.empty()) {
       return e;
     }
   }
   return device_.timeline().lost_reason();
 }
 
-// What is done before anyone is told that the batch is, which is on the queue.
+// Sets what runs when a submitted batch completes, before its waiters are
+// notified.
 void Recorder::set_first(Batch& batch) {
   bool invalidates = !batch.invalidations.empty() || before_;
-  if (!invalidates && !group_) {
+  if (!invalidates && !gate_) {
     return;
   }
-  // Who sees this one done takes all before it for done too.
+  // A waiter that sees this batch done takes all earlier ones for done too.
   batch.completion->set_first([before = std::move(before_),
                                &memory = device_.memory(),
                                all = std::move(batch.invalidations),
-                               group = batch.host_read ? nullptr : group_,
+                               gate = batch.host_read ? nullptr : gate_,
                                self = batch.completion.get()] {
     if (before) {
       before->run_first();
@@ -267,7 +267,7 @@ void Recorder::set_first(Batch& batch) {
     for (const auto& a : all) {
       memory.show_to_host(a);
     }
-    if (auto e = group ? group->error() : std::string(); !e.empty()) {
+    if (auto e = gate ? gate->error() : std::string(); !e.empty()) {
       self->fail_late(std::move(e));
     }
   });
@@ -351,7 +351,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
 }
 
 void Recorder::finish_submitted() {
-  // What can be on the queue soon; what waits for the host may wait for us.
+  // Waits for batches that can be submitted now. Those that wait for the host
+  // may wait for the calling thread.
   while (std::this_thread::get_id() != thread_.get_id() && !stopping_ &&
          (pending_.ready() || submitting_)) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));

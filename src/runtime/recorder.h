@@ -63,7 +63,7 @@ class Recorder {
 
   Device& device_;
   PendingQueue pending_;
-  // Members up to group_ are used by the thread alone, but for retirer_ and
+  // Members up to gate_ are used by the thread alone, but for retirer_ and
   // pending_, which are thread-safe.
   CompiledFusions fusions_;
   CommandWriter writer_;
@@ -72,9 +72,9 @@ class Recorder {
   // The last submitted batch, if any batch so far had invalidations.
   std::shared_ptr<Completion> before_;
   std::vector<std::unique_ptr<Batch>> never_started_;
-  // The group of the first batch with a rendezvous. If the group fails, later
+  // The gate of the first batch with a held record. If the gate fails, later
   // batches fail too: they may read results that were never written.
-  std::shared_ptr<HostGroup> group_;
+  std::shared_ptr<Gate> gate_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
   std::thread thread_;

@@ -13,6 +13,8 @@ namespace {
 constexpr auto watch_interval = std::chrono::milliseconds(500);
 // A batch that follows one as long has marks of progress.
 constexpr auto long_batch = std::chrono::seconds(1);
+// Seconds that a batch runs or was estimated to run if Slowdown learns from it.
+constexpr double least_learned = 0.02;
 } // namespace
 
 std::string kernels_of(const Batch& batch) {
@@ -95,12 +97,12 @@ void Retirer::finish(InFlight done, bool in_use) {
   auto completion = done.batch->completion;
   auto callback = std::move(done.batch->on_retired);
   completion->run_first(); // while the batch keeps the memory
-  if (auto& group = done.batch->group) {
+  if (auto& gate = done.batch->gate) {
     if (auto e = completion->error(); !e.empty()) {
-      group->fail(e);
+      gate->fail(e);
     } else {
-      for (const auto& m : done.batch->rendezvous) {
-        group->done(m);
+      for (const auto& hold : done.batch->holds) {
+        gate->done(*hold);
       }
     }
   }
@@ -141,7 +143,9 @@ void Retirer::retire() {
       in_flight_.pop_front();
       // Here, as the thread that looks for hangs may be busy for long.
       if (done.commands) {
-        slow_ = ran_for(done) >= long_batch;
+        auto took = ran_for(done);
+        slow_ = took >= long_batch;
+        learn(done, took);
       }
       last_done_ = Clock::now();
       finishing_.push_back(done.ticket);
@@ -254,6 +258,26 @@ void Retirer::look_for_hang(uint64_t ticket) {
   if (fails) {
     device_.timeline().give_up(report);
     retire();
+  }
+}
+
+// Short batches spend most of their time on the starts of dispatches, and
+// rendezvous wait for other processes: neither says how fast the device is.
+void Retirer::learn(const InFlight& done, std::chrono::duration<double> took) {
+  double expected = done.batch->seconds();
+  if (config().debug_submit) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] ticket %llu: %u submissions took %.3g ms, %.3g ms were "
+        "expected\n",
+        static_cast<unsigned long long>(done.ticket),
+        done.commands->submissions,
+        took.count() * 1e3,
+        expected * 1e3);
+  }
+  if (std::max(expected, took.count()) >= least_learned && expected > 0 &&
+      done.batch->holds.empty()) {
+    device_.slowdown().learn(expected, took.count());
   }
 }
 

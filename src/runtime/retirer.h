@@ -66,6 +66,7 @@ class Retirer {
   void loop();
   void look_for_hang(uint64_t ticket);
   std::chrono::nanoseconds ran_for(const InFlight& oldest) const;
+  void learn(const InFlight& done, std::chrono::duration<double> took);
   std::string kernels_of(uint64_t ticket);
   std::string describe(const InFlight& oldest, uint32_t done) const;
   // `in_use`: memory that it pins may still be written.

@@ -102,8 +102,8 @@ bool Program::can_pass(uint32_t record, const Group& g, uint32_t number) const {
       return false;
     }
   }
-  // What was before `first` and has moved behind it. Only the last groups of
-  // heads grow, so that those before them which end earlier do, too.
+  // Records from before `first` that have moved behind it. Only the last groups
+  // of heads grow, so that groups before them end earlier.
   size_t earlier = 0;
   for (size_t h = sunk_.size(); h-- > 0 && earlier < growing_heads;) {
     auto& heads = groups[sunk_[h]];
@@ -152,8 +152,8 @@ bool Program::can_move(
   return true;
 }
 
-// What is shared by an edge from the record: what it reads as this operand, and
-// what it may write over.
+// Whether an edge from the record allows the overlap with `a`: its operand
+// reads what the edge's maker wrote, or may overwrite it.
 bool Match::allows(uint32_t record, const Access& a, uint32_t operand) const {
   const Access& b = p.of(record)[operand];
   for (size_t e = 0; e < pattern.edge_count(); ++e) {
@@ -297,7 +297,7 @@ void Program::append_accesses(
     for (const auto& a : of(member)) {
       bool known =
           bits & bit_of(a) && std::any_of(out.begin(), out.end(), [&](auto& b) {
-            // What the group itself has written, or reads already.
+            // The group itself wrote it, or reads it already.
             return same_range(a, b) && (b.write || !a.write);
           });
       bits |= bit_of(a);

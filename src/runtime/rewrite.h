@@ -1,6 +1,5 @@
-// Fewer records for the same work: what decode models do again and again
-// becomes one dispatch (docs/dev/rewrites.md). Pure but for the
-// kernels, which it asks for; before order.h.
+// Joins dispatches that decode models repeat into one (docs/dev/rewrites.md).
+// Pure but for the kernels that it requests; runs before order.h.
 //
 // A group of records takes the place of its first one. It reads and writes all
 // that they do, so that nobody has to be asked who else holds a value. Later
@@ -11,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "runtime/batch.h"
@@ -19,14 +17,14 @@
 
 namespace mlx::core::vulkan {
 
-// What joins a group of records.
+// The rule by which a record joins a group.
 enum class Rule : uint8_t {
   Siblings, // a product of the same rows
   Residual, // what is added to a product
   Gate, // what is made of two of them
   Norm, // of the row that they take
   Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
-  // Of layers of experts:
+  // For layers of experts:
   Router, // what follows the softmax of a router
   Experts, // gate, up and what is made of them
   Combine, // what follows the products of a row's experts

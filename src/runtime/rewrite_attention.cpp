@@ -39,7 +39,7 @@ bool is_intact(const Records& b, const AttentionRecords& found) {
   return true;
 }
 
-// What has made x for the scores alone: q times a number.
+// The record that made x for the scores alone: q times a number.
 uint32_t find_scale(const Records& b, uint32_t scores) {
   const Access& x = b.of(scores)[0];
   auto& what = b.what<ScoresRecord>(scores);

@@ -25,7 +25,7 @@ inline bool same_range(const Access& a, const Access& b) {
   return a.base == b.base && a.begin == b.begin && a.end == b.end;
 }
 
-// Whether two records depend on each other's order.
+// Whether the order of two records matters.
 inline bool conflict(std::span<const Access> a, std::span<const Access> b) {
   for (const auto& x : a) {
     for (const auto& y : b) {
@@ -110,8 +110,8 @@ struct Products {
   uint32_t gate_set = 0; // which set is the gate, not what it gates
 };
 
-// What happens to some heads: norm, rotation and copy or a part of that, or a
-// copy of them as they are.
+// Records on some heads: norm, rotation and copy or a part of that, or a copy
+// of the heads as they are.
 struct HeadChain {
   uint32_t norm = none, rope = none, copy = none; // records
   uint32_t B = 1; // sequences
@@ -127,7 +127,7 @@ struct HeadChains {
   uint32_t chain_count = 0;
 };
 
-// Of a layer of experts: the records, some of which may be missing.
+// The records of a layer of experts, some of which may be missing.
 struct Router {
   uint32_t softmax, sort, take = none, sum = none, divide = none;
 };
@@ -229,7 +229,7 @@ class Program : public Records {
     auto &a = nodes_[i], &b = nodes_[j];
     return (a.written & b.any) | (a.any & b.written);
   }
-  // What the members touch, each range once.
+  // Appends the members' accesses, each range once.
   void append_accesses(
       std::span<const uint32_t> members,
       std::vector<Access>& out) const;
@@ -286,7 +286,7 @@ class Program : public Records {
 
   std::vector<Group> groups;
   std::vector<HeadChain> chains;
-  // What joined (Miss::Count), and what did not.
+  // Records that joined (Miss::Count) and that did not.
   struct Event {
     uint32_t record;
     Rule rule;
@@ -393,7 +393,7 @@ struct Match {
   int8_t operands[most - 1]; // of each edge
   Group changed;
 
-  // Of node 0.
+  // The descriptor of node 0.
   template <typename R>
   const R& what() const {
     return p.what<R>(nodes[0]);

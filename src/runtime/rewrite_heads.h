@@ -1,6 +1,6 @@
-// What becomes of heads, read from records: for the rule of rewrite_rope.cpp.
-// All return false where the record is of another form; what they have written
-// to the chain until then is of no use.
+// Reads chains of heads from records, for the rule of rewrite_rope.cpp. All
+// functions return false where the record has another form; the chain is then
+// invalid.
 #pragma once
 
 #include "runtime/rewrite_group.h"
@@ -22,7 +22,7 @@ Heads heads_of(const HeadChain& c, uint32_t record, bool output);
 // Begins the chain with a RopeRecord.
 bool rope_of(const Records& p, uint32_t record, HeadChain& c);
 
-// Makes a NormRecord, which wrote what the chain turns, its first record: each
+// Puts a NormRecord, whose output the chain rotates, at the chain's start: each
 // head is a row of it.
 bool add_norm(const Records& p, uint32_t record, Type t, HeadChain& c);
 
@@ -37,8 +37,8 @@ struct Walk {
 };
 bool copy_of(const Records& p, uint32_t record, Type t, Walk& w);
 
-// Makes the copy, which begins where the chain wrote what it has turned, its
-// last record: of all of that, in whatever order.
+// Puts a copy at the chain's end. It copies all of the chain's rotated heads,
+// in any order.
 bool add_copy(uint32_t record, Walk w, Type t, HeadChain& c);
 
 // Begins the chain with a copy of `most` items at most, in rows of D items.

@@ -26,7 +26,7 @@ class CompiledFusions : public FusedKernels {
   bool fits(const JoinedKernel& variant) const override;
   bool fits_heads(uint64_t count) const override;
 
-  // Of a batch that is about to be written; MLX_VK_DISABLE=fuse leaves it.
+  // Rewrites a batch before it is recorded; not with MLX_VK_DISABLE=fuse.
   void rewrite(Batch& batch);
 
  private:

@@ -4,10 +4,8 @@
 // (tests/null/batches). Pure.
 #pragma once
 
-#include <concepts>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/batch.h"
@@ -50,7 +48,7 @@ MLXVK_FIELDS(CopyRecord, word, ndim)
 
 class SelectLog {
  public:
-  // Of the records of a batch before any rule was applied.
+  // Takes the records of a batch before any rule is applied.
   SelectLog(
       const std::vector<Record>& records,
       const std::vector<Access>& accesses,

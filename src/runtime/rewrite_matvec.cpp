@@ -120,7 +120,7 @@ constexpr uint8_t product = kind_of<ProductRecord>(),
                   gated = kind_of<GateRecord>();
 
 constexpr Edge same_rows{.operand = 0, .kind = product, .input = true};
-// What the group's norm made: every workgroup has its own.
+// The output of the group's norm, which every workgroup computes itself.
 constexpr Edge own_rows{.operand = 0, .kind = normed, .optional = true};
 constexpr Edge first{0, product}, second{1, product};
 constexpr Edge rows{0, normed}, either{Edge::either, product};

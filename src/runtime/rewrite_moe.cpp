@@ -1,6 +1,6 @@
 // The patterns of layers of experts: a router's softmax, order, choice and
-// weights; gate, up and what is made of them for the chosen experts; and their
-// outputs weighted, added up and added to the residual.
+// weights; gate and up of the chosen experts and their gated product; and the
+// experts' outputs weighted, summed and added to the residual.
 #include "runtime/rewrite_group.h"
 
 namespace mlx::core::vulkan {

@@ -1,5 +1,5 @@
-// The rule of heads: what turns q and k, what norms them before, and what
-// copies k and v into a cache, as parts of one dispatch.
+// The rule of heads: the rotation of q and k, the norm before it, and the copy
+// of k and v into a cache become parts of one dispatch.
 #include <initializer_list>
 
 #include "runtime/rewrite_heads.h"
@@ -14,7 +14,7 @@ bool in_chain(const Chain& c, uint32_t record) {
   return c.norm == record || c.rope == record || c.copy == record;
 }
 
-// Whether what a record and the members both touch, and one writes, are the
+// Whether memory that a record and the members share, and one writes, holds the
 // same items of the same heads of a chain.
 bool shares(const Group& g, const Program& p, uint32_t record) {
   auto& heads = std::get<HeadChains>(g.parts);
@@ -57,8 +57,8 @@ struct Attempt {
     return p.miss(record, Rule::Rope, why);
   }
 
-  // Makes chain `at` of `changed`, which is or becomes p.groups[number], this
-  // one, of which some records are new, the last one being the record.
+  // Sets chain `at` of `changed`, which is or becomes p.groups[number].
+  // `added`: the chain's new records; `record` is the last.
   bool join(
       uint32_t number,
       Group& changed,
@@ -138,7 +138,8 @@ void turns_heads(Attempt t) {
   }
 }
 
-// What the copy is of, if a chain has made it: then it joins that one or none.
+// Joins a copy with the chain that made its input. True if there is such a
+// chain, whether or not the copy joined.
 bool copies_result(Attempt t) {
   bool known = false;
   t.p.any_recent_heads(t.record, [&](uint32_t number) {

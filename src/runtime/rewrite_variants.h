@@ -227,7 +227,7 @@ inline bool takes_heads(const Caps& caps, uint64_t count) {
   return count <= (caps.software() ? 128 : 4096);
 }
 
-// Of heads of D items, which norms of so many lanes sum up; 0: there is none.
+// The variant for heads of D items with norms of so many lanes; 0: no norm.
 inline RopeCacheVariant rope_cache(Type t, uint32_t D, int lanes, bool vec) {
   lanes = lanes ? lanes : D <= 128 ? 32 : 128;
   return {t, lanes, head_chunks(D, lanes), vec};

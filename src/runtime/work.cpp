@@ -97,18 +97,18 @@ std::vector<GridPart> split(Grid grid, uint32_t parts) {
 std::vector<Step> cut_work(
     std::span<const uint32_t> order,
     std::span<const Record> records,
-    const WorkLimit& limit) {
+    double limit) {
   double total = 0;
   for (const Record& r : records) {
     total += r.seconds;
   }
   std::vector<Step> steps;
-  if (!(total > limit.seconds)) {
+  if (!(total > limit)) {
     return steps;
   }
   double taken = 0; // by the submission so far
   auto add = [&](Step step, double seconds) {
-    step.cut = taken > 0 && taken + seconds > limit.seconds;
+    step.cut = taken > 0 && taken + seconds > limit;
     taken = step.cut ? seconds : taken + seconds;
     steps.push_back(step);
   };
@@ -116,7 +116,7 @@ std::vector<Step> cut_work(
     const Record& r = records[order[i]];
     double seconds = r.seconds;
     if (r.kind == Record::Kind::Copy) {
-      uint64_t parts = std::max(parts_for(seconds, limit.seconds), 1u);
+      uint64_t parts = std::max(parts_for(seconds, limit), 1u);
       uint64_t size = (r.copy_size / parts + 15) / 16 * 16;
       for (uint64_t at = 0; at < r.copy_size; at += size) {
         uint64_t n = std::min(size, r.copy_size - at);

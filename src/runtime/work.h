@@ -3,6 +3,8 @@
 // Pure, free of Vulkan calls.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -42,6 +44,29 @@ struct WorkLimit {
 // device, 0 means no limit.
 WorkLimit work_limit(const Caps& caps, double milliseconds);
 
+// How many times longer than estimated the device takes: the chip is slower
+// than its rates say, or busy with other work. Thread-safe.
+class Slowdown {
+ public:
+  static constexpr double most = 100;
+
+  double factor() const {
+    return factor_.load(std::memory_order_relaxed);
+  }
+  // Learns from work that was estimated at `expected` seconds and took
+  // `measured`. A slower result counts at once, a faster one by an eighth.
+  void learn(double expected, double measured) {
+    double now = std::clamp(measured / expected, 1.0, most);
+    double before = factor();
+    factor_.store(
+        now > before ? now : before + (now - before) / 8,
+        std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<double> factor_{1};
+};
+
 // A part of a grid, for vkCmdDispatchBase.
 struct GridPart {
   Grid base{0, 0, 0}, count;
@@ -59,12 +84,12 @@ struct Step {
   GridPart part; // of a dispatch
   uint64_t offset = 0, size = 0; // of a copy, bytes
 };
-// The commands of `order`, cut by the limit; empty if one submission is
-// expected to suffice.
+// The commands of `order`, cut into submissions of at most `limit` estimated
+// seconds; empty if one submission suffices.
 std::vector<Step> cut_work(
     std::span<const uint32_t> order,
     std::span<const Record> records,
-    const WorkLimit& limit);
+    double limit);
 
 // The number of parts for a record that takes `seconds`.
 uint32_t parts_for(double seconds, double limit);

@@ -108,7 +108,8 @@ constexpr ConfigEntry table[] = {
      "model live in mapped device memory (1024). `queue=compute` or "
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
-     "dispatches that it separated."},
+     "dispatches that it separated. `assumed_rates` does not measure the "
+     "device's rates at start."},
 };
 
 // Earlier names of settings, which go on working. `word` is what a value, or
@@ -307,7 +308,8 @@ bool parse_hook(const std::string& word, Config& c) {
       choice("queue=compute", t.queue, QueueKind::Compute) ||
       choice("queue=graphics", t.queue, QueueKind::Graphics) ||
       choice("emulate", t.emulate, true) ||
-      choice("fixed_subgroups", t.fixed_subgroups, true);
+      choice("fixed_subgroups", t.fixed_subgroups, true) ||
+      choice("assumed_rates", t.assumed_rates, true);
 }
 
 std::string cache_folder(const Environment& e) {

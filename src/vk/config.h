@@ -64,6 +64,7 @@ struct TestHooks {
   std::string matrices; // only matrices of this shape (vk/matrix_units.h)
   std::string kernels; // a second folder, of sources that are not embedded
   int drop_barrier = -1; // of every batch, counted from 1
+  bool assumed_rates = false; // the device's are not measured at start
 };
 
 // A value that the setting does not take.

@@ -68,11 +68,11 @@ constexpr IntelCores intel_cores[] = {
     {0x56b3, 16}, {0x56ba, 8}, {0x56bb, 6}, {0x56bc, 8}, {0x56bd, 6},
     {0x56be, 28}, {0x56bf, 24}, {0x56c0, 32}, {0x56c1, 8}, {0x56c2, 32},
     // From no table: the most that are sold of mtl_u and arl_u, of mtl_h, arl_h
-    // and lnl, and of bmg (no product's, B580, B570).
+    // and lnl, of bmg (no product's, B580, B570), and of ptl (Arc B390).
     {0x7d40, 4}, {0x7d45, 4}, {0x7d60, 4}, {0x7d41, 4}, {0x7d67, 4},
     {0xb640, 4}, {0x6420, 8}, {0x64a0, 8}, {0x64b0, 8}, {0x7d55, 8},
     {0x7dd5, 8}, {0x7d51, 8}, {0x7dd1, 8}, {0xe202, 20}, {0xe20b, 20},
-    {0xe20c, 18},
+    {0xe20c, 18}, {0xb080, 12},
     // clang-format on
 };
 

@@ -7,12 +7,13 @@ build="$1" python="$2" wheel="$3"
 root="$build/root"
 site="$build/site"
 here="$(dirname "$(readlink -f "$0")")"
+mlx=$(basename "$wheel" | sed -n 's/^mlx_vulkan-\([0-9.]*\)\.post.*/\1/p')
 
 rm -rf "$site"
 # The frontend's wheel is of this Python, and everything else of any.
 "$python" -m pip install -q --no-deps --only-binary=:all: --target "$site" \
   --python-version 3.11 --implementation cp --platform manylinux_2_35_aarch64 \
-  mlx==0.32.4 'rich>=13' markdown-it-py mdurl pygments "$wheel"
+  "mlx==$mlx" 'rich>=13' markdown-it-py mdurl pygments "$wheel"
 
 arm() {
   qemu-aarch64-static -L "$root" -E LD_LIBRARY_PATH= \

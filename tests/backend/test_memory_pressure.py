@@ -132,3 +132,20 @@ def test_arrays_that_do_not_fit(way, weights):
     mx.clear_cache()
     assert mx.get_cache_memory() < 2**20
     assert resident_mib() < resident + 32
+
+
+def test_evals_that_nobody_waits_for():
+    """They wait for the device themselves where memory exceeds MLX's limit."""
+    x = mx.random.normal((1024, 1024))
+    mx.eval(x)
+    mx.synchronize()
+    before = mx.get_active_memory()
+    limit = mx.set_memory_limit(before + 64 * 2**20)
+    try:
+        mx.reset_peak_memory()
+        for i in range(200):  # 800 MiB, which take longer to sort than to ask for
+            mx.async_eval(mx.sort(x + i))
+        mx.synchronize()
+        assert mx.get_peak_memory() < before + 128 * 2**20
+    finally:
+        mx.set_memory_limit(limit)

@@ -58,6 +58,7 @@ json differences(const Caps& c) {
     compare("least subgroup", &Caps::min_subgroup_size);
     compare("largest subgroup", &Caps::max_subgroup_size);
     compare("shared memory", &Caps::shared_memory);
+    compare("largest buffer", &Caps::max_buffer_size);
     compare("cores", &Caps::core_count);
     compare("float16", &Caps::shader_float16);
     compare("matrices of float16", &Caps::coopmat_f16);

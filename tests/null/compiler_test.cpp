@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pipeline/compiler.h"
-#include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/compile.h"
 #include "variants/variants.h"
 #include "vk/capabilities.h"
 
@@ -219,12 +219,12 @@ TEST_CASE("compiler: optional extensions only where asked for") {
   CHECK_THROWS_AS(compile_kernel("coop", native), CompileError);
   std::vector<Define> both = {{"NATIVE_F16", 1}, {"COOPMAT", 1}};
   auto code = compile_kernel("coop", both);
-  CHECK(code.reflection.has_capability(6022));
+  CHECK(has_capability(code.reflection, 6022));
   CHECK(code.reflection.shared_size == 512);
   folder.write("plain.comp", "void main() {}\n");
   CHECK_NOTHROW(compile_kernel("plain", both));
   std::vector<Define> controls = {{"FLOAT_CONTROLS", 1}};
-  CHECK(compile_kernel("plain", controls).reflection.has_capability(4466));
+  CHECK(has_capability(compile_kernel("plain", controls).reflection, 4466));
 }
 
 TEST_CASE("sources: includes are followed once, in depth") {

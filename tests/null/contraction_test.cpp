@@ -10,8 +10,8 @@
 
 #include "jit/emit.h"
 #include "pipeline/contraction.h"
-#include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/compile.h"
 #include "variants/variants.h"
 
 using namespace mlx::core::vulkan;

@@ -5,7 +5,7 @@
 
 #include "null/text.h"
 #include "ops/custom/plan.h"
-#include "pipeline/library.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 

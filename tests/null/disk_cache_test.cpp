@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "pipeline/disk_cache.h"
-#include "pipeline/library.h"
+#include "variants/compile.h"
 #include "vk/config.h"
 
 using namespace mlx::core::vulkan;

@@ -5,7 +5,7 @@
 
 #include "jit/emit.h"
 #include "null/text.h"
-#include "pipeline/library.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 

@@ -69,6 +69,9 @@ std::vector<Range> ranges_of(const Command& c) {
   if (c.kind == Command::Copy) {
     add(c.from, c.size, false);
     add(c.to, c.size, true);
+  } else if (c.program == program_rate) {
+    auto a = probe_arguments(c);
+    add(a.x, 4 * uint64_t(a.n), false);
   } else if (c.kind == Command::Dispatch) {
     if (c.program == program_half || c.program == program_lanes) {
       auto a = probe_arguments(c);
@@ -140,6 +143,14 @@ void run_groups(const Command& c) {
 }
 
 void run(const Command& c, bool good_half) {
+  if (c.program == program_groups || c.program == program_rate) {
+    double groups = double(c.groups[0]) * c.groups[1] * c.groups[2];
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(
+        groups * state().settings.group_us));
+  }
+  if (c.program == program_rate) {
+    return;
+  }
   if (c.program == program_groups) {
     run_groups(c);
     return;

@@ -36,6 +36,9 @@ constexpr uint32_t program_groups = 67, group_items = 4;
 constexpr uint32_t program_lanes = 256;
 // The float16 probe of the runtime: y[i] = half(x[i]). Arguments: x, y, n.
 constexpr uint32_t program_half = 32;
+// The rate probe of the runtime: takes settings.group_us for each workgroup and
+// writes nothing. Arguments: x, y, n, turns.
+constexpr uint32_t program_rate = 128;
 
 struct Settings {
   bool discrete = false; // separate memory types and mirrors
@@ -45,6 +48,7 @@ struct Settings {
   bool neighbours = true; // subgroups are neighbours; without size_control
   int max_delay_us = 200; // before a submission runs and before it signals
   int work_us = 0; // each submission takes at least
+  double group_us = 0; // each workgroup of `groups` and of the rate probe takes
   uint32_t seed = 1;
   uint64_t heap_bytes = uint64_t(256) << 20;
   // Leaves out the n-th barrier of each command buffer.

@@ -1,4 +1,4 @@
-#include "runtime/host_group.h"
+#include "ranks/host_group.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ TEST_CASE("host group: a rendezvous starts when all have offered it") {
   ranks[2].offer(m);
   for (auto& g : ranks.groups) {
     CHECK(g->may_start(m, {}));
-    g->pass(m);
+    g->start(m);
     CHECK(g->next_rendezvous().ends == 2);
   }
   // In their order only.
@@ -83,14 +83,14 @@ TEST_CASE("host group: what was given is taken when all are done with it") {
   auto give = rendezvous(Act::Give, 1), take = rendezvous(Act::Take, 1);
   for (auto& g : ranks.groups) {
     CHECK(g->may_start(give, {}));
-    g->pass(give);
+    g->start(give);
   }
   CHECK_FALSE(ranks[0].may_start(take, {}));
   ranks[0].done(give);
   CHECK_FALSE(ranks[0].may_start(take, {}));
   ranks[1].done(give);
   CHECK(ranks[0].may_start(take, {}));
-  ranks[0].pass(take);
+  ranks[0].start(take);
   CHECK(
       ranks[0].may_start(rendezvous(Act::Give, 2), ranks[0].next_rendezvous()));
 }
@@ -105,7 +105,7 @@ TEST_CASE("host group: two are given before the first is taken") {
   for (uint64_t n : {1, 2}) {
     CHECK(may(Act::Give, n));
     for (auto& each : ranks.groups) {
-      each->pass(rendezvous(Act::Give, n));
+      each->start(rendezvous(Act::Give, n));
       each->done(rendezvous(Act::Give, n));
     }
   }
@@ -113,15 +113,15 @@ TEST_CASE("host group: two are given before the first is taken") {
   CHECK_FALSE(may(Act::Take, 2));
   CHECK_FALSE(may(Act::Meet, 3));
   CHECK(may(Act::Take, 1));
-  g.pass(rendezvous(Act::Take, 1));
+  g.start(rendezvous(Act::Take, 1));
   CHECK(may(Act::Give, 3));
   CHECK(may(Act::Take, 2));
-  g.pass(rendezvous(Act::Take, 2));
+  g.start(rendezvous(Act::Take, 2));
   for (auto& each : ranks.groups) {
     each->offer(rendezvous(Act::Meet, 3));
   }
   CHECK(may(Act::Meet, 3));
-  g.pass(rendezvous(Act::Meet, 3));
+  g.start(rendezvous(Act::Meet, 3));
   CHECK(may(Act::Give, 4));
   CHECK(g.error().empty());
 }
@@ -139,14 +139,14 @@ TEST_CASE("host group: a channel holds two messages") {
   CHECK_FALSE(may(0, send(2))); // of another stream, before the first
   for (uint64_t n : {1, 2}) {
     CHECK(may(0, send(n)));
-    ranks[0].pass(send(n));
+    ranks[0].start(send(n));
   }
   CHECK_FALSE(may(0, send(3)));
   ranks[0].done(send(1));
   CHECK(may(1, first));
   CHECK_FALSE(may(1, {Act::Receive, 0, 2, first.plan}));
   CHECK_FALSE(may(0, send(3)));
-  ranks[1].pass(first);
+  ranks[1].start(first);
   ranks[1].done(first);
   CHECK(may(0, send(3)));
   ranks[0].done(send(2));
@@ -190,7 +190,7 @@ TEST_CASE("host group: what is offered is not far ahead") {
   }
   CHECK(offered > 100);
   CHECK(offered < 1024 / 2); // plans, with another rank ahead by as many
-  ranks[0].pass(rendezvous(Act::Meet, 1));
+  ranks[0].start(rendezvous(Act::Meet, 1));
   CHECK(ranks[0].offer(rendezvous(Act::Meet, offered + 1)));
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("host group: ranks that go different ways fail, all of them") {
          take = rendezvous(Act::Take, 1, 16);
     for (bool gives : {gives_first, !gives_first}) {
       if (gives) {
-        ranks[1].pass(give);
+        ranks[1].start(give);
       } else {
         ranks[0].offer(meet);
       }
@@ -260,7 +260,8 @@ struct Rank {
     fake::dispatch_mix(*encoder, fake::mix(device->pipelines()), z, 1);
   }
   void mix(Act act, uint64_t number) {
-    encoder->meet(ranks.groups[0], rendezvous(act, number));
+    encoder->hold(
+        ranks.groups[0], std::make_shared<Rendezvous>(rendezvous(act, number)));
     mix();
   }
 
@@ -352,7 +353,7 @@ TEST_CASE("host group: what is given is retired before it is taken") {
     return false;
   };
   auto give = [&](uint64_t number) {
-    other.pass(rendezvous(Act::Give, number));
+    other.start(rendezvous(Act::Give, number));
     other.done(rendezvous(Act::Give, number));
   };
   CHECK(told(2));

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "pipeline/key.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 

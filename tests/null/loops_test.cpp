@@ -13,11 +13,11 @@
 #include "null/fake_kernels.h"
 #include "null/text.h"
 #include "pipeline/cut_loops.h"
-#include "pipeline/library.h"
 #include "pipeline/reports.h"
 #include "pipeline/sources.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
+#include "variants/compile.h"
 #include "variants/variants.h"
 
 using namespace mlx::core::vulkan;

@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
         "MLX_VK_MAX_MS_PER_SUBMISSION"}) {
     unsetenv(name);
   }
-  setenv("MLX_VK_TEST", "kernels=" MLXVK_EMULATION, 1);
+  setenv("MLX_VK_TEST", "assumed_rates,kernels=" MLXVK_EMULATION, 1);
   setenv("MLX_VK_CACHE", "off", 1);
   mlx::core::vulkan::set_loader_for_tests(fake::get_instance_proc_addr);
   return doctest::Context(argc, argv).run();

@@ -12,6 +12,7 @@ namespace {
 
 Caps big_gpu() {
   Caps c;
+  c.vendor_id = 0x10de;
   c.core_count = 132;
   c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 32;
   c.cooperative_matrix = c.coopmat_f16 = c.coopmat_bf16 = true;
@@ -116,6 +117,27 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   Caps plain = big_gpu();
   plain.coopmat_bf16 = false;
   CHECK(takes<TileVariant>(plan_gemm(plain, linear(512, 512, 512))));
+}
+
+TEST_CASE("tiles that were not timed have the least rounds") {
+  Caps gpu = caps_of("AMD Radeon Graphics (RADV GFX1201)"); // 64 cores
+  auto plan = [&](uint32_t m, uint32_t n, uint32_t k, bool split = true) {
+    GemmProblem p = linear(m, n, k);
+    p.may_split = split;
+    GemmPlan plan = plan_gemm(gpu, p);
+    auto& v = std::get<CoopmatVariant>(plan.variant);
+    CHECK(v.SPLIT == (plan.splits > 1));
+    CHECK(uint64_t(plan.splits) * plan.k_split >= k);
+    CHECK((plan.splits == 1 || plan.k_split >= 384));
+    return std::pair(v.BM, plan.splits);
+  };
+  CHECK(plan(2048, 4096, 4096) == std::pair(128u, 1u));
+  // 96 large tiles on 64 cores leave half of the second round.
+  CHECK(plan(128, 12288, 4096) == std::pair(128u, 2u));
+  CHECK(plan(384, 4096, 4096) == std::pair(128u, 2u));
+  CHECK(plan(192, 1024, 4096) == std::pair(64u, 4u));
+  CHECK(plan(192, 1024, 4096, false).second == 1);
+  CHECK(plan(512, 512, 16).second == 1);
 }
 
 TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {

@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+
+#include "null/devices.h"
 #include "ops/quant/plan.h"
 
 using namespace mlx::core::vulkan;
@@ -191,6 +193,45 @@ TEST_CASE("quantized: many rows repay dequantizing first") {
   CHECK_FALSE(dequantizes_first(big_gpu, linear(768, 151936, 4096), -1));
   s.common.BATCH = BATCH_GATHER;
   CHECK_FALSE(dequantizes_first(big_gpu, s, -1));
+}
+
+TEST_CASE("quantized: bfloat16 is dequantized sooner for f16 matrices") {
+  auto first = [](const char* device, uint32_t m, bool transpose, Type t) {
+    QuantShape s = linear(m, 4096, 4096);
+    s.common.T = t;
+    s.transpose = transpose;
+    return dequantizes_first(caps_of(device), s, -1);
+  };
+  const char* halo = "AMD Radeon Graphics (RADV STRIX_HALO)";
+  const char* navi = "AMD Radeon Graphics (RADV NAVI31)";
+  CHECK_FALSE(first(halo, 191, true, Type::bf16));
+  CHECK(first(halo, 192, true, Type::bf16));
+  CHECK_FALSE(first(navi, 127, true, Type::bf16));
+  CHECK(first(navi, 128, true, Type::bf16));
+  // f16 has matrices without that, and a w of the other layout has none.
+  CHECK_FALSE(first(halo, 767, true, Type::f16));
+  CHECK_FALSE(first(halo, 767, false, Type::bf16));
+  CHECK(first(halo, 768, false, Type::bf16));
+  CHECK_FALSE(first("AMD Radeon RX 6800", 4096, true, Type::bf16));
+}
+
+TEST_CASE("quantized: tiles that were not timed have the least rounds") {
+  Caps halo = caps_of("AMD Radeon Graphics (RADV STRIX_HALO)");
+  auto tile = [&](uint32_t m, uint32_t n) {
+    auto v = variant<QmmCoopmatVariant>(halo, linear(m, n, 4096));
+    return std::pair(v.BM, v.BN);
+  };
+  // 128 rows: 48 large tiles would be two rounds of 40 cores, 96 medium ones
+  // are three of half as long.
+  CHECK(tile(128, 6144) == std::pair(64u, 128u));
+  CHECK(tile(128, 5120) == std::pair(64u, 128u));
+  CHECK(tile(512, 12288) == std::pair(128u, 128u));
+  CHECK(tile(128, 1024) == std::pair(64u, 64u));
+  for (uint32_t m : {65, 128, 200, 512, 767}) { // never 128 x 256
+    for (uint32_t n : {1024, 4096, 24576, 151936}) {
+      CHECK(tile(m, n).second <= 128);
+    }
+  }
 }
 
 TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {

@@ -1,7 +1,7 @@
 // Ranks as processes, each with a fake device whose rendezvous wait for the
 // other devices', as an exchange kernel does: whatever the order of
 // submissions, none may wait for ever, and nothing may be taken before it is
-// given or given over what is still to be taken (runtime/host_group.h).
+// given or given over what is still to be taken (ranks/host_group.h).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,9 +19,9 @@
 
 #include <doctest/doctest.h>
 #include "null/fake_kernels.h"
+#include "ranks/host_group.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
-#include "runtime/host_group.h"
 
 using namespace mlx::core::vulkan;
 
@@ -240,7 +240,8 @@ class Program {
     salt |= act == Act::Meet || act == Act::Take || receives ? takes : 0;
     salt |= sends || receives ? message | peer << peer_shift : 0;
     TransferPlan plan{"an exchange", sends || receives, 16};
-    encoders_[s]->meet(group_, {act, peer, number, plan});
+    encoders_[s]->hold(
+        group_, std::make_shared<Rendezvous>(act, peer, number, plan));
     mix(s, salt);
   }
 

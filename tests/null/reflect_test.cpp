@@ -2,8 +2,8 @@
 
 #include <random>
 
-#include "pipeline/library.h"
 #include "pipeline/reflect.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 
@@ -59,9 +59,9 @@ TEST_CASE("reflect: local size, capabilities, shared memory") {
   CHECK(r.local_size[0] == 8);
   CHECK(r.local_size[1] == 4);
   CHECK(r.local_size[2] == 2);
-  CHECK(r.has_capability(1));
-  CHECK(r.has_capability(5347));
-  CHECK_FALSE(r.has_capability(9));
+  CHECK(has_capability(r, 1));
+  CHECK(has_capability(r, 5347));
+  CHECK_FALSE(has_capability(r, 9));
   auto shared = compile_source(
       "shared_test",
       "shared float a[100]; shared vec4 b; shared bool c; shared uint8_t d;\n"

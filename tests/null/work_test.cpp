@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/probe.h"
 #include "null/fake_kernels.h"
 #include "pipeline/sources.h"
 #include "runtime/device.h"
@@ -129,7 +130,7 @@ TEST_CASE("work: the parts of a grid have each group once, under its index") {
 }
 
 TEST_CASE("work: a batch is cut where the next record would be too much") {
-  WorkLimit limit{{}, 0.5};
+  constexpr double limit = 0.5;
   auto cuts = [&](const std::vector<Record>& records) {
     std::vector<uint32_t> order(records.size());
     for (uint32_t i = 0; i < order.size(); ++i) {
@@ -310,6 +311,45 @@ TEST_CASE("work: a dispatch of 10 s runs in parts of half a second") {
     CHECK(s.most_groups == groups_of(c.grid));
     CHECK(rig.all(100 + 7 + 1 + 2 * 31 * 5));
   }
+}
+
+TEST_CASE("work: a slow device gets shorter submissions") {
+  Slowdown s;
+  s.learn(1, 0.1);
+  CHECK(s.factor() == 1);
+  s.learn(1, 9);
+  CHECK(s.factor() == 9);
+  s.learn(1, 1);
+  CHECK(s.factor() == 8);
+  s.learn(1e-9, 1e9);
+  CHECK(s.factor() == Slowdown::most);
+
+  Rig rig(settings(true), 4 * 4000);
+  auto& device = *rig.device;
+  double flops = 64. * ProbeRateVariant::group * ProbeRateVariant::flops;
+  fake::settings().group_us =
+      10e6 * flops / device.work_limit().rates.flops; // ten times as long
+  device.measure_rates();
+  CHECK(device.slowdown().factor() >= 9);
+  auto submissions = [&](double seconds) {
+    auto before = fake::statistics().submits;
+    Encoder enc(device, 0);
+    rig.add(enc, 7, {4000, 1, 1}, seconds);
+    enc.close()->wait();
+    device.finish_submitted();
+    return fake::statistics().submits - before;
+  };
+  CHECK(submissions(0.4) >= 8);
+  // That took milliseconds, and so does what follows.
+  for (int i = 0; i < 40; ++i) {
+    submissions(0.4);
+  }
+  CHECK(submissions(0.4) == 1);
+  // A busy device.
+  fake::settings().work_us = 30'000;
+  CHECK(submissions(0.001) == 1);
+  CHECK(device.slowdown().factor() >= 30);
+  CHECK(submissions(0.4) >= 24);
 }
 
 TEST_CASE("work: no part is more than its share") {

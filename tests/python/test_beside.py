@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MLX = "0.32.4"
+MLX = metadata.version("mlx")
 # Which library it is, that the default device computes, and what is mapped.
 LOOK = """
 import ctypes
@@ -107,6 +108,7 @@ def test_another_version_of_mlx_is_left_alone(wheel, tmp_path):
     info.write_text(info.read_text().replace(f"Version: {MLX}", "Version: 0.99.0"))
     done = env.look()
     assert f"pip install mlx=={MLX}" in done.stderr, done.stderr
+    assert "pip install 'mlx-vulkan==0.99.0.*'" in done.stderr
     assert "warn" in done.stderr.lower()
 
 

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from importlib import metadata
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -54,9 +55,11 @@ def expected_failures(name, path=HERE / "xfail.txt"):
     """Test id -> reason, of the lines that apply to the device `name`.
 
     A line is `device test_id  # reason`. The device is `any`, `gpu` (any but
-    the CPU), or a part of what device_name() says, in any case. The id is
+    the CPU), or a part of what device_name() says, in any case; after an @ come the
+    versions of MLX, separated by commas, if it is not all. The id is
     file.py::Class::test or cpp::name_of_the_case, where * matches anything.
     """
+    mlx = metadata.version("mlx")
     expected = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -65,6 +68,9 @@ def expected_failures(name, path=HERE / "xfail.txt"):
         if not match:
             sys.exit(f"{path}:{number}: want `device test_id  # reason`")
         device, test, reason = match.groups()
+        device, _, versions = device.partition("@")
+        if versions and mlx not in versions.split(","):
+            continue
         gpu = device == "gpu" and name != "cpu"
         if device == "any" or gpu or device.lower() in name.lower():
             expected[test] = reason

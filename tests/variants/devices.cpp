@@ -24,6 +24,7 @@ constexpr auto discrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 constexpr auto integrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
 constexpr uint32_t kib = 1024;
 constexpr uint64_t gib = 1 << 30;
+constexpr uint64_t radv_buffer = 4 * gib - 4;
 
 // llvmpipe of Mesa 22.3, an H200 of driver 580.159, one with its matrices
 // switched off; then the chips of `make test-drivers`, which compares them with
@@ -37,25 +38,37 @@ constexpr Row rows[] = {
     {"NVIDIA",
      0x10de, 0, discrete, 32, 32, 32, 48 * kib, 4 * gib, 30, 0},
     {"AMD Radeon RX 580 Series (RADV POLARIS10)",
-     0x1002, 0x67df, discrete, 64, 64, 64, 64 * kib, 4 * gib, 36, 0, false, 0},
+     0x1002, 0x67df, discrete, 64, 64, 64, 64 * kib, radv_buffer, 36, 0, false, 0},
     {"AMD Radeon RX Vega (RADV VEGA10)",
-     0x1002, 0x687f, discrete, 64, 64, 64, 64 * kib, 4 * gib, 64, 0, true, 0},
+     0x1002, 0x687f, discrete, 64, 64, 64, 64 * kib, radv_buffer, 64, 0, true, 0},
+    {"AMD Custom GPU 0405 (RADV VANGOGH)", // Steam Deck
+     0x1002, 0x163f, integrated, 64, 32, 64, 64 * kib, radv_buffer, 8, 0, true, 1},
     {"AMD Radeon RX 6800 (RADV NAVI21)",
-     0x1002, 0x73bf, discrete, 64, 32, 64, 64 * kib, 4 * gib, 60, 0, true, 1},
+     0x1002, 0x73bf, discrete, 64, 32, 64, 64 * kib, radv_buffer, 60, 0, true, 1},
     {"AMD Radeon Graphics (RADV NAVI31)",
-     0x1002, 0x744c, discrete, 64, 32, 64, 64 * kib, 4 * gib, 96, 1},
+     0x1002, 0x744c, discrete, 64, 32, 64, 64 * kib, radv_buffer, 96, 1},
+    {"AMD Radeon Graphics (RADV NAVI33)", // Radeon RX 7600
+     0x1002, 0x7480, discrete, 64, 32, 64, 64 * kib, radv_buffer, 32, 1},
+    {"AMD Radeon Graphics (RADV PHOENIX)", // Radeon 780M
+     0x1002, 0x15bf, integrated, 64, 32, 64, 64 * kib, radv_buffer, 12, 1},
     {"AMD Radeon Graphics (RADV STRIX1)",
-     0x1002, 0x150e, integrated, 64, 32, 64, 64 * kib, 4 * gib, 16, 1},
+     0x1002, 0x150e, integrated, 64, 32, 64, 64 * kib, radv_buffer, 16, 1},
+    {"AMD Radeon Graphics (RADV STRIX_HALO)", // Radeon 8060S
+     0x1002, 0x1586, integrated, 64, 32, 64, 64 * kib, radv_buffer, 40, 1},
+    {"AMD Radeon Graphics (RADV GFX1200)", // Radeon RX 9060 XT
+     0x1002, 0x7590, discrete, 64, 32, 64, 64 * kib, radv_buffer, 32, 2},
     {"AMD Radeon Graphics (RADV GFX1201)",
-     0x1002, 0x7550, discrete, 64, 32, 64, 64 * kib, 4 * gib, 64, 2},
+     0x1002, 0x7550, discrete, 64, 32, 64, 64 * kib, radv_buffer, 64, 2},
     {"Intel(R) Iris(R) Xe Graphics (TGL GT2)",
-     0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 2 * gib, 0, 0},
+     0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
     {"Intel(R) Arc(tm) A770M Graphics (DG2)",
      0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 8, 16}},
     {"Intel(R) Graphics (LNL)",
-     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 2 * gib, 0, 2, true, 3, {8, 16, 16}},
+     0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Graphics (BMG G21)",
      0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
+    {"Intel(R) Arc(tm) B390 (PTL)",
+     0x8086, 0xb080, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Apple M1 (G13G A0)",
      0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0, true, 0},
     {"Turnip Adreno (TM) 740",

@@ -162,6 +162,9 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
     set.add(RandomVariant{.WORDS = bool(bits & 1), .LARGE = bool(bits & 2)});
   }
   set.add(ProbeLanesVariant{.WG_SIZE = 256});
+  for (bool arithmetic : {false, true}) {
+    set.add(ProbeRateVariant{.ARITHMETIC = arithmetic});
+  }
   for (bool back : {false, true}) {
     if (caps.shader_float16) {
       set.add(ProbeF16Variant{

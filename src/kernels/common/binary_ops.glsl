@@ -6,6 +6,11 @@
 #include "common/power.glsl"
 #include "common/unary_ops.glsl"
 
+#define BINARY_(T, NAME, RESULT)                                              \
+  T NAME(T x, T y) { return RESULT; }
+#define COMPARE_(T, NAME, RESULT)                                             \
+  bool NAME(T x, T y) { return RESULT; }
+
 // ---- integers --------------------------------------------------------------
 
 // Division by zero gives 0 and its remainder is x, as on MLX's CPU. The
@@ -75,37 +80,19 @@ BINARY_SHIFTS(uint64_t, uint64_t)
 
 // ---- float -----------------------------------------------------------------
 
-float Add(float x, float y) {
-  return x + y;
-}
-float Subtract(float x, float y) {
-  return x - y;
-}
-float Multiply(float x, float y) {
-  return x * y;
-}
-float Divide(float x, float y) {
-  return math_divide(x, y);
-}
-float FloorDivide(float x, float y) {
-  return math_floor_divide(x, y);
-}
-float Remainder(float x, float y) {
-  return math_remainder(x, y);
-}
-float Power(float x, float y) {
-  return math_pow(x, y);
-}
+BINARY_(float, Add, x + y)
+BINARY_(float, Subtract, x - y)
+BINARY_(float, Multiply, x * y)
+BINARY_(float, Divide, math_divide(x, y))
+BINARY_(float, FloorDivide, math_floor_divide(x, y))
+BINARY_(float, Remainder, math_remainder(x, y))
+BINARY_(float, Power, math_pow(x, y))
 float ArcTan2(float y, float x) {
   return math_atan2(y, x);
 }
 // NaN if either operand is NaN, tested by bits because max and min may drop it.
-float Maximum(float x, float y) {
-  return is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y);
-}
-float Minimum(float x, float y) {
-  return is_nan(x) ? x : is_nan(y) ? y : (x < y ? x : y);
-}
+BINARY_(float, Maximum, is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y))
+BINARY_(float, Minimum, is_nan(x) ? x : is_nan(y) ? y : (x < y ? x : y))
 float LogAddExp(float x, float y) {
   float high = Maximum(x, y);
   float low = Minimum(x, y);
@@ -117,33 +104,16 @@ float LogAddExp(float x, float y) {
 
 // ---- complex ---------------------------------------------------------------
 
-vec2 Add(vec2 x, vec2 y) {
-  return x + y;
-}
-vec2 Subtract(vec2 x, vec2 y) {
-  return x - y;
-}
-vec2 Multiply(vec2 x, vec2 y) {
-  return c_mul(x, y);
-}
-vec2 Divide(vec2 x, vec2 y) {
-  return c_div(x, y);
-}
-vec2 FloorDivide(vec2 x, vec2 y) {
-  return c_div(x, y);
-}
-vec2 Remainder(vec2 x, vec2 y) {
-  return vec2(math_remainder(x.x, y.x), math_remainder(x.y, y.y));
-}
-vec2 Power(vec2 x, vec2 y) {
-  return c_pow(x, y);
-}
-vec2 Maximum(vec2 x, vec2 y) {
-  return (is_nan(x) || c_less(y, x)) ? x : y;
-}
-vec2 Minimum(vec2 x, vec2 y) {
-  return (is_nan(x) || c_less(x, y)) ? x : y;
-}
+BINARY_(vec2, Add, x + y)
+BINARY_(vec2, Subtract, x - y)
+BINARY_(vec2, Multiply, c_mul(x, y))
+BINARY_(vec2, Divide, c_div(x, y))
+BINARY_(vec2, FloorDivide, c_div(x, y))
+BINARY_(
+    vec2, Remainder, vec2(math_remainder(x.x, y.x), math_remainder(x.y, y.y)))
+BINARY_(vec2, Power, c_pow(x, y))
+BINARY_(vec2, Maximum, (is_nan(x) || c_less(y, x)) ? x : y)
+BINARY_(vec2, Minimum, (is_nan(x) || c_less(x, y)) ? x : y)
 vec2 LogAddExp(vec2 x, vec2 y) {
   if (is_nan(x) || is_nan(y)) {
     return vec2(NAN_F);
@@ -174,104 +144,40 @@ vec2 LogAddExp(vec2 x, vec2 y) {
 FOR_INTEGERS(COMPARE_INTEGERS)
 BINARY_COMPARE(float, AT_LEAST_)
 
-bool NaNEqual(float x, float y) {
-  return x == y || (is_nan(x) && is_nan(y));
-}
+COMPARE_(float, NaNEqual, x == y || (is_nan(x) && is_nan(y)))
 
-bool Equal(vec2 x, vec2 y) {
-  return c_equal(x, y);
-}
-bool NotEqual(vec2 x, vec2 y) {
-  return !c_equal(x, y);
-}
-bool Greater(vec2 x, vec2 y) {
-  return c_less(y, x);
-}
-bool GreaterEqual(vec2 x, vec2 y) {
-  return c_less(y, x) || c_equal(x, y);
-}
-bool Less(vec2 x, vec2 y) {
-  return c_less(x, y);
-}
-bool LessEqual(vec2 x, vec2 y) {
-  return c_less(x, y) || c_equal(x, y);
-}
-bool LogicalAnd(vec2 x, vec2 y) {
-  return !c_equal(x, vec2(0.0)) && !c_equal(y, vec2(0.0));
-}
-bool LogicalOr(vec2 x, vec2 y) {
-  return !c_equal(x, vec2(0.0)) || !c_equal(y, vec2(0.0));
-}
-bool NaNEqual(vec2 x, vec2 y) {
-  return NaNEqual(x.x, y.x) && NaNEqual(x.y, y.y);
-}
+COMPARE_(vec2, Equal, c_equal(x, y))
+COMPARE_(vec2, NotEqual, !c_equal(x, y))
+COMPARE_(vec2, Greater, c_less(y, x))
+COMPARE_(vec2, GreaterEqual, c_less(y, x) || c_equal(x, y))
+COMPARE_(vec2, Less, c_less(x, y))
+COMPARE_(vec2, LessEqual, c_less(x, y) || c_equal(x, y))
+COMPARE_(vec2, LogicalAnd, !c_equal(x, vec2(0.0)) && !c_equal(y, vec2(0.0)))
+COMPARE_(vec2, LogicalOr, !c_equal(x, vec2(0.0)) || !c_equal(y, vec2(0.0)))
+COMPARE_(vec2, NaNEqual, NaNEqual(x.x, y.x) && NaNEqual(x.y, y.y))
 
 // bool arithmetic saturates: C's int arithmetic, converted back.
-bool Add(bool x, bool y) {
-  return x || y;
-}
-bool Subtract(bool x, bool y) {
-  return x != y;
-}
-bool Multiply(bool x, bool y) {
-  return x && y;
-}
-bool Divide(bool x, bool y) {
-  return x && y;
-}
-bool FloorDivide(bool x, bool y) {
-  return x && y;
-}
-bool Remainder(bool x, bool y) {
-  return x && !y;
-}
-bool Power(bool x, bool y) {
-  return x || !y;
-}
-bool Maximum(bool x, bool y) {
-  return x || y;
-}
-bool Minimum(bool x, bool y) {
-  return x && y;
-}
-bool BitwiseAnd(bool x, bool y) {
-  return x && y;
-}
-bool BitwiseOr(bool x, bool y) {
-  return x || y;
-}
-bool BitwiseXor(bool x, bool y) {
-  return x != y;
-}
-bool LeftShift(bool x, bool y) {
-  return x;
-}
-bool RightShift(bool x, bool y) {
-  return x && !y;
-}
-bool LogicalAnd(bool x, bool y) {
-  return x && y;
-}
-bool LogicalOr(bool x, bool y) {
-  return x || y;
-}
-bool Equal(bool x, bool y) {
-  return x == y;
-}
-bool NotEqual(bool x, bool y) {
-  return x != y;
-}
-bool Greater(bool x, bool y) {
-  return x && !y;
-}
-bool GreaterEqual(bool x, bool y) {
-  return x || !y;
-}
-bool Less(bool x, bool y) {
-  return !x && y;
-}
-bool LessEqual(bool x, bool y) {
-  return !x || y;
-}
+BINARY_(bool, Add, x || y)
+BINARY_(bool, Subtract, x != y)
+BINARY_(bool, Multiply, x && y)
+BINARY_(bool, Divide, x && y)
+BINARY_(bool, FloorDivide, x && y)
+BINARY_(bool, Remainder, x && !y)
+BINARY_(bool, Power, x || !y)
+BINARY_(bool, Maximum, x || y)
+BINARY_(bool, Minimum, x && y)
+BINARY_(bool, BitwiseAnd, x && y)
+BINARY_(bool, BitwiseOr, x || y)
+BINARY_(bool, BitwiseXor, x != y)
+BINARY_(bool, LeftShift, x)
+BINARY_(bool, RightShift, x && !y)
+BINARY_(bool, LogicalAnd, x && y)
+BINARY_(bool, LogicalOr, x || y)
+BINARY_(bool, Equal, x == y)
+BINARY_(bool, NotEqual, x != y)
+BINARY_(bool, Greater, x && !y)
+BINARY_(bool, GreaterEqual, x || !y)
+BINARY_(bool, Less, !x && y)
+BINARY_(bool, LessEqual, !x || y)
 
 #endif

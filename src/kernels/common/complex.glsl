@@ -42,11 +42,7 @@ vec2 c_expm1(vec2 z) {
   return vec2(re, z.y == 0.0 ? z.y : im);
 }
 
-// log
-// z
-// , through log1p near
-// z
-//  = 1.
+// log |z|, through log1p near |z| = 1.
 float c_log_abs(vec2 z) {
   float h = c_abs(z);
   float a = max(math_abs(z.x), math_abs(z.y));

@@ -12,18 +12,12 @@
 #define LANE (gl_LocalInvocationIndex % LANES)
 #define TEAM (gl_LocalInvocationIndex / LANES)
 
-float shuffle_xor(float x, uint mask) {
-  return subgroupShuffleXor(x, mask);
-}
-vec2 shuffle_xor(vec2 x, uint mask) {
-  return subgroupShuffleXor(x, mask);
-}
-uint shuffle_xor(uint x, uint mask) {
-  return subgroupShuffleXor(x, mask);
-}
-int shuffle_xor(int x, uint mask) {
-  return subgroupShuffleXor(x, mask);
-}
+#define SHUFFLE_XOR_(VALUE)                                                   \
+  VALUE shuffle_xor(VALUE x, uint mask) { return subgroupShuffleXor(x, mask); }
+SHUFFLE_XOR_(float)
+SHUFFLE_XOR_(vec2)
+SHUFFLE_XOR_(uint)
+SHUFFLE_XOR_(int)
 // 64-bit shuffles are an optional feature, so the halves are shuffled.
 uint64_t shuffle_xor(uint64_t x, uint mask) {
   return packUint2x32(subgroupShuffleXor(unpackUint2x32(x), mask));

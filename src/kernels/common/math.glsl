@@ -226,9 +226,8 @@ float math_log1p(float x) {
 
 // ---- circular functions ----------------------------------------------------
 
-// x - q pi/2 = r + tail with
-// r
-//  <= pi/4 (slightly more near the ends); q is needed modulo 4.
+// x - q pi/2 = r + tail with |r| <= pi/4 (slightly more near the ends); q is
+// needed modulo 4.
 struct CircleParts {
   float r;
   float tail;
@@ -248,10 +247,8 @@ uint two_over_pi(uint i) {
                  : 0xdebbc561u;
 }
 
-// Payne-Hanek reduction for
-// x
-//  >= 2: skips bits of 2/pi that contribute only multiples of 4 to x 2/pi and
-// multiplies the next 96 exactly by the mantissa.
+// Payne-Hanek reduction for |x| >= 2: skips bits of 2/pi that contribute only
+// multiples of 4 to x 2/pi, and multiplies the next 96 exactly by the mantissa.
 CircleParts reduce_large(float x) {
   uint u = floatBitsToUint(x) & 0x7fffffffu;
   uint m = (u & 0x7fffffu) | 0x800000u;

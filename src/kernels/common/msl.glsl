@@ -68,75 +68,44 @@ bool msl_any_in_threadgroup(bool x) {
 }
 #endif
 
+// ---- attributes of a thread ------------------------------------------------------
+
+#define ATTRIBUTE_(T, NAME, VALUE)                                            \
+  T NAME() { return VALUE; }
 #ifdef MSL_SIMD
 #include "common/msl_simd.glsl"
-uint msl_thread_index_in_simdgroup() {
-  return msl_lane();
-}
-uint msl_simdgroup_index_in_threadgroup() {
-  return msl_simdgroup();
-}
-uint msl_simdgroups_per_threadgroup() {
-  return (MSL_THREADS + 31u) / 32u;
-}
+ATTRIBUTE_(uint, msl_thread_index_in_simdgroup, msl_lane())
+ATTRIBUTE_(uint, msl_simdgroup_index_in_threadgroup, msl_simdgroup())
+ATTRIBUTE_(uint, msl_simdgroups_per_threadgroup, (MSL_THREADS + 31u) / 32u)
 uint msl_dispatch_simdgroups_per_threadgroup() {
   uvec3 n = A.threads;
   return (n.x * n.y * n.z + 31u) / 32u;
 }
-uint msl_thread_index_in_quadgroup() {
-  return msl_lane() & 3u;
-}
-uint msl_quadgroup_index_in_threadgroup() {
-  return msl_simdgroup() * 8u + (msl_lane() >> 2);
-}
-uint msl_quadgroups_per_threadgroup() {
-  return (MSL_THREADS + 3u) / 4u;
-}
+ATTRIBUTE_(uint, msl_thread_index_in_quadgroup, msl_lane() & 3u)
+ATTRIBUTE_(
+    uint, msl_quadgroup_index_in_threadgroup,
+    msl_simdgroup() * 8u + (msl_lane() >> 2))
+ATTRIBUTE_(uint, msl_quadgroups_per_threadgroup, (MSL_THREADS + 3u) / 4u)
 #endif
-uint msl_threads_per_simdgroup() {
-  return 32u;
-}
-uint msl_dispatch_threads_per_simdgroup() {
-  return 32u;
-}
-uint msl_thread_execution_width() {
-  return 32u;
-}
-
-// ---- where a thread is -----------------------------------------------------------
+ATTRIBUTE_(uint, msl_threads_per_simdgroup, 32u)
+ATTRIBUTE_(uint, msl_dispatch_threads_per_simdgroup, 32u)
+ATTRIBUTE_(uint, msl_thread_execution_width, 32u)
 
 // A grid may be split into dispatches with an offset each; threadgroups at the
 // grid's ends are smaller.
-uvec3 msl_threadgroup_position_in_grid() {
-  return gl_WorkGroupID + A.base;
-}
-uvec3 msl_thread_position_in_threadgroup() {
-  return gl_LocalInvocationID;
-}
-uvec3 msl_thread_position_in_grid() {
-  return (gl_WorkGroupID + A.base) * A.threads + gl_LocalInvocationID;
-}
-uint msl_thread_index_in_threadgroup() {
-  return gl_LocalInvocationIndex;
-}
-uvec3 msl_threads_per_threadgroup() {
-  return gl_WorkGroupSize;
-}
-uvec3 msl_dispatch_threads_per_threadgroup() {
-  return A.threads;
-}
-uvec3 msl_threads_per_grid() {
-  return A.grid;
-}
-uvec3 msl_grid_size() {
-  return A.grid;
-}
-uvec3 msl_grid_origin() {
-  return uvec3(0u);
-}
-uvec3 msl_threadgroups_per_grid() {
-  return (A.grid + A.threads - 1u) / A.threads;
-}
+ATTRIBUTE_(uvec3, msl_threadgroup_position_in_grid, gl_WorkGroupID + A.base)
+ATTRIBUTE_(uvec3, msl_thread_position_in_threadgroup, gl_LocalInvocationID)
+ATTRIBUTE_(
+    uvec3, msl_thread_position_in_grid,
+    (gl_WorkGroupID + A.base) * A.threads + gl_LocalInvocationID)
+ATTRIBUTE_(uint, msl_thread_index_in_threadgroup, gl_LocalInvocationIndex)
+ATTRIBUTE_(uvec3, msl_threads_per_threadgroup, gl_WorkGroupSize)
+ATTRIBUTE_(uvec3, msl_dispatch_threads_per_threadgroup, A.threads)
+ATTRIBUTE_(uvec3, msl_threads_per_grid, A.grid)
+ATTRIBUTE_(uvec3, msl_grid_size, A.grid)
+ATTRIBUTE_(uvec3, msl_grid_origin, uvec3(0u))
+ATTRIBUTE_(
+    uvec3, msl_threadgroups_per_grid, (A.grid + A.threads - 1u) / A.threads)
 
 // ---- MLX's way to an item --------------------------------------------------------
 

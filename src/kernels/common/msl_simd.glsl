@@ -5,12 +5,10 @@
 //   32: a SIMD-group is a subgroup.
 //   more: a SIMD-group is one of several 32s of a subgroup.
 //   less: emulated in shared memory. Every function then takes a first
-// argument,
-//   whether the invocation is active; all invocations of the workgroup call it
-// in
-//   uniform control flow, and inactive ones contribute a neutral value. Any
-// lane
-//   assignment works. Loops are unrolled, because llvmpipe limits iterations.
+//     argument, whether the invocation is active; all invocations of the
+//     workgroup call it in uniform control flow, and inactive ones contribute a
+//     neutral value. Any lane assignment works. Loops are unrolled, because
+//     llvmpipe limits iterations.
 // Functions take float, int and uint here, other types in msl_simd_types.glsl.
 #ifndef MSL_SIMD_GLSL
 #define MSL_SIMD_GLSL
@@ -67,13 +65,15 @@ int msl_from_word(uint w, int type) { return int(w); }
 uint msl_from_word(uint w, uint type) { return w; }
 
 // F(function, type, neutral element, GLSL's function)
-#define EACH_REDUCTION_(F)                                                    \
+#define EACH_SCAN_(F)                                                         \
   F(sum, float, 0.0, Add)                                                     \
   F(sum, int, 0, Add)                                                         \
   F(sum, uint, 0u, Add)                                                       \
   F(product, float, 1.0, Mul)                                                 \
   F(product, int, 1, Mul)                                                     \
-  F(product, uint, 1u, Mul)                                                   \
+  F(product, uint, 1u, Mul)
+#define EACH_REDUCTION_(F)                                                    \
+  EACH_SCAN_(F)                                                               \
   F(min, float, MOST_, Min)                                                   \
   F(min, int, 0x7fffffff, Min)                                                \
   F(min, uint, 0xffffffffu, Min)                                              \
@@ -86,13 +86,6 @@ uint msl_from_word(uint w, uint type) { return w; }
   F(or, uint, 0u, Or)                                                         \
   F(xor, int, 0, Xor)                                                         \
   F(xor, uint, 0u, Xor)
-#define EACH_SCAN_(F)                                                         \
-  F(sum, float, 0.0, Add)                                                     \
-  F(sum, int, 0, Add)                                                         \
-  F(sum, uint, 0u, Add)                                                       \
-  F(product, float, 1.0, Mul)                                                 \
-  F(product, int, 1, Mul)                                                     \
-  F(product, uint, 1u, Mul)
 #define TIMES_4_(F, N) F(N, 0u) F(N, 1u) F(N, 2u) F(N, 3u)
 #define TIMES_8_(F, N) TIMES_4_(F, N) F(N, 4u) F(N, 5u) F(N, 6u) F(N, 7u)
 

@@ -112,31 +112,33 @@ MOVE_OTHERS_(msl_quad_shuffle)
 // Shuffles by source lane. Lanes that would read beyond the group keep their
 // own item, or with `fill` take it from the group's other end; the group then
 // has `modulo` lanes.
+#define GROUP_MOVES_(T, GROUP, LANE, LANES)                                   \
+  T msl_##GROUP##_broadcast(WITH_ACTIVE T x, uint lane) {                     \
+    return msl_##GROUP##_shuffle(ACTIVE x, lane);                             \
+  }                                                                           \
+  T msl_##GROUP##_broadcast_first(WITH_ACTIVE T x) {                          \
+    return msl_##GROUP##_shuffle(                                             \
+        ACTIVE x, uint(findLSB(msl_##GROUP##_ballot(ACTIVE true))));          \
+  }                                                                           \
+  T msl_##GROUP##_shuffle_xor(WITH_ACTIVE T x, uint mask) {                   \
+    return msl_##GROUP##_shuffle(ACTIVE x, msl_lane() ^ mask);                \
+  }                                                                           \
+  T msl_##GROUP##_shuffle_up(WITH_ACTIVE T x, uint delta) {                   \
+    T y = msl_##GROUP##_shuffle(ACTIVE x, msl_lane() - delta);                \
+    return LANE >= delta ? y : x;                                             \
+  }                                                                           \
+  T msl_##GROUP##_shuffle_down(WITH_ACTIVE T x, uint delta) {                 \
+    T y = msl_##GROUP##_shuffle(ACTIVE x, msl_lane() + delta);                \
+    return LANE + delta < LANES ? y : x;                                      \
+  }                                                                           \
+  T msl_##GROUP##_shuffle_rotate_up(WITH_ACTIVE T x, uint delta) {            \
+    return msl_##GROUP##_shuffle(ACTIVE x, msl_lane() - delta);               \
+  }                                                                           \
+  T msl_##GROUP##_shuffle_rotate_down(WITH_ACTIVE T x, uint delta) {          \
+    return msl_##GROUP##_shuffle(ACTIVE x, msl_lane() + delta);               \
+  }
 #define MOVES_(T)                                                             \
-  T msl_simd_broadcast(WITH_ACTIVE T x, uint lane) {                          \
-    return msl_simd_shuffle(ACTIVE x, lane);                                  \
-  }                                                                           \
-  T msl_simd_broadcast_first(WITH_ACTIVE T x) {                               \
-    return msl_simd_shuffle(                                                  \
-        ACTIVE x, uint(findLSB(msl_simd_ballot(ACTIVE true))));               \
-  }                                                                           \
-  T msl_simd_shuffle_xor(WITH_ACTIVE T x, uint mask) {                        \
-    return msl_simd_shuffle(ACTIVE x, msl_lane() ^ mask);                     \
-  }                                                                           \
-  T msl_simd_shuffle_up(WITH_ACTIVE T x, uint delta) {                        \
-    T y = msl_simd_shuffle(ACTIVE x, msl_lane() - delta);                     \
-    return msl_lane() >= delta ? y : x;                                       \
-  }                                                                           \
-  T msl_simd_shuffle_down(WITH_ACTIVE T x, uint delta) {                      \
-    T y = msl_simd_shuffle(ACTIVE x, msl_lane() + delta);                     \
-    return msl_lane() + delta < 32u ? y : x;                                  \
-  }                                                                           \
-  T msl_simd_shuffle_rotate_up(WITH_ACTIVE T x, uint delta) {                 \
-    return msl_simd_shuffle(ACTIVE x, msl_lane() - delta);                    \
-  }                                                                           \
-  T msl_simd_shuffle_rotate_down(WITH_ACTIVE T x, uint delta) {               \
-    return msl_simd_shuffle(ACTIVE x, msl_lane() + delta);                    \
-  }                                                                           \
+  GROUP_MOVES_(T, simd, msl_lane(), 32u)                                      \
   T msl_simd_shuffle_and_fill_up(                                             \
       WITH_ACTIVE T x, T fill, uint delta, uint modulo) {                     \
     uint within = msl_lane() % modulo;                                        \
@@ -159,30 +161,7 @@ MOVE_OTHERS_(msl_quad_shuffle)
   T msl_simd_shuffle_and_fill_down(WITH_ACTIVE T x, T fill, uint delta) {     \
     return msl_simd_shuffle_and_fill_down(ACTIVE x, fill, delta, 32u);        \
   }                                                                           \
-  T msl_quad_broadcast(WITH_ACTIVE T x, uint lane) {                          \
-    return msl_quad_shuffle(ACTIVE x, lane);                                  \
-  }                                                                           \
-  T msl_quad_broadcast_first(WITH_ACTIVE T x) {                               \
-    return msl_quad_shuffle(                                                  \
-        ACTIVE x, uint(findLSB(msl_quad_ballot(ACTIVE true))));               \
-  }                                                                           \
-  T msl_quad_shuffle_xor(WITH_ACTIVE T x, uint mask) {                        \
-    return msl_quad_shuffle(ACTIVE x, msl_lane() ^ mask);                     \
-  }                                                                           \
-  T msl_quad_shuffle_up(WITH_ACTIVE T x, uint delta) {                        \
-    T y = msl_quad_shuffle(ACTIVE x, msl_lane() - delta);                     \
-    return (msl_lane() & 3u) >= delta ? y : x;                                \
-  }                                                                           \
-  T msl_quad_shuffle_down(WITH_ACTIVE T x, uint delta) {                      \
-    T y = msl_quad_shuffle(ACTIVE x, msl_lane() + delta);                     \
-    return (msl_lane() & 3u) + delta < 4u ? y : x;                            \
-  }                                                                           \
-  T msl_quad_shuffle_rotate_up(WITH_ACTIVE T x, uint delta) {                 \
-    return msl_quad_shuffle(ACTIVE x, msl_lane() - delta);                    \
-  }                                                                           \
-  T msl_quad_shuffle_rotate_down(WITH_ACTIVE T x, uint delta) {               \
-    return msl_quad_shuffle(ACTIVE x, msl_lane() + delta);                    \
-  }
+  GROUP_MOVES_(T, quad, (msl_lane() & 3u), 4u)
 MOVES_(float)
 MOVES_(vec2)
 MOVES_(vec3)

@@ -8,9 +8,8 @@
 // ---- power -----------------------------------------------------------------
 
 // a^n for 2 <= n <= 64 as an unevaluated sum of two floats, so that exact
-// powers stay exact. For
-// a
-//  < 2^60 intermediate values overflow only if the result does.
+// powers stay exact. For |a| < 2^60 intermediate values overflow only if the
+// result does.
 float pow_int(float a, int n) {
   precise float bh = a;
   precise float bl = 0.0;

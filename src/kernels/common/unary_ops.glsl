@@ -20,6 +20,8 @@ IS_LESS_(uint16_t)
 IS_LESS_(uint32_t)
 IS_LESS_(float)
 
+#define UNARY_(T, NAME, RESULT)                                               \
+  T NAME(T x) { return RESULT; }
 #define UNARY_FLOAT(NAME, F)                                                  \
   float NAME(float x) { return F(x); }
 #define UNARY_INEXACT(NAME, F, C)                                             \
@@ -48,73 +50,37 @@ UNARY_FLOAT(ErfInv, math_erfinv)
 UNARY_FLOAT(Log2, math_log2)
 UNARY_FLOAT(Log10, math_log10)
 UNARY_FLOAT(Rsqrt, math_rsqrt)
-vec2 Log2(vec2 x) {
-  return c_log(x) / 0.693147182;
-}
-vec2 Log10(vec2 x) {
-  return c_log(x) / 2.30258512;
-}
-vec2 Rsqrt(vec2 x) {
-  return c_div(vec2(1.0, 0.0), c_sqrt(x));
-}
+UNARY_(vec2, Log2, c_log(x) / 0.693147182)
+UNARY_(vec2, Log10, c_log(x) / 2.30258512)
+UNARY_(vec2, Rsqrt, c_div(vec2(1.0, 0.0), c_sqrt(x)))
 
 float Sigmoid(float x) {
   precise float y = 1.0 / (1.0 + math_exp(math_abs(x)));
   precise float z = 1.0 - y;
   return x < 0.0 ? y : z;
 }
-vec2 Sigmoid(vec2 x) {
-  return c_div(vec2(1.0, 0.0), vec2(1.0, 0.0) + c_exp(-x));
-}
+UNARY_(vec2, Sigmoid, c_div(vec2(1.0, 0.0), vec2(1.0, 0.0) + c_exp(-x)))
 
-float Abs(float x) {
-  return math_abs(x);
-}
-vec2 Abs(vec2 x) {
-  return vec2(c_abs(x), 0.0);
-}
-float Negative(float x) {
-  return -x;
-}
-vec2 Negative(vec2 x) {
-  return -x;
-}
-float Sign(float x) {
-  return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
-}
+UNARY_(float, Abs, math_abs(x))
+UNARY_(vec2, Abs, vec2(c_abs(x), 0.0))
+UNARY_(float, Negative, -x)
+UNARY_(vec2, Negative, -x)
+UNARY_(float, Sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
 vec2 Sign(vec2 x) {
   float r = c_abs(x);
   return (x.x == 0.0 && x.y == 0.0)
       ? x
       : vec2(math_divide(x.x, r), math_divide(x.y, r));
 }
-float Square(float x) {
-  return x * x;
-}
-vec2 Square(vec2 x) {
-  return c_mul(x, x);
-}
-float Ceil(float x) {
-  return ceil(x);
-}
-float Floor(float x) {
-  return floor(x);
-}
-float Round(float x) {
-  return roundEven(x);
-}
-vec2 Ceil(vec2 x) {
-  return ceil(x);
-}
-vec2 Floor(vec2 x) {
-  return floor(x);
-}
-vec2 Round(vec2 x) {
-  return roundEven(x);
-}
-vec2 Conjugate(vec2 x) {
-  return vec2(x.x, -x.y);
-}
+UNARY_(float, Square, x * x)
+UNARY_(vec2, Square, c_mul(x, x))
+UNARY_(float, Ceil, ceil(x))
+UNARY_(float, Floor, floor(x))
+UNARY_(float, Round, roundEven(x))
+UNARY_(vec2, Ceil, ceil(x))
+UNARY_(vec2, Floor, floor(x))
+UNARY_(vec2, Round, roundEven(x))
+UNARY_(vec2, Conjugate, vec2(x.x, -x.y))
 float Real(vec2 x) {
   return x.x;
 }
@@ -142,33 +108,15 @@ FOR_SIGNED(UNARY_OPS_SIGNED)
 FOR_UNSIGNED(UNARY_OPS_UNSIGNED)
 FOR_INTEGERS(UNARY_OPS_INTEGER)
 
-bool Abs(bool x) {
-  return x;
-}
-bool Sign(bool x) {
-  return x;
-}
-bool Square(bool x) {
-  return x;
-}
-bool Negative(bool x) {
-  return x;
-}
-bool BitwiseInvert(bool x) {
-  return !x;
-}
-bool Ceil(bool x) {
-  return x;
-}
-bool Floor(bool x) {
-  return x;
-}
-bool Round(bool x) {
-  return x;
-}
-bool LogicalNot(bool x) {
-  return !x;
-}
+UNARY_(bool, Abs, x)
+UNARY_(bool, Sign, x)
+UNARY_(bool, Square, x)
+UNARY_(bool, Negative, x)
+UNARY_(bool, BitwiseInvert, !x)
+UNARY_(bool, Ceil, x)
+UNARY_(bool, Floor, x)
+UNARY_(bool, Round, x)
+UNARY_(bool, LogicalNot, !x)
 bool LogicalNot(float x) {
   return is_zero(x);
 }

@@ -124,13 +124,14 @@ struct QmmSortedVariant : ProductVariant {
 
 struct QmmCoopmatVariant : ProductVariant {
   MatrixUnits units;
-  bool TRANSPOSE, SORTED;
+  bool TRANSPOSE, SORTED, FINITE_FIRST;
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   MATRIX_VARIANT(
       "quant/qmm_coopmat",
       PRODUCT_MEMBERS,
       TRANSPOSE,
       SORTED,
+      FINITE_FIRST,
       BM,
       BN,
       WM,

@@ -3,13 +3,15 @@
 //
 // Tiles are those of gemm/matrix_tile.glsl with a = x and b = weights. The next
 // tile of codes is prefetched into registers and dequantized on its way to
-// shared memory.
+// shared memory. FINITE_FIRST rounds weights of finite scales and biases to
+// bfloat16 without tests for NaN.
 #define A_T 0
 #define B_T TRANSPOSE
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
 #include "gemm/store_rows.glsl"
 
+#define INFINITE uintBitsToFloat(0x7f800000u)
 // Each invocation loads runs of 16 weights, which share a scale.
 #define RUNS (BN * BK / 16 / WG)
 uvec2 next_codes[2 * RUNS];
@@ -73,19 +75,32 @@ void fetch(uint n0, uint k0, uint rows, uint items) {
   }
 }
 
+// Eight weights of run i / 2.
+#define DEQUANTIZE(q, i, PACK)                                                \
+  [[unroll]] for (uint c = 0; c < 4; ++c) {                                   \
+    float a = code_value(code8(next_codes[i], 2 * c));                        \
+    float b = code_value(code8(next_codes[i], 2 * c + 1));                    \
+    q[c] = PACK(                                                              \
+        fma(next_scale[i / 2], a, next_bias[i / 2]),                          \
+        fma(next_scale[i / 2], b, next_bias[i / 2]));                         \
+  }
+
 void stash() {
   uint t = gl_LocalInvocationIndex;
   STASH(tile_a, next_a, LOADS_A, WIDTH_A)
   [[unroll]] for (uint i = 0; i < 2 * RUNS; ++i) {
     uint e = (t + i / 2 * WG) * 2 + i % 2;
     uvec4 q;
-    [[unroll]] for (uint c = 0; c < 4; ++c) {
-      float a = code_value(code8(next_codes[i], 2 * c));
-      float b = code_value(code8(next_codes[i], 2 * c + 1));
-      q[c] = pack2(
-          fma(next_scale[i / 2], a, next_bias[i / 2]),
-          fma(next_scale[i / 2], b, next_bias[i / 2]));
+#if FINITE_FIRST
+    // Codes are finite, so that no weight is NaN.
+    if (abs(next_scale[i / 2]) + abs(next_bias[i / 2]) < INFINITE) {
+      DEQUANTIZE(q, i, PACK2_NUMBERS)
+    } else {
+      DEQUANTIZE(q, i, pack2)
     }
+#else
+    DEQUANTIZE(q, i, pack2)
+#endif
     tile_b[AT_PIECE(e, WIDTH_B)] = q;
   }
 }

@@ -3,10 +3,9 @@
 //
 // A packed row holds its items as signed bytes, then for each block a float
 // scale d and the float sum of its rounded items, padded to 16 bytes. Item x is
-// rounded to d * round(x / d), half to even, with d = max
-// x
-//  / 127. A block with all magnitudes below 127 * 2^-126 becomes zeros; NaN or
-// Inf makes scale and sum NaN, and thus the row's outputs.
+// rounded to d * round(x / d), half to even, with d = max |x| / 127. A block
+// with all magnitudes below 127 * 2^-126 becomes zeros; NaN or Inf makes scale
+// and sum NaN, and thus the row's outputs.
 #ifndef QMM_DOT_H
 #define QMM_DOT_H
 

@@ -10,6 +10,7 @@
 #include "backend/stream_encoder.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
+#include "ops/attention/sdpa.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
 #include "vk/config.h"
@@ -259,46 +260,37 @@ void allocate_output(array& out) {
 }
 
 } // namespace
-} // namespace vulkan
 
-namespace fast {
-
-bool ScaledDotProductAttention::use_fallback(
-    const array& q,
-    const array& k,
-    const array& v,
-    bool /* has_mask */,
-    bool has_arr_mask,
-    bool /* do_causal */,
-    bool has_sinks,
-    bool is_training,
-    bool output_logsumexp,
-    bool force_fused,
-    Stream s) {
+bool decomposes_attention(const AttentionCall& c) {
   const char* reason = nullptr;
-  if (s.device != Device::gpu) {
+  if (c.stream.device != mlx::core::Device::gpu) {
     reason = "there is none for the CPU.";
   } else if (
-      q.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
-      v.shape(-1) > static_cast<int>(vulkan::max_head_dim) ||
-      q.shape(-1) == 0 || v.shape(-1) == 0) {
+      c.q.shape(-1) > static_cast<int>(max_head_dim) ||
+      c.v.shape(-1) > static_cast<int>(max_head_dim) || c.q.shape(-1) == 0 ||
+      c.v.shape(-1) == 0) {
     reason = "head dimensions must be from 1 to 512.";
-  } else if (k.shape(2) == 0) {
+  } else if (c.k.shape(2) == 0) {
     reason = "there are no keys.";
   }
-  if (force_fused && reason) {
+  if (c.force_fused && reason) {
     throw std::invalid_argument(
         std::string("[scaled_dot_product_attention] force_fused=True but no "
                     "fused kernel is available: ") +
         reason);
   }
-  if (reason || !is_training || force_fused) {
+  if (reason || !c.is_training || c.force_fused) {
     return reason;
   }
   // The fused backward pass has no gradient for masks and sinks, which may be
   // trained; and without it the decomposition's intermediates are wanted.
-  return !output_logsumexp || has_arr_mask || has_sinks || q.size() == 0;
+  return !c.output_logsumexp || c.has_array_mask || c.has_sinks ||
+      c.q.size() == 0;
 }
+
+} // namespace vulkan
+
+namespace fast {
 
 bool ScaledDotProductAttention::supports_bool_mask() {
   return true;

@@ -16,7 +16,7 @@ uint64_t tiles(const ConvProblem& p, const Variant& v) {
   return ceil_div(p.rows, v.BM) * ceil_div(p.group_outputs, v.BN) * p.groups;
 }
 
-// What all variants say alike.
+// Sets the members that all variants have.
 template <typename Variant>
 void set_variant(ConvPlan& plan, const ConvProblem& p, Variant v) {
   v.T = p.type;
@@ -120,7 +120,7 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
-  // Of 8 x 4 items Intel's compiler spills (make test-drivers).
+  // With 8 x 4 items Intel's compiler spills (make test-drivers).
   const ConvTileVariant medium{
       .BM = 64, .BN = 64, .TM = caps.few_registers() ? 4u : 8u, .TN = 4};
   constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};

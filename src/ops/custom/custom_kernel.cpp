@@ -29,7 +29,7 @@ namespace {
 
 using Extent = std::array<uint32_t, 3>;
 
-// What a kernel is translated for, beside its text.
+// The parameters of a kernel's translation, besides its text.
 struct Form {
   Extent threads{}; // of its workgroups
   bool aligned = false; // msl::Target's
@@ -264,7 +264,8 @@ Extent clipped(
   return e;
 }
 
-// What would keep the GPU for minutes, or the host with a list of dispatches.
+// Rejects grids that would keep the GPU busy for minutes, or the host with a
+// long list of dispatches.
 void check_grid(
     const CustomSource& kernel,
     const Extent& grid,
@@ -382,9 +383,9 @@ class Infos {
   std::vector<size_t> offsets_;
 };
 
-// What a kernel reads, in the order of its arguments: inputs, copied if
-// `copied(input)`, each followed by what its body names of shape, strides,
-// ndim.
+// Arrays that a kernel reads, in the order of its arguments: inputs, copied if
+// `copied(input)`, each followed by those of its shape, strides and ndim that
+// the body names.
 struct ReadArrays {
   template <typename F>
   ReadArrays(
@@ -588,8 +589,8 @@ void CustomKernel::eval_gpu(
     }
   }
   ReadArrays arrays(enc, inputs, shape_infos_, copied);
-  // What has no items has no memory; a kernel that touches it nevertheless
-  // finds some that is nobody's.
+  // Arrays without items have no memory. A kernel that touches one nevertheless
+  // gets spare memory.
   std::optional<array> nobodys;
   auto operand = [&](const array& x) -> Operand {
     if (x.nbytes() || kernels.empty()) {

@@ -95,7 +95,7 @@ std::vector<msl::TemplateValue> templates_of(
   return result;
 }
 
-// What follows an input's name in the names of its shape, strides and ndim.
+// The suffix that makes an input's name that of its shape, strides or ndim.
 std::string_view info_suffix(
     const msl::Argument& a,
     const std::vector<msl::Argument>& all) {

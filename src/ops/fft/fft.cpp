@@ -98,7 +98,7 @@ void set_last(
   p.scale = axis.scale;
 }
 
-// Of the Hermitian halves of a real axis only one is computed.
+// Only one of the Hermitian halves of a real axis is computed.
 void radix_passes(
     StreamEncoder& enc,
     const array& x,

@@ -52,7 +52,7 @@ array item_of(const array& a, int index) {
   return out;
 }
 
-// What a chunk leaves for the sums over rows.
+// Results of a chunk that the sums over rows need.
 struct Kept {
   array states, grads, errors;
 };
@@ -206,8 +206,8 @@ bool GatedDeltaUpdateVJP::use_fallback(
   return false;
 }
 
-// Of q, k, v, g, beta and the first state, from those and the cotangents of the
-// output and the last state.
+// Gradients of q, k, v, g, beta and the first state. Inputs are those and the
+// cotangents of the output and the last state.
 void GatedDeltaUpdateVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {

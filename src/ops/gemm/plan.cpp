@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace mlx::core::vulkan {
@@ -271,12 +272,73 @@ void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
   set_variant(plan, v);
 }
 
+// A tile of matrix units and the parts of k; 0: as split_k() has it.
+struct MatrixTile {
+  CoopmatVariant tile;
+  uint32_t parts;
+};
+// Subgroups of 64 x 64 (docs/lab/2026-11-22-matrix-units.md).
+constexpr CoopmatVariant large_tile{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
+constexpr CoopmatVariant medium_tile{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
+constexpr CoopmatVariant flat_tile{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
+constexpr CoopmatVariant small_tile{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
+
+CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
+  return p.m > 32 ? medium_tile : narrow ? small_tile : flat_tile;
+}
+
+// Large tiles where they fill the device, by parts of k if need be: workgroups
+// of one core hide each other's latency, and a few idle cores cost less than
+// smaller tiles everywhere.
+MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
+  auto& t = tuning(caps).gemm;
+  auto& large = large_tile;
+  uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
+  uint64_t parts = std::min<uint64_t>(
+      t.split_groups * caps.cores() / groups, p.k / t.split_large_k);
+  bool can_large = std::min(p.m, p.n) > 64 && !narrow;
+  if (can_large && p.may_split && parts > 1 && groups * parts >= caps.cores()) {
+    return {large, static_cast<uint32_t>(parts)};
+  }
+  bool fills = 4 * groups >= t.large_quarters * caps.cores();
+  return {can_large && fills ? large : least_tile(p, narrow), 0};
+}
+
+// The least expected time. Parts of k cost a start of 64 items each, and are
+// written and read again: 8 bytes, as long as 512 products of a core (Strix
+// Halo and Radeon RX 7900 XTX by their rates).
+MatrixTile estimated_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
+  auto& t = tuning(caps).gemm;
+  MatrixTile best{};
+  double least = std::numeric_limits<double>::infinity();
+  auto consider = [&](const CoopmatVariant& v, uint32_t least_k) {
+    uint64_t groups = tile_groups(p, v.BM, v.BN);
+    uint32_t most = p.may_split ? std::min(p.k / least_k, t.split_parts) : 1;
+    for (uint32_t parts = 1; parts <= std::max(most, 1u);
+         parts += 1 + parts / 8) {
+      double time = double(tile_time(caps, groups * parts, v.BM, v.BN)) *
+          (double(p.k) / parts + 64);
+      time += parts > 1 ? 1024.0 * parts * p.m * p.n * p.batches / caps.cores()
+                        : 0.0;
+      if (time < least) {
+        least = time;
+        best = {v, parts};
+      }
+    }
+  };
+  if (std::min(p.m, p.n) > 64 && !narrow) {
+    consider(large_tile, t.split_large_k);
+  }
+  consider(least_tile(p, narrow), t.split_matrices_k);
+  return best;
+}
+
 // The matrix units' tiles; true if they can be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  auto& t = tuning(caps).gemm;
+  auto& tuned = tuning(caps).gemm;
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   if (caps.software() && takes_fragments(caps, p, emulated)) {
-    split_k(plan, caps, t.split_matrices_k, 64);
+    split_k(plan, caps, tuned.split_matrices_k, 64);
     set_fragments(caps, plan, emulated);
     return true;
   }
@@ -286,38 +348,23 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
     units = caps.half_matrices(p.type);
   }
-  if (!units.lanes || p.k < (wide ? t.wide_matrices_k : t.matrices_k)) {
+  if (!units.lanes || p.k < (wide ? tuned.wide_matrices_k : tuned.matrices_k)) {
     return false;
   }
-  // Subgroups of 64 x 64 (docs/lab/2026-11-22-matrix-units.md).
-  constexpr CoopmatVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
-  constexpr CoopmatVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
-  constexpr CoopmatVariant flat{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
-  constexpr CoopmatVariant small{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
-  CoopmatVariant v = p.m > 32 ? medium : narrow(units) ? small : flat;
-  // Large tiles where they fill the device, by parts of k if need be:
-  // workgroups of one core hide each other's latency, and a few idle cores cost
-  // less than smaller tiles everywhere.
-  uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
-  uint64_t parts = std::min<uint64_t>(
-      t.split_groups * caps.cores() / groups, p.k / t.split_large_k);
-  bool can_large = wide && !narrow(units);
-  bool split =
-      can_large && p.may_split && parts > 1 && groups * parts >= caps.cores();
-  if (can_large && (split || 4 * groups >= t.large_quarters * caps.cores())) {
-    v = large;
-  }
-  v = on_units(v, units, v.BM == medium.BM ? 256 : 128);
+  MatrixTile t = timed_tiles(caps) ? timed_tile(caps, p, narrow(units))
+                                   : estimated_tile(caps, p, narrow(units));
+  CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
-  if (split) {
-    plan.k_split = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
+  if (t.parts) {
+    uint64_t part = ceil_div(std::max(p.k, 1u), t.parts);
+    plan.k_split = round_up(static_cast<uint32_t>(part), 64);
     plan.splits = static_cast<uint32_t>(ceil_div(p.k, plan.k_split));
   } else {
-    split_k(plan, caps, t.split_matrices_k, 64);
+    split_k(plan, caps, tuned.split_matrices_k, 64);
   }
   // Twice as many workgroups, and four a core.
   constexpr FragmentsVariant fragments{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
-  if (v.BM == large.BM && takes_fragments(caps, p, fragments)) {
+  if (v.BM == large_tile.BM && takes_fragments(caps, p, fragments)) {
     set_fragments(caps, plan, fragments);
   } else {
     set_variant(plan, v);

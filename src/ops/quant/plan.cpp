@@ -241,11 +241,13 @@ uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
                   : tiles(s.m, height);
 }
 
-// The largest tile whose number fills the device.
-QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
-  struct Tile {
-    uint32_t bm, bn, wm, wn;
-  };
+struct Tile {
+  uint32_t bm, bn, wm, wn;
+};
+
+// The largest tile whose number fills the device, or the one that is expected
+// to take least time.
+Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
   constexpr Tile wide{128, 256, 2, 4};
   constexpr Tile large{128, 128, 2, 4};
   constexpr Tile medium{64, 128, 2, 4};
@@ -255,22 +257,47 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   // Rows that share a matrix of w.
   uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
   uint64_t batch = s.sorted ? 1 : s.batch;
-  auto fills = [&](const Tile& t) {
-    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn)) >= caps.cores();
+  auto groups = [&](const Tile& t) {
+    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn));
   };
-  auto units = caps.matrices(s.common.T);
+  auto fills = [&](const Tile& t) { return groups(t) >= caps.cores(); };
   auto& rows = tuning(caps).quant;
-  bool tall = together > rows.tall_rows && !narrow(units);
-  Tile t = together <= (s.sorted ? rows.flat_expert_rows : rows.flat_rows)
-      ? flat
-      : tall && fills(wide)  ? wide
-      : tall && fills(large) ? large
-      : fills(medium)        ? medium
-                             : small;
+  bool tall = together > rows.tall_rows && !narrow(caps.matrices(s.common.T));
+  if (together <= (s.sorted ? rows.flat_expert_rows : rows.flat_rows)) {
+    return flat;
+  }
+  if (timed_tiles(caps)) {
+    return tall && fills(wide) ? wide
+        : tall && fills(large) ? large
+        : fills(medium)        ? medium
+                               : small;
+  }
+  // `wide` needs scratch memory by RADV. A smaller one where it saves a tenth.
+  auto saves = [&](const Tile& t, const Tile& than) {
+    return 10 * tile_time(caps, groups(t), t.bm, t.bn) <
+        9 * tile_time(caps, groups(than), than.bm, than.bn);
+  };
+  Tile best = tall && !saves(medium, large) ? large : medium;
+  return saves(small, best) ? small : best;
+}
+
+QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
+  Tile t = coopmat_tile(caps, s);
+  auto units = caps.matrices(s.common.T);
+  // Fewer instructions, but not timed on NVIDIA's GPUs.
+  bool finite_first = s.common.T == Type::bf16 && !nvidia(caps);
   QmmCoopmatVariant v{
-      s.common, units, s.transpose, s.sorted, t.bm, t.bn, t.wm, t.wn};
+      s.common,
+      units,
+      s.transpose,
+      s.sorted,
+      finite_first,
+      t.bm,
+      t.bn,
+      t.wm,
+      t.wn};
   return {
-      .kernel = on_units(v, units, t.bn == medium.bn ? 256 : 128),
+      .kernel = on_units(v, units, t.bn == 128 ? 256 : 128),
       .sorted = s.sorted,
       .tile_height = t.bm,
       .m_tiles = tiles_of_rows(s, t.bm),
@@ -401,8 +428,11 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   if (rows < 0) {
-    bool can = caps.coopmat(s.common.T) || caps.half_matrices(s.common.T).lanes;
-    rows = can ? t.dequantize_rows : 0;
+    // Only products along k take f16 matrices.
+    bool halves = caps.half_matrices(s.common.T).lanes;
+    rows = halves && s.transpose             ? t.halves_dequantize_rows
+        : halves || caps.coopmat(s.common.T) ? t.dequantize_rows
+                                             : 0;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&

@@ -21,15 +21,17 @@ void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
       transpose_);
 }
 
+namespace vulkan {
+
 namespace {
 
 // The weights of a qq product, quantized here unless they come so.
 std::pair<array, array> quantized_weights(
-    vulkan::StreamEncoder& enc,
+    StreamEncoder& enc,
     const array& w,
     const array* scales,
     const std::optional<array>& global_scale,
-    const vulkan::QuantFormat& format) {
+    const QuantFormat& format) {
   if (scales) {
     return {w, *scales};
   }
@@ -40,19 +42,19 @@ std::pair<array, array> quantized_weights(
   std::vector<array> out{
       array(std::move(codes_shape), uint32, nullptr, {}),
       array(std::move(scales_shape), uint8, nullptr, {})};
-  vulkan::quantize(enc, w, global_scale, out, format);
+  quantize(enc, w, global_scale, out, format);
   enc.add_temporary(out[0]);
   enc.add_temporary(out[1]);
   return {out[0], out[1]};
 }
 
-// Inputs: x, w, `between` others, the scales if w is quantized, and for nvfp4
-// maybe the global scales of x and of w.
-vulkan::QuantOperands qq_operands(
-    vulkan::StreamEncoder& enc,
+} // namespace
+
+QuantOperands qq_operands(
+    StreamEncoder& enc,
     const std::vector<array>& inputs,
     size_t between,
-    const vulkan::QuantFormat& format) {
+    const QuantFormat& format) {
   bool quantized = inputs[1].dtype() == uint32;
   size_t base = 2 + between + (quantized ? 1 : 0);
   // mx.gather_qqmm passes on what mx.qqmm refuses.
@@ -74,17 +76,17 @@ vulkan::QuantOperands qq_operands(
       quantized ? &inputs[2 + between] : nullptr,
       w_scale,
       format);
-  array x = vulkan::quantize_roundtrip(enc, inputs[0], x_scale, format);
+  array x = quantize_roundtrip(enc, inputs[0], x_scale, format);
   return {x, w, scales, w_scale, {}, {}};
 }
 
-} // namespace
+} // namespace vulkan
 
 void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = vulkan::encoder(stream());
   auto format = vulkan::format_of(mode_, bits_, group_size_);
   vulkan::quantized_product(
-      enc, qq_operands(enc, inputs, 0, format), out, format, true);
+      enc, vulkan::qq_operands(enc, inputs, 0, format), out, format, true);
 }
 
 void GatherQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
@@ -106,16 +108,6 @@ void GatherQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
       out,
       vulkan::format_of(mode_, bits_, group_size_),
       transpose_);
-}
-
-void GatherQQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
-  auto& enc = vulkan::encoder(stream());
-  auto format = vulkan::format_of(mode_, bits_, group_size_);
-  auto operands = qq_operands(enc, inputs, 2, format);
-  operands.lhs = inputs[2];
-  operands.rhs = inputs[3];
-  operands.sorted = right_sorted_;
-  vulkan::quantized_product(enc, std::move(operands), out, format, true);
 }
 
 } // namespace mlx::core

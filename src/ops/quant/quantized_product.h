@@ -22,6 +22,15 @@ void quantized_product(
     const QuantFormat& format,
     bool transpose);
 
+// Operands of a product that quantizes x too. Inputs: x, w, `between` others,
+// the scales if w is quantized, and for nvfp4 maybe the global scales of x and
+// of w.
+QuantOperands qq_operands(
+    StreamEncoder& enc,
+    const std::vector<array>& inputs,
+    size_t between,
+    const QuantFormat& format);
+
 // Items of codes and scales, all row-contiguous, into `out`, which has memory.
 void dequantize(
     StreamEncoder& enc,

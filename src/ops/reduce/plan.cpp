@@ -41,10 +41,9 @@ Type accumulator(Type t) {
 }
 
 ReducePlan plan_reduce(const ReduceProblem& p) {
-  // What a sum of floats of a row is, to the bit, does not depend on how many
-  // rows there are: lanes and parts follow from its extent, where it is read by
-  // fours. Neighbouring outputs read neighbouring items better than one output
-  // does.
+  // The bits of a row's sum of floats do not depend on the number of rows:
+  // lanes and parts follow from the row's extent where it is read by fours.
+  // Neighbouring outputs read neighbouring items better than one output does.
   bool columns = std::abs(p.kept_stride) < std::abs(p.reduced_stride) &&
       p.kept_stride != 0 && p.kept_extent >= 16;
   int lanes =

@@ -90,7 +90,7 @@ bool begins_at_fours(const Axes& kept) {
   return true;
 }
 
-// What one invocation for each output does, where it adds up items of rows.
+// Describes sums of items of rows by one invocation for each output.
 Descriptor sum_of(const Job& job, Type type) {
   auto &kept = job.kept, &reduced = job.reduced;
   if (std::string_view(job.op) != "Sum" || reduced.shape.size() != 1 ||

@@ -27,7 +27,7 @@ const char* op_name(Scan::ReduceType type) {
   return "";
 }
 
-// What a scan carries: narrow integers wrap when they are stored.
+// The type that a scan carries: narrow integers wrap when they are stored.
 Type carried(Scan::ReduceType type, Dtype out) {
   return type == Scan::LogAddExp && out != complex64
       ? Type::f32

@@ -20,7 +20,7 @@ bool vector4(const array& v) {
   return !given(v) || ((v.strides()[0] == 1 || v.size() == 1) && aligned4(v));
 }
 
-// Of x, w and (layer norm) b.
+// `inputs`: x, w and (layer norm) b.
 void norm(
     Stream s,
     bool layer,

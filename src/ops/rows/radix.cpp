@@ -21,7 +21,7 @@ bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg) {
   };
   array counts = counters(uint64_t(RADIX_DIGITS) * args.tiles);
   array totals = counters(RADIX_DIGITS);
-  // What is sorted by the digits so far, two by turns.
+  // Items sorted by the digits so far, in two arrays by turns.
   struct Sorted {
     array keys, positions;
   };

@@ -46,8 +46,8 @@ struct SortJob {
   Grid grid() const {
     return linear(rows.tiles * rows.count);
   }
-  // Of a tile: an item meets another in each step of a bitonic sort, at about
-  // 16 operations. Merges are by memory.
+  // The work of tiles: an item meets another in each step of a bitonic sort, at
+  // about 16 operations. Merges are memory-bound.
   Work work() const {
     double steps = std::log2(2.0 * tile.size());
     return {.flops = 8 * steps * steps * in.size()};

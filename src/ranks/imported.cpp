@@ -1,16 +1,15 @@
-// Host memory that is there already, as a buffer of the device
-// (VK_EXT_external_memory_host).
+#include "ranks/shared_memory.h"
+
 #include <string>
 
 #include "runtime/device.h"
-#include "runtime/memory.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
-// Of the optional extension, and of what VMA otherwise does: not in vk.h's
-// tables.
+// Functions of the optional extension, and those that VMA calls elsewhere, are
+// not in vk.h's tables.
 struct Functions {
   explicit Functions(const Device& device) {
 #define MLXVK_LOAD(name)               \
@@ -37,9 +36,8 @@ struct Functions {
 constexpr auto from_host =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
 
-// A coherent type of `bits`, or -1; if possible one that the host caches: by
-// the other kind an H200 goes on reading what it has once read, until the
-// submission ends.
+// A coherent type of `bits`, or -1; if possible one that the host caches, since
+// an H200 reads stale data from the other kind until its submission ends.
 int coherent_type(const Caps& caps, uint32_t bits) {
   constexpr VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -112,8 +110,8 @@ VkDeviceMemory import_memory(
 
 } // namespace
 
-Buffer* Memory::import_host(void* host, size_t size) {
-  auto& caps = device_.caps();
+Buffer* import_host(Device& device, void* host, size_t size) {
+  auto& caps = device.caps();
   if (!caps.external_memory_host) {
     throw VkError(
         "[vulkan] " + caps.name + " has no VK_EXT_external_memory_host",
@@ -126,28 +124,20 @@ Buffer* Memory::import_host(void* host, size_t size) {
             std::to_string(caps.host_import_alignment) + " bytes only",
         VK_ERROR_INVALID_EXTERNAL_HANDLE);
   }
-  Functions f(device_);
-  VkBuffer buffer = create_buffer(f, device_.handle(), size);
+  Functions f(device);
+  VkBuffer buffer = create_buffer(f, device.handle(), size);
   VkDeviceMemory memory = VK_NULL_HANDLE;
   try {
-    memory = import_memory(f, device_, buffer, host, size);
+    memory = import_memory(f, device, buffer, host, size);
     vk_check(
-        f.vkBindBufferMemory(device_.handle(), buffer, memory, 0),
+        f.vkBindBufferMemory(device.handle(), buffer, memory, 0),
         "vkBindBufferMemory");
   } catch (...) {
-    f.vkDestroyBuffer(device_.handle(), buffer, nullptr);
-    f.vkFreeMemory(device_.handle(), memory, nullptr);
+    f.vkDestroyBuffer(device.handle(), buffer, nullptr);
+    f.vkFreeMemory(device.handle(), memory, nullptr);
     throw;
   }
-  auto* b = new Buffer(size, BufferKind::Mapped);
-  b->device_.buffer = buffer;
-  b->device_.mapped = host;
-  b->device_.size = size;
-  VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
-  ask.buffer = buffer;
-  b->device_.address =
-      device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
-  return b;
+  return device.memory().adopt(buffer, host, size);
 }
 
 } // namespace mlx::core::vulkan

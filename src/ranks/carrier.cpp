@@ -1,4 +1,4 @@
-#include "backend/carrier.h"
+#include "ranks/carrier.h"
 
 #include <chrono>
 #include <cstring>
@@ -11,8 +11,8 @@ namespace mlx::core::vulkan {
 namespace {
 
 constexpr uint64_t pack_bytes = 16;
-// Looks for a pack, or for a job, before it sleeps between them: a millisecond
-// or so.
+// Polls for a pack or a job before it sleeps between polls: a millisecond or
+// so.
 constexpr uint64_t spins = 1 << 16;
 
 void pause() {
@@ -21,7 +21,7 @@ void pause() {
 #endif
 }
 
-// False if it is not there, or not all of it.
+// False if the pack is missing or incomplete.
 bool read_pack(const char* at, uint32_t stamp, uint32_t (&w)[4]) {
   auto* words = reinterpret_cast<const volatile uint32_t*>(at);
   for (int i = 0; i < 4; ++i) {
@@ -45,7 +45,7 @@ Carrier::~Carrier() {
   { std::lock_guard lock(mutex_); }
   added_.notify_all();
   if (forked_from_started_device()) {
-    thread_.detach(); // it is the parent's
+    thread_.detach(); // it runs in the parent only
   } else {
     thread_.join();
   }
@@ -108,7 +108,7 @@ bool Carrier::carry(const Job& job, uint32_t rank) {
     }
     std::memcpy(to + i * pack_bytes, w, pack_bytes);
   }
-  // Out of the CPU's buffers.
+  // Drains the CPU's write-combining buffers.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return true;
 }

@@ -1,16 +1,16 @@
 // Processes of one host (ranks) exchange data through memory that all of them
-// map and all of their devices import. This is the host's part: it decides when
-// a record may be submitted. kernels/exchange.h is the devices' part.
+// map and all of their devices import. This is the host's part: the gate that
+// decides when a record may be submitted. kernels/exchange.h is the devices'
+// part.
 //
 // A rendezvous is a record that other ranks take part in. Collective ones are
-// numbered from 1 and run in that order on every rank. PendingQueue holds a
-// batch before a rendezvous that may not start, so no device waits for work
+// numbered from 1 and run in that order on every rank. The queue holds a batch
+// before a rendezvous that may not start, so no device waits for work
 // that another rank has not prepared. There are two protocols:
 //   Meet: one dispatch writes and reads; its invocations wait for the packs of
-//   the
-//     other ranks. It starts when all ranks have offered it, that is when it is
-//     their next rendezvous, its kernels are compiled and the device has nearly
-//     reached it. The devices then wait for milliseconds at most.
+//     the other ranks. It starts when all ranks have offered it, that is when
+//     it is their next rendezvous, its kernels are compiled and the device has
+//     nearly reached it. The devices then wait for milliseconds at most.
 //   Give, Take: two dispatches. The second one starts when the first is retired
 //   on
 //     all ranks, so no device waits. Used by devices that share a chip, by
@@ -29,7 +29,7 @@
 //   Take n - 3, or had begun their Meet n - 1, after everything that precedes
 //   it.
 //
-// Threads: the recorder calls may_start(), offer() and pass(); any thread may
+// Threads: the recorder calls may_start(), offer() and start(); any thread may
 // call done() and fail(). Free of MLX and Vulkan.
 #pragma once
 
@@ -40,6 +40,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "runtime/gate.h"
 
 namespace mlx::core::vulkan {
 
@@ -53,10 +55,12 @@ struct TransferPlan {
   uint64_t first = 0; // first byte of this piece
 };
 
-struct Rendezvous {
-  Act act = Act::Meet;
-  uint32_t peer = 0; // for Send and Receive
-  uint64_t number = 0; // from 1; Send and Receive count per channel
+struct Rendezvous : Hold {
+  Rendezvous(Act act, uint32_t peer, uint64_t number, const TransferPlan& plan);
+
+  Act act;
+  uint32_t peer; // for Send and Receive
+  uint64_t number; // from 1; Send and Receive count per channel
   TransferPlan plan;
 };
 
@@ -78,7 +82,7 @@ struct HostGroupSizes {
   uint64_t channel = 0; // bytes of a channel's slot, one of two
 };
 
-class HostGroup {
+class HostGroup : public Gate {
  public:
   static constexpr uint64_t lead = 2; // most exchanges given but not taken
   static constexpr uint64_t generations = 2 * lead;
@@ -89,7 +93,7 @@ class HostGroup {
       void* memory,
       const HostGroupSizes& sizes,
       std::span<const int> processes);
-  ~HostGroup();
+  ~HostGroup() override;
   HostGroup(const HostGroup&) = delete;
   HostGroup& operator=(const HostGroup&) = delete;
 
@@ -97,9 +101,15 @@ class HostGroup {
   const HostGroupSizes& sizes() const {
     return sizes_;
   }
-  // Byte offsets into the memory.
+  // Byte offsets into the memory: the first slot, a rank's slot of an exchange,
+  // the slot of a message.
   static uint64_t slots();
+  uint64_t slot(uint32_t rank, uint64_t number) const;
   uint64_t channel(uint32_t from, uint32_t to, uint64_t number) const;
+  // Bytes from a rank's slot to the next rank's.
+  uint64_t slot_stride() const {
+    return generations * sizes_.slot;
+  }
 
   // The number of the next rendezvous, for encoding.
   uint64_t next_collective() {
@@ -122,19 +132,18 @@ class HostGroup {
   // follows others that were offered. Returns false, and offers nothing, if it
   // is too far ahead.
   bool offer(const Rendezvous& rendezvous);
-  void pass(const Rendezvous& rendezvous); // call when it starts
-  void done(const Rendezvous& rendezvous); // call when retired. Any thread
 
-  // The error that stops this group, or empty. Reads the errors of other ranks
-  // and of devices.
-  std::string error();
-  // Fails the group on all ranks; the first error is kept. Any thread.
-  void fail(const std::string& why);
-  // Fails the group if the process of a rank that `rendezvous` waits for has
-  // ended. Other ranks may end after their last rendezvous.
-  void look_for_ended(const Rendezvous& rendezvous);
-  // The message that names the ranks that a held `rendezvous` waits for.
-  std::string waits_for(const Rendezvous& rendezvous);
+  size_t may_start(Holds holds) override;
+  void announce(std::vector<const Hold*> holds) override;
+  void start(const Hold& hold) override;
+  void done(const Hold& hold) override;
+  // Reads the errors of other ranks and of devices.
+  std::string error() override;
+  // Fails the group on all ranks; the first error is kept.
+  void fail(const std::string& why) override;
+  // Other ranks may end after their last rendezvous.
+  void look_for_ended(const Hold& hold) override;
+  std::string waits_for(const Hold& hold) override;
   // Whether a device's report of a late rank fails the group; trials at start
   // say no.
   void set_late_fails(bool fails) {

@@ -1,4 +1,4 @@
-#include "runtime/host_group.h"
+#include "ranks/host_group.h"
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -19,9 +19,14 @@ constexpr uint64_t whole_pages(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Of a rank's next rendezvous so many are offered, and another is ahead by as
-// many at most: what is written goes over nothing that somebody is yet to read.
+// A rank offers at most so many rendezvous ahead, and another rank is ahead of
+// it by as many at most, so no plan is overwritten before every rank has read
+// it.
 constexpr uint64_t most_offers = 256, most_plans = 4 * most_offers;
+
+// A rendezvous is offered when the device is expected to be there in less
+// seconds. Other ranks' devices may wait for it then, for a second at most.
+constexpr float near_seconds = 0.1f;
 
 void raise_to(std::atomic<uint64_t>& x, uint64_t value) {
   uint64_t old = x.load();
@@ -45,8 +50,8 @@ bool has_ended(int process, int watch) {
   return kill(process, 0) != 0 && errno == ESRCH;
 }
 
-// Ranks must go the same way, too: one that meets would wait for an offer, and
-// one that gives and takes for what is given.
+// Ranks must use the same protocol, too: one that meets would wait for an
+// offer, and one that gives and takes for what is given.
 uint64_t kind_of(const Rendezvous& m) {
   return uint64_t(m.plan.kind) << 1 | (m.act == Act::Meet);
 }
@@ -56,12 +61,27 @@ std::string describe(const char* what, uint64_t bytes, uint64_t first = 0) {
   return first ? text + " (byte " + std::to_string(first) + ")" : text;
 }
 
+const Rendezvous& rendezvous_of(const Hold& hold) {
+  return static_cast<const Rendezvous&>(hold); // this gate holds nothing else
+}
+
 } // namespace
+
+Rendezvous::Rendezvous(
+    Act act,
+    uint32_t peer,
+    uint64_t number,
+    const TransferPlan& plan)
+    : Hold{act == Act::Meet ? near_seconds : 0, act == Act::Give},
+      act(act),
+      peer(peer),
+      number(number),
+      plan(plan) {}
 
 struct HostGroup::SharedPlan {
   std::atomic<uint64_t> number, kind, bytes, first;
 
-  // The number last: who sees that sees the rest.
+  // Writes the number last: a rank that sees it sees the rest.
   void write(const Rendezvous& m) {
     kind = kind_of(m);
     bytes = m.plan.bytes;
@@ -83,7 +103,7 @@ struct alignas(64) HostGroup::Channel {
 };
 
 struct HostGroup::Shared {
-  // Of kernels/exchange.h, for the devices.
+  // Words that devices write (kernels/exchange.h).
   alignas(page) uint32_t words[page / 4];
   alignas(page) Rank ranks[most_host_ranks];
   Channel channels[most_host_ranks * most_host_ranks];
@@ -123,6 +143,10 @@ uint64_t HostGroup::slots() {
 uint64_t HostGroup::bytes(const HostGroupSizes& s) {
   return slots() + whole_pages(s.ranks * generations * s.slot) +
       whole_pages(uint64_t(s.ranks) * s.ranks * 2 * s.channel);
+}
+
+uint64_t HostGroup::slot(uint32_t rank, uint64_t number) const {
+  return slots() + (rank * generations + number % generations) * sizes_.slot;
 }
 
 uint64_t HostGroup::channel(uint32_t from, uint32_t to, uint64_t number) const {
@@ -178,9 +202,9 @@ bool HostGroup::reached(const Rendezvous& m, uint32_t r) const {
   }
 }
 
-// The first rank that is not, or their number. This rank too: what it has not
-// offered is not near, and while a batch is held for what it has given the
-// recorder looks whether that is retired, which others wait for.
+// The first rank that has not reached the rendezvous, or the number of ranks.
+// It may be this rank: its offer is due when its device is near, and what it
+// has given counts when that is retired.
 uint32_t HostGroup::behind(const Rendezvous& m) const {
   uint32_t r = 0;
   while (r < sizes_.ranks && reached(m, r)) {
@@ -207,6 +231,15 @@ void NextRendezvous::started(const Rendezvous& m) {
       received[m.peer] = m.number;
       break;
   }
+}
+
+size_t HostGroup::may_start(Holds holds) {
+  auto next = next_;
+  size_t i = 0;
+  while (i < holds.size() && may_start(rendezvous_of(*holds[i]), next)) {
+    next.started(rendezvous_of(*holds[i++]));
+  }
+  return i;
 }
 
 bool HostGroup::may_start(const Rendezvous& m, const NextRendezvous& next) {
@@ -247,7 +280,23 @@ bool HostGroup::offer(const Rendezvous& m) {
   return true;
 }
 
-void HostGroup::pass(const Rendezvous& m) {
+// Offers those that are next, one after the other.
+void HostGroup::announce(std::vector<const Hold*> holds) {
+  auto number = [](const Hold* hold) { return rendezvous_of(*hold).number; };
+  std::sort(holds.begin(), holds.end(), [&](auto* a, auto* b) {
+    return number(a) < number(b);
+  });
+  uint64_t next = next_.ends;
+  for (auto* hold : holds) {
+    if (number(hold) != next || !offer(rendezvous_of(*hold))) {
+      break;
+    }
+    next++;
+  }
+}
+
+void HostGroup::start(const Hold& hold) {
+  auto& m = rendezvous_of(hold);
   if (m.act == Act::Give) {
     rank(sizes_.rank).plans[m.number % most_plans].write(m);
   } else if (m.act == Act::Send) {
@@ -256,7 +305,8 @@ void HostGroup::pass(const Rendezvous& m) {
   next_.started(m);
 }
 
-void HostGroup::done(const Rendezvous& m) {
+void HostGroup::done(const Hold& hold) {
+  auto& m = rendezvous_of(hold);
   if (m.act == Act::Give) {
     raise_to(rank(sizes_.rank).given, m.number);
   } else if (m.act == Act::Send) {
@@ -301,16 +351,16 @@ void HostGroup::fail(const std::string& why) {
   error_ = "[distributed] " + sentence + ". Restart the job's processes.";
   failed_ = true;
   auto& mine = rank(sizes_.rank);
-  // What another rank said is told by that one.
   size_t size = std::min(why.size(), sizeof mine.why - 1);
   std::memcpy(mine.why, why.data(), size);
   mine.why[size] = 0;
   mine.failed.store(1, std::memory_order_release);
 }
 
-void HostGroup::look_for_ended(const Rendezvous& m) {
+void HostGroup::look_for_ended(const Hold& hold) {
+  auto& m = rendezvous_of(hold);
   for (uint32_t r = 0; r < sizes_.ranks && !failed_; ++r) {
-    // What it did last is seen by who has seen its end.
+    // Asked again after its end, since it may have got there before it ended.
     if (r != sizes_.rank && !reached(m, r) &&
         has_ended(processes_[r], watches_[r]) && !reached(m, r)) {
       fail(
@@ -320,7 +370,8 @@ void HostGroup::look_for_ended(const Rendezvous& m) {
   }
 }
 
-std::string HostGroup::waits_for(const Rendezvous& m) {
+std::string HostGroup::waits_for(const Hold& hold) {
+  auto& m = rendezvous_of(hold);
   uint32_t other = behind(m);
   other = other < sizes_.ranks ? other : sizes_.rank; // held for one before it
   if (other == sizes_.rank) {

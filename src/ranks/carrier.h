@@ -1,13 +1,13 @@
-// Brings what other ranks have given from the shared memory to memory of this
-// rank's own device, where its kernels wait for it. A device may go on reading
-// a stale copy of host memory as long as a kernel runs (an H200 does, whatever
-// the load is called), but not of its own memory, which the host writes through
-// the same cache.
+// Copies packs of other ranks from the shared memory to memory of this rank's
+// device, where its kernels wait for them. While a kernel runs, a device may go
+// on reading a stale copy of host memory (an H200 does, with every kind of
+// load), but not of its own memory, which the host writes through the same
+// cache.
 //
-// A slot has as many generations as in the shared memory, and for the same
-// reason: a rank gives its n + 2 only when this one's kernel has done with n.
-// Threads: add() belongs to who encodes; a thread of its own carries, one job
-// after the other in their order.
+// A slot has as many generations as in the shared memory, for the same reason:
+// a rank gives n + 2 only when this rank's kernel is done with n. Threads: the
+// encoding thread calls add(); a thread of the carrier does the jobs in their
+// order.
 #pragma once
 
 #include <atomic>
@@ -18,45 +18,46 @@
 #include <mutex>
 #include <thread>
 
+#include "ranks/host_group.h"
 #include "runtime/allocation.h"
-#include "runtime/host_group.h"
 
 namespace mlx::core::vulkan {
 
 class Carrier {
  public:
-  // Bytes of a slot: what is larger takes the CPU too long.
+  // Bytes of a slot. More would take the CPU too long.
   static constexpr uint64_t room = 256 << 10;
 
   struct Job {
-    uint64_t number = 0; // of the rendezvous
-    uint64_t from = 0; // of rank 0's first pack in the shared memory
+    uint64_t number = 0; // the rendezvous's
+    uint64_t from = 0; // offset of rank 0's first pack in the shared memory
     uint64_t stride = 0; // from rank to rank, bytes
     uint32_t stamp = 0; // kernels/exchange.h
-    uint32_t packs = 0; // of each rank
+    uint32_t packs = 0; // per rank
   };
 
-  // `region` are the shared bytes.
+  // `region`: the shared bytes.
   Carrier(std::shared_ptr<HostGroup> group, const void* region);
   ~Carrier();
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
 
   void add(const Job& job);
-  // Where the packs of rank 0 will be, and how far on the next rank's are.
+  // The device address of rank 0's packs, and bytes from there to the next
+  // rank's.
   uint64_t address(uint64_t number) const;
   static uint64_t stride() {
     return room;
   }
-  // Of the word that ends the kernels' waits, which is set when the group
-  // fails.
+  // The device address of a word that is set when the group fails, which ends
+  // the kernels' waits.
   uint64_t end() const;
 
  private:
   void loop();
   bool carry(const Job& job, uint32_t rank);
   bool give_up(uint64_t turn);
-  uint64_t size() const; // of all slots
+  uint64_t size() const; // bytes of all slots
   uint64_t place(uint64_t number, uint32_t rank) const;
 
   std::shared_ptr<HostGroup> group_;
