@@ -3,9 +3,9 @@
 # downloader, no Rust is compiled. Every folder can be overridden on the command
 # line.
 
-# third_party/mlx.json lists the versions of MLX, the newest first.
+# third_party/mlx.json lists the versions of MLX.
 file(READ "${CMAKE_CURRENT_LIST_DIR}/../third_party/mlx.json" mlxvk_versions)
-string(JSON newest MEMBER "${mlxvk_versions}" versions 0)
+string(JSON newest GET "${mlxvk_versions}" newest)
 set(MLXVK_MLX "${newest}" CACHE STRING "version of MLX, of third_party/mlx.json")
 string(JSON mlxvk_version ERROR_VARIABLE unknown GET "${mlxvk_versions}" versions
        "${MLXVK_MLX}")

@@ -17,7 +17,7 @@ TABLE = json.loads(
 
 
 def mlx_version() -> str:
-    version = os.environ.get("MLXVK_MLX") or next(iter(TABLE["versions"]))
+    version = os.environ.get("MLXVK_MLX") or TABLE["newest"]
     if version not in TABLE["versions"]:
         known = ", ".join(TABLE["versions"])
         raise SystemExit(f"third_party/mlx.json has no MLX {version}, but {known}.")
