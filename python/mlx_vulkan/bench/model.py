@@ -25,13 +25,15 @@ GROUPS = (32, 64, 128)
 
 
 def add_arguments(parser) -> None:
+    public = sorted(name for name in SHAPES if not name.startswith("tiny"))
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", metavar="MODEL", help=models.HELP)
     what.add_argument(
         "--shape",
         choices=sorted(SHAPES),
         metavar="SHAPE",
-        help=f"random weights of this shape: {', '.join(sorted(SHAPES))}",
+        help=f"random weights of this shape: {', '.join(public)}; `tiny` and "
+        "tiny-FAMILY are for tests",
     )
     positive = arguments.at_least(1)
     numbers = arguments.several(positive)
