@@ -413,7 +413,8 @@ KernelCode compile(const Variant& v, Type type, const std::string& folder) {
   } else {
     d.insert(d.end(), {{"WM", v.wm}, {"WN", v.wn}, {"BUFFERS", v.buffers}});
   }
-  return compile_source(v.kernel, text.str(), d);
+  auto source = run_time_source(v.kernel, text.str(), d, false, {});
+  return load_or_compile(source, nullptr);
 }
 
 void measure(

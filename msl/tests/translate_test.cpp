@@ -9,8 +9,8 @@
 
 #include "msl/translate.h"
 #include "null/text.h"
-#include "pipeline/library.h"
 #include "pipeline/sources.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 using namespace msl;

@@ -79,8 +79,9 @@ json run(const Options& options, const json& kernel, const json& instance) {
       global.emplace_back("NATIVE_F16", "1");
     }
     result["refused"] = true; // until it is compiled
-    compile_source(
+    auto source = run_time_source(
         kernel["name"].get<std::string>(), made.glsl, {}, false, global);
+    load_or_compile(source, nullptr);
     result["refused"] = false;
   } catch (const std::exception& e) {
     result["error"] = e.what();
