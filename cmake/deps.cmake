@@ -5,7 +5,15 @@
 
 # third_party/mlx.json lists the versions of MLX, the newest first.
 file(READ "${CMAKE_CURRENT_LIST_DIR}/../third_party/mlx.json" mlxvk_versions)
-string(JSON newest MEMBER "${mlxvk_versions}" versions 0)
+string(JSON count LENGTH "${mlxvk_versions}" versions)
+math(EXPR last "${count} - 1")
+set(newest)
+foreach(i RANGE ${last})
+  string(JSON name MEMBER "${mlxvk_versions}" versions ${i}) # in any order
+  if(NOT newest OR name VERSION_GREATER newest)
+    set(newest ${name})
+  endif()
+endforeach()
 set(MLXVK_MLX "${newest}" CACHE STRING "version of MLX, of third_party/mlx.json")
 string(JSON mlxvk_version ERROR_VARIABLE unknown GET "${mlxvk_versions}" versions
        "${MLXVK_MLX}")
