@@ -249,6 +249,18 @@ class Gpu {
   bool nv = false;
 
  private:
+  bool offers(const char* extension) const {
+    uint32_t count = 0;
+    vk.vkEnumerateDeviceExtensionProperties(
+        physical_, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> all(count);
+    vk.vkEnumerateDeviceExtensionProperties(
+        physical_, nullptr, &count, all.data());
+    return std::any_of(all.begin(), all.end(), [&](auto& e) {
+      return !std::strcmp(e.extensionName, extension);
+    });
+  }
+
   void make_device() {
     DeviceFeatures f(
         {.matrices = true,
@@ -258,7 +270,7 @@ class Gpu {
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV nv2{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
     std::vector<const char*> extensions;
-    nv = caps.cooperative_matrix2;
+    nv = offers(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
     if (nv) {
       f.append(nv2);
       extensions.push_back(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
