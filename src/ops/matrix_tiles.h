@@ -7,8 +7,8 @@
 
 namespace mlx::core::vulkan {
 
-// Subgroups of fewer than 32 lanes (Intel) have few registers per lane: with 16
-// sums per lane little spills, with 32 much (ANV's compiler; not timed).
+// Subgroups of fewer than 32 lanes (Intel) have few registers per lane: with 32
+// sums per lane little spills, with 64 much (ANV's compiler; not timed).
 inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
 }
@@ -36,7 +36,9 @@ tile_time(const Caps& caps, uint64_t groups, uint32_t bm, uint32_t bn) {
 }
 
 // Adds the units to `v`. Its WM x WN subgroups, meant for 32 lanes, are
-// multiplied until narrower ones have `invocations` in total.
+// multiplied until narrower ones have `invocations` in total. Each keeps more
+// columns than rows: on Xe2 rows of 8 x 16 take four loads of shared memory,
+// columns of 16 x 16 two.
 template <typename Variant>
 Variant on_units(Variant v, const MatrixUnits& units, uint32_t invocations) {
   v.units = units;
@@ -44,7 +46,7 @@ Variant on_units(Variant v, const MatrixUnits& units, uint32_t invocations) {
     return v;
   }
   while (v.WM * v.WN * units.lanes < invocations) {
-    bool rows = v.BM / v.WM > v.BN / v.WN;
+    bool rows = v.BM / v.WM >= v.BN / v.WN;
     bool can_rows = v.BM / v.WM > units.shape.m;
     bool can_columns = v.BN / v.WN > units.shape.n;
     if (!can_rows && !can_columns) {

@@ -29,14 +29,41 @@ constexpr VkPipelineStageFlags device_stages =
 void barrier(
     const Vk& vk,
     VkCommandBuffer commands,
+    VkPipelineStageFlags from_stages = device_stages,
+    VkAccessFlags from = device_writes,
     VkPipelineStageFlags to_stages = device_stages,
     VkAccessFlags to = device_access) {
   VkMemoryBarrier b{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  b.srcAccessMask = device_writes;
+  b.srcAccessMask = from;
   b.dstAccessMask = to;
   vk.vkCmdPipelineBarrier(
-      commands, device_stages, to_stages, 0, 1, &b, 0, nullptr, 0, nullptr);
+      commands, from_stages, to_stages, 0, 1, &b, 0, nullptr, 0, nullptr);
   counters().barriers++;
+}
+
+// Orders kernels alone. On RADV's graphics queue it takes two packets; the
+// other takes four to six, among them a flush of the colour and depth caches
+// and a wait for it. Older copies are ordered by the barriers next to them.
+void kernel_barrier(const Vk& vk, VkCommandBuffer commands) {
+  constexpr auto stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  barrier(
+      vk,
+      commands,
+      stage,
+      VK_ACCESS_SHADER_WRITE_BIT,
+      stage,
+      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
+// Whether there is a copy in level `n` or in the one before it.
+bool near_copy(const Order& o, const Batch& batch, size_t n) {
+  size_t end = n + 1 < o.levels.size() ? o.levels[n + 1] : o.records.size();
+  for (size_t i = o.levels[n - 1]; i < end; ++i) {
+    if (batch.records[o.records[i]].kind == Record::Kind::Copy) {
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace
@@ -240,6 +267,8 @@ void CommandWriter::end(
     barrier(
         vk,
         c.buffer,
+        device_stages,
+        device_writes,
         device_stages | VK_PIPELINE_STAGE_HOST_BIT,
         device_access | host_access);
   }
@@ -265,6 +294,7 @@ void CommandWriter::write(
   c.marks.clear();
   c.ends.clear();
   begin(batch, c);
+  bool radv = device_.caps().driver_id == VK_DRIVER_ID_MESA_RADV;
   size_t level = 1;
   auto step = steps.begin();
   for (uint32_t i = 0; i < o.records.size(); ++i) {
@@ -277,10 +307,11 @@ void CommandWriter::write(
       cut();
     }
     if (level < o.levels.size() && o.levels[level] == i) {
-      ++level;
       if (!begins) {
-        barrier(vk, c.buffer);
+        bool kernels = radv && !near_copy(o, batch, level);
+        kernels ? kernel_barrier(vk, c.buffer) : barrier(vk, c.buffer);
       }
+      ++level;
       if (marks) {
         mark(i, c);
       }

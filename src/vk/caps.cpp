@@ -269,6 +269,12 @@ MatrixUnits Caps::half_matrices(Type t) const {
 }
 
 void choose_matrices(Caps& c, std::optional<MatrixShape> only) {
+  // Alchemist's, in subgroups of 8, were a quarter slower and more in
+  // llama.cpp (https://github.com/ggml-org/llama.cpp/issues/24404).
+  constexpr uint32_t intel = 0x8086;
+  auto named_only = [&](const MatrixShape& s) {
+    return c.vendor_id == intel && s.n < 16;
+  };
   auto choose = [&](const std::vector<MatrixShape>& listed,
                     MatrixShape& shape) {
     bool has =
@@ -276,6 +282,9 @@ void choose_matrices(Caps& c, std::optional<MatrixShape> only) {
     auto found = !only ? choose_matrix(listed).shape
         : has          ? choose_matrix({&*only, 1}).shape
                        : std::nullopt;
+    if (found && !only && named_only(*found)) {
+      found.reset();
+    }
     shape = found.value_or(MatrixShape{});
     return found.has_value();
   };
@@ -312,10 +321,13 @@ void classify(Caps& c) {
 int choose_queue_family(
     const std::vector<VkQueueFamilyProperties>& families,
     uint32_t vendor_id,
+    VkPhysicalDeviceType type,
     QueueKind kind) {
-  constexpr uint32_t nvidia = 0x10de;
+  constexpr uint32_t nvidia = 0x10de, amd = 0x1002;
+  bool desktop =
+      vendor_id == amd && type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   bool alone = kind == QueueKind::Compute ||
-      (kind == QueueKind::Automatic && vendor_id == nvidia);
+      (kind == QueueKind::Automatic && (vendor_id == nvidia || desktop));
   int first = -1;
   for (size_t i = 0; i < families.size(); ++i) {
     auto flags = families[i].queueFlags;
@@ -350,7 +362,8 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
   std::vector<VkQueueFamilyProperties> families(n);
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &n, families.data());
-  int family = choose_queue_family(families, c.vendor_id, config().test.queue);
+  int family =
+      choose_queue_family(families, c.vendor_id, c.type, config().test.queue);
   c.compute_queue_family = family;
   if (family >= 0) {
     c.timestamps = families[family].timestampValidBits != 0;

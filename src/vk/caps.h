@@ -138,11 +138,13 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device);
 
 // Of a device's families the one whose queue takes all work; -1 without any
 // that computes. NVIDIA's queues without graphics start a submission sooner (5
-// us on an H200); on AMD those with graphics were found faster
-// (https://github.com/ggml-org/llama.cpp/pull/20551).
+// us on an H200); on AMD's cards those with graphics were found faster
+// (https://github.com/ggml-org/llama.cpp/pull/20551). AMD's integrated GPUs
+// share that queue with the desktop, which a long submission would stop.
 int choose_queue_family(
     const std::vector<VkQueueFamilyProperties>& families,
     uint32_t vendor_id,
+    VkPhysicalDeviceType type,
     QueueKind kind);
 
 // Fills in what the tables of vk/gpu_class.h know of a device, by its vendor,
@@ -150,7 +152,7 @@ int choose_queue_family(
 void classify(Caps& caps);
 
 // Chooses the shapes of matrices among those listed. `only`: none but that one
-// (test hook).
+// (test hook), which also turns on those of Intel's Alchemist.
 void choose_matrices(
     Caps& caps,
     std::optional<MatrixShape> only = std::nullopt);

@@ -233,12 +233,14 @@ TEST_CASE("caps: which queue takes the work") {
   constexpr VkQueueFlags all = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
   auto choose = [](std::vector<VkQueueFlags> flags,
                    uint32_t vendor,
-                   QueueKind kind = QueueKind::Automatic) {
+                   QueueKind kind = QueueKind::Automatic,
+                   VkPhysicalDeviceType type =
+                       VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) {
     std::vector<VkQueueFamilyProperties> families;
     for (auto f : flags) {
       families.push_back({f, 1, 64, {1, 1, 1}});
     }
-    return choose_queue_family(families, vendor, kind);
+    return choose_queue_family(families, vendor, type, kind);
   };
   std::vector<VkQueueFlags> usual{
       all, VK_QUEUE_TRANSFER_BIT, VK_QUEUE_COMPUTE_BIT};
@@ -246,6 +248,10 @@ TEST_CASE("caps: which queue takes the work") {
   CHECK(choose(usual, amd) == 0);
   CHECK(choose(usual, nvidia, QueueKind::Graphics) == 0);
   CHECK(choose(usual, amd, QueueKind::Compute) == 2);
+  constexpr auto integrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  CHECK(choose(usual, amd, QueueKind::Automatic, integrated) == 2);
+  CHECK(choose(usual, amd, QueueKind::Graphics, integrated) == 0);
+  CHECK(choose(usual, 0x8086, QueueKind::Automatic, integrated) == 0);
   // Else what there is.
   CHECK(choose({VK_QUEUE_TRANSFER_BIT, all}, nvidia) == 1);
   CHECK(choose({VK_QUEUE_COMPUTE_BIT}, amd) == 0);

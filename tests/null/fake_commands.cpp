@@ -271,15 +271,19 @@ VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
   auto* b = object<CommandBuffer>(h);
   std::lock_guard lock(state().mutex);
   bool drop = b->barriers++ == state().settings.drop_barrier;
-  constexpr VkPipelineStageFlags work =
-      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  constexpr VkAccessFlags writes =
-      VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  constexpr VkAccessFlags reads =
-      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+  constexpr VkPipelineStageFlags transfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+  Command c{Command::Barrier};
+  c.kernels_only = !((from | to) & transfer);
+  VkPipelineStageFlags work = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  VkAccessFlags writes = VK_ACCESS_SHADER_WRITE_BIT;
+  VkAccessFlags reads = VK_ACCESS_SHADER_READ_BIT;
+  if (!c.kernels_only) {
+    work |= transfer;
+    writes |= VK_ACCESS_TRANSFER_WRITE_BIT;
+    reads |= VK_ACCESS_TRANSFER_READ_BIT;
+  }
   VkAccessFlags src = n ? barriers->srcAccessMask : 0;
   VkAccessFlags dst = n ? barriers->dstAccessMask : 0;
-  Command c{Command::Barrier};
   bool full = (from & work) == work && (src & writes) == writes;
   c.to_device =
       (to & work) == work && (dst & (reads | writes)) == (reads | writes);
@@ -290,6 +294,7 @@ VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(
     return;
   }
   ++state().statistics.barriers;
+  state().statistics.kernel_barriers += c.kernels_only;
   if (!drop) {
     b->commands.push_back(std::move(c));
   }

@@ -105,6 +105,7 @@ bool check(const Command& c) { // under the mutex
   auto& s = state();
   auto mine = ranges_of(c);
   for (auto& r : mine) {
+    r.copy = c.kind == Command::Copy;
     if (!live(r)) {
       error(
           std::string("lifetime: ") + (r.write ? "write to" : "read of") +
@@ -112,7 +113,9 @@ bool check(const Command& c) { // under the mutex
       return false;
     }
     for (auto& o : s.unordered) {
-      if (r.begin < o.end && o.begin < r.end && (r.write || o.write)) {
+      bool ordered = !r.copy && !o.for_kernels;
+      if (!ordered && r.begin < o.end && o.begin < r.end &&
+          (r.write || o.write)) {
         error(
             std::string("hazard: ") + (r.write ? "write" : "read") +
             " after unordered " + (o.write ? "write" : "read"));
@@ -213,7 +216,11 @@ void execute(const std::vector<Command>& commands) {
     }
     if (commands[i].kind == Command::Barrier) {
       std::lock_guard lock(s.mutex);
-      if (commands[i].to_device) {
+      if (commands[i].kernels_only) {
+        for (auto& r : s.unordered) {
+          r.for_kernels &= r.copy;
+        }
+      } else if (commands[i].to_device) {
         s.unordered.clear();
       }
       s.unflushed &= !commands[i].to_host;

@@ -19,6 +19,8 @@ namespace fake {
 struct Range {
   uint64_t begin, end;
   bool write;
+  bool copy = false; // by one, not by a kernel
+  bool for_kernels = true; // unordered before kernels, not only before copies
 };
 
 struct Event {
@@ -40,6 +42,7 @@ struct Command {
   uint64_t from = 0, to = 0, size = 0; // Copy
   Event* event = nullptr; // SetEvent
   bool to_host = false, to_device = false; // Barrier
+  bool kernels_only = false; // orders no copies
   uint64_t* query = nullptr; // Timestamp
   bool after_all = false; // that waits for what is before it
 };

@@ -96,6 +96,7 @@ VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(
         s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES) {
       auto* q = reinterpret_cast<VkPhysicalDeviceVulkan12Properties*>(s);
       std::strcpy(q->driverName, "fake");
+      q->driverID = state().settings.driver;
     } else if (
         s->sType ==
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) {

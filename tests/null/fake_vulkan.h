@@ -46,6 +46,7 @@ struct Settings {
   bool good_float16 = true; // rounds correctly
   bool size_control = true; // VK_EXT_subgroup_size_control
   bool neighbours = true; // subgroups are neighbours; without size_control
+  VkDriverId driver{};
   int max_delay_us = 200; // before a submission runs and before it signals
   int work_us = 0; // each submission takes at least
   double group_us = 0; // each workgroup of `groups` and of the rate probe takes
@@ -85,6 +86,7 @@ void clear_errors();
 
 struct Statistics {
   uint64_t submits = 0, dispatches = 0, copies = 0, barriers = 0;
+  uint64_t kernel_barriers = 0; // that order no copies
   uint64_t sentinels = 0; // submissions that end with a timestamp of all of it
   uint64_t most_groups = 0; // of one dispatch
   uint64_t most_dispatches = 0; // of one submission

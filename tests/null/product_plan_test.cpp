@@ -140,6 +140,18 @@ TEST_CASE("tiles that were not timed have the least rounds") {
   CHECK(plan(512, 512, 16).second == 1);
 }
 
+TEST_CASE("products on f16 matrices are expected to be computed twice") {
+  auto flops = [](const char* device, Type t) {
+    return plan_gemm(caps_of(device), linear(512, 4096, 4096, t)).flops();
+  };
+  double products = 2.0 * 512 * 4096 * 4096;
+  const char* navi = "AMD Radeon Graphics (RADV NAVI31)";
+  CHECK(flops(navi, Type::f16) == products);
+  CHECK(flops(navi, Type::bf16) == 20 * products);
+  CHECK(flops("AMD Radeon RX 6800", Type::bf16) == products);
+  CHECK(flops("NVIDIA H200", Type::bf16) == products);
+}
+
 TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {
   Caps gpu = big_gpu();
   gpu.cooperative_matrix = gpu.coopmat_f16 = gpu.coopmat_bf16 = false;

@@ -62,6 +62,8 @@ constexpr Row rows[] = {
     {"Intel(R) Iris(R) Xe Graphics (TGL GT2)",
      0x8086, 0x9a49, integrated, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
     {"Intel(R) Arc(tm) A770M Graphics (DG2)",
+     0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 0},
+    {"DG2 with MLX_VK_TEST=matrices=8x8x16",
      0x8086, 0x5690, discrete, 32, 8, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 8, 16}},
     {"Intel(R) Graphics (LNL)",
      0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},

@@ -53,15 +53,28 @@ struct PrefillCoopmatVariant {
   Type T = Type::f16;
   MatrixUnits units;
   uint D = 64, DV = 64;
+  uint BK = 64; // keys per tile
+  bool SHARED_Q = false; // q is in shared memory, not in registers
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
-  // Shared memory in bytes: keys or values, scores, weights.
+  // Shared memory in bytes: keys or values, q, scores, weights.
   constexpr uint shared_memory() const {
-    uint staged = BQ * ((D > DV ? D : DV) / 8 + 1) * 16;
-    return staged + BQ * (68 + 36) * 4;
+    uint keys = BK * (D / 8 + 1) * 16, values = DV * (BK / 8 + 1) * 16;
+    uint queries = SHARED_Q ? BQ * (D / 8 + 1) * 16 : 0;
+    return (keys > values ? keys : values) + queries +
+        BQ * (BK + BK / 2 + 8) * 4;
   }
-  MATRIX_VARIANT("attention/prefill_coopmat", D, DV, MASK, CAUSAL, SINKS, LSE)
+  MATRIX_VARIANT(
+      "attention/prefill_coopmat",
+      D,
+      DV,
+      BK,
+      SHARED_Q,
+      MASK,
+      CAUSAL,
+      SINKS,
+      LSE)
 };
 
 struct PrefillFragmentsVariant {

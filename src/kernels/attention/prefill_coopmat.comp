@@ -1,47 +1,81 @@
 // Tiled attention with cooperative matrices, for 16-bit q, k, v with rows
 // aligned to 16 bytes and head dimensions in multiples of 16 up to 128.
 //
-// Each subgroup takes 16 query rows (8 with 16 lanes) and all share tiles of 64
-// keys. q stays in registers as matrices. Scores of a tile pass through the
+// Each subgroup takes 16 query rows (8 with 16 lanes) and all share tiles of BK
+// keys. q stays in registers as matrices, or with SHARED_Q in shared memory,
+// where registers only hold y. Scores of a tile pass through the
 // subgroup's part of shared memory, where two lanes per row run the online
 // softmax; weights return as 16-bit matrices, and y's matrices are scaled by a
-// matrix that repeats the row factors. k and v share a buffer; the next one is
-// prefetched into registers.
+// matrix that repeats the row factors. k and v share a buffer, where v is
+// transposed, because compilers load matrices along columns item by item; the
+// next one is prefetched into registers.
 #define BQ 64
-#define BK 64
 #include "attention/prefill.glsl"
 #include "attention/row_lanes.glsl"
 
 layout(local_size_x = WG) in;
 
 #define PITCH_K (D / 8 + 1)
-#define PITCH_V (DV / 8 + 1)
-#if D > DV
+#define PITCH_V (BK / 8 + 1)
+#if BK * PITCH_K > DV * PITCH_V
 #define STAGED (BK * PITCH_K)
 #else
-#define STAGED (BK * PITCH_V)
+#define STAGED (DV * PITCH_V)
 #endif
-#define S_PITCH 68 // floats per row of scores
-#define P_PITCH 36 // uints per row of weights
+#define S_PITCH (BK + 4) // floats per row of scores
+#define P_PITCH (BK / 2 + 4) // uints per row of weights
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
-#define LOADS(DIM) (BQ * DIM / 8 / WG)
+#define LOADS(ROWS_, DIM) (ROWS_ * DIM / 8 / WG)
 
+#if SHARED_Q
+shared uvec4 q_rows[BQ * PITCH_K];
+#else
+#define q_rows staged
+#endif
 shared uvec4 staged[STAGED]; // q, then k and v alternately
 shared float scores[SUBGROUPS * S_CORNER];
 shared uint weights[SUBGROUPS * P_CORNER];
 
-// Loads this invocation's part of 64 rows of DIM items, and stores it to
-// `staged`.
-#define FETCH_ROWS(next, DIM, x, pitch, first, end)                           \
-  [[unroll]] for (uint i = 0; i < LOADS(DIM); ++i) {                          \
+// Loads this invocation's part of ROWS_ rows of DIM items, and stores it.
+#define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
+  [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
   }
-#define STAGE_ROWS(next, DIM)                                                 \
-  [[unroll]] for (uint i = 0; i < LOADS(DIM); ++i) {                          \
+#define STAGE_ROWS(to, next, ROWS_, DIM)                                      \
+  [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
-    staged[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
+    to[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
+  }
+
+// The same for v, transposed: pieces of eight columns of two keys. Neighbours
+// have other keys, so that their stores are in other banks.
+#define V_PIECES (BK * DV / 16)
+#define V_LOADS ((V_PIECES + WG - 1) / WG)
+uvec2 key_and_piece(uint e) {
+  return uvec2(e / 2 % (BK / 2) * 2, e / BK * 2 + e % 2);
+}
+#define FOR_V_PIECES(i, at)                                                   \
+  [[unroll]] for (uint i = 0; i < V_LOADS; ++i) {                             \
+    uint e = gl_LocalInvocationIndex + i * WG;                                \
+    uvec2 at = key_and_piece(e);                                              \
+    if (V_PIECES % WG == 0 || e < V_PIECES)
+#define FETCH_V(next, x, pitch, first, end)                                   \
+  FOR_V_PIECES(i, at) {                                                       \
+    next[2 * i] = fetch(x, pitch, (first) + at.x, at.y, end);                 \
+    next[2 * i + 1] = fetch(x, pitch, (first) + at.x + 1, at.y, end);         \
+  }                                                                           \
+  }
+#define STAGE_V(next)                                                         \
+  FOR_V_PIECES(i, at) {                                                       \
+    [[unroll]] for (uint d = 0; d < 8; ++d) {                                 \
+      uint low = next[2 * i][d / 2], high = next[2 * i + 1][d / 2];           \
+      staged[(at.y * 8 + d) * PITCH_V + at.x / 8][at.x / 2 % 4] = d % 2 == 0  \
+          ? (low & 0xffffu) | high << 16                                      \
+          : low >> 16 | (high & 0xffff0000u);                                 \
+    }                                                                         \
+  }                                                                           \
   }
 
 float row_max, row_sum;
@@ -50,15 +84,15 @@ float row_max, row_sum;
 // the scores.
 void weigh(Tile tile, uint query, uint key0) {
   uint sg = SUBGROUP;
-  // A lane takes 32 keys in pairs. Rows start at different pairs to avoid bank
-  // conflicts.
-  uint s_row = sg * S_CORNER + ROW * S_PITCH + HALF_ROW * 32;
-  float x[32];
+  // A lane takes half of the keys in pairs. Rows start at different pairs to
+  // avoid bank conflicts.
+  uint s_row = sg * S_CORNER + ROW * S_PITCH + HALF_ROW * (BK / 2);
+  float x[BK / 2];
   float m = row_max;
-  [[unroll]] for (uint i = 0; i < 16; ++i) {
-    uint pair = (i + HALF_ROW + ROW / 8) % 16;
+  [[unroll]] for (uint i = 0; i < BK / 4; ++i) {
+    uint pair = (i + HALF_ROW + ROW / 8) % (BK / 4);
     [[unroll]] for (uint e = 0; e < 2; ++e) {
-      uint key = key0 + HALF_ROW * 32 + pair * 2 + e;
+      uint key = key0 + HALF_ROW * (BK / 2) + pair * 2 + e;
       float s = scores[s_row + pair * 2 + e] * A.scale;
       x[i * 2 + e] = final_score(tile, query, key, s);
       m = max(m, x[i * 2 + e]);
@@ -66,13 +100,13 @@ void weigh(Tile tile, uint query, uint key0) {
   }
   m = max(m, subgroupShuffleXor(m, 1));
   float total = 0.0;
-  [[unroll]] for (uint i = 0; i < 16; ++i) {
-    uint pair = (i + HALF_ROW + ROW / 8) % 16;
+  [[unroll]] for (uint i = 0; i < BK / 4; ++i) {
+    uint pair = (i + HALF_ROW + ROW / 8) % (BK / 4);
     float a = exp2_diff(x[i * 2], m);
     float b = exp2_diff(x[i * 2 + 1], m);
     total += a + b;
-    weights[sg * P_CORNER + ROW * P_PITCH + HALF_ROW * 16 + pair] =
-        pack2(a, b);
+    weights[sg * P_CORNER + ROW * P_PITCH + HALF_ROW * (BK / 4) + pair] =
+        PACK2_NUMBERS(a, b); // if NaN, so is row_sum
   }
   total += subgroupShuffleXor(total, 1);
   float keep = exp2_diff(row_max, m);
@@ -86,6 +120,29 @@ void weigh(Tile tile, uint query, uint key0) {
 
 // Computes the subgroup's scores of the staged keys. A macro, so that qm stays
 // in registers.
+#if SHARED_Q
+#define SCORE_KEYS(qm, sg)                                                    \
+  {                                                                           \
+    MATRIX_C s[BK / MN];                                                      \
+    UNROLL for (uint j = 0; j < BK / MN; ++j) {                               \
+      s[j] = MATRIX_ZERO;                                                     \
+    }                                                                         \
+    UNROLL for (uint d = 0; d < D / MK; ++d) {                                \
+      MATRIX_A q;                                                             \
+      uint q_at = sg * ROWS * PITCH_K + d * (MK / 8);                         \
+      LOAD_A(q, q_rows, q_at, PITCH_K, ROW_MAJOR);                           \
+      UNROLL for (uint j = 0; j < BK / MN; ++j) {                             \
+        MATRIX_B km;                                                          \
+        uint at = j * MN * PITCH_K + d * (MK / 8);                            \
+        LOAD_B(km, staged, at, PITCH_K, COLUMN_MAJOR);                        \
+        MULTIPLY_ADD(s[j], q, km);                                            \
+      }                                                                       \
+    }                                                                         \
+    UNROLL for (uint j = 0; j < BK / MN; ++j) {                               \
+      STORE_C(s[j], scores, sg * S_CORNER + j * MN, S_PITCH);                 \
+    }                                                                         \
+  }
+#else
 #define SCORE_KEYS(qm, sg)                                                    \
   UNROLL for (uint j = 0; j < BK / MN; ++j) {                                 \
     MATRIX_C s[FQ];                                                           \
@@ -105,6 +162,7 @@ void weigh(Tile tile, uint query, uint key0) {
       STORE_C(s[i], scores, at, S_PITCH);                                     \
     }                                                                         \
   }
+#endif
 
 void attend(Tile tile) {
   uint sg = SUBGROUP;
@@ -114,15 +172,17 @@ void attend(Tile tile) {
   T_PTR k = AT_HEAD(A.k, A.k_strides, tile.batch, tile.kv_head);
   T_PTR v = AT_HEAD(A.v, A.v_strides, tile.batch, tile.kv_head);
 
-  uvec4 next_k[LOADS(D)];
-  FETCH_ROWS(next_k, D, q, A.q_strides.row, tile.query0, A.queries)
-  STAGE_ROWS(next_k, D)
+  uvec4 next_q[LOADS(BQ, D)], next_k[LOADS(BK, D)];
+  FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
+  STAGE_ROWS(q_rows, next_q, BQ, D)
+#if !SHARED_Q
   barrier();
   MATRIX_A qm[FQ * (D / MK)];
   UNROLL for (uint d = 0; d < FQ * (D / MK); ++d) {
     uint at = (sg * ROWS + d % FQ * MM) * PITCH_K + d / FQ * (MK / 8);
     LOAD_A(qm[d], staged, at, PITCH_K, ROW_MAJOR);
   }
+#endif
 
   MATRIX_C acc[FQ * (DV / MN)];
   UNROLL for (uint j = 0; j < FQ * (DV / MN); ++j) {
@@ -130,23 +190,23 @@ void attend(Tile tile) {
   }
   row_max = ABSENT;
   row_sum = 0.0;
-  FETCH_ROWS(next_k, D, k, A.k_strides.row, 0, key_end)
+  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
     barrier(); // q or v is no longer read
-    STAGE_ROWS(next_k, D)
+    STAGE_ROWS(staged, next_k, BK, D)
     barrier();
-    uvec4 next_v[LOADS(DV)];
-    FETCH_ROWS(next_v, DV, v, A.v_strides.row, key0, key_end)
+    uvec4 next_v[2 * V_LOADS];
+    FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
 
     SCORE_KEYS(qm, sg)
     barrier(); // scores are visible, k is no longer read
-    STAGE_ROWS(next_v, DV)
+    STAGE_V(next_v)
     weigh(tile, query, key0);
     barrier(); // weights, factors and v are visible
 
     if (key0 + BK < key_end) {
-      FETCH_ROWS(next_k, D, k, A.k_strides.row, key0 + BK, key_end)
+      FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, key0 + BK, key_end)
     }
     MATRIX_C factors[FQ];
     MATRIX_A pm[FQ * (BK / MK)];
@@ -163,8 +223,8 @@ void attend(Tile tile) {
       }
       UNROLL for (uint i = 0; i < BK / MK; ++i) {
         MATRIX_B vm;
-        uint at = i * MK * PITCH_V + j * (MN / 8);
-        LOAD_B(vm, staged, at, PITCH_V, ROW_MAJOR);
+        uint at = j * MN * PITCH_V + i * (MK / 8);
+        LOAD_B(vm, staged, at, PITCH_V, COLUMN_MAJOR);
         UNROLL for (uint q = 0; q < FQ; ++q) {
           MULTIPLY_ADD(acc[j * FQ + q], pm[i * FQ + q], vm);
         }

@@ -41,14 +41,14 @@ uint64_t from_x[LOADS_A]; // the invocation's pieces of the first tile of x
 uint64_t from_codes[RUNS]; // the same for w
 uint64_t from_side[LOADS_SIDE]; // index of the first group
 // Row and column of each element that an invocation holds of a fragment of y;
-// if the layout is not known, found by a matrix load.
+// if the layout is not known, found by a matrix load. They share a register.
 #ifdef KNOWN_LAYOUT
 #define ROW_OF(e) FRAGMENT_ROW(e)
 #define COLUMN_OF(e) FRAGMENT_COLUMN(e)
 #else
-uint rows_of[ELEMENTS_C], columns_of[ELEMENTS_C];
-#define ROW_OF(e) rows_of[e]
-#define COLUMN_OF(e) columns_of[e]
+uint items_of[ELEMENTS_C];
+#define ROW_OF(e) (items_of[e] / MN)
+#define COLUMN_OF(e) (items_of[e] % MN)
 #endif
 
 // Linear index in which lanes of a subgroup are contiguous.
@@ -66,8 +66,7 @@ void find_items() {
   MATRIX_C numbers;
   LOAD_C(numbers, stage, corner, MN);
   UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
-    rows_of[e] = uint(numbers[e]) / MN;
-    columns_of[e] = uint(numbers[e]) % MN;
+    items_of[e] = uint(numbers[e]);
   }
   SYNC_SUBGROUP
 #endif

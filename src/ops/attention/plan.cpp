@@ -291,8 +291,11 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   if (!*plan.why) {
     auto v = variant_of<PrefillCoopmatVariant>(p);
     v.units = caps.matrices(p.type);
-    // Longer rows would spill most of what they hold, by ANV's compiler.
-    bool held = v.units.lanes >= 32 || std::max(p.dim, p.value_dim) <= 64;
+    // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
+    bool narrow = v.units.lanes < 32;
+    v.SHARED_Q = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
+    v.BK = v.SHARED_Q ? 32 : 64;
+    bool held = !narrow || v.SHARED_Q || std::max(p.dim, p.value_dim) <= 64;
     if (held && v.shared_memory() <= caps.shared_memory) {
       plan.bq = v.BQ;
       plan.kernel = v;
@@ -300,8 +303,8 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
     }
     plan.why = held
         ? "tiles do not fit in shared memory"
-        : "rows of more than 64 items do not fit in the registers of "
-          "subgroups of 16";
+        : "rows of more than 64 items that are no multiple of 32 do not fit in "
+          "the registers of subgroups of 16";
   }
   auto v = variant_of<PrefillVariant>(p);
   v.BQ = 16;

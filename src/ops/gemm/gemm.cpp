@@ -260,8 +260,7 @@ void run_product(
   }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.variant);
-  auto& p = plan.problem;
-  Work work{.flops = 2.0 * p.m * p.n * p.k * p.batches};
+  Work work{.flops = plan.flops()};
   auto launch = [&]<typename Index>(Index) {
     std::visit(
         [&](auto& b) {

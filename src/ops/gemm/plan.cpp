@@ -281,6 +281,12 @@ struct MatrixTile {
 constexpr CoopmatVariant large_tile{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
 constexpr CoopmatVariant medium_tile{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
 constexpr CoopmatVariant flat_tile{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
+// Of 16 x 32 in subgroups of 16 lanes, without spills by ANV.
+constexpr CoopmatVariant large_narrow_tile{
+    .BM = 128,
+    .BN = 128,
+    .WM = 8,
+    .WN = 4};
 constexpr CoopmatVariant small_tile{.BM = 32, .BN = 64, .WM = 1, .WN = 2};
 
 CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
@@ -307,7 +313,10 @@ MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
 // The least expected time. Parts of k cost a start of 64 items each, and are
 // written and read again: 8 bytes, as long as 512 products of a core (Strix
 // Halo and Radeon RX 7900 XTX by their rates).
-MatrixTile estimated_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
+MatrixTile estimated_tile(
+    const Caps& caps,
+    const GemmProblem& p,
+    const MatrixUnits& units) {
   auto& t = tuning(caps).gemm;
   MatrixTile best{};
   double least = std::numeric_limits<double>::infinity();
@@ -326,10 +335,11 @@ MatrixTile estimated_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
       }
     }
   };
-  if (std::min(p.m, p.n) > 64 && !narrow) {
-    consider(large_tile, t.split_large_k);
+  if (std::min(p.m, p.n) > 64 && units.lanes >= 16 &&
+      caps.max_workgroup_size >= 512) {
+    consider(narrow(units) ? large_narrow_tile : large_tile, t.split_large_k);
   }
-  consider(least_tile(p, narrow), t.split_matrices_k);
+  consider(least_tile(p, narrow(units)), t.split_matrices_k);
   return best;
 }
 
@@ -352,7 +362,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     return false;
   }
   MatrixTile t = timed_tiles(caps) ? timed_tile(caps, p, narrow(units))
-                                   : estimated_tile(caps, p, narrow(units));
+                                   : estimated_tile(caps, p, units);
   CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {

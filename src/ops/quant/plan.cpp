@@ -315,8 +315,10 @@ bool takes_sorted(const Caps& caps, const QuantShape& s) {
 // (docs/lab/2026-11-22-experts.md).
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   auto units = caps.matrices(s.common.T);
-  // Two sums an output: half of the columns for narrow subgroups.
-  QmmSortedVariant half{s.common, units, 64, 64, 2, 2, 32};
+  // Two sums an output: half of the columns for narrow subgroups, which spill
+  // least with 8 rows each (ANV).
+  uint32_t wm = units.shape.m == 8 ? 8 : 2;
+  QmmSortedVariant half{s.common, units, 64, 64, wm, 2, 32};
   QmmSortedVariant v{s.common, units, 64, 128, 1, 4, 32};
   v = narrow(units) ? on_units(half, units, 256) : v;
   if (!narrow(units) &&
