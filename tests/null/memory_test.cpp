@@ -641,3 +641,11 @@ TEST_CASE("memory: an array beyond the largest buffer is told how to split") {
   CHECK(trims == 0); // it would not help
   CHECK(message([&] { rig.array(16 * mib - tail_padding); }).empty());
 }
+
+TEST_CASE("memory: a largest buffer of no whole units is used to its end") {
+  auto s = apu();
+  s.max_allocation = 16 * mib - 4; // RADV: 2^32 - 4
+  Rig rig(s);
+  CHECK(message([&] { rig.array(16 * mib - 4 - tail_padding); }).empty());
+  CHECK(message([&] { rig.array(16 * mib - 3 - tail_padding); }).size() > 0);
+}
