@@ -1,6 +1,7 @@
 """The installed wheel: layout, symbols, headers, and building against it."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -13,9 +14,8 @@ import pytest
 from mlx_vulkan import native
 
 ROOT = Path(__file__).resolve().parents[2]
-OFFICIAL_HEADERS = re.search(
-    r"MLX_REQUIRED_HEADERS\s+(\w+)", (ROOT / "cmake/mlx.cmake").read_text()
-)[1]
+VERSIONS = json.loads((ROOT / "third_party/mlx.json").read_text())["versions"]
+OFFICIAL_HEADERS = VERSIONS[metadata.version("mlx")]["headers"]
 
 
 @pytest.fixture(scope="module")
