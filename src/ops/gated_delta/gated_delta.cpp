@@ -1,8 +1,4 @@
 #include <algorithm>
-#include <sstream>
-
-#include "mlx/fast_primitives.h"
-#include "mlx/utils.h"
 
 #include "ops/attention/operands.h"
 #include "ops/gated_delta/gated_delta.h"
