@@ -25,7 +25,7 @@ namespace {
 std::mutex state_mutex;
 std::string state;
 
-// What each rank says, in their order.
+// Every rank's value, in the order of ranks.
 template <typename T>
 std::vector<T> gather(const HostRanks::Ring& ring, const T& mine) {
   auto cpu = default_stream(mlx::core::Device::cpu);

@@ -6,7 +6,7 @@
 
 namespace mlx::core::vulkan {
 
-// What a neighbour may be joined with (ops/records.h).
+// Operations that rules join with a neighbour (ops/records.h).
 enum class Known { No, Add, Multiply, Divide };
 
 // out = op(a, b), of the function in kernels/common/binary_ops.glsl; allocates

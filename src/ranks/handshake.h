@@ -36,7 +36,7 @@ void assign(char (&to)[n], const std::string& text) {
   assign(to, n, text);
 }
 
-// What this rank says. Starts the device if the rank wants a group and
+// This rank's message. Starts the device if the rank wants a group and
 // `has_device`.
 Hello hello_of(int ranks, bool (*has_device)());
 

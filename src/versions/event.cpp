@@ -30,7 +30,8 @@ template struct Access<&Event::event_>;
 
 using State = std::shared_ptr<vulkan::EventState>;
 
-// What this CPU stream's thread waited for failed: so does its next signal.
+// The error of what this CPU stream's thread waited for; its next signal fails
+// with it.
 thread_local std::string failed;
 
 } // namespace

@@ -152,7 +152,7 @@ class Collector {
   Collector(const Caps& caps, const CostFormat& format)
       : caps_(caps), format_(format) {}
 
-  // What follows belongs to it.
+  // Later cases belong to this model and part.
   void begin(std::string model, std::string part) {
     model_ = std::move(model);
     part_ = std::move(part);

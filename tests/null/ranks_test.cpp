@@ -1,4 +1,4 @@
-// What ranks agree on, and the steps of their exchanges (ranks/).
+// The handshake of ranks, and the steps of their exchanges (ranks/).
 #include <sys/mman.h>
 #include <unistd.h>
 
