@@ -24,7 +24,7 @@ struct Hello {
 };
 static_assert(std::is_trivially_copyable_v<Hello>);
 
-// What a rank found when it mapped and imported the memory.
+// The result of mapping and importing the memory, on one rank.
 struct Outcome {
   char why[256]; // why it cannot, or empty
 };

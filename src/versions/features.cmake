@@ -1,4 +1,4 @@
-# What this MLX has, found in its headers: the definitions that the files beside
+# Features of this MLX, found in its headers: the definitions that the files beside
 # this one are compiled with, and the files that it needs.
 
 # Sets NAME to 1 or 0: whether MLX's HEADER matches REGEX.

@@ -195,14 +195,7 @@ int main(int argc, char** argv) {
     std::signal(s, on_crash);
   }
   try {
-    std::string why;
-    auto instance = Instance::create(false, why);
-    if (!instance || instance->caps.empty()) {
-      throw std::runtime_error(
-          "There is no Vulkan device: name a driver's ICD file in "
-          "VK_DRIVER_FILES. " +
-          why);
-    }
+    auto instance = instance_of_driver();
     if (mode == "snapshot") {
       std::printf("%s\n", snapshot(*instance).dump().c_str());
     } else {

@@ -61,14 +61,7 @@ json case_line(const CostCase& c, const std::string& kernel, uint32_t lanes) {
 }
 
 void run(std::map<std::string, std::string> options) {
-  std::string why;
-  auto instance = Instance::create(false, why);
-  if (!instance || instance->caps.empty()) {
-    throw std::runtime_error(
-        "There is no Vulkan device: name a driver's ICD file in "
-        "VK_DRIVER_FILES. " +
-        why);
-  }
+  auto instance = instance_of_driver();
   NullDevice device(*instance, 0);
   auto& caps = plans_of(options["plans"], device.caps);
   CostFormat format;

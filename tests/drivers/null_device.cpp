@@ -32,6 +32,18 @@ VkDevice open(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
 
 } // namespace
 
+std::unique_ptr<Instance> instance_of_driver() {
+  std::string why;
+  auto instance = Instance::create(false, why);
+  if (!instance || instance->caps.empty()) {
+    throw std::runtime_error(
+        "There is no Vulkan device: name a driver's ICD file in "
+        "VK_DRIVER_FILES. " +
+        why);
+  }
+  return instance;
+}
+
 NullDevice::NullDevice(const Instance& instance, size_t index)
     : caps(instance.caps[index]), vk_(instance.vk) {
   device_ = open(vk_, instance.physical[index], caps);

@@ -3,6 +3,7 @@
 // shims). Nothing is dispatched. Compiling is thread-safe.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@
 #include "vk/instance.h"
 
 namespace mlx::core::vulkan {
+
+// The driver's instance, with a device at least. Throws std::runtime_error if
+// it has none.
+std::unique_ptr<Instance> instance_of_driver();
 
 class NullDevice {
  public:
