@@ -26,6 +26,13 @@ struct QuantTuning {
   // outputs, and outputs up to which it takes all of its rows (the same).
   uint32_t fragments_rows = 32;
   uint32_t fragments_outputs = 32768;
+  // Rows of x from and up to which qmm_tall takes them; workgroups a core that
+  // its parts of k aim at, and the least items of k a part
+  // (docs/lab/2026-11-25-rows.md).
+  uint32_t least_tall_rows = 65;
+  uint32_t most_tall_rows = 1024;
+  uint32_t tall_groups = 2;
+  uint32_t split_tall_k = 512;
   // Items of k up to which matrix units take a single row; and workgroups a
   // core that they should be (docs/lab/2026-11-22-matvec.md).
   uint32_t one_row_k = 2048;
@@ -42,6 +49,9 @@ struct QuantTuning {
   // (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
+  // Rows an expert up to which tiles of 16 rows take them
+  // (docs/lab/2026-11-25-rows.md).
+  uint32_t few_expert_rows = 16;
   // Rows an expert above which tiles have 128 rows (the same).
   uint32_t tall_expert_rows = 64;
   // Rows up to which qmm_coopmat has tiles of 32 rows: of x, of an expert; and

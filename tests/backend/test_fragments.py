@@ -1,7 +1,8 @@
 """Products whose fragments lanes load themselves, on the device's matrix units where
 the driver's layout is known, else with matrices that software devices emulate:
 quantized ones of a few dozen rows (quant/qmm_fragments.comp), alone and joined with
-what follows them, dense ones (gemm/gemm_fragments.comp) and convolutions
+what follows them, of a few sorted rows an expert, of more rows (quant/qmm_tall.comp),
+dense ones (gemm/gemm_fragments.comp) and convolutions
 (conv/conv_fragments.comp)."""
 
 import os
@@ -11,7 +12,8 @@ import pytest
 from processes import EMULATION, output_of
 
 # Beside float64: the result's own rounding, and float32 sums of exact codes, whose
-# offset of up to 64 cancels (2^-16 of the sum of |x| |w| covers both).
+# offset of up to 64 cancels (2^-16 of the sum of |x| |w| covers both). From 65 rows on
+# weights are rounded, too.
 CHECK = """
 import sys
 import mlx.core as mx
@@ -27,19 +29,27 @@ def wide(a):
     return np.array(a.astype(mx.float32)).astype(np.float64)
 
 
-def check(x, w, scales, biases, what):
-    y = wide(mx.quantized_matmul(
-        x, w, scales, biases, transpose=True, group_size=group, bits=bits))
+def weights_of(w, scales, biases):
     codes = np.unpackbits(
         np.ascontiguousarray(np.array(w)).view(np.uint8), axis=-1, bitorder="little")
     codes = codes.reshape(*w.shape[:-1], -1, bits) @ (1 << np.arange(bits))
     spread = [np.repeat(wide(a), group, -1) for a in (scales, biases)]
-    full = codes * spread[0] + spread[1]
-    want = wide(x) @ np.swapaxes(full, -1, -2)
-    size = np.abs(wide(x)) @ np.swapaxes(np.abs(full), -1, -2)
-    worst = np.max(np.abs(y - want) / (half * 1.01 * np.abs(want) + 2.0**-16 * size))
+    return codes * spread[0] + spread[1]
+
+
+def compare(y, x, full, rounded, what):
+    want = np.matmul(wide(x), np.swapaxes(full, -1, -2))
+    size = np.matmul(np.abs(wide(x)), np.swapaxes(np.abs(full), -1, -2))
+    bound = half * 1.01 * (np.abs(want) + rounded * size) + 2.0**-16 * size + 1e-30
+    worst = np.max(np.abs(wide(y) - want) / bound)
     if not worst <= 1:
         sys.exit(f"{what}: {worst}")
+
+
+def check(x, w, scales, biases, what):
+    y = mx.quantized_matmul(
+        x, w, scales, biases, transpose=True, group_size=group, bits=bits)
+    compare(y, x, weights_of(w, scales, biases), x.shape[-2] > 64, what)
 
 
 def matrix(*shape):
@@ -57,6 +67,34 @@ for m, n, k in ((5, 1, 128), (16, 65, 640), (33, 40, 256), (64, 24, 384)):
     check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 check(rows(9, 264)[:, 8:], *matrix(20, 256), "padded rows")
 check(rows(3, 6, 128), *matrix(3, 20, 128), "a stack")
+for m, n, k in ((65, 200, 128), (97, 68, 384), (130, 17, 256)):
+    check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
+check(rows(70, 264)[:, 8:], *matrix(72, 256), "70 padded rows")
+
+# Experts of sorted rows, few and more; out of range, rows are 0.
+w = matrix(5, 40, 256)
+full = np.concatenate([weights_of(*w), np.zeros((1, 40, 256))])
+for counts in ((2, 17, 0, 6, 3), (0, 3, 70, 21, 0)):
+    right = np.repeat(np.arange(5), counts).tolist() + [5, 2**31]
+    x = rows(len(right), 1, 256)
+    y = mx.gather_qmm(
+        x, *w, rhs_indices=mx.array(np.array(right, np.uint32)), transpose=True,
+        sorted_indices=True, group_size=group, bits=bits)
+    which = full[np.minimum(right, 5)]
+    compare(y, x, which, len(right) > 90, f"sorted rows: {counts}")
+
+# Where a scale or bias is not finite, nothing else changes.
+x, (w, scales, biases) = rows(70, 128), matrix(40, 128)
+good = wide(mx.quantized_matmul(
+    x, w, scales, biases, transpose=True, group_size=group, bits=bits))
+scales[7, 0], biases[33, 1 if group < 128 else 0] = float("nan"), float("inf")
+y = wide(mx.quantized_matmul(
+    x, w, scales, biases, transpose=True, group_size=group, bits=bits))
+if np.isfinite(y[:, [7, 33]]).any():
+    sys.exit("a scale of NaN or a bias of Inf is lost")
+rest = np.arange(40)[~np.isin(np.arange(40), [7, 33])]
+if not np.array_equal(y[:, rest], good[:, rest]):
+    sys.exit("a scale that is not finite changes other columns")
 
 # Joined by rewrites: the same bits as one after the other.
 swiglu = mx.compile(lambda gate, up: gate * mx.sigmoid(gate) * up, shapeless=True)
@@ -118,6 +156,9 @@ def test_fragments(gpu, request, bits, group, dtype):
     )
     if "llvmpipe" in request.config.mlxvk_name:
         assert "qmm_fragments" in done.stderr
+        assert "qmm_tall" in done.stderr
+        for kernel in ("qmm_fragments", "qmm_tall"):
+            assert f" sorted: {kernel}" in done.stderr
         siblings = 3 if many == "many" else 1
         assert done.stdout.splitlines() == [f"[1, 1, {siblings}]"] * 2
 

@@ -89,6 +89,10 @@ Work work_of(const QmmFragmentsVariant& v, double k) {
   uint32_t workgroup = v.WN * v.WK * v.SG;
   return tiles(depth * v.rows() * v.outputs(), workgroup, parts(k, depth));
 }
+Work work_of(const QmmTallVariant& v, double k) {
+  uint32_t workgroup = v.WM * v.WN * v.SG;
+  return tiles(double(v.depth) * v.BM * v.BN, workgroup, parts(k, v.depth));
+}
 Work work_of(const TileVariant& v, double k) {
   uint32_t workgroup = v.BM / v.TM * (v.BN / v.TN);
   return tiles(double(v.BK) * v.BM * v.BN, workgroup, parts(k, v.BK));

@@ -371,6 +371,59 @@ TEST_CASE("quantized: small products take small tiles to fill the device") {
   CHECK(tile(512, 1024, 2048).BN == 64);
 }
 
+TEST_CASE("quantized: 65 to 1,024 rows are one kernel where layouts are known") {
+  Caps known = big_gpu;
+  known.known_fragments = true;
+  for (uint32_t m : {65, 96, 97, 128, 129, 200, 512, 1024}) {
+    for (uint32_t n : {40, 1024, 4096, 12288, 151936}) {
+      QuantShape s = linear(m, n, 4096);
+      QuantPlan plan = plan_quant(known, s);
+      auto* v = std::get_if<QmmTallVariant>(&plan.kernel);
+      REQUIRE(v);
+      CHECK_FALSE(dequantizes_first(known, s, -1));
+      CHECK(uint64_t(plan.m_tiles) * v->BM >= m);
+      CHECK((plan.m_tiles - 1) * v->BM < m);
+      CHECK(uint64_t(plan.n_tiles) * v->BN >= n);
+      CHECK(v->SPLIT == (plan.splits > 1));
+      CHECK(v->shared_memory() <= known.shared_memory);
+      if (v->SPLIT) {
+        CHECK(plan.k_split % v->depth == 0);
+        CHECK(uint64_t(plan.splits) * plan.k_split >= s.k);
+        CHECK(uint64_t(plan.splits - 1) * plan.k_split < s.k);
+        s.may_split = false;
+        CHECK(plan_quant(known, s).splits == 1);
+      }
+    }
+  }
+  CHECK(dequantizes_first(known, linear(1025, 4096, 4096), -1));
+  CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
+  CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
+}
+
+TEST_CASE("quantized: sorted experts load fragments where layouts are known") {
+  Caps known = big_gpu;
+  known.known_fragments = true;
+  QuantShape s = linear(1, 768, 2048);
+  s.common.BATCH = BATCH_GATHER;
+  s.sorted = true;
+  s.matrices = 128;
+  auto kernel = [&](uint64_t rows) {
+    s.batch = rows;
+    QuantPlan plan = plan_quant(known, s);
+    auto* f = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+    auto* t = std::get_if<QmmTallVariant>(&plan.kernel);
+    CHECK(plan.sorted == (f || t));
+    CHECK((!f || (f->SORTED && plan.tile_height == f->rows())));
+    CHECK((!t || (t->SORTED && !t->SPLIT && plan.tile_height == t->BM)));
+    return f ? "few" : t ? "more" : "each";
+  };
+  CHECK(kernel(64) == std::string("each"));
+  CHECK(kernel(128) == std::string("few"));
+  CHECK(kernel(16 * 128) == std::string("few"));
+  CHECK(kernel(17 * 128) == std::string("more"));
+  CHECK(kernel(4096 * 8) == std::string("more"));
+}
+
 TEST_CASE("quantized: sorted experts take tiles of their own rows") {
   QuantShape s = linear(1, 768, 2048);
   s.sorted = true;

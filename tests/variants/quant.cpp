@@ -41,10 +41,15 @@ class Products {
   // As tests have it on software devices.
   void add_emulated(QuantShape s) {
     auto plan = plan_quant(caps_, s, 5);
+    if (auto* v = std::get_if<QmmTallVariant>(&plan.kernel)) {
+      set_.add(*v);
+    }
     auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
     if (v && v->EMULATED) {
       set_.add(*v);
-      join(*v);
+      if (!v->SORTED) {
+        join(*v);
+      }
     }
   }
   // With x rounded to bytes: where it is for speed, and as tests have it.
@@ -61,8 +66,9 @@ class Products {
   void add_joined(QuantShape s, int nth = -1) {
     add(s);
     auto plan = plan_quant(caps_, s);
-    if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
-      join(*v);
+    auto* f = std::get_if<QmmFragmentsVariant>(&plan.kernel);
+    if (f && !f->SORTED) {
+      join(*f);
     } else if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
       const FusedQmvVariant forms[] = {
           fused_matvec(*v, false),
@@ -131,12 +137,14 @@ class Products {
 // Layers with outputs enough for any device, and with few.
 void add_usual(Products& p) {
   ProductVariant model{{Type::bf16, usual, true}, BATCH_ONE};
-  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 512u, 4096u}) {
+  for (uint32_t m : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 96u, 128u, 512u, 4096u}) {
     p.add_joined(p.linear(model, m, 12288, 4096));
     p.add_joined(p.linear(model, m, 256, 4096), m);
   }
   p.add_joined(p.linear(model, 1, 256, 1024));
   p.add_emulated(p.linear(model, 5, 256, 1024));
+  p.add_emulated(p.linear(model, 70, 256, 128));
+  p.add_emulated(p.linear(model, 70, 256, 1024));
   p.add(p.linear(model, 32, 256, 1152));
   p.add(p.linear(model, 64, 151936, 4096));
   p.add(p.linear(model, 100, 1024, 3072));
@@ -182,28 +190,39 @@ void add_batches(Products& p, const ProductVariant& common) {
   s = p.linear(common, 1, 768, 2048);
   s.matrices = 128;
   s.sorted = true;
-  for (uint32_t tokens : {128, 512, 4096}) {
+  for (uint32_t tokens : {32, 128, 512, 4096}) {
     s.batch = 8 * tokens;
     p.add(s);
     p.add_transposed(s);
   }
 }
 
-void add_quantization(VariantSet& set) {
+void add_quantize(
+    VariantSet& set,
+    const Caps& caps,
+    FormatVariant format,
+    bool roundtrip) {
+  for (bool vec : {false, true}) {
+    set.add(
+        QuantizeVariant{format, roundtrip, vec, quantize_lanes(caps, format)});
+  }
+}
+
+void add_quantization(VariantSet& set, const Caps& caps) {
   int i = 0;
   for_each_format([&](const QuantFormat& f) {
     for (bool side : sides(f)) {
       Type t = float_types[i++ % 3];
       set.add(DequantizeVariant{{t, f, side}});
-      set.add(QuantizeVariant{{t, f, side}, false});
+      add_quantize(set, caps, {t, f, side}, false);
       if (!f.bias) {
-        set.add(QuantizeVariant{{t, f, side}, true});
+        add_quantize(set, caps, {t, f, side}, true);
       }
     }
   });
   for (Type t : float_types) {
     set.add(DequantizeVariant{{t, usual, true}});
-    set.add(QuantizeVariant{{t, usual, true}, false});
+    add_quantize(set, caps, {t, usual, true}, false);
     for (bool even_odd : {false, true}) {
       for (bool vec : {false, true}) {
         set.add(PackRowsVariant{t, even_odd, vec});
@@ -247,7 +266,7 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
       }
     }
   });
-  add_quantization(set);
+  add_quantization(set, caps);
 }
 
 } // namespace mlx::core::vulkan

@@ -7,12 +7,15 @@
 // Packs two items in memory order. packHalf2x16() and bf16vec2() are avoided,
 // because their rounding is up to the driver.
 #ifdef T_IS_bf16
+#define TWO_FLOATS(pair)                                                      \
+  vec2(uintBitsToFloat((pair) << 16), uintBitsToFloat((pair) & 0xffff0000u))
 #define pack2 pack2_bf16
 // The same for values that are not NaN, or whose bits then do not matter.
 #define PACK2_NUMBERS(a, b)                                                   \
   ((numbers_to_upper_bf16(floatBitsToUint(a)) >> 16) |                        \
    (numbers_to_upper_bf16(floatBitsToUint(b)) & 0xffff0000u))
 #else
+#define TWO_FLOATS unpackHalf2x16
 #define PACK2_NUMBERS pack2
 uint pack2(float a, float b) {
   return uint(f32_to_f16(a)) | (uint(f32_to_f16(b)) << 16);

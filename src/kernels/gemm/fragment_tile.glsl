@@ -15,7 +15,9 @@
 //
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
-// of the column c after the one at `from`.
+// of the column c after the one at `from`. Or it loads columns itself:
+// LOAD_COLUMNS(j, k) and FILL_COLUMNS(w, j, h), B matrix j of half h; ORDERED(q)
+// then has the items of a piece of a in the order of those of b.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
 
@@ -39,16 +41,17 @@ layout(local_size_x = WG) in;
 // after it is prefetched into registers.
 shared uvec4 tiles[2 * TILE];
 uvec4 next_a[LOADS];
-uvec4 own_b[2 * FN];
-
-uint64_t from_b; // address of the lane's first column at k = 0
+#ifndef ORDERED
+#define ORDERED(q) (q)
+#endif
 
 void stash(uint at) {
   uint row = gl_LocalInvocationIndex / WIDTH;
   uint piece = gl_LocalInvocationIndex % WIDTH;
   UNROLL for (uint i = 0; i < LOADS; ++i) {
+    uvec4 items = ORDERED(next_a[i]);
     UNROLL for (uint q = 0; q < 4; ++q) {
-      tiles[at + (row + i * STRIDE) * PITCH + q][piece] = next_a[i][q];
+      tiles[at + (row + i * STRIDE) * PITCH + q][piece] = items[q];
     }
   }
 }
@@ -71,6 +74,10 @@ uint column_of(uint c) {
 #define COLUMN_AT(j) ((j) / 2 * 32 + (j) % 2 * 4)
 #define SECOND_COLUMN column_of(8)
 
+#ifndef LOAD_COLUMNS
+uvec4 own_b[2 * FN];
+uint64_t from_b; // address of the lane's first column at k = 0
+
 // Sets from_b; `b` is the address of the workgroup's first column.
 void aim_columns(uint64_t b, uint wn) {
   uint column = wn * FN * 16 + column_of(LANE / 4);
@@ -82,6 +89,12 @@ void aim_columns(uint64_t b, uint wn) {
 #define LOAD_COLUMNS(j, k0)                                                   \
   own_b[2 * (j)] = LOAD_COLUMN(j, 0, k0);                                     \
   own_b[2 * (j) + 1] = LOAD_COLUMN(j, 1, k0);
+#define FILL_COLUMNS(w, j, h)                                                 \
+  UNROLL for (uint r = 0; r < 2; ++r) {                                       \
+    SET_PAIR(w, r, 0, own_b[2 * (j) + r][2 * (h)])                            \
+    SET_PAIR(w, r, 1, own_b[2 * (j) + r][2 * (h) + 1])                        \
+  }
+#endif
 
 #if EMULATED
 #include "gemm/emulated_tile.glsl"
@@ -98,10 +111,7 @@ void aim_columns(uint64_t b, uint wn) {
 #define MULTIPLY_COLUMNS(acc, x, j, h)                                        \
   {                                                                           \
     MATRIX_B w;                                                               \
-    UNROLL for (uint r = 0; r < 2; ++r) {                                     \
-      SET_PAIR(w, r, 0, own_b[2 * (j) + r][2 * (h)])                          \
-      SET_PAIR(w, r, 1, own_b[2 * (j) + r][2 * (h) + 1])                      \
-    }                                                                         \
+    FILL_COLUMNS(w, j, h)                                                     \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       MULTIPLY(acc[i * FN + j], x[i], w, acc[i * FN + j]);                    \
     }                                                                         \

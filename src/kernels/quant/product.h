@@ -41,12 +41,18 @@ struct ProductArgs {
   int64_t x_row; // stride between rows of x
   uint M, N, K;
   uint m_tiles, n_tiles, groups; // workgroups along M, along N and in total
+#if SPLIT
+  uint k_split; // length of the parts of k
+#endif
 #if BATCH != BATCH_ONE
   ProductStack stack;
 #endif
 };
 
 #ifdef __cplusplus
+struct SplitProductArgs : ProductArgs {
+  uint k_split;
+};
 struct StackedProductArgs : ProductArgs {
   ProductStack stack;
 };

@@ -18,8 +18,19 @@
 // qmm_fragments_fused.comp computes outputs of several matrices (fused.glsl).
 // With GATE half of a subgroup's fragments hold the gate product, half the up
 // product of the same outputs.
+//
+// With SORTED a tile has up to 16 FX rows of one matrix, and reads its codes
+// once.
 #define BOTH_SETS_AT_ONCE
+#if SORTED
+#define TRANSPOSE 1
+#define BM (16 * FX)
+#define BN (16 * FM * WN)
+#define BK 128
+#include "quant/tile.glsl"
+#else
 #include "quant/operands.glsl"
+#endif
 #include "quant/qmm_fragments.h"
 #include "quant/fragments.glsl"
 
@@ -80,6 +91,7 @@ uint sides[2 * FM][2][SIDE_WORDS], next_sides[2 * FM][2][SIDE_WORDS];
 
 uint part;
 uint m0, n0; // first row of x and first output of the subgroup
+uint m_end; // end of the tile's rows
 uint spans;
 uint64_t code_at[2 * FM]; // address of the lane's codes, per row of A
 uint64_t x_at[2 * FX]; // address of the lane's items of x, per column of B
@@ -251,7 +263,7 @@ void multiply_step(uint span, uint d, uint s) {
   }
 }
 
-void multiply(uint span, uint d) {
+void multiply_chunk(uint span, uint d) {
   UNROLL for (uint s = 0; s < STEPS; ++s) {
     multiply_step(span, d, s);
   }
@@ -265,11 +277,21 @@ uvec2 place_of(uint tile, uint e) {
       n0 + tile / FX * 16 + FRAGMENT_ROW(e));
 }
 
+#if SORTED
+void store_sum(bool live, uint m, uint n, float sum) {
+  if (m < m_end && n < A.N) {
+    store(y_base, uint64_t(m) * A.N + n, ROW_ITEM(row_inside(m), sum));
+  }
+}
+#else
+#define store_sum store_y
+#endif
+
 #if !GATE
 #define STORE(live, tile, e, sum_of)                                          \
   {                                                                           \
     uvec2 at_ = place_of(tile, e);                                            \
-    store_y(live, at_.x, at_.y, sum_of(tile, e));                             \
+    store_sum(live, at_.x, at_.y, sum_of(tile, e));                           \
   }
 #else
 #define STORE(live, tile, e, sum_of)                                          \
@@ -326,24 +348,18 @@ void find_rows() {
   }
   UNROLL for (uint i = 0; i < 2 * FX; ++i) {
     uint r = m0 + i / 2 * 16 + FRAGMENT_ROW(ELEMENT(i % 2, 0));
-    x_at[i] = uint64_t(x_row(min(r, A.M - 1))) + quarter * (SPREAD / 4 * 2);
+    r = min(r, m_end - 1);
+#if SORTED
+    x_at[i] = uint64_t(x_base) + uint64_t(x_item(r) * 2);
+#else
+    x_at[i] = uint64_t(x_row(r));
+#endif
+    x_at[i] += quarter * (SPREAD / 4 * 2);
   }
 }
 
-void main() {
-  Tile tile = own_tile();
-  locate(tile.product);
-  part = SUBGROUP / WN;
-  take_code_base(A.K);
-#ifndef FUSED
-  // Tiles with the same weights are adjacent in dispatch order, for cache
-  // reuse.
-  uint i = tile.m * A.n_tiles + tile.n;
-  tile.m = i % A.m_tiles;
-  tile.n = i / A.m_tiles;
-#endif
-  m0 = tile.m * (16 * FX);
-  n0 = (tile.n * WN + SUBGROUP % WN) * (16 * SET_FRAGMENTS);
+// Computes the outputs of the subgroup's rows and columns of a tile.
+void multiply_spans(bool live) {
   spans = A.K / (CHUNK * DEPTH);
   find_rows();
   UNROLL for (uint f = 0; f < TILES; ++f) {
@@ -361,14 +377,45 @@ void main() {
     fetch_sides(span + WK);
     // Not a loop: NVIDIA's compiler does not unroll a long one, and then puts
     // the arrays that it indexes in memory.
-    multiply(span, 0);
+    multiply_chunk(span, 0);
 #if DEPTH > 1
-    multiply(span, 1);
+    multiply_chunk(span, 1);
 #endif
 #if DEPTH > 2
-    multiply(span, 2);
-    multiply(span, 3);
+    multiply_chunk(span, 2);
+    multiply_chunk(span, 3);
 #endif
   }
-  store_sums(tile.live);
+  store_sums(live);
+}
+
+#if SORTED
+void multiply(uint row, uint column, uint end, bool live) {
+  m0 = row;
+  m_end = end;
+  n0 = column + SUBGROUP % WN * (16 * FM);
+  multiply_spans(live);
+}
+#endif
+
+void main() {
+  part = SUBGROUP / WN;
+  take_code_base(A.K);
+#if SORTED
+  multiply_sorted(group_index());
+#else
+  Tile tile = own_tile();
+  locate(tile.product);
+#ifndef FUSED
+  // Tiles with the same weights are adjacent in dispatch order, for cache
+  // reuse.
+  uint i = tile.m * A.n_tiles + tile.n;
+  tile.m = i % A.m_tiles;
+  tile.n = i / A.m_tiles;
+#endif
+  m0 = tile.m * (16 * FX);
+  m_end = A.M;
+  n0 = (tile.n * WN + SUBGROUP % WN) * (16 * SET_FRAGMENTS);
+  multiply_spans(tile.live);
+#endif
 }

@@ -1,4 +1,5 @@
-// Interface of qmm_fragments.comp: quantized products of a few dozen rows.
+// Interface of qmm_fragments.comp: quantized products of a few dozen rows, or
+// of a few sorted rows a matrix.
 #ifndef QMM_FRAGMENTS_H
 #define QMM_FRAGMENTS_H
 
@@ -14,6 +15,7 @@ struct QmmFragmentsVariant : ProductVariant {
   uint WN, WK; // subgroups along outputs, and along k
   uint SPREAD; // items of k in a block that four lanes share, all of one group
   uint DEPTH, AHEAD; // chunks of codes, and steps of x, prefetched in registers
+  bool SORTED; // rows of x are sorted by the index of their matrix
   FRAGMENT_MATRICES
 
   constexpr uint rows() const {
@@ -33,7 +35,8 @@ struct QmmFragmentsVariant : ProductVariant {
   }
   bool operator==(const QmmFragmentsVariant&) const = default;
 #define FRAGMENTS_MEMBERS \
-  T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, FRAGMENT_NAMES
+  T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, SORTED, \
+      FRAGMENT_NAMES
   KERNEL_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)
 };
 #endif

@@ -17,13 +17,10 @@
 #define CODE_AT 3
 #define CODE_BASE 0x41804180u // 2^4, the offset of the codes
 #define ITEM_PAIR(w) uintBitsToBFloat16EXT(unpack16(w))
-#define TWO_FLOATS(w)                                                         \
-  vec2(uintBitsToFloat((w) << 16), uintBitsToFloat((w) & 0xffff0000u))
 #else
 #define CODE_AT 6
 #define CODE_BASE 0x4c004c00u
 #define ITEM_PAIR(w) unpackFloat2x16(w)
-#define TWO_FLOATS unpackHalf2x16
 #endif
 
 shared float parts[2][SUBGROUPS][16 * ROWS]; // sums of the current outputs

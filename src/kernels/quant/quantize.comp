@@ -1,6 +1,8 @@
-// Quantizes one group per invocation; groups never share a word. ROUNDTRIP
-// writes the dequantized values instead, optionally in place.
+// Quantizes a group by LANES invocations, each of which holds ITEMS of its
+// items; neither groups nor invocations share a word of codes. ROUNDTRIP writes
+// the dequantized values instead, optionally in place.
 #include "common/math.glsl"
+#include "common/vector.glsl"
 #include "quant/dequant.glsl"
 #include "quant/quantize.h"
 #define ARGS_BLOCK QuantizeArgs
@@ -8,12 +10,57 @@
 
 layout(local_size_x = 64) in;
 
+#define ITEMS (GROUP / LANES)
+#define WORDS (ITEMS * BITS / 32)
+
+float x[ITEMS];
+uint codes[WORDS];
+
+// Items from `first` on.
+void load_items(uint64_t first) {
+#if VEC
+  [[unroll]] for (uint i = 0; i < ITEMS; i += 4) {
+    float four[4] = LOAD_FOUR(T_PTR, A.x, (first + i) / 4);
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      x[i + j] = four[j];
+    }
+  }
+#else
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    x[i] = load(A.x, first + i);
+  }
+#endif
+}
+
+#if !ROUNDTRIP
+void set_code(uint i, uint code) {
+  uint at = i * BITS;
+  codes[at / 32] |= code << at % 32;
+  if (at % 32 + BITS > 32) {
+    codes[(at + BITS - 1) / 32] |= code >> (32 - at % 32);
+  }
+}
+
+// Words from `first` on, a multiple of WORDS.
+void store_codes(uint64_t first) {
+#if WORDS % 4 == 0
+  [[unroll]] for (uint w = 0; w < WORDS; w += 4) {
+    Ptr_u32x4(uint64_t(A.codes) + (first + w) * 4).v[0] =
+        uvec4(codes[w], codes[w + 1], codes[w + 2], codes[w + 3]);
+  }
+#else
+  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
+    store(A.codes, first + w, codes[w]);
+  }
+#endif
+}
+#endif
+
 #if CODE != CODE_INTEGER
-void quantize_group(uint group) {
-  uint64_t first = uint64_t(group) * GROUP;
+void quantize_group(uint group, uint lane) {
   float top = 0.0;
-  for (uint i = 0; i < GROUP; ++i) {
-    float v = abs(load(A.x, first + i));
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    float v = abs(x[i]);
     top = v > top ? v : top;
   }
   precise float scale = math_divide(top, CODE_MAX);
@@ -35,40 +82,35 @@ void quantize_group(uint group) {
 #if !ROUNDTRIP
   store(A.scales, group, uint8_t(scale_code));
 #endif
-  const uint per_word = 32 / BITS;
-  for (uint w = 0; w < GROUP / per_word; ++w) {
-    uint word = 0;
-    for (uint i = 0; i < per_word; ++i) {
-      uint64_t at = first + w * per_word + i;
-      float v = load(A.x, at);
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
 #if SCALE == SCALE_E4M3
-      precise float scaled = v * factor;
+    precise float scaled = x[i] * factor;
 #else
-      float scaled = divide_by_e8m0(v, scale_code);
+    float scaled = divide_by_e8m0(x[i], scale_code);
 #endif
-      uint code = code_of(scaled);
+    uint code = code_of(scaled);
 #if ROUNDTRIP
-      store(A.y, at, back * code_value(code));
+    store(A.y, uint64_t(group) * GROUP + i, back * code_value(code));
 #else
-      word |= code << (i * BITS);
-#endif
-    }
-#if !ROUNDTRIP
-    store(A.codes, uint64_t(group) * (GROUP / per_word) + w, word);
+    set_code(i, code);
 #endif
   }
 }
 #else
-void quantize_group(uint group) {
-  uint64_t first = uint64_t(group) * GROUP;
+void quantize_group(uint group, uint lane) {
   const float bins = float((1 << BITS) - 1);
   const float eps = 1e-7;
   float low = INF_F;
   float high = -INF_F;
-  for (uint i = 0; i < GROUP; ++i) {
-    float v = load(A.x, first + i);
-    high = v > high ? v : high;
-    low = v < low ? v : low;
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    high = x[i] > high ? x[i] : high;
+    low = x[i] < low ? x[i] : low;
+  }
+  [[unroll]] for (uint d = 1; d < LANES; d *= 2) {
+    float other = subgroupShuffleXor(high, d);
+    high = other > high ? other : high;
+    other = subgroupShuffleXor(low, d);
+    low = other < low ? other : low;
   }
 #if BITS == 1
   precise float scale = max(high - low, eps);
@@ -86,33 +128,35 @@ void quantize_group(uint group) {
     bias = edge;
   }
 #endif
-  store(A.scales, group, scale);
-  store(A.biases, group, bias);
-  uint64_t words = uint64_t(group) * (GROUP * BITS / 32);
-  // 32 codes take BITS words.
-  for (uint block = 0; block < GROUP / 32; ++block) {
-    uint64_t bits = 0;
-    uint filled = 0;
-    for (uint i = 0; i < 32; ++i) {
-      precise float v = load(A.x, first + block * 32 + i) - bias;
-      precise float q = roundEven(math_divide(v, scale));
-      uint code = uint(int(min(max(q, 0.0), bins)));
-      bits |= uint64_t(code) << filled;
-      filled += BITS;
-      if (filled >= 32) {
-        store(A.codes, words, uint(bits & 0xffffffffUL));
-        words += 1;
-        bits >>= 32;
-        filled -= 32;
-      }
-    }
+  if (lane == 0 && group < A.groups) {
+    store(A.scales, group, scale);
+    store(A.biases, group, bias);
+  }
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    precise float v = x[i] - bias;
+    precise float q = roundEven(math_divide(v, scale));
+    set_code(i, uint(int(min(max(q, 0.0), bins))));
   }
 }
 #endif
 
 void main() {
-  uint group = thread_index();
-  if (group < A.groups) {
-    quantize_group(group);
+  uint group = thread_index() / LANES;
+  uint lane = thread_index() % LANES;
+  // All lanes take part in shuffles.
+  uint64_t part = uint64_t(min(group, A.groups - 1u)) * LANES + lane;
+  load_items(part * ITEMS);
+#if !ROUNDTRIP
+  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
+    codes[w] = 0;
   }
+#endif
+  if (LANES > 1 || group < A.groups) {
+    quantize_group(group, lane);
+  }
+#if !ROUNDTRIP
+  if (group < A.groups) {
+    store_codes(part * WORDS);
+  }
+#endif
 }

@@ -35,7 +35,9 @@ struct DequantizeArgs {
 #ifdef __cplusplus
 struct QuantizeVariant : FormatVariant {
   bool ROUNDTRIP;
-  KERNEL_VARIANT("quant/quantize", T, FORMAT_MEMBERS, ROUNDTRIP)
+  bool VEC; // loads of four items
+  uint LANES; // adjacent invocations that share a group of integers
+  KERNEL_VARIANT("quant/quantize", T, FORMAT_MEMBERS, ROUNDTRIP, VEC, LANES)
 };
 
 struct DequantizeVariant : FormatVariant {

@@ -150,23 +150,31 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
-// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md):
-// where lanes can load what their elements are. `rows` of a user's own: in
-// formats that it has not been measured with, too.
+uint64_t rows_of_expert(const QuantShape& s) {
+  return s.batch / std::max(s.matrices, 1u);
+}
+
+// Whether lanes can load codes into their own elements of matrices. Software
+// devices emulate matrices where a test asks for it.
+bool loads_fragments(const Caps& caps, const QuantShape& s, bool asked) {
+  const ProductVariant& v = s.common;
+  bool can = caps.software() ? asked && v.T != Type::f32
+                             : caps.known_fragments && caps.usual_matrices(v.T);
+  return can && s.transpose && s.aligned && s.sides_aligned && s.k % 128 == 0 &&
+      v.SIDE == SIDE_BIASES && (v.BITS == 4 || v.BITS == 8) &&
+      caps.shared_memory >= 32768;
+}
+
+// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md). `rows` of a
+// user's own: in formats that it has not been measured with, too.
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   const ProductVariant& v = s.common;
   uint32_t least = rows < 0 ? t.few_rows : rows;
-  // Software devices emulate matrices where a test asks for it.
-  bool can = caps.software() ? rows > 0 && v.T != Type::f32
-                             : caps.known_fragments &&
-          caps.usual_matrices(v.T) && s.k >= t.fragments_k;
-  bool measured = v.BITS == 4 && v.GROUP >= 64 &&
+  bool measured = v.BITS == 4 && v.GROUP >= 64 && s.k >= t.fragments_k &&
       (s.m <= t.fragments_rows || s.n <= t.fragments_outputs);
-  return can && rows && s.m >= least && s.m <= 64 && s.transpose && !s.sorted &&
-      s.aligned && s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
-      (v.BITS == 4 || v.BITS == 8) && (measured || rows > 0) &&
-      caps.shared_memory >= 32768;
+  return loads_fragments(caps, s, rows > 0) && rows && s.m >= least &&
+      s.m <= 64 && !s.sorted && (measured || rows > 0);
 }
 
 QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
@@ -197,6 +205,53 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
       .kernel = v,
       .m_tiles = tiles(s.m, v.rows()),
       .n_tiles = tiles(s.n, v.outputs())};
+}
+
+// Whether qmm_tall takes it (docs/lab/2026-11-25-rows.md).
+bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
+  auto& t = tuning(caps).quant;
+  bool measured = s.common.BITS == 4 && s.common.GROUP >= 64;
+  return loads_fragments(caps, s, rows > 0) && rows && !s.sorted &&
+      s.common.BATCH == BATCH_ONE && (measured || rows > 0) && s.m >= t.least_tall_rows &&
+      s.m <= t.most_tall_rows;
+}
+
+// Its tile; 128 columns for four subgroups.
+QmmTallVariant tall_variant(
+    const Caps& caps,
+    const QuantShape& s,
+    uint32_t rows) {
+  QmmTallVariant v{s.common, 32};
+  v.use_matrices(caps.software());
+  v.BM = caps.software() ? 32 : rows;
+  v.BN = caps.software() ? 64 : 128;
+  v.WM = caps.software() ? 2 : 1;
+  v.WN = caps.software() ? 2 : 4;
+  v.SORTED = s.sorted;
+  return v;
+}
+
+// Rows are shared evenly by tiles of up to 128; parts of k make as many
+// workgroups as the cores hold at once.
+QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
+  auto& t = tuning(caps).quant;
+  uint32_t share = tiles(s.m, tiles(s.m, 128));
+  QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
+  QuantPlan plan{
+      .kernel = v, .m_tiles = tiles(s.m, v.BM), .n_tiles = tiles(s.n, v.BN)};
+  uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
+  uint64_t parts = std::min<uint64_t>(
+      t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k);
+  if (caps.software() && s.k > v.depth) {
+    parts = 2; // which tests are to see
+  }
+  if (s.may_split && parts > 1) {
+    plan.k_split = tiles(tiles(s.k, parts), v.depth) * v.depth;
+    plan.splits = tiles(s.k, plan.k_split);
+    v.SPLIT = plan.splits > 1;
+    plan.kernel = v;
+  }
+  return plan;
 }
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
@@ -232,13 +287,63 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
-uint64_t rows_of_expert(const QuantShape& s) {
-  return s.batch / std::max(s.matrices, 1u);
-}
 
 uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
   return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
                   : tiles(s.m, height);
+}
+
+// Whether qmm_fragments or qmm_tall can take sorted rows, and measured faster
+// (docs/lab/2026-11-25-rows.md).
+bool loads_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
+  bool measured = s.common.BITS == 4 && s.common.GROUP >= 64;
+  return s.sorted && rows && (measured || rows > 0) &&
+      s.batch >= tuning(caps).quant.sorted_rows &&
+      loads_fragments(caps, s, rows > 0);
+}
+
+// Whether qmm_fragments does: few rows an expert, and more of them than experts.
+bool takes_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
+  auto& t = tuning(caps).quant;
+  return loads_sorted_fragments(caps, s, rows) && s.batch >= s.matrices &&
+      rows_of_expert(s) <= t.few_expert_rows;
+}
+
+QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
+  QmmFragmentsVariant v{s.common, 32};
+  v.use_matrices(caps.software());
+  // Four subgroups share the loads of x.
+  v.FM = caps.software() ? 1 : 2;
+  v.FX = 1;
+  v.WN = caps.software() ? 1 : 4;
+  v.WK = caps.software() || s.k >= 2048 ? 2 : 1;
+  v.SPREAD = std::min(v.GROUP, 64);
+  v.DEPTH = 1;
+  v.AHEAD = caps.software() ? 1 : 2;
+  v.SORTED = true;
+  return {
+      .kernel = v,
+      .sorted = true,
+      .tile_height = v.rows(),
+      .m_tiles = tiles_of_rows(s, v.rows()),
+      .n_tiles = tiles(s.n, v.outputs())};
+}
+
+// Whether qmm_tall takes sorted rows: experts of more rows.
+bool takes_sorted_tall(const Caps& caps, const QuantShape& s, int rows) {
+  return loads_sorted_fragments(caps, s, rows) &&
+      rows_of_expert(s) > tuning(caps).quant.few_expert_rows;
+}
+
+QuantPlan plan_sorted_tall(const Caps& caps, const QuantShape& s) {
+  bool tall = rows_of_expert(s) > tuning(caps).quant.tall_expert_rows;
+  QmmTallVariant v = tall_variant(caps, s, tall ? 128 : 64);
+  return {
+      .kernel = v,
+      .sorted = true,
+      .tile_height = v.BM,
+      .m_tiles = tiles_of_rows(s, v.BM),
+      .n_tiles = tiles(s.n, v.BN)};
 }
 
 struct Tile {
@@ -407,8 +512,17 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
   if (takes_fragments(caps, shape, skinny)) {
     return plan_fragments(caps, shape);
   }
+  if (takes_tall(caps, shape, skinny)) {
+    return plan_tall(caps, shape);
+  }
   if (takes_skinny(caps, shape, skinny)) {
     return plan_skinny(caps, shape);
+  }
+  if (takes_sorted_fragments(caps, shape, skinny)) {
+    return plan_sorted_fragments(caps, shape);
+  }
+  if (takes_sorted_tall(caps, shape, skinny)) {
+    return plan_sorted_tall(caps, shape);
   }
   // Sorted experts pay for a tile when each has several rows.
   auto& t = tuning(caps).quant;
@@ -429,6 +543,9 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
 
 bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
+  if (rows < 0 && takes_tall(caps, s, rows)) {
+    return false;
+  }
   if (rows < 0) {
     // Only products along k take f16 matrices.
     bool halves = caps.half_matrices(s.common.T).lanes;
@@ -440,6 +557,11 @@ bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
       s.common.BATCH == BATCH_ONE &&
       uint64_t(s.n) * s.k * size_of(s.common.T) <= uint64_t(t.dequantize_mib)
           << 20;
+}
+
+uint32_t quantize_lanes(const Caps& caps, const FormatVariant& format) {
+  uint32_t lanes = format.CODE == CODE_INTEGER ? tiles(format.GROUP, 32) : 1;
+  return lanes <= caps.lanes() ? lanes : 1;
 }
 
 } // namespace mlx::core::vulkan

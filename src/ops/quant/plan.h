@@ -9,6 +9,7 @@
 #include "kernels/quant/qmm_dot.h"
 #include "kernels/quant/qmm_fragments.h"
 #include "kernels/quant/qmm_skinny.h"
+#include "kernels/quant/qmm_tall.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -21,6 +22,7 @@ struct QuantShape {
   bool aligned = true; // 16-byte loads of x and w are possible
   bool x_aligned = true; // of x
   bool sides_aligned = true; // and of scales and biases
+  bool may_split = true; // k into parts that are summed in a second dispatch
   // Products take rows of a sorted stack: m is 1, batch the number of rows.
   bool sorted = false;
   uint32_t matrices = 1;
@@ -31,6 +33,7 @@ struct QuantPlan {
       QmvVariant, // w transposed, few rows
       QmmFragmentsVariant, // and a few dozen
       QmmSkinnyVariant,
+      QmmTallVariant, // and a few hundred
       QmmDotVariant, // x rounded to bytes
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
@@ -39,8 +42,9 @@ struct QuantPlan {
       kernel;
   bool sorted = false; // tiles take rows of all products
   uint32_t tile_height = 0; // then
-  // Workgroups along m and n.
+  // Workgroups along m and n; parts of k, and their length if there are several.
   uint32_t m_tiles = 1, n_tiles = 1;
+  uint32_t splits = 1, k_split = 0;
   const char* why = ""; // not a faster path
 };
 
@@ -57,5 +61,8 @@ QuantPlan plan_quant(
 // product. `rows`: of x from which to do so; -1: from where it measured faster
 // (docs/lab/2026-11-22-matrix-units.md), 0: never.
 bool dequantizes_first(const Caps& caps, const QuantShape& shape, int rows);
+
+// Invocations of quantize.comp that share a group: 32 integers each.
+uint32_t quantize_lanes(const Caps& caps, const FormatVariant& format);
 
 } // namespace mlx::core::vulkan

@@ -5,6 +5,7 @@
 #include "kernels/quant/convert_fp8.h"
 #include "kernels/quant/quantize.h"
 #include "ops/layout.h"
+#include "ops/quant/plan.h"
 #include "ops/quant/quantized_product.h"
 
 namespace mlx::core {
@@ -41,10 +42,12 @@ void quantize(
   if (global_scale) {
     inputs.emplace_back(*global_scale);
   }
-  auto& k = enc.kernel(
-      QuantizeVariant{{type_of(w), f, global_scale.has_value()}, roundtrip});
-  QuantizeArgs args{.groups = count32(call, w, w.size() / f.group)};
-  enc.dispatch(k, inputs, outputs, args, linear(args.groups, 64));
+  FormatVariant format{type_of(w), f, global_scale.has_value()};
+  uint32_t lanes = quantize_lanes(enc.caps(), format);
+  auto& k = enc.kernel(QuantizeVariant{format, roundtrip, by_fours(w), lanes});
+  uint32_t invocations = count32(call, w, w.size() / f.group * lanes);
+  QuantizeArgs args{.groups = invocations / lanes};
+  enc.dispatch(k, inputs, outputs, args, linear(invocations, 64));
 }
 
 } // namespace

@@ -92,6 +92,23 @@ array packed_rows(
   return packed;
 }
 
+// A product whose parts of k are summed in a second dispatch.
+void run_split(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const OperandList& inputs,
+    const ProductArgs& args,
+    const Work& work,
+    array& out) {
+  auto side = [](uint32_t n) { return static_cast<int>(n); };
+  array parts = enc.temporary(
+      {side(plan.splits), side(args.M), side(args.N)}, float32);
+  auto& k = enc.kernel(std::get<QmmTallVariant>(plan.kernel));
+  SplitProductArgs split{args, plan.k_split};
+  enc.dispatch(k, inputs, {parts}, split, linear(args.groups), work);
+  sum_parts(enc, parts, out);
+}
+
 } // namespace
 
 void quantized_product(
@@ -106,6 +123,7 @@ void quantized_product(
     return;
   }
   auto& c = config();
+  shape.may_split = !c.disabled("splits");
   QuantPlan plan =
       plan_quant(enc.caps(), shape, c.test.skinny_rows, c.int8_activations);
   auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
@@ -127,7 +145,7 @@ void quantized_product(
   }
   args.m_tiles = plan.m_tiles;
   args.n_tiles = plan.n_tiles;
-  uint64_t products = plan.sorted ? 1 : shape.batch;
+  uint64_t products = plan.sorted ? plan.splits : shape.batch * plan.splits;
   uint64_t groups = products * plan.m_tiles * plan.n_tiles;
   check_groups("quantized_matmul", o.x, o.w, groups);
   args.groups = static_cast<uint32_t>(groups);
@@ -142,10 +160,13 @@ void quantized_product(
       inputs.add(**a);
     }
   }
+  Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
+  if (plan.splits > 1) {
+    return run_split(enc, plan, inputs, args, work, out);
+  }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
   Grid grid = linear(args.groups);
-  Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   if (shape.common.BATCH == BATCH_ONE) {
     Descriptor what;
     if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {

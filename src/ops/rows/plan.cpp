@@ -59,6 +59,11 @@ bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n) {
   return n <= 1 << 16 && rows <= most && rows * n * n <= most;
 }
 
+bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n) {
+  bool integers = t == Type::u32 || t == Type::i32;
+  return integers && !caps.software() && rows == 1 && n > 64 && n <= 1024;
+}
+
 std::optional<RadixPlan> plan_radix(
     const Caps& caps,
     Type t,

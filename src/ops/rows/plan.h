@@ -51,6 +51,11 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
 // Whether contiguous rows too long for one workgroup are rank-sorted: n * n
 // comparisons in one dispatch, if cheaper than the dispatches of a merge sort.
 bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
+// Whether counting beats the steps of a tile's sort, too: a single row, as of
+// the experts of a few tokens. Floats stay in the tile's sort, which the rule
+// for routers looks for (docs/lab/2026-11-25-rows.md).
+bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
+
 
 // Radix sort of long rows with keys of up to 32 bits, for devices with a fixed
 // subgroup size; empty if a merge sort is better. tile and digits are those of

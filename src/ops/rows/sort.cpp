@@ -138,8 +138,10 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   }
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
-  if (rows.tiles > 1 && rows.post == 1 && in.flags().row_contiguous &&
-      sorts_by_ranks(enc.caps(), rows.count, n)) {
+  bool by_ranks = rows.tiles > 1
+      ? sorts_by_ranks(enc.caps(), rows.count, n)
+      : counts_tile(enc.caps(), type_of(in), rows.count, n);
+  if (by_ranks && rows.post == 1 && in.flags().row_contiguous) {
     return sort_by_ranks(enc, in, out, arg, n);
   }
   SortJob job{enc, in, out, arg, tile, rows};
