@@ -1,8 +1,8 @@
 """Calls packages whose archives have no tests, so that they make their Metal kernels.
 
-    python tests/packages/calls.py PACKAGE      with the plugin recorder.py, by corpus.py
+    python tests/packages/calls.py PACKAGE      by corpus.py
 
-Sizes are small, and nothing looks at what comes out.
+recorder.py takes the kernels. Sizes are small, and nothing looks at what comes out.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 
-import recorder  # first: packages make kernels when they are imported
+import recorder  # noqa: F401, packages make kernels when they are imported
 
 # isort: split
 import mlx.core as mx
@@ -35,9 +35,7 @@ def dflash_mlx():
     paths = mx.zeros((1, steps, 4), mx.int32)
     for bias in (None, mx.ones(wide)):
         prefix, weight = mx.ones((1, 3, wide)), mx.ones((wide, 4, 1))
-        k.tree_depthwise_conv1d(
-            mx.ones((1, steps, wide)), prefix, weight, bias, paths
-        )
+        k.tree_depthwise_conv1d(mx.ones((1, steps, wide)), prefix, weight, bias, paths)
     os.environ["DFLASH_VERIFY_QMM"] = "1"
     groups, types = (32, 64, 128), (mx.bfloat16, mx.float16)
     for group, dtype in itertools.product(groups, types):

@@ -5,15 +5,16 @@ docs/custom-kernels.md has them.
     corpus.py --build BUILD --write     writes the table
     corpus.py --build BUILD --only zmlx prints the rows of some, and each refusal
 
-The kernels of a package are what its archive's tests make (packages.toml), or what
-calls.py makes of those in corpus.txt. Nothing runs: kernels return zeros. Each source is
-translated and compiled with all arguments that it was called with, for subgroups of 32
-and of 8. Ends with `N passed, N failed, N skipped`.
+The kernels of a package are what the tests of its archive make (packages.toml), or what
+calls.py makes of those in corpus.txt. Nothing runs: kernels return zeros. Each source
+is translated and compiled with all arguments that it was called with, for subgroups of
+32 and of 8. Ends with `N passed, N failed, N skipped`.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,11 +116,10 @@ def distinct(kernels: list[dict]) -> list[dict]:
 
 
 def reason(error: str) -> str:
-    """What an error says, without where."""
+    """The code that an error quotes, or else what it says."""
     text = error.splitlines()[0]
-    for part in (" of the body", " of the header"):
-        text = text.partition(part)[2].partition(": ")[2] or text
-    return text.partition(". ")[0].rstrip(".").replace("|", "\\|")
+    quoted = re.search("`[^`]+`", text)
+    return (quoted[0] if quoted else text).replace("|", "\\|")
 
 
 def row(name: str, build: Path, verbose: bool) -> tuple[str, int, int]:
