@@ -237,6 +237,20 @@ def slice_update(rng):
     equal(y, x)
 
 
+@kind
+def masked(rng):
+    """A mask may have more places than there are values: the rest stay."""
+    n = int(rng.integers(1, 300))
+    x = items(rng, n)
+    v = items(rng, int(rng.integers(1, n + 1)), x.dtype)
+    mask = rng.random(n) < rng.choice([0.1, 0.5, 1.0])
+    y = mx.array(x)
+    y[mx.array(mask)] = mx.array(v)
+    at = np.cumsum(mask) - 1
+    put = v[np.clip(at, 0, len(v) - 1)]
+    equal(y, np.where(mask & (at < len(v)), put, x))
+
+
 def products(x, w, left, right):
     (p, p_in), (q, q_in) = resolve(left, len(x)), resolve(right, len(w))
     y = np.einsum("bmk,bkn->bmn", x[p].astype(np.float64), w[q].astype(np.float64))
