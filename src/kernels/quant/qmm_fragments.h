@@ -34,7 +34,7 @@ struct QmmFragmentsVariant : ProductVariant {
     return WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0;
   }
   bool operator==(const QmmFragmentsVariant&) const = default;
-#define FRAGMENTS_MEMBERS \
+#define FRAGMENTS_MEMBERS                                               \
   T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, SORTED, \
       FRAGMENT_NAMES
   KERNEL_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)

@@ -212,15 +212,13 @@ bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   bool measured = s.common.BITS == 4 && s.common.GROUP >= 64;
   return loads_fragments(caps, s, rows > 0) && rows && !s.sorted &&
-      s.common.BATCH == BATCH_ONE && (measured || rows > 0) && s.m >= t.least_tall_rows &&
-      s.m <= t.most_tall_rows;
+      s.common.BATCH == BATCH_ONE && (measured || rows > 0) &&
+      s.m >= t.least_tall_rows && s.m <= t.most_tall_rows;
 }
 
 // Its tile; 128 columns for four subgroups.
-QmmTallVariant tall_variant(
-    const Caps& caps,
-    const QuantShape& s,
-    uint32_t rows) {
+QmmTallVariant
+tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
   QmmTallVariant v{s.common, 32};
   v.use_matrices(caps.software());
   v.BM = caps.software() ? 32 : rows;
@@ -287,7 +285,6 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
-
 uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
   return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
                   : tiles(s.m, height);
@@ -302,7 +299,8 @@ bool loads_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
       loads_fragments(caps, s, rows > 0);
 }
 
-// Whether qmm_fragments does: few rows an expert, and more of them than experts.
+// Whether qmm_fragments does: few rows an expert, and more of them than
+// experts.
 bool takes_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   return loads_sorted_fragments(caps, s, rows) && s.batch >= s.matrices &&

@@ -101,8 +101,8 @@ void run_split(
     const Work& work,
     array& out) {
   auto side = [](uint32_t n) { return static_cast<int>(n); };
-  array parts = enc.temporary(
-      {side(plan.splits), side(args.M), side(args.N)}, float32);
+  array parts =
+      enc.temporary({side(plan.splits), side(args.M), side(args.N)}, float32);
   auto& k = enc.kernel(std::get<QmmTallVariant>(plan.kernel));
   SplitProductArgs split{args, plan.k_split};
   enc.dispatch(k, inputs, {parts}, split, linear(args.groups), work);

@@ -56,7 +56,6 @@ bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
 // for routers looks for (docs/lab/2026-11-25-rows.md).
 bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
 
-
 // Radix sort of long rows with keys of up to 32 bits, for devices with a fixed
 // subgroup size; empty if a merge sort is better. tile and digits are those of
 // step Scatter.
