@@ -55,6 +55,8 @@ constexpr Row rows[] = {
      0x1002, 0x150e, integrated, 64, 32, 64, 64 * kib, radv_buffer, 16, 1},
     {"AMD Radeon Graphics (RADV STRIX_HALO)", // Radeon 8060S
      0x1002, 0x1586, integrated, 64, 32, 64, 64 * kib, radv_buffer, 40, 1},
+    {"Strix Halo with RADV_EXPERIMENTAL=bfloat16",
+     0x1002, 0x1586, integrated, 64, 32, 64, 64 * kib, radv_buffer, 40, 2},
     {"AMD Radeon Graphics (RADV GFX1200)", // Radeon RX 9060 XT
      0x1002, 0x7590, discrete, 64, 32, 64, 64 * kib, radv_buffer, 32, 2},
     {"AMD Radeon Graphics (RADV GFX1201)",

@@ -6,7 +6,7 @@ wait for each other in; its cycles are of one instruction of a subgroup. Pipes o
 SIMD are one of `simds`, the others are shared by the whole core.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,11 @@ HARDWARE = {
         "H200", HOPPER, 132, 1.83, 4800, 450, 2.1, source="NVIDIA; clock: 490 TFLOP/s"
     ),
 }
+
+# With RADV_EXPERIMENTAL=bfloat16, by which RDNA3 has matrices of bf16 too.
+BF16 = {f"{name}_bf16": name for name in ("navi31", "navi33", "phoenix", "gfx1151")}
+for name, plain in BF16.items():
+    HARDWARE[name] = replace(HARDWARE[plain], name=f"{HARDWARE[plain].name}, bf16")
 
 # Threads of an Intel vector engine with 128 registers each, and shared memory of a
 # core for drivers whose statistics do not account for it: Intel's and NVIDIA's
