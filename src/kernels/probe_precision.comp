@@ -1,5 +1,5 @@
-// Probes the precision of cooperative matrices in long sums: y = a b, where x holds
-// a of MM rows by DEPTH, then MK rows of b column-major, which repeat.
+// Probes the precision of cooperative matrices in long sums: y = a b, where x
+// holds a of MM rows by DEPTH, then MK rows of b column-major, which repeat.
 #define WG SG
 #include "common/matrix_units.glsl"
 #define X_PTR Ptr_u32x4

@@ -155,9 +155,9 @@ bool coopmat_works(
 }
 
 // Items of a and b for the probe of precision. Rows of a by i % 4: of one sign;
-// of both, times 2^50; large ones that cancel, within 16 items and beyond, among
-// small ones; subnormal ones. Columns of b, which repeat after four items, by
-// j % 4: two of about one, times 2^50, subnormal ones.
+// of both, times 2^50; large ones that cancel, within 16 items and beyond,
+// among small ones; subnormal ones. Columns of b, which repeat after four
+// items, by j % 4: two of about one, times 2^50, subnormal ones.
 struct PrecisionItems {
   uint32_t random = 1;
 
@@ -188,14 +188,15 @@ struct PrecisionItems {
     }
   }
   float of_b(int j) {
-    return j % 4 == 3 ? subnormal() : signed_item() * (j % 4 == 2 ? 0x1p50f : 1);
+    return j % 4 == 3 ? subnormal()
+                      : signed_item() * (j % 4 == 2 ? 0x1p50f : 1);
   }
 };
 
-// What bf16 matrices do not add up precisely; null: they do. Sums may differ from
-// those in double by a quarter of the tests' bound, 2^-24 of the products' sizes
-// for each item, and where items cancel by half of that for 64. What is subnormal
-// in float32 may be lost.
+// What bf16 matrices do not add up precisely; null: they do. Sums may differ
+// from those in double by a quarter of the tests' bound, 2^-24 of the products'
+// sizes for each item, and where items cancel by half of that for 64. What is
+// subnormal in float32 may be lost.
 const char* imprecise(Device& device) {
   auto units = device.caps().matrices(Type::bf16);
   const Kernel& sums =
@@ -396,7 +397,9 @@ void Device::probe_arithmetic() {
       f16 && passes([&] { return coopmat_works(*this, *f16, Type::f16); });
   caps_.coopmat_bf16 =
       bf16 && passes([&] { return coopmat_works(*this, *bf16, Type::bf16); });
-  auto environment = [](const char* n) -> const char* { return std::getenv(n); };
+  auto environment = [](const char* n) -> const char* {
+    return std::getenv(n);
+  };
   if (caps_.coopmat_bf16 && radv_bfloat16(environment)) {
     check_precision(*this, caps_);
   }

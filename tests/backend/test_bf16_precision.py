@@ -27,8 +27,7 @@ BROKEN = {
     ),
     "items that cancel": (
         SUM,
-        f"float p_ = {TERM}; "
-        "y[e_] += abs(p_) < 0.01 && abs(p_) > 1e-9 ? 0.0 : p_;",
+        f"float p_ = {TERM}; y[e_] += abs(p_) < 0.01 && abs(p_) > 1e-9 ? 0.0 : p_;",
     ),
     "subnormal items": (
         BF16,

@@ -76,7 +76,8 @@ TEST_CASE("caps: a render node that may not be opened is named") {
 }
 
 TEST_CASE("caps: RADV's word for bf16 matrices") {
-  CHECK_FALSE(radv_bfloat16([](const char*) -> const char* { return nullptr; }));
+  CHECK_FALSE(
+      radv_bfloat16([](const char*) -> const char* { return nullptr; }));
   CHECK_FALSE(radv_bfloat16([](const char*) { return "sparse"; }));
   auto asked = [](const char* name) {
     return std::strcmp(name, "RADV_EXPERIMENTAL") ? nullptr : "sparse,bfloat16";
