@@ -71,6 +71,8 @@ constexpr Row rows[] = {
      0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Graphics (BMG G21)",
      0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
+    {"Intel(R) Arc(tm) B570 Graphics (BMG G21)",
+     0x8086, 0xe20c, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Arc(tm) B390 (PTL)",
      0x8086, 0xb080, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Apple M1 (G13G A0)",

@@ -196,6 +196,7 @@ HARDWARE = {
     "dg2": Hardware("Arc A770M", XE_HPG, 32, 1.65, 512, 500, source="Intel"),
     "lnl": Hardware("Arc 140V", XE2, 8, 2.05, 136, 500, source="Intel"),
     "bmg": Hardware("Arc B580", XE2, 20, 2.67, 456, 450, source="Intel"),
+    "b570": Hardware("Arc B570", XE2, 18, 2.5, 380, 450, source="Intel"),
     "ptl": Hardware("Arc B390", XE2, 12, 2.5, 154, 500, source="Intel; Xe3 as Xe2"),
     "m1": Hardware("M1", APPLE, 8, 1.278, 68, 500, source="Apple"),
     "a740": Hardware("Adreno 740", ADRENO, 6, 0.68, 67, 600, source="Qualcomm"),
