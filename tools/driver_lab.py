@@ -71,6 +71,10 @@ def intel(name: str) -> Chip:
     return Chip("ANV", "intel", "intel", {"INTEL_STUB_GPU_PLATFORM": name})
 
 
+def intel_device(number: str) -> Chip:
+    return Chip("ANV", "intel", "intel", {"INTEL_STUB_GPU_DEVICE_ID": number})
+
+
 AMD_CHIPS = "libmlxvk_amd_chips.so"  # of tests/drivers/amd_chips.cpp
 CHIPS = {
     **{
@@ -83,6 +87,7 @@ CHIPS = {
     "gfx1200": amd_like("gfx1201", "30096 65 2 2 8"),  # RX 9060 XT
     "gfx1201": amd("gfx1201"),
     **{name: intel(name) for name in ("tgl", "dg2", "lnl", "bmg", "ptl")},
+    "b570": intel_device("e20c"),
     "m1": Chip("Honeykrisp", "asahi", "asahi"),
     "a740": Chip("Turnip", "freedreno", "freedreno", {"FD_GPU_ID": "740"}),
     "nvk": Chip("NVK", "nouveau", "nouveau", {"NOUVEAU_CHIPSET": "172"}),

@@ -26,10 +26,10 @@ PLOT = DOCUMENT.with_suffix(".svg")
 HEAD = """# Costs of kernels
 
 Written by `tools/run_costs.py --write`; do not edit. Qwen3's kernels (4 bits, groups of
-64, bf16), compiled with each chip's driver; a model of the chip (`tools/cost/model.py`)
-makes times of the main loop's instructions. Tokens: % of the memory's bandwidth;
-prompts: % of the products' limit. The model knows no stalls; **only the H200 was
-measured**, whose code is NVK's (f16, groups of 128).
+64, bf16) by each chip's driver (`_bf16`: with `RADV_EXPERIMENTAL=bfloat16`); a model of
+the chip (`tools/cost/model.py`) makes times of the main loop's instructions. Tokens: %
+of the memory's bandwidth; prompts: % of the products' limit. The model knows no stalls;
+**only the H200 was measured**, whose code is NVK's (f16, groups of 128).
 
 ![Costs of kernels](driver-costs.svg)
 

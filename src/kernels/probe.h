@@ -42,6 +42,13 @@ struct ProbeCoopmatVariant {
   MATRIX_VARIANT("probe_coopmat")
 };
 
+struct ProbePrecisionVariant {
+  static constexpr int DEPTH = 16384; // items of a sum
+  Type T;
+  MatrixUnits units;
+  MATRIX_VARIANT("probe_precision", DEPTH)
+};
+
 struct ProbeFragmentsVariant {
   Type T;
   int SG;

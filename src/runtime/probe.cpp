@@ -4,6 +4,9 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -15,6 +18,7 @@
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 #include "vk/config.h"
+#include "vk/features.h"
 
 namespace mlx::core::vulkan {
 
@@ -68,6 +72,16 @@ constexpr HalfCase half_cases[] = {
     {6.0975552e-5f, 0x03ff, 6.0975552e-5f}, // largest subnormal
     {-1.5f, 0xbe00, -1.5f},
 };
+
+// What fails to compile does not work either.
+template <typename F>
+bool passes(F&& probe) {
+  try {
+    return probe();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 // To half, or there and back.
 const Kernel& f16_kernel(Device& device, bool back) {
@@ -140,6 +154,114 @@ bool coopmat_works(
   return run<float>(device, kernel, x, m * n) == want;
 }
 
+// Items of a and b for the probe of precision. Rows of a by i % 4: of one sign;
+// of both, times 2^50; large ones that cancel, within 16 items and beyond,
+// among small ones; subnormal ones. Columns of b, which repeat after four
+// items, by j % 4: two of about one, times 2^50, subnormal ones.
+struct PrecisionItems {
+  uint32_t random = 1;
+
+  float positive(int bits = 7) { // from 1 to below 2
+    random = random * 1664525 + 1013904223;
+    return 1 + std::ldexp(static_cast<float>(random >> (32 - bits)), -bits);
+  }
+  float signed_item(int bits = 7) {
+    float v = positive(bits);
+    return random & 0x10000 ? -v : v;
+  }
+  float subnormal() {
+    return signed_item(5) * 0x1p-128f;
+  }
+  float of_a(int i, int k) {
+    switch (i % 4) {
+      case 0:
+        return positive();
+      case 1:
+        return signed_item() * 0x1p50f;
+      case 2:
+        if (k / 4 % 2 || k >= 64) {
+          return k < 64 ? positive() * 0x1p-10f : 0;
+        }
+        return k / (k < 32 ? 8 : 16) % 2 ? -1.5f : 1.5f;
+      default:
+        return subnormal();
+    }
+  }
+  float of_b(int j) {
+    return j % 4 == 3 ? subnormal()
+                      : signed_item() * (j % 4 == 2 ? 0x1p50f : 1);
+  }
+};
+
+// What bf16 matrices do not add up precisely; null: they do. Sums may differ
+// from those in double by a quarter of the tests' bound, 2^-24 of the products'
+// sizes for each item, and where items cancel by half of that for 64. What is
+// subnormal in float32 may be lost.
+const char* imprecise(Device& device) {
+  auto units = device.caps().matrices(Type::bf16);
+  const Kernel& sums =
+      kernel(device, ProbePrecisionVariant{.T = Type::bf16, .units = units});
+  int m = units.shape.m, n = units.shape.n, period = units.shape.k;
+  constexpr int depth = ProbePrecisionVariant::DEPTH;
+  PrecisionItems items;
+  std::vector<uint16_t> x;
+  x.reserve(size_t(m) * depth + n * period);
+  auto push = [&](double v) {
+    x.push_back(std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16);
+  };
+  std::vector<std::array<double, 4>> a(m), sizes(m), b(n); // by k % 4
+  for (int i = 0; i < m; ++i) {
+    for (int k = 0; k < depth; ++k) {
+      float v = items.of_a(i, k);
+      a[i][k % 4] += v;
+      sizes[i][k % 4] += std::abs(v);
+      push(v);
+    }
+  }
+  for (int j = 0; j < n; ++j) {
+    for (int k = 0; k < period; ++k) {
+      b[j][k % 4] = k < 4 ? items.of_b(j) : b[j][k % 4];
+      push(b[j][k % 4]);
+    }
+  }
+  auto y = run<float>(device, sums, x, m * n);
+  for (int i = 0; i < m; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double want = 0, size = 0;
+      for (int r = 0; r < 4; ++r) {
+        want += a[i][r] * b[j][r];
+        size += sizes[i][r] * std::abs(b[j][r]);
+      }
+      bool subnormal = i % 4 == 3 || j % 4 == 3, cancels = i % 4 == 2;
+      double bound = 0x1p-26 * (cancels ? 128 : depth) * size;
+      if (!(std::abs(y[i * n + j] - want) <= bound + 0x1p-126 * depth)) {
+        return subnormal ? "subnormal items"
+            : cancels    ? "items that cancel"
+                         : "long sums";
+      }
+    }
+  }
+  return nullptr;
+}
+
+// Gives bf16 matrices up, with a line on stderr, unless they are precise.
+void check_precision(Device& device, Caps& caps) {
+  const char* what = "anything"; // where the probe does not compile
+  caps.coopmat_bf16 = passes([&] {
+    what = imprecise(device);
+    return !what;
+  });
+  if (what) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] %s with %s: bf16 matrices are off, since they do not add "
+        "up %s precisely.\n",
+        caps.name.c_str(),
+        caps.driver.c_str(),
+        what);
+  }
+}
+
 const Kernel& fragments_kernel(Device& device, Type type, int input) {
   int subgroup = device.caps().matrix_subgroup();
   return kernel(
@@ -168,16 +290,6 @@ bool fragments_fit(Device& device, const Kernel& k, Type type, int input) {
     }
   }
   return true;
-}
-
-// What fails to compile does not work either.
-template <typename F>
-bool passes(F&& probe) {
-  try {
-    return probe();
-  } catch (const std::exception&) {
-    return false;
-  }
 }
 
 // Keeps Caps::known_fragments if the driver's fragments are the known ones.
@@ -285,6 +397,12 @@ void Device::probe_arithmetic() {
       f16 && passes([&] { return coopmat_works(*this, *f16, Type::f16); });
   caps_.coopmat_bf16 =
       bf16 && passes([&] { return coopmat_works(*this, *bf16, Type::bf16); });
+  auto environment = [](const char* n) -> const char* {
+    return std::getenv(n);
+  };
+  if (caps_.coopmat_bf16 && radv_bfloat16(environment)) {
+    check_precision(*this, caps_);
+  }
   caps_.half_items = converts && caps_.coopmat_f16 && !caps_.coopmat_bf16 &&
       !config().disabled("halves") &&
       passes([&] { return coopmat_works(*this, *f16, Type::f16, true); });

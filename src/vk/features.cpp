@@ -1,5 +1,7 @@
 #include "vk/features.h"
 
+#include <cstring>
+
 namespace mlx::core::vulkan {
 
 DeviceFeatures::DeviceFeatures(const Known& known) {
@@ -43,6 +45,16 @@ VkDevice create_device(
       "vkCreateDevice",
       " on " + caps.name);
   return device;
+}
+
+bool radv_bfloat16(const char* (*get)(const char*)) {
+  for (const char* name : {"RADV_EXPERIMENTAL", "RADV_PERFTEST"}) {
+    const char* words = get(name);
+    if (words && std::strstr(words, "bfloat16")) {
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace mlx::core::vulkan

@@ -39,6 +39,10 @@ struct DeviceFeatures {
   void** tail_ = &all.pNext;
 };
 
+// Whether RADV_EXPERIMENTAL, or RADV_PERFTEST as earlier, names bfloat16. RADV
+// then offers RDNA3's matrices of bf16, whose precision Mesa doubts.
+bool radv_bfloat16(const char* (*get)(const char*));
+
 // Creates a device with one compute queue, these features, and
 // extensions_to_enable() in addition to `extensions`. Throws VkError.
 VkDevice create_device(

@@ -9,6 +9,7 @@
 
 #include "null/devices.h"
 #include "pipeline/key.h"
+#include "vk/features.h"
 #include "vk/gpu_class.h"
 #include "vk/instance.h"
 
@@ -72,6 +73,16 @@ TEST_CASE("caps: a render node that may not be opened is named") {
   }
   fs::remove_all(folder);
   CHECK(closed.find("renderD128 cannot be opened") != std::string::npos);
+}
+
+TEST_CASE("caps: RADV's word for bf16 matrices") {
+  CHECK_FALSE(
+      radv_bfloat16([](const char*) -> const char* { return nullptr; }));
+  CHECK_FALSE(radv_bfloat16([](const char*) { return "sparse"; }));
+  auto asked = [](const char* name) {
+    return std::strcmp(name, "RADV_EXPERIMENTAL") ? nullptr : "sparse,bfloat16";
+  };
+  CHECK(radv_bfloat16(asked));
 }
 
 TEST_CASE("caps: each required feature is missed by name") {

@@ -55,6 +55,8 @@ constexpr Row rows[] = {
      0x1002, 0x150e, integrated, 64, 32, 64, 64 * kib, radv_buffer, 16, 1},
     {"AMD Radeon Graphics (RADV STRIX_HALO)", // Radeon 8060S
      0x1002, 0x1586, integrated, 64, 32, 64, 64 * kib, radv_buffer, 40, 1},
+    {"Strix Halo with RADV_EXPERIMENTAL=bfloat16",
+     0x1002, 0x1586, integrated, 64, 32, 64, 64 * kib, radv_buffer, 40, 2},
     {"AMD Radeon Graphics (RADV GFX1200)", // Radeon RX 9060 XT
      0x1002, 0x7590, discrete, 64, 32, 64, 64 * kib, radv_buffer, 32, 2},
     {"AMD Radeon Graphics (RADV GFX1201)",
@@ -69,6 +71,8 @@ constexpr Row rows[] = {
      0x8086, 0x64a0, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Graphics (BMG G21)",
      0x8086, 0xe202, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
+    {"Intel(R) Arc(tm) B570 Graphics (BMG G21)",
+     0x8086, 0xe20c, discrete, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Intel(R) Arc(tm) B390 (PTL)",
      0x8086, 0xb080, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Apple M1 (G13G A0)",

@@ -174,6 +174,10 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps) {
   for (Type t : {Type::f16, Type::bf16}) {
     if (caps.coopmat(t)) {
       set.add(ProbeCoopmatVariant{.T = t, .units = caps.matrices(t)});
+      constexpr uint32_t amd = 0x1002;
+      if (t == Type::bf16 && caps.vendor_id == amd) {
+        set.add(ProbePrecisionVariant{.T = t, .units = caps.matrices(t)});
+      }
     }
     if (caps.usual_matrices(t)) {
       int subgroup = caps.matrix_subgroup();

@@ -6,7 +6,7 @@ wait for each other in; its cycles are of one instruction of a subgroup. Pipes o
 SIMD are one of `simds`, the others are shared by the whole core.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,7 @@ HARDWARE = {
     "dg2": Hardware("Arc A770M", XE_HPG, 32, 1.65, 512, 500, source="Intel"),
     "lnl": Hardware("Arc 140V", XE2, 8, 2.05, 136, 500, source="Intel"),
     "bmg": Hardware("Arc B580", XE2, 20, 2.67, 456, 450, source="Intel"),
+    "b570": Hardware("Arc B570", XE2, 18, 2.5, 380, 450, source="Intel"),
     "ptl": Hardware("Arc B390", XE2, 12, 2.5, 154, 500, source="Intel; Xe3 as Xe2"),
     "m1": Hardware("M1", APPLE, 8, 1.278, 68, 500, source="Apple"),
     "a740": Hardware("Adreno 740", ADRENO, 6, 0.68, 67, 600, source="Qualcomm"),
@@ -204,6 +205,11 @@ HARDWARE = {
         "H200", HOPPER, 132, 1.83, 4800, 450, 2.1, source="NVIDIA; clock: 490 TFLOP/s"
     ),
 }
+
+# With RADV_EXPERIMENTAL=bfloat16, by which RDNA3 has matrices of bf16 too.
+BF16 = {f"{name}_bf16": name for name in ("navi31", "navi33", "phoenix", "gfx1151")}
+for name, plain in BF16.items():
+    HARDWARE[name] = replace(HARDWARE[plain], name=f"{HARDWARE[plain].name}, bf16")
 
 # Threads of an Intel vector engine with 128 registers each, and shared memory of a
 # core for drivers whose statistics do not account for it: Intel's and NVIDIA's

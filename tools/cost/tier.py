@@ -10,11 +10,14 @@ from pathlib import Path
 from driver_lab import CHIPS, LabError, command_for
 
 from . import model
-from .chips import HARDWARE, SHARED_KIB, THREADS
+from .chips import BF16, HARDWARE, SHARED_KIB, THREADS
 from .isa import INSTRUCTIONS, PARSERS, Program
 
 # Estimated by another chip's compiler: name -> chip, arguments of driver_cost.
-PROXIES = {"h200": ("nvk", ["plans=NVIDIA H200", "type=f16", "group=128"])}
+PROXIES = {
+    "h200": ("nvk", ["plans=NVIDIA H200", "type=f16", "group=128"]),
+    **{name: (chip, []) for name, chip in BF16.items()},
+}
 REGISTERS = ("VGPRs", "Max live registers", "GPRs", "Registers used", "Number of GPRs")
 SCRATCH = ("Scratch size", "Spills", "STP Count", "Spills to memory")
 
@@ -146,6 +149,7 @@ def run(chip: str, build: Path, *options: str) -> Chip:
     command, env = command_for(CHIPS[compiler], program)
     env |= {"MLX_VK_CACHE": str(build / "drivers" / "spirv")}
     env |= {"AGX_MESA_DEBUG": "shaders"}
+    env |= {"RADV_EXPERIMENTAL": "bfloat16"} if chip in BF16 else {}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         why = done.stderr.strip()[-500:] or f"exit code {done.returncode}"

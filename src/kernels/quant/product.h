@@ -100,6 +100,7 @@ struct QvmVariant : ProductVariant {
 struct QmmVariant : ProductVariant {
   bool TRANSPOSE, SORTED;
   uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs per workgroup, invocation
+  bool VEC = false; // 16-byte loads; K is a multiple of 32, and w transposed
   KERNEL_VARIANT(
       "quant/qmm",
       T,
@@ -109,7 +110,8 @@ struct QmmVariant : ProductVariant {
       BM,
       BN,
       TM,
-      TN)
+      TN,
+      VEC)
 };
 
 // Products of rows of x sorted by matrix index; w is transposed.

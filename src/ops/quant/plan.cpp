@@ -455,6 +455,17 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
     v.BM = 32;
     v.BN = 64;
   }
+  // Not timed on NVIDIA's GPUs.
+  v.VEC = !nvidia(caps) && s.transpose && s.x_aligned && s.k % 32 == 0;
+  if (v.VEC && v.BM == 64 && !caps.software()) {
+    v.TM = 8;
+    auto rounds = [&](uint32_t width) {
+      uint64_t groups = s.batch * tiles(s.m, v.BM) * tiles(s.n, width);
+      return tiles(groups, caps.cores());
+    };
+    // Wider tiles where they take no more rounds of the cores.
+    v.BN = 2 * rounds(128) <= rounds(64) ? 128 : 64;
+  }
   return {
       .kernel = v,
       .sorted = s.sorted,
