@@ -152,6 +152,7 @@ mlxvk_source_default(MIMALLOC_SOURCE_DIR "${LOCKED_libmimalloc_sys}"
 
 # glslang: static, hidden, without the optimizer or HLSL.
 set(ENABLE_OPT OFF)
+set(ENABLE_PCH OFF) # ccache cannot share what a precompiled header is in
 set(ENABLE_HLSL OFF)
 set(ENABLE_GLSLANG_BINARIES OFF)
 set(ENABLE_GLSLANG_JS OFF)
