@@ -107,7 +107,8 @@ function(mlxvk_committed_source commit)
         message(
           FATAL_ERROR
             "git could not fetch MLX ${MLXVK_MLX}, commit ${commit} of ${from}. "
-            "Pass its tree with -DMLX_SOURCE_DIR=. git said: ${error}")
+            "Pass its tree with -DMLX_SOURCE_DIR=FOLDER (make: "
+            "CMAKE_ARGS=-DMLX_SOURCE_DIR=FOLDER). git said: ${error}")
       endif()
     endforeach()
   endif()
