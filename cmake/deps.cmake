@@ -107,7 +107,8 @@ function(mlxvk_committed_source commit)
         message(
           FATAL_ERROR
             "git could not fetch MLX ${MLXVK_MLX}, commit ${commit} of ${from}. "
-            "Pass its tree with -DMLX_SOURCE_DIR=. git said: ${error}")
+            "Pass its tree with -DMLX_SOURCE_DIR=FOLDER (make: "
+            "CMAKE_ARGS=-DMLX_SOURCE_DIR=FOLDER). git said: ${error}")
       endif()
     endforeach()
   endif()
@@ -152,6 +153,7 @@ mlxvk_source_default(MIMALLOC_SOURCE_DIR "${LOCKED_libmimalloc_sys}"
 
 # glslang: static, hidden, without the optimizer or HLSL.
 set(ENABLE_OPT OFF)
+set(ENABLE_PCH OFF) # ccache cannot share what a precompiled header is in
 set(ENABLE_HLSL OFF)
 set(ENABLE_GLSLANG_BINARIES OFF)
 set(ENABLE_GLSLANG_JS OFF)

@@ -36,8 +36,9 @@ class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "mlx.core":
+            ours = load()
             sys.meta_path.remove(Finder)
-            if load():
+            if ours:
                 return with_kernels(name)
         return None
 
@@ -84,30 +85,50 @@ def answer(mx, to_all: bool) -> None:
     mx.metal.is_available = is_available
 
 
+def mismatch() -> str | None:
+    """That mlx and mlx-vulkan are of different versions, and how to mend it."""
+    from importlib import metadata
+
+    try:
+        mlx = metadata.version("mlx")
+        ours = metadata.version("mlx-vulkan")
+    except metadata.PackageNotFoundError:
+        return None
+    version = ours.split(".post")[0]
+    if mlx == version:
+        return None
+    return (
+        f"mlx is {mlx}, but mlx-vulkan is {ours}, which needs mlx {version}. Run: "
+        f"pip install 'mlx-vulkan=={mlx}.*' or pip install mlx=={version}"
+    )
+
+
+def leads_here(library: str) -> bool:
+    """Whether mlx/lib/libmlx.so is the one that only needs mlx_vulkan's."""
+    try:
+        with open(library, "rb") as file:
+            return b"/mlx_vulkan/lib/libmlx.so" in file.read(1 << 16)
+    except OSError:
+        return False
+
+
 def load() -> bool:
     """Whether the Vulkan build is the one that mlx.core will have."""
     import os
-    from importlib import metadata
 
     here = os.path.dirname(os.path.abspath(__file__))
     library = os.path.join(here, "mlx_vulkan", "lib", "libmlx.so")
-    if os.environ.get("MLX_VK") == "0" or not os.path.exists(library):
+    if not os.path.exists(library):
         return False
     import warnings
 
-    versions = []
-    for package in ("mlx", "mlx-vulkan"):
-        try:
-            versions.append(metadata.version(package).split(".post")[0])
-        except metadata.PackageNotFoundError:
-            versions.append(None)
-    if None not in versions and versions[0] != versions[1]:
-        warnings.warn(
-            f"mlx is {versions[0]} and mlx-vulkan is for {versions[1]}: it is not "
-            f"used. Run: pip install 'mlx-vulkan=={versions[0]}.*' or pip install "
-            f"mlx=={versions[1]}",
-            stacklevel=2,
-        )
+    if wrong := mismatch():
+        # Another backend's library may stand there, which mlx can use.
+        if leads_here(os.path.join(here, "mlx", "lib", "libmlx.so")):
+            raise ImportError(wrong)
+        warnings.warn(f"mlx-vulkan is not used: {wrong}", stacklevel=2)
+        return False
+    if os.environ.get("MLX_VK") == "0":
         return False
     import ctypes
 

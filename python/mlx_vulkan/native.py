@@ -153,20 +153,20 @@ def problems() -> list[str]:
     path = library_path()
     if installed("mlx") is None and importlib.util.find_spec("mlx") is None:
         return [f"The frontend package mlx is missing; run: {REPAIR_ALL}"]
+    ours, frontend = installed("mlx-vulkan"), installed("mlx")
+    if ours and frontend and ours.split(".post")[0] != frontend:
+        version = ours.split(".post")[0]
+        return [
+            f"mlx is {frontend} but mlx-vulkan is {ours}; they must be the same "
+            f"version: pip install 'mlx-vulkan=={frontend}.*' or pip install "
+            f"mlx=={version}"
+        ]
     if import_error():
         found.append(f"`import mlx.core` fails ({import_error()}).")
     if path is None:
         found.append(f"No libmlx.so is installed; run: {REPAIR}")
     elif library() is not None and not is_vulkan():
         found.append(not_loaded(path))
-    ours, frontend = installed("mlx-vulkan"), installed("mlx")
-    if ours and frontend and ours.split(".post")[0] != frontend:
-        version = ours.split(".post")[0]
-        found.append(
-            f"mlx is {frontend} but mlx-vulkan is {ours}; they must be the same "
-            f"version: pip install 'mlx-vulkan=={frontend}.*' or pip install "
-            f"mlx=={version}"
-        )
     return found
 
 

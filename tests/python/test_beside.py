@@ -100,14 +100,32 @@ def test_mlx_cpu_before_us(wheel, tmp_path):
     assert not list(env.site.glob("*mlx_vulkan*"))
 
 
-def test_another_version_of_mlx_is_left_alone(wheel, tmp_path):
+def test_another_version_of_mlx_is_named(wheel, tmp_path):
     env = Environment(tmp_path / "env")
     env.install(f"mlx-cpu=={MLX}")
     env.install(wheel)
     info = env.site / f"mlx-{MLX}.dist-info" / "METADATA"
     info.write_text(info.read_text().replace(f"Version: {MLX}", "Version: 0.99.0"))
+    # mlx/lib/libmlx.so leads to ours: no import, nor a second one.
+    twice = """
+for _ in range(2):
+    try:
+        import mlx.core
+    except ImportError as error:
+        print(error)
+"""
+    done = env.look(twice)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second and first.startswith("mlx is 0.99.0, but mlx-vulkan is ")
+    assert "pip install 'mlx-vulkan==0.99.0.*'" in first
+    assert f"pip install mlx=={MLX}" in first
+    assert "mlx-vulkan==0.99.0" in env.look(MLX_VK="0").stderr
+    # mlx-cpu's library, if it came last, works with it.
+    env.uninstall("mlx-cpu")
+    env.install(f"mlx-cpu=={MLX}")
     done = env.look()
-    assert f"pip install mlx=={MLX}" in done.stderr, done.stderr
+    assert done.stdout.startswith("other False"), done.stderr
     assert "pip install 'mlx-vulkan==0.99.0.*'" in done.stderr
     assert "warn" in done.stderr.lower()
 

@@ -60,7 +60,6 @@ def test_headers_are_the_official_ones(package):
     for name in sorted(headers, key=str.encode):
         digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
         lines.append(f"{digest}  {name}\n")
-    assert len(lines) == 247
     assert hashlib.sha256("".join(lines).encode()).hexdigest() == OFFICIAL_HEADERS
 
 
