@@ -402,7 +402,8 @@ class Statements(Generator):
         self.declare(p, kind, length=left, kind="pointer")
 
     def do_exact(self, depth):
-        """Bits of products and sums that must not become one operation."""
+        """Bits of products and sums that must not become one operation. Zeros
+        have no sign: lavapipe's products with a constant 0 lose it."""
         r = self.r
         name = self.name()
         x, y, z = (f"float({self.exactly('int', 1)} % 1000)" for _ in range(3))
@@ -420,7 +421,7 @@ class Statements(Generator):
         self.emit(f"  float m = {x} * 0.37f + 1.1f;")
         self.emit(f"  m = m * {y} - {r.choice(('m * 0.71f', '1.3f'))} * {z};")
         self.emit("  m += 0.1f * m;")
-        self.emit(f"  {name} = as_type<uint>(m);")
+        self.emit(f"  {name} = m == 0 ? 0u : as_type<uint>(m);")
         self.emit("}")
         self.declare(name, "uint")
 
