@@ -27,6 +27,8 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "custom-kernels.md"
 HEAD = "| package | version | kernels | translated | refused |\n"
 LIMIT = 900  # seconds of a package's tests
+# tests/kernels has all kernels of the one; tests of the other compute for too long.
+LEFT_OUT = ("mlx-lm", "mlx-turboquant")
 
 
 def environment(out: Path, *paths: Path | str) -> dict[str, str]:
@@ -83,7 +85,7 @@ def versions() -> dict[str, tuple[str, dict | None]]:
         if line and not line.startswith("#") and "library" not in line:
             found[name] = version, None
     for package in packages():
-        if package["name"] != "mlx-lm":  # tests/kernels has all of its kernels
+        if package["name"] not in LEFT_OUT:
             found[package["name"]] = package["version"], package
     return dict(sorted(found.items()))
 
