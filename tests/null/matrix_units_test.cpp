@@ -149,6 +149,7 @@ TEST_CASE("matrices: every shape divides the tiles of every plan") {
         "AMD Radeon Graphics (RADV NAVI31",
         "NVK"}) {
     devices.push_back(caps_of(name));
+    devices.back().known_fragments = false; // whose kernels have one shape
   }
   for (MatrixShape s :
        {MatrixShape{16, 8, 16}, {16, 8, 8}, {8, 8, 8}, {8, 8, 16}}) {
