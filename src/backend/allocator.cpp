@@ -37,8 +37,18 @@ size_t device_memory_size() {
   return it == info.end() ? host_memory_size() : std::get<size_t>(it->second);
 }
 
+// Whether the device may still write to memory whose owners are gone, because
+// nobody waits for it any more.
+bool runs_unwatched(Device* d) {
+  return d && (d->timeline().hung() || d->timeline().dropped());
+}
+
 void destroy(Buffer* b) {
-  if (auto* d = device_if_started()) {
+  auto* d = device_if_started();
+  if (runs_unwatched(d)) {
+    return; // leaked
+  }
+  if (d) {
     d->memory().release(b);
   } else {
     Memory::release_heap(b);
@@ -79,7 +89,7 @@ class VulkanAllocator : public allocator::Allocator {
     Buffer* buffer = nullptr;
     {
       std::lock_guard lock(mutex_);
-      if (!config().debug_guard) {
+      if (!config().debug_guard && !runs_unwatched(device)) {
         buffer = small_.take(kind, size);
         if (!buffer) {
           buffer = cache(kind).reuse_from_cache(size);

@@ -273,15 +273,17 @@ void Collector::product(std::string name, uint32_t times, QuantShape s) {
   }
   auto plan = plan_quant(caps_, s);
   double m = s.m, n = s.n, k = s.k;
+  double sums = plan.splits > 1 ? 8.0 * plan.splits * m * n : 0;
+  double depth = plan.splits > 1 ? plan.k_split : k;
   std::visit(
       [&](auto& v) {
         add(name,
             times,
             v,
-            uint64_t(plan.m_tiles) * plan.n_tiles,
-            weight_bytes(n, k) + 2 * m * (n + k),
+            uint64_t(plan.m_tiles) * plan.n_tiles * plan.splits,
+            weight_bytes(n, k) + 2 * m * (n + k) + sums,
             2 * m * n * k,
-            work_of(v, k),
+            work_of(v, depth),
             plan.why);
       },
       plan.kernel);

@@ -16,11 +16,11 @@
 
 #define ORDERED item_pairs
 #define LOAD_COLUMNS(j, k) // with their step
-#define FILL_COLUMNS(w, s, j, h)                                                 \
+#define FILL_COLUMNS(w, s, j, h)                                              \
   UNROLL for (uint r = 0; r < 2; ++r) {                                       \
     uint c = 2 * (j) + r;                                                     \
     UNROLL for (uint p = 0; p < 2; ++p) {                                     \
-      vec2 code = TWO_FLOATS(pair_of_codes(s, c, 2 * (h) + p));            \
+      vec2 code = TWO_FLOATS(pair_of_codes(s, c, 2 * (h) + p));               \
       vec2 weight = fma(code, vec2(scale[c]), vec2(bias[c]));                 \
       SET_PAIR(w, r, p, PACK2_NUMBERS(weight.x, weight.y))                    \
     }                                                                         \

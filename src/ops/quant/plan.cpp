@@ -463,8 +463,9 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
       uint64_t groups = s.batch * tiles(s.m, v.BM) * tiles(s.n, width);
       return tiles(groups, caps.cores());
     };
-    // Wider tiles where they take no more rounds of the cores.
-    v.BN = 2 * rounds(128) <= rounds(64) ? 128 : 64;
+    // Wider tiles where they fit and take no more rounds of the cores.
+    bool fits = caps.shared_memory >= (64 + 128) * 32 * sizeof(float);
+    v.BN = fits && 2 * rounds(128) <= rounds(64) ? 128 : 64;
   }
   return {
       .kernel = v,
