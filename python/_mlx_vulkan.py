@@ -14,6 +14,7 @@ import sys
 # Modules, and packages (with a dot), that ask before they make kernels.
 ASK_FOR_KERNELS = (
     "mlx_lm.models.",
+    "mlx_lm.tuner.losses",
     "mlx_lm.utils",
     "mlx_vlm.models.",
     "mlx_vlm.quantization.",

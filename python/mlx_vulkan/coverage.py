@@ -7,7 +7,12 @@ MLX_VK_FALLBACK=deny. Takes about a minute.
 
 import json
 import os
+import re
+import resource
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 
 from . import native
 from .arguments import note
@@ -277,6 +282,21 @@ FAMILIES = {
 }
 
 
+def probes() -> dict:
+    """{family: {primitive: probe}} of what this MLX has, by its library's names of
+    types."""
+    text = native.library_path().read_bytes()
+    types = set(re.findall(rb"N3mlx4core(?:4fast)?(\d+\w+)E\0", text))
+    return {
+        family: {
+            primitive: probe
+            for primitive, probe in sorted(all_probes().items())
+            if f"{len(primitive)}{primitive}".encode() in types
+        }
+        for family, all_probes in FAMILIES.items()
+    }
+
+
 class Maker:
     """a(4, 5): an array of small values of the dtype under test."""
 
@@ -318,6 +338,7 @@ def flat(mx, outputs):
 
 def attempt(mx, probe, dtype, device) -> str | None:
     """Why it fails, if it does."""
+    before = mx.default_device()
     mx.set_default_device(device)
     try:
         mx.eval(flat(mx, probe(mx, Maker(mx, dtype))))
@@ -325,11 +346,44 @@ def attempt(mx, probe, dtype, device) -> str | None:
     except Exception as e:
         return f"{type(e).__name__}: {e}"
     finally:
-        mx.set_default_device(mx.gpu)
+        mx.set_default_device(before)
 
 
-def judge(mx, primitive, probe, dtype) -> tuple[str, str]:
+class Cpu:
+    """MLX's CPU backend, in a process of its own: in MLX before mlx/error.h, what a
+    task throws there ends the process."""
+
+    def __init__(self):
+        self.start()
+
+    def start(self) -> None:
+        spawn = get_context("spawn")
+        self.pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=die_quietly)
+        self.pool.submit(int).result()  # throws if no process starts
+
+    def attempt(self, *probe: str) -> str | None:
+        try:
+            return self.pool.submit(attempt_on_cpu, *probe).result()
+        except BrokenProcessPool:
+            self.start()
+            return "MLX ends the process"
+
+
+def die_quietly() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def attempt_on_cpu(family: str, primitive: str, dtype: str) -> str | None:
+    import mlx.core as mx
+
+    probe = FAMILIES[family]()[primitive]
+    return attempt(mx, probe, getattr(mx, dtype), mx.cpu)
+
+
+def judge(mx, cpu: Cpu, family, primitive, probe, name) -> tuple[str, str]:
     """One of SIGNS, and the error if there was one."""
+    dtype = getattr(mx, name)
     error = attempt(mx, probe, dtype, mx.gpu)
     if error is None:
         try:
@@ -338,7 +392,7 @@ def judge(mx, primitive, probe, dtype) -> tuple[str, str]:
             return "native", ""
         seen = not names or any(n.startswith(primitive) for n in names)
         return ("native" if seen else "other"), ", ".join(sorted(names))
-    on_cpu = attempt(mx, probe, dtype, mx.cpu)
+    on_cpu = cpu.attempt(family, primitive, name)
     if on_cpu is not None:
         return "refused", on_cpu
     # How MLX itself, or src/ops/unsupported.cpp, says so.
@@ -354,15 +408,16 @@ def probe_all() -> dict:
 
     native.require_device()
     mx.set_default_device(mx.gpu)
+    cpu = Cpu()
     todo = [
         (family, primitive, probe)
-        for family, probes in FAMILIES.items()
-        for primitive, probe in sorted(probes().items())
+        for family, row in probes().items()
+        for primitive, probe in row.items()
     ]
     found = {family: {} for family in FAMILIES}
     for family, primitive, probe in tracked(todo):
         found[family][primitive] = {
-            head: judge(mx, primitive, probe, getattr(mx, name))
+            head: judge(mx, cpu, family, primitive, probe, name)
             for head, name in zip(HEADS, DTYPES)
         }
     return found

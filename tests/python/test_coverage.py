@@ -1,7 +1,9 @@
 """The list of `mlx-vulkan coverage` has every primitive of MLX."""
 
+import json
 import os
 import re
+from importlib import metadata
 from pathlib import Path
 
 from mlx_vulkan import coverage
@@ -33,9 +35,28 @@ def test_every_primitive_is_probed():
         )
         names |= set(re.findall(pattern, text, re.M))
     assert len(names) > 100
-    probed = {p for family in coverage.FAMILIES.values() for p in family()}
+    probed = {p for row in coverage.probes().values() for p in row}
     assert names - probed == set(NOT_PROBED) & names
     assert probed <= names
+    every = {p for family in coverage.FAMILIES.values() for p in family()}
+    newest = json.loads((ROOT / "third_party" / "mlx.json").read_text())["newest"]
+    if metadata.version("mlx") == newest:
+        assert every == probed
+        assert set(NOT_PROBED) <= names
+
+
+def test_a_cpu_that_ends_its_process_has_an_answer(monkeypatch):
+    cpu = coverage.Cpu()
+    assert cpu.attempt("Two arrays", "Add", "float32") is None
+    assert "[floor] " in cpu.attempt("One array", "Floor", "complex64")
+    monkeypatch.setattr(coverage, "attempt_on_cpu", end_process)
+    assert cpu.attempt("Two arrays", "Add", "float32") == "MLX ends the process"
+    monkeypatch.undo()
+    assert cpu.attempt("Two arrays", "Add", "float32") is None
+
+
+def end_process(*probe):
+    os.abort()
 
 
 def test_page_is_of_these_primitives():

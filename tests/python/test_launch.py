@@ -55,7 +55,7 @@ def test_two_ranks_of_mlx_launch_take_two_devices(two_devices, tmp_path):
     script = tmp_path / "ranks.py"
     script.write_text(PROGRAM)
     launch = [str(Path(sys.executable).parent / "mlx.launch"), "--backend", "ring"]
-    launch += ["-n", "3", "--python", sys.executable, str(script)]
+    launch += ["-n", "3", "--", sys.executable, str(script)]
     done = subprocess.run(
         launch, env=two_devices, capture_output=True, text=True, input="", timeout=300
     )
