@@ -37,10 +37,8 @@ size_t device_memory_size() {
   return it == info.end() ? host_memory_size() : std::get<size_t>(it->second);
 }
 
-// Whether the device may still write to memory whose owners are gone, because
-// nobody waits for it any more.
 bool runs_unwatched(Device* d) {
-  return d && (d->timeline().hung() || d->timeline().dropped());
+  return d && d->timeline().runs_unwatched();
 }
 
 void destroy(Buffer* b) {

@@ -108,7 +108,7 @@ void Retirer::finish(InFlight done, bool in_use) {
   }
   auto& timeline = device_.timeline();
   // The device may still be running it.
-  in_use |= (timeline.hung() || timeline.dropped()) && done.commands;
+  in_use |= timeline.runs_unwatched() && done.commands;
   if (in_use) { // nothing of it may be freed
     std::lock_guard lock(mutex_);
     abandoned_.push_back(std::move(done));

@@ -155,6 +155,11 @@ class Timeline {
   bool dropped() const {
     return dropped_.load(std::memory_order_acquire);
   }
+  // Whether the device may be running what nobody waits for any more: its
+  // memory must be left alone.
+  bool runs_unwatched() const {
+    return hung() || dropped();
+  }
   std::string lost_reason() const;
 
   std::atomic<uint64_t> host_waits{0}; // profile

@@ -15,9 +15,8 @@
 //
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
-// of the column c after the one at `from`. Or it loads columns itself:
-// LOAD_COLUMNS(j, k) and FILL_COLUMNS(w, j, h), B matrix j of half h; ORDERED(q)
-// then has the items of a piece of a in the order of those of b.
+// of the column c after the one at `from`. A kernel without it makes the B
+// matrices itself; ORDERED(q) has the items of a piece of a in their order.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
 
@@ -74,7 +73,7 @@ uint column_of(uint c) {
 #define COLUMN_AT(j) ((j) / 2 * 32 + (j) % 2 * 4)
 #define SECOND_COLUMN column_of(8)
 
-#ifndef LOAD_COLUMNS
+#ifdef COLUMN
 uvec4 own_b[2 * FN];
 uint64_t from_b; // address of the lane's first column at k = 0
 
@@ -89,11 +88,6 @@ void aim_columns(uint64_t b, uint wn) {
 #define LOAD_COLUMNS(j, k0)                                                   \
   own_b[2 * (j)] = LOAD_COLUMN(j, 0, k0);                                     \
   own_b[2 * (j) + 1] = LOAD_COLUMN(j, 1, k0);
-#define FILL_COLUMNS(w, j, h)                                                 \
-  UNROLL for (uint r = 0; r < 2; ++r) {                                       \
-    SET_PAIR(w, r, 0, own_b[2 * (j) + r][2 * (h)])                            \
-    SET_PAIR(w, r, 1, own_b[2 * (j) + r][2 * (h) + 1])                        \
-  }
 #endif
 
 #if EMULATED
@@ -111,7 +105,10 @@ void aim_columns(uint64_t b, uint wn) {
 #define MULTIPLY_COLUMNS(acc, x, j, h)                                        \
   {                                                                           \
     MATRIX_B w;                                                               \
-    FILL_COLUMNS(w, j, h)                                                     \
+    UNROLL for (uint r = 0; r < 2; ++r) {                                     \
+      SET_PAIR(w, r, 0, own_b[2 * (j) + r][2 * (h)])                          \
+      SET_PAIR(w, r, 1, own_b[2 * (j) + r][2 * (h) + 1])                      \
+    }                                                                         \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       MULTIPLY(acc[i * FN + j], x[i], w, acc[i * FN + j]);                    \
     }                                                                         \

@@ -15,16 +15,6 @@
 #include "quant/code_items.glsl"
 
 #define ORDERED item_pairs
-#define LOAD_COLUMNS(j, k) // with their step
-#define FILL_COLUMNS(w, s, j, h)                                              \
-  UNROLL for (uint r = 0; r < 2; ++r) {                                       \
-    uint c = 2 * (j) + r;                                                     \
-    UNROLL for (uint p = 0; p < 2; ++p) {                                     \
-      vec2 code = TWO_FLOATS(pair_of_codes(s, c, 2 * (h) + p));               \
-      vec2 weight = fma(code, vec2(scale[c]), vec2(bias[c]));                 \
-      SET_PAIR(w, r, p, PACK2_NUMBERS(weight.x, weight.y))                    \
-    }                                                                         \
-  }
 #include "gemm/fragment_tile.glsl"
 
 #define CHUNK 128
@@ -59,7 +49,7 @@ void fetch_codes(uint s, uint k) {
   }
 }
 
-// Of group g of the chunk at k.
+// Fetches the scales and biases of group g of the chunk at k.
 void fetch_sides(uint g, uint k) {
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     uint64_t at = uint64_t(side_at[c] + k / GROUP + g) * 2;
@@ -148,6 +138,17 @@ void put_eight(uint r, uint c, uint bits, bool inside, float v[8]) {
     put_eight(r, c, bits, row_inside(r), v);                                  \
   }
 
+// Sets B matrix j of half h to the weights of the codes of step s.
+#define FILL_COLUMNS(w, s, j, h)                                              \
+  UNROLL for (uint r = 0; r < 2; ++r) {                                       \
+    uint c = 2 * (j) + r;                                                     \
+    UNROLL for (uint p = 0; p < 2; ++p) {                                     \
+      vec2 code = TWO_FLOATS(pair_of_codes(s, c, 2 * (h) + p));               \
+      vec2 weight = fma(code, vec2(scale[c]), vec2(bias[c]));                 \
+      SET_PAIR(w, r, p, PACK2_NUMBERS(weight.x, weight.y))                    \
+    }                                                                         \
+  }
+
 // acc += half h of the tile of x at `from` times the codes of step s. The few B
 // matrices are made first, and those of A loaded as they are used.
 #define MULTIPLY_HALF(s, from, h, NEXT)                                       \
@@ -168,7 +169,7 @@ void put_eight(uint r, uint c, uint bits, bool inside, float v[8]) {
     }                                                                         \
   }
 
-// Step s, a constant, of the chunk at k.
+// Multiplies step s, a constant, of the chunk at k.
 #define MULTIPLY_AT(s)                                                        \
   {                                                                           \
     if ((s) % GROUP_STEPS == 0) {                                             \

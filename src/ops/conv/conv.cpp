@@ -3,7 +3,6 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/depthwise.h"
-#include "kernels/gemm/splitk_sum.h"
 #include "mlx/primitives.h"
 #include "ops/conv/plan.h"
 #include "ops/gemm/gemm.h"
@@ -100,18 +99,6 @@ struct Job {
   }
 };
 
-// y, of float parts of its sums.
-void sum_parts(Job& job, const array& parts, uint32_t splits) {
-  SplitSumArgs<BatchEven> args{
-      .m = uint32_t(job.rows()),
-      .n = job.args.outputs,
-      .splits = splits,
-      .batches = 1};
-  auto& k = job.enc.kernel(
-      SplitSumVariant{.T = type_of(job.out), .BATCH = BATCH_EVEN});
-  job.enc.dispatch(k, {parts}, {job.out}, args, linear(job.out.size(), 128));
-}
-
 // By one product, x's matrix gathered tile by tile; false if that does not
 // suit.
 bool convolve_by_tiles(Job& job) {
@@ -177,7 +164,7 @@ bool convolve_by_tiles(Job& job) {
       linear(plan->workgroups(problem)),
       {.flops = 2.0 * out.size() * job.depth()});
   if (split) {
-    sum_parts(job, target, plan->splits);
+    sum_parts(enc, target, plan->splits, out);
   }
   return true;
 }

@@ -347,16 +347,15 @@ void check_groups(
   }
 }
 
-void sum_parts(StreamEncoder& enc, const array& parts, array& out) {
-  auto& k = enc.kernel(
-      SplitSumVariant{.T = type_of(out), .AXPBY = false, .BATCH = BATCH_EVEN});
-  SplitSumArgs<BatchEven> args{
-      .m = static_cast<uint32_t>(parts.shape(1)),
-      .n = static_cast<uint32_t>(parts.shape(2)),
-      .splits = static_cast<uint32_t>(parts.shape(0)),
-      .batches = 1,
-      .alpha = 1};
-  enc.dispatch(k, {parts}, {out}, args, linear(out.size(), 128));
+void sum_parts(
+    StreamEncoder& enc,
+    const array& parts,
+    uint32_t splits,
+    array& out) {
+  GemmProblem p{.type = type_of(out)};
+  p.n = static_cast<uint32_t>(out.shape(-1));
+  p.m = static_cast<uint32_t>(out.size() / p.n);
+  sum_parts(enc, {"", parts, parts}, p, splits, BatchEven{}, parts, out);
 }
 
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {

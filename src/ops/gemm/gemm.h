@@ -23,9 +23,13 @@ struct GemmCall {
 // must not be empty except along k.
 void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
 
-// Writes the sum of `parts`, float32 (parts, m, n), to `out` (m, n), which must
-// be allocated.
-void sum_parts(StreamEncoder& enc, const array& parts, array& out);
+// Writes the sum of `parts`, float32 (splits, ...) with out's items in each, to
+// `out`, which must be allocated.
+void sum_parts(
+    StreamEncoder& enc,
+    const array& parts,
+    uint32_t splits,
+    array& out);
 
 // Throws std::invalid_argument, naming the call, if a product of a and b needs
 // more workgroups than the limit.

@@ -154,27 +154,27 @@ uint64_t rows_of_expert(const QuantShape& s) {
   return s.batch / std::max(s.matrices, 1u);
 }
 
-// Whether lanes can load codes into their own elements of matrices. Software
-// devices emulate matrices where a test asks for it.
-bool loads_fragments(const Caps& caps, const QuantShape& s, bool asked) {
+// Whether lanes load codes into their own elements of matrices: where they can,
+// in the formats that this was measured with, or in others if a user asks for
+// it by a number of `rows`. Software devices emulate matrices then.
+bool loads_fragments(const Caps& caps, const QuantShape& s, int rows) {
   const ProductVariant& v = s.common;
+  bool asked = rows > 0, measured = v.BITS == 4 && v.GROUP >= 64;
   bool can = caps.software() ? asked && v.T != Type::f32
                              : caps.known_fragments && caps.usual_matrices(v.T);
-  return can && s.transpose && s.aligned && s.sides_aligned && s.k % 128 == 0 &&
-      v.SIDE == SIDE_BIASES && (v.BITS == 4 || v.BITS == 8) &&
-      caps.shared_memory >= 32768;
+  return can && (asked || (measured && rows)) && s.transpose && s.aligned &&
+      s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
+      (v.BITS == 4 || v.BITS == 8) && caps.shared_memory >= 32768;
 }
 
-// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md). `rows` of a
-// user's own: in formats that it has not been measured with, too.
+// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md).
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
-  const ProductVariant& v = s.common;
   uint32_t least = rows < 0 ? t.few_rows : rows;
-  bool measured = v.BITS == 4 && v.GROUP >= 64 && s.k >= t.fragments_k &&
+  bool faster = s.k >= t.fragments_k &&
       (s.m <= t.fragments_rows || s.n <= t.fragments_outputs);
-  return loads_fragments(caps, s, rows > 0) && rows && s.m >= least &&
-      s.m <= 64 && !s.sorted && (measured || rows > 0);
+  return loads_fragments(caps, s, rows) && s.m >= least && s.m <= 64 &&
+      !s.sorted && (faster || rows > 0);
 }
 
 QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
@@ -210,13 +210,12 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
 // Whether qmm_tall takes it (docs/lab/2026-11-25-rows.md).
 bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
-  bool measured = s.common.BITS == 4 && s.common.GROUP >= 64;
-  return loads_fragments(caps, s, rows > 0) && rows && !s.sorted &&
-      s.common.BATCH == BATCH_ONE && (measured || rows > 0) &&
-      s.m >= t.least_tall_rows && s.m <= t.most_tall_rows;
+  return loads_fragments(caps, s, rows) && !s.sorted &&
+      s.common.BATCH == BATCH_ONE && s.m >= t.least_tall_rows &&
+      s.m <= t.most_tall_rows;
 }
 
-// Its tile; 128 columns for four subgroups.
+// A tile of `rows` rows and 128 columns, which four subgroups share.
 QmmTallVariant
 tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
   QmmTallVariant v{s.common, 32};
@@ -290,13 +289,11 @@ uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
                   : tiles(s.m, height);
 }
 
-// Whether qmm_fragments or qmm_tall can take sorted rows, and measured faster
+// Whether qmm_fragments or qmm_tall takes sorted rows
 // (docs/lab/2026-11-25-rows.md).
 bool loads_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
-  bool measured = s.common.BITS == 4 && s.common.GROUP >= 64;
-  return s.sorted && rows && (measured || rows > 0) &&
-      s.batch >= tuning(caps).quant.sorted_rows &&
-      loads_fragments(caps, s, rows > 0);
+  return s.sorted && s.batch >= tuning(caps).quant.sorted_rows &&
+      loads_fragments(caps, s, rows);
 }
 
 // Whether qmm_fragments does: few rows an expert, and more of them than

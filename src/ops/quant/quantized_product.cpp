@@ -106,7 +106,7 @@ void run_split(
   auto& k = enc.kernel(std::get<QmmTallVariant>(plan.kernel));
   SplitProductArgs split{args, plan.k_split};
   enc.dispatch(k, inputs, {parts}, split, linear(args.groups), work);
-  sum_parts(enc, parts, out);
+  sum_parts(enc, parts, plan.splits, out);
 }
 
 } // namespace
