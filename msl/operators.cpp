@@ -204,9 +204,13 @@ Value Translator::arithmetic(
     return made(
         t, glsl_name(t) + "(" + infix(u, op, a, b).text + ")", Prec::Atom);
   }
-  if (op == "%" && info_of(t->scalar).is_signed) {
+  bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
+  if (op == "%" && (wide || info_of(t->scalar).is_signed)) {
     // GLSL's own is undefined for negative numbers.
     return made(t, "msl_rem(" + a.text + ", " + b.text + ")", Prec::Atom);
+  }
+  if (op == "/" && wide) { // common/quotient.glsl says why
+    return made(t, "msl_quotient(" + a.text + ", " + b.text + ")", Prec::Atom);
   }
   if (op == "/" && t->is_floating()) {
     // A driver may be off by 2.5 ulp. Metal rounds correctly, as MLX compiles
@@ -330,9 +334,10 @@ Value Translator::pointer_arithmetic(
     }
     return made(
         l,
-        "int64_t(" + within(x, Prec::Add) + " - " + within(y, Prec::Unary) +
-            ") / " + std::to_string(size_of(x.type->element)) + "l",
-        Prec::Mul);
+        "msl_quotient(int64_t(" + within(x, Prec::Add) + " - " +
+            within(y, Prec::Unary) + "), " +
+            std::to_string(size_of(x.type->element)) + "l)",
+        Prec::Atom);
   }
   if (!is_comparison(op)) {
     fail(place, "`" + op + "` does not apply to pointers.");

@@ -7,6 +7,7 @@
 #include "common/complex.glsl"
 #include "common/math.glsl"
 #include "common/power.glsl"
+#include "common/quotient.glsl"
 #include "common/types.glsl"
 
 // ---- operations that are not contracted -----------------------------------------
@@ -197,10 +198,24 @@ REM_(int16_t)
 REM_(i16vec2)
 REM_(i16vec3)
 REM_(i16vec4)
-REM_(int64_t)
-REM_(i64vec2)
-REM_(i64vec3)
-REM_(i64vec4)
+
+#define WIDE_(T, T2, T3, T4)                                                  \
+  T msl_quotient(T x, T y) { return quotient(x, y); }                         \
+  T2 msl_quotient(T2 x, T2 y) {                                               \
+    return T2(quotient(x.x, y.x), quotient(x.y, y.y));                        \
+  }                                                                           \
+  T3 msl_quotient(T3 x, T3 y) {                                               \
+    return T3(msl_quotient(x.xy, y.xy), quotient(x.z, y.z));                  \
+  }                                                                           \
+  T4 msl_quotient(T4 x, T4 y) {                                               \
+    return T4(msl_quotient(x.xy, y.xy), msl_quotient(x.zw, y.zw));            \
+  }                                                                           \
+  T msl_rem(T x, T y) { return x - y * msl_quotient(x, y); }                  \
+  T2 msl_rem(T2 x, T2 y) { return x - y * msl_quotient(x, y); }               \
+  T3 msl_rem(T3 x, T3 y) { return x - y * msl_quotient(x, y); }               \
+  T4 msl_rem(T4 x, T4 y) { return x - y * msl_quotient(x, y); }
+WIDE_(int64_t, i64vec2, i64vec3, i64vec4)
+WIDE_(uint64_t, u64vec2, u64vec3, u64vec4)
 
 // Bit functions count in the type's own width; clz and ctz of 0 return it.
 // popcount works by halves: for a sign-extended byte or short, NVIDIA's
