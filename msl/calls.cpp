@@ -222,7 +222,7 @@ int Translator::parameter_cost(
 
 // The types of the parameters, and what the conversions to them cost.
 bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
-  scope_ = c.scope;
+  Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {
     auto& what = (*c.parameters)[i].what;
     bool given = i < arguments.size();
@@ -278,13 +278,11 @@ std::optional<Candidate> Translator::viable(
   c.key = std::to_string(reinterpret_cast<intptr_t>(&d));
   // Overloads in structs of one template differ by their struct.
   c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
-  Scope* before = scope_;
   bool fits = true;
   bool valid = attempt([&] {
     fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
         rank(c, arguments);
   });
-  scope_ = before;
   if (!valid || !fits) { // no such types for these arguments
     return {};
   }
@@ -330,10 +328,8 @@ std::optional<Value> Translator::try_functions(
     Scope& own = *new_scope(best->scope);
     own.record = scope->record;
     own.self = *self;
-    Scope* before = std::exchange(scope_, &own);
-    Value v = eval(*place_of);
-    scope_ = before;
-    return v;
+    Temporarily inner(scope_, &own);
+    return eval(*place_of);
   }
   return instantiate(*best, arguments, needs_self ? self : nullptr, place);
 }
@@ -359,14 +355,13 @@ Value Translator::call_closure(
   c.result = l.type.get();
   c.scope = new_scope(closure.type->closure->scope);
   c.key = "lambda" + std::to_string(closure.type->closure->id);
-  Scope* before = std::exchange(scope_, c.scope);
   for (size_t i = 0; i < arguments.size(); ++i) {
+    Temporarily inner(scope_, c.scope);
     auto& what = l.parameters[i].what;
     c.takes.push_back(
         what.type.name == "auto" ? decayed(load(arguments[i])).type
                                  : declared_type(what));
   }
-  scope_ = before;
   return instantiate(c, arguments, nullptr, place);
 }
 

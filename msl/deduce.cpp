@@ -30,7 +30,7 @@ bool Translator::deduce_argument(
     bool is_number,
     const Declaration& d,
     Scope& to) {
-  Scope* before = std::exchange(scope_, &to);
+  Temporarily inner(scope_, &to);
   bool ok = false;
   bool valid = attempt([&] {
     if (!is_number && a.type) {
@@ -49,7 +49,6 @@ bool Translator::deduce_argument(
       }
     }
   });
-  scope_ = before;
   return ok && valid;
 }
 
@@ -155,7 +154,7 @@ bool Translator::bind_call(
       return false;
     }
   }
-  Scope* before = std::exchange(scope_, &to);
+  Temporarily inner(scope_, &to);
   for (auto& p : d.parameters) {
     auto& s = to.names[p.name];
     if (p.is_type && !s.type && p.default_type) {
@@ -165,12 +164,10 @@ bool Translator::bind_call(
       s.value = convert(rvalue(*p.default_value), type_of(p.type), d.place);
     }
     if (p.is_type ? !s.type : !s.value.type) {
-      scope_ = before;
       return false;
     }
     key += p.is_type ? type_key(s.type) : "," + s.value.text;
   }
-  scope_ = before;
   return true;
 }
 

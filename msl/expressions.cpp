@@ -25,7 +25,7 @@ std::vector<const Expr*> items_of(const Expr& e) {
 } // namespace
 
 Value Translator::eval(const Expr& e) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(e.place, "this is nested too deeply.");
   }
@@ -82,7 +82,7 @@ Value Translator::condition(const Expr& e) {
 }
 
 void Translator::discard(const Expr& e) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(e.place, "this is nested too deeply.");
   }

@@ -82,9 +82,8 @@ Value Translator::instantiate(
   std::string key = c.key;
   // Arguments left out have values in the scope of the function.
   for (size_t i = arguments.size(); i < c.parameters->size(); ++i) {
-    Scope* before = std::exchange(scope_, c.scope);
+    Temporarily inner(scope_, c.scope);
     arguments.push_back(initial(c.takes[i], *(*c.parameters)[i].what.value));
-    scope_ = before;
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& written = (*c.parameters)[i].what.type;
@@ -118,7 +117,7 @@ Value Translator::instantiate(
   }
   auto known = instances_.find(key);
   if (known == instances_.end()) {
-    Deeper deeper(nested_);
+    Temporarily deeper(nested_, nested_ + 1);
     if (instances_.size() >= most_instances || nested_ > deepest) {
       fail(place, "the templates of `" + c.name + "` do not come to an end.");
     }
@@ -230,10 +229,9 @@ void Translator::write_function(
     const Value* self) {
   Writing w;
   w.id = ++functions_;
-  Writing* outer = std::exchange(writing_, &w);
-  Scope* before = scope_;
+  Temporarily inside(writing_, &w);
   Scope& own = *new_scope(c.scope);
-  scope_ = &own;
+  Temporarily inner(scope_, &own);
   const Record* record = c.scope->parent ? c.scope->parent->record : nullptr;
   bool constructs = c.declared && record && !self && !c.declared->is_static &&
       c.declared->name == record->declared->name;
@@ -293,8 +291,6 @@ void Translator::write_function(
   }
   w.lines.insert(w.lines.begin(), copies.begin(), copies.end());
   written_.push_back({header + ")", std::move(w.lines)});
-  writing_ = outer;
-  scope_ = before;
 }
 
 // An argument as the function takes it; `back` gets what is to be copied back.
@@ -415,15 +411,13 @@ Value Translator::make_struct(
   for (size_t i = 0; i < r.fields.size(); ++i) {
     auto& f = r.fields[i];
     const Expr* from = i < items.size() ? items[i] : f.declared->value.get();
-    Scope* before = scope_;
-    scope_ = i < items.size() ? scope_ : r.scope;
+    Temporarily inner(scope_, i < items.size() ? scope_ : r.scope);
     Expr none{};
     none.kind = Expr::Kind::List;
     none.place = place;
     Value v = from            ? initial(f.type, *from)
         : f.type->is_struct() ? default_record(f.type, place)
                               : list_value(f.type, none);
-    scope_ = before;
     points_into(f.points_to, f.type->is_pointer() ? v.base : nullptr, place);
     text += (i ? ", " : "") + v.text;
   }

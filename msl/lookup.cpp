@@ -281,18 +281,16 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   }
   s.busy = true;
   const Declarator& d = *s.lazy;
-  Scope* before = scope_;
-  scope_ = s.scope;
   Value v;
   Ty type = nullptr;
   auto lines = captured([&] {
+    Temporarily inner(scope_, s.scope);
     if (!d.value) {
       fail(d.place, "the constant `" + name + "` has no value.");
     }
     type = d.type.name == "auto" ? load(eval(*d.value)).type : declared_type(d);
     v = initial(type, *d.value);
   });
-  scope_ = before;
   s.busy = false;
   if (!lines.empty()) {
     fail(d.place, "the constant `" + name + "` must be a constant expression.");

@@ -188,8 +188,7 @@ void Translator::masked(const Stmt& s) {
 }
 
 void Translator::masked_if(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
   }
@@ -199,7 +198,6 @@ void Translator::masked_if(const Stmt& s) {
     if (taken) {
       scoped(*taken);
     }
-    scope_ = before;
     return;
   }
   Mask& outer = *writing_->mask;
@@ -220,7 +218,6 @@ void Translator::masked_if(const Stmt& s) {
     emit_everywhere(outer.name + " = " + yes.name + " || " + no.name + ";");
     outer.full = false;
   }
-  scope_ = before;
   update_guard();
 }
 
@@ -229,8 +226,7 @@ void Translator::masked_loop(const Stmt& s) {
     return;
   }
   auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
     update_guard();
@@ -278,7 +274,6 @@ void Translator::masked_loop(const Stmt& s) {
         outer.name + " = " + outer.name + " && " + w.live->name + ";");
   }
   outer.full = outer.full && !returns;
-  scope_ = before;
   update_guard();
 }
 
@@ -288,8 +283,7 @@ void Translator::masked_switch(const Stmt& s) {
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
   v = temporary(convert(v, promoted(v.type), s.place), "selected");
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   Mask& outer = *w.mask;
   std::string all = outer.full ? "true" : outer.name;
   std::string any_label = "false";
@@ -324,7 +318,6 @@ void Translator::masked_switch(const Stmt& s) {
         outer.name + " = " + outer.name + " && " + w.live->name + ";");
   }
   outer.full = outer.full && !leaves;
-  scope_ = before;
   update_guard();
 }
 

@@ -34,13 +34,11 @@ Ty Translator::base_type(const Type& t) {
     std::string name = t.name.substr(
         t.name.rfind(':') == t.name.npos ? 0 : t.name.rfind(':') + 1);
     if (outer->is_struct() && outer->record->scope->names.contains(name)) {
-      Scope* before = std::exchange(scope_, outer->record->scope);
+      Temporarily inner(scope_, outer->record->scope);
       Symbol& s = outer->record->scope->names[name];
-      Ty found = s.kind == Symbol::Kind::Type
+      return s.kind == Symbol::Kind::Type
           ? s.type
           : template_type(name, t.arguments, t.place);
-      scope_ = before;
-      return found;
     }
     fail(t.place, "`" + msl_name(outer) + "` has no type `" + name + "`.");
   }
@@ -121,10 +119,8 @@ Ty Translator::template_type(
   }
   std::string key;
   Scope* own = bind(*primary, a, where, place, key);
-  std::swap(scope_, own);
-  Ty type = type_of(primary->result);
-  std::swap(scope_, own);
-  return type;
+  Temporarily inner(scope_, own);
+  return type_of(primary->result);
 }
 
 // The specialization for these arguments; the one with the fewest parameters of
@@ -245,13 +241,10 @@ void Translator::bind_one(
     key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
   } else {
     Value v = argument_constant(a, place);
-    Scope* before = scope_;
-    scope_ = &to;
+    Temporarily inner(scope_, &to);
     Ty type = p.type.name == "auto" ? v.type : type_of(p.type);
-    scope_ = before;
-    v = convert(v, type, place);
-    key += "," + v.text;
-    s.value = v;
+    s.value = convert(v, type, place);
+    key += "," + s.value.text;
   }
   to.names[p.name] = s;
 }
@@ -288,9 +281,7 @@ Scope* Translator::bind(
               "` is missing.");
     }
     // A default may use the parameters before it.
-    TemplateArgument given;
-    Scope* before = scope_;
-    scope_ = own;
+    Temporarily inner(scope_, own);
     Symbol s;
     if (p.is_type && p.default_type) {
       s.kind = Symbol::Kind::Type;
@@ -301,7 +292,6 @@ Scope* Translator::bind(
       s.value = convert(v, type_of(p.type), place);
       key += "," + s.value.text;
     }
-    scope_ = before;
     own->names[p.name] = s;
   }
   return own;

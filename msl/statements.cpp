@@ -27,7 +27,7 @@ std::optional<std::string> joined(const std::vector<Line>& lines) {
 } // namespace
 
 void Translator::statement(const Stmt& s) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(s.place, "this is nested too deeply.");
   }
@@ -52,14 +52,12 @@ void Translator::block(const std::vector<StmtPtr>& statements) {
 
 // A body in its own scope, without braces.
 void Translator::scoped(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.kind == Kind::Block) {
     block(s.statements);
   } else {
     statement(s);
   }
-  scope_ = before;
 }
 
 void Translator::plain(const Stmt& s) {
@@ -102,8 +100,7 @@ void Translator::plain(const Stmt& s) {
 }
 
 void Translator::if_statement(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
   }
@@ -118,7 +115,6 @@ void Translator::if_statement(const Stmt& s) {
       scoped(*s.other);
       close();
     }
-    scope_ = before;
     return;
   }
   if (s.is_constexpr) {
@@ -133,13 +129,11 @@ void Translator::if_statement(const Stmt& s) {
     scoped(*s.other);
   }
   close();
-  scope_ = before;
 }
 
 void Translator::for_statement(const Stmt& s) {
   auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   std::vector<Line> init;
   if (s.init) {
     init = captured([&] { plain(*s.init); });
@@ -200,7 +194,6 @@ void Translator::for_statement(const Stmt& s) {
   scoped(*s.body);
   w.loops.pop_back();
   close();
-  scope_ = before;
 }
 
 void Translator::while_statement(const Stmt& s) {
@@ -260,8 +253,7 @@ void Translator::switch_statement(const Stmt& s) {
   }
   open("switch (" + v.text + ") {");
   writing_->loops.push_back({true, false, "", nullptr});
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {
       fail(c->place, "statements in a switch stand behind a case.");
@@ -283,7 +275,6 @@ void Translator::switch_statement(const Stmt& s) {
   }
   emit("break;"); // GLSL asks for something behind the last label
   writing_->loops.pop_back();
-  scope_ = before;
   close();
 }
 

@@ -11,6 +11,7 @@
 
 #include "msl/moving.h"
 #include "msl/record.h"
+#include "msl/temporarily.h"
 #include "msl/translate.h"
 
 namespace msl {
@@ -497,20 +498,6 @@ class Translator {
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false, uses_complex_ = false;
   uint32_t shared_bytes_ = 0;
-};
-
-// Counts the depth of the tree, which comes from the user.
-class Deeper {
- public:
-  explicit Deeper(int& depth) : depth_(depth) {
-    ++depth_;
-  }
-  ~Deeper() {
-    --depth_;
-  }
-
- private:
-  int& depth_;
 };
 
 } // namespace msl
