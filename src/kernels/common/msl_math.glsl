@@ -10,6 +10,13 @@
 #include "common/quotient.glsl"
 #include "common/types.glsl"
 
+// F for a scalar type and its vectors.
+#define EACH_WIDTH_(F, SCALAR, VECTOR)                                        \
+  F(SCALAR)                                                                   \
+  F(VECTOR##2)                                                                \
+  F(VECTOR##3)                                                                \
+  F(VECTOR##4)
+
 // ---- operations that are not contracted -----------------------------------------
 
 #define EXACT_(T, NAME, OP)                                                   \
@@ -172,10 +179,7 @@ OF_TWO_(msl_ldexp, vec, vec, ivec)
 #define LENGTHS_(T)                                                           \
   float msl_length_squared(T x) { return dot(x, x); }                         \
   float msl_distance_squared(T x, T y) { return dot(x - y, x - y); }
-LENGTHS_(float)
-LENGTHS_(vec2)
-LENGTHS_(vec3)
-LENGTHS_(vec4)
+EACH_WIDTH_(LENGTHS_, float, vec)
 
 vec2 msl_c_add(vec2 x, vec2 y) { return x + y; }
 vec2 msl_c_subtract(vec2 x, vec2 y) { return x - y; }
@@ -186,36 +190,17 @@ vec2 msl_c_divide(vec2 x, vec2 y) { return c_div(x, y); }
 
 // Remainder of truncated division; GLSL's % is undefined for negative operands.
 #define REM_(T) T msl_rem(T x, T y) { return x - y * (x / y); }
-REM_(int)
-REM_(ivec2)
-REM_(ivec3)
-REM_(ivec4)
-REM_(int8_t)
-REM_(i8vec2)
-REM_(i8vec3)
-REM_(i8vec4)
-REM_(int16_t)
-REM_(i16vec2)
-REM_(i16vec3)
-REM_(i16vec4)
+EACH_WIDTH_(REM_, int, ivec)
+EACH_WIDTH_(REM_, int8_t, i8vec)
+EACH_WIDTH_(REM_, int16_t, i16vec)
 
-#define WIDE_(T, T2, T3, T4)                                                  \
-  T msl_quotient(T x, T y) { return quotient(x, y); }                         \
-  T2 msl_quotient(T2 x, T2 y) {                                               \
-    return T2(quotient(x.x, y.x), quotient(x.y, y.y));                        \
-  }                                                                           \
-  T3 msl_quotient(T3 x, T3 y) {                                               \
-    return T3(msl_quotient(x.xy, y.xy), quotient(x.z, y.z));                  \
-  }                                                                           \
-  T4 msl_quotient(T4 x, T4 y) {                                               \
-    return T4(msl_quotient(x.xy, y.xy), msl_quotient(x.zw, y.zw));            \
-  }                                                                           \
-  T msl_rem(T x, T y) { return x - y * msl_quotient(x, y); }                  \
-  T2 msl_rem(T2 x, T2 y) { return x - y * msl_quotient(x, y); }               \
-  T3 msl_rem(T3 x, T3 y) { return x - y * msl_quotient(x, y); }               \
-  T4 msl_rem(T4 x, T4 y) { return x - y * msl_quotient(x, y); }
-WIDE_(int64_t, i64vec2, i64vec3, i64vec4)
-WIDE_(uint64_t, u64vec2, u64vec3, u64vec4)
+int64_t msl_quotient(int64_t x, int64_t y) { return quotient(x, y); }
+uint64_t msl_quotient(uint64_t x, uint64_t y) { return quotient(x, y); }
+OF_TWO_(msl_quotient, i64vec, i64vec, i64vec)
+OF_TWO_(msl_quotient, u64vec, u64vec, u64vec)
+#define WIDE_REM_(T) T msl_rem(T x, T y) { return x - y * msl_quotient(x, y); }
+EACH_WIDTH_(WIDE_REM_, int64_t, i64vec)
+EACH_WIDTH_(WIDE_REM_, uint64_t, u64vec)
 
 // Bit functions count in the type's own width; clz and ctz of 0 return it.
 // popcount works by halves: for a sign-extended byte or short, NVIDIA's
