@@ -66,6 +66,9 @@ struct QuantTuning {
   // Rows of bfloat16 x from which the same is done where only f16 matrices
   // multiply it: the alternative is scalar (docs/dev/matrix-units.md).
   uint32_t halves_dequantize_rows = 128;
+  // The same where tiles of codes are estimated (RADV on gfx1201 breaks even
+  // between 512 and 2,048 rows).
+  uint32_t codes_dequantize_rows = 768;
   // Software devices: weights, and products of a tile's sums, from which larger
   // kernels repay their compilation (lavapipe; no note).
   uint64_t compiled_weights = 1 << 18;

@@ -280,3 +280,84 @@ def test_halves(gpu, request):
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout
     if software:
         assert "HALVES=1" in done.stderr + done.stdout
+
+
+# Quantized products of bf16 rows on matrices of f16 (quant/half_rows.h). Codes stand
+# as 2^bits + code: an item counts with that, and 2^bits more is taken off.
+HALF_ROWS = (
+    CHECK[: CHECK.index("def product")]
+    + """
+def normal(*shape):
+    return rng.standard_normal(shape)
+
+
+def power(n):
+    return np.exp2(np.asarray(n, np.float64))
+
+
+def brain(a):
+    return mx.array(np.asarray(a, np.float32)).astype(dtype)
+
+
+def product(what, x, w, bits=4, group=64, ids=None):
+    x, parts = brain(x), mx.quantize(brain(w), group_size=group, bits=bits)
+    floats = [p if p.dtype == mx.uint32 else p.astype(mx.float32) for p in parts]
+    full = wide(mx.dequantize(*floats, group_size=group, bits=bits))
+    codes = 3 * 2**bits * np.repeat(np.abs(wide(parts[1])), group, -1)
+    size = np.swapaxes(np.abs(full) + codes, -1, -2)
+    full = np.swapaxes(full, -1, -2)
+    if ids is None:
+        y = mx.quantized_matmul(x, *parts, group_size=group, bits=bits)
+    else:
+        y = mx.gather_qmm(
+            x, *parts, rhs_indices=mx.array(ids), group_size=group, bits=bits,
+            sorted_indices=True)
+        full, size = full[ids], size[ids]
+    with np.errstate(invalid="ignore"):
+        want, size = wide(x) @ full, np.abs(wide(x)) @ size
+    whole = np.isfinite(wide(x)).all(-1)
+    if np.isfinite(wide(y)[~whole]).any():
+        sys.exit(f"{what}: of NaN and Inf")
+    rows = mx.array(wide(y)[whole])
+    close(what, rows, want[whole], size[whole], max(256, x.shape[-1]) * 2.0**-24)
+
+
+m, n, k = 40, 72, 256
+product("like a layer's", normal(m, k), normal(n, k) * 0.02)
+far = power(np.linspace(-60, 60, m))[:, None]
+product("rows far apart", normal(m, k) * far, normal(n, k))
+groups = [np.repeat(power(p), 64) for p in ([-100, 90, -40, 20], [60, -90, 20, 0])]
+product("groups far apart", normal(m, k) * groups[0], normal(n, k) * groups[1])
+falling = power(-np.arange(k) % 64)
+product("far apart in a group", normal(m, k) * falling, normal(n, k))
+product("subnormal", normal(m, k) * 2.0**-126, normal(n, k) * 2.0**30)
+product("beyond half's range", normal(m, k) * 2.0**110, normal(n, k) * 2.0**-20)
+x = normal(m, k)
+x[5, 7], x[9, 0], x[11, 3] = np.inf, np.nan, -np.inf
+product("NaN and Inf", x, normal(n, k))
+x, ids = normal(70, 1, 128), np.sort(rng.integers(0, 4, 70)).astype(np.uint32)
+far = power(np.linspace(-50, 50, 70))[:, None, None]
+product("sorted", x * far, normal(4, 72, 128), ids=ids)
+if not few:
+    product("eight bits", normal(m, k) * falling, normal(n, k), bits=8)
+    product("three bits", normal(17, 96), normal(33, 96), bits=3, group=32)
+    product("five bits", normal(100, 256), normal(264, 256), bits=5, group=128)
+"""
+)
+
+
+def test_half_rows(gpu, request):
+    software = "llvmpipe" in request.config.mlxvk_name
+    env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
+    env["MLX_VK_TEST"] = EMULATION + (",matrices=8x8x16" if software else "")
+    few = "few" if software and not FULL else "many"
+    done = subprocess.run(
+        [sys.executable, "-c", HALF_ROWS, "bfloat16", few],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout
+    if software:
+        assert "quant/half_rows{" in done.stderr + done.stdout

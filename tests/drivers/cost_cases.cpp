@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/plan.h"
@@ -176,6 +177,13 @@ class Collector {
       bool norm,
       bool gate);
   void experts(const Model& model, uint32_t tokens);
+  // What packs rows of x first, if `plan` wants that.
+  void pack(
+      std::string name,
+      uint32_t times,
+      const QuantPlan& plan,
+      double m,
+      double k);
   void attention(std::string name, uint32_t times, AttentionProblem p);
 
   std::vector<CostCase> found;
@@ -230,6 +238,21 @@ void Collector::add(
        .why = why});
 }
 
+void Collector::pack(
+    std::string name,
+    uint32_t times,
+    const QuantPlan& plan,
+    double m,
+    double k) {
+  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (v && v->units.halves) {
+    double invocations = m * k / v->GROUP * HALF_ROWS_LANES;
+    uint64_t groups = parts(invocations, HALF_ROWS_WG);
+    HalfRowsVariant kernel{v->T, v->GROUP};
+    add(name + ", pack", times, kernel, groups, 4 * m * k, 0, {});
+  }
+}
+
 void Collector::gemm(std::string name, uint32_t times, QuantShape s) {
   GemmProblem p{
       .type = format_.type,
@@ -275,6 +298,7 @@ void Collector::product(std::string name, uint32_t times, QuantShape s) {
   double m = s.m, n = s.n, k = s.k;
   double sums = plan.splits > 1 ? 8.0 * plan.splits * m * n : 0;
   double depth = plan.splits > 1 ? plan.k_split : k;
+  pack(name, times, plan, m, k);
   std::visit(
       [&](auto& v) {
         add(name,
@@ -369,11 +393,12 @@ void Collector::experts(const Model& model, uint32_t tokens) {
     uint64_t groups = plan.sorted
         ? used * parts(each, plan.tile_height) * plan.n_tiles
         : uint64_t(plan.m_tiles) * plan.n_tiles * s.batch;
+    uint32_t each_layer = model.layers * (down ? 1 : 2);
+    pack(name, each_layer, plan, down ? s.batch : tokens, k);
     std::visit(
         [&](auto& kernel) {
-          uint32_t times = model.layers * (down ? 1 : 2);
           add(name,
-              times,
+              each_layer,
               kernel,
               groups,
               bytes,
