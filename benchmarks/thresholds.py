@@ -122,6 +122,7 @@ SWEEPS = {
     "attention.split_groups": sweep(attention, "keys", 512, 1024, 4096, 16384, batch=8),
     "attention.cheap_splits": sweep(attention, "keys", 257, 512, 1024, 2048),
     "attention.most_splits": sweep(attention, "keys", 16384, 131072, kv_heads=1),
+    "attention.halves_queries": sweep(attention, "queries", 16, 31, 32, 64, keys=4096),
     "attention.wide_head": sweep(attention, "dim", 64, 80, 96, 112, 128, queries=1024),
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/attention/ranges.h"
 #include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/attention/plan.h"
@@ -435,6 +436,11 @@ void Collector::attention(
   }
   auto plan = plan_prefill(caps_, p);
   uint64_t groups = parts(q, plan.bq) * p.heads;
+  if (plan.rest) {
+    RangesVariant ranges{p.type, p.dim, p.value_dim};
+    double read = 2 * (rows * p.dim + kv_rows * dims);
+    add(name + ", ranges", times, ranges, 3 * p.kv_heads, read, 0, {});
+  }
   std::visit(
       [&](auto& v) {
         Work work = work_of(v, p);
