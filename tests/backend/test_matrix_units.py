@@ -345,14 +345,61 @@ if not few:
 """
 )
 
+# Attention of bf16 on matrices of f16 (attention/halves.glsl). Scores err by 2^-16 of
+# the products' sizes or by 2^-16, weights also by half a unit of their type.
+HALF_HEADS = (
+    CHECK[: CHECK.index("def product")]
+    + """
+def attention(what, q, k, v, causal=True):
+    q, k, v = (mx.array(np.asarray(a, np.float32)).astype(dtype) for a in (q, k, v))
+    scale = q.shape[-1] ** -0.5
+    y = mx.fast.scaled_dot_product_attention(
+        q, k, v, scale=scale, mask="causal" if causal else None)
+    heads = q.shape[1] // k.shape[1]
+    q, k, v = wide(q), np.repeat(wide(k), heads, 1), np.repeat(wide(v), heads, 1)
+    k = np.swapaxes(k, -1, -2)
+    s = q @ k * scale
+    if causal:
+        s = np.where(np.triu(np.ones(s.shape[-2:]), 1) > 0, -np.inf, s)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    worst = sums * np.max(np.abs(q) @ np.abs(k)) * scale
+    close(what, y, p @ v, p @ np.abs(v), half + 2 * (worst + sums))
 
-def test_half_rows(gpu, request):
+
+normal = rng.standard_normal
+q, k, v = normal((1, 2, 70, 32)), normal((1, 1, 70, 32)), normal((1, 1, 70, 32))
+far = np.exp2(np.linspace(-40, 40, 70))[:, None]
+attention("usual", q, k, v)
+attention("large values", q, k, v * 2.0**100)
+attention("small values", q, k, v * 2.0**-100)
+attention("values far apart", q, k, v * far)
+attention("keys far apart", q, k * far, v)
+attention("small keys", q * 2.0**60, k * 2.0**-60, v)
+attention("steep", q * 40, k * 40, v)
+attention("steeper", q * 2.0**14, k * 2.0**12, v)
+x = np.concatenate([v, v * far], 0)
+attention("one head of two", np.repeat(q, 2, 0), np.repeat(k, 2, 0), x)
+if not few:
+    attention("wider", normal((1, 4, 33, 64)), *normal((2, 1, 2, 300, 64)), False)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "script, shape, kernel",
+    [
+        (HALF_ROWS, "8x8x16", "quant/half_rows"),
+        (HALF_HEADS, "8x16x16", "attention/ranges"),
+    ],
+)
+def test_half_operands(gpu, request, script, shape, kernel):
     software = "llvmpipe" in request.config.mlxvk_name
     env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
-    env["MLX_VK_TEST"] = EMULATION + (",matrices=8x8x16" if software else "")
+    env["MLX_VK_TEST"] = EMULATION + (f",matrices={shape}" if software else "")
     few = "few" if software and not FULL else "many"
     done = subprocess.run(
-        [sys.executable, "-c", HALF_ROWS, "bfloat16", few],
+        [sys.executable, "-c", script, "bfloat16", few],
         env=env,
         capture_output=True,
         text=True,
@@ -360,4 +407,4 @@ def test_half_rows(gpu, request):
     )
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout
     if software:
-        assert "quant/half_rows{" in done.stderr + done.stdout
+        assert kernel + "{" in done.stderr + done.stdout

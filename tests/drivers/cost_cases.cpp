@@ -140,7 +140,7 @@ Work work_of(const PrefillVariant& v, const AttentionProblem& p) {
   return w;
 }
 Work work_of(const PrefillCoopmatVariant& v, const AttentionProblem& p) {
-  uint32_t rows = v.units.lanes < 32 ? 8 : 16, keys = 64;
+  uint32_t rows = v.units.lanes < 32 ? 8 : 16, keys = v.BK;
   return tiles(
       double(v.BQ) * keys * (p.dim + p.value_dim),
       v.BQ / rows * v.units.lanes,

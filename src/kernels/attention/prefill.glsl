@@ -64,13 +64,14 @@ void main() {
   uint group = group_index();
   // The condition is uniform in the workgroup.
   if (group < A.tiles * A.heads * A.batches) {
-    Tile tile = tile_of(group);
 #if HALVES
-    if (take_ranges(tile.batch, tile.kv_head) != TAKES_EXACT) {
-      return;
+    Tile tile = tile_of(group);
+    if (take_ranges(tile.batch, tile.kv_head) == TAKES_EXACT) {
+      attend(tile);
     }
+#else
+    attend(tile_of(group));
 #endif
-    attend(tile);
   }
 }
 

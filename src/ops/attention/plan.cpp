@@ -321,8 +321,10 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
     // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
     bool narrow = v.units.lanes < 32;
     v.SHARED_Q = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
-    v.BK = v.SHARED_Q ? 32 : 64;
-    bool held = !narrow || v.SHARED_Q || std::max(p.dim, p.value_dim) <= 64;
+    bool wide = std::max(p.dim, p.value_dim) > 64;
+    // RADV spills with 64 keys of wide heads, and hides less latency.
+    v.BK = v.SHARED_Q || (wide && !timed_tiles(caps)) ? 32 : 64;
+    bool held = !narrow || v.SHARED_Q || !wide;
     if (held && v.shared_memory() <= caps.shared_memory) {
       plan.bq = v.BQ;
       plan.kernel = v;
