@@ -10,6 +10,7 @@ import platform
 
 from . import advice, drivers, native, watchdog
 from .layout import field, heading, paragraph, wrapped
+from .tune import table
 
 EXAMPLES = """
 mlx-vulkan doctor
@@ -153,6 +154,8 @@ def show_device(index: int, device: dict) -> None:
         line("MISSING", f"{', '.join(device['missing'])} (required)")
     if device.get("reason"):
         line("note", device["reason"])
+    if "tuned" in device:
+        line("tuned", table.summary(device["tuned"], device["tuned_off"]))
     watchdog.show(device)
     drivers.show(device)
 

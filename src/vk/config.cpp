@@ -69,8 +69,9 @@ constexpr ConfigEntry table[] = {
      "Optimizations and features to switch off, separated by commas: coopmat, "
      "bfloat16, native_f16, levels, splits, joins, sentinels, fuse, "
      "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
-     "products on f16 matrix units, for devices without bf16 ones) and meet "
-     "(direct waits between the GPUs of MLX_VK_HOST_GROUP)."},
+     "products on f16 matrix units, for devices without bf16 ones), meet "
+     "(direct waits between the GPUs of MLX_VK_HOST_GROUP) and tuned (what "
+     "`mlx-vulkan tune` found)."},
     {"MLX_VK_METAL_KERNELS",
      "",
      "The result of mx.metal.is_available(). By default, it is true where models of "
@@ -109,7 +110,8 @@ constexpr ConfigEntry table[] = {
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
-     "device's rates at start."},
+     "device's rates at start. `class=amd`, `class=intel` and `class=least` make "
+     "plans of products and attention take the device for one of that class."},
 };
 
 // Earlier names of settings, which go on working. `word` is what a value, or
@@ -147,7 +149,8 @@ constexpr std::string_view paths[] = {
     "fuse",
     "fuse_attention",
     "halves",
-    "meet"};
+    "meet",
+    "tuned"};
 
 // Cuts the first word off a comma-separated list.
 std::string_view take_word(std::string_view& list) {
@@ -309,7 +312,10 @@ bool parse_hook(const std::string& word, Config& c) {
       choice("queue=graphics", t.queue, QueueKind::Graphics) ||
       choice("emulate", t.emulate, true) ||
       choice("fixed_subgroups", t.fixed_subgroups, true) ||
-      choice("assumed_rates", t.assumed_rates, true);
+      choice("assumed_rates", t.assumed_rates, true) ||
+      choice("class=amd", t.plan_class, "amd") ||
+      choice("class=intel", t.plan_class, "intel") ||
+      choice("class=least", t.plan_class, "least");
 }
 
 std::string cache_folder(const Environment& e) {

@@ -1,0 +1,113 @@
+// What `mlx-vulkan tune` asks of the library: one function that takes a request
+// and gives an answer, both JSON.
+#include <nlohmann/json.hpp>
+
+#include "ops/tuned/tuned.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+using nlohmann::json;
+
+std::string hexadecimal(uint64_t x) {
+  char text[17];
+  std::snprintf(
+      text, sizeof text, "%016llx", static_cast<unsigned long long>(x));
+  return text;
+}
+
+json classes() {
+  json found = json::array();
+  for (auto& r : recorded_problems()) {
+    json c;
+    c["class"] = hexadecimal(class_of(r.problem));
+    c["kind"] = r.problem.index();
+    c["text"] = text_of(r.problem);
+    c["sizes"] = sizes_of(r.problem);
+    c["calls"] = r.calls;
+    for (auto& [name, value] : members_of(r.problem)) {
+      c["members"][std::string(name)] = value;
+    }
+    c["candidates"] = json::array();
+    for (auto& one : candidates(views(), r.problem)) {
+      c["candidates"].push_back(
+          {{"view", views()[one.view].name},
+           {"kernel", one.kernel},
+           {"plan", hexadecimal(one.plan)}});
+    }
+    found.push_back(std::move(c));
+  }
+  return found;
+}
+
+json table_of(const Caps& caps) {
+  auto text = tuned_text(caps);
+  auto table = json::parse(text, nullptr, false);
+  return text.empty() || table.is_discarded() ? json() : table;
+}
+
+// The head of a table of this device.
+json head(const Caps& caps) {
+  return {
+      {"device", caps.name},
+      {"uuid", caps.uuid},
+      {"driver", caps.driver},
+      {"plans", plans_version}};
+}
+
+json answer(const json& request) {
+  Device& d = device();
+  looks_up(d.caps());
+  auto what = request.at("do").get<std::string>();
+  if (what == "status") {
+    json found = head(d.caps());
+    found["disabled"] = config().disabled("tuned");
+    found["timestamps"] = d.caps().timestamps;
+    found["table"] = table_of(d.caps());
+    found["in_force"] =
+        choices_in(views(), found["table"].dump()).size();
+    return found;
+  }
+  if (what == "record") {
+    record_problems(request.at("on"));
+  } else if (what == "classes") {
+    return classes();
+  } else if (what == "use") {
+    json table{{"plans", plans_version}, {"choices", request.at("choices")}};
+    use_choices(choices_in(views(), table.dump()));
+  } else if (what == "store") {
+    json table = request.at("table");
+    table.update(head(d.caps()));
+    return store_tuned_text(d.caps(), table.dump());
+  } else if (what == "spans") {
+    d.finish_submitted();
+    d.profiler().measure_spans(request.at("on"));
+  } else if (what == "busy") {
+    d.finish_submitted();
+    return d.profiler().busy();
+  } else {
+    throw std::invalid_argument("The tuner does not know " + what + ".");
+  }
+  return true;
+}
+
+} // namespace
+
+} // namespace mlx::core::vulkan
+
+// Valid until the next call from the same thread. Never throws; an error is an
+// object with the member "error".
+extern "C" __attribute__((visibility("default"))) const char*
+mlx_vulkan_tuner(const char* request) {
+  static thread_local std::string text;
+  try {
+    text = mlx::core::vulkan::answer(nlohmann::json::parse(request)).dump();
+  } catch (const std::exception& e) {
+    text = nlohmann::json{{"error", e.what()}}.dump();
+  }
+  return text.c_str();
+}
