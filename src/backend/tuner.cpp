@@ -1,8 +1,14 @@
 // What `mlx-vulkan tune` asks of the library: one function that takes a request
 // and gives an answer, both JSON.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include <nlohmann/json.hpp>
 
 #include "ops/tuned/tuned.h"
+#include "ops/tuned/visit.h"
+#include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "vk/config.h"
@@ -44,6 +50,41 @@ json classes() {
   return found;
 }
 
+// Builds kernels of up to `most` candidates of each recorded problem, together.
+// One that cannot be built says so when it is used.
+void prepare(Device& d, size_t most) {
+  std::vector<const Kernel*> kernels;
+  for (auto& r : recorded_problems()) {
+    auto found = candidates(views(), r.problem);
+    for (size_t i = 1; i < std::min(found.size(), most + 1); ++i) {
+      auto build = [&](auto& v, auto&) {
+        try {
+          kernels.push_back(&d.pipelines().get(v));
+        } catch (const std::exception&) { // it failed before
+        }
+      };
+      auto& caps = views()[found[i].view].caps;
+      std::visit([&](auto& p) { visit_plan(caps, p, build); }, r.problem);
+    }
+  }
+  std::atomic<size_t> next{0};
+  auto finish = [&] {
+    for (size_t i; (i = next++) < kernels.size();) {
+      try {
+        d.pipelines().finish(*kernels[i]);
+      } catch (const std::exception&) {
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 16; ++i) {
+    threads.emplace_back(finish);
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+}
+
 json table_of(const Caps& caps) {
   auto text = tuned_text(caps);
   auto table = json::parse(text, nullptr, false);
@@ -68,12 +109,13 @@ json answer(const json& request) {
     found["disabled"] = config().disabled("tuned");
     found["timestamps"] = d.caps().timestamps;
     found["table"] = table_of(d.caps());
-    found["in_force"] =
-        choices_in(views(), found["table"].dump()).size();
+    found["in_force"] = choices_in(views(), found["table"].dump()).size();
     return found;
   }
   if (what == "record") {
     record_problems(request.at("on"));
+  } else if (what == "prepare") {
+    prepare(d, request.at("most"));
   } else if (what == "classes") {
     return classes();
   } else if (what == "use") {
@@ -101,8 +143,8 @@ json answer(const json& request) {
 
 // Valid until the next call from the same thread. Never throws; an error is an
 // object with the member "error".
-extern "C" __attribute__((visibility("default"))) const char*
-mlx_vulkan_tuner(const char* request) {
+extern "C" __attribute__((visibility("default"))) const char* mlx_vulkan_tuner(
+    const char* request) {
   static thread_local std::string text;
   try {
     text = mlx::core::vulkan::answer(nlohmann::json::parse(request)).dump();

@@ -110,8 +110,9 @@ constexpr ConfigEntry table[] = {
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
-     "device's rates at start. `class=amd`, `class=intel` and `class=least` make "
-     "plans of products and attention take the device for one of that class."},
+     "device's rates at start. `plans=amd`, `plans=intel` and `plans=least` make "
+     "plans of products and attention take the device for one of that class; "
+     "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold."},
 };
 
 // Earlier names of settings, which go on working. `word` is what a value, or
@@ -296,6 +297,10 @@ bool parse_hook(const std::string& word, Config& c) {
     t.matrices = value;
     return true;
   }
+  if (key == "plans") {
+    t.plans = value;
+    return true;
+  }
   if (key == "kernels" && !value.empty()) {
     t.kernels = value;
     return true;
@@ -312,10 +317,7 @@ bool parse_hook(const std::string& word, Config& c) {
       choice("queue=graphics", t.queue, QueueKind::Graphics) ||
       choice("emulate", t.emulate, true) ||
       choice("fixed_subgroups", t.fixed_subgroups, true) ||
-      choice("assumed_rates", t.assumed_rates, true) ||
-      choice("class=amd", t.plan_class, "amd") ||
-      choice("class=intel", t.plan_class, "intel") ||
-      choice("class=least", t.plan_class, "least");
+      choice("assumed_rates", t.assumed_rates, true);
 }
 
 std::string cache_folder(const Environment& e) {

@@ -92,9 +92,8 @@ std::string kernel_of(const Caps& caps, const Planned& p) {
 
 uint32_t number(const std::string& kernel, std::string_view name) {
   auto at = kernel.find(" " + std::string(name) + "=");
-  return at == kernel.npos
-      ? 0
-      : std::stoul(kernel.substr(at + name.size() + 2));
+  return at == kernel.npos ? 0
+                           : std::stoul(kernel.substr(at + name.size() + 2));
 }
 
 } // namespace
@@ -149,12 +148,15 @@ TEST_CASE("tuned: candidates need nothing that the device lacks") {
 }
 
 TEST_CASE("tuned: there is a choice where it matters") {
-  for (const char* name : {"NVIDIA H200", "AMD Radeon Graphics (RADV STRIX_HALO"}) {
+  for (const char* name :
+       {"NVIDIA H200", "AMD Radeon Graphics (RADV STRIX_HALO"}) {
     CAPTURE(name);
     Views views(caps_of(name));
     for (uint32_t m : {1, 8, 64, 512}) {
       CAPTURE(m);
-      CHECK(candidates(views, quantized(Type::f16, m, 4096, 4096, 64)).size() > 2);
+      CHECK(
+          candidates(views, quantized(Type::f16, m, 4096, 4096, 64)).size() >
+          2);
       CHECK(candidates(views, dense(Type::f16, m, 1024, 4096)).size() > 1);
     }
     CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);

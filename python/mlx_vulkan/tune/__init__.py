@@ -107,7 +107,7 @@ def run(args) -> int:
 
 
 def job_of(args) -> dict:
-    from .cells import CELLS, CONTEXT
+    from .cells import CELLS, CONTEXT, SHORT
 
     device = next(d for d in native.report()["devices"] if d["selected"])
     software = device["type"] == "cpu"
@@ -120,7 +120,7 @@ def job_of(args) -> dict:
         "dtype": args.dtype,
         "software": software,
         "cells": SMALL if software else CELLS,
-        "context": 16 if software else CONTEXT,
+        "context": SHORT if software else CONTEXT,
         "seconds": seconds,
         "deadline": time.time() + seconds,
         "skip": [],

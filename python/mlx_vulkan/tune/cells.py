@@ -4,15 +4,16 @@ from .. import models
 from ..arguments import Failed
 
 LAYERS = 4  # that are kept: they are alike
-CONTEXT = 512  # tokens before a decode step
+CONTEXT, SHORT = 512, 16  # tokens before a decode step; of software devices
 STEPS = 4  # of a sample
 CHUNK = 2048  # tokens of a prompt that mlx-lm takes at once
-# In the order of what matters to most.
+# In the order of what matters to most; the third: another context.
 CELLS = (
     ("decode", 1),
     ("prompt", 512),
     ("prompt", 2048),
     ("decode", 8),
+    ("decode", 1, 4096),
     ("decode", 32),
     ("prompt", 128),
     ("decode", 4),
@@ -35,7 +36,8 @@ class Cell:
         import mlx.core as mx
         from mlx_lm.models.cache import make_prompt_cache, trim_prompt_cache
 
-        self.mx, self.model, self.name = mx, model, f"{kind} {rows}"
+        after = "" if context in (CONTEXT, SHORT) else f" after {context}"
+        self.mx, self.model, self.name = mx, model, f"{kind} {rows}{after}"
         self.kind, self.rows = kind, rows
         self.make_cache, self.trim = make_prompt_cache, trim_prompt_cache
         mx.random.seed(3)

@@ -30,6 +30,11 @@ def classes() -> list[dict]:
     return ask("classes")
 
 
+def prepare(most: int) -> None:
+    """Builds the kernels of so many candidates of each recorded problem."""
+    ask("prepare", most=most)
+
+
 def use(choices: list[dict]) -> None:
     ask("use", choices=choices)
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <set>
 
+#include "ops/tuned/visit.h"
 #include "pipeline/hash.h"
-#include "vk/config.h"
 #include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
@@ -44,11 +44,14 @@ struct Change {
   const char* name;
   void (*apply)(Caps&, Tuning&);
 };
-#define SET(member, value) \
-  {#member "=" #value, [](Caps&, Tuning& t) { t.member = value; }}
+#define SET(member, value)                                          \
+  {                                                                 \
+#member "=" #value, [](Caps&, Tuning & t) { t.member = value; } \
+  }
 constexpr Change changes[] = {
     {"cores/2", [](Caps& c, Tuning&) { c.core_count = (c.cores() + 1) / 2; }},
     {"cores*2", [](Caps& c, Tuning&) { c.core_count = 2 * c.cores(); }},
+    {"cores*8", [](Caps& c, Tuning&) { c.core_count = 8 * c.cores(); }},
     {"no fragments", [](Caps& c, Tuning&) { c.known_fragments = false; }},
     {"no matrices", [](Caps& c, Tuning&) { c = without_matrices(c); }},
     SET(quant.few_rows, 2),
@@ -179,16 +182,25 @@ bool fits(const Caps& caps, const V& v) {
   bool room = true;
   if constexpr (requires { v.shared_memory(); }) {
     room = v.shared_memory() <= caps.shared_memory;
-  } else if constexpr (requires { v.units; v.TRANSPOSE; }) {
+  } else if constexpr (requires {
+                         v.units;
+                         v.TRANSPOSE;
+                       }) {
     // Tiles of 32 items of k, padded, and a fragment a subgroup.
     uint32_t tiles = (v.BM + v.BN) * 5 * 16;
     room = tiles + v.WM * v.WN * v.units.shape.m * v.units.shape.n * 4 <=
         caps.shared_memory;
   }
   uint32_t lanes = 0;
-  if constexpr (requires { v.WM; v.SG; }) {
+  if constexpr (requires {
+                  v.WM;
+                  v.SG;
+                }) {
     lanes = v.WM * v.WN * v.SG;
-  } else if constexpr (requires { v.WM; v.units; }) {
+  } else if constexpr (requires {
+                         v.WM;
+                         v.units;
+                       }) {
     lanes = v.WM * v.WN * v.units.lanes;
   } else if constexpr (requires { v.WG; }) {
     lanes = v.WG;
@@ -202,72 +214,25 @@ struct Plan {
 };
 
 template <typename V>
-Plan describe(const Caps& caps, const V& v, std::initializer_list<uint64_t> more) {
+Plan describe(const Caps& caps, const V& v, const PlanParts& parts) {
   Plan plan;
   plan.candidate.kernel = log_name(V::file, v.defines());
-  Hasher h;
-  h.add(hash_of(V::file, v.defines(), false).a);
-  for (uint64_t x : more) {
-    h.add(x);
+  if (parts.splits > 1) {
+    plan.candidate.kernel += " in " + std::to_string(parts.splits) + " parts";
   }
+  Hasher h;
+  h.add(hash_of(V::file, v.defines(), false).a, parts.splits);
+  h.add(parts.length, parts.other);
   plan.candidate.plan = h.a();
-  plan.fits = fits(caps, v);
+  plan.fits = parts.fits && fits(caps, v);
   return plan;
 }
 
-Plan plan_with(const Caps& caps, const QuantShape& s) {
-  auto& c = config();
-  auto plan = plan_quant(caps, s, c.test.skinny_rows, c.int8_activations);
-  bool dot = std::holds_alternative<QmmDotVariant>(plan.kernel);
-  if (!dot && dequantizes_first(caps, s, c.test.dequantize_rows)) {
-    // The dense product is a class of its own.
-    return {{0, "dequantize, then a dense product", 1}};
-  }
-  auto made = std::visit(
-      [&](auto& v) {
-        return describe(caps, v, {plan.splits, plan.k_split, plan.sorted});
-      },
-      plan.kernel);
-  if (plan.splits > 1) {
-    made.candidate.kernel += " in " + std::to_string(plan.splits) + " parts";
-  }
-  return made;
-}
-
-Plan plan_with(const Caps& caps, const GemmProblem& p) {
-  auto plan = plan_gemm(caps, p);
-  auto made = std::visit(
-      [&](auto& v) {
-        return describe(
-            caps, v, {plan.splits, plan.k_split, plan.transposed});
-      },
-      plan.variant);
-  if (plan.splits > 1) {
-    made.candidate.kernel += " in " + std::to_string(plan.splits) + " parts";
-  }
-  return made;
-}
-
-Plan plan_with(const Caps& caps, const AttentionProblem& p) {
-  if (!uses_decode(caps, p)) {
-    auto plan = plan_prefill(caps, p, config().test.emulate);
-    return std::visit(
-        [&](auto& v) { return describe(caps, v, {plan.bq}); }, plan.kernel);
-  }
-  auto plan = plan_decode(
-      caps,
-      p,
-      {.splits = !config().disabled("splits"),
-       .joins = !config().disabled("joins")});
-  auto made = describe(caps, plan.kernel, {plan.splits, plan.split_keys});
-  made.fits &= !p.bits || fits_registers(caps, plan.kernel);
-  made.candidate.kernel += " in " + std::to_string(plan.splits) + " parts";
-  return made;
-}
-
 Plan planned(const Views& views, uint32_t view, const Planned& p) {
-  auto plan = std::visit(
-      [&](auto& problem) { return plan_with(views[view].caps, problem); }, p);
+  auto& caps = views[view].caps;
+  Plan plan{{0, "dequantize, then a dense product", 1}};
+  auto take = [&](auto& v, auto& parts) { plan = describe(caps, v, parts); };
+  std::visit([&](auto& problem) { visit_plan(caps, problem, take); }, p);
   plan.candidate.view = view;
   return plan;
 }
@@ -281,20 +246,24 @@ View& Views::add(std::string name, const Caps& caps) {
 }
 
 Views::Views(const Caps& device, std::string_view as) {
-  add("", device);
+  View& own = add("", device);
   for (auto& c : classes) {
     if (c.name == as) {
-      Caps& seen = views_[0].caps;
-      seen = judged_as(seen, c);
-      seen.core_count = c.cores;
-      seen.known_fragments = false;
-      seen = as == "least" ? without_matrices(seen) : seen;
+      own.caps = judged_as(own.caps, c);
+      own.caps.core_count = c.cores;
+      own.caps.known_fragments = false;
+      own.caps = as == "least" ? without_matrices(own.caps) : own.caps;
     }
   }
+  for (auto& change : changes) {
+    if (change.name == as) {
+      change.apply(own.caps, own.thresholds);
+    }
+  }
+  add("device", device);
   for (auto& c : classes) {
     add(c.name, judged_as(device, c));
   }
-  // The device's own count and fragments, where plans take it for another.
   std::vector<std::string> bases{""};
   if (device.vendor_id != classes[0].vendor || !as.empty()) {
     bases.push_back(classes[0].name);
@@ -310,9 +279,8 @@ Views::Views(const Caps& device, std::string_view as) {
 }
 
 int Views::find(std::string_view name) const {
-  auto found = std::find_if(views_.begin(), views_.end(), [&](auto& v) {
-    return v.name == name;
-  });
+  auto found = std::find_if(
+      views_.begin(), views_.end(), [&](auto& v) { return v.name == name; });
   return found == views_.end() ? -1 : int(found - views_.begin());
 }
 
@@ -349,8 +317,7 @@ uint64_t class_of(const Planned& p) {
   return h.a();
 }
 
-std::vector<std::pair<std::string_view, int64_t>> members_of(
-    const Planned& p) {
+std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p) {
   std::vector<std::pair<std::string_view, int64_t>> found;
   auto add = [&](const char* name, auto value, bool) {
     found.emplace_back(name, static_cast<int64_t>(value));

@@ -28,15 +28,15 @@ using Planned = std::variant<QuantShape, GemmProblem, AttentionProblem>;
 // How plans may see a device: what it can do stays; what plans judge by
 // (vendor, registers, cores, thresholds) differs.
 struct View {
-  std::string name; // "" for the device's own, "intel", "quant.few_rows=2", ...
+  std::string name; // "" by default, "intel", "quant.few_rows=2", ...
   Caps caps;
   Tuning thresholds;
 };
 
 class Views {
  public:
-  // `as`: the class that plans take the device for by default (test hook): amd,
-  // intel or least; empty: its own.
+  // `as`: how plans see the device by default (test hook), a class or a change
+  // of plan.cpp; empty: as it is.
   explicit Views(const Caps& device, std::string_view as = "");
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;

@@ -30,8 +30,7 @@ struct Entry {
 using Table = std::unordered_map<uint64_t, Entry>;
 
 struct State {
-  explicit State(const Caps& device)
-      : views(device, config().test.plan_class) {}
+  explicit State(const Caps& device) : views(device, config().test.plans) {}
 
   const Views views;
   std::atomic<const Table*> table{nullptr}; // replaced ones are leaked
@@ -49,14 +48,15 @@ struct State {
     update();
   }
   void update() {
-    active = recording || !table.load()->empty() ||
-        !config().test.plan_class.empty();
+    active =
+        recording || !table.load()->empty() || !config().test.plans.empty();
   }
 };
 
 std::atomic<State*> state_{nullptr};
 
 std::chrono::steady_clock::time_point started;
+std::atomic<bool> by_tuner{false}; // a process that needs no hint
 
 // Once on a machine whose kind of GPU nobody has timed, at the end of a process
 // that used it for a minute.
@@ -65,7 +65,7 @@ void hint() {
   auto& cache = default_disk_cache();
   bool used =
       std::chrono::steady_clock::now() - started > std::chrono::minutes(1);
-  if (used && ::isatty(STDERR_FILENO) && !cache.get(said) &&
+  if (used && !by_tuner && ::isatty(STDERR_FILENO) && !cache.get(said) &&
       cache.put(said, std::as_bytes(std::span(said)))) {
     std::fputs(
         "[mlx-vulkan] `mlx-vulkan tune MODEL` may make this model faster on "
@@ -78,9 +78,8 @@ State& state_of(const Caps& device) {
   static auto* made = [&] { // leaked: used at exit
     auto* s = new State(device);
     s->use(
-        config().disabled("tuned")
-            ? std::vector<Choice>()
-            : choices_in(s->views, tuned_text(device)));
+        config().disabled("tuned") ? std::vector<Choice>()
+                                   : choices_in(s->views, tuned_text(device)));
     state_ = s;
     if (!timed_tiles(device) && s->table.load()->empty()) {
       started = std::chrono::steady_clock::now();
@@ -136,6 +135,7 @@ const Views& views() {
   if (!s) {
     throw std::runtime_error("The device has not planned anything yet.");
   }
+  by_tuner = true;
   return s->views;
 }
 
