@@ -10,7 +10,6 @@
 #include "backend/fallback.h"
 #include "backend/host_ranks.h"
 #include "mlx/version.h"
-#include "ops/tuned/tuned.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/library.h"
 #include "runtime/device.h"
@@ -170,11 +169,7 @@ json report() {
     j["devices"].push_back(
         device_json(p.devices[i], static_cast<int>(i) == p.chosen));
     if (static_cast<int>(i) == p.chosen) {
-      auto text = tuned_text(p.devices[i]);
-      auto table = json::parse(text.empty() ? "null" : text, nullptr, false);
       j["devices"].back()["memory"] = memory_json(p.devices[i]);
-      j["devices"].back()["tuned"] = table.is_discarded() ? json() : table;
-      j["devices"].back()["tuned_off"] = config().disabled("tuned");
     }
   }
   j["distributed"] = distributed_state();

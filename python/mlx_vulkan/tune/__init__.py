@@ -1,8 +1,7 @@
 """Let plans of products and attention learn what is fast on this GPU.
 
-Times alternatives to the kernels of a model's steps on this GPU, in the model
-itself, and keeps those that are faster and compute the same. Later processes use
-them. Nothing else tunes: results change only when this command runs.
+Times alternatives to the kernels of a model's steps on this GPU, and keeps for later
+processes those that are faster and compute the same.
 """
 
 import datetime
@@ -27,8 +26,7 @@ mlx-vulkan tune --export my-gpu.json      # to attach to an issue
 mlx-vulkan tune --reset
 """
 EXIT = (
-    "Exit status: 1 if the model could not be tuned or the table not be written; the "
-    "earlier table is then in force."
+    "Exit status: 1 if the model could not be tuned; the earlier table stays in force."
 )
 WORKER = (sys.executable, "-m", "mlx_vulkan.tune.worker")
 # Seconds without an event after which a candidate is taken to hang, also where
@@ -39,17 +37,16 @@ SMALL = (("decode", 1), ("prompt", 16))  # cells of software devices
 
 
 def add_arguments(parser) -> None:
-    from ..bench.model import BITS, DTYPES, GROUPS
+    from ..bench.model import BITS
     from ..bench.shapes import SHAPES
 
-    public = sorted(name for name in SHAPES if not name.startswith("tiny"))
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("model", nargs="?", metavar="MODEL", help=models.HELP)
     what.add_argument(
         "--shape",
         choices=sorted(SHAPES),
         metavar="SHAPE",
-        help=f"random weights of this shape: {', '.join(public)}",
+        help="random weights of a shape of `mlx-vulkan bench model`",
     )
     what.add_argument(
         "--show", action="store_true", help="print what this GPU was tuned to"
@@ -64,7 +61,7 @@ def add_arguments(parser) -> None:
         "--import",
         dest="take",
         metavar="FILE",
-        help="take it from this file, of a GPU and a driver of the same names",
+        help="take it from this file, of the same GPU and driver",
     )
     parser.add_argument(
         "--minutes",
@@ -74,10 +71,6 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument(
         "--bits", type=int, choices=BITS, default=4, help="of a shape (default: 4)"
-    )
-    parser.add_argument("--group-size", type=int, choices=GROUPS, help="of a shape")
-    parser.add_argument(
-        "--dtype", choices=DTYPES, default="bfloat16", help="of a shape (bfloat16)"
     )
     parser.add_argument(
         "--json",
@@ -116,8 +109,6 @@ def job_of(args) -> dict:
         "shape": args.shape,
         "model": args.model,
         "bits": args.bits,
-        "group_size": args.group_size,
-        "dtype": args.dtype,
         "software": software,
         "cells": SMALL if software else CELLS,
         "context": SHORT if software else CONTEXT,

@@ -82,9 +82,7 @@ def load(job: dict):
         shape = SHAPES[job["shape"]]
         layers = min(LAYERS, shape.get("num_hidden_layers", LAYERS))
         more = {"num_hidden_layers": layers} if "num_hidden_layers" in shape else {}
-        model, config = make(
-            job["shape"], job["bits"], job["group_size"], job["dtype"], **more
-        )
+        model, config = make(job["shape"], job["bits"], None, "bfloat16", **more)
     else:
         from mlx_lm.utils import load_model
 

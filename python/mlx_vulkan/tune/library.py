@@ -21,6 +21,11 @@ def status() -> dict:
     return ask("status")
 
 
+def table_in_use() -> dict:
+    """Also of a device that is not started."""
+    return ask("table")
+
+
 def record(on: bool) -> None:
     ask("record", on=on)
 

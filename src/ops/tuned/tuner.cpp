@@ -100,10 +100,21 @@ json head(const Caps& caps) {
       {"plans", plans_version}};
 }
 
+// The device in use, which need not be started for that.
+json table_in_use() {
+  auto& p = probe();
+  return {
+      {"disabled", config().disabled("tuned")},
+      {"table", p.chosen < 0 ? json() : table_of(p.devices[p.chosen])}};
+}
+
 json answer(const json& request) {
+  auto what = request.at("do").get<std::string>();
+  if (what == "table") {
+    return table_in_use();
+  }
   Device& d = device();
   looks_up(d.caps());
-  auto what = request.at("do").get<std::string>();
   if (what == "status") {
     json found = head(d.caps());
     found["disabled"] = config().disabled("tuned");
