@@ -4,6 +4,8 @@
 
 #include "null/devices.h"
 #include "ops/tuned/plan.h"
+#include "ops/tuned/visit.h"
+#include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
 
@@ -161,6 +163,36 @@ TEST_CASE("tuned: there is a choice where it matters") {
     }
     CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);
   }
+}
+
+TEST_CASE("tuned: candidates that no plan chooses compile and fit") {
+  std::set<std::string> known, seen;
+  for (auto& v : all_variants().all()) {
+    known.insert(log_name(v.file, v.defines));
+  }
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    Views views(caps);
+    for (auto& p : problems()) {
+      for (auto& c : candidates(views, p)) {
+        auto compile = [&](auto& v, auto&) {
+          auto defines = v.defines();
+          auto kernel = log_name(v.file, defines);
+          if (known.contains(kernel) || !seen.insert(kernel).second) {
+            return;
+          }
+          CAPTURE(kernel);
+          auto r = compile_kernel(v.file, defines).reflection;
+          CHECK(r.shared_size <= caps.shared_memory);
+          CHECK(r.local_size[0] <= caps.max_workgroup_size);
+        };
+        auto& seen_as = views[c.view].caps;
+        std::visit(
+            [&](auto& problem) { visit_plan(seen_as, problem, compile); }, p);
+      }
+    }
+  }
+  CHECK(seen.size() > 600);
 }
 
 TEST_CASE("tuned: from another class the device's own plans are candidates") {

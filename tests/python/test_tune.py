@@ -184,3 +184,30 @@ def test_killed_in_the_middle_the_old_table_stays(tmp_path):
     process.communicate()
     assert table_of(cache).read_bytes() == before
     assert not list(cache.glob("tuned-*.tmp-*"))
+
+
+MEASURED = """
+library.prepare(16)
+import time
+for timestamps in (True, False):
+    begun = time.perf_counter()
+    seconds = library.measure(run, timestamps)
+    assert 0 < seconds <= time.perf_counter() - begun, seconds
+again = library.measure(lambda: None, True)
+assert again < seconds, again
+"""
+
+
+def test_measures_and_builds_candidates_as_on_a_gpu(tmp_path):
+    run_program(PRODUCT + MEASURED, tmp_path)
+
+
+def test_needs_something_to_do(tmp_path):
+    env = {"MLX_VK_CACHE": str(tmp_path)}
+    done = command(*TINY[:3], "--minutes", "0", **env)
+    assert done.returncode == 0 and "No step was reached" in done.stdout
+    done = command(*TINY, **env, MLX_VK_DISABLE="tuned")
+    assert done.returncode == 2 and "switches off" in done.stderr
+    done = command("tune", "/nonexist", **env)
+    assert done.returncode == 1 and "not a folder" in done.stderr
+    assert command("tune", **env).returncode == 2
