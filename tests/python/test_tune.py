@@ -105,9 +105,16 @@ def test_a_table_is_used_and_can_be_switched_off(tmp_path):
     Path(file).write_text(json.dumps(table | {"driver": "another"}))
     done = command("tune", "--import", file, **env)
     assert done.returncode == 1 and "of another driver" in done.stderr
-    Path(file).write_text("[1]")
-    done = command("tune", "--import", file, **env)
-    assert done.returncode == 2 and "no table" in done.stderr
+    one = {**table["choices"][0], "sizes": ["many"]}
+    for bad in (
+        [1],
+        {"choices": [{}]},
+        table | {"choices": [one]},
+        table | {"cells": 1},
+    ):
+        Path(file).write_text(json.dumps(bad))
+        done = command("tune", "--import", file, **env)
+        assert done.returncode == 2 and "no table" in done.stderr, bad
     # A table under another device's or driver's name is not found.
     entry = table_of(tmp_path)
     entry.rename(entry.with_name("tuned-0123-4567.entry"))

@@ -220,7 +220,7 @@ def tune(args) -> int:
     old = (library.status()["table"] or {}).get("choices", [])
     mine = {c["class"] for c in end["choices"]} | set(tuning.job["done"])
     kept = [c for c in old if c["class"] not in mine]
-    if made["choices"] or len(kept) < len(old):
+    if end["tried"]:
         table.store(made | {"choices": [*made["choices"], *kept]})
     return 0
 

@@ -15,17 +15,18 @@ HASH = 16  # digits
 
 def check_table(table) -> dict:
     """A table from a file. Throws Failed."""
-    keys = {"class", "view", "plan", "sizes", "text", "kernel"}
-    good = isinstance(table, dict) and isinstance(table.get("choices"), list)
-    good = good and all(
-        isinstance(c, dict)
-        and keys <= c.keys()
-        and isinstance(c["class"], str)
-        and len(c["class"]) == len(c["plan"]) == HASH
-        for c in table["choices"]
-    )
-    if not good:
-        raise Failed("This is no table of `mlx-vulkan tune --export`.", 2)
+    texts = ("class", "plan", "view", "text", "kernel")
+    try:
+        for choice in table["choices"]:
+            good = all(isinstance(choice[name], str) for name in texts)
+            good &= len(choice["class"]) == len(choice["plan"]) == HASH
+            good &= all(isinstance(size, int) for size in choice["sizes"])
+            good &= isinstance(choice.get("gain", 1.0), float)
+            if not good:
+                raise ValueError
+        mean_gain(table)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failed("This is no table of `mlx-vulkan tune --export`.", 2) from error
     return table
 
 
@@ -36,24 +37,20 @@ def store(table: dict) -> None:
         raise Failed(f"The table cannot be written to {cache['path']!r}: {why}.")
 
 
-def gains(table: dict) -> list[tuple[str, float]]:
-    return [(cell["name"], cell["gain"]) for cell in table.get("cells", ())]
-
-
 def mean_gain(table: dict) -> float:
     """Of the cells that changed: the geometric mean."""
-    logs = [math.log(gain) for _, gain in gains(table) if gain > 0]
+    cells = [c for c in table.get("cells", ()) if not c.get("given_up")]
+    logs = [math.log(cell["gain"]) for cell in cells]
     return math.exp(statistics.fmean(logs)) if logs else 1.0
 
 
 def summary(table: dict | None, disabled: bool) -> str:
     """Whether, when and with what gain a device was tuned, in a sentence."""
-    if not table or not table.get("choices"):
+    if not table or "when" not in table:
         return "no: `mlx-vulkan tune MODEL` may make models faster"
-    text = (
-        f"on {table.get('when', '?')} with {table.get('model', '?')}: "
-        f"{len(table['choices'])} kernels, steps {mean_gain(table):.2f} times as fast"
-    )
+    count, gain = len(table["choices"]), mean_gain(table)
+    found = f"{count} kernels, steps {gain:.2f} times as fast" if count else "nothing"
+    text = f"on {table['when']} with {table.get('model', '?')}: {found}"
     return text + ("; switched off by MLX_VK_DISABLE=tuned" if disabled else "")
 
 

@@ -14,6 +14,7 @@ import sys
 import time
 
 from ..bench.intervals import ratio_interval
+from ..selftest.worker import works
 from . import library
 from .check import Check, Differs
 
@@ -60,8 +61,8 @@ class Tuner:
         except Differs as why:
             return self.leave_out(choice, f"wrong: {why}")
         except RuntimeError as why:
-            if "MLX_VK_TIMEOUT" in str(why) or "lost" in str(why).lower():
-                raise  # this process is of no more use
+            if not works(cell.mx):  # the device is lost or stuck, for this process
+                raise
             return self.leave_out(choice, f"does not run: {str(why)[:300]}")
         return choice
 
