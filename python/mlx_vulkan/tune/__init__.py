@@ -231,6 +231,8 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
     for cell in made["cells"]:
         before, after = (statistics.median(cell[s]) for s in ("before", "after"))
         note = "  (slower: given up)" if cell.get("given_up") else ""
+        if "of_hand" in cell:
+            note += f"  {cell['of_hand']:.3f} times as fast as by hand"
         print(
             f"  {cell['name']:<14} {before * 1e3:>10.3f} {after * 1e3:>10.3f} "
             f"{cell['gain']:>8.3f}{note}"
@@ -246,7 +248,7 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
     tried = sum(one["candidates"] for one in tuning.classes)
     print(
         f"  {tried} candidates of {len(tuning.classes)} problems in "
-        f"{len(end['tried'])} steps; {len(made['choices'])} taken"
+        f"{end['tried']} steps; {len(made['choices'])} taken"
     )
     if tuning.left:
         heading("Left out")
