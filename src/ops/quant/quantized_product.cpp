@@ -116,6 +116,23 @@ void pack_halves(
   args.x_row = args.stack.x_matrix = pitch;
 }
 
+// Packs x as the planned kernel takes it.
+void pack(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    QuantOperands& o,
+    StackedProductArgs& args) {
+  if (auto* dot = std::get_if<QmmDotVariant>(&plan.kernel)) {
+    o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
+    args.x_row = o.x.shape(1);
+  }
+  auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (codes && codes->units.halves) {
+    pack_halves(enc, o, args, *codes);
+  }
+}
+
 // A product whose parts of k are summed in a second dispatch.
 void run_split(
     StreamEncoder& enc,
@@ -151,8 +168,8 @@ void quantized_product(
   const Caps& caps = tuned(enc.caps(), shape);
   QuantPlan plan =
       plan_quant(caps, shape, c.test.skinny_rows, c.int8_activations);
-  auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
-  if (!dot && dequantizes_first(caps, shape, c.test.dequantize_rows)) {
+  if (!std::holds_alternative<QmmDotVariant>(plan.kernel) &&
+      dequantizes_first(caps, shape, c.test.dequantize_rows)) {
     if (c.debug_paths) {
       count(shape, nullptr, f);
     }
@@ -161,14 +178,7 @@ void quantized_product(
   if (c.debug_paths) {
     count(shape, &plan, f);
   }
-  if (dot) {
-    o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
-    args.x_row = o.x.shape(1);
-  }
-  auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
-  if (codes && codes->units.halves) {
-    pack_halves(enc, o, args, *codes);
-  }
+  pack(enc, plan, shape, o, args);
   if (plan.sorted) {
     args.M = args.stack.batch;
   }
