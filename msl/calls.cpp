@@ -1,4 +1,5 @@
 // Which function a call means: lookup, deduction, overloads.
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -35,12 +36,10 @@ std::vector<Value> Translator::arguments_of(const Expr& e) {
 std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
   Ty to = nullptr;
   Scope* where = nullptr;
-  Symbol* s = callee.type || callee.text.find("::") == callee.text.npos
-      ? find(scope_, callee.text, &where)
-      : find_qualified(callee.text, &where, callee.place);
   if (callee.type) {
     return {};
   }
+  Symbol* s = find_qualified(callee.text, &where, callee.place);
   if (s && s->kind == SK::Type) {
     to = s->type;
   } else if (s && s->kind == SK::Template) {
@@ -116,15 +115,8 @@ std::optional<Value> Translator::call_named(
   };
   if (callee.type) { // Foo<T>::f(x)
     Ty t = type_of(*callee.type);
-    std::string name = callee.text.substr(
-        callee.text.rfind(':') == callee.text.npos
-            ? 0
-            : callee.text.rfind(':') + 1);
-    auto* own = t->is_struct() ? t->record->scope : nullptr;
-    auto it =
-        own ? own->names.find(name) : std::map<std::string, Symbol>::iterator();
-    bool found = own && it != own->names.end();
-    return found ? attempt(it->second, own, nullptr) : std::nullopt;
+    Symbol* s = member_of(t, last_name(callee.text));
+    return s ? attempt(*s, t->record->scope, nullptr) : std::nullopt;
   }
   if (callee.text.find("::") != callee.text.npos) {
     Scope* where = nullptr;
@@ -169,15 +161,13 @@ Value Translator::call_member(const Expr& callee, const Expr& e) {
     object = callee.arrow ? dereference(object, e.place) : object;
   }
   auto arguments = arguments_of(e);
-  if (object.type->is_struct()) {
+  Symbol* s = member_of(object.type, callee.text);
+  if (s && s->kind == SK::Functions) {
     auto* own = object.type->record->scope;
-    auto it = own->names.find(callee.text);
-    if (it != own->names.end() && it->second.kind == SK::Functions) {
-      auto v = try_functions(
-          it->second, own, callee.arguments, arguments, &object, e.place);
-      if (v) {
-        return *v;
-      }
+    auto v =
+        try_functions(*s, own, callee.arguments, arguments, &object, e.place);
+    if (v) {
+      return *v;
     }
   }
   if (object.type->is_array() && callee.text == "size") {
@@ -275,9 +265,8 @@ std::optional<Candidate> Translator::viable(
   c.result = &d.result;
   c.body = d.body.get();
   c.scope = new_scope(scope);
-  c.key = std::to_string(reinterpret_cast<intptr_t>(&d));
   // Overloads in structs of one template differ by their struct.
-  c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
+  c.key = identity(&d) + "@" + identity(scope);
   bool fits = true;
   bool valid = attempt([&] {
     fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
@@ -289,15 +278,8 @@ std::optional<Candidate> Translator::viable(
   for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
        i < d.specialized.size();
        ++i) {
-    auto& a = explicit_arguments[i];
-    bool is_type = is_type_argument(a);
-    if (!deduce_argument(
-            d.specialized[i],
-            is_type ? argument_type(a, d.place) : nullptr,
-            is_type ? 0 : argument_constant(a, d.place).integer(),
-            !is_type,
-            d,
-            *c.scope)) {
+    auto given = argument_of(explicit_arguments[i], d.place);
+    if (!deduce_argument(d.specialized[i], given, d, *c.scope)) {
       return {};
     }
   }

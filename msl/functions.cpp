@@ -12,10 +12,6 @@ using How = Passed::How;
 constexpr size_t most_instances = 2000;
 constexpr int deepest = 48;
 
-std::string identity(const void* p) {
-  return std::to_string(reinterpret_cast<intptr_t>(p));
-}
-
 } // namespace
 
 Passed Translator::passing(Ty type, const Type& written, const Value& given) {
@@ -373,12 +369,6 @@ Value Translator::call_instance(
   return r;
 }
 
-Symbol* Translator::constructors_of(Ty t) {
-  auto& names = t->record->scope->names;
-  auto it = names.find("(constructor)");
-  return it == names.end() ? nullptr : &it->second;
-}
-
 Value Translator::default_record(Ty to, Place place) {
   return make_struct(to, {}, place);
 }
@@ -388,15 +378,11 @@ Value Translator::make_struct(
     Ty to,
     const std::vector<const Expr*>& items,
     Place place) {
-  auto* s = constructors_of(to);
-  bool copies = false;
-  if (items.size() == 1 && items[0]->kind != Expr::Kind::List) {
-    copies = type_without_effects(*items[0]) == to;
-  }
-  if (copies) {
+  if (items.size() == 1 && items[0]->kind != Expr::Kind::List &&
+      type_without_effects(*items[0]) == to) { // a copy
     return rvalue(*items[0]);
   }
-  if (s && !items.empty()) {
+  if (!items.empty() && member_of(to, "(constructor)")) {
     std::vector<Value> values;
     for (auto* i : items) {
       values.push_back(eval(*i));
@@ -431,8 +417,7 @@ Value Translator::construct_record(
   if (values.size() == 1 && values[0].type == to) {
     return load(values[0]);
   }
-  auto* s = constructors_of(to);
-  if (s) {
+  if (auto* s = member_of(to, "(constructor)")) {
     auto v = try_functions(*s, to->record->scope, {}, values, nullptr, place);
     if (v) {
       return *v;

@@ -5,6 +5,7 @@
 // invocation is left, and a mask as the first argument of what is.
 #include <algorithm>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 #include "msl/walk.h"
 
@@ -13,11 +14,6 @@ namespace msl {
 namespace {
 
 using Kind = Stmt::Kind;
-
-std::string last_name(const std::string& name) {
-  size_t at = name.rfind(':');
-  return at == name.npos ? name : name.substr(at + 1);
-}
 
 bool is_barrier_or_simd(const std::string& name) {
   return name.starts_with("simd_") || name.starts_with("quad_") ||

@@ -21,7 +21,7 @@ Ty Translator::struct_type(
     const std::vector<TemplateArgument>& arguments,
     Scope* scope,
     Place place) {
-  std::string key = text_of(reinterpret_cast<intptr_t>(&d));
+  std::string key = identity(&d);
   Scope* own = bind(d, arguments, scope, place, key);
   auto known = structs_.find(key);
   if (known != structs_.end()) {

@@ -1,6 +1,7 @@
 // From types as written to types: names, templates, extents.
 #include <utility>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -31,8 +32,7 @@ Ty Translator::base_type(const Type& t) {
   }
   if (t.scope) { // Foo<T>::type
     Ty outer = type_of(*t.scope);
-    std::string name = t.name.substr(
-        t.name.rfind(':') == t.name.npos ? 0 : t.name.rfind(':') + 1);
+    std::string name = last_name(t.name);
     if (outer->is_struct() && outer->record->scope->names.contains(name)) {
       Temporarily inner(scope_, outer->record->scope);
       Symbol& s = outer->record->scope->names[name];
@@ -46,9 +46,7 @@ Ty Translator::base_type(const Type& t) {
     return template_type(t.name, t.arguments, t.place);
   }
   Scope* where = nullptr;
-  Symbol* s = t.name.find("::") == t.name.npos
-      ? find(scope_, t.name, &where)
-      : find_qualified(t.name, &where, t.place);
+  Symbol* s = find_qualified(t.name, &where, t.place);
   if (s && s->kind == Symbol::Kind::Type) {
     return s->type;
   }
@@ -139,14 +137,8 @@ Ty Translator::specialized_type(
     Scope* own = new_scope(where);
     bool matches = d->specialized.size() <= a.size();
     for (size_t i = 0; matches && i < d->specialized.size(); ++i) {
-      bool is_type = is_type_argument(a[i]);
       matches = deduce_argument(
-          d->specialized[i],
-          is_type ? argument_type(a[i], place) : nullptr,
-          is_type ? 0 : argument_constant(a[i], place).integer(),
-          !is_type,
-          *d,
-          *own);
+          d->specialized[i], argument_of(a[i], place), *d, *own);
     }
     if (matches &&
         (!chosen || d->parameters.size() < chosen->parameters.size())) {
@@ -166,13 +158,18 @@ bool Translator::is_type_argument(const TemplateArgument& a) {
     return true;
   }
   Scope* where = nullptr;
-  Symbol* s = a.type->name.find("::") == std::string::npos
-      ? find(scope_, a.type->name, &where)
-      : find_qualified(a.type->name, &where, a.type->place);
+  Symbol* s = find_qualified(a.type->name, &where, a.type->place);
   if (s) {
     return s->kind == Symbol::Kind::Type || s->kind == Symbol::Kind::Template;
   }
   return types_.named(a.type->name) != nullptr || a.type->name == "vec";
+}
+
+TypeOrNumber Translator::argument_of(const TemplateArgument& a, Place place) {
+  if (is_type_argument(a)) {
+    return argument_type(a, place);
+  }
+  return argument_constant(a, place).integer();
 }
 
 Ty Translator::argument_type(const TemplateArgument& a, Place place) {
@@ -238,7 +235,7 @@ void Translator::bind_one(
   if (p.is_type) {
     s.kind = Symbol::Kind::Type;
     s.type = argument_type(a, place);
-    key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+    key += "," + identity(s.type);
   } else {
     Value v = argument_constant(a, place);
     Temporarily inner(scope_, &to);
@@ -264,9 +261,7 @@ Scope* Translator::bind(
     if (auto deduced = scope->names.find(p.name);
         d.specialization && deduced != scope->names.end()) {
       auto& s = deduced->second;
-      key += "," +
-          (p.is_type ? std::to_string(reinterpret_cast<intptr_t>(s.type))
-                     : s.value.text);
+      key += "," + (p.is_type ? identity(s.type) : s.value.text);
       own->names[p.name] = s;
       continue;
     }
@@ -286,7 +281,7 @@ Scope* Translator::bind(
     if (p.is_type && p.default_type) {
       s.kind = Symbol::Kind::Type;
       s.type = type_of(*p.default_type);
-      key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+      key += "," + identity(s.type);
     } else if (p.default_value) {
       Value v = rvalue(*p.default_value);
       s.value = convert(v, type_of(p.type), place);

@@ -94,6 +94,9 @@ struct Candidate {
   int cost = 0;
 };
 
+// A template argument: a type or a number.
+using TypeOrNumber = std::variant<Ty, int64_t>;
+
 class Translator {
  public:
   Translator(
@@ -139,6 +142,7 @@ class Translator {
   Ty argument_type(const TemplateArgument& a, Place place);
   Value argument_constant(const TemplateArgument& a, Place place);
   bool is_type_argument(const TemplateArgument& a);
+  TypeOrNumber argument_of(const TemplateArgument& a, Place place);
   int64_t constant_integer(const Expr& e, const char* what);
   Ty struct_type(
       const Declaration& d,
@@ -295,9 +299,7 @@ class Translator {
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
-      Ty type,
-      int64_t number,
-      bool is_number,
+      const TypeOrNumber& given,
       const Declaration& d,
       Scope& to);
   Value call_closure(
@@ -339,15 +341,20 @@ class Translator {
       Place place);
   Value construct_record(Ty to, std::vector<Value> arguments, Place place);
   Value default_record(Ty to, Place place);
-  Symbol* constructors_of(Ty t);
 
   // -- builtins.cpp, builtins_more.cpp
   std::optional<Value> builtin(
       const std::string& name,
       const Expr& e,
       std::vector<Value>& arguments);
-  Value
-  float_function(const char* glsl, std::vector<Value>& arguments, Place place);
+  Value exact_function(
+      const char* glsl,
+      const std::vector<Value>& arguments,
+      Place place);
+  Value float_function(
+      const char* glsl,
+      const std::vector<Value>& arguments,
+      Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
   Value by_components(
       const char* glsl,
@@ -362,12 +369,6 @@ class Translator {
   Value number_function(
       const std::string& name,
       const char* real,
-      std::vector<Value>& arguments,
-      Place place);
-  Value
-  relation(const std::string& name, std::vector<Value>& arguments, Place place);
-  Value geometric(
-      const std::string& name,
       std::vector<Value>& arguments,
       Place place);
   Value select(std::vector<Value>& arguments, Place place);
@@ -496,7 +497,7 @@ class Translator {
   Place here_; // of the expression at hand, for reports
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
-  bool uses_simd_ = false, uses_complex_ = false;
+  bool uses_simd_ = false;
   uint32_t shared_bytes_ = 0;
 };
 
