@@ -390,16 +390,10 @@ void Translator::fill(const Value& to, const Expr& list) {
     return;
   }
   auto* i = variable("i", types_.scalar(Scalar::I32), Space::Thread);
-  auto& w = *writing_;
-  w.lines.push_back(
-      {w.indent,
-       w.guard,
-       " = " + std::to_string(given) + "; " + mark(*i) + " < " +
-           std::to_string(n) + "; ++" + mark(*i) + ") {",
-       i,
-       "for ("});
-  ++w.indent;
-  w.guard_depth += !w.guard.empty();
+  open_for(
+      i,
+      std::to_string(given) + "; " + mark(*i) + " < " + std::to_string(n) +
+          "; ++" + mark(*i));
   Value zero = construct(item_type, {}, place);
   store(item(p, load(of_variable(i)), place), zero, place);
   close();

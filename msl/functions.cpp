@@ -355,12 +355,7 @@ Value Translator::call_instance(
   } else {
     auto* v = variable(f.name, f.result, Space::Thread);
     v->points_to = f.result_base;
-    if (f.masked) {
-      writing_->lines.push_back(
-          {writing_->indent, "", " = " + r.text + ";", v, ""});
-    } else {
-      declare_variable(v, r.text);
-    }
+    f.masked ? declare_everywhere(v, r.text) : declare_variable(v, r.text);
     r = load(of_variable(v));
   }
   for (auto& [to, from] : back) {

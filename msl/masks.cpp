@@ -122,10 +122,8 @@ void Translator::update_guard() {
 void Translator::begin_masks() {
   auto& w = *writing_;
   if (!w.mask) {
-    auto* live = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
-    w.live = &masks_.emplace_back(Mask{mark(*live), true});
+    w.live = &masks_.emplace_back(Mask{new_mask("true"), true});
     w.mask = w.live;
-    w.lines.push_back({1, "", " = true;", live, ""});
   }
   if (!w.is_main && !w.result) {
     fail(
@@ -147,8 +145,7 @@ std::string Translator::mask_text() {
 
 std::string Translator::new_mask(const std::string& value) {
   auto* v = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
-  auto& w = *writing_;
-  w.lines.push_back({w.indent, "", " = " + value + ";", v, ""});
+  declare_everywhere(v, value);
   return mark(*v);
 }
 

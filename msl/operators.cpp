@@ -404,9 +404,7 @@ Value Translator::conditional(const Expr& e) {
   open("if (" + c.text + ") {");
   append(first);
   emit(mark(*r) + " = " + convert(a, both.type, e.place).text + ";");
-  close("} else {");
-  ++writing_->indent;
-  writing_->guard_depth += !writing_->guard.empty();
+  open_else();
   append(second);
   emit(mark(*r) + " = " + convert(b, both.type, e.place).text + ";");
   close();

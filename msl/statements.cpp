@@ -106,13 +106,9 @@ void Translator::if_statement(const Stmt& s) {
   }
   Value c = condition(*s.expr);
   if (c.constant) { // the other branch may not even have a meaning
-    if (c.integer() != 0) {
+    if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {
       open("{");
-      scoped(*s.body);
-      close();
-    } else if (s.other) {
-      open("{");
-      scoped(*s.other);
+      scoped(*taken);
       close();
     }
     return;
@@ -123,9 +119,7 @@ void Translator::if_statement(const Stmt& s) {
   open("if (" + c.text + ") {");
   scoped(*s.body);
   if (s.other && s.other->kind != Kind::Empty) {
-    close("} else {");
-    ++writing_->indent;
-    writing_->guard_depth += !writing_->guard.empty();
+    open_else();
     scoped(*s.other);
   }
   close();
@@ -167,27 +161,13 @@ void Translator::for_statement(const Stmt& s) {
     }
   } else {
     append(init);
-    auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
-    std::string name = mark(*first);
-    w.lines.push_back(
-        {w.indent,
-         w.guard,
-         " = true;; " + name + " = false) {",
-         first,
-         "for ("});
-    ++w.indent;
-    w.guard_depth += !w.guard.empty();
-    open("if (!" + name + ") {");
     for (auto& l : step) {
       ++l.indent;
     }
-    append(step);
-    close();
+    open_stepping([&] { append(step); });
     append(test);
     if (s.expr) {
-      emit("if (!" + within(c, Prec::Atom) + ") {");
-      emit("  break;");
-      emit("}");
+      break_unless(c);
     }
   }
   w.loops.push_back({});
@@ -202,9 +182,7 @@ void Translator::while_statement(const Stmt& s) {
   open(test.empty() ? "while (" + c.text + ") {" : "while (true) {");
   if (!test.empty()) {
     append(test);
-    emit("if (!" + within(c, Prec::Atom) + ") {");
-    emit("  break;");
-    emit("}");
+    break_unless(c);
   }
   writing_->loops.push_back({});
   scoped(*s.body);
@@ -224,18 +202,10 @@ void Translator::do_statement(const Stmt& s) {
     append(body);
     return close("} while (" + c.text + ");");
   }
-  auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
-  std::string name = mark(*first);
-  w.lines.push_back(
-      {w.indent, w.guard, " = true;; " + name + " = false) {", first, "for ("});
-  ++w.indent;
-  w.guard_depth += !w.guard.empty();
-  open("if (!" + name + ") {");
-  append(test);
-  emit("if (!" + within(c, Prec::Atom) + ") {");
-  emit("  break;");
-  emit("}");
-  close();
+  open_stepping([&] {
+    append(test);
+    break_unless(c);
+  });
   append(body);
   close();
 }

@@ -416,6 +416,7 @@ class Translator {
   void declare_reference(const Declarator& d);
   void declare_shared(const Declarator& d);
   void declare_constant(const Declarator& d, const Value& v);
+  Value& name_of(const Declarator& d, const Value& v);
   void if_statement(const Stmt& s);
   void for_statement(const Stmt& s);
   void while_statement(const Stmt& s);
@@ -452,11 +453,16 @@ class Translator {
   void emit(const std::string& text);
   void emit_everywhere(const std::string& text);
   void open(const std::string& text);
+  void open_for(Variable* v, const std::string& rest);
+  void open_stepping(const std::function<void()>& step);
+  void open_else();
+  void break_unless(const Value& condition);
   void close(const std::string& text = "}");
   Variable* variable(const std::string& wish, Ty type, Space space);
   std::string mark(const Variable& v) const;
   Value of_variable(Variable* v);
   void declare_variable(Variable* v, const std::string& init);
+  void declare_everywhere(Variable* v, const std::string& init);
   std::vector<Line> captured(const std::function<void()>& what);
   std::vector<Line> captured_inside(const std::function<void()>& what);
   void wrote(const Value& to);
