@@ -1,5 +1,4 @@
 // Functions of several threads: barriers, SIMD-groups, atomics.
-#include <algorithm>
 #include <string_view>
 
 #include "msl/names.h"

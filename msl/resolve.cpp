@@ -1,5 +1,4 @@
 // From types as written to types: names, templates, extents.
-#include <utility>
 
 #include "msl/names.h"
 #include "msl/translator.h"
