@@ -24,6 +24,7 @@ COMMANDS = (
     "bench model",
     "bench compare",
     "bench roofline",
+    "tune",
     "profile",
     "cache",
     "cache warm",

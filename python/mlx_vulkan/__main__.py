@@ -4,7 +4,17 @@ import argparse
 import os
 import sys
 
-from . import __version__, bench, cache, coverage, doctor, profile, run, selftest
+from . import (
+    __version__,
+    bench,
+    cache,
+    coverage,
+    doctor,
+    profile,
+    run,
+    selftest,
+    tune,
+)
 from .arguments import Failed, add_command, note
 
 DESCRIPTION = """
@@ -34,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=__version__, help="print the version"
     )
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (doctor, selftest, run, bench, profile, cache, coverage):
+    for module in (doctor, selftest, run, bench, tune, profile, cache, coverage):
         name = module.__name__.rsplit(".", 1)[-1]
         add_command(commands, name, module).set_defaults(run=module.run)
     return made

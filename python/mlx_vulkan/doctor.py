@@ -10,6 +10,7 @@ import platform
 
 from . import advice, drivers, native, watchdog
 from .layout import field, heading, paragraph, wrapped
+from .tune import library, table
 
 EXAMPLES = """
 mlx-vulkan doctor
@@ -38,6 +39,9 @@ def gather() -> dict:
         "allocator": allocator(),
         **native.report(),
     }
+    for device in facts.get("devices", ()):
+        if device["selected"]:
+            device["tuned"] = library.table_in_use()
     word, reason = advice.verdict(facts)
     steps = advice.steps(facts)
     return {"verdict": word, "reason": reason, "what_to_do": steps, **facts}
@@ -153,6 +157,8 @@ def show_device(index: int, device: dict) -> None:
         line("MISSING", f"{', '.join(device['missing'])} (required)")
     if device.get("reason"):
         line("note", device["reason"])
+    if tuned := device.get("tuned"):
+        line("tuned", table.summary(tuned["table"], tuned["disabled"]))
     watchdog.show(device)
     drivers.show(device)
 

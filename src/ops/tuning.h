@@ -147,7 +147,8 @@ inline constexpr Tuning integrated_tuning{
 inline constexpr const Tuning& software_tuning = integrated_tuning;
 
 inline const Tuning& tuning(const Caps& caps) {
-  return caps.discrete() ? discrete_tuning
+  return caps.thresholds ? *caps.thresholds
+      : caps.discrete()  ? discrete_tuning
       : caps.software()  ? software_tuning
                          : integrated_tuning;
 }

@@ -312,7 +312,8 @@ void DiskCache::evict() {
       if (now - e.time > std::chrono::hours(1)) {
         fs::remove(folder_ / e.file, gone);
       }
-    } else if (e.file.ends_with(extension)) {
+    } else if (
+        e.file.ends_with(extension) && !e.file.starts_with(kept_prefix)) {
       total += e.size;
       entries.push_back(std::move(e));
     }

@@ -58,6 +58,8 @@ class DiskCache {
 
   // Prefix of the names of drivers' pipeline caches.
   static constexpr std::string_view driver_prefix = "driver-";
+  // Of what nothing makes again by itself: it is not evicted.
+  static constexpr std::string_view kept_prefix = "tuned-";
 
  private:
   struct Entry {

@@ -144,7 +144,9 @@ void CommandWriter::place_arguments(const Batch& batch, Commands& c) {
 }
 
 void CommandWriter::prepare_queries(size_t records, Commands& c) {
-  c.timed = device_.profiler().timing() && device_.caps().timestamps;
+  c.spans = device_.profiler().spans();
+  c.timed =
+      (c.spans || device_.profiler().timing()) && device_.caps().timestamps;
   if (!c.timed) {
     return;
   }
@@ -317,7 +319,8 @@ void CommandWriter::write(
       }
     }
     auto time = [&](VkPipelineStageFlagBits stage, uint32_t query) {
-      if (c.timed) {
+      bool inside = query > 0 && query + 1 < 2 * o.records.size();
+      if (c.timed && !(c.spans && inside)) {
         vk.vkCmdWriteTimestamp(c.buffer, stage, c.queries, query);
       }
     };
@@ -345,16 +348,25 @@ void CommandWriter::report_times(const Batch& batch, const Commands& c) const {
     return;
   }
   std::vector<uint64_t> ticks(2 * c.order.size());
-  device_.vk().vkGetQueryPoolResults(
-      device_.handle(),
-      c.queries,
-      0,
-      static_cast<uint32_t>(ticks.size()),
-      ticks.size() * 8,
-      ticks.data(),
-      8,
-      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  auto read = [&](size_t first, size_t count) {
+    device_.vk().vkGetQueryPoolResults(
+        device_.handle(),
+        c.queries,
+        static_cast<uint32_t>(first),
+        static_cast<uint32_t>(count),
+        count * 8,
+        &ticks[first],
+        8,
+        VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  };
   double period = device_.caps().timestamp_period * 1e-9;
+  if (c.spans) {
+    read(0, 1);
+    read(ticks.size() - 1, 1);
+    device_.profiler().busy(ticks[0] * period, ticks.back() * period);
+    return;
+  }
+  read(0, ticks.size());
   for (size_t i = 0; i < c.order.size(); ++i) {
     auto& r = batch.records[c.order[i]];
     device_.profiler().kernel(

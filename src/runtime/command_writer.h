@@ -29,7 +29,7 @@ struct Commands {
   size_t arguments_size = 0;
   VkQueryPool queries = VK_NULL_HANDLE; // a pair for each of `order`
   uint32_t query_count = 0;
-  bool timed = false;
+  bool timed = false, spans = false; // each record, or the batch
   // For the watchdog: events[i] is set when the first marks[i] records of
   // `order` are done. A mark costs 3 to 12 us on an H200, so fast batches have
   // none.

@@ -61,6 +61,24 @@ double Profiler::now() const {
   return on_ ? seconds() : 0;
 }
 
+void Profiler::measure_spans(bool on) {
+  std::lock_guard lock(mutex_);
+  spans_ = on && !timing_;
+  busy_seconds_ = busy_until_ = 0;
+}
+
+// Batches may overlap by what is in flight between them.
+void Profiler::busy(double begin, double end) {
+  std::lock_guard lock(mutex_);
+  busy_seconds_ += std::max(0.0, end - std::max(begin, busy_until_));
+  busy_until_ = std::max(busy_until_, end);
+}
+
+double Profiler::busy() {
+  std::lock_guard lock(mutex_);
+  return busy_seconds_;
+}
+
 void Profiler::encoded(const Batch& batch) {
   if (!trace_) {
     return;

@@ -31,6 +31,15 @@ class Profiler {
   bool timing() const {
     return timing_;
   }
+  // Whether only the time that the GPU is busy is measured, by a timestamp at
+  // each end of a batch.
+  bool spans() const {
+    return spans_.load(std::memory_order_relaxed);
+  }
+  void measure_spans(bool on); // from 0 seconds on
+  void busy(double begin, double end); // of a batch
+  double busy();
+
   // Seconds since the profile began; 0 if it is off.
   double now() const;
 
@@ -60,6 +69,8 @@ class Profiler {
   std::map<std::string, Row> rows_;
   std::vector<Event> events_;
   double record_seconds_ = 0, gpu_epoch_ = -1;
+  std::atomic<bool> spans_{false};
+  double busy_seconds_ = 0, busy_until_ = 0; // under mutex_
 };
 
 } // namespace mlx::core::vulkan

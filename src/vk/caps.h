@@ -20,6 +20,8 @@ constexpr VkSubgroupFeatureFlags least_subgroup_operations =
     VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
     VK_SUBGROUP_FEATURE_BALLOT_BIT;
 
+struct Tuning;
+
 struct Caps {
   std::string name;
   std::string driver; // name and version, as the driver reports them
@@ -94,6 +96,8 @@ struct Caps {
   uint32_t registers = 255, held_values = 255, mask_values = 0;
   uint32_t joined_values = 0, several_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
+  // What plans judge by instead of the class's (ops/tuning.h); null: nothing.
+  const Tuning* thresholds = nullptr;
 
   bool software() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_CPU;

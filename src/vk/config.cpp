@@ -69,8 +69,9 @@ constexpr ConfigEntry table[] = {
      "Optimizations and features to switch off, separated by commas: coopmat, "
      "bfloat16, native_f16, levels, splits, joins, sentinels, fuse, "
      "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
-     "products on f16 matrix units, for devices without bf16 ones) and meet "
-     "(direct waits between the GPUs of MLX_VK_HOST_GROUP)."},
+     "products on f16 matrix units, for devices without bf16 ones), meet "
+     "(direct waits between the GPUs of MLX_VK_HOST_GROUP) and tuned (what "
+     "`mlx-vulkan tune` found)."},
     {"MLX_VK_METAL_KERNELS",
      "",
      "The result of mx.metal.is_available(). By default, it is true where models of "
@@ -109,7 +110,9 @@ constexpr ConfigEntry table[] = {
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
-     "device's rates at start."},
+     "device's rates at start. `plans=amd`, `plans=intel` and `plans=least` make "
+     "plans of products and attention take the device for one of that class; "
+     "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold."},
 };
 
 // Earlier names of settings, which go on working. `word` is what a value, or
@@ -147,7 +150,8 @@ constexpr std::string_view paths[] = {
     "fuse",
     "fuse_attention",
     "halves",
-    "meet"};
+    "meet",
+    "tuned"};
 
 // Cuts the first word off a comma-separated list.
 std::string_view take_word(std::string_view& list) {
@@ -291,6 +295,10 @@ bool parse_hook(const std::string& word, Config& c) {
   auto& t = c.test;
   if (key == "matrices" && parse_matrix_shape(value)) {
     t.matrices = value;
+    return true;
+  }
+  if (key == "plans") {
+    t.plans = value;
     return true;
   }
   if (key == "kernels" && !value.empty()) {

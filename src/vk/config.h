@@ -65,6 +65,7 @@ struct TestHooks {
   std::string kernels; // a second folder, of sources that are not embedded
   int drop_barrier = -1; // of every batch, counted from 1
   bool assumed_rates = false; // the device's are not measured at start
+  std::string plans; // how plans see the device (ops/tuned/plan.h)
 };
 
 // A value that the setting does not take.

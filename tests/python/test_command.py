@@ -220,7 +220,14 @@ def test_warm_takes_names_of_the_hub(tmp_path):
 
 
 COMMANDS = ["", "doctor", "selftest", "run", "bench", "bench ops", "bench model"]
-COMMANDS += ["bench compare", "bench roofline", "profile", "cache", "cache warm"]
+COMMANDS += [
+    "bench compare",
+    "bench roofline",
+    "tune",
+    "profile",
+    "cache",
+    "cache warm",
+]
 
 
 @pytest.mark.parametrize("words", [*COMMANDS, "coverage"])

@@ -5,6 +5,7 @@
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
 #include "ops/path_stats.h"
+#include "ops/tuned/tuned.h"
 #include "runtime/rewrite_attention.h"
 #include "vk/config.h"
 
@@ -345,7 +346,7 @@ bool attend_quantized(
   }
   auto& p = found.problem;
   DecodePlan plan = plan_decode(
-      enc.caps(),
+      tuned(enc.caps(), p),
       p,
       {.splits = !config().disabled("splits"),
        .joins = !config().disabled("joins")});

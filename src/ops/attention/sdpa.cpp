@@ -14,6 +14,7 @@
 #include "ops/attention/sdpa.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
+#include "ops/tuned/tuned.h"
 #include "vk/config.h"
 
 namespace mlx::core {
@@ -154,7 +155,7 @@ ShortStrides short_strides(const array& a) {
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
   DecodePlan plan = plan_decode(
-      enc.caps(),
+      tuned(enc.caps(), s),
       s,
       {.splits = !config().disabled("splits"),
        .joins = !config().disabled("joins")});
@@ -229,7 +230,8 @@ array ranges(StreamEncoder& enc, const Attention& p) {
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  PrefillPlan plan = plan_prefill(enc.caps(), s, config().test.emulate);
+  PrefillPlan plan =
+      plan_prefill(tuned(enc.caps(), s), s, config().test.emulate);
   if (config().debug_paths) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
     count_attention(p.shape, std::visit(name, plan.kernel), plan.why);

@@ -11,6 +11,7 @@
 #include "mlx/utils.h"
 #include "ops/gemm/plan.h"
 #include "ops/layout.h"
+#include "ops/tuned/tuned.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -372,7 +373,7 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   GemmProblem p = problem_of(call, layout, out);
   AnyBatch batch = batch_args(layout, call.lhs != nullptr);
   p.batch = batch.index();
-  GemmPlan plan = plan_gemm(enc.caps(), p);
+  GemmPlan plan = plan_gemm(tuned(enc.caps(), p), p);
   check_groups(call.name, call.a, call.b, plan.groups());
   if (plan.splits > 1) {
     run_split(enc, call, p, plan, batch, out);

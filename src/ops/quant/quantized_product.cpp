@@ -6,6 +6,7 @@
 #include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
+#include "ops/tuned/tuned.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -147,10 +148,11 @@ void quantized_product(
   }
   auto& c = config();
   shape.may_split = !c.disabled("splits");
+  const Caps& caps = tuned(enc.caps(), shape);
   QuantPlan plan =
-      plan_quant(enc.caps(), shape, c.test.skinny_rows, c.int8_activations);
+      plan_quant(caps, shape, c.test.skinny_rows, c.int8_activations);
   auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
-  if (!dot && dequantizes_first(enc.caps(), shape, c.test.dequantize_rows)) {
+  if (!dot && dequantizes_first(caps, shape, c.test.dequantize_rows)) {
     if (c.debug_paths) {
       count(shape, nullptr, f);
     }

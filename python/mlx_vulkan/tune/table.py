@@ -1,0 +1,98 @@
+"""What a device was tuned to: a table beside the kernel cache."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+from .. import native
+from ..arguments import Failed
+from ..layout import field, wrapped
+from . import library
+
+HASH = 16  # digits
+
+
+def check_table(table) -> dict:
+    """A table from a file. Throws Failed."""
+    texts = ("class", "plan", "view", "text", "kernel")
+    try:
+        for choice in table["choices"]:
+            good = all(isinstance(choice[name], str) for name in texts)
+            good &= len(choice["class"]) == len(choice["plan"]) == HASH
+            good &= all(isinstance(size, int) for size in choice["sizes"])
+            good &= isinstance(choice.get("gain", 1.0), float)
+            if not good:
+                raise ValueError
+        mean_gain(table)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failed("This is no table of `mlx-vulkan tune --export`.", 2) from error
+    return table
+
+
+def store(table: dict) -> None:
+    if not library.store(table):
+        cache = native.report()["cache"]
+        why = cache["why_not"] or cache["why_not_stored"] or "the cache is off"
+        raise Failed(f"The table cannot be written to {cache['path']!r}: {why}.")
+
+
+def mean_gain(table: dict) -> float:
+    """Of the cells that changed: the geometric mean."""
+    cells = [c for c in table.get("cells", ()) if not c.get("given_up")]
+    logs = [math.log(cell["gain"]) for cell in cells]
+    return math.exp(statistics.fmean(logs)) if logs else 1.0
+
+
+def summary(table: dict | None, disabled: bool) -> str:
+    """Whether, when and with what gain a device was tuned, in a sentence."""
+    if not table or "when" not in table:
+        return "no: `mlx-vulkan tune MODEL` may make models faster"
+    count, gain = len(table["choices"]), mean_gain(table)
+    found = f"{count} kernels, steps {gain:.2f} times as fast" if count else "nothing"
+    text = f"on {table['when']} with {table.get('model', '?')}: {found}"
+    return text + ("; switched off by MLX_VK_DISABLE=tuned" if disabled else "")
+
+
+def show(status: dict) -> int:
+    field("device", status["device"])
+    field("tuned", summary(status["table"], status["disabled"]))
+    for choice in (status.get("table") or {}).get("choices", ()):
+        print()
+        print(wrapped(choice["text"], "  ", "      "))
+        how = f"{choice['kernel']} ({choice['view']})"
+        gain = f", steps {choice['gain']:.3f} times as fast" if "gain" in choice else ""
+        print(wrapped(how + gain, "    ", "      "))
+    return 0
+
+
+def reset() -> int:
+    store({"choices": []})
+    print("Plans choose by default again.")
+    return 0
+
+
+def export(path: str) -> int:
+    table = library.status()["table"]
+    if not table or not table.get("choices"):
+        raise Failed("This GPU was not tuned: there is nothing to export.")
+    Path(path).write_text(json.dumps(table, indent=1) + "\n")
+    print(f"{len(table['choices'])} choices for {table['device']}: {path}")
+    return 0
+
+
+def take(path: str) -> int:
+    try:
+        table = check_table(json.loads(Path(path).read_text()))
+    except (OSError, ValueError) as error:
+        raise Failed(f"{path} cannot be read: {error}", 2) from error
+    mine = library.status()
+    for name in ("device", "driver", "plans"):
+        if table.get(name) != mine[name]:
+            raise Failed(
+                f"{path} is of another {name}: {table.get(name)}, and not "
+                f"{mine[name]}. Run `mlx-vulkan tune` here instead."
+            )
+    store(table)
+    print(f"{len(table['choices'])} choices are in force from now on.")
+    return 0

@@ -1,0 +1,371 @@
+#include "ops/tuned/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "ops/tuned/visit.h"
+#include "pipeline/hash.h"
+#include "vk/gpu_class.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+struct Class {
+  const char* name;
+  uint32_t vendor, min_subgroup;
+  std::string_view device;
+  uint32_t cores; // of a usual one, where plans take a device for it
+};
+constexpr Class classes[] = {
+    {"nvidia", 0x10de, 0, "", 0},
+    {"amd", 0x1002, 0, "", 40}, // Strix Halo
+    {"intel", 0x8086, 16, "", 20}, // Arc B580
+    {"least", 0, 0, "", 0}};
+
+Caps without_matrices(Caps c) {
+  c.coopmat_f16 = c.coopmat_bf16 = c.half_items = c.known_fragments = false;
+  return c;
+}
+
+// The device, judged as one of the class. Lanes stay: they are the driver's.
+Caps judged_as(Caps c, const Class& as) {
+  auto& row = gpu_class(as.vendor, as.device, as.min_subgroup);
+  c.vendor_id = as.vendor;
+  c.registers = row.registers;
+  c.held_values = row.held_values;
+  c.mask_values = row.mask_values;
+  return c;
+}
+
+constexpr uint32_t always = 1 << 30; // more rows, items of k or keys than any
+struct Change {
+  const char* name;
+  void (*apply)(Caps&, Tuning&);
+};
+#define SET(member, value)                                          \
+  {                                                                 \
+#member "=" #value, [](Caps&, Tuning & t) { t.member = value; } \
+  }
+constexpr Change changes[] = {
+    {"cores/2", [](Caps& c, Tuning&) { c.core_count = (c.cores() + 1) / 2; }},
+    {"cores*2", [](Caps& c, Tuning&) { c.core_count = 2 * c.cores(); }},
+    {"cores*8", [](Caps& c, Tuning&) { c.core_count = 8 * c.cores(); }},
+    {"no fragments", [](Caps& c, Tuning&) { c.known_fragments = false; }},
+    {"no matrices", [](Caps& c, Tuning&) { c = without_matrices(c); }},
+    SET(quant.few_rows, 2),
+    SET(quant.few_rows, always),
+    SET(quant.small_group_rows, 64),
+    SET(quant.fragments_k, 1),
+    SET(quant.fragments_k, always),
+    SET(quant.fragments_rows, 64),
+    SET(quant.fragments_rows, 0),
+    SET(quant.least_tall_rows, 33),
+    SET(quant.most_tall_rows, 0),
+    SET(quant.most_tall_rows, always),
+    SET(quant.tall_groups, 1),
+    SET(quant.tall_groups, 4),
+    SET(quant.one_row_k, 0),
+    SET(quant.one_row_k, always),
+    SET(quant.matvec_groups, 1),
+    SET(quant.matvec_groups, 4),
+    SET(quant.busy_subgroups, 0),
+    SET(quant.busy_subgroups, 64),
+    SET(quant.shared_k, 0),
+    SET(quant.shared_k, always),
+    SET(quant.vector_rows, 2),
+    SET(quant.vector_rows, 32),
+    SET(quant.plain_vector_rows, 1),
+    SET(quant.plain_vector_rows, 16),
+    SET(quant.sorted_expert_rows, 1),
+    SET(quant.sorted_expert_rows, 16),
+    SET(quant.few_expert_rows, 0),
+    SET(quant.few_expert_rows, 64),
+    SET(quant.tall_expert_rows, 16),
+    SET(quant.tall_expert_rows, always),
+    SET(quant.flat_rows, 0),
+    SET(quant.flat_rows, 128),
+    SET(quant.flat_expert_rows, 0),
+    SET(quant.flat_expert_rows, 64),
+    SET(quant.tall_rows, 0),
+    SET(quant.tall_rows, always),
+    SET(quant.dequantize_rows, 16),
+    SET(quant.dequantize_rows, always),
+    SET(quant.halves_dequantize_rows, 16),
+    SET(quant.halves_dequantize_rows, always),
+    SET(quant.compiled_weights, 1),
+    SET(quant.compiled_weights, always),
+    SET(gemm.few_rows, 0),
+    SET(gemm.few_rows, 128),
+    SET(gemm.apart_vectors, 8),
+    SET(gemm.split_groups, 1),
+    SET(gemm.split_groups, 4),
+    SET(gemm.split_parts, 1),
+    SET(gemm.split_dot_k, 512),
+    SET(gemm.split_large_k, 128),
+    SET(gemm.split_large_k, always),
+    SET(gemm.wide_matrices_k, always),
+    SET(gemm.large_quarters, 1),
+    SET(gemm.large_quarters, 8),
+    SET(attention.short_keys, 0),
+    SET(attention.short_keys, 4096),
+    SET(attention.two_rows_keys, 0),
+    SET(attention.two_rows_keys, always),
+    SET(attention.split_groups, 1),
+    SET(attention.split_groups, 4),
+    SET(attention.cheap_splits, 4),
+    SET(attention.cheap_splits, 64),
+    SET(attention.most_splits, 8),
+    SET(attention.wide_head, 0),
+    SET(attention.wide_head, always)};
+#undef SET
+
+// Calls f(name, value, whether it is in buckets) for each member of a class.
+template <typename F>
+void each_member(const QuantShape& s, F f) {
+  auto& v = s.common;
+  f("m", s.m, true);
+  f("batch", s.batch, true);
+  f("n", s.n, false);
+  f("k", s.k, false);
+  f("T", int(v.T), false);
+  f("bits", v.BITS, false);
+  f("group", v.GROUP, false);
+  f("code", v.CODE, false);
+  f("scale", v.SCALE, false);
+  f("side", v.SIDE, false);
+  f("stack", v.BATCH, false);
+  f("matrices", s.matrices, false);
+  f("transpose", s.transpose, false);
+  f("sorted", s.sorted, false);
+  f("aligned",
+    s.aligned + 2 * s.x_aligned + 4 * s.sides_aligned + 8 * s.may_split,
+    false);
+}
+template <typename F>
+void each_member(const GemmProblem& p, F f) {
+  f("m", p.m, true);
+  f("batch", p.batches, true);
+  f("n", p.n, false);
+  f("k", p.k, false);
+  f("T", int(p.type), false);
+  f("a_row", p.a.row, false);
+  f("a_col", p.a.col, false);
+  f("b_row", p.b.row, false);
+  f("b_col", p.b.col, false);
+  f("stack", p.batch, false);
+  f("aligned",
+    p.a_aligned + 2 * p.b_aligned + 4 * p.axpby + 8 * p.may_split,
+    false);
+}
+template <typename F>
+void each_member(const AttentionProblem& p, F f) {
+  f("batch", p.batches, true);
+  f("queries", p.queries, true);
+  f("keys", p.keys, true);
+  f("heads", p.heads, false);
+  f("kv_heads", p.kv_heads, false);
+  f("dim", p.dim, false);
+  f("value_dim", p.value_dim, false);
+  f("T", int(p.type), false);
+  f("bits", p.bits, false);
+  f("group", p.group, false);
+  f("mask", p.mask, false);
+  f("alignment", p.alignment, false);
+  f("options", p.causal + 2 * p.sinks + 4 * p.lse + 8 * p.scaled, false);
+}
+
+// Whether the device can run it: plans look after most limits themselves.
+template <typename V>
+bool fits(const Caps& caps, const V& v) {
+  bool room = true;
+  if constexpr (requires { v.shared_memory(); }) {
+    room = v.shared_memory() <= caps.shared_memory;
+  } else if constexpr (requires {
+                         v.units;
+                         v.TRANSPOSE;
+                       }) {
+    // Tiles of 32 items of k, padded, and a fragment a subgroup.
+    uint32_t tiles = (v.BM + v.BN) * 5 * 16;
+    room = tiles + v.WM * v.WN * v.units.shape.m * v.units.shape.n * 4 <=
+        caps.shared_memory;
+  }
+  uint32_t lanes = 0;
+  if constexpr (requires {
+                  v.WM;
+                  v.SG;
+                }) {
+    lanes = v.WM * v.WN * v.SG;
+  } else if constexpr (requires {
+                         v.WM;
+                         v.units;
+                       }) {
+    lanes = v.WM * v.WN * v.units.lanes;
+  } else if constexpr (requires { v.WG; }) {
+    lanes = v.WG;
+  }
+  return room && lanes <= caps.max_workgroup_size;
+}
+
+struct Plan {
+  Candidate candidate;
+  bool fits = true;
+};
+
+template <typename V>
+Plan describe(const Caps& caps, const V& v, const PlanParts& parts) {
+  Plan plan;
+  plan.candidate.kernel = log_name(V::file, v.defines());
+  if (parts.splits > 1) {
+    plan.candidate.kernel += " in " + std::to_string(parts.splits) + " parts";
+  }
+  Hasher h;
+  h.add(hash_of(V::file, v.defines(), false).a, parts.splits);
+  h.add(parts.length, parts.other);
+  plan.candidate.plan = h.a();
+  plan.fits = parts.fits && fits(caps, v);
+  return plan;
+}
+
+Plan planned(const Views& views, uint32_t view, const Planned& p) {
+  auto& caps = views[view].caps;
+  Plan plan{{0, "dequantize, then a dense product", 1}};
+  auto take = [&](auto& v, auto& parts) { plan = describe(caps, v, parts); };
+  std::visit([&](auto& problem) { visit_plan(caps, problem, take); }, p);
+  plan.candidate.view = view;
+  return plan;
+}
+
+} // namespace
+
+View& Views::add(std::string name, const Caps& caps) {
+  View& v = views_.emplace_back(View{std::move(name), caps, tuning(caps)});
+  v.caps.thresholds = &v.thresholds;
+  return v;
+}
+
+Views::Views(const Caps& device, std::string_view as) {
+  View& own = add("", device);
+  for (auto& c : classes) {
+    if (c.name == as) {
+      own.caps = judged_as(own.caps, c);
+      own.caps.core_count = c.cores;
+      own.caps.known_fragments = false;
+      own.caps = as == "least" ? without_matrices(own.caps) : own.caps;
+    }
+  }
+  for (auto& change : changes) {
+    if (change.name == as) {
+      change.apply(own.caps, own.thresholds);
+    }
+  }
+  add("device", device);
+  for (auto& c : classes) {
+    add(c.name, judged_as(device, c));
+  }
+  std::vector<std::string> bases{""};
+  if (device.vendor_id != classes[0].vendor || !as.empty()) {
+    bases.push_back(classes[0].name);
+  }
+  for (auto& base : bases) {
+    const View& from = views_[find(base)];
+    for (auto& change : changes) {
+      std::string prefix = base.empty() ? "" : base + " ";
+      View& v = add(prefix + change.name, from.caps);
+      change.apply(v.caps, v.thresholds);
+    }
+  }
+}
+
+int Views::find(std::string_view name) const {
+  auto found = std::find_if(
+      views_.begin(), views_.end(), [&](auto& v) { return v.name == name; });
+  return found == views_.end() ? -1 : int(found - views_.begin());
+}
+
+Candidate plan_of(const Views& views, uint32_t view, const Planned& p) {
+  return planned(views, view, p).candidate;
+}
+
+std::vector<Candidate> candidates(const Views& views, const Planned& p) {
+  std::vector<Candidate> found;
+  std::set<uint64_t> seen;
+  for (uint32_t i = 0; i < views.size(); ++i) {
+    auto plan = planned(views, i, p);
+    if ((i == 0 || plan.fits) && seen.insert(plan.candidate.plan).second) {
+      found.push_back(std::move(plan.candidate));
+    }
+  }
+  return found;
+}
+
+uint64_t bucket(uint64_t size) {
+  uint64_t below = std::bit_floor(size);
+  return size <= 64                       ? size
+      : double(size) / below >= 1.4142135 ? 2 * below
+                                          : below;
+}
+
+uint64_t class_of(const Planned& p) {
+  Hasher h;
+  h.add(p.index());
+  auto add = [&](const char*, auto value, bool bucketed) {
+    h.add(bucketed ? bucket(value) : static_cast<uint64_t>(value));
+  };
+  std::visit([&](auto& problem) { each_member(problem, add); }, p);
+  return h.a();
+}
+
+std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p) {
+  std::vector<std::pair<std::string_view, int64_t>> found;
+  auto add = [&](const char* name, auto value, bool) {
+    found.emplace_back(name, static_cast<int64_t>(value));
+  };
+  std::visit([&](auto& problem) { each_member(problem, add); }, p);
+  return found;
+}
+
+std::string text_of(const Planned& p) {
+  constexpr const char* kinds[] = {"quantized", "dense", "attention"};
+  std::string text = kinds[p.index()];
+  for (auto& [name, value] : members_of(p)) {
+    text += " " + std::string(name) + "=";
+    text += name == "T" ? std::string(name_of(static_cast<Type>(value)))
+                        : std::to_string(value);
+  }
+  return text;
+}
+
+Sizes sizes_of(const Planned& p) {
+  Sizes sizes{};
+  size_t i = 0;
+  auto take = [&](const char*, auto value, bool bucketed) {
+    if (bucketed) {
+      sizes[i++] = static_cast<uint64_t>(value);
+    }
+  };
+  std::visit([&](auto& problem) { each_member(problem, take); }, p);
+  return sizes;
+}
+
+Planned with_sizes(Planned p, const Sizes& sizes) {
+  auto put = [](auto& member, uint64_t value) {
+    member = static_cast<std::remove_reference_t<decltype(member)>>(value);
+  };
+  if (auto* s = std::get_if<QuantShape>(&p)) {
+    put(s->m, sizes[0]);
+    put(s->batch, sizes[1]);
+  } else if (auto* g = std::get_if<GemmProblem>(&p)) {
+    put(g->m, sizes[0]);
+    put(g->batches, sizes[1]);
+  } else {
+    auto& a = std::get<AttentionProblem>(p);
+    put(a.batches, sizes[0]);
+    put(a.queries, sizes[1]);
+    put(a.keys, sizes[2]);
+  }
+  return p;
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,90 @@
+// Alternatives to a plan: what plans choose if they see the device as another
+// class of device, or judge by another threshold. Pure functions, tested
+// without a GPU.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/attention/plan.h"
+#include "ops/gemm/plan.h"
+#include "ops/quant/plan.h"
+#include "ops/tuning.h"
+
+namespace mlx::core::vulkan {
+
+// Changes with what plans, views or classes mean: tables of others are not
+// used.
+constexpr uint32_t plans_version = 1;
+
+// What is planned.
+using Planned = std::variant<QuantShape, GemmProblem, AttentionProblem>;
+
+// How plans may see a device: what it can do stays; what plans judge by
+// (vendor, registers, cores, thresholds) differs.
+struct View {
+  std::string name; // "" by default, "intel", "quant.few_rows=2", ...
+  Caps caps;
+  Tuning thresholds;
+};
+
+class Views {
+ public:
+  // `as`: how plans see the device by default (test hook), a class or a change
+  // of plan.cpp; empty: as it is.
+  explicit Views(const Caps& device, std::string_view as = "");
+  Views(const Views&) = delete;
+  Views& operator=(const Views&) = delete;
+
+  const View& operator[](size_t i) const {
+    return views_[i];
+  }
+  size_t size() const {
+    return views_.size();
+  }
+  // -1 if there is no such view.
+  int find(std::string_view name) const;
+
+ private:
+  View& add(std::string name, const Caps& caps);
+
+  std::deque<View> views_; // caps point to their thresholds
+};
+
+struct Candidate {
+  uint32_t view = 0;
+  std::string kernel; // name of its variant
+  uint64_t plan = 0; // hash of the variant and of its parts of k or of keys
+};
+
+// The plan that a view gives.
+Candidate plan_of(const Views& views, uint32_t view, const Planned& p);
+
+// The default plan, then those of other views, each once and legal on the
+// device.
+std::vector<Candidate> candidates(const Views& views, const Planned& p);
+
+// Rows, batches and keys: exact up to 64, then the nearest power of two.
+uint64_t bucket(uint64_t size);
+
+// Problems of one class share a choice: they are equal but for sizes in the
+// same bucket.
+uint64_t class_of(const Planned& p);
+// "quantized T=bf16 m=1 n=4096 ...".
+std::string text_of(const Planned& p);
+
+// The sizes of a problem that its class has in buckets, and the problem with
+// others.
+using Sizes = std::array<uint64_t, 3>;
+Sizes sizes_of(const Planned& p);
+Planned with_sizes(Planned p, const Sizes& sizes);
+
+// Name and value of all that tells classes apart, sizes in full.
+std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p);
+
+} // namespace mlx::core::vulkan

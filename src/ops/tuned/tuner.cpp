@@ -1,0 +1,166 @@
+// What `mlx-vulkan tune` asks of the library: one function that takes a request
+// and gives an answer, both JSON.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "ops/tuned/tuned.h"
+#include "ops/tuned/visit.h"
+#include "pipeline/pipeline.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "vk/config.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+using nlohmann::json;
+
+std::string hexadecimal(uint64_t x) {
+  char text[17];
+  std::snprintf(
+      text, sizeof text, "%016llx", static_cast<unsigned long long>(x));
+  return text;
+}
+
+json classes() {
+  json found = json::array();
+  for (auto& r : recorded_problems()) {
+    json c;
+    c["class"] = hexadecimal(class_of(r.problem));
+    c["kind"] = r.problem.index();
+    c["text"] = text_of(r.problem);
+    c["sizes"] = sizes_of(r.problem);
+    c["calls"] = r.calls;
+    for (auto& [name, value] : members_of(r.problem)) {
+      c["members"][std::string(name)] = value;
+    }
+    c["candidates"] = json::array();
+    for (auto& one : candidates(views(), r.problem)) {
+      c["candidates"].push_back(
+          {{"view", views()[one.view].name},
+           {"kernel", one.kernel},
+           {"plan", hexadecimal(one.plan)}});
+    }
+    found.push_back(std::move(c));
+  }
+  return found;
+}
+
+// Builds kernels of up to `most` candidates of each recorded problem, together.
+// One that cannot be built says so when it is used.
+void prepare(Device& d, size_t most) {
+  std::vector<const Kernel*> kernels;
+  for (auto& r : recorded_problems()) {
+    auto found = candidates(views(), r.problem);
+    for (size_t i = 1; i < std::min(found.size(), most + 1); ++i) {
+      auto build = [&](auto& v, auto&) {
+        try {
+          kernels.push_back(&d.pipelines().get(v));
+        } catch (const std::exception&) { // it failed before
+        }
+      };
+      auto& caps = views()[found[i].view].caps;
+      std::visit([&](auto& p) { visit_plan(caps, p, build); }, r.problem);
+    }
+  }
+  std::atomic<size_t> next{0};
+  auto finish = [&] {
+    for (size_t i; (i = next++) < kernels.size();) {
+      try {
+        d.pipelines().finish(*kernels[i]);
+      } catch (const std::exception&) {
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 16; ++i) {
+    threads.emplace_back(finish);
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+}
+
+json table_of(const Caps& caps) {
+  auto text = tuned_text(caps);
+  auto table = json::parse(text, nullptr, false);
+  return text.empty() || table.is_discarded() ? json() : table;
+}
+
+// The head of a table of this device.
+json head(const Caps& caps) {
+  return {
+      {"device", caps.name},
+      {"uuid", caps.uuid},
+      {"driver", caps.driver},
+      {"plans", plans_version}};
+}
+
+// The device in use, which need not be started for that.
+json table_in_use() {
+  auto& p = probe();
+  return {
+      {"disabled", config().disabled("tuned")},
+      {"table", p.chosen < 0 ? json() : table_of(p.devices[p.chosen])}};
+}
+
+json answer(const json& request) {
+  auto what = request.at("do").get<std::string>();
+  if (what == "table") {
+    return table_in_use();
+  }
+  Device& d = device();
+  looks_up(d.caps());
+  if (what == "status") {
+    json found = head(d.caps());
+    found["disabled"] = config().disabled("tuned");
+    found["timestamps"] = d.caps().timestamps;
+    found["table"] = table_of(d.caps());
+    found["in_force"] = choices_in(views(), found["table"].dump()).size();
+    return found;
+  }
+  if (what == "record") {
+    record_problems(request.at("on"));
+  } else if (what == "prepare") {
+    prepare(d, request.at("most"));
+  } else if (what == "classes") {
+    return classes();
+  } else if (what == "use") {
+    json table{{"plans", plans_version}, {"choices", request.at("choices")}};
+    use_choices(choices_in(views(), table.dump()));
+  } else if (what == "store") {
+    json table = request.at("table");
+    table.update(head(d.caps()));
+    return store_tuned_text(d.caps(), table.dump());
+  } else if (what == "spans") {
+    d.finish_submitted();
+    d.profiler().measure_spans(request.at("on"));
+  } else if (what == "busy") {
+    d.finish_submitted();
+    return d.profiler().busy();
+  } else {
+    throw std::invalid_argument("The tuner does not know " + what + ".");
+  }
+  return true;
+}
+
+} // namespace
+
+} // namespace mlx::core::vulkan
+
+// Valid until the next call from the same thread. Never throws; an error is an
+// object with the member "error".
+extern "C" __attribute__((visibility("default"))) const char* mlx_vulkan_tuner(
+    const char* request) {
+  static thread_local std::string text;
+  try {
+    text = mlx::core::vulkan::answer(nlohmann::json::parse(request)).dump();
+  } catch (const std::exception& e) {
+    text = nlohmann::json{{"error", e.what()}}.dump();
+  }
+  return text.c_str();
+}

@@ -1,0 +1,239 @@
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "null/devices.h"
+#include "ops/tuned/plan.h"
+#include "ops/tuned/visit.h"
+#include "variants/compile.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+constexpr Type types[] = {Type::bf16, Type::f16, Type::f32};
+constexpr uint32_t rows[] = {1, 2, 5, 8, 9, 16, 33, 64, 100, 512, 4096};
+
+QuantShape quantized(Type t, uint32_t m, uint32_t n, uint32_t k, int group) {
+  auto format = quant_modes[0].format(4, group);
+  return {.common = {{t, format, true}}, .m = m, .n = n, .k = k};
+}
+
+QuantShape experts(Type t, uint32_t batch) {
+  QuantShape s = quantized(t, 1, 768, 2048, 64);
+  s.common.BATCH = BATCH_GATHER;
+  s.batch = batch;
+  s.sorted = true;
+  s.matrices = 128;
+  return s;
+}
+
+GemmProblem dense(Type t, uint32_t m, uint32_t n, uint32_t k) {
+  GemmProblem p;
+  p.type = t;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.a = {k, 1};
+  p.b = {1, k};
+  p.c = {n, 1};
+  p.a_aligned = p.b_aligned = true;
+  return p;
+}
+
+AttentionProblem attention(Type t, uint32_t queries, uint32_t keys) {
+  AttentionProblem p;
+  p.type = t;
+  p.heads = 32;
+  p.kv_heads = 8;
+  p.queries = queries;
+  p.keys = keys;
+  p.dim = p.value_dim = 128;
+  p.alignment = 16;
+  p.causal = queries > 1;
+  return p;
+}
+
+std::vector<Planned> problems() {
+  std::vector<Planned> found;
+  for (Type t : types) {
+    for (uint32_t m : rows) {
+      for (int group : {32, 64, 128}) {
+        found.push_back(quantized(t, m, 4096, 4096, group));
+        found.push_back(quantized(t, m, 1024, 3072, group));
+      }
+      QuantShape plain = quantized(t, m, 1024, 4096, 64);
+      plain.transpose = false;
+      found.push_back(plain);
+      found.push_back(experts(t, 8 * m));
+      found.push_back(dense(t, m, 4096, 4096));
+      found.push_back(dense(t, m, 151936, 1024));
+      found.push_back(attention(t, m, std::max(m, 512u)));
+    }
+    for (uint32_t keys : {16, 300, 4096, 100000}) {
+      found.push_back(attention(t, 1, keys));
+    }
+  }
+  return found;
+}
+
+std::string kernel_of(const Caps& caps, const Planned& p) {
+  auto name = [](const auto& v) { return log_name(v.file, v.defines()); };
+  if (auto* s = std::get_if<QuantShape>(&p)) {
+    return dequantizes_first(caps, *s, -1)
+        ? "dequantize, then a dense product"
+        : std::visit(name, plan_quant(caps, *s).kernel);
+  }
+  if (auto* g = std::get_if<GemmProblem>(&p)) {
+    return std::visit(name, plan_gemm(caps, *g).variant);
+  }
+  auto& a = std::get<AttentionProblem>(p);
+  return uses_decode(caps, a) ? name(plan_decode(caps, a).kernel)
+                              : std::visit(name, plan_prefill(caps, a).kernel);
+}
+
+uint32_t number(const std::string& kernel, std::string_view name) {
+  auto at = kernel.find(" " + std::string(name) + "=");
+  return at == kernel.npos ? 0
+                           : std::stoul(kernel.substr(at + name.size() + 2));
+}
+
+} // namespace
+
+TEST_CASE("tuned: the first candidate is the device's own plan") {
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    Views views(caps);
+    CHECK(views.size() > 60);
+    CHECK(views.find("") == 0);
+    for (auto& p : problems()) {
+      CAPTURE(text_of(p));
+      auto found = candidates(views, p);
+      REQUIRE_FALSE(found.empty());
+      CHECK(found[0].view == 0);
+      CHECK(found[0].kernel.starts_with(kernel_of(caps, p)));
+      std::set<uint64_t> plans;
+      for (auto& c : found) {
+        CHECK(plans.insert(c.plan).second);
+        CHECK(plan_of(views, c.view, p).plan == c.plan);
+      }
+    }
+  }
+}
+
+TEST_CASE("tuned: candidates need nothing that the device lacks") {
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    Views views(caps);
+    for (size_t i = 0; i < views.size(); ++i) {
+      auto& seen = views[i].caps;
+      CHECK(seen.coopmat_f16 <= caps.coopmat_f16);
+      CHECK(seen.coopmat_bf16 <= caps.coopmat_bf16);
+      CHECK(seen.known_fragments <= caps.known_fragments);
+      CHECK(seen.half_items <= caps.half_items);
+      CHECK(seen.shared_memory == caps.shared_memory);
+      CHECK(seen.max_workgroup_size == caps.max_workgroup_size);
+      CHECK(seen.matrix_subgroup() == caps.matrix_subgroup());
+      CHECK(seen.lanes() == caps.lanes());
+      CHECK(seen.type == caps.type);
+    }
+    for (auto& p : problems()) {
+      for (auto& c : candidates(views, p)) {
+        CAPTURE(c.kernel);
+        CHECK(number(c.kernel, "WG") <= caps.max_workgroup_size);
+        bool matrices = c.kernel.find("COOPMAT=1") != c.kernel.npos ||
+            c.kernel.find("NATIVE_F16=1") != c.kernel.npos;
+        CHECK_FALSE((matrices && !caps.cooperative_matrix));
+      }
+    }
+  }
+}
+
+TEST_CASE("tuned: there is a choice where it matters") {
+  for (const char* name :
+       {"NVIDIA H200", "AMD Radeon Graphics (RADV STRIX_HALO"}) {
+    CAPTURE(name);
+    Views views(caps_of(name));
+    for (uint32_t m : {1, 8, 64, 512}) {
+      CAPTURE(m);
+      CHECK(
+          candidates(views, quantized(Type::f16, m, 4096, 4096, 64)).size() >
+          2);
+      CHECK(candidates(views, dense(Type::f16, m, 1024, 4096)).size() > 1);
+    }
+    CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);
+  }
+}
+
+TEST_CASE("tuned: candidates that no plan chooses compile and fit") {
+  std::set<std::string> known, seen;
+  for (auto& v : all_variants().all()) {
+    known.insert(log_name(v.file, v.defines));
+  }
+  for (auto& caps : device_table()) {
+    CAPTURE(caps.name);
+    Views views(caps);
+    for (auto& p : problems()) {
+      for (auto& c : candidates(views, p)) {
+        auto compile = [&](auto& v, auto&) {
+          auto defines = v.defines();
+          auto kernel = log_name(v.file, defines);
+          if (known.contains(kernel) || !seen.insert(kernel).second) {
+            return;
+          }
+          CAPTURE(kernel);
+          auto r = compile_kernel(v.file, defines).reflection;
+          CHECK(r.shared_size <= caps.shared_memory);
+          CHECK(r.local_size[0] <= caps.max_workgroup_size);
+        };
+        auto& seen_as = views[c.view].caps;
+        std::visit(
+            [&](auto& problem) { visit_plan(seen_as, problem, compile); }, p);
+      }
+    }
+  }
+  CHECK(seen.size() > 600);
+}
+
+TEST_CASE("tuned: from another class the device's own plans are candidates") {
+  auto& caps = caps_of("NVIDIA H200");
+  Views own(caps);
+  for (const char* as : {"amd", "intel", "least"}) {
+    CAPTURE(as);
+    Views views(caps, as);
+    size_t differ = 0;
+    for (auto& p : problems()) {
+      CAPTURE(text_of(p));
+      auto found = candidates(views, p);
+      auto wanted = plan_of(own, 0, p);
+      differ += found[0].plan != wanted.plan;
+      CHECK(std::any_of(found.begin(), found.end(), [&](auto& c) {
+        return c.plan == wanted.plan;
+      }));
+    }
+    CHECK(differ > 20);
+  }
+}
+
+TEST_CASE("tuned: classes share nearby sizes and nothing else") {
+  CHECK(bucket(1) == 1);
+  CHECK(bucket(63) == 63);
+  CHECK(bucket(90) == 64);
+  CHECK(bucket(91) == 128);
+  CHECK(bucket(512) == 512);
+  CHECK(bucket(700) == 512);
+  CHECK(bucket(725) == 1024);
+  Planned p = quantized(Type::bf16, 512, 4096, 4096, 64);
+  CHECK(class_of(p) == class_of(quantized(Type::bf16, 600, 4096, 4096, 64)));
+  CHECK(class_of(p) != class_of(quantized(Type::bf16, 60, 4096, 4096, 64)));
+  CHECK(class_of(p) != class_of(quantized(Type::f16, 512, 4096, 4096, 64)));
+  CHECK(class_of(p) != class_of(quantized(Type::bf16, 512, 4096, 4096, 32)));
+  CHECK(class_of(p) != class_of(dense(Type::bf16, 512, 4096, 4096)));
+  for (auto& one : problems()) {
+    CHECK(class_of(with_sizes(one, sizes_of(one))) == class_of(one));
+  }
+  auto sizes = sizes_of(p);
+  sizes[0] = 700;
+  CHECK(std::get<QuantShape>(with_sizes(p, sizes)).m == 700);
+  CHECK(text_of(p).starts_with("quantized m=512 batch=1 n=4096 k=4096 T=bf16"));
+}

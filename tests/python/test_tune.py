@@ -1,0 +1,220 @@
+"""`mlx-vulkan tune`: what it finds, leaves out and keeps."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from commands import command, python
+
+KERNELS = Path(__file__).resolve().parents[2] / "src/kernels"
+TINY = ("tune", "--shape", "tiny", "--minutes", "3")
+
+
+@pytest.fixture(autouse=True)
+def software(monkeypatch):
+    monkeypatch.setenv("MLX_VK_DEVICE", "cpu")
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """Kernels of which the scalar tile without 16-byte loads computes nothing, and
+    the matvec of 16 outputs does not compile."""
+    folder = tmp_path_factory.mktemp("broken") / "kernels"
+    shutil.copytree(KERNELS, folder)
+    for name, breaks in (
+        ("qmm", "void main() {\n#if VEC == 0\n  return;\n#endif\n"),
+        ("qmv", "#if OUTS == 16\n#error on purpose\n#endif\nvoid main() {"),
+    ):
+        file = folder / f"quant/{name}.comp"
+        assert file.read_text().count("void main() {") == 1
+        file.write_text(file.read_text().replace("void main() {", breaks))
+    return folder
+
+
+def table_of(cache: Path) -> Path | None:
+    return next(iter(cache.glob("tuned-*.entry")), None)
+
+
+PRODUCT = """
+import sys
+import mlx.core as mx
+from mlx_vulkan.tune import library
+w = mx.quantize(mx.random.normal((512, 512)).astype(mx.float16))
+def run():
+    for rows in (1, 64):
+        x = mx.random.normal((rows, 512)).astype(mx.float16)
+        mx.eval(mx.quantized_matmul(x, *w))
+run()
+library.record(True)
+run()
+"""
+# Takes the second candidate of each of the two problems.
+CHOOSE = """
+made = [{**c["candidates"][1], **c} for c in library.classes()]
+assert len(made) == 2
+del made[0]["candidates"], made[1]["candidates"]
+library.store({"choices": made, "model": "by hand", "when": "today", "cells": []})
+"""
+
+
+def run_program(text: str, cache: Path, **env) -> str:
+    done = python("-c", text, MLX_VK_CACHE=str(cache), **env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def kernels(cache: Path, **env) -> set[str]:
+    """What ran, without the shapes."""
+    text = run_program(PRODUCT, cache, MLX_VK_PROFILE="1", **env)
+    return {
+        word for word in text.split() if word.startswith(("ROWS=", "OUTS=", "VEC="))
+    }
+
+
+def test_a_table_is_used_and_can_be_switched_off(tmp_path):
+    by_default = kernels(tmp_path)
+    run_program(PRODUCT + CHOOSE, tmp_path)
+    chosen = kernels(tmp_path)
+    assert chosen != by_default and chosen == kernels(tmp_path)
+    assert kernels(tmp_path, MLX_VK_DISABLE="tuned") == by_default
+    done = command("doctor", MLX_VK_CACHE=str(tmp_path))
+    assert "by hand: 2 kernels" in " ".join(done.stdout.split())
+    done = command("tune", "--show", MLX_VK_CACHE=str(tmp_path))
+    assert "quantized m=64" in done.stdout and "by hand" in done.stdout
+
+    # Export, forget, import.
+    file = str(tmp_path / "table.json")
+    env = {"MLX_VK_CACHE": str(tmp_path)}
+    assert command("tune", "--export", file, **env).returncode == 0
+    assert command("tune", "--reset", **env).returncode == 0
+    assert kernels(tmp_path) == by_default
+    assert command("tune", "--export", file + "2", **env).returncode == 1
+    done = command("tune", "--import", file, **env)
+    assert "2 choices are in force" in done.stdout, done.stderr
+    assert kernels(tmp_path) == chosen
+
+    # Of another driver, or none of ours.
+    table = json.loads(Path(file).read_text())
+    Path(file).write_text(json.dumps(table | {"driver": "another"}))
+    done = command("tune", "--import", file, **env)
+    assert done.returncode == 1 and "of another driver" in done.stderr
+    one = {**table["choices"][0], "sizes": ["many"]}
+    for bad in (
+        [1],
+        {"choices": [{}]},
+        table | {"choices": [one]},
+        table | {"cells": 1},
+    ):
+        Path(file).write_text(json.dumps(bad))
+        done = command("tune", "--import", file, **env)
+        assert done.returncode == 2 and "no table" in done.stderr, bad
+    # A table under another device's or driver's name is not found.
+    entry = table_of(tmp_path)
+    entry.rename(entry.with_name("tuned-0123-4567.entry"))
+    assert kernels(tmp_path) == by_default
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "text", "plan", "plans"])
+def test_a_damaged_table_is_no_table(tmp_path, damage):
+    by_default = kernels(tmp_path)
+    run_program(PRODUCT + CHOOSE, tmp_path)
+    entry = table_of(tmp_path)
+    data = entry.read_bytes()
+    if damage == "cut":
+        entry.write_bytes(data[:-7])
+    elif damage == "flip":
+        entry.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    else:
+        # Well-formed, but what it says is not so.
+        change = {
+            "text": "table['choices'] = 'all'",
+            "plan": "[c.update(plan='0' * 16) for c in table['choices']]",
+            "plans": "[c.update(view='no such view') for c in table['choices']]",
+        }[damage]
+        run_program(
+            PRODUCT + f"table = library.status()['table']\n{change}\n"
+            "assert library.store(table)",
+            tmp_path,
+        )
+    assert kernels(tmp_path) == by_default
+
+
+def tune(tmp_path, *words, **env):
+    file = tmp_path / "out.json"
+    env = {"MLX_VK_CACHE": str(tmp_path / "cache"), **env}
+    done = command(*TINY, "--json", str(file), *words, **env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads(file.read_text())
+
+
+def test_what_is_wrong_or_does_not_compile_is_left_out(tmp_path, broken):
+    out, found = tune(tmp_path, MLX_VK_KERNEL_PATH=str(broken))
+    assert len(found["problems"]) >= 8 and "Left out" in out
+    left = [(one["kernel"], one["why"]) for one in found["left_out"]]
+    wrong = [kernel for kernel, why in left if "items differ" in why]
+    assert wrong and all("VEC=0" in kernel for kernel in wrong), left
+    bad = [kernel for kernel, why in left if "on purpose" in why]
+    assert bad and all("OUTS=16" in kernel for kernel in bad), left
+    for choice in found["choices"]:
+        assert not {"VEC=0", "OUTS=16"} & set(choice["kernel"].split())
+    for cell in found["cells"]:
+        assert min(*cell["before"], *cell["after"]) > 0
+
+
+def test_a_candidate_that_hangs_is_left_out(tmp_path):
+    _, found = tune(tmp_path, MLX_VK_TEST_TUNE="hang", MLX_VK_TEST_PATIENCE="8")
+    (left,) = [one for one in found["left_out"] if "hangs" in one["why"]]
+    assert left["kernel"].startswith("quant/") and len(found["problems"]) >= 8
+
+
+def test_killed_in_the_middle_the_old_table_stays(tmp_path):
+    cache = tmp_path / "cache"
+    run_program(PRODUCT + CHOOSE, cache)
+    before = table_of(cache).read_bytes()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlx_vulkan", *TINY],
+        env={**os.environ, "MLX_VK_CACHE": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(8)
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert table_of(cache).read_bytes() == before
+    assert not list(cache.glob("tuned-*.tmp-*"))
+
+
+MEASURED = """
+library.prepare(16)
+import time
+for timestamps in (True, False):
+    begun = time.perf_counter()
+    seconds = library.measure(run, timestamps)
+    assert 0 < seconds <= time.perf_counter() - begun, seconds
+again = library.measure(lambda: None, True)
+assert again < seconds, again
+"""
+
+
+def test_measures_and_builds_candidates_as_on_a_gpu(tmp_path):
+    run_program(PRODUCT + MEASURED, tmp_path)
+
+
+def test_needs_something_to_do(tmp_path):
+    env = {"MLX_VK_CACHE": str(tmp_path)}
+    done = command(*TINY[:3], "--minutes", "0", **env)
+    assert done.returncode == 0 and "No step was reached" in done.stdout
+    done = command(*TINY, **env, MLX_VK_DISABLE="tuned")
+    assert done.returncode == 2 and "switches off" in done.stderr
+    done = command("tune", "/nonexist", **env)
+    assert done.returncode == 1 and "not a folder" in done.stderr
+    assert command("tune", **env).returncode == 2
