@@ -137,6 +137,7 @@ void pack(
 void run_split(
     StreamEncoder& enc,
     const QuantPlan& plan,
+    const Kernel& kernel,
     const OperandList& inputs,
     const ProductArgs& args,
     const Work& work,
@@ -144,9 +145,8 @@ void run_split(
   auto side = [](uint32_t n) { return static_cast<int>(n); };
   array parts =
       enc.temporary({side(plan.splits), side(args.M), side(args.N)}, float32);
-  auto& k = enc.kernel(std::get<QmmTallVariant>(plan.kernel));
   SplitProductArgs split{args, plan.k_split};
-  enc.dispatch(k, inputs, {parts}, split, linear(args.groups), work);
+  enc.dispatch(kernel, inputs, {parts}, split, linear(args.groups), work);
   sum_parts(enc, parts, plan.splits, out);
 }
 
@@ -200,11 +200,11 @@ void quantized_product(
     }
   }
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
-  if (plan.splits > 1) {
-    return run_split(enc, plan, inputs, args, work, out);
-  }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
+  if (plan.splits > 1) {
+    return run_split(enc, plan, k, inputs, args, work, out);
+  }
   Grid grid = linear(args.groups);
   if (shape.common.BATCH == BATCH_ONE) {
     Descriptor what;
