@@ -93,6 +93,7 @@ SWEEPS = {
     "quant.tall_rows": sweep(quantized, "m", 48, 64, 65, 96, n=12288, plain=True),
     "quant.dequantize_rows": sweep(quantized, "m", 96, 127, 128, 256, 767, 768, 1024),
     "quant.halves_dequantize_rows": sweep(quantized, "m", 64, 96, 127, 128, 191, 192),
+    "quant.codes_dequantize_rows": sweep(quantized, "m", 256, 512, 767, 768, 2048),
     "quant.dequantize_mib": sweep(quantized, "n", 16384, 32768, 32896, 65536, m=512),
     "quant.compiled_weights": sweep(quantized, "n", 128, 248, 256, 512, k=1024),
     "quant.compiled_products": sweep(quantized, "n", 32, 64, 128, m=64, k=1024),
@@ -121,6 +122,7 @@ SWEEPS = {
     "attention.split_groups": sweep(attention, "keys", 512, 1024, 4096, 16384, batch=8),
     "attention.cheap_splits": sweep(attention, "keys", 257, 512, 1024, 2048),
     "attention.most_splits": sweep(attention, "keys", 16384, 131072, kv_heads=1),
+    "attention.halves_queries": sweep(attention, "queries", 16, 31, 32, 64, keys=4096),
     "attention.wide_head": sweep(attention, "dim", 64, 80, 96, 112, 128, queries=1024),
 }
 

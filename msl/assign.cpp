@@ -69,17 +69,13 @@ std::optional<Value> Translator::overloaded(
     Place place) {
   std::string name = "operator" + op;
   std::vector<Value> rest = operands;
-  if (operands[0].type->is_struct()) {
+  if (Symbol* s = member_of(operands[0].type, name)) {
     Scope* own = operands[0].type->record->scope;
-    auto it = own->names.find(name);
-    if (it != own->names.end()) {
-      rest.erase(rest.begin());
-      if (auto v =
-              try_functions(it->second, own, {}, rest, &operands[0], place)) {
-        return v;
-      }
-      rest = operands;
+    rest.erase(rest.begin());
+    if (auto v = try_functions(*s, own, {}, rest, &operands[0], place)) {
+      return v;
     }
+    rest = operands;
   }
   Scope* where = nullptr;
   Symbol* s = find(scope_, name, &where);

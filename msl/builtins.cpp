@@ -8,7 +8,12 @@ namespace msl {
 
 namespace {
 
-enum class Rule : uint8_t { Float, Number, Relation, Geometric };
+enum class Rule : uint8_t {
+  Float, // the result has the type of the arguments
+  Number, // the same, also of integers
+  Relation, // a bool for each component
+  Length // one number of whole vectors
+};
 
 struct Row {
   std::string_view name;
@@ -86,14 +91,14 @@ constexpr Row rows[] = {
     {"isordered", 2, Rule::Relation, "msl_isordered"},
     {"isunordered", 2, Rule::Relation, "msl_isunordered"},
     {"signbit", 1, Rule::Relation, "msl_signbit"},
-    {"cross", 2, Rule::Geometric, "cross"},
-    {"distance", 2, Rule::Geometric, "distance"},
-    {"distance_squared", 2, Rule::Geometric, "msl_distance_squared"},
-    {"dot", 2, Rule::Geometric, "dot"},
-    {"length", 1, Rule::Geometric, "length"},
-    {"length_squared", 1, Rule::Geometric, "msl_length_squared"},
-    {"normalize", 1, Rule::Geometric, "normalize"},
-    {"reflect", 2, Rule::Geometric, "reflect"},
+    {"cross", 2, Rule::Float, "cross"},
+    {"distance", 2, Rule::Length, "distance"},
+    {"distance_squared", 2, Rule::Length, "msl_distance_squared"},
+    {"dot", 2, Rule::Length, "dot"},
+    {"length", 1, Rule::Length, "length"},
+    {"length_squared", 1, Rule::Length, "msl_length_squared"},
+    {"normalize", 1, Rule::Float, "normalize"},
+    {"reflect", 2, Rule::Float, "reflect"},
 };
 
 } // namespace
@@ -129,9 +134,13 @@ std::optional<Value> Translator::builtin(
       case Rule::Number:
         return number_function(name, glsl, arguments, e.place);
       case Rule::Relation:
-        return relation(glsl, arguments, e.place);
-      case Rule::Geometric:
-        return geometric(glsl, arguments, e.place);
+      case Rule::Length: {
+        Value v = exact_function(glsl, arguments, e.place);
+        v.type = row.rule == Rule::Length
+            ? types_.scalar(v.type->scalar)
+            : types_.with_scalar(v.type, Scalar::Bool);
+        return rounded(v);
+      }
     }
   }
   if (name == "select" && arguments.size() == 3) {
@@ -161,10 +170,10 @@ std::optional<Value> Translator::builtin(
   return mlx_function(name, e, arguments);
 }
 
-// All arguments as one float type; integers count as float.
-Value Translator::float_function(
+// Of all arguments as one float type; integers count as float. Not rounded.
+Value Translator::exact_function(
     const char* glsl,
-    std::vector<Value>& arguments,
+    const std::vector<Value>& arguments,
     Place place) {
   Ty t = arguments[0].type;
   for (auto& a : arguments) {
@@ -177,7 +186,14 @@ Value Translator::float_function(
   for (size_t i = 0; i < arguments.size(); ++i) {
     text += (i ? ", " : "") + convert(arguments[i], t, place).text;
   }
-  return rounded(plain_value(t, text + ")"));
+  return plain_value(t, text + ")");
+}
+
+Value Translator::float_function(
+    const char* glsl,
+    const std::vector<Value>& arguments,
+    Place place) {
+  return rounded(exact_function(glsl, arguments, place));
 }
 
 // The type of the first `n` arguments, if it is one, else their common type.
@@ -243,38 +259,6 @@ Value Translator::number_function(
   std::string text = f + "(" + x[0] + ", " + x[1] + ")";
   return back(plain_value(
       t, x.size() == 3 ? f + "(" + text + ", " + x[2] + ")" : text));
-}
-
-Value Translator::relation(
-    const std::string& name,
-    std::vector<Value>& arguments,
-    Place place) {
-  Value r = float_function(name.c_str(), arguments, place);
-  // Asked of the values as they are.
-  std::string text = name + "(";
-  Ty t = r.type;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    text += (i ? ", " : "") + convert(arguments[i], t, place).text;
-  }
-  return plain_value(types_.with_scalar(t, Scalar::Bool), text + ")");
-}
-
-Value Translator::geometric(
-    const std::string& name,
-    std::vector<Value>& arguments,
-    Place place) {
-  std::vector<Value> x = arguments;
-  Value whole = float_function(name.c_str(), x, place);
-  bool vector = name == "cross" || name == "normalize" || name == "reflect";
-  if (vector) {
-    return whole;
-  }
-  Ty t = whole.type;
-  std::string text = name + "(";
-  for (size_t i = 0; i < x.size(); ++i) {
-    text += (i ? ", " : "") + convert(x[i], t, place).text;
-  }
-  return rounded(plain_value(types_.scalar(t->scalar), text + ")"));
 }
 
 Value Translator::select(std::vector<Value>& x, Place place) {

@@ -1,5 +1,4 @@
 // Functions of several threads: barriers, SIMD-groups, atomics.
-#include <algorithm>
 #include <string_view>
 
 #include "msl/names.h"
@@ -119,8 +118,7 @@ std::optional<Value> Translator::simd_function(
   r = rounded(r);
   if (narrow) {
     auto* v = variable(name, r.type, Space::Thread);
-    writing_->lines.push_back(
-        {writing_->indent, "", " = " + r.text + ";", v, ""});
+    declare_everywhere(v, r.text);
     r = load(of_variable(v));
   }
   return mask ? convert(r, types_.scalar(Scalar::U64), place) : r;

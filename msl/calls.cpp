@@ -1,4 +1,5 @@
 // Which function a call means: lookup, deduction, overloads.
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -35,12 +36,10 @@ std::vector<Value> Translator::arguments_of(const Expr& e) {
 std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
   Ty to = nullptr;
   Scope* where = nullptr;
-  Symbol* s = callee.type || callee.text.find("::") == callee.text.npos
-      ? find(scope_, callee.text, &where)
-      : find_qualified(callee.text, &where, callee.place);
   if (callee.type) {
     return {};
   }
+  Symbol* s = find_qualified(callee.text, &where, callee.place);
   if (s && s->kind == SK::Type) {
     to = s->type;
   } else if (s && s->kind == SK::Template) {
@@ -116,15 +115,8 @@ std::optional<Value> Translator::call_named(
   };
   if (callee.type) { // Foo<T>::f(x)
     Ty t = type_of(*callee.type);
-    std::string name = callee.text.substr(
-        callee.text.rfind(':') == callee.text.npos
-            ? 0
-            : callee.text.rfind(':') + 1);
-    auto* own = t->is_struct() ? t->record->scope : nullptr;
-    auto it =
-        own ? own->names.find(name) : std::map<std::string, Symbol>::iterator();
-    bool found = own && it != own->names.end();
-    return found ? attempt(it->second, own, nullptr) : std::nullopt;
+    Symbol* s = member_of(t, last_name(callee.text));
+    return s ? attempt(*s, t->record->scope, nullptr) : std::nullopt;
   }
   if (callee.text.find("::") != callee.text.npos) {
     Scope* where = nullptr;
@@ -169,15 +161,13 @@ Value Translator::call_member(const Expr& callee, const Expr& e) {
     object = callee.arrow ? dereference(object, e.place) : object;
   }
   auto arguments = arguments_of(e);
-  if (object.type->is_struct()) {
+  Symbol* s = member_of(object.type, callee.text);
+  if (s && s->kind == SK::Functions) {
     auto* own = object.type->record->scope;
-    auto it = own->names.find(callee.text);
-    if (it != own->names.end() && it->second.kind == SK::Functions) {
-      auto v = try_functions(
-          it->second, own, callee.arguments, arguments, &object, e.place);
-      if (v) {
-        return *v;
-      }
+    auto v =
+        try_functions(*s, own, callee.arguments, arguments, &object, e.place);
+    if (v) {
+      return *v;
     }
   }
   if (object.type->is_array() && callee.text == "size") {
@@ -222,7 +212,7 @@ int Translator::parameter_cost(
 
 // The types of the parameters, and what the conversions to them cost.
 bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
-  scope_ = c.scope;
+  Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {
     auto& what = (*c.parameters)[i].what;
     bool given = i < arguments.size();
@@ -275,31 +265,21 @@ std::optional<Candidate> Translator::viable(
   c.result = &d.result;
   c.body = d.body.get();
   c.scope = new_scope(scope);
-  c.key = std::to_string(reinterpret_cast<intptr_t>(&d));
   // Overloads in structs of one template differ by their struct.
-  c.key += "@" + std::to_string(reinterpret_cast<intptr_t>(scope));
-  Scope* before = scope_;
+  c.key = identity(&d) + "@" + identity(scope);
   bool fits = true;
   bool valid = attempt([&] {
     fits = bind_call(d, *c.scope, explicit_arguments, arguments, c.key) &&
         rank(c, arguments);
   });
-  scope_ = before;
   if (!valid || !fits) { // no such types for these arguments
     return {};
   }
   for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
        i < d.specialized.size();
        ++i) {
-    auto& a = explicit_arguments[i];
-    bool is_type = is_type_argument(a);
-    if (!deduce_argument(
-            d.specialized[i],
-            is_type ? argument_type(a, d.place) : nullptr,
-            is_type ? 0 : argument_constant(a, d.place).integer(),
-            !is_type,
-            d,
-            *c.scope)) {
+    auto given = argument_of(explicit_arguments[i], d.place);
+    if (!deduce_argument(d.specialized[i], given, d, *c.scope)) {
       return {};
     }
   }
@@ -330,10 +310,8 @@ std::optional<Value> Translator::try_functions(
     Scope& own = *new_scope(best->scope);
     own.record = scope->record;
     own.self = *self;
-    Scope* before = std::exchange(scope_, &own);
-    Value v = eval(*place_of);
-    scope_ = before;
-    return v;
+    Temporarily inner(scope_, &own);
+    return eval(*place_of);
   }
   return instantiate(*best, arguments, needs_self ? self : nullptr, place);
 }
@@ -359,14 +337,13 @@ Value Translator::call_closure(
   c.result = l.type.get();
   c.scope = new_scope(closure.type->closure->scope);
   c.key = "lambda" + std::to_string(closure.type->closure->id);
-  Scope* before = std::exchange(scope_, c.scope);
   for (size_t i = 0; i < arguments.size(); ++i) {
+    Temporarily inner(scope_, c.scope);
     auto& what = l.parameters[i].what;
     c.takes.push_back(
         what.type.name == "auto" ? decayed(load(arguments[i])).type
                                  : declared_type(what));
   }
-  scope_ = before;
   return instantiate(c, arguments, nullptr, place);
 }
 

@@ -247,6 +247,15 @@ Value Translator::convert(
     return plain_value(
         to, within(x, Prec::Relation) + " != " + zero.text, Prec::Equality);
   }
+  int size = info_of(to->scalar).size;
+  if ((to->scalar == Scalar::I8 || to->scalar == Scalar::I16) &&
+      v.type->is_integer() && info_of(v.type->scalar).size > size) {
+    // NVIDIA's compiler (driver 580) has -int8_t(-128) as 128 even after a
+    // conversion to int8_t.
+    v = convert(v, types_.with_scalar(v.type, Scalar::I32), place);
+    v.text =
+        "bitfieldExtract(" + v.text + ", 0, " + std::to_string(8 * size) + ")";
+  }
   bool same_in_glsl = glsl_name(to) == glsl_name(v.type);
   Value r =
       same_in_glsl ? v : plain_value(to, glsl_name(to) + "(" + v.text + ")");

@@ -12,12 +12,25 @@ using Home = Value::Home;
 
 constexpr int64_t longest_constructor = 16; // items; more by a loop
 
+// What T x(value) or T x = value gives.
+const Expr& value_of(const Declarator& d) {
+  bool only = d.constructed && d.value->children.size() == 1;
+  return only ? *d.value->children[0] : *d.value;
+}
+
 } // namespace
 
 void Translator::declaration(const Stmt& s) {
   for (auto& d : s.declarators) {
     declare_one(s, d);
   }
+}
+
+// Makes the declared name mean `v`.
+Value& Translator::name_of(const Declarator& d, const Value& v) {
+  auto& s = scope_->names[d.name];
+  s = Symbol{};
+  return s.value = v;
 }
 
 void Translator::declare_constant(const Declarator& d, const Value& v) {
@@ -30,11 +43,9 @@ void Translator::declare_constant(const Declarator& d, const Value& v) {
        " = " + v.text + ";",
        named,
        "const "});
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  s.value = of_variable(named);
-  s.value.home = Home::None;
-  s.value.constant = v.constant;
+  Value& value = name_of(d, of_variable(named));
+  value.home = Home::None;
+  value.constant = v.constant;
 }
 
 void Translator::declare_shared(const Declarator& d) {
@@ -45,11 +56,9 @@ void Translator::declare_shared(const Declarator& d) {
   place_variable(v, d);
   shared_bytes_ +=
       static_cast<uint32_t>(flat_count(type)) * std::max(size_of(item), 1u);
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  s.value = of_variable(v);
+  Value& value = name_of(d, of_variable(v));
   if (type->is_array()) {
-    s.value.home = Home::None;
+    value.home = Home::None;
   }
   if (shared_bytes_ > target_.shared_bytes) {
     fail(
@@ -64,10 +73,7 @@ void Translator::declare_reference(const Declarator& d) {
   if (!d.value) {
     fail(d.place, "the reference `" + d.name + "` is bound to nothing.");
   }
-  const Expr& from = d.constructed && d.value->children.size() == 1
-      ? *d.value->children[0]
-      : *d.value;
-  Value v = eval(from);
+  Value v = eval(value_of(d));
   Ty type = d.type.name == "auto" ? v.type : declared_type(d);
   if (v.type != type && !(v.type->is_array() && type->is_array())) {
     if (!d.type.is_const) {
@@ -79,14 +85,8 @@ void Translator::declare_reference(const Declarator& d) {
     v = convert(v, type, d.place);
   }
   bool place = v.is_lvalue() || (v.type->is_array() && v.base);
-  if (place) {
-    v = pinned(v);
-  } else {
-    v = temporary(v, d.name.c_str());
-  }
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  s.value = v;
+  v = place ? pinned(v) : temporary(v, d.name.c_str());
+  name_of(d, v);
 }
 
 void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
@@ -104,16 +104,11 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   bool has_init = false;
   Ty type = nullptr;
   if (is_auto) {
-    const Expr& from = d.constructed && d.value->children.size() == 1
-        ? *d.value->children[0]
-        : *d.value;
-    init = decayed(load(eval(from)));
+    init = decayed(load(eval(value_of(d))));
     has_init = true;
     type = init.type;
     if (type->kind == TypeData::Kind::Closure) {
-      auto& s = scope_->names[d.name];
-      s = Symbol{};
-      s.value = init;
+      name_of(d, init);
       return;
     }
   } else {
@@ -155,13 +150,11 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   } else if (has_init) {
     store(of_variable(v), init, d.place);
   }
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  s.value = of_variable(v);
+  Value& value = name_of(d, of_variable(v));
   if (type->is_array()) {
-    s.value.home = Home::None;
+    value.home = Home::None;
     if (long_list) {
-      fill(s.value, *d.value);
+      fill(value, *d.value);
     }
   }
 }

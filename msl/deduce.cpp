@@ -17,25 +17,21 @@ parameter_named(const Declaration& d, const std::string& name, bool is_type) {
   return nullptr;
 }
 
-std::string type_key(Ty t) {
-  return "," + std::to_string(reinterpret_cast<intptr_t>(t));
-}
-
 } // namespace
 
 bool Translator::deduce_argument(
     const TemplateArgument& a,
-    Ty type,
-    int64_t number,
-    bool is_number,
+    const TypeOrNumber& given,
     const Declaration& d,
     Scope& to) {
-  Scope* before = std::exchange(scope_, &to);
+  Temporarily inner(scope_, &to);
   bool ok = false;
   bool valid = attempt([&] {
-    if (!is_number && a.type) {
-      ok = deduce(*a.type, type, d, to) && type_of(*a.type) == type;
-    } else if (is_number && a.value) {
+    auto* type = std::get_if<Ty>(&given);
+    if (type && a.type) {
+      ok = deduce(*a.type, *type, d, to) && type_of(*a.type) == *type;
+    } else if (!type && a.value) {
+      auto number = std::get<int64_t>(given);
       bool named = a.value->kind == Expr::Kind::Name;
       auto* p = named ? parameter_named(d, a.value->text, false) : nullptr;
       if (p && !to.names.contains(p->name)) {
@@ -49,7 +45,6 @@ bool Translator::deduce_argument(
       }
     }
   });
-  scope_ = before;
   return ok && valid;
 }
 
@@ -92,17 +87,16 @@ bool Translator::deduce(
   auto& a = t.arguments;
   if (t.name == "vec" && a.size() == 2) {
     return given->is_vector() &&
-        deduce_argument(a[0], types_.scalar(given->scalar), 0, false, d, to) &&
-        deduce_argument(a[1], nullptr, given->width, true, d, to);
+        deduce_argument(a[0], types_.scalar(given->scalar), d, to) &&
+        deduce_argument(a[1], int64_t(given->width), d, to);
   }
   if (t.name == "array" && a.size() == 2) {
-    return given->is_array() &&
-        deduce_argument(a[0], given->element, 0, false, d, to) &&
-        deduce_argument(a[1], nullptr, given->count, true, d, to);
+    return given->is_array() && deduce_argument(a[0], given->element, d, to) &&
+        deduce_argument(a[1], given->count, d, to);
   }
   if ((t.name == "atomic" || t.name == "_atomic") && a.size() == 1) {
     return given->is_scalar() &&
-        deduce_argument(a[0], types_.scalar(given->scalar), 0, false, d, to);
+        deduce_argument(a[0], types_.scalar(given->scalar), d, to);
   }
   if (!given->is_struct() || given->record->declared->name != t.name) {
     return false;
@@ -110,10 +104,11 @@ bool Translator::deduce(
   auto& of = given->record->declared->parameters;
   for (size_t i = 0; i < a.size() && i < of.size(); ++i) {
     auto& s = given->record->scope->names[of[i].name];
-    bool ok = of[i].is_type
-        ? deduce_argument(a[i], s.type, 0, false, d, to)
-        : deduce_argument(a[i], nullptr, s.value.integer(), true, d, to);
-    if (!ok) {
+    TypeOrNumber its = s.type;
+    if (!of[i].is_type) {
+      its = s.value.integer();
+    }
+    if (!deduce_argument(a[i], its, d, to)) {
       return false;
     }
   }
@@ -155,7 +150,7 @@ bool Translator::bind_call(
       return false;
     }
   }
-  Scope* before = std::exchange(scope_, &to);
+  Temporarily inner(scope_, &to);
   for (auto& p : d.parameters) {
     auto& s = to.names[p.name];
     if (p.is_type && !s.type && p.default_type) {
@@ -165,12 +160,10 @@ bool Translator::bind_call(
       s.value = convert(rvalue(*p.default_value), type_of(p.type), d.place);
     }
     if (p.is_type ? !s.type : !s.value.type) {
-      scope_ = before;
       return false;
     }
-    key += p.is_type ? type_key(s.type) : "," + s.value.text;
+    key += "," + (p.is_type ? identity(s.type) : s.value.text);
   }
-  scope_ = before;
   return true;
 }
 

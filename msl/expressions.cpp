@@ -25,7 +25,7 @@ std::vector<const Expr*> items_of(const Expr& e) {
 } // namespace
 
 Value Translator::eval(const Expr& e) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(e.place, "this is nested too deeply.");
   }
@@ -82,7 +82,7 @@ Value Translator::condition(const Expr& e) {
 }
 
 void Translator::discard(const Expr& e) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(e.place, "this is nested too deeply.");
   }
@@ -175,10 +175,8 @@ Value Translator::member(const Expr& e) {
         return field_of(object, f);
       }
     }
-    auto& names = object.type->record->scope->names;
-    auto it = names.find(e.text);
-    if (it != names.end()) {
-      return symbol_value(it->second, e.text, e.place);
+    if (Symbol* s = member_of(object.type, e.text)) {
+      return symbol_value(*s, e.text, e.place);
     }
   }
   if (object.type->is_vector()) {
@@ -256,9 +254,7 @@ Value Translator::cast(const Expr& e) {
     return dereference(convert_pointer(p, pointer, e.place, true), e.place);
   }
   if (to->is_void()) {
-    Value nothing;
-    nothing.type = to;
-    return nothing;
+    return plain_value(to, "");
   }
   if (to->is_pointer()) {
     return convert_pointer(load(v), to, e.place, true);
@@ -274,11 +270,10 @@ Value Translator::constructed(const Expr& e) {
   if (to->is_struct()) {
     return make_struct(to, items_of(e), e.place);
   }
-  if (to->is_array() ||
-      (e.children.size() == 1 && e.children[0]->kind == Kind::List)) {
-    if (e.children.size() == 1 && e.children[0]->kind == Kind::List) {
-      return list_value(to, *e.children[0]);
-    }
+  if (e.children.size() == 1 && e.children[0]->kind == Kind::List) {
+    return list_value(to, *e.children[0]);
+  }
+  if (to->is_array()) {
     return list_value(to, e);
   }
   std::vector<Value> values;
@@ -298,8 +293,7 @@ Value Translator::array_list(Ty to, const Expr& list) {
     if (to->element->is_array() && c->kind == Kind::List) {
       Value row = array_list(to->element, *c);
       points_into(base, row.base, list.place);
-      std::string text = row.text;
-      items.push_back(text);
+      items.push_back(row.text);
       continue;
     }
     if (to->element->is_array() && c->kind != Kind::List) {
@@ -328,9 +322,7 @@ Value Translator::array_list(Ty to, const Expr& list) {
   for (; have < n; ++have) {
     text += (text.empty() ? "" : ", ") + zero;
   }
-  Value v;
-  v.type = to;
-  v.text = text;
+  Value v = plain_value(to, text);
   v.base = base;
   return v;
 }
@@ -398,16 +390,10 @@ void Translator::fill(const Value& to, const Expr& list) {
     return;
   }
   auto* i = variable("i", types_.scalar(Scalar::I32), Space::Thread);
-  auto& w = *writing_;
-  w.lines.push_back(
-      {w.indent,
-       w.guard,
-       " = " + std::to_string(given) + "; " + mark(*i) + " < " +
-           std::to_string(n) + "; ++" + mark(*i) + ") {",
-       i,
-       "for ("});
-  ++w.indent;
-  w.guard_depth += !w.guard.empty();
+  open_for(
+      i,
+      std::to_string(given) + "; " + mark(*i) + " < " + std::to_string(n) +
+          "; ++" + mark(*i));
   Value zero = construct(item_type, {}, place);
   store(item(p, load(of_variable(i)), place), zero, place);
   close();
@@ -425,10 +411,7 @@ Value Translator::lambda(const Expr& e) {
   c.lambda = &e;
   c.scope = scope_;
   c.id = static_cast<int>(closures_.size());
-  Value v;
-  v.type = types_.closure(&c);
-  v.text = "0";
-  return v;
+  return plain_value(types_.closure(&c), "0");
 }
 
 } // namespace msl

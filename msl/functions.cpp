@@ -12,10 +12,6 @@ using How = Passed::How;
 constexpr size_t most_instances = 2000;
 constexpr int deepest = 48;
 
-std::string identity(const void* p) {
-  return std::to_string(reinterpret_cast<intptr_t>(p));
-}
-
 } // namespace
 
 Passed Translator::passing(Ty type, const Type& written, const Value& given) {
@@ -82,9 +78,8 @@ Value Translator::instantiate(
   std::string key = c.key;
   // Arguments left out have values in the scope of the function.
   for (size_t i = arguments.size(); i < c.parameters->size(); ++i) {
-    Scope* before = std::exchange(scope_, c.scope);
+    Temporarily inner(scope_, c.scope);
     arguments.push_back(initial(c.takes[i], *(*c.parameters)[i].what.value));
-    scope_ = before;
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& written = (*c.parameters)[i].what.type;
@@ -118,7 +113,7 @@ Value Translator::instantiate(
   }
   auto known = instances_.find(key);
   if (known == instances_.end()) {
-    Deeper deeper(nested_);
+    Temporarily deeper(nested_, nested_ + 1);
     if (instances_.size() >= most_instances || nested_ > deepest) {
       fail(place, "the templates of `" + c.name + "` do not come to an end.");
     }
@@ -230,10 +225,9 @@ void Translator::write_function(
     const Value* self) {
   Writing w;
   w.id = ++functions_;
-  Writing* outer = std::exchange(writing_, &w);
-  Scope* before = scope_;
+  Temporarily inside(writing_, &w);
   Scope& own = *new_scope(c.scope);
-  scope_ = &own;
+  Temporarily inner(scope_, &own);
   const Record* record = c.scope->parent ? c.scope->parent->record : nullptr;
   bool constructs = c.declared && record && !self && !c.declared->is_static &&
       c.declared->name == record->declared->name;
@@ -293,8 +287,6 @@ void Translator::write_function(
   }
   w.lines.insert(w.lines.begin(), copies.begin(), copies.end());
   written_.push_back({header + ")", std::move(w.lines)});
-  writing_ = outer;
-  scope_ = before;
 }
 
 // An argument as the function takes it; `back` gets what is to be copied back.
@@ -363,24 +355,13 @@ Value Translator::call_instance(
   } else {
     auto* v = variable(f.name, f.result, Space::Thread);
     v->points_to = f.result_base;
-    if (f.masked) {
-      writing_->lines.push_back(
-          {writing_->indent, "", " = " + r.text + ";", v, ""});
-    } else {
-      declare_variable(v, r.text);
-    }
+    f.masked ? declare_everywhere(v, r.text) : declare_variable(v, r.text);
     r = load(of_variable(v));
   }
   for (auto& [to, from] : back) {
     store(to, from, place);
   }
   return r;
-}
-
-Symbol* Translator::constructors_of(Ty t) {
-  auto& names = t->record->scope->names;
-  auto it = names.find("(constructor)");
-  return it == names.end() ? nullptr : &it->second;
 }
 
 Value Translator::default_record(Ty to, Place place) {
@@ -392,15 +373,11 @@ Value Translator::make_struct(
     Ty to,
     const std::vector<const Expr*>& items,
     Place place) {
-  auto* s = constructors_of(to);
-  bool copies = false;
-  if (items.size() == 1 && items[0]->kind != Expr::Kind::List) {
-    copies = type_without_effects(*items[0]) == to;
-  }
-  if (copies) {
+  if (items.size() == 1 && items[0]->kind != Expr::Kind::List &&
+      type_without_effects(*items[0]) == to) { // a copy
     return rvalue(*items[0]);
   }
-  if (s && !items.empty()) {
+  if (!items.empty() && member_of(to, "(constructor)")) {
     std::vector<Value> values;
     for (auto* i : items) {
       values.push_back(eval(*i));
@@ -415,15 +392,13 @@ Value Translator::make_struct(
   for (size_t i = 0; i < r.fields.size(); ++i) {
     auto& f = r.fields[i];
     const Expr* from = i < items.size() ? items[i] : f.declared->value.get();
-    Scope* before = scope_;
-    scope_ = i < items.size() ? scope_ : r.scope;
+    Temporarily inner(scope_, i < items.size() ? scope_ : r.scope);
     Expr none{};
     none.kind = Expr::Kind::List;
     none.place = place;
     Value v = from            ? initial(f.type, *from)
         : f.type->is_struct() ? default_record(f.type, place)
                               : list_value(f.type, none);
-    scope_ = before;
     points_into(f.points_to, f.type->is_pointer() ? v.base : nullptr, place);
     text += (i ? ", " : "") + v.text;
   }
@@ -437,8 +412,7 @@ Value Translator::construct_record(
   if (values.size() == 1 && values[0].type == to) {
     return load(values[0]);
   }
-  auto* s = constructors_of(to);
-  if (s) {
+  if (auto* s = member_of(to, "(constructor)")) {
     auto v = try_functions(*s, to->record->scope, {}, values, nullptr, place);
     if (v) {
       return *v;

@@ -3,6 +3,7 @@
 #include <climits>
 #include <cmath>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -144,20 +145,16 @@ Symbol* Translator::find_qualified(
   Type outer;
   outer.place = place;
   outer.name = name.substr(0, at);
-  Symbol* s = outer.name.find("::") == outer.name.npos
-      ? find(scope_, outer.name, where)
-      : find_qualified(outer.name, where, place);
-  if (!s) { // a namespace: names are global
+  if (!find_qualified(
+          outer.name, where, place)) { // a namespace: names are global
     return find(scope_, name.substr(at + 2), where);
   }
   Ty t = base_type(outer);
-  if (!t->is_struct()) {
-    return nullptr;
+  Symbol* own = member_of(t, name.substr(at + 2));
+  if (t->is_struct()) {
+    *where = t->record->scope;
   }
-  auto& names = t->record->scope->names;
-  auto it = names.find(name.substr(at + 2));
-  *where = t->record->scope;
-  return it == names.end() ? nullptr : &it->second;
+  return own;
 }
 
 void Translator::declare(Scope& scope, const Declaration& d) {
@@ -281,18 +278,16 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   }
   s.busy = true;
   const Declarator& d = *s.lazy;
-  Scope* before = scope_;
-  scope_ = s.scope;
   Value v;
   Ty type = nullptr;
   auto lines = captured([&] {
+    Temporarily inner(scope_, s.scope);
     if (!d.value) {
       fail(d.place, "the constant `" + name + "` has no value.");
     }
     type = d.type.name == "auto" ? load(eval(*d.value)).type : declared_type(d);
     v = initial(type, *d.value);
   });
-  scope_ = before;
   s.busy = false;
   if (!lines.empty()) {
     fail(d.place, "the constant `" + name + "` must be a constant expression.");
@@ -377,10 +372,7 @@ std::optional<Value> Translator::named_constant(const Expr& e) {
   bool flag = e.text.starts_with("mem_flags::") ||
       e.text.starts_with("memory_order") || e.text.starts_with("thread_scope");
   if (flag) {
-    Value v;
-    v.type = types_.flags();
-    v.text = e.text;
-    return v;
+    return plain_value(types_.flags(), e.text);
   }
   return {};
 }
@@ -393,8 +385,7 @@ std::optional<Value> Translator::limit(const Expr& e) {
     return {};
   }
   Ty t = argument_type(e.type->arguments[0], e.place);
-  std::string what = e.text.substr(
-      e.text.rfind(':') == e.text.npos ? 0 : e.text.rfind(':') + 1);
+  std::string what = last_name(e.text);
   if (!t->is_scalar()) {
     fail(e.place, "there are no limits of `" + msl_name(t) + "`.");
   }
@@ -448,13 +439,9 @@ Value Translator::name_value(const Expr& e) {
   }
   if (e.type) { // Foo<T>::name
     Ty t = type_of(*e.type);
-    std::string name = e.text.substr(
-        e.text.rfind(':') == e.text.npos ? 0 : e.text.rfind(':') + 1);
-    if (t->is_struct()) {
-      auto it = t->record->scope->names.find(name);
-      if (it != t->record->scope->names.end()) {
-        return symbol_value(it->second, name, e.place);
-      }
+    std::string name = last_name(e.text);
+    if (Symbol* s = member_of(t, name)) {
+      return symbol_value(*s, name, e.place);
     }
     fail(e.place, "`" + msl_name(t) + "` has no constant `" + name + "`.");
   }

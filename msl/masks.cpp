@@ -5,6 +5,7 @@
 // invocation is left, and a mask as the first argument of what is.
 #include <algorithm>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 #include "msl/walk.h"
 
@@ -13,11 +14,6 @@ namespace msl {
 namespace {
 
 using Kind = Stmt::Kind;
-
-std::string last_name(const std::string& name) {
-  size_t at = name.rfind(':');
-  return at == name.npos ? name : name.substr(at + 1);
-}
 
 bool is_barrier_or_simd(const std::string& name) {
   return name.starts_with("simd_") || name.starts_with("quad_") ||
@@ -126,10 +122,8 @@ void Translator::update_guard() {
 void Translator::begin_masks() {
   auto& w = *writing_;
   if (!w.mask) {
-    auto* live = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
-    w.live = &masks_.emplace_back(Mask{mark(*live), true});
+    w.live = &masks_.emplace_back(Mask{new_mask("true"), true});
     w.mask = w.live;
-    w.lines.push_back({1, "", " = true;", live, ""});
   }
   if (!w.is_main && !w.result) {
     fail(
@@ -151,8 +145,7 @@ std::string Translator::mask_text() {
 
 std::string Translator::new_mask(const std::string& value) {
   auto* v = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
-  auto& w = *writing_;
-  w.lines.push_back({w.indent, "", " = " + value + ";", v, ""});
+  declare_everywhere(v, value);
   return mark(*v);
 }
 
@@ -188,8 +181,7 @@ void Translator::masked(const Stmt& s) {
 }
 
 void Translator::masked_if(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
   }
@@ -199,7 +191,6 @@ void Translator::masked_if(const Stmt& s) {
     if (taken) {
       scoped(*taken);
     }
-    scope_ = before;
     return;
   }
   Mask& outer = *writing_->mask;
@@ -220,7 +211,6 @@ void Translator::masked_if(const Stmt& s) {
     emit_everywhere(outer.name + " = " + yes.name + " || " + no.name + ";");
     outer.full = false;
   }
-  scope_ = before;
   update_guard();
 }
 
@@ -229,8 +219,7 @@ void Translator::masked_loop(const Stmt& s) {
     return;
   }
   auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
     update_guard();
@@ -278,7 +267,6 @@ void Translator::masked_loop(const Stmt& s) {
         outer.name + " = " + outer.name + " && " + w.live->name + ";");
   }
   outer.full = outer.full && !returns;
-  scope_ = before;
   update_guard();
 }
 
@@ -288,8 +276,7 @@ void Translator::masked_switch(const Stmt& s) {
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
   v = temporary(convert(v, promoted(v.type), s.place), "selected");
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   Mask& outer = *w.mask;
   std::string all = outer.full ? "true" : outer.name;
   std::string any_label = "false";
@@ -324,7 +311,6 @@ void Translator::masked_switch(const Stmt& s) {
         outer.name + " = " + outer.name + " && " + w.live->name + ";");
   }
   outer.full = outer.full && !leaves;
-  scope_ = before;
   update_guard();
 }
 

@@ -25,6 +25,11 @@ std::string refused_word(std::string_view name);
 // Whether a list of words, with spaces between them, has this one.
 bool has_word(std::string_view list, std::string_view word);
 
+// c of a::b::c.
+inline std::string last_name(const std::string& name) {
+  return name.substr(name.rfind(':') + 1);
+}
+
 bool is_keyword(std::string_view name); // no name of the user's
 bool is_space(std::string_view name); // device, constant, threadgroup, thread
 bool is_qualifier(std::string_view name); // those, const, constexpr, volatile

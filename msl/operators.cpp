@@ -1,6 +1,5 @@
 // Operators with C++14's conversions.
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 #include "msl/translator.h"
@@ -9,71 +8,61 @@ namespace msl {
 
 namespace {
 
-const std::map<std::string_view, Prec>& precedences() {
-  static const std::map<std::string_view, Prec> all{
-      {"*", Prec::Mul},
-      {"/", Prec::Mul},
-      {"%", Prec::Mul},
-      {"+", Prec::Add},
-      {"-", Prec::Add},
-      {"<<", Prec::Shift},
-      {">>", Prec::Shift},
-      {"<", Prec::Relation},
-      {">", Prec::Relation},
-      {"<=", Prec::Relation},
-      {">=", Prec::Relation},
-      {"==", Prec::Equality},
-      {"!=", Prec::Equality},
-      {"&", Prec::And},
-      {"^", Prec::Xor},
-      {"|", Prec::Or}};
-  return all;
+struct Operator {
+  std::string_view name;
+  Prec prec;
+  // The function that computes it of floats without contraction
+  // (common/msl_math.glsl), or compares vectors.
+  const char* function = nullptr;
+};
+constexpr Operator operators[] = {
+    {"*", Prec::Mul, "msl_exact_multiply"},
+    {"/", Prec::Mul},
+    {"%", Prec::Mul},
+    {"+", Prec::Add, "msl_exact_add"},
+    {"-", Prec::Add, "msl_exact_subtract"},
+    {"<<", Prec::Shift},
+    {">>", Prec::Shift},
+    {"<", Prec::Relation, "lessThan"},
+    {">", Prec::Relation, "greaterThan"},
+    {"<=", Prec::Relation, "lessThanEqual"},
+    {">=", Prec::Relation, "greaterThanEqual"},
+    {"==", Prec::Equality, "equal"},
+    {"!=", Prec::Equality, "notEqual"},
+    {"&", Prec::And},
+    {"^", Prec::Xor},
+    {"|", Prec::Or}};
+
+// Null if it is no operator between two numbers.
+const Operator* operator_named(std::string_view name) {
+  auto* found = std::ranges::find(operators, name, &Operator::name);
+  return found == std::end(operators) ? nullptr : found;
 }
 
-Value made(Ty t, std::string text, Prec prec) {
-  Value v;
-  v.type = t;
-  v.text = std::move(text);
-  v.prec = prec;
-  return v;
+bool is_comparison(std::string_view name) {
+  auto* op = operator_named(name);
+  return op && (op->prec == Prec::Relation || op->prec == Prec::Equality);
+}
+
+// f(a, b)
+std::string call_of(const char* f, const Value& a, const Value& b) {
+  return std::string(f) + "(" + a.text + ", " + b.text + ")";
 }
 
 // a op b, grouped to the left as GLSL does. The bits' operators in
 // parentheses, for the reader.
 Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
-  Prec p = precedences().at(op);
+  Prec p = operator_named(op)->prec;
   auto below = static_cast<Prec>(static_cast<int>(p) - 1);
   Prec left = p > Prec::Add ? std::min(p, Prec::Add) : p;
   Prec right = p > Prec::Add ? std::min(below, Prec::Add) : below;
-  return made(t, within(a, left) + " " + op + " " + within(b, right), p);
-}
-
-// The function that computes `op` of floats without contraction
-// (common/msl_math.glsl).
-std::string exact_operation(const std::string& op) {
-  return op == "+" ? "msl_exact_add"
-      : op == "-"  ? "msl_exact_subtract"
-                   : "msl_exact_multiply";
-}
-
-bool is_comparison(const std::string& op) {
-  return op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" ||
-      op == "!=";
-}
-
-std::string vector_comparison(const std::string& op) {
-  return op == "<" ? "lessThan"
-      : op == ">"  ? "greaterThan"
-      : op == "<=" ? "lessThanEqual"
-      : op == ">=" ? "greaterThanEqual"
-      : op == "==" ? "equal"
-                   : "notEqual";
+  return plain_value(t, within(a, left) + " " + op + " " + within(b, right), p);
 }
 
 } // namespace
 
 bool is_infix(const std::string& op) {
-  return precedences().contains(op);
+  return operator_named(op);
 }
 
 Value Translator::unary(const Expr& e) {
@@ -98,11 +87,12 @@ Value Translator::unary(const Expr& e) {
   }
   if (op == "!") {
     if (v.type->is_vector()) {
-      return made(v.type, "not(" + v.text + ")", Prec::Atom);
+      return plain_value(v.type, "not(" + v.text + ")");
     }
     v = convert(v, types_.scalar(Scalar::Bool), e.place);
-    return v.constant ? boolean(!v.integer())
-                      : made(v.type, "!" + within(v, Prec::Atom), Prec::Unary);
+    return v.constant
+        ? boolean(!v.integer())
+        : plain_value(v.type, "!" + within(v, Prec::Atom), Prec::Unary);
   }
   if (!v.type->is_numeric() && !(v.type->is_complex() && op != "~")) {
     fail(e.place, "`" + op + "` does not apply to `" + msl_name(v.type) + "`.");
@@ -122,7 +112,7 @@ Value Translator::unary(const Expr& e) {
     auto bits = static_cast<uint64_t>(v.integer());
     return literal(t, static_cast<int64_t>(op == "-" ? 0 - bits : ~bits));
   }
-  return made(t, op + within(v, Prec::Atom), Prec::Unary);
+  return plain_value(t, op + within(v, Prec::Atom), Prec::Unary);
 }
 
 Value Translator::binary(const Expr& e) {
@@ -160,18 +150,14 @@ Value Translator::complex_arithmetic(
     const Value& a,
     const Value& b,
     Place place) {
-  constexpr std::pair<std::string_view, std::string_view> functions[] = {
+  constexpr std::pair<std::string_view, const char*> functions[] = {
       {"+", "msl_c_add"},
       {"-", "msl_c_subtract"},
       {"*", "msl_c_multiply"},
       {"/", "msl_c_divide"}};
   for (auto& [known, function] : functions) {
     if (known == op) {
-      uses_complex_ = true;
-      return made(
-          types_.complex(),
-          std::string(function) + "(" + a.text + ", " + b.text + ")",
-          Prec::Atom);
+      return plain_value(types_.complex(), call_of(function, a, b));
     }
   }
   fail(place, "`" + op + "` is not supported for complex64_t.");
@@ -201,24 +187,23 @@ Value Translator::arithmetic(
     Ty u = types_.vector(Scalar::U32, t->width);
     a = convert(a, u, place);
     b = convert(b, u, place);
-    return made(
-        t, glsl_name(t) + "(" + infix(u, op, a, b).text + ")", Prec::Atom);
+    return plain_value(t, glsl_name(t) + "(" + infix(u, op, a, b).text + ")");
   }
-  if (op == "%" && info_of(t->scalar).is_signed) {
+  bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
+  if (op == "%" && (wide || info_of(t->scalar).is_signed)) {
     // GLSL's own is undefined for negative numbers.
-    return made(t, "msl_rem(" + a.text + ", " + b.text + ")", Prec::Atom);
+    return plain_value(t, call_of("msl_rem", a, b));
+  }
+  if (op == "/" && wide) { // common/quotient.glsl says why
+    return made(t, "msl_quotient(" + a.text + ", " + b.text + ")", Prec::Atom);
   }
   if (op == "/" && t->is_floating()) {
     // A driver may be off by 2.5 ulp. Metal rounds correctly, as MLX compiles
     // without fast math.
-    return rounded(
-        made(t, "msl_divide(" + a.text + ", " + b.text + ")", Prec::Atom));
+    return rounded(plain_value(t, call_of("msl_divide", a, b)));
   }
   if (place.exact && t->is_floating()) {
-    return rounded(made(
-        t,
-        exact_operation(op) + "(" + a.text + ", " + b.text + ")",
-        Prec::Atom));
+    return rounded(plain_value(t, call_of(operator_named(op)->function, a, b)));
   }
   return rounded(infix(t, op, a, b));
 }
@@ -231,16 +216,13 @@ Value Translator::ordered(
     const Value& b) {
   bool swapped = op == ">" || op == "<=";
   bool negated = op == "<=" || op == ">=";
-  std::string less =
-      "is_less(" + (swapped ? b : a).text + ", " + (swapped ? a : b).text + ")";
-  unsigned width = a.type->is_vector() ? a.type->width : 1;
-  Ty type = width > 1 ? types_.vector(Scalar::Bool, width)
-                      : types_.scalar(Scalar::Bool);
+  std::string less = call_of("is_less", swapped ? b : a, swapped ? a : b);
+  Ty type = types_.with_scalar(a.type, Scalar::Bool);
   if (negated) {
-    return width > 1 ? made(type, "not(" + less + ")", Prec::Atom)
-                     : made(type, "!" + less, Prec::Unary);
+    return type->is_vector() ? plain_value(type, "not(" + less + ")")
+                             : plain_value(type, "!" + less, Prec::Unary);
   }
-  return made(type, less, Prec::Atom);
+  return plain_value(type, less);
 }
 
 Value Translator::comparison(
@@ -250,7 +232,7 @@ Value Translator::comparison(
     Place place) {
   Ty boolean_type = types_.scalar(Scalar::Bool);
   if (left.type->kind == TypeData::Kind::Flags) {
-    return made(boolean_type, "true", Prec::Atom);
+    return plain_value(boolean_type, "true");
   }
   Ty t = left.type->is_bool() && right.type->is_bool() &&
           (op == "==" || op == "!=")
@@ -265,10 +247,9 @@ Value Translator::comparison(
     return ordered(op, a, b);
   }
   if (t->is_vector()) {
-    return made(
+    return plain_value(
         types_.vector(Scalar::Bool, t->width),
-        vector_comparison(op) + "(" + a.text + ", " + b.text + ")",
-        Prec::Atom);
+        call_of(operator_named(op)->function, a, b));
   }
   if (t->is_complex() && op != "==" && op != "!=") {
     fail(place, "complex64_t has no order.");
@@ -323,16 +304,15 @@ Value Translator::pointer_arithmetic(
     Ty l = types_.scalar(Scalar::I64);
     if (!address) {
       std::string n = std::to_string(flat_count(x.type->element));
-      return made(
-          l,
-          "int64_t((" + x.text + " - (" + y.text + ")) / " + n + ")",
-          Prec::Atom);
+      return plain_value(
+          l, "int64_t((" + x.text + " - (" + y.text + ")) / " + n + ")");
     }
-    return made(
+    return plain_value(
         l,
-        "int64_t(" + within(x, Prec::Add) + " - " + within(y, Prec::Unary) +
-            ") / " + std::to_string(size_of(x.type->element)) + "l",
-        Prec::Mul);
+        "msl_quotient(int64_t(" + within(x, Prec::Add) + " - " +
+            within(y, Prec::Unary) + "), " +
+            std::to_string(size_of(x.type->element)) + "l)",
+        Prec::Atom);
   }
   if (!is_comparison(op)) {
     fail(place, "`" + op + "` does not apply to pointers.");
@@ -345,7 +325,6 @@ Value Translator::pointer_arithmetic(
 Value Translator::short_circuit(const Expr& e) {
   bool conjunction = e.text == "&&";
   Value a = condition(*e.children[0]);
-  Ty t = types_.scalar(Scalar::Bool);
   if (a.constant) {
     return (a.integer() != 0) == conjunction ? condition(*e.children[1]) : a;
   }
@@ -359,11 +338,11 @@ Value Translator::short_circuit(const Expr& e) {
       return (b.integer() != 0) == conjunction ? a : b;
     }
     Prec p = conjunction ? Prec::LogicAnd : Prec::LogicOr;
-    Prec side = conjunction ? Prec::Equality : Prec::Equality;
-    Prec left = a.prec == p ? p : side;
-    return made(
-        t,
-        within(a, left) + (conjunction ? " && " : " || ") + within(b, side),
+    Prec left = a.prec == p ? p : Prec::Equality;
+    return plain_value(
+        types_.scalar(Scalar::Bool),
+        within(a, left) + (conjunction ? " && " : " || ") +
+            within(b, Prec::Equality),
         p);
   }
   Value r = temporary(a, "both");
@@ -385,7 +364,7 @@ Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
   a = convert(a, t, place);
   b = convert(b, t, place);
   bool offsets = t->is_pointer() && !t->is_address();
-  Value r = made(
+  Value r = plain_value(
       t,
       within(c, Prec::LogicOr) + " ? " + within(a, Prec::LogicOr) + " : " +
           within(b, Prec::LogicOr),
@@ -430,9 +409,7 @@ Value Translator::conditional(const Expr& e) {
   open("if (" + c.text + ") {");
   append(first);
   emit(mark(*r) + " = " + convert(a, both.type, e.place).text + ";");
-  close("} else {");
-  ++writing_->indent;
-  writing_->guard_depth += !writing_->guard.empty();
+  open_else();
   append(second);
   emit(mark(*r) + " = " + convert(b, both.type, e.place).text + ";");
   close();

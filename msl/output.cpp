@@ -43,6 +43,36 @@ void Translator::open(const std::string& text) {
   }
 }
 
+// for (v = ...; ...; ...) {
+void Translator::open_for(Variable* v, const std::string& rest) {
+  auto& w = *writing_;
+  w.lines.push_back({w.indent, w.guard, " = " + rest + ") {", v, "for ("});
+  ++w.indent;
+  w.guard_depth += !w.guard.empty();
+}
+
+// A loop that a break ends. Every turn but the first begins with step().
+void Translator::open_stepping(const std::function<void()>& step) {
+  auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
+  std::string name = mark(*first);
+  open_for(first, "true;; " + name + " = false");
+  open("if (!" + name + ") {");
+  step();
+  close();
+}
+
+void Translator::open_else() {
+  close("} else {");
+  ++writing_->indent;
+  writing_->guard_depth += !writing_->guard.empty();
+}
+
+void Translator::break_unless(const Value& condition) {
+  emit("if (!" + within(condition, Prec::Atom) + ") {");
+  emit("  break;");
+  emit("}");
+}
+
 void Translator::close(const std::string& text) {
   --writing_->indent;
   if (!writing_->guard.empty()) {
@@ -78,9 +108,7 @@ Value Translator::of_variable(Variable* v) {
     x.base = b;
     return x;
   }
-  Value x;
-  x.type = v->type;
-  x.text = mark(*v);
+  Value x = plain_value(v->type, mark(*v));
   x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
   x.variable = v;
   bool pointer = v->type->is_pointer();
@@ -90,6 +118,10 @@ Value Translator::of_variable(Variable* v) {
     x.text.clear();
   }
   return x;
+}
+
+void Translator::declare_everywhere(Variable* v, const std::string& init) {
+  writing_->lines.push_back({writing_->indent, "", " = " + init + ";", v, ""});
 }
 
 void Translator::declare_variable(Variable* v, const std::string& init) {

@@ -9,18 +9,19 @@
 #include <unordered_set>
 
 #include "msl/names.h"
+#include "msl/temporarily.h"
 #include "msl/tidy.h"
 
 namespace msl {
 
-struct Scope {
+struct NameScope {
   bool of_template = false; // holds a template's parameters alone
   std::unordered_map<std::string_view, Meaning> names;
 };
 
 // Names at file level, which the header declares and the body uses.
 struct FileNames {
-  Scope scope;
+  NameScope scope;
   std::unordered_set<std::string_view> namespaces{
       "metal",
       "std",
@@ -63,6 +64,19 @@ class Parser {
   bool take(std::string_view text);
   void expect(std::string_view text);
   std::string take_name();
+  // From `open` to `close`, with commas between what each one() reads.
+  template <typename F>
+  void bracketed(std::string_view open, std::string_view close, F one) {
+    expect(open);
+    Temporarily angles(in_angles_, close == ">");
+    while (!is(close)) {
+      one();
+      if (!take(",")) {
+        break;
+      }
+    }
+    expect(close);
+  }
   [[noreturn]] void unexpected() const;
   [[noreturn]] void refuse(std::string_view way) const;
   [[noreturn]] void refuse(const Place& place, std::string_view way) const;
@@ -157,7 +171,7 @@ class Parser {
 
   Tidy text_;
   FileNames& file_;
-  std::vector<Scope*> scopes_;
+  std::vector<NameScope*> scopes_;
   size_t at_ = 0;
   int depth_ = 0; // of recursion
   int deepest_ = 0; // end of a tree, seen in this lambda
@@ -193,13 +207,10 @@ class Parser::InScope {
     parser_.scopes_.pop_back();
   }
   InScope(const InScope&) = delete;
-  Scope& names() {
-    return scope_;
-  }
 
  private:
   Parser& parser_;
-  Scope scope_;
+  NameScope scope_;
 };
 
 } // namespace msl

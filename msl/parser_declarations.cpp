@@ -86,16 +86,9 @@ void Parser::templated(std::vector<Declaration>& out) {
   if (!is("<")) {
     refuse(place, "an explicit instantiation: leave it out");
   }
-  expect("<");
   InScope scope(*this, true);
   std::vector<TemplateParameter> parameters;
-  while (!is(">")) {
-    parameters.push_back(template_parameter());
-    if (!take(",")) {
-      break;
-    }
-  }
-  expect(">");
+  bracketed("<", ">", [&] { parameters.push_back(template_parameter()); });
   std::vector<Declaration> made;
   declaration(made);
   for (auto& one : made) {
@@ -138,16 +131,12 @@ TemplateParameter Parser::template_parameter() {
       out.name = take_name();
     }
     if (take("=")) {
-      bool around = std::exchange(in_angles_, true);
       out.default_type = std::make_unique<Type>(type_id());
-      in_angles_ = around;
     }
     return out;
   }
-  bool around = std::exchange(in_angles_, true);
   declared_ = {};
   auto as = parameter(Meaning::None);
-  in_angles_ = around;
   refuse_pack();
   out.type = std::move(as.what.type);
   out.name = std::move(as.what.name);
@@ -242,11 +231,9 @@ void Parser::aggregate(std::vector<Declaration>& out, Type& named) {
     refuse("a struct that inherits: give it a field instead");
   }
   named.name = made.name;
-  bool in_struct = std::exchange(in_struct_, true);
-  auto outer = std::exchange(struct_name_, token(name).text);
+  Temporarily in_struct(in_struct_, true);
+  Temporarily struct_name(struct_name_, token(name).text);
   fields(made);
-  struct_name_ = outer;
-  in_struct_ = in_struct;
   out.push_back(std::move(made));
 }
 
@@ -334,7 +321,7 @@ void Parser::function(Specifiers before, std::vector<Declaration>& out) {
   function_name(made);
   bool defaulted = false;
   InScope scope(*this);
-  auto in_struct = std::exchange(in_struct_, false);
+  Temporarily in_struct(in_struct_, false);
   made.takes = parameters();
   for (; is_qualifier(here().text); ++at_) {
     made.is_const |= is("const"); // a space says of which kind `this` is
@@ -343,7 +330,6 @@ void Parser::function(Specifiers before, std::vector<Declaration>& out) {
     made.result = type_id();
   }
   function_body(made, defaulted);
-  in_struct_ = in_struct;
   if (!defaulted) {
     out.push_back(std::move(made));
   }
@@ -458,19 +444,14 @@ void Parser::enumeration(std::vector<Declaration>& out, Type& named) {
   if (!is("{")) {
     return;
   }
-  expect("{");
   std::string before;
-  while (!is("}")) {
+  bracketed("{", "}", [&] {
     auto made = enumerator(scoped ? name : "", before);
     made.constant.type.name = as.name;
     made.constant.type.place = as.place;
     before = made.name;
     out.push_back(std::move(made));
-    if (!take(",")) {
-      break;
-    }
-  }
-  expect("}");
+  });
 }
 
 Declaration Parser::enumerator(

@@ -82,9 +82,10 @@ ExprPtr Parser::assignment() {
     auto out = make(Kind::Conditional, place);
     expect("?");
     out->children.push_back(std::move(left));
-    bool around = std::exchange(in_angles_, false);
-    out->children.push_back(expression());
-    in_angles_ = around;
+    {
+      Temporarily between(in_angles_, false);
+      out->children.push_back(expression());
+    }
     expect(":");
     out->children.push_back(assignment());
     return grown(std::move(out));
@@ -193,10 +194,9 @@ ExprPtr Parser::postfix() {
     } else if (is("[")) {
       auto at = make(Kind::Index, place);
       expect("[");
+      Temporarily inside(in_angles_, false);
       at->children.push_back(std::move(out));
-      bool around = std::exchange(in_angles_, false);
       at->children.push_back(assignment());
-      in_angles_ = around;
       expect("]");
       out = std::move(at);
     } else if (is(".") || is("->")) {
@@ -221,9 +221,8 @@ ExprPtr Parser::primary() {
   }
   if (is("(")) {
     expect("(");
-    bool around = std::exchange(in_angles_, false);
+    Temporarily inside(in_angles_, false);
     auto out = expression();
-    in_angles_ = around;
     expect(")");
     return out;
   }
@@ -389,10 +388,9 @@ ExprPtr Parser::lambda() {
   if (take("->")) {
     out->type = std::make_unique<Type>(type_id());
   }
-  bool around = std::exchange(in_angles_, false);
+  Temporarily inside(in_angles_, false);
   int before = std::exchange(deepest_, 0);
   out->body = block();
-  in_angles_ = around;
   out->height = std::max(deepest_ - depth_, 0) + 1;
   deepest_ = std::max(deepest_, before);
   return grown(std::move(out));
@@ -408,8 +406,7 @@ ExprPtr Parser::list() {
 // From a bracket to its `close`, with commas between.
 void Parser::items(std::string_view close, Expr& out) {
   Depth depth(*this);
-  bool around = std::exchange(in_angles_, false);
-  for (++at_; !is(close);) {
+  bracketed(here().text, close, [&] {
     if (is(".") && close == "}") {
       refuse("`.field = value`: list the values in order");
     }
@@ -417,12 +414,7 @@ void Parser::items(std::string_view close, Expr& out) {
     if (is("...")) {
       refuse("a parameter pack: write each parameter");
     }
-    if (!take(",")) {
-      break;
-    }
-  }
-  in_angles_ = around;
-  expect(close);
+  });
 }
 
 } // namespace msl

@@ -187,16 +187,7 @@ Type Parser::type_id() {
 
 std::vector<TemplateArgument> Parser::template_arguments() {
   std::vector<TemplateArgument> out;
-  expect("<");
-  bool around = std::exchange(in_angles_, true);
-  while (!is(">")) {
-    out.push_back(template_argument());
-    if (!take(",")) {
-      break;
-    }
-  }
-  in_angles_ = around;
-  expect(">");
+  bracketed("<", ">", [&] { out.push_back(template_argument()); });
   return out;
 }
 
@@ -223,16 +214,7 @@ TemplateArgument Parser::template_argument() {
 
 std::vector<Parameter> Parser::parameters() {
   std::vector<Parameter> out;
-  expect("(");
-  bool around = std::exchange(in_angles_, false);
-  while (!is(")")) {
-    out.push_back(parameter());
-    if (!take(",")) {
-      break;
-    }
-  }
-  in_angles_ = around;
-  expect(")");
+  bracketed("(", ")", [&] { out.push_back(parameter()); });
   bool nothing = out.size() == 1 && out[0].what.name.empty() &&
       out[0].what.type.name == "void" && out[0].what.type.pointers == 0;
   if (nothing) {

@@ -62,4 +62,13 @@ struct Scope {
   std::map<std::string, Symbol> names;
 };
 
+// What a struct declares by this name; null for none, and other types.
+inline Symbol* member_of(Ty t, const std::string& name) {
+  if (!t->is_struct()) {
+    return nullptr;
+  }
+  auto it = t->record->scope->names.find(name);
+  return it == t->record->scope->names.end() ? nullptr : &it->second;
+}
+
 } // namespace msl

@@ -21,7 +21,7 @@ Ty Translator::struct_type(
     const std::vector<TemplateArgument>& arguments,
     Scope* scope,
     Place place) {
-  std::string key = text_of(reinterpret_cast<intptr_t>(&d));
+  std::string key = identity(&d);
   Scope* own = bind(d, arguments, scope, place, key);
   auto known = structs_.find(key);
   if (known != structs_.end()) {
@@ -40,8 +40,7 @@ Ty Translator::struct_type(
   Ty type = types_.record(&r);
   own->names[d.name].kind = Symbol::Kind::Type;
   own->names[d.name].type = type;
-  Scope* before = scope_;
-  scope_ = own;
+  Temporarily inner(scope_, own);
   for (auto& t : d.types) {
     declare(*own, t);
   }
@@ -63,7 +62,6 @@ Ty Translator::struct_type(
     }
   }
   lay_out(r, place);
-  scope_ = before;
   structs_[key] = type;
   return type;
 }

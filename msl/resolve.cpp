@@ -1,6 +1,6 @@
 // From types as written to types: names, templates, extents.
-#include <utility>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -31,16 +31,13 @@ Ty Translator::base_type(const Type& t) {
   }
   if (t.scope) { // Foo<T>::type
     Ty outer = type_of(*t.scope);
-    std::string name = t.name.substr(
-        t.name.rfind(':') == t.name.npos ? 0 : t.name.rfind(':') + 1);
+    std::string name = last_name(t.name);
     if (outer->is_struct() && outer->record->scope->names.contains(name)) {
-      Scope* before = std::exchange(scope_, outer->record->scope);
+      Temporarily inner(scope_, outer->record->scope);
       Symbol& s = outer->record->scope->names[name];
-      Ty found = s.kind == Symbol::Kind::Type
+      return s.kind == Symbol::Kind::Type
           ? s.type
           : template_type(name, t.arguments, t.place);
-      scope_ = before;
-      return found;
     }
     fail(t.place, "`" + msl_name(outer) + "` has no type `" + name + "`.");
   }
@@ -48,9 +45,7 @@ Ty Translator::base_type(const Type& t) {
     return template_type(t.name, t.arguments, t.place);
   }
   Scope* where = nullptr;
-  Symbol* s = t.name.find("::") == t.name.npos
-      ? find(scope_, t.name, &where)
-      : find_qualified(t.name, &where, t.place);
+  Symbol* s = find_qualified(t.name, &where, t.place);
   if (s && s->kind == Symbol::Kind::Type) {
     return s->type;
   }
@@ -121,10 +116,8 @@ Ty Translator::template_type(
   }
   std::string key;
   Scope* own = bind(*primary, a, where, place, key);
-  std::swap(scope_, own);
-  Ty type = type_of(primary->result);
-  std::swap(scope_, own);
-  return type;
+  Temporarily inner(scope_, own);
+  return type_of(primary->result);
 }
 
 // The specialization for these arguments; the one with the fewest parameters of
@@ -143,14 +136,8 @@ Ty Translator::specialized_type(
     Scope* own = new_scope(where);
     bool matches = d->specialized.size() <= a.size();
     for (size_t i = 0; matches && i < d->specialized.size(); ++i) {
-      bool is_type = is_type_argument(a[i]);
       matches = deduce_argument(
-          d->specialized[i],
-          is_type ? argument_type(a[i], place) : nullptr,
-          is_type ? 0 : argument_constant(a[i], place).integer(),
-          !is_type,
-          *d,
-          *own);
+          d->specialized[i], argument_of(a[i], place), *d, *own);
     }
     if (matches &&
         (!chosen || d->parameters.size() < chosen->parameters.size())) {
@@ -170,13 +157,18 @@ bool Translator::is_type_argument(const TemplateArgument& a) {
     return true;
   }
   Scope* where = nullptr;
-  Symbol* s = a.type->name.find("::") == std::string::npos
-      ? find(scope_, a.type->name, &where)
-      : find_qualified(a.type->name, &where, a.type->place);
+  Symbol* s = find_qualified(a.type->name, &where, a.type->place);
   if (s) {
     return s->kind == Symbol::Kind::Type || s->kind == Symbol::Kind::Template;
   }
   return types_.named(a.type->name) != nullptr || a.type->name == "vec";
+}
+
+TypeOrNumber Translator::argument_of(const TemplateArgument& a, Place place) {
+  if (is_type_argument(a)) {
+    return argument_type(a, place);
+  }
+  return argument_constant(a, place).integer();
 }
 
 Ty Translator::argument_type(const TemplateArgument& a, Place place) {
@@ -242,16 +234,13 @@ void Translator::bind_one(
   if (p.is_type) {
     s.kind = Symbol::Kind::Type;
     s.type = argument_type(a, place);
-    key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+    key += "," + identity(s.type);
   } else {
     Value v = argument_constant(a, place);
-    Scope* before = scope_;
-    scope_ = &to;
+    Temporarily inner(scope_, &to);
     Ty type = p.type.name == "auto" ? v.type : type_of(p.type);
-    scope_ = before;
-    v = convert(v, type, place);
-    key += "," + v.text;
-    s.value = v;
+    s.value = convert(v, type, place);
+    key += "," + s.value.text;
   }
   to.names[p.name] = s;
 }
@@ -271,9 +260,7 @@ Scope* Translator::bind(
     if (auto deduced = scope->names.find(p.name);
         d.specialization && deduced != scope->names.end()) {
       auto& s = deduced->second;
-      key += "," +
-          (p.is_type ? std::to_string(reinterpret_cast<intptr_t>(s.type))
-                     : s.value.text);
+      key += "," + (p.is_type ? identity(s.type) : s.value.text);
       own->names[p.name] = s;
       continue;
     }
@@ -288,20 +275,17 @@ Scope* Translator::bind(
               "` is missing.");
     }
     // A default may use the parameters before it.
-    TemplateArgument given;
-    Scope* before = scope_;
-    scope_ = own;
+    Temporarily inner(scope_, own);
     Symbol s;
     if (p.is_type && p.default_type) {
       s.kind = Symbol::Kind::Type;
       s.type = type_of(*p.default_type);
-      key += "," + std::to_string(reinterpret_cast<intptr_t>(s.type));
+      key += "," + identity(s.type);
     } else if (p.default_value) {
       Value v = rvalue(*p.default_value);
       s.value = convert(v, type_of(p.type), place);
       key += "," + s.value.text;
     }
-    scope_ = before;
     own->names[p.name] = s;
   }
   return own;

@@ -27,7 +27,7 @@ std::optional<std::string> joined(const std::vector<Line>& lines) {
 } // namespace
 
 void Translator::statement(const Stmt& s) {
-  Deeper deeper(depth_);
+  Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
     fail(s.place, "this is nested too deeply.");
   }
@@ -52,14 +52,12 @@ void Translator::block(const std::vector<StmtPtr>& statements) {
 
 // A body in its own scope, without braces.
 void Translator::scoped(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.kind == Kind::Block) {
     block(s.statements);
   } else {
     statement(s);
   }
-  scope_ = before;
 }
 
 void Translator::plain(const Stmt& s) {
@@ -102,23 +100,17 @@ void Translator::plain(const Stmt& s) {
 }
 
 void Translator::if_statement(const Stmt& s) {
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   if (s.init) {
     statement(*s.init);
   }
   Value c = condition(*s.expr);
   if (c.constant) { // the other branch may not even have a meaning
-    if (c.integer() != 0) {
+    if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {
       open("{");
-      scoped(*s.body);
-      close();
-    } else if (s.other) {
-      open("{");
-      scoped(*s.other);
+      scoped(*taken);
       close();
     }
-    scope_ = before;
     return;
   }
   if (s.is_constexpr) {
@@ -127,19 +119,15 @@ void Translator::if_statement(const Stmt& s) {
   open("if (" + c.text + ") {");
   scoped(*s.body);
   if (s.other && s.other->kind != Kind::Empty) {
-    close("} else {");
-    ++writing_->indent;
-    writing_->guard_depth += !writing_->guard.empty();
+    open_else();
     scoped(*s.other);
   }
   close();
-  scope_ = before;
 }
 
 void Translator::for_statement(const Stmt& s) {
   auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   std::vector<Line> init;
   if (s.init) {
     init = captured([&] { plain(*s.init); });
@@ -173,34 +161,19 @@ void Translator::for_statement(const Stmt& s) {
     }
   } else {
     append(init);
-    auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
-    std::string name = mark(*first);
-    w.lines.push_back(
-        {w.indent,
-         w.guard,
-         " = true;; " + name + " = false) {",
-         first,
-         "for ("});
-    ++w.indent;
-    w.guard_depth += !w.guard.empty();
-    open("if (!" + name + ") {");
     for (auto& l : step) {
       ++l.indent;
     }
-    append(step);
-    close();
+    open_stepping([&] { append(step); });
     append(test);
     if (s.expr) {
-      emit("if (!" + within(c, Prec::Atom) + ") {");
-      emit("  break;");
-      emit("}");
+      break_unless(c);
     }
   }
   w.loops.push_back({});
   scoped(*s.body);
   w.loops.pop_back();
   close();
-  scope_ = before;
 }
 
 void Translator::while_statement(const Stmt& s) {
@@ -209,9 +182,7 @@ void Translator::while_statement(const Stmt& s) {
   open(test.empty() ? "while (" + c.text + ") {" : "while (true) {");
   if (!test.empty()) {
     append(test);
-    emit("if (!" + within(c, Prec::Atom) + ") {");
-    emit("  break;");
-    emit("}");
+    break_unless(c);
   }
   writing_->loops.push_back({});
   scoped(*s.body);
@@ -231,18 +202,10 @@ void Translator::do_statement(const Stmt& s) {
     append(body);
     return close("} while (" + c.text + ");");
   }
-  auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
-  std::string name = mark(*first);
-  w.lines.push_back(
-      {w.indent, w.guard, " = true;; " + name + " = false) {", first, "for ("});
-  ++w.indent;
-  w.guard_depth += !w.guard.empty();
-  open("if (!" + name + ") {");
-  append(test);
-  emit("if (!" + within(c, Prec::Atom) + ") {");
-  emit("  break;");
-  emit("}");
-  close();
+  open_stepping([&] {
+    append(test);
+    break_unless(c);
+  });
   append(body);
   close();
 }
@@ -260,8 +223,7 @@ void Translator::switch_statement(const Stmt& s) {
   }
   open("switch (" + v.text + ") {");
   writing_->loops.push_back({true, false, "", nullptr});
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {
       fail(c->place, "statements in a switch stand behind a case.");
@@ -283,7 +245,6 @@ void Translator::switch_statement(const Stmt& s) {
   }
   emit("break;"); // GLSL asks for something behind the last label
   writing_->loops.pop_back();
-  scope_ = before;
   close();
 }
 

@@ -11,6 +11,7 @@
 
 #include "msl/moving.h"
 #include "msl/record.h"
+#include "msl/temporarily.h"
 #include "msl/translate.h"
 
 namespace msl {
@@ -93,6 +94,9 @@ struct Candidate {
   int cost = 0;
 };
 
+// A template argument: a type or a number.
+using TypeOrNumber = std::variant<Ty, int64_t>;
+
 class Translator {
  public:
   Translator(
@@ -138,6 +142,7 @@ class Translator {
   Ty argument_type(const TemplateArgument& a, Place place);
   Value argument_constant(const TemplateArgument& a, Place place);
   bool is_type_argument(const TemplateArgument& a);
+  TypeOrNumber argument_of(const TemplateArgument& a, Place place);
   int64_t constant_integer(const Expr& e, const char* what);
   Ty struct_type(
       const Declaration& d,
@@ -294,9 +299,7 @@ class Translator {
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
-      Ty type,
-      int64_t number,
-      bool is_number,
+      const TypeOrNumber& given,
       const Declaration& d,
       Scope& to);
   Value call_closure(
@@ -338,15 +341,20 @@ class Translator {
       Place place);
   Value construct_record(Ty to, std::vector<Value> arguments, Place place);
   Value default_record(Ty to, Place place);
-  Symbol* constructors_of(Ty t);
 
   // -- builtins.cpp, builtins_more.cpp
   std::optional<Value> builtin(
       const std::string& name,
       const Expr& e,
       std::vector<Value>& arguments);
-  Value
-  float_function(const char* glsl, std::vector<Value>& arguments, Place place);
+  Value exact_function(
+      const char* glsl,
+      const std::vector<Value>& arguments,
+      Place place);
+  Value float_function(
+      const char* glsl,
+      const std::vector<Value>& arguments,
+      Place place);
   Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
   Value by_components(
       const char* glsl,
@@ -361,12 +369,6 @@ class Translator {
   Value number_function(
       const std::string& name,
       const char* real,
-      std::vector<Value>& arguments,
-      Place place);
-  Value
-  relation(const std::string& name, std::vector<Value>& arguments, Place place);
-  Value geometric(
-      const std::string& name,
       std::vector<Value>& arguments,
       Place place);
   Value select(std::vector<Value>& arguments, Place place);
@@ -414,6 +416,7 @@ class Translator {
   void declare_reference(const Declarator& d);
   void declare_shared(const Declarator& d);
   void declare_constant(const Declarator& d, const Value& v);
+  Value& name_of(const Declarator& d, const Value& v);
   void if_statement(const Stmt& s);
   void for_statement(const Stmt& s);
   void while_statement(const Stmt& s);
@@ -450,11 +453,16 @@ class Translator {
   void emit(const std::string& text);
   void emit_everywhere(const std::string& text);
   void open(const std::string& text);
+  void open_for(Variable* v, const std::string& rest);
+  void open_stepping(const std::function<void()>& step);
+  void open_else();
+  void break_unless(const Value& condition);
   void close(const std::string& text = "}");
   Variable* variable(const std::string& wish, Ty type, Space space);
   std::string mark(const Variable& v) const;
   Value of_variable(Variable* v);
   void declare_variable(Variable* v, const std::string& init);
+  void declare_everywhere(Variable* v, const std::string& init);
   std::vector<Line> captured(const std::function<void()>& what);
   std::vector<Line> captured_inside(const std::function<void()>& what);
   void wrote(const Value& to);
@@ -495,22 +503,8 @@ class Translator {
   Place here_; // of the expression at hand, for reports
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
-  bool uses_simd_ = false, uses_complex_ = false;
+  bool uses_simd_ = false;
   uint32_t shared_bytes_ = 0;
-};
-
-// Counts the depth of the tree, which comes from the user.
-class Deeper {
- public:
-  explicit Deeper(int& depth) : depth_(depth) {
-    ++depth_;
-  }
-  ~Deeper() {
-    --depth_;
-  }
-
- private:
-  int& depth_;
 };
 
 } // namespace msl

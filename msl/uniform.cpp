@@ -78,8 +78,7 @@ bool Translator::masked_uniform_loop(const Stmt& s) {
     return false;
   }
   auto& w = *writing_;
-  Scope* before = scope_;
-  scope_ = new_scope(before);
+  Temporarily inner(scope_, new_scope(scope_));
   std::string guard = std::exchange(w.guard, "");
   auto init = captured([&] { plain(*s.init); });
   Value c;
@@ -88,7 +87,6 @@ bool Translator::masked_uniform_loop(const Stmt& s) {
   bool head = init.size() == 1 && tests.empty() && steps.size() == 1 &&
       init[0].declares && init[0].before.empty();
   if (!head) {
-    scope_ = before;
     w.guard = guard;
     return false;
   }
@@ -101,7 +99,6 @@ bool Translator::masked_uniform_loop(const Stmt& s) {
   scoped(*s.body);
   --w.indent;
   emit_everywhere("}");
-  scope_ = before;
   return true;
 }
 

@@ -121,6 +121,10 @@ inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
 
 // `v`'s text for a place that binds as strongly as `prec`.
 std::string within(const Value& v, Prec prec);
+// A key for what has this address.
+inline std::string identity(const void* p) {
+  return std::to_string(reinterpret_cast<intptr_t>(p));
+}
 // Whether `op` is an operator between two numbers.
 bool is_infix(const std::string& op);
 

@@ -66,6 +66,9 @@ struct QuantTuning {
   // Rows of bfloat16 x from which the same is done where only f16 matrices
   // multiply it: the alternative is scalar (docs/dev/matrix-units.md).
   uint32_t halves_dequantize_rows = 128;
+  // The same where tiles of codes are estimated (RADV on gfx1201 breaks even
+  // between 512 and 2,048 rows).
+  uint32_t codes_dequantize_rows = 768;
   // Software devices: weights, and products of a tile's sums, from which larger
   // kernels repay their compilation (lavapipe; no note).
   uint64_t compiled_weights = 1 << 18;
@@ -124,6 +127,9 @@ struct AttentionTuning {
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
   // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
   uint32_t wide_head = 96;
+  // Queries from which bfloat16 takes matrices of float16, after a pass over its
+  // items (docs/dev/matrix-units.md; not timed).
+  uint32_t halves_queries = 32;
 };
 
 // Forms of kernels instead of those that plans choose, for views of

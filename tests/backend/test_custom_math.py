@@ -218,3 +218,57 @@ def test_integers(gpu, dtype):
                 field - 32 if signed and field > 15 else field,
             ]
         assert got[:, i].tolist() == want, (i, a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64])
+def test_wide_quotients(gpu, dtype):
+    n = 1 << 14
+    rng = np.random.default_rng(3)
+
+    def numbers():
+        x = rng.integers(0, 1 << 64, n, np.uint64) >> rng.integers(0, 64, n, np.uint64)
+        edges = [(1 << k) + d & (1 << 64) - 1 for k in range(65) for d in (-1, 0, 1)]
+        edge = rng.choice(np.array(edges, np.uint64), n)
+        return np.where(rng.random(n) < 0.3, edge, x).view(dtype)
+
+    x, y = numbers(), numbers()
+    y[(y == 0) | (y == np.array(-1).astype(dtype))] = 7  # no overflow
+    source = "uint i = thread_position_in_grid.x;\n"
+    source += f"y[i] = a[i] / b[i]; y[{n} + i] = a[i] % b[i];"
+    q, r = run(source, [x, y], 2, n, getattr(mx, np.dtype(dtype).name))
+    exact = x.astype(object), y.astype(object)
+    expected = [
+        abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(*exact)
+    ]
+    assert q.tolist() == expected
+    assert r.tolist() == [a - b * c for a, b, c in zip(*exact, expected)]
+
+
+def test_integers_beside_quotients(gpu):
+    """NVIDIA's driver 580 has these wrong beside a 64-bit division of its own, and
+    the negative of -128 as a byte anywhere."""
+    n = 64
+    x = np.arange(n, dtype=np.uint64) * 30 + 4
+    shift = np.arange(n, dtype=np.uint64)
+    source = f"""
+      uint i = thread_position_in_grid.x;
+      y[i] = int(a[5] / 13 + a[i] % (b[i] + 3));
+      y[{n} + i] = int(1755 * (1 & a[i / 32]));
+      y[{2 * n} + i] = int(ulong(a[0] != 0) & ((ulong(15) >> b[i]) ^ ulong(a[i] == 1)));
+      char v = char(i << 5);
+      y[{3 * n} + i] = int(abs(v));
+      y[{4 * n} + i] = int(char(-v));
+      y[{5 * n} + i] = int(short(-short(i << 14)));
+    """
+    got = run(source, [x, shift], 6, n, mx.int32)
+    i = np.arange(n)
+    assert got[0].tolist() == (x[5] // 13 + x % (shift + 3)).astype(int).tolist()
+    assert not got[1].any()
+    assert got[2].tolist() == ((15 >> i) & 1).tolist()
+    byte = (i << 5).astype(np.int8).astype(int)
+    assert got[3].tolist() == np.abs(byte).astype(np.int8).tolist()
+    assert got[4].tolist() == (-byte).astype(np.int8).tolist()
+    assert (
+        got[5].tolist()
+        == (-(i << 14).astype(np.int16).astype(int)).astype(np.int16).tolist()
+    )

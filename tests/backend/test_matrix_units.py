@@ -280,3 +280,131 @@ def test_halves(gpu, request):
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout
     if software:
         assert "HALVES=1" in done.stderr + done.stdout
+
+
+# Quantized products of bf16 rows on matrices of f16 (quant/half_rows.h). Codes stand
+# as 2^bits + code: an item counts with that, and 2^bits more is taken off.
+HALF_ROWS = (
+    CHECK[: CHECK.index("def product")]
+    + """
+def normal(*shape):
+    return rng.standard_normal(shape)
+
+
+def power(n):
+    return np.exp2(np.asarray(n, np.float64))
+
+
+def brain(a):
+    return mx.array(np.asarray(a, np.float32)).astype(dtype)
+
+
+def product(what, x, w, bits=4, group=64, ids=None):
+    x, parts = brain(x), mx.quantize(brain(w), group_size=group, bits=bits)
+    floats = [p if p.dtype == mx.uint32 else p.astype(mx.float32) for p in parts]
+    full = wide(mx.dequantize(*floats, group_size=group, bits=bits))
+    codes = 3 * 2**bits * np.repeat(np.abs(wide(parts[1])), group, -1)
+    size = np.swapaxes(np.abs(full) + codes, -1, -2)
+    full = np.swapaxes(full, -1, -2)
+    if ids is None:
+        y = mx.quantized_matmul(x, *parts, group_size=group, bits=bits)
+    else:
+        y = mx.gather_qmm(
+            x, *parts, rhs_indices=mx.array(ids), group_size=group, bits=bits,
+            sorted_indices=True)
+        full, size = full[ids], size[ids]
+    with np.errstate(invalid="ignore"):
+        want, size = wide(x) @ full, np.abs(wide(x)) @ size
+    whole = np.isfinite(wide(x)).all(-1)
+    if np.isfinite(wide(y)[~whole]).any():
+        sys.exit(f"{what}: of NaN and Inf")
+    rows = mx.array(wide(y)[whole])
+    close(what, rows, want[whole], size[whole], max(256, x.shape[-1]) * 2.0**-24)
+
+
+m, n, k = 40, 72, 256
+product("like a layer's", normal(m, k), normal(n, k) * 0.02)
+far = power(np.linspace(-60, 60, m))[:, None]
+product("rows far apart", normal(m, k) * far, normal(n, k))
+groups = [np.repeat(power(p), 64) for p in ([-100, 90, -40, 20], [60, -90, 20, 0])]
+product("groups far apart", normal(m, k) * groups[0], normal(n, k) * groups[1])
+falling = power(-np.arange(k) % 64)
+product("far apart in a group", normal(m, k) * falling, normal(n, k))
+product("subnormal", normal(m, k) * 2.0**-126, normal(n, k) * 2.0**30)
+product("beyond half's range", normal(m, k) * 2.0**110, normal(n, k) * 2.0**-20)
+x = normal(m, k)
+x[5, 7], x[9, 0], x[11, 3] = np.inf, np.nan, -np.inf
+product("NaN and Inf", x, normal(n, k))
+x, ids = normal(70, 1, 128), np.sort(rng.integers(0, 4, 70)).astype(np.uint32)
+far = power(np.linspace(-50, 50, 70))[:, None, None]
+product("sorted", x * far, normal(4, 72, 128), ids=ids)
+if not few:
+    product("eight bits", normal(m, k) * falling, normal(n, k), bits=8)
+    product("three bits", normal(17, 96), normal(33, 96), bits=3, group=32)
+    product("five bits", normal(100, 256), normal(264, 256), bits=5, group=128)
+"""
+)
+
+# Attention of bf16 on matrices of f16 (attention/halves.glsl). Scores err by 2^-16 of
+# the products' sizes or by 2^-16, weights also by half a unit of their type.
+HALF_HEADS = (
+    CHECK[: CHECK.index("def product")]
+    + """
+def attention(what, q, k, v, causal=True):
+    q, k, v = (mx.array(np.asarray(a, np.float32)).astype(dtype) for a in (q, k, v))
+    scale = q.shape[-1] ** -0.5
+    y = mx.fast.scaled_dot_product_attention(
+        q, k, v, scale=scale, mask="causal" if causal else None)
+    heads = q.shape[1] // k.shape[1]
+    q, k, v = wide(q), np.repeat(wide(k), heads, 1), np.repeat(wide(v), heads, 1)
+    k = np.swapaxes(k, -1, -2)
+    s = q @ k * scale
+    if causal:
+        s = np.where(np.triu(np.ones(s.shape[-2:]), 1) > 0, -np.inf, s)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    worst = sums * np.max(np.abs(q) @ np.abs(k)) * scale
+    close(what, y, p @ v, p @ np.abs(v), half + 2 * (worst + sums))
+
+
+normal = rng.standard_normal
+q, k, v = normal((1, 2, 70, 32)), normal((1, 1, 70, 32)), normal((1, 1, 70, 32))
+far = np.exp2(np.linspace(-40, 40, 70))[:, None]
+attention("usual", q, k, v)
+attention("large values", q, k, v * 2.0**100)
+attention("small values", q, k, v * 2.0**-100)
+attention("values far apart", q, k, v * far)
+attention("keys far apart", q, k * far, v)
+attention("small keys", q * 2.0**60, k * 2.0**-60, v)
+attention("steep", q * 40, k * 40, v)
+attention("steeper", q * 2.0**14, k * 2.0**12, v)
+x = np.concatenate([v, v * far], 0)
+attention("one head of two", np.repeat(q, 2, 0), np.repeat(k, 2, 0), x)
+if not few:
+    attention("wider", normal((1, 4, 33, 64)), *normal((2, 1, 2, 300, 64)), False)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "script, shape, kernel",
+    [
+        (HALF_ROWS, "8x8x16", "quant/half_rows"),
+        (HALF_HEADS, "8x16x16", "attention/ranges"),
+    ],
+)
+def test_half_operands(gpu, request, script, shape, kernel):
+    software = "llvmpipe" in request.config.mlxvk_name
+    env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
+    env["MLX_VK_TEST"] = EMULATION + (f",matrices={shape}" if software else "")
+    few = "few" if software and not FULL else "many"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "bfloat16", few],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout
+    if software:
+        assert kernel + "{" in done.stderr + done.stdout

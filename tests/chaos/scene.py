@@ -241,12 +241,18 @@ class Scene:
 
     def settled(self):
         """Bytes of arrays and of the process when nothing is under way."""
-        for _ in range(3):
+        active, quiet = None, 0
+        end = time.monotonic() + 5
+        # A CPU stream's thread lets go of a task's arrays after it has reported it.
+        while quiet < 3 and time.monotonic() < end:
             gc.collect()
             with contextlib.suppress(RuntimeError):
                 mx.synchronize()
             mx.clear_cache()
             mx.get_cache_memory()  # what leaves has left
+            before, active = active, mx.get_active_memory()
+            quiet = quiet + 1 if active == before else 0
+            time.sleep(0.02)
         ctypes.CDLL(None).malloc_trim(0)  # what the C library keeps of freed blocks
         return mx.get_active_memory(), rss()
 

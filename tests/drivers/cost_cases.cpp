@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/attention/ranges.h"
+#include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/plan.h"
@@ -138,7 +140,7 @@ Work work_of(const PrefillVariant& v, const AttentionProblem& p) {
   return w;
 }
 Work work_of(const PrefillCoopmatVariant& v, const AttentionProblem& p) {
-  uint32_t rows = v.units.lanes < 32 ? 8 : 16, keys = 64;
+  uint32_t rows = v.units.lanes < 32 ? 8 : 16, keys = v.BK;
   return tiles(
       double(v.BQ) * keys * (p.dim + p.value_dim),
       v.BQ / rows * v.units.lanes,
@@ -176,6 +178,13 @@ class Collector {
       bool norm,
       bool gate);
   void experts(const Model& model, uint32_t tokens);
+  // What packs rows of x first, if `plan` wants that.
+  void pack(
+      std::string name,
+      uint32_t times,
+      const QuantPlan& plan,
+      double m,
+      double k);
   void attention(std::string name, uint32_t times, AttentionProblem p);
 
   std::vector<CostCase> found;
@@ -230,6 +239,21 @@ void Collector::add(
        .why = why});
 }
 
+void Collector::pack(
+    std::string name,
+    uint32_t times,
+    const QuantPlan& plan,
+    double m,
+    double k) {
+  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (v && v->units.halves) {
+    double invocations = m * k / v->GROUP * HALF_ROWS_LANES;
+    uint64_t groups = parts(invocations, HALF_ROWS_WG);
+    HalfRowsVariant kernel{v->T, v->GROUP};
+    add(name + ", pack", times, kernel, groups, 4 * m * k, 0, {});
+  }
+}
+
 void Collector::gemm(std::string name, uint32_t times, QuantShape s) {
   GemmProblem p{
       .type = format_.type,
@@ -275,6 +299,7 @@ void Collector::product(std::string name, uint32_t times, QuantShape s) {
   double m = s.m, n = s.n, k = s.k;
   double sums = plan.splits > 1 ? 8.0 * plan.splits * m * n : 0;
   double depth = plan.splits > 1 ? plan.k_split : k;
+  pack(name, times, plan, m, k);
   std::visit(
       [&](auto& v) {
         add(name,
@@ -369,11 +394,12 @@ void Collector::experts(const Model& model, uint32_t tokens) {
     uint64_t groups = plan.sorted
         ? used * parts(each, plan.tile_height) * plan.n_tiles
         : uint64_t(plan.m_tiles) * plan.n_tiles * s.batch;
+    uint32_t each_layer = model.layers * (down ? 1 : 2);
+    pack(name, each_layer, plan, down ? s.batch : tokens, k);
     std::visit(
         [&](auto& kernel) {
-          uint32_t times = model.layers * (down ? 1 : 2);
           add(name,
-              times,
+              each_layer,
               kernel,
               groups,
               bytes,
@@ -410,6 +436,11 @@ void Collector::attention(
   }
   auto plan = plan_prefill(caps_, p);
   uint64_t groups = parts(q, plan.bq) * p.heads;
+  if (plan.rest) {
+    RangesVariant ranges{p.type, p.dim, p.value_dim};
+    double read = 2 * (rows * p.dim + kv_rows * dims);
+    add(name + ", ranges", times, ranges, 3 * p.kv_heads, read, 0, {});
+  }
   std::visit(
       [&](auto& v) {
         Work work = work_of(v, p);

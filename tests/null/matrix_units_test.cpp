@@ -223,7 +223,7 @@ TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {
   CHECK(units.halves);
   CHECK(units.lanes == 32);
   QuantShape q = quantized(512, 4096, 4096);
-  q.common.T = Type::bf16;
+  q.common = {{Type::bf16, quant_modes[1].format(4, 32), false}, BATCH_ONE};
   CHECK(dequantizes_first(c, q, -1));
   q.m = 100;
   CHECK_FALSE(dequantizes_first(c, q, -1));

@@ -196,42 +196,62 @@ TEST_CASE("quantized: many rows repay dequantizing first") {
 }
 
 TEST_CASE("quantized: bfloat16 is dequantized sooner for f16 matrices") {
-  auto first = [](const char* device, uint32_t m, bool transpose, Type t) {
+  const QuantFormat affine = quant_modes[0].format(4, 64);
+  const QuantFormat mxfp4 = quant_modes[1].format(4, 32);
+  auto first = [&](const char* device,
+                   uint32_t m,
+                   bool transpose,
+                   Type t,
+                   const QuantFormat& format) {
     QuantShape s = linear(m, 4096, 4096);
-    s.common.T = t;
+    s.common = {{t, format, true}, BATCH_ONE};
     s.transpose = transpose;
     return dequantizes_first(caps_of(device), s, -1);
   };
   const char* halo = "AMD Radeon Graphics (RADV STRIX_HALO)";
   const char* navi = "AMD Radeon Graphics (RADV NAVI31)";
-  CHECK_FALSE(first(halo, 191, true, Type::bf16));
-  CHECK(first(halo, 192, true, Type::bf16));
-  CHECK_FALSE(first(navi, 127, true, Type::bf16));
-  CHECK(first(navi, 128, true, Type::bf16));
+  // Tiles of codes are faster at any number of rows, but take affine ones
+  // alone.
+  CHECK_FALSE(first(halo, 4096, true, Type::bf16, affine));
+  CHECK_FALSE(first(navi, 4096, true, Type::bf16, affine));
+  CHECK_FALSE(first(halo, 191, true, Type::bf16, mxfp4));
+  CHECK(first(halo, 192, true, Type::bf16, mxfp4));
+  CHECK_FALSE(first(navi, 127, true, Type::bf16, mxfp4));
+  CHECK(first(navi, 128, true, Type::bf16, mxfp4));
   // f16 has matrices without that, and a w of the other layout has none.
-  CHECK_FALSE(first(halo, 767, true, Type::f16));
-  CHECK_FALSE(first(halo, 767, false, Type::bf16));
-  CHECK(first(halo, 768, false, Type::bf16));
-  CHECK_FALSE(first("AMD Radeon RX 6800", 4096, true, Type::bf16));
+  for (const char* device : {halo, navi}) {
+    CHECK_FALSE(first(device, 767, true, Type::f16, affine));
+    CHECK(first(device, 768, true, Type::f16, affine));
+  }
+  CHECK_FALSE(first(halo, 767, false, Type::bf16, affine));
+  CHECK(first(halo, 768, false, Type::bf16, affine));
+  CHECK_FALSE(first("AMD Radeon RX 6800", 4096, true, Type::bf16, affine));
 }
 
 TEST_CASE("quantized: tiles that were not timed have the least rounds") {
   Caps halo = caps_of("AMD Radeon Graphics (RADV STRIX_HALO)");
   auto tile = [&](uint32_t m, uint32_t n) {
-    auto v = variant<QmmCoopmatVariant>(halo, linear(m, n, 4096));
+    QuantShape s = linear(m, n, 4096);
+    s.common.T = Type::bf16;
+    auto v = variant<QmmSortedVariant>(halo, s);
+    CHECK(v.units.halves);
+    CHECK_FALSE(v.SORTED);
     return std::pair(v.BM, v.BN);
   };
-  // 128 rows: 48 large tiles would be two rounds of 40 cores, 96 medium ones
-  // are three of half as long.
-  CHECK(tile(128, 6144) == std::pair(64u, 128u));
-  CHECK(tile(128, 5120) == std::pair(64u, 128u));
-  CHECK(tile(512, 12288) == std::pair(128u, 128u));
-  CHECK(tile(128, 1024) == std::pair(64u, 64u));
-  for (uint32_t m : {65, 128, 200, 512, 767}) { // never 128 x 256
-    for (uint32_t n : {1024, 4096, 24576, 151936}) {
-      CHECK(tile(m, n).second <= 128);
-    }
-  }
+  // 1,024 outputs of 128 rows: 16 large tiles would leave 24 of 40 cores idle.
+  CHECK(tile(128, 12288) == std::pair(64u, 128u));
+  CHECK(tile(128, 1024) == std::pair(32u, 64u));
+  CHECK(tile(16, 4096) == std::pair(16u, 64u));
+  CHECK(tile(2048, 4096) == std::pair(64u, 128u));
+  // Experts of 32 rows each do not fill a tile of 64.
+  auto s = linear(1, 768, 2048);
+  s.common.BATCH = BATCH_GATHER;
+  s.sorted = true;
+  s.batch = 4096;
+  s.matrices = 128;
+  CHECK(variant<QmmSortedVariant>(halo, s).BM == 32);
+  s.batch = 16384;
+  CHECK(variant<QmmSortedVariant>(halo, s).BM == 64);
 }
 
 TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {

@@ -1,3 +1,4 @@
+#include "kernels/attention/ranges.h"
 #include "kernels/attention/vjp_delta.h"
 #include "kernels/gated_delta_vjp.h"
 #include "ops/attention/plan.h"
@@ -41,9 +42,12 @@ void add_forward(VariantSet& set, const Caps& caps, const AttentionProblem& p) {
       }
     }
   } else {
-    std::visit(
-        [&](const auto& kernel) { set.add(kernel); },
-        plan_prefill(caps, p).kernel);
+    auto plan = plan_prefill(caps, p);
+    std::visit([&](const auto& kernel) { set.add(kernel); }, plan.kernel);
+    if (plan.rest) {
+      set.add(*plan.rest);
+      set.add(RangesVariant{p.type, p.dim, p.value_dim});
+    }
   }
 }
 

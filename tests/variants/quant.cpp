@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
@@ -37,6 +38,10 @@ class Products {
   void add(QuantShape s) {
     auto plan = plan_quant(caps_, s);
     std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
+    auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
+    if (codes && codes->units.halves) {
+      set_.add(HalfRowsVariant{codes->T, codes->GROUP});
+    }
   }
   // As tests have it on software devices.
   void add_emulated(QuantShape s) {

@@ -122,7 +122,12 @@ class Walker:
                 once.update(program.count_loop(loop))
             return Code(once=once)
         at = len(chain) - 1
-        while at > 0 and self.macs(chain[at]) < 0.75 * self.needed:
+        # A loop around it that has no more products runs once a tile.
+        while (
+            at > 0
+            and self.macs(chain[at]) < 0.75 * self.needed
+            and self.macs(chain[at - 1]) > self.macs(chain[at])
+        ):
             at -= 1
         main = chain[at]
         for around in chain[:at]:

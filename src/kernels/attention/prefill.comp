@@ -17,6 +17,7 @@
 #else
 #define POOL V_ITEMS
 #endif
+#define TAKES_EXACT false
 #include "attention/prefill.glsl"
 #include "attention/slices.glsl"
 

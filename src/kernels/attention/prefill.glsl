@@ -8,6 +8,9 @@
 #define ARGS_BLOCK PrefillArgs
 #include "common/args.glsl"
 #include "attention/mask.glsl"
+#if HALVES
+#include "attention/halves.glsl"
+#endif
 
 struct Tile {
   uint batch, head, kv_head;
@@ -61,7 +64,14 @@ void main() {
   uint group = group_index();
   // The condition is uniform in the workgroup.
   if (group < A.tiles * A.heads * A.batches) {
+#if HALVES
+    Tile tile = tile_of(group);
+    if (take_ranges(tile.batch, tile.kv_head) == TAKES_EXACT) {
+      attend(tile);
+    }
+#else
     attend(tile_of(group));
+#endif
   }
 }
 

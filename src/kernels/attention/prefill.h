@@ -1,12 +1,21 @@
 // Interfaces of prefill.comp, prefill_coopmat.comp and prefill_fragments.comp.
 #include "attention/strides.h"
 
+// HALVES: heads whose items are exact are taken by prefill_coopmat, the others
+// by prefill.
+#if HALVES
+#define RANGES_INPUT PTR(Ptr_u32, ranges) // attention/ranges.h
+#else
+#define RANGES_INPUT
+#endif
+
 BEGIN_INTERFACE
 
 // Rows of y are ordered (batch, query, head).
 struct PrefillArgs {
   ATTENTION_INPUTS
   SINKS_INPUT
+  RANGES_INPUT
   PTR(T_PTR, y)
   LSE_OUTPUT
   uint batches, heads, kv_heads, queries, keys;
@@ -46,6 +55,24 @@ struct PrefillVariant {
       CAUSAL,
       SINKS,
       LSE)
+};
+
+// For the heads that matrices of float16 would not compute exactly.
+struct PrefillRestVariant : PrefillVariant {
+  bool HALVES = true;
+  KERNEL_VARIANT(
+      "attention/prefill",
+      T,
+      D,
+      DV,
+      BQ,
+      BK,
+      VEC,
+      MASK,
+      CAUSAL,
+      SINKS,
+      LSE,
+      HALVES)
 };
 
 struct PrefillCoopmatVariant {

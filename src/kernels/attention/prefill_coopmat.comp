@@ -9,7 +9,9 @@
 // matrix that repeats the row factors. k and v share a buffer, where v is
 // transposed, because compilers load matrices along columns item by item; the
 // next one is prefetched into registers.
+// HALVES: q, k and v are bfloat16, and matrices float16 (attention/halves.glsl).
 #define BQ 64
+#define TAKES_EXACT true
 #include "attention/prefill.glsl"
 #include "attention/row_lanes.glsl"
 
@@ -27,6 +29,15 @@ layout(local_size_x = WG) in;
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
 #define LOADS(ROWS_, DIM) (ROWS_ * DIM / 8 / WG)
+#if HALVES
+#define TO_ITEMS(q, top) q = half_items(q, top);
+#define SCORE_SCALE score_scale
+#define PACK_WEIGHTS(a, b) half_pair(a * WEIGHT_UNIT, b * WEIGHT_UNIT)
+#else
+#define TO_ITEMS(q, top)
+#define SCORE_SCALE A.scale
+#define PACK_WEIGHTS PACK2_NUMBERS
+#endif
 
 #if SHARED_Q
 shared uvec4 q_rows[BQ * PITCH_K];
@@ -43,9 +54,10 @@ shared uint weights[SUBGROUPS * P_CORNER];
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
   }
-#define STAGE_ROWS(to, next, ROWS_, DIM)                                      \
+#define STAGE_ROWS(to, next, ROWS_, DIM, top)                                 \
   [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
+    TO_ITEMS(next[i], top)                                                    \
     to[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
   }
 
@@ -69,6 +81,8 @@ uvec2 key_and_piece(uint e) {
   }
 #define STAGE_V(next)                                                         \
   FOR_V_PIECES(i, at) {                                                       \
+    TO_ITEMS(next[2 * i], v_top)                                              \
+    TO_ITEMS(next[2 * i + 1], v_top)                                          \
     [[unroll]] for (uint d = 0; d < 8; ++d) {                                 \
       uint low = next[2 * i][d / 2], high = next[2 * i + 1][d / 2];           \
       staged[(at.y * 8 + d) * PITCH_V + at.x / 8][at.x / 2 % 4] = d % 2 == 0  \
@@ -93,7 +107,7 @@ void weigh(Tile tile, uint query, uint key0) {
     uint pair = (i + HALF_ROW + ROW / 8) % (BK / 4);
     [[unroll]] for (uint e = 0; e < 2; ++e) {
       uint key = key0 + HALF_ROW * (BK / 2) + pair * 2 + e;
-      float s = scores[s_row + pair * 2 + e] * A.scale;
+      float s = scores[s_row + pair * 2 + e] * SCORE_SCALE;
       x[i * 2 + e] = final_score(tile, query, key, s);
       m = max(m, x[i * 2 + e]);
     }
@@ -106,7 +120,7 @@ void weigh(Tile tile, uint query, uint key0) {
     float b = exp2_diff(x[i * 2 + 1], m);
     total += a + b;
     weights[sg * P_CORNER + ROW * P_PITCH + HALF_ROW * (BK / 4) + pair] =
-        PACK2_NUMBERS(a, b); // if NaN, so is row_sum
+        PACK_WEIGHTS(a, b); // if NaN, so is row_sum
   }
   total += subgroupShuffleXor(total, 1);
   float keep = exp2_diff(row_max, m);
@@ -174,7 +188,7 @@ void attend(Tile tile) {
 
   uvec4 next_q[LOADS(BQ, D)], next_k[LOADS(BK, D)];
   FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
-  STAGE_ROWS(q_rows, next_q, BQ, D)
+  STAGE_ROWS(q_rows, next_q, BQ, D, q_top)
 #if !SHARED_Q
   barrier();
   MATRIX_A qm[FQ * (D / MK)];
@@ -194,7 +208,7 @@ void attend(Tile tile) {
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
     barrier(); // q or v is no longer read
-    STAGE_ROWS(staged, next_k, BK, D)
+    STAGE_ROWS(staged, next_k, BK, D, k_top)
     barrier();
     uvec4 next_v[2 * V_LOADS];
     FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
@@ -237,6 +251,9 @@ void attend(Tile tile) {
     store_lse(tile.batch, tile.head, query, row_max, row_sum);
   }
   float factor = row_sum == 0.0 ? 0.0 : keep / row_sum;
+#if HALVES
+  factor *= y_scale;
+#endif
   uint64_t row =
       (uint64_t(tile.batch) * A.queries + query) * A.heads + tile.head;
   T_PTR y = MOVED(T, A.y, row * DV);

@@ -4,6 +4,7 @@
 #define BINARY_OPS_GLSL
 
 #include "common/power.glsl"
+#include "common/quotient.glsl"
 #include "common/unary_ops.glsl"
 
 #define BINARY_(T, NAME, RESULT)                                              \
@@ -18,7 +19,7 @@
 #define BINARY_OPS_SIGNED(T)                                                  \
   T Divide(T x, T y) {                                                        \
     T d = (y == T(0) || y == T(-1)) ? T(1) : y;                               \
-    T q = T(x / d);                                                           \
+    T q = quotient(x, d);                                                     \
     return y == T(0) ? T(0) : y == T(-1) ? T(T(0) - q) : q;                   \
   }                                                                           \
   T FloorDivide(T x, T y) {                                                   \
@@ -36,7 +37,7 @@
   }
 #define BINARY_OPS_UNSIGNED(T)                                                \
   T Divide(T x, T y) {                                                        \
-    return y == T(0) ? T(0) : T(x / (y == T(0) ? T(1) : y));                  \
+    return y == T(0) ? T(0) : quotient(x, y == T(0) ? T(1) : y);              \
   }                                                                           \
   T FloorDivide(T x, T y) { return Divide(x, y); }                            \
   T Remainder(T x, T y) { return T(x - T(Divide(x, y) * y)); }

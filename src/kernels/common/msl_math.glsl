@@ -7,7 +7,15 @@
 #include "common/complex.glsl"
 #include "common/math.glsl"
 #include "common/power.glsl"
+#include "common/quotient.glsl"
 #include "common/types.glsl"
+
+// F for a scalar type and its vectors.
+#define EACH_WIDTH_(F, SCALAR, VECTOR)                                        \
+  F(SCALAR)                                                                   \
+  F(VECTOR##2)                                                                \
+  F(VECTOR##3)                                                                \
+  F(VECTOR##4)
 
 // ---- operations that are not contracted -----------------------------------------
 
@@ -171,10 +179,7 @@ OF_TWO_(msl_ldexp, vec, vec, ivec)
 #define LENGTHS_(T)                                                           \
   float msl_length_squared(T x) { return dot(x, x); }                         \
   float msl_distance_squared(T x, T y) { return dot(x - y, x - y); }
-LENGTHS_(float)
-LENGTHS_(vec2)
-LENGTHS_(vec3)
-LENGTHS_(vec4)
+EACH_WIDTH_(LENGTHS_, float, vec)
 
 vec2 msl_c_add(vec2 x, vec2 y) { return x + y; }
 vec2 msl_c_subtract(vec2 x, vec2 y) { return x - y; }
@@ -185,22 +190,17 @@ vec2 msl_c_divide(vec2 x, vec2 y) { return c_div(x, y); }
 
 // Remainder of truncated division; GLSL's % is undefined for negative operands.
 #define REM_(T) T msl_rem(T x, T y) { return x - y * (x / y); }
-REM_(int)
-REM_(ivec2)
-REM_(ivec3)
-REM_(ivec4)
-REM_(int8_t)
-REM_(i8vec2)
-REM_(i8vec3)
-REM_(i8vec4)
-REM_(int16_t)
-REM_(i16vec2)
-REM_(i16vec3)
-REM_(i16vec4)
-REM_(int64_t)
-REM_(i64vec2)
-REM_(i64vec3)
-REM_(i64vec4)
+EACH_WIDTH_(REM_, int, ivec)
+EACH_WIDTH_(REM_, int8_t, i8vec)
+EACH_WIDTH_(REM_, int16_t, i16vec)
+
+int64_t msl_quotient(int64_t x, int64_t y) { return quotient(x, y); }
+uint64_t msl_quotient(uint64_t x, uint64_t y) { return quotient(x, y); }
+OF_TWO_(msl_quotient, i64vec, i64vec, i64vec)
+OF_TWO_(msl_quotient, u64vec, u64vec, u64vec)
+#define WIDE_REM_(T) T msl_rem(T x, T y) { return x - y * msl_quotient(x, y); }
+EACH_WIDTH_(WIDE_REM_, int64_t, i64vec)
+EACH_WIDTH_(WIDE_REM_, uint64_t, u64vec)
 
 // Bit functions count in the type's own width; clz and ctz of 0 return it.
 // popcount works by halves: for a sign-extended byte or short, NVIDIA's

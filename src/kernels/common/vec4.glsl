@@ -19,6 +19,9 @@ vec4 unpack4(uvec2 x) {
   return uintBitsToFloat(
       uvec4(x.x << 16, x.x & 0xffff0000u, x.y << 16, x.y & 0xffff0000u));
 }
+uvec2 pack4(vec4 v) {
+  return pack4_bf16(v);
+}
 #else
 vec4 unpack4(uvec2 x) {
   return vec4(
@@ -27,12 +30,6 @@ vec4 unpack4(uvec2 x) {
       f16_to_f32(uint16_t(x.y & 0xffffu)),
       f16_to_f32(uint16_t(x.y >> 16)));
 }
-#endif
-#ifdef T_IS_bf16
-uvec2 pack4(vec4 v) {
-  return pack4_bf16(v);
-}
-#else
 uvec2 pack4(vec4 v) {
   return uvec2(
       uint(f32_to_f16(v.x)) | (uint(f32_to_f16(v.y)) << 16),

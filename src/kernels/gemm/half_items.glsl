@@ -9,11 +9,12 @@
 #ifndef HALF_ITEMS_GLSL
 #define HALF_ITEMS_GLSL
 
+#include "common/halves.glsl"
+
 // A new scale leaves room for items 2^HEADROOM times larger, because each
 // rescaling also multiplies the sums so far. Those are multiples of 2^-48, so
 // they stay normal when row and column are lowered by up to 2^39 each.
 #define HEADROOM 1
-#define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a finite float
 #define NO_TOP (-200) // top of a row of zeros
 #define MOST_LOWERED 39
 
@@ -25,28 +26,6 @@ shared float factor_a[BM]; // factors of the sums so far; finally the tops
 shared float factor_b[BN];
 shared uint lowered_at; // k0 + 1 of the last step with a factor other than 1
 shared uint inexact;
-
-// The largest of eight finite items, and the smallest nonzero one minus 1, as
-// bits without sign.
-void span_of(uvec4 q, out uint largest, out uint smallest) {
-  largest = 0;
-  smallest = ~0u;
-  [[unroll]] for (uint i = 0; i < 8; ++i) {
-    uint x = q[i / 2] >> (16 * (i % 2)) & 0x7fffu;
-    largest = max(largest, x < 0x7f80u ? x : 0u);
-    smallest = min(smallest, x - 1u);
-  }
-}
-
-uvec4 half_items(uvec4 q, int top) {
-  float by = uintBitsToFloat(uint(15 - max(top, LEAST_TOP) + 127) << 23);
-  [[unroll]] for (uint i = 0; i < 4; ++i) {
-    float low = uintBitsToFloat(q[i] << 16) * by;
-    float high = uintBitsToFloat(q[i] & 0xffff0000u) * by;
-    q[i] = uint(f32_to_f16(low)) | uint(f32_to_f16(high)) << 16;
-  }
-  return q;
-}
 
 // Updates the scale for a new largest item and returns the factor of the sums
 // so far.

@@ -5,7 +5,7 @@
 #ifndef CODE_ITEMS_GLSL
 #define CODE_ITEMS_GLSL
 
-#ifdef T_IS_bf16
+#if defined(T_IS_bf16) && !HALVES
 #define MANTISSA_BITS 7
 #define EXPONENT_BIAS 127
 #else
@@ -36,7 +36,7 @@ void take_code_base(uint k) {
 uint code_pair(uint low, uint high) {
 #ifdef CODE_AT
   return ((low | (high << 16)) << CODE_AT) | code_base;
-#elif defined(T_IS_bf16)
+#elif defined(T_IS_bf16) && !HALVES
   // The values are exact in bfloat16, so truncation suffices.
   return (floatBitsToUint(code_value(low)) >> 16) |
       (floatBitsToUint(code_value(high)) & 0xffff0000u);

@@ -114,9 +114,10 @@ struct QmmVariant : ProductVariant {
       VEC)
 };
 
-// Products of rows of x sorted by matrix index; w is transposed.
+// w is transposed; with units.halves x is packed (quant/half_rows.h).
 struct QmmSortedVariant : ProductVariant {
   MatrixUnits units;
+  bool SORTED; // rows of x by matrix index
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   uint BK; // depth of a tile
 
@@ -124,10 +125,18 @@ struct QmmSortedVariant : ProductVariant {
   constexpr uint shared_memory() const {
     uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
-    return tiles + groups * (BN * 8 + BM * 4) +
+    return tiles + groups * (BN * 8 + BM * (units.halves ? 8 : 4)) +
         WM * WN * units.shape.m * units.shape.n * 4;
   }
-  MATRIX_VARIANT("quant/qmm_sorted", PRODUCT_MEMBERS, BM, BN, WM, WN, BK)
+  MATRIX_VARIANT(
+      "quant/qmm_sorted",
+      PRODUCT_MEMBERS,
+      SORTED,
+      BM,
+      BN,
+      WM,
+      WN,
+      BK)
 };
 
 struct QmmCoopmatVariant : ProductVariant {

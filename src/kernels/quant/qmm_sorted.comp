@@ -1,11 +1,10 @@
-// y = x @ W^T with cooperative matrices, for rows of 16-bit x sorted by matrix
-// index; all rows of a tile use the same matrix (tile.glsl).
+// y = x @ W^T with cooperative matrices, for rows of 16-bit x: of one product, or
+// SORTED by matrix index (tile.glsl).
 //
 // As in qmm_skinny.comp, codes enter the product unscaled, exact in 16 bits,
 // and a group's product is scaled in float32. Here all subgroups share both
 // tiles, and the sums of x for the bias are computed as x is stored to shared
-// memory.
-#define SORTED 1
+// memory. HALVES: x is packed (quant/half_rows.h).
 #define TRANSPOSE 1
 #define A_T 0
 #define B_T 1
@@ -30,7 +29,13 @@
 #define LOADS_SIDE ((SIDES + WG - 1) / WG)
 
 shared vec2 side[SIDES]; // scale and bias by group and row of w
-#if AFFINE
+#if HALVES
+#define X_SIDES (GROUPS * BM)
+#define LOADS_X_SIDE ((X_SIDES + WG - 1) / WG)
+shared vec2 x_side[X_SIDES]; // factor and sum by group and row of x
+vec2 next_x_side[LOADS_X_SIDE];
+uint64_t from_x_side[LOADS_X_SIDE];
+#elif AFFINE
 shared float x_sum[GROUPS * BM];
 float sum_so_far[LOADS_A];
 #endif
@@ -89,6 +94,12 @@ void aim(uint m0, uint end, uint n0) {
     uint e = t + i * WG;
     from_side[i] = group_of(min(n0 + e % BN, A.N - 1), A.K, 0);
   }
+#if HALVES
+  [[unroll]] for (uint i = 0; i < LOADS_X_SIDE; ++i) {
+    uint m = min(m0 + (t + i * WG) % BM, end - 1);
+    from_x_side[i] = uint64_t(x_base) + uint64_t((x_item(m) + A.K) * 2);
+  }
+#endif
 }
 
 void fetch_run(uint i, uint k0) {
@@ -118,6 +129,11 @@ uint own_code() {
 uint own_group(uint i) {
   return (own_index() + i * WG) / BN * GROUP;
 }
+#if HALVES
+uint own_x_group(uint i) {
+  return (own_index() + i * WG) / BM * GROUP;
+}
+#endif
 
 // Prefetches the tile at k0, number `span` of its group. Indices beyond depth
 // are clamped, because a branch around the loads costs 10 % of the time;
@@ -132,6 +148,13 @@ void fetch(uint span, uint k0, uint depth) {
       uint64_t group = from_side[i] + k / GROUP;
       next_side[i] = vec2(load_scale(scale_base, group), load_bias(group));
     }
+#if HALVES
+    [[unroll]] for (uint i = 0; i < LOADS_X_SIDE; ++i) {
+      uint k = min(k0 + own_x_group(i), depth - GROUP);
+      next_x_side[i] =
+          uintBitsToFloat(Ptr_u32x2(from_x_side[i]).v[k / GROUP]);
+    }
+#endif
   }
   uint k = min(k0 + own_item(), depth - 8);
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
@@ -172,7 +195,7 @@ float sum2(uint pair) {
 #endif
 }
 
-#if AFFINE
+#if AFFINE && !HALVES
 // Accumulates sums of x. WIDTH_A adjacent invocations hold a row's items.
 void stash_sum(uint i, uint span) {
   uvec4 q = next_a[i];
@@ -196,7 +219,7 @@ void stash(uint span) {
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;
-#if AFFINE
+#if AFFINE && !HALVES
     stash_sum(i, span);
 #endif
     tile_a[AT_PIECE(e, WIDTH_A)] = item_pairs(next_a[i]);
@@ -217,6 +240,14 @@ void stash(uint span) {
         side[e] = vec2(scale, fma(-CODE_OFFSET, scale, next_side[i].y));
       }
     }
+#if HALVES
+    [[unroll]] for (uint i = 0; i < LOADS_X_SIDE; ++i) {
+      uint e = t + i * WG;
+      if (X_SIDES % WG == 0 || e < X_SIDES) {
+        x_side[e] = next_x_side[i];
+      }
+    }
+#endif
   }
 }
 
@@ -231,13 +262,20 @@ void scale_sums(uint g, uint wm, uint wn) {
       scale[j] = side[g * BN + (wn * FN + j) * MN + COLUMN_OF(e)];
     }
     UNROLL for (uint i = 0; i < FM; ++i) {
-#if AFFINE
+#if HALVES
+      vec2 x = x_side[g * BM + (wm * FM + i) * MM + ROW_OF(e)];
+#elif AFFINE
       float x = x_sum[g * BM + (wm * FM + i) * MM + ROW_OF(e)];
 #endif
       UNROLL for (uint j = 0; j < FN; ++j) {
         float sum = acc[i * FN + j][e];
+#if HALVES
+        sum = fma(sums[i * FN + j][e] * x.x, scale[j].x, sum);
+        sum = fma(x.y, scale[j].y, sum);
+#else
         sum = fma(sums[i * FN + j][e], scale[j].x, sum);
-#if AFFINE
+#endif
+#if AFFINE && !HALVES
         sum = fma(x, scale[j].y, sum);
 #endif
         acc[i * FN + j][e] = sum;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/matrix_tiles.h"
 #include "ops/tuning.h"
 
 namespace mlx::core::vulkan {
@@ -18,8 +19,8 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
 constexpr uint32_t software_iterations = 60000;
 
 // Why the kernels with cooperative matrices do not take a problem; "": they do.
-const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
-  uint32_t lanes = caps.matrices(p.type).lanes;
+const char* no_matrices(const MatrixUnits& units, const AttentionProblem& p) {
+  uint32_t lanes = units.lanes;
   // Those of 8 would have the registers of half a head.
   return lanes != 16 && lanes != 32
       ? "no cooperative matrices for this type in subgroups of 16 or 32"
@@ -28,6 +29,18 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
       : p.alignment < 16
       ? "rows of q, k and v must start at multiples of 16 bytes"
       : "";
+}
+const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
+  return no_matrices(caps.matrices(p.type), p);
+}
+
+// Matrices for q, k and v; of f16 where there are none of bf16 and queries
+// enough that finding their ranges first repays (not timed on NVIDIA's).
+MatrixUnits units_of(const Caps& caps, const AttentionProblem& p) {
+  auto units = caps.matrices(p.type);
+  bool ranges =
+      !nvidia(caps) && p.queries >= tuning(caps).attention.halves_queries;
+  return units.lanes || !ranges ? units : caps.half_matrices(p.type);
 }
 
 // 32-bit values that a lane of decode.comp holds while it walks the keys: its
@@ -271,6 +284,19 @@ bool emulates(const Caps& caps, const AttentionProblem& p) {
       p.alignment == 16;
 }
 
+PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
+  auto v = variant_of<PrefillVariant>(p);
+  v.BQ = 16;
+  if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
+    v.BQ = 32;
+  }
+  if (v.shared_memory() > caps.shared_memory) {
+    v.BK = 32;
+  }
+  v.VEC = p.vector4();
+  return v;
+}
+
 PrefillPlan
 plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   PrefillPlan plan;
@@ -287,18 +313,24 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
     plan.kernel = v;
     return plan;
   }
-  plan.why = no_matrices(caps, p);
+  auto units = units_of(caps, p);
+  plan.why = no_matrices(units, p);
   if (!*plan.why) {
     auto v = variant_of<PrefillCoopmatVariant>(p);
-    v.units = caps.matrices(p.type);
+    v.units = units;
     // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
     bool narrow = v.units.lanes < 32;
     v.SHARED_Q = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
-    v.BK = v.SHARED_Q ? 32 : 64;
-    bool held = !narrow || v.SHARED_Q || std::max(p.dim, p.value_dim) <= 64;
+    bool wide = std::max(p.dim, p.value_dim) > 64;
+    // RADV spills with 64 keys of wide heads, and hides less latency.
+    v.BK = v.SHARED_Q || (wide && !timed_tiles(caps)) ? 32 : 64;
+    bool held = !narrow || v.SHARED_Q || !wide;
     if (held && v.shared_memory() <= caps.shared_memory) {
       plan.bq = v.BQ;
       plan.kernel = v;
+      if (units.halves) {
+        plan.rest = PrefillRestVariant{scalar_kernel(caps, p)};
+      }
       return plan;
     }
     plan.why = held
@@ -306,15 +338,7 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
         : "rows of more than 64 items that are no multiple of 32 do not fit in "
           "the registers of subgroups of 16";
   }
-  auto v = variant_of<PrefillVariant>(p);
-  v.BQ = 16;
-  if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
-    v.BQ = 32;
-  }
-  if (v.shared_memory() > caps.shared_memory) {
-    v.BK = 32;
-  }
-  v.VEC = p.vector4();
+  auto v = scalar_kernel(caps, p);
   plan.bq = v.BQ;
   plan.kernel = v;
   return plan;

@@ -62,6 +62,8 @@ struct PrefillPlan {
       PrefillFragmentsVariant,
       EmulatedPrefillFragmentsVariant>
       kernel;
+  // The heads that matrices of float16 leave, in a dispatch of their own.
+  std::optional<PrefillRestVariant> rest;
   uint32_t bq = 32; // queries per workgroup
   const char* why = ""; // reason why no faster path is used
 

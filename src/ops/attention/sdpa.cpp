@@ -8,6 +8,7 @@
 #include "mlx/utils.h"
 
 #include "backend/stream_encoder.h"
+#include "kernels/attention/ranges.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
 #include "ops/attention/sdpa.h"
@@ -209,6 +210,24 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   }
 }
 
+// The sizes of q's, k's and v's items, for matrices of float16.
+array ranges(StreamEncoder& enc, const Attention& p) {
+  auto& s = p.shape;
+  uint32_t groups = s.batches * s.kv_heads * 3;
+  array found = enc.scratch({int(groups), 2}, uint32);
+  RangesArgs args{
+      .heads = s.heads,
+      .kv_heads = s.kv_heads,
+      .queries = s.queries,
+      .keys = s.keys,
+      .q_strides = head_strides(p.q),
+      .k_strides = head_strides(p.k),
+      .v_strides = head_strides(p.v)};
+  auto& k = enc.kernel(RangesVariant{s.type, s.dim, s.value_dim});
+  enc.dispatch(k, {p.q, p.k, p.v}, {found}, args, linear(groups));
+  return found;
+}
+
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
   PrefillPlan plan =
@@ -223,23 +242,30 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
       .kv_heads = s.kv_heads,
       .queries = s.queries,
       .keys = s.keys,
-      .tiles = (s.queries + plan.bq - 1) / plan.bq,
       .scale = p.scale * static_cast<float>(M_LOG2E),
       .q_strides = head_strides(p.q),
       .k_strides = head_strides(p.k),
       .v_strides = head_strides(p.v),
       .mask_strides = mask_strides(p.mask)};
-  std::visit(
-      [&](const auto& variant) {
-        enc.dispatch(
-            enc.kernel(variant),
-            operands(p, s.sinks),
-            outputs(p, out, s.lse),
-            args,
-            linear(uint64_t(args.tiles) * s.heads * s.batches),
-            work(s));
-      },
-      plan.kernel);
+  FewOperands reads = operands(p, s.sinks);
+  std::optional<array> found;
+  if (plan.rest) {
+    reads.add(found.emplace(ranges(enc, p)));
+  }
+  auto run = [&](const auto& variant, uint32_t bq) {
+    args.tiles = (s.queries + bq - 1) / bq;
+    enc.dispatch(
+        enc.kernel(variant),
+        reads,
+        outputs(p, out, s.lse),
+        args,
+        linear(uint64_t(args.tiles) * s.heads * s.batches),
+        work(s));
+  };
+  std::visit([&](const auto& v) { run(v, plan.bq); }, plan.kernel);
+  if (plan.rest) {
+    run(*plan.rest, plan.rest->BQ);
+  }
 }
 
 // Memory for (batch, head, query, dim) laid out (batch, query, head, dim), so

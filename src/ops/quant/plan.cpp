@@ -142,8 +142,10 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows < 0 ? t.few_rows : rows;
-  uint32_t most = s.common.GROUP >= 64 ? 64
-      : s.common.GROUP == 32           ? t.small_group_rows
+  // Of more, RADV spills on gfx1151 and gfx1100.
+  uint32_t full = timed_tiles(caps) ? 64 : 32;
+  uint32_t most = s.common.GROUP >= 64 ? full
+      : s.common.GROUP == 32           ? std::min(t.small_group_rows, full)
                                        : 0;
   return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
       s.aligned && s.k % 32 == 0 && caps.usual_matrices(s.common.T) &&
@@ -418,31 +420,68 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, t.bn)};
 }
 
-// Whether qmm_sorted takes it.
+// Matrices that multiply codes by rows of x; of f16 where there are none of
+// bf16, by rows that are packed for them (quant/half_rows.h; not timed on
+// NVIDIA's).
+MatrixUnits units_of(const Caps& caps, const QuantShape& s) {
+  const ProductVariant& v = s.common;
+  bool packs = v.CODE == CODE_INTEGER && !nvidia(caps) &&
+      (s.sorted || v.BATCH == BATCH_ONE);
+  auto units = caps.matrices(v.T);
+  return units.lanes || !packs ? units : caps.half_matrices(v.T);
+}
+
+// Whether qmm_sorted takes it: sorted rows, others where tiles are estimated.
 bool takes_sorted(const Caps& caps, const QuantShape& s) {
-  return s.sorted && s.transpose && s.aligned && s.k % 32 == 0 &&
-      caps.coopmat(s.common.T) && caps.shared_memory >= 32768 &&
-      caps.max_workgroup_size >= 256;
+  auto units = units_of(caps, s);
+  bool estimated = !timed_tiles(caps) && !narrow(units);
+  bool rows =
+      s.sorted || (s.common.BATCH == BATCH_ONE && (estimated || units.halves));
+  return rows && s.transpose && s.aligned && s.k % 32 == 0 && units.lanes &&
+      caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+}
+
+// Of tiles of codes the one that is expected to take least time: rounds of one
+// a core. A row or column takes as long on its way to shared memory as 16
+// products (instructions of RADV on gfx1151 and gfx1201).
+Tile estimated_tile(const Caps& caps, const QuantShape& s) {
+  constexpr Tile tiles_of_codes[] = {
+      {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};
+  uint64_t used = s.sorted ? std::min<uint64_t>(s.batch, s.matrices) : 1;
+  uint64_t rows = s.sorted ? std::max<uint64_t>(s.batch / used, 1) : s.m;
+  auto time = [&](const Tile& t) {
+    uint64_t groups = used * tiles(rows, t.bm) * tiles(s.n, t.bn);
+    uint64_t halves = std::max(2 * tiles(groups, caps.cores()), 3u);
+    return halves * (t.bm * t.bn + 16 * (t.bm + t.bn));
+  };
+  auto less = [&](const Tile& a, const Tile& b) { return time(a) < time(b); };
+  return *std::min_element(
+      std::begin(tiles_of_codes), std::end(tiles_of_codes), less);
 }
 
 // Taller tiles read weights less often where experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
-  auto units = caps.matrices(s.common.T);
-  // Two sums an output: half of the columns for narrow subgroups, which spill
-  // least with 8 rows each (ANV).
-  uint32_t wm = units.shape.m == 8 ? 8 : 2;
-  QmmSortedVariant half{s.common, units, 64, 64, wm, 2, 32};
-  QmmSortedVariant v{s.common, units, 64, 128, 1, 4, 32};
-  v = narrow(units) ? on_units(half, units, 256) : v;
-  if (!narrow(units) &&
-      rows_of_expert(s) > tuning(caps).quant.tall_expert_rows) {
-    QmmSortedVariant tall{s.common, units, 128, 128, 2, 4, 64};
+  auto units = units_of(caps, s);
+  auto variant = [&](const Tile& t, uint32_t depth) {
+    return QmmSortedVariant{
+        s.common, units, s.sorted, t.bm, t.bn, t.wm, t.wn, depth};
+  };
+  auto v = variant({64, 128, 1, 4}, 32);
+  if (narrow(units)) {
+    // Two sums an output: half of the columns for narrow subgroups, which spill
+    // least with 8 rows each (ANV).
+    Tile half{64, 64, units.shape.m == 8 ? 8u : 2u, 2};
+    v = on_units(variant(half, 32), units, 256);
+  } else if (!timed_tiles(caps)) {
+    v = variant(estimated_tile(caps, s), 32);
+  } else if (rows_of_expert(s) > tuning(caps).quant.tall_expert_rows) {
+    auto tall = variant({128, 128, 2, 4}, 64);
     v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
   return {
       .kernel = v,
-      .sorted = true,
+      .sorted = s.sorted,
       .tile_height = v.BM,
       .m_tiles = tiles_of_rows(s, v.BM),
       .n_tiles = tiles(s.n, v.BN)};
@@ -570,7 +609,10 @@ bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
   if (rows < 0) {
     // Only products along k take f16 matrices.
     bool halves = caps.half_matrices(s.common.T).lanes;
-    rows = halves && s.transpose             ? t.halves_dequantize_rows
+    bool codes = takes_sorted(caps, s);
+    rows = codes && halves                   ? 0
+        : codes                              ? t.codes_dequantize_rows
+        : halves && s.transpose              ? t.halves_dequantize_rows
         : halves || caps.coopmat(s.common.T) ? t.dequantize_rows
                                              : 0;
   }

@@ -1,5 +1,6 @@
 #include "ops/quant/quantized_product.h"
 
+#include "kernels/quant/half_rows.h"
 #include "ops/attention/quantized.h"
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/sorted.h"
@@ -93,6 +94,28 @@ array packed_rows(
   return packed;
 }
 
+// x as qmm_sorted takes it with matrices of f16: its rows, or those of its
+// stack.
+void pack_halves(
+    StreamEncoder& enc,
+    QuantOperands& o,
+    StackedProductArgs& args,
+    const QmmSortedVariant& v) {
+  uint32_t rows = v.SORTED ? args.stack.x_matrices : args.M;
+  uint32_t pitch = half_row_pitch(args.K, v.GROUP);
+  array packed = enc.scratch({int(rows), int(pitch)}, o.x.dtype());
+  HalfRowsArgs pack{
+      .x_row = v.SORTED ? args.stack.x_matrix : args.x_row,
+      .K = args.K,
+      .pitch = pitch,
+      .groups = rows * (args.K / v.GROUP)};
+  auto& k = enc.kernel(HalfRowsVariant{v.T, v.GROUP});
+  Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
+  enc.dispatch(k, {o.x}, {packed}, pack, grid);
+  o.x = packed;
+  args.x_row = args.stack.x_matrix = pitch;
+}
+
 // A product whose parts of k are summed in a second dispatch.
 void run_split(
     StreamEncoder& enc,
@@ -141,6 +164,10 @@ void quantized_product(
   if (dot) {
     o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
     args.x_row = o.x.shape(1);
+  }
+  auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (codes && codes->units.halves) {
+    pack_halves(enc, o, args, *codes);
   }
   if (plan.sorted) {
     args.M = args.stack.batch;

@@ -1,0 +1,33 @@
+// Sizes of the items of q, k and v, by which attention of bfloat16 on matrices
+// of float16 chooses powers of two (attention/halves.glsl).
+#ifndef ATTENTION_RANGES_H
+#define ATTENTION_RANGES_H
+
+#include "attention/strides.h"
+
+#define RANGES_WG 256
+
+BEGIN_INTERFACE
+
+// For each KV head of a batch: of q of its heads, of k and of v the largest
+// item and the smallest nonzero one minus 1, as bits without sign.
+struct RangesArgs {
+  PTR(T_PTR, q)
+  PTR(T_PTR, k)
+  PTR(T_PTR, v)
+  PTR(Ptr_u32, ranges)
+  uint heads, kv_heads, queries, keys;
+  HeadStrides q_strides, k_strides, v_strides;
+};
+
+#ifdef __cplusplus
+struct RangesVariant {
+  Type T;
+  uint D, DV;
+  KERNEL_VARIANT("attention/ranges", T, D, DV)
+};
+#endif
+
+END_INTERFACE
+
+#endif

@@ -1,0 +1,40 @@
+// Rows of bfloat16 x packed as float16 for quant/qmm_sorted.comp (HALVES),
+// where matrix units take no bfloat16: K items, then for each group of GROUP
+// items a float factor and the float sum of x, padded to 16 bytes. x is a
+// packed item times the factor, a power of two by which the group's largest
+// finite item is below 2^16. Items 2^31 times smaller are rounded, by 2^-41 of
+// the largest: less than float32 sums of the codes, which are at least 2^BITS,
+// round it.
+#ifndef HALF_ROWS_H
+#define HALF_ROWS_H
+
+#include "common/interface.h"
+
+#define HALF_ROWS_WG 128
+#define HALF_ROWS_LANES 4 // invocations per group
+
+BEGIN_INTERFACE
+
+struct HalfRowsArgs {
+  PTR(T_PTR, x)
+  PTR(Ptr_u32, halves)
+  int64_t x_row; // stride between rows of x
+  uint K, pitch; // items of a row of x; 16-bit items of a packed row
+  uint groups; // total count
+};
+
+#ifdef __cplusplus
+constexpr uint half_row_pitch(uint k, uint group) {
+  return (k + k / group * 4 + 7) / 8 * 8;
+}
+
+struct HalfRowsVariant {
+  Type T;
+  int GROUP;
+  KERNEL_VARIANT("quant/half_rows", T, GROUP)
+};
+#endif
+
+END_INTERFACE
+
+#endif
