@@ -218,3 +218,34 @@ def test_needs_something_to_do(tmp_path):
     done = command("tune", "/nonexist", **env)
     assert done.returncode == 1 and "not a folder" in done.stderr
     assert command("tune", **env).returncode == 2
+
+
+EMULATED = """
+import mlx.core as mx
+from mlx_vulkan.tune import check, library
+library.status()
+library.record(True)
+w = mx.quantize((mx.random.normal((4, 64, 512)) * 0.05).astype(mx.bfloat16))
+x = mx.random.normal((40, 1, 512)).astype(mx.bfloat16)
+which = mx.sort(mx.random.randint(0, 4, (40,))).astype(mx.uint32)
+mx.eval(mx.quantized_matmul(x[:9, 0], *(a[0] for a in w)))
+mx.eval(mx.gather_qmm(x, *w, rhs_indices=which, sorted_indices=True))
+for found in library.classes():
+    one = check.Check(mx, found)
+    assert one.made
+    for other in found["candidates"][1:]:
+        one.run([{**other, "class": found["class"], "sizes": found["sizes"]}])
+        print(other["kernel"])
+"""
+
+
+def test_kernels_of_matrix_units_have_forms_that_compute_the_same(tmp_path):
+    """By emulation."""
+    folder = KERNELS.parents[1] / "tests/emulation"
+    hooks = f"skinny_rows=5,kernels={folder}"
+    out = run_program(EMULATED, tmp_path, MLX_VK_TEST=hooks)
+    forms = {
+        word for word in out.split() if word.startswith(("WK=", "DEPTH=", "AHEAD="))
+    }
+    assert forms >= {"WK=2", "WK=4", "DEPTH=2", "AHEAD=2"}, out
+    assert "qmm_tall{" in out and "SORTED=1" in out

@@ -41,7 +41,8 @@ def prepare(most: int) -> None:
 
 
 def use(choices: list[dict]) -> None:
-    ask("use", choices=choices)
+    names = ("class", "view", "plan", "sizes")
+    ask("use", choices=[{name: one[name] for name in names} for one in choices])
 
 
 def store(table: dict) -> bool:

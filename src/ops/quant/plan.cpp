@@ -180,6 +180,16 @@ bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
       !s.sorted && (faster || rows > 0);
 }
 
+// With other forms where a view of the device has them.
+void reform(const Caps& caps, const QuantShape& s, QmmFragmentsVariant& v) {
+  auto& forms = tuning(caps).forms;
+  uint32_t parts = forms.fragments_parts;
+  v.WK = parts && parts * v.WN <= 8 ? parts : v.WK;
+  v.AHEAD = forms.fragments_ahead ? forms.fragments_ahead : v.AHEAD;
+  uint32_t depth = forms.fragments_depth;
+  v.DEPTH = depth && s.k % (128 * depth) == 0 ? depth : v.DEPTH;
+}
+
 QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   QmmFragmentsVariant v{s.common, 32};
   v.FM = 2;
@@ -204,6 +214,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
       v.DEPTH = 2;
     }
   }
+  reform(caps, s, v);
   return {
       .kernel = v,
       .m_tiles = tiles(s.m, v.rows()),
@@ -235,7 +246,9 @@ tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
 // workgroups as the cores hold at once.
 QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   auto& t = tuning(caps).quant;
-  uint32_t share = tiles(s.m, tiles(s.m, 128));
+  auto& forms = tuning(caps).forms;
+  uint32_t most = forms.tall_rows ? forms.tall_rows : 128;
+  uint32_t share = tiles(s.m, tiles(s.m, most));
   QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
   QuantPlan plan{
       .kernel = v, .m_tiles = tiles(s.m, v.BM), .n_tiles = tiles(s.n, v.BN)};
@@ -319,6 +332,7 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
   v.DEPTH = 1;
   v.AHEAD = caps.software() ? 1 : 2;
   v.SORTED = true;
+  reform(caps, s, v);
   return {
       .kernel = v,
       .sorted = true,
