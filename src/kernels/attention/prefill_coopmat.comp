@@ -32,7 +32,7 @@ layout(local_size_x = WG) in;
 #if HALVES
 #define TO_ITEMS(q, top) q = half_items(q, top);
 #define SCORE_SCALE score_scale
-#define PACK_WEIGHTS(a, b) half_pair(a * WEIGHT_UNIT, b * WEIGHT_UNIT)
+#define PACK_WEIGHTS(a, b) HALF_PAIR(a * WEIGHT_UNIT, b * WEIGHT_UNIT)
 #else
 #define TO_ITEMS(q, top)
 #define SCORE_SCALE A.scale

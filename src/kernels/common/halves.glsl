@@ -18,16 +18,15 @@ void span_of(uvec4 q, out uint largest, out uint smallest) {
   }
 }
 
-uint half_pair(float low, float high) {
-  return uint(f32_to_f16(low)) | uint(f32_to_f16(high)) << 16;
-}
+#define HALF_PAIR(low, high)                                                  \
+  (uint(f32_to_f16(low)) | uint(f32_to_f16(high)) << 16)
 
 uvec4 half_items(uvec4 q, int top) {
   float by = uintBitsToFloat(uint(15 - max(top, LEAST_TOP) + 127) << 23);
   [[unroll]] for (uint i = 0; i < 4; ++i) {
     float low = uintBitsToFloat(q[i] << 16) * by;
     float high = uintBitsToFloat(q[i] & 0xffff0000u) * by;
-    q[i] = half_pair(low, high);
+    q[i] = HALF_PAIR(low, high);
   }
   return q;
 }
