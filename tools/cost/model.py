@@ -122,12 +122,11 @@ class Walker:
                 once.update(program.count_loop(loop))
             return Code(once=once)
         at = len(chain) - 1
-        # A loop around it that has no more products runs once a tile.
-        while (
-            at > 0
-            and self.macs(chain[at]) < 0.75 * self.needed
-            and self.macs(chain[at - 1]) > self.macs(chain[at])
-        ):
+        # A loop around most of a step that adds no products runs once a tile.
+        while at > 0 and self.macs(chain[at]) < 0.75 * self.needed:
+            most = self.macs(chain[at]) >= 0.5 * self.needed
+            if most and self.macs(chain[at - 1]) <= self.macs(chain[at]):
+                break
             at -= 1
         main = chain[at]
         for around in chain[:at]:
