@@ -150,6 +150,16 @@ bool Translator::bind_call(
       return false;
     }
   }
+  return !bind_defaults(d, to, d.place, key);
+}
+
+// Gives the parameters without an argument their defaults, which may use those
+// before them. The first one that has none; null if all are bound.
+const TemplateParameter* Translator::bind_defaults(
+    const Declaration& d,
+    Scope& to,
+    Place place,
+    std::string& key) {
   Temporarily inner(scope_, &to);
   for (auto& p : d.parameters) {
     auto& s = to.names[p.name];
@@ -157,14 +167,14 @@ bool Translator::bind_call(
       s.kind = SK::Type;
       s.type = type_of(*p.default_type);
     } else if (!p.is_type && !s.value.type && p.default_value) {
-      s.value = convert(rvalue(*p.default_value), type_of(p.type), d.place);
+      s.value = convert(rvalue(*p.default_value), type_of(p.type), place);
     }
     if (p.is_type ? !s.type : !s.value.type) {
-      return false;
+      return &p;
     }
     key += "," + (p.is_type ? identity(s.type) : s.value.text);
   }
-  return true;
+  return nullptr;
 }
 
 } // namespace msl

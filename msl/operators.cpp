@@ -195,7 +195,7 @@ Value Translator::arithmetic(
     return plain_value(t, call_of("msl_rem", a, b));
   }
   if (op == "/" && wide) { // common/quotient.glsl says why
-    return made(t, "msl_quotient(" + a.text + ", " + b.text + ")", Prec::Atom);
+    return plain_value(t, call_of("msl_quotient", a, b));
   }
   if (op == "/" && t->is_floating()) {
     // A driver may be off by 2.5 ulp. Metal rounds correctly, as MLX compiles
@@ -311,8 +311,7 @@ Value Translator::pointer_arithmetic(
         l,
         "msl_quotient(int64_t(" + within(x, Prec::Add) + " - " +
             within(y, Prec::Unary) + "), " +
-            std::to_string(size_of(x.type->element)) + "l)",
-        Prec::Atom);
+            std::to_string(size_of(x.type->element)) + "l)");
   }
   if (!is_comparison(op)) {
     fail(place, "`" + op + "` does not apply to pointers.");

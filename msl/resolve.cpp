@@ -257,36 +257,18 @@ Scope* Translator::bind(
   }
   for (size_t i = 0; i < d.parameters.size(); ++i) {
     auto& p = d.parameters[i];
-    if (auto deduced = scope->names.find(p.name);
-        d.specialization && deduced != scope->names.end()) {
-      auto& s = deduced->second;
-      key += "," + (p.is_type ? identity(s.type) : s.value.text);
-      own->names[p.name] = s;
-      continue;
-    }
-    if (i < arguments.size()) {
+    auto deduced = scope->names.find(p.name);
+    if (d.specialization && deduced != scope->names.end()) {
+      own->names[p.name] = deduced->second;
+    } else if (i < arguments.size()) {
       bind_one(*own, p, arguments[i], key, place);
-      continue;
     }
-    if (!p.default_type && !p.default_value) {
-      fail(
-          place,
-          "the template argument `" + p.name + "` of `" + d.name +
-              "` is missing.");
-    }
-    // A default may use the parameters before it.
-    Temporarily inner(scope_, own);
-    Symbol s;
-    if (p.is_type && p.default_type) {
-      s.kind = Symbol::Kind::Type;
-      s.type = type_of(*p.default_type);
-      key += "," + identity(s.type);
-    } else if (p.default_value) {
-      Value v = rvalue(*p.default_value);
-      s.value = convert(v, type_of(p.type), place);
-      key += "," + s.value.text;
-    }
-    own->names[p.name] = s;
+  }
+  if (auto* missing = bind_defaults(d, *own, place, key)) {
+    fail(
+        place,
+        "the template argument `" + missing->name + "` of `" + d.name +
+            "` is missing.");
   }
   return own;
 }

@@ -294,6 +294,8 @@ class Translator {
       const std::vector<TemplateArgument>& explicit_arguments,
       const std::vector<Value>& arguments,
       std::string& key);
+  const TemplateParameter*
+  bind_defaults(const Declaration& d, Scope& to, Place place, std::string& key);
   int parameter_cost(const Parameter& p, Ty type, const Value& given);
   bool rank(Candidate& c, const std::vector<Value>& arguments);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);

@@ -29,7 +29,8 @@ Written by `tools/run_costs.py --write`; do not edit. Qwen3's kernels (4 bits, g
 64, bf16) by each chip's driver (`_bf16`: with `RADV_EXPERIMENTAL=bfloat16`); a model of
 the chip (`tools/cost/model.py`) makes times of the main loop's instructions. Tokens: %
 of the memory's bandwidth; prompts: % of the products' limit. The model knows no stalls;
-**only the H200 was measured**, whose code is NVK's (f16, groups of 128).
+**only the H200 was measured**, whose code is NVK's (f16, groups of 128). M2 Max's is
+M1's: the shim knows no other.
 
 ![Costs of kernels](driver-costs.svg)
 

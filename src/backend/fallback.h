@@ -17,7 +17,7 @@ struct FallbackCount {
   std::string name;
   uint64_t calls;
 };
-// Since the process started, most calls first; counters() has the total.
+// All counts since the process started, highest first.
 std::vector<FallbackCount> fallback_counts();
 
 } // namespace mlx::core::vulkan

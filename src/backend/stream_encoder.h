@@ -156,7 +156,7 @@ class StreamEncoder {
         work,
         what);
   }
-  // For operand lists or parameter blocks built at run time.
+  // Takes operand lists and parameter blocks that are built at run time.
   void dispatch_bytes(
       const Kernel& k,
       std::span<const Operand> inputs,

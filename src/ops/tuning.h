@@ -127,8 +127,8 @@ struct AttentionTuning {
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
   // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
   uint32_t wide_head = 96;
-  // Queries from which bfloat16 takes matrices of float16, after a pass over its
-  // items (docs/dev/matrix-units.md; not timed).
+  // Queries from which bfloat16 takes matrices of float16, after a pass over
+  // its items (docs/dev/matrix-units.md; not timed).
   uint32_t halves_queries = 32;
 };
 

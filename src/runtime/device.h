@@ -87,8 +87,8 @@ class Device {
   const WorkLimit& work_limit() const {
     return work_limit_;
   }
-  // The same in estimated seconds, of which the device takes more if it is
-  // slower than assumed.
+  // The longest submission in estimated seconds: less than in real ones on a
+  // device that is slower than assumed.
   double longest_estimate() const {
     return work_limit_.seconds / slowdown_.factor();
   }

@@ -533,9 +533,9 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
   std::shared_ptr<Completion> fetch;
   with_room([&](bool over) {
     std::lock_guard lock(mirror_mutex_);
-    // While a CPU stream is at work, its worker asks later than the program
-    // order says: GPU work that follows it may be encoded already, so nothing
-    // may change.
+    // A CPU stream's worker may ask for the pointer after GPU work that follows
+    // it in program order was encoded, so the state stays until it has
+    // signaled.
     auto& writer = m.cpu_writer;
     if (writer.event && writer.event->signaled(writer.value)) {
       writer = {};

@@ -229,6 +229,7 @@ bool Program::attempt(
   }
   if (pattern.start == Pattern::Begins) {
     group = static_cast<uint32_t>(groups.size());
+    m.changed.build = pattern.build;
     count += pattern.edge_count();
     std::copy_n(m.nodes, count, added);
     std::sort(added, added + count);
@@ -250,7 +251,7 @@ bool Program::apply(const Pattern& pattern, uint32_t record) {
     uint32_t g = group_of(k);
     bool fine = pattern.start == Pattern::Begins
         ? g == none
-        : g != none && groups[g].parts.index() == pattern.family &&
+        : g != none && groups[g].build == pattern.build &&
             std::find(tried, tried + count, g) == tried + count;
     int8_t operand = 0;
     if (!fine || !links(*this, edge, record, k, operand)) {
@@ -358,9 +359,7 @@ Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
     r.args_in_memory = r.kernel->args_in_memory(size);
     std::memcpy(room_for_args(all, r), block, size);
   };
-  constexpr decltype(&build_products) blocks[] = {
-      build_products, build_heads, build_router, build_experts};
-  blocks[g.parts.index()](p, g, use);
+  g.build(p, g, use);
   for (uint32_t member : g.records()) {
     r.bytes += p.records[member].bytes;
     r.seconds += p.records[member].seconds;

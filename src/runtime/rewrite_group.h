@@ -138,6 +138,13 @@ struct Experts {
   uint32_t addend = 0; // which operand of the adder
 };
 
+class Program;
+struct Group;
+// Builds the argument block of a group: calls use(block, its bytes,
+// workgroups).
+using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
+using BuildBlock = void (*)(const Program&, const Group&, UseBlock use);
+
 // Records that become one, in ascending order but for heads.
 struct Group {
   static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
@@ -150,6 +157,7 @@ struct Group {
   uint32_t place = none; // of the record in whose place the group runs
   JoinedKernel variant;
   const Kernel* kernel = nullptr; // once the group is complete
+  BuildBlock build = nullptr; // for `parts`, of which each kind has its own
   std::variant<Products, HeadChains, Router, Experts> parts;
 
   std::span<const uint32_t> records() const {
@@ -203,7 +211,7 @@ struct Pattern {
   };
   Rule rule;
   Start start;
-  uint8_t family; // of the group: index in Group::parts
+  BuildBlock build; // of the group, which it begins or joins
   uint8_t kind; // of node 0, which comes last
   Verdict (*condition)(Match&); // changes the group
   Edge edges[2] = {}; // up to the first without a kind
@@ -409,12 +417,5 @@ struct Match {
 // Heads, whose records no pattern has.
 void match_rope(Program& p, uint32_t record);
 void match_copy(Program& p, uint32_t record);
-
-// The argument block of a group: calls use(block, its bytes, workgroups).
-using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
-void build_products(const Program& p, const Group& g, UseBlock use);
-void build_heads(const Program& p, const Group& g, UseBlock use);
-void build_router(const Program& p, const Group& g, UseBlock use);
-void build_experts(const Program& p, const Group& g, UseBlock use);
 
 } // namespace mlx::core::vulkan

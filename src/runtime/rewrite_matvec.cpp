@@ -114,43 +114,6 @@ Verdict norm(Match& m) {
   return Verdict::Yes;
 }
 
-constexpr uint8_t products = 0; // in Group::parts
-constexpr uint8_t product = kind_of<ProductRecord>(),
-                  normed = kind_of<NormRecord>(), added = kind_of<AddRecord>(),
-                  gated = kind_of<GateRecord>();
-
-constexpr Edge same_rows{.operand = 0, .kind = product, .input = true};
-// The output of the group's norm, which every workgroup computes itself.
-constexpr Edge own_rows{.operand = 0, .kind = normed, .optional = true};
-constexpr Edge first{0, product}, second{1, product};
-constexpr Edge rows{0, normed}, either{Edge::either, product};
-
-constexpr Pattern patterns[]{
-    {Rule::Siblings,
-     Pattern::Joins,
-     products,
-     product,
-     siblings,
-     {same_rows, own_rows}},
-    {Rule::Norm, Pattern::Begins, products, product, norm, {rows}},
-    {Rule::Siblings, Pattern::Begins, products, product, begin},
-    {Rule::Residual,
-     Pattern::Joins,
-     products,
-     added,
-     residual,
-     {either.overwritten()}},
-    {Rule::Gate,
-     Pattern::Joins,
-     products,
-     gated,
-     gate,
-     {first.overwritten(), second.overwritten()}}};
-
-} // namespace
-
-const std::span<const Pattern> product_patterns(patterns);
-
 void build_products(const Program& p, const Group& group, UseBlock use) {
   auto& g = std::get<Products>(group.parts);
   FusedMatvecArgs<MAX_SETS> args{};
@@ -198,5 +161,41 @@ void build_products(const Program& p, const Group& group, UseBlock use) {
           (several ? MAX_SETS : 1) * sizeof(MatvecSet),
       args.groups);
 }
+
+constexpr uint8_t product = kind_of<ProductRecord>(),
+                  normed = kind_of<NormRecord>(), added = kind_of<AddRecord>(),
+                  gated = kind_of<GateRecord>();
+
+constexpr Edge same_rows{.operand = 0, .kind = product, .input = true};
+// The output of the group's norm, which every workgroup computes itself.
+constexpr Edge own_rows{.operand = 0, .kind = normed, .optional = true};
+constexpr Edge first{0, product}, second{1, product};
+constexpr Edge rows{0, normed}, either{Edge::either, product};
+
+constexpr Pattern patterns[]{
+    {Rule::Siblings,
+     Pattern::Joins,
+     build_products,
+     product,
+     siblings,
+     {same_rows, own_rows}},
+    {Rule::Norm, Pattern::Begins, build_products, product, norm, {rows}},
+    {Rule::Siblings, Pattern::Begins, build_products, product, begin},
+    {Rule::Residual,
+     Pattern::Joins,
+     build_products,
+     added,
+     residual,
+     {either.overwritten()}},
+    {Rule::Gate,
+     Pattern::Joins,
+     build_products,
+     gated,
+     gate,
+     {first.overwritten(), second.overwritten()}}};
+
+} // namespace
+
+const std::span<const Pattern> product_patterns(patterns);
 
 } // namespace mlx::core::vulkan

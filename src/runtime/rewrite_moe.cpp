@@ -9,7 +9,7 @@ namespace {
 
 constexpr int most_axes = 2; // of indices
 
-// The operands of a product, whose indices are walked by one or two axes.
+// The operands of a product by index; its indices have one axis or two.
 ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
   auto n = static_cast<uint32_t>(p.of(record).size());
   auto at = [&](uint32_t i) { return p.address(record, i); };
@@ -143,59 +143,6 @@ Verdict residual(Match& m) {
   return Verdict::Yes;
 }
 
-constexpr uint8_t router = 2, experts = 3; // in Group::parts
-constexpr uint8_t softmaxed = kind_of<SoftmaxRecord>(),
-                  sorted = kind_of<ArgSortRecord>(),
-                  taken = kind_of<TakeRecord>(), summed = kind_of<SumRecord>(),
-                  scaled = kind_of<PerRowRecord>(),
-                  gated = kind_of<GateRecord>(),
-                  gathered = kind_of<GatheredRecord>(),
-                  added = kind_of<AddRecord>();
-
-constexpr Edge gates{0, softmaxed}, places{1, sorted}, scores{0, taken},
-    their_sum{1, summed};
-constexpr Edge first{0, gathered}, second{1, gathered};
-constexpr Edge weighted{0, scaled}, unweighted{0, gathered, 1},
-    mixed{Edge::either, summed};
-
-constexpr Pattern patterns[]{
-    {Rule::Router, Pattern::Begins, router, sorted, order, {gates}},
-    {Rule::Router,
-     Pattern::Joins,
-     router,
-     taken,
-     choice,
-     {gates, places.partial()}},
-    {Rule::Router, Pattern::Joins, router, summed, total, {scores}},
-    {Rule::Router,
-     Pattern::Joins,
-     router,
-     scaled,
-     weights,
-     {scores.overwritten(), their_sum.partial()}},
-    {Rule::Experts,
-     Pattern::Begins,
-     experts,
-     gated,
-     gate,
-     {first.overwritten(), second.overwritten()}},
-    {Rule::Combine,
-     Pattern::Begins,
-     experts,
-     summed,
-     combine,
-     {weighted, unweighted.overwritten()}},
-    {Rule::Combine,
-     Pattern::Joins,
-     experts,
-     added,
-     residual,
-     {mixed.overwritten()}}};
-
-} // namespace
-
-const std::span<const Pattern> expert_patterns(patterns);
-
 void build_router(const Program& p, const Group& g, UseBlock use) {
   auto& r = std::get<Router>(g.parts);
   auto& softmax = p.what<SoftmaxRecord>(r.softmax);
@@ -257,5 +204,57 @@ void build_experts(const Program& p, const Group& g, UseBlock use) {
   a.groups = a.n_tiles * units;
   use(&a, sizeof a, a.groups);
 }
+
+constexpr uint8_t softmaxed = kind_of<SoftmaxRecord>(),
+                  sorted = kind_of<ArgSortRecord>(),
+                  taken = kind_of<TakeRecord>(), summed = kind_of<SumRecord>(),
+                  scaled = kind_of<PerRowRecord>(),
+                  gated = kind_of<GateRecord>(),
+                  gathered = kind_of<GatheredRecord>(),
+                  added = kind_of<AddRecord>();
+
+constexpr Edge gates{0, softmaxed}, places{1, sorted}, scores{0, taken},
+    their_sum{1, summed};
+constexpr Edge first{0, gathered}, second{1, gathered};
+constexpr Edge weighted{0, scaled}, unweighted{0, gathered, 1},
+    mixed{Edge::either, summed};
+
+constexpr Pattern patterns[]{
+    {Rule::Router, Pattern::Begins, build_router, sorted, order, {gates}},
+    {Rule::Router,
+     Pattern::Joins,
+     build_router,
+     taken,
+     choice,
+     {gates, places.partial()}},
+    {Rule::Router, Pattern::Joins, build_router, summed, total, {scores}},
+    {Rule::Router,
+     Pattern::Joins,
+     build_router,
+     scaled,
+     weights,
+     {scores.overwritten(), their_sum.partial()}},
+    {Rule::Experts,
+     Pattern::Begins,
+     build_experts,
+     gated,
+     gate,
+     {first.overwritten(), second.overwritten()}},
+    {Rule::Combine,
+     Pattern::Begins,
+     build_experts,
+     summed,
+     combine,
+     {weighted, unweighted.overwritten()}},
+    {Rule::Combine,
+     Pattern::Joins,
+     build_experts,
+     added,
+     residual,
+     {mixed.overwritten()}}};
+
+} // namespace
+
+const std::span<const Pattern> expert_patterns(patterns);
 
 } // namespace mlx::core::vulkan

@@ -49,6 +49,25 @@ bool shares(const Group& g, const Program& p, uint32_t record) {
   return true;
 }
 
+void build_heads(const Program& p, const Group& g, UseBlock use) {
+  auto& heads = std::get<HeadChains>(g.parts);
+  RopeCacheArgs args{};
+  auto lanes = std::get<RopeCacheVariant>(g.variant).LANES;
+  uint32_t teams = rope_cache_group / lanes, most = 0;
+  for (uint32_t i = 0; i < heads.chain_count; ++i) {
+    const Chain& c = p.chains[heads.chains[i]];
+    RopePart& q = args.parts[i];
+    q = c.part;
+    q.blocks = (q.N + teams - 1) / teams;
+    q.groups = q.blocks * q.L * c.B;
+    most = std::max(most, q.groups);
+    if (q.normed == q.y && q.normed_strides == q.y_strides) {
+      q.normed = 0; // is turned where it is
+    }
+  }
+  use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
+}
+
 struct Attempt {
   Program& p;
   uint32_t record;
@@ -95,6 +114,7 @@ struct Attempt {
       changed = p.groups[number];
     } else {
       changed.parts = HeadChains{.type = t};
+      changed.build = build_heads;
     }
     auto& heads = std::get<HeadChains>(changed.parts);
     uint32_t lanes =
@@ -189,25 +209,6 @@ void match_copy(Program& p, uint32_t record) {
   if (!copies_result({p, record})) {
     copies_heads({p, record});
   }
-}
-
-void build_heads(const Program& p, const Group& g, UseBlock use) {
-  auto& heads = std::get<HeadChains>(g.parts);
-  RopeCacheArgs args{};
-  auto lanes = std::get<RopeCacheVariant>(g.variant).LANES;
-  uint32_t teams = rope_cache_group / lanes, most = 0;
-  for (uint32_t i = 0; i < heads.chain_count; ++i) {
-    const Chain& c = p.chains[heads.chains[i]];
-    RopePart& q = args.parts[i];
-    q = c.part;
-    q.blocks = (q.N + teams - 1) / teams;
-    q.groups = q.blocks * q.L * c.B;
-    most = std::max(most, q.groups);
-    if (q.normed == q.y && q.normed_strides == q.y_strides) {
-      q.normed = 0; // is turned where it is
-    }
-  }
-  use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
 }
 
 } // namespace mlx::core::vulkan

@@ -77,6 +77,8 @@ constexpr Row rows[] = {
      0x8086, 0xb080, integrated, 32, 16, 32, 48 * kib, 4 * gib, 0, 2, true, 3, {8, 16, 16}},
     {"Apple M1 (G13G A0)",
      0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 0, 0, true, 0},
+    {"Apple M2 Max (G14C B1)", // M1's code; the shim says only M1
+     0x10005, 0x0, integrated, 32, 32, 32, 32 * kib, 128 * gib, 38, 0, true, 0},
     {"Turnip Adreno (TM) 740",
      0x5143, 0x43050a01, integrated, 128, 64, 128, 32 * kib, 4 * gib, 0, 0, true, 2},
     {"NVK",

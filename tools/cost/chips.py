@@ -199,6 +199,7 @@ HARDWARE = {
     "b570": Hardware("Arc B570", XE2, 18, 2.5, 380, 450, source="Intel"),
     "ptl": Hardware("Arc B390", XE2, 12, 2.5, 154, 500, source="Intel; Xe3 as Xe2"),
     "m1": Hardware("M1", APPLE, 8, 1.278, 68, 500, source="Apple"),
+    "m2max": Hardware("M2 Max", APPLE, 38, 1.398, 400, 500, source="Apple"),
     "a740": Hardware("Adreno 740", ADRENO, 6, 0.68, 67, 600, source="Qualcomm"),
     # NVK's compiler, plans of an H200, f16: no driver shows NVIDIA's own code.
     "h200": Hardware(

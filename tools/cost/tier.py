@@ -16,6 +16,7 @@ from .isa import INSTRUCTIONS, PARSERS, Program
 # Estimated by another chip's compiler: name -> chip, arguments of driver_cost.
 PROXIES = {
     "h200": ("nvk", ["plans=NVIDIA H200", "type=f16", "group=128"]),
+    "m2max": ("m1", ["plans=Apple M2 Max (G14C B1)"]),
     **{name: (chip, []) for name, chip in BF16.items()},
 }
 REGISTERS = ("VGPRs", "Max live registers", "GPRs", "Registers used", "Number of GPRs")

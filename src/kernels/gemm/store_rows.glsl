@@ -1,5 +1,6 @@
 // Stores a tile of cooperative matrices as rows of A.N items from y_base on,
-// through ROW_ITEM(); rows for which row_inside() is false become 0.
+// through ROW_ITEM(); rows for which row_inside() is false become 0. SPLIT: as
+// floats from part_base on.
 #ifndef STORE_ROWS_GLSL
 #define STORE_ROWS_GLSL
 
@@ -36,6 +37,11 @@ void store_fragment(
     if (live && m < end && n < A.N) {
       uint64_t y_at = uint64_t(m) * A.N + n;
       bool inside = (inside_bits >> (e / (8 * SG)) & 1u) != 0u;
+#if SPLIT
+      for (uint c = 0; c < 8 && n + c < A.N; ++c) {
+        store(Ptr_f32(part_base), y_at + c, stage[corner + at + c]);
+      }
+#else
       if (A.N % 8u == 0) {
         uvec4 q;
         [[unroll]] for (uint c = 0; c < 4; ++c) {
@@ -50,6 +56,7 @@ void store_fragment(
           store(y_base, y_at + c, ROW_ITEM(inside, sum));
         }
       }
+#endif
     }
   }
 }

@@ -118,6 +118,7 @@ struct QmmVariant : ProductVariant {
 struct QmmSortedVariant : ProductVariant {
   MatrixUnits units;
   bool SORTED; // rows of x by matrix index
+  bool SPLIT; // y holds float partial sums, [part][M][N]
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   uint BK; // depth of a tile
 
@@ -132,6 +133,7 @@ struct QmmSortedVariant : ProductVariant {
       "quant/qmm_sorted",
       PRODUCT_MEMBERS,
       SORTED,
+      SPLIT,
       BM,
       BN,
       WM,

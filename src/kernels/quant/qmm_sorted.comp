@@ -10,6 +10,9 @@
 #define B_T 1
 #include "gemm/matrix_tile.glsl"
 #include "quant/tile.glsl"
+#if SPLIT
+uint64_t part_base;
+#endif
 #include "gemm/store_rows.glsl"
 #include "quant/code_items.glsl"
 
@@ -285,18 +288,27 @@ void scale_sums(uint g, uint wm, uint wn) {
   CLEAR_FRAGMENTS(sums)
 }
 
+#if SPLIT
+#define K_BEGIN k_begin
+void multiply_range(
+    uint m0, uint n0, uint end, bool live, uint k_begin, const uint depth) {
+#else
+#define K_BEGIN 0
 void multiply(uint m0, uint n0, uint end, bool live) {
+#endif
   uint wm = SUBGROUP % WM;
   uint wn = SUBGROUP / WM;
+#if !SPLIT
   const uint depth = A.K;
+#endif
   take_code_base(depth);
   find_items();
   CLEAR_FRAGMENTS(acc)
   CLEAR_FRAGMENTS(sums)
   aim(m0, end, n0);
-  fetch(0, 0, depth);
+  fetch(0, K_BEGIN, depth);
   uint rows_inside = find_rows_inside(m0 + wm * FM * MM, end);
-  for (uint k0 = 0; k0 < depth; k0 += BK * SPAN) {
+  for (uint k0 = K_BEGIN; k0 < depth; k0 += BK * SPAN) {
     [[unroll]] for (uint s = 0; s < SPAN; ++s) {
       barrier();
       if (BK > GROUP && k0 + BK > depth) {
@@ -316,6 +328,18 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)
 }
 
+#if SPLIT
+void main() {
+  Tile tile = own_tile();
+  uvec2 at = banded(tile.m * A.n_tiles + tile.n);
+  locate(0);
+  part_base = uint64_t(A.y) + uint64_t(tile.product) * A.M * A.N * 4;
+  uint k = tile.product * A.k_split;
+  multiply_range(
+      at.x * BM, at.y * BN, A.M, tile.live, k, min(k + A.k_split, A.K));
+}
+#else
 void main() {
   multiply_tile();
 }
+#endif

@@ -193,8 +193,8 @@ build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
   std::vector<Define> defines;
   if (subgroup) {
     defines.emplace_back("SG", subgroup);
-    text =
-        "#undef SG\n" + text; // for the pipeline alone: users have such names
+    // The pipeline needs the define; the source may use the name otherwise.
+    text = "#undef SG\n" + text;
   }
   try {
     return enc.raw().device().pipelines().get_source(

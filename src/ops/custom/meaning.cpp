@@ -94,7 +94,7 @@ std::optional<GatedDeltaKernel> gated_delta_kernel(const msl::Source& source) {
 
 namespace {
 
-// The call's operands, if it is as the kernel wants it.
+// The operands of the call, if the call has the form that the kernel expects.
 std::optional<GatedDelta> operands_of(
     const GatedDeltaKernel& kernel,
     const CustomCall& call,

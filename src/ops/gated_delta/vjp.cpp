@@ -189,7 +189,7 @@ namespace fast {
 
 using namespace vulkan;
 
-// GATED_DELTA_VJP_FALLBACK is MLX's own, and asks for the decomposition.
+// MLX's own variable GATED_DELTA_VJP_FALLBACK asks for the decomposition.
 bool GatedDeltaUpdateVJP::use_fallback(
     const int Hk,
     const int Dk,

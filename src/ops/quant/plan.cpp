@@ -1,6 +1,7 @@
 #include "ops/quant/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
@@ -441,22 +442,42 @@ bool takes_sorted(const Caps& caps, const QuantShape& s) {
       caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
 }
 
-// Of tiles of codes the one that is expected to take least time: rounds of one
-// a core. A row or column takes as long on its way to shared memory as 16
-// products (instructions of RADV on gfx1151 and gfx1201).
-Tile estimated_tile(const Caps& caps, const QuantShape& s) {
+// A tile of codes, and the parts of k.
+struct CodeTile {
+  Tile tile;
+  uint32_t parts = 1;
+};
+
+// What is expected to take least time: rounds of one tile a core. A row or
+// column takes as long on its way to shared memory as 16 products (instructions
+// of RADV on gfx1151 and gfx1201). Parts of k cost a start of 64 items, 8 bytes
+// a sum, as long as 512 products of a core, and another dispatch, of some 4 us.
+CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
   constexpr Tile tiles_of_codes[] = {
       {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};
+  constexpr double dispatch = 6e6;
+  constexpr uint32_t least_k = 1024, most_parts = 8;
   uint64_t used = s.sorted ? std::min<uint64_t>(s.batch, s.matrices) : 1;
   uint64_t rows = s.sorted ? std::max<uint64_t>(s.batch / used, 1) : s.m;
-  auto time = [&](const Tile& t) {
-    uint64_t groups = used * tiles(rows, t.bm) * tiles(s.n, t.bn);
-    uint64_t halves = std::max(2 * tiles(groups, caps.cores()), 3u);
-    return halves * (t.bm * t.bn + 16 * (t.bm + t.bn));
-  };
-  auto less = [&](const Tile& a, const Tile& b) { return time(a) < time(b); };
-  return *std::min_element(
-      std::begin(tiles_of_codes), std::end(tiles_of_codes), less);
+  uint32_t most =
+      s.may_split && !s.sorted ? std::clamp(s.k / least_k, 1u, most_parts) : 1;
+  CodeTile best{};
+  double least = std::numeric_limits<double>::infinity();
+  for (auto& t : tiles_of_codes) {
+    for (uint32_t parts = 1; parts <= most; parts *= 2) {
+      uint64_t groups = used * tiles(rows, t.bm) * tiles(s.n, t.bn) * parts;
+      double halves = std::max(2 * tiles(groups, caps.cores()), 3u);
+      double time = halves * (t.bm * t.bn + 16 * (t.bm + t.bn)) *
+          (double(s.k) / parts + 64);
+      time +=
+          parts > 1 ? dispatch + 1024.0 * parts * rows * s.n / caps.cores() : 0;
+      if (time < least) {
+        least = time;
+        best = {t, parts};
+      }
+    }
+  }
+  return best;
 }
 
 // Taller tiles read weights less often where experts fill most of them
@@ -465,26 +486,39 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   auto units = units_of(caps, s);
   auto variant = [&](const Tile& t, uint32_t depth) {
     return QmmSortedVariant{
-        s.common, units, s.sorted, t.bm, t.bn, t.wm, t.wn, depth};
+        s.common, units, s.sorted, false, t.bm, t.bn, t.wm, t.wn, depth};
   };
   auto v = variant({64, 128, 1, 4}, 32);
+  // Tests are to see parts on software devices.
+  uint32_t parts = caps.software() && s.may_split && !s.sorted ? 2 : 1;
   if (narrow(units)) {
     // Two sums an output: half of the columns for narrow subgroups, which spill
     // least with 8 rows each (ANV).
     Tile half{64, 64, units.shape.m == 8 ? 8u : 2u, 2};
     v = on_units(variant(half, 32), units, 256);
   } else if (!timed_tiles(caps)) {
-    v = variant(estimated_tile(caps, s), 32);
+    auto best = estimated_tile(caps, s);
+    v = variant(best.tile, 32);
+    parts = best.parts;
   } else if (rows_of_expert(s) > tuning(caps).quant.tall_expert_rows) {
     auto tall = variant({128, 128, 2, 4}, 64);
     v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
-  return {
+  QuantPlan plan{
       .kernel = v,
       .sorted = s.sorted,
       .tile_height = v.BM,
       .m_tiles = tiles_of_rows(s, v.BM),
       .n_tiles = tiles(s.n, v.BN)};
+  constexpr uint32_t unit = 128; // whole groups and tiles
+  uint32_t part = tiles(tiles(s.k, parts), unit) * unit;
+  if (part < s.k) {
+    plan.k_split = part;
+    plan.splits = tiles(s.k, part);
+    v.SPLIT = true;
+    plan.kernel = v;
+  }
+  return plan;
 }
 
 // Whether software devices, whose shared memory is slow, take large pieces.

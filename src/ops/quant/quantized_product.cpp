@@ -116,10 +116,28 @@ void pack_halves(
   args.x_row = args.stack.x_matrix = pitch;
 }
 
+// Packs x as the planned kernel takes it.
+void pack(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    QuantOperands& o,
+    StackedProductArgs& args) {
+  if (auto* dot = std::get_if<QmmDotVariant>(&plan.kernel)) {
+    o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
+    args.x_row = o.x.shape(1);
+  }
+  auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (codes && codes->units.halves) {
+    pack_halves(enc, o, args, *codes);
+  }
+}
+
 // A product whose parts of k are summed in a second dispatch.
 void run_split(
     StreamEncoder& enc,
     const QuantPlan& plan,
+    const Kernel& kernel,
     const OperandList& inputs,
     const ProductArgs& args,
     const Work& work,
@@ -127,9 +145,8 @@ void run_split(
   auto side = [](uint32_t n) { return static_cast<int>(n); };
   array parts =
       enc.temporary({side(plan.splits), side(args.M), side(args.N)}, float32);
-  auto& k = enc.kernel(std::get<QmmTallVariant>(plan.kernel));
   SplitProductArgs split{args, plan.k_split};
-  enc.dispatch(k, inputs, {parts}, split, linear(args.groups), work);
+  enc.dispatch(kernel, inputs, {parts}, split, linear(args.groups), work);
   sum_parts(enc, parts, plan.splits, out);
 }
 
@@ -151,8 +168,8 @@ void quantized_product(
   const Caps& caps = tuned(enc.caps(), shape);
   QuantPlan plan =
       plan_quant(caps, shape, c.test.skinny_rows, c.int8_activations);
-  auto* dot = std::get_if<QmmDotVariant>(&plan.kernel);
-  if (!dot && dequantizes_first(caps, shape, c.test.dequantize_rows)) {
+  if (!std::holds_alternative<QmmDotVariant>(plan.kernel) &&
+      dequantizes_first(caps, shape, c.test.dequantize_rows)) {
     if (c.debug_paths) {
       count(shape, nullptr, f);
     }
@@ -161,14 +178,7 @@ void quantized_product(
   if (c.debug_paths) {
     count(shape, &plan, f);
   }
-  if (dot) {
-    o.x = packed_rows(enc, o.x, args, *dot, shape.x_aligned);
-    args.x_row = o.x.shape(1);
-  }
-  auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
-  if (codes && codes->units.halves) {
-    pack_halves(enc, o, args, *codes);
-  }
+  pack(enc, plan, shape, o, args);
   if (plan.sorted) {
     args.M = args.stack.batch;
   }
@@ -190,11 +200,11 @@ void quantized_product(
     }
   }
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
-  if (plan.splits > 1) {
-    return run_split(enc, plan, inputs, args, work, out);
-  }
   auto& k = std::visit(
       [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
+  if (plan.splits > 1) {
+    return run_split(enc, plan, k, inputs, args, work, out);
+  }
   Grid grid = linear(args.groups);
   if (shape.common.BATCH == BATCH_ONE) {
     Descriptor what;

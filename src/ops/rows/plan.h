@@ -70,7 +70,7 @@ std::optional<RadixPlan> plan_radix(
     uint64_t rows,
     uint32_t n,
     int least = -1); // as TestHooks::radix_items (vk/config.h)
-// Variants of step Scatter for a digit, and of the other steps.
+// The variants of one digit: of step Scatter, and from it of the other steps.
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
 RadixVariant radix_count(RadixVariant scatter);
 RadixVariant radix_prefix(RadixVariant scatter);
