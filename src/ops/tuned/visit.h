@@ -40,7 +40,7 @@ template <typename F>
 void visit_plan(const Caps& caps, const AttentionProblem& p, F f) {
   if (!uses_decode(caps, p)) {
     auto plan = plan_prefill(caps, p, config().test.emulate);
-    PlanParts parts{1, plan.bq};
+    PlanParts parts{1, plan.bq, plan.rest.has_value()};
     std::visit([&](auto& v) { f(v, parts); }, plan.kernel);
     return;
   }
