@@ -101,25 +101,27 @@ void CommandWriter::destroy(Commands& c) {
 }
 
 std::unique_ptr<Commands> CommandWriter::take() {
-  std::unique_ptr<Commands> commands, unused[2];
+  std::unique_ptr<Commands> commands;
+  std::vector<std::unique_ptr<Commands>> unused;
   {
     std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      commands = std::move(free_.back());
+    while (!commands && !free_.empty()) {
+      auto last = std::move(free_.back());
       free_.pop_back();
+      if (last->unended) {
+        unused.push_back(std::move(last));
+      } else {
+        commands = std::move(last);
+      }
     }
     // Those that a burst of batches needed go, two for each one taken.
-    for (auto& one : unused) {
-      if (free_.size() > most_free) {
-        one = std::move(free_.front());
-        free_.pop_front();
-      }
+    for (int i = 0; i < 2 && free_.size() > most_free; ++i) {
+      unused.push_back(std::move(free_.front()));
+      free_.pop_front();
     }
   }
   for (auto& one : unused) {
-    if (one) {
-      destroy(*one);
-    }
+    destroy(*one);
   }
   return commands ? std::move(commands) : std::make_unique<Commands>();
 }
@@ -246,6 +248,7 @@ void CommandWriter::begin(const Batch& batch, Commands& c) {
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   vk_check(vk.vkBeginCommandBuffer(c.buffer, &begin), "vkBeginCommandBuffer");
+  c.unended = true;
   bound_ = VK_NULL_HANDLE;
   if (c.submissions == 1) {
     prepare_queries(batch.records.size(), c);
@@ -275,6 +278,7 @@ void CommandWriter::end(
         device_access | host_access);
   }
   vk_check(vk.vkEndCommandBuffer(c.buffer), "vkEndCommandBuffer");
+  c.unended = false;
   c.ends.push_back(done);
 }
 

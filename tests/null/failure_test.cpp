@@ -66,6 +66,27 @@ TEST_CASE("failure: a refused submission fails its batch only") {
   CHECK(fake::errors().empty());
 }
 
+TEST_CASE("failure: a command buffer that was not ended is not begun again") {
+  fake::Settings s;
+  s.float16 = false;
+  fake::reset(s);
+  Device d;
+  Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+  {
+    Encoder enc(d, 0);
+    fake::settings().fail_end = 0;
+    for (uint32_t salt : {1, 2, 3}) {
+      mix(d, enc, z, salt);
+      auto batch = enc.close();
+      batch->wait_retired();
+      CHECK(batch->error().empty() == (salt > 1));
+    }
+    CHECK(static_cast<uint32_t*>(d.memory().host_pointer(*z))[5] == 3);
+  }
+  d.memory().release(z);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("failure: a wait for a batch that failed covers earlier ones") {
   fake::reset(failing_submit(1, VK_ERROR_OUT_OF_HOST_MEMORY));
   Device d;

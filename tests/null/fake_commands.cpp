@@ -123,8 +123,12 @@ ResetCommandBuffer(VkCommandBuffer h, VkCommandBufferResetFlags) {
 }
 VKAPI_ATTR VkResult VKAPI_CALL
 BeginCommandBuffer(VkCommandBuffer h, const VkCommandBufferBeginInfo*) {
-  ResetCommandBuffer(h, 0);
   auto* b = object<CommandBuffer>(h);
+  if (b->state == CommandBuffer::Recording) {
+    std::lock_guard lock(state().mutex);
+    error("misuse: vkBeginCommandBuffer of a command buffer that records");
+  }
+  ResetCommandBuffer(h, 0);
   b->state = CommandBuffer::Recording;
   b->program = 0;
   b->barriers = 0;
@@ -132,6 +136,12 @@ BeginCommandBuffer(VkCommandBuffer h, const VkCommandBufferBeginInfo*) {
   return VK_SUCCESS;
 }
 VKAPI_ATTR VkResult VKAPI_CALL EndCommandBuffer(VkCommandBuffer h) {
+  {
+    std::lock_guard lock(state().mutex);
+    if (settings().fail_end-- == 0) {
+      return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    }
+  }
   object<CommandBuffer>(h)->state = CommandBuffer::Executable;
   return VK_SUCCESS;
 }

@@ -57,6 +57,7 @@ struct Settings {
   // The n-th vkQueueSubmit (from 0) fails with `submit_result`.
   int fail_submit = -1;
   VkResult submit_result = VK_ERROR_OUT_OF_HOST_MEMORY;
+  int fail_end = -1; // the n-th vkEndCommandBuffer fails
   // The n-th submission counts as done, but nothing of it has run.
   int drop_submit = -1;
   bool shows_queries = true;
