@@ -178,16 +178,21 @@ def test_killed_in_the_middle_the_old_table_stays(tmp_path):
     cache = tmp_path / "cache"
     run_program(PRODUCT + CHOOSE, cache)
     before = table_of(cache).read_bytes()
+    # Its worker sleeps in the middle of the first candidate.
+    hangs = {"MLX_VK_TEST_TUNE": "hang", "MLX_VK_TEST_PATIENCE": "600"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mlx_vulkan", *TINY],
-        env={**os.environ, "MLX_VK_CACHE": str(cache)},
+        env={**os.environ, "MLX_VK_CACHE": str(cache), **hangs},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     time.sleep(8)
     assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    (worker,) = map(int, children.read_text().split())
+    for pid in (process.pid, worker):
+        os.kill(pid, signal.SIGKILL)
     process.communicate()
     assert table_of(cache).read_bytes() == before
     assert not list(cache.glob("tuned-*.tmp-*"))
