@@ -242,14 +242,13 @@ def say(report: Report, path: Path) -> None:
 
 def subgroups(report: Report) -> str:
     low, high = report.device["min_subgroup"], report.device["max_subgroup"]
-    return str(low) if low == high else f"{low} to {high}"
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def path_taken(report: Report) -> str:
     used = report.device["used"]
-    types = [f"{t} {u['shape']}" for t, u in used.items()]
-    types += ["bf16 by f16"] if report.device["halves"] else []
-    return f"matrices ({', '.join(types)})" if types else "scalar"
+    by_half = ", bf16 by f16" if report.device["halves"] else ""
+    return f"matrices{by_half}" if used else "scalar"
 
 
 def missing(report: Report) -> str:
@@ -258,9 +257,8 @@ def missing(report: Report) -> str:
         text
         for has, text in (
             (d["float16"], "float16 arithmetic"),
-            (d["bfloat16"], "bfloat16 types"),
-            ("f16" in d["used"], "matrices of f16"),
-            ("bf16" in d["used"], "matrices of bf16"),
+            (d["bfloat16"], "bfloat16"),
+            (d["used"] or not d["matrices"], "use of matrices"),
         )
         if not has
     ]
@@ -284,20 +282,19 @@ def table(rows: list[list[str]]) -> str:
 
 HEAD = """# The compile matrix
 
-Written by `make test-drivers`; do not edit. For each chip the kernels that the
-backend would choose are compiled with the chip's own driver, without its hardware
+Written by `make test-drivers`; do not edit. For each chip the kernels that
+plans choose are compiled with the chip's own driver, without its hardware
 (`tools/driver_lab.py`). **The project has not run on any of these chips.** A compiler
-cannot show whether timing, memory and the driver's kernel side work. The products that
-have these chips are in the users' list of devices.
+cannot show whether timing, memory and the driver's kernel side work.
 
 """
 COLUMNS = """
-- *decode*: variants of kernels that a decode step runs for every token.
-- *spill*: variants whose registers spill to memory; of decode kernels, of others.
+- *decode*: variants that run for every token.
+- *spill*: variants whose registers spill; of decode kernels, of others.
 - *SIMD8*: variants that Intel's compiler can only compile for 8 lanes.
 - *registers*, *values*, *lanes* and, except on AMD and NVIDIA, *cores* come from
   `src/vk/gpu_class.cpp`: 32-bit registers per lane, values that a decode kernel keeps
-  in them, the subgroup size that plans expect, and compute units.
+  in them, the subgroup size that plans expect, compute units.
 """
 
 
@@ -310,11 +307,11 @@ def document(reports: list[Report]) -> str:
             "decode",
             "spill",
             "SIMD8",
-            "products, attention",
+            "products",
         ]
     ]
     devices = [
-        ["chip", "subgroups", "shared memory", "cores", "registers", "values", "lanes"]
+        ["chip", "subgroups", "shared KiB", "cores", "registers", "values", "lanes"]
         + ["matrices offered", "missing"]
     ]
     for r in reports:
@@ -326,7 +323,7 @@ def document(reports: list[Report]) -> str:
             + [f"{spilling}, {others}", narrow(r), path_taken(r)]
         )
         devices.append(
-            [r.chip, subgroups(r), f"{d['shared_memory'] // 1024} KiB"]
+            [r.chip, subgroups(r), f"{d['shared_memory'] // 1024}"]
             + [str(d["core_count"]), str(d["registers"]), str(d["held_values"])]
             + [str(d["lanes"]), ", ".join(d["matrices"]) or "none", missing(r)]
         )
