@@ -135,8 +135,8 @@ struct AttentionTuning {
 // Forms of kernels instead of those that plans choose, for views of
 // `mlx-vulkan tune` (ops/tuned/plan.h); 0: as planned.
 struct KernelForms {
-  // Of qmm_fragments: subgroups that share k, chunks of codes and steps of x
-  // in flight.
+  // qmm_fragments: subgroups that share k, chunks of codes and steps of x in
+  // flight.
   uint32_t fragments_parts = 0, fragments_depth = 0, fragments_ahead = 0;
   uint32_t tall_rows = 0; // that a tile of qmm_tall has at most
 };

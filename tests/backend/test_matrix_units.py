@@ -263,15 +263,14 @@ print("halves ok")
 )
 
 
-def test_halves(gpu, request):
+def check_halves(request, script, shape, kernel, hooks=EMULATION):
+    """Runs the script without bfloat16 matrices; emulated ones run `kernel`."""
     software = "llvmpipe" in request.config.mlxvk_name
     env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
-    env["MLX_VK_TEST"] = f"dequantize_rows=4,{EMULATION}"
-    if software:
-        env["MLX_VK_TEST"] += ",matrices=8x8x16"
+    env["MLX_VK_TEST"] = hooks + (f",matrices={shape}" if software else "")
     few = "few" if software and not FULL else "many"
     done = subprocess.run(
-        [sys.executable, "-c", HALVES, "bfloat16", few],
+        [sys.executable, "-c", script, "bfloat16", few],
         env=env,
         capture_output=True,
         text=True,
@@ -279,7 +278,12 @@ def test_halves(gpu, request):
     )
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout
     if software:
-        assert "HALVES=1" in done.stderr + done.stdout
+        assert kernel in done.stderr + done.stdout
+
+
+def test_halves(gpu, request):
+    hooks = f"dequantize_rows=4,{EMULATION}"
+    check_halves(request, HALVES, "8x8x16", "HALVES=1", hooks)
 
 
 # Quantized products of bf16 rows on matrices of f16 (quant/half_rows.h). Codes stand
@@ -397,17 +401,4 @@ if not few:
     ids=["rows", "heads"],
 )
 def test_half_operands(gpu, request, script, shape, kernel):
-    software = "llvmpipe" in request.config.mlxvk_name
-    env = {**os.environ, "MLX_VK_DISABLE": "bfloat16", "MLX_VK_PROFILE": "1"}
-    env["MLX_VK_TEST"] = EMULATION + (f",matrices={shape}" if software else "")
-    few = "few" if software and not FULL else "many"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "bfloat16", few],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-2000:] + done.stdout
-    if software:
-        assert kernel + "{" in done.stderr + done.stdout
+    check_halves(request, script, shape, kernel + "{")

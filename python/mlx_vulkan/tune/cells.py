@@ -1,4 +1,4 @@
-"""What is tuned: a model's decode steps and prompts, each a cell."""
+"""The cells that are tuned: a model's decode steps and prompts."""
 
 from .. import models
 from ..arguments import Failed

@@ -31,7 +31,7 @@ def record(on: bool) -> None:
 
 
 def classes() -> list[dict]:
-    """What was planned while it recorded, and the candidates for it."""
+    """The classes of problems planned since recording began, with candidates."""
     return ask("classes")
 
 

@@ -174,7 +174,7 @@ def cells_of(job: dict, model, vocabulary: int):
 
 
 def classes_of(cell, software: bool) -> list[dict]:
-    """What a step plans, the most frequent first."""
+    """The classes of problems in a step, the most frequent first."""
     output(cell)  # what is made once is planned here
     library.record(True)
     cell.run()

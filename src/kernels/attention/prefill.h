@@ -43,36 +43,14 @@ struct PrefillVariant {
     uint slices = (BQ + BK) * 33, rows = BK / 8 * ((DV + 15) / 16 * 16);
     return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
   }
-  KERNEL_VARIANT(
-      "attention/prefill",
-      T,
-      D,
-      DV,
-      BQ,
-      BK,
-      VEC,
-      MASK,
-      CAUSAL,
-      SINKS,
-      LSE)
+#define PREFILL_MEMBERS T, D, DV, BQ, BK, VEC, MASK, CAUSAL, SINKS, LSE
+  KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS)
 };
 
 // For the heads that matrices of float16 would not compute exactly.
 struct PrefillRestVariant : PrefillVariant {
   bool HALVES = true;
-  KERNEL_VARIANT(
-      "attention/prefill",
-      T,
-      D,
-      DV,
-      BQ,
-      BK,
-      VEC,
-      MASK,
-      CAUSAL,
-      SINKS,
-      LSE,
-      HALVES)
+  KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS, HALVES)
 };
 
 struct PrefillCoopmatVariant {

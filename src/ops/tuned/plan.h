@@ -22,7 +22,7 @@ namespace mlx::core::vulkan {
 // used.
 constexpr uint32_t plans_version = 1;
 
-// What is planned.
+// A problem that plans choose a kernel for.
 using Planned = std::variant<QuantShape, GemmProblem, AttentionProblem>;
 
 // How plans may see a device: what it can do stays; what plans judge by
