@@ -9,6 +9,7 @@
 #include "pipeline/disk_cache.h"
 #include "pipeline/hash.h"
 #include "pipeline/sources.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -115,6 +116,12 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
   KernelCode code;
   auto build = [&](bool in_memory) {
     ++compile_counters().compilations;
+    if (config().debug_cache) {
+      std::fprintf(
+          stderr,
+          "[mlx-vulkan] kernel cache: compiles %s\n",
+          source.name.c_str());
+    }
     code.spirv = compile_glsl(
         source.file, source.name, head(source, in_memory), source.text);
     code.reflection = reflect(code.spirv, in_memory);

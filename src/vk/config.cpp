@@ -90,7 +90,7 @@ constexpr ConfigEntry table[] = {
      "on GPU streams through shared memory instead of TCP. Opt-in."},
     {"MLX_VK_KERNEL_PATH",
      "",
-     "Development: a folder from which kernel sources are read instead of the "
+     "Development: a folder of kernel sources, used instead of the "
      "embedded ones."},
     {"MLX_VK_TEST",
      "",

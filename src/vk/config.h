@@ -32,7 +32,8 @@ std::span<const ConfigEntry> config_table();
     "prints the records of each batch, the kernel that ran for each, and "     \
     "why others were not joined (docs/dev/rewrites.md)")                       \
   X(submit, "logs batches")                                                    \
-  X(cache, "logs files that the kernel cache cannot read or write")            \
+  X(cache,                                                                     \
+    "logs compilations, and files that the kernel cache cannot read or write") \
   X(shuffle, "permutes independent dispatches")                                \
   X(guard, "puts red zones around arrays")                                     \
   X(noncoherent,                                                               \

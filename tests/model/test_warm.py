@@ -30,17 +30,19 @@ def warm(folder, cache) -> subprocess.CompletedProcess:
     return run("-m", "mlx_vulkan", "cache", "warm", str(folder), cache=cache)
 
 
-def test_a_warm_model_compiles_nothing(model_folder, tmp_path):
+def test_a_warm_model_compiles_nothing(model_folder, tmp_path, monkeypatch):
     first = warm(model_folder, tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
     assert " kernels were compiled (" in first.stdout
     assert f"are stored in {tmp_path}" in first.stdout
     second = warm(model_folder, tmp_path)
     assert second.returncode == 0 and second.stdout.startswith("All "), second.stdout
+    monkeypatch.setenv("MLX_VK_DEBUG", "cache")
     used = run("-c", FIRST_TOKENS, str(model_folder), cache=tmp_path)
     assert used.returncode == 0, used.stderr
     counts = json.loads(used.stdout.splitlines()[-1])
-    assert counts["compilations"] == 0 and counts["disk_hits"] > 10
+    assert counts["compilations"] == 0, used.stderr
+    assert counts["disk_hits"] > 10
 
 
 def test_cut_models_keep_what_differs():
