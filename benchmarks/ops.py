@@ -1,4 +1,4 @@
-"""Times the rows of tests/backend/cases_*.py that have benchmark inputs.
+"""Times the rows of mlx_vulkan.cases that have benchmark inputs.
 
     python benchmarks/ops.py [--filter softmax] [--dtype float32] [--json FILE]
 
@@ -8,18 +8,14 @@ a case says how many operations it does. --cpu times MLX's CPU.
 """
 
 import argparse
-import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "backend"))
+import mlx.core as mx
+from rich.progress import track
 
-import mlx.core as mx  # noqa: E402
-from rich.progress import track  # noqa: E402
-
-import cases as table  # noqa: E402
-from mlx_vulkan.bench import report  # noqa: E402
-from mlx_vulkan.bench.measure import samples  # noqa: E402
+from mlx_vulkan import cases as table
+from mlx_vulkan.bench import report
+from mlx_vulkan.bench.measure import samples
 
 
 def measure(case, dtype: str, seconds: float) -> report.Row:

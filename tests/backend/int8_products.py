@@ -10,7 +10,7 @@ import sys
 import mlx.core as mx
 import numpy as np
 
-from mlx_vulkan.selftest.formats import (
+from mlx_vulkan.cases.formats import (
     AFFINE,
     MXFP4,
     USUAL,

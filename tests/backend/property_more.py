@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases import BOOL, COMPLEX, FLOATS, INTS, REALS
-from cases_attention import attention
-from cases_conv import convolve
-from cases_norm import np_layer, np_rms
-from mlx_vulkan.selftest.formats import unpack
-from mlx_vulkan.selftest.oracles import butterflies, np_softmax
+from mlx_vulkan.cases import BOOL, COMPLEX, FLOATS, INTS, REALS
+from mlx_vulkan.cases.attention import attention
+from mlx_vulkan.cases.conv import convolve
+from mlx_vulkan.cases.formats import unpack
+from mlx_vulkan.cases.norm import np_layer, np_rms
+from mlx_vulkan.cases.oracles import butterflies, np_softmax
 from property_program import NotApplicable, op
 from property_rules import (
     FLOOR,

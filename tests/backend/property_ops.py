@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases import BOOL, COMPLEX, FLOATS, INTS, REALS
-from cases_elementwise import csign
-from cases_scan import np_scan
+from mlx_vulkan.cases import BOOL, COMPLEX, FLOATS, INTS, REALS
+from mlx_vulkan.cases.elementwise import csign
+from mlx_vulkan.cases.scan import np_scan
 from property_program import NotApplicable, op
 from property_rules import (
     FLOOR,

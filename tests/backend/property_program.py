@@ -14,7 +14,7 @@ import mlx.core as mx
 import numpy as np
 from hypothesis import strategies as st
 
-import cases as table
+from mlx_vulkan import cases as table
 
 MAX_SIZE = 150_000  # items of any array
 OPS = {}  # family -> {name: f(builder) that emits steps}
@@ -29,7 +29,7 @@ GENERATORS = {
 
 
 def leaf(kind, seed, shape, dtype):
-    """An evaluated contiguous array of values from a generator of cases.py."""
+    """An evaluated contiguous array of values from a generator of mlx_vulkan.cases."""
     values = GENERATORS[kind](np.random.default_rng(seed), shape, dtype)
     return table.to_mx(mx, values, dtype)
 
@@ -158,7 +158,7 @@ class Program:
         return [head, *body, f"    return {', '.join(outs)},"]
 
     def __repr__(self):
-        head = ["import mlx.core as mx", "from cases import as_temporary"]
+        head = ["import mlx.core as mx", "from mlx_vulkan.cases import as_temporary"]
         head += ["from property_program import leaf", ""]
         head += ["second = mx.new_stream(mx.gpu)"] if any(self.plan.streams) else []
         return "\n".join(["<program", *head, *self.at_once(), ">"])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import mlx.core as mx
 import numpy as np
 
-import cases as table
+from mlx_vulkan import cases as table
 
 U = 2.0**-24
 TINY = 2.0**-126

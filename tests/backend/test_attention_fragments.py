@@ -21,7 +21,7 @@ CHECK = """
 import sys
 import mlx.core as mx
 import numpy as np
-from cases_attention import attention, fused
+from mlx_vulkan.cases.attention import attention, fused
 dtype, kind, shape = getattr(mx, sys.argv[1]), sys.argv[2], eval(sys.argv[3])
 batch, heads, kv_heads, queries, keys, dim, value_dim = shape
 rng = np.random.default_rng(5)

@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
-import cases_attention_vjp as vjp
 import mlx.core as mx
 import numpy as np
 import pytest
 from processes import EMULATION, output_of
+
+from mlx_vulkan.cases import attention_vjp as vjp
 
 
 def gradients(shape, mask=None):
@@ -75,7 +76,7 @@ if FULL:
     ]
 IN_REGISTERS = """
 import sys
-import cases_attention_vjp as vjp
+from mlx_vulkan.cases import attention_vjp as vjp
 import mlx.core as mx
 import numpy as np
 dtype, mask, shape = getattr(mx, sys.argv[1]), sys.argv[2], eval(sys.argv[3])

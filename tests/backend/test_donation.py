@@ -1,6 +1,6 @@
 """Outputs that take over an input's memory: nothing may be read after it was
 written over, and nothing that is still needed may be given away. Every row of
-cases.py is checked donated as well; here are the shapes of reuse."""
+mlx_vulkan.cases is checked donated as well; here are the shapes of reuse."""
 
 import pathlib
 

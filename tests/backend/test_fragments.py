@@ -234,7 +234,7 @@ CONVOLUTIONS = """
 import sys
 import mlx.core as mx
 import numpy as np
-from cases_conv import convolve
+from mlx_vulkan.cases.conv import convolve
 name, software, full = sys.argv[1], sys.argv[2] == "1", sys.argv[3] == "1"
 dtype = getattr(mx, name)
 half = 2.0 ** {"bfloat16": -8, "float16": -11}[name]

@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-import cases as table
+from mlx_vulkan import cases as table
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """A step's norms, turns and cache writes as one dispatch (runtime/rewrite_rope.cpp)
 have the bits of the kernels that it takes the place of, which are compared with
-float64 in cases_norm.py."""
+float64 in mlx_vulkan.cases.norm."""
 
 import json
 from pathlib import Path

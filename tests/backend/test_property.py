@@ -24,9 +24,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-import cases as table
 import property_more  # noqa: F401 - registers operations
 import property_ops  # noqa: F401
+from mlx_vulkan import cases as table
 from property_program import OPS, Builder, NotApplicable, finish, leaf, run
 from property_rules import Run, bits
 

@@ -60,7 +60,7 @@ def add_arguments(parser) -> None:
         action="store_const",
         const=FULL,
         dest="depth",
-        help="run every dtype and layout: about 10,000 cases",
+        help="run every dtype and layout: about 17,000 cases",
     )
     parser.set_defaults(depth=USUAL)
     parser.add_argument(

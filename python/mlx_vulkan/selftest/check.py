@@ -1,100 +1,70 @@
-"""Run one case on the GPU and compare it with the CPU."""
+"""A check of the self-test, and how it runs: a case of the table in one dtype and
+layout, compared with its oracle.
 
-import numpy as np
+The id of a check, `family/name-dtype-layout`, with the seed, says everything of it.
+"""
 
-from .row import EPS, Case, Input, inputs_of, on_cpu, place
-from .values import bits, dtype_name, outputs, rounded, to_mx, to_numpy
+from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 
-class WrongValues(Exception):
-    """The result of a case is not what it should be."""
+from .. import cases
+from ..cases import INTS, WrongValues, bits, outputs
 
+SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64"}
+SHORT |= {name: name[0] + name.lstrip("uint") for name in INTS}
 
-def expected(mx, case: Case, inputs: list[Input]) -> list[np.ndarray]:
-    want = case.row.want
-    if callable(want):
-        with np.errstate(all="ignore"):
-            values = [rounded(item.values, item.dtype) for item in inputs]
-            return [np.asarray(x) for x in outputs(want(*values))]
-    wider = {"wide": "float64", "single": "float32", "same": None}[want]
-    with on_cpu(mx):
-        placed = []
-        for item in inputs:
-            widen = wider and item.free and item.dtype in ("float16", "bfloat16")
-            widen = widen or (wider == "float64" and item.dtype == "float32")
-            if not widen:
-                placed.append(to_mx(mx, item.values, item.dtype))
-                continue
-            x = rounded(item.values, item.dtype)
-            placed.append(mx.array(x, dtype=getattr(mx, wider)))
-        found = outputs(case.row.fn(mx, *placed))
-        mx.eval(found)
-        return [to_numpy(mx, a) for a in found]
+# Temporaries, which may be overwritten, in the place of contiguous inputs.
+DONATED = "donated"
 
 
-def compare(got: np.ndarray, want: np.ndarray, dtype: str, bound, label: str) -> None:
-    """Raises WrongValues that names the largest error, where and how much."""
-    if got.shape != want.shape:
-        raise WrongValues(f"{label} has the shape {got.shape}, not {want.shape}")
-    if got.dtype.kind != want.dtype.kind:
-        raise WrongValues(f"{label} is {got.dtype}, where the CPU has {want.dtype}")
-    exact = bound is None or dtype not in EPS
-    relative, absolute = (0.0, 0.0) if exact else bound.of(dtype)
-    with np.errstate(all="ignore"):
-        same = (got == want) | ((got != got) & (want != want))
-        if exact:
-            bad = ~same
-            error = allowed = None
-        else:
-            error = np.where(same, 0.0, np.abs(got - want))
-            allowed = absolute + relative * np.abs(want)
-            finite = np.isfinite(want) & np.isfinite(got)
-            bad = ~same & ~(finite & (error <= allowed))
-    if not bad.any():
-        return
-    first = np.unravel_index(np.argmax(bad), bad.shape)
-    where = [int(i) for i in first]
-    text = (
-        f"{label}: {int(bad.sum())} of {bad.size} values are wrong; the first at "
-        f"{where} is {got[first]!s}, not {want[first]!s}"
-    )
-    if exact:
-        raise WrongValues(text + " (must be equal)")
-    worst = float(np.max(np.where(np.isfinite(error), error, 0)))
-    raise WrongValues(
-        f"{text}; largest error {worst:.3g}, allowed here {float(allowed[first]):.3g} "
-        f"({relative:.2g} of the value + {absolute:.2g})"
-    )
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """`work(seed)`, where there is one, is called in the place of a case; it returns
+    facts for the report or raises."""
+
+    family: str
+    name: str
+    case: cases.Case | None = None
+    dtype: str = ""
+    layout: str = ""
+    work: Callable | None = None
+
+    @property
+    def id(self) -> str:
+        short = SHORT.get(self.dtype, self.dtype)
+        words = [self.name, short, self.layout]
+        return f"{self.family}/" + "-".join(word for word in words if word)
 
 
-def run(mx, case: Case, seed: int, repeats: int) -> dict:
-    """Runs a case `repeats` times in one eval, so that the repeats overlap on the
+def placed(mx, check: Check, seed: int) -> tuple[list, list[cases.Bound]]:
+    """Inputs, and what they hold. Where the layout does not apply, contiguous."""
+    bound = cases.bind(check.case, check.dtype, seed)
+    layout = "contiguous" if check.layout == DONATED else check.layout
+    return cases.place(mx, bound, layout) or cases.place(mx, bound, "contiguous")
+
+
+def run(mx, check: Check, seed: int, repeats: int) -> dict:
+    """Runs a check `repeats` times in one eval, so that the repeats overlap on the
     device; returns facts for the report. Raises WrongValues or what MLX throws."""
-    if case.work:
-        return case.work(seed) or {}
-    inputs = inputs_of(case, seed)
-    want = expected(mx, case, inputs)
-    placed = [place(mx, item, case.layout) for item in inputs]
-    if case.layout == "donated":
-        # Temporaries of its own for each repeat.
-        again = [[place(mx, i, case.layout) for i in inputs] for _ in range(repeats)]
-        placed = []
-    else:
-        again = [placed] * repeats
+    if check.work:
+        return check.work(seed) or {}
+    case = check.case
+    inputs, bound = placed(mx, check, seed)
+    want = cases.expected(mx, case, bound)
     results = []
-    while again:
-        results.append(outputs(case.row.fn(mx, *again.pop())))
+    for _ in range(repeats):
+        if check.layout == DONATED:
+            temporaries = [cases.as_temporary(mx, a) for a in inputs]
+            results.append(outputs(case.fn(mx, *temporaries)))
+            del temporaries
+        else:
+            results.append(outputs(case.fn(mx, *inputs)))
     mx.eval(results)
-    for i, (got, right) in enumerate(zip(results[0], want, strict=True)):
-        dtype = dtype_name(got)
-        label = f"output {i} ({dtype} {tuple(got.shape)})"
-        compare(to_numpy(mx, got), right, dtype, case.row.bound, label)
-    if case.row.repeatable:
+    cases.check(mx, case, results[0], want, bound, inputs)
+    if case.repeatable:
         same_bits(mx, results)
-    for item, a in zip(inputs, placed):
-        held = rounded(item.values, item.dtype)
-        if not np.array_equal(to_numpy(mx, a), held, equal_nan=held.dtype.kind in "fc"):
-            raise WrongValues("an input was overwritten")
     return {}
 
 
@@ -109,13 +79,13 @@ def same_bits(mx, results: list) -> None:
                 )
 
 
-def describe(case: Case, seed: int) -> dict:
-    """Shapes, dtypes and layout of a case, for the report."""
-    if case.row is None:
+def describe(check: Check, seed: int) -> dict:
+    """Shapes, dtypes and layout of a check, for the report."""
+    if check.case is None:
         return {}
-    items = inputs_of(case, seed)
+    items = cases.bind(check.case, check.dtype, seed)
     return {
         "inputs": [f"{item.dtype}{list(item.values.shape)}" for item in items],
-        "dtype": case.dtype,
-        "layout": case.layout,
+        "dtype": check.dtype,
+        "layout": check.layout,
     }

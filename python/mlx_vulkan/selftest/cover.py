@@ -1,51 +1,56 @@
-"""In which dtypes and layouts each row of a family runs."""
+"""In which dtypes and layouts the cases of a family run."""
 
 from collections import Counter
 from collections.abc import Iterator
 
+from .. import cases
+from ..cases import FLOATS
 from . import FULL, USUAL
-from .row import Case, Row
-from .values import FLOATS, LAYOUTS
+from .check import DONATED, Check
+
+LAYOUTS = (*cases.LAYOUTS, DONATED)
+# Cases of a family that the usual run takes, evenly drawn.
+DRAWN = 42
 
 # Families that have other kernels for 16-bit types, with matrix units.
 MATRIX = ("matmul", "addmm", "gather_mm", "segmented_mm", "block_masked_mm", "conv")
-MATRIX += ("quantized_matmul", "gather_qmm", "qqmm", "attention")
+MATRIX += ("quantized_matmul", "gather_qmm", "qqmm", "sdpa")
 
 Pair = tuple[str, str]  # of dtype and layout
 
 
-def layouts_of(row: Row) -> list[str]:
-    return [name for name in LAYOUTS if name in (row.layouts or LAYOUTS)]
+def layouts_of(case: cases.Case) -> list[str]:
+    own = [name for name in cases.LAYOUTS if name in (case.layouts or cases.LAYOUTS)]
+    return [*own, DONATED] if case.donate else own
 
 
-def all_pairs(row: Row, index: int) -> list[Pair]:
+def all_pairs(case: cases.Case, index: int) -> list[Pair]:
     """Every dtype contiguous, and every other layout in one dtype, in turn."""
-    others = [name for name in layouts_of(row) if name != "contiguous"]
+    others = [name for name in layouts_of(case) if name != "contiguous"]
     turns = [
-        (row.dtypes[(index + i) % len(row.dtypes)], o) for i, o in enumerate(others)
+        (case.dtypes[(index + i) % len(case.dtypes)], o) for i, o in enumerate(others)
     ]
-    return [(dtype, "contiguous") for dtype in row.dtypes] + turns
+    return [(dtype, "contiguous") for dtype in case.dtypes] + turns
 
 
-def base_pairs(row: Row, index: int, second: bool) -> list[Pair]:
-    """What a row runs in by itself: contiguous, in its first dtype, which is the
-    most exact one, and in another, which takes turns."""
-    first, *others = row.dtypes
-    if row.slow:
-        return [(row.dtypes[index % len(row.dtypes)], "contiguous")]
+def base_pairs(case: cases.Case, index: int, second: bool) -> list[Pair]:
+    """What a case runs in by itself: contiguous, in float32 where it can, as the most
+    exact one, and in another dtype, which takes turns."""
+    first = "float32" if "float32" in case.dtypes else case.dtypes[0]
+    others = [dtype for dtype in case.dtypes if dtype != first]
     pairs = [(first, "contiguous")]
     if others and second:
         pairs.append((others[index // 3 % len(others)], "contiguous"))
     return pairs
 
 
-def needed(rows: list[Row], depth: str) -> list[Pair]:
+def needed(family: list[cases.Case], depth: str) -> list[Pair]:
     """What a family must meet: floats in every layout, and every other dtype
     contiguous and in one other layout, in turn (not if quick)."""
     layouts = {}
-    for row in rows:
-        for dtype in row.dtypes:
-            layouts.setdefault(dtype, {}).update(dict.fromkeys(layouts_of(row)))
+    for case in family:
+        for dtype in case.dtypes:
+            layouts.setdefault(dtype, {}).update(dict.fromkeys(layouts_of(case)))
     pairs = []
     for turn, (dtype, found) in enumerate(layouts.items()):
         names = list(found)
@@ -56,42 +61,43 @@ def needed(rows: list[Row], depth: str) -> list[Pair]:
     return pairs
 
 
-def add_missing(chosen: list[dict], rows: list[Row], depth: str) -> None:
-    """What the rows by themselves do not meet is given to those that compile least
+def add_missing(chosen: list[dict], family: list[cases.Case], depth: str) -> None:
+    """What the cases by themselves do not meet is given to those that compile least
     for it: first such as run in the dtype anyway."""
     met = {pair for pairs in chosen for pair in pairs}
     load = Counter()
-    for dtype, layout in needed(rows, depth):
+    for dtype, layout in needed(family, depth):
         if (dtype, layout) in met:
             continue
 
         def cost(i, dtype=dtype):
             new = all(dtype != own for own, _ in chosen[i])
-            return rows[i].big, load[i] + 3 * new + 3 * rows[i].slow, i
+            return family[i].big, load[i] + 3 * new, i
 
         able = [
             i
-            for i, row in enumerate(rows)
-            if dtype in row.dtypes and layout in layouts_of(row)
+            for i, case in enumerate(family)
+            if dtype in case.dtypes and layout in layouts_of(case)
         ]
         best = min(able, key=cost)
         chosen[best][dtype, layout] = None
         load[best] += 1
 
 
-def cases_of(family: str, rows: list[Row], depth: str, big: bool) -> Iterator[Case]:
-    """The cases of a family, in the order of its rows."""
-    rows = [r for r in rows if (big or not r.big) and (depth == FULL or not r.rare)]
+def checks_of(name: str, family: list[cases.Case], depth: str) -> Iterator[Check]:
+    """The checks of a family, in the order of its cases."""
+    if depth != FULL:
+        family = family[:: -(-len(family) // DRAWN)]
     chosen = []
-    for i, row in enumerate(rows):
+    for i, case in enumerate(family):
         if depth == FULL:
-            pairs = all_pairs(row, i)
+            pairs = all_pairs(case, i)
         else:
-            second = depth == USUAL and (i % 3 == 0 or family in MATRIX)
-            pairs = base_pairs(row, i, second)
+            second = depth == USUAL and (i % 3 == 0 or name in MATRIX)
+            pairs = base_pairs(case, i, second)
         chosen.append(dict.fromkeys(pairs))
     if depth != FULL:
-        add_missing(chosen, rows, depth)
-    for row, pairs in zip(rows, chosen):
+        add_missing(chosen, family, depth)
+    for case, pairs in zip(family, chosen):
         for dtype, layout in pairs:
-            yield Case(family, row.name, row, dtype, layout)
+            yield Check(name, case.name, case, dtype, layout)

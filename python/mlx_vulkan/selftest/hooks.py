@@ -1,12 +1,11 @@
-"""Cases that go wrong on purpose, to see that the self-test notices: only
+"""Checks that go wrong on purpose, to see that the self-test notices: only
 `--only hook/...` runs them."""
 
 import os
 import signal
 import time
 
-from .check import WrongValues
-from .row import Case
+from .check import Check, WrongValues
 
 
 def stall(seed: int) -> dict:
@@ -31,4 +30,4 @@ def fine(seed: int) -> dict:
     return {}
 
 
-CASES = [Case("hook", f.__name__, work=f) for f in (stall, crash, wrong, throw, fine)]
+CHECKS = [Check("hook", f.__name__, work=f) for f in (stall, crash, wrong, throw, fine)]

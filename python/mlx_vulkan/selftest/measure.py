@@ -4,13 +4,10 @@ import functools
 import time
 
 from ..bench import measure
-from .row import Case
+from ..cases import is_software
+from .check import Check
 
 SECONDS = 0.3
-
-
-def software(mx) -> bool:
-    return str(mx.device_info(mx.gpu).get("architecture", "")).endswith("cpu")
 
 
 def fact(value: float, unit: str) -> dict:
@@ -19,7 +16,7 @@ def fact(value: float, unit: str) -> dict:
 
 def vector(mx):
     """64 million floats, beyond any cache; less on a software device."""
-    x = mx.random.uniform(shape=((1 << 22) if software(mx) else (1 << 26),))
+    x = mx.random.uniform(shape=((1 << 22) if is_software(mx) else (1 << 26),))
     mx.eval(x)
     return x
 
@@ -61,14 +58,14 @@ def wait(mx):
 
 
 def product(mx, dtype):
-    n = 512 if software(mx) else 4096
+    n = 512 if is_software(mx) else 4096
     a = mx.random.normal((n, n)).astype(getattr(mx, dtype))
     mx.eval(a)
     return fact(2 * n**3 / measure(lambda: a @ a, SECONDS) / 1e12, "TFLOP/s")
 
 
 def quantized(mx):
-    rows, columns = (1024, 1024) if software(mx) else (16384, 8192)
+    rows, columns = (1024, 1024) if is_software(mx) else (16384, 8192)
     w = mx.random.normal((rows, columns)).astype(mx.bfloat16)
     x = mx.random.normal((1, columns)).astype(mx.bfloat16)
     parts = mx.quantize(w, group_size=64, bits=4)
@@ -97,6 +94,7 @@ WHAT = {
     "product-bf16": functools.partial(product, dtype="bfloat16"),
     "quantized-vector-4bit": quantized,
 }
-CASES = [
-    Case("measure", name, work=functools.partial(on_gpu, f)) for name, f in WHAT.items()
+CHECKS = [
+    Check("measure", name, work=functools.partial(on_gpu, f))
+    for name, f in WHAT.items()
 ]

@@ -9,15 +9,17 @@ import functools
 
 import numpy as np
 
-from .check import WrongValues
-from .row import EPS, Case, on_cpu
-from .values import to_numpy
+from ..cases import on_cpu, to_numpy
+from .check import Check, WrongValues
 
 VOCABULARY, WIDTH, HIDDEN, LAYERS = 1000, 256, 512, 2
 HEADS, KV_HEADS, HEAD = 8, 2, 32
 EXPERTS, CHOSEN = 8, 2
 PROMPT, STEPS = 150, 5
 GROUP, BITS = 64, 4
+
+# The distance of 1 from the next number.
+EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 def build(mx, dtype, experts: bool, seed: int) -> list[dict]:
@@ -213,8 +215,8 @@ def run(dtype_name: str, experts: bool, seed: int) -> dict:
     return {"error": max(errors), "allowed": allowed}
 
 
-CASES = [
-    Case(
+CHECKS = [
+    Check(
         "model",
         f"{'experts' if experts else 'dense'}-{short}",
         work=functools.partial(run, dtype, experts),

@@ -1,19 +1,18 @@
-"""Which cases run, and in which modes of the library."""
+"""Which checks run, and in which modes of the library."""
 
 import dataclasses
 import fnmatch
-import importlib
+from functools import cache
 
+from .. import cases
 from . import FULL, QUICK, USUAL, hooks, measure, model
-from .cover import cases_of
-from .row import Case
-
-TABLES = ("elementwise", "reduce", "index", "matmul", "quant", "attention")
+from .check import Check
+from .cover import checks_of
 
 # Families with several dispatches a call, which shuffle can put out of order.
 CHAINS = (
     *("reduce", "scan", "sort", "masked_scatter", "scatter", "norm_vjp", "matmul"),
-    *("attention", "attention_vjp", "conv", "conv_vjp", "fft", "hadamard", "model"),
+    *("sdpa", "sdpa_vjp", "conv", "conv_vjp", "fft", "hadamard", "model"),
     *("gather_qmm", "slice_update", "softmax"),
 )
 # Families in which data goes between host and device in unusual ways: small
@@ -41,8 +40,8 @@ class Mode:
     shares: dict
     quick: bool = True
 
-    def id_of(self, case: Case) -> str:
-        return f"{case.id}@{self.name}" if self.name else case.id
+    def id_of(self, check: Check) -> str:
+        return f"{check.id}@{self.name}" if self.name else check.id
 
 
 EVERY = {USUAL: 1, QUICK: 1, FULL: 1}
@@ -57,64 +56,66 @@ MODES = [
 ]  # fmt: skip
 
 
-def families(depth: str, big: bool) -> dict[str, list[Case]]:
-    """Every family's cases, in the order in which they run."""
-    found = {}
-    for table in TABLES:
-        rows = importlib.import_module(f".rows_{table}", __package__).FAMILIES
-        for family, list_of_rows in rows.items():
-            found[family] = list(cases_of(family, list_of_rows, depth, big))
-    found["model"] = model.CASES
-    found["measure"] = measure.CASES
+@cache
+def families(depth: str, software: bool) -> dict[str, list[Check]]:
+    """Every family's checks, in the order in which they run."""
+    table = {}
+    for case in cases.load_cases(software):
+        table.setdefault(case.family, []).append(case)
+    found = {name: list(checks_of(name, of, depth)) for name, of in table.items()}
+    found["model"] = model.CHECKS
+    found["measure"] = measure.CHECKS
     return found
 
 
-def find(case_id: str, known: dict[str, Case]) -> Case:
-    return known[case_id.partition("@")[0]]
+def find(check_id: str, known: dict[str, Check]) -> Check:
+    return known[check_id.partition("@")[0]]
 
 
-def all_cases() -> dict[str, Case]:
-    """Every case by its id, those of all depths and devices and the hooks."""
-    lists = [hooks.CASES]
+def all_checks() -> dict[str, Check]:
+    """Every check by its id, those of all depths and devices and the hooks."""
+    lists = [hooks.CHECKS]
     for depth in (FULL, USUAL, QUICK):
-        for big in (True, False):
-            lists += families(depth, big).values()
-    return {case.id: case for cases in lists for case in cases}
+        for software in (True, False):
+            lists += families(depth, software).values()
+    return {check.id: check for checks in lists for check in checks}
 
 
-def select(depth: str, software: bool) -> list[tuple[Mode, list[Case]]]:
-    """Each mode with its cases. Some thousand."""
-    found = families(depth, not software and depth != QUICK)
+def select(depth: str, software: bool) -> list[tuple[Mode, list[Check]]]:
+    """Each mode with its checks. Some thousand."""
+    found = families(depth, software or depth == QUICK)
     plan = []
     for mode in MODES:
         if depth == QUICK and not mode.quick:
             continue
         share = mode.shares[depth]
         chosen = []
-        for family, cases in found.items():
+        for family, checks in found.items():
             if family == "measure" and mode.name:
                 continue
             if mode.families is None or family in mode.families:
-                chosen += cases[::share]
+                chosen += checks[::share]
         plan.append((mode, chosen))
     return plan
 
 
-def matches(pattern: str, case_id: str) -> bool:
+def matches(pattern: str, check_id: str) -> bool:
     """A family, an id, or a pattern of ids as a shell has them."""
-    return case_id.partition("/")[0] == pattern or fnmatch.fnmatchcase(case_id, pattern)
+    return check_id.partition("/")[0] == pattern or fnmatch.fnmatchcase(
+        check_id, pattern
+    )
 
 
 def matching(patterns: list[str], depth: str, software: bool):
     """The plan, cut down to what matches one of the patterns. For a pattern that
-    matches nothing of this plan, cases of other depths and devices and the hooks
+    matches nothing of this plan, checks of other depths and devices and the hooks
     are looked through."""
-    planned = {mode.name: cases for mode, cases in select(depth, software)}
-    everything = list(all_cases().values())
+    planned = {mode.name: checks for mode, checks in select(depth, software)}
+    everything = list(all_checks().values())
 
-    def cut(cases, mode, patterns):
-        ids = ((case, mode.id_of(case)) for case in cases)
-        return [case for case, id in ids if any(matches(p, id) for p in patterns)]
+    def cut(checks, mode, patterns):
+        ids = ((check, mode.id_of(check)) for check in checks)
+        return [check for check, id in ids if any(matches(p, id) for p in patterns)]
 
     lost = [
         pattern
@@ -123,8 +124,8 @@ def matching(patterns: list[str], depth: str, software: bool):
     ]
     found = []
     for mode in MODES:
-        cases = cut(planned.get(mode.name, ()), mode, patterns)
-        cases += cut(everything, mode, lost)
-        if cases:
-            found.append((mode, cases))
+        checks = cut(planned.get(mode.name, ()), mode, patterns)
+        checks += cut(everything, mode, lost)
+        if checks:
+            found.append((mode, checks))
     return found

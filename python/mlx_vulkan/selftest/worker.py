@@ -1,7 +1,7 @@
-"""The process that runs cases; runner.py starts it.
+"""The process that runs checks; runner.py starts it.
 
 Reads jobs from standard input, each a line of JSON: ids, seed, repeats. Writes a
-line of JSON before each case, {"begin": id}, one after it, {"end": id, ...}, and
+line of JSON before each check, {"begin": id}, one after it, {"end": id, ...}, and
 {"idle": true} after a job. It ends where there are no more jobs, and early where
 the device no longer works; the runner starts another.
 """
@@ -36,15 +36,15 @@ def failure_of(error: Exception) -> dict:
     return {"kind": kind, "text": f"{type(error).__name__} at {where(error)}: {text}"}
 
 
-def run_case(mx, case, seed: int, repeats: int) -> dict:
-    """The event that ends the case; times in seconds."""
+def run_check(mx, one: check.Check, seed: int, repeats: int) -> dict:
+    """The event that ends the check; times in seconds."""
     started = time.perf_counter()
     failure, facts = None, {}
     try:
-        facts = check.run(mx, case, seed, repeats)
+        facts = check.run(mx, one, seed, repeats)
     except Exception as error:
         failure = failure_of(error)
-        facts = check.describe(case, seed)
+        facts = check.describe(one, seed)
     seconds = time.perf_counter() - started
     return {"seconds": seconds, "failure": failure, "facts": facts}
 
@@ -60,14 +60,14 @@ def main() -> int:
     import mlx.core as mx
 
     mx.set_default_device(mx.gpu)
-    known = plan.all_cases()
+    known = plan.all_checks()
     for line in sys.stdin:
         job = json.loads(line)
-        for case_id in job["ids"]:
-            case = plan.find(case_id, known)
-            say(begin=case_id)
-            event = run_case(mx, case, job["seed"], job["repeats"])
-            say(end=case_id, **event)
+        for check_id in job["ids"]:
+            one = plan.find(check_id, known)
+            say(begin=check_id)
+            event = run_check(mx, one, job["seed"], job["repeats"])
+            say(end=check_id, **event)
             failure = event["failure"]
             if failure and failure["kind"] != "values" and not works(mx):
                 # The device is lost or stuck: nothing is left to be torn down.

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from .row import Fixed
+from .values import Raw
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,13 +72,13 @@ def weights(rng, f, shape):
     if f.mode == "affine":
         top = 2**f.bits - 1
         scales = rng.uniform(0.5, 1, groups) * 2 / top
-        return [Fixed(words), scales, scales * (0.1 - top / 2)]
+        return [Raw(words), scales, scales * (0.1 - top / 2)]
     if f.bits == 8:
         # 1/16 to 1/2 with either sign: no NaN among them.
         codes = rng.integers(24, 48, (*shape[:-1], n), np.uint8)
         words = (codes | rng.integers(0, 2, codes.shape, np.uint8) << 7).view(np.uint32)
     low, high = {"nvfp4": (24, 40), "mxfp4": (125, 128), "mxfp8": (127, 130)}[f.mode]
-    return [Fixed(words), Fixed(rng.integers(low, high, groups, np.uint8))]
+    return [Raw(words), Raw(rng.integers(low, high, groups, np.uint8))]
 
 
 def exact(rng, f, shape, step=1.0):

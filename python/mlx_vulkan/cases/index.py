@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import (
+from . import (
     ALL,
     BOOL,
     COMPLEX,
@@ -17,13 +17,18 @@ from cases import (
     normal,
     special,
 )
-from mlx_vulkan.selftest.oracles import np_argsort, np_masked, np_sort, update
+from .oracles import np_argsort, np_masked, np_sort, update
 
 CASES = []
 SHAPE = (6, 5, 37)
 
 
+FAMILIES = ("slice_update", "scatter", "masked_scatter", "searchsorted", "sort")
+
+
 def case(name, inputs, fn, oracle, dtypes=ALL, exact=True, **more):
+    family = next((f for f in FAMILIES if name.startswith(f)), "gather")
+    more.setdefault("tags", (family,))
     CASES.append(Case(name, inputs, fn, oracle, dtypes, exact=exact, **more))
 
 
@@ -72,7 +77,7 @@ case(
     FLOATS,
 )
 case(
-    "kv_append",
+    "slice_update_kv_append",
     arrays((2, 4, 16, 32), (2, 4, 1, 32)),
     update("set", (slice(None), slice(None), slice(9, 10))),
     np_update("set", (slice(None), slice(None), slice(9, 10))),
@@ -80,14 +85,14 @@ case(
     bench=arrays((1, 8, 4096, 128), (1, 8, 1, 128)),
 )
 case(
-    "dynamic_slice_layouts",
+    "slice_update_dynamic_layouts",
     lambda rng, d: [normal(rng, (9, 12), d), Raw(np.array([2, 5], np.int32), True)],
     lambda mx, x, i: mx.slice(x, i, axes=(0, 1), slice_size=(3, 4)),
     lambda x, i: x[2:5, 5:9],
     layouts=("contiguous", "transposed", "negative", "offset"),
 )
 case(
-    "dynamic_slice_update",
+    "slice_update_dynamic",
     lambda rng, d: [
         normal(rng, (9, 12), d),
         normal(rng, (3, 4), d),
@@ -221,6 +226,7 @@ case(
     NARROW + COMPLEX,
     layouts=DISTINCT,
     donate=False,
+    repeatable=False,
 )
 case(
     "scatter_max_repeated_nan",
@@ -229,6 +235,7 @@ case(
     np_scatter("maximum"),
     FLOATS,
     donate=False,
+    repeatable=False,
 )
 case(
     "scatter_add_two",
@@ -255,7 +262,7 @@ def np_add_at(x, spot, u):
 
 
 case(
-    "put_along_axis",
+    "scatter_along_axis",
     lambda rng, d: [
         normal(rng, SHAPE, d),
         normal(rng, (6, 3, 37), d),
@@ -369,7 +376,16 @@ for axis in (0, 1, None):
         layouts=SORT_LAYOUTS,
     )
 case(
-    "topk_vocabulary",
+    "sort_big",
+    arrays((524287,)),
+    lambda mx, x: (mx.sort(x), mx.argsort(x)),
+    lambda x: (np_sort(x, 0), np_argsort(x, 0)),
+    FLOATS,
+    layouts=("contiguous",),
+    big=True,
+)
+case(
+    "sort_topk_vocabulary",
     arrays((2, 50021)),
     lambda mx, x: mx.sort(mx.topk(x, 50, axis=-1), axis=-1),
     lambda x: np.sort(x, -1)[:, -50:],
@@ -377,7 +393,7 @@ case(
     bench=arrays((1, 152064)),
 )
 case(
-    "argpartition_experts",
+    "sort_argpartition_experts",
     arrays((9, 60)),
     lambda mx, x: mx.sort(
         mx.take_along_axis(x, mx.argpartition(x, -8, axis=-1)[:, -8:], -1), -1

@@ -1,5 +1,6 @@
-"""Values of every dtype, and their places in memory: what the rows of the
-self-test are made of, and those of tests/backend."""
+"""Values of every dtype, and their places in memory: what rows are made of."""
+
+import dataclasses
 
 import numpy as np
 
@@ -8,7 +9,14 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 SIGNED = ("int8", "int16", "int32", "int64")
 INTS = SIGNED + UNSIGNED
 COMPLEX = ("complex64",)
-ALL = (*FLOATS, "bool", *INTS, *COMPLEX)
+
+
+@dataclasses.dataclass(frozen=True)
+class Raw:
+    """An input that keeps its own dtype: indices, masks, codes, keys."""
+
+    value: np.ndarray
+    layouts: bool = False
 
 
 # Values that a dtype can hold.
@@ -144,7 +152,9 @@ def outputs(result) -> list:
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
-# Layouts: the same values, otherwise placed in memory. None: does not apply.
+# Layouts: the same values, differently placed in memory. Each takes (mx, values,
+# dtype) and returns an MLX array equal to values, or None where the layout makes no
+# sense for the shape.
 
 FILLER = 77  # what lies between the items
 
@@ -153,6 +163,14 @@ def _transposed(mx, x, dtype):
     if x.ndim < 2:
         return None
     return mx.transpose(to_mx(mx, np.ascontiguousarray(x.T), dtype))
+
+
+def _swapped(mx, x, dtype):
+    """Only the last two axes transposed: a batch of transposed matrices."""
+    if x.ndim < 3:
+        return None
+    store = np.ascontiguousarray(np.swapaxes(x, -1, -2))
+    return mx.swapaxes(to_mx(mx, store, dtype), -1, -2)
 
 
 def spread(first: int, step: int, more: int, ndim: int):
@@ -190,20 +208,14 @@ def _broadcast(mx, x, dtype):
     return mx.broadcast_to(to_mx(mx, x[:1], dtype), x.shape)
 
 
-def _donated(mx, x, dtype):
-    """A temporary that nothing else refers to, so that it may be overwritten."""
-    flat, half = x.reshape(-1), x.size // 2
-    parts = [to_mx(mx, part, dtype) for part in (flat[:half], flat[half:])]
-    return mx.reshape(mx.concatenate(parts), x.shape)
-
-
+# In the order that "mixed" takes.
 LAYOUTS = {
     "contiguous": to_mx,
     "transposed": _transposed,
-    "stepped": spread(1, 2, 3, 1),
-    "sliced": spread(2, 1, 3, 2),
-    "offset": _offset,
+    "swapped": _swapped,
+    "stepped": spread(0, 2, 0, 1),
+    "rows_padded": spread(0, 1, 3, 2),
     "negative": _negative,
+    "offset": _offset,
     "broadcast": _broadcast,
-    "donated": _donated,
 }

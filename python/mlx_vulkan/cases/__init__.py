@@ -1,10 +1,11 @@
-"""The table of operations: one row is checked by test_cases.py on every dtype
-and memory layout, and timed by benchmarks/ops.py.
+"""The table of operations. Its rows are checked by tests/backend/test_cases.py, each
+in every dtype and memory layout, and by `mlx-vulkan selftest` in some of them.
+benchmarks/ops.py times those that have inputs for it.
 
-A family's rows live in cases_<family>.py beside this file, which exports a
-list CASES; the file is found by its name. A row:
+A family's rows are the list CASES of a module of this package, which is found by
+itself. A row:
 
-    from cases import Case, FLOATS, Raw, arrays
+    from . import Case, FLOATS, Raw, arrays
 
     CASES = [
         Case(
@@ -20,7 +21,7 @@ list CASES; the file is found by its name. A row:
 inputs  f(rng, dtype) -> list of NumPy arrays. They are cast to the dtype under
         test; Raw(array) keeps its own dtype and layout (indices, masks), and
         a Raw with layouts=True takes part in the layouts. arrays(*shapes,
-        gen=...) makes such a function; generators are below.
+        gen=...) makes such a function; generators are in values.py.
 fn      f(mx, *arrays) -> array or tuple of arrays, on the default stream.
 oracle  f(*numpy) -> NumPy array or tuple. Floats arrive as float64 (complex as
         complex128) already rounded to the dtype under test, everything else in
@@ -30,10 +31,13 @@ rtol, atol  numbers, or a dict by dtype name; default TOLERANCE. They apply to
         the dtype of the output. exact=True: equal values, NaN equals NaN.
 layouts names of LAYOUTS to go through, all by default.
 donate  True: inputs that the operation may overwrite must give bitwise the
-        same result as ones that it may not. False where an operation is not
-        deterministic.
+        same result as ones that it may not.
+repeatable  False where atomics add in any order: other bits in each run.
 flops   f(*input shapes) -> operations, for the benchmark's FLOP/s.
-tags    words for selection: pytest -k, ops.py --filter.
+tags    words for selection: pytest -k, ops.py --filter. The first one, and "vjp"
+        if it is there, is the family in the self-test's report; default: the
+        module's name.
+big     True: takes long on a software device, and is left out there.
 """
 
 from __future__ import annotations
@@ -41,18 +45,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import pathlib
+import pkgutil
 from collections.abc import Callable
 
 import numpy as np
 
-from mlx_vulkan.selftest import values
-from mlx_vulkan.selftest.row import Fixed
-from mlx_vulkan.selftest.values import (  # noqa: F401, the rows import them from here
+from . import values
+from .values import (  # noqa: F401, the rows import them from here
     COMPLEX,
     FLOATS,
+    LAYOUTS,
     SIGNED,
     UNSIGNED,
+    Raw,
     arrays,
     bits,
     dtype_name,
@@ -87,11 +92,8 @@ TOLERANCE = {
 CPU = "cpu"
 
 
-@dataclasses.dataclass(frozen=True)
-class Raw(Fixed):
-    """An input that keeps its own dtype."""
-
-    layouts: bool = False
+class WrongValues(AssertionError):
+    """The result of a case is not what it should be."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,9 +108,15 @@ class Case:
     exact: bool = False
     layouts: tuple | None = None
     donate: bool = True
+    repeatable: bool = True
     bench: Callable | None = None
     flops: Callable | None = None
     tags: tuple = ()
+    big: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.tags[0] + ("_vjp" if "vjp" in self.tags else "")
 
     def tolerance(self, dtype):
         if self.exact or dtype not in TOLERANCE:
@@ -129,32 +137,6 @@ def special(rng, shape, dtype):
     return values.special(rng, shape, dtype, (tiny, -tiny))
 
 
-# Layouts: the same values, differently placed in memory. Each takes (mx,
-# values, dtype) and returns an MLX array equal to values, or None where the
-# layout makes no sense for the shape.
-
-
-def _swapped(mx, x, dtype):
-    """Only the last two axes transposed: a batch of transposed matrices."""
-    if x.ndim < 3:
-        return None
-    store = np.ascontiguousarray(np.swapaxes(x, -1, -2))
-    return mx.swapaxes(to_mx(mx, store, dtype), -1, -2)
-
-
-# In the order that "mixed" takes.
-LAYOUTS = {
-    "contiguous": to_mx,
-    "transposed": values.LAYOUTS["transposed"],
-    "swapped": _swapped,
-    "stepped": spread(0, 2, 0, 1),
-    "rows_padded": spread(0, 1, 3, 2),
-    "negative": values.LAYOUTS["negative"],
-    "offset": values.LAYOUTS["offset"],
-    "broadcast": values.LAYOUTS["broadcast"],
-}
-
-
 @dataclasses.dataclass
 class Bound:
     """An input of one run: its values and its dtype."""
@@ -172,9 +154,8 @@ def bind(case, dtype, seed=0, inputs=None):
     rng = np.random.default_rng(seed)
     bound = []
     for x in (inputs or case.inputs)(rng, dtype):
-        if isinstance(x, Fixed):
-            layouts = getattr(x, "layouts", False)
-            bound.append(Bound(x.value, x.value.dtype.name, layouts))
+        if isinstance(x, Raw):
+            bound.append(Bound(x.value, x.value.dtype.name, x.layouts))
         else:
             bound.append(Bound(np.asarray(x), dtype, True))
     return bound
@@ -218,25 +199,91 @@ def as_temporary(mx, a):
     return mx.reshape(mx.concatenate([flat[:half], flat[half:]]), a.shape)
 
 
+@contextlib.contextmanager
+def on_cpu(mx):
+    """MLX's CPU, without fusion (which needs a C++ compiler there)."""
+    mx.disable_compile()
+    try:
+        with mx.stream(mx.cpu):
+            yield
+    finally:
+        mx.enable_compile()
+
+
 def expected(mx, case, bound):
     """The oracle's outputs as NumPy, not yet rounded to the output dtype."""
     if case.oracle == CPU:
-        with mx.stream(mx.cpu):
+        with on_cpu(mx):
             args = [to_mx(mx, b.values, b.dtype) for b in bound]
             return [to_numpy(mx, a) for a in outputs(case.fn(mx, *args))]
     with np.errstate(all="ignore"):
         return outputs(case.oracle(*[b.oracle_value() for b in bound]))
 
 
-def load_cases():
-    """Every row, in the order of the files' names."""
+def check(mx, case, results, want, bound=(), placed=()):
+    """Raises WrongValues if `results`, MLX arrays, are not the oracle's `want`, or
+    if the arrays `placed` do not hold the values of `bound` any more."""
+    if len(results) != len(want):
+        raise WrongValues(f"there are {len(results)} outputs, not {len(want)}")
+    for i, (a, right) in enumerate(zip(results, want)):
+        dtype = dtype_name(a)
+        label = f"output {i} ({dtype} {tuple(a.shape)})"
+        compare(to_numpy(mx, a), rounded(right, dtype), *case.tolerance(dtype), label)
+    for item, a in zip(bound, placed):
+        held = rounded(item.values, item.dtype)
+        if not np.array_equal(to_numpy(mx, a), held, equal_nan=held.dtype.kind in "fc"):
+            raise WrongValues("an input was overwritten")
+
+
+def compare(got, want, rtol: float, atol: float, label: str) -> None:
+    """Raises WrongValues that names the largest error, where and how much."""
+    if got.shape != want.shape:
+        raise WrongValues(f"{label} has the shape {got.shape}, not {want.shape}")
+    if got.dtype.kind != want.dtype.kind:
+        raise WrongValues(f"{label} is {got.dtype}, where {want.dtype} is right")
+    exact = rtol == 0 and atol == 0
+    with np.errstate(all="ignore"):
+        bad = ~((got == want) | ((got != got) & (want != want)))
+        if not exact:
+            error = np.where(bad, np.abs(got - want), 0.0)
+            allowed = atol + rtol * np.abs(want)
+            bad &= ~(np.isfinite(want) & np.isfinite(got) & (error <= allowed))
+    if not bad.any():
+        return
+    first = np.unravel_index(np.argmax(bad), bad.shape)
+    text = (
+        f"{label}: {int(bad.sum())} of {bad.size} values are wrong; the first at "
+        f"{[int(i) for i in first]} is {got[first]!s}, not {want[first]!s}"
+    )
+    if exact:
+        raise WrongValues(text + " (must be equal)")
+    worst = float(np.max(np.where(np.isfinite(error), error, 0)))
+    raise WrongValues(
+        f"{text}; largest error {worst:.3g}, allowed here {float(allowed[first]):.3g} "
+        f"({rtol:.2g} of the value + {atol:.2g})"
+    )
+
+
+def is_software(mx) -> bool:
+    """Of mx.gpu; where there is none, MLX's CPU takes its place."""
+    if not mx.is_available(mx.gpu):
+        return True
+    return str(mx.device_info(mx.gpu).get("architecture", "")).endswith("cpu")
+
+
+def load_cases(software: bool = False) -> list[Case]:
+    """Every row, in the order of the modules' names; no big ones for a software
+    device."""
     cases, names = [], set()
-    for path in sorted(pathlib.Path(__file__).parent.glob("cases_*.py")):
-        for case in importlib.import_module(path.stem).CASES:
+    for module in sorted(found.name for found in pkgutil.iter_modules(__path__)):
+        rows = importlib.import_module(f".{module}", __package__)
+        for case in getattr(rows, "CASES", ()):
             if case.name in names:
-                raise ValueError(f"{path.name}: two cases are named {case.name}")
+                raise ValueError(f"{module}: two cases are named {case.name}")
             names.add(case.name)
-            cases.append(dataclasses.replace(case, tags=(*case.tags, path.stem[6:])))
+            if not (software and case.big):
+                tags = dict.fromkeys((*case.tags, module))
+                cases.append(dataclasses.replace(case, tags=tuple(tags)))
     return cases
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cases import CPU, FLOATS, Case, Raw, normal
-from mlx_vulkan.selftest import formats
-from mlx_vulkan.selftest.formats import (
+from . import CPU, FLOATS, Case, Raw, formats, normal
+from .formats import (
     AFFINE,
+    E4M3,
     FORMATS,
     MXFP4,
     MXFP8,
@@ -54,9 +54,13 @@ def bounds(k):
 CASES = []
 
 
+FAMILIES = {"qmm": "quantized_matmul", "gather": "gather_qmm"}
+
+
 def add(name, inputs, fn, oracle, dtypes=("float32",), layouts=ONE, **more):
+    word = name.partition("_")[0]
     more.setdefault("donate", False)
-    more.setdefault("tags", ("quant",))
+    more.setdefault("tags", (FAMILIES.get(word, word),))
     CASES.append(Case(name, inputs, fn, oracle, dtypes, layouts=layouts, **more))
 
 
@@ -87,6 +91,11 @@ for i, f in enumerate(FORMATS):
     dtype = (FLOATS[i % 3],)
     product("t", f, (33, 384), (35, 384), rows=(1, 33), dtypes=dtype)
     product("n", f, (33, 37), (37, 256), (1, 33), False, dtypes=dtype)
+
+# A model's: matrix-vector, and rows enough to dequantize the weights first.
+for f in (USUAL, ODD, MXFP4, NVFP4):
+    product("model", f, (1, 4096), (4096, 4096), dtypes=FLOATS, big=True)
+    product("model_prompt", f, (1024, 1024), (1030, 1024), dtypes=FLOATS, big=True)
 
 # Every number of rows, in the formats whose code differs most.
 for f in (USUAL, ODD, NVFP4):
@@ -438,3 +447,14 @@ def not_finite(w):
 
 
 dequantize(USUAL, ("float32", "bfloat16"), name="_not_finite", change=not_finite)
+
+# Numbers that fp8 holds, there and back.
+add(
+    "fp8_round_trip",
+    lambda rng, dtype: [E4M3[rng.integers(0, 126, (5, 37))]],
+    lambda mx, x: mx.from_fp8(mx.to_fp8(x), x.dtype),
+    lambda x: x,
+    FLOATS,
+    layouts=None,
+    exact=True,
+)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from cases import (
+from . import (
     ALL,
     COMPLEX,
     FLOATS,
@@ -227,6 +227,16 @@ CASES += [
         REALS,
         exact=True,
         tags=("reduce", "argreduce"),
+    ),
+    Case(
+        "sum_big",
+        arrays((1 << 21,), gen=uniform(0, 9)),
+        lambda mx, x: mx.sum(x),
+        lambda x: np.sum(x.astype(np.int32)),
+        ("int32",),
+        exact=True,
+        tags=("reduce",),
+        big=True,
     ),
     Case(
         "sum_rows_bench",

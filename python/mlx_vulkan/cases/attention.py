@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import FLOATS, Case, Raw, arrays, normal
-from mlx_vulkan.selftest.oracles import qkv
+from . import FLOATS, Case, Raw, arrays, normal
+from .oracles import qkv
 
 ROWS = dict(
     rtol={"float32": 1e-4, "float16": 3e-3, "bfloat16": 2e-2},
@@ -159,6 +159,20 @@ for queries, keys in [(8, 8), (9, 9), (10, 5), (64, 64), (65, 129)]:
         arrays(*qkv(1, 2, 1, queries, keys, 64)),
         lambda mx, q, k, v: fused(mx, q, k, v, "causal"),
         lambda q, k, v: attention(q, k, v, "causal"),
+    )
+
+# Keys split over workgroups, and tiles of many workgroups.
+for mask, shapes in (
+    (None, qkv(1, 8, 2, 1, 8192, 128)),
+    ("causal", qkv(1, 4, 2, 1025, 1025, 128)),
+):
+    case(
+        f"big_{shapes[0][2]}x{shapes[1][2]}",
+        arrays(*shapes),
+        lambda mx, q, k, v, mask=mask: fused(mx, q, k, v, mask),
+        lambda q, k, v, mask=mask: attention(q, k, v, mask),
+        FLOATS,
+        big=True,
     )
 
 for name, shapes in {

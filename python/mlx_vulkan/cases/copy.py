@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import (
+from . import (
     ALL,
     COMPLEX,
     FLOATS,

@@ -2,19 +2,30 @@
 
 import numpy as np
 
-from cases import COMPLEX, FLOATS, Case, Raw, arrays, normal
+from . import COMPLEX, FLOATS, Case, Raw, arrays, normal
 
 # A sum of k products of unit variance; its error grows with sqrt(k).
 CLOSE = dict(
     rtol={"float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2, "complex64": 4e-5},
     atol={"float32": 5e-5, "float16": 2e-2, "bfloat16": 1.5e-1, "complex64": 1e-4},
 )
-LONG = dict(CLOSE, atol={**CLOSE["atol"], "float32": 1e-3})
 FEW = ("contiguous", "swapped", "rows_padded", "offset")
 
 
 def matmul(mx, a, b):
     return a @ b
+
+
+def close(k):
+    """CLOSE, but for long sums of float32. Partial sums of i products are about
+    sqrt(i), and each addition rounds by up to 2^-24 of that: the errors of k
+    additions in a row have a deviation of 0.2 k 2^-23; 1.5 k is seven times that."""
+    single = max(CLOSE["atol"]["float32"], 1.5 * k * 2.0**-23)
+    return dict(CLOSE, atol={**CLOSE["atol"], "float32": single})
+
+
+def by(shape):
+    return "x".join(map(str, shape)) or "one"
 
 
 def flops(a, b):
@@ -52,14 +63,28 @@ for (m, n, k), layouts in SHAPES.items():
             dtypes,
             layouts=layouts,
             tags=("matmul",),
-            **(LONG if k > 1000 else CLOSE),
+            **close(k),
+        )
+    )
+
+for m, n, k in ((1025, 1030, 517), (1, 4097, 4096), (128, 128, 20000)):
+    CASES.append(
+        Case(
+            f"matmul_big_{m}x{n}x{k}",
+            arrays((m, k), (k, n)),
+            matmul,
+            np.matmul,
+            layouts=("contiguous",),
+            tags=("matmul",),
+            big=True,
+            **close(k),
         )
     )
 
 # A few dozen rows by a linear layer's weights, with and without a bias.
 for m in (9, 16, 17, 33, 64):
     for n, k in ((70, 520), (9, 1096)):
-        common = dict(dtypes=("float16", "bfloat16"), tags=("matmul",), **LONG)
+        common = dict(dtypes=("float16", "bfloat16"), tags=("matmul",), **close(k))
         CASES.append(
             Case(
                 f"linear_{m}x{n}x{k}",
@@ -86,7 +111,7 @@ for ba, bb in BATCHES:
     for m, n, k in [(1, 9, 20), (5, 6, 7)]:
         CASES.append(
             Case(
-                f"matmul_batched_{ba}_{bb}_{m}",
+                f"matmul_batched_{by(ba)}_{by(bb)}_{m}",
                 arrays((*ba, m, k), (*bb, k, n)),
                 matmul,
                 np.matmul,
@@ -101,7 +126,7 @@ for m, n, k in [(1, 33, 64), (33, 34, 35), (5, 6, 0)]:
     for c in [(m, n), (n,), (m, 1)]:
         CASES.append(
             Case(
-                f"addmm_{m}x{n}x{k}_{c}",
+                f"addmm_{m}x{n}x{k}_{by(c)}",
                 arrays((m, k), (k, n), c),
                 lambda mx, a, b, c: mx.addmm(c, a, b, 0.5, 2.0),
                 lambda a, b, c: 0.5 * (a @ b) + 2.0 * c,

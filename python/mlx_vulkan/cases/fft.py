@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, arrays
+from . import Case, arrays
 
 # Errors are relative to the largest item; the sums are of unit variance.
 CLOSE = dict(

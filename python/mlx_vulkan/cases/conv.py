@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from cases import FLOATS, Case, arrays
+from . import FLOATS, Case, arrays
 
 # A sum of products of unit variance.
 CLOSE = dict(

@@ -3,9 +3,9 @@ a gradient (no mask array, no sinks), decomposed elsewhere."""
 
 import numpy as np
 
-from cases import FLOATS, Case, Raw, arrays, normal
-from cases_attention import HIDDEN
-from mlx_vulkan.selftest.oracles import qkv
+from . import FLOATS, Case, Raw, arrays, normal
+from .attention import HIDDEN
+from .oracles import qkv
 
 TOLERANCE = dict(
     rtol={"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2},

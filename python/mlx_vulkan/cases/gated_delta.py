@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case, Raw, normal
-from mlx_vulkan.selftest.oracles import gated_delta, gated_delta_vjp
+from . import Case, Raw, normal
+from .oracles import gated_delta, gated_delta_vjp
 
 # Sums of 128 products, carried on from step to step.
 CLOSE = dict(

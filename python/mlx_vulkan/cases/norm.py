@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import FLOATS, Case, Raw, arrays, normal, uniform
-from mlx_vulkan.selftest.oracles import (
+from . import FLOATS, Case, Raw, arrays, normal, uniform
+from .oracles import (
     np_cross_entropy,
     np_cross_entropy_vjp,
     np_logsumexp,
@@ -168,6 +168,18 @@ CASES += [
     for n in (2, 33, 1024, 20001)
 ]
 CASES += [
+    Case(
+        "softmax_big",
+        arrays((64, 50257)),
+        lambda mx, x: mx.softmax(x, axis=-1),
+        np_softmax,
+        FLOATS,
+        layouts=("contiguous",),
+        tags=("softmax",),
+        rtol=ROWS["rtol"],
+        atol=1e-6,
+        big=True,
+    ),
     Case(
         "softmax_vocabulary",
         vocabulary,

@@ -5,7 +5,7 @@ import statistics
 
 import numpy as np
 
-from cases import (
+from . import (
     ALL,
     BOOL,
     COMPLEX,
@@ -142,6 +142,18 @@ for name, oracle, gen, dtypes, tolerance in UNARY:
                 **how,
             )
         )
+
+CASES.append(
+    Case(
+        "exp_big",
+        arrays((1 << 20,)),
+        mlx("exp"),
+        np.exp,
+        tags=("unary",),
+        big=True,
+        **tolerances(*TRANSCENDENTAL),
+    )
+)
 
 # Far arguments, where range reduction and overflow show.
 FAR = [

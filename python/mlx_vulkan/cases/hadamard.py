@@ -3,8 +3,8 @@ and 28."""
 
 import numpy as np
 
-from cases import CPU, Case, arrays
-from mlx_vulkan.selftest.oracles import butterflies
+from . import CPU, Case, arrays
+from .oracles import butterflies
 
 CLOSE = dict(
     rtol={"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2},
