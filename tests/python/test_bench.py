@@ -31,12 +31,15 @@ def test_bench_operations(tmp_path):
     assert report["device"] in done.stdout and report["limits"]["memory GB/s"] > 0
     assert f"json: {file}" in done.stdout and "e-0" not in done.stdout
     rows = {row["name"]: row for row in report["results"]}
-    assert len(rows) == 26 and all(min(r["values"]) > 0 for r in rows.values())
-    assert rows["add f32"]["bytes"] == 2 * 512 * 512 * 4
+    assert len(rows) > 90 and all(min(r["values"]) > 0 for r in rows.values())
+    # Two arrays in, one out.
+    assert rows["add_same f32"]["bytes"] == 3 * 3 * 5 * 37 * 4
+    square = rows["matmul_bench_square bf16"]
+    assert square["flops"] == 2 * 2 * 3 * 2 and square["peak"] == "16-bit TFLOP/s"
     if report["limits_source"] == "measured":  # no operation is beyond the limit
         assert "> 100 %" not in done.stdout and "(measured)" in done.stdout
-    done = command("bench", "ops", *words, "--filter", "matmul f")
-    assert done.stdout.count("matmul f16") == 2 and "softmax" not in done.stdout
+    done = command("bench", "ops", *words, "--filter", "square f")
+    assert done.stdout.count("square f16") == 2 and "softmax" not in done.stdout
     done = command("bench", "--filter", "nothing")
     assert done.returncode == 2 and "name contains 'nothing'" in done.stderr
 

@@ -1,14 +1,13 @@
 """Time operations, and compare them with the limits of the device.
 
-The limits come from the vendor's data sheet if the chip is known. Otherwise they are
-the highest rates that an operation reached in this run, called "measured".
+Operations are rows of mlx_vulkan.cases, in floating-point types. The limits come from
+the vendor's data sheet if the chip is known. Otherwise they are the highest rates that
+an operation reached in this run, called "measured".
 """
 
 import functools
-import math
-from dataclasses import dataclass
 
-from .. import arguments, native
+from .. import arguments, cases, native
 from ..arguments import Failed
 from . import chips, report
 from .measure import samples
@@ -18,14 +17,8 @@ mlx-vulkan bench ops --filter matmul
 mlx-vulkan bench ops --json ops.json --plot ops.png
 """
 
-
-@dataclass
-class Operation:
-    """Made when it is its turn, since the inputs of all need not fit."""
-
-    family: str
-    name: str
-    make: object  # (mx, scale) -> function, bytes, operations
+# Families whose products of 16-bit types run on matrix units.
+MATRIX_FAMILIES = ("matmul", "quantized_matmul", "sdpa", "conv")
 
 
 def array(mx, *shape, dtype="float32"):
@@ -39,166 +32,34 @@ def side(scale: int, full: int) -> int:
     return max(8, full // scale)
 
 
-# `work`, where there is no better count: operations an item, whatever each costs.
-def elementwise(function, dtype, writes=1.0, work=1):
-    def make(mx, scale):
-        x = array(mx, side(scale, 8192), side(scale, 8192), dtype=dtype)
-        return lambda: function(mx, x), (1 + writes) * x.nbytes, work * x.size
-
-    return make
+def dtypes_of(case: cases.Case) -> list[str]:
+    return [d for d in case.dtypes if d in cases.FLOATS] or [case.dtypes[0]]
 
 
-def cast(mx, x):
-    return x.astype(mx.bfloat16)
+def name_of(case: cases.Case, dtype: str) -> str:
+    return f"{case.name} {cases.SHORT.get(dtype, dtype)}"
 
 
-def transposed(mx, x):
-    return mx.contiguous(x.T)
+def measure(mx, case: cases.Case, dtype: str, seconds: float, small: bool):
+    """Microseconds a call, in a stream of calls."""
+    inputs = case.inputs if small else case.bench
+    placed, _ = cases.place(mx, cases.bind(case, dtype, inputs=inputs), "contiguous")
 
+    def call():
+        return cases.outputs(case.fn(mx, *placed))
 
-def reduction(function):
-    def make(mx, scale):
-        x = array(mx, side(scale, 8192), side(scale, 8192))
-        return lambda: function(mx, x), x.nbytes, x.size
-
-    return make
-
-
-def norm(layer):
-    def make(mx, scale):
-        x = array(mx, side(scale, 8192), side(scale, 4096), dtype="bfloat16")
-        w = array(mx, x.shape[1], dtype="bfloat16")
-        if layer:
-            return lambda: mx.fast.layer_norm(x, w, w, 1e-5), 2 * x.nbytes, 7 * x.size
-        return lambda: mx.fast.rms_norm(x, w, 1e-5), 2 * x.nbytes, 4 * x.size
-
-    return make
-
-
-def product(dtype, rows=None):
-    def make(mx, scale):
-        n = side(scale, 4096)
-        m = rows or n
-        a, b = array(mx, m, n, dtype=dtype), array(mx, n, n, dtype=dtype)
-        moved = a.nbytes + b.nbytes + m * n * a.itemsize
-        return lambda: a @ b.T, moved, 2 * m * n * n
-
-    return make
-
-
-def quantized(rows, bits):
-    def make(mx, scale):
-        n = side(scale, 8192)
-        x = array(mx, rows, n, dtype="bfloat16")
-        w = mx.quantize(array(mx, n, n, dtype="bfloat16"), group_size=64, bits=bits)
-        mx.eval(w)
-        product = functools.partial(mx.quantized_matmul, group_size=64, bits=bits)
-        moved = sum(p.nbytes for p in w) + 2 * x.nbytes
-        return lambda: product(x, *w), moved, 2 * rows * n * n
-
-    return make
-
-
-def attention(queries, keys):
-    def make(mx, scale):
-        q_len, k_len = (side(scale, n) if n > 1 else 1 for n in (queries, keys))
-        q = array(mx, 1, 32, q_len, 128, dtype="bfloat16")
-        k, v = (array(mx, 1, 8, k_len, 128, dtype="bfloat16") for _ in "kv")
-        sdpa = functools.partial(
-            mx.fast.scaled_dot_product_attention,
-            scale=128**-0.5,
-            mask="causal" if q_len > 1 else None,
-        )
-        moved = 2 * q.nbytes + k.nbytes + v.nbytes
-        share = 0.5 if q_len > 1 else 1
-        return lambda: sdpa(q, k, v), moved, share * 4 * 32 * q_len * k_len * 128
-
-    return make
-
-
-def convolution(mx, scale):
-    n = side(scale, 128)
-    x = array(mx, 8, n, n, 64, dtype="bfloat16")
-    w = array(mx, 128, 3, 3, 64, dtype="bfloat16")
-    moved = x.nbytes + w.nbytes + 8 * n * n * 128 * 2
-    flops = 2 * 8 * n * n * 128 * 9 * 64
-    return lambda: mx.conv2d(x, w, padding=1), moved, flops
-
-
-def fourier(mx, scale):
-    n = 1 << (18 if scale == 1 else 12)
-    x = array(mx, 64, n).astype(mx.complex64)
-    mx.eval(x)
-    return lambda: mx.fft.fft(x), 2 * x.nbytes, 5 * 64 * n * math.log2(n)
-
-
-def gather(mx, scale):
-    x = array(mx, side(scale, 16384), 1024)
-    i = mx.random.randint(0, x.shape[0], (x.shape[0],))
-    mx.eval(i)
-    return lambda: x[i], 2 * x.nbytes, x.size  # one that is moved counts as one
-
-
-def sort(mx, scale):
-    x = array(mx, 1 << (22 if scale == 1 else 14))
-    return lambda: mx.sort(x), 2 * x.nbytes, x.size * math.log2(x.size)
-
-
-OPERATIONS = [
-    Operation("elementwise", "add f32", elementwise(lambda mx, x: x + x, "float32")),
-    Operation(
-        "elementwise", "exp f32", elementwise(lambda mx, x: mx.exp(x), "float32")
-    ),
-    Operation("elementwise", "cast f32 bf16", elementwise(cast, "float32", 0.5)),
-    Operation(
-        "elementwise", "transposed copy bf16", elementwise(transposed, "bfloat16")
-    ),
-    Operation(
-        "rows",
-        "softmax bf16",
-        elementwise(lambda mx, x: mx.softmax(x, -1), "bfloat16", work=5),
-    ),
-    Operation(
-        "rows", "cumsum f32", elementwise(lambda mx, x: mx.cumsum(x, -1), "float32")
-    ),
-    Operation("rows", "sum of all f32", reduction(lambda mx, x: x.sum())),
-    Operation("rows", "sum of rows f32", reduction(lambda mx, x: x.sum(-1))),
-    Operation("rows", "sum of columns f32", reduction(lambda mx, x: x.sum(0))),
-    Operation("rows", "argmax f32", reduction(lambda mx, x: mx.argmax(x, -1))),
-    Operation("rows", "rms_norm bf16", norm(layer=False)),
-    Operation("rows", "layer_norm bf16", norm(layer=True)),
-    Operation("index", "gather rows f32", gather),
-    Operation("index", "sort f32", sort),
-    Operation("products", "matmul f32", product("float32")),
-    Operation("products", "matmul f16", product("float16")),
-    Operation("products", "matmul bf16", product("bfloat16")),
-    Operation("products", "matvec bf16", product("bfloat16", rows=1)),
-    Operation("quantized", "quantized matvec 4-bit", quantized(1, 4)),
-    Operation("quantized", "quantized matvec 8-bit", quantized(1, 8)),
-    Operation("quantized", "quantized matmul 4-bit, 16 rows", quantized(16, 4)),
-    Operation("quantized", "quantized matmul 4-bit, 512 rows", quantized(512, 4)),
-    Operation(
-        "attention, convolution, FFT",
-        "attention of a prompt bf16",
-        attention(4096, 4096),
-    ),
-    Operation(
-        "attention, convolution, FFT", "attention of a token bf16", attention(1, 16384)
-    ),
-    Operation("attention, convolution, FFT", "conv2d 3x3 bf16", convolution),
-    Operation("attention, convolution, FFT", "fft c64", fourier),
-]
-
-
-# Families whose products of 16-bit types run on matrix units.
-MATRIX_FAMILIES = ("products", "quantized", "attention, convolution, FFT")
-
-
-def peak_of(operation: Operation) -> str:
-    """The limit of an operation's arithmetic."""
-    narrow = not operation.name.endswith(("f32", "c64"))
-    matrix = operation.family in MATRIX_FAMILIES
-    return report.HALF if matrix and narrow else report.F32
+    moved = sum(a.nbytes for a in [*placed, *call()])
+    narrow = dtype in ("float16", "bfloat16")
+    return report.Row(
+        name_of(case, dtype),
+        "us",
+        [s * 1e6 for s in samples(call, seconds)],
+        case.family,
+        moved,
+        case.flops(*[a.shape for a in placed]) if case.flops else 0,
+        facts={"shapes": [list(a.shape) for a in placed]},
+        peak=report.HALF if narrow and case.family in MATRIX_FAMILIES else report.F32,
+    )
 
 
 def add_arguments(parser) -> None:
@@ -214,7 +75,7 @@ def add_arguments(parser) -> None:
         "--filter",
         default="",
         metavar="TEXT",
-        help="run only operations whose names contain this text (default: all)",
+        help="run only rows whose names contain this text (default: all)",
     )
     parser.add_argument(
         "--small",
@@ -254,9 +115,14 @@ def run(args) -> int:
     native.require_device()
     mx.set_default_device(mx.gpu)
     mx.random.seed(0)
-    architecture = str(mx.device_info(mx.gpu).get("architecture", ""))
-    scale = 16 if args.small or architecture.endswith("cpu") else 1
-    chosen = [op for op in OPERATIONS if args.filter in op.name]
+    small = args.small or cases.is_software(mx)
+    chosen = [
+        (case, dtype)
+        for case in cases.load_cases()
+        if case.bench
+        for dtype in dtypes_of(case)
+        if args.filter in name_of(case, dtype)
+    ]
     if not chosen:
         raise Failed(f"No operation's name contains {args.filter!r}.", 2)
     from rich.console import Console
@@ -265,17 +131,15 @@ def run(args) -> int:
     rows = []
     console = Console(stderr=True)
     head = report.about()
-    limits, source = limits_of(mx, head["device"], args.seconds, scale)
+    limits, source = limits_of(mx, head["device"], args.seconds, 16 if small else 1)
     hidden = not console.is_terminal
-    for op in track(chosen, "timing", console=console, transient=True, disable=hidden):
-        function, moved, flops = op.make(mx, scale)
-        times = [s * 1e6 for s in samples(function, args.seconds)]
-        row = report.Row(op.name, "us", times, op.family, moved, flops)
-        row.peak = peak_of(op)
-        rows.append(row)
-        del function
+    for case, dtype in track(
+        chosen, "timing", console=console, transient=True, disable=hidden
+    ):
+        rows.append(measure(mx, case, dtype, args.seconds, small))
         mx.clear_cache()
     if source == report.MEASURED:
         raise_limits(limits, rows)
-    short = [r for r in rows if r.name in ("add f32", "matmul bf16")] or rows[:2]
+    shown = ("add_same f32", "matmul_bench_square bf16")
+    short = [r for r in rows if r.name in shown] or rows[:2]
     return report.finish(args, rows, limits, short, head | {"limits_source": source})

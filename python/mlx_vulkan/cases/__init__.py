@@ -1,6 +1,6 @@
 """The table of operations. Its rows are checked by tests/backend/test_cases.py, each
 in every dtype and memory layout, and by `mlx-vulkan selftest` in some of them.
-benchmarks/ops.py times those that have inputs for it.
+`mlx-vulkan bench` times those that have inputs for it.
 
 A family's rows are the list CASES of a module of this package, which is found by
 itself. A row:
@@ -34,7 +34,7 @@ donate  True: inputs that the operation may overwrite must give bitwise the
         same result as ones that it may not.
 repeatable  False where atomics add in any order: other bits in each run.
 flops   f(*input shapes) -> operations, for the benchmark's FLOP/s.
-tags    words for selection: pytest -k, ops.py --filter. The first one, and "vjp"
+tags    words for selection by pytest -k. The first one, and "vjp"
         if it is there, is the family in the self-test's report; default: the
         module's name.
 big     True: takes long on a software device, and is left out there.
@@ -75,6 +75,8 @@ from .values import (  # noqa: F401, the rows import them from here
 )
 
 BOOL = ("bool",)
+SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64"}
+SHORT |= {name: name[0] + name.lstrip("uint") for name in SIGNED + UNSIGNED}
 INTS = UNSIGNED + SIGNED
 REALS = INTS + FLOATS
 NUMBERS = REALS + COMPLEX

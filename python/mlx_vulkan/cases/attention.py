@@ -30,6 +30,10 @@ def attention(q, k, v, mask=None, sinks=None):
     return p[..., p.shape[-1] - v.shape[2] :] @ v
 
 
+def flops(q, k, v):
+    return 2 * q[0] * q[1] * q[2] * k[2] * (k[3] + v[3])
+
+
 def fused(mx, q, k, v, mask=None, sinks=None):
     return mx.fast.scaled_dot_product_attention(
         q, k, v, scale=q.shape[-1] ** -0.5, mask=mask, sinks=sinks
@@ -188,4 +192,5 @@ for name, shapes in {
         attention,
         ("float16", "bfloat16"),
         bench=arrays(*shapes),
+        flops=flops,
     )

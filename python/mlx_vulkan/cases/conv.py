@@ -40,6 +40,12 @@ def convolve(x, w, stride, lo, hi, w_dilation, x_dilation, flip):
     return out
 
 
+def flops(x, w, stride):
+    """Of a convolution whose padding keeps the size, but for the stride."""
+    places = x[0] * np.prod([-(-n // s) for n, s in zip(x[1:-1], stride)])
+    return 2 * float(places * np.prod(w))
+
+
 def case(name, x, w, dtypes=FLOATS, layouts=FEW, bench=None, tags=("conv",), **options):
     axes = len(x) - 2
 
@@ -69,6 +75,7 @@ def case(name, x, w, dtypes=FLOATS, layouts=FEW, bench=None, tags=("conv",), **o
         dtypes,
         layouts=layouts,
         bench=bench and arrays(*bench),
+        flops=lambda x, w: flops(x, w, stride),
         tags=tags,
         **CLOSE,
     )

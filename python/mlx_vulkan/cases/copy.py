@@ -257,6 +257,7 @@ for to in ALL:
             ALL,
             layouts=("contiguous", "transposed", "negative", "offset", "broadcast"),
             exact=True,
+            bench=arrays((4096, 4096)) if to == "bfloat16" else None,
             tags=("cast",),
         )
     )

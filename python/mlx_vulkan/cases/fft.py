@@ -1,5 +1,7 @@
 """Fourier transforms: lengths of every kind, axes, real ones and inverses."""
 
+import math
+
 import numpy as np
 
 from . import Case, arrays
@@ -29,6 +31,7 @@ def case(op, shape, name=None, layouts=("contiguous", "stepped"), bench=None, **
         dtypes=kind,
         layouts=layouts,
         bench=bench and inputs(bench),
+        flops=lambda x: 5 * math.prod(x) * math.log2(x[-1]),
         tags=("fft",),
         **CLOSE,
     )

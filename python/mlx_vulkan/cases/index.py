@@ -383,6 +383,7 @@ case(
     FLOATS,
     layouts=("contiguous",),
     big=True,
+    bench=arrays((1 << 22,)),
 )
 case(
     "sort_topk_vocabulary",

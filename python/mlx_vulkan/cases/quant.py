@@ -97,6 +97,21 @@ for f in (USUAL, ODD, MXFP4, NVFP4):
     product("model", f, (1, 4096), (4096, 4096), dtypes=FLOATS, big=True)
     product("model_prompt", f, (1024, 1024), (1030, 1024), dtypes=FLOATS, big=True)
 
+# A layer of a large model, of one row and of some.
+for m, f in ((1, USUAL), (16, USUAL), (512, USUAL), (1, Format("affine", 8, 64))):
+    product(
+        f"bench_{m}",
+        f,
+        (1, 64),
+        (3, 64),
+        dtypes=("bfloat16",),
+        bench=lambda rng, dtype, m=m, f=f: [
+            normal(rng, (m, 8192), dtype),
+            *formats.weights(rng, f, (8192, 8192)),
+        ],
+        flops=lambda x, *w: 2 * x[0] * x[1] * w[0][0],
+    )
+
 # Every number of rows, in the formats whose code differs most.
 for f in (USUAL, ODD, NVFP4):
     dtypes = FLOATS if f is USUAL else ("float16",)

@@ -10,10 +10,7 @@ import dataclasses
 from collections.abc import Callable
 
 from .. import cases
-from ..cases import INTS, WrongValues, bits, outputs
-
-SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "c64"}
-SHORT |= {name: name[0] + name.lstrip("uint") for name in INTS}
+from ..cases import SHORT, WrongValues, bits, outputs
 
 # Temporaries, which may be overwritten, in the place of contiguous inputs.
 DONATED = "donated"
