@@ -162,7 +162,7 @@ class VulkanAllocator : public allocator::Allocator {
     return limit_.exchange(n);
   }
   size_t cached() {
-    deferred_.finish(); // what clear_cache() said was nothing
+    deferred_.finish(); // bytes that clear_cache() reported as freed
     std::lock_guard lock(mutex_);
     return cached_locked();
   }
@@ -176,15 +176,15 @@ class VulkanAllocator : public allocator::Allocator {
     }
     return n;
   }
-  // All that nobody uses.
+  // The bytes that no array uses.
   void free_cached() {
     deferred_.finish();
     std::lock_guard lock(mutex_);
     trim_locked(0);
     destroy_all(small_.take_all());
   }
-  // The same but for a few small buffers, which count as no cache, and sooner
-  // or later (deferred_free.h).
+  // The same without a few small buffers, which do not count as cache. They are
+  // freed later (deferred_free.h).
   void clear_cache() {
     Caches leave;
     Buffer* list;
@@ -222,7 +222,8 @@ class VulkanAllocator : public allocator::Allocator {
         /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
   }
 
-  // Arrays and cache together. Other programs take of a device's memory too.
+  // The limit of arrays and cache together; other programs use device memory
+  // too.
   size_t most_allowed(vulkan::Device* device) const {
     size_t limit = limit_.load();
     return device ? std::min<size_t>(limit, device->memory().budget()) : limit;
@@ -244,7 +245,7 @@ class VulkanAllocator : public allocator::Allocator {
     }
   }
 
-  // Buffers are used again only among their like.
+  // A buffer is reused only for its own kind.
   Cache& cache(BufferKind kind) {
     return *caches_[static_cast<size_t>(kind)];
   }
@@ -342,8 +343,8 @@ size_t set_cache_limit(size_t limit) {
 void clear_cache() {
   vulkan::VulkanAllocator::the().clear_cache();
 }
-// Vulkan has no residency call, device memory is resident: a number that is
-// kept for who asks for the one before.
+// Vulkan has no call for residency, and device memory is resident. The limit is
+// stored only to be returned by the next call.
 size_t set_wired_limit(size_t limit) {
   static std::atomic<size_t> wired{0};
   auto& info = gpu::device_info(0);

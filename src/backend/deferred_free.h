@@ -24,7 +24,7 @@ namespace mlx::core::vulkan {
 
 class DeferredFree {
  public:
-  using Cache = BufferCache<Buffer>; // frees what it has at its end
+  using Cache = BufferCache<Buffer>; // its destructor frees what is left
   using Caches = std::array<std::unique_ptr<Cache>, buffer_kinds>;
   using Clock = std::chrono::steady_clock;
   static constexpr auto moment = std::chrono::milliseconds(100);

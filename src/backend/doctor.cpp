@@ -78,7 +78,7 @@ json memory_json(const Caps& c) {
   auto types = choose_memory_types(c.memory, c.type, wanted);
   json j;
   try {
-    // Only a started device can tell how fast the host reads.
+    // The speed of host reads is known only once a device is started.
     bool probed = type_to_probe(c.memory, c.type, wanted) >= 0;
     if (auto* d = probed ? &device() : device_if_started()) {
       types = d->memory().types();
@@ -115,7 +115,7 @@ json counters_json() {
     j[std::string("rewrites_") + name_of(Rule(rule))] =
         rewrite_counters().rules[rule].fired.load();
   }
-  // Nothing falls back to the CPU: what falls back is decomposed.
+  // A fallback is a decomposition into other GPU operations, never the CPU.
   j["fallbacks"] = j["decompositions"] = c.decompositions.load();
   if (auto* d = device_if_started()) {
     j["host_waits"] = d->timeline().host_waits.load();
@@ -229,7 +229,8 @@ mlx_vulkan_counters_json() {
   return text.c_str();
 }
 
-// Whether to compile what batches that end elsewhere would need too.
+// Whether kernels of batches that end elsewhere are compiled too
+// (find_of_cuts()).
 extern "C" __attribute__((visibility("default"))) void mlx_vulkan_prepare_cuts(
     bool on) {
   mlx::core::vulkan::prepare_cuts(on);

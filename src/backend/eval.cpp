@@ -62,8 +62,8 @@ class UnpinInputs {
   vulkan::Encoder& encoder_;
 };
 
-// Holding an input prevents its donation: what a CPU stream is still writing
-// must not be reused.
+// Inputs that a CPU stream still writes are held, which prevents their
+// donation: their memory must not be reused.
 std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
   std::vector<array> held;
   for (auto& in : arr.inputs()) {
@@ -78,7 +78,7 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
 // the next.
 class Outputs {
  public:
-  // `spare` is in use where a primitive evaluates another.
+  // A primitive may evaluate another one while `spare` is in use.
   Outputs(array& arr, std::vector<array>& spare)
       : arrays_(spare.empty() ? spare : own_) {
     if (arr.siblings().empty()) {
@@ -116,12 +116,12 @@ void eval(array& arr) {
     if (e.stream().device == mlx::core::Device::cpu) {
       vulkan::follow_cpu_producer(in, e);
     } else if (e.stream() == arr.primitive().stream()) {
-      encoder.go_on(); // before the look: it may fail at any time
+      encoder.go_on(); // before the check: work may fail at any time
       vulkan::throw_if_failed(e);
     }
   }
   vulkan::clear_fenced_inputs();
-  // A tracer's inputs are needed again: held, they are not donated.
+  // Tracers need their inputs again, so these are held and not donated.
   std::vector<array> held;
   if (arr.is_tracer()) {
     held = arr.inputs();
@@ -135,9 +135,9 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Whether a half of a transformer's layer, or of what is built like one, begins
-// with arr: nothing that rewrite.h joins has records on both sides. Norms of
-// heads, which have an axis more, are in the middle of one.
+// Whether arr begins a half of a transformer's layer or of a similar block, so
+// that rewrite.h joins no records across it. Norms of heads, which have one
+// axis more, lie within a half.
 bool behind_seam(const array& arr) {
   auto& p = arr.primitive();
   return arr.ndim() <= 3 &&
@@ -213,8 +213,8 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
     commit(stream_encoder);
   }
   if (done) {
-    // Here, as later batches of this eval would not have the error of one that
-    // has failed before they begin.
+    // Checked here, because later batches of this eval would not get the error
+    // of a batch that failed before they began.
     done->wait();
     if (auto error = done->error(); !error.empty()) {
       throw std::runtime_error(error);

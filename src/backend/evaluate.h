@@ -7,9 +7,9 @@
 
 namespace mlx::core::vulkan {
 
-// Encodes arr's primitive, for arr and its siblings, on the stream that
-// `encoder` is of, and closes the batch when that is due. The caller has seen
-// to events of the inputs and to a PlacementScope.
+// Encodes the primitive of arr and its siblings on the stream of `encoder`, and
+// closes the batch when that is due. The caller has waited for events of the
+// inputs and holds a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
 
 } // namespace mlx::core::vulkan

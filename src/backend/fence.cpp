@@ -11,7 +11,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 thread_local std::vector<std::uintptr_t> fenced_inputs;
-// Some thread has had one: spares the others to look.
+// Set once a thread has had such an input, so that others need not look.
 std::atomic<bool> had_fenced_inputs{false};
 } // namespace
 
@@ -52,12 +52,12 @@ update_fence(FenceState& f, Stream s, const array& x, bool cross_device) {
   f.count++;
   f.event.set_value(f.count);
   if (s.device == mlx::core::Device::gpu && cross_device && buffer_of(x)) {
-    // The CPU consumer asks for its pointer while encoding: the copy it will
-    // find there has to be on its way by then.
+    // The CPU consumer asks for its pointer while encoding; the download must
+    // be recorded by then.
     auto& enc = encoder(s).raw();
     enc.copy_to_host(*buffer_of(x));
     f.event.signal(s);
-    // Start at once, so that the CPU stream works while we encode on.
+    // Submits at once, so that the CPU stream works while encoding goes on.
     enc.close();
   } else {
     f.event.signal(s);

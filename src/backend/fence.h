@@ -1,4 +1,4 @@
-// What MLX's fences do. Their members are in src/versions.
+// The functions of MLX's fences. Their members are in src/versions.
 #pragma once
 
 #include "mlx/array.h"
@@ -13,8 +13,7 @@ struct FenceState {
   Event event;
 };
 
-// Work of `s` that is encoded from now on runs after the update that returned
-// `value`, which was of x.
+// Later work of `s` runs after the update of x that returned `value`.
 void wait_for_fence(
     const FenceState& f,
     Stream s,

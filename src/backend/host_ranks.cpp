@@ -25,7 +25,7 @@ namespace {
 std::mutex state_mutex;
 std::string state;
 
-// Every rank's value, in the order of ranks.
+// The values of all ranks, in the order of ranks.
 template <typename T>
 std::vector<T> gather(const HostRanks::Ring& ring, const T& mine) {
   auto cpu = default_stream(mlx::core::Device::cpu);
@@ -133,7 +133,7 @@ HostRanks::Ring take_over(const HostRanks::Ring& ring) {
       auto group = std::make_shared<HostGroup>(memory.data(), sizes, processes);
       return settle(ring, group, bytes_of(buffer), can_meet(all));
     }
-    // A device may keep what it imported: the mapping stays.
+    // The mapping stays, because a device may have imported it.
   } else {
     memory.unmap();
     memory.close_file();
@@ -155,7 +155,7 @@ bool ring_is_of_one_host() {
 } // namespace
 
 HostRanks::Ring group_of(HostRanks::Ring ring) {
-  // Ranks of other hosts may have another backend, which does not take part.
+  // Ranks on other hosts may have another backend, which takes no part in this.
   return ring && ring->size() > 1 && ring_is_of_one_host() ? take_over(ring)
                                                            : ring;
 }

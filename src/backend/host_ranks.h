@@ -16,8 +16,8 @@ namespace mlx::core::vulkan {
 class HostRanks : public distributed::detail::GroupImpl {
  public:
   using Ring = std::shared_ptr<distributed::detail::GroupImpl>;
-  // `region`: the shared bytes. With a carrier, devices wait for packs of up to
-  // Carrier::room bytes (Act::Meet).
+  // `region`: the shared bytes. With a carrier, devices wait for packs of at
+  // most Carrier::room bytes (Act::Meet).
   HostRanks(
       Ring ring,
       std::shared_ptr<HostGroup> group,
@@ -37,12 +37,12 @@ class HostRanks : public distributed::detail::GroupImpl {
   Carrier* carrier() const { // null: no device waits for another
     return carrier_.get();
   }
-  // From now on no device waits for another.
+  // Makes devices exchange data through the host from now on.
   void only_tell() {
     carrier_.reset();
   }
 
-  // A GPU's stream by default.
+  // Uses a GPU stream by default.
   Stream communication_stream(StreamOrDevice s) override {
     return to_stream(s);
   }
@@ -56,7 +56,7 @@ class HostRanks : public distributed::detail::GroupImpl {
     return ring_->split(color, key);
   }
 
-  // On CPU streams.
+  // For CPU streams.
   void all_sum(const array& in, array& out, Stream s) override {
     ring_->all_sum(in, out, s);
   }
@@ -90,12 +90,12 @@ class HostRanks : public distributed::detail::GroupImpl {
 // host and set MLX_VK_HOST_GROUP, else `ring` itself, which may be null.
 HostRanks::Ring group_of(HostRanks::Ring ring);
 
-// Tries whether kernels see in time what other ranks give; `together` returns
-// when all ranks have called it.
+// Tests whether kernels see data of other ranks in time; `together` is a
+// barrier of all ranks.
 bool sees_in_time(HostRanks& ranks, const std::function<void()>& together);
 
-// How ranks of this process's group exchange data, as a sentence; "" before
-// there is one.
+// A sentence on how the ranks of this process's group exchange data; empty
+// without a group.
 std::string distributed_state();
 
 } // namespace mlx::core::vulkan

@@ -1,5 +1,5 @@
-// Tries, when a group is made, whether a running kernel sees in time what
-// another device writes: no property of a device says so.
+// Tests, when a group is made, whether a running kernel sees in time what
+// another device writes: no property of a device tells.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -90,7 +90,7 @@ bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
   bool all = true;
   auto& pipelines = device().pipelines();
   pipelines.finish(encoder(stream).kernel(variant));
-  // A late pack is an answer here, not an error.
+  // A late pack is a result of this test, not an error.
   ranks.group()->set_late_fails(false);
   // The first exchange only touches the memory. Then each rank is late in turn.
   for (uint32_t late = 0; late <= sizes.ranks; ++late) {

@@ -106,14 +106,14 @@ void finalize(Stream s) {
     return;
   }
   vulkan::encoder(s).raw().close();
-  // Evals that nobody waits for keep their memory until the device is through.
+  // Evals without a waiter keep their memory until the device has finished.
   if (get_active_memory() > get_memory_limit()) {
     vulkan::device().finish_submitted();
   }
 }
 
 void synchronize(Stream s) {
-  // No thread completes anything here, and nothing was submitted.
+  // In this state no thread completes work, and nothing was submitted.
   if (vulkan::forked_from_started_device()) {
     return;
   }

@@ -22,10 +22,10 @@ class PlacementScope {
 };
 Placement current_placement();
 
-// The allocator's thread ends (deferred_free.h), at exit.
+// Ends the allocator's thread at exit (deferred_free.h).
 void stop_deferred_free();
 
-// Every CPU stream that works beside the GPU is waited for at exit.
+// Waits at exit for all CPU streams that work beside the GPU.
 void note_cpu_stream(Stream s);
 
 } // namespace mlx::core::vulkan

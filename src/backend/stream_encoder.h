@@ -49,7 +49,7 @@ struct Operand {
   int64_t begin = 0, end = 0;
 };
 
-// Operands that are not always the same ones, without an allocation.
+// Operands whose number is known at run time, without an allocation.
 class FewOperands {
  public:
   static constexpr size_t most = 8;
@@ -106,7 +106,7 @@ inline Buffer* buffer_of(const array& a) {
   return static_cast<Buffer*>(buffer.ptr());
 }
 
-// The bytes of its buffer that an operand may touch.
+// The byte range of its buffer that an operand may touch.
 Binding bind(const Operand& o);
 
 // MLX's view of a runtime::Encoder.
@@ -122,19 +122,19 @@ class StreamEncoder {
     return pipelines().get(variant);
   }
 
-  // One of GLSL made at run time. The whole source is part of the key: hold on
-  // to the result, since hashing a long source is not free.
+  // A kernel from GLSL text. The whole text is part of the key: keep the
+  // result, since hashing a long text is slow.
   const Kernel& source_kernel(
       std::string_view name,
       const std::string& source,
       std::span<const Define> defines);
 
-  // What the device offers, for plans.
+  // The device's capabilities, for plans.
   const Caps& caps() const;
 
-  // A grid with a zero dimension dispatches nothing. `work` is for kernels that
-  // do much more with each byte than read and write it once, or read few of
-  // their operands' bytes. `what` it is lets runtime/rewrite.h join it with its
+  // Appends a dispatch; a grid with a zero dimension appends nothing. Give
+  // `work` for kernels that compute much for each byte, or that read few bytes
+  // of their operands. `what` lets runtime/rewrite.h join the dispatch with its
   // neighbours.
   template <typename Args>
   void dispatch(
@@ -156,7 +156,8 @@ class StreamEncoder {
         work,
         what);
   }
-  // Takes operand lists and parameter blocks that are built at run time.
+  // The same with operand lists and parameter blocks that are built at run
+  // time.
   void dispatch_bytes(
       const Kernel& k,
       std::span<const Operand> inputs,
@@ -167,9 +168,9 @@ class StreamEncoder {
       const Work& work = {},
       const Descriptor& what = {});
 
-  // For kernels that write a part of an array and keep the rest: it is there. A
-  // range that is only written is taken to be written whole, and what the host
-  // has of it does not come along.
+  // For kernels that write a part of an array and keep the rest: uploads the
+  // array. Otherwise a range that is only written counts as written whole, and
+  // the host's values of it are not uploaded.
   void bring_to_device(const array& a);
   // Keeps a temporary alive until the GPU has used it.
   void add_temporary(const array& a);
@@ -177,21 +178,21 @@ class StreamEncoder {
   // An uninitialised, row-contiguous temporary, already kept alive.
   array temporary(Shape shape, Dtype dtype);
 
-  // The same in memory that every third call overwrites, after what uses it
-  // now: for what one dispatch makes and a next one reads. Three, so that such
-  // pairs run side by side. Grows, and stays.
+  // The same in memory that is reused by every third call, after its last use:
+  // for data from one dispatch to the next. With three, such pairs can run side
+  // by side. The memory grows and is kept.
   array scratch(Shape shape, Dtype dtype);
 
-  // 64 uint32 zeros for a kernel that leaves them zero: to count workgroups
-  // that are done. They must be among its outputs, so that dispatches which
-  // have the same ones do not overlap; the next few calls return others.
+  // 64 uint32 zeros for a kernel that counts finished workgroups and leaves
+  // zeros behind. They must be among its outputs, so that dispatches with the
+  // same zeros do not overlap; the next few calls return others.
   const array& counters();
 
-  // The first item of `a` in host memory where it is valid there already, else
-  // null. Unlike data<T>() it waits for nothing and moves nothing.
+  // A host pointer to `a` if its host side is valid, else null. Unlike
+  // data<T>() it neither waits nor copies.
   const char* host_data(const array& a) const;
 
-  // For the backend itself; ops need nothing of it.
+  // For the backend; ops do not need it.
   Encoder& raw() {
     return enc_;
   }

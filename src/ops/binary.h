@@ -6,11 +6,11 @@
 
 namespace mlx::core::vulkan {
 
-// Operations that rules join with a neighbour (ops/records.h).
+// Operations that rules can join with a neighbour (ops/records.h).
 enum class Known { No, Add, Multiply, Divide };
 
-// out = op(a, b), of the function in kernels/common/binary_ops.glsl; allocates
-// out or donates an operand's memory to it.
+// out = op(a, b), a function of kernels/common/binary_ops.glsl; allocates out
+// or donates an operand's memory to it.
 void binary_op(
     const array& a,
     const array& b,

@@ -16,8 +16,9 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, DENSE_GROUP);
 }
 
-// The form of dense arrays of `items` items, aligned for fours or not, the
-// largest of `bytes` each: fours of larger ones than 2 keep memory busy alone.
+// The form for dense arrays of `items` items. `fours`: aligned for access by
+// fours. `bytes`: of the largest item; only small items need several fours an
+// invocation to keep memory busy.
 inline int dense_form(uint64_t items, bool fours, size_t bytes) {
   return !fours                           ? FORM_DENSE
       : items >= MANY_ITEMS && bytes <= 2 ? FORM_DENSE_MANY
@@ -37,7 +38,7 @@ inline Grid dense_grid(uint64_t items, int form = FORM_DENSE) {
 }
 
 // The arguments of FORM_STRIDED (DIMS = 4) and FORM_STRIDED16 for collapsed
-// operands, whose strides begin at `strides`; there may be less than OPERANDS.
+// operands, whose strides begin at `strides`; there may be fewer than OPERANDS.
 template <int OPERANDS, int DIMS>
 void set_items(
     StridedItems<OPERANDS, DIMS>& items,
@@ -56,8 +57,8 @@ void set_items(
   }
 }
 
-// Runs a kernel of N operands; `variant` lacks FORM and LARGE alone. Outputs
-// have data: dense like the inputs, or row-contiguous.
+// Runs a kernel of N operands; `variant` is complete except for FORM and LARGE.
+// Outputs have memory: dense like the inputs, or row-contiguous.
 template <int N, KernelVariant Variant>
 void run_elementwise(
     Variant variant,

@@ -1,5 +1,5 @@
-// The host's part of gathers and scatters: a nest of loops over all operands
-// that an item's place depends on, made into their kernel's arguments.
+// The host's part of gathers and scatters: makes a nest of loops over all
+// operands that determine an item's place, as the kernel's arguments.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace mlx::core::vulkan {
 
 // with_constant() for the dimension counts of variants: exact up to 4, or up to
-// 2 where kernels have two counts to vary, else max_ndim.
+// 2 in kernels with two counts; else max_ndim.
 template <typename F>
 void with_ndim(const Shape& shape, const char* op, F&& f) {
   with_constant<1, 2, 3, 4, max_ndim>(variant_ndim(shape.size(), op), f);
@@ -68,20 +68,20 @@ inline bool needs_large_count(uint64_t count) {
 
 constexpr int max_index_arrays = 20;
 
-// `count` words moved to or from anywhere, a memory transaction each, and an
-// index for each at most; not the whole table.
+// The work of moving `count` words to or from anywhere: at most one memory
+// transaction and one index a word, not the whole table.
 inline Work scattered(uint64_t count, const array& src, const array& dst) {
   constexpr double transaction = 32, index = 8;
   uint64_t smaller = std::min(src.nbytes(), dst.nbytes());
   return {.bytes = count * (transaction + index) + 2.0 * smaller};
 }
 
-// Gather and Scatter: slices of `target`, which start where the index tuples
-// point to along `axes`. A scatter's updates are walked along, by their leading
-// axes with the tuples and by the others with a slice.
+// Gather and Scatter: slices of `target` that start where the index tuples
+// point along `axes`. A scatter's updates are traversed with the tuples along
+// their leading axes, and with a slice along the others.
 class TupleMove {
  public:
-  // The index arrays are the inputs from the second on; there is one at least.
+  // The index arrays are the inputs from the second on; there is at least one.
   TupleMove(
       const std::vector<array>& inputs,
       const std::vector<int>& axes,
@@ -89,17 +89,20 @@ class TupleMove {
       const Shape& slice,
       const array* updates = nullptr);
 
-  // Moves words as wide as alignment allows to or from `other`. Their bytes.
+  // Moves words to or from `other`, as wide as alignment allows. Returns their
+  // bytes.
   int widen(const array& other);
 
-  // A GatherVariant (UPDATES 0) or ScatterVariant without its operation.
+  // Fills in a GatherVariant (UPDATES 0) or ScatterVariant, except for its
+  // operation.
   template <int UPDATES, typename Variant>
   void
   dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
     uint64_t count = (UPDATES ? src : dst).size() / ratio_;
     uint32_t words = 1;
     if constexpr (UPDATES == 0) {
-      // Few items would leave cores without work; llvmpipe is slower by fours.
+      // Not for few items, which would leave cores idle, and not on llvmpipe,
+      // which is slower by fours.
       bool several = count >= 1 << 21 && !enc.caps().software();
       words = v.WORDS = several ? 4 : 1;
     }
@@ -164,12 +167,13 @@ class TupleMove {
   const std::vector<int>& axes_;
   const array& target_;
   CollapsedAxes tuples_, slices_;
-  std::vector<uint32_t> starts_; // along each axis, where a slice can begin
+  // The places along each axis where a slice can begin.
+  std::vector<uint32_t> starts_;
   int ratio_ = 1; // items of the target that a word holds
 };
 
-// GatherAxis (UPDATES 0) and ScatterAxis, of whose variant all but what it
-// does.
+// GatherAxis (UPDATES 0) and ScatterAxis; the variant is complete except for
+// the operation.
 template <int UPDATES, typename Variant>
 void dispatch_along_axis(
     StreamEncoder& enc,

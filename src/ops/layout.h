@@ -12,8 +12,8 @@ namespace mlx::core::vulkan {
 // the same item size, otherwise a new one.
 void donate_or_alloc(const array& in, array& out);
 
-// Allocates `out`, of `in`'s shape, with the layout of `in`, which has no gaps;
-// reuses its buffer if that is donatable and item sizes match.
+// Allocates `out` with the shape and layout of `in`, which has no gaps; reuses
+// its buffer if it is donatable and item sizes match.
 void alloc_like(const array& in, array& out, bool donatable);
 
 // Allocates `out` and records a fill with zeros. The scalar operand is kept

@@ -17,8 +17,9 @@ inline bool nvidia(const Caps& caps) {
   return caps.vendor_id == 0x10de;
 }
 
-// Whether plans of tiles were timed on GPUs of this vendor, or do not matter.
-// Elsewhere the least tile_time() wins.
+// Whether tile plans were timed on this vendor's GPUs, or the device is one
+// where they do not matter. Otherwise the plan with the least tile_time() is
+// taken.
 inline bool timed_tiles(const Caps& caps) {
   return nvidia(caps) || caps.software();
 }

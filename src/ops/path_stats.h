@@ -1,5 +1,5 @@
-// Statistics of the kernel chosen for each shape and the reason why no faster
-// one was, printed at exit (MLX_VK_DEBUG=paths).
+// Counts, for each shape, the kernel that was chosen and the reason why no
+// faster one was; printed at exit (MLX_VK_DEBUG=paths).
 #pragma once
 
 #include <string>

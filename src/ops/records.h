@@ -1,5 +1,5 @@
-// How primitives describe their dispatches to the rewrites
-// (runtime/descriptor.h): empty where a dispatch has another form.
+// Descriptions of dispatches for the rewrites (runtime/descriptor.h); empty if
+// the dispatch has another form.
 #pragma once
 
 #include "backend/stream_encoder.h"

@@ -14,8 +14,8 @@ using namespace vulkan;
 
 namespace {
 
-// The axes between the first and the last two as one axis, if they are evenly
-// spaced. Zero extents do not get here.
+// Merges the axes between the first and the last two, if they are evenly
+// spaced. Zero extents do not occur here.
 bool middle_stride(const array& x, int64_t& stride) {
   if (x.ndim() == 4) {
     stride = x.shape(1) == 1 ? 1 : x.strides(1);
@@ -78,10 +78,10 @@ void RoPE::eval_gpu(
       p.b_stride % 4 == 0 && p.n_stride % 4 == 0 && p.t_stride % 4 == 0 &&
       x.offset() % (4 * x.itemsize()) == 0;
   uint32_t pairs = vec ? 4 : 1;
-  // In place, the items that are not turned are there already.
+  // In place, items that are not rotated need no copy.
   uint32_t tail = in_place ? 0 : p.D - dims_;
   p.columns = p.half_dims / pairs + tail / pairs;
-  // With work enough, the heads of an invocation share its angles.
+  // If there is enough work, the heads of an invocation share its angles.
   uint64_t invocations = uint64_t(p.columns) * p.L * p.N * p.B;
   p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
       : invocations >= (1 << 16)     ? std::min(p.N, 4u)

@@ -1,4 +1,4 @@
-// SearchSorted: a binary search an output item.
+// SearchSorted: one binary search per output item.
 #include "mlx/primitives.h"
 
 #include <cmath>
@@ -29,7 +29,7 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
     auto& k = enc.kernel(SearchSortedVariant{
         .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim});
     auto grid = linear(args.count, 256);
-    // A step of a search reads what no neighbour does.
+    // Neighbouring searches read different items in each step.
     constexpr double line = 32;
     double steps = std::log2(args.size + 2.0);
     enc.dispatch(

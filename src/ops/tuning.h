@@ -14,42 +14,42 @@
 namespace mlx::core::vulkan {
 
 struct QuantTuning {
-  // Rows of x from which matrix units take few of them: qmm_fragments and
-  // qmm_skinny (docs/lab/2026-11-22-few-rows.md).
+  // Rows of x from which products of few rows use matrix units: qmm_fragments
+  // and qmm_skinny (docs/lab/2026-11-22-few-rows.md).
   uint32_t few_rows = 5;
-  // Rows of x up to which qmm_skinny takes groups of 32, which need a product
-  // each (the same).
+  // Rows of x up to which qmm_skinny is used with groups of 32, each of which
+  // takes a product of its own (the same).
   uint32_t small_group_rows = 16;
-  // Items of k from which qmm_fragments shares them (the same).
+  // Items of k from which subgroups of qmm_fragments share k (the same).
   uint32_t fragments_k = 1024;
-  // Rows of x up to which qmm_fragments takes products of any number of
-  // outputs, and outputs up to which it takes all of its rows (the same).
+  // Rows of x up to which qmm_fragments is used for any number of outputs, and
+  // outputs up to which it is used for all of its rows (the same).
   uint32_t fragments_rows = 32;
   uint32_t fragments_outputs = 32768;
-  // Rows of x from and up to which qmm_tall takes them; workgroups a core that
-  // its parts of k aim at, and the least items of k a part
+  // First and last number of rows of x for qmm_tall; workgroups a core that its
+  // parts of k aim at, and the fewest items of k a part
   // (docs/lab/2026-11-25-rows.md).
   uint32_t least_tall_rows = 65;
   uint32_t most_tall_rows = 1024;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 512;
-  // Items of k up to which matrix units take a single row; and workgroups a
-  // core that they should be (docs/lab/2026-11-22-matvec.md).
+  // Items of k up to which a single row uses matrix units, and workgroups a
+  // core that this needs (docs/lab/2026-11-22-matvec.md).
   uint32_t one_row_k = 2048;
   uint32_t matvec_groups = 2;
-  // Subgroups a core that keep a device busy in qmv; with fewer, and from so
+  // Subgroups a core that keep a device busy in qmv. With fewer, and from this
   // many items of k a lane, workgroups share k (the same).
   uint32_t busy_subgroups = 16;
   uint32_t shared_k = 64;
-  // Rows of x up to which they are taken one by one or as vectors, not in
-  // tiles: w transposed, and not (the same).
+  // Rows of x up to which a product is one of vectors and not of tiles: with w
+  // transposed, and not (the same).
   uint32_t vector_rows = 8;
   uint32_t plain_vector_rows = 4;
-  // Rows in all, and an expert, from which sorted rows are in tiles
-  // (docs/lab/2026-11-22-experts.md).
+  // Rows in all, and rows an expert, from which sorted rows are multiplied in
+  // tiles (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
-  // Rows an expert up to which tiles of 16 rows take them
+  // Rows an expert up to which tiles have 16 rows
   // (docs/lab/2026-11-25-rows.md).
   uint32_t few_expert_rows = 16;
   // Rows an expert above which tiles have 128 rows (the same).
@@ -59,14 +59,14 @@ struct QuantTuning {
   uint32_t flat_rows = 32;
   uint32_t flat_expert_rows = 16;
   uint32_t tall_rows = 64;
-  // Rows of x from which w is dequantized first, once (the same); and MiB that
-  // it may take (a limit of memory, not timed).
+  // Rows of x from which w is dequantized first (the same), and MiB that the
+  // result may have (a limit of memory, not timed).
   uint32_t dequantize_rows = 128;
   uint32_t dequantize_mib = 256;
-  // Rows of bfloat16 x from which the same is done where only f16 matrices
-  // multiply it: the alternative is scalar (docs/dev/matrix-units.md).
+  // The same for bfloat16 x on devices with f16 matrices only, where the
+  // alternative is scalar (docs/dev/matrix-units.md).
   uint32_t halves_dequantize_rows = 128;
-  // The same where tiles of codes are estimated (RADV on gfx1201 breaks even
+  // The same on devices whose tiles are estimated (RADV on gfx1201 breaks even
   // between 512 and 2,048 rows).
   uint32_t codes_dequantize_rows = 768;
   // Software devices: weights, and products of a tile's sums, from which larger
@@ -76,14 +76,14 @@ struct QuantTuning {
 };
 
 struct GemmTuning {
-  // Columns of the thin side, its rows and items of k above and from which
-  // matrix units are faster though mostly padded, where items of k are apart
-  // (docs/lab/2026-11-22-training.md).
+  // Columns of the thin side above which, and its rows and items of k from
+  // which, matrix units are faster although mostly padded, if neighbours in k
+  // are not adjacent (docs/lab/2026-11-22-training.md).
   uint32_t apart_vectors = 4;
   uint32_t apart_rows = 1024;
   uint32_t apart_k = 256;
-  // Rows of a up to which, and items of k from which, matrix units take few of
-  // them: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
+  // Rows of a up to which, and items of k from which, products of few rows use
+  // matrix units: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
   uint32_t few_rows = 64;
   uint32_t few_rows_k = 512;
   // Workgroups a core that splits of k aim at, most parts, and the least items
@@ -98,8 +98,8 @@ struct GemmTuning {
   uint32_t split_skinny_k = 1024;
   uint32_t split_matrices_k = 512;
   uint32_t split_large_k = 384;
-  // Items of k from which matrix units make tiles of more than 64 rows and
-  // columns, and others (docs/lab/2026-11-22-matrix-units.md).
+  // Items of k from which matrix units are used, for tiles of more than 64 rows
+  // and columns and for others (docs/lab/2026-11-22-matrix-units.md).
   uint32_t wide_matrices_k = 4;
   uint32_t matrices_k = 16;
   // Rows in all, and an expert, from which sorted rows are in tiles; and rows
@@ -109,7 +109,7 @@ struct GemmTuning {
   uint32_t sorted_expert_rows = 4;
   uint32_t flat_expert_rows = 16;
   uint32_t medium_expert_rows = 96;
-  // Cores, in quarters, that 128 x 128 tiles have to fill (the same).
+  // Quarters of the cores that 128 x 128 tiles must occupy (the same).
   uint32_t large_quarters = 3;
 };
 
@@ -119,16 +119,16 @@ struct AttentionTuning {
   uint32_t short_keys = 256;
   // Keys up to which a workgroup takes two rows instead of four.
   uint32_t two_rows_keys = 4096;
-  // Workgroups a core that splits of keys aim at; splits that are always worth
-  // joining; most splits.
+  // Workgroups a core that splits of keys aim at; the number of splits that
+  // always pays for joining them; the most splits.
   uint32_t split_groups = 2;
   uint32_t cheap_splits = 16;
   uint32_t most_splits = 128;
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
   // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
   uint32_t wide_head = 96;
-  // Queries from which bfloat16 takes matrices of float16, after a pass over
-  // its items (docs/dev/matrix-units.md; not timed).
+  // Queries from which bfloat16 uses f16 matrices, after a pass over its items
+  // (docs/dev/matrix-units.md; not timed).
   uint32_t halves_queries = 32;
 };
 

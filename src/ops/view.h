@@ -90,7 +90,7 @@ void with_index(int ndim, bool large, F&& f) {
 }
 
 // Vector width: whether items can be accessed four at a time
-// (common/vector.glsl), from the first item and from those at any of `steps`.
+// (common/vector.glsl), from the first item on and after any of `steps`.
 // Buffers are aligned to at least 16 bytes.
 inline bool by_fours(
     const array& a,

@@ -18,8 +18,8 @@ constexpr int contraction_version = 1;
 // Whether one of the text's lines is that pragma; included files do not count.
 bool forbids_contraction(std::string_view text);
 
-// The module with NoContraction on each floating-point arithmetic instruction.
-// Throws std::invalid_argument for what is no SPIR-V module.
+// Adds NoContraction to each floating-point arithmetic instruction of the
+// module. Throws std::invalid_argument if the words are not a SPIR-V module.
 std::vector<uint32_t> without_contraction(const std::vector<uint32_t>& spirv);
 
 } // namespace mlx::core::vulkan

@@ -1,4 +1,4 @@
-// Loops of custom kernels that a software device ends before they are through.
+// Detects loops of custom kernels that a software device ends early.
 #pragma once
 
 #include <cstdint>

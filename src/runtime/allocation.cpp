@@ -79,8 +79,8 @@ VkResult Allocations::try_type(
     Allocation& a) {
   auto& caps = device_.caps();
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  // Whole ones: VMA would keep what is left between two as free, and look at
-  // all of that each time.
+  // Rounded up, because VMA would keep the gaps between buffers as free ranges
+  // and search all of them each time.
   info.size = std::min<uint64_t>(padded(size), caps.max_buffer_size);
   info.usage = usage;
   VmaAllocationCreateInfo how{};
@@ -98,8 +98,8 @@ VkResult Allocations::try_type(
       most = std::min(most, budgets[heap].budget);
     }
     if (budgets[heap].usage + size > most) {
-      // Only what VMA has left in its blocks. RADV would give what is not
-      // there, and lose the device at the next submission.
+      // Takes only what is free in VMA's blocks. RADV would hand out memory
+      // that does not exist, and lose the device at the next submission.
       how.flags |= VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
       how.flags &= ~VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
     }
@@ -134,7 +134,7 @@ Allocation Allocations::create(
   for (size_t i = 0; i < types.size() && !a.buffer; ++i) {
     type = types[i];
     VkResult now = try_type(size, type, use != HostUse::None, beyond_budget, a);
-    // The error of the first type counts.
+    // If all fail, the error of the first type is reported.
     r = i == 0 || now == VK_SUCCESS ? now : r;
   }
   if (r != VK_SUCCESS) {
@@ -190,7 +190,8 @@ void Allocations::free(Allocation& a) {
     if (a.behind) {
       std::free(a.mapped);
     } else if (a.host_apart) {
-      // Else the host's cache could write back into who has the memory next.
+      // Otherwise the host's cache could write back into the next owner's
+      // memory.
       vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE);
     }
     vmaDestroyBuffer(vma_, a.buffer, a.memory);
@@ -202,7 +203,8 @@ void Allocations::flush(const Allocation& a) {
   if (a.behind) {
     std::memcpy(a.behind, a.mapped, a.size);
   } else if (a.host_apart) {
-    // VMA widens it to nonCoherentAtomSize and keeps others out of that.
+    // VMA extends the range to nonCoherentAtomSize, which no other buffer
+    // shares.
     vk_check(
         vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE),
         "vkFlushMappedMemoryRanges");

@@ -114,7 +114,7 @@ std::unique_ptr<Commands> CommandWriter::take() {
         commands = std::move(last);
       }
     }
-    // Those that a burst of batches needed go, two for each one taken.
+    // After a burst of batches, two unused ones are freed for each one taken.
     for (int i = 0; i < 2 && free_.size() > most_free; ++i) {
       unused.push_back(std::move(free_.front()));
       free_.pop_front();
@@ -255,7 +255,7 @@ void CommandWriter::begin(const Batch& batch, Commands& c) {
   }
 }
 
-// Its end, after the first `done` records. What is submitted later comes after.
+// Ends a submission after the first `done` records.
 void CommandWriter::end(
     uint64_t ticket,
     uint32_t done,
@@ -265,9 +265,9 @@ void CommandWriter::end(
   if (auto* sentinels = device_.sentinels()) {
     sentinels->append(c.buffer, ticket + c.submissions - 1);
   }
-  // What comes next on the queue reads and overwrites, and the host reads
-  // mapped memory after the semaphore. What the host wrote before the
-  // submission needs no barrier: vkQueueSubmit shows it.
+  // The next submission reads and overwrites memory, and the host reads mapped
+  // memory after the semaphore. Writes of the host before the submission need
+  // no barrier, because vkQueueSubmit makes them visible.
   if (o.last_barrier) {
     barrier(
         vk,

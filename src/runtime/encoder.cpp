@@ -23,7 +23,7 @@ Encoder::~Encoder() {
       last->wait();
     }
   } catch (...) {
-    // A failed stream has told whoever waited on it.
+    // Whoever waited on a failed stream has had the error.
   }
 }
 
@@ -120,7 +120,8 @@ void Encoder::dispatch(
   if (params_size) {
     std::memcpy(out, params, params_size);
   }
-  accesses.resize(access - accesses.data()); // some may have no buffer
+  // Operands without a buffer have no access.
+  accesses.resize(access - accesses.data());
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
   if (parts == 1 && r.access_count == count) {
@@ -149,12 +150,12 @@ void Encoder::copy_to_host(Buffer& buffer) {
 }
 
 void Encoder::wait(EventPoint point) {
-  // Batches on the queue run before later ones anyway.
+  // A batch on the queue runs before later ones anyway.
   if (point.submitted() && point.error().empty()) {
     return;
   }
-  // Somebody may already wait for the open batch: were it to wait too, for that
-  // somebody or for itself, neither would ever start.
+  // Closes the open batch, because somebody may wait for it already: if it
+  // waited in turn for them, or for itself, neither would start.
   if (open_ && !open_->empty()) {
     close();
   }

@@ -10,12 +10,13 @@
 
 namespace mlx::core::vulkan {
 
-// A record that a gate holds. Gates derive from it what they know of one.
+// A record that a gate holds. Gates derive their own data from it.
 struct Hold {
-  // It is announced when the device is expected to reach it within so many
-  // seconds, and the records before it wait with it for a moment. 0: it is not.
+  // The record is announced when the device should reach it within this many
+  // seconds; the records before it are then held with it for a moment. 0: not
+  // announced.
   float announced_before = 0;
-  // Others wait for its end, so a submission ends with it.
+  // Other processes wait for its end, so a submission ends with it.
   bool ends_submission = false;
 };
 using Holds = std::span<const std::shared_ptr<const Hold>>;
@@ -26,10 +27,10 @@ class Gate {
  public:
   virtual ~Gate() = default;
 
-  // How many of `holds`, one after the other, may start now.
+  // How many of `holds`, from the first on, may start now.
   virtual size_t may_start(Holds holds) = 0;
-  // Nothing of this process delays these any longer. Their order is that of
-  // their batches, not of their start.
+  // Nothing in this process delays these records any longer. They come in the
+  // order of their batches, not of their start.
   virtual void announce(std::vector<const Hold*> holds) = 0;
   virtual void start(const Hold& hold) = 0;
   virtual void done(const Hold& hold) = 0; // when it is retired
@@ -38,7 +39,7 @@ class Gate {
   // nothing, and all later batches fail.
   virtual std::string error() = 0;
   virtual void fail(const std::string& why) = 0;
-  // Fails if what could let `hold` start has ended.
+  // Fails if the process that would let `hold` start has ended.
   virtual void look_for_ended(const Hold& hold) = 0;
   // The message that names what `hold` waits for.
   virtual std::string waits_for(const Hold& hold) = 0;

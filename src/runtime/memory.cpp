@@ -11,28 +11,29 @@
 
 namespace mlx::core::vulkan {
 
-// The host side of a buffer and what is valid; under Memory::mirror_mutex_.
+// The host side of a buffer, and which sides are valid; guarded by
+// Memory::mirror_mutex_.
 struct Buffer::Mirror {
   Allocation host; // mapped; or only `heap` below
   void* heap = nullptr; // malloc'ed before the device started
   bool host_valid = false;
   bool device_valid = false;
-  bool download_recorded = false; // host side follows in an open/sent batch
-  // Batches that upload it, none of them known to be on the queue.
+  bool download_recorded = false; // an open or submitted batch downloads it
+  // Batches that upload the buffer and may not be on the queue yet.
   std::vector<std::shared_ptr<Completion>> uploads;
   std::shared_ptr<Completion> last_write;
   std::shared_ptr<Completion> download; // the batch of the last one
   // A download outside of any stream that a host reader has to wait for.
   std::shared_ptr<Completion> fetch;
-  // The CPU stream's signal behind which the host side is final. Until then
-  // its worker may ask for the pointer at any time.
+  // Signalled when a CPU stream has written the host side. Until then its
+  // worker may ask for the pointer at any time.
   EventPoint cpu_writer;
-  // Shared: the host's cache may hold what it would write back at any time.
+  // Shared memory: the host's cache may hold dirty lines.
   bool touched = false;
-  // Times that the host was given a pointer; from kept_pointers on the host
-  // side stays.
+  // How often the host was given a pointer; after kept_pointers the host side
+  // is kept.
   uint32_t pointers = 0;
-  // One memory: batches, not yet retired, that read the host side.
+  // With one memory: the number of unretired batches that read the host side.
   uint32_t uploading = 0;
 
   // Whether no download to the host side is under way or has failed.
@@ -209,13 +210,12 @@ bool Memory::recycle(Buffer& b) {
     return true;
   }
   std::unique_lock lock(mirror_mutex_, std::defer_lock);
-  if (types_.one_memory) { // an upload's give_back_host_side() may be to come
+  if (types_.one_memory) { // give_back_host_side() of an upload may follow
     lock.lock();
   }
-  // Host-born buffers that have only their device side left, as uploads into
-  // shared memory leave them, are not kept either: they could serve as
-  // device-born ones, but each upload makes one more, and nothing needs as
-  // many.
+  // A host-born buffer whose host side was freed after its upload is not kept
+  // either. It could serve as a device-born one, but each upload makes one more
+  // than is needed.
   bool device_born = b.kind == BufferKind::DeviceBorn;
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
@@ -231,7 +231,7 @@ bool Memory::recycle(Buffer& b) {
   now = {};
   now.host = host;
   if (!device_born) {
-    b.kind = BufferKind::HostBorn; // it may have been of the heap
+    b.kind = BufferKind::HostBorn; // it may have been BufferKind::Heap
   }
   return true;
 }
@@ -340,9 +340,9 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   }
 }
 
-// Weights would otherwise be twice in the one memory that there is. Who has had
-// a pointer once has filled the array with it; who asks again, as a view does,
-// may keep it.
+// Otherwise weights would be twice in the one memory. The first pointer was
+// used to fill the array; whoever asks again, such as a view, may keep the
+// pointer, so that the host side stays.
 void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
   std::lock_guard lock(mirror_mutex_);
   auto ticket = upload.ticket();
@@ -373,13 +373,14 @@ void Memory::prepare_for_device(
           allocations_.create(b.size, types_.device, HostUse::None, over);
     }
     bool covered = write && begin == 0 && end >= b.size;
-    // Until a download is done, nobody but a CPU stream's writer behind it has
+    // Until a download is done, only a CPU stream's writer after it can have
     // changed the host side.
     bool same = !m.cpu_writer.event && m.download && !m.download->reached();
     bool upload = m.host_valid && !covered && !same &&
         !device_has_it(b, batch.completion);
     if (b.kind == BufferKind::Shared) {
-      // Even if all is to be overwritten: the cache could write back later.
+      // Needed even if everything is overwritten, because the cache could write
+      // back later.
       if (upload || m.touched) {
         batch.flushes.push_back({b.device_, m.download});
         m.touched = false;
@@ -399,8 +400,8 @@ void Memory::prepare_for_device(
       m.download_recorded = false;
       m.last_write = batch.completion;
       if (m.heap) {
-        // Written through donation only, so nobody else knows this pointer; an
-        // upload still in flight may read it.
+        // Only a donated array is overwritten, so no one else knows this
+        // pointer. An upload in flight may still read it.
         batch.pins.keep(std::shared_ptr<void>(m.heap, std::free));
         m.heap = nullptr;
       }
@@ -489,8 +490,8 @@ void Memory::set_cpu_writer(Buffer& b, EventPoint signal) {
   }
   with_room([&](bool over) {
     std::lock_guard lock(mirror_mutex_);
-    // The producer may work in place and may not have asked for its pointer
-    // yet: what it will find there is fetched now.
+    // The producer may work in place and not have asked for its pointer yet, so
+    // the present values are fetched now.
     give_to_host(b, over);
     b.mirror_->cpu_writer = signal;
   });
@@ -541,7 +542,7 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
       writer = {};
     }
     if (!writer.event) {
-      // Another reader's batch brings it, maybe later, or has failed to.
+      // A batch of another reader downloads it, possibly later, or has failed.
       if (!m.fetch && !m.arrived() &&
           std::find(expected.begin(), expected.end(), &b) == expected.end()) {
         start_fetch(b, over);

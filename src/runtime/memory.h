@@ -108,12 +108,13 @@ class Memory {
   void* host_pointer(Buffer& buffer) {
     return prepare_for_host(buffer, 1);
   }
-  // The same for who will ask for `pointers`: what can fail does so here.
+  // The same for a caller that will ask for `pointers` pointers: all that can
+  // fail does so here.
   void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
-  // Until end_expecting(), pointers to this buffer that the calling thread asks
-  // for do not wait for a recorded download: what it encodes for a CPU stream
-  // is ordered behind that by a fence.
+  // Until end_expecting(), the calling thread gets pointers to this buffer
+  // without waiting for a recorded download; a fence orders its CPU stream
+  // behind that download.
   static void expect_download(const Buffer& buffer);
   static void end_expecting();
 

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t none = ~0u;
 
 struct Held {
-  uint32_t record = none; // before which the batch is held; none: it can go
+  uint32_t record = none; // the batch is held before it; none: it can start
   const Hold* hold = nullptr; // that record's
 };
 
@@ -31,8 +31,8 @@ Held first_held(const Batch& batch) {
       batch.holds[may_start].get()};
 }
 
-// The record before which the batch is cut: the one that is held, or the one
-// after the end of a submission.
+// Where the batch is cut: before the held record, or after the end of a
+// submission.
 uint32_t cut_of(const Batch& batch) {
   auto& records = batch.records;
   uint32_t held = first_held(batch).record;
@@ -172,7 +172,7 @@ void PendingQueue::look_for_trouble(Pending& pending) {
   }
 }
 
-// The batch, or its first records.
+// Takes the batch, or the records before its cut.
 std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   auto& batch = pending.batch;
   if (batch->holds.empty()) {

@@ -42,7 +42,7 @@ class PendingQueue {
   // not prepared. The recorder alone may change them, until take() returns
   // them.
   std::vector<Batch*> unprepared();
-  // Since when a batch has been held by a gate alone, if one is.
+  // The time from which a batch has been held by a gate alone, if one is.
   std::optional<std::chrono::steady_clock::time_point> held_since();
 
  private:

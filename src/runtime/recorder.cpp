@@ -63,7 +63,8 @@ void Recorder::push(std::unique_ptr<Batch> batch) {
 
 void Recorder::loop() {
   while (true) {
-    // Both before the look: what happens meanwhile is seen at the next.
+    // Both are read before the queue is looked at, so that a later change is
+    // seen in the next turn.
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
@@ -83,7 +84,7 @@ void Recorder::loop() {
       wait_for_more(seen, compiles);
     }
   }
-  // The remaining batches wait for something that will never come.
+  // The remaining batches wait for events that will never be signalled.
   while (auto batch = pending_.take(true)) {
     batch->completion->set_failed(
         "[vulkan] The device was shut down before this work could start.");
@@ -176,10 +177,10 @@ void Recorder::wait_for_more(uint64_t seen, bool compiles) {
       seen, std::chrono::duration_cast<std::chrono::microseconds>(sleep));
 }
 
-// With the next ticket.
+// Submits one command buffer, which signals the next ticket.
 void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   auto& timeline = device_.timeline();
-  // Its sentinel's query must be free.
+  // The query of this ticket's sentinel must be free.
   while (next_ticket_ > Sentinels::count + timeline.seen() &&
          !timeline.lost()) {
     timeline.wait(
@@ -217,7 +218,7 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   next_ticket_++;
 }
 
-// The ticket of the batch, which is on the queue: that of its last submission.
+// Submits the batch. Returns its ticket: that of its last submission.
 uint64_t Recorder::start(Batch& batch, Commands& commands) {
   finish_kernels(batch);
   writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
@@ -228,7 +229,8 @@ uint64_t Recorder::start(Batch& batch, Commands& commands) {
   return next_ticket_ - 1;
 }
 
-// Why the batch fails without having started, or empty.
+// The error of something that the batch waits for, with which it fails before
+// it starts; or empty.
 std::string Recorder::why_not(const Batch& batch) const {
   for (const auto& point : batch.waits) {
     if (auto e = point.error(); !e.empty()) {
@@ -288,7 +290,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     return;
   }
   std::unique_ptr<Commands> commands;
-  // Nothing to run: done when everything submitted before it is.
+  // A batch without records is done when all earlier submissions are.
   const uint64_t before = next_ticket_ - 1;
   uint64_t ticket = before;
   auto clock = Timeline::Clock::now;
@@ -308,8 +310,8 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
         begin, device_.profiler().now(), batch->records.size());
     bool cut = shows_cut_loops(*batch);
     if ((device_.reports() || cut) && commands) {
-      // One batch at a time, so that a report is known to be its own. One that
-      // takes a minute is left to the watch, and its report to the next.
+      // Waits for each batch, so that a report belongs to it. After a minute
+      // the watch takes over, and the report is read after the next batch.
       timeline.wait(ticket, clock(), std::chrono::minutes(1));
       if (device_.reports()) {
         device_.reports()->check(batch->call);
@@ -320,7 +322,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     }
   } catch (const std::exception& e) {
     if (next_ticket_ - 1 != before) {
-      // Its first submissions are on the queue.
+      // The first submissions of the batch are on the queue.
       commands->submissions = static_cast<uint32_t>(next_ticket_ - 1 - before);
       batch->completion->set_failed(e.what());
       commands->timed = false;

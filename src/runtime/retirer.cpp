@@ -11,9 +11,10 @@ namespace mlx::core::vulkan {
 
 namespace {
 constexpr auto watch_interval = std::chrono::milliseconds(500);
-// A batch that follows one as long has marks of progress.
+// The batch after one that took this long has progress marks.
 constexpr auto long_batch = std::chrono::seconds(1);
-// Seconds that a batch runs or was estimated to run if Slowdown learns from it.
+// Slowdown learns from batches that ran, or were expected to run, for this many
+// seconds.
 constexpr double least_learned = 0.02;
 } // namespace
 
@@ -107,9 +108,9 @@ void Retirer::finish(InFlight done, bool in_use) {
     }
   }
   auto& timeline = device_.timeline();
-  // The device may still be running it.
+  // The device may still be running the batch.
   in_use |= timeline.runs_unwatched() && done.commands;
-  if (in_use) { // nothing of it may be freed
+  if (in_use) { // nothing that it uses may be freed
     std::lock_guard lock(mutex_);
     abandoned_.push_back(std::move(done));
   } else {
@@ -141,7 +142,8 @@ void Retirer::retire() {
       }
       done = std::move(in_flight_.front());
       in_flight_.pop_front();
-      // Here, as the thread that looks for hangs may be busy for long.
+      // Measured here, because the thread that looks for hangs may be busy for
+      // long.
       if (done.commands) {
         auto took = ran_for(done);
         slow_ = took >= long_batch;
@@ -194,8 +196,9 @@ void Retirer::finish_submitted() {
   wait_retired(*last);
 }
 
-// The device runs one batch after the other. A ticket is no measure: a batch
-// without records has that of one which may be done for long. Under the lock.
+// How long the oldest batch has run, since the device runs one batch after the
+// other. Tickets do not tell: a batch without records has the ticket of an
+// earlier one. Called under the lock.
 std::chrono::nanoseconds Retirer::ran_for(const InFlight& oldest) const {
   return Clock::now() - std::max(oldest.submitted, last_done_);
 }
@@ -241,12 +244,12 @@ void Retirer::look_for_hang(uint64_t ticket) {
     }
     auto& oldest = in_flight_.front();
     slow_ |= ran_for(oldest) >= long_batch;
-    // A batch's tickets end with its own.
+    // The batch's ticket is the last one of its submissions.
     uint64_t seen = device_.timeline().seen();
     uint64_t first = ticket - oldest.commands->submissions;
     uint64_t over = seen > first ? std::min(seen, ticket) - first : 0;
     uint32_t done = writer_.done(*oldest.commands, over);
-    // Parts of a dispatch are progress too.
+    // A finished submission counts as progress, even within a dispatch.
     auto progress = done + static_cast<uint32_t>(over);
     if (!watch_.hangs(ticket, progress, Clock::now(), watch_settings_.limit)) {
       return;
@@ -261,8 +264,8 @@ void Retirer::look_for_hang(uint64_t ticket) {
   }
 }
 
-// Short batches spend most of their time on the starts of dispatches, and
-// rendezvous wait for other processes: neither says how fast the device is.
+// Ignores short batches, whose time is mostly that of starting dispatches, and
+// batches that waited for other processes.
 void Retirer::learn(const InFlight& done, std::chrono::duration<double> took) {
   double expected = done.batch->seconds();
   if (config().debug_submit) {
@@ -281,7 +284,8 @@ void Retirer::learn(const InFlight& done, std::chrono::duration<double> took) {
   }
 }
 
-// For a batch on the queue, " after <its kernels>"; they may be many.
+// For a ticket on the queue: the stream of its batch and its kernels,
+// shortened.
 std::string Retirer::kernels_of(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   for (auto& batch : in_flight_) {

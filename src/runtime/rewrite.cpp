@@ -102,8 +102,8 @@ bool Program::can_pass(uint32_t record, const Group& g, uint32_t number) const {
       return false;
     }
   }
-  // Records from before `first` that have moved behind it. Only the last groups
-  // of heads grow, so that groups before them end earlier.
+  // Records that were moved from before `first` to behind it. Only the last
+  // groups of heads grow, so earlier groups end before `first`.
   size_t earlier = 0;
   for (size_t h = sunk_.size(); h-- > 0 && earlier < growing_heads;) {
     auto& heads = groups[sunk_[h]];
@@ -152,8 +152,8 @@ bool Program::can_move(
   return true;
 }
 
-// Whether an edge from the record allows the overlap with `a`: its operand
-// reads what the edge's maker wrote, or may overwrite it.
+// Whether an edge allows the record's operand to overlap `a`: the operand reads
+// what the edge's maker wrote, or may overwrite it.
 bool Match::allows(uint32_t record, const Access& a, uint32_t operand) const {
   const Access& b = p.of(record)[operand];
   for (size_t e = 0; e < pattern.edge_count(); ++e) {
@@ -195,7 +195,7 @@ bool Program::attempt(
     uint32_t record,
     uint32_t maker,
     int8_t operand) {
-  // The other nodes: of the same group, or of none.
+  // All other nodes are in this group, or in none.
   uint32_t group = pattern.start == Pattern::Begins ? none : group_of(maker);
   Match m{
       *this,

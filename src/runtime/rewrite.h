@@ -1,8 +1,8 @@
-// Joins dispatches that decode models repeat into one (docs/dev/rewrites.md).
-// Pure but for the kernels that it requests; runs before order.h.
+// Joins dispatches that decoding repeats into one (docs/dev/rewrites.md). Pure
+// but for the kernels that it requests; runs before order.h.
 //
 // A group of records takes the place of its first one. It reads and writes all
-// that they do, so that nobody has to be asked who else holds a value. Later
+// that they do, so that other holders of a value are not affected. Later
 // members thus move up: each is compared, by byte ranges, with all records that
 // it would pass, and within a group only what a rule expects may overlap.
 #pragma once
@@ -21,13 +21,13 @@ namespace mlx::core::vulkan {
 enum class Rule : uint8_t {
   Siblings, // a product of the same rows
   Residual, // what is added to a product
-  Gate, // what is made of two of them
-  Norm, // of the row that they take
-  Rope, // heads of q, k and v: their norm, their turn, the copy into a cache
+  Gate, // the gated product of two of them
+  Norm, // the norm of their row
+  Rope, // heads of q, k and v: norm, rotation, copy into a cache
   // For layers of experts:
-  Router, // what follows the softmax of a router
-  Experts, // gate, up and what is made of them
-  Combine, // what follows the products of a row's experts
+  Router, // the operations behind a router's softmax
+  Experts, // gate, up and their gated product
+  Combine, // the operations behind the products of a row's experts
   Attention, // over a quantized cache (rewrite_attention.h)
   Count
 };
@@ -60,19 +60,21 @@ const char* name_of(Miss miss);
 class FusedKernels {
  public:
   virtual ~FusedKernels() = default;
-  // Null where there is none, now or ever: it is refused from then on, until
-  // there is one.
+  // Null if there is none. The variant is refused from then on, until it is
+  // compiled.
   virtual const Kernel* find(const JoinedKernel& variant) = 0;
   virtual bool refused(const JoinedKernel& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const JoinedKernel& variant) const = 0;
-  // Whether so many heads are turned sooner with what is before and after.
+  // Whether rotating this many heads is faster in one dispatch with their norms
+  // and copies.
   virtual bool fits_heads(uint64_t count) const = 0;
 };
 
 class SelectLog;
 
-// The same work, in the order given, in as many records or fewer.
+// Replaces the records by the same work in as many records or fewer, in the
+// order given.
 void rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,

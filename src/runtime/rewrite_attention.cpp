@@ -24,8 +24,8 @@ bool in_place(std::span<const Access> accesses, const Access& range) {
       });
 }
 
-// Whether a record after a member, which is none, depends on it: the members
-// run after all of them.
+// Whether no other record behind a member depends on it. The members run after
+// all of those records.
 bool is_intact(const Records& b, const AttentionRecords& found) {
   for (uint32_t member : {found.scale, found.scores, found.mask}) {
     for (uint32_t k = member; member != none && ++k < b.records.size();) {
@@ -72,7 +72,7 @@ AttentionRecords find_attention(const Records& b, const Access& weights) {
     if (found.softmax == none) {
       if (!std::holds_alternative<SoftmaxRecord>(what) ||
           !in_place(accesses, weights)) {
-        return {}; // a product of something else
+        return {}; // not a product of attention weights
       }
       found.softmax = i;
     } else if (std::holds_alternative<MaskRecord>(what)) {

@@ -1,9 +1,9 @@
-// Attention over a quantized cache, as three products' worth of records:
-// scores, maybe hidden or biased, their softmax, and the product with the
-// values. The last one's primitive asks here for the others while it encodes,
-// since it knows that nobody else wants the weights: they and the scores are
-// never written where one kernel takes all (docs/dev/rewrites.md).
-// Pure.
+// Attention over a quantized cache, recorded as three steps: the product that
+// gives scores, possibly masked or biased; their softmax; and the product with
+// the values. The last product's primitive looks here for the others while it
+// encodes, because it knows that no one else reads the weights: one kernel then
+// replaces all, and scores and weights are never written
+// (docs/dev/rewrites.md). Pure.
 #pragma once
 
 #include "runtime/rewrite_group.h"
@@ -28,9 +28,9 @@ struct AttentionRecords {
   }
 };
 
-// What has made `weights`, in place: nothing else has touched that range since
-// the scores were written, and what they were made of is as it was. A scale, if
-// the scores alone read its result.
+// Finds the records that computed `weights` in place: nothing else has touched
+// that range since the scores were written, and the inputs of the scores are
+// unchanged. A scale counts if only the scores read its result.
 AttentionRecords find_attention(const Records& batch, const Access& weights);
 
 } // namespace mlx::core::vulkan

@@ -166,14 +166,14 @@ struct Group {
   bool has(uint32_t record) const {
     return std::count(members, members + size, record) > 0;
   }
-  // k and v may be made between: who needs what earlier members make waits for
-  // the last one anyway.
+  // k and v may be computed between the members. A record that reads what an
+  // earlier member writes waits for the last member anyway.
   bool runs_last() const {
     return std::holds_alternative<HeadChains>(parts);
   }
 };
 
-// An operand of one record of a pattern and the record that made it.
+// An edge of a pattern: an operand of one record, and the record that wrote it.
 struct Edge {
   static constexpr int8_t either = -1; // the first or the second operand
 
@@ -186,7 +186,7 @@ struct Edge {
   bool input = false; // not made, but also the first operand of that record
   bool optional = false;
 
-  // With one of these set.
+  // Copies of the edge with one of these flags set.
   constexpr Edge overwritten() const {
     Edge e = *this;
     e.over = true;
@@ -232,7 +232,7 @@ class Program : public Records {
   bool conflict(uint32_t i, uint32_t j) const {
     return may_conflict(i, j) && vulkan::conflict(of(i), of(j));
   }
-  // False most times, where they do not.
+  // A fast test by bits: false means that they do not conflict.
   bool may_conflict(uint32_t i, uint32_t j) const {
     auto &a = nodes_[i], &b = nodes_[j];
     return (a.written & b.any) | (a.any & b.written);
@@ -241,7 +241,7 @@ class Program : public Records {
   void append_accesses(
       std::span<const uint32_t> members,
       std::vector<Access>& out) const;
-  // Where a record runs.
+  // The index of the record in whose place this one runs.
   uint32_t place_of(uint32_t record) const {
     return nodes_[record].place;
   }
@@ -262,7 +262,7 @@ class Program : public Records {
     }
     return false;
   }
-  // Heads that still are near enough, likewise.
+  // The same for groups of heads: the last few whose place is near `record`.
   template <typename F>
   bool any_recent_heads(uint32_t record, F f) const {
     size_t n = sunk_.size();
@@ -275,15 +275,15 @@ class Program : public Records {
     return false;
   }
 
-  // Counts why `record` did not join. False.
+  // Counts why `record` did not join; returns false.
   bool miss(uint32_t record, Rule rule, Miss why) {
     events.push_back({record, rule, why});
     return false;
   }
-  // Makes the records, of which the last one is being matched, members of
-  // `changed`, which takes the place of groups[number] or becomes it.
-  // shares(changed, i): whether what members and record i both touch, and one
-  // writes, is within one invocation.
+  // Makes the records `added` members of `changed`, which replaces
+  // groups[number] or is appended to the groups; the last of them is being
+  // matched. shares(changed, i): whether one invocation makes all accesses to
+  // memory that record i and the members share and one of them writes.
   template <typename Shares>
   bool join(
       uint32_t number,
@@ -308,7 +308,7 @@ class Program : public Records {
   static constexpr size_t growing_heads = 2; // groups of heads that may grow
   static constexpr uint32_t near_by = 10; // records after their last
 
-  // A bit by the base of what is accessed.
+  // One of 64 bits, by the base of the access.
   static uint64_t bit_of(const Access& a) {
     return uint64_t(1) << (a.base * 0x9e3779b97f4a7c15ull >> 58);
   }
@@ -322,7 +322,7 @@ class Program : public Records {
     uint32_t count = 0;
   };
 
-  // Whether what is added may run where the group does, groups[number].
+  // Whether the added records may run at the place of groups[number].
   bool can_move(
       const Group& g,
       uint32_t number,
@@ -331,7 +331,8 @@ class Program : public Records {
   bool can_sink(uint32_t member, uint32_t from, const Group& g, uint32_t to)
       const;
   bool apply(const Pattern& pattern, uint32_t record);
-  // With nodes 0 and 1, and the operand of the first edge.
+  // Tries the pattern with `record` as node 0 and `maker` as node 1, whose
+  // output is the first edge's operand number `operand`.
   bool attempt(
       const Pattern& pattern,
       uint32_t record,
@@ -414,7 +415,7 @@ struct Match {
   bool shares(const Group& g, uint32_t record) const;
 };
 
-// Heads, whose records no pattern has.
+// Matches chains of heads, which no pattern describes.
 void match_rope(Program& p, uint32_t record);
 void match_copy(Program& p, uint32_t record);
 

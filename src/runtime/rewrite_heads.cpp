@@ -189,7 +189,7 @@ bool add_copy(uint32_t record, Walk w, Type t, HeadChain& c) {
   if (items != int64_t(c.B) * q.N * q.L * q.D) {
     return false;
   }
-  // Where so many steps of y lead in the cache, if all are on one axis.
+  // The distance in the cache of `by` items of y, if one axis has all of them.
   auto step = [&](int64_t by, int64_t extent) -> int64_t {
     for (int d = w.ndim; d-- > 0;) {
       auto& a = w.axes[d];
@@ -228,7 +228,7 @@ bool copied_heads(
   for (int d = 0; d + 1 < w.ndim; ++d) {
     outer[d] = w.axes[d];
   }
-  // Workgroups share out the longest.
+  // The longest axis is divided among workgroups.
   auto longest = std::max_element(
       std::begin(outer), std::end(outer), [](auto& a, auto& b) {
         return a.extent < b.extent;

@@ -13,8 +13,8 @@ namespace mlx::core::vulkan {
 class PipelineTable;
 struct Caps;
 
-// On: batches to come find the kernels of their parts too, see find_of_cuts().
-// For `mlx-vulkan cache warm`. Any thread.
+// On: later batches also find the kernels of their parts (find_of_cuts()). For
+// `mlx-vulkan cache warm`. Any thread.
 void prepare_cuts(bool on);
 
 class CompiledFusions : public FusedKernels {

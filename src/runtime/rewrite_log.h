@@ -48,7 +48,7 @@ MLXVK_FIELDS(CopyRecord, word, ndim)
 
 class SelectLog {
  public:
-  // Takes the records of a batch before any rule is applied.
+  // Records the batch before any rule is applied.
   SelectLog(
       const std::vector<Record>& records,
       const std::vector<Access>& accesses,
@@ -56,7 +56,7 @@ class SelectLog {
 
   void joined(uint32_t record, Rule rule);
   void missed(uint32_t record, Rule rule, Miss why);
-  // These run as one, in the place of one of them.
+  // These records run as one, in the place of record `place`.
   void run(std::span<const uint32_t> members, uint32_t place);
 
   // A line a record; `records` are what is left of the list.

@@ -6,9 +6,9 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Each workgroup norms the row again: so many bytes read a product are less
-// than a dispatch and its level (8 MiB of an H200's cache take about 2 us, and
-// a product rarely comes alone).
+// Each workgroup norms the row again. Up to this many bytes that cost less than
+// a dispatch and its level: 8 MiB from an H200's cache take about 2 us, and
+// several products usually share a norm.
 constexpr uint64_t most_norming_bytes = 4 << 20;
 
 Type type_of(const Group& g) {
@@ -88,12 +88,12 @@ Verdict gate(Match& m) {
   return Verdict::Yes;
 }
 
-// A norm and the product of what it made.
+// Joins a norm and the product of its output.
 Verdict norm(Match& m) {
   uint32_t n = m.nodes[1];
   auto& found = m.p.what<NormRecord>(n);
   auto* v = std::get_if<QmvVariant>(&m.what<ProductRecord>().variant);
-  if (!v) { // of many rows
+  if (!v) { // a product of many rows
     return Verdict::Form;
   }
   auto q = m.p.args<ProductRecord>(m.nodes[0]);

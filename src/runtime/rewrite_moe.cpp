@@ -26,7 +26,7 @@ ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
   return set;
 }
 
-// The router's softmax and its order.
+// Joins the router's softmax and the sort of its output.
 Verdict order(Match& m) {
   auto& sort = m.what<ArgSortRecord>();
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(m.nodes[1]);
@@ -41,7 +41,7 @@ Verdict order(Match& m) {
   return Verdict::Yes;
 }
 
-// Which place of the order a choice begins at.
+// The place in the sorted order at which a choice begins.
 uint64_t first_of(const Program& p, const Router& r, uint32_t take) {
   return (p.address(take, 1) - p.output_address(r.sort)) / 4;
 }
@@ -107,7 +107,7 @@ Verdict gate(Match& m) {
   return Verdict::Yes;
 }
 
-// Products, their weights (node 1) and their sum (node 0).
+// Joins products, their weights (node 1) and their sum (node 0).
 Verdict combine(Match& m) {
   auto& s = m.what<SumRecord>();
   uint32_t scale = m.nodes[1], product = m.nodes[2];

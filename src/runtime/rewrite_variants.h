@@ -1,4 +1,4 @@
-// Plans of joined kernels: what rewrite.h asks for instead of the plans' own.
+// Plans of joined kernels, for rewrite.h.
 #pragma once
 
 #include <optional>
@@ -22,19 +22,19 @@ using JoinedKernel = std::variant<
 // A row that takes more shared memory is normed by itself.
 constexpr uint32_t most_normed_bytes = 16384;
 
-// Several products at once, or one with what is added to it.
+// A kernel of several products, or of one product and a sum.
 inline FusedQmvVariant fused_matvec(const QmvVariant& v, bool several) {
   return {v, several ? MAX_SETS : 1u};
 }
 
-// The same after the norm of their row of k items, by so many lanes.
+// The same with the norm of their row of k items, by this many lanes.
 inline FusedQmvVariant normed_matvec(FusedQmvVariant v, uint32_t k, int lanes) {
   v.NORM = k;
   v.NORM_LANES = static_cast<uint32_t>(lanes);
   return v;
 }
 
-// Two products and the gate of them: each has half of a workgroup's outputs.
+// A gated product: each of the two products has half of a workgroup's outputs.
 inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
   FusedQmvVariant fused{v, MAX_SETS, gate};
   if (v.COOPMAT) {
@@ -45,8 +45,9 @@ inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
   return fused;
 }
 
-// Whether b's variant adds up as a's does: how many outputs share a load, but
-// for many, or a workgroup that does not share their sums, is of no matter.
+// Whether both sum in the same order. The number of outputs that share a load
+// does not matter, except beyond QMV_FEW_OUTS; nor does the size of a workgroup
+// that does not share sums.
 inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
   if ((a.OUTS <= QMV_FEW_OUTS) != (b.OUTS <= QMV_FEW_OUTS)) {
     return false;
@@ -59,7 +60,7 @@ inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
   return a == b;
 }
 
-// Likewise: how many outputs a subgroup or a workgroup makes is of no matter.
+// The same: the number of outputs of a subgroup or workgroup does not matter.
 inline bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
   b.FM = a.FM;
   b.WN = a.WN;
@@ -72,7 +73,8 @@ inline FusedFragmentsVariant fused_fragments(
   return {v, several ? MAX_SETS : 1u};
 }
 
-// Each has half of a subgroup's fragments, and all sums are laid down at once.
+// A gated product: each of the two has half of a subgroup's fragments. With
+// several subgroups along k, all sums must fit in shared memory at once.
 inline std::optional<FusedFragmentsVariant> gated_fragments(
     const QmmFragmentsVariant& v,
     uint32_t gate) {
@@ -84,7 +86,7 @@ inline std::optional<FusedFragmentsVariant> gated_fragments(
   return fused;
 }
 
-// The same of either kernel.
+// The same for either kernel.
 inline JoinedKernel fused_product(const RowsVariant& v, bool several) {
   if (auto* q = std::get_if<QmvVariant>(&v)) {
     return fused_matvec(*q, several);
@@ -174,8 +176,9 @@ inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
       held_values(caps, v) + more <= caps.held_values + less;
 }
 
-// Whether what it declares of shared memory is there: the normed row, sums that
-// the workgroup shares, and what is gated. Matrix units come with enough.
+// Whether the device has the shared memory that the kernel declares: the normed
+// row, sums that the workgroup shares, and gated outputs. Devices with matrix
+// units have enough.
 inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
   uint64_t row = uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES;
   uint64_t sums = v.WHOLE_WORKGROUP ? v.WG * v.OUTS * v.ROWS : 0;
@@ -189,7 +192,7 @@ inline bool fits_registers(const Caps& caps, const FusedFragmentsVariant&) {
   return !caps.few_registers();
 }
 
-// The same as for qmv.comp; all of it waits in shared memory.
+// The same for the kernel of experts, whose outputs all wait in shared memory.
 inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
   uint32_t more = caps.joined_values + caps.several_values;
   return !caps.few_registers() ||
@@ -219,10 +222,10 @@ inline bool holds_head(uint32_t D, int lanes) {
   return uint32_t(lanes) <= rope_cache_group && head_chunks(D, lanes) <= 4;
 }
 
-// Whether so many heads are turned sooner by rope_cache.comp: it saves levels,
-// but makes angles again for every few heads. On an H200 24,576 of q, k and v
-// took 25 us instead of 17 in three levels, 48 took 5 instead of 13; on a CPU,
-// where barriers are slow, 3,200 took twice as long.
+// Whether rope_cache.comp rotates this many heads faster: it saves levels, but
+// computes angles again for every few heads. On an H200 24,576 heads of q, k
+// and v took 25 us instead of 17 in three levels, 48 took 5 instead of 13; on a
+// CPU, where barriers are slow, 3,200 took twice as long.
 inline bool takes_heads(const Caps& caps, uint64_t count) {
   return count <= (caps.software() ? 128 : 4096);
 }

@@ -13,8 +13,9 @@ using Clock = Timeline::Clock;
 // A wait looks at least this often for a lost device.
 constexpr auto longest_wait = std::chrono::milliseconds(100);
 constexpr auto background_sleep = std::chrono::milliseconds(1);
-// So many threads ask the device at once. Others wait until their batch is
-// retired: hundreds that ask would take the cores that do the work.
+// At most this many threads poll the device. Others wait until their batch is
+// retired: hundreds of polling threads would take the cores from those that
+// work.
 constexpr int most_asking = 16;
 constexpr auto longest_without_asking = std::chrono::milliseconds(20);
 } // namespace
@@ -61,7 +62,7 @@ Timeline::~Timeline() {
   vk_.vkDestroySemaphore(device_, semaphore_, nullptr);
 }
 
-// The last ticket of (from, to] up to which all sentinels are there.
+// The last ticket in (from, to] up to which all sentinels were written.
 uint64_t Timeline::checked(uint64_t from, uint64_t to) {
   for (uint64_t ticket = from + 1; ticket <= to; ++ticket) {
     if (sentinels_->written(ticket)) {
@@ -244,7 +245,7 @@ std::string Completion::error() const {
 void Completion::set_submitted(uint64_t ticket) {
   {
     std::lock_guard lock(timeline_.mutex);
-    uint64_t none = 0; // else it has failed already, late
+    uint64_t none = 0; // it may have failed meanwhile
     ticket_.compare_exchange_strong(none, ticket, std::memory_order_acq_rel);
   }
   changed_.notify_all();
@@ -299,7 +300,7 @@ void EventState::signal_on(
   }
   {
     std::lock_guard lock(mutex_);
-    // Drop what is over, so that a long-lived event stays small.
+    // Drops reached completions, so that a long-lived event stays small.
     while (!pending_.empty() && pending_.front().completion->reached()) {
       value_ = std::max(value_, pending_.front().value);
       auto e = pending_.front().completion->error();
@@ -312,8 +313,8 @@ void EventState::signal_on(
     promise(value);
   }
   cv_.notify_all();
-  // A batch may be held for this value; submitting the completion's own batch
-  // wakes its recorder too, unless that is over.
+  // A batch may wait for this value. Submitting the completion's batch wakes
+  // its recorder; if that is done already, it is woken here.
   if (completion->submitted()) {
     wakeup().notify();
   }

@@ -9,7 +9,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 struct RateRow {
-  uint32_t cores; // where nothing tells
+  uint32_t cores; // if the driver does not report it
   double bytes_per_core, least_bytes, most_bytes; // a second
   double flops_per_core;
   double copy_bytes;
@@ -27,7 +27,7 @@ bool integrated(const Caps& caps) {
   return caps.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
 }
 
-// A dispatch of hours is an estimate gone wrong.
+// An estimate that asks for more parts is wrong.
 constexpr double most_parts = 4096;
 
 } // namespace
@@ -47,7 +47,7 @@ Rates assumed_rates(const Caps& caps) {
 
 WorkLimit work_limit(const Caps& caps, double milliseconds) {
   if (milliseconds < 0) {
-    // Nothing resets a CPU, or waits for it to draw.
+    // No watchdog resets a CPU, and no desktop waits for it.
     milliseconds = caps.software() ? 0 : integrated(caps) ? 100 : 500;
   }
   return {
@@ -62,8 +62,8 @@ uint32_t parts_for(double seconds, double limit) {
 }
 
 std::vector<GridPart> split(Grid grid, uint32_t parts) {
-  // Along the outermost axis alone: group_index() is x + X (y + Y z), and
-  // whether X and Y count the base must not matter. A row is the least.
+  // Splits the outermost axis alone, since group_index() is x + X (y + Y z) and
+  // X and Y must be those of the whole grid. A row is the smallest part.
   uint64_t groups = uint64_t(grid.x) * grid.y * grid.z;
   uint64_t per_part = std::max<uint64_t>(groups / std::max(parts, 1u), 1);
   std::vector<GridPart> result;
@@ -77,7 +77,7 @@ std::vector<GridPart> split(Grid grid, uint32_t parts) {
     }
   };
   if (grid.z > 1) {
-    // More than 2^32 groups: no kernel has as many.
+    // A grid of more than 2^32 groups, which no kernel has.
     ranges(grid.z, 1, [&](uint32_t begin, uint32_t n) {
       return GridPart{{0, 0, begin}, {grid.x, grid.y, n}};
     });

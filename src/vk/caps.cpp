@@ -138,13 +138,13 @@ void query_properties(
   c.preserve_nan_f32 = p12.shaderSignedZeroInfNanPreserveFloat32;
   c.preserve_denorm_f32 = p12.shaderDenormPreserveFloat32;
   c.host_import_alignment = host.minImportedHostPointerAlignment;
-  // maxMemoryAllocationSize is what never fails for its size alone: NVIDIA says
-  // 4 GiB and gives more. A driver that does not says
+  // Allocations up to maxMemoryAllocationSize never fail for their size alone:
+  // NVIDIA reports 4 GiB and allows more. Other drivers return
   // VK_ERROR_OUT_OF_DEVICE_MEMORY.
   c.max_buffer_size =
       limits.maxBufferSize ? limits.maxBufferSize : p11.maxMemoryAllocationSize;
-  // At most one vendor's are not 0. Without the second structure AMD's units
-  // include those that are switched off.
+  // At most one vendor's counts are not 0. Without the second structure AMD's
+  // count includes disabled units.
   c.core_count = sm.shaderSMCount + arm.shaderCoreCount +
       (amd2.activeComputeUnitCount ? amd2.activeComputeUnitCount
                                    : amd.shaderEngineCount *
@@ -172,7 +172,7 @@ void query_features(
   c.shader_int16 = f.all.features.shaderInt16;
   c.shader_int64 = f.all.features.shaderInt64;
   c.shader_float16 = f.f12.shaderFloat16;
-  // Both at once: scopes of our kernels are the device's.
+  // Both features are needed, since the kernels use the device scope.
   c.vulkan_memory_model =
       f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope;
   c.subgroup_extended_types = f.f12.shaderSubgroupExtendedTypes;
@@ -200,7 +200,7 @@ void query_dot_products(const Vk& vk, VkPhysicalDevice device, Caps& c) {
 }
 
 void query_cooperative_matrix(const Vk& vk, VkPhysicalDevice device, Caps& c) {
-  // A bf16 matrix needs a feature bit of its own, which this holds till here.
+  // bf16 matrices need their own feature bit, which is kept here meanwhile.
   bool bf16 = std::exchange(c.coopmat_bf16, false) && c.bfloat16;
   if (!c.cooperative_matrix ||
       !vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) {
@@ -468,8 +468,8 @@ std::vector<int> usable_of(
   return found;
 }
 
-// One of `some`, which are alike and not none. -1 with `why` set where there is
-// a choice and the launcher's variables do not tell.
+// Chooses among `some`, which are of one type and not empty. -1 with `why` set
+// if there is a choice that the launcher's variables do not decide.
 int by_rank(
     const std::vector<int>& some,
     const Launch& launch,

@@ -205,7 +205,8 @@ std::string at_least(long least) {
   return "a number of " + std::to_string(least) + " or more";
 }
 
-// Reads settings into `c`. What is empty or not understood keeps the default.
+// Reads settings into `c`. A setting with an empty or unknown value keeps its
+// default.
 struct Environment {
   const char* (*get)(const char*);
   Config& c;
@@ -351,7 +352,7 @@ const ConfigEntry& nearest(std::string_view name) {
       table, {}, [&](auto& e) { return distance(name, e.name); });
 }
 
-// What a value of an earlier name is in the list of the present one.
+// The words of the present name for a value of an earlier name.
 std::string meaning(const EarlierName& e, std::string_view value) {
   std::string word = e.word;
   if (word.empty() || word.ends_with('=')) {

@@ -69,7 +69,7 @@ struct TestHooks {
   std::string plans; // how plans see the device (ops/tuned/plan.h)
 };
 
-// A value that the setting does not take.
+// A value that the setting does not accept.
 struct Misread {
   std::string name, value, expected;
 };

@@ -67,8 +67,9 @@ constexpr IntelCores intel_cores[] = {
     {0x56a5, 8}, {0x56a6, 6}, {0x56b0, 8}, {0x56b1, 8}, {0x56b2, 16},
     {0x56b3, 16}, {0x56ba, 8}, {0x56bb, 6}, {0x56bc, 8}, {0x56bd, 6},
     {0x56be, 28}, {0x56bf, 24}, {0x56c0, 32}, {0x56c1, 8}, {0x56c2, 32},
-    // From no table: the most that are sold of mtl_u and arl_u, of mtl_h, arl_h
-    // and lnl, of bmg (no product's, B580, B570), and of ptl (Arc B390).
+    // Estimates, since no table has them: the largest products sold of mtl_u
+    // and arl_u; of mtl_h, arl_h and lnl; of bmg (one without product, B580,
+    // B570); and of ptl (Arc B390).
     {0x7d40, 4}, {0x7d45, 4}, {0x7d60, 4}, {0x7d41, 4}, {0x7d67, 4},
     {0xb640, 4}, {0x6420, 8}, {0x64a0, 8}, {0x64b0, 8}, {0x7d55, 8},
     {0x7dd5, 8}, {0x7d51, 8}, {0x7dd1, 8}, {0xe202, 20}, {0xe20b, 20},
@@ -80,11 +81,7 @@ struct NamedCores {
   std::string_view name; // part of the device's
   uint32_t cores;
 };
-// The first that matches holds. Apple: the GPU cores of apple.com's
-// specifications, the largest of each chip; Mesa has none of them, it counts
-// the bits of the kernel's masks (agx_get_num_cores,
-// src/asahi/lib/agx_device.c). Qualcomm: num_ccu, which is num_sp_cores, of
-// Mesa 25.0's src/freedreno/common/freedreno_devices.py.
+// The first matching row is used.
 constexpr NamedCores named_cores[] = {
     {"Apple M1 Ultra", 64}, {"Apple M1 Max", 32},   {"Apple M1 Pro", 16},
     {"Apple M1", 8},        {"Apple M2 Ultra", 76}, {"Apple M2 Max", 38},

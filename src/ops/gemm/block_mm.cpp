@@ -69,7 +69,7 @@ void run_blocks(
       .OUT_MASK = mask_kind(in[BLOCK_Y_MASK]),
       .SEGMENTED = segments != nullptr,
       .LARGE = needs_large_index(a) || needs_large_index(b)});
-  // Each segment has its part of k.
+  // Each segment has a range of k.
   double products = segments ? double(p.m) * p.n : double(out.size());
   enc.dispatch(
       k, reads, {out}, p, linear(groups), {.flops = 2 * products * p.k});

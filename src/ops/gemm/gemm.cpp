@@ -27,7 +27,7 @@ struct CollapsedBatch {
 struct BatchLayout {
   Shape shape;
   std::array<Strides, 3> strides; // of a, b, c; of lhs, rhs when gathering
-  CollapsedBatch a, b; // when gathering: what the indices refer to
+  CollapsedBatch a, b; // when gathering: the matrices that the indices select
 };
 
 // In the order of BATCH's values.
@@ -116,7 +116,7 @@ AnyBatch batch_args(const BatchLayout& batch, bool gather) {
   return BatchEven{a[0], b[0], c[0]};
 }
 
-// The same with a and b exchanged.
+// The same product, transposed: a and b exchange places.
 void exchange(BatchEven& batch) {
   std::swap(batch.a, batch.b);
 }
@@ -235,7 +235,7 @@ gemm_args(const GemmPlan& plan, const GemmCall& call, const Batch& batch) {
   return args;
 }
 
-// The product itself, or the parts of a split one.
+// Runs the product, or computes the parts of a split one.
 void run_product(
     StreamEncoder& enc,
     const GemmCall& call,
@@ -277,7 +277,7 @@ void run_product(
   }
 }
 
-// Adds up the parts of a split product; only c's batch matters.
+// Sums the parts of a split product; only c's batch matters.
 template <typename Batch>
 void sum_parts(
     StreamEncoder& enc,

@@ -15,7 +15,7 @@ array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
 
 bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   const array &a = call.a, &b = call.b;
-  // Rows of a and matrices of b, all one stack.
+  // Rows of a and matrices of b form one stack each.
   if (a.shape(-2) != 1 || !a.flags().row_contiguous || b.ndim() != 3 ||
       out.size() / out.shape(-1) > INT32_MAX - 2) {
     return false;

@@ -7,7 +7,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 void make_matrix_contiguous(array& a, StreamEncoder& enc) {
-  // The stride of a single item says nothing.
+  // The stride of an axis of one item has no meaning.
   bool contiguous = a.flags().row_contiguous ||
       ((a.strides(-1) == 1 || a.shape(-1) == 1) &&
        (a.shape(-2) == 1 || a.strides(-2) == a.shape(-1)));
@@ -24,7 +24,7 @@ Strides leading_strides(const array& a, int n) {
   return Strides(a.strides().begin(), a.strides().end() - n);
 }
 
-// The distance between neighbours of an evenly spaced stack of matrices.
+// The distance between adjacent matrices of an evenly spaced stack.
 std::optional<int64_t> even_stride(const array& a, int n) {
   if (a.flags().row_contiguous && a.size() > 0 &&
       a.size() <= std::numeric_limits<int32_t>::max()) {
@@ -43,7 +43,7 @@ std::optional<int64_t> even_stride(const array& a, int n) {
   return shape[0] == 1 ? 0 : strides[0][0];
 }
 
-// The distance between matrices, after a copy where it is not even.
+// The distance between matrices, after a copy if they are not evenly spaced.
 int64_t make_even(array& a, StreamEncoder& enc) {
   auto stride = even_stride(a, 2);
   if (!stride) {
@@ -57,7 +57,7 @@ uint32_t matrices_of(const array& a) {
   return elements(leading_shape(a, 2));
 }
 
-// A single row's stride says nothing: expand_dims makes it 1.
+// The stride of a single row has no meaning: expand_dims makes it 1.
 int64_t row_stride(const array& a) {
   return a.ndim() > 1 && a.shape(-2) > 1 ? a.strides(-2) : 0;
 }
@@ -122,8 +122,8 @@ void set_gather(
   set_batch<2>(p.stack, o.lhs->shape(), {o.lhs->strides(), o.rhs->strides()});
 }
 
-// Whether all rows of an operand start at multiples of 16 bytes: those of codes
-// are as far apart as they must be for that.
+// Whether all rows of an operand start at multiples of 16 bytes. Rows of codes
+// always follow one another without gaps.
 bool aligned16(
     const AddressedProduct& product,
     const array& a,

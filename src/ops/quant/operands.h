@@ -1,5 +1,5 @@
-// The operands of a quantized product, and what makes them addressable: copies
-// of matrices whose rows are not contiguous, strides, sizes.
+// The operands of a quantized product, and their addresses, strides and sizes.
+// Matrices whose rows are not contiguous are copied.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@ namespace mlx::core::vulkan {
 struct QuantOperands {
   array x, w, scales;
   std::optional<array> side;
-  // Which matrix of x and of w each product takes; both or none.
+  // The matrix of x and of w for each product; both or none.
   std::optional<array> lhs, rhs;
-  bool sorted = false; // equal rhs indices stand together
-  bool last_use = false; // nobody reads x again
+  bool sorted = false; // equal rhs indices are adjacent
+  bool last_use = false; // x is not read again
 };
 
 struct AddressedProduct {
@@ -25,7 +25,7 @@ struct AddressedProduct {
   QuantShape shape;
 };
 
-// Replaces operands by copies where it must, which `enc` keeps alive.
+// Replaces operands by copies if necessary; `enc` keeps these alive.
 AddressedProduct address(
     StreamEncoder& enc,
     QuantOperands& operands,

@@ -1,4 +1,4 @@
-// Which kernel a quantized product takes, and its tile. A pure function of a
+// The choice of a quantized product's kernel and tile: a pure function of a
 // shape and of the device, tested without a GPU.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace mlx::core::vulkan {
 
 struct QuantShape {
-  ProductVariant common; // type, format, how matrices are found
+  ProductVariant common; // type, format, addressing of matrices
   uint32_t m = 1, n = 1, k = 1; // of one product
   uint64_t batch = 1;
   bool transpose = true; // w is (n, k)
@@ -23,7 +23,7 @@ struct QuantShape {
   bool x_aligned = true; // of x
   bool sides_aligned = true; // and of scales and biases
   bool may_split = true; // k into parts that are summed in a second dispatch
-  // Products take rows of a sorted stack: m is 1, batch the number of rows.
+  // Rows of a sorted stack, a product each: m is 1, batch the number of rows.
   bool sorted = false;
   uint32_t matrices = 1;
 };
@@ -49,8 +49,8 @@ struct QuantPlan {
   const char* why = ""; // not a faster path
 };
 
-// `skinny`: rows of x from which matrix units take few of them; -1: from where
-// that measured faster (docs/lab/2026-11-22-few-rows.md), 0: never. `int8`:
+// `skinny`: rows of x from which products of few rows use matrix units; -1: the
+// measured number (docs/lab/2026-11-22-few-rows.md), 0: never. `int8`:
 // Config::int8_activations.
 QuantPlan plan_quant(
     const Caps& caps,
@@ -58,8 +58,8 @@ QuantPlan plan_quant(
     int skinny = -1,
     int int8 = 0);
 
-// Whether to dequantize w first, once, into 256 MiB at most, and run a dense
-// product. `rows`: of x from which to do so; -1: from where it measured faster
+// Whether to dequantize w first, into at most 256 MiB, and run a dense product.
+// `rows`: rows of x from which to do so; -1: the measured number
 // (docs/lab/2026-11-22-matrix-units.md), 0: never.
 bool dequantizes_first(const Caps& caps, const QuantShape& shape, int rows);
 

@@ -25,7 +25,8 @@ namespace vulkan {
 
 namespace {
 
-// The weights of a qq product, quantized here unless they come so.
+// The weights of a product that quantizes both operands; quantized here if they
+// are not yet.
 std::pair<array, array> quantized_weights(
     StreamEncoder& enc,
     const array& w,
@@ -57,7 +58,7 @@ QuantOperands qq_operands(
     const QuantFormat& format) {
   bool quantized = inputs[1].dtype() == uint32;
   size_t base = 2 + between + (quantized ? 1 : 0);
-  // mx.gather_qqmm passes on what mx.qqmm refuses.
+  // mx.gather_qqmm does not check what mx.qqmm checks.
   if (!issubdtype(inputs[0].dtype(), floating) ||
       !(quantized || issubdtype(inputs[1].dtype(), floating)) ||
       inputs.size() < base) {

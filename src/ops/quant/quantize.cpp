@@ -25,7 +25,7 @@ uint32_t count32(const char* call, const array& a, uint64_t n) {
   return static_cast<uint32_t>(n);
 }
 
-// Codes and scales, or what they make again, into allocated outputs.
+// Writes codes and scales, or dequantized values, to allocated outputs.
 void quantize(
     StreamEncoder& enc,
     const char* call,

@@ -74,7 +74,7 @@ void dense_product(
   run_gemm(enc, {"quantized_matmul", x, w}, y);
 }
 
-// x as qmm_dot takes it.
+// Packs x for qmm_dot.
 array packed_rows(
     StreamEncoder& enc,
     const array& x,
@@ -94,8 +94,7 @@ array packed_rows(
   return packed;
 }
 
-// x as qmm_sorted takes it with matrices of f16: its rows, or those of its
-// stack.
+// Packs x for qmm_sorted with f16 matrices: its rows, or the rows of its stack.
 void pack_halves(
     StreamEncoder& enc,
     QuantOperands& o,
@@ -116,7 +115,7 @@ void pack_halves(
   args.x_row = args.stack.x_matrix = pitch;
 }
 
-// Packs x as the planned kernel takes it.
+// Packs x if the planned kernel needs that.
 void pack(
     StreamEncoder& enc,
     const QuantPlan& plan,
@@ -133,7 +132,7 @@ void pack(
   }
 }
 
-// A product whose parts of k are summed in a second dispatch.
+// Runs a product whose parts of k are summed in a second dispatch.
 void run_split(
     StreamEncoder& enc,
     const QuantPlan& plan,
