@@ -101,7 +101,7 @@ Value Translator::step_by_one(const Expr& e, bool postfix, bool discarded) {
   } else if (
       lv.home == Home::Local && lv.type->is_scalar() && !lv.type->atomic &&
       lv.type->scalar >= Scalar::I32 && !lv.type->is_narrow_float()) {
-    // As C++ has it, for the reader and for compilers that unroll.
+    // Written as in C++, for readers and for compilers that unroll.
     wrote(lv);
     emit(op + op + lv.text + ";");
   } else {

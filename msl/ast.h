@@ -20,8 +20,8 @@ struct Expr;
 struct Type;
 using ExprPtr = std::unique_ptr<Expr>;
 
-// An argument of a template: a type or a value. A bare name is given as both;
-// who knows the names decides.
+// An argument of a template: a type or a value. A bare name is stored as both;
+// the translator, which knows the names, decides.
 struct TemplateArgument {
   std::unique_ptr<Type> type;
   ExprPtr value;
@@ -55,9 +55,10 @@ struct Attribute {
 struct Expr {
   enum class Kind : uint8_t {
     Number, // text as written: 0x1fu, 1.5h, 1e-3f, true, false
-    // text, without metal:: and std::, but fast::exp, mem_flags::mem_none,
-    // Foo::n; `arguments` if it is a template-id (also as the callee of a
-    // Call); `type` if a template-id stands before the last ::, Limits<T>::max
+    // text: without metal:: and std::, but with other scopes (fast::exp,
+    // mem_flags::mem_none, Foo::n). `arguments`: if it is a template-id (also
+    // as the callee of a Call). `type`: if a template-id precedes the last ::,
+    // as in Limits<T>::max
     Name,
     Unary, // text: + - ! ~ * & ++ --
     Postfix, // text: ++ --
@@ -65,8 +66,8 @@ struct Expr {
     Assign, // text: = += ...
     Conditional, // children: condition, then, else
     Call, // children: callee (Name or Member), then the arguments
-    Index, // children: of what, index
-    Member, // children: of what; text: field or swizzle; `arrow`, `arguments`
+    Index, // children: array, index
+    Member, // children: object; text: field or swizzle; `arrow`, `arguments`
     Cast, // type; children: one. (T)x, static_cast, reinterpret_cast (text)
     // type; children: T(a, b), T{a, b}, vec<T, 4>(x); a type that only the
     // translator knows comes as a Call
@@ -163,9 +164,9 @@ struct Declaration {
   std::vector<Declarator> fields;
   std::vector<Declaration> methods;
   std::vector<Declaration> types; // using, typedef and structs within
-  // Enumerators become Constants, those of an enum class as "E::a", and the
-  // enum a Using. Using: `result`. Constant (StaticAssert: of the value; `name`
-  // is the message):
+  // Enumerators become Constants ("E::a" for an enum class), and the enum a
+  // Using. Using: `result`. Constant (StaticAssert: of the value; `name` is the
+  // message):
   Declarator constant;
 };
 

@@ -112,7 +112,7 @@ std::optional<Value> Translator::builtin(
       at == qualified.npos ? qualified : qualified.substr(at + 2);
   bool fast = qualified.starts_with("fast::");
   for (auto& a : arguments) {
-    // Pointers of atomics, results and lambdas stay what they are.
+    // Pointers to atomics and results, and lambdas, are passed as they are.
     if (!a.is_lvalue()) {
       a = decayed(a);
     }
@@ -170,7 +170,7 @@ std::optional<Value> Translator::builtin(
   return mlx_function(name, e, arguments);
 }
 
-// Of all arguments as one float type; integers count as float. Not rounded.
+// Converts all arguments to one float type (integers to float), not rounded.
 Value Translator::exact_function(
     const char* glsl,
     const std::vector<Value>& arguments,
@@ -214,7 +214,7 @@ Value Translator::number_function(
     const char* real,
     std::vector<Value>& arguments,
     Place place) {
-  // An overload for each type; of several types what C++ makes of them.
+  // Chooses the overload for a type; for several types, C++'s choice.
   Ty own = overload_type(arguments, arguments.size(), place);
   if (own->is_floating()) {
     return float_function(real, arguments, place);
@@ -236,7 +236,7 @@ Value Translator::number_function(
     if (!info_of(t->scalar).is_signed) {
       return back(arguments[0]);
     }
-    // glslang folds abs() of a constant of 64 bits to the constant.
+    // glslang folds abs() of a 64-bit constant to the constant itself.
     const char* f = info_of(t->scalar).size == 8 ? "msl_abs(" : "abs(";
     return back(plain_value(t, f + x[0] + ")"));
   }

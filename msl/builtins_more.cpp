@@ -66,7 +66,7 @@ Value Translator::by_components(
   return plain_value(t, t->is_vector() ? glsl_name(t) + "(" + all + ")" : all);
 }
 
-// clz, popcount and their like see the type's own bits.
+// clz, popcount and similar functions count within the type's width.
 std::optional<Value> Translator::integer_function(
     const std::string& name,
     std::vector<Value>& arguments,
@@ -235,7 +235,7 @@ std::optional<Value> Translator::mlx_function(
   if (!name.starts_with("elem_to_loc") || n < 2) {
     return {};
   }
-  // Index types: of the template argument, or of the element, or 64 bits.
+  // The index type: the template argument's, the element's, or 64 bits.
   Value element = load(arguments[0]);
   const Expr& callee = *e.children[0];
   Ty index = types_.scalar(Scalar::I64);
@@ -248,7 +248,7 @@ std::optional<Value> Translator::mlx_function(
   if (!known || !index->is_integer()) {
     return {};
   }
-  // By the widest type of the same sign: what is narrower agrees modulo 2^n.
+  // In the widest type of the same sign: narrower types agree modulo 2^n.
   std::string text = name == "elem_to_loc"
       ? (element.type->is_vector() ? "msl_elem_to_loc_3d(" : "msl_elem_to_loc(")
       : "msl_" + name + "(";

@@ -56,7 +56,7 @@ Value Translator::barrier(
   return plain_value(types_.nothing(), "");
 }
 
-// As a statement: where it stands in control flow matters.
+// Written as a statement, because its place in control flow matters.
 Value Translator::effect(Ty type, const std::string& text) {
   writing_->pure = false;
   auto* v = variable("seen", type, Space::Thread);
@@ -151,7 +151,7 @@ Value Translator::atomic_float(
   return plain_value(types_.scalar(Scalar::F32), now);
 }
 
-// Whether `*expected` was there; if not, it is what was.
+// Whether the value equalled `*expected`, which otherwise becomes the value.
 Value Translator::atomic_exchange(
     const std::string& memory,
     Ty t,

@@ -32,7 +32,7 @@ std::vector<Value> Translator::arguments_of(const Expr& e) {
   return all;
 }
 
-// T(x), vec<T, 4>(x), where only scopes tell that it is a type.
+// T(x) and vec<T, 4>(x), if only scopes tell that the name is a type.
 std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
   Ty to = nullptr;
   Scope* where = nullptr;
@@ -210,7 +210,7 @@ int Translator::parameter_cost(
   }
 }
 
-// The types of the parameters, and what the conversions to them cost.
+// The types of the parameters, and the cost of the conversions to them.
 bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
   Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {

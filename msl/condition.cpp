@@ -26,7 +26,7 @@ int64_t integer_of(const Expr& e) {
   throw Error(e.place, quoted(e.text) + " is not an integer of 64 bits.");
 }
 
-// Wraps, as nothing here may be undefined.
+// Wraps on overflow, so that nothing is undefined.
 int64_t apply(const Expr& e, int64_t a, int64_t b) {
   const std::string& op = e.text;
   uint64_t x = uint64_t(a), y = uint64_t(b);

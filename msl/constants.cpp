@@ -22,8 +22,8 @@ float from_bits(uint32_t b) {
   return f;
 }
 
-// To the nearest value with `bits` bits of mantissa, ties to even, and of
-// half's range if there are 11.
+// Rounds to the nearest value with `bits` bits of mantissa, ties to even; with
+// 11 bits also to half's range.
 float round_mantissa(float x, int bits) {
   if (!std::isfinite(x) || x == 0) {
     return x;
@@ -208,7 +208,7 @@ Value Translator::number(const Expr& e) {
       fail(e.place, "`" + e.text + "` is not a number of MSL.");
     }
     Scalar t = has('h') ? Scalar::F16 : has('b') ? Scalar::BF16 : Scalar::F32;
-    // Rounded once, from the text.
+    // Rounds once, from the text.
     return literal(
         types_.scalar(t),
         t == Scalar::F32 ? double(std::strtof(digits.c_str(), nullptr)) : d);

@@ -51,7 +51,7 @@ Ty Translator::common_type(Ty a, Ty b, Place place) {
                                  : Scalar::F32;
     return types_.scalar(s);
   }
-  // The higher rank; of one rank the unsigned type.
+  // The type of higher rank; of equal ranks, the unsigned one.
   return types_.scalar(std::max(promoted(a)->scalar, promoted(b)->scalar));
 }
 
@@ -163,7 +163,7 @@ Value Translator::convert_pointer(
     p.type = to;
     return p;
   }
-  // Another view of the same variable: the offset is in items of the pointer.
+  // Another view of the same variable: its offset is in items of the new type.
   Ty from_item = flat_element(p.type->element),
      item = flat_element(to->element);
   bool views = from_item->is_numeric() && item->is_numeric() &&

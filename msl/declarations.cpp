@@ -12,7 +12,7 @@ using Home = Value::Home;
 
 constexpr int64_t longest_constructor = 16; // items; more by a loop
 
-// What T x(value) or T x = value gives.
+// The value of T x(value) or T x = value.
 const Expr& value_of(const Declarator& d) {
   bool only = d.constructed && d.value->children.size() == 1;
   return only ? *d.value->children[0] : *d.value;

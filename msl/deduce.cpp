@@ -153,8 +153,8 @@ bool Translator::bind_call(
   return !bind_defaults(d, to, d.place, key);
 }
 
-// Gives the parameters without an argument their defaults, which may use those
-// before them. The first one that has none; null if all are bound.
+// Gives parameters without an argument their defaults, which may use earlier
+// parameters. Returns the first parameter without one; null if all are bound.
 const TemplateParameter* Translator::bind_defaults(
     const Declaration& d,
     Scope& to,

@@ -8,7 +8,7 @@ namespace {
 using Home = Value::Home;
 using How = Passed::How;
 
-// Ends templates that instantiate themselves without end.
+// Limits templates that instantiate themselves without end.
 constexpr size_t most_instances = 2000;
 constexpr int deepest = 48;
 
@@ -76,7 +76,7 @@ Value Translator::instantiate(
   bool discarded = std::exchange(discarding_, false);
   std::vector<Passed> how;
   std::string key = c.key;
-  // Arguments left out have values in the scope of the function.
+  // Default arguments are evaluated in the scope of the function.
   for (size_t i = arguments.size(); i < c.parameters->size(); ++i) {
     Temporarily inner(scope_, c.scope);
     arguments.push_back(initial(c.takes[i], *(*c.parameters)[i].what.value));
@@ -159,7 +159,7 @@ Variable* Translator::declare_parameter(
     s.value = of_variable(v);
     return v;
   }
-  // Into memory that the function knows.
+  // The pointer points into memory that the function knows.
   Ty offset = p.type->is_pointer() ? p.type : types_.scalar(Scalar::I32);
   auto* v = variable(wish, offset, Space::Thread);
   v->points_to = given.base;
@@ -289,7 +289,7 @@ void Translator::write_function(
   written_.push_back({header + ")", std::move(w.lines)});
 }
 
-// An argument as the function takes it; `back` gets what is to be copied back.
+// Converts an argument for the function; `back` gets what is copied back later.
 std::string Translator::argument_text(
     const Passed& p,
     const Value& given,
@@ -368,7 +368,7 @@ Value Translator::default_record(Ty to, Place place) {
   return make_struct(to, {}, place);
 }
 
-// Without constructors: the fields in order, the rest by their defaults.
+// Without constructors: the fields in order, the others by their defaults.
 Value Translator::make_struct(
     Ty to,
     const std::vector<const Expr*>& items,

@@ -19,7 +19,7 @@ bool blank(char c) {
       c == '\v';
 }
 
-// Longest first.
+// The longest operators come first.
 constexpr std::array<std::string_view, 25> kPunctuation{
     "<<=", ">>=", "...", "<=>", "->*", "::", "->", "++", "--",
     "<<",  ">>",  "<=",  ">=",  "==",  "!=", "&&", "||", "+=",

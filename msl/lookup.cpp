@@ -130,7 +130,7 @@ Symbol* Translator::find(const std::string& name) {
   return find(scope_, name, nullptr);
 }
 
-// A::b::c: structs and their types, last a name within.
+// Looks up A::b::c: structs and types, and at last a name in them.
 Symbol* Translator::find_qualified(
     const std::string& name,
     Scope** where,
@@ -304,7 +304,7 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   return v;
 }
 
-// A variable of another function, which a lambda uses, becomes a global.
+// Makes a variable of another function, used by a lambda, a global.
 Value Translator::symbol_value(
     Symbol& s,
     const std::string& name,

@@ -11,7 +11,7 @@ struct Macro {
   bool takes_arguments = false, variadic = false;
   std::vector<std::string_view> parameters;
   Tokens body;
-  bool active = false; // being expanded: its name stays
+  bool active = false; // being expanded: its own name is not expanded again
 };
 
 class Macros {

@@ -1,8 +1,8 @@
-// SIMD-groups wider than a subgroup are emulated through shared memory, with
-// barriers in it: every invocation of the workgroup has to come to each
-// collective. So where one stands in control flow, control flow becomes masks:
-// `if (mask)` around what is not collective, loops that turn until no
-// invocation is left, and a mask as the first argument of what is.
+// SIMD-groups wider than a subgroup are emulated through shared memory with
+// barriers, so every invocation of the workgroup must reach each collective
+// operation. Control flow around one therefore becomes masks: `if (mask)`
+// around other statements, loops that run until no invocation is left, and a
+// mask as the first argument of the collective.
 #include <algorithm>
 
 #include "msl/names.h"
@@ -41,7 +41,7 @@ bool Translator::is_collective(const Stmt& s) {
   return any_expression(&s, [&](const Expr& x) { return names_collective(x); });
 }
 
-// By name: what any function of that name does counts.
+// Decided by name: all functions of that name count.
 void Translator::find_collectives(const Unit& unit) {
   std::vector<std::pair<std::string, const Stmt*>> bodies;
   auto add = [&](const Declaration& d, auto&& self) -> void {
@@ -118,7 +118,7 @@ void Translator::update_guard() {
   w.guard = !w.mask || w.mask->full ? "" : w.mask->name;
 }
 
-// At the start of a function: who has not returned, and what was returned.
+// Declares a function's mask of invocations still in it, and its result.
 void Translator::begin_masks() {
   auto& w = *writing_;
   if (!w.mask) {
@@ -302,7 +302,7 @@ void Translator::masked_switch(const Stmt& s) {
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
-    // Lanes that continue or return must not reach the next case either.
+    // Lanes that continue or return must not reach the next case.
     emit_everywhere(come + " = " + come + " && " + left + ";");
   }
   bool leaves = escapes(*s.body, false, true);

@@ -11,7 +11,7 @@ namespace {
 
 using Home = Value::Home;
 
-// Items of scalars that one of `t` takes in memory: 4 of a float3.
+// The number of scalars that one `t` occupies in memory: 4 for a float3.
 int stride_of(Ty t) {
   return static_cast<int>(size_of(t) / info_of(t->scalar).size);
 }
@@ -206,7 +206,7 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
   at = scaled(at, flat_count(type));
   bool plain = p.text == "0" || p.text.empty();
   if (!plain) {
-    // GLSL adds ints to ints only.
+    // GLSL adds an int only to an int.
     at = sum(within(p, Prec::Add), is_number(at) ? at : "int(" + at + ")");
   }
   if (type->is_array()) {
@@ -458,8 +458,8 @@ void Translator::wrote(const Value& to) {
   }
 }
 
-// The place that a reference is bound to. It stays the same when variables
-// change that its index was computed from.
+// The place that a reference is bound to. Later changes of the variables in its
+// index do not move it.
 Value Translator::pinned(Value v) {
   auto snapshot = [&](const std::string& text, Ty type) {
     Value x;

@@ -6,7 +6,7 @@ namespace msl {
 
 namespace {
 
-// Views of an array by vectors begin at a whole vector.
+// A view of an array as vectors begins at a whole vector.
 constexpr int64_t part_align = 4;
 
 } // namespace
@@ -47,7 +47,7 @@ void Translator::place_variable(Variable* v, const Declarator& d) {
       element, v->part + (size + part_align - 1) / part_align * part_align);
 }
 
-// The base of a pointer that may have either.
+// The base of a pointer that may point into either.
 Base* Translator::either_base(Base* a, Base* b, Place place) {
   if (!a || !b || a == b) {
     return a ? a : b;
@@ -69,13 +69,13 @@ Base* Translator::either_base(Base* a, Base* b, Place place) {
   throw Moves{one.key, other.key};
 }
 
-// `slot`, what a pointer points into, when it is given one into `b`.
+// Updates `slot`, the array of a pointer that is set to one into `b`.
 void Translator::points_into(Base*& slot, Base* b, Place place) {
   slot = either_base(slot, b, place);
 }
 
-// `pointer == nullptr`, or !=: of a variable while the kernel runs, as it may
-// have been given one.
+// `pointer == nullptr`, or !=: decided at run time for a variable, since it may
+// have been set to null.
 Value Translator::compared_with_null(
     const Value& pointer,
     const std::string& op) {

@@ -1,7 +1,7 @@
 // Pointers into threadgroup and thread memory that move between arrays. A
-// pointer is an index into an array that is known when translating; arrays that
-// one pointer may point into become parts of one. That is found out on the way,
-// so the translation then begins again.
+// pointer is an index into an array that must be known at translation, so
+// arrays that one pointer may point into become parts of one array. They are
+// found during translation, which is then repeated.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace msl {
 // The key of a declared name, by its position.
 std::string key_of(const Declarator& d);
 
-// Which variables are parts of one array, by where they are declared. Other
-// kernels, which have none, keep their code.
+// Groups of variables that become parts of one array, by where they are
+// declared; none in kernels without such pointers.
 class Together {
  public:
   // The name of the group that `key` belongs to; empty without one.
@@ -26,7 +26,7 @@ class Together {
     }
     return it->second == key ? key : group(it->second);
   }
-  // False if they were together.
+  // False if they were in one group already.
   bool join(const std::string& a, const std::string& b) {
     for (auto& key : {a, b}) {
       parent_.try_emplace(key, key);

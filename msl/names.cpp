@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::unordered_map<std::string_view, Meaning>;
 
-// Lists of words, with spaces between them.
+// Lists of words, separated by spaces.
 constexpr std::string_view kScalars =
     "void bool char uchar short ushort int uint long ulong half float double "
     "bfloat size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t "

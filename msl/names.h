@@ -19,10 +19,10 @@ enum class Meaning : uint8_t {
 // The meaning that Metal and MLX's headers give a name.
 Meaning built_in_meaning(std::string_view name);
 
-// Why a word is not supported, and the nearest way; empty for other words.
+// Why a word is not supported, and what to use instead; empty for other words.
 std::string refused_word(std::string_view name);
 
-// Whether a list of words, with spaces between them, has this one.
+// Whether a list of words, separated by spaces, contains this one.
 bool has_word(std::string_view list, std::string_view word);
 
 // c of a::b::c.
@@ -30,8 +30,9 @@ inline std::string last_name(const std::string& name) {
   return name.substr(name.rfind(':') + 1);
 }
 
-bool is_keyword(std::string_view name); // no name of the user's
+bool is_keyword(std::string_view name); // a name that users cannot have
 bool is_space(std::string_view name); // device, constant, threadgroup, thread
-bool is_qualifier(std::string_view name); // those, const, constexpr, volatile
+// Address spaces, const, constexpr, volatile.
+bool is_qualifier(std::string_view name);
 
 } // namespace msl

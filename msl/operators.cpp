@@ -11,7 +11,7 @@ namespace {
 struct Operator {
   std::string_view name;
   Prec prec;
-  // The function that computes it of floats without contraction
+  // The function that computes the operator for floats without contraction
   // (common/msl_math.glsl), or compares vectors.
   const char* function = nullptr;
 };
@@ -49,8 +49,8 @@ std::string call_of(const char* f, const Value& a, const Value& b) {
   return std::string(f) + "(" + a.text + ", " + b.text + ")";
 }
 
-// a op b, grouped to the left as GLSL does. The bits' operators in
-// parentheses, for the reader.
+// a op b, grouped to the left as in GLSL. Bitwise operators get parentheses,
+// for readers.
 Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
   Prec p = operator_named(op)->prec;
   auto below = static_cast<Prec>(static_cast<int>(p) - 1);
@@ -191,7 +191,7 @@ Value Translator::arithmetic(
   }
   bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
   if (op == "%" && (wide || info_of(t->scalar).is_signed)) {
-    // GLSL's own is undefined for negative numbers.
+    // GLSL's operator is undefined for negative numbers.
     return plain_value(t, call_of("msl_rem", a, b));
   }
   if (op == "/" && wide) { // common/quotient.glsl says why
@@ -319,8 +319,8 @@ Value Translator::pointer_arithmetic(
   return infix(types_.scalar(Scalar::Bool), op, x, y);
 }
 
-// The right side only if the left one asks for it. What it does beside its
-// value becomes statements, which then stand under an `if`.
+// Evaluates the right side only if the left one requires it. Its side effects
+// become statements under an `if`.
 Value Translator::short_circuit(const Expr& e) {
   bool conjunction = e.text == "&&";
   Value a = condition(*e.children[0]);
@@ -352,7 +352,7 @@ Value Translator::short_circuit(const Expr& e) {
   return r;
 }
 
-// Both sides of ?: as one type, and whether it is an lvalue no more.
+// Converts both sides of ?: to one type, after which neither is an lvalue.
 Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
   a = decayed(a);
   b = decayed(b);
@@ -382,7 +382,7 @@ Value Translator::conditional(const Expr& e) {
   c = convert(c, types_.scalar(Scalar::Bool), e.place);
   const Expr &yes = *e.children[1], &no = *e.children[2];
   if (c.constant) {
-    // The other side may not even have a meaning.
+    // The other side may be invalid for this type.
     bool first = c.integer() != 0;
     Value v = eval(first ? yes : no);
     Ty other = nullptr;

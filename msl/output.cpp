@@ -8,8 +8,8 @@ namespace msl {
 
 namespace {
 
-// u_ and the user's name, which so is no word of GLSL or of this project's
-// dialect: nothing there begins with u_ (tests/translate_test.cpp).
+// u_ before the user's name keeps it apart from words of GLSL and of this
+// project's dialect: none of those begins with u_ (tests/translate_test.cpp).
 std::string safe_name(const std::string& wish) {
   std::string s = "u_";
   for (char c : wish) {
@@ -51,7 +51,7 @@ void Translator::open_for(Variable* v, const std::string& rest) {
   w.guard_depth += !w.guard.empty();
 }
 
-// A loop that a break ends. Every turn but the first begins with step().
+// A loop that ends by break. Every turn but the first begins with step().
 void Translator::open_stepping(const std::function<void()>& step) {
   auto* first = variable("first", types_.scalar(Scalar::Bool), Space::Thread);
   std::string name = mark(*first);
@@ -131,7 +131,7 @@ void Translator::declare_variable(Variable* v, const std::string& init) {
     w.lines.push_back({w.indent, w.guard, text, v, ""});
     return;
   }
-  // Seen by what follows the guard, too.
+  // Declared before the guard, so that statements behind it see the name.
   w.lines.push_back({w.indent, "", ";", v, ""});
   if (!init.empty()) {
     emit(mark(*v) + text);
@@ -146,7 +146,7 @@ std::vector<Line> Translator::captured(const std::function<void()>& what) {
   return kept;
 }
 
-// Does what may have no meaning; if so, nothing has happened, and false.
+// Tries to translate; if that fails, undoes everything and returns false.
 bool Translator::attempt(const std::function<void()>& what) {
   auto* writing = writing_;
   auto* scope = scope_;
@@ -166,7 +166,7 @@ bool Translator::attempt(const std::function<void()>& what) {
   }
 }
 
-// Lines that will be enclosed in braces.
+// Collects lines that will be enclosed in braces.
 std::vector<Line> Translator::captured_inside(
     const std::function<void()>& what) {
   auto& w = *writing_;
@@ -259,7 +259,7 @@ void Translator::print_lines(std::string& out, const std::vector<Line>& lines)
       put(lines[i++], 0);
       continue;
     }
-    // All that follows under the same mask; bare declarations move in front.
+    // Lines of one mask share an `if`; bare declarations move before it.
     size_t end = i;
     auto bare = [](const Line& l) { return l.declares && l.text == ";"; };
     while (end < lines.size() &&

@@ -19,7 +19,7 @@ struct NameScope {
   std::unordered_map<std::string_view, Meaning> names;
 };
 
-// Names at file level, which the header declares and the body uses.
+// Names at file level: the header declares them, the body uses them.
 struct FileNames {
   NameScope scope;
   std::unordered_set<std::string_view> namespaces{
@@ -41,7 +41,7 @@ class Parser {
   class Depth; // an Error where expressions or statements nest too deeply
   class InScope; // a scope while it exists
 
-  // The words before a declarator.
+  // The specifiers before a declarator.
   struct Specifiers {
     Place place;
     Type type;
@@ -64,7 +64,7 @@ class Parser {
   bool take(std::string_view text);
   void expect(std::string_view text);
   std::string take_name();
-  // From `open` to `close`, with commas between what each one() reads.
+  // Reads from `open` to `close` items, each by one(), between commas.
   template <typename F>
   void bracketed(std::string_view open, std::string_view close, F one) {
     expect(open);
@@ -83,7 +83,7 @@ class Parser {
   void skip_namespaces();
   size_t behind_namespaces(size_t i) const;
 
-  // Names and what tokens from `i` on are (parser_names.cpp).
+  // Classification of names and of the tokens from `i` on (parser_names.cpp).
   Meaning meaning(std::string_view name) const;
   void declare(std::string_view name, Meaning what);
   size_t angle_end(size_t open, bool simple) const;
@@ -182,7 +182,7 @@ class Parser {
   std::string_view struct_name_; // whose constructors may follow
 };
 
-// Limits recursion, which is that of whoever walks the tree, too.
+// Limits the depth of recursion, here and in functions that walk the tree.
 class Parser::Depth {
  public:
   explicit Depth(Parser& parser) : parser_(parser) {

@@ -29,7 +29,7 @@ std::vector<Declaration> Parser::unit() {
   return out;
 }
 
-// At file level, in a struct, and of types within a function.
+// For declarations at file level, in a struct, and of types within a function.
 void Parser::declaration(std::vector<Declaration>& out) {
   Depth depth(*this);
   if (take(";")) {
@@ -59,7 +59,7 @@ void Parser::declaration(std::vector<Declaration>& out) {
   }
 }
 
-// Its names are the file's.
+// The names in it are names of the file.
 void Parser::namespace_definition(std::vector<Declaration>& out) {
   expect("namespace");
   while (is_name(at_)) {
@@ -285,7 +285,7 @@ void Parser::members(Declaration& out) {
   expect(";");
 }
 
-// Whether a name with parameters stands behind the type.
+// Whether a name with parameters follows the type.
 bool Parser::function_follows() const {
   size_t i = at_;
   while (token(i).is("*") || token(i).is("&") || token(i).is("&&") ||

@@ -10,7 +10,7 @@ using Kind = Expr::Kind;
 
 namespace {
 
-// How tightly a binary operator binds (C++20, [expr]); 0: it is none.
+// The precedence of a binary operator (C++20, [expr]); 0: it is none.
 int binding(std::string_view op) {
   static constexpr std::pair<std::string_view, int> all[] = {
       {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},   {"&", 5},
@@ -112,7 +112,7 @@ std::string_view Parser::binary_operator() const {
   return here().text;
 }
 
-// Operators that bind as tightly as `least` or tighter, from the left.
+// Reads operators of precedence `least` or higher, grouped from the left.
 ExprPtr Parser::binary(int least) {
   auto left = unary();
   while (true) {

@@ -12,7 +12,7 @@ Meaning Parser::meaning(std::string_view name) const {
   return built_in_meaning(name);
 }
 
-// In the innermost scope that is not only a template's.
+// Declares a name in the innermost scope that is not a template's alone.
 void Parser::declare(std::string_view name, Meaning what) {
   size_t i = scopes_.size() - 1;
   while (scopes_[i]->of_template) {

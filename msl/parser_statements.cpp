@@ -38,7 +38,7 @@ StmtPtr Parser::block() {
   return out;
 }
 
-// One statement, which can be several of ours: `typedef float T, U;`.
+// Reads one statement, which can become several: `typedef float T, U;`.
 void Parser::statement(std::vector<StmtPtr>& out) {
   Depth depth(*this);
   if (done()) {
@@ -62,7 +62,7 @@ void Parser::statement(std::vector<StmtPtr>& out) {
   }
 }
 
-// A statement where one stands: behind if, for, else.
+// Reads the single statement after if, for or else.
 StmtPtr Parser::one_statement() {
   std::vector<StmtPtr> several;
   auto block = make(Kind::Block);
@@ -234,7 +234,7 @@ StmtPtr Parser::for_statement() {
   return out;
 }
 
-// With the statements up to the next one.
+// Reads a case with the statements up to the next one.
 StmtPtr Parser::case_statement() {
   auto out = make(Kind::Case);
   if (!take("default")) {

@@ -103,7 +103,7 @@ Parser::Specifiers Parser::specifiers(std::vector<Declaration>* made) {
   return out;
 }
 
-// The type once more, for the next declarator: types cannot be copied.
+// Parses the specifiers again for the next declarator: types cannot be copied.
 Type Parser::specifiers_again(size_t begin) {
   size_t now = std::exchange(at_, begin);
   Type out = specifiers(nullptr).type;

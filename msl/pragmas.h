@@ -5,9 +5,9 @@
 
 namespace msl {
 
-// Appends to `out` the tokens that the words after #pragma stand for: none for
-// pragmas that change nothing. Throws Error for unknown ones that may change
-// the kernel's results.
+// Appends to `out` the tokens for the words after #pragma: none for pragmas
+// that change nothing. Throws Error for unknown ones that may change the
+// kernel's results.
 void read_pragma(
     const Tokens& words,
     const Token& at,
@@ -15,10 +15,9 @@ void read_pragma(
     Arena& arena,
     Tokens& out);
 
-// Takes the tokens of float rules out and sets Place::exact of the others: a
-// rule holds to the end of the compound statement in which it stands, in the
-// header's file scope also in the body, which stands behind it in the same
-// file.
+// Removes the tokens of float rules and sets Place::exact of the others. A rule
+// holds to the end of the compound statement that it is in; at the header's
+// file scope it also holds in the body, which follows in the same file.
 void scope_float_rules(Tokens& header, Tokens& body);
 
 } // namespace msl

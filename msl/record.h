@@ -41,7 +41,7 @@ struct Symbol {
     Type,
     Functions, // overloads, `declared`
     Template, // of structs or aliases
-    Lazy, // a constant of the header, or static, not yet looked at
+    Lazy, // a constant of the header, or static, not yet evaluated
     Argument, // of the kernel, or a thread attribute, not yet used
   };
   Kind kind = Kind::Value;
@@ -62,7 +62,7 @@ struct Scope {
   std::map<std::string, Symbol> names;
 };
 
-// What a struct declares by this name; null for none, and other types.
+// The struct's declaration of this name; null if none, or no struct.
 inline Symbol* member_of(Ty t, const std::string& name) {
   if (!t->is_struct()) {
     return nullptr;

@@ -1,8 +1,8 @@
-// Simdgroup matrices (MSL specification 6.7), written in MSL itself: text that
-// stands before the header of a kernel that names them. Each thread of a
-// SIMD-group holds two neighbours of a row; a product brings the others by
-// shuffles, eight of a column and four pairs of a row. Right on every GPU, with
-// no matrix units.
+// Simdgroup matrices (MSL specification 6.7), written in MSL: text that
+// precedes the header of a kernel that names them. Each thread of a SIMD-group
+// holds two neighbours of a row; a product gets the others by shuffles, eight
+// of a column and four pairs of a row. It is right on every GPU, and uses no
+// matrix units.
 #pragma once
 
 namespace msl {

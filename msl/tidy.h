@@ -13,15 +13,15 @@ struct Tidy {
   std::vector<size_t> pairs;
   // The attributes behind a token, by its index.
   std::unordered_map<size_t, std::vector<Attribute>> attributes;
-  // By token: the unrolling that a pragma before it asks of the loop there.
+  // The unrolling that a pragma requests for a loop, by the loop's token.
   std::unordered_map<size_t, uint32_t> unroll;
 };
 
-// Removes the words that the tree has no place for (attributes, inline,
-// restrict), makes `unsigned int` one name and `>>` two tokens (no space
-// before the second), and pairs brackets. `arena` owns
-// new names. Throws Error for words that are refused everywhere, and for
-// brackets that do not pair or nest too deeply.
+// Removes words that the tree does not represent (attributes, inline,
+// restrict), makes `unsigned int` one name and `>>` two tokens (no space before
+// the second), and pairs brackets. `arena` owns new names. Throws Error for
+// words that are never supported, and for brackets that do not pair or nest too
+// deeply.
 Tidy tidy(const Tokens& tokens, Arena& arena);
 
 } // namespace msl

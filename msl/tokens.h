@@ -11,8 +11,8 @@
 namespace msl {
 
 struct Token {
-  // Unroll: what a pragma before a loop asks for, its text a number. FloatRule:
-  // what one says of float operations (pragmas.h).
+  // Unroll: the request of a pragma before a loop, its text a number.
+  // FloatRule: a rule of float operations (pragmas.h).
   enum class Kind : uint8_t {
     Name,
     Number,
@@ -27,7 +27,7 @@ struct Token {
   bool spaced = false; // white space before it
   bool painted = false; // the name of a macro within its own expansion
   std::string_view text;
-  // Where it stands; for a macro's token, where the macro is used.
+  // The token's place; for a token of a macro, the place of its use.
   Place place;
 
   bool is(std::string_view what) const {
@@ -40,24 +40,24 @@ struct Token {
 
 using Tokens = std::vector<Token>;
 
-// Owns texts that are in no source: tokens point into it.
+// Owns texts that are in no source, for tokens to point into.
 using Arena = std::deque<std::string>;
 
-// Every token with its line and column; comments and line continuations are
-// left out. Throws Error.
+// All tokens with line and column; comments and line continuations are left
+// out. Throws Error.
 Tokens lex(std::string_view source, bool in_header, Arena& arena);
 
 struct Preprocessed {
   Tokens header, body;
 };
 
-// Directives resolved and macros expanded; those of the header hold in the
+// Resolves directives and expands macros; macros of the header hold in the
 // body. Throws Error.
 Preprocessed
 preprocess(std::string_view header, std::string_view body, Arena& arena);
 
-// The value of what stands after #if, its macros expanded: names are 0. Throws
-// Error.
+// The value of the expression after #if, with macros expanded: other names are
+// 0. Throws Error.
 int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena);
 
 // The user's text in backticks, for a message.

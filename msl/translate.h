@@ -13,16 +13,16 @@
 
 namespace msl {
 
-// Where the user wrote it: in the header or in the body, both counted from 1.
+// A place in the user's header or body, both counted from 1.
 struct Place {
   bool in_header = false;
   uint32_t line = 0, column = 0;
-  // Float operations there round one by one, in the order written (pragmas.h).
+  // Float operations here round one by one, as written (pragmas.h).
   bool exact = false;
 };
 
-// An unsupported construct and the nearest way, as a sentence. what() is that
-// sentence, message() the whole message for users.
+// An unsupported construct and what to use instead, as a sentence. what() is
+// that sentence, message() the whole message for users.
 class Error : public std::runtime_error {
  public:
   Error(const Place& place, const std::string& what)
@@ -36,9 +36,8 @@ class Error : public std::runtime_error {
       std::string_view body) const;
 };
 
-// A buffer that the kernel's function takes, in MLX's order: inputs, each
-// followed by its x_shape, x_strides and x_ndim if the body names them, then
-// outputs.
+// An argument of the kernel's function, in MLX's order: inputs, each followed
+// by its x_shape, x_strides and x_ndim if the body names them, then outputs.
 struct Argument {
   std::string name;
   std::string type; // of its elements, in MSL: float, bfloat16_t, int64_t, bool
@@ -62,16 +61,17 @@ struct Source {
 
 struct Target {
   std::array<uint32_t, 3> threads{1, 1, 1}; // of a threadgroup
-  // Invocations of a subgroup that the pipeline is sure to have; below 32,
-  // SIMD-groups are emulated in shared memory.
+  // The number of invocations that every subgroup of the pipeline has; below
+  // 32, SIMD-groups are emulated in shared memory.
   uint32_t subgroup = 32;
-  // The address of every argument is a multiple of 16, as MSL's vectors ask;
-  // otherwise they are read and written by items.
+  // Whether the address of every argument is a multiple of 16, as MSL's vectors
+  // require; otherwise they are read and written by items.
   bool aligned = false;
   uint32_t shared_bytes = 32 << 10;
-  // The bytes of each argument's array, from its address on: of strided ones
-  // the first can be below it. With them, accesses by addresses are checked
-  // against all arrays (common/msl_bounds.glsl); empty: nothing is.
+  // The byte range of each argument's array, relative to its address; for
+  // strided arrays it can begin below that. With it, accesses by address are
+  // checked against all arrays (common/msl_bounds.glsl); if empty, nothing is
+  // checked.
   std::vector<std::pair<int64_t, int64_t>> extents;
 };
 

@@ -25,13 +25,13 @@ struct Line {
   std::string before; // the declared name: "for ("
 };
 
-// Which invocations are active in emulated SIMD-groups (masks.cpp).
+// A mask of active invocations in emulated SIMD-groups (masks.cpp).
 struct Mask {
   std::string name; // a bool
   bool full = true; // all are, so far
 };
 
-// A loop or switch that break and continue leave.
+// A loop or switch, for break and continue.
 struct Loop {
   bool is_switch = false;
   bool masked = false;
@@ -39,7 +39,7 @@ struct Loop {
   Mask* body = nullptr;
 };
 
-// A function while it is written.
+// The state of a function that is being written.
 struct Writing {
   int id = 0;
   std::vector<Line> lines;
@@ -50,7 +50,7 @@ struct Writing {
   bool is_main = false;
   bool constructs = false; // returns result_variable, whatever is written
   bool masked = false; // holds collectives that are emulated
-  bool pure = true; // writes to nothing but its own variables
+  bool pure = true; // writes only to its own variables
   int plain = 0; // within statements that need no masks
   Mask* live = nullptr; // masked: not yet returned
   Mask* mask = nullptr;
@@ -69,7 +69,7 @@ struct Instance {
   bool busy = true;
 };
 
-// How an argument reaches a function.
+// The way in which an argument is passed to a function.
 struct Passed {
   enum class How : uint8_t { Value, InOut, Address, Offset, Static } how;
   Ty type = nullptr; // of the parameter
@@ -206,7 +206,7 @@ class Translator {
   std::string stored_type(Ty t);
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
-  // The same where it is read or written, checked where that is asked for.
+  // The same for an access, checked if checks are requested.
   std::string access_address(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index, Place place);
   std::string stored_item(Ty t, const std::string& text);

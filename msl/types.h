@@ -99,12 +99,12 @@ struct TypeData {
   bool is_integer() const { // bool counts, as in C++
     return is_numeric() && !info_of(scalar).floating;
   }
-  // Values that are floats in GLSL and must be rounded.
+  // Whether values are floats in GLSL that must be rounded.
   bool is_narrow_float() const {
     return is_numeric() && (scalar == Scalar::F16 || scalar == Scalar::BF16);
   }
-  // A pointer whose value is a 64-bit address; the others are indices into
-  // an array that is known when translating.
+  // Whether a pointer's value is a 64-bit address; other pointers are indices
+  // into an array that is known at translation.
   bool is_address() const {
     return is_pointer() && (space == Space::Device || space == Space::Constant);
   }
@@ -136,7 +136,7 @@ class Types {
   std::deque<TypeData> all_;
 };
 
-// As the user would write it.
+// The type's name in MSL.
 std::string msl_name(Ty t);
 // The GLSL type of a value of it.
 std::string glsl_name(Ty t);

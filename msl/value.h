@@ -11,7 +11,7 @@
 
 namespace msl {
 
-// How strongly GLSL text holds together, weakest last.
+// Precedence of GLSL text, weakest last.
 enum class Prec : uint8_t {
   Atom,
   Unary,
@@ -45,16 +45,16 @@ struct Variable {
   std::string name; // what it became
   Ty type = nullptr;
   Space space = Space::Thread;
-  // Written to through pointers, or from a function or lambda that does not
-  // own it: a global of the invocation.
+  // The variable is written through pointers, or by a function or lambda that
+  // does not own it: it becomes a global of the invocation.
   bool global = false;
   int function = 0; // that owns it; 0: none
   bool is_precise = false; // volatile: not contracted
   bool coded = false; // threadgroup half, bfloat: 16 bits
   bool written = false; // a parameter that is assigned to
 
-  // Pointers that move between arrays (moving.h): where it is declared, the
-  // array that it is a part of, and from which item on.
+  // For pointers that move between arrays (moving.h): where the variable is
+  // declared, the array that it is a part of, and its first item there.
   std::string key;
   Variable* whole = nullptr;
   int64_t part = 0;
@@ -121,7 +121,7 @@ inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
 
 // `v`'s text for a place that binds as strongly as `prec`.
 std::string within(const Value& v, Prec prec);
-// A key for what has this address.
+// A key for the object at this address.
 inline std::string identity(const void* p) {
   return std::to_string(reinterpret_cast<intptr_t>(p));
 }

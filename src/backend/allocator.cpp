@@ -222,8 +222,7 @@ class VulkanAllocator : public allocator::Allocator {
         /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
   }
 
-  // The limit of arrays and cache together; other programs use device memory
-  // too.
+  // The limit of arrays and cache; other programs use the device too.
   size_t most_allowed(vulkan::Device* device) const {
     size_t limit = limit_.load();
     return device ? std::min<size_t>(limit, device->memory().budget()) : limit;

@@ -229,8 +229,7 @@ mlx_vulkan_counters_json() {
   return text.c_str();
 }
 
-// Whether kernels of batches that end elsewhere are compiled too
-// (find_of_cuts()).
+// Whether kernels of find_of_cuts() are compiled too.
 extern "C" __attribute__((visibility("default"))) void mlx_vulkan_prepare_cuts(
     bool on) {
   mlx::core::vulkan::prepare_cuts(on);

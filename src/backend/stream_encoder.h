@@ -156,8 +156,7 @@ class StreamEncoder {
         work,
         what);
   }
-  // The same with operand lists and parameter blocks that are built at run
-  // time.
+  // The same with operands and parameters that are built at run time.
   void dispatch_bytes(
       const Kernel& k,
       std::span<const Operand> inputs,

@@ -89,20 +89,18 @@ class TupleMove {
       const Shape& slice,
       const array* updates = nullptr);
 
-  // Moves words to or from `other`, as wide as alignment allows. Returns their
-  // bytes.
+  // Moves words, as wide as alignment allows, to or from `other`; their bytes.
   int widen(const array& other);
 
-  // Fills in a GatherVariant (UPDATES 0) or ScatterVariant, except for its
-  // operation.
+  // A GatherVariant (UPDATES 0) or ScatterVariant, but for its operation.
   template <int UPDATES, typename Variant>
   void
   dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
     uint64_t count = (UPDATES ? src : dst).size() / ratio_;
     uint32_t words = 1;
     if constexpr (UPDATES == 0) {
-      // Not for few items, which would leave cores idle, and not on llvmpipe,
-      // which is slower by fours.
+      // Not for few items, which would leave cores idle, nor on llvmpipe
+      // (slower).
       bool several = count >= 1 << 21 && !enc.caps().software();
       words = v.WORDS = several ? 4 : 1;
     }

@@ -190,8 +190,7 @@ void Allocations::free(Allocation& a) {
     if (a.behind) {
       std::free(a.mapped);
     } else if (a.host_apart) {
-      // Otherwise the host's cache could write back into the next owner's
-      // memory.
+      // Else the host's cache could write into the next owner's memory.
       vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE);
     }
     vmaDestroyBuffer(vma_, a.buffer, a.memory);
@@ -203,8 +202,7 @@ void Allocations::flush(const Allocation& a) {
   if (a.behind) {
     std::memcpy(a.behind, a.mapped, a.size);
   } else if (a.host_apart) {
-    // VMA extends the range to nonCoherentAtomSize, which no other buffer
-    // shares.
+    // VMA extends the range to nonCoherentAtomSize, all of this buffer.
     vk_check(
         vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE),
         "vkFlushMappedMemoryRanges");

@@ -12,9 +12,8 @@ namespace mlx::core::vulkan {
 
 // A record that a gate holds. Gates derive their own data from it.
 struct Hold {
-  // The record is announced when the device should reach it within this many
-  // seconds; the records before it are then held with it for a moment. 0: not
-  // announced.
+  // It is announced, and the records before it are held for a moment, when the
+  // device should reach it within this many seconds. 0: it is not.
   float announced_before = 0;
   // Other processes wait for its end, so a submission ends with it.
   bool ends_submission = false;

@@ -11,8 +11,7 @@
 
 namespace mlx::core::vulkan {
 
-// The host side of a buffer, and which sides are valid; guarded by
-// Memory::mirror_mutex_.
+// A buffer's host side and which sides are valid; under mirror_mutex_.
 struct Buffer::Mirror {
   Allocation host; // mapped; or only `heap` below
   void* heap = nullptr; // malloc'ed before the device started
@@ -379,8 +378,7 @@ void Memory::prepare_for_device(
     bool upload = m.host_valid && !covered && !same &&
         !device_has_it(b, batch.completion);
     if (b.kind == BufferKind::Shared) {
-      // Needed even if everything is overwritten, because the cache could write
-      // back later.
+      // Needed even before an overwrite: the cache could write back later.
       if (upload || m.touched) {
         batch.flushes.push_back({b.device_, m.download});
         m.touched = false;

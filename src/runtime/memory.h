@@ -108,8 +108,7 @@ class Memory {
   void* host_pointer(Buffer& buffer) {
     return prepare_for_host(buffer, 1);
   }
-  // The same for a caller that will ask for `pointers` pointers: all that can
-  // fail does so here.
+  // The same before `pointers` calls: all that can fail does so here.
   void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
   // Until end_expecting(), the calling thread gets pointers to this buffer

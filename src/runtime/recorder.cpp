@@ -63,8 +63,7 @@ void Recorder::push(std::unique_ptr<Batch> batch) {
 
 void Recorder::loop() {
   while (true) {
-    // Both are read before the queue is looked at, so that a later change is
-    // seen in the next turn.
+    // Both are read first, so that a later change is seen in the next turn.
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
@@ -229,8 +228,7 @@ uint64_t Recorder::start(Batch& batch, Commands& commands) {
   return next_ticket_ - 1;
 }
 
-// The error of something that the batch waits for, with which it fails before
-// it starts; or empty.
+// The error of an event that the batch waits for, which fails it; or empty.
 std::string Recorder::why_not(const Batch& batch) const {
   for (const auto& point : batch.waits) {
     if (auto e = point.error(); !e.empty()) {

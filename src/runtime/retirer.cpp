@@ -13,8 +13,7 @@ namespace {
 constexpr auto watch_interval = std::chrono::milliseconds(500);
 // The batch after one that took this long has progress marks.
 constexpr auto long_batch = std::chrono::seconds(1);
-// Slowdown learns from batches that ran, or were expected to run, for this many
-// seconds.
+// Slowdown learns from batches of this many seconds, expected or measured.
 constexpr double least_learned = 0.02;
 } // namespace
 
@@ -142,8 +141,7 @@ void Retirer::retire() {
       }
       done = std::move(in_flight_.front());
       in_flight_.pop_front();
-      // Measured here, because the thread that looks for hangs may be busy for
-      // long.
+      // Here, because the thread that looks for hangs may be busy for long.
       if (done.commands) {
         auto took = ran_for(done);
         slow_ = took >= long_batch;
@@ -196,9 +194,8 @@ void Retirer::finish_submitted() {
   wait_retired(*last);
 }
 
-// How long the oldest batch has run, since the device runs one batch after the
-// other. Tickets do not tell: a batch without records has the ticket of an
-// earlier one. Called under the lock.
+// The oldest batch's run time: batches run one after the other. Tickets do not
+// tell, as a batch without records shares an earlier one's. Under the lock.
 std::chrono::nanoseconds Retirer::ran_for(const InFlight& oldest) const {
   return Clock::now() - std::max(oldest.submitted, last_done_);
 }
@@ -284,8 +281,7 @@ void Retirer::learn(const InFlight& done, std::chrono::duration<double> took) {
   }
 }
 
-// For a ticket on the queue: the stream of its batch and its kernels,
-// shortened.
+// For a ticket on the queue: its batch's stream and kernels, shortened.
 std::string Retirer::kernels_of(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   for (auto& batch : in_flight_) {

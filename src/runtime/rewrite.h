@@ -66,15 +66,13 @@ class FusedKernels {
   virtual bool refused(const JoinedKernel& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const JoinedKernel& variant) const = 0;
-  // Whether rotating this many heads is faster in one dispatch with their norms
-  // and copies.
+  // Whether this many heads are rotated faster with their norms and copies.
   virtual bool fits_heads(uint64_t count) const = 0;
 };
 
 class SelectLog;
 
-// Replaces the records by the same work in as many records or fewer, in the
-// order given.
+// Replaces the records by as many or fewer that do the same, in order.
 void rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,

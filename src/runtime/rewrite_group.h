@@ -331,8 +331,7 @@ class Program : public Records {
   bool can_sink(uint32_t member, uint32_t from, const Group& g, uint32_t to)
       const;
   bool apply(const Pattern& pattern, uint32_t record);
-  // Tries the pattern with `record` as node 0 and `maker` as node 1, whose
-  // output is the first edge's operand number `operand`.
+  // Tries nodes `record` and `maker`, whose output is the operand.
   bool attempt(
       const Pattern& pattern,
       uint32_t record,

@@ -73,8 +73,8 @@ inline FusedFragmentsVariant fused_fragments(
   return {v, several ? MAX_SETS : 1u};
 }
 
-// A gated product: each of the two has half of a subgroup's fragments. With
-// several subgroups along k, all sums must fit in shared memory at once.
+// Each of the two has half of a subgroup's fragments; all sums are stored at
+// once if subgroups share k.
 inline std::optional<FusedFragmentsVariant> gated_fragments(
     const QmmFragmentsVariant& v,
     uint32_t gate) {

@@ -205,8 +205,7 @@ std::string at_least(long least) {
   return "a number of " + std::to_string(least) + " or more";
 }
 
-// Reads settings into `c`. A setting with an empty or unknown value keeps its
-// default.
+// Reads settings into `c`; an empty or unknown value keeps the default.
 struct Environment {
   const char* (*get)(const char*);
   Config& c;

@@ -25,8 +25,7 @@ namespace vulkan {
 
 namespace {
 
-// The weights of a product that quantizes both operands; quantized here if they
-// are not yet.
+// The weights of a qq product, quantized here if they are not yet.
 std::pair<array, array> quantized_weights(
     StreamEncoder& enc,
     const array& w,
