@@ -218,8 +218,8 @@ def tune(args) -> int:
     }
     report(made, end, tuning)
     files(args, made, tuning)
-    # Other models' choices stay.
-    old = (library.status()["table"] or {}).get("choices", [])
+    # Other models' choices stay, and those of the chip's rows.
+    old = table.choices_of(library.status())
     mine = {c["class"] for c in end["choices"]} | set(tuning.job["done"])
     kept = [c for c in old if c["class"] not in mine]
     if end["tried"]:
