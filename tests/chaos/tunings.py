@@ -25,8 +25,6 @@ ALLOWED = 1.02  # times as long
 PAIRS, MOST_PAIRS = 50, 1000
 # The device's plans, and those of another threshold, of which some can be improved.
 PLANS = ({}, {"MLX_VK_TEST": "plans=quant.compiled_weights=1"})
-
-
 SPIN = "import sys, time\nend = time.time() + float(sys.argv[1])\n"
 SPIN += "while time.time() < end: pass"
 
