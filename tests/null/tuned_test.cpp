@@ -394,7 +394,7 @@ TEST_CASE("tuned: problems can be read from their texts") {
 
 TEST_CASE("tuned: every row of the source tree is a candidate of its chip") {
   for (size_t i = 0; i < embedded_row_count; ++i) {
-    CAPTURE(embedded_rows[i].name);
+    CAPTURE(std::string(embedded_rows[i].name));
     for (auto& why : dead_rows(embedded_rows[i])) {
       FAIL_CHECK(why);
     }
