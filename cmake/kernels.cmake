@@ -1,20 +1,25 @@
-# Embeds src/kernels/** as text: the source file mlxvk_embedded.
+# Embeds src/kernels/** and the rows of tuned chips as text: the source files
+# mlxvk_embedded.
 
-file(GLOB_RECURSE mlxvk_kernels CONFIGURE_DEPENDS
-     "${PROJECT_SOURCE_DIR}/src/kernels/*.comp"
-     "${PROJECT_SOURCE_DIR}/src/kernels/*.glsl"
-     "${PROJECT_SOURCE_DIR}/src/kernels/*.h")
-set(mlxvk_kernel_list "${CMAKE_BINARY_DIR}/kernel_list.txt")
-list(JOIN mlxvk_kernels "\n" lines)
-file(CONFIGURE OUTPUT "${mlxvk_kernel_list}" CONTENT "${lines}\n")
-set(mlxvk_embedded "${CMAKE_BINARY_DIR}/kernel_sources.cpp")
-add_custom_command(
-  OUTPUT "${mlxvk_embedded}"
-  COMMAND
-    ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}/src/kernels
-    -DLIST=${mlxvk_kernel_list} -DOUTPUT=${mlxvk_embedded} -P
-    ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-  DEPENDS ${mlxvk_kernels} "${mlxvk_kernel_list}"
-          "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
-  COMMENT "Embedding kernels"
-  VERBATIM)
+set(mlxvk_embedded)
+function(mlxvk_embed name root)
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/${root}/*.")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${ARGN})
+  set(list "${CMAKE_BINARY_DIR}/${name}_list.txt")
+  list(JOIN files "\n" lines)
+  file(CONFIGURE OUTPUT "${list}" CONTENT "${lines}\n")
+  set(output "${CMAKE_BINARY_DIR}/${name}s.cpp")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND
+      ${CMAKE_COMMAND} -DNAME=${name} -DROOT=${PROJECT_SOURCE_DIR}/${root}
+      -DLIST=${list} -DOUTPUT=${output} -P
+      ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${files} "${list}" "${PROJECT_SOURCE_DIR}/cmake/embed.cmake"
+    COMMENT "Embedding ${root}"
+    VERBATIM)
+  set(mlxvk_embedded ${mlxvk_embedded} "${output}" PARENT_SCOPE)
+endfunction()
+
+mlxvk_embed(embedded_source src/kernels comp glsl h)
+mlxvk_embed(embedded_row src/ops/tuned/rows json)

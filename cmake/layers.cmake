@@ -92,9 +92,11 @@ endif()
 # The upper layers' pure parts.
 file(GLOB mlxvk_plans CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/ops/*/plan.cpp"
+     "${PROJECT_SOURCE_DIR}/src/ops/tuned/choices.cpp"
      "${PROJECT_SOURCE_DIR}/src/jit/emit.cpp")
 add_library(mlxvk_plans STATIC EXCLUDE_FROM_ALL ${mlxvk_plans})
 target_link_libraries(mlxvk_plans PUBLIC mlxvk_pipeline mlxvk_msl)
+target_include_directories(mlxvk_plans SYSTEM PUBLIC "${NLOHMANN_INCLUDE_DIR}")
 
 # The variants that they choose.
 file(GLOB mlxvk_variants CONFIGURE_DEPENDS

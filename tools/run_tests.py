@@ -254,6 +254,8 @@ def full_modes(build: Path) -> list[Step]:
         steps += backend_mode(mode, env)
     steps += radv(build, ("vega10", "gfx1100"))
     steps += chaos(build, 600)[:1]
+    tunings = python("tests/chaos/tunings.py")
+    steps.append(Step("chaos", "20 tunings", tunings, "summary"))
     for kind in ("asan", "tsan"):
         steps.append(doctest(f"null {kind}", ROOT / f"build-{kind}" / "null_tests"))
     fuzz = python("tests/fuzz/run.py", "--build", str(build))

@@ -158,7 +158,7 @@ def show_device(index: int, device: dict) -> None:
     if device.get("reason"):
         line("note", device["reason"])
     if tuned := device.get("tuned"):
-        line("tuned", table.summary(tuned["table"], tuned["disabled"]))
+        line("tuned", table.summary(tuned))
     watchdog.show(device)
     drivers.show(device)
 

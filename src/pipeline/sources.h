@@ -17,6 +17,9 @@ struct EmbeddedSource {
 };
 extern const EmbeddedSource embedded_sources[];
 extern const size_t embedded_source_count;
+// Names are relative to src/ops/tuned/rows (ops/tuned/choices.h).
+extern const EmbeddedSource embedded_rows[];
+extern const size_t embedded_row_count;
 
 // "softmax" and "softmax.comp" name the same file.
 std::string source_name(std::string_view file);

@@ -112,7 +112,8 @@ constexpr ConfigEntry table[] = {
      "dispatches that it separated. `assumed_rates` does not measure the "
      "device's rates at start. `plans=amd`, `plans=intel` and `plans=least` make "
      "plans of products and attention take the device for one of that class; "
-     "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold."},
+     "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold. "
+     "`rows=FILE` stands for the chip's rows (ops/tuned/choices.h)."},
 };
 
 // Earlier names of settings, which go on working. `word` is what a value, or
@@ -301,8 +302,8 @@ bool parse_hook(const std::string& word, Config& c) {
     t.plans = value;
     return true;
   }
-  if (key == "kernels" && !value.empty()) {
-    t.kernels = value;
+  if ((key == "kernels" || key == "rows") && !value.empty()) {
+    (key == "rows" ? t.rows : t.kernels) = value;
     return true;
   }
   return number("small_buffer", t.small_buffer, 0) ||

@@ -67,6 +67,7 @@ struct TestHooks {
   int drop_barrier = -1; // of every batch, counted from 1
   bool assumed_rates = false; // the device's are not measured at start
   std::string plans; // how plans see the device (ops/tuned/plan.h)
+  std::string rows; // a file for the chip's in src/ops/tuned/rows
 };
 
 // A value that the setting does not accept.

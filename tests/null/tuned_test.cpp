@@ -1,9 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <map>
 #include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
 
 #include "null/devices.h"
-#include "ops/tuned/plan.h"
+#include "ops/tuned/choices.h"
 #include "ops/tuned/visit.h"
 #include "variants/compile.h"
 
@@ -236,4 +240,206 @@ TEST_CASE("tuned: classes share nearby sizes and nothing else") {
   sizes[0] = 700;
   CHECK(std::get<QuantShape>(with_sizes(p, sizes)).m == 700);
   CHECK(text_of(p).starts_with("quantized m=512 batch=1 n=4096 k=4096 T=bf16"));
+}
+
+namespace {
+
+// The inverse of text_of().
+Planned problem_of(const std::string& text) {
+  std::map<std::string, std::string> words;
+  std::istringstream in(text);
+  std::string kind;
+  in >> kind;
+  for (std::string word; in >> word;) {
+    auto at = word.find('=');
+    words[word.substr(0, at)] = word.substr(at + 1);
+  }
+  auto take = [&](auto& member, const char* name) {
+    member = static_cast<std::remove_reference_t<decltype(member)>>(
+        std::stoll(words.at(name)));
+  };
+  Type type = Type::f32;
+  for (Type t : types) {
+    type = words.at("T") == name_of(t) ? t : type;
+  }
+  uint32_t bits = 0;
+  if (kind == "attention") {
+    AttentionProblem p{.type = type};
+    take(p.batches, "batch");
+    take(p.queries, "queries");
+    take(p.keys, "keys");
+    take(p.heads, "heads");
+    take(p.kv_heads, "kv_heads");
+    take(p.dim, "dim");
+    take(p.value_dim, "value_dim");
+    take(p.bits, "bits");
+    take(p.group, "group");
+    take(p.mask, "mask");
+    take(p.alignment, "alignment");
+    take(bits, "options");
+    p.causal = bits & 1;
+    p.sinks = bits & 2;
+    p.lse = bits & 4;
+    p.scaled = bits & 8;
+    return p;
+  }
+  take(bits, "aligned");
+  if (kind == "dense") {
+    GemmProblem p{.type = type};
+    take(p.m, "m");
+    take(p.n, "n");
+    take(p.k, "k");
+    take(p.batches, "batch");
+    take(p.a.row, "a_row");
+    take(p.a.col, "a_col");
+    take(p.b.row, "b_row");
+    take(p.b.col, "b_col");
+    take(p.batch, "stack");
+    p.a_aligned = bits & 1;
+    p.b_aligned = bits & 2;
+    p.axpby = bits & 4;
+    p.may_split = bits & 8;
+    return p;
+  }
+  QuantShape s = quantized(type, 1, 1, 1, 64);
+  take(s.m, "m");
+  take(s.n, "n");
+  take(s.k, "k");
+  take(s.batch, "batch");
+  take(s.common.BITS, "bits");
+  take(s.common.GROUP, "group");
+  take(s.common.CODE, "code");
+  take(s.common.SCALE, "scale");
+  take(s.common.SIDE, "side");
+  take(s.common.BATCH, "stack");
+  take(s.matrices, "matrices");
+  take(s.transpose, "transpose");
+  take(s.sorted, "sorted");
+  s.aligned = bits & 1;
+  s.x_aligned = bits & 2;
+  s.sides_aligned = bits & 4;
+  s.may_split = bits & 8;
+  return s;
+}
+
+// Reasons why rows of a file would be ignored on the chip that it is named
+// after, whose snapshot is in device_table().
+std::vector<std::string> dead_rows(const EmbeddedSource& file) {
+  auto device = std::find_if(
+      device_table().begin(), device_table().end(), [&](auto& caps) {
+        return !rows_of(caps, {&file, 1}).empty();
+      });
+  if (device == device_table().end()) {
+    return {"tests/variants/devices.cpp has no device of this class and name"};
+  }
+  auto choices = choices_in(file.text);
+  if (!choices) {
+    return {"no table of this plans_version"};
+  }
+  std::vector<std::string> dead;
+  Views views(*device);
+  auto rows = nlohmann::json::parse(file.text).at("choices");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& c = (*choices)[i];
+    auto text = rows[i].at("text").get<std::string>();
+    auto p = problem_of(text);
+    int view = views.find(c.view);
+    if (class_of(p) != c.problem || sizes_of(p) != c.sizes) {
+      dead.push_back("another class of problems: " + text);
+    } else if (view < 0 || !holds(views, view, c, p)) {
+      dead.push_back("no candidate: " + text);
+    }
+  }
+  return dead;
+}
+
+std::string hexadecimal(uint64_t x) {
+  std::ostringstream out;
+  out << std::hex << x;
+  return out.str();
+}
+
+// What `tune --export` writes of second candidates.
+nlohmann::json exported(const Caps& caps) {
+  Views views(caps);
+  nlohmann::json table{{"plans", plans_version}, {"choices", {}}};
+  for (auto& p : problems()) {
+    auto found = candidates(views, p);
+    if (found.size() > 1) {
+      table["choices"].push_back(
+          {{"class", hexadecimal(class_of(p))},
+           {"view", views[found[1].view].name},
+           {"plan", hexadecimal(found[1].plan)},
+           {"sizes", sizes_of(p)},
+           {"text", text_of(p)}});
+    }
+  }
+  return table;
+}
+
+} // namespace
+
+TEST_CASE("tuned: problems can be read from their texts") {
+  for (const char* name : {"NVIDIA H200", "AMD Radeon RX 6800", "llvmpipe"}) {
+    Views views(caps_of(name));
+    for (auto& p : problems()) {
+      CAPTURE(text_of(p));
+      auto read = problem_of(text_of(p));
+      CHECK(class_of(read) == class_of(p));
+      CHECK(text_of(read) == text_of(p));
+      CHECK(plan_of(views, 0, read).plan == plan_of(views, 0, p).plan);
+    }
+  }
+}
+
+TEST_CASE("tuned: every row of the source tree is a candidate of its chip") {
+  for (size_t i = 0; i < embedded_row_count; ++i) {
+    CAPTURE(std::string(embedded_rows[i].name));
+    for (auto& why : dead_rows(embedded_rows[i])) {
+      FAIL_CHECK(why);
+    }
+  }
+}
+
+TEST_CASE("tuned: rows are of a class and a chip, and dead ones are found") {
+  auto& caps = caps_of("NVIDIA H200");
+  auto table = exported(caps);
+  REQUIRE(table["choices"].size() > 100);
+  auto dead = [](const nlohmann::json& t, const char* name) {
+    auto text = t.dump();
+    return dead_rows({name, text.c_str()});
+  };
+  CHECK(dead(table, "NVIDIA/NVIDIA H200.json").empty());
+  // Another chip, class or version of plans.
+  CHECK(dead(table, "NVIDIA/NVIDIA H300.json").size() == 1);
+  CHECK(dead(table, "AMD/NVIDIA H200.json").size() == 1);
+  CHECK(dead(table, "AMD/RADV NAVI21.json").size() > 50);
+  auto other = table;
+  other["plans"] = plans_version + 1;
+  CHECK(dead(other, "NVIDIA/NVIDIA H200.json").size() == 1);
+  for (auto [name, value] :
+       {std::pair{"view", "no such view"}, {"plan", "1"}, {"class", "1"}}) {
+    CAPTURE(name);
+    other = table;
+    other["choices"][3][name] = value;
+    CHECK(dead(other, "NVIDIA/NVIDIA H200.json").size() == 1);
+  }
+}
+
+TEST_CASE("tuned: a choice that does not fit the device does not hold") {
+  size_t unfit = 0;
+  for (auto& caps : device_table()) {
+    Caps small = caps;
+    small.shared_memory = 1024;
+    Views views(small);
+    for (auto& p : problems()) {
+      for (uint32_t view = 1; view < views.size(); ++view) {
+        auto plan = plan_of(views, view, p);
+        Choice c{class_of(p), views[view].name, plan.plan, sizes_of(p)};
+        CHECK(holds(views, view, c, p) == plan.fits);
+        unfit += !plan.fits;
+      }
+    }
+  }
+  CHECK(unfit > 100);
 }

@@ -30,7 +30,7 @@ EXIT = (
 )
 WORKER = (sys.executable, "-m", "mlx_vulkan.tune.worker")
 # Seconds without an event after which a candidate is taken to hang, also where
-# kernels compile for long; and in which a model is made or a round is timed.
+# kernels compile for long; and in which a model is made or a step of defaults ends.
 PATIENCE, SOFTWARE_PATIENCE, START = 60, 300, 600
 LOSSES = 4  # of workers, until the device is given up
 SMALL = (("decode", 1), ("prompt", 16))  # cells of software devices
@@ -182,6 +182,8 @@ class Tuning:
         if "trying" in event:
             self.status(event["trying"][2])
             return event["trying"]
+        if "timing" in event:
+            return event["timing"]
         if "left" in event:
             self.left.append(event["left"])
             self.status(f"left out: {event['left']['kernel']}: {event['left']['why']}")
@@ -216,8 +218,8 @@ def tune(args) -> int:
     }
     report(made, end, tuning)
     files(args, made, tuning)
-    # Other models' choices stay.
-    old = (library.status()["table"] or {}).get("choices", [])
+    # Other models' choices stay, and those of the chip's rows.
+    old = table.choices_of(library.status())
     mine = {c["class"] for c in end["choices"]} | set(tuning.job["done"])
     kept = [c for c in old if c["class"] not in mine]
     if end["tried"]:

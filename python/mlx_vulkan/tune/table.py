@@ -44,20 +44,37 @@ def mean_gain(table: dict) -> float:
     return math.exp(statistics.fmean(logs)) if logs else 1.0
 
 
-def summary(table: dict | None, disabled: bool) -> str:
+def is_own(table: dict | None) -> bool:
+    """Whether it is a user's table: a reset one has no choices."""
+    return bool(table) and "choices" in table
+
+
+def summary(status: dict) -> str:
     """Whether, when and with what gain a device was tuned, in a sentence."""
-    if not table or "when" not in table:
+    table, rows = status["table"], status["rows"]
+    if is_own(table):
+        count, gain = len(table["choices"]), mean_gain(table)
+        many = f"{count} kernels, steps {gain:.2f} times as fast"
+        when, model = table.get("when", "?"), table.get("model", "?")
+        text = f"on {when} with {model}: {many if count else 'nothing'}"
+    elif rows:
+        text = f"by default, on another GPU of this chip: {len(rows)} kernels"
+    else:
         return "no: `mlx-vulkan tune MODEL` may make models faster"
-    count, gain = len(table["choices"]), mean_gain(table)
-    found = f"{count} kernels, steps {gain:.2f} times as fast" if count else "nothing"
-    text = f"on {table['when']} with {table.get('model', '?')}: {found}"
-    return text + ("; switched off by MLX_VK_DISABLE=tuned" if disabled else "")
+    off = "; switched off by MLX_VK_DISABLE=tuned"
+    return text + (off if status["disabled"] else "")
+
+
+def choices_of(status: dict) -> list[dict]:
+    """Those in force: the user's, or those of the chip's rows."""
+    table = status["table"]
+    return table["choices"] if is_own(table) else status["rows"]
 
 
 def show(status: dict) -> int:
     field("device", status["device"])
-    field("tuned", summary(status["table"], status["disabled"]))
-    for choice in (status.get("table") or {}).get("choices", ()):
+    field("tuned", summary(status))
+    for choice in choices_of(status):
         print()
         print(wrapped(choice["text"], "  ", "      "))
         how = f"{choice['kernel']} ({choice['view']})"
@@ -67,15 +84,18 @@ def show(status: dict) -> int:
 
 
 def reset() -> int:
-    store({"choices": []})
+    store({})
     print("Plans choose by default again.")
     return 0
 
 
 def export(path: str) -> int:
-    table = library.status()["table"]
+    mine = library.status()
+    table = mine["table"]
     if not table or not table.get("choices"):
         raise Failed("This GPU was not tuned: there is nothing to export.")
+    table |= {"class": mine["class"]}
+    table.pop("uuid", None)  # nobody's business
     Path(path).write_text(json.dumps(table, indent=1) + "\n")
     print(f"{len(table['choices'])} choices for {table['device']}: {path}")
     return 0

@@ -1,14 +1,16 @@
 """The process that tunes; __init__.py starts it, and another one where it hangs.
 
 Reads one job, a line of JSON. Writes events, each a line: {"trying": ...} before
-each candidate, {"left": ...} for one that is left out, {"timing": ...} before a
-round, {"class": ...} with what was chosen, {"cell": ...} with times before and
-after, {"end": ...}.
+each candidate, {"left": ...} for one that is left out, {"timing": ...} before each
+time of a step, with its candidate, {"class": ...} with what was chosen, {"cell": ...}
+with times before and after, {"end": ...}.
 """
 
+import ctypes
 import json
 import math
 import os
+import signal
 import statistics
 import sys
 import time
@@ -38,6 +40,14 @@ class Tuner:
     def seconds(self, cell, choices) -> float:
         library.use(choices)
         return library.measure(cell.run, self.timestamps) / cell.calls
+
+    def timed(self, cell, choice: dict | None) -> float:
+        """Seconds of a step with a candidate, or without one."""
+        who = choice and [choice[x] for x in ("class", "plan", "text", "kernel")]
+        self.say(timing=who)
+        if who and self.faults == "hang timing":
+            time.sleep(3600)
+        return self.seconds(cell, [*self.choices, *([choice] if choice else [])])
 
     def late(self, share: float = 1.0) -> bool:
         left = self.deadline - time.time()
@@ -85,11 +95,10 @@ class Tuner:
         for turn in range(ROUNDS):
             if not alive or (self.late() and turn < LEAST_ROUNDS):
                 break
-            self.say(timing=found["text"])
-            own.append(self.seconds(cell, self.choices))
+            own.append(self.timed(cell, None))
             order = list(alive) if turn % 2 else list(alive)[::-1]
             for plan in order:
-                times[plan].append(self.seconds(cell, [*self.choices, alive[plan]]))
+                times[plan].append(self.timed(cell, alive[plan]))
             if turn + 1 >= LEAST_ROUNDS:
                 alive = self.promising(alive, times, own)
         best = max(
@@ -115,25 +124,31 @@ class Tuner:
                 kept[plan] = choice
         return kept
 
-    def pairs(self, cell, before: list, after: list, rounds: int):
-        """Times of both, in turn."""
+    def pairs(self, before, after, rounds: int):
+        """What both functions return, in turn."""
         times = ([], [])
         sides = list(zip((before, after), times))
         for turn in range(rounds):
-            for choices, into in sides if turn % 2 else sides[::-1]:
-                into.append(self.seconds(cell, choices))
+            for seconds, into in sides if turn % 2 else sides[::-1]:
+                into.append(seconds())
         return times
+
+    def compare(self, cell, before: list, after: list, rounds: int):
+        """Times of a step with both lists of choices, in turn."""
+        sides = (lambda: self.seconds(cell, before), lambda: self.seconds(cell, after))
+        return self.pairs(*sides, rounds)
 
     def confirm(self, cell, choice: dict) -> float:
         """How much faster a step is with it, measured again; 0 if it is not."""
-        own, other = self.pairs(cell, self.choices, [*self.choices, choice], CONFIRM)
+        sides = (lambda: self.timed(cell, None), lambda: self.timed(cell, choice))
+        own, other = self.pairs(*sides, CONFIRM)
         low, high = ratio_interval(other, own)
         gain = statistics.median(own) / statistics.median(other)
         return round(gain, 4) if low > 1 and gain >= LEAST_GAIN else 0.0
 
     def final(self, cell) -> dict:
         rounds = LEAST_ROUNDS if self.late() else CONFIRM
-        own, other = self.pairs(cell, [], self.choices, rounds)
+        own, other = self.compare(cell, [], self.choices, rounds)
         low, high = ratio_interval(other, own)
         return {
             "name": cell.name,
@@ -245,7 +260,7 @@ def finish(tuner, reached: list, say) -> None:
                 tuner.leave_out(choice, f"{cell.name} is slower with it")
             result["given_up"] = True
         if hand:
-            ours, theirs = tuner.pairs(cell, tuner.choices, hand, CONFIRM)
+            ours, theirs = tuner.compare(cell, tuner.choices, hand, CONFIRM)
             result["of_hand"] = statistics.median(theirs) / statistics.median(ours)
         measured.append(result)
         say(cell=result)
@@ -254,7 +269,16 @@ def finish(tuner, reached: list, say) -> None:
     say(end={"choices": tuner.choices, "cells": measured, "tried": len(reached)})
 
 
+def end_with_parent() -> None:
+    """Also where this process hangs, and whatever ends the parent."""
+    death_signal, parent = 1, os.getppid()
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def main() -> int:
+    end_with_parent()
     # What libraries print must not come between the lines of the protocol.
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

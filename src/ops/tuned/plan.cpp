@@ -225,32 +225,18 @@ bool fits(const Caps& caps, const V& v) {
   return room && lanes <= caps.max_workgroup_size;
 }
 
-struct Plan {
-  Candidate candidate;
-  bool fits = true;
-};
-
 template <typename V>
-Plan describe(const Caps& caps, const V& v, const PlanParts& parts) {
-  Plan plan;
-  plan.candidate.kernel = log_name(V::file, v.defines());
+Candidate describe(const Caps& caps, const V& v, const PlanParts& parts) {
+  Candidate plan;
+  plan.kernel = log_name(V::file, v.defines());
   if (parts.splits > 1) {
-    plan.candidate.kernel += " in " + std::to_string(parts.splits) + " parts";
+    plan.kernel += " in " + std::to_string(parts.splits) + " parts";
   }
   Hasher h;
   h.add(hash_of(V::file, v.defines(), false).a, parts.splits);
   h.add(parts.length, parts.other);
-  plan.candidate.plan = h.a();
+  plan.plan = h.a();
   plan.fits = parts.fits && fits(caps, v);
-  return plan;
-}
-
-Plan planned(const Views& views, uint32_t view, const Planned& p) {
-  auto& caps = views[view].caps;
-  Plan plan{{0, "dequantize, then a dense product", 1}};
-  auto take = [&](auto& v, auto& parts) { plan = describe(caps, v, parts); };
-  std::visit([&](auto& problem) { visit_plan(caps, problem, take); }, p);
-  plan.candidate.view = view;
   return plan;
 }
 
@@ -302,16 +288,21 @@ int Views::find(std::string_view name) const {
 }
 
 Candidate plan_of(const Views& views, uint32_t view, const Planned& p) {
-  return planned(views, view, p).candidate;
+  auto& caps = views[view].caps;
+  Candidate plan{0, "dequantize, then a dense product", 1};
+  auto take = [&](auto& v, auto& parts) { plan = describe(caps, v, parts); };
+  std::visit([&](auto& problem) { visit_plan(caps, problem, take); }, p);
+  plan.view = view;
+  return plan;
 }
 
 std::vector<Candidate> candidates(const Views& views, const Planned& p) {
   std::vector<Candidate> found;
   std::set<uint64_t> seen;
   for (uint32_t i = 0; i < views.size(); ++i) {
-    auto plan = planned(views, i, p);
-    if ((i == 0 || plan.fits) && seen.insert(plan.candidate.plan).second) {
-      found.push_back(std::move(plan.candidate));
+    auto plan = plan_of(views, i, p);
+    if ((i == 0 || plan.fits) && seen.insert(plan.plan).second) {
+      found.push_back(std::move(plan));
     }
   }
   return found;

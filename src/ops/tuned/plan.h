@@ -60,6 +60,7 @@ struct Candidate {
   uint32_t view = 0;
   std::string kernel; // name of its variant
   uint64_t plan = 0; // hash of the variant and of its parts of k or of keys
+  bool fits = true; // the device can run it
 };
 
 // The plan that a view gives.

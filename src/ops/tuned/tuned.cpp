@@ -4,11 +4,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <unordered_map>
-
-#include <nlohmann/json.hpp>
 
 #include "mlx/version.h"
 #include "ops/matrix_tiles.h"
@@ -22,27 +21,38 @@ namespace {
 
 struct Entry {
   Choice choice;
-  // 0: not known yet; else whether the view still gives the plan.
-  std::atomic<int8_t> holds{0};
+  uint32_t view;
+  // 0: not known yet; else whether it holds().
+  std::atomic<int8_t> known{0};
 
-  explicit Entry(const Choice& c) : choice(c) {}
+  Entry(const Choice& c, uint32_t view) : choice(c), view(view) {}
 };
 using Table = std::unordered_map<uint64_t, Entry>;
 
 struct State {
-  explicit State(const Caps& device) : views(device, config().test.plans) {}
+  explicit State(const Caps& device) : device(device) {}
 
-  const Views views;
+  const Caps device;
   std::atomic<const Table*> table{nullptr}; // replaced ones are leaked
   std::atomic<bool> active{false};
   std::mutex mutex;
   std::atomic<bool> recording{false};
   std::map<uint64_t, Recorded> recorded; // under mutex
 
+  // Some 150 copies of caps and thresholds.
+  const Views& views() {
+    std::call_once(once, [&] { // leaked, as this is
+      views_ = new Views(device, config().test.plans);
+    });
+    return *views_;
+  }
   void use(const std::vector<Choice>& choices) {
     auto* made = new Table;
     for (auto& c : choices) {
-      made->try_emplace(c.problem, c);
+      int view = views().find(c.view);
+      if (view >= 0) {
+        made->try_emplace(c.problem, c, view);
+      }
     }
     table.store(made, std::memory_order_release);
     update();
@@ -51,6 +61,9 @@ struct State {
     active =
         recording || !table.load()->empty() || !config().test.plans.empty();
   }
+
+  std::once_flag once;
+  std::atomic<const Views*> views_{nullptr};
 };
 
 std::atomic<State*> state_{nullptr};
@@ -74,12 +87,27 @@ void hint() {
   }
 }
 
+// The user's, else those of the chip's rows.
+std::vector<Choice> stored_choices(const Caps& device) {
+  if (config().disabled("tuned")) {
+    return {};
+  }
+  auto found = choices_in(tuned_text(device));
+  if (found) {
+    return *found;
+  }
+  found.emplace();
+  for (auto& text : rows_of(device)) {
+    auto more = choices_in(text).value_or(std::vector<Choice>());
+    found->insert(found->end(), more.begin(), more.end());
+  }
+  return *found;
+}
+
 State& state_of(const Caps& device) {
   static auto* made = [&] { // leaked: used at exit
     auto* s = new State(device);
-    s->use(
-        config().disabled("tuned") ? std::vector<Choice>()
-                                   : choices_in(s->views, tuned_text(device)));
+    s->use(stored_choices(device));
     state_ = s;
     if (!timed_tiles(device) && s->table.load()->empty()) {
       started = std::chrono::steady_clock::now();
@@ -118,16 +146,15 @@ const Caps& looked_up(const Caps& device, const Planned& p) {
   auto& table = *s.table.load(std::memory_order_acquire);
   auto found = table.find(key);
   if (found == table.end()) {
-    return s.views[0].caps;
+    return s.views()[0].caps;
   }
-  auto& [choice, holds] = const_cast<Entry&>(found->second);
-  int8_t known = holds.load(std::memory_order_relaxed);
+  auto& entry = const_cast<Entry&>(found->second);
+  int8_t known = entry.known.load(std::memory_order_relaxed);
   if (known == 0) {
-    auto plan = plan_of(s.views, choice.view, with_sizes(p, choice.sizes));
-    known = plan.plan == choice.plan ? 1 : -1;
-    holds.store(known, std::memory_order_relaxed);
+    known = holds(s.views(), entry.view, entry.choice, p) ? 1 : -1;
+    entry.known.store(known, std::memory_order_relaxed);
   }
-  return s.views[known > 0 ? choice.view : 0].caps;
+  return s.views()[known > 0 ? entry.view : 0].caps;
 }
 
 const Views& views() {
@@ -136,7 +163,12 @@ const Views& views() {
     throw std::runtime_error("The device has not planned anything yet.");
   }
   by_tuner = true;
-  return s->views;
+  return s->views();
+}
+
+bool made_views() {
+  State* s = state_.load();
+  return s && s->views_;
 }
 
 void use_choices(const std::vector<Choice>& choices) {
@@ -175,30 +207,13 @@ bool store_tuned_text(const Caps& device, std::string_view text) {
       file_name(device), std::as_bytes(std::span(text)));
 }
 
-std::vector<Choice> choices_in(const Views& views, const std::string& text) {
-  std::vector<Choice> found;
-  try {
-    auto table = nlohmann::json::parse(text.empty() ? "{}" : text);
-    if (table.value("plans", 0u) != plans_version) {
-      return {};
-    }
-    auto hash = [](const nlohmann::json& j) {
-      return std::stoull(j.get<std::string>(), nullptr, 16);
-    };
-    for (auto& j : table.at("choices")) {
-      int view = views.find(j.at("view").get<std::string>());
-      if (view >= 0) {
-        found.push_back(
-            {hash(j.at("class")),
-             static_cast<uint32_t>(view),
-             hash(j.at("plan")),
-             j.at("sizes").get<Sizes>()});
-      }
-    }
-  } catch (const std::exception&) {
-    return {};
+std::vector<std::string> rows_of(const Caps& device) {
+  auto& hook = config().test.rows;
+  if (hook.empty()) {
+    return rows_of(device, {embedded_rows, embedded_row_count});
   }
-  return found;
+  std::ifstream file(hook);
+  return {std::string(std::istreambuf_iterator<char>(file), {})};
 }
 
 } // namespace mlx::core::vulkan

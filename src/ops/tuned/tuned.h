@@ -1,7 +1,8 @@
 // The choices of `mlx-vulkan tune`: which view of the device plans a class of
 // problems (ops/tuned/plan.h). They come from a file beside the kernel cache,
 // named by device, driver and version; a damaged or foreign one is as good as
-// none. Thread-safe.
+// none. Without one, they come from the rows of the chip, if the source tree
+// has any (ops/tuned/choices.h). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -9,19 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "ops/tuned/plan.h"
+#include "ops/tuned/choices.h"
 
 namespace mlx::core::vulkan {
 
-struct Choice {
-  uint64_t problem = 0; // class_of()
-  uint32_t view = 0;
-  uint64_t plan = 0; // that the view gave for `sizes`: another one is not used
-  Sizes sizes{};
-};
-
 // Whether any problem is to be looked up: there are choices, a class for tests,
-// or a tuner that records. Loads the file at the first call.
+// or a tuner that records. Loads the choices at the first call.
 bool looks_up(const Caps& device);
 const Caps& looked_up(const Caps& device, const Planned& p);
 
@@ -33,6 +27,8 @@ const Caps& tuned(const Caps& device, const Problem& p) {
 
 // For the tuner, of a started device.
 const Views& views();
+// Whether this process has made them: only choices and a tuner need them.
+bool made_views();
 // The choices in force from now on.
 void use_choices(const std::vector<Choice>& choices);
 // While it records, problems that are looked up are kept, once a class.
@@ -47,8 +43,7 @@ std::vector<Recorded> recorded_problems();
 std::string tuned_text(const Caps& device);
 // False if it cannot be written.
 bool store_tuned_text(const Caps& device, std::string_view text);
-// Choices in such a text of which this library knows the views; empty if it is
-// not one.
-std::vector<Choice> choices_in(const Views& views, const std::string& text);
+// The texts of the device's chip in the source tree; those of a test hook.
+std::vector<std::string> rows_of(const Caps& device);
 
 } // namespace mlx::core::vulkan

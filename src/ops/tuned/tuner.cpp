@@ -12,6 +12,7 @@
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "vk/config.h"
+#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -91,10 +92,24 @@ json table_of(const Caps& caps) {
   return text.empty() || table.is_discarded() ? json() : table;
 }
 
+// Choices of the chip's rows, as in a table.
+json rows(const Caps& caps) {
+  json found = json::array();
+  for (auto& text : rows_of(caps)) {
+    if (choices_in(text)) {
+      auto choices = json::parse(text).at("choices");
+      found.insert(found.end(), choices.begin(), choices.end());
+    }
+  }
+  return found;
+}
+
 // The head of a table of this device.
 json head(const Caps& caps) {
+  auto& c = gpu_class(caps.vendor_id, caps.name, caps.min_subgroup_size);
   return {
       {"device", caps.name},
+      {"class", c.name},
       {"uuid", caps.uuid},
       {"driver", caps.driver},
       {"plans", plans_version}};
@@ -103,9 +118,12 @@ json head(const Caps& caps) {
 // The device in use, which need not be started for that.
 json table_in_use() {
   auto& p = probe();
+  const Caps* caps = p.chosen < 0 ? nullptr : &p.devices[p.chosen];
   return {
       {"disabled", config().disabled("tuned")},
-      {"table", p.chosen < 0 ? json() : table_of(p.devices[p.chosen])}};
+      {"views", made_views()},
+      {"rows", caps ? rows(*caps) : json::array()},
+      {"table", caps ? table_of(*caps) : json()}};
 }
 
 json answer(const json& request) {
@@ -120,7 +138,7 @@ json answer(const json& request) {
     found["disabled"] = config().disabled("tuned");
     found["timestamps"] = d.caps().timestamps;
     found["table"] = table_of(d.caps());
-    found["in_force"] = choices_in(views(), found["table"].dump()).size();
+    found["rows"] = rows(d.caps());
     return found;
   }
   if (what == "record") {
@@ -131,7 +149,7 @@ json answer(const json& request) {
     return classes();
   } else if (what == "use") {
     json table{{"plans", plans_version}, {"choices", request.at("choices")}};
-    use_choices(choices_in(views(), table.dump()));
+    use_choices(choices_in(table.dump()).value_or(std::vector<Choice>()));
   } else if (what == "store") {
     json table = request.at("table");
     table.update(head(d.caps()));
