@@ -10,7 +10,7 @@ import pytest
 
 from commands import command
 from mlx_vulkan import report
-from mlx_vulkan.report import kernels, predictions, private, worker
+from mlx_vulkan.report import kernels, predictions, private, summary, worker
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,6 +122,34 @@ def test_slow_kernels_are_suspected_first():
     (suspect,) = kernels.suspects([prompt, decode])
     assert suspect["why"] == ["no matrices (of bf16)"]
     assert "plan_tiled" in suspect["rule"]
+
+
+def test_summaries_name_what_failed_and_what_was_expected():
+    found = phases()
+    limits = kernels.limits("unknown", None, found)
+    prompt, _ = (kernels.describe(p, limits, True) for p in found["phases"])
+    prompt["step_ms"] = 0.2
+    prompt["kernels"][0] |= {"predicted": 0.5}
+    prompt["kernels"][0] |= {"not_predicted": ["quant/qmm_coopmat{}"]}
+    text = summary.text(
+        {
+            "device": {"name": "X", "driver": "Mesa"},
+            "versions": {"mlx-vulkan": "1"},
+            "limits": limits,
+            "selftest": {"passed": 1, "failed": 1, "failures": [{"id": "sort/u8"}]},
+            "shape": "tiny",
+            "speeds": {"prompt 16": {"value": 5, "unit": "tokens/s"}},
+            "phases": [prompt],
+            "suspects": kernels.suspects([prompt]),
+            "failures": {"kernels": "exit status 1: DEVICE_LOST"},
+        }
+    )
+    assert "1 failed: sort/u8" in text and "prompt 16: 5 tokens/s" in text
+    assert "80 % quant/qmm" in text and "25 % of its limit, predicted 50 %" in text
+    assert "0.1 ms in kernels, of 0.2 ms without the profile" in text
+    assert "chosen by plan_tiled in src/ops/quant/plan.cpp (no matrices" in text
+    assert "the cost model expected quant/qmm_coopmat" in text
+    assert "FAILED: kernels: exit status 1: DEVICE_LOST" in text
 
 
 def test_chips_have_predictions():

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .. import arguments, doctor, models, native
+from .. import advice, arguments, native, selftest
 from ..arguments import Failed, note
 from ..bench import report as tables
 from ..bench.shapes import SHAPES
@@ -91,12 +91,15 @@ class Part:
 
 
 def run(args) -> int:
-    try:
-        native.require_device()
-    except Failed as error:
-        raise Failed(str(error), 2) from error
-    models.require_mlx_lm()
-    report = measure(args)
+    if native.installed("mlx-lm") is None:
+        raise Failed("mlx-lm is missing; run: pip install mlx-lm", 2)
+    facts = selftest.doctor()  # not here: this process must go on if a driver hangs
+    if advice.selected(facts) is None:
+        why = " ".join(facts.get("problems", ())) or facts.get("loader", {}).get("why")
+        raise Failed(
+            f"There is no Vulkan device: {why}. `mlx-vulkan doctor` says what to do.", 2
+        )
+    report = measure(args, private.facts(facts))
     try:
         Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
     except OSError as error:
@@ -106,12 +109,11 @@ def run(args) -> int:
     return 1 if report["failures"] or report["selftest"].get("failed") else 0
 
 
-def measure(args) -> dict:
-    facts = private.facts(doctor.gather())
+def measure(args, facts: dict) -> dict:
     name = facts["device"]["name"]
     with tempfile.TemporaryDirectory() as folder:
         part = Part(folder)
-        selftest = test(part, args.only)
+        checked = check(part, args.only)
         speeds = time_model(part, args.shape)
         found = time_kernels(part, args.shape)
     chip = predictions.find(name)
@@ -128,7 +130,7 @@ def measure(args) -> dict:
         **facts,
         "shape": args.shape,
         "failures": part.failures,
-        "selftest": selftest,
+        "selftest": checked,
         "speeds": speeds,
         "limits": limits,
         "suspects": kernels.suspects(phases),
@@ -137,7 +139,7 @@ def measure(args) -> dict:
     return private.scrubbed(report)
 
 
-def test(part: Part, only: list[str] | None) -> dict:
+def check(part: Part, only: list[str] | None) -> dict:
     """Of the self-test's report what other parts do not say."""
     note("self-test, about a minute ...")
     words = [f"--only={pattern}" for pattern in only or ()]
