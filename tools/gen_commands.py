@@ -18,6 +18,7 @@ COMMANDS = (
     "",
     "doctor",
     "selftest",
+    "report",
     "run",
     "bench",
     "bench ops",

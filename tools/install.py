@@ -20,7 +20,8 @@ def inputs(build: Path):
     yield ROOT / "pyproject.toml"
     yield ROOT / "third_party" / "mlx.json"
     yield ROOT / "README.md"
-    yield from (ROOT / "python").rglob("*.py")
+    for kind in ("*.py", "*.json"):
+        yield from (ROOT / "python").rglob(kind)
 
 
 def up_to_date(build: Path) -> bool:

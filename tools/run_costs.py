@@ -2,8 +2,8 @@
 
     run_costs.py                  every chip; compare with tests/drivers/costs.txt
     run_costs.py navi31 m1        some
-    run_costs.py --write          every chip; write what is compared, the page and
-                                  the plot
+    run_costs.py --write          every chip; write what is compared, the page, the
+                                  plot, and what `mlx-vulkan report` expects
 
 For each dispatch of a decoded token and of prompts of Qwen3's 0.6B, 8B and 30B-A3B:
 the plan, its compiled code and an estimate (tools/cost/model.py). All dispatches of a
@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from cost import report, tier, validate
+from cost import predictions, report, tier, validate
 from cost.chips import HARDWARE
 from driver_lab import CHIPS, ROOT, LabError, setup
 
@@ -72,7 +72,8 @@ def write(chips: list[tier.Chip], build: Path) -> None:
     text += f"\nIts tokens/s (mlx-lm's): {report.published(h200, ROOT)}.\n"
     DOCUMENT.write_text(text, "utf-8")
     report.plot(chips, PLOT)
-    for path in (EXPECTED, DOCUMENT, PLOT, validate.PREDICTED):
+    made = (EXPECTED, DOCUMENT, PLOT, validate.PREDICTED, predictions.write(chips))
+    for path in made:
         print(f"Wrote {path.relative_to(ROOT)}")
 
 

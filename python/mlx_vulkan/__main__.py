@@ -11,6 +11,7 @@ from . import (
     coverage,
     doctor,
     profile,
+    report,
     run,
     selftest,
     tune,
@@ -27,6 +28,7 @@ examples:
   mlx-vulkan doctor                           # is the GPU used, and if not, why
   mlx-vulkan selftest                         # does it compute correct results
   mlx-vulkan bench model --shape qwen3-0.6b   # how fast is it
+  mlx-vulkan report                           # tell the project about this GPU
   mlx-vulkan run -- mlx_lm.server --model mlx-community/Qwen3-0.6B-4bit
 
 `mlx-vulkan COMMAND --help` describes a command and its options.
@@ -44,7 +46,17 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=__version__, help="print the version"
     )
     commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (doctor, selftest, run, bench, tune, profile, cache, coverage):
+    for module in (
+        doctor,
+        selftest,
+        report,
+        run,
+        bench,
+        tune,
+        profile,
+        cache,
+        coverage,
+    ):
         name = module.__name__.rsplit(".", 1)[-1]
         add_command(commands, name, module).set_defaults(run=module.run)
     return made

@@ -17,6 +17,7 @@
 #include "runtime/rewrite.h"
 #include "runtime/rewrite_kernels.h"
 #include "vk/config.h"
+#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -60,6 +61,13 @@ json device_json(const Caps& c, bool selected) {
       {"shared_memory", c.shared_memory},
       {"max_push_constants", c.max_push_constants},
       {"max_buffer_size", c.max_buffer_size}};
+  auto& known = gpu_class(c.vendor_id, c.name, c.min_subgroup_size);
+  d["plans"] = {
+      {"class", known.name},
+      {"cores", c.core_count},
+      {"registers", c.registers},
+      {"held_values", c.held_values},
+      {"lanes", c.lanes()}};
   d["heaps"] = json::array();
   for (uint32_t i = 0; i < c.memory.memoryHeapCount; ++i) {
     d["heaps"].push_back(

@@ -54,6 +54,7 @@ struct Record {
   uint32_t args_offset = 0, args_size = 0;
   uint32_t first_access = 0, access_count = 0;
   uint64_t bytes = 0; // read and written, for the profile
+  float flops = 0; // for the profile
   float seconds = 0; // expected run time
   uint32_t parts = 1; // dispatches that the grid is split into
   uint32_t hold = 0; // 1 + its index in Batch::holds

@@ -374,10 +374,12 @@ void CommandWriter::report_times(const Batch& batch, const Commands& c) const {
   for (size_t i = 0; i < c.order.size(); ++i) {
     auto& r = batch.records[c.order[i]];
     device_.profiler().kernel(
-        r.kernel ? r.kernel->name : "copy",
+        {r.kernel ? r.kernel->name : "copy",
+         r.kernel && r.kernel->matrix_units,
+         r.bytes,
+         r.flops},
         ticks[2 * i] * period,
-        ticks[2 * i + 1] * period,
-        r.bytes);
+        ticks[2 * i + 1] * period);
   }
 }
 

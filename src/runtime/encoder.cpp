@@ -95,7 +95,8 @@ void Encoder::dispatch(
 
   Record& r = batch.records.emplace_back();
   r.kernel = used;
-  r.bytes = bytes;
+  r.bytes = work.bytes > 0 ? static_cast<uint64_t>(work.bytes) : bytes;
+  r.flops = static_cast<float>(work.flops);
   r.seconds = static_cast<float>(seconds);
   r.parts = parts;
   r.grid = grid;

@@ -86,7 +86,7 @@ void Profiler::encoded(const Batch& batch) {
   std::lock_guard lock(mutex_);
   if (events_.size() < max_events) {
     events_.push_back(
-        {"encode " + std::to_string(batch.records.size()),
+        {{"encode " + std::to_string(batch.records.size())},
          0,
          batch.encode_begin,
          seconds()});
@@ -100,25 +100,22 @@ void Profiler::recorded(double begin, double end, size_t records) {
   std::lock_guard lock(mutex_);
   record_seconds_ += end - begin;
   if (trace_ && events_.size() < max_events) {
-    events_.push_back({"record " + std::to_string(records), 1, begin, end});
+    events_.push_back({{"record " + std::to_string(records)}, 1, begin, end});
   }
 }
 
-void Profiler::kernel(
-    const std::string& name,
-    double begin,
-    double end,
-    uint64_t bytes) {
+void Profiler::kernel(Profiled what, double begin, double end) {
   std::lock_guard lock(mutex_);
-  auto& row = rows_[name];
+  auto& row = rows_[what.name];
   row.calls++;
-  row.bytes += bytes;
+  row.bytes += what.bytes;
   row.seconds += end - begin;
   if (trace_ && events_.size() < max_events) {
     if (gpu_epoch_ < 0) {
       gpu_epoch_ = begin - seconds(); // the clocks differ by a constant
     }
-    events_.push_back({name, 2, begin - gpu_epoch_, end - gpu_epoch_});
+    events_.push_back(
+        {std::move(what), 2, begin - gpu_epoch_, end - gpu_epoch_});
   }
 }
 
@@ -135,12 +132,16 @@ void Profiler::write_trace() const {
   }
   for (const auto& e : events_) {
     trace.push_back(
-        {{"name", e.name},
+        {{"name", e.what.name},
          {"ph", "X"},
          {"pid", 1},
          {"tid", e.track},
          {"ts", e.begin * 1e6},
-         {"dur", (e.end - e.begin) * 1e6}});
+         {"dur", (e.end - e.begin) * 1e6},
+         {"args",
+          {{"bytes", e.what.bytes},
+           {"flops", e.what.flops},
+           {"matrix_units", e.what.matrix_units}}}});
   }
   std::ofstream file(config().profile);
   file << nlohmann::json{{"traceEvents", std::move(trace)}};

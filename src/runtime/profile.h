@@ -13,6 +13,14 @@ namespace mlx::core::vulkan {
 
 struct Batch;
 
+// A dispatch or copy, as the profile names it.
+struct Profiled {
+  std::string name;
+  bool matrix_units = false;
+  uint64_t bytes = 0;
+  double flops = 0;
+};
+
 struct Counters {
   // submissions: one per batch, more if the batch was cut. splits: dispatches
   // that ran in parts.
@@ -45,8 +53,7 @@ class Profiler {
 
   void encoded(const Batch& batch);
   // `begin` and `end` are seconds on the device's clock.
-  void
-  kernel(const std::string& name, double begin, double end, uint64_t bytes);
+  void kernel(Profiled what, double begin, double end);
   void recorded(double cpu_begin, double cpu_end, size_t records);
 
   // Prints the table or writes the trace; called once, at shutdown.
@@ -60,7 +67,7 @@ class Profiler {
     double seconds = 0;
   };
   struct Event {
-    std::string name;
+    Profiled what;
     int track;
     double begin, end;
   };

@@ -362,6 +362,7 @@ Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
   g.build(p, g, use);
   for (uint32_t member : g.records()) {
     r.bytes += p.records[member].bytes;
+    r.flops += p.records[member].flops;
     r.seconds += p.records[member].seconds;
   }
   return r;

@@ -109,7 +109,7 @@ mov(16)         g12<1>F         g0.1<0,1,0>F            { align1 1H };
 
 
 def test_gen_counts_narrow_instructions_in_part():
-    program = isa.parse_gen(GEN)
+    program = isa.parse_gen(GEN, 16)
     (loop,) = program.loops
     counts = program.count_loop(loop)
     assert (counts["fma"], counts["macs"], counts["int"]) == (1, 1, 0.5)

@@ -410,11 +410,10 @@ def count_gen(
         c.update(int=share)
 
 
-def parse_gen(text: str) -> Program:
-    """ANV's "GEN Assembly": labels LABEL<n>, the execution size in brackets."""
+def parse_gen(text: str, lanes: int = 16) -> Program:
+    """ANV's "GEN Assembly": labels LABEL<n>, the execution size in brackets. `lanes`:
+    of a subgroup, which may be fewer than those of a move that fills registers."""
     lines = text.splitlines()
-    sizes = (int(m[3]) for m in map(GEN_LINE.match, lines) if m)
-    lanes = max(sizes, default=16)
     blocks = [Block("")]
     for i, line in enumerate(lines):
         if label := re.match(r"(LABEL\d+):", line):
@@ -436,7 +435,7 @@ def parse_gen(text: str) -> Program:
 
 
 # The name of the text that a driver offers, and its parser.
-PARSERS: dict[str, tuple[str, Callable[[str], Program]]] = {
+PARSERS: dict[str, tuple[str, Callable[..., Program]]] = {
     "RADV": ("Assembly", parse_amd),
     "ANV": ("GEN Assembly", parse_gen),
     "NVK": ("NAK assembly", parse_nak),

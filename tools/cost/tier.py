@@ -135,7 +135,8 @@ def read(text: str, chip: str) -> Chip:
             # Where there are several, the last is that of the widest subgroups.
             statistics = found["executables"][-1]
             texts = {"printed": "\n".join(printed)} | statistics.pop("texts")
-            programs[found["compiled"]] = (statistics, parse(texts[name]))
+            lanes = [statistics["subgroup"]] if driver == "ANV" else []
+            programs[found["compiled"]] = (statistics, parse(texts[name], *lanes))
             printed = []
         elif found["kernel"] in programs:
             result.rows.append(row_of(found, *programs[found["kernel"]], chip))

@@ -8,7 +8,8 @@
 // softmax; weights return as 16-bit matrices, and y's matrices are scaled by a
 // matrix that repeats the row factors. k and v share a buffer, where v is
 // transposed, because compilers load matrices along columns item by item; the
-// next one is prefetched into registers.
+// next one is prefetched into registers. With BK = 16 all registers are needed
+// for y and nothing is prefetched.
 // HALVES: q, k and v are bfloat16, and matrices float16 (attention/halves.glsl).
 #define BQ 64
 #define TAKES_EXACT true
@@ -48,17 +49,28 @@ shared uvec4 staged[STAGED]; // q, then k and v alternately
 shared float scores[SUBGROUPS * S_CORNER];
 shared uint weights[SUBGROUPS * P_CORNER];
 
+#define PREFETCHES (BK > 16)
+#if PREFETCHES
+#define ROW_OF(e, i, DIM) (e / (DIM / 8))
+#define PIECE_OF(e, DIM) (e % (DIM / 8))
+#else // fewer addresses
+#define ROW_OF(e, i, DIM)                                                     \
+  (gl_LocalInvocationIndex / (DIM / 8) + i * (WG / (DIM / 8)))
+#define PIECE_OF(e, DIM) (gl_LocalInvocationIndex % (DIM / 8))
+#endif
+
 // Loads this invocation's part of ROWS_ rows of DIM items, and stores it.
 #define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
   [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
-    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
+    next[i] = fetch(                                                          \
+        x, pitch, (first) + ROW_OF(e, i, DIM), PIECE_OF(e, DIM), end);        \
   }
 #define STAGE_ROWS(to, next, ROWS_, DIM, top)                                 \
   [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     TO_ITEMS(next[i], top)                                                    \
-    to[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
+    to[ROW_OF(e, i, DIM) * (DIM / 8 + 1) + PIECE_OF(e, DIM)] = next[i];       \
   }
 
 // The same for v, transposed: pieces of eight columns of two keys. Neighbours
@@ -91,6 +103,21 @@ uvec2 key_and_piece(uint e) {
     }                                                                         \
   }                                                                           \
   }
+
+#define FETCH_K(first)                                                        \
+  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, first, key_end)
+#define FETCH_V_TILE FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
+#if PREFETCHES
+#define FETCH_K_EARLY(first) FETCH_K(first)
+#define FETCH_K_LATE
+#define FETCH_V_EARLY FETCH_V_TILE
+#define FETCH_V_LATE
+#else
+#define FETCH_K_EARLY(first)
+#define FETCH_K_LATE FETCH_K(key0)
+#define FETCH_V_EARLY
+#define FETCH_V_LATE FETCH_V_TILE
+#endif
 
 float row_max, row_sum;
 
@@ -200,27 +227,28 @@ void attend(Tile tile) {
 
   MATRIX_C acc[FQ * (DV / MN)];
   UNROLL for (uint j = 0; j < FQ * (DV / MN); ++j) {
-    acc[j] = MATRIX_ZERO;
+    BEGIN_SUM(acc[j])
   }
   row_max = ABSENT;
   row_sum = 0.0;
-  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
+  FETCH_K_EARLY(0)
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
+    FETCH_K_LATE
     barrier(); // q or v is no longer read
     STAGE_ROWS(staged, next_k, BK, D, k_top)
     barrier();
     uvec4 next_v[2 * V_LOADS];
-    FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
-
+    FETCH_V_EARLY
     SCORE_KEYS(qm, sg)
+    FETCH_V_LATE
     barrier(); // scores are visible, k is no longer read
     STAGE_V(next_v)
     weigh(tile, query, key0);
     barrier(); // weights, factors and v are visible
 
     if (key0 + BK < key_end) {
-      FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, key0 + BK, key_end)
+      FETCH_K_EARLY(key0 + BK)
     }
     MATRIX_C factors[FQ];
     MATRIX_A pm[FQ * (BK / MK)];

@@ -26,6 +26,14 @@
 #define STORE_C4(m, to, at, pitch) coopMatStore(m, to, at, pitch, ROW_MAJOR)
 #define MULTIPLY_ADD(y, a, b) y = coopMatMulAdd(a, b, y)
 #define MULTIPLY_ELEMENTS(y, by) y = y * by
+// A sum that is kept in registers. Intel's compiler (ANV's) spills sums that
+// begin as constants instead of products.
+#if SG < 32
+#define BEGIN_SUM(y)                                                          \
+  y = coopMatMulAdd(MATRIX_A(Item(0)), MATRIX_B(Item(0)), MATRIX_ZERO);
+#else
+#define BEGIN_SUM(y) y = MATRIX_ZERO;
+#endif
 #define WAIT_SUBGROUP subgroupBarrier();
 #define SYNC_SUBGROUP                                                         \
   subgroupMemoryBarrierShared();                                              \

@@ -153,7 +153,7 @@ void multiply(uint tile) {
   uint wn = SUBGROUP / WM;
 
   MATRIX_C acc[FM * FN];
-  CLEAR_FRAGMENTS(acc)
+  BEGIN_FRAGMENTS(acc)
 #if HALVES
   begin_halves();
 #endif

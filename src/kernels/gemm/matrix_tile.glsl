@@ -69,6 +69,10 @@ uvec4 next_a[LOADS_A];
     tile[AT_PIECE(e, WIDTH)] = next[i];                                       \
   }
 
+#define BEGIN_FRAGMENTS(acc)                                                  \
+  UNROLL for (uint i = 0; i < FM * FN; ++i) {                                 \
+    BEGIN_SUM(acc[i])                                                         \
+  }
 #define CLEAR_FRAGMENTS(acc)                                                  \
   UNROLL for (uint i = 0; i < FM * FN; ++i) {                                 \
     acc[i] = MATRIX_ZERO;                                                     \

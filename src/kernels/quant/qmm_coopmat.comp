@@ -109,7 +109,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
   uint wm = SUBGROUP % WM;
   uint wn = SUBGROUP / WM;
   MATRIX_C acc[FM * FN];
-  CLEAR_FRAGMENTS(acc)
+  BEGIN_FRAGMENTS(acc)
   const uint depth = A.K, rows = W_ROWS, items = W_ITEMS;
   aim(m0, end, n0);
   fetch(n0, 0u, rows, items);

@@ -316,13 +316,18 @@ void multiply(uint m0, uint n0, uint end, bool live) {
       }
       stash(s);
       barrier();
+#if SG >= 32 // narrow subgroups have no registers for it yet
       fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
+#endif
       [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
         MULTIPLY_RANGE(sums, wm, wn, g * (BK / GROUPS), (g + 1) * (BK / GROUPS))
         if (s == SPAN - 1) {
           scale_sums(g, wm, wn);
         }
       }
+#if SG < 32
+      fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
+#endif
     }
   }
   STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)

@@ -324,6 +324,9 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
     bool wide = std::max(p.dim, p.value_dim) > 64;
     // RADV spills with 64 keys of wide heads, and hides less latency.
     v.BK = v.SHARED_Q || (wide && !timed_tiles(caps)) ? 32 : 64;
+    if (v.SHARED_Q && p.dim == 128) {
+      v.BK = 16; // ANV spills with more
+    }
     bool held = !narrow || v.SHARED_Q || !wide;
     if (held && v.shared_memory() <= caps.shared_memory) {
       plan.bq = v.BQ;

@@ -492,10 +492,11 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   // Tests are to see parts on software devices.
   uint32_t parts = caps.software() && s.may_split && !s.sorted ? 2 : 1;
   if (narrow(units)) {
-    // Two sums an output: half of the columns for narrow subgroups, which spill
-    // least with 8 rows each (ANV).
-    Tile half{64, 64, units.shape.m == 8 ? 8u : 2u, 2};
-    v = on_units(variant(half, 32), units, 256);
+    // Two sums an output: narrow subgroups do not spill with 8 rows of 32
+    // columns each (ANV).
+    constexpr Tile flat{32, 128, 4, 4}, half{64, 64, 2, 2};
+    bool few = units.shape.m == 8;
+    v = on_units(few ? variant(flat, 64) : variant(half, 32), units, 256);
   } else if (!timed_tiles(caps)) {
     auto best = estimated_tile(caps, s);
     v = variant(best.tile, 32);

@@ -18,6 +18,7 @@
 #define LANE (gl_LocalInvocationIndex % SG)
 #define SUBGROUP (gl_LocalInvocationIndex / SG)
 #define MATRIX_ZERO no_items()
+#define BEGIN_SUM(y) y = MATRIX_ZERO;
 #define SYNC_SUBGROUP barrier();
 #define WAIT_SUBGROUP barrier();
 

@@ -1,0 +1,217 @@
+"""What the trace and the paths of report/worker.py say: the kernels of each phase,
+their share of its time, the fraction of the GPU's limits, and the rules to suspect.
+"""
+
+import re
+from collections import defaultdict
+
+from ..bench import chips
+from .worker import LIMITS, MARK
+
+MEMORY, PRODUCTS, F32 = "memory GB/s", "16-bit TFLOP/s", "f32 TFLOP/s"
+
+# The function that chose a kernel, by the kernel's file.
+QUANT, GEMM = "src/ops/quant/plan.cpp", "src/ops/gemm/plan.cpp"
+ATTENTION = "src/ops/attention/plan.cpp"
+RULES = {
+    r"quant/qmv": ("plan_matvec", QUANT),
+    r"quant/qvm": ("plan_vecmat", QUANT),
+    r"quant/qmm_coopmat": ("plan_coopmat", QUANT),
+    r"quant/qmm_sorted": ("plan_sorted", QUANT),
+    r"quant/qmm_skinny": ("plan_skinny", QUANT),
+    r"quant/qmm_fragments": ("plan_fragments", QUANT),
+    r"quant/qmm_tall": ("plan_tall", QUANT),
+    r"quant/qmm_dot": ("plan_dot", QUANT),
+    r"quant/qmm$": ("plan_tiled", QUANT),
+    r"quant/(dequantize|half_rows)": ("dequantizes_first", QUANT),
+    r"gemm/": ("plan_gemm", GEMM),
+    r"attention/(decode|merge)": ("plan_decode", ATTENTION),
+    r"attention/(prefill|ranges)": ("plan_prefill", ATTENTION),
+}
+
+# A kernel is suspected if so much of its phase would be saved at the limit.
+SUSPECT = 0.1
+# So is one with this share that reaches so little of what was predicted.
+SHARE, OF_PREDICTED = 0.05, 0.6
+# Operands may be larger than what a kernel without a plan reads, as in a gather.
+TOO_FAST = 1.2
+
+
+def file_of(kernel: str) -> str:
+    return kernel.partition("{")[0]
+
+
+def fields(kernel: str) -> dict[str, str]:
+    return dict(re.findall(r"(\w+)=(\w+)", kernel.partition("{")[2]))
+
+
+def short(kernel: str) -> str:
+    """Without the fields that are 0."""
+    return re.sub(r" \w+=0(?=[ }])", "", kernel)
+
+
+def rule_of(kernel: str) -> str:
+    for pattern, (function, path) in RULES.items():
+        if re.match(pattern, file_of(kernel)):
+            return f"{function} in {path}"
+    return ""
+
+
+def read_paths(text: str) -> list[dict]:
+    """The lines of MLX_VK_DEBUG=paths."""
+    line = re.compile(r" *(\d+) x (.+?): ([^(]+?)(?: \((.*)\))?")
+    found = (line.fullmatch(text) for text in text.splitlines())
+    names = ("calls", "shape", "path", "why")
+    return [dict(zip(names, m.groups(""))) for m in found if m]
+
+
+def rows_of(shape: str) -> int:
+    """Rows that a call takes: of queries, of x, of all experts together."""
+    sizes = {name: int(n) for name, n in re.findall(r"\b(\w+)=(\d+)", shape)}
+    return sizes.get("queries") or sizes.get("m", 0) * sizes.get("batch", 1)
+
+
+def took(path: str, kernel: str) -> bool:
+    """Whether a call that took this path ran the kernel."""
+    file, size = file_of(kernel).split("/")[-1], fields(kernel)
+    word = re.split(r"[ ,]", path)[0]
+    if word == "dequantized":
+        return kernel.startswith(("gemm/", "quant/dequantize"))
+    if word == "qmv":
+        return file.startswith("qmv")
+    if word == "decode":
+        return kernel.startswith("attention/decode")
+    tile = re.search(r"(\d+)x(\d+)$", path)
+    same = not tile or "BM" not in size or tile.groups() == (size["BM"], size["BN"])
+    return file == word and same
+
+
+def read(plan: dict, trace: dict, said: str) -> dict:
+    """`plan`: what worker.py wrote; `trace`: of MLX_VK_PROFILE; `said`: stderr."""
+    events = [
+        event
+        for event in trace["traceEvents"]
+        if event.get("ph") == "X" and event.get("tid") == 2
+    ]
+    parts: list[list[dict]] = [[]]  # before the first phase
+    for event in sorted(events, key=lambda event: event["ts"]):
+        if MARK in event["name"]:
+            parts.append([])
+        else:
+            parts[-1].append(event)
+    phases = [
+        phase | {"events": part}
+        for phase, part in zip(plan["phases"], parts[1:])
+        if phase["name"]
+    ]
+    paths = read_paths(said)
+    limits = {phase["name"]: phase for phase in phases if phase["name"] in LIMITS}
+    found = [phase for phase in phases if phase["name"] not in LIMITS]
+    experts, active = plan["experts"], plan["active"]
+    for phase in found:
+        rows = (phase["tokens"], phase["tokens"] * active)
+        phase["paths"] = [p for p in paths if rows_of(p["shape"]) in rows]
+        if phase["tokens"] == 1:
+            for event in phase["events"]:
+                if event["name"].startswith("quant/qmv_experts"):
+                    # Its operand is the weights of all.
+                    event["args"]["bytes"] *= active / experts
+    return {"phases": found, "limits": limits}
+
+
+def best(phase: dict, what: str) -> float:
+    """Of the events' bytes or flops a second."""
+    rates = (e["args"][what] / e["dur"] * 1e6 for e in phase["events"] if e["dur"])
+    return max(rates, default=0)
+
+
+def limits(name: str, chip: dict | None, found: dict) -> dict:
+    """The GPU's limits: of its data sheet, of the cost model's table, or what a copy
+    and products reached, which stand here in any case."""
+    reached = found["limits"]
+    measured = {}
+    for limit, of, what, unit in zip(
+        (MEMORY, PRODUCTS, F32), LIMITS, ("bytes", "flops", "flops"), (1e9, 1e12, 1e12)
+    ):
+        measured[limit] = best(reached[of], what) / unit if of in reached else 0
+    used, source = measured, "measured by a copy and two products"
+    if sheet := chips.find(name):
+        used = {MEMORY: sheet.memory, PRODUCTS: sheet.half, F32: sheet.f32}
+        source = sheet.source
+    elif chip and chip["product"]:
+        products = {PRODUCTS: chip["tflops"], F32: chip["tflops"]}
+        used, source = {MEMORY: chip["gb_s"], **products}, "tools/cost/chips.py"
+    return {**used, "source": source, "measured": measured}
+
+
+def describe(phase: dict, limit: dict, matrices: bool) -> dict:
+    """The kernels of a phase, what costs most time first."""
+    rows = defaultdict(lambda: {"calls": 0, "us": 0.0, "bytes": 0.0, "flops": 0.0})
+    for event in phase["events"]:
+        row, given = rows[event["name"]], event["args"]
+        row["calls"] += 1
+        row["us"] += event["dur"]
+        row["bytes"] += given["bytes"]
+        row["flops"] += given["flops"]
+        row["matrix_units"] = given["matrix_units"]
+    whole = sum(row["us"] for row in rows.values())
+    kernels = []
+    for name, row in rows.items():
+        row = {"kernel": short(name), "share": row["us"] / whole if whole else 0} | row
+        rate_limit = limit[PRODUCTS if matrices else F32]
+        bandwidth = fraction(row["bytes"], row["us"], limit[MEMORY] * 1e9)
+        rate = fraction(row["flops"], row["us"], rate_limit * 1e12)
+        row |= {"of_bandwidth": bandwidth, "of_rate": rate}
+        row["rule"] = rule_of(name)
+        known = max(bandwidth, rate)
+        row["fraction"] = known if known <= TOO_FAST or row["rule"] else None
+        row["chosen"] = chosen(phase["paths"], name)
+        for what in ("calls", "us", "bytes", "flops"):
+            row[what] /= phase["runs"]
+        kernels.append(row)
+    kernels.sort(key=lambda row: -lost(row))
+    ms = whole / phase["runs"] / 1e3
+    head = {"name": phase["name"], "tokens": phase["tokens"], "kernel_ms": ms}
+    return head | {"kernels": kernels}
+
+
+def fraction(work: float, us: float, limit: float) -> float:
+    return work / (us * 1e-6) / limit if us and limit else 0.0
+
+
+def chosen(paths: list[dict], kernel: str) -> list[dict]:
+    """Paths that ran the kernel, shapes of any number of keys as one."""
+    found: dict[tuple, int] = defaultdict(int)
+    for p in paths:
+        if took(p["path"], kernel):
+            shape = re.sub(r"queries=1 keys=\d+", "queries=1 keys=*", p["shape"])
+            found[shape, p["path"], p["why"]] += int(p["calls"])
+    return [
+        {"shape": shape, "path": path, "why": why, "calls": calls}
+        for (shape, path, why), calls in found.items()
+    ]
+
+
+def lost(row: dict) -> float:
+    """The share of a phase that would be saved at the limit."""
+    known = 1 if row["fraction"] is None else min(row["fraction"], 1)
+    return row["share"] * (1 - known)
+
+
+def is_suspect(row: dict) -> bool:
+    below = OF_PREDICTED * row.get("predicted", 0) > (row["fraction"] or 0)
+    return lost(row) >= SUSPECT or (row["share"] >= SHARE and below)
+
+
+def suspects(phases: list[dict]) -> list[dict]:
+    """Kernels that lose much, and whose choice a rule can change."""
+    found = [
+        {"phase": phase["name"], "lost": lost(row)}
+        | {name: row[name] for name in ("kernel", "share", "fraction", "rule")}
+        | {"why": sorted({c["why"] for c in row["chosen"] if c["why"]})}
+        | {name: row[name] for name in ("predicted", "not_predicted") if name in row}
+        for phase in phases
+        for row in phase["kernels"]
+        if is_suspect(row)
+    ]
+    return sorted(found, key=lambda row: -row["lost"])
