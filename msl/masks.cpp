@@ -270,8 +270,7 @@ void Translator::masked_loop(const Stmt& s) {
   update_guard();
 }
 
-// Cases in order; a lane that reached one goes on into the next until it
-// breaks.
+// Cases in order; a lane that reached one runs into the next until a break.
 void Translator::masked_switch(const Stmt& s) {
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
@@ -286,8 +285,7 @@ void Translator::masked_switch(const Stmt& s) {
       any_label += " || " + v.text + " == " + label.text;
     }
   }
-  // The lanes that have not left the switch, and those that have reached a
-  // case.
+  // Lanes that have not left the switch, and those that reached a case.
   std::string left = new_mask(all), come = new_mask("false");
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {

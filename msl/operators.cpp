@@ -49,8 +49,7 @@ std::string call_of(const char* f, const Value& a, const Value& b) {
   return std::string(f) + "(" + a.text + ", " + b.text + ")";
 }
 
-// a op b, grouped to the left as in GLSL. Bitwise operators get parentheses,
-// for readers.
+// a op b, grouped to the left; bitwise operators get parentheses.
 Value infix(Ty t, const std::string& op, const Value& a, const Value& b) {
   Prec p = operator_named(op)->prec;
   auto below = static_cast<Prec>(static_cast<int>(p) - 1);

@@ -111,8 +111,7 @@ Type Parser::specifiers_again(size_t begin) {
   return out;
 }
 
-// * & before a name and [] behind it; a name is not needed. It is declared as
-// `what`.
+// * & before an optional name and [] behind it; declares it as `what`.
 void Parser::declarator(Declarator& out, Meaning what) {
   Depth depth(*this);
   for (;; ++at_) {

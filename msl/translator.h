@@ -1,5 +1,4 @@
-// The translator's state and steps, each group in a file of its own. Private
-// to msl/.
+// The translator's state and steps, each group in its file. Private to msl/.
 #pragma once
 
 #include <deque>

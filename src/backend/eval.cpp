@@ -74,8 +74,7 @@ std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
   return held;
 }
 
-// arr and its siblings, in a vector that keeps its memory from one primitive to
-// the next.
+// arr and its siblings, in a vector that keeps its memory between calls.
 class Outputs {
  public:
   // A primitive may evaluate another one while `spare` is in use.

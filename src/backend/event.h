@@ -28,8 +28,7 @@ bool had_cpu_failures();
 // Called before a GPU stream uses `x`, which a CPU stream is still computing:
 // makes the host side authoritative. No-op for events of GPU streams.
 void follow_cpu_producer(const array& x, const Event& event);
-// Whether that has happened in this process: before, no buffer awaits a CPU
-// stream.
+// Whether that has happened; before, no buffer awaits a CPU stream.
 bool had_cpu_producers();
 
 // Inputs that Fence::wait has seen on this thread for the next gpu::eval. Their

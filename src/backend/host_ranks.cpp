@@ -75,8 +75,7 @@ array bytes_of(Buffer* buffer) {
   return a;
 }
 
-// The group, which exchanges data in the fastest way that all of its ranks'
-// devices can.
+// The group, exchanging data in the fastest way of all its ranks' devices.
 HostRanks::Ring settle(
     const HostRanks::Ring& ring,
     const std::shared_ptr<HostGroup>& group,

@@ -227,8 +227,7 @@ std::optional<GateRecord> gate_of(const FusedGraph& g) {
   for (auto& in : g.inputs) {
     floats = floats && in.type == t && in.strided();
   }
-  // Without what changes nothing: a cast of a type to itself, which is what a
-  // broadcast is.
+  // Without casts of a type to itself, such as broadcasts.
   std::vector<int> value{0, 1};
   std::vector<const FusedOp*> ops;
   std::vector<std::array<int, 2>> args; // sorted

@@ -236,8 +236,7 @@ void copy_strided(
 void copy_gpu(const array& in, array& out, CopyType ctype, const Stream& s) {
   bool donated = set_copy_output_data(in, out, ctype);
   if (donated && vulkan::same_bits(in.dtype(), out.dtype())) {
-    // The next writer may write only a part and keep the rest, which may be on
-    // the host.
+    // The next writer may keep a part, which may be on the host.
     vulkan::encoder(s).bring_to_device(out);
     return;
   }

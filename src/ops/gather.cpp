@@ -1,5 +1,4 @@
-// Gather and GatherAxis. Both move raw words; slices as wide as alignment
-// allows.
+// Gather and GatherAxis: moves raw words, slices as wide as is aligned.
 #include "mlx/primitives.h"
 
 #include "ops/copy.h"

@@ -29,8 +29,7 @@ void assign(T (&to)[N], const Values& from) {
   std::copy(from.begin(), from.end(), to);
 }
 
-// The function of common/combine.glsl for a primitive's reduction, null for
-// assignments.
+// A reduction's function in common/combine.glsl; null for assignments.
 template <typename Primitive>
 const char* combine_function(typename Primitive::ReduceType type) {
   if constexpr (requires { Primitive::Prod; }) {
@@ -99,8 +98,7 @@ class TupleMove {
     uint64_t count = (UPDATES ? src : dst).size() / ratio_;
     uint32_t words = 1;
     if constexpr (UPDATES == 0) {
-      // Not for few items, which would leave cores idle, nor on llvmpipe
-      // (slower).
+      // Not for few items (idle cores), and not on llvmpipe (slower).
       bool several = count >= 1 << 21 && !enc.caps().software();
       words = v.WORDS = several ? 4 : 1;
     }

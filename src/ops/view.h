@@ -51,8 +51,7 @@ void collapse(Shape& shape, Container& strides) {
 
 int64_t elements(const Shape& shape);
 
-// Lowest element of a view and one past the highest, relative to its first
-// element.
+// Lowest element of a view and one past the highest, from its first one.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
 
 // Dimension count of a variant: exact up to 4, else max_ndim. Throws
@@ -67,8 +66,7 @@ inline bool beyond_32_bits(int64_t items, size_t itemsize) {
 }
 bool needs_large_index(const array& a);
 
-// Calls f(N) for the first of the ascending constants that is at least n, or
-// for the last.
+// Calls f(N) for the first of ascending constants >= n, or for the last.
 template <int N, int... More, typename F>
 void with_constant(int n, F&& f) {
   if constexpr (sizeof...(More) > 0) {

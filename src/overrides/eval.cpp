@@ -115,8 +115,7 @@ class Walk {
   Readers readers_;
   array last_;
   Event event_;
-  // Of the arrays in their readers' inputs, which stay until those are
-  // evaluated.
+  // Point into their readers' inputs, which stay until these are evaluated.
   std::vector<array*> found_, tape_;
 };
 

@@ -1,5 +1,4 @@
-// A few threads that run jobs in the order given, started at the first job.
-// Thread-safe.
+// A few threads, started at the first job, that run jobs in order.
 #pragma once
 
 #include <condition_variable>

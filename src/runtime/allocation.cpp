@@ -14,8 +14,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// The guard mode fills red zones and fresh arrays with it: a NaN in f16, bf16
-// and f32.
+// Fills red zones and fresh arrays: a NaN in f16, bf16 and f32.
 constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
 constexpr size_t alignment = 256;

@@ -23,8 +23,7 @@ struct Commands {
   std::vector<VkCommandBuffer> buffers;
   uint32_t submissions = 0;
   VkCommandBuffer buffer = VK_NULL_HANDLE; // being written
-  // `buffer` was begun and an error came before its end: it must not be begun
-  // again.
+  // `buffer` was begun and not ended, by an error: not to be begun again.
   bool unended = false;
   // Number of records of `order` that are done after each submission.
   std::vector<uint32_t> ends;

@@ -29,8 +29,7 @@ struct Buffer::Mirror {
   EventPoint cpu_writer;
   // Shared memory: the host's cache may hold dirty lines.
   bool touched = false;
-  // How often the host was given a pointer; after kept_pointers the host side
-  // is kept.
+  // Pointers given to the host; from kept_pointers on its side is kept.
   uint32_t pointers = 0;
   // With one memory: the number of unretired batches that read the host side.
   uint32_t uploading = 0;

@@ -122,8 +122,7 @@ std::optional<GradientsPlan> plan_gradients(
 // column of a block.
 VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores);
 
-// Items of the largest block; fits an int unless a single row or column exceeds
-// it.
+// Items of the largest block; an int, but for huge rows or columns.
 uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan);
 
 // Plan for a block's weights and score gradients; the alignment must include

@@ -123,8 +123,7 @@ FewOperands outputs(const Attention& p, const array& out, bool lse) {
   return writes;
 }
 
-// Keys and values are read once by a decode step, and are often part of a
-// larger cache.
+// A decode step reads keys and values once, often from a larger cache.
 Work work(const AttentionProblem& s) {
   double per_key = s.dim + s.value_dim;
   return {

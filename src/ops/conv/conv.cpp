@@ -99,8 +99,7 @@ struct Job {
   }
 };
 
-// By one product, x's matrix gathered tile by tile; false if that does not
-// suit.
+// By one product with x's matrix gathered by tiles; false if not suited.
 bool convolve_by_tiles(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   ConvProblem problem{

@@ -12,8 +12,7 @@ namespace mlx::core::fast {
 
 using namespace vulkan;
 
-// Without a mask, which the primitive is not given; wider than Metal's list of
-// heads.
+// Without a mask, which is no input here; more head sizes than Metal has.
 bool GatedDeltaUpdate::use_fallback(
     const int Hk,
     const int Dk,

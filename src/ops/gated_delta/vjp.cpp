@@ -157,8 +157,7 @@ void sums_over_rows(const Rule& r, int first, int count, const Kept& kept) {
       {.flops = 12.0 * r.h.size() * count});
 }
 
-// From the last chunk to the first; the sums of one run beside the next one's
-// rows.
+// From the last chunk to the first; sums run beside the next one's rows.
 void differentiate(const Rule& r) {
   int steps = r.q.shape(1);
   int chunk = chunk_steps(steps, r.h.nbytes());

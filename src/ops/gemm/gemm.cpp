@@ -182,8 +182,7 @@ problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
   return p;
 }
 
-// Contiguous batch dimensions collapse; more strided ones than kernels take
-// are rare.
+// Contiguous batch dimensions collapse; more than kernels take are rare.
 void run_on_copies(StreamEncoder& enc, const GemmCall& call, array& out) {
   std::vector<array> copies;
   copies.reserve(5);

@@ -42,8 +42,7 @@ struct QuantPlan {
       kernel;
   bool sorted = false; // tiles take rows of all products
   uint32_t tile_height = 0; // then
-  // Workgroups along m and n; parts of k, and their length if there are
-  // several.
+  // Workgroups along m and n; parts of k, and their length if several.
   uint32_t m_tiles = 1, n_tiles = 1;
   uint32_t splits = 1, k_split = 0;
   const char* why = ""; // not a faster path

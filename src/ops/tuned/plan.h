@@ -18,8 +18,7 @@
 
 namespace mlx::core::vulkan {
 
-// Changes with what plans, views or classes mean: tables of others are not
-// used.
+// Changes with plans, views and classes: other tables are not used.
 constexpr uint32_t plans_version = 1;
 
 // A problem that plans choose a kernel for.
@@ -66,8 +65,7 @@ struct Candidate {
 // The plan that a view gives.
 Candidate plan_of(const Views& views, uint32_t view, const Planned& p);
 
-// The default plan, then those of other views, each once and legal on the
-// device.
+// The default plan, then other views' legal plans, each once.
 std::vector<Candidate> candidates(const Views& views, const Planned& p);
 
 // Rows, batches and keys: exact up to 64, then the nearest power of two.
