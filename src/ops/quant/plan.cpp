@@ -494,9 +494,11 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   if (narrow(units)) {
     // Two sums an output: narrow subgroups do not spill with 8 rows of 32
     // columns each (ANV).
-    constexpr Tile flat{32, 128, 4, 4}, half{64, 64, 2, 2};
+    auto flat = variant({32, 128, 4, 4}, 64);
     bool few = units.shape.m == 8;
-    v = on_units(few ? variant(flat, 64) : variant(half, 32), units, 256);
+    bool fits = flat.shared_memory() <= caps.shared_memory;
+    Tile half{64, 64, few ? 8u : 2u, 2};
+    v = on_units(few && fits ? flat : variant(half, 32), units, 256);
   } else if (!timed_tiles(caps)) {
     auto best = estimated_tile(caps, s);
     v = variant(best.tile, 32);
