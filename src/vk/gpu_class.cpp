@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086,
                    qualcomm = 0x5143, mesa = 0x10005;
 
-// The first that matches holds.
+// The first matching row is used.
 constexpr GpuClass classes[] = {
     // CUDA C++ Programming Guide, "Features and Technical Specifications":
     // 255 registers a thread. Nothing that plans chose spills on NVK.
@@ -81,7 +81,11 @@ struct NamedCores {
   std::string_view name; // part of the device's
   uint32_t cores;
 };
-// The first matching row is used.
+// The first matching row is used. Apple: the GPU cores of apple.com's
+// specifications, the largest of each chip; Mesa has none of them, it counts
+// the bits of the kernel's masks (agx_get_num_cores,
+// src/asahi/lib/agx_device.c). Qualcomm: num_ccu, which is num_sp_cores, of
+// Mesa 25.0's src/freedreno/common/freedreno_devices.py.
 constexpr NamedCores named_cores[] = {
     {"Apple M1 Ultra", 64}, {"Apple M1 Max", 32},   {"Apple M1 Pro", 16},
     {"Apple M1", 8},        {"Apple M2 Ultra", 76}, {"Apple M2 Max", 38},
