@@ -357,7 +357,7 @@ def test_layouts_place_the_same_values():
 
     values = np.random.default_rng(0).normal(size=(4, 5, 6))
     case = table.Case("c", lambda rng, dtype: [values], None, None)
-    for layout in cover.LAYOUTS:
+    for layout in (*table.LAYOUTS, check.DONATED):
         (held,), (item,) = check.placed(
             mx, check.Check("f", "c", case, "float32", layout), 0
         )

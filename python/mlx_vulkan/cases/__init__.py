@@ -50,7 +50,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import values
 from .values import (  # noqa: F401, the rows import them from here
     COMPLEX,
     FLOATS,
@@ -66,6 +65,7 @@ from .values import (  # noqa: F401, the rows import them from here
     outputs,
     positive,
     rounded,
+    special,
     spread,
     to_mx,
     to_numpy,
@@ -131,12 +131,6 @@ class Case:
             return default if given is None else given
 
         return pick(self.rtol, rtol), pick(self.atol, atol)
-
-
-def special(rng, shape, dtype):
-    """With tiny values, too (half's subnormals must survive; float32's need not)."""
-    tiny = 1e-7 if dtype == "float16" else 2e-38
-    return values.special(rng, shape, dtype, (tiny, -tiny))
 
 
 @dataclasses.dataclass

@@ -152,10 +152,6 @@ for shape in SHAPES:
             )
 
 
-def nan_max(x, axis):
-    return np.max(x, axis=axis)  # NumPy's NaN is sticky, as MLX's
-
-
 for name, oracle in (("max", np.max), ("min", np.min), ("sum", np.sum)):
     CASES.append(
         Case(

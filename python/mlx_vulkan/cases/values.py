@@ -69,22 +69,18 @@ def wide(rng, shape, dtype):
     return x + 1j * rng.normal(size=shape) if dtype in COMPLEX else x
 
 
-def special(rng, shape, dtype, more=()):
-    """Floats, half of them NaN, infinities and zeros of both signs (and `more`);
-    nothing subnormal, which a device may flush."""
+def special(rng, shape, dtype):
+    """Floats, half of them NaN, infinities, zeros of both signs and tiny values (half's
+    subnormals must survive; float32's need not)."""
     x = np.array(normal(rng, shape, dtype))
     if dtype not in FLOATS or x.size == 0:
         return x
     flat = x.reshape(-1)
-    seeds = [np.nan, np.inf, -np.inf, 0.0, -0.0, *more, 1.0, -1.0]
+    tiny = 1e-7 if dtype == "float16" else 2e-38
+    seeds = [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 1.0, -1.0]
     where = rng.permutation(flat.size)[: max(1, flat.size // 2)]
     flat[where] = rng.choice(seeds, where.size)
     return flat.reshape(shape)
-
-
-def whole(rng, shape, dtype):
-    """Small whole numbers: sums are exact in every dtype, and there are ties."""
-    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(float)
 
 
 def arrays(*shapes, gen=normal):

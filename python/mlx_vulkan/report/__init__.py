@@ -62,7 +62,7 @@ class Part:
         self.failures: dict[str, str] = {}
 
     def run(self, name: str, *words: str, **env: str) -> str:
-        """What it writes to stderr; says in `failures` if it fails."""
+        """Runs a command and returns its stderr; a failure goes into `failures`."""
         said, why = "", ""
         with open(self.folder / name, "w+") as errors:
             try:
@@ -83,7 +83,7 @@ class Part:
         return said
 
     def load(self, name: str) -> dict:
-        """A JSON file that it wrote; empty if it did not."""
+        """Reads a JSON file that a command wrote; empty if it did not."""
         try:
             return json.loads((self.folder / name).read_text())
         except (OSError, ValueError):
@@ -140,7 +140,7 @@ def measure(args, facts: dict) -> dict:
 
 
 def check(part: Part, only: list[str] | None) -> dict:
-    """Of the self-test's report what other parts do not say."""
+    """Runs the self-test; returns what other parts of the report do not say."""
     note("self-test, about a minute ...")
     words = [f"--only={pattern}" for pattern in only or ()]
     file = part.folder / "selftest.json"
@@ -166,7 +166,7 @@ def time_model(part: Part, shape: str) -> dict:
 
 
 def step_ms(phase: dict, speeds: dict) -> float | None:
-    """Of a step without the profile, whose time is also the host's."""
+    """Milliseconds of a step without the profile, the host's included."""
     if speed := speeds.get(phase["name"], {}).get("value"):
         return phase["tokens"] / speed * 1e3
     return None

@@ -1,14 +1,13 @@
-"""What the trace and the paths of report/worker.py say: the kernels of each phase,
-their share of its time, the fraction of the GPU's limits, and the rules to suspect.
+"""Reads the trace and the paths of report/worker.py: the kernels of each phase, their
+share of its time, the fraction of the GPU's limits, and the rules to suspect.
 """
 
 import re
 from collections import defaultdict
 
 from ..bench import chips
+from ..bench.report import F32, HALF, MEMORY
 from .worker import LIMITS, MARK
-
-MEMORY, PRODUCTS, F32 = "memory GB/s", "16-bit TFLOP/s", "f32 TFLOP/s"
 
 # The function that chose a kernel, by the kernel's file.
 QUANT, GEMM = "src/ops/quant/plan.cpp", "src/ops/gemm/plan.cpp"
@@ -66,7 +65,7 @@ def read_paths(text: str) -> list[dict]:
 
 
 def rows_of(shape: str) -> int:
-    """Rows that a call takes: of queries, of x, of all experts together."""
+    """The rows of a call: of queries, of x, of all experts together."""
     sizes = {name: int(n) for name, n in re.findall(r"\b(\w+)=(\d+)", shape)}
     return sizes.get("queries") or sizes.get("m", 0) * sizes.get("batch", 1)
 
@@ -120,7 +119,7 @@ def read(plan: dict, trace: dict, said: str) -> dict:
 
 
 def best(phase: dict, what: str) -> float:
-    """Of the events' bytes or flops a second."""
+    """The most bytes or flops a second of the phase's events."""
     rates = (e["args"][what] / e["dur"] * 1e6 for e in phase["events"] if e["dur"])
     return max(rates, default=0)
 
@@ -131,21 +130,21 @@ def limits(name: str, chip: dict | None, found: dict) -> dict:
     reached = found["limits"]
     measured = {}
     for limit, of, what, unit in zip(
-        (MEMORY, PRODUCTS, F32), LIMITS, ("bytes", "flops", "flops"), (1e9, 1e12, 1e12)
+        (MEMORY, HALF, F32), LIMITS, ("bytes", "flops", "flops"), (1e9, 1e12, 1e12)
     ):
         measured[limit] = best(reached[of], what) / unit if of in reached else 0
     used, source = measured, "measured by a copy and two products"
     if sheet := chips.find(name):
-        used = {MEMORY: sheet.memory, PRODUCTS: sheet.half, F32: sheet.f32}
+        used = {MEMORY: sheet.memory, HALF: sheet.half, F32: sheet.f32}
         source = sheet.source
     elif chip and chip["product"]:
-        products = {PRODUCTS: chip["tflops"], F32: chip["tflops"]}
+        products = {HALF: chip["tflops"], F32: chip["tflops"]}
         used, source = {MEMORY: chip["gb_s"], **products}, "tools/cost/chips.py"
     return {**used, "source": source, "measured": measured}
 
 
 def describe(phase: dict, limit: dict, matrices: bool) -> dict:
-    """The kernels of a phase, what costs most time first."""
+    """The kernels of a phase, those that lose most time first."""
     rows = defaultdict(lambda: {"calls": 0, "us": 0.0, "bytes": 0.0, "flops": 0.0})
     for event in phase["events"]:
         row, given = rows[event["name"]], event["args"]
@@ -155,10 +154,10 @@ def describe(phase: dict, limit: dict, matrices: bool) -> dict:
         row["flops"] += given["flops"]
         row["matrix_units"] = given["matrix_units"]
     whole = sum(row["us"] for row in rows.values())
+    rate_limit = limit[HALF if matrices else F32]
     kernels = []
     for name, row in rows.items():
         row = {"kernel": short(name), "share": row["us"] / whole if whole else 0} | row
-        rate_limit = limit[PRODUCTS if matrices else F32]
         bandwidth = fraction(row["bytes"], row["us"], limit[MEMORY] * 1e9)
         rate = fraction(row["flops"], row["us"], rate_limit * 1e12)
         row |= {"of_bandwidth": bandwidth, "of_rate": rate}

@@ -1,4 +1,4 @@
-"""What the cost model (tools/cost) expects of the kernels of a chip.
+"""The cost model's (tools/cost) expectations of a chip's kernels.
 
 predictions.json is written by `tools/run_costs.py --write`: for each chip its limits
 and, for phases of a prompt or a token, the fraction of them that each kernel reaches.
@@ -44,8 +44,7 @@ FAMILIES = (
     (r"Adreno.* 740", "a740"),
 )
 
-
-# What a name may go on with, of another product.
+# Words behind a product's name that make it another product's.
 OTHERS = "XT|XTX|GRE|Pro|Max|Ultra"
 
 

@@ -1,7 +1,7 @@
 """A report as text that fits into an issue."""
 
-from ..bench.report import number
-from .kernels import F32, MEMORY, PRODUCTS, file_of
+from ..bench.report import F32, HALF, MEMORY, number
+from .kernels import file_of
 
 SHOWN = 6  # suspects, failures
 
@@ -16,7 +16,7 @@ def text(report: dict) -> str:
     lines = [
         f"{device['name']}, {device['driver']}, mlx-vulkan {versions['mlx-vulkan']}",
         f"class {plans.get('class')}, {plans.get('cores') or '?'} cores; limits: "
-        f"{number(limits[MEMORY])} GB/s, {number(limits[PRODUCTS])} TFLOP/s "
+        f"{number(limits[MEMORY])} GB/s, {number(limits[HALF])} TFLOP/s "
         f"of 16 bits, {number(limits[F32])} of 32 ({limits['source']})",
         self_test(report["selftest"]),
     ]

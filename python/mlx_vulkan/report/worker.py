@@ -74,11 +74,11 @@ def main() -> int:
     import mlx.core as mx
 
     from ..bench.shapes import make
+    from ..cases import is_software
 
     mx.set_default_device(mx.gpu)
-    architecture = str(mx.device_info(mx.gpu).get("architecture", ""))
     phases = Phases(mx)
-    run_limits(mx, phases, 16 if architecture.endswith("cpu") else 1)
+    run_limits(mx, phases, 16 if is_software(mx) else 1)
     model, config = make(shape, BITS, GROUP, "bfloat16")
     inner = config.get("text_config", config)
     sizes = [int(size) for size in prompts.split(",")]

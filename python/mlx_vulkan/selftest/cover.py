@@ -8,7 +8,6 @@ from ..cases import FLOATS
 from . import FULL, USUAL
 from .check import DONATED, Check
 
-LAYOUTS = (*cases.LAYOUTS, DONATED)
 # Cases of a family that the usual run takes, evenly drawn.
 DRAWN = 42
 
@@ -34,8 +33,8 @@ def all_pairs(case: cases.Case, index: int) -> list[Pair]:
 
 
 def base_pairs(case: cases.Case, index: int, second: bool) -> list[Pair]:
-    """What a case runs in by itself: contiguous, in float32 where it can, as the most
-    exact one, and in another dtype, which takes turns."""
+    """The pairs of a single case: contiguous, in float32 if it can, the most exact
+    dtype, and in another one, which takes turns."""
     first = "float32" if "float32" in case.dtypes else case.dtypes[0]
     others = [dtype for dtype in case.dtypes if dtype != first]
     pairs = [(first, "contiguous")]
@@ -45,7 +44,7 @@ def base_pairs(case: cases.Case, index: int, second: bool) -> list[Pair]:
 
 
 def needed(family: list[cases.Case], depth: str) -> list[Pair]:
-    """What a family must meet: floats in every layout, and every other dtype
+    """The pairs that a family must meet: floats in every layout, and every other dtype
     contiguous and in one other layout, in turn (not if quick)."""
     layouts = {}
     for case in family:
@@ -62,8 +61,8 @@ def needed(family: list[cases.Case], depth: str) -> list[Pair]:
 
 
 def add_missing(chosen: list[dict], family: list[cases.Case], depth: str) -> None:
-    """What the cases by themselves do not meet is given to those that compile least
-    for it: first such as run in the dtype anyway."""
+    """Gives pairs that no case has yet to the cases that compile least for them: first
+    to those that run in the dtype anyway."""
     met = {pair for pairs in chosen for pair in pairs}
     load = Counter()
     for dtype, layout in needed(family, depth):

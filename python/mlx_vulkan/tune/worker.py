@@ -125,7 +125,7 @@ class Tuner:
         return kept
 
     def pairs(self, before, after, rounds: int):
-        """What both functions return, in turn."""
+        """Calls both functions in turn; returns their results."""
         times = ([], [])
         sides = list(zip((before, after), times))
         for turn in range(rounds):
