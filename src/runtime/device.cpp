@@ -181,6 +181,15 @@ std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   return completion;
 }
 
+VkResult Device::submit_to_queue(std::span<const VkSubmitInfo> submits) {
+  std::lock_guard lock(queue_mutex_);
+  return vk().vkQueueSubmit(
+      queue_,
+      static_cast<uint32_t>(submits.size()),
+      submits.data(),
+      VK_NULL_HANDLE);
+}
+
 void Device::finish_submitted() {
   if (recorder_) {
     recorder_->finish_submitted();
