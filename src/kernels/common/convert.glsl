@@ -4,8 +4,8 @@
 #ifndef CONVERT_GLSL
 #define CONVERT_GLSL
 
-// bfloat16 is the upper half of a float; round to nearest even, NaN stays
-// quiet.
+// bfloat16 is the upper half of a float, rounded to nearest even; NaN stays NaN
+// and becomes quiet.
 float bf16_to_f32(uint16_t x) {
   return uintBitsToFloat(uint(x) << 16);
 }
@@ -60,7 +60,7 @@ uvec4 f32_to_upper_bf16(vec4 v) {
   }
   return y;
 }
-// Packed storage, and the rounded values as floats: fewer instructions than
+// The packed bits, or the rounded values as floats, by fewer instructions than
 // through 16-bit items.
 uvec2 pack4_bf16(vec4 v) {
   uvec4 y = f32_to_upper_bf16(v);

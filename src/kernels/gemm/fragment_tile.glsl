@@ -15,8 +15,8 @@
 //
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
-// of the column c after the one at `from`. A kernel without it makes the B
-// matrices itself; ORDERED(q) has the items of a piece of a in their order.
+// of the column c after the one at `from`. A kernel without COLUMN makes the B
+// matrices itself; ORDERED(q) reorders the items of a piece of a like theirs.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
 
