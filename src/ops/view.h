@@ -1,4 +1,4 @@
-// Algebra of strided views: a shape, and strides for each operand. Units are
+// Algebra of strided views: a shape, and the strides of each operand. Units are
 // elements unless a name says bytes.
 #pragma once
 
@@ -51,7 +51,7 @@ void collapse(Shape& shape, Container& strides) {
 
 int64_t elements(const Shape& shape);
 
-// Lowest element of a view and one past the highest, from its first one.
+// The lowest element of a view, and one past the highest, from its first one.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
 
 // Dimension count of a variant: exact up to 4, else max_ndim. Throws

@@ -51,9 +51,9 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
 // Whether contiguous rows too long for one workgroup are rank-sorted: n * n
 // comparisons in one dispatch, if cheaper than the dispatches of a merge sort.
 bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
-// Whether counting beats the steps of a tile's sort, too: a single row, as of
-// the experts of a few tokens. Floats stay in the tile's sort, which the rule
-// for routers looks for (docs/lab/2026-11-25-rows.md).
+// Whether counting is faster than a tile's sort too: for a single row, such as
+// the experts of a few tokens. Floats stay with the tile's sort, which the rule
+// for routers matches (docs/lab/2026-11-25-rows.md).
 bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
 
 // Radix sort of long rows with keys of up to 32 bits, for devices with a fixed
@@ -70,7 +70,7 @@ std::optional<RadixPlan> plan_radix(
     uint64_t rows,
     uint32_t n,
     int least = -1); // as TestHooks::radix_items (vk/config.h)
-// The variants of one digit: of step Scatter, and from it of the other steps.
+// The variants of a digit's steps, made from that of step Scatter.
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
 RadixVariant radix_count(RadixVariant scatter);
 RadixVariant radix_prefix(RadixVariant scatter);
