@@ -62,9 +62,9 @@ class Preprocessor {
  private:
   struct Branch {
     Place place;
-    bool outer; // what stands around it is taken
-    bool now; // this part is taken
-    bool done; // some part was
+    bool outer; // the enclosing branch is active
+    bool now; // this branch is active
+    bool done; // an earlier branch was active
     bool last = false; // after #else
   };
 
@@ -125,7 +125,7 @@ class Preprocessor {
     }
   }
 
-  // Whether it was one of #if's family.
+  // Whether it was a directive of #if's family.
   bool
   conditional(std::string_view name, const Tokens& rest, const Place& place) {
     if (name == "if" || name == "ifdef" || name == "ifndef") {

@@ -67,7 +67,7 @@ void Profiler::measure_spans(bool on) {
   busy_seconds_ = busy_until_ = 0;
 }
 
-// Batches may overlap by what is in flight between them.
+// The spans of batches in flight may overlap.
 void Profiler::busy(double begin, double end) {
   std::lock_guard lock(mutex_);
   busy_seconds_ += std::max(0.0, end - std::max(begin, busy_until_));
