@@ -166,7 +166,7 @@ class Preprocessor {
         0;
   }
 
-  // With defined(X) and __has_...(X) replaced by 0 or 1.
+  // Replaces defined(X) and __has_...(X) by 0 or 1.
   Tokens answered(const Tokens& rest) const {
     Tokens out;
     for (size_t i = 0; i < rest.size(); ++i) {

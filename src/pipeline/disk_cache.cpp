@@ -117,7 +117,7 @@ void remove_failed(const fs::path& temporary) {
   errno = error;
 }
 
-// Why an existing folder is not to be trusted; empty if it is.
+// Reason why an existing folder is not trusted; empty if it is.
 std::string why_refused(const fs::path& folder) {
   struct stat info {};
   if (folder.empty() || ::stat(folder.c_str(), &info) != 0 ||

@@ -40,7 +40,7 @@ void assign(char (&to)[n], const std::string& text) {
 // `has_device`.
 Hello hello_of(int ranks, bool (*has_device)());
 
-// Why the ranks exchange no data through shared memory; empty if they can.
+// Reason why the ranks exchange no data through shared memory, or empty.
 std::string against(const std::vector<Hello>& all);
 std::string against(const std::vector<Outcome>& all);
 // Whether every rank has a chip of its own, which may wait for the others'.

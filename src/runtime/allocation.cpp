@@ -23,7 +23,7 @@ constexpr VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
     VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
-// With the tail that kernels may read, in whole units of the alignment.
+// Adds the tail that kernels may read, and rounds up to the alignment.
 size_t padded(size_t size) {
   return (size + tail_padding + alignment - 1) / alignment * alignment;
 }

@@ -30,7 +30,7 @@ const Kernel& kernel(Device& device, const V& variant) {
   return device.pipelines().get(V::file, variant.defines());
 }
 
-// One workgroup: `in` is x, the result y of n items.
+// Runs one workgroup with `in` as x; returns y, which has n items.
 template <typename Out, typename In>
 std::vector<Out>
 run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {

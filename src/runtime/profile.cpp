@@ -21,7 +21,7 @@ double seconds() {
 }
 constexpr size_t max_events = 2'000'000;
 
-// How often each rule that saw a record joined it, and why it did not.
+// Prints how often rules joined a record that they saw, and why they did not.
 void print_rewrites() {
   for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
     auto& row = rewrite_counters().rules[rule];

@@ -6,7 +6,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// How far before the last record the scores may stand.
+// The scores are searched in this many records before the last one.
 constexpr uint32_t window = 64;
 
 bool touches(std::span<const Access> accesses, const Access& range) {

@@ -1,6 +1,6 @@
-// q in shared memory as floats, for decode.comp with loads of E items: vectors
-// of four, zero beyond D, adjacent where a cluster's lanes read them together.
-// QUERY_UNITS are factors of each four.
+// q in shared memory as vectors of four floats, for decode.comp with loads of E
+// items. Vectors that a cluster's lanes read together are adjacent; items
+// beyond D are zero. QUERY_UNITS are factors of each four.
 #ifndef ATTENTION_QUERIES_GLSL
 #define ATTENTION_QUERIES_GLSL
 

@@ -31,7 +31,7 @@ using Extent = std::array<uint32_t, 3>;
 
 // Parameters of a kernel's translation, besides its text.
 struct Form {
-  Extent threads{}; // of its workgroups
+  Extent threads{}; // per workgroup
   bool aligned = false; // msl::Target's
   bool guarded = false; // with_guard()
   // extents of msl::Target, with MLX_VK_DEBUG=bounds
@@ -227,7 +227,7 @@ Extent extent_of(
 }
 
 struct Launch {
-  Extent grid{}, threads{}; // of a usual threadgroup
+  Extent grid{}, threads{}; // threads: of a usual threadgroup
   bool guarded = false;
   std::vector<ExactDispatch> dispatches;
 };

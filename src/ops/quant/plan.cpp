@@ -49,7 +49,7 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 // Whether matrix units compute products of few rows, where they measured faster
 // (docs/lab/2026-11-22-matvec.md).
 bool takes_matrices(const Caps& caps, const QuantShape& s) {
-  constexpr uint32_t most_rows = 8; // of a variant
+  constexpr uint32_t most_rows = 8; // the most of a variant
   auto& f = s.common;
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);

@@ -16,7 +16,7 @@ namespace mlx::core::vulkan {
 
 struct QuantShape {
   ProductVariant common; // type, format, addressing of matrices
-  uint32_t m = 1, n = 1, k = 1; // of one product
+  uint32_t m = 1, n = 1, k = 1; // sizes of one product
   uint64_t batch = 1;
   bool transpose = true; // w is (n, k)
   bool aligned = true; // 16-byte loads of x and w are possible
