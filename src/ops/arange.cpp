@@ -7,9 +7,8 @@ namespace mlx::core {
 
 namespace {
 
-// The host writes a few items, such as the default indices of mx.gather_mm,
-// because a dispatch costs more. It waits for nothing: the memory is new, and
-// memory as small is mapped in both models.
+// The host writes a few items, as for mx.gather_mm's default indices: a
+// dispatch costs more. The memory is new and mapped, so nothing is waited for.
 constexpr size_t most_host_bytes = 256;
 
 template <typename Step>

@@ -42,9 +42,8 @@ void concatenate_gpu(
 
 namespace {
 
-// MLX requests the offset first, without the shapes that bound it, and then, on
-// the same thread, the copy. The offset is therefore computed with the copy,
-// from these axes of its indices.
+// MLX requests the offset first, without the shapes that bound it, then the
+// copy, on the same thread. The copy computes it, from these index axes.
 thread_local std::vector<int> dynamic_axes;
 
 } // namespace

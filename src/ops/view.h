@@ -16,8 +16,7 @@ namespace mlx::core::vulkan {
 constexpr int max_ndim = 16;
 
 // Drops axes of size one and merges adjacent axes that are contiguous in every
-// operand. `strides` is any container of Strides. Leaves at least one
-// dimension.
+// operand. `strides`: a container of Strides. Leaves at least one dimension.
 template <typename Container>
 void collapse(Shape& shape, Container& strides) {
   int n = 0;
@@ -87,9 +86,8 @@ void with_index(int ndim, bool large, F&& f) {
   });
 }
 
-// Vector width: whether items can be accessed four at a time
-// (common/vector.glsl), from the first item on and after any of `steps`.
-// Buffers are aligned to at least 16 bytes.
+// Whether items can be accessed four at a time (common/vector.glsl), from the
+// first one on and after any of `steps`. Buffers are aligned to 16 bytes.
 inline bool by_fours(
     const array& a,
     std::initializer_list<int64_t> steps = {}) {

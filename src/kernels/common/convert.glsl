@@ -120,10 +120,9 @@ uint16_t f32_to_f16(float f) {
 }
 #endif
 
-// Rounds between fused operations, because MLX computes each operation in its
-// dtype. Some drivers elide the two conversions: llvmpipe of Mesa 26.1, and
-// NVIDIA 580 after some products. NATIVE_F16_ROUNDING is defined for other
-// drivers.
+// Rounds between fused operations, because MLX computes each in its dtype. Some
+// drivers elide the two conversions (llvmpipe of Mesa 26.1; NVIDIA 580 after
+// some products); NATIVE_F16_ROUNDING is defined for others.
 float round_bf16(float f) {
   return bf16_to_f32(f32_to_bf16(f));
 }

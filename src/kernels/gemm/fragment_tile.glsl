@@ -114,9 +114,8 @@ void aim_columns(uint64_t b, uint wn) {
     }                                                                         \
   }
 
-// acc += the tile at `from` times own_b, and replaces own_b by the columns at
-// k_next. NEXT stores the prefetched tile and fetches the one after it. A
-// macro, so that acc stays in registers.
+// acc += the tile at `from` times own_b; loads own_b at k_next. NEXT stores the
+// prefetched tile and fetches another. A macro keeps acc in registers.
 #define MULTIPLY_STEP(acc, from, k_next, NEXT)                                \
   {                                                                           \
     MATRIX_A x[FM];                                                           \

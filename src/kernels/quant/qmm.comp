@@ -21,9 +21,8 @@ shared vec4 ws[BK][BN / 4];
 #if VEC
 #include "common/vec4.glsl"
 
-// An invocation's share of the next tile, as stored in memory, kept in
-// registers while the current tile is used: X_ROWS rows of four items of x and
-// W_ROWS_HELD of eight codes of w, each with its scale and bias.
+// An invocation's raw share of the next tile, in registers: X_ROWS rows of four
+// items of x, and W_ROWS_HELD of eight codes of w with scale and bias.
 #define X_ROWS (BM * BK / 4 / WG)
 #define W_ROWS_HELD (BN * BK / 8 / WG)
 #ifdef T_IS_f32

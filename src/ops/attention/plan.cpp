@@ -43,9 +43,8 @@ MatrixUnits units_of(const Caps& caps, const AttentionProblem& p) {
   return units.lanes || !ranges ? units : caps.half_matrices(p.type);
 }
 
-// 32-bit values that a lane of decode.comp holds in its loop over keys: its
-// slices of the accumulators, of raw q, k and v, the products' sums, addresses
-// of keys, values for each mask, and others.
+// 32-bit values that a lane of decode.comp holds in its loop over keys: slices
+// of sums and of raw q, k and v, products, addresses, mask values, others.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   if (v.BITS) {
     // Codes and two numbers a group; sums of values and two more; two sums of
@@ -172,10 +171,9 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   return decode_kernel(caps, p, two ? 2 : 4, 256);
 }
 
-// Number of workgroups that share a KV head's keys: enough to fill the cores,
-// or one a core with `one`, if registers have room for one only (a quantized
-// cache on NVIDIA). Many need several `unit`s of keys in flight each, since all
-// parts are joined.
+// Workgroups that share a KV head's keys: enough to fill the cores, or one a
+// core with `one`, if registers have room for one only (a quantized cache on
+// NVIDIA). Many need several `unit`s of keys each, as all parts are joined.
 uint32_t wanted_splits(
     const Caps& caps,
     bool one,

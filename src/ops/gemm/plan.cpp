@@ -50,9 +50,8 @@ bool whole_vectors(
                     : s.col == 1 && cols % items == 0 && s.row % items == 0;
 }
 
-// llvmpipe silently ends the loops of an invocation after 65,535 iterations in
-// total (LP_MAX_TGSI_LOOP_ITERATIONS). The software tile takes 65 iterations
-// for 16 items of k.
+// llvmpipe silently ends an invocation's loops after 65,535 iterations in all
+// (LP_MAX_TGSI_LOOP_ITERATIONS); the software tile takes 65 for 16 items of k.
 constexpr uint32_t software_k = 8192;
 
 // Splits k until the device is busy, in parts of at least `least` items, which
@@ -293,9 +292,8 @@ CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
   return p.m > 32 ? medium_tile : narrow ? small_tile : flat_tile;
 }
 
-// Large tiles if they fill the device, with parts of k if needed: workgroups of
-// a core hide each other's latency, and a few idle cores cost less than smaller
-// tiles everywhere.
+// Large tiles if they fill the device, if need be by parts of k: workgroups of
+// a core hide latency, and smaller tiles cost more than a few idle cores.
 MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
   auto& t = tuning(caps).gemm;
   auto& large = large_tile;

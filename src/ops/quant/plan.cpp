@@ -24,9 +24,8 @@ uint32_t row_bucket(uint32_t m, uint32_t most) {
   return rows;
 }
 
-// Chooses the largest chunks, up to `turns` at once, that divide k evenly among
-// the lanes; else the largest that leave no lane idle. Chunks are whole words
-// of codes.
+// Chooses the largest chunks, of whole words and up to `turns` at once, that
+// divide k evenly among the lanes; else the largest that leave no lane idle.
 void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   uint32_t smallest = v.BITS == 4 || v.BITS == 8 ? 8
       : v.BITS == 2 || v.BITS == 6               ? 16
@@ -421,9 +420,8 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, t.bn)};
 }
 
-// Matrices that multiply codes by rows of x. Without bf16 matrices, those of
-// f16, for which rows are packed (quant/half_rows.h; not timed on NVIDIA's
-// GPUs).
+// Matrices that multiply codes by rows of x; without bf16 matrices, those of
+// f16 with packed rows (quant/half_rows.h; not timed on NVIDIA's GPUs).
 MatrixUnits units_of(const Caps& caps, const QuantShape& s) {
   const ProductVariant& v = s.common;
   bool packs = v.CODE == CODE_INTEGER && !nvidia(caps) &&

@@ -13,8 +13,7 @@ inline QuantFormat format_of(QuantizationMode mode, int bits, int group) {
 }
 
 // out = x @ w^T (transpose) or x @ w; allocates out. The caller or the encoder
-// keeps the operands alive; only matrices whose rows are not contiguous are
-// copied.
+// keeps operands alive; only matrices with non-contiguous rows are copied.
 void quantized_product(
     StreamEncoder& enc,
     QuantOperands&& operands,
@@ -23,8 +22,7 @@ void quantized_product(
     bool transpose);
 
 // Operands of a product that quantizes x too. Inputs: x, w, `between` others,
-// the scales if w is quantized, and for nvfp4 optionally the global scales of x
-// and w.
+// scales if w is quantized, and for nvfp4 optionally both global scales.
 QuantOperands qq_operands(
     StreamEncoder& enc,
     const std::vector<array>& inputs,

@@ -37,9 +37,8 @@ struct NormVjpPlan {
 };
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length);
 
-// Items of a row that one workgroup sorts. Few sizes keep the number of
-// variants small; keys and positions fit the 16 KiB of shared memory that every
-// device has.
+// Items of a row that one workgroup sorts. Few sizes limit the variants; keys
+// and positions fit the 16 KiB of shared memory that every device has.
 struct SortTile {
   int threads, items;
   int size() const {
@@ -56,9 +55,8 @@ bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
 // for routers matches (docs/lab/2026-11-25-rows.md).
 bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
 
-// Radix sort of long rows with keys of up to 32 bits, for devices with a fixed
-// subgroup size; empty if a merge sort is better. tile and digits are those of
-// step Scatter.
+// Radix sort of long rows with keys of up to 32 bits, for fixed subgroup sizes;
+// empty if a merge sort is better. tile and digits: of step Scatter.
 struct RadixPlan {
   RadixVariant scatter; // without FIRST and LAST
   uint32_t tile, digits;
