@@ -6,7 +6,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// The scores are searched in this many records before the last one.
+// The scores, and the scale before them, are searched in so many records.
 constexpr uint32_t window = 64;
 
 bool touches(std::span<const Access> accesses, const Access& range) {

@@ -249,7 +249,7 @@ void FFT::eval_gpu(const std::vector<array>& inputs, array& out) {
         inverse_,
         inverse_ ? 1.0f / extent : 1.0f};
     if (real_ && !inverse_ && !half) {
-      // The axes before the half axis are whole.
+      // The half axis comes first and has its length in out from here on.
       axis.outer = product(out.shape(), 0, a);
       axis.inner = product(out.shape(), a + 1, out.ndim());
     }

@@ -46,8 +46,8 @@ struct SortJob {
   Grid grid() const {
     return linear(rows.tiles * rows.count);
   }
-  // Work of the tile sort: each step of a bitonic sort takes about 16
-  // operations a pair. Merges are memory-bound.
+  // Work of the tile sort: about 16 operations an item in each step of a
+  // bitonic sort. Merges are memory-bound.
   Work work() const {
     double steps = std::log2(2.0 * tile.size());
     return {.flops = 8 * steps * steps * in.size()};
