@@ -193,7 +193,7 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   if (p.queries <= max_decode_queries) {
     return true;
   }
-  // Iterations of prefill.comp for 64 keys, with the last test of each loop:
+  // Iterations of prefill.comp for 64 keys, each loop's last test included:
   // slices of 32 columns of q and k, then 8 groups of rows of v.
   uint32_t a_slice = p.vector4() ? 14 : 32;
   uint32_t v_row = ceil_div(p.value_dim, p.vector4() ? 64 : 16);
