@@ -31,7 +31,7 @@ struct QuantTuning {
   uint32_t least_tall_rows = 65;
   uint32_t most_tall_rows = 1024;
   uint32_t tall_groups = 2;
-  uint32_t split_tall_k = 512;
+  uint32_t split_tall_k = 256;
   // Items of k up to which a single row uses matrix units, and workgroups a
   // core that this requires (docs/lab/2026-11-22-matvec.md).
   uint32_t one_row_k = 2048;
