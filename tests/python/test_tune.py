@@ -221,7 +221,7 @@ def test_what_is_wrong_or_does_not_compile_is_left_out(tmp_path, broken):
         assert min(*cell["before"], *cell["after"]) > 0
 
 
-@pytest.mark.parametrize("where", ["hang", "hang timing"])
+@pytest.mark.parametrize("where", ["hang", "hang in a step"])
 def test_a_candidate_that_hangs_is_left_out(tmp_path, where):
     _, found = tune(tmp_path, MLX_VK_TEST_TUNE=where, MLX_VK_TEST_PATIENCE="8")
     (left,) = [one for one in found["left_out"] if "hangs" in one["why"]]

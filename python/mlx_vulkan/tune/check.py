@@ -10,6 +10,7 @@ MODES = {(0, 0): "affine", (1, 1): "mxfp4", (2, 1): "mxfp8", (1, 2): "nvfp4"}
 # The distance of neighbouring numbers of a type, relative; of float32, what sums of
 # thousands of products in another order lose.
 STEPS = {"bfloat16": 2**-8, "float16": 2**-11, "float32": 2**-18}
+SAMPLE, MOST_CALLS = 2e-3, 32  # seconds of a sample alone
 
 
 class Differs(Exception):
@@ -92,7 +93,7 @@ class Check:
 
     def __init__(self, mx, found: dict):
         mx.random.seed(11)
-        self.mx, self.step = mx, 0.0
+        self.mx, self.step, self.calls = mx, 0.0, 0
         self.made = operation(mx, found)
         if self.made:
             library.record(True)
@@ -104,6 +105,21 @@ class Check:
             known = {one["class"] for one in library.classes()}
             library.record(False)
             self.made = self.made if found["class"] in known else None
+
+    def seconds(self, choices: list[dict], timestamps: bool) -> float:
+        """Of one call, of as many as take some milliseconds."""
+        mx, function = self.mx, self.made[0]
+        library.use(choices)
+
+        def run():
+            mx.eval([function() for _ in range(self.calls)])
+
+        if not self.calls:
+            self.calls = 1
+            library.measure(run, timestamps)  # compiles
+            once = library.measure(run, timestamps)
+            self.calls = min(max(int(SAMPLE / once), 1), MOST_CALLS)
+        return library.measure(run, timestamps) / self.calls
 
     def run(self, choices: list[dict]) -> None:
         """Throws Differs, or what MLX throws."""
