@@ -139,6 +139,7 @@ struct KernelForms {
   // flight.
   uint32_t fragments_parts = 0, fragments_depth = 0, fragments_ahead = 0;
   uint32_t tall_rows = 0; // that a tile of qmm_tall has at most
+  uint32_t norm_lanes = 0; // invocations a row, up to a workgroup
 };
 
 struct Tuning {

@@ -2,7 +2,7 @@
 
 from .. import models
 from ..arguments import Failed
-from .check import ATTENTION, BATCH_GATHER
+from .check import ATTENTION, BATCH_GATHER, NORM
 
 LAYERS = 4  # that are kept: they are alike
 CONTEXT, SHORT = 512, 16  # tokens before a decode step; of software devices
@@ -107,6 +107,8 @@ def work(found: dict) -> float:
     """An estimate of the share of a step's time that a class of problems takes: bytes,
     or operations in their place if those take longer."""
     p = found["members"]
+    if found["kind"] == NORM:  # of rows that are not known
+        return 4 * found["calls"] * p["n"]
     batch = p["batch"]
     if found["kind"] == ATTENTION:
         items = p["keys"] * (p["dim"] + p["value_dim"])

@@ -3,7 +3,7 @@ attention of a class, alone, on random operands."""
 
 from . import library
 
-QUANTIZED, DENSE, ATTENTION = range(3)
+QUANTIZED, DENSE, ATTENTION, NORM = range(4)
 BATCH_GATHER = 2
 # Modes by code and scale of kernels/quant/formats.h.
 MODES = {(0, 0): "affine", (1, 1): "mxfp4", (2, 1): "mxfp8", (1, 2): "nvfp4"}
@@ -11,6 +11,7 @@ MODES = {(0, 0): "affine", (1, 1): "mxfp4", (2, 1): "mxfp8", (1, 2): "nvfp4"}
 # thousands of products in another order lose.
 STEPS = {"bfloat16": 2**-8, "float16": 2**-11, "float32": 2**-18}
 SAMPLE, MOST_CALLS = 2e-3, 32  # seconds of a sample alone
+NORM_ROWS = 4  # a few, as of a step
 
 
 class Differs(Exception):
@@ -27,7 +28,7 @@ def operation(mx, found: dict):
     """A function that computes a problem of the class, and the size of errors that
     rounding explains, in units of the type's step; None where it is not known how."""
     dtype = dtype_of(mx, found["text"])
-    build = (quantized, dense, attention)[found["kind"]]
+    build = (quantized, dense, attention, norm)[found["kind"]]
     return dtype and build(mx, found["members"], dtype)
 
 
@@ -86,6 +87,18 @@ def attention(mx, p: dict, dtype):
         mask = mx.where(mask, 0.0, -1e9).astype(dtype)
     fast, scale = mx.fast.scaled_dot_product_attention, p["dim"] ** -0.5
     return lambda: fast(q, k, v, scale=scale, mask=mask), 8.0
+
+
+def norm(mx, p: dict, dtype):
+    layer, weight, bias, vec = (p["options"] >> i & 1 for i in range(4))
+    if not vec:
+        return None
+    x = normal(mx, (NORM_ROWS, p["n"]), dtype)
+    w = normal(mx, (p["n"],), dtype) if weight else None
+    b = normal(mx, (p["n"],), dtype) if bias else None
+    if layer:
+        return lambda: mx.fast.layer_norm(x, w, b, 1e-5), 2.0
+    return lambda: mx.fast.rms_norm(x, w, 1e-5), 2.0
 
 
 class Check:
