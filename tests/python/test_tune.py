@@ -231,9 +231,7 @@ WRONG = {"MLX_VK_TEST": "plans=quant.compiled_weights=1"}
 )
 def test_a_candidate_that_hangs_is_left_out(tmp_path, where):
     hang = f"hang {where}".strip()
-    _, found = tune(
-        tmp_path, MLX_VK_TEST_TUNE=hang, MLX_VK_TEST_PATIENCE="8", **WRONG
-    )
+    _, found = tune(tmp_path, MLX_VK_TEST_TUNE=hang, MLX_VK_TEST_PATIENCE="8", **WRONG)
     (left,) = [one for one in found["left_out"] if "hangs" in one["why"]]
     why = f"hangs {where}".strip()
     assert left["why"] == f"{why}: nothing happened for 8 s"

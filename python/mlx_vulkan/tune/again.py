@@ -11,7 +11,7 @@ from .worker import CONFIRM, LEAST_GAIN, LEAST_ROUNDS, ROUNDS
 LEAST_ALONE = 1.03  # times as fast, of a product or attention
 MOST_SAMPLES, MOST_PAIRS = 20 * ROUNDS, 4 * CONFIRM
 # Shares of the time after which nothing is timed alone, and nothing together.
-ALONE, TOGETHER = 0.75, 0.85
+ALONE, TOGETHER = 0.78, 0.85
 
 
 def again(tuner, reached: list) -> None:

@@ -5,8 +5,8 @@ each candidate, {"left": ...} for one that is left out, {"timing": ...} before e
 time, with its candidates, {"class": ...} with what was chosen, {"cell": ...} with times
 before and after, {"end": ...}.
 
-First, steps are timed with one candidate each. What noise leaves undecided is then timed
-alone (again.py), and what is faster so is tried in a step together.
+First, steps are timed with one candidate each. What noise leaves undecided is then
+timed alone (again.py), and what is faster so is tried in a step together.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ CONFIRM = 8
 MOST_CANDIDATES = 16
 # The share of the time after which steps are not timed with one candidate any more, and
 # of what is left of it that a cell may take: the first ones matter most.
-FIRST, OF_CELL = 0.6, 0.25
+FIRST, OF_CELL = 0.68, 0.25
 
 
 class Tuner:
@@ -217,21 +217,21 @@ class Tuner:
 
 
 def output(cell):
-    import numpy as np
-
     y = cell.run()[:, -1].astype(cell.mx.float32)
-    return np.array(y).astype(np.float64)
+    cell.mx.eval(y)
+    return y
 
 
 def same(cell, expected, most: float) -> None:
     """Throws Differs where a step's outputs are not those of the default plans, up
     to what rounding in some layers makes of them: a router may choose another
     expert, so that where the operation was checked alone much is allowed."""
-    import numpy as np
+    mx = cell.mx
 
-    got = output(cell)
-    size = float(np.sqrt(np.mean(expected**2))) or 1.0
-    off = float(np.sqrt(np.mean((got - expected) ** 2))) / size
+    def size(x) -> float:
+        return mx.sqrt(mx.mean(mx.square(x))).item()
+
+    off = size(output(cell) - expected) / (size(expected) or 1.0)
     if not off <= most:
         raise Differs(f"the step's outputs differ by {off:.2g} of their size")
 
@@ -311,6 +311,7 @@ def finish(tuner, reached: list, say) -> None:
         if not gone and not hand:
             continue
         cell = make()
+        say(at=f"the comparison of {cell.name}", reached=0)
         result = tuner.final(cell, hand)
         if result["interval"][1] < 1:
             tuner.choices = [c for c in tuner.choices if c not in gone]
