@@ -175,6 +175,12 @@ TEST_CASE("tuned: there is a choice where it matters") {
     CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);
     NormProblem norm{Type::f16, 1024, false, true, false, true};
     CHECK(candidates(views, norm).size() == 4);
+    for (uint32_t n : {8, 128, 1024, 4096, 12288}) {
+      norm.n = n;
+      auto v = plan_norm(views[0].caps, norm);
+      CHECK(v.LANES == row_team(n).lanes);
+      CHECK(v.CHUNKS == row_team(n).chunks);
+    }
   }
 }
 
