@@ -271,7 +271,7 @@ void Translator::write_function(
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto& [prefix, v] = parameters[i];
     Variable* shown = v;
-    if (v->global) { // its address went elsewhere
+    if (v->global) { // its address was passed on
       if (!prefix.empty()) {
         fail(
             c.body->place,

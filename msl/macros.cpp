@@ -40,7 +40,7 @@ struct Macros::Frame {
 class Macros::Reader {
  public:
   ~Reader() {
-    while (!frames_.empty()) { // also where an Error leaves
+    while (!frames_.empty()) { // also after an Error
       pop();
     }
   }

@@ -66,7 +66,7 @@ Base* Translator::base_of(Variable* v, const std::string& path, Ty type) {
 }
 
 void Translator::make_global(Variable* v) {
-  v->global = v->global || v->function != 0; // the others are anyway
+  v->global = v->global || v->function != 0; // function 0: a global already
 }
 
 std::string Translator::stored_type(Ty t) {

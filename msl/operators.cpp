@@ -207,8 +207,8 @@ Value Translator::arithmetic(
   return rounded(infix(t, op, a, b));
 }
 
-// By halves (common/numeric.glsl), as Mesa 22.3 gets widened integers beside
-// what it knows to be a constant wrong.
+// Compares by halves (common/numeric.glsl), because Mesa 22.3 miscompiles
+// comparisons of widened integers with constants.
 Value Translator::ordered(
     const std::string& op,
     const Value& a,

@@ -413,7 +413,7 @@ void Parser::constants(
   expect(";");
 }
 
-// Each enumerator a constant, the one before plus 1 where no value is written.
+// Makes each enumerator a constant; without a value it is the last one plus 1.
 void Parser::enumeration(std::vector<Declaration>& out, Type& named) {
   auto place = here().place;
   expect("enum");

@@ -21,8 +21,8 @@ void Parser::declare(std::string_view name, Meaning what) {
   scopes_[i]->names[name] = what;
 }
 
-// The index of the `>` that ends the `<` at `open` as the arguments of
-// a template, or SIZE_MAX. `simple`: of names, numbers, * and & alone.
+// The index of the `>` that ends the template arguments that the `<` at `open`
+// begins, or SIZE_MAX. `simple`: of names, numbers, * and & only.
 size_t Parser::angle_end(size_t open, bool simple) const {
   int depth = 0;
   for (size_t i = open; i < text_.tokens.size(); ++i) {

@@ -62,9 +62,9 @@ class Preprocessor {
  private:
   struct Branch {
     Place place;
-    bool outer; // what stands around it is taken
-    bool now; // this part is taken
-    bool done; // some part was
+    bool outer; // the enclosing branch is active
+    bool now; // this branch is active
+    bool done; // an earlier branch was active
     bool last = false; // after #else
   };
 
@@ -125,7 +125,7 @@ class Preprocessor {
     }
   }
 
-  // Whether it was one of #if's family.
+  // Whether it was a directive of #if's family.
   bool
   conditional(std::string_view name, const Tokens& rest, const Place& place) {
     if (name == "if" || name == "ifdef" || name == "ifndef") {
@@ -166,7 +166,7 @@ class Preprocessor {
         0;
   }
 
-  // With defined(X) and __has_...(X) replaced by 0 or 1.
+  // Replaces defined(X) and __has_...(X) by 0 or 1.
   Tokens answered(const Tokens& rest) const {
     Tokens out;
     for (size_t i = 0; i < rest.size(); ++i) {

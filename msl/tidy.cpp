@@ -124,8 +124,8 @@ class Cleaner {
     }
   }
 
-  // __attribute__((always_inline)), alignas(16): what changes the layout of a
-  // struct is refused, elsewhere alignment says nothing.
+  // __attribute__((always_inline)), alignas(16): an error if it changes the
+  // layout of a struct, otherwise without effect.
   void compiler_attribute() {
     size_t end = behind(at_ + 1);
     bool of_struct = after("struct") || after("}");

@@ -1,4 +1,4 @@
-// Which loops all invocations turn alike, though they hold collectives.
+// Finds loops with collectives that all invocations iterate equally often.
 #include <algorithm>
 
 #include "msl/translator.h"

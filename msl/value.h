@@ -42,7 +42,7 @@ inline constexpr const char* null_offset = "-1";
 struct Variable {
   int id = 0;
   std::string wish; // what the user called it
-  std::string name; // what it became
+  std::string name; // the name that was chosen
   Ty type = nullptr;
   Space space = Space::Thread;
   // The variable is written through pointers, or by a function or lambda that

@@ -87,7 +87,7 @@ def verdict(facts: dict) -> tuple[str, str]:
 
 
 def without_matrix_units(device: dict) -> str | None:
-    """The repair, if only the driver keeps the device's matrix units from us."""
+    """The repair, if only the driver hides the device's matrix units."""
     if device.get("optional", {}).get("VK_KHR_cooperative_matrix", True):
         return None
     for driver, names, repair in MATRIX_UNITS:
@@ -98,7 +98,7 @@ def without_matrix_units(device: dict) -> str | None:
 
 
 def steps(facts: dict) -> list[str]:
-    """What to do, in paragraphs for layout.paragraph()."""
+    """The steps to take, as paragraphs for layout.paragraph()."""
     found = []
     if not facts["vulkan"] or facts["problems"]:
         return list(facts["problems"]) or [f"Reinstall the library: {native.REPAIR}"]
@@ -207,7 +207,7 @@ def for_cache(cache: dict) -> list[str]:
 
 
 def distribution() -> str | None:
-    """Ours, of DISTRIBUTIONS."""
+    """This machine's key of DISTRIBUTIONS, if it has one."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -220,7 +220,7 @@ def distribution() -> str | None:
 
 
 def packages() -> str:
-    """A line for each distribution, this machine's first."""
+    """Commands to install packages, a line for each distribution, this one's first."""
     mine = distribution()
     names = sorted(DISTRIBUTIONS, key=lambda name: name != mine)
     return "\n".join(f"{name:<15} {DISTRIBUTIONS[name][1]}" for name in names)

@@ -1,4 +1,4 @@
-"""Commands and types of arguments: bad input is told before anything runs."""
+"""Commands and types of arguments: bad input is reported before anything runs."""
 
 import argparse
 import math
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 class Failed(Exception):
-    """Why a command fails, as a sentence, and its exit status: 1, or 2 for what the
-    user typed."""
+    """A command's failure: a sentence, and the exit status, 1, or 2 for wrong
+    arguments."""
 
     def __init__(self, sentence: str, code: int = 1):
         super().__init__(sentence)
@@ -18,8 +18,8 @@ class Failed(Exception):
 
 
 def add_command(commands, name: str, module):
-    """A command, or one of a command's, from its module: docstring, EXAMPLES, EXIT
-    and add_arguments()."""
+    """Adds a command or subcommand from its module: docstring, EXAMPLES, EXIT and
+    add_arguments()."""
     summary, _, more = module.__doc__.strip().partition("\n")
     examples = getattr(module, "EXAMPLES", "").strip().splitlines()
     parts = ["examples:", *(f"  {line}" for line in examples)] if examples else []
@@ -37,12 +37,12 @@ def add_command(commands, name: str, module):
 
 
 def note(sentence: str) -> None:
-    """Tells the user of something that is no result: on stderr."""
+    """Prints a message that is not part of the results, on stderr."""
     print(sentence, file=sys.stderr)
 
 
 def at_least(least, kind=int, most=math.inf):
-    """Numbers of a kind."""
+    """The argument type of numbers from `least` to `most`."""
     name = "a whole number" if kind is int else "a number"
     bound = f"of {least} or more" if most == math.inf else f"from {least} to {most}"
 
@@ -59,12 +59,12 @@ def at_least(least, kind=int, most=math.inf):
 
 
 def several(kind):
-    """A list, separated by commas."""
+    """The argument type of lists separated by commas."""
     return lambda text: [kind(word) for word in text.split(",")]
 
 
 def output(text: str) -> str:
-    """A file that can be written, which is not touched yet."""
+    """The argument type of files that can be written; the file is not touched yet."""
     path = Path(text)
     folder = path.absolute().parent
     try:

@@ -19,7 +19,7 @@ mlx-vulkan cache --clear
 mlx-vulkan cache warm mlx-community/Qwen3-0.6B-4bit
 """
 
-# Files of src/pipeline: kernels, drivers' caches, and what a killed writer left.
+# Files of src/pipeline: kernels, drivers' caches, and leftovers of killed writers.
 OWN = re.compile(
     r"(spv-[0-9a-f]{32}|driver-[0-9a-f]{32}-[0-9]+)\.entry(\.tmp-[0-9]+-[0-9]+-[0-9]+)?"
 )
@@ -38,7 +38,7 @@ def folder() -> Path | None:
     cache = native.report().get("cache")
     if cache is not None:
         return Path(cache["path"]) if cache["path"] else None
-    # Another libmlx is loaded: default_cache_folder() of src/pipeline.
+    # Another libmlx is loaded: follows default_cache_folder() of src/pipeline.
     setting = os.environ.get("MLX_VK_CACHE")
     if setting is not None:
         return None if setting in ("", "off") else Path(setting)

@@ -40,7 +40,7 @@ LEGEND = (
 
 
 def unary() -> dict:
-    """Primitive -> a function of mx and of a maker of arrays, of one array."""
+    """Primitive -> a probe of one array: a function of mx and a maker of arrays."""
     names = {
         **{n: n.lower() for n in ("Abs", "Ceil", "Cos", "Cosh", "Erf", "Exp")},
         **{n: n.lower() for n in ("Expm1", "Floor", "Log1p", "Negative")},
@@ -187,7 +187,7 @@ def products() -> dict:
             mx.gather_qqmm(a(2, 32, 64), a(2, 32, 64))
             if mx.issubdtype(a.dtype, mx.floating)
             else mx.qqmm(a(32, 64), a(32, 64))
-        ),  # which refuses what that does not
+        ),  # rejects types that gather_qqmm does not check
         "Quantize": lambda mx, a: mx.quantize(a(64, 64)),
         "FFT": lambda mx, a: mx.fft.fft(a(4, 16)),
         "Hadamard": lambda mx, a: mx.hadamard_transform(a(4, 16)),
@@ -206,7 +206,7 @@ def positive(mx, a):
 
 
 def gradient(mx, function, *arguments):
-    """All of what a backward pass makes."""
+    """All gradients of a backward pass."""
     ones = mx.ones_like(function(*arguments))
     outputs, gradients = mx.vjp(function, list(arguments), [ones])
     return [*outputs, *gradients]
@@ -283,8 +283,8 @@ FAMILIES = {
 
 
 def probes() -> dict:
-    """{family: {primitive: probe}} of what this MLX has, by its library's names of
-    types."""
+    """{family: {primitive: probe}} for the primitives of this MLX, found by the names
+    of types in its library."""
     text = native.library_path().read_bytes()
     types = set(re.findall(rb"N3mlx4core(?:4fast)?(\d+\w+)E\0", text))
     return {
@@ -314,12 +314,12 @@ class Maker:
         else:
             values = values % 2
         values = values.astype(self.dtype)
-        mx.eval(values)  # so that it is no part of the graph
+        mx.eval(values)  # which keeps it out of the graph
         return values
 
 
 def primitives_of(mx, probe, maker) -> set[str]:
-    """Names of what MLX makes of a call."""
+    """Names of the primitives in the graph of a call."""
     names = set()
 
     def see(node):
@@ -337,7 +337,7 @@ def flat(mx, outputs):
 
 
 def attempt(mx, probe, dtype, device) -> str | None:
-    """Why it fails, if it does."""
+    """The error of a probe, or None."""
     before = mx.default_device()
     mx.set_default_device(device)
     try:
@@ -350,8 +350,8 @@ def attempt(mx, probe, dtype, device) -> str | None:
 
 
 class Cpu:
-    """MLX's CPU backend, in a process of its own: in MLX before mlx/error.h, what a
-    task throws there ends the process."""
+    """MLX's CPU backend in a process of its own: in MLX without mlx/error.h, an
+    exception in a task ends the process."""
 
     def __init__(self):
         self.start()
@@ -395,7 +395,7 @@ def judge(mx, cpu: Cpu, family, primitive, probe, name) -> tuple[str, str]:
     on_cpu = cpu.attempt(family, primitive, name)
     if on_cpu is not None:
         return "refused", on_cpu
-    # How MLX itself, or src/ops/unsupported.cpp, says so.
+    # Messages of MLX and of src/ops/unsupported.cpp.
     words = ("float64 is not supported", "supported on the GPU", "on a GPU stream")
     words += ("GPU scatter does not yet support",)
     return ("cpu" if any(w in error for w in words) else "missing"), error
@@ -424,7 +424,7 @@ def probe_all() -> dict:
 
 
 def tracked(todo: list):
-    """The probes, with a bar on stderr, or a line per family where no one looks."""
+    """The probes, with a bar on stderr, or a line per family without a terminal."""
     from rich.console import Console
     from rich.progress import track
 

@@ -19,7 +19,7 @@ MLX_VK_DEVICE=cpu mlx-vulkan doctor       # look at the software device
 """
 EXIT = "Exit status: 0 for OK and SLOW, 1 for NOT USED."
 
-# What mimalloc brought on the hosts where it was measured.
+# Gains of mimalloc on the hosts where it was measured.
 GAIN = "which makes graph building about 10 % and encoding about 30 % faster"
 
 
@@ -163,7 +163,7 @@ def show_device(index: int, device: dict) -> None:
     drivers.show(device)
 
 
-# Names of limits, and how to say them.
+# Limits and the phrases for them.
 LIMITS = {
     "subgroup_size": "subgroups of {:,} lanes",
     "max_workgroup_size": "workgroups of up to {:,} invocations",

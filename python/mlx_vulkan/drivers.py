@@ -34,7 +34,7 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def affects(entry: dict, device: dict) -> bool:
-    """Whether a device, as mlx_vulkan.native reports it, has what `entry` tells of.
+    """Whether `entry` applies to a device as mlx_vulkan.native reports it.
 
     A version that cannot be read is in no range.
     """

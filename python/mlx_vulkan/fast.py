@@ -1,4 +1,4 @@
-"""Kernels of one's own in GLSL (docs/custom-kernels.md)."""
+"""Custom kernels in GLSL (docs/custom-kernels.md)."""
 
 import re
 
@@ -30,17 +30,17 @@ def vulkan_kernel(
       name (str): For messages and profiles.
       input_names (list[str]): Names of the inputs' pointers in the source.
       output_names (list[str]): Names of the outputs' pointers.
-      source (str): What stands between the braces of main(). ``load(x, i)`` and
-        ``store(y, i, value)`` are all accesses to memory; a value has the type
-        ``T_x``, float for float16, bfloat16 and float32.
-      header (str): What stands before main(): functions, shared variables.
+      source (str): The body of main(). Memory is accessed by ``load(x, i)`` and
+        ``store(y, i, value)`` only; a value has the type ``T_x``, float for
+        float16, bfloat16 and float32.
+      header (str): Code before main(): functions, shared variables.
       ensure_row_contiguous (bool): Copies inputs that are not. Otherwise
-        ``x_loc(i)`` is where item i of x is.
-      atomic_outputs (bool): As metal_kernel takes it. ``atomic_add(y, i, value)``
-        and its like work on any output.
+        ``x_loc(i)`` is the position of item i of x.
+      atomic_outputs (bool): As in metal_kernel. ``atomic_add(y, i, value)`` and
+        similar functions work on any output.
     """
     located = {n for n in input_names if re.search(rf"\b{re.escape(n)}_loc\b", source)}
-    # MLX passes what the source names.
+    # MLX passes shape, strides and ndim if the source names them.
     notes = [f"// {n}_shape {n}_strides {n}_ndim" for n in sorted(located)]
     whole = "\n".join([source, *notes])
     kernels = {}

@@ -8,7 +8,7 @@ WIDTH = 100
 
 
 def wrapped(text: str, first: str, rest: str) -> str:
-    """No word is broken: a path can be copied."""
+    """Wraps text between words only, so that a path can be copied."""
     return textwrap.fill(
         text,
         WIDTH,
@@ -26,8 +26,8 @@ def field(label: str, value: str, indent: int = 2) -> None:
 
 
 def paragraph(mark: str, text: str) -> None:
-    """Prints text behind a mark; each of its lines begins anew, and hangs behind
-    its first column if two spaces end that."""
+    """Prints text behind a mark. Each line starts a new one; its continuations hang
+    behind its first column if two spaces end that."""
     indent = " " * len(mark)
     for i, line in enumerate(text.split("\n")):
         column = re.match(r"\S.*?  +", line)

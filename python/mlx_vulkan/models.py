@@ -1,4 +1,4 @@
-"""The model that a command is given: a folder of mlx-lm's format, or a hub's name."""
+"""The model of a command: a folder in mlx-lm's format, or a name on the hub."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""Which libmlx.so this process uses, and what it says of itself."""
+"""The libmlx.so that this process uses, and its report."""
 
 import ctypes
 import functools
@@ -50,8 +50,8 @@ class LoadedObject(ctypes.Structure):
 
 
 def loaded_libraries() -> list[str]:
-    """The names of this process's libraries, as the dynamic linker has them. Of
-    /proc/self/maps parts may be missing while other threads map memory."""
+    """Names of this process's libraries, from the dynamic linker: /proc/self/maps may
+    lack parts while other threads map memory."""
     names = []
 
     @ctypes.CFUNCTYPE(
@@ -66,8 +66,8 @@ def loaded_libraries() -> list[str]:
 
 
 def loaded_library() -> str | None:
-    """The name under which libmlx.so is loaded; ours, where there are several:
-    mlx/lib/libmlx.so only needs it."""
+    """The path of the loaded libmlx.so; of several it is our own, since
+    mlx/lib/libmlx.so only links to that."""
     names = [n for n in loaded_libraries() if Path(n).name == "libmlx.so"]
     ours = [n for n in names if Path(n).resolve() == own_library()]
     return next(iter(ours or names), None)
@@ -116,7 +116,7 @@ def is_vulkan() -> bool:
 
 
 def report() -> dict:
-    """The library's own account: loader, devices, config, cache, counters."""
+    """The library's report: loader, devices, config, cache, counters."""
     if not is_vulkan():
         return {}
     call = library().mlx_vulkan_doctor_json
@@ -136,7 +136,7 @@ def require_device() -> None:
 
 
 def prepare_cuts(on: bool) -> None:
-    """Whether batches compile what they would need if they ended elsewhere."""
+    """Sets whether kernels of batches that end elsewhere are compiled too."""
     call = library().mlx_vulkan_prepare_cuts
     call.restype = None
     call.argtypes = [ctypes.c_bool]
@@ -148,7 +148,7 @@ def counters() -> dict:
 
 
 def problems() -> list[str]:
-    """What is wrong with this installation, as sentences with the repair."""
+    """Problems of this installation, as sentences with the repair."""
     found = []
     path = library_path()
     if installed("mlx") is None and importlib.util.find_spec("mlx") is None:

@@ -73,7 +73,7 @@ def run(args) -> int:
 
 
 def written(trace: Path | None) -> int | None:
-    """When; None if there is none."""
+    """The time of the last change, or None."""
     return trace.stat().st_mtime_ns if trace and trace.exists() else None
 
 

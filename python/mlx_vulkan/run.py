@@ -77,6 +77,6 @@ def program_of(words: list[str]) -> tuple[str, list[str]]:
 
 
 def preload(allocator: str) -> str:
-    """LD_PRELOAD with the allocator behind what is there, whose malloc counts."""
+    """LD_PRELOAD with the allocator appended: an earlier malloc takes precedence."""
     before = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     return ":".join([*(path for path in before if path != allocator), allocator])

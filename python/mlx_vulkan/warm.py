@@ -30,7 +30,7 @@ KEPT_LAYERS = 2
 @dataclasses.dataclass
 class Result:
     kernels: int  # that the model needs
-    compiled: int  # of these, now; the others were in the cache
+    compiled: int  # of these, compiled now; the others were in the cache
     seconds: float
     stored: int  # in the cache, of the compiled ones
     why_not_stored: str  # the first error, if some could not be
@@ -50,7 +50,7 @@ def check_device() -> None:
 
 
 def plain_values(module) -> tuple:
-    """What a layer does that its weights' shapes do not tell."""
+    """Properties of a layer that its weights' shapes do not show."""
     found = []
     for path, part in module.named_modules():
         plain = {
@@ -96,7 +96,7 @@ def hollow(path: Path):
 
 
 def lengths(config: dict, software: bool) -> list[int]:
-    """The prompts to read: within the model's context and the device's patience."""
+    """Prompt lengths within the model's context; software devices get short ones."""
     context = config.get("max_position_embeddings") or max(LENGTHS)
     most = min(SOFTWARE, context) if software else context
     return [n for n in LENGTHS if n + DECODED <= most] or [1]

@@ -1,4 +1,4 @@
-"""How long the kernel's driver lets a GPU work before it resets it.
+"""Time limits after which a kernel's driver resets a GPU.
 
 What Linux tells of it in /sys: parameters of amdgpu, i915 and xe. A GPU that is
 reset loses what it computed, so that `mlx-vulkan doctor` names limit and repair.
@@ -32,7 +32,7 @@ def span(values: list[int]) -> str:
 
 
 def amdgpu_default(release: str) -> str:
-    """What amdgpu does where nothing is set, by the kernel's release."""
+    """The default of amdgpu, by the kernel's release."""
     major = re.match(r"(\d+)", release)
     if major and int(major[1]) >= 7:
         return "2 s"
@@ -64,7 +64,7 @@ def amdgpu(sys: Path, release: str) -> list[str]:
 
 
 def cards_of(sys: Path, driver: str) -> list[Path]:
-    """The /sys/class/drm/card<n> that a driver has."""
+    """The /sys/class/drm/card<n> of a driver."""
     found = []
     for card in sorted((sys / "class/drm").glob("card*")):
         link = card / "device/driver"
@@ -126,7 +126,7 @@ def nvidia(sys: Path) -> list[str]:
 
 
 def lines(vendor: int, sys: Path = SYS, release: str | None = None) -> list[str]:
-    """What can be read of the watchdog of a vendor's GPUs, a sentence each.
+    """The watchdogs of a vendor's GPUs, a sentence each.
 
     `vendor` is the PCI id, e.g. 0x1002. Empty where nothing can be read.
     """

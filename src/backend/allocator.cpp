@@ -208,7 +208,7 @@ class VulkanAllocator : public allocator::Allocator {
       destroy_all(list);
     }
   }
-  // Before the device is shut down.
+  // Called before the device is shut down.
   void stop_deferred_free() {
     deferred_.stop();
   }
@@ -282,7 +282,7 @@ class VulkanAllocator : public allocator::Allocator {
   size_t cache_limit_;
   mutable std::mutex mutex_;
   FreeLists small_;
-  Caches caches_; // of the rest
+  Caches caches_; // of buffers that small_ does not hold
   DeferredFree deferred_{destroy};
 };
 

@@ -75,7 +75,7 @@ array bytes_of(Buffer* buffer) {
   return a;
 }
 
-// The group, exchanging data in the fastest way of all its ranks' devices.
+// Makes the group exchange data in the fastest way of all its ranks' devices.
 HostRanks::Ring settle(
     const HostRanks::Ring& ring,
     const std::shared_ptr<HostGroup>& group,
@@ -103,7 +103,7 @@ HostRanks::Ring settle(
   return ranks;
 }
 
-// The group of these ranks, or the ring.
+// The group of these ranks; `ring` if they cannot exchange data.
 HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   int rank = ring->rank(), ranks = ring->size();
   Hello mine = hello_of(ranks, gpu::is_available);

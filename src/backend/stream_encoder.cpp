@@ -40,7 +40,7 @@ GlobalEntries& global_entries() {
   return *entries;
 }
 
-// The thread's own entry that it asked for last.
+// The entry that this thread requested last.
 struct LastEntry {
   int index = -1;
   Entry* entry = nullptr;
@@ -76,7 +76,7 @@ Binding bind(const Operand& o) {
     return {};
   }
   if (buffer->mirrored() && !is_owned(*a.data_shared_ptr())) {
-    // Whoever made the memory frees it, and may still know its pointer.
+    // The memory's owner frees it and may still hold its pointer.
     device().memory().keep_host_side(*buffer);
   }
   uint64_t offset = a.offset(), size = buffer->size;

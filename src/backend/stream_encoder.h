@@ -114,9 +114,9 @@ class StreamEncoder {
  public:
   explicit StreamEncoder(Stream s, Encoder& enc) : stream_(s), enc_(enc) {}
 
-  // The kernel, which other threads compile at its first use. One that cannot
-  // be compiled fails its batch with the compiler's message and the variant,
-  // and throws the same as std::runtime_error when asked for again.
+  // Returns a kernel, which other threads compile at its first use. If that
+  // fails, its batch fails with the compiler's message and the variant, and the
+  // next request throws the same as std::runtime_error.
   template <KernelVariant V>
   const Kernel& kernel(const V& variant) {
     return pipelines().get(variant);

@@ -108,7 +108,7 @@ void write_metadata(
       out.string(item);
     }
   } else {
-    // Scalars and vectors; check_metadata() has seen to the rest.
+    // check_metadata() leaves only scalars and vectors.
     auto a = row_major(std::get<array>(value));
     if (a.ndim() == 1) {
       out.number(ValueType::array);
@@ -150,7 +150,7 @@ void save_gguf(
   if (!path.ends_with(".gguf")) {
     path += ".gguf";
   }
-  // Everything that can be refused is, before the file is touched.
+  // Checks everything that can be rejected before the file is touched.
   for (const auto& [key, value] : metadata) {
     check_metadata(key, value);
   }

@@ -22,8 +22,8 @@ namespace vulkan {
 
 namespace {
 
-// A constant's item. data() would make the host side of its memory the
-// authoritative one at every call; where that side is valid, reading is enough.
+// A constant's item. A valid host side is read directly, because data() would
+// make that side authoritative at every call.
 uint64_t item_bits(const StreamEncoder& enc, const array& x) {
   const char* p = enc.host_data(x);
   uint64_t bits = 0;
@@ -31,7 +31,7 @@ uint64_t item_bits(const StreamEncoder& enc, const array& x) {
   return bits;
 }
 
-// MLX stops at 24 inputs, but for those that are under way.
+// MLX's limit is 24 inputs, but operations under way can add more.
 constexpr size_t max_fused_inputs = 64;
 
 // Dtypes and items of a graph's constants, in order.
@@ -49,21 +49,21 @@ struct Constants {
 // pipeline table owns the kernels and lets each be compiled once.
 struct GraphKernel {
   Constants constants;
-  std::optional<GateRecord> gate; // what it is, if that
+  std::optional<GateRecord> gate; // if the graph is a gate
   std::string source;
   std::atomic<const Kernel*> kernels[5][2] = {};
 };
 
-// By MLX's name of the graph, which tells all but the constants' dtypes and
-// (up to a hash of their printed form) values: those are compared. The mutex is
-// held for a look, never while anything is emitted or compiled.
+// Kernels by MLX's name of the graph, and by its constants, whose dtypes and
+// values the name does not determine (beyond a hash of their printed form). The
+// mutex is held for lookups, not while code is emitted or compiled.
 class GraphKernelTable {
  public:
   GraphKernel* find(const std::string& name, const Constants& constants) {
     std::lock_guard lock(mutex_);
     return find_locked(name, constants);
   }
-  // Another thread may have been quicker: its graph is as good.
+  // If another thread was faster, returns its graph, which is equivalent.
   GraphKernel* insert(
       const std::string& name,
       std::unique_ptr<GraphKernel> made) {
@@ -157,7 +157,7 @@ FusedGraph graph_of(
   return g;
 }
 
-// A launch over strided operands: arrays for those that there are.
+// Dispatches the kernel over strided operands of up to DIMS dimensions.
 template <int DIMS>
 void dispatch_strided(
     StreamEncoder& enc,
@@ -232,7 +232,7 @@ void Compiled::eval_gpu(
     const Define defines[] = {{"FORM", form}, {"LARGE", large}};
     std::string_view label(name());
     kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
-    if (kernel->built()) { // else it may fail, and the table forgets it
+    if (kernel->built()) { // else it may fail and be removed from the table
       known.store(kernel, std::memory_order_release);
     }
   }

@@ -24,7 +24,7 @@ bool is_inexact(Type t) {
   return info_of(t).kind >= Kind::FLOAT;
 }
 
-// The result of these on values of a 16-bit float type is one already.
+// Whether the results are exact in a 16-bit float type if the operands are.
 bool keeps_precision(std::string_view function) {
   constexpr std::array exact{
       "Abs",
@@ -101,7 +101,7 @@ class Emitter {
     return std::string(info_of(type_of_value(v)).value) + " " + name;
   }
 
-  // Inputs are named as their values, results y0, y1, ...
+  // Inputs are named like their values, results y0, y1, ...
   void arguments() {
     int operands = 0;
     std::string inputs, results;
@@ -118,7 +118,7 @@ class Emitter {
       auto n = std::to_string(o);
       results += " F(" + n + entry(g_.outputs[o], "y" + n);
     }
-    // An array has an item at least.
+    // GLSL arrays need at least one item.
     line("#define OPERANDS " + std::to_string(std::max(operands, 1)));
     line("#define EACH_INPUT(F, S)" + inputs);
     line("#define EACH_RESULT(F)" + results);
@@ -162,8 +162,8 @@ class Emitter {
     return v < g_.inputs.size() && g_.inputs[v].constant;
   }
   std::string argument(const FusedOp& op, size_t k) const {
-    // An exponent chooses among ways that are worth leaving out; what is
-    // computed from it alone, its two halves, is exact.
+    // A literal exponent lets compilers drop branches. Expressions of it alone,
+    // its two halves, are exact.
     size_t v = op.args[k];
     bool exponent = op.function == "Power" && k == 1 && is_constant(v);
     return exponent ? glsl_constant(g_.inputs[v].type, g_.inputs[v].bits)
@@ -183,7 +183,7 @@ class Emitter {
     }
     std::string type(name_of(op.type));
     call = "to_" + type + "(" + call + ")";
-    // store() rounds what is only an output.
+    // store() rounds values that no operation uses.
     if (is_half(op.type) && !exact && used_[self]) {
       call = "round_" + type + "(" + call + ")";
     }
@@ -193,7 +193,7 @@ class Emitter {
   }
 
   const FusedGraph& g_;
-  std::vector<bool> used_; // by an operation
+  std::vector<bool> used_; // values that an operation uses
   std::string out_;
 };
 
@@ -222,12 +222,12 @@ std::optional<GateRecord> gate_of(const FusedGraph& g) {
     return {};
   }
   Type t = g.inputs[0].type;
-  // 16 bits: an H200's compiler contracts f32 steps here and there differently.
+  // 16 bits only: an H200's compiler contracts f32 steps differently in places.
   bool floats = info_of(t).kind == Kind::FLOAT && t != Type::f32;
   for (auto& in : g.inputs) {
     floats = floats && in.type == t && in.strided();
   }
-  // Without casts of a type to itself, such as broadcasts.
+  // Ignores casts of a type to itself, such as broadcasts.
   std::vector<int> value{0, 1};
   std::vector<const FusedOp*> ops;
   std::vector<std::array<int, 2>> args; // sorted

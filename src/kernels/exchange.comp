@@ -1,6 +1,6 @@
 // All-reduce, all-gather and sum-scatter between ranks of one host, through
 // memory visible to all their devices. Each rank writes its items to its slot
-// and reads the others' slots; with both steps in one dispatch it waits here.
+// and reads the others' slots; a dispatch of both steps waits in between.
 //
 // A pack is QUADS 16-byte vectors: data words, and a stamp computed from them
 // and the exchange number. A matching stamp shows that the pack is complete and

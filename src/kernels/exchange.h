@@ -2,9 +2,8 @@
 
 BEGIN_INTERFACE
 
-// An exchange between ranks of one host through shared memory
-// (ranks/host_group.h). Each rank's slot holds `parts` times `packs` packs,
-// rounded up to whole tiles. A pack is data words and a stamp.
+// An exchange between ranks of one host (ranks/host_group.h). A rank's slot
+// holds `parts` times `packs` packs of data words and a stamp, in whole tiles.
 struct ExchangeArgs {
   PTR(T_PTR, x)
   PTR(Ptr_u32, region)

@@ -1,5 +1,5 @@
-// Rows of the gated delta rule's state: a team of LANES has some, DK floats each,
-// in registers.
+// Rows of the gated delta rule's state, of DK floats, in the registers of teams
+// of LANES invocations.
 #ifndef GATED_DELTA_GLSL
 #define GATED_DELTA_GLSL
 
@@ -11,11 +11,11 @@ TEAM_REDUCE(team_sum, float, lane_add, sums)
 
 #define PACKS (DK / (4 * LANES))
 
-// Item of pack i that this lane holds, from its first one.
+// Item of the lane's pack i, counted from its first item.
 #define ITEM(i) ((i) * 4 * LANES)
 
-// Four items of q or k stay as they are in memory until they are used, so that
-// nothing waits for those of the next step.
+// Four items of q or k stay packed until their use, so that no conversion waits
+// for the loads of the next step.
 #if VEC
 #ifdef T_IS_f32
 #define RAW4 vec4

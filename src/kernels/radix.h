@@ -35,9 +35,8 @@ struct RadixArgs {
 };
 
 #ifdef __cplusplus
-// T is the unsigned type of a key's size. ORDER is Unsigned, Signed or Float,
-// whose infinity has the bits INF. ARG, FIRST and LAST (digit) apply to
-// Scatter.
+// T: unsigned type of a key's size. ORDER: Unsigned, Signed or Float, whose
+// infinity has the bits INF. ARG, FIRST and LAST (digit) are for Scatter.
 struct RadixVariant {
   const char* STEP;
   Type T;

@@ -1,7 +1,7 @@
 // Threefry-2x32 in counter mode (Salmon et al., Parallel Random Numbers: As
-// Easy as 1, 2, 3, 2011). Of a key's W words, invocation i makes words i and i
-// + ceil(W / 2), which are also its counter. Without WORDS, a key's bytes are
-// not a multiple of 4 and are stored singly.
+// Easy as 1, 2, 3, 2011). Invocation i makes words i and i + ceil(W / 2) of a
+// key's W words and uses these two indices as the counter. Without WORDS, a
+// key's bytes are not a multiple of 4 and are stored singly.
 #include "common/index.glsl"
 #include "common/dense.h"
 #include "common/types.glsl"

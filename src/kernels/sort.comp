@@ -110,9 +110,9 @@ void store_tile(Tile tile) {
 }
 
 #if MERGE
-// The merge path split in global memory, between the runs at `a` and `b` of
-// src. Positions are 32-bit: of a 64-bit `x > y ? x - y : 0` NVIDIA's compiler
-// (580.159) leaves the upper half undefined (docs/dev/driver-bugs.md).
+// Merge path split between the runs at `a` and `b` of src. Positions are
+// 32-bit: NVIDIA's compiler (580.159) leaves the upper half of a 64-bit `x > y
+// ? x - y : 0` undefined (docs/dev/driver-bugs.md).
 uint split_global(uint64_t a, uint m, uint64_t b, uint n, uint diagonal) {
   uint low = diagonal > n ? diagonal - n : 0;
   uint high = min(diagonal, m);

@@ -7,10 +7,8 @@ namespace mlx::core {
 
 namespace {
 
-// A few items, such as the indices that mx.gather_mm makes where it is given
-// none, are written by the host, as those of a host-born array are: nobody else
-// has their memory yet, so that this waits for nothing, and memory as small is
-// mapped in both models. A dispatch would cost more.
+// The host writes a few items, as for mx.gather_mm's default indices: a
+// dispatch costs more. The memory is new and mapped, so nothing is waited for.
 constexpr size_t most_host_bytes = 256;
 
 template <typename Step>
@@ -29,7 +27,7 @@ void Arange::eval_gpu(const std::vector<array>&, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
   dispatch_all_types(out.dtype(), [&](auto tag) {
     using T = MLX_GET_TYPE(tag);
-    // The step as the dtype sees it: the second item minus the first.
+    // Computes the step in the dtype: the second item minus the first.
     if constexpr (std::is_same_v<T, bool>) {
       throw std::runtime_error(
           "[arange] The dtype bool is not supported; use an integer dtype.");

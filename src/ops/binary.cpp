@@ -23,7 +23,7 @@ void binary_op(
   bool dense = layout != BinaryOpType::General;
   vulkan::Descriptor what;
   if (known != Known::No && issubdtype(out.dtype(), floating)) {
-    // As many items in both operands.
+    // Whether both operands have all items.
     bool whole = layout == BinaryOpType::VectorVector;
     if (known != Known::Add) {
       what = whole ? what : vulkan::per_row(a, b, known == Known::Divide);

@@ -1,5 +1,5 @@
-// Copies, casts and fills: every place where MLX moves data without
-// computing. Same-size copies move raw words, as wide as alignment allows.
+// Copies, casts and fills: all of MLX's moves of data without computation.
+// Copies that keep the bits move raw words, as wide as alignment allows.
 #include "mlx/backend/gpu/copy.h"
 #include "mlx/backend/common/utils.h"
 
@@ -18,7 +18,7 @@ namespace vulkan {
 
 namespace {
 
-// Casts that leave the bits alone. A bool is 0 or 1 in its byte.
+// Casts that keep the bits. A bool is a byte of 0 or 1.
 bool same_bits(Dtype from, Dtype to) {
   if (from == to) {
     return true;
@@ -28,7 +28,7 @@ bool same_bits(Dtype from, Dtype to) {
       size_of(from) == size_of(to);
 }
 
-// Contiguous to contiguous. False if the addresses are not aligned for it.
+// Copies between contiguous arrays; returns false if addresses are not aligned.
 bool copy_flat(
     StreamEncoder& enc,
     const array& in,
@@ -87,8 +87,8 @@ void fill(
       linear(words + (n - words * per_word), 256));
 }
 
-// The bytes an operand may touch. With a dynamic offset that is not known
-// here: all that the array's buffer holds.
+// The bytes that an operand may touch. With a dynamic offset, unknown here,
+// these are all of the array's buffer.
 Operand operand(
     const array& a,
     const Shape& shape,
@@ -103,13 +103,13 @@ Operand operand(
   return Operand(a, (offset + low) * size, (offset + high) * size);
 }
 
-// The collapsed dimensions of a copy; 0 is the source, 1 the destination.
+// The collapsed dimensions of a copy. Index 0: source, 1: destination.
 struct CollapsedCopy {
   Shape shape;
   std::array<Strides, 2> strides;
   std::array<int64_t, 2> offset;
 
-  // How many items the widest word of a raw move holds.
+  // Items in the widest word of a raw move.
   int items_a_word(const array& in, const array& out) const {
     Alignment alignment(out.itemsize());
     alignment.bytes(in.offset());
@@ -122,7 +122,7 @@ struct CollapsedCopy {
     return alignment.word() / out.itemsize();
   }
 
-  // Makes it one of words of `ratio` items.
+  // Changes the unit to words of `ratio` items.
   void widen(int ratio) {
     shape.back() /= ratio;
     for (int k = 0; k < 2; ++k) {
@@ -162,7 +162,7 @@ void launch(
       args.out_strides[d] = collapsed.strides[1][d];
       args.shape[d] = collapsed.shape[d];
     }
-    // Nothing is read of items that a view skips.
+    // Items that a view skips are not read.
     std::span<const Operand> from = reads;
     double item = from.front().a.itemsize() + dst.a.itemsize();
     Descriptor what;
@@ -236,7 +236,7 @@ void copy_strided(
 void copy_gpu(const array& in, array& out, CopyType ctype, const Stream& s) {
   bool donated = set_copy_output_data(in, out, ctype);
   if (donated && vulkan::same_bits(in.dtype(), out.dtype())) {
-    // The next writer may keep a part, which may be on the host.
+    // The next writer may keep a part of the data, which the host may hold.
     vulkan::encoder(s).bring_to_device(out);
     return;
   }
@@ -272,7 +272,7 @@ void copy_gpu_inplace(
       if (vulkan::copy_flat(enc, in, out, i_offset, o_offset, n)) {
         return;
       }
-      // Runs beyond 2^31 items become rows.
+      // Rows of 2^30 items replace a run, whose length may exceed 2^31 items.
       constexpr int64_t row = int64_t(1) << 30;
       for (int64_t done = 0; done < int64_t(n);) {
         int64_t rows = (n - done) / row;

@@ -5,9 +5,8 @@
 
 namespace mlx::core::vulkan {
 
-// Copies elements of `shape` from `in` to `out`. Strides and offsets are in
-// elements; dynamic offsets, from dynamic_offset(), are read on the GPU and
-// added.
+// Copies elements of `shape` from `in` to `out`. Strides and offsets count
+// elements; dynamic offsets, from dynamic_offset(), are added on the GPU.
 struct Move {
   Shape shape;
   Strides in_strides, out_strides;
@@ -17,8 +16,8 @@ struct Move {
 };
 
 // Offset of a slice of `of` at the starts last given to MLX's
-// compute_dynamic_offset(): an int64, or NO_OFFSET (kernels/common/dynamic.h)
-// if the slice is out of bounds.
+// compute_dynamic_offset(): an int64; out of bounds NO_OFFSET
+// (kernels/common/dynamic.h).
 array dynamic_offset(
     StreamEncoder& enc,
     const array& indices,

@@ -28,16 +28,16 @@ HostRanks& ranks_of(const Group& group, const char* name) {
   return *ranks;
 }
 
-// Encodes with nothing before it that a thread waits for: the other ranks may
-// need what that thread does next.
+// Closes the batch first if a thread waits for it: other ranks may need that
+// thread's next action.
 StreamEncoder& encoder_for_rendezvous(Stream stream) {
   auto& enc = encoder(stream);
   enc.raw().close_if_awaited();
   return enc;
 }
 
-// `encode` takes numbers of rendezvous, so the group fails if it does: other
-// ranks would wait for ever.
+// If `encode` throws, the group fails: `encode` took numbers of rendezvous for
+// which other ranks would wait forever.
 template <typename F>
 void encode_rendezvous(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
   try {
@@ -49,7 +49,7 @@ void encode_rendezvous(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
   }
 }
 
-// The unsigned type of items of this size, to move bits.
+// The unsigned type of the items' size, to move bits.
 Type bits_of(Dtype dtype) {
   switch (dtype.size()) {
     case 1:
@@ -66,8 +66,8 @@ uint64_t address_of(const array& a) {
   return buffer_of(a)->address();
 }
 
-// The range of `a` that a step's piece occupies, where it is one, so that no
-// piece waits for another.
+// The contiguous range of `a` that a step's piece occupies, so that no piece
+// waits for another; all of `a` if there is none.
 Operand part_of(const array& a, const Exchange& e, const ExchangeArgs& args) {
   if (e.kind == Collective::Gather || e.kind == Collective::Scatter) {
     return a;
@@ -77,8 +77,8 @@ Operand part_of(const array& a, const Exchange& e, const ExchangeArgs& args) {
   return {a, first, first + args.items * size};
 }
 
-// What a step writes in the shared memory. Slots of other ranks are written by
-// their devices alone.
+// The range that a step writes in the shared memory. Slots of other ranks are
+// written only by their devices.
 Operand written_by(const ExchangeStep& step, HostRanks& ranks) {
   auto& region = ranks.region();
   auto& group = *ranks.group();
@@ -87,9 +87,9 @@ Operand written_by(const ExchangeStep& step, HostRanks& ranks) {
   switch (step.rendezvous.act) {
     case Act::Give:
       return {region, begin, begin + size};
-    case Act::Take: // the word that says who is late
+    case Act::Take: // the word that names a late rank
       return {region, 0, static_cast<int64_t>(HostGroup::slots())};
-    default: // everything, so that all earlier exchanges precede it
+    default: // all, so that all earlier exchanges precede it
       return {region, 0, static_cast<int64_t>(group.channel(0, 0, 0))};
   }
 }
@@ -137,7 +137,7 @@ void exchange(
   });
 }
 
-// `size` bytes of `a` from `begin` on.
+// A view of `size` bytes of `a` from `begin` on.
 array bytes_of(const array& a, uint64_t begin, uint64_t size) {
   array view({static_cast<int>(size)}, uint8, nullptr, {});
   view.copy_shared_buffer(a, {1}, {true, true, true}, size, begin);

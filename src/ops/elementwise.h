@@ -16,9 +16,8 @@ inline Grid strided_grid(uint64_t rows, uint32_t last) {
   return linear(rows * per_row, DENSE_GROUP);
 }
 
-// The form for dense arrays of `items` items. `fours`: aligned for access by
-// fours. `bytes`: of the largest item; only small items need several fours an
-// invocation to keep memory busy.
+// The form for dense arrays of `items`. `fours`: aligned for access by fours.
+// Only small items (`bytes` each) need several fours an invocation.
 inline int dense_form(uint64_t items, bool fours, size_t bytes) {
   return !fours                           ? FORM_DENSE
       : items >= MANY_ITEMS && bytes <= 2 ? FORM_DENSE_MANY

@@ -1,4 +1,4 @@
-// Gather and GatherAxis: moves raw words, slices as wide as is aligned.
+// Gather and GatherAxis move raw words, slices as wide as alignment allows.
 #include "mlx/primitives.h"
 
 #include "ops/copy.h"
@@ -12,7 +12,7 @@ using namespace vulkan;
 void Gather::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& enc = encoder(stream());
   auto& src = inputs[0];
-  if (src.size() == 0) { // all is outside of it
+  if (src.size() == 0) { // every index is out of bounds
     return fill_with_zeros(out, enc);
   }
   out.set_data(allocator::malloc(out.nbytes()));

@@ -13,7 +13,7 @@ using namespace vulkan;
 
 namespace {
 
-// MLX's matrices are text, a line of + and - for each row.
+// Parses MLX's matrices: text with a line of + and - for each row.
 void read_signs(uint32_t (&signs)[28], int m) {
   auto matrices = hadamard_matrices();
   auto found = matrices.find(m);
@@ -46,7 +46,7 @@ void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
   constexpr uint32_t most = 4096; // floats in 16 KiB of shared memory
   array at = x;
   auto pass = [&](const char* step, uint32_t tile, uint64_t groups, bool last) {
-    // Between passes the items stay float.
+    // Items stay float between passes.
     array to = last || out.dtype() == float32
         ? out
         : enc.temporary(out.shape(), float32);

@@ -91,7 +91,7 @@ class TupleMove {
   // Moves words, as wide as alignment allows, to or from `other`; their bytes.
   int widen(const array& other);
 
-  // A GatherVariant (UPDATES 0) or ScatterVariant, but for its operation.
+  // Runs a GatherVariant (UPDATES 0) or ScatterVariant with its operation set.
   template <int UPDATES, typename Variant>
   void
   dispatch(StreamEncoder& enc, Variant v, const array& src, const array& dst) {
@@ -117,7 +117,7 @@ class TupleMove {
           v.I_NDIM = i_ndim;
           v.S_NDIM = s_ndim;
           while (int(reads.size()) < nidx() + 1) {
-            reads.push_back(reads.back()); // not read
+            reads.push_back(reads.back()); // unused by the kernel
           }
           TupleArgs<nidx, i_ndim, s_ndim, UPDATES> args{};
           args.count = count;

@@ -1,5 +1,5 @@
-// MaskedScatter: count the true items by block, then assign; masks of one
-// block need no count.
+// MaskedScatter: counts the true items by block, then assigns; a mask of one
+// block needs no count.
 #include "mlx/primitives.h"
 
 #include "kernels/masked_scatter.h"
@@ -20,7 +20,7 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
 
   uint32_t rows = mask.shape(0);
   uint64_t row = mask.size() / rows;
-  // Every block adds up the counts before it, so there are few of them.
+  // Each block sums the counts before it, so there must be few blocks.
   constexpr uint64_t group = 256, most_blocks = 4096;
   uint64_t per_row = std::max<uint64_t>(1, most_blocks / rows);
   uint32_t chunks = std::max<uint64_t>(8, row / (group * per_row) + 1);

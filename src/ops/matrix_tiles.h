@@ -7,8 +7,8 @@
 
 namespace mlx::core::vulkan {
 
-// Subgroups of fewer than 32 lanes (Intel) have few registers per lane: with 32
-// sums per lane little spills, with 64 much (ANV's compiler; not timed).
+// Subgroups of fewer than 32 lanes (Intel) have few registers per lane: ANV's
+// compiler spills little with 32 sums per lane and much with 64 (not timed).
 inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
 }
@@ -17,17 +17,16 @@ inline bool nvidia(const Caps& caps) {
   return caps.vendor_id == 0x10de;
 }
 
-// Whether tile plans were timed on this vendor's GPUs, or the device is one
-// where they do not matter. Otherwise the plan with the least tile_time() is
-// taken.
+// Whether tile plans were timed on this vendor's GPUs, or the device is
+// software. For other devices the plan with the least tile_time() is taken.
 inline bool timed_tiles(const Caps& caps) {
   return nvidia(caps) || caps.software();
 }
 
-// Estimated time of `groups` tiles of bm x bn for each item of k: whole rounds
-// of one tile a core, in half products of a core. A row or column takes as long
-// on its way to shared memory as 40 products (instructions of RADV on gfx1201);
-// a workgroup alone on its core waits for a third of its time.
+// Estimated time of `groups` tiles of bm x bn per item of k, in half products
+// of a core: whole rounds of one tile a core. Staging a row or column in shared
+// memory takes as long as 40 products (instructions of RADV on gfx1201); a
+// workgroup alone on its core waits for a third of its time.
 inline uint64_t
 tile_time(const Caps& caps, uint64_t groups, uint32_t bm, uint32_t bn) {
   constexpr uint32_t staged = 40;
@@ -36,9 +35,9 @@ tile_time(const Caps& caps, uint64_t groups, uint32_t bm, uint32_t bn) {
   return halves * (bm * bn + staged * (bm + bn));
 }
 
-// Adds the units to `v`. Its WM x WN subgroups, meant for 32 lanes, are
+// Sets the units of `v`. Its WM x WN subgroups, meant for 32 lanes, are
 // multiplied until narrower ones have `invocations` in total. Each keeps more
-// columns than rows: on Xe2 rows of 8 x 16 take four loads of shared memory,
+// columns than rows: on Xe2, rows of 8 x 16 take four loads from shared memory,
 // columns of 16 x 16 two.
 template <typename Variant>
 Variant on_units(Variant v, const MatrixUnits& units, uint32_t invocations) {

@@ -29,8 +29,8 @@ inline Descriptor per_row(const array& a, const array& b, bool divides) {
   return PerRowRecord{type_of(a), divides, static_cast<uint32_t>(rows), n};
 }
 
-// A mask of attention's scores, which have four axes or five: `out` replaces
-// the scores in their memory.
+// A mask of attention's scores, which have four or five axes; `out` takes the
+// memory of the scores.
 inline Descriptor mask_record(
     const array& mask,
     int mask_operand,
@@ -53,7 +53,7 @@ inline Descriptor mask_record(
   return m;
 }
 
-// A GatherAxis that takes items of dense rows.
+// A GatherAxis that selects items of dense rows.
 template <int NDIM>
 Descriptor take_of(const AxisArgs<NDIM, 0>& a, Type index, const array& src) {
   uint32_t n = a.axis_size, k = a.index_size;

@@ -14,8 +14,8 @@ using namespace vulkan;
 
 namespace {
 
-// Merges the axes between the first and the last two, if they are evenly
-// spaced. Zero extents do not occur here.
+// Stride of the axes between the first and the last two; false if they are not
+// evenly spaced. No extent may be zero.
 bool middle_stride(const array& x, int64_t& stride) {
   if (x.ndim() == 4) {
     stride = x.shape(1) == 1 ? 1 : x.strides(1);
@@ -65,7 +65,7 @@ void RoPE::eval_gpu(
   p.D = x.shape(-1);
   p.N = x.size() / (uint64_t(p.B) * p.L * p.D);
   p.half_dims = dims_ / 2;
-  // A single offset serves every sequence, whatever its stride.
+  // A single offset applies to every sequence, whatever its stride.
   p.offset_stride = offset.size() > 1 ? offset.strides()[0] : 0;
   bool freqs = inputs.size() == 3;
   p.freqs_stride = freqs ? inputs[2].strides()[0] : 0;
@@ -78,10 +78,10 @@ void RoPE::eval_gpu(
       p.b_stride % 4 == 0 && p.n_stride % 4 == 0 && p.t_stride % 4 == 0 &&
       x.offset() % (4 * x.itemsize()) == 0;
   uint32_t pairs = vec ? 4 : 1;
-  // In place, items that are not rotated need no copy.
+  // In place, items beyond the rotated ones need no copy.
   uint32_t tail = in_place ? 0 : p.D - dims_;
   p.columns = p.half_dims / pairs + tail / pairs;
-  // If there is enough work, the heads of an invocation share its angles.
+  // With enough work, an invocation rotates several heads by the same angles.
   uint64_t invocations = uint64_t(p.columns) * p.L * p.N * p.B;
   p.heads = invocations >= (1 << 18) ? std::min(p.N, 8u)
       : invocations >= (1 << 16)     ? std::min(p.N, 4u)

@@ -29,7 +29,7 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
     auto& k = enc.kernel(SearchSortedVariant{
         .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim});
     auto grid = linear(args.count, 256);
-    // Neighbouring searches read different items in each step.
+    // Neighbouring searches read different cache lines in each step.
     constexpr double line = 32;
     double steps = std::log2(args.size + 2.0);
     enc.dispatch(

@@ -23,8 +23,8 @@ void concatenate_gpu(
     return;
   }
   auto& enc = encoder(s);
-  // The parts write disjoint ranges unless `axis` is strided over. Even then no
-  // part reads what another writes.
+  // The parts' ranges of bytes are disjoint if `axis` is the outermost one; no
+  // part ever reads what another writes.
   int64_t position = 0;
   for (auto& in : inputs) {
     copy_strided(
@@ -42,9 +42,8 @@ void concatenate_gpu(
 
 namespace {
 
-// MLX first asks for the offset, without the shapes that bound it, then for the
-// copy, on the same thread. So the offset is computed with the copy, from these
-// axes of its indices.
+// MLX requests the offset first, without the shapes that bound it, then the
+// copy, on the same thread. The copy computes it, from these index axes.
 thread_local std::vector<int> dynamic_axes;
 
 } // namespace

@@ -1,10 +1,10 @@
 // Thresholds of plans that depend on the device, for each class of device. Free
 // of MLX.
 //
-// A comment names the unit and where the value was measured, or that there is
-// no note of it. `benchmarks/thresholds.py NAME`, with the name of a member
+// A comment names the unit and the note with the measurement, or says that
+// there is none. `benchmarks/thresholds.py NAME`, with the name of a member
 // such as quant.few_rows, times sizes below and above it; "Thresholds" in
-// docs/dev/benchmarks.md says how to compare two values.
+// docs/dev/benchmarks.md explains how to compare two values.
 #pragma once
 
 #include <cstdint>
@@ -18,78 +18,77 @@ struct QuantTuning {
   // and qmm_skinny (docs/lab/2026-11-22-few-rows.md).
   uint32_t few_rows = 5;
   // Rows of x up to which qmm_skinny is used with groups of 32, each of which
-  // takes a product of its own (the same).
+  // takes a product of its own (same note).
   uint32_t small_group_rows = 16;
-  // Items of k from which subgroups of qmm_fragments share k (the same).
+  // Items of k from which subgroups of qmm_fragments share k (same note).
   uint32_t fragments_k = 1024;
   // Rows of x up to which qmm_fragments is used for any number of outputs, and
-  // outputs up to which it is used for all of its rows (the same).
+  // outputs up to which it is used for all its rows (same note).
   uint32_t fragments_rows = 32;
   uint32_t fragments_outputs = 32768;
-  // First and last number of rows of x for qmm_tall; workgroups a core that its
-  // parts of k aim at, and the fewest items of k a part
-  // (docs/lab/2026-11-25-rows.md).
+  // Least and most rows of x for qmm_tall; workgroups a core that its parts of
+  // k aim at, and the least items of k a part (docs/lab/2026-11-25-rows.md).
   uint32_t least_tall_rows = 65;
   uint32_t most_tall_rows = 1024;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 512;
   // Items of k up to which a single row uses matrix units, and workgroups a
-  // core that this needs (docs/lab/2026-11-22-matvec.md).
+  // core that this requires (docs/lab/2026-11-22-matvec.md).
   uint32_t one_row_k = 2048;
   uint32_t matvec_groups = 2;
-  // Subgroups a core that keep a device busy in qmv. With fewer, and from this
-  // many items of k a lane, workgroups share k (the same).
+  // Subgroups a core that keep a device busy in qmv. With fewer, and at least
+  // shared_k items of k a lane, workgroups share k (same note).
   uint32_t busy_subgroups = 16;
   uint32_t shared_k = 64;
-  // Rows of x up to which a product is one of vectors and not of tiles: with w
-  // transposed, and not (the same).
+  // Rows of x up to which a product takes vectors instead of tiles, with w
+  // transposed and not (same note).
   uint32_t vector_rows = 8;
   uint32_t plain_vector_rows = 4;
-  // Rows in all, and rows an expert, from which sorted rows are multiplied in
+  // Total rows, and rows an expert, from which sorted rows are multiplied in
   // tiles (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
   // Rows an expert up to which tiles have 16 rows
   // (docs/lab/2026-11-25-rows.md).
   uint32_t few_expert_rows = 16;
-  // Rows an expert above which tiles have 128 rows (the same).
+  // Rows an expert above which tiles have 128 rows (same note).
   uint32_t tall_expert_rows = 64;
-  // Rows up to which qmm_coopmat has tiles of 32 rows: of x, of an expert; and
+  // Rows of x, and rows an expert, for tiles of 32 rows in qmm_coopmat; rows
   // above which it may have 128 (docs/lab/2026-11-22-matrix-units.md).
   uint32_t flat_rows = 32;
   uint32_t flat_expert_rows = 16;
   uint32_t tall_rows = 64;
-  // Rows of x from which w is dequantized first (the same), and MiB that the
-  // result may have (a limit of memory, not timed).
+  // Rows of x from which w is dequantized first (same note), and the most MiB
+  // of the result (a limit of memory, not timed).
   uint32_t dequantize_rows = 128;
   uint32_t dequantize_mib = 256;
-  // The same for bfloat16 x on devices with f16 matrices only, where the
+  // dequantize_rows for bfloat16 x on devices with f16 matrices only, where the
   // alternative is scalar (docs/dev/matrix-units.md).
   uint32_t halves_dequantize_rows = 128;
-  // The same on devices whose tiles are estimated (RADV on gfx1201 breaks even
-  // between 512 and 2,048 rows).
+  // dequantize_rows on devices whose tiles are estimated (RADV on gfx1201
+  // breaks even between 512 and 2,048 rows).
   uint32_t codes_dequantize_rows = 768;
-  // Software devices: weights, and products of a tile's sums, from which larger
-  // kernels repay their compilation (lavapipe; no note).
+  // Weights, and multiplications of a product, from which larger kernels repay
+  // their compilation on software devices (lavapipe; no note).
   uint64_t compiled_weights = 1 << 18;
   uint64_t compiled_products = 1 << 22;
 };
 
 struct GemmTuning {
-  // Columns of the thin side above which, and its rows and items of k from
-  // which, matrix units are faster although mostly padded, if neighbours in k
-  // are not adjacent (docs/lab/2026-11-22-training.md).
+  // Thin products of more columns, and of at least so many rows and items of k,
+  // use matrix units although mostly padded, if items along k are not adjacent
+  // (docs/lab/2026-11-22-training.md).
   uint32_t apart_vectors = 4;
   uint32_t apart_rows = 1024;
   uint32_t apart_k = 256;
-  // Rows of a up to which, and items of k from which, products of few rows use
-  // matrix units: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
+  // Most rows of a, and least items of k, for products of few rows by matrix
+  // units: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
   uint32_t few_rows = 64;
   uint32_t few_rows_k = 512;
-  // Workgroups a core that splits of k aim at, most parts, and the least items
-  // of k a part: of thin products (no note), tiles (no note), few rows
-  // (docs/lab/2026-11-22-few-rows.md), and matrix units' tiles, the large ones
-  // last (docs/lab/2026-11-22-matrix-units.md).
+  // Workgroups a core that splits of k aim at, the most parts, and the least
+  // items of k a part: in thin products (no note), scalar tiles (no note), few
+  // rows (docs/lab/2026-11-22-few-rows.md), and tiles of matrix units, the
+  // large ones last (docs/lab/2026-11-22-matrix-units.md).
   uint32_t split_groups = 2;
   uint32_t split_parts = 64;
   uint32_t split_axpy_k = 256;
@@ -98,47 +97,47 @@ struct GemmTuning {
   uint32_t split_skinny_k = 1024;
   uint32_t split_matrices_k = 512;
   uint32_t split_large_k = 384;
-  // Items of k from which matrix units are used, for tiles of more than 64 rows
-  // and columns and for others (docs/lab/2026-11-22-matrix-units.md).
+  // Least items of k for matrix units, if m and n exceed 64 and otherwise
+  // (docs/lab/2026-11-22-matrix-units.md).
   uint32_t wide_matrices_k = 4;
   uint32_t matrices_k = 16;
-  // Rows in all, and an expert, from which sorted rows are in tiles; and rows
-  // an expert up to which tiles have 32 and 64 rows
+  // Total rows, and rows an expert, from which sorted rows are multiplied in
+  // tiles; and rows an expert up to which tiles have 32 and 64 rows
   // (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
   uint32_t flat_expert_rows = 16;
   uint32_t medium_expert_rows = 96;
-  // Quarters of the cores that 128 x 128 tiles must occupy (the same).
+  // Quarters of the cores that 128 x 128 tiles must occupy (same note).
   uint32_t large_quarters = 3;
 };
 
 struct AttentionTuning {
-  // Keys up to which decoding is not split over workgroups
-  // (docs/lab/2026-11-23-decode-attention.md, as all of these but the last).
+  // Keys up to which decoding is not split over workgroups (this and the next
+  // four: docs/lab/2026-11-23-decode-attention.md).
   uint32_t short_keys = 256;
   // Keys up to which a workgroup takes two rows instead of four.
   uint32_t two_rows_keys = 4096;
-  // Workgroups a core that splits of keys aim at; the number of splits that
-  // always pays for joining them; the most splits.
+  // Workgroups a core that splits of keys aim at; splits that are always worth
+  // their join; the most splits.
   uint32_t split_groups = 2;
   uint32_t cheap_splits = 16;
   uint32_t most_splits = 128;
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
   // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
   uint32_t wide_head = 96;
-  // Queries from which bfloat16 uses f16 matrices, after a pass over its items
-  // (docs/dev/matrix-units.md; not timed).
+  // Queries from which bfloat16 uses f16 matrices, which take a pass over all
+  // items first (docs/dev/matrix-units.md; not timed).
   uint32_t halves_queries = 32;
 };
 
-// Forms of kernels instead of those that plans choose, for views of
-// `mlx-vulkan tune` (ops/tuned/plan.h); 0: as planned.
+// Forms of kernels that replace the planned ones in views of `mlx-vulkan tune`
+// (ops/tuned/plan.h); 0: as planned.
 struct KernelForms {
-  // qmm_fragments: subgroups that share k, chunks of codes and steps of x in
+  // qmm_fragments: subgroups that share k; chunks of codes, and steps of x, in
   // flight.
   uint32_t fragments_parts = 0, fragments_depth = 0, fragments_ahead = 0;
-  uint32_t tall_rows = 0; // that a tile of qmm_tall has at most
+  uint32_t tall_rows = 0; // most rows of a tile of qmm_tall
   uint32_t norm_lanes = 0; // invocations a row, up to a workgroup
 };
 
@@ -151,8 +150,8 @@ struct Tuning {
 
 // Measured on an H200.
 inline constexpr Tuning discrete_tuning;
-// As above, but for memory that dequantizing shares with the products; not
-// timed.
+// The same, except that dequantizing first repays later in memory shared with
+// the host; not timed.
 inline constexpr Tuning integrated_tuning{
     .quant = {.dequantize_rows = 768, .halves_dequantize_rows = 192}};
 inline constexpr const Tuning& software_tuning = integrated_tuning;

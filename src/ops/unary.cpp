@@ -50,7 +50,7 @@ UNARY(Square)
 UNARY(Tan)
 UNARY(Tanh)
 
-// Integers are whole already: the input is the output.
+// Integers need no rounding: the output is the input.
 #define UNARY_ROUNDING(PRIMITIVE)                                          \
   void PRIMITIVE::eval_gpu(const std::vector<array>& inputs, array& out) { \
     if (issubdtype(inputs[0].dtype(), inexact)) {                          \

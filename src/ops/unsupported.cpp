@@ -1,5 +1,5 @@
-// Primitives that no GPU backend of MLX's Metal kind evaluates (linear algebra
-// and Load run on a CPU stream).
+// Primitives that MLX's Metal backend does not evaluate on a GPU either (linear
+// algebra and Load run on a CPU stream).
 #include <stdexcept>
 #include <string>
 

@@ -33,8 +33,8 @@ int variant_ndim(size_t ndim, const char* op) {
 }
 
 bool needs_large_index(const array& a) {
-  // data_size() of a view with holes or of a reversed view does not bound its
-  // offsets; the strides do.
+  // The strides bound the offsets; data_size() does not if a view has holes or
+  // is reversed.
   auto [low, high] = reach(a.shape(), a.strides());
   return beyond_32_bits(
       std::max<int64_t>(

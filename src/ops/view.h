@@ -1,4 +1,4 @@
-// Algebra of strided views: a shape, and strides for each operand. Units are
+// Algebra of strided views: a shape, and the strides of each operand. Units are
 // elements unless a name says bytes.
 #pragma once
 
@@ -16,8 +16,7 @@ namespace mlx::core::vulkan {
 constexpr int max_ndim = 16;
 
 // Drops axes of size one and merges adjacent axes that are contiguous in every
-// operand. `strides` is any container of Strides. Leaves at least one
-// dimension.
+// operand. `strides`: a container of Strides. Leaves at least one dimension.
 template <typename Container>
 void collapse(Shape& shape, Container& strides) {
   int n = 0;
@@ -51,7 +50,7 @@ void collapse(Shape& shape, Container& strides) {
 
 int64_t elements(const Shape& shape);
 
-// Lowest element of a view and one past the highest, from its first one.
+// The lowest element of a view, and one past the highest, from its first one.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
 
 // Dimension count of a variant: exact up to 4, else max_ndim. Throws
@@ -87,9 +86,8 @@ void with_index(int ndim, bool large, F&& f) {
   });
 }
 
-// Vector width: whether items can be accessed four at a time
-// (common/vector.glsl), from the first item on and after any of `steps`.
-// Buffers are aligned to at least 16 bytes.
+// Whether items can be accessed four at a time (common/vector.glsl), from the
+// first one on and after any of `steps`. Buffers are aligned to 16 bytes.
 inline bool by_fours(
     const array& a,
     std::initializer_list<int64_t> steps = {}) {

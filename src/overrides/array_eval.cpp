@@ -1,9 +1,9 @@
 // Replaces array::eval(): errors.
 //
-// Python's buffer protocol catches what array::eval() throws, but not what
-// array::data() does, which ends the process. On a device with memory of its
-// own data() copies to the host, and that fails where the device is lost or
-// memory is short. So the copy is made here, where an array is asked for to be
+// Python's buffer protocol catches exceptions of array::eval(), but an
+// exception of array::data() ends the process. On a device with memory of its
+// own data() copies to the host, which fails if the device is lost or memory is
+// short. The copy is therefore made here, when an array is evaluated to be
 // read.
 //
 // What MLX could offer: docs/dev/upstream.md, "Errors while an array is read".

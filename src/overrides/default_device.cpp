@@ -2,7 +2,7 @@
 //
 // MLX does not say why there is no GPU, and a device index that does not exist
 // ends in std::out_of_range. Here errors name the device and the cause, and a
-// process that falls back to the CPU is told once.
+// process that falls back to the CPU gets one notice.
 //
 // What MLX could offer: docs/dev/upstream.md, "Reasons why there is no GPU".
 #include "overrides/default_device.h"

@@ -36,10 +36,10 @@ void async_eval_of_mlx(std::vector<array> outputs);
 
 namespace {
 
-// As in MLX's eval: more batches under way than this are waited for.
+// As in MLX's eval: waits if more batches are under way.
 constexpr int most_active_tasks = 10;
 
-// The last array of a walk, which has what is asked for as its inputs.
+// The last array of a walk; its inputs are the requested arrays.
 class AllOf : public Primitive {
  public:
   explicit AllOf(Stream stream) : Primitive(stream) {}
@@ -87,13 +87,12 @@ class Walk {
         then_(then),
         last_({}, bool_, std::make_shared<AllOf>(stream), std::move(outputs)) {}
 
-  // False, and nothing has changed, where MLX has to walk.
+  // Returns false, without changes, if MLX must walk the graph.
   bool count();
-  // Readers before what they read, by breadth as long as no more than MLX's
-  // limit of arrays wait for their turn.
+  // Orders readers before what they read, breadth first as long as no more than
+  // MLX's limit of arrays are queued.
   void make_tape();
-  // From the end of the tape to its beginning. Then::Wait: until the GPU is
-  // done with it.
+  // Evaluates the tape from its end; Then::Wait also waits for the GPU.
   void run();
 
   std::vector<array> take_outputs() {
@@ -125,7 +124,7 @@ bool Walk::count() {
   for (size_t i = 0; i < found_.size(); ++i) {
     for (auto& in : found_[i]->inputs()) {
       bool todo = unscheduled(in);
-      // What is evaluated has a primitive if a transformation needs it again.
+      // Evaluated arrays have a primitive if a transformation needs it again.
       if (todo ? ours(in) : !in.has_primitive()) {
         if (todo) {
           auto n = readers_.of(in);
@@ -176,7 +175,7 @@ void Walk::make_tape() {
   }
 }
 
-// An input that an earlier eval, maybe of another stream, is or was to make.
+// Follows an input of an earlier eval, which may be of another stream.
 void Walk::follow(array& in, vulkan::Encoder& encoder) {
   auto& e = in.event();
   if (!e.valid() || vulkan::state_of(e) == vulkan::state_of(event_)) {
@@ -187,7 +186,7 @@ void Walk::follow(array& in, vulkan::Encoder& encoder) {
     return;
   }
   if (e.stream() == stream_) {
-    encoder.go_on(); // before the look: it may fail at any time
+    encoder.go_on(); // before the check: work may fail at any time
     vulkan::throw_if_failed(e);
   } else {
     e.wait(stream_);
@@ -196,7 +195,7 @@ void Walk::follow(array& in, vulkan::Encoder& encoder) {
 }
 
 void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
-  // Also where it is waited for: all arrays of an eval that fails say so.
+  // Also with Then::Wait: all arrays of a failed eval carry its error.
   a.attach_event(event_);
   for (auto& s : a.siblings()) {
     s.attach_event(event_);
@@ -227,7 +226,7 @@ void Walk::wait_for_room() {
   }
 }
 
-// After an exception: what was encoded runs, and whoever waits for it is told.
+// After an exception: submits the encoded work and signals its waiters.
 void Walk::clear_up() {
   try {
     event_.signal(stream_);
@@ -240,7 +239,7 @@ void Walk::clear_up() {
   try {
     synchronize(stream_);
   } catch (...) {
-    // The first exception tells more.
+    // The first exception is more informative.
   }
 }
 
@@ -269,8 +268,8 @@ void Walk::run() {
   }
 }
 
-// False, with the outputs as they were, where MLX has to walk; one of them at
-// least is unscheduled.
+// Returns false, without changes, if MLX must walk the graph. At least one of
+// the outputs must be unscheduled.
 bool walk(std::vector<array>& outputs, Then then) {
   auto first = std::find_if(outputs.begin(), outputs.end(), unscheduled);
   if (detail::in_tracing() || detail::retain_graph() ||
@@ -288,8 +287,8 @@ bool walk(std::vector<array>& outputs, Then then) {
   return true;
 }
 
-// A CPU stream goes on after an error. What an earlier eval did not write is
-// not read by a later one.
+// A CPU stream goes on after an error, so a later eval must not read what an
+// earlier one failed to write.
 void throw_if_inputs_failed(const std::vector<array>& outputs) {
   if (!vulkan::had_cpu_failures()) {
     return;
@@ -317,8 +316,8 @@ struct EndExpecting {
   }
 };
 
-// MLX's eval() attaches events only where it does not wait. Without one, an
-// array of an eval that failed would be taken for good at its next use.
+// MLX's eval() attaches events only if it does not wait. Without an event, the
+// next use of an array of a failed eval would read it as valid.
 void async_eval_and_wait(std::vector<array> outputs) {
   throw_if_inputs_failed(outputs);
   auto waited_for = outputs;

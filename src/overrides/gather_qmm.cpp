@@ -18,7 +18,7 @@ namespace mlx::core {
 
 namespace {
 
-// More than a decode step's are made in the graph.
+// Limits that suit decode steps; MLX computes larger indices in the graph.
 constexpr size_t most_indices = 256, most_kept = 32;
 
 struct KeptRows {
@@ -59,7 +59,7 @@ bool few(const Shape& shape) {
   return true;
 }
 
-// Nothing where the graph has to make them.
+// Kept indices; empty if the graph must compute them.
 std::optional<array> kept_rows(const array& x, const Shape& indices) {
   if (x.ndim() < 2 || !few(indices)) {
     return {};
@@ -90,7 +90,7 @@ namespace vulkan {
 
 std::optional<array>
 left_indices(const array& x, const std::optional<array>& right, bool sorted) {
-  // With sorted ones MLX notes in the primitive that none were given.
+  // For sorted indices MLX records in the primitive that none were given.
   return right && !sorted ? kept_rows(x, right->shape()) : std::nullopt;
 }
 

@@ -6,8 +6,8 @@
 
 namespace mlx::core::vulkan {
 
-// The left indices of a gather_qmm that was given none, from earlier calls;
-// nothing where MLX has to make them.
+// Left indices kept from earlier calls, for a gather_qmm that was given none;
+// empty if MLX must compute them.
 std::optional<array>
 left_indices(const array& x, const std::optional<array>& right, bool sorted);
 

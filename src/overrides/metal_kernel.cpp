@@ -22,7 +22,7 @@ namespace mlx::core {
 
 namespace metal {
 
-// Asked by MLX's metal_kernel() alone.
+// Called by MLX's metal_kernel() only.
 bool kernels_available() {
   return gpu::is_available();
 }
@@ -38,7 +38,7 @@ std::string title(const std::string& name, const std::string& header) {
       name + ": ";
 }
 
-// Of the text that MLX writes around the body.
+// Rejects names that would break the text that MLX writes around the body.
 void check_kernel_name(const std::string& name) {
   if (std::any_of(name.begin(), name.end(), [](unsigned char c) {
         return c < ' ' || c == '"' || c == '\\';

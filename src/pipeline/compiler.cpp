@@ -91,8 +91,8 @@ void initialize() {
   }
 }
 
-// Sizes of workgroups are the device's affair, and 64 threads on the last axis,
-// glslang's own limit, are fewer than some have.
+// Only the device limits workgroup sizes: glslang's own limit of 64 threads on
+// the last axis is lower than that of some devices.
 const TBuiltInResource& resources() {
   static const TBuiltInResource all = [] {
     TBuiltInResource r = *GetDefaultResources();

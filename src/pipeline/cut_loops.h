@@ -11,13 +11,13 @@
 
 namespace mlx::core::vulkan {
 
-// Custom kernels on software devices, always: llvmpipe ends the loops of an
-// invocation after 65,535 turns of all of them together, and goes on as if they
-// were over. Such kernels end with a loop that shows it
+// All custom kernels on software devices are checked: llvmpipe ends the loops
+// of an invocation after 65,535 iterations in total and continues behind them.
+// Such kernels therefore end with a loop that detects this
 // (kernels/common/whole_loops.glsl).
 class CutLoops {
  public:
-  // Memory that they read and write.
+  // Memory that these loops read and write.
   struct Memory {
     uint32_t kernel, next[3], cut[3];
   };
@@ -29,11 +29,11 @@ class CutLoops {
   VkDeviceAddress address() const {
     return address_;
   }
-  // The number that a kernel reports as. `title` and `loops` are for the
+  // The number by which a kernel reports. `title` and `loops` are for the
   // message. Any thread.
   uint32_t add_kernel(const std::string& title, const std::string& loops);
-  // Throws std::runtime_error if a kernel has reported since the last call.
-  // None may run meanwhile.
+  // Throws std::runtime_error if a kernel has reported since the last call. No
+  // such kernel may be running.
   void check();
 
  private:

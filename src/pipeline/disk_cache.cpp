@@ -117,7 +117,7 @@ void remove_failed(const fs::path& temporary) {
   errno = error;
 }
 
-// Why an existing folder is not to be trusted; empty if it is.
+// Reason why an existing folder is not trusted; empty if it is.
 std::string why_refused(const fs::path& folder) {
   struct stat info {};
   if (folder.empty() || ::stat(folder.c_str(), &info) != 0 ||
@@ -274,7 +274,7 @@ std::string DiskCache::try_to_write() const {
   if (!file) {
     return failed();
   }
-  const std::vector<std::byte> kernel(16 << 10); // as large as one
+  const std::vector<std::byte> kernel(16 << 10); // the size of a kernel
   bool written = file.write(kernel.data(), kernel.size()) && file.close();
   auto why = written ? std::string() : failed();
   ::unlink(probe.c_str());
@@ -286,7 +286,7 @@ std::vector<DiskCache::Entry> DiskCache::files() const {
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end;
        it.increment(error)) {
-    // Files vanish under our hands when other processes evict.
+    // Files can vanish, because other processes evict entries.
     std::error_code gone;
     Entry e{it->path().filename().string(), 0, it->last_write_time(gone)};
     if (gone || !it->is_regular_file(gone)) {
@@ -308,7 +308,7 @@ void DiskCache::evict() {
   for (auto& e : files()) {
     if (e.file.find(std::string(extension) + std::string(temporary_mark)) !=
         e.file.npos) {
-      // Left behind by a process that was killed.
+      // A process that was killed has left this file.
       if (now - e.time > std::chrono::hours(1)) {
         fs::remove(folder_ / e.file, gone);
       }

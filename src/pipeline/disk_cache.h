@@ -58,7 +58,7 @@ class DiskCache {
 
   // Prefix of the names of drivers' pipeline caches.
   static constexpr std::string_view driver_prefix = "driver-";
-  // Of what nothing makes again by itself: it is not evicted.
+  // Prefix of entries that are never evicted, since nothing recreates them.
   static constexpr std::string_view kept_prefix = "tuned-";
 
  private:

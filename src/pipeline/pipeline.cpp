@@ -15,15 +15,15 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Saving serializes the driver's whole cache: not after each pipeline.
+// Pipelines between saves; a save serializes the driver's whole cache.
 constexpr uint64_t save_interval = 64;
 constexpr size_t first_table_size = 1024;
-// Tells a kernel's pipeline for parts from its usual one.
+// Distinguishes a kernel's pipeline for parts from its usual one.
 constexpr uint64_t in_parts_hash = 0x9e3779b97f4a7c15ull;
 
 constexpr char parts_entry[] = "part";
 
-// "main" to another name of four letters (SPIR-V 2.3 and OpEntryPoint).
+// Renames "main" to another four letters (SPIR-V 2.3 and OpEntryPoint).
 void rename_entry_point(std::vector<uint32_t>& spirv, const char (&name)[5]) {
   constexpr uint32_t header = 5, op_entry_point = 15;
   for (size_t i = header; i < spirv.size(); i += spirv[i] >> 16) {
@@ -105,7 +105,7 @@ void ask_subgroups(
   if (wanted && caps.required_subgroup_size) {
     size.requiredSubgroupSize = wanted;
     stage.pNext = &size;
-    // Whole ones can be asked for only where they fill the first axis.
+    // Full subgroups may be required only if they fill the first axis.
     if (caps.full_subgroups && local_size_x % wanted == 0) {
       stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
@@ -250,8 +250,8 @@ PipelineTable::Entry& PipelineTable::add(
   entry.shows_cut_loops = request->shows_cut_loops;
   entry.matrix_units = request->matrix_units;
   entry.request = std::move(request);
-  // It may fail again: who asks hears of it at once, before anything is
-  // recorded.
+  // It may fail again. Built at once, it throws to the caller before anything
+  // is recorded.
   if (std::erase(failed_, key)) {
     when = Build::Now;
   }
@@ -305,7 +305,7 @@ void PipelineTable::run(Entry& entry) {
       save = ++unsaved_ >= save_interval;
     }
     built_.notify_all();
-    // The disk has time.
+    // Stored last, because nobody waits for the disk.
     store_code(cache_, code);
     if (save) {
       save_driver_cache();
@@ -370,8 +370,8 @@ KernelCode PipelineTable::build(Entry& entry) {
   }
   std::vector<uint32_t> renamed;
   if (request.in_parts) {
-    // NVIDIA's driver takes the flag for no difference and hands out the code
-    // of the usual pipeline, without a base, unless the name differs.
+    // NVIDIA's driver ignores the flag and returns the code of the usual
+    // pipeline, without a base, unless the name differs.
     renamed = code.spirv;
     rename_entry_point(renamed, parts_entry);
     info.stage.pName = parts_entry;
@@ -456,7 +456,7 @@ void PipelineTable::publish(const Entry& entry) {
 }
 
 void PipelineTable::remove(const Entry& entry) {
-  // Its place stays taken, so that who came behind it is still found.
+  // The slot stays occupied, so that entries probed behind it are still found.
   static const Entry nobody;
   for (auto& slot : tables_.back()->entry) {
     if (slot.load(std::memory_order_relaxed) == &entry) {
@@ -472,7 +472,7 @@ VkPipelineCache PipelineTable::stored_driver_cache() {
   if (blob) {
     info.initialDataSize = blob->size();
     info.pInitialData = blob->data();
-    // A driver may refuse old data.
+    // A driver may reject old data.
     if (vk_.vkCreatePipelineCache(device_, &info, nullptr, &stored) !=
         VK_SUCCESS) {
       return VK_NULL_HANDLE;

@@ -46,7 +46,7 @@ struct TypeInfo {
 class Module {
  public:
   Reflection found; // capabilities, local size
-  bool compute = false; // has an entry point of ours
+  bool compute = false; // has a compute entry point
   std::unordered_map<uint32_t, TypeInfo> types;
   std::unordered_map<uint32_t, uint32_t> constants;
   std::unordered_map<uint32_t, uint32_t> array_strides;
@@ -56,7 +56,7 @@ class Module {
   std::vector<uint32_t> shared_pointers;
   mutable int depth = 0, visited = 0;
 
-  // Takes in one instruction: `w` are its operands.
+  // Reads one instruction with operands `w`.
   void read(Op op, std::span<const uint32_t> w);
 
   const TypeInfo& type(uint32_t id) const {
@@ -103,7 +103,7 @@ class Module {
         uint32_t end = 0;
         for (uint32_t m = 0; m < t.operands.size(); ++m) {
           auto at = offsets.find(uint64_t(id) << 32 | m);
-          // Structs in shared memory have no layout: their sum will do.
+          // Structs in shared memory have no layout; members are summed.
           uint32_t offset = at != offsets.end() ? at->second : end;
           end = std::max(end, offset + size(t.operands[m]));
         }

@@ -24,7 +24,7 @@ void find_loops(
     auto end = std::min(text.find('\n'), text.size());
     auto one = text.substr(0, end);
     auto at = one.find("BOUNDED_WHILE(");
-    // Neither its definition nor a comment.
+    // Skips the definition of the macro, and comments.
     if (at != one.npos &&
         one.substr(0, at).find_first_not_of(' ') == one.npos) {
       out.push_back({file, line});
@@ -33,8 +33,8 @@ void find_loops(
   }
 }
 
-// As the translation of a Metal kernel lists them (msl/output.cpp): a line
-// "  uint64_t a0; // name" each.
+// Parses the lines "  uint64_t a0; // name" in which the translation of a Metal
+// kernel lists its arguments (msl/output.cpp).
 std::vector<std::string> argument_names(std::string_view text) {
   std::vector<std::string> names;
   while (true) {
@@ -121,7 +121,7 @@ void KernelReports::fail_loop(uint64_t word) {
   {
     std::lock_guard lock(mutex_);
     if (kernel - 1 < kernels_.size()) {
-      // A line alone may be that of a loop in several files.
+      // Several files may have a loop at this line.
       for (auto& loop : kernels_[kernel - 1].loops) {
         if (loop.line == line) {
           where += (where.empty() ? "" : " or ") + loop.file + ':' +

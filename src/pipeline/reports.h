@@ -28,7 +28,7 @@ struct SourceLoop {
   uint32_t line; // from 1
   bool operator==(const SourceLoop&) const = default;
 };
-// Those of `text`, which is named `file`, and of all that it includes.
+// The loops of `text`, named `file`, and of all that it includes.
 std::vector<SourceLoop> source_loops(
     const std::string& file,
     std::string_view text);
@@ -43,12 +43,12 @@ struct ReportMemory {
   uint32_t index_kernel, index_signed;
   uint64_t index, position; // the index's own flat position
   uint64_t size; // items of its axis
-  // 0, or of an access in a translated Metal kernel: its line, with the highest
-  // bit if that is in the header; its bytes. Then `index` is where it is, in
-  // bytes from the array of argument `position` on, which has `size` of them.
+  // Line and bytes of an access in a translated Metal kernel, else 0; the
+  // line's highest bit: in the header. `index` is then the byte offset from the
+  // array of argument `position`, which has `size` bytes.
   uint32_t line, bytes;
 };
-// With what accesses use instead of what is no array's: a struct at most.
+// Includes scratch memory for accesses outside of arrays, up to a struct.
 constexpr size_t report_bytes = 64 + (64 << 10);
 static_assert(sizeof(ReportMemory) <= 64);
 
@@ -92,8 +92,8 @@ class KernelReports {
       std::string_view text);
 
   // Throws std::runtime_error if a kernel has reported something since the last
-  // call, naming the kernel and `call`, what was asked for. No kernel may run
-  // meanwhile.
+  // call, naming the kernel and `call`, the requested operation. No kernel may
+  // run meanwhile.
   void check(std::string_view call = {});
 
  private:

@@ -82,7 +82,7 @@ std::string source_name(std::string_view file) {
 }
 
 std::optional<std::string> read_source(std::string_view name) {
-  // A user's GLSL includes what is part of the dialect, no other files.
+  // User-written GLSL may include only files of the dialect.
   if (name.starts_with('/') || name.find("..") != name.npos) {
     return {};
   }

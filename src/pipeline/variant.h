@@ -8,8 +8,8 @@
 //   };
 //
 // gives it `file` and `defines()`, from which hash, log name, #define block and
-// cache key derive (pipeline/key.h), and `words()`, the values alone. They
-// stand in src/kernels/<kernel>.h.
+// cache key derive (pipeline/key.h), and `words()`, the values alone. Variants
+// are declared in src/kernels/<kernel>.h.
 #pragma once
 
 #include <array>
@@ -46,9 +46,9 @@
     return std::array{MLXVK_FOR_EACH(MLXVK_WORD, __VA_ARGS__)};   \
   }
 
-// One with cooperative matrices of any shape for inputs of type T, f16 or bf16:
-// `units` (Caps::matrices()), a member as T is, gives SG, the invocations of a
-// subgroup, and MM, MN and MK (common/matrix_units.glsl).
+// A variant with cooperative matrices of any shape for inputs of type T, f16 or
+// bf16. Its member `units` (Caps::matrices()) gives SG, the subgroup size, and
+// MM, MN and MK (common/matrix_units.glsl).
 #define MATRIX_VARIANT(name, ...)                                      \
   static constexpr std::string_view file = name;                       \
   auto defines() const {                                               \
@@ -67,8 +67,8 @@
         MLXVK_FOR_EACH(MLXVK_DEFINE, T, __VA_ARGS__)};                 \
   }
 
-// One with those of 16 x 16 x 16 for inputs of type T, in subgroups of SG
-// invocations (Caps::matrix_subgroup()); both are members.
+// A variant with matrices of 16 x 16 x 16 for inputs of type T, in subgroups of
+// SG invocations (Caps::matrix_subgroup()); T and SG are members.
 #define COOPMAT_VARIANT(name, ...)                             \
   static constexpr std::string_view file = name;               \
   auto defines() const {                                       \

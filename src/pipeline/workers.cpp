@@ -19,7 +19,7 @@ bool Workers::add(std::function<void()> job) {
       try {
         threads_.emplace_back([this] { loop(); });
       } catch (const std::system_error&) {
-        // No more threads can be had: those that are there do it.
+        // No more threads can be created; the existing ones run the job.
       }
     }
     if (!threads_.empty()) {
@@ -59,7 +59,7 @@ void Workers::loop() {
     jobs_.pop_front();
     lock.unlock();
     job();
-    job = nullptr; // what it holds goes outside of the lock
+    job = nullptr; // frees what it holds outside of the lock
     lock.lock();
   }
 }

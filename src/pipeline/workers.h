@@ -36,7 +36,7 @@ class Workers {
   bool stopping_ = false;
 };
 
-// As many as compile at once: all cores but one, up to 8; at least 1.
+// The number of compiling threads: all cores but one, between 1 and 8.
 size_t compile_threads();
 
 } // namespace mlx::core::vulkan

@@ -13,8 +13,8 @@ constexpr uint32_t most_turns = 1 << 21;
 
 Grid grid_of(const ExchangeArgs& args, uint32_t cores, bool meets) {
   uint64_t groups = (uint64_t(args.packs) + group_size - 1) / group_size;
-  // All run on the device at once: none waits for packs of one that has not
-  // started, and a Give leaves room for a Take beside it.
+  // All workgroups run at once, so that none waits for packs of one that has
+  // not started; a Give leaves room for a Take beside it.
   uint64_t most = (meets ? 4 : 1) * cores;
   return {static_cast<uint32_t>(std::min(groups, most)), 1, 1};
 }

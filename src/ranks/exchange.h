@@ -1,5 +1,5 @@
-// How a collective operation is done: in pieces that fit a slot of the shared
-// memory, each of them a rendezvous. Pure, but for the numbers that it takes.
+// Splits a collective operation into pieces, each a rendezvous, that fit a slot
+// of the shared memory. Pure, except for the numbers that it takes.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct ExchangeStep {
   Carrier::Job job; // of a Meet
 };
 
-// Whether devices wait for an exchange, if they can: its packs fit the carrier.
+// Whether devices can wait for the exchange: its packs fit the carrier.
 bool fits_carrier(const Exchange& e);
 
 // The steps in their order. Takes a number of `group` for each piece: if one is

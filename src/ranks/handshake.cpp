@@ -25,8 +25,8 @@ void assign(char* to, size_t size, const std::string& text) {
   to[used] = 0;
 }
 
-// A slot holds a piece of a large array. Its exchange takes longer than telling
-// other ranks of it, and is short against that of the array. Slots of software
+// A slot holds a piece of a large array. Exchanging a piece takes longer than
+// announcing it, and much less than exchanging the array. Slots of software
 // devices are small, so that tests see several pieces.
 HostGroupSizes sizes_of(int rank, int ranks, bool software) {
   HostGroupSizes s;

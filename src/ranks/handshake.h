@@ -1,6 +1,6 @@
-// The ranks of a job tell each other what they have, and all come to the same
-// decision whether and how they exchange data through shared memory. The caller
-// carries what they say (backend/host_ranks.cpp).
+// The ranks of a job exchange messages about themselves and all reach the same
+// decision: whether and how they exchange data through shared memory. The
+// caller transports the messages (backend/host_ranks.cpp).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace mlx::core::vulkan {
 
-// What a rank says, as bytes.
+// A rank's message about itself, as bytes.
 struct Hello {
   char host[64]; // names this start of this machine
   char device[64], uuid[40];
   char memory[64]; // rank 0's, as a path
-  char name[64]; // and what that leads to
+  char name[64]; // and the name of the file behind it
   char why[256]; // why this rank cannot, or empty
   int32_t process;
   uint8_t software, wants, alone;
@@ -29,7 +29,7 @@ struct Outcome {
   char why[256]; // why it cannot, or empty
 };
 
-// Copies as much of a text as there is room for.
+// Copies a text, truncated to `size`.
 void assign(char* to, size_t size, const std::string& text);
 template <size_t n>
 void assign(char (&to)[n], const std::string& text) {
@@ -40,7 +40,7 @@ void assign(char (&to)[n], const std::string& text) {
 // `has_device`.
 Hello hello_of(int ranks, bool (*has_device)());
 
-// Why the ranks exchange no data through shared memory; empty if they can.
+// Reason why the ranks exchange no data through shared memory, or empty.
 std::string against(const std::vector<Hello>& all);
 std::string against(const std::vector<Outcome>& all);
 // Whether every rank has a chip of its own, which may wait for the others'.

@@ -186,7 +186,7 @@ bool HostGroup::agree(const Rendezvous& m, uint32_t other) {
   return false;
 }
 
-// Whether rank r is as far as the rendezvous asks of it.
+// Whether rank r has done its part of what the rendezvous requires.
 bool HostGroup::reached(const Rendezvous& m, uint32_t r) const {
   switch (m.act) {
     case Act::Give:
@@ -280,7 +280,7 @@ bool HostGroup::offer(const Rendezvous& m) {
   return true;
 }
 
-// Offers those that are next, one after the other.
+// Offers the next rendezvous in their order.
 void HostGroup::announce(std::vector<const Hold*> holds) {
   auto number = [](const Hold* hold) { return rendezvous_of(*hold).number; };
   std::sort(holds.begin(), holds.end(), [&](auto* a, auto* b) {
@@ -360,7 +360,7 @@ void HostGroup::fail(const std::string& why) {
 void HostGroup::look_for_ended(const Hold& hold) {
   auto& m = rendezvous_of(hold);
   for (uint32_t r = 0; r < sizes_.ranks && !failed_; ++r) {
-    // Asked again after its end, since it may have got there before it ended.
+    // Checked again, since the process may have reached it before it ended.
     if (r != sizes_.rank && !reached(m, r) &&
         has_ended(processes_[r], watches_[r]) && !reached(m, r)) {
       fail(

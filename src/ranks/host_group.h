@@ -12,8 +12,7 @@
 //     it is their next rendezvous, its kernels are compiled and the device has
 //     nearly reached it. The devices then wait for milliseconds at most.
 //   Give, Take: two dispatches. The second one starts when the first is retired
-//   on
-//     all ranks, so no device waits. Used by devices that share a chip, by
+//     on all ranks, so no device waits. Used by devices that share a chip, by
 //     software devices, and for large arrays, which are exchanged in pieces: a
 //     piece is given while the previous one is taken.
 // Send and Receive are between two ranks, through the slots of their channel,

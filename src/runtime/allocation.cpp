@@ -23,7 +23,7 @@ constexpr VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
     VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
-// With the tail that kernels may read, in whole units of the alignment.
+// Adds the tail that kernels may read, and rounds up to the alignment.
 size_t padded(size_t size) {
   return (size + tail_padding + alignment - 1) / alignment * alignment;
 }
@@ -35,7 +35,7 @@ std::string mib(uint64_t bytes) {
 } // namespace
 
 Allocations::Allocations(const Device& device) : device_(device) {
-  VmaVulkanFunctions lookup{}; // of all the others
+  VmaVulkanFunctions lookup{}; // for all other functions
   lookup.vkGetInstanceProcAddr = device.vk().vkGetInstanceProcAddr;
   lookup.vkGetDeviceProcAddr = device.vk().vkGetDeviceProcAddr;
   VmaAllocatorCreateInfo info{};
@@ -189,7 +189,7 @@ void Allocations::free(Allocation& a) {
     if (a.behind) {
       std::free(a.mapped);
     } else if (a.host_apart) {
-      // Else the host's cache could write into the next owner's memory.
+      // Otherwise the host's cache could write into the next owner's memory.
       vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE);
     }
     vmaDestroyBuffer(vma_, a.buffer, a.memory);

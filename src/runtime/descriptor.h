@@ -101,20 +101,20 @@ struct MaskRecord {
   static constexpr int axes = 5;
   Type type; // of s
   bool adds;
-  uint8_t mask; // which operand it is
+  uint8_t mask; // the index of the mask operand
   uint8_t ndim;
   int shape[axes];
   int64_t strides[axes];
 };
 
-// Forward and without LARGE.
+// A forward rotation without LARGE.
 struct RopeRecord {
   using Args = RopeArgs;
   Type type;
   bool traditional, freqs;
 };
 
-// A raw copy of words of so many bytes.
+// A raw copy of words of this many bytes.
 struct CopyRecord {
   template <int NDIM>
   using Args = CopyArgs<NDIM, int32_t>;

@@ -60,7 +60,7 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
 
 } // namespace
 
-// Delegates, so that what a probe throws leaves nothing behind.
+// Delegates, so that the destructor runs if a probe throws.
 Device::Device() : Device(Unprobed{}) {
   probe_lanes();
   probe_arithmetic();
@@ -120,7 +120,7 @@ Device::Device(Unprobed) {
   }
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
-  // Where they are offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
+  // Enabled if offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
   if (caps_.preserve_nan_f32) {
     pipelines_->add_global_define("FLOAT_CONTROLS", "1");
   }
@@ -179,6 +179,15 @@ std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
   auto completion = batch->completion;
   recorder_->push(std::move(batch));
   return completion;
+}
+
+VkResult Device::submit_to_queue(std::span<const VkSubmitInfo> submits) {
+  std::lock_guard lock(queue_mutex_);
+  return vk().vkQueueSubmit(
+      queue_,
+      static_cast<uint32_t>(submits.size()),
+      submits.data(),
+      VK_NULL_HANDLE);
 }
 
 void Device::finish_submitted() {

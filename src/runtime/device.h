@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "runtime/memory.h"
 #include "runtime/timeline.h"
@@ -46,9 +47,8 @@ class Device {
   VkDevice handle() const {
     return device_;
   }
-  VkQueue queue() const {
-    return queue_;
-  }
+  // vkQueueSubmit; any thread.
+  VkResult submit_to_queue(std::span<const VkSubmitInfo> submits);
   const Caps& caps() const {
     return caps_;
   }
@@ -127,6 +127,7 @@ class Device {
   Caps caps_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
+  std::mutex queue_mutex_;
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
   WorkLimit work_limit_;

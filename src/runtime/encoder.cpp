@@ -23,7 +23,7 @@ Encoder::~Encoder() {
       last->wait();
     }
   } catch (...) {
-    // Whoever waited on a failed stream has had the error.
+    // A waiter for the failed stream already got the error.
   }
 }
 
@@ -81,7 +81,7 @@ void Encoder::dispatch(
   });
   size_t count = reads.size() + writes.size();
   size_t size = 8 * count + params_size;
-  if (kernel.built()) { // else the recorder looks
+  if (kernel.built()) { // else the recorder checks
     kernel.check_args(size);
   }
   auto& limit = device_.work_limit();

@@ -60,8 +60,8 @@ class Encoder {
     return open_.get();
   }
   void drop(std::span<const uint32_t> records);
-  // Keeps the batch open for so many operations, even beyond its limit, because
-  // they complete a group that a rewrite joins.
+  // Keeps the batch open for this many operations, even beyond its limit,
+  // because they complete a group that a rewrite joins.
   void stay_open(uint32_t operations) {
     stay_open_ = operations_ + operations;
   }
@@ -139,7 +139,7 @@ class Encoder {
   bool needs_commit_at_seam() {
     return policy_.seam(operations_) && operations_ >= stay_open_;
   }
-  // Names the primitive that the open batch is, for reports.
+  // Names the open batch's only primitive, for reports.
   void name_call(std::string call) {
     open().call = std::move(call);
   }

@@ -12,8 +12,8 @@ namespace mlx::core::vulkan {
 
 // A record that a gate holds. Gates derive their own data from it.
 struct Hold {
-  // It is announced, and the records before it are held for a moment, when the
-  // device should reach it within this many seconds. 0: it is not.
+  // If the device should reach the record within this many seconds, it is
+  // announced, and those before it are held for a moment. 0: never.
   float announced_before = 0;
   // Other processes wait for its end, so a submission ends with it.
   bool ends_submission = false;

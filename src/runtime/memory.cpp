@@ -60,7 +60,7 @@ constexpr uint32_t kept_pointers = 2;
 
 std::atomic<void (*)()> trim_hook{nullptr};
 
-// The calling thread's; see expect_download().
+// Buffers that expect_download() names for the calling thread.
 thread_local std::vector<const Buffer*> expected;
 
 void append_copy(

@@ -16,16 +16,16 @@ constexpr Flags coherent_bit = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr Flags coherent = visible | coherent_bit;
 constexpr Flags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
-// A property, and whether it is good to have.
+// A property, and whether it is wanted.
 struct Taste {
   Flags flag;
   bool good;
 };
-// Those of more weight first.
+// In descending order of weight.
 using Tastes = std::initializer_list<Taste>;
 
-// Types with all of `need` and none of `refuse`, best first, at most one a
-// heap: where a heap is full, it is for all its types.
+// Types with all of `need` and none of `refuse`, best first, at most one per
+// heap, because a full heap is full for all its types.
 std::vector<int>
 find(const Properties& p, Flags need, Flags refuse, Tastes tastes) {
   refuse |= VK_MEMORY_PROPERTY_PROTECTED_BIT |

@@ -31,8 +31,8 @@ Held first_held(const Batch& batch) {
       batch.holds[may_start].get()};
 }
 
-// Where the batch is cut: before the held record, or after the end of a
-// submission.
+// The index of the record at which the batch is cut: the held record, or the
+// one after the end of a submission.
 uint32_t cut_of(const Batch& batch) {
   auto& records = batch.records;
   uint32_t held = first_held(batch).record;

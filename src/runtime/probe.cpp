@@ -1,5 +1,5 @@
-// Probes: what a driver says it can do is tried once at start, since drivers
-// differ from what they report; and how fast the host reads mapped memory.
+// Probes at start: tests of what a driver reports, because reports can be
+// wrong, and a measurement of how fast the host reads mapped memory.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -30,7 +30,7 @@ const Kernel& kernel(Device& device, const V& variant) {
   return device.pipelines().get(V::file, variant.defines());
 }
 
-// One workgroup: `in` is x, the result y of n items.
+// Runs one workgroup with `in` as x; returns y, which has n items.
 template <typename Out, typename In>
 std::vector<Out>
 run(Device& device, const Kernel& k, const std::vector<In>& in, uint32_t n) {
@@ -72,7 +72,7 @@ constexpr HalfCase half_cases[] = {
     {-1.5f, 0xbe00, -1.5f},
 };
 
-// What fails to compile does not work either.
+// A probe that fails to compile counts as failed.
 template <typename F>
 bool passes(F&& probe) {
   try {
@@ -82,7 +82,7 @@ bool passes(F&& probe) {
   }
 }
 
-// To half, or there and back.
+// Converts to float16, or with `back` there and back.
 const Kernel& f16_kernel(Device& device, bool back) {
   return kernel(
       device,
@@ -90,7 +90,7 @@ const Kernel& f16_kernel(Device& device, bool back) {
           .NATIVE_F16 = true, .NATIVE_F16_ROUNDING = true, .BACK = back});
 }
 
-// Round to nearest even, subnormals kept? And when converted back at once?
+// Whether the conversion rounds to nearest even and keeps subnormals.
 template <typename Out>
 bool f16_conversion_works(
     Device& device,
@@ -192,10 +192,10 @@ struct PrecisionItems {
   }
 };
 
-// What bf16 matrices do not add up precisely; null: they do. Sums may differ
-// from those in double by a quarter of the tests' bound, 2^-24 of the products'
-// sizes for each item, and where items cancel by half of that for 64. What is
-// subnormal in float32 may be lost.
+// Names the items that bf16 matrices do not sum precisely; null: none. Sums may
+// differ from those in double by a quarter of the tests' bound, 2^-24 of the
+// products' sizes for each item, and where items cancel by half of that for 64.
+// Subnormals of float32 may be lost.
 const char* imprecise(Device& device) {
   auto units = device.caps().matrices(Type::bf16);
   const Kernel& sums =
@@ -328,7 +328,7 @@ HostReads measure_host_reads(Allocations& allocations, int type) {
     return {}; // as if not measured
   }
   auto* mapped = static_cast<std::byte*>(a.mapped);
-  // Pages are there after this, and what is cached is in the cache.
+  // Maps the pages, and fills the cache if the memory is cached.
   std::memset(mapped, 1, size);
   std::array<std::byte, piece> copy;
   double best = 0;
@@ -339,7 +339,7 @@ HostReads measure_host_reads(Allocations& allocations, int type) {
     asm volatile("" : : "r"(copy.data()) : "memory");
     auto now = Clock::now();
     std::chrono::duration<double> took = now - before;
-    // The best, since a thread may be put off meanwhile.
+    // The fastest piece counts, because the thread may be preempted.
     best = std::max(best, piece / std::max(took.count(), 1e-9));
     before = now;
   }
@@ -348,7 +348,7 @@ HostReads measure_host_reads(Allocations& allocations, int type) {
 }
 
 void Device::probe_lanes() {
-  // Else gl_SubgroupSize is what runs.
+  // Otherwise gl_SubgroupSize is the actual size.
   if (caps_.subgroup_size_control) {
     return;
   }
@@ -372,7 +372,7 @@ void Device::probe_lanes() {
 
 void Device::probe_arithmetic() {
   bool half = caps_.shader_float16 && !config().disabled("native_f16");
-  // All are asked for first, so that they compile side by side.
+  // All are requested first, so that they compile in parallel.
   const Kernel* to_half = half ? &f16_kernel(*this, false) : nullptr;
   const Kernel* there_and_back = half ? &f16_kernel(*this, true) : nullptr;
   auto matrix = [&](Type type) {

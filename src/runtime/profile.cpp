@@ -21,7 +21,7 @@ double seconds() {
 }
 constexpr size_t max_events = 2'000'000;
 
-// How often each rule that saw a record joined it, and why it did not.
+// Prints how often rules joined a record that they saw, and why they did not.
 void print_rewrites() {
   for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
     auto& row = rewrite_counters().rules[rule];
@@ -67,7 +67,7 @@ void Profiler::measure_spans(bool on) {
   busy_seconds_ = busy_until_ = 0;
 }
 
-// Batches may overlap by what is in flight between them.
+// The spans of batches in flight may overlap.
 void Profiler::busy(double begin, double end) {
   std::lock_guard lock(mutex_);
   busy_seconds_ += std::max(0.0, end - std::max(begin, busy_until_));

@@ -204,8 +204,7 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   info.pCommandBuffers = &commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &semaphore;
-  VkResult r =
-      device_.vk().vkQueueSubmit(device_.queue(), 1, &info, VK_NULL_HANDLE);
+  VkResult r = device_.submit_to_queue({&info, 1});
   if (r == VK_ERROR_DEVICE_LOST) {
     timeline.set_lost(
         std::string("vkQueueSubmit: ") + result_name(r) + " with " +

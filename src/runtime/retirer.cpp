@@ -215,7 +215,23 @@ void Retirer::loop() {
     }
     device_.timeline().wait(ticket, begun, watch_interval, true);
     retire();
+    if (Clock::now() - begun >= long_batch) {
+      look_for_loss();
+    }
     look_for_hang(ticket);
+  }
+}
+
+// NVIDIA's driver tells of a device that it has reset to those who submit, and
+// lets those who only read a semaphore wait.
+void Retirer::look_for_loss() {
+  VkResult r = device_.submit_to_queue({});
+  if (r == VK_ERROR_DEVICE_LOST) {
+    auto& timeline = device_.timeline();
+    timeline.set_lost(
+        std::string("vkQueueSubmit: ") + result_name(r) +
+        kernels_of(timeline.seen() + 1));
+    retire();
   }
 }
 

@@ -64,6 +64,7 @@ class Retirer {
   };
 
   void loop();
+  void look_for_loss();
   void look_for_hang(uint64_t ticket);
   std::chrono::nanoseconds ran_for(const InFlight& oldest) const;
   void learn(const InFlight& done, std::chrono::duration<double> took);

@@ -48,7 +48,7 @@ PatternsByKind patterns_by_kind() {
   return all;
 }
 
-// Whether `maker` wrote or read what the edge means; sets the operand.
+// Whether `maker` wrote or read the operand that the edge means, and which.
 bool links(
     const Records& p,
     const Edge& e,
@@ -311,8 +311,8 @@ void Program::append_accesses(
 
 namespace {
 
-// False if there is nothing to do. A kernel that is missing is refused from
-// then on, which changes what the groups are.
+// Returns false if no group forms. A missing kernel is refused from then on,
+// which changes the groups.
 bool form_groups(Program& p, FusedKernels& kernels) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     p.match();
@@ -349,7 +349,7 @@ void publish(const Program& p, SelectLog* log) {
   }
 }
 
-// The record that a group becomes, but for its accesses.
+// The record of a group, without its accesses.
 Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
   Record r;
   r.kernel = g.kernel;

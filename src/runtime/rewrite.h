@@ -20,14 +20,14 @@ namespace mlx::core::vulkan {
 // The rule by which a record joins a group.
 enum class Rule : uint8_t {
   Siblings, // a product of the same rows
-  Residual, // what is added to a product
+  Residual, // a sum with a product
   Gate, // the gated product of two of them
   Norm, // the norm of their row
   Rope, // heads of q, k and v: norm, rotation, copy into a cache
   // For layers of experts:
-  Router, // the operations behind a router's softmax
+  Router, // the operations after a router's softmax
   Experts, // gate, up and their gated product
-  Combine, // the operations behind the products of a row's experts
+  Combine, // the operations after the products of a row's experts
   Attention, // over a quantized cache (rewrite_attention.h)
   Count
 };
@@ -42,7 +42,7 @@ enum class Miss : uint8_t {
   Count
 };
 
-// Since the process began. Thread-safe.
+// Counts since the process began. Thread-safe.
 struct RewriteCounters {
   struct Row {
     std::atomic<uint64_t> fired{0};
@@ -80,8 +80,8 @@ void rewrite(
     FusedKernels& kernels,
     SelectLog* log = nullptr);
 
-// Finds the kernels that rewrite() would ask for were the list two batches, cut
-// anywhere: where a batch ends depends on how long a model is.
+// Finds the kernels that rewrite() would request if the list were two batches,
+// cut anywhere, because a model's length decides where batches end.
 void find_of_cuts(
     const std::vector<Record>& records,
     const std::vector<Access>& accesses,

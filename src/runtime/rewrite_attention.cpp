@@ -6,7 +6,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// How far before the last record the scores may stand.
+// The scores, and the scale before them, are searched in so many records.
 constexpr uint32_t window = 64;
 
 bool touches(std::span<const Access> accesses, const Access& range) {
@@ -24,7 +24,7 @@ bool in_place(std::span<const Access> accesses, const Access& range) {
       });
 }
 
-// Whether no other record behind a member depends on it. The members run after
+// Whether no other record after a member depends on it. The members run after
 // all of those records.
 bool is_intact(const Records& b, const AttentionRecords& found) {
   for (uint32_t member : {found.scale, found.scores, found.mask}) {
@@ -95,7 +95,7 @@ AttentionRecords find_attention(const Records& b, const Access& weights) {
   }
   found.scale = find_scale(b, found.scores);
   if (found.has_scale() && !is_intact(b, found)) {
-    found.scale = none; // what it has made is still there
+    found.scale = none; // its result is still used
   }
   if (!is_intact(b, found)) {
     count_missed(Rule::Attention, Miss::Order);

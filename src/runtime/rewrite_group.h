@@ -145,7 +145,7 @@ struct Group;
 using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
 using BuildBlock = void (*)(const Program&, const Group&, UseBlock use);
 
-// Records that become one, in ascending order but for heads.
+// Records that become one, in ascending order except for heads.
 struct Group {
   static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
   static_assert(most >= 2 * MAX_SETS + 2);
@@ -182,8 +182,8 @@ struct Edge {
   uint8_t from =
       0; // whose operand: node 0, or node n + 1, to which edge n leads
   bool over = false; // `from` may write its own result there
-  bool part = false; // of that result: the condition compares what is in it
-  bool input = false; // not made, but also the first operand of that record
+  bool part = false; // of that result: the condition compares the contents
+  bool input = false; // not made, but the first operand of that record too
   bool optional = false;
 
   // Copies of the edge with one of these flags set.

@@ -11,8 +11,8 @@ inline bool operator==(const RopeStrides& a, const RopeStrides& b) {
   return a.b == b.b && a.n == b.n && a.t == b.t;
 }
 
-// Where the operands of a record lie that are heads: its first input, or its
-// output.
+// The place of the heads that a record reads as its first input, or writes as
+// its output.
 struct Heads {
   uint64_t address = 0;
   RopeStrides strides{};

@@ -62,7 +62,7 @@ void build_heads(const Program& p, const Group& g, UseBlock use) {
     q.groups = q.blocks * q.L * c.B;
     most = std::max(most, q.groups);
     if (q.normed == q.y && q.normed_strides == q.y_strides) {
-      q.normed = 0; // is turned where it is
+      q.normed = 0; // is rotated in place
     }
   }
   use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
@@ -184,7 +184,7 @@ bool copies_result(Attempt t) {
   return known;
 }
 
-// Heads as they are: v.
+// Matches copies of heads without a norm and a rotation: v.
 void copies_heads(Attempt t) {
   t.p.any_recent_heads(t.record, [&](uint32_t number) {
     auto& heads = std::get<HeadChains>(t.p.groups[number].parts);

@@ -95,7 +95,7 @@ inline JoinedKernel fused_product(const RowsVariant& v, bool several) {
 }
 
 // Another product beside those of a group, with the tile of the larger one;
-// none if it adds up otherwise.
+// none if its order of summation differs.
 inline std::optional<JoinedKernel>
 beside(const JoinedKernel& group, const RowsVariant& v, bool larger) {
   if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
@@ -166,8 +166,8 @@ inline uint32_t held_values(const Caps& caps, const QmvVariant& v) {
   return v.ROWS * row + v.OUTS * output;
 }
 
-// Whether it spills no registers, as far as the class of the device tells. What
-// is gated waits in shared memory.
+// Whether the kernel spills no registers, by the device's class. Gated outputs
+// wait in shared memory.
 inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
   uint32_t more = caps.joined_values;
   more += v.SETS > 1 && !v.NORM ? caps.several_values : 0;
@@ -186,8 +186,8 @@ inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
   return v.COOPMAT || row + sums + gated <= caps.shared_memory;
 }
 
-// Sets are addresses apart, which kernels with matrix units have registers for
-// on all devices whose elements are known.
+// Kernels with matrix units have registers for the addresses of all sets on
+// every device whose element layout is known.
 inline bool fits_registers(const Caps& caps, const FusedFragmentsVariant&) {
   return !caps.few_registers();
 }

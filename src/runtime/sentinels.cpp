@@ -7,7 +7,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 // A driver may show a query later than the semaphore that was signalled after
-// it. Only for a submission that was dropped is this waited for.
+// it. Only after a dropped submission does the wait last this long.
 constexpr auto patience = std::chrono::milliseconds(20);
 } // namespace
 

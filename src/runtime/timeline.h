@@ -184,7 +184,7 @@ class Timeline {
 
 class EventState {
  public:
-  const uint64_t number = ++numbers; // tells it from all others
+  const uint64_t number = ++numbers; // unique
   // Signals `value` from the host, with an error if one is given.
   void signal_host(uint64_t value, std::string error = {});
   // Signals `value` when `completion` is reached; at once if it is null.

@@ -1,4 +1,4 @@
-// VMA, which looks its functions up where ours come from.
+// VMA, which loads its functions at run time as vk.h does.
 #pragma once
 #define VMA_STATIC_VULKAN_FUNCTIONS 0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 1

@@ -1,4 +1,4 @@
-// Who frees an array's memory, for each form of MLX's array::Data.
+// Ownership of an array's memory, for each form of MLX's array::Data.
 #pragma once
 
 #include <type_traits>
@@ -7,8 +7,8 @@
 
 namespace mlx::core::vulkan {
 
-// Whether the allocator frees it. Where MLX does not say, a plain function is
-// taken for allocator::free: what others pass is a closure.
+// Whether the allocator frees the memory. If MLX does not record this, a plain
+// function counts as allocator::free, since others pass closures.
 template <typename Data>
 bool is_owned(const Data& data) {
   if constexpr (requires { data.is_owned(); }) {

@@ -1,5 +1,5 @@
-// MLX's events where they carry no errors: a CPU task that throws ends the
-// process, and the failure of GPU work is the state's.
+// MLX's events, for versions where they carry no errors: a CPU task that throws
+// ends the process, and EventState has the errors of GPU work.
 #include "mlx/event.h"
 
 #include <memory>
@@ -30,8 +30,8 @@ template struct Access<&Event::event_>;
 
 using State = std::shared_ptr<vulkan::EventState>;
 
-// The error of what this CPU stream's thread waited for; its next signal fails
-// with it.
+// The error of an event that this CPU stream's thread waited for; its next
+// signal fails with it.
 thread_local std::string failed;
 
 } // namespace
@@ -84,7 +84,7 @@ void Event::signal(Stream stream) {
       state->signal_host(value, std::exchange(failed, {}));
     });
   } else if (vulkan::forked_from_started_device()) {
-    // Eval clears up after the exception that a forked child's use throws.
+    // The eval clears up after the exception that a forked child's use throws.
     state->signal_host(value(), {});
   } else {
     state->signal_on(

@@ -1,4 +1,4 @@
-// MLX's events where they carry the errors of CPU tasks.
+// MLX's events, for versions where they carry the errors of CPU tasks.
 #include "mlx/event.h"
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct EventImpl {
   std::atomic<Error*> error{nullptr};
   Error own; // of GPU work; `error` may also point to a CPU stream's
 
-  // Turns the failure of a batch into MLX's error, once it is known. A CPU
-  // stream's is gone as soon as somebody has been told.
+  // Turns a known failure of a batch into MLX's error. MLX clears a CPU
+  // stream's error once a waiter got it.
   void collect(uint64_t value) {
     if (auto* e = error.load(); e && e->valid()) {
       return;
@@ -48,16 +48,16 @@ std::string message_of(const Error* error) {
   return {};
 }
 
-// The signals that CPU streams were given. MLX clears a stream's error when one
-// who waits is told; what was encoded before that fails nevertheless, as it may
-// read what was not written.
+// The signals of CPU streams. MLX clears a stream's error when a waiter gets
+// it; signals encoded before that fail all the same, because their work may
+// have read results that were never written.
 class CpuSignals {
  public:
   uint64_t add(int stream) {
     std::lock_guard lock(mutex_);
     return ++streams_[stream].given;
   }
-  // The error of the n-th one, which MLX knows or not.
+  // The error of the n-th signal; `known`: the error that MLX still has.
   std::string error_of(int stream, uint64_t n, std::string known) {
     std::lock_guard lock(mutex_);
     auto& s = streams_[stream];
@@ -118,7 +118,7 @@ void Event::wait() {
   }
   impl.collect(value());
   check_error();
-  vulkan::throw_if_failed(*this); // every time, where MLX's check tells it once
+  vulkan::throw_if_failed(*this); // at each call; MLX's check throws only once
 }
 
 void Event::wait(Stream stream) {
@@ -144,7 +144,7 @@ void Event::signal(Stream stream) {
     };
     scheduler::signal_event(stream, *this, std::move(task));
   } else if (vulkan::forked_from_started_device()) {
-    // Eval clears up after the exception that a forked child's use throws.
+    // The eval clears up after the exception that a forked child's use throws.
     auto& impl = cast<EventImpl>();
     impl.state->signal_host(value(), message_of(impl.error.load()));
   } else {
@@ -154,8 +154,8 @@ void Event::signal(Stream stream) {
 }
 
 bool Event::is_signaled() const {
-  // Never where what it stands for failed: who waits then gets the error, and
-  // nobody takes the array for one that can be read.
+  // False if the work before the event failed: waiters then get the error, and
+  // the array is not taken for readable.
   return cast<EventImpl>().state->succeeded(value());
 }
 

@@ -7,7 +7,7 @@ namespace {
 using Offered = bool (*)(const Caps&);
 
 constexpr Offered always = [](const Caps&) { return true; };
-// Features that are not asked for.
+// Capabilities that are never enabled.
 constexpr Offered never = [](const Caps&) { return false; };
 constexpr Offered memory_model = [](const Caps& c) {
   return c.vulkan_memory_model;
@@ -25,7 +25,7 @@ struct Capability {
   Offered offered;
 };
 
-// SPIR-V 3.31, with what Vulkan's "SPIR-V Capabilities" asks for.
+// SPIR-V 3.31, with the requirements of Vulkan's "SPIR-V Capabilities".
 constexpr Capability capabilities[] = {
     {0, "Matrix", always},
     {1, "Shader", always},

@@ -1,5 +1,5 @@
-// SPIR-V's capabilities, and which of them the device has that this backend
-// makes (vk/features.h, runtime/device.cpp). Free of MLX.
+// SPIR-V's capabilities, and those that a device created by this backend has
+// (vk/features.h, runtime/device.cpp). Free of MLX.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 // "Int8", "CooperativeMatrixKHR", ... or the number.
 std::string capability_name(uint32_t capability);
 
-// Whether modules may declare it: what is not known here is not enabled either.
+// Whether modules may declare it; capabilities unknown here are not enabled.
 bool offers(const Caps& caps, uint32_t capability);
 
 } // namespace mlx::core::vulkan

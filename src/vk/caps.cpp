@@ -234,7 +234,7 @@ uint32_t Caps::matrix_subgroup() const {
   if (min_subgroup_size == max_subgroup_size) {
     return subgroup_size;
   }
-  // RDNA: 32 or 64. 32 is what all our matrix kernels can take.
+  // RDNA has 32 and 64; all our matrix kernels support 32.
   bool can = required_subgroup_size && min_subgroup_size <= 32 &&
       max_subgroup_size >= 32;
   return can ? 32 : 0;
@@ -253,7 +253,7 @@ MatrixUnits Caps::matrices(Type t) const {
   if (shape.usual() || min_subgroup_size == max_subgroup_size) {
     return {matrix_subgroup(), shape};
   }
-  // Intel's arrays have a column of C a lane.
+  // On Intel's matrix units each lane has a column of C.
   bool can = required_subgroup_size && min_subgroup_size <= shape.n &&
       max_subgroup_size >= shape.n;
   return {can ? shape.n : 0, shape};
@@ -269,7 +269,7 @@ MatrixUnits Caps::half_matrices(Type t) const {
 }
 
 void choose_matrices(Caps& c, std::optional<MatrixShape> only) {
-  // Alchemist's, in subgroups of 8, were a quarter slower and more in
+  // Alchemist's, in subgroups of 8, were slower by a quarter or more in
   // llama.cpp (https://github.com/ggml-org/llama.cpp/issues/24404).
   constexpr uint32_t intel = 0x8086;
   auto named_only = [&](const MatrixShape& s) {
@@ -481,7 +481,7 @@ int by_rank(
   return some[launch.local_rank.value_or(0) % some.size()];
 }
 
-// By index, UUID or part of the name.
+// Finds a device by index, UUID or part of the name.
 int named_device(
     const std::vector<Caps>& devices,
     const std::string& wanted,

@@ -1,5 +1,5 @@
-// What a physical device offers, as a plain snapshot, and the choices made
-// from it. Everything but query_caps() is pure and tested without a GPU.
+// A snapshot of a physical device's properties, and the choices made from it.
+// Everything but query_caps() is pure and tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace mlx::core::vulkan {
 
-// What every device has to have of VkSubgroupFeatureFlagBits.
+// The subgroup operations that every device must support.
 constexpr VkSubgroupFeatureFlags least_subgroup_operations =
     VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
     VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
@@ -50,14 +50,14 @@ struct Caps {
   bool vulkan_memory_model = false;
   bool subgroup_size_control = false;
   bool required_subgroup_size = false; // compute pipelines may name a size
-  bool full_subgroups = false; // and ask for whole ones
+  bool full_subgroups = false; // and require whole ones
   bool subgroup_extended_types = false;
   // float_controls for 32-bit floats
   bool preserve_nan_f32 = false; // signed zero, Inf, NaN
   bool preserve_denorm_f32 = false;
   bool integer_dot_product = false;
-  // Of packed bytes, faster than what they stand for: signed ones, and signed
-  // times unsigned ones.
+  // Dot products of packed bytes that are faster than their expansion: signed,
+  // and signed times unsigned.
   bool fast_dot_signed = false, fast_dot_mixed = false;
   bool bfloat16 = false; // VK_KHR_shader_bfloat16
   bool cooperative_matrix = false; // VK_KHR_cooperative_matrix
@@ -65,15 +65,15 @@ struct Caps {
   bool host_query_reset = false;
   bool memory_budget = false;
   bool external_memory_host = false; // VK_EXT_external_memory_host
-  // With f32 accumulation, subgroup scope, per input type: whether there are
-  // matrices, of the chosen shape; and all shapes that are listed.
+  // Matrices with f32 sums in subgroup scope, per input type: whether there are
+  // any, the chosen shape, and all listed shapes.
   bool coopmat_f16 = false;
   bool coopmat_bf16 = false;
   MatrixShape shape_f16, shape_bf16;
   std::vector<MatrixShape> listed_f16, listed_bf16;
   bool emulated_matrices = false; // test hook
-  // Those of f16 take bf16 operands: expected where there are none of bf16,
-  // then probed, since they have to keep subnormal items.
+  // f16 matrices can take bf16 operands: assumed if there are no bf16 matrices,
+  // then probed, since they must keep subnormal items.
   bool half_items = false;
   // Elements of 16 x 16 x 16 matrices lie as in common/fragments.glsl: expected
   // of NVIDIA's drivers, then probed.
@@ -90,13 +90,13 @@ struct Caps {
   uint64_t host_import_alignment = 0; // of its pointers and sizes
   float timestamp_period = 0;
   bool timestamps = false;
-  // Compute units, where an extension or a table tells; else 0.
+  // Compute units, if an extension or a table has the number; else 0.
   uint32_t core_count = 0;
-  // Of its row in vk/gpu_class.cpp; here those of the widest class.
+  // From the row in vk/gpu_class.cpp; by default those of the widest class.
   uint32_t registers = 255, held_values = 255, mask_values = 0;
   uint32_t joined_values = 0, several_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
-  // What plans judge by instead of the class's (ops/tuning.h); null: nothing.
+  // Replace the class's thresholds of plans (ops/tuning.h); null: none do.
   const Tuning* thresholds = nullptr;
 
   bool software() const {
@@ -105,7 +105,7 @@ struct Caps {
   bool discrete() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   }
-  // Compute units for plans: a middling GPU where none are known.
+  // Compute units for plans; those of a mid-range GPU if unknown.
   uint32_t cores() const {
     return core_count ? core_count : 32;
   }
@@ -113,7 +113,7 @@ struct Caps {
   bool few_registers() const {
     return registers < 255;
   }
-  // The lanes that every subgroup has.
+  // The number of lanes that every subgroup has at least.
   uint32_t least_subgroup() const {
     return min_subgroup_size ? min_subgroup_size : subgroup_size;
   }
@@ -121,17 +121,17 @@ struct Caps {
   uint32_t lanes() const {
     return class_lanes ? class_lanes : subgroup_size;
   }
-  // Subgroup size of kernels with matrices of 16x16x16 and others that need one
-  // size; 0: none can be had.
+  // Subgroup size of kernels with matrices of 16x16x16 and of others that need
+  // a fixed size; 0: not available.
   uint32_t matrix_subgroup() const;
   // Matrices for inputs of this type.
   MatrixUnits matrices(Type t) const;
   bool coopmat(Type t) const {
     return matrices(t).lanes != 0;
   }
-  // Those of f16 for operands of type bf16, where there are none of bf16.
+  // f16 matrices for operands of type bf16, if it has none of its own.
   MatrixUnits half_matrices(Type t) const;
-  // Those that kernels take which know where elements lie.
+  // Whether kernels that know the element layout can use the matrices.
   bool usual_matrices(Type t) const {
     return coopmat(t) && !emulated_matrices &&
         (t == Type::f16 ? shape_f16 : shape_bf16).usual();
@@ -140,9 +140,9 @@ struct Caps {
 
 Caps query_caps(const Vk& vk, VkPhysicalDevice device);
 
-// Of a device's families the one whose queue takes all work; -1 without any
-// that computes. NVIDIA's queues without graphics start a submission sooner (5
-// us on an H200); on AMD's cards those with graphics were found faster
+// The queue family for all work; -1 if none computes. NVIDIA's queues without
+// graphics start a submission sooner (5 us on an H200); on AMD's cards those
+// with graphics were found faster
 // (https://github.com/ggml-org/llama.cpp/pull/20551). AMD's integrated GPUs
 // share that queue with the desktop, which a long submission would stop.
 int choose_queue_family(
@@ -155,8 +155,8 @@ int choose_queue_family(
 // IDs, name and subgroup sizes.
 void classify(Caps& caps);
 
-// Chooses the shapes of matrices among those listed. `only`: none but that one
-// (test hook), which also turns on those of Intel's Alchemist.
+// Chooses the shapes of matrices among those listed. `only`: no other shape
+// (test hook); then Intel's Alchemist is used too.
 void choose_matrices(
     Caps& caps,
     std::optional<MatrixShape> only = std::nullopt);

@@ -51,8 +51,8 @@ enum class FallbackPolicy : uint8_t { Allow, Warn, Deny };
 enum class MemoryModel : uint8_t { Automatic, Unified, Discrete, Uncached };
 enum class QueueKind : uint8_t { Automatic, Compute, Graphics };
 
-// Test hooks: the words of MLX_VK_TEST, such as skinny_rows=5. A default stands
-// for what users get.
+// Test hooks: the words of MLX_VK_TEST, such as skinny_rows=5. The defaults are
+// what users get.
 struct TestHooks {
   QueueKind queue = QueueKind::Automatic; // of a GPU with both families
   int small_buffer = 1024; // bytes up to which arrays live in mapped memory
@@ -61,13 +61,13 @@ struct TestHooks {
   // faster; 0: never.
   int dequantize_rows = -1, skinny_rows = -1, radix_items = -1;
   bool emulate = false; // matrix units of attention, on software devices
-  bool fixed_subgroups = false; // as a driver that does not control their size
+  bool fixed_subgroups = false; // act like a driver without control of the size
   std::string matrices; // only matrices of this shape (vk/matrix_units.h)
   std::string kernels; // a second folder, of sources that are not embedded
   int drop_barrier = -1; // of every batch, counted from 1
   bool assumed_rates = false; // the device's are not measured at start
   std::string plans; // how plans see the device (ops/tuned/plan.h)
-  std::string rows; // a file for the chip's in src/ops/tuned/rows
+  std::string rows; // a file that replaces the chip's in src/ops/tuned/rows
 };
 
 // A value that the setting does not accept.

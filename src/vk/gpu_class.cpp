@@ -24,10 +24,9 @@ constexpr GpuClass classes[] = {
     {"Intel", intel, "", 0, 128, 100, 4, 0, 10, 16},
     // Mesa, src/asahi/compiler: 256 registers of 16 bits.
     {"Apple", 0, "Apple", 0, 128, 100, 4, 0, 0, 0},
-    // Mesa, src/freedreno/ir3: 48 vectors of four a fiber; in subgroups of the
-    // narrower of two sizes where they vary. It loads x early, and addresses
-    // that
-    // a workgroup chooses are each lane's own.
+    // Mesa, src/freedreno/ir3: 48 vectors of four a fiber, in subgroups of the
+    // narrower of two sizes if they vary. It loads x early, and each lane keeps
+    // its own copy of addresses that a workgroup chooses.
     {"Adreno", qualcomm, "", 0, 192, 111, 4, 0, 55, 64},
     // Compilers for CPUs spill to memory that is in their cache.
     {"llvmpipe", mesa, "llvmpipe", 0, 255, 255, 0, 0, 0, 0},

@@ -14,7 +14,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Each tells the rank among the processes of one machine.
+// Variables with the rank among the processes of one machine.
 constexpr const char* local_names[] = {
     "OMPI_COMM_WORLD_LOCAL_RANK", // Open MPI
     "MPI_LOCALRANKID", // MPICH, Intel MPI
@@ -41,7 +41,7 @@ Launch number(const char* name, const std::string& text) {
   return {n, ""};
 }
 
-// Per rank the addresses it listens at, "ip:port", without the ports.
+// The listening addresses of each rank, "ip:port", without the ports.
 std::optional<std::vector<std::set<std::string>>> hosts_of(
     const std::string& text) {
   auto list = nlohmann::json::parse(text, nullptr, false);

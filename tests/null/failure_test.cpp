@@ -286,6 +286,28 @@ TEST_CASE("failure: a lost device fails everything, and nothing hangs") {
   CHECK(fake::statistics().live_buffers == 0);
 }
 
+TEST_CASE("failure: a loss that only vkQueueSubmit reports ends a wait") {
+  fake::reset(failing_submit(1, VK_ERROR_DEVICE_LOST));
+  {
+    Device d;
+    Buffer* z = d.memory().allocate(n * 4, Placement::Host);
+    fake::hold(true); // the batch never runs, and the fake device keeps silent
+    {
+      Encoder enc(d, 0);
+      mix(d, enc, z, 1);
+      auto batch = enc.close();
+      batch->wait();
+      CAPTURE(batch->error());
+      CHECK(batch->error().find("vkQueueSubmit: ERROR_DEVICE_LOST") != std::string::npos);
+      CHECK(batch->error().find("mix") != std::string::npos);
+      batch->wait_retired();
+    }
+    fake::hold(false);
+    d.memory().release(z);
+  }
+  CHECK(fake::statistics().live_buffers == 0);
+}
+
 TEST_CASE("failure: shut down while a batch waits for ever") {
   fake::reset();
   std::shared_ptr<Completion> held;

@@ -14,6 +14,11 @@ QueueSubmit(VkQueue, uint32_t n, const VkSubmitInfo* infos, VkFence) {
   std::lock_guard lock(s.mutex);
   if (s.submits++ == s.settings.fail_submit) {
     s.lost |= s.settings.submit_result == VK_ERROR_DEVICE_LOST;
+    for (; s.lost && !s.queue.empty(); s.queue.pop_front()) {
+      for (auto* b : s.queue.front().buffers) {
+        --b->pending; // never runs
+      }
+    }
     return s.settings.submit_result;
   }
   if (s.lost) {

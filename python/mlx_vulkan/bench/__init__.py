@@ -20,7 +20,7 @@ COMMANDS = {"ops": ops, "model": model, "compare": compare, "roofline": roofline
 
 
 def with_default(words: list[str]) -> list[str]:
-    """The arguments of `bench`, with the command `ops` where there is none."""
+    """The arguments of `bench`, with the command `ops` if none is given."""
     given = words and (words[0] in ("-h", "--help") or not words[0].startswith("-"))
     return words if given else ["ops", *words]
 

@@ -1,4 +1,4 @@
-"""What known GPUs can do, from their vendors' data sheets.
+"""Limits of known GPUs, from their vendors' data sheets.
 
 For each chip, by the name that its Vulkan driver gives: memory bandwidth in GB/s,
 float32 TFLOP/s, and TFLOP/s of 16-bit products with float32 sums, dense, by matrix
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chip:
-    name: str  # a regular expression, for the whole name but the driver's suffix
+    name: str  # a regular expression for the whole name, without the driver's suffix
     memory: float
     f32: float
     half: float

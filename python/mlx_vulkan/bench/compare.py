@@ -44,7 +44,7 @@ def add_arguments(parser) -> None:
 
 
 def run_command(command: str, path: str) -> None:
-    """Throws ValueError, with what the command wrote, if it leaves no file."""
+    """Runs a command. Throws ValueError with its output if it writes no file."""
     done = subprocess.run(
         command.replace("{json}", shlex.quote(path)),
         shell=True,
@@ -58,7 +58,7 @@ def run_command(command: str, path: str) -> None:
 
 
 def collect(sides: list[str], rounds: int) -> list[tuple[dict, list[report.Row]]]:
-    """Head and rows of each side. Of a command's rounds each row has the medians."""
+    """Head and rows of each side; a row has the medians of a command's rounds."""
     found = [[] for _ in sides]
     with tempfile.TemporaryDirectory() as folder:
         for i in range(rounds):
@@ -77,7 +77,7 @@ def collect(sides: list[str], rounds: int) -> list[tuple[dict, list[report.Row]]
 
 
 def differences(a: dict, b: dict) -> list[str]:
-    """What the two sides do not have in common."""
+    """The facts in which the two sides differ."""
     names = ("device", "driver", "mlx", "allocator", "settings")
     return [
         f"A and B differ in {name}: {a.get(name)} and {b.get(name)}"
@@ -159,7 +159,7 @@ def interval(a: report.Row, b: report.Row) -> tuple[float, float] | None:
 
 
 def judge(a: report.Row, b: report.Row) -> str:
-    """What the samples say of B."""
+    """The verdict of the samples on B."""
     between = interval(a, b)
     if between is None:
         return "equal" if a.values == b.values else "? (one sample)"

@@ -8,8 +8,8 @@ CONFIDENCE = 0.99
 
 
 def ratio_interval(a: list[float], b: list[float]) -> tuple[float, float] | None:
-    """Where the ratio of the means of b and a lies with CONFIDENCE, by Welch's t
-    interval of the logarithms; None where a side has one sample, or a zero."""
+    """The interval that contains the ratio of the means of b and a with CONFIDENCE, by
+    Welch's t interval of the logarithms; None if a side has one sample, or a zero."""
     if min(len(a), len(b)) < 2 or min(*a, *b) <= 0:
         return None
     sides = [[math.log(value) for value in side] for side in (a, b)]
@@ -26,7 +26,7 @@ def ratio_interval(a: list[float], b: list[float]) -> tuple[float, float] | None
 
 @functools.cache
 def quantile(freedom: float) -> float:
-    """Student's t that CONFIDENCE of all |t| stay below, by bisection."""
+    """Student's t for which P(|T| < t) is CONFIDENCE, by bisection."""
     low, high = 0.0, 1.0
     while inside(high, freedom) < CONFIDENCE:
         low, high = high, 2 * high

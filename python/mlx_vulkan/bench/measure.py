@@ -1,21 +1,20 @@
-"""How often to run something, and for how long, to know its time."""
+"""Times calls of a function in batches whose size adapts."""
 
 import time
 
 
 def measure(function, seconds: float) -> float:
-    """Seconds per call: batches of growing size, the best batch counts."""
+    """Seconds per call, of the fastest of several batches of calls."""
     return min(samples(function, seconds))
 
 
 def samples(function, seconds: float) -> list[float]:
-    """Seconds per call of `function`, which returns arrays, in each of several
-    batches of calls, back to back, that take `seconds` together. Those of the
-    first half find the size of a batch and do not count, unless there are no
-    others."""
+    """Seconds per call of `function`, which returns arrays, in each of several batches
+    of calls. The batches take `seconds` together; those of the first half determine
+    their size and count only if there are no others."""
     import mlx.core as mx
 
-    # Several at once may run as another kernel than one alone, compiled now.
+    # Several calls at once may choose another kernel than one; both are compiled here.
     for calls in (1, 4, 1):
         mx.eval([function() for _ in range(calls)])
     found = []

@@ -98,7 +98,7 @@ def add_arguments(parser) -> None:
 
 
 class NoWords:
-    """What batch_generate asks of a tokenizer; nothing ends early."""
+    """The tokenizer that batch_generate needs; no token ends a text."""
 
     eos_token_ids = ()
 
@@ -131,7 +131,7 @@ COUNTERS = ("dispatches", "barriers", "batches", "copies", "host_waits", "fallba
 
 
 def counts(model, prompt, args, steps: int = 8) -> list[report.Row]:
-    """What a decode step adds to each counter; of a fallback the note says which."""
+    """The counts that a decode step adds, a row each; a note names the fallbacks."""
     import mlx.core as mx
     from mlx_lm.generate import generate_step
 
@@ -185,7 +185,7 @@ def time_cell(model, vocabulary: int, batch: int, size: int, args, step) -> list
         report.Row(f"decode {where}after {size}", "tokens/s", decoded, "decode"),
         report.Row(f"memory {where}after {size}", "GB", [peak], "memory"),
     ]
-    # The first token is the prompt's.
+    # The first token belongs to the prompt.
     return [row for row in rows if args.generate > 1 or row.group != "decode"]
 
 

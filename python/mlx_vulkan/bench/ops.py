@@ -86,7 +86,7 @@ def add_arguments(parser) -> None:
 
 
 def limits_of(mx, name: str, seconds: float, scale: int) -> tuple[dict, str]:
-    """The device's limits, and where they are from."""
+    """The device's limits and their source."""
     if chip := chips.find(name):
         limits = {report.MEMORY: chip.memory, report.HALF: chip.half}
         return {**limits, report.F32: chip.f32}, chip.source
@@ -102,7 +102,7 @@ def limits_of(mx, name: str, seconds: float, scale: int) -> tuple[dict, str]:
 
 
 def raise_limits(limits: dict, rows: list[report.Row]) -> None:
-    """Measured limits are the most that any operation reached."""
+    """Raises measured limits to the most that any operation reached."""
     for row in rows:
         bandwidth, rate = row.rates()
         limits[row.peak] = max(limits[row.peak], rate)

@@ -30,7 +30,7 @@ SIZES = {"kB": 1e-6, "MB": 1e-3, "GB": 1}
 BANDWIDTHS = {"MB/s": 1e-3, "GB/s": 1, "TB/s": 1e3}
 SCALES = {"us": TIMES, "GB": SIZES, "TFLOP/s": RATES, "GB/s": BANDWIDTHS}
 
-# The limits of a device, as they stand in JSON.
+# Names of a device's limits in JSON.
 MEMORY, HALF, F32 = "memory GB/s", "16-bit TFLOP/s", "f32 TFLOP/s"
 MEASURED = "measured"
 OLD_LIMITS = {"copy GB/s": MEMORY, "matmul bf16 TFLOP/s": HALF}
@@ -41,14 +41,14 @@ class Row:
     """One figure, measured several times."""
 
     name: str
-    unit: str  # of UNITS
+    unit: str  # a key of UNITS
     values: list[float]
     group: str = ""
-    bytes: float = 0.0  # read and written once by each call, at the least
+    bytes: float = 0.0  # the least that each call reads and writes
     flops: float = 0.0
     note: str = ""
     facts: dict = field(default_factory=dict)
-    peak: str = F32  # the limit that its arithmetic has
+    peak: str = F32  # the limit of its arithmetic
 
     @property
     def median(self) -> float:
@@ -59,13 +59,13 @@ class Row:
         return min(self.values) if UNITS[self.unit] else max(self.values)
 
     def rates(self) -> tuple[float, float]:
-        """GB/s and TFLOP/s of the median call, of a row in microseconds."""
+        """GB/s and TFLOP/s of the median call, for rows in microseconds."""
         seconds = self.median * 1e-6
         return self.bytes / seconds / 1e9, self.flops / seconds / 1e12
 
     def roof(self, limits: dict) -> tuple[float, str]:
-        """The share of what the device could do that the median call reaches, and
-        what limits it; 0 where that is not known."""
+        """The fraction of the device's limit that the median call reaches, and the name
+        of that limit; 0 if unknown."""
         bandwidth, rate = self.rates()
         memory, peak = limits.get(MEMORY, 0), limits.get(self.peak, 0)
         shares = {
@@ -77,7 +77,7 @@ class Row:
 
 
 def commit() -> str:
-    """Of the source tree that this package lies in, if it does."""
+    """The commit of the source tree that contains this package; "" without a tree."""
     here = Path(__file__).resolve().parent
     try:
         done = subprocess.run(
@@ -92,7 +92,7 @@ def commit() -> str:
 
 
 def about(cpu: bool = False) -> dict:
-    """Device, driver and versions, for a report's head; `cpu`: of MLX's own CPU."""
+    """Device, driver and versions, for a report's head; `cpu`: those of MLX's CPU."""
     facts = native.report()
     devices = facts.get("devices", [])
     device = next((d for d in devices if d.get("selected")), {})
@@ -121,7 +121,7 @@ def save(path: str, head: dict, rows: list[Row], limits: dict) -> None:
 
 
 def load(path: str) -> tuple[dict, list[Row]]:
-    """Throws OSError, or ValueError for a file that is none of save()'s."""
+    """Reads a file of save(). Throws OSError, or ValueError for other files."""
     try:
         head = json.loads(Path(path).read_text())
         rows = [Row(**row) for row in head.pop("results")]
@@ -138,8 +138,8 @@ def load(path: str) -> tuple[dict, list[Row]]:
 
 
 def join(files: list[str]) -> tuple[dict, list[Row], dict]:
-    """Several runs as one: of each row the medians, of limits the best. Throws
-    ValueError for runs of different devices or drivers."""
+    """Joins several runs: medians of each row, the highest limits. Throws ValueError
+    for runs of different devices or drivers."""
     heads, tables = zip(*map(load, files))
     for name in ("device", "driver"):
         if len({head[name] for head in heads}) > 1:
@@ -198,7 +198,7 @@ def percent(share: float) -> str:
 
 
 def line(head: dict, rows: list[Row]) -> str:
-    """To paste into an issue."""
+    """The results in a line, to paste into an issue."""
     figures = "; ".join(f"{r.name} {quantity(r.median, r.unit)}" for r in rows)
     commit = f" ({head['commit']})" if head["commit"] else ""
     return (
@@ -214,7 +214,7 @@ def console():
 
 
 def describe(head: dict, limits: dict) -> str:
-    """The limits, and where they are from."""
+    """The limits and their source."""
     words = []
     for name, value in limits.items():
         what, _, unit = name.rpartition(" ")
@@ -263,8 +263,8 @@ def add_arguments(parser) -> None:
 
 
 def finish(args, rows: list[Row], limits: dict, short: list[Row], head=None) -> int:
-    """Shows the rows and writes what the arguments ask for; the exit status. `head`
-    is what about() said where they were measured, if not now."""
+    """Shows the rows and writes the files that the arguments name; returns the exit
+    status. `head`: about() from the measurement, if that was not now."""
     from . import plots
 
     head = head or about()

@@ -1,5 +1,5 @@
-"""Shapes of models, to be made in memory with random weights: those of public ones,
-and tiny ones of mlx-lm's families, which tests/model compares with the CPU."""
+"""Shapes of models to make with random weights: public models, and tiny ones of the
+families of mlx-lm, which tests/model compares with the CPU."""
 
 import importlib
 
@@ -44,7 +44,7 @@ SHAPES = {
     "qwen3-14b": dense(5120, 40, 17408, 40, tie_word_embeddings=False),
     "qwen3-32b": dense(5120, 64, 25600, 64, tie_word_embeddings=False),
     "qwen3-30b-a3b": QWEN3_MOE | dict(num_hidden_layers=48),
-    # Four of its layers: what a layer costs.
+    # Four of its layers, to measure the cost of a layer.
     "qwen3-30b-a3b-4l": QWEN3_MOE | dict(num_hidden_layers=4),
     "llama3-8b": dict(
         model_type="llama",
@@ -152,8 +152,8 @@ HEAD = dict(head_dim=32)
 LENGTH = dict(max_position_embeddings=512)
 EXPERTS = dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=64)
 
-# What a family needs beside TINY_COMMON. Windows are shorter than the prompt of
-# the tests, so that they are filled and turned over.
+# Values of a family besides TINY_COMMON. Windows are shorter than the prompt of the
+# tests, so that they fill up and wrap around.
 TINY = {
     "llama": {
         **LENGTH,
@@ -275,7 +275,7 @@ TINY = {
 
 
 def tiny(family: str) -> dict:
-    """A family that TINY lacks gets what they have in common."""
+    """The tiny shape of a family, with the common values only if TINY lacks it."""
     return TINY_COMMON | {"model_type": family} | TINY.get(family, {})
 
 
@@ -292,9 +292,9 @@ def quantizable(model) -> dict:
 
 
 def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
-    """Model and config: weights are seeded noise, quantized unless `bits` is 0, in
-    the largest groups that fit all sizes if `group_size` is None; what fits no group
-    stays as it is. `more` replaces values of the shape."""
+    """Model and config: weights are seeded noise, quantized unless `bits` is 0, in the
+    largest groups that fit all sizes if `group_size` is None; modules that fit no group
+    are not quantized. `more` replaces values of the shape."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_map
@@ -304,7 +304,7 @@ def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
     family = importlib.import_module(f"mlx_lm.models.{config['model_type']}")
     model = family.Model(family.ModelArgs.from_dict(config))
 
-    def narrow(p):  # but codes
+    def narrow(p):  # but not codes
         return (
             p.astype(getattr(mx, dtype)) if mx.issubdtype(p.dtype, mx.floating) else p
         )
@@ -315,7 +315,7 @@ def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
         if group_size is None:
             group_size, chosen = fitting(sizes)
         else:
-            chosen = sizes  # MLX says which of them does not fit
+            chosen = sizes  # MLX names the one that does not fit
         nn.quantize(
             model,
             group_size=group_size,
@@ -323,7 +323,7 @@ def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
             class_predicate=lambda path, module: path in chosen,
         )
         config["quantization"] = {"group_size": group_size, "bits": bits}
-    for layer in model.layers:  # one at a time: the floats need not fit together
+    for layer in model.layers:  # one at a time: all floats may not fit in memory
         mx.eval(layer.parameters())
     mx.eval(model.parameters())
     model.eval()  # in training mode mlx-lm uses none of its kernels
@@ -331,7 +331,7 @@ def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
 
 
 def fitting(sizes: dict) -> tuple[int, set]:
-    """The largest group size that the most modules can have, and which these are."""
+    """The largest group size that fits the most modules, and these modules."""
     fits = {g: {p for p, n in sizes.items() if n % g == 0} for g in (128, 64, 32)}
     best = max(fits, key=lambda g: (len(fits[g]), g))
     return best, fits[best]

@@ -95,7 +95,7 @@ CPU = "cpu"
 
 
 class WrongValues(AssertionError):
-    """The result of a case is not what it should be."""
+    """The result of a case differs from its oracle."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +183,7 @@ def place(mx, bound, layout):
 
 
 def keeps_subnormals(mx):
-    """Of float32; Vulkan leaves it to the driver (shaderDenormPreserveFloat32)."""
+    """Whether float32 subnormals survive: a driver's shaderDenormPreserveFloat32."""
     x = mx.array(np.float32(np.finfo(np.float32).tiny / 4))
     return (x + x).item() != 0
 
@@ -261,7 +261,7 @@ def compare(got, want, rtol: float, atol: float, label: str) -> None:
 
 
 def is_software(mx) -> bool:
-    """Of mx.gpu; where there is none, MLX's CPU takes its place."""
+    """Whether mx.gpu is a software device; without a GPU, MLX's CPU counts as one."""
     if not mx.is_available(mx.gpu):
         return True
     return str(mx.device_info(mx.gpu).get("architecture", "")).endswith("cpu")
@@ -285,7 +285,7 @@ def load_cases(software: bool = False) -> list[Case]:
 
 @contextlib.contextmanager
 def describe(text):
-    """Says in an exception what was being done."""
+    """Adds `text`, the work in progress, to exceptions."""
     try:
         yield
     except Exception as e:

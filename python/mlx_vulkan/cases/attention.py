@@ -120,7 +120,7 @@ for queries, keys, dim in [
         attention,
     )
 
-# Keys that several workgroups share, on llvmpipe too, with what who joins their
+# Keys for several workgroups, on llvmpipe too; also with sinks, which the join of their
 # parts adds.
 SHARED = qkv(1, 4, 2, 1, 9001, 64)
 case("shared_keys", arrays(*SHARED), fused, attention, FLOATS)

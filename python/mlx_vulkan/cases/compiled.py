@@ -11,9 +11,8 @@ SHAPES = {
     "broadcast": [SHAPE, (SHAPE[-1],), ()],
     "long": [(70001,)] * 3,
 }
-# Five roundings to the dtype, as the steps apart have them, each of half a unit to
-# nearest (a whole one is granted), of terms up to 8; 32 units of float32 for the
-# functions.
+# Five roundings to the dtype, as in separate steps, of terms up to 8: half a unit each
+# to nearest (a whole one is granted). 32 units of float32 for the functions.
 UNIT = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 ERROR = {dtype: 5 * unit + 32 * UNIT["float32"] for dtype, unit in UNIT.items()}
 ROUNDED = dict(rtol=ERROR, atol={dtype: 8 * error for dtype, error in ERROR.items()})

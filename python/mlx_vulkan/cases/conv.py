@@ -41,7 +41,7 @@ def convolve(x, w, stride, lo, hi, w_dilation, x_dilation, flip):
 
 
 def flops(x, w, stride):
-    """Of a convolution whose padding keeps the size, but for the stride."""
+    """Operations of a convolution with `same` padding, except for the stride."""
     places = x[0] * np.prod([-(-n // s) for n, s in zip(x[1:-1], stride)])
     return 2 * float(places * np.prod(w))
 

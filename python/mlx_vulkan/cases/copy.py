@@ -1,4 +1,4 @@
-"""Copies, casts, views, slices, concatenation: what moves data unchanged."""
+"""Copies, casts, views, slices, concatenation: operations that only move data."""
 
 import numpy as np
 
@@ -217,8 +217,7 @@ CASES += [
 ]
 
 
-# Casts between all pairs. Values fit both types: what lies outside is
-# undefined in C.
+# Casts between all pairs. Values fit both types, since C leaves other casts undefined.
 def cast_values(to):
     def gen(rng, shape, dtype):
         if dtype == "bool" or to == "bool":

@@ -103,7 +103,7 @@ UNARY = [
 
 
 def tolerances(rtol, atol):
-    """Of float32, for the wider types; the narrow ones keep the default."""
+    """Tolerances of float32 for the wider types; the narrow ones keep the default."""
     wider = ("float32", "complex64")
     return dict(rtol=dict.fromkeys(wider, rtol), atol=dict.fromkeys(wider, atol))
 

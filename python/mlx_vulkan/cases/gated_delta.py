@@ -58,7 +58,7 @@ def backward(mx, q, k, v, g, b, s, cotan, last):
     return tuple(mx.vjp(update, [q, k, v, g, b, s], [cotan, last])[1])
 
 
-# Each gradient is a sum over rows, or a carried state, of what the case above has.
+# Each gradient is a sum over rows, or a carried state, of the operands above.
 def vjp_case(name, B, T, Hk, Hv, Dk, Dv, gates=False, bench=None):
     inputs = operands(gates, cotangents=True)
     return Case(

@@ -178,7 +178,7 @@ for axis in (0, 1, 2):
     )
 
 
-# Scatters, to distinct places for what depends on the order.
+# Scatters. Places are distinct if the result depends on the order.
 def scatter_inputs(index_dtype="int32", repeat=False, gen=normal):
     def make(rng, dtype):
         i = rng.integers(-23, 23, 9) if repeat else rng.permutation(23)[:9]
@@ -331,7 +331,7 @@ for side in ("left", "right"):
 
 # Sorts: stable, NaN last, complex numbers by real then imaginary part.
 def few_values(rng, shape, dtype):
-    """Many ties."""
+    """Values with many ties."""
     if dtype in COMPLEX:
         return rng.integers(0, 4, shape) + 1j * rng.integers(0, 4, shape)
     if dtype == "bool":
@@ -349,7 +349,7 @@ for n, dtypes in ((1, FLOATS), (33, ALL), (700, FLOATS), (3001, ALL)):
         dtypes,
         layouts=SORT_LAYOUTS,
     )
-# Few enough to be sorted by counting everywhere (kernels/sort_ranks.comp).
+# Rows short enough to be sorted by counting on any device (kernels/sort_ranks.comp).
 case(
     "sort_by_ranks",
     arrays((1, 2300), gen=few_values),

@@ -328,7 +328,7 @@ for name, m, n, segments in [
         Case(
             f"segmented_mm_{name}",
             **segmented(m, n, segments),
-            # A broadcast of the segments would be other segments.
+            # Broadcast segments would be other segments.
             layouts=FEW + ("transposed", "negative"),
             tags=("segmented_mm",),
             **CLOSE,

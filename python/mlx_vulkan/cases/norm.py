@@ -82,7 +82,7 @@ for n in LENGTHS + LONG:
 
 
 def low_rows(rng, shape, dtype):
-    """Padding at the lowest float, at -Inf, whole rows of either."""
+    """Rows padded with the lowest float or -Inf, and rows of these only."""
     x = np.array(normal(rng, shape, dtype))
     lowest = {"float32": -3.4028234663852886e38, "float16": -65504.0}
     low = lowest.get(dtype, -3.3895313892515355e38)

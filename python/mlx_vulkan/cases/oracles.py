@@ -1,4 +1,4 @@
-"""What operations should give, in NumPy."""
+"""Expected results of operations, in NumPy."""
 
 import numpy as np
 

@@ -65,7 +65,7 @@ def add(name, inputs, fn, oracle, dtypes=("float32",), layouts=ONE, **more):
 
 
 def product(name, f, x, w, rows=None, transpose=True, strided=False, **more):
-    """x (..., m, k) times w, or its transpose; with `rows`, for each such m."""
+    """x (..., m, k) times w, or its transpose; with `rows`, a case for each m in it."""
 
     def inputs(rng, dtype):
         return [normal(rng, x, dtype), *weights(rng, f, w, strided)]
@@ -92,12 +92,12 @@ for i, f in enumerate(FORMATS):
     product("t", f, (33, 384), (35, 384), rows=(1, 33), dtypes=dtype)
     product("n", f, (33, 37), (37, 256), (1, 33), False, dtypes=dtype)
 
-# A model's: matrix-vector, and rows enough to dequantize the weights first.
+# Sizes of a model: matrix-vector, and enough rows to dequantize the weights first.
 for f in (USUAL, ODD, MXFP4, NVFP4):
     product("model", f, (1, 4096), (4096, 4096), dtypes=FLOATS, big=True)
     product("model_prompt", f, (1024, 1024), (1030, 1024), dtypes=FLOATS, big=True)
 
-# A layer of a large model, of one row and of some.
+# A layer of a large model, for one row and for several.
 for m, f in ((1, USUAL), (16, USUAL), (512, USUAL), (1, Format("affine", 8, 64))):
     product(
         f"bench_{m}",
@@ -133,8 +133,8 @@ for f, k in (
         rows = (2, 9, 16, 17, 32, 33, 64)
         product(f"few_rows_{n}x{k}", f, (64, k), (n, k), rows, dtypes=FLOATS[1:])
 
-# One to four rows, whose groups of k eight subgroups of matrix units share: three
-# or two each; five, three or none.
+# One to four rows. Eight subgroups of matrix units share the groups of k: three or two
+# each; five, three or none.
 for group, k in ((64, 1472), (32, 1056)):
     f = Format("affine", 4, group)
     product(f"shared_{k}", f, (4, k), (70, k), (1, 3, 4), dtypes=FLOATS[1:])
@@ -271,7 +271,7 @@ def qq(f, m, quantized, scaled, dtypes=("float32",), batch=()):
         + ["global"] * scaled
         + ["batch"] * bool(batch)
     )
-    # x reaches 12, w 12, not 1 and 3.
+    # x and w reach 12 here, not 1 and 3.
     wide = bounds(128)
     wide["atol"] = {k: 48 * v for k, v in wide["atol"].items()}
     add(name, inputs, fn, oracle, dtypes, **wide)
@@ -463,7 +463,7 @@ def not_finite(w):
 
 dequantize(USUAL, ("float32", "bfloat16"), name="_not_finite", change=not_finite)
 
-# Numbers that fp8 holds, there and back.
+# Numbers that fp8 represents, converted both ways.
 add(
     "fp8_round_trip",
     lambda rng, dtype: [E4M3[rng.integers(0, 126, (5, 37))]],

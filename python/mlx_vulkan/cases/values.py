@@ -1,4 +1,4 @@
-"""Values of every dtype, and their places in memory: what rows are made of."""
+"""Values of every dtype, and their layouts in memory, for the rows of the table."""
 
 import dataclasses
 
@@ -152,7 +152,7 @@ def outputs(result) -> list:
 # dtype) and returns an MLX array equal to values, or None where the layout makes no
 # sense for the shape.
 
-FILLER = 77  # what lies between the items
+FILLER = 77  # the value between items
 
 
 def _transposed(mx, x, dtype):
@@ -170,8 +170,8 @@ def _swapped(mx, x, dtype):
 
 
 def spread(first: int, step: int, more: int, ndim: int):
-    """The layout of items `step` apart, from the row's `first` one on, in rows
-    that are `more` items longer than that takes."""
+    """A layout of items `step` apart from a row's item `first` on, in rows with `more`
+    items beyond those."""
 
     def layout(mx, x, dtype):
         if x.ndim < ndim:

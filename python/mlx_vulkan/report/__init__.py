@@ -27,7 +27,7 @@ EXIT = "Exit status: 0, 1 if the report has failures, 2 if there is no device."
 
 FORMAT = 1
 PROMPTS = (128, 512)
-SECONDS = 1800  # of a part, after which it counts as a hang
+SECONDS = 1800  # limit of a part, which then counts as hung
 
 
 def add_arguments(parser) -> None:
@@ -54,8 +54,8 @@ def add_arguments(parser) -> None:
 
 
 class Part:
-    """One of the report's commands, which runs in a process of its own: the driver
-    may end it."""
+    """Runs the report's commands, each in a process of its own, which a driver may
+    end."""
 
     def __init__(self, folder: str):
         self.folder = Path(folder)
@@ -140,20 +140,20 @@ def measure(args, facts: dict) -> dict:
 
 
 def check(part: Part, only: list[str] | None) -> dict:
-    """Runs the self-test; returns what other parts of the report do not say."""
+    """Runs the self-test; returns the part of its report that is not elsewhere."""
     note("self-test, about a minute ...")
     words = [f"--only={pattern}" for pattern in only or ()]
     file = part.folder / "selftest.json"
     part.run("selftest", "mlx_vulkan", "selftest", "--quick", f"--json={file}", *words)
     full = part.load("selftest.json")
     if full.get("failed"):
-        part.failures.pop("selftest", None)  # they stand below
+        part.failures.pop("selftest", None)  # the report lists them
     kept = ("passed", "failed", "whole", "seconds", "only", "failures", "measured")
     return {name: full[name] for name in kept if name in full}
 
 
 def time_model(part: Part, shape: str) -> dict:
-    """Tokens a second, and what a decode step adds to the counters."""
+    """Tokens per second, and the counts that a decode step adds."""
     note("speed of a model ...")
     file = part.folder / "speeds.json"
     words = ["bench", "model", f"--shape={shape}", "--group-size=64", "-g=64"]

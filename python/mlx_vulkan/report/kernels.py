@@ -28,11 +28,11 @@ RULES = {
     r"attention/(prefill|ranges)": ("plan_prefill", ATTENTION),
 }
 
-# A kernel is suspected if so much of its phase would be saved at the limit.
+# A kernel is suspected if its limit would save this share of its phase.
 SUSPECT = 0.1
-# So is one with this share that reaches so little of what was predicted.
+# It is also suspected if it has this share and reaches so little of its prediction.
 SHARE, OF_PREDICTED = 0.05, 0.6
-# Operands may be larger than what a kernel without a plan reads, as in a gather.
+# Faster is implausible: operands may exceed what is read of them, as in a gather.
 TOO_FAST = 1.2
 
 
@@ -45,7 +45,7 @@ def fields(kernel: str) -> dict[str, str]:
 
 
 def short(kernel: str) -> str:
-    """Without the fields that are 0."""
+    """The kernel's name without the fields that are 0."""
     return re.sub(r" \w+=0(?=[ }])", "", kernel)
 
 
@@ -57,7 +57,7 @@ def rule_of(kernel: str) -> str:
 
 
 def read_paths(text: str) -> list[dict]:
-    """The lines of MLX_VK_DEBUG=paths."""
+    """Parses the lines of MLX_VK_DEBUG=paths."""
     line = re.compile(r" *(\d+) x (.+?): ([^(]+?)(?: \((.*)\))?")
     found = (line.fullmatch(text) for text in text.splitlines())
     names = ("calls", "shape", "path", "why")
@@ -86,7 +86,7 @@ def took(path: str, kernel: str) -> bool:
 
 
 def read(plan: dict, trace: dict, said: str) -> dict:
-    """`plan`: what worker.py wrote; `trace`: of MLX_VK_PROFILE; `said`: stderr."""
+    """`plan`: from worker.py; `trace`: from MLX_VK_PROFILE; `said`: its stderr."""
     events = [
         event
         for event in trace["traceEvents"]
@@ -113,7 +113,7 @@ def read(plan: dict, trace: dict, said: str) -> dict:
         if phase["tokens"] == 1:
             for event in phase["events"]:
                 if event["name"].startswith("quant/qmv_experts"):
-                    # Its operand is the weights of all.
+                    # The operand holds the weights of all experts.
                     event["args"]["bytes"] *= active / experts
     return {"phases": found, "limits": limits}
 
@@ -125,8 +125,8 @@ def best(phase: dict, what: str) -> float:
 
 
 def limits(name: str, chip: dict | None, found: dict) -> dict:
-    """The GPU's limits: of its data sheet, of the cost model's table, or what a copy
-    and products reached, which stand here in any case."""
+    """The GPU's limits, from its data sheet or the cost model's table, or as reached by
+    a copy and products, whose rates are given in any case."""
     reached = found["limits"]
     measured = {}
     for limit, of, what, unit in zip(
@@ -179,7 +179,7 @@ def fraction(work: float, us: float, limit: float) -> float:
 
 
 def chosen(paths: list[dict], kernel: str) -> list[dict]:
-    """Paths that ran the kernel, shapes of any number of keys as one."""
+    """Paths that ran the kernel; shapes that differ only in keys count as one."""
     found: dict[tuple, int] = defaultdict(int)
     for p in paths:
         if took(p["path"], kernel):

@@ -44,7 +44,7 @@ FAMILIES = (
     (r"Adreno.* 740", "a740"),
 )
 
-# Words behind a product's name that make it another product's.
+# Suffixes that make the name of a product that of another product.
 OTHERS = "XT|XTX|GRE|Pro|Max|Ultra"
 
 

@@ -32,7 +32,7 @@ def facts(doctor: dict) -> dict:
 
 
 def scrubbed(value):
-    """The same with no folders, and no name of the user or the host."""
+    """The value without folders, and without the names of user and host."""
     if isinstance(value, dict):
         return {name: scrubbed(item) for name, item in value.items()}
     if isinstance(value, list):

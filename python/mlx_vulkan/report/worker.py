@@ -1,7 +1,7 @@
 """The process whose kernels `mlx-vulkan report` times: MLX_VK_PROFILE is set.
 
-Runs what limits the device, then prompts and decode steps of a model. A kernel that
-no model has stands between these phases in the trace.
+Runs operations that reach the device's limits, then prompts and decode steps of a
+model. In the trace, a kernel that no model has separates these phases.
 """
 
 import json

@@ -13,7 +13,7 @@ import time
 from .. import arguments
 from ..arguments import Failed, note
 
-# How much runs: what covers every dtype and layout, less than that, everything.
+# Depths: every dtype and layout covered, less than that, everything.
 USUAL, QUICK, FULL = "usual", "quick", "full"
 
 # Seconds without progress that the library grants a batch, and that the runner
@@ -93,7 +93,7 @@ def default_jobs(software: bool) -> int:
 
 
 def doctor() -> dict:
-    """`mlx-vulkan doctor --json` of a process of its own, which may hang."""
+    """Runs `mlx-vulkan doctor --json` in a process of its own, which may hang."""
     import json
     import subprocess
 
@@ -114,9 +114,8 @@ def selected(facts: dict) -> dict | None:
 
 
 def worker_env(mode, software: bool) -> dict:
-    """The user's environment, the mode's settings, and what makes results clear:
-    no silent fallback, an exception where a batch makes no progress, which names
-    the kernel."""
+    """The user's environment and the mode's settings, without silent fallbacks, and
+    with an exception that names the kernel if a batch makes no progress."""
     factor = 3 if software else 1
     env = {
         "MLX_ENABLE_TF32": "0",
@@ -202,8 +201,8 @@ def interrupted(number, frame):
 
 
 def execute(chosen, args, jobs: int, software: bool, console) -> tuple[list, bool]:
-    """Results of all modes, one after the other; and whether it came to the end:
-    SIGINT and SIGTERM end it before."""
+    """Runs all modes in turn; returns the results, and whether all ran: SIGINT and
+    SIGTERM end it early."""
     from . import runner
     from .progress import Bar, Lines
 

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from .. import cases
 from ..cases import SHORT, WrongValues, bits, outputs
 
-# Temporaries, which may be overwritten, in the place of contiguous inputs.
+# A layout: contiguous temporaries, which may be overwritten.
 DONATED = "donated"
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """`work(seed)`, where there is one, is called in the place of a case; it returns
-    facts for the report or raises."""
+    """Runs a case, or `work(seed)`, which returns facts for the report or raises."""
 
     family: str
     name: str
@@ -36,7 +35,7 @@ class Check:
 
 
 def placed(mx, check: Check, seed: int) -> tuple[list, list[cases.Bound]]:
-    """Inputs, and what they hold. Where the layout does not apply, contiguous."""
+    """Inputs and their values; contiguous if the layout does not apply."""
     bound = cases.bind(check.case, check.dtype, seed)
     layout = "contiguous" if check.layout == DONATED else check.layout
     return cases.place(mx, bound, layout) or cases.place(mx, bound, "contiguous")

@@ -1,4 +1,4 @@
-"""In which dtypes and layouts the cases of a family run."""
+"""Chooses the dtypes and layouts in which the cases of a family run."""
 
 from collections import Counter
 from collections.abc import Iterator

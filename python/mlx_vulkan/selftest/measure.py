@@ -1,4 +1,4 @@
-"""What a device does in a second: bandwidth, dispatches, products, waits."""
+"""Rates of a device: bandwidth, dispatches, products, waits."""
 
 import functools
 import time

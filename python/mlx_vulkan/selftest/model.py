@@ -145,7 +145,7 @@ def forward(mx, layers, tokens, cache, start, fused, routes):
 
 
 def logits(mx, layers, dtype, tokens, routes) -> list[np.ndarray]:
-    """Of the prompt and of each step; the cache is kept between them."""
+    """Logits of the prompt and of each step; the cache is kept between them."""
     fused = mx.compile(functools.partial(swiglu, mx))
     cache, found = new_cache(mx, dtype), []
     routes = [mx.array(r) for r in routes]

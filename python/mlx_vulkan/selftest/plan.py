@@ -1,4 +1,4 @@
-"""Which checks run, and in which modes of the library."""
+"""Chooses the checks that run, and the modes of the library."""
 
 import dataclasses
 import fnmatch
@@ -21,16 +21,16 @@ TRANSFERS = (
     *("copy", "cast", "slice_update", "gather", "scatter", "masked_scatter"),
     *("random", "sort", "matmul", "gather_qmm", "softmax", "model"),
 )
-# On a discrete GPU unified memory is its own, over the bus: the CPU's side of
-# these would take minutes there.
+# On a discrete GPU, unified memory is device memory behind the bus, where the CPU's
+# side of other families would take minutes.
 NEAR = tuple(f for f in TRANSFERS if f not in ("matmul", "gather_qmm", "model"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """A setting of the library for a whole process. `repeats`: runs of a case in
-    one eval, which must agree to the last bit. shares: one case in so many runs,
-    by depth."""
+    """A setting of the library for a whole process. `repeats`: runs of a case in one
+    eval, which must agree to the last bit. shares: one case in so many runs, by
+    depth."""
 
     name: str
     about: str
@@ -82,7 +82,7 @@ def all_checks() -> dict[str, Check]:
 
 
 def select(depth: str, software: bool) -> list[tuple[Mode, list[Check]]]:
-    """Each mode with its checks. Some thousand."""
+    """Each mode with its checks, some thousand in all."""
     found = families(depth, software or depth == QUICK)
     plan = []
     for mode in MODES:
@@ -100,7 +100,7 @@ def select(depth: str, software: bool) -> list[tuple[Mode, list[Check]]]:
 
 
 def matches(pattern: str, check_id: str) -> bool:
-    """A family, an id, or a pattern of ids as a shell has them."""
+    """Whether a check matches: by family, id, or a shell pattern of ids."""
     return check_id.partition("/")[0] == pattern or fnmatch.fnmatchcase(
         check_id, pattern
     )

@@ -32,8 +32,8 @@ class Worker:
         self.selector.register(self.pipe, selectors.EVENT_READ)
 
     def send(self, job: dict) -> None:
-        """A job as a line. It should be smaller than a pipe (64 KiB): a process
-        that hangs does not read. One that has ended says so in next()."""
+        """Writes a job as a line, which must be smaller than a pipe (64 KiB), because a
+        hung process does not read. next() tells of a process that has ended."""
         try:
             self.process.stdin.write(json.dumps(job).encode() + b"\n")
             self.process.stdin.flush()
@@ -41,7 +41,7 @@ class Worker:
             pass
 
     def close(self) -> None:
-        """No more jobs: the process ends after the last one."""
+        """Ends the process after its last job."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:

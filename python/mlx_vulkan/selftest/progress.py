@@ -1,4 +1,4 @@
-"""What the self-test shows while it runs: a bar, or lines where no one looks."""
+"""Progress of the self-test: a bar, or lines without a terminal."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ Totals = dict[tuple[str, str], int]
 
 
 class Bar:
-    """One bar for all. A context, which shows and removes it."""
+    """One bar for all cases, shown within a context."""
 
     def __init__(self, console, totals: Totals):
         self.bar = Progress(
@@ -42,8 +42,8 @@ class Bar:
 
 
 class Lines:
-    """A line when a family has ended in a mode, and one for what fails, at once:
-    whoever ends the run sees how far it came."""
+    """A line for each family that ends in a mode, and for each failure at once, so that
+    an aborted run shows its progress."""
 
     def __init__(self, totals: Totals):
         self.left = dict(totals)

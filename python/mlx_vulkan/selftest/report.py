@@ -1,4 +1,4 @@
-"""What the self-test says at its end: a table, the failures, a file."""
+"""The self-test's final report: a table, the failures, a file."""
 
 import json
 import os

@@ -14,7 +14,7 @@ WORKER = (sys.executable, "-m", "mlx_vulkan.selftest.worker")
 # A family that loses this many workers is given up: each loss costs the limit.
 # So is the device, after this many losses with no case passed in between.
 LOSSES, LOSSES_IN_A_ROW = 3, 6
-# Families that other work would falsify: one worker, after all others.
+# Families whose results other work would distort: one worker, after all others.
 ALONE = ("measure",)
 # How long a case takes where drivers compile for long, in units of 50 ms (H200);
 # most are 1. A family of more than PIECE units is dealt out in pieces.
@@ -31,7 +31,7 @@ def family_of(case_id: str) -> str:
 
 @dataclasses.dataclass
 class Result:
-    """What became of a case. kind: "", values, exception, hang, crash, not run."""
+    """The result of a case. kind: "", values, exception, hang, crash, not run."""
 
     id: str
     kind: str = ""
@@ -49,7 +49,7 @@ class Result:
 
 
 def pieces(ids: list[str]) -> list[deque]:
-    """Neighbours of one family, which share kernels, by PIECE; the longest first."""
+    """Pieces of adjacent cases of a family, which share kernels; the longest first."""
     found = {}
     for case in ids:
         weight = WEIGHT.get(family_of(case), 1)
@@ -75,20 +75,20 @@ def result_of(event: dict) -> Result:
 
 
 def is_stuck(result: Result) -> bool:
-    """Whether what failed may be another process's doing, on the same device."""
+    """Whether another process on the same device may have caused the failure."""
     return result.kind == "hang" or "DEVICE_LOST" in result.text
 
 
 @dataclasses.dataclass
 class Lane:
-    """What one thread is at: the cases it still has of a family, the worker, the
-    case that runs and since when (seconds of the monotonic clock)."""
+    """State of a thread: its remaining cases of a family, the worker, the case that
+    runs and since when (seconds of the monotonic clock)."""
 
     pending: deque = dataclasses.field(default_factory=deque)
     worker: Worker | None = None
     flying: str | None = None
     began: float = 0.0
-    # The case that a loss of the worker counts for.
+    # The case to which a loss of the worker is attributed.
     blamed: str | None = None
 
 
@@ -110,14 +110,14 @@ class Runner:
         self.lock = threading.RLock()
         self.losses = Counter()
         self.in_a_row = 0
-        self.given_up = ""  # why nothing more is run
-        self.suspect = None  # the last case that got stuck first, and when it ended
+        self.given_up = ""  # reason why nothing more is run
+        self.suspect = None  # the last case to get stuck first, and when it ended
         self.retried = set()
         self.stopping = False
         self.lanes: list[Lane] = []
 
     def run(self, ids: list[str], env: dict, repeats: int) -> list[Result]:
-        """The longest pieces of work come first."""
+        """Runs the cases, the longest pieces first."""
         results = []
         for alone in (False, True):
             chosen = [case for case in ids if (family_of(case) in ALONE) == alone]
@@ -157,8 +157,8 @@ class Runner:
             self.progress(result)
 
     def refill(self, lane: Lane, queue: deque, results: list) -> bool:
-        """Gives the lane its next family; False where there is none. What is given
-        up is dropped on the way."""
+        """Gives the lane its next family; False if none is left. Families that were
+        given up are dropped."""
         with self.lock:
             while not self.stopping:
                 self.drop_given_up(lane.pending, results)
@@ -184,7 +184,7 @@ class Runner:
             self.done(Result(case, "not run", why), results)
 
     def serve(self, lane: Lane, queue: deque, env, repeats: int, results) -> None:
-        """One thread: workers, one after the other, until nothing is left."""
+        """A thread's work: runs one worker after the other until nothing is left."""
         idle_starts = 0
         while self.refill(lane, queue, results):
             with self.lock:
@@ -197,8 +197,8 @@ class Runner:
                 self.given_up = f"workers end before their first case: {trouble}"
 
     def follow(self, lane: Lane, queue, repeats: int, results) -> tuple[bool, str]:
-        """Takes what a worker does off `lane.pending`; returns whether it began a
-        case, and why it ended early."""
+        """Removes from `lane.pending` what a worker finishes; returns whether it began
+        a case, and why it ended early."""
         worker, timed_out, any_began = lane.worker, False, False
         lane.flying = lane.blamed = None
 
@@ -253,8 +253,8 @@ class Runner:
             self.in_a_row += 1
 
     def settle(self, lane: Lane, result: Result, results: list) -> None:
-        """Records what became of the lane's case, or puts it back: what got stuck
-        while another process's case did runs once more."""
+        """Records the result of the lane's case, or requeues it: a case that got stuck
+        while another process's did runs once more."""
         with self.lock:
             lane.pending.remove(result.id)
             if is_stuck(result) and not self.stopping:

@@ -184,9 +184,8 @@ void store_rows(uint group, uint split, Rows w) {
 }
 
 #if PARTS == PARTS_JOINED
-// The last workgroup to arrive joins all parts and resets the counter to zero.
-// Each invocation's stores become visible to the device before the barrier,
-// which precedes the increment of the counter.
+// The last workgroup to arrive joins all parts and resets the counter. Stores
+// are visible to the device before the barrier, thus before the increment.
 void join_if_last(uint group, Rows w) {
   memoryBarrierBuffer();
   barrier();

@@ -42,8 +42,8 @@ layout(local_size_x = WG) in;
 #define CLUSTERS (WG / TPK)
 #define STEPS (E / STEP)
 
-// Of a cluster's ROWS * KU scores each lane holds SCORES, or COPIES lanes hold
-// the same one; ROW_LANES adjacent lanes hold those of a row.
+// Each lane holds SCORES of a cluster's ROWS * KU scores, or COPIES lanes hold
+// the same one; ROW_LANES adjacent lanes hold the scores of a row.
 #define ROW_LANES (TPK / ROWS)
 #define SCORES (KU > ROW_LANES ? KU / ROW_LANES : 1)
 #define COPIES (KU < ROW_LANES ? ROW_LANES / KU : 1)

@@ -5,8 +5,8 @@
 #include "attention/matrices.glsl"
 #include "common/fragments.glsl"
 
-// Reduces over the four lanes that share a row. NVIDIA's compiler makes a
-// kernel that is 5 % faster of the loop than of the same two lines.
+// Reduces over the four lanes that share a row. From the loop NVIDIA's compiler
+// makes kernels 5 % faster than from its two steps written out.
 #define OVER_COLUMNS(NAME, COMBINE)                                           \
   float NAME(float x) {                                                       \
     [[unroll]] for (uint i = 0; i < 2; ++i) {                                 \

@@ -1,9 +1,9 @@
-// bfloat16 q, k and v of a head as float16: each times a power of two by which
-// its largest item is below 2^16. Weights are multiplied by WEIGHT_UNIT.
+// bfloat16 q, k and v of a head as float16, each scaled by a power of two so
+// that its largest item is below 2^16. Weights are multiplied by WEIGHT_UNIT.
 //
-// A head is `exact` if all its items are finite, those of v are exact, and what
-// q and k lose, 2^-41 of their largest items, moves a score by 2^-16 at most.
-// prefill.comp takes the others (docs/dev/matrix-units.md).
+// A head is `exact` if all its items are finite, those of v are exact, and the
+// rounding of q and k, 2^-41 of their largest items, moves a score by 2^-16 at
+// most. prefill.comp computes the other heads (docs/dev/matrix-units.md).
 #ifndef ATTENTION_HALVES_GLSL
 #define ATTENTION_HALVES_GLSL
 
@@ -21,7 +21,7 @@ float power_of_two(int n) {
 int q_top, k_top, v_top;
 float score_scale, y_scale;
 
-// Finds these; returns whether the head is exact.
+// Sets these variables; returns whether the head is exact.
 bool take_ranges(uint batch, uint kv_head) {
   uint at = (batch * A.kv_heads + kv_head) * 6;
   uint q = load(A.ranges, at), k = load(A.ranges, at + 2);

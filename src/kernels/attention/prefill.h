@@ -105,8 +105,8 @@ struct PrefillFragmentsVariant {
   COOPMAT_VARIANT("attention/prefill_fragments", PREFILL_FRAGMENTS_MEMBERS)
 };
 
-// With matrices made of floats in shared memory: for tests of the indices where
-// there are no cooperative matrices.
+// Emulates matrices by floats in shared memory, so that tests check indices on
+// devices without cooperative matrices.
 struct EmulatedPrefillFragmentsVariant : PrefillFragmentsVariant {
   bool EMULATED = true;
   KERNEL_VARIANT(

@@ -15,8 +15,8 @@ shared uvec4 staged[STAGED];
 #define SUBGROUP gl_SubgroupID
 #define MATRIX_ZERO MATRIX_C(0.0)
 #define EVERY_SUBGROUP(some) some
-// Loads from row `at` of the staged rows, or from item 8 of the row with at +
-// 1.
+// Loads the matrix that starts at 16-byte piece `at` of `staged`, with rows
+// `pitch` pieces apart.
 #define LOAD_A(m, at, pitch) coopMatLoad(m, staged, at, pitch, ROW_MAJOR)
 #define LOAD_B(m, at, pitch) coopMatLoad(m, staged, at, pitch, ROW_MAJOR)
 #define LOAD_B_TRANSPOSED(m, at, pitch)                                       \

@@ -1,10 +1,10 @@
-// q in shared memory as floats, for decode.comp with loads of E items: in
-// vectors of four, ordered so that those which a cluster's lanes read together
-// are adjacent, zero beyond D. QUERY_UNITS are factors of each four.
+// q in shared memory as vectors of four floats, for decode.comp with loads of E
+// items. Vectors that a cluster's lanes read together are adjacent; items
+// beyond D are zero. QUERY_UNITS are factors of each four.
 #ifndef ATTENTION_QUERIES_GLSL
 #define ATTENTION_QUERIES_GLSL
 
-// Rounds as a separate multiplication would.
+// Rounds to T as a separate multiplication would.
 #ifdef T_IS_bf16
 #define ROUND_Q round_bf16
 #elif defined(T_IS_f16)

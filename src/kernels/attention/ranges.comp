@@ -1,4 +1,4 @@
-// Ranges of a KV head's q, k or v (attention/ranges.h), a workgroup each.
+// A workgroup finds the range of a KV head's q, k or v (attention/ranges.h).
 #include "common/halves.glsl"
 #include "attention/ranges.h"
 #define ARGS_BLOCK RangesArgs

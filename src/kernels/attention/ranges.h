@@ -1,5 +1,5 @@
-// Sizes of the items of q, k and v, by which attention of bfloat16 on matrices
-// of float16 chooses powers of two (attention/halves.glsl).
+// Magnitudes of q, k and v, from which attention of bfloat16 on float16
+// matrices chooses powers of two (attention/halves.glsl).
 #ifndef ATTENTION_RANGES_H
 #define ATTENTION_RANGES_H
 
@@ -9,7 +9,7 @@
 
 BEGIN_INTERFACE
 
-// For each KV head of a batch: of q of its heads, of k and of v the largest
+// For each KV head of a batch, for q of its heads, for k and for v: the largest
 // item and the smallest nonzero one minus 1, as bits without sign.
 struct RangesArgs {
   PTR(T_PTR, q)

@@ -1,5 +1,5 @@
 // Products of BQ rows of a and BK rows of b, SLICE columns at a time through
-// shared memory. Of WG = 8 x 16 invocations, (tx, ty) owns BQ / 8 rows of a and
+// shared memory. Invocation (tx, ty) of WG = 16 x 8 owns BQ / 8 rows of a and
 // BK / 16 rows of b. VEC: a and b are aligned to four items. The including
 // kernel may enlarge POOL.
 #ifndef ATTENTION_SLICES_GLSL

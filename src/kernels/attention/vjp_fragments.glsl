@@ -52,8 +52,8 @@ float in_base_2(float lse) {
   return lse != ABSENT && lse < HIDDEN_ROW ? -3e38 : lse * LOG2E;
 }
 
-// Copies of arguments, which are in memory and would be reread after each
-// barrier.
+// Copies of arguments; the originals are in memory and would be reread after
+// each barrier.
 float scale, scale_in_base_2, even_weight;
 uint queries, keys;
 void take_arguments() {
@@ -68,8 +68,8 @@ float plain_weight(float s, float lse) {
   return exp2(fma(s, scale_in_base_2, -lse));
 }
 
-// The weight of a key; the sign bit is set if the key is masked, whose score
-// has no gradient.
+// The weight of a key. The sign bit is set if the key is masked, so that its
+// score has no gradient.
 float signed_weight(
     uint batch,
     uint head,

@@ -77,8 +77,8 @@ struct QueryGradientsVariant {
   COOPMAT_VARIANT("attention/vjp_queries", QUERY_GRADIENTS_MEMBERS)
 };
 
-// With matrices made of floats in shared memory: for tests of the indices where
-// there are no cooperative matrices.
+// Emulate matrices by floats in shared memory, so that tests check indices on
+// devices without cooperative matrices.
 struct EmulatedKeyGradientsVariant : KeyGradientsVariant {
   bool EMULATED = true;
   KERNEL_VARIANT("attention/vjp_keys", T, SG, KEY_GRADIENTS_MEMBERS, EMULATED)

@@ -4,8 +4,8 @@
 #ifndef CONVERT_GLSL
 #define CONVERT_GLSL
 
-// bfloat16 is the upper half of a float; round to nearest even, NaN stays
-// quiet.
+// bfloat16 is the upper half of a float, rounded to nearest even; NaN stays NaN
+// and becomes quiet.
 float bf16_to_f32(uint16_t x) {
   return uintBitsToFloat(uint(x) << 16);
 }
@@ -60,7 +60,7 @@ uvec4 f32_to_upper_bf16(vec4 v) {
   }
   return y;
 }
-// Packed storage, and the rounded values as floats: fewer instructions than
+// The packed bits, or the rounded values as floats, by fewer instructions than
 // through 16-bit items.
 uvec2 pack4_bf16(vec4 v) {
   uvec4 y = f32_to_upper_bf16(v);
@@ -120,10 +120,9 @@ uint16_t f32_to_f16(float f) {
 }
 #endif
 
-// Rounding between fused operations, because MLX computes each operation in its
-// dtype. Some drivers elide the two conversions: llvmpipe of Mesa 26.1, and
-// NVIDIA 580 after some products. NATIVE_F16_ROUNDING is defined for drivers
-// that do not.
+// Rounds between fused operations, because MLX computes each in its dtype. Some
+// drivers elide the two conversions (llvmpipe of Mesa 26.1; NVIDIA 580 after
+// some products); NATIVE_F16_ROUNDING is defined for others.
 float round_bf16(float f) {
   return bf16_to_f32(f32_to_bf16(f));
 }

@@ -70,8 +70,8 @@ void item(UIndex i) {
 #define STORE4_(k, VALUE, PTR, x)                                             \
   EACH_FOUR STORE_FOUR(PTR, A.x, four + f * DENSE_GROUP, x##_4[f]);
 #define EACH_FOUR [[unroll]] for (uint f = 0u; f < FOURS; ++f)
-// Computes items 4 four to 4 four + 3, and the groups of four that are
-// multiples of DENSE_GROUP groups further on.
+// Computes FOURS groups of four items, DENSE_GROUP groups apart, from group
+// `four` on.
 void some_fours(UIndex four) {
   EACH_INPUT(LOAD4_, LOAD_ONE_)
   EACH_RESULT(DECLARE4_)

@@ -42,9 +42,8 @@ uint64_t take_axis(inout uint64_t rest, uint64_t extent) {
 // take_axis() for axis d; the outermost axis needs no division.
 #define TAKE_AXIS(d, rest, extent) ((d) > 0 ? take_axis(rest, extent) : rest)
 
-// OFFSET(result, flat, shape, strides, ndim): offset in elements of the
-// row-major index `flat`. A macro, because arrays in buffers cannot be passed
-// to a function.
+// OFFSET(result, flat, shape, strides, ndim): offset in elements of row-major
+// index `flat`. A macro, because functions cannot take arrays in buffers.
 #define OFFSET(result, flat, shape, strides, ndim)                            \
   {                                                                           \
     UIndex rest_ = UIndex(flat);                                              \

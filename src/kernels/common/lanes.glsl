@@ -26,8 +26,8 @@ int64_t shuffle_xor(int64_t x, uint mask) {
   return int64_t(shuffle_xor(uint64_t(x), mask));
 }
 
-// x of the invocation `reach` before this one, which is `lane` of its subgroup;
-// undefined for the first lanes.
+// x of the invocation `reach` places before this one, which is lane `lane` of
+// its subgroup; the first `reach` lanes get their own x.
 #define SHUFFLE_UP_(VALUE)                                                    \
   VALUE shuffle_up(VALUE x, uint lane, uint reach) {                          \
     return subgroupShuffle(x, lane < reach ? lane : lane - reach);            \

@@ -107,7 +107,7 @@ ATTRIBUTE_(uvec3, msl_grid_origin, uvec3(0u))
 ATTRIBUTE_(
     uvec3, msl_threadgroups_per_grid, (A.grid + A.threads - 1u) / A.threads)
 
-// ---- MLX's way to an item --------------------------------------------------------
+// ---- offsets of items ----------------------------------------------------------
 
 // Offset in items for arbitrary strides; shapes are int, strides int64_t.
 int64_t msl_elem_to_loc(

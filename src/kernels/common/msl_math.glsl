@@ -33,7 +33,7 @@ EXACT_ALL_(msl_exact_add, +)
 EXACT_ALL_(msl_exact_subtract, -)
 EXACT_ALL_(msl_exact_multiply, *)
 
-// ---- of vectors, component by component ----------------------------------------
+// ---- vectors by component -------------------------------------------------------
 
 #define OF_ONE_(NAME, OUT, IN)                                                \
   OUT##2 NAME(IN##2 x) { return OUT##2(NAME(x.x), NAME(x.y)); }               \
@@ -319,7 +319,7 @@ LONG_INTEGER_(uint64_t)
 WIDE_INTEGER_(int, int64_t)
 WIDE_INTEGER_(uint, uint64_t)
 
-// ---- order of 64 bits -----------------------------------------------------------
+// ---- comparisons of 64-bit integers ---------------------------------------------
 
 OF_TWO_(is_less, bvec, i64vec, i64vec)
 OF_TWO_(is_less, bvec, u64vec, u64vec)

@@ -1,6 +1,6 @@
 // Offsets in nests of axes (common/nest.h). NEST_OFFSET(result, i, nest):
-// offset in elements of the row-major index i. A macro for the same reason as
-// OFFSET.
+// offset in elements of the row-major index i. A macro, because arrays in
+// buffers cannot be passed to a function.
 #ifndef NEST_GLSL
 #define NEST_GLSL
 

@@ -10,7 +10,7 @@
 #define TWO_FLOATS(pair)                                                      \
   vec2(uintBitsToFloat((pair) << 16), uintBitsToFloat((pair) & 0xffff0000u))
 #define pack2 pack2_bf16
-// The same for values that are not NaN, or whose bits then do not matter.
+// The same if no value is NaN, or if the bits of a NaN do not matter.
 #define PACK2_NUMBERS(a, b)                                                   \
   ((numbers_to_upper_bf16(floatBitsToUint(a)) >> 16) |                        \
    (numbers_to_upper_bf16(floatBitsToUint(b)) & 0xffff0000u))

@@ -1,10 +1,10 @@
-// Quotients of 64-bit integers by 32-bit words. NVIDIA's compiler (driver 580)
-// gets other integers wrong in a kernel with a 64-bit division: bits that are
+// Quotients of 64-bit integers by 32-bit words. With a 64-bit division in a
+// kernel, NVIDIA's compiler (driver 580) gets its other integers wrong: bits
 // tested or multiplied after `& 1`, shifts by more than 31, bytes that wrap.
 #ifndef QUOTIENT_GLSL
 #define QUOTIENT_GLSL
 
-// Quotient of high * 2^32 + low and y, for high < y, by two digits of 16 bits
+// Quotient of high * 2^32 + low and y, for high < y, in two 16-bit digits
 // (Knuth, The Art of Computer Programming, vol. 2, 4.3.1, algorithm D).
 uint quotient_of_words(uint high, uint low, uint y) {
   int shift = 31 - findMSB(y);
@@ -28,7 +28,7 @@ uint quotient_of_words(uint high, uint low, uint y) {
   return result;
 }
 
-// A quotient by zero is any number.
+// Division by zero gives any number.
 uint64_t quotient(uint64_t x, uint64_t y) {
   uvec2 a = unpackUint2x32(x), b = unpackUint2x32(y);
   if (b.y == 0u) {
@@ -48,7 +48,7 @@ uint64_t quotient(uint64_t x, uint64_t y) {
   return packUint2x32(uvec2(more ? q + 1u : q, 0u));
 }
 
-// Towards zero.
+// Rounds towards zero.
 int64_t quotient(int64_t x, int64_t y) {
   bool negative = (unpackInt2x32(x).y ^ unpackInt2x32(y).y) < 0;
   uint64_t a = uint64_t(unpackInt2x32(x).y < 0 ? -x : x);

@@ -1,11 +1,11 @@
 // run_time(x) hides a constant from the driver's compiler, whose constant
-// folding may round differently from the GPU; an unfused graph has it in
+// folding may round differently from the GPU. An unfused graph reads it from
 // memory. For kernels of common/elementwise.glsl.
 #ifndef RUN_TIME_GLSL
 #define RUN_TIME_GLSL
 
-// ZERO is 0, because counts are below 2^63. No bit of it may be known: with
-// `count >> 63` NVIDIA's compiler folded cos(1.1), whose last bit is set.
+// ZERO is 0, because counts are below 2^63. The compiler may know none of its
+// bits: from `count >> 63` NVIDIA's folded cos(1.1), whose last bit is set.
 #if DENSE
 #define ZERO (0u - uint(A.items.n >> 63))
 #else

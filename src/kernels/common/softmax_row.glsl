@@ -6,9 +6,8 @@
 #include "common/exp_sums.glsl"
 
 #if LANES == 128 && CHUNKS == 1
-// Sums in the order of a team of 32 lanes with four pieces each, the
-// configuration for many rows of up to 512 items, so that a single row has the
-// same bits.
+// Sums in the order of a team of 32 lanes with four pieces each, as for many
+// rows of up to 512 items, so that a single row has the same bits.
 TEAM_REDUCE_OF(32, sum_of_32, float, lane_add, narrow_scratch)
 shared float pieces[WG_SIZE];
 float row_sum(float x) {

@@ -15,8 +15,8 @@
 //
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
-// of the column c after the one at `from`. A kernel without it makes the B
-// matrices itself; ORDERED(q) has the items of a piece of a in their order.
+// of the column c after the one at `from`. A kernel without COLUMN makes the B
+// matrices itself; ORDERED(q) reorders the items of a piece of a like theirs.
 #ifndef FRAGMENT_TILE_GLSL
 #define FRAGMENT_TILE_GLSL
 
@@ -114,9 +114,8 @@ void aim_columns(uint64_t b, uint wn) {
     }                                                                         \
   }
 
-// acc += the tile at `from` times own_b, and replaces own_b by the columns at
-// k_next. NEXT stores the prefetched tile and fetches the one after it. A
-// macro, so that acc stays in registers.
+// acc += the tile at `from` times own_b; loads own_b at k_next. NEXT stores the
+// prefetched tile and fetches another. A macro keeps acc in registers.
 #define MULTIPLY_STEP(acc, from, k_next, NEXT)                                \
   {                                                                           \
     MATRIX_A x[FM];                                                           \

@@ -72,9 +72,8 @@ uint own_b(uint i) {
 #endif
 }
 
-// Prefetches the tiles at k0. Indices beyond depth are clamped, because a
-// branch around the loads costs 10 % of the time; clear_beyond() zeroes the
-// result.
+// Prefetches the tiles at k0. Clamps indices beyond depth, because a branch
+// around the loads costs 10 % of the time; clear_beyond() zeroes the result.
 void fetch(uint k0, uint depth, int64_t pitch) {
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     next_a[i] = Ptr_u32x4(from_a[i]).v[min(k0 + own_a(i), depth - 8) / 8];

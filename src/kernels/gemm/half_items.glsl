@@ -1,8 +1,8 @@
 // bfloat16 operands as float16 items, for matrix units without bfloat16
 // (docs/dev/matrix-units.md, "bf16 on f16 matrices"). float16 has more mantissa
-// bits but less range: each row of a and each column of b is scaled by a power
-// of two that keeps its largest item so far below 2^16, and y is unscaled at
-// the end. If an item is not exact after scaling, the tile is recomputed
+// bits but less range, so each row of a and each column of b is scaled by a
+// power of two that keeps the items read so far below 2^16, and y is unscaled
+// at the end. If an item is not exact after scaling, the tile is recomputed
 // without matrices.
 //
 // Both operands are contiguous along k. Include after matrix_tile.glsl.
@@ -12,14 +12,14 @@
 #include "common/halves.glsl"
 
 // A new scale leaves room for items 2^HEADROOM times larger, because each
-// rescaling also multiplies the sums so far. Those are multiples of 2^-48, so
-// they stay normal when row and column are lowered by up to 2^39 each.
+// rescaling also multiplies the sums so far. These sums are multiples of 2^-48,
+// so they stay normal when row and column are lowered by up to 2^39 each.
 #define HEADROOM 1
 #define NO_TOP (-200) // top of a row of zeros
 #define MOST_LOWERED 39
 
-// Items of a row so far are below 2^(top + 1), which is scaled to 2^16. WIDTH_A
-// (WIDTH_B) adjacent invocations hold a row (column).
+// The items of a row read so far are below 2^(top + 1), which is scaled to
+// 2^16. WIDTH_A (WIDTH_B) adjacent invocations hold a row (column).
 int top_a[LOADS_A], first_top_a[LOADS_A];
 int top_b[LOADS_B], first_top_b[LOADS_B];
 shared float factor_a[BM]; // factors of the sums so far; finally the tops

@@ -11,8 +11,8 @@
 Quad next_a[LOADS_A / 4];
 Quad next_b[LOADS_B / 4];
 
-// The invocation's i-th item of a tile. With `quads` in groups of four, which
-// are whole rows or k's apart if BM, BN and BK divide 4 * THREADS.
+// The invocation's i-th item of a tile. `quads`: in groups of four, which are
+// whole rows or k's apart if BM, BN and BK divide 4 * THREADS.
 uint own_item(uint i, uint quads) {
   uint t = gl_LocalInvocationIndex;
   return quads != 0 ? (t + i / 4 * THREADS) * 4 + i % 4 : t + i * THREADS;

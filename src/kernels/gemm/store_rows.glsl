@@ -62,9 +62,8 @@ void store_fragment(
 }
 
 // Stores the subgroup's fragments one by one through its corner of shared
-// memory, because their element layout is unknown. A macro, so that acc stays
-// in registers. `rows_inside` is find_rows_inside() of the subgroup's first
-// row.
+// memory, because their element layout is unknown. A macro keeps acc in
+// registers. `rows_inside`: find_rows_inside() of the subgroup's first row.
 #define STORE_FRAGMENTS(acc, m0, n0, end, live, rows_inside)                  \
   UNROLL for (uint i = 0; i < FM; ++i) {                                      \
     UNROLL for (uint j = 0; j < FN; ++j) {                                    \

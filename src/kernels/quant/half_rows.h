@@ -1,10 +1,10 @@
 // Rows of bfloat16 x packed as float16 for quant/qmm_sorted.comp (HALVES),
 // where matrix units take no bfloat16: K items, then for each group of GROUP
 // items a float factor and the float sum of x, padded to 16 bytes. x is a
-// packed item times the factor, a power of two by which the group's largest
-// finite item is below 2^16. Items 2^31 times smaller are rounded, by 2^-41 of
-// the largest: less than float32 sums of the codes, which are at least 2^BITS,
-// round it.
+// packed item times the factor, a power of two that brings the group's largest
+// finite item below 2^16. Items 2^31 times smaller are rounded by 2^-41 of the
+// largest, less than float32 sums of x times codes are (codes are at least
+// 2^BITS).
 #ifndef HALF_ROWS_H
 #define HALF_ROWS_H
 

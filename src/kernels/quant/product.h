@@ -72,9 +72,8 @@ struct QmvVariant : ProductVariant {
   uint BLOCK = 16; // outputs per workgroup
   bool WHOLE_WORKGROUP = false; // outputs are split over the workgroup
   bool VEC = true; // 16-byte loads of x and w
-  // COOPMAT multiplies by cooperative matrices (quant/qmv_matrix.glsl) with
-  // bfloat16 or float16 inputs; X_ITEMS is the capacity for x in shared memory.
-  // CHUNK and OUTS are then unused.
+  // COOPMAT: cooperative matrices (quant/qmv_matrix.glsl), bfloat16 or float16
+  // x; CHUNK and OUTS are unused. X_ITEMS: capacity for x in shared memory.
   bool COOPMAT = false, BF16_EXT = false, F16_EXT = false;
   uint SG = 0, X_ITEMS = 0;
   void use_matrices(uint subgroup) {

@@ -21,9 +21,8 @@ shared vec4 ws[BK][BN / 4];
 #if VEC
 #include "common/vec4.glsl"
 
-// An invocation's share of a tile, as it is in memory, where it waits in
-// registers for the last tile to be used: X_ROWS rows of four items of x and
-// W_ROWS_HELD of eight codes of w, each with its scale and bias.
+// An invocation's raw share of the next tile, in registers: X_ROWS rows of four
+// items of x, and W_ROWS_HELD of eight codes of w with scale and bias.
 #define X_ROWS (BM * BK / 4 / WG)
 #define W_ROWS_HELD (BN * BK / 8 / WG)
 #ifdef T_IS_f32
@@ -36,8 +35,8 @@ struct Share {
   uvec4 w[W_ROWS_HELD];
 };
 
-// Its first row, and its place along k in `width`s. Neighbours share that
-// place, so that they store side by side.
+// First row of the share, and its position along k, a multiple of `width`.
+// NEIGHBOURS invocations have the same position and store side by side.
 #define NEIGHBOURS (WG < 64 ? 4 : 8)
 uvec2 share_at(uint rows, uint width) {
   uint i = gl_LocalInvocationID.x, near = i % NEIGHBOURS, far = i / NEIGHBOURS;

@@ -53,7 +53,7 @@ vec2 sides[DEPTH][LOADS_SIDE];
 uint lane, part_lane; // in the subgroup; in the part
 uint part, column; // index of the part; of the subgroup in the part
 uint m0, n0; // first row of x and of w of the subgroup
-uint own_x, own_w, own_side; // start of its tiles
+uint own_x, own_w, own_side; // start of its tiles in shared memory
 // Column of each element that this invocation holds of a fragment of y, for any
 // layout; set by find_columns().
 #define ITEMS_Y (256 / SG)

@@ -1,5 +1,5 @@
-// y = x @ W^T with cooperative matrices, for rows of 16-bit x: of one product, or
-// SORTED by matrix index (tile.glsl).
+// y = x @ W^T with cooperative matrices, for rows of 16-bit x of one product,
+// or SORTED by matrix index (tile.glsl).
 //
 // As in qmm_skinny.comp, codes enter the product unscaled, exact in 16 bits,
 // and a group's product is scaled in float32. Here all subgroups share both
@@ -48,8 +48,8 @@ vec2 next_side[LOADS_SIDE];
 uint64_t from_x[LOADS_A]; // the invocation's pieces of the first tile of x
 uint64_t from_codes[RUNS]; // the same for w
 uint64_t from_side[LOADS_SIDE]; // index of the first group
-// Row and column of each element that an invocation holds of a fragment of y;
-// if the layout is not known, found by a matrix load. They share a register.
+// Row and column of each element that an invocation holds of a fragment of y,
+// packed in a register; an unknown layout is found by a matrix load.
 #ifdef KNOWN_LAYOUT
 #define ROW_OF(e) FRAGMENT_ROW(e)
 #define COLUMN_OF(e) FRAGMENT_COLUMN(e)
@@ -316,7 +316,7 @@ void multiply(uint m0, uint n0, uint end, bool live) {
       }
       stash(s);
       barrier();
-#if SG >= 32 // narrow subgroups have no registers for it yet
+#if SG >= 32 // narrow subgroups lack the registers for it here
       fetch((s + 1) % SPAN, k0 + (s + 1) * BK, depth);
 #endif
       [[unroll]] for (uint g = 0; g < GROUPS; ++g) {

@@ -1,9 +1,9 @@
 // Common part of qmv_matrix.glsl and qmv_matrix_rows.glsl: A matrices of 16
 // rows of codes, unpacked in registers, and B matrices of x.
 //
-// The element layout is that of common/fragments.glsl: lane l holds rows l / 4
-// and l / 4 + 8, and of each the columns 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 with
-// q = l % 4.
+// The element layout is that of common/fragments.glsl: lane l holds the columns
+// 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of rows l / 4 and l / 4 + 8, with q = l %
+// 4.
 #ifndef QMV_FRAGMENTS_GLSL
 #define QMV_FRAGMENTS_GLSL
 

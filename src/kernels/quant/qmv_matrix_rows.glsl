@@ -3,7 +3,7 @@
 // rows of x, read directly from memory, and the sums of x are products with
 // ones.
 //
-// Of C a lane holds rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of
+// In C, a lane holds rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of
 // x.
 #include "quant/qmv_fragments.glsl"
 

@@ -14,14 +14,14 @@ uint32_t ceil_div(uint32_t a, uint32_t b) {
   return (a + b - 1) / b;
 }
 
-// llvmpipe ends an invocation's loops, all taken together, after 65,535
-// iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS).
+// llvmpipe silently ends the loops of an invocation after 65,535 iterations in
+// total (LP_MAX_TGSI_LOOP_ITERATIONS).
 constexpr uint32_t software_iterations = 60000;
 
-// Why the kernels with cooperative matrices do not take a problem; "": they do.
+// Reason why kernels with cooperative matrices cannot be used; "" if they can.
 const char* no_matrices(const MatrixUnits& units, const AttentionProblem& p) {
   uint32_t lanes = units.lanes;
-  // Those of 8 would have the registers of half a head.
+  // The registers of 8 lanes would hold half a head.
   return lanes != 16 && lanes != 32
       ? "no cooperative matrices for this type in subgroups of 16 or 32"
       : p.dim % 16 || p.value_dim % 16 || std::max(p.dim, p.value_dim) > 128
@@ -34,8 +34,8 @@ const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
   return no_matrices(caps.matrices(p.type), p);
 }
 
-// Matrices for q, k and v; of f16 where there are none of bf16 and queries
-// enough that finding their ranges first repays (not timed on NVIDIA's).
+// Matrices of q, k and v. Without bf16 matrices, those of f16 if queries are
+// many enough to repay finding the ranges (not timed on NVIDIA's GPUs).
 MatrixUnits units_of(const Caps& caps, const AttentionProblem& p) {
   auto units = caps.matrices(p.type);
   bool ranges =
@@ -43,18 +43,17 @@ MatrixUnits units_of(const Caps& caps, const AttentionProblem& p) {
   return units.lanes || !ranges ? units : caps.half_matrices(p.type);
 }
 
-// 32-bit values that a lane of decode.comp holds while it walks the keys: its
-// slices of the accumulators, of q, k and v as they are in memory, the
-// products' sums, addresses of keys, what each mask has, and the rest.
+// 32-bit values that a lane of decode.comp holds in its loop over keys: slices
+// of sums and of raw q, k and v, products, addresses, mask values, others.
 uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   if (v.BITS) {
-    // Codes, two numbers a group; sums of values, and two more; of q's items
-    // two sums; scores; four codes of each key as floats.
+    // Codes and two numbers a group; sums of values and two more; two sums of
+    // q's items; scores; four codes of each key as floats.
     uint32_t lanes = v.TPK * v.CHUNK;
     uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);
     uint32_t keys = v.KU * (k + value) * (v.CHUNK * v.BITS / 32 + 2);
     uint32_t rows = value * (v.CHUNK + 2) + 2 * k + 2 * v.KU;
-    // Where registers are few, all but RADV load q's items long before.
+    // With few registers, all compilers but RADV's load q's items early.
     rows += caps.mask_values ? v.CHUNK : 0;
     uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
     return v.ROWS * rows + keys + masks + 5 * v.KU + 30;
@@ -71,11 +70,11 @@ uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
   return v.ROWS * (chunks(v.DV) * items + v.KU) + held + masks + addresses + 26;
 }
 
-// Sums in shared memory: of as many subgroups as fit, a power of two.
+// Subgroups with sums in shared memory at once: as many as fit, a power of two.
 uint32_t slots(const Caps& caps, const DecodeVariant& v) {
   uint32_t smallest = std::max(caps.least_subgroup(), v.TPK);
   uint32_t room = std::min(caps.shared_memory, 48u << 10) / 2;
-  uint32_t one = v.ROWS * v.DV * 4 / 8 * 9; // and the gaps
+  uint32_t one = v.ROWS * v.DV * 4 / 8 * 9; // with PADDED()'s gaps
   uint32_t n = std::max(v.WG / smallest, 1u);
   while (n > 1 && n * one > room) {
     n /= 2;
@@ -106,7 +105,7 @@ DecodeVariant decode_kernel(
       .HEADS_FIRST = p.bits != 0};
   uint32_t widest = std::max(p.dim, p.value_dim);
   uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;
-  // A lane has one chunk of a row where subgroups are wide enough.
+  // A lane has one chunk of a row if subgroups are wide enough.
   uint32_t most_lanes =
       std::min(caps.least_subgroup(), caps.software() ? 8u : 32u);
   v.TPK = std::clamp(power_of_two(ceil_div(widest, items)), 4u, most_lanes);
@@ -119,7 +118,7 @@ DecodeVariant decode_kernel(
     if (p.bits) {
       return v;
     }
-    // Tested there for devices with few registers.
+    // Software devices test the forms for devices with few registers.
     v.SHARED_Q = widest > 128;
     v.PIECES = widest > 256;
     v.ROWS = v.PIECES ? 1 : v.ROWS;
@@ -127,8 +126,8 @@ DecodeVariant decode_kernel(
     return v;
   }
   v.WG = workgroup;
-  // Keys in flight hide the latency of loads, more rows save loads; both cost
-  // registers.
+  // More keys in flight hide the latency of loads, more rows save loads; both
+  // cost registers.
   v.KU = 4;
   while (held_values(caps, v) > caps.held_values && !v.PIECES) {
     if (v.KU > 2 || (v.KU > 1 && v.ROWS <= 2)) {
@@ -137,20 +136,20 @@ DecodeVariant decode_kernel(
       v.ROWS /= 2;
       v.KU = 4;
     } else if (p.bits) {
-      break; // as few as can be
+      break; // the minimum
     } else if (!v.SHARED_Q) {
       v.SHARED_Q = true;
     } else {
-      v.PIECES = true; // loads wait for one another
+      v.PIECES = true; // loads are then not in flight together
     }
   }
   v.SLOTS = slots(caps, v);
   return v;
 }
 
-// Measured on an H200 (docs/lab/2026-11-23-decode-attention.md): what matters
-// is how long the longest chain of instructions is, until there are keys enough
-// that reading them again for other rows costs more.
+// Measured on an H200 (docs/lab/2026-11-23-decode-attention.md): the longest
+// chain of instructions counts, until there are so many keys that rereading
+// them for other rows costs more.
 DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
   auto& t = tuning(caps).attention;
   uint64_t heads = uint64_t(p.batches) * p.kv_heads;
@@ -165,17 +164,16 @@ DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
     return decode_kernel(caps, p, 4, 128);
   }
   if (p.bits) {
-    return decode_kernel(caps, p, 4, 256); // codes become floats once for four
+    return decode_kernel(caps, p, 4, 256); // converts codes once for 4 rows
   }
   bool two =
       p.keys <= t.two_rows_keys && heads * ceil_div(rows, 2) < caps.cores();
   return decode_kernel(caps, p, two ? 2 : 4, 256);
 }
 
-// How many workgroups share a KV head's keys, of `unit` that each has in
-// flight: enough to fill the cores, or, where registers leave room for `one`,
-// as of a quantized cache on NVIDIA, one a core; many only where each has some
-// to walk, since somebody joins all parts.
+// Workgroups that share a KV head's keys: enough to fill the cores, or one a
+// core with `one`, if registers have room for one only (a quantized cache on
+// NVIDIA). Many need several `unit`s of keys each, as all parts are joined.
 uint32_t wanted_splits(
     const Caps& caps,
     bool one,
@@ -221,7 +219,7 @@ DecodePlan plan_decode(
   plan.split_keys = std::max(p.keys, 1u);
   uint32_t unit = clusters * k.KU; // keys that a workgroup has in flight
   if (caps.software()) {
-    // Iterations of decode.comp a key and cluster, none of them unrolled.
+    // Iterations of decode.comp for a key of a cluster, not unrolled.
     uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
     uint32_t a_key = 3 * slice + k.ROWS * (2 * slice + 4);
     uint32_t most = software_iterations / a_key * clusters;
@@ -238,21 +236,21 @@ DecodePlan plan_decode(
   }
   bool joins = options.joins && groups <= max_joined_groups;
   k.PARTS = plan.splits == 1 ? PARTS_NONE : joins ? PARTS_JOINED : PARTS_MERGED;
-  // Who has the whole sum adds sinks.
+  // The kernel that has the whole sum adds the sinks.
   k.SINKS = p.sinks && k.PARTS != PARTS_MERGED;
   k.LSE = p.lse && k.PARTS != PARTS_MERGED;
   plan.merge = {p.type, p.value_dim, k.ROWS, p.sinks, p.lse, k.HEADS_FIRST};
   return plan;
 }
 
-// Whether the softmax can be made on matrices in registers.
+// Whether the softmax can run on matrices in registers.
 bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
   return caps.known_fragments && caps.usual_matrices(p.type) &&
       p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
       std::max(p.dim, p.value_dim) <= 128 && p.alignment >= 16;
 }
 
-// What every kernel for prompts has from the problem.
+// Sets the members that all prefill variants take from the problem.
 template <typename Variant>
 Variant variant_of(const AttentionProblem& p) {
   Variant v;
@@ -277,7 +275,7 @@ PrefillFragmentsVariant fragments_kernel(
   return v;
 }
 
-// Whether a software device can make up for matrices, as tests ask it to.
+// Whether a software device can emulate matrices, as tests request.
 bool emulates(const Caps& caps, const AttentionProblem& p) {
   return caps.software() && p.type != Type::f32 && p.dim % 16 == 0 &&
       p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 64 &&
@@ -365,7 +363,7 @@ plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
       .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
   QueryGradientsVariant q{
       .T = p.type, .D = p.dim, .MASK = p.mask, .CAUSAL = p.causal};
-  if (emulate) { // quick to compile
+  if (emulate) { // compiles quickly
     k.SUBGROUPS = q.SUBGROUPS = 4;
     k.BQ = 16;
     return GradientsPlan{
@@ -399,7 +397,7 @@ VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores) {
   }
   plan.blocked = true;
   plan.queries = within(p.queries, scores / vjp_pitch(p.keys));
-  // Whole tiles, and rows that start at 16 bytes.
+  // Keys in whole tiles, so that rows start at multiples of 16 bytes.
   uint64_t keys = scores / rows;
   plan.keys = within(p.keys, keys < 64 ? keys / 8 * 8 : keys / 64 * 64);
   return plan;

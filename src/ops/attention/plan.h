@@ -62,7 +62,7 @@ struct PrefillPlan {
       PrefillFragmentsVariant,
       EmulatedPrefillFragmentsVariant>
       kernel;
-  // The heads that matrices of float16 leave, in a dispatch of their own.
+  // Heads that are not exact on float16 matrices, in a dispatch of their own.
   std::optional<PrefillRestVariant> rest;
   uint32_t bq = 32; // queries per workgroup
   const char* why = ""; // reason why no faster path is used
@@ -122,7 +122,7 @@ std::optional<GradientsPlan> plan_gradients(
 // column of a block.
 VjpPlan plan_vjp(const AttentionProblem& p, uint64_t scores);
 
-// Items of the largest block; an int, but for huge rows or columns.
+// Items of the largest block. An int suffices except for huge rows or columns.
 uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan);
 
 // Plan for a block's weights and score gradients; the alignment must include

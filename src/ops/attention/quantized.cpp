@@ -15,8 +15,8 @@ namespace {
 
 enum Side { X, Codes, Scales, Biases }; // ProductStack's operands
 
-// How a stack of products is made of sequences, KV heads and the heads that
-// share one: the last axes of each operand in this order.
+// Composition of a stack of products: sequences, KV heads, and the heads that
+// share a KV head, the last axes of each operand in this order.
 struct Heads {
   uint32_t batches = 1, kv_heads = 1, gqa = 1;
 
@@ -25,7 +25,7 @@ struct Heads {
   }
 };
 
-// How far an operand moves from product 0 to product `step`.
+// Distance of an operand between products 0 and `step`.
 int64_t stride(const ProductStack& s, int operand, uint32_t step) {
   int64_t at = 0;
   uint32_t rest = step;
@@ -37,7 +37,7 @@ int64_t stride(const ProductStack& s, int operand, uint32_t step) {
   return rest ? 0 : at;
 }
 
-// Whether each axis of the stack is whole axes of `h`, so that strides say all.
+// Whether the stack's axes are whole axes of `h`, which strides can describe.
 bool made_of(const ProductStack& s, const Heads& h) {
   uint32_t n = 1;
   for (int d = s.ndim; d-- > 0;) {
@@ -49,7 +49,7 @@ bool made_of(const ProductStack& s, const Heads& h) {
   return n == h.all();
 }
 
-// Heads that share a KV head read the same values.
+// Finds heads that share a KV head by strides of 0 in the values.
 Heads heads_of(const array& weights, const ProductStack& s) {
   Heads h;
   int d = weights.ndim() - 3;
@@ -71,7 +71,7 @@ ItemStrides item_strides(const ProductStack& s, int operand, const Heads& h) {
       h.kv_heads > 1 ? stride(s, operand, h.gqa) : 0};
 }
 
-// Of q, if its heads are evenly spaced and everything fits.
+// Strides of q; false if heads are not evenly spaced or strides exceed 32 bits.
 bool query_strides(
     const StackedProductArgs& scores,
     const Heads& h,
@@ -95,7 +95,7 @@ bool query_strides(
   return true;
 }
 
-// Of a mask over scores (.., [KV heads,] heads, rows, keys).
+// Strides of a mask over scores (.., [KV heads,] heads, rows, keys).
 bool mask_strides(
     const MaskRecord& m,
     const Heads& h,
@@ -105,7 +105,7 @@ bool mask_strides(
   int64_t strides[5]{};
   int d = m.ndim;
   for (int i = 5; i-- > 0;) {
-    // Without heads that share a KV head there is no axis for them.
+    // The axis of heads that share a KV head may be absent.
     if (i == 2 && m.ndim == 4) {
       if (h.gqa != 1) {
         return false;
@@ -134,7 +134,7 @@ Binding bound(const Records& b, uint32_t record, uint32_t operand) {
   return {nullptr, static_cast<int64_t>(at - a.base), a.begin, a.end, a.base};
 }
 
-// What becomes one dispatch.
+// The records that become one dispatch.
 struct Found {
   AttentionRecords records;
   AttentionProblem problem;
@@ -146,7 +146,7 @@ bool is_other() {
   return false;
 }
 
-// Sizes, types and strides, if the kernel knows them.
+// Fills in sizes, types and strides; false if the kernel does not support them.
 bool describe(
     const Records& batch,
     const QuantOperands& values,
@@ -191,7 +191,7 @@ bool describe(
   a.v_codes_strides = item_strides(v.stack, Codes, h);
   a.v_scales_strides = item_strides(v.stack, Scales, h);
   a.v_biases_strides = item_strides(v.stack, Biases, h);
-  // Of chunks of codes: those of a row are whole ones.
+  // Both caches must be aligned to chunks of codes; rows are whole chunks.
   uint32_t bytes = code_chunk * p.bits / 8;
   if (!query_strides(k, h, a.q_strides) ||
       !aligned(batch.address(r.scores, Codes), a.k_codes_strides, bytes) ||
@@ -219,7 +219,7 @@ Work work(const AttentionProblem& p) {
            double(size_of(p.type)) * p.heads * p.queries)};
 }
 
-// The kernel's inputs, in its order; how many.
+// Collects the kernel's inputs in its order; returns their number.
 constexpr uint32_t most_reads = 10;
 uint32_t read(
     const Records& batch,
@@ -229,7 +229,7 @@ uint32_t read(
   uint32_t n = 0;
   reads[n++] = bound(batch, r.scores, X);
   if (r.has_scale()) {
-    // The product's x lies there as in what it was made of, of the same layout.
+    // Reads the scale's input, whose layout is that of its output.
     auto made = batch.output_address(r.scale);
     auto x = batch.address(r.scores, X);
     reads[0] = bound(batch, r.scale, 0);

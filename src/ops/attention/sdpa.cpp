@@ -123,7 +123,7 @@ FewOperands outputs(const Attention& p, const array& out, bool lse) {
   return writes;
 }
 
-// A decode step reads keys and values once, often from a larger cache.
+// Counts keys and values once each: a decode step reads no more of the cache.
 Work work(const AttentionProblem& s) {
   double per_key = s.dim + s.value_dim;
   return {
@@ -132,7 +132,7 @@ Work work(const AttentionProblem& s) {
           (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
 }
 
-// Of one batch, head or row a stride means nothing.
+// The stride of an axis of length 1 has no meaning.
 int64_t stride(const array& a, int d) {
   return a.shape(d) > 1 ? a.strides(d) : 0;
 }
@@ -209,7 +209,7 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   }
 }
 
-// The sizes of q's, k's and v's items, for matrices of float16.
+// Finds the ranges of q, k and v for matrices of float16.
 array ranges(StreamEncoder& enc, const Attention& p) {
   auto& s = p.shape;
   uint32_t groups = s.batches * s.kv_heads * 3;
@@ -267,8 +267,8 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   }
 }
 
-// Memory for (batch, head, query, dim) laid out (batch, query, head, dim), so
-// that the transpose and reshape which follow in every model are views.
+// Allocates (batch, head, query, dim) with the layout (batch, query, head,
+// dim), so that the transpose and reshape that follow in models are views.
 void allocate_output(array& out) {
   int64_t h = out.shape(1), l = out.shape(2), d = out.shape(3);
   if (h == 1 || l == 1) {
@@ -309,8 +309,8 @@ bool decomposes_attention(const AttentionCall& c) {
   if (reason || !c.is_training || c.force_fused) {
     return reason;
   }
-  // The fused backward pass has no gradient for masks and sinks, which may be
-  // trained; and without it the decomposition's intermediates are wanted.
+  // The fused backward pass has no gradients of masks and sinks, which may be
+  // trained; without that pass, the decomposition's intermediates are needed.
   return !c.output_logsumexp || c.has_array_mask || c.has_sinks ||
       c.q.size() == 0;
 }

@@ -1,7 +1,7 @@
 // fast::ScaledDotProductAttentionVJP: dq, dk and dv from the output and its
-// logsumexp. Weights and score gradients are worked out again: in registers
-// (gradients.h) where matrices allow it, else a bounded number of them at a
-// time, multiplied by our own matrix product.
+// logsumexp. Weights and score gradients are recomputed, in registers
+// (gradients.h) if matrices allow it, else in bounded temporaries that our own
+// matrix product multiplies.
 #include <algorithm>
 #include <optional>
 
@@ -27,13 +27,13 @@ struct Vjp {
   array q, k, v, cotan;
   const array* mask;
   array lse, delta;
-  array p, ds; // room for the largest block, used by one after the other
+  array p, ds; // memory of the largest block, reused by each
   float scale;
   bool causal;
   int gqa;
 };
 
-// One rectangle of scores: batches and KV heads, queries and keys.
+// A rectangle of scores: ranges of batches, KV heads, queries and keys.
 struct Block {
   int batch, batches, kv_head, kv_heads;
   int head, heads; // of the queries
@@ -53,7 +53,7 @@ array view(const array& a, Shape shape, Strides strides, int64_t offset) {
   return out;
 }
 
-// Batches, heads and rows of a (batch, head, row, dim) array.
+// A range of batches, heads and rows of a (batch, head, row, dim) array.
 array part(
     const array& a,
     int batch,
@@ -77,7 +77,7 @@ array key_part(const array& a, const Block& b) {
   return part(a, b.batch, b.batches, b.kv_head, b.kv_heads, b.key, b.keys);
 }
 
-// The same with the heads of a GQA group as rows of one matrix.
+// `a` with the heads of a GQA group as rows of one matrix.
 array grouped(const array& a, int kv_heads) {
   int gqa = a.shape(1) / kv_heads;
   return view(
@@ -98,7 +98,7 @@ array transposed(const array& a) {
       0);
 }
 
-// An operand whose heads of a group follow each other as rows do.
+// `a`, copied unless the rows of a group's heads are evenly spaced.
 array groupable(const array& a, int gqa, StreamEncoder& enc) {
   if (gqa == 1 || a.shape(2) == 1 ||
       a.strides(1) == a.shape(2) * a.strides(2)) {
@@ -162,7 +162,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
   Strides strides{b.heads * b.queries * pitch, b.queries * pitch, pitch, 1};
   Scores out{view(vjp.p, shape, strides, 0), view(vjp.ds, shape, strides, 0)};
 
-  // Every query and key is in reach, so that masks count from the first.
+  // Operands span all queries and keys, so that masks count from the first.
   Block reach = b;
   reach.query = reach.key = 0;
   reach.queries = vjp.q.shape(2);
@@ -279,7 +279,7 @@ void differentiate(
   }
 }
 
-// MLX_SDPA_VJP_BLOCK is MLX's own: blocks of so many queries and keys.
+// Most scores in a block. MLX_SDPA_VJP_BLOCK, MLX's variable, is its edge.
 uint64_t most_scores(int item) {
   constexpr int64_t bytes = 128 << 20;
   int64_t edge = env::get_var("MLX_SDPA_VJP_BLOCK", 0);
@@ -311,7 +311,7 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   for (auto& out : outputs) {
     out.set_data(allocator::malloc(out.nbytes()));
   }
-  // q, k, v, mask and sinks where there are some, output, lse, cotangent.
+  // Inputs: q, k, v, optional mask and sinks, output, lse, cotangent.
   size_t n = inputs.size();
   bool has_mask = n > 6 + static_cast<size_t>(has_sinks_);
   int gqa = inputs[0].shape(1) / inputs[1].shape(1);

@@ -15,7 +15,7 @@ using namespace vulkan;
 
 namespace {
 
-// Whether `items` channels can be moved at a time wherever they are.
+// Whether accesses to `items` channels at a time are aligned at every position.
 bool aligned(const array& a, uint32_t items) {
   bool fits = a.strides(-1) == 1 && a.offset() % (items * a.itemsize()) == 0;
   for (int d = 0; d < a.ndim() - 1; ++d) {
@@ -49,8 +49,8 @@ array transposed(const array& m) {
   return t;
 }
 
-// Axes along which there is something to do: one of one place is none, so that
-// conv2d of a line is conv1d to the bit.
+// Axes of x, w and y that are longer than 1 or padded. Without the others,
+// conv2d of a line has the bits of conv1d.
 std::vector<int> real_axes(
     const array& x,
     const array& w,
@@ -66,8 +66,8 @@ std::vector<int> real_axes(
   return axes;
 }
 
-// One convolution: operands, the kernel's arguments but for `items` and
-// `first`, and how many of its axes exist.
+// A convolution: operands, the kernel's arguments except `items` and `first`,
+// and its number of real axes.
 struct Job {
   StreamEncoder& enc;
   const array& x;
@@ -79,12 +79,12 @@ struct Job {
   uint64_t rows() const {
     return out.size() / args.outputs;
   }
-  // Items of x that a row of y reads.
+  // Items of x that an item of y reads.
   uint64_t depth() const {
     auto& size = args.w_size;
     return uint64_t(size[0]) * size[1] * size[2] * args.channels;
   }
-  // Rows of y are products of rows of x with w.
+  // Whether rows of y are products of rows of x with w.
   bool pointwise() const {
     bool is = true;
     for (int d = 0; d < 3; ++d) {
@@ -99,7 +99,7 @@ struct Job {
   }
 };
 
-// By one product with x's matrix gathered by tiles; false if not suited.
+// One product that gathers tiles of x's matrix; returns false if unsuitable.
 bool convolve_by_tiles(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   ConvProblem problem{
@@ -168,7 +168,7 @@ bool convolve_by_tiles(Job& job) {
   return true;
 }
 
-// By matrix products, w's being the transposed one.
+// Products of matrices: x's rows, unfolded if necessary, with w transposed.
 void convolve_by_products(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   uint64_t rows = job.rows();
@@ -180,7 +180,7 @@ void convolve_by_products(Job& job) {
     run_gemm(enc, {"conv", a, wt}, y);
     return;
   }
-  // Unfolded in parts, so that the copies of x stay small.
+  // Unfolds in parts, so that the copies of x stay small.
   constexpr uint64_t part_bytes = uint64_t(1) << 28;
   uint64_t part = std::max<uint64_t>(
       std::min(rows, part_bytes / (job.depth() * out.itemsize())), 1);
@@ -203,7 +203,7 @@ void convolve_by_products(Job& job) {
   }
 }
 
-// A channel of y from one of x, along two axes; false otherwise.
+// Each channel by itself, along two axes; returns false if unsuitable.
 bool convolve_channels(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   uint64_t taps = job.depth();
@@ -309,7 +309,7 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   p.group_outputs = p.outputs / groups;
   p.flip = flip_;
 
-  // Much work, or long sums, make products of matrices.
+  // With much work or long sums, matrix products are faster.
   constexpr uint64_t few = uint64_t(1) << 20, long_sum = 1024;
   uint64_t depth = job.depth(), rows = job.rows();
   bool product =
@@ -318,7 +318,6 @@ void Convolution::eval_gpu(const std::vector<array>& inputs, array& out) {
   if (product && whole && job.pointwise()) {
     convolve_by_products(job);
   } else if (product && convolve_by_tiles(job)) {
-    // Done.
   } else if (product && whole) {
     convolve_by_products(job);
   } else if (!convolve_channels(job)) {

@@ -28,7 +28,7 @@ void set_variant(ConvPlan& plan, const ConvProblem& p, Variant v) {
   plan.variant = v;
 }
 
-// Aligned loads are of so many items, if they can be.
+// Enables aligned loads of `items` items where possible.
 template <typename Variant>
 void set_loads(Variant& v, const ConvProblem& p, uint32_t items) {
   v.VA = p.channels % items == 0 && p.x_items >= items;
@@ -40,13 +40,13 @@ bool takes_fragments(
     const Caps& caps,
     const ConvProblem& p,
     const ConvFragmentsVariant& v) {
-  // NVK (Mesa 26.1) does not compile it, "an unknown error".
+  // NVK (Mesa 26.1) fails to compile it: "an unknown error".
   bool can = caps.known_fragments && caps.usual_matrices(p.type) &&
       caps.driver_id != VK_DRIVER_ID_MESA_NVK;
   if (caps.software()) {
     can = p.emulate && (p.type == Type::f16 || p.type == Type::bf16);
   }
-  constexpr uint32_t most_depth = 1 << 24; // COLUMN()
+  constexpr uint32_t most_depth = 1 << 24; // the limit of COLUMN()
   uint32_t items = std::min({p.x_items, p.w_items, p.y_items});
   return can && p.rows >= v.BM && p.group_outputs >= v.BN &&
       p.group_outputs % 8 == 0 && p.channels % v.step == 0 &&
@@ -54,9 +54,9 @@ bool takes_fragments(
       v.shared_memory() <= caps.shared_memory;
 }
 
-// Sums in parts of whole steps, of `least` or more, for at most a workgroup a
-// core. Only where three of four cores would have none: otherwise it takes
-// longer to add the parts than they save.
+// Splits sums into parts of whole steps, of at least `least` items, for at most
+// one workgroup a core. With more than a quarter of the cores busy, adding the
+// parts takes longer than splitting saves.
 void split_sums(
     const Caps& caps,
     const ConvProblem& p,
@@ -71,8 +71,8 @@ void split_sums(
   }
 }
 
-// Tiles of known fragments; false if there can be none. Narrow ones, of which a
-// core multiplies two thirds as fast, only where wide ones would not fit.
+// Tiles of known fragments; false if impossible. A core multiplies narrow tiles
+// at two thirds of the speed, so they are used only if wide ones do not fit.
 bool plan_fragments(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   constexpr ConvFragmentsVariant wide{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
   constexpr ConvFragmentsVariant narrow{.BM = 64, .BN = 64, .WM = 2, .WN = 1};
@@ -93,9 +93,8 @@ bool plan_fragments(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   return true;
 }
 
-// docs/lab/2026-11-23-convolutions.md: subgroups of 64 x 32 in
-// workgroups of eight are the fastest as long as they give every other core
-// one.
+// Subgroups of 64 x 32 in workgroups of eight are the fastest if they occupy
+// every other core (docs/lab/2026-11-23-convolutions.md).
 void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
   constexpr ConvMatrixVariant large{.BM = 128, .BN = 128, .WM = 2, .WN = 4};
   constexpr ConvMatrixVariant medium{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
@@ -120,7 +119,7 @@ void plan_matrices(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 }
 
 void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
-  // With 8 x 4 items Intel's compiler spills (make test-drivers).
+  // Intel's compiler spills with 8 x 4 items (make test-drivers).
   const ConvTileVariant medium{
       .BM = 64, .BN = 64, .TM = caps.few_registers() ? 4u : 8u, .TN = 4};
   constexpr ConvTileVariant small{.BM = 32, .BN = 32, .TM = 4, .TN = 4};
@@ -141,12 +140,12 @@ void plan_tile(const Caps& caps, const ConvProblem& p, ConvPlan& plan) {
 } // namespace
 
 std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
-  // A bit for each tap of an axis.
+  // Masks have a bit for each tap of an axis.
   constexpr uint32_t most_taps = 32;
   // llvmpipe ends an invocation's loops after 65,535 iterations
   // (gemm/plan.cpp).
   constexpr uint64_t software_depth = 8192;
-  // Below, a whole tile would mostly be of nothing.
+  // With fewer outputs most of a tile would be padding.
   constexpr uint32_t least_outputs = 16;
   if (p.tap_sum > most_taps || p.group_outputs < least_outputs ||
       p.depth() > INT32_MAX || p.rows > INT32_MAX ||
@@ -156,7 +155,6 @@ std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p) {
   ConvPlan plan;
   plan.k_split = p.depth();
   if (plan_fragments(caps, p, plan)) {
-    // Done.
   } else if (caps.coopmat(p.type) && p.depth() >= 16) {
     plan_matrices(caps, p, plan);
   } else {

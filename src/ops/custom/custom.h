@@ -15,15 +15,15 @@ class CustomKernel;
 
 namespace mlx::core::vulkan {
 
-// Number of buffers of a kernel: inputs, the shape, strides and ndim of inputs
-// whose body names them, and outputs.
+// Number of a kernel's buffers: inputs, outputs, and the shape, strides and
+// ndim of inputs if the body names them.
 size_t custom_kernel_arguments(
     const std::vector<array>& inputs,
     const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
     size_t outputs);
 
 // GLSL of the kernel for its full threadgroups on a device of `caps`; empty for
-// an empty grid. Throws the errors of its evaluation.
+// an empty grid. Throws the errors that its evaluation throws.
 std::string custom_kernel_glsl(
     const fast::CustomKernel& primitive,
     size_t arguments,

@@ -1,6 +1,6 @@
-// Kernels of one's own: mx.fast.metal_kernel, whose Metal body is translated
+// Custom kernels: mx.fast.metal_kernel, whose Metal body is translated
 // (msl/translate.h), and mlx_vulkan.fast.vulkan_kernel, whose body is GLSL.
-// Both are MLX's CustomKernel with the text that MLX made of the call.
+// Both are MLX's CustomKernel with the text that MLX generated for the call.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -29,27 +29,27 @@ namespace {
 
 using Extent = std::array<uint32_t, 3>;
 
-// The parameters of a kernel's translation, besides its text.
+// Parameters of a kernel's translation, besides its text.
 struct Form {
-  Extent threads{}; // of its workgroups
+  Extent threads{}; // per workgroup
   bool aligned = false; // msl::Target's
   bool guarded = false; // with_guard()
-  // msl::Target's, with MLX_VK_DEBUG=bounds
+  // extents of msl::Target, with MLX_VK_DEBUG=bounds
   std::vector<std::pair<int64_t, int64_t>> extents;
   bool operator==(const Form&) const = default;
 };
 
-// A text of MLX's, and the kernels made of it.
+// A text that MLX generated, and the kernels compiled from it.
 struct Known {
   CustomSource source;
   std::optional<GatedDeltaKernel> gated_delta;
   std::optional<bool> independent; // is_independent()
-  uint32_t number = 0; // CutLoops::add_kernel()'s
+  uint32_t number = 0; // from CutLoops::add_kernel()
   std::vector<std::pair<Form, const Kernel*>> kernels;
 };
 
-// By the whole text: names may be used again for others. The mutex is held for
-// a look, never while anything is translated or compiled.
+// Kernels by their whole text, since different kernels may share a name. The
+// mutex is held for lookups only, not during translation and compilation.
 class KnownKernels {
  public:
   // Valid for the life of the process.
@@ -70,7 +70,7 @@ class KnownKernels {
     if (!made->source.glsl) {
       made->gated_delta = gated_delta_kernel(made->source.source);
     }
-    if (fast_math) { // after it, so that no line has another number
+    if (fast_math) { // last, so that line numbers stay
       made->source.source.header += "\n#define __FAST_MATH__ 1";
     }
     std::lock_guard lock(mutex_);
@@ -111,7 +111,7 @@ class KnownKernels {
   std::unordered_map<std::string, std::unique_ptr<Known>> by_text_[2];
 };
 
-// MLX's option changes what the source sees, not how numbers are computed.
+// MLX's option changes the macros of the source, not the arithmetic.
 bool is_fast_math(const CompileOptions& options) {
   return options.math_mode == MathMode::Fast;
 }
@@ -126,7 +126,7 @@ std::string words(const Extent& e) {
       std::to_string(e[2]);
 }
 
-// A model may have asked for the kernel without anybody's knowing.
+// Advice for users whose model requested the kernel.
 std::string what_else(const CustomSource& kernel) {
   return kernel.glsl
       ? ""
@@ -134,7 +134,7 @@ std::string what_else(const CustomSource& kernel) {
         "take MLX's operations instead.";
 }
 
-// With what a grid and a device ask for.
+// The shader with the guard and the loop check that grid and device need.
 std::string finished(
     const CustomSource& kernel,
     const Form& form,
@@ -147,7 +147,7 @@ std::string finished(
   return shows ? with_whole_loops(kernel, std::move(glsl)) : glsl;
 }
 
-// In the dialect, and the subgroup size to ask for.
+// The kernel as GLSL, and the subgroup size to request; 0: any.
 std::pair<std::string, uint32_t>
 glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
   if (kernel.glsl) {
@@ -193,7 +193,7 @@ build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
   std::vector<Define> defines;
   if (subgroup) {
     defines.emplace_back("SG", subgroup);
-    // The pipeline needs the define; the source may use the name otherwise.
+    // The pipeline needs the define, and the source may use the name.
     text = "#undef SG\n" + text;
   }
   try {
@@ -227,7 +227,7 @@ Extent extent_of(
 }
 
 struct Launch {
-  Extent grid{}, threads{}; // of a usual threadgroup
+  Extent grid{}, threads{}; // threads: of a usual threadgroup
   bool guarded = false;
   std::vector<ExactDispatch> dispatches;
 };
@@ -264,8 +264,8 @@ Extent clipped(
   return e;
 }
 
-// Rejects grids that would keep the GPU busy for minutes, or the host with a
-// long list of dispatches.
+// Rejects grids that would occupy the GPU for minutes or need a very long list
+// of dispatches.
 void check_grid(
     const CustomSource& kernel,
     const Extent& grid,
@@ -310,8 +310,8 @@ bool independent(Known& known, const Form& form, const Caps& caps) {
   return is;
 }
 
-// Exact, but for kernels whose threads are independent: those have the same
-// workgroups, so the same pipeline, whatever the grid.
+// Splits the grid into exact dispatches. Kernels with independent threads are
+// guarded instead: one workgroup size, and so one pipeline, suits all grids.
 Launch launch_of(
     Known& known,
     const std::tuple<int, int, int>& grid,
@@ -349,7 +349,7 @@ const Kernel& kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
   return k;
 }
 
-// Shapes, strides and numbers of dimensions that the body names, in one array.
+// The shapes, strides and ndims that the body names, in one array.
 class Infos {
  public:
   template <typename T>
@@ -360,7 +360,7 @@ class Infos {
     bytes_.insert(bytes_.end(), p, p + count * sizeof(T));
     bytes_.resize((bytes_.size() + align - 1) / align * align);
   }
-  // One view an add(), in order.
+  // Returns a view for each add(), in order.
   std::vector<array> place(StreamEncoder& enc) const {
     std::vector<array> views;
     if (offsets_.empty()) {
@@ -383,9 +383,8 @@ class Infos {
   std::vector<size_t> offsets_;
 };
 
-// Arrays that a kernel reads, in the order of its arguments: inputs, copied if
-// `copied(input)`, each followed by those of its shape, strides and ndim that
-// the body names.
+// Arrays that a kernel reads, in the order of its arguments: each input, copied
+// if `copied(input)`, then its shape, strides and ndim if the body names them.
 struct ReadArrays {
   template <typename F>
   ReadArrays(
@@ -430,8 +429,8 @@ struct ReadArrays {
   std::vector<array> all;
 };
 
-// msl::Target's, if accesses are to be checked: of what ReadArrays has, then of
-// the outputs. `copied` arrays have no holes.
+// msl::Target::extents, if accesses are checked: for the arrays of ReadArrays,
+// then for the outputs. `copied` arrays have no gaps.
 template <typename Copied>
 std::vector<std::pair<int64_t, int64_t>> extents_of(
     const CustomSource& kernel,
@@ -553,7 +552,7 @@ void CustomKernel::eval_gpu(
       source_,
       is_fast_math(CompileOptions(compile_options_)),
       custom_kernel_arguments(inputs, shape_infos_, outputs.size()));
-  // Copies and outputs are aligned.
+  // Copies are aligned, as outputs are.
   auto copied = [this](const array& x) {
     return ensure_row_contiguous_ && !x.flags().row_contiguous;
   };
@@ -569,7 +568,7 @@ void CustomKernel::eval_gpu(
   for (auto& x : inputs) {
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);
   }
-  // All that can throw comes before anything is recorded.
+  // Everything that can throw precedes the first record.
   auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
   auto extents =
       extents_of(known.source, inputs, shape_infos_, copied, outputs);
@@ -589,8 +588,8 @@ void CustomKernel::eval_gpu(
     }
   }
   ReadArrays arrays(enc, inputs, shape_infos_, copied);
-  // Arrays without items have no memory. A kernel that touches one nevertheless
-  // gets spare memory.
+  // Arrays without items have no memory. Spare memory replaces them in case
+  // that a kernel accesses one.
   std::optional<array> nobodys;
   auto operand = [&](const array& x) -> Operand {
     if (x.nbytes() || kernels.empty()) {

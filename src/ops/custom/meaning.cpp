@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 // tests/kernels/test_meaning.py prints the fingerprints of the installed
-// packages' kernels and fails if one of theirs is not here.
+// packages' kernels and fails if one is missing here.
 struct Known {
   uint64_t fingerprint;
   GatedDeltaKernel kernel;
@@ -46,7 +46,7 @@ std::optional<int> template_int(const msl::Source& s, std::string_view name) {
   return std::nullopt;
 }
 
-// Whether the argument has the type that the template argument is.
+// Whether the argument has the type of the template argument.
 bool has_type(
     const msl::Source& s,
     const msl::Argument& argument,
@@ -94,7 +94,7 @@ std::optional<GatedDeltaKernel> gated_delta_kernel(const msl::Source& source) {
 
 namespace {
 
-// The operands of the call, if the call has the form that the kernel expects.
+// Operands of the call; empty if its form is not what the kernel expects.
 std::optional<GatedDelta> operands_of(
     const GatedDeltaKernel& kernel,
     const CustomCall& call,

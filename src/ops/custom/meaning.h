@@ -35,8 +35,8 @@ struct CustomCall {
 
 // Allocates and computes the outputs and returns true if a kernel was
 // recognized, the call's shapes, dtypes and grid match, and it has more than a
-// few steps. With few steps the translation is as fast and keeps its bits,
-// which packages compare with those of kernels that verify speculated tokens.
+// few steps. For few steps the translation is as fast and keeps its bits, which
+// packages compare with those of kernels that verify speculated tokens.
 bool run_as_gated_delta(
     const std::optional<GatedDeltaKernel>& kernel,
     const CustomCall& call,

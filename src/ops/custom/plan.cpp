@@ -28,7 +28,7 @@ bool take(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// Up to `end`, which is taken too.
+// Takes the text up to `end`, and `end` itself.
 std::string_view take_until(
     std::string_view& text,
     std::string_view end,
@@ -42,7 +42,7 @@ std::string_view take_until(
   return taken;
 }
 
-// "  const device float* x [[buffer(0)]],"
+// Parses "  const device float* x [[buffer(0)]],".
 msl::Argument argument_of(std::string_view line, std::string_view name) {
   msl::Argument a;
   auto words = take_until(line, " [[buffer(", name);
@@ -66,7 +66,7 @@ msl::Argument argument_of(std::string_view line, std::string_view name) {
   return a;
 }
 
-// "template <typename T, int N>\n" and "<float, 4>".
+// Parses "template <typename T, int N>\n" and "<float, 4>".
 std::vector<msl::TemplateValue> templates_of(
     std::string_view parameters,
     std::string_view values,
@@ -95,7 +95,7 @@ std::vector<msl::TemplateValue> templates_of(
   return result;
 }
 
-// The suffix that makes an input's name that of its shape, strides or ndim.
+// The suffix of an argument that holds an input's shape, strides or ndim.
 std::string_view info_suffix(
     const msl::Argument& a,
     const std::vector<msl::Argument>& all) {
@@ -114,7 +114,7 @@ std::string_view info_suffix(
   return {};
 }
 
-// MLX appends template values and dtypes to the name.
+// Removes the template values and dtypes that MLX appends to the name.
 std::string user_name(
     std::string_view name,
     const std::vector<msl::Argument>& arguments,
@@ -169,7 +169,7 @@ CustomSource parse_custom_source(
   for (size_t i = 0; i < arguments; ++i) {
     auto line = take_until(text, "\n", name);
     s.arguments.push_back(argument_of(line, name));
-    // MLX's own signature closes too early where no attribute follows.
+    // MLX closes the signature early if no attribute follows.
     if (i + 1 == arguments && line.ends_with(",")) {
       while (!take_until(text, "\n", name).ends_with(") {")) {
       }
@@ -245,7 +245,7 @@ Type type_named_in_msl(
       "operation on the CPU with stream=mx.cpu.");
 }
 
-// Words of GLSL that an array or a template argument is likely to be called.
+// GLSL keywords that are likely names of arrays or template arguments.
 constexpr std::string_view keywords[] = {
     "active",    "attribute", "buffer",   "case",      "cast",       "centroid",
     "coherent",  "common",    "const",    "default",   "discard",    "filter",
@@ -264,7 +264,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Every identifier of a text, outside of comments.
+// Calls f for every identifier of a text outside of comments.
 template <typename F>
 void each_word(std::string_view text, F&& f) {
   while (!text.empty()) {
@@ -308,7 +308,7 @@ void check_names(const CustomSource& kernel) {
   }
 }
 
-// A grid is several dispatches, and those may run in parts.
+// Rejects variables that count within one of a grid's several dispatches.
 void check_built_ins(const CustomSource& kernel) {
   auto check = [&](std::string_view word) {
     std::string_view better = word == "gl_WorkGroupID"
@@ -332,8 +332,8 @@ std::string vector_of(const std::array<uint32_t, 3>& v) {
       ", local_size_z = " + std::to_string(v[2]);
 }
 
-// x_loc(i) of the inputs whose shape, strides and ndim the source has; of one
-// without dimensions, which has none of them, the only place.
+// Macros x_loc(i) of inputs whose shape, strides and ndim the source names. An
+// input without dimensions has no such arguments, and always offset 0.
 std::string locations(const msl::Source& s) {
   std::string macros;
   auto member = [&](const std::string& name) {
@@ -377,7 +377,7 @@ std::string glsl_of(
   check_built_ins(kernel);
   auto& s = kernel.source;
   std::vector<Define> defines;
-  std::vector<std::string> names; // that the defines refer to
+  std::vector<std::string> names; // which the defines refer to
   names.reserve(s.arguments.size());
   std::string block, locals, macros;
   for (size_t i = 0; i < s.arguments.size(); ++i) {
@@ -406,7 +406,7 @@ std::string glsl_of(
       defines.emplace_back(t.name, std::get<bool>(t.value) ? "true" : "false");
     }
   }
-  // Lines are counted as the user wrote them, under a name that says where.
+  // #line keeps the user's line numbers, under a name for messages.
   return define_block(defines, false) +
       "#include \"common/types.glsl\"\n"
       "struct KernelArguments {\n" +
@@ -426,8 +426,8 @@ namespace {
 
 constexpr std::string_view main_begin = "\nvoid main() {\n";
 
-// Words of GLSL after which threads may have to do with each other, or with
-// their workgroup's size.
+// Identifiers of GLSL that may make threads depend on one another, or on the
+// size of their workgroup.
 constexpr std::string_view group_words[] = {
     "barrier",
     "groupMemoryBarrier",
@@ -442,8 +442,8 @@ constexpr std::string_view group_words[] = {
     "dispatch_threads_per_threadgroup"};
 constexpr std::string_view group_prefixes[] = {"gl_", "subgroup"};
 
-// The same of translations, which call common/msl.glsl. (Their includes are
-// known.)
+// The same for translations, which call common/msl.glsl; their includes are
+// known.
 constexpr std::string_view translated_words[] = {
     "barrier",
     "groupMemoryBarrier",
@@ -492,7 +492,7 @@ bool is_independent(const CustomSource& kernel, std::string_view glsl) {
       !has_word(s.body, group_words, group_prefixes);
 }
 
-// The user's own text follows or precedes, in which nothing is looked for.
+// Finds main() without searching the user's own text.
 size_t place_of_main(const CustomSource& kernel, const std::string& glsl) {
   return kernel.glsl
       ? glsl.find(

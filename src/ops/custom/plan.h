@@ -52,9 +52,8 @@ std::string glsl_of(
     const CustomSource& kernel,
     const std::array<uint32_t, 3>& threads);
 
-// Whether a kernel's threads are independent, so that they may be regrouped
-// into other workgroups; judged by its translation if it is not GLSL.
-// Conservative.
+// Whether a kernel's threads are independent, so that they may be regrouped;
+// judged by the translation if it is not GLSL. Conservative.
 bool is_independent(const CustomSource& kernel, std::string_view glsl);
 // Shader of an independent kernel for full workgroups; invocations outside of
 // the grid do nothing.
@@ -78,9 +77,8 @@ struct ExactDispatch {
   std::array<uint32_t, 3> base{}, count{}, threads{};
 };
 
-// Covers a grid of `threads` invocations exactly with workgroups of `group`,
-// and smaller ones at the ends. No axis of a part exceeds `most` workgroups.
-// Empty for an empty grid.
+// Covers a grid of `threads` exactly with workgroups of `group`, and smaller
+// ones at the ends; at most `most` workgroups an axis. Empty for an empty grid.
 std::vector<ExactDispatch> exact_dispatches(
     const std::array<uint32_t, 3>& threads,
     const std::array<uint32_t, 3>& group,

@@ -16,8 +16,8 @@ using namespace vulkan;
 
 namespace {
 
-// One axis of an array, seen as outer x extent x inner. x may hold only the
-// first half of a Hermitian axis, y only that of the result.
+// An axis of an array, seen as outer x extent x inner. x may hold only the
+// first half of a Hermitian axis, and y only that of the result.
 struct Axis {
   uint64_t outer, inner;
   uint32_t extent, x_extent, y_extent;
@@ -53,7 +53,7 @@ void passes(
     p.stages = pass.radices.size();
     std::copy(pass.radices.begin(), pass.radices.end(), p.radices);
     p.group_lines = pass.group_lines;
-    // Only the last pass moves items; the ones between stay in place.
+    // Only the last pass moves items; those between work in place.
     array to = p.last ? y
         : i > 0
         ? at
@@ -64,7 +64,7 @@ void passes(
         .U = type_of(to),
         .ITEMS = plan.items,
         .CAREFUL = i > 0});
-    // A complex sum of n items for each, at most: radix n is a whole transform.
+    // Upper bound: with radix n, each item takes a complex sum of n items.
     double radices = 0;
     for (uint32_t radix : pass.radices) {
       radices += radix;
@@ -77,8 +77,8 @@ void passes(
   }
 }
 
-// The last pass of fft_radix.comp: `rows` results an outer index, of which
-// rows_1 by the first of `lengths`.
+// Sets the arguments of fft_radix.comp's last pass: `rows` results per outer
+// index, rows_1 of them by the first of `lengths`.
 void set_last(
     FftRadixArgs& p,
     const Axis& axis,
@@ -97,7 +97,7 @@ void set_last(
   p.scale = axis.scale;
 }
 
-// Only one of the Hermitian halves of a real axis is computed.
+// Computes only one of the Hermitian halves of a real axis.
 void radix_passes(
     StreamEncoder& enc,
     const array& x,
@@ -131,7 +131,7 @@ void radix_passes(
     }
     uint64_t lines = (last ? axis.outer : outer) * p.columns * axis.inner;
     p.lines = lines;
-    // A pass leaves items in place, unless they become fewer.
+    // A pass works in place unless it reduces the number of items.
     bool stays = i > 0 && p.x_held == p.x_extent;
     array to = last ? y
         : stays
@@ -154,7 +154,7 @@ void radix_passes(
 
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis);
 
-// Lengths with a large prime factor, by a convolution of a power of two.
+// Bluestein's algorithm, a convolution, for lengths with a large prime factor.
 void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   uint32_t wide = 1;
   while (wide < 2 * axis.extent - 1) {
@@ -189,7 +189,7 @@ void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   step("Gathered", u, y);
 }
 
-// y may be x.
+// Transforms an axis; y may be x.
 void transform(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   auto lengths =
       plan_radix_lengths(enc.caps(), axis.outer, axis.extent, axis.inner);
@@ -220,7 +220,7 @@ void FFT::eval_gpu(const std::vector<array>& inputs, array& out) {
   const array in = row_contiguous(inputs[0], enc);
   const Shape& full = real_ && inverse_ ? out.shape() : in.shape();
 
-  // The half axis is the first of a real transform, the last of its inverse.
+  // The half axis is the first of a real transform and the last of its inverse.
   std::vector<size_t> axes = axes_;
   if (!(real_ && inverse_)) {
     std::reverse(axes.begin(), axes.end());
@@ -249,7 +249,7 @@ void FFT::eval_gpu(const std::vector<array>& inputs, array& out) {
         inverse_,
         inverse_ ? 1.0f / extent : 1.0f};
     if (real_ && !inverse_ && !half) {
-      // The axes before the half one are whole, the half one is shorter.
+      // The half axis comes first and has its length in out from here on.
       axis.outer = product(out.shape(), 0, a);
       axis.inner = product(out.shape(), a + 1, out.ndim());
     }

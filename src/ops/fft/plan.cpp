@@ -7,8 +7,8 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// The factors of n in the order of the stages. The last stage cancels the most:
-// a wide one, of up to 2^widest, keeps its terms, and so the error, small.
+// The factors of n in the order of the stages. The last stage cancels the most;
+// with a wide radix, up to 2^widest, its terms and errors stay small.
 std::vector<uint32_t> factors(uint32_t n, int widest) {
   std::vector<uint32_t> found;
   int twos = 0;
@@ -28,8 +28,8 @@ std::vector<uint32_t> factors(uint32_t n, int widest) {
   return found;
 }
 
-// Lengths of at most `most` whose product is n, as few and as even as can be;
-// none if there is no such product of up to `parts`.
+// Splits n into factors of at most `most`, as few and as even as possible; none
+// if more than `parts` are needed.
 std::vector<uint32_t> split(uint32_t n, uint32_t most, int parts) {
   if (n <= most) {
     return {n};
@@ -58,8 +58,8 @@ std::vector<uint32_t> split(uint32_t n, uint32_t most, int parts) {
   return best;
 }
 
-// Adds radices of at most `widest`, the largest first, whose product is n, to
-// `taken`; keeps the fewest, and of those the ones of the least sum, in `best`.
+// Appends radices of at most `widest` with product n to `taken`, largest first;
+// keeps the fewest, then those with the least sum, in `best`.
 void find_radices(
     uint32_t n,
     uint32_t widest,
@@ -86,11 +86,11 @@ void find_radices(
   }
 }
 
-// The stages of a line of n items, 2 to 4096, by fft_radix.comp; none if n has
-// other factors, or too many.
+// The radices of a line of n items, 2 to 4096, for fft_radix.comp; none if n
+// has other factors or needs too many.
 std::vector<uint32_t> radices_of(uint32_t n) {
   std::vector<uint32_t> taken, best;
-  // An invocation's 16 neighbours would lie too far from the next one's.
+  // With radix 16, adjacent invocations would access items 16 apart.
   find_radices(n, n == 16 ? 8 : 16, taken, best);
   return best;
 }
@@ -98,13 +98,13 @@ std::vector<uint32_t> radices_of(uint32_t n) {
 } // namespace
 
 FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent) {
-  // Two tables of complex numbers in shared memory.
+  // Shared memory holds two tables of complex numbers.
   FftPlan plan{.items = caps.shared_memory >= 32768 ? 8 : 4};
   uint32_t most = plan.items * 256;
   auto found = factors(extent, 3);
   uint32_t largest =
       found.empty() ? 1 : *std::max_element(found.begin(), found.end());
-  // A convolution of many lines would take too much memory.
+  // A convolution of many lines takes too much memory.
   bool many = lines * extent > uint64_t(1) << 26;
   if (largest <= (many ? most : 256)) {
     plan.lengths = split(extent, most, 3);
@@ -113,7 +113,7 @@ FftPlan plan_fft(const Caps& caps, uint64_t lines, uint32_t extent) {
 }
 
 FftPass plan_fft_pass(int items, uint64_t lines, uint32_t n, bool careful) {
-  // Enough lines to fill a workgroup, fewer if that leaves too few groups.
+  // Enough lines to fill a workgroup, fewer if there would be too few groups.
   uint64_t wanted = std::max<uint64_t>(lines / 128, 256 / n);
   return {
       factors(n, careful ? 5 : 3),
@@ -129,7 +129,7 @@ std::vector<uint32_t> plan_radix_lengths(
   if (extent < 2 || outer * inner > INT32_MAX / extent * uint64_t(2)) {
     return {};
   }
-  // Lines across each other are to be read several at a time.
+  // Strided lines need room to read several at a time.
   bool roomy = caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
   if (extent <= (inner > 1 || !roomy ? 1024 : 4096) &&
       !radices_of(extent).empty()) {
@@ -144,7 +144,7 @@ std::vector<uint32_t> plan_radix_lengths(
   auto is_part = [&](uint64_t d) {
     return std::binary_search(parts.begin(), parts.end(), d);
   };
-  // As even as can be: the least first factor that is no smaller than others.
+  // As even as possible: the least first factor that no other exceeds.
   for (uint32_t a : parts) {
     if (uint64_t(a) * a >= extent && is_part(extent / a)) {
       return {a, extent / a};
@@ -181,7 +181,7 @@ FftRadixVariant plan_radix_pass(
   v.LAST = last;
   v.ACROSS_IN = !last || inner > 1;
   v.ACROSS_OUT = v.ACROSS_IN || rows > 1;
-  // Eight lines side by side are the 64 bytes that memory gives at least.
+  // Eight adjacent lines are 64 bytes, the least memory transaction.
   uint32_t least = v.ACROSS_OUT ? 8 : 1;
   v.LINES = std::max(256 / lanes, least);
   while (v.LINES > 1 &&

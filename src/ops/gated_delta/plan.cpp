@@ -7,10 +7,9 @@ namespace mlx::core::vulkan {
 GatedDeltaVariant plan_gated_delta(
     const Caps& caps,
     const GatedDeltaProblem& p) {
-  // Few steps: more lanes a row, to have the state sooner. Many: few lanes have
-  // sums of few shuffles (H200, Dk 128: 4 lanes 1,420 us, 8 1,650, 16 1,540, 32
-  // 2,300), but no more than 32 items each. A team within a subgroup needs no
-  // barrier.
+  // For few steps more lanes a row load the state sooner. For many, few lanes
+  // need fewer shuffles (H200, Dk 128: 4 lanes 1,420 us, 8 1,650, 16 1,540, 32
+  // 2,300), with up to 32 items each. Teams within a subgroup need no barrier.
   bool few = p.steps <= 8;
   uint32_t wanted =
       few ? (p.key_dim % 128 == 0 ? 32 : 8) : (p.key_dim <= 128 ? 4 : 8);

@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 struct GatedDeltaProblem {
   Type type = Type::f32, gate_type = Type::f32;
   uint32_t steps = 1, key_dim = 128;
-  bool vector_gates = false; // one gate per item of a key
+  bool vector_gates = false; // one gate per item of a key row
   bool aligned = true; // q, k and the states are aligned to four items
   bool counted = false; // as in GatedDeltaVariant
 };

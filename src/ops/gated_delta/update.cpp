@@ -12,7 +12,7 @@ namespace mlx::core::fast {
 
 using namespace vulkan;
 
-// Without a mask, which is no input here; more head sizes than Metal has.
+// Calls with a mask fall back, because a mask is no input of this primitive.
 bool GatedDeltaUpdate::use_fallback(
     const int Hk,
     const int Dk,

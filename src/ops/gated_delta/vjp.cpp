@@ -17,18 +17,18 @@ namespace vulkan {
 
 namespace {
 
-// A chunk's states and their gradients take so much at most, twice.
+// Limit of a chunk's states and their gradients, of which two are kept.
 constexpr uint64_t most_chunk_bytes = 256 << 20;
 
-// Steps whose states are in memory at once. About the root of all, so that the
-// states between chunks, which are kept too, need as much.
+// Steps whose states are in memory at once: about the square root of all, so
+// that the states between chunks, which are kept too, take as much.
 int chunk_steps(int steps, uint64_t state_bytes) {
   auto root = std::bit_ceil(static_cast<uint64_t>(std::sqrt(double(steps))));
   uint64_t most = most_chunk_bytes / (2 * std::max<uint64_t>(state_bytes, 1));
   return static_cast<int>(std::clamp<uint64_t>(std::min(root, most), 1, steps));
 }
 
-// `count` steps from `first` on of a contiguous array whose axis 1 they are.
+// `count` steps, from `first` on, of a contiguous array with steps as axis 1.
 array steps_of(const array& a, int first, int count) {
   Shape shape = a.shape();
   shape[1] = count;
@@ -52,12 +52,12 @@ array item_of(const array& a, int index) {
   return out;
 }
 
-// Results of a chunk that the sums over rows need.
+// Results of a chunk for the sums over rows.
 struct Kept {
   array states, grads, errors;
 };
 
-// Contiguous all; gradients have memory.
+// Operands, all contiguous, and gradients, which have memory.
 struct Rule {
   StreamEncoder& enc;
   array q, k, v, g, beta, h, cotan;
@@ -77,7 +77,7 @@ struct Rule {
   }
 };
 
-// The state before each chunk.
+// Computes the state before each chunk.
 array chunk_states(const Rule& r, int chunk) {
   int steps = r.q.shape(1), chunks = (steps + chunk - 1) / chunk;
   Shape shape = r.h.shape();
@@ -157,7 +157,7 @@ void sums_over_rows(const Rule& r, int first, int count, const Kept& kept) {
       {.flops = 12.0 * r.h.size() * count});
 }
 
-// From the last chunk to the first; sums run beside the next one's rows.
+// Runs chunks from last to first; sums overlap with the next chunk's rows.
 void differentiate(const Rule& r) {
   int steps = r.q.shape(1);
   int chunk = chunk_steps(steps, r.h.nbytes());
@@ -188,7 +188,7 @@ namespace fast {
 
 using namespace vulkan;
 
-// MLX's own variable GATED_DELTA_VJP_FALLBACK asks for the decomposition.
+// MLX's variable GATED_DELTA_VJP_FALLBACK requests the decomposition.
 bool GatedDeltaUpdateVJP::use_fallback(
     const int Hk,
     const int Dk,
@@ -205,8 +205,8 @@ bool GatedDeltaUpdateVJP::use_fallback(
   return false;
 }
 
-// Gradients of q, k, v, g, beta and the first state. Inputs are those and the
-// cotangents of the output and the last state.
+// Gradients of q, k, v, g, beta and the first state. The inputs are these and
+// the cotangents of the output and the last state.
 void GatedDeltaUpdateVJP::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {

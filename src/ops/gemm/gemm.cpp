@@ -18,7 +18,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Collapsed batch dimensions, and strides of an array along them.
+// Collapsed batch dimensions and an array's strides along them.
 struct CollapsedBatch {
   Shape shape;
   Strides strides;
@@ -30,7 +30,7 @@ struct BatchLayout {
   CollapsedBatch a, b; // when gathering: the matrices that the indices select
 };
 
-// In the order of BATCH's values.
+// Argument blocks in the order of BATCH's values.
 using AnyBatch = std::variant<BatchEven, BatchNest, BatchGather>;
 
 Shape batch_shape(const array& x) {
@@ -67,7 +67,7 @@ BatchLayout batch_layout(const GemmCall& call, const array& out) {
   return batch;
 }
 
-// Every matrix of x starts at a multiple of 16 bytes.
+// Whether every matrix of x starts at a multiple of 16 bytes.
 bool aligned(const array& x, const Shape& shape, const Strides& strides) {
   if (x.offset() % 16 != 0) {
     return false;
@@ -131,8 +131,8 @@ void exchange(BatchGather& batch) {
   std::swap(batch.a, batch.b);
 }
 
-// Rows of several batch items that follow each other evenly are the rows of
-// one taller matrix when b is the same for all.
+// If b is the same for all batch items, evenly spaced rows of a form one taller
+// matrix.
 void fold_batch_into_rows(GemmProblem& p, BatchLayout& batch) {
   auto& [a, b, c] = batch.strides;
   if (batch.shape.size() != 1 || b[0] != 0) {
@@ -182,7 +182,7 @@ problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
   return p;
 }
 
-// Contiguous batch dimensions collapse; more than kernels take are rare.
+// Contiguous copies collapse to few batch dimensions; such calls are rare.
 void run_on_copies(StreamEncoder& enc, const GemmCall& call, array& out) {
   std::vector<array> copies;
   copies.reserve(5);

@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-constexpr uint32_t max_vectors = 8; // of a thin product's kernels
+constexpr uint32_t max_vectors = 8; // for the kernels of thin products
 
 uint64_t ceil_div(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
@@ -22,8 +22,8 @@ uint32_t round_up(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(ceil_div(a, b) * b);
 }
 
-// A stride that is never stepped along may be anything; 1 suits the tests
-// for unit strides below.
+// The stride of an axis of length 1 is arbitrary; 1 passes the tests for unit
+// strides below.
 void normalise(MatrixStrides& s, uint32_t rows, uint32_t cols) {
   if (cols <= 1) {
     s.col = s.row == 1 && rows > 1 ? std::max<int64_t>(rows, 4) : 1;
@@ -38,8 +38,8 @@ uint64_t reach(const MatrixStrides& s, uint32_t rows, uint32_t cols) {
       static_cast<uint64_t>(std::llabs(s.col)) * std::max(cols, 1u);
 }
 
-// Aligned loads of `items` neighbours of a rows x cols matrix never straddle an
-// edge. `along_rows`: neighbours are of a column.
+// Whether aligned loads of `items` adjacent items of a rows x cols matrix never
+// straddle an edge. `along_rows`: items of a column are adjacent.
 bool whole_vectors(
     const MatrixStrides& s,
     uint32_t rows,
@@ -50,13 +50,12 @@ bool whole_vectors(
                     : s.col == 1 && cols % items == 0 && s.row % items == 0;
 }
 
-// llvmpipe ends an invocation's loops, all taken together, after 65,535
-// iterations, without a word (LP_MAX_TGSI_LOOP_ITERATIONS). The software tile
-// takes 65 iterations for 16 k's.
+// llvmpipe silently ends an invocation's loops after 65,535 iterations in all
+// (LP_MAX_TGSI_LOOP_ITERATIONS); the software tile takes 65 for 16 items of k.
 constexpr uint32_t software_k = 8192;
 
-// Splits k until the device is busy, in parts of at least `least` k's in
-// multiples of `unit`.
+// Splits k until the device is busy, in parts of at least `least` items, which
+// are multiples of `unit`.
 void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
   uint32_t k = plan.problem.k;
   plan.splits = 1;
@@ -82,7 +81,7 @@ void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
   }
 }
 
-// What all variants say alike, after split_k().
+// Sets the members that all variants have, after split_k().
 template <typename Variant>
 void set_variant(GemmPlan& plan, Variant v) {
   v.T = plan.problem.type;
@@ -126,7 +125,7 @@ void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   set_variant(plan, v);
 }
 
-// The matrix times up to 8 vectors; true if that suits the strides.
+// A matrix times up to 8 vectors; false if the strides do not suit.
 bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   if (p.type == Type::c64 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
@@ -140,9 +139,9 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   if (!along_k && !along_rows) {
     return false;
   }
-  // Five or more vectors whose k's are not neighbours, or of a matrix whose k's
-  // are not: as those of LoRA, by many rows. Mostly padding for matrix units,
-  // and faster all the same (docs/lab/2026-11-22-training.md).
+  // More than apart_vectors vectors of a tall matrix, as in LoRA: if k is not
+  // adjacent in both, matrix units are faster although mostly padded
+  // (docs/lab/2026-11-22-training.md).
   auto& t = tuning(caps).gemm;
   bool neighbours = along_k && p.b.row == 1;
   if (!neighbours && p.n > t.apart_vectors && p.m >= t.apart_rows &&
@@ -161,12 +160,12 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   return true;
 }
 
-// Workgroups of bm x bn tiles.
+// Number of workgroups for tiles of bm x bn.
 uint64_t tile_groups(const GemmProblem& p, uint32_t bm, uint32_t bn) {
   return ceil_div(p.m, bm) * ceil_div(p.n, bn) * p.batches;
 }
 
-// What tiles of either kind say alike; `items`: of an aligned load.
+// Sets what scalar and matrix tiles share; `items`: items of an aligned load.
 template <typename Variant>
 void plan_operands(
     const GemmProblem& p,
@@ -189,7 +188,7 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   constexpr TileVariant software{
       .BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16};
 
-  // Software devices take GPUs' tiles where a test asks for it.
+  // Software devices use the tiles of GPUs if a test requests it.
   bool asked = caps.software() && p.skinny_rows > 0;
   auto fills = [&](const TileVariant& v) {
     return asked || tile_groups(p, v.BM, v.BN) >= caps.cores();
@@ -210,8 +209,8 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   set_variant(plan, v);
 }
 
-// A few dozen rows by a layer's weights, with matrix units; true if they can be
-// used and k is long enough for their parts.
+// A few dozen rows by a layer's weights, with matrix units; false if they
+// cannot be used or k is too short for their parts.
 bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   auto& t = tuning(caps).gemm;
   uint32_t least = p.skinny_rows < 0 ? max_vectors + 1 : p.skinny_rows;
@@ -251,7 +250,7 @@ bool takes_fragments(
     const GemmProblem& p,
     const FragmentsVariant& v) {
   bool can = caps.known_fragments && caps.usual_matrices(p.type);
-  if (caps.software()) { // emulates matrices where a test asks for it
+  if (caps.software()) { // emulates matrices if a test requests it
     can = p.skinny_rows > 0 && p.k <= 512 &&
         (p.type == Type::f16 || p.type == Type::bf16);
   }
@@ -262,7 +261,7 @@ bool takes_fragments(
       v.shared_memory() <= caps.shared_memory;
 }
 
-// With splits chosen.
+// Sets the variant after the splits are chosen.
 void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
   v.T = plan.problem.type;
   v.SG = 32;
@@ -272,7 +271,7 @@ void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
   set_variant(plan, v);
 }
 
-// A tile of matrix units and the parts of k; 0: as split_k() has it.
+// A tile of matrix units and the parts of k; 0 parts: split_k() decides.
 struct MatrixTile {
   CoopmatVariant tile;
   uint32_t parts;
@@ -281,7 +280,7 @@ struct MatrixTile {
 constexpr CoopmatVariant large_tile{.BM = 128, .BN = 128, .WM = 2, .WN = 2};
 constexpr CoopmatVariant medium_tile{.BM = 64, .BN = 64, .WM = 2, .WN = 2};
 constexpr CoopmatVariant flat_tile{.BM = 32, .BN = 128, .WM = 1, .WN = 4};
-// Of 16 x 32 in subgroups of 16 lanes, without spills by ANV.
+// Subgroups of 16 lanes take 16 x 32, with which ANV does not spill.
 constexpr CoopmatVariant large_narrow_tile{
     .BM = 128,
     .BN = 128,
@@ -293,9 +292,8 @@ CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
   return p.m > 32 ? medium_tile : narrow ? small_tile : flat_tile;
 }
 
-// Large tiles where they fill the device, by parts of k if need be: workgroups
-// of one core hide each other's latency, and a few idle cores cost less than
-// smaller tiles everywhere.
+// Large tiles if they fill the device, if need be by parts of k: workgroups of
+// a core hide latency, and smaller tiles cost more than a few idle cores.
 MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
   auto& t = tuning(caps).gemm;
   auto& large = large_tile;
@@ -310,9 +308,9 @@ MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
   return {can_large && fills ? large : least_tile(p, narrow), 0};
 }
 
-// The least expected time. Parts of k cost a start of 64 items each, and are
-// written and read again: 8 bytes, as long as 512 products of a core (Strix
-// Halo and Radeon RX 7900 XTX by their rates).
+// The tile with the least expected time. Parts of k cost a start of 64 items
+// each, and 8 bytes written and read, which take as long as 512 products of a
+// core (Strix Halo and Radeon RX 7900 XTX by their rates).
 MatrixTile estimated_tile(
     const Caps& caps,
     const GemmProblem& p,
@@ -343,7 +341,7 @@ MatrixTile estimated_tile(
   return best;
 }
 
-// The matrix units' tiles; true if they can be used.
+// Tiles of matrix units; false if they cannot be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   auto& tuned = tuning(caps).gemm;
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
@@ -353,7 +351,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     return true;
   }
   bool wide = std::min(p.m, p.n) > 64;
-  // A few k's fill no unit, but a scalar tile takes as long to write.
+  // With few items of k, a scalar tile takes as long to write as a matrix tile.
   auto units = caps.matrices(p.type);
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
     units = caps.half_matrices(p.type);
@@ -372,7 +370,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   } else {
     split_k(plan, caps, tuned.split_matrices_k, 64);
   }
-  // Twice as many workgroups, and four a core.
+  // Half as large: twice as many workgroups, of which four fit a core.
   constexpr FragmentsVariant fragments{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
   if (v.BM == large_tile.BM && takes_fragments(caps, p, fragments)) {
     set_fragments(caps, plan, fragments);

@@ -65,8 +65,8 @@ struct GemmPlan {
   uint64_t groups() const {
     return uint64_t(tiles_m) * tiles_n * splits * problem.batches;
   }
-  // For the estimate of its time (runtime/work.h). If every tile of bfloat16 on
-  // f16 matrices has to be computed again, that takes 20 times as long.
+  // For the estimate of run time (runtime/work.h). If every tile of bfloat16 on
+  // f16 matrices must be recomputed, the run takes 20 times as long.
   double flops() const {
     auto* v = std::get_if<CoopmatVariant>(&variant);
     double most = v && v->units.halves ? 20 : 1;

@@ -28,7 +28,7 @@ bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
       .n = static_cast<uint32_t>(out.shape(-1)),
       .k = static_cast<uint32_t>(a.shape(-1)),
       .b_transposed = transposed};
-  // Pieces of 16 bytes, none across an edge.
+  // Rows consist of pieces of 16 bytes, none across an edge.
   int64_t pitch = b.strides(transposed ? -1 : -2);
   int64_t stride = b.strides(0);
   bool unit = transposed || b.strides(-1) == 1;

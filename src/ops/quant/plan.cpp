@@ -15,7 +15,7 @@ uint32_t tiles(uint64_t n, uint32_t tile) {
   return static_cast<uint32_t>((n + tile - 1) / tile);
 }
 
-// The smallest of 1, 2, 4, 8 that holds m, up to `most`.
+// The least of 1, 2, 4 and 8 that is at least m, up to `most`.
 uint32_t row_bucket(uint32_t m, uint32_t most) {
   uint32_t rows = 1;
   while (rows < m && rows < most) {
@@ -24,9 +24,8 @@ uint32_t row_bucket(uint32_t m, uint32_t most) {
   return rows;
 }
 
-// The largest chunks, and up to `turns` of them at once, that are the same
-// number for all lanes; else the largest that give each lane some. Only codes
-// whose chunk is still a whole number of words have smaller ones.
+// Chooses the largest chunks, of whole words and up to `turns` at once, that
+// divide k evenly among the lanes; else the largest that leave no lane idle.
 void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   uint32_t smallest = v.BITS == 4 || v.BITS == 8 ? 8
       : v.BITS == 2 || v.BITS == 6               ? 16
@@ -46,10 +45,10 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
 }
 
-// Whether matrix units make the products of few rows, where that measured
-// faster (docs/lab/2026-11-22-matvec.md).
+// Whether matrix units compute products of few rows, where they measured faster
+// (docs/lab/2026-11-22-matvec.md).
 bool takes_matrices(const Caps& caps, const QuantShape& s) {
-  constexpr uint32_t most_rows = 8; // of a variant
+  constexpr uint32_t most_rows = 8; // the most of a variant
   auto& f = s.common;
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);
@@ -64,14 +63,14 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
   QmvVariant v{s.common};
   v.use_matrices(caps.matrix_subgroup());
   v.ROWS = row_bucket(s.m, 8);
-  constexpr uint32_t subgroups = 8; // share k
+  constexpr uint32_t subgroups = 8; // that share k
   v.WG = v.SG * subgroups;
   uint32_t share = tiles(s.k / s.common.GROUP, subgroups);
   v.TURNS = std::clamp(share, 1u, v.ROWS > 1 ? 2u : 4u);
   if (v.ROWS == 1) {
     v.X_ITEMS = tiles(s.k, 1024) * 1024;
   }
-  // Up to eight times sixteen outputs a workgroup.
+  // Up to 8 x 16 outputs a workgroup.
   uint32_t groups = tuning(caps).quant.matvec_groups * caps.cores();
   uint64_t sixteens = s.batch * tiles(s.n, 16);
   v.BLOCK = 16 * std::clamp(tiles(sixteens, groups), 1u, 8u);
@@ -85,8 +84,8 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   auto& t = tuning(caps).quant;
   QmvVariant v{s.common};
   v.VEC = s.aligned;
-  // Eight rows hold 64 items of x, and a sum, two products and a pointer each;
-  // codes of 2 bits are unpacked more at once than others.
+  // Eight rows hold 64 items of x, and a sum, two products and a pointer each.
+  // More codes of 2 bits are unpacked at once than of others.
   bool few = caps.few_registers();
   bool eight = caps.held_values >= 64 + 8 * 5 + 8 && !(few && v.BITS == 2);
   v.ROWS = row_bucket(s.m, eight ? 8 : 4);
@@ -95,20 +94,20 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
   uint32_t lanes = std::max(caps.lanes(), 4u);
   v.WG = 4 * lanes;
   if (caps.software()) {
-    // One thread runs a workgroup: fewer, larger ones. Loads are one by one
-    // there, so each x serves many weights where that repays compiling.
+    // One thread runs a workgroup, so fewer and larger ones are faster. Loads
+    // are scalar, so each x serves many weights if that repays compiling.
     bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= t.compiled_weights;
     v.OUTS = large ? 16 : 4;
     v.WG = large ? 2 * lanes : 4 * lanes;
     v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
-    share_k(v, s.k, lanes, 0); // uneven shares cost nothing there
+    share_k(v, s.k, lanes, 0); // uneven shares cost nothing here
   } else {
     uint64_t full = t.busy_subgroups * uint64_t(caps.cores());
     uint64_t outs = s.batch * tiles(s.m, v.ROWS) * uint64_t(s.n);
     v.BLOCK = 4 * v.OUTS;
     if (outs < full * v.OUTS) {
-      // Too few: each takes fewer outputs, and where k is long workgroups share
-      // the rows.
+      // Too few subgroups: each takes fewer outputs, and if k is long,
+      // workgroups share the rows.
       v.OUTS = v.ROWS == 1 && outs < full ? 1 : std::min(v.OUTS, 2u);
       v.BLOCK = 4 * v.OUTS;
       if (s.k >= t.shared_k * lanes) {
@@ -117,7 +116,7 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
         v.BLOCK = v.OUTS;
       }
     }
-    // Two chunks at once cost registers: those of one row alone.
+    // Two chunks at once fit the registers for one row only.
     share_k(v, s.k, lanes, v.ROWS == 1 && !caps.few_registers() ? 2 : 1);
   }
   return {
@@ -138,12 +137,12 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny takes it (docs/lab/2026-11-22-few-rows.md). Small
-// groups cost it more than rows of x: a product of each is scaled.
+// Whether qmm_skinny is used (docs/lab/2026-11-22-few-rows.md). Small groups
+// slow it down more than rows of x, because each group's product is scaled.
 bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows < 0 ? t.few_rows : rows;
-  // Of more, RADV spills on gfx1151 and gfx1100.
+  // RADV spills with more rows on gfx1151 and gfx1100.
   uint32_t full = timed_tiles(caps) ? 64 : 32;
   uint32_t most = s.common.GROUP >= 64 ? full
       : s.common.GROUP == 32           ? std::min(t.small_group_rows, full)
@@ -157,9 +156,9 @@ uint64_t rows_of_expert(const QuantShape& s) {
   return s.batch / std::max(s.matrices, 1u);
 }
 
-// Whether lanes load codes into their own elements of matrices: where they can,
-// in the formats that this was measured with, or in others if a user asks for
-// it by a number of `rows`. Software devices emulate matrices then.
+// Whether lanes load codes into their own elements of matrices: if the layout
+// is known, in the measured formats, or in others if the user requests it by
+// `rows`. Software devices then emulate matrices.
 bool loads_fragments(const Caps& caps, const QuantShape& s, int rows) {
   const ProductVariant& v = s.common;
   bool asked = rows > 0, measured = v.BITS == 4 && v.GROUP >= 64;
@@ -170,7 +169,7 @@ bool loads_fragments(const Caps& caps, const QuantShape& s, int rows) {
       (v.BITS == 4 || v.BITS == 8) && caps.shared_memory >= 32768;
 }
 
-// Whether qmm_fragments takes it (docs/lab/2026-11-22-few-rows.md).
+// Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
 bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows < 0 ? t.few_rows : rows;
@@ -180,7 +179,7 @@ bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
       !s.sorted && (faster || rows > 0);
 }
 
-// With other forms where a view of the device has them.
+// Replaces forms of the kernel that a tuned view of the device sets.
 void reform(const Caps& caps, const QuantShape& s, QmmFragmentsVariant& v) {
   auto& forms = tuning(caps).forms;
   uint32_t parts = forms.fragments_parts;
@@ -199,7 +198,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   v.use_matrices(caps.software());
   v.DEPTH = v.AHEAD = 1;
   if (caps.software()) {
-    v.FM = v.FX = 1; // quick to compile
+    v.FM = v.FX = 1; // compiles quickly
     v.WK = 2;
   } else if (s.m <= 16) {
     v.FX = 1;
@@ -221,7 +220,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
-// Whether qmm_tall takes it (docs/lab/2026-11-25-rows.md).
+// Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
 bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
   return loads_fragments(caps, s, rows) && !s.sorted &&
@@ -229,7 +228,7 @@ bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
       s.m <= t.most_tall_rows;
 }
 
-// A tile of `rows` rows and 128 columns, which four subgroups share.
+// A tile of `rows` rows by 128 columns, shared by four subgroups.
 QmmTallVariant
 tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
   QmmTallVariant v{s.common, 32};
@@ -242,8 +241,8 @@ tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
   return v;
 }
 
-// Rows are shared evenly by tiles of up to 128; parts of k make as many
-// workgroups as the cores hold at once.
+// Tiles of up to 128 rows have even shares; parts of k make as many workgroups
+// as the cores hold at once.
 QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   auto& t = tuning(caps).quant;
   auto& forms = tuning(caps).forms;
@@ -256,7 +255,7 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   uint64_t parts = std::min<uint64_t>(
       t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k);
   if (caps.software() && s.k > v.depth) {
-    parts = 2; // which tests are to see
+    parts = 2; // for tests of splits
   }
   if (s.may_split && parts > 1) {
     plan.k_split = tiles(tiles(s.k, parts), v.depth) * v.depth;
@@ -274,14 +273,14 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
     v.FM = v.WN = 1;
     v.WK = 8;
     v.DEPTH = 2;
-    // Wider ones read x less often.
+    // Wider fragments read x less often.
     if (s.batch * tiles(s.n, 64) >= 2 * uint64_t(caps.cores())) {
       v.FN = 4;
       v.WK = 4;
     }
   } else {
-    // Subgroups share x, and where outputs are few, k too: the way through it
-    // is what takes long.
+    // Subgroups share x, and k too if outputs are few, because the loop over k
+    // then takes the most time.
     bool many = s.batch * tiles(s.n, 64) >= caps.cores();
     bool tall = s.m > 32 && many;
     v.FM = tall ? 4 : 2;
@@ -305,14 +304,14 @@ uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
                   : tiles(s.m, height);
 }
 
-// Whether qmm_fragments or qmm_tall takes sorted rows
+// Whether qmm_fragments or qmm_tall is used for sorted rows
 // (docs/lab/2026-11-25-rows.md).
 bool loads_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
   return s.sorted && s.batch >= tuning(caps).quant.sorted_rows &&
       loads_fragments(caps, s, rows);
 }
 
-// Whether qmm_fragments does: few rows an expert, and more of them than
+// Whether that is qmm_fragments: few rows an expert, but not fewer rows than
 // experts.
 bool takes_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
   auto& t = tuning(caps).quant;
@@ -341,7 +340,7 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, v.outputs())};
 }
 
-// Whether qmm_tall takes sorted rows: experts of more rows.
+// Whether it is qmm_tall: more rows an expert.
 bool takes_sorted_tall(const Caps& caps, const QuantShape& s, int rows) {
   return loads_sorted_fragments(caps, s, rows) &&
       rows_of_expert(s) > tuning(caps).quant.few_expert_rows;
@@ -362,8 +361,8 @@ struct Tile {
   uint32_t bm, bn, wm, wn;
 };
 
-// The largest tile whose number fills the device, or the one that is expected
-// to take least time.
+// The largest tile whose workgroups fill the device; if tiles are not timed,
+// the one with the least expected time.
 Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
   constexpr Tile wide{128, 256, 2, 4};
   constexpr Tile large{128, 128, 2, 4};
@@ -371,7 +370,7 @@ Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
   constexpr Tile small{64, 64, 2, 2};
   constexpr Tile flat{32, 64, 1, 4};
   uint64_t m = s.sorted ? s.batch : s.m;
-  // Rows that share a matrix of w.
+  // Number of rows that share a matrix of w.
   uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
   uint64_t batch = s.sorted ? 1 : s.batch;
   auto groups = [&](const Tile& t) {
@@ -389,7 +388,7 @@ Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
         : fills(medium)        ? medium
                                : small;
   }
-  // `wide` needs scratch memory by RADV. A smaller one where it saves a tenth.
+  // With RADV `wide` needs scratch memory. A smaller tile must save a tenth.
   auto saves = [&](const Tile& t, const Tile& than) {
     return 10 * tile_time(caps, groups(t), t.bm, t.bn) <
         9 * tile_time(caps, groups(than), than.bm, than.bn);
@@ -401,7 +400,7 @@ Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
 QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
   Tile t = coopmat_tile(caps, s);
   auto units = caps.matrices(s.common.T);
-  // Fewer instructions, but not timed on NVIDIA's GPUs.
+  // Takes fewer instructions, but is not timed on NVIDIA's GPUs.
   bool finite_first = s.common.T == Type::bf16 && !nvidia(caps);
   QmmCoopmatVariant v{
       s.common,
@@ -421,9 +420,8 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       .n_tiles = tiles(s.n, t.bn)};
 }
 
-// Matrices that multiply codes by rows of x; of f16 where there are none of
-// bf16, by rows that are packed for them (quant/half_rows.h; not timed on
-// NVIDIA's).
+// Matrices that multiply codes by rows of x; without bf16 matrices, those of
+// f16 with packed rows (quant/half_rows.h; not timed on NVIDIA's GPUs).
 MatrixUnits units_of(const Caps& caps, const QuantShape& s) {
   const ProductVariant& v = s.common;
   bool packs = v.CODE == CODE_INTEGER && !nvidia(caps) &&
@@ -432,7 +430,7 @@ MatrixUnits units_of(const Caps& caps, const QuantShape& s) {
   return units.lanes || !packs ? units : caps.half_matrices(v.T);
 }
 
-// Whether qmm_sorted takes it: sorted rows, others where tiles are estimated.
+// Whether qmm_sorted is used: for sorted rows; others if tiles are estimated.
 bool takes_sorted(const Caps& caps, const QuantShape& s) {
   auto units = units_of(caps, s);
   bool estimated = !timed_tiles(caps) && !narrow(units);
@@ -442,16 +440,16 @@ bool takes_sorted(const Caps& caps, const QuantShape& s) {
       caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
 }
 
-// A tile of codes, and the parts of k.
+// A tile of codes and the number of parts of k.
 struct CodeTile {
   Tile tile;
   uint32_t parts = 1;
 };
 
-// What is expected to take least time: rounds of one tile a core. A row or
-// column takes as long on its way to shared memory as 16 products (instructions
-// of RADV on gfx1151 and gfx1201). Parts of k cost a start of 64 items, 8 bytes
-// a sum, as long as 512 products of a core, and another dispatch, of some 4 us.
+// The tile with the least expected time, in rounds of one tile a core. Staging
+// a row or column takes as long as 16 products (instructions of RADV on gfx1151
+// and gfx1201). Parts of k cost a start of 64 items, 8 bytes a sum, which take
+// as long as 512 products of a core, and a dispatch of some 4 us.
 CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
   constexpr Tile tiles_of_codes[] = {
       {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};
@@ -480,7 +478,7 @@ CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
   return best;
 }
 
-// Taller tiles read weights less often where experts fill most of them
+// Taller tiles read weights less often if experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
 QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   auto units = units_of(caps, s);
@@ -489,10 +487,10 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
         s.common, units, s.sorted, false, t.bm, t.bn, t.wm, t.wn, depth};
   };
   auto v = variant({64, 128, 1, 4}, 32);
-  // Tests are to see parts on software devices.
+  // Tests need parts on software devices too.
   uint32_t parts = caps.software() && s.may_split && !s.sorted ? 2 : 1;
   if (narrow(units)) {
-    // Two sums an output: narrow subgroups do not spill with 8 rows of 32
+    // Each output has two sums: narrow subgroups do not spill with 8 rows of 32
     // columns each (ANV).
     auto flat = variant({32, 128, 4, 4}, 64);
     bool few = units.shape.m == 8;
@@ -524,7 +522,7 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
   return plan;
 }
 
-// Whether software devices, whose shared memory is slow, take large pieces.
+// Whether software devices use large tiles, since their shared memory is slow.
 bool repays_compiling(const QuantShape& s, uint64_t m) {
   return m > 32 && m * s.n * s.k >= software_tuning.quant.compiled_products;
 }
@@ -542,7 +540,7 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
     v.BM = 32;
     v.BN = 64;
   }
-  // Not timed on NVIDIA's GPUs.
+  // VEC is not timed on NVIDIA's GPUs.
   v.VEC = !nvidia(caps) && s.transpose && s.x_aligned && s.k % 32 == 0;
   if (v.VEC && v.BM == 64 && !caps.software()) {
     v.TM = 8;
@@ -550,7 +548,7 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
       uint64_t groups = s.batch * tiles(s.m, v.BM) * tiles(s.n, width);
       return tiles(groups, caps.cores());
     };
-    // Wider tiles where they fit and take no more rounds of the cores.
+    // Wider tiles if they fit and take no more rounds of the cores.
     bool fits = caps.shared_memory >= (64 + 128) * 32 * sizeof(float);
     v.BN = fits && 2 * rounds(128) <= rounds(64) ? 128 : 64;
   }
@@ -564,8 +562,8 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
                                : "no cooperative matrices for x's type"};
 }
 
-// Whether rows of x are rounded to bytes, which the user must ask for: where
-// bytes multiply fast and matrix units would not, or wherever it can be.
+// Whether rows of x are rounded to bytes. The user must request it: 1 if bytes
+// multiply fast and matrix units cannot be used, 2 or 3 wherever possible.
 bool takes_dot(const Caps& caps, const QuantShape& s, int int8) {
   constexpr uint64_t most_bytes = 256 << 20; // of x, packed
   const ProductVariant& v = s.common;
@@ -583,7 +581,7 @@ QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
   bool mixed = int8 == 3 || (int8 == 1 && !caps.fast_dot_signed);
   QmmDotVariant v{s.common, mixed};
   if (caps.software()) {
-    v.BK = DOT_BLOCK; // quick to compile
+    v.BK = DOT_BLOCK; // compiles quickly
   }
   if (caps.software() && repays_compiling(s, s.m)) {
     v.BN = 128;
@@ -621,7 +619,7 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
   if (takes_sorted_tall(caps, shape, skinny)) {
     return plan_sorted_tall(caps, shape);
   }
-  // Sorted experts pay for a tile when each has several rows.
+  // Tiles repay for sorted experts if each has several rows.
   auto& t = tuning(caps).quant;
   bool tiled = shape.sorted
       ? shape.batch >= t.sorted_rows &&
@@ -644,7 +642,7 @@ bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
     return false;
   }
   if (rows < 0) {
-    // Only products along k take f16 matrices.
+    // Only products along k support f16 matrices.
     bool halves = caps.half_matrices(s.common.T).lanes;
     bool codes = takes_sorted(caps, s);
     rows = codes && halves                   ? 0

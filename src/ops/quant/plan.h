@@ -1,5 +1,5 @@
-// The choice of a quantized product's kernel and tile: a pure function of a
-// shape and of the device, tested without a GPU.
+// Choice of a quantized product's kernel and tile: a pure function of a shape
+// and a device snapshot, tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace mlx::core::vulkan {
 
 struct QuantShape {
   ProductVariant common; // type, format, addressing of matrices
-  uint32_t m = 1, n = 1, k = 1; // of one product
+  uint32_t m = 1, n = 1, k = 1; // sizes of one product
   uint64_t batch = 1;
   bool transpose = true; // w is (n, k)
   bool aligned = true; // 16-byte loads of x and w are possible
-  bool x_aligned = true; // of x
-  bool sides_aligned = true; // and of scales and biases
+  bool x_aligned = true; // 16-byte loads of x are possible
+  bool sides_aligned = true; // scales and biases are aligned too
   bool may_split = true; // k into parts that are summed in a second dispatch
-  // Rows of a sorted stack, a product each: m is 1, batch the number of rows.
+  // Rows of a sorted stack, one product each: m is 1, batch the row count.
   bool sorted = false;
   uint32_t matrices = 1;
 };
@@ -31,9 +31,9 @@ struct QuantShape {
 struct QuantPlan {
   std::variant<
       QmvVariant, // w transposed, few rows
-      QmmFragmentsVariant, // and a few dozen
+      QmmFragmentsVariant, // w transposed, a few dozen rows
       QmmSkinnyVariant,
-      QmmTallVariant, // and a few hundred
+      QmmTallVariant, // w transposed, a few hundred rows
       QmmDotVariant, // x rounded to bytes
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
@@ -41,11 +41,11 @@ struct QuantPlan {
       QmmSortedVariant>
       kernel;
   bool sorted = false; // tiles take rows of all products
-  uint32_t tile_height = 0; // then
+  uint32_t tile_height = 0; // rows per tile, if sorted
   // Workgroups along m and n; parts of k, and their length if several.
   uint32_t m_tiles = 1, n_tiles = 1;
   uint32_t splits = 1, k_split = 0;
-  const char* why = ""; // not a faster path
+  const char* why = ""; // reason why no faster path is used
 };
 
 // `skinny`: rows of x from which products of few rows use matrix units; -1: the

@@ -1,4 +1,4 @@
-// fast::Quantize in both directions, every mode, and fast::ConvertFP8.
+// fast::Quantize in both directions and all modes, and fast::ConvertFP8.
 #include "mlx/backend/common/unary.h"
 #include "mlx/fast_primitives.h"
 

@@ -1,5 +1,5 @@
 // Quantized products, shared by QuantizedMatmul, QQMatmul and their gather
-// forms: operands made addressable, one kernel chosen and dispatched. And
+// forms: makes operands addressable, chooses one kernel and dispatches it. Also
 // quantization.
 #pragma once
 
@@ -12,9 +12,8 @@ inline QuantFormat format_of(QuantizationMode mode, int bits, int group) {
   return quant_modes[static_cast<int>(mode)].format(bits, group);
 }
 
-// out = x @ w^T (transpose) or x @ w; allocates out. The operands are kept
-// alive by the caller or by the encoder; copies are made only of matrices
-// whose rows are not contiguous.
+// out = x @ w^T (transpose) or x @ w; allocates out. The caller or the encoder
+// keeps operands alive; only matrices with non-contiguous rows are copied.
 void quantized_product(
     StreamEncoder& enc,
     QuantOperands&& operands,
@@ -23,15 +22,14 @@ void quantized_product(
     bool transpose);
 
 // Operands of a product that quantizes x too. Inputs: x, w, `between` others,
-// the scales if w is quantized, and for nvfp4 maybe the global scales of x and
-// of w.
+// scales if w is quantized, and for nvfp4 optionally both global scales.
 QuantOperands qq_operands(
     StreamEncoder& enc,
     const std::vector<array>& inputs,
     size_t between,
     const QuantFormat& format);
 
-// Items of codes and scales, all row-contiguous, into `out`, which has memory.
+// Dequantizes row-contiguous codes and scales into `out`, which has memory.
 void dequantize(
     StreamEncoder& enc,
     const array& w,
@@ -40,7 +38,7 @@ void dequantize(
     array& out,
     const QuantFormat& format);
 
-// Codes and scales (and affine biases) of w's last axis; allocates outputs.
+// Quantizes w's last axis to codes, scales (and affine biases); allocates them.
 void quantize(
     StreamEncoder& enc,
     const array& w,
@@ -48,7 +46,7 @@ void quantize(
     std::vector<array>& outputs,
     const QuantFormat& format);
 
-// x rounded to what the format can hold, as a temporary of x's shape.
+// x rounded to the values of the format, as a temporary of x's shape.
 array quantize_roundtrip(
     StreamEncoder& enc,
     const array& x,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t group_size = 256;
 
-// Lanes for one of `outputs` reductions, where neighbours share nothing.
+// Lanes for each of `outputs` reductions whose outputs share no loads.
 int team_lanes(uint64_t outputs, uint64_t extent) {
   return extent <= 16                                     ? 1
       : extent <= 512 && (outputs >= 64 || extent <= 128) ? 32
@@ -41,9 +41,9 @@ Type accumulator(Type t) {
 }
 
 ReducePlan plan_reduce(const ReduceProblem& p) {
-  // The bits of a row's sum of floats do not depend on the number of rows:
-  // lanes and parts follow from the row's extent where it is read by fours.
-  // Neighbouring outputs read neighbouring items better than one output does.
+  // The bits of a row's float sum must not depend on the number of rows, so
+  // lanes and parts follow from the row's extent if it is read by fours.
+  // Columns: adjacent outputs are read together, which is faster.
   bool columns = std::abs(p.kept_stride) < std::abs(p.reduced_stride) &&
       p.kept_stride != 0 && p.kept_extent >= 16;
   int lanes =
@@ -53,7 +53,7 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   Type acc = truth ? Type::u32 : accumulator(p.out);
   bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
-    // Four outputs an invocation leave cores without work if there are few.
+    // With four outputs an invocation, few outputs would leave cores idle.
     vec = vec && p.even && p.kept_stride == 1 && p.outputs % 4 == 0 &&
         p.reduced_stride % 4 == 0 && p.outputs >= 512 &&
         p.outputs * p.extent >= uint64_t(1) << 24;
@@ -62,8 +62,8 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
         p.kept_fours && p.extent < (uint64_t(1) << 31);
     lanes = vec && p.extent <= 512 ? 32 : lanes;
   }
-  // Few outputs of many elements: parts in parallel, then the parts. Columns
-  // have few loads under way in each invocation, and so take more of them.
+  // Few outputs of many elements are reduced in parallel parts, then the parts.
+  // Columns need more parts, because an invocation has few loads in flight.
   uint64_t team_outputs = columns && vec ? 4 : 1;
   uint64_t groups = divide_up(p.outputs, team_outputs * group_size / lanes);
   uint64_t part = columns ? 512 : 8192;

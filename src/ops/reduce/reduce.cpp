@@ -18,7 +18,7 @@ namespace {
 
 static_assert(max_reduce_ndim == max_ndim);
 
-// In the order of Reduce::ReduceType.
+// Names in the order of Reduce::ReduceType.
 constexpr const char* op_names[] = {"And", "Or", "Sum", "Prod", "Min", "Max"};
 
 struct Axes {
@@ -32,8 +32,8 @@ struct Axes {
   }
 };
 
-// The order in which elements are combined is free: largest strides first, so
-// that neighbours merge and the innermost walk is the closest one.
+// Elements may be combined in any order. With the largest strides first,
+// adjacent axes merge and the innermost loop has the least stride.
 Axes reduced_nest(const array& x, const std::vector<int>& axes) {
   std::vector<std::pair<int64_t, int>> order; // stride, extent
   for (int a : axes) {
@@ -65,7 +65,7 @@ Axes kept_nest(const array& x, const std::vector<int>& axes) {
   return nest;
 }
 
-// One reduction, described by where its outputs start and what each walks.
+// A reduction: the axes of its outputs and of the elements of each.
 struct Job {
   const char* op;
   Axes kept, reduced;
@@ -80,7 +80,7 @@ ReduceArgs<NDIM> args_of(const Job& job, const ReduceParts& parts) {
       nest_args<NDIM>(job.reduced.shape, job.reduced.strides)};
 }
 
-// Whether what each output walks starts a multiple of four items after x.
+// Whether every output's first element is a multiple of four items after x.
 bool begins_at_fours(const Axes& kept) {
   for (size_t d = 0; d < kept.shape.size(); ++d) {
     if (kept.shape[d] > 1 && kept.strides[d] % 4) {
@@ -90,7 +90,7 @@ bool begins_at_fours(const Axes& kept) {
   return true;
 }
 
-// Describes sums of items of rows by one invocation for each output.
+// Describes sums of items of rows that take one invocation for each output.
 Descriptor sum_of(const Job& job, Type type) {
   auto &kept = job.kept, &reduced = job.reduced;
   if (std::string_view(job.op) != "Sum" || reduced.shape.size() != 1 ||

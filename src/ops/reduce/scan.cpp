@@ -27,7 +27,7 @@ const char* op_name(Scan::ReduceType type) {
   return "";
 }
 
-// The type that a scan carries: narrow integers wrap when they are stored.
+// The type of a scan's carry; narrow integers wrap when they are stored.
 Type carried(Scan::ReduceType type, Dtype out) {
   return type == Scan::LogAddExp && out != complex64
       ? Type::f32
@@ -36,7 +36,7 @@ Type carried(Scan::ReduceType type, Dtype out) {
 
 } // namespace
 
-// `in` is dense in memory (broadcast axes aside) and `out` has its layout.
+// `in` is dense except for broadcast axes, and `out` has its layout.
 void scan_gpu_inplace(
     const array& in,
     array& out,

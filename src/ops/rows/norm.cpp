@@ -10,7 +10,7 @@ using namespace vulkan;
 
 namespace {
 
-// Weight and bias are vectors, or scalars that stand for "none".
+// Whether a weight or bias is given: a vector. A scalar stands for none.
 bool given(const array& v) {
   return v.ndim() == 1;
 }
@@ -21,7 +21,7 @@ bool vector4(const array& v) {
   return !given(v) || ((v.strides()[0] == 1 || v.size() == 1) && aligned4(v));
 }
 
-// `inputs`: x, w and (layer norm) b.
+// `inputs`: x, w and, for layer norm, b.
 void norm(
     Stream s,
     bool layer,
@@ -60,7 +60,7 @@ void norm(
       what);
 }
 
-// The sum of all rows of `g` in `gb`.
+// Sums all rows of `g` into `gb`.
 void bias_gradient(StreamEncoder& enc, const array& g, int length, array& gb) {
   array rows(
       {static_cast<int>(g.size() / std::max(length, 1)), length},
@@ -71,7 +71,7 @@ void bias_gradient(StreamEncoder& enc, const array& g, int length, array& gb) {
   reduce_into(enc, rows, gb, Reduce::Sum, {0});
 }
 
-// gx, and in `parts` what each workgroup adds to the weight's gradient.
+// Writes gx, and to `parts` each workgroup's sum of the weight's gradient.
 void norm_vjp_rows(
     StreamEncoder& enc,
     bool layer,
@@ -108,7 +108,7 @@ void norm_vjp_rows(
       linear(plan.groups));
 }
 
-// Gradients for x, w and (layer norm) b from those and the cotangent.
+// Gradients of x, w and (layer norm) b from these and the cotangent.
 void norm_vjp(
     Stream s,
     bool layer,

@@ -121,7 +121,7 @@ std::optional<RadixPlan> plan_radix(
     v.ORDER = "Float";
     v.INF = t == Type::f16 ? 0x7c00 : t == Type::bf16 ? 0x7f80 : 0x7f800000;
   }
-  // Merging is faster for shorter rows, and on llvmpipe for all
+  // Merge sort is faster for shorter rows, and on llvmpipe for all rows
   // (docs/lab/2026-11-23-sorting.md).
   if (least < 0) {
     least = caps.software() ? 0 : v.T == Type::u32 ? 1 << 17 : 1 << 14;

@@ -45,9 +45,8 @@ struct NormVjpPlan {
 };
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length);
 
-// Items of a row that one workgroup sorts. Few sizes keep the number of
-// variants small; keys and positions fit the 16 KiB of shared memory that every
-// device has.
+// Items of a row that one workgroup sorts. Few sizes limit the variants; keys
+// and positions fit the 16 KiB of shared memory that every device has.
 struct SortTile {
   int threads, items;
   int size() const {
@@ -59,14 +58,13 @@ SortTile sort_tile(int64_t length, size_t itemsize, bool arg);
 // Whether contiguous rows too long for one workgroup are rank-sorted: n * n
 // comparisons in one dispatch, if cheaper than the dispatches of a merge sort.
 bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
-// Whether counting beats the steps of a tile's sort, too: a single row, as of
-// the experts of a few tokens. Floats stay in the tile's sort, which the rule
-// for routers looks for (docs/lab/2026-11-25-rows.md).
+// Whether counting is faster than a tile's sort too: for a single row, such as
+// the experts of a few tokens. Floats stay with the tile's sort, which the rule
+// for routers matches (docs/lab/2026-11-25-rows.md).
 bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
 
-// Radix sort of long rows with keys of up to 32 bits, for devices with a fixed
-// subgroup size; empty if a merge sort is better. tile and digits are those of
-// step Scatter.
+// Radix sort of long rows with keys of up to 32 bits, for fixed subgroup sizes;
+// empty if a merge sort is better. tile and digits: of step Scatter.
 struct RadixPlan {
   RadixVariant scatter; // without FIRST and LAST
   uint32_t tile, digits;
@@ -78,7 +76,7 @@ std::optional<RadixPlan> plan_radix(
     uint64_t rows,
     uint32_t n,
     int least = -1); // as TestHooks::radix_items (vk/config.h)
-// The variants of one digit: of step Scatter, and from it of the other steps.
+// The variants of a digit's steps, made from that of step Scatter.
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
 RadixVariant radix_count(RadixVariant scatter);
 RadixVariant radix_prefix(RadixVariant scatter);

@@ -1,4 +1,4 @@
-// Sort and ArgSort of long rows, a digit of 8 bits at a time: radix.comp.
+// Sort and ArgSort of long rows by digits of 8 bits (radix.comp).
 #include "ops/rows/radix.h"
 
 #include "ops/layout.h"
@@ -21,7 +21,7 @@ bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg) {
   };
   array counts = counters(uint64_t(RADIX_DIGITS) * args.tiles);
   array totals = counters(RADIX_DIGITS);
-  // Items sorted by the digits so far, in two arrays by turns.
+  // Items sorted by the digits so far; two arrays alternate.
   struct Sorted {
     array keys, positions;
   };

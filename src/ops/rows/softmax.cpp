@@ -5,7 +5,7 @@ namespace mlx::core {
 
 using namespace vulkan;
 
-// Always in float32, so that `precise` asks for nothing more.
+// Always computes in float32, so `precise` changes nothing.
 void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
   check_floating(out, "softmax");
   auto& enc = encoder(stream());

@@ -1,8 +1,8 @@
-// Sort, ArgSort, Partition and ArgPartition: one stable merge sort. Rows that
+// Sort, ArgSort, Partition and ArgPartition by a stable merge sort. Rows that
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
-// then merged, doubling the sorted runs with each dispatch. Rows of a few
-// thousand items are sorted by counting instead (sort_ranks.comp), much longer
-// ones by digits (radix.h).
+// then merged, doubling the runs with each dispatch. Rows of a few thousand
+// items are sorted by counting (sort_ranks.comp), much longer ones by digits
+// (radix.h).
 #include "kernels/sort.h"
 #include "kernels/sort_ranks.h"
 
@@ -20,7 +20,7 @@ using namespace vulkan;
 
 namespace {
 
-// Keys and, if they travel along, positions between two dispatches.
+// Keys between two dispatches, and positions for an argsort.
 struct Buffers {
   array keys, positions;
 };
@@ -46,8 +46,8 @@ struct SortJob {
   Grid grid() const {
     return linear(rows.tiles * rows.count);
   }
-  // The work of tiles: an item meets another in each step of a bitonic sort, at
-  // about 16 operations. Merges are memory-bound.
+  // Work of the tile sort: about 16 operations an item in each step of a
+  // bitonic sort. Merges are memory-bound.
   Work work() const {
     double steps = std::log2(2.0 * tile.size());
     return {.flops = 8 * steps * steps * in.size()};
@@ -146,7 +146,7 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   }
   SortJob job{enc, in, out, arg, tile, rows};
 
-  // Two of them, taken in turn.
+  // Two buffers, used alternately.
   std::vector<Buffers> buffers;
   for (uint32_t i = 1; i < std::min(rows.tiles, 3u); ++i) {
     buffers.push_back(job.buffers());
