@@ -138,6 +138,7 @@ struct KernelForms {
   // flight.
   uint32_t fragments_parts = 0, fragments_depth = 0, fragments_ahead = 0;
   uint32_t tall_rows = 0; // most rows of a tile of qmm_tall
+  uint32_t norm_lanes = 0; // invocations a row, up to a workgroup
 };
 
 struct Tuning {

@@ -77,6 +77,7 @@ def compare(shape: str | None, model: str | None) -> list[dict]:
 
     job = {"shape": shape, "model": model, "bits": 4, "context": cells.SHORT}
     job |= {"cells": SMALL, "skip": [], "done": [], "choices": [], "deadline": 0}
+    job |= {"undecided": {}}
     loaded = cells.load(job)
     mx.eval(mx.zeros(1) + 1)
     choices = library.status()["table"]["choices"]
@@ -84,10 +85,10 @@ def compare(shape: str | None, model: str | None) -> list[dict]:
     found = []
     for make in worker.cells_of(job, *loaded):
         cell = make()
-        tuner.compare(cell, [], choices, 3)  # kernels are compiled
+        tuner.compare(cell, [], choices, rounds=3, when="")  # kernels are compiled
         ratios, low, high = [], 1, 2
         while len(ratios) < MOST_PAIRS and high / low > 1 + (ALLOWED - 1) / 2:
-            before, after = tuner.compare(cell, [], choices, PAIRS)
+            before, after = tuner.compare(cell, [], choices, rounds=PAIRS, when="")
             ratios += [b / a for a, b in zip(before, after)]
             low, high = median_interval(ratios)
         ratio = statistics.median(ratios)

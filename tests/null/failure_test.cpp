@@ -298,7 +298,9 @@ TEST_CASE("failure: a loss that only vkQueueSubmit reports ends a wait") {
       auto batch = enc.close();
       batch->wait();
       CAPTURE(batch->error());
-      CHECK(batch->error().find("vkQueueSubmit: ERROR_DEVICE_LOST") != std::string::npos);
+      CHECK(
+          batch->error().find("vkQueueSubmit: ERROR_DEVICE_LOST") !=
+          std::string::npos);
       CHECK(batch->error().find("mix") != std::string::npos);
       batch->wait_retired();
     }

@@ -61,6 +61,10 @@ AttentionProblem attention(Type t, uint32_t queries, uint32_t keys) {
 std::vector<Planned> problems() {
   std::vector<Planned> found;
   for (Type t : types) {
+    for (uint32_t n : {64, 128, 1024, 4096, 12288}) {
+      found.push_back(NormProblem{t, n, false, true, false, true});
+      found.push_back(NormProblem{t, n, true, true, true, n > 64});
+    }
     for (uint32_t m : rows) {
       for (int group : {32, 64, 128}) {
         found.push_back(quantized(t, m, 4096, 4096, group));
@@ -90,6 +94,9 @@ std::string kernel_of(const Caps& caps, const Planned& p) {
   }
   if (auto* g = std::get_if<GemmProblem>(&p)) {
     return std::visit(name, plan_gemm(caps, *g).variant);
+  }
+  if (auto* n = std::get_if<NormProblem>(&p)) {
+    return name(plan_norm(caps, *n));
   }
   auto& a = std::get<AttentionProblem>(p);
   return uses_decode(caps, a) ? name(plan_decode(caps, a).kernel)
@@ -166,6 +173,14 @@ TEST_CASE("tuned: there is a choice where it matters") {
       CHECK(candidates(views, dense(Type::f16, m, 1024, 4096)).size() > 1);
     }
     CHECK(candidates(views, attention(Type::f16, 1, 4096)).size() > 3);
+    NormProblem norm{Type::f16, 1024, false, true, false, true};
+    CHECK(candidates(views, norm).size() == 4);
+    for (uint32_t n : {8, 128, 1024, 4096, 12288}) {
+      norm.n = n;
+      auto v = plan_norm(views[0].caps, norm);
+      CHECK(v.LANES == row_team(n).lanes);
+      CHECK(v.CHUNKS == row_team(n).chunks);
+    }
   }
 }
 
@@ -263,6 +278,16 @@ Planned problem_of(const std::string& text) {
     type = words.at("T") == name_of(t) ? t : type;
   }
   uint32_t bits = 0;
+  if (kind == "norm") {
+    NormProblem p{.type = type};
+    take(p.n, "n");
+    take(bits, "options");
+    p.layer = bits & 1;
+    p.weight = bits & 2;
+    p.bias = bits & 4;
+    p.vec = bits & 8;
+    return p;
+  }
   if (kind == "attention") {
     AttentionProblem p{.type = type};
     take(p.batches, "batch");

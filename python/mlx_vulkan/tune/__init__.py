@@ -117,6 +117,8 @@ def job_of(args) -> dict:
         "skip": [],
         "choices": [],
         "done": [],
+        "undecided": {},
+        "reached": 0,  # cells
     }
 
 
@@ -125,7 +127,8 @@ class Tuning:
 
     def __init__(self, job: dict, status):
         self.job, self.status = job, status
-        self.left, self.classes, self.losses = [], [], 0
+        self.left, self.classes, self.losses = [], {}, 0
+        self.at = "making the model"
 
     def run(self) -> dict:
         """The last event. Throws Failed."""
@@ -148,7 +151,7 @@ class Tuning:
             env.pop("MLX_VK_TEST_TUNE", None)
         worker = Worker(WORKER, env)
         worker.send(self.job)
-        trying, why = None, ""
+        trying, why, hangs = None, "", False
         patience = SOFTWARE_PATIENCE if self.job["software"] else PATIENCE
         patience = float(os.environ.get("MLX_VK_TEST_PATIENCE", patience))
         try:
@@ -165,14 +168,22 @@ class Tuning:
                     return event["end"]
                 trying = self.take(event)
         except TimeoutError:
-            why = f"hangs: nothing happened for {patience:.0f} s"
+            hangs, why = True, f"nothing happened for {patience:.0f} s"
             worker.kill()
         words = worker.last_words()
         worker.stop()
-        if not trying:
+        pairs, text, kernel, when = trying or ([], "", "", "")
+        if hangs:
+            why = f"hangs{when and ' '}{when}: {why}"
+        if not pairs:
+            why = f"{self.at}, with the kernels by default: {why}"
             raise Failed(f"The model could not be tuned: {why}. {words}".strip())
-        one, plan, text, kernel = trying
-        self.job["skip"].append([one, plan])
+        self.job["skip"] += pairs
+        self.job["choices"] = [
+            one
+            for one in self.job["choices"]
+            if [one["class"], one["plan"]] not in pairs
+        ]
         self.left.append({"text": text, "kernel": kernel, "why": why})
         self.status(f"left out: {kernel}: {why}")
         return None
@@ -180,7 +191,7 @@ class Tuning:
     def take(self, event: dict):
         """Notes an event; the candidate that is being tried after it."""
         if "trying" in event:
-            self.status(event["trying"][2])
+            self.status(event["trying"][1])
             return event["trying"]
         if "timing" in event:
             return event["timing"]
@@ -188,10 +199,14 @@ class Tuning:
             self.left.append(event["left"])
             self.status(f"left out: {event['left']['kernel']}: {event['left']['why']}")
         if "class" in event:
-            self.classes.append(event["class"])
-            self.job["choices"], self.job["done"] = event["choices"], event["done"]
+            one = event["class"]
+            self.classes.setdefault(one["class"], {}).update(one)
+            for name in ("choices", "done", "undecided"):
+                self.job[name] = event[name]
         if "at" in event:
-            self.status(event["at"])
+            self.at = event["at"]
+            self.status(self.at)
+            self.job["reached"] = max(self.job["reached"], event["reached"])
         return None
 
 
@@ -211,6 +226,7 @@ def tune(args) -> int:
     made = {
         "choices": end["choices"],
         "cells": end["cells"],
+        "noise": end["noise"],
         "model": args.shape or args.model,
         "when": datetime.datetime.now(datetime.timezone.utc).isoformat()[:16],
         "version": __version__,
@@ -247,7 +263,10 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
     for choice in made["choices"]:
         print(wrapped(f"{choice['text']}:", "  ", "      "))
         print(wrapped(f"{choice['kernel']} ({choice['view']})", "    ", "      "))
-    tried = sum(one["candidates"] for one in tuning.classes)
+    for kind, half in made["noise"].items():
+        what = "a step" if kind == "step" else "a product or attention alone"
+        print(f"  noise of {what}: {100 * half:.1f} % (half an interval of 99 %)")
+    tried = sum(one["candidates"] for one in tuning.classes.values())
     print(
         f"  {tried} candidates of {len(tuning.classes)} problems in "
         f"{end['tried']} steps; {len(made['choices'])} taken"
@@ -261,7 +280,7 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
 def files(args, made: dict, tuning: Tuning) -> None:
     head = library.status()
     head = {name: head[name] for name in ("device", "driver")}
-    more = {"left_out": tuning.left, "problems": tuning.classes}
+    more = {"left_out": tuning.left, "problems": [*tuning.classes.values()]}
     if args.json:
         text = json.dumps({**head, **made, **more}, indent=1)
         Path(args.json).write_text(text + "\n")

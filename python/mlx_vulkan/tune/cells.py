@@ -2,6 +2,7 @@
 
 from .. import models
 from ..arguments import Failed
+from .check import ATTENTION, BATCH_GATHER, NORM
 
 LAYERS = 4  # that are kept: they are alike
 CONTEXT, SHORT = 512, 16  # tokens before a decode step; of software devices
@@ -97,3 +98,27 @@ def load(job: dict):
     if not vocabulary:
         raise Failed(f"{job['model']} has no vocab_size in its config.json.")
     return model, vocabulary
+
+
+FLOPS_PER_BYTE = 100  # of what reads and multiplies at once, about as a GPU
+
+
+def work(found: dict) -> float:
+    """An estimate of the share of a step's time that a class of problems takes: bytes,
+    or operations in their place if those take longer."""
+    p = found["members"]
+    if found["kind"] == NORM:  # of rows that are not known
+        return 4 * found["calls"] * p["n"]
+    batch = p["batch"]
+    if found["kind"] == ATTENTION:
+        items = p["keys"] * (p["dim"] + p["value_dim"])
+        size, flops = 2 * p["kv_heads"] * items, 2 * p["heads"] * p["queries"] * items
+        return found["calls"] * batch * max(size, flops / FLOPS_PER_BYTE)
+    matrices = batch
+    if p["stack"] == BATCH_GATHER:  # of experts, those that rows chose
+        matrices = min(batch * p["m"], p.get("matrices", batch))
+    outputs, k = p["n"], p["k"]
+    size = matrices * outputs * k * p.get("bits", 16) / 8
+    size += 2 * batch * p["m"] * (outputs + k)
+    flops = 2 * batch * p["m"] * outputs * k
+    return found["calls"] * max(size, flops / FLOPS_PER_BYTE)

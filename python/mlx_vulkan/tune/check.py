@@ -3,13 +3,15 @@ attention of a class, alone, on random operands."""
 
 from . import library
 
-QUANTIZED, DENSE, ATTENTION = range(3)
+QUANTIZED, DENSE, ATTENTION, NORM = range(4)
 BATCH_GATHER = 2
 # Modes by code and scale of kernels/quant/formats.h.
 MODES = {(0, 0): "affine", (1, 1): "mxfp4", (2, 1): "mxfp8", (1, 2): "nvfp4"}
 # The distance of neighbouring numbers of a type, relative; of float32, what sums of
 # thousands of products in another order lose.
 STEPS = {"bfloat16": 2**-8, "float16": 2**-11, "float32": 2**-18}
+SAMPLE, MOST_CALLS = 2e-3, 32  # seconds of a sample alone
+NORM_ROWS = 4  # a few, as of a step
 
 
 class Differs(Exception):
@@ -26,7 +28,7 @@ def operation(mx, found: dict):
     """A function that computes a problem of the class, and the size of errors that
     rounding explains, in units of the type's step; None where it is not known how."""
     dtype = dtype_of(mx, found["text"])
-    build = (quantized, dense, attention)[found["kind"]]
+    build = (quantized, dense, attention, norm)[found["kind"]]
     return dtype and build(mx, found["members"], dtype)
 
 
@@ -87,12 +89,24 @@ def attention(mx, p: dict, dtype):
     return lambda: fast(q, k, v, scale=scale, mask=mask), 8.0
 
 
+def norm(mx, p: dict, dtype):
+    layer, weight, bias, vec = (p["options"] >> i & 1 for i in range(4))
+    if not vec:
+        return None
+    x = normal(mx, (NORM_ROWS, p["n"]), dtype)
+    w = normal(mx, (p["n"],), dtype) if weight else None
+    b = normal(mx, (p["n"],), dtype) if bias else None
+    if layer:
+        return lambda: mx.fast.layer_norm(x, w, b, 1e-5), 2.0
+    return lambda: mx.fast.rms_norm(x, w, 1e-5), 2.0
+
+
 class Check:
     """Holds a class's operands and the default's result."""
 
     def __init__(self, mx, found: dict):
         mx.random.seed(11)
-        self.mx, self.step = mx, 0.0
+        self.mx, self.step, self.calls = mx, 0.0, 0
         self.made = operation(mx, found)
         if self.made:
             library.record(True)
@@ -104,6 +118,21 @@ class Check:
             known = {one["class"] for one in library.classes()}
             library.record(False)
             self.made = self.made if found["class"] in known else None
+
+    def seconds(self, choices: list[dict], timestamps: bool) -> float:
+        """Of one call, of as many as take some milliseconds."""
+        mx, function = self.mx, self.made[0]
+        library.use(choices)
+
+        def run():
+            mx.eval([function() for _ in range(self.calls)])
+
+        if not self.calls:
+            self.calls = 1
+            library.measure(run, timestamps)  # compiles
+            once = library.measure(run, timestamps)
+            self.calls = min(max(int(SAMPLE / once), 1), MOST_CALLS)
+        return library.measure(run, timestamps) / self.calls
 
     def run(self, choices: list[dict]) -> None:
         """Throws Differs, or what MLX throws."""

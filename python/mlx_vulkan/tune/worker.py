@@ -2,8 +2,11 @@
 
 Reads one job, a line of JSON. Writes events, each a line: {"trying": ...} before
 each candidate, {"left": ...} for one that is left out, {"timing": ...} before each
-time of a step, with its candidate, {"class": ...} with what was chosen, {"cell": ...}
-with times before and after, {"end": ...}.
+time, with its candidates, {"class": ...} with what was chosen, {"cell": ...} with times
+before and after, {"end": ...}.
+
+First, steps are timed with one candidate each. What noise leaves undecided is then
+timed alone (again.py), and what is faster so is tried in a step together.
 """
 
 import ctypes
@@ -18,6 +21,7 @@ import time
 from ..bench.intervals import ratio_interval
 from ..selftest.worker import works
 from . import library
+from .cells import work
 from .check import Check, Differs
 
 # A step has to be faster by so much, and by more than noise.
@@ -25,6 +29,9 @@ LEAST_GAIN = 1.005
 ROUNDS, LEAST_ROUNDS = 14, 4
 CONFIRM = 8
 MOST_CANDIDATES = 16
+# The share of the time after which steps are not timed with one candidate any more, and
+# of what is left of it that a cell may take: the first ones matter most.
+FIRST, OF_CELL = 0.68, 0.25
 
 
 class Tuner:
@@ -33,6 +40,8 @@ class Tuner:
         self.skip = {tuple(pair) for pair in job["skip"]}
         self.done = set(job["done"])
         self.choices = list(job["choices"])
+        self.undecided = dict(job["undecided"])  # a class's plans
+        self.noise = {"step": [], "alone": []}  # halves of intervals of gains
         self.deadline = job["deadline"]
         self.timestamps = False
         self.faults = os.environ.get("MLX_VK_TEST_TUNE", "")
@@ -41,17 +50,35 @@ class Tuner:
         library.use(choices)
         return library.measure(cell.run, self.timestamps) / cell.calls
 
+    def announce(self, choices: list[dict], when: str = "in a step") -> None:
+        """The candidates that the next time is of: if it hangs, one of them does."""
+        texts, kernels = (
+            " and ".join(one[name] for one in choices) for name in ("text", "kernel")
+        )
+        pairs = [[one["class"], one["plan"]] for one in choices]
+        self.say(timing=[pairs, texts, kernels, when])
+        if choices and self.faults == f"hang {when}":
+            time.sleep(3600)
+
     def timed(self, cell, choice: dict | None) -> float:
         """Seconds of a step with a candidate, or without one."""
-        who = choice and [choice[x] for x in ("class", "plan", "text", "kernel")]
-        self.say(timing=who)
-        if who and self.faults == "hang timing":
-            time.sleep(3600)
-        return self.seconds(cell, [*self.choices, *([choice] if choice else [])])
+        mine = [choice] if choice else []
+        self.announce(mine)
+        return self.seconds(cell, [*self.choices, *mine])
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds until this share of the time is over."""
+        return self.deadline - (1 - share) * self.job["seconds"] - time.time()
 
     def late(self, share: float = 1.0) -> bool:
-        left = self.deadline - time.time()
-        return left < (1 - share) * self.job["seconds"]
+        return self.left(share) < 0
+
+    def noisy(self, kind: str, times: list, own: list) -> tuple[float, float]:
+        """The interval of a gain, whose width is noted."""
+        low, high = ratio_interval(times, own) or (0, math.inf)
+        if low:
+            self.noise[kind].append(math.sqrt(high / low) - 1)
+        return low, high
 
     def trial(self, cell, found: dict, one: dict, check, expected):
         """The choice of a candidate that compiles and computes the same; else None."""
@@ -60,7 +87,7 @@ class Tuner:
             return None
         choice = {**one, "class": found["class"], "sizes": found["sizes"]}
         choice["text"] = found["text"]
-        self.say(trying=[*pair, found["text"], one["kernel"]])
+        self.say(trying=[[pair], found["text"], one["kernel"], ""])
         try:
             if self.faults == "hang":
                 self.faults = ""
@@ -78,6 +105,20 @@ class Tuner:
 
     def leave_out(self, choice: dict, why: str) -> None:
         self.say(left={"text": choice["text"], "kernel": choice["kernel"], "why": why})
+
+    def open(self, classes: list[dict]) -> list[dict]:
+        return [
+            one
+            for one in classes
+            if one["class"] not in self.done and len(one["candidates"]) > 1
+        ]
+
+    def tune_classes(self, cell, classes: list[dict], end: float) -> None:
+        """Those that are open, until so many seconds are left of the first share."""
+        for one in self.open(classes):
+            if self.left(FIRST) < end:
+                break
+            self.tune_class(cell, one)
 
     def tune_class(self, cell, found: dict) -> None:
         check = Check(cell.mx, found)
@@ -101,17 +142,22 @@ class Tuner:
                 times[plan].append(self.timed(cell, alive[plan]))
             if turn + 1 >= LEAST_ROUNDS:
                 alive = self.promising(alive, times, own)
-        best = max(
-            alive, key=lambda plan: -statistics.median(times[plan]), default=None
-        )
+        best = min(alive, key=lambda p: statistics.median(times[p]), default=None)
         result = {"text": found["text"], "candidates": tried, "class": found["class"]}
+        gain = 0.0
         if best and len(own) >= LEAST_ROUNDS:
             gain = self.confirm(cell, alive[best])
-            if gain:
-                self.choices.append(alive[best] | {"gain": gain})
-                result |= {"kernel": alive[best]["kernel"], "gain": gain}
-        self.done.add(found["class"])
-        self.say(**{"class": result, "choices": self.choices, "done": [*self.done]})
+        if gain:
+            self.choices.append(alive[best] | {"gain": gain})
+            result |= {"kernel": alive[best]["kernel"], "gain": gain}
+        elif alive:
+            self.undecided[found["class"]] = [*alive]
+        self.finished(found["class"], result)
+
+    def finished(self, which: str, result: dict) -> None:
+        self.done.add(which)
+        more = {"choices": self.choices, "done": [*self.done]}
+        self.say(**{"class": result, "undecided": self.undecided, **more})
 
     def promising(self, alive: dict, times: dict, own: list) -> dict:
         """Those that may still be faster than the default and the best."""
@@ -124,57 +170,68 @@ class Tuner:
                 kept[plan] = choice
         return kept
 
-    def pairs(self, before, after, rounds: int):
-        """Calls both functions in turn; returns their results."""
-        times = ([], [])
-        sides = list(zip((before, after), times))
+    def turns(self, sides: list, rounds: int) -> list[list[float]]:
+        """Calls the functions in turn; returns the results of each."""
+        times = [[] for _ in sides]
+        calls = list(zip(sides, times))
         for turn in range(rounds):
-            for seconds, into in sides if turn % 2 else sides[::-1]:
+            for seconds, into in calls if turn % 2 else calls[::-1]:
                 into.append(seconds())
         return times
 
-    def compare(self, cell, before: list, after: list, rounds: int):
-        """Times of a step with both lists of choices, in turn."""
-        sides = (lambda: self.seconds(cell, before), lambda: self.seconds(cell, after))
-        return self.pairs(*sides, rounds)
+    def compare(self, cell, *sides: list, rounds: int, when: str):
+        """Times of a step with each list of choices, in turn."""
+
+        def timed(choices):
+            self.announce(choices, when)
+            return self.seconds(cell, choices)
+
+        return self.turns([lambda c=c: timed(c) for c in sides], rounds)
 
     def confirm(self, cell, choice: dict) -> float:
         """How much faster a step is with it, measured again; 0 if it is not."""
         sides = (lambda: self.timed(cell, None), lambda: self.timed(cell, choice))
-        own, other = self.pairs(*sides, CONFIRM)
-        low, high = ratio_interval(other, own)
+        own, other = self.turns(sides, CONFIRM)
+        low, high = self.noisy("step", other, own)
         gain = statistics.median(own) / statistics.median(other)
         return round(gain, 4) if low > 1 and gain >= LEAST_GAIN else 0.0
 
-    def final(self, cell) -> dict:
+    def final(self, cell, hand: list[dict]) -> dict:
+        """A step's times before, after, and by hand where that is another."""
         rounds = LEAST_ROUNDS if self.late() else CONFIRM
-        own, other = self.compare(cell, [], self.choices, rounds)
-        low, high = ratio_interval(other, own)
-        return {
+        sides = [[], self.choices, *([hand] if hand else [])]
+        when = f"in the comparison of {cell.name}"
+        own, other, *more = self.compare(cell, *sides, rounds=rounds, when=when)
+        low, high = self.noisy("step", other, own)
+        result = {
             "name": cell.name,
             "before": own,
             "after": other,
             "gain": statistics.median(own) / statistics.median(other),
             "interval": [low, high],
         }
+        if hand:
+            of_hand = statistics.median(more[0]) / statistics.median(other)
+            result |= {"hand": more[0], "of_hand": of_hand}
+        return result
 
 
 def output(cell):
-    import numpy as np
-
     y = cell.run()[:, -1].astype(cell.mx.float32)
-    return np.array(y).astype(np.float64)
+    cell.mx.eval(y)
+    return y
 
 
 def same(cell, expected, most: float) -> None:
     """Throws Differs where a step's outputs are not those of the default plans, up
     to what rounding in some layers makes of them: a router may choose another
     expert, so that where the operation was checked alone much is allowed."""
-    import numpy as np
+    mx = cell.mx
 
-    got = output(cell)
-    size = float(np.sqrt(np.mean(expected**2))) or 1.0
-    off = float(np.sqrt(np.mean((got - expected) ** 2))) / size
+    def size(x) -> float:
+        return mx.sqrt(mx.mean(mx.square(x))).item()
+
+    off = size(output(cell) - expected) / (size(expected) or 1.0)
     if not off <= most:
         raise Differs(f"the step's outputs differ by {off:.2g} of their size")
 
@@ -189,7 +246,7 @@ def cells_of(job: dict, model, vocabulary: int):
 
 
 def classes_of(cell, software: bool) -> list[dict]:
-    """The classes of problems in a step, the most frequent first."""
+    """The classes of problems in a step, those of most work first."""
     output(cell)  # what is made once is planned here
     library.record(True)
     cell.run()
@@ -198,45 +255,46 @@ def classes_of(cell, software: bool) -> list[dict]:
     if not software:  # whose compiler is slow: a kernel at a time, as it is tried
         library.prepare(MOST_CANDIDATES)
     library.record(False)
-    return sorted(found, key=lambda one: -one["calls"])
+    return sorted(found, key=lambda one: -work(one))
 
 
 def tune(job: dict, say) -> None:
     import mlx.core as mx
 
     from . import cells
+    from .again import again
 
     tuner = Tuner(job, say)
     model, vocabulary = cells.load(job)
     mx.eval(mx.zeros(1) + 1)
     tuner.timestamps = library.status()["timestamps"] and not job["software"]
-    makes = cells_of(job, model, vocabulary)
     reached = []  # cells and what they plan
-    for make in makes:
-        if tuner.late(0.75):
+    for make in cells_of(job, model, vocabulary):
+        if tuner.late(FIRST) and len(reached) >= job["reached"]:
             break
         library.use([])
         cell = make()
+        say(at=cell.name, reached=len(reached) + 1)
         found = classes_of(cell, job["software"])
         reached.append((make, found))
-        say(at=cell.name)
-        for one in found:
-            if one["class"] not in tuner.done and len(one["candidates"]) > 1:
-                if tuner.late(0.75):
-                    break
-                tuner.tune_class(cell, one)
+        end = tuner.left(FIRST) * (1 - OF_CELL)
+        tuner.tune_classes(cell, found, max(end, 0))
         del cell
         mx.clear_cache()
+    for make, found in reached:
+        if tuner.open(found) and not tuner.late(FIRST):
+            tuner.tune_classes(make(), found, 0)
+    again(tuner, reached)
     finish(tuner, reached, say)
 
 
-def by_hand(found: list[dict]) -> list[dict]:
+def by_hand(found: list[dict], skip: set) -> list[dict]:
     """The device's own plans, where a test hook hides them."""
     return [
-        {**one, "class": each["class"], "sizes": each["sizes"]}
+        one | {name: each[name] for name in ("class", "sizes", "text")}
         for each in found
         for one in each["candidates"]
-        if one["view"] == "device"
+        if one["view"] == "device" and (each["class"], one["plan"]) not in skip
     ]
 
 
@@ -249,24 +307,28 @@ def finish(tuner, reached: list, say) -> None:
     for make, found in reached:
         planned = {one["class"] for one in found}
         gone = [c for c in tuner.choices if c["class"] in planned]
-        hand = by_hand(found)
+        hand = by_hand(found, tuner.skip)
         if not gone and not hand:
             continue
         cell = make()
-        result = tuner.final(cell)
+        say(at=f"the comparison of {cell.name}", reached=0)
+        result = tuner.final(cell, hand)
         if result["interval"][1] < 1:
             tuner.choices = [c for c in tuner.choices if c not in gone]
             for choice in gone:
                 tuner.leave_out(choice, f"{cell.name} is slower with it")
             result["given_up"] = True
-        if hand:
-            ours, theirs = tuner.compare(cell, tuner.choices, hand, CONFIRM)
-            result["of_hand"] = statistics.median(theirs) / statistics.median(ours)
         measured.append(result)
         say(cell=result)
         del cell
         mx.clear_cache()
-    say(end={"choices": tuner.choices, "cells": measured, "tried": len(reached)})
+    noise = {
+        kind: statistics.median(halves)
+        for kind, halves in tuner.noise.items()
+        if halves
+    }
+    end = {"choices": tuner.choices, "cells": measured, "tried": len(reached)}
+    say(end=end | {"noise": noise})
 
 
 def end_with_parent() -> None:

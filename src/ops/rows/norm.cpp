@@ -2,6 +2,7 @@
 #include "ops/layout.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows/rows.h"
+#include "ops/tuned/tuned.h"
 
 namespace mlx::core::fast {
 
@@ -34,15 +35,9 @@ void norm(
   Rows rows = rows_of(in, enc, true);
   alloc_rows(rows, in, out);
   bool has_w = given(w), has_b = layer && given(b);
-  auto [lanes, chunks] = row_team(rows.args.n);
-  NormVariant v{
-      .T = type_of(out),
-      .LAYER = layer,
-      .WEIGHT = has_w,
-      .BIAS = has_b,
-      .LANES = lanes,
-      .CHUNKS = chunks,
-      .VEC = rows.vector4() && vector4(w) && vector4(b)};
+  bool vec = rows.vector4() && vector4(w) && vector4(b);
+  NormProblem p{type_of(out), rows.args.n, layer, has_w, has_b, vec};
+  NormVariant v = plan_norm(tuned(enc.caps(), p), p);
   auto& k = enc.kernel(v);
   NormArgs args{
       .rows = rows.args,
@@ -52,7 +47,7 @@ void norm(
       .inverse_n = 1.0f / rows.args.n};
   Descriptor what;
   if (!layer) {
-    what = NormRecord{v.T, has_w, v.VEC, lanes};
+    what = NormRecord{v.T, has_w, v.VEC, v.LANES};
   }
   const Operand reads[] = {rows.x, has_w ? w : b, b};
   enc.dispatch(
@@ -60,7 +55,7 @@ void norm(
       std::span(reads, 1 + has_w + has_b),
       {out},
       args,
-      row_grid(rows.args.count, lanes),
+      row_grid(rows.args.count, v.LANES),
       {},
       what);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/tuning.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -35,6 +37,19 @@ RowParts row_parts(uint64_t rows, uint32_t length) {
   uint32_t parts = std::min<uint32_t>((length + part - 1) / part, 128);
   uint32_t chunk = ((length + parts - 1) / parts + 3) / 4 * 4;
   return {(length + chunk - 1) / chunk, chunk};
+}
+
+NormVariant plan_norm(const Caps& caps, const NormProblem& p) {
+  auto lanes = static_cast<int>(tuning(caps).forms.norm_lanes);
+  auto team = lanes ? team_of(lanes, p.n, 8) : row_team(p.n);
+  return {
+      .T = p.type,
+      .LAYER = p.layer,
+      .WEIGHT = p.weight,
+      .BIAS = p.bias,
+      .LANES = team.lanes,
+      .CHUNKS = team.chunks,
+      .VEC = p.vec};
 }
 
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length) {

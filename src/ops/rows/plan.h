@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/radix.h"
+#include "kernels/rows.h"
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
@@ -29,6 +30,13 @@ struct RowParts {
   uint32_t chunk; // items per part
 };
 RowParts row_parts(uint64_t rows, uint32_t length);
+
+struct NormProblem {
+  Type type;
+  uint32_t n; // items of a row
+  bool layer, weight, bias, vec;
+};
+NormVariant plan_norm(const Caps& caps, const NormProblem& p);
 
 // Gradients of norms: a workgroup takes `rows` rows.
 struct NormVjpPlan {

@@ -64,6 +64,10 @@ constexpr Change changes[] = {
     SET(forms.tall_rows, 32),
     SET(forms.tall_rows, 64),
     SET(forms.tall_rows, 96),
+    SET(forms.norm_lanes, 32),
+    SET(forms.norm_lanes, 64),
+    SET(forms.norm_lanes, 128),
+    SET(forms.norm_lanes, 256),
     SET(quant.few_rows, 2),
     SET(quant.few_rows, always),
     SET(quant.small_group_rows, 64),
@@ -193,6 +197,13 @@ void each_member(const AttentionProblem& p, F f) {
   f("options", p.causal + 2 * p.sinks + 4 * p.lse + 8 * p.scaled, false);
 }
 
+template <typename F>
+void each_member(const NormProblem& p, F f) {
+  f("n", p.n, false);
+  f("T", int(p.type), false);
+  f("options", p.layer + 2 * p.weight + 4 * p.bias + 8 * p.vec, false);
+}
+
 // Whether the device can run it: plans look after most limits themselves.
 template <typename V>
 bool fits(const Caps& caps, const V& v) {
@@ -221,6 +232,8 @@ bool fits(const Caps& caps, const V& v) {
     lanes = v.WM * v.WN * v.units.lanes;
   } else if constexpr (requires { v.WG; }) {
     lanes = v.WG;
+  } else if constexpr (requires { v.LANES; }) {
+    lanes = v.LANES;
   }
   return room && lanes <= caps.max_workgroup_size;
 }
@@ -335,7 +348,7 @@ std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p) {
 }
 
 std::string text_of(const Planned& p) {
-  constexpr const char* kinds[] = {"quantized", "dense", "attention"};
+  constexpr const char* kinds[] = {"quantized", "dense", "attention", "norm"};
   std::string text = kinds[p.index()];
   for (auto& [name, value] : members_of(p)) {
     text += " " + std::string(name) + "=";
@@ -367,11 +380,10 @@ Planned with_sizes(Planned p, const Sizes& sizes) {
   } else if (auto* g = std::get_if<GemmProblem>(&p)) {
     put(g->m, sizes[0]);
     put(g->batches, sizes[1]);
-  } else {
-    auto& a = std::get<AttentionProblem>(p);
-    put(a.batches, sizes[0]);
-    put(a.queries, sizes[1]);
-    put(a.keys, sizes[2]);
+  } else if (auto* a = std::get_if<AttentionProblem>(&p)) {
+    put(a->batches, sizes[0]);
+    put(a->queries, sizes[1]);
+    put(a->keys, sizes[2]);
   }
   return p;
 }

@@ -14,15 +14,17 @@
 #include "ops/attention/plan.h"
 #include "ops/gemm/plan.h"
 #include "ops/quant/plan.h"
+#include "ops/rows/plan.h"
 #include "ops/tuning.h"
 
 namespace mlx::core::vulkan {
 
 // Changes with plans, views and classes: other tables are not used.
-constexpr uint32_t plans_version = 1;
+constexpr uint32_t plans_version = 2;
 
 // A problem that plans choose a kernel for.
-using Planned = std::variant<QuantShape, GemmProblem, AttentionProblem>;
+using Planned =
+    std::variant<QuantShape, GemmProblem, AttentionProblem, NormProblem>;
 
 // How plans may see a device: what it can do stays; what plans judge by
 // (vendor, registers, cores, thresholds) differs.
@@ -78,7 +80,7 @@ uint64_t class_of(const Planned& p);
 std::string text_of(const Planned& p);
 
 // The sizes of a problem that its class has in buckets, and the problem with
-// others.
+// others. A norm has none: a row has the same bits among any number of rows.
 using Sizes = std::array<uint64_t, 3>;
 Sizes sizes_of(const Planned& p);
 Planned with_sizes(Planned p, const Sizes& sizes);

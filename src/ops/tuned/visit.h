@@ -37,6 +37,13 @@ void visit_plan(const Caps& caps, const GemmProblem& p, F f) {
 }
 
 template <typename F>
+void visit_plan(const Caps& caps, const NormProblem& p, F f) {
+  NormVariant v = plan_norm(caps, p);
+  PlanParts parts;
+  f(v, parts);
+}
+
+template <typename F>
 void visit_plan(const Caps& caps, const AttentionProblem& p, F f) {
   if (!uses_decode(caps, p)) {
     auto plan = plan_prefill(caps, p, config().test.emulate);
