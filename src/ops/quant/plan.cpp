@@ -638,9 +638,13 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
   return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
 }
 
-bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
+bool dequantizes_first(
+    const Caps& caps,
+    const QuantShape& s,
+    int rows,
+    int int8) {
   auto& t = tuning(caps).quant;
-  if (rows < 0 && takes_tall(caps, s, rows)) {
+  if (takes_dot(caps, s, int8) || (rows < 0 && takes_tall(caps, s, rows))) {
     return false;
   }
   if (rows < 0) {
