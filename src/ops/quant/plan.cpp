@@ -567,6 +567,9 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 // Whether rows of x are rounded to bytes, which the user must ask for: where
 // bytes multiply fast and matrix units would not, or wherever it can be.
 bool takes_dot(const Caps& caps, const QuantShape& s, int int8) {
+  if (int8 == 0) {
+    return false;
+  }
   constexpr uint64_t most_bytes = 256 << 20; // of x, packed
   const ProductVariant& v = s.common;
   bool matrices = s.x_aligned && caps.coopmat(v.T);
