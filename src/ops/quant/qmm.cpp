@@ -115,43 +115,42 @@ void run_split(
   sum_parts(enc, parts, plan.splits, out);
 }
 
-// Rows of x, x_row items apart, times w.
+// Rows of x times w. `args` lacks tiles and groups.
 void rows_product(
     StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
     QuantOperands& o,
-    int64_t x_row,
+    ProductArgs& args,
     array& out) {
-  ProductArgs args{};
-  args.x_row = x_row;
-  args.K = o.x.shape(-1);
-  args.N = out.shape(-1);
-  args.M = o.x.size() / args.K;
+  pack_rows(enc, plan, shape, o.x, args.M, args.x_row);
+  FewOperands inputs{o.x, o.w, o.scales};
+  if (o.side) {
+    inputs.add(*o.side);
+  }
+  Descriptor what;
+  if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+    what = ProductRecord{*v};
+  } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
+    what = ProductRecord{*v};
+  }
+  run_planned(enc, plan, shape, inputs, args, sizeof args, out, what);
+}
+
+// Sizes, and whether operands allow loads of 16 bytes.
+QuantShape
+shape_of(const QuantOperands& o, const ProductArgs& args, const array& out) {
   QuantShape shape{
       .common = {{type_of(out), o.format, o.side.has_value()}, BATCH_ONE},
       .m = args.M,
       .n = args.N,
       .k = args.K,
       .transpose = o.transpose};
-  shape.x_aligned = aligned16(o.x, x_row);
+  shape.x_aligned = aligned16(o.x, args.x_row);
   shape.aligned = shape.x_aligned && aligned16(o.w);
   shape.sides_aligned =
       o.format.bias && aligned16(o.scales) && aligned16(*o.side);
-  auto plan = plan_product(enc, shape);
-  if (!plan) {
-    return dense_product(enc, o, args, out);
-  }
-  pack_rows(enc, *plan, shape, o.x, args.M, args.x_row);
-  FewOperands inputs{o.x, o.w, o.scales};
-  if (o.side) {
-    inputs.add(*o.side);
-  }
-  Descriptor what;
-  if (auto* v = std::get_if<QmvVariant>(&plan->kernel)) {
-    what = ProductRecord{*v};
-  } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan->kernel)) {
-    what = ProductRecord{*v};
-  }
-  run_planned(enc, *plan, shape, inputs, args, sizeof args, out, what);
+  return shape;
 }
 
 } // namespace
@@ -172,10 +171,19 @@ void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
   if (!o.rhs && o.w.ndim() == 2) {
     x_row = even_stride(o.x, 1);
   }
-  if (x_row) {
-    rows_product(enc, o, *x_row, out);
+  if (!x_row) {
+    return stacked_product(enc, o, out);
+  }
+  ProductArgs args{};
+  args.x_row = *x_row;
+  args.K = o.x.shape(-1);
+  args.N = out.shape(-1);
+  args.M = o.x.size() / args.K;
+  QuantShape shape = shape_of(o, args, out);
+  if (auto plan = plan_product(enc, shape)) {
+    rows_product(enc, *plan, shape, o, args, out);
   } else {
-    stacked_product(enc, o, out);
+    dense_product(enc, o, args, out);
   }
 }
 
