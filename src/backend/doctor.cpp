@@ -15,7 +15,6 @@
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/rewrite.h"
-#include "runtime/rewrite_kernels.h"
 #include "vk/config.h"
 #include "vk/gpu_class.h"
 

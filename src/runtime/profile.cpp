@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/batch.h"
-#include "runtime/rewrite.h"
+#include "runtime/rewrite_log.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {

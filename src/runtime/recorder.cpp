@@ -129,9 +129,7 @@ bool Recorder::prepare() {
     }
     // submit() throws the errors of kernels again, and fails the batch.
     try {
-      if (!std::exchange(batch->rewritten, true)) {
-        fusions_.rewrite(*batch);
-      }
+      fusions_.rewrite(*batch);
       auto& records = batch->records;
       batch->prepared =
           std::all_of(records.begin(), records.end(), [](auto& r) {
@@ -295,9 +293,7 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
-    if (!std::exchange(batch->rewritten, true)) {
-      fusions_.rewrite(*batch);
-    }
+    fusions_.rewrite(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);

@@ -12,7 +12,7 @@
 #include "runtime/command_writer.h"
 #include "runtime/pending.h"
 #include "runtime/retirer.h"
-#include "runtime/rewrite_kernels.h"
+#include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
 

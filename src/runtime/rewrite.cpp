@@ -1,38 +1,18 @@
 #include "runtime/rewrite.h"
 
-#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <optional>
 
 #include "pipeline/pipeline.h"
-#include "runtime/rewrite_group.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
-RewriteCounters& rewrite_counters() {
-  static auto* counters = new RewriteCounters; // leaked: read at exit
-  return *counters;
-}
-
-const char* name_of(Rule rule) {
-  constexpr const char* names[] = {
-      "siblings",
-      "residual",
-      "gate",
-      "norm",
-      "rope",
-      "router",
-      "experts",
-      "combine",
-      "attention"};
-  return names[size_t(rule)];
-}
-
-const char* name_of(Miss miss) {
-  constexpr const char* names[] = {
-      "order", "overlap", "form", "registers", "kernel"};
-  return names[size_t(miss)];
-}
-
 namespace {
+
+std::atomic<bool> preparing_cuts{false};
 
 // Patterns in the order in which they are tried.
 using PatternsByKind =
@@ -147,6 +127,53 @@ bool Program::can_move(
     uint32_t member = g.members[i];
     if (!can_sink(member, i < before ? g.place : member, g, added.back())) {
       return false;
+    }
+  }
+  return true;
+}
+
+bool Program::join(
+    uint32_t number,
+    Group& changed,
+    std::span<const uint32_t> added,
+    Rule rule,
+    const std::function<bool(const Group&, uint32_t)>& shares) {
+  uint32_t record = added.back(), before = changed.size;
+  if (before + added.size() > Group::most) {
+    return miss(record, rule, Miss::Form);
+  }
+  for (uint32_t member : added) {
+    if (!shares(changed, member)) {
+      return miss(record, rule, Miss::Overlap);
+    }
+    changed.members[changed.size++] = member;
+  }
+  if (!can_move(changed, number, added)) {
+    return miss(record, rule, Miss::Order);
+  }
+  if (changed.size > 1) {
+    if (!kernels.fits(changed.variant)) {
+      return miss(record, rule, Miss::Registers);
+    }
+    if (kernels.refused(changed.variant)) {
+      return miss(record, rule, Miss::Kernel);
+    }
+  }
+  changed.place = changed.runs_last() ? record : changed.members[0];
+  if (number == groups.size()) {
+    groups.push_back(changed);
+    if (changed.runs_last()) {
+      sunk_.push_back(number);
+    }
+  } else {
+    groups[number] = changed;
+  }
+  for (uint32_t i = 0; i < changed.size; ++i) {
+    uint32_t member = changed.members[i];
+    nodes_[member].group = number;
+    nodes_[member].place = changed.place;
+    if (i >= std::max(before, 1u)) {
+      events.push_back({member, rule, Miss::Count});
     }
   }
   return true;
@@ -370,16 +397,6 @@ Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
 
 } // namespace
 
-void count_joined(Rule rule, uint32_t records) {
-  rewrite_counters().rules[size_t(rule)].fired.fetch_add(
-      records, std::memory_order_relaxed);
-}
-
-void count_missed(Rule rule, Miss why) {
-  rewrite_counters().rules[size_t(rule)].missed[size_t(why)].fetch_add(
-      1, std::memory_order_relaxed);
-}
-
 void rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
@@ -432,6 +449,72 @@ void find_of_cuts(
       Program p({part, accesses, arguments}, kernels);
       form_groups(p, kernels);
     }
+  }
+}
+
+void prepare_cuts(bool on) {
+  preparing_cuts = on;
+}
+
+CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
+    : pipelines_(pipelines), caps_(caps), on_(!config().disabled("fuse")) {}
+
+const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
+  auto is = [&](auto& known) { return known.first == variant; };
+  auto at = std::find_if(known_.begin(), known_.end(), is);
+  if (at != known_.end() && at->second->built()) {
+    return at->second;
+  }
+  try { // one that could not be built is tried once more
+    auto get = [&](auto& v) { return &pipelines_.get(v); };
+    const Kernel* kernel = std::visit(get, variant);
+    if (at == known_.end()) {
+      at = known_.insert(at, {variant, nullptr});
+    }
+    return at->second = kernel;
+  } catch (const std::exception& e) {
+    std::fprintf(
+        stderr,
+        "[mlx-vulkan] A joined kernel is left out, its parts run instead: %s\n",
+        e.what());
+    refused_.push_back(variant);
+    return nullptr;
+  }
+}
+
+bool CompiledFusions::refused(const JoinedKernel& variant) const {
+  return std::find(refused_.begin(), refused_.end(), variant) != refused_.end();
+}
+
+bool CompiledFusions::fits(const JoinedKernel& variant) const {
+  auto* product = std::get_if<FusedQmvVariant>(&variant);
+  return fit_registers(caps_, variant) &&
+      (!product || fits_shared_memory(caps_, *product));
+}
+
+bool CompiledFusions::fits_heads(uint64_t count) const {
+  return takes_heads(caps_, count);
+}
+
+void CompiledFusions::rewrite(Batch& batch) {
+  if (std::exchange(batch.rewritten, true) || !on_) {
+    return;
+  }
+  if (preparing_cuts) {
+    find_of_cuts(batch.records, batch.accesses, batch.arguments, *this);
+  }
+  std::optional<SelectLog> log;
+  if (config().debug_select) {
+    log.emplace(batch.records, batch.accesses, batch.arguments);
+  }
+  vulkan::rewrite(
+      batch.records,
+      batch.accesses,
+      batch.arguments,
+      *this,
+      log ? &*log : nullptr);
+  if (log) {
+    std::fputs(log->text(batch.records).c_str(), stderr);
   }
 }
 

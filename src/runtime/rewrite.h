@@ -5,56 +5,28 @@
 // that they do, so that other holders of a value are not affected. Later
 // members thus move up: each is compared, by byte ranges, with all records that
 // it would pass, and within a group only what a rule expects may overlap.
+//
+// A batch is a list of described records, groups are records that become one,
+// and patterns are data. The engine alone knows order, overlaps and moves, and
+// counts what joins and what does not.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/batch.h"
+#include "runtime/rewrite_log.h"
 #include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 
-// The rule by which a record joins a group.
-enum class Rule : uint8_t {
-  Siblings, // a product of the same rows
-  Residual, // a sum with a product
-  Gate, // the gated product of two of them
-  Norm, // the norm of their row
-  Rope, // heads of q, k and v: norm, rotation, copy into a cache
-  // For layers of experts:
-  Router, // the operations after a router's softmax
-  Experts, // gate, up and their gated product
-  Combine, // the operations after the products of a row's experts
-  Attention, // over a quantized cache (rewrite_attention.h)
-  Count
-};
-
-// Why a rule did not join a record that it considered.
-enum class Miss : uint8_t {
-  Order, // it would pass a record that it depends on
-  Overlap, // it writes what other workgroups may still read
-  Form, // formats or orders of summation differ, or it is too large
-  Registers, // the joined kernel would spill on this class of GPU
-  Kernel, // not compiled
-  Count
-};
-
-// Counts since the process began. Thread-safe.
-struct RewriteCounters {
-  struct Row {
-    std::atomic<uint64_t> fired{0};
-    std::array<std::atomic<uint64_t>, size_t(Miss::Count)> missed{};
-  };
-  std::array<Row, size_t(Rule::Count)> rules;
-};
-RewriteCounters& rewrite_counters();
-void count_joined(Rule rule, uint32_t records);
-void count_missed(Rule rule, Miss why);
-const char* name_of(Rule rule);
-const char* name_of(Miss miss);
+class PipelineTable;
 
 // Joined kernels.
 class FusedKernels {
@@ -69,8 +41,6 @@ class FusedKernels {
   // Whether this many heads are rotated faster with their norms and copies.
   virtual bool fits_heads(uint64_t count) const = 0;
 };
-
-class SelectLog;
 
 // Replaces the records by as many or fewer that do the same, in order.
 void rewrite(
@@ -87,5 +57,386 @@ void find_of_cuts(
     const std::vector<Access>& accesses,
     const std::vector<std::byte>& arguments,
     FusedKernels& kernels);
+
+// On: later batches also find the kernels of their parts (find_of_cuts()). For
+// `mlx-vulkan cache warm`. Any thread.
+void prepare_cuts(bool on);
+
+// The joined kernels of a device, compiled at first use. One that does not
+// compile is named on stderr once, and its records run as they are. Threads:
+// the recorder's.
+class CompiledFusions : public FusedKernels {
+ public:
+  CompiledFusions(PipelineTable& pipelines, const Caps& caps);
+
+  const Kernel* find(const JoinedKernel& variant) override;
+  bool refused(const JoinedKernel& variant) const override;
+  bool fits(const JoinedKernel& variant) const override;
+  bool fits_heads(uint64_t count) const override;
+
+  // Rewrites a batch once, before it is recorded; not with
+  // MLX_VK_DISABLE=fuse.
+  void rewrite(Batch& batch);
+
+ private:
+  PipelineTable& pipelines_;
+  const Caps& caps_;
+  bool on_;
+  std::vector<std::pair<JoinedKernel, const Kernel*>> known_;
+  std::vector<JoinedKernel> refused_;
+};
+
+constexpr uint32_t none = ~0u;
+
+inline bool overlap(const Access& a, const Access& b) {
+  return a.base == b.base && a.begin < b.end && b.begin < a.end;
+}
+inline bool same_range(const Access& a, const Access& b) {
+  return a.base == b.base && a.begin == b.begin && a.end == b.end;
+}
+
+// Whether the order of two records matters.
+inline bool conflict(std::span<const Access> a, std::span<const Access> b) {
+  for (const auto& x : a) {
+    for (const auto& y : b) {
+      if ((x.write || y.write) && overlap(x, y)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The number of a descriptor R among all.
+template <typename R, size_t I = 0>
+constexpr uint8_t kind_of() {
+  if constexpr (std::is_same_v<R, std::variant_alternative_t<I, Descriptor>>) {
+    return I;
+  } else {
+    return kind_of<R, I + 1>();
+  }
+}
+
+// Typed access to the records of a batch.
+struct Records {
+  const std::vector<Record>& records;
+  const std::vector<Access>& accesses;
+  const std::vector<std::byte>& arguments;
+
+  std::span<const Access> of(uint32_t record) const {
+    auto& r = records[record];
+    return {accesses.data() + r.first_access, r.access_count};
+  }
+  const Access& output(uint32_t record) const {
+    return of(record).back();
+  }
+  uint64_t address(uint32_t record, uint32_t operand) const {
+    return read<uint64_t>(record, 8 * operand);
+  }
+  uint64_t output_address(uint32_t record) const {
+    return address(record, records[record].access_count - 1);
+  }
+  template <typename R>
+  const R& what(uint32_t record) const {
+    return *std::get_if<R>(&records[record].what);
+  }
+  // The parameters of a descriptor R.
+  template <typename Args>
+  Args parameters(uint32_t record) const {
+    return read<Args>(record, 8 * records[record].access_count);
+  }
+  template <typename R>
+  typename R::Args args(uint32_t record) const {
+    return parameters<typename R::Args>(record);
+  }
+
+ private:
+  template <typename T>
+  T read(uint32_t record, size_t at) const {
+    auto& r = records[record];
+    T value;
+    std::memcpy(
+        &value,
+        (r.args_in_memory ? arguments.data() + r.args_offset : r.pushed) + at,
+        sizeof value);
+    return value;
+  }
+};
+
+inline Records records_of(const Batch& b) {
+  return {b.records, b.accesses, b.arguments};
+}
+
+// Products of the same rows, with what precedes and follows them.
+struct Products {
+  struct Set {
+    uint32_t product = none; // the record
+    uint32_t adder = none;
+    bool adds_first = false; // y is the adder's first operand
+  };
+  Set sets[MAX_SETS];
+  uint32_t set_count = 1;
+  uint32_t norm = none, gate = none;
+  uint32_t gate_set = 0; // which set is the gate, not what it gates
+};
+
+// Records on some heads: norm, rotation and copy or a part of that, or a copy
+// of the heads as they are.
+struct HeadChain {
+  uint32_t norm = none, rope = none, copy = none; // records
+  uint32_t B = 1; // sequences
+  bool vec = false;
+  RopePart part{};
+};
+
+// Heads of q, k and v on their way to attention.
+struct HeadChains {
+  Type type;
+  uint32_t lanes = 0; // of the norms
+  uint32_t chains[MAX_ROPE_PARTS]; // in Program::chains
+  uint32_t chain_count = 0;
+};
+
+// The records of a layer of experts, some of which may be missing.
+struct Router {
+  uint32_t softmax, sort, take = none, sum = none, divide = none;
+};
+struct Experts {
+  uint32_t product; // of the gate, if there is one
+  uint32_t up = none, gate = none;
+  uint32_t scale = none, sum = none, adder = none;
+  uint32_t addend = 0; // which operand of the adder
+};
+
+class Program;
+struct Group;
+// Builds the argument block of a group: calls use(block, its bytes,
+// workgroups).
+using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
+using BuildBlock = void (*)(const Program&, const Group&, UseBlock use);
+
+// Records that become one, in ascending order except for heads.
+struct Group {
+  static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
+  static_assert(most >= 2 * MAX_SETS + 2);
+
+  Group() {} // not = default: that would fill `members` with zeros
+
+  uint32_t members[most];
+  uint32_t size = 0;
+  uint32_t place = none; // of the record in whose place the group runs
+  JoinedKernel variant;
+  const Kernel* kernel = nullptr; // once the group is complete
+  BuildBlock build = nullptr; // for `parts`, of which each kind has its own
+  std::variant<Products, HeadChains, Router, Experts> parts;
+
+  std::span<const uint32_t> records() const {
+    return {members, size};
+  }
+  bool has(uint32_t record) const {
+    return std::count(members, members + size, record) > 0;
+  }
+  // k and v may be computed between the members. A record that reads what an
+  // earlier member writes waits for the last member anyway.
+  bool runs_last() const {
+    return std::holds_alternative<HeadChains>(parts);
+  }
+};
+
+// An edge of a pattern: an operand of one record, and the record that wrote it.
+struct Edge {
+  static constexpr int8_t either = -1; // the first or the second operand
+
+  int8_t operand = 0;
+  uint8_t kind = 0; // of the record that made the operand
+  uint8_t from =
+      0; // whose operand: node 0, or node n + 1, to which edge n leads
+  bool over = false; // `from` may write its own result there
+  bool part = false; // of that result: the condition compares the contents
+  bool input = false; // not made, but the first operand of that record too
+  bool optional = false;
+
+  // Copies of the edge with one of these flags set.
+  constexpr Edge overwritten() const {
+    Edge e = *this;
+    e.over = true;
+    return e;
+  }
+  constexpr Edge partial() const {
+    Edge e = *this;
+    e.part = true;
+    return e;
+  }
+};
+
+enum class Verdict : uint8_t { No, Yes, Form, Overlap };
+struct Match;
+
+// A rule: which record joins which group, what connects them and what must
+// hold. What may overlap follows from the edges.
+struct Pattern {
+  enum Start : uint8_t {
+    Begins, // a group of all nodes, none of which is in another
+    Joins // the group that all nodes but node 0 are in
+  };
+  Rule rule;
+  Start start;
+  BuildBlock build; // of the group, which it begins or joins
+  uint8_t kind; // of node 0, which comes last
+  Verdict (*condition)(Match&); // changes the group
+  Edge edges[2] = {}; // up to the first without a kind
+
+  constexpr uint32_t edge_count() const {
+    return edges[0].kind == 0 ? 0 : edges[1].kind == 0 ? 1 : 2;
+  }
+};
+// Constants, which threads may use while the process exits.
+extern const std::span<const Pattern> product_patterns, expert_patterns;
+
+class Program : public Records {
+ public:
+  Program(const Records& all, const FusedKernels& kernels);
+
+  // Forms groups from the beginning.
+  void match();
+  bool conflict(uint32_t i, uint32_t j) const {
+    return may_conflict(i, j) && vulkan::conflict(of(i), of(j));
+  }
+  // A fast test by bits: false means that they do not conflict.
+  bool may_conflict(uint32_t i, uint32_t j) const {
+    auto &a = nodes_[i], &b = nodes_[j];
+    return (a.written & b.any) | (a.any & b.written);
+  }
+  // Appends the members' accesses, each range once.
+  void append_accesses(
+      std::span<const uint32_t> members,
+      std::vector<Access>& out) const;
+  // The index of the record in whose place this one runs.
+  uint32_t place_of(uint32_t record) const {
+    return nodes_[record].place;
+  }
+  // The number of its group, or none.
+  uint32_t group_of(uint32_t record) const {
+    return nodes_[record].group;
+  }
+  // The last records of a kind that stand near enough before `record`, newest
+  // first, until f is true; false if it never is.
+  template <typename F>
+  bool any_recent(uint8_t kind, uint32_t record, F f) const {
+    auto& r = recent_[kind];
+    for (uint32_t i = 0; i < std::min(r.count, Recent::most); ++i) {
+      uint32_t k = r.at[(r.count - 1 - i) % Recent::most];
+      if (k + window > record && f(k)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // The same for groups of heads: the last few whose place is near `record`.
+  template <typename F>
+  bool any_recent_heads(uint32_t record, F f) const {
+    size_t n = sunk_.size();
+    for (size_t i = 0; i < std::min(n, growing_heads); ++i) {
+      uint32_t g = sunk_[n - 1 - i];
+      if (groups[g].place + near_by >= record && f(g)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Counts why `record` did not join; returns false.
+  bool miss(uint32_t record, Rule rule, Miss why) {
+    events.push_back({record, rule, why});
+    return false;
+  }
+  // Makes the records `added` members of `changed`, which replaces
+  // groups[number] or is appended to the groups; the last of them is being
+  // matched. shares(changed, i): whether one invocation makes all accesses to
+  // memory that record i and the members share and one of them writes.
+  bool join(
+      uint32_t number,
+      Group& changed,
+      std::span<const uint32_t> added,
+      Rule rule,
+      const std::function<bool(const Group&, uint32_t)>& shares);
+
+  std::vector<Group> groups;
+  std::vector<HeadChain> chains;
+  // Records that joined (Miss::Count) and that did not.
+  struct Event {
+    uint32_t record;
+    Rule rule;
+    Miss miss;
+  };
+  std::vector<Event> events;
+  const FusedKernels& kernels;
+
+ private:
+  static constexpr uint32_t window = 64; // records
+  static constexpr size_t growing_heads = 2; // groups of heads that may grow
+  static constexpr uint32_t near_by = 10; // records after their last
+
+  // One of 64 bits, by the base of the access.
+  static uint64_t bit_of(const Access& a) {
+    return uint64_t(1) << (a.base * 0x9e3779b97f4a7c15ull >> 58);
+  }
+  struct Node {
+    uint64_t any = 0, written = 0; // bits of its accesses
+    uint32_t group, place;
+  };
+  struct Recent {
+    static constexpr uint32_t most = 6;
+    uint32_t at[most];
+    uint32_t count = 0;
+  };
+
+  // Whether the added records may run at the place of groups[number].
+  bool can_move(
+      const Group& g,
+      uint32_t number,
+      std::span<const uint32_t> added) const;
+  bool can_pass(uint32_t record, const Group& g, uint32_t number) const;
+  bool can_sink(uint32_t member, uint32_t from, const Group& g, uint32_t to)
+      const;
+  bool apply(const Pattern& pattern, uint32_t record);
+  // Tries nodes `record` and `maker`, whose output is the operand.
+  bool attempt(
+      const Pattern& pattern,
+      uint32_t record,
+      uint32_t maker,
+      int8_t operand);
+
+  std::vector<Node> nodes_; // of the records
+  std::vector<uint32_t> sunk_; // groups of heads
+  std::array<Recent, std::variant_size_v<Descriptor>> recent_;
+};
+
+// A pattern and the nodes found for it.
+struct Match {
+  static constexpr uint32_t most = 4;
+
+  const Program& p;
+  const Pattern& pattern;
+  uint32_t nodes[most]; // records; none: an optional one that is not there
+  int8_t operands[most - 1]; // of each edge
+  Group changed;
+
+  // The descriptor of node 0.
+  template <typename R>
+  const R& what() const {
+    return p.what<R>(nodes[0]);
+  }
+  template <typename T>
+  T& parts() {
+    return *std::get_if<T>(&changed.parts);
+  }
+  bool allows(uint32_t record, const Access& a, uint32_t operand) const;
+  bool shares(const Group& g, uint32_t record) const;
+};
+
+// Matches chains of heads, which no pattern describes.
+void match_rope(Program& p, uint32_t record);
+void match_copy(Program& p, uint32_t record);
 
 } // namespace mlx::core::vulkan

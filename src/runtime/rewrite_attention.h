@@ -6,7 +6,7 @@
 // (docs/dev/rewrites.md). Pure.
 #pragma once
 
-#include "runtime/rewrite_group.h"
+#include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
 

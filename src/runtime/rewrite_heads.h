@@ -3,7 +3,7 @@
 // invalid.
 #pragma once
 
-#include "runtime/rewrite_group.h"
+#include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
 

@@ -6,9 +6,43 @@
 #include <unordered_map>
 
 #include "pipeline/pipeline.h"
-#include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
+
+RewriteCounters& rewrite_counters() {
+  static auto* counters = new RewriteCounters; // leaked: read at exit
+  return *counters;
+}
+
+const char* name_of(Rule rule) {
+  constexpr const char* names[] = {
+      "siblings",
+      "residual",
+      "gate",
+      "norm",
+      "rope",
+      "router",
+      "experts",
+      "combine",
+      "attention"};
+  return names[size_t(rule)];
+}
+
+const char* name_of(Miss miss) {
+  constexpr const char* names[] = {
+      "order", "overlap", "form", "registers", "kernel"};
+  return names[size_t(miss)];
+}
+
+void count_joined(Rule rule, uint32_t records) {
+  rewrite_counters().rules[size_t(rule)].fired.fetch_add(
+      records, std::memory_order_relaxed);
+}
+
+void count_missed(Rule rule, Miss why) {
+  rewrite_counters().rules[size_t(rule)].missed[size_t(why)].fetch_add(
+      1, std::memory_order_relaxed);
+}
 
 namespace {
 

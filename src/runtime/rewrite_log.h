@@ -1,9 +1,13 @@
+// What the rules of rewrite.h did: counters, and the text of
 // MLX_VK_DEBUG=select: what each record of a batch is, the kernel that ran for
 // it, the rule that joined it and the reasons of the rules that did not. The
 // text holds all that the rules see, so that null_tests can apply them again
 // (tests/null/batches). Pure.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,8 +16,44 @@
 
 namespace mlx::core::vulkan {
 
-enum class Rule : uint8_t;
-enum class Miss : uint8_t;
+// The rule by which a record joins a group.
+enum class Rule : uint8_t {
+  Siblings, // a product of the same rows
+  Residual, // a sum with a product
+  Gate, // the gated product of two of them
+  Norm, // the norm of their row
+  Rope, // heads of q, k and v: norm, rotation, copy into a cache
+  // For layers of experts:
+  Router, // the operations after a router's softmax
+  Experts, // gate, up and their gated product
+  Combine, // the operations after the products of a row's experts
+  Attention, // over a quantized cache (rewrite_attention.h)
+  Count
+};
+
+// Why a rule did not join a record that it considered.
+enum class Miss : uint8_t {
+  Order, // it would pass a record that it depends on
+  Overlap, // it writes what other workgroups may still read
+  Form, // formats or orders of summation differ, or it is too large
+  Registers, // the joined kernel would spill on this class of GPU
+  Kernel, // not compiled
+  Count
+};
+
+// Counts since the process began. Thread-safe.
+struct RewriteCounters {
+  struct Row {
+    std::atomic<uint64_t> fired{0};
+    std::array<std::atomic<uint64_t>, size_t(Miss::Count)> missed{};
+  };
+  std::array<Row, size_t(Rule::Count)> rules;
+};
+RewriteCounters& rewrite_counters();
+void count_joined(Rule rule, uint32_t records);
+void count_missed(Rule rule, Miss why);
+const char* name_of(Rule rule);
+const char* name_of(Miss miss);
 
 // Calls f(name, member) for each member of a descriptor, in order.
 #define MLXVK_FIELD(member) f(#member, v.member);

@@ -1,6 +1,8 @@
 // The patterns of groups of quantized products: siblings, norm, residual, gate.
+#include "runtime/rewrite_matvec.h"
+
 #include "kernels/rows.h"
-#include "runtime/rewrite_group.h"
+#include "runtime/rewrite.h"
 
 namespace mlx::core::vulkan {
 
@@ -10,6 +12,59 @@ namespace {
 // a dispatch and its level: 8 MiB from an H200's cache take about 2 us, and
 // several products usually share a norm.
 constexpr uint64_t most_norming_bytes = 4 << 20;
+
+// As sums_alike() of rewrite_matvec.h: the number of outputs of a subgroup or
+// workgroup does not matter.
+bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
+  b.FM = a.FM;
+  b.WN = a.WN;
+  return a == b;
+}
+
+// A kernel of several products, or of one product and a sum.
+JoinedKernel fused_product(const RowsVariant& v, bool several) {
+  if (auto* q = std::get_if<QmvVariant>(&v)) {
+    return fused_matvec(*q, several);
+  }
+  return fused_fragments(std::get<QmmFragmentsVariant>(v), several);
+}
+
+// Another product beside those of a group, with the tile of the larger one;
+// none if its order of summation differs.
+std::optional<JoinedKernel>
+beside(const JoinedKernel& group, const RowsVariant& v, bool larger) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    auto* q = std::get_if<QmvVariant>(&v);
+    if (!q || !sums_alike(*g, *q)) {
+      return {};
+    }
+    return normed_matvec(
+        fused_matvec(larger ? *q : *g, true), g->NORM, g->NORM_LANES);
+  }
+  auto& g = std::get<FusedFragmentsVariant>(group);
+  auto* f = std::get_if<QmmFragmentsVariant>(&v);
+  if (!f || !sums_alike(g, *f)) {
+    return {};
+  }
+  return fused_fragments(larger ? *f : g, true);
+}
+
+std::optional<JoinedKernel> gated_product(
+    const JoinedKernel& group,
+    uint32_t gate) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    return normed_matvec(gated_matvec(*g, gate), g->NORM, g->NORM_LANES);
+  }
+  return gated_fragments(std::get<FusedFragmentsVariant>(group), gate);
+}
+
+// Outputs of each set that a workgroup makes.
+uint32_t set_outputs(const JoinedKernel& group) {
+  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
+    return g->GATE == GATE_NONE ? g->BLOCK : g->BLOCK / 2;
+  }
+  return std::get<FusedFragmentsVariant>(group).set_outputs();
+}
 
 Type type_of(const Group& g) {
   return std::visit([](auto& v) { return v.T; }, g.variant);

@@ -1,7 +1,8 @@
 // The patterns of layers of experts: a router's softmax, order, choice and
 // weights; gate and up of the chosen experts and their gated product; and the
 // experts' outputs weighted, summed and added to the residual.
-#include "runtime/rewrite_group.h"
+#include "runtime/rewrite.h"
+#include "runtime/rewrite_matvec.h"
 
 namespace mlx::core::vulkan {
 

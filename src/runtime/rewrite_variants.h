@@ -1,7 +1,6 @@
 // Plans of joined kernels, for rewrite.h.
 #pragma once
 
-#include <optional>
 #include <variant>
 
 #include "kernels/quant/experts.h"
@@ -18,118 +17,6 @@ using JoinedKernel = std::variant<
     FusedQmvVariant,
     FusedFragmentsVariant,
     ExpertVariant>;
-
-// A row that takes more shared memory is normed by itself.
-constexpr uint32_t most_normed_bytes = 16384;
-
-// A kernel of several products, or of one product and a sum.
-inline FusedQmvVariant fused_matvec(const QmvVariant& v, bool several) {
-  return {v, several ? MAX_SETS : 1u};
-}
-
-// The same with the norm of their row of k items, by this many lanes.
-inline FusedQmvVariant normed_matvec(FusedQmvVariant v, uint32_t k, int lanes) {
-  v.NORM = k;
-  v.NORM_LANES = static_cast<uint32_t>(lanes);
-  return v;
-}
-
-// A gated product: each of the two products has half of a workgroup's outputs.
-inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
-  FusedQmvVariant fused{v, MAX_SETS, gate};
-  if (v.COOPMAT) {
-    fused.BLOCK = 2 * v.BLOCK;
-  } else if (v.BLOCK % (2 * v.OUTS) != 0) {
-    fused.BLOCK = 2 * v.OUTS;
-  }
-  return fused;
-}
-
-// Whether both sum in the same order. The number of outputs that share a load
-// does not matter, except beyond QMV_FEW_OUTS; nor does the size of a workgroup
-// that does not share sums.
-inline bool sums_alike(const QmvVariant& a, QmvVariant b) {
-  if ((a.OUTS <= QMV_FEW_OUTS) != (b.OUTS <= QMV_FEW_OUTS)) {
-    return false;
-  }
-  b.OUTS = a.OUTS;
-  b.BLOCK = a.BLOCK;
-  if (!a.WHOLE_WORKGROUP) {
-    b.WG = a.WG;
-  }
-  return a == b;
-}
-
-// The same: the number of outputs of a subgroup or workgroup does not matter.
-inline bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
-  b.FM = a.FM;
-  b.WN = a.WN;
-  return a == b;
-}
-
-inline FusedFragmentsVariant fused_fragments(
-    const QmmFragmentsVariant& v,
-    bool several) {
-  return {v, several ? MAX_SETS : 1u};
-}
-
-// Each of the two has half of a subgroup's fragments; all sums are stored at
-// once if subgroups share k.
-inline std::optional<FusedFragmentsVariant> gated_fragments(
-    const QmmFragmentsVariant& v,
-    uint32_t gate) {
-  FusedFragmentsVariant fused{v, MAX_SETS, gate};
-  fused.FM += v.FM % 2;
-  if (v.WK > 1 && fused.FM * v.FX > fused.at_once()) {
-    return {};
-  }
-  return fused;
-}
-
-// The same for either kernel.
-inline JoinedKernel fused_product(const RowsVariant& v, bool several) {
-  if (auto* q = std::get_if<QmvVariant>(&v)) {
-    return fused_matvec(*q, several);
-  }
-  return fused_fragments(std::get<QmmFragmentsVariant>(v), several);
-}
-
-// Another product beside those of a group, with the tile of the larger one;
-// none if its order of summation differs.
-inline std::optional<JoinedKernel>
-beside(const JoinedKernel& group, const RowsVariant& v, bool larger) {
-  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
-    auto* q = std::get_if<QmvVariant>(&v);
-    if (!q || !sums_alike(*g, *q)) {
-      return {};
-    }
-    return normed_matvec(
-        fused_matvec(larger ? *q : *g, true), g->NORM, g->NORM_LANES);
-  }
-  auto& g = std::get<FusedFragmentsVariant>(group);
-  auto* f = std::get_if<QmmFragmentsVariant>(&v);
-  if (!f || !sums_alike(g, *f)) {
-    return {};
-  }
-  return fused_fragments(larger ? *f : g, true);
-}
-
-inline std::optional<JoinedKernel> gated_product(
-    const JoinedKernel& group,
-    uint32_t gate) {
-  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
-    return normed_matvec(gated_matvec(*g, gate), g->NORM, g->NORM_LANES);
-  }
-  return gated_fragments(std::get<FusedFragmentsVariant>(group), gate);
-}
-
-// Outputs of each set that a workgroup makes.
-inline uint32_t set_outputs(const JoinedKernel& group) {
-  if (auto* g = std::get_if<FusedQmvVariant>(&group)) {
-    return g->GATE == GATE_NONE ? g->BLOCK : g->BLOCK / 2;
-  }
-  return std::get<FusedFragmentsVariant>(group).set_outputs();
-}
 
 // Gate and up of experts: each has half of a workgroup's outputs.
 inline ExpertVariant gated_experts(const QmvVariant& v, uint32_t gate) {

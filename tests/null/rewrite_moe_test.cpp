@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "null/rewrite_experts.h"
-#include "runtime/rewrite_group.h"
 
 using namespace rewriting;
 

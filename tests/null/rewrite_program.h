@@ -20,7 +20,6 @@
 #include "pipeline/pipeline.h"
 #include "runtime/order.h"
 #include "runtime/rewrite.h"
-#include "runtime/rewrite_variants.h"
 
 namespace rewriting {
 

@@ -3,7 +3,7 @@
 // one kernel reads both caches once (docs/dev/rewrites.md).
 #pragma once
 
-#include "ops/quant/operands.h"
+#include "ops/quant/qmm.h"
 
 namespace mlx::core::vulkan {
 

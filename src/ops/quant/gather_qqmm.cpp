@@ -1,4 +1,4 @@
-#include "ops/quant/quantized_product.h"
+#include "ops/quant/qmm.h"
 
 namespace mlx::core {
 
@@ -9,7 +9,7 @@ void GatherQQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   operands.lhs = inputs[2];
   operands.rhs = inputs[3];
   operands.sorted = right_sorted_;
-  vulkan::quantized_product(enc, std::move(operands), out, format, true);
+  vulkan::quantized_product(enc, std::move(operands), out);
 }
 
 } // namespace mlx::core

@@ -565,6 +565,9 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
 // Whether rows of x are rounded to bytes. The user must request it: 1 if bytes
 // multiply fast and matrix units cannot be used, 2 or 3 wherever possible.
 bool takes_dot(const Caps& caps, const QuantShape& s, int int8) {
+  if (int8 == 0) {
+    return false;
+  }
   constexpr uint64_t most_bytes = 256 << 20; // of x, packed
   const ProductVariant& v = s.common;
   bool matrices = s.x_aligned && caps.coopmat(v.T);
@@ -636,9 +639,13 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
   return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
 }
 
-bool dequantizes_first(const Caps& caps, const QuantShape& s, int rows) {
+bool dequantizes_first(
+    const Caps& caps,
+    const QuantShape& s,
+    int rows,
+    int int8) {
   auto& t = tuning(caps).quant;
-  if (rows < 0 && takes_tall(caps, s, rows)) {
+  if (takes_dot(caps, s, int8) || (rows < 0 && takes_tall(caps, s, rows))) {
     return false;
   }
   if (rows < 0) {

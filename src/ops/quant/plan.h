@@ -59,8 +59,12 @@ QuantPlan plan_quant(
 
 // Whether to dequantize w first, into at most 256 MiB, and run a dense product.
 // `rows`: rows of x from which to do so; -1: the measured number
-// (docs/lab/2026-11-22-matrix-units.md), 0: never.
-bool dequantizes_first(const Caps& caps, const QuantShape& shape, int rows);
+// (docs/lab/2026-11-22-matrix-units.md), 0: never. `int8`: as above.
+bool dequantizes_first(
+    const Caps& caps,
+    const QuantShape& shape,
+    int rows,
+    int int8 = 0);
 
 // Invocations of quantize.comp that share a group: 32 integers each.
 uint32_t quantize_lanes(const Caps& caps, const FormatVariant& format);

@@ -1,113 +1,300 @@
-// QuantizedMatmul and QQMatmul.
-#include <stdexcept>
+// QuantizedMatmul: rows times one matrix; stacked.cpp has all other products.
+#include "ops/quant/qmm.h"
 
+#include "kernels/quant/half_rows.h"
+#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
-#include "ops/quant/quantized_product.h"
+#include "ops/path_stats.h"
+#include "ops/tuned/tuned.h"
+#include "vk/config.h"
 
 namespace mlx::core {
 
 void QuantizedMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   bool last_use = inputs[0].is_donatable();
-  vulkan::QuantOperands operands{inputs[0], inputs[1], inputs[2], {}, {}, {}};
+  vulkan::QuantOperands o{
+      .x = inputs[0],
+      .w = inputs[1],
+      .scales = inputs[2],
+      .format = vulkan::format_of(mode_, bits_, group_size_),
+      .transpose = transpose_,
+      .last_use = last_use};
   if (inputs.size() == 4) {
-    operands.side = inputs[3];
+    o.side = inputs[3];
   }
-  operands.last_use = last_use;
-  vulkan::quantized_product(
-      vulkan::encoder(stream()),
-      std::move(operands),
-      out,
-      vulkan::format_of(mode_, bits_, group_size_),
-      transpose_);
+  vulkan::quantized_product(vulkan::encoder(stream()), std::move(o), out);
 }
 
 namespace vulkan {
 
 namespace {
 
-// The weights of a qq product, quantized here if they are not yet.
-std::pair<array, array> quantized_weights(
-    StreamEncoder& enc,
-    const array& w,
-    const array* scales,
-    const std::optional<array>& global_scale,
-    const QuantFormat& format) {
-  if (scales) {
-    return {w, *scales};
+void make_matrix_contiguous(array& a, StreamEncoder& enc) {
+  // The stride of an axis of one item has no meaning.
+  bool contiguous = a.flags().row_contiguous ||
+      ((a.strides(-1) == 1 || a.shape(-1) == 1) &&
+       (a.shape(-2) == 1 || a.strides(-2) == a.shape(-1)));
+  if (!contiguous) {
+    a = row_contiguous(a, enc);
   }
-  auto codes_shape = w.shape();
-  codes_shape.back() = w.shape(-1) * format.bits / 32;
-  auto scales_shape = w.shape();
-  scales_shape.back() = w.shape(-1) / format.group;
-  std::vector<array> out{
-      array(std::move(codes_shape), uint32, nullptr, {}),
-      array(std::move(scales_shape), uint8, nullptr, {})};
-  quantize(enc, w, global_scale, out, format);
-  enc.add_temporary(out[0]);
-  enc.add_temporary(out[1]);
-  return {out[0], out[1]};
+}
+
+// `plan`: null if the weights are dequantized first.
+void count(const QuantShape& s, const QuantPlan* plan) {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  std::string shape = std::string(name_of(s.common.T)) + " m=" + text(s.m) +
+      " n=" + text(s.n) + " k=" + text(s.k) + " batch=" + text(s.batch) +
+      " bits=" + text(s.common.BITS) + " group=" + text(s.common.GROUP) +
+      (s.common.SIDE == SIDE_BIASES ? " affine" : " fp") +
+      (s.transpose ? " w^T" : " w") + (s.sorted ? " sorted" : "");
+  if (!plan) {
+    count_path("quantized products", shape, "dequantized first", "");
+    return;
+  }
+  auto path = [&](const auto& v) {
+    std::string name(v.file.substr(v.file.find('/') + 1));
+    if constexpr (requires { v.ROWS; }) {
+      return name + " rows=" + text(v.ROWS);
+    } else if constexpr (requires { v.rows(); }) {
+      return name + " " + text(v.rows()) + "x" + text(v.outputs());
+    } else {
+      return name + " " + text(v.BM) + "x" + text(v.BN);
+    }
+  };
+  count_path(
+      "quantized products", shape, std::visit(path, plan->kernel), plan->why);
+}
+
+// The rows of `a`, `pitch` items apart, as a matrix.
+array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
+  array m({rows, cols}, a.dtype(), nullptr, {});
+  bool contiguous = pitch == cols;
+  array::Flags flags{contiguous, contiguous, false};
+  m.copy_shared_buffer(a, {pitch, 1}, flags, a.data_size());
+  return m;
+}
+
+void dense_product(
+    StreamEncoder& enc,
+    const QuantOperands& o,
+    const ProductArgs& args,
+    array& out) {
+  int m = args.M, n = args.N, k = args.K;
+  Shape shape = o.transpose ? Shape{n, k} : Shape{k, n};
+  array w = enc.scratch(std::move(shape), out.dtype());
+  std::optional<array> side;
+  if (o.side) {
+    side = row_contiguous(*o.side, enc);
+  }
+  array codes = row_contiguous(o.w, enc);
+  dequantize(enc, codes, row_contiguous(o.scales, enc), side, w, o.format);
+  if (o.transpose) {
+    array t({k, n}, w.dtype(), nullptr, {});
+    t.copy_shared_buffer(w, {1, k}, {true, false, true}, w.data_size());
+    w = t;
+  }
+  array x = as_matrix(o.x, m, k, args.x_row);
+  array y = as_matrix(out, m, n, n);
+  run_gemm(enc, {"quantized_matmul", x, w}, y);
+}
+
+// Runs a product whose parts of k are summed in a second dispatch.
+void run_split(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const Kernel& kernel,
+    const FewOperands& inputs,
+    const ProductArgs& args,
+    const Work& work,
+    array& out) {
+  auto side = [](uint32_t n) { return static_cast<int>(n); };
+  array parts =
+      enc.temporary({side(plan.splits), side(args.M), side(args.N)}, float32);
+  SplitProductArgs split{args, plan.k_split};
+  enc.dispatch(kernel, inputs, {parts}, split, linear(args.groups), work);
+  sum_parts(enc, parts, plan.splits, out);
+}
+
+// Rows of x times w. `args` lacks tiles and groups.
+void rows_product(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    QuantOperands& o,
+    ProductArgs& args,
+    array& out) {
+  pack_rows(enc, plan, shape, o.x, args.M, args.x_row);
+  FewOperands inputs{o.x, o.w, o.scales};
+  if (o.side) {
+    inputs.add(*o.side);
+  }
+  Descriptor what;
+  if (auto* v = std::get_if<QmvVariant>(&plan.kernel)) {
+    what = ProductRecord{*v};
+  } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
+    what = ProductRecord{*v};
+  }
+  run_planned(enc, plan, shape, inputs, args, sizeof args, out, what);
+}
+
+// Sizes, and whether operands allow loads of 16 bytes.
+QuantShape
+shape_of(const QuantOperands& o, const ProductArgs& args, const array& out) {
+  QuantShape shape{
+      .common = {{type_of(out), o.format, o.side.has_value()}, BATCH_ONE},
+      .m = args.M,
+      .n = args.N,
+      .k = args.K,
+      .transpose = o.transpose};
+  shape.x_aligned = aligned16(o.x, args.x_row);
+  shape.aligned = shape.x_aligned && aligned16(o.w);
+  shape.sides_aligned =
+      o.format.bias && aligned16(o.scales) && aligned16(*o.side);
+  return shape;
 }
 
 } // namespace
 
-QuantOperands qq_operands(
+void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
+  out.set_data(allocator::malloc(out.nbytes()));
+  make_matrix_contiguous(o.w, enc);
+  make_matrix_contiguous(o.scales, enc);
+  if (o.format.bias) {
+    make_matrix_contiguous(*o.side, enc);
+  } else if (o.side) {
+    o.side = row_contiguous(*o.side, enc);
+  }
+  if (o.x.strides(-1) != 1 && o.x.shape(-1) != 1) {
+    o.x = row_contiguous(o.x, enc);
+  }
+  std::optional<int64_t> x_row;
+  if (!o.rhs && o.w.ndim() == 2) {
+    x_row = even_stride(o.x, 1);
+  }
+  if (!x_row) {
+    return stacked_product(enc, o, out);
+  }
+  ProductArgs args{};
+  args.x_row = *x_row;
+  args.K = o.x.shape(-1);
+  args.N = out.shape(-1);
+  args.M = o.x.size() / args.K;
+  QuantShape shape = shape_of(o, args, out);
+  if (auto plan = plan_product(enc, shape)) {
+    rows_product(enc, *plan, shape, o, args, out);
+  } else {
+    dense_product(enc, o, args, out);
+  }
+}
+
+std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape) {
+  auto& c = config();
+  shape.may_split = !c.disabled("splits");
+  const Caps& caps = tuned(enc.caps(), shape);
+  std::optional<QuantPlan> plan;
+  if (!dequantizes_first(
+          caps, shape, c.test.dequantize_rows, c.int8_activations)) {
+    plan = plan_quant(caps, shape, c.test.skinny_rows, c.int8_activations);
+  }
+  if (c.debug_paths) {
+    count(shape, plan ? &*plan : nullptr);
+  }
+  return plan;
+}
+
+void pack_rows(
     StreamEncoder& enc,
-    const std::vector<array>& inputs,
-    size_t between,
-    const QuantFormat& format) {
-  bool quantized = inputs[1].dtype() == uint32;
-  size_t base = 2 + between + (quantized ? 1 : 0);
-  // mx.gather_qqmm does not check what mx.qqmm checks.
-  if (!issubdtype(inputs[0].dtype(), floating) ||
-      !(quantized || issubdtype(inputs[1].dtype(), floating)) ||
-      inputs.size() < base) {
-    throw std::invalid_argument(
-        "[gather_qqmm] x has to be of a real floating type, and w too or "
-        "packed in uint32 and given with its scales.");
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    array& x,
+    uint32_t rows,
+    int64_t& x_row) {
+  uint32_t k = shape.k;
+  if (auto* v = std::get_if<QmmDotVariant>(&plan.kernel)) {
+    uint32_t words = packed_row_words(k);
+    array packed = enc.scratch({int(rows), int(words)}, uint32);
+    PackRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .row_words = words,
+        .blocks = rows * (k / DOT_BLOCK)};
+    auto& kernel =
+        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
+    Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
+    enc.dispatch(kernel, {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = words;
   }
-  std::optional<array> x_scale, w_scale;
-  if (inputs.size() == base + 2) {
-    x_scale = inputs[base];
-    w_scale = inputs[base + 1];
+  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (v && v->units.halves) {
+    uint32_t pitch = half_row_pitch(k, v->GROUP);
+    array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());
+    HalfRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .pitch = pitch,
+        .groups = rows * (k / v->GROUP)};
+    Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
+    enc.dispatch(
+        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = pitch;
   }
-  auto [w, scales] = quantized_weights(
-      enc,
-      inputs[1],
-      quantized ? &inputs[2 + between] : nullptr,
-      w_scale,
-      format);
-  array x = quantize_roundtrip(enc, inputs[0], x_scale, format);
-  return {x, w, scales, w_scale, {}, {}};
+}
+
+void run_planned(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    const FewOperands& inputs,
+    ProductArgs& args,
+    size_t args_size,
+    array& out,
+    const Descriptor& what) {
+  args.m_tiles = plan.m_tiles;
+  args.n_tiles = plan.n_tiles;
+  uint64_t products = plan.sorted ? plan.splits : shape.batch * plan.splits;
+  uint64_t groups = products * plan.m_tiles * plan.n_tiles;
+  auto* operands = inputs.begin();
+  check_groups("quantized_matmul", operands[0].a, operands[1].a, groups);
+  args.groups = static_cast<uint32_t>(groups);
+  Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
+  auto& k = std::visit(
+      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
+  if (plan.splits > 1) {
+    return run_split(enc, plan, k, inputs, args, work, out);
+  }
+  Operand result(out);
+  enc.dispatch_bytes(
+      k,
+      {operands, inputs.size()},
+      {&result, 1},
+      &args,
+      args_size,
+      linear(groups),
+      work,
+      what);
+}
+
+std::optional<int64_t> even_stride(const array& a, int n) {
+  if (a.flags().row_contiguous && a.size() > 0 &&
+      a.size() <= std::numeric_limits<int32_t>::max()) {
+    int64_t stride = 1;
+    for (int d = 1; d <= n; ++d) {
+      stride *= a.shape(-d);
+    }
+    return stride == int64_t(a.size()) ? 0 : stride;
+  }
+  Shape shape(a.shape().begin(), a.shape().end() - n);
+  std::array<Strides, 1> strides{
+      Strides(a.strides().begin(), a.strides().end() - n)};
+  collapse(shape, strides);
+  if (shape.size() > 1) {
+    return std::nullopt;
+  }
+  return shape[0] == 1 ? 0 : strides[0][0];
 }
 
 } // namespace vulkan
-
-void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
-  auto& enc = vulkan::encoder(stream());
-  auto format = vulkan::format_of(mode_, bits_, group_size_);
-  vulkan::quantized_product(
-      enc, vulkan::qq_operands(enc, inputs, 0, format), out, format, true);
-}
-
-void GatherQMM::eval_gpu(const std::vector<array>& inputs, array& out) {
-  size_t n = inputs.size();
-  vulkan::QuantOperands operands{
-      inputs[0],
-      inputs[1],
-      inputs[2],
-      {},
-      inputs[n - 2],
-      inputs[n - 1],
-      right_sorted_};
-  if (n == 6) {
-    operands.side = inputs[3];
-  }
-  vulkan::quantized_product(
-      vulkan::encoder(stream()),
-      std::move(operands),
-      out,
-      vulkan::format_of(mode_, bits_, group_size_),
-      transpose_);
-}
 
 } // namespace mlx::core

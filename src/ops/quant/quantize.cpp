@@ -1,12 +1,12 @@
-// fast::Quantize in both directions and all modes, and fast::ConvertFP8.
+// fast::Quantize in both directions, every mode, QQMatmul, which quantizes x
+// too, and fast::ConvertFP8.
 #include "mlx/backend/common/unary.h"
 #include "mlx/fast_primitives.h"
 
 #include "kernels/quant/convert_fp8.h"
 #include "kernels/quant/quantize.h"
 #include "ops/layout.h"
-#include "ops/quant/plan.h"
-#include "ops/quant/quantized_product.h"
+#include "ops/quant/qmm.h"
 
 namespace mlx::core {
 
@@ -69,27 +69,40 @@ void dequantize(
   enc.dispatch(k, operands, {out}, args, grid);
 }
 
-void quantize(
+QuantOperands qq_operands(
     StreamEncoder& enc,
-    const array& w,
-    const std::optional<array>& global_scale,
-    std::vector<array>& outputs,
-    const QuantFormat& f) {
-  for (auto& o : outputs) {
-    o.set_data(allocator::malloc(o.nbytes()));
+    const std::vector<array>& inputs,
+    size_t between,
+    const QuantFormat& format) {
+  bool quantized = inputs[1].dtype() == uint32;
+  size_t base = 2 + between + (quantized ? 1 : 0);
+  // mx.gather_qqmm does not check what mx.qqmm checks.
+  if (!issubdtype(inputs[0].dtype(), floating) ||
+      !(quantized || issubdtype(inputs[1].dtype(), floating)) ||
+      inputs.size() < base) {
+    throw std::invalid_argument(
+        "[gather_qqmm] x has to be of a real floating type, and w too or "
+        "packed in uint32 and given with its scales.");
   }
-  std::vector<Operand> out(outputs.begin(), outputs.end());
-  quantize(enc, "quantize", w, global_scale, out, f, false);
-}
-
-array quantize_roundtrip(
-    StreamEncoder& enc,
-    const array& x,
-    const std::optional<array>& global_scale,
-    const QuantFormat& f) {
-  array out = enc.temporary(x.shape(), x.dtype());
-  quantize(enc, "qqmm", x, global_scale, {out}, f, true);
-  return out;
+  std::optional<array> x_scale, w_scale;
+  if (inputs.size() == base + 2) {
+    x_scale = inputs[base];
+    w_scale = inputs[base + 1];
+  }
+  array w = inputs[1], scales = quantized ? inputs[2 + between] : w;
+  if (!quantized) {
+    auto codes_shape = w.shape(), scales_shape = w.shape();
+    codes_shape.back() = w.shape(-1) * format.bits / 32;
+    scales_shape.back() = w.shape(-1) / format.group;
+    array codes = enc.temporary(std::move(codes_shape), uint32);
+    scales = enc.temporary(std::move(scales_shape), uint8);
+    quantize(enc, "quantize", w, w_scale, {codes, scales}, format, false);
+    w = codes;
+  }
+  // Rounded to what the format can hold.
+  array x = enc.temporary(inputs[0].shape(), inputs[0].dtype());
+  quantize(enc, "qqmm", inputs[0], x_scale, {x}, format, true);
+  return {.x = x, .w = w, .scales = scales, .format = format, .side = w_scale};
 }
 
 } // namespace vulkan
@@ -116,7 +129,19 @@ void fast::Quantize::eval_gpu(
   if (inputs.size() > 1) {
     global_scale = inputs[1];
   }
-  vulkan::quantize(enc, inputs[0], global_scale, outputs, format);
+  for (auto& o : outputs) {
+    o.set_data(allocator::malloc(o.nbytes()));
+  }
+  std::vector<vulkan::Operand> out(outputs.begin(), outputs.end());
+  vulkan::quantize(
+      enc, "quantize", inputs[0], global_scale, out, format, false);
+}
+
+void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = vulkan::encoder(stream());
+  auto format = vulkan::format_of(mode_, bits_, group_size_);
+  vulkan::quantized_product(
+      enc, vulkan::qq_operands(enc, inputs, 0, format), out);
 }
 
 void fast::ConvertFP8::eval_gpu(
