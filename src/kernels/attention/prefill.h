@@ -31,6 +31,7 @@ struct PrefillVariant {
   uint D = 64, DV = 64;
   uint BQ = 32, BK = 64; // queries and keys per tile
   bool VEC = false; // q, k and v are aligned to four items
+  bool QUADS = false; // an invocation's columns of y are neighbours in fours
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false, SINKS = false, LSE = false;
 
@@ -40,10 +41,12 @@ struct PrefillVariant {
   }
   // Shared memory in bytes: slices of q and k or rows of v, and scores.
   constexpr uint shared_memory() const {
-    uint slices = (BQ + BK) * 33, rows = BK / 8 * ((DV + 15) / 16 * 16);
+    uint slices = (BQ + BK) * 33;
+    uint rows = BK / (QUADS ? 4 : 8) * ((DV + 15) / 16 * 16);
     return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
   }
-#define PREFILL_MEMBERS T, D, DV, BQ, BK, VEC, MASK, CAUSAL, SINKS, LSE
+#define PREFILL_MEMBERS \
+  T, D, DV, BQ, BK, VEC, QUADS, MASK, CAUSAL, SINKS, LSE
   KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS)
 };
 

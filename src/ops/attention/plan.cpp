@@ -196,10 +196,11 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
     return true;
   }
   // Iterations of prefill.comp for 64 keys, each loop's last test included:
-  // slices of 32 columns of q and k, then 8 groups of rows of v.
-  uint32_t a_slice = p.vector4() ? 14 : 32;
+  // slices of 32 columns of q and k, then 8 groups of rows of v; a few more of
+  // either with QUADS.
+  uint32_t a_slice = p.vector4() ? 18 : 32;
   uint32_t v_row = ceil_div(p.value_dim, p.vector4() ? 64 : 16);
-  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
+  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (4 + v_row);
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
 
@@ -286,6 +287,10 @@ bool emulates(const Caps& caps, const AttentionProblem& p) {
 
 PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
   auto v = variant_of<PrefillVariant>(p);
+  v.VEC = p.vector4();
+  // Tests see both forms on software devices.
+  bool fours = p.value_dim % (caps.software() ? 128 : 64) == 0;
+  v.QUADS = v.VEC && fours && caps.least_subgroup() < 32;
   v.BQ = 16;
   if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
     v.BQ = 32;
@@ -293,7 +298,6 @@ PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
   if (v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
-  v.VEC = p.vector4();
   return v;
 }
 
