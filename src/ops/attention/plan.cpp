@@ -298,6 +298,7 @@ PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
   if (v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
+  v.QUADS = v.QUADS && v.shared_memory() <= caps.shared_memory;
   return v;
 }
 
@@ -320,24 +321,28 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   auto units = units_of(caps, p);
   plan.why = no_matrices(units, p);
   if (!*plan.why) {
-    auto v = variant_of<PrefillCoopmatVariant>(p);
-    v.units = units;
     // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
-    bool narrow = v.units.lanes < 32;
-    v.SHARED_Q = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
+    bool narrow = units.lanes < 32;
+    bool shares = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
     bool wide = std::max(p.dim, p.value_dim) > 64;
-    // RADV spills with 64 keys of wide heads, and hides less latency.
-    v.BK = v.SHARED_Q || (wide && !timed_tiles(caps)) ? 32 : 64;
-    if (v.SHARED_Q && p.dim == 128) {
-      v.BK = 16; // ANV spills with more
-    }
-    bool held = !narrow || v.SHARED_Q || !wide;
-    if (held && v.shared_memory() <= caps.shared_memory) {
+    auto take = [&](auto v) {
+      v.units = units;
+      // RADV spills with 64 keys of wide heads, and hides less latency.
+      v.BK = shares || (wide && !timed_tiles(caps)) ? 32 : 64;
+      if (v.shared_memory() > caps.shared_memory) {
+        return false;
+      }
       plan.bq = v.BQ;
       plan.kernel = v;
       if (units.halves) {
         plan.rest = PrefillRestVariant{scalar_kernel(caps, p)};
       }
+      return true;
+    };
+    bool held = !narrow || shares || !wide;
+    if (held &&
+        (shares ? take(variant_of<PrefillNarrowVariant>(p))
+                : take(variant_of<PrefillCoopmatVariant>(p)))) {
       return plan;
     }
     plan.why = held
