@@ -290,9 +290,11 @@ PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
   v.VEC = p.vector4();
   // Tests see both forms on software devices.
   bool fours = p.value_dim % (caps.software() ? 128 : 64) == 0;
-  v.QUADS = v.VEC && fours && caps.least_subgroup() < 32;
+  bool narrow = caps.least_subgroup() < 32;
+  v.QUADS = v.VEC && fours && narrow && p.value_dim <= 256;
   v.BQ = 16;
-  if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
+  uint32_t held = v.QUADS ? 128 : 256; // columns; ANV spills with more
+  if (p.value_dim <= held || v.lanes() > caps.least_subgroup()) {
     v.BQ = 32;
   }
   if (v.shared_memory() > caps.shared_memory) {
