@@ -32,6 +32,9 @@ of the memory's bandwidth; prompts: % of the products' limit. The model knows no
 **only the H200 was measured**, whose code is NVK's (f16, groups of 128). M2 Max's is
 M1's: the shim knows no other.
 
+Memory limits prompts of 16 rows (to 44 % on navi31, 25 on gfx1151, 19 on gfx1201, 24 on
+bmg) and sorted experts on gfx1151, gfx1200 and gfx1201.
+
 ![Costs of kernels](driver-costs.svg)
 
 """

@@ -131,18 +131,25 @@ def convolution():
 
 
 def attention():
-    shapes = [(2, 1, 70, 70, 32, True)]
+    # Of the second, scores of the first key are mostly the largest.
+    shapes = [(2, 1, 70, 70, 32, True, 0), (2, 1, 70, 100, 32, True, 1)]
+    shapes += [(2, 1, 70, 70, 16, True, 0)]
     if not few:
-        shapes += [(4, 2, 33, 130, 64, False), (2, 2, 100, 90, 128, False)]
-    for heads, kv, queries, keys, dim, causal in shapes:
+        shapes += [(4, 2, 33, 130, 64, False, 0), (2, 2, 100, 90, 128, False, 0)]
+        shapes += [(2, 2, 90, 100, 96, True, 0), (2, 1, 200, 300, 128, True, 1)]
+    for heads, kv, queries, keys, dim, causal, first in shapes:
         q = rows(1, heads, queries, dim)
         k, v = rows(1, kv, keys, dim), rows(1, kv, keys, dim)
+        if first:
+            q = mx.abs(q)
+            k[:, :, 0] += 1
         mask = None if causal else mx.array(rng.random((queries, keys)) < 0.8)
         y = mx.fast.scaled_dot_product_attention(
             q, k, v, scale=dim**-0.5, mask="causal" if causal else mask)
         k, v = (np.repeat(wide(a), heads // kv, 1) for a in (k, v))
         s = wide(q) @ np.swapaxes(k, -1, -2) * dim**-0.5
-        hidden = (np.triu(np.ones((queries, keys)), 1) > 0 if causal
+        later = np.triu(np.ones((queries, keys)), keys - queries + 1) > 0
+        hidden = (later if causal
                   else ~np.array(mask))
         s = np.where(hidden, -np.inf, s)
         p = np.exp(s - s.max(-1, keepdims=True))
@@ -173,6 +180,7 @@ KERNELS = (
     "conv/conv_coopmat",
     "attention/prefill_coopmat",
 )
+NARROW = "attention/prefill_narrow"  # subgroups of 16
 
 
 @pytest.mark.parametrize("shape, dtype", SHAPES)
@@ -195,6 +203,7 @@ def test_matrix_units(gpu, request, shape, dtype):
         sides = shape.split("x")
         # Attention takes subgroups of 16 or more, here as many lanes as N.
         expected = KERNELS if sides[1] == "16" else KERNELS[:-1]
+        expected += (NARROW,) if sides[:2] == ["8", "16"] else ()
         assert [k for k in expected if f"{k}{{" not in report] == []
         assert f"MM={sides[0]} MN={sides[1]} MK={sides[2]}" in report
 

@@ -195,19 +195,26 @@ TEST_CASE("matrices: attention takes them in subgroups of 16 and 32") {
   p.queries = p.keys = 512;
   p.dim = p.value_dim = 64;
   p.alignment = 16;
-  for (auto* name :
-       {"Intel(R) Graphics (BMG", "AMD Radeon Graphics (RADV NAVI31"}) {
-    auto plan = plan_prefill(caps_of(name), p);
-    auto& v = std::get<PrefillCoopmatVariant>(plan.kernel);
-    CHECK(v.units == caps_of(name).matrices(Type::f16));
-  }
+  auto& wide = caps_of("AMD Radeon Graphics (RADV NAVI31");
+  auto plan = plan_prefill(wide, p);
+  CHECK(
+      std::get<PrefillCoopmatVariant>(plan.kernel).units ==
+      wide.matrices(Type::f16));
+  auto& narrow = caps_of("Intel(R) Graphics (BMG");
+  plan = plan_prefill(narrow, p);
+  CHECK(
+      std::get<PrefillNarrowVariant>(plan.kernel).units ==
+      narrow.matrices(Type::f16));
+  p.dim = 48;
+  CHECK(std::holds_alternative<PrefillCoopmatVariant>(
+      plan_prefill(narrow, p).kernel));
   auto alchemist = plan_prefill(caps_of("Intel(R) Arc"), p);
   CHECK_FALSE(alchemist.coopmat());
   CHECK(std::string_view(alchemist.why).find("16 or 32") != std::string::npos);
   p.dim = p.value_dim = 128;
   CHECK(plan_prefill(caps_of("AMD Radeon Graphics (RADV NAVI31"), p).coopmat());
   auto battlemage = plan_prefill(caps_of("Intel(R) Graphics (BMG"), p);
-  CHECK(std::get<PrefillCoopmatVariant>(battlemage.kernel).SHARED_Q);
+  CHECK(std::holds_alternative<PrefillNarrowVariant>(battlemage.kernel));
   p.dim = p.value_dim = 80;
   battlemage = plan_prefill(caps_of("Intel(R) Graphics (BMG"), p);
   CHECK_FALSE(battlemage.coopmat());

@@ -201,6 +201,21 @@ def test_an_if_with_the_same_loads_on_both_sides_runs_the_shorter():
     assert isa.parse_amd(only_one).skipped == set()
 
 
+def test_an_if_that_only_converts_runs_the_shorter_side():
+    move = "mov(16)         g12<1>UD        g0.1<0,1,0>UD    { align1 1H };\n"
+    send = (
+        "send(16)        g10UD           g11UD           nullUD          0x0\n"
+        "                slm MsgDesc: ( load, a32, d32, V4, x dst_len = 4 )  { };\n"
+    )
+    text = "(+f0.0) if(16)  JIP:  LABEL1     UIP:  LABEL0     { align1 1H };\n" + move
+    text += "else(16)        JIP:  LABEL0     UIP:  LABEL0     { align1 1H };\n\n"
+    text += "LABEL1:\n" + move * 3 + "\nLABEL0:\nendif(16)   JIP:  LABEL2 { };\n"
+    program = isa.parse_gen(text, 16)
+    assert program.count(range(len(program.blocks)))["int"] == 1
+    program = isa.parse_gen(text.replace(move * 3, send + move * 3), 16)
+    assert program.count(range(len(program.blocks)))["int"] == 4
+
+
 def test_what_runs_rarely_is_left_out():
     text = "BB0:\n\ts_cbranch_scc0 BB2 ; 00\nBB1:\n"
     text += "\tv_mul_f32 v0, v1, v2 ; 00\n" * isa.RARE

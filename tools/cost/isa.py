@@ -107,14 +107,17 @@ def rarely(blocks: list[Block]) -> set[int]:
 
 
 def longer_sides(blocks: list[Block]) -> set[int]:
-    """Sides of an if and its else that make the same loads: one runs, usually
-    the shorter, which does not test for an edge."""
+    """Sides of an if and its else that make the same loads, or only convert: one
+    runs, usually the shorter, which does not test for an edge or for NaN."""
     at = {block.label: i for i, block in enumerate(blocks)}
     skipped: set[int] = set()
     for i, block in enumerate(blocks):
         for target in block.targets:
             other = at.get(target, 0)
-            then = blocks[other - 1]
+            last = other - 1  # of the first side; ANV's parser leaves an empty one
+            while last > i and not (blocks[last].size or blocks[last].targets):
+                last -= 1
+            then = blocks[last]
             if block.jumps or other <= i + 1 or not then.jumps:
                 continue
             end = min((at.get(t, 0) for t in then.targets), default=0)
@@ -123,7 +126,11 @@ def longer_sides(blocks: list[Block]) -> set[int]:
             sides = range(i + 1, other), range(other, end)
             loads = [sum(blocks[b].counts["load"] for b in side) for side in sides]
             sizes = [sum(blocks[b].size for b in side) for side in sides]
-            if loads[0] == loads[1] > 0:
+            kinds = ("load", "store", "shared", "matrix", "fma", "barrier")
+            converts = min(sizes) > 0 and not any(
+                blocks[b].counts[k] for side in sides for b in side for k in kinds
+            )
+            if loads[0] == loads[1] > 0 or converts:
                 skipped.update(sides[sizes[0] < sizes[1]])
     return skipped
 

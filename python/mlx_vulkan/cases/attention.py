@@ -112,6 +112,7 @@ for queries, keys, dim in [
     (1, 60000, 64),
     (8, 20000, 64),
     (9, 90000, 64),
+    (9, 30000, 128),
 ]:
     case(
         f"last_of_{keys}_{queries}_{dim}",
@@ -157,10 +158,17 @@ for dim, value_dim in [
             attention,
             ("float16",),
         )
-for queries, keys in [(8, 8), (9, 9), (10, 5), (64, 64), (65, 129)]:
+for queries, keys, dim in [
+    (8, 8, 64),
+    (9, 9, 64),
+    (10, 5, 64),
+    (64, 64, 64),
+    (65, 129, 64),
+    (65, 129, 128),
+]:
     case(
-        f"edges_{queries}x{keys}",
-        arrays(*qkv(1, 2, 1, queries, keys, 64)),
+        f"edges_{queries}x{keys}x{dim}",
+        arrays(*qkv(1, 2, 1, queries, keys, dim)),
         lambda mx, q, k, v: fused(mx, q, k, v, "causal"),
         lambda q, k, v: attention(q, k, v, "causal"),
     )

@@ -5,10 +5,14 @@
 // at a time through shared memory; LANES invocations per row update the maximum
 // and turn scores into weights; then V_ROWS rows of v at a time are
 // accumulated. Columns of y are split in groups of 16, one column of each group
-// per invocation. prefill.h states the shared memory and subgroup size
-// required.
+// per invocation, or with QUADS in groups of 64, four neighbours of each.
+// prefill.h states the shared memory and subgroup size required.
 #extension GL_EXT_control_flow_attributes : enable
+#if QUADS
+#define V_ROWS (BK / 4)
+#else
 #define V_ROWS (BK / 8)
+#endif
 #define RV ((DV + 15) / 16) // columns per invocation
 // The pool holds slices of q and k, then rows of v.
 #define V_ITEMS (V_ROWS * RV * 16)
@@ -27,6 +31,21 @@ layout(local_size_x = WG) in;
 #define SOFT_ROW (gl_LocalInvocationIndex / LANES)
 #define SOFT_LANE (gl_LocalInvocationIndex % LANES)
 #define S_ROW (BK + 1) // padded against bank conflicts
+
+// The invocation's columns of y, and a loop over rows of v. With QUADS loads of
+// shared memory are of four items, and only they are unrolled, as ANV spills
+// otherwise.
+#if QUADS
+#define COLUMN(j) (j) / 4 * 64 + TX * 4 + (j) % 4
+#define FOR_V_ROWS                                                            \
+  [[dont_unroll]] for (uint r4 = 0; r4 < V_ROWS; r4 += 4)                     \
+    [[unroll]] for (uint r = 0; r < 4; ++r)
+#define V_ROW (r4 + r)
+#else
+#define COLUMN(j) (j) * 16 + TX
+#define FOR_V_ROWS [[unroll]] for (uint r = 0; r < V_ROWS; ++r)
+#define V_ROW r
+#endif
 
 shared float scores[BQ * S_ROW];
 shared float keep_row[BQ];
@@ -91,13 +110,13 @@ void accumulate(uint key0, Rows v) {
     v.first = key0 + r0;
     fetch(0, V_ROWS, DV, RV * 16, v, 0, DV, 1.0);
     barrier();
-    [[unroll]] for (uint r = 0; r < V_ROWS; ++r) {
+    FOR_V_ROWS {
       float p[RQ];
       [[unroll]] for (uint i = 0; i < RQ; ++i) {
-        p[i] = scores[(TY * RQ + i) * S_ROW + r0 + r];
+        p[i] = scores[(TY * RQ + i) * S_ROW + r0 + V_ROW];
       }
       [[unroll]] for (uint j = 0; j < RV; ++j) {
-        float x = pool[r * RV * 16 + j * 16 + TX];
+        float x = pool[V_ROW * RV * 16 + COLUMN(j)];
         [[unroll]] for (uint i = 0; i < RQ; ++i) {
           acc[i * RV + j] = fma(p[i], x, acc[i * RV + j]);
         }
@@ -126,7 +145,7 @@ void store_rows(Tile tile) {
     float total = sum_row[r];
     float factor = keep_row[r];
     [[unroll]] for (uint j = 0; j < RV; ++j) {
-      uint d = j * 16 + TX;
+      uint d = COLUMN(j);
       if (query < A.queries && d < DV) {
         float x = acc[i * RV + j] * factor;
         store(A.y, row * DV + d, total == 0.0 ? 0.0 : x / total);

@@ -1,4 +1,5 @@
-// Interfaces of prefill.comp, prefill_coopmat.comp and prefill_fragments.comp.
+// Interfaces of prefill.comp, prefill_coopmat.comp, prefill_narrow.comp and
+// prefill_fragments.comp.
 #include "attention/strides.h"
 
 // HALVES: heads whose items are exact are taken by prefill_coopmat, the others
@@ -31,6 +32,7 @@ struct PrefillVariant {
   uint D = 64, DV = 64;
   uint BQ = 32, BK = 64; // queries and keys per tile
   bool VEC = false; // q, k and v are aligned to four items
+  bool QUADS = false; // an invocation's columns of y are neighbours in fours
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false, SINKS = false, LSE = false;
 
@@ -40,10 +42,11 @@ struct PrefillVariant {
   }
   // Shared memory in bytes: slices of q and k or rows of v, and scores.
   constexpr uint shared_memory() const {
-    uint slices = (BQ + BK) * 33, rows = BK / 8 * ((DV + 15) / 16 * 16);
+    uint slices = (BQ + BK) * 33;
+    uint rows = BK / (QUADS ? 4 : 8) * ((DV + 15) / 16 * 16);
     return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
   }
-#define PREFILL_MEMBERS T, D, DV, BQ, BK, VEC, MASK, CAUSAL, SINKS, LSE
+#define PREFILL_MEMBERS T, D, DV, BQ, BK, VEC, QUADS, MASK, CAUSAL, SINKS, LSE
   KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS)
 };
 
@@ -59,27 +62,26 @@ struct PrefillCoopmatVariant {
   MatrixUnits units;
   uint D = 64, DV = 64;
   uint BK = 64; // keys per tile
-  bool SHARED_Q = false; // q is in shared memory, not in registers
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
-  // Shared memory in bytes: keys or values, q, scores, weights.
+  // Shared memory in bytes: keys or values, scores, weights.
   constexpr uint shared_memory() const {
     uint keys = BK * (D / 8 + 1) * 16, values = DV * (BK / 8 + 1) * 16;
-    uint queries = SHARED_Q ? BQ * (D / 8 + 1) * 16 : 0;
-    return (keys > values ? keys : values) + queries +
-        BQ * (BK + BK / 2 + 8) * 4;
+    return (keys > values ? keys : values) + BQ * (BK + BK / 2 + 8) * 4;
   }
-  MATRIX_VARIANT(
-      "attention/prefill_coopmat",
-      D,
-      DV,
-      BK,
-      SHARED_Q,
-      MASK,
-      CAUSAL,
-      SINKS,
-      LSE)
+#define PREFILL_COOPMAT_MEMBERS D, DV, BK, MASK, CAUSAL, SINKS, LSE
+  MATRIX_VARIANT("attention/prefill_coopmat", PREFILL_COOPMAT_MEMBERS)
+};
+
+// For subgroups of 16, of which two share rows. q, four numbers a row, and a
+// few more are in shared memory too.
+struct PrefillNarrowVariant : PrefillCoopmatVariant {
+  constexpr uint shared_memory() const {
+    uint queries = BQ * ((D / 8 + 1) * 16 + 4 * 4);
+    return PrefillCoopmatVariant::shared_memory() + queries + 64;
+  }
+  MATRIX_VARIANT("attention/prefill_narrow", PREFILL_COOPMAT_MEMBERS)
 };
 
 struct PrefillFragmentsVariant {

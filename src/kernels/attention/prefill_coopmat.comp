@@ -2,19 +2,18 @@
 // aligned to 16 bytes and head dimensions in multiples of 16 up to 128.
 //
 // Each subgroup takes 16 query rows (8 with 16 lanes) and all share tiles of BK
-// keys. q stays in registers as matrices, or with SHARED_Q in shared memory,
-// where registers only hold y. Scores of a tile pass through the
+// keys. q stays in registers as matrices. Scores of a tile pass through the
 // subgroup's part of shared memory, where two lanes per row run the online
 // softmax; weights return as 16-bit matrices, and y's matrices are scaled by a
 // matrix that repeats the row factors. k and v share a buffer, where v is
 // transposed, because compilers load matrices along columns item by item; the
-// next one is prefetched into registers. With BK = 16 all registers are needed
-// for y and nothing is prefetched.
+// next one is prefetched into registers.
 // HALVES: q, k and v are bfloat16, and matrices float16 (attention/halves.glsl).
 #define BQ 64
 #define TAKES_EXACT true
 #include "attention/prefill.glsl"
 #include "attention/row_lanes.glsl"
+#include "attention/items.glsl"
 
 layout(local_size_x = WG) in;
 
@@ -30,47 +29,21 @@ layout(local_size_x = WG) in;
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
 #define LOADS(ROWS_, DIM) (ROWS_ * DIM / 8 / WG)
-#if HALVES
-#define TO_ITEMS(q, top) q = half_items(q, top);
-#define SCORE_SCALE score_scale
-#define PACK_WEIGHTS(a, b) HALF_PAIR(a * WEIGHT_UNIT, b * WEIGHT_UNIT)
-#else
-#define TO_ITEMS(q, top)
-#define SCORE_SCALE A.scale
-#define PACK_WEIGHTS PACK2_NUMBERS
-#endif
-
-#if SHARED_Q
-shared uvec4 q_rows[BQ * PITCH_K];
-#else
-#define q_rows staged
-#endif
 shared uvec4 staged[STAGED]; // q, then k and v alternately
 shared float scores[SUBGROUPS * S_CORNER];
 shared uint weights[SUBGROUPS * P_CORNER];
-
-#define PREFETCHES (BK > 16)
-#if PREFETCHES
-#define ROW_OF(e, i, DIM) (e / (DIM / 8))
-#define PIECE_OF(e, DIM) (e % (DIM / 8))
-#else // fewer addresses
-#define ROW_OF(e, i, DIM)                                                     \
-  (gl_LocalInvocationIndex / (DIM / 8) + i * (WG / (DIM / 8)))
-#define PIECE_OF(e, DIM) (gl_LocalInvocationIndex % (DIM / 8))
-#endif
 
 // Loads this invocation's part of ROWS_ rows of DIM items, and stores it.
 #define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
   [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
-    next[i] = fetch(                                                          \
-        x, pitch, (first) + ROW_OF(e, i, DIM), PIECE_OF(e, DIM), end);        \
+    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
   }
-#define STAGE_ROWS(to, next, ROWS_, DIM, top)                                 \
+#define STAGE_ROWS(next, ROWS_, DIM, top)                                     \
   [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
     uint e = gl_LocalInvocationIndex + i * WG;                                \
     TO_ITEMS(next[i], top)                                                    \
-    to[ROW_OF(e, i, DIM) * (DIM / 8 + 1) + PIECE_OF(e, DIM)] = next[i];       \
+    staged[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
   }
 
 // The same for v, transposed: pieces of eight columns of two keys. Neighbours
@@ -103,21 +76,6 @@ uvec2 key_and_piece(uint e) {
     }                                                                         \
   }                                                                           \
   }
-
-#define FETCH_K(first)                                                        \
-  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, first, key_end)
-#define FETCH_V_TILE FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
-#if PREFETCHES
-#define FETCH_K_EARLY(first) FETCH_K(first)
-#define FETCH_K_LATE
-#define FETCH_V_EARLY FETCH_V_TILE
-#define FETCH_V_LATE
-#else
-#define FETCH_K_EARLY(first)
-#define FETCH_K_LATE FETCH_K(key0)
-#define FETCH_V_EARLY
-#define FETCH_V_LATE FETCH_V_TILE
-#endif
 
 float row_max, row_sum;
 
@@ -161,29 +119,6 @@ void weigh(Tile tile, uint query, uint key0) {
 
 // Computes the subgroup's scores of the staged keys. A macro, so that qm stays
 // in registers.
-#if SHARED_Q
-#define SCORE_KEYS(qm, sg)                                                    \
-  {                                                                           \
-    MATRIX_C s[BK / MN];                                                      \
-    UNROLL for (uint j = 0; j < BK / MN; ++j) {                               \
-      s[j] = MATRIX_ZERO;                                                     \
-    }                                                                         \
-    UNROLL for (uint d = 0; d < D / MK; ++d) {                                \
-      MATRIX_A q;                                                             \
-      uint q_at = sg * ROWS * PITCH_K + d * (MK / 8);                         \
-      LOAD_A(q, q_rows, q_at, PITCH_K, ROW_MAJOR);                           \
-      UNROLL for (uint j = 0; j < BK / MN; ++j) {                             \
-        MATRIX_B km;                                                          \
-        uint at = j * MN * PITCH_K + d * (MK / 8);                            \
-        LOAD_B(km, staged, at, PITCH_K, COLUMN_MAJOR);                        \
-        MULTIPLY_ADD(s[j], q, km);                                            \
-      }                                                                       \
-    }                                                                         \
-    UNROLL for (uint j = 0; j < BK / MN; ++j) {                               \
-      STORE_C(s[j], scores, sg * S_CORNER + j * MN, S_PITCH);                 \
-    }                                                                         \
-  }
-#else
 #define SCORE_KEYS(qm, sg)                                                    \
   UNROLL for (uint j = 0; j < BK / MN; ++j) {                                 \
     MATRIX_C s[FQ];                                                           \
@@ -203,7 +138,6 @@ void weigh(Tile tile, uint query, uint key0) {
       STORE_C(s[i], scores, at, S_PITCH);                                     \
     }                                                                         \
   }
-#endif
 
 void attend(Tile tile) {
   uint sg = SUBGROUP;
@@ -215,15 +149,13 @@ void attend(Tile tile) {
 
   uvec4 next_q[LOADS(BQ, D)], next_k[LOADS(BK, D)];
   FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
-  STAGE_ROWS(q_rows, next_q, BQ, D, q_top)
-#if !SHARED_Q
+  STAGE_ROWS(next_q, BQ, D, q_top)
   barrier();
   MATRIX_A qm[FQ * (D / MK)];
   UNROLL for (uint d = 0; d < FQ * (D / MK); ++d) {
     uint at = (sg * ROWS + d % FQ * MM) * PITCH_K + d / FQ * (MK / 8);
     LOAD_A(qm[d], staged, at, PITCH_K, ROW_MAJOR);
   }
-#endif
 
   MATRIX_C acc[FQ * (DV / MN)];
   UNROLL for (uint j = 0; j < FQ * (DV / MN); ++j) {
@@ -231,24 +163,22 @@ void attend(Tile tile) {
   }
   row_max = ABSENT;
   row_sum = 0.0;
-  FETCH_K_EARLY(0)
+  FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, 0, key_end)
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
-    FETCH_K_LATE
     barrier(); // q or v is no longer read
-    STAGE_ROWS(staged, next_k, BK, D, k_top)
+    STAGE_ROWS(next_k, BK, D, k_top)
     barrier();
     uvec4 next_v[2 * V_LOADS];
-    FETCH_V_EARLY
+    FETCH_V(next_v, v, A.v_strides.row, key0, key_end)
     SCORE_KEYS(qm, sg)
-    FETCH_V_LATE
     barrier(); // scores are visible, k is no longer read
     STAGE_V(next_v)
     weigh(tile, query, key0);
     barrier(); // weights, factors and v are visible
 
     if (key0 + BK < key_end) {
-      FETCH_K_EARLY(key0 + BK)
+      FETCH_ROWS(next_k, BK, D, k, A.k_strides.row, key0 + BK, key_end)
     }
     MATRIX_C factors[FQ];
     MATRIX_A pm[FQ * (BK / MK)];

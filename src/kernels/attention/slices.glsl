@@ -9,6 +9,13 @@
 
 #define WG 128
 #define SLICE 32
+#if defined(QUADS) && QUADS
+#define STEP 4 // columns at a time
+#define NOT_UNROLLED [[dont_unroll]]
+#else
+#define STEP 8
+#define NOT_UNROLLED
+#endif
 #define PITCH (SLICE + 1) // padded against bank conflicts
 #define RQ (BQ / 8)
 #define RK (BK / 16)
@@ -84,8 +91,8 @@ void multiply(
     fetch(B_BASE, BK, SLICE, PITCH, b, d0, dim, 1.0);
     barrier();
     // Slices hold zeros beyond `dim`.
-    for (uint d8 = 0; d8 < SLICE; d8 += 8) {
-      [[unroll]] for (uint e = 0; e < 8; ++e) {
+    NOT_UNROLLED for (uint d8 = 0; d8 < SLICE; d8 += STEP) {
+      [[unroll]] for (uint e = 0; e < STEP; ++e) {
         float x[RQ];
         float y[RK];
         [[unroll]] for (uint i = 0; i < RQ; ++i) {

@@ -22,13 +22,16 @@
 #define LOAD_A(m, from, at, pitch, layout) coopMatLoad(m, from, at, pitch, layout)
 #define LOAD_B(m, from, at, pitch, layout) coopMatLoad(m, from, at, pitch, layout)
 #define LOAD_C(m, from, at, pitch) coopMatLoad(m, from, at, pitch, ROW_MAJOR)
+// All items of row i are from[at + i].
+#define LOAD_ROWS(m, from, at) coopMatLoad(m, from, at, 0, COLUMN_MAJOR)
 #define STORE_C(m, to, at, pitch) coopMatStore(m, to, at, pitch, ROW_MAJOR)
 #define STORE_C4(m, to, at, pitch) coopMatStore(m, to, at, pitch, ROW_MAJOR)
 #define MULTIPLY_ADD(y, a, b) y = coopMatMulAdd(a, b, y)
 #define MULTIPLY_ELEMENTS(y, by) y = y * by
-// A sum that is kept in registers. Intel's compiler (ANV's) spills sums that
-// begin as constants instead of products.
+// Sums that are kept in registers. Intel's compiler (ANV's) copies or spills
+// those that constants or elements make instead of products.
 #if SG < 32
+#define HOLD_SUM(y) y = coopMatMulAdd(MATRIX_A(Item(0)), MATRIX_B(Item(0)), y);
 #define BEGIN_SUM(y)                                                          \
   y = coopMatMulAdd(MATRIX_A(Item(0)), MATRIX_B(Item(0)), MATRIX_ZERO);
 #else

@@ -194,10 +194,11 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
     return true;
   }
   // Iterations of prefill.comp for 64 keys, each loop's last test included:
-  // slices of 32 columns of q and k, then 8 groups of rows of v.
-  uint32_t a_slice = p.vector4() ? 14 : 32;
+  // slices of 32 columns of q and k, then 8 groups of rows of v; a few more of
+  // either with QUADS.
+  uint32_t a_slice = p.vector4() ? 18 : 32;
   uint32_t v_row = ceil_div(p.value_dim, p.vector4() ? 64 : 16);
-  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (2 + v_row);
+  uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (4 + v_row);
   return caps.software() && p.keys / 64 > software_iterations / a_tile;
 }
 
@@ -284,14 +285,20 @@ bool emulates(const Caps& caps, const AttentionProblem& p) {
 
 PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
   auto v = variant_of<PrefillVariant>(p);
+  v.VEC = p.vector4();
+  // Tests see both forms on software devices.
+  bool fours = p.value_dim % (caps.software() ? 128 : 64) == 0;
+  bool narrow = caps.least_subgroup() < 32;
+  v.QUADS = v.VEC && fours && narrow && p.value_dim <= 256;
   v.BQ = 16;
-  if (p.value_dim <= 256 || v.lanes() > caps.least_subgroup()) {
+  uint32_t held = v.QUADS ? 128 : 256; // columns; ANV spills with more
+  if (p.value_dim <= held || v.lanes() > caps.least_subgroup()) {
     v.BQ = 32;
   }
   if (v.shared_memory() > caps.shared_memory) {
     v.BK = 32;
   }
-  v.VEC = p.vector4();
+  v.QUADS = v.QUADS && v.shared_memory() <= caps.shared_memory;
   return v;
 }
 
@@ -314,24 +321,28 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
   auto units = units_of(caps, p);
   plan.why = no_matrices(units, p);
   if (!*plan.why) {
-    auto v = variant_of<PrefillCoopmatVariant>(p);
-    v.units = units;
     // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
-    bool narrow = v.units.lanes < 32;
-    v.SHARED_Q = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
+    bool narrow = units.lanes < 32;
+    bool shares = narrow && p.dim % 32 == 0 && p.value_dim % 32 == 0;
     bool wide = std::max(p.dim, p.value_dim) > 64;
-    // RADV spills with 64 keys of wide heads, and hides less latency.
-    v.BK = v.SHARED_Q || (wide && !timed_tiles(caps)) ? 32 : 64;
-    if (v.SHARED_Q && p.dim == 128) {
-      v.BK = 16; // ANV spills with more
-    }
-    bool held = !narrow || v.SHARED_Q || !wide;
-    if (held && v.shared_memory() <= caps.shared_memory) {
+    auto take = [&](auto v) {
+      v.units = units;
+      // RADV spills with 64 keys of wide heads, and hides less latency.
+      v.BK = shares || (wide && !timed_tiles(caps)) ? 32 : 64;
+      if (v.shared_memory() > caps.shared_memory) {
+        return false;
+      }
       plan.bq = v.BQ;
       plan.kernel = v;
       if (units.halves) {
         plan.rest = PrefillRestVariant{scalar_kernel(caps, p)};
       }
+      return true;
+    };
+    bool held = !narrow || shares || !wide;
+    if (held &&
+        (shares ? take(variant_of<PrefillNarrowVariant>(p))
+                : take(variant_of<PrefillCoopmatVariant>(p)))) {
       return plan;
     }
     plan.why = held

@@ -59,6 +59,7 @@ struct PrefillPlan {
   std::variant<
       PrefillVariant,
       PrefillCoopmatVariant,
+      PrefillNarrowVariant,
       PrefillFragmentsVariant,
       EmulatedPrefillFragmentsVariant>
       kernel;

@@ -19,6 +19,7 @@
 #define SUBGROUP (gl_LocalInvocationIndex / SG)
 #define MATRIX_ZERO no_items()
 #define BEGIN_SUM(y) y = MATRIX_ZERO;
+#define HOLD_SUM(y)
 #define SYNC_SUBGROUP barrier();
 #define WAIT_SUBGROUP barrier();
 
@@ -71,6 +72,10 @@ float half_item(uvec4 q, uint i) {
 #define LOAD_C(m, from, at, pitch)                                            \
   [[dont_unroll]] for (uint e_ = 0; e_ < ELEMENTS_C; ++e_) {                  \
     m[e_] = from[(at) + ITEM_C(e_) / MN * (pitch) + ITEM_C(e_) % MN];         \
+  }
+#define LOAD_ROWS(m, from, at)                                                \
+  [[dont_unroll]] for (uint e_ = 0; e_ < ELEMENTS_C; ++e_) {                  \
+    m[e_] = from[(at) + ITEM_C(e_) / MN];                                     \
   }
 #define STORE_C(m, to, at, pitch)                                             \
   [[dont_unroll]] for (uint e_ = 0; e_ < ELEMENTS_C; ++e_) {                  \
