@@ -49,8 +49,8 @@ struct QuantTuning {
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
   // Rows an expert up to which tiles have 16 rows
-  // (docs/lab/2026-11-25-rows.md).
-  uint32_t few_expert_rows = 16;
+  // (docs/lab/2026-11-26-rows.md).
+  uint32_t few_expert_rows = 32;
   // Rows an expert above which tiles have 128 rows (same note).
   uint32_t tall_expert_rows = 64;
   // Rows of x, and rows an expert, for tiles of 32 rows in qmm_coopmat; rows

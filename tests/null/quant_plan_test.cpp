@@ -440,8 +440,8 @@ TEST_CASE("quantized: sorted experts load fragments where layouts are known") {
   };
   CHECK(kernel(64) == std::string("each"));
   CHECK(kernel(128) == std::string("few"));
-  CHECK(kernel(16 * 128) == std::string("few"));
-  CHECK(kernel(17 * 128) == std::string("more"));
+  CHECK(kernel(32 * 128) == std::string("few"));
+  CHECK(kernel(33 * 128) == std::string("more"));
   CHECK(kernel(4096 * 8) == std::string("more"));
 }
 

@@ -1,6 +1,7 @@
 #include "ops/quant/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "ops/gemm/plan.h"
@@ -189,11 +190,23 @@ void reform(const Caps& caps, const QuantShape& s, QmmFragmentsVariant& v) {
   v.DEPTH = depth && s.k % (128 * depth) == 0 ? depth : v.DEPTH;
 }
 
+// Subgroups that share k in qmm_fragments: as many as keep the device busy, and
+// each with a span of its own (docs/lab/2026-11-26-rows.md).
+uint32_t fragments_parts(
+    const Caps& caps,
+    const QuantShape& s,
+    const QmmFragmentsVariant& v) {
+  uint64_t busy = uint64_t(tuning(caps).quant.busy_subgroups) * caps.cores();
+  uint64_t parts = std::min<uint64_t>(
+      busy / tiles(s.n, v.outputs()), s.k / (128 * v.DEPTH));
+  return std::clamp<uint32_t>(
+      std::bit_floor(static_cast<uint32_t>(parts)), s.m > 16 ? 4 : 2, 8);
+}
+
 QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   QmmFragmentsVariant v{s.common, 32};
   v.FM = 2;
   v.WN = 1;
-  v.WK = 8;
   v.SPREAD = std::min(v.GROUP, 64);
   v.use_matrices(caps.software());
   v.DEPTH = v.AHEAD = 1;
@@ -213,6 +226,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
       v.DEPTH = 2;
     }
   }
+  v.WK = v.WK ? v.WK : fragments_parts(caps, s, v);
   reform(caps, s, v);
   return {
       .kernel = v,
