@@ -34,7 +34,7 @@ struct State {
 
   const Caps device;
   std::atomic<const Table*> table{nullptr}; // replaced ones are leaked
-  std::atomic<bool> active{false};
+  std::atomic<uint64_t> sizes{0}; // size_bit() of problems to look up
   std::mutex mutex;
   std::atomic<bool> recording{false};
   std::map<uint64_t, Recorded> recorded; // under mutex
@@ -58,8 +58,11 @@ struct State {
     update();
   }
   void update() {
-    active =
-        recording || !table.load()->empty() || !config().test.plans.empty();
+    uint64_t bits = recording || !config().test.plans.empty() ? ~0ull : 0;
+    for (auto& [problem, entry] : *table.load()) {
+      bits |= size_bit(entry.choice.sizes);
+    }
+    sizes = bits;
   }
 
   std::once_flag once;
@@ -131,8 +134,8 @@ std::string file_name(const Caps& device) {
 
 } // namespace
 
-bool looks_up(const Caps& device) {
-  return state_of(device).active.load(std::memory_order_relaxed);
+bool looks_up(const Caps& device, uint64_t size_bit) {
+  return state_of(device).sizes.load(std::memory_order_relaxed) & size_bit;
 }
 
 const Caps& looked_up(const Caps& device, const Planned& p) {

@@ -6,23 +6,37 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ops/tuned/choices.h"
 
 namespace mlx::core::vulkan {
 
-// Whether any problem is to be looked up: there are choices, a class for tests,
-// or a tuner that records. Loads the choices at the first call.
-bool looks_up(const Caps& device);
+// A bit for problems of about these sizes (sizes_of()). It tells without a hash
+// that there is no choice for a problem.
+inline uint64_t size_bit(const Sizes& sizes) {
+  return 1ull << (std::bit_width(bucket(sizes[0])) % 32 + (sizes[2] ? 32 : 0));
+}
+
+// Whether problems of these sizes are to be looked up: there are choices, a
+// class for tests, or a tuner that records. Loads the choices at the first call.
+bool looks_up(const Caps& device, uint64_t size_bit);
 const Caps& looked_up(const Caps& device, const Planned& p);
 
 // The device as plans are to see it for this problem.
 template <typename Problem>
 const Caps& tuned(const Caps& device, const Problem& p) {
-  return looks_up(device) ? looked_up(device, p) : device;
+  Sizes sizes{};
+  if constexpr (std::is_same_v<Problem, AttentionProblem>) {
+    sizes = {p.batches, p.queries, p.keys};
+  } else if constexpr (!std::is_same_v<Problem, NormProblem>) {
+    sizes[0] = p.m;
+  }
+  return looks_up(device, size_bit(sizes)) ? looked_up(device, p) : device;
 }
 
 // For the tuner, of a started device.

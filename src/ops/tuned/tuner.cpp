@@ -132,7 +132,7 @@ json answer(const json& request) {
     return table_in_use();
   }
   Device& d = device();
-  looks_up(d.caps());
+  looks_up(d.caps(), 0);
   if (what == "status") {
     json found = head(d.caps());
     found["disabled"] = config().disabled("tuned");
