@@ -197,8 +197,8 @@ uint32_t fragments_parts(
     const QuantShape& s,
     const QmmFragmentsVariant& v) {
   uint64_t busy = uint64_t(tuning(caps).quant.busy_subgroups) * caps.cores();
-  uint64_t parts = std::min<uint64_t>(
-      busy / tiles(s.n, v.outputs()), s.k / (128 * v.DEPTH));
+  uint64_t parts =
+      std::min<uint64_t>(busy / tiles(s.n, v.outputs()), s.k / (128 * v.DEPTH));
   return std::clamp<uint32_t>(
       std::bit_floor(static_cast<uint32_t>(parts)), s.m > 16 ? 4 : 2, 8);
 }

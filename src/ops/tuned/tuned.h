@@ -23,7 +23,8 @@ inline uint64_t size_bit(const Sizes& sizes) {
 }
 
 // Whether problems of these sizes are to be looked up: there are choices, a
-// class for tests, or a tuner that records. Loads the choices at the first call.
+// class for tests, or a tuner that records. Loads the choices at the first
+// call.
 bool looks_up(const Caps& device, uint64_t size_bit);
 const Caps& looked_up(const Caps& device, const Planned& p);
 
