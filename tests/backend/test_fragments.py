@@ -74,7 +74,7 @@ check(rows(70, 264)[:, 8:], *matrix(72, 256), "70 padded rows")
 # Experts of sorted rows, few and more; out of range, rows are 0.
 w = matrix(5, 40, 256)
 full = np.concatenate([weights_of(*w), np.zeros((1, 40, 256))])
-for counts in ((2, 17, 0, 6, 3), (0, 3, 70, 21, 0)):
+for counts in ((2, 17, 0, 6, 3), (0, 3, 133, 40, 0)):
     right = np.repeat(np.arange(5), counts).tolist() + [5, 2**31]
     x = rows(len(right), 1, 256)
     y = mx.gather_qmm(

@@ -6,6 +6,7 @@ model. In the trace, a kernel that no model has separates these phases.
 
 import json
 import sys
+import time
 from pathlib import Path
 
 MARK = "OP=ArcTanh"
@@ -26,6 +27,15 @@ class Phases:
         self.found.append({"name": name, "tokens": tokens, "runs": runs})
 
 
+def warm(call) -> None:
+    """Calls for 0.3 s: an idle GPU takes more than 50 ms to raise its clocks."""
+    end = time.monotonic() + 0.3
+    while True:
+        call()
+        if time.monotonic() >= end:
+            return
+
+
 def run_limits(mx, phases: Phases, scale: int) -> None:
     from ..bench.ops import array, side
 
@@ -34,11 +44,11 @@ def run_limits(mx, phases: Phases, scale: int) -> None:
     a, b = array(mx, n, n, dtype="bfloat16"), array(mx, n, n)
     calls = (lambda: x + 1.0, lambda: a @ a, lambda: b @ b)
     for name, call in zip(LIMITS, calls):
-        mx.eval(call())
+        warm(lambda call=call: mx.eval(call()))
         phases.begin(name)
         for _ in range(4):
             mx.eval(call())
-    phases.begin("")
+        phases.begin("")
 
 
 def run_model(mx, model, vocabulary: int, phases: Phases, prompts: list[int]) -> None:
@@ -58,7 +68,7 @@ def run_model(mx, model, vocabulary: int, phases: Phases, prompts: list[int]) ->
 
     for size in prompts:
         tokens = mx.random.randint(0, vocabulary, (1, size))
-        run(tokens)
+        warm(lambda tokens=tokens: run(tokens))
         phases.begin(f"prompt {size}", size, 2)
         run(tokens)
         cache = run(tokens)
