@@ -213,20 +213,17 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
   if (caps.software()) {
     v.FM = v.FX = 1; // compiles quickly
     v.WK = 2;
-  } else if (s.m <= 16) {
-    v.FX = 1;
-    v.AHEAD = 2;
+  } else if (s.m > 32) {
+    v.FX = v.WN = 2;
+    v.WK = 4;
+    v.SPREAD = v.GROUP;
   } else {
-    v.FX = 2;
-    if (s.m > 32) {
-      v.WN = 2;
-      v.WK = 4;
-      v.SPREAD = v.GROUP;
-    } else if (s.k % 256 == 0) {
-      v.DEPTH = 2;
-    }
+    bool few = s.m <= 16;
+    v.FX = few ? 1 : 2;
+    v.AHEAD = few ? 2 : 1;
+    v.DEPTH = few || s.k % 256 != 0 ? 1 : 2;
+    v.WK = fragments_parts(caps, s, v);
   }
-  v.WK = v.WK ? v.WK : fragments_parts(caps, s, v);
   reform(caps, s, v);
   return {
       .kernel = v,

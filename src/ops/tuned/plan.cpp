@@ -358,18 +358,6 @@ std::string text_of(const Planned& p) {
   return text;
 }
 
-Sizes sizes_of(const Planned& p) {
-  Sizes sizes{};
-  size_t i = 0;
-  auto take = [&](const char*, auto value, bool bucketed) {
-    if (bucketed) {
-      sizes[i++] = static_cast<uint64_t>(value);
-    }
-  };
-  std::visit([&](auto& problem) { each_member(problem, take); }, p);
-  return sizes;
-}
-
 Planned with_sizes(Planned p, const Sizes& sizes) {
   auto put = [](auto& member, uint64_t value) {
     member = static_cast<std::remove_reference_t<decltype(member)>>(value);

@@ -82,7 +82,21 @@ std::string text_of(const Planned& p);
 // The sizes of a problem that its class has in buckets, and the problem with
 // others. A norm has none: a row has the same bits among any number of rows.
 using Sizes = std::array<uint64_t, 3>;
-Sizes sizes_of(const Planned& p);
+inline Sizes sizes_of(const QuantShape& s) {
+  return {s.m, s.batch};
+}
+inline Sizes sizes_of(const GemmProblem& p) {
+  return {p.m, p.batches};
+}
+inline Sizes sizes_of(const AttentionProblem& p) {
+  return {p.batches, p.queries, p.keys};
+}
+inline Sizes sizes_of(const NormProblem&) {
+  return {};
+}
+inline Sizes sizes_of(const Planned& p) {
+  return std::visit([](auto& problem) { return sizes_of(problem); }, p);
+}
 Planned with_sizes(Planned p, const Sizes& sizes);
 
 // Name and value of all that tells classes apart, sizes in full.

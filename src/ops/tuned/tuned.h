@@ -9,7 +9,6 @@
 #include <bit>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "ops/tuned/choices.h"
@@ -31,13 +30,8 @@ const Caps& looked_up(const Caps& device, const Planned& p);
 // The device as plans are to see it for this problem.
 template <typename Problem>
 const Caps& tuned(const Caps& device, const Problem& p) {
-  Sizes sizes{};
-  if constexpr (std::is_same_v<Problem, AttentionProblem>) {
-    sizes = {p.batches, p.queries, p.keys};
-  } else if constexpr (!std::is_same_v<Problem, NormProblem>) {
-    sizes[0] = p.m;
-  }
-  return looks_up(device, size_bit(sizes)) ? looked_up(device, p) : device;
+  bool may_have_choice = looks_up(device, size_bit(sizes_of(p)));
+  return may_have_choice ? looked_up(device, p) : device;
 }
 
 // For the tuner, of a started device.
@@ -58,7 +52,8 @@ std::vector<Recorded> recorded_problems();
 std::string tuned_text(const Caps& device);
 // False if it cannot be written.
 bool store_tuned_text(const Caps& device, std::string_view text);
-// The texts of the device's chip in the source tree; those of a test hook.
+// The rows that the source tree has of the device's chip, as texts; with
+// MLX_VK_TEST=rows=FILE, that file instead.
 std::vector<std::string> rows_of(const Caps& device);
 
 } // namespace mlx::core::vulkan
