@@ -228,13 +228,11 @@ void Compiled::eval_gpu(
 
   auto& known = fused->kernels[form][large];
   const Kernel* kernel = known.load(std::memory_order_acquire);
-  if (!kernel) {
+  if (!kernel || kernel->failed()) { // it throws if it fails again
     const Define defines[] = {{"FORM", form}, {"LARGE", large}};
     std::string_view label(name());
     kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
-    if (kernel->built()) { // else it may fail and be removed from the table
-      known.store(kernel, std::memory_order_release);
-    }
+    known.store(kernel, std::memory_order_release);
   }
 
   compiled_allocate_outputs(inputs, outputs, is_constant_, dense);

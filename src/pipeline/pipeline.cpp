@@ -192,12 +192,7 @@ const Kernel& PipelineTable::create(
     std::span<const Define> defines,
     bool args_in_memory,
     Build when) {
-  Entry* entry;
-  {
-    std::lock_guard lock(mutex_);
-    if (auto* k = find(key)) {
-      return *k;
-    }
+  return add(key, when, [&] {
     auto request = std::make_shared<Request>();
     request->source = source
         ? run_time_source(file, *source, defines, args_in_memory, globals_)
@@ -211,9 +206,8 @@ const Kernel& PipelineTable::create(
     request->always_in_memory = args_in_memory;
     request->shows_cut_loops =
         source && source->find("check_whole_loops(") != source->npos;
-    entry = &add(key, std::move(request), when);
-  }
-  return start(*entry, when);
+    return request;
+  });
 }
 
 const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
@@ -225,69 +219,82 @@ const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
   if (auto* k = find(key)) {
     return *k;
   }
-  Build when = Build::Later;
+  return add(key, Build::Later, [&] {
+    auto request = std::make_shared<Request>(*whole.request);
+    request->in_parts = true;
+    return request;
+  });
+}
+
+template <typename F>
+const Kernel&
+PipelineTable::add(const KernelHash& key, Build when, F make_request) {
   Entry* entry;
   {
     std::lock_guard lock(mutex_);
     if (auto* k = find(key)) {
       return *k;
     }
-    auto request = std::make_shared<Request>(*whole.request);
-    request->in_parts = true;
-    entry = &add(key, std::move(request), when);
+    std::shared_ptr<const Request> request = make_request();
+    entry = &entries_.emplace_back();
+    entry->key = key;
+    entry->name = request->source.name;
+    entry->always_in_memory = request->always_in_memory;
+    entry->shows_cut_loops = request->shows_cut_loops;
+    entry->matrix_units = request->matrix_units;
+    entry->request = std::move(request);
+    // It may fail again. Built at once, it throws to the caller before anything
+    // is recorded.
+    if (std::erase(failed_, key)) {
+      when = Build::Now;
+    }
+    if (when == Build::Now) {
+      entry->state_ = Kernel::State::Compiling;
+    }
+    publish(*entry);
   }
-  return start(*entry, when);
-}
-
-PipelineTable::Entry& PipelineTable::add(
-    const KernelHash& key,
-    std::shared_ptr<const Request> request,
-    Build& when) {
-  Entry& entry = entries_.emplace_back();
-  entry.key = key;
-  entry.name = request->source.name;
-  entry.always_in_memory = request->always_in_memory;
-  entry.shows_cut_loops = request->shows_cut_loops;
-  entry.matrix_units = request->matrix_units;
-  entry.request = std::move(request);
-  // It may fail again. Built at once, it throws to the caller before anything
-  // is recorded.
-  if (std::erase(failed_, key)) {
-    when = Build::Now;
-  }
-  entry.queued = when == Build::Later;
-  publish(entry);
-  return entry;
-}
-
-const Kernel& PipelineTable::start(Entry& entry, Build when) {
   if (when == Build::Now) {
-    run(entry);
-    finish(entry);
-  } else if (!workers_.add([this, &entry] { run(entry); })) {
+    run(*entry);
+    finish(*entry);
+  }
+  return *entry;
+}
+
+void PipelineTable::enqueue(const Kernel& kernel) {
+  auto& entry = const_cast<Entry&>(static_cast<const Entry&>(kernel));
+  auto registered = Kernel::State::Registered;
+  if (entry.state_.compare_exchange_strong(
+          registered, Kernel::State::Queued) &&
+      !workers_.add([this, &entry] { run(entry); })) {
     fail(entry, stopped_error());
   }
-  return entry;
+}
+
+void PipelineTable::report_slow(
+    const Kernel& kernel,
+    std::chrono::seconds time) const {
+  std::fprintf(
+      stderr,
+      "[mlx-vulkan] %s has been compiling the kernel %s for %lld s or more. "
+      "What needs it waits on.\n",
+      caps_.driver.c_str(),
+      kernel.name.c_str(),
+      static_cast<long long>(time.count()));
 }
 
 void PipelineTable::wait_for(const Kernel& kernel) {
+  start(kernel);
   auto& entry = static_cast<const Entry&>(kernel);
   std::unique_lock lock(mutex_);
-  auto there = [&] { return entry.built() || entry.error; };
+  auto settled = [&] { return entry.settled(); };
   // system_clock: the thread sanitizer does not know timed waits on the other.
   std::chrono::seconds limit(config().timeout_s);
   if (limit.count() != 0 &&
       !built_.wait_until(
-          lock, std::chrono::system_clock::now() + limit, there)) {
-    std::fprintf(
-        stderr,
-        "[mlx-vulkan] %s has been compiling the kernel %s for %lld s or more. "
-        "What needs it waits on.\n",
-        caps_.driver.c_str(),
-        entry.name.c_str(),
-        static_cast<long long>(limit.count()));
+          lock, std::chrono::system_clock::now() + limit, settled)) {
+    report_slow(kernel, limit);
   }
-  built_.wait(lock, there);
+  built_.wait(lock, settled);
   if (entry.error) {
     std::rethrow_exception(entry.error);
   }
@@ -299,12 +306,12 @@ void PipelineTable::run(Entry& entry) {
     bool save = false;
     {
       std::lock_guard lock(mutex_);
-      entry.queued = false;
-      entry.set_built();
+      entry.state_ = Kernel::State::Built;
       ++count_;
       save = ++unsaved_ >= save_interval;
     }
     built_.notify_all();
+    when_settled_();
     // Stored last, because nobody waits for the disk.
     store_code(cache_, code);
     if (save) {
@@ -320,12 +327,13 @@ void PipelineTable::run(Entry& entry) {
 void PipelineTable::fail(Entry& entry, std::exception_ptr error) {
   {
     std::lock_guard lock(mutex_);
-    entry.queued = false;
-    entry.set_error(error);
+    entry.error = std::move(error);
+    entry.state_ = Kernel::State::Failed;
     remove(entry);
     failed_.push_back(entry.key);
   }
   built_.notify_all();
+  when_settled_();
 }
 
 void PipelineTable::stop() {
@@ -334,7 +342,7 @@ void PipelineTable::stop() {
   {
     std::lock_guard lock(mutex_);
     for (auto& e : entries_) {
-      if (e.queued) {
+      if (e.state() == Kernel::State::Queued) {
         dropped.push_back(&e);
       }
     }

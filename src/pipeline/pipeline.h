@@ -2,9 +2,9 @@
 // the device. All kernels share one pipeline layout: 128 bytes of push
 // constants, no descriptors.
 //
-// The table's worker threads compile a kernel while its user continues: a
-// record may refer to it before it is built, and finish() is called before its
-// commands are written. The variants of a batch thus compile in parallel.
+// A request only registers a kernel, because a rewrite may replace the record
+// that refers to it. start() has it compiled by a worker thread, so that the
+// kernels of many batches compile in parallel; finish() also waits.
 //
 // Ownership: the table owns its kernels; references stay valid until its
 // destruction, when no work may be in flight. Threads: every member may be
@@ -12,10 +12,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -48,11 +50,14 @@ struct Kernel {
   uint32_t args_size = 0; // without trailing padding
 
   bool built() const {
-    return built_.load(std::memory_order_acquire);
+    return state() == State::Built;
+  }
+  bool failed() const {
+    return state() == State::Failed;
   }
   // Whether its compilation has ended, successfully or not.
   bool settled() const {
-    return settled_.load(std::memory_order_acquire);
+    return state() >= State::Failed;
   }
   // Whether arguments of this size are in memory; their address is then pushed.
   bool args_in_memory(size_t host_bytes) const {
@@ -68,13 +73,24 @@ struct Kernel {
   }
 
  protected:
-  std::atomic<bool> built_{false}, settled_{false};
+  friend class PipelineTable;
+  enum class State : uint8_t {
+    Registered,
+    Queued, // for the workers, or compiled by one
+    Compiling, // by the thread that requested it
+    Failed,
+    Built
+  };
+  State state() const {
+    return state_.load(std::memory_order_acquire);
+  }
+  std::atomic<State> state_{State::Registered};
 
  private:
   [[noreturn]] void bad_args(size_t host_bytes) const;
 };
 
-// When a kernel is built: at the request, or at the first use.
+// When a kernel is built: at the request, or by start() or finish().
 enum class Build : uint8_t { Now, Later };
 
 // The layout of all pipelines: max_push_args bytes of push constants.
@@ -153,12 +169,28 @@ class PipelineTable {
       bool args_in_memory = false,
       Build build = Build::Now);
 
-  // Blocks until the kernel is built. Throws std::runtime_error on failure:
-  // CompileError, VkError, or a missing device feature.
+  // Lets a worker compile the kernel, unless that was started before.
+  void start(const Kernel& kernel) {
+    if (kernel.state() == Kernel::State::Registered) {
+      enqueue(kernel);
+    }
+  }
+
+  // Starts the kernel and blocks until it is built. Throws std::runtime_error
+  // on failure: CompileError, VkError, or a missing device feature.
   void finish(const Kernel& kernel) {
     if (!kernel.built()) {
       wait_for(kernel);
     }
+  }
+
+  // Prints that a kernel has been compiling for this long.
+  void report_slow(const Kernel& kernel, std::chrono::seconds time) const;
+
+  // `call` runs on the compiling thread after each compilation. Set it before
+  // other threads use the table.
+  void when_settled(std::function<void()> call) {
+    when_settled_ = std::move(call);
   }
 
   // Stops the threads; kernels not yet built fail. Idempotent.
@@ -202,17 +234,7 @@ class PipelineTable {
   struct Entry : Kernel {
     KernelHash key;
     std::shared_ptr<const Request> request; // kept for in_parts()
-    bool queued = false; // under mutex_
     std::exception_ptr error; // under mutex_; the reason of a failed build
-
-    void set_built() {
-      built_.store(true, std::memory_order_release);
-      settled_.store(true, std::memory_order_release);
-    }
-    void set_error(std::exception_ptr e) {
-      error = std::move(e);
-      settled_.store(true, std::memory_order_release);
-    }
   };
   // Hash table with open addressing. Readers take no lock, so a table is
   // replaced instead of rehashed, and retired tables are kept.
@@ -245,12 +267,10 @@ class PipelineTable {
       std::span<const Define> defines,
       bool args_in_memory,
       Build when);
-  // Under mutex_: adds an entry visible to find(); may change `when` to Now.
-  Entry& add(
-      const KernelHash& key,
-      std::shared_ptr<const Request> request,
-      Build& when);
-  const Kernel& start(Entry& entry, Build when);
+  // Returns the kernel; without one adds an entry of make_request()'s result.
+  template <typename F>
+  const Kernel& add(const KernelHash& key, Build when, F make_request);
+  void enqueue(const Kernel& kernel);
   void wait_for(const Kernel& kernel);
   // Compiles and notifies waiters; does not throw.
   void run(Entry& entry);
@@ -288,6 +308,7 @@ class PipelineTable {
   NamedValues globals_;
   uint64_t unsaved_ = 0; // pipelines created since the last save
 
+  std::function<void()> when_settled_ = [] {};
   Workers workers_; // last, because its threads use the other members
 };
 

@@ -106,8 +106,9 @@ struct Batch {
   std::shared_ptr<Gate> gate;
   std::vector<std::shared_ptr<const Hold>> holds;
   bool host_read = false; // downloads results of earlier batches to the host
-  bool rewritten = false; // rewrites are applied
-  bool prepared = false; // and its kernels are compiled, or failed to
+  const Kernel* awaits = nullptr; // one of its kernels that is being compiled
+  bool rewritten = false; // all are compiled, or failed to
+  bool prepared = false; // rewritten, and nothing but a gate holds it
   bool new_kernels = false; // some run for the first time
   Pins pins;
   std::shared_ptr<Completion> completion;

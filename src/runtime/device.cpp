@@ -120,6 +120,7 @@ Device::Device(Unprobed) {
   }
   profiler_ = std::make_unique<Profiler>();
   pipelines_ = std::make_unique<PipelineTable>(vk(), device_, caps_);
+  pipelines_->when_settled([] { wakeup().notify(); });
   // Enabled if offered: MLX's CPU and Metal keep NaN, Inf and subnormals.
   if (caps_.preserve_nan_f32) {
     pipelines_->add_global_define("FLOAT_CONTROLS", "1");

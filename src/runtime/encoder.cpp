@@ -128,6 +128,9 @@ void Encoder::dispatch(
   if (parts == 1 && r.access_count == count) {
     r.what = what;
   }
+  if (r.what.index() == 0) { // nothing replaces it
+    device_.pipelines().start(*used);
+  }
 }
 
 void Encoder::drop(std::span<const uint32_t> records) {

@@ -89,8 +89,8 @@ void Device::measure_rates() {
     ProbeRateVariant v{.ARITHMETIC = arithmetic};
     return pipelines_->get(v.file, v.defines());
   };
-  // Both are requested first, so that they compile at the same time.
   const Kernel &reads = kernel(false), &computes = kernel(true);
+  pipelines_->start(computes); // at the same time
   pipelines_->finish(reads);
   pipelines_->finish(computes);
   RateProbe probe(*this);

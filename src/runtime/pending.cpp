@@ -82,13 +82,21 @@ bool PendingQueue::ready() {
   });
 }
 
-std::vector<Batch*> PendingQueue::unprepared() {
+std::vector<PendingQueue::Unprepared> PendingQueue::unprepared() {
+  auto is_started = [](auto& pending) {
+    return pending.batch->rewritten || pending.batch->awaits;
+  };
   std::lock_guard lock(mutex_);
-  std::vector<Batch*> all;
+  std::vector<Unprepared> all;
   for (auto& [id, stream] : streams_) {
-    auto& batch = *stream.front().batch;
-    if (!batch.prepared && over(batch)) {
-      all.push_back(&batch);
+    auto& first = *stream.front().batch;
+    auto next = std::find_if(stream.rbegin(), stream.rend(), is_started).base();
+    if (!first.prepared && over(first)) {
+      all.push_back({&first, true});
+      next += next == stream.begin();
+    }
+    for (; next != stream.end(); ++next) {
+      all.push_back({next->batch.get(), false});
     }
   }
   return all;
@@ -108,12 +116,11 @@ PendingQueue::held_since() {
 }
 
 // Expected run time of other streams' ready batches, which are submitted first.
-double PendingQueue::ready_seconds(uint32_t stream_id, bool prepared) {
+double PendingQueue::ready_seconds(uint32_t stream_id) {
   double seconds = 0;
   for (auto& [id, stream] : streams_) {
     auto& first = stream.front();
-    if (id != stream_id && (first.batch->prepared || !prepared) &&
-        ready(first)) {
+    if (id != stream_id && first.batch->prepared && ready(first)) {
       seconds += first.batch->seconds();
     }
   }
@@ -122,7 +129,7 @@ double PendingQueue::ready_seconds(uint32_t stream_id, bool prepared) {
 
 // Announces the records that could start here: those which the device reaches
 // soon, in batches that nothing but the gate holds.
-void PendingQueue::announce(bool prepared, double queued) {
+void PendingQueue::announce(double queued) {
   std::vector<const Hold*> holds;
   Gate* gate = nullptr;
   for (auto& [id, stream] : streams_) {
@@ -131,7 +138,7 @@ void PendingQueue::announce(bool prepared, double queued) {
       continue;
     }
     gate = batch.gate.get();
-    double before = queued + ready_seconds(id, prepared);
+    double before = queued + ready_seconds(id);
     for (const auto& r : batch.records) {
       if (r.hold) {
         auto& hold = *batch.holds[r.hold - 1];
@@ -189,14 +196,13 @@ std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
 }
 
 std::unique_ptr<Batch>
-PendingQueue::take(bool regardless, bool prepared, double queued) {
+PendingQueue::take(bool regardless, double queued) {
   std::lock_guard lock(mutex_);
-  announce(prepared, queued);
+  announce(queued);
   auto best = streams_.end();
   for (auto it = streams_.begin(); it != streams_.end(); ++it) {
     auto& first = it->second.front();
-    bool compiles = prepared && !first.batch->prepared;
-    if (regardless || (!compiles && ready(first))) {
+    if (regardless || (first.batch->prepared && ready(first))) {
       if (best == streams_.end() ||
           first.number < best->second.front().number) {
         best = it;

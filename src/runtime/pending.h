@@ -30,18 +30,21 @@ class PendingQueue {
   void push(std::unique_ptr<Batch> batch);
 
   // The oldest of the streams' first batches that are ready, or its records up
-  // to where it is held or a submission ends; null if none is ready.
-  // `regardless` ignores waits. `prepared` skips batches that are not prepared.
-  // `queued`: expected run time of the submitted batches, in seconds.
-  std::unique_ptr<Batch>
-  take(bool regardless = false, bool prepared = false, double queued = 0);
+  // to where it is held or a submission ends; null if none is prepared and
+  // ready. `regardless` ignores both. `queued`: expected run time of the
+  // submitted batches, in seconds.
+  std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
   // Whether a batch is ready, prepared or not.
   bool ready();
 
-  // The streams' first batches that nothing but a gate holds and that are
-  // not prepared. The recorder alone may change them, until take() returns
-  // them.
-  std::vector<Batch*> unprepared();
+  // The batches whose kernels have not been started, and the streams' first
+  // batches that nothing but a gate holds and that are not prepared. The
+  // recorder alone may change them, until take() returns them.
+  struct Unprepared {
+    Batch* batch;
+    bool first;
+  };
+  std::vector<Unprepared> unprepared();
   // The time from which a batch has been held by a gate alone, if one is.
   std::optional<std::chrono::steady_clock::time_point> held_since();
 
@@ -60,8 +63,8 @@ class PendingQueue {
   };
   static bool over(const Batch& batch);
   bool ready(const Pending& pending);
-  double ready_seconds(uint32_t stream_id, bool prepared);
-  void announce(bool prepared, double queued);
+  double ready_seconds(uint32_t stream_id);
+  void announce(double queued);
   void look_for_trouble(Pending& pending);
   std::unique_ptr<Batch> cut(Pending& pending, bool whole);
 

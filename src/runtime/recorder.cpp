@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <optional>
 #include <utility>
 
 #include "pipeline/cut_loops.h"
@@ -67,20 +66,19 @@ void Recorder::loop() {
     bool stopping = stopping_;
     auto seen = wakeup().generation();
     submitting_ = true;
-    bool compiles = prepare();
+    auto* compiling = prepare();
     double queued = gate_ ? retirer_.expected_seconds() : 0;
-    auto batch = pending_.take(
-        device_.timeline().lost(), /* prepared */ gate_ != nullptr, queued);
+    auto batch = pending_.take(device_.timeline().lost(), queued);
     bool any = batch != nullptr;
     if (batch) {
       submit(std::move(batch));
     }
     submitting_ = false;
-    if (!any && stopping && !compiles) {
+    if (!any && stopping && !compiling) {
       break;
     }
     if (!any) {
-      wait_for_more(seen, compiles);
+      wait_for_more(seen, compiling);
     }
   }
   // The remaining batches wait for events that will never be signalled.
@@ -92,70 +90,81 @@ void Recorder::loop() {
   }
 }
 
-// Builds kernels that the encoder did not wait for. Throws for the first record
-// whose kernel cannot be built, or has other arguments.
-void Recorder::finish_kernels(Batch& batch) {
-  using Clock = Timeline::Clock;
-  std::optional<Clock::time_point> begun;
+// Throws for the first record whose kernel cannot be built, or has other
+// arguments.
+void Recorder::check_kernels(Batch& batch) {
   for (const auto& r : batch.records) {
-    if (!r.kernel) {
-      continue;
-    }
-    if (!r.kernel->built()) {
-      begun = begun ? begun : Clock::now();
+    if (r.kernel) {
       device_.pipelines().finish(*r.kernel);
+      r.kernel->check_args(r.args_size);
+      batch.new_kernels |= !std::exchange(r.kernel->used, true);
     }
-    r.kernel->check_args(r.args_size);
-    batch.new_kernels |= !std::exchange(r.kernel->used, true);
-  }
-  if (begun) {
-    compile_counters().wait_ns +=
-        std::chrono::nanoseconds(Clock::now() - *begun).count();
   }
 }
 
-// Prepares batches in a process that has a gate. Once a record is announced
-// other devices may wait for it, so the recorder must not wait for a compiler:
-// take() skips batches whose kernels are being compiled. Returns whether there
-// is one.
-bool Recorder::prepare() {
-  bool compiles = false;
-  for (Batch* batch : pending_.unprepared()) {
-    if (!batch->holds.empty()) {
-      gate_ = batch->gate;
-    }
-    if (!gate_) {
-      continue;
-    }
-    // submit() throws the errors of kernels again, and fails the batch.
-    try {
-      fusions_.rewrite(*batch);
-      auto& records = batch->records;
-      batch->prepared =
-          std::all_of(records.begin(), records.end(), [](auto& r) {
-            return !r.kernel || r.kernel->settled();
-          });
-      if (batch->prepared && !batch->holds.empty()) {
+// Rewrites the batch once its kernels are compiled. Returns whether they are.
+bool Recorder::rewrite(Batch& batch) {
+  bool waits = batch.awaits && !batch.awaits->settled();
+  if (!batch.rewritten && !waits) {
+    auto begun = Timeline::Clock::now();
+    double begin = device_.profiler().now();
+    batch.awaits = fusions_.rewrite(batch);
+    batch.rewritten = !batch.awaits;
+    count_time(begun, begin, batch);
+  }
+  return batch.rewritten;
+}
+
+// Has the kernels of all batches compiled, without waiting for them: take()
+// skips batches whose kernels are missing. Returns a kernel that holds a batch.
+const Kernel* Recorder::prepare() {
+  const Kernel* compiling = nullptr;
+  for (auto [batch, first] : pending_.unprepared()) {
+    if (bool is_rewritten = rewrite(*batch); first) {
+      batch->prepared = is_rewritten;
+      compiling = compiling ? compiling : batch->awaits;
+      if (!batch->holds.empty()) {
+        gate_ = batch->gate;
         device_.memory().fill_mirrors(*batch);
       }
-    } catch (const std::exception&) {
-      batch->prepared = true;
     }
-    compiles = compiles || !batch->prepared;
   }
-  return compiles;
+  return compiling;
+}
+
+void Recorder::count_time(
+    Timeline::Clock::time_point begun,
+    double begin,
+    const Batch& batch) {
+  counters().record_ns +=
+      std::chrono::nanoseconds(Timeline::Clock::now() - begun).count();
+  device_.profiler().recorded(
+      begin, device_.profiler().now(), batch.records.size());
+}
+
+// Waits for notify(), as a kernel that holds a batch is compiled.
+void Recorder::wait_for(const Kernel& kernel, uint64_t seen) {
+  using Clock = Timeline::Clock;
+  auto begun = Clock::now();
+  if (std::exchange(compiling_, &kernel) != &kernel) {
+    compiling_since_ = begun;
+  }
+  wakeup().wait(seen, std::chrono::seconds(1));
+  auto now = Clock::now();
+  compile_counters().wait_ns += std::chrono::nanoseconds(now - begun).count();
+  std::chrono::seconds limit(config().timeout_s);
+  if (limit.count() && now - compiling_since_ > limit && !kernel.settled()) {
+    device_.pipelines().report_slow(kernel, limit);
+    compiling_since_ = now;
+  }
 }
 
 // Waits for notify(). While a gate holds a batch it also returns to ask the
-// gate; while a batch waits for its kernels, each millisecond.
-void Recorder::wait_for_more(uint64_t seen, bool compiles) {
+// gate.
+void Recorder::wait_for_more(uint64_t seen, const Kernel* compiling) {
   auto held = pending_.held_since();
-  if (!held && compiles) {
-    wakeup().wait(seen, std::chrono::milliseconds(1));
-    return;
-  }
   if (!held) {
-    wakeup().wait(seen);
+    compiling ? wait_for(*compiling, seen) : wakeup().wait(seen);
     return;
   }
   retire(); // which may be what the gate waits for
@@ -216,7 +225,7 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
 
 // Submits the batch. Returns its ticket: that of its last submission.
 uint64_t Recorder::start(Batch& batch, Commands& commands) {
-  finish_kernels(batch);
+  check_kernels(batch);
   writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
   for (uint32_t i = 0; i < commands.submissions; ++i) {
     submit(commands.buffers[i], batch);
@@ -293,14 +302,11 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
     auto begun = clock();
     double begin = device_.profiler().now();
     device_.memory().show_to_device(*batch);
-    fusions_.rewrite(*batch);
     if (!batch->records.empty() || ticket == 0) {
       commands = writer_.take();
       ticket = start(*batch, *commands);
     }
-    counters().record_ns += std::chrono::nanoseconds(clock() - begun).count();
-    device_.profiler().recorded(
-        begin, device_.profiler().now(), batch->records.size());
+    count_time(begun, begin, *batch);
     bool cut = shows_cut_loops(*batch);
     if ((device_.reports() || cut) && commands) {
       // Waits for each batch, so that a report belongs to it. After a minute

@@ -53,11 +53,17 @@ class Recorder {
   void loop();
   void submit(std::unique_ptr<Batch> batch);
   bool shows_cut_loops(const Batch& batch) const;
-  void finish_kernels(Batch& batch);
-  bool prepare();
+  bool rewrite(Batch& batch);
+  const Kernel* prepare();
+  void check_kernels(Batch& batch);
+  void count_time(
+      Timeline::Clock::time_point begun,
+      double begin,
+      const Batch& batch);
   std::string why_not(const Batch& batch) const;
   void set_first(Batch& batch);
-  void wait_for_more(uint64_t seen, bool compiles);
+  void wait_for_more(uint64_t seen, const Kernel* compiling);
+  void wait_for(const Kernel& kernel, uint64_t seen);
   uint64_t start(Batch& batch, Commands& commands);
   void submit(VkCommandBuffer commands, const Batch& batch);
 
@@ -75,6 +81,8 @@ class Recorder {
   // The gate of the first batch with a held record. If the gate fails, later
   // batches fail too: they may read results that were never written.
   std::shared_ptr<Gate> gate_;
+  const Kernel* compiling_ = nullptr; // that a batch was last seen to wait for
+  Timeline::Clock::time_point compiling_since_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
   std::thread thread_;

@@ -338,12 +338,14 @@ void Program::append_accesses(
 
 namespace {
 
-// Returns false if no group forms. A missing kernel is refused from then on,
-// which changes the groups.
+// Returns false if no group forms. A kernel that does not compile is refused
+// from then on, which changes the groups.
 bool form_groups(Program& p, FusedKernels& kernels) {
-  for (int attempt = 0; attempt < 8; ++attempt) {
+  bool any, all;
+  do {
     p.match();
-    bool any = false, all = true;
+    any = false;
+    all = true;
     for (auto& g : p.groups) {
       if (g.size > 1) {
         any = true;
@@ -351,12 +353,32 @@ bool form_groups(Program& p, FusedKernels& kernels) {
         all = all && g.kernel;
       }
     }
-    if (all) {
-      return any;
+  } while (!all);
+  return any;
+}
+
+// Lets the kernel be compiled. Returns it until that has ended, then `last`.
+const Kernel*
+start(const Kernel* kernel, FusedKernels& kernels, const Kernel* last) {
+  if (!kernel || kernel->settled()) {
+    return last;
+  }
+  kernels.start(*kernel);
+  return kernel;
+}
+
+// The same for the kernels of the groups and of the records in none.
+const Kernel*
+start(const Program& p, FusedKernels& kernels, const Kernel* last = nullptr) {
+  for (uint32_t i = 0; i < p.records.size(); ++i) {
+    if (p.place_of(i) == i) {
+      uint32_t g = p.group_of(i);
+      bool joined = g != none && p.groups[g].size > 1;
+      last = start(
+          joined ? p.groups[g].kernel : p.records[i].kernel, kernels, last);
     }
   }
-  p.events.clear();
-  return false;
+  return last;
 }
 
 void publish(const Program& p, SelectLog* log) {
@@ -397,7 +419,7 @@ Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
 
 } // namespace
 
-void rewrite(
+const Kernel* rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
@@ -405,9 +427,12 @@ void rewrite(
     SelectLog* log) {
   Program p({records, accesses, arguments}, kernels);
   bool any = form_groups(p, kernels);
+  if (auto* compiling = start(p, kernels)) {
+    return compiling;
+  }
   publish(p, log);
   if (!any) {
-    return;
+    return nullptr;
   }
   std::vector<Access> joined; // accesses move while they are appended to
   for (auto& g : p.groups) {
@@ -435,21 +460,25 @@ void rewrite(
     }
   }
   records.resize(kept);
+  return nullptr;
 }
 
-void find_of_cuts(
+const Kernel* start_of_cuts(
     const std::vector<Record>& records,
     const std::vector<Access>& accesses,
     const std::vector<std::byte>& arguments,
     FusedKernels& kernels) {
+  const Kernel* last = nullptr;
   for (auto cut = records.begin(); cut != records.end(); ++cut) {
     for (auto part :
          {std::vector<Record>(records.begin(), cut),
           std::vector<Record>(cut, records.end())}) {
       Program p({part, accesses, arguments}, kernels);
       form_groups(p, kernels);
+      last = start(p, kernels, last);
     }
   }
+  return last;
 }
 
 void prepare_cuts(bool on) {
@@ -462,16 +491,15 @@ CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
 const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
   auto is = [&](auto& known) { return known.first == variant; };
   auto at = std::find_if(known_.begin(), known_.end(), is);
-  if (at != known_.end() && at->second->built()) {
-    return at->second;
-  }
-  try { // one that could not be built is tried once more
-    auto get = [&](auto& v) { return &pipelines_.get(v); };
-    const Kernel* kernel = std::visit(get, variant);
+  try {
     if (at == known_.end()) {
-      at = known_.insert(at, {variant, nullptr});
+      auto get = [&](auto& v) { return &pipelines_.get(v); };
+      at = known_.insert(at, {variant, std::visit(get, variant)});
     }
-    return at->second = kernel;
+    if (at->second->failed()) {
+      pipelines_.finish(*at->second); // throws why
+    }
+    return at->second;
   } catch (const std::exception& e) {
     std::fprintf(
         stderr,
@@ -480,6 +508,10 @@ const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
     refused_.push_back(variant);
     return nullptr;
   }
+}
+
+void CompiledFusions::start(const Kernel& kernel) {
+  pipelines_.start(kernel);
 }
 
 bool CompiledFusions::refused(const JoinedKernel& variant) const {
@@ -496,26 +528,29 @@ bool CompiledFusions::fits_heads(uint64_t count) const {
   return takes_heads(caps_, count);
 }
 
-void CompiledFusions::rewrite(Batch& batch) {
-  if (std::exchange(batch.rewritten, true) || !on_) {
-    return;
+const Kernel* CompiledFusions::rewrite(Batch& b) {
+  const Kernel* compiling = nullptr;
+  if (!on_) {
+    for (const auto& r : b.records) {
+      compiling = vulkan::start(r.kernel, *this, compiling);
+    }
+    return compiling;
   }
   if (preparing_cuts) {
-    find_of_cuts(batch.records, batch.accesses, batch.arguments, *this);
+    compiling = start_of_cuts(b.records, b.accesses, b.arguments, *this);
   }
   std::optional<SelectLog> log;
   if (config().debug_select) {
-    log.emplace(batch.records, batch.accesses, batch.arguments);
+    log.emplace(b.records, b.accesses, b.arguments);
   }
-  vulkan::rewrite(
-      batch.records,
-      batch.accesses,
-      batch.arguments,
-      *this,
-      log ? &*log : nullptr);
-  if (log) {
-    std::fputs(log->text(batch.records).c_str(), stderr);
+  if (!compiling) {
+    compiling = vulkan::rewrite(
+        b.records, b.accesses, b.arguments, *this, log ? &*log : nullptr);
   }
+  if (!compiling && log) {
+    std::fputs(log->text(b.records).c_str(), stderr);
+  }
+  return compiling;
 }
 
 } // namespace mlx::core::vulkan

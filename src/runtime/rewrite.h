@@ -32,9 +32,11 @@ class PipelineTable;
 class FusedKernels {
  public:
   virtual ~FusedKernels() = default;
-  // Null if there is none. The variant is refused from then on, until it is
-  // compiled.
+  // Registers the kernel. Null if it does not compile; its variant is refused
+  // from then on.
   virtual const Kernel* find(const JoinedKernel& variant) = 0;
+  // Lets a kernel of the table be compiled.
+  virtual void start(const Kernel& kernel) = 0;
   virtual bool refused(const JoinedKernel& variant) const = 0;
   // Whether the device has the registers for it.
   virtual bool fits(const JoinedKernel& variant) const = 0;
@@ -42,24 +44,28 @@ class FusedKernels {
   virtual bool fits_heads(uint64_t count) const = 0;
 };
 
-// Replaces the records by as many or fewer that do the same, in order.
-void rewrite(
+// Replaces the records by as many or fewer that do the same, in order, and
+// returns null. Until all kernels of the result are compiled it starts them,
+// returns one of them and changes nothing, because the records stay as they are
+// where a joined kernel does not compile.
+const Kernel* rewrite(
     std::vector<Record>& records,
     std::vector<Access>& accesses,
     std::vector<std::byte>& arguments,
     FusedKernels& kernels,
     SelectLog* log = nullptr);
 
-// Finds the kernels that rewrite() would request if the list were two batches,
-// cut anywhere, because a model's length decides where batches end.
-void find_of_cuts(
+// Starts the kernels of the results if the list were two batches, cut anywhere,
+// because a model's length decides where batches end. Returns one that is being
+// compiled, or null.
+const Kernel* start_of_cuts(
     const std::vector<Record>& records,
     const std::vector<Access>& accesses,
     const std::vector<std::byte>& arguments,
     FusedKernels& kernels);
 
-// On: later batches also find the kernels of their parts (find_of_cuts()). For
-// `mlx-vulkan cache warm`. Any thread.
+// On: later batches also wait for the kernels of their parts (start_of_cuts()).
+// For `mlx-vulkan cache warm`. Any thread.
 void prepare_cuts(bool on);
 
 // The joined kernels of a device, compiled at first use. One that does not
@@ -70,13 +76,13 @@ class CompiledFusions : public FusedKernels {
   CompiledFusions(PipelineTable& pipelines, const Caps& caps);
 
   const Kernel* find(const JoinedKernel& variant) override;
+  void start(const Kernel& kernel) override;
   bool refused(const JoinedKernel& variant) const override;
   bool fits(const JoinedKernel& variant) const override;
   bool fits_heads(uint64_t count) const override;
 
-  // Rewrites a batch once, before it is recorded; not with
-  // MLX_VK_DISABLE=fuse.
-  void rewrite(Batch& batch);
+  // Like rewrite(). With MLX_VK_DISABLE=fuse all records stay.
+  const Kernel* rewrite(Batch& batch);
 
  private:
   PipelineTable& pipelines_;

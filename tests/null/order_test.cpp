@@ -116,6 +116,7 @@ std::unique_ptr<Batch> batch(
     uint32_t stream,
     std::shared_ptr<EventState> event = nullptr) {
   auto b = std::make_unique<Batch>(stream);
+  b->prepared = true;
   if (event) {
     b->waits.push_back({std::move(event), 1, nullptr});
   }

@@ -264,7 +264,7 @@ TEST_CASE("rewrite experts: a layer, and its cuts") {
   CHECK(l.records.size() == 2 * 14);
   Rewritten(l, 2 * 4);
   Kernels cuts;
-  find_of_cuts(l.records, l.accesses, l.arguments, cuts);
+  start_of_cuts(l.records, l.accesses, l.arguments, cuts);
   auto routers = cuts.routers.size(), experts = cuts.experts.size();
   CHECK(routers == 1);
   CHECK(experts == 2);

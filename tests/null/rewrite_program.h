@@ -58,8 +58,15 @@ inline uint64_t missed(Rule rule, Miss why) {
   return rewrite_counters().rules[size_t(rule)].missed[size_t(why)];
 }
 
+struct BuiltKernel : Kernel {
+  BuiltKernel() {
+    state_ = State::Built;
+  }
+};
+
 class Kernels : public FusedKernels {
  public:
+  void start(const Kernel&) override {}
   const Kernel* find(const JoinedKernel& joined) override {
     bool heads = std::holds_alternative<RopeCacheVariant>(joined);
     if (heads ? refuses_heads : refuses_next()) {
@@ -82,7 +89,7 @@ class Kernels : public FusedKernels {
   }
   template <typename V>
   static const V* variant_in(
-      const std::deque<std::pair<V, Kernel>>& all,
+      const std::deque<std::pair<V, BuiltKernel>>& all,
       const Kernel* kernel) {
     for (auto& k : all) {
       if (&k.second == kernel) {
@@ -97,12 +104,12 @@ class Kernels : public FusedKernels {
   const FusedFragmentsVariant* fragments_of(const Kernel* kernel) const {
     return variant_in(fragments, kernel);
   }
-  std::deque<std::pair<FusedQmvVariant, Kernel>> all;
-  std::deque<std::pair<FusedFragmentsVariant, Kernel>> fragments;
-  std::deque<std::pair<RopeCacheVariant, Kernel>> heads;
+  std::deque<std::pair<FusedQmvVariant, BuiltKernel>> all;
+  std::deque<std::pair<FusedFragmentsVariant, BuiltKernel>> fragments;
+  std::deque<std::pair<RopeCacheVariant, BuiltKernel>> heads;
   bool refuses_heads = false;
-  std::deque<std::pair<RouterVariant, Kernel>> routers;
-  std::deque<std::pair<ExpertVariant, Kernel>> experts;
+  std::deque<std::pair<RouterVariant, BuiltKernel>> routers;
+  std::deque<std::pair<ExpertVariant, BuiltKernel>> experts;
   uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
@@ -131,7 +138,7 @@ class Kernels : public FusedKernels {
   }
   template <typename V>
   static const Kernel*
-  find_in(std::deque<std::pair<V, Kernel>>& all, const V& v, size_t args_size) {
+  find_in(std::deque<std::pair<V, BuiltKernel>>& all, const V& v, size_t args_size) {
     for (auto& k : all) {
       if (k.first == v) {
         return &k.second;

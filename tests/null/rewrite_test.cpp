@@ -407,7 +407,7 @@ TEST_CASE("rewrite: the kernels of a list that is cut") {
   l.norm(h, {60, 0, 4}, x).product(x, w1, p1).product(x, w2, p2);
   l.gate(p1, p2, z).product(z, w3, p3).sum(h, p3, h);
   Kernels cuts;
-  find_of_cuts(l.records, l.accesses, l.arguments, cuts);
+  start_of_cuts(l.records, l.accesses, l.arguments, cuts);
   auto whole = cuts.all.size();
   // Any two batches find what they need there.
   for (size_t cut = 0; cut <= l.records.size(); ++cut) {

@@ -1,8 +1,6 @@
 // What `mlx-vulkan tune` asks of the library: one function that takes a request
 // and gives an answer, both JSON.
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -68,21 +66,14 @@ void prepare(Device& d, size_t most) {
       std::visit([&](auto& p) { visit_plan(caps, p, build); }, r.problem);
     }
   }
-  std::atomic<size_t> next{0};
-  auto finish = [&] {
-    for (size_t i; (i = next++) < kernels.size();) {
-      try {
-        d.pipelines().finish(*kernels[i]);
-      } catch (const std::exception&) {
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < 16; ++i) {
-    threads.emplace_back(finish);
+  for (auto* kernel : kernels) {
+    d.pipelines().start(*kernel);
   }
-  for (auto& t : threads) {
-    t.join();
+  for (auto* kernel : kernels) {
+    try {
+      d.pipelines().finish(*kernel);
+    } catch (const std::exception&) {
+    }
   }
 }
 
