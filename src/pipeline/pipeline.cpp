@@ -216,9 +216,6 @@ const Kernel& PipelineTable::in_parts(const Kernel& kernel) {
     return kernel;
   }
   KernelHash key{whole.key.a, whole.key.b ^ in_parts_hash};
-  if (auto* k = find(key)) {
-    return *k;
-  }
   return add(key, Build::Later, [&] {
     auto request = std::make_shared<Request>(*whole.request);
     request->in_parts = true;
@@ -263,16 +260,14 @@ PipelineTable::add(const KernelHash& key, Build when, F make_request) {
 void PipelineTable::enqueue(const Kernel& kernel) {
   auto& entry = const_cast<Entry&>(static_cast<const Entry&>(kernel));
   auto registered = Kernel::State::Registered;
-  if (entry.state_.compare_exchange_strong(
-          registered, Kernel::State::Queued) &&
+  if (entry.state_.compare_exchange_strong(registered, Kernel::State::Queued) &&
       !workers_.add([this, &entry] { run(entry); })) {
     fail(entry, stopped_error());
   }
 }
 
-void PipelineTable::report_slow(
-    const Kernel& kernel,
-    std::chrono::seconds time) const {
+void PipelineTable::report_slow(const Kernel& kernel, std::chrono::seconds time)
+    const {
   std::fprintf(
       stderr,
       "[mlx-vulkan] %s has been compiling the kernel %s for %lld s or more. "

@@ -1,5 +1,6 @@
 #include "runtime/encoder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -79,13 +80,12 @@ void Encoder::dispatch(
           batch, *b.buffer, b.begin, b.end, write);
     }
   });
-  size_t count = reads.size() + writes.size();
-  size_t size = 8 * count + params_size;
+  size_t count = reads.size() + writes.size(), size = 8 * count + params_size;
   if (kernel.built()) { // else the recorder checks
     kernel.check_args(size);
   }
-  auto& limit = device_.work_limit();
-  double seconds = limit.expect(work, bytes, kernel.matrix_units);
+  double seconds =
+      device_.work_limit().expect(work, bytes, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
   if (double most = device_.longest_estimate(); seconds > most) {
@@ -118,9 +118,7 @@ void Encoder::dispatch(
     std::memcpy(out, &address, 8);
     out += 8;
   });
-  if (params_size) {
-    std::memcpy(out, params, params_size);
-  }
+  std::copy_n(static_cast<const std::byte*>(params), params_size, out);
   // Operands without a buffer have no access.
   accesses.resize(access - accesses.data());
   r.first_access = static_cast<uint32_t>(first);

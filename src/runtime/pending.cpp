@@ -195,8 +195,7 @@ std::unique_ptr<Batch> PendingQueue::cut(Pending& pending, bool whole) {
   return front;
 }
 
-std::unique_ptr<Batch>
-PendingQueue::take(bool regardless, double queued) {
+std::unique_ptr<Batch> PendingQueue::take(bool regardless, double queued) {
   std::lock_guard lock(mutex_);
   announce(queued);
   auto best = streams_.end();

@@ -144,19 +144,14 @@ void Recorder::count_time(
 
 // Waits for notify(), as a kernel that holds a batch is compiled.
 void Recorder::wait_for(const Kernel& kernel, uint64_t seen) {
-  using Clock = Timeline::Clock;
-  auto begun = Clock::now();
-  if (std::exchange(compiling_, &kernel) != &kernel) {
-    compiling_since_ = begun;
-  }
-  wakeup().wait(seen, std::chrono::seconds(1));
-  auto now = Clock::now();
-  compile_counters().wait_ns += std::chrono::nanoseconds(now - begun).count();
+  auto begun = Timeline::Clock::now();
   std::chrono::seconds limit(config().timeout_s);
-  if (limit.count() && now - compiling_since_ > limit && !kernel.settled()) {
+  limit.count() ? wakeup().wait(seen, limit) : wakeup().wait(seen);
+  if (wakeup().generation() == seen) {
     device_.pipelines().report_slow(kernel, limit);
-    compiling_since_ = now;
   }
+  std::chrono::nanoseconds waited = Timeline::Clock::now() - begun;
+  compile_counters().wait_ns += waited.count();
 }
 
 // Waits for notify(). While a gate holds a batch it also returns to ask the

@@ -81,8 +81,6 @@ class Recorder {
   // The gate of the first batch with a held record. If the gate fails, later
   // batches fail too: they may read results that were never written.
   std::shared_ptr<Gate> gate_;
-  const Kernel* compiling_ = nullptr; // that a batch was last seen to wait for
-  Timeline::Clock::time_point compiling_since_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> submitting_{false};
   std::thread thread_;

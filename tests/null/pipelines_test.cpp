@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "null/fake_kernels.h"
+#include "null/rewrite_program.h"
 #include "null/text.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/workers.h"
 #include "runtime/device.h"
+#include "runtime/encoder.h"
 
 using namespace mlx::core::vulkan;
 namespace fs = std::filesystem;
@@ -176,6 +178,112 @@ TEST_CASE("pipelines: large arguments go to memory before it is built") {
   d.memory().release(z);
 }
 
+namespace {
+
+// A batch that no event lets start, of a softmax and the sort of its output,
+// which the router's kernel replaces, and a record that nothing replaces.
+struct Held {
+  explicit Held(bool joins) {
+    encoder = std::make_unique<Encoder>(*device, 0);
+    for (auto& b : buffers) {
+      b = device->memory().allocate(1024, Placement::Device);
+    }
+    encoder->wait({std::make_shared<EventState>(), 1, nullptr});
+    record(softmax, 0, 1, SoftmaxRecord{{Type::f32, 32, 1, true}, 1, 8});
+    if (joins) {
+      record(sort, 1, 2, ArgSortRecord{Type::f32, 1, 8});
+    }
+  }
+  ~Held() {
+    encoder->close();
+    device->shutdown(); // fails the batch
+    encoder.reset();
+    for (auto* b : buffers) {
+      device->memory().release(b);
+    }
+  }
+  const Kernel& kernel(const char* name) {
+    return later(device->pipelines(), name, mix_source());
+  }
+  void record(const Kernel& k, int from, int to, const Descriptor& what) {
+    auto bind = [&](int i) { return Binding{buffers[i], 0, 0, 32}; };
+    Binding in[] = {bind(from)}, out[] = {bind(to)};
+    encoder->dispatch(k, in, out, nullptr, 0, {1, 1, 1}, {}, what);
+  }
+  bool soon(const Kernel& k) {
+    for (int i = 0; i < 20000 && !k.settled(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return k.settled();
+  }
+  std::unique_ptr<Device> device = [] {
+    fake::reset(without_probe());
+    return std::make_unique<Device>();
+  }();
+  std::unique_ptr<Encoder> encoder;
+  Buffer* buffers[4];
+  const Kernel &softmax = kernel("softmax"), &sort = kernel("sort"),
+               &other = kernel("other");
+  RouterVariant router{Type::f32, 32, 1, true};
+};
+
+} // namespace
+
+TEST_CASE("pipelines: what a rewrite replaces is not compiled") {
+  Held held(true);
+  held.record(held.other, 2, 3, {});
+  CHECK(held.soon(held.other)); // while its batch is open
+  CHECK(held.device->pipelines().size() == 1);
+  // The kernels of later batches are compiled too, though none can start.
+  held.encoder->close();
+  auto& next = held.kernel("next");
+  held.record(next, 2, 3, CopyRecord{4, 1});
+  CHECK_FALSE(next.settled());
+  held.encoder->close();
+  CHECK(held.soon(next));
+  auto& joined = held.device->pipelines().get(held.router);
+  CHECK(held.soon(joined));
+  CHECK(joined.built());
+  CHECK(held.device->pipelines().size() == 3);
+  CHECK_FALSE(held.softmax.settled());
+  CHECK_FALSE(held.sort.settled());
+}
+
+TEST_CASE("pipelines: what nothing joins is compiled when its batch closes") {
+  Held held(false);
+  CHECK(held.device->pipelines().size() == 0);
+  held.encoder->close();
+  CHECK(held.soon(held.softmax));
+  CHECK(held.softmax.built());
+  CHECK_FALSE(held.sort.settled());
+}
+
+TEST_CASE("pipelines: records of a joined kernel that fails run themselves") {
+  auto settings = without_probe();
+  settings.fail_pipeline = 0; // the router's
+  fake::reset(settings);
+  Device d;
+  CompiledFusions fusions(d.pipelines(), d.caps());
+  rewriting::List l;
+  auto& softmax = later(d.pipelines(), "softmax", mix_source());
+  auto& sort = later(d.pipelines(), "sort", mix_source());
+  l.other({{1, 0, 8}}, {2, 0, 8}).other({{2, 0, 8}}, {3, 0, 8});
+  l.records[0].what = SoftmaxRecord{{Type::f32, 32, 1, true}, 1, 8};
+  l.records[1].what = ArgSortRecord{Type::f32, 1, 8};
+  l.records[0].kernel = &softmax;
+  l.records[1].kernel = &sort;
+  std::set<const Kernel*> awaited;
+  while (auto* k = rewrite(l.records, l.accesses, l.arguments, fusions)) {
+    awaited.insert(k);
+    message([&] { d.pipelines().finish(*k); });
+  }
+  CHECK(awaited.size() >= 2); // the router's, then at least one of these
+  CHECK(l.records.size() == 2);
+  CHECK(softmax.built());
+  CHECK(sort.built());
+  CHECK(fusions.refused(RouterVariant{Type::f32, 32, 1, true}));
+}
+
 TEST_CASE("pipelines: what is not built when the table stops has failed") {
   fake::reset(without_probe());
   Device d;
@@ -184,6 +292,7 @@ TEST_CASE("pipelines: what is not built when the table stops has failed") {
   std::vector<const Kernel*> kernels;
   for (int v = 0; v < 50; ++v) {
     kernels.push_back(&later(table, "mix", mix_source(), {{"V", v}}));
+    v % 2 ? table.start(*kernels.back()) : void(); // others are only registered
   }
   table.stop();
   uint64_t built = 0;

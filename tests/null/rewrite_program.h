@@ -137,8 +137,10 @@ class Kernels : public FusedKernels {
     return offsetof(FusedMatvecArgs<MAX_SETS>, sets) + sets * sizeof(MatvecSet);
   }
   template <typename V>
-  static const Kernel*
-  find_in(std::deque<std::pair<V, BuiltKernel>>& all, const V& v, size_t args_size) {
+  static const Kernel* find_in(
+      std::deque<std::pair<V, BuiltKernel>>& all,
+      const V& v,
+      size_t args_size) {
     for (auto& k : all) {
       if (k.first == v) {
         return &k.second;
