@@ -15,6 +15,7 @@ namespace mlx::core::vulkan {
 Encoder::Encoder(Device& device, uint32_t stream_id)
     : device_(device),
       most_bytes_(uint64_t(config().max_mb) << 20),
+      joins_(!config().disabled("fuse")),
       policy_(config().max_ops),
       stream_id_(stream_id) {}
 
@@ -123,7 +124,7 @@ void Encoder::dispatch(
   accesses.resize(access - accesses.data());
   r.first_access = static_cast<uint32_t>(first);
   r.access_count = static_cast<uint32_t>(accesses.size() - first);
-  if (parts == 1 && r.access_count == count) {
+  if (joins_ && parts == 1 && r.access_count == count) {
     r.what = what;
   }
   if (r.what.index() == 0) { // nothing replaces it

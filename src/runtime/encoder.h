@@ -166,6 +166,7 @@ class Encoder {
 
   Device& device_;
   const uint64_t most_bytes_;
+  const bool joins_; // keeps descriptors
   BatchPolicy policy_;
   uint32_t stream_id_;
   std::unique_ptr<Batch> open_;

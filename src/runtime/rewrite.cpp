@@ -357,25 +357,17 @@ bool form_groups(Program& p, FusedKernels& kernels) {
   return any;
 }
 
-// Lets the kernel be compiled. Returns it until that has ended, then `last`.
-const Kernel*
-start(const Kernel* kernel, FusedKernels& kernels, const Kernel* last) {
-  if (!kernel || kernel->settled()) {
-    return last;
-  }
-  kernels.start(*kernel);
-  return kernel;
-}
-
-// The same for the kernels of the groups and of the records in none.
+// Starts the kernels of the groups and of the records in none. Returns the last
+// one that is being compiled; without any, `last`.
 const Kernel*
 start(const Program& p, FusedKernels& kernels, const Kernel* last = nullptr) {
   for (uint32_t i = 0; i < p.records.size(); ++i) {
-    if (p.place_of(i) == i) {
-      uint32_t g = p.group_of(i);
-      bool joined = g != none && p.groups[g].size > 1;
-      last = start(
-          joined ? p.groups[g].kernel : p.records[i].kernel, kernels, last);
+    uint32_t g = p.group_of(i);
+    bool joined = g != none && p.groups[g].size > 1;
+    auto* kernel = joined ? p.groups[g].kernel : p.records[i].kernel;
+    if (p.place_of(i) == i && kernel && !kernel->settled()) {
+      kernels.start(*kernel);
+      last = kernel;
     }
   }
   return last;
@@ -486,7 +478,7 @@ void prepare_cuts(bool on) {
 }
 
 CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
-    : pipelines_(pipelines), caps_(caps), on_(!config().disabled("fuse")) {}
+    : pipelines_(pipelines), caps_(caps) {}
 
 const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
   auto is = [&](auto& known) { return known.first == variant; };
@@ -530,12 +522,6 @@ bool CompiledFusions::fits_heads(uint64_t count) const {
 
 const Kernel* CompiledFusions::rewrite(Batch& b) {
   const Kernel* compiling = nullptr;
-  if (!on_) {
-    for (const auto& r : b.records) {
-      compiling = vulkan::start(r.kernel, *this, compiling);
-    }
-    return compiling;
-  }
   if (preparing_cuts) {
     compiling = start_of_cuts(b.records, b.accesses, b.arguments, *this);
   }

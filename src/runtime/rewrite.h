@@ -81,13 +81,11 @@ class CompiledFusions : public FusedKernels {
   bool fits(const JoinedKernel& variant) const override;
   bool fits_heads(uint64_t count) const override;
 
-  // Like rewrite(). With MLX_VK_DISABLE=fuse all records stay.
   const Kernel* rewrite(Batch& batch);
 
  private:
   PipelineTable& pipelines_;
   const Caps& caps_;
-  bool on_;
   std::vector<std::pair<JoinedKernel, const Kernel*>> known_;
   std::vector<JoinedKernel> refused_;
 };
