@@ -29,7 +29,7 @@ struct QuantTuning {
   // Least and most rows of x for qmm_tall; workgroups a core that its parts of
   // k aim at, and the least items of k a part (docs/lab/2026-11-25-rows.md).
   uint32_t least_tall_rows = 65;
-  uint32_t most_tall_rows = 1024;
+  uint32_t most_tall_rows = 512;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;
   // Items of k up to which a single row uses matrix units, and workgroups a

@@ -41,8 +41,7 @@ def again(tuner, reached: list) -> None:
     for make, classes in reached:
         keys = [found["class"] for found in classes]
         good = [once[k].best for k in keys if k in once and once[k].best]
-        taken = {choice["class"] for choice in tuner.choices}
-        good = [choice for choice in good if choice["class"] not in taken]
+        good = [choice for choice in good if choice not in tuner.choices]
         if good and not tuner.late(TOGETHER):
             cell = make()
             cell.run()
@@ -85,7 +84,7 @@ class Trial:
 
         def timed(mine: list[dict]) -> float:
             tuner.announce(mine, "in a step" if cell else "alone")
-            choices = [*tuner.choices, *mine]
+            choices = instead(tuner.choices, mine)
             if cell:
                 return tuner.seconds(cell, choices)
             return check.seconds(choices, tuner.timestamps)
@@ -121,6 +120,12 @@ class Trial:
                 self.alive = {}
 
 
+def instead(before: list[dict], choices: list[dict]) -> list[dict]:
+    """These, and the earlier ones of other classes."""
+    mine = {choice["class"] for choice in choices}
+    return [*(one for one in before if one["class"] not in mine), *choices]
+
+
 def together(tuner, cell, choices: list[dict]) -> None:
     """Takes those with which the step is faster; else half of them, if that is."""
     before, own, other = tuner.choices, [], []
@@ -128,13 +133,13 @@ def together(tuner, cell, choices: list[dict]) -> None:
     while low <= 1 and high >= LEAST_GAIN and len(own) < MOST_PAIRS:
         if tuner.late(TOGETHER) and own:
             break
-        sides = (before, [*before, *choices])
+        sides = (before, instead(before, choices))
         times = tuner.compare(cell, *sides, rounds=CONFIRM, when="together")
         own, other = own + times[0], other + times[1]
         low, high = tuner.noisy("step", other, own)
     gain = statistics.median(own) / statistics.median(other)
     if low > 1 and gain >= LEAST_GAIN:
-        tuner.choices = [*before, *choices]
+        tuner.choices = instead(before, choices)
         for one in choices:
             result = {name: one[name] for name in ("class", "text", "kernel", "alone")}
             tuner.finished(one["class"], result | {"together": round(gain, 4)})

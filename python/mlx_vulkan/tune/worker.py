@@ -26,6 +26,9 @@ from .check import Check, Differs
 
 # A step has to be faster by so much, and by more than noise.
 LEAST_GAIN = 1.005
+# What runs beside a product may hide all of its gain, or most: candidates that are not
+# slower than this are timed alone where no other one was faster by so much.
+HIDDEN, HIDING_GAIN = 0.98, 1.1
 ROUNDS, LEAST_ROUNDS = 14, 4
 CONFIRM = 8
 MOST_CANDIDATES = 16
@@ -150,8 +153,11 @@ class Tuner:
         if gain:
             self.choices.append(alive[best] | {"gain": gain})
             result |= {"kernel": alive[best]["kernel"], "gain": gain}
-        elif alive:
-            self.undecided[found["class"]] = [*alive]
+        if gain < HIDING_GAIN:
+            best = best if gain else None
+            self.undecided[found["class"]] = [
+                plan for plan in times if plan != best and may_hide(times[plan], own)
+            ]
         self.finished(found["class"], result)
 
     def finished(self, which: str, result: dict) -> None:
@@ -214,6 +220,11 @@ class Tuner:
             of_hand = statistics.median(more[0]) / statistics.median(other)
             result |= {"hand": more[0], "of_hand": of_hand}
         return result
+
+
+def may_hide(times: list, own: list) -> bool:
+    low, high = ratio_interval(times, own) or (0, math.inf)
+    return high >= HIDDEN
 
 
 def output(cell):
