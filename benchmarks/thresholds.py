@@ -124,6 +124,7 @@ SWEEPS = {
     "attention.most_splits": sweep(attention, "keys", 16384, 131072, kv_heads=1),
     "attention.halves_queries": sweep(attention, "queries", 16, 31, 32, 64, keys=4096),
     "attention.wide_head": sweep(attention, "dim", 64, 80, 96, 112, 128, queries=1024),
+    "attention.wide_queries": sweep(attention, "queries", 16, 32, 64, 65, 128, 256),
 }
 
 

@@ -26,9 +26,11 @@ struct QuantTuning {
   // outputs up to which it is used for all its rows (same note).
   uint32_t fragments_rows = 32;
   uint32_t fragments_outputs = 32768;
-  // Least and most rows of x for qmm_tall; workgroups a core that its parts of
-  // k aim at, and the least items of k a part (docs/lab/2026-11-25-rows.md).
-  uint32_t least_tall_rows = 65;
+  // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
+  // used (docs/lab/2026-11-26-tune-hidden.md); workgroups a core that its parts
+  // of k aim at, and the least items of k a part
+  // (docs/lab/2026-11-26-rows.md).
+  uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = 512;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;
@@ -124,8 +126,10 @@ struct AttentionTuning {
   uint32_t cheap_splits = 16;
   uint32_t most_splits = 128;
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
-  // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md).
+  // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md), and least
+  // queries of such a workgroup (docs/lab/2026-11-26-tune-hidden.md).
   uint32_t wide_head = 96;
+  uint32_t wide_queries = 65;
   // Queries from which bfloat16 uses f16 matrices, which take a pass over all
   // items first (docs/dev/matrix-units.md; not timed).
   uint32_t halves_queries = 32;

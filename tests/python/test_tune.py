@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -341,6 +342,50 @@ def test_one_that_is_slower_is_found_among_gains(tuner):
     tuner.choices = []
     together(tuner, None, [choice(i, 0.0) for i in range(4)])
     assert tuner.choices == []
+
+
+def test_products_that_hide_each_others_gains_are_timed_alone(tuner, monkeypatch):
+    """q and k run side by side: the step waits for the slower one."""
+    from mlx_vulkan.tune import worker
+
+    noise = random.Random(3)
+
+    def seconds(cell, choices):
+        side = {"q": 1.0, "k": 1.0} | {one["class"]: one["side"] for one in choices}
+        return max(side.values()) * noise.lognormvariate(0, 0.005)
+
+    def found(which: str) -> dict:
+        names = {name: which for name in ("class", "sizes", "text")}
+        sides = {"own": 1.0, "faster": 0.5, "slower": 1.5}
+        plans = [
+            {"plan": plan, "side": side, "kernel": plan, "view": plan}
+            for plan, side in sides.items()
+        ]
+        return names | {"candidates": plans}
+
+    monkeypatch.setattr(tuner, "seconds", seconds)
+    monkeypatch.setattr(
+        tuner,
+        "trial",
+        lambda cell, of, one, *_: one | {"class": of["class"], "text": "", "sizes": ""},
+    )
+    monkeypatch.setattr(worker, "Check", lambda *_: None)
+    monkeypatch.setattr(worker, "output", lambda _: None)
+    monkeypatch.setattr(worker.library, "use", lambda _: None)
+    cell = types.SimpleNamespace(mx=None)
+    tuner.tune_class(cell, found("q"))
+    tuner.tune_class(cell, found("k"))
+    assert not tuner.choices
+    assert tuner.undecided == {"q": ["faster"], "k": ["faster"]}
+
+
+def test_what_is_faster_replaces_what_was_taken(tuner):
+    from mlx_vulkan.tune.again import together
+
+    tuner.choices = [choice(0, 0.1), choice(1, 0.1)]
+    better = choice(1, 0.4)
+    together(tuner, None, [better])
+    assert tuner.choices == [choice(0, 0.1), better]
 
 
 def test_candidates_alone_are_judged_by_the_line(tuner):

@@ -75,7 +75,7 @@ constexpr Change changes[] = {
     SET(quant.fragments_k, always),
     SET(quant.fragments_rows, 64),
     SET(quant.fragments_rows, 0),
-    SET(quant.least_tall_rows, 33),
+    SET(quant.least_tall_rows, 65),
     SET(quant.most_tall_rows, 0),
     SET(quant.most_tall_rows, always),
     SET(quant.tall_groups, 1),
