@@ -2,7 +2,11 @@
 
     python benchmarks/serve.py MODEL [--clients 1,4,16,32] [--seconds 60]
         [--soak 300] [--restart] [--left GB] [--json FILE] [--plot FILE.png]
+    python benchmarks/serve.py --shape qwen3-8b [--tokenizer FOLDER] ...
     python benchmarks/serve.py --draw FILE --plot FILE.png
+
+--shape serves random weights of a shape of mlx_vulkan.bench.shapes, made in memory;
+without --tokenizer each byte is a token.
 
 Clients ask one after the other, streaming, with prompts and answers of mixed
 lengths; some share a beginning, as a chat does, some go away in the middle. For
@@ -29,12 +33,14 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import make_model
 import requests
 
 from mlx_vulkan.bench.report import about
 
 STEP = 5  # seconds between looks at the device
 WORDS = "the quick brown fox jumps over a lazy dog and then it sleeps".split()
+ANSWERS = (4, 16, 64)  # tokens
 CHAT = "You are a helpful assistant who answers in short sentences. "
 
 
@@ -72,11 +78,21 @@ def free_port() -> int:
 class Server:
     """mlx_lm.server in a process of its own, until close()."""
 
-    def __init__(self, model: str, *more: str, log=subprocess.DEVNULL, **options):
+    def __init__(
+        self,
+        model: str,
+        *more: str,
+        tokenizer: str | None = None,
+        log=subprocess.DEVNULL,
+        **options,
+    ):
+        """With a `tokenizer`, which is a folder, `model` is the name of a shape."""
         self.model = model
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v1/completions"
         command = [sys.executable, "-m", "mlx_lm", "server", "--model", model]
+        if tokenizer:
+            command[1:4] = [__file__, "--serve", model, tokenizer]
         command += ["--port", str(self.port), *more]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, **options)
         end = time.monotonic() + 120
@@ -130,7 +146,23 @@ class Server:
             return self.process.wait()
 
 
-def client(server: Server, seed: int, longest: int, round_: Round, end: float, lock):
+def serve(shape: str, tokenizer: str, *more: str) -> None:
+    """mlx_lm.server with random weights instead of those of a file."""
+    from mlx_lm import server
+    from mlx_lm.tokenizer_utils import load
+
+    from mlx_vulkan.bench.shapes import make
+
+    model, config = make(shape, 4, None, "bfloat16")
+    loaded = (model, load(Path(tokenizer)), config)
+    server.load = lambda *_, **__: loaded
+    sys.argv = ["mlx_lm.server", *more]
+    server.main()
+
+
+def client(
+    server: Server, seed: int, longest: int, round_: Round, end: float, lock, answers
+):
     rng = random.Random(seed)
     while time.monotonic() < end:
         size = int(longest ** rng.uniform(0.2, 1))
@@ -139,7 +171,7 @@ def client(server: Server, seed: int, longest: int, round_: Round, end: float, l
         )
         leave = rng.randint(1, 5) if rng.random() < 0.1 else None
         begun, pieces = time.perf_counter(), []
-        wanted = rng.choice([4, 16, 64])
+        wanted = rng.choice(answers)
         for attempt in range(3):
             try:
                 for piece in server.stream(leave, prompt=prompt, max_tokens=wanted):
@@ -187,7 +219,13 @@ def nothing(_: Round) -> None:
 
 
 def load(
-    server: Server, clients: int, seconds: float, longest: int, seed=0, look=nothing
+    server: Server,
+    clients: int,
+    seconds: float,
+    longest: int,
+    seed=0,
+    look=nothing,
+    answers=ANSWERS,
 ) -> Round:
     """`look` is called with what there is once in 5 s."""
     round_, lock = Round(clients), threading.Lock()
@@ -195,7 +233,7 @@ def load(
     threads = [
         threading.Thread(
             target=client,
-            args=(server, seed + i, longest, round_, begun + seconds, lock),
+            args=(server, seed + i, longest, round_, begun + seconds, lock, answers),
         )
         for i in range(clients)
     ]
@@ -288,10 +326,10 @@ def too_large(found: dict, model: str, gigabytes: int, words: int, **options):
 
 def restart(server: Server, clients: int, longest: int, **options) -> dict:
     """SIGTERM under load; then a start with half of the kernel cache cut in two."""
+    end, lock = time.monotonic() + 5, threading.Lock()
     threads = [
         threading.Thread(
-            target=client,
-            args=(server, i, longest, Round(0), time.monotonic() + 5, threading.Lock()),
+            target=client, args=(server, i, longest, Round(0), end, lock, ANSWERS)
         )
         for i in range(clients)
     ]
@@ -376,29 +414,32 @@ def draw(args) -> int:
 def measure(args, folder: str) -> int:
     env = {**os.environ, "MLX_VK_CACHE": folder, "HF_HUB_OFFLINE": "1"}
     log = open(args.log, "w") if args.log else subprocess.DEVNULL
+    options = dict(env=env, log=log, tokenizer=tokenizer_of(args, folder))
     counts = [int(n) for n in args.clients.split(",")]
     plan = [(n, args.seconds) for n in counts]
     plan += [(max(counts), args.soak)] if args.soak else []
-    report = {"about": about(), "model": args.model, "rounds": []}
+    asked = dict(answers=[int(n) for n in args.answers.split(",")])
+    report = {"about": about(), "model": args.model, "longest": args.longest, **asked}
+    report["rounds"] = []
     begun = time.monotonic()
-    server, rounds = Server(args.model, env=env, log=log), []
+    server, rounds = Server(args.model, **options), []
     report["start_s"] = time.monotonic() - begun
     try:
-        load(server, max(counts), min(args.seconds, 15), args.longest, seed=1000)
+        warm = min(args.seconds, 15)
+        load(server, max(counts), warm, args.longest, seed=1000, **asked)
         for seed, (count, seconds) in enumerate(plan):
 
             def look(r: Round) -> None:
                 now = [asdict(r) for r in (*rounds, r)]
                 write(args.json, {**report, "rounds": now})
 
-            r = load(server, count, seconds, args.longest, seed * 100, look)
+            r = load(server, count, seconds, args.longest, seed * 100, look, **asked)
             rounds.append(r)
             look(r)
             show(r)
         report["rounds"] = [asdict(r) for r in rounds]
         if args.restart:
-            most = max(counts)
-            report["restart"] = restart(server, most, args.longest, env=env, log=log)
+            report["restart"] = restart(server, max(counts), args.longest, **options)
             print("restart:", report["restart"], flush=True)
             write(args.json, report)
     finally:
@@ -406,7 +447,7 @@ def measure(args, folder: str) -> int:
     print(f"The server ended with {status}.")
     if args.left:
         found = report["too_large"] = {}
-        for _ in too_large(found, args.model, args.left, args.words, env=env, log=log):
+        for _ in too_large(found, args.model, args.left, args.words, **options):
             write(args.json, report)
         print("too large:", json.dumps(found, indent=1))
     write(args.json, report)
@@ -415,13 +456,27 @@ def measure(args, folder: str) -> int:
     return 1 if any(r.errors for r in rounds) else 0
 
 
+def tokenizer_of(args, folder: str) -> str | None:
+    """A folder with a tokenizer for a shape; None for a model of files."""
+    if not args.shape:
+        return None
+    if not args.tokenizer:
+        make_model.save_tokenizer(Path(folder))
+    return args.tokenizer or folder
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["--serve"]:
+        return serve(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?")
+    parser.add_argument("--shape", help="instead of a model: random weights")
+    parser.add_argument("--tokenizer", metavar="FOLDER", help="for a shape")
     parser.add_argument("--clients", default="1,4,16,32")
     parser.add_argument("--seconds", type=float, default=60, help="of each number")
     parser.add_argument("--soak", type=float, default=0, help="seconds, most clients")
     parser.add_argument("--longest", type=int, default=1500, help="words of a prompt")
+    parser.add_argument("--answers", default="4,16,64", help="tokens of answers")
     parser.add_argument("--restart", action="store_true")
     parser.add_argument("--left", type=int, default=0, metavar="GB")
     parser.add_argument("--words", type=int, default=120_000, help="that do not fit")
@@ -432,8 +487,9 @@ def main() -> int:
     args = parser.parse_args()
     if args.draw:
         return draw(args)
+    args.model = args.model or args.shape
     if not args.model:
-        parser.error("a model's folder is needed")
+        parser.error("a model's folder or a shape is needed")
     with tempfile.TemporaryDirectory() as folder:
         return measure(args, folder)
 

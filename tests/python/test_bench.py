@@ -23,6 +23,42 @@ def test_each_threshold_of_plans_has_a_sweep():
     assert set(done.stdout.split()) == fields and len(fields) > 40
 
 
+def test_rows_are_timed_and_judged(tmp_path):
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    words = ("--small", "--rows", "9,1", "--rounds", "2", "--seconds", "0.001")
+    script = ROOT / "benchmarks/rows.py"
+    done = python(script, "k, v", "experts of", *words, "--json", a)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(a.read_text())["results"]
+    assert [row["facts"]["rows"] for row in rows] == [1, 9, 1, 9]
+    assert all(len(r["values"]) == 2 and min(r["values"]) > 0 for r in rows)
+    assert rows[0]["flops"] * 9 == rows[1]["flops"]
+    assert rows[0]["bytes"] < rows[1]["bytes"] < 9 * rows[0]["bytes"]
+    for row in rows:  # one row of 1.04 and of 1.06 of the time of nine
+        few = 104.0 if "k, v" in row["name"] else 106.0
+        row["values"] = [few if row["facts"]["rows"] == 1 else 100.0]
+    b.write_text(json.dumps({**json.loads(a.read_text()), "results": rows}))
+    done = python(script, "--draw", b, a, "--plot", tmp_path / "a.png")
+    assert done.returncode == 0, done.stderr
+    mine = done.stdout.split(str(a)[:-5])[0]
+    assert "NOT MONOTONE 30B-A3B experts of a layer: 1 rows take 106.0 us" in mine
+    assert "monotone within 5 %: 8B k, v" in mine
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_drafts_are_accepted_at_the_rate_asked_for(tmp_path):
+    file = tmp_path / "a.json"
+    words = ("--shape", "tiny", "--draft", "tiny", "--prompt", "9", "--runs", "1")
+    words += ("--tokens", "100", "--accept", "0,0.5,1", "--drafts", "3")
+    done = python(ROOT / "benchmarks/speculate.py", *words, "--json", file)
+    assert done.returncode == 0, done.stderr
+    plain, *rows = json.loads(file.read_text())["results"]
+    assert plain["name"] == "plain" and len(plain["values"]) == 3
+    none, half, all_ = (row["facts"]["drafted"] for row in rows)
+    assert none == 0 and all_ == 0.75
+    assert abs(half - (1 - 1 / (1 + 0.5 + 0.25 + 0.125))) < 0.1
+
+
 def test_bench_operations(tmp_path):
     file, words = tmp_path / "a.json", ("--seconds", "0.02", "--small")
     done = command("bench", *words, "--json", str(file))

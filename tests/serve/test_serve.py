@@ -36,9 +36,16 @@ def start(folder, tmp_path):
 
     servers = []
 
-    def begin(cache=tmp_path / "cache", model=folder, log=subprocess.DEVNULL, **more):
+    def begin(
+        cache=tmp_path / "cache",
+        model=folder,
+        tokenizer=None,
+        log=subprocess.DEVNULL,
+        **more,
+    ):
         env = {**os.environ, "MLX_VK_CACHE": str(cache), "HF_HUB_OFFLINE": "1", **more}
-        servers.append(serve.Server(str(model), env=env, log=log))
+        how = dict(tokenizer=tokenizer, env=env, log=log)
+        servers.append(serve.Server(str(model), **how))
         return servers[-1]
 
     yield begin
@@ -152,3 +159,8 @@ def test_a_start_after_a_kill(start, tmp_path):
     again = start(cache)
     assert again.ask(prompt="Hello", max_tokens=3)["usage"]["completion_tokens"] == 3
     assert time.monotonic() - begun < 120
+
+
+def test_a_shape_is_served(start, folder):
+    server = start(model="tiny", tokenizer=str(folder))
+    assert server.ask(prompt="Hello", max_tokens=3)["usage"]["completion_tokens"] == 3
