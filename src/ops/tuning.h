@@ -28,8 +28,7 @@ struct QuantTuning {
   uint32_t fragments_outputs = 32768;
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
   // used (docs/lab/2026-11-26-tune-hidden.md); workgroups a core that its parts
-  // of k aim at, and the least items of k a part
-  // (docs/lab/2026-11-26-rows.md).
+  // of k aim at, and the least items of k a part (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = 512;
   uint32_t tall_groups = 2;

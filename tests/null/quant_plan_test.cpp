@@ -391,8 +391,7 @@ TEST_CASE("quantized: small products take small tiles to fill the device") {
   CHECK(tile(512, 1024, 2048).BN == 64);
 }
 
-TEST_CASE(
-    "quantized: 65 to 512 rows are one kernel where layouts are known") {
+TEST_CASE("quantized: 65 to 512 rows are one kernel where layouts are known") {
   Caps known = big_gpu;
   known.known_fragments = true;
   for (uint32_t m : {65, 96, 97, 128, 129, 200, 511, 512}) {

@@ -271,8 +271,8 @@ PrefillFragmentsVariant fragments_kernel(
   auto v = variant_of<PrefillFragmentsVariant>(p);
   v.SG = caps.matrix_subgroup();
   auto& t = tuning(caps).attention;
-  bool wide = std::max(p.dim, p.value_dim) > t.wide_head &&
-      p.queries >= t.wide_queries;
+  bool wide =
+      std::max(p.dim, p.value_dim) > t.wide_head && p.queries >= t.wide_queries;
   v.SUBGROUPS = wide ? 8 : 4;
   v.BK = wide ? 64 : 32;
   return v;
