@@ -26,8 +26,9 @@ from .check import Check, Differs
 
 # A step has to be faster by so much, and by more than noise.
 LEAST_GAIN = 1.005
-# What runs beside a product may hide all of its gain, or most: candidates that are not
-# slower than this are timed alone where no other one was faster by so much.
+# A product's gain may be hidden by what runs beside it. Candidates that are at least
+# HIDDEN times as fast in a step are timed alone, unless another one is HIDING_GAIN
+# times as fast.
 HIDDEN, HIDING_GAIN = 0.98, 1.1
 ROUNDS, LEAST_ROUNDS = 14, 4
 CONFIRM = 8
@@ -78,7 +79,7 @@ class Tuner:
 
     def noisy(self, kind: str, times: list, own: list) -> tuple[float, float]:
         """The interval of a gain, whose width is noted."""
-        low, high = ratio_interval(times, own) or (0, math.inf)
+        low, high = interval(times, own)
         if low:
             self.noise[kind].append(math.sqrt(high / low) - 1)
         return low, high
@@ -154,9 +155,11 @@ class Tuner:
             self.choices.append(alive[best] | {"gain": gain})
             result |= {"kernel": alive[best]["kernel"], "gain": gain}
         if gain < HIDING_GAIN:
-            best = best if gain else None
+            taken = best if gain else None
             self.undecided[found["class"]] = [
-                plan for plan in times if plan != best and may_hide(times[plan], own)
+                plan
+                for plan in times
+                if plan != taken and interval(times[plan], own)[1] >= HIDDEN
             ]
         self.finished(found["class"], result)
 
@@ -170,7 +173,7 @@ class Tuner:
         best = min((statistics.median(times[p]) for p in alive), default=0)
         kept = {}
         for plan, choice in alive.items():
-            low, high = ratio_interval(times[plan], own) or (0, math.inf)
+            _, high = interval(times[plan], own)
             near = statistics.median(times[plan]) <= 1.02 * best
             if high >= LEAST_GAIN and near:
                 kept[plan] = choice
@@ -222,9 +225,9 @@ class Tuner:
         return result
 
 
-def may_hide(times: list, own: list) -> bool:
-    low, high = ratio_interval(times, own) or (0, math.inf)
-    return high >= HIDDEN
+def interval(times: list, own: list) -> tuple[float, float]:
+    """Of a gain; all are possible where there are too few times."""
+    return ratio_interval(times, own) or (0, math.inf)
 
 
 def output(cell):
