@@ -221,6 +221,7 @@ def test_what_is_wrong_or_does_not_compile_is_left_out(tmp_path, broken):
         assert not {"VEC=0", "OUTS=16"} & set(choice["kernel"].split())
     for cell in found["cells"]:
         assert min(*cell["before"], *cell["after"]) > 0
+    assert found["open"] == 0 and found["spent"]["survey"] > 0
 
 
 # Kernels of five products of a decode step are slower than by hand.
@@ -307,7 +308,7 @@ def tuner():
     """One whose steps take a second less what its choices say, with noise of 10 %."""
     from mlx_vulkan.tune import worker
 
-    job = {"skip": [], "done": [], "choices": [], "undecided": {}}
+    job = {"skip": [], "done": [], "choices": [], "undecided": {}, "surveyed": []}
     job |= {"seconds": 1000, "deadline": time.time() + 1000}
     made, noise = worker.Tuner(job, lambda **event: None), random.Random(5)
 
@@ -320,7 +321,7 @@ def tuner():
 
 
 def choice(number: int, faster: float) -> dict:
-    names = ("class", "plan", "text", "kernel")
+    names = ("class", "plan", "text", "kernel", "view")
     return {name: str(number) for name in names} | {"faster": faster, "alone": 1.1}
 
 
@@ -328,7 +329,7 @@ def test_gains_below_the_noise_are_found_together(tuner):
     from mlx_vulkan.tune.again import together
 
     good = [choice(i, 0.035) for i in range(5)]
-    assert not any(tuner.confirm(None, one) for one in good)
+    assert not any(tuner.confirm(None, [one]) for one in good)
     together(tuner, None, good)
     assert tuner.choices == good and tuner.done == set("01234")
 
@@ -369,7 +370,8 @@ def test_products_that_hide_each_others_gains_are_timed_alone(tuner, monkeypatch
         "trial",
         lambda cell, of, one, *_: one | {"class": of["class"], "text": "", "sizes": ""},
     )
-    monkeypatch.setattr(worker, "Check", lambda *_: None)
+    no_check = types.SimpleNamespace(made=None)
+    monkeypatch.setattr(worker, "Check", lambda *_: no_check)
     monkeypatch.setattr(worker, "output", lambda _: None)
     monkeypatch.setattr(worker.library, "use", lambda _: None)
     cell = types.SimpleNamespace(mx=None)

@@ -33,6 +33,7 @@ WORKER = (sys.executable, "-m", "mlx_vulkan.tune.worker")
 # kernels compile for long; and in which a model is made or a step of defaults ends.
 PATIENCE, SOFTWARE_PATIENCE, START = 60, 300, 600
 LOSSES = 4  # of workers, until the device is given up
+STATE = ("choices", "done", "undecided", "surveyed")  # that a worker goes on from
 SMALL = (("decode", 1), ("prompt", 16))  # cells of software devices
 
 
@@ -118,6 +119,7 @@ def job_of(args) -> dict:
         "choices": [],
         "done": [],
         "undecided": {},
+        "surveyed": [],
         "reached": 0,  # cells
     }
 
@@ -201,8 +203,8 @@ class Tuning:
         if "class" in event:
             one = event["class"]
             self.classes.setdefault(one["class"], {}).update(one)
-            for name in ("choices", "done", "undecided"):
-                self.job[name] = event[name]
+        if "choices" in event:
+            self.job |= {name: event[name] for name in STATE}
         if "at" in event:
             self.at = event["at"]
             self.status(self.at)
@@ -233,7 +235,7 @@ def tune(args) -> int:
         "seconds": round(time.time() - begun, 1),
     }
     report(made, end, tuning)
-    files(args, made, tuning)
+    files(args, made, end, tuning)
     # Other models' choices stay, and those of the chip's rows.
     old = table.choices_of(library.status())
     mine = {c["class"] for c in end["choices"]} | set(tuning.job["done"])
@@ -271,16 +273,19 @@ def report(made: dict, end: dict, tuning: Tuning) -> None:
         f"  {tried} candidates of {len(tuning.classes)} problems in "
         f"{end['tried']} steps; {len(made['choices'])} taken"
     )
+    if end["open"]:
+        print(f"  {end['open']} problems were not reached: give it more --minutes.")
     if tuning.left:
         heading("Left out")
     for one in tuning.left:
         print(wrapped(f"{one['kernel']}: {one['why']}", "  ", "      "))
 
 
-def files(args, made: dict, tuning: Tuning) -> None:
+def files(args, made: dict, end: dict, tuning: Tuning) -> None:
     head = library.status()
     head = {name: head[name] for name in ("device", "driver")}
     more = {"left_out": tuning.left, "problems": [*tuning.classes.values()]}
+    more |= {name: end[name] for name in ("open", "spent")}
     if args.json:
         text = json.dumps({**head, **made, **more}, indent=1)
         Path(args.json).write_text(text + "\n")

@@ -6,12 +6,18 @@ import statistics
 from ..bench.intervals import ratio_interval
 from . import library
 from .check import Check
-from .worker import CONFIRM, LEAST_GAIN, LEAST_ROUNDS, ROUNDS
+from .worker import (
+    ALONE,
+    CONFIRM,
+    LEAST_GAIN,
+    LEAST_ROUNDS,
+    ROUNDS,
+    TOGETHER,
+    choice_of,
+)
 
 LEAST_ALONE = 1.03  # times as fast, of a product or attention
 MOST_SAMPLES, MOST_PAIRS = 20 * ROUNDS, 4 * CONFIRM
-# Shares of the time after which nothing is timed alone, and nothing together.
-ALONE, TOGETHER = 0.78, 0.85
 
 
 def again(tuner, reached: list) -> None:
@@ -58,9 +64,8 @@ class Trial:
         self.key, self.best = found["class"], None
         wanted = tuner.undecided.get(self.key, ())
         self.alive = {
-            one["plan"]: one
-            | {name: found[name] for name in ("class", "sizes", "text")}
-            for one in found["candidates"][1:]
+            one["plan"]: choice_of(found, one)
+            for one in found["candidates"]
             if one["plan"] in wanted and (self.key, one["plan"]) not in tuner.skip
         }
         self.times = {plan: [] for plan in self.alive}
@@ -77,14 +82,14 @@ class Trial:
         import mlx.core as mx
 
         tuner = self.tuner
-        library.use(tuner.choices)
+        library.use([])
         check = Check(mx, self.found)
         cell = None if check.made else self.make()
         self.line = LEAST_GAIN if cell else LEAST_ALONE
 
         def timed(mine: list[dict]) -> float:
             tuner.announce(mine, "in a step" if cell else "alone")
-            choices = instead(tuner.choices, mine)
+            choices = [*mine, *tuner.choices]
             if cell:
                 return tuner.seconds(cell, choices)
             return check.seconds(choices, tuner.timestamps)
@@ -120,12 +125,6 @@ class Trial:
                 self.alive = {}
 
 
-def instead(before: list[dict], choices: list[dict]) -> list[dict]:
-    """These, and the earlier ones of other classes."""
-    mine = {choice["class"] for choice in choices}
-    return [*(one for one in before if one["class"] not in mine), *choices]
-
-
 def together(tuner, cell, choices: list[dict]) -> None:
     """Takes those with which the step is faster; else half of them, if that is."""
     before, own, other = tuner.choices, [], []
@@ -133,13 +132,13 @@ def together(tuner, cell, choices: list[dict]) -> None:
     while low <= 1 and high >= LEAST_GAIN and len(own) < MOST_PAIRS:
         if tuner.late(TOGETHER) and own:
             break
-        sides = (before, instead(before, choices))
+        sides = (before, [*choices, *before])
         times = tuner.compare(cell, *sides, rounds=CONFIRM, when="together")
         own, other = own + times[0], other + times[1]
         low, high = tuner.noisy("step", other, own)
     gain = statistics.median(own) / statistics.median(other)
     if low > 1 and gain >= LEAST_GAIN:
-        tuner.choices = instead(before, choices)
+        tuner.take(choices)
         for one in choices:
             result = {name: one[name] for name in ("class", "text", "kernel", "alone")}
             tuner.finished(one["class"], result | {"together": round(gain, 4)})

@@ -5,10 +5,13 @@ each candidate, {"left": ...} for one that is left out, {"timing": ...} before e
 time, with its candidates, {"class": ...} with what was chosen, {"cell": ...} with times
 before and after, {"end": ...}.
 
-First, steps are timed with one candidate each. What noise leaves undecided is then
+Steps are timed with the plans of other devices first (steps.py), then with one
+candidate each, then with the views that won elsewhere. What noise leaves undecided is
 timed alone (again.py), and what is faster so is tried in a step together.
 """
 
+import collections
+import contextlib
 import ctypes
 import json
 import math
@@ -31,11 +34,15 @@ LEAST_GAIN = 1.005
 # times as fast.
 HIDDEN, HIDING_GAIN = 0.98, 1.1
 ROUNDS, LEAST_ROUNDS = 14, 4
+FEW_ROUNDS = 6  # where gains are large
+# After two rounds, what was slower by so much than something else is left out.
+SLOWER = 1.05
 CONFIRM = 8
 MOST_CANDIDATES = 16
-# The share of the time after which steps are not timed with one candidate any more, and
-# of what is left of it that a cell may take: the first ones matter most.
-FIRST, OF_CELL = 0.68, 0.25
+# Shares of the time after which no step is surveyed, none is timed with one candidate,
+# nothing is learned, nothing timed alone, and nothing together.
+SURVEY, FIRST, LEARN, ALONE, TOGETHER = 0.35, 0.64, 0.72, 0.78, 0.85
+OF_CELL = 0.25  # of the time left, what a cell's candidates may take
 
 
 class Tuner:
@@ -45,6 +52,10 @@ class Tuner:
         self.done = set(job["done"])
         self.choices = list(job["choices"])
         self.undecided = dict(job["undecided"])  # a class's plans
+        self.surveyed = set(job["surveyed"])  # names of cells
+        self.checked = {}  # a class and a plan: its choice, or None if it was left out
+        self.unknown = set()  # classes that nothing is known to check
+        self.spent = collections.Counter()  # seconds
         self.noise = {"step": [], "alone": []}  # halves of intervals of gains
         self.deadline = job["deadline"]
         self.timestamps = False
@@ -64,11 +75,16 @@ class Tuner:
         if choices and self.faults == f"hang {when}":
             time.sleep(3600)
 
-    def timed(self, cell, choice: dict | None) -> float:
-        """Seconds of a step with a candidate, or without one."""
-        mine = [choice] if choice else []
-        self.announce(mine)
-        return self.seconds(cell, [*self.choices, *mine])
+    def timed(self, cell, choices: list[dict], when: str = "in a step") -> float:
+        """Seconds of a step with these in place of what was taken for their classes."""
+        self.announce(choices, when)
+        return self.seconds(cell, [*choices, *self.choices])
+
+    @contextlib.contextmanager
+    def spends(self, what: str):
+        begun = time.monotonic()
+        yield
+        self.spent[what] += time.monotonic() - begun
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until this share of the time is over."""
@@ -84,21 +100,52 @@ class Tuner:
             self.noise[kind].append(math.sqrt(high / low) - 1)
         return low, high
 
+    def taken(self, found: dict) -> str:
+        """The plan in force."""
+        mine = (c["plan"] for c in self.choices if c["class"] == found["class"])
+        return next(mine, found["candidates"][0]["plan"])
+
+    def take(self, choices: list[dict], **more) -> None:
+        """Those in place of what was taken for their classes."""
+        classes = {one["class"] for one in choices}
+        kept = [one for one in self.choices if one["class"] not in classes]
+        made = [one | more for one in choices if one["view"]]  # "": by default
+        self.choices = [*kept, *made]
+
+    def right(self, cell, found: dict, plans: set) -> dict[str, dict]:
+        """The choices of those plans of a class that compile and compute the same."""
+        every = {one["plan"]: one for one in found["candidates"]}
+        wanted = {plan: one for plan, one in every.items() if plan in plans}
+        key, check = found["class"], None
+        for plan, one in wanted.items():
+            if (key, plan) in self.checked or (key, plan) in self.skip:
+                continue
+            if self.late(TOGETHER):
+                break
+            with self.spends("checks"):
+                if not check:
+                    library.use([])
+                    check = Check(cell.mx, found)
+                    if not check.made:
+                        self.unknown.add(key)
+                    library.use(self.choices)
+                    expected = output(cell)
+                self.checked[key, plan] = self.trial(cell, found, one, check, expected)
+        made = {plan: self.checked.get((key, plan)) for plan in wanted}
+        return {plan: choice for plan, choice in made.items() if choice}
+
     def trial(self, cell, found: dict, one: dict, check, expected):
         """The choice of a candidate that compiles and computes the same; else None."""
         pair = (found["class"], one["plan"])
-        if pair in self.skip:
-            return None
-        choice = {**one, "class": found["class"], "sizes": found["sizes"]}
-        choice["text"] = found["text"]
+        choice = choice_of(found, one)
         self.say(trying=[[pair], found["text"], one["kernel"], ""])
         try:
             if self.faults == "hang":
                 self.faults = ""
                 time.sleep(3600)
-            check.run([*self.choices, choice])
-            library.use([*self.choices, choice])
-            same(cell, expected, 0.7 if check.made else 0.2)
+            check.run([choice, *self.choices])
+            library.use([choice, *self.choices])
+            same(cell, expected, self.allowed([choice]))
         except Differs as why:
             return self.leave_out(choice, f"wrong: {why}")
         except RuntimeError as why:
@@ -106,6 +153,24 @@ class Tuner:
                 raise
             return self.leave_out(choice, f"does not run: {str(why)[:300]}")
         return choice
+
+    def allowed(self, choices: list[dict]) -> float:
+        """Of a step's outputs, how much may differ."""
+        known = all(one["class"] not in self.unknown for one in choices)
+        return 0.7 if known else 0.2
+
+    def same_together(self, cell, choices: list[dict]) -> bool:
+        library.use(self.choices)
+        expected = output(cell)
+        library.use([*choices, *self.choices])
+        self.announce(choices)
+        try:
+            same(cell, expected, self.allowed(choices))
+        except Differs as why:
+            for one in choices:
+                self.leave_out(one, f"wrong with others: {why}")
+            return False
+        return True
 
     def leave_out(self, choice: dict, why: str) -> None:
         self.say(left={"text": choice["text"], "kernel": choice["kernel"], "why": why})
@@ -125,59 +190,66 @@ class Tuner:
             self.tune_class(cell, one)
 
     def tune_class(self, cell, found: dict) -> None:
-        check = Check(cell.mx, found)
-        library.use(self.choices)
-        expected = output(cell)
-        alive = {}
-        for one in found["candidates"][1 : MOST_CANDIDATES + 1]:
-            choice = self.trial(cell, found, one, check, expected)
-            if choice and not self.late():
-                alive[one["plan"]] = choice
-        del check
-        tried = len(alive)
-        times = {plan: [] for plan in alive}
-        own = []
-        for turn in range(ROUNDS):
-            if not alive or (self.late() and turn < LEAST_ROUNDS):
-                break
-            own.append(self.timed(cell, None))
-            order = list(alive) if turn % 2 else list(alive)[::-1]
-            for plan in order:
-                times[plan].append(self.timed(cell, alive[plan]))
-            if turn + 1 >= LEAST_ROUNDS:
-                alive = self.promising(alive, times, own)
-        best = min(alive, key=lambda p: statistics.median(times[p]), default=None)
-        result = {"text": found["text"], "candidates": tried, "class": found["class"]}
-        gain = 0.0
-        if best and len(own) >= LEAST_ROUNDS:
-            gain = self.confirm(cell, alive[best])
+        plans = {one["plan"] for one in found["candidates"][: MOST_CANDIDATES + 1]}
+        right = self.right(cell, found, plans - {self.taken(found)})
+        ways = {plan: [choice] for plan, choice in right.items()}
+        best, gain, maybe = self.fastest(cell, ways)
+        result = {"text": found["text"], "class": found["class"]}
+        result["candidates"] = len(right)
         if gain:
-            self.choices.append(alive[best] | {"gain": gain})
-            result |= {"kernel": alive[best]["kernel"], "gain": gain}
+            self.take(ways[best], gain=gain)
+            result |= {"kernel": right[best]["kernel"], "gain": gain}
         if gain < HIDING_GAIN:
-            taken = best if gain else None
-            self.undecided[found["class"]] = [
-                plan
-                for plan in times
-                if plan != taken and interval(times[plan], own)[1] >= HIDDEN
-            ]
+            hidden = [plan for plan in maybe if not gain or plan != best]
+            self.undecided[found["class"]] = hidden
         self.finished(found["class"], result)
 
     def finished(self, which: str, result: dict) -> None:
         self.done.add(which)
-        more = {"choices": self.choices, "done": [*self.done]}
-        self.say(**{"class": result, "undecided": self.undecided, **more})
+        self.state(**{"class": result})
 
-    def promising(self, alive: dict, times: dict, own: list) -> dict:
-        """Those that may still be faster than the default and the best."""
-        best = min((statistics.median(times[p]) for p in alive), default=0)
-        kept = {}
-        for plan, choice in alive.items():
-            _, high = interval(times[plan], own)
-            near = statistics.median(times[plan]) <= 1.02 * best
-            if high >= LEAST_GAIN and near:
-                kept[plan] = choice
-        return kept
+    def state(self, **more) -> None:
+        """Says what another worker would have to know."""
+        sets = {"done": [*self.done], "surveyed": [*self.surveyed]}
+        self.say(choices=self.choices, undecided=self.undecided, **sets, **more)
+
+    def fastest(self, cell, ways: dict, rounds: int = ROUNDS) -> tuple:
+        """The one of these lists of choices with which a step is fastest; by how much,
+        measured again, 0 if none is; and those that may be faster alone."""
+        times, own = {way: [] for way in ways}, []
+        alive, sure, gain = [*ways], False, 0.0
+        with self.spends("steps"):
+            while alive and len(own) < rounds and not sure and not self.late(TOGETHER):
+                own.append(self.timed(cell, []))
+                for way in alive if len(own) % 2 else alive[::-1]:
+                    times[way].append(self.timed(cell, ways[way]))
+                alive, sure = self.promising(alive, times, own)
+            best = min(alive, key=lambda w: statistics.median(times[w]), default="")
+            if len(own) < LEAST_ROUNDS:
+                return best, 0.0, []
+            if best:
+                gain = statistics.median(own) / statistics.median(times[best])
+            gain = self.confirm(cell, ways[best]) if gain >= LEAST_GAIN else 0.0
+        enough = [way for way in ways if len(times[way]) >= LEAST_ROUNDS]
+        maybe = [way for way in enough if interval(times[way], own)[1] >= HIDDEN]
+        return best, gain, maybe
+
+    def promising(self, alive: list, times: dict, own: list) -> tuple[list, bool]:
+        """Those that may still be faster than the default and the best; whether that
+        is one that is faster for sure."""
+        if len(own) == 2:
+            line = SLOWER * min(max(x) for x in (own, *(times[p] for p in alive)))
+            return [way for way in alive if min(times[way]) <= line], False
+        if len(own) < LEAST_ROUNDS:
+            return alive, False
+        near = 1.02 * min(statistics.median(times[way]) for way in alive)
+        kept, sure = [], False
+        for way in alive:
+            low, high = interval(times[way], own)
+            if high >= LEAST_GAIN and statistics.median(times[way]) <= near:
+                kept.append(way)
+                sure = low >= LEAST_GAIN
+        return kept, sure and len(kept) == 1
 
     def turns(self, sides: list, rounds: int) -> list[list[float]]:
         """Calls the functions in turn; returns the results of each."""
@@ -197,9 +269,9 @@ class Tuner:
 
         return self.turns([lambda c=c: timed(c) for c in sides], rounds)
 
-    def confirm(self, cell, choice: dict) -> float:
-        """How much faster a step is with it, measured again; 0 if it is not."""
-        sides = (lambda: self.timed(cell, None), lambda: self.timed(cell, choice))
+    def confirm(self, cell, choices: list[dict]) -> float:
+        """How much faster a step is with them, measured again; 0 if it is not."""
+        sides = (lambda: self.timed(cell, []), lambda: self.timed(cell, choices))
         own, other = self.turns(sides, CONFIRM)
         low, high = self.noisy("step", other, own)
         gain = statistics.median(own) / statistics.median(other)
@@ -228,6 +300,10 @@ class Tuner:
 def interval(times: list, own: list) -> tuple[float, float]:
     """Of a gain; all are possible where there are too few times."""
     return ratio_interval(times, own) or (0, math.inf)
+
+
+def choice_of(found: dict, one: dict) -> dict:
+    return one | {name: found[name] for name in ("class", "sizes", "text")}
 
 
 def output(cell):
@@ -259,15 +335,16 @@ def cells_of(job: dict, model, vocabulary: int):
         yield lambda size=size: Cell(model, vocabulary, *size)
 
 
-def classes_of(cell, software: bool) -> list[dict]:
-    """The classes of problems in a step, those of most work first."""
+def classes_of(cell, prepared: int = 0) -> list[dict]:
+    """The classes of problems in a step with the choices in force, those of most work
+    first; kernels of so many candidates of each are built."""
     output(cell)  # what is made once is planned here
     library.record(True)
     cell.run()
     cell.mx.synchronize()
     found = library.classes()
-    if not software:  # whose compiler is slow: a kernel at a time, as it is tried
-        library.prepare(MOST_CANDIDATES)
+    if prepared:
+        library.prepare(prepared)
     library.record(False)
     return sorted(found, key=lambda one: -work(one))
 
@@ -277,35 +354,29 @@ def tune(job: dict, say) -> None:
 
     from . import cells
     from .again import again
+    from .steps import Steps
 
     tuner = Tuner(job, say)
-    model, vocabulary = cells.load(job)
-    mx.eval(mx.zeros(1) + 1)
+    with tuner.spends("model"):
+        model, vocabulary = cells.load(job)
+        mx.eval(mx.zeros(1) + 1)
     tuner.timestamps = library.status()["timestamps"] and not job["software"]
-    reached = []  # cells and what they plan
-    for make in cells_of(job, model, vocabulary):
-        if tuner.late(FIRST) and len(reached) >= job["reached"]:
-            break
-        library.use([])
-        cell = make()
-        say(at=cell.name, reached=len(reached) + 1)
-        found = classes_of(cell, job["software"])
-        reached.append((make, found))
-        end = tuner.left(FIRST) * (1 - OF_CELL)
-        tuner.tune_classes(cell, found, max(end, 0))
-        del cell
-        mx.clear_cache()
-    for make, found in reached:
-        if tuner.open(found) and not tuner.late(FIRST):
-            tuner.tune_classes(make(), found, 0)
-    again(tuner, reached)
-    finish(tuner, reached, say)
+    steps = Steps(tuner, [*cells_of(job, model, vocabulary)], mx.clear_cache)
+    with tuner.spends("survey"):
+        steps.survey()
+    with tuner.spends("candidates"):
+        steps.candidates()
+    with tuner.spends("learning"):
+        steps.learn()
+    with tuner.spends("undecided"):
+        again(tuner, steps.reached)
+    finish(tuner, steps.reached, say)
 
 
 def by_hand(found: list[dict], skip: set) -> list[dict]:
     """The device's own plans, where a test hook hides them."""
     return [
-        one | {name: each[name] for name in ("class", "sizes", "text")}
+        choice_of(each, one)
         for each in found
         for one in each["candidates"]
         if one["view"] == "device" and (each["class"], one["plan"]) not in skip
@@ -317,6 +388,8 @@ def finish(tuner, reached: list, say) -> None:
     is slower with them."""
     import mlx.core as mx
 
+    from .steps import unknown
+
     measured = []
     for make, found in reached:
         planned = {one["class"] for one in found}
@@ -325,6 +398,9 @@ def finish(tuner, reached: list, say) -> None:
         if not gone and not hand:
             continue
         cell = make()
+        if hand:  # which may plan a dense product in place of another
+            library.use(hand)
+            hand += by_hand(unknown(classes_of(cell), found), tuner.skip)
         say(at=f"the comparison of {cell.name}", reached=0)
         result = tuner.final(cell, hand)
         if result["interval"][1] < 1:
@@ -342,6 +418,8 @@ def finish(tuner, reached: list, say) -> None:
         if halves
     }
     end = {"choices": tuner.choices, "cells": measured, "tried": len(reached)}
+    end["open"] = len({one["class"] for _, x in reached for one in tuner.open(x)})
+    end["spent"] = {what: round(s, 1) for what, s in tuner.spent.items()}
     say(end=end | {"noise": noise})
 
 

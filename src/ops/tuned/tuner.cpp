@@ -37,12 +37,15 @@ json classes() {
     for (auto& [name, value] : members_of(r.problem)) {
       c["members"][std::string(name)] = value;
     }
-    c["candidates"] = json::array();
     for (auto& one : candidates(views(), r.problem)) {
       c["candidates"].push_back(
           {{"view", views()[one.view].name},
            {"kernel", one.kernel},
            {"plan", hexadecimal(one.plan)}});
+    }
+    for (uint32_t i = 0; i < views().size(); ++i) {
+      auto plan = plan_of(views(), i, r.problem).plan;
+      c["views"][views()[i].name] = hexadecimal(plan);
     }
     found.push_back(std::move(c));
   }
