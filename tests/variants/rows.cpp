@@ -31,6 +31,7 @@ void add_exponentials(VariantSet& set, Type t, bool vec) {
         .VEC = vec,
         .PARTS = row_parts(1, n).parts > 1});
   }
+  set.add(SoftmaxVariant{.T = t, .LANES = 1, .CHUNKS = 1, .VEC = vec});
   set.add(LogSumExpVariant{.T = t, .LANES = 256, .VEC = vec, .PARTS = true});
   set.add(LogSumExpJoinVariant{.T = t, .LANES = 32});
   for (int lanes : {4, 32, 256}) {

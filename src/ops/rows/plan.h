@@ -20,8 +20,9 @@ struct RowTeam {
   int chunks;
 };
 RowTeam row_team(uint32_t length);
-// Uses more lanes for few rows, with the same bits (common/softmax_row.glsl),
-// because a router compares each item of a row with all others.
+// With the bits of row_team's (common/softmax_row.glsl): more lanes for few
+// rows, because a router compares each item with all others; one for up to four
+// items.
 RowTeam softmax_team(uint64_t rows, uint32_t length);
 
 // Splits a few long rows, such as a vocabulary's logits, into parts.
