@@ -105,7 +105,9 @@ void finalize(Stream s) {
   if (vulkan::forked_from_started_device()) {
     return;
   }
-  vulkan::encoder(s).raw().close();
+  auto& enc = vulkan::encoder(s);
+  enc.sorted_tiles.reset();
+  enc.raw().close();
   // Evals without a waiter keep their memory until the device has finished.
   if (get_active_memory() > get_memory_limit()) {
     vulkan::device().finish_submitted();
