@@ -1,7 +1,7 @@
 // Stable merge sort of the rows of an array, NaN last. MERGE=0: a workgroup
-// sorts one tile of a row. MERGE=1: a workgroup merges two sorted runs into one
-// tile. ARG carries positions and outputs them. LAST writes the output array,
-// other passes contiguous rows for the next merge.
+// sorts one tile of a row, or ROWS whole rows. MERGE=1: a workgroup merges two
+// sorted runs into one tile. ARG carries positions and outputs them. LAST
+// writes the output array, other passes contiguous rows for the next merge.
 #include "common/index.glsl"
 #include "common/loops.glsl"
 #include "common/order.glsl"
@@ -15,10 +15,11 @@
 
 layout(local_size_x = WG) in;
 
-const uint TILE = WG * ITEMS;
-shared T key_at[TILE];
+const uint LANES = WG / ROWS; // of a tile
+const uint TILE = LANES * ITEMS;
+shared T key_at[ROWS * TILE];
 #if ARG
-shared uint position_at[TILE];
+shared uint position_at[ROWS * TILE];
 #endif
 
 // Merge path split in shared memory: how many of the first `diagonal` merged
@@ -49,7 +50,7 @@ void merge_items(uint a, uint i, uint m, uint b, uint j, uint n) {
         (i >= m || sorts_before(key_at[b + j], key_at[a + i]));
     uint at = from_b ? b + j : a + min(i, m - 1);
     // Out of range only in a partial tile, whose excess is never stored.
-    at = min(at, TILE - 1);
+    at = min(at, ROWS * TILE - 1);
     mine[k] = key_at[at];
 #if ARG
     mine_at[k] = position_at[at];
@@ -69,20 +70,22 @@ void keep_items() {
   }
 }
 
-// A workgroup's tile: items begin to begin + count of a row. Workgroups beyond
-// the last take row 0 without storing, so that barriers stay uniform.
+// Items begin to begin + count of a row, from key_at[first] on. Tiles beyond the
+// last take row 0 without storing, so that barriers stay uniform.
 struct Tile {
   uint64_t row;
   bool live;
-  uint begin, count;
+  uint begin, count, first;
 };
 
 Tile this_tile() {
   uint group = group_index();
-  uint64_t row = uint64_t(group / A.rows.tiles);
+  uint turn = gl_LocalInvocationID.x / LANES;
+  uint64_t row = uint64_t(group / A.rows.tiles) * ROWS + turn;
   bool live = row < A.rows.count;
   uint begin = group % A.rows.tiles * TILE;
-  return Tile(live ? row : 0, live, begin, min(A.rows.n - begin, TILE));
+  uint count = min(A.rows.n - begin, TILE);
+  return Tile(live ? row : 0, live, begin, count, turn * TILE);
 }
 
 void store_tile(Tile tile) {
@@ -90,7 +93,10 @@ void store_tile(Tile tile) {
     return;
   }
 #if LAST
-  uint64_t outer = tile.row / A.rows.post;
+  uint64_t outer = tile.row;
+  if (A.rows.post > 1) {
+    outer /= A.rows.post;
+  }
   uint64_t origin = outer * A.rows.n * A.rows.post +
       (tile.row - outer * A.rows.post);
   uint64_t step = A.rows.post;
@@ -98,13 +104,13 @@ void store_tile(Tile tile) {
   uint64_t origin = tile.row * A.rows.n;
   const uint64_t step = 1;
 #endif
-  for (uint k = gl_LocalInvocationID.x; k < tile.count; k += WG) {
+  for (uint k = gl_LocalInvocationID.x % LANES; k < tile.count; k += LANES) {
     uint64_t to = origin + uint64_t(tile.begin + k) * step;
 #if ARG
-    store(A.positions, to, position_at[k]);
+    store(A.positions, to, position_at[tile.first + k]);
 #endif
 #if !(ARG && LAST)
-    store(A.keys, to, key_at[k]);
+    store(A.keys, to, key_at[tile.first + k]);
 #endif
   }
 }
@@ -184,13 +190,14 @@ void load_tile(Tile tile) {
     base += int64_t(TAKE_AXIS(d, rest, uint64_t(A.others.shape[d]))) *
         A.others.strides[d];
   }
-  for (uint k = gl_LocalInvocationID.x; k < TILE; k += WG) {
-    key_at[k] = LARGEST;
+  for (uint k = gl_LocalInvocationID.x % LANES; k < TILE; k += LANES) {
+    uint at = tile.first + k;
+    key_at[at] = LARGEST;
     if (k < tile.count) {
-      key_at[k] = load(A.src, base + int64_t(tile.begin + k) * A.axis_stride);
+      key_at[at] = load(A.src, base + int64_t(tile.begin + k) * A.axis_stride);
     }
 #if ARG
-    position_at[k] = tile.begin + k;
+    position_at[at] = tile.begin + k;
 #endif
   }
 }

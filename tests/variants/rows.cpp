@@ -115,7 +115,11 @@ void add_rope(VariantSet& set, Type t) {
 // several.
 void add_sorts(VariantSet& set, Type t, int64_t n, int ndim) {
   for (bool arg : {false, true}) {
-    SortTile tile = sort_tile(n, size_of(t), arg);
+    SortTile tile = sort_tile(1, n, size_of(t), arg);
+    if (tile.items == 1) {
+      set.add(SortShortVariant{t, arg, ndim});
+      continue;
+    }
     bool merges = n > tile.size();
     if (merges) {
       set.add(SortRanksVariant{t, arg});
@@ -125,9 +129,10 @@ void add_sorts(VariantSet& set, Type t, int64_t n, int ndim) {
         .ARG = arg,
         .MERGE = false,
         .LAST = !merges,
-        .WG = tile.threads,
+        .WG = tile.lanes * tile.rows,
         .ITEMS = tile.items,
-        .NDIM = ndim};
+        .NDIM = ndim,
+        .ROWS = tile.rows};
     set.add(v);
     if (merges) {
       v.MERGE = true;

@@ -1,7 +1,9 @@
 #include "ops/rows/plan.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "kernels/sort.h"
 #include "ops/tuning.h"
 
 namespace mlx::core::vulkan {
@@ -61,15 +63,15 @@ NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length) {
   return {team, per_group, (rows + per_group - 1) / per_group};
 }
 
-SortTile sort_tile(int64_t length, size_t itemsize, bool arg) {
-  int most = itemsize == 8 || arg ? 1024 : 2048;
-  int size = length <= 32 ? 32
-      : length <= 128     ? 128
-      : length <= 512     ? 512
-                          : 1024;
-  size = length > size ? most : size;
-  int items = size <= 32 ? 1 : size <= 1024 ? 4 : 8;
-  return {size / items, items};
+SortTile sort_tile(uint64_t rows, uint32_t length, size_t itemsize, bool arg) {
+  if (length <= 12 && rows <= UINT32_MAX) {
+    return {int(length), 1, int(SortShortVariant::WG / length)};
+  }
+  uint32_t most = itemsize == 8 || arg ? 1024 : 2048;
+  int size = std::bit_ceil(std::clamp(length, 16u, most));
+  int items = size <= 1024 ? 4 : 8;
+  int lanes = size / items;
+  return {lanes, items, std::max(64 / lanes, 1)};
 }
 
 bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n) {
