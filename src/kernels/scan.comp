@@ -6,7 +6,7 @@
 // exclusively, and Parts scans each part from there. Threads takes one
 // invocation per line. With FOURS lines are whole aligned vectors of four. y
 // may alias x.
-#define WG_SIZE 256
+#define WG_SIZE WG
 #define LANES WG_SIZE
 #define ITEMS 4
 

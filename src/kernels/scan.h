@@ -21,7 +21,8 @@ struct ScanVariant {
   bool REVERSE, INCLUSIVE;
   const char* STEP;
   bool FOURS; // four items per access; not in steps Totals and Threads
-  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS)
+  int WG = 256;
+  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS, WG)
 };
 #endif
 

@@ -102,6 +102,7 @@ ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
   bool columns =
       p.even && p.kept_stride == 1 && p.axis_stride != 1 && p.outputs >= 4096;
   int lanes = columns ? 1 : team_lanes(p.outputs, p.extent);
+  lanes = p.extent <= 64 ? std::min(lanes, 8) : lanes; // positions are exact
   uint64_t splits = 1, chunk = p.extent;
   if (lanes == 256 && p.outputs < 128 && p.extent >= 16384) {
     splits = std::min(divide_up(p.extent, 4096), 1024 / p.outputs);

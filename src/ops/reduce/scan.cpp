@@ -63,6 +63,7 @@ void scan_gpu_inplace(
       .STEP = threads ? "Threads" : "Lines"};
   bool fours = stride == 1 && extent % 4 == 0 && by_fours(in) && by_fours(out);
   variant.FOURS = fours && !threads;
+  variant.WG = !threads && extent <= 512 ? 128 : 256; // of four items
   Grid groups = linear(args.lines * args.parts, threads ? 256 : 1);
   if (args.parts == 1) {
     enc.dispatch(enc.kernel(variant), {in}, {out}, args, groups);
