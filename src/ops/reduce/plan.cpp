@@ -61,6 +61,9 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
     vec = vec && lanes > 1 && p.reduced_stride == 1 && p.extent % 4 == 0 &&
         p.kept_fours && p.extent < (uint64_t(1) << 31);
     lanes = vec && p.extent <= 512 ? 32 : lanes;
+    // Sums of other lanes would have other bits.
+    bool sums = op == "Sum" || op == "Prod";
+    lanes = p.extent <= 64 && !sums ? std::min(lanes, 8) : lanes;
   }
   // Few outputs of many elements are reduced in parallel parts, then the parts.
   // Columns need more parts, because an invocation has few loads in flight.
@@ -102,7 +105,9 @@ ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
   bool columns =
       p.even && p.kept_stride == 1 && p.axis_stride != 1 && p.outputs >= 4096;
   int lanes = columns ? 1 : team_lanes(p.outputs, p.extent);
-  lanes = p.extent <= 64 ? std::min(lanes, 8) : lanes; // positions are exact
+  if (p.outputs >= 64 && p.extent <= 128) {
+    lanes = std::min(lanes, 8);
+  }
   uint64_t splits = 1, chunk = p.extent;
   if (lanes == 256 && p.outputs < 128 && p.extent >= 16384) {
     splits = std::min(divide_up(p.extent, 4096), 1024 / p.outputs);
