@@ -47,15 +47,6 @@ struct SortVariant {
   int ROWS; // of a workgroup
   KERNEL_VARIANT("sort", T, ARG, MERGE, LAST, WG, ITEMS, NDIM, ROWS)
 };
-
-// Rows of up to WG items; takes SortTileArgs of fewer than 2^32 rows.
-struct SortShortVariant {
-  static constexpr uint WG = 256;
-  Type T;
-  bool ARG;
-  int NDIM;
-  KERNEL_VARIANT("sort_short", T, ARG, WG, NDIM)
-};
 #endif
 
 END_INTERFACE

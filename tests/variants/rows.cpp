@@ -115,11 +115,7 @@ void add_rope(VariantSet& set, Type t) {
 // several.
 void add_sorts(VariantSet& set, Type t, int64_t n, int ndim) {
   for (bool arg : {false, true}) {
-    SortTile tile = sort_tile(1, n, size_of(t), arg);
-    if (tile.items == 1) {
-      set.add(SortShortVariant{t, arg, ndim});
-      continue;
-    }
+    SortTile tile = sort_tile(n, size_of(t), arg);
     bool merges = n > tile.size();
     if (merges) {
       set.add(SortRanksVariant{t, arg});

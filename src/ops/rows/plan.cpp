@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/sort.h"
 #include "ops/tuning.h"
 
 namespace mlx::core::vulkan {
@@ -63,13 +62,10 @@ NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length) {
   return {team, per_group, (rows + per_group - 1) / per_group};
 }
 
-SortTile sort_tile(uint64_t rows, uint32_t length, size_t itemsize, bool arg) {
-  if (length <= 12 && rows <= UINT32_MAX) {
-    return {int(length), 1, int(SortShortVariant::WG / length)};
-  }
+SortTile sort_tile(uint32_t length, size_t itemsize, bool arg) {
   uint32_t most = itemsize == 8 || arg ? 1024 : 2048;
-  int size = std::bit_ceil(std::clamp(length, 16u, most));
-  int items = size <= 1024 ? 4 : 8;
+  int size = std::bit_ceil(std::clamp(length, 2u, most));
+  int items = size <= 1024 ? std::min(size, 4) : 8;
   int lanes = size / items;
   return {lanes, items, std::max(64 / lanes, 1)};
 }

@@ -46,17 +46,15 @@ struct NormVjpPlan {
 };
 NormVjpPlan plan_norm_vjp(uint64_t rows, uint32_t length);
 
-// Items of a row that one workgroup sorts, and the rows of a workgroup; with
-// one item an invocation, rows are ranked (sort_short.comp). Few sizes limit the
-// variants; keys and positions fit the 16 KiB of shared memory that every
-// device has.
+// Items of a row that one workgroup sorts, and rows of a workgroup. Keys and
+// positions fit the 16 KiB of shared memory that every device has.
 struct SortTile {
   int lanes, items, rows;
   int size() const {
     return lanes * items;
   }
 };
-SortTile sort_tile(uint64_t rows, uint32_t length, size_t itemsize, bool arg);
+SortTile sort_tile(uint32_t length, size_t itemsize, bool arg);
 
 // Whether contiguous rows too long for one workgroup are rank-sorted: n * n
 // comparisons in one dispatch, if cheaper than the dispatches of a merge sort.

@@ -1,8 +1,8 @@
 // Sort, ArgSort, Partition and ArgPartition by a stable merge sort. Rows that
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
-// then merged, doubling the runs with each dispatch. Rows of a few items
-// (sort_short.comp) and of a few thousand (sort_ranks.comp) are sorted by
-// counting, much longer ones by digits (radix.h).
+// then merged, doubling the runs with each dispatch. Rows of a few thousand
+// items are sorted by counting (sort_ranks.comp), much longer ones by digits
+// (radix.h).
 #include "kernels/sort.h"
 #include "kernels/sort_ranks.h"
 
@@ -34,9 +34,6 @@ struct SortJob {
   SortRows rows;
 
   const Kernel& kernel(bool merge, bool last, int ndim) {
-    if (tile.items == 1) {
-      return enc.kernel(SortShortVariant{type_of(in), arg, ndim});
-    }
     return enc.kernel(SortVariant{
         .T = type_of(in),
         .ARG = arg,
@@ -140,7 +137,7 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   if (rows.post == 1 && radix_sort(enc, in, out, arg)) {
     return;
   }
-  SortTile tile = sort_tile(rows.count, n, in.itemsize(), arg);
+  SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
   bool by_ranks = rows.tiles > 1
       ? sorts_by_ranks(enc.caps(), rows.count, n)
