@@ -134,7 +134,8 @@ void add_scans(VariantSet& set) {
               .REVERSE = reverse,
               .INCLUSIVE = inclusive,
               .STEP = step,
-              .FOURS = fours});
+              .FOURS = fours,
+              .WG = step[0] == 'L' && reverse ? 128 : 256});
         }
       }
     }

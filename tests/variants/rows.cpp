@@ -249,7 +249,7 @@ void add_row_variants(VariantSet& set, const Caps& caps) {
     add_sorts(set, t, 151936, 1);
   }
   for (Type t : {Type::f32, Type::u8}) {
-    for (int64_t n : {16, 128}) {
+    for (int64_t n : {3, 16, 128}) {
       add_sorts(set, t, n, 2);
       add_sorts(set, t, n, 16);
     }
