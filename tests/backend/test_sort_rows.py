@@ -1,4 +1,4 @@
-"""Sorts of short rows, several to a workgroup, against NumPy's stable order, to the bit."""
+"""Sorts of short rows, several to a workgroup, to the bit of NumPy's stable order."""
 
 import mlx.core as mx
 import numpy as np
@@ -11,7 +11,7 @@ WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
 def keys(dtype, shape, seed=0):
-    """Ties, both ends of integers, zeros of both signs, infinities, NaN of both signs."""
+    """Ties, ends of integers, zeros and NaN of both signs, infinities."""
     rng = np.random.default_rng(seed)
     if dtype == "bool_":
         return mx.array(rng.random(shape) < 0.5)
