@@ -203,8 +203,9 @@ def measure(name: str, make, args) -> list[report.Row]:
         row = report.Row(f"{name}: {count}", "us", [], name, moved, flops, facts=facts)
         row.peak = report.HALF
         rows.append(row)
+        run(1)  # compiles
         calls = 1
-        while timed(run, calls) < args.seconds and calls < 4096:  # compiles, too
+        while timed(run, calls) < args.seconds and calls < 4096:
             calls *= 2
         cells[count] = row, run, calls
     rng = random.Random(0)
