@@ -8,6 +8,15 @@
 
 namespace mlx::core::vulkan {
 
+// The problem without sinks and logsumexp. Operands are (batch, head, row,
+// item) with contiguous items; the mask is (batch, head, query, key) or null.
+AttentionProblem attention_problem(
+    const array& q,
+    const array& k,
+    const array& v,
+    const array* mask,
+    bool causal);
+
 MaskStrides mask_strides(const array* mask);
 HeadStrides head_strides(const array& a);
 

@@ -4,7 +4,6 @@
 
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
-#include "ops/path_stats.h"
 #include "ops/tuned/tuned.h"
 #include "runtime/rewrite_attention.h"
 #include "vk/config.h"
@@ -354,19 +353,8 @@ bool attend_quantized(
     return is_other();
   }
   if (config().debug_paths) {
-    auto text = [](uint64_t n) { return std::to_string(n); };
-    count_path(
-        "attention",
-        std::string(name_of(p.type)) + " bits=" + text(p.bits) +
-            " group=" + text(p.group) + " batch=" + text(p.batches) +
-            " heads=" + text(p.heads) + "/" + text(p.kv_heads) +
-            " queries=" + text(p.queries) + " keys=" + text(p.keys) +
-            " dim=" + text(p.dim) + "/" + text(p.value_dim) +
-            (p.mask == 0       ? ""
-                 : p.mask == 1 ? " bool mask"
-                               : " additive mask"),
-        "decode, splits=" + text(plan.splits),
-        plan.why);
+    count_attention(
+        p, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
   dispatch(enc, values, plan, found, out);
   return true;

@@ -21,6 +21,28 @@ namespace mlx::core {
 
 namespace vulkan {
 
+AttentionProblem attention_problem(
+    const array& q,
+    const array& k,
+    const array& v,
+    const array* mask,
+    bool causal) {
+  auto u = [](int x) { return static_cast<uint32_t>(x); };
+  return {
+      .type = type_of(q),
+      .batches = u(q.shape(0)),
+      .heads = u(q.shape(1)),
+      .kv_heads = u(k.shape(1)),
+      .queries = u(q.shape(2)),
+      .keys = u(k.shape(2)),
+      .dim = u(q.shape(3)),
+      .value_dim = u(v.shape(3)),
+      .alignment =
+          std::min({row_alignment(q), row_alignment(k), row_alignment(v)}),
+      .mask = mask_kind(mask),
+      .causal = causal};
+}
+
 MaskStrides mask_strides(const array* mask) {
   if (!mask) {
     return {};
@@ -81,6 +103,7 @@ void count_attention(
     const char* why) {
   auto text = [](uint64_t n) { return std::to_string(n); };
   std::string shape = std::string(name_of(s.type)) +
+      (s.bits ? " bits=" + text(s.bits) + " group=" + text(s.group) : "") +
       " batch=" + text(s.batches) + " heads=" + text(s.heads) + "/" +
       text(s.kv_heads) + " queries=" + text(s.queries) +
       " keys=" + text(s.keys) + " dim=" + text(s.dim) + "/" +
@@ -347,30 +370,11 @@ void ScaledDotProductAttention::eval_gpu(
       ? &inputs[3]
       : nullptr;
 
+  auto shape = vulkan::attention_problem(q, k, v, mask, do_causal_);
+  shape.sinks = has_sinks_;
+  shape.lse = lse != nullptr;
   vulkan::Attention p{
-      q,
-      k,
-      v,
-      mask,
-      sinks ? &*sinks : nullptr,
-      lse,
-      scale_,
-      {.type = vulkan::type_of(out),
-       .batches = static_cast<uint32_t>(q.shape(0)),
-       .heads = static_cast<uint32_t>(q.shape(1)),
-       .kv_heads = static_cast<uint32_t>(k.shape(1)),
-       .queries = static_cast<uint32_t>(q.shape(2)),
-       .keys = static_cast<uint32_t>(k.shape(2)),
-       .dim = static_cast<uint32_t>(q.shape(3)),
-       .value_dim = static_cast<uint32_t>(v.shape(3)),
-       .alignment = std::min(
-           {vulkan::row_alignment(q),
-            vulkan::row_alignment(k),
-            vulkan::row_alignment(v)}),
-       .mask = vulkan::mask_kind(mask),
-       .causal = do_causal_,
-       .sinks = has_sinks_,
-       .lse = lse != nullptr}};
+      q, k, v, mask, sinks ? &*sinks : nullptr, lse, scale_, shape};
   vulkan::allocate_output(out);
   bool fits = vulkan::has_short_strides(q) && vulkan::has_short_strides(k) &&
       vulkan::has_short_strides(v);
