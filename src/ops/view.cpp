@@ -22,6 +22,19 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
   return {low, high};
 }
 
+array view(const array& a, Shape shape, Strides strides, int64_t offset) {
+  array out(std::move(shape), a.dtype(), nullptr, {});
+  int64_t next = 1;
+  bool rows = true;
+  for (int d = out.ndim() - 1; d >= 0; --d) {
+    rows = rows && (out.shape(d) == 1 || strides[d] == next);
+    next *= out.shape(d);
+  }
+  array::Flags flags{rows, rows, false};
+  out.copy_shared_buffer(a, strides, flags, out.size(), offset);
+  return out;
+}
+
 int variant_ndim(size_t ndim, const char* op) {
   if (ndim > max_ndim) {
     throw std::invalid_argument(

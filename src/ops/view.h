@@ -53,6 +53,9 @@ int64_t elements(const Shape& shape);
 // The lowest element of a view, and one past the highest, from its first one.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
 
+// A view of the memory of `a` from its item `offset` on.
+array view(const array& a, Shape shape, Strides strides, int64_t offset = 0);
+
 // Dimension count of a variant: exact up to 4, else max_ndim. Throws
 // std::invalid_argument, naming `op`, beyond max_ndim.
 int variant_ndim(size_t ndim, const char* op);

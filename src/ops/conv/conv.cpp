@@ -32,21 +32,8 @@ bool by_fours(const array& a, uint32_t channels) {
 
 // Rows [first, first + shape[0]) of a row-contiguous array, as a matrix.
 array matrix(const array& a, Shape shape, int64_t first = 0) {
-  array m(shape, a.dtype(), nullptr, {});
-  auto flags = a.flags();
-  flags.row_contiguous = flags.contiguous = true;
-  flags.col_contiguous = m.size() <= 1 || shape[0] == 1 || shape[1] == 1;
-  m.copy_shared_buffer(a, {shape[1], 1}, flags, m.size(), first * shape[1]);
-  return m;
-}
-
-array transposed(const array& m) {
-  array t({m.shape(1), m.shape(0)}, m.dtype(), nullptr, {});
-  auto flags = m.flags();
-  flags.row_contiguous = m.flags().col_contiguous;
-  flags.col_contiguous = true;
-  t.copy_shared_buffer(m, {1, m.strides(0)}, flags, m.data_size());
-  return t;
+  int64_t row = shape[1];
+  return view(a, std::move(shape), {row, 1}, first * row);
 }
 
 // Axes of x, w and y that are longer than 1 or padded. Without the others,
@@ -173,7 +160,7 @@ void convolve_by_products(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   uint64_t rows = job.rows();
   int k = job.depth(), n = p.outputs;
-  array wt = transposed(matrix(row_contiguous(w, enc), {n, k}));
+  array wt = view(row_contiguous(w, enc), {k, n}, {1, k});
   if (job.pointwise()) {
     array a = matrix(row_contiguous(x, enc), {int(rows), k});
     array y = matrix(out, {int(rows), n});
