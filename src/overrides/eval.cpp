@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/backend/gpu/eval.h"

@@ -1,6 +1,6 @@
 // Products of stacks of matrices, and products by index (GatherQMM).
 #include "ops/attention/quantized.h"
-#include "ops/gemm/sorted.h"
+#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 
 namespace mlx::core {
