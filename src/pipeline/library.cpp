@@ -38,14 +38,7 @@ std::string cache_key(std::string_view source) {
   Hasher h;
   h.add(compiler_version());
   h.add(source);
-  char key[48];
-  std::snprintf(
-      key,
-      sizeof key,
-      "spv-%016llx%016llx",
-      static_cast<unsigned long long>(h.a()),
-      static_cast<unsigned long long>(h.b()));
-  return key;
+  return "spv-" + hexadecimal(h.a()) + hexadecimal(h.b());
 }
 
 std::string all_defines(
