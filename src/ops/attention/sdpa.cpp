@@ -97,6 +97,15 @@ array unit_last(const array& a, StreamEncoder& enc) {
   return has ? a : row_contiguous(a, enc);
 }
 
+Work attention_work(const AttentionProblem& p) {
+  double per_key = p.dim + p.value_dim, size = size_of(p.type);
+  double item = p.bits ? p.bits / 8.0 + 2.0 * size / p.group : size;
+  return {
+      .flops = 2.0 * p.batches * p.heads * p.queries * p.keys * per_key,
+      .bytes = p.batches * per_key *
+          (item * p.kv_heads * p.keys + size * p.heads * p.queries)};
+}
+
 void count_attention(
     const AttentionProblem& s,
     const std::string& path,
@@ -146,15 +155,6 @@ FewOperands outputs(const Attention& p, const array& out, bool lse) {
   return writes;
 }
 
-// Counts keys and values once each: a decode step reads no more of the cache.
-Work work(const AttentionProblem& s) {
-  double per_key = s.dim + s.value_dim;
-  return {
-      .flops = 2.0 * s.batches * s.heads * s.queries * s.keys * per_key,
-      .bytes = double(size_of(s.type)) * s.batches * per_key *
-          (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
-}
-
 // The stride of an axis of length 1 has no meaning.
 int64_t stride(const array& a, int d) {
   return a.shape(d) > 1 ? a.strides(d) : 0;
@@ -176,11 +176,7 @@ ShortStrides short_strides(const array& a) {
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  DecodePlan plan = plan_decode(
-      tuned(enc.caps(), s),
-      s,
-      {.splits = !config().disabled("splits"),
-       .joins = !config().disabled("joins")});
+  DecodePlan plan = plan_decode(tuned(enc.caps(), s), s, decode_options());
   if (config().debug_paths) {
     count_attention(
         p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
@@ -201,27 +197,17 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   if (k.LSE) {
     writes.add(*p.lse);
   }
-  uint32_t groups = plan.groups(s);
   MaskedDecodeArgs args{
-      {.groups = groups,
-       .gqa = s.heads / s.kv_heads,
-       .kv_heads = s.kv_heads,
-       .row_groups = plan.row_groups,
-       .queries = s.queries,
-       .splits = plan.splits,
-       .keys = s.keys,
-       .split_keys = plan.split_keys,
-       .q_strides = short_strides(p.q),
+      {.q_strides = short_strides(p.q),
        .k_strides = short_strides(p.k),
-       .v_strides = short_strides(p.v),
-       .scale = p.scale * static_cast<float>(M_LOG2E)},
+       .v_strides = short_strides(p.v)},
       mask_strides(p.mask)};
-  Grid grid = linear(uint64_t(plan.splits) * groups);
+  Grid grid = set_decode(args.decode, s, plan, p.scale);
   auto& kernel = enc.kernel(k);
   if (p.mask) {
-    enc.dispatch(kernel, reads, writes, args, grid, work(s));
+    enc.dispatch(kernel, reads, writes, args, grid, attention_work(s));
   } else {
-    enc.dispatch(kernel, reads, writes, args.decode, grid, work(s));
+    enc.dispatch(kernel, reads, writes, args.decode, grid, attention_work(s));
   }
   if (k.PARTS == PARTS_MERGED) {
     FewOperands merged{*part};
@@ -282,7 +268,7 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
         outputs(p, out, s.lse),
         args,
         linear(uint64_t(args.tiles) * s.heads * s.batches),
-        work(s));
+        attention_work(s));
   };
   std::visit([&](const auto& v) { run(v, plan.bq); }, plan.kernel);
   if (plan.rest) {
