@@ -1,9 +1,16 @@
 #include "ops/view.h"
 
+#include <array>
 #include <stdexcept>
 #include <string>
 
 namespace mlx::core::vulkan {
+
+Axes collapsed(Shape shape, Strides strides) {
+  std::array<Strides, 1> one{std::move(strides)};
+  collapse(shape, one);
+  return {std::move(shape), std::move(one[0])};
+}
 
 int64_t elements(const Shape& shape) {
   int64_t n = 1;

@@ -48,6 +48,19 @@ void collapse(Shape& shape, Container& strides) {
   }
 }
 
+// The axes of one operand.
+struct Axes {
+  Shape shape;
+  Strides strides;
+};
+Axes collapsed(Shape shape, Strides strides);
+
+// All but the last `n` axes of a shape or of strides.
+template <typename T>
+T leading(const T& axes, int n) {
+  return T(axes.begin(), axes.end() - n);
+}
+
 int64_t elements(const Shape& shape);
 
 // The lowest element of a view, and one past the highest, from its first one.

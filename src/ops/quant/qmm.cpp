@@ -274,14 +274,12 @@ std::optional<int64_t> even_stride(const array& a, int n) {
     }
     return stride == int64_t(a.size()) ? 0 : stride;
   }
-  Shape shape(a.shape().begin(), a.shape().end() - n);
-  std::array<Strides, 1> strides{
-      Strides(a.strides().begin(), a.strides().end() - n)};
-  collapse(shape, strides);
+  auto [shape, strides] =
+      collapsed(leading(a.shape(), n), leading(a.strides(), n));
   if (shape.size() > 1) {
     return std::nullopt;
   }
-  return shape[0] == 1 ? 0 : strides[0][0];
+  return shape[0] == 1 ? 0 : strides[0];
 }
 
 } // namespace vulkan
