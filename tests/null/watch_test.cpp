@@ -12,7 +12,7 @@
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 #include "runtime/recorder.h"
-#include "runtime/wait.h"
+#include "runtime/timeline.h"
 #include "runtime/watch.h"
 
 using namespace mlx::core::vulkan;
