@@ -123,12 +123,17 @@ void encode(
       Work{.bytes = 1});
 }
 
+// `name`: the primitive's.
 void exchange(
-    StreamEncoder& enc,
-    HostRanks& ranks,
+    const Group& group,
+    const char* name,
+    Stream stream,
     Exchange e,
-    const array& x,
+    const array& in,
     array& y) {
+  auto& ranks = ranks_of(group, name);
+  auto& enc = encoder_for_rendezvous(stream);
+  array x = row_contiguous(in, enc);
   encode_rendezvous(enc, ranks, [&] {
     bool meets = ranks.carrier() && fits_carrier(e);
     for (auto& step : steps_of(e, *ranks.group(), meets, enc.caps().cores())) {
@@ -179,16 +184,10 @@ void transfer(
 void AllReduce::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "AllReduce");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   auto& out = outputs[0];
   Type type = type_of(in);
-  if (in.flags().row_contiguous) {
-    donate_or_alloc(in, out);
-  } else {
-    out.set_data(allocator::malloc(out.nbytes()));
-  }
+  donate_or_alloc(in, out);
   Exchange e{
       .kind = Collective::Sum,
       .name = "all_sum",
@@ -212,15 +211,12 @@ void AllReduce::eval_gpu(
       throw std::runtime_error(
           "[AllReduce] Only sum, min and max are supported.");
   }
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, out);
+  exchange(group(), "AllReduce", stream(), e, in, out);
 }
 
 void AllGather::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "AllGather");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   type_of(in); // throws for float64
@@ -231,8 +227,7 @@ void AllGather::eval_gpu(
       .variant = {bits, accumulator(bits), "Sum", true, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, outputs[0]);
+  exchange(group(), "AllGather", stream(), e, in, outputs[0]);
 }
 
 void ReduceScatter::eval_gpu(
@@ -241,8 +236,6 @@ void ReduceScatter::eval_gpu(
   if (reduce_type_ != Sum) {
     throw std::runtime_error("[ReduceScatter] Only sum is supported.");
   }
-  auto& ranks = ranks_of(group(), "ReduceScatter");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   Type type = type_of(in);
@@ -251,10 +244,9 @@ void ReduceScatter::eval_gpu(
       .name = "sum_scatter",
       .variant = {type, accumulator(type), "Sum", false, 1},
       .items = outputs[0].size(),
-      .parts = uint32_t(ranks.size()),
+      .parts = uint32_t(group().size()),
       .itemsize = int(in.itemsize())};
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, outputs[0]);
+  exchange(group(), "ReduceScatter", stream(), e, in, outputs[0]);
 }
 
 void Send::eval_gpu(
