@@ -129,9 +129,7 @@ def steps(facts: dict) -> list[str]:
         if "expected" in entry
     ]
     found += [
-        f"Set {unknown['nearest']} instead of {unknown['name']}."
-        if unknown["works"]
-        else f"Correct {unknown['name']}: did you mean {unknown['nearest']}?"
+        f"Correct {unknown['name']}: did you mean {unknown['nearest']}?"
         for unknown in facts.get("unknown_settings", ())
     ]
     return found

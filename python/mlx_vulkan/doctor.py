@@ -215,7 +215,6 @@ def show_config(config: list[dict], unknown: list[dict]) -> None:
     ignored += [
         f"{entry['name']} is not a setting; did you mean {entry['nearest']}?"
         for entry in unknown
-        if not entry["works"]
     ]
     if ignored:
         heading("Settings ignored")

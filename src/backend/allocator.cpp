@@ -61,16 +61,16 @@ class VulkanAllocator : public allocator::Allocator {
   }
 
   VulkanAllocator() {
-    limit_ = device_memory_size() / 100 * 95;
-    cache_limit_ = limit_;
+    limit = device_memory_size() / 100 * 95;
+    cache_limit_ = limit;
     for (auto& c : caches_) {
       c = new_cache();
     }
     set_trim_hook([] { the().free_cached(); });
     // A forked child finds the caches whole and unlocked.
-    auto lock = [] { std::lock(the().mutex_, the().deferred_.mutex()); };
+    auto lock = [] { std::lock(the().mutex_, the().deferred.mutex()); };
     auto unlock = [] {
-      the().deferred_.mutex().unlock();
+      the().deferred.mutex().unlock();
       the().mutex_.unlock();
     };
     pthread_atfork(lock, unlock, unlock);
@@ -93,26 +93,26 @@ class VulkanAllocator : public allocator::Allocator {
           buffer = cache(kind).reuse_from_cache(size);
         }
         if (!buffer) {
-          buffer = deferred_.take(kind, size);
+          buffer = deferred.take(kind, size);
         }
       }
       if (!buffer) {
-        size_t used = active_.load() + size;
+        size_t used = active.load() + size;
         size_t most = most_allowed(device);
-        if (used + cached_locked() + deferred_.bytes() > most) {
-          deferred_.finish();
+        if (used + cached_locked() + deferred.bytes() > most) {
+          deferred.finish();
           trim_locked(most > used ? most - used : 0);
         }
       }
     }
     if (!buffer) {
-      deferred_.make_room(size);
+      deferred.make_room(size);
       buffer = device ? device->memory().allocate(size, placement)
                       : Memory::allocate_heap(size);
     }
-    size_t now = active_ += buffer->size;
-    size_t peak = peak_;
-    while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
+    size_t now = active += buffer->size;
+    size_t most = peak;
+    while (most < now && !peak.compare_exchange_weak(most, now)) {
     }
     return allocator::Buffer{buffer};
   }
@@ -122,7 +122,7 @@ class VulkanAllocator : public allocator::Allocator {
     if (!b) {
       return;
     }
-    active_ -= b->size;
+    active -= b->size;
     if (config().debug_guard) {
       check_guard(*b);
     }
@@ -146,28 +146,13 @@ class VulkanAllocator : public allocator::Allocator {
     return b ? b->size : 0;
   }
 
-  size_t active() const {
-    return active_;
-  }
-  size_t peak() const {
-    return peak_;
-  }
-  void reset_peak() {
-    peak_ = 0;
-  }
-  size_t limit() const {
-    return limit_;
-  }
-  size_t set_limit(size_t n) {
-    return limit_.exchange(n);
-  }
   size_t cached() {
-    deferred_.finish(); // bytes that clear_cache() reported as freed
+    deferred.finish(); // bytes that clear_cache() reported as freed
     std::lock_guard lock(mutex_);
     return cached_locked();
   }
   size_t set_cache_limit(size_t n) {
-    deferred_.finish();
+    deferred.finish();
     std::lock_guard lock(mutex_);
     std::swap(cache_limit_, n);
     trim_locked(cache_limit_);
@@ -178,7 +163,7 @@ class VulkanAllocator : public allocator::Allocator {
   }
   // The bytes that no array uses.
   void free_cached() {
-    deferred_.finish();
+    deferred.finish();
     std::lock_guard lock(mutex_);
     trim_locked(0);
     destroy_all(small_.take_all());
@@ -203,15 +188,15 @@ class VulkanAllocator : public allocator::Allocator {
       }
     }
     if (device_if_started()) {
-      deferred_.add(std::move(leave), list);
+      deferred.add(std::move(leave), list);
     } else {
       destroy_all(list);
     }
   }
-  // Called before the device is shut down.
-  void stop_deferred_free() {
-    deferred_.stop();
-  }
+
+  // The bytes of arrays now and at most, and the limit of arrays and cache.
+  std::atomic<size_t> active{0}, peak{0}, limit{0};
+  DeferredFree deferred{destroy};
 
  private:
   using Cache = DeferredFree::Cache;
@@ -224,8 +209,8 @@ class VulkanAllocator : public allocator::Allocator {
 
   // The limit of arrays and cache; other programs use the device too.
   size_t most_allowed(vulkan::Device* device) const {
-    size_t limit = limit_.load();
-    return device ? std::min<size_t>(limit, device->memory().budget()) : limit;
+    return device ? std::min<size_t>(limit, device->memory().budget())
+                  : limit.load();
   }
 
   static bool recycle(Buffer& b) {
@@ -278,18 +263,16 @@ class VulkanAllocator : public allocator::Allocator {
     }
   }
 
-  std::atomic<size_t> active_{0}, peak_{0}, limit_{0};
   size_t cache_limit_;
   mutable std::mutex mutex_;
   FreeLists small_;
   Caches caches_; // of buffers that small_ does not hold
-  DeferredFree deferred_{destroy};
 };
 
 } // namespace
 
 void stop_deferred_free() {
-  VulkanAllocator::the().stop_deferred_free();
+  VulkanAllocator::the().deferred.stop();
 }
 
 } // namespace vulkan
@@ -319,19 +302,19 @@ bool can_reuse_alien_buffer(void*) {
 } // namespace allocator
 
 size_t get_active_memory() {
-  return vulkan::VulkanAllocator::the().active();
+  return vulkan::VulkanAllocator::the().active;
 }
 size_t get_peak_memory() {
-  return vulkan::VulkanAllocator::the().peak();
+  return vulkan::VulkanAllocator::the().peak;
 }
 void reset_peak_memory() {
-  vulkan::VulkanAllocator::the().reset_peak();
+  vulkan::VulkanAllocator::the().peak = 0;
 }
 size_t set_memory_limit(size_t limit) {
-  return vulkan::VulkanAllocator::the().set_limit(limit);
+  return vulkan::VulkanAllocator::the().limit.exchange(limit);
 }
 size_t get_memory_limit() {
-  return vulkan::VulkanAllocator::the().limit();
+  return vulkan::VulkanAllocator::the().limit;
 }
 size_t get_cache_memory() {
   return vulkan::VulkanAllocator::the().cached();

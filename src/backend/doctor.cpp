@@ -183,14 +183,13 @@ json report() {
   j["started"] = device_if_started() != nullptr;
   j["config"] = json::array();
   for (const auto& e : config_table()) {
-    auto value = setting_text(
-        [](const char* n) -> const char* { return std::getenv(n); }, e.name);
+    const char* value = std::getenv(e.name);
     j["config"].push_back(
         {{"name", e.name},
-         {"value", value.value_or(e.fallback)},
+         {"value", value ? value : e.fallback},
          {"default", e.fallback},
          {"description", e.description},
-         {"set", value.has_value()}});
+         {"set", value != nullptr}});
     for (auto& m : config().misread) {
       if (m.name == e.name) {
         j["config"].back()["expected"] = m.expected;
@@ -199,41 +198,39 @@ json report() {
   }
   j["unknown_settings"] = json::array();
   for (auto& u : unknown_settings(environ)) {
-    j["unknown_settings"].push_back(
-        {{"name", u.name}, {"nearest", u.nearest}, {"works", u.works}});
+    j["unknown_settings"].push_back({{"name", u.name}, {"nearest", u.nearest}});
   }
   j["cache"] = cache_json();
   j["counters"] = counters_json();
   return j;
 }
 
+// Valid until the next call from the same thread. Never throws; an error is
+// an object with the member "error".
+template <json make()>
+const char* text_of() {
+  static thread_local std::string text;
+  try {
+    text = make().dump();
+  } catch (const std::exception& e) {
+    text = json{{"error", e.what()}}.dump();
+  }
+  return text.c_str();
+}
+
 } // namespace
 
 } // namespace mlx::core::vulkan
 
-// Valid until the next call from the same thread. Never throws; an error is
-// an object with the member "error".
 extern "C" __attribute__((visibility("default"))) const char*
 mlx_vulkan_doctor_json() {
-  static thread_local std::string text;
-  try {
-    text = mlx::core::vulkan::report().dump();
-  } catch (const std::exception& e) {
-    text = nlohmann::json{{"error", e.what()}}.dump();
-  }
-  return text.c_str();
+  return mlx::core::vulkan::text_of<mlx::core::vulkan::report>();
 }
 
 // Only the counters, cheap enough to call around a decode step.
 extern "C" __attribute__((visibility("default"))) const char*
 mlx_vulkan_counters_json() {
-  static thread_local std::string text;
-  try {
-    text = mlx::core::vulkan::counters_json().dump();
-  } catch (const std::exception& e) {
-    text = nlohmann::json{{"error", e.what()}}.dump();
-  }
-  return text.c_str();
+  return mlx::core::vulkan::text_of<mlx::core::vulkan::counters_json>();
 }
 
 // Whether kernels of find_of_cuts() are compiled too.

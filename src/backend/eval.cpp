@@ -6,7 +6,6 @@
 #include <string>
 #include <typeinfo>
 
-#include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/fast_primitives.h"
@@ -165,7 +164,7 @@ void commit(StreamEncoder& stream_encoder) {
   encoder.close_and_go_on([s] { scheduler::notify_task_completion(s); });
   // Completions are polled here too: a wake-up of the retiring thread can come
   // late enough to stall the throttle in eval.
-  encoder.device().recorder().retire();
+  encoder.device().recorder().retirer().retire();
 }
 
 } // namespace

@@ -124,8 +124,8 @@ void synchronize(Stream s) {
     return;
   }
   last->wait();
-  vulkan::device().recorder().retire();
-  vulkan::device().recorder().wait_retired(*last);
+  vulkan::device().recorder().retirer().retire();
+  vulkan::device().recorder().retirer().wait_retired(*last);
   if (auto e = last->error(); !e.empty()) {
     throw std::runtime_error(e);
   }

@@ -1,5 +1,5 @@
-// MLX's streams over the runtime: where new arrays live, and what exit waits
-// for. stream_encoder.h has their encoders.
+// MLX's streams over the runtime: where new arrays live, how one is evaluated,
+// and what exit waits for. stream_encoder.h has their encoders.
 #pragma once
 
 #include "backend/stream_encoder.h"
@@ -21,6 +21,11 @@ class PlacementScope {
   Placement before_;
 };
 Placement current_placement();
+
+// Encodes the primitive of arr and its siblings on the stream of `encoder`, and
+// closes the batch when that is due. The caller has waited for events of the
+// inputs and holds a PlacementScope.
+void evaluate(array& arr, StreamEncoder& encoder);
 
 // Ends the allocator's thread at exit (deferred_free.h).
 void stop_deferred_free();

@@ -93,32 +93,23 @@ Binding bind(const Operand& o) {
 
 Type type_of(Dtype dtype) {
   switch (dtype.val()) {
-    case Dtype::Val::bool_:
-      return Type::bool_;
-    case Dtype::Val::uint8:
-      return Type::u8;
-    case Dtype::Val::uint16:
-      return Type::u16;
-    case Dtype::Val::uint32:
-      return Type::u32;
-    case Dtype::Val::uint64:
-      return Type::u64;
-    case Dtype::Val::int8:
-      return Type::i8;
-    case Dtype::Val::int16:
-      return Type::i16;
-    case Dtype::Val::int32:
-      return Type::i32;
-    case Dtype::Val::int64:
-      return Type::i64;
-    case Dtype::Val::float16:
-      return Type::f16;
-    case Dtype::Val::bfloat16:
-      return Type::bf16;
-    case Dtype::Val::float32:
-      return Type::f32;
-    case Dtype::Val::complex64:
-      return Type::c64;
+#define MLXVK_CASE(mlx, ours) \
+  case Dtype::Val::mlx:       \
+    return Type::ours;
+    MLXVK_CASE(bool_, bool_)
+    MLXVK_CASE(uint8, u8)
+    MLXVK_CASE(uint16, u16)
+    MLXVK_CASE(uint32, u32)
+    MLXVK_CASE(uint64, u64)
+    MLXVK_CASE(int8, i8)
+    MLXVK_CASE(int16, i16)
+    MLXVK_CASE(int32, i32)
+    MLXVK_CASE(int64, i64)
+    MLXVK_CASE(float16, f16)
+    MLXVK_CASE(bfloat16, bf16)
+    MLXVK_CASE(float32, f32)
+    MLXVK_CASE(complex64, c64)
+#undef MLXVK_CASE
     case Dtype::Val::float64:
       break;
   }

@@ -68,28 +68,21 @@ constexpr std::pair<TensorType, Dtype> plain_types[] = {
 template <typename F>
 auto visit_number(ValueType type, F&& f) {
   switch (type) {
-    case ValueType::u8:
-      return f(uint8_t(), uint8);
-    case ValueType::i8:
-      return f(int8_t(), int8);
-    case ValueType::u16:
-      return f(uint16_t(), uint16);
-    case ValueType::i16:
-      return f(int16_t(), int16);
-    case ValueType::u32:
-      return f(uint32_t(), uint32);
-    case ValueType::i32:
-      return f(int32_t(), int32);
-    case ValueType::u64:
-      return f(uint64_t(), uint64);
-    case ValueType::i64:
-      return f(int64_t(), int64);
-    case ValueType::f32:
-      return f(float(), float32);
-    case ValueType::f64:
-      return f(double(), float32);
-    case ValueType::boolean:
-      return f(uint8_t(), bool_);
+#define NUMBER(value, type, dtype) \
+  case ValueType::value:           \
+    return f(type(), dtype);
+    NUMBER(u8, uint8_t, uint8)
+    NUMBER(i8, int8_t, int8)
+    NUMBER(u16, uint16_t, uint16)
+    NUMBER(i16, int16_t, int16)
+    NUMBER(u32, uint32_t, uint32)
+    NUMBER(i32, int32_t, int32)
+    NUMBER(u64, uint64_t, uint64)
+    NUMBER(i64, int64_t, int64)
+    NUMBER(f32, float, float32)
+    NUMBER(f64, double, float32)
+    NUMBER(boolean, uint8_t, bool_)
+#undef NUMBER
     default:
       fail("Metadata of an unknown type " + std::to_string(uint32_t(type)));
   }

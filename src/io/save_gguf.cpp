@@ -52,18 +52,11 @@ class Writer {
 };
 
 ValueType value_type_of(Dtype dtype) {
-  for (auto type :
-       {ValueType::boolean,
-        ValueType::u8,
-        ValueType::i8,
-        ValueType::u16,
-        ValueType::i16,
-        ValueType::u32,
-        ValueType::i32,
-        ValueType::u64,
-        ValueType::i64,
-        ValueType::f32}) {
-    if (visit_number(type, [](auto, Dtype d) { return d; }) == dtype) {
+  for (uint32_t i = 0; i <= uint32_t(ValueType::f64); ++i) {
+    auto type = static_cast<ValueType>(i);
+    bool number = type != ValueType::string && type != ValueType::array;
+    if (number &&
+        visit_number(type, [](auto, Dtype d) { return d; }) == dtype) {
       return type;
     }
   }

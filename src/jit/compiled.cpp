@@ -59,23 +59,25 @@ struct GraphKernel {
 // mutex is held for lookups, not while code is emitted or compiled.
 class GraphKernelTable {
  public:
-  GraphKernel* find(const std::string& name, const Constants& constants) {
+  // The graph, which make() emits at the first call. Two threads may emit it at
+  // the same time; one result, which is equivalent, is kept.
+  template <typename F>
+  GraphKernel&
+  get(const std::string& name, const Constants& constants, F make) {
+    {
+      std::lock_guard lock(mutex_);
+      if (auto* known = find(name, constants)) {
+        return *known;
+      }
+    }
+    auto made = make();
     std::lock_guard lock(mutex_);
-    return find_locked(name, constants);
-  }
-  // If another thread was faster, returns its graph, which is equivalent.
-  GraphKernel* insert(
-      const std::string& name,
-      std::unique_ptr<GraphKernel> made) {
-    std::lock_guard lock(mutex_);
-    auto* known = find_locked(name, made->constants);
-    return known ? known : by_name_[name].emplace_back(std::move(made)).get();
+    auto* known = find(name, constants);
+    return known ? *known : *by_name_[name].emplace_back(std::move(made));
   }
 
  private:
-  GraphKernel* find_locked(
-      const std::string& name,
-      const Constants& constants) {
+  GraphKernel* find(const std::string& name, const Constants& constants) {
     auto it = by_name_.find(name);
     if (it != by_name_.end()) {
       for (auto& candidate : it->second) {
@@ -194,15 +196,14 @@ void Compiled::eval_gpu(
   using namespace vulkan;
   auto& enc = encoder(stream());
   Constants constants = constants_of(enc, inputs_, is_constant_);
-  auto* fused = graph_kernels().find(kernel_lib_, constants);
-  if (!fused) {
+  auto& fused = graph_kernels().get(kernel_lib_, constants, [&] {
     auto made = std::make_unique<GraphKernel>();
     auto graph = graph_of(constants, inputs_, outputs_, tape_, is_constant_);
     made->source = emit_fused(graph);
     made->gate = gate_of(graph);
     made->constants = constants;
-    fused = graph_kernels().insert(kernel_lib_, std::move(made));
-  }
+    return made;
+  });
 
   auto [dense, negative_strides, shape, strides] =
       compiled_collapse_contiguous_dims(inputs, outputs[0], is_constant_);
@@ -226,12 +227,12 @@ void Compiled::eval_gpu(
       : variant_ndim(shape.size(), "compile") <= 4 ? FORM_STRIDED
                                                    : FORM_STRIDED16;
 
-  auto& known = fused->kernels[form][large];
+  auto& known = fused.kernels[form][large];
   const Kernel* kernel = known.load(std::memory_order_acquire);
   if (!kernel || kernel->failed()) { // it throws if it fails again
     const Define defines[] = {{"FORM", form}, {"LARGE", large}};
     std::string_view label(name());
-    kernel = &enc.source_kernel(label.substr(0, 120), fused->source, defines);
+    kernel = &enc.source_kernel(label.substr(0, 120), fused.source, defines);
     known.store(kernel, std::memory_order_release);
   }
 
@@ -240,8 +241,8 @@ void Compiled::eval_gpu(
   if (dense) {
     uint64_t n = outputs[0].data_size();
     Descriptor what;
-    if (fused->gate) {
-      what = *fused->gate;
+    if (fused.gate) {
+      what = *fused.gate;
     }
     return enc.dispatch(
         *kernel, reads, writes, n, dense_grid(n, form), {}, what);

@@ -123,12 +123,17 @@ void encode(
       Work{.bytes = 1});
 }
 
+// `name`: the primitive's.
 void exchange(
-    StreamEncoder& enc,
-    HostRanks& ranks,
+    const Group& group,
+    const char* name,
+    Stream stream,
     Exchange e,
-    const array& x,
+    const array& in,
     array& y) {
+  auto& ranks = ranks_of(group, name);
+  auto& enc = encoder_for_rendezvous(stream);
+  array x = row_contiguous(in, enc);
   encode_rendezvous(enc, ranks, [&] {
     bool meets = ranks.carrier() && fits_carrier(e);
     for (auto& step : steps_of(e, *ranks.group(), meets, enc.caps().cores())) {
@@ -144,15 +149,17 @@ array bytes_of(const array& a, uint64_t begin, uint64_t size) {
   return view;
 }
 
-// Sends or receives `a` through the channel of this rank and another.
-template <typename F>
+// Sends or receives `all` through the channel of this rank and another.
 void transfer(
-    StreamEncoder& enc,
-    HostRanks& ranks,
+    const Group& among,
+    const char* name,
+    Stream stream,
     Act act,
     uint32_t peer,
-    const array& a,
-    F&& copy) {
+    const array& all) {
+  auto& ranks = ranks_of(among, name);
+  auto& enc = encoder_for_rendezvous(stream);
+  array a = row_contiguous(all, enc);
   auto& group = *ranks.group();
   auto& sizes = group.sizes();
   bool sends = act == Act::Send;
@@ -163,13 +170,16 @@ void transfer(
           sends ? group.next_sent(peer) : group.next_received(peer);
       uint64_t place = sends ? group.channel(sizes.rank, peer, number)
                              : group.channel(peer, sizes.rank, number);
-      array items = bytes_of(a, at, size);
-      array slot = bytes_of(ranks.region(), place, size);
+      array from = bytes_of(a, at, size);
+      array to = bytes_of(ranks.region(), place, size);
       TransferPlan plan{
           "a message", kind_of(Collective::Send, type_of(a)), a.nbytes(), at};
       enc.raw().hold(
           ranks.group(), std::make_shared<Rendezvous>(act, peer, number, plan));
-      copy(items, slot);
+      if (!sends) {
+        std::swap(from, to);
+      }
+      copy_gpu_inplace(from, to, CopyType::Vector, stream);
     }
   });
 }
@@ -179,48 +189,32 @@ void transfer(
 void AllReduce::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "AllReduce");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   auto& out = outputs[0];
   Type type = type_of(in);
-  if (in.flags().row_contiguous) {
-    donate_or_alloc(in, out);
-  } else {
-    out.set_data(allocator::malloc(out.nbytes()));
+  donate_or_alloc(in, out);
+  bool sum = reduce_type_ == Sum, min = reduce_type_ == Min;
+  if (!sum && !min && reduce_type_ != Max) {
+    throw std::runtime_error(
+        "[AllReduce] Only sum, min and max are supported.");
   }
+  const char* op = sum ? "Sum" : min ? "Min" : "Max";
   Exchange e{
-      .kind = Collective::Sum,
-      .name = "all_sum",
-      .variant = {type, accumulator(type), "Sum", false, 1},
+      .kind = sum ? Collective::Sum
+          : min   ? Collective::Min
+                  : Collective::Max,
+      .name = sum ? "all_sum"
+          : min   ? "all_min"
+                  : "all_max",
+      .variant = {type, accumulator(type), op, false, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
-  switch (reduce_type_) {
-    case Sum:
-      break;
-    case Min:
-      e.kind = Collective::Min;
-      e.name = "all_min";
-      e.variant.OP = "Min";
-      break;
-    case Max:
-      e.kind = Collective::Max;
-      e.name = "all_max";
-      e.variant.OP = "Max";
-      break;
-    default:
-      throw std::runtime_error(
-          "[AllReduce] Only sum, min and max are supported.");
-  }
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, out);
+  exchange(group(), "AllReduce", stream(), e, in, out);
 }
 
 void AllGather::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "AllGather");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   type_of(in); // throws for float64
@@ -231,8 +225,7 @@ void AllGather::eval_gpu(
       .variant = {bits, accumulator(bits), "Sum", true, 1},
       .items = in.size(),
       .itemsize = int(in.itemsize())};
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, outputs[0]);
+  exchange(group(), "AllGather", stream(), e, in, outputs[0]);
 }
 
 void ReduceScatter::eval_gpu(
@@ -241,8 +234,6 @@ void ReduceScatter::eval_gpu(
   if (reduce_type_ != Sum) {
     throw std::runtime_error("[ReduceScatter] Only sum is supported.");
   }
-  auto& ranks = ranks_of(group(), "ReduceScatter");
-  auto& enc = encoder_for_rendezvous(stream());
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   Type type = type_of(in);
@@ -251,37 +242,21 @@ void ReduceScatter::eval_gpu(
       .name = "sum_scatter",
       .variant = {type, accumulator(type), "Sum", false, 1},
       .items = outputs[0].size(),
-      .parts = uint32_t(ranks.size()),
+      .parts = uint32_t(group().size()),
       .itemsize = int(in.itemsize())};
-  array x = row_contiguous(in, enc);
-  exchange(enc, ranks, e, x, outputs[0]);
+  exchange(group(), "ReduceScatter", stream(), e, in, outputs[0]);
 }
 
 void Send::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "Send");
-  auto& enc = encoder_for_rendezvous(stream());
-  array x = row_contiguous(inputs[0], enc);
+  transfer(group(), "Send", stream(), Act::Send, dst_, inputs[0]);
   outputs[0].copy_shared_buffer(inputs[0]);
-  transfer(enc, ranks, Act::Send, dst_, x, [&](array& items, array& slot) {
-    copy_gpu_inplace(items, slot, CopyType::Vector, stream());
-  });
 }
 
 void Recv::eval_gpu(const std::vector<array>&, std::vector<array>& outputs) {
-  auto& ranks = ranks_of(group(), "Recv");
-  auto& enc = encoder_for_rendezvous(stream());
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
-  transfer(
-      enc,
-      ranks,
-      Act::Receive,
-      src_,
-      outputs[0],
-      [&](array& items, array& slot) {
-        copy_gpu_inplace(slot, items, CopyType::Vector, stream());
-      });
+  transfer(group(), "Recv", stream(), Act::Receive, src_, outputs[0]);
 }
 
 } // namespace mlx::core::distributed

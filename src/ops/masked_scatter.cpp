@@ -25,14 +25,8 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t per_row = std::max<uint64_t>(1, most_blocks / rows);
   uint32_t chunks = std::max<uint64_t>(8, row / (group * per_row) + 1);
   uint32_t blocks = (row + group * chunks - 1) / (group * chunks);
-  auto collapsed = [](const array& a) {
-    Shape shape = a.shape();
-    std::array<Strides, 1> strides{a.strides()};
-    collapse(shape, strides);
-    return std::pair(shape, strides[0]);
-  };
-  auto [mask_shape, mask_strides] = collapsed(mask);
-  auto [src_shape, src_strides] = collapsed(src);
+  auto [mask_shape, mask_strides] = collapsed(mask.shape(), mask.strides());
+  auto [src_shape, src_strides] = collapsed(src.shape(), src.strides());
   auto& longest = mask_shape.size() > src_shape.size() ? mask_shape : src_shape;
   int ndim = variant_ndim(longest.size(), "masked_scatter");
   with_constant<1, max_ndim>(ndim, [&](auto ndim) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "kernels/rope.h"
@@ -21,11 +20,10 @@ bool middle_stride(const array& x, int64_t& stride) {
     stride = x.shape(1) == 1 ? 1 : x.strides(1);
     return true;
   }
-  Shape shape(x.shape().begin() + 1, x.shape().end() - 2);
-  std::array<Strides, 1> strides{
-      Strides(x.strides().begin() + 1, x.strides().end() - 2)};
-  collapse(shape, strides);
-  stride = strides[0][0];
+  auto [shape, strides] = collapsed(
+      Shape(x.shape().begin() + 1, x.shape().end() - 2),
+      Strides(x.strides().begin() + 1, x.strides().end() - 2));
+  stride = strides[0];
   return shape.size() == 1;
 }
 

@@ -15,16 +15,14 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& values = inputs[1];
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = encoder(stream());
-  Shape shape = values.shape();
-  std::array<Strides, 1> strides{values.strides()};
-  collapse(shape, strides);
+  auto [shape, strides] = collapsed(values.shape(), values.strides());
   with_ndim(shape, "searchsorted", [&](auto ndim) {
     SearchSortedArgs<ndim> args{
         .count = out.size(),
         .sequence_stride = sequence.strides(0),
         .ndim = uint32_t(shape.size()),
         .size = uint32_t(sequence.size())};
-    assign(args.value_strides, strides[0]);
+    assign(args.value_strides, strides);
     assign(args.shape, shape);
     auto& k = enc.kernel(SearchSortedVariant{
         .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim});

@@ -1,9 +1,16 @@
 #include "ops/view.h"
 
+#include <array>
 #include <stdexcept>
 #include <string>
 
 namespace mlx::core::vulkan {
+
+Axes collapsed(Shape shape, Strides strides) {
+  std::array<Strides, 1> one{std::move(strides)};
+  collapse(shape, one);
+  return {std::move(shape), std::move(one[0])};
+}
 
 int64_t elements(const Shape& shape) {
   int64_t n = 1;
@@ -20,6 +27,19 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
     (span < 0 ? low : high) += span;
   }
   return {low, high};
+}
+
+array view(const array& a, Shape shape, Strides strides, int64_t offset) {
+  array out(std::move(shape), a.dtype(), nullptr, {});
+  int64_t next = 1;
+  bool rows = true;
+  for (int d = out.ndim() - 1; d >= 0; --d) {
+    rows = rows && (out.shape(d) == 1 || strides[d] == next);
+    next *= out.shape(d);
+  }
+  array::Flags flags{rows, rows, false};
+  out.copy_shared_buffer(a, strides, flags, out.size(), offset);
+  return out;
 }
 
 int variant_ndim(size_t ndim, const char* op) {

@@ -48,10 +48,26 @@ void collapse(Shape& shape, Container& strides) {
   }
 }
 
+// The axes of one operand.
+struct Axes {
+  Shape shape;
+  Strides strides;
+};
+Axes collapsed(Shape shape, Strides strides);
+
+// All but the last `n` axes of a shape or of strides.
+template <typename T>
+T leading(const T& axes, int n) {
+  return T(axes.begin(), axes.end() - n);
+}
+
 int64_t elements(const Shape& shape);
 
 // The lowest element of a view, and one past the highest, from its first one.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides);
+
+// A view of the memory of `a` from its item `offset` on.
+array view(const array& a, Shape shape, Strides strides, int64_t offset = 0);
 
 // Dimension count of a variant: exact up to 4, else max_ndim. Throws
 // std::invalid_argument, naming `op`, beyond max_ndim.

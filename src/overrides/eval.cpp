@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/evaluate.h"
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/backend/gpu/eval.h"
@@ -226,21 +225,18 @@ void Walk::wait_for_room() {
   }
 }
 
-// After an exception: submits the encoded work and signals its waiters.
+// After an exception: submits the encoded work and signals its waiters. The
+// first exception is more informative than one of these calls.
 void Walk::clear_up() {
-  try {
-    event_.signal(stream_);
-  } catch (...) {
-  }
-  try {
-    gpu::finalize(stream_);
-  } catch (...) {
-  }
-  try {
-    synchronize(stream_);
-  } catch (...) {
-    // The first exception is more informative.
-  }
+  auto attempt = [](auto call) {
+    try {
+      call();
+    } catch (...) {
+    }
+  };
+  attempt([&] { event_.signal(stream_); });
+  attempt([&] { gpu::finalize(stream_); });
+  attempt([&] { synchronize(stream_); });
 }
 
 void Walk::run() {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace mlx::core::vulkan {
@@ -57,5 +59,13 @@ class Hasher {
   }
   uint64_t a_ = 0x2d358dccaa6c78a5u, b_ = 0x8bb84b93962eacc9u;
 };
+
+// 16 digits.
+inline std::string hexadecimal(uint64_t x) {
+  char text[17];
+  std::snprintf(
+      text, sizeof text, "%016llx", static_cast<unsigned long long>(x));
+  return text;
+}
 
 } // namespace mlx::core::vulkan

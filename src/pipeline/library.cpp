@@ -38,20 +38,7 @@ std::string cache_key(std::string_view source) {
   Hasher h;
   h.add(compiler_version());
   h.add(source);
-  char key[48];
-  std::snprintf(
-      key,
-      sizeof key,
-      "spv-%016llx%016llx",
-      static_cast<unsigned long long>(h.a()),
-      static_cast<unsigned long long>(h.b()));
-  return key;
-}
-
-std::string all_defines(
-    std::span<const Define> defines,
-    const NamedValues& global) {
-  return define_block(defines, false) + define_block(to_defines(global), false);
+  return "spv-" + hexadecimal(h.a()) + hexadecimal(h.b());
 }
 
 std::string head(const KernelSource& source, bool in_memory) {
@@ -69,32 +56,19 @@ KernelSource kernel_source(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory,
-    const NamedValues& global) {
-  auto path = source_name(file);
-  auto text = read_source(path);
-  if (!text) {
+    const NamedValues& global,
+    const std::string* text) {
+  auto path = text ? std::string(file) : source_name(file);
+  auto source = text ? *text : read_source(path);
+  if (!source) {
     throw std::invalid_argument(
         "[vulkan] There is no kernel source src/kernels/" + path + ".");
   }
   return {
       path,
       log_name(file, defines),
-      std::move(*text),
-      all_defines(defines, global),
-      args_in_memory};
-}
-
-KernelSource run_time_source(
-    std::string_view name,
-    const std::string& text,
-    std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& global) {
-  return {
-      std::string(name),
-      log_name(name, defines),
-      text,
-      all_defines(defines, global),
+      std::move(*source),
+      define_block(defines, false) + define_block(to_defines(global), false),
       args_in_memory};
 }
 

@@ -48,20 +48,15 @@ struct CompileCounters {
 };
 CompileCounters& compile_counters();
 
-// The source of src/kernels/<file>.comp; `global` defines follow the variant's.
-// Throws std::invalid_argument for an unknown file.
+// The source of src/kernels/<file>.comp, or generated GLSL, if `text` is given,
+// for which `file` is a name in logs and messages. `global` defines follow the
+// variant's. Throws std::invalid_argument for an unknown file.
 KernelSource kernel_source(
     std::string_view file,
     std::span<const Define> defines,
     bool args_in_memory,
-    const NamedValues& global);
-// The same for generated GLSL; `name` is for logs and messages.
-KernelSource run_time_source(
-    std::string_view name,
-    const std::string& text,
-    std::span<const Define> defines,
-    bool args_in_memory,
-    const NamedValues& global);
+    const NamedValues& global,
+    const std::string* text = nullptr);
 
 // Loads code from the disk cache or compiles it, without storing the result.
 // Throws CompileError. `cache` may be null.

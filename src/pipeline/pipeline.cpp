@@ -194,9 +194,8 @@ const Kernel& PipelineTable::create(
     Build when) {
   return add(key, when, [&] {
     auto request = std::make_shared<Request>();
-    request->source = source
-        ? run_time_source(file, *source, defines, args_in_memory, globals_)
-        : kernel_source(file, defines, args_in_memory, globals_);
+    request->source =
+        kernel_source(file, defines, args_in_memory, globals_, source);
     for (auto& d : defines) {
       if (d.name == "SG") {
         request->subgroup = static_cast<uint32_t>(d.value);
@@ -397,6 +396,14 @@ KernelCode PipelineTable::build(Entry& entry) {
 }
 
 void PipelineTable::check_device(const KernelCode& code) const {
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  auto check = [&](uint64_t n, uint64_t most, std::string needs, auto unit) {
+    if (most && n > most) {
+      throw std::runtime_error(
+          "[vulkan] The kernel " + code.name + needs + text(n) + unit + "; " +
+          caps_.name + " allows " + text(most) + '.');
+    }
+  };
   for (uint32_t c : code.reflection.capabilities) {
     if (!offers(caps_, c)) {
       throw std::runtime_error(
@@ -406,31 +413,23 @@ void PipelineTable::check_device(const KernelCode& code) const {
     }
   }
   auto& size = code.reflection.local_size;
-  if (uint64_t(size[0]) * size[1] * size[2] > caps_.max_workgroup_size &&
-      caps_.max_workgroup_size) {
-    throw std::runtime_error(
-        "[vulkan] The kernel " + code.name + " has workgroups of " +
-        std::to_string(uint64_t(size[0]) * size[1] * size[2]) +
-        " invocations; " + caps_.name + " allows " +
-        std::to_string(caps_.max_workgroup_size) + '.');
-  }
+  check(
+      uint64_t(size[0]) * size[1] * size[2],
+      caps_.max_workgroup_size,
+      " has workgroups of ",
+      " invocations");
   for (int axis = 0; axis < 3; ++axis) {
-    uint32_t most = caps_.max_workgroup_axes[axis];
-    if (most && size[axis] > most) {
-      throw std::runtime_error(
-          "[vulkan] The kernel " + code.name + " has workgroups of " +
-          std::to_string(size[axis]) + " invocations along " + "xyz"[axis] +
-          "; " + caps_.name + " allows " + std::to_string(most) + '.');
-    }
+    check(
+        size[axis],
+        caps_.max_workgroup_axes[axis],
+        " has workgroups of ",
+        std::string(" invocations along ") + "xyz"[axis]);
   }
-  if (code.reflection.shared_size > caps_.shared_memory &&
-      caps_.shared_memory) {
-    throw std::runtime_error(
-        "[vulkan] The kernel " + code.name + " needs " +
-        std::to_string(code.reflection.shared_size) +
-        " bytes of shared memory; " + caps_.name + " has " +
-        std::to_string(caps_.shared_memory) + '.');
-  }
+  check(
+      code.reflection.shared_size,
+      caps_.shared_memory,
+      " needs ",
+      " bytes of shared memory");
 }
 
 void PipelineTable::publish(const Entry& entry) {

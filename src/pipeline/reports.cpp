@@ -108,30 +108,24 @@ void KernelReports::check(std::string_view call) {
   fail_loop(m.loop);
 }
 
-std::string KernelReports::name_of(uint32_t kernel) {
+KernelReports::Entry KernelReports::find(uint32_t kernel) {
   std::lock_guard lock(mutex_);
-  return kernel - 1 < kernels_.size() ? kernels_[kernel - 1].name
-                                      : "an unknown kernel";
+  return kernel - 1 < kernels_.size() ? kernels_[kernel - 1]
+                                      : Entry{"an unknown kernel", {}, {}};
 }
 
 void KernelReports::fail_loop(uint64_t word) {
-  auto kernel = static_cast<uint32_t>(word) >> 12;
+  auto kernel = find(static_cast<uint32_t>(word) >> 12);
   auto line = static_cast<uint32_t>(word) & 0xfff;
   std::string where;
-  {
-    std::lock_guard lock(mutex_);
-    if (kernel - 1 < kernels_.size()) {
-      // Several files may have a loop at this line.
-      for (auto& loop : kernels_[kernel - 1].loops) {
-        if (loop.line == line) {
-          where += (where.empty() ? "" : " or ") + loop.file + ':' +
-              std::to_string(line);
-        }
-      }
+  for (auto& loop : kernel.loops) { // of several files at this line
+    if (loop.line == line) {
+      where += (where.empty() ? "" : " or ") + loop.file + ':' +
+          std::to_string(line);
     }
   }
   throw std::runtime_error(
-      "[vulkan] MLX_VK_DEBUG=loops: in the kernel " + name_of(kernel) +
+      "[vulkan] MLX_VK_DEBUG=loops: in the kernel " + kernel.name +
       ", the loop at " +
       (where.empty() ? "line " + std::to_string(line) : where) +
       " went beyond its bound of " + std::to_string(word >> 32) +
@@ -141,20 +135,17 @@ void KernelReports::fail_loop(uint64_t word) {
 }
 
 void KernelReports::fail_access(const ReportMemory& m, std::string_view call) {
-  std::string array = "argument " + std::to_string(m.position);
-  {
-    std::lock_guard lock(mutex_);
-    if (m.index_kernel - 1 < kernels_.size()) {
-      auto& names = kernels_[m.index_kernel - 1].arguments;
-      array = m.position < names.size() ? "`" + names[m.position] + "`" : array;
-    }
-  }
+  auto kernel = find(m.index_kernel);
+  auto& names = kernel.arguments;
+  std::string array = m.position < names.size()
+      ? "`" + names[m.position] + "`"
+      : "argument " + std::to_string(m.position);
   bool in_header = m.line >> 31;
   throw std::runtime_error(
       "[vulkan] MLX_VK_DEBUG=bounds: in " +
       (call.empty() ? "a batch" : std::string(call)) + ", line " +
       std::to_string(m.line & 0x7fffffff) + " of the " +
-      (in_header ? "header" : "body") + " of " + name_of(m.index_kernel) +
+      (in_header ? "header" : "body") + " of " + kernel.name +
       " reads or writes " + std::to_string(m.bytes) + " bytes at byte " +
       std::to_string(static_cast<int64_t>(m.index)) + " of " + array +
       ", which ends at byte " + std::to_string(m.size) +
@@ -162,7 +153,7 @@ void KernelReports::fail_access(const ReportMemory& m, std::string_view call) {
 }
 
 void KernelReports::fail_index(const ReportMemory& m, std::string_view call) {
-  std::string kernel = name_of(m.index_kernel);
+  std::string kernel = find(m.index_kernel).name;
   std::string index = m.index_signed
       ? std::to_string(static_cast<int64_t>(m.index))
       : std::to_string(m.index);

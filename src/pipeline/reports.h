@@ -103,7 +103,7 @@ class KernelReports {
     std::vector<SourceLoop> loops;
   };
 
-  std::string name_of(uint32_t kernel);
+  Entry find(uint32_t kernel);
   [[noreturn]] void fail_loop(uint64_t word);
   [[noreturn]] void fail_index(const ReportMemory& m, std::string_view call);
   [[noreturn]] void fail_access(const ReportMemory& m, std::string_view call);

@@ -10,28 +10,27 @@ namespace {
 
 // Functions of the optional extension, and those that VMA calls elsewhere, are
 // not in vk.h's tables.
+#define MLXVK_FUNCTIONS(X)               \
+  X(vkGetMemoryHostPointerPropertiesEXT) \
+  X(vkCreateBuffer)                      \
+  X(vkDestroyBuffer)                     \
+  X(vkGetBufferMemoryRequirements)       \
+  X(vkAllocateMemory)                    \
+  X(vkFreeMemory)                        \
+  X(vkBindBufferMemory)
 struct Functions {
   explicit Functions(const Device& device) {
 #define MLXVK_LOAD(name)               \
   name = reinterpret_cast<PFN_##name>( \
-      device.vk().vkGetDeviceProcAddr(device.handle(), #name))
-    MLXVK_LOAD(vkGetMemoryHostPointerPropertiesEXT);
-    MLXVK_LOAD(vkCreateBuffer);
-    MLXVK_LOAD(vkDestroyBuffer);
-    MLXVK_LOAD(vkGetBufferMemoryRequirements);
-    MLXVK_LOAD(vkAllocateMemory);
-    MLXVK_LOAD(vkFreeMemory);
-    MLXVK_LOAD(vkBindBufferMemory);
+      device.vk().vkGetDeviceProcAddr(device.handle(), #name));
+    MLXVK_FUNCTIONS(MLXVK_LOAD)
 #undef MLXVK_LOAD
   }
-  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT;
-  PFN_vkCreateBuffer vkCreateBuffer;
-  PFN_vkDestroyBuffer vkDestroyBuffer;
-  PFN_vkGetBufferMemoryRequirements vkGetBufferMemoryRequirements;
-  PFN_vkAllocateMemory vkAllocateMemory;
-  PFN_vkFreeMemory vkFreeMemory;
-  PFN_vkBindBufferMemory vkBindBufferMemory;
+#define MLXVK_MEMBER(name) PFN_##name name;
+  MLXVK_FUNCTIONS(MLXVK_MEMBER)
+#undef MLXVK_MEMBER
 };
+#undef MLXVK_FUNCTIONS
 
 constexpr auto from_host =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;

@@ -36,25 +36,12 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
        .bf16 = caps.bfloat16,
        .dot = caps.integer_dot_product,
        .sizes = caps.subgroup_size_control});
-  f.all.features.shaderInt16 = VK_TRUE;
-  f.all.features.shaderInt64 = VK_TRUE;
-  f.f11.storageBuffer16BitAccess = VK_TRUE;
-  f.f12.storageBuffer8BitAccess = VK_TRUE;
-  f.f12.shaderInt8 = VK_TRUE;
-  f.f12.shaderFloat16 = caps.shader_float16;
-  f.f12.bufferDeviceAddress = VK_TRUE;
-  f.f12.timelineSemaphore = VK_TRUE;
-  f.f12.hostQueryReset = caps.host_query_reset;
-  f.f12.scalarBlockLayout = VK_TRUE;
+#define MLXVK_ENABLE(ours, vulkan) f.vulkan = caps.ours;
+  MLXVK_FEATURES(MLXVK_ENABLE)
+#undef MLXVK_ENABLE
   f.f12.vulkanMemoryModel = caps.vulkan_memory_model;
   f.f12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
-  f.f12.shaderSubgroupExtendedTypes = caps.subgroup_extended_types;
   f.matrices.cooperativeMatrix = VK_TRUE;
-  f.bf16.shaderBFloat16Type = VK_TRUE;
-  f.bf16.shaderBFloat16CooperativeMatrix = caps.coopmat_bf16;
-  f.dot.shaderIntegerDotProduct = VK_TRUE;
-  f.sizes.subgroupSizeControl = VK_TRUE;
-  f.sizes.computeFullSubgroups = caps.full_subgroups;
   return create_device(vk, physical, caps, f);
 }
 

@@ -65,8 +65,4 @@ void Leveler::update(const Access& a, int32_t level) {
   }
 }
 
-void Leveler::clear() {
-  spans_.clear();
-}
-
 } // namespace mlx::core::vulkan

@@ -27,7 +27,6 @@ class Leveler {
   // The level of the next record in program order, 0-based. A record's own
   // accesses do not conflict with each other.
   uint32_t add(std::span<const Access> accesses);
-  void clear();
 
  private:
   struct Span {

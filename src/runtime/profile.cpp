@@ -193,23 +193,19 @@ void Profiler::report(
         row.seconds > 0 ? row.bytes / row.seconds * 1e-9 : 0.0,
         name.c_str());
   }
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  std::string counts = "batches " + text(c.batches) + ", submissions " +
+      text(c.submissions) + ", dispatches " + text(c.dispatches) +
+      ", of them split " + text(c.splits) + ", copies " + text(c.copies) +
+      ", barriers " + text(c.barriers) + ", host waits " + text(c.host_waits) +
+      ", decompositions " + text(c.decompositions) + "; uploaded " +
+      text(uploaded) + ", downloaded " + text(downloaded) + " bytes";
   std::fprintf(
       stderr,
-      "total GPU %.3f ms; recording %.3f ms of CPU; batches %llu, submissions "
-      "%llu, dispatches %llu, of them split %llu, copies %llu, barriers %llu, host waits %llu, decompositions "
-      "%llu; uploaded %llu, downloaded %llu bytes\n",
+      "total GPU %.3f ms; recording %.3f ms of CPU; %s\n",
       total * 1e3,
       record_seconds_ * 1e3,
-      static_cast<unsigned long long>(c.batches),
-      static_cast<unsigned long long>(c.submissions),
-      static_cast<unsigned long long>(c.dispatches),
-      static_cast<unsigned long long>(c.splits),
-      static_cast<unsigned long long>(c.copies),
-      static_cast<unsigned long long>(c.barriers),
-      static_cast<unsigned long long>(c.host_waits),
-      static_cast<unsigned long long>(c.decompositions),
-      static_cast<unsigned long long>(uploaded),
-      static_cast<unsigned long long>(downloaded));
+      counts.c_str());
   print_rewrites();
 }
 

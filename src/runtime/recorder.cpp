@@ -162,7 +162,7 @@ void Recorder::wait_for_more(uint64_t seen, const Kernel* compiling) {
     compiling ? wait_for(*compiling, seen) : wakeup().wait(seen);
     return;
   }
-  retire(); // which may be what the gate waits for
+  retirer_.retire(); // which may be what the gate waits for
   std::chrono::nanoseconds for_long = Timeline::Clock::now() - *held;
   auto& policy = device_.timeline().policy();
   std::chrono::nanoseconds sleep = policy.interrupts

@@ -25,16 +25,8 @@ class Recorder {
   // pushed. Any thread.
   void push(std::unique_ptr<Batch> batch);
 
-  // Releases resources of finished batches. Any thread; does not block for
-  // long.
-  void retire() {
-    retirer_.retire();
-  }
-
-  // Blocks until `last` and all batches submitted before it have released their
-  // arrays: threads that retire concurrently finish in any order.
-  void wait_retired(const Completion& last) {
-    retirer_.wait_retired(last);
+  Retirer& retirer() {
+    return retirer_;
   }
 
   // Waits for all batches that are submitted or can be, and retires them. Any
@@ -43,11 +35,6 @@ class Recorder {
 
   // Finishes all batches that can still start and joins the threads.
   void stop();
-
-  // Any thread.
-  void set_watch(WatchSettings settings) {
-    retirer_.set_watch(settings);
-  }
 
  private:
   void loop();

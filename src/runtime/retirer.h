@@ -34,8 +34,10 @@ class Retirer {
   // Fails a batch that was not submitted; called by the recorder alone.
   void fail(std::unique_ptr<Batch> batch, const std::string& error);
 
-  // See Recorder.
+  // Releases resources of finished batches. Does not block for long.
   void retire();
+  // Blocks until `last` and all batches submitted before it have released their
+  // arrays: threads that retire concurrently finish in any order.
   void wait_retired(const Completion& last);
   // Waits for all submitted batches and retires them.
   void finish_submitted();

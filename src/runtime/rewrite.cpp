@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <optional>
 
 #include "pipeline/pipeline.h"
 #include "vk/config.h"
@@ -521,20 +520,20 @@ bool CompiledFusions::fits_heads(uint64_t count) const {
 }
 
 const Kernel* CompiledFusions::rewrite(Batch& b) {
-  const Kernel* compiling = nullptr;
   if (preparing_cuts) {
-    compiling = start_of_cuts(b.records, b.accesses, b.arguments, *this);
+    auto* cuts = start_of_cuts(b.records, b.accesses, b.arguments, *this);
+    if (cuts) {
+      return cuts;
+    }
   }
-  std::optional<SelectLog> log;
-  if (config().debug_select) {
-    log.emplace(b.records, b.accesses, b.arguments);
+  if (!config().debug_select) {
+    return vulkan::rewrite(b.records, b.accesses, b.arguments, *this);
   }
+  SelectLog log(b.records, b.accesses, b.arguments);
+  auto* compiling =
+      vulkan::rewrite(b.records, b.accesses, b.arguments, *this, &log);
   if (!compiling) {
-    compiling = vulkan::rewrite(
-        b.records, b.accesses, b.arguments, *this, log ? &*log : nullptr);
-  }
-  if (!compiling && log) {
-    std::fputs(log->text(b.records).c_str(), stderr);
+    std::fputs(log.text(b.records).c_str(), stderr);
   }
   return compiling;
 }

@@ -1,6 +1,4 @@
 // The patterns of groups of quantized products: siblings, norm, residual, gate.
-#include "runtime/rewrite_matvec.h"
-
 #include "kernels/rows.h"
 #include "runtime/rewrite.h"
 
@@ -13,7 +11,7 @@ namespace {
 // several products usually share a norm.
 constexpr uint64_t most_norming_bytes = 4 << 20;
 
-// As sums_alike() of rewrite_matvec.h: the number of outputs of a subgroup or
+// As sums_alike() of rewrite_variants.h: the number of outputs of a subgroup or
 // workgroup does not matter.
 bool sums_alike(const QmmFragmentsVariant& a, QmmFragmentsVariant b) {
   b.FM = a.FM;

@@ -2,7 +2,6 @@
 // weights; gate and up of the chosen experts and their gated product; and the
 // experts' outputs weighted, summed and added to the residual.
 #include "runtime/rewrite.h"
-#include "runtime/rewrite_matvec.h"
 
 namespace mlx::core::vulkan {
 

@@ -58,7 +58,7 @@ Event::Event(Stream stream) : stream_(stream) {
 void Event::wait() {
   vulkan::state_of(*this)->wait(value());
   if (auto* d = vulkan::device_if_started()) {
-    d->recorder().retire();
+    d->recorder().retirer().retire();
   }
   vulkan::throw_if_failed(*this);
 }

@@ -114,7 +114,7 @@ void Event::wait() {
   auto& impl = cast<EventImpl>();
   impl.state->wait(value());
   if (auto* d = vulkan::device_if_started()) {
-    d->recorder().retire();
+    d->recorder().retirer().retire();
   }
   impl.collect(value());
   check_error();

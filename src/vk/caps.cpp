@@ -162,26 +162,13 @@ void query_features(
        .dot = extensions.has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME),
        .sizes = has_size_control(c, extensions)});
   vk.vkGetPhysicalDeviceFeatures2(device, &f.all);
-  c.buffer_device_address = f.f12.bufferDeviceAddress;
-  c.timeline_semaphore = f.f12.timelineSemaphore;
-  c.host_query_reset = f.f12.hostQueryReset;
-  c.scalar_block_layout = f.f12.scalarBlockLayout;
-  c.storage_8bit = f.f12.storageBuffer8BitAccess;
-  c.storage_16bit = f.f11.storageBuffer16BitAccess;
-  c.shader_int8 = f.f12.shaderInt8;
-  c.shader_int16 = f.all.features.shaderInt16;
-  c.shader_int64 = f.all.features.shaderInt64;
-  c.shader_float16 = f.f12.shaderFloat16;
+#define MLXVK_TAKE(ours, vulkan) c.ours = f.vulkan;
+  MLXVK_FEATURES(MLXVK_TAKE)
+#undef MLXVK_TAKE
   // Both features are needed, since the kernels use the device scope.
   c.vulkan_memory_model =
       f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope;
-  c.subgroup_extended_types = f.f12.shaderSubgroupExtendedTypes;
-  c.subgroup_size_control = f.sizes.subgroupSizeControl;
   c.required_subgroup_size &= c.subgroup_size_control;
-  c.full_subgroups = f.sizes.computeFullSubgroups;
-  c.integer_dot_product = f.dot.shaderIntegerDotProduct;
-  c.bfloat16 = f.bf16.shaderBFloat16Type;
-  c.coopmat_bf16 = f.bf16.shaderBFloat16CooperativeMatrix;
   c.cooperative_matrix = f.matrices.cooperativeMatrix && c.vulkan_memory_model;
 }
 

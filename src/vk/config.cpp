@@ -116,29 +116,6 @@ constexpr ConfigEntry table[] = {
      "`rows=FILE` stands for the chip's rows (ops/tuned/choices.h)."},
 };
 
-// Earlier names of settings, which go on working. `word` is what a value, or
-// the value 1, of the earlier name means in the list of `name`; one that ends
-// with = takes the value, and an empty one is the value itself.
-struct EarlierName {
-  const char* earlier;
-  const char* name;
-  const char* word;
-};
-constexpr EarlierName earlier_names[] = {
-    {"MLX_VK_VALIDATE", "MLX_VK_DEBUG", "validate"},
-    {"MLX_VK_QMM_STATS", "MLX_VK_DEBUG", "paths"},
-    {"MLX_VK_SDPA_STATS", "MLX_VK_DEBUG", "paths"},
-    {"MLX_VK_TIMEOUT_ERROR", "MLX_VK_TIMEOUT", "error"},
-    {"MLX_VK_MAX_OPS_PER_BUFFER", "MLX_MAX_OPS_PER_BUFFER", ""},
-    {"MLX_VK_MAX_MB_PER_BUFFER", "MLX_MAX_MB_PER_BUFFER", ""},
-    {"MLX_VK_SMALL_BUFFER", "MLX_VK_TEST", "small_buffer="},
-    {"MLX_VK_QUEUE", "MLX_VK_TEST", "queue="},
-    {"MLX_VK_DEQUANTIZE_ROWS", "MLX_VK_TEST", "dequantize_rows="},
-    {"MLX_VK_SKINNY_ROWS", "MLX_VK_TEST", "skinny_rows="},
-    {"MLX_VK_RADIX_ITEMS", "MLX_VK_TEST", "radix_items="},
-    {"MLX_VK_TEST_MATRICES", "MLX_VK_TEST", "matrices="},
-    {"MLX_VK_TEST_DROP_BARRIER", "MLX_VK_TEST", "drop_barrier="}};
-
 // The words of MLX_VK_DISABLE.
 constexpr std::string_view paths[] = {
     "coopmat",
@@ -222,7 +199,8 @@ struct Environment {
     c.misread.push_back({name, std::move(value), std::move(expected)});
   }
   std::string text(const char* name) const {
-    return setting_text(get, name).value_or("");
+    auto* value = get(name);
+    return value ? value : "";
   }
   template <typename T>
   void number(const char* name, T& out, long least) const {
@@ -322,8 +300,9 @@ bool parse_hook(const std::string& word, Config& c) {
 }
 
 std::string cache_folder(const Environment& e) {
-  if (auto set = setting_text(e.get, "MLX_VK_CACHE")) {
-    return *set == "off" ? "" : *set;
+  if (e.get("MLX_VK_CACHE")) {
+    auto set = e.text("MLX_VK_CACHE");
+    return set == "off" ? "" : set;
   }
   if (auto xdg = e.text("XDG_CACHE_HOME"); !xdg.empty()) {
     return xdg + "/mlx-vulkan";
@@ -352,53 +331,15 @@ const ConfigEntry& nearest(std::string_view name) {
       table, {}, [&](auto& e) { return distance(name, e.name); });
 }
 
-// The words of the present name for a value of an earlier name.
-std::string meaning(const EarlierName& e, std::string_view value) {
-  std::string word = e.word;
-  if (word.empty() || word.ends_with('=')) {
-    return word + std::string(value);
-  }
-  return value.empty() || value == "0" ? "" : word;
-}
-
 } // namespace
-
-std::optional<std::string> setting_text(
-    const char* (*get)(const char*),
-    std::string_view name) {
-  std::optional<std::string> text;
-  if (const char* v = get(std::string(name).c_str())) {
-    text = v;
-  }
-  for (auto& e : earlier_names) {
-    const char* v = name == e.name ? get(e.earlier) : nullptr;
-    if (!v || !*v) {
-      continue;
-    }
-    if (!*e.word) {
-      text = v; // of two names, the longer one counts
-    } else if (auto added = meaning(e, v); !added.empty()) {
-      text = text && !text->empty() ? *text + "," + added : added;
-    }
-  }
-  return text;
-}
 
 std::vector<UnknownSetting> unknown_settings(const char* const* environment) {
   std::vector<UnknownSetting> found;
   for (; environment && *environment; ++environment) {
     std::string_view entry = *environment;
     auto name = entry.substr(0, entry.find('='));
-    auto value = entry.substr(std::min(name.size() + 1, entry.size()));
-    auto earlier =
-        std::ranges::find(earlier_names, name, &EarlierName::earlier);
-    if (earlier != std::end(earlier_names)) {
-      if (auto now = meaning(*earlier, value); !now.empty()) {
-        now = std::string(earlier->name) + "=" + now;
-        found.push_back({std::string(entry), now, true});
-      }
-    } else if ( // MLX_VK_TEST_*: the test suite's own
-        name.starts_with("MLX_VK_") && !name.starts_with("MLX_VK_TEST_") &&
+    // MLX_VK_TEST_*: the test suite's own
+    if (name.starts_with("MLX_VK_") && !name.starts_with("MLX_VK_TEST_") &&
         std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
       found.push_back({std::string(name), nearest(name).name});
     }
@@ -457,10 +398,11 @@ const Config& config() {
         [](const char* n) -> const char* { return std::getenv(n); });
     if (!found.off) {
       for (auto& u : unknown_settings(environ)) {
-        const char* text = u.works
-            ? "[mlx-vulkan] %s works, but its name is %s now.\n"
-            : "[mlx-vulkan] %s is not a setting; did you mean %s?\n";
-        std::fprintf(stderr, text, u.name.c_str(), u.nearest.c_str());
+        std::fprintf(
+            stderr,
+            "[mlx-vulkan] %s is not a setting; did you mean %s?\n",
+            u.name.c_str(),
+            u.nearest.c_str());
       }
     }
     return found;

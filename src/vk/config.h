@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -105,19 +104,12 @@ struct Config {
   bool disabled(std::string_view path) const;
 };
 
-// A variable MLX_VK_... that is not in the table, and the entry most like it;
-// or an earlier name, which `works`, and its equivalent.
+// A variable MLX_VK_... that is not in the table, and the entry most like it.
 struct UnknownSetting {
   std::string name;
   std::string nearest;
-  bool works = false;
 };
 std::vector<UnknownSetting> unknown_settings(const char* const* environment);
-
-// The text of a setting, with what its earlier names add; null if none is set.
-std::optional<std::string> setting_text(
-    const char* (*get)(const char*),
-    std::string_view name);
 
 // The configuration in force. Throws nothing: an unknown value warns on
 // stderr and keeps the default; so does an unknown name.

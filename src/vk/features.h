@@ -5,6 +5,26 @@
 
 namespace mlx::core::vulkan {
 
+// X(member of Caps, member of DeviceFeatures): features that are used where a
+// device has them.
+#define MLXVK_FEATURES(X)                                     \
+  X(shader_int16, all.features.shaderInt16)                   \
+  X(shader_int64, all.features.shaderInt64)                   \
+  X(storage_16bit, f11.storageBuffer16BitAccess)              \
+  X(storage_8bit, f12.storageBuffer8BitAccess)                \
+  X(shader_int8, f12.shaderInt8)                              \
+  X(shader_float16, f12.shaderFloat16)                        \
+  X(buffer_device_address, f12.bufferDeviceAddress)           \
+  X(timeline_semaphore, f12.timelineSemaphore)                \
+  X(host_query_reset, f12.hostQueryReset)                     \
+  X(scalar_block_layout, f12.scalarBlockLayout)               \
+  X(subgroup_extended_types, f12.shaderSubgroupExtendedTypes) \
+  X(bfloat16, bf16.shaderBFloat16Type)                        \
+  X(coopmat_bf16, bf16.shaderBFloat16CooperativeMatrix)       \
+  X(integer_dot_product, dot.shaderIntegerDotProduct)         \
+  X(subgroup_size_control, sizes.subgroupSizeControl)         \
+  X(full_subgroups, sizes.computeFullSubgroups)
+
 struct DeviceFeatures {
   // Structures unknown to a device are left out of the chain and stay zero.
   struct Known {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -39,12 +40,9 @@ bool has_layer(const Vk& vk, const char* name) {
   vk.vkEnumerateInstanceLayerProperties(&n, nullptr);
   std::vector<VkLayerProperties> layers(n);
   vk.vkEnumerateInstanceLayerProperties(&n, layers.data());
-  for (const auto& l : layers) {
-    if (std::strcmp(l.layerName, name) == 0) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(layers.begin(), layers.end(), [&](auto& l) {
+    return std::strcmp(l.layerName, name) == 0;
+  });
 }
 
 } // namespace

@@ -73,7 +73,7 @@ def environment(args, folder: Path, seed: int, **more: str) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("CHAOS_")}
     layers = [env.get("VK_INSTANCE_LAYERS"), "VK_LAYER_MLXVK_chaos"]
     env["VK_INSTANCE_LAYERS"] = os.pathsep.join(filter(None, layers))
-    # The folders of other layers are looked at, too: MLX_VK_VALIDATE=1 needs one.
+    # The folders of other layers are looked at, too: MLX_VK_DEBUG=validate needs one.
     others = "/usr/share/vulkan/explicit_layer.d"
     env["VK_LAYER_PATH"] = f"{folder}:{env.get('VK_LAYER_PATH', others)}"
     env["LD_PRELOAD"] = " ".join(

@@ -11,7 +11,7 @@
 #include "ops/gemm/plan.h"
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
-#include "runtime/rewrite_matvec.h"
+#include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 

@@ -79,8 +79,8 @@ json run(const Options& options, const json& kernel, const json& instance) {
       global.emplace_back("NATIVE_F16", "1");
     }
     result["refused"] = true; // until it is compiled
-    auto source = run_time_source(
-        kernel["name"].get<std::string>(), made.glsl, {}, false, global);
+    auto source = kernel_source(
+        kernel["name"].get<std::string>(), {}, false, global, &made.glsl);
     load_or_compile(source, nullptr);
     result["refused"] = false;
   } catch (const std::exception& e) {

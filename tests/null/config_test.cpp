@@ -104,60 +104,6 @@ TEST_CASE("config: test hooks") {
   }
 }
 
-// Each earlier name, a value, and what it is now.
-TEST_CASE("config: earlier names work and are told") {
-  auto now = [](const char* name, const char* value, const char* setting) {
-    environment = {{name, value}};
-    auto text = setting_text(
-        [](const char* n) -> const char* {
-          auto it = environment.find(n);
-          return it == environment.end() ? nullptr : it->second.c_str();
-        },
-        setting);
-    auto entry = std::string(name) + "=" + value;
-    const char* names[] = {entry.c_str(), nullptr};
-    auto told = unknown_settings(names);
-    if (!text) {
-      CHECK(told.empty());
-      return std::string();
-    }
-    REQUIRE(told.size() == 1);
-    CHECK((told[0].works && told[0].name == entry));
-    CHECK(told[0].nearest == std::string(setting) + "=" + *text);
-    return *text;
-  };
-  CHECK(now("MLX_VK_VALIDATE", "1", "MLX_VK_DEBUG") == "validate");
-  CHECK(now("MLX_VK_VALIDATE", "0", "MLX_VK_DEBUG") == "");
-  CHECK(now("MLX_VK_QMM_STATS", "1", "MLX_VK_DEBUG") == "paths");
-  CHECK(now("MLX_VK_SDPA_STATS", "1", "MLX_VK_DEBUG") == "paths");
-  CHECK(now("MLX_VK_TIMEOUT_ERROR", "1", "MLX_VK_TIMEOUT") == "error");
-  CHECK(now("MLX_VK_MAX_OPS_PER_BUFFER", "5", "MLX_MAX_OPS_PER_BUFFER") == "5");
-  CHECK(now("MLX_VK_MAX_MB_PER_BUFFER", "5", "MLX_MAX_MB_PER_BUFFER") == "5");
-  const char* hooks[][3] = {
-      {"MLX_VK_SMALL_BUFFER", "0", "small_buffer=0"},
-      {"MLX_VK_QUEUE", "compute", "queue=compute"},
-      {"MLX_VK_DEQUANTIZE_ROWS", "-1", "dequantize_rows=-1"},
-      {"MLX_VK_SKINNY_ROWS", "5", "skinny_rows=5"},
-      {"MLX_VK_RADIX_ITEMS", "1", "radix_items=1"},
-      {"MLX_VK_TEST_MATRICES", "8x8x16", "matrices=8x8x16"},
-      {"MLX_VK_TEST_DROP_BARRIER", "1", "drop_barrier=1"}};
-  for (auto& [name, value, word] : hooks) {
-    CHECK(now(name, value, "MLX_VK_TEST") == word);
-    CHECK(parse({{"MLX_VK_TEST", word}}).misread.empty());
-  }
-  auto c = parse(
-      {{"MLX_VK_TIMEOUT", "9"},
-       {"MLX_VK_TIMEOUT_ERROR", "1"},
-       {"MLX_VK_DEBUG", "loops"},
-       {"MLX_VK_VALIDATE", "1"},
-       {"MLX_MAX_OPS_PER_BUFFER", "5"},
-       {"MLX_VK_MAX_OPS_PER_BUFFER", "6"}});
-  CHECK((c.timeout_s == 9 && c.timeout_error));
-  CHECK((c.debug_loops && c.debug_validate));
-  CHECK(c.max_ops == 6);
-  CHECK(c.misread.empty());
-}
-
 TEST_CASE("config: what is not understood keeps the default") {
   auto normal = parse({});
   auto c = parse({

@@ -104,7 +104,7 @@ TEST_CASE("failure: a wait for a batch that failed covers earlier ones") {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       fake::hold(false);
     });
-    d.recorder().wait_retired(*second);
+    d.recorder().retirer().wait_retired(*second);
     CHECK(first->retired()); // it wrote memory that may be freed now
     late.join();
   }

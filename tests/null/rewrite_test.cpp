@@ -6,7 +6,7 @@
 
 #include "null/devices.h"
 #include "null/rewrite_program.h"
-#include "runtime/rewrite_matvec.h"
+#include "runtime/rewrite_variants.h"
 
 using namespace rewriting;
 

@@ -437,13 +437,13 @@ TEST_CASE("runtime: a wait for retirement covers all earlier batches") {
     auto second = enc.close();
     auto& recorder = rig.device->recorder();
     while (!second->retired()) {
-      recorder.retire();
+      recorder.retirer().retire();
     }
     std::thread late([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       go_on.set_value();
     });
-    recorder.wait_retired(*second);
+    recorder.retirer().wait_retired(*second);
     CHECK(released);
     late.join();
   }
@@ -733,10 +733,10 @@ TEST_CASE("runtime: the command buffers of a burst are given back") {
     std::this_thread::yield();
   }
   fake::hold(false);
-  rig.device->recorder().wait_retired(*last);
+  rig.device->recorder().retirer().wait_retired(*last);
   CHECK(fake::statistics().live_command_buffers >= burst);
   for (uint32_t i = 0; i < burst; ++i) {
-    rig.device->recorder().wait_retired(*run());
+    rig.device->recorder().retirer().wait_retired(*run());
   }
   CHECK(fake::statistics().live_command_buffers < burst / 4);
 }

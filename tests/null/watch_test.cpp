@@ -12,7 +12,7 @@
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 #include "runtime/recorder.h"
-#include "runtime/wait.h"
+#include "runtime/timeline.h"
 #include "runtime/watch.h"
 
 using namespace mlx::core::vulkan;
@@ -101,7 +101,7 @@ TEST_CASE(
   bool retired = false, freed = false; // the device lets go at its end
   {
     Device d;
-    d.recorder().set_watch({200ms, true});
+    d.recorder().retirer().set_watch({200ms, true});
     Buffer* z = d.memory().allocate(n * 4, Placement::Host);
     {
       Encoder enc(d, 0);
@@ -135,7 +135,7 @@ TEST_CASE("watch: a hang is reported, and the wait goes on, by default") {
   fake::reset({});
   {
     Device d;
-    d.recorder().set_watch({200ms, false});
+    d.recorder().retirer().set_watch({200ms, false});
     Buffer* z = d.memory().allocate(n * 4, Placement::Host);
     {
       Encoder enc(d, 0);
@@ -238,9 +238,9 @@ TEST_CASE("watch: a short batch ends the marks, whoever retires it") {
         std::this_thread::yield();
       }
       CHECK(marks_of(d, enc, z, 0ms) == 3);
-      d.recorder().retire();
+      d.recorder().retirer().retire();
       CHECK(marks_of(d, enc, z, 0ms) == 0);
-      d.recorder().retire();
+      d.recorder().retirer().retire();
       CHECK(marks_of(d, enc, z, 0ms) == 0);
       go_on.set_value();
     }

@@ -418,7 +418,8 @@ TEST_CASE("work: to the watch, a part that is done is progress") {
   auto s = settings(true);
   s.work_us = 130'000;
   Rig rig(s);
-  rig.device->recorder().set_watch({std::chrono::milliseconds(400), true});
+  rig.device->recorder().retirer().set_watch(
+      {std::chrono::milliseconds(400), true});
   Encoder enc(*rig.device, 0);
   rig.add(enc, 7, {175, 1, 1}, 5.5); // in 11 parts or more, 1.4 s
   auto done = enc.close();

@@ -40,16 +40,13 @@ def test_doctor_says_which_memory_and_why():
 
 def test_doctor_shows_settings_typos_and_bad_values():
     bad = {"MLX_VK_DEVISE": "0", "MLX_VK_MEMORY": "foo"}
-    earlier = {"MLX_VK_QMM_STATS": "1"}  # still works
-    out = command("doctor", MLX_VK_FALLBACK="warn", **earlier, **bad).stdout
+    out = command("doctor", MLX_VK_FALLBACK="warn", **bad).stdout
     force, ignored = out.split("Settings in force")[1].split("Settings ignored")
     ignored, steps = ignored.split("What to do")
     assert "MLX_VK_FALLBACK=warn" in force and "foo" not in force
     assert "MLX_VK_MEMORY=foo: expected auto, unified, discrete" in ignored
     nearest = "MLX_VK_DEVISE is not a setting; did you mean MLX_VK_DEVICE?"
     assert nearest in ignored and "Correct MLX_VK_DEVISE" in steps
-    assert "MLX_VK_DEBUG=paths" in force and "QMM_STATS" not in ignored
-    assert "Set MLX_VK_DEBUG=paths instead of MLX_VK_QMM_STATS=1." in steps
 
 
 def test_doctor_shows_the_cache(tmp_path):

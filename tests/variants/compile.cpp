@@ -40,7 +40,7 @@ KernelCode compile_source(
     const NamedValues& global,
     DiskCache* cache) {
   return stored(
-      run_time_source(name, text, defines, args_in_memory, global), cache);
+      kernel_source(name, defines, args_in_memory, global, &text), cache);
 }
 
 std::vector<std::string> kernel_files() {

@@ -5,7 +5,7 @@
 #include "kernels/quant/quantize.h"
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
-#include "runtime/rewrite_matvec.h"
+#include "runtime/rewrite_variants.h"
 #include "variants/variants.h"
 
 namespace mlx::core::vulkan {

@@ -1,12 +1,22 @@
 // Operand checks and temporaries of attention and its backward pass.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "backend/stream_encoder.h"
 #include "ops/attention/plan.h"
 
 namespace mlx::core::vulkan {
+
+// The problem without sinks and logsumexp. Operands are (batch, head, row,
+// item) with contiguous items; the mask is (batch, head, query, key) or null.
+AttentionProblem attention_problem(
+    const array& q,
+    const array& k,
+    const array& v,
+    const array* mask,
+    bool causal);
 
 MaskStrides mask_strides(const array* mask);
 HeadStrides head_strides(const array& a);
@@ -25,6 +35,26 @@ array decode_parts(
     const AttentionProblem& p,
     const DecodePlan& plan);
 
+// Sets the members that the arguments of all decode kernels have; returns the
+// grid. q is multiplied by `scale`.
+template <typename Args>
+Grid set_decode(
+    Args& args,
+    const AttentionProblem& p,
+    const DecodePlan& plan,
+    float scale) {
+  args.groups = plan.groups(p);
+  args.gqa = p.heads / p.kv_heads;
+  args.kv_heads = p.kv_heads;
+  args.row_groups = plan.row_groups;
+  args.queries = p.queries;
+  args.splits = plan.splits;
+  args.keys = p.keys;
+  args.split_keys = plan.split_keys;
+  args.scale = scale * static_cast<float>(M_LOG2E);
+  return linear(uint64_t(plan.splits) * args.groups);
+}
+
 // Joins the parts if the last workgroup does not: reads parts and optional
 // sinks, writes y and optional logsumexp.
 void merge_parts(
@@ -33,6 +63,9 @@ void merge_parts(
     const DecodePlan& plan,
     const FewOperands& reads,
     const FewOperands& writes);
+
+// Counts keys and values once each: a decode step reads no more of the cache.
+Work attention_work(const AttentionProblem& p);
 
 // Counts a call for MLX_VK_DEBUG=paths.
 void count_attention(

@@ -12,6 +12,7 @@
 #include "kernels/attention/vjp_fragments.h"
 #include "kernels/attention/vjp_scores.h"
 #include "vk/caps.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -99,6 +100,9 @@ struct DecodeOptions {
   bool splits = true; // splits over keys beyond those that the device requires
   bool joins = true; // the last workgroup joins the parts
 };
+inline DecodeOptions decode_options() {
+  return {!config().disabled("splits"), !config().disabled("joins")};
+}
 // Whether decode attention over a quantized cache fits the device's registers;
 // otherwise products and softmax run separately.
 bool fits_registers(const Caps& caps, const DecodeVariant& v);

@@ -1,10 +1,7 @@
 #include "ops/attention/quantized.h"
 
-#include <cmath>
-
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
-#include "ops/path_stats.h"
 #include "ops/tuned/tuned.h"
 #include "runtime/rewrite_attention.h"
 #include "vk/config.h"
@@ -209,16 +206,6 @@ bool describe(
   return true;
 }
 
-Work work(const AttentionProblem& p) {
-  double per_key = p.dim + p.value_dim;
-  double item = p.bits / 8.0 + 2.0 * size_of(p.type) / p.group;
-  return {
-      .flops = 2.0 * p.batches * p.heads * p.queries * p.keys * per_key,
-      .bytes = p.batches * per_key *
-          (item * p.kv_heads * p.keys +
-           double(size_of(p.type)) * p.heads * p.queries)};
-}
-
 // Collects the kernel's inputs in its order; returns their number.
 constexpr uint32_t most_reads = 10;
 uint32_t read(
@@ -263,7 +250,6 @@ void dispatch(
   Binding reads[most_reads], writes[3];
   uint32_t n = read(records_of(*enc.raw().open_batch()), r, values, reads),
            m = 0;
-  uint32_t groups = plan.groups(p);
   std::optional<array> parts;
   if (plan.kernel.PARTS != PARTS_NONE) {
     parts = decode_parts(enc, p, plan);
@@ -276,15 +262,7 @@ void dispatch(
     writes[m++] = bind(out);
   }
   auto& a = found.args;
-  a.groups = groups;
-  a.gqa = p.heads / p.kv_heads;
-  a.kv_heads = p.kv_heads;
-  a.row_groups = plan.row_groups;
-  a.queries = p.queries;
-  a.splits = plan.splits;
-  a.keys = p.keys;
-  a.split_keys = plan.split_keys;
-  a.scale = static_cast<float>(M_LOG2E);
+  Grid grid = set_decode(a, p, plan, 1);
   auto& kernel = enc.kernel(plan.kernel);
   uint32_t members[4], joined = 0;
   for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
@@ -294,13 +272,7 @@ void dispatch(
   }
   enc.raw().drop({members, joined});
   enc.raw().dispatch(
-      kernel,
-      {reads, n},
-      {writes, m},
-      &a,
-      sizeof a,
-      linear(uint64_t(plan.splits) * groups),
-      work(p));
+      kernel, {reads, n}, {writes, m}, &a, sizeof a, grid, attention_work(p));
   if (plan.kernel.PARTS == PARTS_MERGED) {
     merge_parts(enc, p, plan, {*parts}, {out});
   }
@@ -345,28 +317,13 @@ bool attend_quantized(
     return false;
   }
   auto& p = found.problem;
-  DecodePlan plan = plan_decode(
-      tuned(enc.caps(), p),
-      p,
-      {.splits = !config().disabled("splits"),
-       .joins = !config().disabled("joins")});
+  DecodePlan plan = plan_decode(tuned(enc.caps(), p), p, decode_options());
   if (!fits_registers(enc.caps(), plan.kernel)) {
     return is_other();
   }
   if (config().debug_paths) {
-    auto text = [](uint64_t n) { return std::to_string(n); };
-    count_path(
-        "attention",
-        std::string(name_of(p.type)) + " bits=" + text(p.bits) +
-            " group=" + text(p.group) + " batch=" + text(p.batches) +
-            " heads=" + text(p.heads) + "/" + text(p.kv_heads) +
-            " queries=" + text(p.queries) + " keys=" + text(p.keys) +
-            " dim=" + text(p.dim) + "/" + text(p.value_dim) +
-            (p.mask == 0       ? ""
-                 : p.mask == 1 ? " bool mask"
-                               : " additive mask"),
-        "decode, splits=" + text(plan.splits),
-        plan.why);
+    count_attention(
+        p, "decode, splits=" + std::to_string(plan.splits), plan.why);
   }
   dispatch(enc, values, plan, found, out);
   return true;

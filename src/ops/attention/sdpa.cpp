@@ -21,6 +21,28 @@ namespace mlx::core {
 
 namespace vulkan {
 
+AttentionProblem attention_problem(
+    const array& q,
+    const array& k,
+    const array& v,
+    const array* mask,
+    bool causal) {
+  auto u = [](int x) { return static_cast<uint32_t>(x); };
+  return {
+      .type = type_of(q),
+      .batches = u(q.shape(0)),
+      .heads = u(q.shape(1)),
+      .kv_heads = u(k.shape(1)),
+      .queries = u(q.shape(2)),
+      .keys = u(k.shape(2)),
+      .dim = u(q.shape(3)),
+      .value_dim = u(v.shape(3)),
+      .alignment =
+          std::min({row_alignment(q), row_alignment(k), row_alignment(v)}),
+      .mask = mask_kind(mask),
+      .causal = causal};
+}
+
 MaskStrides mask_strides(const array* mask) {
   if (!mask) {
     return {};
@@ -75,12 +97,22 @@ array unit_last(const array& a, StreamEncoder& enc) {
   return has ? a : row_contiguous(a, enc);
 }
 
+Work attention_work(const AttentionProblem& p) {
+  double per_key = p.dim + p.value_dim, size = size_of(p.type);
+  double item = p.bits ? p.bits / 8.0 + 2.0 * size / p.group : size;
+  return {
+      .flops = 2.0 * p.batches * p.heads * p.queries * p.keys * per_key,
+      .bytes = p.batches * per_key *
+          (item * p.kv_heads * p.keys + size * p.heads * p.queries)};
+}
+
 void count_attention(
     const AttentionProblem& s,
     const std::string& path,
     const char* why) {
   auto text = [](uint64_t n) { return std::to_string(n); };
   std::string shape = std::string(name_of(s.type)) +
+      (s.bits ? " bits=" + text(s.bits) + " group=" + text(s.group) : "") +
       " batch=" + text(s.batches) + " heads=" + text(s.heads) + "/" +
       text(s.kv_heads) + " queries=" + text(s.queries) +
       " keys=" + text(s.keys) + " dim=" + text(s.dim) + "/" +
@@ -123,15 +155,6 @@ FewOperands outputs(const Attention& p, const array& out, bool lse) {
   return writes;
 }
 
-// Counts keys and values once each: a decode step reads no more of the cache.
-Work work(const AttentionProblem& s) {
-  double per_key = s.dim + s.value_dim;
-  return {
-      .flops = 2.0 * s.batches * s.heads * s.queries * s.keys * per_key,
-      .bytes = double(size_of(s.type)) * s.batches * per_key *
-          (double(s.kv_heads) * s.keys + double(s.heads) * s.queries)};
-}
-
 // The stride of an axis of length 1 has no meaning.
 int64_t stride(const array& a, int d) {
   return a.shape(d) > 1 ? a.strides(d) : 0;
@@ -153,11 +176,7 @@ ShortStrides short_strides(const array& a) {
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  DecodePlan plan = plan_decode(
-      tuned(enc.caps(), s),
-      s,
-      {.splits = !config().disabled("splits"),
-       .joins = !config().disabled("joins")});
+  DecodePlan plan = plan_decode(tuned(enc.caps(), s), s, decode_options());
   if (config().debug_paths) {
     count_attention(
         p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
@@ -178,27 +197,17 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
   if (k.LSE) {
     writes.add(*p.lse);
   }
-  uint32_t groups = plan.groups(s);
   MaskedDecodeArgs args{
-      {.groups = groups,
-       .gqa = s.heads / s.kv_heads,
-       .kv_heads = s.kv_heads,
-       .row_groups = plan.row_groups,
-       .queries = s.queries,
-       .splits = plan.splits,
-       .keys = s.keys,
-       .split_keys = plan.split_keys,
-       .q_strides = short_strides(p.q),
+      {.q_strides = short_strides(p.q),
        .k_strides = short_strides(p.k),
-       .v_strides = short_strides(p.v),
-       .scale = p.scale * static_cast<float>(M_LOG2E)},
+       .v_strides = short_strides(p.v)},
       mask_strides(p.mask)};
-  Grid grid = linear(uint64_t(plan.splits) * groups);
+  Grid grid = set_decode(args.decode, s, plan, p.scale);
   auto& kernel = enc.kernel(k);
   if (p.mask) {
-    enc.dispatch(kernel, reads, writes, args, grid, work(s));
+    enc.dispatch(kernel, reads, writes, args, grid, attention_work(s));
   } else {
-    enc.dispatch(kernel, reads, writes, args.decode, grid, work(s));
+    enc.dispatch(kernel, reads, writes, args.decode, grid, attention_work(s));
   }
   if (k.PARTS == PARTS_MERGED) {
     FewOperands merged{*part};
@@ -259,7 +268,7 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
         outputs(p, out, s.lse),
         args,
         linear(uint64_t(args.tiles) * s.heads * s.batches),
-        work(s));
+        attention_work(s));
   };
   std::visit([&](const auto& v) { run(v, plan.bq); }, plan.kernel);
   if (plan.rest) {
@@ -347,30 +356,11 @@ void ScaledDotProductAttention::eval_gpu(
       ? &inputs[3]
       : nullptr;
 
+  auto shape = vulkan::attention_problem(q, k, v, mask, do_causal_);
+  shape.sinks = has_sinks_;
+  shape.lse = lse != nullptr;
   vulkan::Attention p{
-      q,
-      k,
-      v,
-      mask,
-      sinks ? &*sinks : nullptr,
-      lse,
-      scale_,
-      {.type = vulkan::type_of(out),
-       .batches = static_cast<uint32_t>(q.shape(0)),
-       .heads = static_cast<uint32_t>(q.shape(1)),
-       .kv_heads = static_cast<uint32_t>(k.shape(1)),
-       .queries = static_cast<uint32_t>(q.shape(2)),
-       .keys = static_cast<uint32_t>(k.shape(2)),
-       .dim = static_cast<uint32_t>(q.shape(3)),
-       .value_dim = static_cast<uint32_t>(v.shape(3)),
-       .alignment = std::min(
-           {vulkan::row_alignment(q),
-            vulkan::row_alignment(k),
-            vulkan::row_alignment(v)}),
-       .mask = vulkan::mask_kind(mask),
-       .causal = do_causal_,
-       .sinks = has_sinks_,
-       .lse = lse != nullptr}};
+      q, k, v, mask, sinks ? &*sinks : nullptr, lse, scale_, shape};
   vulkan::allocate_output(out);
   bool fits = vulkan::has_short_strides(q) && vulkan::has_short_strides(k) &&
       vulkan::has_short_strides(v);

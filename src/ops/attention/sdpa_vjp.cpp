@@ -1,7 +1,7 @@
 // fast::ScaledDotProductAttentionVJP: dq, dk and dv from the output and its
-// logsumexp. Weights and score gradients are recomputed, in registers
-// (gradients.h) if matrices allow it, else in bounded temporaries that our own
-// matrix product multiplies.
+// logsumexp. Weights and score gradients are recomputed, in registers if
+// matrices allow it, else in bounded temporaries that our own matrix product
+// multiplies.
 #include <algorithm>
 #include <optional>
 
@@ -10,7 +10,6 @@
 
 #include "backend/stream_encoder.h"
 #include "kernels/attention/vjp_delta.h"
-#include "ops/attention/gradients.h"
 #include "ops/attention/operands.h"
 #include "ops/attention/plan.h"
 #include "ops/gemm/gemm.h"
@@ -22,16 +21,73 @@ namespace mlx::core {
 namespace vulkan {
 namespace {
 
+// The operands of attention_problem(). lse, from the forward pass, and delta =
+// rowsum(y cotan) are (batch, head, query), contiguous, float32.
 struct Vjp {
   StreamEncoder& enc;
   array q, k, v, cotan;
   const array* mask;
   array lse, delta;
-  array p, ds; // memory of the largest block, reused by each
   float scale;
   bool causal;
   int gqa;
+  // Memory of the largest block, reused by each; without it scores stay in
+  // registers.
+  std::optional<array> p, ds;
 };
+
+// Runs the backward pass that keeps scores in registers.
+void run_gradients(
+    const Vjp& vjp,
+    const GradientsPlan& plan,
+    const AttentionProblem& p,
+    array& dq,
+    array& dk,
+    array& dv) {
+  auto& enc = vjp.enc;
+  FewOperands reads{vjp.q, vjp.k, vjp.v};
+  if (vjp.mask) {
+    reads.add(*vjp.mask);
+  }
+  for (auto* a : {&vjp.cotan, &vjp.lse, &vjp.delta}) {
+    reads.add(*a);
+  }
+  GradientsArgs args{
+      .batches = p.batches,
+      .heads = p.heads,
+      .kv_heads = p.kv_heads,
+      .queries = p.queries,
+      .keys = p.keys,
+      .scale = vjp.scale,
+      .q_strides = head_strides(vjp.q),
+      .k_strides = head_strides(vjp.k),
+      .v_strides = head_strides(vjp.v),
+      .cotan_strides = head_strides(vjp.cotan),
+      .mask_strides = mask_strides(vjp.mask)};
+  double product = 2.0 * p.batches * p.heads * p.queries * p.keys * p.dim;
+  auto dispatch = [&](const auto& variant,
+                      const FewOperands& writes,
+                      uint32_t rows,
+                      uint32_t heads,
+                      int products) {
+    args.tiles = (rows + variant.rows() - 1) / variant.rows();
+    enc.dispatch(
+        enc.kernel(variant),
+        reads,
+        writes,
+        args,
+        linear(uint64_t(args.tiles) * heads * p.batches),
+        {.flops = products * product});
+  };
+  std::visit(
+      [&](const auto& v) {
+        dispatch(v, {dk, dv}, p.keys, p.kv_heads, 4);
+      },
+      plan.keys);
+  std::visit(
+      [&](const auto& v) { dispatch(v, {dq}, p.queries, p.heads, 3); },
+      plan.queries);
+}
 
 // A rectangle of scores: ranges of batches, KV heads, queries and keys.
 struct Block {
@@ -39,19 +95,6 @@ struct Block {
   int head, heads; // of the queries
   int query, queries, key, keys;
 };
-
-array view(const array& a, Shape shape, Strides strides, int64_t offset) {
-  array out(std::move(shape), a.dtype(), nullptr, {});
-  int64_t next = 1;
-  bool rows = true;
-  for (int d = out.ndim() - 1; d >= 0; --d) {
-    rows = rows && (out.shape(d) == 1 || strides[d] == next);
-    next *= out.shape(d);
-  }
-  array::Flags flags{rows, rows, false};
-  out.copy_shared_buffer(a, strides, flags, out.size(), offset);
-  return out;
-}
 
 // A range of batches, heads and rows of a (batch, head, row, dim) array.
 array part(
@@ -86,16 +129,14 @@ array grouped(const array& a, int kv_heads) {
       {a.strides(0),
        gqa * a.strides(1),
        a.shape(2) == 1 ? a.strides(1) : a.strides(2),
-       a.strides(3)},
-      0);
+       a.strides(3)});
 }
 
 array transposed(const array& a) {
   return view(
       a,
       {a.shape(0), a.shape(1), a.shape(3), a.shape(2)},
-      {a.strides(0), a.strides(1), a.strides(3), a.strides(2)},
-      0);
+      {a.strides(0), a.strides(1), a.strides(3), a.strides(2)});
 }
 
 // `a`, copied unless the rows of a group's heads are evenly spaced.
@@ -160,7 +201,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
   int64_t pitch = vjp_pitch(b.keys);
   Shape shape{b.batches, b.heads, b.queries, b.keys};
   Strides strides{b.heads * b.queries * pitch, b.queries * pitch, pitch, 1};
-  Scores out{view(vjp.p, shape, strides, 0), view(vjp.ds, shape, strides, 0)};
+  Scores out{view(*vjp.p, shape, strides), view(*vjp.ds, shape, strides)};
 
   // Operands span all queries and keys, so that masks count from the first.
   Block reach = b;
@@ -180,18 +221,9 @@ Scores scores(const Vjp& vjp, const Block& b) {
     reads.push_back(*a);
   }
 
-  ScoresPlan plan = plan_scores(
-      enc.caps(),
-      {.type = type_of(q),
-       .dim = static_cast<uint32_t>(q.shape(3)),
-       .value_dim = static_cast<uint32_t>(v.shape(3)),
-       .alignment = std::min(
-           {row_alignment(q),
-            row_alignment(k),
-            row_alignment(v),
-            row_alignment(cotan)}),
-       .mask = mask_kind(vjp.mask),
-       .causal = vjp.causal});
+  auto problem = attention_problem(q, k, v, vjp.mask, vjp.causal);
+  problem.alignment = std::min(problem.alignment, row_alignment(cotan));
+  ScoresPlan plan = plan_scores(enc.caps(), problem);
   ScoresArgs args = scores_args(vjp, b, plan);
   std::visit(
       [&](const auto& variant) {
@@ -323,7 +355,8 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   array k = vulkan::unit_last(inputs[1], enc);
   array v = vulkan::unit_last(inputs[2], enc);
   array delta = vulkan::row_dots(enc, y, cotan);
-  auto shape = vulkan::gradient_problem(q, k, v, cotan, mask, do_causal_);
+  auto shape = vulkan::attention_problem(q, k, v, mask, do_causal_);
+  shape.alignment = std::min(shape.alignment, vulkan::row_alignment(cotan));
   auto gradients =
       vulkan::plan_gradients(enc.caps(), shape, vulkan::config().test.emulate);
   if (vulkan::config().debug_paths) {
@@ -332,35 +365,20 @@ void ScaledDotProductAttentionVJP::eval_gpu(
         gradients ? "backward, in registers" : "backward, through memory",
         gradients ? "" : vulkan::no_gradients(enc.caps(), shape));
   }
+  vulkan::Vjp vjp{
+      enc, q, k, v, cotan, mask, lse, delta, scale_, do_causal_, gqa, {}, {}};
   if (gradients) {
     vulkan::run_gradients(
-        enc,
-        *gradients,
-        shape,
-        {q, k, v, cotan, mask, lse, delta},
-        scale_,
-        outputs[0],
-        outputs[1],
-        outputs[2]);
+        vjp, *gradients, shape, outputs[0], outputs[1], outputs[2]);
     return;
   }
   vulkan::VjpPlan plan =
       vulkan::plan_vjp(shape, vulkan::most_scores(cotan.itemsize()));
   int room = static_cast<int>(vulkan::vjp_room(shape, plan));
-  vulkan::Vjp vjp{
-      enc,
-      vulkan::groupable(q, gqa, enc),
-      k,
-      v,
-      vulkan::groupable(cotan, gqa, enc),
-      mask,
-      lse,
-      delta,
-      enc.temporary({room}, cotan.dtype()),
-      enc.temporary({room}, cotan.dtype()),
-      scale_,
-      do_causal_,
-      gqa};
+  vjp.q = vulkan::groupable(q, gqa, enc);
+  vjp.cotan = vulkan::groupable(cotan, gqa, enc);
+  vjp.p = enc.temporary({room}, cotan.dtype());
+  vjp.ds = enc.temporary({room}, cotan.dtype());
   vulkan::differentiate(vjp, plan, outputs[0], outputs[1], outputs[2]);
 }
 

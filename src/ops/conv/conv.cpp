@@ -32,21 +32,8 @@ bool by_fours(const array& a, uint32_t channels) {
 
 // Rows [first, first + shape[0]) of a row-contiguous array, as a matrix.
 array matrix(const array& a, Shape shape, int64_t first = 0) {
-  array m(shape, a.dtype(), nullptr, {});
-  auto flags = a.flags();
-  flags.row_contiguous = flags.contiguous = true;
-  flags.col_contiguous = m.size() <= 1 || shape[0] == 1 || shape[1] == 1;
-  m.copy_shared_buffer(a, {shape[1], 1}, flags, m.size(), first * shape[1]);
-  return m;
-}
-
-array transposed(const array& m) {
-  array t({m.shape(1), m.shape(0)}, m.dtype(), nullptr, {});
-  auto flags = m.flags();
-  flags.row_contiguous = m.flags().col_contiguous;
-  flags.col_contiguous = true;
-  t.copy_shared_buffer(m, {1, m.strides(0)}, flags, m.data_size());
-  return t;
+  int64_t row = shape[1];
+  return view(a, std::move(shape), {row, 1}, first * row);
 }
 
 // Axes of x, w and y that are longer than 1 or padded. Without the others,
@@ -99,6 +86,23 @@ struct Job {
   }
 };
 
+// Arguments with axes [first, 3) of p, for kernels that take fewer.
+template <typename Args>
+Args with_axes(const ConvArgs& p, int first) {
+  Args q{.x_n = p.x_n};
+  for (int d = first; d < 3; ++d) {
+    q.x_s[d - first] = p.x_s[d];
+    q.x_size[d - first] = p.x_size[d];
+    q.w_size[d - first] = p.w_size[d];
+    q.y_size[d - first] = p.y_size[d];
+    q.stride[d - first] = p.stride[d];
+    q.pad[d - first] = p.pad[d];
+    q.w_dilation[d - first] = p.w_dilation[d];
+  }
+  q.flip = p.flip;
+  return q;
+}
+
 // One product that gathers tiles of x's matrix; returns false if unsuitable.
 bool convolve_by_tiles(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
@@ -126,17 +130,9 @@ bool convolve_by_tiles(Job& job) {
   if (!plan) {
     return false;
   }
-  ConvProductArgs q{.x_n = p.x_n, .x_c = p.x_c};
-  for (int d = 0; d < 3; ++d) {
-    q.x_s[d] = p.x_s[d];
-    q.x_size[d] = p.x_size[d];
-    q.w_size[d] = p.w_size[d];
-    q.y_size[d] = p.y_size[d];
-    q.stride[d] = p.stride[d];
-    q.pad[d] = p.pad[d];
-    q.w_dilation[d] = p.w_dilation[d];
-    q.x_dilation[d] = p.x_dilation[d];
-  }
+  auto q = with_axes<ConvProductArgs>(p, 0);
+  std::ranges::copy(p.x_dilation, q.x_dilation);
+  q.x_c = p.x_c;
   q.rows = problem.rows;
   q.outputs = p.outputs;
   q.group_outputs = p.group_outputs;
@@ -147,7 +143,6 @@ bool convolve_by_tiles(Job& job) {
   q.tiles_n = plan->tiles_n;
   q.splits = plan->splits;
   q.k_split = plan->k_split;
-  q.flip = p.flip;
   bool split = plan->splits > 1;
   array target = split
       ? enc.temporary(
@@ -173,7 +168,7 @@ void convolve_by_products(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   uint64_t rows = job.rows();
   int k = job.depth(), n = p.outputs;
-  array wt = transposed(matrix(row_contiguous(w, enc), {n, k}));
+  array wt = view(row_contiguous(w, enc), {k, n}, {1, k});
   if (job.pointwise()) {
     array a = matrix(row_contiguous(x, enc), {int(rows), k});
     array y = matrix(out, {int(rows), n});
@@ -207,10 +202,8 @@ void convolve_by_products(Job& job) {
 bool convolve_channels(Job& job) {
   auto& [enc, x, w, out, axes, p] = job;
   uint64_t taps = job.depth();
-  bool dilated = false;
-  for (int d : p.x_dilation) {
-    dilated = dilated || d != 1;
-  }
+  bool dilated =
+      std::ranges::any_of(p.x_dilation, [](int d) { return d != 1; });
   uint64_t along =
       (p.y_size[2] + ConvDepthwiseVariant::RUN - 1) / ConvDepthwiseVariant::RUN;
   uint64_t runs = x.shape(0) * along * p.y_size[1];
@@ -220,20 +213,10 @@ bool convolve_channels(Job& job) {
     return false;
   }
   array weights = row_contiguous(w, enc);
-  ConvDepthwiseArgs q{.x_n = p.x_n};
-  for (int d = 0; d < 2; ++d) {
-    q.x_s[d] = p.x_s[d + 1];
-    q.x_size[d] = p.x_size[d + 1];
-    q.w_size[d] = p.w_size[d + 1];
-    q.y_size[d] = p.y_size[d + 1];
-    q.stride[d] = p.stride[d + 1];
-    q.pad[d] = p.pad[d + 1];
-    q.w_dilation[d] = p.w_dilation[d + 1];
-  }
+  auto q = with_axes<ConvDepthwiseArgs>(p, 1);
   q.channels = p.outputs;
   q.taps = taps;
   q.runs = runs;
-  q.flip = p.flip;
   uint32_t wide = q.w_size[1];
   bool slides = q.stride[1] == 1 && q.w_dilation[1] == 1 &&
       (wide == 3 || wide == 5 || wide == 7);

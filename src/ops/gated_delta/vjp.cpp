@@ -32,24 +32,16 @@ int chunk_steps(int steps, uint64_t state_bytes) {
 array steps_of(const array& a, int first, int count) {
   Shape shape = a.shape();
   shape[1] = count;
-  array out(std::move(shape), a.dtype(), nullptr, {});
-  bool whole = a.shape(0) == 1 || count == a.shape(1);
-  out.copy_shared_buffer(
-      a, a.strides(), {whole, whole, false}, out.size(), first * a.strides(1));
-  return out;
+  return view(a, std::move(shape), a.strides(), first * a.strides(1));
 }
 
 // Item `index` of the first axis of a contiguous array, as an array.
 array item_of(const array& a, int index) {
-  array out(
-      Shape(a.shape().begin() + 1, a.shape().end()), a.dtype(), nullptr, {});
-  out.copy_shared_buffer(
+  return view(
       a,
+      Shape(a.shape().begin() + 1, a.shape().end()),
       Strides(a.strides().begin() + 1, a.strides().end()),
-      {true, true, false},
-      out.size(),
       index * a.strides(0));
-  return out;
 }
 
 // Results of a chunk for the sums over rows.

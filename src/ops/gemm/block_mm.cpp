@@ -35,7 +35,7 @@ void run_blocks(
   check_groups(name, a, b, groups);
   p.batches = batches;
 
-  Shape shape(out.shape().begin(), out.shape().end() - 2);
+  Shape shape = leading(out.shape(), 2);
   std::array<Strides, BLOCK_OPERANDS> strides;
   strides.fill(Strides(shape.size(), 0));
   std::vector<Operand> reads;
@@ -45,7 +45,7 @@ void run_blocks(
       p.rows[i] = in[i]->strides(-2);
       p.cols[i] = in[i]->strides(-1);
       if (!segments) {
-        strides[i] = {in[i]->strides().begin(), in[i]->strides().end() - 2};
+        strides[i] = leading(in[i]->strides(), 2);
       }
     }
   }

@@ -18,42 +18,29 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Collapsed batch dimensions and an array's strides along them.
-struct CollapsedBatch {
-  Shape shape;
-  Strides strides;
-};
-
 struct BatchLayout {
   Shape shape;
   std::array<Strides, 3> strides; // of a, b, c; of lhs, rhs when gathering
-  CollapsedBatch a, b; // when gathering: the matrices that the indices select
+  Axes a, b; // when gathering: the matrices that the indices select
 };
 
 // Argument blocks in the order of BATCH's values.
 using AnyBatch = std::variant<BatchEven, BatchNest, BatchGather>;
 
-Shape batch_shape(const array& x) {
-  return Shape(x.shape().begin(), x.shape().end() - 2);
-}
-
 Strides batch_strides(const array& x) {
-  return Strides(x.strides().begin(), x.strides().end() - 2);
+  return leading(x.strides(), 2);
 }
 
 MatrixStrides matrix_strides(const array& x) {
   return {x.strides(-2), x.strides(-1)};
 }
 
-CollapsedBatch collapsed_batch(const array& x) {
-  Shape shape = batch_shape(x);
-  std::array<Strides, 1> strides{batch_strides(x)};
-  collapse(shape, strides);
-  return {shape, strides[0]};
+Axes collapsed_batch(const array& x) {
+  return collapsed(leading(x.shape(), 2), batch_strides(x));
 }
 
 BatchLayout batch_layout(const GemmCall& call, const array& out) {
-  BatchLayout batch{.shape = batch_shape(out)};
+  BatchLayout batch{.shape = leading(out.shape(), 2)};
   if (call.lhs) {
     batch.a = collapsed_batch(call.a);
     batch.b = collapsed_batch(call.b);

@@ -6,7 +6,6 @@
 
 #include "backend/stream_encoder.h"
 #include "ops/gemm/gemm.h"
-#include "ops/gemm/sorted.h"
 #include "ops/layout.h"
 
 namespace mlx::core {

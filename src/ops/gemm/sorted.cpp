@@ -1,4 +1,4 @@
-#include "ops/gemm/sorted.h"
+#include "ops/gemm/gemm.h"
 
 #include "ops/gemm/plan.h"
 #include "ops/layout.h"

@@ -25,6 +25,26 @@ uint32_t row_bucket(uint32_t m, uint32_t most) {
   return rows;
 }
 
+uint64_t rows_of_expert(const QuantShape& s) {
+  return s.batch / std::max(s.matrices, 1u);
+}
+
+// The plan of a kernel whose workgroups make tiles of so many rows and outputs,
+// of all products if their rows are sorted.
+QuantPlan in_tiles(
+    const auto& kernel,
+    const QuantShape& s,
+    uint32_t rows,
+    uint32_t outputs) {
+  return {
+      .kernel = kernel,
+      .sorted = s.sorted,
+      .tile_height = rows,
+      .m_tiles = s.sorted ? most_sorted_tiles(s.batch, s.matrices, rows)
+                          : tiles(s.m, rows),
+      .n_tiles = tiles(s.n, outputs)};
+}
+
 // Chooses the largest chunks, of whole words and up to `turns` at once, that
 // divide k evenly among the lanes; else the largest that leave no lane idle.
 void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
@@ -75,10 +95,7 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
   uint32_t groups = tuning(caps).quant.matvec_groups * caps.cores();
   uint64_t sixteens = s.batch * tiles(s.n, 16);
   v.BLOCK = 16 * std::clamp(tiles(sixteens, groups), 1u, 8u);
-  return {
-      .kernel = v,
-      .m_tiles = tiles(s.m, v.ROWS),
-      .n_tiles = tiles(s.n, v.BLOCK)};
+  return in_tiles(v, s, v.ROWS, v.BLOCK);
 }
 
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
@@ -153,10 +170,6 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
 }
 
-uint64_t rows_of_expert(const QuantShape& s) {
-  return s.batch / std::max(s.matrices, 1u);
-}
-
 // Whether lanes load codes into their own elements of matrices: if the layout
 // is known, in the measured formats, or in others if the user requests it by
 // `rows`. Software devices then emulate matrices.
@@ -225,10 +238,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
     v.WK = fragments_parts(caps, s, v);
   }
   reform(caps, s, v);
-  return {
-      .kernel = v,
-      .m_tiles = tiles(s.m, v.rows()),
-      .n_tiles = tiles(s.n, v.outputs())};
+  return in_tiles(v, s, v.rows(), v.outputs());
 }
 
 // Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
@@ -260,8 +270,7 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   uint32_t most = forms.tall_rows ? forms.tall_rows : 128;
   uint32_t share = tiles(s.m, tiles(s.m, most));
   QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
-  QuantPlan plan{
-      .kernel = v, .m_tiles = tiles(s.m, v.BM), .n_tiles = tiles(s.n, v.BN)};
+  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
   uint64_t parts = std::min<uint64_t>(
       t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k);
@@ -304,15 +313,7 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
           v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
     v.WK /= 2;
   }
-  return {
-      .kernel = v,
-      .m_tiles = tiles(s.m, v.rows()),
-      .n_tiles = tiles(s.n, v.outputs())};
-}
-
-uint32_t tiles_of_rows(const QuantShape& s, uint32_t height) {
-  return s.sorted ? most_sorted_tiles(s.batch, s.matrices, height)
-                  : tiles(s.m, height);
+  return in_tiles(v, s, v.rows(), v.outputs());
 }
 
 // Whether qmm_fragments or qmm_tall is used for sorted rows
@@ -343,12 +344,7 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
   v.AHEAD = caps.software() ? 1 : 2;
   v.SORTED = true;
   reform(caps, s, v);
-  return {
-      .kernel = v,
-      .sorted = true,
-      .tile_height = v.rows(),
-      .m_tiles = tiles_of_rows(s, v.rows()),
-      .n_tiles = tiles(s.n, v.outputs())};
+  return in_tiles(v, s, v.rows(), v.outputs());
 }
 
 // Whether it is qmm_tall: more rows an expert.
@@ -360,12 +356,7 @@ bool takes_sorted_tall(const Caps& caps, const QuantShape& s, int rows) {
 QuantPlan plan_sorted_tall(const Caps& caps, const QuantShape& s) {
   bool tall = rows_of_expert(s) > tuning(caps).quant.tall_expert_rows;
   QmmTallVariant v = tall_variant(caps, s, tall ? 128 : 64);
-  return {
-      .kernel = v,
-      .sorted = true,
-      .tile_height = v.BM,
-      .m_tiles = tiles_of_rows(s, v.BM),
-      .n_tiles = tiles(s.n, v.BN)};
+  return in_tiles(v, s, v.BM, v.BN);
 }
 
 struct Tile {
@@ -423,12 +414,7 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
       t.bn,
       t.wm,
       t.wn};
-  return {
-      .kernel = on_units(v, units, t.bn == 128 ? 256 : 128),
-      .sorted = s.sorted,
-      .tile_height = t.bm,
-      .m_tiles = tiles_of_rows(s, t.bm),
-      .n_tiles = tiles(s.n, t.bn)};
+  return in_tiles(on_units(v, units, t.bn == 128 ? 256 : 128), s, t.bm, t.bn);
 }
 
 // Matrices that multiply codes by rows of x; without bf16 matrices, those of
@@ -516,12 +502,7 @@ QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
     auto tall = variant({128, 128, 2, 4}, 64);
     v = tall.shared_memory() <= caps.shared_memory ? tall : v;
   }
-  QuantPlan plan{
-      .kernel = v,
-      .sorted = s.sorted,
-      .tile_height = v.BM,
-      .m_tiles = tiles_of_rows(s, v.BM),
-      .n_tiles = tiles(s.n, v.BN)};
+  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   constexpr uint32_t unit = 128; // whole groups and tiles
   uint32_t part = tiles(tiles(s.k, parts), unit) * unit;
   if (part < s.k) {
@@ -563,14 +544,10 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
     bool fits = caps.shared_memory >= (64 + 128) * 32 * sizeof(float);
     v.BN = fits && 2 * rounds(128) <= rounds(64) ? 128 : 64;
   }
-  return {
-      .kernel = v,
-      .sorted = s.sorted,
-      .tile_height = v.BM,
-      .m_tiles = tiles_of_rows(s, v.BM),
-      .n_tiles = tiles(s.n, v.BN),
-      .why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
-                               : "no cooperative matrices for x's type"};
+  QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
+  plan.why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
+                               : "no cooperative matrices for x's type";
+  return plan;
 }
 
 // Whether rows of x are rounded to bytes. The user must request it: 1 if bytes
@@ -603,8 +580,7 @@ QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
   } else if (caps.software() || s.m <= 32) {
     v.BM = 32;
   }
-  return {
-      .kernel = v, .m_tiles = tiles(s.m, v.BM), .n_tiles = tiles(s.n, v.BN)};
+  return in_tiles(v, s, v.BM, v.BN);
 }
 
 } // namespace

@@ -65,15 +65,6 @@ void count(const QuantShape& s, const QuantPlan* plan) {
       "quantized products", shape, std::visit(path, plan->kernel), plan->why);
 }
 
-// The rows of `a`, `pitch` items apart, as a matrix.
-array as_matrix(const array& a, int rows, int cols, int64_t pitch) {
-  array m({rows, cols}, a.dtype(), nullptr, {});
-  bool contiguous = pitch == cols;
-  array::Flags flags{contiguous, contiguous, false};
-  m.copy_shared_buffer(a, {pitch, 1}, flags, a.data_size());
-  return m;
-}
-
 void dense_product(
     StreamEncoder& enc,
     const QuantOperands& o,
@@ -89,12 +80,10 @@ void dense_product(
   array codes = row_contiguous(o.w, enc);
   dequantize(enc, codes, row_contiguous(o.scales, enc), side, w, o.format);
   if (o.transpose) {
-    array t({k, n}, w.dtype(), nullptr, {});
-    t.copy_shared_buffer(w, {1, k}, {true, false, true}, w.data_size());
-    w = t;
+    w = view(w, {k, n}, {1, k});
   }
-  array x = as_matrix(o.x, m, k, args.x_row);
-  array y = as_matrix(out, m, n, n);
+  array x = view(o.x, {m, k}, {args.x_row, 1});
+  array y = view(out, {m, n}, {n, 1});
   run_gemm(enc, {"quantized_matmul", x, w}, y);
 }
 
@@ -285,14 +274,12 @@ std::optional<int64_t> even_stride(const array& a, int n) {
     }
     return stride == int64_t(a.size()) ? 0 : stride;
   }
-  Shape shape(a.shape().begin(), a.shape().end() - n);
-  std::array<Strides, 1> strides{
-      Strides(a.strides().begin(), a.strides().end() - n)};
-  collapse(shape, strides);
+  auto [shape, strides] =
+      collapsed(leading(a.shape(), n), leading(a.strides(), n));
   if (shape.size() > 1) {
     return std::nullopt;
   }
-  return shape[0] == 1 ? 0 : strides[0][0];
+  return shape[0] == 1 ? 0 : strides[0];
 }
 
 } // namespace vulkan

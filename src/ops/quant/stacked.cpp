@@ -1,6 +1,6 @@
 // Products of stacks of matrices, and products by index (GatherQMM).
 #include "ops/attention/quantized.h"
-#include "ops/gemm/sorted.h"
+#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 
 namespace mlx::core {
@@ -8,14 +8,6 @@ namespace mlx::core {
 namespace vulkan {
 
 namespace {
-
-// Leading dimensions, without the last `n`.
-Shape leading_shape(const array& a, int n) {
-  return Shape(a.shape().begin(), a.shape().end() - n);
-}
-Strides leading_strides(const array& a, int n) {
-  return Strides(a.strides().begin(), a.strides().end() - n);
-}
 
 // The distance between matrices, after a copy if they are not evenly spaced.
 int64_t make_even(array& a, StreamEncoder& enc) {
@@ -28,7 +20,7 @@ int64_t make_even(array& a, StreamEncoder& enc) {
 }
 
 uint32_t matrices_of(const array& a) {
-  return elements(leading_shape(a, 2));
+  return elements(leading(a.shape(), 2));
 }
 
 // The stride of a single row has no meaning: expand_dims makes it 1.
@@ -59,12 +51,12 @@ void set_batch(ProductStack& p, Shape shape, std::array<Strides, N> strides) {
 void set_stack(ProductStack& p, const QuantOperands& o) {
   Strides zero(o.x.ndim() - 2, 0);
   auto of = [&](const array& a) {
-    return o.w.ndim() == 2 ? zero : leading_strides(a, 2);
+    return o.w.ndim() == 2 ? zero : leading(a.strides(), 2);
   };
   set_batch<4>(
       p,
-      leading_shape(o.x, 2),
-      {leading_strides(o.x, 2),
+      leading(o.x.shape(), 2),
+      {leading(o.x.strides(), 2),
        of(o.w),
        of(o.scales),
        o.format.bias ? of(*o.side) : zero});

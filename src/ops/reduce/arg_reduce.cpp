@@ -1,5 +1,3 @@
-#include <array>
-
 #include "mlx/primitives.h"
 #include "ops/layout.h"
 #include "ops/nest.h"
@@ -43,15 +41,8 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
   const array& in = inputs[0];
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = encoder(stream());
-  Shape shape;
-  std::array<Strides, 1> strides;
-  for (int d = 0; d < in.ndim(); ++d) {
-    if (d != axis_) {
-      shape.push_back(in.shape(d));
-      strides[0].push_back(in.strides()[d]);
-    }
-  }
-  collapse(shape, strides);
+  auto [shape, strides] = collapsed(
+      remove_index(in.shape(), axis_), remove_index(in.strides(), axis_));
   variant_ndim(shape.size(), "arg_reduce"); // throws beyond max_ndim
   ArgReducePlan plan = plan_arg_reduce({
       .op = reduce_type_ == ArgReduce::ArgMin ? "ArgMin" : "ArgMax",
@@ -59,7 +50,7 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
       .outputs = out.size(),
       .extent = static_cast<uint64_t>(in.shape(axis_)),
       .axis_stride = in.strides()[axis_],
-      .kept_stride = strides[0].back(),
+      .kept_stride = strides.back(),
       .even = shape.size() == 1,
       .large = needs_large_index(in) || needs_large_index(out),
   });
@@ -69,7 +60,7 @@ void ArgReduce::eval_gpu(const std::vector<array>& inputs, array& out) {
         in,
         out,
         plan,
-        {plan.parts, in.strides()[axis_], nest_args<n>(shape, strides[0])});
+        {plan.parts, in.strides()[axis_], nest_args<n>(shape, strides)});
   });
 }
 

@@ -21,17 +21,6 @@ static_assert(max_reduce_ndim == max_ndim);
 // Names in the order of Reduce::ReduceType.
 constexpr const char* op_names[] = {"And", "Or", "Sum", "Prod", "Min", "Max"};
 
-struct Axes {
-  Shape shape;
-  Strides strides;
-
-  void collapse() {
-    std::array<Strides, 1> one{std::move(strides)};
-    vulkan::collapse(shape, one);
-    strides = std::move(one[0]);
-  }
-};
-
 // Elements may be combined in any order. With the largest strides first,
 // adjacent axes merge and the innermost loop has the least stride.
 Axes reduced_nest(const array& x, const std::vector<int>& axes) {
@@ -49,8 +38,7 @@ Axes reduced_nest(const array& x, const std::vector<int>& axes) {
     nest.shape.push_back(extent);
     nest.strides.push_back(stride);
   }
-  nest.collapse();
-  return nest;
+  return collapsed(nest.shape, nest.strides);
 }
 
 Axes kept_nest(const array& x, const std::vector<int>& axes) {
@@ -61,8 +49,7 @@ Axes kept_nest(const array& x, const std::vector<int>& axes) {
       nest.strides.push_back(x.strides()[d]);
     }
   }
-  nest.collapse();
-  return nest;
+  return collapsed(nest.shape, nest.strides);
 }
 
 // A reduction: the axes of its outputs and of the elements of each.

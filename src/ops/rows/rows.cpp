@@ -1,7 +1,6 @@
 #include "ops/rows/rows.h"
 
 #include <algorithm>
-#include <array>
 
 #include "mlx/backend/gpu/copy.h"
 #include "ops/layout.h"
@@ -45,15 +44,13 @@ Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order) {
     return {a, args, true, donatable};
   }
   if (last_contiguous) {
-    Shape shape(a.shape().begin(), a.shape().end() - 1);
-    std::array<Strides, 1> strides{
-        Strides(a.strides().begin(), a.strides().end() - 1)};
-    collapse(shape, strides);
+    auto [shape, strides] =
+        collapsed(leading(a.shape(), 1), leading(a.strides(), 1));
     if (shape.size() <= 2) {
-      args.outer_stride = strides[0][0];
+      args.outer_stride = strides[0];
       if (shape.size() == 2) {
         args.inner = shape[1];
-        args.inner_stride = strides[0][1];
+        args.inner_stride = strides[1];
       }
       return {a, args};
     }

@@ -126,10 +126,7 @@ std::string file_name(const Caps& device) {
   h.add(device.driver);
   h.add(device.driver_version, plans_version);
   h.add(std::string_view(mlx::core::version()));
-  char text[17];
-  std::snprintf(
-      text, sizeof text, "%016llx", static_cast<unsigned long long>(h.a()));
-  return "tuned-" + device.uuid + "-" + text;
+  return "tuned-" + device.uuid + "-" + hexadecimal(h.a());
 }
 
 } // namespace

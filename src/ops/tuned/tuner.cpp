@@ -6,6 +6,7 @@
 
 #include "ops/tuned/tuned.h"
 #include "ops/tuned/visit.h"
+#include "pipeline/hash.h"
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
@@ -17,13 +18,6 @@ namespace mlx::core::vulkan {
 namespace {
 
 using nlohmann::json;
-
-std::string hexadecimal(uint64_t x) {
-  char text[17];
-  std::snprintf(
-      text, sizeof text, "%016llx", static_cast<unsigned long long>(x));
-  return text;
-}
 
 json classes() {
   json found = json::array();

@@ -51,11 +51,7 @@ void visit_plan(const Caps& caps, const AttentionProblem& p, F f) {
     std::visit([&](auto& v) { f(v, parts); }, plan.kernel);
     return;
   }
-  auto plan = plan_decode(
-      caps,
-      p,
-      {.splits = !config().disabled("splits"),
-       .joins = !config().disabled("joins")});
+  auto plan = plan_decode(caps, p, decode_options());
   PlanParts parts{plan.splits, plan.split_keys};
   parts.fits = !p.bits || fits_registers(caps, plan.kernel);
   f(plan.kernel, parts);
