@@ -23,7 +23,7 @@ int64_t integer_of(const Expr& e) {
     }
   } catch (const std::exception&) {
   }
-  throw Error(e.place, quoted(e.text) + " is not an integer of 64 bits.");
+  fail_at(e.place, "{} is not an integer of 64 bits.", quoted(e.text));
 }
 
 // Wraps on overflow, so that nothing is undefined.
@@ -32,7 +32,7 @@ int64_t apply(const Expr& e, int64_t a, int64_t b) {
   uint64_t x = uint64_t(a), y = uint64_t(b);
   if (op == "/" || op == "%") {
     if (b == 0) {
-      throw Error(e.place, "The condition divides by zero.");
+      fail_at(e.place, "The condition divides by zero.");
     }
     if (b == -1) {
       return op == "/" ? int64_t(0 - x) : 0;
@@ -72,7 +72,7 @@ int64_t value_of(const Expr& e) {
       }
       [[fallthrough]];
     default:
-      throw Error(
+      fail_at(
           e.place, "A condition of #if takes integers and their operators.");
   }
 }
@@ -81,7 +81,7 @@ int64_t value_of(const Expr& e) {
 
 int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena) {
   if (line.empty()) {
-    throw Error(place, "The condition is empty.");
+    fail_at(place, "The condition is empty.");
   }
   for (auto& token : line) {
     if (token.is_name()) {

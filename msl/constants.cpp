@@ -205,7 +205,7 @@ Value Translator::number(const Expr& e) {
   if (real || has('f') || has('h')) {
     double d = std::strtod(digits.c_str(), &stop);
     if (*stop) {
-      fail(e.place, "`" + e.text + "` is not a number of MSL.");
+      fail("`{}` is not a number of MSL.", e.text);
     }
     Scalar t = has('h') ? Scalar::F16 : has('b') ? Scalar::BF16 : Scalar::F32;
     // Rounds once, from the text.
@@ -217,7 +217,7 @@ Value Translator::number(const Expr& e) {
   const char* begin = digits.c_str() + (binary ? 2 : 0);
   uint64_t v = std::strtoull(begin, &stop, binary ? 2 : 0);
   if (*stop || errno) {
-    fail(e.place, "`" + e.text + "` is not a number of MSL.");
+    fail("`{}` is not a number of MSL.", e.text);
   }
   bool decimal = !hex && !binary && digits[0] != '0';
   return integer(

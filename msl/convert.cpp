@@ -24,22 +24,16 @@ Ty Translator::promoted(Ty t) {
   return small ? types_.scalar(Scalar::I32) : t;
 }
 
-Ty Translator::common_type(Ty a, Ty b, Place place) {
+Ty Translator::common_type(Ty a, Ty b) {
   if (a->is_complex() || b->is_complex()) {
     return types_.complex();
   }
   if (!a->is_numeric() || !b->is_numeric()) {
-    fail(
-        place,
-        "`" + msl_name(a) + "` and `" + msl_name(b) +
-            "` have no common type here.");
+    fail("`{}` and `{}` have no common type here.", a, b);
   }
   if (a->is_vector() || b->is_vector()) {
     if (a->is_vector() && b->is_vector() && a->width != b->width) {
-      fail(
-          place,
-          "vectors of different widths (" + msl_name(a) + ", " + msl_name(b) +
-              ") do not combine.");
+      fail("vectors of different widths ({}, {}) do not combine.", a, b);
     }
     Ty v = a->is_vector() ? a : b;
     return types_.vector(v->scalar, v->width);
@@ -119,11 +113,7 @@ int Translator::conversion_cost(Ty from, Ty to, const Value* v) {
   return widens ? 1 : from->is_floating() == to->is_floating() ? 2 : 3;
 }
 
-Value Translator::convert_pointer(
-    const Value& v,
-    Ty to,
-    Place place,
-    bool is_explicit) {
+Value Translator::convert_pointer(const Value& v, Ty to, bool is_explicit) {
   if (v.constant && v.type->is_integer() && v.integer() == 0) {
     Value null = plain_value(to, to->is_address() ? "0ul" : null_offset);
     null.is_null = true;
@@ -132,15 +122,12 @@ Value Translator::convert_pointer(
   Value p = decayed(v);
   if (!p.type->is_pointer()) {
     if (is_explicit && to->is_address() && p.type->is_integer()) {
-      Value bits = convert(p, types_.scalar(Scalar::U64), place);
+      Value bits = convert(p, types_.scalar(Scalar::U64));
       bits.type = to;
       bits.constant.reset();
       return bits;
     }
-    fail(
-        place,
-        "`" + msl_name(v.type) + "` is not a pointer, but `" + msl_name(to) +
-            "` is wanted.");
+    fail("`{}` is not a pointer, but `{}` is wanted.", v.type, to);
   }
   if (p.is_null || p.type == to) {
     p.type = to;
@@ -148,16 +135,13 @@ Value Translator::convert_pointer(
   }
   if (p.type->is_address() != to->is_address()) {
     fail(
-        place,
-        "a pointer cannot change its address space (`" + msl_name(p.type) +
-            "` to `" + msl_name(to) + "`).");
+        "a pointer cannot change its address space (`{}` to `{}`).",
+        p.type,
+        to);
   }
   if (!is_explicit &&
       flat_element(p.type->element) != flat_element(to->element)) {
-    fail(
-        place,
-        "`" + msl_name(p.type) + "` does not convert to `" + msl_name(to) +
-            "` without a cast.");
+    fail("`{}` does not convert to `{}` without a cast.", p.type, to);
   }
   if (p.type->is_address()) {
     p.type = to;
@@ -170,11 +154,10 @@ Value Translator::convert_pointer(
       from_item->scalar == item->scalar;
   if (!views && from_item != item) {
     fail(
-        place,
         "a pointer into threadgroup or thread memory cannot be cast to items "
-        "of another type (`" +
-            msl_name(p.type) + "` to `" + msl_name(to) +
-            "`); declare an array of that type.");
+        "of another type (`{}` to `{}`); declare an array of that type.",
+        p.type,
+        to);
   }
   int from_width = from_item->width, width = item->width;
   if (from_width != width && p.text != "0") {
@@ -186,13 +169,9 @@ Value Translator::convert_pointer(
   return p;
 }
 
-Value Translator::convert(
-    const Value& given,
-    Ty to,
-    Place place,
-    bool is_explicit) {
+Value Translator::convert(const Value& given, Ty to, bool is_explicit) {
   if (to->is_pointer()) {
-    return convert_pointer(given, to, place, is_explicit);
+    return convert_pointer(given, to, is_explicit);
   }
   Value v = load(given);
   if (v.type == to || to->is_void()) {
@@ -208,30 +187,27 @@ Value Translator::convert(
       is_64(to->scalar)) {
     Value bits = v;
     bits.type = types_.scalar(Scalar::U64);
-    return convert(bits, to, place);
+    return convert(bits, to);
   }
   if (to->is_complex() && v.type->is_scalar()) {
-    Value re = convert(v, types_.scalar(Scalar::F32), place);
+    Value re = convert(v, types_.scalar(Scalar::F32));
     return plain_value(to, "vec2(" + re.text + ", 0.0)");
   }
   if (v.type->is_complex() && to->is_scalar() && is_explicit) {
     Value re =
         plain_value(types_.scalar(Scalar::F32), within(v, Prec::Atom) + ".x");
-    return convert(re, to, place);
+    return convert(re, to);
   }
   bool splat = to->is_vector() && v.type->is_scalar();
   if (!v.type->is_numeric() || !to->is_numeric() ||
       (v.type->is_vector() && v.type->width != to->width)) {
-    fail(
-        place,
-        "`" + msl_name(v.type) + "` does not convert to `" + msl_name(to) +
-            "`.");
+    fail("`{}` does not convert to `{}`.", v.type, to);
   }
   if (v.constant && to->is_scalar()) {
     return literal(to, *v.constant);
   }
   if (splat) {
-    Value one = convert(v, types_.scalar(to->scalar), place);
+    Value one = convert(v, types_.scalar(to->scalar));
     return plain_value(to, glsl_name(to) + "(" + one.text + ")");
   }
   if (to->scalar == v.type->scalar) { // packed
@@ -242,8 +218,8 @@ Value Translator::convert(
   if (to->scalar == Scalar::Bool && !to->is_vector()) {
     Value zero = literal(types_.scalar(v.type->scalar), int64_t(0));
     Ty wide = promoted(v.type);
-    Value x = convert(v, wide, place);
-    zero = convert(zero, wide, place);
+    Value x = convert(v, wide);
+    zero = convert(zero, wide);
     return plain_value(
         to, within(x, Prec::Relation) + " != " + zero.text, Prec::Equality);
   }
@@ -252,7 +228,7 @@ Value Translator::convert(
       v.type->is_integer() && info_of(v.type->scalar).size > size) {
     // NVIDIA's compiler (driver 580) has -int8_t(-128) as 128 even after a
     // conversion to int8_t.
-    v = convert(v, types_.with_scalar(v.type, Scalar::I32), place);
+    v = convert(v, types_.with_scalar(v.type, Scalar::I32));
     v.text =
         "bitfieldExtract(" + v.text + ", 0, " + std::to_string(8 * size) + ")";
   }
@@ -264,51 +240,42 @@ Value Translator::convert(
   return rounded(r);
 }
 
-Value Translator::construct(Ty to, std::vector<Value> from, Place place) {
+Value Translator::construct(Ty to, std::vector<Value> from) {
   if (to->is_struct()) {
-    return construct_record(to, std::move(from), place);
+    return construct_record(to, std::move(from));
   }
   if (from.empty()) {
     return to->is_numeric() && to->is_scalar() ? literal(to, int64_t(0))
-        : to->is_vector()                      ? convert(integer(0), to, place)
+        : to->is_vector()                      ? convert(integer(0), to)
         : to->is_complex()                     ? plain_value(to, "vec2(0.0)")
-                                               : convert(integer(0), to, place);
+                                               : convert(integer(0), to);
   }
   if (to->is_complex() && from.size() == 2) {
     Ty f = types_.scalar(Scalar::F32);
     return plain_value(
         to,
-        "vec2(" + convert(from[0], f, place).text + ", " +
-            convert(from[1], f, place).text + ")");
+        "vec2(" + convert(from[0], f).text + ", " + convert(from[1], f).text +
+            ")");
   }
   if (from.size() == 1) {
-    return convert(from[0], to, place, true);
+    return convert(from[0], to, true);
   }
   if (!to->is_vector()) {
-    fail(
-        place,
-        "`" + msl_name(to) + "` is not made of " + std::to_string(from.size()) +
-            " values.");
+    fail("`{}` is not made of {} values.", to, from.size());
   }
   std::string text = glsl_name(to) + "(";
   int width = 0;
   for (size_t i = 0; i < from.size(); ++i) {
     Value x = load(from[i]);
     if (!x.type->is_numeric()) {
-      fail(
-          place,
-          "`" + msl_name(x.type) + "` is no component of `" + msl_name(to) +
-              "`.");
+      fail("`{}` is no component of `{}`.", x.type, to);
     }
     width += x.type->width;
-    x = convert(x, types_.with_scalar(x.type, to->scalar), place);
+    x = convert(x, types_.with_scalar(x.type, to->scalar));
     text += (i ? ", " : "") + x.text;
   }
   if (width != to->width) {
-    fail(
-        place,
-        "`" + msl_name(to) + "` is given " + std::to_string(width) +
-            " components.");
+    fail("`{}` is given {} components.", to, width);
   }
   return plain_value(to, text + ")");
 }
@@ -368,7 +335,7 @@ std::string component_text(const Value& v, int i) {
 
 } // namespace
 
-Value Translator::as_type(const Value& given, Ty to, Place place) {
+Value Translator::as_type(const Value& given, Ty to) {
   Value v = load(given);
   if (v.type == to) {
     return v;
@@ -377,10 +344,7 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
       info_of(v.type->scalar).size * v.type->width ==
           info_of(to->scalar).size * to->width;
   if (!fits) {
-    fail(
-        place,
-        "as_type needs types of one size; `" + msl_name(v.type) + "` and `" +
-            msl_name(to) + "` are not.");
+    fail("as_type needs types of one size; `{}` and `{}` are not.", v.type, to);
   }
   if (v.type->is_vector()) {
     v = temporary(v);

@@ -131,10 +131,7 @@ Symbol* Translator::find(const std::string& name) {
 }
 
 // Looks up A::b::c: structs and types, and at last a name in them.
-Symbol* Translator::find_qualified(
-    const std::string& name,
-    Scope** where,
-    Place place) {
+Symbol* Translator::find_qualified(const std::string& name, Scope** where) {
   if (Symbol* whole = find(scope_, name, where)) { // an enumerator, E::a
     return whole;
   }
@@ -143,10 +140,9 @@ Symbol* Translator::find_qualified(
     return nullptr;
   }
   Type outer;
-  outer.place = place;
+  outer.place = here_;
   outer.name = name.substr(0, at);
-  if (!find_qualified(
-          outer.name, where, place)) { // a namespace: names are global
+  if (!find_qualified(outer.name, where)) { // a namespace: names are global
     return find(scope_, name.substr(at + 2), where);
   }
   Ty t = base_type(outer);
@@ -162,7 +158,7 @@ void Translator::declare(Scope& scope, const Declaration& d) {
   if (d.kind == Kind::StaticAssert) {
     Value v = rvalue(*d.constant.value);
     if (v.constant && v.integer() == 0) {
-      fail(d.place, "static_assert: " + d.name);
+      fail_at(d.place, "static_assert: {}", d.name);
     }
     return;
   }
@@ -197,7 +193,7 @@ void Translator::declare_templates() {
       s.kind = Symbol::Kind::Type;
       s.type = types_.named(*type);
       if (!s.type) {
-        fail({}, "the template argument `" + t.name + "` is not a type.");
+        fail_at(Place{}, "the template argument `{}` is not a type.", t.name);
       }
       scope_->names[t.name] = s;
       continue;
@@ -232,7 +228,8 @@ Value Translator::argument_value(Symbol& s, size_t index) {
   auto& a = source_.arguments[index];
   Ty item = types_.named(a.type);
   if (!item) {
-    fail({}, "the argument `" + a.name + "` has the unknown type " + a.type);
+    fail_at(
+        Place{}, "the argument `{}` has the unknown type {}", a.name, a.type);
   }
   if (a.atomic) {
     item = types_.scalar(item->scalar, true);
@@ -268,13 +265,13 @@ Value Translator::attribute_value(Symbol& s, const std::string& name) {
     s.value = of_variable(v);
     return s.value;
   }
-  fail({}, "`" + name + "` is not known.");
+  fail_at(Place{}, "`{}` is not known.", name);
 }
 
 // A constant of the header, or a static one of a struct, at its first use.
-Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
+Value Translator::lazy_value(Symbol& s, const std::string& name) {
   if (s.busy) {
-    fail(place, "the constant `" + name + "` depends on itself.");
+    fail("the constant `{}` depends on itself.", name);
   }
   s.busy = true;
   const Declarator& d = *s.lazy;
@@ -283,14 +280,14 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   auto lines = captured([&] {
     Temporarily inner(scope_, s.scope);
     if (!d.value) {
-      fail(d.place, "the constant `" + name + "` has no value.");
+      fail_at(d.place, "the constant `{}` has no value.", name);
     }
     type = d.type.name == "auto" ? load(eval(*d.value)).type : declared_type(d);
     v = initial(type, *d.value);
   });
   s.busy = false;
   if (!lines.empty()) {
-    fail(d.place, "the constant `" + name + "` must be a constant expression.");
+    fail_at(d.place, "the constant `{}` must be a constant expression.", name);
   }
   if (!v.constant) {
     auto* named = variable(name, type, Space::Thread);
@@ -305,19 +302,16 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
 }
 
 // Makes a variable of another function, used by a lambda, a global.
-Value Translator::symbol_value(
-    Symbol& s,
-    const std::string& name,
-    Place place) {
+Value Translator::symbol_value(Symbol& s, const std::string& name) {
   using Kind = Symbol::Kind;
   if (s.kind == Kind::Lazy) {
-    return lazy_value(s, name, place);
+    return lazy_value(s, name);
   }
   if (s.kind == Kind::Argument) {
     s.argument ? argument_value(s, s.argument - 1) : attribute_value(s, name);
   }
   if (s.kind != Kind::Value) {
-    fail(place, "`" + name + "` is not a value.");
+    fail("`{}` is not a value.", name);
   }
   Value v = s.value;
   if (v.variable) {
@@ -384,10 +378,10 @@ std::optional<Value> Translator::limit(const Expr& e) {
       find(e.type->name)) {
     return {};
   }
-  Ty t = argument_type(e.type->arguments[0], e.place);
+  Ty t = argument_type(e.type->arguments[0]);
   std::string what = last_name(e.text);
   if (!t->is_scalar()) {
-    fail(e.place, "there are no limits of `" + msl_name(t) + "`.");
+    fail("there are no limits of `{}`.", t);
   }
   bool mlx = e.type->name == "Limits";
   auto& i = info_of(t->scalar);
@@ -430,7 +424,7 @@ std::optional<Value> Translator::limit(const Expr& e) {
       return literal(t, f16 ? 0.0009765625 : bf16 ? 0.0078125 : FLT_EPSILON);
     }
   }
-  fail(e.place, "`" + e.text + "` is not a limit that is known.");
+  fail("`{}` is not a limit that is known.", e.text);
 }
 
 Value Translator::name_value(const Expr& e) {
@@ -441,20 +435,20 @@ Value Translator::name_value(const Expr& e) {
     Ty t = type_of(*e.type);
     std::string name = last_name(e.text);
     if (Symbol* s = member_of(t, name)) {
-      return symbol_value(*s, name, e.place);
+      return symbol_value(*s, name);
     }
-    fail(e.place, "`" + msl_name(t) + "` has no constant `" + name + "`.");
+    fail("`{}` has no constant `{}`.", t, name);
   }
   if (e.text.find("::") != e.text.npos) {
     Scope* where = nullptr;
-    if (Symbol* s = find_qualified(e.text, &where, e.place)) {
-      return symbol_value(*s, e.text, e.place);
+    if (Symbol* s = find_qualified(e.text, &where)) {
+      return symbol_value(*s, e.text);
     }
   }
   for (Scope* at = scope_; at; at = at->parent) {
     auto it = at->names.find(e.text);
     if (it != at->names.end()) {
-      return symbol_value(it->second, e.text, e.place);
+      return symbol_value(it->second, e.text);
     }
     if (at->record && at->self.type) { // of the object whose method this is
       for (auto& f : at->record->fields) {
@@ -468,10 +462,9 @@ Value Translator::name_value(const Expr& e) {
     return *v;
   }
   fail(
-      e.place,
-      "`" + e.text +
-          "` is not known: neither the header, nor the kernel's arguments and "
-          "template arguments, nor this translator have it.");
+      "`{}` is not known: neither the header, nor the kernel's arguments and "
+      "template arguments, nor this translator have it.",
+      e.text);
 }
 
 } // namespace msl

@@ -126,8 +126,8 @@ void Translator::begin_masks() {
     w.mask = w.live;
   }
   if (!w.is_main && !w.result) {
-    fail(
-        {},
+    fail_at(
+        Place{},
         "a function with SIMD-group functions or barriers must say what it "
         "returns, not `auto`, on a device with narrow subgroups.");
   }
@@ -274,14 +274,14 @@ void Translator::masked_loop(const Stmt& s) {
 void Translator::masked_switch(const Stmt& s) {
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
-  v = temporary(convert(v, promoted(v.type), s.place), "selected");
+  v = temporary(convert(v, promoted(v.type)), "selected");
   Temporarily inner(scope_, new_scope(scope_));
   Mask& outer = *w.mask;
   std::string all = outer.full ? "true" : outer.name;
   std::string any_label = "false";
   for (auto& c : s.body->statements) {
     if (c->kind == Kind::Case && c->expr) {
-      Value label = convert(rvalue(*c->expr), v.type, c->place);
+      Value label = initial(v.type, *c->expr);
       any_label += " || " + v.text + " == " + label.text;
     }
   }
@@ -289,10 +289,10 @@ void Translator::masked_switch(const Stmt& s) {
   std::string left = new_mask(all), come = new_mask("false");
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {
-      fail(s.place, "statements in a switch stand behind a case.");
+      fail("statements in a switch stand behind a case.");
     }
     std::string here = c->expr
-        ? v.text + " == " + convert(rvalue(*c->expr), v.type, c->place).text
+        ? v.text + " == " + initial(v.type, *c->expr).text
         : "!(" + any_label + ")";
     emit_everywhere(come + " = " + come + " || (" + all + " && " + here + ");");
     auto& body =
@@ -328,11 +328,10 @@ void Translator::masked_leave(const Stmt& s) {
     leave_lanes(w.loops[--i].lanes);
   }
   if (i == 0) {
-    fail(s.place, "there is nothing to leave here.");
+    fail("there is nothing to leave here.");
   }
   if (to_loop && i < w.loops.size()) {
     fail(
-        s.place,
         "`continue` within a switch that holds SIMD-group functions or "
         "barriers is not supported on a device with narrow subgroups.");
   }
@@ -352,10 +351,10 @@ void Translator::masked_return(const Stmt& s) {
       v = list_value(w.result, *s.expr);
     } else {
       v = decayed(load(eval(*s.expr)));
-      note_result(v, s.place);
+      note_result(v);
     }
     if (w.result_variable) {
-      v = convert(v, w.result, s.place);
+      v = convert(v, w.result);
       emit(mark(*w.result_variable) + " = " + v.text + ";");
     }
   }
@@ -376,7 +375,7 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   if (ternary) {
     Ty a = type_without_effects(*e.children[1]);
     Ty b = type_without_effects(*e.children[2]);
-    type = a == b ? a : common_type(a, b, e.place);
+    type = a == b ? a : common_type(a, b);
   }
   auto* r = variable("chosen", type, Space::Thread);
   declare_variable(r, ternary ? "" : condition_.text);
@@ -393,8 +392,8 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
       false});
   auto side = [&](Mask& m, const Expr& x) {
     with_mask(m, [&] {
-      Value v = convert(rvalue(x), type, e.place);
-      points_into(r->points_to, type->is_pointer() ? v.base : nullptr, e.place);
+      Value v = convert(rvalue(x), type);
+      points_into(r->points_to, type->is_pointer() ? v.base : nullptr);
       emit(mark(*r) + " = " + v.text + ";");
     });
   };

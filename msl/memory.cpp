@@ -106,7 +106,7 @@ std::string Translator::index_text(const Value& given, bool address) {
   }
   Ty t = promoted(v.type);
   bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
-  v = convert(v, t, {});
+  v = convert(v, t);
   return wide && !address ? "int(" + v.text + ")" : v.text;
 }
 
@@ -123,17 +123,13 @@ std::string Translator::access_address(const Value& v) {
   if (target_.extents.empty()) {
     return address;
   }
-  uint32_t line = std::max(here_.line, 1u) | (here_.in_header ? 1u << 31 : 0u);
+  uint32_t line = std::max(last_.line, 1u) | (last_.in_header ? 1u << 31 : 0u);
   return "msl_checked(" + address + ", " + std::to_string(size_of(v.type)) +
       "u, " + std::to_string(line) + "u)";
 }
 
 // Item `index`, in items of `type`, of `b`.
-Value Translator::base_item(
-    Base* b,
-    Ty type,
-    const std::string& index,
-    Place place) {
+Value Translator::base_item(Base* b, Ty type, const std::string& index) {
   Value v;
   v.type = type;
   v.base = b;
@@ -172,17 +168,14 @@ Value Translator::base_item(
     v.home = Home::Gathered;
     return v;
   }
-  fail(
-      place,
-      "memory that holds `" + msl_name(stored) + "` is not read as `" +
-          msl_name(type) + "`.");
+  fail("memory that holds `{}` is not read as `{}`.", stored, type);
 }
 
-Value Translator::item(const Value& pointer, const Value& index, Place place) {
+Value Translator::item(const Value& pointer, const Value& index) {
   Value p = decayed(load(pointer));
   Ty type = p.type->element;
   if (type->is_void()) {
-    fail(place, "a void pointer has no items; cast it first.");
+    fail("a void pointer has no items; cast it first.");
   }
   bool address = p.type->is_address();
   std::string i = index_text(index, address);
@@ -196,7 +189,6 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
   }
   if (!p.base) {
     fail(
-        place,
         "it is not known into which array this pointer points; give it one "
         "where it is declared.");
   }
@@ -217,15 +209,15 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
     row.prec = is_simple(row.text) ? Prec::Atom : Prec::Add;
     return row;
   }
-  return base_item(p.base, type, at, place);
+  return base_item(p.base, type, at);
 }
 
-Value Translator::dereference(const Value& pointer, Place place) {
+Value Translator::dereference(const Value& pointer) {
   Value p = decayed(load(pointer));
   if (!p.type->is_pointer()) {
-    fail(place, "`" + msl_name(pointer.type) + "` is not a pointer.");
+    fail("`{}` is not a pointer.", pointer.type);
   }
-  return item(p, integer(0), place);
+  return item(p, integer(0));
 }
 
 Value Translator::decayed(const Value& v) {
@@ -249,7 +241,7 @@ Value Translator::decayed(const Value& v) {
   return p;
 }
 
-Value Translator::address_of(const Value& v, Place place) {
+Value Translator::address_of(const Value& v) {
   Value p;
   if (v.home == Home::Device) {
     p.text = device_address(v);
@@ -258,7 +250,7 @@ Value Translator::address_of(const Value& v, Place place) {
   }
   bool array = v.type->is_array();
   if (!v.base || (!v.is_lvalue() && !array) || v.type->is_pointer()) {
-    fail(place, "the address of this expression cannot be taken.");
+    fail("the address of this expression cannot be taken.");
   }
   p.type = types_.pointer(v.type, v.base->space());
   p.base = v.base;
@@ -274,14 +266,10 @@ Value Translator::address_of(const Value& v, Place place) {
   return p;
 }
 
-Value Translator::moved(
-    const Value& pointer,
-    const Value& by,
-    bool minus,
-    Place place) {
+Value Translator::moved(const Value& pointer, const Value& by, bool minus) {
   Value p = decayed(load(pointer)), n = load(by);
   if (!n.type->is_integer() || !n.type->is_scalar()) {
-    fail(place, "a pointer is moved by `" + msl_name(by.type) + "`.");
+    fail("a pointer is moved by `{}`.", by.type);
   }
   p.home = Home::None;
   p.variable = nullptr;
@@ -291,7 +279,7 @@ Value Translator::moved(
   bool address = p.type->is_address();
   if (minus) {
     n = n.constant ? integer(-n.integer(), Scalar::I64)
-                   : convert(n, types_.scalar(Scalar::I64), place);
+                   : convert(n, types_.scalar(Scalar::I64));
     if (!n.constant) {
       n.text = "-" + within(n, Prec::Atom);
       n.prec = Prec::Unary;
@@ -330,7 +318,7 @@ Value Translator::component(
   }
   if (v.home == Home::Gathered) {
     std::string at = scaled(v.index, stride_of(v.type));
-    return base_item(v.base, c.type, sum(at, "int(" + index + ")"), {});
+    return base_item(v.base, c.type, sum(at, "int(" + index + ")"));
   }
   c.text = within(v, Prec::Atom) + suffix;
   return c;
@@ -373,10 +361,7 @@ Value Translator::load(const Value& v) {
       std::string at = scaled(v.index, stride_of(v.type)), all;
       for (int i = 0; i < v.type->width; ++i) {
         Value x = base_item(
-            v.base,
-            types_.scalar(v.type->scalar),
-            sum(at, std::to_string(i)),
-            {});
+            v.base, types_.scalar(v.type->scalar), sum(at, std::to_string(i)));
         all += (i ? ", " : "") + load(x).text;
       }
       r.text = glsl_name(v.type) + "(" + all + ")";
@@ -393,15 +378,15 @@ Value Translator::load(const Value& v) {
   return r;
 }
 
-void Translator::store(const Value& to, const Value& given, Place place) {
+void Translator::store(const Value& to, const Value& given) {
   if (!to.is_lvalue() || to.type->is_array()) {
-    fail(place, "this expression cannot be assigned to.");
+    fail("this expression cannot be assigned to.");
   }
   Ty type = to.type;
   if (type->is_vector() && type->packed) {
     type = types_.vector(type->scalar, type->width);
   }
-  Value v = convert(given, type, place);
+  Value v = convert(given, type);
   wrote(to);
   bool rounds = to.home == Home::Device || to.home == Home::Coded;
   if (rounds && !v.unrounded.empty()) { // memory of 16-bit floats
@@ -409,7 +394,7 @@ void Translator::store(const Value& to, const Value& given, Place place) {
   }
   if (type->is_pointer() && !type->is_address()) {
     if (to.slot) {
-      points_into(*to.slot, v.base, place);
+      points_into(*to.slot, v.base);
     }
   }
   switch (to.home) {
@@ -433,11 +418,8 @@ void Translator::store(const Value& to, const Value& given, Place place) {
       std::string at = scaled(to.index, stride_of(type));
       for (int i = 0; i < type->width; ++i) {
         Value x = base_item(
-            to.base,
-            types_.scalar(type->scalar),
-            sum(at, std::to_string(i)),
-            place);
-        store(x, component(v, std::to_string(i), true), place);
+            to.base, types_.scalar(type->scalar), sum(at, std::to_string(i)));
+        store(x, component(v, std::to_string(i), true));
       }
       return;
     }
@@ -479,7 +461,7 @@ Value Translator::pinned(Value v) {
     return v;
   }
   at = snapshot("int(" + at + ")", types_.scalar(Scalar::I32));
-  return array ? v : base_item(v.base, v.type, at, {});
+  return array ? v : base_item(v.base, v.type, at);
 }
 
 } // namespace msl

@@ -101,7 +101,7 @@ Value Translator::of_variable(Variable* v) {
     std::string at = std::to_string(v->part);
     Base* b = base_of(v, "", v->type);
     if (!v->type->is_array()) {
-      return base_item(b, v->type, at, {});
+      return base_item(b, v->type, at);
     }
     Value x = plain_value(v->type, at);
     x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
@@ -346,10 +346,6 @@ std::string Translator::print() {
     out += "}\n";
   }
   return out;
-}
-
-void Translator::fail(Place place, const std::string& what) const {
-  throw Error(place, what);
 }
 
 } // namespace msl

@@ -10,6 +10,7 @@
 
 #include "msl/names.h"
 #include "msl/temporarily.h"
+#include "msl/text.h"
 #include "msl/tidy.h"
 
 namespace msl {
@@ -78,6 +79,10 @@ class Parser {
     expect(close);
   }
   [[noreturn]] void unexpected() const;
+  template <typename... Parts>
+  [[noreturn]] void fail(std::string_view form, const Parts&... parts) const {
+    fail_at(here().place, form, parts...);
+  }
   [[noreturn]] void refuse(std::string_view way) const;
   [[noreturn]] void refuse(const Place& place, std::string_view way) const;
   void skip_namespaces();

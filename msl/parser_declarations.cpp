@@ -68,8 +68,7 @@ void Parser::namespace_definition(std::vector<Declaration>& out) {
     take("::");
   }
   if (is("=")) {
-    throw Error(
-        here().place,
+    fail(
         "Another name for a namespace is not supported; write the namespace's "
         "own.");
   }
@@ -93,7 +92,7 @@ void Parser::templated(std::vector<Declaration>& out) {
   declaration(made);
   for (auto& one : made) {
     if (!one.parameters.empty() && !parameters.empty()) {
-      throw Error(
+      fail_at(
           place, "A template within a template's template is not supported.");
     }
     one.specialization |= parameters.empty();
@@ -108,18 +107,16 @@ TemplateParameter Parser::template_parameter() {
   TemplateParameter out;
   auto refuse_pack = [&] {
     if (is("...")) {
-      throw Error(
-          here().place,
+      fail(
           "Templates with any number of parameters are not supported; write "
           "one for each number that is used.");
     }
   };
   refuse_pack();
   if (is("template") || is("auto")) {
-    throw Error(
-        here().place,
-        "The parameter of a template is a type or a number here, not " +
-            quoted(here().text) + ".");
+    fail(
+        "The parameter of a template is a type or a number here, not {}.",
+        quoted(here().text));
   }
   // `typename T::type n` is a value.
   bool value = is("typename") && is("::", 2);
@@ -184,7 +181,7 @@ void Parser::type_definition(std::vector<Declaration>& out) {
     first = false;
     declarator(one, Meaning::Type);
     if (!one.extents.empty()) {
-      throw Error(
+      fail_at(
           one.place,
           "A type that is an array is not supported; use array<T, N> or a "
           "struct.");
@@ -202,7 +199,7 @@ void Parser::aggregate(std::vector<Declaration>& out, Type& named) {
   made.place = here().place;
   ++at_; // struct, class
   if (!is_name(at_)) {
-    throw Error(made.place, "Give this struct a name.");
+    fail_at(made.place, "Give this struct a name.");
   }
   size_t name = at_;
   size_t angles = is("<", 1) ? angle_end(at_ + 1, false) : SIZE_MAX;
@@ -301,7 +298,7 @@ bool Parser::function_follows() const {
   size_t angles = token(i + 1).is("<") ? angle_end(i + 1, false) : SIZE_MAX;
   i = angles == SIZE_MAX ? i + 1 : angles + 1;
   if (token(i).is("::")) {
-    throw Error(
+    fail_at(
         token(i - 1).place, "Write the method into the struct, not behind it.");
   }
   return token(i).is("(");

@@ -122,8 +122,7 @@ ExprPtr Parser::binary(int least) {
       return left;
     }
     if (op == "<=>") {
-      throw Error(
-          here().place, "`<=>` is not supported; compare with < and ==.");
+      fail("`<=>` is not supported; compare with < and ==.");
     }
     auto out = make(Kind::Binary);
     out->text = op;
@@ -249,7 +248,7 @@ ExprPtr Parser::literal() {
     return out;
   }
   if (out->text.size() != 3) {
-    throw Error(out->place, "Write this character as a number.");
+    fail_at(out->place, "Write this character as a number.");
   }
   auto cast = make(Kind::Cast, out->place);
   out->text = std::to_string(int(out->text[1]));
@@ -285,9 +284,10 @@ ExprPtr Parser::name() {
     if (here().kind != Token::Kind::Punct) {
       unexpected();
     }
-    throw Error(
+    fail_at(
         token(first).place,
-        quoted(token(first).text) + " is a type here, not a value.");
+        "{} is a type here, not a value.",
+        quoted(token(first).text));
   }
   skip_namespaces();
   auto out = make(Kind::Name);
@@ -352,7 +352,7 @@ ExprPtr Parser::call(ExprPtr callee) {
   out->text = callee->text;
   items(")", *out);
   if (callee->arguments.size() != 1 || out->children.size() != 1) {
-    throw Error(out->place, out->text + " needs one type and one value.");
+    fail_at(out->place, "{} needs one type and one value.", out->text);
   }
   out->type = std::move(callee->arguments[0].type);
   return out;
@@ -380,7 +380,7 @@ ExprPtr Parser::lambda() {
   InScope scope(*this);
   at_ = text_.pairs[at_] + 1;
   if (is("<")) {
-    throw Error(out->place, "A lambda cannot be a template; use auto.");
+    fail_at(out->place, "A lambda cannot be a template; use auto.");
   }
   if (is("(")) {
     out->parameters = parameters();

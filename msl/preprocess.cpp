@@ -27,8 +27,7 @@ class Preprocessor {
 
   Tokens run(std::string_view source, bool in_header) {
     if (source.size() > kLongestText) {
-      throw Error(
-          {in_header, 1, 1}, "The text is longer than 4 MiB; shorten it.");
+      fail_at({in_header, 1, 1}, "The text is longer than 4 MiB; shorten it.");
     }
     Tokens tokens = lex(source, in_header, arena_);
     Tokens text, out;
@@ -54,7 +53,7 @@ class Preprocessor {
     }
     flush(text, out);
     if (!branches_.empty()) {
-      throw Error(branches_.back().place, "This #if has no #endif.");
+      fail_at(branches_.back().place, "This #if has no #endif.");
     }
     return out;
   }
@@ -105,7 +104,7 @@ class Preprocessor {
       macros_.define(rest, hash.place);
     } else if (name == "undef") {
       if (rest.empty()) {
-        throw Error(hash.place, "#undef needs a name.");
+        fail_at(hash.place, "#undef needs a name.");
       }
       macros_.undefine(rest[0].text);
     } else if (name == "include" || name == "import") {
@@ -117,11 +116,9 @@ class Preprocessor {
       for (const auto& token : rest) {
         message += " " + std::string(token.text);
       }
-      throw Error(
-          hash.place, "The text refuses itself: #error" + message + ".");
+      fail_at(hash.place, "The text refuses itself: #error{}.", message);
     } else if (name != "warning" && name != "line") {
-      throw Error(
-          hash.place, "The directive #" + std::string(name) + " is unknown.");
+      fail_at(hash.place, "The directive #{} is unknown.", name);
     }
   }
 
@@ -138,9 +135,7 @@ class Preprocessor {
       return false;
     }
     if (branches_.empty() || (branches_.back().last && name != "endif")) {
-      throw Error(
-          place,
-          "There is no #if that this #" + std::string(name) + " belongs to.");
+      fail_at(place, "There is no #if that this #{} belongs to.", name);
     }
     Branch& branch = branches_.back();
     if (name == "endif") {
@@ -157,7 +152,7 @@ class Preprocessor {
   bool
   condition(std::string_view name, const Tokens& rest, const Place& place) {
     if (rest.empty()) {
-      throw Error(place, "#" + std::string(name) + " needs a condition.");
+      fail_at(place, "#{} needs a condition.", name);
     }
     if (name != "if") {
       return macros_.defined(rest[0].text) == (name == "ifdef");
@@ -204,12 +199,12 @@ class Preprocessor {
             kBuiltIn.end(),
             name.substr(1, name.size() - 2)) != kBuiltIn.end();
     if (!metal && !mlx) {
-      throw Error(
+      fail_at(
           place,
-          "#include " + name +
-              " cannot be read: a kernel may include Metal's own headers "
-              "(<metal_stdlib>) and MLX's utils.h. Put the text itself into the "
-              "kernel's header.");
+          "#include {} cannot be read: a kernel may include Metal's own "
+          "headers (<metal_stdlib>) and MLX's utils.h. Put the text itself "
+          "into the kernel's header.",
+          name);
     }
   }
 

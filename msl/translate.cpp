@@ -76,13 +76,13 @@ Translation translate(const Source& source, const Target& target) {
         return Translator(source, target, together).run();
       } catch (const Moves& m) {
         if (!together.join(m.one, m.other)) {
-          throw Error({}, "pointers between arrays are not resolved.");
+          fail_at({}, "pointers between arrays are not resolved.");
         }
       }
     }
   } catch (const Error& e) {
     std::string what = e.what();
-    throw Error(
+    fail_at(
         e.place,
         what.starts_with("[metal_kernel]")
             ? what

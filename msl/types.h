@@ -138,6 +138,9 @@ class Types {
 
 // The type's name in MSL.
 std::string msl_name(Ty t);
+inline std::string as_text(Ty t) {
+  return msl_name(t);
+}
 // The GLSL type of a value of it.
 std::string glsl_name(Ty t);
 // "f16x4", "i32": of the functions that load and store it.
