@@ -112,17 +112,14 @@ void Parser::variables(std::vector<StmtPtr>& out) {
   if (take(";")) {
     return; // struct A {...};
   }
-  do {
-    Declarator one;
-    one.type = stmt->declarators.empty() ? std::move(before.type)
-                                         : specifiers_again(begin);
-    declarator(one);
+  auto variable = [&](Declarator& one) {
     if (one.name.empty()) {
       unexpected();
     }
     initializer(one, true);
     stmt->declarators.push_back(std::move(one));
-  } while (take(","));
+  };
+  declarators(std::move(before.type), begin, Meaning::Variable, variable);
   if (is(":")) {
     refuse(
         stmt->declarators.back().place,

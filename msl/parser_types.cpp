@@ -125,7 +125,7 @@ void Parser::declarator(Declarator& out, Meaning what) {
   bool in_brackets =
       is("(") && (is("*", 1) || is("&", 1) || (is_name(at_ + 1) && is(")", 2)));
   if (in_brackets) {
-    expect("(");
+    ++at_;
     declarator(out, what);
     expect(")");
   } else if (is_name(at_)) {
