@@ -36,6 +36,7 @@ Value Translator::barrier(
     const std::string& name,
     std::vector<Value>& arguments) {
   writing_->pure = false;
+  independent_ = independent_ && name == "atomic_thread_fence";
   bool device = !arguments.empty() &&
       arguments[0].text.find("device") != std::string::npos;
   bool narrow = target_.subgroup < 32;

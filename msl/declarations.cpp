@@ -53,6 +53,7 @@ void Translator::declare_shared(const Declarator& d) {
   auto* v = variable(d.name, type, Space::Threadgroup);
   Ty item = flat_element(type);
   v->coded = item->is_narrow_float();
+  independent_ = false;
   place_variable(v, d);
   shared_bytes_ +=
       static_cast<uint32_t>(flat_count(type)) * std::max(size_of(item), 1u);

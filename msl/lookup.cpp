@@ -75,34 +75,23 @@ constexpr NamedInteger integers[] = {
     {"QUAD_SIZE", 4, Scalar::I32},
 };
 
-// An attribute of a thread that a kernel may use, as MLX declares it.
-struct ThreadAttribute {
-  std::string_view name;
-  bool vector;
-  bool simd; // needs to know SIMD-groups
-};
-constexpr ThreadAttribute thread_attributes[] = {
-    {"thread_position_in_grid", true, false},
-    {"thread_position_in_threadgroup", true, false},
-    {"threadgroup_position_in_grid", true, false},
-    {"threads_per_threadgroup", true, false},
-    {"threads_per_grid", true, false},
-    {"threadgroups_per_grid", true, false},
-    {"grid_size", true, false},
-    {"grid_origin", true, false},
-    {"dispatch_threads_per_threadgroup", true, false},
-    {"thread_index_in_threadgroup", false, false},
-    {"thread_index_in_simdgroup", false, true},
-    {"simdgroup_index_in_threadgroup", false, true},
-    {"threads_per_simdgroup", false, false},
-    {"simdgroups_per_threadgroup", false, true},
-    {"dispatch_simdgroups_per_threadgroup", false, true},
-    {"dispatch_threads_per_simdgroup", false, false},
-    {"thread_execution_width", false, false},
-    {"thread_index_in_quadgroup", false, true},
-    {"quadgroup_index_in_threadgroup", false, true},
-    {"quadgroups_per_threadgroup", false, true},
-};
+// Attributes of a thread that a kernel may use, as MLX declares them: of the
+// grid, of the place in a threadgroup, and of the place in a SIMD-group.
+constexpr std::string_view grid_vectors =
+    "thread_position_in_grid threads_per_grid grid_size grid_origin";
+constexpr std::string_view group_vectors =
+    "thread_position_in_threadgroup threadgroup_position_in_grid "
+    "threads_per_threadgroup threadgroups_per_grid "
+    "dispatch_threads_per_threadgroup";
+constexpr std::string_view grid_numbers =
+    "threads_per_simdgroup thread_execution_width";
+constexpr std::string_view group_numbers =
+    "thread_index_in_threadgroup dispatch_threads_per_simdgroup";
+constexpr std::string_view simd_numbers =
+    "thread_index_in_simdgroup simdgroup_index_in_threadgroup "
+    "simdgroups_per_threadgroup dispatch_simdgroups_per_threadgroup "
+    "thread_index_in_quadgroup quadgroup_index_in_threadgroup "
+    "quadgroups_per_threadgroup";
 
 } // namespace
 
@@ -217,10 +206,17 @@ void Translator::declare_arguments() {
     s.argument = i + 1;
     scope_->names[source_.arguments[i].name] = s;
   }
-  for (auto& a : thread_attributes) {
-    Symbol s;
-    s.kind = Symbol::Kind::Argument;
-    scope_->names.emplace(a.name, s);
+  Symbol attribute;
+  attribute.kind = Symbol::Kind::Argument;
+  for (auto list :
+       {grid_vectors,
+        group_vectors,
+        grid_numbers,
+        group_numbers,
+        simd_numbers}) {
+    for (auto name : words_of(list)) {
+      scope_->names.emplace(name, attribute);
+    }
   }
 }
 
@@ -251,21 +247,18 @@ Value Translator::argument_value(Symbol& s, size_t index) {
 }
 
 Value Translator::attribute_value(Symbol& s, const std::string& name) {
-  for (auto& a : thread_attributes) {
-    if (a.name != name) {
-      continue;
-    }
-    uses_simd_ = uses_simd_ || a.simd;
-    Ty type =
-        a.vector ? types_.vector(Scalar::U32, 3) : types_.scalar(Scalar::U32);
-    auto* v = variable(name, type, Space::Thread);
-    v->function = 1;
-    prologue_.push_back({1, "", " = msl_" + name + "();", v, ""});
-    s.kind = Symbol::Kind::Value;
-    s.value = of_variable(v);
-    return s.value;
-  }
-  fail_at(Place{}, "`{}` is not known.", name);
+  bool simd = has_word(simd_numbers, name);
+  bool vector = has_word(grid_vectors, name) || has_word(group_vectors, name);
+  uses_simd_ = uses_simd_ || simd;
+  independent_ = independent_ && !simd && !has_word(group_vectors, name) &&
+      !has_word(group_numbers, name);
+  auto* v =
+      variable(name, types_.vector(Scalar::U32, vector ? 3 : 1), Space::Thread);
+  v->function = 1;
+  prologue_.push_back({1, "", " = msl_" + name + "();", v, ""});
+  s.kind = Symbol::Kind::Value;
+  s.value = of_variable(v);
+  return s.value;
 }
 
 // A constant of the header, or a static one of a struct, at its first use.

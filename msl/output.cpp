@@ -299,7 +299,10 @@ std::string Translator::print() {
     out += "  uint64_t a" + std::to_string(i) + "; // " +
         shown(source_.arguments[i].name) + "\n";
   }
-  out += "  uvec3 base;\n  uvec3 grid;\n  uvec3 threads;\n};\n";
+  out += "  uvec3 base;\n  uvec3 grid;\n  uvec3 threads;\n";
+  out += target_.whole_loops
+      ? "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n};\n"
+      : "};\n";
   out += "#define ARGS_BLOCK Arguments\n";
   out += "#define MSL_SUBGROUP " + std::to_string(target_.subgroup) + "\n";
   out += "#define MSL_THREADS " + std::to_string(n[0] * n[1] * n[2]) + "\n";
@@ -344,6 +347,12 @@ std::string Translator::print() {
     out += "\n" + with_names(f.header) + " {\n";
     print_lines(out, f.lines);
     out += "}\n";
+  }
+  if (target_.whole_loops) {
+    out +=
+        "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n"
+        "  whole_loops_of();\n"
+        "  check_whole_loops(A.whole_loops_report, A.whole_loops_kernel);\n}\n";
   }
   return out;
 }

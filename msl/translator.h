@@ -466,6 +466,7 @@ class Translator {
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false;
+  bool independent_ = true; // Translation::independent, apart from uses_simd_
   uint32_t shared_bytes_ = 0;
 };
 
