@@ -63,9 +63,9 @@ Value Translator::assign(const Expr& e) {
 
 std::optional<Value> Translator::overloaded(
     const std::string& op,
-    const std::vector<Value>& operands) {
+    const Values& operands) {
   std::string name = "operator" + op;
-  std::vector<Value> rest = operands;
+  Values rest = operands;
   if (Symbol* s = member_of(operands[0].type, name)) {
     Scope* own = operands[0].type->record->scope;
     rest.erase(rest.begin());

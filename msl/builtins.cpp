@@ -106,7 +106,7 @@ constexpr Row rows[] = {
 std::optional<Value> Translator::builtin(
     const std::string& qualified,
     const Expr& e,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   size_t at = qualified.rfind("::");
   std::string name =
       at == qualified.npos ? qualified : qualified.substr(at + 2);
@@ -171,9 +171,7 @@ std::optional<Value> Translator::builtin(
 }
 
 // Converts all arguments to one float type (integers to float), not rounded.
-Value Translator::exact_function(
-    const char* glsl,
-    const std::vector<Value>& arguments) {
+Value Translator::exact_function(const char* glsl, const Values& arguments) {
   Ty t = arguments[0].type;
   for (auto& a : arguments) {
     t = common_type(t, a.type);
@@ -188,14 +186,12 @@ Value Translator::exact_function(
   return plain_value(t, text + ")");
 }
 
-Value Translator::float_function(
-    const char* glsl,
-    const std::vector<Value>& arguments) {
+Value Translator::float_function(const char* glsl, const Values& arguments) {
   return rounded(exact_function(glsl, arguments));
 }
 
 // The type of the first `n` arguments, if it is one, else their common type.
-Ty Translator::overload_type(const std::vector<Value>& arguments, size_t n) {
+Ty Translator::overload_type(const Values& arguments, size_t n) {
   Ty t = load(arguments[0]).type;
   for (size_t i = 1; i < n; ++i) {
     Ty other = load(arguments[i]).type;
@@ -207,7 +203,7 @@ Ty Translator::overload_type(const std::vector<Value>& arguments, size_t n) {
 Value Translator::number_function(
     const std::string& name,
     const char* real,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   // Chooses the overload for a type; for several types, C++'s choice.
   Ty own = overload_type(arguments, arguments.size());
   if (own->is_floating()) {
@@ -255,7 +251,7 @@ Value Translator::number_function(
       t, x.size() == 3 ? f + "(" + text + ", " + x[2] + ")" : text));
 }
 
-Value Translator::select(std::vector<Value>& x) {
+Value Translator::select(Values& x) {
   Value a = load(x[0]), b = load(x[1]), c = load(x[2]);
   if (c.type->is_scalar()) {
     return chosen(convert(c, types_.scalar(Scalar::Bool)), b, a);

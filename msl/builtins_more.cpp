@@ -33,7 +33,7 @@ constexpr IntegerRow integer_rows[] = {
 // f(a, b, ...) of each component; the last `uints` arguments are uint.
 Value Translator::by_components(
     const char* glsl,
-    std::vector<Value>& arguments,
+    Values& arguments,
     size_t uints) {
   size_t n = arguments.size();
   Ty t = overload_type(arguments, n - uints);
@@ -42,7 +42,7 @@ Value Translator::by_components(
       : is_signed                         ? Scalar::I32
                                           : Scalar::U32;
   Ty own = types_.scalar(t->scalar);
-  std::vector<Value> values;
+  Values values;
   for (size_t i = 0; i < n; ++i) {
     Scalar s = i < n - uints ? w : Scalar::U32;
     Value v =
@@ -68,7 +68,7 @@ Value Translator::by_components(
 // clz, popcount and similar functions count within the type's width.
 std::optional<Value> Translator::integer_function(
     const std::string& name,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   size_t n = arguments.size();
   if (n == 0 || !load(arguments[0]).type->is_integer()) {
     return {};
@@ -162,7 +162,7 @@ std::string Translator::narrow_text(
 // sincos(x, c), modf(x, i), frexp(x, e), ldexp(x, n), ilogb(x).
 std::optional<Value> Translator::with_result(
     const std::string& name,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   if (arguments.size() == 1 && name == "ilogb") {
     Value x = convert(arguments[0], types_.scalar(Scalar::F32));
     return plain_value(types_.scalar(Scalar::I32), "msl_ilogb(" + x.text + ")");
@@ -208,7 +208,7 @@ std::optional<Value> Translator::with_result(
 std::optional<Value> Translator::mlx_function(
     const std::string& name,
     const Expr& e,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   size_t n = arguments.size();
   if (name == "ceildiv" && n == 2) {
     Value a = load(arguments[0]), b = load(arguments[1]);

@@ -32,9 +32,7 @@ constexpr AtomicRow atomic_rows[] = {
 
 } // namespace
 
-Value Translator::barrier(
-    const std::string& name,
-    std::vector<Value>& arguments) {
+Value Translator::barrier(const std::string& name, Values& arguments) {
   writing_->pure = false;
   independent_ = independent_ && name == "atomic_thread_fence";
   bool device = !arguments.empty() &&
@@ -67,7 +65,7 @@ Value Translator::effect(Ty type, const std::string& text) {
 
 std::optional<Value> Translator::simd_function(
     const std::string& full,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   std::string name = full.substr(5);
   size_t n = arguments.size();
   bool reduces = has_word(reductions, name) && n == 1;
@@ -155,7 +153,7 @@ Value Translator::atomic_float(
 Value Translator::atomic_exchange(
     const std::string& memory,
     Ty t,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   bool real = t->is_floating();
   Ty stored = real ? types_.scalar(Scalar::U32) : t;
   auto coded = [&](const Value& v) {
@@ -180,7 +178,7 @@ Value Translator::atomic_exchange(
 
 std::optional<Value> Translator::atomic_function(
     const std::string& full,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   constexpr std::string_view suffix = "_explicit";
   std::string name = full.substr(7); // atomic_
   if (name.ends_with(suffix)) {

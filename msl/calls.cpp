@@ -19,8 +19,8 @@ const Expr* named_place(const Candidate& c) {
 
 } // namespace
 
-std::vector<Value> Translator::arguments_of(const Expr& e) {
-  std::vector<Value> all;
+Values Translator::arguments_of(const Expr& e) {
+  Values all;
   for (size_t i = 1; i < e.children.size(); ++i) {
     if (e.children[i]->kind == Expr::Kind::List) {
       fail_at(
@@ -55,11 +55,7 @@ std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
     return {};
   }
   if (to->is_struct()) {
-    std::vector<const Expr*> items;
-    for (size_t i = 1; i < e.children.size(); ++i) {
-      items.push_back(e.children[i].get());
-    }
-    return make_struct(to, items);
+    return make_struct(to, items_of(e, 1));
   }
   if (e.children.size() == 2 && e.children[1]->kind == Expr::Kind::List) {
     return list_value(to, *e.children[1]);
@@ -106,10 +102,8 @@ Value Translator::call(const Expr& e) {
       types);
 }
 
-std::optional<Value> Translator::call_named(
-    const Expr& callee,
-    std::vector<Value>& arguments,
-    const Expr& e) {
+std::optional<Value>
+Translator::call_named(const Expr& callee, Values& arguments, const Expr& e) {
   auto attempt = [&](Symbol& s, Scope* scope, const Value* self) {
     return try_functions(s, scope, callee.arguments, arguments, self);
   };
@@ -208,7 +202,7 @@ int Translator::parameter_cost(
 }
 
 // The types of the parameters, and the cost of the conversions to them.
-bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
+bool Translator::rank(Candidate& c, const Values& arguments) {
   Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {
     auto& what = (*c.parameters)[i].what;
@@ -244,8 +238,8 @@ bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
 std::optional<Candidate> Translator::viable(
     const Declaration& d,
     Scope* scope,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    const std::vector<Value>& arguments) {
+    const TemplateArguments& explicit_arguments,
+    const Values& arguments) {
   size_t n = arguments.size();
   if (n > d.takes.size() || !d.body) {
     return {};
@@ -287,8 +281,8 @@ std::optional<Candidate> Translator::viable(
 std::optional<Value> Translator::try_functions(
     Symbol& s,
     Scope* scope,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    std::vector<Value>& arguments,
+    const TemplateArguments& explicit_arguments,
+    Values& arguments,
     const Value* self) {
   std::optional<Candidate> best;
   for (auto* d : s.declared) {
@@ -312,9 +306,7 @@ std::optional<Value> Translator::try_functions(
   return instantiate(*best, arguments, needs_self ? self : nullptr);
 }
 
-Value Translator::call_closure(
-    const Value& closure,
-    std::vector<Value>& arguments) {
+Value Translator::call_closure(const Value& closure, Values& arguments) {
   if (closure.type->kind != TypeData::Kind::Closure) {
     fail("`{}` cannot be called.", closure.type);
   }

@@ -240,7 +240,7 @@ Value Translator::convert(const Value& given, Ty to, bool is_explicit) {
   return rounded(r);
 }
 
-Value Translator::construct(Ty to, std::vector<Value> from) {
+Value Translator::construct(Ty to, Values from) {
   if (to->is_struct()) {
     return construct_record(to, std::move(from));
   }

@@ -119,8 +119,8 @@ bool Translator::deduce(
 bool Translator::bind_call(
     const Declaration& d,
     Scope& to,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    const std::vector<Value>& arguments,
+    const TemplateArguments& explicit_arguments,
+    const Values& arguments,
     std::string& key) {
   if (d.specialization) {
     return true; // no parameters are left

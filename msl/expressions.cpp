@@ -14,14 +14,6 @@ using Home = Value::Home;
 constexpr int deepest = 300; // of a tree that the user wrote
 constexpr int64_t longest_list = 64; // longer arrays are filled by a loop
 
-std::vector<const Expr*> items_of(const Expr& e) {
-  std::vector<const Expr*> all;
-  for (auto& c : e.children) {
-    all.push_back(c.get());
-  }
-  return all;
-}
-
 } // namespace
 
 Value Translator::eval(const Expr& e) {
@@ -274,11 +266,7 @@ Value Translator::constructed(const Expr& e) {
   if (to->is_array()) {
     return list_value(to, e);
   }
-  std::vector<Value> values;
-  for (auto& c : e.children) {
-    values.push_back(eval(*c));
-  }
-  return construct(to, std::move(values));
+  return construct(to, values_of(items_of(e)));
 }
 
 // {a, b, {c, d}} for an array, flat, the rest zero: GLSL's own constructor.
@@ -336,7 +324,7 @@ Value Translator::list_value(Ty to, const Expr& list) {
   if (to->is_struct()) {
     return make_struct(to, items_of(list));
   }
-  std::vector<Value> values;
+  Values values;
   for (auto& c : list.children) {
     values.push_back(c->kind == Kind::List ? list_value(to, *c) : eval(*c));
   }
@@ -396,6 +384,23 @@ void Translator::fill(const Value& to, const Expr& list) {
   Value zero = construct(item_type, {});
   store(item(p, load(of_variable(i))), zero);
   close();
+}
+
+// Children of `e`, from the first one on that is wanted.
+std::vector<const Expr*> Translator::items_of(const Expr& e, size_t first) {
+  std::vector<const Expr*> all;
+  for (size_t i = first; i < e.children.size(); ++i) {
+    all.push_back(e.children[i].get());
+  }
+  return all;
+}
+
+Values Translator::values_of(const std::vector<const Expr*>& items) {
+  Values all;
+  for (auto* e : items) {
+    all.push_back(eval(*e));
+  }
+  return all;
 }
 
 Value Translator::initial(Ty to, const Expr& e) {

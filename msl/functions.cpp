@@ -70,7 +70,7 @@ std::string Translator::passing_key(const Passed& p, const Value& given) {
 
 Value Translator::instantiate(
     const Candidate& c,
-    std::vector<Value> arguments,
+    Values arguments,
     const Value* self) {
   bool discarded = std::exchange(discarding_, false);
   std::vector<Passed> how;
@@ -217,7 +217,7 @@ void Translator::write_function(
     Instance& f,
     const Candidate& c,
     const std::vector<Passed>& how,
-    const std::vector<Value>& arguments,
+    const Values& arguments,
     const Value* self) {
   Writing w;
   w.id = ++functions_;
@@ -328,7 +328,7 @@ std::string Translator::argument_text(
 Value Translator::call_instance(
     const Instance& f,
     const std::vector<Passed>& how,
-    const std::vector<Value>& arguments) {
+    const Values& arguments) {
   bool discarded = std::exchange(discarding_, false);
   std::vector<std::pair<Value, Value>> back;
   bool apart = f.masked && !writing_->guard.empty();
@@ -369,11 +369,7 @@ Value Translator::make_struct(Ty to, const std::vector<const Expr*>& items) {
     return rvalue(*items[0]);
   }
   if (!items.empty() && member_of(to, "(constructor)")) {
-    std::vector<Value> values;
-    for (auto* i : items) {
-      values.push_back(eval(*i));
-    }
-    return construct_record(to, std::move(values));
+    return construct_record(to, values_of(items));
   }
   auto& r = *to->record;
   if (items.size() > r.fields.size()) {
@@ -396,7 +392,7 @@ Value Translator::make_struct(Ty to, const std::vector<const Expr*>& items) {
   return plain_value(to, r.glsl + "(" + (text.empty() ? "0" : text) + ")");
 }
 
-Value Translator::construct_record(Ty to, std::vector<Value> values) {
+Value Translator::construct_record(Ty to, Values values) {
   if (values.size() == 1 && values[0].type == to) {
     return load(values[0]);
   }

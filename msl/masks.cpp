@@ -149,6 +149,10 @@ std::string Translator::new_mask(const std::string& value) {
   return mark(*v);
 }
 
+Mask& Translator::part_mask(const std::string& value) {
+  return masks_.emplace_back(Mask{new_mask(value), false});
+}
+
 void Translator::with_mask(Mask& m, const std::function<void()>& what) {
   auto& w = *writing_;
   Mask* before = std::exchange(w.mask, &m);
@@ -182,13 +186,9 @@ void Translator::masked(const Stmt& s) {
 
 void Translator::masked_if(const Stmt& s) {
   Temporarily inner(scope_, new_scope(scope_));
-  if (s.init) {
-    statement(*s.init);
-  }
   Value c = condition(*s.expr);
   if (c.constant) {
-    const Stmt* taken = c.integer() != 0 ? s.body.get() : s.other.get();
-    if (taken) {
+    if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {
       scoped(*taken);
     }
     return;
@@ -198,7 +198,7 @@ void Translator::masked_if(const Stmt& s) {
       (s.other && escapes(*s.other, false, false));
   std::string both = outer.full ? "" : outer.name + " && ";
   std::string value = outer.full ? c.text : both + within(c, Prec::Equality);
-  auto& yes = masks_.emplace_back(Mask{new_mask(value), false});
+  auto& yes = part_mask(value);
   auto& no = masks_.emplace_back(Mask{"", false});
   if (leaves || s.other) {
     no.name = new_mask(both + "!" + yes.name);
@@ -225,8 +225,7 @@ void Translator::masked_loop(const Stmt& s) {
     update_guard();
   }
   Mask& outer = *w.mask;
-  auto& turn = masks_.emplace_back(
-      Mask{new_mask(outer.full ? "true" : outer.name), false});
+  auto& turn = part_mask(outer.full ? "true" : outer.name);
   auto test = [&] {
     with_mask(turn, [&] {
       Value c = condition(*s.expr);
@@ -248,7 +247,7 @@ void Translator::masked_loop(const Stmt& s) {
     }
     leave_if_none();
   }
-  auto& body = masks_.emplace_back(Mask{new_mask(turn.name), false});
+  auto& body = part_mask(turn.name);
   w.loops.push_back({false, true, turn.name, &body});
   with_mask(body, [&] { scoped(*s.body); });
   w.loops.pop_back();
@@ -261,12 +260,17 @@ void Translator::masked_loop(const Stmt& s) {
   }
   --w.indent;
   emit_everywhere("}");
-  bool returns = escapes(*s.body, true, true);
-  if (returns && &outer != w.live) {
-    emit_everywhere(
-        outer.name + " = " + outer.name + " && " + w.live->name + ";");
+  after_leaving(outer, escapes(*s.body, true, true));
+}
+
+// Takes lanes that left the function, or the loop around a switch, out of the
+// mask behind a statement.
+void Translator::after_leaving(Mask& outer, bool leaves) {
+  std::string live = writing_->live->name;
+  if (leaves && outer.name != live) {
+    emit_everywhere(outer.name + " = " + outer.name + " && " + live + ";");
   }
-  outer.full = outer.full && !returns;
+  outer.full = outer.full && !leaves;
   update_guard();
 }
 
@@ -295,21 +299,14 @@ void Translator::masked_switch(const Stmt& s) {
         ? v.text + " == " + initial(v.type, *c->expr).text
         : "!(" + any_label + ")";
     emit_everywhere(come + " = " + come + " || (" + all + " && " + here + ");");
-    auto& body =
-        masks_.emplace_back(Mask{new_mask(left + " && " + come), false});
+    auto& body = part_mask(left + " && " + come);
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
     // Lanes that continue or return must not reach the next case.
     emit_everywhere(come + " = " + come + " && " + left + ";");
   }
-  bool leaves = escapes(*s.body, false, true);
-  if (leaves && outer.name != w.live->name) {
-    emit_everywhere(
-        outer.name + " = " + outer.name + " && " + w.live->name + ";");
-  }
-  outer.full = outer.full && !leaves;
-  update_guard();
+  after_leaving(outer, escapes(*s.body, false, true));
 }
 
 void Translator::leave_lanes(const std::string& lanes) {
@@ -399,8 +396,7 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   };
   side(yes, *e.children[1]);
   if (ternary) {
-    auto& no =
-        masks_.emplace_back(Mask{new_mask(both + "!" + yes.name), false});
+    auto& no = part_mask(both + "!" + yes.name);
     side(no, *e.children[2]);
   }
   return load(of_variable(r));

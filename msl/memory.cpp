@@ -124,8 +124,29 @@ std::string Translator::access_address(const Value& v) {
     return address;
   }
   uint32_t line = std::max(last_.line, 1u) | (last_.in_header ? 1u << 31 : 0u);
-  return "msl_checked(" + address + ", " + std::to_string(size_of(v.type)) +
-      "u, " + std::to_string(line) + "u)";
+  return fmt("msl_checked({}, {}u, {}u)", address, size_of(v.type), line);
+}
+
+// The address of an access, and the index behind it that loads and stores of
+// single items take.
+std::pair<std::string, std::string> Translator::accessed(const Value& v) {
+  bool one =
+      v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
+  return one && target_.extents.empty()
+      ? std::pair(v.text, v.index.empty() ? "0" : v.index)
+      : std::pair(access_address(v), std::string("0"));
+}
+
+std::string Translator::memory_call(
+    const std::string& function,
+    Ty t,
+    const std::string& address,
+    const std::string& index,
+    const std::string& rest) {
+  return t->is_scalar() || t->is_complex() || t->is_pointer()
+      ? fmt("{}(Ptr_{}({}), {}", function, memory_name(t), address, index) +
+          rest
+      : fmt("{}_{}({}", function, need_memory(t), address) + rest;
 }
 
 // Item `index`, in items of `type`, of `b`.
@@ -346,14 +367,8 @@ Value Translator::load(const Value& v) {
       r.prec = Prec::Atom;
       break;
     case Home::Device: {
-      bool one =
-          v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
-      std::string name = memory_name(v.type);
-      bool checked = !target_.extents.empty();
-      r.text = !one
-          ? "load_" + need_memory(v.type) + "(" + access_address(v) + ")"
-          : "load(Ptr_" + name + "(" + (checked ? access_address(v) : v.text) +
-              "), " + (checked || v.index.empty() ? "0" : v.index) + ")";
+      auto [address, index] = accessed(v);
+      r.text = memory_call("load", v.type, address, index);
       r.prec = Prec::Atom;
       break;
     }
@@ -402,15 +417,8 @@ void Translator::store(const Value& to, const Value& given) {
       emit(to.text + " = " + stored_item(type, v.text) + ";");
       return;
     case Home::Device: {
-      bool one = type->is_scalar() || type->is_complex() || type->is_pointer();
-      bool checked = !target_.extents.empty();
-      std::string index = checked || to.index.empty() ? "0" : to.index;
-      emit(
-          one ? "store(Ptr_" + memory_name(to.type) + "(" +
-                  (checked ? access_address(to) : to.text) + "), " + index +
-                  ", " + v.text + ");"
-              : "store_" + need_memory(to.type) + "(" + access_address(to) +
-                  ", " + v.text + ");");
+      auto [address, index] = accessed(to);
+      emit(memory_call("store", to.type, address, index, ", " + v.text + ");"));
       return;
     }
     case Home::Gathered: {

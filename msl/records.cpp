@@ -18,7 +18,7 @@ std::string text_of(int64_t n) {
 
 Ty Translator::struct_type(
     const Declaration& d,
-    const std::vector<TemplateArgument>& arguments,
+    const TemplateArguments& arguments,
     Scope* scope) {
   std::string key = identity(&d);
   Scope* own = bind(d, arguments, scope, key);
@@ -171,14 +171,8 @@ void Translator::need_record(const Record& r) {
         field += "[" + text_of(i) + "]";
       }
       std::string at = "p + " + text_of(f.offset + i * size_of(t)) + "ul";
-      bool one = t->is_scalar() || t->is_complex() || t->is_pointer();
-      std::string name = one ? memory_name(t) : need_memory(t);
-      load += "  " + field + " = " +
-          (one ? "load(Ptr_" + name + "(" + at + "), 0);\n"
-               : "load_" + name + "(" + at + ");\n");
-      store += one
-          ? "  store(Ptr_" + name + "(" + at + "), 0, " + field + ");\n"
-          : "  store_" + name + "(" + at + ", " + field + ");\n";
+      load += "  " + field + " = " + memory_call("load", t, at, "0") + ";\n";
+      store += "  " + memory_call("store", t, at, "0", ", " + field + ");\n");
     }
   }
   memory_text_.push_back(load + "  return x;\n}\n" + store + "}\n");

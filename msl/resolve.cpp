@@ -62,7 +62,7 @@ Ty Translator::base_type(const Type& t) {
 
 Ty Translator::template_type(
     const std::string& name,
-    const std::vector<TemplateArgument>& a) {
+    const TemplateArguments& a) {
   if (name == "vec" && a.size() == 2) {
     Ty of = argument_type(a[0]);
     int64_t n = argument_constant(a[1]).integer();
@@ -120,7 +120,7 @@ Ty Translator::template_type(
 // its own, if there are several.
 Ty Translator::specialized_type(
     const Symbol& s,
-    const std::vector<TemplateArgument>& a,
+    const TemplateArguments& a,
     Scope* where) {
   const Declaration* chosen = nullptr;
   Scope* chosen_scope = nullptr;
@@ -238,7 +238,7 @@ void Translator::bind_one(
 
 Scope* Translator::bind(
     const Declaration& d,
-    const std::vector<TemplateArgument>& arguments,
+    const TemplateArguments& arguments,
     Scope* scope,
     std::string& key) {
   Scope* own = new_scope(scope);

@@ -102,9 +102,6 @@ void Translator::plain(const Stmt& s) {
 
 void Translator::if_statement(const Stmt& s) {
   Temporarily inner(scope_, new_scope(scope_));
-  if (s.init) {
-    statement(*s.init);
-  }
   Value c = condition(*s.expr);
   if (c.constant) { // the other branch may not even have a meaning
     if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {

@@ -94,6 +94,8 @@ struct Candidate {
   int cost = 0;
 };
 
+using Values = std::vector<Value>;
+using TemplateArguments = std::vector<TemplateArgument>;
 // A template argument: a type or a number.
 using TypeOrNumber = std::variant<Ty, int64_t>;
 
@@ -130,12 +132,10 @@ class Translator {
   Ty base_type(const Type& t);
   Ty declared_type(const Declarator& d); // with its extents
   Ty with_extents(Ty t, const Declarator& d, const Value* init);
-  Ty template_type(
-      const std::string& name,
-      const std::vector<TemplateArgument>& arguments);
+  Ty template_type(const std::string& name, const TemplateArguments& arguments);
   Ty specialized_type(
       const Symbol& s,
-      const std::vector<TemplateArgument>& arguments,
+      const TemplateArguments& arguments,
       Scope* where);
   Ty argument_type(const TemplateArgument& a);
   Value argument_constant(const TemplateArgument& a);
@@ -144,12 +144,12 @@ class Translator {
   int64_t constant_integer(const Expr& e, const char* what);
   Ty struct_type(
       const Declaration& d,
-      const std::vector<TemplateArgument>& arguments,
+      const TemplateArguments& arguments,
       Scope* scope);
   void lay_out(Record& r);
   Scope* bind(
       const Declaration& d,
-      const std::vector<TemplateArgument>& arguments,
+      const TemplateArguments& arguments,
       Scope* scope,
       std::string& key);
   void bind_one(
@@ -173,7 +173,7 @@ class Translator {
   Ty promoted(Ty t);
   Value rounded(Value v); // to half or bfloat
   Value as_type(const Value& v, Ty to);
-  Value construct(Ty to, std::vector<Value> from);
+  Value construct(Ty to, Values from);
   Value convert_pointer(const Value& v, Ty to, bool is_explicit);
 
   // -- memory.cpp
@@ -199,10 +199,18 @@ class Translator {
   std::string need_memory(Ty t); // its load and store functions
   void need_record(const Record& r);
   std::string stored_type(Ty t);
+  // A call of load or store at an address, whose arguments end with `rest`.
+  std::string memory_call(
+      const std::string& function,
+      Ty t,
+      const std::string& address,
+      const std::string& index,
+      const std::string& rest = ")");
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
   // The same for an access, checked if checks are requested.
   std::string access_address(const Value& v);
+  std::pair<std::string, std::string> accessed(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index);
   std::string stored_item(Ty t, const std::string& text);
   std::string loaded_item(Ty t, const std::string& text);
@@ -219,6 +227,8 @@ class Translator {
   Value cast(const Expr& e);
   Value constructed(const Expr& e);
   Value list_value(Ty to, const Expr& list);
+  std::vector<const Expr*> items_of(const Expr& e, size_t first = 0);
+  Values values_of(const std::vector<const Expr*>& items);
   Value array_list(Ty to, const Expr& list);
   void fill(const Value& to, const Expr& list);
   Value make_struct(Ty to, const std::vector<const Expr*>& items);
@@ -246,53 +256,50 @@ class Translator {
   Value assign(const Expr& e);
   std::optional<Value> overloaded(
       const std::string& op,
-      const std::vector<Value>& operands);
+      const Values& operands);
 
   // -- calls.cpp
   Value call(const Expr& e);
   std::optional<Value>
-  call_named(const Expr& callee, std::vector<Value>& arguments, const Expr& e);
+  call_named(const Expr& callee, Values& arguments, const Expr& e);
   std::optional<Value> call_type(const Expr& callee, const Expr& e);
   Value call_member(const Expr& callee, const Expr& e);
-  std::vector<Value> arguments_of(const Expr& e);
+  Values arguments_of(const Expr& e);
   std::optional<Value> try_functions(
       Symbol& s,
       Scope* scope,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      std::vector<Value>& arguments,
+      const TemplateArguments& explicit_arguments,
+      Values& arguments,
       const Value* self);
   std::optional<Candidate> viable(
       const Declaration& d,
       Scope* scope,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      const std::vector<Value>& arguments);
+      const TemplateArguments& explicit_arguments,
+      const Values& arguments);
   bool bind_call(
       const Declaration& d,
       Scope& to,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      const std::vector<Value>& arguments,
+      const TemplateArguments& explicit_arguments,
+      const Values& arguments,
       std::string& key);
   const TemplateParameter*
   bind_defaults(const Declaration& d, Scope& to, std::string& key);
   int parameter_cost(const Parameter& p, Ty type, const Value& given);
-  bool rank(Candidate& c, const std::vector<Value>& arguments);
+  bool rank(Candidate& c, const Values& arguments);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
       const TypeOrNumber& given,
       const Declaration& d,
       Scope& to);
-  Value call_closure(const Value& closure, std::vector<Value>& arguments);
+  Value call_closure(const Value& closure, Values& arguments);
 
   // -- functions.cpp
-  Value instantiate(
-      const Candidate& c,
-      std::vector<Value> arguments,
-      const Value* self);
+  Value instantiate(const Candidate& c, Values arguments, const Value* self);
   Value call_instance(
       const Instance& f,
       const std::vector<Passed>& how,
-      const std::vector<Value>& arguments);
+      const Values& arguments);
   Passed passing(Ty type, const Type& written, const Value& given);
   std::string passing_key(const Passed& p, const Value& given);
   std::string argument_text(
@@ -304,7 +311,7 @@ class Translator {
       Instance& f,
       const Candidate& c,
       const std::vector<Passed>& how,
-      const std::vector<Value>& arguments,
+      const Values& arguments,
       const Value* self);
   void write_body(const Candidate& c, Scope& own, bool constructs);
   Variable* declare_parameter(
@@ -312,52 +319,40 @@ class Translator {
       const std::string& name,
       const Passed& p,
       const Value& given);
-  Value construct_record(Ty to, std::vector<Value> arguments);
+  Value construct_record(Ty to, Values arguments);
   Value default_record(Ty to);
 
   // -- builtins.cpp, builtins_more.cpp
-  std::optional<Value> builtin(
-      const std::string& name,
-      const Expr& e,
-      std::vector<Value>& arguments);
-  Value exact_function(const char* glsl, const std::vector<Value>& arguments);
-  Value float_function(const char* glsl, const std::vector<Value>& arguments);
-  Ty overload_type(const std::vector<Value>& arguments, size_t n);
-  Value
-  by_components(const char* glsl, std::vector<Value>& arguments, size_t uints);
+  std::optional<Value>
+  builtin(const std::string& name, const Expr& e, Values& arguments);
+  Value exact_function(const char* glsl, const Values& arguments);
+  Value float_function(const char* glsl, const Values& arguments);
+  Ty overload_type(const Values& arguments, size_t n);
+  Value by_components(const char* glsl, Values& arguments, size_t uints);
   std::string narrow_text(
       const std::string& glsl,
       Ty t,
       Ty wide,
       const std::vector<std::string>& x);
-  Value number_function(
-      const std::string& name,
-      const char* real,
-      std::vector<Value>& arguments);
-  Value select(std::vector<Value>& arguments);
-  std::optional<Value> with_result(
-      const std::string& name,
-      std::vector<Value>& arguments);
+  Value
+  number_function(const std::string& name, const char* real, Values& arguments);
+  Value select(Values& arguments);
+  std::optional<Value> with_result(const std::string& name, Values& arguments);
   std::optional<Value> integer_function(
       const std::string& name,
-      std::vector<Value>& arguments);
-  std::optional<Value> mlx_function(
-      const std::string& name,
-      const Expr& e,
-      std::vector<Value>& arguments);
+      Values& arguments);
+  std::optional<Value>
+  mlx_function(const std::string& name, const Expr& e, Values& arguments);
 
   // -- builtins_threads.cpp
-  Value barrier(const std::string& name, std::vector<Value>& arguments);
+  Value barrier(const std::string& name, Values& arguments);
   std::optional<Value> simd_function(
       const std::string& name,
-      std::vector<Value>& arguments);
+      Values& arguments);
   std::optional<Value> atomic_function(
       const std::string& name,
-      std::vector<Value>& arguments);
-  Value atomic_exchange(
-      const std::string& memory,
-      Ty t,
-      std::vector<Value>& arguments);
+      Values& arguments);
+  Value atomic_exchange(const std::string& memory, Ty t, Values& arguments);
   Value atomic_float(
       const std::string& operation,
       const std::string& memory,
@@ -401,6 +396,8 @@ class Translator {
   void masked_return(const Stmt& s);
   void with_mask(Mask& m, const std::function<void()>& what);
   std::string new_mask(const std::string& value);
+  Mask& part_mask(const std::string& value); // of some invocations
+  void after_leaving(Mask& outer, bool leaves);
   std::string mask_text(); // of the active invocations, as an argument
   bool is_uniform(const Expr& e);
   void leave_lanes(const std::string& lanes);
