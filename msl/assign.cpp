@@ -51,6 +51,7 @@ Value Translator::assign(const Expr& e) {
   bool direct = to.home == Home::Local && result.type == to.type &&
       !result.constant && result.text.starts_with(begin);
   if (direct) { // x += y
+    check_writable(to);
     wrote(to);
     Value rest =
         shifts ? convert(v, to.type) : convert(v, common_type(to.type, v.type));
@@ -99,6 +100,7 @@ Value Translator::step_by_one(const Expr& e, bool postfix, bool discarded) {
       lv.home == Home::Local && lv.type->is_scalar() && !lv.type->atomic &&
       lv.type->scalar >= Scalar::I32 && !lv.type->is_narrow_float()) {
     // Written as in C++, for readers and for compilers that unroll.
+    check_writable(lv);
     wrote(lv);
     emit(op + op + lv.text + ";");
   } else {

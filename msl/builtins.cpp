@@ -1,5 +1,6 @@
 // MSL's functions of numbers, a row each, and the GLSL functions that compute
 // them: GLSL's own, or those of common/msl_math.glsl.
+#include <algorithm>
 #include <string_view>
 
 #include "msl/translator.h"
@@ -102,6 +103,11 @@ constexpr Row rows[] = {
 };
 
 } // namespace
+
+int builtin_arity(std::string_view name) {
+  auto* row = std::ranges::find(rows, name, &Row::name);
+  return row == std::end(rows) ? 0 : row->arity;
+}
 
 std::optional<Value> Translator::builtin(
     const std::string& qualified,

@@ -202,7 +202,7 @@ std::optional<Value> Translator::atomic_function(
   bool shared = at.home == Home::Local && at.base &&
       at.base->space() == Space::Threadgroup;
   if (t->scalar != Scalar::I32 && t->scalar != Scalar::U32 && !real) {
-    fail("atomics are supported for int, uint and float.");
+    fail("atomics are supported for int, uint and float; use one of these.");
   }
   if (at.home != Home::Device && !shared) {
     fail("`{}` works in device and threadgroup memory.", full);

@@ -91,15 +91,31 @@ Value Translator::call(const Expr& e) {
   if (v) {
     return *v;
   }
+  no_function(callee.text, arguments);
+}
+
+// Says what functions of that name take.
+void Translator::no_function(const std::string& name, const Values& given) {
   std::string types;
-  for (auto& a : arguments) {
+  for (auto& a : given) {
     types += (types.empty() ? "" : ", ") + msl_name(a.type);
   }
-  fail(
-      "there is no function `{}({})` here, neither in the header nor among "
-      "those of MSL that are supported.",
-      callee.text,
-      types);
+  std::string known;
+  Symbol* s = find(last_name(name));
+  if (s && s->kind == SK::Functions) {
+    size_t n = s->declared[0]->takes.size();
+    known = n == given.size()
+        ? "; that of the header takes other types: convert the arguments, or "
+          "give its template arguments"
+        : fmt("; that of the header takes another number of arguments: {}", n);
+  } else if (int n = builtin_arity(last_name(name))) {
+    known = fmt("; MSL's takes {} numbers or vectors", n);
+  } else {
+    known =
+        ", neither in the header nor among those of MSL that are supported; "
+        "write it into the header";
+  }
+  fail("there is no function `{}({})` here{}.", name, types, known);
 }
 
 std::optional<Value>

@@ -120,6 +120,7 @@ Value Translator::convert_pointer(const Value& v, Ty to, bool is_explicit) {
     return null;
   }
   Value p = decayed(v);
+  p.read_only = p.read_only && !is_explicit;
   if (!p.type->is_pointer()) {
     if (is_explicit && to->is_address() && p.type->is_integer()) {
       Value bits = convert(p, types_.scalar(Scalar::U64));
@@ -135,7 +136,8 @@ Value Translator::convert_pointer(const Value& v, Ty to, bool is_explicit) {
   }
   if (p.type->is_address() != to->is_address()) {
     fail(
-        "a pointer cannot change its address space (`{}` to `{}`).",
+        "a pointer cannot change its address space (`{}` to `{}`); copy the "
+        "items.",
         p.type,
         to);
   }
@@ -201,7 +203,14 @@ Value Translator::convert(const Value& given, Ty to, bool is_explicit) {
   bool splat = to->is_vector() && v.type->is_scalar();
   if (!v.type->is_numeric() || !to->is_numeric() ||
       (v.type->is_vector() && v.type->width != to->width)) {
-    fail("`{}` does not convert to `{}`.", v.type, to);
+    fail(
+        "`{}` does not convert to `{}`; {}.",
+        v.type,
+        to,
+        v.type->is_void()          ? "it has no value"
+            : v.type->is_pointer() ? "read an item with [i]"
+            : v.type->is_numeric() ? "give as many components as it has"
+                                   : "use one of its fields or items");
   }
   if (v.constant && to->is_scalar()) {
     return literal(to, *v.constant);

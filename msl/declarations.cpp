@@ -28,9 +28,11 @@ void Translator::declaration(const Stmt& s) {
 
 // Makes the declared name mean `v`.
 Value& Translator::name_of(const Declarator& d, const Value& v) {
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  return s.value = v;
+  auto [it, is_new] = scope_->names.try_emplace(d.name);
+  if (!is_new) {
+    fail_at(d.place, "`{}` is declared twice; give one another name.", d.name);
+  }
+  return it->second.value = v;
 }
 
 void Translator::declare_constant(const Declarator& d, const Value& v) {
@@ -45,6 +47,7 @@ void Translator::declare_constant(const Declarator& d, const Value& v) {
        "const "});
   Value& value = name_of(d, of_variable(named));
   value.home = Home::None;
+  value.read_only = true;
   value.constant = v.constant;
 }
 
@@ -64,7 +67,7 @@ void Translator::declare_shared(const Declarator& d) {
   if (shared_bytes_ > target_.shared_bytes) {
     fail(
         "with `{}` the threadgroup memory has more than the {} bytes that this "
-        "device offers.",
+        "device offers; use smaller arrays.",
         d.name,
         target_.shared_bytes);
   }
@@ -84,6 +87,7 @@ void Translator::declare_reference(const Declarator& d) {
   }
   bool place = v.is_lvalue() || (v.type->is_array() && v.base);
   v = place ? pinned(v) : temporary(v, d.name.c_str());
+  v.read_only = v.read_only || is_read_only(d.type, v.type);
   name_of(d, v);
 }
 
@@ -148,6 +152,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
     store(of_variable(v), init);
   }
   Value& value = name_of(d, of_variable(v));
+  v->read_only = is_read_only(d.type, type);
   if (type->is_array()) {
     value.home = Home::None;
     if (long_list) {

@@ -123,7 +123,11 @@ Value Translator::swizzle(const Value& v, const std::string& name) {
     size_t i =
         letters.find(c) != letters.npos ? letters.find(c) : colors.find(c);
     if (i == letters.npos || i >= v.type->width) {
-      fail("`{}` has no `.{}`.", v.type, name);
+      fail(
+          "`{}` has no `.{}`; it has {} components, of xyzw or rgba.",
+          v.type,
+          name,
+          v.type->width);
     }
     xyzw += letters[i];
   }
@@ -188,7 +192,17 @@ Value Translator::member(const Expr& e) {
     }
     return v;
   }
-  fail("`{}` has no member `{}`.", object.type, e.text);
+  std::string known;
+  if (object.type->is_struct()) {
+    for (auto& f : object.type->record->fields) {
+      known += (known.empty() ? "; it has `" : "`, `") + f.name;
+    }
+  }
+  fail(
+      "`{}` has no member `{}`{}.",
+      object.type,
+      e.text,
+      known.empty() ? known : known + "`");
 }
 
 Value Translator::subscript(const Expr& e) {
@@ -203,7 +217,7 @@ Value Translator::subscript(const Expr& e) {
     if (of.type->is_scalar() && index.type->is_pointer()) {
       std::swap(of, index); // i[p]
     } else {
-      fail("an index must be an integer.");
+      fail("an index must be an integer; convert it with int(...).");
     }
   }
   if (of.type->is_array() || of.type->is_pointer()) {

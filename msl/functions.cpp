@@ -246,6 +246,9 @@ void Translator::write_function(
     std::string name = is_self ? "self" : (*c.parameters)[i].what.name;
     auto* v = declare_parameter(own, name, how[i], arguments[i]);
     inout = inout || how[i].how == How::InOut;
+    if (v && !is_self) {
+      v->read_only = is_read_only((*c.parameters)[i].what.type, v->type);
+    }
     if (v) {
       parameters.push_back({how[i].how == How::InOut ? "inout " : "", v});
     }
@@ -256,6 +259,13 @@ void Translator::write_function(
     }
   }
   write_body(c, own, constructs);
+  if (!constructs && w.result && !w.result->is_void() && !w.returns) {
+    fail_at(
+        c.body->place,
+        "`{}` returns `{}`, but has no return statement; add one.",
+        c.name,
+        w.result);
+  }
   f.result = w.result ? w.result : types_.nothing();
   f.result_base = w.result_base;
   f.masked = w.masked;
@@ -315,7 +325,9 @@ std::string Translator::argument_text(
         return given.text;
       }
       Value copy = temporary(given, "copy");
-      back.push_back({given, copy});
+      if (!given.read_only || given.type->is_pointer()) {
+        back.push_back({given, copy});
+      }
       return copy.text;
     }
     case How::Value:

@@ -240,6 +240,7 @@ Value Translator::argument_value(Symbol& s, size_t index) {
     v = variable(a.name, types_.pointer(item, space), Space::Thread);
   }
   v->function = 1;
+  v->read_only = !a.output;
   prologue_.push_back({1, "", " = " + from + ";", v, ""});
   s.kind = Symbol::Kind::Value;
   s.value = of_variable(v);
@@ -304,7 +305,7 @@ Value Translator::symbol_value(Symbol& s, const std::string& name) {
     s.argument ? argument_value(s, s.argument - 1) : attribute_value(s, name);
   }
   if (s.kind != Kind::Value) {
-    fail("`{}` is not a value.", name);
+    fail("`{}` is not a value; call it, in a lambda if need be.", name);
   }
   Value v = s.value;
   if (v.variable) {
@@ -315,9 +316,11 @@ Value Translator::symbol_value(Symbol& s, const std::string& name) {
       return literal(v.type, *kept);
     }
     auto home = v.home;
+    bool read_only = v.read_only;
     v = of_variable(v.variable);
     v.constant = kept;
     v.home = home;
+    v.read_only = v.read_only || read_only;
   }
   share(v.text);
   share(v.index);
@@ -456,7 +459,7 @@ Value Translator::name_value(const Expr& e) {
   }
   fail(
       "`{}` is not known: neither the header, nor the kernel's arguments and "
-      "template arguments, nor this translator have it.",
+      "template arguments, nor this translator have it; declare it.",
       e.text);
 }
 

@@ -104,7 +104,7 @@ void Macros::define(const Tokens& line, const Place& place) {
       }
       bool variadic = at < line.size() && line[at].is("...");
       if (at + 1 >= line.size() || (!variadic && !line[at].is_name())) {
-        fail_at(place, "The parameters of this macro have no end.");
+        fail_at(place, "The parameters of this macro have no end; add `)`.");
       }
       macro.parameters.push_back(variadic ? "__VA_ARGS__" : line[at].text);
       macro.variadic |= variadic;
@@ -140,7 +140,7 @@ Macros::arguments(Reader& reader, const Macro& macro, const Token& name) {
     if (!reader.peek()) {
       fail_at(
           name.place,
-          "The arguments of the macro {} have no end.",
+          "The arguments of the macro {} have no end; add `)`.",
           quoted(name.text));
     }
     Token token = reader.next();

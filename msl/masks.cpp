@@ -325,7 +325,7 @@ void Translator::masked_leave(const Stmt& s) {
     leave_lanes(w.loops[--i].lanes);
   }
   if (i == 0) {
-    fail("there is nothing to leave here.");
+    fail("there is no loop or switch to leave here; `return` ends a function.");
   }
   if (to_loop && i < w.loops.size()) {
     fail(
@@ -342,6 +342,7 @@ void Translator::masked_leave(const Stmt& s) {
 
 void Translator::masked_return(const Stmt& s) {
   auto& w = *writing_;
+  w.returns = true;
   if (s.expr) {
     Value v;
     if (s.expr->kind == Expr::Kind::List) {

@@ -206,6 +206,7 @@ Value Translator::item(const Value& pointer, const Value& index) {
     v.home = Home::Device;
     v.text = within(p, Prec::Atom);
     v.index = i == "0" ? "" : i;
+    v.read_only = p.read_only;
     return v;
   }
   if (!p.base) {
@@ -226,11 +227,14 @@ Value Translator::item(const Value& pointer, const Value& index) {
     Value row;
     row.type = type;
     row.base = p.base;
+    row.read_only = p.read_only;
     row.text = is_number(at) || !plain ? at : "int(" + at + ")";
     row.prec = is_simple(row.text) ? Prec::Atom : Prec::Add;
     return row;
   }
-  return base_item(p.base, type, at);
+  Value v = base_item(p.base, type, at);
+  v.read_only = p.read_only;
+  return v;
 }
 
 Value Translator::dereference(const Value& pointer) {
@@ -264,6 +268,7 @@ Value Translator::decayed(const Value& v) {
 
 Value Translator::address_of(const Value& v) {
   Value p;
+  p.read_only = v.read_only;
   if (v.home == Home::Device) {
     p.text = device_address(v);
     p.type = types_.pointer(v.type, Space::Device);
@@ -271,7 +276,9 @@ Value Translator::address_of(const Value& v) {
   }
   bool array = v.type->is_array();
   if (!v.base || (!v.is_lvalue() && !array) || v.type->is_pointer()) {
-    fail("the address of this expression cannot be taken.");
+    fail(
+        "the address of this expression cannot be taken; assign it to a "
+        "variable first.");
   }
   p.type = types_.pointer(v.type, v.base->space());
   p.base = v.base;
@@ -330,6 +337,7 @@ Value Translator::component(
   Value c;
   c.type = types_.scalar(v.type->scalar);
   c.home = v.home;
+  c.read_only = v.read_only;
   std::string suffix = is_constant ? std::string(".") + "xyzw"[std::stoi(index)]
                                    : "[" + index + "]";
   if (v.home == Home::Device) {
@@ -394,9 +402,7 @@ Value Translator::load(const Value& v) {
 }
 
 void Translator::store(const Value& to, const Value& given) {
-  if (!to.is_lvalue() || to.type->is_array()) {
-    fail("this expression cannot be assigned to.");
-  }
+  check_writable(to);
   Ty type = to.type;
   if (type->is_vector() && type->packed) {
     type = types_.vector(type->scalar, type->width);
@@ -433,6 +439,19 @@ void Translator::store(const Value& to, const Value& given) {
     }
     default:
       emit(to.text + " = " + v.text + ";");
+  }
+}
+
+void Translator::check_writable(const Value& to) const {
+  if (to.read_only && !to.type->is_pointer()) {
+    fail(
+        "inputs of a kernel and what is const are only read; write to an "
+        "output, or to a variable that is not const.");
+  }
+  if (!to.is_lvalue() || to.type->is_array()) {
+    fail(
+        "this expression cannot be assigned to; assign to a variable, or to an "
+        "item of an array.");
   }
 }
 

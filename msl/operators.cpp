@@ -176,7 +176,7 @@ Value Translator::arithmetic(
   if (bits && t->is_floating()) {
     fail(
         op == "%" ? "`%` needs integers; fmod() takes floats."
-                  : "`" + op + "` needs integers.");
+                  : "`" + op + "` needs integers; convert with int(...).");
   }
   if (t->is_vector() && t->scalar == Scalar::Bool) {
     Ty u = types_.vector(Scalar::U32, t->width);
@@ -257,7 +257,7 @@ Value Translator::shift(
     const Value& right) {
   bool integers = left.type->is_integer() && right.type->is_integer();
   if (!integers || (right.type->is_vector() && !left.type->is_vector())) {
-    fail("`{}` needs integers.", op);
+    fail("`{}` needs integers; convert with int(...).", op);
   }
   Ty t = promoted(left.type);
   Value a = convert(left, t);

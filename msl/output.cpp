@@ -111,6 +111,7 @@ Value Translator::of_variable(Variable* v) {
   Value x = plain_value(v->type, mark(*v));
   x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
   x.variable = v;
+  x.read_only = v->read_only;
   bool pointer = v->type->is_pointer();
   x.base = pointer ? v->points_to : base_of(v, "", v->type);
   x.slot = pointer && !v->type->is_address() ? &v->points_to : nullptr;

@@ -33,29 +33,29 @@ bool Parser::take(std::string_view text) {
 
 void Parser::expect(std::string_view text) {
   if (!take(text)) {
-    unexpected();
+    unexpected("; " + quoted(text) + " is wanted");
   }
 }
 
 std::string Parser::take_name() {
   if (!is_name(at_)) {
-    unexpected();
+    unexpected("; a name is wanted");
   }
   return std::string(text_.tokens[at_++].text);
 }
 
-void Parser::unexpected() const {
+void Parser::unexpected(const std::string& wanted) const {
   const auto& tokens = text_.tokens;
   if (done()) {
     fail_at(
         tokens.empty() ? Place{} : tokens.back().place,
         in_condition_
-            ? "The condition has no end."
+            ? "The condition has no end; add what is missing."
             : "The text ends within a statement: is a `;` missing here?");
   }
   const Token& found = tokens[at_];
   if (found.kind == Token::Kind::String) {
-    refuse("a text: kernels have none");
+    refuse("a string: kernels have none, so take it out");
   }
   std::string what = quoted(found.text) + " is not expected";
   if (at_ == 0 || (found.is_name() && is_keyword(found.text))) {
@@ -67,7 +67,7 @@ void Parser::unexpected() const {
     fail_at(
         before.place, "{}: is a `;` missing at the end of this line?", what);
   }
-  fail_at(found.place, "{}.", what);
+  fail_at(found.place, "{}{}.", what, wanted);
 }
 
 void Parser::refuse(std::string_view way) const {

@@ -63,7 +63,7 @@ class Parser {
     return at_ >= text_.tokens.size();
   }
   const Token& next() {
-    return text_.tokens[at_++];
+    return token(at_++);
   }
   bool take(std::string_view text);
   void expect(std::string_view text);
@@ -81,7 +81,7 @@ class Parser {
     }
     expect(close);
   }
-  [[noreturn]] void unexpected() const;
+  [[noreturn]] void unexpected(const std::string& wanted = "") const;
   template <typename... Parts>
   [[noreturn]] void fail(std::string_view form, const Parts&... parts) const {
     fail_at(here().place, form, parts...);

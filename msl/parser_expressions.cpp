@@ -217,7 +217,7 @@ ExprPtr Parser::primary() {
   if (is("::") || is("decltype") || is("typename") || is_name(at_)) {
     return name();
   }
-  unexpected();
+  unexpected("; a value is wanted");
 }
 
 ExprPtr Parser::literal() {
@@ -252,6 +252,10 @@ ExprPtr Parser::name() {
   bool constructs = token(end).is("{") ||
       (token(end).is("(") && known && (alone || typed) && !bare_built_in);
   if (end != SIZE_MAX && constructs) {
+    if (token(end + 1).is("*") && token(end + 3).is(")") &&
+        token(end + 4).is("(")) {
+      refuse("a pointer to a function: use a lambda, or a template's argument");
+    }
     Type type;
     base(type);
     return construct(std::move(type));

@@ -53,7 +53,7 @@ class Preprocessor {
     }
     flush(text, out);
     if (!branches_.empty()) {
-      fail_at(branches_.back().place, "This #if has no #endif.");
+      fail_at(branches_.back().place, "This #if has no #endif; add one.");
     }
     return out;
   }

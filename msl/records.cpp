@@ -181,6 +181,7 @@ void Translator::need_record(const Record& r) {
 Value Translator::field_of(const Value& object, const Field& f) {
   Value v;
   v.type = f.type;
+  v.read_only = object.read_only;
   if (object.home == Value::Home::Device) {
     v.home = Value::Home::Device;
     v.text = f.offset == 0

@@ -54,6 +54,9 @@ Ty Translator::base_type(const Type& t) {
   if (Ty known = types_.named(t.name)) {
     return known;
   }
+  if (t.name == "double") {
+    fail("`double` is no type of Metal; use float.");
+  }
   fail(
       "the type `{}` is not known; scalars, vectors, structs of the header and "
       "template parameters are.",
@@ -187,7 +190,10 @@ int64_t Translator::constant_integer(const Expr& e, const char* what) {
   Temporarily here(here_, e.place);
   Value v = rvalue(e);
   if (!v.constant || !v.type->is_integer()) {
-    fail("{} must be an integer constant.", what);
+    fail(
+        "{} must be an integer constant: a number, a constexpr or a template "
+        "argument.",
+        what);
   }
   return v.integer();
 }

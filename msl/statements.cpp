@@ -86,7 +86,9 @@ void Translator::plain(const Stmt& s) {
     case Kind::Break:
     case Kind::Continue:
       if (writing_->loops.empty()) {
-        fail("there is nothing to leave here.");
+        fail(
+            "there is no loop or switch to leave here; `return` ends a "
+            "function.");
       }
       return emit(s.kind == Kind::Break ? "break;" : "continue;");
     case Kind::Return:
@@ -211,7 +213,7 @@ void Translator::do_statement(const Stmt& s) {
 void Translator::switch_statement(const Stmt& s) {
   Value v = rvalue(*s.expr);
   if (!v.type->is_scalar() || !v.type->is_integer()) {
-    fail("switch takes an integer.");
+    fail("switch takes an integer; convert the value with int(...).");
   }
   Ty t = promoted(v.type);
   v = convert(v, t);
@@ -251,6 +253,11 @@ void Translator::note_result(const Value& v) {
   if (!w.result) {
     w.result = v.type;
   }
+  if (w.result->is_void() && !v.type->is_void()) {
+    fail(
+        "this function returns no value; assign the value to a variable or "
+        "output.");
+  }
   if (v.type->is_pointer() && !v.type->is_address() && v.base) {
     points_into(w.result_base, v.base);
   }
@@ -258,6 +265,7 @@ void Translator::note_result(const Value& v) {
 
 void Translator::return_statement(const Stmt& s) {
   auto& w = *writing_;
+  w.returns = true;
   if (w.constructs) {
     return emit("return " + mark(*w.result_variable) + ";");
   }

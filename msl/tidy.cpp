@@ -35,6 +35,10 @@ bool is_integer_word(std::string_view name) {
       name == "long" || name == "int" || name == "char";
 }
 
+char closing(const Token& open) {
+  return open.is("(") ? ')' : open.is("[") ? ']' : '}';
+}
+
 class Cleaner {
  public:
   Cleaner(const Tokens& in, Arena& arena) : in_(in), arena_(arena) {}
@@ -87,7 +91,7 @@ class Cleaner {
         return i + 1;
       }
     }
-    fail_at(in_[at].place, "This bracket is never closed.");
+    fail_at(in_[at].place, "This bracket is never closed; add its partner.");
   }
 
   // [[buffer(0)]], also several with commas between them.
@@ -216,7 +220,7 @@ class Cleaner {
               quoted(token.text));
         }
         const Token& begin = tokens_[open.back()];
-        char want = begin.text == "(" ? ')' : begin.text == "[" ? ']' : '}';
+        char want = closing(begin);
         if (token.text[0] != want) {
           fail_at(
               token.place,
@@ -233,7 +237,11 @@ class Cleaner {
     }
     if (!open.empty()) {
       const Token& token = tokens_[open.back()];
-      fail_at(token.place, "This {} is never closed.", quoted(token.text));
+      fail_at(
+          token.place,
+          "This {} is never closed; add `{}`.",
+          quoted(token.text),
+          closing(token));
     }
   }
 

@@ -51,6 +51,7 @@ struct Writing {
   bool constructs = false; // returns result_variable, whatever is written
   bool masked = false; // holds collectives that are emulated
   bool pure = true; // writes only to its own variables
+  bool returns = false; // has a return statement
   int plain = 0; // within statements that need no masks
   Mask* live = nullptr; // masked: not yet returned
   Mask* mask = nullptr;
@@ -98,6 +99,9 @@ using Values = std::vector<Value>;
 using TemplateArguments = std::vector<TemplateArgument>;
 // A template argument: a type or a number.
 using TypeOrNumber = std::variant<Ty, int64_t>;
+
+// The number of arguments of a function of numbers; 0 for other names.
+int builtin_arity(std::string_view name);
 
 class Translator {
  public:
@@ -260,6 +264,7 @@ class Translator {
 
   // -- calls.cpp
   Value call(const Expr& e);
+  [[noreturn]] void no_function(const std::string& name, const Values& given);
   std::optional<Value>
   call_named(const Expr& callee, Values& arguments, const Expr& e);
   std::optional<Value> call_type(const Expr& callee, const Expr& e);
@@ -421,6 +426,7 @@ class Translator {
   std::vector<Line> captured(const std::function<void()>& what);
   std::vector<Line> captured_inside(const std::function<void()>& what);
   void wrote(const Value& to);
+  void check_writable(const Value& to) const;
   void append(std::vector<Line>& lines);
   std::string free_name(const std::string& wish);
   std::string print();
