@@ -2,6 +2,7 @@
 // before every kernel.
 #include <string_view>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -77,7 +78,6 @@ std::optional<Value> Translator::integer_function(
   Ty t = x.type;
   int bits = 8 * info_of(t->scalar).size;
   Scalar wide = bits == 64 ? Scalar::U64 : Scalar::U32;
-  std::string missing = std::to_string(32 - bits);
   auto as_unsigned = [&](const Value& v) {
     Scalar same = static_cast<Scalar>(
         static_cast<int>(t->scalar) + info_of(t->scalar).is_signed);
@@ -88,27 +88,18 @@ std::optional<Value> Translator::integer_function(
   auto result = [&](const std::string& text) {
     return convert(plain_value(u, text, Prec::Add), t);
   };
-  if (name == "popcount" && n == 1) {
-    return result("msl_popcount(" + as_unsigned(x).text + ")");
-  }
-  if (name == "clz" && n == 1) {
-    std::string all = "msl_clz(" + as_unsigned(x).text + ")";
-    return result(bits < 32 ? all + " - " + missing + "u" : all);
-  }
-  if (name == "ctz" && n == 1) {
-    std::string all = "msl_ctz(" + as_unsigned(x).text + ")";
+  if (has_word("popcount clz ctz reverse_bits", name) && n == 1) {
+    std::string all = fmt("msl_{}({})", name, as_unsigned(x).text);
     return result(
-        bits < 32 ? "min(" + all + ", " + std::to_string(bits) + "u)" : all);
-  }
-  if (name == "reverse_bits" && n == 1) {
-    std::string all = "msl_reverse_bits(" + as_unsigned(x).text + ")";
-    return result(bits < 32 ? all + " >> " + missing + "u" : all);
+        bits >= 32 || name == "popcount" ? all
+            : name == "clz"              ? fmt("{} - {}u", all, 32 - bits)
+            : name == "ctz"              ? fmt("min({}, {}u)", all, bits)
+                                         : fmt("{} >> {}u", all, 32 - bits));
   }
   if (name == "rotate" && n == 2 && t->is_scalar()) {
     Value by = as_unsigned(convert(arguments[1], t));
     return result(
-        "msl_rotate(" + as_unsigned(x).text + ", " + by.text + ", " +
-        std::to_string(bits) + "u)");
+        fmt("msl_rotate({}, {}, {}u)", as_unsigned(x).text, by.text, bits));
   }
   for (auto& row : integer_rows) {
     if (row.name != name || row.arity != n) {

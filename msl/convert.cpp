@@ -291,52 +291,24 @@ Value Translator::construct(Ty to, Values from) {
 
 namespace {
 
-// The bits of a scalar as a uint (or, of 64 bits, as a uvec2).
-std::string to_bits(Scalar s, const std::string& x) {
-  switch (s) {
-    case Scalar::F32:
-      return "floatBitsToUint(" + x + ")";
-    case Scalar::F16:
-      return "uint(f32_to_f16(" + x + "))";
-    case Scalar::BF16:
-      return "uint(f32_to_bf16(" + x + "))";
-    case Scalar::I8:
-      return "(uint(" + x + ") & 0xffu)";
-    case Scalar::I16:
-      return "(uint(" + x + ") & 0xffffu)";
-    case Scalar::U64:
-      return "unpackUint2x32(" + x + ")";
-    case Scalar::I64:
-      return "unpackUint2x32(uint64_t(" + x + "))";
-    default:
-      return "uint(" + x + ")";
-  }
-}
-
-std::string from_bits(Scalar s, const std::string& x) {
-  switch (s) {
-    case Scalar::F32:
-      return "uintBitsToFloat(" + x + ")";
-    case Scalar::F16:
-      return "f16_to_f32(uint16_t(" + x + "))";
-    case Scalar::BF16:
-      return "bf16_to_f32(uint16_t(" + x + "))";
-    case Scalar::U64:
-      return "packUint2x32(" + x + ")";
-    case Scalar::I64:
-      return "int64_t(packUint2x32(" + x + "))";
-    case Scalar::Bool:
-      return "(" + x + " != 0u)";
-    case Scalar::I8:
-      return "int8_t(uint8_t(" + x + "))";
-    case Scalar::I16:
-      return "int16_t(uint16_t(" + x + "))";
-    case Scalar::U32:
-      return x;
-    default:
-      return std::string(info_of(s).value) + "(" + x + ")";
-  }
-}
+// The bits of a scalar as a uint (of 64 bits, as a uvec2), and the way back.
+struct Bits {
+  std::string_view to, from;
+};
+constexpr Bits bits_of_scalars[] = {
+    {"uint({})", "({} != 0u)"},
+    {"(uint({}) & 0xffu)", "int8_t(uint8_t({}))"},
+    {"uint({})", "uint8_t({})"},
+    {"(uint({}) & 0xffffu)", "int16_t(uint16_t({}))"},
+    {"uint({})", "uint16_t({})"},
+    {"uint({})", "int({})"},
+    {"uint({})", "{}"},
+    {"unpackUint2x32(uint64_t({}))", "int64_t(packUint2x32({}))"},
+    {"unpackUint2x32({})", "packUint2x32({})"},
+    {"uint(f32_to_f16({}))", "f16_to_f32(uint16_t({}))"},
+    {"uint(f32_to_bf16({}))", "bf16_to_f32(uint16_t({}))"},
+    {"floatBitsToUint({})", "uintBitsToFloat({})"},
+};
 
 std::string component_text(const Value& v, int i) {
   return v.type->is_vector() ? within(v, Prec::Atom) + "." + "xyzw"[i] : v.text;
@@ -358,13 +330,15 @@ Value Translator::as_type(const Value& given, Ty to) {
   if (v.type->is_vector()) {
     v = temporary(v);
   }
+  auto& as = bits_of_scalars[static_cast<size_t>(v.type->scalar)];
+  auto& back = bits_of_scalars[static_cast<size_t>(to->scalar)];
   int from_size = info_of(v.type->scalar).size, size = info_of(to->scalar).size;
   // Its words, 32 bits each (or the whole value, if it is shorter).
   std::vector<std::string> words;
   int total = from_size * v.type->width;
   if (from_size == 8) {
     for (int i = 0; i < v.type->width; ++i) {
-      std::string pair = to_bits(v.type->scalar, component_text(v, i));
+      std::string pair = fmt(as.to, component_text(v, i));
       words.insert(words.end(), {pair + ".x", pair + ".y"});
     }
   } else {
@@ -372,7 +346,7 @@ Value Translator::as_type(const Value& given, Ty to) {
     for (int i = 0; i < v.type->width; i += per_word) {
       std::string word;
       for (int k = 0; k < per_word; ++k) {
-        std::string part = to_bits(v.type->scalar, component_text(v, i + k));
+        std::string part = fmt(as.to, component_text(v, i + k));
         word += k
             ? " | (" + part + " << " + std::to_string(8 * from_size * k) + "u)"
             : part;
@@ -389,7 +363,7 @@ Value Translator::as_type(const Value& given, Ty to) {
     if (size < 4 && bit % 32) {
       bits = "(" + bits + " >> " + std::to_string(bit % 32) + "u)";
     }
-    text += (i ? ", " : "") + from_bits(to->scalar, bits);
+    text += (i ? ", " : "") + fmt(back.from, bits);
   }
   return plain_value(
       to, to->is_vector() ? glsl_name(to) + "(" + text + ")" : text);

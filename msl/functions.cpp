@@ -207,6 +207,13 @@ void Translator::write_body(const Candidate& c, Scope& own, bool constructs) {
     begin_masks();
   }
   block(c.body->statements);
+  if (!constructs && w.result && !w.result->is_void() && !w.returns) {
+    fail_at(
+        c.body->place,
+        "`{}` returns `{}`, but has no return statement; add one.",
+        c.name,
+        w.result);
+  }
   if (w.result_variable) {
     w.guard.clear();
     emit("return " + mark(*w.result_variable) + ";");
@@ -259,13 +266,6 @@ void Translator::write_function(
     }
   }
   write_body(c, own, constructs);
-  if (!constructs && w.result && !w.result->is_void() && !w.returns) {
-    fail_at(
-        c.body->place,
-        "`{}` returns `{}`, but has no return statement; add one.",
-        c.name,
-        w.result);
-  }
   f.result = w.result ? w.result : types_.nothing();
   f.result_base = w.result_base;
   f.masked = w.masked;

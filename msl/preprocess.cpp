@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 
 #include "msl/macros.h"
+#include "msl/names.h"
 #include "msl/parse.h"
 #include "msl/pragmas.h"
 
@@ -12,14 +12,9 @@ namespace {
 constexpr size_t kLongestText = 4 << 20;
 
 // The translator has the contents of these headers of MLX built in.
-constexpr std::array<std::string_view, 7> kBuiltIn{
-    "mlx/backend/metal/kernels/utils.h",
-    "mlx/backend/metal/kernels/bf16.h",
-    "mlx/backend/metal/kernels/bf16_math.h",
-    "mlx/backend/metal/kernels/complex.h",
-    "mlx/backend/metal/kernels/defines.h",
-    "mlx/backend/metal/kernels/erf.h",
-    "mlx/backend/metal/kernels/expm1f.h"};
+constexpr std::string_view kBuiltIn =
+    "utils.h bf16.h bf16_math.h complex.h defines.h erf.h expm1f.h";
+constexpr std::string_view kFolder = "\"mlx/backend/metal/kernels/";
 
 class Preprocessor {
  public:
@@ -193,11 +188,11 @@ class Preprocessor {
       name += token.text;
     }
     bool metal = name.starts_with("<metal_") || name == "<simd/simd.h>";
-    bool mlx = name.size() > 2 &&
-        std::find(
-            kBuiltIn.begin(),
-            kBuiltIn.end(),
-            name.substr(1, name.size() - 2)) != kBuiltIn.end();
+    bool mlx = false;
+    if (name.starts_with(kFolder)) {
+      auto file = std::string_view(name).substr(kFolder.size());
+      mlx = has_word(kBuiltIn, file.substr(0, file.size() - 1));
+    }
     if (!metal && !mlx) {
       fail_at(
           place,

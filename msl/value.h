@@ -112,6 +112,16 @@ struct Value {
   double real() const;
 };
 
+// The value of the text of an integer, without its suffix; empty if it is none
+// or has more than 64 bits.
+std::optional<uint64_t> integer_value(const std::string& digits);
+// a op b of 64-bit patterns, for the caller to wrap to the type; empty where
+// C++ leaves it undefined.
+std::optional<int64_t>
+fold_integer(const std::string& op, int64_t a, int64_t b, Scalar s);
+std::optional<bool>
+fold_comparison(const std::string& op, int64_t a, int64_t b);
+
 // A value without a place: `text` of type `t`.
 inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
   Value v;

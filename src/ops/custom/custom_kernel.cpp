@@ -117,14 +117,16 @@ KnownKernels& known_kernels() {
 }
 
 std::string words(const Extent& e) {
-  return msl::fmt("{} x {} x {}", e[0], e[1], e[2]);
+  return std::to_string(e[0]) + " x " + std::to_string(e[1]) + " x " +
+      std::to_string(e[2]);
 }
 
 // Advice for users whose model requested the kernel.
 std::string what_else(const CustomSource& kernel) {
   return kernel.glsl
       ? ""
-      : "\nIf it is a model's own, MLX_VK_METAL_KERNELS=0 has mlx-lm and mlx-vlm "
+      : "\nIf it is a model's own, MLX_VK_METAL_KERNELS=0 has mlx-lm and "
+        "mlx-vlm "
         "take MLX's operations instead.";
 }
 
@@ -139,15 +141,14 @@ std::pair<msl::Translation, uint32_t> glsl_for(
     uint32_t least = caps.min_subgroup_size, most = caps.max_subgroup_size;
     if (wanted && sure_subgroup(caps, wanted) != wanted) {
       kernel.refuse(
-          "subgroup_size={} cannot be had on {}, whose subgroups have {}{} "
-          "invocations{}.",
-          wanted,
-          caps.name,
-          least,
-          least == most ? "" : msl::fmt(" to {}", most),
-          caps.required_subgroup_size || least == most
-              ? ""
-              : " as the driver likes");
+          "subgroup_size=" + std::to_string(wanted) + " cannot be had on " +
+          caps.name + ", whose subgroups have " + std::to_string(least) +
+          (least == most ? "" : " to " + std::to_string(most)) +
+          " invocations" +
+          (caps.required_subgroup_size || least == most
+               ? ""
+               : " as the driver likes") +
+          ".");
     }
     made.glsl = glsl_of(kernel, target);
     made.independent = is_independent(kernel);
@@ -197,12 +198,9 @@ Extent extent_of(
   auto [x, y, z] = t;
   if (std::min({x, y, z}) < least) {
     kernel.refuse(
-        "the {} ({}, {}, {}) has less than {} threads on an axis.",
-        what,
-        x,
-        y,
-        z,
-        least);
+        std::string("the ") + what + " (" + std::to_string(x) + ", " +
+        std::to_string(y) + ", " + std::to_string(z) + ") has less than " +
+        std::to_string(least) + " threads on an axis.");
   }
   return {uint32_t(x), uint32_t(y), uint32_t(z)};
 }
@@ -227,25 +225,18 @@ Extent clipped(
   }
   if (threads > caps.max_workgroup_size) {
     kernel.refuse(
-        "a threadgroup of {} threads has {}; {} allows {}. Pass a smaller "
-        "threadgroup=.{}",
-        words(e),
-        threads,
-        caps.name,
-        caps.max_workgroup_size,
-        what_else(kernel));
+        "a threadgroup of " + words(e) + " threads has " +
+        std::to_string(threads) + "; " + caps.name + " allows " +
+        std::to_string(caps.max_workgroup_size) +
+        ". Pass a smaller threadgroup=." + what_else(kernel));
   }
   for (int i = 0; i < 3; ++i) {
     uint32_t most = caps.max_workgroup_axes[i];
     if (most && e[i] > most) {
       kernel.refuse(
-          "a threadgroup of {} threads; on {} its axis {} has at most {}. Pass "
-          "another threadgroup=.{}",
-          words(e),
-          caps.name,
-          "xyz"[i],
-          most,
-          what_else(kernel));
+          "a threadgroup of " + words(e) + " threads; on " + caps.name +
+          " its axis " + "xyz"[i] + " has at most " + std::to_string(most) +
+          ". Pass another threadgroup=." + what_else(kernel));
     }
   }
   return e;
@@ -266,11 +257,11 @@ void check_grid(
   }
   if (all > most_threads || dispatches > most_dispatches) {
     kernel.refuse(
-        "a grid of {} threads in threadgroups of {} is more than one call may "
-        "have: 2^44 threads, and 65536 dispatches of 65535 threadgroups on an "
-        "axis. Let a thread do more, or call the kernel for parts of the grid.",
-        words(grid),
-        words(threads));
+        "a grid of " + words(grid) + " threads in threadgroups of " +
+        words(threads) +
+        " is more than one call may have: 2^44 threads, and 65536 dispatches "
+        "of 65535 threadgroups on an axis. Let a thread do more, or call the "
+        "kernel for parts of the grid.");
   }
 }
 

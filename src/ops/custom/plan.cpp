@@ -240,10 +240,9 @@ Type type_named_in_msl(
     }
   }
   kernel.refuse(
-      "`{}` is {}, which kernels on the GPU do not have. Use float32, or run the "
-      "operation on the CPU with stream=mx.cpu.",
-      of,
-      type);
+      "`" + std::string(of) + "` is " + std::string(type) +
+      ", which kernels on the GPU do not have. Use float32, or run the "
+      "operation on the CPU with stream=mx.cpu.");
 }
 
 // GLSL keywords that are likely names of arrays or template arguments.
@@ -291,15 +290,14 @@ void check_names(const CustomSource& kernel) {
         std::end(keywords);
     if (!word || keyword || name.starts_with("gl_")) {
       kernel.refuse(
-          "`{}` is {}; give the input, output or template argument another one.",
-          name,
-          keyword ? "a word of GLSL" : "no name in GLSL");
+          "`" + std::string(name) + "` is " +
+          (keyword ? "a word of GLSL" : "no name in GLSL") +
+          "; give the input, output or template argument another one.");
     }
     if (!seen.insert(name).second) {
       kernel.refuse(
-          "the name `{}` is given twice among inputs, outputs and template "
-          "arguments.",
-          name);
+          "the name `" + std::string(name) +
+          "` is given twice among inputs, outputs and template arguments.");
     }
   };
   for (auto& a : kernel.source.arguments) {
@@ -320,10 +318,10 @@ void check_built_ins(const CustomSource& kernel) {
                                           : "";
     if (!better.empty()) {
       kernel.refuse(
-          "{} counts within one dispatch, of which a grid may have several. Use "
-          "{}.",
-          word,
-          better);
+          std::string(word) +
+          " counts within one dispatch, of which a grid may have several. Use "
+          "" +
+          std::string(better) + ".");
     }
   };
   each_word(kernel.source.header, check);

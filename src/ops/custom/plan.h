@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "msl/text.h"
+#include "msl/translate.h"
 #include "vk/caps.h"
 #include "vk/type.h"
 
@@ -27,10 +27,9 @@ struct CustomSource {
   uint32_t subgroup_size = 0; // requested by vulkan_kernel
   // Title for messages: "[metal_kernel] scale".
   std::string title() const;
-  // Throws std::invalid_argument with the title and msl::fmt(form, parts...).
-  template <typename... Parts>
-  [[noreturn]] void refuse(std::string_view form, const Parts&... parts) const {
-    throw std::invalid_argument(title() + ": " + msl::fmt(form, parts...));
+  // Throws std::invalid_argument with the title and `why`.
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw std::invalid_argument(title() + ": " + why);
   }
 };
 
