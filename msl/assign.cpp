@@ -12,15 +12,15 @@ Value Translator::assign(const Expr& e) {
   if (e.text == "=") {
     if (right.kind == Expr::Kind::List) {
       Value to = eval(*e.children[0]);
-      store(to, list_value(to.type, right), e.place);
+      store(to, list_value(to.type, right));
       return to;
     }
     Value v = decayed(load(eval(right)));
     Value to = eval(*e.children[0]);
     if (to.type->is_pointer() && !v.type->is_pointer()) {
-      v = convert_pointer(v, to.type, e.place, false);
+      v = convert_pointer(v, to.type, false);
     }
-    store(to, v, e.place);
+    store(to, v);
     return to;
   }
   std::string op = e.text.substr(0, e.text.size() - 1);
@@ -28,51 +28,49 @@ Value Translator::assign(const Expr& e) {
   Value to = eval(*e.children[0]);
   if (to.type->is_pointer()) {
     if (op != "+" && op != "-") {
-      fail(e.place, "`" + e.text + "` does not apply to pointers.");
+      fail("`{}` does not apply to pointers.", e.text);
     }
-    store(to, moved(to, v, op == "-", e.place), e.place);
+    store(to, moved(to, v, op == "-"));
     return to;
   }
   if (to.type->is_struct()) {
-    if (auto r = overloaded(e.text, {to, v}, e.place)) {
+    if (auto r = overloaded(e.text, {to, v})) {
       return *r;
     }
-    if (auto r = overloaded(op, {to, v}, e.place)) {
-      store(to, *r, e.place);
+    if (auto r = overloaded(op, {to, v})) {
+      store(to, *r);
       return to;
     }
   }
   if (!is_infix(op)) {
-    fail(e.place, "the operator `" + e.text + "` is not supported.");
+    fail("the operator `{}` is not supported.", e.text);
   }
   bool shifts = op == "<<" || op == ">>";
-  Value result = shifts ? shift(op, load(to), v, e.place)
-                        : arithmetic(op, load(to), v, e.place);
+  Value result = shifts ? shift(op, load(to), v) : arithmetic(op, load(to), v);
   std::string begin = to.text + " " + op + " ";
   bool direct = to.home == Home::Local && result.type == to.type &&
       !result.constant && result.text.starts_with(begin);
   if (direct) { // x += y
+    check_writable(to);
     wrote(to);
-    Value rest = shifts
-        ? convert(v, to.type, e.place)
-        : convert(v, common_type(to.type, v.type, e.place), e.place);
+    Value rest =
+        shifts ? convert(v, to.type) : convert(v, common_type(to.type, v.type));
     emit(to.text + " " + e.text + " " + rest.text + ";");
   } else {
-    store(to, result, e.place);
+    store(to, result);
   }
   return to;
 }
 
 std::optional<Value> Translator::overloaded(
     const std::string& op,
-    const std::vector<Value>& operands,
-    Place place) {
+    const Values& operands) {
   std::string name = "operator" + op;
-  std::vector<Value> rest = operands;
+  Values rest = operands;
   if (Symbol* s = member_of(operands[0].type, name)) {
     Scope* own = operands[0].type->record->scope;
     rest.erase(rest.begin());
-    if (auto v = try_functions(*s, own, {}, rest, &operands[0], place)) {
+    if (auto v = try_functions(*s, own, {}, rest, &operands[0])) {
       return v;
     }
     rest = operands;
@@ -80,7 +78,7 @@ std::optional<Value> Translator::overloaded(
   Scope* where = nullptr;
   Symbol* s = find(scope_, name, &where);
   if (s && s->kind == Symbol::Kind::Functions) {
-    return try_functions(*s, where, {}, rest, nullptr, place);
+    return try_functions(*s, where, {}, rest, nullptr);
   }
   return {};
 }
@@ -88,7 +86,7 @@ std::optional<Value> Translator::overloaded(
 Value Translator::step_by_one(const Expr& e, bool postfix, bool discarded) {
   Value lv = eval(*e.children[0]);
   if (!lv.is_lvalue()) {
-    fail(e.place, "`" + e.text + "` needs a variable.");
+    fail("`{}` needs a variable.", e.text);
   }
   std::string op = e.text.substr(0, 1);
   Value old;
@@ -97,15 +95,16 @@ Value Translator::step_by_one(const Expr& e, bool postfix, bool discarded) {
     old.home = Home::None;
   }
   if (lv.type->is_pointer()) {
-    store(lv, moved(lv, integer(1), op == "-", e.place), e.place);
+    store(lv, moved(lv, integer(1), op == "-"));
   } else if (
       lv.home == Home::Local && lv.type->is_scalar() && !lv.type->atomic &&
       lv.type->scalar >= Scalar::I32 && !lv.type->is_narrow_float()) {
     // Written as in C++, for readers and for compilers that unroll.
+    check_writable(lv);
     wrote(lv);
     emit(op + op + lv.text + ";");
   } else {
-    store(lv, arithmetic(op, load(lv), integer(1), e.place), e.place);
+    store(lv, arithmetic(op, load(lv), integer(1)));
   }
   return postfix && !discarded ? old : lv;
 }

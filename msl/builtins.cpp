@@ -1,5 +1,6 @@
 // MSL's functions of numbers, a row each, and the GLSL functions that compute
 // them: GLSL's own, or those of common/msl_math.glsl.
+#include <algorithm>
 #include <string_view>
 
 #include "msl/translator.h"
@@ -103,10 +104,15 @@ constexpr Row rows[] = {
 
 } // namespace
 
+int builtin_arity(std::string_view name) {
+  auto* row = std::ranges::find(rows, name, &Row::name);
+  return row == std::end(rows) ? 0 : row->arity;
+}
+
 std::optional<Value> Translator::builtin(
     const std::string& qualified,
     const Expr& e,
-    std::vector<Value>& arguments) {
+    Values& arguments) {
   size_t at = qualified.rfind("::");
   std::string name =
       at == qualified.npos ? qualified : qualified.substr(at + 2);
@@ -130,12 +136,12 @@ std::optional<Value> Translator::builtin(
     const char* glsl = fast && row.fast ? row.fast : row.glsl;
     switch (row.rule) {
       case Rule::Float:
-        return float_function(glsl, arguments, e.place);
+        return float_function(glsl, arguments);
       case Rule::Number:
-        return number_function(name, glsl, arguments, e.place);
+        return number_function(name, glsl, arguments);
       case Rule::Relation:
       case Rule::Length: {
-        Value v = exact_function(glsl, arguments, e.place);
+        Value v = exact_function(glsl, arguments);
         v.type = row.rule == Rule::Length
             ? types_.scalar(v.type->scalar)
             : types_.with_scalar(v.type, Scalar::Bool);
@@ -144,67 +150,58 @@ std::optional<Value> Translator::builtin(
     }
   }
   if (name == "select" && arguments.size() == 3) {
-    return select(arguments, e.place);
+    return select(arguments);
   }
   if (name == "threadgroup_barrier" || name == "simdgroup_barrier" ||
       name == "atomic_thread_fence") {
     return barrier(name, arguments);
   }
   if (name.starts_with("simd_") || name.starts_with("quad_")) {
-    return simd_function(name, arguments, e.place);
+    return simd_function(name, arguments);
   }
   if (name.starts_with("atomic_")) {
-    return atomic_function(name, arguments, e.place);
+    return atomic_function(name, arguments);
   }
   if (name == "simdgroup_lane" && arguments.empty()) { // simdgroup_matrix.h
     uses_simd_ = true;
     return plain_value(
         types_.scalar(Scalar::U32), "msl_thread_index_in_simdgroup()");
   }
-  if (auto v = with_result(name, arguments, e.place)) {
+  if (auto v = with_result(name, arguments)) {
     return v;
   }
-  if (auto v = integer_function(name, arguments, e.place)) {
+  if (auto v = integer_function(name, arguments)) {
     return v;
   }
   return mlx_function(name, e, arguments);
 }
 
 // Converts all arguments to one float type (integers to float), not rounded.
-Value Translator::exact_function(
-    const char* glsl,
-    const std::vector<Value>& arguments,
-    Place place) {
+Value Translator::exact_function(const char* glsl, const Values& arguments) {
   Ty t = arguments[0].type;
   for (auto& a : arguments) {
-    t = common_type(t, a.type, place);
+    t = common_type(t, a.type);
   }
   if (!t->is_floating()) {
     t = types_.with_scalar(t, Scalar::F32);
   }
   std::string text = std::string(glsl) + "(";
   for (size_t i = 0; i < arguments.size(); ++i) {
-    text += (i ? ", " : "") + convert(arguments[i], t, place).text;
+    text += (i ? ", " : "") + convert(arguments[i], t).text;
   }
   return plain_value(t, text + ")");
 }
 
-Value Translator::float_function(
-    const char* glsl,
-    const std::vector<Value>& arguments,
-    Place place) {
-  return rounded(exact_function(glsl, arguments, place));
+Value Translator::float_function(const char* glsl, const Values& arguments) {
+  return rounded(exact_function(glsl, arguments));
 }
 
 // The type of the first `n` arguments, if it is one, else their common type.
-Ty Translator::overload_type(
-    const std::vector<Value>& arguments,
-    size_t n,
-    Place place) {
+Ty Translator::overload_type(const Values& arguments, size_t n) {
   Ty t = load(arguments[0]).type;
   for (size_t i = 1; i < n; ++i) {
     Ty other = load(arguments[i]).type;
-    t = t == other ? t : common_type(t, other, place);
+    t = t == other ? t : common_type(t, other);
   }
   return t;
 }
@@ -212,23 +209,22 @@ Ty Translator::overload_type(
 Value Translator::number_function(
     const std::string& name,
     const char* real,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   // Chooses the overload for a type; for several types, C++'s choice.
-  Ty own = overload_type(arguments, arguments.size(), place);
+  Ty own = overload_type(arguments, arguments.size());
   if (own->is_floating()) {
-    return float_function(real, arguments, place);
+    return float_function(real, arguments);
   }
   Ty t = own;
   if (t->scalar < Scalar::I32) { // GLSL's are of 32 bits and more
     bool is_signed = info_of(t->scalar).is_signed;
     t = types_.with_scalar(t, is_signed ? Scalar::I32 : Scalar::U32);
   }
-  auto back = [&](const Value& v) { return convert(v, own, place); };
+  auto back = [&](const Value& v) { return convert(v, own); };
   std::vector<std::string> x;
   bool constant = t->is_scalar();
   for (auto& a : arguments) {
-    a = convert(a, t, place);
+    a = convert(a, t);
     x.push_back(a.text);
     constant = constant && a.constant;
   }
@@ -261,23 +257,23 @@ Value Translator::number_function(
       t, x.size() == 3 ? f + "(" + text + ", " + x[2] + ")" : text));
 }
 
-Value Translator::select(std::vector<Value>& x, Place place) {
+Value Translator::select(Values& x) {
   Value a = load(x[0]), b = load(x[1]), c = load(x[2]);
   if (c.type->is_scalar()) {
-    return chosen(convert(c, types_.scalar(Scalar::Bool), place), b, a, place);
+    return chosen(convert(c, types_.scalar(Scalar::Bool)), b, a);
   }
-  Ty t = common_type(a.type, b.type, place);
+  Ty t = common_type(a.type, b.type);
   if (!c.type->is_vector() || !t->is_vector()) {
-    fail(place, "select() takes a bool, or as many as there are components.");
+    fail("select() takes a bool, or as many as there are components.");
   }
   if (c.type->scalar != Scalar::Bool) { // by the sign bit
-    Value zero = convert(integer(0), c.type, place);
-    c = comparison("<", c, zero, place);
+    Value zero = convert(integer(0), c.type);
+    c = comparison("<", c, zero);
   }
   return plain_value(
       t,
-      "mix(" + convert(a, t, place).text + ", " + convert(b, t, place).text +
-          ", " + c.text + ")");
+      "mix(" + convert(a, t).text + ", " + convert(b, t).text + ", " + c.text +
+          ")");
 }
 
 } // namespace msl

@@ -2,6 +2,7 @@
 // before every kernel.
 #include <string_view>
 
+#include "msl/names.h"
 #include "msl/translator.h"
 
 namespace msl {
@@ -33,22 +34,21 @@ constexpr IntegerRow integer_rows[] = {
 // f(a, b, ...) of each component; the last `uints` arguments are uint.
 Value Translator::by_components(
     const char* glsl,
-    std::vector<Value>& arguments,
-    size_t uints,
-    Place place) {
+    Values& arguments,
+    size_t uints) {
   size_t n = arguments.size();
-  Ty t = overload_type(arguments, n - uints, place);
+  Ty t = overload_type(arguments, n - uints);
   bool is_signed = info_of(t->scalar).is_signed;
   Scalar w = info_of(t->scalar).size >= 4 ? t->scalar
       : is_signed                         ? Scalar::I32
                                           : Scalar::U32;
   Ty own = types_.scalar(t->scalar);
-  std::vector<Value> values;
+  Values values;
   for (size_t i = 0; i < n; ++i) {
     Scalar s = i < n - uints ? w : Scalar::U32;
-    Value v = convert(
-        arguments[i], i < n - uints ? t : load(arguments[i]).type, place);
-    v = convert(v, types_.with_scalar(v.type, s), place);
+    Value v =
+        convert(arguments[i], i < n - uints ? t : load(arguments[i]).type);
+    v = convert(v, types_.with_scalar(v.type, s));
     values.push_back(t->is_vector() ? temporary(v, "x") : v);
   }
   std::string all;
@@ -61,7 +61,7 @@ Value Translator::by_components(
     }
     Value one = plain_value(
         types_.scalar(w), narrow_text(glsl, own, types_.scalar(w), x));
-    all += (c ? ", " : "") + convert(one, own, place).text;
+    all += (c ? ", " : "") + convert(one, own).text;
   }
   return plain_value(t, t->is_vector() ? glsl_name(t) + "(" + all + ")" : all);
 }
@@ -69,8 +69,7 @@ Value Translator::by_components(
 // clz, popcount and similar functions count within the type's width.
 std::optional<Value> Translator::integer_function(
     const std::string& name,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   size_t n = arguments.size();
   if (n == 0 || !load(arguments[0]).type->is_integer()) {
     return {};
@@ -79,53 +78,42 @@ std::optional<Value> Translator::integer_function(
   Ty t = x.type;
   int bits = 8 * info_of(t->scalar).size;
   Scalar wide = bits == 64 ? Scalar::U64 : Scalar::U32;
-  std::string missing = std::to_string(32 - bits);
   auto as_unsigned = [&](const Value& v) {
     Scalar same = static_cast<Scalar>(
         static_cast<int>(t->scalar) + info_of(t->scalar).is_signed);
-    Value u = convert(v, types_.with_scalar(t, same), place);
-    return convert(u, types_.with_scalar(t, wide), place);
+    Value u = convert(v, types_.with_scalar(t, same));
+    return convert(u, types_.with_scalar(t, wide));
   };
   Ty u = types_.with_scalar(t, wide);
   auto result = [&](const std::string& text) {
-    return convert(plain_value(u, text, Prec::Add), t, place);
+    return convert(plain_value(u, text, Prec::Add), t);
   };
-  if (name == "popcount" && n == 1) {
-    return result("msl_popcount(" + as_unsigned(x).text + ")");
-  }
-  if (name == "clz" && n == 1) {
-    std::string all = "msl_clz(" + as_unsigned(x).text + ")";
-    return result(bits < 32 ? all + " - " + missing + "u" : all);
-  }
-  if (name == "ctz" && n == 1) {
-    std::string all = "msl_ctz(" + as_unsigned(x).text + ")";
+  if (has_word("popcount clz ctz reverse_bits", name) && n == 1) {
+    std::string all = fmt("msl_{}({})", name, as_unsigned(x).text);
     return result(
-        bits < 32 ? "min(" + all + ", " + std::to_string(bits) + "u)" : all);
-  }
-  if (name == "reverse_bits" && n == 1) {
-    std::string all = "msl_reverse_bits(" + as_unsigned(x).text + ")";
-    return result(bits < 32 ? all + " >> " + missing + "u" : all);
+        bits >= 32 || name == "popcount" ? all
+            : name == "clz"              ? fmt("{} - {}u", all, 32 - bits)
+            : name == "ctz"              ? fmt("min({}, {}u)", all, bits)
+                                         : fmt("{} >> {}u", all, 32 - bits));
   }
   if (name == "rotate" && n == 2 && t->is_scalar()) {
-    Value by = as_unsigned(convert(arguments[1], t, place));
+    Value by = as_unsigned(convert(arguments[1], t));
     return result(
-        "msl_rotate(" + as_unsigned(x).text + ", " + by.text + ", " +
-        std::to_string(bits) + "u)");
+        fmt("msl_rotate({}, {}, {}u)", as_unsigned(x).text, by.text, bits));
   }
   for (auto& row : integer_rows) {
     if (row.name != name || row.arity != n) {
       continue;
     }
-    return by_components(row.glsl, arguments, row.uints, place);
+    return by_components(row.glsl, arguments, row.uints);
   }
   if ((name == "any" || name == "all") && n == 1) {
     return t->is_vector()
         ? plain_value(
               types_.scalar(Scalar::Bool),
               name + "(" +
-                  convert(x, types_.with_scalar(t, Scalar::Bool), place).text +
-                  ")")
-        : convert(x, types_.scalar(Scalar::Bool), place);
+                  convert(x, types_.with_scalar(t, Scalar::Bool)).text + ")")
+        : convert(x, types_.scalar(Scalar::Bool));
   }
   return {};
 }
@@ -165,10 +153,9 @@ std::string Translator::narrow_text(
 // sincos(x, c), modf(x, i), frexp(x, e), ldexp(x, n), ilogb(x).
 std::optional<Value> Translator::with_result(
     const std::string& name,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   if (arguments.size() == 1 && name == "ilogb") {
-    Value x = convert(arguments[0], types_.scalar(Scalar::F32), place);
+    Value x = convert(arguments[0], types_.scalar(Scalar::F32));
     return plain_value(types_.scalar(Scalar::I32), "msl_ilogb(" + x.text + ")");
   }
   if (arguments.size() != 2) {
@@ -181,33 +168,30 @@ std::optional<Value> Translator::with_result(
   Ty t =
       x.type->is_floating() ? x.type : types_.with_scalar(x.type, Scalar::F32);
   if (name == "ldexp") {
-    Value n = convert(arguments[1], types_.with_scalar(t, Scalar::I32), place);
+    Value n = convert(arguments[1], types_.with_scalar(t, Scalar::I32));
     return rounded(plain_value(
-        t, "msl_ldexp(" + convert(x, t, place).text + ", " + n.text + ")"));
+        t, "msl_ldexp(" + convert(x, t).text + ", " + n.text + ")"));
   }
   if (name != "sincos" && name != "modf" && name != "frexp") {
     return {};
   }
-  Value second = arguments[1].type->is_pointer()
-      ? dereference(arguments[1], place)
-      : arguments[1];
-  x = temporary(convert(x, t, place), "x");
+  Value second = arguments[1].type->is_pointer() ? dereference(arguments[1])
+                                                 : arguments[1];
+  x = temporary(convert(x, t), "x");
   auto call = [&](const std::string& f, Ty type) {
     return rounded(plain_value(type, f + "(" + x.text + ")"));
   };
   Value first;
   if (name == "sincos") {
     first = temporary(call("msl_sin", t), "s");
-    store(second, call("msl_cos", t), place);
+    store(second, call("msl_cos", t));
   } else if (name == "modf") {
-    store(second, call("trunc", t), place);
+    store(second, call("trunc", t));
     first = plain_value(t, x.text + " - trunc(" + x.text + ")", Prec::Add);
   } else {
     first = temporary(call("msl_frexp_fraction", t), "fraction");
     store(
-        second,
-        call("msl_frexp_exponent", types_.with_scalar(t, Scalar::I32)),
-        place);
+        second, call("msl_frexp_exponent", types_.with_scalar(t, Scalar::I32)));
   }
   return first;
 }
@@ -215,22 +199,21 @@ std::optional<Value> Translator::with_result(
 std::optional<Value> Translator::mlx_function(
     const std::string& name,
     const Expr& e,
-    std::vector<Value>& arguments) {
-  auto place = e.place;
+    Values& arguments) {
   size_t n = arguments.size();
   if (name == "ceildiv" && n == 2) {
     Value a = load(arguments[0]), b = load(arguments[1]);
-    Value up = arithmetic("+", a, b, place);
-    up = arithmetic("-", up, integer(1), place);
-    return convert(arithmetic("/", up, b, place), a.type, place);
+    Value up = arithmetic("+", a, b);
+    up = arithmetic("-", up, integer(1));
+    return convert(arithmetic("/", up, b), a.type);
   }
   if (name == "bfloat16_to_uint16" && n == 1) {
-    Value x = convert(arguments[0], types_.scalar(Scalar::BF16), place);
-    return as_type(x, types_.scalar(Scalar::U16), place);
+    Value x = convert(arguments[0], types_.scalar(Scalar::BF16));
+    return as_type(x, types_.scalar(Scalar::U16));
   }
   if (name == "uint16_to_bfloat16" && n == 1) {
-    Value x = convert(arguments[0], types_.scalar(Scalar::U16), place);
-    return as_type(x, types_.scalar(Scalar::BF16), place);
+    Value x = convert(arguments[0], types_.scalar(Scalar::U16));
+    return as_type(x, types_.scalar(Scalar::BF16));
   }
   if (!name.starts_with("elem_to_loc") || n < 2) {
     return {};
@@ -240,7 +223,7 @@ std::optional<Value> Translator::mlx_function(
   const Expr& callee = *e.children[0];
   Ty index = types_.scalar(Scalar::I64);
   if (!callee.arguments.empty()) {
-    index = argument_type(callee.arguments[0], place);
+    index = argument_type(callee.arguments[0]);
   } else if (name == "elem_to_loc" && element.type->is_scalar()) {
     index = promoted(element.type);
   }
@@ -256,25 +239,24 @@ std::optional<Value> Translator::mlx_function(
     element = convert(
         element,
         name == "elem_to_loc" ? types_.scalar(Scalar::I64)
-                              : types_.scalar(Scalar::U32),
-        place);
+                              : types_.scalar(Scalar::U32));
   }
   text += element.text;
   for (size_t i = 1; i < n; ++i) {
     Value x = load(arguments[i]);
     if (x.type->is_array() || x.type->is_pointer()) {
       if (!x.type->is_address()) {
-        fail(place, "`" + name + "` takes shapes and strides of an input.");
+        fail("`{}` takes shapes and strides of an input.", name);
       }
       text += ", " + x.text;
     } else {
       bool stride = name == "elem_to_loc_1";
       Ty to = types_.scalar(stride ? Scalar::I64 : Scalar::I32);
-      text += ", " + convert(x, to, place).text;
+      text += ", " + convert(x, to).text;
     }
   }
   Value loc = plain_value(types_.scalar(Scalar::I64), text + ")");
-  return convert(loc, index, place);
+  return convert(loc, index);
 }
 
 } // namespace msl

@@ -32,10 +32,9 @@ constexpr AtomicRow atomic_rows[] = {
 
 } // namespace
 
-Value Translator::barrier(
-    const std::string& name,
-    std::vector<Value>& arguments) {
+Value Translator::barrier(const std::string& name, Values& arguments) {
   writing_->pure = false;
+  independent_ = independent_ && name == "atomic_thread_fence";
   bool device = !arguments.empty() &&
       arguments[0].text.find("device") != std::string::npos;
   bool narrow = target_.subgroup < 32;
@@ -66,8 +65,7 @@ Value Translator::effect(Ty type, const std::string& text) {
 
 std::optional<Value> Translator::simd_function(
     const std::string& full,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   std::string name = full.substr(5);
   size_t n = arguments.size();
   bool reduces = has_word(reductions, name) && n == 1;
@@ -93,9 +91,9 @@ std::optional<Value> Translator::simd_function(
         (name == "and" || name == "or" || name == "xor");
     if (!result->is_numeric() || small || long_sum || bits) {
       fail(
-          place,
-          "`" + full + "` of `" + msl_name(result) +
-              "` is not supported; convert to float, int or uint.");
+          "`{}` of `{}` is not supported; convert to float, int or uint.",
+          full,
+          result);
     }
     if (reduces && result->is_bool() && name != "broadcast_first") {
       result = types_.scalar(Scalar::I32);
@@ -108,7 +106,7 @@ std::optional<Value> Translator::simd_function(
   std::string text = narrow ? mask_text() : "";
   bool apart = narrow && !writing_->guard.empty();
   for (size_t i = 0; i < n; ++i) {
-    Value a = convert(arguments[i], takes[i], place);
+    Value a = convert(arguments[i], takes[i]);
     a = apart ? temporary(a, "of") : a;
     text += (text.empty() ? "" : ", ") + a.text;
   }
@@ -121,7 +119,7 @@ std::optional<Value> Translator::simd_function(
     declare_everywhere(v, r.text);
     r = load(of_variable(v));
   }
-  return mask ? convert(r, types_.scalar(Scalar::U64), place) : r;
+  return mask ? convert(r, types_.scalar(Scalar::U64)) : r;
 }
 
 // Atomic operations that GLSL lacks, by compare and exchange until it succeeds.
@@ -155,15 +153,14 @@ Value Translator::atomic_float(
 Value Translator::atomic_exchange(
     const std::string& memory,
     Ty t,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   bool real = t->is_floating();
   Ty stored = real ? types_.scalar(Scalar::U32) : t;
   auto coded = [&](const Value& v) {
-    Value x = convert(v, t, place);
+    Value x = convert(v, t);
     return real ? "floatBitsToUint(" + x.text + ")" : x.text;
   };
-  Value expected = dereference(arguments[1], place);
+  Value expected = dereference(arguments[1]);
   Value want =
       temporary(plain_value(stored, coded(load(expected))), "expected");
   Value got = effect(
@@ -172,8 +169,7 @@ Value Translator::atomic_exchange(
           coded(arguments[2]) + ")");
   store(
       expected,
-      real ? plain_value(t, "uintBitsToFloat(" + got.text + ")") : got,
-      place);
+      real ? plain_value(t, "uintBitsToFloat(" + got.text + ")") : got);
   Value same =
       plain_value(types_.scalar(Scalar::Bool), got.text + " == " + want.text);
   same.prec = Prec::Equality;
@@ -182,8 +178,7 @@ Value Translator::atomic_exchange(
 
 std::optional<Value> Translator::atomic_function(
     const std::string& full,
-    std::vector<Value>& arguments,
-    Place place) {
+    Values& arguments) {
   constexpr std::string_view suffix = "_explicit";
   std::string name = full.substr(7); // atomic_
   if (name.ends_with(suffix)) {
@@ -199,24 +194,24 @@ std::optional<Value> Translator::atomic_function(
   }
   Value p = decayed(load(arguments[0]));
   if (!p.type->is_pointer() || !p.type->element->is_scalar()) {
-    fail(place, "`" + full + "` takes a pointer to an atomic.");
+    fail("`{}` takes a pointer to an atomic.", full);
   }
-  Value at = dereference(p, place);
+  Value at = dereference(p);
   Ty t = types_.scalar(at.type->scalar);
   bool real = t->scalar == Scalar::F32;
   bool shared = at.home == Home::Local && at.base &&
       at.base->space() == Space::Threadgroup;
   if (t->scalar != Scalar::I32 && t->scalar != Scalar::U32 && !real) {
-    fail(place, "atomics are supported for int, uint and float.");
+    fail("atomics are supported for int, uint and float; use one of these.");
   }
   if (at.home != Home::Device && !shared) {
-    fail(place, "`" + full + "` works in device and threadgroup memory.");
+    fail("`{}` works in device and threadgroup memory.", full);
   }
   std::string kind = t->scalar == Scalar::I32 ? "i32" : "u32";
   std::string memory =
       shared ? at.text : "Ptr_" + kind + "(" + access_address(at) + ").v[0]";
   auto coded = [&](const Value& v) {
-    Value x = convert(v, t, place);
+    Value x = convert(v, t);
     return real ? "floatBitsToUint(" + x.text + ")" : x.text;
   };
   Ty stored = real ? types_.scalar(Scalar::U32) : t;
@@ -237,26 +232,25 @@ std::optional<Value> Translator::atomic_function(
         stored, "atomicExchange(" + memory + ", " + coded(arguments[1]) + ")"));
   }
   if (name.starts_with("compare_exchange") && n == 3) {
-    return atomic_exchange(memory, t, arguments, place);
+    return atomic_exchange(memory, t, arguments);
   }
   for (auto& row : atomic_rows) {
     if (name != "fetch_" + std::string(row.name) || n != 2) {
       continue;
     }
     writing_->pure = false;
-    Value x = convert(arguments[1], t, place);
+    Value x = convert(arguments[1], t);
     bool bits = row.name == "and" || row.name == "or" || row.name == "xor";
     if (real && !bits) {
       return atomic_float(std::string(row.name), memory, x);
     }
     if (!real) {
-      x = row.name == "sub" ? arithmetic("-", literal(t, int64_t(0)), x, place)
-                            : x;
+      x = row.name == "sub" ? arithmetic("-", literal(t, int64_t(0)), x) : x;
       return effect(
           t, std::string(row.glsl) + "(" + memory + ", " + x.text + ")");
     }
   }
-  fail(place, "`" + full + "` of `" + msl_name(t) + "` is not supported.");
+  fail("`{}` of `{}` is not supported.", full, t);
 }
 
 } // namespace msl

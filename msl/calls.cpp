@@ -19,11 +19,11 @@ const Expr* named_place(const Candidate& c) {
 
 } // namespace
 
-std::vector<Value> Translator::arguments_of(const Expr& e) {
-  std::vector<Value> all;
+Values Translator::arguments_of(const Expr& e) {
+  Values all;
   for (size_t i = 1; i < e.children.size(); ++i) {
     if (e.children[i]->kind == Expr::Kind::List) {
-      fail(
+      fail_at(
           e.children[i]->place,
           "a list in braces as an argument needs its type: T{...}.");
     }
@@ -39,15 +39,15 @@ std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
   if (callee.type) {
     return {};
   }
-  Symbol* s = find_qualified(callee.text, &where, callee.place);
+  Symbol* s = find_qualified(callee.text, &where);
   if (s && s->kind == SK::Type) {
     to = s->type;
   } else if (s && s->kind == SK::Template) {
-    to = template_type(callee.text, callee.arguments, callee.place);
+    to = template_type(callee.text, callee.arguments);
   } else if (
       !s && !callee.arguments.empty() &&
       (callee.text == "vec" || callee.text == "array")) {
-    to = template_type(callee.text, callee.arguments, callee.place);
+    to = template_type(callee.text, callee.arguments);
   } else if (!s) {
     to = types_.named(callee.text);
   }
@@ -55,16 +55,12 @@ std::optional<Value> Translator::call_type(const Expr& callee, const Expr& e) {
     return {};
   }
   if (to->is_struct()) {
-    std::vector<const Expr*> items;
-    for (size_t i = 1; i < e.children.size(); ++i) {
-      items.push_back(e.children[i].get());
-    }
-    return make_struct(to, items, e.place);
+    return make_struct(to, items_of(e, 1));
   }
   if (e.children.size() == 2 && e.children[1]->kind == Expr::Kind::List) {
     return list_value(to, *e.children[1]);
   }
-  return construct(to, arguments_of(e), e.place);
+  return construct(to, arguments_of(e));
 }
 
 Value Translator::call(const Expr& e) {
@@ -74,15 +70,15 @@ Value Translator::call(const Expr& e) {
   }
   if (callee.kind != Expr::Kind::Name) {
     auto arguments = arguments_of(e);
-    return call_closure(load(eval(callee)), arguments, e.place);
+    return call_closure(load(eval(callee)), arguments);
   }
   if (auto v = limit(callee)) {
     return *v;
   }
   if (callee.text == "as_type" && callee.arguments.size() == 1 &&
       e.children.size() == 2) {
-    Ty to = argument_type(callee.arguments[0], callee.place);
-    return as_type(rvalue(*e.children[1]), to, e.place);
+    Ty to = argument_type(callee.arguments[0]);
+    return as_type(rvalue(*e.children[1]), to);
   }
   if (auto v = call_type(callee, e)) {
     return *v;
@@ -95,23 +91,37 @@ Value Translator::call(const Expr& e) {
   if (v) {
     return *v;
   }
-  std::string types;
-  for (auto& a : arguments) {
-    types += (types.empty() ? "" : ", ") + msl_name(a.type);
-  }
-  fail(
-      e.place,
-      "there is no function `" + callee.text + "(" + types +
-          ")` here, neither in the header nor among those of MSL that are "
-          "supported.");
+  no_function(callee.text, arguments);
 }
 
-std::optional<Value> Translator::call_named(
-    const Expr& callee,
-    std::vector<Value>& arguments,
-    const Expr& e) {
+// Says what functions of that name take.
+void Translator::no_function(const std::string& name, const Values& given) {
+  std::string types;
+  for (auto& a : given) {
+    types += (types.empty() ? "" : ", ") + msl_name(a.type);
+  }
+  std::string known;
+  Symbol* s = find(last_name(name));
+  if (s && s->kind == SK::Functions) {
+    size_t n = s->declared[0]->takes.size();
+    known = n == given.size()
+        ? "; that of the header takes other types: convert the arguments, or "
+          "give its template arguments"
+        : fmt("; that of the header takes another number of arguments: {}", n);
+  } else if (int n = builtin_arity(last_name(name))) {
+    known = fmt("; MSL's takes {} numbers or vectors", n);
+  } else {
+    known =
+        ", neither in the header nor among those of MSL that are supported; "
+        "write it into the header";
+  }
+  fail("there is no function `{}({})` here{}.", name, types, known);
+}
+
+std::optional<Value>
+Translator::call_named(const Expr& callee, Values& arguments, const Expr& e) {
   auto attempt = [&](Symbol& s, Scope* scope, const Value* self) {
-    return try_functions(s, scope, callee.arguments, arguments, self, e.place);
+    return try_functions(s, scope, callee.arguments, arguments, self);
   };
   if (callee.type) { // Foo<T>::f(x)
     Ty t = type_of(*callee.type);
@@ -120,7 +130,7 @@ std::optional<Value> Translator::call_named(
   }
   if (callee.text.find("::") != callee.text.npos) {
     Scope* where = nullptr;
-    Symbol* s = find_qualified(callee.text, &where, callee.place);
+    Symbol* s = find_qualified(callee.text, &where);
     if (s && s->kind == SK::Functions) {
       if (auto v = attempt(*s, where, nullptr)) {
         return v;
@@ -142,8 +152,8 @@ std::optional<Value> Translator::call_named(
         return v;
       }
     } else if (it->second.kind == SK::Value || it->second.kind == SK::Lazy) {
-      Value f = load(symbol_value(it->second, callee.text, e.place));
-      return call_closure(f, arguments, e.place);
+      Value f = load(symbol_value(it->second, callee.text));
+      return call_closure(f, arguments);
     }
   }
   return builtin(callee.text, e, arguments);
@@ -158,14 +168,13 @@ Value Translator::call_member(const Expr& callee, const Expr& e) {
   }
   if (!object.type) {
     object = eval(of);
-    object = callee.arrow ? dereference(object, e.place) : object;
+    object = callee.arrow ? dereference(object) : object;
   }
   auto arguments = arguments_of(e);
   Symbol* s = member_of(object.type, callee.text);
   if (s && s->kind == SK::Functions) {
     auto* own = object.type->record->scope;
-    auto v =
-        try_functions(*s, own, callee.arguments, arguments, &object, e.place);
+    auto v = try_functions(*s, own, callee.arguments, arguments, &object);
     if (v) {
       return *v;
     }
@@ -174,9 +183,7 @@ Value Translator::call_member(const Expr& callee, const Expr& e) {
     return integer(object.type->count, Scalar::U64);
   }
   fail(
-      e.place,
-      "`" + msl_name(object.type) + "` has no method `" + callee.text +
-          "` for these arguments.");
+      "`{}` has no method `{}` for these arguments.", object.type, callee.text);
 }
 
 int Translator::parameter_cost(
@@ -211,7 +218,7 @@ int Translator::parameter_cost(
 }
 
 // The types of the parameters, and the cost of the conversions to them.
-bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
+bool Translator::rank(Candidate& c, const Values& arguments) {
   Temporarily inner(scope_, c.scope);
   for (size_t i = 0; i < c.parameters->size(); ++i) {
     auto& what = (*c.parameters)[i].what;
@@ -247,8 +254,8 @@ bool Translator::rank(Candidate& c, const std::vector<Value>& arguments) {
 std::optional<Candidate> Translator::viable(
     const Declaration& d,
     Scope* scope,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    const std::vector<Value>& arguments) {
+    const TemplateArguments& explicit_arguments,
+    const Values& arguments) {
   size_t n = arguments.size();
   if (n > d.takes.size() || !d.body) {
     return {};
@@ -278,7 +285,7 @@ std::optional<Candidate> Translator::viable(
   for (size_t i = 0; d.specialization && i < explicit_arguments.size() &&
        i < d.specialized.size();
        ++i) {
-    auto given = argument_of(explicit_arguments[i], d.place);
+    auto given = argument_of(explicit_arguments[i]);
     if (!deduce_argument(d.specialized[i], given, d, *c.scope)) {
       return {};
     }
@@ -290,10 +297,9 @@ std::optional<Candidate> Translator::viable(
 std::optional<Value> Translator::try_functions(
     Symbol& s,
     Scope* scope,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    std::vector<Value>& arguments,
-    const Value* self,
-    Place place) {
+    const TemplateArguments& explicit_arguments,
+    Values& arguments,
+    const Value* self) {
   std::optional<Candidate> best;
   for (auto* d : s.declared) {
     auto c = viable(*d, scope, explicit_arguments, arguments);
@@ -313,22 +319,16 @@ std::optional<Value> Translator::try_functions(
     Temporarily inner(scope_, &own);
     return eval(*place_of);
   }
-  return instantiate(*best, arguments, needs_self ? self : nullptr, place);
+  return instantiate(*best, arguments, needs_self ? self : nullptr);
 }
 
-Value Translator::call_closure(
-    const Value& closure,
-    std::vector<Value>& arguments,
-    Place place) {
+Value Translator::call_closure(const Value& closure, Values& arguments) {
   if (closure.type->kind != TypeData::Kind::Closure) {
-    fail(place, "`" + msl_name(closure.type) + "` cannot be called.");
+    fail("`{}` cannot be called.", closure.type);
   }
   const Expr& l = *closure.type->closure->lambda;
   if (l.parameters.size() != arguments.size() || !l.body) {
-    fail(
-        place,
-        "the lambda takes " + std::to_string(l.parameters.size()) +
-            " arguments.");
+    fail("the lambda takes {} arguments.", l.parameters.size());
   }
   Candidate c;
   c.name = "lambda";
@@ -344,7 +344,7 @@ Value Translator::call_closure(
         what.type.name == "auto" ? decayed(load(arguments[i])).type
                                  : declared_type(what));
   }
-  return instantiate(c, arguments, nullptr, place);
+  return instantiate(c, arguments, nullptr);
 }
 
 } // namespace msl

@@ -1,53 +1,30 @@
 // The value of an #if: its expression, with integers of 64 bits for all types.
 #include "msl/parser.h"
+#include "msl/value.h"
 
 namespace msl {
 
 namespace {
 
 int64_t integer_of(const Expr& e) {
-  std::string digits = e.text;
+  std::string digits = e.text.substr(0, e.text.find_last_not_of("uUlL") + 1);
   std::erase(digits, '\'');
-  while (!digits.empty() &&
-         std::string_view("uUlL").find(digits.back()) !=
-             std::string_view::npos) {
-    digits.pop_back();
+  if (auto value = integer_value(digits)) {
+    return static_cast<int64_t>(*value);
   }
-  bool binary = digits.starts_with("0b") || digits.starts_with("0B");
-  size_t used = 0;
-  try {
-    uint64_t value =
-        std::stoull(binary ? digits.substr(2) : digits, &used, binary ? 2 : 0);
-    if (used + (binary ? 2 : 0) == digits.size()) {
-      return int64_t(value);
-    }
-  } catch (const std::exception&) {
-  }
-  throw Error(e.place, quoted(e.text) + " is not an integer of 64 bits.");
+  fail_at(e.place, "{} is not an integer of 64 bits.", quoted(e.text));
 }
 
-// Wraps on overflow, so that nothing is undefined.
 int64_t apply(const Expr& e, int64_t a, int64_t b) {
-  const std::string& op = e.text;
-  uint64_t x = uint64_t(a), y = uint64_t(b);
-  if (op == "/" || op == "%") {
-    if (b == 0) {
-      throw Error(e.place, "The condition divides by zero.");
-    }
-    if (b == -1) {
-      return op == "/" ? int64_t(0 - x) : 0;
-    }
-    return op == "/" ? a / b : a % b;
+  if (auto compared = fold_comparison(e.text, a, b)) {
+    return *compared;
   }
-  // clang-format off
-  return op == "|" ? int64_t(x | y) : op == "^" ? int64_t(x ^ y)
-      : op == "&" ? int64_t(x & y) : op == "==" ? a == b
-      : op == "!=" ? a != b : op == "<" ? a < b : op == ">" ? a > b
-      : op == "<=" ? a <= b : op == ">=" ? a >= b
-      : op == "<<" ? int64_t(x << (y & 63)) : op == ">>" ? a >> (y & 63)
-      : op == "+" ? int64_t(x + y) : op == "-" ? int64_t(x - y)
-      : int64_t(x * y);
-  // clang-format on
+  if (auto v = fold_integer(e.text, a, b, Scalar::I64)) {
+    return *v;
+  }
+  fail_at(
+      e.place,
+      "The condition divides by zero, or shifts by more than 63 bits.");
 }
 
 int64_t value_of(const Expr& e) {
@@ -72,7 +49,7 @@ int64_t value_of(const Expr& e) {
       }
       [[fallthrough]];
     default:
-      throw Error(
+      fail_at(
           e.place, "A condition of #if takes integers and their operators.");
   }
 }
@@ -81,7 +58,7 @@ int64_t value_of(const Expr& e) {
 
 int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena) {
   if (line.empty()) {
-    throw Error(place, "The condition is empty.");
+    fail_at(place, "The condition is empty.");
   }
   for (auto& token : line) {
     if (token.is_name()) {

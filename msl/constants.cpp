@@ -176,6 +176,15 @@ Scalar integer_type(uint64_t v, bool decimal, bool is_unsigned, bool is_long) {
 
 } // namespace
 
+std::optional<uint64_t> integer_value(const std::string& digits) {
+  bool binary = digits.starts_with("0b") || digits.starts_with("0B");
+  const char* begin = digits.c_str() + (binary ? 2 : 0);
+  char* stop = nullptr;
+  errno = 0;
+  uint64_t v = std::strtoull(begin, &stop, binary ? 2 : 0);
+  return *begin == '\0' || *stop || errno ? std::nullopt : std::optional(v);
+}
+
 Value Translator::number(const Expr& e) {
   std::string s = e.text;
   std::erase(s, '\'');
@@ -205,7 +214,7 @@ Value Translator::number(const Expr& e) {
   if (real || has('f') || has('h')) {
     double d = std::strtod(digits.c_str(), &stop);
     if (*stop) {
-      fail(e.place, "`" + e.text + "` is not a number of MSL.");
+      fail("`{}` is not a number of MSL.", e.text);
     }
     Scalar t = has('h') ? Scalar::F16 : has('b') ? Scalar::BF16 : Scalar::F32;
     // Rounds once, from the text.
@@ -213,15 +222,13 @@ Value Translator::number(const Expr& e) {
         types_.scalar(t),
         t == Scalar::F32 ? double(std::strtof(digits.c_str(), nullptr)) : d);
   }
-  errno = 0;
-  const char* begin = digits.c_str() + (binary ? 2 : 0);
-  uint64_t v = std::strtoull(begin, &stop, binary ? 2 : 0);
-  if (*stop || errno) {
-    fail(e.place, "`" + e.text + "` is not a number of MSL.");
+  auto v = integer_value(digits);
+  if (!v) {
+    fail("`{}` is not a number of MSL.", e.text);
   }
   bool decimal = !hex && !binary && digits[0] != '0';
   return integer(
-      static_cast<int64_t>(v), integer_type(v, decimal, has('u'), has('l')));
+      static_cast<int64_t>(*v), integer_type(*v, decimal, has('u'), has('l')));
 }
 
 namespace {
@@ -235,7 +242,7 @@ std::optional<double> fold_real(const std::string& op, double a, double b) {
 }
 
 template <typename T>
-std::optional<bool> fold_comparison(const std::string& op, T a, T b) {
+std::optional<bool> fold_compared(const std::string& op, T a, T b) {
   return op == "<" ? a < b
       : op == ">"  ? a > b
       : op == "<=" ? a <= b
@@ -245,7 +252,8 @@ std::optional<bool> fold_comparison(const std::string& op, T a, T b) {
                    : std::nullopt;
 }
 
-// As 64-bit patterns; the caller wraps to the type.
+} // namespace
+
 std::optional<int64_t>
 fold_integer(const std::string& op, int64_t a, int64_t b, Scalar s) {
   bool is_signed = info_of(s).is_signed;
@@ -281,7 +289,10 @@ fold_integer(const std::string& op, int64_t a, int64_t b, Scalar s) {
   return std::nullopt;
 }
 
-} // namespace
+std::optional<bool>
+fold_comparison(const std::string& op, int64_t a, int64_t b) {
+  return fold_compared(op, a, b);
+}
 
 std::optional<Value> Translator::fold(
     const std::string& op,
@@ -293,9 +304,9 @@ std::optional<Value> Translator::fold(
   }
   bool real = a.type->is_floating();
   if (result->is_bool() && op != "&" && op != "|" && op != "^") {
-    std::optional<bool> r = real ? fold_comparison(op, a.real(), b.real())
+    std::optional<bool> r = real ? fold_compared(op, a.real(), b.real())
         : is_u64(a.type->scalar)
-        ? fold_comparison(
+        ? fold_compared(
               op,
               static_cast<uint64_t>(a.integer()),
               static_cast<uint64_t>(b.integer()))

@@ -24,22 +24,16 @@ Ty Translator::promoted(Ty t) {
   return small ? types_.scalar(Scalar::I32) : t;
 }
 
-Ty Translator::common_type(Ty a, Ty b, Place place) {
+Ty Translator::common_type(Ty a, Ty b) {
   if (a->is_complex() || b->is_complex()) {
     return types_.complex();
   }
   if (!a->is_numeric() || !b->is_numeric()) {
-    fail(
-        place,
-        "`" + msl_name(a) + "` and `" + msl_name(b) +
-            "` have no common type here.");
+    fail("`{}` and `{}` have no common type here.", a, b);
   }
   if (a->is_vector() || b->is_vector()) {
     if (a->is_vector() && b->is_vector() && a->width != b->width) {
-      fail(
-          place,
-          "vectors of different widths (" + msl_name(a) + ", " + msl_name(b) +
-              ") do not combine.");
+      fail("vectors of different widths ({}, {}) do not combine.", a, b);
     }
     Ty v = a->is_vector() ? a : b;
     return types_.vector(v->scalar, v->width);
@@ -119,28 +113,22 @@ int Translator::conversion_cost(Ty from, Ty to, const Value* v) {
   return widens ? 1 : from->is_floating() == to->is_floating() ? 2 : 3;
 }
 
-Value Translator::convert_pointer(
-    const Value& v,
-    Ty to,
-    Place place,
-    bool is_explicit) {
+Value Translator::convert_pointer(const Value& v, Ty to, bool is_explicit) {
   if (v.constant && v.type->is_integer() && v.integer() == 0) {
     Value null = plain_value(to, to->is_address() ? "0ul" : null_offset);
     null.is_null = true;
     return null;
   }
   Value p = decayed(v);
+  p.read_only = p.read_only && !is_explicit;
   if (!p.type->is_pointer()) {
     if (is_explicit && to->is_address() && p.type->is_integer()) {
-      Value bits = convert(p, types_.scalar(Scalar::U64), place);
+      Value bits = convert(p, types_.scalar(Scalar::U64));
       bits.type = to;
       bits.constant.reset();
       return bits;
     }
-    fail(
-        place,
-        "`" + msl_name(v.type) + "` is not a pointer, but `" + msl_name(to) +
-            "` is wanted.");
+    fail("`{}` is not a pointer, but `{}` is wanted.", v.type, to);
   }
   if (p.is_null || p.type == to) {
     p.type = to;
@@ -148,16 +136,14 @@ Value Translator::convert_pointer(
   }
   if (p.type->is_address() != to->is_address()) {
     fail(
-        place,
-        "a pointer cannot change its address space (`" + msl_name(p.type) +
-            "` to `" + msl_name(to) + "`).");
+        "a pointer cannot change its address space (`{}` to `{}`); copy the "
+        "items.",
+        p.type,
+        to);
   }
   if (!is_explicit &&
       flat_element(p.type->element) != flat_element(to->element)) {
-    fail(
-        place,
-        "`" + msl_name(p.type) + "` does not convert to `" + msl_name(to) +
-            "` without a cast.");
+    fail("`{}` does not convert to `{}` without a cast.", p.type, to);
   }
   if (p.type->is_address()) {
     p.type = to;
@@ -170,11 +156,10 @@ Value Translator::convert_pointer(
       from_item->scalar == item->scalar;
   if (!views && from_item != item) {
     fail(
-        place,
         "a pointer into threadgroup or thread memory cannot be cast to items "
-        "of another type (`" +
-            msl_name(p.type) + "` to `" + msl_name(to) +
-            "`); declare an array of that type.");
+        "of another type (`{}` to `{}`); declare an array of that type.",
+        p.type,
+        to);
   }
   int from_width = from_item->width, width = item->width;
   if (from_width != width && p.text != "0") {
@@ -186,13 +171,9 @@ Value Translator::convert_pointer(
   return p;
 }
 
-Value Translator::convert(
-    const Value& given,
-    Ty to,
-    Place place,
-    bool is_explicit) {
+Value Translator::convert(const Value& given, Ty to, bool is_explicit) {
   if (to->is_pointer()) {
-    return convert_pointer(given, to, place, is_explicit);
+    return convert_pointer(given, to, is_explicit);
   }
   Value v = load(given);
   if (v.type == to || to->is_void()) {
@@ -208,30 +189,34 @@ Value Translator::convert(
       is_64(to->scalar)) {
     Value bits = v;
     bits.type = types_.scalar(Scalar::U64);
-    return convert(bits, to, place);
+    return convert(bits, to);
   }
   if (to->is_complex() && v.type->is_scalar()) {
-    Value re = convert(v, types_.scalar(Scalar::F32), place);
+    Value re = convert(v, types_.scalar(Scalar::F32));
     return plain_value(to, "vec2(" + re.text + ", 0.0)");
   }
   if (v.type->is_complex() && to->is_scalar() && is_explicit) {
     Value re =
         plain_value(types_.scalar(Scalar::F32), within(v, Prec::Atom) + ".x");
-    return convert(re, to, place);
+    return convert(re, to);
   }
   bool splat = to->is_vector() && v.type->is_scalar();
   if (!v.type->is_numeric() || !to->is_numeric() ||
       (v.type->is_vector() && v.type->width != to->width)) {
     fail(
-        place,
-        "`" + msl_name(v.type) + "` does not convert to `" + msl_name(to) +
-            "`.");
+        "`{}` does not convert to `{}`; {}.",
+        v.type,
+        to,
+        v.type->is_void()          ? "it has no value"
+            : v.type->is_pointer() ? "read an item with [i]"
+            : v.type->is_numeric() ? "give as many components as it has"
+                                   : "use one of its fields or items");
   }
   if (v.constant && to->is_scalar()) {
     return literal(to, *v.constant);
   }
   if (splat) {
-    Value one = convert(v, types_.scalar(to->scalar), place);
+    Value one = convert(v, types_.scalar(to->scalar));
     return plain_value(to, glsl_name(to) + "(" + one.text + ")");
   }
   if (to->scalar == v.type->scalar) { // packed
@@ -242,8 +227,8 @@ Value Translator::convert(
   if (to->scalar == Scalar::Bool && !to->is_vector()) {
     Value zero = literal(types_.scalar(v.type->scalar), int64_t(0));
     Ty wide = promoted(v.type);
-    Value x = convert(v, wide, place);
-    zero = convert(zero, wide, place);
+    Value x = convert(v, wide);
+    zero = convert(zero, wide);
     return plain_value(
         to, within(x, Prec::Relation) + " != " + zero.text, Prec::Equality);
   }
@@ -252,7 +237,7 @@ Value Translator::convert(
       v.type->is_integer() && info_of(v.type->scalar).size > size) {
     // NVIDIA's compiler (driver 580) has -int8_t(-128) as 128 even after a
     // conversion to int8_t.
-    v = convert(v, types_.with_scalar(v.type, Scalar::I32), place);
+    v = convert(v, types_.with_scalar(v.type, Scalar::I32));
     v.text =
         "bitfieldExtract(" + v.text + ", 0, " + std::to_string(8 * size) + ")";
   }
@@ -264,103 +249,66 @@ Value Translator::convert(
   return rounded(r);
 }
 
-Value Translator::construct(Ty to, std::vector<Value> from, Place place) {
+Value Translator::construct(Ty to, Values from) {
   if (to->is_struct()) {
-    return construct_record(to, std::move(from), place);
+    return construct_record(to, std::move(from));
   }
   if (from.empty()) {
     return to->is_numeric() && to->is_scalar() ? literal(to, int64_t(0))
-        : to->is_vector()                      ? convert(integer(0), to, place)
+        : to->is_vector()                      ? convert(integer(0), to)
         : to->is_complex()                     ? plain_value(to, "vec2(0.0)")
-                                               : convert(integer(0), to, place);
+                                               : convert(integer(0), to);
   }
   if (to->is_complex() && from.size() == 2) {
     Ty f = types_.scalar(Scalar::F32);
     return plain_value(
         to,
-        "vec2(" + convert(from[0], f, place).text + ", " +
-            convert(from[1], f, place).text + ")");
+        "vec2(" + convert(from[0], f).text + ", " + convert(from[1], f).text +
+            ")");
   }
   if (from.size() == 1) {
-    return convert(from[0], to, place, true);
+    return convert(from[0], to, true);
   }
   if (!to->is_vector()) {
-    fail(
-        place,
-        "`" + msl_name(to) + "` is not made of " + std::to_string(from.size()) +
-            " values.");
+    fail("`{}` is not made of {} values.", to, from.size());
   }
   std::string text = glsl_name(to) + "(";
   int width = 0;
   for (size_t i = 0; i < from.size(); ++i) {
     Value x = load(from[i]);
     if (!x.type->is_numeric()) {
-      fail(
-          place,
-          "`" + msl_name(x.type) + "` is no component of `" + msl_name(to) +
-              "`.");
+      fail("`{}` is no component of `{}`.", x.type, to);
     }
     width += x.type->width;
-    x = convert(x, types_.with_scalar(x.type, to->scalar), place);
+    x = convert(x, types_.with_scalar(x.type, to->scalar));
     text += (i ? ", " : "") + x.text;
   }
   if (width != to->width) {
-    fail(
-        place,
-        "`" + msl_name(to) + "` is given " + std::to_string(width) +
-            " components.");
+    fail("`{}` is given {} components.", to, width);
   }
   return plain_value(to, text + ")");
 }
 
 namespace {
 
-// The bits of a scalar as a uint (or, of 64 bits, as a uvec2).
-std::string to_bits(Scalar s, const std::string& x) {
-  switch (s) {
-    case Scalar::F32:
-      return "floatBitsToUint(" + x + ")";
-    case Scalar::F16:
-      return "uint(f32_to_f16(" + x + "))";
-    case Scalar::BF16:
-      return "uint(f32_to_bf16(" + x + "))";
-    case Scalar::I8:
-      return "(uint(" + x + ") & 0xffu)";
-    case Scalar::I16:
-      return "(uint(" + x + ") & 0xffffu)";
-    case Scalar::U64:
-      return "unpackUint2x32(" + x + ")";
-    case Scalar::I64:
-      return "unpackUint2x32(uint64_t(" + x + "))";
-    default:
-      return "uint(" + x + ")";
-  }
-}
-
-std::string from_bits(Scalar s, const std::string& x) {
-  switch (s) {
-    case Scalar::F32:
-      return "uintBitsToFloat(" + x + ")";
-    case Scalar::F16:
-      return "f16_to_f32(uint16_t(" + x + "))";
-    case Scalar::BF16:
-      return "bf16_to_f32(uint16_t(" + x + "))";
-    case Scalar::U64:
-      return "packUint2x32(" + x + ")";
-    case Scalar::I64:
-      return "int64_t(packUint2x32(" + x + "))";
-    case Scalar::Bool:
-      return "(" + x + " != 0u)";
-    case Scalar::I8:
-      return "int8_t(uint8_t(" + x + "))";
-    case Scalar::I16:
-      return "int16_t(uint16_t(" + x + "))";
-    case Scalar::U32:
-      return x;
-    default:
-      return std::string(info_of(s).value) + "(" + x + ")";
-  }
-}
+// The bits of a scalar as a uint (of 64 bits, as a uvec2), and the way back.
+struct Bits {
+  std::string_view to, from;
+};
+constexpr Bits bits_of_scalars[] = {
+    {"uint({})", "({} != 0u)"},
+    {"(uint({}) & 0xffu)", "int8_t(uint8_t({}))"},
+    {"uint({})", "uint8_t({})"},
+    {"(uint({}) & 0xffffu)", "int16_t(uint16_t({}))"},
+    {"uint({})", "uint16_t({})"},
+    {"uint({})", "int({})"},
+    {"uint({})", "{}"},
+    {"unpackUint2x32(uint64_t({}))", "int64_t(packUint2x32({}))"},
+    {"unpackUint2x32({})", "packUint2x32({})"},
+    {"uint(f32_to_f16({}))", "f16_to_f32(uint16_t({}))"},
+    {"uint(f32_to_bf16({}))", "bf16_to_f32(uint16_t({}))"},
+    {"floatBitsToUint({})", "uintBitsToFloat({})"},
+};
 
 std::string component_text(const Value& v, int i) {
   return v.type->is_vector() ? within(v, Prec::Atom) + "." + "xyzw"[i] : v.text;
@@ -368,7 +316,7 @@ std::string component_text(const Value& v, int i) {
 
 } // namespace
 
-Value Translator::as_type(const Value& given, Ty to, Place place) {
+Value Translator::as_type(const Value& given, Ty to) {
   Value v = load(given);
   if (v.type == to) {
     return v;
@@ -377,21 +325,20 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
       info_of(v.type->scalar).size * v.type->width ==
           info_of(to->scalar).size * to->width;
   if (!fits) {
-    fail(
-        place,
-        "as_type needs types of one size; `" + msl_name(v.type) + "` and `" +
-            msl_name(to) + "` are not.");
+    fail("as_type needs types of one size; `{}` and `{}` are not.", v.type, to);
   }
   if (v.type->is_vector()) {
     v = temporary(v);
   }
+  auto& as = bits_of_scalars[static_cast<size_t>(v.type->scalar)];
+  auto& back = bits_of_scalars[static_cast<size_t>(to->scalar)];
   int from_size = info_of(v.type->scalar).size, size = info_of(to->scalar).size;
   // Its words, 32 bits each (or the whole value, if it is shorter).
   std::vector<std::string> words;
   int total = from_size * v.type->width;
   if (from_size == 8) {
     for (int i = 0; i < v.type->width; ++i) {
-      std::string pair = to_bits(v.type->scalar, component_text(v, i));
+      std::string pair = fmt(as.to, component_text(v, i));
       words.insert(words.end(), {pair + ".x", pair + ".y"});
     }
   } else {
@@ -399,7 +346,7 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
     for (int i = 0; i < v.type->width; i += per_word) {
       std::string word;
       for (int k = 0; k < per_word; ++k) {
-        std::string part = to_bits(v.type->scalar, component_text(v, i + k));
+        std::string part = fmt(as.to, component_text(v, i + k));
         word += k
             ? " | (" + part + " << " + std::to_string(8 * from_size * k) + "u)"
             : part;
@@ -416,7 +363,7 @@ Value Translator::as_type(const Value& given, Ty to, Place place) {
     if (size < 4 && bit % 32) {
       bits = "(" + bits + " >> " + std::to_string(bit % 32) + "u)";
     }
-    text += (i ? ", " : "") + from_bits(to->scalar, bits);
+    text += (i ? ", " : "") + fmt(back.from, bits);
   }
   return plain_value(
       to, to->is_vector() ? glsl_name(to) + "(" + text + ")" : text);

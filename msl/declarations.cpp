@@ -28,9 +28,11 @@ void Translator::declaration(const Stmt& s) {
 
 // Makes the declared name mean `v`.
 Value& Translator::name_of(const Declarator& d, const Value& v) {
-  auto& s = scope_->names[d.name];
-  s = Symbol{};
-  return s.value = v;
+  auto [it, is_new] = scope_->names.try_emplace(d.name);
+  if (!is_new) {
+    fail_at(d.place, "`{}` is declared twice; give one another name.", d.name);
+  }
+  return it->second.value = v;
 }
 
 void Translator::declare_constant(const Declarator& d, const Value& v) {
@@ -45,6 +47,7 @@ void Translator::declare_constant(const Declarator& d, const Value& v) {
        "const "});
   Value& value = name_of(d, of_variable(named));
   value.home = Home::None;
+  value.read_only = true;
   value.constant = v.constant;
 }
 
@@ -53,6 +56,7 @@ void Translator::declare_shared(const Declarator& d) {
   auto* v = variable(d.name, type, Space::Threadgroup);
   Ty item = flat_element(type);
   v->coded = item->is_narrow_float();
+  independent_ = false;
   place_variable(v, d);
   shared_bytes_ +=
       static_cast<uint32_t>(flat_count(type)) * std::max(size_of(item), 1u);
@@ -62,34 +66,33 @@ void Translator::declare_shared(const Declarator& d) {
   }
   if (shared_bytes_ > target_.shared_bytes) {
     fail(
-        d.place,
-        "with `" + d.name + "` the threadgroup memory has more than the " +
-            std::to_string(target_.shared_bytes) +
-            " bytes that this device offers.");
+        "with `{}` the threadgroup memory has more than the {} bytes that this "
+        "device offers; use smaller arrays.",
+        d.name,
+        target_.shared_bytes);
   }
 }
 
 void Translator::declare_reference(const Declarator& d) {
   if (!d.value) {
-    fail(d.place, "the reference `" + d.name + "` is bound to nothing.");
+    fail("the reference `{}` is bound to nothing.", d.name);
   }
   Value v = eval(value_of(d));
   Ty type = d.type.name == "auto" ? v.type : declared_type(d);
   if (v.type != type && !(v.type->is_array() && type->is_array())) {
     if (!d.type.is_const) {
-      fail(
-          d.place,
-          "a reference to `" + msl_name(type) + "` cannot be bound to `" +
-              msl_name(v.type) + "`.");
+      fail("a reference to `{}` cannot be bound to `{}`.", type, v.type);
     }
-    v = convert(v, type, d.place);
+    v = convert(v, type);
   }
   bool place = v.is_lvalue() || (v.type->is_array() && v.base);
   v = place ? pinned(v) : temporary(v, d.name.c_str());
+  v.read_only = v.read_only || is_read_only(d.type, v.type);
   name_of(d, v);
 }
 
 void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
+  Temporarily here(here_, d.place);
   if (d.type.reference) {
     return declare_reference(d);
   }
@@ -98,7 +101,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   }
   bool is_auto = d.type.name == "auto";
   if (is_auto && !d.value) {
-    fail(d.place, "`auto " + d.name + "` needs a value.");
+    fail("`auto {}` needs a value.", d.name);
   }
   Value init;
   bool has_init = false;
@@ -115,7 +118,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
     type = declared_type(d);
   }
   if (type->is_void()) {
-    fail(d.place, "`" + d.name + "` cannot be void.");
+    fail("`{}` cannot be void.", d.name);
   }
   bool list = d.value && d.value->kind == Expr::Kind::List;
   bool long_list =
@@ -126,7 +129,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
     init = initial(type, *d.value);
     has_init = true;
   } else if (!has_init && !d.value && type->is_struct()) {
-    init = construct_record(type, {}, d.place);
+    init = construct_record(type, {});
     has_init = true;
   }
   bool fixed = (stmt.is_constexpr || d.type.is_const) && d.type.pointers == 0;
@@ -136,10 +139,8 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   if (stmt.is_constexpr && !type->is_array() && !type->is_struct() &&
       !type->is_vector() && !type->is_pointer()) {
     fail(
-        d.place,
-        "`" + d.name +
-            "` is constexpr, but its value is not known when "
-            "compiling.");
+        "`{}` is constexpr, but its value is not known when compiling.",
+        d.name);
   }
   auto* v = variable(d.name, type, Space::Thread);
   place_variable(v, d);
@@ -148,9 +149,10 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
   if (!v->whole) {
     declare_variable(v, has_init ? init.text : "");
   } else if (has_init) {
-    store(of_variable(v), init, d.place);
+    store(of_variable(v), init);
   }
   Value& value = name_of(d, of_variable(v));
+  v->read_only = is_read_only(d.type, type);
   if (type->is_array()) {
     value.home = Home::None;
     if (long_list) {
@@ -162,7 +164,7 @@ void Translator::declare_one(const Stmt& stmt, const Declarator& d) {
 void Translator::local_declaration(const Stmt& s) {
   if (s.kind == Kind::StaticAssert) {
     if (s.expr && constant_integer(*s.expr, "static_assert") == 0) {
-      fail(s.place, "static_assert: " + s.text);
+      fail_at(s.place, "static_assert: {}", s.text);
     }
   } else if (s.declared) {
     declare(*scope_, *s.declared);

@@ -119,8 +119,8 @@ bool Translator::deduce(
 bool Translator::bind_call(
     const Declaration& d,
     Scope& to,
-    const std::vector<TemplateArgument>& explicit_arguments,
-    const std::vector<Value>& arguments,
+    const TemplateArguments& explicit_arguments,
+    const Values& arguments,
     std::string& key) {
   if (d.specialization) {
     return true; // no parameters are left
@@ -129,7 +129,7 @@ bool Translator::bind_call(
     return false;
   }
   for (size_t i = 0; i < explicit_arguments.size(); ++i) {
-    bind_one(to, d.parameters[i], explicit_arguments[i], key, d.place);
+    bind_one(to, d.parameters[i], explicit_arguments[i], key);
   }
   explicit_ = explicit_arguments.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -150,16 +150,13 @@ bool Translator::bind_call(
       return false;
     }
   }
-  return !bind_defaults(d, to, d.place, key);
+  return !bind_defaults(d, to, key);
 }
 
 // Gives parameters without an argument their defaults, which may use earlier
 // parameters. Returns the first parameter without one; null if all are bound.
-const TemplateParameter* Translator::bind_defaults(
-    const Declaration& d,
-    Scope& to,
-    Place place,
-    std::string& key) {
+const TemplateParameter*
+Translator::bind_defaults(const Declaration& d, Scope& to, std::string& key) {
   Temporarily inner(scope_, &to);
   for (auto& p : d.parameters) {
     auto& s = to.names[p.name];
@@ -167,7 +164,7 @@ const TemplateParameter* Translator::bind_defaults(
       s.kind = SK::Type;
       s.type = type_of(*p.default_type);
     } else if (!p.is_type && !s.value.type && p.default_value) {
-      s.value = convert(rvalue(*p.default_value), type_of(p.type), place);
+      s.value = convert(rvalue(*p.default_value), type_of(p.type));
     }
     if (p.is_type ? !s.type : !s.value.type) {
       return &p;

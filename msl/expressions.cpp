@@ -14,22 +14,15 @@ using Home = Value::Home;
 constexpr int deepest = 300; // of a tree that the user wrote
 constexpr int64_t longest_list = 64; // longer arrays are filled by a loop
 
-std::vector<const Expr*> items_of(const Expr& e) {
-  std::vector<const Expr*> all;
-  for (auto& c : e.children) {
-    all.push_back(c.get());
-  }
-  return all;
-}
-
 } // namespace
 
 Value Translator::eval(const Expr& e) {
   Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
-    fail(e.place, "this is nested too deeply.");
+    fail("this is nested too deeply.");
   }
-  here_ = e.place;
+  Temporarily here(here_, e.place);
+  last_ = e.place;
   return eval_inner(e);
 }
 
@@ -60,7 +53,7 @@ Value Translator::eval_inner(const Expr& e) {
     case Kind::Construct:
       return constructed(e);
     case Kind::List:
-      fail(e.place, "the type of this list is not known here.");
+      fail("the type of this list is not known here.");
     case Kind::Sizeof:
       if (e.type) {
         return integer(size_of(type_of(*e.type)), Scalar::U64);
@@ -70,7 +63,7 @@ Value Translator::eval_inner(const Expr& e) {
     case Kind::Lambda:
       return lambda(e);
   }
-  fail(e.place, "this expression is not supported.");
+  fail("this expression is not supported.");
 }
 
 Value Translator::rvalue(const Expr& e) {
@@ -78,13 +71,15 @@ Value Translator::rvalue(const Expr& e) {
 }
 
 Value Translator::condition(const Expr& e) {
-  return convert(rvalue(e), types_.scalar(Scalar::Bool), e.place);
+  Temporarily here(here_, e.place);
+  return convert(rvalue(e), types_.scalar(Scalar::Bool));
 }
 
 void Translator::discard(const Expr& e) {
+  Temporarily here(here_, e.place);
   Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
-    fail(e.place, "this is nested too deeply.");
+    fail("this is nested too deeply.");
   }
   bool steps = e.text == "++" || e.text == "--";
   if (e.kind == Kind::Assign) {
@@ -121,17 +116,18 @@ Value Translator::temporary(const Value& given, const char* wish) {
   return of_variable(t);
 }
 
-Value Translator::swizzle(
-    const Value& v,
-    const std::string& name,
-    Place place) {
+Value Translator::swizzle(const Value& v, const std::string& name) {
   constexpr std::string_view letters = "xyzw", colors = "rgba";
   std::string xyzw;
   for (char c : name) {
     size_t i =
         letters.find(c) != letters.npos ? letters.find(c) : colors.find(c);
     if (i == letters.npos || i >= v.type->width) {
-      fail(place, "`" + msl_name(v.type) + "` has no `." + name + "`.");
+      fail(
+          "`{}` has no `.{}`; it has {} components, of xyzw or rgba.",
+          v.type,
+          name,
+          v.type->width);
     }
     xyzw += letters[i];
   }
@@ -139,7 +135,7 @@ Value Translator::swizzle(
     return component(v, std::to_string(letters.find(xyzw[0])), true);
   }
   if (xyzw.size() > 4) {
-    fail(place, "a swizzle has up to 4 letters.");
+    fail("a swizzle has up to 4 letters.");
   }
   Value r = v.home == Home::Local ? v : load(v);
   r.text = within(r, Prec::Atom) + "." + xyzw;
@@ -160,13 +156,13 @@ Value Translator::member(const Expr& e) {
       at = at->parent;
     }
     if (!at) {
-      fail(e.place, "there is no `this` here.");
+      fail("there is no `this` here.");
     }
     object = at->self;
   } else {
     object = eval(of);
     if (e.arrow) {
-      object = dereference(object, e.place);
+      object = dereference(object);
     }
   }
   if (object.type->is_struct()) {
@@ -176,11 +172,11 @@ Value Translator::member(const Expr& e) {
       }
     }
     if (Symbol* s = member_of(object.type, e.text)) {
-      return symbol_value(*s, e.text, e.place);
+      return symbol_value(*s, e.text);
     }
   }
   if (object.type->is_vector()) {
-    return swizzle(object, e.text, e.place);
+    return swizzle(object, e.text);
   }
   if (object.type->is_complex() && (e.text == "real" || e.text == "imag")) {
     Value v = object.home == Home::Local ? object : load(object);
@@ -196,16 +192,24 @@ Value Translator::member(const Expr& e) {
     }
     return v;
   }
+  std::string known;
+  if (object.type->is_struct()) {
+    for (auto& f : object.type->record->fields) {
+      known += (known.empty() ? "; it has `" : "`, `") + f.name;
+    }
+  }
   fail(
-      e.place,
-      "`" + msl_name(object.type) + "` has no member `" + e.text + "`.");
+      "`{}` has no member `{}`{}.",
+      object.type,
+      e.text,
+      known.empty() ? known : known + "`");
 }
 
 Value Translator::subscript(const Expr& e) {
   Value of = eval(*e.children[0]);
   Value index = rvalue(*e.children[1]);
   if (of.type->is_struct()) {
-    if (auto v = overloaded("[]", {of, index}, e.place)) {
+    if (auto v = overloaded("[]", {of, index})) {
       return *v;
     }
   }
@@ -213,18 +217,18 @@ Value Translator::subscript(const Expr& e) {
     if (of.type->is_scalar() && index.type->is_pointer()) {
       std::swap(of, index); // i[p]
     } else {
-      fail(e.place, "an index must be an integer.");
+      fail("an index must be an integer; convert it with int(...).");
     }
   }
   if (of.type->is_array() || of.type->is_pointer()) {
-    return item(of, index, e.place);
+    return item(of, index);
   }
   if (!of.type->is_vector()) {
-    fail(e.place, "`" + msl_name(of.type) + "` has no items.");
+    fail("`{}` has no items.", of.type);
   }
   if (index.constant &&
       (index.integer() < 0 || index.integer() >= of.type->width)) {
-    fail(e.place, "`" + msl_name(of.type) + "` has no such component.");
+    fail("`{}` has no such component.", of.type);
   }
   if (of.home == Home::None && !index.constant) {
     of = temporary(of); // GLSL indexes variables
@@ -235,7 +239,7 @@ Value Translator::subscript(const Expr& e) {
 Value Translator::cast(const Expr& e) {
   const Type& written = *e.type;
   if (e.text == "as_type") {
-    return as_type(rvalue(*e.children[0]), type_of(written), e.place);
+    return as_type(rvalue(*e.children[0]), type_of(written));
   }
   if (e.children[0]->kind == Kind::List) {
     return list_value(type_of(written), *e.children[0]);
@@ -249,26 +253,26 @@ Value Translator::cast(const Expr& e) {
     if (v.type == to) {
       return v;
     }
-    Value p = address_of(v, e.place);
+    Value p = address_of(v);
     Ty pointer = types_.pointer(to, p.type->space);
-    return dereference(convert_pointer(p, pointer, e.place, true), e.place);
+    return dereference(convert_pointer(p, pointer, true));
   }
   if (to->is_void()) {
     return plain_value(to, "");
   }
   if (to->is_pointer()) {
-    return convert_pointer(load(v), to, e.place, true);
+    return convert_pointer(load(v), to, true);
   }
   if (to->is_struct() && v.type != to) {
-    return construct(to, {v}, e.place);
+    return construct(to, {v});
   }
-  return convert(v, to, e.place, true);
+  return convert(v, to, true);
 }
 
 Value Translator::constructed(const Expr& e) {
   Ty to = type_of(*e.type);
   if (to->is_struct()) {
-    return make_struct(to, items_of(e), e.place);
+    return make_struct(to, items_of(e));
   }
   if (e.children.size() == 1 && e.children[0]->kind == Kind::List) {
     return list_value(to, *e.children[0]);
@@ -276,15 +280,12 @@ Value Translator::constructed(const Expr& e) {
   if (to->is_array()) {
     return list_value(to, e);
   }
-  std::vector<Value> values;
-  for (auto& c : e.children) {
-    values.push_back(eval(*c));
-  }
-  return construct(to, std::move(values), e.place);
+  return construct(to, values_of(items_of(e)));
 }
 
 // {a, b, {c, d}} for an array, flat, the rest zero: GLSL's own constructor.
 Value Translator::array_list(Ty to, const Expr& list) {
+  Temporarily here(here_, list.place);
   Ty item = flat_element(to);
   int64_t n = flat_count(to), inner = n / to->count;
   std::vector<std::string> items;
@@ -292,7 +293,7 @@ Value Translator::array_list(Ty to, const Expr& list) {
   for (auto& c : list.children) {
     if (to->element->is_array() && c->kind == Kind::List) {
       Value row = array_list(to->element, *c);
-      points_into(base, row.base, list.place);
+      points_into(base, row.base);
       items.push_back(row.text);
       continue;
     }
@@ -300,12 +301,12 @@ Value Translator::array_list(Ty to, const Expr& list) {
       inner = 1; // braces left out
     }
     Value v = initial(item, *c);
-    points_into(base, item->is_pointer() ? v.base : nullptr, list.place);
+    points_into(base, item->is_pointer() ? v.base : nullptr);
     items.push_back(v.text);
   }
   std::string zero = item->is_address() ? "0ul"
       : item->is_pointer()              ? null_offset
-                                        : construct(item, {}, list.place).text;
+                                        : construct(item, {}).text;
   std::string text;
   int64_t have = 0;
   for (auto& s : items) {
@@ -314,7 +315,6 @@ Value Translator::array_list(Ty to, const Expr& list) {
   }
   if (have > n || n > longest_list) {
     fail(
-        list.place,
         have > n ? "the list has more items than the array."
                  : "a list for an array of more than 64 items is only "
                    "supported where an array is declared.");
@@ -328,6 +328,7 @@ Value Translator::array_list(Ty to, const Expr& list) {
 }
 
 Value Translator::list_value(Ty to, const Expr& list) {
+  Temporarily here(here_, list.place);
   if (to->is_array()) {
     Value v = array_list(to, list);
     v.text = glsl_name(to) + "[" + std::to_string(flat_count(to)) + "](" +
@@ -335,9 +336,9 @@ Value Translator::list_value(Ty to, const Expr& list) {
     return v;
   }
   if (to->is_struct()) {
-    return make_struct(to, items_of(list), list.place);
+    return make_struct(to, items_of(list));
   }
-  std::vector<Value> values;
+  Values values;
   for (auto& c : list.children) {
     values.push_back(c->kind == Kind::List ? list_value(to, *c) : eval(*c));
   }
@@ -350,16 +351,16 @@ Value Translator::list_value(Ty to, const Expr& list) {
       values.push_back(literal(types_.scalar(to->scalar), int64_t(0)));
     }
   } else if (values.size() > 1 && !to->is_complex()) {
-    fail(list.place, "`" + msl_name(to) + "` takes one value.");
+    fail("`{}` takes one value.", to);
   }
-  return construct(to, std::move(values), list.place);
+  return construct(to, std::move(values));
 }
 
 // An array by statements, for lists of any length.
 void Translator::fill(const Value& to, const Expr& list) {
+  Temporarily here(here_, list.place);
   int64_t n = flat_count(to.type);
   Ty item_type = flat_element(to.type);
-  auto place = list.place;
   Value p = decayed(to);
   p.type = types_.pointer(item_type, p.type->space);
   size_t given = list.children.size();
@@ -369,21 +370,21 @@ void Translator::fill(const Value& to, const Expr& list) {
       });
   if (nested && item_type == to.type->element && !item_type->is_struct() &&
       !item_type->is_vector()) {
-    fail(place, "the list has more braces than the array dimensions.");
+    fail("the list has more braces than the array dimensions.");
   }
   if (nested && to.type->element->is_array()) {
     for (size_t i = 0; i < given && int64_t(i) < to.type->count; ++i) {
       if (list.children[i]->kind != Kind::List) {
-        fail(place, "either all or none of these items stand in braces.");
+        fail("either all or none of these items stand in braces.");
       }
-      Value row = item(to, integer(static_cast<int64_t>(i)), place);
+      Value row = item(to, integer(static_cast<int64_t>(i)));
       fill(row, *list.children[i]);
     }
     given = static_cast<size_t>(flat_count(to.type->element)) * given;
   } else {
     for (size_t i = 0; i < given; ++i) {
       Value x = initial(item_type, *list.children[i]);
-      store(item(p, integer(static_cast<int64_t>(i)), place), x, place);
+      store(item(p, integer(static_cast<int64_t>(i))), x);
     }
   }
   if (static_cast<int64_t>(given) >= n) {
@@ -394,16 +395,34 @@ void Translator::fill(const Value& to, const Expr& list) {
       i,
       std::to_string(given) + "; " + mark(*i) + " < " + std::to_string(n) +
           "; ++" + mark(*i));
-  Value zero = construct(item_type, {}, place);
-  store(item(p, load(of_variable(i)), place), zero, place);
+  Value zero = construct(item_type, {});
+  store(item(p, load(of_variable(i))), zero);
   close();
 }
 
+// Children of `e`, from the first one on that is wanted.
+std::vector<const Expr*> Translator::items_of(const Expr& e, size_t first) {
+  std::vector<const Expr*> all;
+  for (size_t i = first; i < e.children.size(); ++i) {
+    all.push_back(e.children[i].get());
+  }
+  return all;
+}
+
+Values Translator::values_of(const std::vector<const Expr*>& items) {
+  Values all;
+  for (auto* e : items) {
+    all.push_back(eval(*e));
+  }
+  return all;
+}
+
 Value Translator::initial(Ty to, const Expr& e) {
+  Temporarily here(here_, e.place);
   if (e.kind == Kind::List) {
     return list_value(to, e);
   }
-  return convert(eval(e), to, e.place);
+  return convert(eval(e), to);
 }
 
 Value Translator::lambda(const Expr& e) {

@@ -70,9 +70,8 @@ std::string Translator::passing_key(const Passed& p, const Value& given) {
 
 Value Translator::instantiate(
     const Candidate& c,
-    std::vector<Value> arguments,
-    const Value* self,
-    Place place) {
+    Values arguments,
+    const Value* self) {
   bool discarded = std::exchange(discarding_, false);
   std::vector<Passed> how;
   std::string key = c.key;
@@ -86,7 +85,7 @@ Value Translator::instantiate(
     Value& a = arguments[i];
     bool keeps = written.reference && a.is_lvalue() && a.type == c.takes[i];
     if (c.takes[i]->is_pointer() && !keeps) {
-      a = convert_pointer(load(a), c.takes[i], place, false);
+      a = convert_pointer(load(a), c.takes[i], false);
     }
     how.push_back(passing(c.takes[i], written, a));
     key += passing_key(how.back(), a);
@@ -115,7 +114,7 @@ Value Translator::instantiate(
   if (known == instances_.end()) {
     Temporarily deeper(nested_, nested_ + 1);
     if (instances_.size() >= most_instances || nested_ > deepest) {
-      fail(place, "the templates of `" + c.name + "` do not come to an end.");
+      fail("the templates of `{}` do not come to an end.", c.name);
     }
     known = instances_.emplace(key, Instance{}).first;
     try {
@@ -126,20 +125,18 @@ Value Translator::instantiate(
     }
   } else if (known->second.busy) {
     fail(
-        place,
-        "`" + c.name +
-            "` calls itself; GPUs here have no recursion, so write a loop.");
+        "`{}` calls itself; GPUs here have no recursion, so write a loop.",
+        c.name);
   }
   discarding_ = discarded;
-  return call_instance(known->second, how, arguments, place);
+  return call_instance(known->second, how, arguments);
 }
 
 Variable* Translator::declare_parameter(
     Scope& scope,
     const std::string& name,
     const Passed& p,
-    const Value& given,
-    Place place) {
+    const Value& given) {
   using TK = TypeData::Kind;
   std::string wish = name.empty() ? "unused" : name;
   Symbol& s = scope.names[name];
@@ -171,7 +168,7 @@ Variable* Translator::declare_parameter(
     s.value = plain_value(p.type, at);
     s.value.base = given.base;
   } else if (p.reference) {
-    s.value = base_item(given.base, p.type, at, place);
+    s.value = base_item(given.base, p.type, at);
   } else {
     s.value = of_variable(v);
     s.value.is_null = given.is_null;
@@ -184,7 +181,7 @@ void Translator::write_body(const Candidate& c, Scope& own, bool constructs) {
   auto& w = *writing_;
   if (constructs) {
     auto* self = variable("self", w.result, Space::Thread);
-    declare_variable(self, default_record(w.result, c.declared->place).text);
+    declare_variable(self, default_record(w.result).text);
     w.result_variable = self;
     w.constructs = true;
     own.record = w.result->record;
@@ -201,8 +198,7 @@ void Translator::write_body(const Candidate& c, Scope& own, bool constructs) {
             store(
                 to,
                 one ? initial(f.type, *list->children[0])
-                    : initial(f.type, *list),
-                list->place);
+                    : initial(f.type, *list));
           }
         }
       }
@@ -211,6 +207,13 @@ void Translator::write_body(const Candidate& c, Scope& own, bool constructs) {
     begin_masks();
   }
   block(c.body->statements);
+  if (!constructs && w.result && !w.result->is_void() && !w.returns) {
+    fail_at(
+        c.body->place,
+        "`{}` returns `{}`, but has no return statement; add one.",
+        c.name,
+        w.result);
+  }
   if (w.result_variable) {
     w.guard.clear();
     emit("return " + mark(*w.result_variable) + ";");
@@ -221,7 +224,7 @@ void Translator::write_function(
     Instance& f,
     const Candidate& c,
     const std::vector<Passed>& how,
-    const std::vector<Value>& arguments,
+    const Values& arguments,
     const Value* self) {
   Writing w;
   w.id = ++functions_;
@@ -248,9 +251,11 @@ void Translator::write_function(
   for (size_t i = 0; i < how.size(); ++i) {
     bool is_self = self && i + 1 == how.size();
     std::string name = is_self ? "self" : (*c.parameters)[i].what.name;
-    Place place = is_self ? Place{} : (*c.parameters)[i].what.place;
-    auto* v = declare_parameter(own, name, how[i], arguments[i], place);
+    auto* v = declare_parameter(own, name, how[i], arguments[i]);
     inout = inout || how[i].how == How::InOut;
+    if (v && !is_self) {
+      v->read_only = is_read_only((*c.parameters)[i].what.type, v->type);
+    }
     if (v) {
       parameters.push_back({how[i].how == How::InOut ? "inout " : "", v});
     }
@@ -273,10 +278,11 @@ void Translator::write_function(
     Variable* shown = v;
     if (v->global) { // its address was passed on
       if (!prefix.empty()) {
-        fail(
+        fail_at(
             c.body->place,
-            "the address of the reference `" + v->wish +
-                "` cannot be passed on; take a pointer instead.");
+            "the address of the reference `{}` cannot be passed on; take a "
+            "pointer instead.",
+            v->wish);
       }
       shown = variable(v->wish, v->type, Space::Thread);
       copies.push_back(
@@ -294,8 +300,7 @@ std::string Translator::argument_text(
     const Passed& p,
     const Value& given,
     bool apart,
-    std::vector<std::pair<Value, Value>>& back,
-    Place place) {
+    std::vector<std::pair<Value, Value>>& back) {
   switch (p.how) {
     case How::Static:
       return "";
@@ -309,7 +314,7 @@ std::string Translator::argument_text(
     case How::Offset: {
       Value x = given.type->is_pointer() || given.type->is_array()
           ? decayed(given)
-          : address_of(given, place);
+          : address_of(given);
       x.type = types_.scalar(Scalar::I32);
       x.base = nullptr;
       return apart ? temporary(x).text : x.text;
@@ -320,27 +325,28 @@ std::string Translator::argument_text(
         return given.text;
       }
       Value copy = temporary(given, "copy");
-      back.push_back({given, copy});
+      if (!given.read_only || given.type->is_pointer()) {
+        back.push_back({given, copy});
+      }
       return copy.text;
     }
     case How::Value:
       break;
   }
-  Value x = convert(given, p.type, place);
+  Value x = convert(given, p.type);
   return apart ? temporary(x).text : x.text;
 }
 
 Value Translator::call_instance(
     const Instance& f,
     const std::vector<Passed>& how,
-    const std::vector<Value>& arguments,
-    Place place) {
+    const Values& arguments) {
   bool discarded = std::exchange(discarding_, false);
   std::vector<std::pair<Value, Value>> back;
   bool apart = f.masked && !writing_->guard.empty();
   std::string text = f.masked ? mask_text() : "";
   for (size_t i = 0; i < how.size(); ++i) {
-    std::string a = argument_text(how[i], arguments[i], apart, back, place);
+    std::string a = argument_text(how[i], arguments[i], apart, back);
     text += (a.empty() || text.empty() ? "" : ", ") + a;
   }
   Value r = plain_value(f.result, f.name + "(" + text + ")");
@@ -359,34 +365,27 @@ Value Translator::call_instance(
     r = load(of_variable(v));
   }
   for (auto& [to, from] : back) {
-    store(to, from, place);
+    store(to, from);
   }
   return r;
 }
 
-Value Translator::default_record(Ty to, Place place) {
-  return make_struct(to, {}, place);
+Value Translator::default_record(Ty to) {
+  return make_struct(to, {});
 }
 
 // Without constructors: the fields in order, the others by their defaults.
-Value Translator::make_struct(
-    Ty to,
-    const std::vector<const Expr*>& items,
-    Place place) {
+Value Translator::make_struct(Ty to, const std::vector<const Expr*>& items) {
   if (items.size() == 1 && items[0]->kind != Expr::Kind::List &&
       type_without_effects(*items[0]) == to) { // a copy
     return rvalue(*items[0]);
   }
   if (!items.empty() && member_of(to, "(constructor)")) {
-    std::vector<Value> values;
-    for (auto* i : items) {
-      values.push_back(eval(*i));
-    }
-    return construct_record(to, std::move(values), place);
+    return construct_record(to, values_of(items));
   }
   auto& r = *to->record;
   if (items.size() > r.fields.size()) {
-    fail(place, "`" + r.name + "` has fewer fields.");
+    fail("`{}` has fewer fields.", r.name);
   }
   std::string text;
   for (size_t i = 0; i < r.fields.size(); ++i) {
@@ -395,49 +394,44 @@ Value Translator::make_struct(
     Temporarily inner(scope_, i < items.size() ? scope_ : r.scope);
     Expr none{};
     none.kind = Expr::Kind::List;
-    none.place = place;
+    none.place = here_;
     Value v = from            ? initial(f.type, *from)
-        : f.type->is_struct() ? default_record(f.type, place)
+        : f.type->is_struct() ? default_record(f.type)
                               : list_value(f.type, none);
-    points_into(f.points_to, f.type->is_pointer() ? v.base : nullptr, place);
+    points_into(f.points_to, f.type->is_pointer() ? v.base : nullptr);
     text += (i ? ", " : "") + v.text;
   }
   return plain_value(to, r.glsl + "(" + (text.empty() ? "0" : text) + ")");
 }
 
-Value Translator::construct_record(
-    Ty to,
-    std::vector<Value> values,
-    Place place) {
+Value Translator::construct_record(Ty to, Values values) {
   if (values.size() == 1 && values[0].type == to) {
     return load(values[0]);
   }
   if (auto* s = member_of(to, "(constructor)")) {
-    auto v = try_functions(*s, to->record->scope, {}, values, nullptr, place);
+    auto v = try_functions(*s, to->record->scope, {}, values, nullptr);
     if (v) {
       return *v;
     }
     if (!values.empty()) {
-      fail(
-          place,
-          "`" + to->record->name + "` has no constructor for these arguments.");
+      fail("`{}` has no constructor for these arguments.", to->record->name);
     }
   }
   auto& fields = to->record->fields;
   if (values.empty()) {
-    return default_record(to, place);
+    return default_record(to);
   }
   if (values.size() != fields.size()) {
     fail(
-        place,
-        "`" + to->record->name + "` has " + std::to_string(fields.size()) +
-            " fields, not " + std::to_string(values.size()) + ".");
+        "`{}` has {} fields, not {}.",
+        to->record->name,
+        fields.size(),
+        values.size());
   }
   std::string text;
   for (size_t i = 0; i < fields.size(); ++i) {
-    Value v = convert(values[i], fields[i].type, place);
-    points_into(
-        fields[i].points_to, v.type->is_pointer() ? v.base : nullptr, place);
+    Value v = convert(values[i], fields[i].type);
+    points_into(fields[i].points_to, v.type->is_pointer() ? v.base : nullptr);
     text += (i ? ", " : "") + v.text;
   }
   return plain_value(to, to->record->glsl + "(" + text + ")");

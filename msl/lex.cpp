@@ -105,7 +105,7 @@ class Lexer {
     }
     size_t end = text_.find("*/", at_ + 2);
     if (end == std::string_view::npos) {
-      throw Error(place(at_), "This comment has no end; add `*/`.");
+      fail_at(place(at_), "This comment has no end; add `*/`.");
     }
     starts_line |=
         text_.substr(at_, end - at_).find('\n') != std::string_view::npos;
@@ -137,7 +137,7 @@ class Lexer {
     }
     if (std::string_view("{}[]()<>;:,.?+-*/%&|^!~=#").find(c) ==
         std::string_view::npos) {
-      throw Error(
+      fail_at(
           place(at_),
           c > ' ' && c < 127
               ? quoted(text_.substr(at_, 1)) + " has no meaning here."
@@ -166,7 +166,7 @@ class Lexer {
     size_t begin = at_++;
     while (peek() != end) {
       if (at_ >= text_.size() || peek() == '\n') {
-        throw Error(
+        fail_at(
             place(begin),
             end == '"' ? "This text has no end; add `\"`."
                        : "This character has no end; add `'`.");
@@ -186,15 +186,6 @@ class Lexer {
 
 Tokens lex(std::string_view source, bool in_header, Arena& arena) {
   return Lexer(source, in_header, arena).run();
-}
-
-std::string quoted(std::string_view text) {
-  constexpr size_t longest = 60;
-  std::string out = "`";
-  for (char c : text.substr(0, longest)) {
-    out += c >= ' ' && c < 127 ? c : ' ';
-  }
-  return out + (text.size() > longest ? "...`" : "`");
 }
 
 } // namespace msl

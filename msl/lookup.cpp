@@ -75,34 +75,23 @@ constexpr NamedInteger integers[] = {
     {"QUAD_SIZE", 4, Scalar::I32},
 };
 
-// An attribute of a thread that a kernel may use, as MLX declares it.
-struct ThreadAttribute {
-  std::string_view name;
-  bool vector;
-  bool simd; // needs to know SIMD-groups
-};
-constexpr ThreadAttribute thread_attributes[] = {
-    {"thread_position_in_grid", true, false},
-    {"thread_position_in_threadgroup", true, false},
-    {"threadgroup_position_in_grid", true, false},
-    {"threads_per_threadgroup", true, false},
-    {"threads_per_grid", true, false},
-    {"threadgroups_per_grid", true, false},
-    {"grid_size", true, false},
-    {"grid_origin", true, false},
-    {"dispatch_threads_per_threadgroup", true, false},
-    {"thread_index_in_threadgroup", false, false},
-    {"thread_index_in_simdgroup", false, true},
-    {"simdgroup_index_in_threadgroup", false, true},
-    {"threads_per_simdgroup", false, false},
-    {"simdgroups_per_threadgroup", false, true},
-    {"dispatch_simdgroups_per_threadgroup", false, true},
-    {"dispatch_threads_per_simdgroup", false, false},
-    {"thread_execution_width", false, false},
-    {"thread_index_in_quadgroup", false, true},
-    {"quadgroup_index_in_threadgroup", false, true},
-    {"quadgroups_per_threadgroup", false, true},
-};
+// Attributes of a thread that a kernel may use, as MLX declares them: of the
+// grid, of the place in a threadgroup, and of the place in a SIMD-group.
+constexpr std::string_view grid_vectors =
+    "thread_position_in_grid threads_per_grid grid_size grid_origin";
+constexpr std::string_view group_vectors =
+    "thread_position_in_threadgroup threadgroup_position_in_grid "
+    "threads_per_threadgroup threadgroups_per_grid "
+    "dispatch_threads_per_threadgroup";
+constexpr std::string_view grid_numbers =
+    "threads_per_simdgroup thread_execution_width";
+constexpr std::string_view group_numbers =
+    "thread_index_in_threadgroup dispatch_threads_per_simdgroup";
+constexpr std::string_view simd_numbers =
+    "thread_index_in_simdgroup simdgroup_index_in_threadgroup "
+    "simdgroups_per_threadgroup dispatch_simdgroups_per_threadgroup "
+    "thread_index_in_quadgroup quadgroup_index_in_threadgroup "
+    "quadgroups_per_threadgroup";
 
 } // namespace
 
@@ -131,10 +120,7 @@ Symbol* Translator::find(const std::string& name) {
 }
 
 // Looks up A::b::c: structs and types, and at last a name in them.
-Symbol* Translator::find_qualified(
-    const std::string& name,
-    Scope** where,
-    Place place) {
+Symbol* Translator::find_qualified(const std::string& name, Scope** where) {
   if (Symbol* whole = find(scope_, name, where)) { // an enumerator, E::a
     return whole;
   }
@@ -143,10 +129,9 @@ Symbol* Translator::find_qualified(
     return nullptr;
   }
   Type outer;
-  outer.place = place;
+  outer.place = here_;
   outer.name = name.substr(0, at);
-  if (!find_qualified(
-          outer.name, where, place)) { // a namespace: names are global
+  if (!find_qualified(outer.name, where)) { // a namespace: names are global
     return find(scope_, name.substr(at + 2), where);
   }
   Ty t = base_type(outer);
@@ -162,7 +147,7 @@ void Translator::declare(Scope& scope, const Declaration& d) {
   if (d.kind == Kind::StaticAssert) {
     Value v = rvalue(*d.constant.value);
     if (v.constant && v.integer() == 0) {
-      fail(d.place, "static_assert: " + d.name);
+      fail_at(d.place, "static_assert: {}", d.name);
     }
     return;
   }
@@ -197,7 +182,7 @@ void Translator::declare_templates() {
       s.kind = Symbol::Kind::Type;
       s.type = types_.named(*type);
       if (!s.type) {
-        fail({}, "the template argument `" + t.name + "` is not a type.");
+        fail_at(Place{}, "the template argument `{}` is not a type.", t.name);
       }
       scope_->names[t.name] = s;
       continue;
@@ -221,10 +206,17 @@ void Translator::declare_arguments() {
     s.argument = i + 1;
     scope_->names[source_.arguments[i].name] = s;
   }
-  for (auto& a : thread_attributes) {
-    Symbol s;
-    s.kind = Symbol::Kind::Argument;
-    scope_->names.emplace(a.name, s);
+  Symbol attribute;
+  attribute.kind = Symbol::Kind::Argument;
+  for (auto list :
+       {grid_vectors,
+        group_vectors,
+        grid_numbers,
+        group_numbers,
+        simd_numbers}) {
+    for (auto name : words_of(list)) {
+      scope_->names.emplace(name, attribute);
+    }
   }
 }
 
@@ -232,7 +224,8 @@ Value Translator::argument_value(Symbol& s, size_t index) {
   auto& a = source_.arguments[index];
   Ty item = types_.named(a.type);
   if (!item) {
-    fail({}, "the argument `" + a.name + "` has the unknown type " + a.type);
+    fail_at(
+        Place{}, "the argument `{}` has the unknown type {}", a.name, a.type);
   }
   if (a.atomic) {
     item = types_.scalar(item->scalar, true);
@@ -247,6 +240,7 @@ Value Translator::argument_value(Symbol& s, size_t index) {
     v = variable(a.name, types_.pointer(item, space), Space::Thread);
   }
   v->function = 1;
+  v->read_only = !a.output;
   prologue_.push_back({1, "", " = " + from + ";", v, ""});
   s.kind = Symbol::Kind::Value;
   s.value = of_variable(v);
@@ -254,27 +248,24 @@ Value Translator::argument_value(Symbol& s, size_t index) {
 }
 
 Value Translator::attribute_value(Symbol& s, const std::string& name) {
-  for (auto& a : thread_attributes) {
-    if (a.name != name) {
-      continue;
-    }
-    uses_simd_ = uses_simd_ || a.simd;
-    Ty type =
-        a.vector ? types_.vector(Scalar::U32, 3) : types_.scalar(Scalar::U32);
-    auto* v = variable(name, type, Space::Thread);
-    v->function = 1;
-    prologue_.push_back({1, "", " = msl_" + name + "();", v, ""});
-    s.kind = Symbol::Kind::Value;
-    s.value = of_variable(v);
-    return s.value;
-  }
-  fail({}, "`" + name + "` is not known.");
+  bool simd = has_word(simd_numbers, name);
+  bool vector = has_word(grid_vectors, name) || has_word(group_vectors, name);
+  uses_simd_ = uses_simd_ || simd;
+  independent_ = independent_ && !simd && !has_word(group_vectors, name) &&
+      !has_word(group_numbers, name);
+  auto* v =
+      variable(name, types_.vector(Scalar::U32, vector ? 3 : 1), Space::Thread);
+  v->function = 1;
+  prologue_.push_back({1, "", " = msl_" + name + "();", v, ""});
+  s.kind = Symbol::Kind::Value;
+  s.value = of_variable(v);
+  return s.value;
 }
 
 // A constant of the header, or a static one of a struct, at its first use.
-Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
+Value Translator::lazy_value(Symbol& s, const std::string& name) {
   if (s.busy) {
-    fail(place, "the constant `" + name + "` depends on itself.");
+    fail("the constant `{}` depends on itself.", name);
   }
   s.busy = true;
   const Declarator& d = *s.lazy;
@@ -283,14 +274,14 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
   auto lines = captured([&] {
     Temporarily inner(scope_, s.scope);
     if (!d.value) {
-      fail(d.place, "the constant `" + name + "` has no value.");
+      fail_at(d.place, "the constant `{}` has no value.", name);
     }
     type = d.type.name == "auto" ? load(eval(*d.value)).type : declared_type(d);
     v = initial(type, *d.value);
   });
   s.busy = false;
   if (!lines.empty()) {
-    fail(d.place, "the constant `" + name + "` must be a constant expression.");
+    fail_at(d.place, "the constant `{}` must be a constant expression.", name);
   }
   if (!v.constant) {
     auto* named = variable(name, type, Space::Thread);
@@ -305,19 +296,16 @@ Value Translator::lazy_value(Symbol& s, const std::string& name, Place place) {
 }
 
 // Makes a variable of another function, used by a lambda, a global.
-Value Translator::symbol_value(
-    Symbol& s,
-    const std::string& name,
-    Place place) {
+Value Translator::symbol_value(Symbol& s, const std::string& name) {
   using Kind = Symbol::Kind;
   if (s.kind == Kind::Lazy) {
-    return lazy_value(s, name, place);
+    return lazy_value(s, name);
   }
   if (s.kind == Kind::Argument) {
     s.argument ? argument_value(s, s.argument - 1) : attribute_value(s, name);
   }
   if (s.kind != Kind::Value) {
-    fail(place, "`" + name + "` is not a value.");
+    fail("`{}` is not a value; call it, in a lambda if need be.", name);
   }
   Value v = s.value;
   if (v.variable) {
@@ -328,9 +316,11 @@ Value Translator::symbol_value(
       return literal(v.type, *kept);
     }
     auto home = v.home;
+    bool read_only = v.read_only;
     v = of_variable(v.variable);
     v.constant = kept;
     v.home = home;
+    v.read_only = v.read_only || read_only;
   }
   share(v.text);
   share(v.index);
@@ -384,10 +374,10 @@ std::optional<Value> Translator::limit(const Expr& e) {
       find(e.type->name)) {
     return {};
   }
-  Ty t = argument_type(e.type->arguments[0], e.place);
+  Ty t = argument_type(e.type->arguments[0]);
   std::string what = last_name(e.text);
   if (!t->is_scalar()) {
-    fail(e.place, "there are no limits of `" + msl_name(t) + "`.");
+    fail("there are no limits of `{}`.", t);
   }
   bool mlx = e.type->name == "Limits";
   auto& i = info_of(t->scalar);
@@ -430,7 +420,7 @@ std::optional<Value> Translator::limit(const Expr& e) {
       return literal(t, f16 ? 0.0009765625 : bf16 ? 0.0078125 : FLT_EPSILON);
     }
   }
-  fail(e.place, "`" + e.text + "` is not a limit that is known.");
+  fail("`{}` is not a limit that is known.", e.text);
 }
 
 Value Translator::name_value(const Expr& e) {
@@ -441,20 +431,20 @@ Value Translator::name_value(const Expr& e) {
     Ty t = type_of(*e.type);
     std::string name = last_name(e.text);
     if (Symbol* s = member_of(t, name)) {
-      return symbol_value(*s, name, e.place);
+      return symbol_value(*s, name);
     }
-    fail(e.place, "`" + msl_name(t) + "` has no constant `" + name + "`.");
+    fail("`{}` has no constant `{}`.", t, name);
   }
   if (e.text.find("::") != e.text.npos) {
     Scope* where = nullptr;
-    if (Symbol* s = find_qualified(e.text, &where, e.place)) {
-      return symbol_value(*s, e.text, e.place);
+    if (Symbol* s = find_qualified(e.text, &where)) {
+      return symbol_value(*s, e.text);
     }
   }
   for (Scope* at = scope_; at; at = at->parent) {
     auto it = at->names.find(e.text);
     if (it != at->names.end()) {
-      return symbol_value(it->second, e.text, e.place);
+      return symbol_value(it->second, e.text);
     }
     if (at->record && at->self.type) { // of the object whose method this is
       for (auto& f : at->record->fields) {
@@ -468,10 +458,9 @@ Value Translator::name_value(const Expr& e) {
     return *v;
   }
   fail(
-      e.place,
-      "`" + e.text +
-          "` is not known: neither the header, nor the kernel's arguments and "
-          "template arguments, nor this translator have it.");
+      "`{}` is not known: neither the header, nor the kernel's arguments and "
+      "template arguments, nor this translator have it; declare it.",
+      e.text);
 }
 
 } // namespace msl

@@ -92,7 +92,7 @@ Macros::Macros(Arena& arena) : arena_(arena) {
 
 void Macros::define(const Tokens& line, const Place& place) {
   if (line.empty() || !line[0].is_name()) {
-    throw Error(place, "#define needs a name.");
+    fail_at(place, "#define needs a name.");
   }
   Macro macro;
   size_t at = 1;
@@ -104,7 +104,7 @@ void Macros::define(const Tokens& line, const Place& place) {
       }
       bool variadic = at < line.size() && line[at].is("...");
       if (at + 1 >= line.size() || (!variadic && !line[at].is_name())) {
-        throw Error(place, "The parameters of this macro have no end.");
+        fail_at(place, "The parameters of this macro have no end; add `)`.");
       }
       macro.parameters.push_back(variadic ? "__VA_ARGS__" : line[at].text);
       macro.variadic |= variadic;
@@ -113,10 +113,10 @@ void Macros::define(const Tokens& line, const Place& place) {
         break;
       }
       if (!line[at].is(",") || variadic) {
-        throw Error(
+        fail_at(
             place,
-            "The parameters of a macro are names with commas between them, "
-            "and `...` at most at the end.");
+            "The parameters of a macro are names with commas between them, and "
+            "`...` at most at the end.");
       }
     }
     ++at;
@@ -128,10 +128,7 @@ void Macros::define(const Tokens& line, const Place& place) {
 void Macros::count(size_t more, const Place& place) {
   made_ += more;
   if (made_ > kMostTokens) {
-    throw Error(
-        place,
-        "Macros expand to more than " + std::to_string(kMostTokens) +
-            " tokens.");
+    fail_at(place, "Macros expand to more than {} tokens.", kMostTokens);
   }
 }
 
@@ -141,9 +138,10 @@ Macros::arguments(Reader& reader, const Macro& macro, const Token& name) {
   reader.next(); // (
   for (int depth = 1;;) {
     if (!reader.peek()) {
-      throw Error(
+      fail_at(
           name.place,
-          "The arguments of the macro " + quoted(name.text) + " have no end.");
+          "The arguments of the macro {} have no end; add `)`.",
+          quoted(name.text));
     }
     Token token = reader.next();
     depth += token.is("(") - token.is(")");
@@ -164,11 +162,12 @@ Macros::arguments(Reader& reader, const Macro& macro, const Token& name) {
     out.emplace_back();
   }
   if (out.size() != macro.parameters.size()) {
-    throw Error(
+    fail_at(
         name.place,
-        "The macro " + quoted(name.text) + " takes " +
-            std::to_string(macro.parameters.size()) + " arguments, not " +
-            std::to_string(out.size()) + ".");
+        "The macro {} takes {} arguments, not {}.",
+        quoted(name.text),
+        macro.parameters.size(),
+        out.size());
   }
   return out;
 }
@@ -203,8 +202,7 @@ Token Macros::paste(const Token& left, const Token& right, const Place& place) {
   } catch (const Error&) {
   }
   if (tokens.size() != 1) {
-    throw Error(
-        place, "`##` makes " + quoted(text) + ", which is not one token.");
+    fail_at(place, "`##` makes {}, which is not one token.", quoted(text));
   }
   tokens[0].place = place;
   tokens[0].spaced = left.spaced;
@@ -271,7 +269,7 @@ Tokens Macros::replace(
 
 Tokens Macros::expand(const Tokens& in, int depth) {
   if (depth > kDeepest) {
-    throw Error(
+    fail_at(
         in.empty() ? Place{} : in[0].place,
         "Macros are nested too deeply in their arguments.");
   }

@@ -126,8 +126,8 @@ void Translator::begin_masks() {
     w.mask = w.live;
   }
   if (!w.is_main && !w.result) {
-    fail(
-        {},
+    fail_at(
+        Place{},
         "a function with SIMD-group functions or barriers must say what it "
         "returns, not `auto`, on a device with narrow subgroups.");
   }
@@ -147,6 +147,10 @@ std::string Translator::new_mask(const std::string& value) {
   auto* v = variable("lanes", types_.scalar(Scalar::Bool), Space::Thread);
   declare_everywhere(v, value);
   return mark(*v);
+}
+
+Mask& Translator::part_mask(const std::string& value) {
+  return masks_.emplace_back(Mask{new_mask(value), false});
 }
 
 void Translator::with_mask(Mask& m, const std::function<void()>& what) {
@@ -182,13 +186,9 @@ void Translator::masked(const Stmt& s) {
 
 void Translator::masked_if(const Stmt& s) {
   Temporarily inner(scope_, new_scope(scope_));
-  if (s.init) {
-    statement(*s.init);
-  }
   Value c = condition(*s.expr);
   if (c.constant) {
-    const Stmt* taken = c.integer() != 0 ? s.body.get() : s.other.get();
-    if (taken) {
+    if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {
       scoped(*taken);
     }
     return;
@@ -198,7 +198,7 @@ void Translator::masked_if(const Stmt& s) {
       (s.other && escapes(*s.other, false, false));
   std::string both = outer.full ? "" : outer.name + " && ";
   std::string value = outer.full ? c.text : both + within(c, Prec::Equality);
-  auto& yes = masks_.emplace_back(Mask{new_mask(value), false});
+  auto& yes = part_mask(value);
   auto& no = masks_.emplace_back(Mask{"", false});
   if (leaves || s.other) {
     no.name = new_mask(both + "!" + yes.name);
@@ -225,8 +225,7 @@ void Translator::masked_loop(const Stmt& s) {
     update_guard();
   }
   Mask& outer = *w.mask;
-  auto& turn = masks_.emplace_back(
-      Mask{new_mask(outer.full ? "true" : outer.name), false});
+  auto& turn = part_mask(outer.full ? "true" : outer.name);
   auto test = [&] {
     with_mask(turn, [&] {
       Value c = condition(*s.expr);
@@ -248,7 +247,7 @@ void Translator::masked_loop(const Stmt& s) {
     }
     leave_if_none();
   }
-  auto& body = masks_.emplace_back(Mask{new_mask(turn.name), false});
+  auto& body = part_mask(turn.name);
   w.loops.push_back({false, true, turn.name, &body});
   with_mask(body, [&] { scoped(*s.body); });
   w.loops.pop_back();
@@ -261,12 +260,17 @@ void Translator::masked_loop(const Stmt& s) {
   }
   --w.indent;
   emit_everywhere("}");
-  bool returns = escapes(*s.body, true, true);
-  if (returns && &outer != w.live) {
-    emit_everywhere(
-        outer.name + " = " + outer.name + " && " + w.live->name + ";");
+  after_leaving(outer, escapes(*s.body, true, true));
+}
+
+// Takes lanes that left the function, or the loop around a switch, out of the
+// mask behind a statement.
+void Translator::after_leaving(Mask& outer, bool leaves) {
+  std::string live = writing_->live->name;
+  if (leaves && outer.name != live) {
+    emit_everywhere(outer.name + " = " + outer.name + " && " + live + ";");
   }
-  outer.full = outer.full && !returns;
+  outer.full = outer.full && !leaves;
   update_guard();
 }
 
@@ -274,14 +278,14 @@ void Translator::masked_loop(const Stmt& s) {
 void Translator::masked_switch(const Stmt& s) {
   auto& w = *writing_;
   Value v = rvalue(*s.expr);
-  v = temporary(convert(v, promoted(v.type), s.place), "selected");
+  v = temporary(convert(v, promoted(v.type)), "selected");
   Temporarily inner(scope_, new_scope(scope_));
   Mask& outer = *w.mask;
   std::string all = outer.full ? "true" : outer.name;
   std::string any_label = "false";
   for (auto& c : s.body->statements) {
     if (c->kind == Kind::Case && c->expr) {
-      Value label = convert(rvalue(*c->expr), v.type, c->place);
+      Value label = initial(v.type, *c->expr);
       any_label += " || " + v.text + " == " + label.text;
     }
   }
@@ -289,27 +293,20 @@ void Translator::masked_switch(const Stmt& s) {
   std::string left = new_mask(all), come = new_mask("false");
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {
-      fail(s.place, "statements in a switch stand behind a case.");
+      fail("statements in a switch stand behind a case.");
     }
     std::string here = c->expr
-        ? v.text + " == " + convert(rvalue(*c->expr), v.type, c->place).text
+        ? v.text + " == " + initial(v.type, *c->expr).text
         : "!(" + any_label + ")";
     emit_everywhere(come + " = " + come + " || (" + all + " && " + here + ");");
-    auto& body =
-        masks_.emplace_back(Mask{new_mask(left + " && " + come), false});
+    auto& body = part_mask(left + " && " + come);
     w.loops.push_back({true, true, left, &body});
     with_mask(body, [&] { block(c->statements); });
     w.loops.pop_back();
     // Lanes that continue or return must not reach the next case.
     emit_everywhere(come + " = " + come + " && " + left + ";");
   }
-  bool leaves = escapes(*s.body, false, true);
-  if (leaves && outer.name != w.live->name) {
-    emit_everywhere(
-        outer.name + " = " + outer.name + " && " + w.live->name + ";");
-  }
-  outer.full = outer.full && !leaves;
-  update_guard();
+  after_leaving(outer, escapes(*s.body, false, true));
 }
 
 void Translator::leave_lanes(const std::string& lanes) {
@@ -328,11 +325,10 @@ void Translator::masked_leave(const Stmt& s) {
     leave_lanes(w.loops[--i].lanes);
   }
   if (i == 0) {
-    fail(s.place, "there is nothing to leave here.");
+    fail("there is no loop or switch to leave here; `return` ends a function.");
   }
   if (to_loop && i < w.loops.size()) {
     fail(
-        s.place,
         "`continue` within a switch that holds SIMD-group functions or "
         "barriers is not supported on a device with narrow subgroups.");
   }
@@ -346,16 +342,17 @@ void Translator::masked_leave(const Stmt& s) {
 
 void Translator::masked_return(const Stmt& s) {
   auto& w = *writing_;
+  w.returns = true;
   if (s.expr) {
     Value v;
     if (s.expr->kind == Expr::Kind::List) {
       v = list_value(w.result, *s.expr);
     } else {
       v = decayed(load(eval(*s.expr)));
-      note_result(v, s.place);
+      note_result(v);
     }
     if (w.result_variable) {
-      v = convert(v, w.result, s.place);
+      v = convert(v, w.result);
       emit(mark(*w.result_variable) + " = " + v.text + ";");
     }
   }
@@ -376,7 +373,7 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
   if (ternary) {
     Ty a = type_without_effects(*e.children[1]);
     Ty b = type_without_effects(*e.children[2]);
-    type = a == b ? a : common_type(a, b, e.place);
+    type = a == b ? a : common_type(a, b);
   }
   auto* r = variable("chosen", type, Space::Thread);
   declare_variable(r, ternary ? "" : condition_.text);
@@ -393,15 +390,14 @@ Value Translator::masked_choice(const Expr& e, const Value& condition_) {
       false});
   auto side = [&](Mask& m, const Expr& x) {
     with_mask(m, [&] {
-      Value v = convert(rvalue(x), type, e.place);
-      points_into(r->points_to, type->is_pointer() ? v.base : nullptr, e.place);
+      Value v = convert(rvalue(x), type);
+      points_into(r->points_to, type->is_pointer() ? v.base : nullptr);
       emit(mark(*r) + " = " + v.text + ";");
     });
   };
   side(yes, *e.children[1]);
   if (ternary) {
-    auto& no =
-        masks_.emplace_back(Mask{new_mask(both + "!" + yes.name), false});
+    auto& no = part_mask(both + "!" + yes.name);
     side(no, *e.children[2]);
   }
   return load(of_variable(r));

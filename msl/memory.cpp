@@ -106,7 +106,7 @@ std::string Translator::index_text(const Value& given, bool address) {
   }
   Ty t = promoted(v.type);
   bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
-  v = convert(v, t, {});
+  v = convert(v, t);
   return wide && !address ? "int(" + v.text + ")" : v.text;
 }
 
@@ -123,17 +123,34 @@ std::string Translator::access_address(const Value& v) {
   if (target_.extents.empty()) {
     return address;
   }
-  uint32_t line = std::max(here_.line, 1u) | (here_.in_header ? 1u << 31 : 0u);
-  return "msl_checked(" + address + ", " + std::to_string(size_of(v.type)) +
-      "u, " + std::to_string(line) + "u)";
+  uint32_t line = std::max(last_.line, 1u) | (last_.in_header ? 1u << 31 : 0u);
+  return fmt("msl_checked({}, {}u, {}u)", address, size_of(v.type), line);
+}
+
+// The address of an access, and the index behind it that loads and stores of
+// single items take.
+std::pair<std::string, std::string> Translator::accessed(const Value& v) {
+  bool one =
+      v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
+  return one && target_.extents.empty()
+      ? std::pair(v.text, v.index.empty() ? "0" : v.index)
+      : std::pair(access_address(v), std::string("0"));
+}
+
+std::string Translator::memory_call(
+    const std::string& function,
+    Ty t,
+    const std::string& address,
+    const std::string& index,
+    const std::string& rest) {
+  return t->is_scalar() || t->is_complex() || t->is_pointer()
+      ? fmt("{}(Ptr_{}({}), {}", function, memory_name(t), address, index) +
+          rest
+      : fmt("{}_{}({}", function, need_memory(t), address) + rest;
 }
 
 // Item `index`, in items of `type`, of `b`.
-Value Translator::base_item(
-    Base* b,
-    Ty type,
-    const std::string& index,
-    Place place) {
+Value Translator::base_item(Base* b, Ty type, const std::string& index) {
   Value v;
   v.type = type;
   v.base = b;
@@ -172,17 +189,14 @@ Value Translator::base_item(
     v.home = Home::Gathered;
     return v;
   }
-  fail(
-      place,
-      "memory that holds `" + msl_name(stored) + "` is not read as `" +
-          msl_name(type) + "`.");
+  fail("memory that holds `{}` is not read as `{}`.", stored, type);
 }
 
-Value Translator::item(const Value& pointer, const Value& index, Place place) {
+Value Translator::item(const Value& pointer, const Value& index) {
   Value p = decayed(load(pointer));
   Ty type = p.type->element;
   if (type->is_void()) {
-    fail(place, "a void pointer has no items; cast it first.");
+    fail("a void pointer has no items; cast it first.");
   }
   bool address = p.type->is_address();
   std::string i = index_text(index, address);
@@ -192,11 +206,11 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
     v.home = Home::Device;
     v.text = within(p, Prec::Atom);
     v.index = i == "0" ? "" : i;
+    v.read_only = p.read_only;
     return v;
   }
   if (!p.base) {
     fail(
-        place,
         "it is not known into which array this pointer points; give it one "
         "where it is declared.");
   }
@@ -213,19 +227,22 @@ Value Translator::item(const Value& pointer, const Value& index, Place place) {
     Value row;
     row.type = type;
     row.base = p.base;
+    row.read_only = p.read_only;
     row.text = is_number(at) || !plain ? at : "int(" + at + ")";
     row.prec = is_simple(row.text) ? Prec::Atom : Prec::Add;
     return row;
   }
-  return base_item(p.base, type, at, place);
+  Value v = base_item(p.base, type, at);
+  v.read_only = p.read_only;
+  return v;
 }
 
-Value Translator::dereference(const Value& pointer, Place place) {
+Value Translator::dereference(const Value& pointer) {
   Value p = decayed(load(pointer));
   if (!p.type->is_pointer()) {
-    fail(place, "`" + msl_name(pointer.type) + "` is not a pointer.");
+    fail("`{}` is not a pointer.", pointer.type);
   }
-  return item(p, integer(0), place);
+  return item(p, integer(0));
 }
 
 Value Translator::decayed(const Value& v) {
@@ -249,8 +266,9 @@ Value Translator::decayed(const Value& v) {
   return p;
 }
 
-Value Translator::address_of(const Value& v, Place place) {
+Value Translator::address_of(const Value& v) {
   Value p;
+  p.read_only = v.read_only;
   if (v.home == Home::Device) {
     p.text = device_address(v);
     p.type = types_.pointer(v.type, Space::Device);
@@ -258,7 +276,9 @@ Value Translator::address_of(const Value& v, Place place) {
   }
   bool array = v.type->is_array();
   if (!v.base || (!v.is_lvalue() && !array) || v.type->is_pointer()) {
-    fail(place, "the address of this expression cannot be taken.");
+    fail(
+        "the address of this expression cannot be taken; assign it to a "
+        "variable first.");
   }
   p.type = types_.pointer(v.type, v.base->space());
   p.base = v.base;
@@ -274,14 +294,10 @@ Value Translator::address_of(const Value& v, Place place) {
   return p;
 }
 
-Value Translator::moved(
-    const Value& pointer,
-    const Value& by,
-    bool minus,
-    Place place) {
+Value Translator::moved(const Value& pointer, const Value& by, bool minus) {
   Value p = decayed(load(pointer)), n = load(by);
   if (!n.type->is_integer() || !n.type->is_scalar()) {
-    fail(place, "a pointer is moved by `" + msl_name(by.type) + "`.");
+    fail("a pointer is moved by `{}`.", by.type);
   }
   p.home = Home::None;
   p.variable = nullptr;
@@ -291,7 +307,7 @@ Value Translator::moved(
   bool address = p.type->is_address();
   if (minus) {
     n = n.constant ? integer(-n.integer(), Scalar::I64)
-                   : convert(n, types_.scalar(Scalar::I64), place);
+                   : convert(n, types_.scalar(Scalar::I64));
     if (!n.constant) {
       n.text = "-" + within(n, Prec::Atom);
       n.prec = Prec::Unary;
@@ -321,6 +337,7 @@ Value Translator::component(
   Value c;
   c.type = types_.scalar(v.type->scalar);
   c.home = v.home;
+  c.read_only = v.read_only;
   std::string suffix = is_constant ? std::string(".") + "xyzw"[std::stoi(index)]
                                    : "[" + index + "]";
   if (v.home == Home::Device) {
@@ -330,7 +347,7 @@ Value Translator::component(
   }
   if (v.home == Home::Gathered) {
     std::string at = scaled(v.index, stride_of(v.type));
-    return base_item(v.base, c.type, sum(at, "int(" + index + ")"), {});
+    return base_item(v.base, c.type, sum(at, "int(" + index + ")"));
   }
   c.text = within(v, Prec::Atom) + suffix;
   return c;
@@ -358,14 +375,8 @@ Value Translator::load(const Value& v) {
       r.prec = Prec::Atom;
       break;
     case Home::Device: {
-      bool one =
-          v.type->is_scalar() || v.type->is_complex() || v.type->is_pointer();
-      std::string name = memory_name(v.type);
-      bool checked = !target_.extents.empty();
-      r.text = !one
-          ? "load_" + need_memory(v.type) + "(" + access_address(v) + ")"
-          : "load(Ptr_" + name + "(" + (checked ? access_address(v) : v.text) +
-              "), " + (checked || v.index.empty() ? "0" : v.index) + ")";
+      auto [address, index] = accessed(v);
+      r.text = memory_call("load", v.type, address, index);
       r.prec = Prec::Atom;
       break;
     }
@@ -373,10 +384,7 @@ Value Translator::load(const Value& v) {
       std::string at = scaled(v.index, stride_of(v.type)), all;
       for (int i = 0; i < v.type->width; ++i) {
         Value x = base_item(
-            v.base,
-            types_.scalar(v.type->scalar),
-            sum(at, std::to_string(i)),
-            {});
+            v.base, types_.scalar(v.type->scalar), sum(at, std::to_string(i)));
         all += (i ? ", " : "") + load(x).text;
       }
       r.text = glsl_name(v.type) + "(" + all + ")";
@@ -393,15 +401,13 @@ Value Translator::load(const Value& v) {
   return r;
 }
 
-void Translator::store(const Value& to, const Value& given, Place place) {
-  if (!to.is_lvalue() || to.type->is_array()) {
-    fail(place, "this expression cannot be assigned to.");
-  }
+void Translator::store(const Value& to, const Value& given) {
+  check_writable(to);
   Ty type = to.type;
   if (type->is_vector() && type->packed) {
     type = types_.vector(type->scalar, type->width);
   }
-  Value v = convert(given, type, place);
+  Value v = convert(given, type);
   wrote(to);
   bool rounds = to.home == Home::Device || to.home == Home::Coded;
   if (rounds && !v.unrounded.empty()) { // memory of 16-bit floats
@@ -409,7 +415,7 @@ void Translator::store(const Value& to, const Value& given, Place place) {
   }
   if (type->is_pointer() && !type->is_address()) {
     if (to.slot) {
-      points_into(*to.slot, v.base, place);
+      points_into(*to.slot, v.base);
     }
   }
   switch (to.home) {
@@ -417,15 +423,8 @@ void Translator::store(const Value& to, const Value& given, Place place) {
       emit(to.text + " = " + stored_item(type, v.text) + ";");
       return;
     case Home::Device: {
-      bool one = type->is_scalar() || type->is_complex() || type->is_pointer();
-      bool checked = !target_.extents.empty();
-      std::string index = checked || to.index.empty() ? "0" : to.index;
-      emit(
-          one ? "store(Ptr_" + memory_name(to.type) + "(" +
-                  (checked ? access_address(to) : to.text) + "), " + index +
-                  ", " + v.text + ");"
-              : "store_" + need_memory(to.type) + "(" + access_address(to) +
-                  ", " + v.text + ");");
+      auto [address, index] = accessed(to);
+      emit(memory_call("store", to.type, address, index, ", " + v.text + ");"));
       return;
     }
     case Home::Gathered: {
@@ -433,16 +432,26 @@ void Translator::store(const Value& to, const Value& given, Place place) {
       std::string at = scaled(to.index, stride_of(type));
       for (int i = 0; i < type->width; ++i) {
         Value x = base_item(
-            to.base,
-            types_.scalar(type->scalar),
-            sum(at, std::to_string(i)),
-            place);
-        store(x, component(v, std::to_string(i), true), place);
+            to.base, types_.scalar(type->scalar), sum(at, std::to_string(i)));
+        store(x, component(v, std::to_string(i), true));
       }
       return;
     }
     default:
       emit(to.text + " = " + v.text + ";");
+  }
+}
+
+void Translator::check_writable(const Value& to) const {
+  if (to.read_only && !to.type->is_pointer()) {
+    fail(
+        "inputs of a kernel and what is const are only read; write to an "
+        "output, or to a variable that is not const.");
+  }
+  if (!to.is_lvalue() || to.type->is_array()) {
+    fail(
+        "this expression cannot be assigned to; assign to a variable, or to an "
+        "item of an array.");
   }
 }
 
@@ -479,7 +488,7 @@ Value Translator::pinned(Value v) {
     return v;
   }
   at = snapshot("int(" + at + ")", types_.scalar(Scalar::I32));
-  return array ? v : base_item(v.base, v.type, at, {});
+  return array ? v : base_item(v.base, v.type, at);
 }
 
 } // namespace msl

@@ -48,7 +48,7 @@ void Translator::place_variable(Variable* v, const Declarator& d) {
 }
 
 // The base of a pointer that may point into either.
-Base* Translator::either_base(Base* a, Base* b, Place place) {
+Base* Translator::either_base(Base* a, Base* b) {
   if (!a || !b || a == b) {
     return a ? a : b;
   }
@@ -59,19 +59,19 @@ Base* Translator::either_base(Base* a, Base* b, Place place) {
       a->element == b->element;
   if (!joins) {
     fail(
-        place,
-        "a pointer would point into `" + one.wish + "` as well as into `" +
-            other.wish +
-            "`. It can move between variables and arrays of one type, but not "
-            "between fields of structs or what a function takes by value; "
-            "declare arrays of the same type.");
+        "a pointer would point into `{}` as well as into `{}`. It can move "
+        "between variables and arrays of one type, but not between fields of "
+        "structs or what a function takes by value; declare arrays of the same "
+        "type.",
+        one.wish,
+        other.wish);
   }
   throw Moves{one.key, other.key};
 }
 
 // Updates `slot`, the array of a pointer that is set to one into `b`.
-void Translator::points_into(Base*& slot, Base* b, Place place) {
-  slot = either_base(slot, b, place);
+void Translator::points_into(Base*& slot, Base* b) {
+  slot = either_base(slot, b);
 }
 
 // `pointer == nullptr`, or !=: decided at run time for a variable, since it may

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <vector>
 
 #include "msl/tokens.h"
 
@@ -43,16 +42,6 @@ constexpr std::string_view kKeywords =
     "static_assert this true false decltype namespace private public protected "
     "union";
 
-std::vector<std::string_view> words_of(std::string_view list) {
-  std::vector<std::string_view> words;
-  while (!list.empty()) {
-    size_t end = std::min(list.find(' '), list.size());
-    words.push_back(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return words;
-}
-
 Names make_names() {
   Names out;
   for (auto name : words_of(kScalars)) {
@@ -85,6 +74,16 @@ Names make_names() {
 }
 
 } // namespace
+
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    size_t end = std::min(list.find(' '), list.size());
+    words.push_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
 
 Meaning built_in_meaning(std::string_view name) {
   static const Names names = make_names();

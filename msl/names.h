@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace msl {
 
@@ -22,6 +23,8 @@ Meaning built_in_meaning(std::string_view name);
 // Why a word is not supported, and what to use instead; empty for other words.
 std::string refused_word(std::string_view name);
 
+// The words of a list, separated by spaces.
+std::vector<std::string_view> words_of(std::string_view list);
 // Whether a list of words, separated by spaces, contains this one.
 bool has_word(std::string_view list, std::string_view word);
 

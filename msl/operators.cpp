@@ -71,16 +71,16 @@ Value Translator::unary(const Expr& e) {
   }
   Value operand = eval(*e.children[0]);
   if (op == "&") {
-    return address_of(operand, e.place);
+    return address_of(operand);
   }
   if (op == "*") {
     bool self = e.children[0]->kind == Expr::Kind::Name &&
         e.children[0]->text == "this";
-    return self ? operand : dereference(operand, e.place);
+    return self ? operand : dereference(operand);
   }
   Value v = load(operand);
   if (v.type->is_struct()) {
-    if (auto r = overloaded(op, {operand}, e.place)) {
+    if (auto r = overloaded(op, {operand})) {
       return *r;
     }
   }
@@ -88,21 +88,21 @@ Value Translator::unary(const Expr& e) {
     if (v.type->is_vector()) {
       return plain_value(v.type, "not(" + v.text + ")");
     }
-    v = convert(v, types_.scalar(Scalar::Bool), e.place);
+    v = convert(v, types_.scalar(Scalar::Bool));
     return v.constant
         ? boolean(!v.integer())
         : plain_value(v.type, "!" + within(v, Prec::Atom), Prec::Unary);
   }
   if (!v.type->is_numeric() && !(v.type->is_complex() && op != "~")) {
-    fail(e.place, "`" + op + "` does not apply to `" + msl_name(v.type) + "`.");
+    fail("`{}` does not apply to `{}`.", op, v.type);
   }
   Ty t = promoted(v.type);
-  v = convert(v, t, e.place);
+  v = convert(v, t);
   if (op == "+") {
     return v;
   }
   if (op == "~" && t->is_floating()) {
-    fail(e.place, "`~` needs an integer.");
+    fail("`~` needs an integer.");
   }
   if (v.constant) {
     if (t->is_floating()) {
@@ -130,25 +130,23 @@ Value Translator::binary(const Expr& e) {
     return a;
   }
   if (a.type->is_struct() || b.type->is_struct()) {
-    if (auto v = overloaded(op, {a, b}, e.place)) {
+    if (auto v = overloaded(op, {a, b})) {
       return *v;
     }
   }
   if (a.type->is_pointer() || b.type->is_pointer()) {
-    return pointer_arithmetic(op, a, b, e.place);
+    return pointer_arithmetic(op, a, b);
   }
   if (is_comparison(op)) {
-    return comparison(op, a, b, e.place);
+    return comparison(op, a, b);
   }
-  return op == "<<" || op == ">>" ? shift(op, a, b, e.place)
-                                  : arithmetic(op, a, b, e.place);
+  return op == "<<" || op == ">>" ? shift(op, a, b) : arithmetic(op, a, b);
 }
 
 Value Translator::complex_arithmetic(
     const std::string& op,
     const Value& a,
-    const Value& b,
-    Place place) {
+    const Value& b) {
   constexpr std::pair<std::string_view, const char*> functions[] = {
       {"+", "msl_c_add"},
       {"-", "msl_c_subtract"},
@@ -159,18 +157,17 @@ Value Translator::complex_arithmetic(
       return plain_value(types_.complex(), call_of(function, a, b));
     }
   }
-  fail(place, "`" + op + "` is not supported for complex64_t.");
+  fail("`{}` is not supported for complex64_t.", op);
 }
 
 Value Translator::arithmetic(
     const std::string& op,
     const Value& left,
-    const Value& right,
-    Place place) {
-  Ty t = common_type(left.type, right.type, place);
-  Value a = convert(left, t, place), b = convert(right, t, place);
+    const Value& right) {
+  Ty t = common_type(left.type, right.type);
+  Value a = convert(left, t), b = convert(right, t);
   if (t->is_complex()) {
-    return complex_arithmetic(op, a, b, place);
+    return complex_arithmetic(op, a, b);
   }
   if (auto v = fold(op, a, b, t)) {
     return *v;
@@ -178,14 +175,13 @@ Value Translator::arithmetic(
   bool bits = op == "&" || op == "|" || op == "^" || op == "%";
   if (bits && t->is_floating()) {
     fail(
-        place,
         op == "%" ? "`%` needs integers; fmod() takes floats."
-                  : "`" + op + "` needs integers.");
+                  : "`" + op + "` needs integers; convert with int(...).");
   }
   if (t->is_vector() && t->scalar == Scalar::Bool) {
     Ty u = types_.vector(Scalar::U32, t->width);
-    a = convert(a, u, place);
-    b = convert(b, u, place);
+    a = convert(a, u);
+    b = convert(b, u);
     return plain_value(t, glsl_name(t) + "(" + infix(u, op, a, b).text + ")");
   }
   bool wide = t->scalar == Scalar::I64 || t->scalar == Scalar::U64;
@@ -201,7 +197,7 @@ Value Translator::arithmetic(
     // without fast math.
     return rounded(plain_value(t, call_of("msl_divide", a, b)));
   }
-  if (place.exact && t->is_floating()) {
+  if (here_.exact && t->is_floating()) {
     return rounded(plain_value(t, call_of(operator_named(op)->function, a, b)));
   }
   return rounded(infix(t, op, a, b));
@@ -227,8 +223,7 @@ Value Translator::ordered(
 Value Translator::comparison(
     const std::string& op,
     const Value& left,
-    const Value& right,
-    Place place) {
+    const Value& right) {
   Ty boolean_type = types_.scalar(Scalar::Bool);
   if (left.type->kind == TypeData::Kind::Flags) {
     return plain_value(boolean_type, "true");
@@ -236,8 +231,8 @@ Value Translator::comparison(
   Ty t = left.type->is_bool() && right.type->is_bool() &&
           (op == "==" || op == "!=")
       ? boolean_type
-      : common_type(left.type, right.type, place);
-  Value a = convert(left, t, place), b = convert(right, t, place);
+      : common_type(left.type, right.type);
+  Value a = convert(left, t), b = convert(right, t);
   if (auto v = fold(op, a, b, boolean_type)) {
     return *v;
   }
@@ -251,7 +246,7 @@ Value Translator::comparison(
         call_of(operator_named(op)->function, a, b));
   }
   if (t->is_complex() && op != "==" && op != "!=") {
-    fail(place, "complex64_t has no order.");
+    fail("complex64_t has no order.");
   }
   return infix(boolean_type, op, a, b);
 }
@@ -259,15 +254,14 @@ Value Translator::comparison(
 Value Translator::shift(
     const std::string& op,
     const Value& left,
-    const Value& right,
-    Place place) {
+    const Value& right) {
   bool integers = left.type->is_integer() && right.type->is_integer();
   if (!integers || (right.type->is_vector() && !left.type->is_vector())) {
-    fail(place, "`" + op + "` needs integers.");
+    fail("`{}` needs integers; convert with int(...).", op);
   }
   Ty t = promoted(left.type);
-  Value a = convert(left, t, place);
-  Value b = convert(right, t, place);
+  Value a = convert(left, t);
+  Value b = convert(right, t);
   if (auto v = fold(op, a, b, t)) {
     return *v;
   }
@@ -277,27 +271,26 @@ Value Translator::shift(
 Value Translator::pointer_arithmetic(
     const std::string& op,
     const Value& a,
-    const Value& b,
-    Place place) {
+    const Value& b) {
   bool pa = a.type->is_pointer(), pb = b.type->is_pointer();
   if (pa && !pb && (op == "+" || op == "-") && !is_comparison(op)) {
-    return moved(a, b, op == "-", place);
+    return moved(a, b, op == "-");
   }
   if (!pa && pb && op == "+") {
-    return moved(b, a, false, place);
+    return moved(b, a, false);
   }
-  Value x = pa ? a : convert_pointer(a, b.type, place, false);
-  Value y = pb ? b : convert_pointer(b, a.type, place, false);
+  Value x = pa ? a : convert_pointer(a, b.type, false);
+  Value y = pb ? b : convert_pointer(b, a.type, false);
   bool address = x.type->is_address();
   if (address != y.type->is_address()) {
-    fail(place, "these pointers have different address spaces.");
+    fail("these pointers have different address spaces.");
   }
   if (!address && (x.is_null || y.is_null || x.base != y.base)) {
     if (op == "==" || op == "!=") {
       return x.is_null || y.is_null ? compared_with_null(x.is_null ? y : x, op)
                                     : boolean(op == "!=");
     }
-    fail(place, "these pointers point into different arrays.");
+    fail("these pointers point into different arrays.");
   }
   if (op == "-") {
     Ty l = types_.scalar(Scalar::I64);
@@ -313,7 +306,7 @@ Value Translator::pointer_arithmetic(
             std::to_string(size_of(x.type->element)) + "l)");
   }
   if (!is_comparison(op)) {
-    fail(place, "`" + op + "` does not apply to pointers.");
+    fail("`{}` does not apply to pointers.", op);
   }
   return infix(types_.scalar(Scalar::Bool), op, x, y);
 }
@@ -352,22 +345,22 @@ Value Translator::short_circuit(const Expr& e) {
 }
 
 // Converts both sides of ?: to one type, after which neither is an lvalue.
-Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
+Value Translator::chosen(const Value& c, Value a, Value b) {
   a = decayed(a);
   b = decayed(b);
   Ty t = a.type == b.type    ? a.type
       : a.type->is_pointer() ? a.type
       : b.type->is_pointer() ? b.type
-                             : common_type(a.type, b.type, place);
-  a = convert(a, t, place);
-  b = convert(b, t, place);
+                             : common_type(a.type, b.type);
+  a = convert(a, t);
+  b = convert(b, t);
   bool offsets = t->is_pointer() && !t->is_address();
   Value r = plain_value(
       t,
       within(c, Prec::LogicOr) + " ? " + within(a, Prec::LogicOr) + " : " +
           within(b, Prec::LogicOr),
       Prec::Conditional);
-  r.base = offsets ? either_base(a.base, b.base, place) : nullptr;
+  r.base = offsets ? either_base(a.base, b.base) : nullptr;
   r.is_null = a.is_null && b.is_null;
   r.may_be_null = a.is_null || b.is_null || a.may_be_null || b.may_be_null;
   return r;
@@ -376,9 +369,9 @@ Value Translator::chosen(const Value& c, Value a, Value b, Place place) {
 Value Translator::conditional(const Expr& e) {
   Value c = rvalue(*e.children[0]);
   if (c.type->is_vector()) {
-    fail(e.place, "`?:` takes a bool; select() chooses by components.");
+    fail("`?:` takes a bool; select() chooses by components.");
   }
-  c = convert(c, types_.scalar(Scalar::Bool), e.place);
+  c = convert(c, types_.scalar(Scalar::Bool));
   const Expr &yes = *e.children[1], &no = *e.children[2];
   if (c.constant) {
     // The other side may be invalid for this type.
@@ -387,9 +380,8 @@ Value Translator::conditional(const Expr& e) {
     Ty other = nullptr;
     attempt([&] { other = type_without_effects(first ? no : yes); });
     bool numbers = other && v.type->is_numeric() && other->is_numeric();
-    return numbers && v.type != other
-        ? convert(v, common_type(v.type, other, e.place), e.place)
-        : v;
+    return numbers && v.type != other ? convert(v, common_type(v.type, other))
+                                      : v;
   }
   if (writing_->masked && (is_collective(yes) || is_collective(no))) {
     return masked_choice(e, c);
@@ -398,18 +390,18 @@ Value Translator::conditional(const Expr& e) {
   auto first = captured_inside([&] { a = load(eval(yes)); });
   auto second = captured_inside([&] { b = load(eval(no)); });
   if (first.empty() && second.empty()) {
-    return chosen(c, a, b, e.place);
+    return chosen(c, a, b);
   }
-  Value both = chosen(c, a, b, e.place);
+  Value both = chosen(c, a, b);
   auto* r = variable("chosen", both.type, Space::Thread);
   r->points_to = both.type->is_pointer() ? both.base : nullptr;
   declare_variable(r, "");
   open("if (" + c.text + ") {");
   append(first);
-  emit(mark(*r) + " = " + convert(a, both.type, e.place).text + ";");
+  emit(mark(*r) + " = " + convert(a, both.type).text + ";");
   open_else();
   append(second);
-  emit(mark(*r) + " = " + convert(b, both.type, e.place).text + ";");
+  emit(mark(*r) + " = " + convert(b, both.type).text + ";");
   close();
   return load(of_variable(r));
 }

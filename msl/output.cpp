@@ -101,7 +101,7 @@ Value Translator::of_variable(Variable* v) {
     std::string at = std::to_string(v->part);
     Base* b = base_of(v, "", v->type);
     if (!v->type->is_array()) {
-      return base_item(b, v->type, at, {});
+      return base_item(b, v->type, at);
     }
     Value x = plain_value(v->type, at);
     x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
@@ -111,6 +111,7 @@ Value Translator::of_variable(Variable* v) {
   Value x = plain_value(v->type, mark(*v));
   x.home = v->coded ? Value::Home::Coded : Value::Home::Local;
   x.variable = v;
+  x.read_only = v->read_only;
   bool pointer = v->type->is_pointer();
   x.base = pointer ? v->points_to : base_of(v, "", v->type);
   x.slot = pointer && !v->type->is_address() ? &v->points_to : nullptr;
@@ -299,7 +300,10 @@ std::string Translator::print() {
     out += "  uint64_t a" + std::to_string(i) + "; // " +
         shown(source_.arguments[i].name) + "\n";
   }
-  out += "  uvec3 base;\n  uvec3 grid;\n  uvec3 threads;\n};\n";
+  out += "  uvec3 base;\n  uvec3 grid;\n  uvec3 threads;\n";
+  out += target_.whole_loops
+      ? "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n};\n"
+      : "};\n";
   out += "#define ARGS_BLOCK Arguments\n";
   out += "#define MSL_SUBGROUP " + std::to_string(target_.subgroup) + "\n";
   out += "#define MSL_THREADS " + std::to_string(n[0] * n[1] * n[2]) + "\n";
@@ -345,11 +349,13 @@ std::string Translator::print() {
     print_lines(out, f.lines);
     out += "}\n";
   }
+  if (target_.whole_loops) {
+    out +=
+        "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n"
+        "  whole_loops_of();\n"
+        "  check_whole_loops(A.whole_loops_report, A.whole_loops_kernel);\n}\n";
+  }
   return out;
-}
-
-void Translator::fail(Place place, const std::string& what) const {
-  throw Error(place, what);
 }
 
 } // namespace msl

@@ -7,11 +7,10 @@ namespace msl {
 void Parser::check_depth(int depth) const {
   constexpr int deepest = 500;
   if (depth > deepest) {
-    throw Error(
-        here().place,
-        "Expressions or statements are nested more than " +
-            std::to_string(deepest) +
-            " deep; move a part into a variable or a function.");
+    fail(
+        "Expressions or statements are nested more than {} deep; move a part "
+        "into a variable or a function.",
+        deepest);
   }
 }
 
@@ -34,41 +33,41 @@ bool Parser::take(std::string_view text) {
 
 void Parser::expect(std::string_view text) {
   if (!take(text)) {
-    unexpected();
+    unexpected("; " + quoted(text) + " is wanted");
   }
 }
 
 std::string Parser::take_name() {
   if (!is_name(at_)) {
-    unexpected();
+    unexpected("; a name is wanted");
   }
   return std::string(text_.tokens[at_++].text);
 }
 
-void Parser::unexpected() const {
+void Parser::unexpected(const std::string& wanted) const {
   const auto& tokens = text_.tokens;
   if (done()) {
-    throw Error(
+    fail_at(
         tokens.empty() ? Place{} : tokens.back().place,
         in_condition_
-            ? "The condition has no end."
+            ? "The condition has no end; add what is missing."
             : "The text ends within a statement: is a `;` missing here?");
   }
   const Token& found = tokens[at_];
   if (found.kind == Token::Kind::String) {
-    refuse("a text: kernels have none");
+    refuse("a string: kernels have none, so take it out");
   }
   std::string what = quoted(found.text) + " is not expected";
   if (at_ == 0 || (found.is_name() && is_keyword(found.text))) {
-    throw Error(found.place, what + " here.");
+    fail_at(found.place, "{} here.", what);
   }
   const Token& before = tokens[at_ - 1];
   what += " behind " + quoted(before.text);
   if (found.place.line != before.place.line) {
-    throw Error(
-        before.place, what + ": is a `;` missing at the end of this line?");
+    fail_at(
+        before.place, "{}: is a `;` missing at the end of this line?", what);
   }
-  throw Error(found.place, what + ".");
+  fail_at(found.place, "{}{}.", what, wanted);
 }
 
 void Parser::refuse(std::string_view way) const {
@@ -76,7 +75,7 @@ void Parser::refuse(std::string_view way) const {
 }
 
 void Parser::refuse(const Place& place, std::string_view way) const {
-  throw Error(place, "Not supported: " + std::string(way) + ".");
+  fail_at(place, "Not supported: {}.", way);
 }
 
 // The index behind `metal::`, `a::b::` and a `::` before everything.

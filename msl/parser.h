@@ -10,6 +10,7 @@
 
 #include "msl/names.h"
 #include "msl/temporarily.h"
+#include "msl/text.h"
 #include "msl/tidy.h"
 
 namespace msl {
@@ -61,6 +62,9 @@ class Parser {
   bool done() const {
     return at_ >= text_.tokens.size();
   }
+  const Token& next() {
+    return token(at_++);
+  }
   bool take(std::string_view text);
   void expect(std::string_view text);
   std::string take_name();
@@ -77,7 +81,11 @@ class Parser {
     }
     expect(close);
   }
-  [[noreturn]] void unexpected() const;
+  [[noreturn]] void unexpected(const std::string& wanted = "") const;
+  template <typename... Parts>
+  [[noreturn]] void fail(std::string_view form, const Parts&... parts) const {
+    fail_at(here().place, form, parts...);
+  }
   [[noreturn]] void refuse(std::string_view way) const;
   [[noreturn]] void refuse(const Place& place, std::string_view way) const;
   void skip_namespaces();
@@ -86,6 +94,8 @@ class Parser {
   // Classification of names and of the tokens from `i` on (parser_names.cpp).
   Meaning meaning(std::string_view name) const;
   void declare(std::string_view name, Meaning what);
+  void declare_type(std::string_view name);
+  bool points(size_t i) const; // * & &&
   size_t angle_end(size_t open, bool simple) const;
   size_t arguments_end(size_t i) const;
   size_t base_end(size_t i, bool qualified, bool& known) const;
@@ -101,6 +111,21 @@ class Parser {
   Specifiers specifiers(std::vector<Declaration>* made);
   void declarator(Declarator& out, Meaning what = Meaning::Variable);
   Type specifiers_again(size_t begin);
+  // Calls each() for declarators with commas between them, which share the
+  // specifiers that begin at `begin`.
+  template <typename F>
+  void declarators(Type type, size_t begin, Meaning what, F each) {
+    Declarator one;
+    one.type = std::move(type);
+    declarator(one, what);
+    each(one);
+    while (take(",")) {
+      Declarator next;
+      next.type = specifiers_again(begin);
+      declarator(next, what);
+      each(next);
+    }
+  }
   void extents(Declarator& out);
   void initializer(Declarator& out, bool in_function);
   std::vector<TemplateArgument> template_arguments();
@@ -112,6 +137,18 @@ class Parser {
   ExprPtr make(Expr::Kind kind, const Place& place) const;
   ExprPtr make(Expr::Kind kind) const {
     return make(kind, here().place);
+  }
+  // With children that are parsed already.
+  template <typename... Children>
+  ExprPtr make(
+      Expr::Kind kind,
+      const Place& place,
+      std::string_view text,
+      Children... children) {
+    auto out = make(kind, place);
+    out->text = text;
+    (out->children.push_back(std::move(children)), ...);
+    return grown(std::move(out));
   }
   ExprPtr grown(ExprPtr e); // call when it has its children
   void check_depth(int depth) const;

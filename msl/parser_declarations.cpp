@@ -68,8 +68,7 @@ void Parser::namespace_definition(std::vector<Declaration>& out) {
     take("::");
   }
   if (is("=")) {
-    throw Error(
-        here().place,
+    fail(
         "Another name for a namespace is not supported; write the namespace's "
         "own.");
   }
@@ -93,7 +92,7 @@ void Parser::templated(std::vector<Declaration>& out) {
   declaration(made);
   for (auto& one : made) {
     if (!one.parameters.empty() && !parameters.empty()) {
-      throw Error(
+      fail_at(
           place, "A template within a template's template is not supported.");
     }
     one.specialization |= parameters.empty();
@@ -108,18 +107,16 @@ TemplateParameter Parser::template_parameter() {
   TemplateParameter out;
   auto refuse_pack = [&] {
     if (is("...")) {
-      throw Error(
-          here().place,
+      fail(
           "Templates with any number of parameters are not supported; write "
           "one for each number that is used.");
     }
   };
   refuse_pack();
   if (is("template") || is("auto")) {
-    throw Error(
-        here().place,
-        "The parameter of a template is a type or a number here, not " +
-            quoted(here().text) + ".");
+    fail(
+        "The parameter of a template is a type or a number here, not {}.",
+        quoted(here().text));
   }
   // `typename T::type n` is a value.
   bool value = is("typename") && is("::", 2);
@@ -163,9 +160,7 @@ void Parser::using_declaration(std::vector<Declaration>& out) {
     at_ = name + 2; // namespaces are dropped anyway
     return;
   }
-  declare(
-      here().text,
-      scopes_.back()->of_template ? Meaning::TypeTemplate : Meaning::Type);
+  declare_type(here().text);
   auto text = take_name();
   expect("=");
   out.push_back(alias(place, std::move(text), type_id()));
@@ -176,21 +171,16 @@ void Parser::type_definition(std::vector<Declaration>& out) {
   auto place = here().place;
   expect("typedef");
   size_t begin = at_;
-  auto before = specifiers(&out); // typedef struct A {...} B;
-  bool first = true;
-  do {
-    Declarator one;
-    one.type = first ? std::move(before.type) : specifiers_again(begin);
-    first = false;
-    declarator(one, Meaning::Type);
+  auto type = specifiers(&out).type; // typedef struct A {...} B;
+  declarators(std::move(type), begin, Meaning::Type, [&](Declarator& one) {
     if (!one.extents.empty()) {
-      throw Error(
+      fail_at(
           one.place,
           "A type that is an array is not supported; use array<T, N> or a "
           "struct.");
     }
     out.push_back(alias(place, one.name, std::move(one.type)));
-  } while (take(","));
+  });
   expect(";");
 }
 
@@ -202,7 +192,7 @@ void Parser::aggregate(std::vector<Declaration>& out, Type& named) {
   made.place = here().place;
   ++at_; // struct, class
   if (!is_name(at_)) {
-    throw Error(made.place, "Give this struct a name.");
+    fail_at(made.place, "Give this struct a name.");
   }
   size_t name = at_;
   size_t angles = is("<", 1) ? angle_end(at_ + 1, false) : SIZE_MAX;
@@ -210,9 +200,7 @@ void Parser::aggregate(std::vector<Declaration>& out, Type& named) {
   next += token(next).is("final");
   if (!token(next).is("{") && !token(next).is(":")) {
     if (token(next).is(";")) { // only declared
-      declare(
-          token(name).text,
-          scopes_.back()->of_template ? Meaning::TypeTemplate : Meaning::Type);
+      declare_type(token(name).text);
     }
     base(named);
     return;
@@ -222,9 +210,7 @@ void Parser::aggregate(std::vector<Declaration>& out, Type& named) {
     made.specialized = template_arguments();
     made.specialization = true;
   } else {
-    declare(
-        token(name).text,
-        scopes_.back()->of_template ? Meaning::TypeTemplate : Meaning::Type);
+    declare_type(token(name).text);
   }
   take("final");
   if (is(":")) {
@@ -266,13 +252,8 @@ void Parser::members(Declaration& out) {
     function(std::move(before), out.methods);
     return;
   }
-  bool first = true;
-  do {
-    Declarator one;
+  auto field = [&](Declarator& one) {
     one.is_static = before.is_static;
-    one.type = first ? std::move(before.type) : specifiers_again(begin);
-    first = false;
-    declarator(one);
     if (is(":")) {
       refuse("a field of some bits: shift and mask an integer");
     }
@@ -281,15 +262,15 @@ void Parser::members(Declaration& out) {
     }
     initializer(one, false);
     out.fields.push_back(std::move(one));
-  } while (take(","));
+  };
+  declarators(std::move(before.type), begin, Meaning::Variable, field);
   expect(";");
 }
 
 // Whether a name with parameters follows the type.
 bool Parser::function_follows() const {
   size_t i = at_;
-  while (token(i).is("*") || token(i).is("&") || token(i).is("&&") ||
-         is_qualifier(token(i).text)) {
+  while (points(i) || is_qualifier(token(i).text)) {
     ++i;
   }
   if (token(i).is("operator")) {
@@ -301,7 +282,7 @@ bool Parser::function_follows() const {
   size_t angles = token(i + 1).is("<") ? angle_end(i + 1, false) : SIZE_MAX;
   i = angles == SIZE_MAX ? i + 1 : angles + 1;
   if (token(i).is("::")) {
-    throw Error(
+    fail_at(
         token(i - 1).place, "Write the method into the struct, not behind it.");
   }
   return token(i).is("(");
@@ -314,9 +295,9 @@ void Parser::function(Specifiers before, std::vector<Declaration>& out) {
   made.is_static = before.is_static;
   made.is_constexpr = before.is_constexpr;
   made.result = std::move(before.type);
-  for (; is("*") || is("&") || is("&&") || is_qualifier(here().text); ++at_) {
+  for (; points(at_) || is_qualifier(here().text); ++at_) {
     made.result.pointers += is("*");
-    made.result.reference |= is("&") || is("&&");
+    made.result.reference |= points(at_) && !is("*");
   }
   function_name(made);
   bool defaulted = false;
@@ -343,8 +324,7 @@ void Parser::function_name(Declaration& out) {
       refuse(out.place, "a conversion operator: write a method");
     }
     do {
-      out.name += here().text;
-      ++at_;
+      out.name += next().text;
     } while (!done() && !is("(") && here().kind == Token::Kind::Punct);
     return;
   }
@@ -389,27 +369,22 @@ void Parser::constants(
     Specifiers before,
     size_t begin,
     std::vector<Declaration>& out) {
-  bool first = true;
-  do {
+  auto what =
+      scopes_.back()->of_template ? Meaning::ValueTemplate : Meaning::Variable;
+  declarators(std::move(before.type), begin, what, [&](Declarator& one) {
     Declaration made;
     made.kind = Kind::Constant;
     made.place = before.place;
     made.is_static = before.is_static;
     made.is_constexpr = before.is_constexpr;
-    auto& one = made.constant;
-    one.type = first ? std::move(before.type) : specifiers_again(begin);
-    first = false;
-    declarator(
-        one,
-        scopes_.back()->of_template ? Meaning::ValueTemplate
-                                    : Meaning::Variable);
     if (one.name.empty()) {
       unexpected();
     }
     initializer(one, false);
     made.name = one.name;
+    made.constant = std::move(one);
     out.push_back(std::move(made));
-  } while (take(","));
+  });
   expect(";");
 }
 
@@ -466,22 +441,17 @@ Declaration Parser::enumerator(
   }
   out.name = (scope.empty() ? "" : scope + "::") + take_name();
   out.constant.name = out.name;
-  auto number = [&](std::string text) {
-    auto value = make(Expr::Kind::Number, out.place);
-    value->text = std::move(text);
-    return value;
-  };
+  using EK = Expr::Kind;
+  auto& place = out.place;
   if (take("=")) {
     out.constant.value = assignment();
   } else if (before.empty()) {
-    out.constant.value = number("0");
+    out.constant.value = make(EK::Number, place, "0");
   } else {
-    auto sum = make(Expr::Kind::Binary, out.place);
-    sum->text = "+";
-    sum->children.push_back(make(Expr::Kind::Name, out.place));
-    sum->children[0]->text = before;
-    sum->children.push_back(number("1"));
-    out.constant.value = std::move(sum);
+    auto last = make(EK::Name, place, before);
+    auto one = make(EK::Number, place, "1");
+    out.constant.value =
+        make(EK::Binary, place, "+", std::move(last), std::move(one));
   }
   return out;
 }

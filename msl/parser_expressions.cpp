@@ -55,11 +55,7 @@ ExprPtr Parser::expression() {
   auto place = here().place;
   auto out = assignment();
   while (take(",")) {
-    auto both = make(Kind::Binary, place);
-    both->text = ",";
-    both->children.push_back(std::move(out));
-    both->children.push_back(assignment());
-    out = grown(std::move(both));
+    out = make(Kind::Binary, place, ",", std::move(out), assignment());
   }
   return out;
 }
@@ -78,26 +74,27 @@ ExprPtr Parser::assignment() {
   Depth depth(*this);
   auto place = here().place;
   auto left = binary(1);
-  if (is("?")) {
-    auto out = make(Kind::Conditional, place);
-    expect("?");
-    out->children.push_back(std::move(left));
-    {
-      Temporarily between(in_angles_, false);
-      out->children.push_back(expression());
-    }
+  if (take("?")) {
+    bool in_angles = std::exchange(in_angles_, false);
+    auto yes = expression();
+    in_angles_ = in_angles;
     expect(":");
-    out->children.push_back(assignment());
-    return grown(std::move(out));
+    auto no = assignment();
+    return make(
+        Kind::Conditional,
+        place,
+        "",
+        std::move(left),
+        std::move(yes),
+        std::move(no));
   }
   if (!assigns(here())) {
     return left;
   }
-  auto out = make(Kind::Assign);
-  out->text = text_.tokens[at_++].text;
-  out->children.push_back(std::move(left));
-  out->children.push_back(is("{") ? list() : assignment());
-  return grown(std::move(out));
+  auto& op = next();
+  auto value = is("{") ? list() : assignment();
+  return make(
+      Kind::Assign, op.place, op.text, std::move(left), std::move(value));
 }
 
 // The operator here; `>>` is two tokens (tidy.h).
@@ -122,15 +119,11 @@ ExprPtr Parser::binary(int least) {
       return left;
     }
     if (op == "<=>") {
-      throw Error(
-          here().place, "`<=>` is not supported; compare with < and ==.");
+      fail("`<=>` is not supported; compare with < and ==.");
     }
-    auto out = make(Kind::Binary);
-    out->text = op;
+    auto place = here().place;
     at_ += op == ">>" ? 2 : 1;
-    out->children.push_back(std::move(left));
-    out->children.push_back(binary(binds + 1));
-    left = grown(std::move(out));
+    left = make(Kind::Binary, place, op, std::move(left), binary(binds + 1));
   }
 }
 
@@ -140,11 +133,8 @@ ExprPtr Parser::unary() {
       "+", "-", "!", "~", "*", "&", "++", "--"};
   for (auto op : operators) {
     if (is(op)) {
-      auto out = make(Kind::Unary);
-      out->text = op;
-      ++at_;
-      out->children.push_back(unary());
-      return grown(std::move(out));
+      auto place = next().place;
+      return make(Kind::Unary, place, op, unary());
     }
   }
   if (is("sizeof")) {
@@ -191,25 +181,18 @@ ExprPtr Parser::postfix() {
   while (true) {
     if (is("(")) {
       out = call(std::move(out));
-    } else if (is("[")) {
-      auto at = make(Kind::Index, place);
-      expect("[");
+    } else if (take("[")) {
       Temporarily inside(in_angles_, false);
-      at->children.push_back(std::move(out));
-      at->children.push_back(assignment());
+      out = make(Kind::Index, place, "", std::move(out), assignment());
       expect("]");
-      out = std::move(at);
     } else if (is(".") || is("->")) {
       out = member(std::move(out));
     } else if (is("++") || is("--")) {
-      auto changed = make(Kind::Postfix);
-      changed->text = text_.tokens[at_++].text;
-      changed->children.push_back(std::move(out));
-      out = std::move(changed);
+      auto& op = next();
+      out = make(Kind::Postfix, op.place, op.text, std::move(out));
     } else {
       return out;
     }
-    out = grown(std::move(out));
   }
 }
 
@@ -219,8 +202,7 @@ ExprPtr Parser::primary() {
       is("true") || is("false")) {
     return literal();
   }
-  if (is("(")) {
-    expect("(");
+  if (take("(")) {
     Temporarily inside(in_angles_, false);
     auto out = expression();
     expect(")");
@@ -230,33 +212,27 @@ ExprPtr Parser::primary() {
     return lambda();
   }
   if (is("this")) {
-    auto out = make(Kind::Name);
-    out->text = "this";
-    ++at_;
-    return out;
+    return make(Kind::Name, next().place, "this");
   }
   if (is("::") || is("decltype") || is("typename") || is_name(at_)) {
     return name();
   }
-  unexpected();
+  unexpected("; a value is wanted");
 }
 
 ExprPtr Parser::literal() {
-  auto out = make(Kind::Number);
-  const Token& word = text_.tokens[at_++];
-  out->text = word.text;
+  const Token& word = next();
   if (word.kind != Token::Kind::Char) {
-    return out;
+    return make(Kind::Number, word.place, word.text);
   }
-  if (out->text.size() != 3) {
-    throw Error(out->place, "Write this character as a number.");
+  if (word.text.size() != 3) {
+    fail_at(word.place, "Write this character as a number.");
   }
-  auto cast = make(Kind::Cast, out->place);
-  out->text = std::to_string(int(out->text[1]));
+  auto code = make(Kind::Number, word.place, std::to_string(int(word.text[1])));
+  auto cast = make(Kind::Cast, word.place, "", std::move(code));
   cast->type = std::make_unique<Type>();
   cast->type->name = "char";
-  cast->type->place = cast->place;
-  cast->children.push_back(std::move(out));
+  cast->type->place = word.place;
   return cast;
 }
 
@@ -276,6 +252,10 @@ ExprPtr Parser::name() {
   bool constructs = token(end).is("{") ||
       (token(end).is("(") && known && (alone || typed) && !bare_built_in);
   if (end != SIZE_MAX && constructs) {
+    if (token(end + 1).is("*") && token(end + 3).is(")") &&
+        token(end + 4).is("(")) {
+      refuse("a pointer to a function: use a lambda, or a template's argument");
+    }
     Type type;
     base(type);
     return construct(std::move(type));
@@ -285,9 +265,10 @@ ExprPtr Parser::name() {
     if (here().kind != Token::Kind::Punct) {
       unexpected();
     }
-    throw Error(
+    fail_at(
         token(first).place,
-        quoted(token(first).text) + " is a type here, not a value.");
+        "{} is a type here, not a value.",
+        quoted(token(first).text));
   }
   skip_namespaces();
   auto out = make(Kind::Name);
@@ -343,33 +324,30 @@ ExprPtr Parser::call(ExprPtr callee) {
       (callee->text == "static_cast" || callee->text == "reinterpret_cast" ||
        callee->text == "const_cast");
   if (!casts) {
-    auto out = make(Kind::Call, callee->place);
-    out->children.push_back(std::move(callee));
+    auto place = callee->place;
+    auto out = make(Kind::Call, place, "", std::move(callee));
     items(")", *out);
-    return out;
+    return grown(std::move(out));
   }
-  auto out = make(Kind::Cast, callee->place);
-  out->text = callee->text;
+  auto out = make(Kind::Cast, callee->place, callee->text);
   items(")", *out);
   if (callee->arguments.size() != 1 || out->children.size() != 1) {
-    throw Error(out->place, out->text + " needs one type and one value.");
+    fail_at(out->place, "{} needs one type and one value.", out->text);
   }
   out->type = std::move(callee->arguments[0].type);
-  return out;
+  return grown(std::move(out));
 }
 
 ExprPtr Parser::member(ExprPtr of) {
-  bool arrow = is("->");
-  ++at_;
+  bool arrow = next().is("->");
   bool templated = take("template");
-  auto out = make(Kind::Member);
-  out->arrow = arrow;
   bool arguments = templated || arguments_end(at_) != SIZE_MAX;
-  out->text = take_name();
+  auto place = here().place;
+  auto out = make(Kind::Member, place, take_name(), std::move(of));
+  out->arrow = arrow;
   if (arguments) {
     out->arguments = template_arguments();
   }
-  out->children.push_back(std::move(of));
   return out;
 }
 
@@ -380,7 +358,7 @@ ExprPtr Parser::lambda() {
   InScope scope(*this);
   at_ = text_.pairs[at_] + 1;
   if (is("<")) {
-    throw Error(out->place, "A lambda cannot be a template; use auto.");
+    fail_at(out->place, "A lambda cannot be a template; use auto.");
   }
   if (is("(")) {
     out->parameters = parameters();

@@ -21,6 +21,17 @@ void Parser::declare(std::string_view name, Meaning what) {
   scopes_[i]->names[name] = what;
 }
 
+// Declares a type or, behind the parameters of a template, a template of types.
+void Parser::declare_type(std::string_view name) {
+  declare(
+      name,
+      scopes_.back()->of_template ? Meaning::TypeTemplate : Meaning::Type);
+}
+
+bool Parser::points(size_t i) const {
+  return token(i).is("*") || token(i).is("&") || token(i).is("&&");
+}
+
 // The index of the `>` that ends the template arguments that the `<` at `open`
 // begins, or SIZE_MAX. `simple`: of names, numbers, * and & only.
 size_t Parser::angle_end(size_t open, bool simple) const {
@@ -141,8 +152,7 @@ size_t Parser::type_end(size_t i) const {
   if (i == SIZE_MAX || !known) {
     return SIZE_MAX;
   }
-  for (qualifiers(); token(i).is("*") || token(i).is("&") || token(i).is("&&");
-       qualifiers()) {
+  for (qualifiers(); points(i); qualifiers()) {
     ++i;
   }
   return i;
@@ -186,8 +196,7 @@ bool Parser::declares() const {
   if (i == SIZE_MAX) {
     return false;
   }
-  while (token(i).is("*") || token(i).is("&") || token(i).is("&&") ||
-         is_qualifier(token(i).text)) {
+  while (points(i) || is_qualifier(token(i).text)) {
     if (!known && !token(i).is_name()) {
       return false; // a * b
     }

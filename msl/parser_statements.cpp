@@ -45,8 +45,7 @@ void Parser::statement(std::vector<StmtPtr>& out) {
     unexpected();
   }
   if (is("template")) {
-    throw Error(
-        here().place,
+    fail(
         "A function or template cannot stand within a function; write it into "
         "the kernel's header.");
   }
@@ -113,17 +112,14 @@ void Parser::variables(std::vector<StmtPtr>& out) {
   if (take(";")) {
     return; // struct A {...};
   }
-  do {
-    Declarator one;
-    one.type = stmt->declarators.empty() ? std::move(before.type)
-                                         : specifiers_again(begin);
-    declarator(one);
+  auto variable = [&](Declarator& one) {
     if (one.name.empty()) {
       unexpected();
     }
     initializer(one, true);
     stmt->declarators.push_back(std::move(one));
-  } while (take(","));
+  };
+  declarators(std::move(before.type), begin, Meaning::Variable, variable);
   if (is(":")) {
     refuse(
         stmt->declarators.back().place,
@@ -183,8 +179,7 @@ StmtPtr Parser::control() {
 ExprPtr Parser::condition() {
   expect("(");
   if (declares()) {
-    throw Error(
-        here().place,
+    fail(
         "A declaration in a condition is not supported; declare the variable "
         "before.");
   }
@@ -214,7 +209,7 @@ StmtPtr Parser::for_statement() {
     std::vector<StmtPtr> init;
     variables(init);
     if (init.size() != 1) {
-      throw Error(out->place, "Define this struct before the loop.");
+      fail_at(out->place, "Define this struct before the loop.");
     }
     out->init = std::move(init[0]);
   } else if (!take(";")) {

@@ -15,11 +15,10 @@ void Parser::qualify(Type& out) {
         : text == "thread"       ? Space::Thread
                                  : Space::None;
     if (out.space == Space::None) {
-      throw Error(
-          here().place,
-          "The address space " + quoted(text) +
-              " is not supported: use device, constant, threadgroup or "
-              "thread.");
+      fail(
+          "The address space {} is not supported: use device, constant, "
+          "threadgroup or thread.",
+          quoted(text));
     }
   }
   out.is_const |= text == "const" || text == "constexpr";
@@ -126,7 +125,7 @@ void Parser::declarator(Declarator& out, Meaning what) {
   bool in_brackets =
       is("(") && (is("*", 1) || is("&", 1) || (is_name(at_ + 1) && is(")", 2)));
   if (in_brackets) {
-    expect("(");
+    ++at_;
     declarator(out, what);
     expect(")");
   } else if (is_name(at_)) {
@@ -157,7 +156,7 @@ void Parser::initializer(Declarator& out, bool in_function) {
     out.value = list();
   } else if (in_function && is("(")) {
     if (calls_function()) {
-      throw Error(
+      fail_at(
           out.place,
           "A function cannot be declared here; write it into the kernel's "
           "header.");
@@ -174,12 +173,12 @@ Type Parser::type_id() {
   out.type = specifiers(nullptr).type;
   declarator(out, Meaning::None);
   if (!out.extents.empty()) {
-    throw Error(
+    fail_at(
         out.type.place,
         "An array is not a type here; use array<T, N> or a struct.");
   }
   if (!out.name.empty()) {
-    throw Error(out.place, "A type has no name here.");
+    fail_at(out.place, "A type has no name here.");
   }
   return std::move(out.type);
 }

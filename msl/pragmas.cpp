@@ -66,7 +66,7 @@ class Pragma {
     for (auto& word : words_) {
       text += (word.spaced ? " " : "") + std::string(word.text);
     }
-    throw Error(at_.place, quoted(text) + " " + why + ".");
+    fail_at(at_.place, "{} {}.", quoted(text), why);
   }
 
   void add(Token::Kind kind, std::string_view text) {

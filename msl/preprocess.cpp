@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 
 #include "msl/macros.h"
+#include "msl/names.h"
 #include "msl/parse.h"
 #include "msl/pragmas.h"
 
@@ -12,14 +12,9 @@ namespace {
 constexpr size_t kLongestText = 4 << 20;
 
 // The translator has the contents of these headers of MLX built in.
-constexpr std::array<std::string_view, 7> kBuiltIn{
-    "mlx/backend/metal/kernels/utils.h",
-    "mlx/backend/metal/kernels/bf16.h",
-    "mlx/backend/metal/kernels/bf16_math.h",
-    "mlx/backend/metal/kernels/complex.h",
-    "mlx/backend/metal/kernels/defines.h",
-    "mlx/backend/metal/kernels/erf.h",
-    "mlx/backend/metal/kernels/expm1f.h"};
+constexpr std::string_view kBuiltIn =
+    "utils.h bf16.h bf16_math.h complex.h defines.h erf.h expm1f.h";
+constexpr std::string_view kFolder = "\"mlx/backend/metal/kernels/";
 
 class Preprocessor {
  public:
@@ -27,8 +22,7 @@ class Preprocessor {
 
   Tokens run(std::string_view source, bool in_header) {
     if (source.size() > kLongestText) {
-      throw Error(
-          {in_header, 1, 1}, "The text is longer than 4 MiB; shorten it.");
+      fail_at({in_header, 1, 1}, "The text is longer than 4 MiB; shorten it.");
     }
     Tokens tokens = lex(source, in_header, arena_);
     Tokens text, out;
@@ -54,7 +48,7 @@ class Preprocessor {
     }
     flush(text, out);
     if (!branches_.empty()) {
-      throw Error(branches_.back().place, "This #if has no #endif.");
+      fail_at(branches_.back().place, "This #if has no #endif; add one.");
     }
     return out;
   }
@@ -105,7 +99,7 @@ class Preprocessor {
       macros_.define(rest, hash.place);
     } else if (name == "undef") {
       if (rest.empty()) {
-        throw Error(hash.place, "#undef needs a name.");
+        fail_at(hash.place, "#undef needs a name.");
       }
       macros_.undefine(rest[0].text);
     } else if (name == "include" || name == "import") {
@@ -117,11 +111,9 @@ class Preprocessor {
       for (const auto& token : rest) {
         message += " " + std::string(token.text);
       }
-      throw Error(
-          hash.place, "The text refuses itself: #error" + message + ".");
+      fail_at(hash.place, "The text refuses itself: #error{}.", message);
     } else if (name != "warning" && name != "line") {
-      throw Error(
-          hash.place, "The directive #" + std::string(name) + " is unknown.");
+      fail_at(hash.place, "The directive #{} is unknown.", name);
     }
   }
 
@@ -138,9 +130,7 @@ class Preprocessor {
       return false;
     }
     if (branches_.empty() || (branches_.back().last && name != "endif")) {
-      throw Error(
-          place,
-          "There is no #if that this #" + std::string(name) + " belongs to.");
+      fail_at(place, "There is no #if that this #{} belongs to.", name);
     }
     Branch& branch = branches_.back();
     if (name == "endif") {
@@ -157,7 +147,7 @@ class Preprocessor {
   bool
   condition(std::string_view name, const Tokens& rest, const Place& place) {
     if (rest.empty()) {
-      throw Error(place, "#" + std::string(name) + " needs a condition.");
+      fail_at(place, "#{} needs a condition.", name);
     }
     if (name != "if") {
       return macros_.defined(rest[0].text) == (name == "ifdef");
@@ -198,18 +188,18 @@ class Preprocessor {
       name += token.text;
     }
     bool metal = name.starts_with("<metal_") || name == "<simd/simd.h>";
-    bool mlx = name.size() > 2 &&
-        std::find(
-            kBuiltIn.begin(),
-            kBuiltIn.end(),
-            name.substr(1, name.size() - 2)) != kBuiltIn.end();
+    bool mlx = false;
+    if (name.starts_with(kFolder)) {
+      auto file = std::string_view(name).substr(kFolder.size());
+      mlx = has_word(kBuiltIn, file.substr(0, file.size() - 1));
+    }
     if (!metal && !mlx) {
-      throw Error(
+      fail_at(
           place,
-          "#include " + name +
-              " cannot be read: a kernel may include Metal's own headers "
-              "(<metal_stdlib>) and MLX's utils.h. Put the text itself into the "
-              "kernel's header.");
+          "#include {} cannot be read: a kernel may include Metal's own "
+          "headers (<metal_stdlib>) and MLX's utils.h. Put the text itself "
+          "into the kernel's header.",
+          name);
     }
   }
 

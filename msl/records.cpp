@@ -18,15 +18,14 @@ std::string text_of(int64_t n) {
 
 Ty Translator::struct_type(
     const Declaration& d,
-    const std::vector<TemplateArgument>& arguments,
-    Scope* scope,
-    Place place) {
+    const TemplateArguments& arguments,
+    Scope* scope) {
   std::string key = identity(&d);
-  Scope* own = bind(d, arguments, scope, place, key);
+  Scope* own = bind(d, arguments, scope, key);
   auto known = structs_.find(key);
   if (known != structs_.end()) {
     if (!known->second) {
-      fail(place, "the struct `" + d.name + "` holds itself.");
+      fail("the struct `{}` holds itself.", d.name);
     }
     return known->second;
   }
@@ -61,12 +60,12 @@ Ty Translator::struct_type(
       declare(*own, m);
     }
   }
-  lay_out(r, place);
+  lay_out(r);
   structs_[key] = type;
   return type;
 }
 
-void Translator::lay_out(Record& r, Place place) {
+void Translator::lay_out(Record& r) {
   uint32_t at = 0;
   std::string text = "struct " + r.glsl + " {\n";
   std::set<std::string> used;
@@ -79,9 +78,8 @@ void Translator::lay_out(Record& r, Place place) {
     field.declared = &f;
     field.type = declared_type(f);
     if (f.type.reference) {
-      fail(
-          f.place,
-          "the field `" + f.name + "` is a reference; make it a pointer.");
+      fail_at(
+          f.place, "the field `{}` is a reference; make it a pointer.", f.name);
     }
     field.glsl = f.name + "_";
     at = (at + align_of(field.type) - 1) / align_of(field.type) *
@@ -97,7 +95,7 @@ void Translator::lay_out(Record& r, Place place) {
     r.fields.push_back(std::move(field));
   }
   if (at > 1u << 16) {
-    fail(place, "the struct `" + r.name + "` has more than 65,536 bytes.");
+    fail("the struct `{}` has more than 65,536 bytes.", r.name);
   }
   r.size = std::max((at + r.align - 1) / r.align * r.align, 1u);
   if (r.fields.empty()) {
@@ -163,7 +161,7 @@ void Translator::need_record(const Record& r) {
     Ty t = flat_element(f.type);
     int64_t n = flat_count(f.type);
     if (n > most_stored_items) {
-      fail(
+      fail_at(
           f.declared->place,
           "a struct in device memory may hold arrays of up to 256 items.");
     }
@@ -173,14 +171,8 @@ void Translator::need_record(const Record& r) {
         field += "[" + text_of(i) + "]";
       }
       std::string at = "p + " + text_of(f.offset + i * size_of(t)) + "ul";
-      bool one = t->is_scalar() || t->is_complex() || t->is_pointer();
-      std::string name = one ? memory_name(t) : need_memory(t);
-      load += "  " + field + " = " +
-          (one ? "load(Ptr_" + name + "(" + at + "), 0);\n"
-               : "load_" + name + "(" + at + ");\n");
-      store += one
-          ? "  store(Ptr_" + name + "(" + at + "), 0, " + field + ");\n"
-          : "  store_" + name + "(" + at + ", " + field + ");\n";
+      load += "  " + field + " = " + memory_call("load", t, at, "0") + ";\n";
+      store += "  " + memory_call("store", t, at, "0", ", " + field + ");\n");
     }
   }
   memory_text_.push_back(load + "  return x;\n}\n" + store + "}\n");
@@ -189,6 +181,7 @@ void Translator::need_record(const Record& r) {
 Value Translator::field_of(const Value& object, const Field& f) {
   Value v;
   v.type = f.type;
+  v.read_only = object.read_only;
   if (object.home == Value::Home::Device) {
     v.home = Value::Home::Device;
     v.text = f.offset == 0
@@ -214,11 +207,11 @@ Value Translator::field_of(const Value& object, const Field& f) {
   Ty item = flat_element(f.type);
   if (item->is_pointer() && !item->is_address()) {
     if (f.type->is_array()) {
-      fail(
-          {},
-          "the field `" + f.name +
-              "` is an array of pointers into "
-              "threadgroup or thread memory; make each a field.");
+      fail_at(
+          Place{},
+          "the field `{}` is an array of pointers into threadgroup or thread "
+          "memory; make each a field.",
+          f.name);
     }
     v.base = f.points_to;
     v.slot = &f.points_to;

@@ -12,10 +12,10 @@ constexpr int64_t most_items = 1 << 24; // of an array; more is a mistake
 } // namespace
 
 Ty Translator::type_of(const Type& t) {
+  Temporarily here(here_, t.place);
   Ty type = base_type(t);
   if (t.pointers > 1) {
     fail(
-        t.place,
         "pointers to pointers are not supported; use an index, or an array of "
         "pointers.");
   }
@@ -27,7 +27,7 @@ Ty Translator::base_type(const Type& t) {
     return type_without_effects(*t.of);
   }
   if (t.name == "auto") {
-    fail(t.place, "`auto` cannot be deduced here.");
+    fail("`auto` cannot be deduced here.");
   }
   if (t.scope) { // Foo<T>::type
     Ty outer = type_of(*t.scope);
@@ -35,69 +35,68 @@ Ty Translator::base_type(const Type& t) {
     if (outer->is_struct() && outer->record->scope->names.contains(name)) {
       Temporarily inner(scope_, outer->record->scope);
       Symbol& s = outer->record->scope->names[name];
-      return s.kind == Symbol::Kind::Type
-          ? s.type
-          : template_type(name, t.arguments, t.place);
+      return s.kind == Symbol::Kind::Type ? s.type
+                                          : template_type(name, t.arguments);
     }
-    fail(t.place, "`" + msl_name(outer) + "` has no type `" + name + "`.");
+    fail("`{}` has no type `{}`.", outer, name);
   }
   if (!t.arguments.empty()) {
-    return template_type(t.name, t.arguments, t.place);
+    return template_type(t.name, t.arguments);
   }
   Scope* where = nullptr;
-  Symbol* s = find_qualified(t.name, &where, t.place);
+  Symbol* s = find_qualified(t.name, &where);
   if (s && s->kind == Symbol::Kind::Type) {
     return s->type;
   }
   if (s && s->kind == Symbol::Kind::Template) {
-    return template_type(t.name, t.arguments, t.place);
+    return template_type(t.name, t.arguments);
   }
   if (Ty known = types_.named(t.name)) {
     return known;
   }
+  if (t.name == "double") {
+    fail("`double` is no type of Metal; use float.");
+  }
   fail(
-      t.place,
-      "the type `" + t.name +
-          "` is not known; scalars, vectors, structs of the header and "
-          "template parameters are.");
+      "the type `{}` is not known; scalars, vectors, structs of the header and "
+      "template parameters are.",
+      t.name);
 }
 
 Ty Translator::template_type(
     const std::string& name,
-    const std::vector<TemplateArgument>& a,
-    Place place) {
+    const TemplateArguments& a) {
   if (name == "vec" && a.size() == 2) {
-    Ty of = argument_type(a[0], place);
-    int64_t n = argument_constant(a[1], place).integer();
+    Ty of = argument_type(a[0]);
+    int64_t n = argument_constant(a[1]).integer();
     if (!of->is_scalar() || n < 1 || n > 4) {
-      fail(place, "vec<T, N> takes a scalar type and 1 to 4.");
+      fail("vec<T, N> takes a scalar type and 1 to 4.");
     }
     return types_.vector(of->scalar, static_cast<int>(n));
   }
   if ((name == "atomic" || name == "_atomic") && a.size() == 1) {
-    Ty of = argument_type(a[0], place);
+    Ty of = argument_type(a[0]);
     bool known = of->is_scalar() &&
         (of->scalar >= Scalar::I32 || of->scalar == Scalar::Bool) &&
         !of->is_narrow_float();
     if (!known) {
       fail(
-          place,
-          "atomic<" + msl_name(of) +
-              "> is not supported; int, uint, ulong, bool and float are.");
+          "atomic<{}> is not supported; int, uint, ulong, bool and float are.",
+          of);
     }
     return types_.scalar(of->scalar, true);
   }
   Scope* where = nullptr;
   Symbol* s = find(scope_, name, &where);
   if (name == "array" && a.size() == 2 && !s) {
-    int64_t n = argument_constant(a[1], place).integer();
+    int64_t n = argument_constant(a[1]).integer();
     if (n < 1 || n > most_items) {
-      fail(place, "an array of " + std::to_string(n) + " items.");
+      fail("an array of {} items.", n);
     }
-    return types_.array(argument_type(a[0], place), n);
+    return types_.array(argument_type(a[0]), n);
   }
   if (!s || s->kind != Symbol::Kind::Template) {
-    fail(place, "the template `" + name + "` is not known.");
+    fail("the template `{}` is not known.", name);
   }
   const Declaration* primary = nullptr;
   for (auto* d : s->declared) {
@@ -105,17 +104,17 @@ Ty Translator::template_type(
       primary = d;
     }
   }
-  if (Ty special = specialized_type(*s, a, where, place)) {
+  if (Ty special = specialized_type(*s, a, where)) {
     return special;
   }
   if (!primary) {
-    fail(place, "the template `" + name + "` is only specialized.");
+    fail("the template `{}` is only specialized.", name);
   }
   if (primary->kind == Declaration::Kind::Struct) {
-    return struct_type(*primary, a, where, place);
+    return struct_type(*primary, a, where);
   }
   std::string key;
-  Scope* own = bind(*primary, a, where, place, key);
+  Scope* own = bind(*primary, a, where, key);
   Temporarily inner(scope_, own);
   return type_of(primary->result);
 }
@@ -124,9 +123,8 @@ Ty Translator::template_type(
 // its own, if there are several.
 Ty Translator::specialized_type(
     const Symbol& s,
-    const std::vector<TemplateArgument>& a,
-    Scope* where,
-    Place place) {
+    const TemplateArguments& a,
+    Scope* where) {
   const Declaration* chosen = nullptr;
   Scope* chosen_scope = nullptr;
   for (auto* d : s.declared) {
@@ -136,8 +134,7 @@ Ty Translator::specialized_type(
     Scope* own = new_scope(where);
     bool matches = d->specialized.size() <= a.size();
     for (size_t i = 0; matches && i < d->specialized.size(); ++i) {
-      matches = deduce_argument(
-          d->specialized[i], argument_of(a[i], place), *d, *own);
+      matches = deduce_argument(d->specialized[i], argument_of(a[i]), *d, *own);
     }
     if (matches &&
         (!chosen || d->parameters.size() < chosen->parameters.size())) {
@@ -146,7 +143,7 @@ Ty Translator::specialized_type(
     }
   }
   // A struct of its own for each set of deduced arguments.
-  return chosen ? struct_type(*chosen, {}, chosen_scope, place) : nullptr;
+  return chosen ? struct_type(*chosen, {}, chosen_scope) : nullptr;
 }
 
 bool Translator::is_type_argument(const TemplateArgument& a) {
@@ -157,42 +154,46 @@ bool Translator::is_type_argument(const TemplateArgument& a) {
     return true;
   }
   Scope* where = nullptr;
-  Symbol* s = find_qualified(a.type->name, &where, a.type->place);
+  Symbol* s = find_qualified(a.type->name, &where);
   if (s) {
     return s->kind == Symbol::Kind::Type || s->kind == Symbol::Kind::Template;
   }
   return types_.named(a.type->name) != nullptr || a.type->name == "vec";
 }
 
-TypeOrNumber Translator::argument_of(const TemplateArgument& a, Place place) {
+TypeOrNumber Translator::argument_of(const TemplateArgument& a) {
   if (is_type_argument(a)) {
-    return argument_type(a, place);
+    return argument_type(a);
   }
-  return argument_constant(a, place).integer();
+  return argument_constant(a).integer();
 }
 
-Ty Translator::argument_type(const TemplateArgument& a, Place place) {
+Ty Translator::argument_type(const TemplateArgument& a) {
   if (!a.type) {
-    fail(place, "a type is expected as template argument.");
+    fail("a type is expected as template argument.");
   }
   return type_of(*a.type);
 }
 
-Value Translator::argument_constant(const TemplateArgument& a, Place place) {
+Value Translator::argument_constant(const TemplateArgument& a) {
   if (!a.value) {
-    fail(place, "a value is expected as template argument.");
+    fail("a value is expected as template argument.");
   }
   Value v = rvalue(*a.value);
   if (!v.constant) {
-    fail(place, "a template argument must be known when compiling.");
+    fail("a template argument must be known when compiling.");
   }
   return v;
 }
 
 int64_t Translator::constant_integer(const Expr& e, const char* what) {
+  Temporarily here(here_, e.place);
   Value v = rvalue(e);
   if (!v.constant || !v.type->is_integer()) {
-    fail(e.place, std::string(what) + " must be an integer constant.");
+    fail(
+        "{} must be an integer constant: a number, a constexpr or a template "
+        "argument.",
+        what);
   }
   return v.integer();
 }
@@ -211,13 +212,10 @@ Ty Translator::with_extents(Ty t, const Declarator& d, const Value* init) {
     } else if (d.value && d.value->kind == Expr::Kind::List) {
       n = static_cast<int64_t>(d.value->children.size());
     } else {
-      fail(d.place, "the size of the array `" + d.name + "` is missing.");
+      fail_at(d.place, "the size of the array `{}` is missing.", d.name);
     }
     if (n < 1 || n > most_items || flat_count(t) * n > most_items) {
-      fail(
-          d.place,
-          "the array `" + d.name + "` would have " + std::to_string(n) +
-              " items.");
+      fail_at(d.place, "the array `{}` would have {} items.", d.name, n);
     }
     t = types_.array(t, n);
   }
@@ -228,18 +226,17 @@ void Translator::bind_one(
     Scope& to,
     const TemplateParameter& p,
     const TemplateArgument& a,
-    std::string& key,
-    Place place) {
+    std::string& key) {
   Symbol s;
   if (p.is_type) {
     s.kind = Symbol::Kind::Type;
-    s.type = argument_type(a, place);
+    s.type = argument_type(a);
     key += "," + identity(s.type);
   } else {
-    Value v = argument_constant(a, place);
+    Value v = argument_constant(a);
     Temporarily inner(scope_, &to);
     Ty type = p.type.name == "auto" ? v.type : type_of(p.type);
-    s.value = convert(v, type, place);
+    s.value = convert(v, type);
     key += "," + s.value.text;
   }
   to.names[p.name] = s;
@@ -247,13 +244,12 @@ void Translator::bind_one(
 
 Scope* Translator::bind(
     const Declaration& d,
-    const std::vector<TemplateArgument>& arguments,
+    const TemplateArguments& arguments,
     Scope* scope,
-    Place place,
     std::string& key) {
   Scope* own = new_scope(scope);
   if (arguments.size() > d.parameters.size()) {
-    fail(place, "`" + d.name + "` takes fewer template arguments.");
+    fail("`{}` takes fewer template arguments.", d.name);
   }
   for (size_t i = 0; i < d.parameters.size(); ++i) {
     auto& p = d.parameters[i];
@@ -261,14 +257,14 @@ Scope* Translator::bind(
     if (d.specialization && deduced != scope->names.end()) {
       own->names[p.name] = deduced->second;
     } else if (i < arguments.size()) {
-      bind_one(*own, p, arguments[i], key, place);
+      bind_one(*own, p, arguments[i], key);
     }
   }
-  if (auto* missing = bind_defaults(d, *own, place, key)) {
+  if (auto* missing = bind_defaults(d, *own, key)) {
     fail(
-        place,
-        "the template argument `" + missing->name + "` of `" + d.name +
-            "` is missing.");
+        "the template argument `{}` of `{}` is missing.",
+        missing->name,
+        d.name);
   }
   return own;
 }

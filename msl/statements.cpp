@@ -29,8 +29,9 @@ std::optional<std::string> joined(const std::vector<Line>& lines) {
 void Translator::statement(const Stmt& s) {
   Temporarily deeper(depth_, depth_ + 1);
   if (depth_ > deepest) {
-    fail(s.place, "this is nested too deeply.");
+    fail("this is nested too deeply.");
   }
+  Temporarily here(here_, s.place);
   auto& w = *writing_;
   if (!w.masked || w.plain > 0) {
     return plain(s);
@@ -81,11 +82,13 @@ void Translator::plain(const Stmt& s) {
     case Kind::Switch:
       return switch_statement(s);
     case Kind::Case:
-      fail(s.place, "a case stands outside of its switch.");
+      fail("a case stands outside of its switch.");
     case Kind::Break:
     case Kind::Continue:
       if (writing_->loops.empty()) {
-        fail(s.place, "there is nothing to leave here.");
+        fail(
+            "there is no loop or switch to leave here; `return` ends a "
+            "function.");
       }
       return emit(s.kind == Kind::Break ? "break;" : "continue;");
     case Kind::Return:
@@ -101,9 +104,6 @@ void Translator::plain(const Stmt& s) {
 
 void Translator::if_statement(const Stmt& s) {
   Temporarily inner(scope_, new_scope(scope_));
-  if (s.init) {
-    statement(*s.init);
-  }
   Value c = condition(*s.expr);
   if (c.constant) { // the other branch may not even have a meaning
     if (auto* taken = c.integer() != 0 ? s.body.get() : s.other.get()) {
@@ -114,7 +114,7 @@ void Translator::if_statement(const Stmt& s) {
     return;
   }
   if (s.is_constexpr) {
-    fail(s.place, "the condition of `if constexpr` is not constant.");
+    fail("the condition of `if constexpr` is not constant.");
   }
   open("if (" + c.text + ") {");
   scoped(*s.body);
@@ -213,25 +213,25 @@ void Translator::do_statement(const Stmt& s) {
 void Translator::switch_statement(const Stmt& s) {
   Value v = rvalue(*s.expr);
   if (!v.type->is_scalar() || !v.type->is_integer()) {
-    fail(s.place, "switch takes an integer.");
+    fail("switch takes an integer; convert the value with int(...).");
   }
   Ty t = promoted(v.type);
-  v = convert(v, t, s.place);
+  v = convert(v, t);
   if (size_of(t) == 8) {
     t = types_.scalar(Scalar::I32);
-    v = convert(v, t, s.place, true);
+    v = convert(v, t, true);
   }
   open("switch (" + v.text + ") {");
   writing_->loops.push_back({true, false, "", nullptr});
   Temporarily inner(scope_, new_scope(scope_));
   for (auto& c : s.body->statements) {
     if (c->kind != Kind::Case) {
-      fail(c->place, "statements in a switch stand behind a case.");
+      fail_at(c->place, "statements in a switch stand behind a case.");
     }
     if (c->expr) {
-      Value label = convert(rvalue(*c->expr), t, c->place);
+      Value label = initial(t, *c->expr);
       if (!label.constant) {
-        fail(c->place, "a case needs a constant.");
+        fail_at(c->place, "a case needs a constant.");
       }
       emit("case " + label.text + ":");
     } else {
@@ -248,18 +248,24 @@ void Translator::switch_statement(const Stmt& s) {
   close();
 }
 
-void Translator::note_result(const Value& v, Place place) {
+void Translator::note_result(const Value& v) {
   auto& w = *writing_;
   if (!w.result) {
     w.result = v.type;
   }
+  if (w.result->is_void() && !v.type->is_void()) {
+    fail(
+        "this function returns no value; assign the value to a variable or "
+        "output.");
+  }
   if (v.type->is_pointer() && !v.type->is_address() && v.base) {
-    points_into(w.result_base, v.base, place);
+    points_into(w.result_base, v.base);
   }
 }
 
 void Translator::return_statement(const Stmt& s) {
   auto& w = *writing_;
+  w.returns = true;
   if (w.constructs) {
     return emit("return " + mark(*w.result_variable) + ";");
   }
@@ -274,11 +280,11 @@ void Translator::return_statement(const Stmt& s) {
     v = list_value(w.result, *s.expr);
   } else {
     v = decayed(load(eval(*s.expr)));
-    note_result(v, s.place);
+    note_result(v);
     if (w.result->is_void()) {
       return emit("return;");
     }
-    v = convert(v, w.result, s.place);
+    v = convert(v, w.result);
   }
   emit("return " + v.text + ";");
 }

@@ -35,6 +35,10 @@ bool is_integer_word(std::string_view name) {
       name == "long" || name == "int" || name == "char";
 }
 
+char closing(const Token& open) {
+  return open.is("(") ? ')' : open.is("[") ? ']' : '}';
+}
+
 class Cleaner {
  public:
   Cleaner(const Tokens& in, Arena& arena) : in_(in), arena_(arena) {}
@@ -47,7 +51,7 @@ class Cleaner {
       } else if (is("[", 0) && is("[", 1) && name(2)) {
         attribute();
       } else if (token.is("#")) {
-        throw Error(token.place, "A `#` is only taken where a line begins.");
+        fail_at(token.place, "A `#` is only taken where a line begins.");
       } else if (token.is(">>")) {
         split(token);
       } else if (!token.is_name() || !leave_out()) {
@@ -87,7 +91,7 @@ class Cleaner {
         return i + 1;
       }
     }
-    throw Error(in_[at].place, "This bracket is never closed.");
+    fail_at(in_[at].place, "This bracket is never closed; add its partner.");
   }
 
   // [[buffer(0)]], also several with commas between them.
@@ -113,11 +117,11 @@ class Cleaner {
 
   void keep(const Attribute& attribute) {
     if (!is_harmless(attribute.name)) {
-      throw Error(
+      fail_at(
           in_[at_].place,
-          "The attribute " + quoted(attribute.name) +
-              " is not known, and may change what the kernel computes; take it "
-              "out.");
+          "The attribute {} is not known, and may change what the kernel "
+          "computes; take it out.",
+          quoted(attribute.name));
     }
     if (!tokens_.empty()) {
       out_.attributes[tokens_.size() - 1].push_back(attribute);
@@ -135,11 +139,11 @@ class Cleaner {
       bool lays_out = text.find("packed") != text.npos ||
           text.find("vector_") != text.npos || (aligns && of_struct);
       if (in_[i].is_name() && lays_out) {
-        throw Error(
+        fail_at(
             in_[at_].place,
-            quoted(text) +
-                " would change the layout of a type, which is not supported; "
-                "add fields that fill it instead.");
+            "{} would change the layout of a type, which is not supported; add "
+            "fields that fill it instead.",
+            quoted(text));
       }
     }
     at_ = end - 1;
@@ -152,7 +156,7 @@ class Cleaner {
       auto why = refused_word(text);
       // `= delete` is a declaration without a body.
       if (!why.empty() && !(text == "delete" && after("="))) {
-        throw Error(in_[at_].place, why);
+        fail_at(in_[at_].place, why);
       }
     }
     if (member) {
@@ -202,25 +206,29 @@ class Cleaner {
       if (token.is("(") || token.is("[") || token.is("{")) {
         open.push_back(i);
         if (open.size() > kDeepest) {
-          throw Error(
+          fail_at(
               token.place,
-              "Brackets are nested more than " + std::to_string(kDeepest) +
-                  " deep; move a part into a function or a variable.");
+              "Brackets are nested more than {} deep; move a part into a "
+              "function or a variable.",
+              kDeepest);
         }
       } else if (token.is(")") || token.is("]") || token.is("}")) {
         if (open.empty()) {
-          throw Error(
+          fail_at(
               token.place,
-              "Nothing is open that this " + quoted(token.text) + " closes.");
+              "Nothing is open that this {} closes.",
+              quoted(token.text));
         }
         const Token& begin = tokens_[open.back()];
-        char want = begin.text == "(" ? ')' : begin.text == "[" ? ']' : '}';
+        char want = closing(begin);
         if (token.text[0] != want) {
-          throw Error(
+          fail_at(
               token.place,
-              quoted(token.text) + " stands where `" + want +
-                  "` should close " + quoted(begin.text) + " of line " +
-                  std::to_string(begin.place.line) + ".");
+              "{} stands where `{}` should close {} of line {}.",
+              quoted(token.text),
+              want,
+              quoted(begin.text),
+              begin.place.line);
         }
         pairs[i] = open.back();
         pairs[open.back()] = i;
@@ -229,8 +237,11 @@ class Cleaner {
     }
     if (!open.empty()) {
       const Token& token = tokens_[open.back()];
-      throw Error(
-          token.place, "This " + quoted(token.text) + " is never closed.");
+      fail_at(
+          token.place,
+          "This {} is never closed; add `{}`.",
+          quoted(token.text),
+          closing(token));
     }
   }
 

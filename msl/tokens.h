@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "msl/ast.h"
+#include "msl/text.h"
 
 namespace msl {
 
@@ -59,8 +60,5 @@ preprocess(std::string_view header, std::string_view body, Arena& arena);
 // The value of the expression after #if, with macros expanded: other names are
 // 0. Throws Error.
 int64_t evaluate_condition(Tokens line, const Place& place, Arena& arena);
-
-// The user's text in backticks, for a message.
-std::string quoted(std::string_view text);
 
 } // namespace msl

@@ -60,10 +60,21 @@ Translation Translator::run() {
     block(unit_.body->statements);
   }
   w.lines.insert(w.lines.begin(), prologue_.begin(), prologue_.end());
-  written_.push_back({"void main()", std::move(w.lines)});
+  if (target_.guarded) {
+    std::string outside =
+        "any(greaterThanEqual(msl_thread_position_in_grid(), A.grid))";
+    Line lines[] = {
+        {1, "", "if (" + outside + ") {", nullptr, ""},
+        {2, "", "return;", nullptr, ""},
+        {1, "", "}", nullptr, ""}};
+    w.lines.insert(w.lines.begin(), std::begin(lines), std::end(lines));
+  }
+  std::string name = target_.whole_loops ? "whole_loops_of" : "main";
+  written_.push_back({"void " + name + "()", std::move(w.lines)});
   Translation t;
   t.glsl = print();
   t.collective = uses_simd_;
+  t.independent = independent_ && !uses_simd_;
   t.shared_bytes = shared_bytes_;
   return t;
 }
@@ -76,13 +87,13 @@ Translation translate(const Source& source, const Target& target) {
         return Translator(source, target, together).run();
       } catch (const Moves& m) {
         if (!together.join(m.one, m.other)) {
-          throw Error({}, "pointers between arrays are not resolved.");
+          fail_at({}, "pointers between arrays are not resolved.");
         }
       }
     }
   } catch (const Error& e) {
     std::string what = e.what();
-    throw Error(
+    fail_at(
         e.place,
         what.starts_with("[metal_kernel]")
             ? what

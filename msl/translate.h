@@ -68,21 +68,33 @@ struct Target {
   // require; otherwise they are read and written by items.
   bool aligned = false;
   uint32_t shared_bytes = 32 << 10;
+  // Whether threads outside of the grid return at once; for kernels whose
+  // threads are independent.
+  bool guarded = false;
+  // Whether main() then reports loops that were cut off
+  // (common/whole_loops.glsl); the argument block has two more members.
+  bool whole_loops = false;
   // The byte range of each argument's array, relative to its address; for
   // strided arrays it can begin below that. With it, accesses by address are
   // checked against all arrays (common/msl_bounds.glsl); if empty, nothing is
   // checked.
   std::vector<std::pair<int64_t, int64_t>> extents;
+
+  bool operator==(const Target&) const = default;
 };
 
 // A whole compute shader. Its argument block (common/args.glsl's way) is: one
 // 64-bit address for each argument in order, then `uvec3 base` (position of
 // this dispatch's first threadgroup), `uvec3 grid` (threads in the grid), and
 // `uvec3 threads` (of a usual threadgroup; local_size is that of this dispatch,
-// which is smaller at the grid's edges).
+// which is smaller at the grid's edges); with whole_loops, `uint` and
+// `uint64_t`.
 struct Translation {
   std::string glsl;
   bool collective = false; // SIMD-group functions: needs Target::subgroup
+  // Threads neither share anything nor ask for their place in a threadgroup, so
+  // they may be regrouped.
+  bool independent = true;
   uint32_t shared_bytes = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "msl/moving.h"
 #include "msl/record.h"
 #include "msl/temporarily.h"
+#include "msl/text.h"
 #include "msl/translate.h"
 
 namespace msl {
@@ -50,6 +51,7 @@ struct Writing {
   bool constructs = false; // returns result_variable, whatever is written
   bool masked = false; // holds collectives that are emulated
   bool pure = true; // writes only to its own variables
+  bool returns = false; // has a return statement
   int plain = 0; // within statements that need no masks
   Mask* live = nullptr; // masked: not yet returned
   Mask* mask = nullptr;
@@ -93,8 +95,13 @@ struct Candidate {
   int cost = 0;
 };
 
+using Values = std::vector<Value>;
+using TemplateArguments = std::vector<TemplateArgument>;
 // A template argument: a type or a number.
 using TypeOrNumber = std::variant<Ty, int64_t>;
+
+// The number of arguments of a function of numbers; 0 for other names.
+int builtin_arity(std::string_view name);
 
 class Translator {
  public:
@@ -113,10 +120,10 @@ class Translator {
   void declare_templates();
   Symbol* find(const std::string& name);
   Symbol* find(Scope* scope, const std::string& name, Scope** where = nullptr);
-  Symbol* find_qualified(const std::string& name, Scope** where, Place place);
+  Symbol* find_qualified(const std::string& name, Scope** where);
   Value name_value(const Expr& e);
-  Value symbol_value(Symbol& s, const std::string& name, Place place);
-  Value lazy_value(Symbol& s, const std::string& name, Place place);
+  Value symbol_value(Symbol& s, const std::string& name);
+  Value lazy_value(Symbol& s, const std::string& name);
   Value argument_value(Symbol& s, size_t index);
   Value attribute_value(Symbol& s, const std::string& name);
   void share(const std::string& text);
@@ -129,38 +136,31 @@ class Translator {
   Ty base_type(const Type& t);
   Ty declared_type(const Declarator& d); // with its extents
   Ty with_extents(Ty t, const Declarator& d, const Value* init);
-  Ty template_type(
-      const std::string& name,
-      const std::vector<TemplateArgument>& arguments,
-      Place place);
+  Ty template_type(const std::string& name, const TemplateArguments& arguments);
   Ty specialized_type(
       const Symbol& s,
-      const std::vector<TemplateArgument>& arguments,
-      Scope* where,
-      Place place);
-  Ty argument_type(const TemplateArgument& a, Place place);
-  Value argument_constant(const TemplateArgument& a, Place place);
+      const TemplateArguments& arguments,
+      Scope* where);
+  Ty argument_type(const TemplateArgument& a);
+  Value argument_constant(const TemplateArgument& a);
   bool is_type_argument(const TemplateArgument& a);
-  TypeOrNumber argument_of(const TemplateArgument& a, Place place);
+  TypeOrNumber argument_of(const TemplateArgument& a);
   int64_t constant_integer(const Expr& e, const char* what);
   Ty struct_type(
       const Declaration& d,
-      const std::vector<TemplateArgument>& arguments,
-      Scope* scope,
-      Place place);
-  void lay_out(Record& r, Place place);
+      const TemplateArguments& arguments,
+      Scope* scope);
+  void lay_out(Record& r);
   Scope* bind(
       const Declaration& d,
-      const std::vector<TemplateArgument>& arguments,
+      const TemplateArguments& arguments,
       Scope* scope,
-      Place place,
       std::string& key);
   void bind_one(
       Scope& to,
       const TemplateParameter& p,
       const TemplateArgument& a,
-      std::string& key,
-      Place place);
+      std::string& key);
 
   // -- constants.cpp
   Value literal(Ty t, const Constant& c);
@@ -171,22 +171,22 @@ class Translator {
   fold(const std::string& op, const Value& a, const Value& b, Ty result);
 
   // -- convert.cpp
-  Value convert(const Value& v, Ty to, Place place, bool is_explicit = false);
+  Value convert(const Value& v, Ty to, bool is_explicit = false);
   int conversion_cost(Ty from, Ty to, const Value* v = nullptr); // -1: none
-  Ty common_type(Ty a, Ty b, Place place);
+  Ty common_type(Ty a, Ty b);
   Ty promoted(Ty t);
   Value rounded(Value v); // to half or bfloat
-  Value as_type(const Value& v, Ty to, Place place);
-  Value construct(Ty to, std::vector<Value> from, Place place);
-  Value convert_pointer(const Value& v, Ty to, Place place, bool is_explicit);
+  Value as_type(const Value& v, Ty to);
+  Value construct(Ty to, Values from);
+  Value convert_pointer(const Value& v, Ty to, bool is_explicit);
 
   // -- memory.cpp
   Value load(const Value& v);
-  void store(const Value& to, const Value& value, Place place);
-  Value item(const Value& pointer, const Value& index, Place place);
-  Value dereference(const Value& pointer, Place place);
-  Value address_of(const Value& v, Place place);
-  Value moved(const Value& pointer, const Value& by, bool minus, Place place);
+  void store(const Value& to, const Value& value);
+  Value item(const Value& pointer, const Value& index);
+  Value dereference(const Value& pointer);
+  Value address_of(const Value& v);
+  Value moved(const Value& pointer, const Value& by, bool minus);
   Value decayed(const Value& v);
   Value pinned(Value v); // its index is evaluated once
   Value component(const Value& v, const std::string& index, bool is_constant);
@@ -194,8 +194,8 @@ class Translator {
 
   // -- moving.cpp
   void place_variable(Variable* v, const Declarator& d);
-  Base* either_base(Base* a, Base* b, Place place);
-  void points_into(Base*& slot, Base* b, Place place);
+  Base* either_base(Base* a, Base* b);
+  void points_into(Base*& slot, Base* b);
   Value compared_with_null(const Value& pointer, const std::string& op);
 
   // -- memory.cpp
@@ -203,11 +203,19 @@ class Translator {
   std::string need_memory(Ty t); // its load and store functions
   void need_record(const Record& r);
   std::string stored_type(Ty t);
+  // A call of load or store at an address, whose arguments end with `rest`.
+  std::string memory_call(
+      const std::string& function,
+      Ty t,
+      const std::string& address,
+      const std::string& index,
+      const std::string& rest = ")");
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
   // The same for an access, checked if checks are requested.
   std::string access_address(const Value& v);
-  Value base_item(Base* b, Ty type, const std::string& index, Place place);
+  std::pair<std::string, std::string> accessed(const Value& v);
+  Value base_item(Base* b, Ty type, const std::string& index);
   std::string stored_item(Ty t, const std::string& text);
   std::string loaded_item(Ty t, const std::string& text);
 
@@ -218,14 +226,16 @@ class Translator {
   Value condition(const Expr& e);
   void discard(const Expr& e);
   Value member(const Expr& e);
-  Value swizzle(const Value& v, const std::string& name, Place place);
+  Value swizzle(const Value& v, const std::string& name);
   Value subscript(const Expr& e);
   Value cast(const Expr& e);
   Value constructed(const Expr& e);
   Value list_value(Ty to, const Expr& list);
+  std::vector<const Expr*> items_of(const Expr& e, size_t first = 0);
+  Values values_of(const std::vector<const Expr*>& items);
   Value array_list(Ty to, const Expr& list);
   void fill(const Value& to, const Expr& list);
-  Value make_struct(Ty to, const std::vector<const Expr*>& items, Place place);
+  Value make_struct(Ty to, const std::vector<const Expr*>& items);
   Value initial(Ty to, const Expr& e); // `= e` of a declaration
   Value lambda(const Expr& e);
   Value temporary(const Value& v, const char* wish = "t");
@@ -236,171 +246,118 @@ class Translator {
   Value unary(const Expr& e);
   Value step_by_one(const Expr& e, bool postfix, bool discarded);
   Value binary(const Expr& e);
-  Value arithmetic(
-      const std::string& op,
-      const Value& a,
-      const Value& b,
-      Place place);
+  Value arithmetic(const std::string& op, const Value& a, const Value& b);
   Value ordered(const std::string& op, const Value& a, const Value& b);
-  Value comparison(
-      const std::string& op,
-      const Value& a,
-      const Value& b,
-      Place place);
-  Value pointer_arithmetic(
-      const std::string& op,
-      const Value& a,
-      const Value& b,
-      Place place);
+  Value comparison(const std::string& op, const Value& a, const Value& b);
   Value
-  shift(const std::string& op, const Value& a, const Value& b, Place place);
-  Value complex_arithmetic(
-      const std::string& op,
-      const Value& a,
-      const Value& b,
-      Place place);
+  pointer_arithmetic(const std::string& op, const Value& a, const Value& b);
+  Value shift(const std::string& op, const Value& a, const Value& b);
+  Value
+  complex_arithmetic(const std::string& op, const Value& a, const Value& b);
   Value short_circuit(const Expr& e);
   Value conditional(const Expr& e);
-  Value chosen(const Value& c, Value a, Value b, Place place);
+  Value chosen(const Value& c, Value a, Value b);
   Value assign(const Expr& e);
   std::optional<Value> overloaded(
       const std::string& op,
-      const std::vector<Value>& operands,
-      Place place);
+      const Values& operands);
 
   // -- calls.cpp
   Value call(const Expr& e);
+  [[noreturn]] void no_function(const std::string& name, const Values& given);
   std::optional<Value>
-  call_named(const Expr& callee, std::vector<Value>& arguments, const Expr& e);
+  call_named(const Expr& callee, Values& arguments, const Expr& e);
   std::optional<Value> call_type(const Expr& callee, const Expr& e);
   Value call_member(const Expr& callee, const Expr& e);
-  std::vector<Value> arguments_of(const Expr& e);
+  Values arguments_of(const Expr& e);
   std::optional<Value> try_functions(
       Symbol& s,
       Scope* scope,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      std::vector<Value>& arguments,
-      const Value* self,
-      Place place);
+      const TemplateArguments& explicit_arguments,
+      Values& arguments,
+      const Value* self);
   std::optional<Candidate> viable(
       const Declaration& d,
       Scope* scope,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      const std::vector<Value>& arguments);
+      const TemplateArguments& explicit_arguments,
+      const Values& arguments);
   bool bind_call(
       const Declaration& d,
       Scope& to,
-      const std::vector<TemplateArgument>& explicit_arguments,
-      const std::vector<Value>& arguments,
+      const TemplateArguments& explicit_arguments,
+      const Values& arguments,
       std::string& key);
   const TemplateParameter*
-  bind_defaults(const Declaration& d, Scope& to, Place place, std::string& key);
+  bind_defaults(const Declaration& d, Scope& to, std::string& key);
   int parameter_cost(const Parameter& p, Ty type, const Value& given);
-  bool rank(Candidate& c, const std::vector<Value>& arguments);
+  bool rank(Candidate& c, const Values& arguments);
   bool deduce(const Type& t, Ty given, const Declaration& d, Scope& to);
   bool deduce_argument(
       const TemplateArgument& a,
       const TypeOrNumber& given,
       const Declaration& d,
       Scope& to);
-  Value call_closure(
-      const Value& closure,
-      std::vector<Value>& arguments,
-      Place place);
+  Value call_closure(const Value& closure, Values& arguments);
 
   // -- functions.cpp
-  Value instantiate(
-      const Candidate& c,
-      std::vector<Value> arguments,
-      const Value* self,
-      Place place);
+  Value instantiate(const Candidate& c, Values arguments, const Value* self);
   Value call_instance(
       const Instance& f,
       const std::vector<Passed>& how,
-      const std::vector<Value>& arguments,
-      Place place);
+      const Values& arguments);
   Passed passing(Ty type, const Type& written, const Value& given);
   std::string passing_key(const Passed& p, const Value& given);
   std::string argument_text(
       const Passed& p,
       const Value& given,
       bool apart,
-      std::vector<std::pair<Value, Value>>& back,
-      Place place);
+      std::vector<std::pair<Value, Value>>& back);
   void write_function(
       Instance& f,
       const Candidate& c,
       const std::vector<Passed>& how,
-      const std::vector<Value>& arguments,
+      const Values& arguments,
       const Value* self);
   void write_body(const Candidate& c, Scope& own, bool constructs);
   Variable* declare_parameter(
       Scope& scope,
       const std::string& name,
       const Passed& p,
-      const Value& given,
-      Place place);
-  Value construct_record(Ty to, std::vector<Value> arguments, Place place);
-  Value default_record(Ty to, Place place);
+      const Value& given);
+  Value construct_record(Ty to, Values arguments);
+  Value default_record(Ty to);
 
   // -- builtins.cpp, builtins_more.cpp
-  std::optional<Value> builtin(
-      const std::string& name,
-      const Expr& e,
-      std::vector<Value>& arguments);
-  Value exact_function(
-      const char* glsl,
-      const std::vector<Value>& arguments,
-      Place place);
-  Value float_function(
-      const char* glsl,
-      const std::vector<Value>& arguments,
-      Place place);
-  Ty overload_type(const std::vector<Value>& arguments, size_t n, Place place);
-  Value by_components(
-      const char* glsl,
-      std::vector<Value>& arguments,
-      size_t uints,
-      Place place);
+  std::optional<Value>
+  builtin(const std::string& name, const Expr& e, Values& arguments);
+  Value exact_function(const char* glsl, const Values& arguments);
+  Value float_function(const char* glsl, const Values& arguments);
+  Ty overload_type(const Values& arguments, size_t n);
+  Value by_components(const char* glsl, Values& arguments, size_t uints);
   std::string narrow_text(
       const std::string& glsl,
       Ty t,
       Ty wide,
       const std::vector<std::string>& x);
-  Value number_function(
-      const std::string& name,
-      const char* real,
-      std::vector<Value>& arguments,
-      Place place);
-  Value select(std::vector<Value>& arguments, Place place);
-  std::optional<Value> with_result(
-      const std::string& name,
-      std::vector<Value>& arguments,
-      Place place);
+  Value
+  number_function(const std::string& name, const char* real, Values& arguments);
+  Value select(Values& arguments);
+  std::optional<Value> with_result(const std::string& name, Values& arguments);
   std::optional<Value> integer_function(
       const std::string& name,
-      std::vector<Value>& arguments,
-      Place place);
-  std::optional<Value> mlx_function(
-      const std::string& name,
-      const Expr& e,
-      std::vector<Value>& arguments);
+      Values& arguments);
+  std::optional<Value>
+  mlx_function(const std::string& name, const Expr& e, Values& arguments);
 
   // -- builtins_threads.cpp
-  Value barrier(const std::string& name, std::vector<Value>& arguments);
+  Value barrier(const std::string& name, Values& arguments);
   std::optional<Value> simd_function(
       const std::string& name,
-      std::vector<Value>& arguments,
-      Place place);
+      Values& arguments);
   std::optional<Value> atomic_function(
       const std::string& name,
-      std::vector<Value>& arguments,
-      Place place);
-  Value atomic_exchange(
-      const std::string& memory,
-      Ty t,
-      std::vector<Value>& arguments,
-      Place place);
+      Values& arguments);
+  Value atomic_exchange(const std::string& memory, Ty t, Values& arguments);
   Value atomic_float(
       const std::string& operation,
       const std::string& memory,
@@ -424,7 +381,7 @@ class Translator {
   void do_statement(const Stmt& s);
   void switch_statement(const Stmt& s);
   void return_statement(const Stmt& s);
-  void note_result(const Value& v, Place place);
+  void note_result(const Value& v);
   void local_declaration(const Stmt& s);
 
   // -- masks.cpp
@@ -444,6 +401,8 @@ class Translator {
   void masked_return(const Stmt& s);
   void with_mask(Mask& m, const std::function<void()>& what);
   std::string new_mask(const std::string& value);
+  Mask& part_mask(const std::string& value); // of some invocations
+  void after_leaving(Mask& outer, bool leaves);
   std::string mask_text(); // of the active invocations, as an argument
   bool is_uniform(const Expr& e);
   void leave_lanes(const std::string& lanes);
@@ -467,6 +426,7 @@ class Translator {
   std::vector<Line> captured(const std::function<void()>& what);
   std::vector<Line> captured_inside(const std::function<void()>& what);
   void wrote(const Value& to);
+  void check_writable(const Value& to) const;
   void append(std::vector<Line>& lines);
   std::string free_name(const std::string& wish);
   std::string print();
@@ -474,7 +434,10 @@ class Translator {
   std::string declared_text(const Variable& v, const std::string& rest) const;
   void choose_names();
   std::string with_names(const std::string& text) const;
-  [[noreturn]] void fail(Place place, const std::string& what) const;
+  template <typename... Parts>
+  [[noreturn]] void fail(std::string_view form, const Parts&... parts) const {
+    fail_at(here_, form, parts...);
+  }
 
   const Source& source_;
   const Target& target_;
@@ -501,10 +464,12 @@ class Translator {
   std::deque<Written> written_;
   int functions_ = 0;
   int depth_ = 0, nested_ = 0;
-  Place here_; // of the expression at hand, for reports
+  Place here_; // of the statement or expression at hand, for messages
+  Place last_; // of the expression evaluated last, for reports of accesses
   size_t explicit_ = 0; // template arguments given to the call at hand
   bool discarding_ = false; // the value of the call to come
   bool uses_simd_ = false;
+  bool independent_ = true; // Translation::independent, apart from uses_simd_
   uint32_t shared_bytes_ = 0;
 };
 

@@ -28,28 +28,15 @@ struct Spelling {
 // Beside those of `scalars`.
 constexpr Spelling spellings[] = {
     {"int8_t", Scalar::I8},
-    {"signed char", Scalar::I8},
-    {"unsigned char", Scalar::U8},
     {"uint8_t", Scalar::U8},
     {"int16_t", Scalar::I16},
-    {"short int", Scalar::I16},
     {"uint16_t", Scalar::U16},
-    {"unsigned short", Scalar::U16},
-    {"unsigned short int", Scalar::U16},
     {"int32_t", Scalar::I32},
-    {"signed", Scalar::I32},
-    {"signed int", Scalar::I32},
     {"uint32_t", Scalar::U32},
-    {"unsigned", Scalar::U32},
-    {"unsigned int", Scalar::U32},
     {"int64_t", Scalar::I64},
-    {"long int", Scalar::I64},
-    {"long long", Scalar::I64},
     {"ptrdiff_t", Scalar::I64},
     {"intptr_t", Scalar::I64},
     {"uint64_t", Scalar::U64},
-    {"unsigned long", Scalar::U64},
-    {"unsigned long long", Scalar::U64},
     {"size_t", Scalar::U64},
     {"uintptr_t", Scalar::U64},
     {"float16_t", Scalar::F16},
@@ -80,54 +67,14 @@ Ty Types::get(const TypeData& data) {
   return &all_.emplace_back(data);
 }
 
-Ty Types::scalar(Scalar s, bool atomic) {
-  TypeData t{.kind = TypeData::Kind::Scalar, .scalar = s};
-  t.atomic = atomic;
-  return get(t);
-}
-
 Ty Types::vector(Scalar s, int width, bool packed) {
-  if (width == 1) {
-    return scalar(s);
-  }
-  TypeData t{.kind = TypeData::Kind::Vector, .scalar = s};
-  t.width = static_cast<uint8_t>(width);
-  t.packed = packed;
-  return get(t);
-}
-
-Ty Types::array(Ty element, int64_t count) {
-  TypeData t{.kind = TypeData::Kind::Array};
-  t.element = element;
-  t.count = count;
-  return get(t);
-}
-
-Ty Types::pointer(Ty element, Space space) {
-  TypeData t{.kind = TypeData::Kind::Pointer};
-  t.element = element;
-  t.space = space == Space::None ? Space::Thread : space;
-  return get(t);
-}
-
-Ty Types::complex() {
-  return get({.kind = TypeData::Kind::Complex});
-}
-
-Ty Types::flags() {
-  return get({.kind = TypeData::Kind::Flags});
-}
-
-Ty Types::record(const Record* r) {
-  TypeData t{.kind = TypeData::Kind::Struct};
-  t.record = r;
-  return get(t);
-}
-
-Ty Types::closure(const Closure* c) {
-  TypeData t{.kind = TypeData::Kind::Closure};
-  t.closure = c;
-  return get(t);
+  auto components = static_cast<uint8_t>(width);
+  return width == 1 ? scalar(s)
+                    : get(
+                          {.kind = Kind::Vector,
+                           .scalar = s,
+                           .width = components,
+                           .packed = packed});
 }
 
 Ty Types::named(std::string_view name) {
@@ -200,10 +147,9 @@ std::string msl_name(Ty t) {
           msl_name(t->element) + "*";
     case Kind::Closure:
       return "a lambda";
-    case Kind::Flags:
+    default:
       return "flags";
   }
-  return "";
 }
 
 std::string glsl_name(Ty t) {
@@ -223,11 +169,9 @@ std::string glsl_name(Ty t) {
       return glsl_name(flat_element(t));
     case Kind::Pointer:
       return t->is_address() ? "uint64_t" : "int";
-    case Kind::Closure:
-    case Kind::Flags:
+    default:
       return "int";
   }
-  return "";
 }
 
 std::string memory_name(Ty t) {
@@ -253,11 +197,8 @@ uint32_t align_of(Ty t) {
   using Kind = TypeData::Kind;
   switch (t->kind) {
     case Kind::Scalar:
-      return info_of(t->scalar).size;
-    case Kind::Vector: {
-      uint32_t item = info_of(t->scalar).size;
-      return t->packed ? item : item * (t->width == 3 ? 4 : t->width);
-    }
+    case Kind::Vector:
+      return t->packed ? info_of(t->scalar).size : size_of(t);
     case Kind::Complex:
       return 4;
     case Kind::Struct:
@@ -275,18 +216,16 @@ uint32_t size_of(Ty t) {
   using Kind = TypeData::Kind;
   switch (t->kind) {
     case Kind::Scalar:
-      return info_of(t->scalar).size;
     case Kind::Vector:
       return info_of(t->scalar).size *
           (t->width == 3 && !t->packed ? 4 : t->width);
     case Kind::Complex:
+    case Kind::Pointer:
       return 8;
     case Kind::Struct:
       return t->record->size;
     case Kind::Array:
       return size_of(t->element) * static_cast<uint32_t>(t->count);
-    case Kind::Pointer:
-      return 8;
     default:
       return 1;
   }

@@ -117,27 +117,46 @@ class Types {
   Ty nothing() {
     return get({});
   }
-  Ty scalar(Scalar s, bool atomic = false);
+  Ty scalar(Scalar s, bool atomic = false) {
+    return get({.kind = Kind::Scalar, .scalar = s, .atomic = atomic});
+  }
   Ty vector(Scalar s, int width, bool packed = false);
   // A scalar or a vector of `like`'s width.
   Ty with_scalar(Ty like, Scalar s) {
     return like->is_vector() ? vector(s, like->width) : scalar(s);
   }
-  Ty array(Ty element, int64_t count);
-  Ty pointer(Ty element, Space space);
-  Ty complex();
-  Ty flags();
-  Ty record(const Record* r);
-  Ty closure(const Closure* c);
+  Ty array(Ty element, int64_t count) {
+    return get({.kind = Kind::Array, .element = element, .count = count});
+  }
+  Ty pointer(Ty element, Space space) {
+    space = space == Space::None ? Space::Thread : space;
+    return get({.kind = Kind::Pointer, .element = element, .space = space});
+  }
+  Ty complex() {
+    return get({.kind = Kind::Complex});
+  }
+  Ty flags() {
+    return get({.kind = Kind::Flags});
+  }
+  Ty record(const Record* r) {
+    return get({.kind = Kind::Struct, .record = r});
+  }
+  Ty closure(const Closure* c) {
+    return get({.kind = Kind::Closure, .closure = c});
+  }
   // "uint", "float4", "packed_half2", "bfloat16_t"; null if it is no such name.
   Ty named(std::string_view name);
 
  private:
+  using Kind = TypeData::Kind;
   std::deque<TypeData> all_;
 };
 
 // The type's name in MSL.
 std::string msl_name(Ty t);
+inline std::string as_text(Ty t) {
+  return msl_name(t);
+}
 // The GLSL type of a value of it.
 std::string glsl_name(Ty t);
 // "f16x4", "i32": of the functions that load and store it.

@@ -21,7 +21,7 @@ bool Translator::is_uniform(const Expr& e) {
         return false;
       }
       if (s->kind == Symbol::Kind::Lazy) {
-        symbol_value(*s, e.text, e.place);
+        symbol_value(*s, e.text);
       }
       for (auto& a : source_.arguments) {
         if (a.name == e.text && a.reference &&

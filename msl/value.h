@@ -52,6 +52,7 @@ struct Variable {
   bool is_precise = false; // volatile: not contracted
   bool coded = false; // threadgroup half, bfloat: 16 bits
   bool written = false; // a parameter that is assigned to
+  bool read_only = false; // const, or a pointer to const
 
   // For pointers that move between arrays (moving.h): where the variable is
   // declared, the array that it is a part of, and its first item there.
@@ -98,6 +99,7 @@ struct Value {
   Base** slot = nullptr; // of a place for a pointer: what is known of `base`
   bool is_null = false; // nullptr
   bool may_be_null = false; // a pointer that was in a variable
+  bool read_only = false; // const; of a pointer: what it points to
 
   bool is_lvalue() const {
     return home != Home::None;
@@ -109,6 +111,16 @@ struct Value {
   }
   double real() const;
 };
+
+// The value of the text of an integer, without its suffix; empty if it is none
+// or has more than 64 bits.
+std::optional<uint64_t> integer_value(const std::string& digits);
+// a op b of 64-bit patterns, for the caller to wrap to the type; empty where
+// C++ leaves it undefined.
+std::optional<int64_t>
+fold_integer(const std::string& op, int64_t a, int64_t b, Scalar s);
+std::optional<bool>
+fold_comparison(const std::string& op, int64_t a, int64_t b);
 
 // A value without a place: `text` of type `t`.
 inline Value plain_value(Ty t, std::string text, Prec prec = Prec::Atom) {
@@ -124,6 +136,11 @@ std::string within(const Value& v, Prec prec);
 // A key for the object at this address.
 inline std::string identity(const void* p) {
   return std::to_string(reinterpret_cast<intptr_t>(p));
+}
+// Whether the declaration of a variable makes it const or, of a pointer, what
+// it points to. `const T x`, where T is a pointer, makes neither.
+inline bool is_read_only(const Type& written, Ty type) {
+  return written.is_const && type->is_pointer() == (written.pointers > 0);
 }
 // Whether `op` is an operator between two numbers.
 bool is_infix(const std::string& op);

@@ -326,10 +326,10 @@ TEST_CASE("msl: errors are sentences with the user's line") {
       "[metal_kernel] k: line 2 of the body, column 7: `y = 2`: `z` is not expected "
       "behind `2`: is a `;` missing at the end of this line?");
   CHECK(has(refusal("x = (1;"), "`;` stands") == false);
-  CHECK(has(refusal("x = (1;"), "This `(` is never closed."));
+  CHECK(has(refusal("x = (1;"), "This `(` is never closed; add `)`."));
   CHECK(has(refusal("if (x) { y = 1; ]"), "`]` stands where `}` should close"));
   CHECK(has(refusal("}"), "Nothing is open that this `}` closes."));
-  CHECK(has(refusal("x = = 3;"), "`=` is not expected behind `=`."));
+  CHECK(has(refusal("x = = 3;"), "`=` is not expected behind `=`; a value"));
   CHECK(has(refusal("x = 1", ""), "ends within a statement"));
   CHECK(has(refusal("return return;"), "`return` is not expected here."));
   CHECK(has(refusal("else x = 1;"), "`else` is not expected here."));
@@ -341,7 +341,7 @@ TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(has(refusal("auto [a, b] = c;"), "name each value"));
   CHECK(has(refusal("int f() { }"), "into the kernel's header"));
   CHECK(has(refusal("if (int x = 1) {}"), "declare the variable before"));
-  CHECK(has(refusal("x = \"a\";"), "a text"));
+  CHECK(has(refusal("x = \"a\";"), "a string"));
   CHECK(has(refusal("x = 1; $"), "`$` has no meaning"));
   CHECK(has(refusal("/* x"), "no end"));
   CHECK(has(
@@ -359,7 +359,8 @@ TEST_CASE("msl: errors are sentences with the user's line") {
   CHECK(has(refusal("", "#endif"), "no #if"));
   CHECK(has(refusal("", "#if 1 +\n#endif"), "no end"));
   CHECK(has(refusal("", "#if 1 / 0\n#endif"), "divides by zero"));
-  CHECK(has(refusal("", "#if (1\n#endif"), "This `(` is never closed."));
+  CHECK(
+      has(refusal("", "#if (1\n#endif"), "This `(` is never closed; add `)`."));
   CHECK(has(refusal("", "#if 1 2\n#endif"), "`2` is not expected behind `1`"));
   CHECK(has(refusal("", "#if A = 1\n#endif"), "integers and their operators"));
   CHECK(has(refusal("", "#if 0x\n#endif"), "not an integer of 64 bits"));
@@ -381,8 +382,12 @@ constexpr struct {
      7,
      "`z` is not expected behind `2`: is a `;` missing at the "
      "end of this line?"},
-    {"", "x = (1;", 1, 5, "This `(` is never closed."},
-    {"", "x = = 3;", 1, 5, "`=` is not expected behind `=`."},
+    {"", "x = (1;", 1, 5, "This `(` is never closed; add `)`."},
+    {"",
+     "x = = 3;",
+     1,
+     5,
+     "`=` is not expected behind `=`; a value is wanted."},
     {"",
      "float a = 1",
      1,
@@ -393,20 +398,24 @@ constexpr struct {
      "for (int i = 0; i < 4, ++i) {}",
      1,
      27,
-     "`)` is not expected behind `i`."},
+     "`)` is not expected behind `i`; `;` is wanted."},
     {"", "int 3a = 1;", 1, 5, "`3a` is not expected behind `int`."},
-    {"", "x = a ? b;", 1, 10, "`;` is not expected behind `b`."},
+    {"", "x = a ? b;", 1, 10, "`;` is not expected behind `b`; `:` is wanted."},
     {"",
      "switch (x) { case: y = 1; }",
      1,
      18,
-     "`:` is not expected behind `case`."},
+     "`:` is not expected behind `case`; a value is wanted."},
     {"",
      "do { x = 1; } while (x)",
      1,
      23,
      "The text ends within a statement: is a `;` missing here?"},
-    {"", "x = (float)* ;", 1, 14, "`;` is not expected behind `*`."},
+    {"",
+     "x = (float)* ;",
+     1,
+     14,
+     "`;` is not expected behind `*`; a value is wanted."},
     {"",
      "auto [a, b] = c;",
      1,
@@ -428,13 +437,17 @@ constexpr struct {
      "x = 1;",
      1,
      20,
-     "`}` is not expected behind `x`."},
+     "`}` is not expected behind `x`; `;` is wanted."},
     {"template <typename A> f(A x) { return x; }",
      "x=1;",
      1,
      24,
      "`(` is not expected behind `f`."},
-    {"enum E { a b };", "", 1, 12, "`b` is not expected behind `a`."},
+    {"enum E { a b };",
+     "",
+     1,
+     12,
+     "`b` is not expected behind `a`; `}` is wanted."},
     {"struct A {};\nstruct B : A {};",
      "",
      2,

@@ -107,7 +107,8 @@ TEST_CASE("custom: a kernel's name is the user's again") {
 }
 
 TEST_CASE("custom: GLSL with every line where the user wrote it") {
-  auto text = glsl_of(glsl("\nbad line;", "int one;\nint two;"), {8, 2, 1});
+  auto text = glsl_of(
+      glsl("\nbad line;", "int one;\nint two;"), {.threads = {8, 2, 1}});
   CHECK(has(text, "local_size_x = 8, local_size_y = 2"));
   CHECK(has(text, "#line 1 \"source of k\"\n\nbad line;\n"));
   try {
@@ -116,22 +117,20 @@ TEST_CASE("custom: GLSL with every line where the user wrote it") {
   } catch (const std::exception& e) {
     CHECK(has(e.what(), "source of k:2:"));
   }
-  compile_source("k", glsl_of(glsl("store(y, 0, load(x, 0));"), {1, 1, 1}), {});
+  compile_source("k", glsl_of(glsl("store(y, 0, load(x, 0));"), {}), {});
   CHECK_THROWS_AS(
-      glsl_of(glsl("uint n = gl_NumWorkGroups.x;"), {1, 1, 1}),
-      std::invalid_argument);
+      glsl_of(glsl("uint n = gl_NumWorkGroups.x;"), {}), std::invalid_argument);
   // Comments may say what they like.
-  glsl_of(glsl("// gl_NumWorkGroups\n/* gl_WorkGroupID */"), {1, 1, 1});
+  glsl_of(glsl("// gl_NumWorkGroups\n/* gl_WorkGroupID */"), {});
   auto other = glsl("");
   other.source.arguments[1].type = "double";
-  CHECK_THROWS_AS(glsl_of(other, {1, 1, 1}), std::invalid_argument);
+  CHECK_THROWS_AS(glsl_of(other, {}), std::invalid_argument);
 }
 
 TEST_CASE("custom: threads that have nothing to do with each other") {
   auto independent = [](const std::string& body,
                         const std::string& header = "") {
-    auto k = glsl(body, header);
-    return is_independent(k, glsl_of(k, {1, 1, 1}));
+    return is_independent(glsl(body, header));
   };
   CHECK(independent("store(y, thread_position_in_grid.x, 1.0); // barrier()"));
   CHECK(!independent("barrier();"));
@@ -141,20 +140,32 @@ TEST_CASE("custom: threads that have nothing to do with each other") {
   CHECK(!independent("", "shared float s[2];"));
   CHECK(!independent("", "#include \"common/lanes.glsl\""));
 
-  CustomSource msl;
-  auto translated = [&](const std::string& line) {
-    return is_independent(
-        msl, "#include \"common/msl.glsl\"\n\nvoid main() {\n" + line + "}\n");
+  auto translated = [](const std::string& body, bool guarded = false) {
+    msl::Source s;
+    s.body = body;
+    s.arguments = {{"y", "float", true}};
+    msl::Target t;
+    t.guarded = guarded;
+    return msl::translate(s, t);
   };
-  CHECK(translated("uint shared_x = msl_thread_position_in_grid().x;"));
-  CHECK(translated("y = msl_exp(msl_threads_per_simdgroup());"));
-  CHECK(!translated("uint i = msl_thread_position_in_threadgroup().x;"));
-  CHECK(!translated("uint i = msl_threadgroup_position_in_grid().x;"));
-  CHECK(!translated("float s = msl_simd_sum(x);"));
-  CHECK(!translated("subgroupBarrier();"));
+  auto apart = [&](const std::string& body) {
+    return translated(body).independent;
+  };
+  CHECK(apart("uint shared_x = thread_position_in_grid.x;"));
+  CHECK(apart("y[0] = exp(float(threads_per_simdgroup));"));
+  CHECK(apart("atomic_thread_fence(mem_flags::mem_device);"));
+  CHECK(!apart("uint i = thread_position_in_threadgroup.x;"));
+  CHECK(!apart("uint i = threadgroup_position_in_grid.x;"));
+  CHECK(!apart("uint i = dispatch_threads_per_simdgroup;"));
+  CHECK(!apart("y[0] = simd_sum(y[1]);"));
+  CHECK(!apart("simdgroup_barrier(mem_flags::mem_none);"));
+  CHECK(!apart("threadgroup float s[2];"));
+  CHECK(
+      has(translated("y[0] = 1;", true).glsl,
+          "void main() {\n  if (any(greaterThanEqual("));
 
   auto k = glsl("uint i = thread_position_in_grid.x;\nbad line;", "int a;");
-  auto text = with_guard(k, glsl_of(k, {4, 1, 1}));
+  auto text = glsl_of(k, {.threads = {4, 1, 1}, .guarded = true});
   CHECK(has(text, "void main() {\nif (any(greaterThanEqual("));
   CHECK(has(text, "return;\nPtr_f16 x = "));
 }
@@ -167,7 +178,9 @@ TEST_CASE("custom: kernels with loops end by showing whether they were whole") {
       "store(y, 0, s);",
       "\nvoid f() { while (false) {} }");
   CHECK(loops_of(k) == "line 2 of the source, line 2 of the header");
-  auto text = with_whole_loops(k, with_guard(k, glsl_of(k, {4, 1, 1})));
+  msl::Target target;
+  target.guarded = target.whole_loops = true;
+  auto text = glsl_of(k, target);
   CAPTURE(text);
   auto code = compile_source("k", text, {});
   // Two addresses, three extents, the kernel's number and the report's address.
@@ -175,9 +188,7 @@ TEST_CASE("custom: kernels with loops end by showing whether they were whole") {
 
   CustomSource metal = parse_custom_source(name, text_with_loop, 5);
   CHECK(loops_of(metal) == "line 2 of the body");
-  msl::Target target;
-  auto made = msl::translate(metal.source, target).glsl;
-  code = compile_source("k", with_whole_loops(metal, made), {});
+  code = compile_source("k", msl::translate(metal.source, target).glsl, {});
   CHECK(code.reflection.args_size == (5 * 8) + 36 + 4 + 8);
 }
 

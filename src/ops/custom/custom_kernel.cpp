@@ -29,23 +29,18 @@ namespace {
 
 using Extent = std::array<uint32_t, 3>;
 
-// Parameters of a kernel's translation, besides its text.
-struct Form {
-  Extent threads{}; // per workgroup
-  bool aligned = false; // msl::Target's
-  bool guarded = false; // with_guard()
-  // extents of msl::Target, with MLX_VK_DEBUG=bounds
-  std::vector<std::pair<int64_t, int64_t>> extents;
-  bool operator==(const Form&) const = default;
-};
+using ShapeInfos = std::vector<std::tuple<bool, bool, bool>>;
+
+constexpr uint32_t simd_width = 32;
 
 // A text that MLX generated, and the kernels compiled from it.
 struct Known {
   CustomSource source;
   std::optional<GatedDeltaKernel> gated_delta;
-  std::optional<bool> independent; // is_independent()
+  std::string loops; // loops_of()
+  std::optional<bool> independent; // of its translation
   uint32_t number = 0; // from CutLoops::add_kernel()
-  std::vector<std::pair<Form, const Kernel*>> kernels;
+  std::vector<std::pair<msl::Target, const Kernel*>> kernels;
 };
 
 // Kernels by their whole text, since different kernels may share a name. The
@@ -67,6 +62,7 @@ class KnownKernels {
     }
     auto made = std::make_unique<Known>();
     made->source = parse_custom_source(name, text, arguments);
+    made->loops = loops_of(made->source);
     if (!made->source.glsl) {
       made->gated_delta = gated_delta_kernel(made->source.source);
     }
@@ -76,10 +72,10 @@ class KnownKernels {
     std::lock_guard lock(mutex_);
     return *by_text.try_emplace(text, std::move(made)).first->second;
   }
-  const Kernel* find(const Known& known, const Form& wanted) {
+  const Kernel* find(const Known& known, const msl::Target& wanted) {
     std::lock_guard lock(mutex_);
-    for (auto& [form, kernel] : known.kernels) {
-      if (form == wanted) {
+    for (auto& [target, kernel] : known.kernels) {
+      if (target == wanted) {
         return kernel;
       }
     }
@@ -96,14 +92,13 @@ class KnownKernels {
   uint32_t number(Known& known, CutLoops& loops) {
     std::lock_guard lock(mutex_);
     if (known.number == 0) {
-      auto& source = known.source;
-      known.number = loops.add_kernel(source.title(), loops_of(source));
+      known.number = loops.add_kernel(known.source.title(), known.loops);
     }
     return known.number;
   }
-  void add(Known& known, const Form& form, const Kernel& kernel) {
+  void add(Known& known, const msl::Target& target, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
-    known.kernels.emplace_back(form, &kernel);
+    known.kernels.emplace_back(target, &kernel);
   }
 
  private:
@@ -130,66 +125,50 @@ std::string words(const Extent& e) {
 std::string what_else(const CustomSource& kernel) {
   return kernel.glsl
       ? ""
-      : "\nIf it is a model's own, MLX_VK_METAL_KERNELS=0 has mlx-lm and mlx-vlm "
+      : "\nIf it is a model's own, MLX_VK_METAL_KERNELS=0 has mlx-lm and "
+        "mlx-vlm "
         "take MLX's operations instead.";
 }
 
-// The shader with the guard and the loop check that grid and device need.
-std::string finished(
-    const CustomSource& kernel,
-    const Form& form,
-    const Caps& caps,
-    std::string glsl) {
-  if (form.guarded) {
-    glsl = with_guard(kernel, std::move(glsl));
-  }
-  bool shows = caps.software() && !loops_of(kernel).empty();
-  return shows ? with_whole_loops(kernel, std::move(glsl)) : glsl;
-}
-
 // The kernel as GLSL, and the subgroup size to request; 0: any.
-std::pair<std::string, uint32_t>
-glsl_for(const CustomSource& kernel, const Form& form, const Caps& caps) {
+std::pair<msl::Translation, uint32_t> glsl_for(
+    const CustomSource& kernel,
+    const msl::Target& target,
+    const Caps& caps) {
+  msl::Translation made;
   if (kernel.glsl) {
     uint32_t wanted = kernel.subgroup_size;
+    uint32_t least = caps.min_subgroup_size, most = caps.max_subgroup_size;
     if (wanted && sure_subgroup(caps, wanted) != wanted) {
-      throw std::invalid_argument(
-          kernel.title() + ": subgroup_size=" + std::to_string(wanted) +
-          " cannot be had on " + caps.name + ", whose subgroups have " +
-          std::to_string(caps.min_subgroup_size) +
-          (caps.min_subgroup_size == caps.max_subgroup_size
-               ? ""
-               : " to " + std::to_string(caps.max_subgroup_size)) +
+      kernel.refuse(
+          "subgroup_size=" + std::to_string(wanted) + " cannot be had on " +
+          caps.name + ", whose subgroups have " + std::to_string(least) +
+          (least == most ? "" : " to " + std::to_string(most)) +
           " invocations" +
-          (caps.required_subgroup_size ||
-                   caps.min_subgroup_size == caps.max_subgroup_size
-               ? "."
-               : " as the driver likes."));
+          (caps.required_subgroup_size || least == most
+               ? ""
+               : " as the driver likes") +
+          ".");
     }
-    return {
-        finished(kernel, form, caps, glsl_of(kernel, form.threads)), wanted};
+    made.glsl = glsl_of(kernel, target);
+    made.independent = is_independent(kernel);
+    return {std::move(made), wanted};
   }
-  constexpr uint32_t simd_width = 32;
-  msl::Target target;
-  target.threads = form.threads;
-  target.aligned = form.aligned;
-  target.subgroup = sure_subgroup(caps, simd_width);
-  target.shared_bytes = caps.shared_memory;
-  target.extents = form.extents;
-  msl::Translation made;
   try {
     made = msl::translate(kernel.source, target);
   } catch (const std::runtime_error& e) {
     throw std::runtime_error(e.what() + what_else(kernel));
   }
   bool ask = made.collective && target.subgroup == simd_width;
-  return {
-      finished(kernel, form, caps, std::move(made.glsl)), ask ? simd_width : 0};
+  return {std::move(made), ask ? simd_width : 0};
 }
 
-const Kernel&
-build(StreamEncoder& enc, const CustomSource& kernel, const Form& form) {
-  auto [text, subgroup] = glsl_for(kernel, form, enc.caps());
+const Kernel& build(
+    StreamEncoder& enc,
+    const CustomSource& kernel,
+    const msl::Target& target) {
+  auto [made, subgroup] = glsl_for(kernel, target, enc.caps());
+  auto& text = made.glsl;
   std::vector<Define> defines;
   if (subgroup) {
     defines.emplace_back("SG", subgroup);
@@ -218,8 +197,8 @@ Extent extent_of(
     int least) {
   auto [x, y, z] = t;
   if (std::min({x, y, z}) < least) {
-    throw std::invalid_argument(
-        kernel.title() + ": the " + what + " (" + std::to_string(x) + ", " +
+    kernel.refuse(
+        std::string("the ") + what + " (" + std::to_string(x) + ", " +
         std::to_string(y) + ", " + std::to_string(z) + ") has less than " +
         std::to_string(least) + " threads on an axis.");
   }
@@ -227,8 +206,8 @@ Extent extent_of(
 }
 
 struct Launch {
-  Extent grid{}, threads{}; // threads: of a usual threadgroup
-  bool guarded = false;
+  Extent grid{};
+  msl::Target target; // of a usual threadgroup
   std::vector<ExactDispatch> dispatches;
 };
 
@@ -245,8 +224,8 @@ Extent clipped(
     threads *= e[i];
   }
   if (threads > caps.max_workgroup_size) {
-    throw std::invalid_argument(
-        kernel.title() + ": a threadgroup of " + words(e) + " threads has " +
+    kernel.refuse(
+        "a threadgroup of " + words(e) + " threads has " +
         std::to_string(threads) + "; " + caps.name + " allows " +
         std::to_string(caps.max_workgroup_size) +
         ". Pass a smaller threadgroup=." + what_else(kernel));
@@ -254,11 +233,10 @@ Extent clipped(
   for (int i = 0; i < 3; ++i) {
     uint32_t most = caps.max_workgroup_axes[i];
     if (most && e[i] > most) {
-      throw std::invalid_argument(
-          kernel.title() + ": a threadgroup of " + words(e) + " threads; on " +
-          caps.name + " its axis " + "xyz"[i] + " has at most " +
-          std::to_string(most) + ". Pass another threadgroup=." +
-          what_else(kernel));
+      kernel.refuse(
+          "a threadgroup of " + words(e) + " threads; on " + caps.name +
+          " its axis " + "xyz"[i] + " has at most " + std::to_string(most) +
+          ". Pass another threadgroup=." + what_else(kernel));
     }
   }
   return e;
@@ -278,11 +256,11 @@ void check_grid(
     dispatches *= 1 + grid[i] / (uint64_t(threads[i]) * 65535);
   }
   if (all > most_threads || dispatches > most_dispatches) {
-    throw std::invalid_argument(
-        kernel.title() + ": a grid of " + words(grid) +
-        " threads in threadgroups of " + words(threads) +
-        " is more than one call may have: 2^44 threads, and 65536 dispatches of "
-        "65535 threadgroups on an axis. Let a thread do more, or call the "
+    kernel.refuse(
+        "a grid of " + words(grid) + " threads in threadgroups of " +
+        words(threads) +
+        " is more than one call may have: 2^44 threads, and 65536 dispatches "
+        "of 65535 threadgroups on an axis. Let a thread do more, or call the "
         "kernel for parts of the grid.");
   }
 }
@@ -299,13 +277,12 @@ bool fits(const Extent& threads, const Caps& caps) {
   return true;
 }
 
-bool independent(Known& known, const Form& form, const Caps& caps) {
+bool independent(Known& known, const msl::Target& target, const Caps& caps) {
   auto& all = known_kernels();
   if (auto known_before = all.independent(known)) {
     return *known_before;
   }
-  bool is =
-      is_independent(known.source, glsl_for(known.source, form, caps).first);
+  bool is = glsl_for(known.source, target, caps).first.independent;
   all.set_independent(known, is);
   return is;
 }
@@ -319,123 +296,109 @@ Launch launch_of(
     bool aligned,
     const Caps& caps) {
   Launch l;
+  auto& t = l.target;
+  t.aligned = aligned;
+  t.subgroup = sure_subgroup(caps, simd_width);
+  t.shared_bytes = caps.shared_memory;
+  t.whole_loops = caps.software() && !known.loops.empty();
   l.grid = extent_of(known.source, "grid", grid, 0);
   Extent whole = extent_of(known.source, "threadgroup", threadgroup, 1);
-  l.threads = clipped(known.source, whole, l.grid, caps);
+  t.threads = clipped(known.source, whole, l.grid, caps);
   if (std::min({l.grid[0], l.grid[1], l.grid[2]}) == 0) {
     return l;
   }
-  l.guarded = independent(known, {l.threads, aligned}, caps);
+  t.guarded = independent(known, t, caps);
   Extent covered = l.grid;
-  if (l.guarded) {
-    l.threads = fits(whole, caps) ? whole : l.threads;
+  if (t.guarded) {
+    t.threads = fits(whole, caps) ? whole : t.threads;
     for (int i = 0; i < 3; ++i) {
-      uint32_t n = l.threads[i];
+      uint32_t n = t.threads[i];
       covered[i] = (covered[i] + n - 1) / n * n;
     }
   }
-  check_grid(known.source, l.grid, l.threads);
-  l.dispatches = exact_dispatches(covered, l.threads);
+  check_grid(known.source, l.grid, t.threads);
+  l.dispatches = exact_dispatches(covered, t.threads);
   return l;
 }
 
-const Kernel& kernel_for(StreamEncoder& enc, Known& known, const Form& form) {
+const Kernel&
+kernel_for(StreamEncoder& enc, Known& known, const msl::Target& target) {
   auto& all = known_kernels();
-  if (auto* k = all.find(known, form)) {
+  if (auto* k = all.find(known, target)) {
     return *k;
   }
-  auto& k = build(enc, known.source, form);
-  all.add(known, form, k);
+  auto& k = build(enc, known.source, target);
+  all.add(known, target, k);
   return k;
 }
 
-// The shapes, strides and ndims that the body names, in one array.
-class Infos {
- public:
-  template <typename T>
-  void add(const T* items, size_t count) {
-    constexpr size_t align = 8;
-    offsets_.push_back(bytes_.size());
-    auto* p = reinterpret_cast<const char*>(items);
-    bytes_.insert(bytes_.end(), p, p + count * sizeof(T));
-    bytes_.resize((bytes_.size() + align - 1) / align * align);
+// Calls f(items, bytes) for the shape, strides and ndim of an input that the
+// body names; inputs without dimensions have none.
+template <typename F>
+void each_info(const array& x, const ShapeInfos::value_type& infos, F&& f) {
+  auto [shape, strides, ndim] = infos;
+  int dims = x.ndim();
+  if (dims && shape) {
+    f(static_cast<const void*>(x.shape().data()), dims * sizeof(int32_t));
   }
-  // Returns a view for each add(), in order.
-  std::vector<array> place(StreamEncoder& enc) const {
-    std::vector<array> views;
-    if (offsets_.empty()) {
-      return views;
-    }
-    array all = enc.temporary({int(bytes_.size())}, uint8);
-    std::memcpy(all.data<char>(), bytes_.data(), bytes_.size());
-    for (size_t i = 0; i < offsets_.size(); ++i) {
-      size_t end = i + 1 < offsets_.size() ? offsets_[i + 1] : bytes_.size();
-      int n = int(end - offsets_[i]);
-      array& v =
-          views.emplace_back(Shape{n}, uint8, nullptr, std::vector<array>{});
-      v.copy_shared_buffer(all, {1}, {true, true, true}, n, offsets_[i]);
-    }
-    return views;
+  if (dims && strides) {
+    f(static_cast<const void*>(x.strides().data()), dims * sizeof(int64_t));
   }
-
- private:
-  std::vector<char> bytes_;
-  std::vector<size_t> offsets_;
-};
+  if (dims && ndim) {
+    f(static_cast<const void*>(&dims), sizeof(int32_t));
+  }
+}
 
 // Arrays that a kernel reads, in the order of its arguments: each input, copied
-// if `copied(input)`, then its shape, strides and ndim if the body names them.
-struct ReadArrays {
-  template <typename F>
-  ReadArrays(
-      StreamEncoder& enc,
-      const std::vector<array>& inputs,
-      const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
-      F&& copied) {
-    Infos infos;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      auto& x = all.emplace_back(inputs[i]);
-      if (copied(x)) {
-        x = contiguous_copy_gpu(x, enc.stream());
-        enc.add_temporary(x);
-      }
-      auto [shape, strides, ndim] = shape_infos[i];
-      int dims = x.ndim();
-      if (dims && shape) {
-        infos.add(x.shape().data(), dims);
-      }
-      if (dims && strides) {
-        infos.add(x.strides().data(), dims);
-      }
-      if (dims && ndim) {
-        infos.add(&dims, 1);
-      }
+// if `copied(input)`, then its shape, strides and ndim if the body names them,
+// which share one allocation.
+template <typename F>
+std::vector<array> read_arrays(
+    StreamEncoder& enc,
+    std::vector<array> inputs,
+    const ShapeInfos& shape_infos,
+    F&& copied) {
+  auto aligned = [](size_t bytes) { return (bytes + 7) / 8 * 8; };
+  std::vector<char> bytes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto& x = inputs[i];
+    if (copied(x)) {
+      x = contiguous_copy_gpu(x, enc.stream());
+      enc.add_temporary(x);
     }
-    auto views = infos.place(enc);
-    if (views.empty()) {
-      return;
-    }
-    std::vector<array> ordered;
-    auto view = views.begin();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      ordered.push_back(all[i]);
-      auto [shape, strides, ndim] = shape_infos[i];
-      for (int n = all[i].ndim() ? shape + strides + ndim : 0; n > 0; --n) {
-        ordered.push_back(*view++);
-      }
-    }
-    all = std::move(ordered);
+    each_info(x, shape_infos[i], [&](const void* items, size_t n) {
+      auto* p = static_cast<const char*>(items);
+      bytes.insert(bytes.end(), p, p + n);
+      bytes.resize(aligned(bytes.size()));
+    });
   }
+  if (bytes.empty()) {
+    return inputs;
+  }
+  array block = enc.temporary({int(bytes.size())}, uint8);
+  std::memcpy(block.data<char>(), bytes.data(), bytes.size());
   std::vector<array> all;
-};
+  size_t at = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    all.push_back(inputs[i]);
+    each_info(inputs[i], shape_infos[i], [&](const void*, size_t n) {
+      n = aligned(n);
+      auto& view =
+          all.emplace_back(Shape{int(n)}, uint8, nullptr, std::vector<array>{});
+      view.copy_shared_buffer(block, {1}, {true, true, true}, n, at);
+      at += n;
+    });
+  }
+  return all;
+}
 
-// msl::Target::extents, if accesses are checked: for the arrays of ReadArrays,
+// msl::Target::extents, if accesses are checked: for those of read_arrays(),
 // then for the outputs. `copied` arrays have no gaps.
 template <typename Copied>
 std::vector<std::pair<int64_t, int64_t>> extents_of(
     const CustomSource& kernel,
     const std::vector<array>& inputs,
-    const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+    const ShapeInfos& shape_infos,
     const Copied& copied,
     const std::vector<array>& outputs) {
   std::vector<std::pair<int64_t, int64_t>> all;
@@ -444,23 +407,15 @@ std::vector<std::pair<int64_t, int64_t>> extents_of(
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto& x = inputs[i];
-    int64_t item = x.itemsize(), n = x.ndim();
+    int64_t item = x.itemsize();
     if (copied(x) || x.size() == 0) {
       all.emplace_back(0, x.nbytes());
     } else {
       auto [low, high] = reach(x.shape(), x.strides());
       all.emplace_back(low * item, high * item);
     }
-    auto [shape, strides, ndim] = shape_infos[i];
-    if (n && shape) {
-      all.emplace_back(0, n * 4);
-    }
-    if (n && strides) {
-      all.emplace_back(0, n * 8);
-    }
-    if (n && ndim) {
-      all.emplace_back(0, 4);
-    }
+    each_info(
+        x, shape_infos[i], [&](auto*, size_t n) { all.emplace_back(0, n); });
   }
   for (auto& out : outputs) {
     all.emplace_back(0, out.nbytes());
@@ -471,7 +426,7 @@ std::vector<std::pair<int64_t, int64_t>> extents_of(
 struct CustomParams {
   Extent base, grid, threads;
 };
-struct CountedParams { // of with_whole_loops()
+struct CountedParams { // of kernels with whole_loops
   CustomParams params;
   uint32_t kernel;
   uint64_t report;
@@ -488,7 +443,7 @@ void dispatch(
     const std::vector<Operand>& reads,
     const std::vector<Operand>& writes) {
   auto& d = launch.dispatches[i];
-  CustomParams params{d.base, launch.grid, launch.threads};
+  CustomParams params{d.base, launch.grid, launch.target.threads};
   Grid count{d.count[0], d.count[1], d.count[2]};
   if (!kernel.shows_cut_loops) {
     return enc.dispatch(kernel, reads, writes, params, count);
@@ -516,19 +471,16 @@ std::string custom_kernel_glsl(
       launch_of(known, std::get<2>(state), std::get<3>(state), aligned, caps);
   return launch.dispatches.empty()
       ? ""
-      : glsl_for(
-            known.source, {launch.threads, aligned, launch.guarded, {}}, caps)
-            .first;
+      : glsl_for(known.source, launch.target, caps).first.glsl;
 }
 
 size_t custom_kernel_arguments(
     const std::vector<array>& inputs,
-    const std::vector<std::tuple<bool, bool, bool>>& shape_infos,
+    const ShapeInfos& shape_infos,
     size_t outputs) {
   size_t count = inputs.size() + outputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    auto [shape, strides, ndim] = shape_infos[i];
-    count += inputs[i].ndim() ? shape + strides + ndim : 0;
+    each_info(inputs[i], shape_infos[i], [&](auto*, size_t) { ++count; });
   }
   return count;
 }
@@ -570,12 +522,13 @@ void CustomKernel::eval_gpu(
   }
   // Everything that can throw precedes the first record.
   auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
-  auto extents =
+  auto target = launch.target;
+  target.extents =
       extents_of(known.source, inputs, shape_infos_, copied, outputs);
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    Form form{d.threads, aligned, launch.guarded, extents};
-    kernels.push_back(&kernel_for(enc, known, form));
+    target.threads = d.threads;
+    kernels.push_back(&kernel_for(enc, known, target));
   }
 
   for (auto& out : outputs) {
@@ -587,7 +540,7 @@ void CustomKernel::eval_gpu(
       out.set_data(allocator::malloc(out.nbytes()));
     }
   }
-  ReadArrays arrays(enc, inputs, shape_infos_, copied);
+  auto read = read_arrays(enc, inputs, shape_infos_, copied);
   // Arrays without items have no memory. Spare memory replaces them in case
   // that a kernel accesses one.
   std::optional<array> nobodys;
@@ -603,8 +556,7 @@ void CustomKernel::eval_gpu(
     return *nobodys;
   };
   std::vector<Operand> reads, writes;
-  std::transform(
-      arrays.all.begin(), arrays.all.end(), std::back_inserter(reads), operand);
+  std::transform(read.begin(), read.end(), std::back_inserter(reads), operand);
   std::transform(
       outputs.begin(), outputs.end(), std::back_inserter(writes), operand);
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -239,8 +239,8 @@ Type type_named_in_msl(
       return t.type;
     }
   }
-  throw std::invalid_argument(
-      kernel.title() + ": `" + std::string(of) + "` is " + std::string(type) +
+  kernel.refuse(
+      "`" + std::string(of) + "` is " + std::string(type) +
       ", which kernels on the GPU do not have. Use float32, or run the "
       "operation on the CPU with stream=mx.cpu.");
 }
@@ -289,14 +289,14 @@ void check_names(const CustomSource& kernel) {
     bool keyword = std::find(std::begin(keywords), std::end(keywords), name) !=
         std::end(keywords);
     if (!word || keyword || name.starts_with("gl_")) {
-      throw std::invalid_argument(
-          kernel.title() + ": `" + std::string(name) +
-          (keyword ? "` is a word of GLSL" : "` is no name in GLSL") +
+      kernel.refuse(
+          "`" + std::string(name) + "` is " +
+          (keyword ? "a word of GLSL" : "no name in GLSL") +
           "; give the input, output or template argument another one.");
     }
     if (!seen.insert(name).second) {
-      throw std::invalid_argument(
-          kernel.title() + ": the name `" + std::string(name) +
+      kernel.refuse(
+          "the name `" + std::string(name) +
           "` is given twice among inputs, outputs and template arguments.");
     }
   };
@@ -317,10 +317,11 @@ void check_built_ins(const CustomSource& kernel) {
         : word == "gl_NumWorkGroups"      ? "threadgroups_per_grid"
                                           : "";
     if (!better.empty()) {
-      throw std::invalid_argument(
-          kernel.title() + ": " + std::string(word) +
-          " counts within one dispatch, of which a grid may have several. Use " +
-          std::string(better) + '.');
+      kernel.refuse(
+          std::string(word) +
+          " counts within one dispatch, of which a grid may have several. Use "
+          "" +
+          std::string(better) + ".");
     }
   };
   each_word(kernel.source.header, check);
@@ -370,9 +371,7 @@ Type type_of_argument(
   return type_named_in_msl(kernel, argument.type, argument.name);
 }
 
-std::string glsl_of(
-    const CustomSource& kernel,
-    const std::array<uint32_t, 3>& threads) {
+std::string glsl_of(const CustomSource& kernel, const msl::Target& target) {
   check_names(kernel);
   check_built_ins(kernel);
   auto& s = kernel.source;
@@ -410,21 +409,30 @@ std::string glsl_of(
   return define_block(defines, false) +
       "#include \"common/types.glsl\"\n"
       "struct KernelArguments {\n" +
-      block +
-      "  uvec3 base, grid, threads;\n"
+      block + "  uvec3 base, grid, threads;\n" +
+      (target.whole_loops
+           ? "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n"
+           : "") +
       "};\n"
       "layout(local_size_x = " +
-      vector_of(threads) +
+      vector_of(target.threads) +
       ") in;\n"
       "#include \"common/custom.glsl\"\n" +
       macros + "#line 1 \"header of " + s.name + "\"\n" + s.header +
-      "\nvoid main() {\n" + locals + "#line 1 \"source of " + s.name + "\"\n" +
-      s.body + "\n}\n";
+      (target.whole_loops ? "\nvoid whole_loops_of() {\n"
+                          : "\nvoid main() {\n") +
+      (target.guarded ? "if (any(greaterThanEqual(thread_position_in_grid, "
+                        "threads_per_grid))) return;\n"
+                      : "") +
+      locals + "#line 1 \"source of " + s.name + "\"\n" + s.body + "\n}\n" +
+      (target.whole_loops
+           ? "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n"
+             "  whole_loops_of();\n  check_whole_loops("
+             "ARGUMENTS.whole_loops_report, ARGUMENTS.whole_loops_kernel);\n}\n"
+           : "");
 }
 
 namespace {
-
-constexpr std::string_view main_begin = "\nvoid main() {\n";
 
 // Identifiers of GLSL that may make threads depend on one another, or on the
 // size of their workgroup.
@@ -440,75 +448,19 @@ constexpr std::string_view group_words[] = {
     "threadgroup_position_in_grid",
     "threadgroups_per_grid",
     "dispatch_threads_per_threadgroup"};
-constexpr std::string_view group_prefixes[] = {"gl_", "subgroup"};
-
-// The same for translations, which call common/msl.glsl; their includes are
-// known.
-constexpr std::string_view translated_words[] = {
-    "barrier",
-    "groupMemoryBarrier",
-    "shared",
-    "MSL_SIMD"};
-constexpr std::string_view translated_prefixes[] = {
-    "gl_",
-    "subgroup",
-    "msl_any",
-    "msl_dispatch",
-    "msl_quad",
-    "msl_simd",
-    "msl_thread"};
-constexpr std::string_view harmless[] = {
-    "msl_thread_execution_width",
-    "msl_thread_position_in_grid",
-    "msl_threads_per_grid",
-    "msl_threads_per_simdgroup"};
-
-template <typename Words, typename Prefixes>
-bool has_word(
-    std::string_view text,
-    const Words& words,
-    const Prefixes& prefixes) {
-  bool found = false;
-  each_word(text, [&](std::string_view word) {
-    auto is = [&](auto& w) { return w == word; };
-    found = found || std::any_of(std::begin(words), std::end(words), is) ||
-        (std::none_of(std::begin(harmless), std::end(harmless), is) &&
-         std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto& p) {
-           return word.starts_with(p);
-         }));
-  });
-  return found;
-}
 
 } // namespace
 
-bool is_independent(const CustomSource& kernel, std::string_view glsl) {
-  if (!kernel.glsl) {
-    return glsl.rfind(main_begin) != glsl.npos &&
-        !has_word(glsl, translated_words, translated_prefixes);
-  }
-  auto& s = kernel.source;
-  return !has_word(s.header, group_words, group_prefixes) &&
-      !has_word(s.body, group_words, group_prefixes);
-}
-
-// Finds main() without searching the user's own text.
-size_t place_of_main(const CustomSource& kernel, const std::string& glsl) {
-  return kernel.glsl
-      ? glsl.find(
-            main_begin,
-            glsl.find(kernel.source.header) + kernel.source.header.size())
-      : glsl.rfind(main_begin);
-}
-
-std::string with_guard(const CustomSource& kernel, std::string glsl) {
-  auto at = place_of_main(kernel, glsl);
-  return glsl.insert(
-      at + main_begin.size(),
-      kernel.glsl ? "if (any(greaterThanEqual(thread_position_in_grid, "
-                    "threads_per_grid))) return;\n"
-                  : "  if (any(greaterThanEqual(msl_thread_position_in_grid(), "
-                    "A.grid))) {\n    return;\n  }\n");
+bool is_independent(const CustomSource& kernel) {
+  bool dependent = false;
+  auto look = [&](std::string_view word) {
+    dependent = dependent || word.starts_with("gl_") ||
+        word.starts_with("subgroup") ||
+        std::ranges::find(group_words, word) != std::end(group_words);
+  };
+  each_word(kernel.source.header, look);
+  each_word(kernel.source.body, look);
+  return !dependent;
 }
 
 std::string loops_of(const CustomSource& kernel) {
@@ -529,20 +481,6 @@ std::string loops_of(const CustomSource& kernel) {
     all += (i ? ", " : "") + lines[i];
   }
   return all + (lines.size() > most ? " and others" : "");
-}
-
-std::string with_whole_loops(const CustomSource& kernel, std::string glsl) {
-  std::string_view block_end =
-      kernel.glsl ? "uvec3 base, grid, threads;\n" : "  uvec3 threads;\n";
-  glsl.insert(
-      glsl.find(block_end) + block_end.size(),
-      "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n");
-  auto at = place_of_main(kernel, glsl);
-  glsl.replace(at, main_begin.size(), "\nvoid whole_loops_of() {\n");
-  std::string arguments = kernel.glsl ? "ARGUMENTS" : "A";
-  return glsl + "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n" +
-      "  whole_loops_of();\n  check_whole_loops(" + arguments +
-      ".whole_loops_report, " + arguments + ".whole_loops_kernel);\n}\n";
 }
 
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ struct CustomSource {
   uint32_t subgroup_size = 0; // requested by vulkan_kernel
   // Title for messages: "[metal_kernel] scale".
   std::string title() const;
+  // Throws std::invalid_argument with the title and `why`.
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw std::invalid_argument(title() + ": " + why);
+  }
 };
 
 // Parses the text that MLX's metal_kernel() generates (mlx/backend/common):
@@ -45,28 +50,18 @@ Type type_of_argument(
     const CustomSource& kernel,
     const msl::Argument& argument);
 
-// Compute shader of a vulkan_kernel with workgroups of `threads`. Its argument
-// block is that of msl::Translation. Throws std::invalid_argument for reserved
-// names and built-in variables.
-std::string glsl_of(
-    const CustomSource& kernel,
-    const std::array<uint32_t, 3>& threads);
+// Compute shader of a vulkan_kernel; of the target, `aligned` and what concerns
+// translations are ignored. Its argument block is that of msl::Translation.
+// Throws std::invalid_argument for reserved names and built-in variables.
+std::string glsl_of(const CustomSource& kernel, const msl::Target& target);
 
-// Whether a kernel's threads are independent, so that they may be regrouped;
-// judged by the translation if it is not GLSL. Conservative.
-bool is_independent(const CustomSource& kernel, std::string_view glsl);
-// Shader of an independent kernel for full workgroups; invocations outside of
-// the grid do nothing.
-std::string with_guard(const CustomSource& kernel, std::string glsl);
+// Whether a vulkan_kernel's threads are independent, so that they may be
+// regrouped. Conservative.
+bool is_independent(const CustomSource& kernel);
 
 // Locations of the source's loops, for messages: "line 3 of the body"; empty if
 // there are none.
 std::string loops_of(const CustomSource& kernel);
-// Shader with loops for software devices that reports whether its loops were
-// cut off (pipeline/cut_loops.h). Its argument block is extended by the `uint`
-// and `uint64_t` of CutLoops.
-std::string with_whole_loops(const CustomSource& kernel, std::string glsl);
-
 // Guaranteed subgroup size of a pipeline that requests `wanted`; without a
 // request (0), or if requests are not supported, the device's minimum.
 uint32_t sure_subgroup(const Caps& caps, uint32_t wanted);
