@@ -205,7 +205,7 @@ class Translator {
   std::string stored_type(Ty t);
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
-  // The same for an access, checked if checks are requested.
+  // The address of an access, with a bounds check if checks are requested.
   std::string access_address(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index, Place place);
   std::string stored_item(Ty t, const std::string& text);
