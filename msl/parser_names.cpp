@@ -12,7 +12,7 @@ Meaning Parser::meaning(std::string_view name) const {
   return built_in_meaning(name);
 }
 
-// Declares a name in the innermost scope that is not a template's alone.
+// Declares a name in the innermost scope, skipping those of templates.
 void Parser::declare(std::string_view name, Meaning what) {
   size_t i = scopes_.size() - 1;
   while (scopes_[i]->of_template) {

@@ -212,7 +212,7 @@ class Translator {
       const std::string& rest = ")");
   std::string index_text(const Value& v, bool address);
   std::string device_address(const Value& v);
-  // The same for an access, checked if checks are requested.
+  // The address of an access, with a bounds check if checks are requested.
   std::string access_address(const Value& v);
   std::pair<std::string, std::string> accessed(const Value& v);
   Value base_item(Base* b, Ty type, const std::string& index);

@@ -103,7 +103,7 @@ HostRanks::Ring settle(
   return ranks;
 }
 
-// The group of these ranks; `ring` if they cannot exchange data.
+// The host group of the ranks, or `ring` if they cannot exchange data.
 HostRanks::Ring take_over(const HostRanks::Ring& ring) {
   int rank = ring->rank(), ranks = ring->size();
   Hello mine = hello_of(ranks, gpu::is_available);

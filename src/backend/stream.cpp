@@ -115,7 +115,7 @@ void finalize(Stream s) {
 }
 
 void synchronize(Stream s) {
-  // In this state no thread completes work, and nothing was submitted.
+  // In a forked child no thread completes work, and nothing was submitted.
   if (vulkan::forked_from_started_device()) {
     return;
   }

@@ -15,7 +15,7 @@ std::string value(int i) {
   return "v" + std::to_string(i);
 }
 
-// Whether values are rounded to the float type when they are stored.
+// Whether `t` is a 16-bit float, to which a store rounds values.
 bool is_half(Type t) {
   return info_of(t).kind == Kind::FLOAT && info_of(t).size < 4;
 }

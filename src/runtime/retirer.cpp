@@ -141,7 +141,7 @@ void Retirer::retire() {
       }
       done = std::move(in_flight_.front());
       in_flight_.pop_front();
-      // Here, because the thread that looks for hangs may be busy for long.
+      // Learned here, because the watchdog's thread may be busy for long.
       if (done.commands) {
         auto took = ran_for(done);
         slow_ = took >= long_batch;

@@ -55,9 +55,9 @@ const Kernel* rewrite(
     FusedKernels& kernels,
     SelectLog* log = nullptr);
 
-// Starts the kernels of the results if the list were two batches, cut anywhere,
-// because a model's length decides where batches end. Returns one that is being
-// compiled, or null.
+// Starts the kernels that the list would need if it were cut in two batches, at
+// any record, because a model's length decides where batches end. Returns one
+// of them that is being compiled, or null.
 const Kernel* start_of_cuts(
     const std::vector<Record>& records,
     const std::vector<Access>& accesses,

@@ -25,12 +25,14 @@ const char* name_of(Rule rule) {
       "experts",
       "combine",
       "attention"};
+  static_assert(std::size(names) == size_t(Rule::Count));
   return names[size_t(rule)];
 }
 
 const char* name_of(Miss miss) {
   constexpr const char* names[] = {
       "order", "overlap", "form", "registers", "kernel"};
+  static_assert(std::size(names) == size_t(Miss::Count));
   return names[size_t(miss)];
 }
 

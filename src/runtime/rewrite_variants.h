@@ -147,10 +147,8 @@ inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
       held_values(caps, v) + more <= caps.held_values + 2;
 }
 
-inline bool fits_registers(const Caps&, const RopeCacheVariant&) {
-  return true;
-}
-inline bool fits_registers(const Caps&, const RouterVariant&) {
+// Kernels without products hold few values.
+bool fits_registers(const Caps&, const auto&) {
   return true;
 }
 inline bool fit_registers(const Caps& caps, const JoinedKernel& kernel) {

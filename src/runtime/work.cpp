@@ -14,9 +14,9 @@ struct RateRow {
   double flops_per_core;
   double copy_bytes;
 };
-// An AMD or Intel core of 64 lanes at 1.2 GHz has 150 GFLOP/s, kernels without
-// matrix units reach half. Memory: 4 GB/s a core is an RX 480 or a Vega 8 at
-// half their peak, and an eighth of an H200. Copies: PCIe 3 x8.
+// An AMD or Intel core of 64 lanes at 1.2 GHz has 150 GFLOP/s, of which kernels
+// without matrix units reach half. Memory: 4 GB/s per core is half the peak of
+// an RX 480 or a Vega 8, and an eighth of an H200's. Copies: PCIe 3 x8.
 constexpr RateRow other_gpu{24, 4e9, 80e9, 800e9, 75e9, 5e9};
 constexpr RateRow integrated_gpu{6, 4e9, 20e9, 200e9, 75e9, 5e9};
 // One core of a CPU with 256-bit vectors, by lavapipe.

@@ -12,7 +12,7 @@ namespace mlx::core::vulkan {
 // "Int8", "CooperativeMatrixKHR", ... or the number.
 std::string capability_name(uint32_t capability);
 
-// Whether modules may declare it; capabilities unknown here are not enabled.
+// Whether modules may declare the capability; false if it is unknown here.
 bool offers(const Caps& caps, uint32_t capability);
 
 } // namespace mlx::core::vulkan

@@ -72,10 +72,10 @@ struct Caps {
   MatrixShape shape_f16, shape_bf16;
   std::vector<MatrixShape> listed_f16, listed_bf16;
   bool emulated_matrices = false; // test hook
-  // f16 matrices can take bf16 operands: assumed if there are no bf16 matrices,
-  // then probed, since they must keep subnormal items.
+  // f16 matrices can take bf16 operands. Assumed if there are no bf16 matrices,
+  // then probed, because they must keep subnormal items.
   bool half_items = false;
-  // Elements of 16 x 16 x 16 matrices lie as in common/fragments.glsl: expected
+  // Elements of 16 x 16 x 16 matrices lie as in common/fragments.glsl. Assumed
   // of NVIDIA's drivers, then probed.
   bool known_fragments = false;
 

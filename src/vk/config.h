@@ -81,8 +81,8 @@ struct Config {
   FallbackPolicy fallback = FallbackPolicy::Allow;
   std::string cache; // the folder of compiled kernels; empty: none
   std::string profile; // empty: off; "1": table; else a trace file
-  // 1: where that is fast; with MLX_VK_TEST=int8=..., on any device, 2: signed
-  // and 3: unsigned codes.
+  // 1: on devices where it is fast. MLX_VK_TEST=int8=... sets 2 (signed codes)
+  // or 3 (unsigned codes), which hold for any device.
   int int8_activations = 0;
   int max_ops = 100;
   int max_mb = 256;

@@ -3,8 +3,8 @@
 // items a float factor and the float sum of x, padded to 16 bytes. x is a
 // packed item times the factor, a power of two that brings the group's largest
 // finite item below 2^16. Items 2^31 times smaller are rounded by 2^-41 of the
-// largest, less than float32 sums of x times codes are (codes are at least
-// 2^BITS).
+// largest item, which is less than the rounding of float32 sums of x times
+// codes (codes are at least 2^BITS).
 #ifndef HALF_ROWS_H
 #define HALF_ROWS_H
 

@@ -66,7 +66,7 @@ class KnownKernels {
     if (!made->source.glsl) {
       made->gated_delta = gated_delta_kernel(made->source.source);
     }
-    if (fast_math) { // last, so that line numbers stay
+    if (fast_math) { // last, to keep line numbers
       made->source.source.header += "\n#define __FAST_MATH__ 1";
     }
     std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@
 
 namespace mlx::core::vulkan {
 
-// Changes with plans, views and classes: other tables are not used.
+// Raised when plans, views or classes change: older tables are ignored.
 constexpr uint32_t plans_version = 2;
 
 // A problem that plans choose a kernel for.

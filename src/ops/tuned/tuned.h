@@ -34,13 +34,13 @@ const Caps& tuned(const Caps& device, const Problem& p) {
   return may_have_choice ? looked_up(device, p) : device;
 }
 
-// For the tuner, of a started device.
+// The views of a started device, for the tuner.
 const Views& views();
-// Whether this process has made them: only choices and a tuner need them.
+// Whether this process has made views. Only choices and a tuner need them.
 bool made_views();
 // The choices in force from now on.
 void use_choices(const std::vector<Choice>& choices);
-// While it records, problems that are looked up are kept, once a class.
+// While on, the first problem of each class that is looked up is kept.
 void record_problems(bool on); // forgets earlier ones
 struct Recorded {
   Planned problem;
