@@ -3,8 +3,7 @@
 // summed over the codes, and scale and bias are applied once per chunk:
 //   sum q_i (scale n_i + bias) = scale sum q_i n_i + bias sum q_i
 //   sum w_k (scale_k n_ki + bias_k) = sum (w_k scale_k) n_ki + sum w_k bias_k
-#ifndef ATTENTION_DECODE_CODES_GLSL
-#define ATTENTION_DECODE_CODES_GLSL
+#pragma once
 
 #define WORDS (E * BITS / 32)
 #if WORDS == 4
@@ -224,5 +223,3 @@ void finish_values() {
     }
   }
 }
-
-#endif

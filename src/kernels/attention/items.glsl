@@ -1,6 +1,5 @@
 // Items of q, k and v as those of matrices, and weights.
-#ifndef ATTENTION_ITEMS_GLSL
-#define ATTENTION_ITEMS_GLSL
+#pragma once
 
 #if HALVES
 #define TO_ITEMS(q, top) q = half_items(q, top);
@@ -10,6 +9,4 @@
 #define TO_ITEMS(q, top)
 #define SCORE_SCALE A.scale
 #define PACK_WEIGHTS PACK2_NUMBERS
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // Common part of vjp_keys.comp and vjp_queries.comp: weights and score
 // gradients as matrix elements in registers (products.glsl).
-#ifndef ATTENTION_VJP_FRAGMENTS_GLSL
-#define ATTENTION_VJP_FRAGMENTS_GLSL
+#pragma once
 
 #extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
@@ -116,5 +115,3 @@ void store_gradient(uint64_t y, uint row0, uint rows) {
     }
   }
 }
-
-#endif
