@@ -2,7 +2,6 @@
 // gradients as matrix elements in registers (products.glsl).
 #pragma once
 
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/vjp_fragments.h"
 #define ARGS_BLOCK GradientsArgs
