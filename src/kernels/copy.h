@@ -1,5 +1,4 @@
-#ifndef COPY_H
-#define COPY_H
+#pragma once
 
 #include "common/dynamic.h"
 #include "common/interface.h"
@@ -49,5 +48,3 @@ struct CopyVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,8 +1,7 @@
 // Layouts and arguments shared by elementwise kernels and fused graphs
 // (jit/emit.h). The arguments follow the pointers; common/elementwise.glsl has
 // the loops.
-#ifndef KERNELS_ELEMENTWISE_H
-#define KERNELS_ELEMENTWISE_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -91,5 +90,3 @@ struct TernaryVariant {
 #endif
 
 END_INTERFACE
-
-#endif

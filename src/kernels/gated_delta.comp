@@ -2,7 +2,6 @@
 // the state, DK floats in the registers of a team of LANES, takes each step:
 //   s = s * g;  s = s + k * (v - s . k) * beta;  y = s . q
 // with q and k of head h / repeat. The new state may alias the old one.
-#extension GL_EXT_control_flow_attributes : enable
 #include "gated_delta.glsl"
 #include "gated_delta.h"
 #define ARGS_BLOCK GatedDeltaArgs

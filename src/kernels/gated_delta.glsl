@@ -1,7 +1,6 @@
 // Rows of the gated delta rule's state, of DK floats, in the registers of teams
 // of LANES invocations.
-#ifndef GATED_DELTA_GLSL
-#define GATED_DELTA_GLSL
+#pragma once
 
 #define WG_SIZE 128
 #include "common/lanes.glsl"
@@ -39,6 +38,4 @@ TEAM_REDUCE(team_sum, float, lane_add, sums)
       store(p, (i) + j_, (value)[j_]);                                        \
     }                                                                         \
   }
-#endif
-
 #endif

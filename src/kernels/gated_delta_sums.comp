@@ -1,7 +1,6 @@
 // Gradients of the gated delta rule that are sums over rows of the state. A
 // workgroup takes a step, batch and key head, an invocation an item.
 //   dq += dy s';  dk += ds' delta - dv a;  dg += da s;  dbeta += (v - p) ddelta
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 
 #include "gated_delta_vjp.h"

@@ -4,7 +4,6 @@
 //   da = ds' - dv k;  ds = da g
 // The states before each step are recomputed from the first and kept together
 // with ds', v - p and ddelta, for gated_delta_sums.comp.
-#extension GL_EXT_control_flow_attributes : enable
 #include "gated_delta.glsl"
 
 #include "gated_delta_vjp.h"

@@ -7,7 +7,6 @@
 //   Across  an invocation applies the matrix across item i of the pieces
 // Bit k of signs[j] is set where entry (j, k) of the matrix is +1. y may alias
 // x: all reads of a workgroup (Across: an invocation) precede its writes.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 
 #define Tiles 0

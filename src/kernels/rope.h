@@ -1,5 +1,4 @@
-#ifndef ROPE_H
-#define ROPE_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -29,5 +28,3 @@ struct RopeVariant {
 #endif
 
 END_INTERFACE
-
-#endif

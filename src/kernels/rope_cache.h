@@ -1,5 +1,4 @@
-#ifndef ROPE_CACHE_H
-#define ROPE_CACHE_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -46,5 +45,3 @@ struct RopeCacheVariant {
 #endif
 
 END_INTERFACE
-
-#endif

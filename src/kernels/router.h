@@ -2,8 +2,7 @@
 // (runtime/rewrite_moe.cpp): softmax, argsort, the gates at `k` places of the
 // order, their sum, and their quotients by the sum. All outputs of the separate
 // kernels are written.
-#ifndef ROUTER_H
-#define ROUTER_H
+#pragma once
 
 #include "rows.h"
 
@@ -33,5 +32,3 @@ struct RouterVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef ROWS_H
-#define ROWS_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -137,5 +136,3 @@ struct NormVjpVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -4,6 +4,8 @@
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
 
+#include <set>
+
 #include "pipeline/contraction.h"
 #include "pipeline/sources.h"
 
@@ -61,12 +63,19 @@ bool defines(std::string_view block, std::string_view name) {
   return false;
 }
 
+// Implements `#pragma once`, which glslang does not.
 class Includer : public glslang::TShader::Includer {
  public:
   IncludeResult* includeLocal(const char* name, const char*, size_t) override {
     auto text = read_source(name);
     if (!text) {
       return nullptr;
+    }
+    constexpr std::string_view once = "#pragma once\n";
+    if (auto at = text->find(once); at != text->npos) {
+      *text = included_.insert(name).second
+          ? text->replace(at, once.size(), "\n")
+          : std::string();
     }
     auto* owned = new std::string(std::move(*text));
     return new IncludeResult(name, owned->data(), owned->size(), owned);
@@ -81,6 +90,9 @@ class Includer : public glslang::TShader::Includer {
       delete result;
     }
   }
+
+ private:
+  std::set<std::string> included_; // files with `#pragma once`
 };
 
 // Built-in functions are parsed once per process; ~10 ms.

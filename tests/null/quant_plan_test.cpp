@@ -129,12 +129,13 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           s.common.GROUP = group;
           QuantPlan plan = plan_quant(known, s, 5);
           auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
-          REQUIRE(v);
-          // Unless asked for, where it has measured faster; up to 8 rows of 4
-          // bits by qmv.
-          CHECK(
-              takes<QmmFragmentsVariant>(known, s) ==
-              (bits == 4 && group > 32 && m > 8));
+          // Unless asked for, up to 8 rows are taken by qmv.
+          bool measured = bits == 4 && group > 32;
+          REQUIRE((v != nullptr) == measured);
+          CHECK(takes<QmmFragmentsVariant>(known, s) == (measured && m > 8));
+          if (!v) {
+            continue;
+          }
           CHECK(group % v->SPREAD == 0);
           CHECK(plan.m_tiles * v->rows() >= m);
           CHECK(uint64_t(plan.n_tiles) * v->outputs() >= n);

@@ -1,7 +1,6 @@
 // Softmax of the scores within clusters of decode.comp, and the merge of
 // clusters, subgroups and workgroups into whole rows.
-#ifndef ATTENTION_CLUSTERS_GLSL
-#define ATTENTION_CLUSTERS_GLSL
+#pragma once
 
 // One step of a reduce-scatter over lanes: each lane keeps the half of s
 // selected by one bit of its index and adds its neighbour's part, until one
@@ -203,6 +202,4 @@ void join_if_last(uint group, Rows w) {
     join(group, w);
   }
 }
-#endif
-
 #endif

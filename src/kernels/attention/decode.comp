@@ -15,7 +15,6 @@
 // To save registers, q can be in shared memory (SHARED_Q), and k and v can be
 // loaded piecewise at their use (PIECES).
 // In a quantized cache k and v are codes with a scale and a bias per group.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/decode.h"
 #if BITS

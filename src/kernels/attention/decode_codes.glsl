@@ -3,22 +3,15 @@
 // summed over the codes, and scale and bias are applied once per chunk:
 //   sum q_i (scale n_i + bias) = scale sum q_i n_i + bias sum q_i
 //   sum w_k (scale_k n_ki + bias_k) = sum (w_k scale_k) n_ki + sum w_k bias_k
-#ifndef ATTENTION_DECODE_CODES_GLSL
-#define ATTENTION_DECODE_CODES_GLSL
+#pragma once
 
 #define WORDS (E * BITS / 32)
 #if WORDS == 4
 #define CODES uvec4
 #define CODES_AT(at) Ptr_u32x4(at).v[0]
-#define WORD_OF(x, w) x[w]
-#elif WORDS == 2
+#else
 #define CODES uvec2
 #define CODES_AT(at) Ptr_u32x2(at).v[0]
-#define WORD_OF(x, w) x[w]
-#else
-#define CODES uint
-#define CODES_AT(at) load(Ptr_u32(at), 0)
-#define WORD_OF(x, w) x
 #endif
 
 // Conversion of codes as in quant/qmv.comp: one shift per CLASSES codes and one
@@ -34,8 +27,8 @@
 #define CODE_FLOAT(x, i)                                                      \
   uintBitsToFloat(                                                            \
       ((CODE_LEFT(i) >= 0                                                     \
-            ? WORD_OF(x, (i) * BITS >> 5) << (CODE_LEFT(i) & 31)              \
-            : WORD_OF(x, (i) * BITS >> 5) >> (-CODE_LEFT(i) & 31)) &          \
+            ? x[(i) * BITS >> 5] << (CODE_LEFT(i) & 31)                       \
+            : x[(i) * BITS >> 5] >> (-CODE_LEFT(i) & 31)) &                   \
        (((1u << BITS) - 1u) << CODE_PLACE(i))) |                              \
       one)
 #define CODE_FLOATS(x, i)                                                     \
@@ -224,5 +217,3 @@ void finish_values() {
     }
   }
 }
-
-#endif

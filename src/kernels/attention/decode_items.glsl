@@ -1,6 +1,5 @@
 // Loads and products of decode.comp for K, V and q stored as items.
-#ifndef ATTENTION_DECODE_ITEMS_GLSL
-#define ATTENTION_DECODE_ITEMS_GLSL
+#pragma once
 
 RAW load_raw(T_PTR row, uint item, bool has) {
   RAW x = RAW(0);
@@ -174,5 +173,3 @@ void add_values(uint base, float weights[SCORES]) {
 
 #define keep_values(r, x)
 #define finish_values()
-
-#endif

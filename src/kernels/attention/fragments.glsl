@@ -1,6 +1,5 @@
 // Row reductions of scores and weights in matrices of known element layout.
-#ifndef ATTENTION_FRAGMENTS_GLSL
-#define ATTENTION_FRAGMENTS_GLSL
+#pragma once
 
 #include "attention/matrices.glsl"
 #include "common/fragments.glsl"
@@ -17,5 +16,3 @@
 #define ADDED(x, y) ((x) + (y))
 OVER_COLUMNS(max_over_columns, max)
 OVER_COLUMNS(sum_over_columns, ADDED)
-
-#endif

@@ -4,8 +4,7 @@
 // A head is `exact` if all its items are finite, those of v are exact, and the
 // rounding of q and k, 2^-41 of their largest items, moves a score by 2^-16 at
 // most. prefill.comp computes the other heads (docs/dev/matrix-units.md).
-#ifndef ATTENTION_HALVES_GLSL
-#define ATTENTION_HALVES_GLSL
+#pragma once
 
 #include "common/halves.glsl"
 
@@ -38,5 +37,3 @@ bool take_ranges(uint batch, uint kv_head) {
   bool v_exact = int(min(least, 0x7fffu) >> 7) - 127 + 15 - v_top >= -17;
   return max(max(q, k), v) < 0x7f80u && largest < 16777216.0 && v_exact;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // Query rows of a workgroup, and the join of partial results of workgroups that
 // share keys (PARTS_JOINED). Include after common/args.glsl and
 // attention/softmax.glsl.
-#ifndef ATTENTION_JOIN_GLSL
-#define ATTENTION_JOIN_GLSL
+#pragma once
 
 // ROWS query rows of one KV head (heads of a GQA group times queries), starting
 // at row0.
@@ -152,6 +151,5 @@ void join(uint group, Rows w) {
   }
 }
 
-#endif
 #endif
 #endif

@@ -1,7 +1,6 @@
 // Masking of scores. MASK: 0 none, 1 bool, 2 additive. Include after
 // common/args.glsl.
-#ifndef ATTENTION_MASK_GLSL
-#define ATTENTION_MASK_GLSL
+#pragma once
 
 #include "attention/softmax.glsl"
 
@@ -41,5 +40,3 @@ bool is_later(uint key, uint query) {
   return false;
 #endif
 }
-
-#endif

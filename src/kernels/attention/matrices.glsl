@@ -1,6 +1,5 @@
 // Common part of attention kernels with cooperative matrices.
-#ifndef ATTENTION_MATRICES_GLSL
-#define ATTENTION_MATRICES_GLSL
+#pragma once
 
 #include "common/matrices.glsl"
 
@@ -13,5 +12,3 @@ uvec4 fetch(T_PTR x, int64_t pitch, uint r, uint c, uint end) {
   }
   return y;
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Joins the partial results of decode.comp with PARTS_MERGED; one workgroup per
 // row group.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/merge.h"
 #define ARGS_BLOCK MergeArgs

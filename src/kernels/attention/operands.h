@@ -1,6 +1,5 @@
 // Pointers of attention kernels, as selected by their variants.
-#ifndef ATTENTION_OPERANDS_H
-#define ATTENTION_OPERANDS_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -36,6 +35,4 @@
 #define LSE_OUTPUT PTR(Ptr_f32, lse)
 #else
 #define LSE_OUTPUT
-#endif
-
 #endif

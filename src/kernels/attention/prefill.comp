@@ -7,7 +7,6 @@
 // accumulated. Columns of y are split in groups of 16, one column of each group
 // per invocation, or with QUADS in groups of 64, four neighbours of each.
 // prefill.h states the shared memory and subgroup size required.
-#extension GL_EXT_control_flow_attributes : enable
 #if QUADS
 #define V_ROWS (BK / 4)
 #else

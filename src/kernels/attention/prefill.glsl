@@ -1,7 +1,6 @@
 // Common part of prefill kernels, over tiles of BQ queries of one head. The
 // including kernel defines attend(), which processes a tile.
-#ifndef ATTENTION_PREFILL_GLSL
-#define ATTENTION_PREFILL_GLSL
+#pragma once
 
 #include "common/types.glsl"
 #include "attention/prefill.h"
@@ -74,5 +73,3 @@ void main() {
 #endif
   }
 }
-
-#endif

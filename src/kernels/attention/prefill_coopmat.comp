@@ -9,23 +9,8 @@
 // transposed, because compilers load matrices along columns item by item; the
 // next one is prefetched into registers.
 // HALVES: q, k and v are bfloat16, and matrices float16 (attention/halves.glsl).
-#define BQ 64
-#define TAKES_EXACT true
-#include "attention/prefill.glsl"
-#include "attention/row_lanes.glsl"
-#include "attention/items.glsl"
+#include "attention/prefill_matrices.glsl"
 
-layout(local_size_x = WG) in;
-
-#define PITCH_K (D / 8 + 1)
-#define PITCH_V (BK / 8 + 1)
-#if BK * PITCH_K > DV * PITCH_V
-#define STAGED (BK * PITCH_K)
-#else
-#define STAGED (DV * PITCH_V)
-#endif
-#define S_PITCH (BK + 4) // floats per row of scores
-#define P_PITCH (BK / 2 + 4) // uints per row of weights
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
 #define LOADS(ROWS_, DIM) (ROWS_ * DIM / 8 / WG)

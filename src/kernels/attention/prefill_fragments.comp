@@ -7,7 +7,6 @@
 // stays in registers. Follows FlashAttention-2 (Dao, 2023): k and v have
 // separate buffers, and the other operand's next tile is prefetched into
 // registers during each product.
-#extension GL_EXT_control_flow_attributes : enable
 #define BQ (16 * FM * SUBGROUPS)
 #include "attention/prefill.glsl"
 

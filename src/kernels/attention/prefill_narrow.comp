@@ -5,23 +5,7 @@
 // keys and half of y's columns, so that a matrix of k or v, which takes long to
 // load, serves two of rows. What would fill registers is in shared memory: q,
 // addresses, strides. y's matrices are scaled only where a row's maximum grows.
-#define BQ 64
-#define TAKES_EXACT true
-#include "attention/prefill.glsl"
-#include "attention/row_lanes.glsl"
-#include "attention/items.glsl"
-
-layout(local_size_x = WG) in;
-
-#define PITCH_K (D / 8 + 1)
-#define PITCH_V (BK / 8 + 1)
-#if BK * PITCH_K > DV * PITCH_V
-#define STAGED (BK * PITCH_K)
-#else
-#define STAGED (DV * PITCH_V)
-#endif
-#define S_PITCH (BK + 4) // floats per row of scores
-#define P_PITCH (BK / 2 + 4) // uints per row of weights
+#include "attention/prefill_matrices.glsl"
 
 shared uvec4 q_rows[BQ * PITCH_K];
 shared uvec4 staged[STAGED]; // k and v alternately

@@ -1,8 +1,7 @@
 // Products of matrices of known element layout (common/fragments.glsl), loaded
 // from STAGED 16-byte pieces in shared memory. EMULATED uses float arithmetic
 // from tests/emulation. SUBGROUPS: subgroups per workgroup.
-#ifndef ATTENTION_PRODUCTS_GLSL
-#define ATTENTION_PRODUCTS_GLSL
+#pragma once
 
 #include "attention/matrices.glsl"
 
@@ -26,5 +25,3 @@ shared uvec4 staged[STAGED];
 #endif
 
 #include "attention/fragments.glsl"
-
-#endif

@@ -1,8 +1,7 @@
 // q in shared memory as vectors of four floats, for decode.comp with loads of E
 // items. Vectors that a cluster's lanes read together are adjacent; items
 // beyond D are zero. QUERY_UNITS are factors of each four.
-#ifndef ATTENTION_QUERIES_GLSL
-#define ATTENTION_QUERIES_GLSL
+#pragma once
 
 // Rounds to T as a separate multiplication would.
 #ifdef T_IS_bf16
@@ -45,5 +44,3 @@ void share_queries(Rows w) {
   }
   barrier();
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Magnitudes of q, k and v, from which attention of bfloat16 on float16
 // matrices chooses powers of two (attention/halves.glsl).
-#ifndef ATTENTION_RANGES_H
-#define ATTENTION_RANGES_H
+#pragma once
 
 #include "attention/strides.h"
 
@@ -29,5 +28,3 @@ struct RangesVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,8 +1,7 @@
 // RAW is one load of a row: E items, 16 bytes with VEC, else one item. floats()
 // converts STEP of them at a time. 16-bit items stay packed until used, which
 // halves the registers.
-#ifndef ATTENTION_RAW_GLSL
-#define ATTENTION_RAW_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -45,6 +44,4 @@ float floats(RAW x, uint i) {
 float dot_add(float a, float b, float s) {
   return fma(a, b, s);
 }
-#endif
-
 #endif

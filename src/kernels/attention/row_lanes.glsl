@@ -1,7 +1,6 @@
 // Assignment of lanes to rows of scores where the element layout of matrices is
 // unknown: 64 rows per workgroup, two lanes of a subgroup per row.
-#ifndef ATTENTION_ROW_LANES_GLSL
-#define ATTENTION_ROW_LANES_GLSL
+#pragma once
 
 #define ROWS (SG / 2) // rows per subgroup: 16 or 8
 #define SUBGROUPS (64 / ROWS)
@@ -12,5 +11,3 @@
 #define ROW (LANE / 2)
 #define HALF_ROW (LANE % 2)
 #define FQ (ROWS / MM) // fragments along a subgroup's rows
-
-#endif

@@ -2,8 +2,7 @@
 // shared memory. Invocation (tx, ty) of WG = 16 x 8 owns BQ / 8 rows of a and
 // BK / 16 rows of b. VEC: a and b are aligned to four items. The including
 // kernel may enlarge POOL.
-#ifndef ATTENTION_SLICES_GLSL
-#define ATTENTION_SLICES_GLSL
+#pragma once
 
 #include "gemm/vec.glsl"
 
@@ -110,5 +109,3 @@ void multiply(
     }
   }
 }
-
-#endif

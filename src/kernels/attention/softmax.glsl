@@ -1,7 +1,6 @@
 // Online softmax of a row in base 2: its maximum, and the sum of weights
 // 2^(score - maximum). Include after common/args.glsl.
-#ifndef ATTENTION_SOFTMAX_GLSL
-#define ATTENTION_SOFTMAX_GLSL
+#pragma once
 
 #ifndef HEADS
 #define HEADS A.heads
@@ -46,5 +45,3 @@ void store_lse(
       row_sum == 0.0 ? ABSENT : LN2 * (row_max + log2(row_sum)));
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 // Copies of ROWS_ rows of DIM items from memory to shared memory in 16-byte
 // pieces: FETCH_ROWS loads the invocation's pieces into registers, STAGE_ROWS
 // stores them.
-#ifndef ATTENTION_STAGING_GLSL
-#define ATTENTION_STAGING_GLSL
+#pragma once
 
 #ifndef UNROLL
 #define UNROLL [[unroll]]
@@ -21,5 +20,3 @@
       staged[at + e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];   \
     }                                                                         \
   }
-
-#endif

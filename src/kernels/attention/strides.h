@@ -1,9 +1,9 @@
 // Strides in elements of (batch, head, row, item); items of q, k and v are
 // contiguous.
+#pragma once
+
 #include "attention/operands.h"
 
-#ifndef ATTENTION_STRIDES_H
-#define ATTENTION_STRIDES_H
 BEGIN_INTERFACE
 
 struct HeadStrides {
@@ -33,4 +33,3 @@ int64_t mask_offset(MaskStrides s, uint batch, uint head, uint row, uint key) {
 #endif
 
 END_INTERFACE
-#endif

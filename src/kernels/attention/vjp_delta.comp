@@ -1,6 +1,5 @@
 // delta = rowsum(dO * O), which equals rowsum(p * dp). Eight invocations reduce
 // a row through shared memory, independent of the subgroup size.
-#extension GL_EXT_control_flow_attributes : enable
 #include "attention/raw.glsl"
 #include "attention/vjp_delta.h"
 #define ARGS_BLOCK DeltaArgs

@@ -1,9 +1,7 @@
 // Common part of vjp_keys.comp and vjp_queries.comp: weights and score
 // gradients as matrix elements in registers (products.glsl).
-#ifndef ATTENTION_VJP_FRAGMENTS_GLSL
-#define ATTENTION_VJP_FRAGMENTS_GLSL
+#pragma once
 
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "attention/vjp_fragments.h"
 #define ARGS_BLOCK GradientsArgs
@@ -116,5 +114,3 @@ void store_gradient(uint64_t y, uint row0, uint rows) {
     }
   }
 }
-
-#endif

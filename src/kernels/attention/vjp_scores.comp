@@ -1,7 +1,6 @@
 // Recomputes attention's weights p = softmax(scale q k^T) and the gradient of
 // scores ds = scale p (dO v^T - delta); both products stay in float registers.
 // A workgroup takes 32 queries and 64 keys.
-#extension GL_EXT_control_flow_attributes : enable
 #define BQ 32
 #include "attention/vjp_scores.glsl"
 #include "attention/slices.glsl"

@@ -1,8 +1,7 @@
 // Common part of vjp_scores.comp and vjp_scores_coopmat.comp, over tiles of BQ
 // queries and BK keys. The including kernel defines differentiate(), which
 // processes a tile.
-#ifndef ATTENTION_VJP_SCORES_GLSL
-#define ATTENTION_VJP_SCORES_GLSL
+#pragma once
 
 #include "common/types.glsl"
 #include "attention/vjp_scores.h"
@@ -99,5 +98,3 @@ void main() {
     differentiate(tile_of(group));
   }
 }
-
-#endif

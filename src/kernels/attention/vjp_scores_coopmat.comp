@@ -1,7 +1,6 @@
 // vjp_scores.comp with cooperative matrices, for 16-bit items, rows aligned to
 // 16 bytes and head dimensions in multiples of 16 up to 128. Each subgroup
 // takes 16 or 8 queries; all share 64 keys.
-#extension GL_EXT_control_flow_attributes : enable
 #define BQ 64
 #include "attention/vjp_scores.glsl"
 #include "attention/row_lanes.glsl"

@@ -3,8 +3,7 @@
 // with the struct of its interface (common/interface.h). Members are then A.x,
 // A.y, A.n. Blocks of up to 128 bytes are push constants; for larger ones the
 // host defines ARGS_IN_MEMORY.
-#ifndef ARGS_GLSL
-#define ARGS_GLSL
+#pragma once
 
 #include "common/argument_block.glsl"
 #define A ARGUMENTS
@@ -26,5 +25,3 @@ uint group_index() {
   (uint64_t(group_index()) * gl_WorkGroupSize.x + gl_LocalInvocationID.x)
 #define thread_index()                                                        \
   (group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x)
-
-#endif

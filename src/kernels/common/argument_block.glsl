@@ -1,7 +1,6 @@
 // Declares only the argument block, as ARGUMENTS: for args.glsl, and for
 // user-written sources, whose names must not clash (common/custom.glsl).
-#ifndef ARGUMENT_BLOCK_GLSL
-#define ARGUMENT_BLOCK_GLSL
+#pragma once
 
 #ifdef ARGS_IN_MEMORY
 // Not readonly, because glslang would then refuse to pass its addresses to
@@ -19,6 +18,4 @@ layout(push_constant, scalar) uniform ArgumentPush {
   ARGS_BLOCK args;
 } pushed;
 #define ARGUMENTS pushed.args
-#endif
-
 #endif

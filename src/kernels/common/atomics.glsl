@@ -3,8 +3,7 @@
 // is 1 for combine_Sum. Needs only 32-bit integer atomics. Compare-and-swap
 // loops compare bits, so that NaN ends them. Their bound holds only if an
 // invocation changes a word once.
-#ifndef ATOMICS_GLSL
-#define ATOMICS_GLSL
+#pragma once
 
 #include "common/bits.glsl"
 #include "common/combine.glsl"
@@ -61,6 +60,4 @@ void atomic_combine(uint64_t address, T value) {
     seen = before;
   }
 }
-#endif
-
 #endif

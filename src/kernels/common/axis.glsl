@@ -1,6 +1,5 @@
 // Common part of GatherAxis and ScatterAxis. The kernel defines UPDATES.
-#ifndef AXIS_GLSL
-#define AXIS_GLSL
+#pragma once
 
 #include "common/indices.glsl"
 #include "gather_scatter_axis.h"
@@ -31,5 +30,3 @@ Place place(UIndex i) {
   at.target += int64_t(k) * A.axis_strides[0];
   return at;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Binary primitives, named like MLX's primitives and overloaded by value type;
 // used by binary.comp and the generated kernels of src/jit.
-#ifndef BINARY_OPS_GLSL
-#define BINARY_OPS_GLSL
+#pragma once
 
 #include "common/power.glsl"
 #include "common/quotient.glsl"
@@ -180,5 +179,3 @@ BINARY_(bool, Greater, x && !y)
 BINARY_(bool, GreaterEqual, x || !y)
 BINARY_(bool, Less, !x && y)
 BINARY_(bool, LessEqual, !x || y)
-
-#endif

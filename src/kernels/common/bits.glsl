@@ -1,7 +1,6 @@
 // Conversions between values and storage bits: FROM_BITS(P_PTR)(bits) and
 // TO_BITS(P_PTR)(value), with the bits in the low bytes of a uvec2.
-#ifndef BITS_GLSL
-#define BITS_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -28,5 +27,3 @@
     return WIDEN_##BITS(TO(v));                                               \
   }
 EACH_DTYPE(BITS_)
-
-#endif

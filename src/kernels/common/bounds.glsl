@@ -9,8 +9,7 @@
 //
 // With MLX_VK_DEBUG=bounds the host defines BOUNDS_REPORT, and the first index
 // out of range is written to the report (pipeline/reports.h).
-#ifndef BOUNDS_GLSL
-#define BOUNDS_GLSL
+#pragma once
 
 #ifdef BOUNDS_REPORT
 #include "common/report.glsl"
@@ -66,5 +65,3 @@ BOUNDED_UNSIGNED_(uint64_t, uint64_t)
 // bounded() for an index that selects one of `count` objects.
 #define named(k, count, at, inside)                                           \
   bounded(k, count, count, uint64_t(at), inside)
-
-#endif

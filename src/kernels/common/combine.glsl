@@ -2,8 +2,7 @@
 // reductions of scatters and slice updates. Max and Min propagate NaN; complex
 // numbers are ordered by real, then imaginary part; the sum of bools is or, the
 // product is and.
-#ifndef COMBINE_GLSL
-#define COMBINE_GLSL
+#pragma once
 
 #include "common/order.glsl"
 #include "common/types.glsl"
@@ -50,5 +49,3 @@ vec2 combine_Max(vec2 a, vec2 b) {
 vec2 combine_Min(vec2 a, vec2 b) {
   return is_nan(a) || (!is_nan(b) && less(a, b)) ? a : b;
 }
-
-#endif

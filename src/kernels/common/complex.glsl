@@ -1,8 +1,7 @@
 // complex64 as vec2 (real, imaginary). Inverse functions follow Kahan (Branch
 // Cuts for Complex Elementary Functions, 1987), who keeps accuracy near branch
 // points and signed zeros on the cuts.
-#ifndef COMPLEX_GLSL
-#define COMPLEX_GLSL
+#pragma once
 
 #include "common/math.glsl"
 
@@ -160,5 +159,3 @@ vec2 c_pow(vec2 x, vec2 y) {
 bool c_equal(vec2 a, vec2 b) {
   return a.x == b.x && a.y == b.y;
 }
-
-#endif

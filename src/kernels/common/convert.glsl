@@ -1,8 +1,7 @@
 // Conversions between 16-bit floats and float. Integer arithmetic is used
 // unless the driver's conversion rounds to nearest even; the host defines
 // NATIVE_F16 after a known-answer probe.
-#ifndef CONVERT_GLSL
-#define CONVERT_GLSL
+#pragma once
 
 // bfloat16 is the upper half of a float, rounded to nearest even; NaN stays NaN
 // and becomes quiet.
@@ -144,6 +143,4 @@ float round_f16(float f) {
   r = r >= 0x47800000u && a <= 0x7f800000u ? 0x7f800000u : r; // 65536
   return uintBitsToFloat(r | (x & 0x80000000u));
 }
-#endif
-
 #endif

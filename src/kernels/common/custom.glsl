@@ -2,8 +2,7 @@
 // (docs/custom-kernels.md): thread positions under their MSL names,
 // item_location() for strided inputs, and atomics. Include after
 // KernelArguments and the workgroup size (ops/custom/plan.cpp).
-#ifndef CUSTOM_GLSL
-#define CUSTOM_GLSL
+#pragma once
 
 #define ARGS_BLOCK KernelArguments
 #include "common/argument_block.glsl"
@@ -45,5 +44,3 @@ int64_t item_location(uint64_t i, Ptr_i32 shape, Ptr_i64 strides, int ndim) {
 #define atomic_exchange(p, i, x) msl_atomic_exchange(ITEM_(p, i), TYPE_(p), x)
 #define ITEM_(p, i) uint64_t((p) + item_index(i))
 #define TYPE_(p) (p).v[0]
-
-#endif

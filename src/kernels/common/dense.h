@@ -1,7 +1,6 @@
 // Dense grids, created by dense_grid() (ops/elementwise.h): enough workgroups
 // to fill any GPU; invocations loop over the remaining units.
-#ifndef KERNELS_COMMON_DENSE_H
-#define KERNELS_COMMON_DENSE_H
+#pragma once
 
 #define DENSE_GROUP 256u // invocations per workgroup
 #define DENSE_GROUPS 65535u // largest number of workgroups
@@ -14,6 +13,4 @@ UIndex dense_stride(UIndex units) {
   UIndex groups = (units + UIndex(DENSE_GROUP - 1u)) / UIndex(DENSE_GROUP);
   return min(groups, UIndex(DENSE_GROUPS)) * UIndex(DENSE_GROUP);
 }
-#endif
-
 #endif

@@ -6,8 +6,7 @@
 //   STEPS             1: dense forms read operand k with A.items.step[k]
 // includes this file, and then defines the computation of item i:
 //   void compute(UIndex i, VALUE input..., out VALUE result...)
-#ifndef ELEMENTWISE_GLSL
-#define ELEMENTWISE_GLSL
+#pragma once
 
 #include "common/index.glsl"
 #include "common/dense.h"
@@ -168,6 +167,4 @@ void main() {
     }
   }
 }
-#endif
-
 #endif

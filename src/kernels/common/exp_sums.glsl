@@ -1,6 +1,5 @@
 // Sums of exponentials of rows (common/rows.glsl), relative to a maximum.
-#ifndef EXP_SUMS_GLSL
-#define EXP_SUMS_GLSL
+#pragma once
 
 #include "common/math.glsl"
 #include "common/rows.glsl"
@@ -36,5 +35,3 @@ float team_exp_sum(T_PTR x, uint begin, uint end, out float row_top) {
                         : total * math_exp(top - row_top);
   return team_sum(total);
 }
-
-#endif

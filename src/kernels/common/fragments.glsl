@@ -2,8 +2,7 @@
 // NVIDIA's fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for
 // mma.m16n8k16"). The host compares the driver's layout with it at start
 // (Caps::known_fragments). LANE: lane in the subgroup.
-#ifndef FRAGMENTS_GLSL
-#define FRAGMENTS_GLSL
+#pragma once
 
 #ifndef LANE
 #define LANE gl_SubgroupInvocationID
@@ -17,5 +16,3 @@
 #define LANE_ROWS 2
 // Element i of the four in the lane's row r.
 #define ELEMENT(r, i) (4 * (r) + (i))
-
-#endif

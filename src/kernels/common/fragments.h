@@ -1,8 +1,7 @@
 // Variant members for matrices of known element layout with inputs of type T
 // (common/matrix_elements.glsl): cooperative matrices, or emulation by floats
 // in shared memory, with which tests check indices on devices without them.
-#ifndef FRAGMENTS_H
-#define FRAGMENTS_H
+#pragma once
 
 #ifdef __cplusplus
 #define FRAGMENT_MATRICES                                                    \
@@ -14,7 +13,5 @@
     BF16_EXT = COOPMAT && T == Type::bf16;                                   \
   }
 #define FRAGMENT_NAMES COOPMAT, BF16_EXT, F16_EXT, EMULATED
-
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 // Eight bfloat16 items as float16, after scaling by a power of two.
-#ifndef HALVES_GLSL
-#define HALVES_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -30,5 +29,3 @@ uvec4 half_items(uvec4 q, int top) {
   }
   return q;
 }
-
-#endif

@@ -3,8 +3,7 @@
 // The host defines NDIM (collapsed dimensions; MAX_NDIM reads A.ndim at run
 // time) and LARGE, 1 for arrays beyond 2^31 bytes. Shapes and strides are in
 // elements, outermost first; strides may be negative or zero.
-#ifndef INDEX_GLSL
-#define INDEX_GLSL
+#pragma once
 
 #define MAX_NDIM 16
 
@@ -53,5 +52,3 @@ uint64_t take_axis(inout uint64_t rest, uint64_t extent) {
           Index(strides[d_]);                                                 \
     }                                                                         \
   }
-
-#endif

@@ -1,7 +1,6 @@
 // Common part of gathers and scatters, which move words, or combine items if
 // WORD is 0.
-#ifndef INDICES_GLSL
-#define INDICES_GLSL
+#pragma once
 
 #include "common/bounds.glsl"
 #include "common/index.glsl"
@@ -41,5 +40,3 @@ void put_update(ITEM_PTR dst, ITEM_PTR updates, Place at) {
   }
 #endif
 }
-
-#endif

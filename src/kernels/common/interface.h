@@ -20,8 +20,7 @@
 // The kernel writes `#define ARGS_BLOCK RopeArgs` and includes
 // common/args.glsl. A block with array sizes that depend on the variant is a
 // template in C++.
-#ifndef INTERFACE_H
-#define INTERFACE_H
+#pragma once
 
 #ifdef __cplusplus
 #include <cstdint>
@@ -38,6 +37,4 @@ using uint = uint32_t;
 #define PTR(type, name) type name;
 #define BEGIN_INTERFACE
 #define END_INTERFACE
-#endif
-
 #endif

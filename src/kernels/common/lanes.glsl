@@ -5,8 +5,7 @@
 // function that returns the team's result to each of its invocations. Call it
 // in uniform control flow only: teams wider than a subgroup need barriers. The
 // trailing barrier allows another reduction at once.
-#ifndef LANES_GLSL
-#define LANES_GLSL
+#pragma once
 
 #define TEAMS (WG_SIZE / LANES)
 #define LANE (gl_LocalInvocationIndex % LANES)
@@ -80,5 +79,3 @@ vec2 lane_add2(vec2 a, vec2 b) {
 float lane_max(float a, float b) {
   return a > b ? a : b;
 }
-
-#endif

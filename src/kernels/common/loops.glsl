@@ -5,8 +5,7 @@
 // With MLX_VK_DEBUG=loops the host defines LOOP_LIMIT, the largest meaningful
 // bound on the device. Loops then count, and one that exceeds its bound writes
 // a report (pipeline/reports.h) and ends.
-#ifndef LOOPS_GLSL
-#define LOOPS_GLSL
+#pragma once
 
 #ifdef LOOP_LIMIT
 #include "common/report.glsl"
@@ -36,6 +35,4 @@ uint competitors() {
 
 #else
 #define BOUNDED_WHILE(condition, bound) while (condition)
-#endif
-
 #endif

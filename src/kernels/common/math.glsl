@@ -7,8 +7,7 @@
 // reassociation. Errors are at most 2 ulp unless stated otherwise
 // (tests/backend/test_math.py compares with float64). Polynomials are fitted by
 // tools/fit_math.py; "fit: name" names the fit.
-#ifndef MATH_GLSL
-#define MATH_GLSL
+#pragma once
 
 #include "common/numeric.glsl"
 
@@ -670,5 +669,3 @@ float math_erfinv(float x) {
   y = a == 1.0 ? INF_F : a > 1.0 ? NAN_F : y;
   return is_nan(x) ? x : copy_sign(y, x);
 }
-
-#endif

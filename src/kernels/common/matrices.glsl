@@ -1,7 +1,6 @@
 // Cooperative matrices of f16 or bf16 items (HALVES: f16 for both), in subgroup
 // scope: A of MM x MK items, B of MK x MN, C of MM x MN floats.
-#ifndef MATRICES_GLSL
-#define MATRICES_GLSL
+#pragma once
 
 #include "common/types.glsl"
 #include "common/pairs.glsl"
@@ -24,5 +23,3 @@
   coopmat<float, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
 #define ROW_MAJOR gl_CooperativeMatrixLayoutRowMajor
 #define COLUMN_MAJOR gl_CooperativeMatrixLayoutColumnMajor
-
-#endif

@@ -2,8 +2,7 @@
 // EMULATED floats in shared memory (sources in tests/emulation), with which
 // tests check indices on devices without them. SUBGROUPS: subgroups per
 // workgroup.
-#ifndef MATRIX_ELEMENTS_GLSL
-#define MATRIX_ELEMENTS_GLSL
+#pragma once
 
 #if EMULATED
 #include "common/emulated_fragments.glsl"
@@ -30,5 +29,3 @@
 #define SET_PAIR(matrix, r, p, pair)                                          \
   matrix[ELEMENT(r, 2 * (p))] = LOW_ITEM(pair);                               \
   matrix[ELEMENT(r, 2 * (p) + 1)] = HIGH_ITEM(pair);
-
-#endif

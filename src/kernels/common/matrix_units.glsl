@@ -4,8 +4,7 @@
 //
 // EMULATED_MATRICES uses floats in shared memory (sources in tests/emulation),
 // with which tests check the indices of each shape on devices without it.
-#ifndef MATRIX_UNITS_GLSL
-#define MATRIX_UNITS_GLSL
+#pragma once
 
 #include "common/matrices.glsl"
 
@@ -41,6 +40,4 @@
 #define SYNC_SUBGROUP                                                         \
   subgroupMemoryBarrierShared();                                              \
   subgroupBarrier();
-#endif
-
 #endif

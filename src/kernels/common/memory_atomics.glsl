@@ -4,8 +4,7 @@
 // (common/types.glsl) and only selects the overload. Needs only 32-bit integer
 // atomics: other types use compare-and-swap loops on the word that holds the
 // item, which compare bits, so that NaN ends them.
-#ifndef MEMORY_ATOMICS_GLSL
-#define MEMORY_ATOMICS_GLSL
+#pragma once
 
 #include "common/loops.glsl"
 #include "common/types.glsl"
@@ -92,5 +91,3 @@ SWAP_LOOP_(exchange, Bits_bool, bool, 8, BOOL_OF_, uint, OP_EXCHANGE_)
   }
 EACH_WORD_ATOMIC_(Ptr_u32, uint)
 EACH_WORD_ATOMIC_(Ptr_i32, int)
-
-#endif

@@ -1,8 +1,7 @@
 // Runtime functions of translated Metal kernels (msl/translate.h). Define
 // MSL_SUBGROUP and MSL_THREADS first, as in common/msl_simd.glsl, and MSL_SIMD
 // for kernels with SIMD-group functions.
-#ifndef MSL_GLSL
-#define MSL_GLSL
+#pragma once
 
 #include "common/loops.glsl"
 #include "common/msl_math.glsl"
@@ -145,5 +144,3 @@ int64_t msl_elem_to_loc_3(uvec3 elem, uint64_t strides) {
       int64_t(elem.y) * load(Ptr_i64(strides), 1) +
       int64_t(elem.z) * load(Ptr_i64(strides), 0);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // MLX_VK_DEBUG=bounds for translated Metal kernels: checks every access against
 // the arrays of the call. MSL_ARRAYS(F) expands to F(i, begin, end) for each:
 // the byte range of argument i, relative to its address A.ai.
-#ifndef MSL_BOUNDS_GLSL
-#define MSL_BOUNDS_GLSL
+#pragma once
 
 #include "common/report.glsl"
 
@@ -36,5 +35,3 @@ uint64_t msl_checked(uint64_t p, uint n, uint line) {
   }
   return packUint2x32(uvec2(REPORT_LOW, REPORT_HIGH)) + REPORT_NOBODYS;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // MSL's numeric functions that GLSL lacks, leaves undefined or computes less
 // accurately (MSL specification 6.5 to 6.7), with the prefix msl_: for float
 // and its vectors, int and uint.
-#ifndef MSL_MATH_GLSL
-#define MSL_MATH_GLSL
+#pragma once
 
 #include "common/complex.glsl"
 #include "common/math.glsl"
@@ -327,5 +326,3 @@ int64_t msl_abs(int64_t x) {
   return is_less(x, 0l) ? -x : x;
 }
 OF_ONE_(msl_abs, i64vec, i64vec)
-
-#endif

@@ -10,8 +10,7 @@
 //     neutral value. Any lane assignment works. Loops are unrolled, because
 //     llvmpipe limits iterations.
 // Functions take float, int and uint here, other types in msl_simd_types.glsl.
-#ifndef MSL_SIMD_GLSL
-#define MSL_SIMD_GLSL
+#pragma once
 
 #include "common/numeric.glsl"
 
@@ -287,5 +286,3 @@ SHUFFLE_(int)
 SHUFFLE_(uint)
 
 #include "common/msl_simd_types.glsl"
-
-#endif

@@ -1,7 +1,6 @@
 // Functions derived from msl_simd.glsl, in any of its forms: votes, other
 // types, and shuffles by source lane.
-#ifndef MSL_SIMD_TYPES_GLSL
-#define MSL_SIMD_TYPES_GLSL
+#pragma once
 
 bool msl_simd_any(WITH_ACTIVE bool x) {
   return msl_simd_ballot(ACTIVE x) != 0u;
@@ -172,5 +171,3 @@ MOVES_(uint8_t)
 MOVES_(uint16_t)
 MOVES_(int64_t)
 MOVES_(uint64_t)
-
-#endif

@@ -1,8 +1,7 @@
 // Offsets in nests of axes (common/nest.h). NEST_OFFSET(result, i, nest):
 // offset in elements of the row-major index i. A macro, because arrays in
 // buffers cannot be passed to a function.
-#ifndef NEST_GLSL
-#define NEST_GLSL
+#pragma once
 
 #include "common/index.glsl"
 #include "common/nest.h"
@@ -12,6 +11,4 @@
 #else
 #define NEST_OFFSET(result, i, nest)                                          \
   OFFSET(result, i, nest.shape, nest.strides, nest.ndim)
-#endif
-
 #endif

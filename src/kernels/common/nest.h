@@ -1,5 +1,4 @@
-#ifndef NEST_H
-#define NEST_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -23,5 +22,3 @@ struct Nest {
 };
 
 END_INTERFACE
-
-#endif

@@ -1,6 +1,5 @@
 // Classification of floats, and complex64 (a vec2) as a number.
-#ifndef NUMERIC_GLSL
-#define NUMERIC_GLSL
+#pragma once
 
 const float NAN_F = uintBitsToFloat(0x7fc00000u);
 const float INF_F = uintBitsToFloat(0x7f800000u);
@@ -42,5 +41,3 @@ vec2 c_mul(vec2 a, vec2 b) {
 bool c_less(vec2 a, vec2 b) {
   return a.x < b.x || (a.x == b.x && a.y < b.y);
 }
-
-#endif

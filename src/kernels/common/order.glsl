@@ -1,8 +1,7 @@
 // Ordering of values of any type: is_nan(x), less(a, b), and sorts_before(a,
 // b), which is a < b with NaN last, as in MLX. Complex numbers are ordered by
 // real, then imaginary part; one with a NaN part is a NaN.
-#ifndef ORDER_GLSL
-#define ORDER_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -34,5 +33,3 @@ bool sorts_before(float a, float b) {
 bool sorts_before(vec2 a, vec2 b) {
   return !is_nan(a) && (is_nan(b) || less(a, b));
 }
-
-#endif

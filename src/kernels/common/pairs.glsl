@@ -1,6 +1,5 @@
 // Pairs of 16-bit items of T, f16 or bf16.
-#ifndef PAIRS_GLSL
-#define PAIRS_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -20,6 +19,4 @@
 uint pack2(float a, float b) {
   return uint(f32_to_f16(a)) | (uint(f32_to_f16(b)) << 16);
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // pow, fmod and floor division, with the conventions of math.glsl.
-#ifndef POWER_GLSL
-#define POWER_GLSL
+#pragma once
 
 #include "common/loops.glsl"
 #include "common/math.glsl"
@@ -195,5 +194,3 @@ float math_remainder(float x, float y) {
 float math_floor_divide(float x, float y) {
   return floor(math_divide(x, y));
 }
-
-#endif

@@ -1,8 +1,7 @@
 // Quotients of 64-bit integers by 32-bit words. With a 64-bit division in a
 // kernel, NVIDIA's compiler (driver 580) gets its other integers wrong: bits
 // tested or multiplied after `& 1`, shifts by more than 31, bytes that wrap.
-#ifndef QUOTIENT_GLSL
-#define QUOTIENT_GLSL
+#pragma once
 
 // Quotient of high * 2^32 + low and y, for high < y, in two 16-bit digits
 // (Knuth, The Art of Computer Programming, vol. 2, 4.3.1, algorithm D).
@@ -64,5 +63,3 @@ NARROW_(int8_t)
 NARROW_(uint8_t)
 NARROW_(int16_t)
 NARROW_(uint16_t)
-
-#endif

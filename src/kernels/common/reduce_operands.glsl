@@ -1,7 +1,6 @@
 // Operands of reduce.comp and reduce_col.comp: elements of outputs, evenly
 // spaced (NDIM=1) or strided in two nests of up to 16 dimensions.
-#ifndef REDUCE_OPERANDS_GLSL
-#define REDUCE_OPERANDS_GLSL
+#pragma once
 
 #include "common/nest.glsl"
 #include "common/reduce_ops.glsl"
@@ -39,5 +38,3 @@ Acc reduce_elements(Acc acc, T_PTR p, UIndex i, UIndex end) {
   }
   return acc;
 }
-
-#endif

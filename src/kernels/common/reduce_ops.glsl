@@ -1,8 +1,7 @@
 // Reduction operators over the value type Acc (f32, i32, u32, i64, u64, c64;
 // narrower types are reduced in 32 bits). The host defines OP as one of the
 // names below; a kernel's own operators have higher numbers.
-#ifndef REDUCE_OPS_GLSL
-#define REDUCE_OPS_GLSL
+#pragma once
 
 #include "common/math.glsl"
 #include "common/order.glsl"
@@ -101,6 +100,4 @@ Acc neutral() {
 #define LIFT(x) (to_bool(x) ? 1u : 0u)
 #else
 #define LIFT(x) Acc_CAST(x)
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef REDUCE_PARTS_H
-#define REDUCE_PARTS_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -11,5 +10,3 @@ struct ReduceParts {
 };
 
 END_INTERFACE
-
-#endif

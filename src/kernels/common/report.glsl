@@ -1,7 +1,6 @@
 // Report of a kernel under MLX_VK_DEBUG; pipeline/reports.h reads it after the
 // batch.
-#ifndef REPORT_GLSL
-#define REPORT_GLSL
+#pragma once
 
 layout(constant_id = 0) const uint REPORT_LOW = 0;
 layout(constant_id = 1) const uint REPORT_HIGH = 0;
@@ -19,5 +18,3 @@ layout(buffer_reference, scalar, buffer_reference_align = 8)
 };
 // Offset of scratch memory for accesses out of bounds.
 #define REPORT_NOBODYS 64ul
-
-#endif

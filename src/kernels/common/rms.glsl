@@ -1,7 +1,6 @@
 // RMS norm steps shared by norm.comp and fused products; `precise`, so that
 // results are bit-identical.
-#ifndef RMS_GLSL
-#define RMS_GLSL
+#pragma once
 
 float add_squares(float total, vec4 v) {
   precise float sum = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
@@ -14,5 +13,3 @@ float rms_factor(float total, float inverse_n, float eps) {
   precise float mean = total * inverse_n + eps;
   return inversesqrt(mean);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Rotary embedding steps shared by rope.comp and rope_cache.comp; `precise`, so
 // that results are bit-identical.
-#ifndef ROPE_GLSL
-#define ROPE_GLSL
+#pragma once
 
 #include "common/math.glsl"
 
@@ -36,5 +35,3 @@ float turned_second(float p, float q, vec2 v) {
   precise float r = p * v.y + q * v.x;
   return r;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Common part of kernels over rows of `n` items along a contiguous last axis
 // (rows.h), in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
-#ifndef ROWS_GLSL
-#define ROWS_GLSL
+#pragma once
 
 #if LANES <= 128
 #define WG_SIZE 128
@@ -65,6 +64,4 @@ int64_t row_offset(RowArgs rows, uint64_t row) {
       (i) + 1 < (n) ? load(p, int64_t((i) + 1) * stride) : 0.0,               \
       (i) + 2 < (n) ? load(p, int64_t((i) + 2) * stride) : 0.0,               \
       (i) + 3 < (n) ? load(p, int64_t((i) + 3) * stride) : 0.0)
-#endif
-
 #endif

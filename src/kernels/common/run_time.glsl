@@ -1,8 +1,7 @@
 // run_time(x) hides a constant from the driver's compiler, whose constant
 // folding may round differently from the GPU. An unfused graph reads it from
 // memory. For kernels of common/elementwise.glsl.
-#ifndef RUN_TIME_GLSL
-#define RUN_TIME_GLSL
+#pragma once
 
 // ZERO is 0, because counts are below 2^63. The compiler may know none of its
 // bits: from `count >> 63` NVIDIA's folded cos(1.1), whose last bit is set.
@@ -17,5 +16,3 @@ float run_time(float x) {
 vec2 run_time(vec2 x) {
   return uintBitsToFloat(floatBitsToUint(x) | ZERO);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Softmax of a row in a team's registers (common/rows.glsl), shared by
 // softmax.comp and router.comp, so that results are bit-identical.
-#ifndef SOFTMAX_ROW_GLSL
-#define SOFTMAX_ROW_GLSL
+#pragma once
 
 #include "common/exp_sums.glsl"
 
@@ -41,6 +40,4 @@ float softmax_factor(inout vec4 v[CHUNKS], uint n) {
   }
   return 1.0 / row_sum(total);
 }
-#endif
-
 #endif

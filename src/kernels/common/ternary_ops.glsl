@@ -1,7 +1,6 @@
 // Ternary primitives, used by ternary.comp and the generated kernels of
 // src/jit.
-#ifndef TERNARY_OPS_GLSL
-#define TERNARY_OPS_GLSL
+#pragma once
 
 #define TERNARY_SELECT(T)                                                     \
   T Select(bool c, T x, T y) { return c ? x : y; }
@@ -16,5 +15,3 @@ TERNARY_SELECT(uint32_t)
 TERNARY_SELECT(uint64_t)
 TERNARY_SELECT(float)
 TERNARY_SELECT(vec2)
-
-#endif

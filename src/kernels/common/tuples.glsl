@@ -1,6 +1,5 @@
 // Common part of Gather and Scatter. The kernel defines UPDATES.
-#ifndef TUPLES_GLSL
-#define TUPLES_GLSL
+#pragma once
 
 #include "common/indices.glsl"
 #include "gather_scatter.h"
@@ -59,5 +58,3 @@ Place place(UIndex i) {
   }
   return at;
 }
-
-#endif

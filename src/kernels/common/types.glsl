@@ -9,8 +9,7 @@
 //   P_SIZE   bytes per item; P_KIND: one of the KIND_ values below
 // load(p, i) and store(p, i, v) take an index of any integer type, relative to
 // p; large variants of a kernel compute indices in 64 bits.
-#ifndef TYPES_GLSL
-#define TYPES_GLSL
+#pragma once
 
 #define KIND_BOOL 0
 #define KIND_UINT 1
@@ -193,5 +192,3 @@ CAST_TO_COMPLEX(float)
 vec2 to_c64(vec2 x) {
   return x;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Unary primitives, named like MLX's primitives and overloaded by value type;
 // used by unary.comp and the generated kernels of src/jit.
-#ifndef UNARY_OPS_GLSL
-#define UNARY_OPS_GLSL
+#pragma once
 
 #include "common/complex.glsl"
 
@@ -123,5 +122,3 @@ bool LogicalNot(float x) {
 bool LogicalNot(vec2 x) {
   return x.x == 0.0 && x.y == 0.0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Accesses to four consecutive floats, for variants whose base address and
 // strides are multiples of four items.
-#ifndef VEC4_GLSL
-#define VEC4_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -93,5 +92,3 @@ bool nan4(vec4 v) {
 float max4(vec4 v) {
   return max(max(v.x, v.y), max(v.z, v.w));
 }
-
-#endif

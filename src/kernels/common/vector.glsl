@@ -2,8 +2,7 @@
 // i) and STORE_FOUR(PTR, p, i, v) for items 4 i to 4 i + 3 of the pointer type
 // PTR. The host checks that addresses are multiples of min(16, 4 items) bytes
 // (by_fours() in ops/view.h).
-#ifndef VECTOR_GLSL
-#define VECTOR_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -77,5 +76,3 @@ void store4_Ptr_bf16(uint64_t p, uint64_t i, float v[4]) {
 EACH_PLAIN_DTYPE(ACCESS4_)
 ACCESS4_8(Ptr_bool, bool, bits_to_bool, bool_to_bits)
 ACCESS4_16(Ptr_f16, float, f16_to_f32, f32_to_f16)
-
-#endif

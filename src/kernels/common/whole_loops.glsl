@@ -2,8 +2,7 @@
 // invocation's loops; llvmpipe does so silently after 65,535 iterations in
 // total (pipeline/cut_loops.h). Afterwards no loop iterates twice, including
 // this one, whose count is in memory so that no compiler knows it.
-#ifndef WHOLE_LOOPS_GLSL
-#define WHOLE_LOOPS_GLSL
+#pragma once
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer WholeLoops {
   volatile uint kernel; // kernel number for the report
@@ -21,5 +20,3 @@ void check_whole_loops(uint64_t report, uint kernel) {
     loops.kernel = kernel;
   }
 }
-
-#endif

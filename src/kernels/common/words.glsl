@@ -1,7 +1,6 @@
 // Raw moves of words of WORD bytes. The host selects the widest word that
 // divides every address of the move.
-#ifndef WORDS_GLSL
-#define WORDS_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -34,5 +33,3 @@ WORD_ACCESS(int)
 WORD_ACCESS(uint)
 WORD_ACCESS(int64_t)
 WORD_ACCESS(uint64_t)
-
-#endif

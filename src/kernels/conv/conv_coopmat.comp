@@ -1,7 +1,6 @@
 // Convolution as an implicit matrix product with cooperative matrices, 16-bit
 // float inputs and float32 accumulators: gemm_coopmat.comp's loop over tiles
 // gathered from x (gather.glsl).
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
 

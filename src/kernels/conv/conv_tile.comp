@@ -1,7 +1,6 @@
 // Convolution as an implicit matrix product: gemm.comp's loop over tiles
 // gathered from x (gather.glsl). PREFETCH loads the next pair of tiles into
 // registers while the current one is used.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
 

@@ -1,7 +1,6 @@
 // Depthwise convolution (depthwise.h). An invocation computes RUN adjacent
 // items along w for four channels; a workgroup keeps the taps of its BLOCK
 // channels in shared memory.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/index.glsl"
 #include "common/types.glsl"
 #include "common/vec4.glsl"

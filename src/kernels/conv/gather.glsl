@@ -4,8 +4,7 @@
 // contains all of the tap's bits, one per axis.
 //
 // Include after the argument block; the kernel defines THREADS and BM.
-#ifndef CONV_GATHER_GLSL
-#define CONV_GATHER_GLSL
+#pragma once
 
 #define FIRST_AXIS (3 - AXES)
 
@@ -171,5 +170,3 @@ bool find_tile() {
   base_y = MOVED(Y, A.y, part + int64_t(g * A.group_outputs));
   return split < A.splits;
 }
-
-#endif

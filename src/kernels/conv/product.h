@@ -2,8 +2,7 @@
 // matrix): y (rows x outputs of a group) = a b. Row r of a holds the items of x
 // under the taps of w at position r of y; columns of b are w's outputs. Used by
 // conv_fragments.comp, conv_coopmat.comp and conv_tile.comp.
-#ifndef CONV_PRODUCT_H
-#define CONV_PRODUCT_H
+#pragma once
 
 #include "common/fragments.h"
 #include "common/interface.h"
@@ -125,5 +124,3 @@ struct ConvTileVariant {
 #endif
 
 END_INTERFACE
-
-#endif

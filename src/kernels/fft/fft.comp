@@ -7,7 +7,6 @@
 // x may hold only the first x_extent items of a Hermitian axis, y only the
 // first y_extent items of the result. CAREFUL uses compensated (Kahan) sums,
 // because long lines cancel.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/unit_root.glsl"
 

@@ -1,5 +1,4 @@
-#ifndef FFT_H
-#define FFT_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -96,5 +95,3 @@ struct ChirpVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -14,7 +14,6 @@
 // conjugates from the other end. A real axis keeps y_rows = LINE / 2 + 1 items
 // of its first pass; in the last pass, rows with k1 <= n1 / 2 hold all results
 // or their conjugates.
-#extension GL_EXT_control_flow_attributes : enable
 #include "common/types.glsl"
 #include "fft/radix.glsl"
 

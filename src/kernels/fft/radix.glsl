@@ -1,7 +1,6 @@
 // Forward discrete Fourier transforms of 2 to 16 items in registers, in natural
 // order, and roots of unity.
-#ifndef RADIX_GLSL
-#define RADIX_GLSL
+#pragma once
 
 // exp(-2 pi i turns / 2^32), within 0.8 ulp of 1: reduction to the nearest
 // quarter turn by bits, then polynomials for sine and cosine of the rest (at
@@ -169,5 +168,3 @@ void dft16(inout vec2 x[16]) {
     }
   }
 }
-
-#endif

@@ -1,7 +1,6 @@
 // exp(-2 pi i k / n) for 0 <= k < n, accurate to the last place: reduction to
 // octants keeps the angle within pi / 4.
-#ifndef UNIT_ROOT_GLSL
-#define UNIT_ROOT_GLSL
+#pragma once
 
 #include "common/math.glsl"
 
@@ -21,5 +20,3 @@ vec2 unit_root(uint64_t k, uint64_t n) {
 vec2 times(vec2 a, vec2 b) {
   return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
-
-#endif

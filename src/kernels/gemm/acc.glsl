@@ -1,7 +1,6 @@
 // Acc is the type of sums of products, PART_PTR that of partial sums in memory,
 // Quad a vector of four Acc.
-#ifndef GEMM_ACC_GLSL
-#define GEMM_ACC_GLSL
+#pragma once
 
 #include "common/types.glsl"
 
@@ -21,6 +20,4 @@ vec2 FMA(vec2 x, vec2 y, vec2 z) {
 #define FMA fma
 #define PART_PTR Ptr_f32
 #define PART_SIZE 4
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // Offsets of a batch item (gemm/batch.h), always 64-bit. Include after the
 // arguments.
-#ifndef GEMM_BATCH_GLSL
-#define GEMM_BATCH_GLSL
+#pragma once
 
 #include "common/bounds.glsl"
 #include "common/index.glsl"
@@ -42,6 +41,4 @@ void batch_offsets(
   ADD_NEST(b, ri, A.batch.b_ndim, A.batch.b_shape, A.batch.b)
 #endif
 }
-#endif
-
 #endif

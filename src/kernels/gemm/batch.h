@@ -1,7 +1,6 @@
 // Start of each batch item's matrices, in elements. BATCH selects one of three
 // structs.
-#ifndef GEMM_BATCH_H
-#define GEMM_BATCH_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -45,6 +44,4 @@ END_INTERFACE
 #else
 #define Batch BatchEven
 #endif
-#endif
-
 #endif

@@ -17,8 +17,7 @@
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
 // of the column c after the one at `from`. A kernel without COLUMN makes the B
 // matrices itself; ORDERED(q) reorders the items of a piece of a like theirs.
-#ifndef FRAGMENT_TILE_GLSL
-#define FRAGMENT_TILE_GLSL
+#pragma once
 
 #define SUBGROUPS (WM * WN)
 #include "common/matrix_elements.glsl"
@@ -171,5 +170,3 @@ void store_eight(uint64_t to, float v[8]) {
   Ptr_u32x4(to).v[0] = q;
 #endif
 }
-
-#endif

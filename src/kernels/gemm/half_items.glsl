@@ -6,8 +6,7 @@
 // without matrices.
 //
 // Both operands are contiguous along k. Include after matrix_tile.glsl.
-#ifndef HALF_ITEMS_GLSL
-#define HALF_ITEMS_GLSL
+#pragma once
 
 #include "common/halves.glsl"
 
@@ -169,5 +168,3 @@ void multiply_items(Y_PTR y, uint row0, uint col0) {
     }
   }
 }
-
-#endif

@@ -4,8 +4,7 @@
 // order, eight items per uvec4; the layout of the matrix loads transposes.
 // A_T: a has unit stride along rows, else along k. B_T: b has unit stride along
 // k, else along columns.
-#ifndef MATRIX_TILE_GLSL
-#define MATRIX_TILE_GLSL
+#pragma once
 
 #ifndef BK
 #define BK 32
@@ -99,5 +98,3 @@ uvec4 next_a[LOADS_A];
       }                                                                       \
     }                                                                         \
   }
-
-#endif

@@ -1,7 +1,6 @@
 // Prefetch of the next pair of tiles into registers, for gemm.comp and
 // conv/conv_tile.comp with PREFETCH. Include after tile.glsl.
-#ifndef GEMM_PREFETCH_GLSL
-#define GEMM_PREFETCH_GLSL
+#pragma once
 
 #define LOADS_A (BM * BK / THREADS)
 #define LOADS_B (BK * BN / THREADS)
@@ -36,6 +35,4 @@ void stash(bool whole, uint depth) {
 }
 #else
 #define ROLLED [[dont_unroll]]
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // Tile boundaries of sorted products (sorted_walk.glsl).
-#ifndef SORTED_TILES_H
-#define SORTED_TILES_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -23,5 +22,3 @@ struct SortedTilesVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,7 +1,6 @@
 // Assignment of workgroups to tiles of y, for dense and quantized products of
 // many rows. The including kernel defines multiply(), which computes a tile.
-#ifndef SORTED_WALK_GLSL
-#define SORTED_WALK_GLSL
+#pragma once
 
 #include "common/loops.glsl"
 
@@ -35,6 +34,4 @@ void multiply_sorted(uint group) {
     i += A.m_tiles;
   }
 }
-#endif
-
 #endif

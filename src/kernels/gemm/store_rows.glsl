@@ -1,8 +1,7 @@
 // Stores a tile of cooperative matrices as rows of A.N items from y_base on,
 // through ROW_ITEM(); rows for which row_inside() is false become 0. SPLIT: as
 // floats from part_base on.
-#ifndef STORE_ROWS_GLSL
-#define STORE_ROWS_GLSL
+#pragma once
 
 // Pieces of eight items of a fragment per invocation.
 #define PIECES ((ITEMS_C + 8 * SG - 1) / (8 * SG))
@@ -77,5 +76,3 @@ void store_fragment(
       store_fragment(corner, m, n, end, live, bits);                          \
     }                                                                         \
   }
-
-#endif

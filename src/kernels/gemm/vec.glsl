@@ -2,8 +2,7 @@
 //
 // load4(p, i): items i..i+3 of a T as a vec4; the address must be aligned to
 // four items. load16(p, i): 16 bytes, VEC16 items, as an array of floats.
-#ifndef GEMM_VEC_GLSL
-#define GEMM_VEC_GLSL
+#pragma once
 
 #include "common/vec4.glsl"
 
@@ -38,5 +37,3 @@ Vec16 load16(T_PTR p, int64_t i) {
   [[unroll]] for (uint e_ = 0; e_ < VEC16; ++e_) {                            \
     to[(at) + e_] = from[e_];                                                 \
   }
-
-#endif

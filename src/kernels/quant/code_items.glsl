@@ -2,8 +2,7 @@
 // group's product is scaled afterwards. An integer becomes 2^BITS + code, which
 // takes one `or`. CODE_AT: lowest bit of a code in its operand; CODE_OFFSET:
 // the excess of the operand over the code.
-#ifndef CODE_ITEMS_GLSL
-#define CODE_ITEMS_GLSL
+#pragma once
 
 #if defined(T_IS_bf16) && !HALVES
 #define MANTISSA_BITS 7
@@ -70,4 +69,3 @@ uvec4 item_pairs(uvec4 q) {
 #endif
   return q;
 }
-#endif

@@ -4,8 +4,7 @@
 // codes of a row are a little-endian bit stream in 32-bit words: 32 elements
 // take BITS words, 8 elements BITS bytes. A weight is scale * code_value(code),
 // plus a bias with SIDE_BIASES.
-#ifndef DEQUANT_GLSL
-#define DEQUANT_GLSL
+#pragma once
 
 #include "common/types.glsl"
 #include "quant/formats.h"
@@ -96,5 +95,3 @@ uint code8(uvec2 c, uint k) {
   }
   return v & CODE_MASK;
 }
-
-#endif

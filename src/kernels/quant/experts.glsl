@@ -1,8 +1,7 @@
 // Operand access of qmv_experts.comp, in place of operands.glsl's. A workgroup
 // computes the same PART outputs of PARTS products and collects them in shared
 // memory for the epilogue.
-#ifndef EXPERTS_GLSL
-#define EXPERTS_GLSL
+#pragma once
 
 #include "quant/rounded.glsl"
 
@@ -138,5 +137,4 @@ void finish(Tile tile) {
   }
 }
 
-#endif
 #endif

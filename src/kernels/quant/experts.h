@@ -4,8 +4,7 @@
 //
 // With GATE the products are gate and up, followed by the gating; otherwise
 // EXPERTS products per row are weighted and summed.
-#ifndef QUANT_EXPERTS_H
-#define QUANT_EXPERTS_H
+#pragma once
 
 #include "quant/fused.h"
 
@@ -51,5 +50,3 @@ struct ExpertVariant : QmvVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,7 +1,6 @@
 // Storage formats of quantized weights: the single table for host code, kernels
 // and tests. A new format is one row of it.
-#ifndef QUANT_FORMATS_H
-#define QUANT_FORMATS_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -71,6 +70,4 @@ struct FormatVariant {
 #define FORMAT_MEMBERS BITS, GROUP, CODE, SCALE, SIDE
 
 END_INTERFACE
-#endif
-
 #endif

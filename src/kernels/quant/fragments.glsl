@@ -1,6 +1,5 @@
 // Cooperative matrices of qmm_fragments.comp and the codes loaded into them.
-#ifndef QUANT_FRAGMENTS_GLSL
-#define QUANT_FRAGMENTS_GLSL
+#pragma once
 
 #include "quant/code_items.glsl"
 
@@ -13,6 +12,4 @@
 #define EACH_SPAN(span) ((span) - part < spans)
 #else
 #define EACH_SPAN(span) ((span) < spans)
-#endif
-
 #endif

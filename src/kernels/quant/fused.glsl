@@ -2,8 +2,7 @@
 // operands.glsl's: several weight sets, residual additions, and a gate of two
 // sets. All outputs of the separate kernels are written, with the same
 // rounding.
-#ifndef FUSED_GLSL
-#define FUSED_GLSL
+#pragma once
 
 #include "quant/rounded.glsl"
 
@@ -114,5 +113,4 @@ void finish(Tile tile) {
 }
 #endif
 
-#endif
 #endif

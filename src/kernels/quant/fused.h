@@ -2,8 +2,7 @@
 // epilogue, in one dispatch of qmv_fused.comp or qmm_fragments_fused.comp
 // (runtime/rewrite.h). Each product has a set of weights; all sets share the
 // variant's format.
-#ifndef QUANT_FUSED_H
-#define QUANT_FUSED_H
+#pragma once
 
 #include "quant/product.h"
 #include "quant/qmm_fragments.h"
@@ -58,5 +57,3 @@ struct FusedFragmentsVariant : QmmFragmentsVariant {
 #endif
 
 END_INTERFACE
-
-#endif

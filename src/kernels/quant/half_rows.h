@@ -5,8 +5,7 @@
 // finite item below 2^16. Items 2^31 times smaller are rounded by 2^-41 of the
 // largest item, which is less than the rounding of float32 sums of x times
 // codes (codes are at least 2^BITS).
-#ifndef HALF_ROWS_H
-#define HALF_ROWS_H
+#pragma once
 
 #include "common/interface.h"
 
@@ -36,5 +35,3 @@ struct HalfRowsVariant {
 #endif
 
 END_INTERFACE
-
-#endif

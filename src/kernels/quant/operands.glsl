@@ -1,8 +1,7 @@
 // Operands of quantized products: x (.., M, K), the codes, scales and biases of
 // a weight matrix, and y (.., M, N) row-contiguous; and their addresses for one
 // product of a batch.
-#ifndef OPERANDS_GLSL
-#define OPERANDS_GLSL
+#pragma once
 
 #include "common/bounds.glsl"
 #include "common/index.glsl"
@@ -138,6 +137,4 @@ uint64_t group_of(uint row, uint items, uint at) {
 #else
 #define load_bias(group) 0.0
 #define WEIGHT(code, scale, bias) ((scale) * code_value(code))
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // Interfaces of quantized products: qmv, qvm, qmm, qmm_coopmat and qmm_sorted.
-#ifndef QUANT_PRODUCT_H
-#define QUANT_PRODUCT_H
+#pragma once
 
 #include "quant/formats.h"
 
@@ -158,5 +157,3 @@ struct QmmCoopmatVariant : ProductVariant {
 #endif
 
 END_INTERFACE
-
-#endif

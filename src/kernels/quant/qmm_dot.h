@@ -6,8 +6,7 @@
 // rounded to d * round(x / d), half to even, with d = max |x| / 127. A block
 // with all magnitudes below 127 * 2^-126 becomes zeros; NaN or Inf makes scale
 // and sum NaN, and thus the row's outputs.
-#ifndef QMM_DOT_H
-#define QMM_DOT_H
+#pragma once
 
 #include "common/interface.h"
 #ifdef __cplusplus
@@ -73,5 +72,3 @@ struct QmmDotVariant : ProductVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -12,7 +12,7 @@
 // are summed at the end. A span's codes, scales and biases and AHEAD steps of x
 // are prefetched into registers.
 //
-// Codes enter the product unscaled, exact in 16 bits; a group's product is
+// Codes have four bits. They enter the product unscaled, exact in 16 bits; a group's product is
 // scaled in float32, as in qmm_skinny.comp.
 //
 // qmm_fragments_fused.comp computes outputs of several matrices (fused.glsl).
@@ -41,11 +41,10 @@ layout(local_size_x = WG) in;
 #define STEPS 4 // per chunk: 32 items, 8 per lane, two matrices
 #define GROUPS (CHUNK / GROUP) // per chunk
 #define GROUP_STEPS (GROUP / 32)
-#define STEP_WORDS (BITS / 4) // words of 8 codes
 #define SPREADS (CHUNK / SPREAD)
 #define SPREAD_STEPS (SPREAD / 32)
-#define SPREAD_WORDS (SPREAD_STEPS * STEP_WORDS) // in a lane's quarter block
-#define CHUNK_WORDS (STEPS * STEP_WORDS)
+#define SPREAD_WORDS SPREAD_STEPS // words of codes in a lane's quarter block
+#define CHUNK_WORDS STEPS
 #define TILES (FM * FX)
 #ifndef FUSED
 #define outputs() A.N
@@ -113,12 +112,10 @@ void fetch_codes(uint d, uint chunk) {
           codes[d][r][g * SPREAD_WORDS + w + i] = q[i];
         }
       }
-#elif SPREAD_WORDS == 2
+#else
       uvec2 q = Ptr_u32x2(at).v[0];
       codes[d][r][g * SPREAD_WORDS] = q.x;
       codes[d][r][g * SPREAD_WORDS + 1] = q.y;
-#else
-      codes[d][r][g * SPREAD_WORDS] = Ptr_u32(at).v[0];
 #endif
     }
   }
@@ -135,17 +132,10 @@ void fetch_sides(uint span) {
       next_sides[r][i][0] = Ptr_u16(at).v[0];
 #elif SPAN_GROUPS == 2
       next_sides[r][i][0] = Ptr_u32(at).v[0];
-#elif SPAN_GROUPS == 4
+#else
       uvec2 q = Ptr_u32x2(at).v[0];
       next_sides[r][i][0] = q.x;
       next_sides[r][i][1] = q.y;
-#else
-      UNROLL for (uint w = 0; w < SIDE_WORDS; w += 4) {
-        uvec4 q = Ptr_u32x4(at).v[w / 4];
-        UNROLL for (uint j = 0; j < 4; ++j) {
-          next_sides[r][i][w + j] = q[j];
-        }
-      }
 #endif
 #if EMULATED
       UNROLL for (uint w = 0; w < SIDE_WORDS; ++w) {
@@ -189,17 +179,7 @@ void fetch_x(uint chunk, uint s) {
 
 // Eight codes as pairs of 16-bit floats.
 uvec4 code_pairs(uint d, uint r, uint s) {
-#if INTERLEAVED
   return word_pairs(codes[d][r][s]);
-#else
-  uvec4 q;
-  UNROLL for (uint c = 0; c < 4; ++c) {
-    uint word = codes[d][r][s * 2 + c / 2];
-    int at = int(c % 2 * 16);
-    q[c] = code_pair(bitfieldExtract(word, at, 8), bitfieldExtract(word, at + 8, 8));
-  }
-  return q;
-#endif
 }
 
 // Scales the sums of group g of a chunk and adds them to acc.
@@ -380,10 +360,6 @@ void multiply_spans(bool live) {
     multiply_chunk(span, 0);
 #if DEPTH > 1
     multiply_chunk(span, 1);
-#endif
-#if DEPTH > 2
-    multiply_chunk(span, 2);
-    multiply_chunk(span, 3);
 #endif
   }
   store_sums(live);

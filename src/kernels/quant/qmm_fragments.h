@@ -1,7 +1,6 @@
 // Interface of qmm_fragments.comp: quantized products of a few dozen rows, or
 // of a few sorted rows a matrix.
-#ifndef QMM_FRAGMENTS_H
-#define QMM_FRAGMENTS_H
+#pragma once
 
 #include "common/fragments.h"
 #include "quant/product.h"
@@ -42,5 +41,3 @@ struct QmmFragmentsVariant : ProductVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,6 +1,5 @@
 // Interface of qmm_skinny.comp: quantized products of a few dozen rows.
-#ifndef QMM_SKINNY_H
-#define QMM_SKINNY_H
+#pragma once
 
 #include "quant/product.h"
 
@@ -32,5 +31,3 @@ struct QmmSkinnyVariant : ProductVariant {
 #endif
 
 END_INTERFACE
-
-#endif

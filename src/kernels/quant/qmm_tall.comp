@@ -19,7 +19,7 @@
 
 #define CHUNK 128
 #define STEPS (CHUNK / BK)
-#define STEP_WORDS (BITS / 4) // words of eight codes
+#define STEP_WORDS 1 // words of eight codes
 #define GROUPS (CHUNK / GROUP) // per chunk
 #define GROUP_STEPS (GROUP / BK)
 #define COLUMNS (2 * FN)
@@ -39,13 +39,7 @@ uint64_t x_at[LOADS]; // address of the invocation's pieces of x
 void fetch_codes(uint s, uint k) {
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     uint64_t at = code_at[c] + k / 8 * BITS;
-#if STEP_WORDS == 2
-    uvec2 q = Ptr_u32x2(at).v[0];
-    codes[s][c][0] = q.x;
-    codes[s][c][1] = q.y;
-#else
     codes[s][c][0] = Ptr_u32(at).v[0];
-#endif
   }
 }
 
@@ -78,13 +72,7 @@ void fetch_x(uint k) {
 
 // Pair p of the eight codes of a step's column.
 uint pair_of_codes(uint s, uint c, uint p) {
-#if INTERLEAVED
   return word_pairs(codes[s][c][0])[p];
-#else
-  uint word = codes[s][c][p / 2];
-  int at = int(p % 2 * 16);
-  return code_pair(bitfieldExtract(word, at, 8), bitfieldExtract(word, at + 8, 8));
-#endif
 }
 
 // Place in the workgroup's tile of the lane's column c.

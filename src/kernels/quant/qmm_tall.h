@@ -1,7 +1,6 @@
 // Interface of qmm_tall.comp: quantized products of some dozen to some hundred
 // rows.
-#ifndef QMM_TALL_H
-#define QMM_TALL_H
+#pragma once
 
 #include "common/fragments.h"
 #include "quant/product.h"
@@ -29,5 +28,3 @@ struct QmmTallVariant : ProductVariant {
 #endif
 
 END_INTERFACE
-
-#endif

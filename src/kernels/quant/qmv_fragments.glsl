@@ -4,8 +4,7 @@
 // The element layout is that of common/fragments.glsl: lane l holds the columns
 // 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of rows l / 4 and l / 4 + 8, with q = l %
 // 4.
-#ifndef QMV_FRAGMENTS_GLSL
-#define QMV_FRAGMENTS_GLSL
+#pragma once
 
 #include "common/matrices.glsl"
 
@@ -134,5 +133,3 @@ uint code_pair(uint word, uint i, uint base) {
       x[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
     }                                                                         \
   }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef QUANT_QUANTIZE_H
-#define QUANT_QUANTIZE_H
+#pragma once
 
 #include "quant/formats.h"
 
@@ -46,5 +45,3 @@ struct DequantizeVariant : FormatVariant {
 #endif
 
 END_INTERFACE
-
-#endif

@@ -1,6 +1,5 @@
 // Epilogue operations of a product, rounded as by separate kernels.
-#ifndef ROUNDED_GLSL
-#define ROUNDED_GLSL
+#pragma once
 
 #ifdef T_IS_bf16
 #define ROUNDED round_bf16
@@ -21,6 +20,4 @@ float silu_gate(float gate, float up) {
   precise float gated = silu * up;
   return gated;
 }
-#endif
-
 #endif

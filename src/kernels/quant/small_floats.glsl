@@ -1,8 +1,7 @@
 // Conversions of e2m1 (fp4), e4m3 (fp8) and e8m0 (power-of-two scales), OCP
 // Microscaling Formats 1.0. Round to nearest even; integer arithmetic where a
 // driver may flush denormals.
-#ifndef SMALL_FLOATS_GLSL
-#define SMALL_FLOATS_GLSL
+#pragma once
 
 const float E2M1_MAX = 6.0;
 const float E4M3_MAX = 448.0;
@@ -88,5 +87,3 @@ float divide_by_e8m0(float x, uint code) {
   return x * uintBitsToFloat(uint(h + 127) << 23) *
       uintBitsToFloat(uint(e - h + 127) << 23);
 }
-
-#endif

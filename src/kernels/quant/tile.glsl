@@ -3,8 +3,7 @@
 //
 // SORTED: product i multiplies one row of x by matrix rhs[i]; equal indices are
 // adjacent.
-#ifndef TILE_GLSL
-#define TILE_GLSL
+#pragma once
 
 #include "quant/operands.glsl"
 #include "gemm/sorted_walk.glsl"
@@ -67,5 +66,3 @@ void multiply_tile() {
   multiply(at.x * BM, at.y * BN, A.M, tile.live);
 #endif
 }
-
-#endif

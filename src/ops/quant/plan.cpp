@@ -171,16 +171,15 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
 }
 
 // Whether lanes load codes into their own elements of matrices: if the layout
-// is known, in the measured formats, or in others if the user requests it by
-// `rows`. Software devices then emulate matrices.
+// is known, in the measured formats. Software devices emulate matrices if a
+// test requests it by `rows`.
 bool loads_fragments(const Caps& caps, const QuantShape& s, int rows) {
   const ProductVariant& v = s.common;
-  bool asked = rows > 0, measured = v.BITS == 4 && v.GROUP >= 64;
-  bool can = caps.software() ? asked && v.T != Type::f32
+  bool can = caps.software() ? rows > 0 && v.T != Type::f32
                              : caps.known_fragments && caps.usual_matrices(v.T);
-  return can && (asked || (measured && rows)) && s.transpose && s.aligned &&
-      s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
-      (v.BITS == 4 || v.BITS == 8) && caps.shared_memory >= 32768;
+  return can && rows && s.transpose && s.aligned && s.sides_aligned &&
+      s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.BITS == 4 && v.GROUP >= 64 &&
+      caps.shared_memory >= 32768;
 }
 
 // Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).

@@ -1,6 +1,5 @@
 // Products of emulated matrices for attention/products.glsl.
-#ifndef EMULATED_PRODUCTS_GLSL
-#define EMULATED_PRODUCTS_GLSL
+#pragma once
 
 #include "common/emulated_fragments.glsl"
 
@@ -23,5 +22,3 @@ float[8] loaded(uint at, uint pitch, bool transposed) {
   }
   return m;
 }
-
-#endif

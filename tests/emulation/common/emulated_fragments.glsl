@@ -1,8 +1,7 @@
 // Matrices whose elements' places are known, made of floats, and their product
 // through shared memory: tests the indices on devices without such matrices.
 // SUBGROUPS: of the workgroup.
-#ifndef EMULATED_FRAGMENTS_GLSL
-#define EMULATED_FRAGMENTS_GLSL
+#pragma once
 
 #undef MATRIX_A
 #undef MATRIX_B
@@ -47,5 +46,3 @@ float[8] emulated_product(float[8] a, float[8] b, float[8] c) {
   }
   return c;
 }
-
-#endif

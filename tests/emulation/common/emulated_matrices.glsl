@@ -1,8 +1,7 @@
 // What common/matrix_units.glsl has of cooperative matrices, made of floats. Each
 // lane has all items of A and B, and of C every SG-th four. Whole workgroups wait:
 // a subgroup may be several of the device's.
-#ifndef EMULATED_MATRICES_GLSL
-#define EMULATED_MATRICES_GLSL
+#pragma once
 
 #undef MATRIX_A
 #undef MATRIX_B
@@ -104,5 +103,3 @@ uvec4 four_as(uvec4 like, vec4 x) {
   [[dont_unroll]] for (uint e_ = 0; e_ < ELEMENTS_C; ++e_) {                  \
     y[e_] *= by[e_];                                                          \
   }
-
-#endif
