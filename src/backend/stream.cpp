@@ -105,9 +105,7 @@ void finalize(Stream s) {
   if (vulkan::forked_from_started_device()) {
     return;
   }
-  auto& enc = vulkan::encoder(s);
-  enc.sorted_tiles.reset();
-  enc.raw().close();
+  vulkan::encoder(s).raw().close();
   // Evals without a waiter keep their memory until the device has finished.
   if (get_active_memory() > get_memory_limit()) {
     vulkan::device().finish_submitted();

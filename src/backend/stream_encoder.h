@@ -200,15 +200,6 @@ class StreamEncoder {
   }
   std::vector<array> spare_outputs; // gpu::eval's, empty
 
-  // The last result of sorted_tiles(), until the eval ends: the products of a
-  // layer's experts share it. That it holds `rhs` keeps others from
-  // overwriting these indices.
-  struct SortedTiles {
-    array rhs, tiles;
-    uint32_t height;
-  };
-  std::optional<SortedTiles> sorted_tiles;
-
  private:
   PipelineTable& pipelines() const;
 

@@ -247,26 +247,3 @@ def test_sorted_rows(right):
     # Weights rounded to bfloat16, and the result: 2^-8 each of |x| |w| at most.
     bound = np.abs(np.array(x.astype(mx.float32)[left])) @ np.abs(whole[right])
     assert (np.abs(np.array(y.astype(mx.float32)) - expected) <= bound / 128).all()
-
-
-def test_tiles_of_equal_indices_are_shared(monkeypatch):
-    """Indices of the same memory and rows have the same tiles; other ones do not."""
-    mx.random.seed(1)
-    w = mx.quantize(mx.random.normal((8, 40, 64)).astype(mx.bfloat16), 64, 4)
-    x = mx.random.normal((128, 1, 64)).astype(mx.bfloat16)
-    both = mx.sort(mx.random.randint(0, 8, (2, 128)).astype(mx.uint32), -1)
-    how = dict(sorted_indices=True, group_size=64, bits=4)
-    rows = [both[0], both[1], both[0], both[0][:100], both[0][28:]]
-    made = [
-        mx.gather_qmm(x[: len(r)], *w, rhs_indices=r, **how) for r in rows for _ in "ab"
-    ]
-    made.append(mx.gather_qmm(x, *w, rhs_indices=both[1] * 1, **how))
-    mx.eval(made)
-    rows.append(both[1])
-    whole = mx.dequantize(*w, 64, 4).astype(mx.float32).swapaxes(-1, -2)
-    for i, y in enumerate(made):
-        r = rows[i // 2]
-        a = x[: len(r)].astype(mx.float32)
-        # As in test_sorted_rows.
-        bound = mx.abs(a) @ mx.abs(whole[r]) / 128
-        assert (mx.abs(y.astype(mx.float32) - a @ whole[r]) <= bound).all().item()

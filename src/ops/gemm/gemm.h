@@ -35,8 +35,7 @@ void sum_parts(
 // each row uses the matrix of its index, and equal indices are adjacent.
 //
 // Tile boundaries, at most `height` rows of one index each: uint32 (rows + 2),
-// kernels/gemm/sorted_tiles.h. `rhs` is row-contiguous uint32. Products of the
-// same indices share the result.
+// kernels/gemm/sorted_tiles.h. `rhs` is row-contiguous uint32.
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height);
 
 // Writes `out`, which must be allocated, as run_gemm() does. Returns false and

@@ -6,18 +6,10 @@
 namespace mlx::core::vulkan {
 
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
-  auto& last = enc.sorted_tiles;
-  if (last && last->height == height && last->rhs.size() == rhs.size() &&
-      last->rhs.data_shared_ptr() == rhs.data_shared_ptr() &&
-      last->rhs.offset() == rhs.offset()) {
-    enc.add_temporary(last->tiles);
-    return last->tiles;
-  }
   auto rows = static_cast<uint32_t>(rhs.size());
   array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
   auto& k = enc.kernel(plan_sorted_tiles(enc.caps(), rows));
   enc.dispatch(k, {rhs}, {tiles}, SortedTilesArgs{rows, height}, Grid{});
-  last = StreamEncoder::SortedTiles{rhs, tiles, height};
   return tiles;
 }
 
