@@ -48,6 +48,15 @@ def code_bytes(n: int, k: int) -> float:
     return n * k * BITS / 8 + n * k / GROUP * 4
 
 
+def repeated(call):
+    """A function that evaluates so many independent calls."""
+
+    def run(calls: int):
+        mx.eval([call() for _ in range(calls)])
+
+    return run
+
+
 def product(n: int, k: int):
     """A function of the rows that returns one of so many calls, and a call's bytes and
     operations."""
@@ -63,10 +72,7 @@ def product(n: int, k: int):
         def call():
             return mx.quantized_matmul(next(x), *next(turn), **HOW)
 
-        def run(calls: int):
-            mx.eval([call() for _ in range(calls)])
-
-        return run, code_bytes(n, k) + 2 * rows * (n + k), 2 * rows * n * k
+        return repeated(call), code_bytes(n, k) + 2 * rows * (n + k), 2 * rows * n * k
 
     return at
 
@@ -102,11 +108,8 @@ def expert_products(n: int, k: int, down: bool = False):
             index, w = next(turn)
             return mx.gather_qmm(x, *w, rhs_indices=index, **more)
 
-        def run(calls: int):
-            mx.eval([call() for _ in range(calls)])
-
         moved = distinct(ids) * code_bytes(n, k) + 2 * (x.size + tokens * EACH * n)
-        return run, moved, 2 * tokens * EACH * n * k
+        return repeated(call), moved, 2 * tokens * EACH * n * k
 
     return at
 
