@@ -1,6 +1,7 @@
 #include "ops/reduce/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <string_view>
 
@@ -137,12 +138,16 @@ uint64_t ArgReducePlan::join_groups() const {
   return divide_up(parts.outputs, group_size / 32);
 }
 
-ScanPlan plan_scan(uint64_t lines, uint64_t stride, uint64_t extent) {
-  ScanPlan plan{.args = {lines, stride, extent, extent, 1}};
-  plan.threads =
-      extent <= 32 || (lines >= 4096 && (stride > 1 || extent <= 64));
+ScanPlan
+plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent) {
+  bool alone = extent <= 32 ||
+      (lines >= 4096 && (stride > 1 || (caps.software() && extent <= 1024)));
+  uint64_t fours = std::min<uint64_t>(divide_up(extent, 4), 256);
+  ScanPlan plan{
+      alone ? 1 : static_cast<int>(std::bit_ceil(fours)),
+      {lines, stride, extent, extent, 1}};
   constexpr uint64_t part = 8192;
-  if (!plan.threads && extent >= 4 * part && lines < 128) {
+  if (!alone && extent >= 4 * part && lines < 128) {
     uint64_t parts = std::min<uint64_t>(divide_up(extent, part), 1024);
     plan.args.chunk = divide_up(divide_up(extent, parts), 1024) * 1024;
     plan.args.parts = divide_up(extent, plan.args.chunk);
