@@ -58,10 +58,14 @@ void add_reductions(VariantSet& set) {
       }
       add(set, along_columns("Sum", t, t, 128, n));
     }
-    for (const char* op : {"Sum", "Max"}) {
-      ReduceProblem p = along_columns(op, t, t, 8192, 16384); // by fours
-      p.aligned = true;
-      add(set, p);
+    // By fours.
+    for (uint64_t n : {8, 32, 16384}) {
+      for (const char* op : {"Sum", "Max"}) {
+        ReduceProblem p = along_columns(op, t, t, 8192, n);
+        p.aligned = true;
+        p.even = n > 8;
+        add(set, p);
+      }
     }
   }
   for (const char* op : {"Sum", "Prod", "Min", "Max"}) {

@@ -54,13 +54,16 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   Type acc = truth ? Type::u32 : accumulator(p.out);
   bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
-    // With four outputs an invocation, few outputs would leave cores idle.
-    vec = vec && p.even && p.kept_stride == 1 && p.outputs % 4 == 0 &&
-        p.reduced_stride % 4 == 0 && p.outputs >= 512 &&
-        p.outputs * p.extent >= uint64_t(1) << 24;
+    // With four outputs an invocation, few outputs would leave cores idle; few
+    // elements are all in flight.
+    bool busy = p.outputs >= 512 && p.outputs * p.extent >= uint64_t(1) << 24;
+    vec = vec && p.kept_stride == 1 && p.kept_extent % 4 == 0 &&
+        p.reduced_stride % 4 == 0 && p.kept_fours &&
+        (p.extent <= 32 || (busy && p.even));
   } else {
     vec = vec && lanes > 1 && p.reduced_stride == 1 && p.extent % 4 == 0 &&
-        p.kept_fours && p.extent < (uint64_t(1) << 31);
+        p.kept_fours && (p.kept_extent == 1 || p.kept_stride % 4 == 0) &&
+        p.extent < (uint64_t(1) << 31);
     lanes = vec && p.extent <= 512 ? 32 : lanes;
     // Sums of other lanes would have other bits.
     bool sums = op == "Sum" || op == "Prod";

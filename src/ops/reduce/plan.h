@@ -26,7 +26,7 @@ struct ReduceProblem {
   int64_t kept_stride = 0, reduced_stride = 0;
   bool even = true; // there are no other axes
   bool even_reduced = true; // there are no other reduced axes
-  bool kept_fours = true; // all kept strides are multiples of four
+  bool kept_fours = true; // so are outer kept strides multiples of four
   bool aligned = false; // the first item starts at a multiple of four
   bool large = false;
 };
