@@ -106,7 +106,9 @@ void add_rope(VariantSet& set, Type t) {
     for (uint32_t D : {128u, 256u, most_head_dims}) {
       set.add(rope_cache(t, D, 0, vec));
     }
-    set.add(rope_cache(t, 256, row_team(256).lanes, vec)); // normed rows
+    for (uint32_t D : {64, 256}) { // normed rows
+      set.add(rope_cache(t, D, row_team(D).lanes, vec));
+    }
   }
 }
 
