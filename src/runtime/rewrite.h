@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/batch.h"
+#include "runtime/rewrite_families.h"
 #include "runtime/rewrite_log.h"
 
 namespace mlx::core::vulkan {

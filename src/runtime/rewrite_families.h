@@ -1,7 +1,7 @@
-// The families of fusions. Each is one struct: the kernels and the records of
-// its groups, build() for their argument block, and patterns, whose rules are
-// named here alone. `Families` lists them, and all else that differs between
-// families follows from that list.
+// The families of fusions. Each is one struct: the kernels of its groups, what
+// a group holds, build() for the argument block, and patterns, which name the
+// rules. `Families` lists them; kernels, rules and counters follow from the
+// list.
 #pragma once
 
 #include <algorithm>
@@ -66,15 +66,15 @@ using Condition = Verdict (*)(Match&); // changes the group
 // A rule: which record joins which group, what connects them and what must
 // hold. What may overlap follows from the edges.
 struct Pattern {
-  std::string_view name; // of the rule that counts
+  std::string_view name; // of its rule
   uint8_t kind; // of node 0, which comes last
-  bool begins; // a group of nodes in no other; or node 0 joins that of the rest
+  bool begins; // a group of nodes in no other; else node 0 joins the others'
   Condition condition = nullptr;
   Edge edges[2] = {}; // up to the first without a kind
-  // A search for groups of all sorts, in the place of edges and a condition.
+  // Joins node 0 itself, where edges and a condition do not suffice.
   void (*search)(Program&, uint32_t record) = nullptr;
-  uint8_t family = 0; // its number among `Families`
-  Rule rule{}; // that of the name, where the engine tries it
+  uint8_t family = 0; // numbers that the engine gives
+  Rule rule{};
 
   constexpr uint32_t edge_count() const {
     return edges[0].kind == 0 ? 0 : edges[1].kind == 0 ? 1 : 2;
@@ -213,7 +213,8 @@ struct FamilyList {
   using Parts = std::variant<F...>;
   using Kernel = decltype((... + std::declval<typename F::Kernels>()));
 
-  // Calls f(pattern) for all, in the order in which they are tried.
+  // Calls f(pattern) for all, each with its family's number, in the order in
+  // which they are tried.
   static constexpr void each_pattern(auto f) {
     uint8_t family = 0;
     auto each = [&](auto& patterns) {
@@ -229,7 +230,7 @@ struct FamilyList {
 template <typename... V, typename... W>
 std::variant<V..., W...> operator+(std::variant<V...>, std::variant<W...>);
 
-// An empty group has the first one's default.
+// The first one's kernel has a default, which empty groups hold.
 using Families = FamilyList<HeadChains, Products, Router, Experts>;
 using JoinedKernel = Families::Kernel;
 
