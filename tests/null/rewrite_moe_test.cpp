@@ -27,7 +27,7 @@ struct Rewritten {
     CHECK(plain.memory() == fused.memory());
   }
   const ExpertVariant& variant(size_t i) const {
-    auto* v = Kernels::variant_in(kernels.experts, after.records[i].kernel);
+    auto* v = kernels.get<ExpertVariant>(after.records[i].kernel);
     REQUIRE(v);
     return *v;
   }
@@ -69,7 +69,7 @@ TEST_CASE("rewrite experts: a router") {
     Rewritten r(routed(), 1);
     CHECK(r.after.records[0].grid.x == 1);
     CHECK(r.after.records[0].args_size == 64);
-    CHECK(r.kernels.routers.size() == 1);
+    CHECK(r.kernels.count<RouterVariant>() == 1);
   }
   // The logits' memory, and the scores', go on.
   Rewritten(routed(x), 1);
@@ -265,7 +265,8 @@ TEST_CASE("rewrite experts: a layer, and its cuts") {
   Rewritten(l, 2 * 4);
   Kernels cuts;
   start_of_cuts(l.records, l.accesses, l.arguments, cuts);
-  auto routers = cuts.routers.size(), experts = cuts.experts.size();
+  auto routers = cuts.count<RouterVariant>(),
+       experts = cuts.count<ExpertVariant>();
   CHECK(routers == 1);
   CHECK(experts == 2);
   for (size_t cut = 0; cut <= l.records.size(); ++cut) {
@@ -280,8 +281,8 @@ TEST_CASE("rewrite experts: a layer, and its cuts") {
       fused.run(*part, cuts);
     }
     CHECK(plain.memory() == fused.memory());
-    CHECK(cuts.routers.size() == routers);
-    CHECK(cuts.experts.size() == experts);
+    CHECK(cuts.count<RouterVariant>() == routers);
+    CHECK(cuts.count<ExpertVariant>() == experts);
   }
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("rewrite: k and v are made after q is turned") {
   l.other({x}, k).norm_heads(k, kw, k, D).rope(k, at_k, k, k_turn);
   l.copy(k, keys, D, 5 * D).other({x}, v).copy(v, values, D, 5 * D);
   Rewritten r(l.other({q, keys, values}, x), 4);
-  CHECK(r.kernels.heads_of(r.after.records[2].kernel));
+  CHECK(r.kernels.get<RopeCacheVariant>(r.after.records[2].kernel));
   // Joined products move before it.
   List m;
   m.product(x, w, q).rope(q, at_q, q, q_turn).product(x, {15, 0, 4}, k);
@@ -303,7 +303,7 @@ TEST_CASE("rewrite: more heads than are worth it") {
 
 TEST_CASE("rewrite: heads four items at a time") {
   auto variant = [](const Rewritten& r) {
-    auto* found = r.kernels.heads_of(r.after.records[0].kernel);
+    auto* found = r.kernels.get<RopeCacheVariant>(r.after.records[0].kernel);
     REQUIRE(found);
     return *found;
   };

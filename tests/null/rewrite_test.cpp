@@ -26,7 +26,7 @@ struct Rewritten {
     CHECK(plain.memory() == fused.memory());
   }
   const FusedQmvVariant& variant(size_t i) const {
-    auto* v = kernels.variant_of(after.records[i].kernel);
+    auto* v = kernels.get<FusedQmvVariant>(after.records[i].kernel);
     REQUIRE(v);
     return *v;
   }
@@ -249,7 +249,7 @@ TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
 TEST_CASE("rewrite: products of a few dozen rows") {
   auto rows = usual_fragments();
   auto variant = [](const Rewritten& r, size_t i) {
-    auto* v = r.kernels.fragments_of(r.after.records[i].kernel);
+    auto* v = r.kernels.get<FusedFragmentsVariant>(r.after.records[i].kernel);
     REQUIRE(v);
     return *v;
   };
@@ -399,7 +399,7 @@ TEST_CASE("rewrite: no joined kernel that would spill") {
   CHECK(missed(rule_of("siblings"), Miss::Registers) == before + 1);
   CHECK(l.records.size() == 2);
   CHECK(l.records[0].kernel == nullptr);
-  CHECK(kernels.variant_of(l.records[1].kernel)->SETS == 1);
+  CHECK(kernels.get<FusedQmvVariant>(l.records[1].kernel)->SETS == 1);
 }
 
 TEST_CASE("rewrite: the kernels of a list that is cut") {
@@ -408,7 +408,7 @@ TEST_CASE("rewrite: the kernels of a list that is cut") {
   l.gate(p1, p2, z).product(z, w3, p3).sum(h, p3, h);
   Kernels cuts;
   start_of_cuts(l.records, l.accesses, l.arguments, cuts);
-  auto whole = cuts.all.size();
+  auto whole = cuts.count<FusedQmvVariant>();
   // Any two batches find what they need there.
   for (size_t cut = 0; cut <= l.records.size(); ++cut) {
     CAPTURE(cut);
@@ -418,13 +418,13 @@ TEST_CASE("rewrite: the kernels of a list that is cut") {
       second ? part.records.erase(part.records.begin(), at)
              : part.records.erase(at, part.records.end());
       part.rewrite(cuts);
-      CHECK(cuts.all.size() == whole);
+      CHECK(cuts.count<FusedQmvVariant>() == whole);
     }
   }
   Kernels uncut;
   List all = l;
   all.rewrite(uncut);
-  CHECK(uncut.all.size() < whole);
+  CHECK(uncut.count<FusedQmvVariant>() < whole);
 }
 
 namespace {
