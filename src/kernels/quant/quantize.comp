@@ -33,11 +33,6 @@ void load_items(uint64_t first) {
 }
 
 #if !ROUNDTRIP
-void clear_codes() {
-  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
-    codes[w] = 0;
-  }
-}
 void set_code(uint i, uint code) {
   uint at = i * BITS;
   codes[at / 32] |= code << at % 32;
@@ -103,8 +98,26 @@ void quantize_group(uint group, uint lane) {
 }
 #else
 const float bins = float((1 << BITS) - 1);
-uint integer_code(float q) {
-  return uint(int(min(max(q, 0.0), bins)));
+
+// The integer nearest to v / s rounded to float32, even for ties, within the
+// codes; 0 for NaN. s > 0; `inverse`: 1 / s within some units in the last place.
+uint code_of_quotient(float v, float s, float inverse) {
+  precise float t = v * inverse;
+  t = t > 0.0 ? min(t, bins - 1.0) : 0.0;
+  // The code is k or k + 1, on whichever side of k + 0.5 the quotient is.
+  precise float shifted = (t - 0.5) + 12582912.0; // rounds
+  uint k = floatBitsToUint(shifted) & uint(bins);
+  precise float middle = (shifted - 12582912.0) + 0.5;
+  // v - middle s: products with halves of s are exact, and so is the difference
+  // where it is small.
+  float high = upper12(s);
+  precise float low = s - high;
+  precise float over = (v - middle * high) - middle * low;
+  // Quotients that round to the middle: half a unit in its last place.
+  uint half_unit = (floatBitsToUint(middle) & 0x7f800000u) - (24u << 23);
+  float tie = uintBitsToFloat(half_unit) * s;
+  bool up = over > tie || (over >= -tie && k % 2 == 1);
+  return k + uint(up);
 }
 
 void quantize_group(uint group, uint lane) {
@@ -141,25 +154,14 @@ void quantize_group(uint group, uint lane) {
     store(A.scales, group, scale);
     store(A.biases, group, bias);
   }
-  // A product with the reciprocal is off by less than `slack` from the quotient
-  // where it is a code, and rounds to another code only that close to a tie.
-  // Reciprocals of scales above 2^125 may be subnormal.
-  const float slack = (bins + 1.0) / 2097152.0;
-  precise float inverse = math_divide(1.0, scale);
-  bool exact = abs(scale) < 4.2535295865117308e37;
+  // Powers of two keep the sums in code_of_quotient() finite.
+  float unit = abs(scale) > 1.2676506002282294e30 ? 9.094947017729282e-13 : 1.0;
+  unit = scale < 0.0 ? -unit : unit;
+  precise float s = scale * unit;
+  float inverse = 1.0 / s;
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    precise float v = (x[i] - bias) * inverse;
-    float q = roundEven(v);
-    exact = exact && abs(abs(v - q) - 0.5) > slack; // not if NaN
-    set_code(i, integer_code(q));
-  }
-  if (!exact) {
-    clear_codes();
-    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-      precise float v = x[i] - bias;
-      precise float q = roundEven(math_divide(v, scale));
-      set_code(i, integer_code(q));
-    }
+    precise float v = (x[i] - bias) * unit;
+    set_code(i, code_of_quotient(v, s, inverse));
   }
 }
 #endif
@@ -171,7 +173,9 @@ void main() {
   uint64_t part = uint64_t(min(group, A.groups - 1u)) * LANES + lane;
   load_items(part * ITEMS);
 #if !ROUNDTRIP
-  clear_codes();
+  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
+    codes[w] = 0;
+  }
 #endif
   if (LANES > 1 || group < A.groups) {
     quantize_group(group, lane);
