@@ -46,7 +46,8 @@ QuantPlan in_tiles(
 }
 
 // Chooses the largest chunks, of whole words and up to `turns` at once, that
-// divide k evenly among the lanes; else the largest that leave no lane idle.
+// divide k evenly among the lanes; else smaller ones only if they spare the
+// busiest lane a quarter of its items.
 void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   uint32_t smallest = v.BITS == 4 || v.BITS == 8 ? 8
       : v.BITS == 2 || v.BITS == 6               ? 16
@@ -61,8 +62,9 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
   v.TURNS = 1;
   v.CHUNK = largest;
-  while (v.CHUNK > smallest && k / v.CHUNK < lanes) {
-    v.CHUNK /= 2;
+  auto most = [&](uint32_t chunk) { return tiles(k, chunk * lanes) * chunk; };
+  for (uint32_t chunk = largest / 2; chunk >= smallest; chunk /= 2) {
+    v.CHUNK = 4 * most(chunk) < 3 * most(v.CHUNK) ? chunk : v.CHUNK;
   }
 }
 
