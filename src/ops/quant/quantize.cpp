@@ -5,6 +5,7 @@
 
 #include "kernels/quant/convert_fp8.h"
 #include "kernels/quant/quantize.h"
+#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/quant/qmm.h"
 
@@ -50,8 +51,7 @@ void quantize(
   enc.dispatch(k, inputs, outputs, args, linear(invocations, 64));
 }
 
-} // namespace
-
+// Writes dequantized values to `out`, which has memory.
 void dequantize(
     StreamEncoder& enc,
     const array& w,
@@ -59,14 +59,35 @@ void dequantize(
     const std::optional<array>& side,
     array& out,
     const QuantFormat& f) {
-  std::vector<Operand> operands{w, scales};
+  array codes = row_contiguous(w, enc);
+  array factors = row_contiguous(scales, enc);
+  array last = side ? row_contiguous(*side, enc) : factors;
+  FewOperands operands{codes, factors};
   if (side) {
-    operands.emplace_back(*side);
+    operands.add(last);
   }
   auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
   DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
   Grid grid = linear(args.units, DEQUANTIZE_WG * DEQUANTIZE_UNITS);
   enc.dispatch(k, operands, {out}, args, grid);
+}
+
+} // namespace
+
+void dequantized_product(
+    StreamEncoder& enc,
+    const QuantOperands& o,
+    const ProductArgs& args,
+    array& out) {
+  int m = args.M, n = args.N, k = args.K;
+  array w = enc.scratch(o.transpose ? Shape{n, k} : Shape{k, n}, out.dtype());
+  dequantize(enc, o.w, o.scales, o.side, w, o.format);
+  if (o.transpose) {
+    w = view(w, {k, n}, {1, k});
+  }
+  array x = view(o.x, {m, k}, {args.x_row, 1});
+  array y = view(out, {m, n}, {n, 1});
+  run_gemm(enc, {x, w}, y);
 }
 
 QuantOperands qq_operands(
@@ -115,15 +136,11 @@ void fast::Quantize::eval_gpu(
   if (dequantize_) {
     auto& out = outputs[0];
     out.set_data(allocator::malloc(out.nbytes()));
-    auto rows = [&](size_t i) {
-      return vulkan::row_contiguous(inputs[i], enc);
-    };
     std::optional<array> side;
     if (inputs.size() > 2) {
-      side = rows(2);
+      side = inputs[2];
     }
-    vulkan::dequantize(enc, rows(0), rows(1), side, out, format);
-    return;
+    return vulkan::dequantize(enc, inputs[0], inputs[1], side, out, format);
   }
   std::optional<array> global_scale;
   if (inputs.size() > 1) {
