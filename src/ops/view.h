@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/common/nest.h"
 #include "mlx/array.h"
 
 namespace mlx::core::vulkan {
@@ -59,6 +60,15 @@ Axes collapsed(Shape shape, Strides strides);
 template <typename T>
 T leading(const T& axes, int n) {
   return T(axes.begin(), axes.end() - n);
+}
+
+// The loop nest of an argument block over collapsed axes, at most NDIM.
+template <int NDIM>
+Nest<NDIM> nest_args(const Shape& shape, const Strides& strides) {
+  Nest<NDIM> nest{static_cast<int>(shape.size())};
+  std::copy(shape.begin(), shape.end(), nest.shape);
+  std::copy(strides.begin(), strides.end(), nest.strides);
+  return nest;
 }
 
 int64_t elements(const Shape& shape);

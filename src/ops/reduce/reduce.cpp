@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "ops/layout.h"
-#include "ops/nest.h"
 #include "ops/reduce/plan.h"
 #include "ops/rows/rows.h"
 

@@ -37,6 +37,11 @@ inline bool aligned4(const array& a) {
   return a.offset() % (4 * a.itemsize()) == 0;
 }
 
+// Sorts rows along the last axis of `in` into `out`, which must be allocated;
+// with `arg`, positions (uint32). Returns false, without recording, if a merge
+// sort is used: short rows, 64-bit keys, no fixed subgroup size.
+bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg);
+
 // Workgroups for teams of `lanes` (WG_SIZE in rows.glsl).
 Grid row_grid(uint64_t rows, int lanes);
 
