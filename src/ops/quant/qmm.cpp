@@ -1,7 +1,6 @@
 // QuantizedMatmul: rows times one matrix; stacked.cpp has all other products.
 #include "ops/quant/qmm.h"
 
-#include "kernels/quant/half_rows.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
@@ -167,46 +166,6 @@ std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape) {
     count(shape, plan ? &*plan : nullptr);
   }
   return plan;
-}
-
-void pack_rows(
-    StreamEncoder& enc,
-    const QuantPlan& plan,
-    const QuantShape& shape,
-    array& x,
-    uint32_t rows,
-    int64_t& x_row) {
-  uint32_t k = shape.k;
-  if (auto* v = std::get_if<QmmDotVariant>(&plan.kernel)) {
-    uint32_t words = packed_row_words(k);
-    array packed = enc.scratch({int(rows), int(words)}, uint32);
-    PackRowsArgs pack{
-        .x_row = x_row,
-        .K = k,
-        .row_words = words,
-        .blocks = rows * (k / DOT_BLOCK)};
-    auto& kernel =
-        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
-    Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
-    enc.dispatch(kernel, {x}, {packed}, pack, grid);
-    x = packed;
-    x_row = words;
-  }
-  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
-  if (v && v->units.halves) {
-    uint32_t pitch = half_row_pitch(k, v->GROUP);
-    array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());
-    HalfRowsArgs pack{
-        .x_row = x_row,
-        .K = k,
-        .pitch = pitch,
-        .groups = rows * (k / v->GROUP)};
-    Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
-    enc.dispatch(
-        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
-    x = packed;
-    x_row = pitch;
-  }
 }
 
 void run_planned(

@@ -1,6 +1,6 @@
 // Quantized products: of rows and one matrix, as in a linear layer (qmm.cpp),
-// of stacks and by index (stacked.cpp), and with x quantized too
-// (quantize.cpp).
+// of stacks and by index (stacked.cpp), and with operands that are converted
+// first (quantize.cpp).
 #pragma once
 
 #include <optional>

@@ -1,9 +1,10 @@
-// fast::Quantize in both directions, every mode, QQMatmul, which quantizes x
-// too, and fast::ConvertFP8.
+// Conversions of operands: fast::Quantize in both directions, QQMatmul, which
+// quantizes x too, rows packed for products, and fast::ConvertFP8.
 #include "mlx/backend/common/unary.h"
 #include "mlx/fast_primitives.h"
 
 #include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
@@ -88,6 +89,46 @@ void dequantized_product(
   array x = view(o.x, {m, k}, {args.x_row, 1});
   array y = view(out, {m, n}, {n, 1});
   run_gemm(enc, {x, w}, y);
+}
+
+void pack_rows(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    array& x,
+    uint32_t rows,
+    int64_t& x_row) {
+  uint32_t k = shape.k;
+  if (auto* v = std::get_if<QmmDotVariant>(&plan.kernel)) {
+    uint32_t words = packed_row_words(k);
+    array packed = enc.scratch({int(rows), int(words)}, uint32);
+    PackRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .row_words = words,
+        .blocks = rows * (k / DOT_BLOCK)};
+    auto& kernel =
+        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
+    Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
+    enc.dispatch(kernel, {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = words;
+  }
+  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (v && v->units.halves) {
+    uint32_t pitch = half_row_pitch(k, v->GROUP);
+    array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());
+    HalfRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .pitch = pitch,
+        .groups = rows * (k / v->GROUP)};
+    Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
+    enc.dispatch(
+        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = pitch;
+  }
 }
 
 QuantOperands qq_operands(
