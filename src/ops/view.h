@@ -62,12 +62,18 @@ T leading(const T& axes, int n) {
   return T(axes.begin(), axes.end() - n);
 }
 
+// Fills the begin of an array of an argument block.
+template <typename T, size_t N, typename Values>
+void assign(T (&to)[N], const Values& from) {
+  std::copy(from.begin(), from.end(), to);
+}
+
 // The loop nest of an argument block over collapsed axes, at most NDIM.
 template <int NDIM>
 Nest<NDIM> nest_args(const Shape& shape, const Strides& strides) {
   Nest<NDIM> nest{static_cast<int>(shape.size())};
-  std::copy(shape.begin(), shape.end(), nest.shape);
-  std::copy(strides.begin(), strides.end(), nest.strides);
+  assign(nest.shape, shape);
+  assign(nest.strides, strides);
   return nest;
 }
 

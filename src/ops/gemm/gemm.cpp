@@ -66,11 +66,6 @@ bool aligned(const array& x, const Shape& shape, const Strides& strides) {
   return true;
 }
 
-template <typename T, typename Values>
-void fill(T (&to)[BATCH_DIMS], const Values& from) {
-  std::copy(from.begin(), from.end(), to);
-}
-
 AnyBatch batch_args(const BatchLayout& batch, bool gather) {
   auto& [a, b, c] = batch.strides;
   int ndim = batch.shape.size();
@@ -81,22 +76,22 @@ AnyBatch batch_args(const BatchLayout& batch, bool gather) {
     args.b_ndim = batch.b.shape.size();
     args.a_count = elements(batch.a.shape);
     args.b_count = elements(batch.b.shape);
-    fill(args.shape, batch.shape);
-    fill(args.a_shape, batch.a.shape);
-    fill(args.b_shape, batch.b.shape);
-    fill(args.lhs, a);
-    fill(args.rhs, b);
-    fill(args.a, batch.a.strides);
-    fill(args.b, batch.b.strides);
+    assign(args.shape, batch.shape);
+    assign(args.a_shape, batch.a.shape);
+    assign(args.b_shape, batch.b.shape);
+    assign(args.lhs, a);
+    assign(args.rhs, b);
+    assign(args.a, batch.a.strides);
+    assign(args.b, batch.b.strides);
     return args;
   }
   if (ndim > 1) {
     BatchNest args{};
     args.ndim = ndim;
-    fill(args.shape, batch.shape);
-    fill(args.a, a);
-    fill(args.b, b);
-    fill(args.c, c);
+    assign(args.shape, batch.shape);
+    assign(args.a, a);
+    assign(args.b, b);
+    assign(args.c, c);
     return args;
   }
   return BatchEven{a[0], b[0], c[0]};
