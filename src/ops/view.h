@@ -62,7 +62,7 @@ T leading(const T& axes, int n) {
   return T(axes.begin(), axes.end() - n);
 }
 
-// Fills the begin of an array of an argument block.
+// Fills the beginning of an array of an argument block.
 template <typename T, size_t N, typename Values>
 void assign(T (&to)[N], const Values& from) {
   std::copy(from.begin(), from.end(), to);
