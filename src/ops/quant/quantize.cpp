@@ -174,25 +174,21 @@ void fast::Quantize::eval_gpu(
     std::vector<array>& outputs) {
   auto& enc = vulkan::encoder(stream());
   auto format = vulkan::format_of(mode_, bits_, group_size_);
+  size_t at = dequantize_ ? 2 : 1;
+  std::optional<array> last; // biases or the global scale
+  if (inputs.size() > at) {
+    last = inputs[at];
+  }
   if (dequantize_) {
     auto& out = outputs[0];
     out.set_data(allocator::malloc(out.nbytes()));
-    std::optional<array> side;
-    if (inputs.size() > 2) {
-      side = inputs[2];
-    }
-    return vulkan::dequantize(enc, inputs[0], inputs[1], side, out, format);
-  }
-  std::optional<array> global_scale;
-  if (inputs.size() > 1) {
-    global_scale = inputs[1];
+    return vulkan::dequantize(enc, inputs[0], inputs[1], last, out, format);
   }
   for (auto& o : outputs) {
     o.set_data(allocator::malloc(o.nbytes()));
   }
   std::vector<vulkan::Operand> out(outputs.begin(), outputs.end());
-  vulkan::quantize(
-      enc, "quantize", inputs[0], global_scale, out, format, false);
+  vulkan::quantize(enc, "quantize", inputs[0], last, out, format, false);
 }
 
 void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {
