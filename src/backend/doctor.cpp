@@ -118,7 +118,7 @@ json counters_json() {
   j["barriers"] = c.barriers.load();
   j["marks"] = c.marks.load();
   j["record_seconds"] = c.record_ns.load() * 1e-9;
-  for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
+  for (size_t rule = 0; rule < rule_names.count; ++rule) {
     j[std::string("rewrites_") + name_of(Rule(rule))] =
         rewrite_counters().rules[rule].fired.load();
   }

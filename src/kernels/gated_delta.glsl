@@ -2,7 +2,6 @@
 // of LANES invocations.
 #pragma once
 
-#define WG_SIZE 128
 #include "common/lanes.glsl"
 #include "common/vec4.glsl"
 

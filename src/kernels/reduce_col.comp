@@ -2,13 +2,15 @@
 // take consecutive outputs (four each with VEC), and LANES rows of them share a
 // workgroup. Part s of output o goes to y[s * outputs + o]. With NDIM=1 outputs
 // are contiguous and elements evenly spaced, else strided in up to 16
-// dimensions each.
+// dimensions each. With VEC elements are evenly spaced, and four outputs are
+// aligned and contiguous.
 #define WG_SIZE 256
 #define COLUMNS (WG_SIZE / LANES)
 
 #include "common/reduce_operands.glsl"
 #if VEC
 #include "common/vec4.glsl"
+#include "common/vector.glsl"
 #define OUTPUTS 4
 #define Accs vec4
 #define SPREAD vec4
@@ -84,9 +86,7 @@ void main() {
   if (live && lane == 0) {
     UIndex at = part * UIndex(A.parts.outputs) + o;
 #if VEC
-    [[unroll]] for (uint k = 0; k < OUTPUTS; ++k) {
-      store(A.y, at + k, acc[k]);
-    }
+    STORE_FOUR(U_PTR, A.y, at / 4, float[4](acc.x, acc.y, acc.z, acc.w));
 #else
     store(A.y, at, U_CAST(acc));
 #endif

@@ -20,9 +20,9 @@ struct ScanVariant {
   const char* OP;
   bool REVERSE, INCLUSIVE;
   const char* STEP;
-  bool FOURS; // four items per access; not in steps Totals and Threads
-  int WG = 256;
-  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS, WG)
+  bool FOURS; // four items per access; not in step Totals or with one lane
+  int LANES = 256; // of a line
+  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS, LANES)
 };
 #endif
 

@@ -17,6 +17,9 @@ struct QuantTuning {
   // Rows of x from which products of few rows use matrix units: qmm_fragments
   // and qmm_skinny (docs/lab/2026-11-22-few-rows.md).
   uint32_t few_rows = 5;
+  // Outputs from which qmm_fragments takes 2 rows and more
+  // (2026-11-26-cliffs.md).
+  uint32_t wide_outputs = 8192;
   // Rows of x up to which qmm_skinny is used with groups of 32, each of which
   // takes a product of its own (same note).
   uint32_t small_group_rows = 16;

@@ -23,7 +23,7 @@ constexpr size_t max_events = 2'000'000;
 
 // Prints how often rules joined a record that they saw, and why they did not.
 void print_rewrites() {
-  for (size_t rule = 0; rule < size_t(Rule::Count); ++rule) {
+  for (size_t rule = 0; rule < rule_names.count; ++rule) {
     auto& row = rewrite_counters().rules[rule];
     std::string misses;
     for (size_t why = 0; why < size_t(Miss::Count); ++why) {

@@ -15,15 +15,14 @@ std::atomic<bool> preparing_cuts{false};
 
 // Patterns in the order in which they are tried.
 using PatternsByKind =
-    std::array<std::vector<const Pattern*>, std::variant_size_v<Descriptor>>;
+    std::array<std::vector<Pattern>, std::variant_size_v<Descriptor>>;
 
 PatternsByKind patterns_by_kind() {
   PatternsByKind all;
-  for (auto* patterns : {&product_patterns, &expert_patterns}) {
-    for (auto& p : *patterns) {
-      all[p.kind].push_back(&p);
-    }
-  }
+  Families::each_pattern([&](auto& p) {
+    p.rule = Rule(rule_names.find(p.name));
+    all[p.kind].push_back(p);
+  });
   return all;
 }
 
@@ -222,7 +221,7 @@ bool Program::attempt(
     uint32_t maker,
     int8_t operand) {
   // All other nodes are in this group, or in none.
-  uint32_t group = pattern.start == Pattern::Begins ? none : group_of(maker);
+  uint32_t group = pattern.begins ? none : group_of(maker);
   Match m{
       *this,
       pattern,
@@ -243,19 +242,13 @@ bool Program::attempt(
     }
   }
   uint32_t added[Match::most]{record}, count = 1;
-  switch (pattern.condition(m)) {
-    case Verdict::No:
-      return false;
-    case Verdict::Form:
-      return miss(record, pattern.rule, Miss::Form);
-    case Verdict::Overlap:
-      return miss(record, pattern.rule, Miss::Overlap);
-    case Verdict::Yes:
-      break;
+  Verdict verdict = pattern.condition(m);
+  if (verdict != Verdict::Yes) {
+    auto why = verdict == Verdict::Form ? Miss::Form : Miss::Overlap;
+    return verdict != Verdict::No && miss(record, pattern.rule, why);
   }
-  if (pattern.start == Pattern::Begins) {
+  if (pattern.begins) {
     group = static_cast<uint32_t>(groups.size());
-    m.changed.build = pattern.build;
     count += pattern.edge_count();
     std::copy_n(m.nodes, count, added);
     std::sort(added, added + count);
@@ -265,6 +258,10 @@ bool Program::attempt(
 }
 
 bool Program::apply(const Pattern& pattern, uint32_t record) {
+  if (pattern.search) {
+    pattern.search(*this, record);
+    return true;
+  }
   if (pattern.edge_count() == 0) {
     return attempt(pattern, record, none, 0);
   }
@@ -275,9 +272,9 @@ bool Program::apply(const Pattern& pattern, uint32_t record) {
       return false;
     }
     uint32_t g = group_of(k);
-    bool fine = pattern.start == Pattern::Begins
+    bool fine = pattern.begins
         ? g == none
-        : g != none && groups[g].build == pattern.build &&
+        : g != none && groups[g].parts.index() == pattern.family &&
             std::find(tried, tried + count, g) == tried + count;
     int8_t operand = 0;
     if (!fine || !links(*this, edge, record, k, operand)) {
@@ -300,13 +297,8 @@ void Program::match() {
     nodes_[i].place = i;
     size_t kind = records[i].what.index();
     if (kind != 0) {
-      if (kind == kind_of<RopeRecord>()) {
-        match_rope(*this, i);
-      } else if (kind == kind_of<CopyRecord>()) {
-        match_copy(*this, i);
-      }
-      for (auto* pattern : patterns[kind]) {
-        if (apply(*pattern, i)) {
+      for (auto& pattern : patterns[kind]) {
+        if (apply(pattern, i)) {
           break;
         }
       }
@@ -373,7 +365,7 @@ start(const Program& p, FusedKernels& kernels, const Kernel* last = nullptr) {
 }
 
 void publish(const Program& p, SelectLog* log) {
-  std::array<uint32_t, size_t(Rule::Count)> joined{};
+  std::array<uint32_t, rule_names.count> joined{};
   for (auto& e : p.events) {
     e.miss == Miss::Count ? void(++joined[size_t(e.rule)])
                           : count_missed(e.rule, e.miss);
@@ -399,7 +391,7 @@ Record build(const Program& p, const Group& g, std::vector<std::byte>& all) {
     r.args_in_memory = r.kernel->args_in_memory(size);
     std::memcpy(room_for_args(all, r), block, size);
   };
-  g.build(p, g, use);
+  std::visit([&](auto& parts) { parts.build(p, g, use); }, g.parts);
   for (uint32_t member : g.records()) {
     r.bytes += p.records[member].bytes;
     r.flops += p.records[member].flops;

@@ -15,14 +15,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "runtime/batch.h"
+#include "runtime/rewrite_families.h"
 #include "runtime/rewrite_log.h"
-#include "runtime/rewrite_variants.h"
 
 namespace mlx::core::vulkan {
 
@@ -90,8 +89,6 @@ class CompiledFusions : public FusedKernels {
   std::vector<JoinedKernel> refused_;
 };
 
-constexpr uint32_t none = ~0u;
-
 inline bool overlap(const Access& a, const Access& b) {
   return a.base == b.base && a.begin < b.end && b.begin < a.end;
 }
@@ -109,16 +106,6 @@ inline bool conflict(std::span<const Access> a, std::span<const Access> b) {
     }
   }
   return false;
-}
-
-// The number of a descriptor R among all.
-template <typename R, size_t I = 0>
-constexpr uint8_t kind_of() {
-  if constexpr (std::is_same_v<R, std::variant_alternative_t<I, Descriptor>>) {
-    return I;
-  } else {
-    return kind_of<R, I + 1>();
-  }
 }
 
 // Typed access to the records of a batch.
@@ -171,54 +158,6 @@ inline Records records_of(const Batch& b) {
   return {b.records, b.accesses, b.arguments};
 }
 
-// Products of the same rows, with what precedes and follows them.
-struct Products {
-  struct Set {
-    uint32_t product = none; // the record
-    uint32_t adder = none;
-    bool adds_first = false; // y is the adder's first operand
-  };
-  Set sets[MAX_SETS];
-  uint32_t set_count = 1;
-  uint32_t norm = none, gate = none;
-  uint32_t gate_set = 0; // which set is the gate, not what it gates
-};
-
-// Records on some heads: norm, rotation and copy or a part of that, or a copy
-// of the heads as they are.
-struct HeadChain {
-  uint32_t norm = none, rope = none, copy = none; // records
-  uint32_t B = 1; // sequences
-  bool vec = false;
-  RopePart part{};
-};
-
-// Heads of q, k and v on their way to attention.
-struct HeadChains {
-  Type type;
-  uint32_t lanes = 0; // of the norms
-  uint32_t chains[MAX_ROPE_PARTS]; // in Program::chains
-  uint32_t chain_count = 0;
-};
-
-// The records of a layer of experts, some of which may be missing.
-struct Router {
-  uint32_t softmax, sort, take = none, sum = none, divide = none;
-};
-struct Experts {
-  uint32_t product; // of the gate, if there is one
-  uint32_t up = none, gate = none;
-  uint32_t scale = none, sum = none, adder = none;
-  uint32_t addend = 0; // which operand of the adder
-};
-
-class Program;
-struct Group;
-// Builds the argument block of a group: calls use(block, its bytes,
-// workgroups).
-using UseBlock = const std::function<void(const void*, size_t, uint64_t)>&;
-using BuildBlock = void (*)(const Program&, const Group&, UseBlock use);
-
 // Records that become one, in ascending order except for heads.
 struct Group {
   static constexpr uint32_t most = 3 * MAX_ROPE_PARTS;
@@ -231,8 +170,7 @@ struct Group {
   uint32_t place = none; // of the record in whose place the group runs
   JoinedKernel variant;
   const Kernel* kernel = nullptr; // once the group is complete
-  BuildBlock build = nullptr; // for `parts`, of which each kind has its own
-  std::variant<Products, HeadChains, Router, Experts> parts;
+  Families::Parts parts;
 
   std::span<const uint32_t> records() const {
     return {members, size};
@@ -246,56 +184,6 @@ struct Group {
     return std::holds_alternative<HeadChains>(parts);
   }
 };
-
-// An edge of a pattern: an operand of one record, and the record that wrote it.
-struct Edge {
-  static constexpr int8_t either = -1; // the first or the second operand
-
-  int8_t operand = 0;
-  uint8_t kind = 0; // of the record that made the operand
-  uint8_t from =
-      0; // whose operand: node 0, or node n + 1, to which edge n leads
-  bool over = false; // `from` may write its own result there
-  bool part = false; // of that result: the condition compares the contents
-  bool input = false; // not made, but the first operand of that record too
-  bool optional = false;
-
-  // Copies of the edge with one of these flags set.
-  constexpr Edge overwritten() const {
-    Edge e = *this;
-    e.over = true;
-    return e;
-  }
-  constexpr Edge partial() const {
-    Edge e = *this;
-    e.part = true;
-    return e;
-  }
-};
-
-enum class Verdict : uint8_t { No, Yes, Form, Overlap };
-struct Match;
-
-// A rule: which record joins which group, what connects them and what must
-// hold. What may overlap follows from the edges.
-struct Pattern {
-  enum Start : uint8_t {
-    Begins, // a group of all nodes, none of which is in another
-    Joins // the group that all nodes but node 0 are in
-  };
-  Rule rule;
-  Start start;
-  BuildBlock build; // of the group, which it begins or joins
-  uint8_t kind; // of node 0, which comes last
-  Verdict (*condition)(Match&); // changes the group
-  Edge edges[2] = {}; // up to the first without a kind
-
-  constexpr uint32_t edge_count() const {
-    return edges[0].kind == 0 ? 0 : edges[1].kind == 0 ? 1 : 2;
-  }
-};
-// Constants, which threads may use while the process exits.
-extern const std::span<const Pattern> product_patterns, expert_patterns;
 
 class Program : public Records {
  public:
@@ -438,9 +326,5 @@ struct Match {
   bool allows(uint32_t record, const Access& a, uint32_t operand) const;
   bool shares(const Group& g, uint32_t record) const;
 };
-
-// Matches chains of heads, which no pattern describes.
-void match_rope(Program& p, uint32_t record);
-void match_copy(Program& p, uint32_t record);
 
 } // namespace mlx::core::vulkan

@@ -77,7 +77,7 @@ AttentionRecords find_attention(const Records& b, const Access& weights) {
       found.softmax = i;
     } else if (std::holds_alternative<MaskRecord>(what)) {
       if (found.mask != none || !in_place(accesses, weights)) {
-        count_missed(Rule::Attention, Miss::Form);
+        count_missed(rule_of("attention"), Miss::Form);
         return {};
       }
       found.mask = i;
@@ -98,7 +98,7 @@ AttentionRecords find_attention(const Records& b, const Access& weights) {
     found.scale = none; // its result is still used
   }
   if (!is_intact(b, found)) {
-    count_missed(Rule::Attention, Miss::Order);
+    count_missed(rule_of("attention"), Miss::Order);
     return {};
   }
   return found;

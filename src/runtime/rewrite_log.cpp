@@ -14,21 +14,6 @@ RewriteCounters& rewrite_counters() {
   return *counters;
 }
 
-const char* name_of(Rule rule) {
-  constexpr const char* names[] = {
-      "siblings",
-      "residual",
-      "gate",
-      "norm",
-      "rope",
-      "router",
-      "experts",
-      "combine",
-      "attention"};
-  static_assert(std::size(names) == size_t(Rule::Count));
-  return names[size_t(rule)];
-}
-
 const char* name_of(Miss miss) {
   constexpr const char* names[] = {
       "order", "overlap", "form", "registers", "kernel"};
@@ -153,7 +138,7 @@ SelectLog::SelectLog(
 }
 
 void SelectLog::joined(uint32_t record, Rule rule) {
-  nodes_[record].why += std::string(" ") + name_of(rule);
+  (nodes_[record].why += ' ') += name_of(rule);
 }
 
 void SelectLog::missed(uint32_t record, Rule rule, Miss why) {

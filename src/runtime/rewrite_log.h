@@ -13,23 +13,9 @@
 #include <vector>
 
 #include "runtime/batch.h"
+#include "runtime/rewrite_families.h"
 
 namespace mlx::core::vulkan {
-
-// The rule by which a record joins a group.
-enum class Rule : uint8_t {
-  Siblings, // a product of the same rows
-  Residual, // a sum with a product
-  Gate, // the gated product of two of them
-  Norm, // the norm of their row
-  Rope, // heads of q, k and v: norm, rotation, copy into a cache
-  // For layers of experts:
-  Router, // the operations after a router's softmax
-  Experts, // gate, up and their gated product
-  Combine, // the operations after the products of a row's experts
-  Attention, // over a quantized cache (rewrite_attention.h)
-  Count
-};
 
 // Why a rule did not join a record that it considered.
 enum class Miss : uint8_t {
@@ -47,12 +33,11 @@ struct RewriteCounters {
     std::atomic<uint64_t> fired{0};
     std::array<std::atomic<uint64_t>, size_t(Miss::Count)> missed{};
   };
-  std::array<Row, size_t(Rule::Count)> rules;
+  std::array<Row, rule_names.count> rules;
 };
 RewriteCounters& rewrite_counters();
 void count_joined(Rule rule, uint32_t records);
 void count_missed(Rule rule, Miss why);
-const char* name_of(Rule rule);
 const char* name_of(Miss miss);
 
 // Calls f(name, member) for each member of a descriptor, in order.

@@ -86,12 +86,14 @@ void begin(Match& m, const RowsVariant& v) {
   m.changed.parts = Products{.sets = {{m.nodes[0]}}};
 }
 
-Verdict begin(Match& m) {
+} // namespace
+
+Verdict Products::first(Match& m) {
   begin(m, m.what<ProductRecord>().variant);
   return Verdict::Yes;
 }
 
-Verdict siblings(Match& m) {
+Verdict Products::sibling(Match& m) {
   auto& g = m.parts<Products>();
   auto first = m.p.args<ProductRecord>(g.sets[0].product);
   auto q = m.p.args<ProductRecord>(m.nodes[0]);
@@ -109,7 +111,7 @@ Verdict siblings(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict residual(Match& m) {
+Verdict Products::residual(Match& m) {
   auto operands = m.p.of(m.nodes[0]);
   auto& g = m.parts<Products>();
   auto* set = std::find_if(g.sets, g.sets + g.set_count, [&](auto& s) {
@@ -127,7 +129,7 @@ Verdict residual(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict gate(Match& m) {
+Verdict Products::gated(Match& m) {
   auto& what = m.what<GateRecord>();
   auto& g = m.parts<Products>();
   auto variant = gated_product(m.changed.variant, what.gate);
@@ -142,7 +144,7 @@ Verdict gate(Match& m) {
 }
 
 // Joins a norm and the product of its output.
-Verdict norm(Match& m) {
+Verdict Products::normed(Match& m) {
   uint32_t n = m.nodes[1];
   auto& found = m.p.what<NormRecord>(n);
   auto* v = std::get_if<QmvVariant>(&m.what<ProductRecord>().variant);
@@ -167,13 +169,12 @@ Verdict norm(Match& m) {
   return Verdict::Yes;
 }
 
-void build_products(const Program& p, const Group& group, UseBlock use) {
-  auto& g = std::get<Products>(group.parts);
+void Products::build(const Program& p, const Group& g, UseBlock use) const {
   FusedMatvecArgs<MAX_SETS> args{};
-  uint32_t outputs = set_outputs(group.variant);
+  uint32_t outputs = set_outputs(g.variant);
   uint32_t tiles = 0;
-  for (uint32_t s = 0; s < g.set_count; ++s) {
-    auto& set = g.sets[g.gate == none ? s : s ^ g.gate_set];
+  for (uint32_t s = 0; s < set_count; ++s) {
+    auto& set = sets[gate == none ? s : s ^ gate_set];
     uint32_t i = set.product;
     auto q = p.args<ProductRecord>(i);
     if (s == 0) {
@@ -188,67 +189,31 @@ void build_products(const Program& p, const Group& group, UseBlock use) {
     m = {p.address(i, 1), p.address(i, 2), side, p.output_address(i)};
     m.N = q.N;
     m.tiles = (m.N + outputs - 1) / outputs;
-    tiles += g.gate == none || s == 0 ? m.tiles : 0;
+    tiles += gate == none || s == 0 ? m.tiles : 0;
     if (set.adder != none) {
       m.addend = p.address(set.adder, set.adds_first ? 1 : 0);
       m.sum = p.address(set.adder, 2);
     }
   }
-  if (g.norm != none) {
-    bool weight = p.what<NormRecord>(g.norm).weight;
-    auto norm = p.args<NormRecord>(g.norm);
-    args.x = p.address(g.norm, 0);
-    args.norm_weight = weight ? p.address(g.norm, 1) : 0;
-    args.normed = p.output_address(g.norm);
-    args.eps = norm.eps;
-    args.inverse_n = norm.inverse_n;
+  if (norm != none) {
+    bool weight = p.what<NormRecord>(norm).weight;
+    auto rows = p.args<NormRecord>(norm);
+    args.x = p.address(norm, 0);
+    args.norm_weight = weight ? p.address(norm, 1) : 0;
+    args.normed = p.output_address(norm);
+    args.eps = rows.eps;
+    args.inverse_n = rows.inverse_n;
   }
-  if (g.gate != none) {
-    args.gated = p.address(g.gate, 2);
+  if (gate != none) {
+    args.gated = p.address(gate, 2);
   }
   args.groups = tiles * args.m_tiles;
-  args.set_count = g.set_count;
-  bool several = g.set_count > 1;
+  args.set_count = set_count;
+  bool several = set_count > 1;
   use(&args,
       offsetof(FusedMatvecArgs<MAX_SETS>, sets) +
           (several ? MAX_SETS : 1) * sizeof(MatvecSet),
       args.groups);
 }
-
-constexpr uint8_t product = kind_of<ProductRecord>(),
-                  normed = kind_of<NormRecord>(), added = kind_of<AddRecord>(),
-                  gated = kind_of<GateRecord>();
-
-constexpr Edge same_rows{.operand = 0, .kind = product, .input = true};
-// The output of the group's norm, which every workgroup computes itself.
-constexpr Edge own_rows{.operand = 0, .kind = normed, .optional = true};
-constexpr Edge first{0, product}, second{1, product};
-constexpr Edge rows{0, normed}, either{Edge::either, product};
-
-constexpr Pattern patterns[]{
-    {Rule::Siblings,
-     Pattern::Joins,
-     build_products,
-     product,
-     siblings,
-     {same_rows, own_rows}},
-    {Rule::Norm, Pattern::Begins, build_products, product, norm, {rows}},
-    {Rule::Siblings, Pattern::Begins, build_products, product, begin},
-    {Rule::Residual,
-     Pattern::Joins,
-     build_products,
-     added,
-     residual,
-     {either.overwritten()}},
-    {Rule::Gate,
-     Pattern::Joins,
-     build_products,
-     gated,
-     gate,
-     {first.overwritten(), second.overwritten()}}};
-
-} // namespace
-
-const std::span<const Pattern> product_patterns(patterns);
 
 } // namespace mlx::core::vulkan

@@ -26,8 +26,15 @@ ExpertSet set_of(const Program& p, uint32_t record, const ProductStack& s) {
   return set;
 }
 
+// The place in the sorted order at which a choice begins.
+uint64_t first_of(const Program& p, const Router& r, uint32_t take) {
+  return (p.address(take, 1) - p.output_address(r.sort)) / 4;
+}
+
+} // namespace
+
 // Joins the router's softmax and the sort of its output.
-Verdict order(Match& m) {
+Verdict Router::order(Match& m) {
   auto& sort = m.what<ArgSortRecord>();
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(m.nodes[1]);
   if (sort.type != v.T || sort.rows != rows || sort.n != n) {
@@ -41,12 +48,7 @@ Verdict order(Match& m) {
   return Verdict::Yes;
 }
 
-// The place in the sorted order at which a choice begins.
-uint64_t first_of(const Program& p, const Router& r, uint32_t take) {
-  return (p.address(take, 1) - p.output_address(r.sort)) / 4;
-}
-
-Verdict choice(Match& m) {
+Verdict Router::choice(Match& m) {
   auto& t = m.what<TakeRecord>();
   auto& r = m.parts<Router>();
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
@@ -60,7 +62,7 @@ Verdict choice(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict total(Match& m) {
+Verdict Router::total(Match& m) {
   auto& s = m.what<SumRecord>();
   auto& r = m.parts<Router>();
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
@@ -72,7 +74,7 @@ Verdict total(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict weights(Match& m) {
+Verdict Router::weights(Match& m) {
   auto& d = m.what<PerRowRecord>();
   auto& r = m.parts<Router>();
   auto& [v, rows, n] = m.p.what<SoftmaxRecord>(r.softmax);
@@ -85,7 +87,7 @@ Verdict weights(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict gate(Match& m) {
+Verdict Experts::gated(Match& m) {
   auto& g = m.what<GateRecord>();
   uint32_t gate = m.nodes[1 + g.operand], up = m.nodes[2 - g.operand];
   auto& v = m.p.what<GatheredRecord>(std::min(gate, up)).variant;
@@ -108,7 +110,7 @@ Verdict gate(Match& m) {
 }
 
 // Joins products, their weights (node 1) and their sum (node 0).
-Verdict combine(Match& m) {
+Verdict Experts::combined(Match& m) {
   auto& s = m.what<SumRecord>();
   uint32_t scale = m.nodes[1], product = m.nodes[2];
   auto& weighted = m.p.what<PerRowRecord>(scale);
@@ -130,7 +132,7 @@ Verdict combine(Match& m) {
   return Verdict::Yes;
 }
 
-Verdict residual(Match& m) {
+Verdict Experts::residual(Match& m) {
   auto operands = m.p.of(m.nodes[0]);
   auto& e = m.parts<Experts>();
   auto& v = std::get<ExpertVariant>(m.changed.variant);
@@ -143,39 +145,35 @@ Verdict residual(Match& m) {
   return Verdict::Yes;
 }
 
-void build_router(const Program& p, const Group& g, UseBlock use) {
-  auto& r = std::get<Router>(g.parts);
-  auto& softmax = p.what<SoftmaxRecord>(r.softmax);
+void Router::build(const Program& p, const Group& g, UseBlock use) const {
+  auto& s = p.what<SoftmaxRecord>(softmax);
   // The kernel's block: addresses, then RouterArgs.
   struct {
     uint64_t x, gates, order, chosen = 0, total = 0, weights = 0;
     RouterArgs args;
   } block{
-      .x = p.address(r.softmax, 0),
-      .gates = p.output_address(r.softmax),
-      .order = p.output_address(r.sort),
-      .args = {softmax.rows, softmax.n}};
-  if (r.take != none) {
-    block.chosen = p.output_address(r.take);
-    block.args.first = static_cast<uint32_t>(first_of(p, r, r.take));
-    block.args.k = p.what<TakeRecord>(r.take).k;
+      .x = p.address(softmax, 0),
+      .gates = p.output_address(softmax),
+      .order = p.output_address(sort),
+      .args = {s.rows, s.n}};
+  if (take != none) {
+    block.chosen = p.output_address(take);
+    block.args.first = static_cast<uint32_t>(first_of(p, *this, take));
+    block.args.k = p.what<TakeRecord>(take).k;
   }
-  if (r.sum != none) {
-    block.total = p.output_address(r.sum);
+  if (sum != none) {
+    block.total = p.output_address(sum);
   }
-  if (r.divide != none) {
-    block.weights = p.output_address(r.divide);
+  if (divide != none) {
+    block.weights = p.output_address(divide);
   }
-  use(&block,
-      offsetof(decltype(block), args) + sizeof(RouterArgs),
-      softmax.rows);
+  use(&block, offsetof(decltype(block), args) + sizeof(RouterArgs), s.rows);
 }
 
-void build_experts(const Program& p, const Group& g, UseBlock use) {
-  auto& e = std::get<Experts>(g.parts);
-  auto q = p.args<GatheredRecord>(e.product);
+void Experts::build(const Program& p, const Group& g, UseBlock use) const {
+  auto q = p.args<GatheredRecord>(product);
   ExpertArgs a{};
-  a.x = p.address(e.product, 0);
+  a.x = p.address(product, 0);
   a.x_matrix = q.stack.x_matrix;
   a.w_matrix = q.stack.w_matrix;
   a.scale_matrix = q.stack.scale_matrix;
@@ -183,78 +181,25 @@ void build_experts(const Program& p, const Group& g, UseBlock use) {
   a.x_matrices = q.stack.x_matrices;
   a.K = q.K;
   a.N = q.N;
-  a.sets[0] = set_of(p, e.product, q.stack);
+  a.sets[0] = set_of(p, product, q.stack);
   uint32_t units = q.stack.batch;
-  if (e.gate != none) {
-    a.sets[1] = set_of(p, e.up, p.args<GatheredRecord>(e.up).stack);
-    a.gated = p.output_address(e.gate);
+  if (gate != none) {
+    a.sets[1] = set_of(p, up, p.args<GatheredRecord>(up).stack);
+    a.gated = p.output_address(gate);
   } else {
-    auto& sum = p.what<SumRecord>(e.sum);
-    units = sum.rows;
-    a.weights = p.address(e.scale, 1);
-    a.weighted = p.output_address(e.scale);
-    a.mixed = p.output_address(e.sum);
+    units = p.what<SumRecord>(sum).rows;
+    a.weights = p.address(scale, 1);
+    a.weighted = p.output_address(scale);
+    a.mixed = p.output_address(sum);
   }
-  if (e.adder != none) {
-    a.addend = p.address(e.adder, e.addend);
-    a.sum = p.output_address(e.adder);
+  if (adder != none) {
+    a.addend = p.address(adder, addend);
+    a.sum = p.output_address(adder);
   }
   uint32_t part = std::get<ExpertVariant>(g.variant).part();
   a.n_tiles = (a.N + part - 1) / part;
   a.groups = a.n_tiles * units;
   use(&a, sizeof a, a.groups);
 }
-
-constexpr uint8_t softmaxed = kind_of<SoftmaxRecord>(),
-                  sorted = kind_of<ArgSortRecord>(),
-                  taken = kind_of<TakeRecord>(), summed = kind_of<SumRecord>(),
-                  scaled = kind_of<PerRowRecord>(),
-                  gated = kind_of<GateRecord>(),
-                  gathered = kind_of<GatheredRecord>(),
-                  added = kind_of<AddRecord>();
-
-constexpr Edge gates{0, softmaxed}, places{1, sorted}, scores{0, taken},
-    their_sum{1, summed};
-constexpr Edge first{0, gathered}, second{1, gathered};
-constexpr Edge weighted{0, scaled}, unweighted{0, gathered, 1},
-    mixed{Edge::either, summed};
-
-constexpr Pattern patterns[]{
-    {Rule::Router, Pattern::Begins, build_router, sorted, order, {gates}},
-    {Rule::Router,
-     Pattern::Joins,
-     build_router,
-     taken,
-     choice,
-     {gates, places.partial()}},
-    {Rule::Router, Pattern::Joins, build_router, summed, total, {scores}},
-    {Rule::Router,
-     Pattern::Joins,
-     build_router,
-     scaled,
-     weights,
-     {scores.overwritten(), their_sum.partial()}},
-    {Rule::Experts,
-     Pattern::Begins,
-     build_experts,
-     gated,
-     gate,
-     {first.overwritten(), second.overwritten()}},
-    {Rule::Combine,
-     Pattern::Begins,
-     build_experts,
-     summed,
-     combine,
-     {weighted, unweighted.overwritten()}},
-    {Rule::Combine,
-     Pattern::Joins,
-     build_experts,
-     added,
-     residual,
-     {mixed.overwritten()}}};
-
-} // namespace
-
-const std::span<const Pattern> expert_patterns(patterns);
 
 } // namespace mlx::core::vulkan

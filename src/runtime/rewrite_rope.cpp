@@ -185,18 +185,10 @@ bool read_copy(const Records& p, uint32_t record, Walk& w, int word, Type t) {
 
 bool copy_of(const Records& p, uint32_t record, Type t, Walk& w) {
   auto [word, ndim] = p.what<CopyRecord>(record);
-  switch (ndim) {
-    case 1:
-      return read_copy<1>(p, record, w, word, t);
-    case 2:
-      return read_copy<2>(p, record, w, word, t);
-    case 3:
-      return read_copy<3>(p, record, w, word, t);
-    case 4:
-      return read_copy<4>(p, record, w, word, t);
-    default:
-      return false;
-  }
+  return (ndim == 1 && read_copy<1>(p, record, w, word, t)) ||
+      (ndim == 2 && read_copy<2>(p, record, w, word, t)) ||
+      (ndim == 3 && read_copy<3>(p, record, w, word, t)) ||
+      (ndim == 4 && read_copy<4>(p, record, w, word, t));
 }
 
 // Puts a copy at the chain's end. It copies all of the chain's rotated heads,
@@ -330,31 +322,12 @@ bool shares(const Group& g, const Program& p, uint32_t record) {
   return true;
 }
 
-void build_heads(const Program& p, const Group& g, UseBlock use) {
-  auto& heads = std::get<HeadChains>(g.parts);
-  RopeCacheArgs args{};
-  auto lanes = std::get<RopeCacheVariant>(g.variant).LANES;
-  uint32_t teams = rope_cache_group / lanes, most = 0;
-  for (uint32_t i = 0; i < heads.chain_count; ++i) {
-    const Chain& c = p.chains[heads.chains[i]];
-    RopePart& q = args.parts[i];
-    q = c.part;
-    q.blocks = (q.N + teams - 1) / teams;
-    q.groups = q.blocks * q.L * c.B;
-    most = std::max(most, q.groups);
-    if (q.normed == q.y && q.normed_strides == q.y_strides) {
-      q.normed = 0; // is rotated in place
-    }
-  }
-  use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
-}
-
 struct Attempt {
   Program& p;
   uint32_t record;
 
   bool miss(Miss why) const {
-    return p.miss(record, Rule::Rope, why);
+    return p.miss(record, rule_of("rope"), why);
   }
 
   // Sets chain `at` of `changed`, which is or becomes p.groups[number].
@@ -375,7 +348,7 @@ struct Attempt {
     }
     changed.variant = rope_cache(heads.type, chain.part.D, heads.lanes, vec);
     auto fine = [&](auto& g, uint32_t i) { return shares(g, p, i); };
-    return p.join(number, changed, added, Rule::Rope, fine);
+    return p.join(number, changed, added, rule_of("rope"), fine);
   }
 
   uint32_t norm_of(const RopePart& q) const {
@@ -395,7 +368,6 @@ struct Attempt {
       changed = p.groups[number];
     } else {
       changed.parts = HeadChains{.type = t};
-      changed.build = build_heads;
     }
     auto& heads = std::get<HeadChains>(changed.parts);
     uint32_t lanes =
@@ -413,31 +385,6 @@ struct Attempt {
         : join(number, changed, at, chain, {chain.norm, record});
   }
 };
-
-void turns_heads(Attempt t) {
-  Chain plain;
-  auto& what = t.p.what<RopeRecord>(t.record);
-  if (!rope_of(t.p, t.record, plain) ||
-      !t.p.kernels.fits_heads(
-          uint64_t(plain.B) * plain.part.N * plain.part.L)) {
-    t.miss(Miss::Form);
-    return;
-  }
-  Chain normed = plain;
-  uint32_t n = t.norm_of(plain.part);
-  bool has_norm = n != none && add_norm(t.p, n, what.type, normed) &&
-      holds_head(plain.part.D, t.p.what<NormRecord>(n).lanes);
-  if (n != none && !has_norm) {
-    t.miss(Miss::Form);
-  }
-  auto add = [&](uint32_t number) {
-    return (has_norm && t.add_to(number, normed, what.type, true)) ||
-        t.add_to(number, plain, what.type, !has_norm);
-  };
-  if (!t.p.any_recent_heads(t.record, add)) {
-    add(static_cast<uint32_t>(t.p.groups.size()));
-  }
-}
 
 // Joins a copy with the chain that made its input. True if there is such a
 // chain, whether or not the copy joined.
@@ -482,11 +429,50 @@ void copies_heads(Attempt t) {
 
 } // namespace
 
-void match_rope(Program& p, uint32_t record) {
-  turns_heads({p, record});
+void HeadChains::build(const Program& p, const Group& g, UseBlock use) const {
+  RopeCacheArgs args{};
+  auto lanes = std::get<RopeCacheVariant>(g.variant).LANES;
+  uint32_t teams = rope_cache_group / lanes, most = 0;
+  for (uint32_t i = 0; i < chain_count; ++i) {
+    const Chain& c = p.chains[chains[i]];
+    RopePart& q = args.parts[i];
+    q = c.part;
+    q.blocks = (q.N + teams - 1) / teams;
+    q.groups = q.blocks * q.L * c.B;
+    most = std::max(most, q.groups);
+    if (q.normed == q.y && q.normed_strides == q.y_strides) {
+      q.normed = 0; // is rotated in place
+    }
+  }
+  use(&args, sizeof args, uint64_t(most) * MAX_ROPE_PARTS);
 }
 
-void match_copy(Program& p, uint32_t record) {
+void HeadChains::match_rope(Program& p, uint32_t record) {
+  Attempt t{p, record};
+  Chain plain;
+  auto& what = p.what<RopeRecord>(record);
+  if (!rope_of(p, record, plain) ||
+      !p.kernels.fits_heads(uint64_t(plain.B) * plain.part.N * plain.part.L)) {
+    t.miss(Miss::Form);
+    return;
+  }
+  Chain normed = plain;
+  uint32_t n = t.norm_of(plain.part);
+  bool has_norm = n != none && add_norm(p, n, what.type, normed) &&
+      holds_head(plain.part.D, p.what<NormRecord>(n).lanes);
+  if (n != none && !has_norm) {
+    t.miss(Miss::Form);
+  }
+  auto add = [&](uint32_t number) {
+    return (has_norm && t.add_to(number, normed, what.type, true)) ||
+        t.add_to(number, plain, what.type, !has_norm);
+  };
+  if (!p.any_recent_heads(record, add)) {
+    add(static_cast<uint32_t>(p.groups.size()));
+  }
+}
+
+void HeadChains::match_copy(Program& p, uint32_t record) {
   if (!copies_result({p, record})) {
     copies_heads({p, record});
   }

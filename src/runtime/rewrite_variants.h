@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <variant>
 
 #include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
@@ -11,13 +10,6 @@
 #include "vk/caps.h"
 
 namespace mlx::core::vulkan {
-
-using JoinedKernel = std::variant<
-    RouterVariant,
-    RopeCacheVariant,
-    FusedQmvVariant,
-    FusedFragmentsVariant,
-    ExpertVariant>;
 
 // A row that takes more shared memory is normed by itself.
 constexpr uint32_t most_normed_bytes = 16384;
@@ -150,9 +142,6 @@ inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
 // Kernels without products hold few values.
 bool fits_registers(const Caps&, const auto&) {
   return true;
-}
-inline bool fit_registers(const Caps& caps, const JoinedKernel& kernel) {
-  return std::visit([&](auto& v) { return fits_registers(caps, v); }, kernel);
 }
 
 // Invocations of a workgroup of rope_cache.comp, and the longest head.

@@ -117,10 +117,10 @@ TEST_CASE("attention over a quantized cache is left as it is") {
   CHECK(alone(Chain().scores().softmax().other({{Other}}, {R, 3, 1})));
   // What the members read is overwritten meanwhile.
   for (Cells c : {Cells{Q, 1, 1}, Cells{Keys, 15, 4}, Cells{Keys, 16, 1}}) {
-    uint64_t before = missed(Rule::Attention, Miss::Order);
+    uint64_t before = missed(rule_of("attention"), Miss::Order);
     CHECK(alone(Chain().scores().other({{Other}}, c).softmax()));
     CHECK(alone(Chain().scores().softmax().other({{Other}}, c)));
-    CHECK(missed(Rule::Attention, Miss::Order) == before + 2);
+    CHECK(missed(rule_of("attention"), Miss::Order) == before + 2);
     CHECK(Chain().other({{Other}}, c).scores().softmax().find().found());
   }
   CHECK(alone(Chain().scores().hide().softmax().other({{Other}}, {Mask})));

@@ -155,11 +155,11 @@ class ExpertMachine : public Machine {
   bool run_more(const List& list, const Record& r, const Kernels& kernels)
       override {
     auto* args = list.args_of(r);
-    if (Kernels::variant_in(kernels.routers, r.kernel)) {
+    if (kernels.get<RouterVariant>(r.kernel)) {
       run_router(args);
       return true;
     }
-    if (auto* v = Kernels::variant_in(kernels.experts, r.kernel)) {
+    if (auto* v = kernels.get<ExpertVariant>(r.kernel)) {
       ExpertArgs a;
       std::memcpy(&a, args, sizeof a);
       v->GATE ? run_gate(a) : run_mix(a, *v);

@@ -27,7 +27,7 @@ struct Rewritten {
     CHECK(plain.memory() == fused.memory());
   }
   const ExpertVariant& variant(size_t i) const {
-    auto* v = Kernels::variant_in(kernels.experts, after.records[i].kernel);
+    auto* v = kernels.get<ExpertVariant>(after.records[i].kernel);
     REQUIRE(v);
     return *v;
   }
@@ -69,7 +69,7 @@ TEST_CASE("rewrite experts: a router") {
     Rewritten r(routed(), 1);
     CHECK(r.after.records[0].grid.x == 1);
     CHECK(r.after.records[0].args_size == 64);
-    CHECK(r.kernels.routers.size() == 1);
+    CHECK(r.kernels.count<RouterVariant>() == 1);
   }
   // The logits' memory, and the scores', go on.
   Rewritten(routed(x), 1);
@@ -103,9 +103,9 @@ TEST_CASE("rewrite experts: a router of several rows") {
 }
 
 TEST_CASE("rewrite experts: not every router") {
-  auto orders = missed(Rule::Router, Miss::Order),
-       overlaps = missed(Rule::Router, Miss::Overlap),
-       forms = missed(Rule::Router, Miss::Form);
+  auto orders = missed(rule_of("router"), Miss::Order),
+       overlaps = missed(rule_of("router"), Miss::Overlap),
+       forms = missed(rule_of("router"), Miss::Form);
   // Of something else; without a sort.
   ExpertList l;
   Rewritten(l.softmax(x, gates).sort(h, ranks), 2);
@@ -113,15 +113,15 @@ TEST_CASE("rewrite experts: not every router") {
   ExpertList changed;
   changed.softmax(x, gates).other({}, gates).sort(gates, ranks);
   Rewritten(changed, 3);
-  CHECK(missed(Rule::Router, Miss::Order) == orders + 1);
+  CHECK(missed(rule_of("router"), Miss::Order) == orders + 1);
   ExpertList index;
   index.softmax(x, gates).sort(gates, ranks).other({}, ranks);
   Rewritten(index.take(gates, chosen, scores), 3);
-  CHECK(missed(Rule::Router, Miss::Order) == orders + 2);
+  CHECK(missed(rule_of("router"), Miss::Order) == orders + 2);
   // The order takes the logits' memory, of which others are yet to be read.
   ExpertList over;
   Rewritten(over.softmax(x, gates).sort(gates, x), 2);
-  CHECK(missed(Rule::Router, Miss::Overlap) == overlaps + 1);
+  CHECK(missed(rule_of("router"), Miss::Overlap) == overlaps + 1);
   // More items than wait in shared memory, or than a team keeps.
   Cells long_x{1, 0, 516}, long_gates{3, 0, 516}, long_order{4, 0, 516};
   ExpertList large;
@@ -129,7 +129,7 @@ TEST_CASE("rewrite experts: not every router") {
   Rewritten(large, 2);
   ExpertList twice;
   Rewritten(twice.softmax(x, gates, 1, 0).sort(gates, ranks), 2);
-  CHECK(missed(Rule::Router, Miss::Form) == forms + 2);
+  CHECK(missed(rule_of("router"), Miss::Form) == forms + 2);
 }
 
 TEST_CASE("rewrite experts: gate and up") {
@@ -155,9 +155,9 @@ TEST_CASE("rewrite experts: gate and up") {
 }
 
 TEST_CASE("rewrite experts: not every gate and up") {
-  auto orders = missed(Rule::Experts, Miss::Order),
-       overlaps = missed(Rule::Experts, Miss::Overlap),
-       forms = missed(Rule::Experts, Miss::Form);
+  auto orders = missed(rule_of("experts"), Miss::Order),
+       overlaps = missed(rule_of("experts"), Miss::Overlap),
+       forms = missed(rule_of("experts"), Miss::Form);
   // Of other rows, or in another order of summation.
   for (bool rows : {true, false}) {
     auto v = gathered_matvec();
@@ -168,7 +168,7 @@ TEST_CASE("rewrite experts: not every gate and up") {
     l.gate(gate, up, gated);
     Rewritten(l, 3);
   }
-  CHECK(missed(Rule::Experts, Miss::Form) == forms + 2);
+  CHECK(missed(rule_of("experts"), Miss::Form) == forms + 2);
   // Over the rows that other workgroups read; x has as many items as the gate.
   Cells wide{1, 0, 8};
   ExpertList over;
@@ -176,7 +176,7 @@ TEST_CASE("rewrite experts: not every gate and up") {
   over.product_of(wide, w2, {none_given}, {chosen}, gate);
   over.gate(gate, up, wide);
   Rewritten(over, 3);
-  CHECK(missed(Rule::Experts, Miss::Overlap) == overlaps + 1);
+  CHECK(missed(rule_of("experts"), Miss::Overlap) == overlaps + 1);
   // The experts change between the two.
   ExpertList between;
   between.product_of(x, w1, {none_given, 0, 0}, {chosen}, up);
@@ -184,7 +184,7 @@ TEST_CASE("rewrite experts: not every gate and up") {
   between.product_of(x, w2, {none_given, 0, 0}, {chosen}, gate);
   between.gate(gate, up, gated);
   Rewritten(between, 4);
-  CHECK(missed(Rule::Experts, Miss::Order) == orders + 1);
+  CHECK(missed(rule_of("experts"), Miss::Order) == orders + 1);
 }
 
 TEST_CASE("rewrite experts: weighted and added up") {
@@ -212,9 +212,9 @@ TEST_CASE("rewrite experts: weighted and added up") {
 }
 
 TEST_CASE("rewrite experts: not every weighted sum") {
-  auto orders = missed(Rule::Combine, Miss::Order),
-       overlaps = missed(Rule::Combine, Miss::Overlap),
-       forms = missed(Rule::Combine, Miss::Form);
+  auto orders = missed(rule_of("combine"), Miss::Order),
+       overlaps = missed(rule_of("combine"), Miss::Overlap),
+       forms = missed(rule_of("combine"), Miss::Form);
   // Divided; over items; of one expert.
   ExpertList l;
   l.product_of(gated, w3, {none_given}, {chosen}, down);
@@ -227,24 +227,24 @@ TEST_CASE("rewrite experts: not every weighted sum") {
   one.product_of(gated, w3, {none_given}, {chosen}, down);
   one.per_row(down, weights, weighted, false);
   Rewritten(one.sum_up(weighted, {26, 0, 8}, 2, 4), 3);
-  CHECK(missed(Rule::Combine, Miss::Form) == forms + 1);
+  CHECK(missed(rule_of("combine"), Miss::Form) == forms + 1);
   // The weights come between.
   ExpertList late;
   late.product_of(gated, w3, {none_given}, {chosen}, down).other({}, weights);
   late.per_row(down, weights, weighted, false).sum_up(weighted, mixed, 1, 4);
   Rewritten(late, 4);
-  CHECK(missed(Rule::Combine, Miss::Order) == orders + 1);
+  CHECK(missed(rule_of("combine"), Miss::Order) == orders + 1);
   // Into the rows that all workgroups read.
   ExpertList over;
   over.product_of(gated, w3, {none_given}, {chosen}, down);
   over.per_row(down, weights, weighted, false);
   Rewritten(over.sum_up(weighted, {23, 0, 4}, 1, 4), 3);
-  CHECK(missed(Rule::Combine, Miss::Overlap) == overlaps + 1);
+  CHECK(missed(rule_of("combine"), Miss::Overlap) == overlaps + 1);
   // A residual that comes too late stays apart.
   ExpertList residual = mixing();
   residual.other({}, h).sum(mixed, h, z);
   Rewritten(residual, 3);
-  CHECK(missed(Rule::Combine, Miss::Order) == orders + 2);
+  CHECK(missed(rule_of("combine"), Miss::Order) == orders + 2);
 }
 
 TEST_CASE("rewrite experts: a layer, and its cuts") {
@@ -265,7 +265,8 @@ TEST_CASE("rewrite experts: a layer, and its cuts") {
   Rewritten(l, 2 * 4);
   Kernels cuts;
   start_of_cuts(l.records, l.accesses, l.arguments, cuts);
-  auto routers = cuts.routers.size(), experts = cuts.experts.size();
+  auto routers = cuts.count<RouterVariant>(),
+       experts = cuts.count<ExpertVariant>();
   CHECK(routers == 1);
   CHECK(experts == 2);
   for (size_t cut = 0; cut <= l.records.size(); ++cut) {
@@ -280,21 +281,21 @@ TEST_CASE("rewrite experts: a layer, and its cuts") {
       fused.run(*part, cuts);
     }
     CHECK(plain.memory() == fused.memory());
-    CHECK(cuts.routers.size() == routers);
-    CHECK(cuts.experts.size() == experts);
+    CHECK(cuts.count<RouterVariant>() == routers);
+    CHECK(cuts.count<ExpertVariant>() == experts);
   }
 }
 
 TEST_CASE("rewrite experts: without kernels everything stays as it is") {
   ExpertList l = gated_pair();
-  auto missing = missed(Rule::Experts, Miss::Kernel);
+  auto missing = missed(rule_of("experts"), Miss::Kernel);
   Kernels none;
   none.refuses = 1000;
   l.rewrite(none);
   CHECK(l.records.size() == 3);
-  CHECK(missed(Rule::Experts, Miss::Kernel) == missing + 1);
+  CHECK(missed(rule_of("experts"), Miss::Kernel) == missing + 1);
   // Nor is there one that would spill.
-  auto before = missed(Rule::Combine, Miss::Registers);
+  auto before = missed(rule_of("combine"), Miss::Registers);
   Kernels few;
   few.caps.registers = 128;
   few.caps.held_values = held_values(few.caps, gathered_matvec());
@@ -302,14 +303,16 @@ TEST_CASE("rewrite experts: without kernels everything stays as it is") {
   ExpertList m = mixing();
   m.rewrite(few);
   CHECK(m.records.size() == 3);
-  CHECK(missed(Rule::Combine, Miss::Registers) == before + 1);
+  CHECK(missed(rule_of("combine"), Miss::Registers) == before + 1);
 }
 
 TEST_CASE("rewrite experts: random lists") {
   const char* rounds = std::getenv("MLX_VK_TEST_ROUNDS");
   uint32_t n = rounds ? uint32_t(std::atoi(rounds)) : 1000;
   uint64_t before[] = {
-      fired(Rule::Router), fired(Rule::Experts), fired(Rule::Combine)};
+      fired(rule_of("router")),
+      fired(rule_of("experts")),
+      fired(rule_of("combine"))};
   Kernels kernels;
   for (uint32_t seed = 1; seed <= n; ++seed) {
     CAPTURE(seed);
@@ -361,7 +364,7 @@ TEST_CASE("rewrite experts: random lists") {
     REQUIRE(plain.memory() == fused.memory());
     REQUIRE(plain.memory() == shuffled.memory());
   }
-  CHECK(fired(Rule::Router) - before[0] > n);
-  CHECK(fired(Rule::Experts) - before[1] > n);
-  CHECK(fired(Rule::Combine) - before[2] > n);
+  CHECK(fired(rule_of("router")) - before[0] > n);
+  CHECK(fired(rule_of("experts")) - before[1] > n);
+  CHECK(fired(rule_of("combine")) - before[2] > n);
 }

@@ -73,7 +73,24 @@ class Kernels : public FusedKernels {
       refused_.push_back(joined);
       return nullptr;
     }
-    return std::visit([&](auto& v) { return find_in(v); }, joined);
+    for (auto& k : known_) {
+      if (k.first == joined) {
+        return &k.second;
+      }
+    }
+    auto& kernel = known_
+                       .emplace_back(
+                           std::piecewise_construct,
+                           std::forward_as_tuple(joined),
+                           std::forward_as_tuple())
+                       .second;
+    auto describe = [&](auto& v) {
+      auto defines = v.defines();
+      kernel.name = log_name(v.file, defines);
+      kernel.args_size = uint32_t(block_of(v));
+    };
+    std::visit(describe, joined);
+    return &kernel;
   }
   bool refused(const JoinedKernel& v) const override {
     return std::find(refused_.begin(), refused_.end(), v) != refused_.end();
@@ -81,35 +98,26 @@ class Kernels : public FusedKernels {
   bool fits_heads(uint64_t count) const override {
     return count <= most_heads;
   }
-  const RopeCacheVariant* heads_of(const Kernel* kernel) const {
-    return variant_in(heads, kernel);
-  }
   bool fits(const JoinedKernel& v) const override {
     return fit_registers(caps, v);
   }
+  // The variant of a kernel that this has found, if it is a V.
   template <typename V>
-  static const V* variant_in(
-      const std::deque<std::pair<V, BuiltKernel>>& all,
-      const Kernel* kernel) {
-    for (auto& k : all) {
+  const V* get(const Kernel* kernel) const {
+    for (auto& k : known_) {
       if (&k.second == kernel) {
-        return &k.first;
+        return std::get_if<V>(&k.first);
       }
     }
     return nullptr;
   }
-  const FusedQmvVariant* variant_of(const Kernel* kernel) const {
-    return variant_in(all, kernel);
+  template <typename V>
+  size_t count() const {
+    return std::count_if(known_.begin(), known_.end(), [](auto& k) {
+      return std::holds_alternative<V>(k.first);
+    });
   }
-  const FusedFragmentsVariant* fragments_of(const Kernel* kernel) const {
-    return variant_in(fragments, kernel);
-  }
-  std::deque<std::pair<FusedQmvVariant, BuiltKernel>> all;
-  std::deque<std::pair<FusedFragmentsVariant, BuiltKernel>> fragments;
-  std::deque<std::pair<RopeCacheVariant, BuiltKernel>> heads;
   bool refuses_heads = false;
-  std::deque<std::pair<RouterVariant, BuiltKernel>> routers;
-  std::deque<std::pair<ExpertVariant, BuiltKernel>> experts;
   uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
   Caps caps; // of the widest class
@@ -118,44 +126,22 @@ class Kernels : public FusedKernels {
   bool refuses_next() {
     return refuses > 0 && refuses-- > 0;
   }
-  const Kernel* find_in(const FusedQmvVariant& v) {
-    return find_in(all, v, block_of(v.SETS));
-  }
-  const Kernel* find_in(const FusedFragmentsVariant& v) {
-    return find_in(fragments, v, block_of(v.SETS));
-  }
-  const Kernel* find_in(const RopeCacheVariant& v) {
-    return find_in(heads, v, sizeof(RopeCacheArgs));
-  }
-  const Kernel* find_in(const RouterVariant& v) {
-    return find_in(routers, v, 6 * 8 + sizeof(RouterArgs));
-  }
-  const Kernel* find_in(const ExpertVariant& v) {
-    return find_in(experts, v, sizeof(ExpertArgs));
-  }
-  static size_t block_of(uint32_t sets) {
-    return offsetof(FusedMatvecArgs<MAX_SETS>, sets) + sets * sizeof(MatvecSet);
-  }
+  // Bytes of the argument block.
   template <typename V>
-  static const Kernel* find_in(
-      std::deque<std::pair<V, BuiltKernel>>& all,
-      const V& v,
-      size_t args_size) {
-    for (auto& k : all) {
-      if (k.first == v) {
-        return &k.second;
-      }
-    }
-    Kernel& kernel = all.emplace_back(
-                            std::piecewise_construct,
-                            std::forward_as_tuple(v),
-                            std::forward_as_tuple())
-                         .second;
-    kernel.args_size = uint32_t(args_size);
-    auto defines = v.defines();
-    kernel.name = log_name(V::file, defines);
-    return &kernel;
+  static size_t block_of(const V& v) {
+    return offsetof(FusedMatvecArgs<MAX_SETS>, sets) +
+        v.SETS * sizeof(MatvecSet);
   }
+  static size_t block_of(const RopeCacheVariant&) {
+    return sizeof(RopeCacheArgs);
+  }
+  static size_t block_of(const RouterVariant&) {
+    return 6 * 8 + sizeof(RouterArgs);
+  }
+  static size_t block_of(const ExpertVariant&) {
+    return sizeof(ExpertArgs);
+  }
+  std::deque<std::pair<JoinedKernel, BuiltKernel>> known_;
   std::vector<JoinedKernel> refused_;
 };
 
@@ -518,16 +504,16 @@ class Machine {
   }
 
   void run(const List& list, const Record& r, const Kernels& kernels) {
-    if (auto* v = kernels.variant_of(r.kernel)) {
+    if (auto* v = kernels.get<FusedQmvVariant>(r.kernel)) {
       return run_fused(list, r, v->GATE, v->NORM);
     }
-    if (auto* v = kernels.fragments_of(r.kernel)) {
+    if (auto* v = kernels.get<FusedFragmentsVariant>(r.kernel)) {
       return run_fused(list, r, v->GATE, false);
     }
     if (run_more(list, r, kernels)) {
       return;
     }
-    if (auto* v = kernels.heads_of(r.kernel)) {
+    if (auto* v = kernels.get<RopeCacheVariant>(r.kernel)) {
       RopeCacheArgs a;
       std::memcpy(&a, list.args_of(r), sizeof a);
       return run_heads(a, v->LANES);

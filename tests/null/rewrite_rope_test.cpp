@@ -18,7 +18,7 @@ constexpr Cells keys{11, 8, 24}, values{12, 8, 24}, other_q{13, 0, 16},
 constexpr List::Turn q_turn{D, 2, 4}, k_turn{D, 2, 2};
 
 uint64_t missed(Miss why) {
-  return rewrite_counters().rules[size_t(Rule::Rope)].missed[size_t(why)];
+  return rewrite_counters().rules[size_t(rule_of("rope"))].missed[size_t(why)];
 }
 
 struct Rewritten {
@@ -128,7 +128,7 @@ TEST_CASE("rewrite: k and v are made after q is turned") {
   l.other({x}, k).norm_heads(k, kw, k, D).rope(k, at_k, k, k_turn);
   l.copy(k, keys, D, 5 * D).other({x}, v).copy(v, values, D, 5 * D);
   Rewritten r(l.other({q, keys, values}, x), 4);
-  CHECK(r.kernels.heads_of(r.after.records[2].kernel));
+  CHECK(r.kernels.get<RopeCacheVariant>(r.after.records[2].kernel));
   // Joined products move before it.
   List m;
   m.product(x, w, q).rope(q, at_q, q, q_turn).product(x, {15, 0, 4}, k);
@@ -186,7 +186,7 @@ TEST_CASE("rewrite: heads stay behind what they depend on") {
   Cells w2{15, 0, 4}, p1{21}, p2{22};
   m.rope(q, at_q, {15, 0, 16}, q_turn).product(x, w, p1);
   m.rope(k, at_k, k, k_turn).product(x, w2, p2);
-  auto& row = rewrite_counters().rules[size_t(Rule::Siblings)];
+  auto& row = rewrite_counters().rules[size_t(rule_of("siblings"))];
   uint64_t before = row.missed[size_t(Miss::Order)];
   Rewritten(m, 3);
   CHECK(row.missed[size_t(Miss::Order)] == before + 1);
@@ -303,7 +303,7 @@ TEST_CASE("rewrite: more heads than are worth it") {
 
 TEST_CASE("rewrite: heads four items at a time") {
   auto variant = [](const Rewritten& r) {
-    auto* found = r.kernels.heads_of(r.after.records[0].kernel);
+    auto* found = r.kernels.get<RopeCacheVariant>(r.after.records[0].kernel);
     REQUIRE(found);
     return *found;
   };

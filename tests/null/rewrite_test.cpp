@@ -26,7 +26,7 @@ struct Rewritten {
     CHECK(plain.memory() == fused.memory());
   }
   const FusedQmvVariant& variant(size_t i) const {
-    auto* v = kernels.variant_of(after.records[i].kernel);
+    auto* v = kernels.get<FusedQmvVariant>(after.records[i].kernel);
     REQUIRE(v);
     return *v;
   }
@@ -63,23 +63,23 @@ TEST_CASE("rewrite: a product keeps what it added, for others to read") {
 }
 
 TEST_CASE("rewrite: no sum where other workgroups still read") {
-  auto before = missed(Rule::Residual, Miss::Overlap);
+  auto before = missed(rule_of("residual"), Miss::Overlap);
   Rewritten(List().product(x, w1, p1).sum(p1, x, x), 2);
-  CHECK(missed(Rule::Residual, Miss::Overlap) == before + 1);
+  CHECK(missed(rule_of("residual"), Miss::Overlap) == before + 1);
   // Half of the product's memory.
   Rewritten(List().product(x, w1, p1).sum(p1, h, {x.buffer, 2, 4}), 2);
-  CHECK(missed(Rule::Residual, Miss::Overlap) == before + 2);
+  CHECK(missed(rule_of("residual"), Miss::Overlap) == before + 2);
 }
 
 TEST_CASE("rewrite: a sum stays behind what it depends on") {
-  auto before = missed(Rule::Residual, Miss::Order);
+  auto before = missed(rule_of("residual"), Miss::Order);
   // Its other operand comes after the product,
   Rewritten(List().product(x, w1, p1).other({}, h).sum(p1, h, z), 3);
   // another reads what it overwrites,
   Rewritten(List().product(x, w1, p1).other({z}, p2).sum(p1, h, z), 3);
   // and another overwrites the product.
   Rewritten(List().product(x, w1, p1).other({}, p1).sum(p1, h, z), 3);
-  CHECK(missed(Rule::Residual, Miss::Order) == before + 3);
+  CHECK(missed(rule_of("residual"), Miss::Order) == before + 3);
   // What is between without a part in it does not matter.
   Rewritten(List().product(x, w1, p1).other({x}, p2).sum(p1, h, z), 2);
 }
@@ -109,9 +109,9 @@ TEST_CASE("rewrite: products of the same rows") {
   Rewritten(l.product(x, w4, p4), 3);
   // Of other rows, or of rows that changed meanwhile.
   Rewritten(List().product(x, w1, p1).product(h, w2, p2), 2);
-  auto before = missed(Rule::Siblings, Miss::Order);
+  auto before = missed(rule_of("siblings"), Miss::Order);
   Rewritten(List().product(x, w1, p1).other({}, x).product(x, w2, p2), 3);
-  CHECK(missed(Rule::Siblings, Miss::Order) == before + 1);
+  CHECK(missed(rule_of("siblings"), Miss::Order) == before + 1);
   // Arguments in memory are found there.
   Rewritten(
       List()
@@ -129,7 +129,7 @@ TEST_CASE("rewrite: the larger product's tile, and sums in the same order") {
   Rewritten r(l, 1);
   CHECK(r.variant(0).BLOCK == 8);
   CHECK(r.after.fused(0).groups == 3);
-  auto before = missed(Rule::Siblings, Miss::Form);
+  auto before = missed(rule_of("siblings"), Miss::Form);
   auto other = usual_matvec();
   other.CHUNK = 16;
   Rewritten(List().product(x, w1, p1).product(x, w2, p2, other), 2);
@@ -139,7 +139,7 @@ TEST_CASE("rewrite: the larger product's tile, and sums in the same order") {
   other = usual_matvec();
   other.OUTS = other.BLOCK = 16;
   Rewritten(List().product(x, w1, p1).product(x, w2, p2, other), 2);
-  CHECK(missed(Rule::Siblings, Miss::Form) == before + 3);
+  CHECK(missed(rule_of("siblings"), Miss::Form) == before + 3);
 }
 
 TEST_CASE("rewrite: biases are added to siblings") {
@@ -171,9 +171,9 @@ TEST_CASE("rewrite: gate and up") {
     // Each of two sets has half of a workgroup's BLOCK = 2 outputs.
     CHECK(r.after.fused(0).groups == 4);
   }
-  auto before = missed(Rule::Gate, Miss::Overlap);
+  auto before = missed(rule_of("gate"), Miss::Overlap);
   Rewritten(List().product(x, w1, p1).product(x, w2, p2).gate(p1, p2, x), 2);
-  CHECK(missed(Rule::Gate, Miss::Overlap) == before + 1);
+  CHECK(missed(rule_of("gate"), Miss::Overlap) == before + 1);
   // Three products of the same rows: which two is not known in time.
   Rewritten(
       List().product(x, w1, p1).product(x, w2, p2).product(x, w3, p3).gate(
@@ -198,18 +198,18 @@ TEST_CASE("rewrite: each workgroup norms the row itself") {
   // Others read what it made, and the sum its x.
   Rewritten(List().norm(h, w, x).product(x, w1, p1).other({x}, z), 2);
   Rewritten(List().norm(h, w, x).product(x, w1, p1).sum(p1, h, z), 1);
-  auto overlaps = missed(Rule::Norm, Miss::Overlap),
-       orders = missed(Rule::Norm, Miss::Order),
-       forms = missed(Rule::Norm, Miss::Form);
+  auto overlaps = missed(rule_of("norm"), Miss::Overlap),
+       orders = missed(rule_of("norm"), Miss::Order),
+       forms = missed(rule_of("norm"), Miss::Form);
   // In place; a product or a sum over the row that all norm.
   Rewritten(List().norm(h, w, h).product(h, w1, p1), 2);
   Rewritten(List().norm(h, w, x).product(x, w1, h), 2);
-  CHECK(missed(Rule::Norm, Miss::Overlap) == overlaps + 2);
+  CHECK(missed(rule_of("norm"), Miss::Overlap) == overlaps + 2);
   Rewritten(List().norm(h, w, x).product(x, w1, p1).sum(p1, h, h), 2);
   // The weights of the product come after the norm; the row changes.
   Rewritten(List().norm(h, w, x).other({}, w1).product(x, w1, p1), 3);
   Rewritten(List().norm(h, w, x).other({}, x).product(x, w1, p1), 3);
-  CHECK(missed(Rule::Norm, Miss::Order) == orders + 2);
+  CHECK(missed(rule_of("norm"), Miss::Order) == orders + 2);
   // Several rows; a product whose workgroups would read too much again.
   Rewritten(List().norm(h, w, x, 2).product(x, w1, p1), 2);
   Cells long_h{2, 0, 1024}, long_x{1, 0, 1024};
@@ -218,7 +218,7 @@ TEST_CASE("rewrite: each workgroup norms the row itself") {
           .norm(long_h, {5, 0, 1024}, long_x)
           .product(long_x, {11, 0, 1050}, {21, 0, 1050}),
       2);
-  CHECK(missed(Rule::Norm, Miss::Form) == forms + 2);
+  CHECK(missed(rule_of("norm"), Miss::Form) == forms + 2);
 }
 
 TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
@@ -233,14 +233,14 @@ TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
   Rewritten r(list(w, from), 1);
   CHECK(r.variant(0).NORM == 1024);
   CHECK(r.variant(0).COOPMAT);
-  auto forms = missed(Rule::Norm, Miss::Form);
+  auto forms = missed(rule_of("norm"), Miss::Form);
   Rewritten(list({5, 2, 1024}, from), 2);
   Rewritten(list(w, {2, 2, 1024}), 2);
-  CHECK(missed(Rule::Norm, Miss::Form) == forms + 2);
+  CHECK(missed(rule_of("norm"), Miss::Form) == forms + 2);
   // They add up in an order of their own.
-  forms = missed(Rule::Siblings, Miss::Form);
+  forms = missed(rule_of("siblings"), Miss::Form);
   Rewritten(List().product(x, w1, p1).product(x, w2, p2, by_matrices), 2);
-  CHECK(missed(Rule::Siblings, Miss::Form) == forms + 1);
+  CHECK(missed(rule_of("siblings"), Miss::Form) == forms + 1);
   // Gate and up: as many outputs of each as of one alone.
   by_matrices.OUTS = by_matrices.BLOCK = 16;
   CHECK(gated_matvec(by_matrices, GATE_SILU).BLOCK == 32);
@@ -249,7 +249,7 @@ TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
 TEST_CASE("rewrite: products of a few dozen rows") {
   auto rows = usual_fragments();
   auto variant = [](const Rewritten& r, size_t i) {
-    auto* v = r.kernels.fragments_of(r.after.records[i].kernel);
+    auto* v = r.kernels.get<FusedFragmentsVariant>(r.after.records[i].kernel);
     REQUIRE(v);
     return *v;
   };
@@ -281,18 +281,18 @@ TEST_CASE("rewrite: products of a few dozen rows") {
   tall.FM = 4;
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 1);
   tall.FX = 2;
-  auto forms = missed(Rule::Siblings, Miss::Form);
+  auto forms = missed(rule_of("siblings"), Miss::Form);
   auto parts = rows;
   parts.WK = 4;
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, parts), 2);
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2, tall), 2);
   Rewritten(List().product(x, w1, p1, rows).product(x, w2, p2), 2);
   Rewritten(List().product(x, w1, p1).product(x, w2, p2, rows), 2);
-  CHECK(missed(Rule::Siblings, Miss::Form) == forms + 4);
+  CHECK(missed(rule_of("siblings"), Miss::Form) == forms + 4);
   // Their norm is apart.
-  forms = missed(Rule::Norm, Miss::Form);
+  forms = missed(rule_of("norm"), Miss::Form);
   Rewritten(List().norm(h, {5}, x).product(x, w1, p1, rows), 2);
-  CHECK(missed(Rule::Norm, Miss::Form) == forms + 1);
+  CHECK(missed(rule_of("norm"), Miss::Form) == forms + 1);
   // Gate and up are laid down at once, in fragments of their own.
   auto gate_of = [](QmmFragmentsVariant v) {
     return gated_fragments(v, GATE_SILU);
@@ -301,11 +301,11 @@ TEST_CASE("rewrite: products of a few dozen rows") {
   rows.FM = 1;
   CHECK(gate_of(rows)->FM == 2);
   CHECK_FALSE(gate_of(tall));
-  forms = missed(Rule::Gate, Miss::Form);
+  forms = missed(rule_of("gate"), Miss::Form);
   Rewritten(
       List().product(x, w1, p1, tall).product(x, w2, p2, tall).gate(p1, p2, z),
       2);
-  CHECK(missed(Rule::Gate, Miss::Form) == forms + 1);
+  CHECK(missed(rule_of("gate"), Miss::Form) == forms + 1);
   // Nor on small GPUs, or where it does not compile.
   Kernels kernels;
   kernels.refuses = 1;
@@ -394,12 +394,12 @@ TEST_CASE("rewrite: no joined kernel that would spill") {
   kernels.caps.registers = 128;
   kernels.caps.held_values = held_values(kernels.caps, v);
   kernels.caps.several_values = 1;
-  auto before = missed(Rule::Siblings, Miss::Registers);
+  auto before = missed(rule_of("siblings"), Miss::Registers);
   l.rewrite(kernels);
-  CHECK(missed(Rule::Siblings, Miss::Registers) == before + 1);
+  CHECK(missed(rule_of("siblings"), Miss::Registers) == before + 1);
   CHECK(l.records.size() == 2);
   CHECK(l.records[0].kernel == nullptr);
-  CHECK(kernels.variant_of(l.records[1].kernel)->SETS == 1);
+  CHECK(kernels.get<FusedQmvVariant>(l.records[1].kernel)->SETS == 1);
 }
 
 TEST_CASE("rewrite: the kernels of a list that is cut") {
@@ -408,7 +408,7 @@ TEST_CASE("rewrite: the kernels of a list that is cut") {
   l.gate(p1, p2, z).product(z, w3, p3).sum(h, p3, h);
   Kernels cuts;
   start_of_cuts(l.records, l.accesses, l.arguments, cuts);
-  auto whole = cuts.all.size();
+  auto whole = cuts.count<FusedQmvVariant>();
   // Any two batches find what they need there.
   for (size_t cut = 0; cut <= l.records.size(); ++cut) {
     CAPTURE(cut);
@@ -418,13 +418,13 @@ TEST_CASE("rewrite: the kernels of a list that is cut") {
       second ? part.records.erase(part.records.begin(), at)
              : part.records.erase(at, part.records.end());
       part.rewrite(cuts);
-      CHECK(cuts.all.size() == whole);
+      CHECK(cuts.count<FusedQmvVariant>() == whole);
     }
   }
   Kernels uncut;
   List all = l;
   all.rewrite(uncut);
-  CHECK(uncut.all.size() < whole);
+  CHECK(uncut.count<FusedQmvVariant>() < whole);
 }
 
 namespace {
@@ -569,7 +569,7 @@ TEST_CASE("rewrite: random graphs") {
   // MLX_VK_TEST_ROUNDS=100000 for a soak.
   const char* rounds = std::getenv("MLX_VK_TEST_ROUNDS");
   uint32_t n = rounds ? uint32_t(std::atoi(rounds)) : 3000;
-  constexpr size_t rules = size_t(Rule::Router); // rewrite_moe_test.cpp
+  constexpr size_t rules = size_t(rule_of("router")); // rewrite_moe_test.cpp
   uint64_t before[rules];
   for (size_t r = 0; r < rules; ++r) {
     before[r] = fired(Rule(r));

@@ -58,10 +58,14 @@ void add_reductions(VariantSet& set) {
       }
       add(set, along_columns("Sum", t, t, 128, n));
     }
-    for (const char* op : {"Sum", "Max"}) {
-      ReduceProblem p = along_columns(op, t, t, 8192, 16384); // by fours
-      p.aligned = true;
-      add(set, p);
+    // By fours.
+    for (uint64_t n : {8, 32, 16384}) {
+      for (const char* op : {"Sum", "Max"}) {
+        ReduceProblem p = along_columns(op, t, t, 8192, n);
+        p.aligned = true;
+        p.even = n > 8;
+        add(set, p);
+      }
     }
   }
   for (const char* op : {"Sum", "Prod", "Min", "Max"}) {
@@ -121,11 +125,11 @@ void add_scans(VariantSet& set) {
                  Type u,
                  bool reverse,
                  bool inclusive,
-                 std::initializer_list<const char*> steps) {
+                 std::initializer_list<const char*> steps,
+                 int lanes = 256) {
     for (const char* step : steps) {
-      bool wide = step[0] == 'L' || step[0] == 'P';
       for (bool fours : {false, true}) {
-        if (wide || !fours) {
+        if (!fours || (step[0] != 'T' && lanes > 1)) {
           set.add(ScanVariant{
               .T = t,
               .U = u,
@@ -135,29 +139,33 @@ void add_scans(VariantSet& set) {
               .INCLUSIVE = inclusive,
               .STEP = step,
               .FOURS = fours,
-              .WG = step[0] == 'L' && reverse ? 128 : 256});
+              .LANES = lanes});
         }
       }
     }
   };
+  auto whole = {"Lines"};
   auto long_lines = {"Lines", "Totals", "Parts"};
   for (const char* op : {"Sum", "Prod", "Min", "Max", "LogSum"}) {
-    for (bool reverse : {false, true}) {
-      for (bool inclusive : {false, true}) {
-        add(op, Type::f32, Type::f32, reverse, inclusive, {"Lines"});
-      }
+    for (bool inclusive : {false, true}) {
+      add(op, Type::f32, Type::f32, false, inclusive, whole);
+      add(op, Type::f32, Type::f32, true, inclusive, whole, 16);
     }
-    add(op, Type::c64, Type::c64, false, true, {"Lines", "Threads"});
+    add(op, Type::c64, Type::c64, false, true, whole);
+    add(op, Type::c64, Type::c64, false, true, whole, 1);
   }
   for (const char* op : {"Sum", "Max"}) {
-    add(op, Type::f32, Type::f32, true, false, {"Totals", "Parts", "Threads"});
+    add(op, Type::f32, Type::f32, true, false, {"Totals", "Parts"});
+    add(op, Type::f32, Type::f32, true, false, whole, 1);
   }
   for (const char* op : {"Sum", "Min"}) {
     add(op, Type::i64, Type::i64, false, false, long_lines);
   }
-  add("LogSum", Type::f16, Type::f16, false, true, {"Lines"});
-  add("Sum", Type::bool_, Type::i32, false, true, {"Lines", "Threads"});
-  add("Min", Type::u8, Type::u8, false, false, {"Lines"});
+  add("LogSum", Type::f16, Type::f16, false, true, whole, 128);
+  for (int lanes : {1, 32, 256}) {
+    add("Sum", Type::bool_, Type::i32, false, true, whole, lanes);
+  }
+  add("Min", Type::u8, Type::u8, false, false, whole, 64);
 }
 
 // Between ranks (ops/distributed.cpp).

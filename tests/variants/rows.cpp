@@ -16,9 +16,9 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Few items; heads, the hidden states of Qwen3-0.6B and 8B, and the latter's
-// inner ones, which registers do not hold.
-constexpr uint32_t lengths[] = {16, 128, 1024, 4096, 12288};
+// Items of one lane and of several; heads, the hidden states of Qwen3-0.6B and
+// 8B, and the latter's inner ones, which registers do not hold.
+constexpr uint32_t lengths[] = {4, 64, 128, 1024, 4096, 12288};
 
 void add_exponentials(VariantSet& set, Type t, bool vec) {
   for (uint32_t n : lengths) {
@@ -31,10 +31,9 @@ void add_exponentials(VariantSet& set, Type t, bool vec) {
         .VEC = vec,
         .PARTS = row_parts(1, n).parts > 1});
   }
-  set.add(SoftmaxVariant{.T = t, .LANES = 1, .CHUNKS = 1, .VEC = vec});
   set.add(LogSumExpVariant{.T = t, .LANES = 256, .VEC = vec, .PARTS = true});
   set.add(LogSumExpJoinVariant{.T = t, .LANES = 32});
-  for (int lanes : {4, 32, 256}) {
+  for (int lanes : {1, 16, 256}) {
     set.add(CrossEntropyVariant{.T = t, .LANES = lanes, .VEC = vec});
     set.add(CrossEntropyVjpVariant{.T = t, .LANES = lanes, .VEC = vec});
   }
@@ -107,7 +106,9 @@ void add_rope(VariantSet& set, Type t) {
     for (uint32_t D : {128u, 256u, most_head_dims}) {
       set.add(rope_cache(t, D, 0, vec));
     }
-    set.add(rope_cache(t, 256, row_team(256).lanes, vec)); // normed rows
+    for (uint32_t D : {64, 256}) { // normed rows
+      set.add(rope_cache(t, D, row_team(D).lanes, vec));
+    }
   }
 }
 

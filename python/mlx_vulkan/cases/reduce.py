@@ -167,6 +167,21 @@ for name, oracle in (("max", np.max), ("min", np.min), ("sum", np.sum)):
             **SUM,
         )
     )
+# Columns of stacks of few rows and of more, by fours.
+for n in (8, 17, 32, 33):
+    for kind, gen in (("", normal), ("_special", special)):
+        CASES.append(
+            Case(
+                f"columns_of_{n}{kind}",
+                arrays((3, n, 64), gen=gen),
+                lambda mx, x: [f(x, axis=-2) for f in (mx.sum, mx.max, mx.min)],
+                lambda x: [f(x, axis=-2) for f in (np.sum, np.max, np.min)],
+                FLOATS,
+                bench=arrays((16, n, 2048), gen=gen),
+                tags=("reduce", "sizes"),
+                **SUM,
+            )
+        )
 CASES += [
     # Reductions over nothing give the identity.
     Case(

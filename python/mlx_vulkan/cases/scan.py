@@ -114,8 +114,8 @@ for name, gen, dtypes, how in OPS:
                 **how,
             )
         )
-    # Around the block of a workgroup, and in several parts.
-    for n in (1, 2, 33, 1023, 1024, 1025, 4099, 50000):
+    # Around the blocks of teams and workgroups, and in several parts.
+    for n in (1, 2, 33, 64, 65, 128, 129, 260, 1023, 1024, 1025, 4099, 50000):
         CASES.append(
             Case(
                 f"{name}_{n}",

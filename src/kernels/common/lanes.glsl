@@ -1,12 +1,18 @@
 // Teams: LANES consecutive invocations of a workgroup that work on one row.
 //
-// Before including, define WG_SIZE (a multiple of 128, so that every subgroup
-// is full) and LANES (a power of two up to WG_SIZE). TEAM_REDUCE declares a
-// function that returns the team's result to each of its invocations. Call it
-// in uniform control flow only: teams wider than a subgroup need barriers. The
-// trailing barrier allows another reduction at once.
+// Before including, define LANES, a power of two; also WG_SIZE, unless it is the
+// least multiple of both LANES and 128 (every subgroup must be full).
+// TEAM_REDUCE declares a function that returns the team's result to each of its
+// invocations. Call it in uniform control flow only: teams wider than a subgroup
+// need barriers. The trailing barrier allows another reduction at once.
 #pragma once
 
+#ifdef WG_SIZE
+#elif LANES <= 128
+#define WG_SIZE 128
+#else
+#define WG_SIZE LANES
+#endif
 #define TEAMS (WG_SIZE / LANES)
 #define LANE (gl_LocalInvocationIndex % LANES)
 #define TEAM (gl_LocalInvocationIndex / LANES)

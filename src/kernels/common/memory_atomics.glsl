@@ -13,22 +13,22 @@
 // may do so any number of times.
 #define MOST_ATTEMPTS 0xffffff00u
 
-#define SWAP_LOOP_(NAME, ITEM, VALUE, BITS, FROM, TO, OP)                     \
+#define SWAP_LOOP_(NAME, ITEM, VALUE, BITS, CODE, FROM, TO, OP)               \
   VALUE msl_atomic_##NAME(uint64_t address, ITEM item, VALUE x) {             \
     Ptr_u32 word = Ptr_u32(address & ~uint64_t(3));                           \
     uint shift = (uint(address) & 3u) * 8u;                                   \
     const uint mask = 0xffffffffu >> (32 - BITS);                             \
     uint seen = word.v[0];                                                    \
-    VALUE old = FROM((seen >> shift) & mask);                                 \
+    VALUE old = FROM(CODE((seen >> shift) & mask));                           \
     BOUNDED_WHILE(true, MOST_ATTEMPTS) {                                      \
-      uint next = (TO(OP(old, x)) & mask) << shift;                           \
+      uint next = (uint(TO(OP(old, x))) & mask) << shift;                     \
       next |= seen & ~(mask << shift);                                        \
       uint before = atomicCompSwap(word.v[0], seen, next);                    \
       if (before == seen) {                                                   \
         break;                                                                \
       }                                                                       \
       seen = before;                                                          \
-      old = FROM((seen >> shift) & mask);                                     \
+      old = FROM(CODE((seen >> shift) & mask));                               \
     }                                                                         \
     return old;                                                               \
   }
@@ -42,37 +42,38 @@
 #define OP_XOR_(a, b) ((a) ^ (b))
 #define OP_EXCHANGE_(a, b) (b)
 
-#define EACH_SWAP_NUMBER_(ITEM, VALUE, BITS, FROM, TO)                        \
-  SWAP_LOOP_(add, ITEM, VALUE, BITS, FROM, TO, OP_ADD_)                       \
-  SWAP_LOOP_(sub, ITEM, VALUE, BITS, FROM, TO, OP_SUB_)                       \
-  SWAP_LOOP_(min, ITEM, VALUE, BITS, FROM, TO, OP_MIN_)                       \
-  SWAP_LOOP_(max, ITEM, VALUE, BITS, FROM, TO, OP_MAX_)                       \
-  SWAP_LOOP_(exchange, ITEM, VALUE, BITS, FROM, TO, OP_EXCHANGE_)
-#define EACH_SWAP_INTEGER_(ITEM, VALUE, BITS, FROM)                           \
-  EACH_SWAP_NUMBER_(ITEM, VALUE, BITS, FROM, uint)                            \
-  SWAP_LOOP_(and, ITEM, VALUE, BITS, FROM, uint, OP_AND_)                     \
-  SWAP_LOOP_(or, ITEM, VALUE, BITS, FROM, uint, OP_OR_)                       \
-  SWAP_LOOP_(xor, ITEM, VALUE, BITS, FROM, uint, OP_XOR_)
+#define EACH_SWAP_NUMBER_(ITEM, VALUE, BITS, CODE, FROM, TO)                  \
+  SWAP_LOOP_(add, ITEM, VALUE, BITS, CODE, FROM, TO, OP_ADD_)                 \
+  SWAP_LOOP_(sub, ITEM, VALUE, BITS, CODE, FROM, TO, OP_SUB_)                 \
+  SWAP_LOOP_(min, ITEM, VALUE, BITS, CODE, FROM, TO, OP_MIN_)                 \
+  SWAP_LOOP_(max, ITEM, VALUE, BITS, CODE, FROM, TO, OP_MAX_)                 \
+  SWAP_LOOP_(exchange, ITEM, VALUE, BITS, CODE, FROM, TO, OP_EXCHANGE_)
+#define EACH_SWAP_INTEGER_(T, BITS)                                           \
+  EACH_SWAP_NUMBER_(T, T, BITS, uint, T, uint)                                \
+  SWAP_LOOP_(and, T, T, BITS, uint, T, uint, OP_AND_)                         \
+  SWAP_LOOP_(or, T, T, BITS, uint, T, uint, OP_OR_)                           \
+  SWAP_LOOP_(xor, T, T, BITS, uint, T, uint, OP_XOR_)
+EACH_SWAP_NUMBER_(float, float, 32, uint, uintBitsToFloat, floatBitsToUint)
+EACH_SWAP_INTEGER_(uint8_t, 8)
+EACH_SWAP_INTEGER_(int8_t, 8)
+EACH_SWAP_INTEGER_(uint16_t, 16)
+EACH_SWAP_INTEGER_(int16_t, 16)
 
-#define F16_OF_(bits) f16_to_f32(uint16_t(bits))
-#define BF16_OF_(bits) bf16_to_f32(uint16_t(bits))
-#define BITS_OF_F16_(x) uint(f32_to_f16(x))
-#define BITS_OF_BF16_(x) uint(f32_to_bf16(x))
+// Coded dtypes, by the type of their values.
+#define SWAP_float_(ITEM, BITS, FROM, TO)                                     \
+  EACH_SWAP_NUMBER_(ITEM, float, BITS, uint##BITS##_t, FROM, TO)
 #define BOOL_OF_(bits) ((bits) != 0u)
-EACH_SWAP_NUMBER_(float, float, 32, uintBitsToFloat, floatBitsToUint)
-EACH_SWAP_NUMBER_(Bits_f16, float, 16, F16_OF_, BITS_OF_F16_)
-EACH_SWAP_NUMBER_(Bits_bf16, float, 16, BF16_OF_, BITS_OF_BF16_)
-EACH_SWAP_INTEGER_(uint8_t, uint8_t, 8, uint8_t)
-EACH_SWAP_INTEGER_(int8_t, int8_t, 8, int8_t)
-EACH_SWAP_INTEGER_(uint16_t, uint16_t, 16, uint16_t)
-EACH_SWAP_INTEGER_(int16_t, int16_t, 16, int16_t)
 #define OP_BOTH_(a, b) ((a) && (b))
 #define OP_EITHER_(a, b) ((a) || (b))
 #define OP_ONE_(a, b) ((a) != (b))
-SWAP_LOOP_(and, Bits_bool, bool, 8, BOOL_OF_, uint, OP_BOTH_)
-SWAP_LOOP_(or, Bits_bool, bool, 8, BOOL_OF_, uint, OP_EITHER_)
-SWAP_LOOP_(xor, Bits_bool, bool, 8, BOOL_OF_, uint, OP_ONE_)
-SWAP_LOOP_(exchange, Bits_bool, bool, 8, BOOL_OF_, uint, OP_EXCHANGE_)
+#define SWAP_bool_(ITEM, BITS, FROM, TO)                                      \
+  SWAP_LOOP_(and, ITEM, bool, BITS, uint, BOOL_OF_, uint, OP_BOTH_)           \
+  SWAP_LOOP_(or, ITEM, bool, BITS, uint, BOOL_OF_, uint, OP_EITHER_)          \
+  SWAP_LOOP_(xor, ITEM, bool, BITS, uint, BOOL_OF_, uint, OP_ONE_)            \
+  SWAP_LOOP_(exchange, ITEM, bool, BITS, uint, BOOL_OF_, uint, OP_EXCHANGE_)
+#define SWAP_CODED_(D, VALUE, BITS, FROM, TO)                                 \
+  SWAP_##VALUE##_(Bits_##D, BITS, FROM, TO)
+EACH_CODED_DTYPE(SWAP_CODED_)
 
 #define WORD_ATOMIC_(NAME, PTR, VALUE, FUNCTION)                              \
   VALUE msl_atomic_##NAME(uint64_t address, VALUE item, VALUE x) {            \

@@ -2,12 +2,6 @@
 // (rows.h), in teams of LANES (common/lanes.glsl). Row r of y starts at r * n.
 #pragma once
 
-#if LANES <= 128
-#define WG_SIZE 128
-#else
-#define WG_SIZE LANES
-#endif
-
 #include "common/lanes.glsl"
 #include "common/vec4.glsl"
 #include "rows.h"

@@ -48,12 +48,13 @@
   F(i64, int64_t, 64, bits_to_i64, i64_to_bits)                               \
   F(f32, float, 32, uintBitsToFloat, floatBitsToUint)                         \
   F(c64, vec2, 64, uintBitsToFloat, floatBitsToUint)
-// Coded dtypes are converted and have at most 16 bits. Floats also need a
-// to_<dtype>.
-#define EACH_CODED_DTYPE(F)                                                   \
+// Coded dtypes are converted and have at most 16 bits, singly but for bf16.
+// Floats also need a to_<dtype>.
+#define EACH_SINGLY_CODED_DTYPE(F)                                            \
   F(bool, bool, 8, bits_to_bool, bool_to_bits)                                \
-  F(f16, float, 16, f16_to_f32, f32_to_f16)                                   \
-  F(bf16, float, 16, bf16_to_f32, f32_to_bf16)
+  F(f16, float, 16, f16_to_f32, f32_to_f16)
+#define EACH_CODED_DTYPE(F)                                                   \
+  EACH_SINGLY_CODED_DTYPE(F) F(bf16, float, 16, bf16_to_f32, f32_to_bf16)
 #define EACH_DTYPE(F) EACH_PLAIN_DTYPE(F) EACH_CODED_DTYPE(F)
 #define to_f16 to_f32
 #define to_bf16 to_f32

@@ -74,5 +74,4 @@ void store4_Ptr_bf16(uint64_t p, uint64_t i, float v[4]) {
 #define ACCESS4_(D, VALUE, BITS, FROM, TO)                                    \
   ACCESS4_##BITS(Ptr_##D, VALUE, FROM, TO)
 EACH_PLAIN_DTYPE(ACCESS4_)
-ACCESS4_8(Ptr_bool, bool, bits_to_bool, bool_to_bits)
-ACCESS4_16(Ptr_f16, float, f16_to_f32, f32_to_f16)
+EACH_SINGLY_CODED_DTYPE(ACCESS4_)

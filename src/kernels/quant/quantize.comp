@@ -33,6 +33,11 @@ void load_items(uint64_t first) {
 }
 
 #if !ROUNDTRIP
+void clear_codes() {
+  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
+    codes[w] = 0;
+  }
+}
 void set_code(uint i, uint code) {
   uint at = i * BITS;
   codes[at / 32] |= code << at % 32;
@@ -97,8 +102,12 @@ void quantize_group(uint group, uint lane) {
   }
 }
 #else
+const float bins = float((1 << BITS) - 1);
+uint integer_code(float q) {
+  return uint(int(min(max(q, 0.0), bins)));
+}
+
 void quantize_group(uint group, uint lane) {
-  const float bins = float((1 << BITS) - 1);
   const float eps = 1e-7;
   float low = INF_F;
   float high = -INF_F;
@@ -132,10 +141,25 @@ void quantize_group(uint group, uint lane) {
     store(A.scales, group, scale);
     store(A.biases, group, bias);
   }
+  // A product with the reciprocal is off by less than `slack` from the quotient
+  // where it is a code, and rounds to another code only that close to a tie.
+  // Reciprocals of scales above 2^125 may be subnormal.
+  const float slack = (bins + 1.0) / 2097152.0;
+  precise float inverse = math_divide(1.0, scale);
+  bool exact = abs(scale) < 4.2535295865117308e37;
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    precise float v = x[i] - bias;
-    precise float q = roundEven(math_divide(v, scale));
-    set_code(i, uint(int(min(max(q, 0.0), bins))));
+    precise float v = (x[i] - bias) * inverse;
+    float q = roundEven(v);
+    exact = exact && abs(abs(v - q) - 0.5) > slack; // not if NaN
+    set_code(i, integer_code(q));
+  }
+  if (!exact) {
+    clear_codes();
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      precise float v = x[i] - bias;
+      precise float q = roundEven(math_divide(v, scale));
+      set_code(i, integer_code(q));
+    }
   }
 }
 #endif
@@ -147,9 +171,7 @@ void main() {
   uint64_t part = uint64_t(min(group, A.groups - 1u)) * LANES + lane;
   load_items(part * ITEMS);
 #if !ROUNDTRIP
-  [[unroll]] for (uint w = 0; w < WORDS; ++w) {
-    codes[w] = 0;
-  }
+  clear_codes();
 #endif
   if (LANES > 1 || group < A.groups) {
     quantize_group(group, lane);

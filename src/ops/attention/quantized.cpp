@@ -139,7 +139,7 @@ struct Found {
 };
 
 bool is_other() {
-  count_missed(Rule::Attention, Miss::Form);
+  count_missed(rule_of("attention"), Miss::Form);
   return false;
 }
 
@@ -276,7 +276,7 @@ void dispatch(
   if (plan.kernel.PARTS == PARTS_MERGED) {
     merge_parts(enc, p, plan, {*parts}, {out});
   }
-  count_joined(Rule::Attention, joined);
+  count_joined(rule_of("attention"), joined);
 }
 
 bool is_on() {

@@ -196,7 +196,7 @@ bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
 // Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
 bool takes_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
-  uint32_t least = rows < 0 ? t.few_rows : rows;
+  uint32_t least = rows >= 0 ? rows : s.n >= t.wide_outputs ? 2 : t.few_rows;
   bool faster = s.k >= t.fragments_k &&
       (s.m <= t.fragments_rows || s.n <= t.fragments_outputs);
   return loads_fragments(caps, s, rows) && s.m >= least && s.m <= 64 &&
@@ -333,11 +333,11 @@ bool loads_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
       loads_fragments(caps, s, rows);
 }
 
-// Whether that is qmm_fragments: few rows an expert, but not fewer rows than
-// experts.
+// Whether that is qmm_fragments: few rows an expert, but a row for every two
+// experts at least.
 bool takes_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
-  return loads_sorted_fragments(caps, s, rows) && s.batch >= s.matrices &&
+  return loads_sorted_fragments(caps, s, rows) && 2 * s.batch >= s.matrices &&
       rows_of_expert(s) <= t.few_expert_rows;
 }
 
@@ -602,7 +602,9 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
     return plan_dot(caps, shape, int8);
   }
   bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
-  if (!asked && takes_matrices(caps, shape)) {
+  auto& t = tuning(caps).quant;
+  bool wide = shape.n >= t.wide_outputs && takes_fragments(caps, shape, skinny);
+  if (!asked && !wide && takes_matrices(caps, shape)) {
     return plan_matrices(caps, shape);
   }
   if (takes_fragments(caps, shape, skinny)) {
@@ -621,7 +623,6 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
     return plan_sorted_tall(caps, shape);
   }
   // Tiles repay for sorted experts if each has several rows.
-  auto& t = tuning(caps).quant;
   bool tiled = shape.sorted
       ? shape.batch >= t.sorted_rows &&
           rows_of_expert(shape) >= t.sorted_expert_rows

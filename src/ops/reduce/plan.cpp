@@ -1,6 +1,7 @@
 #include "ops/reduce/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <string_view>
 
@@ -53,13 +54,16 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   Type acc = truth ? Type::u32 : accumulator(p.out);
   bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
-    // With four outputs an invocation, few outputs would leave cores idle.
-    vec = vec && p.even && p.kept_stride == 1 && p.outputs % 4 == 0 &&
-        p.reduced_stride % 4 == 0 && p.outputs >= 512 &&
-        p.outputs * p.extent >= uint64_t(1) << 24;
+    // With four outputs an invocation, few outputs would leave cores idle; few
+    // elements are all in flight.
+    bool busy = p.outputs >= 512 && p.outputs * p.extent >= uint64_t(1) << 24;
+    vec = vec && p.kept_stride == 1 && p.kept_extent % 4 == 0 &&
+        p.reduced_stride % 4 == 0 && p.kept_fours &&
+        (p.extent <= 32 || (busy && p.even));
   } else {
     vec = vec && lanes > 1 && p.reduced_stride == 1 && p.extent % 4 == 0 &&
-        p.kept_fours && p.extent < (uint64_t(1) << 31);
+        p.kept_fours && (p.kept_extent == 1 || p.kept_stride % 4 == 0) &&
+        p.extent < (uint64_t(1) << 31);
     lanes = vec && p.extent <= 512 ? 32 : lanes;
     // Sums of other lanes would have other bits.
     bool sums = op == "Sum" || op == "Prod";
@@ -137,12 +141,16 @@ uint64_t ArgReducePlan::join_groups() const {
   return divide_up(parts.outputs, group_size / 32);
 }
 
-ScanPlan plan_scan(uint64_t lines, uint64_t stride, uint64_t extent) {
-  ScanPlan plan{.args = {lines, stride, extent, extent, 1}};
-  plan.threads =
-      extent <= 32 || (lines >= 4096 && (stride > 1 || extent <= 64));
+ScanPlan
+plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent) {
+  bool alone = extent <= 32 ||
+      (lines >= 4096 && (stride > 1 || (caps.software() && extent <= 1024)));
+  uint64_t fours = std::min<uint64_t>(divide_up(extent, 4), 256);
+  ScanPlan plan{
+      alone ? 1 : static_cast<int>(std::bit_ceil(fours)),
+      {lines, stride, extent, extent, 1}};
   constexpr uint64_t part = 8192;
-  if (!plan.threads && extent >= 4 * part && lines < 128) {
+  if (!alone && extent >= 4 * part && lines < 128) {
     uint64_t parts = std::min<uint64_t>(divide_up(extent, part), 1024);
     plan.args.chunk = divide_up(divide_up(extent, parts), 1024) * 1024;
     plan.args.parts = divide_up(extent, plan.args.chunk);

@@ -8,6 +8,7 @@
 #include "kernels/arg_reduce.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
+#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -25,7 +26,7 @@ struct ReduceProblem {
   int64_t kept_stride = 0, reduced_stride = 0;
   bool even = true; // there are no other axes
   bool even_reduced = true; // there are no other reduced axes
-  bool kept_fours = true; // all kept strides are multiples of four
+  bool kept_fours = true; // so are outer kept strides multiples of four
   bool aligned = false; // the first item starts at a multiple of four
   bool large = false;
 };
@@ -56,12 +57,13 @@ struct ArgReducePlan {
 };
 ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p);
 
-// Scan of lines with items `stride` apart: one line per invocation or per
-// workgroup, or lines in several parts.
+// Scan of lines with items `stride` apart by teams of `lanes`, whole or in
+// several parts.
 struct ScanPlan {
-  bool threads = false;
+  int lanes;
   ScanArgs args;
 };
-ScanPlan plan_scan(uint64_t lines, uint64_t stride, uint64_t extent);
+ScanPlan
+plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent);
 
 } // namespace mlx::core::vulkan

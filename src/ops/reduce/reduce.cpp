@@ -66,14 +66,10 @@ ReduceArgs<NDIM> args_of(const Job& job, const ReduceParts& parts) {
       nest_args<NDIM>(job.reduced.shape, job.reduced.strides)};
 }
 
-// Whether every output's first element is a multiple of four items after x.
-bool begins_at_fours(const Axes& kept) {
-  for (size_t d = 0; d < kept.shape.size(); ++d) {
-    if (kept.shape[d] > 1 && kept.strides[d] % 4) {
-      return false;
-    }
-  }
-  return true;
+// Whether all strides but the innermost are multiples of four.
+bool outer_fours(const Axes& kept) {
+  auto outer = leading(kept.strides, 1);
+  return std::ranges::all_of(outer, [](int64_t s) { return s % 4 == 0; });
 }
 
 // Describes sums of items of rows that take one invocation for each output.
@@ -110,7 +106,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
       .reduced_stride = job.reduced.strides.back(),
       .even = ndim == 1,
       .even_reduced = job.reduced.shape.size() == 1,
-      .kept_fours = begins_at_fours(job.kept),
+      .kept_fours = outer_fours(job.kept),
       .aligned = x.offset() % (4 * x.itemsize()) == 0,
       .large = job.large,
   });

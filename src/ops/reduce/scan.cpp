@@ -4,6 +4,7 @@
 #include "mlx/primitives.h"
 #include "ops/layout.h"
 #include "ops/reduce/plan.h"
+#include "ops/rows/rows.h"
 
 namespace mlx::core {
 
@@ -49,10 +50,13 @@ void scan_gpu_inplace(
   uint64_t extent = in.shape(axis);
   // An axis of one item may have any stride.
   uint64_t stride = extent == 1 ? 1 : in.strides()[axis];
-  auto [threads, args] = plan_scan(in.data_size() / extent, stride, extent);
+  auto [lanes, args] =
+      plan_scan(enc.caps(), in.data_size() / extent, stride, extent);
   if (args.lines == 0) {
     return;
   }
+  bool fours = lanes > 1 && stride == 1 && extent % 4 == 0 && by_fours(in) &&
+      by_fours(out);
   ScanVariant variant{
       .T = type_of(in),
       .U = type_of(out),
@@ -60,11 +64,10 @@ void scan_gpu_inplace(
       .OP = op_name(reduce_type),
       .REVERSE = reverse,
       .INCLUSIVE = inclusive,
-      .STEP = threads ? "Threads" : "Lines"};
-  bool fours = stride == 1 && extent % 4 == 0 && by_fours(in) && by_fours(out);
-  variant.FOURS = fours && !threads;
-  variant.WG = !threads && extent <= 512 ? 128 : 256; // of four items
-  Grid groups = linear(args.lines * args.parts, threads ? 256 : 1);
+      .STEP = "Lines",
+      .FOURS = fours,
+      .LANES = lanes};
+  Grid groups = row_grid(args.lines * args.parts, lanes);
   if (args.parts == 1) {
     enc.dispatch(enc.kernel(variant), {in}, {out}, args, groups);
     return;

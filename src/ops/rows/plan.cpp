@@ -18,17 +18,15 @@ RowTeam team_of(int lanes, uint32_t length, int most_chunks) {
 } // namespace
 
 RowTeam row_team(uint32_t length) {
-  int lanes = length <= 16 ? 4
-      : length <= 512      ? 32
-      : length <= 1024     ? 128
-                           : 256;
+  // Further lanes of rows of up to 128 items would only add zeros.
+  int lanes = length <= 128 ? std::bit_ceil(std::max((length + 3) / 4, 1u))
+      : length <= 512       ? 32
+      : length <= 1024      ? 128
+                            : 256;
   return team_of(lanes, length, 8);
 }
 
 RowTeam softmax_team(uint64_t rows, uint32_t length) {
-  if (length <= 4) {
-    return team_of(1, length, 8); // the sums of more lanes add zeros
-  }
   return rows < 256 && length > 128 && length <= 512 ? team_of(128, length, 8)
                                                      : row_team(length);
 }

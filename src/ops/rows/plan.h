@@ -21,8 +21,7 @@ struct RowTeam {
 };
 RowTeam row_team(uint32_t length);
 // With the bits of row_team's (common/softmax_row.glsl): more lanes for few
-// rows, because a router compares each item with all others; one for up to four
-// items.
+// rows, because a router compares each item with all others.
 RowTeam softmax_team(uint64_t rows, uint32_t length);
 
 // Splits a few long rows, such as a vocabulary's logits, into parts.

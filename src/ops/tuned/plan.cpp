@@ -72,6 +72,8 @@ constexpr Change changes[] = {
     SET(forms.norm_lanes, 256),
     SET(quant.few_rows, 2),
     SET(quant.few_rows, always),
+    SET(quant.wide_outputs, 1),
+    SET(quant.wide_outputs, always),
     SET(quant.small_group_rows, 64),
     SET(quant.fragments_k, 1),
     SET(quant.fragments_k, always),
