@@ -16,11 +16,15 @@ constexpr int64_t longest_list = 64; // longer arrays are filled by a loop
 
 } // namespace
 
-Value Translator::eval(const Expr& e) {
-  Temporarily deeper(depth_, depth_ + 1);
-  if (depth_ > deepest) {
+Temporarily<int> Translator::deeper() {
+  if (depth_ == deepest) {
     fail("this is nested too deeply.");
   }
+  return {depth_, depth_ + 1};
+}
+
+Value Translator::eval(const Expr& e) {
+  auto level = deeper();
   Temporarily here(here_, e.place);
   last_ = e.place;
   return eval_inner(e);
@@ -77,10 +81,7 @@ Value Translator::condition(const Expr& e) {
 
 void Translator::discard(const Expr& e) {
   Temporarily here(here_, e.place);
-  Temporarily deeper(depth_, depth_ + 1);
-  if (depth_ > deepest) {
-    fail("this is nested too deeply.");
-  }
+  auto level = deeper();
   bool steps = e.text == "++" || e.text == "--";
   if (e.kind == Kind::Assign) {
     assign(e);

@@ -7,8 +7,6 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-constexpr int deepest = 300;
-
 // "a = b;" and "++i;" as one expression for the head of a loop.
 std::optional<std::string> joined(const std::vector<Line>& lines) {
   std::string all;
@@ -27,10 +25,7 @@ std::optional<std::string> joined(const std::vector<Line>& lines) {
 } // namespace
 
 void Translator::statement(const Stmt& s) {
-  Temporarily deeper(depth_, depth_ + 1);
-  if (depth_ > deepest) {
-    fail("this is nested too deeply.");
-  }
+  auto level = deeper();
   Temporarily here(here_, s.place);
   auto& w = *writing_;
   if (!w.masked || w.plain > 0) {

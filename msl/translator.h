@@ -220,6 +220,8 @@ class Translator {
   std::string loaded_item(Ty t, const std::string& text);
 
   // -- expressions.cpp
+  // One level more of the tree until the result's end; an error if too deep.
+  Temporarily<int> deeper();
   Value eval(const Expr& e);
   Value eval_inner(const Expr& e);
   Value rvalue(const Expr& e);

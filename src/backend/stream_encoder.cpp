@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <unordered_map>
 
 #include "mlx/backend/gpu/eval.h"
@@ -65,6 +66,21 @@ Entry& find_entry(Stream s) {
   throw std::runtime_error(
       "[vulkan] There is no Stream(gpu, " + std::to_string(s.index) +
       ") in the current thread. Create the stream in the thread that uses it.");
+}
+
+[[noreturn]] void too_many_groups(
+    const Kernel& k,
+    std::span<const Operand> inputs,
+    uint64_t groups) {
+  std::ostringstream msg;
+  msg << "[vulkan] " << k.name << " of";
+  for (auto& o : inputs) {
+    msg << " " << o.a.dtype() << o.a.shape();
+  }
+  msg << " needs " << groups
+      << " workgroups; the Vulkan backend starts at most 2^32 - 1. Split the "
+         "batch.";
+  throw std::invalid_argument(msg.str());
 }
 
 } // namespace
@@ -148,6 +164,10 @@ void StreamEncoder::dispatch_bytes(
     Grid grid,
     const Work& work,
     const Descriptor& what) {
+  uint64_t groups = uint64_t(grid.x) * grid.y * grid.z;
+  if (groups > UINT32_MAX) {
+    too_many_groups(k, inputs, groups);
+  }
   constexpr size_t most_inline = 12;
   alignas(Binding) std::byte fixed[most_inline * sizeof(Binding)];
   std::vector<Binding> many;

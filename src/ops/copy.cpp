@@ -157,11 +157,9 @@ void launch(
     args.in_offset = collapsed.offset[0];
     args.out_offset = collapsed.offset[1];
     args.ndim = collapsed.shape.size();
-    for (uint32_t d = 0; d < args.ndim; ++d) {
-      args.in_strides[d] = collapsed.strides[0][d];
-      args.out_strides[d] = collapsed.strides[1][d];
-      args.shape[d] = collapsed.shape[d];
-    }
+    assign(args.in_strides, collapsed.strides[0]);
+    assign(args.out_strides, collapsed.strides[1]);
+    assign(args.shape, collapsed.shape);
     // Items that a view skips are not read.
     std::span<const Operand> from = reads;
     double item = from.front().a.itemsize() + dst.a.itemsize();
@@ -219,13 +217,10 @@ void copy_strided(
     variant.WORD = ratio * out.itemsize();
     collapsed.widen(ratio);
   }
-  if (!dyn_in && !dyn_out) {
-    return launch(enc, collapsed, variant, {src}, dst);
-  }
-  std::vector<Operand> reads{src};
+  FewOperands reads{src};
   for (auto* offset : {move.dynamic_in, move.dynamic_out}) {
     if (offset) {
-      reads.emplace_back(*offset);
+      reads.add(*offset);
     }
   }
   launch(enc, collapsed, variant, reads, dst);

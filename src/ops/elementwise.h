@@ -48,11 +48,9 @@ void set_items(
   items.ndim = static_cast<int32_t>(shape.size());
   items.last = shape.back();
   items.rows = size / items.last;
-  for (int d = 0; d < items.ndim; ++d) {
-    items.shape[d] = shape[d];
-    for (int k = 0; k < operands; ++k) {
-      items.strides[k][d] = strides[k][d];
-    }
+  assign(items.shape, shape);
+  for (int k = 0; k < operands; ++k) {
+    assign(items.strides[k], strides[k]);
   }
 }
 

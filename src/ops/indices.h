@@ -24,11 +24,6 @@ void with_small_ndim(const Shape& shape, const char* op, F&& f) {
   with_constant<1, 2, max_ndim>(variant_ndim(shape.size(), op), f);
 }
 
-template <typename T, size_t N, typename Values>
-void assign(T (&to)[N], const Values& from) {
-  std::copy(from.begin(), from.end(), to);
-}
-
 // A reduction's function in common/combine.glsl; null for assignments.
 template <typename Primitive>
 const char* combine_function(typename Primitive::ReduceType type) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/common/nest.h"
 #include "mlx/array.h"
 
 namespace mlx::core::vulkan {
@@ -59,6 +60,21 @@ Axes collapsed(Shape shape, Strides strides);
 template <typename T>
 T leading(const T& axes, int n) {
   return T(axes.begin(), axes.end() - n);
+}
+
+// Fills the beginning of an array of an argument block.
+template <typename T, size_t N, typename Values>
+void assign(T (&to)[N], const Values& from) {
+  std::copy(from.begin(), from.end(), to);
+}
+
+// The loop nest of an argument block over collapsed axes, at most NDIM.
+template <int NDIM>
+Nest<NDIM> nest_args(const Shape& shape, const Strides& strides) {
+  Nest<NDIM> nest{static_cast<int>(shape.size())};
+  assign(nest.shape, shape);
+  assign(nest.strides, strides);
+  return nest;
 }
 
 int64_t elements(const Shape& shape);

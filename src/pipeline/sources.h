@@ -17,7 +17,7 @@ struct EmbeddedSource {
 };
 extern const EmbeddedSource embedded_sources[];
 extern const size_t embedded_source_count;
-// Names are relative to src/ops/tuned/rows (ops/tuned/choices.h).
+// Names are relative to src/ops/tuned/rows (ops/tuned/plan.h).
 extern const EmbeddedSource embedded_rows[];
 extern const size_t embedded_row_count;
 

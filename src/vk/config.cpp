@@ -113,7 +113,7 @@ constexpr ConfigEntry table[] = {
      "device's rates at start. `plans=amd`, `plans=intel` and `plans=least` make "
      "plans of products and attention take the device for one of that class; "
      "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold. "
-     "`rows=FILE` stands for the chip's rows (ops/tuned/choices.h)."},
+     "`rows=FILE` stands for the chip's rows (ops/tuned/plan.h)."},
 };
 
 // The words of MLX_VK_DISABLE.

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "null/devices.h"
-#include "ops/tuned/choices.h"
 #include "ops/tuned/visit.h"
 #include "variants/compile.h"
 

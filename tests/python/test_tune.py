@@ -61,7 +61,9 @@ CHOOSE = """
 made = [{**c["candidates"][1], **c} for c in library.classes()]
 assert len(made) == 2
 del made[0]["candidates"], made[1]["candidates"]
-library.store({"choices": made, "model": "by hand", "when": "today", "cells": []})
+cell = {"name": "decode 1", "gain": 1.5, "before": [3.0], "after": [2.0]}
+made = {"choices": made, "model": "by hand", "when": "today", "cells": [cell]}
+library.store(made)
 """
 
 
@@ -86,7 +88,7 @@ def test_a_table_is_used_and_can_be_switched_off(tmp_path):
     assert chosen != by_default and chosen == kernels(tmp_path)
     assert kernels(tmp_path, MLX_VK_DISABLE="tuned") == by_default
     done = command("doctor", MLX_VK_CACHE=str(tmp_path))
-    assert "by hand: 2 kernels" in " ".join(done.stdout.split())
+    assert "by hand: 2 kernels, steps 1.50 times" in " ".join(done.stdout.split())
     done = command("tune", "--show", MLX_VK_CACHE=str(tmp_path))
     assert "quantized m=64" in done.stdout and "by hand" in done.stdout
 
@@ -132,6 +134,7 @@ def test_rows_of_the_chip_are_a_default(tmp_path):
     assert command("tune", "--export", file, **own).returncode == 0
     table = json.loads(file.read_text())
     assert table["class"] == "llvmpipe" and "uuid" not in table
+    assert table["cells"] == [{"name": "decode 1", "gain": 1.5}]
 
     new = tmp_path / "new"
     rows = {"MLX_VK_TEST": f"rows={file}"}

@@ -243,7 +243,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
 }
 
 void product(const Vjp& vjp, const array& a, const array& b, array out) {
-  run_gemm(vjp.enc, {"scaled_dot_product_attention", a, b}, out);
+  run_gemm(vjp.enc, {a, b}, out);
 }
 
 void query_gradient(

@@ -172,7 +172,7 @@ void convolve_by_products(Job& job) {
   if (job.pointwise()) {
     array a = matrix(row_contiguous(x, enc), {int(rows), k});
     array y = matrix(out, {int(rows), n});
-    run_gemm(enc, {"conv", a, wt}, y);
+    run_gemm(enc, {a, wt}, y);
     return;
   }
   // Unfolds in parts, so that the copies of x stay small.
@@ -194,7 +194,7 @@ void convolve_by_products(Job& job) {
     array y = matrix(out, {m, n}, p.first);
     p.items = a.size() / (vec ? 4 : 1);
     enc.dispatch(unfold, {x}, {a}, p, linear(p.items, 128));
-    run_gemm(enc, {"conv", a, wt}, y);
+    run_gemm(enc, {a, wt}, y);
   }
 }
 

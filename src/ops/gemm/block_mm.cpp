@@ -32,7 +32,6 @@ void run_blocks(
   p.tiles_n = (p.n + tile - 1) / tile;
   uint64_t batches = out.size() / (uint64_t(p.m) * p.n);
   uint64_t groups = batches * p.tiles_m * p.tiles_n;
-  check_groups(name, a, b, groups);
   p.batches = batches;
 
   Shape shape = leading(out.shape(), 2);
@@ -55,9 +54,9 @@ void run_blocks(
   collapse(shape, strides);
   variant_ndim(shape.size(), name); // throws
   p.ndim = shape.size();
-  std::copy(shape.begin(), shape.end(), p.shape);
+  assign(p.shape, shape);
   for (int i = 0; i < BLOCK_OPERANDS; ++i) {
-    std::copy(strides[i].begin(), strides[i].end(), p.batch[i]);
+    assign(p.batch[i], strides[i]);
   }
   p.a_t = p.rows[BLOCK_A] == 1 && p.cols[BLOCK_A] != 1;
   p.b_t = p.rows[BLOCK_B] == 1 && p.cols[BLOCK_B] != 1;

@@ -8,7 +8,6 @@ namespace mlx::core::vulkan {
 
 // y = alpha * a b + beta * c over collapsed batch dimensions.
 struct GemmCall {
-  const char* name; // MLX call, for messages
   const array& a;
   const array& b;
   const array* c = nullptr;
@@ -43,13 +42,5 @@ array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height);
 // support, and if each matrix has few rows. `call` has indices, with equal
 // values of call.rhs adjacent.
 bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out);
-
-// Throws std::invalid_argument, naming the call, if a product of a and b needs
-// more workgroups than the limit.
-void check_groups(
-    const char* name,
-    const array& a,
-    const array& b,
-    uint64_t groups);
 
 } // namespace mlx::core::vulkan

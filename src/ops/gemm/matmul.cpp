@@ -28,15 +28,14 @@ void Matmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("matmul", out);
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = vulkan::encoder(stream());
-  vulkan::run_gemm(enc, {"matmul", inputs[0], inputs[1]}, out);
+  vulkan::run_gemm(enc, {inputs[0], inputs[1]}, out);
 }
 
 void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("addmm", out);
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = vulkan::encoder(stream());
-  vulkan::run_gemm(
-      enc, {"addmm", inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
+  vulkan::run_gemm(enc, {inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
 }
 
 void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
@@ -47,7 +46,7 @@ void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   }
   out.set_data(allocator::malloc(out.nbytes()));
   vulkan::GemmCall call{
-      "gather_mm", inputs[0], inputs[1], nullptr, 1, 0, &inputs[2], &inputs[3]};
+      inputs[0], inputs[1], nullptr, 1, 0, &inputs[2], &inputs[3]};
   if (!right_sorted_ || !vulkan::run_sorted_gemm(enc, call, out)) {
     vulkan::run_gemm(enc, call, out);
   }

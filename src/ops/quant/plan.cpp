@@ -12,6 +12,18 @@ namespace mlx::core::vulkan {
 
 namespace {
 
+// A shape, with the device's matrix units for its type.
+struct Typed : QuantShape {
+  Typed(const Caps& caps, const QuantShape& s)
+      : QuantShape(s),
+        units(caps.matrices(common.T)),
+        halves(caps.half_matrices(common.T)),
+        usual(caps.usual_matrices(common.T)) {}
+
+  MatrixUnits units, halves;
+  bool usual;
+};
+
 uint32_t tiles(uint64_t n, uint32_t tile) {
   return static_cast<uint32_t>((n + tile - 1) / tile);
 }
@@ -70,11 +82,10 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 
 // Whether matrix units compute products of few rows, where they measured faster
 // (docs/lab/2026-11-22-matvec.md).
-bool takes_matrices(const Caps& caps, const QuantShape& s) {
+bool takes_matrices(const Caps& caps, const Typed& s) {
   constexpr uint32_t most_rows = 8; // the most of a variant
   auto& f = s.common;
-  bool format =
-      f.CODE == CODE_INTEGER && f.BITS == 4 && caps.usual_matrices(f.T);
+  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && s.usual;
   return caps.known_fragments && format && s.aligned && s.transpose &&
       !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
       (s.m > 1 || s.k <= tuning(caps).quant.one_row_k) &&
@@ -159,7 +170,7 @@ QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
 
 // Whether qmm_skinny is used (docs/lab/2026-11-22-few-rows.md). Small groups
 // slow it down more than rows of x, because each group's product is scaled.
-bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
+bool takes_skinny(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows < 0 ? t.few_rows : rows;
   // RADV spills with more rows on gfx1151 and gfx1100.
@@ -168,24 +179,24 @@ bool takes_skinny(const Caps& caps, const QuantShape& s, int rows) {
       : s.common.GROUP == 32           ? std::min(t.small_group_rows, full)
                                        : 0;
   return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
-      s.aligned && s.k % 32 == 0 && caps.usual_matrices(s.common.T) &&
-      caps.matrix_subgroup() == 32 && caps.shared_memory >= 32768;
+      s.aligned && s.k % 32 == 0 && s.usual && caps.matrix_subgroup() == 32 &&
+      caps.shared_memory >= 32768;
 }
 
 // Whether lanes load codes into their own elements of matrices: if the layout
 // is known, in the measured formats. Software devices emulate matrices if a
 // test requests it by `rows`.
-bool loads_fragments(const Caps& caps, const QuantShape& s, int rows) {
+bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
   const ProductVariant& v = s.common;
   bool can = caps.software() ? rows > 0 && v.T != Type::f32
-                             : caps.known_fragments && caps.usual_matrices(v.T);
+                             : caps.known_fragments && s.usual;
   return can && rows && s.transpose && s.aligned && s.sides_aligned &&
       s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.BITS == 4 && v.GROUP >= 64 &&
       caps.shared_memory >= 32768;
 }
 
 // Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
-bool takes_fragments(const Caps& caps, const QuantShape& s, int rows) {
+bool takes_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows >= 0 ? rows : s.n >= t.wide_outputs ? 2 : t.few_rows;
   bool faster = s.k >= t.fragments_k &&
@@ -243,7 +254,7 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
 }
 
 // Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
-bool takes_tall(const Caps& caps, const QuantShape& s, int rows) {
+bool takes_tall(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   return loads_fragments(caps, s, rows) && !s.sorted &&
       s.common.BATCH == BATCH_ONE && s.m >= t.least_tall_rows &&
@@ -319,14 +330,14 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
 
 // Whether qmm_fragments or qmm_tall is used for sorted rows
 // (docs/lab/2026-11-25-rows.md).
-bool loads_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
+bool loads_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
   return s.sorted && s.batch >= tuning(caps).quant.sorted_rows &&
       loads_fragments(caps, s, rows);
 }
 
 // Whether that is qmm_fragments: few rows an expert, but a row for every two
 // experts at least.
-bool takes_sorted_fragments(const Caps& caps, const QuantShape& s, int rows) {
+bool takes_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   return loads_sorted_fragments(caps, s, rows) && 2 * s.batch >= s.matrices &&
       rows_of_expert(s) <= t.few_expert_rows;
@@ -349,7 +360,7 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
 }
 
 // Whether it is qmm_tall: more rows an expert.
-bool takes_sorted_tall(const Caps& caps, const QuantShape& s, int rows) {
+bool takes_sorted_tall(const Caps& caps, const Typed& s, int rows) {
   return loads_sorted_fragments(caps, s, rows) &&
       rows_of_expert(s) > tuning(caps).quant.few_expert_rows;
 }
@@ -366,7 +377,7 @@ struct Tile {
 
 // The largest tile whose workgroups fill the device; if tiles are not timed,
 // the one with the least expected time.
-Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
+Tile coopmat_tile(const Caps& caps, const Typed& s) {
   constexpr Tile wide{128, 256, 2, 4};
   constexpr Tile large{128, 128, 2, 4};
   constexpr Tile medium{64, 128, 2, 4};
@@ -381,7 +392,7 @@ Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
   };
   auto fills = [&](const Tile& t) { return groups(t) >= caps.cores(); };
   auto& rows = tuning(caps).quant;
-  bool tall = together > rows.tall_rows && !narrow(caps.matrices(s.common.T));
+  bool tall = together > rows.tall_rows && !narrow(s.units);
   if (together <= (s.sorted ? rows.flat_expert_rows : rows.flat_rows)) {
     return flat;
   }
@@ -400,9 +411,9 @@ Tile coopmat_tile(const Caps& caps, const QuantShape& s) {
   return saves(small, best) ? small : best;
 }
 
-QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_coopmat(const Caps& caps, const Typed& s) {
   Tile t = coopmat_tile(caps, s);
-  auto units = caps.matrices(s.common.T);
+  auto units = s.units;
   // Takes fewer instructions, but is not timed on NVIDIA's GPUs.
   bool finite_first = s.common.T == Type::bf16 && !nvidia(caps);
   QmmCoopmatVariant v{
@@ -420,16 +431,16 @@ QuantPlan plan_coopmat(const Caps& caps, const QuantShape& s) {
 
 // Matrices that multiply codes by rows of x; without bf16 matrices, those of
 // f16 with packed rows (quant/half_rows.h; not timed on NVIDIA's GPUs).
-MatrixUnits units_of(const Caps& caps, const QuantShape& s) {
+MatrixUnits units_of(const Caps& caps, const Typed& s) {
   const ProductVariant& v = s.common;
   bool packs = v.CODE == CODE_INTEGER && !nvidia(caps) &&
       (s.sorted || v.BATCH == BATCH_ONE);
-  auto units = caps.matrices(v.T);
-  return units.lanes || !packs ? units : caps.half_matrices(v.T);
+  auto units = s.units;
+  return units.lanes || !packs ? units : s.halves;
 }
 
 // Whether qmm_sorted is used: for sorted rows; others if tiles are estimated.
-bool takes_sorted(const Caps& caps, const QuantShape& s) {
+bool takes_sorted(const Caps& caps, const Typed& s) {
   auto units = units_of(caps, s);
   bool estimated = !timed_tiles(caps) && !narrow(units);
   bool rows =
@@ -478,7 +489,7 @@ CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
 
 // Taller tiles read weights less often if experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
-QuantPlan plan_sorted(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_sorted(const Caps& caps, const Typed& s) {
   auto units = units_of(caps, s);
   auto variant = [&](const Tile& t, uint32_t depth) {
     return QmmSortedVariant{
@@ -520,7 +531,7 @@ bool repays_compiling(const QuantShape& s, uint64_t m) {
   return m > 32 && m * s.n * s.k >= software_tuning.quant.compiled_products;
 }
 
-QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_tiled(const Caps& caps, const Typed& s) {
   QmmVariant v{s.common, s.transpose, s.sorted};
   uint64_t m = s.sorted ? s.batch : s.m;
   if (caps.software()) {
@@ -546,20 +557,20 @@ QuantPlan plan_tiled(const Caps& caps, const QuantShape& s) {
     v.BN = fits && 2 * rounds(128) <= rounds(64) ? 128 : 64;
   }
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
-  plan.why = caps.coopmat(v.T) ? "rows of x must start at multiples of 16 bytes"
-                               : "no cooperative matrices for x's type";
+  plan.why = s.units.lanes ? "rows of x must start at multiples of 16 bytes"
+                           : "no cooperative matrices for x's type";
   return plan;
 }
 
 // Whether rows of x are rounded to bytes. The user must request it: 1 if bytes
 // multiply fast and matrix units cannot be used, 2 or 3 wherever possible.
-bool takes_dot(const Caps& caps, const QuantShape& s, int int8) {
+bool takes_dot(const Caps& caps, const Typed& s, int int8) {
   if (int8 == 0) {
     return false;
   }
   constexpr uint64_t most_bytes = 256 << 20; // of x, packed
   const ProductVariant& v = s.common;
-  bool matrices = s.x_aligned && caps.coopmat(v.T);
+  bool matrices = s.x_aligned && s.units.lanes;
   bool fast = (caps.fast_dot_signed || caps.fast_dot_mixed) && !matrices;
   bool asked = int8 > 1 || (int8 == 1 && fast);
   bool format = v.CODE == CODE_INTEGER || v.CODE == CODE_E2M1;
@@ -587,7 +598,8 @@ QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
 } // namespace
 
 QuantPlan
-plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
+plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
+  Typed shape(caps, s);
   if (takes_dot(caps, shape, int8)) {
     return plan_dot(caps, shape, int8);
   }
@@ -621,31 +633,31 @@ plan_quant(const Caps& caps, const QuantShape& shape, int skinny, int int8) {
     if (takes_sorted(caps, shape)) {
       return plan_sorted(caps, shape);
     }
-    return shape.x_aligned && caps.coopmat(shape.common.T)
-        ? plan_coopmat(caps, shape)
-        : plan_tiled(caps, shape);
+    return shape.x_aligned && shape.units.lanes ? plan_coopmat(caps, shape)
+                                                : plan_tiled(caps, shape);
   }
   return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
 }
 
 bool dequantizes_first(
     const Caps& caps,
-    const QuantShape& s,
+    const QuantShape& shape,
     int rows,
     int int8) {
+  Typed s(caps, shape);
   auto& t = tuning(caps).quant;
   if (takes_dot(caps, s, int8) || (rows < 0 && takes_tall(caps, s, rows))) {
     return false;
   }
   if (rows < 0) {
     // Only products along k support f16 matrices.
-    bool halves = caps.half_matrices(s.common.T).lanes;
+    bool halves = s.halves.lanes;
     bool codes = takes_sorted(caps, s);
-    rows = codes && halves                   ? 0
-        : codes                              ? t.codes_dequantize_rows
-        : halves && s.transpose              ? t.halves_dequantize_rows
-        : halves || caps.coopmat(s.common.T) ? t.dequantize_rows
-                                             : 0;
+    rows = codes && halves        ? 0
+        : codes                   ? t.codes_dequantize_rows
+        : halves && s.transpose   ? t.halves_dequantize_rows
+        : halves || s.units.lanes ? t.dequantize_rows
+                                  : 0;
   }
   return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
       s.common.BATCH == BATCH_ONE &&

@@ -1,7 +1,6 @@
 // QuantizedMatmul: rows times one matrix; stacked.cpp has all other products.
 #include "ops/quant/qmm.h"
 
-#include "kernels/quant/half_rows.h"
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
@@ -63,28 +62,6 @@ void count(const QuantShape& s, const QuantPlan* plan) {
   };
   count_path(
       "quantized products", shape, std::visit(path, plan->kernel), plan->why);
-}
-
-void dense_product(
-    StreamEncoder& enc,
-    const QuantOperands& o,
-    const ProductArgs& args,
-    array& out) {
-  int m = args.M, n = args.N, k = args.K;
-  Shape shape = o.transpose ? Shape{n, k} : Shape{k, n};
-  array w = enc.scratch(std::move(shape), out.dtype());
-  std::optional<array> side;
-  if (o.side) {
-    side = row_contiguous(*o.side, enc);
-  }
-  array codes = row_contiguous(o.w, enc);
-  dequantize(enc, codes, row_contiguous(o.scales, enc), side, w, o.format);
-  if (o.transpose) {
-    w = view(w, {k, n}, {1, k});
-  }
-  array x = view(o.x, {m, k}, {args.x_row, 1});
-  array y = view(out, {m, n}, {n, 1});
-  run_gemm(enc, {"quantized_matmul", x, w}, y);
 }
 
 // Runs a product whose parts of k are summed in a second dispatch.
@@ -172,7 +149,7 @@ void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
   if (auto plan = plan_product(enc, shape)) {
     rows_product(enc, *plan, shape, o, args, out);
   } else {
-    dense_product(enc, o, args, out);
+    dequantized_product(enc, o, args, out);
   }
 }
 
@@ -191,46 +168,6 @@ std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape) {
   return plan;
 }
 
-void pack_rows(
-    StreamEncoder& enc,
-    const QuantPlan& plan,
-    const QuantShape& shape,
-    array& x,
-    uint32_t rows,
-    int64_t& x_row) {
-  uint32_t k = shape.k;
-  if (auto* v = std::get_if<QmmDotVariant>(&plan.kernel)) {
-    uint32_t words = packed_row_words(k);
-    array packed = enc.scratch({int(rows), int(words)}, uint32);
-    PackRowsArgs pack{
-        .x_row = x_row,
-        .K = k,
-        .row_words = words,
-        .blocks = rows * (k / DOT_BLOCK)};
-    auto& kernel =
-        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
-    Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
-    enc.dispatch(kernel, {x}, {packed}, pack, grid);
-    x = packed;
-    x_row = words;
-  }
-  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
-  if (v && v->units.halves) {
-    uint32_t pitch = half_row_pitch(k, v->GROUP);
-    array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());
-    HalfRowsArgs pack{
-        .x_row = x_row,
-        .K = k,
-        .pitch = pitch,
-        .groups = rows * (k / v->GROUP)};
-    Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
-    enc.dispatch(
-        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
-    x = packed;
-    x_row = pitch;
-  }
-}
-
 void run_planned(
     StreamEncoder& enc,
     const QuantPlan& plan,
@@ -244,8 +181,6 @@ void run_planned(
   args.n_tiles = plan.n_tiles;
   uint64_t products = plan.sorted ? plan.splits : shape.batch * plan.splits;
   uint64_t groups = products * plan.m_tiles * plan.n_tiles;
-  auto* operands = inputs.begin();
-  check_groups("quantized_matmul", operands[0].a, operands[1].a, groups);
   args.groups = static_cast<uint32_t>(groups);
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
   auto& k = std::visit(
@@ -256,7 +191,7 @@ void run_planned(
   Operand result(out);
   enc.dispatch_bytes(
       k,
-      {operands, inputs.size()},
+      {inputs.begin(), inputs.size()},
       {&result, 1},
       &args,
       args_size,
@@ -266,20 +201,20 @@ void run_planned(
 }
 
 std::optional<int64_t> even_stride(const array& a, int n) {
-  if (a.flags().row_contiguous && a.size() > 0 &&
-      a.size() <= std::numeric_limits<int32_t>::max()) {
-    int64_t stride = 1;
-    for (int d = 1; d <= n; ++d) {
-      stride *= a.shape(-d);
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  int64_t stride = 0, count = 1;
+  for (int d = a.ndim() - n - 1; d >= 0; --d) {
+    if (a.shape(d) == 1) {
+      continue;
     }
-    return stride == int64_t(a.size()) ? 0 : stride;
+    if (count == 1) {
+      stride = a.strides(d);
+    } else if (a.strides(d) != count * stride || count * a.shape(d) > most) {
+      return std::nullopt;
+    }
+    count *= a.shape(d);
   }
-  auto [shape, strides] =
-      collapsed(leading(a.shape(), n), leading(a.strides(), n));
-  if (shape.size() > 1) {
-    return std::nullopt;
-  }
-  return shape[0] == 1 ? 0 : strides[0];
+  return stride;
 }
 
 } // namespace vulkan

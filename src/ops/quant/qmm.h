@@ -1,6 +1,6 @@
 // Quantized products: of rows and one matrix, as in a linear layer (qmm.cpp),
-// of stacks and by index (stacked.cpp), and with x quantized too
-// (quantize.cpp).
+// of stacks and by index (stacked.cpp), and with operands that are converted
+// first (quantize.cpp).
 #pragma once
 
 #include <optional>
@@ -81,13 +81,11 @@ QuantOperands qq_operands(
     size_t between,
     const QuantFormat& format);
 
-// Dequantizes row-contiguous codes and scales into `out`, which has memory.
-void dequantize(
+// Rows times one matrix that is dequantized first, for a dense product.
+void dequantized_product(
     StreamEncoder& enc,
-    const array& w,
-    const array& scales,
-    const std::optional<array>& side,
-    array& out,
-    const QuantFormat& format);
+    const QuantOperands& o,
+    const ProductArgs& args,
+    array& out);
 
 } // namespace mlx::core::vulkan

@@ -1,10 +1,12 @@
-// fast::Quantize in both directions, every mode, QQMatmul, which quantizes x
-// too, and fast::ConvertFP8.
+// Conversions of operands: fast::Quantize in both directions, QQMatmul, which
+// quantizes x too, rows packed for products, and fast::ConvertFP8.
 #include "mlx/backend/common/unary.h"
 #include "mlx/fast_primitives.h"
 
 #include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
+#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/quant/qmm.h"
 
@@ -50,8 +52,7 @@ void quantize(
   enc.dispatch(k, inputs, outputs, args, linear(invocations, 64));
 }
 
-} // namespace
-
+// Writes dequantized values to `out`, which has memory.
 void dequantize(
     StreamEncoder& enc,
     const array& w,
@@ -59,14 +60,75 @@ void dequantize(
     const std::optional<array>& side,
     array& out,
     const QuantFormat& f) {
-  std::vector<Operand> operands{w, scales};
+  array codes = row_contiguous(w, enc);
+  array factors = row_contiguous(scales, enc);
+  array last = side ? row_contiguous(*side, enc) : factors;
+  FewOperands operands{codes, factors};
   if (side) {
-    operands.emplace_back(*side);
+    operands.add(last);
   }
   auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
   DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
   Grid grid = linear(args.units, DEQUANTIZE_WG * DEQUANTIZE_UNITS);
   enc.dispatch(k, operands, {out}, args, grid);
+}
+
+} // namespace
+
+void dequantized_product(
+    StreamEncoder& enc,
+    const QuantOperands& o,
+    const ProductArgs& args,
+    array& out) {
+  int m = args.M, n = args.N, k = args.K;
+  array w = enc.scratch(o.transpose ? Shape{n, k} : Shape{k, n}, out.dtype());
+  dequantize(enc, o.w, o.scales, o.side, w, o.format);
+  if (o.transpose) {
+    w = view(w, {k, n}, {1, k});
+  }
+  array x = view(o.x, {m, k}, {args.x_row, 1});
+  array y = view(out, {m, n}, {n, 1});
+  run_gemm(enc, {x, w}, y);
+}
+
+void pack_rows(
+    StreamEncoder& enc,
+    const QuantPlan& plan,
+    const QuantShape& shape,
+    array& x,
+    uint32_t rows,
+    int64_t& x_row) {
+  uint32_t k = shape.k;
+  if (auto* v = std::get_if<QmmDotVariant>(&plan.kernel)) {
+    uint32_t words = packed_row_words(k);
+    array packed = enc.scratch({int(rows), int(words)}, uint32);
+    PackRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .row_words = words,
+        .blocks = rows * (k / DOT_BLOCK)};
+    auto& kernel =
+        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
+    Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
+    enc.dispatch(kernel, {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = words;
+  }
+  auto* v = std::get_if<QmmSortedVariant>(&plan.kernel);
+  if (v && v->units.halves) {
+    uint32_t pitch = half_row_pitch(k, v->GROUP);
+    array packed = enc.scratch({int(rows), int(pitch)}, x.dtype());
+    HalfRowsArgs pack{
+        .x_row = x_row,
+        .K = k,
+        .pitch = pitch,
+        .groups = rows * (k / v->GROUP)};
+    Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
+    enc.dispatch(
+        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
+    x = packed;
+    x_row = pitch;
+  }
 }
 
 QuantOperands qq_operands(
@@ -112,29 +174,21 @@ void fast::Quantize::eval_gpu(
     std::vector<array>& outputs) {
   auto& enc = vulkan::encoder(stream());
   auto format = vulkan::format_of(mode_, bits_, group_size_);
+  size_t at = dequantize_ ? 2 : 1;
+  std::optional<array> last; // biases or the global scale
+  if (inputs.size() > at) {
+    last = inputs[at];
+  }
   if (dequantize_) {
     auto& out = outputs[0];
     out.set_data(allocator::malloc(out.nbytes()));
-    auto rows = [&](size_t i) {
-      return vulkan::row_contiguous(inputs[i], enc);
-    };
-    std::optional<array> side;
-    if (inputs.size() > 2) {
-      side = rows(2);
-    }
-    vulkan::dequantize(enc, rows(0), rows(1), side, out, format);
-    return;
-  }
-  std::optional<array> global_scale;
-  if (inputs.size() > 1) {
-    global_scale = inputs[1];
+    return vulkan::dequantize(enc, inputs[0], inputs[1], last, out, format);
   }
   for (auto& o : outputs) {
     o.set_data(allocator::malloc(o.nbytes()));
   }
   std::vector<vulkan::Operand> out(outputs.begin(), outputs.end());
-  vulkan::quantize(
-      enc, "quantize", inputs[0], global_scale, out, format, false);
+  vulkan::quantize(enc, "quantize", inputs[0], last, out, format, false);
 }
 
 void QQMatmul::eval_gpu(const std::vector<array>& inputs, array& out) {

@@ -1,6 +1,5 @@
 #include "mlx/primitives.h"
 #include "ops/layout.h"
-#include "ops/nest.h"
 #include "ops/reduce/plan.h"
 
 namespace mlx::core {

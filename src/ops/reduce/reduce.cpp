@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "ops/layout.h"
-#include "ops/nest.h"
 #include "ops/reduce/plan.h"
 #include "ops/rows/rows.h"
 
@@ -108,7 +107,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
       .even = ndim == 1,
       .even_reduced = job.reduced.shape.size() == 1,
       .kept_fours = outer_fours(job.kept),
-      .aligned = aligned4(x),
+      .aligned = x.offset() % (4 * x.itemsize()) == 0,
       .large = job.large,
   });
   int outputs = plan.parts.outputs, splits = plan.parts.splits;

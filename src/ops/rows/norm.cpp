@@ -18,7 +18,7 @@ int64_t stride_of(const array& v) {
   return given(v) ? v.strides()[0] : 0;
 }
 bool vector4(const array& v) {
-  return !given(v) || ((v.strides()[0] == 1 || v.size() == 1) && aligned4(v));
+  return !given(v) || ((v.strides()[0] == 1 || v.size() == 1) && by_fours(v));
 }
 
 // `inputs`: x, w and, for layer norm, b.
@@ -86,7 +86,7 @@ void norm_vjp_rows(
       .WEIGHT = has_w,
       .LANES = plan.team.lanes,
       .CHUNKS = plan.team.chunks,
-      .VEC = n % 4 == 0 && aligned4(x) && aligned4(g) && vector4(w)});
+      .VEC = n % 4 == 0 && by_fours(x) && by_fours(g) && vector4(w)});
   NormVjpArgs args{
       .rows = gx.size() / n,
       .rows_per_group = plan.rows,

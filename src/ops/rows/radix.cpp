@@ -1,8 +1,6 @@
 // Sort and ArgSort of long rows by digits of 8 bits (radix.comp).
-#include "ops/rows/radix.h"
-
 #include "ops/layout.h"
-#include "ops/rows/plan.h"
+#include "ops/rows/rows.h"
 
 namespace mlx::core::vulkan {
 

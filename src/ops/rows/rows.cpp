@@ -25,7 +25,7 @@ bool is_dense(const array& a) {
 
 bool Rows::vector4() const {
   return args.n % 4 == 0 && args.outer_stride % 4 == 0 &&
-      args.inner_stride % 4 == 0 && aligned4(x);
+      args.inner_stride % 4 == 0 && by_fours(x);
 }
 
 Rows rows_of(const array& a, StreamEncoder& enc, bool memory_order) {

@@ -32,10 +32,10 @@ void alloc_rows(const Rows& rows, const array& in, array& out);
 // Throws std::runtime_error, naming `op`, unless `out` is of a float type.
 void check_floating(const array& out, const char* op);
 
-// Whether the first item is aligned to four items.
-inline bool aligned4(const array& a) {
-  return a.offset() % (4 * a.itemsize()) == 0;
-}
+// Sorts rows along the last axis of `in` into `out`, which must be allocated;
+// with `arg`, positions (uint32). Returns false, without recording, if a merge
+// sort is used: short rows, 64-bit keys, no fixed subgroup size.
+bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg);
 
 // Workgroups for teams of `lanes` (WG_SIZE in rows.glsl).
 Grid row_grid(uint64_t rows, int lanes);

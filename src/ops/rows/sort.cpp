@@ -2,7 +2,7 @@
 // fit a workgroup's tile take one dispatch; longer ones are sorted by tiles,
 // then merged, doubling the runs with each dispatch. Rows of a few thousand
 // items are sorted by counting (sort_ranks.comp), much longer ones by digits
-// (radix.h).
+// (radix.cpp).
 #include "kernels/sort.h"
 #include "kernels/sort_ranks.h"
 
@@ -10,9 +10,7 @@
 
 #include "mlx/primitives.h"
 #include "ops/layout.h"
-#include "ops/nest.h"
-#include "ops/rows/plan.h"
-#include "ops/rows/radix.h"
+#include "ops/rows/rows.h"
 
 namespace mlx::core {
 

@@ -1,11 +1,15 @@
 // Alternatives to a plan: what plans choose if they see the device as another
-// class of device, or judge by another threshold. Pure functions, tested
-// without a GPU.
+// class of device, or judge by another threshold; and choices among them as
+// text (JSON), of which the source tree has some for chips:
+// src/ops/tuned/rows/CLASS/CHIP.json, with a class of vk/gpu_class.h and a part
+// of the device's name. Pure functions, tested without a GPU.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,6 +20,7 @@
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
 #include "ops/tuning.h"
+#include "pipeline/sources.h"
 
 namespace mlx::core::vulkan {
 
@@ -101,5 +106,24 @@ Planned with_sizes(Planned p, const Sizes& sizes);
 
 // Name and value of all that tells classes apart, sizes in full.
 std::vector<std::pair<std::string_view, int64_t>> members_of(const Planned& p);
+
+struct Choice {
+  uint64_t problem = 0; // class_of()
+  std::string view; // its name
+  uint64_t plan = 0; // that the view gave for `sizes`: another one is not used
+  Sizes sizes{};
+};
+
+// Nothing where the text is no table of choices among these plans.
+std::optional<std::vector<Choice>> choices_in(const std::string& text);
+
+// Whether the view still gives the plan that was chosen for a problem of its
+// class, and the device can run it.
+bool holds(const Views& views, uint32_t view, const Choice& c, Planned p);
+
+// The texts of the device's chip among `rows`.
+std::vector<std::string> rows_of(
+    const Caps& device,
+    std::span<const EmbeddedSource> rows);
 
 } // namespace mlx::core::vulkan

@@ -2,37 +2,20 @@
 // problems (ops/tuned/plan.h). They come from a file beside the kernel cache,
 // named by device, driver and version; a damaged or foreign one is as good as
 // none. Without one, they come from the rows of the chip, if the source tree
-// has any (ops/tuned/choices.h). Thread-safe.
+// has any. Thread-safe.
 #pragma once
 
-#include <atomic>
-#include <bit>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "ops/tuned/choices.h"
+#include "ops/tuned/plan.h"
 
 namespace mlx::core::vulkan {
 
-// A bit for problems of about these sizes (sizes_of()). It tells without a hash
-// that there is no choice for a problem.
-inline uint64_t size_bit(const Sizes& sizes) {
-  return 1ull << (std::bit_width(bucket(sizes[0])) % 32 + (sizes[2] ? 32 : 0));
-}
-
-// Whether problems of these sizes are to be looked up: there are choices, a
-// class for tests, or a tuner that records. Loads the choices at the first
-// call.
-bool looks_up(const Caps& device, uint64_t size_bit);
-const Caps& looked_up(const Caps& device, const Planned& p);
-
-// The device as plans are to see it for this problem.
-template <typename Problem>
-const Caps& tuned(const Caps& device, const Problem& p) {
-  bool may_have_choice = looks_up(device, size_bit(sizes_of(p)));
-  return may_have_choice ? looked_up(device, p) : device;
-}
+// The device as plans are to see it for this problem. The first call loads the
+// choices.
+const Caps& tuned(const Caps& device, const Planned& p);
+void load_choices(const Caps& device);
 
 // The views of a started device, for the tuner.
 const Views& views();

@@ -120,7 +120,7 @@ json answer(const json& request) {
     return table_in_use();
   }
   Device& d = device();
-  looks_up(d.caps(), 0);
+  load_choices(d.caps());
   if (what == "status") {
     json found = head(d.caps());
     found["disabled"] = config().disabled("tuned");

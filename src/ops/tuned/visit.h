@@ -1,9 +1,7 @@
 // Plans as their kernel variants: of each kind of problem in the same way.
 #pragma once
 
-#include "ops/attention/plan.h"
-#include "ops/gemm/plan.h"
-#include "ops/quant/plan.h"
+#include "ops/tuned/plan.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
