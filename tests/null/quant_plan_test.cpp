@@ -440,8 +440,8 @@ TEST_CASE("quantized: sorted experts load fragments where layouts are known") {
     CHECK((!t || (t->SORTED && !t->SPLIT && plan.tile_height == t->BM)));
     return f ? "few" : t ? "more" : "each";
   };
-  CHECK(kernel(64) == std::string("each"));
-  CHECK(kernel(128) == std::string("few"));
+  CHECK(kernel(63) == std::string("each"));
+  CHECK(kernel(64) == std::string("few"));
   CHECK(kernel(32 * 128) == std::string("few"));
   CHECK(kernel(33 * 128) == std::string("more"));
   CHECK(kernel(4096 * 8) == std::string("more"));
@@ -548,12 +548,13 @@ TEST_CASE("quantized: few rows by matrix units of known elements") {
   // A long row keeps lanes busy; several rows of any length do not.
   CHECK_FALSE(by_matrices(linear(1, 4096, 4096)));
   for (uint32_t m : {2u, 3u, 4u, 5u, 8u}) {
-    CHECK(by_matrices(linear(m, 12288, 4096)));
-    auto v = variant<QmvVariant>(caps, linear(m, 12288, 4096));
+    CHECK(by_matrices(linear(m, 4096, 12288)));
+    auto v = variant<QmvVariant>(caps, linear(m, 4096, 12288));
     CHECK(v.ROWS == (m == 2 ? 2 : m <= 4 ? 4 : 8));
     CHECK(v.WG >= 16 * v.ROWS); // an invocation stores one output of a row
     CHECK(v.TURNS == 2);
   }
+  CHECK(takes<QmmFragmentsVariant>(caps, linear(2, 12288, 4096)));
   CHECK_FALSE(by_matrices(linear(9, 4096, 4096)));
   CHECK(std::holds_alternative<QmmFragmentsVariant>(
       plan_quant(caps, linear(8, 4096, 4096), 5).kernel));
