@@ -69,7 +69,8 @@ def sweep(make, axis, *sizes, **fixed):
 
 AN_EXPERT = (2, 3, 4, 8, 16, 17, 32, 64, 65, 96, 97, 128)
 SWEEPS = {
-    "quant.few_rows": sweep(quantized, "m", 3, 4, 5, 6, 8, n=12288),
+    "quant.few_rows": sweep(quantized, "m", 3, 4, 5, 6, 8, n=4096),
+    "quant.wide_outputs": sweep(quantized, "n", 4096, 8184, 8192, 12288, m=4),
     "quant.small_group_rows": sweep(quantized, "m", 8, 12, 16, 17, 24, group=32),
     "quant.fragments_k": sweep(quantized, "k", 512, 896, 1024, 2048, m=16),
     "quant.fragments_rows": sweep(quantized, "m", 24, 32, 33, 48, n=65536, k=2048),
