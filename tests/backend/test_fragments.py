@@ -63,7 +63,7 @@ def rows(*shape):
     return mx.array(rng.standard_normal(shape)).astype(dtype)
 
 
-for m, n, k in ((5, 1, 128), (16, 65, 640), (33, 40, 256), (64, 24, 384)):
+for m, n, k in ((2, 1, 128), (16, 65, 640), (33, 40, 256), (64, 24, 384)):
     check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 check(rows(9, 264)[:, 8:], *matrix(20, 256), "padded rows")
 check(rows(3, 6, 128), *matrix(3, 20, 128), "a stack")
@@ -124,7 +124,7 @@ def fired():
 
 many = sys.argv[4] == "many"  # and three products of the same rows
 shapes = [(40, 128), (40, 128), (128, 128)] + [(n, 128) for n in (128, 24, 40)] * many
-for m in (19, 5):
+for m in (19, 2):
     x, h = rows(m, 128), rows(m, 128)
     weights = [matrix(*shape) for shape in shapes]
     mx.eval(x, h, weights)
@@ -151,7 +151,7 @@ def test_fragments(gpu, request, bits, group, dtype):
     many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
     done = output_of(
         *("-c", CHECK, bits, group, dtype, many),
-        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
+        MLX_VK_TEST=f"skinny_rows=2,{EMULATION}",
         MLX_VK_DEBUG="paths",
     )
     if "llvmpipe" in request.config.mlxvk_name:
@@ -221,7 +221,7 @@ def test_dense_fragments(gpu, request, dtype):
     software = "llvmpipe" in request.config.mlxvk_name
     done = output_of(
         *("-c", DENSE, dtype, 32 if software else 1024),
-        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
+        MLX_VK_TEST=f"skinny_rows=2,{EMULATION}",
         MLX_VK_PROFILE="1",
     )
     if software:
@@ -310,7 +310,7 @@ def test_convolution_fragments(gpu, request, dtype):
     done = output_of(
         *("-c", CONVOLUTIONS, dtype, int(software), int(FULL)),
         folder=Path(__file__).parent,
-        MLX_VK_TEST=f"skinny_rows=5,{EMULATION}",
+        MLX_VK_TEST=f"skinny_rows=2,{EMULATION}",
         MLX_VK_PROFILE="1",
     )
     if software:
