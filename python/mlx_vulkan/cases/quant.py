@@ -139,6 +139,9 @@ for group, k in ((64, 1472), (32, 1056)):
     f = Format("affine", 4, group)
     product(f"shared_{k}", f, (4, k), (70, k), (1, 3, 4), dtypes=FLOATS[1:])
 
+# Two rows and more of so many outputs that another kernel takes them.
+product("wide", USUAL, (8, 1024), (8200, 1024), (2, 3, 8), dtypes=FLOATS[1:], big=True)
+
 # One output, fewer than a tile, none; a long sum.
 for n in (1, 3, 0):
     product(f"{n}_outputs", USUAL, (9, 128), (n, 128), rows=(1, 9))
