@@ -73,8 +73,7 @@ void RoPE::eval_gpu(
   p.log2_base_low = static_cast<float>(log2_base - p.log2_base);
 
   bool vec = p.d_stride == 1 && p.half_dims % 4 == 0 && p.D % 4 == 0 &&
-      p.b_stride % 4 == 0 && p.n_stride % 4 == 0 && p.t_stride % 4 == 0 &&
-      x.offset() % (4 * x.itemsize()) == 0;
+      by_fours(x, {p.b_stride, p.n_stride, p.t_stride});
   uint32_t pairs = vec ? 4 : 1;
   // In place, items beyond the rotated ones need no copy.
   uint32_t tail = in_place ? 0 : p.D - dims_;

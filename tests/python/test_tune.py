@@ -62,6 +62,7 @@ made = [{**c["candidates"][1], **c} for c in library.classes()]
 assert len(made) == 2
 del made[0]["candidates"], made[1]["candidates"]
 cell = {"name": "decode 1", "gain": 1.5, "before": [3.0], "after": [2.0]}
+cell["interval"] = [1.4, 1.6]
 made = {"choices": made, "model": "by hand", "when": "today", "cells": [cell]}
 library.store(made)
 """

@@ -96,9 +96,9 @@ def export(path: str) -> int:
         raise Failed("This GPU was not tuned: there is nothing to export.")
     table |= {"class": mine["class"]}
     table.pop("uuid", None)  # nobody's business
-    for cell in table.get("cells", ()):  # their samples say no more than the gain
-        cell.pop("before", None)
-        cell.pop("after", None)
+    for cell in table.get("cells", ()):  # readers of a row need the gain alone
+        for name in ("before", "after", "interval"):
+            cell.pop(name, None)
     Path(path).write_text(json.dumps(table, indent=1) + "\n")
     print(f"{len(table['choices'])} choices for {table['device']}: {path}")
     return 0

@@ -105,7 +105,7 @@ uint code_of_quotient(float v, float s, float inverse) {
   precise float t = v * inverse;
   t = t > 0.0 ? min(t, bins - 1.0) : 0.0;
   // The code is k or k + 1, on whichever side of k + 0.5 the quotient is.
-  precise float shifted = (t - 0.5) + 12582912.0; // rounds
+  precise float shifted = (t - 0.5) + 12582912.0; // 1.5 * 2^23 rounds
   uint k = floatBitsToUint(shifted) & uint(bins);
   precise float middle = (shifted - 12582912.0) + 0.5;
   // v - middle s: products with halves of s are exact, and so is the difference

@@ -10,7 +10,7 @@ namespace mlx::core {
 namespace vulkan {
 
 bool in_fours(const array& a) {
-  bool fits = a.offset() % (4 * a.itemsize()) == 0;
+  bool fits = by_fours(a);
   for (int d = 0; d < a.ndim() - 1; ++d) {
     fits = fits && a.strides(d) % 4 == 0;
   }

@@ -335,8 +335,8 @@ bool loads_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
       loads_fragments(caps, s, rows);
 }
 
-// Whether that is qmm_fragments: few rows an expert, but a row for every two
-// experts at least.
+// Whether they take qmm_fragments: an expert has few rows, but two experts have
+// at least one.
 bool takes_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   return loads_sorted_fragments(caps, s, rows) && 2 * s.batch >= s.matrices &&
@@ -359,7 +359,7 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
-// Whether it is qmm_tall: more rows an expert.
+// Whether they take qmm_tall: an expert has more rows.
 bool takes_sorted_tall(const Caps& caps, const Typed& s, int rows) {
   return loads_sorted_fragments(caps, s, rows) &&
       rows_of_expert(s) > tuning(caps).quant.few_expert_rows;
@@ -605,11 +605,12 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
   }
   bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
   auto& t = tuning(caps).quant;
-  bool wide = shape.n >= t.wide_outputs && takes_fragments(caps, shape, skinny);
+  bool fragments = takes_fragments(caps, shape, skinny);
+  bool wide = fragments && shape.n >= t.wide_outputs;
   if (!asked && !wide && takes_matrices(caps, shape)) {
     return plan_matrices(caps, shape);
   }
-  if (takes_fragments(caps, shape, skinny)) {
+  if (fragments) {
     return plan_fragments(caps, shape);
   }
   if (takes_tall(caps, shape, skinny)) {

@@ -107,7 +107,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
       .even = ndim == 1,
       .even_reduced = job.reduced.shape.size() == 1,
       .kept_fours = outer_fours(job.kept),
-      .aligned = x.offset() % (4 * x.itemsize()) == 0,
+      .aligned = by_fours(x),
       .large = job.large,
   });
   int outputs = plan.parts.outputs, splits = plan.parts.splits;
