@@ -36,10 +36,13 @@ struct QuantTuning {
   uint32_t most_tall_rows = 512;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;
-  // Items of k up to which a single row uses matrix units, and workgroups a
-  // core that this requires (docs/lab/2026-11-22-matvec.md).
-  uint32_t one_row_k = 2048;
+  // Workgroups a core that products of two to eight rows by matrix units aim at
+  // (docs/lab/2026-11-22-matvec.md).
   uint32_t matvec_groups = 2;
+  // Least and most items of k of a single row that takes integer dot products
+  // (2026-11-26-one-row.md).
+  uint32_t dot_row_k = 1;
+  uint32_t most_dot_row_k = 8192;
   // Subgroups a core that keep a device busy in qmv. With fewer, and at least
   // shared_k items of k a lane, workgroups share k (same note).
   uint32_t busy_subgroups = 16;
@@ -160,7 +163,10 @@ inline constexpr Tuning discrete_tuning;
 // the host; not timed. Also for Intel's cards, where Xe2 breaks even at some
 // 1,000 rows by ANV's code.
 inline constexpr Tuning integrated_tuning{
-    .quant = {.dequantize_rows = 768, .halves_dequantize_rows = 192}};
+    .quant = {
+        .dot_row_k = ~0u,
+        .dequantize_rows = 768,
+        .halves_dequantize_rows = 192}};
 inline constexpr const Tuning& software_tuning = integrated_tuning;
 
 inline const Tuning& tuning(const Caps& caps) {

@@ -72,15 +72,6 @@ uint32_t workgroups(const ProductArgs& q, const QmvVariant& v) {
   return (q.N + v.BLOCK - 1) / v.BLOCK * q.m_tiles;
 }
 
-// Whether a norm's operands allow loads of 16 bytes.
-bool norms_in_packs(const Program& p, uint32_t norm) {
-  uint64_t addresses = 0;
-  for (uint32_t i = 0; i < p.of(norm).size(); ++i) {
-    addresses |= p.address(norm, i);
-  }
-  return addresses % 16 == 0;
-}
-
 void begin(Match& m, const RowsVariant& v) {
   m.changed.variant = fused_product(v, false);
   m.changed.parts = Products{.sets = {{m.nodes[0]}}};
@@ -156,8 +147,7 @@ Verdict Products::normed(Match& m) {
   uint64_t bytes = uint64_t(q.K) * size_of(v->T);
   if (found.type != v->T || !found.vec || !v->VEC || q.M != 1 || v->ROWS != 1 ||
       args.rows.count != 1 || args.rows.n != q.K || bytes > most_normed_bytes ||
-      (v->COOPMAT ? !norms_in_packs(m.p, n)
-                  : workgroups(q, *v) * 2 * bytes > most_norming_bytes)) {
+      workgroups(q, *v) * 2 * bytes > most_norming_bytes) {
     return Verdict::Form;
   }
   if (overlap(m.p.of(n)[0], m.p.of(m.nodes[0])[0])) { // it norms in place

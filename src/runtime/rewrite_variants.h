@@ -29,7 +29,7 @@ inline FusedQmvVariant normed_matvec(FusedQmvVariant v, uint32_t k, int lanes) {
 // A gated product: each of the two products has half of a workgroup's outputs.
 inline FusedQmvVariant gated_matvec(const QmvVariant& v, uint32_t gate) {
   FusedQmvVariant fused{v, MAX_SETS, gate};
-  if (v.COOPMAT) {
+  if (v.COOPMAT || v.INT_DOT) {
     fused.BLOCK = 2 * v.BLOCK;
   } else if (v.BLOCK % (2 * v.OUTS) != 0) {
     fused.BLOCK = 2 * v.OUTS;
@@ -123,7 +123,8 @@ inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
   uint64_t row = uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES;
   uint64_t sums = v.WHOLE_WORKGROUP ? v.WG * v.OUTS * v.ROWS : 0;
   uint64_t gated = v.GATE != GATE_NONE ? 4 * v.BLOCK * v.ROWS : 0;
-  return v.COOPMAT || row + sums + gated <= caps.shared_memory;
+  uint64_t all = row + sums + gated + v.digit_bytes();
+  return v.COOPMAT || all <= caps.shared_memory;
 }
 
 // Kernels with matrix units have registers for the addresses of all sets on

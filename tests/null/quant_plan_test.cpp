@@ -505,48 +505,6 @@ TEST_CASE("quantized: few rows by matrix units of known elements") {
     auto* v = std::get_if<QmvVariant>(&plan.kernel);
     return v && v->COOPMAT;
   };
-  for (int group : {32, 64, 128}) {
-    for (uint32_t k : {128u, 384u, 1024u, 2048u}) {
-      for (uint32_t n : {1u, 128u, 1000u, 4096u, 12288u, 151936u}) {
-        CAPTURE(group);
-        CAPTURE(k);
-        CAPTURE(n);
-        QuantShape s = linear(1, n, k);
-        s.common.GROUP = group;
-        QuantPlan plan = plan_quant(caps, s);
-        auto v = std::get<QmvVariant>(plan.kernel);
-        REQUIRE(v.COOPMAT);
-        CHECK(v.F16_EXT);
-        CHECK_FALSE(v.BF16_EXT);
-        CHECK(v.WHOLE_WORKGROUP);
-        CHECK(v.SG == 32);
-        CHECK(v.WG % 128 == 0); // whole teams of norm.comp
-        CHECK(v.TURNS >= 1);
-        CHECK(v.TURNS <= 4); // lanes of a quarter have a group each
-        CHECK(v.X_ITEMS >= k);
-        CHECK(v.BLOCK % 16 == 0);
-        CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
-        CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);
-      }
-    }
-  }
-  // Other formats, indices, rows that 16-byte loads do not reach, long ones.
-  for (int bits : {2, 3, 8}) {
-    QuantShape s = linear(1, 4096, 2048);
-    s.common.BITS = bits;
-    CHECK_FALSE(by_matrices(s));
-  }
-  QuantShape s = linear(1, 4096, 2048);
-  s.common.BATCH = BATCH_GATHER;
-  CHECK_FALSE(by_matrices(s));
-  s = linear(1, 4096, 2048);
-  s.aligned = false;
-  CHECK_FALSE(by_matrices(s));
-  s = linear(1, 4096, 2048);
-  s.common.T = Type::f32;
-  CHECK_FALSE(by_matrices(s));
-  // A long row keeps lanes busy; several rows of any length do not.
-  CHECK_FALSE(by_matrices(linear(1, 4096, 4096)));
   for (uint32_t m : {2u, 3u, 4u, 5u, 8u}) {
     CHECK(by_matrices(linear(m, 4096, 12288)));
     auto v = variant<QmvVariant>(caps, linear(m, 4096, 12288));
@@ -559,7 +517,58 @@ TEST_CASE("quantized: few rows by matrix units of known elements") {
   CHECK(std::holds_alternative<QmmFragmentsVariant>(
       plan_quant(caps, linear(8, 4096, 4096), 5).kernel));
   caps.known_fragments = false;
-  CHECK_FALSE(by_matrices(linear(1, 4096, 2048)));
+  CHECK_FALSE(by_matrices(linear(2, 4096, 2048)));
+}
+
+TEST_CASE("quantized: a row by integer dot products") {
+  Caps caps = big_gpu;
+  caps.vendor_id = 0x10de;
+  caps.integer_dot_product = caps.fast_dot_signed = true;
+  auto by_dots = [&](const QuantShape& s) {
+    auto plan = plan_quant(caps, s);
+    auto* v = std::get_if<QmvVariant>(&plan.kernel);
+    return v && v->INT_DOT;
+  };
+  for (int group : {32, 64, 128}) {
+    for (uint32_t k : {128u, 384u, 1024u, 2560u, 8192u}) {
+      for (uint32_t n : {1u, 128u, 1000u, 4096u, 12288u, 151936u}) {
+        CAPTURE(group);
+        CAPTURE(k);
+        CAPTURE(n);
+        QuantShape s = linear(1, n, k);
+        s.common.GROUP = group;
+        QuantPlan plan = plan_quant(caps, s);
+        auto v = std::get<QmvVariant>(plan.kernel);
+        REQUIRE(v.INT_DOT);
+        CHECK(v.ROW_ITEMS == k);
+        CHECK(v.CHUNK == 32); // a chunk has one exponent
+        CHECK((v.TURNS == 1 || k % (v.CHUNK * caps.lanes() * v.TURNS) == 0));
+        CHECK(v.digit_bytes() <= caps.shared_memory);
+        CHECK(v.BLOCK % (v.WG / caps.lanes() * v.OUTS) == 0);
+        CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
+        CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);
+      }
+    }
+  }
+  // Other formats, indices, rows that 16-byte loads do not reach, long ones.
+  for (int bits : {2, 3, 8}) {
+    QuantShape s = linear(1, 4096, 2048);
+    s.common.BITS = bits;
+    CHECK_FALSE(by_dots(s));
+  }
+  QuantShape s = linear(1, 4096, 2048);
+  s.common.BATCH = BATCH_GATHER;
+  CHECK_FALSE(by_dots(s));
+  s = linear(1, 4096, 2048);
+  s.aligned = false;
+  CHECK_FALSE(by_dots(s));
+  s = linear(1, 4096, 2048);
+  s.common.T = Type::f32;
+  CHECK_FALSE(by_dots(s));
+  CHECK_FALSE(by_dots(linear(2, 4096, 2048)));
+  CHECK_FALSE(by_dots(linear(1, 4096, 12288)));
+  caps.fast_dot_signed = false;
+  CHECK_FALSE(by_dots(linear(1, 4096, 2048)));
 }
 
 TEST_CASE("quantized: few rows and software devices") {

@@ -221,29 +221,20 @@ TEST_CASE("rewrite: each workgroup norms the row itself") {
   CHECK(missed(rule_of("norm"), Miss::Form) == forms + 2);
 }
 
-TEST_CASE("rewrite: matrix units norm rows of any width, by 16 bytes") {
+TEST_CASE("rewrite: integer dot products and matrix units") {
+  auto by_dots = usual_matvec();
+  by_dots.INT_DOT = true;
   auto by_matrices = usual_matvec();
   by_matrices.COOPMAT = true;
-  Cells w{5, 0, 1024}, from{2, 0, 1024}, to{1, 0, 1024};
-  auto list = [&](Cells weight, Cells from) {
-    return List()
-        .norm(from, weight, to)
-        .product(to, {11, 0, 1050}, {21, 0, 1050}, by_matrices);
-  };
-  Rewritten r(list(w, from), 1);
-  CHECK(r.variant(0).NORM == 1024);
-  CHECK(r.variant(0).COOPMAT);
-  auto forms = missed(rule_of("norm"), Miss::Form);
-  Rewritten(list({5, 2, 1024}, from), 2);
-  Rewritten(list(w, {2, 2, 1024}), 2);
-  CHECK(missed(rule_of("norm"), Miss::Form) == forms + 2);
-  // They add up in an order of their own.
-  forms = missed(rule_of("siblings"), Miss::Form);
-  Rewritten(List().product(x, w1, p1).product(x, w2, p2, by_matrices), 2);
-  CHECK(missed(rule_of("siblings"), Miss::Form) == forms + 1);
-  // Gate and up: as many outputs of each as of one alone.
-  by_matrices.OUTS = by_matrices.BLOCK = 16;
-  CHECK(gated_matvec(by_matrices, GATE_SILU).BLOCK == 32);
+  for (auto& v : {by_dots, by_matrices}) {
+    // They add up in an order of their own.
+    auto forms = missed(rule_of("siblings"), Miss::Form);
+    Rewritten(List().product(x, w1, p1).product(x, w2, p2, v), 2);
+    CHECK(missed(rule_of("siblings"), Miss::Form) == forms + 1);
+    // Gate and up: as many outputs of each as of one alone.
+    auto gated = gated_matvec(v, GATE_SILU);
+    CHECK(gated.BLOCK == 2 * v.BLOCK);
+  }
 }
 
 TEST_CASE("rewrite: products of a few dozen rows") {

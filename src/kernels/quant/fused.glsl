@@ -25,13 +25,13 @@ void locate_set(uint s) {
 #endif
 }
 
-#if NORM && !COOPMAT
+#if NORM
 #include "quant/fused_norm.glsl"
 #endif
 
 Tile own_tile() {
   uint group = min(group_index(), A.groups - 1u);
-#if NORM && !COOPMAT
+#if NORM
   norm_row(group_index() == 0u);
 #endif
   uint n = group / A.m_tiles;

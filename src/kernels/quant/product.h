@@ -71,10 +71,13 @@ struct QmvVariant : ProductVariant {
   uint BLOCK = 16; // outputs per workgroup
   bool WHOLE_WORKGROUP = false; // outputs are split over the workgroup
   bool VEC = true; // 16-byte loads of x and w
+  // INT_DOT: integer dot products (quant/x_digits.glsl), with K in ROW_ITEMS.
+  bool INT_DOT = false;
+  uint ROW_ITEMS = 0;
   // COOPMAT: cooperative matrices (quant/qmv_matrix.glsl), bfloat16 or float16
-  // x; CHUNK and OUTS are unused. X_ITEMS: capacity for x in shared memory.
+  // x; CHUNK and OUTS are unused.
   bool COOPMAT = false, BF16_EXT = false, F16_EXT = false;
-  uint SG = 0, X_ITEMS = 0;
+  uint SG = 0;
   void use_matrices(uint subgroup) {
     COOPMAT = WHOLE_WORKGROUP = true;
     (T == Type::f16 ? F16_EXT : BF16_EXT) = true;
@@ -82,10 +85,15 @@ struct QmvVariant : ProductVariant {
     OUTS = 16;
     CHUNK = GROUP / 4;
   }
+  // Shared memory of x_digits.glsl, in bytes: per item three digits, per chunk
+  // of 32 items a scale and a sum.
+  constexpr uint digit_bytes() const {
+    return ROW_ITEMS / 32 * (3 * 32 + 8);
+  }
   bool operator==(const QmvVariant&) const = default;
 #define QMV_MEMBERS                                                         \
   T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, \
-      VEC, COOPMAT, BF16_EXT, F16_EXT, SG, X_ITEMS
+      VEC, INT_DOT, ROW_ITEMS, COOPMAT, BF16_EXT, F16_EXT, SG
   KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)
 };
 

@@ -10,6 +10,11 @@
 layout(local_size_x = WG) in;
 
 #define WORDS (CHUNK * BITS / 32)
+#if INT_DOT
+#define K_ITEMS uint(ROW_ITEMS)
+#else
+#define K_ITEMS A.K
+#endif
 
 // qmv_fused.comp computes outputs of several matrices (fused.glsl).
 #ifndef FUSED
@@ -18,10 +23,8 @@ layout(local_size_x = WG) in;
 #define finish(tile)
 #endif
 
-#if COOPMAT && ROWS == 1
+#if COOPMAT
 #include "quant/qmv_matrix.glsl"
-#elif COOPMAT
-#include "quant/qmv_matrix_rows.glsl"
 #else
 
 #ifndef X_OF_PASS
@@ -133,6 +136,10 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 
 float acc[OUTS][ROWS];
 
+#if INT_DOT
+#include "quant/x_digits.glsl"
+#endif
+
 // Reduces the sums over all lanes and stores them.
 void store_sums(Tile tile, uint n0) {
   uint m0 = tile.m * ROWS;
@@ -168,7 +175,10 @@ void main() {
   locate(tile.product);
   T_PTR x_rows[ROWS];
   X_OF_ALL(x_rows, tile)
-  uint chunks = A.K / CHUNK;
+#if INT_DOT
+  stage_x(x_rows[0]);
+#endif
+  uint chunks = K_ITEMS / CHUNK;
 #if WHOLE_WORKGROUP
   const uint first = 0u, step = OUTS;
 #else
@@ -185,8 +195,8 @@ void main() {
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
       uint n = min(n0 + r, outputs() - 1u);
-      w_rows[r] = code_row(n, A.K);
-      groups[r] = group_of(n, A.K, 0);
+      w_rows[r] = code_row(n, K_ITEMS);
+      groups[r] = group_of(n, K_ITEMS, 0);
     }
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
       [[unroll]] for (uint m = 0; m < ROWS; ++m) {
@@ -213,6 +223,9 @@ void main() {
       }
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
         uint c = c0 + t * LANES;
+#if INT_DOT
+        add_chunk(words[t], scale[t], bias[t], c);
+#else
         float product[OUTS][ROWS][CLASSES];
         float x_sum[ROWS][CLASSES];
         [[unroll]] for (int e = 0; e < CHUNK; e += 8) {
@@ -257,6 +270,7 @@ void main() {
 #endif
           }
         }
+#endif
       }
     }
     store_sums(tile, n0);

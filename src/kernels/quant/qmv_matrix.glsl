@@ -1,160 +1,205 @@
-// qmv.comp with cooperative matrices, for one row of 16-bit x and four-bit
-// integers.
+// qmv.comp with cooperative matrices, for two to eight rows of 16-bit x and
+// four-bit integers.
 //
 // A workgroup computes BLOCK outputs, sixteen at a time. Its subgroups split k
 // by groups of GROUP items and are summed at the end. Lanes unpack a group's
-// weights into A matrices, two codes at once, as 16 + code, which is exact. All
-// columns of the B matrix hold x, so that each lane finds the sums of its two
-// rows in its own elements. A group's sum is scaled in float32; 16 times the
-// sum of x is folded into the bias.
+// weights into A matrices, two codes at once, as 16 + code, which is exact. The
+// columns of B are rows of x, whose sums are products with ones. A group's sum
+// is scaled in float32; 16 times the sum of x is folded into the bias. Codes of
+// the next TURNS groups are prefetched, across the boundary to the next sixteen
+// outputs too.
 //
-// Codes of the next TURNS groups are prefetched, across the boundary to the
-// next sixteen outputs too; the first prefetch precedes the read of x, its norm
-// (NORM) and its staging.
-#include "quant/qmv_fragments.glsl"
-#include "common/vec4.glsl"
-#if NORM
-#include "common/rms.glsl"
+// The element layout is that of common/fragments.glsl: lane l holds the columns
+// 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of rows l / 4 and l / 4 + 8, with q = l %
+// 4. In C, it holds rows l / 4 and l / 4 + 8 of w, and rows 2 q and 2 q + 1 of
+// x.
+#include "common/matrices.glsl"
+
+#define SUBGROUPS (WG / SG)
+#define CHUNK_WORDS (GROUP / 32) // words of codes per lane, row and group
+#define STEPS (GROUP / 16) // matrices per group
+
+#ifdef T_IS_bf16
+#define CODE_AT 3
+#define CODE_BASE 0x41804180u // 2^4, the offset of the codes
+#define ITEM_PAIR(w) uintBitsToBFloat16EXT(unpack16(w))
+#else
+#define CODE_AT 6
+#define CODE_BASE 0x4c004c00u
+#define ITEM_PAIR(w) unpackFloat2x16(w)
 #endif
 
-#define X_PACKS ((X_ITEMS / 8 + WG - 1) / WG) // 16-byte loads of x per lane
+shared float parts[2][SUBGROUPS][16 * ROWS]; // sums of the current outputs
 
-// x in pairs like the codes: items i and i + 4 of each eight. The pieces that
-// the four quarters read together are adjacent.
-shared uvec4 staged_x[X_ITEMS / 8];
-shared float group_sums[X_ITEMS / GROUP];
+uint own_row, quarter; // l / 4, l % 4
+// Range of groups of k of this subgroup, out of `groups`; the last subgroups
+// may have fewer than `share`.
+uint groups, share, first, end;
+uint64_t code_rows[2];
+uint64_t side_rows[2]; // index of the first group
+uint words[TURNS][2][CHUNK_WORDS];
 
-float scale[2], bias[2]; // of group `quarter` of the current turns
+void take_share() {
+  own_row = gl_SubgroupInvocationID / 4;
+  quarter = gl_SubgroupInvocationID % 4;
+  groups = A.K / GROUP;
+  share = (groups + SUBGROUPS - 1) / SUBGROUPS;
+  first = gl_SubgroupID * share;
+  end = min(first + share, groups);
+}
 
-void fetch_sides(uint group) {
+// Groups beyond the last repeat it; their values are not used.
+uint real_group(uint group) {
+  return min(group, groups - 1u);
+}
+
+// CODE_BASE in a register: with two constants, NVIDIA's compiler needs two
+// instructions for an AND-OR.
+uint code_base() {
+  return CODE_BASE | (A.K >> 31);
+}
+
+// Sums `parts` over the subgroups for the 16 outputs from o on, and stores
+// them.
+void store_parts(Tile tile, uint o) {
+  barrier();
+  uint i = gl_LocalInvocationIndex;
+  if (i < 16 * ROWS) {
+    float sum = 0.0;
+    [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) {
+      sum += parts[o / 16 % 2][s][i];
+    }
+    uint n0 = first_output(tile, o);
+    store_y(tile.live, tile.m * ROWS + i % ROWS, n0 + i / ROWS, sum);
+    if (o + 16 < BLOCK) {
+      first_output(tile, o + 16);
+    }
+  }
+}
+
+// Computes the lane's row addresses for the outputs from n0 on.
+void aim(uint n0) {
   [[unroll]] for (uint r = 0; r < 2; ++r) {
-    scale[r] = load_scale(scale_base, side_rows[r] + group);
-    bias[r] = load_bias(side_rows[r] + group);
+    uint n = min(n0 + own_row + 8 * r, outputs() - 1u);
+    code_rows[r] = uint64_t(code_row(n, A.K)) + quarter * (CHUNK_WORDS * 4);
+    side_rows[r] = group_of(n, A.K, 0);
   }
 }
 
-// Stages eight items of x, from item 8 * i on, and the sums of groups.
-void stage(uint i, uvec4 p) {
-  vec4 a = vec4(TWO_FLOATS(p.x), TWO_FLOATS(p.y));
-  vec4 b = vec4(TWO_FLOATS(p.z), TWO_FLOATS(p.w));
-  float sum = sum4(a) + sum4(b);
-  [[unroll]] for (uint mask = 1; mask < GROUP / 8; mask *= 2) {
-    sum += subgroupShuffleXor(sum, mask);
-  }
-  uint group = i / (GROUP / 8), place = i % (GROUP / 8);
-  if (place == 0) {
-    group_sums[group] = sum;
-  }
-  uint q = place / CHUNK_WORDS;
-  staged_x[(group * CHUNK_WORDS + place % CHUNK_WORDS) * 4 + q] = pairs_of(p);
-}
-
-#if NORM
-shared float square_sums[NORM_LANES / 4];
-
-// Norm factor of the row, bit-identical to norm.comp (as in fused_norm.glsl).
-float norm_factor(T_PTR x) {
-  for (uint lane = gl_LocalInvocationIndex; lane < NORM_LANES; lane += WG) {
-    vec4 v[(NORM + 4 * NORM_LANES - 1) / (4 * NORM_LANES)];
-    [[unroll]] for (uint c = 0; c * NORM_LANES * 4 < NORM; ++c) {
-      uint i = (c * NORM_LANES + lane) * 4;
-      v[c] = load_vec4(x, min(i, NORM - 4));
-    }
-    float total = 0.0;
-    [[unroll]] for (uint c = 0; c * NORM_LANES * 4 < NORM; ++c) {
-      float more = add_squares(total, v[c]);
-      total = (c * NORM_LANES + lane) * 4 < NORM ? more : total;
-    }
-    for (uint mask = SG / 2; mask > 0; mask >>= 1) {
-      total = total + subgroupShuffleXor(total, mask);
-    }
-    if (gl_SubgroupInvocationID == 0) {
-      square_sums[lane / SG] = total;
-    }
-  }
-  barrier();
-  float total = square_sums[0];
-  for (uint p = 1; p < NORM_LANES / SG; ++p) {
-    total = total + square_sums[p];
-  }
-  return rms_factor(total, A.inverse_n, A.eps);
-}
-
-vec4 normed4(uvec2 x, uvec2 weight, float factor) {
-  vec4 v = UNPACK4(x) * factor;
-  if (A.norm_weight != 0ul) {
-    v = ROUND4_TO_T(v) * UNPACK4(weight);
-  }
-  return v;
-}
+void fetch_codes(uint t, uint group) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    uint64_t at = code_rows[r] + uint64_t(group * (GROUP / 2));
+#if CHUNK_WORDS == 4
+    uvec4 q = Ptr_u32x4(at).v[0];
+    words[t][r][0] = q.x;
+    words[t][r][1] = q.y;
+    words[t][r][2] = q.z;
+    words[t][r][3] = q.w;
+#elif CHUNK_WORDS == 2
+    uvec2 q = Ptr_u32x2(at).v[0];
+    words[t][r][0] = q.x;
+    words[t][r][1] = q.y;
+#else
+    words[t][r][0] = Ptr_u32(at).v[0];
 #endif
-
-// Reads and normalizes x and stages it in shared memory.
-void stage_x() {
-  uvec4 p[X_PACKS];
-  Ptr_u32x4 x = Ptr_u32x4(uint64_t(x_base));
-  uint end = A.K / 8;
-  [[unroll]] for (uint j = 0; j < X_PACKS; ++j) {
-    p[j] = x.v[min(j * WG + gl_LocalInvocationIndex, end - 1u)];
   }
-#if NORM
-  uvec4 weight[X_PACKS];
-  if (A.norm_weight != 0ul) {
-    [[unroll]] for (uint j = 0; j < X_PACKS; ++j) {
-      weight[j] = Ptr_u32x4(A.norm_weight)
-                      .v[min(j * WG + gl_LocalInvocationIndex, end - 1u)];
-    }
-  }
-  float factor = norm_factor(x_base);
-#endif
-  [[unroll]] for (uint j = 0; j < X_PACKS; ++j) {
-    uint i = j * WG + gl_LocalInvocationIndex;
-    if (i < end) {
-#if NORM
-      p[j] = uvec4(
-          pack4(normed4(p[j].xy, weight[j].xy, factor)),
-          pack4(normed4(p[j].zw, weight[j].zw, factor)));
-      if (group_index() == 0u) {
-        Ptr_u32x4(A.normed).v[i] = p[j];
-      }
-#endif
-      stage(i, p[j]);
-    }
-  }
-  barrier();
 }
 
-// Sums of the group whose codes turn t holds, for both rows.
-vec2 group_products(uint t, uint group, uint base) {
+// Pairs items i and i + 4 of eight.
+uvec4 pairs_of(uvec4 p) {
+  return uvec4(
+      (p.x & 0xffffu) | (p.z << 16),
+      (p.x >> 16) | (p.z & 0xffff0000u),
+      (p.y & 0xffffu) | (p.w << 16),
+      (p.y >> 16) | (p.w & 0xffff0000u));
+}
+
+// Pairs codes i and i + 4 of a word as 16-bit floats.
+uint code_pair(uint word, uint i, uint base) {
+  uint at = 4 * i < CODE_AT ? word << ((CODE_AT - 4 * i) & 31)
+                            : word >> ((4 * i - CODE_AT) & 31);
+  return (at & (0x000f000fu << CODE_AT)) | base;
+}
+
+// Fills an A matrix with the codes of turn t for step j, as 16 + code.
+#define FILL_W(w, t, j, base)                                                 \
+  [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
+    [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
+      uint pair_ = code_pair(words[t][r_][(j) / 2], (j) % 2 * 2 + h_, base);  \
+      w[4 * r_ + 2 * h_] = ITEM_PAIR(pair_).x;                                \
+      w[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
+    }                                                                         \
+  }
+// Fills a B matrix with x of step j; xs[0] is for columns 0 to 7, xs[1] for 8
+// to 15.
+#define FILL_X(x, xs, j)                                                      \
+  [[unroll]] for (uint r_ = 0; r_ < 2; ++r_) {                                \
+    [[unroll]] for (uint h_ = 0; h_ < 2; ++h_) {                              \
+      uint pair_ = xs[r_][(j) / 2][(j) % 2 * 2 + h_];                         \
+      x[4 * r_ + 2 * h_] = ITEM_PAIR(pair_).x;                                \
+      x[4 * r_ + 2 * h_ + 1] = ITEM_PAIR(pair_).y;                            \
+    }                                                                         \
+  }
+
+float scale[TURNS][2], bias[TURNS][2];
+
+void fetch_sides(uint t, uint group) {
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    scale[t][r] = load_scale(scale_base, side_rows[r] + group);
+    bias[t][r] = load_bias(side_rows[r] + group);
+  }
+}
+
+// The lane's x of a group, reread from memory for each output: rows stay in the
+// L1 cache.
+uint64_t own_x;
+uvec4 x_of_turn[TURNS][CHUNK_WORDS];
+
+void fetch_x(uint t, uint group) {
+  uint64_t at = own_x + uint64_t((group * GROUP + quarter * (GROUP / 4)) * 2);
+  [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
+    x_of_turn[t][i] = Ptr_u32x4(at).v[i];
+  }
+}
+
+// Adds the products of turn t's group to the sums of both rows of w and of x.
+void add_group(uint t, uint base, bool live, inout vec2 acc[2]) {
+  MATRIX_C sums = MATRIX_C(0.0), alone = MATRIX_C(0.0);
+  MATRIX_A ones = MATRIX_A(Item(1.0));
   uvec4 xs[2][CHUNK_WORDS];
   [[unroll]] for (uint i = 0; i < CHUNK_WORDS; ++i) {
-    xs[0][i] = xs[1][i] = staged_x[(group * CHUNK_WORDS + i) * 4 + quarter];
+    xs[0][i] = xs[1][i] = pairs_of(x_of_turn[t][i]);
   }
-  MATRIX_C sums = MATRIX_C(0.0);
   [[unroll]] for (uint j = 0; j < STEPS; ++j) {
     MATRIX_A w;
     FILL_W(w, t, j, base)
     MATRIX_B x;
     FILL_X(x, xs, j)
     sums = coopMatMulAdd(w, x, sums);
+    alone = coopMatMulAdd(ones, x, alone);
   }
-  return vec2(sums[0], sums[4]);
+  vec2 x_sums = vec2(alone[0], alone[1]);
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    vec2 y = vec2(sums[4 * r], sums[4 * r + 1]);
+    vec2 more = scale[t][r] * (y - 16.0 * x_sums) + bias[t][r] * x_sums;
+    acc[r] += live ? more : vec2(0.0);
+  }
 }
 
 void main() {
   Tile tile = own_tile();
   locate(tile.product);
   take_share();
+  own_x = uint64_t(x_row(min(tile.m * ROWS + own_row % ROWS, A.M - 1u)));
   aim(first_output(tile, 0));
   [[unroll]] for (uint t = 0; t < TURNS; ++t) {
     fetch_codes(t, real_group(first + t));
+    fetch_sides(t, real_group(first + t));
   }
-  fetch_sides(real_group(first + quarter));
   uint base = code_base();
-  stage_x();
 
   for (uint o = 0; o < BLOCK; o += 16) {
-    float acc[2] = float[2](0.0, 0.0);
+    vec2 acc[2] = vec2[2](vec2(0.0), vec2(0.0));
     for (uint c = 0; c < share; c += TURNS) {
       uint at = first + c;
       bool over = c + TURNS >= share;
@@ -163,29 +208,22 @@ void main() {
       if (over && more) {
         aim(first_output(tile, o + 16));
       }
-      vec2 mine = vec2(0.0);
       [[unroll]] for (uint t = 0; t < TURNS; ++t) {
-        vec2 sums = group_products(t, real_group(at + t), base);
-        mine = quarter == t ? sums : mine;
+        fetch_x(t, real_group(at + t));
+      }
+      [[unroll]] for (uint t = 0; t < TURNS; ++t) {
+        add_group(t, base, at + t < end, acc);
         if (more) {
           fetch_codes(t, real_group(next + t));
+          fetch_sides(t, real_group(next + t));
         }
-      }
-      if (quarter < TURNS && at + quarter < end) {
-        float x_sum = group_sums[at + quarter];
-        [[unroll]] for (uint r = 0; r < 2; ++r) {
-          acc[r] += scale[r] * (mine[r] - 16.0 * x_sum) + bias[r] * x_sum;
-        }
-      }
-      if (more) {
-        fetch_sides(real_group(next + quarter));
       }
     }
-    [[unroll]] for (uint r = 0; r < 2; ++r) {
-      acc[r] += subgroupShuffleXor(acc[r], 1);
-      acc[r] += subgroupShuffleXor(acc[r], 2);
-      if (quarter == 0) {
-        parts[o / 16 % 2][gl_SubgroupID][own_row + 8 * r] = acc[r];
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+      uint m = 2 * quarter + i % 2, r = i / 2;
+      if (m < ROWS) {
+        parts[o / 16 % 2][gl_SubgroupID][(own_row + 8 * r) * ROWS + m] =
+            acc[r][i % 2];
       }
     }
     store_parts(tile, o);

@@ -87,8 +87,7 @@ bool takes_matrices(const Caps& caps, const Typed& s) {
   auto& f = s.common;
   bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && s.usual;
   return caps.known_fragments && format && s.aligned && s.transpose &&
-      !s.sorted && f.BATCH != BATCH_GATHER && s.m <= most_rows &&
-      (s.m > 1 || s.k <= tuning(caps).quant.one_row_k) &&
+      !s.sorted && f.BATCH != BATCH_GATHER && s.m > 1 && s.m <= most_rows &&
       s.k >= uint32_t(f.GROUP) && caps.shared_memory >= 32768 &&
       caps.max_workgroup_size >= 256;
 }
@@ -100,15 +99,47 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
   constexpr uint32_t subgroups = 8; // that share k
   v.WG = v.SG * subgroups;
   uint32_t share = tiles(s.k / s.common.GROUP, subgroups);
-  v.TURNS = std::clamp(share, 1u, v.ROWS > 1 ? 2u : 4u);
-  if (v.ROWS == 1) {
-    v.X_ITEMS = tiles(s.k, 1024) * 1024;
-  }
+  v.TURNS = std::clamp(share, 1u, 2u);
   // Up to 8 x 16 outputs a workgroup.
   uint32_t groups = tuning(caps).quant.matvec_groups * caps.cores();
   uint64_t sixteens = s.batch * tiles(s.n, 16);
   v.BLOCK = 16 * std::clamp(tiles(sixteens, groups), 1u, 8u);
   return in_tiles(v, s, v.ROWS, v.BLOCK);
+}
+
+// A row by integer dot products: each subgroup has the whole of k for two
+// outputs at a time.
+QmvVariant dot_row_variant(const Caps& caps, const QuantShape& s) {
+  constexpr uint32_t subgroups = 8;
+  QmvVariant v{s.common};
+  uint32_t lanes = std::max(caps.lanes(), 4u);
+  v.INT_DOT = true;
+  v.CHUNK = 32;
+  v.TURNS = s.k % (2 * v.CHUNK * lanes) == 0 ? 2 : 1;
+  v.WG = subgroups * lanes;
+  v.ROW_ITEMS = s.k;
+  uint64_t full = std::max<uint64_t>(
+      tuning(caps).quant.busy_subgroups * uint64_t(caps.cores()), 1);
+  uint64_t outs = s.batch * s.n;
+  v.OUTS = outs < full ? 1 : 2;
+  // Workgroups with more outputs stage x less often.
+  uint64_t passes = outs / (2 * full * v.OUTS);
+  v.BLOCK = subgroups * v.OUTS * std::clamp<uint64_t>(passes, 1, 8);
+  return v;
+}
+
+// Whether it is used (timed on NVIDIA's GPUs alone;
+// docs/lab/2026-11-26-one-row.md).
+bool takes_dot_row(const Caps& caps, const Typed& s) {
+  auto& t = tuning(caps).quant;
+  auto& f = s.common;
+  bool fast = caps.software() || (nvidia(caps) && caps.fast_dot_signed);
+  bool format =
+      f.CODE == CODE_INTEGER && f.BITS == 4 && size_of(f.T) == 2 && s.aligned;
+  return fast && caps.integer_dot_product && format && s.transpose &&
+      !s.sorted && f.BATCH != BATCH_GATHER && s.m == 1 && s.k >= t.dot_row_k &&
+      s.k <= t.most_dot_row_k &&
+      dot_row_variant(caps, s).digit_bytes() <= caps.shared_memory;
 }
 
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
@@ -607,6 +638,10 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
   auto& t = tuning(caps).quant;
   bool fragments = takes_fragments(caps, shape, skinny);
   bool wide = fragments && shape.n >= t.wide_outputs;
+  if (takes_dot_row(caps, shape)) {
+    auto v = dot_row_variant(caps, shape);
+    return in_tiles(v, shape, 1, v.BLOCK);
+  }
   if (!asked && !wide && takes_matrices(caps, shape)) {
     return plan_matrices(caps, shape);
   }
