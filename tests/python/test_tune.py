@@ -422,6 +422,39 @@ def test_candidates_alone_are_judged_by_the_line(tuner):
     assert 1.2 < trial.best["alone"] < 1.3
 
 
+def test_attention_is_timed_at_the_most_keys_of_its_class(tuner, monkeypatch):
+    from mlx_vulkan.tune import ends
+
+    # bucket() of src/ops/tuned/plan.cpp: powers of two, rounded.
+    assert [ends.most_of_class(n) for n in (1, 64, 65, 513, 724, 725)] == [
+        *(1, 64, 90, 724, 724, 1448)
+    ]
+
+    noise = random.Random(4)
+
+    class Check:
+        def __init__(self, mx, found):
+            self.made, self.keys = True, found["members"]["keys"]
+
+        def seconds(self, choices, timestamps):
+            long = 1.3 if self.keys > 700 else 0.9
+            mean = long if choices and choices[0]["plan"] == "long" else 1.0
+            return mean * noise.lognormvariate(0, 0.01)
+
+    monkeypatch.setattr(ends, "Check", Check)
+    monkeypatch.setattr(ends.library, "use", lambda _: None)
+    tuner.timestamps = True
+    kinds = {"long": ends.ATTENTION, "even": ends.ATTENTION, "product": 0}
+    found = [
+        {"class": name, "kind": kind, "members": {"keys": 513}}
+        for name, kind in kinds.items()
+    ]
+    names = ("class", "plan", "text", "kernel", "view", "sizes")
+    tuner.choices = [dict.fromkeys(names, name) for name in kinds]
+    ends.give_up_slower(tuner, [(None, found)])
+    assert [one["class"] for one in tuner.choices] == ["even", "product"]
+
+
 def test_what_takes_most_of_a_step_is_tuned_first(tmp_path):
     out = run_program(ORDER, tmp_path)
     assert out.split() == ["quantized", "attention", "dense", "norm"], out

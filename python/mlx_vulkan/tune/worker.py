@@ -354,6 +354,7 @@ def tune(job: dict, say) -> None:
 
     from . import cells
     from .again import again
+    from .ends import give_up_slower
     from .steps import Steps
 
     tuner = Tuner(job, say)
@@ -370,6 +371,8 @@ def tune(job: dict, say) -> None:
         steps.learn()
     with tuner.spends("undecided"):
         again(tuner, steps.reached)
+    with tuner.spends("ends of classes"):
+        give_up_slower(tuner, steps.reached)
     finish(tuner, steps.reached, say)
 
 

@@ -4,7 +4,8 @@
 // WHOLE_WORKGROUP the workgroup, computes OUTS at a time: lanes alternate over
 // chunks of CHUNK elements of K, hold the codes in registers, use each x for
 // OUTS weights and each weight for ROWS rows, and reduce at the end. CHUNK
-// divides GROUP, so a chunk has one scale and one bias.
+// divides GROUP, so a chunk has one scale and one bias. With INT_DOT, x is
+// integers (x_digits.glsl).
 #include "quant/operands.glsl"
 
 layout(local_size_x = WG) in;
@@ -138,7 +139,24 @@ float acc[OUTS][ROWS];
 
 #if INT_DOT
 #include "quant/x_digits.glsl"
+#define STAGE_X(row) stage_x(row)
+#else
+#define STAGE_X(row)
 #endif
+
+// 1.0: with two constants, NVIDIA's compiler needs two instructions for an
+// AND-OR.
+uint one_in_register(uint n0) {
+  return 0x3f800000u | (n0 >> 31);
+}
+
+void clear_sums() {
+  [[unroll]] for (uint r = 0; r < OUTS; ++r) {
+    [[unroll]] for (uint m = 0; m < ROWS; ++m) {
+      acc[r][m] = 0.0;
+    }
+  }
+}
 
 // Reduces the sums over all lanes and stores them.
 void store_sums(Tile tile, uint n0) {
@@ -175,9 +193,7 @@ void main() {
   locate(tile.product);
   T_PTR x_rows[ROWS];
   X_OF_ALL(x_rows, tile)
-#if INT_DOT
-  stage_x(x_rows[0]);
-#endif
+  STAGE_X(x_rows[0]);
   uint chunks = K_ITEMS / CHUNK;
 #if WHOLE_WORKGROUP
   const uint first = 0u, step = OUTS;
@@ -188,9 +204,7 @@ void main() {
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = first_output(tile, o);
     X_OF_PASS(x_rows)
-    // 1.0 in a register: with two constants, NVIDIA's compiler needs two
-    // instructions for an AND-OR.
-    uint one = 0x3f800000u | (n0 >> 31);
+    uint one = one_in_register(n0);
     Ptr_u32 w_rows[OUTS];
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {
@@ -198,11 +212,7 @@ void main() {
       w_rows[r] = code_row(n, K_ITEMS);
       groups[r] = group_of(n, K_ITEMS, 0);
     }
-    [[unroll]] for (uint r = 0; r < OUTS; ++r) {
-      [[unroll]] for (uint m = 0; m < ROWS; ++m) {
-        acc[r][m] = 0.0;
-      }
-    }
+    clear_sums();
     for (uint c0 = LANE; c0 < chunks; c0 += LANES * TURNS) {
       // All loads of weights are issued first, so that they are in flight
       // together.
