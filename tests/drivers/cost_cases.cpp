@@ -58,7 +58,8 @@ Work work_of(const QmvVariant& v, double k) {
     double passes = v.BLOCK / v.OUTS / (double(v.WG) / lanes);
     return Loops{passes * parts(k / v.CHUNK, lanes * v.TURNS), passes};
   };
-  return {double(v.ROWS) * v.OUTS * v.CHUNK * v.TURNS, loops};
+  double digits = v.INT_DOT ? 3 : 1; // products of an item
+  return {digits * v.ROWS * v.OUTS * v.CHUNK * v.TURNS, loops};
 }
 Work work_of(const QvmVariant& v, double) {
   return {};

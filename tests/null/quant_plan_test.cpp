@@ -567,6 +567,10 @@ TEST_CASE("quantized: a row by integer dot products") {
   CHECK_FALSE(by_dots(s));
   CHECK_FALSE(by_dots(linear(2, 4096, 2048)));
   CHECK_FALSE(by_dots(linear(1, 4096, 12288)));
+  caps.driver_id = VK_DRIVER_ID_MESA_NVK;
+  CHECK_FALSE(by_dots(linear(1, 4096, 2048)));
+  caps.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+  CHECK(by_dots(linear(1, 4096, 2048)));
   caps.fast_dot_signed = false;
   CHECK_FALSE(by_dots(linear(1, 4096, 2048)));
 }

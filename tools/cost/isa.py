@@ -166,6 +166,8 @@ AMD_SLOW = re.compile(r"v_(mul_(lo|hi)_|mad_(co_)?[iu]64|.*_f64)")
 def amd_macs(op: str) -> int:
     if re.match(r"v_(dot2|pk_fma)", op):
         return 2
+    if op.startswith("v_dot4"):
+        return 4
     return 1 if AMD_FMA.match(op) else 0
 
 
@@ -240,7 +242,7 @@ def count_nak(destination: str, op: str, c: Counter) -> None:
         c.update(scalar=1)
     else:
         kind = NAK_KINDS.get(name, "int")
-        c.update({kind: 1, "macs": {"ffma": 1, "hfma2": 2}.get(name, 0)})
+        c.update({kind: 1, "macs": {"ffma": 1, "hfma2": 2, "idp4": 4}.get(name, 0)})
 
 
 def parse_nak(text: str) -> Program:

@@ -128,12 +128,13 @@ QmvVariant dot_row_variant(const Caps& caps, const QuantShape& s) {
   return v;
 }
 
-// Whether it is used (timed on NVIDIA's GPUs alone;
-// docs/lab/2026-11-26-one-row.md).
+// Whether it is used (timed with NVIDIA's driver alone; NVK takes many
+// instructions to convert x; docs/lab/2026-11-26-one-row.md).
 bool takes_dot_row(const Caps& caps, const Typed& s) {
   auto& t = tuning(caps).quant;
   auto& f = s.common;
-  bool fast = caps.software() || (nvidia(caps) && caps.fast_dot_signed);
+  bool nvk = caps.driver_id == VK_DRIVER_ID_MESA_NVK;
+  bool fast = caps.software() || (nvidia(caps) && !nvk && caps.fast_dot_signed);
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && size_of(f.T) == 2 && s.aligned;
   return fast && caps.integer_dot_product && format && s.transpose &&
