@@ -123,7 +123,7 @@ inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
   uint64_t row = uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES;
   uint64_t sums = v.WHOLE_WORKGROUP ? v.WG * v.OUTS * v.ROWS : 0;
   uint64_t gated = v.GATE != GATE_NONE ? 4 * v.BLOCK * v.ROWS : 0;
-  uint64_t all = row + sums + gated + v.digit_bytes();
+  uint64_t all = row + sums + gated + v.digit_bytes(v.ROW_ITEMS);
   return v.COOPMAT || all <= caps.shared_memory;
 }
 

@@ -543,7 +543,7 @@ TEST_CASE("quantized: a row by integer dot products") {
         CHECK(v.ROW_ITEMS == k);
         CHECK(v.CHUNK == 32); // a chunk has one exponent
         CHECK((v.TURNS == 1 || k % (v.CHUNK * caps.lanes() * v.TURNS) == 0));
-        CHECK(v.digit_bytes() <= caps.shared_memory);
+        CHECK(v.digit_bytes(k) <= caps.shared_memory);
         CHECK(v.BLOCK % (v.WG / caps.lanes() * v.OUTS) == 0);
         CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
         CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);

@@ -241,6 +241,11 @@ TEST_CASE("tuned: classes share nearby sizes and nothing else") {
   CHECK(bucket(512) == 512);
   CHECK(bucket(700) == 512);
   CHECK(bucket(725) == 1024);
+  std::pair<uint64_t, uint64_t> lasts[] = {
+      {1, 1}, {64, 64}, {65, 90}, {513, 724}, {724, 724}, {725, 1448}};
+  for (auto [size, last] : lasts) {
+    CHECK(last_of_bucket(size) == last);
+  }
   Planned p = quantized(Type::bf16, 512, 4096, 4096, 64);
   CHECK(class_of(p) == class_of(quantized(Type::bf16, 600, 4096, 4096, 64)));
   CHECK(class_of(p) != class_of(quantized(Type::bf16, 60, 4096, 4096, 64)));

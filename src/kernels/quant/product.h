@@ -87,8 +87,8 @@ struct QmvVariant : ProductVariant {
   }
   // Shared memory of x_digits.glsl, in bytes: per item three digits, per chunk
   // of 32 items a scale and a sum.
-  constexpr uint digit_bytes() const {
-    return ROW_ITEMS / 32 * (3 * 32 + 8);
+  static constexpr uint digit_bytes(uint k) {
+    return k / 32 * (3 * 32 + 8);
   }
   bool operator==(const QmvVariant&) const = default;
 #define QMV_MEMBERS                                                         \

@@ -107,9 +107,24 @@ QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
   return in_tiles(v, s, v.ROWS, v.BLOCK);
 }
 
+// Whether a row takes integer dot products. They are timed with NVIDIA's driver
+// alone, and NVK's code converts x slowly (docs/lab/2026-11-26-one-row.md).
+bool takes_dot_row(const Caps& caps, const Typed& s) {
+  auto& t = tuning(caps).quant;
+  auto& f = s.common;
+  bool nvk = caps.driver_id == VK_DRIVER_ID_MESA_NVK;
+  bool fast = caps.software() || (nvidia(caps) && !nvk && caps.fast_dot_signed);
+  bool format =
+      f.CODE == CODE_INTEGER && f.BITS == 4 && size_of(f.T) == 2 && s.aligned;
+  return fast && caps.integer_dot_product && format && s.transpose &&
+      !s.sorted && f.BATCH != BATCH_GATHER && s.m == 1 && s.k >= t.dot_row_k &&
+      s.k <= t.most_dot_row_k &&
+      QmvVariant::digit_bytes(s.k) <= caps.shared_memory;
+}
+
 // A row by integer dot products: each subgroup has the whole of k for two
 // outputs at a time.
-QmvVariant dot_row_variant(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_dot_row(const Caps& caps, const QuantShape& s) {
   constexpr uint32_t subgroups = 8;
   QmvVariant v{s.common};
   uint32_t lanes = std::max(caps.lanes(), 4u);
@@ -125,22 +140,7 @@ QmvVariant dot_row_variant(const Caps& caps, const QuantShape& s) {
   // Workgroups with more outputs stage x less often.
   uint64_t passes = outs / (2 * full * v.OUTS);
   v.BLOCK = subgroups * v.OUTS * std::clamp<uint64_t>(passes, 1, 8);
-  return v;
-}
-
-// Whether it is used (timed with NVIDIA's driver alone; NVK takes many
-// instructions to convert x; docs/lab/2026-11-26-one-row.md).
-bool takes_dot_row(const Caps& caps, const Typed& s) {
-  auto& t = tuning(caps).quant;
-  auto& f = s.common;
-  bool nvk = caps.driver_id == VK_DRIVER_ID_MESA_NVK;
-  bool fast = caps.software() || (nvidia(caps) && !nvk && caps.fast_dot_signed);
-  bool format =
-      f.CODE == CODE_INTEGER && f.BITS == 4 && size_of(f.T) == 2 && s.aligned;
-  return fast && caps.integer_dot_product && format && s.transpose &&
-      !s.sorted && f.BATCH != BATCH_GATHER && s.m == 1 && s.k >= t.dot_row_k &&
-      s.k <= t.most_dot_row_k &&
-      dot_row_variant(caps, s).digit_bytes() <= caps.shared_memory;
+  return in_tiles(v, s, 1, v.BLOCK);
 }
 
 QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
@@ -635,14 +635,13 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
   if (takes_dot(caps, shape, int8)) {
     return plan_dot(caps, shape, int8);
   }
+  if (takes_dot_row(caps, shape)) {
+    return plan_dot_row(caps, shape);
+  }
   bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
   auto& t = tuning(caps).quant;
   bool fragments = takes_fragments(caps, shape, skinny);
   bool wide = fragments && shape.n >= t.wide_outputs;
-  if (takes_dot_row(caps, shape)) {
-    auto v = dot_row_variant(caps, shape);
-    return in_tiles(v, shape, 1, v.BLOCK);
-  }
   if (!asked && !wide && takes_matrices(caps, shape)) {
     return plan_matrices(caps, shape);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -326,11 +327,18 @@ std::vector<Candidate> candidates(const Views& views, const Planned& p) {
   return found;
 }
 
+constexpr double root_of_two = 1.4142135;
+
 uint64_t bucket(uint64_t size) {
   uint64_t below = std::bit_floor(size);
-  return size <= 64                       ? size
-      : double(size) / below >= 1.4142135 ? 2 * below
-                                          : below;
+  return size <= 64                         ? size
+      : double(size) / below >= root_of_two ? 2 * below
+                                            : below;
+}
+
+uint64_t last_of_bucket(uint64_t size) {
+  return size <= 64 ? size
+                    : uint64_t(std::ceil(bucket(size) * root_of_two)) - 1;
 }
 
 uint64_t class_of(const Planned& p) {

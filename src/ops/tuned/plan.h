@@ -77,6 +77,7 @@ std::vector<Candidate> candidates(const Views& views, const Planned& p);
 
 // Rows, batches and keys: exact up to 64, then the nearest power of two.
 uint64_t bucket(uint64_t size);
+uint64_t last_of_bucket(uint64_t size); // the largest of the same
 
 // Problems of one class share a choice: they are equal but for sizes in the
 // same bucket.

@@ -27,6 +27,9 @@ json classes() {
     c["kind"] = r.problem.index();
     c["text"] = text_of(r.problem);
     c["sizes"] = sizes_of(r.problem);
+    for (auto size : sizes_of(r.problem)) {
+      c["last"].push_back(last_of_bucket(size));
+    }
     c["calls"] = r.calls;
     for (auto& [name, value] : members_of(r.problem)) {
       c["members"][std::string(name)] = value;
