@@ -25,15 +25,17 @@ struct QuantTuning {
   uint32_t small_group_rows = 16;
   // Items of k from which subgroups of qmm_fragments share k (same note).
   uint32_t fragments_k = 1024;
-  // Rows of x up to which qmm_fragments is used for any number of outputs, and
-  // outputs up to which it is used for all its rows (same note).
+  // Rows of x up to which qmm_fragments is used for all weights, and weights
+  // from which qmm_tall takes over (docs/lab/2026-11-26-tall.md).
   uint32_t fragments_rows = 32;
-  uint32_t fragments_outputs = 32768;
+  uint64_t tall_weights = 1 << 25;
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
-  // used (docs/lab/2026-11-26-tune-hidden.md); workgroups a core that its parts
-  // of k aim at, and the least items of k a part (2026-11-26-rows.md).
+  // used (docs/lab/2026-11-26-tune-hidden.md); rows from which its tiles may
+  // have 256 outputs (2026-11-26-tall.md); workgroups a core that its parts of
+  // k aim at, and the least items of k a part (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
-  uint32_t most_tall_rows = 512;
+  uint32_t most_tall_rows = ~0u;
+  uint32_t wide_tall_rows = 257;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;
   // Workgroups a core that products of two to eight rows by matrix units aim at
@@ -55,10 +57,11 @@ struct QuantTuning {
   // tiles (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
-  // Rows an expert up to which tiles have 16 rows
-  // (docs/lab/2026-11-26-rows.md).
-  uint32_t few_expert_rows = 32;
-  // Rows an expert above which tiles have 128 rows (same note).
+  // Rows an expert up to which qmm_fragments has tiles of 16 rows
+  // (docs/lab/2026-11-26-tall.md).
+  uint32_t few_expert_rows = 16;
+  // Rows an expert above which qmm_sorted has tiles of 128 rows
+  // (docs/lab/2026-11-22-experts.md).
   uint32_t tall_expert_rows = 64;
   // Rows of x, and rows an expert, for tiles of 32 rows in qmm_coopmat; rows
   // above which it may have 128 (docs/lab/2026-11-22-matrix-units.md).

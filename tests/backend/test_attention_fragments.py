@@ -55,6 +55,11 @@ error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
 worst = np.abs(got - want).max() / np.abs(want).max()
 if not (error < u and worst < 2 * u):
     sys.exit(f"{error} {worst}")
+if kind in ("causal", "None"):
+    # The mean of ones: weights that are truncated make it 0.7 u too small.
+    ones = wide(fused(mx, *inputs[:2], mx.ones_like(inputs[2]), mask, sinks))
+    if abs(ones.mean() - 1) > u / 8:
+        sys.exit(f"the mean of ones is {ones.mean()}")
 """
 
 

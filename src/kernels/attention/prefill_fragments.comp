@@ -128,8 +128,9 @@ void add_values() {
   UNROLL for (uint k = 0; k < NK; ++k) {
     MATRIX_A p[FM];
     UNROLL for (uint i = 0; i < FM; ++i) {
-      UNROLL for (uint e = 0; e < 8; ++e) {
-        p[i][e] = ITEM(s[i * NK + k][e]);
+      UNROLL for (uint e = 0; e < 8; e += 2) { // if NaN, so is row_sum
+        uint pair = PACK2_NUMBERS(s[i * NK + k][e], s[i * NK + k][e + 1]);
+        SET_PAIR(p[i], e / 4, e % 4 / 2, pair)
       }
     }
     UNROLL for (uint j = 0; j < NV; ++j) {

@@ -4,15 +4,13 @@
 #pragma once
 
 #include "attention/matrices.glsl"
+#include "common/matrix_elements.glsl"
 
 shared uvec4 staged[STAGED];
 
 #if EMULATED
 #include "attention/emulated_products.glsl"
 #else
-#define UNROLL [[unroll]]
-#define SUBGROUP gl_SubgroupID
-#define MATRIX_ZERO MATRIX_C(0.0)
 #define EVERY_SUBGROUP(some) some
 // Loads the matrix that starts at 16-byte piece `at` of `staged`, with rows
 // `pitch` pieces apart.
@@ -20,8 +18,6 @@ shared uvec4 staged[STAGED];
 #define LOAD_B(m, at, pitch) coopMatLoad(m, staged, at, pitch, ROW_MAJOR)
 #define LOAD_B_TRANSPOSED(m, at, pitch)                                       \
   coopMatLoad(m, staged, at, pitch, COLUMN_MAJOR)
-#define MULTIPLY(y, a, b, c) y = coopMatMulAdd(a, b, c)
-#define ITEM(x) Item(x)
 #endif
 
 #include "attention/fragments.glsl"

@@ -30,8 +30,8 @@ MATRIX_C acc[ND];
 void add_products(uint at) {
   UNROLL for (uint j = 0; j < NS; ++j) {
     MATRIX_A a;
-    UNROLL for (uint e = 0; e < 8; ++e) {
-      a[e] = ITEM(s[j][e]);
+    UNROLL for (uint e = 0; e < 8; e += 2) {
+      SET_PAIR(a, e / 4, e % 4 / 2, pack2(s[j][e], s[j][e + 1]))
     }
     UNROLL for (uint d = 0; d < ND; ++d) {
       MATRIX_B b;

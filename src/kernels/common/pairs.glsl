@@ -3,16 +3,17 @@
 
 #include "common/types.glsl"
 
-// Packs two items in memory order. packHalf2x16() and bf16vec2() are avoided,
-// because their rounding is up to the driver.
+// Packs two items in memory order. packHalf2x16() and bfloat16_t() are avoided,
+// because their rounding is up to the driver: NVIDIA's truncates to bfloat16.
 #ifdef T_IS_bf16
 #define TWO_FLOATS(pair)                                                      \
   vec2(uintBitsToFloat((pair) << 16), uintBitsToFloat((pair) & 0xffff0000u))
 #define pack2 pack2_bf16
-// The same if no value is NaN, or if the bits of a NaN do not matter.
+// Rounds ties away from zero, with fewer instructions. The result for NaN is
+// undefined.
 #define PACK2_NUMBERS(a, b)                                                   \
-  ((numbers_to_upper_bf16(floatBitsToUint(a)) >> 16) |                        \
-   (numbers_to_upper_bf16(floatBitsToUint(b)) & 0xffff0000u))
+  (((floatBitsToUint(a) + 0x8000u) >> 16) |                                   \
+   ((floatBitsToUint(b) + 0x8000u) & 0xffff0000u))
 #else
 #define TWO_FLOATS unpackHalf2x16
 #define PACK2_NUMBERS pack2

@@ -8,7 +8,8 @@
 // of the previous step are used. The order of k within a step is therefore
 // permuted: of four lanes, lane t holds items 8 t to 8 t + 7, the first half
 // for one matrix, the second for the other. a is stored in the same order: pair
-// q of piece t as pair t of piece q.
+// q of piece t as pair t of piece q. With BK of 64, lane t has two adjacent
+// pieces, one in each part.
 //
 // Columns of b are permuted too, so that a lane's columns in two C matrices are
 // eight adjacent ones, stored at once.
@@ -16,20 +17,26 @@
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
 // tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
 // of the column c after the one at `from`. A kernel without COLUMN makes the B
-// matrices itself; ORDERED(q) reorders the items of a piece of a like theirs.
+// matrices itself.
 #pragma once
 
 #define SUBGROUPS (WM * WN)
 #include "common/matrix_elements.glsl"
 #include "common/pairs.glsl"
 
+#ifndef BK
 #define BK 32
+#endif
+#define PARTS (BK / 32) // of 32 items of k in a step
 #define WIDTH (BK / 8)
 #define PITCH (WIDTH + 1) // uvec4 per row, padded against bank conflicts
 #define WG (SUBGROUPS * SG)
 #define FM (BM / (16 * WM)) // fragments per subgroup
 #define FN (BN / (16 * WN))
 #define LOADS (BM * WIDTH / WG)
+#if BM * WIDTH % (WM * WN * SG) != 0
+#error "invocations must load equally many pieces"
+#endif
 #define STRIDE (WG / WIDTH) // rows between two loads
 #define TILE (BM * PITCH)
 
@@ -39,17 +46,14 @@ layout(local_size_x = WG) in;
 // after it is prefetched into registers.
 shared uvec4 tiles[2 * TILE];
 uvec4 next_a[LOADS];
-#ifndef ORDERED
-#define ORDERED(q) (q)
-#endif
 
 void stash(uint at) {
   uint row = gl_LocalInvocationIndex / WIDTH;
   uint piece = gl_LocalInvocationIndex % WIDTH;
   UNROLL for (uint i = 0; i < LOADS; ++i) {
-    uvec4 items = ORDERED(next_a[i]);
     UNROLL for (uint q = 0; q < 4; ++q) {
-      tiles[at + (row + i * STRIDE) * PITCH + q][piece] = items[q];
+      tiles[at + (row + i * STRIDE) * PITCH + piece % PARTS * 4 + q]
+           [piece / PARTS] = next_a[i][q];
     }
   }
 }

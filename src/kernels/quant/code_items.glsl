@@ -61,11 +61,14 @@ uvec4 word_pairs(uint word) {
 // Eight items of x in the order of word_pairs().
 uvec4 item_pairs(uvec4 q) {
 #if INTERLEAVED
+  // As halves of words, each pair is one byte permutation on NVIDIA.
+  u16vec2 x = unpack16(q.x), y = unpack16(q.y), z = unpack16(q.z),
+          w = unpack16(q.w);
   q = uvec4(
-      (q.x & 0xffffu) | (q.z << 16),
-      (q.x >> 16) | (q.z & 0xffff0000u),
-      (q.y & 0xffffu) | (q.w << 16),
-      (q.y >> 16) | (q.w & 0xffff0000u));
+      pack32(u16vec2(x.x, z.x)),
+      pack32(u16vec2(x.y, z.y)),
+      pack32(u16vec2(y.x, w.x)),
+      pack32(u16vec2(y.y, w.y)));
 #endif
   return q;
 }

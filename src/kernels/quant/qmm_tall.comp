@@ -1,25 +1,21 @@
-// y = x @ W^T for some dozen to some hundred rows of 16-bit x, with
+// y = x @ W^T for some dozen rows of 16-bit x and more, with
 // gemm/fragment_tile.glsl: cooperative matrices of known element layout.
 //
 // x passes through shared memory. A lane loads the codes of its elements of B
-// matrices, and scales and rounds them in registers: the weights are those that
-// dequantize.comp writes, unless a scale or bias is not finite: the column of y
-// is then NaN. A matrix of them is used for all rows of a subgroup.
+// matrices, scales them in registers and rounds them to the nearest value of
+// x's type. A matrix of them is used for all rows of a subgroup. If a scale or
+// bias is not finite, the column of y is NaN.
 //
 // Codes of a chunk are replaced by those of the next as soon as they are used;
 // its scales and biases are prefetched. K is a multiple of a chunk.
 #define TRANSPOSE 1
-#define BK 32
+#define BK 64
 #include "quant/tile.glsl"
 #include "quant/qmm_tall.h"
-#include "quant/code_items.glsl"
-
-#define ORDERED item_pairs
 #include "gemm/fragment_tile.glsl"
 
 #define CHUNK 128
 #define STEPS (CHUNK / BK)
-#define STEP_WORDS 1 // words of eight codes
 #define GROUPS (CHUNK / GROUP) // per chunk
 #define GROUP_STEPS (GROUP / BK)
 #define COLUMNS (2 * FN)
@@ -27,9 +23,15 @@
 // Columns with a scale or bias that is Inf or NaN, a bit each: y is NaN.
 shared uint bad_columns[BN / 32];
 
-uint codes[STEPS][COLUMNS][STEP_WORDS];
+uvec2 codes[STEPS][COLUMNS]; // a word of eight codes for each part
 uint next_sides[GROUPS][COLUMNS]; // a scale, and a bias in the upper half
-float scale[COLUMNS], bias[COLUMNS]; // of the group, for operands of codes
+// A code in the mantissa of 256 or 16 is that number plus the code, which one
+// instruction makes. Two adjacent codes take one shift for both places.
+#define LOW_OFFSET 256.0
+#define HIGH_OFFSET 16.0
+uint low_base, high_base;
+// Scale of the group, and bias less the scaled offset of each place.
+float scale[COLUMNS], low_bias[COLUMNS], high_bias[COLUMNS];
 
 uint64_t code_at[COLUMNS]; // address of the lane's codes of the first step
 uint side_at[COLUMNS]; // first group of each column
@@ -39,7 +41,7 @@ uint64_t x_at[LOADS]; // address of the invocation's pieces of x
 void fetch_codes(uint s, uint k) {
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     uint64_t at = code_at[c] + k / 8 * BITS;
-    codes[s][c][0] = Ptr_u32(at).v[0];
+    codes[s][c] = Ptr_u32x2(at).v[0];
   }
 }
 
@@ -60,7 +62,8 @@ void take_sides(uint g) {
       bad |= 1u << c;
     }
     scale[c] = side.x;
-    bias[c] = fma(-CODE_OFFSET, side.x, side.y);
+    low_bias[c] = fma(-LOW_OFFSET, side.x, side.y);
+    high_bias[c] = fma(-HIGH_OFFSET, side.x, side.y);
   }
 }
 
@@ -70,9 +73,22 @@ void fetch_x(uint k) {
   }
 }
 
-// Pair p of the eight codes of a step's column.
-uint pair_of_codes(uint s, uint c, uint p) {
-  return word_pairs(codes[s][c][0])[p];
+// ORs in the top bit of a length, which is 0, to keep the bases in registers
+// (code_items.glsl).
+void take_bases(uint k) {
+  low_base = floatBitsToUint(LOW_OFFSET) | (k >> 31);
+  high_base = floatBitsToUint(HIGH_OFFSET) | (k >> 31);
+}
+
+// Weights of codes 2 p and 2 p + 1 of word u of a column.
+uint weight_pair(uint s, uint c, uint u, uint p) {
+  uint word = codes[s][c][u];
+  uint at = p < 2 ? word << (15 - 8 * p) : word >> (8 * p - 15);
+  float low = uintBitsToFloat((at & 0x78000u) | low_base);
+  float high = uintBitsToFloat((at & 0x780000u) | high_base);
+  low = fma(low, scale[c], low_bias[c]);
+  high = fma(high, scale[c], high_bias[c]);
+  return PACK2_NUMBERS(low, high);
 }
 
 // Place in the workgroup's tile of the lane's column c.
@@ -89,7 +105,7 @@ void aim(uint row0, uint end, uint col0, uint wn) {
   }
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     uint n = min(col0 + column_in_tile(c, wn), A.N - 1);
-    code_at[c] = uint64_t(code_row(n, A.K)) + LANE % 4 * BITS;
+    code_at[c] = uint64_t(code_row(n, A.K)) + LANE % 4 * (BITS * PARTS);
     side_at[c] = n * (A.K / GROUP);
   }
 }
@@ -126,28 +142,25 @@ void put_eight(uint r, uint c, uint bits, bool inside, float v[8]) {
     put_eight(r, c, bits, row_inside(r), v);                                  \
   }
 
-// Sets B matrix j of half h to the weights of the codes of step s.
-#define FILL_COLUMNS(w, s, j, h)                                              \
+// Sets B matrix j of half h of part u to the weights of the codes of step s.
+#define FILL_COLUMNS(w, s, u, j, h)                                           \
   UNROLL for (uint r = 0; r < 2; ++r) {                                       \
-    uint c = 2 * (j) + r;                                                     \
     UNROLL for (uint p = 0; p < 2; ++p) {                                     \
-      vec2 code = TWO_FLOATS(pair_of_codes(s, c, 2 * (h) + p));               \
-      vec2 weight = fma(code, vec2(scale[c]), vec2(bias[c]));                 \
-      SET_PAIR(w, r, p, PACK2_NUMBERS(weight.x, weight.y))                    \
+      SET_PAIR(w, r, p, weight_pair(s, 2 * (j) + r, u, 2 * (h) + p))          \
     }                                                                         \
   }
 
-// acc += half h of the tile of x at `from` times the codes of step s. The few B
-// matrices are made first, and those of A loaded as they are used.
-#define MULTIPLY_HALF(s, from, h, NEXT)                                       \
+// acc += half h of part u of the tile of x at `from` times the codes of step s.
+// The few B matrices are made first, and those of A loaded as they are used.
+#define MULTIPLY_HALF(s, from, u, h, NEXT)                                    \
   {                                                                           \
     MATRIX_B w[FN];                                                           \
     UNROLL for (uint j = 0; j < FN; ++j) {                                    \
-      FILL_COLUMNS(w[j], s, j, h)                                             \
+      FILL_COLUMNS(w[j], s, u, j, h)                                          \
     }                                                                         \
     UNROLL for (uint i = 0; i < FM; ++i) {                                    \
       MATRIX_A x;                                                             \
-      LOAD_MATRIX(x, (from) + (wm * FM + i) * 16 * PITCH + 2 * (h));          \
+      LOAD_MATRIX(x, (from) + (wm * FM + i) * 16 * PITCH + 4 * (u) + 2 * (h));\
       UNROLL for (uint j = 0; j < FN; ++j) {                                  \
         MULTIPLY(acc[i * FN + j], x, w[j], acc[i * FN + j]);                  \
       }                                                                       \
@@ -165,11 +178,13 @@ void put_eight(uint r, uint c, uint bits, bool inside, float v[8]) {
       fetch_sides((s) / GROUP_STEPS, min(k + CHUNK, last_chunk));             \
     }                                                                         \
     barrier();                                                                \
-    MULTIPLY_HALF(s, (s) % 2 * TILE, 0, {                                     \
+    MULTIPLY_HALF(s, (s) % 2 * TILE, 0, 0, {                                  \
       stash(((s) + 1) % 2 * TILE);                                            \
       fetch_x(min(k + ((s) + 2) * BK, last));                                 \
     })                                                                        \
-    MULTIPLY_HALF(s, (s) % 2 * TILE, 1, {})                                   \
+    MULTIPLY_HALF(s, (s) % 2 * TILE, 0, 1, {})                                \
+    MULTIPLY_HALF(s, (s) % 2 * TILE, 1, 0, {})                                \
+    MULTIPLY_HALF(s, (s) % 2 * TILE, 1, 1, {})                                \
     fetch_codes(s, min(k + CHUNK, last_chunk) + (s) * BK);                    \
   }
 
@@ -197,8 +212,6 @@ void multiply_range(
   for (uint k = k_begin; k < k_end; k += CHUNK) {
     MULTIPLY_AT(0)
     MULTIPLY_AT(1)
-    MULTIPLY_AT(2)
-    MULTIPLY_AT(3)
   }
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     if ((bad >> c & 1u) != 0) {
@@ -215,7 +228,7 @@ void main() {
   Tile tile = own_tile();
   uvec2 at = banded(tile.m * A.n_tiles + tile.n);
   locate(0);
-  take_code_base(A.K);
+  take_bases(A.K);
   part_base = uint64_t(A.y) + uint64_t(tile.product) * A.M * A.N * 4;
   uint k = tile.product * A.k_split;
   multiply_range(
@@ -223,7 +236,7 @@ void main() {
 }
 #else
 void multiply(uint m0, uint n0, uint end, bool live) {
-  take_code_base(A.K);
+  take_bases(A.K);
   multiply_range(m0, n0, end, live, 0, A.K);
 }
 void main() {

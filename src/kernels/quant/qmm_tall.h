@@ -19,7 +19,7 @@ struct QmmTallVariant : ProductVariant {
 
   // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
-    return 2 * BM * 5 * 16 + (EMULATED ? WM * WN * 2048 : 0);
+    return 2 * BM * 9 * 16 + (EMULATED ? WM * WN * 2048 : 0);
   }
 #define TALL_MEMBERS \
   T, SG, PRODUCT_MEMBERS, BM, BN, WM, WN, SORTED, SPLIT, FRAGMENT_NAMES

@@ -231,8 +231,9 @@ bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
 bool takes_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows >= 0 ? rows : s.n >= t.wide_outputs ? 2 : t.few_rows;
-  bool faster = s.k >= t.fragments_k &&
-      (s.m <= t.fragments_rows || s.n <= t.fragments_outputs);
+  bool few = s.m <= t.fragments_rows || s.common.BATCH != BATCH_ONE ||
+      uint64_t(s.n) * s.k < t.tall_weights;
+  bool faster = s.k >= t.fragments_k && few;
   return loads_fragments(caps, s, rows) && s.m >= least && s.m <= 64 &&
       !s.sorted && (faster || rows > 0);
 }
@@ -293,6 +294,12 @@ bool takes_tall(const Caps& caps, const Typed& s, int rows) {
       s.m <= t.most_tall_rows;
 }
 
+// Most rows of a tile of qmm_tall.
+uint32_t tall_rows(const Caps& caps) {
+  auto& forms = tuning(caps).forms;
+  return forms.tall_rows ? forms.tall_rows : 128;
+}
+
 // A tile of `rows` rows by 128 columns, shared by four subgroups.
 QmmTallVariant
 tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
@@ -310,14 +317,22 @@ tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
 // as the cores hold at once.
 QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   auto& t = tuning(caps).quant;
-  auto& forms = tuning(caps).forms;
-  uint32_t most = forms.tall_rows ? forms.tall_rows : 128;
-  uint32_t share = tiles(s.m, tiles(s.m, most));
+  uint32_t share = tiles(s.m, tiles(s.m, tall_rows(caps)));
   QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
+  // Eight subgroups share x, and a core has one workgroup, if these occupy half
+  // of the cores.
+  uint64_t pairs = uint64_t(tiles(s.m, v.BM)) * tiles(s.n, 2 * v.BN);
+  bool wide = !caps.software() && s.m >= t.wide_tall_rows &&
+      2 * pairs >= caps.cores();
+  if (wide) {
+    v.BN *= 2;
+    v.WN *= 2;
+  }
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
   uint64_t parts = std::min<uint64_t>(
-      t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k);
+      t.tall_groups * caps.cores() / (wide ? 2 * groups : groups),
+      s.k / t.split_tall_k);
   if (caps.software() && s.k > v.depth) {
     parts = 2; // for tests of splits
   }
@@ -398,8 +413,8 @@ bool takes_sorted_tall(const Caps& caps, const Typed& s, int rows) {
 }
 
 QuantPlan plan_sorted_tall(const Caps& caps, const QuantShape& s) {
-  bool tall = rows_of_expert(s) > tuning(caps).quant.tall_expert_rows;
-  QmmTallVariant v = tall_variant(caps, s, tall ? 128 : 64);
+  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(caps));
+  QmmTallVariant v = tall_variant(caps, s, tiles(rows, 32) * 32);
   return in_tiles(v, s, v.BM, v.BN);
 }
 

@@ -1,16 +1,9 @@
 // Products of emulated matrices for attention/products.glsl.
 #pragma once
 
-#include "common/emulated_fragments.glsl"
-
 #define LOAD_A(m, at, pitch) m = loaded(at, pitch, false)
 #define LOAD_B(m, at, pitch) m = loaded(at, pitch, true)
 #define LOAD_B_TRANSPOSED(m, at, pitch) m = loaded(at, pitch, false)
-#ifdef T_IS_bf16
-#define ITEM(x) round_bf16(x)
-#else
-#define ITEM(x) round_f16(x)
-#endif
 
 float[8] loaded(uint at, uint pitch, bool transposed) {
   float m[8];
