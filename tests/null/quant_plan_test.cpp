@@ -132,9 +132,12 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           // Unless asked for, up to 8 rows of few outputs are taken by qmv.
           bool measured = bits == 4 && group > 32;
           REQUIRE((v != nullptr) == measured);
+          // More than 32 rows of many weights are taken by qmm_tall.
+          bool tall = m > 32 && n > 4096;
           CHECK(
               takes<QmmFragmentsVariant>(known, s) ==
-              (measured && (m > 8 || n > 4096)));
+              (measured && (m > 8 || n > 4096) && !tall));
+          CHECK(takes<QmmTallVariant>(known, s) == (measured && tall));
           if (!v) {
             continue;
           }
@@ -394,10 +397,10 @@ TEST_CASE("quantized: small products take small tiles to fill the device") {
   CHECK(tile(512, 1024, 2048).BN == 64);
 }
 
-TEST_CASE("quantized: 65 to 512 rows are one kernel where layouts are known") {
+TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
   Caps known = big_gpu;
   known.known_fragments = true;
-  for (uint32_t m : {65, 96, 97, 128, 129, 200, 511, 512}) {
+  for (uint32_t m : {65, 96, 97, 128, 129, 200, 511, 512, 2048}) {
     for (uint32_t n : {40, 1024, 4096, 12288, 151936}) {
       QuantShape s = linear(m, n, 4096);
       QuantPlan plan = plan_quant(known, s);
@@ -407,6 +410,7 @@ TEST_CASE("quantized: 65 to 512 rows are one kernel where layouts are known") {
       CHECK(uint64_t(plan.m_tiles) * v->BM >= m);
       CHECK((plan.m_tiles - 1) * v->BM < m);
       CHECK(uint64_t(plan.n_tiles) * v->BN >= n);
+      CHECK(v->BN == (m > 256 && (n > 4096 || m * n > 1 << 22) ? 256 : 128));
       CHECK(v->SPLIT == (plan.splits > 1));
       CHECK(v->shared_memory() <= known.shared_memory);
       if (v->SPLIT) {
@@ -418,7 +422,7 @@ TEST_CASE("quantized: 65 to 512 rows are one kernel where layouts are known") {
       }
     }
   }
-  CHECK(dequantizes_first(known, linear(513, 4096, 4096), -1));
+  CHECK(dequantizes_first(big_gpu, linear(513, 4096, 4096), -1));
   CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
   CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
 }
@@ -442,9 +446,17 @@ TEST_CASE("quantized: sorted experts load fragments where layouts are known") {
   };
   CHECK(kernel(63) == std::string("each"));
   CHECK(kernel(64) == std::string("few"));
-  CHECK(kernel(32 * 128) == std::string("few"));
-  CHECK(kernel(33 * 128) == std::string("more"));
-  CHECK(kernel(4096 * 8) == std::string("more"));
+  CHECK(kernel(16 * 128) == std::string("few"));
+  for (auto [rows, height] :
+       {std::pair(17, 32),
+        {32, 32},
+        {33, 64},
+        {65, 96},
+        {97, 128},
+        {300, 128}}) {
+    CHECK(kernel(rows * 128) == std::string("more"));
+    CHECK(plan_quant(known, s).tile_height == height);
+  }
 }
 
 TEST_CASE("quantized: sorted experts take tiles of their own rows") {
