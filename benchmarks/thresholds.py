@@ -120,6 +120,7 @@ SWEEPS = {
     "gemm.flat_expert_rows": sweep(experts, "each", *AN_EXPERT[3:7], codes=False),
     "gemm.medium_expert_rows": sweep(experts, "each", *AN_EXPERT[7:], codes=False),
     "gemm.large_quarters": sweep(matrices, "m", 512, 1024, 1536, 2048, n=1024, k=1024),
+    "gemm.wide_groups": sweep(matrices, "m", 1024, 2048, 4096, n=4096, k=4096),
     "attention.short_keys": sweep(attention, "keys", 128, 256, 257, 512, 1024),
     "attention.two_rows_keys": sweep(attention, "keys", 2048, 4096, 4097, 8192),
     "attention.split_groups": sweep(attention, "keys", 512, 1024, 4096, 16384, batch=8),

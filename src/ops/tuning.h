@@ -120,6 +120,9 @@ struct GemmTuning {
   uint32_t medium_expert_rows = 96;
   // Quarters of the cores that 128 x 128 tiles must occupy (same note).
   uint32_t large_quarters = 3;
+  // Tiles of 64 x 256 a core from which gemm_fragments takes them
+  // (docs/lab/2026-11-26-tall.md).
+  uint32_t wide_groups = 6;
 };
 
 struct AttentionTuning {

@@ -197,6 +197,8 @@ TEST_CASE("large tiles are loaded by lanes where fragments are known") {
     CHECK(uint64_t(plan.tiles_m) * v.BM >= plan.problem.m);
     CHECK(uint64_t(plan.tiles_n) * v.BN >= plan.problem.n);
     CHECK(v.shared_memory() <= gpu.shared_memory);
+    CHECK(v.BN == (m == 4096 ? 256 : 128));
+    CHECK(v.BN == 64 * v.WN);
   }
   // Whole tiles, steps and pieces, along k.
   CHECK_FALSE(fragments(linear(4096, 100, 12288)));

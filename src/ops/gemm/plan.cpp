@@ -341,6 +341,17 @@ MatrixTile estimated_tile(
   return best;
 }
 
+// Half as large: twice as many workgroups, of which four fit a core. Many
+// tiles are pairs of them that share rows of a, if no column is left over.
+FragmentsVariant fragment_tile(const Caps& caps, const GemmProblem& p) {
+  constexpr FragmentsVariant one{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
+  constexpr FragmentsVariant two{.BM = 64, .BN = 256, .WM = 1, .WN = 4};
+  bool even = ceil_div(p.n, one.BN) % 2 == 0;
+  bool many = tile_groups(p, two.BM, two.BN) >=
+      uint64_t(tuning(caps).gemm.wide_groups) * caps.cores();
+  return even && many ? two : one;
+}
+
 // Tiles of matrix units; false if they cannot be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   auto& tuned = tuning(caps).gemm;
@@ -370,8 +381,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   } else {
     split_k(plan, caps, tuned.split_matrices_k, 64);
   }
-  // Half as large: twice as many workgroups, of which four fit a core.
-  constexpr FragmentsVariant fragments{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
+  auto fragments = fragment_tile(caps, p);
   if (v.BM == large_tile.BM && takes_fragments(caps, p, fragments)) {
     set_fragments(caps, plan, fragments);
   } else {

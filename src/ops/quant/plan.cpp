@@ -322,8 +322,8 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   // Eight subgroups share x, and a core has one workgroup, if these occupy half
   // of the cores.
   uint64_t pairs = uint64_t(tiles(s.m, v.BM)) * tiles(s.n, 2 * v.BN);
-  bool wide = !caps.software() && s.m >= t.wide_tall_rows &&
-      2 * pairs >= caps.cores();
+  bool wide =
+      !caps.software() && s.m >= t.wide_tall_rows && 2 * pairs >= caps.cores();
   if (wide) {
     v.BN *= 2;
     v.WN *= 2;

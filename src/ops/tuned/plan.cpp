@@ -136,6 +136,8 @@ constexpr Change changes[] = {
     SET(gemm.wide_matrices_k, always),
     SET(gemm.large_quarters, 1),
     SET(gemm.large_quarters, 8),
+    SET(gemm.wide_groups, 0),
+    SET(gemm.wide_groups, always),
     SET(attention.short_keys, 0),
     SET(attention.short_keys, 4096),
     SET(attention.two_rows_keys, 0),
