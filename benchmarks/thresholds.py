@@ -23,13 +23,13 @@ def normal(*shape, dtype=mx.bfloat16):
     return mx.random.normal(shape).astype(dtype)
 
 
-def quantized(m=1, n=4096, k=4096, group=128, plain=False, dtype=mx.bfloat16):
+def quantized(m=1, n=4096, k=4096, group=128, bits=4, plain=False, dtype=mx.bfloat16):
     """`plain`: w is not transposed."""
     x, w = normal(m, k, dtype=dtype), normal(*((k, n) if plain else (n, k)))
-    w = mx.quantize(w.astype(dtype), group_size=group, bits=4)
+    w = mx.quantize(w.astype(dtype), group_size=group, bits=bits)
     mx.eval(x, w)
     return lambda: mx.quantized_matmul(
-        x, *w, transpose=not plain, group_size=group, bits=4
+        x, *w, transpose=not plain, group_size=group, bits=bits
     )
 
 
@@ -77,6 +77,7 @@ SWEEPS = {
     "quant.tall_weights": sweep(quantized, "n", 4096, 8191, 8192, 12288, m=48),
     "quant.least_tall_rows": sweep(quantized, "m", 48, 64, 65, 96),
     "quant.most_tall_rows": sweep(quantized, "m", 512, 1024, 2048, 4096),
+    "quant.most_tall_byte_rows": sweep(quantized, "m", 128, 256, 257, 512, bits=8),
     "quant.wide_tall_rows": sweep(quantized, "m", 192, 256, 257, 512, 1024, n=12288),
     "quant.tall_groups": sweep(quantized, "n", 1024, 4096, 12288, 16896, m=128),
     "quant.split_tall_k": sweep(quantized, "k", 512, 1024, 2048, 4096, m=128, n=1024),

@@ -30,11 +30,13 @@ struct QuantTuning {
   uint32_t fragments_rows = 32;
   uint64_t tall_weights = 1 << 25;
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
-  // used (docs/lab/2026-11-26-tune-hidden.md); rows from which its tiles may
-  // have 256 outputs (2026-11-26-tall.md); workgroups a core that its parts of
-  // k aim at, and the least items of k a part (2026-11-26-rows.md).
+  // used (docs/lab/2026-11-26-tune-hidden.md); the most for codes of bytes, and
+  // rows from which tiles may have 256 outputs (2026-11-26-tall.md); workgroups
+  // a core that its parts of k aim at, and the least items of k a part
+  // (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = ~0u;
+  uint32_t most_tall_byte_rows = 256;
   uint32_t wide_tall_rows = 257;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;

@@ -132,12 +132,13 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           // Unless asked for, up to 8 rows of few outputs are taken by qmv.
           bool measured = bits == 4 && group > 32;
           REQUIRE((v != nullptr) == measured);
-          // More than 32 rows of many weights are taken by qmm_tall.
-          bool tall = m > 32 && n > 4096;
+          // More than 32 rows of many weights, or of bytes, are taken by
+          // qmm_tall.
+          bool tall = m > 32 && (bits == 8 || n > 4096);
           CHECK(
               takes<QmmFragmentsVariant>(known, s) ==
               (measured && (m > 8 || n > 4096) && !tall));
-          CHECK(takes<QmmTallVariant>(known, s) == (measured && tall));
+          CHECK(takes<QmmTallVariant>(known, s) == (group > 32 && tall));
           if (!v) {
             continue;
           }
@@ -423,6 +424,12 @@ TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
     }
   }
   CHECK(dequantizes_first(big_gpu, linear(513, 4096, 4096), -1));
+  QuantShape bytes = linear(256, 4096, 4096);
+  bytes.common.BITS = 8;
+  CHECK(variant<QmmTallVariant>(known, bytes).BM <= 96);
+  CHECK_FALSE(dequantizes_first(known, bytes, -1));
+  bytes.m = 257;
+  CHECK(dequantizes_first(known, bytes, -1));
   CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
   CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
 }

@@ -23,12 +23,17 @@
 // Columns with a scale or bias that is Inf or NaN, a bit each: y is NaN.
 shared uint bad_columns[BN / 32];
 
-uvec2 codes[STEPS][COLUMNS]; // a word of eight codes for each part
+// Words of codes of a step, of which a part has eight.
+#define PART_WORDS (BITS / 4)
+uint codes[STEPS][COLUMNS][PARTS * PART_WORDS];
 uint next_sides[GROUPS][COLUMNS]; // a scale, and a bias in the upper half
 // A code in the mantissa of 256 or 16 is that number plus the code, which one
-// instruction makes. Two adjacent codes take one shift for both places.
+// instruction makes. Two adjacent codes of four bits take one shift for both
+// places; those of eight bits have the same place, one after the other.
 #define LOW_OFFSET 256.0
-#define HIGH_OFFSET 16.0
+#define HIGH_OFFSET (BITS == 4 ? 16.0 : 256.0)
+#define LOW_MASK (((1u << BITS) - 1u) << 15)
+#define HIGH_MASK (BITS == 4 ? LOW_MASK << 4 : LOW_MASK)
 uint low_base, high_base;
 // Scale of the group, and bias less the scaled offset of each place.
 float scale[COLUMNS], low_bias[COLUMNS], high_bias[COLUMNS];
@@ -41,7 +46,14 @@ uint64_t x_at[LOADS]; // address of the invocation's pieces of x
 void fetch_codes(uint s, uint k) {
   UNROLL for (uint c = 0; c < COLUMNS; ++c) {
     uint64_t at = code_at[c] + k / 8 * BITS;
-    codes[s][c] = Ptr_u32x2(at).v[0];
+#if BITS == 4
+    uvec2 q = Ptr_u32x2(at).v[0];
+#else
+    uvec4 q = Ptr_u32x4(at).v[0];
+#endif
+    UNROLL for (uint w = 0; w < PARTS * PART_WORDS; ++w) {
+      codes[s][c][w] = q[w];
+    }
   }
 }
 
@@ -80,12 +92,19 @@ void take_bases(uint k) {
   high_base = floatBitsToUint(HIGH_OFFSET) | (k >> 31);
 }
 
-// Weights of codes 2 p and 2 p + 1 of word u of a column.
+// `word` with its bit `bit` moved to bit 15.
+uint moved(uint word, uint bit) {
+  return bit < 15 ? word << (15 - bit) : word >> (bit - 15);
+}
+
+// Weights of codes 2 p and 2 p + 1 of part u of a column.
 uint weight_pair(uint s, uint c, uint u, uint p) {
-  uint word = codes[s][c][u];
-  uint at = p < 2 ? word << (15 - 8 * p) : word >> (8 * p - 15);
-  float low = uintBitsToFloat((at & 0x78000u) | low_base);
-  float high = uintBitsToFloat((at & 0x780000u) | high_base);
+  uint bit = 2 * p * BITS;
+  uint word = codes[s][c][u * PART_WORDS + bit / 32];
+  uint at = moved(word, bit % 32);
+  uint high_at = BITS == 4 ? at : moved(word, bit % 32 + 8);
+  float low = uintBitsToFloat((at & LOW_MASK) | low_base);
+  float high = uintBitsToFloat((high_at & HIGH_MASK) | high_base);
   low = fma(low, scale[c], low_bias[c]);
   high = fma(high, scale[c], high_bias[c]);
   return PACK2_NUMBERS(low, high);

@@ -218,13 +218,21 @@ bool takes_skinny(const Caps& caps, const Typed& s, int rows) {
 // Whether lanes load codes into their own elements of matrices: if the layout
 // is known, in the measured formats. Software devices emulate matrices if a
 // test requests it by `rows`.
-bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
+bool loads_codes(const Caps& caps, const Typed& s, int rows) {
   const ProductVariant& v = s.common;
   bool can = caps.software() ? rows > 0 && v.T != Type::f32
                              : caps.known_fragments && s.usual;
   return can && rows && s.transpose && s.aligned && s.sides_aligned &&
-      s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.BITS == 4 && v.GROUP >= 64 &&
+      s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.GROUP >= 64 &&
       caps.shared_memory >= 32768;
+}
+// Codes of four bits, which qmm_fragments takes; qmm_tall takes bytes too.
+bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
+  return s.common.BITS == 4 && loads_codes(caps, s, rows);
+}
+bool loads_tall(const Caps& caps, const Typed& s, int rows) {
+  int bits = s.common.BITS;
+  return (bits == 4 || bits == 8) && loads_codes(caps, s, rows);
 }
 
 // Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
@@ -289,15 +297,15 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
 // Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
 bool takes_tall(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
-  return loads_fragments(caps, s, rows) && !s.sorted &&
-      s.common.BATCH == BATCH_ONE && s.m >= t.least_tall_rows &&
-      s.m <= t.most_tall_rows;
+  uint32_t most = s.common.BITS == 4 ? t.most_tall_rows : t.most_tall_byte_rows;
+  return loads_tall(caps, s, rows) && !s.sorted &&
+      s.common.BATCH == BATCH_ONE && s.m >= t.least_tall_rows && s.m <= most;
 }
 
-// Most rows of a tile of qmm_tall.
-uint32_t tall_rows(const Caps& caps) {
+// Most rows of a tile of qmm_tall. Codes of bytes take more registers.
+uint32_t tall_rows(const Caps& caps, const QuantShape& s) {
   auto& forms = tuning(caps).forms;
-  return forms.tall_rows ? forms.tall_rows : 128;
+  return forms.tall_rows ? forms.tall_rows : s.common.BITS == 4 ? 128 : 96;
 }
 
 // A tile of `rows` rows by 128 columns, shared by four subgroups.
@@ -317,7 +325,7 @@ tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
 // as the cores hold at once.
 QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   auto& t = tuning(caps).quant;
-  uint32_t share = tiles(s.m, tiles(s.m, tall_rows(caps)));
+  uint32_t share = tiles(s.m, tiles(s.m, tall_rows(caps, s)));
   QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
   // Eight subgroups share x, and a core has one workgroup, if these occupy half
   // of the cores.
@@ -375,19 +383,12 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
-// Whether qmm_fragments or qmm_tall is used for sorted rows
-// (docs/lab/2026-11-25-rows.md).
-bool loads_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
-  return s.sorted && s.batch >= tuning(caps).quant.sorted_rows &&
-      loads_fragments(caps, s, rows);
-}
-
-// Whether they take qmm_fragments: an expert has few rows, but two experts have
-// at least one.
+// Whether sorted rows take qmm_fragments: an expert has few, but two experts
+// have at least one (docs/lab/2026-11-25-rows.md).
 bool takes_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
-  return loads_sorted_fragments(caps, s, rows) && 2 * s.batch >= s.matrices &&
-      rows_of_expert(s) <= t.few_expert_rows;
+  return s.sorted && s.batch >= t.sorted_rows && 2 * s.batch >= s.matrices &&
+      rows_of_expert(s) <= t.few_expert_rows && loads_fragments(caps, s, rows);
 }
 
 QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
@@ -408,12 +409,13 @@ QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
 
 // Whether they take qmm_tall: an expert has more rows.
 bool takes_sorted_tall(const Caps& caps, const Typed& s, int rows) {
-  return loads_sorted_fragments(caps, s, rows) &&
-      rows_of_expert(s) > tuning(caps).quant.few_expert_rows;
+  auto& t = tuning(caps).quant;
+  return s.sorted && s.batch >= t.sorted_rows &&
+      rows_of_expert(s) > t.few_expert_rows && loads_tall(caps, s, rows);
 }
 
 QuantPlan plan_sorted_tall(const Caps& caps, const QuantShape& s) {
-  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(caps));
+  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(caps, s));
   QmmTallVariant v = tall_variant(caps, s, tiles(rows, 32) * 32);
   return in_tiles(v, s, v.BM, v.BN);
 }

@@ -82,6 +82,8 @@ constexpr Change changes[] = {
     SET(quant.fragments_rows, 0),
     SET(quant.least_tall_rows, 65),
     SET(quant.most_tall_rows, 0),
+    SET(quant.most_tall_byte_rows, 0),
+    SET(quant.most_tall_byte_rows, always),
     SET(quant.wide_tall_rows, 1),
     SET(quant.wide_tall_rows, always),
     SET(quant.tall_weights, 1),
