@@ -1,4 +1,4 @@
-// y = x @ W^T for some dozen rows of 16-bit x and more, with
+// y = x @ W^T for dozens of rows of 16-bit x and more, with
 // gemm/fragment_tile.glsl: cooperative matrices of known element layout.
 //
 // x passes through shared memory. A lane loads the codes of its elements of B
@@ -23,8 +23,7 @@
 // Columns with a scale or bias that is Inf or NaN, a bit each: y is NaN.
 shared uint bad_columns[BN / 32];
 
-// Words of codes of a step, of which a part has eight.
-#define PART_WORDS (BITS / 4)
+#define PART_WORDS (BITS / 4) // of a column's eight codes
 uint codes[STEPS][COLUMNS][PARTS * PART_WORDS];
 uint next_sides[GROUPS][COLUMNS]; // a scale, and a bias in the upper half
 // A code in the mantissa of 256 or 16 is that number plus the code, which one

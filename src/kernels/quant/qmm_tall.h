@@ -1,5 +1,4 @@
-// Interface of qmm_tall.comp: quantized products of some dozen to some hundred
-// rows.
+// Interface of qmm_tall.comp: quantized products of dozens of rows and more.
 #pragma once
 
 #include "common/fragments.h"

@@ -239,9 +239,8 @@ bool loads_tall(const Caps& caps, const Typed& s, int rows) {
 bool takes_fragments(const Caps& caps, const Typed& s, int rows) {
   auto& t = tuning(caps).quant;
   uint32_t least = rows >= 0 ? rows : s.n >= t.wide_outputs ? 2 : t.few_rows;
-  bool few = s.m <= t.fragments_rows || s.common.BATCH != BATCH_ONE ||
-      uint64_t(s.n) * s.k < t.tall_weights;
-  bool faster = s.k >= t.fragments_k && few;
+  bool small = s.m <= t.fragments_rows || uint64_t(s.n) * s.k < t.tall_weights;
+  bool faster = s.k >= t.fragments_k && (small || s.common.BATCH != BATCH_ONE);
   return loads_fragments(caps, s, rows) && s.m >= least && s.m <= 64 &&
       !s.sorted && (faster || rows > 0);
 }

@@ -33,7 +33,7 @@ struct QuantPlan {
       QmvVariant, // w transposed, few rows
       QmmFragmentsVariant, // w transposed, a few dozen rows
       QmmSkinnyVariant,
-      QmmTallVariant, // w transposed, a few hundred rows
+      QmmTallVariant, // w transposed, dozens of rows and more
       QmmDotVariant, // x rounded to bytes
       QvmVariant, // w not transposed, few rows
       QmmVariant, // tiles
