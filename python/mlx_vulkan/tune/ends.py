@@ -1,5 +1,5 @@
-"""Choices of attention at the most keys of their class. A class is measured at the keys
-of a step, and holds for up to 1.4 times as many."""
+"""Times choices of attention at the most keys of their class. A class is measured at
+the keys of a step, and holds for up to 1.4 times as many."""
 
 from . import library
 from .check import ATTENTION, Check
@@ -24,7 +24,7 @@ def give_up_slower(tuner, reached: list) -> None:
 
 
 def is_slower(tuner, mx, found: dict, choice: dict, when: str) -> bool:
-    """Whether the choice takes longer for that problem than the default, alone."""
+    """Returns whether the choice is slower than the default for that problem alone."""
     library.use([])
     check = Check(mx, found)
     if not check.made:

@@ -38,9 +38,7 @@
       CODE_FLOAT(x, 4 * (i) + 2),                                             \
       CODE_FLOAT(x, 4 * (i) + 3))
 
-// 1.0 in a register: with two constants, NVIDIA's compiler needs two
-// instructions for an AND-OR.
-uint one;
+uint one; // 1.0
 
 #define QUERY_UNITS                                                           \
   vec4(CODE_UNIT(0), CODE_UNIT(1), CODE_UNIT(2), CODE_UNIT(3))
@@ -71,7 +69,7 @@ void begin_head(Rows w) {
   v_head = at_head(uint64_t(A.v), A.v_codes_strides, w, 4);
   v_scales = at_head(uint64_t(A.v_scales), A.v_scales_strides, w, T_SIZE);
   v_biases = at_head(uint64_t(A.v_biases), A.v_biases_strides, w, T_SIZE);
-  one = 0x3f800000u | (A.keys >> 31);
+  one = IN_REGISTER(0x3f800000u, A.keys);
   [[unroll]] for (uint i = 0; i < ROWS * CHUNKS_V; ++i) {
     ones[i] = 0.0;
     biases[i] = 0.0;

@@ -4,6 +4,11 @@
 const float NAN_F = uintBitsToFloat(0x7fc00000u);
 const float INF_F = uintBitsToFloat(0x7f800000u);
 
+// A constant that stays in a register, because the top bit of a length, which
+// is 0, is ORed in. With two constants, NVIDIA's compiler needs two
+// instructions for an AND-OR.
+#define IN_REGISTER(constant, length) ((constant) | ((length) >> 31))
+
 // 64-bit x < y by halves: Mesa 22.3 miscompiles comparisons of a widened 32-bit
 // value with a constant.
 #define LESS_BY_HALVES_(T, HALVES, UNPACK)                                    \

@@ -24,11 +24,9 @@
 
 uint code_base; // CODE_BASE in both halves
 
-// ORs in the top bit of a length, which is 0, to keep the base in a register:
-// with two constants, `and` and `or` are two instructions on NVIDIA.
 void take_code_base(uint k) {
 #ifdef CODE_AT
-  code_base = CODE_BASE * 0x00010001u | (k >> 31);
+  code_base = IN_REGISTER(CODE_BASE * 0x00010001u, k);
 #endif
 }
 

@@ -23,7 +23,7 @@
 // Columns with a scale or bias that is Inf or NaN, a bit each: y is NaN.
 shared uint bad_columns[BN / 32];
 
-#define PART_WORDS (BITS / 4) // of a column's eight codes
+#define PART_WORDS (BITS / 4) // words of a column's eight codes
 uint codes[STEPS][COLUMNS][PARTS * PART_WORDS];
 uint next_sides[GROUPS][COLUMNS]; // a scale, and a bias in the upper half
 // A code in the mantissa of 256 or 16 is that number plus the code, which one
@@ -84,11 +84,9 @@ void fetch_x(uint k) {
   }
 }
 
-// ORs in the top bit of a length, which is 0, to keep the bases in registers
-// (code_items.glsl).
 void take_bases(uint k) {
-  low_base = floatBitsToUint(LOW_OFFSET) | (k >> 31);
-  high_base = floatBitsToUint(HIGH_OFFSET) | (k >> 31);
+  low_base = IN_REGISTER(floatBitsToUint(LOW_OFFSET), k);
+  high_base = IN_REGISTER(floatBitsToUint(HIGH_OFFSET), k);
 }
 
 // `word` with its bit `bit` moved to bit 15.

@@ -15,10 +15,11 @@ struct QmmTallVariant : ProductVariant {
   FRAGMENT_MATRICES
 
   static constexpr uint depth = 128; // items of k per step of the main loop
+  static constexpr uint staged = 64; // items of k in shared memory at a time
 
   // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
-    return 2 * BM * 9 * 16 + (EMULATED ? WM * WN * 2048 : 0);
+    return 2 * BM * (staged / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0);
   }
 #define TALL_MEMBERS \
   T, SG, PRODUCT_MEMBERS, BM, BN, WM, WN, SORTED, SPLIT, FRAGMENT_NAMES

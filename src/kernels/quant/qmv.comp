@@ -144,12 +144,6 @@ float acc[OUTS][ROWS];
 #define STAGE_X(row)
 #endif
 
-// 1.0: with two constants, NVIDIA's compiler needs two instructions for an
-// AND-OR.
-uint one_in_register(uint n0) {
-  return 0x3f800000u | (n0 >> 31);
-}
-
 void clear_sums() {
   [[unroll]] for (uint r = 0; r < OUTS; ++r) {
     [[unroll]] for (uint m = 0; m < ROWS; ++m) {
@@ -204,7 +198,7 @@ void main() {
   for (uint o = first; o < BLOCK; o += step) {
     uint n0 = first_output(tile, o);
     X_OF_PASS(x_rows)
-    uint one = one_in_register(n0);
+    uint one = IN_REGISTER(0x3f800000u, n0); // 1.0
     Ptr_u32 w_rows[OUTS];
     uint64_t groups[OUTS];
     [[unroll]] for (uint r = 0; r < OUTS; ++r) {

@@ -53,12 +53,6 @@ uint real_group(uint group) {
   return min(group, groups - 1u);
 }
 
-// CODE_BASE in a register: with two constants, NVIDIA's compiler needs two
-// instructions for an AND-OR.
-uint code_base() {
-  return CODE_BASE | (A.K >> 31);
-}
-
 // Sums `parts` over the subgroups for the 16 outputs from o on, and stores
 // them.
 void store_parts(Tile tile, uint o) {
@@ -196,7 +190,7 @@ void main() {
     fetch_codes(t, real_group(first + t));
     fetch_sides(t, real_group(first + t));
   }
-  uint base = code_base();
+  uint base = IN_REGISTER(CODE_BASE, A.K);
 
   for (uint o = 0; o < BLOCK; o += 16) {
     vec2 acc[2] = vec2[2](vec2(0.0), vec2(0.0));

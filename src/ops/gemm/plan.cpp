@@ -341,8 +341,9 @@ MatrixTile estimated_tile(
   return best;
 }
 
-// Half as large: twice as many workgroups, of which four fit a core. Many
-// tiles are pairs of them that share rows of a, if no column is left over.
+// Tiles of gemm_fragments are half as large as large_tile, so that a core holds
+// four workgroups. Many tiles become pairs that share rows of a, if they are
+// even.
 FragmentsVariant fragment_tile(const Caps& caps, const GemmProblem& p) {
   constexpr FragmentsVariant one{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
   constexpr FragmentsVariant two{.BM = 64, .BN = 256, .WM = 1, .WN = 4};

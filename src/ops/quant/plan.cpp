@@ -226,7 +226,7 @@ bool loads_codes(const Caps& caps, const Typed& s, int rows) {
       s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.GROUP >= 64 &&
       caps.shared_memory >= 32768;
 }
-// Codes of four bits, which qmm_fragments takes; qmm_tall takes bytes too.
+// qmm_fragments takes codes of four bits, qmm_tall bytes too.
 bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
   return s.common.BITS == 4 && loads_codes(caps, s, rows);
 }
