@@ -32,9 +32,31 @@ std::string mib(uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
 
+// Whether the device must be idle while it is given new memory
+// (docs/dev/driver-bugs.md).
+bool needs_pause(const Caps& caps, int type) {
+  auto flags = caps.memory.memoryTypes[type].propertyFlags;
+  return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY &&
+      (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+}
+
+// Size of VMA's blocks in large heaps: large on a large GPU, so that few
+// allocations ask the driver.
+VkDeviceSize block_size(const VkPhysicalDeviceMemoryProperties& memory) {
+  VkDeviceSize most = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    auto& heap = memory.memoryHeaps[i];
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) {
+      most = std::max(most, heap.size);
+    }
+  }
+  constexpr VkDeviceSize least = 256 << 20; // VMA's default
+  return std::max(least, most / 64);
+}
+
 } // namespace
 
-Allocations::Allocations(const Device& device) : device_(device) {
+Allocations::Allocations(Device& device) : device_(device) {
   VmaVulkanFunctions lookup{}; // for all other functions
   lookup.vkGetInstanceProcAddr = device.vk().vkGetInstanceProcAddr;
   lookup.vkGetDeviceProcAddr = device.vk().vkGetDeviceProcAddr;
@@ -43,6 +65,7 @@ Allocations::Allocations(const Device& device) : device_(device) {
   if (device.caps().memory_budget) {
     info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
   }
+  info.preferredLargeHeapBlockSize = block_size(device.caps().memory);
   info.physicalDevice = device.physical();
   info.device = device.handle();
   info.instance = device.instance();
@@ -104,8 +127,20 @@ VkResult Allocations::try_type(
     }
   }
   VmaAllocationInfo result{};
-  VkResult r = vmaCreateBufferWithAlignment(
-      vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
+  auto take = [&] {
+    return vmaCreateBufferWithAlignment(
+        vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
+  };
+  constexpr auto from_blocks = VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
+  constexpr auto alone = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
+  bool pauses = needs_pause(caps, type) && !(how.flags & (from_blocks | alone));
+  how.flags |= pauses ? from_blocks : 0;
+  VkResult r = take();
+  if (pauses && r == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
+    how.flags &= ~from_blocks;
+    auto paused = device_.pause();
+    r = take();
+  }
   if (r == VK_SUCCESS) {
     a.mapped = mapped ? result.pMappedData : nullptr;
   }

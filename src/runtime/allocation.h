@@ -45,7 +45,7 @@ enum class HostUse : uint8_t {
 
 class Allocations {
  public:
-  explicit Allocations(const Device& device);
+  explicit Allocations(Device& device);
   ~Allocations();
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
@@ -84,7 +84,7 @@ class Allocations {
   VkResult try_type(size_t size, int type, bool mapped, bool over, Allocation&);
   std::string describe(size_t size, std::span<const int> types, VkResult) const;
 
-  const Device& device_;
+  Device& device_;
   VmaAllocator_T* vma_ = nullptr;
   std::atomic<int64_t> sampled_{
       0}; // time of the last sample, steady_clock ticks

@@ -171,11 +171,20 @@ std::shared_ptr<Completion> Device::submit(std::unique_ptr<Batch> batch) {
 
 VkResult Device::submit_to_queue(std::span<const VkSubmitInfo> submits) {
   std::lock_guard lock(queue_mutex_);
-  return vk().vkQueueSubmit(
+  VkResult r = vk().vkQueueSubmit(
       queue_,
       static_cast<uint32_t>(submits.size()),
       submits.data(),
       VK_NULL_HANDLE);
+  last_ticket_ += r == VK_SUCCESS ? submits.size() : 0;
+  return r;
+}
+
+std::unique_lock<std::mutex> Device::pause() {
+  std::unique_lock lock(queue_mutex_);
+  timeline_->wait(
+      last_ticket_, Timeline::Clock::now(), std::chrono::seconds(1));
+  return lock;
 }
 
 void Device::finish_submitted() {

@@ -47,8 +47,11 @@ class Device {
   VkDevice handle() const {
     return device_;
   }
-  // vkQueueSubmit; any thread.
+  // vkQueueSubmit; any thread. Each submission signals the next ticket.
   VkResult submit_to_queue(std::span<const VkSubmitInfo> submits);
+  // Waits until the device has finished what was submitted, a second at most;
+  // nothing is submitted while the result lives. Any thread.
+  std::unique_lock<std::mutex> pause();
   const Caps& caps() const {
     return caps_;
   }
@@ -128,6 +131,7 @@ class Device {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::mutex queue_mutex_;
+  uint64_t last_ticket_ = 0; // of the queue; under queue_mutex_
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
   WorkLimit work_limit_;

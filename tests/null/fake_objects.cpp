@@ -40,6 +40,8 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   used += info->allocationSize;
+  s.statistics.busy_allocations += (s.busy || !s.queue.empty()) &&
+      (type.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
   s.statistics.live_memory += info->allocationSize;
   *out = handle<VkDeviceMemory>(
       new Memory{data, info->allocationSize, type, host});

@@ -95,6 +95,7 @@ struct Statistics {
   uint64_t uneven_buffers = 0; // of a size that is no multiple of 256
   uint64_t live_memory = 0; // bytes allocated
   uint64_t heap_memory[VK_MAX_MEMORY_HEAPS] = {}; // of each heap
+  uint64_t busy_allocations = 0; // of device memory, with work on the queue
   uint64_t flushes = 0, invalidations = 0, budget_queries = 0;
   uint64_t live_buffers = 0, live_pipelines = 0, live_semaphores = 0;
   uint64_t live_events = 0;

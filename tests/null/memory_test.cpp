@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <random>
@@ -648,4 +649,54 @@ TEST_CASE("memory: a largest buffer of no whole units is used to its end") {
   Rig rig(s);
   CHECK(message([&] { rig.array(16 * mib - 4 - tail_padding); }).empty());
   CHECK(message([&] { rig.array(16 * mib - 3 - tail_padding); }).size() > 0);
+}
+
+TEST_CASE("memory: NVIDIA's device is idle when it is given new memory") {
+  for (bool nvidia : {true, false}) {
+    CAPTURE(nvidia);
+    auto s = card();
+    s.driver = nvidia ? VK_DRIVER_ID_NVIDIA_PROPRIETARY : VK_DRIVER_ID_MESA_NVK;
+    s.work_us = 5000;
+    Rig rig(s);
+    Encoder enc(*rig.device, 0);
+    std::vector<Rig::Array> all;
+    auto z = rig.array(n * 4);
+    for (uint32_t i = 0; i < 8; ++i) {
+      rig.mix(enc, nullptr, nullptr, z, i);
+      auto batch = enc.close();
+      while (!batch->submitted()) {
+        std::this_thread::yield();
+      }
+      all.push_back(rig.array(24 * mib)); // more than VMA's blocks have left
+    }
+    CHECK((fake::statistics().busy_allocations == 0) == nvidia);
+    // What VMA has left is taken at once.
+    fake::hold(true);
+    rig.mix(enc, nullptr, nullptr, z, 8);
+    auto batch = enc.close();
+    all.push_back(rig.array(n * 4));
+    CHECK(!batch->reached());
+    fake::hold(false);
+    CHECK(rig.values(z)[n - 1] == 8);
+  }
+}
+
+TEST_CASE("memory: a device that hangs keeps an allocation for a second") {
+  auto s = card();
+  s.driver = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  auto z = rig.array(n * 4);
+  fake::hold(true);
+  rig.mix(enc, nullptr, nullptr, z, 1);
+  auto batch = enc.close();
+  while (!batch->submitted()) {
+    std::this_thread::yield();
+  }
+  auto begun = std::chrono::steady_clock::now();
+  auto other = rig.array(100 * mib);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));
+  CHECK(!batch->reached());
+  fake::hold(false);
+  CHECK(rig.values(z)[n - 1] == 1);
 }
