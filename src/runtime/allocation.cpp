@@ -34,24 +34,20 @@ std::string mib(uint64_t bytes) {
 
 // Whether the device must be idle while it is given new memory
 // (docs/dev/driver-bugs.md).
-bool needs_pause(const Caps& caps, int type) {
-  auto flags = caps.memory.memoryTypes[type].propertyFlags;
-  return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY &&
-      (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+bool needs_pause(const Caps& caps) {
+  return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
 }
 
-// Size of VMA's blocks in large heaps: large on a large GPU, so that few
-// allocations ask the driver.
-VkDeviceSize block_size(const VkPhysicalDeviceMemoryProperties& memory) {
+// Size of VMA's blocks in large heaps; 0: VMA's own, 256 MiB. Larger ones need
+// fewer pauses.
+VkDeviceSize block_size(const Caps& caps) {
   VkDeviceSize most = 0;
-  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-    auto& heap = memory.memoryHeaps[i];
-    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) {
-      most = std::max(most, heap.size);
-    }
+  for (auto& heap :
+       std::span(caps.memory.memoryHeaps, caps.memory.memoryHeapCount)) {
+    bool local = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+    most = std::max(most, local ? heap.size : 0);
   }
-  constexpr VkDeviceSize least = 256 << 20; // VMA's default
-  return std::max(least, most / 64);
+  return needs_pause(caps) && most / 64 > (256 << 20) ? most / 64 : 0;
 }
 
 } // namespace
@@ -65,7 +61,7 @@ Allocations::Allocations(Device& device) : device_(device) {
   if (device.caps().memory_budget) {
     info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
   }
-  info.preferredLargeHeapBlockSize = block_size(device.caps().memory);
+  info.preferredLargeHeapBlockSize = block_size(device.caps());
   info.physicalDevice = device.physical();
   info.device = device.handle();
   info.instance = device.instance();
@@ -133,7 +129,10 @@ VkResult Allocations::try_type(
   };
   constexpr auto from_blocks = VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
   constexpr auto alone = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
-  bool pauses = needs_pause(caps, type) && !(how.flags & (from_blocks | alone));
+  bool local = caps.memory.memoryTypes[type].propertyFlags &
+      VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  bool pauses =
+      needs_pause(caps) && local && !(how.flags & (from_blocks | alone));
   how.flags |= pauses ? from_blocks : 0;
   VkResult r = take();
   if (pauses && r == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
