@@ -135,7 +135,7 @@ VkResult Allocations::try_type(
       needs_pause(caps) && local && !(how.flags & (from_blocks | alone));
   how.flags |= pauses ? from_blocks : 0;
   VkResult r = take();
-  if (pauses && r == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
+  if (pauses && r != VK_SUCCESS) {
     how.flags &= ~from_blocks;
     auto paused = device_.pause();
     r = take();
