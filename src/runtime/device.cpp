@@ -182,8 +182,12 @@ VkResult Device::submit_to_queue(std::span<const VkSubmitInfo> submits) {
 
 std::unique_lock<std::mutex> Device::pause() {
   std::unique_lock lock(queue_mutex_);
-  timeline_->wait(
-      last_ticket_, Timeline::Clock::now(), std::chrono::seconds(1));
+  uint64_t before; // work that goes on may take longer than a second
+  do {
+    before = timeline_->seen();
+    timeline_->wait(
+        last_ticket_, Timeline::Clock::now(), std::chrono::seconds(1));
+  } while (before < timeline_->seen() && timeline_->seen() < last_ticket_);
   return lock;
 }
 

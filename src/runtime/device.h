@@ -49,8 +49,9 @@ class Device {
   }
   // vkQueueSubmit; any thread. Each submission signals the next ticket.
   VkResult submit_to_queue(std::span<const VkSubmitInfo> submits);
-  // Waits until the device has finished what was submitted, a second at most;
-  // nothing is submitted while the result lives. Any thread.
+  // Waits until the device has finished what was submitted, or has finished no
+  // submission for a second; nothing is submitted while the result lives. Any
+  // thread.
   std::unique_lock<std::mutex> pause();
   const Caps& caps() const {
     return caps_;
