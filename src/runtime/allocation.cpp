@@ -32,36 +32,19 @@ std::string mib(uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
 
-// Whether the device must be idle while it is given new memory
-// (docs/dev/driver-bugs.md).
-bool needs_pause(const Caps& caps) {
-  return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-}
-
-// Size of VMA's blocks in large heaps; 0: VMA's own, 256 MiB. Larger ones need
-// fewer pauses.
-VkDeviceSize block_size(const Caps& caps) {
-  VkDeviceSize most = 0;
-  for (auto& heap :
-       std::span(caps.memory.memoryHeaps, caps.memory.memoryHeapCount)) {
-    bool local = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
-    most = std::max(most, local ? heap.size : 0);
-  }
-  return needs_pause(caps) && most / 64 > (256 << 20) ? most / 64 : 0;
-}
-
 } // namespace
 
-Allocations::Allocations(Device& device) : device_(device) {
+Allocations::Allocations(Device& device) : device_(device), blocks_(device) {
   VmaVulkanFunctions lookup{}; // for all other functions
   lookup.vkGetInstanceProcAddr = device.vk().vkGetInstanceProcAddr;
   lookup.vkGetDeviceProcAddr = device.vk().vkGetDeviceProcAddr;
+  blocks_.replace(lookup);
   VmaAllocatorCreateInfo info{};
   info.flags = VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   if (device.caps().memory_budget) {
     info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
   }
-  info.preferredLargeHeapBlockSize = block_size(device.caps());
+  info.preferredLargeHeapBlockSize = blocks_.block_size();
   info.physicalDevice = device.physical();
   info.device = device.handle();
   info.instance = device.instance();
@@ -115,6 +98,10 @@ VkResult Allocations::try_type(
     if (!beyond_budget) {
       most = std::min(most, budgets[heap].budget);
     }
+    if (budgets[heap].usage + size > most && blocks_.release()) {
+      vmaSetCurrentFrameIndex(vma_, ++samples_); // asks the driver
+      vmaGetHeapBudgets(vma_, budgets);
+    }
     if (budgets[heap].usage + size > most) {
       // Takes only what is free in VMA's blocks. RADV would hand out memory
       // that does not exist, and lose the device at the next submission.
@@ -123,23 +110,8 @@ VkResult Allocations::try_type(
     }
   }
   VmaAllocationInfo result{};
-  auto take = [&] {
-    return vmaCreateBufferWithAlignment(
-        vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
-  };
-  constexpr auto from_blocks = VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT;
-  constexpr auto alone = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
-  bool local = caps.memory.memoryTypes[type].propertyFlags &
-      VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  bool pauses =
-      needs_pause(caps) && local && !(how.flags & (from_blocks | alone));
-  how.flags |= pauses ? from_blocks : 0;
-  VkResult r = take();
-  if (pauses && r != VK_SUCCESS) {
-    how.flags &= ~from_blocks;
-    auto paused = device_.pause();
-    r = take();
-  }
+  VkResult r = vmaCreateBufferWithAlignment(
+      vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
   if (r == VK_SUCCESS) {
     a.mapped = mapped ? result.pMappedData : nullptr;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/driver_memory.h"
 #include "runtime/memory_types.h"
 #include "vk/vk.h"
 
@@ -85,6 +86,7 @@ class Allocations {
   std::string describe(size_t size, std::span<const int> types, VkResult) const;
 
   Device& device_;
+  DriverMemory blocks_;
   VmaAllocator_T* vma_ = nullptr;
   std::atomic<int64_t> sampled_{
       0}; // time of the last sample, steady_clock ticks

@@ -40,6 +40,8 @@ namespace mlx::core::vulkan {
   X(vkGetDeviceQueue)             \
   X(vkDeviceWaitIdle)             \
   X(vkQueueSubmit)                \
+  X(vkAllocateMemory)             \
+  X(vkFreeMemory)                 \
   X(vkGetBufferDeviceAddress)     \
   X(vkCreateSemaphore)            \
   X(vkDestroySemaphore)           \

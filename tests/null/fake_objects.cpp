@@ -42,6 +42,7 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
   used += info->allocationSize;
   s.statistics.busy_allocations += (s.busy || !s.queue.empty()) &&
       (type.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+  s.statistics.allocations++;
   s.statistics.live_memory += info->allocationSize;
   *out = handle<VkDeviceMemory>(
       new Memory{data, info->allocationSize, type, host});

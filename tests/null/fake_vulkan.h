@@ -93,6 +93,7 @@ struct Statistics {
   uint64_t most_dispatches = 0; // of one submission
   uint64_t most_copied = 0; // bytes of one copy
   uint64_t uneven_buffers = 0; // of a size that is no multiple of 256
+  uint64_t allocations = 0; // of memory
   uint64_t live_memory = 0; // bytes allocated
   uint64_t heap_memory[VK_MAX_MEMORY_HEAPS] = {}; // of each heap
   uint64_t busy_allocations = 0; // of device memory, with work on the queue

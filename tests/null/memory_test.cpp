@@ -711,6 +711,52 @@ TEST_CASE("memory: an allocation waits for work of more than a second") {
   CHECK(fake::statistics().busy_allocations == 0);
 }
 
+TEST_CASE("memory: blocks that NVIDIA's device had are kept for the next") {
+  auto s = nvidia_card(0);
+  s.heaps[0].size = 24 * 1024 * mib;
+  s.max_allocation = s.heaps[0].size;
+  Rig rig(s);
+  auto fill = [&](int arrays, size_t bytes) {
+    std::vector<Rig::Array> all;
+    for (int i = 0; i < arrays; ++i) {
+      all.push_back(rig.array(bytes, Placement::Device));
+    }
+    auto now = fake::statistics();
+    return std::pair(now.allocations, now.heap_memory[0]);
+  };
+  fill(10, 100 * mib);
+  auto first = fill(10, 100 * mib), second = fill(10, 100 * mib);
+  CHECK(second == first);
+  // A sixteenth of the heap at most, besides VMA's own empty block.
+  auto [many, most] = fill(64, 100 * mib);
+  CHECK(most >= 6400 * mib);
+  CHECK(many > second.first);
+  auto left = fake::statistics().heap_memory[0];
+  CHECK(left >= 1024 * mib);
+  CHECK(left <= (1536 + 384) * mib);
+  // They make room for what needs it.
+  CHECK(message([&] { fill(1, s.heaps[0].size - 500 * mib); }).empty());
+  CHECK(fake::statistics().busy_allocations == 0);
+}
+
+TEST_CASE("memory: blocks that are kept make room within a budget") {
+  auto s = nvidia_card(0);
+  s.heaps[0].size = 24 * 1024 * mib;
+  s.max_allocation = s.heaps[0].size;
+  s.budgets = {2000 * mib, 2000 * mib};
+  Rig rig(s);
+  std::vector<Rig::Array> all;
+  for (int i = 0; i < 12; ++i) {
+    all.push_back(rig.array(100 * mib, Placement::Device));
+  }
+  all.clear();
+  CHECK(fake::statistics().heap_memory[0] > 700 * mib);
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  rig.memory().budget(); // asks the driver how much is in use
+  all.push_back(rig.array(1400 * mib, Placement::Device));
+  CHECK(fake::statistics().heap_memory[0] <= 2000 * mib);
+}
+
 TEST_CASE("memory: a device that hangs keeps an allocation for a second") {
   Rig rig(nvidia_card(0));
   Encoder enc(*rig.device, 0);

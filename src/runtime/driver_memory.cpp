@@ -1,0 +1,158 @@
+#include "runtime/driver_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "runtime/device.h"
+#include "runtime/vma.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+// VMA's functions are told the device only.
+std::mutex all_mutex;
+std::map<VkDevice, DriverMemory*> all;
+
+DriverMemory& memory_of(VkDevice device) {
+  std::lock_guard lock(all_mutex);
+  return *all.at(device);
+}
+
+bool is_nvidia(const Caps& caps) {
+  return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+}
+
+} // namespace
+
+DriverMemory::DriverMemory(Device& device) : device_(device) {
+  auto& memory = device.caps().memory;
+  for (auto& heap : std::span(memory.memoryHeaps, memory.memoryHeapCount)) {
+    bool own = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+    heap_ = std::max(heap_, own ? heap.size : 0);
+  }
+  std::lock_guard lock(all_mutex);
+  all[device.handle()] = this;
+}
+
+DriverMemory::~DriverMemory() {
+  release();
+  std::lock_guard lock(all_mutex);
+  all.erase(device_.handle());
+}
+
+VkDeviceSize DriverMemory::block_size() const {
+  bool large = is_nvidia(device_.caps()) && heap_ / 64 > (256 << 20);
+  return large ? heap_ / 64 : 0;
+}
+
+void DriverMemory::replace(VmaVulkanFunctions& functions) const {
+  if (is_nvidia(device_.caps())) {
+    functions.vkAllocateMemory = [](VkDevice device,
+                                    const VkMemoryAllocateInfo* info,
+                                    const VkAllocationCallbacks*,
+                                    VkDeviceMemory* memory) {
+      return memory_of(device).allocate(*info, *memory);
+    };
+    functions.vkFreeMemory = [](VkDevice device,
+                                VkDeviceMemory memory,
+                                const VkAllocationCallbacks*) {
+      memory_of(device).free(memory);
+    };
+  }
+}
+
+bool DriverMemory::release() {
+  std::unique_lock lock(mutex_);
+  auto blocks = std::exchange(kept_, {});
+  lock.unlock();
+  for (auto& b : blocks) {
+    device_.vk().vkFreeMemory(device_.handle(), b.memory, nullptr);
+  }
+  return !blocks.empty();
+}
+
+VkMemoryPropertyFlags DriverMemory::flags(uint32_t type) const {
+  return device_.caps().memory.memoryTypes[type].propertyFlags;
+}
+
+// Not what VMA may have mapped, nor memory of one buffer.
+bool DriverMemory::can_keep(const VkMemoryAllocateInfo& info) const {
+  bool can =
+      !(flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+  auto* next = static_cast<const VkBaseInStructure*>(info.pNext);
+  for (; next && can; next = next->pNext) {
+    can = next->sType != VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO;
+  }
+  return can;
+}
+
+VkResult DriverMemory::take_new(
+    const VkMemoryAllocateInfo& info,
+    VkDeviceMemory& memory) {
+  std::unique_lock<std::mutex> paused;
+  if (flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) {
+    paused = device_.pause();
+  }
+  auto call = [&] {
+    return device_.vk().vkAllocateMemory(
+        device_.handle(), &info, nullptr, &memory);
+  };
+  VkResult r = call();
+  return r != VK_SUCCESS && release() ? call() : r;
+}
+
+VkResult DriverMemory::allocate(
+    const VkMemoryAllocateInfo& info,
+    VkDeviceMemory& memory) {
+  Block block{VK_NULL_HANDLE, info.memoryTypeIndex, info.allocationSize};
+  std::unique_lock lock(mutex_);
+  auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Block& b) {
+    return b.type == block.type && b.size == block.size;
+  });
+  bool keeps = can_keep(info);
+  if (keeps && same != kept_.end()) {
+    memory = same->memory;
+    kept_.erase(same);
+  } else {
+    lock.unlock();
+    if (VkResult r = take_new(info, memory); r != VK_SUCCESS) {
+      return r;
+    }
+    lock.lock();
+  }
+  if (keeps) {
+    block.memory = memory;
+    used_.emplace(memory, block);
+  }
+  return VK_SUCCESS;
+}
+
+void DriverMemory::free(VkDeviceMemory memory) {
+  std::unique_lock lock(mutex_);
+  std::vector<VkDeviceMemory> freed;
+  if (auto it = used_.find(memory); it != used_.end()) {
+    kept_.push_back(it->second);
+    used_.erase(it);
+  } else {
+    freed.push_back(memory);
+  }
+  auto bytes = std::accumulate(
+      kept_.begin(), kept_.end(), VkDeviceSize(0), [](auto n, auto& b) {
+        return n + b.size;
+      });
+  while (bytes > heap_ / 16) {
+    bytes -= kept_.front().size;
+    freed.push_back(kept_.front().memory);
+    kept_.pop_front();
+  }
+  lock.unlock();
+  for (auto m : freed) {
+    device_.vk().vkFreeMemory(device_.handle(), m, nullptr);
+  }
+}
+
+} // namespace mlx::core::vulkan
