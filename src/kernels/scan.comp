@@ -99,7 +99,7 @@ Acc scanned(Acc prefix, Acc v[ITEMS], uint k) {
 void run(uint64_t job, uint64_t first, uint64_t begin, uint64_t end) {
   Acc carry = neutral();
 #if STEP == Parts
-  if (end > begin) {
+  if (begin > 0 && end > begin) { // totals of int8 have int32's neutral item
     carry = load(A.totals, job);
   }
 #endif
