@@ -67,6 +67,8 @@ def main() -> int:
         if said:
             failed += 1
             print(f"process {i}: {said[-3000:]}", flush=True)
+        if i % 10 == 9:
+            print(f"{i + 1} processes have ended", flush=True)
     print(f"{args.processes - failed} passed, {failed} failed, 0 skipped")
     return int(failed > 0)
 

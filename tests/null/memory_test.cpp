@@ -739,6 +739,28 @@ TEST_CASE("memory: blocks that NVIDIA's device had are kept for the next") {
   CHECK(fake::statistics().busy_allocations == 0);
 }
 
+TEST_CASE("memory: threads share the blocks that NVIDIA's device had") {
+  auto s = nvidia_card(0);
+  s.heaps[0].size = 24 * 1024 * mib;
+  Rig rig(s);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t i = 0; i < 50; ++i) {
+        std::vector<Rig::Array> some;
+        for (size_t k = 0; k <= i % 6; ++k) {
+          some.push_back(rig.array((40 + 30 * t) * mib, Placement::Device));
+        }
+      }
+    });
+  }
+  for (auto& t : threads) {
+    t.join();
+  }
+  CHECK(fake::statistics().heap_memory[0] <= (1536 + 384) * mib);
+  CHECK(fake::errors().empty());
+}
+
 TEST_CASE("memory: blocks that are kept make room within a budget") {
   auto s = nvidia_card(0);
   s.heaps[0].size = 24 * 1024 * mib;
