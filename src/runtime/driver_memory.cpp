@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/device.h"
 #include "runtime/vma.h"
