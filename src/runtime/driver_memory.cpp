@@ -66,14 +66,23 @@ void DriverMemory::replace(VmaVulkanFunctions& functions) const {
   }
 }
 
-bool DriverMemory::release() {
+bool DriverMemory::release(VkDeviceSize most) {
   std::unique_lock lock(mutex_);
-  auto blocks = std::exchange(kept_, {});
-  lock.unlock();
-  for (auto& b : blocks) {
-    device_.vk().vkFreeMemory(device_.handle(), b.memory, nullptr);
+  auto bytes = std::accumulate(
+      kept_.begin(), kept_.end(), VkDeviceSize(0), [](auto n, auto& b) {
+        return n + b.size;
+      });
+  std::vector<VkDeviceMemory> freed;
+  while (bytes > most) {
+    bytes -= kept_.front().size;
+    freed.push_back(kept_.front().memory);
+    kept_.pop_front();
   }
-  return !blocks.empty();
+  lock.unlock();
+  for (auto memory : freed) {
+    device_.vk().vkFreeMemory(device_.handle(), memory, nullptr);
+  }
+  return !freed.empty();
 }
 
 VkMemoryPropertyFlags DriverMemory::flags(uint32_t type) const {
@@ -134,26 +143,16 @@ VkResult DriverMemory::allocate(
 
 void DriverMemory::free(VkDeviceMemory memory) {
   std::unique_lock lock(mutex_);
-  std::vector<VkDeviceMemory> freed;
-  if (auto it = used_.find(memory); it != used_.end()) {
-    kept_.push_back(it->second);
-    used_.erase(it);
-  } else {
-    freed.push_back(memory);
+  auto it = used_.find(memory);
+  if (it == used_.end()) {
+    lock.unlock();
+    device_.vk().vkFreeMemory(device_.handle(), memory, nullptr);
+    return;
   }
-  auto bytes = std::accumulate(
-      kept_.begin(), kept_.end(), VkDeviceSize(0), [](auto n, auto& b) {
-        return n + b.size;
-      });
-  while (bytes > heap_ / 16) {
-    bytes -= kept_.front().size;
-    freed.push_back(kept_.front().memory);
-    kept_.pop_front();
-  }
+  kept_.push_back(it->second);
+  used_.erase(it);
   lock.unlock();
-  for (auto m : freed) {
-    device_.vk().vkFreeMemory(device_.handle(), m, nullptr);
-  }
+  release(heap_ / 16);
 }
 
 } // namespace mlx::core::vulkan

@@ -28,8 +28,9 @@ class DriverMemory {
   VkDeviceSize block_size() const;
   // Sets the functions that VMA must call instead of the driver's.
   void replace(VmaVulkanFunctions& functions) const;
-  // Frees what is kept. Returns whether there was any.
-  bool release();
+  // Frees kept blocks, oldest first, until at most `most` bytes stay. Returns
+  // whether it freed any.
+  bool release(VkDeviceSize most = 0);
 
  private:
   struct Block {

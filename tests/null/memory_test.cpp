@@ -653,8 +653,9 @@ TEST_CASE("memory: a largest buffer of no whole units is used to its end") {
 
 namespace {
 
-fake::Settings nvidia_card(int work_us) {
+fake::Settings nvidia_card(int work_us, uint64_t heap = 256 * mib) {
   auto s = card();
+  s.heaps[0].size = s.max_allocation = heap;
   s.driver = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
   s.work_us = work_us;
   return s;
@@ -712,9 +713,7 @@ TEST_CASE("memory: an allocation waits for work of more than a second") {
 }
 
 TEST_CASE("memory: blocks that NVIDIA's device had are kept for the next") {
-  auto s = nvidia_card(0);
-  s.heaps[0].size = 24 * 1024 * mib;
-  s.max_allocation = s.heaps[0].size;
+  auto s = nvidia_card(0, 24 * 1024 * mib);
   Rig rig(s);
   auto fill = [&](int arrays, size_t bytes) {
     std::vector<Rig::Array> all;
@@ -740,8 +739,7 @@ TEST_CASE("memory: blocks that NVIDIA's device had are kept for the next") {
 }
 
 TEST_CASE("memory: threads share the blocks that NVIDIA's device had") {
-  auto s = nvidia_card(0);
-  s.heaps[0].size = 24 * 1024 * mib;
+  auto s = nvidia_card(0, 24 * 1024 * mib);
   Rig rig(s);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < 4; ++t) {
@@ -762,9 +760,7 @@ TEST_CASE("memory: threads share the blocks that NVIDIA's device had") {
 }
 
 TEST_CASE("memory: blocks that are kept make room within a budget") {
-  auto s = nvidia_card(0);
-  s.heaps[0].size = 24 * 1024 * mib;
-  s.max_allocation = s.heaps[0].size;
+  auto s = nvidia_card(0, 24 * 1024 * mib);
   s.budgets = {2000 * mib, 2000 * mib};
   Rig rig(s);
   std::vector<Rig::Array> all;
