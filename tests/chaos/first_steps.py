@@ -14,7 +14,7 @@ import multiprocessing
 import os
 import sys
 
-HUNG = "4,error"  # MLX_VK_TIMEOUT
+TIMEOUT = "4,error"  # of a batch
 ENDED = 120  # seconds a process may take
 
 
@@ -46,7 +46,7 @@ def main() -> int:
     for name, default in (("layers", 8), ("rows", 48), ("prompt", 256)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
-    os.environ["MLX_VK_TIMEOUT"] = HUNG
+    os.environ["MLX_VK_TIMEOUT"] = TIMEOUT
     # The server imports mlx-lm once, in up to 14 s, and forks each process.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["mlx_lm.models.qwen3", "mlx_lm.utils"])
@@ -60,6 +60,8 @@ def main() -> int:
         if process.exitcode is None:
             process.kill()
             print(f"process {i}: no end after {ENDED} s", flush=True)
+        elif process.exitcode:
+            print(f"process {i}: exit code {process.exitcode}", flush=True)
         failed += process.exitcode != 0
         if i % 10 == 9:
             print(f"{i + 1} processes have ended", flush=True)
