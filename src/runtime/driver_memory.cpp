@@ -4,7 +4,6 @@
 #include <map>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "runtime/device.h"
