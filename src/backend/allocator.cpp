@@ -17,6 +17,7 @@
 #include "mlx/memory.h"
 #include "runtime/device.h"
 #include "runtime/free_lists.h"
+#include "runtime/recorder.h"
 #include "vk/config.h"
 
 namespace mlx::core {
@@ -107,7 +108,7 @@ class VulkanAllocator : public allocator::Allocator {
     }
     if (!buffer) {
       deferred.make_room(size);
-      buffer = device ? device->memory().allocate(size, placement)
+      buffer = device ? allocate(*device, kind, size, placement)
                       : Memory::allocate_heap(size);
     }
     size_t now = active += buffer->size;
@@ -199,18 +200,47 @@ class VulkanAllocator : public allocator::Allocator {
   DeferredFree deferred{destroy};
 
  private:
+  static constexpr size_t page_size = 16384; // as MLX rounds sizes for reuse
   using Cache = DeferredFree::Cache;
   using Caches = DeferredFree::Caches;
 
   static std::unique_ptr<Cache> new_cache() {
     return std::make_unique<Cache>(
-        /* page_size */ 16384, [](Buffer* b) { return b->size; }, destroy);
+        page_size, [](Buffer* b) { return b->size; }, destroy);
   }
 
   // The limit of arrays and cache; other programs use the device too.
   size_t most_allowed(vulkan::Device* device) const {
     return device ? std::min<size_t>(limit, device->memory().budget())
                   : limit.load();
+  }
+
+  // Takes what running batches are about to free before new memory of the
+  // driver, which takes long, and which a program that runs ahead of the device
+  // would otherwise take without end.
+  Buffer* allocate(
+      vulkan::Device& device,
+      BufferKind kind,
+      size_t size,
+      Placement placement) {
+    auto& memory = device.memory();
+    bool waits = placement == Placement::Device && size > FreeLists::largest &&
+        !config().debug_guard && !runs_unwatched(&device);
+    auto wanted = [=](const Buffer& b) { // as BufferCache reuses buffers
+      return b.kind == kind && b.size >= size &&
+          b.size < std::min(2 * size, size + 2 * page_size);
+    };
+    auto take = [&] {
+      std::unique_lock lock(mutex_);
+      auto* b = cache(kind).reuse_from_cache(size);
+      lock.unlock();
+      return b ? b : memory.allocate_in_blocks(size, placement);
+    };
+    Buffer* buffer = waits ? take() : nullptr;
+    while (waits && !buffer && device.recorder().wait_for_release(wanted)) {
+      buffer = take();
+    }
+    return buffer ? buffer : memory.allocate(size, placement);
   }
 
   static bool recycle(Buffer& b) {

@@ -22,11 +22,21 @@ DriverMemory& memory_of(VkDevice device) {
   return *all.at(device);
 }
 
+thread_local bool nothing_new = false;
+
 bool is_nvidia(const Caps& caps) {
   return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
 }
 
 } // namespace
+
+DriverMemory::NothingNew::NothingNew() {
+  nothing_new = true;
+}
+
+DriverMemory::NothingNew::~NothingNew() {
+  nothing_new = false;
+}
 
 DriverMemory::DriverMemory(Device& device) : device_(device) {
   auto& memory = device.caps().memory;
@@ -49,20 +59,17 @@ VkDeviceSize DriverMemory::block_size() const {
   return large ? heap_ / 64 : 0;
 }
 
-void DriverMemory::replace(VmaVulkanFunctions& functions) const {
-  if (is_nvidia(device_.caps())) {
-    functions.vkAllocateMemory = [](VkDevice device,
-                                    const VkMemoryAllocateInfo* info,
-                                    const VkAllocationCallbacks*,
-                                    VkDeviceMemory* memory) {
-      return memory_of(device).allocate(*info, *memory);
-    };
-    functions.vkFreeMemory = [](VkDevice device,
-                                VkDeviceMemory memory,
-                                const VkAllocationCallbacks*) {
-      memory_of(device).free(memory);
-    };
-  }
+void DriverMemory::replace(VmaVulkanFunctions& functions) {
+  functions.vkAllocateMemory = [](VkDevice device,
+                                  const VkMemoryAllocateInfo* info,
+                                  const VkAllocationCallbacks*,
+                                  VkDeviceMemory* memory) {
+    return memory_of(device).allocate(*info, *memory);
+  };
+  functions.vkFreeMemory =
+      [](VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks*) {
+        memory_of(device).free(memory);
+      };
 }
 
 bool DriverMemory::release(VkDeviceSize most) {
@@ -90,7 +97,7 @@ VkMemoryPropertyFlags DriverMemory::flags(uint32_t type) const {
 
 // Not what VMA may have mapped, nor memory of one buffer.
 bool DriverMemory::can_keep(const VkMemoryAllocateInfo& info) const {
-  bool can =
+  bool can = is_nvidia(device_.caps()) &&
       !(flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
   auto* next = static_cast<const VkBaseInStructure*>(info.pNext);
   for (; next && can; next = next->pNext) {
@@ -102,8 +109,12 @@ bool DriverMemory::can_keep(const VkMemoryAllocateInfo& info) const {
 VkResult DriverMemory::take_new(
     const VkMemoryAllocateInfo& info,
     VkDeviceMemory& memory) {
+  if (nothing_new) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
   std::unique_lock<std::mutex> paused;
-  if (flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) {
+  if (is_nvidia(device_.caps()) &&
+      flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) {
     paused = device_.pause();
   }
   auto call = [&] {

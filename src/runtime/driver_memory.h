@@ -1,7 +1,7 @@
 // Device memory, as VMA takes it from the driver. NVIDIA's device must be idle
 // while it is given new memory (docs/dev/driver-bugs.md), and 1 GiB takes 13
 // ms. There VMA's blocks are large, and up to a sixteenth of the memory stays
-// when VMA frees it, for VMA's next blocks. Elsewhere VMA calls the driver.
+// when VMA frees it, for VMA's next blocks.
 // Thread-safe.
 #pragma once
 
@@ -27,10 +27,15 @@ class DriverMemory {
   // Size for VMA's blocks in large heaps; 0: VMA's own, 256 MiB.
   VkDeviceSize block_size() const;
   // Sets the functions that VMA must call instead of the driver's.
-  void replace(VmaVulkanFunctions& functions) const;
+  static void replace(VmaVulkanFunctions& functions);
   // Frees kept blocks, oldest first, until at most `most` bytes stay. Returns
   // whether it freed any.
   bool release(VkDeviceSize most = 0);
+  // While one lives, its thread gets no new memory of the driver.
+  struct NothingNew {
+    NothingNew();
+    ~NothingNew();
+  };
 
  private:
   struct Block {

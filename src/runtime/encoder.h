@@ -78,11 +78,11 @@ class Encoder {
   }
   template <typename T>
   void keep(Buffer& buffer, const std::shared_ptr<T>& owner) {
-    open().pins.keep(buffer.kept, owner);
+    open().pins.keep(buffer, owner);
   }
   // The caller must own the buffer until it calls keep() again.
   void unpin(Buffer& buffer) {
-    Pins::unpin(buffer.kept, stream_id_);
+    Pins::unpin(buffer, stream_id_);
   }
 
   // The batch is held before the next dispatch until `gate` lets it start. A

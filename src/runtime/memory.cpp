@@ -160,25 +160,38 @@ BufferKind Memory::kind_for(size_t size, Placement placement) const {
                                        : BufferKind::HostBorn;
 }
 
+void Memory::make_first_side(Buffer& b, bool over) {
+  auto create = [&](const std::vector<int>& types, HostUse use) {
+    b.device_ = allocations_.create(b.size, types, use, over);
+  };
+  if (guarded_) {
+    b.device_ = allocations_.create_guarded(b.size, types_.device, over);
+  } else if (b.kind == BufferKind::Mapped) {
+    bool all = types_.unified && types_.host_coherent;
+    create(all ? types_.device : types_.coherent, HostUse::Coherent);
+  } else if (b.kind == BufferKind::Shared) {
+    create(types_.device, HostUse::Array);
+  } else if (b.kind == BufferKind::DeviceBorn) {
+    create(types_.device, HostUse::None);
+  } else {
+    make_host_side(b, over);
+  }
+}
+
 Buffer* Memory::allocate(size_t size, Placement placement) {
   auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
-  with_room([&](bool over) {
-    auto create = [&](const std::vector<int>& types, HostUse use) {
-      b->device_ = allocations_.create(size, types, use, over);
-    };
-    if (guarded_) {
-      b->device_ = allocations_.create_guarded(size, types_.device, over);
-    } else if (b->kind == BufferKind::Mapped) {
-      bool all = types_.unified && types_.host_coherent;
-      create(all ? types_.device : types_.coherent, HostUse::Coherent);
-    } else if (b->kind == BufferKind::Shared) {
-      create(types_.device, HostUse::Array);
-    } else if (b->kind == BufferKind::DeviceBorn) {
-      create(types_.device, HostUse::None);
-    } else {
-      make_host_side(*b, over);
-    }
-  });
+  with_room([&](bool over) { make_first_side(*b, over); });
+  return b.release();
+}
+
+Buffer* Memory::allocate_in_blocks(size_t size, Placement placement) {
+  auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
+  DriverMemory::NothingNew scope;
+  try {
+    make_first_side(*b, false);
+  } catch (const OutOfMemory&) {
+    return nullptr;
+  }
   return b.release();
 }
 

@@ -45,13 +45,12 @@ enum class BufferKind : uint8_t {
 };
 constexpr size_t buffer_kinds = 5;
 
-struct Buffer {
+struct Buffer : PinState { // the pin of the batches that use it
   Buffer(size_t size, BufferKind kind);
   ~Buffer(); // Memory must have released its memory
 
   const size_t size; // bytes the allocator accounts for
   BufferKind kind;
-  PinState kept; // the pin of the batches that use it
   Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {
@@ -93,6 +92,8 @@ class Memory {
   BufferKind kind_for(size_t size, Placement placement) const;
   // Throws VkError naming the size and what is in use.
   Buffer* allocate(size_t size, Placement placement);
+  // The same, or null if the driver would have to give memory.
+  Buffer* allocate_in_blocks(size_t size, Placement placement);
   void release(Buffer* buffer);
   // Resets an unused buffer for reuse; false if it is better freed.
   bool recycle(Buffer& buffer);
@@ -181,7 +182,9 @@ class Memory {
   template <typename F>
   auto with_room(F&& f);
 
-  // Called under mirror_mutex_. `over` allows to exceed the budget.
+  // `over` allows to exceed the budget.
+  void make_first_side(Buffer& buffer, bool over);
+  // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
   void give_to_host(Buffer& buffer, bool over);
   void start_fetch(Buffer& buffer, bool over);

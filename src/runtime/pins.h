@@ -9,6 +9,7 @@
 // no call takes a lock, because a token makes thousands of them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -87,6 +88,21 @@ class Pins {
   // Takes the owners of what this object alone pins. Call in the order of the
   // batches: a later one may free what an earlier one has pinned before.
   void collect();
+  // Whether collect() frees memory whose pin is `wanted`: it has no other
+  // owner.
+  template <typename F>
+  bool frees(F&& wanted) {
+    return std::any_of(
+        lists_.alone.begin(), lists_.alone.end(), [&](PinState* k) {
+          if (k->by_.load(std::memory_order_relaxed) != number_) {
+            return false; // unpinned, or pinned by a later batch since
+          }
+          uint64_t by = k->take();
+          bool last = by == number_ && k->owner_.use_count() == 1 && wanted(*k);
+          k->give(by);
+          return last;
+        });
+  }
 
   struct Lists {
     std::vector<std::shared_ptr<void>> objects;

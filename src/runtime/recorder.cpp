@@ -346,13 +346,26 @@ void Recorder::submit(std::unique_ptr<Batch> batch) {
   completion->set_submitted(ticket);
 }
 
-void Recorder::finish_submitted() {
-  // Waits for batches that can be submitted now. Those that wait for the host
-  // may wait for the calling thread.
+// Waits for batches that can be submitted now. Those that wait for the host may
+// wait for the calling thread.
+void Recorder::wait_for_submission(std::chrono::nanoseconds limit) {
+  auto begun = Timeline::Clock::now();
   while (std::this_thread::get_id() != thread_.get_id() && !stopping_ &&
-         (pending_.ready() || submitting_)) {
+         (pending_.ready() || submitting_) &&
+         Timeline::Clock::now() - begun < limit) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+}
+
+bool Recorder::wait_for_release(
+    const std::function<bool(const Buffer&)>& wanted) {
+  // Kernels that are being compiled take longer.
+  wait_for_submission(std::chrono::milliseconds(1));
+  return retirer_.wait_for_release(wanted);
+}
+
+void Recorder::finish_submitted() {
+  wait_for_submission(std::chrono::nanoseconds::max());
   retirer_.finish_submitted();
 }
 

@@ -29,6 +29,10 @@ class Recorder {
     return retirer_;
   }
 
+  // Waits for the oldest batch whose end frees a buffer that is `wanted`, as
+  // long as the device has enough to do after it. Returns whether there was
+  // one. Any thread that holds no locks; `wanted` takes none.
+  bool wait_for_release(const std::function<bool(const Buffer&)>& wanted);
   // Waits for all batches that are submitted or can be, and retires them. Any
   // thread.
   void finish_submitted();
@@ -38,6 +42,7 @@ class Recorder {
 
  private:
   void loop();
+  void wait_for_submission(std::chrono::nanoseconds limit);
   void submit(std::unique_ptr<Batch> batch);
   bool shows_cut_loops(const Batch& batch) const;
   bool rewrite(Batch& batch);

@@ -15,6 +15,9 @@ constexpr auto watch_interval = std::chrono::milliseconds(500);
 constexpr auto long_batch = std::chrono::seconds(1);
 // Slowdown learns from batches of this many seconds, expected or measured.
 constexpr double least_learned = 0.02;
+// Expected seconds of the batches behind one that wait_for_release() waits for:
+// more than waking, encoding and submitting take.
+constexpr double least_behind = 1e-3;
 } // namespace
 
 std::string kernels_of(const Batch& batch) {
@@ -178,6 +181,35 @@ void Retirer::wait_retired(const Completion& last) {
                  return ticket <= until;
                });
   });
+}
+
+bool Retirer::wait_for_release(
+    const std::function<bool(const Buffer&)>& wanted) {
+  auto frees = [&](const PinState& pin) {
+    return wanted(static_cast<const Buffer&>(pin));
+  };
+  std::shared_ptr<Completion> batch;
+  {
+    std::lock_guard order(order_);
+    double behind = expected_seconds();
+    std::lock_guard lock(mutex_);
+    for (auto& each : in_flight_) {
+      behind -= each.batch->seconds();
+      if (behind < least_behind) {
+        break;
+      }
+      if (each.batch->pins.frees(frees)) {
+        batch = each.batch->completion;
+        break;
+      }
+    }
+  }
+  if (batch) {
+    batch->wait();
+    retire();
+    wait_retired(*batch);
+  }
+  return batch != nullptr;
 }
 
 void Retirer::finish_submitted() {

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -39,6 +40,8 @@ class Retirer {
   // Blocks until `last` and all batches submitted before it have released their
   // arrays: threads that retire concurrently finish in any order.
   void wait_retired(const Completion& last);
+  // As Recorder::wait_for_release().
+  bool wait_for_release(const std::function<bool(const Buffer&)>& wanted);
   // Waits for all submitted batches and retires them.
   void finish_submitted();
   void set_watch(WatchSettings settings);

@@ -97,6 +97,22 @@ def test_freed_memory_is_cached_and_reused():
 
 
 @needs_cache
+@pytest.mark.parametrize("limit", [0, 256 * MIB])
+def test_running_ahead_of_the_device_reuses_memory(limit):
+    """An allocation takes what running work is about to free before new memory."""
+    mx.set_cache_limit(limit)
+    x = fresh(16 * MIB)
+    mx.eval(x + x)
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    for _ in range(40):
+        mx.async_eval(x + x)
+    mx.synchronize()
+    assert mx.get_peak_memory() - before < 20 * 64 * MIB
+    assert mx.get_active_memory() == before
+
+
+@needs_cache
 def test_cache_limit():
     assert mx.set_cache_limit(0) == 256 * MIB
     x = fresh(MIB)

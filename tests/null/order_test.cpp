@@ -203,6 +203,21 @@ TEST_CASE("pins: a second stream forbids donation") {
   CHECK(owner.use_count() == 1);
 }
 
+TEST_CASE("pins: a batch frees what it alone owns") {
+  auto owner = std::make_shared<int>(1);
+  PinState buffer, other;
+  Pins earlier(1), later(1);
+  auto any = [](const PinState&) { return true; };
+  earlier.keep(buffer, owner);
+  CHECK_FALSE(earlier.frees(any));
+  owner.reset();
+  CHECK(earlier.frees(any));
+  CHECK_FALSE(earlier.frees([&](auto& pin) { return &pin == &other; }));
+  later.keep(buffer, std::make_shared<int>(2)); // moves the pin
+  CHECK_FALSE(earlier.frees(any));
+  CHECK(later.frees(any));
+}
+
 TEST_CASE("pins: the pins of a batch that never ran move to the last batch") {
   auto owner = std::make_shared<int>(1), object = std::make_shared<int>(2);
   PinState buffer;
