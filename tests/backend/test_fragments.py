@@ -175,7 +175,7 @@ def test_fragments(gpu, request, bits, group, dtype):
         assert done.stdout.splitlines() == ([fired] * 2 if bits == 4 else [])
 
 
-# Tiles have 32 x 64 items where they are emulated, 128 x 128 and more elsewhere. An
+# Tiles have 32 x 64 items where they are emulated, 64 x 128 and more elsewhere. An
 # item's error: its own rounding, and float32 sums of exact products.
 DENSE = """
 import sys
@@ -195,10 +195,24 @@ def some(*shape):
     return mx.array(rng.standard_normal(shape).astype(np.float32)).astype(dtype)
 
 
+def turned(a):
+    return mx.swapaxes(a, -1, -2)
+
+
+def columns(a):  # stored column by column
+    return turned(mx.contiguous(turned(a)))
+
+
 def check(x, w, what, c=None):
-    wt = mx.swapaxes(w, -1, -2)
-    y = x @ wt if c is None else mx.addmm(c, x, wt, 0.5, 2.0)
-    a, b = wide(x), np.swapaxes(wide(w), -1, -2)
+    wt = turned(w)
+    for i, a in enumerate((x, columns(x))):
+        for j, b in enumerate((wt, mx.contiguous(wt))):
+            check_layout(a, b, f"{what}, layouts {i} {j}", c)
+
+
+def check_layout(x, w, what, c):
+    y = x @ w if c is None else mx.addmm(c, x, w, 0.5, 2.0)
+    a, b = wide(x), wide(w)
     with np.errstate(invalid="ignore"):
         want, size = a @ b, np.abs(a) @ np.abs(b)
     if c is not None:
@@ -237,7 +251,9 @@ def test_dense_fragments(gpu, request, dtype):
         MLX_VK_PROFILE="1",
     )
     if software:
-        assert "gemm_fragments" in done.stderr
+        used = [line for line in done.stderr.splitlines() if "gemm_fragments" in line]
+        for layout in ("A_T=0 Y_T=0", "A_T=1 Y_T=0", "A_T=1 Y_T=1"):
+            assert any(layout in line for line in used)
 
 
 # Tiles have 32 x 64 items where they are emulated, 64 x 128 elsewhere; sums of 128

@@ -200,11 +200,26 @@ TEST_CASE("large tiles are loaded by lanes where fragments are known") {
     CHECK(v.BN == (m == 4096 ? 256 : 128));
     CHECK(v.BN == 64 * v.WN);
   }
-  // Whole tiles, steps and pieces, along k.
+  // Columns of a; rows of both, as the transpose of y; not rows of b alone.
+  GemmProblem other = linear(4096, 512, 4096);
+  other.a = {1, 4096};
+  auto plan = plan_gemm(gpu, other);
+  CHECK(std::get<FragmentsVariant>(plan.variant).A_T);
+  CHECK_FALSE(std::get<FragmentsVariant>(plan.variant).Y_T);
+  CHECK_FALSE(plan.transposed);
+  other.b = {512, 1};
+  CHECK_FALSE(fragments(other));
+  plan = plan_gemm(gpu, product(1001, 4096, 4096, Type::bf16));
+  CHECK(std::get<FragmentsVariant>(plan.variant).A_T);
+  CHECK(std::get<FragmentsVariant>(plan.variant).Y_T);
+  CHECK(plan.transposed);
+  CHECK(plan.problem.m == 4096);
+  CHECK(plan.problem.n == 1001);
+  // Whole tiles, steps and pieces.
   CHECK_FALSE(fragments(linear(4096, 100, 12288)));
   CHECK_FALSE(fragments(linear(4096, 4100, 4096)));
   CHECK_FALSE(fragments(linear(4096, 4096, 4112)));
-  CHECK_FALSE(fragments(product(4096, 4096, 4096, Type::bf16)));
+  CHECK_FALSE(fragments(product(4096, 4100, 4096, Type::bf16)));
   CHECK_FALSE(fragments(linear(4096, 4096, 4096, Type::f32)));
   GemmProblem p = linear(4096, 4096, 4096);
   p.a_aligned = false;
@@ -219,7 +234,7 @@ TEST_CASE("large tiles are loaded by lanes where fragments are known") {
   p = linear(64, 64, 64);
   CHECK(takes<TileVariant>(plan_gemm(caps_of("llvmpipe"), p)));
   p.skinny_rows = 5;
-  GemmPlan plan = plan_gemm(caps_of("llvmpipe"), p);
+  plan = plan_gemm(caps_of("llvmpipe"), p);
   CHECK(std::get<FragmentsVariant>(plan.variant).EMULATED);
 }
 

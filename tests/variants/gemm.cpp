@@ -108,12 +108,19 @@ void add_fragments(VariantSet& set, const Caps& caps) {
   add_it(p);
   p.axpby = true;
   add_it(p);
+  p.a = {1, p.m};
+  add_it(p);
+  p.axpby = false;
+  p.b = {p.n, 1};
+  add_it(p);
+  p.a = {p.k, 1};
+  add_it(p);
   if (!software) {
-    p.batch = BATCH_NEST;
-    p.c = {int64_t(1) << 32, 1};
-    add_it(p);
-    p.axpby = false;
     p.batch = BATCH_GATHER;
+    add_it(p);
+    p.batch = BATCH_NEST;
+    p.axpby = true;
+    p.c = {int64_t(1) << 32, 1};
     add_it(p);
   }
 }

@@ -109,9 +109,7 @@ void main() {
     int64_t b = int64_t(col0) * int64_t(depth);
     aim_columns(uint64_t(base_w) + uint64_t(b * 2), wn);
     uint k_next = fetch(k_begin + BK < k_end);
-    UNROLL for (uint j = 0; j < FN; ++j) {
-      LOAD_COLUMNS(j, k_next)
-    }
+    LOAD_OWN(k_next)
     clear_padding();
     stash(0);
     k_next = fetch(k_begin + 2 * BK < k_end);

@@ -15,9 +15,10 @@
 // eight adjacent ones, stored at once.
 //
 // The kernel loads piece t % WIDTH of rows t / WIDTH + i * STRIDE of the next
-// tile of a to next_a[i], and defines COLUMN(from, c, k), the address of item k
-// of the column c after the one at `from`. A kernel without COLUMN makes the B
-// matrices itself.
+// tile of a to next_a[i]; with A_T, where eight items of a column are adjacent,
+// piece t % WIDTH of items t / WIDTH + i * STRIDE of k. It defines COLUMN(from,
+// c, k), the address of item k of the column c after the one at `from`. A kernel
+// without COLUMN makes the B matrices itself.
 #pragma once
 
 #define SUBGROUPS (WM * WN)
@@ -28,17 +29,25 @@
 #define BK 32
 #endif
 #define PARTS (BK / 32) // of 32 items of k in a step
+#if A_T
+#define LINES BK // of pieces in a tile of a
+#define WIDTH (BM / 8)
+#define LAYOUT_A COLUMN_MAJOR
+#else
+#define LINES BM
 #define WIDTH (BK / 8)
-#define PITCH (WIDTH + 1) // uvec4 per row, padded against bank conflicts
+#define LAYOUT_A ROW_MAJOR
+#endif
+#define PITCH (WIDTH + 1) // uvec4 per line, padded against bank conflicts
 #define WG (SUBGROUPS * SG)
 #define FM (BM / (16 * WM)) // fragments per subgroup
 #define FN (BN / (16 * WN))
-#define LOADS (BM * WIDTH / WG)
-#if BM * WIDTH % (WM * WN * SG) != 0
+#define LOADS (LINES * WIDTH / WG)
+#if BM * BK % (8 * WM * WN * SG) != 0
 #error "invocations must load equally many pieces"
 #endif
-#define STRIDE (WG / WIDTH) // rows between two loads
-#define TILE (BM * PITCH)
+#define STRIDE (WG / WIDTH) // lines between two loads
+#define TILE (LINES * PITCH)
 
 layout(local_size_x = WG) in;
 
@@ -50,12 +59,20 @@ uvec4 next_a[LOADS];
 void stash(uint at) {
   uint row = gl_LocalInvocationIndex / WIDTH;
   uint piece = gl_LocalInvocationIndex % WIDTH;
+#if A_T
+  UNROLL for (uint i = 0; i < LOADS; ++i) {
+    uint k = row + i * STRIDE;
+    uint line = k / 4 % 2 * 16 + k / 2 % 2 * 8 + k / 8 * 2 + k % 2;
+    tiles[at + line * PITCH + piece] = next_a[i];
+  }
+#else
   UNROLL for (uint i = 0; i < LOADS; ++i) {
     UNROLL for (uint q = 0; q < 4; ++q) {
       tiles[at + (row + i * STRIDE) * PITCH + piece % PARTS * 4 + q]
            [piece / PARTS] = next_a[i][q];
     }
   }
+#endif
 }
 
 // Position of a column of C among its lane's four, and index of the lane among
@@ -91,18 +108,27 @@ void aim_columns(uint64_t b, uint wn) {
 #define LOAD_COLUMNS(j, k0)                                                   \
   own_b[2 * (j)] = LOAD_COLUMN(j, 0, k0);                                     \
   own_b[2 * (j) + 1] = LOAD_COLUMN(j, 1, k0);
+#define LOAD_OWN(k0)                                                          \
+  UNROLL for (uint j = 0; j < FN; ++j) {                                      \
+    LOAD_COLUMNS(j, k0)                                                       \
+  }
 #endif
 
 #if EMULATED
 #include "gemm/emulated_tile.glsl"
 #else
-#define LOAD_MATRIX(m, at) coopMatLoad(m, tiles, at, PITCH, ROW_MAJOR)
+#define LOAD_MATRIX(m, at) coopMatLoad(m, tiles, at, PITCH, LAYOUT_A)
 #endif
 
+#if A_T
+#define MATRIX_AT(i, h) ((h) * 16 * PITCH + (wm * FM + (i)) * 2)
+#else
+#define MATRIX_AT(i, h) ((wm * FM + (i)) * 16 * PITCH + 2 * (h))
+#endif
 // Loads the A matrices of half h of the tile at `from`.
 #define LOAD_ROWS(x, from, h)                                                 \
   UNROLL for (uint i = 0; i < FM; ++i) {                                      \
-    LOAD_MATRIX(x[i], (from) + (wm * FM + i) * 16 * PITCH + 2 * (h));         \
+    LOAD_MATRIX(x[i], (from) + MATRIX_AT(i, h));                              \
   }
 
 #define MULTIPLY_COLUMNS(acc, x, j, h)                                        \

@@ -92,11 +92,13 @@ struct CoopmatVariant {
       GEMM_NAMES)
 };
 
-// Unit stride along k in a and b; needs NVIDIA's element layout of matrices.
+// Unit stride along k in b, and in a or with A_T along its rows; Y_T: y is
+// transposed. Needs NVIDIA's element layout of matrices.
 struct FragmentsVariant {
   Type T;
   uint SG;
   uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
+  bool A_T, Y_T;
   GEMM_FIELDS
   FRAGMENT_MATRICES
 
@@ -114,6 +116,8 @@ struct FragmentsVariant {
       BN,
       WM,
       WN,
+      A_T,
+      Y_T,
       GEMM_NAMES,
       FRAGMENT_NAMES)
 };

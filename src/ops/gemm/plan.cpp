@@ -244,33 +244,6 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   return true;
 }
 
-// Whether gemm_fragments can make tiles of this size.
-bool takes_fragments(
-    const Caps& caps,
-    const GemmProblem& p,
-    const FragmentsVariant& v) {
-  bool can = caps.known_fragments && caps.usual_matrices(p.type);
-  if (caps.software()) { // emulates matrices if a test requests it
-    can = p.skinny_rows > 0 && p.k <= 512 &&
-        (p.type == Type::f16 || p.type == Type::bf16);
-  }
-  return can && p.m >= v.BM && p.n >= v.BN && p.n % 8 == 0 && p.k &&
-      p.k % v.depth == 0 && p.a_aligned && p.b_aligned && p.a.col == 1 &&
-      p.b.row == 1 && whole_vectors(p.a, p.m, p.k, false, 8) &&
-      whole_vectors(p.b, p.k, p.n, true, 8) &&
-      v.shared_memory() <= caps.shared_memory;
-}
-
-// Sets the variant after the splits are chosen.
-void set_fragments(const Caps& caps, GemmPlan& plan, FragmentsVariant v) {
-  v.T = plan.problem.type;
-  v.SG = 32;
-  v.use_matrices(caps.software());
-  plan.tiles_m = ceil_div(plan.problem.m, v.BM);
-  plan.tiles_n = ceil_div(plan.problem.n, v.BN);
-  set_variant(plan, v);
-}
-
 // A tile of matrix units and the parts of k; 0 parts: split_k() decides.
 struct MatrixTile {
   CoopmatVariant tile;
@@ -347,20 +320,57 @@ MatrixTile estimated_tile(
 FragmentsVariant fragment_tile(const Caps& caps, const GemmProblem& p) {
   constexpr FragmentsVariant one{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
   constexpr FragmentsVariant two{.BM = 64, .BN = 256, .WM = 1, .WN = 4};
+  constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   bool even = ceil_div(p.n, one.BN) % 2 == 0;
   bool many = tile_groups(p, two.BM, two.BN) >=
       uint64_t(tuning(caps).gemm.wide_groups) * caps.cores();
-  return even && many ? two : one;
+  return caps.software() ? emulated : even && many ? two : one;
+}
+
+// Tiles of gemm_fragments, after the parts of k are chosen; false if it does
+// not take the product. If rows of both matrices are contiguous, y is computed
+// as the transpose of b^T a^T.
+bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
+  bool can = caps.known_fragments && caps.usual_matrices(p.type);
+  if (caps.software()) { // emulates matrices if a test requests it
+    can = p.skinny_rows > 0 && p.k <= 512 &&
+        (p.type == Type::f16 || p.type == Type::bf16);
+  }
+  bool transposed = p.a.col == 1 && p.b.row != 1;
+  if (transposed) {
+    p.transpose();
+  }
+  auto v = fragment_tile(caps, p);
+  v.A_T = p.a.col != 1;
+  v.Y_T = transposed;
+  bool pieces = p.a_aligned && p.b_aligned && p.b.row == 1 &&
+      (!v.A_T || p.a.row == 1) && whole_vectors(p.a, p.m, p.k, v.A_T, 8) &&
+      whole_vectors(p.b, p.k, p.n, true, 8) && (v.Y_T || p.n % 8 == 0);
+  if (!can || !pieces || p.m < v.BM || p.n < v.BN || !p.k || p.k % v.depth ||
+      v.shared_memory() > caps.shared_memory) {
+    return false;
+  }
+  if (transposed) {
+    plan.transposed = true;
+    plan.problem.transpose();
+  }
+  v.T = p.type;
+  v.SG = 32;
+  v.use_matrices(caps.software());
+  plan.tiles_m = ceil_div(p.m, v.BM);
+  plan.tiles_n = ceil_div(p.n, v.BN);
+  set_variant(plan, v);
+  return true;
 }
 
 // Tiles of matrix units; false if they cannot be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   auto& tuned = tuning(caps).gemm;
-  constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
-  if (caps.software() && takes_fragments(caps, p, emulated)) {
+  if (caps.software()) {
     split_k(plan, caps, tuned.split_matrices_k, 64);
-    set_fragments(caps, plan, emulated);
-    return true;
+    if (plan_fragments(caps, p, plan)) {
+      return true;
+    }
   }
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
@@ -382,10 +392,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   } else {
     split_k(plan, caps, tuned.split_matrices_k, 64);
   }
-  auto fragments = fragment_tile(caps, p);
-  if (v.BM == large_tile.BM && takes_fragments(caps, p, fragments)) {
-    set_fragments(caps, plan, fragments);
-  } else {
+  if (v.BM != large_tile.BM || !plan_fragments(caps, p, plan)) {
     set_variant(plan, v);
   }
   return true;
