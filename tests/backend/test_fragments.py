@@ -235,6 +235,8 @@ odd = some(tile + 8, 64)
 odd[-1, 5], odd[tile - 1, 0], odd[1, 63] = float("nan"), float("inf"), float("-inf")
 check(odd, some(2 * tile + 8, 64), "NaN and Inf")
 check(some(tile, 64), some(2 * tile, 64), "a bias", c=some(2 * tile))
+rows, outputs = 2 * tile + 9, 2 * tile + 8
+check(some(rows, 64), some(outputs, 64), "a sum", c=some(rows, outputs))
 if tile > 32:
     check(some(512, 4096), some(4096, 4096), "parts of k")
     check(some(512, 4096), some(1024, 4096), "parts and a sum", c=some(512, 1024))
