@@ -237,7 +237,8 @@ class VulkanAllocator : public allocator::Allocator {
       return b ? b : memory.allocate_in_blocks(size, placement);
     };
     Buffer* buffer = waits ? take() : nullptr;
-    while (waits && !buffer && device.recorder().wait_for_release(wanted)) {
+    if (waits && !buffer && device.recorder().wait_for_release(wanted) &&
+        !runs_unwatched(&device)) {
       buffer = take();
     }
     return buffer ? buffer : memory.allocate(size, placement);

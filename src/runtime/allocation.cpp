@@ -98,7 +98,8 @@ VkResult Allocations::try_type(
     if (!beyond_budget) {
       most = std::min(most, budgets[heap].budget);
     }
-    if (budgets[heap].usage + size > most && blocks_.release()) {
+    if (budgets[heap].usage + size > most && !DriverMemory::NothingNew::lives &&
+        blocks_.release()) {
       vmaSetCurrentFrameIndex(vma_, ++samples_); // asks the driver
       vmaGetHeapBudgets(vma_, budgets);
     }
@@ -136,7 +137,9 @@ Allocation Allocations::create(
   Allocation a;
   VkResult r = VK_ERROR_OUT_OF_DEVICE_MEMORY;
   int type = -1;
-  for (size_t i = 0; i < types.size() && !a.buffer; ++i) {
+  // Later types are for full heaps.
+  size_t tries = DriverMemory::NothingNew::lives ? 1 : types.size();
+  for (size_t i = 0; i < tries && !a.buffer; ++i) {
     type = types[i];
     VkResult now = try_type(size, type, use != HostUse::None, beyond_budget, a);
     // If all fail, the error of the first type is reported.

@@ -22,21 +22,11 @@ DriverMemory& memory_of(VkDevice device) {
   return *all.at(device);
 }
 
-thread_local bool nothing_new = false;
-
 bool is_nvidia(const Caps& caps) {
   return caps.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
 }
 
 } // namespace
-
-DriverMemory::NothingNew::NothingNew() {
-  nothing_new = true;
-}
-
-DriverMemory::NothingNew::~NothingNew() {
-  nothing_new = false;
-}
 
 DriverMemory::DriverMemory(Device& device) : device_(device) {
   auto& memory = device.caps().memory;
@@ -109,7 +99,7 @@ bool DriverMemory::can_keep(const VkMemoryAllocateInfo& info) const {
 VkResult DriverMemory::take_new(
     const VkMemoryAllocateInfo& info,
     VkDeviceMemory& memory) {
-  if (nothing_new) {
+  if (NothingNew::lives) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   std::unique_lock<std::mutex> paused;

@@ -1,8 +1,7 @@
 // Device memory, as VMA takes it from the driver. NVIDIA's device must be idle
 // while it is given new memory (docs/dev/driver-bugs.md), and 1 GiB takes 13
 // ms. There VMA's blocks are large, and up to a sixteenth of the memory stays
-// when VMA frees it, for VMA's next blocks.
-// Thread-safe.
+// when VMA frees it, for VMA's next blocks. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -33,8 +32,13 @@ class DriverMemory {
   bool release(VkDeviceSize most = 0);
   // While one lives, its thread gets no new memory of the driver.
   struct NothingNew {
-    NothingNew();
-    ~NothingNew();
+    NothingNew() {
+      lives = true;
+    }
+    ~NothingNew() {
+      lives = false;
+    }
+    static inline thread_local bool lives = false;
   };
 
  private:

@@ -78,7 +78,8 @@ bool PendingQueue::ready(const Pending& pending) {
 bool PendingQueue::ready() {
   std::lock_guard lock(mutex_);
   return std::any_of(streams_.begin(), streams_.end(), [&](auto& stream) {
-    return ready(stream.second.front());
+    auto& first = *stream.second.front().batch;
+    return first.holds.empty() && over(first);
   });
 }
 

@@ -34,7 +34,7 @@ class PendingQueue {
   // ready. `regardless` ignores both. `queued`: expected run time of the
   // submitted batches, in seconds.
   std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
-  // Whether a batch is ready, prepared or not.
+  // Whether a batch that no gate can hold is ready, prepared or not.
   bool ready();
 
   // The batches whose kernels have not been started, and the streams' first

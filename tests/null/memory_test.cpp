@@ -9,127 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "null/fake_kernels.h"
+#include "null/memory_rig.h"
 #include "null/text.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
 
 using namespace mlx::core::vulkan;
-
-namespace {
-
-constexpr VkMemoryPropertyFlags local = 0x1, mapped = 0x6, cached = 0x8,
-                                not_coherent = 0xa;
-constexpr uint64_t mib = 1 << 20;
-
-fake::Settings device_with(
-    std::vector<VkMemoryType> types,
-    std::vector<VkMemoryHeap> heaps) {
-  fake::Settings s;
-  s.types = std::move(types);
-  s.heaps = std::move(heaps);
-  return s;
-}
-
-fake::Settings lunar_lake(uint32_t seed = 1) {
-  auto s = device_with(
-      {{local, 0}, {local | mapped, 0}, {local | not_coherent, 0}},
-      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}});
-  s.seed = seed;
-  return s;
-}
-
-// A card whose cached host memory is not coherent.
-fake::Settings card(uint32_t seed = 1) {
-  auto s = device_with(
-      {{local, 0}, {mapped, 1}, {not_coherent, 1}},
-      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}, {256 * mib, 0}});
-  s.discrete = true;
-  s.seed = seed;
-  return s;
-}
-
-fake::Settings apu(uint64_t host = 256 * mib, uint64_t device = 256 * mib) {
-  return device_with(
-      {{local, 1}, {mapped, 0}, {local | mapped, 1}, {mapped | cached, 0}},
-      {{host, 0}, {device, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}});
-}
-
-// ANV on the xe driver: the first type is for compressed images alone.
-fake::Settings battlemage() {
-  auto s = device_with(
-      {{local, 0}, {local, 0}, {mapped | cached, 1}, {local | mapped, 0}},
-      {{256 * mib, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}, {256 * mib, 0}});
-  s.discrete = true;
-  s.buffer_types = 0b1110;
-  return s;
-}
-
-// The device, where the host reads what is not cached slowly, as it is with
-// the chips above. What is left over at the end is an error.
-class Rig {
- public:
-  explicit Rig(fake::Settings settings) {
-    set_host_reads_for_tests(50e6);
-    settings.float16 = false; // no probe
-    fake::reset(std::move(settings));
-    device.emplace();
-  }
-  ~Rig() {
-    set_trim_hook(nullptr);
-    device.reset();
-    set_host_reads_for_tests(0);
-    auto s = fake::statistics();
-    CHECK(s.live_buffers == 0);
-    CHECK(s.live_memory == 0);
-    for (auto& e : fake::errors()) {
-      FAIL_CHECK(e);
-    }
-  }
-
-  using Array = std::shared_ptr<Buffer>;
-  Array array(size_t bytes, Placement p = Placement::Device) {
-    auto& m = memory();
-    return {m.allocate(bytes, p), [&m](Buffer* b) { m.release(b); }};
-  }
-  Array numbers(uint32_t n, uint32_t value) {
-    auto a = array(n * 4, Placement::Host);
-    std::fill_n(values(a), n, value);
-    return a;
-  }
-  uint32_t* values(const Array& a) {
-    return static_cast<uint32_t*>(memory().host_pointer(*a));
-  }
-
-  // z = 31 x + 17 y + salt.
-  void mix(
-      Encoder& enc,
-      const Array& x,
-      const Array& y,
-      const Array& z,
-      uint32_t salt) {
-    auto all = [](const Array& a) {
-      return a ? Binding{a.get(), 0, 0, a->size} : Binding{};
-    };
-    Binding in[] = {all(x), all(y)}, out[] = {all(z)};
-    fake::MixParams p{uint32_t(z->size / 4), salt};
-    enc.dispatch(
-        fake::mix(device->pipelines()), in, out, &p, sizeof p, {1, 1, 1});
-    for (auto& a : {x, y, z}) {
-      enc.keep(a);
-    }
-  }
-
-  Memory& memory() {
-    return device->memory();
-  }
-
-  std::optional<Device> device;
-};
-
-constexpr uint32_t n = 700; // above the small-buffer limit
-
-} // namespace
 
 TEST_CASE("memory: host caches that are apart are flushed and invalidated") {
   for (auto& settings : {lunar_lake(), card()}) {
@@ -472,6 +357,25 @@ TEST_CASE("memory: where one heap is full, the next one serves") {
   }
 }
 
+TEST_CASE("memory: blocks of the best type serve without the driver") {
+  constexpr size_t size = 512 << 10;
+  Rig rig(apu(64 * mib, 32 * mib));
+  auto& memory = rig.device->memory();
+  CHECK(memory.allocate_in_blocks(size, Placement::Device) == nullptr);
+  std::vector<Rig::Array> all;
+  while (fake::statistics().heap_memory[0] < 40 * mib) {
+    all.push_back(rig.array(size - 1024));
+  }
+  uint64_t used = fake::statistics().heap_memory[1];
+  all.pop_back(); // in the other heap
+  CHECK(memory.allocate_in_blocks(size - 1024, Placement::Device) == nullptr);
+  all.erase(all.begin());
+  auto* b = memory.allocate_in_blocks(size - 1024, Placement::Device);
+  REQUIRE(b);
+  CHECK(fake::statistics().heap_memory[1] == used);
+  memory.release(b);
+}
+
 TEST_CASE("memory: types that are not for buffers are left out") {
   Rig rig(battlemage());
   CHECK(rig.device->memory().types().device == std::vector{1});
@@ -649,143 +553,4 @@ TEST_CASE("memory: a largest buffer of no whole units is used to its end") {
   Rig rig(s);
   CHECK(message([&] { rig.array(16 * mib - 4 - tail_padding); }).empty());
   CHECK(message([&] { rig.array(16 * mib - 3 - tail_padding); }).size() > 0);
-}
-
-namespace {
-
-fake::Settings nvidia_card(int work_us, uint64_t heap = 256 * mib) {
-  auto s = card();
-  s.heaps[0].size = s.max_allocation = heap;
-  s.driver = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-  s.work_us = work_us;
-  return s;
-}
-
-// Submits a batch that writes z.
-std::shared_ptr<Completion>
-submit(Rig& rig, Encoder& enc, const Rig::Array& z, uint32_t salt) {
-  rig.mix(enc, nullptr, nullptr, z, salt);
-  auto batch = enc.close();
-  while (!batch->submitted()) {
-    std::this_thread::yield();
-  }
-  return batch;
-}
-
-// Seconds that an allocation takes.
-double seconds_for(Rig& rig, Rig::Array& a, size_t bytes) {
-  auto begun = std::chrono::steady_clock::now();
-  a = rig.array(bytes);
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-  return took.count();
-}
-
-} // namespace
-
-TEST_CASE("memory: NVIDIA's device is idle when it is given new memory") {
-  for (bool nvidia : {true, false}) {
-    CAPTURE(nvidia);
-    auto s = nvidia_card(5000);
-    s.driver = nvidia ? s.driver : VK_DRIVER_ID_MESA_NVK;
-    Rig rig(s);
-    Encoder enc(*rig.device, 0);
-    std::vector<Rig::Array> all;
-    auto z = rig.array(n * 4);
-    for (uint32_t i = 0; i < 8; ++i) {
-      submit(rig, enc, z, i);
-      all.push_back(rig.array(24 * mib)); // more than VMA's blocks have left
-    }
-    CHECK((fake::statistics().busy_allocations == 0) == nvidia);
-    enc.close();
-    CHECK(rig.values(z)[n - 1] == 7);
-  }
-}
-
-TEST_CASE("memory: an allocation waits for work of more than a second") {
-  Rig rig(nvidia_card(400'000));
-  Encoder enc(*rig.device, 0);
-  auto z = rig.array(n * 4), other = rig.array(4);
-  for (uint32_t i = 0; i < 4; ++i) {
-    submit(rig, enc, z, i);
-  }
-  other = rig.array(100 * mib);
-  CHECK(fake::statistics().busy_allocations == 0);
-}
-
-TEST_CASE("memory: blocks that NVIDIA's device had are kept for the next") {
-  auto s = nvidia_card(0, 24 * 1024 * mib);
-  Rig rig(s);
-  auto fill = [&](int arrays, size_t bytes) {
-    std::vector<Rig::Array> all;
-    for (int i = 0; i < arrays; ++i) {
-      all.push_back(rig.array(bytes, Placement::Device));
-    }
-    auto now = fake::statistics();
-    return std::pair(now.allocations, now.heap_memory[0]);
-  };
-  fill(10, 100 * mib);
-  auto first = fill(10, 100 * mib), second = fill(10, 100 * mib);
-  CHECK(second == first);
-  // A sixteenth of the heap at most, besides VMA's own empty block.
-  auto [many, most] = fill(64, 100 * mib);
-  CHECK(most >= 6400 * mib);
-  CHECK(many > second.first);
-  auto left = fake::statistics().heap_memory[0];
-  CHECK(left >= 1024 * mib);
-  CHECK(left <= (1536 + 384) * mib);
-  // They make room for what needs it.
-  CHECK(message([&] { fill(1, s.heaps[0].size - 500 * mib); }).empty());
-  CHECK(fake::statistics().busy_allocations == 0);
-}
-
-TEST_CASE("memory: threads share the blocks that NVIDIA's device had") {
-  auto s = nvidia_card(0, 24 * 1024 * mib);
-  Rig rig(s);
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (size_t i = 0; i < 50; ++i) {
-        std::vector<Rig::Array> some;
-        for (size_t k = 0; k <= i % 6; ++k) {
-          some.push_back(rig.array((40 + 30 * t) * mib, Placement::Device));
-        }
-      }
-    });
-  }
-  for (auto& t : threads) {
-    t.join();
-  }
-  CHECK(fake::statistics().heap_memory[0] <= (1536 + 384) * mib);
-  CHECK(fake::errors().empty());
-}
-
-TEST_CASE("memory: blocks that are kept make room within a budget") {
-  auto s = nvidia_card(0, 24 * 1024 * mib);
-  s.budgets = {2000 * mib, 2000 * mib};
-  Rig rig(s);
-  std::vector<Rig::Array> all;
-  for (int i = 0; i < 12; ++i) {
-    all.push_back(rig.array(100 * mib, Placement::Device));
-  }
-  all.clear();
-  CHECK(fake::statistics().heap_memory[0] > 700 * mib);
-  std::this_thread::sleep_for(std::chrono::milliseconds(110));
-  rig.memory().budget(); // asks the driver how much is in use
-  all.push_back(rig.array(1400 * mib, Placement::Device));
-  CHECK(fake::statistics().heap_memory[0] <= 2000 * mib);
-}
-
-TEST_CASE("memory: a device that hangs keeps an allocation for a second") {
-  Rig rig(nvidia_card(0));
-  Encoder enc(*rig.device, 0);
-  auto z = rig.array(n * 4), other = rig.array(4);
-  fake::hold(true);
-  auto batch = submit(rig, enc, z, 1);
-  CHECK(seconds_for(rig, other, n * 4) < 0.9); // VMA's blocks have room
-  double took = seconds_for(rig, other, 100 * mib);
-  CHECK(took > 0.9);
-  CHECK(took < 10);
-  CHECK(!batch->reached());
-  fake::hold(false);
-  CHECK(rig.values(z)[n - 1] == 1);
 }
