@@ -224,24 +224,25 @@ class VulkanAllocator : public allocator::Allocator {
       size_t size,
       Placement placement) {
     auto& memory = device.memory();
-    bool waits = placement == Placement::Device && size > FreeLists::largest &&
-        !config().debug_guard && !runs_unwatched(&device);
-    auto wanted = [=](const Buffer& b) { // as BufferCache reuses buffers
+    if (placement != Placement::Device || size <= FreeLists::largest ||
+        config().debug_guard || runs_unwatched(&device)) {
+      return memory.allocate(size, placement);
+    }
+    if (auto* b = memory.allocate_in_blocks(size, placement)) {
+      return b;
+    }
+    auto wanted = [=](const Buffer& b) { // BufferCache reuses these
       return b.kind == kind && b.size >= size &&
           b.size < std::min(2 * size, size + 2 * page_size);
     };
-    auto take = [&] {
-      std::unique_lock lock(mutex_);
-      auto* b = cache(kind).reuse_from_cache(size);
-      lock.unlock();
-      return b ? b : memory.allocate_in_blocks(size, placement);
-    };
-    Buffer* buffer = waits ? take() : nullptr;
-    if (waits && !buffer && device.recorder().wait_for_release(wanted) &&
+    if (device.recorder().wait_for_release(wanted) &&
         !runs_unwatched(&device)) {
-      buffer = take();
+      std::lock_guard lock(mutex_);
+      if (auto* b = cache(kind).reuse_from_cache(size)) {
+        return b;
+      }
     }
-    return buffer ? buffer : memory.allocate(size, placement);
+    return memory.allocate(size, placement);
   }
 
   static bool recycle(Buffer& b) {

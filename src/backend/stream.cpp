@@ -121,8 +121,6 @@ void synchronize(Stream s) {
   if (!last) {
     return;
   }
-  last->wait();
-  vulkan::device().recorder().retirer().retire();
   vulkan::device().recorder().retirer().wait_retired(*last);
   if (auto e = last->error(); !e.empty()) {
     throw std::runtime_error(e);

@@ -137,7 +137,7 @@ Allocation Allocations::create(
   Allocation a;
   VkResult r = VK_ERROR_OUT_OF_DEVICE_MEMORY;
   int type = -1;
-  // Later types are for full heaps.
+  // Later types serve when the heap of the first is full.
   size_t tries = DriverMemory::NothingNew::lives ? 1 : types.size();
   for (size_t i = 0; i < tries && !a.buffer; ++i) {
     type = types[i];

@@ -34,7 +34,8 @@ class PendingQueue {
   // ready. `regardless` ignores both. `queued`: expected run time of the
   // submitted batches, in seconds.
   std::unique_ptr<Batch> take(bool regardless = false, double queued = 0);
-  // Whether a batch that no gate can hold is ready, prepared or not.
+  // Returns true if the first batch of a stream waits for nothing and has no
+  // record that a gate holds. Its kernels may be missing.
   bool ready();
 
   // The batches whose kernels have not been started, and the streams' first

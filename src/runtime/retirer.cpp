@@ -15,9 +15,9 @@ constexpr auto watch_interval = std::chrono::milliseconds(500);
 constexpr auto long_batch = std::chrono::seconds(1);
 // Slowdown learns from batches of this many seconds, expected or measured.
 constexpr double least_learned = 0.02;
-// Expected seconds of the batches behind one that wait_for_release() waits for.
-// Estimates are up to ten times too long: a millisecond, in which the caller
-// wakes, encodes and submits.
+// wait_for_release() leaves the device work of this many expected seconds,
+// which are up to ten times too many, while its caller wakes, encodes and
+// submits.
 constexpr double least_behind = 10e-3;
 } // namespace
 
@@ -171,6 +171,8 @@ void Retirer::retire() {
 }
 
 void Retirer::wait_retired(const Completion& last) {
+  last.wait();
+  retire();
   last.wait_retired();
   std::unique_lock lock(mutex_);
   // A batch that failed is retired while earlier ones may still run.
@@ -206,8 +208,6 @@ bool Retirer::wait_for_release(
     }
   }
   if (batch) {
-    batch->wait();
-    retire();
     wait_retired(*batch);
   }
   return batch != nullptr;
@@ -222,8 +222,6 @@ void Retirer::finish_submitted() {
     }
     last = in_flight_.back().batch->completion;
   }
-  last->wait();
-  retire();
   wait_retired(*last);
 }
 

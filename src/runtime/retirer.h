@@ -37,10 +37,10 @@ class Retirer {
 
   // Releases resources of finished batches. Does not block for long.
   void retire();
-  // Blocks until `last` and all batches submitted before it have released their
-  // arrays: threads that retire concurrently finish in any order.
+  // Waits for `last` and retires, until it and all batches submitted before it
+  // have released their arrays: concurrent threads finish in any order.
   void wait_retired(const Completion& last);
-  // As Recorder::wait_for_release().
+  // Does what Recorder::wait_for_release() does, for batches on the queue.
   bool wait_for_release(const std::function<bool(const Buffer&)>& wanted);
   // Waits for all submitted batches and retires them.
   void finish_submitted();

@@ -108,19 +108,23 @@ void add_fragments(VariantSet& set, const Caps& caps) {
   add_it(p);
   p.axpby = true;
   add_it(p);
-  p.a = {1, p.m};
-  add_it(p);
-  p.axpby = false;
-  p.b = {p.n, 1};
-  add_it(p);
-  p.a = {p.k, 1};
-  add_it(p);
   if (!software) {
+    p.batch = BATCH_NEST;
+    p.c = {int64_t(1) << 32, 1};
+    add_it(p);
+    p.axpby = false;
     p.batch = BATCH_GATHER;
     add_it(p);
-    p.batch = BATCH_NEST;
-    p.axpby = true;
-    p.c = {int64_t(1) << 32, 1};
+    p.batch = BATCH_EVEN;
+  }
+  // Columns of a; rows of both, through the transpose.
+  p.axpby = true;
+  p.c = {p.n, 1};
+  for (bool rows : {false, true}) {
+    p.a = rows ? MatrixStrides{p.k, 1} : MatrixStrides{1, p.m};
+    p.b = rows ? MatrixStrides{p.n, 1} : MatrixStrides{1, p.k};
+    add_it(p);
+    p.axpby = false;
     add_it(p);
   }
 }

@@ -92,8 +92,8 @@ struct CoopmatVariant {
       GEMM_NAMES)
 };
 
-// Unit stride along k in b, and in a or with A_T along its rows; Y_T: y is
-// transposed. Needs NVIDIA's element layout of matrices.
+// b has unit stride along k, and a has it too, or with A_T along its rows. With
+// Y_T, y is written transposed. Needs NVIDIA's element layout of matrices.
 struct FragmentsVariant {
   Type T;
   uint SG;
