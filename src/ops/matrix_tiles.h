@@ -23,6 +23,12 @@ inline bool timed_tiles(const Caps& caps) {
   return nvidia(caps) || caps.software();
 }
 
+// Products that are expected to run at once. Those that widen their rows mostly
+// have a second one of the same rows, as the gate of a layer.
+inline uint32_t products_at_once(uint32_t n, uint32_t k) {
+  return n > k ? 2 : 1;
+}
+
 // Estimated time of `groups` tiles of bm x bn per item of k, in half products
 // of a core: whole rounds of one tile a core. Staging a row or column in shared
 // memory takes as long as 40 products (instructions of RADV on gfx1201); a

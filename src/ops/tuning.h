@@ -30,14 +30,12 @@ struct QuantTuning {
   uint32_t fragments_rows = 32;
   uint64_t tall_weights = 1 << 25;
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
-  // used (docs/lab/2026-11-26-tune-hidden.md); the most for codes of bytes, and
-  // rows from which tiles may have 256 outputs (2026-11-26-tall.md); workgroups
-  // a core that its parts of k aim at, and the least items of k a part
-  // (2026-11-26-rows.md).
+  // used (docs/lab/2026-11-26-tune-hidden.md); the most for codes of bytes
+  // (2026-11-26-tall.md); workgroups a core that its parts of k aim at, and the
+  // least items of k a part (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = ~0u;
   uint32_t most_tall_byte_rows = 256;
-  uint32_t wide_tall_rows = 257;
   uint32_t tall_groups = 2;
   uint32_t split_tall_k = 256;
   // Workgroups a core that products of two to eight rows by matrix units aim at
@@ -122,9 +120,6 @@ struct GemmTuning {
   uint32_t medium_expert_rows = 96;
   // Quarters of the cores that 128 x 128 tiles must occupy (same note).
   uint32_t large_quarters = 3;
-  // Tiles of 64 x 256 a core from which gemm_fragments takes them
-  // (docs/lab/2026-11-26-tall.md).
-  uint32_t wide_groups = 6;
 };
 
 struct AttentionTuning {

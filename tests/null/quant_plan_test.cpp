@@ -411,7 +411,8 @@ TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
       CHECK(uint64_t(plan.m_tiles) * v->BM >= m);
       CHECK((plan.m_tiles - 1) * v->BM < m);
       CHECK(uint64_t(plan.n_tiles) * v->BN >= n);
-      CHECK(v->BN == (m > 256 && (n > 4096 || m * n > 1 << 22) ? 256 : 128));
+      CHECK(v->BN == 32 * v->WN);
+      CHECK((v->WN == 4 || m > 256));
       CHECK(v->SPLIT == (plan.splits > 1));
       CHECK(v->shared_memory() <= known.shared_memory);
       if (v->SPLIT) {
@@ -432,6 +433,24 @@ TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
   CHECK(dequantizes_first(known, bytes, -1));
   CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
   CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
+}
+
+// The fastest tiles on an H200 (docs/lab/2026-11-27-rounds.md).
+TEST_CASE("quantized: tiles of many rows leave few cores without work") {
+  auto tile = [](uint32_t m, uint32_t n, uint32_t k) {
+    QuantPlan plan = plan_quant(caps_of("NVIDIA H200"), linear(m, n, k));
+    auto& v = std::get<QmmTallVariant>(plan.kernel);
+    return std::array{v.BM, v.BN, plan.splits};
+  };
+  using Tile = std::array<uint32_t, 3>;
+  CHECK(tile(2048, 4096, 4096) == Tile{128, 256, 1});
+  CHECK(tile(2048, 3072, 3072) == Tile{96, 256, 1});
+  CHECK(tile(2048, 2560, 9728) == Tile{96, 256, 1});
+  CHECK(tile(1024, 1024, 1024) == Tile{64, 128, 1});
+  CHECK(tile(512, 4096, 12288) == Tile{128, 256, 2});
+  // A second product of the same rows is expected to fill the last round.
+  CHECK(tile(512, 12288, 4096) == Tile{128, 256, 1});
+  CHECK(tile(2048, 3072, 1024) == Tile{128, 256, 1});
 }
 
 TEST_CASE("quantized: sorted experts load fragments where layouts are known") {

@@ -314,23 +314,70 @@ MatrixTile estimated_tile(
   return best;
 }
 
-// Tiles of gemm_fragments are half as large as large_tile, so that a core holds
-// four workgroups. Many tiles become pairs that share rows of a, if they are
-// even.
-FragmentsVariant fragment_tile(const Caps& caps, const GemmProblem& p) {
-  constexpr FragmentsVariant one{.BM = 64, .BN = 128, .WM = 1, .WN = 2};
-  constexpr FragmentsVariant two{.BM = 64, .BN = 256, .WM = 1, .WN = 4};
-  constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
-  bool even = ceil_div(p.n, one.BN) % 2 == 0;
-  bool many = tile_groups(p, two.BM, two.BN) >=
-      uint64_t(tuning(caps).gemm.wide_groups) * caps.cores();
-  return caps.software() ? emulated : even && many ? two : one;
+// Workgroups of gemm_fragments, with tiles of 64 x 128 or 64 x 256, that a core
+// holds.
+uint32_t fragments_held(const FragmentsVariant& v) {
+  return v.BN == 256 ? 2 : 3;
 }
 
-// Tiles of gemm_fragments, after the parts of k are chosen; false if it does
-// not take the product. If rows of both matrices are contiguous, y is computed
-// as the transpose of b^T a^T.
+// Expected time with k in parts of `part` items, in items of k that a core
+// multiplies for two tiles of 64 x 256. Three of 64 x 128 take 0.9 of it; a
+// workgroup alone on its core takes 0.8 or 0.6 of the time of all that it
+// holds; a sum of parts takes a dispatch and 8 bytes a part
+// (docs/lab/2026-11-27-rounds.md).
+double fragments_time(
+    const Caps& caps,
+    const GemmProblem& p,
+    const FragmentsVariant& v,
+    uint32_t part) {
+  constexpr double dispatch = 320, item_of_sum = 0.0134;
+  uint32_t products = products_at_once(v.Y_T ? p.m : p.n, p.k);
+  uint64_t parts = ceil_div(p.k, part);
+  uint64_t groups = tile_groups(p, v.BM, v.BN) * parts;
+  uint64_t most = ceil_div(products * groups, caps.cores()); // on a core
+  uint32_t held = fragments_held(v);
+  double rounds = double(most / held);
+  if (most % held > 0) {
+    rounds += held == 2 ? 0.8 : 0.4 + 0.2 * double(most % held);
+  }
+  double time = (held == 2 ? 1.0 : 0.9) * rounds / products * part;
+  double items = double(p.m) * p.n * double(p.batches * parts);
+  double sum = dispatch + item_of_sum * items / caps.cores();
+  return parts > 1 ? time + sum : time;
+}
+
+// Sets the columns of tiles and the parts of k with the least expected time.
+void choose_fragments(
+    const Caps& caps,
+    const GemmProblem& p,
+    GemmPlan& plan,
+    FragmentsVariant& v) {
+  constexpr uint32_t least_k = 256; // of a part
+  double least = std::numeric_limits<double>::infinity();
+  for (uint32_t columns : {128u, 256u}) {
+    FragmentsVariant form = v;
+    form.BN = columns;
+    uint64_t fill = uint64_t(fragments_held(form)) * caps.cores() /
+        std::max<uint64_t>(tile_groups(p, form.BM, form.BN), 1);
+    uint64_t most = std::min<uint64_t>(p.may_split ? fill : 1, p.k / least_k);
+    for (uint64_t parts : {uint64_t(1), std::max<uint64_t>(most, 1)}) {
+      uint32_t part = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
+      double time = fragments_time(caps, p, form, part);
+      if (columns <= p.n && time < least) {
+        least = time;
+        v = form;
+        plan.k_split = part;
+        plan.splits = static_cast<uint32_t>(ceil_div(p.k, part));
+      }
+    }
+  }
+}
+
+// False if gemm_fragments does not take the product. If rows of both matrices
+// are contiguous, y is computed as the transpose of b^T a^T.
 bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
+  constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
+  constexpr FragmentsVariant usual{.BM = 64, .BN = 128, .WM = 1, .WN = 4};
   bool can = caps.known_fragments && caps.usual_matrices(p.type);
   if (caps.software()) { // emulates matrices if a test requests it
     can = p.skinny_rows > 0 && p.k <= 512 &&
@@ -340,7 +387,7 @@ bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   if (transposed) {
     p.transpose();
   }
-  auto v = fragment_tile(caps, p);
+  auto v = caps.software() ? emulated : usual;
   v.A_T = p.a.col != 1;
   v.Y_T = transposed;
   bool pieces = p.a_aligned && p.b_aligned && p.b.row == 1 &&
@@ -354,6 +401,11 @@ bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
     plan.transposed = true;
     plan.problem.transpose();
   }
+  if (caps.software()) {
+    split_k(plan, caps, tuning(caps).gemm.split_matrices_k, 64);
+  } else {
+    choose_fragments(caps, p, plan, v);
+  }
   v.T = p.type;
   v.SG = 32;
   v.use_matrices(caps.software());
@@ -365,13 +417,10 @@ bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
 
 // Tiles of matrix units; false if they cannot be used.
 bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  auto& tuned = tuning(caps).gemm;
-  if (caps.software()) {
-    split_k(plan, caps, tuned.split_matrices_k, 64);
-    if (plan_fragments(caps, p, plan)) {
-      return true;
-    }
+  if (plan_fragments(caps, p, plan)) {
+    return true;
   }
+  auto& tuned = tuning(caps).gemm;
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
   auto units = caps.matrices(p.type);
@@ -392,9 +441,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   } else {
     split_k(plan, caps, tuned.split_matrices_k, 64);
   }
-  if (v.BM != large_tile.BM || !plan_fragments(caps, p, plan)) {
-    set_variant(plan, v);
-  }
+  set_variant(plan, v);
   return true;
 }
 

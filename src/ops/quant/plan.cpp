@@ -307,42 +307,26 @@ uint32_t tall_rows(const Caps& caps, const QuantShape& s) {
   return forms.tall_rows ? forms.tall_rows : s.common.BITS == 4 ? 128 : 96;
 }
 
-// A tile of `rows` rows by 128 columns, shared by four subgroups.
-QmmTallVariant
-tall_variant(const Caps& caps, const QuantShape& s, uint32_t rows) {
+// A tile of `rows` rows by 128 columns, shared by four subgroups, or by 256,
+// shared by eight.
+QmmTallVariant tall_variant(
+    const Caps& caps,
+    const QuantShape& s,
+    uint32_t rows,
+    bool wide = false) {
   QmmTallVariant v{s.common, 32};
   v.use_matrices(caps.software());
   v.BM = caps.software() ? 32 : rows;
-  v.BN = caps.software() ? 64 : 128;
+  v.BN = caps.software() ? 64 : wide ? 256 : 128;
   v.WM = caps.software() ? 2 : 1;
-  v.WN = caps.software() ? 2 : 4;
+  v.WN = caps.software() ? 2 : wide ? 8 : 4;
   v.SORTED = s.sorted;
   return v;
 }
 
-// Tiles of up to 128 rows have even shares; parts of k make as many workgroups
-// as the cores hold at once.
-QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
-  auto& t = tuning(caps).quant;
-  uint32_t share = tiles(s.m, tiles(s.m, tall_rows(caps, s)));
-  QmmTallVariant v = tall_variant(caps, s, tiles(share, 32) * 32);
-  // Eight subgroups share x, and a core has one workgroup, if these occupy half
-  // of the cores.
-  uint64_t pairs = uint64_t(tiles(s.m, v.BM)) * tiles(s.n, 2 * v.BN);
-  bool wide =
-      !caps.software() && s.m >= t.wide_tall_rows && 2 * pairs >= caps.cores();
-  if (wide) {
-    v.BN *= 2;
-    v.WN *= 2;
-  }
+// The plan with k in `parts`.
+QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts) {
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
-  uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
-  uint64_t parts = std::min<uint64_t>(
-      t.tall_groups * caps.cores() / (wide ? 2 * groups : groups),
-      s.k / t.split_tall_k);
-  if (caps.software() && s.k > v.depth) {
-    parts = 2; // for tests of splits
-  }
   if (s.may_split && parts > 1) {
     plan.k_split = tiles(tiles(s.k, parts), v.depth) * v.depth;
     plan.splits = tiles(s.k, plan.k_split);
@@ -350,6 +334,65 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
     plan.kernel = v;
   }
   return plan;
+}
+
+// As many parts of k as the cores hold at once. A core holds one workgroup of
+// eight subgroups, or two of four.
+uint32_t
+filling_parts(const Caps& caps, const QuantShape& s, const QmmTallVariant& v) {
+  auto& t = tuning(caps).quant;
+  uint64_t groups =
+      uint64_t(tiles(s.m, v.BM)) * tiles(s.n, v.BN) * (v.WN > 4 ? 2 : 1);
+  return static_cast<uint32_t>(std::min<uint64_t>(
+      t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k));
+}
+
+// Expected time of tiles with codes of four bits, in items of k that a core
+// multiplies for a row and 256 columns. Weights are made of codes in the time
+// of 56 rows, unless a workgroup of four subgroups is alone on its core; a sum
+// of parts takes a dispatch and 8 bytes a part (docs/lab/2026-11-27-rounds.md).
+double tall_time(const Caps& caps, const QuantShape& s, const QuantPlan& plan) {
+  constexpr double weights = 56, eight = 0.97;
+  constexpr double dispatch = 20000, item_of_sum = 2.6;
+  auto& v = std::get<QmmTallVariant>(plan.kernel);
+  uint32_t products = products_at_once(s.n, s.k);
+  uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles * plan.splits;
+  uint32_t most = tiles(products * groups, caps.cores()); // on a core
+  double rows = v.WN > 4 ? eight * most * (v.BM + weights)
+                         : most / 2 * (v.BM + weights) + most % 2 * v.BM;
+  double time = rows / products * (plan.splits > 1 ? plan.k_split : s.k);
+  double sum = dispatch + item_of_sum * plan.splits * s.m * s.n / caps.cores();
+  return plan.splits > 1 ? time + sum : time;
+}
+
+// Tiles of even shares and filling parts; for codes of four bits and many rows,
+// the tiles with the least expected time, because cores without work in the
+// last round cost up to half of it.
+QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
+  uint32_t most_rows = tall_rows(caps, s);
+  uint32_t share = tiles(s.m, tiles(s.m, most_rows));
+  auto v = tall_variant(caps, s, tiles(share, 32) * 32);
+  bool split = caps.software() && s.k > v.depth; // for tests of parts
+  QuantPlan best = in_parts(v, s, split ? 2 : filling_parts(caps, s, v));
+  if (caps.software() || s.m <= 2 * most_rows || s.common.BITS != 4) {
+    return best;
+  }
+  double least = tall_time(caps, s, best);
+  for (uint32_t rows = 64; rows <= most_rows; rows += 32) {
+    for (bool wide : {false, true}) {
+      v = tall_variant(caps, s, rows, wide);
+      for (uint32_t parts : {1u, filling_parts(caps, s, v)}) {
+        QuantPlan plan = in_parts(v, s, parts);
+        double time = tall_time(caps, s, plan);
+        bool can = !wide || rows > 64; // those are not faster than 96
+        if (can && time < least) {
+          least = time;
+          best = plan;
+        }
+      }
+    }
+  }
+  return best;
 }
 
 QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
