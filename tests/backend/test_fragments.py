@@ -71,6 +71,10 @@ check(rows(3, 6, 128), *matrix(3, 20, 128), "a stack")
 for m, n, k in ((65, 200, 128), (97, 68, 384), (130, 17, 256)):
     check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 check(rows(70, 264)[:, 8:], *matrix(72, 256), "70 padded rows")
+if bits == 4 and sys.argv[4] == "large":
+    for m, n, k in ((300, 130, 384), (513, 1024, 1024), (700, 4096, 4096),
+                    (1030, 3072, 3072), (257, 1024, 8192), (2047, 2560, 2560)):
+        check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 
 # Weights are rounded without a bias: truncated ones are 0.7 ulp too small in the mean.
 w, scales, biases = matrix(72, 256)
@@ -135,7 +139,7 @@ def fired():
     return [counters["rewrites_" + rule] for rule in ("gate", "residual", "siblings")]
 
 
-many = sys.argv[4] == "many"  # and three products of the same rows
+many = sys.argv[4] != "few"  # and three products of the same rows
 shapes = [(40, 128), (40, 128), (128, 128)] + [(n, 128) for n in (128, 24, 40)] * many
 for m in (19, 2):
     x, h = rows(m, 128), rows(m, 128)
@@ -161,13 +165,14 @@ if FULL:
 
 @pytest.mark.parametrize("bits, group, dtype", FORMATS)
 def test_fragments(gpu, request, bits, group, dtype):
-    many = "many" if FULL or "llvmpipe" not in request.config.mlxvk_name else "few"
+    software = "llvmpipe" in request.config.mlxvk_name
+    many = "large" if not software else "many" if FULL else "few"
     done = output_of(
         *("-c", CHECK, bits, group, dtype, many),
         MLX_VK_TEST=f"skinny_rows=2,{EMULATION}",
         MLX_VK_DEBUG="paths",
     )
-    if "llvmpipe" in request.config.mlxvk_name:
+    if software:
         for kernel in ("qmm_tall", "qmm_fragments")[: 2 if bits == 4 else 1]:
             assert kernel in done.stderr
             assert f" sorted: {kernel}" in done.stderr
@@ -240,7 +245,9 @@ check(some(rows, 64), some(outputs, 64), "a sum", c=some(rows, outputs))
 if tile > 32:
     check(some(512, 4096), some(4096, 4096), "parts of k")
     check(some(512, 4096), some(1024, 4096), "parts and a sum", c=some(512, 1024))
+    check(some(200, 768), some(776, 768), "few tiles")
     check(some(1100, 1056), some(2056, 1056), "many tiles")
+    check(some(1030, 1024), some(3080, 1024), "many columns")
 """
 
 
