@@ -77,7 +77,9 @@ if bits == 4 and sys.argv[4] == "large":
         check(rows(m, k), *matrix(n, k), f"{m} rows, {n} x {k}")
 
 # Weights are rounded without a bias: truncated ones are 0.7 ulp too small in the mean.
-w, scales, biases = matrix(72, 256)
+# That of 720 columns has 0.02 ulp of the results' own rounding, and 0.05 ulp of ties
+# away from zero.
+w, scales, biases = matrix(720, 256)
 w = w, mx.abs(scales), mx.abs(biases)
 y = wide(mx.quantized_matmul(
     mx.ones((70, 256), dtype), *w, transpose=True, group_size=group, bits=bits))
