@@ -23,11 +23,33 @@ inline bool timed_tiles(const Caps& caps) {
   return nvidia(caps) || caps.software();
 }
 
-// Products that are expected to run at once. Those that widen their rows mostly
-// have a second one of the same rows, as the gate of a layer.
-inline uint32_t products_at_once(uint32_t n, uint32_t k) {
-  return n > k ? 2 : 1;
-}
+// How many workgroups of a kernel a core holds; the time of all of them and of
+// one alone, for an item of k, where a row times 256 columns of codes takes 1
+// (docs/lab/2026-11-27-rounds.md).
+struct HeldTiles {
+  uint32_t held;
+  double all, alone;
+
+  // Expected time of an n x k product by `groups` workgroups, each of whose
+  // parts has `part` items of k. If n > k, a second one of the same rows is
+  // expected to run beside it, as a layer's gate does. A sum of parts takes a
+  // dispatch and 8 bytes for each of `items` and each part.
+  double time(
+      const Caps& caps,
+      uint32_t n,
+      uint32_t k,
+      uint64_t groups,
+      uint32_t part,
+      double items) const {
+    uint32_t products = n > k ? 2 : 1, parts = (k + part - 1) / part;
+    uint64_t most = (products * groups * parts - 1) / caps.cores() + 1;
+    double last = double(most % held);
+    double rounds = double(most / held) * all +
+        (last > 0 ? alone + (all - alone) * (last - 1) / (held - 1) : 0);
+    return rounds / products * part +
+        (parts > 1 ? 40000 + 2.6 * parts * items / caps.cores() : 0);
+  }
+};
 
 // Estimated time of `groups` tiles of bm x bn per item of k, in half products
 // of a core: whole rounds of one tile a core. Staging a row or column in shared

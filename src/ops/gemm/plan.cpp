@@ -314,38 +314,6 @@ MatrixTile estimated_tile(
   return best;
 }
 
-// Workgroups of gemm_fragments, with tiles of 64 x 128 or 64 x 256, that a core
-// holds.
-uint32_t fragments_held(const FragmentsVariant& v) {
-  return v.BN == 256 ? 2 : 3;
-}
-
-// Expected time with k in parts of `part` items, in items of k that a core
-// multiplies for two tiles of 64 x 256. Three of 64 x 128 take 0.9 of it; a
-// workgroup alone on its core takes 0.8 or 0.6 of the time of all that it
-// holds; a sum of parts takes a dispatch and 8 bytes a part
-// (docs/lab/2026-11-27-rounds.md).
-double fragments_time(
-    const Caps& caps,
-    const GemmProblem& p,
-    const FragmentsVariant& v,
-    uint32_t part) {
-  constexpr double dispatch = 320, item_of_sum = 0.0134;
-  uint32_t products = products_at_once(v.Y_T ? p.m : p.n, p.k);
-  uint64_t parts = ceil_div(p.k, part);
-  uint64_t groups = tile_groups(p, v.BM, v.BN) * parts;
-  uint64_t most = ceil_div(products * groups, caps.cores()); // on a core
-  uint32_t held = fragments_held(v);
-  double rounds = double(most / held);
-  if (most % held > 0) {
-    rounds += held == 2 ? 0.8 : 0.4 + 0.2 * double(most % held);
-  }
-  double time = (held == 2 ? 1.0 : 0.9) * rounds / products * part;
-  double items = double(p.m) * p.n * double(p.batches * parts);
-  double sum = dispatch + item_of_sum * items / caps.cores();
-  return parts > 1 ? time + sum : time;
-}
-
 // Sets the columns of tiles and the parts of k with the least expected time.
 void choose_fragments(
     const Caps& caps,
@@ -353,19 +321,23 @@ void choose_fragments(
     GemmPlan& plan,
     FragmentsVariant& v) {
   constexpr uint32_t least_k = 256; // of a part
+  uint32_t outputs = v.Y_T ? p.m : p.n;
+  double items = double(p.m) * p.n * double(p.batches);
   double least = std::numeric_limits<double>::infinity();
   for (uint32_t columns : {128u, 256u}) {
-    FragmentsVariant form = v;
-    form.BN = columns;
-    uint64_t fill = uint64_t(fragments_held(form)) * caps.cores() /
-        std::max<uint64_t>(tile_groups(p, form.BM, form.BN), 1);
-    uint64_t most = std::min<uint64_t>(p.may_split ? fill : 1, p.k / least_k);
-    for (uint64_t parts : {uint64_t(1), std::max<uint64_t>(most, 1)}) {
-      uint32_t part = round_up(static_cast<uint32_t>(ceil_div(p.k, parts)), 64);
-      double time = fragments_time(caps, p, form, part);
+    auto held =
+        columns == 256 ? HeldTiles{2, 192, 154} : HeldTiles{3, 173, 104};
+    uint64_t groups = std::max<uint64_t>(tile_groups(p, v.BM, columns), 1);
+    uint64_t fill =
+        p.may_split ? uint64_t(held.held) * caps.cores() / groups : 1;
+    for (uint64_t parts :
+         {uint64_t(1), std::min<uint64_t>(fill, p.k / least_k)}) {
+      uint64_t share = ceil_div(p.k, std::max<uint64_t>(parts, 1));
+      uint32_t part = round_up(static_cast<uint32_t>(share), 64);
+      double time = held.time(caps, outputs, p.k, groups, part, items);
       if (columns <= p.n && time < least) {
         least = time;
-        v = form;
+        v.BN = columns;
         plan.k_split = part;
         plan.splits = static_cast<uint32_t>(ceil_div(p.k, part));
       }

@@ -336,33 +336,29 @@ QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts) {
   return plan;
 }
 
-// As many parts of k as the cores hold at once. A core holds one workgroup of
-// eight subgroups, or two of four.
+// A core holds one workgroup of eight subgroups, or two of four. Weights are
+// made of codes in the time of 56 rows, unless one of four subgroups is alone.
+HeldTiles held_tall(const QmmTallVariant& v) {
+  double all = v.BM + 56;
+  return v.WN > 4 ? HeldTiles{1, 0.97 * all, 0}
+                  : HeldTiles{2, all, double(v.BM)};
+}
+
+// As many parts of k as the cores hold at once.
 uint32_t
 filling_parts(const Caps& caps, const QuantShape& s, const QmmTallVariant& v) {
   auto& t = tuning(caps).quant;
-  uint64_t groups =
-      uint64_t(tiles(s.m, v.BM)) * tiles(s.n, v.BN) * (v.WN > 4 ? 2 : 1);
-  return static_cast<uint32_t>(std::min<uint64_t>(
-      t.tall_groups * caps.cores() / groups, s.k / t.split_tall_k));
+  uint64_t groups = uint64_t(tiles(s.m, v.BM)) * tiles(s.n, v.BN);
+  uint64_t room = t.tall_groups * caps.cores() * held_tall(v).held / 2;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(room / groups, s.k / t.split_tall_k));
 }
 
-// Expected time of tiles with codes of four bits, in items of k that a core
-// multiplies for a row and 256 columns. Weights are made of codes in the time
-// of 56 rows, unless a workgroup of four subgroups is alone on its core; a sum
-// of parts takes a dispatch and 8 bytes a part (docs/lab/2026-11-27-rounds.md).
 double tall_time(const Caps& caps, const QuantShape& s, const QuantPlan& plan) {
-  constexpr double weights = 56, eight = 0.97;
-  constexpr double dispatch = 20000, item_of_sum = 2.6;
-  auto& v = std::get<QmmTallVariant>(plan.kernel);
-  uint32_t products = products_at_once(s.n, s.k);
-  uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles * plan.splits;
-  uint32_t most = tiles(products * groups, caps.cores()); // on a core
-  double rows = v.WN > 4 ? eight * most * (v.BM + weights)
-                         : most / 2 * (v.BM + weights) + most % 2 * v.BM;
-  double time = rows / products * (plan.splits > 1 ? plan.k_split : s.k);
-  double sum = dispatch + item_of_sum * plan.splits * s.m * s.n / caps.cores();
-  return plan.splits > 1 ? time + sum : time;
+  auto held = held_tall(std::get<QmmTallVariant>(plan.kernel));
+  uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
+  uint32_t part = plan.splits > 1 ? plan.k_split : s.k;
+  return held.time(caps, s.n, s.k, groups, part, double(s.m) * s.n);
 }
 
 // Tiles of even shares and filling parts; for codes of four bits and many rows,
