@@ -23,9 +23,9 @@ inline bool timed_tiles(const Caps& caps) {
   return nvidia(caps) || caps.software();
 }
 
-// How many workgroups of a kernel a core holds; the time of all of them and of
-// one alone, for an item of k, where a row times 256 columns of codes takes 1
-// (docs/lab/2026-11-27-rounds.md).
+// Workgroups of a kernel that a core holds; the time that all of them and that
+// one alone take for an item of k, as timed on an H200. A row times 256 columns
+// of codes takes 1 (docs/lab/2026-11-27-rounds.md).
 struct HeldTiles {
   uint32_t held;
   double all, alone;

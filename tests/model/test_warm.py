@@ -31,13 +31,14 @@ def warm(folder, cache) -> subprocess.CompletedProcess:
 
 
 def test_a_warm_model_compiles_nothing(model_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLX_VK_DEBUG", "cache")  # names what is compiled
     first = warm(model_folder, tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
     assert " kernels were compiled (" in first.stdout
     assert f"are stored in {tmp_path}" in first.stdout
     second = warm(model_folder, tmp_path)
-    assert second.returncode == 0 and second.stdout.startswith("All "), second.stdout
-    monkeypatch.setenv("MLX_VK_DEBUG", "cache")
+    told = second.stdout + second.stderr
+    assert second.returncode == 0 and second.stdout.startswith("All "), told
     used = run("-c", FIRST_TOKENS, str(model_folder), cache=tmp_path)
     assert used.returncode == 0, used.stderr
     counts = json.loads(used.stdout.splitlines()[-1])
