@@ -54,12 +54,18 @@ bool whole_vectors(
 // (LP_MAX_TGSI_LOOP_ITERATIONS); the software tile takes 65 for 16 items of k.
 constexpr uint32_t software_k = 8192;
 
+// Splits k into as many parts, or fewer, that are multiples of `unit` items.
+void set_parts(GemmPlan& plan, uint64_t parts, uint32_t unit) {
+  uint32_t k = std::max(plan.problem.k, 1u);
+  plan.k_split = round_up(static_cast<uint32_t>(ceil_div(k, parts)), unit);
+  plan.splits = static_cast<uint32_t>(ceil_div(k, plan.k_split));
+}
+
 // Splits k until the device is busy, in parts of at least `least` items, which
 // are multiples of `unit`.
 void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
   uint32_t k = plan.problem.k;
-  plan.splits = 1;
-  plan.k_split = round_up(std::max(k, 1u), unit);
+  set_parts(plan, 1, unit);
   if (caps.software()) {
     plan.splits = static_cast<uint32_t>(ceil_div(plan.k_split, software_k));
     plan.k_split = std::min(plan.k_split, software_k);
@@ -76,8 +82,7 @@ void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
        k / least,
        t.split_parts});
   if (wanted > 1) {
-    plan.k_split = round_up(static_cast<uint32_t>(ceil_div(k, wanted)), unit);
-    plan.splits = static_cast<uint32_t>(ceil_div(k, plan.k_split));
+    set_parts(plan, wanted, unit);
   }
 }
 
@@ -314,35 +319,33 @@ MatrixTile estimated_tile(
   return best;
 }
 
-// Sets the columns of tiles and the parts of k with the least expected time.
+// Sets the columns and parts of k (256 items or more) of least expected time.
 void choose_fragments(
     const Caps& caps,
     const GemmProblem& p,
     GemmPlan& plan,
     FragmentsVariant& v) {
-  constexpr uint32_t least_k = 256; // of a part
   uint32_t outputs = v.Y_T ? p.m : p.n;
   double items = double(p.m) * p.n * double(p.batches);
   double least = std::numeric_limits<double>::infinity();
-  for (uint32_t columns : {128u, 256u}) {
+  uint64_t best = 1;
+  for (uint32_t columns = 128; columns <= std::min(p.n, 256u); columns *= 2) {
     auto held =
         columns == 256 ? HeldTiles{2, 192, 154} : HeldTiles{3, 173, 104};
     uint64_t groups = std::max<uint64_t>(tile_groups(p, v.BM, columns), 1);
-    uint64_t fill =
-        p.may_split ? uint64_t(held.held) * caps.cores() / groups : 1;
-    for (uint64_t parts :
-         {uint64_t(1), std::min<uint64_t>(fill, p.k / least_k)}) {
-      uint64_t share = ceil_div(p.k, std::max<uint64_t>(parts, 1));
-      uint32_t part = round_up(static_cast<uint32_t>(share), 64);
-      double time = held.time(caps, outputs, p.k, groups, part, items);
-      if (columns <= p.n && time < least) {
+    uint64_t fill = uint64_t(held.held) * caps.cores() / groups;
+    uint64_t most = p.may_split ? std::min<uint64_t>(fill, p.k / 256) : 1;
+    for (uint64_t parts : {uint64_t(1), std::max<uint64_t>(most, 1)}) {
+      set_parts(plan, parts, 64);
+      double time = held.time(caps, outputs, p.k, groups, plan.k_split, items);
+      if (time < least) {
         least = time;
         v.BN = columns;
-        plan.k_split = part;
-        plan.splits = static_cast<uint32_t>(ceil_div(p.k, part));
+        best = parts;
       }
     }
   }
+  set_parts(plan, best, 64);
 }
 
 // False if gemm_fragments does not take the product. If rows of both matrices
@@ -407,9 +410,7 @@ bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {
-    uint64_t part = ceil_div(std::max(p.k, 1u), t.parts);
-    plan.k_split = round_up(static_cast<uint32_t>(part), 64);
-    plan.splits = static_cast<uint32_t>(ceil_div(p.k, plan.k_split));
+    set_parts(plan, t.parts, 64);
   } else {
     split_k(plan, caps, tuned.split_matrices_k, 64);
   }

@@ -374,14 +374,13 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
     return best;
   }
   double least = tall_time(caps, s, best);
-  for (uint32_t rows = 64; rows <= most_rows; rows += 32) {
-    for (bool wide : {false, true}) {
+  for (bool wide : {false, true}) { // 64 x 256 is not faster than 96 x 256
+    for (uint32_t rows = wide ? 96 : 64; rows <= most_rows; rows += 32) {
       v = tall_variant(caps, s, rows, wide);
       for (uint32_t parts : {1u, filling_parts(caps, s, v)}) {
         QuantPlan plan = in_parts(v, s, parts);
         double time = tall_time(caps, s, plan);
-        bool can = !wide || rows > 64; // those are not faster than 96
-        if (can && time < least) {
+        if (time < least) {
           least = time;
           best = plan;
         }
