@@ -8,30 +8,6 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Functions of the optional extension, and those that VMA calls elsewhere, are
-// not in vk.h's tables.
-#define MLXVK_FUNCTIONS(X)               \
-  X(vkGetMemoryHostPointerPropertiesEXT) \
-  X(vkCreateBuffer)                      \
-  X(vkDestroyBuffer)                     \
-  X(vkGetBufferMemoryRequirements)       \
-  X(vkAllocateMemory)                    \
-  X(vkFreeMemory)                        \
-  X(vkBindBufferMemory)
-struct Functions {
-  explicit Functions(const Device& device) {
-#define MLXVK_LOAD(name)               \
-  name = reinterpret_cast<PFN_##name>( \
-      device.vk().vkGetDeviceProcAddr(device.handle(), #name));
-    MLXVK_FUNCTIONS(MLXVK_LOAD)
-#undef MLXVK_LOAD
-  }
-#define MLXVK_MEMBER(name) PFN_##name name;
-  MLXVK_FUNCTIONS(MLXVK_MEMBER)
-#undef MLXVK_MEMBER
-};
-#undef MLXVK_FUNCTIONS
-
 constexpr auto from_host =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
 
@@ -53,34 +29,32 @@ int coherent_type(const Caps& caps, uint32_t bits) {
   return found;
 }
 
-VkBuffer create_buffer(const Functions& f, VkDevice device, size_t size) {
+VkBuffer create_buffer(const Vk& vk, VkDevice device, size_t size) {
   VkExternalMemoryBufferCreateInfo external{
       VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
   external.handleTypes = from_host;
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external};
   info.size = size;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-      VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  info.usage = array_usage;
   VkBuffer buffer = VK_NULL_HANDLE;
-  vk_check(f.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");
+  vk_check(
+      vk.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");
   return buffer;
 }
 
-VkDeviceMemory import_memory(
-    const Functions& f,
-    const Device& device,
-    VkBuffer buffer,
-    void* host,
-    size_t size) {
+VkDeviceMemory
+import_memory(const Device& device, VkBuffer buffer, void* host, size_t size) {
   VkMemoryHostPointerPropertiesEXT can{
       VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  auto& vk = device.vk();
+  auto ask = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      vk.vkGetDeviceProcAddr(
+          device.handle(), "vkGetMemoryHostPointerPropertiesEXT"));
   vk_check(
-      f.vkGetMemoryHostPointerPropertiesEXT(
-          device.handle(), from_host, host, &can),
+      ask(device.handle(), from_host, host, &can),
       "vkGetMemoryHostPointerPropertiesEXT");
   VkMemoryRequirements needs;
-  f.vkGetBufferMemoryRequirements(device.handle(), buffer, &needs);
+  vk.vkGetBufferMemoryRequirements(device.handle(), buffer, &needs);
   int type =
       coherent_type(device.caps(), can.memoryTypeBits & needs.memoryTypeBits);
   if (type < 0 || needs.size > size) {
@@ -101,7 +75,7 @@ VkDeviceMemory import_memory(
   info.memoryTypeIndex = static_cast<uint32_t>(type);
   VkDeviceMemory memory = VK_NULL_HANDLE;
   vk_check(
-      f.vkAllocateMemory(device.handle(), &info, nullptr, &memory),
+      vk.vkAllocateMemory(device.handle(), &info, nullptr, &memory),
       "vkAllocateMemory",
       " of imported host memory");
   return memory;
@@ -123,17 +97,17 @@ Buffer* import_host(Device& device, void* host, size_t size) {
             std::to_string(caps.host_import_alignment) + " bytes only",
         VK_ERROR_INVALID_EXTERNAL_HANDLE);
   }
-  Functions f(device);
-  VkBuffer buffer = create_buffer(f, device.handle(), size);
+  auto& vk = device.vk();
+  VkBuffer buffer = create_buffer(vk, device.handle(), size);
   VkDeviceMemory memory = VK_NULL_HANDLE;
   try {
-    memory = import_memory(f, device, buffer, host, size);
+    memory = import_memory(device, buffer, host, size);
     vk_check(
-        f.vkBindBufferMemory(device.handle(), buffer, memory, 0),
+        vk.vkBindBufferMemory(device.handle(), buffer, memory, 0),
         "vkBindBufferMemory");
   } catch (...) {
-    f.vkDestroyBuffer(device.handle(), buffer, nullptr);
-    f.vkFreeMemory(device.handle(), memory, nullptr);
+    vk.vkDestroyBuffer(device.handle(), buffer, nullptr);
+    vk.vkFreeMemory(device.handle(), memory, nullptr);
     throw;
   }
   return device.memory().adopt(buffer, host, size);

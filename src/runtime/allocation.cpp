@@ -19,10 +19,6 @@ constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
 constexpr size_t alignment = 256;
 
-constexpr VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-    VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-
 // Adds the tail that kernels may read, and rounds up to the alignment.
 size_t padded(size_t size) {
   return (size + tail_padding + alignment - 1) / alignment * alignment;
@@ -60,7 +56,7 @@ Allocations::~Allocations() {
 uint32_t Allocations::buffer_types() const {
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = alignment;
-  info.usage = usage;
+  info.usage = array_usage;
   uint32_t types = 0;
   for (uint32_t i = 0; i < device_.caps().memory.memoryTypeCount; ++i) {
     VmaAllocationCreateInfo how{};
@@ -83,7 +79,7 @@ VkResult Allocations::try_type(
   // Rounded up, because VMA would keep the gaps between buffers as free ranges
   // and search all of them each time.
   info.size = std::min<uint64_t>(padded(size), caps.max_buffer_size);
-  info.usage = usage;
+  info.usage = array_usage;
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
   how.flags = mapped ? VMA_ALLOCATION_CREATE_MAPPED_BIT : 0;
@@ -111,11 +107,20 @@ VkResult Allocations::try_type(
     }
   }
   VmaAllocationInfo result{};
-  VkResult r = vmaCreateBufferWithAlignment(
-      vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
-  if (r == VK_SUCCESS) {
-    a.mapped = mapped ? result.pMappedData : nullptr;
+  VkResult r;
+  if (blocks_.has_buffers(type)) {
+    VkMemoryRequirements needs{info.size, alignment, how.memoryTypeBits};
+    r = vmaAllocateMemory(vma_, &needs, &how, &a.memory, &result);
+    if (r == VK_SUCCESS) {
+      a.buffer = blocks_.buffer_of(result.deviceMemory);
+      a.offset = result.offset;
+      a.part = true;
+    }
+  } else {
+    r = vmaCreateBufferWithAlignment(
+        vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
   }
+  a.mapped = mapped ? result.pMappedData : nullptr;
   return r;
 }
 
@@ -162,7 +167,8 @@ Allocation Allocations::create(
   }
   VkBufferDeviceAddressInfo ask{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
   ask.buffer = a.buffer;
-  a.address = device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask);
+  a.address =
+      device_.vk().vkGetBufferDeviceAddress(device_.handle(), &ask) + a.offset;
   return a;
 }
 
@@ -201,7 +207,7 @@ void Allocations::free(Allocation& a) {
       // Otherwise the host's cache could write into the next owner's memory.
       vmaFlushAllocation(vma_, a.memory, 0, VK_WHOLE_SIZE);
     }
-    vmaDestroyBuffer(vma_, a.buffer, a.memory);
+    vmaDestroyBuffer(vma_, a.part ? VK_NULL_HANDLE : a.buffer, a.memory);
   }
   a = {};
 }

@@ -16,9 +16,12 @@ namespace mlx::core::vulkan {
 
 class Device;
 
-// One VkBuffer and its memory; a value, freed by Allocations::free().
+// A VkBuffer, or a part of its block's (driver_memory.h), and its memory; a
+// value, freed by Allocations::free().
 struct Allocation {
   VkBuffer buffer = VK_NULL_HANDLE;
+  VkDeviceSize offset = 0; // of its first byte in `buffer`
+  bool part = false;
   VmaAllocation_T* memory = nullptr;
   // The first byte, after the red zone of a guarded allocation.
   void* mapped = nullptr;

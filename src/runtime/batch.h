@@ -58,8 +58,9 @@ struct Record {
   float seconds = 0; // expected run time
   uint32_t parts = 1; // dispatches that the grid is split into
   uint32_t hold = 0; // 1 + its index in Batch::holds
-  // Copy: buffers, from their first byte
+  // Copy: buffers, and their first bytes
   VkBuffer src = VK_NULL_HANDLE, dst = VK_NULL_HANDLE;
+  uint64_t src_offset = 0, dst_offset = 0;
   uint64_t copy_size = 0;
   Descriptor what;
   alignas(8) std::byte pushed[max_push_bytes];

@@ -199,9 +199,11 @@ uint32_t CommandWriter::done(const Commands& c, uint64_t submissions) const {
 void CommandWriter::write(const Record& r, const Step* step, Commands& c) {
   auto& vk = device_.vk();
   if (r.kind == Record::Kind::Copy) {
-    VkBufferCopy region{0, 0, r.copy_size};
+    VkBufferCopy region{r.src_offset, r.dst_offset, r.copy_size};
     if (step) {
-      region = {step->offset, step->offset, step->size};
+      region.srcOffset += step->offset;
+      region.dstOffset += step->offset;
+      region.size = step->size;
     }
     vk.vkCmdCopyBuffer(c.buffer, r.src, r.dst, 1, &region);
     return;

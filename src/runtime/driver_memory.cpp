@@ -68,15 +68,15 @@ bool DriverMemory::release(VkDeviceSize most) {
       kept_.begin(), kept_.end(), VkDeviceSize(0), [](auto n, auto& b) {
         return n + b.size;
       });
-  std::vector<VkDeviceMemory> freed;
+  std::vector<Block> freed;
   while (bytes > most) {
     bytes -= kept_.front().size;
-    freed.push_back(kept_.front().memory);
+    freed.push_back(kept_.front());
     kept_.pop_front();
   }
   lock.unlock();
-  for (auto memory : freed) {
-    device_.vk().vkFreeMemory(device_.handle(), memory, nullptr);
+  for (const auto& block : freed) {
+    destroy(block);
   }
   return !freed.empty();
 }
@@ -85,15 +85,17 @@ VkMemoryPropertyFlags DriverMemory::flags(uint32_t type) const {
   return device_.caps().memory.memoryTypes[type].propertyFlags;
 }
 
-// Not what VMA may have mapped, nor memory of one buffer.
-bool DriverMemory::can_keep(const VkMemoryAllocateInfo& info) const {
-  bool can = is_nvidia(device_.caps()) &&
-      !(flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
-  auto* next = static_cast<const VkBaseInStructure*>(info.pNext);
-  for (; next && can; next = next->pNext) {
-    can = next->sType != VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO;
-  }
-  return can;
+// Not what VMA may have mapped.
+bool DriverMemory::has_buffers(uint32_t type) const {
+  constexpr auto local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  constexpr auto visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+  return is_nvidia(device_.caps()) &&
+      (flags(type) & (local | visible)) == local;
+}
+
+VkBuffer DriverMemory::buffer_of(VkDeviceMemory block) {
+  std::lock_guard lock(mutex_);
+  return used_.at(block).buffer;
 }
 
 VkResult DriverMemory::take_new(
@@ -115,29 +117,65 @@ VkResult DriverMemory::take_new(
   return r != VK_SUCCESS && release() ? call() : r;
 }
 
+VkResult DriverMemory::take_new(
+    const VkMemoryAllocateInfo& info,
+    Block& block) {
+  auto& vk = device_.vk();
+  VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  create.size = info.allocationSize;
+  create.usage = array_usage;
+  VkResult r =
+      vk.vkCreateBuffer(device_.handle(), &create, nullptr, &block.buffer);
+  if (r != VK_SUCCESS) {
+    return r;
+  }
+  VkMemoryRequirements needs;
+  vk.vkGetBufferMemoryRequirements(device_.handle(), block.buffer, &needs);
+  VkMemoryDedicatedAllocateInfo dedicated{
+      VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, info.pNext};
+  dedicated.buffer = block.buffer;
+  VkMemoryAllocateInfo whole = info;
+  whole.pNext = &dedicated;
+  whole.allocationSize = needs.size;
+  r = take_new(whole, block.memory);
+  if (r == VK_SUCCESS) {
+    r = vk.vkBindBufferMemory(device_.handle(), block.buffer, block.memory, 0);
+  }
+  if (r != VK_SUCCESS) {
+    destroy(block);
+  }
+  return r;
+}
+
+void DriverMemory::destroy(const Block& block) {
+  auto& vk = device_.vk();
+  vk.vkDestroyBuffer(device_.handle(), block.buffer, nullptr);
+  vk.vkFreeMemory(device_.handle(), block.memory, nullptr);
+}
+
 VkResult DriverMemory::allocate(
     const VkMemoryAllocateInfo& info,
     VkDeviceMemory& memory) {
-  Block block{VK_NULL_HANDLE, info.memoryTypeIndex, info.allocationSize};
+  if (!has_buffers(info.memoryTypeIndex)) {
+    return take_new(info, memory);
+  }
+  Block block{{}, {}, info.memoryTypeIndex, info.allocationSize};
   std::unique_lock lock(mutex_);
   auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Block& b) {
     return b.type == block.type && b.size == block.size;
   });
-  bool keeps = can_keep(info);
-  if (keeps && same != kept_.end()) {
-    memory = same->memory;
+  if (same != kept_.end()) {
+    block = *same;
     kept_.erase(same);
   } else {
     lock.unlock();
-    if (VkResult r = take_new(info, memory); r != VK_SUCCESS) {
+    if (VkResult r = take_new(info, block); r != VK_SUCCESS) {
       return r;
     }
     lock.lock();
   }
-  if (keeps) {
-    block.memory = memory;
-    used_.emplace(memory, block);
-  }
+  memory = block.memory;
+  used_.emplace(memory, block);
   return VK_SUCCESS;
 }
 

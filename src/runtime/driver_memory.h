@@ -1,7 +1,8 @@
-// Device memory, as VMA takes it from the driver. NVIDIA's device must be idle
-// while it is given new memory (docs/dev/driver-bugs.md), and 1 GiB takes 13
-// ms. There VMA's blocks are large, and up to a sixteenth of the memory stays
-// when VMA frees it, for VMA's next blocks. Thread-safe.
+// Device memory, as VMA takes it from the driver. NVIDIA's card must be idle
+// while it is given new memory (docs/dev/driver-bugs.md), and 1 GiB takes 25
+// ms, or 2 ms if it is dedicated to one buffer. So there a block is one buffer,
+// of which arrays are parts. Blocks are large, and up to a sixteenth of the
+// memory stays when VMA frees it, for VMA's next blocks. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -16,6 +17,10 @@ namespace mlx::core::vulkan {
 
 class Device;
 
+constexpr VkBufferUsageFlags array_usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+    VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+
 class DriverMemory {
  public:
   explicit DriverMemory(Device& device);
@@ -25,6 +30,10 @@ class DriverMemory {
 
   // Size for VMA's blocks in large heaps; 0: VMA's own, 256 MiB.
   VkDeviceSize block_size() const;
+  // Whether blocks of this memory type are buffers.
+  bool has_buffers(uint32_t type) const;
+  // That of a block which VMA has.
+  VkBuffer buffer_of(VkDeviceMemory block);
   // Sets the functions that VMA must call instead of the driver's.
   static void replace(VmaVulkanFunctions& functions);
   // Frees kept blocks, oldest first, until at most `most` bytes stay. Returns
@@ -43,6 +52,7 @@ class DriverMemory {
 
  private:
   struct Block {
+    VkBuffer buffer;
     VkDeviceMemory memory;
     uint32_t type;
     VkDeviceSize size;
@@ -51,13 +61,15 @@ class DriverMemory {
   VkResult allocate(const VkMemoryAllocateInfo& info, VkDeviceMemory& memory);
   void free(VkDeviceMemory memory);
   VkResult take_new(const VkMemoryAllocateInfo& info, VkDeviceMemory& memory);
+  VkResult take_new(const VkMemoryAllocateInfo& info, Block& block);
+  void destroy(const Block& block);
   VkMemoryPropertyFlags flags(uint32_t type) const;
-  bool can_keep(const VkMemoryAllocateInfo& info) const;
 
   Device& device_;
   VkDeviceSize heap_ = 0; // bytes of the device's largest heap
   std::mutex mutex_;
-  // Under mutex_: blocks that VMA has, and kept ones, oldest first.
+  // Under mutex_: blocks with buffers that VMA has, and kept ones, oldest
+  // first.
   std::unordered_map<VkDeviceMemory, Block> used_;
   std::deque<Block> kept_;
 };

@@ -73,6 +73,8 @@ void append_copy(
   r.kind = Record::Kind::Copy;
   r.src = src.buffer;
   r.dst = dst.buffer;
+  r.src_offset = src.offset;
+  r.dst_offset = dst.offset;
   r.copy_size = size;
   r.bytes = 2 * size;
   r.seconds = static_cast<float>(double(size) / rates.copy_bytes);

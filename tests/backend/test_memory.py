@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 
 import mlx.core as mx
 import numpy as np
@@ -96,20 +98,35 @@ def test_freed_memory_is_cached_and_reused():
     assert mx.get_cache_memory() == 0
 
 
-@needs_cache
-@pytest.mark.parametrize("limit", [0, 256 * MIB])
-def test_running_ahead_of_the_device_reuses_memory(limit):
-    """An allocation takes what running work is about to free before new memory."""
+RUNS_AHEAD = """
+import mlx.core as mx
+
+x = mx.full((16 << 20,), 1.0)
+mx.eval(x, x + x)
+for limit in (0, 256 << 20):
     mx.set_cache_limit(limit)
-    x = fresh(16 * MIB)
-    mx.eval(x + x)
     before = mx.get_active_memory()
     mx.reset_peak_memory()
-    for _ in range(40):
+    for _ in range(50):
         mx.async_eval(x + x)
     mx.synchronize()
-    assert mx.get_peak_memory() - before < 20 * 64 * MIB
     assert mx.get_active_memory() == before
+    print((mx.get_peak_memory() - before) // x.nbytes)
+"""
+
+
+@needs_cache
+def test_running_ahead_of_the_device_reuses_memory():
+    """An allocation takes what running work is about to free before new memory.
+
+    In a process of its own, as blocks of earlier tests have room for many arrays.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", RUNS_AHEAD], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    # 10 ms of work, as long as estimates go, are 24 of them on an H200.
+    assert all(int(most) < 40 for most in done.stdout.split()), done.stdout
 
 
 @needs_cache

@@ -135,6 +135,37 @@ TEST_CASE("memory: blocks that are kept make room within a budget") {
   CHECK(fake::statistics().heap_memory[0] <= 2000 * mib);
 }
 
+TEST_CASE("memory: arrays of NVIDIA's card are parts of a block's buffer") {
+  for (bool nvidia : {true, false}) {
+    CAPTURE(nvidia);
+    auto s = nvidia_card(0);
+    s.driver = nvidia ? s.driver : VK_DRIVER_ID_MESA_NVK;
+    Rig rig(s);
+    Encoder enc(*rig.device, 0);
+    std::vector<Rig::Array> x, z;
+    auto before = fake::statistics().live_buffers;
+    for (uint32_t i = 0; i < 20; ++i) {
+      z.push_back(rig.array(n * 4));
+    }
+    auto made = fake::statistics().live_buffers - before;
+    CHECK(made == (nvidia ? 1 : 20));
+    // Copies to and from them begin where they do.
+    for (uint32_t i = 0; i < 20; ++i) {
+      x.push_back(rig.numbers(n, i));
+      rig.mix(enc, x[i], x[i / 2], z[i], 1000 * i);
+    }
+    enc.close();
+    for (uint32_t i = 0; i < 20; ++i) {
+      CHECK(rig.values(z[i])[n - 1] == 31 * i + 17 * (i / 2) + 1000 * i);
+    }
+    // A block of its own is a buffer, too.
+    auto large = rig.array(100 * mib);
+    rig.mix(enc, nullptr, nullptr, large, 5);
+    enc.close();
+    CHECK(rig.values(large)[n - 1] == 5);
+  }
+}
+
 TEST_CASE("memory: a device that hangs keeps an allocation for a second") {
   Rig rig(nvidia_card(0));
   Encoder enc(*rig.device, 0);

@@ -12,6 +12,22 @@ namespace fake {
 
 namespace {
 
+FakeBuffer* dedicated_to(const VkMemoryAllocateInfo& info) {
+  auto* next = static_cast<const VkBaseInStructure*>(info.pNext);
+  for (; next; next = next->pNext) {
+    if (next->sType == VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO) {
+      auto* found =
+          reinterpret_cast<const VkMemoryDedicatedAllocateInfo*>(next);
+      return object<FakeBuffer>(found->buffer);
+    }
+  }
+  return nullptr;
+}
+
+uint64_t memory_size(const FakeBuffer& b) {
+  return (b.size + 63) / 64 * 64;
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
     VkDevice,
     const VkMemoryAllocateInfo* info,
@@ -19,6 +35,10 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
     VkDeviceMemory* out) {
   auto& s = state();
   std::lock_guard lock(s.mutex);
+  auto* dedicated = dedicated_to(*info);
+  if (dedicated && info->allocationSize != memory_size(*dedicated)) {
+    error("misuse: dedicated memory of another size than its buffer's");
+  }
   auto p = memory_properties();
   auto type = p.memoryTypes[info->memoryTypeIndex];
   auto& used = s.statistics.heap_memory[type.heapIndex];
@@ -45,7 +65,7 @@ VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(
   s.statistics.allocations++;
   s.statistics.live_memory += info->allocationSize;
   *out = handle<VkDeviceMemory>(
-      new Memory{data, info->allocationSize, type, host});
+      new Memory{data, info->allocationSize, type, host, false, dedicated});
   return VK_SUCCESS;
 }
 VKAPI_ATTR void VKAPI_CALL
@@ -150,7 +170,7 @@ VKAPI_ATTR void VKAPI_CALL
 GetBufferMemoryRequirements(VkDevice, VkBuffer b, VkMemoryRequirements* r) {
   uint32_t types = ((1u << memory_properties().memoryTypeCount) - 1) &
       state().settings.buffer_types;
-  *r = {(object<FakeBuffer>(b)->size + 63) / 64 * 64, 64, types};
+  *r = {memory_size(*object<FakeBuffer>(b)), 64, types};
 }
 VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements2(
     VkDevice d,
@@ -167,6 +187,9 @@ VKAPI_ATTR VkResult VKAPI_CALL BindBufferMemory(
   auto* b = object<FakeBuffer>(buffer);
   b->memory = object<Memory>(m);
   b->offset = offset;
+  if (auto* only = b->memory->dedicated; only && (only != b || offset)) {
+    error("misuse: vkBindBufferMemory with memory dedicated to another buffer");
+  }
   state().buffers[b->address()] = b->address() + b->size;
   return VK_SUCCESS;
 }

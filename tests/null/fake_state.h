@@ -47,12 +47,15 @@ struct Command {
   bool after_all = false; // that waits for what is before it
 };
 
+struct FakeBuffer;
+
 struct Memory {
   std::byte* data;
   uint64_t size;
   VkMemoryType type;
   std::byte* host; // what the host sees: `data`, or its cache
   bool mapped = false;
+  FakeBuffer* dedicated = nullptr; // the only buffer that it may have
 };
 
 constexpr uint64_t non_coherent_atom = 64;
