@@ -18,10 +18,13 @@ namespace {
 constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
 constexpr size_t alignment = 256;
+// Of parts of a block's buffer: VMA does not know that they are no images, and
+// keeps them apart by bufferImageGranularity, which is 1 KiB on NVIDIA's GPUs.
+constexpr size_t part_alignment = 1024;
 
 // Adds the tail that kernels may read, and rounds up to the alignment.
-size_t padded(size_t size) {
-  return (size + tail_padding + alignment - 1) / alignment * alignment;
+size_t padded(size_t size, size_t unit = alignment) {
+  return (size + tail_padding + unit - 1) / unit * unit;
 }
 
 std::string mib(uint64_t bytes) {
@@ -75,10 +78,12 @@ VkResult Allocations::try_type(
     bool beyond_budget,
     Allocation& a) {
   auto& caps = device_.caps();
+  a.part = blocks_.has_buffers(type);
+  size_t unit = a.part ? part_alignment : alignment;
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   // Rounded up, because VMA would keep the gaps between buffers as free ranges
   // and search all of them each time.
-  info.size = std::min<uint64_t>(padded(size), caps.max_buffer_size);
+  info.size = std::min<uint64_t>(padded(size, unit), caps.max_buffer_size);
   info.usage = array_usage;
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
@@ -108,17 +113,16 @@ VkResult Allocations::try_type(
   }
   VmaAllocationInfo result{};
   VkResult r;
-  if (blocks_.has_buffers(type)) {
-    VkMemoryRequirements needs{info.size, alignment, how.memoryTypeBits};
+  if (a.part) {
+    VkMemoryRequirements needs{info.size, unit, how.memoryTypeBits};
     r = vmaAllocateMemory(vma_, &needs, &how, &a.memory, &result);
     if (r == VK_SUCCESS) {
       a.buffer = blocks_.buffer_of(result.deviceMemory);
       a.offset = result.offset;
-      a.part = true;
     }
   } else {
     r = vmaCreateBufferWithAlignment(
-        vma_, &info, &how, alignment, &a.buffer, &a.memory, &result);
+        vma_, &info, &how, unit, &a.buffer, &a.memory, &result);
   }
   a.mapped = mapped ? result.pMappedData : nullptr;
   return r;
