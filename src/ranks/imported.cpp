@@ -33,9 +33,8 @@ VkBuffer create_buffer(const Vk& vk, VkDevice device, size_t size) {
   VkExternalMemoryBufferCreateInfo external{
       VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO};
   external.handleTypes = from_host;
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external};
-  info.size = size;
-  info.usage = array_usage;
+  auto info = array_buffer(size);
+  info.pNext = &external;
   VkBuffer buffer = VK_NULL_HANDLE;
   vk_check(
       vk.vkCreateBuffer(device, &info, nullptr, &buffer), "vkCreateBuffer");

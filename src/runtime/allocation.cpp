@@ -18,8 +18,8 @@ namespace {
 constexpr uint8_t poison = 0xff;
 constexpr size_t red_zone = 512;
 constexpr size_t alignment = 256;
-// Of parts of a block's buffer: VMA does not know that they are no images, and
-// keeps them apart by bufferImageGranularity, which is 1 KiB on NVIDIA's GPUs.
+// VMA does not know that parts of a block's buffer are no images, and keeps
+// them apart by bufferImageGranularity, which is 1 KiB on NVIDIA's GPUs.
 constexpr size_t part_alignment = 1024;
 
 // Adds the tail that kernels may read, and rounds up to the alignment.
@@ -57,9 +57,7 @@ Allocations::~Allocations() {
 }
 
 uint32_t Allocations::buffer_types() const {
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = alignment;
-  info.usage = array_usage;
+  auto info = array_buffer(alignment);
   uint32_t types = 0;
   for (uint32_t i = 0; i < device_.caps().memory.memoryTypeCount; ++i) {
     VmaAllocationCreateInfo how{};
@@ -80,11 +78,10 @@ VkResult Allocations::try_type(
   auto& caps = device_.caps();
   a.part = blocks_.has_buffers(type);
   size_t unit = a.part ? part_alignment : alignment;
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   // Rounded up, because VMA would keep the gaps between buffers as free ranges
   // and search all of them each time.
-  info.size = std::min<uint64_t>(padded(size, unit), caps.max_buffer_size);
-  info.usage = array_usage;
+  auto info = array_buffer(
+      std::min<uint64_t>(padded(size, unit), caps.max_buffer_size));
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
   how.flags = mapped ? VMA_ALLOCATION_CREATE_MAPPED_BIT : 0;

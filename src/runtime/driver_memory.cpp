@@ -98,12 +98,9 @@ VkBuffer DriverMemory::buffer_of(VkDeviceMemory block) {
   return used_.at(block).buffer;
 }
 
-VkResult DriverMemory::take_new(
+VkResult DriverMemory::call_driver(
     const VkMemoryAllocateInfo& info,
     VkDeviceMemory& memory) {
-  if (NothingNew::lives) {
-    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  }
   std::unique_lock<std::mutex> paused;
   if (is_nvidia(device_.caps()) &&
       flags(info.memoryTypeIndex) & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) {
@@ -120,10 +117,14 @@ VkResult DriverMemory::take_new(
 VkResult DriverMemory::take_new(
     const VkMemoryAllocateInfo& info,
     Block& block) {
+  if (NothingNew::lives) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+  if (!has_buffers(block.type)) {
+    return call_driver(info, block.memory);
+  }
   auto& vk = device_.vk();
-  VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  create.size = info.allocationSize;
-  create.usage = array_usage;
+  auto create = array_buffer(block.size);
   VkResult r =
       vk.vkCreateBuffer(device_.handle(), &create, nullptr, &block.buffer);
   if (r != VK_SUCCESS) {
@@ -137,7 +138,7 @@ VkResult DriverMemory::take_new(
   VkMemoryAllocateInfo whole = info;
   whole.pNext = &dedicated;
   whole.allocationSize = needs.size;
-  r = take_new(whole, block.memory);
+  r = call_driver(whole, block.memory);
   if (r == VK_SUCCESS) {
     r = vk.vkBindBufferMemory(device_.handle(), block.buffer, block.memory, 0);
   }
@@ -156,9 +157,6 @@ void DriverMemory::destroy(const Block& block) {
 VkResult DriverMemory::allocate(
     const VkMemoryAllocateInfo& info,
     VkDeviceMemory& memory) {
-  if (!has_buffers(info.memoryTypeIndex)) {
-    return take_new(info, memory);
-  }
   Block block{{}, {}, info.memoryTypeIndex, info.allocationSize};
   std::unique_lock lock(mutex_);
   auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Block& b) {
@@ -175,7 +173,9 @@ VkResult DriverMemory::allocate(
     lock.lock();
   }
   memory = block.memory;
-  used_.emplace(memory, block);
+  if (block.buffer) {
+    used_.emplace(memory, block);
+  }
   return VK_SUCCESS;
 }
 

@@ -17,9 +17,15 @@ namespace mlx::core::vulkan {
 
 class Device;
 
-constexpr VkBufferUsageFlags array_usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-    VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+// A buffer of one or more arrays.
+inline VkBufferCreateInfo array_buffer(VkDeviceSize size) {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = size;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+      VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  return info;
+}
 
 class DriverMemory {
  public:
@@ -52,7 +58,7 @@ class DriverMemory {
 
  private:
   struct Block {
-    VkBuffer buffer;
+    VkBuffer buffer; // or null
     VkDeviceMemory memory;
     uint32_t type;
     VkDeviceSize size;
@@ -60,8 +66,10 @@ class DriverMemory {
   // What VMA calls.
   VkResult allocate(const VkMemoryAllocateInfo& info, VkDeviceMemory& memory);
   void free(VkDeviceMemory memory);
-  VkResult take_new(const VkMemoryAllocateInfo& info, VkDeviceMemory& memory);
   VkResult take_new(const VkMemoryAllocateInfo& info, Block& block);
+  VkResult call_driver(
+      const VkMemoryAllocateInfo& info,
+      VkDeviceMemory& memory);
   void destroy(const Block& block);
   VkMemoryPropertyFlags flags(uint32_t type) const;
 

@@ -116,7 +116,7 @@ for limit in (0, 256 << 20):
 
 
 @needs_cache
-def test_running_ahead_of_the_device_reuses_memory():
+def test_running_ahead_of_the_device_reuses_memory(request):
     """An allocation takes what running work is about to free before new memory.
 
     In a process of its own, as blocks of earlier tests have room for many arrays.
@@ -126,7 +126,8 @@ def test_running_ahead_of_the_device_reuses_memory():
     )
     assert done.returncode == 0, done.stderr
     # 10 ms of work, as long as estimates go, are 24 of them on an H200.
-    assert all(int(most) < 40 for most in done.stdout.split()), done.stdout
+    bound = 20 if "llvmpipe" in request.config.mlxvk_name else 40
+    assert all(int(most) < bound for most in done.stdout.split()), done.stdout
 
 
 @needs_cache

@@ -13,10 +13,12 @@ using namespace mlx::core::vulkan;
 
 namespace {
 
-fake::Settings nvidia_card(int work_us, uint64_t heap = 256 * mib) {
+// `other`: the card has another driver.
+fake::Settings
+nvidia_card(int work_us, uint64_t heap = 256 * mib, bool other = false) {
   auto s = card();
   s.heaps[0].size = s.max_allocation = heap;
-  s.driver = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+  s.driver = other ? VK_DRIVER_ID_MESA_NVK : VK_DRIVER_ID_NVIDIA_PROPRIETARY;
   s.work_us = work_us;
   return s;
 }
@@ -45,9 +47,7 @@ double seconds_for(Rig& rig, Rig::Array& a, size_t bytes) {
 TEST_CASE("memory: NVIDIA's device is idle when it is given new memory") {
   for (bool nvidia : {true, false}) {
     CAPTURE(nvidia);
-    auto s = nvidia_card(5000);
-    s.driver = nvidia ? s.driver : VK_DRIVER_ID_MESA_NVK;
-    Rig rig(s);
+    Rig rig(nvidia_card(5000, 256 * mib, !nvidia));
     Encoder enc(*rig.device, 0);
     std::vector<Rig::Array> all;
     auto z = rig.array(n * 4);
@@ -138,9 +138,7 @@ TEST_CASE("memory: blocks that are kept make room within a budget") {
 TEST_CASE("memory: arrays of NVIDIA's card are parts of a block's buffer") {
   for (bool nvidia : {true, false}) {
     CAPTURE(nvidia);
-    auto s = nvidia_card(0);
-    s.driver = nvidia ? s.driver : VK_DRIVER_ID_MESA_NVK;
-    Rig rig(s);
+    Rig rig(nvidia_card(0, 256 * mib, !nvidia));
     Encoder enc(*rig.device, 0);
     std::vector<Rig::Array> x, z;
     auto before = fake::statistics().live_buffers;
