@@ -32,19 +32,32 @@ shared Piece heads[TEAMS * PIECES];
 #define PAIRS (2 * PIECES)
 shared vec2 turns[PAIRS];
 
+// Bits pass unchanged: what is copied without a rotation may have another type.
 Piece load_piece(T_PTR p, uint i, uint n) {
 #if VEC
   return i < n ? VEC4_AT(p, i) : Piece(0);
+#elif defined(T_IS_f32)
+  return FETCH4(p, i, n, 0.0);
 #else
-  return PACK4(FETCH4(p, i, n, 0.0));
+  uvec4 v;
+  [[unroll]] for (uint k = 0; k < 4; ++k) {
+    v[k] = i + k < n ? uint(load(Ptr_u16(p), i + k)) : 0u;
+  }
+  return v.xz | (v.yw << 16);
 #endif
 }
 void store_piece(T_PTR p, uint i, uint n, Piece piece) {
 #if VEC
   VEC4_AT(p, i) = piece;
+#elif defined(T_IS_f32)
+  STORE4(p, i, n, piece);
 #else
-  vec4 v = UNPACK4(piece);
-  STORE4(p, i, n, v);
+  uvec4 v = uvec4(piece.x, piece.x >> 16, piece.y, piece.y >> 16);
+  [[unroll]] for (uint k = 0; k < 4; ++k) {
+    if (i + k < n) {
+      store(Ptr_u16(p), i + k, uint16_t(v[k] & 0xffffu));
+    }
+  }
 #endif
 }
 

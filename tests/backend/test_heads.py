@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import mlx.core as mx
+import numpy as np
 import pytest
 from processes import output_of
+
+from mlx_vulkan import native
 
 SCRIPT = Path(__file__).parent / "heads.py"
 
@@ -37,3 +40,22 @@ def test_same_bits(plain, memory):
         too_many = software and name.startswith("many rows")
         assert joined == (0 if too_many else parts - 1), name
         assert bits == plain[name][0], name
+
+
+@pytest.mark.parametrize("dims", [2, 6, 8])
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16, mx.float32])
+def test_copies_of_other_types_keep_their_bits(dtype, dims):
+    """Records have no type of a copy's items: integers, which may be NaNs of the
+    heads' type, join a rotation if they are as long as heads."""
+    rng = np.random.default_rng(dims)
+    bits = rng.integers(0, 1 << 32, (2, 6, dims), np.uint32)
+    bits[:, :3] |= 0x7FC07C00  # NaNs of every type
+    heads = mx.array(rng.normal(size=(1, 8, 1, dims)), dtype)
+    kept, new = mx.zeros((2, 9, dims), mx.uint32), mx.array(bits)
+    mx.eval(heads, kept, new)
+    before = native.counters()["rewrites_rope"]
+    turned = mx.fast.rope(heads, dims, traditional=False, base=1e4, scale=1, offset=3)
+    kept[:, 2:8] = new
+    mx.eval(kept, turned)
+    assert native.counters()["rewrites_rope"] == before + 1
+    assert np.array_equal(np.array(kept)[:, 2:8], bits)
