@@ -39,11 +39,11 @@ Piece load_piece(T_PTR p, uint i, uint n) {
 #elif defined(T_IS_f32)
   return FETCH4(p, i, n, 0.0);
 #else
-  uvec4 v;
+  u16vec4 v;
   [[unroll]] for (uint k = 0; k < 4; ++k) {
-    v[k] = i + k < n ? uint(load(Ptr_u16(p), i + k)) : 0u;
+    v[k] = i + k < n ? load(Ptr_u16(p), i + k) : uint16_t(0);
   }
-  return v.xz | (v.yw << 16);
+  return uvec2(pack32(v.xy), pack32(v.zw));
 #endif
 }
 void store_piece(T_PTR p, uint i, uint n, Piece piece) {
@@ -52,12 +52,8 @@ void store_piece(T_PTR p, uint i, uint n, Piece piece) {
 #elif defined(T_IS_f32)
   STORE4(p, i, n, piece);
 #else
-  uvec4 v = uvec4(piece.x, piece.x >> 16, piece.y, piece.y >> 16);
-  [[unroll]] for (uint k = 0; k < 4; ++k) {
-    if (i + k < n) {
-      store(Ptr_u16(p), i + k, uint16_t(v[k] & 0xffffu));
-    }
-  }
+  u16vec4 v = u16vec4(unpack16(piece.x), unpack16(piece.y));
+  STORE4(Ptr_u16(p), i, n, v);
 #endif
 }
 
@@ -86,8 +82,7 @@ void make_turns(RopePart part, uint b, uint t) {
 // The op rounds the normalized value to T before it applies the weight.
 Piece normed(vec4 v, vec4 weight, bool weighted) {
   if (weighted) {
-    v = ROUND4_TO_T(v);
-    v = v * weight;
+    v = ROUND4_TO_T(v) * weight;
   }
   return PACK4(v);
 }
@@ -132,8 +127,8 @@ void main() {
   uint head = (group - rest * part.blocks) * TEAMS + TEAM;
   uint b = rest / max(part.L, 1u);
   uint t = rest - b * part.L;
-  bool live = group < part.groups && head < part.N;
-  uint n = live ? part.D : 0; // 0 disables loads and stores
+  // 0 disables loads and stores.
+  uint n = group < part.groups && head < part.N ? part.D : 0;
   T_PTR x = MOVED(T, T_PTR(part.x), head_offset(part.x_strides, b, head, t));
   T_PTR cache = MOVED(
       T, T_PTR(part.cache), head_offset(part.cache_strides, b, head, t));

@@ -95,21 +95,14 @@ std::optional<RadixPlan> plan_radix(
       .FIRST = false,
       .LAST = false,
       .SG = static_cast<int>(caps.matrix_subgroup())};
-  switch (t) {
-    case Type::bool_:
-    case Type::u8:
-    case Type::i8:
+  switch (size_of(t)) {
+    case 1:
       v.T = Type::u8;
       break;
-    case Type::u16:
-    case Type::i16:
-    case Type::f16:
-    case Type::bf16:
+    case 2:
       v.T = Type::u16;
       break;
-    case Type::u32:
-    case Type::i32:
-    case Type::f32:
+    case 4:
       break;
     default:
       return {};
