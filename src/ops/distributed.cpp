@@ -49,19 +49,6 @@ void encode_rendezvous(StreamEncoder& enc, HostRanks& ranks, F&& encode) {
   }
 }
 
-// The unsigned type of the items' size, to move bits.
-Type bits_of(Dtype dtype) {
-  switch (dtype.size()) {
-    case 1:
-      return Type::u8;
-    case 2:
-      return Type::u16;
-    case 4:
-      return Type::u32;
-  }
-  return Type::u64;
-}
-
 uint64_t address_of(const array& a) {
   return buffer_of(a)->address();
 }
@@ -218,7 +205,7 @@ void AllGather::eval_gpu(
   auto& in = inputs[0];
   outputs[0].set_data(allocator::malloc(outputs[0].nbytes()));
   type_of(in); // throws for float64
-  Type bits = bits_of(in.dtype());
+  Type bits = bits_of(in.itemsize());
   Exchange e{
       .kind = Collective::Gather,
       .name = "all_gather",

@@ -32,6 +32,13 @@ const TypeInfo& info_of(Type t);
 inline size_t size_of(Type t) {
   return info_of(t).size;
 }
+// The unsigned type of an item's size, 1, 2, 4 or 8 bytes, to move bits.
+inline Type bits_of(size_t size) {
+  return size == 1 ? Type::u8
+      : size == 2  ? Type::u16
+      : size == 4  ? Type::u32
+                   : Type::u64;
+}
 inline std::string_view name_of(Type t) {
   return info_of(t).name;
 }

@@ -235,8 +235,8 @@ def test_rotating_cache_stays_flat():
             levels.append((mx.get_active_memory(), mx.get_cache_memory()))
     # All buffers have the sizes of this loop's arrays: no others were kept.
     assert len({active for active, _ in levels}) == 1, levels
-    # Some more if batches retire late; a leak would be one in each of 300 steps.
-    assert levels[-1][1] <= levels[1][1] + 10 * cache.nbytes, levels
+    # A row and a cache more of each of two batches that retire late.
+    assert levels[-1][1] <= levels[1][1] + 3 * cache.nbytes, levels
     assert total.item() == sum(range(400))
 
 
@@ -284,5 +284,5 @@ def test_uploads_use_memory_again(n):
         if step % 20 == 19:
             mx.synchronize()
             levels.append(mx.get_cache_memory())
-    # Some more if batches retire late; a leak would be one in each of 40 steps.
-    assert levels[-1] <= levels[0] + 10 * weight.nbytes, levels
+    # One buffer more or less, as the batches happen to retire.
+    assert levels[-1] <= levels[0] + 2 * weight.nbytes, levels

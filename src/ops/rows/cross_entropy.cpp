@@ -41,9 +41,10 @@ void CrossEntropy::eval_gpu(
   auto& out = outputs[0];
   auto& enc = encoder(stream());
   Rows rows = rows_of_logits(inputs[0], enc);
+  array targets = row_contiguous(inputs[1], enc);
   out.set_data(allocator::malloc(out.nbytes()));
   launch<CrossEntropyVariant, CrossEntropyArgs>(
-      enc, rows, {rows.x, row_contiguous(inputs[1], enc)}, out);
+      enc, rows, {rows.x, targets}, out);
 }
 
 void CrossEntropyVJP::eval_gpu(

@@ -88,24 +88,15 @@ std::optional<RadixPlan> plan_radix(
   constexpr uint64_t most_tiles = 1 << 20; // counts of 1 GiB
   RadixVariant v{
       .STEP = "Scatter",
-      .T = Type::u32,
+      .T = bits_of(size_of(t)),
       .ORDER = "Unsigned",
       .INF = 0,
       .ARG = arg,
       .FIRST = false,
       .LAST = false,
       .SG = static_cast<int>(caps.matrix_subgroup())};
-  switch (size_of(t)) {
-    case 1:
-      v.T = Type::u8;
-      break;
-    case 2:
-      v.T = Type::u16;
-      break;
-    case 4:
-      break;
-    default:
-      return {};
+  if (v.T == Type::u64) {
+    return {};
   }
   if (t == Type::i8 || t == Type::i16 || t == Type::i32) {
     v.ORDER = "Signed";
