@@ -191,6 +191,10 @@ class Gpu {
   VkPipeline pipeline(const KernelCode& code) {
     VkComputePipelineCreateInfo info{};
     info.layout = layout;
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+    // Subgroups of 32, as both kernels count.
+    ask_subgroups(caps, 32, code.reflection.local_size[0], info.stage, size);
     return pipelines_.emplace_back(
         create_pipeline(vk, device, cache_, info, code.spirv, ""));
   }
@@ -425,8 +429,9 @@ KernelCode compile(const Variant& v, Type type, const std::string& folder) {
   } else {
     d.insert(d.end(), {{"WM", v.wm}, {"WN", v.wn}, {"BUFFERS", v.buffers}});
   }
-  auto source = run_time_source(v.kernel, text.str(), d, false, {});
-  return load_or_compile(source, nullptr);
+  auto glsl = text.str();
+  return load_or_compile(
+      kernel_source(v.kernel, d, false, {}, &glsl), nullptr);
 }
 
 void measure(

@@ -112,6 +112,9 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
         r.local_size[0] * r.local_size[1] * r.local_size[2] <=
         (small ? least.max_workgroup_size : 1024));
     CHECK(r.shared_size <= (small ? least.shared_memory : 48 * 1024));
+    if (v.shared_memory) {
+      CHECK(r.shared_size == *v.shared_memory);
+    }
   }
   for (auto& file : without) {
     FAIL_CHECK(file << " has no variant in tests/variants");

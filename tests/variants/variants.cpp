@@ -27,9 +27,9 @@ bool AnyVariant::has(std::string_view name) const {
       defines.begin(), defines.end(), [&](auto& d) { return d.name == name; });
 }
 
-void VariantSet::add(std::string_view file, std::vector<Define> defines) {
-  if (names_.insert(log_name(file, defines)).second) {
-    all_.push_back({std::string(file), std::move(defines)});
+void VariantSet::add(AnyVariant variant) {
+  if (names_.insert(log_name(variant.file, variant.defines)).second) {
+    all_.push_back(std::move(variant));
   }
 }
 

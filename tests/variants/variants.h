@@ -4,6 +4,7 @@
 // their chip. Each family is a file beside this one.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace mlx::core::vulkan {
 struct AnyVariant {
   std::string file; // without .comp
   std::vector<Define> defines; // their texts are literals
+  std::optional<uint32_t> shared_memory; // bytes that plans count with
 
   bool has(std::string_view name) const;
 };
@@ -27,7 +29,11 @@ class VariantSet {
   template <KernelVariant V>
   void add(const V& variant) {
     auto defines = variant.defines();
-    add(V::file, {defines.begin(), defines.end()});
+    std::optional<uint32_t> shared;
+    if constexpr (requires { variant.shared_memory(); }) {
+      shared = variant.shared_memory();
+    }
+    add({std::string(V::file), {defines.begin(), defines.end()}, shared});
   }
 
   const std::vector<AnyVariant>& all() const {
@@ -35,7 +41,7 @@ class VariantSet {
   }
 
  private:
-  void add(std::string_view file, std::vector<Define> defines);
+  void add(AnyVariant variant);
 
   std::vector<AnyVariant> all_;
   std::set<std::string> names_;

@@ -65,21 +65,30 @@ struct PrefillCoopmatVariant {
   uint MASK = 0;
   bool CAUSAL = false, SINKS = false, LSE = false;
 
-  // Shared memory in bytes: keys or values, scores, weights.
+  // Shared memory in bytes: queries, keys or values; scores, weights.
   constexpr uint shared_memory() const {
-    uint keys = BK * (D / 8 + 1) * 16, values = DV * (BK / 8 + 1) * 16;
-    return (keys > values ? keys : values) + BQ * (BK + BK / 2 + 8) * 4;
+    return larger(BQ * (D / 8 + 1) * 16, values()) + scores();
+  }
+  constexpr uint values() const {
+    return DV * (BK / 8 + 1) * 16;
+  }
+  constexpr uint scores() const {
+    return BQ * (BK + BK / 2 + 8) * 4;
+  }
+  static constexpr uint larger(uint a, uint b) {
+    return a > b ? a : b;
   }
 #define PREFILL_COOPMAT_MEMBERS D, DV, BK, MASK, CAUSAL, SINKS, LSE
   MATRIX_VARIANT("attention/prefill_coopmat", PREFILL_COOPMAT_MEMBERS)
 };
 
-// For subgroups of 16, of which two share rows. q, four numbers a row, and a
-// few more are in shared memory too.
+// For subgroups of 16, of which two share rows. q, four numbers per row, a flag
+// per 16 rows, two pairs of addresses and the scale are in shared memory too.
 struct PrefillNarrowVariant : PrefillCoopmatVariant {
   constexpr uint shared_memory() const {
-    uint queries = BQ * ((D / 8 + 1) * 16 + 4 * 4);
-    return PrefillCoopmatVariant::shared_memory() + queries + 64;
+    uint queries = BQ * ((D / 8 + 1) * 16 + 4 * 4) + BQ / 16 * 4;
+    uint keys = larger(BK * (D / 8 + 1) * 16, values());
+    return keys + scores() + queries + 2 * 16 + 4;
   }
   MATRIX_VARIANT("attention/prefill_narrow", PREFILL_COOPMAT_MEMBERS)
 };

@@ -13,26 +13,19 @@
 
 #define S_CORNER (ROWS * S_PITCH)
 #define P_CORNER (ROWS * P_PITCH)
-#define LOADS(ROWS_, DIM) (ROWS_ * DIM / 8 / WG)
-shared uvec4 staged[STAGED]; // q, then k and v alternately
+// q, then k and v alternately; a tile has no more keys than queries.
+shared uvec4 staged[BIGGER(BQ * PITCH_K, DV * PITCH_V)];
 shared float scores[SUBGROUPS * S_CORNER];
 shared uint weights[SUBGROUPS * P_CORNER];
 
-// Loads this invocation's part of ROWS_ rows of DIM items, and stores it.
-#define FETCH_ROWS(next, ROWS_, DIM, x, pitch, first, end)                    \
-  [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
-    uint e = gl_LocalInvocationIndex + i * WG;                                \
-    next[i] = fetch(x, pitch, (first) + e / (DIM / 8), e % (DIM / 8), end);   \
-  }
-#define STAGE_ROWS(next, ROWS_, DIM, top)                                     \
-  [[unroll]] for (uint i = 0; i < LOADS(ROWS_, DIM); ++i) {                   \
-    uint e = gl_LocalInvocationIndex + i * WG;                                \
+#define STAGE_ITEMS(next, ROWS_, DIM, top)                                    \
+  [[unroll]] for (uint i = 0; i < PIECES(ROWS_, DIM); ++i) {                  \
     TO_ITEMS(next[i], top)                                                    \
-    staged[e / (DIM / 8) * (DIM / 8 + 1) + e % (DIM / 8)] = next[i];          \
-  }
+  }                                                                           \
+  STAGE_ROWS(next, ROWS_, DIM, 0)
 
-// The same for v, transposed: pieces of eight columns of two keys. Neighbours
-// have other keys, so that their stores are in other banks.
+// v is staged transposed: pieces of eight columns of two keys. Neighbours have
+// other keys, so that their stores are in other banks.
 #define V_PIECES (BK * DV / 16)
 #define V_LOADS ((V_PIECES + WG - 1) / WG)
 uvec2 key_and_piece(uint e) {
@@ -50,6 +43,8 @@ uvec2 key_and_piece(uint e) {
   }                                                                           \
   }
 #define STAGE_V(next)                                                         \
+  REQUIRE(BK * DV <= next.length() * WG * 8)                                  \
+  REQUIRE(staged.length() >= DV * PITCH_V)                                    \
   FOR_V_PIECES(i, at) {                                                       \
     TO_ITEMS(next[2 * i], v_top)                                              \
     TO_ITEMS(next[2 * i + 1], v_top)                                          \
@@ -132,9 +127,9 @@ void attend(Tile tile) {
   T_PTR k = AT_HEAD(A.k, A.k_strides, tile.batch, tile.kv_head);
   T_PTR v = AT_HEAD(A.v, A.v_strides, tile.batch, tile.kv_head);
 
-  uvec4 next_q[LOADS(BQ, D)], next_k[LOADS(BK, D)];
+  uvec4 next_q[PIECES(BQ, D)], next_k[PIECES(BK, D)];
   FETCH_ROWS(next_q, BQ, D, q, A.q_strides.row, tile.query0, A.queries)
-  STAGE_ROWS(next_q, BQ, D, q_top)
+  STAGE_ITEMS(next_q, BQ, D, q_top)
   barrier();
   MATRIX_A qm[FQ * (D / MK)];
   UNROLL for (uint d = 0; d < FQ * (D / MK); ++d) {
@@ -152,7 +147,7 @@ void attend(Tile tile) {
 
   for (uint key0 = 0; key0 < key_end; key0 += BK) {
     barrier(); // q or v is no longer read
-    STAGE_ROWS(next_k, BK, D, k_top)
+    STAGE_ITEMS(next_k, BK, D, k_top)
     barrier();
     uvec4 next_v[2 * V_LOADS];
     FETCH_V(next_v, v, A.v_strides.row, key0, key_end)

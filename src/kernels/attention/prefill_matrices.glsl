@@ -6,6 +6,7 @@
 #define TAKES_EXACT true
 #include "attention/prefill.glsl"
 #include "attention/row_lanes.glsl"
+#include "attention/staging.glsl"
 
 layout(local_size_x = WG) in;
 
@@ -21,10 +22,5 @@ layout(local_size_x = WG) in;
 
 #define PITCH_K (D / 8 + 1)
 #define PITCH_V (BK / 8 + 1)
-#if BK * PITCH_K > DV * PITCH_V
-#define STAGED (BK * PITCH_K)
-#else
-#define STAGED (DV * PITCH_V)
-#endif
 #define S_PITCH (BK + 4) // floats per row of scores
 #define P_PITCH (BK / 2 + 4) // uints per row of weights

@@ -8,7 +8,7 @@
 #include "attention/prefill_matrices.glsl"
 
 shared uvec4 q_rows[BQ * PITCH_K];
-shared uvec4 staged[STAGED]; // k and v alternately
+shared uvec4 staged[BIGGER(BK * PITCH_K, DV * PITCH_V)]; // k and v alternately
 shared float scores[BQ * S_PITCH];
 shared uint weights[BQ * P_PITCH];
 shared float keep_row[BQ]; // factors of earlier sums
@@ -52,6 +52,7 @@ uvec4[LINE_PIECES] fetch_line(uint64_t at, bool inside) {
   return next;
 }
 #define STAGE_LINE(to, row, next, top)                                        \
+  REQUIRE(next.length() * 32 == D)                                            \
   [[unroll]] for (uint i = 0; i < LINE_PIECES; ++i) {                         \
     TO_ITEMS(next[i], top)                                                    \
     to[(row) * PITCH_K + LINE_PIECE + i * 4] = next[i];                       \
@@ -74,6 +75,7 @@ uvec4[2] fetch_v(uint key0, uint end, uint i) {
 
 // Stores them transposed: words of two keys.
 void stage_v(uvec4 next[2], uint i) {
+  REQUIRE(WG / BK * 2 == 8 && V_LOADS * 64 >= DV)
   if (HAS_V(i)) {
     TO_ITEMS(next[0], v_top)
     TO_ITEMS(next[1], v_top)
@@ -214,6 +216,7 @@ void begin(Tile tile) {
 }
 
 void attend(Tile tile) {
+  REQUIRE(LINES == BK && BQ % LINES == 0)
   uint key_end = tile.key_end;
   begin(tile);
   MATRIX_C acc[FRAGMENTS * (DV / 2 / MN)];

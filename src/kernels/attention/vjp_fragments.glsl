@@ -13,8 +13,8 @@ layout(local_size_x = WG) in;
 
 #define PITCH (D / 8 + 1)
 #define ND (D / 16)
-#define BIGGER(a, b) ((a) > (b) ? (a) : (b))
 
+#include "common/constants.glsl"
 #include "attention/products.glsl"
 #include "attention/staging.glsl"
 

@@ -81,10 +81,16 @@ struct QueryGradientsVariant {
 // devices without cooperative matrices.
 struct EmulatedKeyGradientsVariant : KeyGradientsVariant {
   bool EMULATED = true;
+  constexpr uint shared_memory() const {
+    return KeyGradientsVariant::shared_memory() + SUBGROUPS * 2048;
+  }
   KERNEL_VARIANT("attention/vjp_keys", T, SG, KEY_GRADIENTS_MEMBERS, EMULATED)
 };
 struct EmulatedQueryGradientsVariant : QueryGradientsVariant {
   bool EMULATED = true;
+  constexpr uint shared_memory() const {
+    return QueryGradientsVariant::shared_memory() + SUBGROUPS * 2048;
+  }
   KERNEL_VARIANT(
       "attention/vjp_queries",
       T,

@@ -41,7 +41,9 @@ struct ScoresCoopmatVariant {
   bool CAUSAL = false;
 
   // Shared memory of the kernel, in bytes.
-  static constexpr uint shared_memory = 2 * BQ * 17 * 16;
+  static constexpr uint shared_memory() {
+    return 2 * BQ * 17 * 16;
+  }
   MATRIX_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
 };
 #endif

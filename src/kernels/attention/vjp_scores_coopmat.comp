@@ -4,6 +4,7 @@
 #define BQ 64
 #include "attention/vjp_scores.glsl"
 #include "attention/row_lanes.glsl"
+#include "common/constants.glsl"
 
 layout(local_size_x = WG) in;
 
@@ -15,6 +16,8 @@ shared uvec4 scores[S_ITEMS];
 
 // Loads 64 rows of `eighths` 16-byte pieces; zero from row `end` on.
 void stage(T_PTR x, int64_t pitch, uint first, uint end, uint eighths) {
+  REQUIRE(staged.length() >= 64 * (D / 8 + 1))
+  REQUIRE(staged.length() >= 64 * (DV / 8 + 1))
   for (uint e = gl_LocalInvocationIndex; e < 64 * eighths; e += WG) {
     uint r = e / eighths;
     uint c = e % eighths;

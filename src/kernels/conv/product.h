@@ -46,7 +46,7 @@ struct ConvMatrixVariant {
   // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
     return (BM + BN) * (BK / 8 + 1) * 16 +
-        WM * WN * units.shape.m * units.shape.n * 4 + BM * 8;
+        WM * WN * units.shape.m * units.shape.n * 4 + BM * (LARGE ? 12 : 8);
   }
   MATRIX_VARIANT(
       "conv/conv_coopmat",

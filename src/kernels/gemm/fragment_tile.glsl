@@ -24,6 +24,7 @@
 #define SUBGROUPS (WM * WN)
 #include "common/matrix_elements.glsl"
 #include "common/pairs.glsl"
+#include "common/constants.glsl"
 
 #ifndef BK
 #define BK 32
@@ -43,9 +44,6 @@
 #define FM (BM / (16 * WM)) // fragments per subgroup
 #define FN (BN / (16 * WN))
 #define LOADS (LINES * WIDTH / WG)
-#if BM * BK % (8 * WM * WN * SG) != 0
-#error "invocations must load equally many pieces"
-#endif
 #define STRIDE (WG / WIDTH) // lines between two loads
 #define TILE (LINES * PITCH)
 
@@ -57,6 +55,7 @@ shared uvec4 tiles[2 * TILE];
 uvec4 next_a[LOADS];
 
 void stash(uint at) {
+  REQUIRE(next_a.length() * WG == LINES * WIDTH && WG % WIDTH == 0)
   uint row = gl_LocalInvocationIndex / WIDTH;
   uint piece = gl_LocalInvocationIndex % WIDTH;
 #if A_T

@@ -106,7 +106,8 @@ struct FragmentsVariant {
 
   // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
-    return 2 * BM * (depth / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0);
+    uint a = A_T ? depth * (BM / 8 + 1) : BM * (depth / 8 + 1);
+    return 2 * a * 16 + (EMULATED ? WM * WN * 2048 : 0);
   }
   KERNEL_VARIANT(
       "gemm/gemm_fragments",

@@ -8,6 +8,7 @@
 // share its rows of a. The next unit is prefetched into registers.
 #include "gemm/product.glsl"
 #include "common/matrices.glsl"
+#include "common/constants.glsl"
 
 #define WG (WN * WK * SG)
 #define PART (WN * SG) // invocations that share a tile of a
@@ -89,6 +90,9 @@ void fetch(uint k0) {
 }
 
 void stash(uint s) {
+  REQUIRE(next_a.length() * PART == BM * UNIT / 8 && LOADS_A % 2 == 0)
+  REQUIRE(next_b.length() * SG == ROWS * UNIT / 8 && LOADS_B % 2 == 0)
+  REQUIRE(PART % 4 == 0 && SG % 4 == 0)
   [[unroll]] for (uint i = 0; i < LOADS_B / 2; ++i) {
     uint at = gl_SubgroupID * 2 * CHUNK_B + LOAD_OF_B(i).slot;
     tile_b[at] = next_b[s * (LOADS_B / 2) + i];

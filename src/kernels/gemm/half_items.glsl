@@ -45,6 +45,7 @@ float lower(inout int top, inout int first, int largest) {
 }
 
 #define STASH_HALVES(tile, next, LOADS, WIDTH, top, first, factors)           \
+  WHOLE_TILE(tile, next, WIDTH)                                               \
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
     uint e = INVOCATION + i * WG;                                             \
     uint largest, smallest;                                                   \

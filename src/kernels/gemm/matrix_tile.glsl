@@ -11,6 +11,7 @@
 #endif
 #define WG (WM * WN * SG)
 #include "common/matrix_units.glsl"
+#include "common/constants.glsl"
 
 #define FM (BM / (MM * WM)) // fragments per subgroup
 #define FN (BN / (MN * WN))
@@ -60,9 +61,15 @@ uvec4 next_a[LOADS_A];
 #define INVOCATION gl_LocalInvocationIndex
 #endif
 
-// Slot of piece e of a tile; invocations take pieces in turn.
+// Slot of piece e of a tile; invocations take pieces in turn. WHOLE_TILE: next_a
+// or next_b of all invocations are the tile, and an invocation's pieces have the
+// same place in their rows.
 #define AT_PIECE(e, WIDTH) ((e) / (WIDTH) * ((WIDTH) + 1) + (e) % (WIDTH))
+#define WHOLE_TILE(tile, next, WIDTH)                                         \
+  REQUIRE(WG % (WIDTH) == 0)                                                  \
+  REQUIRE(next.length() * WG / (WIDTH) * ((WIDTH) + 1) == tile.length())
 #define STASH(tile, next, LOADS, WIDTH)                                       \
+  WHOLE_TILE(tile, next, WIDTH)                                               \
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {                               \
     uint e = INVOCATION + i * WG;                                             \
     tile[AT_PIECE(e, WIDTH)] = next[i];                                       \

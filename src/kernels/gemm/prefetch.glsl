@@ -2,6 +2,8 @@
 // conv/conv_tile.comp with PREFETCH. Include after tile.glsl.
 #pragma once
 
+#include "common/constants.glsl"
+
 #define LOADS_A (BM * BK / THREADS)
 #define LOADS_B (BK * BN / THREADS)
 
@@ -30,6 +32,8 @@ uint own_item(uint i, uint quads) {
     }                                                                         \
   }
 void stash(bool whole, uint depth) {
+  REQUIRE(next_a.length() * 4 * THREADS == BM * BK && BM * BK <= BK * ROW_A * 4)
+  REQUIRE(next_b.length() * 4 * THREADS == BK * BN && BK * BN <= BK * ROW_B * 4)
   STASH(tile_a, next_a, LOADS_A, slot_a, k_a, VA, (VA != 0 && A_T != 0))
   STASH(tile_b, next_b, LOADS_B, slot_b, k_b, VB, (VB != 0 && B_T == 0))
 }

@@ -128,11 +128,12 @@ struct QmmSortedVariant : ProductVariant {
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   uint BK; // depth of a tile
 
-  // Upper bound of the kernel's shared memory; eight items take 16 bytes.
+  // Shared memory of the kernel, in bytes; eight items take 16.
   constexpr uint shared_memory() const {
     uint groups = uint(GROUP) < BK ? BK / uint(GROUP) : 1;
     uint tiles = (BM + BN) * (BK / 8 + 1) * 16;
-    return tiles + groups * (BN * 8 + BM * (units.halves ? 8 : 4)) +
+    uint row = units.halves ? 8 : SIDE == SIDE_BIASES ? 4 : 0;
+    return tiles + groups * (BN * 8 + BM * row) +
         WM * WN * units.shape.m * units.shape.n * 4;
   }
   MATRIX_VARIANT(

@@ -19,6 +19,7 @@ shared vec4 ws[BK][BN / 4];
 #endif
 
 #if VEC
+#include "common/constants.glsl"
 #include "common/vec4.glsl"
 
 // An invocation's raw share of the next tile, in registers: X_ROWS rows of four
@@ -68,6 +69,8 @@ Share fetch(uint m0, uint n0, uint end, uint k0) {
 }
 
 void stash(Share s) {
+  REQUIRE(s.x.length() * WG * 4 == BM * BK && s.x.length() % 2 == 0)
+  REQUIRE(s.w.length() * WG * 8 == BN * BK && s.w.length() % 2 == 0)
   uvec2 at = share_at(X_ROWS, 4);
   [[unroll]] for (uint i = 0; i < X_ROWS; i += 2) {
     vec4 a = UNPACK4(s.x[i]), b = UNPACK4(s.x[i + 1]);

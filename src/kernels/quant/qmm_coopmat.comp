@@ -88,6 +88,7 @@ void fetch(uint n0, uint k0, uint rows, uint items) {
 void stash() {
   uint t = gl_LocalInvocationIndex;
   STASH(tile_a, next_a, LOADS_A, WIDTH_A)
+  REQUIRE(RUNS * WG * 2 / WIDTH_B * PITCH_B == tile_b.length())
   [[unroll]] for (uint i = 0; i < 2 * RUNS; ++i) {
     uint e = (t + i / 2 * WG) * 2 + i % 2;
     uvec4 q;

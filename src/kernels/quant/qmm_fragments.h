@@ -30,7 +30,8 @@ struct QmmFragmentsVariant : ProductVariant {
   }
   // Shared memory of the kernel in bytes: the staged sums of all parts.
   constexpr uint shared_memory() const {
-    return WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0;
+    return (WK > 1 ? WN * WK * at_once() * 8 * SG * 4 : 0) +
+        (EMULATED ? WN * WK * 2048 : 0);
   }
   bool operator==(const QmmFragmentsVariant&) const = default;
 #define FRAGMENTS_MEMBERS                                               \

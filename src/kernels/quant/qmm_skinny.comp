@@ -12,6 +12,7 @@
 // x (a product with ones) is folded into the bias.
 #include "quant/operands.glsl"
 #include "common/matrices.glsl"
+#include "common/constants.glsl"
 #include "quant/code_items.glsl"
 
 #define WG (WN * WK * SG)
@@ -161,6 +162,7 @@ uvec4 code_items(uint b, uint i, uint first) {
 }
 
 void stash_codes(uint b, uint s) {
+  REQUIRE(codes[0].length() * SG == ROWS * 2 && SG % 2 == 0)
   [[unroll]] for (uint i = 0; i < RUNS; ++i) {
     uint at = own_w + RUN_HALF * CHUNK_W + RUN_ROW(i) * PITCH;
     tile_w[at] = code_items(b, i, s * 16);
@@ -169,6 +171,8 @@ void stash_codes(uint b, uint s) {
 }
 
 void stash_x(uint b, uint s) {
+  REQUIRE(items[0].length() * PART == BM * 8 && LOADS_X % 2 == 0)
+  REQUIRE(PART % 4 == 0)
   [[unroll]] for (uint i = 0; i < LOADS_X / 2; ++i) {
     tile_x[own_x + X_CHUNK * CHUNK_X + X_ROW(i) * PITCH + X_PIECE] =
         item_pairs(items[b][s * (LOADS_X / 2) + i]);

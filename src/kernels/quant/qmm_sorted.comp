@@ -219,6 +219,10 @@ void stash_sum(uint i, uint span) {
 #endif
 
 void stash(uint span) {
+  WHOLE_TILE(tile_a, next_a, WIDTH_A)
+  REQUIRE(BN * PER_ROW * 4 / WIDTH_B * PITCH_B == tile_b.length())
+  REQUIRE(next_codes.length() * WG >= BN * PER_ROW && WG % PER_ROW == 0)
+  REQUIRE(next_side.length() * WG >= SIDES)
   uint t = own_index();
   [[unroll]] for (uint i = 0; i < LOADS_A; ++i) {
     uint e = t + i * WG;

@@ -19,7 +19,8 @@ struct QmmTallVariant : ProductVariant {
 
   // Shared memory of the kernel, in bytes.
   constexpr uint shared_memory() const {
-    return 2 * BM * (staged / 8 + 1) * 16 + (EMULATED ? WM * WN * 2048 : 0);
+    return 2 * BM * (staged / 8 + 1) * 16 + BN / 32 * 4 +
+        (EMULATED ? WM * WN * 2048 : 0);
   }
 #define TALL_MEMBERS \
   T, SG, PRODUCT_MEMBERS, BM, BN, WM, WN, SORTED, SPLIT, FRAGMENT_NAMES

@@ -429,7 +429,7 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
 
 ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p) {
   if (*no_matrices(caps, p) ||
-      ScoresCoopmatVariant::shared_memory > caps.shared_memory) {
+      ScoresCoopmatVariant::shared_memory() > caps.shared_memory) {
     return {
         ScoresVariant{p.type, p.vector4(), p.mask, p.causal},
         ScoresVariant::BQ};
