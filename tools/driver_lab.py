@@ -2,10 +2,13 @@
 
     driver_lab.py setup                        fetch and build what is missing
     driver_lab.py run CHIP PROGRAM [ARGS ...]  a program with that chip's driver
+    driver_lab.py run --execute CHIP PROGRAM   the same, and kernels run
 
 Mesa's drivers and its drm shims, as Debian packages of later releases, are
 unpacked into a folder of their own; nothing of the system changes. The devices
-compile pipelines and report statistics; a dispatch does nothing or crashes.
+compile pipelines and report statistics; a dispatch does nothing or crashes. With
+--execute, an emulator (tests/rdna) runs the code of AMD chips, and a fault that
+it finds fails the pytest test, or else the command.
 tests/drivers/packages.txt pins what is fetched. Intel's shim, which is in no
 package, is built from Mesa's source with the meson of a virtual environment.
 
@@ -16,19 +19,23 @@ import argparse
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "tests" / "drivers" / "packages.txt"
 AMD_SOURCE = ROOT / "tests" / "drivers" / "amd_chips.cpp"
+RDNA = ROOT / "tests" / "rdna"
 MESON = ("meson==1.9.1", "mako==1.3.10", "pyyaml==6.0.3", "packaging==25.0")
 # Only the shim: no driver, and none of the libraries that those need.
 MESON_OPTIONS = (
@@ -53,15 +60,18 @@ class Chip:
     shim: str  # lib<shim>_noop_drm_shim.so
     env: dict[str, str] = field(default_factory=dict)
     preload: str = ""  # before the shim
+    processor: str = ""  # LLVM's name of what tests/rdna can execute
 
 
-def amd(name: str) -> Chip:
-    return Chip("RADV", "radeon", "amdgpu", {"AMDGPU_GPU_ID": name})
+def amd(name: str, processor: str = "") -> Chip:
+    return Chip(
+        "RADV", "radeon", "amdgpu", {"AMDGPU_GPU_ID": name}, processor=processor
+    )
 
 
-def amd_like(name: str, numbers: str) -> Chip:
+def amd_like(name: str, numbers: str, processor: str) -> Chip:
     """A chip that the shim does not have, made of a related one."""
-    chip = amd(name)
+    chip = amd(name, processor)
     chip.env["MLXVK_AMD_CHIP"] = numbers
     chip.preload = AMD_CHIPS
     return chip
@@ -77,15 +87,17 @@ def intel_device(number: str) -> Chip:
 
 AMD_CHIPS = "libmlxvk_amd_chips.so"  # of tests/drivers/amd_chips.cpp
 CHIPS = {
-    **{
-        name: amd(name)
-        for name in ("polaris10", "vega10", "vangogh", "navi21", "navi31", "navi33")
-    },
-    "phoenix": amd("phoenix"),
-    "strix1": amd("strix1"),
-    "gfx1151": amd_like("strix1", "5510 193 2 2 10"),  # Strix Halo
-    "gfx1200": amd_like("gfx1201", "30096 65 2 2 8"),  # RX 9060 XT
-    "gfx1201": amd("gfx1201"),
+    "polaris10": amd("polaris10"),
+    "vega10": amd("vega10"),
+    "vangogh": amd("vangogh"),
+    "navi21": amd("navi21"),
+    "navi31": amd("navi31", "gfx1100"),
+    "navi33": amd("navi33", "gfx1102"),
+    "phoenix": amd("phoenix", "gfx1103"),
+    "strix1": amd("strix1", "gfx1150"),
+    "gfx1151": amd_like("strix1", "5510 193 2 2 10", "gfx1151"),  # Strix Halo
+    "gfx1200": amd_like("gfx1201", "30096 65 2 2 8", "gfx1200"),  # RX 9060 XT
+    "gfx1201": amd("gfx1201", "gfx1201"),
     **{name: intel(name) for name in ("tgl", "dg2", "lnl", "bmg", "ptl")},
     "b570": intel_device("e20c"),
     "m1": Chip("Honeykrisp", "asahi", "asahi"),
@@ -180,7 +192,7 @@ def fetch(pin: Pin, day: str) -> None:
         problems.append(f"{url}: not the file that {PINS.name} pins")
     raise LabError(
         f"{Path(pin.path).name} cannot be downloaded, and {pin.file.parent} does "
-        "not have it. The driver tier needs the network once, for some 110 MB:\n  "
+        "not have it. The driver tier needs the network once, for some 140 MB:\n  "
         + "\n  ".join(problems)
     )
 
@@ -269,6 +281,38 @@ def build_amd_chips() -> None:
     )
 
 
+def build_emulator() -> Path:
+    """tests/rdna as a library to preload; quick when it is built."""
+    output = ROOT / "build" / "rdna"
+    sources = sorted(RDNA.glob("*.cpp"))
+    texts = [path.read_bytes() for path in (*sources, *sorted(RDNA.glob("*.h")))]
+    key = hashlib.sha256(b"".join(texts)).hexdigest()
+    stamp, library = output / "done", output / "librdna.so"
+    if library.exists() and stamp.exists() and stamp.read_text() == key:
+        return library
+    say("Building the emulator")
+    output.mkdir(parents=True, exist_ok=True)
+    ccache = [found] if (found := shutil.which("ccache")) else []
+    headers = folder() / "root" / "usr" / "include"
+    # It runs where it is built.
+    flags = ["-std=c++20", "-O2", "-march=native", "-fPIC", "-fvisibility=hidden"]
+    flags += ["-Wall", "-Wextra", "-I", headers]
+
+    def compile(source: Path) -> Path:
+        target = output / f"{source.stem}.o"
+        command = [*ccache, "c++", *flags, "-c", source, "-o", target]
+        run(command, f"Compiling {source.name} (apt: g++)")
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        objects = list(threads.map(compile, sources))
+    link = ["c++", "-shared", "-static-libstdc++", *objects, "-o", f"{library}.new"]
+    run([*link, "-ldl", "-lpthread"], "Linking the emulator")
+    os.replace(f"{library}.new", library)  # processes may use the old one
+    stamp.write_text(key)
+    return library
+
+
 def setup() -> None:
     """Everything for every chip; quick when it is there."""
     pins, day = read_pins()
@@ -278,7 +322,7 @@ def setup() -> None:
     everything = PINS.read_text("utf-8")
 
     def install() -> None:
-        say(f"Fetching Mesa's drivers into {folder()} (once; 110 MB)")
+        say(f"Fetching Mesa's drivers into {folder()} (once; 140 MB)")
         for pin in pins:
             fetch(pin, day)
         unpack(packages)
@@ -296,7 +340,9 @@ def first(pattern: str, where: Path) -> Path:
     return found[0]
 
 
-def command_for(chip: Chip, program: list[str]) -> tuple[list[str], dict[str, str]]:
+def command_for(
+    chip: Chip, program: list[str], emulator: Path | None = None
+) -> tuple[list[str], dict[str, str]]:
     """The command and the environment that run a program with a chip's driver,
     by the unpacked loader and C library."""
     root = folder() / "root"
@@ -313,10 +359,49 @@ def command_for(chip: Chip, program: list[str]) -> tuple[list[str], dict[str, st
         **chip.env,
     }
     command = [str(loader), "--library-path", str(libraries())]
-    preload = str(shim)
+    preload = [str(emulator)] if emulator else []
     if chip.preload:
-        preload = f"{first(chip.preload, libraries())} {preload}"
-    return [*command, "--preload", preload, *program], env
+        preload.append(str(first(chip.preload, libraries())))
+    preload.append(str(shim))
+    return [*command, "--preload", " ".join(preload), *program], env
+
+
+def execute(chip: Chip, program: list[str]) -> int:
+    """Runs a program whose kernels are executed; its exit status, or 1 if the
+    emulator has found a fault."""
+    if not chip.processor:
+        executable = ", ".join(name for name, c in CHIPS.items() if c.processor)
+        raise LabError(f"Only {executable} can be executed.")
+    if not (found := shutil.which(program[0])):
+        raise LabError(f"There is no program {program[0]}.")
+    emulator = build_emulator()
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        report = work / "report"
+        report.mkdir()
+        command, env = command_for(chip, [found, *program[1:]], emulator)
+        # sys.executable of a Python program (sitecustomize.py): by the same loader.
+        python = work / "python"
+        words = shlex.join(command[: -len(program[1:]) or None])
+        python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        python.chmod(0o755)
+        paths = [str(RDNA / "python"), env.get("PYTHONPATH", "")]
+        hooks = [env.get("MLX_VK_TEST", ""), "assumed_rates"]
+        plugins = [env.get("PYTEST_PLUGINS", ""), "rdna_faults"]
+        env |= {
+            "RDNA_PROCESSOR": chip.processor,
+            "RDNA_REPORT": str(report),
+            "RDNA_PYTHON": str(python),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTEST_PLUGINS": ",".join(filter(None, plugins)),
+            # Measured rates would be the emulator's, and take 11 seconds.
+            "MLX_VK_TEST": ",".join(filter(None, hooks)),
+        }
+        code = subprocess.run(command, env=env).returncode
+        faults = sum(f.read_text().count("rdna: ") for f in report.iterdir())
+    if faults:
+        print(f"The emulator reported {faults} faults.", file=sys.stderr)
+    return code or int(faults > 0)
 
 
 def main() -> int:
@@ -326,11 +411,14 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("setup")
     runner = commands.add_parser("run")
+    runner.add_argument("--execute", action="store_true", help="kernels run")
     runner.add_argument("chip", choices=CHIPS)
     runner.add_argument("program", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     try:
         setup()
+        if args.command == "run" and args.execute:
+            return execute(CHIPS[args.chip], args.program)
         if args.command == "run":
             command, env = command_for(CHIPS[args.chip], args.program)
             return subprocess.run(command, env=env).returncode

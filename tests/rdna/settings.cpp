@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -38,7 +40,8 @@ const Settings& settings() {
 void report(const std::string& fault) {
   std::string text = "rdna: " + fault + "\n";
   std::fputs(text.c_str(), stderr);
-  if (auto& file = settings().report; !file.empty()) {
+  if (auto& folder = settings().report; !folder.empty()) {
+    auto file = folder + "/" + std::to_string(getpid());
     if (FILE* out = std::fopen(file.c_str(), "a")) {
       std::fputs(text.c_str(), out);
       std::fclose(out);
