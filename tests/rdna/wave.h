@@ -30,6 +30,14 @@ constexpr uint32_t kVectorRegisters = 256;
 // What registers hold before they are written: a NaN, and no valid address.
 constexpr uint32_t kPoison = 0x7fc0dead;
 
+// Why a wave stopped.
+enum class Stop : uint8_t {
+  Running,
+  Ended, // s_endpgm
+  Barrier, // s_barrier, or s_barrier_wait of gfx12
+  Paused, // the budget is used up, or s_sleep: other waves may run
+};
+
 struct Wave {
   alignas(64) uint32_t v[kVectorRegisters][kMaxLanes];
   alignas(64) uint32_t active[kMaxLanes]; // EXEC, all ones or 0 per lane
@@ -38,6 +46,7 @@ struct Wave {
   bool all_active; // EXEC has every lane
   bool signalled; // gfx12: arrived at the barrier, has not waited yet
   bool ended;
+  Stop stop; // of run()
   uint32_t lanes = 64; // 32 or 64
   uint32_t gfx = 11; // 9, 10, 11, 12
   uint32_t pc; // index of the next instruction in its Program
@@ -46,6 +55,7 @@ struct Wave {
   uint32_t mode;
   std::vector<uint8_t> scratch; // lanes * scratch_bytes, lane after lane
   uint32_t scratch_bytes = 0; // per lane
+  uint64_t code; // GPU address of the program, set by run()
   Memory* memory = nullptr;
 
   // Poisons all registers; EXEC has the first `count` lanes. The dispatcher
@@ -59,18 +69,17 @@ struct Wave {
   // Call after writing s[kExec] or s[kExec + 1] directly.
   void exec_changed();
 
+  // Gives the host's floating-point unit the rounding and the denormals of
+  // `mode`. Throws Fault for modes of 16-bit and 64-bit floats that are not
+  // rounding to nearest even with denormals.
+  void mode_changed() const;
+
   uint64_t vcc() const {
     return lanes == 64 ? pair(kVcc) : s[kVcc];
   }
   uint64_t pair(uint32_t index) const {
     return s[index] | uint64_t(s[index + 1]) << 32;
   }
-};
-
-enum class Stop : uint8_t {
-  Ended, // s_endpgm
-  Barrier, // s_barrier, or s_barrier_wait of gfx12
-  Paused, // the budget is used up, or s_sleep: other waves may run
 };
 
 // Runs a wave until it ends, waits or has executed `budget` instructions, which

@@ -1,0 +1,179 @@
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+
+#include "arithmetic.h"
+#include "llvm.h"
+#include "memory.h"
+#include "program.h"
+#include "text.h"
+
+namespace rdna {
+namespace {
+
+constexpr size_t kLongest = 64; // bytes that hold any instruction
+constexpr size_t kMostBytes = 4 << 20; // of a shader
+
+bool is_branch(const std::string& text) {
+  return text.starts_with("s_branch") || text.starts_with("s_cbranch");
+}
+
+// A load of scalars whose result runs from s[104] into VCC, which LLVM refuses
+// to print: "s_load_b128 s[104:107], s[2:3], 0x0".
+std::string scalar_load_text(std::span<const u8> code, u32 gfx) {
+  u32 words[2];
+  if (gfx != 11 || code.size() < sizeof words)
+    return "";
+  std::memcpy(words, code.data(), sizeof words);
+  constexpr const char* names[] = {"b32", "b64", "b128", "b256", "b512"};
+  u32 operation = words[0] >> 18 & 255, result = words[0] >> 6 & 127;
+  u32 base = (words[0] & 63) * 2, register_offset = words[1] >> 25;
+  constexpr u32 kSmem = 0b111101, kNoRegister = 124;
+  if (words[0] >> 26 != kSmem || operation >= std::size(names) ||
+      register_offset != kNoRegister)
+    return "";
+  char text[96];
+  snprintf(
+      text,
+      sizeof text,
+      "s_load_%s s[%u:%u], s[%u:%u], %d",
+      names[operation],
+      result,
+      result + (1u << operation) - 1,
+      base,
+      base + 1,
+      signed_field(i32(words[1]), 0, 21));
+  return text;
+}
+
+[[noreturn]] void refuse(
+    const Target& target, const Instruction& i, const std::string& why) {
+  char place[32];
+  snprintf(place, sizeof place, "+0x%x ", i.pc);
+  throw Fault(target.cpu + " " + place + i.text + ": " + why);
+}
+
+class Decoder {
+ public:
+  Decoder(const Target& target, uint64_t address, std::span<const u8> code)
+      : target_(target),
+        code_(code.first(std::min(code.size(), kMostBytes))),
+        text_of_(target.cpu, target.gfx, target.lanes) {
+    program_.address = address;
+  }
+
+  Program decode() {
+    size_t at = 0, furthest = 0;
+    for (;;) {
+      Instruction i = next(at);
+      at += i.size;
+      if (is_branch(i.text)) {
+        // In words from the next instruction; first the byte.
+        i.target = u32(at + 4 * i64(i16(i.operands[0].value)));
+        furthest = std::max<size_t>(furthest, i.target);
+      }
+      bool last = i.text.starts_with("s_endpgm") && at > furthest;
+      index_[i.pc] = u32(program_.code.size());
+      program_.code.push_back(std::move(i));
+      if (last)
+        break;
+    }
+    resolve_branches();
+    program_.size = at;
+    program_.runs.resize(program_.code.size());
+    return std::move(program_);
+  }
+
+ private:
+  Instruction next(size_t at) {
+    Instruction i;
+    i.pc = u32(at);
+    auto rest = code_.subspan(std::min(at, code_.size()));
+    rest = rest.first(std::min(rest.size(), kLongest));
+    size_t size = 0;
+    i.text = text_of_(rest, size);
+    if (size == 0 && !(i.text = scalar_load_text(rest, target_.gfx)).empty())
+      size = 8;
+    if (size == 0)
+      refuse(target_, i, "cannot be decoded: " + hexadecimal(rest));
+    i.size = u32(size);
+    std::vector<u32> words(size / 4);
+    std::memcpy(words.data(), rest.data(), size);
+    try {
+      fill(i, words);
+    } catch (const Fault& fault) {
+      refuse(target_, i, fault.what());
+    }
+    return i;
+  }
+
+  void fill(Instruction& i, std::span<const u32> words) {
+    size_t pair = i.text.find(" :: ");
+    parse(i, i.text.substr(0, pair), words);
+    if (pair == i.text.npos)
+      return;
+    auto second = std::make_unique<Instruction>();
+    second->pc = i.pc;
+    second->text = i.text.substr(pair + 4);
+    parse(*second, second->text, words);
+    i.second = second.get();
+    program_.second_halves.push_back(std::move(second));
+  }
+
+  void resolve_branches() {
+    for (Instruction& i : program_.code)
+      if (is_branch(i.text)) {
+        auto found = index_.find(i.target);
+        if (found == index_.end())
+          refuse(target_, i, "branches into an instruction");
+        i.target = found->second;
+      }
+  }
+
+  static std::string hexadecimal(std::span<const u8> code) {
+    std::string text;
+    char byte[4];
+    for (u8 x : code.first(std::min<size_t>(code.size(), 16))) {
+      snprintf(byte, sizeof byte, "%02x ", x);
+      text += byte;
+    }
+    return text;
+  }
+
+  const Target& target_;
+  std::span<const u8> code_;
+  Disassembler text_of_;
+  Program program_;
+  std::unordered_map<u32, u32> index_; // byte offset: index
+};
+
+struct Cached {
+  std::vector<u8> code;
+  std::unique_ptr<Program> program;
+};
+
+} // namespace
+
+const Program& decode(
+    const Target& target,
+    uint64_t address,
+    std::span<const uint8_t> code) {
+  using Key = std::tuple<std::string, uint32_t, uint64_t>;
+  static std::map<Key, std::vector<Cached>> cache;
+  auto& programs = cache[{target.cpu, target.lanes, address}];
+  // Other code may have been at the address before.
+  for (Cached& c : programs)
+    if (c.code.size() <= code.size() &&
+        std::memcmp(c.code.data(), code.data(), c.code.size()) == 0)
+      return *c.program;
+  auto program = std::make_unique<Program>(
+      Decoder(target, address, code).decode());
+  std::vector<u8> copy(code.begin(), code.begin() + program->size);
+  programs.push_back({std::move(copy), std::move(program)});
+  return *programs.back().program;
+}
+
+} // namespace rdna
