@@ -57,7 +57,7 @@ class LabError(Exception):
 class Chip:
     driver: str  # as people call it
     icd: str  # <icd>_icd*.json
-    shim: str  # lib<shim>_noop_drm_shim.so
+    shim: str  # lib<shim>_noop_drm_shim.so; "": the driver needs no device
     env: dict[str, str] = field(default_factory=dict)
     preload: str = ""  # before the shim
     processor: str = ""  # LLVM's name of what tests/rdna can execute
@@ -104,6 +104,10 @@ CHIPS = {
     "a740": Chip("Turnip", "freedreno", "freedreno", {"FD_GPU_ID": "740"}),
     "nvk": Chip("NVK", "nouveau", "nouveau", {"NOUVEAU_CHIPSET": "172"}),
 }
+# Executes without an emulator; has cooperative matrices of 8 x 8 x 8.
+LAVAPIPE = Chip("lavapipe", "lvp", "", {"MLX_VK_DEVICE": "cpu"})
+EXECUTABLE = {name: c for name, c in CHIPS.items() if c.processor}
+EXECUTABLE["lavapipe"] = LAVAPIPE
 
 
 def folder() -> Path:
@@ -347,7 +351,6 @@ def command_for(
     by the unpacked loader and C library."""
     root = folder() / "root"
     icd = first(f"{chip.icd}_icd*.json", root / "usr" / "share" / "vulkan" / "icd.d")
-    shim = first(f"lib{chip.shim}_noop_drm_shim.so", libraries())
     loader = first("ld-linux-x86-64.so.2", libraries())
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     env |= {
@@ -359,45 +362,39 @@ def command_for(
         **chip.env,
     }
     command = [str(loader), "--library-path", str(libraries())]
-    preload = [str(emulator)] if emulator else []
-    if chip.preload:
-        preload.append(str(first(chip.preload, libraries())))
-    preload.append(str(shim))
-    return [*command, "--preload", " ".join(preload), *program], env
+    preload = [emulator] if emulator else []
+    for name in (chip.preload, chip.shim and f"lib{chip.shim}_noop_drm_shim.so"):
+        preload += [first(name, libraries())] if name else []
+    if preload:
+        command += ["--preload", " ".join(map(str, preload))]
+    return [*command, *program], env
 
 
 def execute(chip: Chip, program: list[str]) -> int:
-    """Runs a program whose kernels are executed; its exit status, or 1 if the
-    emulator has found a fault."""
-    if not chip.processor:
-        executable = ", ".join(name for name, c in CHIPS.items() if c.processor)
-        raise LabError(f"Only {executable} can be executed.")
+    """Runs a program and its kernels; its exit status, or 1 if the emulator has
+    found a fault."""
     if not (found := shutil.which(program[0])):
         raise LabError(f"There is no program {program[0]}.")
-    emulator = build_emulator()
+    emulator = build_emulator() if chip.processor else None
     with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        report = work / "report"
+        python, report = Path(name) / "python", Path(name) / "report"
         report.mkdir()
-        command, env = command_for(chip, [found, *program[1:]], emulator)
-        # sys.executable of a Python program (sitecustomize.py): by the same loader.
-        python = work / "python"
-        words = shlex.join(command[: -len(program[1:]) or None])
-        python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        command, env = command_for(chip, [found], emulator)
+        # For sys.executable of a Python program: the same by the same loader.
+        python.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         python.chmod(0o755)
-        paths = [str(RDNA / "python"), env.get("PYTHONPATH", "")]
-        hooks = [env.get("MLX_VK_TEST", ""), "assumed_rates"]
-        plugins = [env.get("PYTEST_PLUGINS", ""), "rdna_faults"]
-        env |= {
-            "RDNA_PROCESSOR": chip.processor,
-            "RDNA_REPORT": str(report),
-            "RDNA_PYTHON": str(python),
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "PYTEST_PLUGINS": ",".join(filter(None, plugins)),
-            # Measured rates would be the emulator's, and take 11 seconds.
-            "MLX_VK_TEST": ",".join(filter(None, hooks)),
-        }
-        code = subprocess.run(command, env=env).returncode
+
+        def extend(name: str, separator: str, *words: str) -> None:
+            env[name] = separator.join(filter(None, (env.get(name), *words)))
+
+        env["RDNA_PYTHON"] = str(python)
+        extend("PYTHONPATH", os.pathsep, str(RDNA / "python"))
+        if emulator:
+            env |= {"RDNA_PROCESSOR": chip.processor, "RDNA_REPORT": str(report)}
+            extend("PYTEST_PLUGINS", ",", "rdna_faults")
+            # Measuring the emulator's rates would take 11 seconds.
+            extend("MLX_VK_TEST", ",", "assumed_rates")
+        code = subprocess.run([*command, *program[1:]], env=env).returncode
         faults = sum(f.read_text().count("rdna: ") for f in report.iterdir())
     if faults:
         print(f"The emulator reported {faults} faults.", file=sys.stderr)
@@ -412,15 +409,17 @@ def main() -> int:
     commands.add_parser("setup")
     runner = commands.add_parser("run")
     runner.add_argument("--execute", action="store_true", help="kernels run")
-    runner.add_argument("chip", choices=CHIPS)
+    runner.add_argument("chip", choices=[*CHIPS, "lavapipe"])
     runner.add_argument("program", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     try:
         setup()
         if args.command == "run" and args.execute:
-            return execute(CHIPS[args.chip], args.program)
+            if args.chip not in EXECUTABLE:
+                raise LabError(f"Only {', '.join(EXECUTABLE)} can be executed.")
+            return execute(EXECUTABLE[args.chip], args.program)
         if args.command == "run":
-            command, env = command_for(CHIPS[args.chip], args.program)
+            command, env = command_for({**CHIPS, **EXECUTABLE}[args.chip], args.program)
             return subprocess.run(command, env=env).returncode
     except LabError as error:
         print(error, file=sys.stderr)
