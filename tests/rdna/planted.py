@@ -41,7 +41,7 @@ KERNELS = {
     ),
     "no_barrier_for_some": (
         "shared float s[128];",
-        "s[i] = load(x, i); if (i < 32) { return; } barrier();store(y, i, s[127 - i]);",
+        "s[i] = load(x, i); if (i < 64) { return; } barrier();store(y, i, s[127 - i]);",
     ),
     "two_barriers": (
         "shared float s[128];",
