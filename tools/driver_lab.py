@@ -16,6 +16,7 @@ The folder is $MLXVK_DRIVER_LAB, else mlx-vulkan-drivers in the user's cache.
 """
 
 import argparse
+import fcntl
 import hashlib
 import os
 import re
@@ -292,10 +293,17 @@ def build_emulator() -> Path:
     texts = [path.read_bytes() for path in (*sources, *sorted(RDNA.glob("*.h")))]
     key = hashlib.sha256(b"".join(texts)).hexdigest()
     stamp, library = output / "done", output / "librdna.so"
-    if library.exists() and stamp.exists() and stamp.read_text() == key:
-        return library
-    say("Building the emulator")
     output.mkdir(parents=True, exist_ok=True)
+    with open(output / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists() or not stamp.exists() or stamp.read_text() != key:
+            compile_emulator(sources, library)
+            stamp.write_text(key)
+    return library
+
+
+def compile_emulator(sources: list[Path], library: Path) -> None:
+    say("Building the emulator (once; some two minutes)")
     ccache = [found] if (found := shutil.which("ccache")) else []
     headers = folder() / "root" / "usr" / "include"
     # It runs where it is built.
@@ -303,7 +311,7 @@ def build_emulator() -> Path:
     flags += ["-Wall", "-Wextra", "-I", headers]
 
     def compile(source: Path) -> Path:
-        target = output / f"{source.stem}.o"
+        target = library.parent / f"{source.stem}.o"
         command = [*ccache, "c++", *flags, "-c", source, "-o", target]
         run(command, f"Compiling {source.name} (apt: g++)")
         return target
@@ -313,8 +321,6 @@ def build_emulator() -> Path:
     link = ["c++", "-shared", "-static-libstdc++", *objects, "-o", f"{library}.new"]
     run([*link, "-ldl", "-lpthread"], "Linking the emulator")
     os.replace(f"{library}.new", library)  # processes may use the old one
-    stamp.write_text(key)
-    return library
 
 
 def setup() -> None:

@@ -6,9 +6,9 @@
 // Threads: one at a time.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -39,24 +39,20 @@ class Races {
   // not remembered, so that nothing races with it later.
   std::optional<Conflict>
   touch(User user, Act act, uint64_t address, uint64_t bytes) {
-    std::optional<Conflict> found;
-    while (bytes && !found) {
-      uint64_t at = address % page_bytes;
-      uint64_t count = std::min(bytes, page_bytes - at);
+    uint64_t at = address % page_bytes;
+    if (at + bytes <= page_bytes && user != nobody) {
       Page& page = page_of(address / page_bytes);
-      if (!free_of_others(page, user, act, at, count)) {
-        found = conflict(page, user, act, at, count);
-        if (found) {
-          found->address += address - at;
-        }
+      bool done = bytes == 4 ? usual<uint32_t>(page, user, act, at)
+          : bytes == 2       ? usual<uint16_t>(page, user, act, at)
+          : bytes == 8       ? usual<uint64_t>(page, user, act, at)
+          : bytes == 16      ? usual<uint64_t>(page, user, act, at) &&
+              usual<uint64_t>(page, user, act, at + 8)
+                        : false;
+      if (done) {
+        return std::nullopt;
       }
-      if (user != nobody) {
-        mark(page, user, act, at, count);
-      }
-      address += count;
-      bytes -= count;
     }
-    return found;
+    return touch_bytes(user, act, address, bytes);
   }
 
  private:
@@ -69,66 +65,50 @@ class Races {
     bool atomics = false; // there are any
     std::array<Users, 3> users; // by act
   };
+  // Pages that were used last, by the end of their number.
+  struct Recent {
+    uint64_t number = ~uint64_t(0);
+    Page* page = nullptr;
+  };
 
   Page& page_of(uint64_t number) {
-    if (number != last_number_) {
-      auto& page = pages_[number];
-      if (!page) {
-        page = std::make_unique<Page>();
-      }
-      last_number_ = number;
-      last_page_ = page.get();
+    Recent& recent = recent_[number % recent_.size()];
+    if (recent.number != number) {
+      recent = {number, find(number)};
     }
-    if (last_page_->epoch != epoch_) {
-      clear(*last_page_);
+    if (recent.page->epoch != epoch_) {
+      clear(*recent.page);
     }
-    return *last_page_;
+    return *recent.page;
   }
+  Page* find(uint64_t number);
+  void clear(Page& page);
 
-  static bool only(const Users& users, User user, uint64_t at, uint64_t count) {
-    uint8_t others = 0;
-    for (uint64_t i = at; i < at + count; ++i) {
-      others |= users[i] && users[i] != user;
+  // Remembers an access to the bytes of a Word if it is of the usual kind: no
+  // atomic, all bytes had the same users before, and none makes a conflict.
+  template <class Word>
+  static bool usual(Page& page, User user, Act act, uint64_t at) {
+    constexpr auto ones = Word(~Word(0) / 255); // 0x0101...
+    const Word self = Word(ones * user), many = Word(ones * several);
+    Word users[3];
+    for (int a = 0; a < 3; ++a) {
+      std::memcpy(&users[a], &page.users[a][at], sizeof(Word));
     }
-    return !others;
-  }
-  static bool free_of_others(
-      const Page& page,
-      User user,
-      Act act,
-      uint64_t at,
-      uint64_t count) {
-    return only(page.users[int(Act::Store)], user, at, count) &&
-        (act == Act::Load ||
-         only(page.users[int(Act::Load)], user, at, count)) &&
-        (act == Act::Atomic || !page.atomics ||
-         only(page.users[int(Act::Atomic)], user, at, count));
-  }
-  static std::optional<Conflict>
-  conflict(const Page& page, User user, Act act, uint64_t at, uint64_t count);
-
-  static void
-  mark(Page& page, User user, Act act, uint64_t at, uint64_t count) {
-    page.atomics |= act == Act::Atomic;
-    auto& users = page.users[int(act)];
-    for (uint64_t i = at; i < at + count; ++i) {
-      users[i] = users[i] && users[i] != user ? several : user;
+    auto& [loads, stores, atomics] = users;
+    bool own = (stores == 0 || stores == self) && atomics == 0;
+    bool known = act == Act::Load && loads == many;
+    if (!own || act == Act::Atomic || !(loads == 0 || loads == self || known)) {
+      return false;
     }
+    std::memcpy(&page.users[int(act)][at], known ? &many : &self, sizeof(Word));
+    return true;
   }
-  void clear(Page& page) {
-    page.users[int(Act::Load)].fill(0);
-    page.users[int(Act::Store)].fill(0);
-    if (page.atomics) {
-      page.users[int(Act::Atomic)].fill(0);
-    }
-    page.atomics = false;
-    page.epoch = epoch_;
-  }
+  std::optional<Conflict>
+  touch_bytes(User user, Act act, uint64_t address, uint64_t bytes);
 
   uint64_t epoch_ = 1;
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
-  uint64_t last_number_ = ~uint64_t(0);
-  Page* last_page_ = nullptr;
+  std::array<Recent, 64> recent_;
 };
 
 } // namespace rdna
