@@ -47,6 +47,17 @@ const Llvm& llvm() {
 
 } // namespace
 
+const std::string& llvm_library() {
+  return library_name();
+}
+
+std::string llvm_features(uint32_t gfx, uint32_t lanes) {
+  std::string features = gfx == 9 ? ""
+      : lanes == 32               ? "+wavefrontsize32,-wavefrontsize64"
+                                  : "+wavefrontsize64,-wavefrontsize32";
+  return gfx >= 11 ? features + ",+real-true16" : features;
+}
+
 void set_llvm(std::string library) {
   library_name() = std::move(library);
 }
@@ -55,11 +66,7 @@ Disassembler::Disassembler(
     const std::string& cpu,
     uint32_t gfx,
     uint32_t lanes) {
-  std::string features = gfx == 9 ? ""
-      : lanes == 32 ? "+wavefrontsize32,-wavefrontsize64"
-                    : "+wavefrontsize64,-wavefrontsize32";
-  if (gfx >= 11)
-    features += ",+real-true16";
+  std::string features = llvm_features(gfx, lanes);
   context_ = llvm().create(
       "amdgcn--", cpu.c_str(), features.c_str(), nullptr, 0, nullptr, nullptr);
   if (!context_)

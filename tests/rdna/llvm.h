@@ -1,10 +1,15 @@
 // LLVM's disassembler, by its C interface.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace rdna {
+
+// The library's name, and LLVM's names of what a target has.
+const std::string& llvm_library();
+std::string llvm_features(uint32_t gfx, uint32_t lanes);
 
 class Disassembler {
  public:

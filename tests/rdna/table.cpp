@@ -42,6 +42,17 @@ constexpr std::pair<std::string_view, std::string_view> other_names[] = {
 
 std::unordered_map<std::string_view, const Row*> index_rows() {
   std::unordered_map<std::string_view, const Row*> index;
+  for (const Row* row : all_rows())
+    index[row->name] = row;
+  for (auto [other, name] : other_names)
+    index[other] = index.at(name);
+  return index;
+}
+
+} // namespace
+
+std::vector<const Row*> all_rows() {
+  std::vector<const Row*> rows;
   for (Table table :
        {scalar_table(),
         scalar_float_table(),
@@ -57,13 +68,13 @@ std::unordered_map<std::string_view, const Row*> index_rows() {
         shared_table(),
         atomic_table()})
     for (const Row& row : table)
-      index[row.name] = &row;
-  for (auto [other, name] : other_names)
-    index[other] = index.at(name);
-  return index;
+      rows.push_back(&row);
+  return rows;
 }
 
-} // namespace
+const Row* row_of(const Instruction& i) {
+  return find_row(without_encoding(i.text.substr(0, i.text.find(' '))));
+}
 
 const Row* find_row(std::string_view name) {
   static const auto index = index_rows();

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "instruction.h"
 
@@ -44,6 +46,11 @@ Table global_table();
 Table shared_table();
 Table atomic_table();
 
+std::vector<const Row*> all_rows();
+// The row that a decoded instruction came from.
+const Row* row_of(const Instruction& instruction);
+// A mnemonic without LLVM's suffix of the encoding, as the tables have it.
+std::string without_encoding(std::string_view mnemonic);
 // The row of a mnemonic without encoding suffix, or null.
 const Row* find_row(std::string_view name);
 

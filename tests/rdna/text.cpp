@@ -173,12 +173,13 @@ Operand parse_operand(
 
 // Modifiers -------------------------------------------------------------------
 
-// Says which row's functions know: without effect here.
-bool cache_policy(std::string_view word) {
-  for (std::string_view known : {"glc", "slc", "dlc", "nv", "lds"})
+// Cache policies and counters to wait for, which have no effect here.
+bool ignored(std::string_view word) {
+  for (std::string_view known : {"glc", "slc", "dlc", "nv"})
     if (word == known)
-      return known != "lds";
-  return word.starts_with("th:") || word.starts_with("scope:");
+      return true;
+  return word.starts_with("th:") || word.starts_with("scope:") ||
+      word.starts_with("wait_exp:");
 }
 
 // "[3,2,1,0]"
@@ -276,7 +277,7 @@ u32 parse_modifier(
     i.fetch_inactive = value == "1";
   else if (parse_dpp(name, value, i))
     return kDpp;
-  else if (!parse_offset(name, value, words, i) && !cache_policy(word))
+  else if (!parse_offset(name, value, words, i) && !ignored(word))
     throw Fault("unknown modifier " + std::string(word));
   return 0;
 }
@@ -338,6 +339,8 @@ Parts split(const std::string& text) {
   return parts;
 }
 
+} // namespace
+
 std::string without_encoding(std::string_view mnemonic) {
   for (std::string_view suffix : {"_e64_dpp", "_e32", "_e64", "_dpp"})
     if (take_suffix(mnemonic, suffix))
@@ -346,8 +349,6 @@ std::string without_encoding(std::string_view mnemonic) {
     return "v_" + std::string(mnemonic);
   return std::string(mnemonic);
 }
-
-} // namespace
 
 void parse(
     Instruction& i,
@@ -366,7 +367,6 @@ void parse(
     if (i.count == i.operands.size())
       throw Fault("too many operands");
     Operand& o = i.operands[i.count++];
-    // "row_mirror" and the like follow the operands without a comma.
     o = parse_operand(operand, name, words);
     if (o.negate || o.absolute)
       needs |= kSigns;

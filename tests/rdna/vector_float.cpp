@@ -194,6 +194,23 @@ void v_div_fixup_f32(Wave& w, const Instruction& i) {
   finish<Result::Computed>(w, i, r);
 }
 
+// fma of a value of the lane's quad, by its number in it, and the lane's own
+// (RDNA3 ISA, "VINTERP"); compilers also use it outside of pixel shaders.
+template <u32 First, bool OwnThird>
+void interpolate(Wave& w, const Instruction& i) {
+  Lanes<u32> a, b, c, r;
+  const u32* p = read_float(w, i, i.operands[1], a);
+  const u32* q = read_float(w, i, i.operands[2], b);
+  const u32* s = read_float(w, i, i.operands[3], c);
+  for (u32 l = 0; l < w.lanes; ++l) {
+    u32 quad = l & ~3u;
+    float x = f32(p[quad + First]), y = f32(q[l]);
+    float z = f32(s[OwnThird ? l : quad]), f = std::fma(x, y, z);
+    r[l] = f == f ? bits(f) : nan_of(x, y, z);
+  }
+  finish<Result::Computed>(w, i, r);
+}
+
 #define F1(name, e) {#name, float1<[](float a) -> float { return (e); }>, kFloat}
 #define F2(name, e) \
   {#name, float2<[](float a, float b) -> float { return (e); }>, kFloat}
@@ -276,6 +293,8 @@ constexpr Row rows[] = {
         v_cvt_pk_rtz_f16_f32,
         half_toward_zero(a) | u32(half_toward_zero(b)) << 16),
     {"v_cvt_pk_u8_f32", v_cvt_pk_u8_f32, kSigns},
+    {"v_interp_p10_f32", interpolate<1, false>, kSigns | kClamp},
+    {"v_interp_p2_f32", interpolate<2, true>, kSigns | kClamp},
 };
 
 } // namespace
