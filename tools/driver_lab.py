@@ -28,8 +28,9 @@ import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -220,6 +221,15 @@ def run(command: list[str | Path], what: str, **options) -> None:
         raise LabError(f"{what} failed:\n{done.stdout[-2000:]}")
 
 
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Other processes wait."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with open(lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def once(name: str, key: str, make: Callable[[], None]) -> None:
     """Runs `make` unless it was done for this key: pins that have changed, or a
     setup that was stopped, begin again."""
@@ -300,9 +310,7 @@ def build_emulator() -> Path:
     texts.append(" ".join(EMULATOR_FLAGS).encode())
     key = hashlib.sha256(b"".join(texts)).hexdigest()
     stamp, library = output / "done", output / "librdna.so"
-    output.mkdir(parents=True, exist_ok=True)
-    with open(output / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(output / "lock"):
         if not library.exists() or not stamp.exists() or stamp.read_text() != key:
             compile_emulator(sources, library)
             stamp.write_text(key)
@@ -332,7 +340,6 @@ def setup() -> None:
     pins, day = read_pins()
     packages = [pin for pin in pins if pin.path.endswith(".deb")]
     (source,) = (pin for pin in pins if "/mesa_" in pin.path)
-    folder().mkdir(parents=True, exist_ok=True)
     everything = PINS.read_text("utf-8")
 
     def install() -> None:
@@ -342,9 +349,10 @@ def setup() -> None:
         unpack(packages)
         build_intel_shim(source)
 
-    once("drivers", everything, install)
-    source_text = AMD_SOURCE.read_text("utf-8")
-    once("amd-chips", everything + source_text, build_amd_chips)
+    with alone(folder() / "lock"):
+        once("drivers", everything, install)
+        source_text = AMD_SOURCE.read_text("utf-8")
+        once("amd-chips", everything + source_text, build_amd_chips)
 
 
 def first(pattern: str, where: Path) -> Path:
@@ -400,6 +408,7 @@ def execute(chip: Chip, program: list[str]) -> int:
         env["RDNA_PYTHON"] = str(python)
         extend("PYTHONPATH", os.pathsep, str(RDNA / "python"))
         if emulator:
+            env.pop("MLX_VK_DEVICE", None)  # there is no other device
             env |= {"RDNA_PROCESSOR": chip.processor, "RDNA_REPORT": str(report)}
             extend("PYTEST_PLUGINS", ",", "rdna_faults")
             # Measuring the emulator's rates would take 11 seconds.
