@@ -54,6 +54,32 @@ void ds_atomic(Wave& w, const Instruction& i) {
       w, places, Returns ? i.operands[0].index : -1, source, second);
 }
 
+// One addition of Sign times the number of active lanes, at M0 + offset; all
+// active lanes get the old value.
+template <i32 Sign>
+void ds_count(Wave& w, const Instruction& i) {
+  u64 exec = w.exec();
+  if (!exec)
+    return;
+  u32 first = std::countr_zero(exec);
+  Places places;
+  places.address[first] = (w.s[kM0] & 0xffff) + i.offset;
+  w.memory->resolve(
+      {w,
+       i,
+       Space::Shared,
+       Act::Atomic,
+       4,
+       u64(1) << first,
+       places.address.x},
+      places.host);
+  u32 old;
+  std::memcpy(&old, places.host[first], sizeof old);
+  u32 next = old + Sign * std::popcount(exec);
+  std::memcpy(places.host[first], &next, sizeof next);
+  each_active(w, [&](u32 l) { w.v[i.operands[0].index][l] = old; });
+}
+
 // o: the old value, x: the source, c: the second source.
 #define FUNCTION(T, e) \
   [](T o [[maybe_unused]], T x, T c [[maybe_unused]]) -> T { return (e); }
@@ -91,6 +117,8 @@ constexpr Row rows[] = {
     EVERYWHERE("and", "b64", u64, o & x),
     EVERYWHERE("or", "b64", u64, o | x),
     EVERYWHERE("xor", "b64", u64, o ^ x),
+    {"ds_append", ds_count<1>, kPlain},
+    {"ds_consume", ds_count<-1>, kPlain},
     GLOBAL("swap_b32", u32, x),
     GLOBAL("swap_b64", u64, x),
     GLOBAL("cmpswap_b32", u32, o == c ? x : o),

@@ -34,6 +34,8 @@ constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"v_med3_num_f16", "v_med3_f16"},
     {"v_pk_min_num_f16", "v_pk_min_f16"},
     {"v_pk_max_num_f16", "v_pk_max_f16"},
+    {"v_mad_co_u64_u32", "v_mad_u64_u32"},
+    {"v_mad_co_i64_i32", "v_mad_i64_i32"},
     {"global_atomic_min_num_f32", "global_atomic_min_f32"},
     {"global_atomic_max_num_f32", "global_atomic_max_f32"},
     {"ds_min_num_f32", "ds_min_f32"},

@@ -102,98 +102,6 @@ void v_cvt_pk_u8_f32(Wave& w, const Instruction& i) {
   write(w, i, r);
 }
 
-// The three instructions of a division a / b (RDNA3 ISA, "V_DIV_SCALE_F32"):
-// v_div_scale moves numerator and denominator away from the limits of the
-// exponent and sets VCC where the quotient must be scaled back, v_div_fmas does
-// so, v_div_fixup puts in the special values.
-int exponent_bits(float x) {
-  return bits(x) >> 23 & 0xff;
-}
-bool denormal(float x) {
-  return x != 0 && exponent_bits(x) == 0;
-}
-float scaled_operand(float x, float below, float above, bool& scale_back) {
-  scale_back = false;
-  if (below == 0 || above == 0)
-    return f32(kNan);
-  int apart = exponent_bits(above) - exponent_bits(below);
-  if (apart >= 96) {
-    scale_back = true; // the quotient is near its largest
-    return x == below ? std::ldexp(x, 64) : x;
-  }
-  if (denormal(below))
-    return std::ldexp(x, 64);
-  bool tiny_inverse = denormal(float(1.0 / double(below)));
-  bool tiny_quotient = denormal(float(double(above) / double(below)));
-  if (tiny_inverse && tiny_quotient) {
-    scale_back = true;
-    return x == below ? std::ldexp(x, 64) : x;
-  }
-  if (tiny_inverse)
-    return std::ldexp(x, -64);
-  if (tiny_quotient) {
-    scale_back = true;
-    return x == above ? std::ldexp(x, 64) : x;
-  }
-  return exponent_bits(above) <= 23 ? std::ldexp(x, 64) : x;
-}
-void v_div_scale_f32(Wave& w, const Instruction& i) {
-  Lanes<u32> a, b, c, r;
-  const u32* p = read_float(w, i, i.operands[2], a);
-  const u32* q = read_float(w, i, i.operands[3], b);
-  const u32* s = read_float(w, i, i.operands[4], c);
-  u64 out = 0;
-  for (u32 l = 0; l < w.lanes; ++l) {
-    bool back;
-    r[l] = bits(scaled_operand(f32(p[l]), f32(q[l]), f32(s[l]), back));
-    out |= u64(back) << l;
-  }
-  write(w, i, r);
-  set_scalar_mask(w, i.operands[1], out & w.exec());
-}
-void v_div_fmas_f32(Wave& w, const Instruction& i) {
-  Lanes<u32> a, b, c, r;
-  const u32* p = read_float(w, i, i.operands[1], a);
-  const u32* q = read_float(w, i, i.operands[2], b);
-  const u32* s = read_float(w, i, i.operands[3], c);
-  u64 vcc = w.vcc();
-  for (u32 l = 0; l < w.lanes; ++l) {
-    float x = f32(p[l]), y = f32(q[l]), z = f32(s[l]);
-    float f = std::fma(x, y, z);
-    if (vcc >> l & 1)
-      f = std::ldexp(f, exponent_bits(z) > 127 ? 64 : -64);
-    r[l] = f == f ? bits(f) : nan_of(x, y, z);
-  }
-  finish<Result::Computed>(w, i, r);
-}
-float fixed_quotient(float quotient, float below, float above) {
-  u32 sign = (bits(below) ^ bits(above)) & kSign;
-  if (above != above || below != below)
-    return f32(nan_of(above, below));
-  bool nothing = (below == 0 && above == 0) ||
-      (std::isinf(below) && std::isinf(above));
-  if (nothing)
-    return f32(kNan | kSign);
-  if (below == 0 || std::isinf(above))
-    return f32(kInfinity | sign);
-  if (std::isinf(below) || above == 0)
-    return f32(sign);
-  int apart = exponent_bits(above) - exponent_bits(below);
-  if (apart < -150)
-    return f32(sign);
-  return apart > 253 ? f32(kInfinity | sign)
-                     : f32((bits(quotient) & ~kSign) | sign);
-}
-void v_div_fixup_f32(Wave& w, const Instruction& i) {
-  Lanes<u32> a, b, c, r;
-  const u32* p = read_float(w, i, i.operands[1], a);
-  const u32* q = read_float(w, i, i.operands[2], b);
-  const u32* s = read_float(w, i, i.operands[3], c);
-  for (u32 l = 0; l < w.lanes; ++l)
-    r[l] = bits(fixed_quotient(f32(p[l]), f32(q[l]), f32(s[l])));
-  finish<Result::Computed>(w, i, r);
-}
-
 // fma of a value of the lane's quad, by its number in it, and the lane's own
 // (RDNA3 ISA, "VINTERP"); compilers also use it outside of pixel shaders.
 template <u32 First, bool OwnThird>
@@ -274,9 +182,6 @@ constexpr Row rows[] = {
     F1(v_sin_f32, sine(a)),
     F1(v_cos_f32, cosine(a)),
     {"v_ldexp_f32", v_ldexp_f32, kFloat},
-    {"v_div_scale_f32", v_div_scale_f32, kSigns},
-    {"v_div_fmas_f32", v_div_fmas_f32, kSigns | kClamp | kOmod},
-    {"v_div_fixup_f32", v_div_fixup_f32, kSigns | kClamp | kOmod},
 
     TO_FLOAT(v_cvt_f32_u32, u32, float(a)),
     TO_FLOAT(v_cvt_f32_i32, i32, float(a)),
