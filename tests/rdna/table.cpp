@@ -39,6 +39,8 @@ constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"global_atomic_min_num_f32", "global_atomic_min_f32"},
     {"global_atomic_max_num_f32", "global_atomic_max_f32"},
     {"ds_min_num_f32", "ds_min_f32"},
+    {"ds_min_num_rtn_f32", "ds_min_rtn_f32"},
+    {"ds_max_num_rtn_f32", "ds_max_rtn_f32"},
     {"ds_max_num_f32", "ds_max_f32"},
 };
 
