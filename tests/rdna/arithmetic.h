@@ -161,7 +161,8 @@ inline i32 signed24(u32 x) {
 
 // Bit of the class of a float, as V_CMP_CLASS_F32 numbers them: signaling NaN,
 // quiet NaN, -infinity, -normal, -denormal, -0, +0, ..., +infinity.
-inline u32 float_class(bool negative, bool largest, bool least, u32 fraction, bool quiet) {
+inline u32
+float_class(bool negative, bool largest, bool least, u32 fraction, bool quiet) {
   if (largest)
     return fraction ? quiet : negative ? 2 : 9;
   if (least)
@@ -197,13 +198,16 @@ inline u32 exponent_of(float x) {
   return exponent;
 }
 inline float fraction(float x) {
-  return std::isinf(x) ? f32(kNan) : std::min(x - std::floor(x), 0x1.fffffep-1f);
+  return std::isinf(x) ? f32(kNan)
+                       : std::min(x - std::floor(x), 0x1.fffffep-1f);
 }
 inline float sine(float turns) {
-  return std::isinf(turns) ? f32(kNan) : float(std::sin(double(turns) * 2 * M_PI));
+  return std::isinf(turns) ? f32(kNan)
+                           : float(std::sin(double(turns) * 2 * M_PI));
 }
 inline float cosine(float turns) {
-  return std::isinf(turns) ? f32(kNan) : float(std::cos(double(turns) * 2 * M_PI));
+  return std::isinf(turns) ? f32(kNan)
+                           : float(std::cos(double(turns) * 2 * M_PI));
 }
 // The transcendental unit flushes denormals whatever MODE says.
 inline float reciprocal(float x) {

@@ -50,8 +50,7 @@ void ds_atomic(Wave& w, const Instruction& i) {
   resolve(w, i, Space::Shared, Act::Atomic, sizeof(T), places);
   u32 source = i.operands[at + 1].index;
   u32 second = i.count > at + 2 ? i.operands[at + 2].index : source;
-  apply<T, F>(
-      w, places, Returns ? i.operands[0].index : -1, source, second);
+  apply<T, F>(w, places, Returns ? i.operands[0].index : -1, source, second);
 }
 
 // One addition of Sign times the number of active lanes, at M0 + offset; all
@@ -65,13 +64,7 @@ void ds_count(Wave& w, const Instruction& i) {
   Places places;
   places.address[first] = (w.s[kM0] & 0xffff) + i.offset;
   w.memory->resolve(
-      {w,
-       i,
-       Space::Shared,
-       Act::Atomic,
-       4,
-       u64(1) << first,
-       places.address.x},
+      {w, i, Space::Shared, Act::Atomic, 4, u64(1) << first, places.address.x},
       places.host);
   u32 old;
   std::memcpy(&old, places.host[first], sizeof old);
@@ -80,6 +73,7 @@ void ds_count(Wave& w, const Instruction& i) {
   each_active(w, [&](u32 l) { w.v[i.operands[0].index][l] = old; });
 }
 
+// clang-format off
 // o: the old value, x: the source, c: the second source.
 #define FUNCTION(T, e) \
   [](T o [[maybe_unused]], T x, T c [[maybe_unused]]) -> T { return (e); }
@@ -130,6 +124,7 @@ constexpr Row rows[] = {
     DS_RETURN("cmpstore_rtn_b32", u32, o == c ? x : o),
     DS_RETURN("cmpstore_rtn_b64", u64, o == c ? x : o),
 };
+// clang-format on
 
 } // namespace
 

@@ -88,6 +88,7 @@ void class16(Wave& w, const Instruction& i) {
   conclude(w, i, X, gather(w, r));
 }
 
+// clang-format off
 #define BOTH(op, suffix, compare, honours, ...) \
   {"v_cmp_" op suffix, compare<false, __VA_ARGS__>, honours}, { \
     "v_cmpx_" op suffix, compare<true, __VA_ARGS__>, honours \
@@ -145,6 +146,7 @@ constexpr Row rows[] = {
     {"v_cmp_class_f16", class16<false>, kSigns | kDpp | kOpSel},
     {"v_cmpx_class_f16", class16<true>, kSigns | kDpp | kOpSel},
 };
+// clang-format on
 
 } // namespace
 

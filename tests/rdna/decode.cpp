@@ -49,8 +49,8 @@ std::string scalar_load_text(std::span<const u8> code, u32 gfx) {
   return text;
 }
 
-[[noreturn]] void refuse(
-    const Target& target, const Instruction& i, const std::string& why) {
+[[noreturn]] void
+refuse(const Target& target, const Instruction& i, const std::string& why) {
   char place[32];
   snprintf(place, sizeof place, "+0x%x ", i.pc);
   throw Fault(target.cpu + " " + place + i.text + ": " + why);
@@ -157,10 +157,8 @@ struct Cached {
 
 } // namespace
 
-const Program& decode(
-    const Target& target,
-    uint64_t address,
-    std::span<const uint8_t> code) {
+const Program&
+decode(const Target& target, uint64_t address, std::span<const uint8_t> code) {
   using Key = std::tuple<std::string, uint32_t, uint64_t>;
   static std::map<Key, std::vector<Cached>> cache;
   auto& programs = cache[{target.cpu, target.lanes, address}];
@@ -169,8 +167,8 @@ const Program& decode(
     if (c.code.size() <= code.size() &&
         std::memcmp(c.code.data(), code.data(), c.code.size()) == 0)
       return *c.program;
-  auto program = std::make_unique<Program>(
-      Decoder(target, address, code).decode());
+  auto program =
+      std::make_unique<Program>(Decoder(target, address, code).decode());
   std::vector<u8> copy(code.begin(), code.begin() + program->size);
   programs.push_back({std::move(copy), std::move(program)});
   return *programs.back().program;

@@ -114,6 +114,7 @@ void s_load_part(Wave& w, const Instruction& i) {
   set_scalar(w, i.operands[0], u32(i32(x)));
 }
 
+// clang-format off
 #define REGISTERS(prefix, function) \
   {prefix "_b32", function<1>, kPlain}, {prefix "_b64", function<2>, kPlain}, \
       {prefix "_b96", function<3>, kPlain}, { \
@@ -158,6 +159,7 @@ constexpr Row rows[] = {
     {"s_load_u16", s_load_part<u16>, kPlain},
     {"s_load_i16", s_load_part<i16>, kPlain},
 };
+// clang-format on
 
 } // namespace
 

@@ -69,7 +69,9 @@ void v_cvt_f16_f32(Wave& w, const Instruction& i) {
     // The modifiers apply to the result, as wide as binary32 until rounded.
     r[l] = half(modified(i, x));
     if (x != x)
-      r[l] = i.clamp ? 0 : u16((bits(x) >> 16 & 0x8000) | 0x7e00 | (bits(x) >> 13 & 0x1ff));
+      r[l] = i.clamp
+          ? 0
+          : u16((bits(x) >> 16 & 0x8000) | 0x7e00 | (bits(x) >> 13 & 0x1ff));
   }
   write16(w, i, high_result(i), r);
 }
@@ -123,6 +125,7 @@ void v_swap_b16(Wave& w, const Instruction& i) {
 
 constexpr uint8_t kHalfFloat = kFloat | kOpSel, kHalf = kDpp | kOpSel;
 
+// clang-format off
 #define HF1(name, e) \
   {#name, \
    halves< \
@@ -267,6 +270,7 @@ constexpr Row rows[] = {
     {"v_cndmask_b16", v_cndmask_b16, kSigns | kHalf},
     {"v_swap_b16", v_swap_b16, kPlain},
 };
+// clang-format on
 
 } // namespace
 

@@ -67,7 +67,6 @@ struct Instruction {
   uint8_t neg_hi = 0;
   bool clamp = false;
   Omod omod = Omod::None;
-  bool returns = false; // an atomic that stores the old value
   Dpp dpp = Dpp::None;
   uint8_t row_mask = 15;
   uint8_t bank_mask = 15;

@@ -209,6 +209,7 @@ void ds_swizzle_b32(Wave& w, const Instruction& i) {
   write(w, i.operands[0].index, r.x);
 }
 
+// clang-format off
 constexpr Row rows[] = {
     {"v_readfirstlane_b32", v_readfirstlane_b32, kPlain},
     {"v_readlane_b32", v_readlane_b32, kPlain},
@@ -223,6 +224,7 @@ constexpr Row rows[] = {
     {"ds_permute_b32", ds_permute_b32, kPlain},
     {"ds_swizzle_b32", ds_swizzle_b32, kPlain},
 };
+// clang-format on
 
 } // namespace
 

@@ -15,8 +15,10 @@ std::string& library_name() {
 
 // What llvm-c/Disassembler.h declares.
 struct Llvm {
-  using Create = void* (*)(const char*, const char*, const char*, void*, int, void*, void*);
-  using Disassemble = size_t (*)(void*, uint8_t*, uint64_t, uint64_t, char*, size_t);
+  using Create =
+      void* (*)(const char*, const char*, const char*, void*, int, void*, void*);
+  using Disassemble =
+      size_t (*)(void*, uint8_t*, uint64_t, uint64_t, char*, size_t);
   Create create;
   Disassemble disassemble;
 
@@ -36,7 +38,8 @@ struct Llvm {
           "LLVMInitializeAMDGPUDisassembler"})
       reinterpret_cast<void (*)()>(symbol(name))();
     create = reinterpret_cast<Create>(symbol("LLVMCreateDisasmCPUFeatures"));
-    disassemble = reinterpret_cast<Disassemble>(symbol("LLVMDisasmInstruction"));
+    disassemble =
+        reinterpret_cast<Disassemble>(symbol("LLVMDisasmInstruction"));
   }
 };
 

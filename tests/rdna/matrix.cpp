@@ -51,7 +51,10 @@ u32 accumulator(const Wave& w, const Operand& o, u32 reg, u32 lane) {
 
 template <auto Widen>
 void read_factors(
-    const Wave& w, const Instruction& i, Tile<float>& a, Tile<float>& b) {
+    const Wave& w,
+    const Instruction& i,
+    Tile<float>& a,
+    Tile<float>& b) {
   u32 first = i.operands[1].index, second = i.operands[2].index;
   for (u32 n = 0; n < kSide; ++n)
     for (u32 k = 0; k < kSide; ++k) {
@@ -150,6 +153,7 @@ void wmma_i32(Wave& w, const Instruction& i) {
   });
 }
 
+// clang-format off
 constexpr Row rows[] = {
     {"v_wmma_f32_16x16x16_f16", wmma_f32<f16>, kPacked},
     {"v_wmma_f32_16x16x16_bf16", wmma_f32<bf16>, kPacked},
@@ -158,6 +162,7 @@ constexpr Row rows[] = {
     {"v_wmma_i32_16x16x16_iu8", wmma_i32<8>, kPacked | kClamp},
     {"v_wmma_i32_16x16x16_iu4", wmma_i32<4>, kPacked | kClamp},
 };
+// clang-format on
 
 } // namespace
 

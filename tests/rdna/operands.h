@@ -149,9 +149,8 @@ inline void write(Wave& w, u32 index, const u32* r) {
   if (w.all_active)
     each(w, [&](u32 l) { d[l] = r[l]; });
   else
-    each(w, [&](u32 l) {
-      d[l] = (r[l] & w.active[l]) | (d[l] & ~w.active[l]);
-    });
+    each(
+        w, [&](u32 l) { d[l] = (r[l] & w.active[l]) | (d[l] & ~w.active[l]); });
 }
 // As DPP and EXEC allow.
 inline void write(Wave& w, const Instruction& i, Lanes<u32>& r) {

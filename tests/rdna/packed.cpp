@@ -169,13 +169,15 @@ void dot2(Wave& w, const Instruction& i) {
       return negate >> k & 1 ? -y : y;
     };
     float addend = i.neg_lo & 4 ? -f32(s[l]) : f32(s[l]);
-    float low = std::fma(factor(p[l], 0, false), factor(q[l], 1, false), addend);
+    float low =
+        std::fma(factor(p[l], 0, false), factor(q[l], 1, false), addend);
     float sum = std::fma(factor(p[l], 0, true), factor(q[l], 1, true), low);
     r[l] = sum == sum ? bits(i.clamp ? modified(i, sum) : sum) : kNan;
   }
   write(w, i.operands[0].index, r.x);
 }
 
+// clang-format off
 #define PF2(name, e) \
   {#name, \
    packed< \
@@ -239,6 +241,7 @@ constexpr Row rows[] = {
     {"v_dot2_f32_f16", dot2<f16>, kPacked | kClamp},
     {"v_dot2_f32_bf16", dot2<bf16>, kPacked | kClamp},
 };
+// clang-format on
 
 } // namespace
 

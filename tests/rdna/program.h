@@ -28,13 +28,12 @@ class Program {
 };
 
 // The shader whose machine code begins at `code`; the span ends where memory
-// does. Decodes once for a target, an address and the code's bytes. Throws Fault
-// naming the mnemonic and the whole text of an instruction that is not known.
-// LLVM's library is `llvm` ("libLLVM.so.21.1" unless set_llvm was called).
-const Program& decode(
-    const Target& target,
-    uint64_t address,
-    std::span<const uint8_t> code);
+// does. Decodes once for a target, an address and the code's bytes. Throws
+// Fault naming the mnemonic and the whole text of an instruction that is not
+// known. LLVM's library is `llvm` ("libLLVM.so.21.1" unless set_llvm was
+// called).
+const Program&
+decode(const Target& target, uint64_t address, std::span<const uint8_t> code);
 
 void set_llvm(std::string library);
 

@@ -31,7 +31,8 @@ void narrowed(Wave& w, const Instruction& i) {
 }
 template <auto F>
 void widened(Wave& w, const Instruction& i) {
-  u32 a = scalar(w, i.operands[1]), b = i.count > 2 ? scalar(w, i.operands[2]) : 0;
+  u32 a = scalar(w, i.operands[1]),
+      b = i.count > 2 ? scalar(w, i.operands[2]) : 0;
   set_scalar64(w, i.operands[0], F(a, b));
 }
 template <auto F>
@@ -167,6 +168,7 @@ u64 signed_field64(u64 x, u32 s) {
   return u64(i64(x << (64 - first - count)) >> (64 - count));
 }
 
+// clang-format off
 // Z: SCC is whether the result is not zero.
 #define PLAIN(T, e) -> T { return T(e); }
 #define ZERO(T, e) \
@@ -338,6 +340,7 @@ constexpr Row rows[] = {
     WRITE_EXEC("and_not0", ~s & exec),
     WRITE_EXEC("and_not1", s & ~exec),
 };
+// clang-format on
 
 } // namespace
 

@@ -53,6 +53,7 @@ void s_cvt_pk_rtz_f16_f32(Wave& w, const Instruction& i) {
   set_scalar(w, i.operands[0], pack_toward_zero(a, b));
 }
 
+// clang-format off
 #define F1(name, e) {#name, float1<[](float a) -> float { return (e); }>, kPlain}
 #define F1_VECTOR(name, e) \
   {#name, float1<[](float a) -> float { return (e); }>, kSigns | kClamp | kOmod}
@@ -104,6 +105,7 @@ constexpr Row rows[] = {
     COMPARE("neq", !(a == b)),
     COMPARE("nlt", !(a < b)),
 };
+// clang-format on
 
 } // namespace
 

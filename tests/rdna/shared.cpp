@@ -61,6 +61,7 @@ void ds_store_2addr(Wave& w, const Instruction& i) {
   store_registers<N>(w, i.operands[2].index, second);
 }
 
+// clang-format off
 constexpr Row rows[] = {
     {"ds_load_b32", ds_load<1>, kPlain},
     {"ds_load_b64", ds_load<2>, kPlain},
@@ -93,6 +94,7 @@ constexpr Row rows[] = {
     {"ds_store_2addr_stride64_b32", ds_store_2addr<1, 256>, kPlain},
     {"ds_store_2addr_stride64_b64", ds_store_2addr<2, 512>, kPlain},
 };
+// clang-format on
 
 } // namespace
 

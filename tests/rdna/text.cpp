@@ -106,7 +106,8 @@ bool parse_name(std::string_view text, Operand& o) {
 
 bool parse_number(std::string_view text, Operand& o, bool& hexadecimal) {
   bool digit = !text.empty() && (isdigit(text[0]) || text[0] == '-');
-  if (!digit || text.find_first_not_of("0123456789abcdefxABCDEFX.-") != text.npos)
+  if (!digit ||
+      text.find_first_not_of("0123456789abcdefxABCDEFX.-") != text.npos)
     return false;
   o.kind = Operand::Kind::Constant;
   hexadecimal = text.starts_with("0x");
@@ -165,8 +166,8 @@ Operand parse_operand(
     o.value = literal;
     o.value16 = u16(literal);
     o.value64 = mnemonic.find("_f64") != mnemonic.npos ? u64(literal) << 32
-        : mnemonic.find("_i64") != mnemonic.npos ? u64(i64(i32(literal)))
-                                                 : literal;
+        : mnemonic.find("_i64") != mnemonic.npos       ? u64(i64(i32(literal)))
+                                                       : literal;
   }
   return o;
 }
@@ -283,10 +284,7 @@ u32 parse_modifier(
 }
 
 // Bits of the encoding that LLVM prints in several ways, or not at all.
-void read_encoding(
-    std::span<const u32> words,
-    const Row& row,
-    Instruction& i) {
+void read_encoding(std::span<const u32> words, const Row& row, Instruction& i) {
   if (row.honours & kOpSel && is_vop3(words[0]))
     i.op_sel = words[0] >> 11 & 15;
   if (row.honours & kPacked && is_vop3p(words[0])) {

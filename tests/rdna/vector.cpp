@@ -103,20 +103,6 @@ void v_mad_i64_i32(Wave& w, const Instruction& i) {
   set_scalar_mask(w, i.operands[1], out & w.exec());
 }
 
-template <auto F>
-void wide2(Wave& w, const Instruction& i) {
-  Lanes<u64> a, b, r;
-  read64(w, i.operands[1], a);
-  read64(w, i.operands[2], b);
-  each(w, [&](u32 l) { r[l] = F(a[l], b[l]); });
-  write64(w, i.operands[0].index, r);
-}
-void v_mov_b64(Wave& w, const Instruction& i) {
-  Lanes<u64> a;
-  read64(w, i.operands[1], a);
-  write64(w, i.operands[0].index, a);
-}
-
 // D = VCC or S2 ? S1 : S0, with float signs.
 void v_cndmask_b32(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
@@ -154,6 +140,7 @@ u32 sum_of_differences(u32 a, u32 b, u32 c) {
   return c;
 }
 
+// clang-format off
 #define U1(name, e) \
   {#name, lanes1<[](u32 a) -> u32 { return (e); }>, kDpp}
 #define U2(name, e) \
@@ -171,8 +158,6 @@ u32 sum_of_differences(u32 a, u32 b, u32 c) {
    kDpp | kClamp}
 #define SHIFT64(name, e) \
   {#name, shift64<[](u32 a, u64 b) -> u64 { return (e); }>, kPlain}
-#define WIDE2(name, e) \
-  {#name, wide2<[](u64 a, u64 b) -> u64 { return (e); }>, kPlain}
 
 constexpr Row rows[] = {
     {"v_nop", v_nop, kPlain},
@@ -249,13 +234,10 @@ constexpr Row rows[] = {
     SHIFT64(v_ashrrev_i64, i64(b) >> a),
     {"v_mad_u64_u32", v_mad_u64_u32, kPlain},
     {"v_mad_i64_i32", v_mad_i64_i32, kPlain},
-    {"v_mov_b64", v_mov_b64, kPlain},
-    WIDE2(v_add_nc_u64, a + b),
-    WIDE2(v_sub_nc_u64, a - b),
-    WIDE2(v_mul_u64, a * b),
 
     {"v_cndmask_b32", v_cndmask_b32, kSigns | kDpp},
 };
+// clang-format on
 
 } // namespace
 

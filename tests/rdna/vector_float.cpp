@@ -119,6 +119,7 @@ void interpolate(Wave& w, const Instruction& i) {
   finish<Result::Computed>(w, i, r);
 }
 
+// clang-format off
 #define F1(name, e) {#name, float1<[](float a) -> float { return (e); }>, kFloat}
 #define F2(name, e) \
   {#name, float2<[](float a, float b) -> float { return (e); }>, kFloat}
@@ -201,6 +202,7 @@ constexpr Row rows[] = {
     {"v_interp_p10_f32", interpolate<1, false>, kSigns | kClamp},
     {"v_interp_p2_f32", interpolate<2, true>, kSigns | kClamp},
 };
+// clang-format on
 
 } // namespace
 

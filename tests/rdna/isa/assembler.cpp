@@ -42,8 +42,7 @@ constexpr const char* kTriple = "amdgcn--";
 
 void* target_machine(const Target& target) {
   static std::map<std::string, void*> machines;
-  void*& machine =
-      machines[target.cpu + (target.lanes == 32 ? " 32" : " 64")];
+  void*& machine = machines[target.cpu + (target.lanes == 32 ? " 32" : " 64")];
   if (machine)
     return machine;
   void* found = nullptr;
@@ -95,8 +94,8 @@ std::vector<uint8_t> assemble(const Target& target, const std::string& text) {
   std::string message;
   llvm().call<void>(
       "LLVMContextSetDiagnosticHandler", context, &diagnose, &message);
-  void* module = llvm().call<void*>(
-      "LLVMModuleCreateWithNameInContext", "test", context);
+  void* module =
+      llvm().call<void*>("LLVMModuleCreateWithNameInContext", "test", context);
   llvm().call<void>("LLVMSetTarget", module, kTriple);
   llvm().call<void>(
       "LLVMSetModuleInlineAsm2", module, text.c_str(), text.size());

@@ -54,8 +54,8 @@ void check_order(
       m.wave.v[3 + 2 * k][l] = u32(values[l % 4][k] >> 32);
     }
   bool big = target.lanes == 64;
-  std::string sources = wide ? "v[2:3], v[4:5]"
-                             : std::string("v2") + half + ", v4" + half;
+  std::string sources =
+      wide ? "v[2:3], v[4:5]" : std::string("v2") + half + ", v4" + half;
   std::string name = order.name + suffix;
   INFO(target.cpu, " ", name);
   const bool results[] = {order.less, order.equal, order.more, order.unordered};
@@ -73,8 +73,10 @@ void check_order(
 } // namespace
 
 TEST_CASE("comparisons of integers") {
-  const Values u32s = {{3, 5}, {7, 7}, {0xffffffff, 5}, {0x80000000, 0x7fffffff}};
-  const Values i32s = {{0xffffffff, 5}, {7, 7}, {5, 3}, {0x7fffffff, 0x80000000}};
+  const Values u32s = {
+      {3, 5}, {7, 7}, {0xffffffff, 5}, {0x80000000, 0x7fffffff}};
+  const Values i32s = {
+      {0xffffffff, 5}, {7, 7}, {5, 3}, {0x7fffffff, 0x80000000}};
   const Values u16s = {
       {0xffff0003, 5}, {0x10007, 7}, {0xffff, 0x70005}, {0x8000, 0x7fff}};
   const Values i16s = {
@@ -136,10 +138,27 @@ TEST_CASE("comparisons of floats") {
 TEST_CASE("classes of floats") {
   // By bit: signaling NaN, quiet NaN, -infinity, -normal, -denormal, -0, 0, ...
   const u32 f32s[] = {
-      0x7f800001, 0x7fc00000, 0xff800000, 0xbf800000, 0x80000001,
-      0x80000000, 0x00000000, 0x00000001, 0x3f800000, 0x7f800000};
+      0x7f800001,
+      0x7fc00000,
+      0xff800000,
+      0xbf800000,
+      0x80000001,
+      0x80000000,
+      0x00000000,
+      0x00000001,
+      0x3f800000,
+      0x7f800000};
   const u32 f16s[] = {
-      0x7c01, 0x7e00, 0xfc00, 0xbc00, 0x8001, 0x8000, 0x0000, 0x0001, 0x3c00, 0x7c00};
+      0x7c01,
+      0x7e00,
+      0xfc00,
+      0xbc00,
+      0x8001,
+      0x8000,
+      0x0000,
+      0x0001,
+      0x3c00,
+      0x7c00};
   for (const Target& target : everywhere())
     for (u32 k = 0; k < 10; ++k) {
       bool big = target.lanes == 64;
@@ -153,7 +172,8 @@ TEST_CASE("classes of floats") {
       INFO(target.cpu, " class ", k);
       m(big ? "v_cmp_class_f32 s[4:5], v1, v3" : "v_cmp_class_f32 s4, v1, v3");
       CHECK_EQ(big ? m.wave.pair(4) : m.wave.s[4], expected);
-      m(big ? "v_cmp_class_f16 vcc, v2.h, v3.l" : "v_cmp_class_f16 vcc_lo, v2.h, v3.l");
+      m(big ? "v_cmp_class_f16 vcc, v2.h, v3.l"
+            : "v_cmp_class_f16 vcc_lo, v2.h, v3.l");
       CHECK_EQ(m.wave.vcc(), expected);
       m("v_cmpx_class_f16 v2.h, v3.l");
       CHECK_EQ(m.wave.exec(), expected);

@@ -70,7 +70,9 @@ TEST_CASE("barriers and pauses stop a wave, which goes on after them") {
   CHECK_EQ(m("s_endpgm"), Stop::Ended);
   CHECK(m.wave.ended);
   Machine n(kGfx12);
-  CHECK_EQ(n("s_barrier_signal -1\ns_movk_i32 s0, 7\ns_barrier_wait -1"), Stop::Barrier);
+  CHECK_EQ(
+      n("s_barrier_signal -1\ns_movk_i32 s0, 7\ns_barrier_wait -1"),
+      Stop::Barrier);
   CHECK_EQ(n.wave.s[0], 7);
   CHECK_EQ(n.wave.pc, 3);
   CHECK_THROWS_WITH_AS(
@@ -86,25 +88,33 @@ TEST_CASE("MODE: rounding and denormals of binary32") {
   const u32 rounded[] = {0x3f800000, 0x3f800001, 0x3f800000, 0x3f800000};
   const u32 negative[] = {0xbf800000, 0xbf800000, 0xbf800001, 0xbf800000};
   for (u32 mode = 0; mode < 4; ++mode) {
-    check(everywhere(), std::vector<Answer>{
-        {"v_add_f32 v0, v1, v2", {0x3f800000, 0x33800000}, rounded[mode]},
-        {"v_add_f32 v0, v1, v2", {0xbf800000, 0xb3800000}, negative[mode]},
-        // Not these.
-        {"v_rndne_f32 v0, v1", {0x40200000}, 0x40000000},
-        {"v_cvt_f16_f32 v0.l, v1", {0x3f801000}, 0xdead3c00},
-    }, 0xf0 | mode);
+    check(
+        everywhere(),
+        std::vector<Answer>{
+            {"v_add_f32 v0, v1, v2", {0x3f800000, 0x33800000}, rounded[mode]},
+            {"v_add_f32 v0, v1, v2", {0xbf800000, 0xb3800000}, negative[mode]},
+            // Not these.
+            {"v_rndne_f32 v0, v1", {0x40200000}, 0x40000000},
+            {"v_cvt_f16_f32 v0.l, v1", {0x3f801000}, 0xdead3c00},
+        },
+        0xf0 | mode);
   }
   // Denormals: bit 4 allows sources, bit 5 results.
   constexpr u32 least = 0x00000001, normal = 0x00800000, half = 0x3f000000;
   for (u32 mode : {0xc0, 0xd0, 0xe0, 0xf0}) {
     bool sources = mode & 0x10, results = mode & 0x20;
-    check(everywhere(), std::vector<Answer>{
+    check(
+        everywhere(),
+        std::vector<Answer>{
+            // clang-format off
         {"v_add_f32 v0, v1, v2", {normal, least}, sources ? 0x00800001u : normal},
         {"v_mul_f32 v0, v1, v2", {normal, half}, results ? 0x00400000u : 0},
         {"v_mul_f32 v0, v1, v2", {normal | kSign, half}, results ? 0x80400000u : kSign},
         {"v_add_f32 v0, v1, v1", {least}, sources && results ? 2u : 0},
         {"v_mov_b32 v0, v1", {least}, least},
-    }, mode);
+            // clang-format on
+        },
+        mode);
   }
   check(gfx11(), std::vector<Answer>{{"v_max_f32 v0, v1, v1", {1}, 0}}, 0xc0);
   check(gfx11(), std::vector<Answer>{{"v_max_f32 v0, v1, v1", {1}, 1}}, 0xf0);

@@ -18,7 +18,10 @@ constexpr u32 kLargest = 0x7f7fffff;
 } // namespace
 
 TEST_CASE("sums and products are rounded once, to the nearest even") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_add_f32 v0, v1, v2", {kOne, 0x33800000}, kOne}, // 2^-24: a tie
       {"v_add_f32 v0, v1, v2", {0x3f800001, 0x33800000}, 0x3f800002},
       {"v_add_f32 v0, v1, v2", {kOne, 0x33800001}, 0x3f800001},
@@ -42,26 +45,29 @@ TEST_CASE("sums and products are rounded once, to the nearest even") {
       // 0xdeadbeef is -6.2598534e18.
       {"v_fmac_f32 v0, v1, v2", {0, kOne}, 0xdeadbeef},
       {"v_fmac_f32 v0, v1, v2", {0x5eadbeef, kOne}, 0},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("NaN: the first source's, quiet; a new one is positive") {
-  check(everywhere(), std::vector<Answer>{
-      {"v_add_f32 v0, v1, v2", {kInf, kMinusInf}, kQuietNan},
-      {"v_mul_f32 v0, v1, v2", {kInf, 0}, kQuietNan},
-      {"v_add_f32 v0, v1, v2", {kSignaling, kOne}, 0x7fc00001},
-      {"v_add_f32 v0, v1, v2", {0x7fc00005, 0x7fc00009}, 0x7fc00005},
-      {"v_add_f32 v0, v1, v2", {kOne, 0xffc00009}, 0xffc00009},
-      {"v_fma_f32 v0, v1, v2, v3", {kOne, kOne, kSignaling}, 0x7fc00001},
-      {"v_fma_f32 v0, v1, v2, v3", {kInf, kOne, kMinusInf}, kQuietNan},
-      {"v_sqrt_f32 v0, v1", {kMinusOne}, kQuietNan},
-      {"v_rsq_f32 v0, v1", {kMinusOne}, kQuietNan},
-      {"v_log_f32 v0, v1", {kMinusOne}, kQuietNan},
-      {"v_sin_f32 v0, v1", {kInf}, kQuietNan},
-      {"v_cos_f32 v0, v1", {kMinusInf}, kQuietNan},
-      {"v_fract_f32 v0, v1", {kInf}, kQuietNan},
-      {"v_add_f32 v0, v1, v2 clamp", {kInf, kMinusInf}, 0},
-  });
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_add_f32 v0, v1, v2", {kInf, kMinusInf}, kQuietNan},
+          {"v_mul_f32 v0, v1, v2", {kInf, 0}, kQuietNan},
+          {"v_add_f32 v0, v1, v2", {kSignaling, kOne}, 0x7fc00001},
+          {"v_add_f32 v0, v1, v2", {0x7fc00005, 0x7fc00009}, 0x7fc00005},
+          {"v_add_f32 v0, v1, v2", {kOne, 0xffc00009}, 0xffc00009},
+          {"v_fma_f32 v0, v1, v2, v3", {kOne, kOne, kSignaling}, 0x7fc00001},
+          {"v_fma_f32 v0, v1, v2, v3", {kInf, kOne, kMinusInf}, kQuietNan},
+          {"v_sqrt_f32 v0, v1", {kMinusOne}, kQuietNan},
+          {"v_rsq_f32 v0, v1", {kMinusOne}, kQuietNan},
+          {"v_log_f32 v0, v1", {kMinusOne}, kQuietNan},
+          {"v_sin_f32 v0, v1", {kInf}, kQuietNan},
+          {"v_cos_f32 v0, v1", {kMinusInf}, kQuietNan},
+          {"v_fract_f32 v0, v1", {kInf}, kQuietNan},
+          {"v_add_f32 v0, v1, v2 clamp", {kInf, kMinusInf}, 0},
+      });
 }
 
 TEST_CASE("minimum and maximum: a number beats NaN, -0 is less than 0") {
@@ -80,73 +86,88 @@ TEST_CASE("minimum and maximum: a number beats NaN, -0 is less than 0") {
   };
   for (const Choice& c : choices) {
     std::vector<u32> two = {c.first, c.second};
-    check(gfx11(), std::vector<Answer>{
-        {"v_min_f32 v0, v1, v2", two, c.least},
-        {"v_max_f32 v0, v1, v2", two, c.most},
-    });
-    check(gfx12(), std::vector<Answer>{
-        {"v_min_num_f32 v0, v1, v2", two, c.least},
-        {"v_max_num_f32 v0, v1, v2", two, c.most},
-    });
+    check(
+        gfx11(),
+        std::vector<Answer>{
+            {"v_min_f32 v0, v1, v2", two, c.least},
+            {"v_max_f32 v0, v1, v2", two, c.most},
+        });
+    check(
+        gfx12(),
+        std::vector<Answer>{
+            {"v_min_num_f32 v0, v1, v2", two, c.least},
+            {"v_max_num_f32 v0, v1, v2", two, c.most},
+        });
   }
-  check(gfx11(), std::vector<Answer>{
-      {"v_min3_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kOne},
-      {"v_max3_f32 v0, v1, v2, v3", {kQuietNan, kOne, kTwo}, kTwo},
-      {"v_med3_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-      {"v_med3_f32 v0, v1, v2, v3", {kMinusOne, 0, kOne}, 0},
-      {"v_med3_f32 v0, v1, v2, v3", {kQuietNan, kThree, kTwo}, kTwo},
-      {"v_minmax_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-      {"v_maxmin_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-      {"v_maxmin_f32 v0, v1, v2, -v3", {kThree, kOne, kTwo}, 0xc0000000},
-  });
-  check(gfx12(), std::vector<Answer>{
-      {"v_min3_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kOne},
-      {"v_max3_num_f32 v0, v1, v2, v3", {kQuietNan, kOne, kTwo}, kTwo},
-      {"v_med3_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-      {"v_minmax_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-      {"v_maxmin_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
-  });
+  check(
+      gfx11(),
+      std::vector<Answer>{
+          {"v_min3_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kOne},
+          {"v_max3_f32 v0, v1, v2, v3", {kQuietNan, kOne, kTwo}, kTwo},
+          {"v_med3_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+          {"v_med3_f32 v0, v1, v2, v3", {kMinusOne, 0, kOne}, 0},
+          {"v_med3_f32 v0, v1, v2, v3", {kQuietNan, kThree, kTwo}, kTwo},
+          {"v_minmax_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+          {"v_maxmin_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+          {"v_maxmin_f32 v0, v1, v2, -v3", {kThree, kOne, kTwo}, 0xc0000000},
+      });
+  check(
+      gfx12(),
+      std::vector<Answer>{
+          {"v_min3_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kOne},
+          {"v_max3_num_f32 v0, v1, v2, v3", {kQuietNan, kOne, kTwo}, kTwo},
+          {"v_med3_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+          {"v_minmax_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+          {"v_maxmin_num_f32 v0, v1, v2, v3", {kThree, kOne, kTwo}, kTwo},
+      });
 }
 
 TEST_CASE("output modifier and clamp, in that order") {
-  check(everywhere(), std::vector<Answer>{
-      {"v_mul_f32 v0, v1, v2 mul:2", {kThree, kOne}, 0x40c00000},
-      {"v_mul_f32 v0, v1, v2 mul:4", {kThree, kOne}, 0x41400000},
-      {"v_mul_f32 v0, v1, v2 div:2", {kThree, kOne}, 0x3fc00000},
-      {"v_add_f32 v0, v1, v2 clamp", {kThree, kOne}, kOne},
-      {"v_add_f32 v0, v1, v2 clamp", {0xc0400000, kOne}, 0},
-      {"v_add_f32 v0, v1, v2 clamp", {kSign, kSign}, 0},
-      {"v_add_f32 v0, v1, v2 clamp mul:2", {0x3e800000, 0}, kHalf},
-      {"v_add_f32 v0, v1, v2 clamp div:2", {kOne, kHalf}, 0x3f400000},
-  });
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_mul_f32 v0, v1, v2 mul:2", {kThree, kOne}, 0x40c00000},
+          {"v_mul_f32 v0, v1, v2 mul:4", {kThree, kOne}, 0x41400000},
+          {"v_mul_f32 v0, v1, v2 div:2", {kThree, kOne}, 0x3fc00000},
+          {"v_add_f32 v0, v1, v2 clamp", {kThree, kOne}, kOne},
+          {"v_add_f32 v0, v1, v2 clamp", {0xc0400000, kOne}, 0},
+          {"v_add_f32 v0, v1, v2 clamp", {kSign, kSign}, 0},
+          {"v_add_f32 v0, v1, v2 clamp mul:2", {0x3e800000, 0}, kHalf},
+          {"v_add_f32 v0, v1, v2 clamp div:2", {kOne, kHalf}, 0x3f400000},
+      });
 }
 
 TEST_CASE("whole numbers and parts") {
-  check(everywhere(), std::vector<Answer>{
-      {"v_floor_f32 v0, v1", {0xbfc00000}, 0xc0000000},
-      {"v_ceil_f32 v0, v1", {0xbfc00000}, kMinusOne},
-      {"v_ceil_f32 v0, v1", {0xbf000000}, kSign},
-      {"v_trunc_f32 v0, v1", {0xbfc00000}, kMinusOne},
-      {"v_rndne_f32 v0, v1", {0x40200000}, kTwo}, // 2.5
-      {"v_rndne_f32 v0, v1", {0x40600000}, 0x40800000}, // 3.5
-      {"v_rndne_f32 v0, v1", {0xbf000000}, kSign},
-      {"v_fract_f32 v0, v1", {0xbfa00000}, 0x3f400000}, // of -1.25: 0.75
-      {"v_fract_f32 v0, v1", {0xb3000000}, 0x3f7fffff}, // of -2^-25
-      {"v_frexp_mant_f32 v0, v1", {0xc0c00000}, 0xbf400000}, // of -6: -0.75
-      {"v_frexp_mant_f32 v0, v1", {kInf}, kInf},
-      {"v_frexp_exp_i32_f32 v0, v1", {0xc0c00000}, 3},
-      {"v_frexp_exp_i32_f32 v0, v1", {kInf}, 0},
-      {"v_frexp_exp_i32_f32 v0, v1", {0x3e800000}, 0xffffffff},
-      {"v_ldexp_f32 v0, v1, v2", {kThree, 4}, 0x42400000},
-      {"v_ldexp_f32 v0, v1, v2", {kThree, 0xfffffffc}, 0x3e400000},
-      {"v_ldexp_f32 v0, v1, v2", {kOne, 0x7fffffff}, kInf},
-      {"v_ldexp_f32 v0, v1, v2", {kMinusOne, 0x80000000}, kSign},
-      {"v_ldexp_f32 v0, v1, v2", {kSignaling, 1}, 0x7fc00001},
-  });
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_floor_f32 v0, v1", {0xbfc00000}, 0xc0000000},
+          {"v_ceil_f32 v0, v1", {0xbfc00000}, kMinusOne},
+          {"v_ceil_f32 v0, v1", {0xbf000000}, kSign},
+          {"v_trunc_f32 v0, v1", {0xbfc00000}, kMinusOne},
+          {"v_rndne_f32 v0, v1", {0x40200000}, kTwo}, // 2.5
+          {"v_rndne_f32 v0, v1", {0x40600000}, 0x40800000}, // 3.5
+          {"v_rndne_f32 v0, v1", {0xbf000000}, kSign},
+          {"v_fract_f32 v0, v1", {0xbfa00000}, 0x3f400000}, // of -1.25: 0.75
+          {"v_fract_f32 v0, v1", {0xb3000000}, 0x3f7fffff}, // of -2^-25
+          {"v_frexp_mant_f32 v0, v1", {0xc0c00000}, 0xbf400000}, // of -6: -0.75
+          {"v_frexp_mant_f32 v0, v1", {kInf}, kInf},
+          {"v_frexp_exp_i32_f32 v0, v1", {0xc0c00000}, 3},
+          {"v_frexp_exp_i32_f32 v0, v1", {kInf}, 0},
+          {"v_frexp_exp_i32_f32 v0, v1", {0x3e800000}, 0xffffffff},
+          {"v_ldexp_f32 v0, v1, v2", {kThree, 4}, 0x42400000},
+          {"v_ldexp_f32 v0, v1, v2", {kThree, 0xfffffffc}, 0x3e400000},
+          {"v_ldexp_f32 v0, v1, v2", {kOne, 0x7fffffff}, kInf},
+          {"v_ldexp_f32 v0, v1, v2", {kMinusOne, 0x80000000}, kSign},
+          {"v_ldexp_f32 v0, v1, v2", {kSignaling, 1}, 0x7fc00001},
+      });
 }
 
 TEST_CASE("conversions round toward zero, saturate, and take NaN for 0") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_cvt_f32_u32 v0, v1", {0xffffffff}, 0x4f800000},
       {"v_cvt_f32_u32 v0, v1", {0x01000001}, 0x4b800000}, // 2^24 + 1: a tie
       {"v_cvt_f32_u32 v0, v1", {0x01000003}, 0x4b800002},
@@ -173,33 +194,36 @@ TEST_CASE("conversions round toward zero, saturate, and take NaN for 0") {
       {"v_cvt_pk_u8_f32 v0, v1, v2, v3", {0x40200000, 1, 0xffffffff}, 0xffff02ff},
       {"v_cvt_pk_u8_f32 v0, v1, v2, v3", {0x43960000, 7, 0}, 0xff000000},
       {"v_cvt_pk_u8_f32 v0, -v1, v2, v3", {0x43960000, 0, 0xffffffff}, 0xffffff00},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("transcendental functions: exact ones, limits and denormals") {
-  check(everywhere(), std::vector<Answer>{
-      {"v_rcp_f32 v0, v1", {0x40800000}, 0x3e800000},
-      {"v_rcp_f32 v0, v1", {kSign}, kMinusInf},
-      {"v_rcp_f32 v0, v1", {kMinusInf}, kSign},
-      {"v_rcp_f32 v0, v1", {1}, kInf},
-      {"v_rcp_f32 v0, v1", {kLargest}, 0},
-      {"v_rcp_iflag_f32 v0, v1", {0x40800000}, 0x3e800000},
-      {"v_rsq_f32 v0, v1", {0x40800000}, kHalf},
-      {"v_rsq_f32 v0, v1", {0}, kInf},
-      {"v_rsq_f32 v0, v1", {kInf}, 0},
-      {"v_sqrt_f32 v0, v1", {0x41100000}, kThree},
-      {"v_sqrt_f32 v0, v1", {kSign}, kSign},
-      {"v_exp_f32 v0, v1", {kThree}, 0x41000000},
-      {"v_exp_f32 v0, v1", {0xc2fc0000}, 0x00800000}, // 2^-126
-      {"v_exp_f32 v0, v1", {0xc2fe0000}, 0}, // 2^-127
-      {"v_exp_f32 v0, v1", {0x43000000}, kInf}, // 2^128
-      {"v_exp_f32 v0, v1", {kMinusInf}, 0},
-      {"v_log_f32 v0, v1", {0x41000000}, kThree},
-      {"v_log_f32 v0, v1", {0}, kMinusInf},
-      {"v_log_f32 v0, v1", {1}, kMinusInf},
-      {"v_sin_f32 v0, v1", {0x3e800000}, kOne}, // a quarter of a turn
-      {"v_cos_f32 v0, v1", {kHalf}, kMinusOne},
-  });
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_rcp_f32 v0, v1", {0x40800000}, 0x3e800000},
+          {"v_rcp_f32 v0, v1", {kSign}, kMinusInf},
+          {"v_rcp_f32 v0, v1", {kMinusInf}, kSign},
+          {"v_rcp_f32 v0, v1", {1}, kInf},
+          {"v_rcp_f32 v0, v1", {kLargest}, 0},
+          {"v_rcp_iflag_f32 v0, v1", {0x40800000}, 0x3e800000},
+          {"v_rsq_f32 v0, v1", {0x40800000}, kHalf},
+          {"v_rsq_f32 v0, v1", {0}, kInf},
+          {"v_rsq_f32 v0, v1", {kInf}, 0},
+          {"v_sqrt_f32 v0, v1", {0x41100000}, kThree},
+          {"v_sqrt_f32 v0, v1", {kSign}, kSign},
+          {"v_exp_f32 v0, v1", {kThree}, 0x41000000},
+          {"v_exp_f32 v0, v1", {0xc2fc0000}, 0x00800000}, // 2^-126
+          {"v_exp_f32 v0, v1", {0xc2fe0000}, 0}, // 2^-127
+          {"v_exp_f32 v0, v1", {0x43000000}, kInf}, // 2^128
+          {"v_exp_f32 v0, v1", {kMinusInf}, 0},
+          {"v_log_f32 v0, v1", {0x41000000}, kThree},
+          {"v_log_f32 v0, v1", {0}, kMinusInf},
+          {"v_log_f32 v0, v1", {1}, kMinusInf},
+          {"v_sin_f32 v0, v1", {0x3e800000}, kOne}, // a quarter of a turn
+          {"v_cos_f32 v0, v1", {kHalf}, kMinusOne},
+      });
   // Within one unit of the last place of the value in double precision.
   struct Function {
     const char* text;

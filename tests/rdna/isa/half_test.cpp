@@ -10,7 +10,10 @@ using namespace rdna;
 // Results are in the low half of v0, whose high half stays 0xdead.
 
 TEST_CASE("binary16 sums and products are rounded once") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_add_f16 v0.l, v1.l, v2.l", {0x3c00, 0x1000}, 0xdead3c00}, // 2^-11: a tie
       {"v_add_f16 v0.l, v1.l, v2.l", {0x3c01, 0x1000}, 0xdead3c02},
       {"v_add_f16 v0.l, v1.l, v2.l", {0x3c00, 0x1001}, 0xdead3c01},
@@ -40,10 +43,12 @@ TEST_CASE("binary16 sums and products are rounded once") {
       {"v_fmac_f16 v0.l, v1.l, v2.l", {0x4000, 0x4200}, 0xdead4444},
       {"v_fmamk_f16 v0.l, v1.l, 0x4500, v2.l", {0x4200, 0xbc00}, 0xdead4b00},
       {"v_fmaak_f16 v0.l, v1.l, v2.l, 0xbc00", {0x4200, 0x4500}, 0xdead4b00},
-  });
+          // clang-format on
+      });
 }
 
-TEST_CASE("a binary16 fma is rounded once: random operands in exact arithmetic") {
+TEST_CASE(
+    "a binary16 fma is rounded once: random operands in exact arithmetic") {
   u32 state = 12345;
   auto next = [&] { return (state = state * 1664525 + 1013904223) >> 16; };
   Machine m(kGfx11);
@@ -61,7 +66,8 @@ TEST_CASE("a binary16 fma is rounded once: random operands in exact arithmetic")
       auto whole = [&](u32 k) {
         return (long long)std::ldexp(double(f16(u16(m.wave.v[k][l]))), 24);
       };
-      __int128 exact = __int128(whole(1)) * whole(2) + (__int128(whole(3)) << 24);
+      __int128 exact =
+          __int128(whole(1)) * whole(2) + (__int128(whole(3)) << 24);
       u16 got = u16(m.wave.v[0][l]);
       if ((got & 0x7fff) >= 0x7bff)
         continue;
@@ -103,7 +109,10 @@ TEST_CASE("binary16 choices and functions") {
       {"v_ldexp_f16 v0.l, v1.l, v2.l", {0x4200, 0xfffe}, 0xdead3a00},
   };
   check(everywhere(), both);
-  check(gfx11(), std::vector<Answer>{
+  check(
+      gfx11(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_min_f16 v0.l, v1.l, v2.l", {0x0000, 0x8000}, 0xdead8000},
       {"v_max_f16 v0.l, v1.l, v2.l", {0x7e00, 0xbc00}, 0xdeadbc00},
       {"v_min3_f16 v0.l, v1.l, v2.l, v3.l", {0x4200, 0x3c00, 0x4000}, 0xdead3c00},
@@ -111,16 +120,24 @@ TEST_CASE("binary16 choices and functions") {
       {"v_med3_f16 v0.l, v1.l, v2.l, v3.l", {0x4200, 0x3c00, 0x4000}, 0xdead4000},
       {"v_minmax_f16 v0.l, v1.l, v2.l, v3.l", {0x4200, 0x3c00, 0x4000}, 0xdead4000},
       {"v_maxmin_f16 v0.l, v1.l, v2.l, v3.l", {0x4200, 0x3c00, 0x4000}, 0xdead4000},
-  });
-  check(gfx12(), std::vector<Answer>{
+          // clang-format on
+      });
+  check(
+      gfx12(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_min_num_f16 v0.l, v1.l, v2.l", {0x0000, 0x8000}, 0xdead8000},
       {"v_max_num_f16 v0.h, v1.h, v2.l", {0x7e000000, 0xbc00}, 0xbc00beef},
       {"v_med3_num_f16 v0.l, v1.l, v2.l, v3.l", {0x4200, 0x3c00, 0x4000}, 0xdead4000},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("16-bit integers") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_mov_b16 v0.l, v1.h", {0x12345678}, 0xdead1234},
       {"v_mov_b16 v0.h, v1.l", {0x12345678}, 0x5678beef},
       {"v_mov_b16 v0.l, 0x1234", {}, 0xdead1234},
@@ -155,36 +172,39 @@ TEST_CASE("16-bit integers") {
       {"v_mad_u32_u16 v0, v1.l, v2.h, v3", {0xffff, 0xffff0000, 1}, 0xfffe0002},
       {"v_mad_i32_i16 v0, v1.l, v2.l, v3", {0xffff, 3, 1}, 0xfffffffe},
       {"v_pack_b32_f16 v0, v1.l, v2.h", {0x11112222, 0x33334444}, 0x33332222},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("conversions of 16 bits") {
-  check(everywhere(), std::vector<Answer>{
-      {"v_cvt_f16_f32 v0.l, v1", {0x3f801000}, 0xdead3c00},
-      {"v_cvt_f16_f32 v0.h, v1", {0x3f801001}, 0x3c01beef},
-      {"v_cvt_f16_f32 v0.l, v1", {0x33000000}, 0xdead0000}, // 2^-25: a tie
-      {"v_cvt_f16_f32 v0.l, v1", {0x33000001}, 0xdead0001},
-      {"v_cvt_f16_f32 v0.l, v1", {0x477ff000}, 0xdead7c00}, // 65520
-      {"v_cvt_f16_f32 v0.l, v1", {0x477fefff}, 0xdead7bff},
-      {"v_cvt_f16_f32 v0.l, v1", {0x7fc00000}, 0xdead7e00},
-      {"v_cvt_f16_f32 v0.l, v1", {0xff800001}, 0xdeadfe00},
-      {"v_cvt_f16_f32 v0.l, -v1", {0x3f800000}, 0xdeadbc00},
-      {"v_cvt_f32_f16 v0, v1.l", {0x12340001}, 0x33800000},
-      {"v_cvt_f32_f16 v0, v1.h", {0xfc000000}, 0xff800000},
-      {"v_cvt_f32_f16 v0, -v1.l", {0x3c00}, 0xbf800000},
-      {"v_cvt_f32_f16 v0, v1.l", {0x7c01}, 0x7fc02000},
-      {"v_cvt_u32_u16 v0, v1.l", {0x1234ffff}, 0x0000ffff},
-      {"v_cvt_i32_i16 v0, v1.h", {0xffff1234}, 0xffffffff},
-      {"v_cvt_f16_u16 v0.l, v1.l", {0xffff}, 0xdead7c00},
-      {"v_cvt_f16_u16 v0.l, v1.l", {0x0803}, 0xdead6802}, // 2051: a tie
-      {"v_cvt_f16_i16 v0.l, v1.l", {0xffff}, 0xdeadbc00},
-      {"v_cvt_u16_f16 v0.l, v1.l", {0x4100}, 0xdead0002},
-      {"v_cvt_u16_f16 v0.l, v1.l", {0xbc00}, 0xdead0000},
-      {"v_cvt_u16_f16 v0.l, v1.l", {0x7c00}, 0xdeadffff},
-      {"v_cvt_i16_f16 v0.l, v1.l", {0xc100}, 0xdeadfffe},
-      {"v_cvt_i16_f16 v0.l, v1.l", {0xfc00}, 0xdead8000},
-      {"v_cvt_i16_f16 v0.l, v1.l", {0x7e00}, 0xdead0000},
-  });
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_cvt_f16_f32 v0.l, v1", {0x3f801000}, 0xdead3c00},
+          {"v_cvt_f16_f32 v0.h, v1", {0x3f801001}, 0x3c01beef},
+          {"v_cvt_f16_f32 v0.l, v1", {0x33000000}, 0xdead0000}, // 2^-25: a tie
+          {"v_cvt_f16_f32 v0.l, v1", {0x33000001}, 0xdead0001},
+          {"v_cvt_f16_f32 v0.l, v1", {0x477ff000}, 0xdead7c00}, // 65520
+          {"v_cvt_f16_f32 v0.l, v1", {0x477fefff}, 0xdead7bff},
+          {"v_cvt_f16_f32 v0.l, v1", {0x7fc00000}, 0xdead7e00},
+          {"v_cvt_f16_f32 v0.l, v1", {0xff800001}, 0xdeadfe00},
+          {"v_cvt_f16_f32 v0.l, -v1", {0x3f800000}, 0xdeadbc00},
+          {"v_cvt_f32_f16 v0, v1.l", {0x12340001}, 0x33800000},
+          {"v_cvt_f32_f16 v0, v1.h", {0xfc000000}, 0xff800000},
+          {"v_cvt_f32_f16 v0, -v1.l", {0x3c00}, 0xbf800000},
+          {"v_cvt_f32_f16 v0, v1.l", {0x7c01}, 0x7fc02000},
+          {"v_cvt_u32_u16 v0, v1.l", {0x1234ffff}, 0x0000ffff},
+          {"v_cvt_i32_i16 v0, v1.h", {0xffff1234}, 0xffffffff},
+          {"v_cvt_f16_u16 v0.l, v1.l", {0xffff}, 0xdead7c00},
+          {"v_cvt_f16_u16 v0.l, v1.l", {0x0803}, 0xdead6802}, // 2051: a tie
+          {"v_cvt_f16_i16 v0.l, v1.l", {0xffff}, 0xdeadbc00},
+          {"v_cvt_u16_f16 v0.l, v1.l", {0x4100}, 0xdead0002},
+          {"v_cvt_u16_f16 v0.l, v1.l", {0xbc00}, 0xdead0000},
+          {"v_cvt_u16_f16 v0.l, v1.l", {0x7c00}, 0xdeadffff},
+          {"v_cvt_i16_f16 v0.l, v1.l", {0xc100}, 0xdeadfffe},
+          {"v_cvt_i16_f16 v0.l, v1.l", {0xfc00}, 0xdead8000},
+          {"v_cvt_i16_f16 v0.l, v1.l", {0x7e00}, 0xdead0000},
+      });
 }
 
 TEST_CASE("halves: selections and swaps") {
@@ -209,6 +229,7 @@ TEST_CASE("halves: selections and swaps") {
 
 TEST_CASE("packed halves: selection and signs of each") {
   std::vector<Answer> both = {
+      // clang-format off
       {"v_pk_add_f16 v0, v1, v2", {0x3c004000, 0x40003c00}, 0x42004200},
       {"v_pk_add_f16 v0, v1, v2", {0x7c003c00, 0xfc001000}, 0x7e003c00},
       {"v_pk_add_f16 v0, v1, v2 op_sel:[1,0] op_sel_hi:[0,1]", {0x3c004000, 0x00000000}, 0x40003c00},
@@ -236,21 +257,29 @@ TEST_CASE("packed halves: selection and signs of each") {
       {"v_pk_max_i16 v0, v1, v2", {0x0001ffff, 0xffff0001}, 0x00010001},
       {"v_pk_mad_u16 v0, v1, v2, v3", {0x01010003, 0x01010005, 0xffff0001}, 0x02000010},
       {"v_pk_mad_i16 v0, v1, v2, v3", {0xffff0003, 0x00030005, 0x00010001}, 0xfffe0010},
+      // clang-format on
   };
   check(everywhere(), both);
-  check(gfx11(), std::vector<Answer>{
-      {"v_pk_min_f16 v0, v1, v2", {0x00004000, 0x80003c00}, 0x80003c00},
-      {"v_pk_max_f16 v0, v1, v2", {0x00007e00, 0x80003c00}, 0x00003c00},
-  });
-  check(gfx12(), std::vector<Answer>{
-      {"v_pk_min_num_f16 v0, v1, v2", {0x00004000, 0x80003c00}, 0x80003c00},
-      {"v_pk_max_num_f16 v0, v1, v2", {0x00007e00, 0x80003c00}, 0x00003c00},
-  });
+  check(
+      gfx11(),
+      std::vector<Answer>{
+          {"v_pk_min_f16 v0, v1, v2", {0x00004000, 0x80003c00}, 0x80003c00},
+          {"v_pk_max_f16 v0, v1, v2", {0x00007e00, 0x80003c00}, 0x00003c00},
+      });
+  check(
+      gfx12(),
+      std::vector<Answer>{
+          {"v_pk_min_num_f16 v0, v1, v2", {0x00004000, 0x80003c00}, 0x80003c00},
+          {"v_pk_max_num_f16 v0, v1, v2", {0x00007e00, 0x80003c00}, 0x00003c00},
+      });
 }
 
 TEST_CASE("mixed fma: sources of 16 or 32 bits") {
   constexpr u32 two = 0x40000000, three = 0x40400000, one = 0x3f800000;
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_fma_mix_f32 v0, v1, v2, v3", {two, three, one}, 0x40e00000},
       {"v_fma_mix_f32 v0, v1, v2, v3 op_sel_hi:[1,0,0]", {0xffff4000, three, one}, 0x40e00000},
       {"v_fma_mix_f32 v0, v1, v2, v3 op_sel:[1,0,1] op_sel_hi:[1,1,1]", {0x4000ffff, 0xffff4200, 0x3c00ffff}, 0x40e00000},
@@ -261,11 +290,15 @@ TEST_CASE("mixed fma: sources of 16 or 32 bits") {
       {"v_fma_mixlo_f16 v0, v1, v2, v3", {0x3f801000, one, 0}, 0xdead3c00},
       {"v_fma_mixhi_f16 v0, v1, v2, v3", {two, three, one}, 0x4700beef},
       {"v_fma_mixhi_f16 v0, v1, v2, v3 op_sel_hi:[1,1,0]", {0x4000, 0x4200, one}, 0x4700beef},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("dot products") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,1,0]", {0x01ff0280, 0x03020105, 100}, u32(100 + 3 - 2 + 2 - 640)},
       {"v_dot4_i32_iu8 v0, v1, v2, v3", {0x01ff0280, 0x03020105, 100}, 100 + 3 + 510 + 2 + 640},
       {"v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]", {0x000000ff, 0x000000ff, 0}, u32(-255)},
@@ -275,5 +308,6 @@ TEST_CASE("dot products") {
       {"v_dot2_f32_f16 v0, v1, v2, v3", {0x40003c00, 0x42004400, 0x3f800000}, 0x41300000},
       {"v_dot2_f32_f16 v0, v1, v2, v3 neg_lo:[0,1,1] neg_hi:[1,0,0]", {0x40003c00, 0x42004400, 0x3f800000}, 0xc1300000},
       {"v_dot2_f32_bf16 v0, v1, v2, v3", {0x40003f80, 0x40404080, 0x3f800000}, 0x41300000},
-  });
+          // clang-format on
+      });
 }

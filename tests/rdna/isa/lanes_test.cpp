@@ -48,6 +48,7 @@ TEST_CASE("DPP: where each lane reads") {
   };
   static auto row = in_row;
   const Control controls[] = {
+      // clang-format off
       {"quad_perm:[3,0,2,1]",
        [](u32 l) { return int(l / 4 * 4) + (l % 4 == 0 ? 3 : l % 4 == 1 ? 0 : l % 4 == 2 ? 2 : 1); }},
       {"row_shl:3", [](u32 l) { return row(l, int(l % 16) + 3); }},
@@ -57,6 +58,7 @@ TEST_CASE("DPP: where each lane reads") {
       {"row_half_mirror", [](u32 l) { return int(l / 8 * 8 + 7 - l % 8); }},
       {"row_share:5", [](u32 l) { return row(l, 5); }},
       {"row_xmask:6", [](u32 l) { return row(l, int(l % 16) ^ 6); }},
+      // clang-format on
   };
   for (const Target& target : everywhere())
     for (const Control& c : controls) {
@@ -80,10 +82,11 @@ TEST_CASE("DPP: where each lane reads") {
       });
       check_moves(target, text + masks + " fi:1", active, c.source);
       // Rows and banks that are not written.
-      check_moves(target, text + " row_mask:0x5 bank_mask:0x9", ~0u, [&](u32 l) {
-        bool written = (0x5 >> l / 16 & 1) && (0x9 >> l / 4 % 4 & 1);
-        return written ? c.source(l) : kKept;
-      });
+      check_moves(
+          target, text + " row_mask:0x5 bank_mask:0x9", ~0u, [&](u32 l) {
+            bool written = (0x5 >> l / 16 & 1) && (0x9 >> l / 4 % 4 & 1);
+            return written ? c.source(l) : kKept;
+          });
     }
 }
 
@@ -91,11 +94,13 @@ TEST_CASE("DPP8 and DPP of the first source only") {
   const int select[] = {7, 6, 1, 0, 3, 3, 2, 5};
   auto source = [&](u32 l) { return int(l / 8 * 8) + select[l % 8]; };
   for (const Target& target : everywhere()) {
-    check_moves(target, "v_mov_b32_dpp v0, v1 dpp8:[7,6,1,0,3,3,2,5]", ~0u, source);
+    check_moves(
+        target, "v_mov_b32_dpp v0, v1 dpp8:[7,6,1,0,3,3,2,5]", ~0u, source);
     Machine m(target);
     number_lanes(m);
     m("v_sub_nc_u32_dpp v0, v1, v1 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1\n"
-      "v_cmp_eq_u32_e32 vcc" + std::string(target.lanes == 64 ? "" : "_lo") + ", v1, v1");
+      "v_cmp_eq_u32_e32 vcc" +
+      std::string(target.lanes == 64 ? "" : "_lo") + ", v1, v1");
     CHECK_EQ(m.wave.v[0][17], u32(-1));
     CHECK_EQ(m.wave.v[0][16], u32(-116));
     for (u32 l = 0; l < kMaxLanes; ++l)
@@ -161,7 +166,8 @@ TEST_CASE("permutations of rows") {
         m.set(0, 7);
         m.wave.s[2] = u32(select);
         m.wave.s[3] = u32(select >> 32);
-        const char* modes[] = {"", " op_sel:[1,0]", " op_sel:[0,1]", " op_sel:[1,1]"};
+        const char* modes[] = {
+            "", " op_sel:[1,0]", " op_sel:[0,1]", " op_sel:[1,1]"};
         std::string text = across ? "v_permlanex16_b32" : "v_permlane16_b32";
         m(text + " v0, v1, s2, s3" + modes[mode]);
         for (u32 l = 0; l < target.lanes; ++l) {

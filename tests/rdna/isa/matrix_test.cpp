@@ -45,8 +45,10 @@ void set_factors(Machine& m, u32 a, u32 b, u32 size, F encode) {
     for (u32 e = 0; e < per; ++e) {
       u32 reg = e * size / 32, shift = e * size % 32;
       u32 mask = size == 32 ? ~0u : (1u << size) - 1;
-      m.wave.v[a + reg][l] |= (encode(a_item(l % 16, first + e)) & mask) << shift;
-      m.wave.v[b + reg][l] |= (encode(b_item(first + e, l % 16)) & mask) << shift;
+      m.wave.v[a + reg][l] |= (encode(a_item(l % 16, first + e)) & mask)
+          << shift;
+      m.wave.v[b + reg][l] |= (encode(b_item(first + e, l % 16)) & mask)
+          << shift;
     }
   }
 }
@@ -80,10 +82,12 @@ std::string factor(const Target& t, u32 first, u32 size) {
 
 TEST_CASE("products with accumulators of 32 bits") {
   const Product products[] = {
+      // clang-format off
       {"v_wmma_f32_16x16x16_f16", 16, [](int x) { return half_bits(float(x)); }, false},
       {"v_wmma_f32_16x16x16_bf16", 16, [](int x) { return bf16_bits(float(x)); }, false},
       {"v_wmma_i32_16x16x16_iu8", 8, [](int x) { return u32(x); }, true},
       {"v_wmma_i32_16x16x16_iu4", 4, [](int x) { return u32(x); }, true},
+      // clang-format on
   };
   for (const Target& t : everywhere())
     for (const Product& p : products) {
@@ -135,7 +139,8 @@ TEST_CASE("products with accumulators of 16 bits") {
             c &= ~(0xffffu << place(r));
             c |= encode(c_item(row(t, r, l), l % 16)) << place(r);
           }
-        std::string name = brain ? "v_wmma_bf16_16x16x16_bf16" : "v_wmma_f16_16x16x16_f16";
+        std::string name =
+            brain ? "v_wmma_bf16_16x16x16_bf16" : "v_wmma_f16_16x16x16_f16";
         std::string text = name + " " + range(64, count / packed) + ", " +
             factor(t, 16, 16) + ", " + factor(t, 32, 16) + ", " +
             range(48, count / packed) + (high ? " op_sel:[0,0,1]" : "");

@@ -75,6 +75,7 @@ TEST_CASE("loads of registers and of their parts") {
   auto low = [](u32 x) { return (0xdead0000) | (x & 0xffff); };
   auto high = [](u32 x) { return 0xbeef | x << 16; };
   const Load loads[] = {
+      // clang-format off
       {"load_b32", "load_b32", 4, whole},
       {"load_b64", "load_b64", 8, whole},
       {"load_b96", "load_b96", 12, whole},
@@ -89,6 +90,7 @@ TEST_CASE("loads of registers and of their parts") {
       {"load_d16_hi_u8", "load_u8_d16_hi", 1, [&](size_t k, u32) { return high(byte_of(k)); }},
       {"load_d16_hi_i8", "load_i8_d16_hi", 1, [&](size_t k, u32) { return high(u32(i8(byte_of(k)))); }},
       {"load_d16_hi_b16", "load_u16_d16_hi", 2, [&](size_t k, u32) { return high(word_of(k, 2)); }},
+      // clang-format on
   };
   for (const Target& target : everywhere())
     for (const Load& load : loads)
@@ -101,7 +103,8 @@ TEST_CASE("loads of registers and of their parts") {
         m.wave.s[8] = 8;
         for (u32 r = 0; r < 4; ++r)
           m.set(16 + r, before);
-        std::string result = count == 1 ? "v16" : "v[16:" + std::to_string(15 + count) + "]";
+        std::string result =
+            count == 1 ? "v16" : "v[16:" + std::to_string(15 + count) + "]";
         std::string text = std::string(way.prefix) + "_" +
             (ds ? load.ds_name : load.name) + " " + result + ", " +
             way.address + way.base + way.offset;
@@ -110,7 +113,9 @@ TEST_CASE("loads of registers and of their parts") {
         for (u32 l = 0; l < target.lanes; ++l)
           for (u32 r = 0; r < count; ++r) {
             bool on = 0xfffffffd >> l % 32 & 1;
-            REQUIRE_EQ(m.wave.v[16 + r][l], on ? load.expected(64 * l + 12, r) : before);
+            REQUIRE_EQ(
+                m.wave.v[16 + r][l],
+                on ? load.expected(64 * l + 12, r) : before);
           }
         CHECK_EQ(m.wave.v[16 + count][0], count < 4 ? before : m.wave.v[20][0]);
       }
@@ -144,19 +149,24 @@ TEST_CASE("stores of registers and of their parts") {
         for (u32 r = 0; r < 4; ++r)
           for (u32 l = 0; l < kMaxLanes; ++l)
             m.wave.v[16 + r][l] = 0x81828384 + 0x10101010 * r + l * 0x00010001;
-        std::string data = count == 1 ? "v16" : "v[16:" + std::to_string(15 + count) + "]";
+        std::string data =
+            count == 1 ? "v16" : "v[16:" + std::to_string(15 + count) + "]";
         std::string text = std::string(way.prefix) + "_" +
             (ds ? store.ds_name : store.name) + " " + way.address + ", " +
             data + way.base + way.offset;
         INFO(target.cpu, " wave", target.lanes, " ", text);
         REQUIRE_NOTHROW(m(text));
-        auto& bytes = ds ? m.memory.shared : scratch ? m.wave.scratch : m.memory.global;
+        auto& bytes = ds ? m.memory.shared
+            : scratch    ? m.wave.scratch
+                         : m.memory.global;
         for (size_t k = 0; k < 64 * target.lanes; ++k) {
           u32 l = u32(k / 64), place = u32(k % 64) - 12;
           bool on = 0xfffffffd >> l % 32 & 1;
           u32 expected = byte_of(k);
           if (on && place < store.bytes)
-            expected = m.wave.v[16 + place / 4][l] >> (8 * (place % 4) + store.shift) & 255;
+            expected =
+                m.wave.v[16 + place / 4][l] >> (8 * (place % 4) + store.shift) &
+                255;
           CAPTURE(k);
           REQUIRE_EQ(bytes[k], expected);
         }
@@ -182,7 +192,8 @@ TEST_CASE("two addresses of shared memory, in items and in 64 items") {
         for (u32 l = 0; l < target.lanes; ++l)
           for (u32 r = 0; r < 2 * size; ++r) {
             u32 part = r % size * 4, which = r / size == 0 ? 1 : 3;
-            REQUIRE_EQ(m.wave.v[4 + r][l], word_of(8 * l + which * item + part));
+            REQUIRE_EQ(
+                m.wave.v[4 + r][l], word_of(8 * l + which * item + part));
           }
         for (u32 l = 0; l < kMaxLanes; ++l)
           m.wave.v[4][l] = 16 * l;
@@ -192,11 +203,13 @@ TEST_CASE("two addresses of shared memory, in items and in 64 items") {
         m.memory.shared.assign(TestMemory::kBytes, 0);
         // Lanes would overwrite one another at 64 items: one is active.
         m.wave.set_exec(2);
-        m("ds_store_" + name + (size == 1 ? " v4, v8, v10" : " v4, v[8:9], v[10:11]") +
+        m("ds_store_" + name +
+          (size == 1 ? " v4, v8, v10" : " v4, v[8:9], v[10:11]") +
           " offset1:1");
         for (u32 r = 0; r < size; ++r) {
           CHECK_EQ(at<u32>(m.memory.shared, 16 + 4 * r), 1000 * r + 1);
-          CHECK_EQ(at<u32>(m.memory.shared, 16 + item + 4 * r), 1000 * (r + 2) + 1);
+          CHECK_EQ(
+              at<u32>(m.memory.shared, 16 + item + 4 * r), 1000 * (r + 2) + 1);
         }
       }
 }
@@ -206,13 +219,14 @@ TEST_CASE("scalar loads") {
     Machine m = with_memory(target);
     m.wave.memory = &m.memory;
     for (u32 count : {1, 2, 4, 8, 16}) {
-      m("s_load_b" + std::to_string(32 * count) + " s[16:" +
-        std::to_string(15 + count) + "], s[4:5], 0x40");
+      m("s_load_b" + std::to_string(32 * count) +
+        " s[16:" + std::to_string(15 + count) + "], s[4:5], 0x40");
       for (u32 r = 0; r < count; ++r)
         CHECK_EQ(m.wave.s[16 + r], word_of(64 + 4 * r));
     }
     m.wave.s[6] = 32;
-    m(target.gfx >= 12 ? "s_load_b32 s16, s[4:5], s6 offset:0x8" : "s_load_b32 s16, s[4:5], s6 offset:0x8");
+    m(target.gfx >= 12 ? "s_load_b32 s16, s[4:5], s6 offset:0x8"
+                       : "s_load_b32 s16, s[4:5], s6 offset:0x8");
     CHECK_EQ(m.wave.s[16], word_of(40));
     // Of four scalars that end in VCC, which LLVM does not print on gfx11.
     m("s_load_b64 vcc, s[4:5], 0x8");
@@ -234,7 +248,8 @@ TEST_CASE("scalar loads") {
 
 TEST_CASE("a load of scalars into VCC that LLVM refuses is decoded") {
   // s_load_b128 s[104:107], s[4:5], 0x10: the result's field is 104.
-  const u32 words[] = {0xf4000000 | 2u << 18 | 104u << 6 | 2, 0xf8000010, 0xbfb00000};
+  const u32 words[] = {
+      0xf4000000 | 2u << 18 | 104u << 6 | 2, 0xf8000010, 0xbfb00000};
   std::vector<uint8_t> code(sizeof words);
   std::memcpy(code.data(), words, sizeof words);
   const Program& program = decode(kGfx11, 0x9000, code);
@@ -328,13 +343,39 @@ TEST_CASE("atomics of global memory and of LDS") {
     std::string value = target.gfx >= 12 ? " th:TH_ATOMIC_RETURN" : " glc";
     auto both = [&](const std::string& name, const Atomic& a) {
       bool wide = name.ends_with("64");
-      std::string data = wide ? "v[6:7]" : "v6", result = wide ? "v[16:17]" : "v16";
+      std::string data = wide ? "v[6:7]" : "v6",
+                  result = wide ? "v[16:17]" : "v16";
       u32 bytes = wide ? 8 : 4;
       std::string global = "global_atomic_" + name + " ";
-      check_atomic(target, global + "v[2:3], " + data + ", off offset:8", false, false, bytes, a);
-      check_atomic(target, global + result + ", v4, " + data + ", s[4:5] offset:8" + value, false, true, bytes, a);
-      check_atomic(target, "ds_" + name + " v4, " + data + " offset:8", true, false, bytes, a);
-      check_atomic(target, "ds_" + returning(name) + " " + result + ", v4, " + data + " offset:8", true, true, bytes, a);
+      check_atomic(
+          target,
+          global + "v[2:3], " + data + ", off offset:8",
+          false,
+          false,
+          bytes,
+          a);
+      check_atomic(
+          target,
+          global + result + ", v4, " + data + ", s[4:5] offset:8" + value,
+          false,
+          true,
+          bytes,
+          a);
+      check_atomic(
+          target,
+          "ds_" + name + " v4, " + data + " offset:8",
+          true,
+          false,
+          bytes,
+          a);
+      check_atomic(
+          target,
+          "ds_" + returning(name) + " " + result + ", v4, " + data +
+              " offset:8",
+          true,
+          true,
+          bytes,
+          a);
     };
     for (const Atomic& a : kAtomics)
       both(a.name, a);
@@ -344,20 +385,76 @@ TEST_CASE("atomics of global memory and of LDS") {
 }
 
 TEST_CASE("exchanges") {
-  const Atomic swap{"", 5, 9, 0, 9}, same{"", 5, 9, 5, 9}, other{"", 5, 9, 6, 5};
+  const Atomic swap{"", 5, 9, 0, 9}, same{"", 5, 9, 5, 9},
+      other{"", 5, 9, 6, 5};
   for (const Target& target : everywhere()) {
     std::string value = target.gfx >= 12 ? " th:TH_ATOMIC_RETURN" : " glc";
-    check_atomic(target, "global_atomic_swap_b32 v16, v4, v6, s[4:5] offset:8" + value, false, true, 4, swap);
-    check_atomic(target, "global_atomic_swap_b64 v[2:3], v[6:7], off offset:8", false, false, 8, swap);
-    check_atomic(target, "ds_storexchg_rtn_b32 v16, v4, v6 offset:8", true, true, 4, swap);
-    check_atomic(target, "ds_storexchg_rtn_b64 v[16:17], v4, v[6:7] offset:8", true, true, 8, swap);
+    check_atomic(
+        target,
+        "global_atomic_swap_b32 v16, v4, v6, s[4:5] offset:8" + value,
+        false,
+        true,
+        4,
+        swap);
+    check_atomic(
+        target,
+        "global_atomic_swap_b64 v[2:3], v[6:7], off offset:8",
+        false,
+        false,
+        8,
+        swap);
+    check_atomic(
+        target,
+        "ds_storexchg_rtn_b32 v16, v4, v6 offset:8",
+        true,
+        true,
+        4,
+        swap);
+    check_atomic(
+        target,
+        "ds_storexchg_rtn_b64 v[16:17], v4, v[6:7] offset:8",
+        true,
+        true,
+        8,
+        swap);
     for (const Atomic& a : {same, other}) {
-      check_atomic(target, "global_atomic_cmpswap_b32 v16, v4, v[6:7], s[4:5] offset:8" + value, false, true, 4, a);
-      check_atomic(target, "global_atomic_cmpswap_b64 v[2:3], v[6:9], off offset:8", false, false, 8, a);
-      check_atomic(target, "ds_cmpstore_b32 v4, v6, v7 offset:8", true, false, 4, a);
-      check_atomic(target, "ds_cmpstore_b64 v4, v[6:7], v[8:9] offset:8", true, false, 8, a);
-      check_atomic(target, "ds_cmpstore_rtn_b32 v16, v4, v6, v7 offset:8", true, true, 4, a);
-      check_atomic(target, "ds_cmpstore_rtn_b64 v[16:17], v4, v[6:7], v[8:9] offset:8", true, true, 8, a);
+      check_atomic(
+          target,
+          "global_atomic_cmpswap_b32 v16, v4, v[6:7], s[4:5] offset:8" + value,
+          false,
+          true,
+          4,
+          a);
+      check_atomic(
+          target,
+          "global_atomic_cmpswap_b64 v[2:3], v[6:9], off offset:8",
+          false,
+          false,
+          8,
+          a);
+      check_atomic(
+          target, "ds_cmpstore_b32 v4, v6, v7 offset:8", true, false, 4, a);
+      check_atomic(
+          target,
+          "ds_cmpstore_b64 v4, v[6:7], v[8:9] offset:8",
+          true,
+          false,
+          8,
+          a);
+      check_atomic(
+          target,
+          "ds_cmpstore_rtn_b32 v16, v4, v6, v7 offset:8",
+          true,
+          true,
+          4,
+          a);
+      check_atomic(
+          target,
+          "ds_cmpstore_rtn_b64 v[16:17], v4, v[6:7], v[8:9] offset:8",
+          true,
+          true,
+          8,
+          a);
     }
   }
 }
@@ -393,7 +490,8 @@ TEST_CASE("counters of LDS go up and down by the active lanes") {
   }
 }
 
-TEST_CASE("what is outside is a fault with the instruction; no lane, no access") {
+TEST_CASE(
+    "what is outside is a fault with the instruction; no lane, no access") {
   Machine m = with_memory(kGfx11);
   m.wave.memory = &m.memory;
   m.set64(2, 16);

@@ -69,8 +69,8 @@ struct Answer {
   std::vector<u32> sources; // v1, v2, ...
   u32 result;
 };
-// Runs it with all lanes and with every third lane, in wave32 and wave64; checks
-// that inactive lanes keep their value. `mode` is Wave::mode.
+// Runs it with all lanes and with every third lane, in wave32 and wave64;
+// checks that inactive lanes keep their value. `mode` is Wave::mode.
 void check(const Target& target, const Answer& answer, uint32_t mode = 0xf0);
 void check(
     const std::vector<Target>& targets,

@@ -6,7 +6,10 @@
 using namespace rdna;
 
 TEST_CASE("vector bits and moves") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_mov_b32 v0, v1", {0x80000001}, 0x80000001},
       {"v_mov_b32 v0, 0x12345678", {}, 0x12345678},
       {"v_mov_b32 v0, -16", {}, 0xfffffff0},
@@ -45,11 +48,15 @@ TEST_CASE("vector bits and moves") {
       {"v_perm_b32 v0, v1, v2, v3", {0x8f223344, 0x55667788, 0x00040307}, 0x8844558f},
       {"v_perm_b32 v0, v1, v2, v3", {0x8f223344, 0x55667788, 0x0d0c0b08}, 0xff00ff00},
       {"v_perm_b32 v0, v1, v2, v3", {0x8f223344, 0x5566f788, 0x0a09080c}, 0x0000ff00},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("vector sums and products") {
-  check(everywhere(), std::vector<Answer>{
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          // clang-format off
       {"v_add_nc_u32 v0, v1, v2", {0xffffffff, 2}, 1},
       {"v_add_nc_u32 v0, v1, v2 clamp", {0xffffffff, 2}, 0xffffffff},
       {"v_sub_nc_u32 v0, v1, v2", {2, 3}, 0xffffffff},
@@ -87,7 +94,8 @@ TEST_CASE("vector sums and products") {
       {"v_maxmin_u32 v0, v1, v2, v3", {5, 0xffffffff, 3}, 3},
       {"v_minmax_i32 v0, v1, v2, v3", {5, 0xffffffff, 3}, 3},
       {"v_maxmin_i32 v0, v1, v2, v3", {5, 0xffffffff, 9}, 5},
-  });
+          // clang-format on
+      });
 }
 
 TEST_CASE("carries: one bit per lane, of active lanes only") {
@@ -98,6 +106,7 @@ TEST_CASE("carries: one bit per lane, of active lanes only") {
     bool carry_without, carry_with;
   };
   const Carry all[] = {
+      // clang-format off
       {"v_add_co_u32", 0xffffffff, 1, 0, 0, true, true},
       {"v_add_co_u32", 0xfffffffe, 1, 0xffffffff, 0xffffffff, false, false},
       {"v_sub_co_u32", 1, 2, 0xffffffff, 0xffffffff, true, true},
@@ -108,6 +117,7 @@ TEST_CASE("carries: one bit per lane, of active lanes only") {
       {"v_sub_co_ci_u32", 5, 5, 0, 0xffffffff, false, true},
       {"v_sub_co_ci_u32", 0, 0xffffffff, 1, 0, true, true},
       {"v_subrev_co_ci_u32", 5, 5, 0, 0xffffffff, false, true},
+      // clang-format on
   };
   constexpr u64 in = 0x00ff00ff0f0f0f0f;
   constexpr u32 active = 0x33333333;
@@ -130,8 +140,10 @@ TEST_CASE("carries: one bit per lane, of active lanes only") {
       for (u32 l = 0; l < target.lanes; ++l) {
         bool on = active >> l % 32 & 1, one = in >> l & 1;
         CAPTURE(l);
-        REQUIRE_EQ(m.wave.v[0][l], on ? (one ? c.with : c.without) : 0xdeadbeef);
-        REQUIRE_EQ(carries >> l & 1, on && (one ? c.carry_with : c.carry_without));
+        REQUIRE_EQ(
+            m.wave.v[0][l], on ? (one ? c.with : c.without) : 0xdeadbeef);
+        REQUIRE_EQ(
+            carries >> l & 1, on && (one ? c.carry_with : c.carry_without));
       }
       // The short encoding takes and gives VCC.
       Machine n(target);
@@ -145,10 +157,12 @@ TEST_CASE("carries: one bit per lane, of active lanes only") {
       CHECK_EQ(n.wave.v[0][7], c.with);
       CHECK_EQ(n.wave.vcc() >> 7 & 1, c.carry_with);
     }
-  check({kGfx11, kGfx12}, std::vector<Answer>{
-      {"v_add_co_u32 v0, s2, v1, v2 clamp", {0xffffffff, 5}, 0xffffffff},
-      {"v_sub_co_u32 v0, s2, v1, v2 clamp", {4, 5}, 0},
-  });
+  check(
+      {kGfx11, kGfx12},
+      std::vector<Answer>{
+          {"v_add_co_u32 v0, s2, v1, v2 clamp", {0xffffffff, 5}, 0xffffffff},
+          {"v_sub_co_u32 v0, s2, v1, v2 clamp", {4, 5}, 0},
+      });
 }
 
 namespace {
@@ -160,7 +174,9 @@ struct Wide {
   u64 first, second, result;
 };
 
-void check_wide(const std::vector<Target>& targets, const std::vector<Wide>& all) {
+void check_wide(
+    const std::vector<Target>& targets,
+    const std::vector<Wide>& all) {
   for (const Target& target : targets)
     for (const Wide& a : all) {
       Machine m(target, 0x0000ffff);
@@ -171,7 +187,9 @@ void check_wide(const std::vector<Target>& targets, const std::vector<Wide>& all
       m.set64(8, 0x1111111122222222);
       INFO(target.cpu, " ", a.text);
       REQUIRE_NOTHROW(m(a.text));
-      auto result = [&](u32 l) { return m.wave.v[8][l] | u64(m.wave.v[9][l]) << 32; };
+      auto result = [&](u32 l) {
+        return m.wave.v[8][l] | u64(m.wave.v[9][l]) << 32;
+      };
       CHECK_EQ(result(3), a.result);
       CHECK_EQ(result(16), 0x1111111122222222);
     }
@@ -180,17 +198,25 @@ void check_wide(const std::vector<Target>& targets, const std::vector<Wide>& all
 } // namespace
 
 TEST_CASE("vectors of 64 bits") {
-  check_wide({kGfx11, kGfx12}, {
+  check_wide(
+      {kGfx11, kGfx12},
+      {
+          // clang-format off
       {"v_mad_u64_u32 v[8:9], s2, v1, v2, v[4:5]", 0xffffffff, 0xffffffff, 0x100000000, 0xffffffff00000001},
       {"v_mad_i64_i32 v[8:9], s2, v1, v2, v[4:5]", 0xffffffff, 3, 1, ~u64(1)},
-  });
+          // clang-format on
+      });
   std::vector<Wide> shifts = {
+      // clang-format off
       {"v_lshrrev_b64 v[8:9], v1, v[2:3]", 97, 0x8000000100000000, 0, 0x40000000},
       {"v_ashrrev_i64 v[8:9], v1, v[2:3]", 63, 0x8000000100000000, 0, ~u64(0)},
       {"v_lshrrev_b64 v[8:9], 4, v[2:3]", 0, 0x8000000100000000, 0, 0x0800000010000000},
+      // clang-format on
   };
   check_wide(everywhere(), shifts);
-  check_wide(everywhere(), {{"v_lshlrev_b64 v[8:9], v1, v[2:3]", 65, 0x80000001, 0, 0x100000002}});
+  check_wide(
+      everywhere(),
+      {{"v_lshlrev_b64 v[8:9], v1, v[2:3]", 65, 0x80000001, 0, 0x100000002}});
   // The carry of a product and a sum.
   for (bool negative : {false, true}) {
     Machine m(kGfx11, 0xfffffff0);
@@ -216,7 +242,8 @@ TEST_CASE("v_cndmask selects by a lane's bit, with the signs of floats") {
     m("v_cndmask_b32 v3, -v1, -|v2|, " + mask);
     m.wave.s[kVcc] = 0x0000ff0f;
     m.wave.s[kVcc + 1] = 0xff;
-    m(wide ? "v_cndmask_b32 v4, v1, v2, vcc" : "v_cndmask_b32 v4, v1, v2, vcc_lo");
+    m(wide ? "v_cndmask_b32 v4, v1, v2, vcc"
+           : "v_cndmask_b32 v4, v1, v2, vcc_lo");
     for (u32 l = 0; l < target.lanes; ++l) {
       bool second = 0xff0000ff0f >> l & 1;
       CAPTURE(l);
