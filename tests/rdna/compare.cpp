@@ -38,7 +38,7 @@ void compare32(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read(w, i, source(i, 0), a, true);
   const u32* q = read(w, i, source(i, 1), b);
-  each(w, [&](u32 l) { r[l] = F(p[l], q[l]) ? ~0u : 0; });
+  each(w, [&](size_t l) { r[l] = F(p[l], q[l]) ? ~0u : 0; });
   conclude(w, i, X, gather(w, r));
 }
 template <bool X, auto F>
@@ -46,7 +46,7 @@ void compare_float(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read_float(w, i, source(i, 0), a, true);
   const u32* q = read_float(w, i, source(i, 1), b);
-  each(w, [&](u32 l) { r[l] = F(f32(p[l]), f32(q[l])) ? ~0u : 0; });
+  each(w, [&](size_t l) { r[l] = F(f32(p[l]), f32(q[l])) ? ~0u : 0; });
   conclude(w, i, X, gather(w, r));
 }
 template <bool X, auto F>
@@ -65,7 +65,7 @@ void compare64(Wave& w, const Instruction& i) {
   Lanes<u32> r;
   read64(w, source(i, 0), a);
   read64(w, source(i, 1), b);
-  each(w, [&](u32 l) { r[l] = F(a[l], b[l]) ? ~0u : 0; });
+  each(w, [&](size_t l) { r[l] = F(a[l], b[l]) ? ~0u : 0; });
   conclude(w, i, X, gather(w, r));
 }
 // S1 is a mask of classes.
@@ -74,7 +74,7 @@ void class32(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read_float(w, i, source(i, 0), a, true);
   const u32* q = read(w, i, source(i, 1), b);
-  each(w, [&](u32 l) { r[l] = q[l] >> float_class(p[l]) & 1 ? ~0u : 0; });
+  each(w, [&](size_t l) { r[l] = q[l] >> float_class(p[l]) & 1 ? ~0u : 0; });
   conclude(w, i, X, gather(w, r));
 }
 template <bool X>

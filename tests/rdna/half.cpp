@@ -254,8 +254,8 @@ constexpr Row rows[] = {
     HI3(v_max3_i16, std::max(std::max(a, b), c)),
     H3(v_med3_u16, median(a, b, c)),
     HI3(v_med3_i16, median(a, b, c)),
-    {"v_mad_u32_u16", multiply_wide<u16>, kOpSel},
-    {"v_mad_i32_i16", multiply_wide<i16>, kOpSel},
+    {"v_mad_u32_u16", multiply_wide<u16>, kHalf},
+    {"v_mad_i32_i16", multiply_wide<i16>, kHalf},
 
     HCVT(v_cvt_f16_u16, half(float(a))),
     HCVT(v_cvt_f16_i16, half(float(i16(a)))),
@@ -266,7 +266,7 @@ constexpr Row rows[] = {
     FROM_HALF(v_cvt_i32_i16, i32(i16(a))),
     {"v_cvt_f32_f16", v_cvt_f32_f16, kHalfFloat},
     {"v_cvt_f16_f32", v_cvt_f16_f32, kHalfFloat},
-    {"v_pack_b32_f16", v_pack_b32_f16, kSigns | kOpSel},
+    {"v_pack_b32_f16", v_pack_b32_f16, kSigns | kHalf},
     {"v_cndmask_b16", v_cndmask_b16, kSigns | kHalf},
     {"v_swap_b16", v_swap_b16, kPlain},
 };

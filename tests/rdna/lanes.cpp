@@ -77,15 +77,15 @@ void read16(
   if (o.vector()) {
     Lanes<u32> room;
     const u32* p = read(w, i, o, room, k == 0);
-    each(w, [&](u32 l) { out[l] = u16(p[l] >> shift); });
+    each(w, [&](size_t l) { out[l] = u16(p[l] >> shift); });
   } else {
     bool constant = o.kind == Operand::Kind::Constant;
     u16 x = constant ? o.value16 : u16(scalar(w, o) >> shift);
-    each(w, [&](u32 l) { out[l] = x; });
+    each(w, [&](size_t l) { out[l] = x; });
   }
   if (o.negate || o.absolute) {
     u16 keep = o.absolute ? 0x7fff : 0xffff, flip = o.negate ? 0x8000 : 0;
-    each(w, [&](u32 l) { out[l] = (out[l] & keep) ^ flip; });
+    each(w, [&](size_t l) { out[l] = (out[l] & keep) ^ flip; });
   }
 }
 
@@ -93,9 +93,9 @@ void write16(Wave& w, const Instruction& i, bool high, Lanes<u16>& r) {
   u32* d = w.v[i.operands[0].index];
   Lanes<u32> merged;
   if (high)
-    each(w, [&](u32 l) { merged[l] = (d[l] & 0xffff) | u32(r[l]) << 16; });
+    each(w, [&](size_t l) { merged[l] = (d[l] & 0xffff) | u32(r[l]) << 16; });
   else
-    each(w, [&](u32 l) { merged[l] = (d[l] & 0xffff0000) | r[l]; });
+    each(w, [&](size_t l) { merged[l] = (d[l] & 0xffff0000) | r[l]; });
   write(w, i, merged);
 }
 
@@ -127,7 +127,7 @@ void count_below(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read(w, i, i.operands[1], a);
   const u32* q = read(w, i, i.operands[2], b);
-  each(w, [&](u32 l) {
+  each(w, [&](size_t l) {
     u32 below = l > First ? std::min<u32>(l - First, 32) : 0;
     r[l] = std::popcount(p[l] & ones(below)) + q[l];
   });
@@ -157,7 +157,7 @@ void v_permlane64_b32(Wave& w, const Instruction& i) {
     return;
   Lanes<u32> r;
   const u32* p = w.v[i.operands[1].index];
-  each(w, [&](u32 l) { r[l] = p[l ^ 32]; });
+  each(w, [&](size_t l) { r[l] = p[l ^ 32]; });
   write(w, i.operands[0].index, r.x);
 }
 void v_swap_b32(Wave& w, const Instruction& i) {

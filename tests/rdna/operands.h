@@ -10,7 +10,7 @@ namespace rdna {
 template <class T>
 struct Lanes {
   alignas(64) T x[kMaxLanes];
-  T& operator[](u32 lane) {
+  T& operator[](size_t lane) {
     return x[lane];
   }
 };
@@ -19,10 +19,10 @@ struct Lanes {
 // which the compiler turns into vector code.
 template <class F>
 inline __attribute__((always_inline)) void each(const Wave& w, F f) {
-  for (u32 base = 0; base < w.lanes; base += 32) {
+  for (size_t base = 0; base < w.lanes; base += 32) {
 #pragma GCC ivdep
-    for (u32 l = base; l < base + 32; ++l)
-      f(l);
+    for (size_t k = 0; k < 32; ++k)
+      f(base + k);
   }
 }
 template <class F>
@@ -108,7 +108,7 @@ inline const u32* read(
     return w.v[o.index];
   }
   u32 x = scalar(w, o);
-  each(w, [&](u32 l) { room[l] = x; });
+  each(w, [&](size_t l) { room[l] = x; });
   return room.x;
 }
 // The same with the signs of floats.
@@ -122,7 +122,7 @@ inline const u32* read_float(
   if (!o.negate && !o.absolute)
     return p;
   u32 keep = o.absolute ? ~kSign : ~0u, flip = o.negate ? kSign : 0;
-  each(w, [&](u32 l) { room[l] = (p[l] & keep) ^ flip; });
+  each(w, [&](size_t l) { room[l] = (p[l] & keep) ^ flip; });
   return room.x;
 }
 // The 16 bits of source k (from 0), with the signs of floats.
@@ -135,10 +135,10 @@ void read16(
 inline void read64(const Wave& w, const Operand& o, Lanes<u64>& out) {
   if (o.vector()) {
     const u32 *low = w.v[o.index], *high = w.v[o.index + 1];
-    each(w, [&](u32 l) { out[l] = low[l] | u64(high[l]) << 32; });
+    each(w, [&](size_t l) { out[l] = low[l] | u64(high[l]) << 32; });
   } else {
     u64 x = scalar64(w, o);
-    each(w, [&](u32 l) { out[l] = x; });
+    each(w, [&](size_t l) { out[l] = x; });
   }
 }
 
@@ -147,7 +147,7 @@ inline void read64(const Wave& w, const Operand& o, Lanes<u64>& out) {
 inline void write(Wave& w, u32 index, const u32* r) {
   u32* d = w.v[index];
   if (w.all_active)
-    each(w, [&](u32 l) { d[l] = r[l]; });
+    each(w, [&](size_t l) { d[l] = r[l]; });
   else
     each(
         w, [&](u32 l) { d[l] = (r[l] & w.active[l]) | (d[l] & ~w.active[l]); });
@@ -164,8 +164,8 @@ inline void write(Wave& w, const Instruction& i, Lanes<u32>& r) {
 }
 inline void write64(Wave& w, u32 index, Lanes<u64>& r) {
   Lanes<u32> low, high;
-  each(w, [&](u32 l) { low[l] = u32(r[l]); });
-  each(w, [&](u32 l) { high[l] = u32(r[l] >> 32); });
+  each(w, [&](size_t l) { low[l] = u32(r[l]); });
+  each(w, [&](size_t l) { high[l] = u32(r[l] >> 32); });
   write(w, index, low.x);
   write(w, index + 1, high.x);
 }

@@ -18,7 +18,7 @@ const u32* read_pair(
     Lanes<u32>& room) {
   if (sort == Sort::Integer || !o.real)
     return read(w, i, o, room);
-  each(w, [&](u32 l) { room[l] = o.value16; });
+  each(w, [&](size_t l) { room[l] = o.value16; });
   return room.x;
 }
 
@@ -91,22 +91,22 @@ void mixed(Wave& w, const Instruction& i, Lanes<u32>& r) {
         x[k][l] = bits(f16(t[l]));
     } else {
       Lanes<u32> room;
-      const u32* p = read_float(w, i, o, room);
-      each(w, [&](u32 l) { x[k][l] = p[l]; });
+      const u32* p = read_float(w, i, o, room, k == 0);
+      each(w, [&](size_t l) { x[k][l] = p[l]; });
     }
   }
-  each(w, [&](u32 l) {
+  each(w, [&](size_t l) {
     float a = f32(x[0][l]), b = f32(x[1][l]), c = f32(x[2][l]);
     float f = std::fma(a, b, c);
     r[l] = f == f ? bits(f) : nan_of(a, b, c);
   });
   if (i.clamp)
-    each(w, [&](u32 l) { r[l] = bits(modified(i, f32(r[l]))); });
+    each(w, [&](size_t l) { r[l] = bits(modified(i, f32(r[l]))); });
 }
 void v_fma_mix_f32(Wave& w, const Instruction& i) {
   Lanes<u32> r;
   mixed(w, i, r);
-  write(w, i.operands[0].index, r.x);
+  write(w, i, r);
 }
 void mix_to_half(Wave& w, const Instruction& i, bool high) {
   Lanes<u32> r;
@@ -126,7 +126,7 @@ void v_fma_mixhi_f16(Wave& w, const Instruction& i) {
 // Four products of bytes, signed where neg_lo says so; clamp saturates.
 void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
-  const u32* p = read(w, i, i.operands[1], a);
+  const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
   bool signed_a = i.neg_lo & 1, signed_b = i.neg_lo & 2;
@@ -138,11 +138,11 @@ void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
     }
     r[l] = u32(i.clamp ? clamped<i32>(sum) : sum);
   }
-  write(w, i.operands[0].index, r.x);
+  write(w, i, r);
 }
 void v_dot4_u32_u8(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
-  const u32* p = read(w, i, i.operands[1], a);
+  const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
   for (u32 l = 0; l < w.lanes; ++l) {
@@ -151,14 +151,14 @@ void v_dot4_u32_u8(Wave& w, const Instruction& i) {
       sum += u8(p[l] >> k) * u8(q[l] >> k);
     r[l] = u32(i.clamp ? clamped<u32>(sum) : sum);
   }
-  write(w, i.operands[0].index, r.x);
+  write(w, i, r);
 }
 // Two products of halves and a binary32; the document leaves the order and the
 // rounding of the two sums open.
 template <auto Widen>
 void dot2(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
-  const u32* p = read(w, i, i.operands[1], a);
+  const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
   for (u32 l = 0; l < w.lanes; ++l) {
@@ -174,7 +174,7 @@ void dot2(Wave& w, const Instruction& i) {
     float sum = std::fma(factor(p[l], 0, true), factor(q[l], 1, true), low);
     r[l] = sum == sum ? bits(i.clamp ? modified(i, sum) : sum) : kNan;
   }
-  write(w, i.operands[0].index, r.x);
+  write(w, i, r);
 }
 
 // clang-format off
@@ -233,13 +233,13 @@ constexpr Row rows[] = {
     PI2(v_pk_max_i16, std::max(a, b)),
     P3(v_pk_mad_u16, u32(a) * b + c),
     P3(v_pk_mad_i16, u32(a) * b + c),
-    {"v_fma_mix_f32", v_fma_mix_f32, kPacked | kSigns | kClamp},
-    {"v_fma_mixlo_f16", v_fma_mixlo_f16, kPacked | kSigns | kClamp},
-    {"v_fma_mixhi_f16", v_fma_mixhi_f16, kPacked | kSigns | kClamp},
-    {"v_dot4_i32_iu8", v_dot4_i32_iu8, kPacked | kClamp},
-    {"v_dot4_u32_u8", v_dot4_u32_u8, kPacked | kClamp},
-    {"v_dot2_f32_f16", dot2<f16>, kPacked | kClamp},
-    {"v_dot2_f32_bf16", dot2<bf16>, kPacked | kClamp},
+    {"v_fma_mix_f32", v_fma_mix_f32, kPacked | kSigns | kClamp | kDpp},
+    {"v_fma_mixlo_f16", v_fma_mixlo_f16, kPacked | kSigns | kClamp | kDpp},
+    {"v_fma_mixhi_f16", v_fma_mixhi_f16, kPacked | kSigns | kClamp | kDpp},
+    {"v_dot4_i32_iu8", v_dot4_i32_iu8, kPacked | kClamp | kDpp},
+    {"v_dot4_u32_u8", v_dot4_u32_u8, kPacked | kClamp | kDpp},
+    {"v_dot2_f32_f16", dot2<f16>, kPacked | kClamp | kDpp},
+    {"v_dot2_f32_bf16", dot2<bf16>, kPacked | kClamp | kDpp},
 };
 // clang-format on
 

@@ -23,11 +23,11 @@ inline void global_addresses(
   const u32* low = w.v[vector.index];
   if (base.scalar() && base.index != kNull) {
     u64 from = w.pair(base.index) + i64(i.offset);
-    each(w, [&](u32 l) { places.address[l] = from + low[l]; });
+    each(w, [&](size_t l) { places.address[l] = from + low[l]; });
   } else {
     const u32* high = w.v[vector.index + 1];
     i64 offset = i.offset;
-    each(w, [&](u32 l) {
+    each(w, [&](size_t l) {
       places.address[l] = (low[l] | u64(high[l]) << 32) + offset;
     });
   }
@@ -40,7 +40,7 @@ inline void shared_addresses(
     i32 offset,
     Places& places) {
   const u32* at = w.v[vector.index];
-  each(w, [&](u32 l) { places.address[l] = u32(at[l] + offset); });
+  each(w, [&](size_t l) { places.address[l] = u32(at[l] + offset); });
 }
 
 inline void resolve(

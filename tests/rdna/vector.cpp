@@ -12,7 +12,7 @@ template <auto F>
 void lanes1(Wave& w, const Instruction& i) {
   Lanes<u32> a, r;
   const u32* p = read(w, i, i.operands[1], a, true);
-  each(w, [&](u32 l) { r[l] = F(p[l]); });
+  each(w, [&](size_t l) { r[l] = F(p[l]); });
   write(w, i, r);
 }
 template <auto F>
@@ -20,7 +20,7 @@ void lanes2(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
-  each(w, [&](u32 l) { r[l] = F(p[l], q[l]); });
+  each(w, [&](size_t l) { r[l] = F(p[l], q[l]); });
   write(w, i, r);
 }
 template <auto F>
@@ -29,7 +29,7 @@ void lanes3(Wave& w, const Instruction& i) {
   const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
-  each(w, [&](u32 l) { r[l] = F(p[l], q[l], s[l]); });
+  each(w, [&](size_t l) { r[l] = F(p[l], q[l], s[l]); });
   write(w, i, r);
 }
 
@@ -40,9 +40,9 @@ void clamped2(Wave& w, const Instruction& i) {
   const u32* p = read(w, i, i.operands[1], a, true);
   const u32* q = read(w, i, i.operands[2], b);
   if (i.clamp)
-    each(w, [&](u32 l) { r[l] = u32(clamped<T>(F(T(p[l]), T(q[l])))); });
+    each(w, [&](size_t l) { r[l] = u32(clamped<T>(F(T(p[l]), T(q[l])))); });
   else
-    each(w, [&](u32 l) { r[l] = u32(F(T(p[l]), T(q[l]))); });
+    each(w, [&](size_t l) { r[l] = u32(F(T(p[l]), T(q[l]))); });
   write(w, i, r);
 }
 
@@ -70,7 +70,7 @@ void shift64(Wave& w, const Instruction& i) {
   Lanes<u64> b, r;
   const u32* p = read(w, i, i.operands[1], a);
   read64(w, i.operands[2], b);
-  each(w, [&](u32 l) { r[l] = F(p[l] & 63, b[l]); });
+  each(w, [&](size_t l) { r[l] = F(p[l] & 63, b[l]); });
   write64(w, i.operands[0].index, r);
 }
 

@@ -14,9 +14,9 @@ enum class Result { Computed, Chosen };
 template <Result R>
 void finish(Wave& w, const Instruction& i, Lanes<u32>& r) {
   if (R == Result::Chosen && !(w.mode & 0x20))
-    each(w, [&](u32 l) { r[l] = flushed(r[l]); });
+    each(w, [&](size_t l) { r[l] = flushed(r[l]); });
   if (modifies(i))
-    each(w, [&](u32 l) { r[l] = bits(modified(i, f32(r[l]))); });
+    each(w, [&](size_t l) { r[l] = bits(modified(i, f32(r[l]))); });
   write(w, i, r);
 }
 
@@ -24,7 +24,7 @@ template <auto F, Result R = Result::Computed>
 void float1(Wave& w, const Instruction& i) {
   Lanes<u32> a, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
-  each(w, [&](u32 l) {
+  each(w, [&](size_t l) {
     float x = f32(p[l]), y = F(x);
     r[l] = y == y ? bits(y) : nan_of(x);
   });
@@ -35,7 +35,7 @@ void float2(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
   const u32* q = read_float(w, i, i.operands[2], b);
-  each(w, [&](u32 l) {
+  each(w, [&](size_t l) {
     float x = f32(p[l]), y = f32(q[l]), z = F(x, y);
     r[l] = z == z ? bits(z) : nan_of(x, y);
   });
@@ -48,7 +48,7 @@ void float3(Wave& w, const Instruction& i) {
   const u32* p = read_float(w, i, i.operands[X], a, true);
   const u32* q = read_float(w, i, i.operands[Y], b);
   const u32* s = read_float(w, i, i.operands[Z], c);
-  each(w, [&](u32 l) {
+  each(w, [&](size_t l) {
     float x = f32(p[l]), y = f32(q[l]), z = f32(s[l]), f = F(x, y, z);
     r[l] = f == f ? bits(f) : nan_of(x, y, z);
   });
@@ -60,14 +60,14 @@ template <auto F>
 void to_float(Wave& w, const Instruction& i) {
   Lanes<u32> a, r;
   const u32* p = read(w, i, i.operands[1], a, true);
-  each(w, [&](u32 l) { r[l] = bits(modified(i, F(p[l]))); });
+  each(w, [&](size_t l) { r[l] = bits(modified(i, F(p[l]))); });
   write(w, i, r);
 }
 template <auto F>
 void from_float(Wave& w, const Instruction& i) {
   Lanes<u32> a, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
-  each(w, [&](u32 l) { r[l] = F(f32(p[l])); });
+  each(w, [&](size_t l) { r[l] = F(f32(p[l])); });
   write(w, i, r);
 }
 template <auto F>
@@ -75,7 +75,7 @@ void from_floats(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
   const u32* q = read_float(w, i, i.operands[2], b);
-  each(w, [&](u32 l) { r[l] = F(f32(p[l]), f32(q[l])); });
+  each(w, [&](size_t l) { r[l] = F(f32(p[l]), f32(q[l])); });
   write(w, i, r);
 }
 
@@ -198,7 +198,7 @@ constexpr Row rows[] = {
     FROM_FLOATS(
         v_cvt_pk_rtz_f16_f32,
         half_toward_zero(a) | u32(half_toward_zero(b)) << 16),
-    {"v_cvt_pk_u8_f32", v_cvt_pk_u8_f32, kSigns},
+    {"v_cvt_pk_u8_f32", v_cvt_pk_u8_f32, kSigns | kDpp},
     {"v_interp_p10_f32", interpolate<1, false>, kSigns | kClamp},
     {"v_interp_p2_f32", interpolate<2, true>, kSigns | kClamp},
 };
