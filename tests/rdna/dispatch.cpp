@@ -14,7 +14,7 @@ namespace {
 
 // Instructions after which a wave that has not ended never will: ten times what
 // any kernel of the tests executes.
-constexpr uint64_t endless = 200'000'000;
+constexpr uint64_t endless = 20'000'000;
 constexpr uint32_t most_code = 1 << 20; // bytes of a shader
 
 // Fields of COMPUTE_PGM_RSRC1 and 2 (RDNA3 ISA, "Initial Wave State").

@@ -88,7 +88,7 @@ class Races {
   // atomic, all bytes had the same users before, and none makes a conflict.
   template <class Word>
   static bool usual(Page& page, User user, Act act, uint64_t at) {
-    constexpr auto ones = Word(~Word(0) / 255); // 0x0101...
+    constexpr auto ones = Word(Word(~Word(0)) / 255); // 0x0101...
     const Word self = Word(ones * user), many = Word(ones * several);
     Word users[3];
     for (int a = 0; a < 3; ++a) {

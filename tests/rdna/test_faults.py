@@ -64,16 +64,16 @@ def test_found(chip, name):
 def test_right_kernels_pass(chip):
     right = run(chip, "right")
     assert right.returncode == 0, right.stderr
-    assert result(right) == [128.0 - i for i in range(128)]
+    assert result(right) == [256.0 - i for i in range(256)]
     apart = run(chip, "bytes_apart")
     assert apart.returncode == 0, apart.stderr
-    assert result(apart) == [1.0 + i for i in range(128)]
+    assert result(apart) == [(1.0 + i) % 256 for i in range(256)]
 
 
 def test_waves_take_turns(chip):
     done = run(chip, "wave_waits")
     assert done.returncode == 0, done.stderr
-    assert result(done) == [3.0 - i // 32 for i in range(128)]
+    assert result(done) == [3.0 - i // 64 for i in range(256)]
 
 
 def test_unwritten_memory_is_poison(chip):
@@ -82,7 +82,7 @@ def test_unwritten_memory_is_poison(chip):
 
 
 def test_seed_orders_waves(chip):
-    orders = [result(run(chip, "order", RDNA_SEED=s))[::32] for s in "1234561"]
+    orders = [result(run(chip, "order", RDNA_SEED=s))[::64] for s in "1234561"]
     assert orders[0] == orders[-1]
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
     assert len(set(map(tuple, orders))) > 1, orders
