@@ -46,6 +46,9 @@ inline float bf16(u16 x) {
   return f32(u32(x) << 16);
 }
 
+inline bool is_nan(u32 x) {
+  return (x & ~kSign) > kInfinity;
+}
 // NaN: the first source that is one, quiet; else the hardware's default, which
 // is positive (that of x86 is negative).
 inline u32 nan_of(float a) {

@@ -126,7 +126,7 @@ void v_fma_mixhi_f16(Wave& w, const Instruction& i) {
 // Four products of bytes, signed where neg_lo says so; clamp saturates.
 void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
-  const u32* p = read(w, i, i.operands[1], a, true);
+  const u32* p = read(w, i, i.operands[1], a);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
   bool signed_a = i.neg_lo & 1, signed_b = i.neg_lo & 2;
@@ -142,7 +142,7 @@ void v_dot4_i32_iu8(Wave& w, const Instruction& i) {
 }
 void v_dot4_u32_u8(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, c, r;
-  const u32* p = read(w, i, i.operands[1], a, true);
+  const u32* p = read(w, i, i.operands[1], a);
   const u32* q = read(w, i, i.operands[2], b);
   const u32* s = read(w, i, i.operands[3], c);
   for (u32 l = 0; l < w.lanes; ++l) {
@@ -236,8 +236,8 @@ constexpr Row rows[] = {
     {"v_fma_mix_f32", v_fma_mix_f32, kPacked | kSigns | kClamp | kDpp},
     {"v_fma_mixlo_f16", v_fma_mixlo_f16, kPacked | kSigns | kClamp | kDpp},
     {"v_fma_mixhi_f16", v_fma_mixhi_f16, kPacked | kSigns | kClamp | kDpp},
-    {"v_dot4_i32_iu8", v_dot4_i32_iu8, kPacked | kClamp | kDpp},
-    {"v_dot4_u32_u8", v_dot4_u32_u8, kPacked | kClamp | kDpp},
+    {"v_dot4_i32_iu8", v_dot4_i32_iu8, kPacked | kClamp},
+    {"v_dot4_u32_u8", v_dot4_u32_u8, kPacked | kClamp},
     {"v_dot2_f32_f16", dot2<f16>, kPacked | kClamp | kDpp},
     {"v_dot2_f32_bf16", dot2<bf16>, kPacked | kClamp | kDpp},
 };

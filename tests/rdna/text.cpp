@@ -183,47 +183,29 @@ bool ignored(std::string_view word) {
       word.starts_with("wait_exp:");
 }
 
-// "[3,2,1,0]"
-void parse_list(std::string_view text, Instruction& i) {
-  size_t n = 0;
-  for (char c : text)
-    if (isdigit(c) && n < i.select.size())
-      i.select[n++] = u8(c - '0');
-}
-
-bool parse_dpp(std::string_view name, std::string_view value, Instruction& i) {
-  struct Name {
-    std::string_view name;
-    Dpp dpp;
-  };
-  constexpr Name names[] = {
-      {"quad_perm", Dpp::QuadPerm},
-      {"dpp8", Dpp::Lanes8},
-      {"row_shl", Dpp::RowShl},
-      {"row_shr", Dpp::RowShr},
-      {"row_ror", Dpp::RowRor},
-      {"row_mirror", Dpp::RowMirror},
-      {"row_half_mirror", Dpp::RowHalfMirror},
-      {"row_share", Dpp::RowShare},
-      {"row_xmask", Dpp::RowXmask},
-      {"wave_shl", Dpp::WaveShl},
-      {"wave_shr", Dpp::WaveShr},
-      {"wave_rol", Dpp::WaveRol},
-      {"wave_ror", Dpp::WaveRor},
-  };
-  if (name == "row_bcast") {
-    i.dpp = value == "15" ? Dpp::RowBcast15 : Dpp::RowBcast31;
-    return true;
-  }
-  for (const Name& n : names)
-    if (n.name == name) {
-      i.dpp = n.dpp;
-      if (value.starts_with('['))
-        parse_list(value, i);
-      else if (!value.empty())
-        i.select[0] = u8(integer(value));
+// DPP, whose numbers read_dpp() takes from the encoding.
+bool names_dpp(std::string_view name) {
+  for (std::string_view known :
+       {"quad_perm",
+        "dpp8",
+        "row_shl",
+        "row_shr",
+        "row_ror",
+        "row_mirror",
+        "row_half_mirror",
+        "row_share",
+        "row_xmask",
+        "row_bcast",
+        "wave_shl",
+        "wave_shr",
+        "wave_rol",
+        "wave_ror",
+        "row_mask",
+        "bank_mask",
+        "bound_ctrl",
+        "fi"})
+    if (name == known)
       return true;
-    }
   return false;
 }
 
@@ -268,19 +250,80 @@ u32 parse_modifier(
                              : Omod::Half;
     return kOmod;
   }
-  if (name == "row_mask")
-    i.row_mask = u8(integer(value));
-  else if (name == "bank_mask")
-    i.bank_mask = u8(integer(value));
-  else if (name == "bound_ctrl")
-    i.bound_ctrl = true;
-  else if (name == "fi")
-    i.fetch_inactive = value == "1";
-  else if (parse_dpp(name, value, i))
+  if (names_dpp(name))
     return kDpp;
-  else if (!parse_offset(name, value, words, i) && !ignored(word))
+  if (!parse_offset(name, value, words, i) && !ignored(word))
     throw Fault("unknown modifier " + std::string(word));
   return 0;
+}
+
+Dpp dpp_of(u32 control) {
+  switch (control >> 4) {
+    case 0x10:
+      return Dpp::RowShl;
+    case 0x11:
+      return Dpp::RowShr;
+    case 0x12:
+      return Dpp::RowRor;
+    case 0x15:
+      return Dpp::RowShare;
+    case 0x16:
+      return Dpp::RowXmask;
+  }
+  switch (control) {
+    case 0x130:
+      return Dpp::WaveShl;
+    case 0x134:
+      return Dpp::WaveRol;
+    case 0x138:
+      return Dpp::WaveShr;
+    case 0x13c:
+      return Dpp::WaveRor;
+    case 0x140:
+      return Dpp::RowMirror;
+    case 0x141:
+      return Dpp::RowHalfMirror;
+    case 0x142:
+      return Dpp::RowBcast15;
+    case 0x143:
+      return Dpp::RowBcast31;
+  }
+  throw Fault("unknown DPP");
+}
+
+// The word that follows the encoding if its first source is one of three
+// numbers (RDNA3 ISA, "DPP16" and "DPP8"). LLVM 21 prints wrong lanes for
+// v_fma_mixlo_f16_e64_dpp.
+void read_dpp(std::span<const u32> words, Instruction& i) {
+  bool vop3 = is_vop3(words[0]) || is_vop3p(words[0]);
+  bool short_form = words[0] >> 31 == 0;
+  size_t at = vop3 ? 2 : 1;
+  if ((!vop3 && !short_form) || words.size() <= at)
+    return;
+  constexpr u32 kDpp8 = 233, kDpp8Fetch = 234, kDpp16 = 250;
+  u32 source = words[at - 1] & 0x1ff, word = words[at];
+  if (source == kDpp8 || source == kDpp8Fetch) {
+    i.dpp = Dpp::Lanes8;
+    i.fetch_inactive = source == kDpp8Fetch;
+    for (u32 k = 0; k < 8; ++k)
+      i.select[k] = u8(word >> (8 + 3 * k) & 7);
+    return;
+  }
+  if (source != kDpp16)
+    return;
+  i.row_mask = u8(word >> 28);
+  i.bank_mask = word >> 24 & 15;
+  i.bound_ctrl = word >> 19 & 1;
+  i.fetch_inactive = word >> 18 & 1;
+  u32 control = word >> 8 & 0x1ff;
+  if (control < 0x100) {
+    i.dpp = Dpp::QuadPerm;
+    for (u32 k = 0; k < 4; ++k)
+      i.select[k] = control >> 2 * k & 3;
+    return;
+  }
+  i.select[0] = control & 15;
+  i.dpp = dpp_of(control);
 }
 
 // Bits of the encoding that LLVM prints in several ways, or not at all.
@@ -293,6 +336,8 @@ void read_encoding(std::span<const u32> words, const Row& row, Instruction& i) {
     i.neg_lo = words[1] >> 29 & 7;
     i.neg_hi = words[0] >> 8 & 7;
   }
+  if (row.honours & kDpp)
+    read_dpp(words, i);
 }
 
 // Parts -----------------------------------------------------------------------

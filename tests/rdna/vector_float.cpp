@@ -20,14 +20,21 @@ void finish(Wave& w, const Instruction& i, Lanes<u32>& r) {
   write(w, i, r);
 }
 
+bool has_nan(const Wave& w, Lanes<u32>& r) {
+  u32 any = 0;
+  each(w, [&](size_t l) { any |= is_nan(r[l]); });
+  return any;
+}
+
 template <auto F, Result R = Result::Computed>
 void float1(Wave& w, const Instruction& i) {
   Lanes<u32> a, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
-  each(w, [&](size_t l) {
-    float x = f32(p[l]), y = F(x);
-    r[l] = y == y ? bits(y) : nan_of(x);
-  });
+  each(w, [&](size_t l) { r[l] = bits(F(f32(p[l]))); });
+  if (has_nan(w, r))
+    for (u32 l = 0; l < w.lanes; ++l)
+      if (is_nan(r[l]))
+        r[l] = nan_of(f32(p[l]));
   finish<R>(w, i, r);
 }
 template <auto F, Result R = Result::Computed>
@@ -35,10 +42,11 @@ void float2(Wave& w, const Instruction& i) {
   Lanes<u32> a, b, r;
   const u32* p = read_float(w, i, i.operands[1], a, true);
   const u32* q = read_float(w, i, i.operands[2], b);
-  each(w, [&](size_t l) {
-    float x = f32(p[l]), y = f32(q[l]), z = F(x, y);
-    r[l] = z == z ? bits(z) : nan_of(x, y);
-  });
+  each(w, [&](size_t l) { r[l] = bits(F(f32(p[l]), f32(q[l]))); });
+  if (has_nan(w, r))
+    for (u32 l = 0; l < w.lanes; ++l)
+      if (is_nan(r[l]))
+        r[l] = nan_of(f32(p[l]), f32(q[l]));
   finish<R>(w, i, r);
 }
 // X, Y, Z: the operands in the order of F's arguments.
@@ -48,10 +56,11 @@ void float3(Wave& w, const Instruction& i) {
   const u32* p = read_float(w, i, i.operands[X], a, true);
   const u32* q = read_float(w, i, i.operands[Y], b);
   const u32* s = read_float(w, i, i.operands[Z], c);
-  each(w, [&](size_t l) {
-    float x = f32(p[l]), y = f32(q[l]), z = f32(s[l]), f = F(x, y, z);
-    r[l] = f == f ? bits(f) : nan_of(x, y, z);
-  });
+  each(w, [&](size_t l) { r[l] = bits(F(f32(p[l]), f32(q[l]), f32(s[l]))); });
+  if (has_nan(w, r))
+    for (u32 l = 0; l < w.lanes; ++l)
+      if (is_nan(r[l]))
+        r[l] = nan_of(f32(p[l]), f32(q[l]), f32(s[l]));
   finish<R>(w, i, r);
 }
 

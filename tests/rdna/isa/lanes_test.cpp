@@ -115,23 +115,22 @@ TEST_CASE("DPP8 and DPP of the first source only") {
     for (u32 l = 0; l < kMaxLanes; ++l) {
       m.wave.v[1][l] = bits(float(l));
       m.wave.v[2][l] = half(float(l)) << 16;
-      m.wave.v[3][l] = l;
     }
     m.set(9, bits(2.0f));
     m.set(10, bits(1.0f));
-    m.set(11, 3);
+    m.set(11, half(3.0f) << 16);
     std::string dpp = " quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf";
     m("v_fma_f32_e64_dpp v4, v1, v9, v1" + dpp +
       "\nv_fma_mix_f32_e64_dpp v5, v2, v9, v1 op_sel:[1,0,0] op_sel_hi:[1,0,0]" + dpp +
       "\nv_fma_mixlo_f16_e64_dpp v6, v1, v10, v1" + dpp +
-      "\nv_dot4_u32_u8_e64_dpp v7, v3, v11, v3" + dpp +
+      "\nv_dot2_f32_f16_e64_dpp v7, v2, v11, v1" + dpp +
       "\nv_add_f16_e64_dpp v8.l, v2.h, v2.h" + dpp);
     for (u32 l = 0; l < target.lanes; ++l) {
       float other = float(l ^ 1);
       CHECK_EQ(f32(m.wave.v[4][l]), 2 * other + l);
       CHECK_EQ(f32(m.wave.v[5][l]), 2 * other + l);
       CHECK_EQ(f16(u16(m.wave.v[6][l])), other + l);
-      CHECK_EQ(m.wave.v[7][l], 3 * (l ^ 1) + l);
+      CHECK_EQ(f32(m.wave.v[7][l]), 3 * other + l);
       CHECK_EQ(f16(u16(m.wave.v[8][l])), other + l);
     }
   }
