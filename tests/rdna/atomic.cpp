@@ -123,6 +123,9 @@ constexpr Row rows[] = {
     DS("cmpstore_b64", u64, o == c ? x : o),
     DS_RETURN("cmpstore_rtn_b32", u32, o == c ? x : o),
     DS_RETURN("cmpstore_rtn_b64", u64, o == c ? x : o),
+    // Before gfx11 the sources are the other way round.
+    DS("cmpst_b32", u32, o == x ? c : o),
+    DS_RETURN("cmpst_rtn_b32", u32, o == x ? c : o),
 };
 // clang-format on
 

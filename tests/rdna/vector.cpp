@@ -193,6 +193,8 @@ constexpr Row rows[] = {
     I2(v_mul_hi_i32_i24, i64(signed24(a)) * signed24(b) >> 32),
     U2(v_bcnt_u32_b32, std::popcount(a) + b),
     U2(v_bfm_b32, ones(a & 31) << (b & 31)),
+    I2(v_cvt_pk_i16_i32, u16(clamped<i16>(a)) | u32(u16(clamped<i16>(b))) << 16),
+    U2(v_cvt_pk_u16_u32, std::min(a, 0xffffu) | std::min(b, 0xffffu) << 16),
 
     U3(v_add3_u32, a + b + c),
     U3(v_and_or_b32, (a & b) | c),

@@ -52,6 +52,16 @@ TEST_CASE("vector bits and moves") {
       });
 }
 
+TEST_CASE("pairs of 16 bits saturate") {
+  check(
+      everywhere(),
+      std::vector<Answer>{
+          {"v_cvt_pk_i16_i32 v0, v1, v2", {0x8000, 0xffff7fff}, 0x80007fff},
+          {"v_cvt_pk_i16_i32 v0, v1, v2", {0xffffffff, 5}, 0x0005ffff},
+          {"v_cvt_pk_u16_u32 v0, v1, v2", {0x10000, 0x1234}, 0x1234ffff},
+      });
+}
+
 TEST_CASE("vector sums and products") {
   check(
       everywhere(),
