@@ -236,6 +236,7 @@ void Dispatcher::start_wave(
   w.gfx = gfx;
   w.memory = &checks_;
   w.start(d.lanes, std::min(d.lanes, group.size() - first));
+  w.s[kM0] = 0; // RADV's ds_append, which works on cards, relies on it
   w.mode = mode_of(d);
   w.scratch_bytes = has_scratch(d) ? d.scratch_bytes / d.lanes : 0;
   w.scratch.assign(size_t(w.scratch_bytes) * d.lanes, 0xff);
