@@ -53,7 +53,7 @@ KERNELS = {
     "wave_waits": (
         "shared uint turn;",
         "if (i == 0) { atomicExchange(turn, 0); } barrier();"
-        "uint wave = 3 - i / 64; while (atomicAdd(turn, 0) < wave) {}"
+        "uint wave = 3 - i / 64; while (atomicCompSwap(turn, 9, 9) < wave) {}"
         "if (i % 64 == 0) { atomicAdd(turn, 1); } store(y, i, float(wave));",
     ),
     "unwritten": (
