@@ -9,6 +9,7 @@
 #include "llvm.h"
 #include "memory.h"
 #include "program.h"
+#include "sdwa.h"
 #include "text.h"
 
 namespace rdna {
@@ -23,11 +24,7 @@ bool is_branch(const std::string& text) {
 
 // A load of scalars whose result runs from s[104] into VCC, which LLVM refuses
 // to print: "s_load_b128 s[104:107], s[2:3], 0x0".
-std::string scalar_load_text(std::span<const u8> code, u32 gfx) {
-  u32 words[2];
-  if (gfx != 11 || code.size() < sizeof words)
-    return "";
-  std::memcpy(words, code.data(), sizeof words);
+std::string scalar_load_text(const u32* words) {
   constexpr const char* names[] = {"b32", "b64", "b128", "b256", "b512"};
   u32 operation = words[0] >> 18 & 255, result = words[0] >> 6 & 127;
   u32 base = (words[0] & 63) * 2, register_offset = words[1] >> 25;
@@ -95,8 +92,8 @@ class Decoder {
     rest = rest.first(std::min(rest.size(), kLongest));
     size_t size = 0;
     i.text = text_of_(rest, size);
-    if (size == 0 && !(i.text = scalar_load_text(rest, target_.gfx)).empty())
-      size = 8;
+    if (size == 0)
+      i.text = other_text(rest, size);
     if (size == 0)
       refuse(target_, i, "cannot be decoded: " + hexadecimal(rest));
     i.size = u32(size);
@@ -110,9 +107,43 @@ class Decoder {
     return i;
   }
 
+  // What LLVM refuses to print and RADV's compiler emits.
+  std::string other_text(std::span<const u8> code, size_t& size) {
+    u32 words[2];
+    if (code.size() < sizeof words)
+      return "";
+    std::memcpy(words, code.data(), sizeof words);
+    std::string text;
+    if (target_.gfx == 11)
+      text = scalar_load_text(words);
+    else if (target_.gfx < 11)
+      text = compare_dpp_text(words);
+    size = text.empty() ? 0 : sizeof words;
+    return text;
+  }
+
+  // A comparison with DPP before gfx11: the text of it without DPP.
+  std::string compare_dpp_text(const u32* words) {
+    constexpr u32 kVopc = 0b0111110, kVector = 256;
+    constexpr u32 kDpp8 = 233, kDpp8Fetch = 234, kDpp16 = 250;
+    constexpr u32 kSigns = 15u << 20; // of DPP16
+    u32 source = words[0] & 0x1ff;
+    bool dpp8 = source == kDpp8 || source == kDpp8Fetch;
+    bool dpp16 = source == kDpp16 && !(words[1] & kSigns);
+    if (words[0] >> 25 != kVopc || (!dpp8 && !dpp16))
+      return "";
+    u32 plain = (words[0] & ~0x1ffu) | kVector | (words[1] & 255);
+    u8 bytes[sizeof plain];
+    std::memcpy(bytes, &plain, sizeof plain);
+    size_t size;
+    return text_of_(bytes, size);
+  }
+
   void fill(Instruction& i, std::span<const u32> words) {
     size_t pair = i.text.find(" :: ");
     parse(i, i.text.substr(0, pair), words);
+    if (auto inner = wrap_sdwa(words, i))
+      program_.others.push_back(std::move(inner));
     if (pair == i.text.npos)
       return;
     auto second = std::make_unique<Instruction>();
@@ -120,7 +151,7 @@ class Decoder {
     second->text = i.text.substr(pair + 4);
     parse(*second, second->text, words);
     i.second = second.get();
-    program_.second_halves.push_back(std::move(second));
+    program_.others.push_back(std::move(second));
   }
 
   void resolve_branches() {

@@ -238,6 +238,9 @@ void Dispatcher::start_wave(
   w.start(d.lanes, std::min(d.lanes, group.size() - first));
   w.s[kM0] = 0; // RADV's ds_append, which works on cards, relies on it
   w.mode = mode_of(d);
+  if (gfx == 10 && d.lanes == 64) {
+    w.first_shared = 4 * (field(d.rsrc1, 0, 6) + 1); // VGPRS
+  }
   w.scratch_bytes = has_scratch(d) ? d.scratch_bytes / d.lanes : 0;
   w.scratch.assign(size_t(w.scratch_bytes) * d.lanes, 0xff);
   uint32_t next = user_registers(d);

@@ -55,6 +55,16 @@ enum class Dpp : uint8_t {
   RowBcast31,
 };
 
+// Selections of sub-dword addressing; numbers as encoded.
+struct Sdwa {
+  uint8_t result = 6;
+  uint8_t unused = 0;
+  std::array<uint8_t, 2> source{};
+  std::array<bool, 2> extend{};
+  uint8_t sources = 0;
+  uint8_t first = 0; // operand of the first source
+};
+
 enum class Omod : uint8_t { None, Times2, Times4, Half };
 
 struct Instruction {
@@ -79,6 +89,8 @@ struct Instruction {
   uint32_t target = 0; // of branches: index in the program
   // The second half of a VOPD pair (RDNA3 ISA, "Dual Issue VALU").
   const Instruction* second = nullptr;
+  Sdwa sdwa;
+  const Instruction* inner = nullptr; // what an SDWA instruction wraps
   std::string text; // LLVM's
   uint32_t pc = 0; // byte offset in the shader
   uint32_t size = 0; // bytes

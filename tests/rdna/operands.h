@@ -144,9 +144,15 @@ inline void read64(const Wave& w, const Operand& o, Lanes<u64>& out) {
 
 // Lanes of results ------------------------------------------------------------
 
+// What a lane writes to a register that both halves of the wave share.
+inline void write_shared(Wave& w, u32 index, u32 lane, u32 x) {
+  w.v[index][lane] = w.v[index][lane ^ 32] = x;
+}
 inline void write(Wave& w, u32 index, const u32* r) {
   u32* d = w.v[index];
-  if (w.all_active)
+  if (index >= w.first_shared && index < kVectorRegisters)
+    each_active(w, [&](u32 l) { write_shared(w, index, l, r[l]); });
+  else if (w.all_active)
     each(w, [&](size_t l) { d[l] = r[l]; });
   else
     each(
@@ -158,7 +164,11 @@ inline void write(Wave& w, const Instruction& i, Lanes<u32>& r) {
   if (i.dpp == Dpp::None || i.dpp == Dpp::Lanes8)
     return write(w, index, r.x);
   each_active(w, [&](u32 l) {
-    if (dpp_writes(w, i, l))
+    if (!dpp_writes(w, i, l))
+      return;
+    if (index >= w.first_shared)
+      write_shared(w, index, l, r[l]);
+    else
       w.v[index][l] = r[l];
   });
 }

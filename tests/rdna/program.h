@@ -22,7 +22,8 @@ class Program {
   uint64_t address; // GPU address of the first instruction
   std::vector<Instruction> code;
   size_t size = 0; // bytes of code
-  std::vector<std::unique_ptr<Instruction>> second_halves; // of VOPD pairs
+  // Second halves of VOPD pairs, and what SDWA instructions wrap.
+  std::vector<std::unique_ptr<Instruction>> others;
   // Executions of code[i]; what counts are made of.
   mutable std::vector<uint64_t> runs;
 };

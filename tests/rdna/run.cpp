@@ -12,6 +12,7 @@ void Wave::start(uint32_t wave_lanes, uint32_t count) {
   std::fill(std::begin(s), std::end(s), kPoison);
   scc = signalled = ended = false;
   stop = Stop::Running;
+  first_shared = kVectorRegisters;
   pc = 0;
   mode = 0xc0; // 32-bit denormals flushed, others kept; to nearest even
   set_exec(ones64(count));

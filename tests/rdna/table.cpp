@@ -170,8 +170,7 @@ Index index_rows() {
     name(std::string(other), std::string(known));
   for (std::string space : {"global", "scratch"}) {
     for (auto [other, known] : older_loads)
-      name(
-          (space + "_load_").append(other), (space + "_load_").append(known));
+      name((space + "_load_").append(other), (space + "_load_").append(known));
     for (auto [other, known] : older_stores)
       name(
           (space + "_store_").append(other), (space + "_store_").append(known));

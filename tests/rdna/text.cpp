@@ -146,6 +146,8 @@ Operand parse_operand(
   bool negative = plain.size() > 1 && plain[0] == '-' && !isdigit(plain[1]);
   if (negative)
     plain.remove_prefix(1);
+  if (take_prefix(plain, "sext(")) // of SDWA, by the encoding
+    take_suffix(plain, ")");
   if (take_prefix(plain, "neg(")) {
     take_suffix(plain, ")");
     negative = true;
@@ -174,13 +176,16 @@ Operand parse_operand(
 
 // Modifiers -------------------------------------------------------------------
 
-// Cache policies and counters to wait for, which have no effect here.
+// Cache policies and counters to wait for, which have no effect here, and
+// selections of SDWA, which the encoding has.
 bool ignored(std::string_view word) {
   for (std::string_view known : {"glc", "slc", "dlc", "nv"})
     if (word == known)
       return true;
   return word.starts_with("th:") || word.starts_with("scope:") ||
-      word.starts_with("wait_exp:");
+      word.starts_with("wait_exp:") || word.starts_with("dst_sel:") ||
+      word.starts_with("dst_unused:") || word.starts_with("src0_sel:") ||
+      word.starts_with("src1_sel:");
 }
 
 // DPP, whose numbers read_dpp() takes from the encoding.
@@ -385,7 +390,7 @@ Parts split(const std::string& text) {
 } // namespace
 
 std::string without_encoding(std::string_view mnemonic) {
-  for (std::string_view suffix : {"_e64_dpp", "_e32", "_e64", "_dpp"})
+  for (std::string_view suffix : {"_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"})
     if (take_suffix(mnemonic, suffix))
       break;
   if (take_prefix(mnemonic, "v_dual_"))

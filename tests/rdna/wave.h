@@ -26,6 +26,7 @@ enum : uint16_t {
 
 constexpr uint32_t kMaxLanes = 64;
 constexpr uint32_t kVectorRegisters = 256;
+constexpr uint32_t kHiddenRegisters = 3; // of SDWA
 
 // What registers hold before they are written: a NaN, and no valid address.
 constexpr uint32_t kPoison = 0x7fc0dead;
@@ -39,7 +40,7 @@ enum class Stop : uint8_t {
 };
 
 struct Wave {
-  alignas(64) uint32_t v[kVectorRegisters][kMaxLanes];
+  alignas(64) uint32_t v[kVectorRegisters + kHiddenRegisters][kMaxLanes];
   alignas(64) uint32_t active[kMaxLanes]; // EXEC, all ones or 0 per lane
   uint32_t s[256];
   bool scc;
@@ -53,6 +54,9 @@ struct Wave {
   uint32_t id; // number in its workgroup
   // MODE: rounding [3:0] and denormals [7:4], as RSRC1[19:12] (FLOAT_MODE).
   uint32_t mode;
+  // gfx10, wave64: from this vector register on, both halves of the wave have
+  // one set of 32 lanes (RDNA2 ISA, "Shared VGPRs"). start() sets none.
+  uint32_t first_shared = kVectorRegisters;
   std::vector<uint8_t> scratch; // lanes * scratch_bytes, lane after lane
   uint32_t scratch_bytes = 0; // per lane
   uint64_t code; // GPU address of the program, set by run()

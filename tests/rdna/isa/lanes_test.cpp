@@ -121,8 +121,8 @@ TEST_CASE("DPP8 and DPP of the first source only") {
     m.set(11, half(3.0f) << 16);
     std::string dpp = " quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf";
     m("v_fma_f32_e64_dpp v4, v1, v9, v1" + dpp +
-      "\nv_fma_mix_f32_e64_dpp v5, v2, v9, v1 op_sel:[1,0,0] op_sel_hi:[1,0,0]" + dpp +
-      "\nv_fma_mixlo_f16_e64_dpp v6, v1, v10, v1" + dpp +
+      "\nv_fma_mix_f32_e64_dpp v5, v2, v9, v1 op_sel:[1,0,0] op_sel_hi:[1,0,0]" +
+      dpp + "\nv_fma_mixlo_f16_e64_dpp v6, v1, v10, v1" + dpp +
       "\nv_dot2_f32_f16_e64_dpp v7, v2, v11, v1" + dpp +
       "\nv_add_f16_e64_dpp v8.l, v2.h, v2.h" + dpp);
     for (u32 l = 0; l < target.lanes; ++l) {
