@@ -372,6 +372,9 @@ def executed(build: Path) -> list[Step]:
         ):
             command = lab(chip, *command)
             steps.append(Step("rdna", f"{chip} {name}", command, "junit", env, hours))
+    for chip in ("phoenix", "strix1", "navi33"):
+        command = lab(chip, *pytest(*few_cases()))
+        steps.append(Step("rdna", chip, command, "junit"))
     for chip in ("navi31", "gfx1201"):
         command = lab(chip, *pytest("tests/backend/test_property.py"))
         env = {"MLX_VK_TEST_EXAMPLES": "2000"}
