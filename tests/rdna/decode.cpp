@@ -117,24 +117,29 @@ class Decoder {
     if (target_.gfx == 11)
       text = scalar_load_text(words);
     else if (target_.gfx < 11)
-      text = compare_dpp_text(words);
+      text = words[0] >> 31 ? "" : older_text(words);
     size = text.empty() ? 0 : sizeof words;
     return text;
   }
 
-  // A comparison with DPP before gfx11: the text of it without DPP.
-  std::string compare_dpp_text(const u32* words) {
+  // Before gfx11: a comparison with DPP, as if without; a V_CNDMASK of SDWA
+  // that extends the signs of its sources, as if it did not.
+  std::string older_text(const u32* words) {
     constexpr u32 kVopc = 0b0111110, kVector = 256;
-    constexpr u32 kDpp8 = 233, kDpp8Fetch = 234, kDpp16 = 250;
-    constexpr u32 kSigns = 15u << 20; // of DPP16
+    constexpr u32 kDpp8 = 233, kDpp8Fetch = 234, kSdwa = 249, kDpp16 = 250;
+    constexpr u32 kDppSigns = 15u << 20, kExtend = 1u << 19 | 1u << 27;
     u32 source = words[0] & 0x1ff;
     bool dpp8 = source == kDpp8 || source == kDpp8Fetch;
-    bool dpp16 = source == kDpp16 && !(words[1] & kSigns);
-    if (words[0] >> 25 != kVopc || (!dpp8 && !dpp16))
+    bool dpp16 = source == kDpp16 && !(words[1] & kDppSigns);
+    u32 plain[] = {words[0], words[1]};
+    if (source == kSdwa)
+      plain[1] &= ~kExtend;
+    else if (words[0] >> 25 == kVopc && (dpp8 || dpp16))
+      plain[0] = (words[0] & ~0x1ffu) | kVector | (words[1] & 255);
+    else
       return "";
-    u32 plain = (words[0] & ~0x1ffu) | kVector | (words[1] & 255);
     u8 bytes[sizeof plain];
-    std::memcpy(bytes, &plain, sizeof plain);
+    std::memcpy(bytes, plain, sizeof plain);
     size_t size;
     return text_of_(bytes, size);
   }

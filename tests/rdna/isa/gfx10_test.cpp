@@ -77,6 +77,22 @@ TEST_CASE("comparisons with DPP, which LLVM does not print") {
   }
 }
 
+TEST_CASE("a selection that extends signs, which LLVM does not print") {
+  // v_cndmask_b32_sdwa v12, sext(v12), sext(v13), vcc_lo, halves 0.
+  const u32 words[] = {0x02181af9, 0x0c0c060c, 0xbf810000};
+  std::vector<uint8_t> code(sizeof words);
+  std::memcpy(code.data(), words, sizeof words);
+  const Program& program = decode(kGfx10, 0x6000, code);
+  Machine m(kGfx10);
+  m.set(12, 0x1234fffe);
+  m.set(13, 0x12347ffe);
+  m.wave.s[kVcc] = 2;
+  uint64_t budget = 10;
+  CHECK_EQ(run(m.wave, program, budget), Stop::Ended);
+  CHECK_EQ(m.wave.v[12][0], 0xfffffffe);
+  CHECK_EQ(m.wave.v[12][1], 0x00007ffe);
+}
+
 TEST_CASE("vector registers that both halves of a wave share") {
   Machine m(kGfx10Wave64);
   m.wave.first_shared = 8;
