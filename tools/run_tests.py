@@ -211,10 +211,48 @@ def chaos(build: Path, seconds: int = 20) -> list[Step]:
     ]
 
 
+def lab(chip: str, *command: str) -> list[str]:
+    """A command by a driver of tools/driver_lab.py that executes kernels."""
+    return python("tools/driver_lab.py", "run", "--execute", chip, *command)
+
+
+CASES = "tests/backend/test_cases.py"
+
+
+def few_cases() -> list[str]:
+    lines = (ROOT / "tests" / "rdna" / "cases.txt").read_text("utf-8").splitlines()
+    return [f"{CASES}::test_case[{line}]" for line in lines if line[:1] != "#"]
+
+
+def rdna(build: Path) -> list[Step]:
+    """RADV's code for AMD chips in an emulator (tests/rdna)."""
+    cases = lab("gfx1201", *pytest(*few_cases()))
+    return [
+        Step("rdna", "emulator", pytest("tests/rdna"), "junit"),
+        Step("rdna", "gfx1201", cases, "junit"),
+    ]
+
+
+def lavapipe(build: Path) -> list[Step]:
+    """The lab's lavapipe, which has matrices of 8 x 8 x 8."""
+    return [
+        Step(
+            "lavapipe",
+            f"{count} lanes",
+            lab("lavapipe", *pytest(*few_cases())),
+            "junit",
+            lanes(count),
+        )
+        for count in (4, 8)
+    ]
+
+
 TIERS = {
     "lint": lint,
     "null": null,
     "radv": radv,
+    "rdna": rdna,
+    "lavapipe": lavapipe,
     "package": package,
     "backend": backend,
     "kernels": kernels,
@@ -244,7 +282,8 @@ def full_modes(build: Path) -> list[Step]:
         "discrete+shuffle": {"MLX_VK_MEMORY": "discrete", "MLX_VK_DEBUG": "shuffle"},
         "guard": {"MLX_VK_DEBUG": "guard"},
         "loops": {"MLX_VK_DEBUG": "loops"},
-        # lavapipe has none (Mesa 25.0): there every mode takes the scalar paths.
+        # Mesa 25.0's lavapipe has none: there every mode takes the scalar paths.
+        # That of the tier lavapipe has some.
         "no matrix units": {"MLX_VK_DISABLE": "coopmat"},
         # lavapipe's have as many lanes as its vectors, 8 where there is AVX.
         "subgroups of 4": lanes(4),
@@ -253,6 +292,7 @@ def full_modes(build: Path) -> list[Step]:
     }.items():
         steps += backend_mode(mode, env)
     steps += radv(build, ("vega10", "gfx1100"))
+    steps += executed(build)
     steps += chaos(build, 600)[:1]
     tunings = python("tests/chaos/tunings.py")
     steps.append(Step("chaos", "20 tunings", tunings, "summary"))
@@ -308,6 +348,45 @@ def full_modes(build: Path) -> list[Step]:
             {"MLX_VK_MEMORY": "discrete"},
         )
     )
+    return steps
+
+
+EXECUTED_CHIPS = ("navi31", "gfx1151", "gfx1200", "gfx1201")
+# What plans see a class of device in (MLX_VK_TEST=plans=CLASS).
+PLANNED = "sdpa or matmul or addmm or mm or norm"
+CLASSES = ("nvidia", "amd", "intel", "apple", "adreno", "least")
+
+
+def executed(build: Path) -> list[Step]:
+    """Whole suites in the emulator, and each class's plans on lavapipe. A chip's
+    case table takes some 20 minutes of a core."""
+    steps = []
+    hours = 4 * 3600
+    first_tokens = {"MLX_VK_TEST_TOKENS": "4"}
+    tokens = ["tests/model/test_generate.py", "-k", "greedy and science"]
+    for chip in EXECUTED_CHIPS:
+        for name, command, env in (
+            ("cases", pytest(CASES), {}),
+            ("families", pytest("tests/model/test_families.py"), {}),
+            ("SmolLM2", pytest(*tokens, workers=False), first_tokens),
+        ):
+            command = lab(chip, *command)
+            steps.append(Step("rdna", f"{chip} {name}", command, "junit", env, hours))
+    for chip in ("phoenix", "strix1", "navi33"):
+        command = lab(chip, *pytest(*few_cases()))
+        steps.append(Step("rdna", chip, command, "junit"))
+    for chip in ("navi31", "gfx1201"):
+        command = lab(chip, *pytest("tests/backend/test_property.py"))
+        env = {"MLX_VK_TEST_EXAMPLES": "2000"}
+        steps.append(Step("rdna", f"{chip} fuzz", command, "junit", env, hours))
+    for count in (4, 8):
+        command, env = lab("lavapipe", *pytest(CASES)), lanes(count)
+        name = f"cases, {count} lanes"
+        steps.append(Step("lavapipe", name, command, "junit", env, hours))
+    for name in CLASSES:
+        command = lab("lavapipe", *pytest(CASES, "-k", PLANNED))
+        env = {**lanes(8), "MLX_VK_TEST": f"plans={name}"}
+        steps.append(Step("lavapipe", f"plans {name}", command, "junit", env, hours))
     return steps
 
 

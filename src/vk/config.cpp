@@ -110,8 +110,9 @@ constexpr ConfigEntry table[] = {
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
-     "device's rates at start. `plans=amd`, `plans=intel` and `plans=least` make "
-     "plans of products and attention take the device for one of that class; "
+     "device's rates at start. `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
+     "least) makes plans of products, attention and norms take the device, which "
+     "may be a software device, for one of that class; "
      "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold. "
      "`rows=FILE` stands for the chip's rows (ops/tuned/plan.h)."},
 };

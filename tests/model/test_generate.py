@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
-TOKENS = 24
+TOKENS = int(os.environ.get("MLX_VK_TEST_TOKENS", 24))
 MARGIN = 0.1
 PROMPTS = {
     "france": "What is the capital of France, and why is it famous?",

@@ -216,7 +216,7 @@ TEST_CASE("tuned: candidates that no plan chooses compile and fit") {
 TEST_CASE("tuned: from another class the device's own plans are candidates") {
   auto& caps = caps_of("NVIDIA H200");
   Views own(caps);
-  for (const char* as : {"amd", "intel", "least"}) {
+  for (const char* as : {"amd", "intel", "apple", "adreno", "least"}) {
     CAPTURE(as);
     Views views(caps, as);
     size_t differ = 0;

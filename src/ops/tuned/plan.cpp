@@ -20,12 +20,15 @@ struct Class {
   uint32_t vendor, min_subgroup;
   std::string_view device;
   uint32_t cores; // of a usual one, where plans take a device for it
+  bool tried = true; // tuning tries its plans on other devices
 };
 constexpr Class classes[] = {
     {"nvidia", 0x10de, 0, "", 0},
     {"amd", 0x1002, 0, "", 40}, // Strix Halo
     {"intel", 0x8086, 16, "", 20}, // Arc B580
-    {"least", 0, 0, "", 0}};
+    {"least", 0, 0, "", 0},
+    {"apple", 0, 0, "Apple", 8, false}, // M1
+    {"adreno", 0x5143, 0, "", 6, false}}; // 740
 
 Caps without_matrices(Caps c) {
   c.coopmat_f16 = c.coopmat_bf16 = c.half_items = c.known_fragments = false;
@@ -276,6 +279,9 @@ Views::Views(const Caps& device, std::string_view as) {
     if (c.name == as) {
       own.caps = judged_as(own.caps, c);
       own.caps.core_count = c.cores;
+      if (own.caps.software()) { // whose own plans no GPU runs
+        own.caps.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+      }
       own.caps.known_fragments = false;
       own.caps = as == "least" ? without_matrices(own.caps) : own.caps;
     }
@@ -287,7 +293,9 @@ Views::Views(const Caps& device, std::string_view as) {
   }
   add("device", device);
   for (auto& c : classes) {
-    add(c.name, judged_as(device, c));
+    if (c.tried) {
+      add(c.name, judged_as(device, c));
+    }
   }
   std::vector<std::string> bases{""};
   if (device.vendor_id != classes[0].vendor || !as.empty()) {
