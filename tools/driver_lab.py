@@ -98,7 +98,7 @@ CHIPS = {
     "polaris10": amd("polaris10"),
     "vega10": amd("vega10"),
     "vangogh": amd("vangogh"),
-    "navi21": amd("navi21"),
+    "navi21": amd("navi21", "gfx1030"),
     "navi31": amd("navi31", "gfx1100"),
     "navi33": amd("navi33", "gfx1102"),
     "phoenix": amd("phoenix", "gfx1103"),

@@ -64,16 +64,15 @@ def edit(kind: str, operation: str, file: str, old: str, new: str) -> Mutant:
 MUTANTS = [
     *barriers("prefill", "attention/prefill.comp", 0, 1, 2, 3),
     *barriers("prefill_matrices", "attention/prefill_coopmat.comp", 0, 1, 2, 3),
-    *barriers("decode", "attention/queries.glsl", 0),
     *barriers("scan", "scan.comp", 0, 1),
-    *barriers("sort", "sort_ranks.comp", 0, 1),
+    *barriers("sort", "sort.comp", 0, 1, 2, 3),
     *barriers("norm", "common/lanes.glsl", 0, 1),
     *barriers("axpy", "gemm/gemv_axpy.comp", 0),
     *barriers("matmul", "gemm/gemm.comp", 0, 1),
     *barriers("matmul_matrices", "gemm/gemm_coopmat.comp", 0, 1),
     *barriers("fft", "fft/fft_radix.comp", 0, 1),
     *barriers("columns", "reduce_col.comp", 0),
-    *barriers("quantized", "quant/qmm_coopmat.comp", 0, 1),
+    *barriers("quantized", "quant/qmm_sorted.comp", 0, 1),
     *barriers("hadamard", "hadamard.comp", 0),
     edit("bounds", "scan", "scan.comp", "sums[WG_SIZE / 4]", "sums[1]"),
     edit("bounds", "norm", "common/lanes.glsl", "SCRATCH[WG_SIZE / 4]", "SCRATCH[1]"),
@@ -81,7 +80,7 @@ MUTANTS = [
     edit("bounds", "hadamard", "hadamard.comp", "tile[TILE]", "tile[TILE / 4]"),
     edit("bounds", "matmul", "gemm/tile.glsl", "[BK * ROW_B]", "[BK * ROW_B / 4]"),
     edit("bounds", "norm", "norm.comp", "if (i < n) {", "if (i < n + 67108864) {"),
-    edit("bounds", "sort", "sort_ranks.comp", "counts[WG * OWN]", "counts[WG]"),
+    edit("bounds", "axpy", "gemm/gemv_axpy.comp", "[SPREAD * GROUP_ROWS]", "[SPREAD]"),
     edit(
         "lanes", "norm", "common/lanes.glsl", "mask = width >> 1", "mask = width >> 2"
     ),

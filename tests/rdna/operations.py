@@ -26,10 +26,11 @@ def product(m, n, k, dtype):
     return lambda: a @ b
 
 
-def quantized(m, transpose=True):
-    w, scales, biases = mx.quantize(normal(256, 256), 64, 4, stream=mx.cpu)
-    x = normal(m, 256)
-    return lambda: mx.quantized_matmul(x, w, scales, biases, transpose, 64, 4)
+def quantized(m, dtype=mx.float32):
+    w = normal(256, 256, dtype=dtype)
+    w, scales, biases = mx.quantize(w, 64, 4, stream=mx.cpu)
+    x = normal(m, 256, dtype=dtype)
+    return lambda: mx.quantized_matmul(x, w, scales, biases, True, 64, 4)
 
 
 def experts():
@@ -77,13 +78,13 @@ OPERATIONS = {
     ),
     "axpy": lambda: product(1, 320, 512, mx.float32),
     "matvec": lambda: (lambda a, b: lambda: a @ b.T)(normal(1, 512), normal(70, 512)),
-    "matmul": lambda: product(65, 63, 65, mx.float32),
+    "matmul": lambda: product(1024, 1024, 33, mx.float32),
     "matmul_matrices": lambda: product(128, 128, 128, mx.float16),
     "fft": lambda: (lambda x: lambda: mx.abs(mx.fft.fft(x)))(normal(4, 1024)),
     "reduce": lambda: (lambda x: lambda: mx.max(x, -1))(normal(3, 5000)),
     "columns": lambda: (lambda x: lambda: mx.sum(x, 0))(normal(700, 33)),
     "hadamard": lambda: (lambda x: lambda: mx.hadamard_transform(x))(normal(3, 1024)),
-    "quantized": lambda: quantized(70),
+    "quantized": lambda: quantized(70, mx.float16),
     "quantized_row": lambda: quantized(1),
     "quantized_columns": lambda: quantized(1, transpose=False),
     "experts": experts,
