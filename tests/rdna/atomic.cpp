@@ -85,7 +85,7 @@ void ds_count(Wave& w, const Instruction& i) {
   {"ds_" name, ds_atomic<T, FUNCTION(T, e), true>, kPlain}
 #define EVERYWHERE(name, suffix, T, e) \
   GLOBAL(name "_" suffix, T, e), DS(name "_" suffix, T, e), \
-      DS_RETURN(name "_rtn_" suffix, T, e)
+  DS_RETURN(name "_rtn_" suffix, T, e)
 
 constexpr Row rows[] = {
     EVERYWHERE("add", "u32", u32, o + x),

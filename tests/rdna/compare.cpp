@@ -90,27 +90,23 @@ void class16(Wave& w, const Instruction& i) {
 
 // clang-format off
 #define BOTH(op, suffix, compare, honours, ...) \
-  {"v_cmp_" op suffix, compare<false, __VA_ARGS__>, honours}, { \
-    "v_cmpx_" op suffix, compare<true, __VA_ARGS__>, honours \
-  }
+  {"v_cmp_" op suffix, compare<false, __VA_ARGS__>, honours}, \
+  {"v_cmpx_" op suffix, compare<true, __VA_ARGS__>, honours}
 
 #define INTEGER(op, suffix, compare, T, honours, e) \
   BOTH(op, suffix, compare, honours, [](T a, T b) { return (e); })
 #define INTEGERS(suffix, compare, T, honours) \
   INTEGER("lt", suffix, compare, T, honours, a < b), \
-      INTEGER("eq", suffix, compare, T, honours, a == b), \
-      INTEGER("le", suffix, compare, T, honours, a <= b), \
-      INTEGER("gt", suffix, compare, T, honours, a > b), \
-      INTEGER("ne", suffix, compare, T, honours, a != b), \
-      INTEGER("ge", suffix, compare, T, honours, a >= b)
+  INTEGER("eq", suffix, compare, T, honours, a == b), \
+  INTEGER("le", suffix, compare, T, honours, a <= b), \
+  INTEGER("gt", suffix, compare, T, honours, a > b), \
+  INTEGER("ne", suffix, compare, T, honours, a != b), \
+  INTEGER("ge", suffix, compare, T, honours, a >= b)
 
 #define FLOAT32(op, e) \
-  BOTH( \
-      op, \
-      "_f32", \
-      compare_float, \
-      kSigns | kDpp | kClamp, \
-      [](float a, float b) { return (e); })
+  BOTH(op, "_f32", compare_float, kSigns | kDpp, [](float a, float b) { \
+    return (e); \
+  })
 #define FLOAT16(op, e) \
   BOTH(op, "_f16", compare16, kSigns | kDpp | kOpSel, [](u16 x, u16 y) { \
     float a = f16(x), b = f16(y); \

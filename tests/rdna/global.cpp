@@ -117,27 +117,24 @@ void s_load_part(Wave& w, const Instruction& i) {
 // clang-format off
 #define REGISTERS(prefix, function) \
   {prefix "_b32", function<1>, kPlain}, {prefix "_b64", function<2>, kPlain}, \
-      {prefix "_b96", function<3>, kPlain}, { \
-    prefix "_b128", function<4>, kPlain \
-  }
+  {prefix "_b96", function<3>, kPlain}, \
+  {prefix "_b128", function<4>, kPlain}
 #define LOAD_PARTS(prefix, function) \
   {prefix "_u8", function<u8, Into::Whole>, kPlain}, \
-      {prefix "_i8", function<i8, Into::Whole>, kPlain}, \
-      {prefix "_u16", function<u16, Into::Whole>, kPlain}, \
-      {prefix "_i16", function<i16, Into::Whole>, kPlain}, \
-      {prefix "_d16_u8", function<u8, Into::Low>, kPlain}, \
-      {prefix "_d16_i8", function<i8, Into::Low>, kPlain}, \
-      {prefix "_d16_b16", function<u16, Into::Low>, kPlain}, \
-      {prefix "_d16_hi_u8", function<u8, Into::High>, kPlain}, \
-      {prefix "_d16_hi_i8", function<i8, Into::High>, kPlain}, { \
-    prefix "_d16_hi_b16", function<u16, Into::High>, kPlain \
-  }
+  {prefix "_i8", function<i8, Into::Whole>, kPlain}, \
+  {prefix "_u16", function<u16, Into::Whole>, kPlain}, \
+  {prefix "_i16", function<i16, Into::Whole>, kPlain}, \
+  {prefix "_d16_u8", function<u8, Into::Low>, kPlain}, \
+  {prefix "_d16_i8", function<i8, Into::Low>, kPlain}, \
+  {prefix "_d16_b16", function<u16, Into::Low>, kPlain}, \
+  {prefix "_d16_hi_u8", function<u8, Into::High>, kPlain}, \
+  {prefix "_d16_hi_i8", function<i8, Into::High>, kPlain}, \
+  {prefix "_d16_hi_b16", function<u16, Into::High>, kPlain}
 #define STORE_PARTS(prefix, function) \
   {prefix "_b8", function<u8, 0>, kPlain}, \
-      {prefix "_b16", function<u16, 0>, kPlain}, \
-      {prefix "_d16_hi_b8", function<u8, 16>, kPlain}, { \
-    prefix "_d16_hi_b16", function<u16, 16>, kPlain \
-  }
+  {prefix "_b16", function<u16, 0>, kPlain}, \
+  {prefix "_d16_hi_b8", function<u8, 16>, kPlain}, \
+  {prefix "_d16_hi_b16", function<u16, 16>, kPlain}
 
 constexpr Row rows[] = {
     REGISTERS("global_load", global_load),

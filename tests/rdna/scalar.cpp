@@ -171,12 +171,7 @@ u64 signed_field64(u64 x, u32 s) {
 // clang-format off
 // Z: SCC is whether the result is not zero.
 #define PLAIN(T, e) -> T { return T(e); }
-#define ZERO(T, e) \
-  ->T { \
-    T r = T(e); \
-    scc = r != 0; \
-    return r; \
-  }
+#define ZERO(T, e) -> T { T r = T(e); scc = r != 0; return r; }
 #define SCC bool& scc [[maybe_unused]]
 #define S1(name, e) {#name, scalar1<[](u32 a, SCC) PLAIN(u32, e)>, kPlain}
 #define S1Z(name, e) {#name, scalar1<[](u32 a, SCC) ZERO(u32, e)>, kPlain}
@@ -196,28 +191,18 @@ u64 signed_field64(u64 x, u32 s) {
   {#name, update1<[](u32 a, u32 b, SCC) PLAIN(u32, e)>, kPlain}
 #define COMPARE(op, e) \
   {"s_cmp_" op "_u32", compare32<[](u32 a, u32 b) { return (e); }>, kPlain}, \
-      {"s_cmp_" op "_i32", compare32<[](i32 a, i32 b) { return (e); }>, kPlain}, \
-      {"s_cmpk_" op "_u32", \
-       compare16<u16, [](u32 a, u32 b) { return (e); }>, \
-       kPlain}, { \
-    "s_cmpk_" op "_i32", compare16<i16, [](i32 a, i32 b) { return (e); }>, kPlain \
-  }
-#define SAVE(op, e) \
-  {"s_" op "_saveexec_b32", \
-   save_exec<false, false, [](u64 s, u64 exec) -> u64 { return (e); }>, \
-   kPlain}, { \
-    "s_" op "_saveexec_b64", \
-        save_exec<true, false, [](u64 s, u64 exec) -> u64 { return (e); }>, \
-        kPlain \
-  }
-#define WRITE_EXEC(op, e) \
-  {"s_" op "_wrexec_b32", \
-   save_exec<false, true, [](u64 s, u64 exec) -> u64 { return (e); }>, \
-   kPlain}, { \
-    "s_" op "_wrexec_b64", \
-        save_exec<true, true, [](u64 s, u64 exec) -> u64 { return (e); }>, \
-        kPlain \
-  }
+  {"s_cmp_" op "_i32", compare32<[](i32 a, i32 b) { return (e); }>, kPlain}, \
+  {"s_cmpk_" op "_u32", compare16<u16, [](u32 a, u32 b) { return (e); }>, kPlain}, \
+  {"s_cmpk_" op "_i32", compare16<i16, [](i32 a, i32 b) { return (e); }>, kPlain}
+#define EXEC(name, result, e) \
+  {"s_" name "_b32", \
+   save_exec<false, result, [](u64 s, u64 exec) -> u64 { return (e); }>, \
+   kPlain}, \
+  {"s_" name "_b64", \
+   save_exec<true, result, [](u64 s, u64 exec) -> u64 { return (e); }>, \
+   kPlain}
+#define SAVE(op, e) EXEC(op "_saveexec", false, e)
+#define WRITE_EXEC(op, e) EXEC(op "_wrexec", true, e)
 
 constexpr Row rows[] = {
     S1(s_mov_b32, a),

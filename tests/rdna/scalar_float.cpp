@@ -62,7 +62,7 @@ void s_cvt_pk_rtz_f16_f32(Wave& w, const Instruction& i) {
 #define CONVERT(name, e) \
   {#name, convert<[](u32 a) -> u32 { return u32(e); }>, kPlain}
 #define COMPARE(op, e) \
-  { "s_cmp_" op "_f32", compare<[](float a, float b) { return (e); }>, kPlain }
+  {"s_cmp_" op "_f32", compare<[](float a, float b) { return (e); }>, kPlain}
 
 constexpr Row rows[] = {
     F2(s_add_f32, a + b),
