@@ -96,7 +96,7 @@ MUTANTS = [
         "quantized_row",
         "quant/qmv.comp",
         "subgroupAdd(acc[r][m])",
-        "subgroupClusteredAdd(acc[r][m], 4)",
+        "(acc[r][m] + subgroupShuffleXor(acc[r][m], 1))",
     ),
     edit(
         "lanes",
