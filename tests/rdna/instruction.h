@@ -47,12 +47,6 @@ enum class Dpp : uint8_t {
   RowShare,
   RowXmask,
   Lanes8, // DPP8
-  WaveShr, // gfx9: the whole wave by one lane
-  WaveShl,
-  WaveRor,
-  WaveRol,
-  RowBcast15,
-  RowBcast31,
 };
 
 // Selections of sub-dword addressing; numbers as encoded.

@@ -6,9 +6,9 @@
 
 namespace rdna {
 
-int dpp_source(const Wave& w, const Instruction& i, u32 lane) {
+int dpp_source(const Instruction& i, u32 lane) {
   int row = int(lane & ~15u), at = int(lane & 15), n = i.select[0];
-  int last = int(w.lanes) - 1, l = int(lane);
+  int l = int(lane);
   switch (i.dpp) {
     case Dpp::None:
       return l;
@@ -30,18 +30,6 @@ int dpp_source(const Wave& w, const Instruction& i, u32 lane) {
       return row + (at ^ n);
     case Dpp::Lanes8:
       return (l & ~7) | i.select[l & 7];
-    case Dpp::WaveShl:
-      return l < last ? l + 1 : -1;
-    case Dpp::WaveShr:
-      return l - 1;
-    case Dpp::WaveRol:
-      return (l + 1) & last;
-    case Dpp::WaveRor:
-      return (l - 1) & last;
-    case Dpp::RowBcast15:
-      return row - 1;
-    case Dpp::RowBcast31:
-      return l < 32 ? -1 : 31;
   }
   return -1;
 }
@@ -50,7 +38,7 @@ int dpp_source(const Wave& w, const Instruction& i, u32 lane) {
 const u32* dpp_read(const Wave& w, const Instruction& i, u32 index, u32* room) {
   u64 exec = w.exec();
   for (u32 l = 0; l < w.lanes; ++l) {
-    int from = dpp_source(w, i, l);
+    int from = dpp_source(i, l);
     bool valid = from >= 0 && (i.fetch_inactive || (exec >> from & 1));
     room[l] = valid ? w.v[index][from] : 0;
   }
@@ -63,7 +51,7 @@ bool dpp_writes(const Wave& w, const Instruction& i, u32 lane) {
     return false;
   if (i.bound_ctrl)
     return true;
-  int from = dpp_source(w, i, lane);
+  int from = dpp_source(i, lane);
   return from >= 0 && (i.fetch_inactive || (w.exec() >> from & 1));
 }
 
@@ -171,7 +159,7 @@ void ds_bpermute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
   u64 exec = w.exec();
-  bool halves = w.gfx >= 10 && w.gfx < 12;
+  bool halves = w.gfx < 12;
   Lanes<u32> r;
   for (u32 l = 0; l < w.lanes; ++l) {
     u32 lane = (address[l] + i.offset) / 4;
@@ -185,7 +173,7 @@ void ds_bpermute_b32(Wave& w, const Instruction& i) {
 void ds_permute_b32(Wave& w, const Instruction& i) {
   const u32* address = w.v[i.operands[1].index];
   const u32* data = w.v[i.operands[2].index];
-  bool halves = w.gfx >= 10 && w.gfx < 12;
+  bool halves = w.gfx < 12;
   Lanes<u32> r{};
   each_active(w, [&](u32 l) {
     u32 lane = (address[l] + i.offset) / 4;

@@ -55,9 +55,8 @@ const std::string& llvm_library() {
 }
 
 std::string llvm_features(uint32_t gfx, uint32_t lanes) {
-  std::string features = gfx == 9 ? ""
-      : lanes == 32               ? "+wavefrontsize32,-wavefrontsize64"
-                                  : "+wavefrontsize64,-wavefrontsize32";
+  std::string features = lanes == 32 ? "+wavefrontsize32,-wavefrontsize64"
+                                     : "+wavefrontsize64,-wavefrontsize32";
   return gfx >= 11 ? features + ",+real-true16" : features;
 }
 

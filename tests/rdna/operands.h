@@ -89,7 +89,7 @@ inline void set_scalar_mask(Wave& w, const Operand& o, u64 x) {
 // Lanes of sources ------------------------------------------------------------
 
 // Lane that DPP reads for a lane, -1 if it lies outside of the row.
-int dpp_source(const Wave& w, const Instruction& i, u32 lane);
+int dpp_source(const Instruction& i, u32 lane);
 // Whether DPP lets the lane be written.
 bool dpp_writes(const Wave& w, const Instruction& i, u32 lane);
 const u32* dpp_read(const Wave& w, const Instruction& i, u32 index, u32* room);

@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <cstdio>
-#include <map>
 #include <vector>
 
 #include "arithmetic.h"
@@ -31,10 +30,10 @@ i64 integer(std::string_view text) {
 // Families of encodings, from the first word (gfx10 to gfx12; RDNA3 ISA,
 // "Instruction Formats").
 bool is_vop3(u32 word) {
-  return word >> 26 == 0b110101 || word >> 26 == 0b110100;
+  return word >> 26 == 0b110101;
 }
 bool is_vop3p(u32 word) {
-  return word >> 24 == 0xcc || word >> 23 == 0x1a7;
+  return word >> 24 == 0xcc;
 }
 // Those whose last word may be a constant of 32 bits.
 bool has_literal(u32 word) {
@@ -200,11 +199,6 @@ bool names_dpp(std::string_view name) {
         "row_half_mirror",
         "row_share",
         "row_xmask",
-        "row_bcast",
-        "wave_shl",
-        "wave_shr",
-        "wave_rol",
-        "wave_ror",
         "row_mask",
         "bank_mask",
         "bound_ctrl",
@@ -276,22 +270,10 @@ Dpp dpp_of(u32 control) {
       return Dpp::RowXmask;
   }
   switch (control) {
-    case 0x130:
-      return Dpp::WaveShl;
-    case 0x134:
-      return Dpp::WaveRol;
-    case 0x138:
-      return Dpp::WaveShr;
-    case 0x13c:
-      return Dpp::WaveRor;
     case 0x140:
       return Dpp::RowMirror;
     case 0x141:
       return Dpp::RowHalfMirror;
-    case 0x142:
-      return Dpp::RowBcast15;
-    case 0x143:
-      return Dpp::RowBcast31;
   }
   throw Fault("unknown DPP");
 }

@@ -49,7 +49,7 @@ struct Wave {
   bool ended;
   Stop stop; // of run()
   uint32_t lanes = 64; // 32 or 64
-  uint32_t gfx = 11; // 9, 10, 11, 12
+  uint32_t gfx = 11; // 10, 11, 12
   uint32_t pc; // index of the next instruction in its Program
   uint32_t id; // number in its workgroup
   // MODE: rounding [3:0] and denormals [7:4], as RSRC1[19:12] (FLOAT_MODE).
