@@ -217,6 +217,9 @@ struct Below {
   PFN_vkGetDeviceProcAddr device_proc = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
+  // Asked for when the instance is made: later the loader answers with ours.
+  PFN_vkGetPhysicalDeviceMemoryProperties memory_properties = nullptr;
+  PFN_vkGetPhysicalDeviceMemoryProperties2 memory_properties2 = nullptr;
 };
 std::mutex tables_mutex;
 std::map<void*, Below>& tables() { // leaked: used at exit
@@ -265,6 +268,10 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(
   VkResult r = create(info, allocator, instance);
   if (r == VK_SUCCESS) {
     b.instance = *instance;
+#define CHAOS_NEXT(f) reinterpret_cast<PFN_##f>(b.instance_proc(*instance, #f))
+    b.memory_properties = CHAOS_NEXT(vkGetPhysicalDeviceMemoryProperties);
+    b.memory_properties2 = CHAOS_NEXT(vkGetPhysicalDeviceMemoryProperties2);
+#undef CHAOS_NEXT
     std::lock_guard lock(tables_mutex);
     tables()[key_of(*instance)] = b;
   }
@@ -438,14 +445,14 @@ void show_card(VkPhysicalDeviceMemoryProperties& p) {
 VKAPI_ATTR void VKAPI_CALL memory_properties(
     VkPhysicalDevice device,
     VkPhysicalDeviceMemoryProperties* p) {
-  NEXT(device, vkGetPhysicalDeviceMemoryProperties)(device, p);
+  below(device).memory_properties(device, p);
   show_card(*p);
 }
 
 VKAPI_ATTR void VKAPI_CALL memory_properties2(
     VkPhysicalDevice device,
     VkPhysicalDeviceMemoryProperties2* p) {
-  NEXT(device, vkGetPhysicalDeviceMemoryProperties2)(device, p);
+  below(device).memory_properties2(device, p);
   show_card(p->memoryProperties);
   for (auto* next = static_cast<VkBaseOutStructure*>(p->pNext);
        card_bytes() && next;
