@@ -47,6 +47,11 @@ mlxvk_override(default_device.cpp MLX stream FUNCTIONS default_stream)
 mlxvk_override(eval.cpp MLX transforms FUNCTIONS eval async_eval
                HEADER renamed_evals.h)
 mlxvk_override(gather_qmm.cpp MLX ops FUNCTIONS gather_qmm)
+# The is_available() that MLX's readers of files call means whether arrays of files
+# are made on GPU streams.
+mlxvk_override(load.cpp MLX io/load FUNCTIONS is_available=loads_on_gpu)
+mlxvk_override(load.cpp MLX io/safetensors
+               FUNCTIONS is_available=loads_on_gpu load_safetensors)
 mlxvk_override(make_shared.h MLX array fast ops FUNCTIONS make_shared
                HEADER make_shared.h)
 foreach(file array fast ops)

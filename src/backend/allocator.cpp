@@ -98,7 +98,7 @@ class VulkanAllocator : public allocator::Allocator {
         }
       }
       if (!buffer) {
-        size_t used = active.load() + size;
+        size_t used = counted() + (placement == Placement::InPlace ? 0 : size);
         size_t most = most_allowed(device);
         if (used + cached_locked() + deferred.bytes() > most) {
           deferred.finish();
@@ -111,7 +111,8 @@ class VulkanAllocator : public allocator::Allocator {
       buffer = device ? allocate(*device, kind, size, placement)
                       : Memory::allocate_heap(size);
     }
-    size_t now = active += buffer->size;
+    active += buffer->size;
+    size_t now = counted();
     size_t most = peak;
     while (most < now && !peak.compare_exchange_weak(most, now)) {
     }
@@ -147,6 +148,13 @@ class VulkanAllocator : public allocator::Allocator {
     return b ? b->size : 0;
   }
 
+  // The bytes of arrays, without those that a card reads in the host's memory.
+  size_t counted() const {
+    auto* device = device_if_started();
+    size_t in_place = device ? device->memory().in_place_bytes.load() : 0;
+    size_t all = active;
+    return all - std::min(all, in_place);
+  }
   size_t cached() {
     deferred.finish(); // bytes that clear_cache() reported as freed
     std::lock_guard lock(mutex_);
@@ -334,7 +342,7 @@ bool can_reuse_alien_buffer(void*) {
 } // namespace allocator
 
 size_t get_active_memory() {
-  return vulkan::VulkanAllocator::the().active;
+  return vulkan::VulkanAllocator::the().counted();
 }
 size_t get_peak_memory() {
   return vulkan::VulkanAllocator::the().peak;

@@ -11,6 +11,7 @@
 #include "mlx/utils.h"
 #include "runtime/device.h"
 #include "runtime/recorder.h"
+#include "runtime/staging.h"
 
 namespace mlx::core {
 
@@ -97,6 +98,8 @@ namespace gpu {
 void init() {
   vulkan::set_exit_hook([] {
     vulkan::drain_cpu_streams();
+    // Files that are being read into memory that the driver unmaps.
+    vulkan::device().staging().drain(std::chrono::seconds(10));
     vulkan::stop_deferred_free();
   });
 }

@@ -8,7 +8,12 @@
 #include <cstring>
 #include <limits>
 
-#include "mlx/allocator.h"
+#include "io/load.h"
+#include "io/weights.h"
+#include "mlx/io/load.h"
+#include "mlx/primitives.h"
+#include "mlx/transforms.h"
+#include "mlx/utils.h"
 
 namespace mlx::core {
 
@@ -218,49 +223,123 @@ void repack_nibbles(const char* in, uint8_t* out) {
   }
 }
 
+// What an array of MLX takes of a quantized tensor.
+enum class Part { Codes, Scales, Biases };
+
+// Writes one part of each of `count` blocks.
+void read_blocks(
+    TensorType type,
+    Part part,
+    const char* block,
+    uint64_t count,
+    char* out) {
+  bool wide = type == TensorType::q8_0;
+  uint64_t step = block_bytes(type), head = type == TensorType::q4_1 ? 4 : 2;
+  auto* codes = reinterpret_cast<uint8_t*>(out);
+  auto* halves = reinterpret_cast<float16_t*>(out);
+  for (; count > 0; --count, block += step) {
+    float d = half_at(block);
+    if (part == Part::Scales) {
+      *halves++ = float16_t(d);
+    } else if (part == Part::Biases) {
+      *halves++ = float16_t(
+          type == TensorType::q4_1 ? half_at(block + 2)
+                                   : (wide ? -128 : -8) * d);
+    } else if (wide) { // signed codes, shifted to unsigned ones
+      for (int j = 0; j < 32; ++j) {
+        *codes++ = static_cast<uint8_t>(block[head + j]) ^ 0x80;
+      }
+    } else {
+      repack_nibbles(block + head, codes);
+      codes += 16;
+    }
+  }
+}
+
+// The bytes of one array, read from a tensor of the file.
+class TensorReader : public vulkan::ParallelReader {
+ public:
+  TensorReader(
+      std::shared_ptr<const MappedFile> file,
+      const char* data,
+      TensorType type,
+      Part part = {})
+      : file_(std::move(file)), data_(data), type_(type), part_(part) {}
+
+  // Whole blocks: Load reads from multiples of some MiB.
+  void read(char* out, size_t n, size_t offset) override {
+    if (!quantized(type_)) {
+      std::memcpy(out, data_ + offset, n);
+      return;
+    }
+    uint64_t bytes = part_ != Part::Codes ? 2
+        : type_ == TensorType::q8_0       ? 32
+                                          : 16;
+    auto* first = data_ + offset / bytes * block_bytes(type_);
+    read_blocks(type_, part_, first, n / bytes, out);
+  }
+
+  bool is_open() const override {
+    return true;
+  }
+  bool good() const override {
+    return true;
+  }
+  std::string label() const override {
+    return "GGUF file";
+  }
+  // Load has no position.
+  size_t tell() override {
+    return 0;
+  }
+  void seek(int64_t, std::ios_base::seekdir) override {}
+  void read(char* out, size_t n) override {
+    read(out, n, 0);
+  }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  const char* data_;
+  TensorType type_;
+  Part part_;
+};
+
+using File = std::shared_ptr<const MappedFile>;
+
+array make_array(
+    Shape shape,
+    Dtype dtype,
+    Stream stream,
+    std::shared_ptr<TensorReader> reader) {
+  auto load = std::make_shared<Load>(stream, std::move(reader), 0);
+  return array(std::move(shape), dtype, std::move(load), {});
+}
+
 void load_quantized(
+    const File& file,
     const Tensor& t,
     const char* data,
+    Stream stream,
     std::unordered_map<std::string, array>& arrays) {
-  bool wide = t.type == TensorType::q8_0;
-  uint64_t blocks = t.items / block_items;
   Shape packed = t.shape, groups = t.shape;
-  packed.back() = t.shape.back() / (wide ? 4 : 8);
+  packed.back() = t.shape.back() / (t.type == TensorType::q8_0 ? 4 : 8);
   groups.back() = t.shape.back() / static_cast<int>(block_items);
-  size_t code_bytes = wide ? 32 : 16;
-  array weight(allocator::malloc(blocks * code_bytes), packed, uint32);
-  array scales(allocator::malloc(blocks * 2), groups, float16);
-  array biases(allocator::malloc(blocks * 2), groups, float16);
-  auto* codes = weight.data<uint8_t>();
-  auto* scale = scales.data<float16_t>();
-  auto* bias = biases.data<float16_t>();
-  for (uint64_t b = 0; b < blocks; ++b) {
-    const char* block = data + b * block_bytes(t.type);
-    float d = half_at(block);
-    scale[b] = float16_t(d);
-    switch (t.type) {
-      case TensorType::q4_0:
-        bias[b] = float16_t(-8 * d);
-        repack_nibbles(block + 2, codes);
-        break;
-      case TensorType::q4_1:
-        bias[b] = float16_t(half_at(block + 2));
-        repack_nibbles(block + 4, codes);
-        break;
-      default: // Q8_0: signed codes, shifted to unsigned ones
-        bias[b] = float16_t(-128 * d);
-        for (int j = 0; j < 32; ++j) {
-          codes[j] = static_cast<uint8_t>(block[2 + j]) ^ 0x80;
-        }
-    }
-    codes += code_bytes;
-  }
+  auto make = [&](const Shape& shape, Dtype dtype, Part part) {
+    return make_array(
+        shape,
+        dtype,
+        stream,
+        std::make_shared<TensorReader>(file, data, t.type, part));
+  };
   constexpr std::string_view suffix = ".weight";
   std::string stem = t.name;
   if (stem.ends_with(suffix)) {
     stem.resize(stem.size() - suffix.size());
   }
-  bool fresh = arrays.emplace(t.name, weight).second &&
+  auto scales = make(groups, float16, Part::Scales);
+  auto biases = make(groups, float16, Part::Biases);
+  bool fresh =
+      arrays.emplace(t.name, make(packed, uint32, Part::Codes)).second &&
       arrays.emplace(stem + ".scales", scales).second &&
       arrays.emplace(stem + ".biases", biases).second;
   if (!fresh) {
@@ -269,9 +348,10 @@ void load_quantized(
 }
 
 void load_tensor(
-    const MappedFile& file,
+    const File& file,
     uint64_t base,
     const Tensor& t,
+    Stream stream,
     std::unordered_map<std::string, array>& arrays) {
   if (quantized(t.type)) {
     if (t.shape.empty() || t.shape.back() % int(block_items)) {
@@ -280,7 +360,8 @@ void load_tensor(
           " has no last dimension that is a multiple of 32");
     }
     uint64_t bytes = t.items / block_items * block_bytes(t.type);
-    load_quantized(t, bytes_of(file, base, t, bytes), arrays);
+    auto* data = bytes_of(*file, base, t, bytes);
+    load_quantized(file, t, data, stream, arrays);
     return;
   }
   Dtype dtype = dtype_of(t);
@@ -288,11 +369,9 @@ void load_tensor(
   if (__builtin_mul_overflow(t.items, uint64_t(size_of(dtype)), &bytes)) {
     fail("Tensor " + t.name + " has a dimension that is too large");
   }
-  const char* data = bytes_of(file, base, t, bytes);
-  array a(allocator::malloc(bytes), t.shape, dtype);
-  if (bytes) {
-    std::memcpy(a.data<char>(), data, bytes);
-  }
+  auto reader = std::make_shared<TensorReader>(
+      file, bytes_of(*file, base, t, bytes), t.type);
+  auto a = make_array(t.shape, dtype, stream, std::move(reader));
   if (!arrays.emplace(t.name, a).second) {
     fail("Two tensors are named " + t.name);
   }
@@ -300,9 +379,11 @@ void load_tensor(
 
 } // namespace
 
-GGUFLoad load_gguf(const std::string& path, StreamOrDevice) {
-  MappedFile file(path);
-  Reader in(file.data(), file.size());
+GGUFLoad load_gguf(const std::string& path, StreamOrDevice s) {
+  auto stream =
+      vulkan::files_go_to_gpu() ? to_stream(s) : to_stream(s, Device::cpu);
+  auto file = std::make_shared<const MappedFile>(path);
+  Reader in(file->data(), file->size());
   if (in.number<uint32_t>() != magic) {
     fail(path + " is not a GGUF file");
   }
@@ -336,8 +417,15 @@ GGUFLoad load_gguf(const std::string& path, StreamOrDevice) {
   }
   uint64_t base = (in.at() + alignment - 1) / alignment * alignment;
   for (const auto& t : list) {
-    load_tensor(file, base, t, arrays);
+    load_tensor(file, base, t, stream, arrays);
   }
+  // At once, because the file may change.
+  std::vector<array> all;
+  for (auto& [name, a] : arrays) {
+    all.push_back(a);
+  }
+  vulkan::expect_weights(all);
+  eval(std::move(all));
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "ops/layout.h"
 
 #include "mlx/backend/gpu/copy.h"
+#include "runtime/device.h"
 
 namespace mlx::core::vulkan {
 
@@ -39,6 +40,29 @@ array row_contiguous(const array& a, StreamEncoder& enc) {
   array copy = contiguous_copy_gpu(a, enc.stream());
   enc.add_temporary(copy);
   return copy;
+}
+
+std::optional<array>
+fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc) {
+  constexpr uint64_t few = 16;
+  auto* b = buffer_of(w);
+  if (rows <= few || !b || b->kind != BufferKind::Shared ||
+      !enc.raw().device().memory().in_place(*b)) {
+    return std::nullopt;
+  }
+  uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
+  uint64_t bytes = w.data_size() * w.itemsize();
+  // A third of what weights leave free.
+  uint64_t room = enc.raw().device().memory().budget() / 18;
+  if (rows < w.size() / matrix || !w.flags().contiguous ||
+      bytes > std::min<uint64_t>(room, INT32_MAX)) {
+    return std::nullopt;
+  }
+  array flat = enc.scratch({static_cast<int>(w.data_size())}, w.dtype());
+  copy_gpu_inplace(w, flat, CopyType::Vector, enc.stream());
+  array fetched(w.shape(), w.dtype(), nullptr, {});
+  fetched.copy_shared_buffer(flat, w.strides(), w.flags(), w.data_size());
+  return fetched;
 }
 
 uint32_t mask_kind(const array* mask) {

@@ -23,6 +23,13 @@ void fill_with_zeros(array& out, StreamEncoder& enc);
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 
+// Weights of a product of `rows` rows that lie in the host's memory, copied to
+// scratch memory of the device: kernels read weights once for each few rows.
+// None if they are the device's already, or if a few rows or few of the
+// matrices are used.
+std::optional<array>
+fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc);
+
 // Mask kind of kernels: 0 none, 1 bool, 2 additive.
 uint32_t mask_kind(const array* mask);
 

@@ -1,5 +1,5 @@
 // Primitives that MLX's Metal backend does not evaluate on a GPU either (linear
-// algebra and Load run on a CPU stream).
+// algebra runs on a CPU stream).
 #include <stdexcept>
 #include <string>
 
@@ -26,7 +26,6 @@ namespace {
     only_on_cpu(#Op);                                                 \
   }
 
-ONLY_ON_CPU(Load)
 ONLY_ON_CPU(Inverse)
 ONLY_ON_CPU(Cholesky)
 ONLY_ON_CPU_MULTI(LUF)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -21,6 +22,9 @@ constexpr size_t alignment = 256;
 // VMA does not know that parts of a block's buffer are no images, and keeps
 // them apart by bufferImageGranularity, which is 1 KiB on NVIDIA's GPUs.
 constexpr size_t part_alignment = 1024;
+
+// Memory of the host that returns to the driver with its array.
+constexpr size_t large_of_host = 16 << 20;
 
 // Adds the tail that kernels may read, and rounds up to the alignment.
 size_t padded(size_t size, size_t unit = alignment) {
@@ -43,6 +47,14 @@ Allocations::Allocations(Device& device) : device_(device), blocks_(device) {
   if (device.caps().memory_budget) {
     info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
   }
+  VkDeviceSize limits[VK_MAX_MEMORY_HEAPS]; // MLX_VK_TEST=heap
+  std::fill_n(limits, VK_MAX_MEMORY_HEAPS, VK_WHOLE_SIZE);
+  auto& memory = device.caps().memory;
+  for (uint32_t i = 0; config().test.heap != 0 && i < memory.memoryHeapCount;
+       ++i) {
+    limits[i] = memory.memoryHeaps[i].size;
+  }
+  info.pHeapSizeLimit = limits;
   info.preferredLargeHeapBlockSize = blocks_.block_size();
   info.physicalDevice = device.physical();
   info.device = device.handle();
@@ -85,7 +97,9 @@ VkResult Allocations::try_type(
   VmaAllocationCreateInfo how{};
   how.memoryTypeBits = 1u << type;
   how.flags = mapped ? VMA_ALLOCATION_CREATE_MAPPED_BIT : 0;
-  if (config().debug_guard) {
+  auto flags = caps.memory.memoryTypes[type].propertyFlags;
+  bool of_host = mapped && !(flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  if (config().debug_guard || (of_host && size >= large_of_host)) {
     how.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
   }
   if (caps.memory_budget) {
@@ -122,7 +136,27 @@ VkResult Allocations::try_type(
         vma_, &info, &how, unit, &a.buffer, &a.memory, &result);
   }
   a.mapped = mapped ? result.pMappedData : nullptr;
+  if (r == VK_SUCCESS && beyond_budget && caps.memory_budget) {
+    tell_if_beyond(caps.memory.memoryTypes[type].heapIndex);
+  }
   return r;
+}
+
+void Allocations::tell_if_beyond(uint32_t heap) {
+  VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
+  vmaGetHeapBudgets(vma_, budgets);
+  if (budgets[heap].usage <= budgets[heap].budget || told_.exchange(true)) {
+    return;
+  }
+  std::fprintf(
+      stderr,
+      "[mlx-vulkan] %s of memory are in use on %s, where the driver allows %s. "
+      "It may move arrays to the host's memory, which makes every step slow. "
+      "End other programs that use the GPU, or take shorter contexts or "
+      "weights of fewer bits.\n",
+      mib(budgets[heap].usage).c_str(),
+      device_.caps().name.c_str(),
+      mib(budgets[heap].budget).c_str());
 }
 
 Allocation Allocations::create(

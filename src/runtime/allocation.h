@@ -86,6 +86,8 @@ class Allocations {
 
  private:
   VkResult try_type(size_t size, int type, bool mapped, bool over, Allocation&);
+  // Once: drivers move what exceeds their budget.
+  void tell_if_beyond(uint32_t heap);
   std::string describe(size_t size, std::span<const int> types, VkResult) const;
 
   Device& device_;
@@ -94,6 +96,7 @@ class Allocations {
   std::atomic<int64_t> sampled_{
       0}; // time of the last sample, steady_clock ticks
   std::atomic<uint32_t> samples_{0};
+  std::atomic<bool> told_{false};
 };
 
 // Measures how fast the host reads memory of `type`; takes about half a

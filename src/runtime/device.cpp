@@ -15,6 +15,7 @@
 #include "runtime/profile.h"
 #include "runtime/recorder.h"
 #include "runtime/sentinels.h"
+#include "runtime/staging.h"
 #include "vk/config.h"
 #include "vk/features.h"
 
@@ -99,6 +100,7 @@ Device::Device(Unprobed) {
   timeline_ = std::make_unique<Timeline>(
       vk(), device_, WaitPolicy{.interrupts = caps_.software()});
   memory_ = std::make_unique<Memory>(*this);
+  staging_ = std::make_unique<Staging>(*this);
   work_limit_ = vulkan::work_limit(caps_, config().max_ms);
   if (!config().disabled("sentinels") && caps_.timestamps &&
       caps_.host_query_reset && !caps_.software()) {
@@ -130,6 +132,7 @@ Device::~Device() {
   reports_.reset();
   cut_loops_.reset();
   sentinels_.reset();
+  staging_.reset();
   memory_.reset();
   timeline_.reset();
   if (device_) {

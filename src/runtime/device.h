@@ -25,6 +25,7 @@ enum class Reports : uint8_t;
 class Sentinels;
 struct Batch;
 class BatchPool;
+class Staging;
 
 class Device {
  public:
@@ -70,6 +71,9 @@ class Device {
   }
   Profiler& profiler() {
     return *profiler_;
+  }
+  Staging& staging() {
+    return *staging_;
   }
   BatchPool& batches() {
     return *batches_;
@@ -135,6 +139,7 @@ class Device {
   uint64_t last_ticket_ = 0; // of the queue; under queue_mutex_
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Staging> staging_;
   WorkLimit work_limit_;
   Slowdown slowdown_;
   std::unique_ptr<Sentinels> sentinels_;

@@ -73,11 +73,11 @@ void Encoder::dispatch(
       f(b, true);
     }
   };
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, over_bus = 0;
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
     if (b.buffer && b.buffer->mirrored() && (write || !b.buffer->settled())) {
-      device_.memory().prepare_for_device(
+      over_bus += device_.memory().prepare_for_device(
           batch, *b.buffer, b.begin, b.end, write);
     }
   });
@@ -86,7 +86,7 @@ void Encoder::dispatch(
     kernel.check_args(size);
   }
   double seconds =
-      device_.work_limit().expect(work, bytes, kernel.matrix_units);
+      device_.work_limit().expect(work, bytes, over_bus, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
   if (double most = device_.longest_estimate(); seconds > most) {
@@ -150,6 +150,17 @@ void Encoder::copy_to_host(Buffer& buffer) {
   if (buffer.mirrored()) {
     device_.memory().record_download(open(), buffer);
   }
+}
+
+void Encoder::fill(
+    Buffer& to,
+    uint64_t begin,
+    uint64_t size,
+    std::shared_ptr<Allocation> from,
+    EventPoint full) {
+  wait(std::move(full));
+  device_.memory().record_fill(open(), *from, to, begin, size);
+  open().pins.keep(std::move(from));
 }
 
 void Encoder::wait(EventPoint point) {

@@ -71,6 +71,15 @@ class Encoder {
   // both are one.
   void copy_to_host(Buffer& buffer);
 
+  // Copies `size` bytes of mapped memory to byte `begin` of the device side of
+  // `to`, once `full`. Waits as wait() does.
+  void fill(
+      Buffer& to,
+      uint64_t begin,
+      uint64_t size,
+      std::shared_ptr<Allocation> from,
+      EventPoint full);
+
   // Keeps memory alive until this batch is done. A buffer is pinned by its
   // owner, if possible in a way that allows its donation (pins.h).
   void keep(std::shared_ptr<void> object) {

@@ -63,24 +63,26 @@ std::atomic<void (*)()> trim_hook{nullptr};
 // Buffers that expect_download() names for the calling thread.
 thread_local std::vector<const Buffer*> expected;
 
+// Copies the first bytes of `src` to those from `begin` of `dst`.
 void append_copy(
     Batch& batch,
     const Allocation& src,
     const Allocation& dst,
     size_t size,
-    const Rates& rates) {
+    const Rates& rates,
+    size_t begin = 0) {
   Record r;
   r.kind = Record::Kind::Copy;
   r.src = src.buffer;
   r.dst = dst.buffer;
   r.src_offset = src.offset;
-  r.dst_offset = dst.offset;
+  r.dst_offset = dst.offset + begin;
   r.copy_size = size;
   r.bytes = 2 * size;
   r.seconds = static_cast<float>(double(size) / rates.copy_bytes);
   r.first_access = static_cast<uint32_t>(batch.accesses.size());
   batch.accesses.push_back({src.address, 0, size, false});
-  batch.accesses.push_back({dst.address, 0, size, true});
+  batch.accesses.push_back({dst.address, begin, begin + size, true});
   r.access_count = 2;
   batch.records.push_back(r);
 }
@@ -109,8 +111,9 @@ Memory::Memory(Device& device) : device_(device), allocations_(device) {
 }
 
 template <typename F>
-auto Memory::with_room(F&& f) {
-  int last = device_.caps().memory_budget ? 3 : 2;
+auto Memory::with_room(F&& f, bool last_try) {
+  bool more = device_.caps().memory_budget || !types_.in_place.empty();
+  int last = more && last_try ? 3 : 2;
   for (int tries = 0;; ++tries) {
     try {
       return f(tries == 3);
@@ -131,6 +134,12 @@ auto Memory::with_room(F&& f) {
 Allocation Memory::allocate_mapped(size_t size) {
   return with_room([&](bool over) {
     return allocations_.create(size, types_.coherent, HostUse::Coherent, over);
+  });
+}
+
+Allocation Memory::allocate_host(size_t size) {
+  return with_room([&](bool over) {
+    return allocations_.create(size, types_.host, HostUse::Array, over);
   });
 }
 
@@ -157,9 +166,11 @@ void Memory::show_to_device(Batch& batch) {
 BufferKind Memory::kind_for(size_t size, Placement placement) const {
   bool small = types_.small && size <= size_t(config().test.small_buffer);
   return small || (types_.unified && types_.host_coherent) ? BufferKind::Mapped
-      : types_.unified                                     ? BufferKind::Shared
-      : placement == Placement::Device ? BufferKind::DeviceBorn
-                                       : BufferKind::HostBorn;
+      : types_.unified ||
+          (placement == Placement::InPlace && !types_.in_place.empty())
+      ? BufferKind::Shared
+      : placement == Placement::Host ? BufferKind::HostBorn
+                                     : BufferKind::DeviceBorn;
 }
 
 void Memory::make_first_side(Buffer& b, bool over) {
@@ -172,7 +183,8 @@ void Memory::make_first_side(Buffer& b, bool over) {
     bool all = types_.unified && types_.host_coherent;
     create(all ? types_.device : types_.coherent, HostUse::Coherent);
   } else if (b.kind == BufferKind::Shared) {
-    create(types_.device, HostUse::Array);
+    create(types_.unified ? types_.device : types_.in_place, HostUse::Array);
+    in_place_bytes += in_place(b) ? b.size : 0;
   } else if (b.kind == BufferKind::DeviceBorn) {
     create(types_.device, HostUse::None);
   } else {
@@ -182,8 +194,29 @@ void Memory::make_first_side(Buffer& b, bool over) {
 
 Buffer* Memory::allocate(size_t size, Placement placement) {
   auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
-  with_room([&](bool over) { make_first_side(*b, over); });
+  bool may_move = placement == Placement::Weight && !types_.in_place.empty();
+  try {
+    with_room([&](bool over) { make_first_side(*b, over); }, !may_move);
+  } catch (const OutOfMemory&) {
+    if (!may_move) {
+      throw;
+    }
+    return allocate(size, Placement::InPlace);
+  }
   return b.release();
+}
+
+// The device has no room for its side of what the host made.
+bool Memory::read_in_place(Buffer& b) {
+  auto& m = *b.mirror_;
+  if (types_.in_place.empty() || !m.host.buffer || m.heap) {
+    return false;
+  }
+  b.device_ = std::exchange(m.host, {});
+  b.kind = BufferKind::Shared;
+  m.touched = true;
+  in_place_bytes += b.size;
+  return true;
 }
 
 Buffer* Memory::allocate_in_blocks(size_t size, Placement placement) {
@@ -198,6 +231,7 @@ Buffer* Memory::allocate_in_blocks(size_t size, Placement placement) {
 }
 
 void Memory::release(Buffer* b) {
+  in_place_bytes -= in_place(*b) ? b->size : 0;
   free(b->device_);
   if (b->mirrored()) {
     std::unique_lock lock(mirror_mutex_, std::defer_lock);
@@ -216,6 +250,9 @@ bool Memory::recycle(Buffer& b) {
   }
   b.settled_ = false;
   auto& m = *b.mirror_;
+  if (in_place(b)) {
+    return false;
+  }
   if (b.kind == BufferKind::Shared) {
     bool touched = m.touched;
     m = {};
@@ -371,7 +408,7 @@ void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
   }
 }
 
-void Memory::prepare_for_device(
+uint64_t Memory::prepare_for_device(
     Batch& batch,
     Buffer& b,
     uint64_t begin,
@@ -381,7 +418,7 @@ void Memory::prepare_for_device(
     std::lock_guard lock(mirror_mutex_);
     auto& m = *b.mirror_;
     b.settled_ = false;
-    if (!b.device_.buffer) {
+    if (!b.device_.buffer && !(over && read_in_place(b))) {
       b.device_ =
           allocations_.create(b.size, types_.device, HostUse::None, over);
     }
@@ -418,8 +455,9 @@ void Memory::prepare_for_device(
         m.heap = nullptr;
       }
     }
-    b.settled_ = m.device_valid && m.uploads.empty();
+    b.settled_ = m.device_valid && m.uploads.empty() && !in_place(b);
   });
+  return in_place(b) ? end - begin : 0;
 }
 
 void Memory::append_download(Batch& batch, Buffer& b, bool over) {
@@ -457,6 +495,23 @@ void Memory::record_download(Batch& batch, Buffer& b) {
       append_download(batch, b, over);
     }
   });
+}
+
+void Memory::record_fill(
+    Batch& batch,
+    const Allocation& from,
+    Buffer& to,
+    uint64_t begin,
+    uint64_t size) {
+  if (to.mirrored()) {
+    prepare_for_device(batch, to, begin, begin + size, true);
+  }
+  if (from.host_apart) {
+    batch.flushes.push_back({from, nullptr});
+  }
+  auto& rates = device_.work_limit().rates;
+  append_copy(batch, from, to.device_, size, rates, begin);
+  uploaded += size;
 }
 
 // Only readers outside of any fence need this.

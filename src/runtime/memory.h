@@ -14,7 +14,9 @@
 // invalidations.
 //
 // A failed allocation is retried after MLX's cache is freed, then after
-// submitted batches are retired, then beyond the budget.
+// submitted batches are retired, then beyond the budget. Before that, a card
+// reads what the host made in place: its device side is the host side from then
+// on.
 //
 // Buffers created before the device starts are plain host memory and stay
 // host-born buffers of the discrete model. Thread-safe. Free of MLX.
@@ -33,13 +35,18 @@ namespace mlx::core::vulkan {
 
 struct Batch;
 
-enum class Placement : uint8_t { Host, Device };
+enum class Placement : uint8_t {
+  Host,
+  Device,
+  Weight, // Device, or InPlace where that has no room within its budget
+  InPlace, // the host's memory, which the device reads over its bus
+};
 
 // The kind of a Buffer's memory, fixed at its creation.
 enum class BufferKind : uint8_t {
   Heap, // malloc'ed before the device started
   Mapped, // one allocation for both sides
-  Shared, // one allocation, with flushes and invalidations
+  Shared, // one allocation, with flushes and invalidations; or in place
   HostBorn,
   DeviceBorn,
 };
@@ -134,9 +141,14 @@ class Memory {
   // new write.
   bool awaits_cpu(Buffer& buffer);
 
+  // Whether the device reads the buffer in the host's memory, over its bus.
+  bool in_place(const Buffer& buffer) const {
+    return buffer.kind == BufferKind::Shared && !types_.unified;
+  }
   // Called before a record of `batch` accesses [begin, end) of a mirrored
   // buffer: creates the device side and appends the upload that it needs.
-  void prepare_for_device(
+  // Returns the bytes that the record moves over the bus.
+  uint64_t prepare_for_device(
       Batch& batch,
       Buffer& buffer,
       uint64_t begin,
@@ -145,8 +157,19 @@ class Memory {
   // Appends the copy of the device side to the host side.
   void record_download(Batch& batch, Buffer& buffer);
 
+  // Appends a copy of `size` mapped bytes of allocate_host() to byte `begin` of
+  // the device side, after a flush.
+  void record_fill(
+      Batch& batch,
+      const Allocation& from,
+      Buffer& to,
+      uint64_t begin,
+      uint64_t size);
+
   // A mapped, coherent, device-addressable allocation for the backend itself.
   Allocation allocate_mapped(size_t size);
+  // A mapped one of the host's memory, which need not be coherent.
+  Allocation allocate_host(size_t size);
   void free(Allocation& allocation);
 
   // Runs the host copies of a batch, which may take long, once its waits are
@@ -175,15 +198,18 @@ class Memory {
   void check_guard(const Buffer& buffer) const;
 
   std::atomic<uint64_t> uploaded{0}, downloaded{0}; // bytes, for the profile
+  std::atomic<uint64_t> in_place_bytes{0}; // of buffers that are in place
 
  private:
-  // Calls f(beyond_budget) until it succeeds or nothing more can be freed. Call
+  // Calls f(last_try) until it succeeds or nothing more can be freed. The last
+  // try may place the array in the host's memory or exceed the budget. Call
   // without locks: freeing and waiting may take any of them.
   template <typename F>
-  auto with_room(F&& f);
+  auto with_room(F&& f, bool last_try = true);
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
+  bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
   void give_to_host(Buffer& buffer, bool over);

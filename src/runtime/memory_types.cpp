@@ -91,8 +91,19 @@ void mirror(
   // hundredth of the speed.
   t.device =
       find(p, one_memory ? 0 : local, 0, {{local, true}, {visible, false}});
+  if (!one_memory && t.device.size() > 1) {
+    // A window of 256 MiB through which the host sees a card's memory. Drivers
+    // need it, and arrays in it cost two thirds of the speed.
+    auto bytes = [&](int i) {
+      return p.memoryHeaps[p.memoryTypes[i].heapIndex].size;
+    };
+    std::erase_if(t.device, [&, most = bytes(t.device[0])](int i) {
+      return p.memoryTypes[i].propertyFlags & visible && bytes(i) < most;
+    });
+  }
   Tastes host = {{cached, true}, {coherent_bit, true}, {local, false}};
   t.host = find(p, visible, one_memory ? 0 : local, host);
+  t.in_place = one_memory ? std::vector<int>() : t.host;
   if (t.host.empty()) {
     t.host = find(p, visible, 0, host);
   }

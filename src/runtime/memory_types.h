@@ -26,6 +26,7 @@ constexpr double fast_host_reads = 1e9;
 struct MemoryTypes {
   std::vector<int> device; // arrays of the GPU; unified: all arrays
   std::vector<int> host; // arrays created on the host, and host sides
+  std::vector<int> in_place; // a card's arrays for which it has no room
   std::vector<int> coherent; // mapped memory that both sides may access
   bool small = false; // small arrays go to `coherent` and need no copies
   bool unified = false; // an array is one mapped allocation without copies

@@ -4,8 +4,10 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <utility>
 
+#include "vk/config.h"
 #include "vk/features.h"
 #include "vk/gpu_class.h"
 
@@ -75,6 +77,12 @@ void query_basics(const Vk& vk, VkPhysicalDevice device, Caps& c) {
   c.max_push_constants = p.limits.maxPushConstantsSize;
   c.timestamp_period = p.limits.timestampPeriod;
   vk.vkGetPhysicalDeviceMemoryProperties(device, &c.memory);
+  auto clip = uint64_t(config().test.heap) << 20;
+  for (auto& heap : std::span(c.memory.memoryHeaps, c.memory.memoryHeapCount)) {
+    if (clip != 0 && heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) {
+      heap.size = std::min(heap.size, clip);
+    }
+  }
 }
 
 void query_properties(

@@ -106,7 +106,8 @@ constexpr ConfigEntry table[] = {
      "`int8=unsigned` rounds as MLX_VK_INT8_ACTIVATIONS on any device. "
      "`fixed_subgroups` behaves like a driver without subgroup size control. "
      "`small_buffer=N` sets the bytes up to which arrays of the discrete memory "
-     "model live in mapped device memory (1024). `queue=compute` or "
+     "model live in mapped device memory (1024). `heap=MiB` makes device-local "
+     "heaps no larger than this. `queue=compute` or "
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
@@ -290,6 +291,7 @@ bool parse_hook(const std::string& word, Config& c) {
       number("skinny_rows", t.skinny_rows, -1) ||
       number("radix_items", t.radix_items, -1) ||
       number("drop_barrier", t.drop_barrier, -1) ||
+      number("heap", t.heap, 1) ||
       choice("int8=signed", c.int8_activations, 2) ||
       choice("int8=unsigned", c.int8_activations, 3) ||
       choice("queue=auto", t.queue, QueueKind::Automatic) ||

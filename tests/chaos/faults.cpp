@@ -2,13 +2,15 @@
 // whose calls fail, and, where the same library is preloaded, files of the
 // kernel cache that cannot be written or read. Who controls it calls the C
 // functions below; CHAOS_FAULTS ("disk_full=0.5,submit=0.1") and CHAOS_SEED set
-// what holds from the start.
+// what holds from the start. CHAOS_CARD=MiB shows a device with one heap as a
+// card with that much memory of its own, which the host cannot map.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -76,6 +78,11 @@ std::atomic<uint64_t> pipelines{0};
 // destructors free memory during exit.
 std::mutex sizes_mutex;
 auto& sizes = *new std::map<const void*, int64_t>;
+
+// With CHAOS_CARD: what is in use of the card's memory and of the host's, and
+// was at most. Under sizes_mutex, as the type of each memory.
+int64_t used[2], most_used[2];
+auto& types = *new std::map<const void*, uint32_t>;
 
 void set_size(const void* handle, int64_t size) {
   std::lock_guard lock(sizes_mutex);
@@ -163,6 +170,15 @@ int64_t chaos_unused_device_memory() {
   return sum;
 }
 
+// Returns the most bytes that were in use of the card's memory (0) or of the
+// host's (1) since the last call.
+int64_t chaos_most_used(int type) {
+  std::lock_guard lock(sizes_mutex);
+  int64_t most = most_used[type];
+  most_used[type] = used[type];
+  return most;
+}
+
 // Returns how many pipelines were made.
 uint64_t chaos_pipelines() {
   return pipelines;
@@ -201,6 +217,9 @@ struct Below {
   PFN_vkGetDeviceProcAddr device_proc = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
+  // Asked for when the instance is made: later the loader answers with ours.
+  PFN_vkGetPhysicalDeviceMemoryProperties memory_properties = nullptr;
+  PFN_vkGetPhysicalDeviceMemoryProperties2 memory_properties2 = nullptr;
 };
 std::mutex tables_mutex;
 std::map<void*, Below>& tables() { // leaked: used at exit
@@ -249,6 +268,10 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(
   VkResult r = create(info, allocator, instance);
   if (r == VK_SUCCESS) {
     b.instance = *instance;
+#define CHAOS_NEXT(f) reinterpret_cast<PFN_##f>(b.instance_proc(*instance, #f))
+    b.memory_properties = CHAOS_NEXT(vkGetPhysicalDeviceMemoryProperties);
+    b.memory_properties2 = CHAOS_NEXT(vkGetPhysicalDeviceMemoryProperties2);
+#undef CHAOS_NEXT
     std::lock_guard lock(tables_mutex);
     tables()[key_of(*instance)] = b;
   }
@@ -399,6 +422,70 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(
       device, cache, count, infos, allocator, made);
 }
 
+// Type 0 becomes the card's memory and 1 the host's; both are the device's
+// only type.
+int64_t card_bytes() {
+  static const char* mib = std::getenv("CHAOS_CARD");
+  static const int64_t bytes = mib ? std::atoll(mib) << 20 : 0;
+  return bytes;
+}
+
+void show_card(VkPhysicalDeviceMemoryProperties& p) {
+  if (card_bytes() && p.memoryHeapCount == 1 && p.memoryTypeCount == 1) {
+    p.memoryHeapCount = p.memoryTypeCount = 2;
+    p.memoryHeaps[1] = {p.memoryHeaps[0].size, 0};
+    p.memoryHeaps[0].size = card_bytes();
+    p.memoryTypes[1] = {
+        p.memoryTypes[0].propertyFlags & ~VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+        1};
+    p.memoryTypes[0].propertyFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  }
+}
+
+VKAPI_ATTR void VKAPI_CALL memory_properties(
+    VkPhysicalDevice device,
+    VkPhysicalDeviceMemoryProperties* p) {
+  below(device).memory_properties(device, p);
+  show_card(*p);
+}
+
+VKAPI_ATTR void VKAPI_CALL memory_properties2(
+    VkPhysicalDevice device,
+    VkPhysicalDeviceMemoryProperties2* p) {
+  below(device).memory_properties2(device, p);
+  show_card(p->memoryProperties);
+  for (auto* next = static_cast<VkBaseOutStructure*>(p->pNext);
+       card_bytes() && next;
+       next = next->pNext) {
+    if (next->sType ==
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+      auto& b =
+          *reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(next);
+      std::lock_guard lock(sizes_mutex);
+      b.heapBudget[1] = b.heapBudget[0];
+      b.heapUsage[1] = used[1];
+      b.heapBudget[0] = card_bytes();
+      b.heapUsage[0] = used[0];
+    }
+  }
+}
+
+VKAPI_ATTR void VKAPI_CALL buffer_requirements(
+    VkDevice device,
+    VkBuffer buffer,
+    VkMemoryRequirements* needs) {
+  NEXT(device, vkGetBufferMemoryRequirements)(device, buffer, needs);
+  needs->memoryTypeBits |= card_bytes() ? 3 : 0;
+}
+
+VKAPI_ATTR void VKAPI_CALL buffer_requirements2(
+    VkDevice device,
+    const VkBufferMemoryRequirementsInfo2* info,
+    VkMemoryRequirements2* needs) {
+  NEXT(device, vkGetBufferMemoryRequirements2)(device, info, needs);
+  needs->memoryRequirements.memoryTypeBits |= card_bytes() ? 3 : 0;
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(
     VkDevice device,
     const VkMemoryAllocateInfo* info,
@@ -407,9 +494,25 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(
   if (meets(fault_memory)) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  auto result = NEXT(device, vkAllocateMemory)(device, info, allocator, made);
+  auto size = static_cast<int64_t>(info->allocationSize);
+  uint32_t type = info->memoryTypeIndex;
+  auto real = *info;
+  if (card_bytes()) {
+    real.memoryTypeIndex = 0;
+    std::lock_guard lock(sizes_mutex);
+    if (type == 0 && used[0] + size > card_bytes()) {
+      return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    }
+    used[type] += size;
+    most_used[type] = std::max(most_used[type], used[type]);
+  }
+  auto result = NEXT(device, vkAllocateMemory)(device, &real, allocator, made);
+  std::lock_guard lock(sizes_mutex);
   if (result == VK_SUCCESS) {
-    set_size(*made, static_cast<int64_t>(info->allocationSize));
+    sizes[*made] = size;
+    types[*made] = type;
+  } else if (card_bytes()) {
+    used[type] -= size;
   }
   return result;
 }
@@ -418,7 +521,14 @@ VKAPI_ATTR void VKAPI_CALL free_memory(
     VkDevice device,
     VkDeviceMemory memory,
     const VkAllocationCallbacks* allocator) {
-  erase_size(memory);
+  {
+    std::lock_guard lock(sizes_mutex);
+    if (auto it = types.find(memory); it != types.end() && card_bytes()) {
+      used[it->second] -= sizes[memory];
+      types.erase(it);
+    }
+    sizes.erase(memory);
+  }
   NEXT(device, vkFreeMemory)(device, memory, allocator);
 }
 
@@ -466,6 +576,10 @@ PFN_vkVoidFunction ours(const char* name) {
       CHAOS_ENTRY(vkQueueSubmit, queue_submit),
       CHAOS_ENTRY(vkAllocateMemory, allocate_memory),
       CHAOS_ENTRY(vkFreeMemory, free_memory),
+      CHAOS_ENTRY(vkGetPhysicalDeviceMemoryProperties, memory_properties),
+      CHAOS_ENTRY(vkGetPhysicalDeviceMemoryProperties2, memory_properties2),
+      CHAOS_ENTRY(vkGetBufferMemoryRequirements, buffer_requirements),
+      CHAOS_ENTRY(vkGetBufferMemoryRequirements2, buffer_requirements2),
       CHAOS_ENTRY(vkGetSemaphoreCounterValue, counter_value),
       CHAOS_ENTRY(vkWaitSemaphores, wait_semaphores),
       CHAOS_ENTRY(vkDeviceWaitIdle, device_wait_idle),

@@ -28,14 +28,17 @@ void Matmul::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("matmul", out);
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = vulkan::encoder(stream());
-  vulkan::run_gemm(enc, {inputs[0], inputs[1]}, out);
+  auto b = vulkan::fetched_weights(inputs[1], out.size() / out.shape(-1), enc);
+  vulkan::run_gemm(enc, {inputs[0], b ? *b : inputs[1]}, out);
 }
 
 void AddMM::eval_gpu(const std::vector<array>& inputs, array& out) {
   require_inexact("addmm", out);
   out.set_data(allocator::malloc(out.nbytes()));
   auto& enc = vulkan::encoder(stream());
-  vulkan::run_gemm(enc, {inputs[0], inputs[1], &inputs[2], alpha_, beta_}, out);
+  auto b = vulkan::fetched_weights(inputs[1], out.size() / out.shape(-1), enc);
+  vulkan::run_gemm(
+      enc, {inputs[0], b ? *b : inputs[1], &inputs[2], alpha_, beta_}, out);
 }
 
 void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
@@ -45,8 +48,9 @@ void GatherMM::eval_gpu(const std::vector<array>& inputs, array& out) {
     return vulkan::fill_with_zeros(out, enc);
   }
   out.set_data(allocator::malloc(out.nbytes()));
+  auto b = vulkan::fetched_weights(inputs[1], out.size() / out.shape(-1), enc);
   vulkan::GemmCall call{
-      inputs[0], inputs[1], nullptr, 1, 0, &inputs[2], &inputs[3]};
+      inputs[0], b ? *b : inputs[1], nullptr, 1, 0, &inputs[2], &inputs[3]};
   if (!right_sorted_ || !vulkan::run_sorted_gemm(enc, call, out)) {
     vulkan::run_gemm(enc, call, out);
   }

@@ -124,6 +124,9 @@ shape_of(const QuantOperands& o, const ProductArgs& args, const array& out) {
 void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
   make_matrix_contiguous(o.w, enc);
+  if (auto w = fetched_weights(o.w, out.size() / out.shape(-1), enc)) {
+    o.w = *w;
+  }
   make_matrix_contiguous(o.scales, enc);
   if (o.format.bias) {
     make_matrix_contiguous(*o.side, enc);

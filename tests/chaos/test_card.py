@@ -1,0 +1,155 @@
+"""lavapipe as a card with memory of its own, which is too small."""
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from run import environment
+
+HERE = Path(__file__).resolve().parent
+BUILD = Path(os.environ.get("MLXVK_BUILD", HERE.parents[1] / "build"))
+
+START = """
+import ctypes, gc, json, os, sys
+import mlx.core as mx
+import numpy as np
+faults = ctypes.CDLL(os.environ["CHAOS_LIBRARY"])
+faults.chaos_most_used.restype = ctypes.c_int64
+def most_used():
+    return [faults.chaos_most_used(i) >> 20 for i in (0, 1)]
+"""
+
+
+def on_card(program, folder, mib, **variables):
+    args = Namespace(
+        library=BUILD.resolve() / "libchaos_faults.so",
+        secret="",
+        cache=os.environ.get("MLX_VK_CACHE", folder.parent / "cache"),
+    )
+    env = environment(args, folder, 1, CHAOS_CARD=str(mib), **variables)
+    done = subprocess.run(
+        [sys.executable, "-c", START + program, str(folder)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+# 320 MiB in arrays of all sizes, and a norm each.
+LOAD = """
+folder = sys.argv[1]
+sizes = [40 << 20, 23 << 20, 1 << 20, 4096, 70000] * 5
+arrays = {str(i): mx.full((n // 4,), i, mx.uint32) for i, n in enumerate(sizes)}
+for name, part in (("a", 0), ("b", 1)):
+    mx.save_safetensors(
+        f"{folder}/{name}.safetensors",
+        {k: v for k, v in arrays.items() if int(k) % 2 == part})
+del arrays
+gc.collect(); mx.synchronize(); mx.clear_cache(); mx.get_cache_memory()
+before = most_used(); before = most_used()
+w = {}
+for name in "ab":
+    w |= mx.load(f"{folder}/{name}.safetensors")
+mx.eval(w)
+after = most_used(); now = most_used()
+wrong = [k for k, v in w.items() if not mx.all(v == int(k)).item()]
+print(json.dumps([before, after, now, wrong, mx.get_active_memory() >> 20]))
+"""
+
+
+@pytest.mark.parametrize("debug", ["", "noncoherent"])
+def test_weights_are_held_once(tmp_path, debug):
+    (before, after, now, wrong, active), _ = on_card(
+        LOAD, tmp_path, 1024, MLX_VK_DEBUG=debug
+    )
+    assert wrong == []
+    assert 320 <= active < 330
+    assert after[0] >= 320
+    assert after[1] - before[1] <= 8 * 16 + 8
+    assert now[1] - before[1] <= 16 + 8
+
+
+# A model of two dense layers, stacks of experts in 4 bits and a large one in 16:
+# 36 MB.
+MODEL = """
+import hashlib
+path = f"{sys.argv[1]}/model.safetensors"
+if not os.path.exists(path):
+    mx.random.seed(1)
+    shapes = {"up": (2048, 2048), "down": (2048, 2048)}
+    shapes |= {f"experts{i}": (16, 64, 2048) for i in range(12)}
+    model = {}
+    for name, shape in shapes.items():
+        w = mx.random.normal(shape).astype(mx.float16) / 45
+        parts = mx.quantize(w, group_size=64, bits=4)
+        model |= {f"{name}.{i}": p for i, p in enumerate(parts)}
+    model["dense"] = mx.random.normal((4, 1024, 2048)).astype(mx.float16) / 45
+    mx.save_safetensors(path, model)
+    del model, parts, w
+    gc.collect(); mx.clear_cache()
+w = mx.load(path)
+mx.eval(w)
+def parts(name):
+    return [w[f"{name}.{i}"] for i in range(3)]
+def run(x, experts):
+    x = mx.quantized_matmul(x, *parts("up"))
+    x = mx.quantized_matmul(x, *parts("down"))[:, None, None]
+    y = [mx.gather_qmm(x, *parts(f"experts{i}"), rhs_indices=experts)
+         for i in range(12)]
+    dense = w["dense"].swapaxes(-1, -2)
+    y.append(mx.gather_mm(x, dense, rhs_indices=experts % 4))
+    return mx.concatenate([z.flatten() for z in y])
+found = hashlib.sha1()
+for rows in (1, 3, 40):
+    x = mx.random.normal((rows, 2048), key=mx.random.key(rows)).astype(mx.float16)
+    experts = mx.random.randint(0, 16, (rows, 2), key=mx.random.key(5))
+    y = np.array(run(x, experts))
+    assert np.isfinite(y).all()
+    found.update(y.tobytes())
+print(json.dumps([found.hexdigest(), mx.get_active_memory() >> 20]))
+"""
+
+
+@pytest.mark.parametrize("debug", ["", "noncoherent"])
+def test_a_model_larger_than_the_card(tmp_path, debug):
+    """The same bits: one stack is read in place, small ones are copied for many
+    rows."""
+    (whole, active), said = on_card(MODEL, tmp_path, 1024, MLX_VK_DEBUG=debug)
+    assert "stay in the host's memory" not in said
+    assert active > 32
+    (part, active), said = on_card(
+        MODEL, tmp_path, 1024, MLX_VK_DEBUG=debug, MLX_VK_TEST="heap=21"
+    )
+    assert part == whole
+    assert active <= 21
+    assert said.count("stay in the host's memory") == 1
+
+
+NOWHERE = """
+mx.eval(mx.arange(4) + 1)
+x = mx.random.normal((512, 512)); mx.eval(x)
+expected = np.array(x @ x)
+for turn in range(20):
+    held = []
+    try:
+        for i in range(100):
+            held.append(mx.full((2 << 20,), i, mx.float32)); mx.eval(held[-1])
+        sys.exit("all fits")
+    except RuntimeError as error:
+        message = str(error)
+    assert "Unable to allocate" in message and "32 MiB" in message, message
+    del held
+    assert (np.array(x @ x) == expected).all()
+print(json.dumps(message))
+"""
+
+
+def test_what_fits_nowhere(tmp_path):
+    on_card(NOWHERE, tmp_path, 1024, MLX_VK_TEST="heap=32")

@@ -1,0 +1,203 @@
+// Cards without room: files that reach the device through a few blocks of host
+// memory, and arrays that it reads in the host's memory.
+#include <thread>
+
+#include "null/memory_rig.h"
+#include "runtime/staging.h"
+
+using namespace mlx::core::vulkan;
+
+namespace {
+
+template <typename F>
+std::string message(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+fake::Settings card_of(uint64_t device_mib, uint64_t host_mib) {
+  auto s = card();
+  s.heaps[0].size = device_mib * mib;
+  s.heaps[1].size = host_mib * mib;
+  return s;
+}
+
+// Reads `array`, of which each value is `value`, from a "file" on a thread.
+void load(
+    Rig& rig,
+    Encoder& enc,
+    const Rig::Array& array,
+    uint32_t value,
+    std::vector<std::thread>& readers,
+    std::string error = {}) {
+  for (uint64_t begin = 0; begin < array->size; begin += Staging::block_size) {
+    uint64_t size = std::min(Staging::block_size, array->size - begin);
+    auto block = rig.device->staging().take();
+    auto full = std::make_shared<EventState>();
+    readers.emplace_back([=] {
+      std::fill_n(static_cast<uint32_t*>(block->mapped), size / 4, value);
+      full->signal_host(1, error);
+    });
+    enc.fill(*array, begin, size, std::move(block), {full, 1, nullptr});
+    enc.keep(array);
+    enc.close_and_go_on({});
+  }
+}
+
+void join(std::vector<std::thread>& threads) {
+  for (auto& t : threads) {
+    t.join();
+  }
+  threads.clear();
+}
+
+} // namespace
+
+TEST_CASE("card: a file of any size takes a few blocks of the host's memory") {
+  for (auto settings : {card_of(256, 256), apu(256 * mib, 256 * mib)}) {
+    settings.work_us = 300;
+    Rig rig(settings);
+    Encoder enc(*rig.device, 0);
+    std::vector<std::thread> readers;
+    std::vector<Rig::Array> arrays;
+    uint32_t host = rig.memory().types().host[0];
+    auto heap = rig.device->caps().memory.memoryTypes[host].heapIndex;
+    uint64_t before = fake::statistics().heap_memory[heap], most = 0;
+    for (uint32_t i = 0; i < 24; ++i) { // 204 MiB
+      arrays.push_back(rig.array(i % 3 ? 1 * mib + 4 : 23 * mib));
+      load(rig, enc, arrays.back(), i, readers);
+      most = std::max(most, fake::statistics().heap_memory[heap]);
+    }
+    auto last = enc.close();
+    join(readers);
+    last->wait_retired();
+    CHECK(most - before <= Staging::most * Staging::block_size + 2 * mib);
+    CHECK(most - before > Staging::block_size);
+    CHECK(rig.memory().downloaded == 0);
+    // One block stays.
+    CHECK(
+        fake::statistics().heap_memory[heap] - before <=
+        Staging::block_size + 2 * mib);
+    for (uint32_t i : {0, 1, 22, 23}) {
+      auto* x = rig.values(arrays[i]);
+      CHECK((x[0] == i && x[arrays[i]->size / 4 - 1] == i));
+    }
+  }
+}
+
+TEST_CASE("card: an error of a file fails what reads the array") {
+  Rig rig(card());
+  Encoder enc(*rig.device, 0);
+  std::vector<std::thread> readers;
+  auto x = rig.array(20 * mib), z = rig.array(n * 4);
+  enc.begin_eval(1);
+  load(rig, enc, x, 1, readers, "the file was cut");
+  rig.mix(enc, nullptr, nullptr, z, 1);
+  auto last = enc.close();
+  join(readers);
+  last->wait();
+  CHECK(last->error().find("the file was cut") != std::string::npos);
+  last->wait_retired();
+  // The stream lives, and blocks have returned.
+  enc.begin_eval(2);
+  load(rig, enc, x, 2, readers);
+  last = enc.close();
+  join(readers);
+  last->wait_retired();
+  CHECK(rig.values(x)[5] == 2);
+}
+
+TEST_CASE("card: what has no room is read in the host's memory") {
+  for (bool budget : {false, true}) {
+    for (bool host_made : {false, true}) {
+      auto s = card_of(32, 256);
+      if (budget) {
+        s.budgets = {24 * mib, 256 * mib};
+      }
+      Rig rig(s);
+      std::vector<Rig::Array> all;
+      auto& memory = rig.memory();
+      Encoder enc(*rig.device, 0);
+      auto z = rig.array(n * 4);
+      constexpr uint32_t items = 1 << 20;
+      uint32_t salt = 0;
+      while (memory.in_place_bytes < 12 * mib && salt < 30) {
+        ++salt;
+        std::vector<std::thread> readers;
+        if (host_made) {
+          all.push_back(rig.numbers(items, salt));
+        } else {
+          all.push_back(rig.array(items * 4, Placement::Weight));
+          load(rig, enc, all.back(), salt, readers);
+        }
+        rig.mix(enc, all.back(), nullptr, z, 7);
+        auto done = enc.close();
+        join(readers);
+        done->wait();
+        CHECK(rig.values(z)[n - 1] == salt * 31 + 7);
+      }
+      CHECK(memory.in_place_bytes == 3 * items * 4);
+      CHECK(memory.in_place(*all.back()));
+      CHECK_FALSE(memory.in_place(*all.front()));
+      // Within the budget, and all of it.
+      uint64_t used = fake::statistics().heap_memory[0];
+      CHECK(used <= (budget ? 24 : 32) * mib);
+      CHECK(used >= (budget ? 16 : 24) * mib);
+      // The host writes, the device reads and writes, the host reads.
+      auto x = all.back();
+      std::fill_n(rig.values(x), items, 5);
+      rig.mix(enc, x, nullptr, z, 1);
+      rig.mix(enc, x, nullptr, x, 2);
+      enc.close()->wait();
+      CHECK(rig.values(z)[0] == 5 * 31 + 1);
+      CHECK(rig.values(x)[items - 1] == 5 * 31 + 2);
+      all.clear();
+      x.reset();
+      enc.close()->wait_retired();
+      CHECK(memory.in_place_bytes == 0);
+    }
+  }
+}
+
+TEST_CASE("card: what fits nowhere says so, each time") {
+  Rig rig(card_of(32, 64));
+  std::vector<Rig::Array> all;
+  auto fill = [&] {
+    while (true) {
+      all.push_back(rig.array(4 * mib, Placement::Weight));
+    }
+  };
+  for (int i = 0; i < 20; ++i) {
+    auto text = message(fill);
+    CHECK(text.find("The host's heap of 64 MiB has") != std::string::npos);
+    all.erase(all.begin());
+  }
+  CHECK(all.size() > 12);
+  all.clear();
+  auto x = rig.numbers(n, 3), z = rig.array(n * 4);
+  Encoder enc(*rig.device, 0);
+  rig.mix(enc, x, nullptr, z, 1);
+  enc.close()->wait();
+  CHECK(rig.values(z)[0] == 94);
+}
+
+TEST_CASE("card: reads over the bus count as slow in the estimates") {
+  Rig rig(card_of(32, 256));
+  Encoder enc(*rig.device, 0);
+  auto z = rig.array(n * 4);
+  float seconds[2];
+  for (auto place : {Placement::Device, Placement::InPlace}) {
+    auto x = rig.array(4 * mib, place);
+    rig.mix(enc, x, nullptr, z, 7);
+    bool bus = place == Placement::InPlace;
+    CHECK(rig.memory().in_place(*x) == bus);
+    seconds[bus] = enc.open_batch()->records.back().seconds;
+    enc.close()->wait_retired();
+  }
+  double bytes = rig.device->work_limit().rates.copy_bytes;
+  CHECK(seconds[1] - seconds[0] == doctest::Approx(4.0 * mib / bytes));
+}
