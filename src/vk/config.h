@@ -65,6 +65,7 @@ struct TestHooks {
   std::string kernels; // a second folder, of sources that are not embedded
   int drop_barrier = -1; // of every batch, counted from 1
   bool assumed_rates = false; // the device's are not measured at start
+  bool trusted = false; // probes of what it claims may fail
   std::string plans; // how plans see the device (ops/tuned/plan.h)
   std::string rows; // a file that replaces the chip's in src/ops/tuned/rows
 };
