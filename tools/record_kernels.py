@@ -60,10 +60,8 @@ SMOLLM2 = {
 MODELS = {
     "smollm2": ("float32", 32, 8),
     "qwen3-0.6b": ("bfloat16", 64, 4),
-    "qwen3-8b": ("bfloat16", 64, 4),
-    "llama3-8b": ("float16", 64, 4),
 }
-LENGTHS = (5, 20, 50, 100, 200, 500, 1000, 2000)
+LENGTHS = (5, 20, 50, 100, 200, 500)
 SOFTWARE = (5, 20, 50, 100)
 HEADER = 40  # bytes before an entry's text (src/pipeline/disk_cache.cpp)
 

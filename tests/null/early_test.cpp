@@ -128,7 +128,8 @@ TEST_CASE("shipped: a table finds its entries and no others") {
   };
   CHECK(found(key('a')) == "one one");
   CHECK(found(key('b')) == "two");
-  for (auto& other : {key('c'), key('e'), key('0'), key('a') + "a", ""}) {
+  for (auto& other : std::vector<std::string>{
+           key('c'), key('e'), key('0'), key('a') + "a", ""}) {
     CHECK(found(other).empty());
   }
   CHECK(find_shipped({}, key('a')).empty());
