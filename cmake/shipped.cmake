@@ -1,15 +1,15 @@
-# Compiles the kernels that src/pipeline/shipped lists, and puts the table of them
+# Compiles the kernels that src/pipeline/shipped.txt lists, and puts the table of them
 # into an object of the library (pipeline/shipped.h).
 add_executable(ship_kernels EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/ship_kernels.cpp")
 target_link_libraries(ship_kernels PRIVATE mlxvk_pipeline)
 
-file(GLOB lists CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/pipeline/shipped/*.txt")
+set(list "${PROJECT_SOURCE_DIR}/src/pipeline/shipped.txt")
 set(table "${CMAKE_BINARY_DIR}/shipped.table")
 add_custom_command(
   OUTPUT "${table}"
-  COMMAND ship_kernels "${table}" "${CMAKE_BINARY_DIR}/shipped.cache" ${lists}
-  DEPENDS ship_kernels ${lists}
+  COMMAND ship_kernels "${table}" "${list}" "${CMAKE_BINARY_DIR}/shipped.cache"
+  DEPENDS ship_kernels "${list}"
   COMMENT "Compiling the kernels that the library carries"
   VERBATIM)
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/shipped.c" @ONLY CONTENT "

@@ -1,13 +1,13 @@
-"""Write the lists of kernels that the library carries compiled.
+"""Write the list of kernels that the library carries compiled.
 
 Models of public shapes, with two layers and zeros for weights, read prompts and
 generate a few tokens on each chip of CHIPS, as a Vulkan layer (tests/chips) shows it:
-which kernels a chip is asked for depends on plans alone. What no computation needs
-is not computed, so that a list takes seconds. A list is
-src/pipeline/shipped/CHIP.txt (src/pipeline/kernel_list.h).
+which kernels a chip is asked for depends on plans alone, and nothing is computed. The
+list is src/pipeline/shipped.txt (src/pipeline/kernel_list.h).
 
     cmake --build build --target chip_layer
-    tools/record_kernels.py [CHIP ...]
+    tools/record_kernels.py             # all chips, and nothing else
+    tools/record_kernels.py CHIP ...    # adds their kernels to the list
 """
 
 import argparse
@@ -21,12 +21,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTS = ROOT / "src" / "pipeline" / "shipped"
-# Names of lists, and parts of names in tests/variants/devices.cpp.
+LIST = ROOT / "src" / "pipeline" / "shipped.txt"
+# Parts of their names in tests/variants/devices.cpp.
 CHIPS = {
     "llvmpipe": "llvmpipe",
     "nvidia": "NVIDIA H200",
-    "polaris": "POLARIS10",
     "vega": "VEGA10",
     "vangogh": "VANGOGH",
     "navi21": "NAVI21",
@@ -137,15 +136,15 @@ def quantized(name: str):
     return model, config, getattr(mx, dtype)
 
 
-def recorded(folder: Path) -> set[tuple[bytes, bytes]]:
-    """The kernels of the last process as text, each behind its line of globals."""
-    (file,) = folder.glob("recent-*.entry")
-    text = file.read_bytes()[HEADER:]
+def kernels_in(text: bytes) -> set[tuple[bytes, bytes]]:
+    """The kernels of a list as text, each behind its line of globals."""
     found, before = set(), b""
     while text:
         line, _, text = text.partition(b"\n")
         if line.startswith(b"globals "):
             before = line
+            continue
+        if not line or line.startswith(b"#"):
             continue
         if size := re.search(rb"(?:^[^{]*|\}) (\d+)$", line):
             line += b"\n" + text[: int(size[1])]
@@ -167,15 +166,20 @@ def run(
     )
 
 
-def record(build: Path, name: str) -> bytes:
-    """The list of one chip."""
+def record(build: Path, name: str) -> set[tuple[bytes, bytes]]:
+    """The kernels of one chip."""
     kernels = set()
     for model in MODELS:
         with tempfile.TemporaryDirectory() as folder:
             done = run(build, name, model, Path(folder))
             if done.returncode:
                 sys.exit(f"{name}, {model}: {done.stdout}{done.stderr}")
-            kernels.update(recorded(Path(folder)))
+            (file,) = Path(folder).glob("recent-*.entry")
+            kernels |= kernels_in(file.read_bytes()[HEADER:])
+    return kernels
+
+
+def text_of(kernels: set[tuple[bytes, bytes]]) -> bytes:
     lines, before = [b"# Written by tools/record_kernels.py."], b""
     for globals_line, kernel in sorted(kernels):
         if globals_line != before:
@@ -195,11 +199,12 @@ def main() -> None:
     if args.exercise:
         exercise(args.exercise, args.software)
         return
-    LISTS.mkdir(exist_ok=True)
+    kernels = kernels_in(LIST.read_bytes()) if args.chips else set()
     for name in args.chips or CHIPS:
-        text = record(args.build, name)
-        (LISTS / f"{name}.txt").write_bytes(text)
-        print(f"{name}: {len(text)} bytes", flush=True)
+        more = record(args.build, name)
+        print(f"{name}: {len(more)} kernels, {len(more - kernels)} new", flush=True)
+        kernels |= more
+    LIST.write_bytes(text_of(kernels))
 
 
 if __name__ == "__main__":

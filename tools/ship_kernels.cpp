@@ -1,4 +1,4 @@
-// ship_kernels OUTPUT CACHE LIST...: compiles the kernels of lists
+// ship_kernels OUTPUT LIST CACHE: compiles the kernels of a list
 // (pipeline/kernel_list.h) into the table that the library carries
 // (pipeline/shipped.h). CACHE is a folder of what earlier runs compiled.
 #include <cstdio>
@@ -42,17 +42,15 @@ KernelCode compile(const ListedKernel& k, DiskCache& cache) {
 } // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: ship_kernels OUTPUT CACHE LIST...\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: ship_kernels OUTPUT LIST CACHE\n");
     return 2;
   }
-  DiskCache cache(argv[2]);
+  DiskCache cache(argv[3]);
   std::map<std::string, std::vector<std::byte>> entries;
-  for (int i = 3; i < argc; ++i) {
-    for (auto& kernel : read(argv[i])) {
-      auto code = compile(kernel, cache);
-      entries[code.cache_key] = entry_of(code);
-    }
+  for (auto& kernel : read(argv[2])) {
+    auto code = compile(kernel, cache);
+    entries[code.cache_key] = entry_of(code);
   }
   auto table = table_of(entries);
   std::ofstream out(argv[1], std::ios::binary);
@@ -63,8 +61,7 @@ int main(int argc, char** argv) try {
 } catch (const std::exception& e) {
   std::fprintf(
       stderr,
-      "%s\ntools/record_kernels.py makes the lists of src/pipeline/shipped "
-      "again.\n",
+      "%s\ntools/record_kernels.py makes src/pipeline/shipped.txt again.\n",
       e.what());
   return 1;
 }

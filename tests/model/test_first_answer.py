@@ -27,7 +27,7 @@ def compiled_nothing(done: subprocess.CompletedProcess) -> None:
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout.splitlines()[-1])
     names = [x for x in done.stderr.splitlines() if "compiles" in x]
-    again = "tools/record_kernels.py makes the lists again"
+    again = "tools/record_kernels.py makes the list again"
     assert counts["compilations"] == 0, "\n".join([again, *names])
     assert counts["shipped_hits"] > 10
 
