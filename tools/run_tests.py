@@ -468,7 +468,7 @@ def extra(build: Path, name: str, *requirements: str) -> Path:
 def build_tests(build: Path, sanitized: bool) -> None:
     """Compile what only the tests need."""
     targets = ["null_tests", "driver_compile", "mlx_cpp_tests", "msl_translate", "msl"]
-    targets += ["chaos_faults"]
+    targets += ["chaos_faults", "chip_layer"]
     print("== Building", ", ".join(targets), flush=True)
     subprocess.run(["ninja", "-C", str(build), *targets], check=True)
     if sanitized:

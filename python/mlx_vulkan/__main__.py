@@ -10,6 +10,7 @@ from . import (
     cache,
     coverage,
     doctor,
+    fit,
     profile,
     report,
     run,
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
         tune,
         profile,
         cache,
+        fit,
         coverage,
     ):
         name = module.__name__.rsplit(".", 1)[-1]

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 
-from . import advice, drivers, native, watchdog
+from . import advice, amdgpu, drivers, native, watchdog
 from .layout import field, heading, paragraph, wrapped
 from .tune import library, table
 
@@ -120,6 +120,7 @@ def show_devices(facts: dict) -> None:
         print(wrapped(note, "  ", "  "))
     if advice.selected(facts):
         print("  `mlx-vulkan selftest` checks the results of the device in use.")
+        print("  `mlx-vulkan fit MODEL` says whether a model fits its memory.")
 
 
 def show_device(index: int, device: dict) -> None:
@@ -159,6 +160,7 @@ def show_device(index: int, device: dict) -> None:
         line("note", device["reason"])
     if tuned := device.get("tuned"):
         line("tuned", table.summary(tuned))
+    amdgpu.show(device)
     watchdog.show(device)
     drivers.show(device)
 

@@ -32,6 +32,7 @@ json device_json(const Caps& c, bool selected) {
   d["driver"] = c.driver;
   d["driver_id"] = driver_name(c.driver_id);
   d["vendor_id"] = c.vendor_id;
+  d["device_id"] = c.device_id;
   d["api_version"] = std::to_string(VK_API_VERSION_MAJOR(c.api_version)) + "." +
       std::to_string(VK_API_VERSION_MINOR(c.api_version)) + "." +
       std::to_string(VK_API_VERSION_PATCH(c.api_version));
@@ -105,6 +106,7 @@ json counters_json() {
   auto& k = compile_counters();
   json j;
   j["compilations"] = k.compilations.load();
+  j["shipped_hits"] = k.shipped_hits.load();
   j["disk_hits"] = k.disk_hits.load();
   j["compile_seconds"] = k.compile_ns.load() * 1e-9;
   j["pipelines"] = k.pipelines.load();

@@ -14,8 +14,9 @@ namespace mlx::core {
 // The name that is_main_thread() gets there (cmake/overrides.cmake).
 bool enqueue_throws();
 bool enqueue_throws() {
-  is_main_thread(); // the first call, which the scheduler makes, says which it
-                    // is
+  // MLX takes the first caller for the main thread; that must be the scheduler,
+  // which calls this at its start.
+  is_main_thread();
   return false;
 }
 

@@ -95,7 +95,6 @@ class Includer : public glslang::TShader::Includer {
   std::set<std::string> included_; // files with `#pragma once`
 };
 
-// Built-in functions are parsed once per process; ~10 ms.
 void initialize() {
   static const bool done = glslang::InitializeProcess();
   if (!done) {
@@ -117,6 +116,14 @@ const TBuiltInResource& resources() {
 }
 
 } // namespace
+
+void prepare_compiler() {
+  try {
+    compile_glsl("prepare", "prepare", prologue(""), "void main() {}\n");
+  } catch (const std::exception&) {
+    // The first kernel says what is wrong.
+  }
+}
 
 const std::string& compiler_version() {
   static const std::string version = [] {

@@ -19,6 +19,18 @@ void define(
   ((((((out += "#define ") += name) += suffix) += ' ') += value) += '\n');
 }
 
+std::string value_text(const Define& d) {
+  switch (d.kind) {
+    case Define::Kind::Integer:
+      return std::to_string(d.value);
+    case Define::Kind::Text:
+      return std::string(d.text);
+    case Define::Kind::Type:
+      return std::string(name_of(static_cast<Type>(d.value)));
+  }
+  return {};
+}
+
 std::string integer_literal(int64_t v) {
   if (v == INT64_MIN) { // no literal has this value
     return "(-9223372036854775807l - 1l)";
@@ -82,17 +94,7 @@ std::string log_name(std::string_view file, std::span<const Define> defines) {
   for (auto& d : defines) {
     ((s += separator) += d.name) += '=';
     separator = ' ';
-    switch (d.kind) {
-      case Define::Kind::Integer:
-        s += std::to_string(d.value);
-        break;
-      case Define::Kind::Text:
-        s += d.text;
-        break;
-      case Define::Kind::Type:
-        s += name_of(static_cast<Type>(d.value));
-        break;
-    }
+    s += value_text(d);
   }
   if (!defines.empty()) {
     s += '}';
@@ -121,6 +123,14 @@ std::string define_block(std::span<const Define> defines, bool args_in_memory) {
     }
   }
   return s;
+}
+
+NamedValues named_values(std::span<const Define> defines) {
+  NamedValues out;
+  for (auto& d : defines) {
+    out.emplace_back(d.name, value_text(d));
+  }
+  return out;
 }
 
 std::vector<Define> to_defines(const NamedValues& values) {

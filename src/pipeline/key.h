@@ -114,5 +114,7 @@ std::string define_block(std::span<const Define> defines, bool args_in_memory);
 // else text; the defines point into `values`.
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 std::vector<Define> to_defines(const NamedValues& values);
+// The reverse; the values are those of log_name().
+NamedValues named_values(std::span<const Define> defines);
 
 } // namespace mlx::core::vulkan

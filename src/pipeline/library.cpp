@@ -3,11 +3,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "pipeline/compiler.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/hash.h"
+#include "pipeline/shipped.h"
 #include "pipeline/sources.h"
 #include "vk/config.h"
 
@@ -45,6 +48,24 @@ std::string head(const KernelSource& source, bool in_memory) {
   return prologue(define_block({}, in_memory) + source.defines);
 }
 
+// Files whose arguments exceeded the push constants when last compiled.
+std::mutex large_mutex;
+std::set<std::string> large_files;
+
+bool had_large_args(const std::string& file) {
+  std::lock_guard lock(large_mutex);
+  return large_files.count(file) > 0;
+}
+
+void note_args(const std::string& file, bool large) {
+  std::lock_guard lock(large_mutex);
+  if (large) {
+    large_files.insert(file);
+  } else {
+    large_files.erase(file);
+  }
+}
+
 } // namespace
 
 CompileCounters& compile_counters() {
@@ -73,17 +94,21 @@ KernelSource kernel_source(
 }
 
 KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
-  std::string key;
-  if (cache && cache->enabled()) {
-    key = cache_key(
-        head(source, source.args_in_memory) + with_includes(source.text));
-    if (auto bytes = cache->get(key)) {
-      if (auto code = decode(*bytes)) {
-        ++compile_counters().disk_hits;
-        code->name = source.name;
-        return std::move(*code);
-      }
-    }
+  auto key = cache_key(
+      head(source, source.args_in_memory) + with_includes(source.text));
+  auto loaded = [&](KernelCode& code, std::atomic<uint64_t>& hits) {
+    ++hits;
+    code.name = source.name;
+    code.cache_key = key;
+    code.loaded = true;
+    return std::move(code);
+  };
+  if (auto code = decode(find_shipped(key))) {
+    return loaded(*code, compile_counters().shipped_hits);
+  }
+  auto bytes = cache ? cache->get(key) : std::nullopt;
+  if (auto code = bytes ? decode(*bytes) : std::nullopt) {
+    return loaded(*code, compile_counters().disk_hits);
   }
 
   auto start = std::chrono::steady_clock::now();
@@ -108,10 +133,15 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
     }
     code.args_in_memory = in_memory;
   };
-  build(source.args_in_memory);
-  if (!source.args_in_memory && code.reflection.args_size > max_push_args) {
-    build(true);
+  // A file's variants mostly have the same arguments, so that the first tells of
+  // the others, which are compiled once.
+  bool large = source.args_in_memory || had_large_args(source.file);
+  build(large);
+  bool exceeds = code.reflection.args_size > max_push_args;
+  if (!source.args_in_memory && large != exceeds) {
+    build(exceeds);
   }
+  note_args(source.file, exceeds);
   compile_counters().compile_ns +=
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - start)
           .count();
@@ -120,15 +150,18 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
   return code;
 }
 
-void store_code(DiskCache& cache, const KernelCode& code) {
-  if (code.cache_key.empty()) {
-    return;
-  }
+std::vector<std::byte> entry_of(const KernelCode& code) {
   std::vector<std::byte> bytes((code.spirv.size() + 1) * 4);
   uint32_t in_memory = code.args_in_memory;
   std::memcpy(bytes.data(), &in_memory, 4);
   std::memcpy(bytes.data() + 4, code.spirv.data(), bytes.size() - 4);
-  cache.put(code.cache_key, bytes);
+  return bytes;
+}
+
+void store_code(DiskCache& cache, const KernelCode& code) {
+  if (!code.loaded) {
+    cache.put(code.cache_key, entry_of(code));
+  }
 }
 
 } // namespace mlx::core::vulkan

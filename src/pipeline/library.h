@@ -33,14 +33,14 @@ struct KernelCode {
   std::vector<uint32_t> spirv;
   Reflection reflection;
   bool args_in_memory = false;
-  // Key for store_code(); empty if already stored or without a cache.
   std::string cache_key;
+  bool loaded = false; // and not compiled
 };
 
 // Counters of this process.
 struct CompileCounters {
   std::atomic<uint64_t> compilations{0}; // glslang runs
-  std::atomic<uint64_t> disk_hits{0};
+  std::atomic<uint64_t> shipped_hits{0}, disk_hits{0};
   std::atomic<uint64_t> compile_ns{0}; // in glslang, summed over threads
   std::atomic<uint64_t> pipelines{0};
   std::atomic<uint64_t> pipeline_ns{0}; // in the driver, summed over threads
@@ -58,10 +58,12 @@ KernelSource kernel_source(
     const NamedValues& global,
     const std::string* text = nullptr);
 
-// Loads code from the disk cache or compiles it, without storing the result.
-// Throws CompileError. `cache` may be null.
+// Loads code that the library ships or that the disk cache has, or compiles it,
+// without storing the result. Throws CompileError. `cache` may be null.
 KernelCode load_or_compile(const KernelSource& source, DiskCache* cache);
-// Stores code compiled by load_or_compile().
+// Stores code that load_or_compile() compiled.
 void store_code(DiskCache& cache, const KernelCode& code);
+// A cache's entry of the code.
+std::vector<std::byte> entry_of(const KernelCode& code);
 
 } // namespace mlx::core::vulkan

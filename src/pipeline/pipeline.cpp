@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pipeline/compiler.h"
 #include "pipeline/hash.h"
 #include "pipeline/reports.h"
 #include "pipeline/sources.h"
@@ -128,6 +129,7 @@ PipelineTable::PipelineTable(
       driver_cache_name_(
           std::string(DiskCache::driver_prefix) + caps.uuid + '-' +
           std::to_string(caps.driver_version)),
+      recent_name_("recent-" + caps.uuid),
       workers_(threads) {
   tables_.push_back(std::make_unique<Slots>(first_table_size));
   slots_ = tables_.back().get();
@@ -196,6 +198,12 @@ const Kernel& PipelineTable::create(
     auto request = std::make_shared<Request>();
     request->source =
         kernel_source(file, defines, args_in_memory, globals_, source);
+    request->listed = {
+        globals_,
+        std::string(file),
+        named_values(defines),
+        source ? *source : std::string(),
+        args_in_memory};
     for (auto& d : defines) {
       if (d.name == "SG") {
         request->subgroup = static_cast<uint32_t>(d.value);
@@ -265,6 +273,77 @@ void PipelineTable::enqueue(const Kernel& kernel) {
   }
 }
 
+void PipelineTable::prepare(std::vector<ListedKernel> kernels) {
+  for (auto& k : kernels) {
+    workers_.add_idle([this, k = std::move(k)] { build_early(k); });
+  }
+}
+
+void PipelineTable::build_early(const ListedKernel& k) {
+  {
+    std::lock_guard lock(mutex_);
+    if (k.globals != globals_) {
+      return;
+    }
+  }
+  try {
+    auto defines = to_defines(k.defines);
+    auto& kernel = k.source.empty()
+        ? get(k.file, defines, k.args_in_memory)
+        : get_source(k.file, k.source, defines, k.args_in_memory, Build::Later);
+    auto& entry = const_cast<Entry&>(static_cast<const Entry&>(kernel));
+    auto registered = Kernel::State::Registered;
+    if (entry.state_.compare_exchange_strong(
+            registered, Kernel::State::Queued)) {
+      {
+        std::lock_guard lock(mutex_);
+        entry.early = true;
+      }
+      run(entry);
+    }
+  } catch (const std::exception&) {
+    // Another version of the library has no such kernel.
+  }
+}
+
+std::vector<ListedKernel> PipelineTable::recent() {
+  auto bytes = cache_.get(recent_name_).value_or(std::vector<std::byte>());
+  std::string_view text(
+      reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return kernels_in(text).value_or(std::vector<ListedKernel>());
+}
+
+void PipelineTable::remember_recent() {
+  if (!cache_.enabled() || reports_) {
+    return;
+  }
+  auto before = recent();
+  std::vector<ListedKernel> all;
+  bool changed = false;
+  auto in = [](auto& list, auto& k) {
+    return std::find(list.begin(), list.end(), k) != list.end();
+  };
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& e : entries_) {
+      if (e.built() && (e.used || !e.early) && !e.request->in_parts) {
+        changed |= !in(before, e.request->listed);
+        all.push_back(e.request->listed);
+      }
+    }
+  }
+  if (!changed) {
+    return;
+  }
+  std::copy_if(
+      before.begin(), before.end(), std::back_inserter(all), [&](auto& k) {
+        return !in(all, k);
+      });
+  all.resize(std::min(all.size(), recent_limit));
+  auto text = text_of(all);
+  cache_.put(recent_name_, std::as_bytes(std::span(text)));
+}
+
 void PipelineTable::report_slow(const Kernel& kernel, std::chrono::seconds time)
     const {
   std::fprintf(
@@ -302,7 +381,8 @@ void PipelineTable::run(Entry& entry) {
       std::lock_guard lock(mutex_);
       entry.state_ = Kernel::State::Built;
       ++count_;
-      save = ++unsaved_ >= save_interval;
+      // The driver's cache has those of earlier processes.
+      save = !entry.early && ++unsaved_ >= save_interval;
     }
     built_.notify_all();
     when_settled_();
@@ -310,6 +390,7 @@ void PipelineTable::run(Entry& entry) {
     store_code(cache_, code);
     if (save) {
       save_driver_cache();
+      remember_recent();
     }
   } catch (...) {
     if (!entry.built()) {
@@ -486,6 +567,11 @@ VkPipelineCache PipelineTable::stored_driver_cache() {
 void PipelineTable::load_driver_cache() {
   driver_cache_ = stored_driver_cache();
   if (!driver_cache_) {
+    // The first process on this device. The kernels that the library ships
+    // would wait for an only thread.
+    if (compile_threads() > 1) {
+      workers_.add_idle(prepare_compiler);
+    }
     VkPipelineCacheCreateInfo info{
         VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     vk_check(

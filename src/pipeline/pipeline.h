@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "pipeline/disk_cache.h"
+#include "pipeline/kernel_list.h"
 #include "pipeline/key.h"
 #include "pipeline/library.h"
 #include "pipeline/variant.h"
@@ -42,7 +43,7 @@ struct Kernel {
   bool always_in_memory = false; // arguments are in memory at any size
   bool matrix_units = false; // uses cooperative matrices
   bool shows_cut_loops = false; // pipeline/cut_loops.h
-  mutable bool used = false; // was in a batch; of the recorder's thread
+  mutable std::atomic<bool> used{false}; // was in a batch; set by the recorder
 
   // Valid once the kernel is built.
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -184,6 +185,17 @@ class PipelineTable {
     }
   }
 
+  // Builds kernels that a program is expected to request, by workers that have
+  // nothing else to do. Those with other globals, and those that fail, are left
+  // to the request.
+  void prepare(std::vector<ListedKernel> kernels);
+
+  // The kernels of earlier processes on this device, at most `recent_limit`;
+  // remember_recent() adds this process's, if any of them is new, in front.
+  static constexpr size_t recent_limit = 200;
+  std::vector<ListedKernel> recent();
+  void remember_recent();
+
   // Prints that a kernel has been compiling for this long.
   void report_slow(const Kernel& kernel, std::chrono::seconds time) const;
 
@@ -225,6 +237,7 @@ class PipelineTable {
   // Everything that a pipeline is created from.
   struct Request {
     KernelSource source;
+    ListedKernel listed; // the same as text
     uint32_t subgroup = 0; // the define SG; 0: none
     // As in Kernel.
     bool always_in_memory = false, matrix_units = false;
@@ -235,6 +248,7 @@ class PipelineTable {
     KernelHash key;
     std::shared_ptr<const Request> request; // kept for in_parts()
     std::exception_ptr error; // under mutex_; the reason of a failed build
+    bool early = false; // under mutex_; built before it was requested
   };
   // Hash table with open addressing. Readers take no lock, so a table is
   // replaced instead of rehashed, and retired tables are kept.
@@ -271,6 +285,7 @@ class PipelineTable {
   template <typename F>
   const Kernel& add(const KernelHash& key, Build when, F make_request);
   void enqueue(const Kernel& kernel);
+  void build_early(const ListedKernel& kernel);
   void wait_for(const Kernel& kernel);
   // Compiles and notifies waiters; does not throw.
   void run(Entry& entry);
@@ -293,7 +308,7 @@ class PipelineTable {
   KernelReports* reports_ = nullptr;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache driver_cache_ = VK_NULL_HANDLE;
-  std::string driver_cache_name_;
+  std::string driver_cache_name_, recent_name_;
 
   std::atomic<const Slots*> slots_{nullptr};
   std::atomic<uint64_t> globals_hash_{0};

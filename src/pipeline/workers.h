@@ -1,4 +1,5 @@
-// A few threads, started at the first job, that run jobs in order.
+// A few threads, started at the first job, that run jobs in order, and idle jobs
+// while there are no others.
 #pragma once
 
 #include <condition_variable>
@@ -21,16 +22,22 @@ class Workers {
   // `job` must not throw. After stop() nothing is run: false.
   bool add(std::function<void()> job);
 
+  // The same for a job that nobody waits for yet. Without a thread to run it, it
+  // is dropped.
+  void add_idle(std::function<void()> job);
+
   // Drops the jobs that have not begun and joins the threads. Idempotent.
   void stop();
 
  private:
   void loop();
+  // Under mutex_.
+  void start_thread();
 
   const size_t most_;
   std::mutex mutex_; // all below
   std::condition_variable added_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<std::function<void()>> jobs_, idle_jobs_;
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
   bool stopping_ = false;

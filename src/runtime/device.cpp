@@ -52,6 +52,10 @@ VkDevice device_for(const Vk& vk, VkPhysicalDevice physical, const Caps& caps) {
 Device::Device() : Device(Unprobed{}) {
   probe_lanes();
   probe_arithmetic();
+  // Software devices compute with the cores that would compile.
+  if (!caps_.software()) {
+    pipelines_->prepare(pipelines_->recent());
+  }
   if (!std::isinf(work_limit_.seconds) && !config().test.assumed_rates) {
     measure_rates();
   }
@@ -213,6 +217,7 @@ void Device::shutdown() {
   if (pipelines_) {
     pipelines_->stop();
     pipelines_->save_driver_cache();
+    pipelines_->remember_recent();
   }
   if (profiler_) {
     counters().host_waits = timeline_->host_waits.load();

@@ -97,7 +97,9 @@ void Recorder::check_kernels(Batch& batch) {
     if (r.kernel) {
       device_.pipelines().finish(*r.kernel);
       r.kernel->check_args(r.args_size);
-      batch.new_kernels |= !std::exchange(r.kernel->used, true);
+      if (!r.kernel->used.load(std::memory_order_relaxed)) {
+        r.kernel->used = batch.new_kernels = true;
+      }
     }
   }
 }

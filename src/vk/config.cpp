@@ -111,7 +111,8 @@ constexpr ConfigEntry table[] = {
      "`queue=graphics` chooses the queue family. `drop_barrier=N` leaves out the "
      "n-th barrier of every batch; MLX_VK_DEBUG=shuffle then also permutes the "
      "dispatches that it separated. `assumed_rates` does not measure the "
-     "device's rates at start. `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
+     "device's rates at start. `trusted` believes what the device claims, whatever "
+     "probes say (tests/chips). `plans=CLASS` (nvidia, amd, intel, apple, adreno or "
      "least) makes plans of products, attention and norms take the device, which "
      "may be a software device, for one of that class; "
      "`plans=quant.few_rows=2` and the like (ops/tuned/plan.cpp) change a threshold. "
@@ -299,7 +300,8 @@ bool parse_hook(const std::string& word, Config& c) {
       choice("queue=graphics", t.queue, QueueKind::Graphics) ||
       choice("emulate", t.emulate, true) ||
       choice("fixed_subgroups", t.fixed_subgroups, true) ||
-      choice("assumed_rates", t.assumed_rates, true);
+      choice("assumed_rates", t.assumed_rates, true) ||
+      choice("trusted", t.trusted, true);
 }
 
 std::string cache_folder(const Environment& e) {

@@ -61,6 +61,20 @@ class KernelFolder {
   fs::path root_;
 };
 
+// Whether a module calls a driver's function of an angle
+// (docs/dev/driver-bugs.md): Sin, Cos or Tan of GLSL.std.450, the only set of
+// instructions in use.
+bool calls_trigonometry(std::span<const uint32_t> spirv) {
+  constexpr uint32_t op_ext_inst = 12, sin = 13, tan = 15;
+  for (size_t i = 5; i < spirv.size(); i += spirv[i] >> 16) {
+    if ((spirv[i] & 0xffff) == op_ext_inst && spirv[i + 4] >= sin &&
+        spirv[i + 4] <= tan) {
+      return true;
+    }
+  }
+  return false;
+}
+
 constexpr const char* small_kernel =
     "#include \"common/types.glsl\"\n"
     "struct Args { T_PTR x; T_PTR y; uint n; };\n#define ARGS_BLOCK Args\n"
@@ -103,6 +117,7 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
           (offers(least, c) || asked_for(c, v)),
           code.name << " uses the capability " << capability_name(c));
     }
+    CHECK_FALSE(calls_trigonometry(code.spirv));
     CHECK(r.push_size <= 128);
     if (code.args_in_memory) {
       CHECK(r.push_size == 8);
@@ -120,6 +135,15 @@ TEST_CASE("kernels: every variant that plans choose compiles for any device") {
     FAIL_CHECK(file << " has no variant in tests/variants");
   }
   MESSAGE(all_variants().all().size() << " variants");
+}
+
+TEST_CASE("kernels: a driver's sine would be noticed") {
+  CHECK(calls_trigonometry(
+      compile_source(
+          "sine",
+          "layout(local_size_x = 1) in; shared float x; void main() { x = cos(x); }",
+          {})
+          .spirv));
 }
 
 TEST_CASE("kernels: the dialect compiles for every pair of types") {

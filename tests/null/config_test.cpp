@@ -75,13 +75,13 @@ TEST_CASE("config: test hooks") {
   };
   auto t = hooks(
       "small_buffer=0,dequantize_rows=33,skinny_rows=5,radix_items=0,"
-      "drop_barrier=2,matrices=8x16x16,kernels=/a/b,emulate,fixed_subgroups,assumed_rates,queue=graphics,"
+      "drop_barrier=2,matrices=8x16x16,kernels=/a/b,emulate,fixed_subgroups,assumed_rates,trusted,queue=graphics,"
       "heap=64");
   CHECK((t.small_buffer == 0 && t.dequantize_rows == 33));
   CHECK((t.skinny_rows == 5 && t.radix_items == 0 && t.drop_barrier == 2));
   CHECK(t.matrices == "8x16x16");
   CHECK(t.kernels == "/a/b");
-  CHECK((t.emulate && t.fixed_subgroups && t.assumed_rates));
+  CHECK((t.emulate && t.fixed_subgroups && t.assumed_rates && t.trusted));
   CHECK((t.queue == QueueKind::Graphics && t.heap == 64));
   CHECK(hooks("queue=compute").queue == QueueKind::Compute);
   CHECK(parse({{"MLX_VK_TEST", "int8=signed"}}).int8_activations == 2);

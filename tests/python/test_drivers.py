@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mlx_vulkan import drivers, watchdog
+from mlx_vulkan import amdgpu, drivers, watchdog
 
 
 def device(driver_id: str, driver: str, name: str = "GPU") -> dict:
@@ -163,6 +163,47 @@ def test_xe(tmp_path):
     )
     (line,) = watchdog.lines(0x8086, tmp_path, "6.17")
     assert "after 5 s (at most 10 s without another kernel)" in line
+
+
+def amd_card(**more) -> dict:
+    card = dict(vendor_id=0x1002, device_id=0x7480, type="discrete")
+    return card | {"driver_id": "MESA_RADV"} | more
+
+
+def test_memory_of_amd_cards(tmp_path, capsys):
+    card = "class/drm/card1/device"
+    tree(
+        tmp_path,
+        {
+            f"{card}/device": "0x7480\n",
+            f"{card}/mem_info_gtt_total": f"{16 << 30}\n",
+            f"{card}/mem_info_vram_total": f"{8 << 30}\n",
+            f"{card}/mem_info_vis_vram_total": f"{256 << 20}\n",
+            f"{card}/power/control": "auto\n",
+        },
+        {f"{card}/driver": "bus/pci/drivers/amdgpu"},
+    )
+    gtt, bar, power, spills = amdgpu.lines(amd_card(), tmp_path, {})
+    assert "at most 16.0 GiB of RAM" in gtt and "ttm.pages_limit" in gtt
+    assert "reaches 0.2 GiB of 8.0 GiB" in bar and "Resizable BAR" in bar
+    assert f"sudo tee {tmp_path / card}/power/control" in power
+    assert "RADV_PERFTEST=nogttspill" in spills
+    # Only what still is to be done.
+    done = {"RADV_PERFTEST": "bfloat16,nogttspill"}
+    tree(
+        tmp_path,
+        {
+            f"{card}/mem_info_vis_vram_total": f"{8 << 30}",
+            f"{card}/power/control": "on",
+        },
+    )
+    assert amdgpu.lines(amd_card(), tmp_path, done) == [gtt]
+    # An integrated GPU has no memory of its own; other cards and vendors differ.
+    assert amdgpu.lines(amd_card(type="integrated"), tmp_path, {}) == [gtt]
+    assert amdgpu.lines(amd_card(device_id=1), tmp_path, done) == []
+    assert amdgpu.lines(amd_card(vendor_id=0x10DE), tmp_path, {}) == []
+    amdgpu.show(amd_card(), tmp_path)
+    assert "memory" in capsys.readouterr().out
 
 
 def test_nothing_to_read(tmp_path, capsys):

@@ -36,6 +36,24 @@ def dense(hidden: int, layers: int, inner: int, heads: int, **more) -> dict:
     )
 
 
+def gemma3(hidden, layers, inner, heads, kv_heads, head_dim, scalar) -> dict:
+    return dict(
+        model_type="gemma3_text",
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        intermediate_size=inner,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=head_dim,
+        query_pre_attn_scalar=scalar,
+        vocab_size=262208,
+        rms_norm_eps=1e-6,
+        sliding_window=1024,
+        sliding_window_pattern=6,
+        max_position_embeddings=131072,
+    )
+
+
 SHAPES = {
     "qwen3-0.6b": dense(1024, 28, 3072, 16),
     "qwen3-1.7b": dense(2048, 28, 6144, 16),
@@ -58,6 +76,9 @@ SHAPES = {
         rope_theta=5e5,
         tie_word_embeddings=False,
     ),
+    "gemma3-4b": gemma3(2560, 34, 10240, 8, 4, 256, 256),
+    "gemma3-12b": gemma3(3840, 48, 15360, 16, 8, 256, 256),
+    "gemma3-27b": gemma3(5376, 62, 21504, 32, 16, 128, 168),
     # Layers of models with Metal kernels of their own (benchmarks/metal_kernels.py).
     "qwen3-next-8l": dict(
         model_type="qwen3_next",
@@ -291,10 +312,10 @@ def quantizable(model) -> dict:
     }
 
 
-def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
+def lazy(name: str, bits: int, group_size: int | None, dtype: str, **more):
     """Model and config: weights are seeded noise, quantized unless `bits` is 0, in the
     largest groups that fit all sizes if `group_size` is None; modules that fit no group
-    are not quantized. `more` replaces values of the shape."""
+    are not quantized. `more` replaces values of the shape. Nothing is computed."""
     import mlx.core as mx
     import mlx.nn as nn
     from mlx.utils import tree_map
@@ -323,10 +344,18 @@ def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
             class_predicate=lambda path, module: path in chosen,
         )
         config["quantization"] = {"group_size": group_size, "bits": bits}
+    model.eval()  # in training mode mlx-lm uses none of its kernels
+    return model, config
+
+
+def make(name: str, bits: int, group_size: int | None, dtype: str, **more):
+    """The same with weights that are there."""
+    import mlx.core as mx
+
+    model, config = lazy(name, bits, group_size, dtype, **more)
     for layer in model.layers:  # one at a time: all floats may not fit in memory
         mx.eval(layer.parameters())
     mx.eval(model.parameters())
-    model.eval()  # in training mode mlx-lm uses none of its kernels
     return model, config
 
 

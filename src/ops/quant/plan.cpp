@@ -361,9 +361,9 @@ double tall_time(const Caps& caps, const QuantShape& s, const QuantPlan& plan) {
   return held.time(caps, s.n, s.k, groups, part, double(s.m) * s.n);
 }
 
-// Tiles of even shares and filling parts; for codes of four bits and many rows,
-// the tiles with the least expected time, because cores without work in the
-// last round cost up to half of it.
+// Rows are divided evenly among tiles, and k into parts until every core has
+// work. For codes of four bits and many rows, the tile with the least expected
+// time is taken instead: cores that are idle in the last round cost up to half.
 QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   uint32_t most_rows = tall_rows(caps, s);
   uint32_t share = tiles(s.m, tiles(s.m, most_rows));
