@@ -55,7 +55,7 @@ array put(const Call& call) {
     int start = at.at(slot);
     auto [from, to] = places(in[0], start, start + in[1].shape(-2));
     if (start < 0 || to[in[0].ndim() - 2] > in[0].shape(-2)) {
-      throw std::out_of_range("[traced step] The cache has no room.");
+      throw NoRoom();
     }
     return slice_update(in[0], in[1], from, to, s);
   };

@@ -285,6 +285,9 @@ std::vector<array> TracedStep::run(
         outputs.push_back(slots_[o.slot]);
       }
     }
+  } catch (const NoRoom&) {
+    clear();
+    return {};
   } catch (...) {
     clear();
     throw;

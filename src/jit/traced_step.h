@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,6 +73,13 @@ class Late : public Unknown {
   Build build_;
 };
 
+// Thrown by Late where a step needs more room in a cache than there is.
+struct NoRoom : std::exception {
+  const char* what() const noexcept override {
+    return "[traced step] A cache has no room.";
+  }
+};
+
 class TracedStep {
  public:
   // Keeps the graph of `outputs`, made on `stream` from `given` inputs. Throws
@@ -89,7 +97,7 @@ class TracedStep {
 
   // The step's outputs for these inputs and positions. Empty if the trace does
   // not hold for them: another stream, other shapes or types, a watched array
-  // that was replaced, a transformation of the caller's.
+  // that was replaced, a transformation of the caller's, a full cache.
   std::vector<array> run(
       const std::vector<array>& given,
       const Positions& at,

@@ -15,10 +15,6 @@ _SEEN = object()
 _REFUSED = object()
 
 
-def enabled() -> bool:
-    return os.environ.get("MLX_VK_TRACE") != "0"
-
-
 def _tell(text: str) -> None:
     if "trace" in os.environ.get("MLX_VK_DEBUG", "").split(","):
         print(f"[mlx-vulkan] trace: {text}", file=sys.stderr)
@@ -106,7 +102,9 @@ def _key(inputs, cache):
 
 def trace_class(cls: type) -> None:
     """Lets the steps of a model class be traced."""
-    untraced = cls.__call__
+    untraced = vars(cls).get("__call__")
+    if untraced is None:
+        return
 
     @functools.wraps(untraced)
     def __call__(self, *args, **kwargs):
