@@ -12,6 +12,7 @@ from .caches import Refused, is_opaque
 from .weights import Snapshot
 
 tracing = threading.local()
+one_at_a_time = threading.Lock()  # a trace changes functions of mlx and mlx-lm
 
 
 def is_tracing() -> bool:
@@ -64,6 +65,7 @@ def _quantized_attention(untraced):
 @contextlib.contextmanager
 def _traced():
     """Attention takes the stand-ins of keys and values."""
+    one_at_a_time.acquire()
     tracing.on = True
     attention = mx.fast.scaled_dot_product_attention
     quantized = base.quantized_scaled_dot_product_attention
@@ -75,6 +77,7 @@ def _traced():
         mx.fast.scaled_dot_product_attention = attention
         base.quantized_scaled_dot_product_attention = quantized
         tracing.on = False
+        one_at_a_time.release()
 
 
 class Layer:
