@@ -108,8 +108,7 @@ array rolled(const Call& call) {
   int size = call.integer(0), shift = call.integer(1), window = call.integer(2);
   auto build = [=](Inputs, const Positions& at, Stream s) {
     array keys = arange(at.at(size), s);
-    array seen =
-        greater_equal(keys, array(at.at(size) - window, int32), s);
+    array seen = greater_equal(keys, array(at.at(size) - window, int32), s);
     return roll(seen, at.at(shift), s);
   };
   return call.make({1}, bool_, true, build);
@@ -166,10 +165,12 @@ array attend_codes(const Call& call) {
   int group = call.integer(2), bits = call.integer(3);
   auto build = [=](Inputs in, const Positions&, Stream s) {
     array q = multiply(in[0], array(scale, in[0].dtype()), s);
-    int heads = q.shape(1), kv_heads = in[1].shape(-3), repeats = heads / kv_heads;
+    int heads = q.shape(1), kv_heads = in[1].shape(-3),
+        repeats = heads / kv_heads;
     std::vector<array> kv(in.begin() + 1, in.begin() + 7);
     if (repeats > 1) {
-      q = reshape(q, {q.shape(0), kv_heads, repeats, q.shape(2), q.shape(3)}, s);
+      q = reshape(
+          q, {q.shape(0), kv_heads, repeats, q.shape(2), q.shape(3)}, s);
       for (auto& a : kv) {
         a = expand_dims(a, -3, s);
       }
@@ -179,8 +180,7 @@ array attend_codes(const Call& call) {
     if (causal) {
       int n = scores.shape(-2), keys = scores.shape(-1);
       array rows = expand_dims(arange(keys - n, keys, s), 1, s);
-      array mask =
-          greater_equal(rows, expand_dims(arange(keys, s), 0, s), s);
+      array mask = greater_equal(rows, expand_dims(arange(keys, s), 0, s), s);
       scores = mask_scores(scores, mask, repeats > 1, s);
     } else if (in.size() > 7) {
       scores = mask_scores(scores, in[7], repeats > 1, s);

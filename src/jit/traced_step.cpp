@@ -235,8 +235,8 @@ void TracedStep::build(const Positions& at) {
       }
     }
     if (node.outputs.size() > 1) {
-      auto made = array::make_arrays(
-          node.shapes, node.dtypes, node.primitive, inputs);
+      auto made =
+          array::make_arrays(node.shapes, node.dtypes, node.primitive, inputs);
       for (size_t i = 0; i < made.size(); ++i) {
         if (node.outputs[i] != none) {
           slots_[node.outputs[i]] = std::move(made[i]);

@@ -98,10 +98,8 @@ class TracedStep {
   // The step's outputs for these inputs and positions. Empty if the trace does
   // not hold for them: another stream, other shapes or types, a watched array
   // that was replaced, a transformation of the caller's, a full cache.
-  std::vector<array> run(
-      const std::vector<array>& given,
-      const Positions& at,
-      Stream stream);
+  std::vector<array>
+  run(const std::vector<array>& given, const Positions& at, Stream stream);
 
  private:
   static constexpr uint32_t none = ~0u;

@@ -7,7 +7,7 @@ import weakref
 import mlx.core as mx
 from mlx_lm.models import base
 
-from . import calls, caches
+from . import caches, calls
 from .caches import Refused, is_opaque
 from .weights import Snapshot
 
