@@ -1,10 +1,10 @@
 // Replaces precompiled_cuda_kernel(): the door from Python to traced steps.
 //
 // The stock Python package has no function to which this backend could give
-// arrays for a traced step (jit/traced_step.h). precompiled_cuda_kernel() takes
-// a name, arrays and numbers, and without CUDA it has no other use. Names that
-// begin with "mlx_vulkan." are of python/mlx_vulkan/traced; others get MLX's
-// answer.
+// arrays for a traced step (ops/traced/traced_step.h).
+// precompiled_cuda_kernel() takes a name, arrays and numbers, and without CUDA
+// it has no other use. Names that begin with "mlx_vulkan." are of
+// python/mlx_vulkan/traced; others get MLX's answer.
 //
 // What MLX could offer: docs/dev/upstream.md, "Traced steps".
 #include <map>
@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "jit/late.h"
-#include "jit/traced_step.h"
 #include "mlx/fast.h"
 #include "mlx/utils.h"
+#include "ops/traced/late.h"
+#include "ops/traced/traced_step.h"
 
 namespace mlx::core {
 

@@ -29,7 +29,7 @@ def given(index: int, like: mx.array, open_length: bool = False) -> mx.array:
 
 
 def late(what: str, inputs, *scalars) -> mx.array:
-    """What each step builds from its positions: src/jit/late.h."""
+    """What each step builds from its positions: src/ops/traced/late.h."""
     (made,) = call(what, inputs, scalars)
     return made
 

@@ -1,5 +1,5 @@
 // Builds what depends on a step's position, as mlx-lm's Python does (late.h).
-#include "jit/late.h"
+#include "ops/traced/late.h"
 
 #include <bit>
 #include <optional>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "jit/traced_step.h"
 #include "mlx/fast.h"
+#include "ops/traced/traced_step.h"
 
 namespace mlx::core::vulkan {
 

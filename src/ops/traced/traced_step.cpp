@@ -1,5 +1,5 @@
 // Records the graph of a step and builds it again (traced_step.h).
-#include "jit/traced_step.h"
+#include "ops/traced/traced_step.h"
 
 #include <algorithm>
 #include <stdexcept>
