@@ -66,3 +66,6 @@ mlxvk_override(metal.cpp MLX backend/metal/no_metal
 mlxvk_override(metal_kernel.cpp MLX backend/common/metal_kernel
                FUNCTIONS metal_kernel is_available=kernels_available)
 mlxvk_override(ring.cpp MLX distributed/ring/ring FUNCTIONS init LEFT_OUT)
+# MLX's own throws: there is no CUDA.
+mlxvk_override(traced_calls.cpp MLX backend/cuda/no_cuda
+               FUNCTIONS precompiled_cuda_kernel)

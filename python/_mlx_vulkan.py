@@ -7,6 +7,8 @@ loaded already. MLX_VK=0 leaves the choice to the linker.
 Then mx.metal.is_available() is true where mlx-lm's and mlx-vlm's models ask whether
 they may make Metal kernels, which run here, or everywhere with MLX_VK_METAL_KERNELS=1.
 libmlx itself, whose arrays would tell DLPack that they are Metal's, answers no.
+
+Model classes of mlx-lm are handed to mlx_vulkan.traced, unless MLX_VK_TRACE=0.
 """
 
 import sys
@@ -40,8 +42,47 @@ class Finder:
             ours = load()
             sys.meta_path.remove(Finder)
             if ours:
+                import os
+
+                if os.environ.get("MLX_VK_TRACE") != "0":
+                    sys.meta_path.insert(0, ModelFinder)
                 return with_kernels(name)
         return None
+
+
+class ModelFinder:
+    """Finds mlx-lm's models, whose steps are then traced."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("mlx_lm.models."):
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            then(spec.loader, trace_model)
+        return spec
+
+
+def then(loader, act) -> None:
+    """Makes a loader call act(module) once, behind its module's code."""
+    execute = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        execute(module)
+        act(module)
+
+    loader.exec_module = exec_module
+
+
+def trace_model(module) -> None:
+    model = getattr(module, "Model", None)
+    if getattr(model, "__module__", None) == module.__name__:
+        from mlx_vulkan.traced import trace_class
+
+        trace_class(model)
 
 
 def with_kernels(name: str):
@@ -53,15 +94,7 @@ def with_kernels(name: str):
     setting = os.environ.get("MLX_VK_METAL_KERNELS")
     if spec is None or setting == "0":
         return spec
-    loader = spec.loader
-    execute = loader.exec_module
-
-    def exec_module(module):
-        del loader.exec_module
-        execute(module)
-        answer(module, to_all=setting == "1")
-
-    loader.exec_module = exec_module
+    then(spec.loader, lambda module: answer(module, to_all=setting == "1"))
     return spec
 
 

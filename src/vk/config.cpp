@@ -79,6 +79,10 @@ constexpr ConfigEntry table[] = {
      "speculation), and false elsewhere. 0 makes it false, so that those models use "
      "MLX's operations. 1 makes it true everywhere. mx.fast.metal_kernel works with "
      "any value, and DLPack sees the same arrays."},
+    {"MLX_VK_TRACE",
+     "1",
+     "0 runs every decode step of mlx-lm's models in Python. Otherwise steps are "
+     "traced once and then built without Python (docs/dev/traced-step.md)."},
     {"MLX_VK_INT8_ACTIVATIONS",
      "0",
      "1 rounds x to 8 bits, with one scale per 32 items, in quantized products of "

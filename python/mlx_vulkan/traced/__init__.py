@@ -1,0 +1,131 @@
+"""Decode steps of mlx-lm's models, traced once and then built without Python.
+
+docs/dev/traced-step.md. _mlx_vulkan.py hands over each model class of mlx-lm when its
+module is imported.
+"""
+
+import functools
+import os
+import sys
+
+MOST_TOKENS = 16  # of a sequence: decoding, and the checks of drafts
+MOST_TRACES = 32  # of a model
+
+_SEEN = object()
+_REFUSED = object()
+
+
+def _tell(text: str) -> None:
+    if "trace" in os.environ.get("MLX_VK_DEBUG", "").split(","):
+        print(f"[mlx-vulkan] trace: {text}", file=sys.stderr)
+
+
+class Steps:
+    """The traces of one model."""
+
+    def __init__(self):
+        self.last = None  # the trace that ran last
+        self.traces = {}  # by _key(): a Trace, _SEEN or _REFUSED
+        self.misses = 0  # of the last trace, one after another
+        self.runs = 0
+
+    def __deepcopy__(self, memo):
+        return Steps()
+
+    def __reduce__(self):
+        return Steps, ()
+
+    def step(self, model, call, inputs, cache):
+        """The logits of a step; None if it is not a traced one."""
+        if self.last is not None:
+            logits = self.last.run(inputs, cache)
+            if logits is not None:
+                self.misses = 0
+                self.runs += 1
+                return logits
+        key = _key(inputs, cache)
+        if key is None:
+            return None
+        trace = self.traces.get(key)
+        if trace is _REFUSED:
+            return None
+        if trace is None:
+            if len(self.traces) < MOST_TRACES:
+                self.traces[key] = _SEEN
+            return None
+        if trace is self.last:
+            # Once: a cache grows. Twice: the model is another one now.
+            self.misses += 1
+            if self.misses > 1:
+                self.traces[key] = _SEEN
+                self.last = None
+            return None
+        if trace is _SEEN:
+            trace = self._trace(key, model, call, inputs, cache)
+        if trace is not None:
+            self.last, self.misses = trace, 0
+            logits = trace.run(inputs, cache)
+            self.runs += logits is not None
+            return logits
+        return None
+
+    def _trace(self, key, model, call, inputs, cache):
+        from .trace import Trace
+
+        try:
+            trace = Trace(model, functools.partial(call, model), inputs, cache)
+        except Exception as error:
+            self.traces[key] = _REFUSED
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            _tell(f"{type(model).__module__} is not traced ({why})")
+            return None
+        self.traces[key] = trace
+        _tell(f"{type(model).__module__} is traced for {tuple(inputs.shape)} tokens")
+        return trace
+
+
+def _key(inputs, cache):
+    """What must be the same for a trace; None if there can be none."""
+    from . import caches
+
+    found = caches.leaves(cache)
+    if not found:
+        return None
+    n, kinds = inputs.shape[1], []
+    for c in found:
+        adapter = caches.ADAPTERS[type(c)]
+        if adapter.positions(c, n) is None:
+            return None
+        kinds.append((type(c), adapter.static(c)))
+    return inputs.shape, inputs.dtype, tuple(kinds)
+
+
+def trace_class(cls: type) -> None:
+    """Lets the steps of a model class be traced."""
+    untraced = vars(cls).get("__call__")
+    if untraced is None:
+        return
+
+    @functools.wraps(untraced)
+    def __call__(self, *args, **kwargs):
+        if len(args) == 1 and len(kwargs) == 1:
+            cache = kwargs.get("cache")
+            if type(cache) is list:
+                logits = _step(self, untraced, args[0], cache)
+                if logits is not None:
+                    return logits
+        return untraced(self, *args, **kwargs)
+
+    cls.__call__ = __call__
+
+
+def _step(model, untraced, inputs, cache):
+    from .trace import is_tracing
+
+    if is_tracing() or inputs.ndim != 2 or inputs.shape[1] > MOST_TOKENS:
+        return None
+    steps = vars(model).get("_mlx_vulkan_steps")
+    if steps is None:
+        steps = Steps()
+        object.__setattr__(model, "_mlx_vulkan_steps", steps)
+    return steps.step(model, untraced, inputs, cache)

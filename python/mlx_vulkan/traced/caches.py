@@ -1,0 +1,406 @@
+"""mlx-lm's caches in a traced step.
+
+Each kind of cache has an adapter: what of it is an array of the step, what is a
+position, and a stand-in that the model gets while it is traced. A stand-in is an
+instance of the cache's class, whose keys and values are opaque: the model can only
+hand them on to attention. Its offset is an array without a value. Whatever else
+Python asks it for raises, and the model is not traced.
+"""
+
+import copy
+
+import mlx.core as mx
+from mlx_lm.models import cache as mlx_lm_cache
+
+from .calls import given, late
+
+
+class Refused(Exception):
+    """The step cannot be traced."""
+
+
+class Opaque:
+    """Arrays whose length changes from step to step: keys, values, masks."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, *arrays):
+        self.arrays = arrays
+
+    @property
+    def __class__(self):
+        raise Refused("the model asks what keys, values or a mask are")
+
+    def __bool__(self):
+        raise Refused("the model asks whether there are keys, values or a mask")
+
+
+def is_opaque(value) -> bool:
+    return type(value) is Opaque
+
+
+class StandIn:
+    """What the stand-ins of caches with positions share.
+
+    `slots` is the first of the cache's slots of positions, `inputs` its arrays,
+    `known` the positions that stand-ins of this trace share.
+    """
+
+    def __init__(self, cache, n: int, slots: int, inputs: list, known: dict):
+        put = super().__setattr__
+        put("_real", cache)
+        put("_n", n)
+        put("_slots", slots)
+        put("_inputs", inputs)
+        put("_known", known)
+        put("_results", None)
+
+    def __getattr__(self, name):
+        if name in vars(self._real):
+            raise Refused(f"the model reads {name} of {type(self._real).__name__}")
+        raise AttributeError(name)
+
+    def __setattr__(self, name, value):
+        raise Refused(f"the model sets {name} of {type(self._real).__name__}")
+
+    def _finish(self, results: list) -> None:
+        if self._results is not None:
+            raise Refused("the model updates a cache twice")
+        object.__setattr__(self, "_results", results)
+
+    def _position(self) -> int:
+        """The slot of the offset now: before or after the update."""
+        return self._slots + (self._results is not None)
+
+    def _check(self, keys, values) -> None:
+        if keys.shape[-2] != self._n or values.shape[-2] != self._n:
+            raise Refused("the model updates a cache by another number of tokens")
+
+    @property
+    def offset(self):
+        slot = self._position()
+        if slot not in self._known:
+            self._known[slot] = late("position", [], slot)
+        # Another object, which the model may change in place.
+        return mx.array(self._known[slot])
+
+    def _empty(self):
+        return False
+
+    empty = _empty
+
+    @property
+    def state(self):
+        raise Refused("the model reads the state of a cache")
+
+    def make_mask(self, N, return_array=False, window_size=None):
+        if N == 1 and window_size is None:
+            return None
+        if return_array or window_size is not None:
+            return Opaque(late("causal", [], self._position(), N, window_size or 0))
+        return "causal"
+
+
+class KeysAndValues:
+    """KVCache: positions are the offset before and after the step."""
+
+    name = "KVCache"
+    open = (True, True)
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return ()
+
+    @staticmethod
+    def positions(cache, n: int):
+        offset = cache.offset
+        return None if cache.keys is None else (offset, offset + n)
+
+    @staticmethod
+    def arrays(cache) -> list:
+        return [cache.keys, cache.values]
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        cache.keys, cache.values = arrays
+        cache.offset += n
+
+    class stand_in(StandIn, mlx_lm_cache.KVCache):
+        def update_and_fetch(self, keys, values):
+            self._check(keys, values)
+            results = [
+                late("put", [cache, update], self._slots)
+                for cache, update in zip(self._inputs, (keys, values))
+            ]
+            self._finish(results)
+            return self.keys_and_values()
+
+        def keys_and_values(self):
+            if self._results is None:
+                raise Refused("the model reads a cache before its update")
+            stop = self._slots + 1
+            return tuple(Opaque(late("take", [r], stop)) for r in self._results)
+
+
+class Codes:
+    """QuantizedKVCache."""
+
+    name = "QuantizedKVCache"
+    open = (True,) * 6
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return (cache.group_size, cache.bits)
+
+    positions = KeysAndValues.positions
+
+    @staticmethod
+    def arrays(cache) -> list:
+        return [*cache.keys, *cache.values]
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        cache.keys = type(cache.keys)(arrays[:3])
+        cache.values = type(cache.values)(arrays[3:])
+        cache.offset += n
+
+    class stand_in(StandIn, mlx_lm_cache.QuantizedKVCache):
+        @property
+        def bits(self):
+            return self._real.bits
+
+        @property
+        def group_size(self):
+            return self._real.group_size
+
+        def update_and_fetch(self, keys, values):
+            self._check(keys, values)
+            how = {"group_size": self.group_size, "bits": self.bits}
+            parts = [*mx.quantize(keys, **how), *mx.quantize(values, **how)]
+            results = [
+                late("put", [cache, update], self._slots)
+                for cache, update in zip(self._inputs, parts)
+            ]
+            self._finish(results)
+            return self.keys_and_values()
+
+        def keys_and_values(self):
+            if self._results is None:
+                raise Refused("the model reads a cache before its update")
+            views = [late("take", [r], self._slots + 1) for r in self._results]
+            return Opaque(*views[:3]), Opaque(*views[3:])
+
+
+class Rotating:
+    """RotatingKVCache, one token at a time, neither growing nor shrinking.
+
+    Positions: offset before and after, place of the update, number of valid keys,
+    size and shift of a mask.
+    """
+
+    name = "RotatingKVCache"
+    open = (True, True)
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return (cache.max_size, cache.keep)
+
+    @staticmethod
+    def positions(cache, n: int):
+        if n != 1 or cache.keys is None:
+            return None
+        offset, most, place = cache.offset, cache.max_size, cache._idx
+        size = cache.keys.shape[2]
+        if size > most or (offset >= size and size < most):
+            return None
+        shift = 1 + (place if place < most else 0)
+        if place == most:
+            place = cache.keep
+        valid = min(offset + 1, size)
+        return (offset, offset + 1, place, valid, min(offset + 1, most), shift)
+
+    arrays = KeysAndValues.arrays
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        cache.keys, cache.values = arrays
+        cache.offset += n
+        if cache._idx == cache.max_size:
+            cache._idx = cache.keep
+        cache._idx += n
+
+    class stand_in(StandIn, mlx_lm_cache.RotatingKVCache):
+        def update_and_fetch(self, keys, values):
+            self._check(keys, values)
+            results = [
+                late("put", [cache, update], self._slots + 2)
+                for cache, update in zip(self._inputs, (keys, values))
+            ]
+            self._finish(results)
+            return self.keys_and_values()
+
+        def keys_and_values(self):
+            if self._results is None:
+                raise Refused("the model reads a cache before its update")
+            valid = self._slots + 3
+            return tuple(Opaque(late("take", [r], valid)) for r in self._results)
+
+        def make_mask(self, N, window_size=None, return_array=False):
+            if N != 1:
+                raise Refused("a mask of several queries over a rotating cache")
+            if window_size is None or self._real.max_size <= window_size:
+                return None
+            raise Refused("a window smaller than its rotating cache")
+
+
+class Batch:
+    """BatchKVCache: the offsets are an array already; positions are of the index."""
+
+    name = "BatchKVCache"
+    open = (True, True, False, False)
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return ()
+
+    @staticmethod
+    def positions(cache, n: int):
+        if cache.keys is None or getattr(cache, "_right_padding", None) is not None:
+            return None
+        return (cache._idx, cache._idx + n)
+
+    @staticmethod
+    def arrays(cache) -> list:
+        return [cache.keys, cache.values, cache.offset, cache.left_padding]
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        cache.keys, cache.values, cache.offset, _ = arrays
+        cache._idx += n
+
+    class stand_in(StandIn, mlx_lm_cache.BatchKVCache):
+        @property
+        def offset(self):
+            return self._inputs[2] if self._results is None else self._results[2]
+
+        @property
+        def left_padding(self):
+            return self._inputs[3]
+
+        def update_and_fetch(self, keys, values):
+            self._check(keys, values)
+            results = [
+                late("put", [cache, update], self._slots)
+                for cache, update in zip(self._inputs, (keys, values))
+            ]
+            results.append(self._inputs[2] + self._n)
+            self._finish([*results, self._inputs[3]])
+            return self.keys_and_values()
+
+        def keys_and_values(self):
+            if self._results is None:
+                raise Refused("the model reads a cache before its update")
+            stop = self._slots + 1
+            return tuple(Opaque(late("take", [r], stop)) for r in self._results[:2])
+
+        def make_mask(self, N, return_array=False, window_size=None):
+            padding = self._inputs[3]
+            slot, window = self._position(), window_size or 0
+            return Opaque(late("causal", [padding], slot, N, window))
+
+
+class Arrays:
+    """ArraysCache: arrays alone, so that a copy of it is its stand-in."""
+
+    name = "ArraysCache"
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return tuple(a is None for a in Arrays._all(cache))
+
+    @staticmethod
+    def _all(cache) -> list:
+        return [*cache.cache, cache.left_padding, cache.lengths]
+
+    @staticmethod
+    def positions(cache, n: int):
+        return ()
+
+    @staticmethod
+    def arrays(cache) -> list:
+        return [a for a in Arrays._all(cache) if a is not None]
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        Arrays.fill(cache, arrays)
+
+    @staticmethod
+    def fill(cache, arrays) -> None:
+        rest = iter(arrays)
+        filled = [None if a is None else next(rest) for a in Arrays._all(cache)]
+        *cache.cache, cache.left_padding, cache.lengths = filled
+
+    @staticmethod
+    def stand_in(cache, n: int, slots: int, inputs: list, known: dict):
+        made = copy.copy(cache)
+        # Copies: `-=` would overwrite the inputs themselves.
+        Arrays.fill(made, [mx.array(a) for a in inputs])
+        return made
+
+    @staticmethod
+    def results(stand_in, cache) -> list:
+        results = Arrays._all(stand_in)
+        if [a is None for a in results] != [a is None for a in Arrays._all(cache)]:
+            raise Refused("an array of a cache comes or goes")
+        return [a for a in results if a is not None]
+
+
+ADAPTERS = {
+    getattr(mlx_lm_cache, adapter.name): adapter
+    for adapter in (KeysAndValues, Codes, Rotating, Batch, Arrays)
+    if hasattr(mlx_lm_cache, adapter.name)
+}
+
+
+def leaves(caches) -> list | None:
+    """The caches without lists of them; None if one is unknown."""
+    found = []
+    for cache in caches:
+        if type(cache) is mlx_lm_cache.CacheList:
+            inner = leaves(cache.caches)
+            if inner is None:
+                return None
+            found += inner
+        elif type(cache) in ADAPTERS:
+            found.append(cache)
+        else:
+            return None
+    return found
+
+
+def rebuild(caches, stand_ins) -> list:
+    """The model's list of caches, with stand-ins in the place of leaves."""
+    made = []
+    for cache in caches:
+        if type(cache) is mlx_lm_cache.CacheList:
+            inner = copy.copy(cache)
+            inner.caches = tuple(rebuild(cache.caches, stand_ins))
+            made.append(inner)
+        else:
+            made.append(next(stand_ins))
+    return made
+
+
+def stand_for(adapter, cache, n: int, slots: int, first: int, known: dict):
+    """A stand-in of a cache whose arrays are the step's inputs from `first` on."""
+    arrays = adapter.arrays(cache)
+    opens = getattr(adapter, "open", (False,) * len(arrays))
+    inputs = [given(first + i, a, o) for i, (a, o) in enumerate(zip(arrays, opens))]
+    return adapter.stand_in(cache, n, slots, inputs, known)
+
+
+def results_of(adapter, stand_in, cache) -> list | None:
+    """The cache's arrays after the step; None if it was not updated."""
+    if adapter is Arrays:
+        return Arrays.results(stand_in, cache)
+    return stand_in._results

@@ -1,0 +1,181 @@
+"""One traced step: how it is made, and how it is built again."""
+
+import contextlib
+import threading
+import weakref
+
+import mlx.core as mx
+from mlx_lm.models import base
+
+from . import caches, calls
+from .caches import Refused, is_opaque
+from .weights import Snapshot
+
+tracing = threading.local()
+one_at_a_time = threading.Lock()  # a trace changes functions of mlx and mlx-lm
+
+
+def is_tracing() -> bool:
+    return getattr(tracing, "on", False)
+
+
+def _mask_of(mask):
+    """Whether it is causal, and the arrays of a mask."""
+    if mask is None:
+        return False, []
+    if is_opaque(mask):
+        return False, list(mask.arrays)
+    if type(mask) is str and mask == "causal":
+        return True, []
+    raise Refused("a mask of the model's own")
+
+
+def _attention(untraced):
+    def scaled_dot_product_attention(
+        q, k, v, *, scale, mask=None, sinks=None, **others
+    ):
+        if not (is_opaque(k) or is_opaque(v)):
+            return untraced(q, k, v, scale=scale, mask=mask, sinks=sinks, **others)
+        if not (is_opaque(k) and is_opaque(v)) or others:
+            raise Refused("attention over keys and values of different kinds")
+        causal, masks = _mask_of(mask)
+        arrays = [q, *k.arrays, *v.arrays, *masks]
+        if sinks is not None:
+            arrays.append(sinks)
+        how = calls.bits(scale), causal, bool(masks), sinks is not None
+        return calls.late("attend", arrays, *how)
+
+    return scaled_dot_product_attention
+
+
+def _quantized_attention(untraced):
+    def quantized_scaled_dot_product_attention(
+        queries, q_keys, q_values, scale, mask, group_size=64, bits=8
+    ):
+        if not (is_opaque(q_keys) and is_opaque(q_values)):
+            return untraced(queries, q_keys, q_values, scale, mask, group_size, bits)
+        causal, masks = _mask_of(mask)
+        arrays = [queries, *q_keys.arrays, *q_values.arrays, *masks]
+        how = calls.bits(scale), causal, group_size, bits
+        return calls.late("attend_codes", arrays, *how)
+
+    return quantized_scaled_dot_product_attention
+
+
+@contextlib.contextmanager
+def _traced():
+    """Attention takes the stand-ins of keys and values."""
+    one_at_a_time.acquire()
+    tracing.on = True
+    attention = mx.fast.scaled_dot_product_attention
+    quantized = base.quantized_scaled_dot_product_attention
+    mx.fast.scaled_dot_product_attention = _attention(attention)
+    base.quantized_scaled_dot_product_attention = _quantized_attention(quantized)
+    try:
+        yield
+    finally:
+        mx.fast.scaled_dot_product_attention = attention
+        base.quantized_scaled_dot_product_attention = quantized
+        tracing.on = False
+        one_at_a_time.release()
+
+
+class Layer:
+    """One cache of the step."""
+
+    __slots__ = ("adapter", "kind", "static", "group", "updated")
+
+    def __init__(self, cache, group: int):
+        self.kind = type(cache)
+        self.adapter = caches.ADAPTERS[self.kind]
+        self.static = self.adapter.static(cache)
+        self.group = group
+        self.updated = 0  # number of its arrays among the step's outputs
+
+
+class Trace:
+    """A step for `n` tokens a sequence. Throws Refused, or what the model throws."""
+
+    def __init__(self, model, call, inputs: mx.array, cache: list):
+        found = caches.leaves(cache)
+        if found is None or len(set(map(id, found))) < len(found):
+            raise Refused("a cache is unknown, or there twice")
+        self.n = inputs.shape[1]
+        self.flat = all(type(c) is not caches.mlx_lm_cache.CacheList for c in cache)
+        snapshot = Snapshot(model)
+        try:
+            outputs, n_given = self._call(call, inputs, cache, found)
+            if not snapshot.holds():
+                raise Refused("the model changes itself")
+        finally:
+            if not snapshot.holds():
+                snapshot.restore()
+        self.number = calls.record(outputs, n_given)
+        self.end = weakref.finalize(self, calls.forget, self.number)
+        self.end.atexit = False
+        if not calls.watch(self.number, snapshot.arrays):
+            raise Refused("weights cannot be watched")
+        self.snapshot = snapshot
+
+    def _call(self, call, inputs, cache, found) -> tuple[list, int]:
+        """Runs the model on stand-ins; the step's outputs and number of inputs."""
+        self.layers, groups, n_slots = [], {}, 0
+        stand_ins, known, first = [], {}, 1
+        for c in found:
+            adapter = caches.ADAPTERS[type(c)]
+            positions = adapter.positions(c, self.n)
+            if positions is None:
+                raise Refused("a cache is not ready")
+            key = (adapter, positions)
+            if key not in groups:
+                groups[key] = len(groups), n_slots
+                n_slots += len(positions)
+            group, slots = groups[key]
+            self.layers.append(Layer(c, group))
+            stand_ins.append(caches.stand_for(adapter, c, self.n, slots, first, known))
+            first += len(adapter.arrays(c))
+        self.n_groups = len(groups)
+        with _traced():
+            logits = call(
+                calls.given(0, inputs), cache=caches.rebuild(cache, iter(stand_ins))
+            )
+        if type(logits) is not mx.array:
+            raise Refused("the model returns more than an array")
+        outputs = [logits]
+        for layer, stand_in, c in zip(self.layers, stand_ins, found):
+            results = caches.results_of(layer.adapter, stand_in, c)
+            if results is not None:
+                layer.updated = len(results)
+                outputs += results
+        return outputs, first
+
+    def run(self, inputs: mx.array, cache: list) -> mx.array | None:
+        """The step; None, with nothing changed, if the trace does not hold."""
+        found = cache if self.flat else caches.leaves(cache)
+        if found is None or len(found) != len(self.layers) or not self.snapshot.holds():
+            return None
+        n, arrays = self.n, [inputs]
+        groups = [None] * self.n_groups
+        for layer, c in zip(self.layers, found):
+            adapter = layer.adapter
+            if type(c) is not layer.kind or adapter.static(c) != layer.static:
+                return None
+            positions = adapter.positions(c, n)
+            group = groups[layer.group]
+            if group is None:
+                if positions is None:
+                    return None
+                groups[layer.group] = positions
+            elif group != positions:
+                return None
+            arrays += adapter.arrays(c)
+        slots = [p for group in groups for p in group]
+        results = calls.run(self.number, arrays, slots)
+        if not results:
+            return None
+        at = 1
+        for layer, c in zip(self.layers, found):
+            if layer.updated:
+                layer.adapter.store(c, results[at : at + layer.updated], n)
+                at += layer.updated
+        return results[0]

@@ -1,0 +1,237 @@
+// Builds what depends on a step's position, as mlx-lm's Python does (late.h).
+#include "ops/traced/late.h"
+
+#include <bit>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "mlx/ops.h"
+#include "mlx/utils.h"
+
+namespace mlx::core::vulkan {
+
+namespace {
+
+using Inputs = const std::vector<array>&;
+
+// What a call was given, as a part of the graph needs it.
+struct Call {
+  const std::vector<array>& inputs;
+  const Scalars& scalars;
+  Stream stream;
+
+  int integer(size_t i) const {
+    return std::get<int>(scalars.at(i));
+  }
+  bool truth(size_t i) const {
+    return std::get<bool>(scalars.at(i));
+  }
+  // As its bits: mlx.core 0.32 refuses floats.
+  float number(size_t i) const {
+    return std::bit_cast<float>(integer(i));
+  }
+  array make(Shape shape, Dtype type, bool open, Late::Build build) const {
+    return array(
+        std::move(shape),
+        type,
+        std::make_shared<Late>(stream, open, std::move(build)),
+        inputs);
+  }
+};
+
+// [start, stop) of axis -2, all of the others.
+std::pair<Shape, Shape> places(const array& cache, int start, int stop) {
+  Shape from(cache.ndim(), 0), to = cache.shape();
+  from[cache.ndim() - 2] = start;
+  to[cache.ndim() - 2] = stop;
+  return {from, to};
+}
+
+array put(const Call& call) {
+  int slot = call.integer(0);
+  auto& cache = call.inputs.at(0);
+  auto build = [slot](Inputs in, const Positions& at, Stream s) {
+    int start = at.at(slot);
+    auto [from, to] = places(in[0], start, start + in[1].shape(-2));
+    if (start < 0 || to[in[0].ndim() - 2] > in[0].shape(-2)) {
+      throw NoRoom();
+    }
+    return slice_update(in[0], in[1], from, to, s);
+  };
+  return call.make(cache.shape(), cache.dtype(), true, build);
+}
+
+array take(const Call& call) {
+  int slot = call.integer(0);
+  auto& cache = call.inputs.at(0);
+  auto build = [slot](Inputs in, const Positions& at, Stream s) {
+    auto [from, to] = places(in[0], 0, at.at(slot));
+    return slice(in[0], from, to, s);
+  };
+  return call.make(cache.shape(), cache.dtype(), true, build);
+}
+
+// mlx-lm's create_causal_mask().
+array causal_mask(
+    int n,
+    int offset,
+    int window,
+    const array* left_padding,
+    Stream s) {
+  array keys = arange(offset + n, s);
+  array queries = offset ? arange(offset, offset + n, s) : keys;
+  queries = expand_dims(queries, 1, s);
+  keys = expand_dims(keys, 0, s);
+  array mask = greater_equal(queries, keys, s);
+  if (window) {
+    array last = add(keys, array(window, int32), s);
+    mask = bitwise_and(mask, less(queries, last, s), s);
+  }
+  if (left_padding) {
+    array first = expand_dims(*left_padding, {1, 2, 3}, s);
+    mask = bitwise_and(mask, less_equal(first, keys, s), s);
+  }
+  return mask;
+}
+
+array causal(const Call& call) {
+  int slot = call.integer(0), n = call.integer(1), window = call.integer(2);
+  auto build = [=](Inputs in, const Positions& at, Stream s) {
+    auto* padding = in.empty() ? nullptr : &in[0];
+    return causal_mask(n, at.at(slot), window, padding, s);
+  };
+  return call.make({n, n}, bool_, true, build);
+}
+
+array rolled(const Call& call) {
+  int size = call.integer(0), shift = call.integer(1), window = call.integer(2);
+  auto build = [=](Inputs, const Positions& at, Stream s) {
+    array keys = arange(at.at(size), s);
+    array seen = greater_equal(keys, array(at.at(size) - window, int32), s);
+    return roll(seen, at.at(shift), s);
+  };
+  return call.make({1}, bool_, true, build);
+}
+
+Shape attended(const array& q, const array& v) {
+  auto shape = q.shape();
+  shape.back() = v.shape(-1);
+  return shape;
+}
+
+array attend(const Call& call) {
+  float scale = call.number(0);
+  bool causal = call.truth(1), masked = call.truth(2), sinks = call.truth(3);
+  auto& in = call.inputs;
+  auto build = [=](Inputs in, const Positions&, Stream s) {
+    size_t next = 3;
+    std::optional<array> mask, sink;
+    if (masked) {
+      mask = in.at(next++);
+    }
+    if (sinks) {
+      sink = in.at(next);
+    }
+    auto mode = causal ? "causal" : "";
+    return fast::scaled_dot_product_attention(
+        in[0], in[1], in[2], scale, mode, mask, sink, false, s);
+  };
+  auto type = result_type(in.at(0), in.at(1), in.at(2));
+  return call.make(attended(in[0], in[2]), type, false, build);
+}
+
+// mlx-lm's mask of scores, for quantized keys.
+array mask_scores(
+    const array& scores,
+    const array& given,
+    bool grouped,
+    Stream s) {
+  array mask = given;
+  if (grouped && mask.ndim() > 3) {
+    mask = expand_dims(mask, -3, s);
+  }
+  if (mask.dtype() != bool_) {
+    return add(scores, mask, s);
+  }
+  array least(finfo(scores.dtype()).min, scores.dtype());
+  return where(mask, scores, least, s);
+}
+
+// mlx-lm's quantized_scaled_dot_product_attention().
+array attend_codes(const Call& call) {
+  float scale = call.number(0);
+  bool causal = call.truth(1);
+  int group = call.integer(2), bits = call.integer(3);
+  auto build = [=](Inputs in, const Positions&, Stream s) {
+    array q = multiply(in[0], array(scale, in[0].dtype()), s);
+    int heads = q.shape(1), kv_heads = in[1].shape(-3),
+        repeats = heads / kv_heads;
+    std::vector<array> kv(in.begin() + 1, in.begin() + 7);
+    if (repeats > 1) {
+      q = reshape(
+          q, {q.shape(0), kv_heads, repeats, q.shape(2), q.shape(3)}, s);
+      for (auto& a : kv) {
+        a = expand_dims(a, -3, s);
+      }
+    }
+    array scores = quantized_matmul(
+        q, kv[0], kv[1], kv[2], true, group, bits, "affine", s);
+    if (causal) {
+      int n = scores.shape(-2), keys = scores.shape(-1);
+      array rows = expand_dims(arange(keys - n, keys, s), 1, s);
+      array mask = greater_equal(rows, expand_dims(arange(keys, s), 0, s), s);
+      scores = mask_scores(scores, mask, repeats > 1, s);
+    } else if (in.size() > 7) {
+      scores = mask_scores(scores, in[7], repeats > 1, s);
+    }
+    scores = softmax(scores, std::vector<int>{-1}, true, s);
+    array out = quantized_matmul(
+        scores, kv[3], kv[4], kv[5], false, group, bits, "affine", s);
+    return repeats > 1 ? flatten(out, 1, 2, s) : out;
+  };
+  auto shape = call.inputs.at(0).shape();
+  shape.back() = call.inputs.at(4).shape(-1) * 32 / bits;
+  return call.make(shape, call.inputs[0].dtype(), false, build);
+}
+
+array position(const Call& call) {
+  int slot = call.integer(0);
+  auto build = [slot](Inputs, const Positions& at, Stream) {
+    return array(at.at(slot), int32);
+  };
+  return call.make({}, int32, false, build);
+}
+
+} // namespace
+
+array late(
+    const std::string& what,
+    const std::vector<array>& inputs,
+    const Scalars& scalars,
+    const Shape& shape,
+    Dtype type,
+    Stream stream) {
+  Call call{inputs, scalars, stream};
+  if (what == "given") {
+    auto index = static_cast<size_t>(call.integer(0));
+    auto given = std::make_shared<Given>(stream, index, call.truth(1));
+    return array(shape, type, std::move(given), {});
+  }
+  constexpr std::pair<const char*, array (*)(const Call&)> parts[] = {
+      {"position", position},
+      {"put", put},
+      {"take", take},
+      {"causal", causal},
+      {"rolled", rolled},
+      {"attend", attend},
+      {"attend_codes", attend_codes}};
+  for (auto& [name, make] : parts) {
+    if (what == name) {
+      return make(call);
+    }
+  }
+  throw std::invalid_argument("[traced step] There is no part " + what + ".");
+}
+
+} // namespace mlx::core::vulkan

@@ -1,0 +1,37 @@
+// What a traced step leaves to each step: updates and views of caches, masks,
+// and attention over them. Each builds what mlx-lm's Python would build.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mlx/fast.h"
+#include "ops/traced/traced_step.h"
+
+namespace mlx::core::vulkan {
+
+using Scalars = std::vector<fast::ScalarArg>;
+
+// Adds a part of a traced step to its graph; `what` is one of:
+//
+//   given      () [index, open] -> an input of `shape` and `type`
+//   position   () [slot] -> its int32
+//   put        (cache, update) [slot] -> the cache with `update` at that place
+//              of axis -2
+//   take       (cache) [slot] -> its first places of axis -2
+//   causal     ([left_padding]) [slot, n, window] -> mlx-lm's causal mask of n
+//              queries after that offset; window 0: none
+//   rolled     () [slot of size, slot of shift, window] -> a rotating cache's
+//   attend     (q, k, v, [mask], [sinks]) [scale, causal, mask, sinks]
+//   attend_codes (q, 3 of k, 3 of v, [mask]) [scale, causal, group, bits]
+//
+// Throws std::invalid_argument for anything else.
+array late(
+    const std::string& what,
+    const std::vector<array>& inputs,
+    const Scalars& scalars,
+    const Shape& shape,
+    Dtype type,
+    Stream stream);
+
+} // namespace mlx::core::vulkan
