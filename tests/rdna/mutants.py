@@ -65,7 +65,6 @@ MUTANTS = [
     *barriers("prefill", "attention/prefill.comp", 0, 1, 2, 3),
     *barriers("prefill_matrices", "attention/prefill_coopmat.comp", 0, 1, 2, 3),
     *barriers("scan", "scan.comp", 0, 1),
-    *barriers("sort", "sort.comp", 0, 1, 2, 3),
     *barriers("norm", "common/lanes.glsl", 0, 1),
     *barriers("axpy", "gemm/gemv_axpy.comp", 0),
     *barriers("matmul", "gemm/gemm.comp", 0, 1),
