@@ -12,38 +12,14 @@
 #include <utility>
 
 #include "backend/stream.h"
-#include "io/weights.h"
+#include "backend/weights.h"
 #include "mlx/allocator.h"
-#include "mlx/device.h"
 #include "mlx/io/load.h"
 #include "mlx/primitives.h"
 #include "runtime/device.h"
-#include "runtime/memory_types.h"
 #include "runtime/staging.h"
-#include "vk/config.h"
-#include "vk/instance.h"
 
 namespace mlx::core {
-
-namespace vulkan {
-
-bool files_go_to_gpu() {
-  if (default_device() != mlx::core::Device::gpu) {
-    return false;
-  }
-  if (auto* d = device_if_started()) {
-    return !d->memory().types().unified;
-  }
-  auto& p = probe();
-  if (p.chosen < 0) {
-    return false; // the first use of the GPU says why
-  }
-  // Host reads that prove to be fast make it unified, where this works too.
-  auto& caps = p.devices[p.chosen];
-  return !choose_memory_types(caps.memory, caps.type, config().memory).unified;
-}
-
-} // namespace vulkan
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/weights.h"
 #include "io/load.h"
-#include "io/weights.h"
 #include "mlx/io/load.h"
 #include "mlx/primitives.h"
 #include "mlx/transforms.h"

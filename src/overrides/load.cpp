@@ -4,14 +4,13 @@
 // have a host side and a device side, all weights would then be in the host's
 // memory before the first is used; so files are read on GPU streams here. And
 // the weights of a model larger than the card's memory are counted before the
-// first is read (io/weights.h).
+// first is read (backend/weights.h).
 //
 // What MLX could offer: docs/dev/upstream.md, "Files on GPU streams".
 #include <utility>
 #include <vector>
 
-#include "io/load.h"
-#include "io/weights.h"
+#include "backend/weights.h"
 #include "mlx/io.h"
 
 namespace mlx::core {

@@ -11,6 +11,11 @@
 
 namespace mlx::core::vulkan {
 
+// Whether arrays of files are made on GPU streams, unless the caller names
+// another: the GPU is the default device and its arrays have two sides. Does
+// not start the device.
+bool files_go_to_gpu();
+
 // Arrays that Load will make on a GPU stream.
 void expect_weights(const std::vector<array>& arrays);
 

@@ -1,4 +1,4 @@
-#include "io/weights.h"
+#include "backend/weights.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,9 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "mlx/device.h"
 #include "mlx/memory.h"
 #include "mlx/primitives.h"
 #include "runtime/device.h"
+#include "runtime/memory_types.h"
+#include "vk/config.h"
+#include "vk/instance.h"
 
 namespace mlx::core::vulkan {
 
@@ -94,6 +98,22 @@ void decide(Waiting& w) {
 }
 
 } // namespace
+
+bool files_go_to_gpu() {
+  if (default_device() != mlx::core::Device::gpu) {
+    return false;
+  }
+  if (auto* d = device_if_started()) {
+    return !d->memory().types().unified;
+  }
+  auto& p = probe();
+  if (p.chosen < 0) {
+    return false; // the first use of the GPU says why
+  }
+  // Host reads that prove to be fast make it unified, where this works too.
+  auto& caps = p.devices[p.chosen];
+  return !choose_memory_types(caps.memory, caps.type, config().memory).unified;
+}
 
 void expect_weights(const std::vector<array>& arrays) {
   auto& w = waiting();
