@@ -59,7 +59,7 @@ void Parser::declaration(std::vector<Declaration>& out) {
   }
 }
 
-// The names in it are names of the file.
+// What a namespace declares is found without its name.
 void Parser::namespace_definition(std::vector<Declaration>& out) {
   expect("namespace");
   while (is_name(at_)) {

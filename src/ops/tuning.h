@@ -57,14 +57,14 @@ struct QuantTuning {
   // tiles (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
-  // Rows an expert up to which qmm_fragments has tiles of 16 rows
+  // Rows per expert up to which qmm_fragments has tiles of 16 rows
   // (docs/lab/2026-11-26-tall.md).
   uint32_t few_expert_rows = 16;
-  // Rows an expert above which qmm_sorted has tiles of 128 rows
+  // Rows per expert above which qmm_sorted has tiles of 128 rows
   // (docs/lab/2026-11-22-experts.md).
   uint32_t tall_expert_rows = 64;
-  // Rows of x, and rows an expert, for tiles of 32 rows in qmm_coopmat; rows
-  // above which it may have 128 (docs/lab/2026-11-22-matrix-units.md).
+  // Most rows of x, and per expert, of qmm_coopmat's tiles of 32 rows; most of
+  // its tiles of 64: above, 128 (docs/lab/2026-11-22-matrix-units.md).
   uint32_t flat_rows = 32;
   uint32_t flat_expert_rows = 16;
   uint32_t tall_rows = 64;

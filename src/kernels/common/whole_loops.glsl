@@ -1,7 +1,8 @@
 // Detects, for custom kernels on software devices, that the driver has ended an
 // invocation's loops; llvmpipe does so silently after 65,535 iterations in
-// total (pipeline/cut_loops.h). Afterwards no loop iterates twice, including
-// this one, whose count is in memory so that no compiler knows it.
+// total (pipeline/cut_loops.h). From then on every loop of the invocation ends
+// after one turn. So this loop takes two; their count is read from memory, so that
+// no compiler can unroll it.
 #pragma once
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer WholeLoops {

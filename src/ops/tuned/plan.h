@@ -41,8 +41,8 @@ struct View {
 
 class Views {
  public:
-  // `as`: how plans see the device by default (test hook), a class or a change
-  // of plan.cpp; empty: as it is.
+  // `as` (test hook) names the class or the change of plan.cpp that the default
+  // view has; empty: the device as it is.
   explicit Views(const Caps& device, std::string_view as = "");
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;

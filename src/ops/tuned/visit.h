@@ -9,7 +9,7 @@ namespace mlx::core::vulkan {
 // What a plan decides beside the variant.
 struct PlanParts {
   uint32_t splits = 1;
-  uint64_t length = 0; // of a part; of rows that a workgroup takes
+  uint64_t length = 0; // k or keys per part; norms: rows per workgroup
   bool other = false;
   bool fits = true; // registers
 };
