@@ -1,7 +1,7 @@
 // Every environment variable of the backend, MLX_VK..., in one table, which
 // feeds `mlx-vulkan doctor` and the documentation. They are read once, at first
-// use, here and nowhere else; the Python package reads MLX_VK and
-// MLX_VK_METAL_KERNELS too, before it loads the library.
+// use, here and nowhere else; the Python package reads MLX_VK, MLX_VK_TRACE,
+// MLX_VK_DEBUG (trace) and MLX_VK_METAL_KERNELS too.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ std::span<const ConfigEntry> config_table();
   X(noncoherent,                                                               \
     "emulates caches that are not coherent: the host works on copies "         \
     "that only flushes and invalidations update")                              \
+  X(trace, "says which steps of models are traced, and why others are not")    \
   X(watch,                                                                     \
     "marks progress, so that a report of MLX_VK_TIMEOUT names one "            \
     "kernel")                                                                  \

@@ -4,6 +4,8 @@ Both make the same graph, so all comparisons are of bits.
 """
 
 import contextlib
+import gc
+import weakref
 
 import mlx.core as mx
 import numpy as np
@@ -231,6 +233,19 @@ def test_a_model_that_draws_numbers_is_not_traced(monkeypatch):
     rows = [steps(model, [KVCache() for _ in caches], [3]) for _ in range(4)]
     assert runs(model) == 0
     assert not np.array_equal(rows[-1], rows[-2])
+
+
+def test_a_model_ends_with_its_last_reference():
+    model = make_model("qwen3")
+    steps(model, make_prompt_cache(model), prompt(6))
+    assert runs(model) > 0
+    alive, weight = weakref.ref(model), weakref.ref(model.model.layers[0].mlp)
+    gc.disable()
+    try:
+        del model
+        assert alive() is None and weight() is None
+    finally:
+        gc.enable()
 
 
 def test_a_compiled_step_is_not_traced():

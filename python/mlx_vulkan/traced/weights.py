@@ -6,6 +6,7 @@ nothing counts, are always compared. The library watches the arrays themselves, 
 `weight[0] = 1` changes in place.
 """
 
+import weakref
 from operator import is_
 
 import mlx.core as mx
@@ -64,10 +65,13 @@ class Snapshot:
     def __init__(self, model: nn.Module):
         count_changes()
         self.changes = changes
-        self.modules: list[tuple] = []  # with its items and attributes
+        # Not the model itself, which holds its traces and would never end.
+        self.model = weakref.ref(model)
+        self.modules: list[tuple] = []  # with their items and attributes
         self.lists: list[tuple] = []
         self.arrays: list[mx.array] = []
         self._walk(model, set())
+        self.modules[0] = (None, *self.modules[0][1:])
 
     def _walk(self, value, seen: set) -> None:
         if isinstance(value, mx.array):
@@ -88,13 +92,18 @@ class Snapshot:
             for child in children:
                 self._walk(child, seen)
 
+    def _modules(self):
+        _, *rest = self.modules[0]
+        yield self.model(), *rest
+        yield from self.modules[1:]
+
     def holds(self) -> bool:
         """Whether the model still is what it was."""
         if not all(same(now, then) for now, then in self.lists):
             return False
         if self.changes == changes:
             return True
-        for module, items, attributes in self.modules:
+        for module, items, attributes in self._modules():
             own = _attributes(module)
             if not (
                 module.keys() == items.keys()
@@ -111,7 +120,7 @@ class Snapshot:
         for now, then in self.lists:
             if isinstance(now, list):
                 now[:] = then
-        for module, items, attributes in self.modules:
+        for module, items, attributes in self._modules():
             dict.clear(module)
             dict.update(module, items)
             for name in _attributes(module).keys() - attributes.keys():
