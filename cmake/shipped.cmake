@@ -1,10 +1,10 @@
-# Compiles the kernels that src/pipeline/shipped.txt lists, and puts the table of them
+# Compiles the kernels that src/pipeline/shipped.list lists, and puts the table of them
 # into an object of the library (pipeline/shipped.h).
 add_executable(ship_kernels EXCLUDE_FROM_ALL
                "${PROJECT_SOURCE_DIR}/tools/ship_kernels.cpp")
 target_link_libraries(ship_kernels PRIVATE mlxvk_pipeline)
 
-set(list "${PROJECT_SOURCE_DIR}/src/pipeline/shipped.txt")
+set(list "${PROJECT_SOURCE_DIR}/src/pipeline/shipped.list")
 set(table "${CMAKE_BINARY_DIR}/shipped.table")
 add_custom_command(
   OUTPUT "${table}"

@@ -3,7 +3,7 @@
 Models of public shapes, with two layers and zeros for weights, read prompts and
 generate a few tokens on each chip of CHIPS, as a Vulkan layer (tests/chips) shows it:
 which kernels a chip is asked for depends on plans alone, and nothing is computed. The
-list is src/pipeline/shipped.txt (src/pipeline/kernel_list.h).
+list is src/pipeline/shipped.list (src/pipeline/kernel_list.h).
 
     cmake --build build --target chip_layer
     tools/record_kernels.py             # all chips, and nothing else
@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = ROOT / "src" / "pipeline" / "shipped.txt"
+LIST = ROOT / "src" / "pipeline" / "shipped.list"
 # Parts of their names in tests/variants/devices.cpp.
 CHIPS = {
     "llvmpipe": "llvmpipe",

@@ -61,7 +61,7 @@ int main(int argc, char** argv) try {
 } catch (const std::exception& e) {
   std::fprintf(
       stderr,
-      "%s\ntools/record_kernels.py makes src/pipeline/shipped.txt again.\n",
+      "%s\ntools/record_kernels.py makes src/pipeline/shipped.list again.\n",
       e.what());
   return 1;
 }

@@ -430,8 +430,7 @@ KernelCode compile(const Variant& v, Type type, const std::string& folder) {
     d.insert(d.end(), {{"WM", v.wm}, {"WN", v.wn}, {"BUFFERS", v.buffers}});
   }
   auto glsl = text.str();
-  return load_or_compile(
-      kernel_source(v.kernel, d, false, {}, &glsl), nullptr);
+  return load_or_compile(kernel_source(v.kernel, d, false, {}, &glsl), nullptr);
 }
 
 void measure(

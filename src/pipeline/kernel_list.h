@@ -1,6 +1,6 @@
 // Requests for kernels as text: those that a process made, so that a later one
-// builds them early (PipelineTable::prepare()), and those that the library ships
-// (shipped.h).
+// builds them early (PipelineTable::prepare()), and those that the library
+// ships (shipped.h).
 //
 //   globals FLOAT_CONTROLS=1 NATIVE_F16=1      holds for all kernels below
 //   norm{T=f32 LAYER=0 WEIGHT=1}               src/kernels/norm.comp

@@ -133,8 +133,8 @@ KernelCode load_or_compile(const KernelSource& source, DiskCache* cache) {
     }
     code.args_in_memory = in_memory;
   };
-  // A file's variants mostly have the same arguments, so that the first tells of
-  // the others, which are compiled once.
+  // A file's variants mostly have the same arguments, so that the first tells
+  // of the others, which are compiled once.
   bool large = source.args_in_memory || had_large_args(source.file);
   build(large);
   bool exceeds = code.reflection.args_size > max_push_args;

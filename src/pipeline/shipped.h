@@ -12,8 +12,8 @@
 
 namespace mlx::core::vulkan {
 
-// The entry of a key in `table`, as the disk cache would have it; empty if there
-// is none. `table` is of table_of(), or empty.
+// The entry of a key in `table`, as the disk cache would have it; empty if
+// there is none. `table` is of table_of(), or empty.
 std::span<const std::byte> find_shipped(
     std::span<const std::byte> table,
     std::string_view key);

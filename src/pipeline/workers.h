@@ -1,5 +1,5 @@
-// A few threads, started at the first job, that run jobs in order, and idle jobs
-// while there are no others.
+// A few threads, started at the first job, that run jobs in order, and idle
+// jobs while there are no others.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ class Workers {
   // `job` must not throw. After stop() nothing is run: false.
   bool add(std::function<void()> job);
 
-  // The same for a job that nobody waits for yet. Without a thread to run it, it
-  // is dropped.
+  // The same for a job that nobody waits for yet. Without a thread to run it,
+  // it is dropped.
   void add_idle(std::function<void()> job);
 
   // Drops the jobs that have not begun and joins the threads. Idempotent.

@@ -295,8 +295,7 @@ bool parse_hook(const std::string& word, Config& c) {
       number("dequantize_rows", t.dequantize_rows, -1) ||
       number("skinny_rows", t.skinny_rows, -1) ||
       number("radix_items", t.radix_items, -1) ||
-      number("drop_barrier", t.drop_barrier, -1) ||
-      number("heap", t.heap, 1) ||
+      number("drop_barrier", t.drop_barrier, -1) || number("heap", t.heap, 1) ||
       choice("int8=signed", c.int8_activations, 2) ||
       choice("int8=unsigned", c.int8_activations, 3) ||
       choice("queue=auto", t.queue, QueueKind::Automatic) ||
