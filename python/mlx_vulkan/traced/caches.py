@@ -42,17 +42,15 @@ def is_opaque(value) -> bool:
 class StandIn:
     """What the stand-ins of caches with positions share.
 
-    `slots` is the first of the cache's slots of positions, `inputs` its arrays,
-    `known` the positions that stand-ins of this trace share.
+    `slots` is the first of the cache's slots of positions, `inputs` its arrays.
     """
 
-    def __init__(self, cache, n: int, slots: int, inputs: list, known: dict):
+    def __init__(self, cache, n: int, slots: int, inputs: list):
         put = super().__setattr__
         put("_real", cache)
         put("_n", n)
         put("_slots", slots)
         put("_inputs", inputs)
-        put("_known", known)
         put("_results", None)
 
     def __getattr__(self, name):
@@ -78,11 +76,8 @@ class StandIn:
 
     @property
     def offset(self):
-        slot = self._position()
-        if slot not in self._known:
-            self._known[slot] = late("position", [], slot)
-        # Another object, which the model may change in place.
-        return mx.array(self._known[slot])
+        # A new object, which the model may change in place.
+        return late("position", [], self._position())
 
     def _empty(self):
         return False
@@ -341,10 +336,9 @@ class Arrays:
         *cache.cache, cache.left_padding, cache.lengths = filled
 
     @staticmethod
-    def stand_in(cache, n: int, slots: int, inputs: list, known: dict):
+    def stand_in(cache, n: int, slots: int, inputs: list):
         made = copy.copy(cache)
-        # Copies: `-=` would overwrite the inputs themselves.
-        Arrays.fill(made, [mx.array(a) for a in inputs])
+        Arrays.fill(made, inputs)
         return made
 
     @staticmethod
@@ -391,12 +385,12 @@ def rebuild(caches, stand_ins) -> list:
     return made
 
 
-def stand_for(adapter, cache, n: int, slots: int, first: int, known: dict):
+def stand_for(adapter, cache, n: int, slots: int, first: int):
     """A stand-in of a cache whose arrays are the step's inputs from `first` on."""
     arrays = adapter.arrays(cache)
     opens = getattr(adapter, "open", (False,) * len(arrays))
     inputs = [given(first + i, a, o) for i, (a, o) in enumerate(zip(arrays, opens))]
-    return adapter.stand_in(cache, n, slots, inputs, known)
+    return adapter.stand_in(cache, n, slots, inputs)
 
 
 def results_of(adapter, stand_in, cache) -> list | None:

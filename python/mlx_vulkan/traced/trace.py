@@ -120,7 +120,7 @@ class Trace:
     def _call(self, call, inputs, cache, found) -> tuple[list, int]:
         """Runs the model on stand-ins; the step's outputs and number of inputs."""
         self.layers, groups, n_slots = [], {}, 0
-        stand_ins, known, first = [], {}, 1
+        stand_ins, first = [], 1
         for c in found:
             adapter = caches.ADAPTERS[type(c)]
             positions = adapter.positions(c, self.n)
@@ -132,7 +132,7 @@ class Trace:
                 n_slots += len(positions)
             group, slots = groups[key]
             self.layers.append(Layer(c, group))
-            stand_ins.append(caches.stand_for(adapter, c, self.n, slots, first, known))
+            stand_ins.append(caches.stand_for(adapter, c, self.n, slots, first))
             first += len(adapter.arrays(c))
         self.n_groups = len(groups)
         with _traced():

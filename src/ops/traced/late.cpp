@@ -200,7 +200,8 @@ array position(const Call& call) {
   auto build = [slot](Inputs, const Positions& at, Stream) {
     return array(at.at(slot), int32);
   };
-  return call.make({}, int32, false, build);
+  auto late = std::make_shared<Late>(call.stream, false, build, slot);
+  return array({}, int32, std::move(late), {});
 }
 
 } // namespace

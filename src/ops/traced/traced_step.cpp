@@ -115,6 +115,14 @@ class TracedStep::Recorder {
       return;
     }
     Node node{a.primitive_ptr(), dynamic_cast<Late*>(&primitive)};
+    // Python asks for an offset often; all its arrays are one.
+    if (int slot = node.late ? node.late->slot() : -1; slot >= 0) {
+      if (auto known = positions_.find(slot); known != positions_.end()) {
+        slots_.emplace(a.id(), known->second);
+        return;
+      }
+      positions_.emplace(slot, static_cast<uint32_t>(step_.slots_.size()));
+    }
     check(a, node.late != nullptr);
     for (auto& in : a.inputs()) {
       node.inputs.push_back({slots_.at(in.id()), false});
@@ -171,6 +179,7 @@ class TracedStep::Recorder {
   TracedStep& step_;
   array empty_{0};
   std::unordered_map<uintptr_t, uint32_t> slots_; // by the id of an array
+  std::unordered_map<int, uint32_t> positions_; // slots of positions
 };
 
 TracedStep::TracedStep(

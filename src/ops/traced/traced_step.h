@@ -63,14 +63,19 @@ class Late : public Unknown {
  public:
   using Build = std::function<
       array(const std::vector<array>& inputs, const Positions&, Stream)>;
-  Late(Stream stream, bool open, Build build)
-      : Unknown(stream, open), build_(std::move(build)) {}
+  // slot: of the position that it is, if it is no more than that; -1 otherwise.
+  Late(Stream stream, bool open, Build build, int slot = -1)
+      : Unknown(stream, open), build_(std::move(build)), slot_(slot) {}
+  int slot() const {
+    return slot_;
+  }
   array build(const std::vector<array>& inputs, const Positions& at) {
     return build_(inputs, at, stream());
   }
 
  private:
   Build build_;
+  int slot_;
 };
 
 // Thrown by Late where a step needs more room in a cache than there is.
