@@ -43,8 +43,9 @@ def table() -> str:
         sizes = fit.sizes_of(model, config)
         cells = [name, fit.gb(sizes.weights), f"{sizes.per_token / 1024:.0f}"]
         for card in CARDS:
-            tokens = fit.fit(sizes, fit.memory_of(card)["budget"]).tokens
-            cells.append(f"{tokens:,}" if tokens else "no")
+            found = fit.fit(sizes, fit.memory_of(card))
+            host = f" ({fit.gb(found.host)} in RAM)" if found.host else ""
+            cells.append(f"{found.tokens:,}{host}" if found.tokens else "no")
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join([*rows, ""])
 

@@ -44,8 +44,9 @@ class Sizes:
 
 @dataclasses.dataclass
 class Fit:
-    """What is left of a card beside a model's weights."""
+    """Where a model's weights go, and what is left of a card beside them."""
 
+    host: int  # bytes of weights that stay in RAM: stacks of experts first
     free: float  # bytes for caches
     tokens: int  # of one sequence; 0: the weights do not fit
     chats: int  # sequences of CHAT tokens, in half of `free`
@@ -114,12 +115,17 @@ def step_bytes(config: dict) -> int:
     return 2 * (CHUNK * width + hidden * inner)
 
 
-def fit(sizes: Sizes, budget: float) -> Fit:
-    free = budget - sizes.weights - sizes.step
+def fit(sizes: Sizes, memory: dict) -> Fit:
+    # As src/backend/weights.cpp: weights leave a sixth of the budget, and what
+    # exceeds that is read in the host's memory.
+    budget = memory["budget"]
+    host = max(0, int(sizes.weights - budget * 5 / 6)) if memory["apart"] else 0
+    free = budget - (sizes.weights - host) - sizes.step
     tokens = int((free - sizes.fixed) / sizes.per_token) if sizes.per_token else 1 << 30
     if free < sizes.fixed or tokens < 1:
-        return Fit(free, 0, 0, 0, 0)
+        return Fit(host, free, 0, 0, 0, 0)
     return Fit(
+        host=host,
         free=free,
         tokens=min(tokens, sizes.context or tokens),
         chats=between(1, free / 2 / sizes.cache(CHAT), 32),
@@ -159,11 +165,11 @@ def local_folder(name: str) -> Path:
 
 
 def memory_of(card: float | None) -> dict:
-    """Name, size and budget in bytes of a card, this machine's by default. Throws
-    Failed."""
+    """Name, size and budget in bytes of a card, this machine's by default, and whether
+    it has memory of its own. Throws Failed."""
     if card:
-        name = f"a card of {card:g} GB"
-        return {"name": name, "size": card * GB, "budget": card * GB - TAKEN}
+        name, size = f"a card of {card:g} GB", card * GB
+        return {"name": name, "size": size, "budget": size - TAKEN, "apart": True}
     native.require_device()
     device = next(d for d in native.report()["devices"] if d["selected"])
     memory = device["memory"]
@@ -172,6 +178,7 @@ def memory_of(card: float | None) -> dict:
         "name": device["name"],
         "size": size,
         "budget": min(size, memory.get("budget", size - TAKEN)),
+        "apart": device["type"] == "discrete",
     }
 
 
@@ -195,7 +202,7 @@ def flags(found: Fit) -> str:
 def run(args) -> int:
     model, config = lazy_model(args.model)
     sizes, memory = sizes_of(model, config), memory_of(args.card)
-    found = fit(sizes, memory["budget"])
+    found = fit(sizes, memory)
     if args.json:
         both = dataclasses.asdict(sizes) | dataclasses.asdict(found)
         print(json.dumps(both | {"memory": memory, "ram": ram()}, indent=2))
@@ -215,7 +222,7 @@ def show(name: str, sizes: Sizes, memory: dict, found: Fit) -> None:
     heading("Machine")
     field("card", f"{memory['name']}: {gb(memory['budget'])} of {gb(memory['size'])}")
     if free := ram():
-        short = "" if free > sizes.weights else ", less than the weights"
+        short = "" if free > found.host else ", less than stays there"
         field("RAM", f"{gb(free)} available{short}")
     if found.tokens:
         heading("Settings")
@@ -225,16 +232,20 @@ def show(name: str, sizes: Sizes, memory: dict, found: Fit) -> None:
 
 def verdict(name: str, sizes: Sizes, memory: dict, found: Fit) -> str:
     if not found.tokens:
-        lacks = sizes.weights + sizes.step + sizes.cache(CHAT) - memory["budget"]
+        lacks = sizes.weights - found.host + sizes.step + sizes.cache(CHAT)
         return (
-            f"NO: {name} lacks {gb(lacks)} for a conversation of {CHAT:,} tokens on "
-            f"{memory['name']}. Take fewer bits or a smaller model."
+            f"NO: {name} lacks {gb(lacks - memory['budget'])} for a conversation of "
+            f"{CHAT:,} tokens on {memory['name']}. Take fewer bits or a smaller model."
         )
     bound = ", all that it was made for" if found.tokens == sizes.context else ""
-    return (
-        f"YES: {name} fits {memory['name']}, with {found.tokens:,} tokens of "
-        f"context{bound}."
-    )
+    fits = f"{name} fits {memory['name']}"
+    if found.host:
+        part = "of its experts" if found.host <= sizes.experts else "of its weights"
+        fits = (
+            f"{name} runs on {memory['name']} with {gb(found.host)} {part} in RAM, "
+            "read over the bus"
+        )
+    return f"YES: {fits}, with {found.tokens:,} tokens of context{bound}."
 
 
 def gb(count: float) -> str:

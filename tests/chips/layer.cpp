@@ -137,10 +137,13 @@ properties2(VkPhysicalDevice d, VkPhysicalDeviceProperties2* p) {
       p->pNext,
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
       [&](auto& s) {
-        s.driverID = driver_of(c);
-        // All of these drivers preserve them.
-        s.shaderSignedZeroInfNanPreserveFloat32 = VK_TRUE;
-        s.shaderDenormPreserveFloat32 = VK_TRUE;
+        if (!c.software()) {
+          s.driverID = driver_of(c);
+          // NVIDIA's driver flushes subnormals.
+          s.shaderSignedZeroInfNanPreserveFloat32 = VK_TRUE;
+          s.shaderDenormPreserveFloat32 =
+              s.driverID != VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+        }
       });
   with<VkPhysicalDeviceSubgroupSizeControlProperties>(
       p->pNext,

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,17 @@ def warm(folder, cache) -> subprocess.CompletedProcess:
     return run("-m", "mlx_vulkan", "cache", "warm", str(folder), cache=cache)
 
 
+def other_kernels(folder: Path) -> Path:
+    """Sources that differ by a comment from those that the library has compiled."""
+    source = Path(__file__).resolve().parents[2] / "src/kernels/common/args.glsl"
+    (folder / "common").mkdir(parents=True)
+    (folder / "common/args.glsl").write_text(source.read_text() + "// as new\n")
+    return folder
+
+
 def test_a_warm_model_compiles_nothing(model_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLX_VK_KERNEL_PATH", str(other_kernels(tmp_path / "kernels")))
+    tmp_path = tmp_path / "cache"
     monkeypatch.setenv("MLX_VK_DEBUG", "cache")  # names what is compiled
     first = warm(model_folder, tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr

@@ -43,15 +43,19 @@ def test_experts_and_windows_are_told_apart():
     )
 
 
+def card(budget: float, apart: bool = False) -> dict:
+    return {"name": "a card", "size": budget, "budget": budget, "apart": apart}
+
+
 def test_what_is_left_of_a_card():
     model = fit.Sizes(4 << 30, 0, 1024.0, 0.0, 1 << 30, 1 << 20)
-    assert fit.fit(model, 5 << 30).tokens == 0
-    found = fit.fit(model, (5 << 30) + 100 * 1024)
+    assert fit.fit(model, card(5 << 30)).tokens == 0
+    found = fit.fit(model, card((5 << 30) + 100 * 1024))
     assert (found.tokens, found.chats, found.prompts) == (100, 1, 1)
-    roomy = fit.fit(model, 1 << 40)
+    roomy = fit.fit(model, card(1 << 40))
     assert (roomy.tokens, roomy.chats, roomy.prompts) == (1 << 20, 32, 8)
     # All that a server may take at once is in what is left.
-    some = fit.fit(model, 8 << 30)
+    some = fit.fit(model, card(8 << 30))
     chats = some.chats * model.cache(fit.CHAT)
     assert chats + some.kept + (some.prompts - 1) * model.step <= some.free
 
@@ -89,12 +93,21 @@ def test_what_is_no_model_is_told(words, said, tmp_path):
     assert done.returncode in (1, 2) and said in done.stderr
 
 
-def test_a_model_that_does_not_fit_is_told(demo_model, monkeypatch, capsys):
+def test_what_does_not_fit_is_in_ram_or_told(capsys):
     model = fit.Sizes(40 << 30, 30 << 30, 1024.0, 0.0, 1 << 30, None)
-    memory = fit.memory_of(24)
-    fit.show("big", model, memory, fit.fit(model, memory["budget"]))
+    # A card with memory of its own keeps a sixth free; experts leave it first.
+    memory = card(24 << 30, apart=True)
+    found = fit.fit(model, memory)
+    assert found.host == 20 << 30 and found.free == 3 << 30
+    fit.show("big", model, memory, found)
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("YES: big runs on a card with 21.5 GB of its experts in RAM")
+    small = card(10 << 30, apart=True)
+    assert "of its weights" in fit.verdict("big", model, small, fit.fit(model, small))
+    shared = card(24 << 30)
+    fit.show("big", model, shared, fit.fit(model, shared))
     said = capsys.readouterr().out
-    assert said.startswith("NO: big lacks 20.") and "Settings" not in said
+    assert said.startswith("NO: big lacks 18.3 GB") and "Settings" not in said
 
 
 def test_the_table_of_the_documents():

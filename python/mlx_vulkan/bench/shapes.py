@@ -75,6 +75,7 @@ SHAPES = {
         rms_norm_eps=1e-5,
         rope_theta=5e5,
         tie_word_embeddings=False,
+        max_position_embeddings=8192,
     ),
     "gemma3-4b": gemma3(2560, 34, 10240, 8, 4, 256, 256),
     "gemma3-12b": gemma3(3840, 48, 15360, 16, 8, 256, 256),
