@@ -233,26 +233,11 @@ def rdna(build: Path) -> list[Step]:
     ]
 
 
-def lavapipe(build: Path) -> list[Step]:
-    """The lab's lavapipe, which has matrices of 8 x 8 x 8."""
-    return [
-        Step(
-            "lavapipe",
-            f"{count} lanes",
-            lab("lavapipe", *pytest(*few_cases())),
-            "junit",
-            lanes(count),
-        )
-        for count in (4, 8)
-    ]
-
-
 TIERS = {
     "lint": lint,
     "null": null,
     "radv": radv,
     "rdna": rdna,
-    "lavapipe": lavapipe,
     "package": package,
     "backend": backend,
     "kernels": kernels,

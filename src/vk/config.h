@@ -39,7 +39,6 @@ std::span<const ConfigEntry> config_table();
     "emulates caches that are not coherent: the host works on copies "         \
     "that only flushes and invalidations update")                              \
   X(trace, "says which steps of models are traced, and why others are not")    \
-  X(trace, "says which steps of models are traced, and why others are not")    \
   X(watch,                                                                     \
     "marks progress, so that a report of MLX_VK_TIMEOUT names one "            \
     "kernel")                                                                  \
