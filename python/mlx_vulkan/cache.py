@@ -19,9 +19,11 @@ mlx-vulkan cache --clear
 mlx-vulkan cache warm mlx-community/Qwen3-0.6B-4bit
 """
 
-# Files of src/pipeline: kernels, drivers' caches, and leftovers of killed writers.
+# Files of src/pipeline: kernels, drivers' caches, names of the last kernels, and
+# leftovers of killed writers.
 OWN = re.compile(
-    r"(spv-[0-9a-f]{32}|driver-[0-9a-f]{32}-[0-9]+)\.entry(\.tmp-[0-9]+-[0-9]+-[0-9]+)?"
+    r"(spv-[0-9a-f]{32}|driver-[0-9a-f]{32}-[0-9]+|recent-[0-9a-f]{32})"
+    r"\.entry(\.tmp-[0-9]+-[0-9]+-[0-9]+)?"
 )
 
 

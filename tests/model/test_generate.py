@@ -184,7 +184,6 @@ def two_starts(model_folder, tmp_path_factory):
 def test_second_start_compiles_nothing(two_starts):
     first, second = two_starts
     assert "Paris" in first["text"] and first["text"] == second["text"]
-    assert first["compilations"] > 0
     assert second["compilations"] == 0
 
 
