@@ -13,7 +13,8 @@ from mlx_vulkan.__main__ import main
 
 def test_cache_clears_its_own_files_only(tmp_path):
     kernel, driver = f"spv-{'0a' * 16}.entry", f"driver-{'6d' * 16}-1.entry"
-    own = {kernel, driver, f"{kernel}.tmp-12-34-5"}
+    recent = f"recent-{'6d' * 16}.entry"
+    own = {kernel, driver, recent, f"{kernel}.tmp-12-34-5"}
     others = {"notes", "notes.entry", "spv-1.entry", f"{kernel}.bak"}
     for name in own | others:
         (tmp_path / name).write_text("x")
@@ -22,7 +23,7 @@ def test_cache_clears_its_own_files_only(tmp_path):
     (tmp_path / folder).mkdir()
     (tmp_path / folder / kernel).write_text("x")
     out = command("cache", MLX_VK_CACHE=str(tmp_path)).stdout
-    assert f"{tmp_path}: 3 files" in out
+    assert f"{tmp_path}: 4 files" in out
     assert command("cache", "--clear", MLX_VK_CACHE=str(tmp_path)).returncode == 0
     assert {file.name for file in tmp_path.iterdir()} == others | {link, folder}
     assert (tmp_path / folder / kernel).exists()
