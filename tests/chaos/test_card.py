@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("MLXVK_BUILD", HERE.parents[1] / "build"))
 
 START = """
-import ctypes, gc, json, os, sys
+import ctypes, gc, json, os, sys, time
 import mlx.core as mx
 import numpy as np
 faults = ctypes.CDLL(os.environ["CHAOS_LIBRARY"])
@@ -58,7 +58,12 @@ w = {}
 for name in "ab":
     w |= mx.load(f"{folder}/{name}.safetensors")
 mx.eval(w)
-after = most_used(); now = most_used()
+after = now = most_used()
+# Blocks come back after mx.eval, as the device reports the last copies.
+end = time.monotonic() + 20
+while now[1] - before[1] > 24 and time.monotonic() < end:
+    time.sleep(0.01)
+    now = most_used()
 wrong = [k for k, v in w.items() if not mx.all(v == int(k)).item()]
 print(json.dumps([before, after, now, wrong, mx.get_active_memory() >> 20]))
 """
@@ -73,7 +78,7 @@ def test_weights_are_held_once(tmp_path, debug):
     assert 320 <= active < 330
     assert after[0] >= 320
     assert after[1] - before[1] <= 8 * 16 + 8
-    assert now[1] - before[1] <= 16 + 8
+    assert now[1] - before[1] <= 16 + 8  # a block, and small ones
 
 
 # A model of two dense layers, stacks of experts in 4 bits and a large one in 16:

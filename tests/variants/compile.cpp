@@ -1,8 +1,11 @@
 #include "variants/compile.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "pipeline/sources.h"
 #include "vk/config.h"
@@ -41,6 +44,32 @@ KernelCode compile_source(
     DiskCache* cache) {
   return stored(
       kernel_source(name, defines, args_in_memory, global, &text), cache);
+}
+
+std::vector<CompiledVariant> compile_all(std::span<const AnyVariant> variants) {
+  std::vector<CompiledVariant> all(variants.size());
+  std::atomic<size_t> next = 0;
+  auto compile = [&] {
+    for (size_t i; (i = next++) < all.size();) {
+      try {
+        all[i].code = compile_kernel(variants[i].file, variants[i].defines);
+      } catch (const std::exception& e) {
+        all[i].error = e.what();
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+    threads.emplace_back(compile);
+  }
+  compile();
+  threads.clear();
+  return all;
+}
+
+const std::vector<CompiledVariant>& compiled_variants() {
+  static const auto all = compile_all(all_variants().all());
+  return all;
 }
 
 std::vector<std::string> kernel_files() {

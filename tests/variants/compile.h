@@ -10,6 +10,7 @@
 
 #include "pipeline/key.h"
 #include "pipeline/library.h"
+#include "variants/variants.h"
 
 namespace mlx::core::vulkan {
 
@@ -32,6 +33,17 @@ KernelCode compile_source(
     bool args_in_memory = false,
     const NamedValues& global = {},
     DiskCache* cache = nullptr);
+
+struct CompiledVariant {
+  KernelCode code;
+  std::string error; // empty if it compiled
+};
+
+// In the order of `variants`, on all cores.
+std::vector<CompiledVariant> compile_all(std::span<const AnyVariant> variants);
+
+// Those of all_variants(), compiled once.
+const std::vector<CompiledVariant>& compiled_variants();
 
 // Names of all .comp files, sorted.
 std::vector<std::string> kernel_files();
