@@ -169,7 +169,7 @@ def backend_mode(mode: str, env: dict[str, str], *files: str) -> list[Step]:
 
 
 def package(build: Path) -> list[Step]:
-    command = pytest("tests/python", workers=False)
+    command = pytest("tests/python")
     env = {"MLXVK_BUILD": str(build)}
     return [Step("package", "wheel and command", command, "junit", env)]
 
