@@ -185,7 +185,8 @@ def main() -> None:
                 for e in competitors
             ],
             "unit": "tokens/s",
-            "values": f"least, median and most of {args.rounds} starts in turn",
+            "starts": args.rounds,
+            "values": "least, median, most",
             "rows": [
                 {
                     "model": model,

@@ -24,7 +24,7 @@ int top_b[LOADS_B], first_top_b[LOADS_B];
 shared float factor_a[BM]; // factors of the sums so far; finally the tops
 shared float factor_b[BN];
 shared uint lowered_at; // k0 + 1 of the last step with a factor other than 1
-shared uint inexact;
+shared uint inexact; // both by atomics: several subgroups may set them at once
 
 // Updates the scale for a new largest item and returns the factor of the sums
 // so far.
@@ -39,7 +39,7 @@ float lower(inout int top, inout int first, int largest) {
     return 1.0;
   }
   if (top - first > MOST_LOWERED) {
-    inexact = 1;
+    atomicOr(inexact, 1);
   }
   return uintBitsToFloat(uint(127 - min(top - before, MOST_LOWERED)) << 23);
 }
@@ -56,11 +56,11 @@ float lower(inout int top, inout int first, int largest) {
     float factor = lower(                                                     \
         top[i], first[i], largest == 0 ? NO_TOP : int(largest >> 7) - 127);   \
     if (factor != 1.0) {                                                      \
-      lowered_at = k0 + 1;                                                    \
+      atomicMax(lowered_at, k0 + 1);                                          \
     }                                                                         \
     /* Eight bits from 2^-24 on are exact. */                                 \
     if (int(min(smallest, 0x7fffu) >> 7) - 127 + 15 - top[i] < -17) {         \
-      inexact = 1;                                                            \
+      atomicOr(inexact, 1);                                                   \
     }                                                                         \
     if (e % WIDTH == 0) {                                                     \
       factors[e / WIDTH] = factor;                                            \
