@@ -32,6 +32,7 @@ Encoder::~Encoder() {
 Batch& Encoder::open_new() {
   open_ = device_.batches().take(stream_id_);
   open_->completion = std::make_shared<Completion>(device_.timeline());
+  open_->serial = device_.memory().begin_batch(open_->completion);
   open_->encode_begin = device_.profiler().now();
   if (last_ && (!last_->reached() || (goes_on_ && !last_->error().empty()))) {
     open_->follows = last_;
@@ -76,17 +77,21 @@ void Encoder::dispatch(
   uint64_t bytes = 0, over_bus = 0;
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
-    if (b.buffer && b.buffer->mirrored() && (write || !b.buffer->settled())) {
-      over_bus += device_.memory().prepare_for_device(
-          batch, *b.buffer, b.begin, b.end, write);
+    if (b.buffer && b.buffer->mirrored()) {
+      b.buffer->use(batch.serial);
+      if (write || !b.buffer->settled()) {
+        over_bus += device_.memory().prepare_for_device(
+            batch, *b.buffer, b.begin, b.end, write);
+      }
     }
   });
   size_t count = reads.size() + writes.size(), size = 8 * count + params_size;
   if (kernel.built()) { // else the recorder checks
     kernel.check_args(size);
   }
+  double on_bus = over_bus > 0 ? double(over_bus) / device_.bus_rate() : 0;
   double seconds =
-      device_.work_limit().expect(work, bytes, over_bus, kernel.matrix_units);
+      device_.work_limit().expect(work, bytes, on_bus, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
   if (double most = device_.longest_estimate(); seconds > most) {
