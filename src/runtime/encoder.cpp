@@ -12,6 +12,18 @@
 
 namespace mlx::core::vulkan {
 
+namespace {
+
+// Returns the bytes that the record moves over the bus.
+uint64_t prepare(Memory& memory, Batch& batch, const Binding& b, bool write) {
+  b.buffer->use(batch.serial);
+  return write || !b.buffer->settled()
+      ? memory.prepare_for_device(batch, *b.buffer, b.begin, b.end, write)
+      : 0;
+}
+
+} // namespace
+
 Encoder::Encoder(Device& device, uint32_t stream_id)
     : device_(device),
       most_bytes_(uint64_t(config().max_mb) << 20),
@@ -78,11 +90,7 @@ void Encoder::dispatch(
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
     if (b.buffer && b.buffer->mirrored()) {
-      b.buffer->use(batch.serial);
-      if (write || !b.buffer->settled()) {
-        over_bus += device_.memory().prepare_for_device(
-            batch, *b.buffer, b.begin, b.end, write);
-      }
+      over_bus += prepare(device_.memory(), batch, b, write);
     }
   });
   size_t count = reads.size() + writes.size(), size = 8 * count + params_size;
