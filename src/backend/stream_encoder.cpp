@@ -215,7 +215,9 @@ array StreamEncoder::temporary(Shape shape, Dtype dtype) {
 array StreamEncoder::scratch(Shape shape, Dtype dtype) {
   array a(std::move(shape), dtype, nullptr, {});
   auto& bytes = scratch_[scratch_turn_++ % std::size(scratch_)];
-  if (!bytes || bytes->nbytes() < a.nbytes()) {
+  auto& memory = enc_.device().memory();
+  if (!bytes || bytes->nbytes() < a.nbytes() ||
+      memory.in_place(*buffer_of(*bytes))) { // the card was full then
     bytes = temporary({static_cast<int>(a.nbytes())}, uint8);
   } else {
     add_temporary(*bytes);

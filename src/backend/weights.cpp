@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 
 #include "mlx/device.h"
@@ -21,46 +21,87 @@ namespace {
 
 // Smaller arrays, such as norms, are never worth it.
 constexpr size_t least_bytes = 1 << 20;
-// Of the budget: for what steps make.
-constexpr uint64_t reserve_part = 6;
+// Of the budget: for what steps make; more, if they took more before.
+constexpr uint64_t reserve_part = 6, most_reserve_part = 3;
+// Of a stack: the matrices that a token reads in most models, and the part of a
+// small one.
+constexpr double used_experts = 8, used_part = 0.25;
 
 struct Weight {
   std::weak_ptr<Primitive> load; // gone if nobody wants the array
   size_t bytes;
-  bool stack; // of matrices
-  Placement place = Placement::Weight;
+  double read; // the part of it that a token reads
+  bool embedding, head; // by its name: of tokens, of logits
+  Placement place = Placement::Device;
 };
 
 struct Waiting {
   std::mutex mutex;
   std::unordered_map<const Primitive*, Weight> weights;
   bool decided = true;
+  uint64_t on_card = 0; // bytes of all that were placed there so far
 };
 Waiting& waiting() {
   static auto* w = new Waiting; // arrays may outlive statics
   return *w;
 }
 
-void tell(uint64_t away, uint64_t all, uint64_t budget, uint64_t reserve) {
-  auto gb = [](uint64_t bytes) { return double(bytes) * 1e-9; };
+struct Split {
+  uint64_t all, away, budget, reserve; // bytes
+  double read; // of `away`, by a token
+  bool stacks; // are in `away`
+};
+
+void tell(const Split& s) {
+  auto gb = [](double bytes) { return bytes * 1e-9; };
+  double rate = device().measure_bus();
+  char speed[128] = "";
+  if (s.read > 0) {
+    std::snprintf(
+        speed,
+        sizeof speed,
+        ", enough for %.3g tokens/s%s",
+        rate / s.read,
+        s.stacks ? " if each reads 8 experts of a layer" : "");
+  }
   std::fprintf(
       stderr,
       "[mlx-vulkan] %.1f of %.1f GB of weights stay in the host's memory: of "
-      "%.1f GB that %s may take, %.1f are kept for what steps make. It reads "
-      "them over its bus, far slower than its own memory. They would fit in "
-      "%.1f GB, or with fewer bits per weight.\n",
-      gb(away),
-      gb(all),
-      gb(budget),
+      "%.1f GB that %s may take, %.1f are kept for what steps make. The bus "
+      "carries %.3g GB/s%s. All would fit in %.1f GB, or with fewer bits per "
+      "weight.\n",
+      gb(s.away),
+      gb(s.all),
+      gb(s.budget),
       device().caps().name.c_str(),
-      gb(reserve),
-      gb(budget + away));
+      gb(s.reserve),
+      gb(rate),
+      speed,
+      gb(s.budget + s.away));
+}
+
+// The part of a weight that a token reads.
+double part_read(const array& a) {
+  if (a.ndim() < 3) {
+    return 1;
+  }
+  auto matrices = double(a.size()) / (double(a.shape(-1)) * a.shape(-2));
+  return std::min(used_part, used_experts / matrices);
+}
+
+bool names_any(
+    const std::string& name,
+    std::initializer_list<const char*> all) {
+  return std::any_of(all.begin(), all.end(), [&](auto* part) {
+    return name.find(part) != std::string::npos;
+  });
 }
 
 // Under the mutex.
 void decide(Waiting& w) {
   w.decided = true;
   uint64_t all = 0;
+  bool has_head = false; // a model only gathers from its embeddings then
   std::vector<Weight*> order;
   for (auto it = w.weights.begin(); it != w.weights.end();) {
     if (it->second.load.expired()) {
@@ -68,32 +109,41 @@ void decide(Waiting& w) {
       continue;
     }
     auto& weight = (it++)->second;
-    weight.place = Placement::Weight;
+    weight.place = Placement::Device;
     all += weight.bytes;
+    has_head |= weight.head;
     if (weight.bytes >= least_bytes) {
       order.push_back(&weight);
     }
   }
   auto& memory = device().memory();
-  uint64_t budget = memory.budget(), used = get_active_memory();
-  uint64_t reserve = budget / reserve_part;
-  uint64_t room = budget - std::min(budget, used + reserve);
+  Split s{.all = all, .budget = memory.budget()};
+  uint64_t used = get_active_memory(), peak = get_peak_memory();
+  s.reserve = std::clamp(
+      peak - std::min(peak, std::max(w.on_card, used)),
+      s.budget / reserve_part,
+      s.budget / most_reserve_part);
+  uint64_t room = s.budget - std::min(s.budget, used + s.reserve);
   if (all <= room || memory.types().in_place.empty()) {
     return;
   }
-  std::sort(order.begin(), order.end(), [](auto* a, auto* b) {
-    return std::pair(a->stack, a->bytes) > std::pair(b->stack, b->bytes);
+  auto read = [&](const Weight* weight) {
+    return weight->embedding && has_head ? 0 : weight->read;
+  };
+  std::sort(order.begin(), order.end(), [&](auto* a, auto* b) {
+    return std::tuple(read(a), b->bytes) < std::tuple(read(b), a->bytes);
   });
-  uint64_t away = 0;
   for (auto* weight : order) {
-    if (all - away <= room) {
+    if (all - s.away <= room) {
       break;
     }
     weight->place = Placement::InPlace;
-    away += weight->bytes;
+    s.away += weight->bytes;
+    s.stacks |= weight->read < 1;
+    s.read += read(weight) * double(weight->bytes);
   }
-  if (away > 0) {
-    tell(away, all, budget, reserve);
+  if (s.away > 0) {
+    tell(s);
   }
 }
 
@@ -115,14 +165,19 @@ bool files_go_to_gpu() {
   return !choose_memory_types(caps.memory, caps.type, config().memory).unified;
 }
 
-void expect_weights(const std::vector<array>& arrays) {
+void expect_weights(const std::unordered_map<std::string, array>& arrays) {
   auto& w = waiting();
   std::lock_guard lock(w.mutex);
-  for (auto& a : arrays) {
+  for (auto& [name, a] : arrays) {
     if (a.has_primitive() &&
         a.primitive().stream().device == mlx::core::Device::gpu) {
       auto& load = a.primitive_ptr();
-      w.weights[load.get()] = {load, a.nbytes(), a.ndim() >= 3};
+      w.weights[load.get()] = {
+          .load = load,
+          .bytes = a.nbytes(),
+          .read = part_read(a),
+          .embedding = names_any(name, {"embed_tokens.", "token_embd."}),
+          .head = names_any(name, {"lm_head."}) || name.starts_with("output.")};
       w.decided = false;
     }
   }
@@ -136,9 +191,10 @@ Placement place_weight(const array& out) {
   }
   auto it = w.weights.find(&out.primitive());
   if (it == w.weights.end() || it->second.load.expired()) {
-    return Placement::Weight;
+    return Placement::Device;
   }
   auto place = it->second.place;
+  w.on_card += place == Placement::Device ? it->second.bytes : 0;
   w.weights.erase(it);
   return place;
 }

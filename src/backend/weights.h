@@ -1,10 +1,11 @@
 // Where the weights of files go on a card that has no room for all of them:
 // decided before the first is read, from the bytes of all that are waiting.
-// Stacks of experts, of which a step reads a few, stay in the host's memory
-// first. Threads: any.
+// What a token reads least of stays in the host's memory first: embeddings of a
+// model with an output layer of its own, then stacks of experts. Threads: any.
 #pragma once
 
-#include <vector>
+#include <string>
+#include <unordered_map>
 
 #include "mlx/array.h"
 #include "runtime/memory.h"
@@ -16,11 +17,11 @@ namespace mlx::core::vulkan {
 // not start the device.
 bool files_go_to_gpu();
 
-// Arrays that Load will make on a GPU stream.
-void expect_weights(const std::vector<array>& arrays);
+// Arrays that Load will make on a GPU stream, by their names in a file.
+void expect_weights(const std::unordered_map<std::string, array>& arrays);
 
 // Where Load makes `out`. Prints once for a model that does not fit how much of
-// it stays in the host's memory.
+// it stays in the host's memory, and how fast it is read there.
 Placement place_weight(const array& out);
 
 } // namespace mlx::core::vulkan

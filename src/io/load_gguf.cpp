@@ -420,11 +420,11 @@ GGUFLoad load_gguf(const std::string& path, StreamOrDevice s) {
     load_tensor(file, base, t, stream, arrays);
   }
   // At once, because the file may change.
+  vulkan::expect_weights(arrays);
   std::vector<array> all;
   for (auto& [name, a] : arrays) {
     all.push_back(a);
   }
-  vulkan::expect_weights(all);
   eval(std::move(all));
   return result;
 }

@@ -59,6 +59,9 @@ fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc) {
     return std::nullopt;
   }
   array flat = enc.scratch({static_cast<int>(w.data_size())}, w.dtype());
+  if (enc.raw().device().memory().in_place(*buffer_of(flat))) {
+    return std::nullopt; // the card is full
+  }
   copy_gpu_inplace(w, flat, CopyType::Vector, enc.stream());
   array fetched(w.shape(), w.dtype(), nullptr, {});
   fetched.copy_shared_buffer(flat, w.strides(), w.flags(), w.data_size());

@@ -8,7 +8,6 @@
 //
 // What MLX could offer: docs/dev/upstream.md, "Files on GPU streams".
 #include <utility>
-#include <vector>
 
 #include "backend/weights.h"
 #include "mlx/io.h"
@@ -34,11 +33,7 @@ bool loads_on_gpu() {
 namespace {
 
 SafetensorsLoad counted(SafetensorsLoad loaded) {
-  std::vector<array> arrays;
-  for (auto& [name, a] : loaded.first) {
-    arrays.push_back(a);
-  }
-  vulkan::expect_weights(arrays);
+  vulkan::expect_weights(loaded.first);
   return loaded;
 }
 

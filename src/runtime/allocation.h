@@ -45,6 +45,7 @@ enum class HostUse : uint8_t {
   None, // not mapped
   Coherent, // possibly at the same time as the device
   Array, // between an invalidation and a flush
+  Spill, // the same, for arrays that come and go while the device is full
 };
 
 class Allocations {
@@ -85,7 +86,7 @@ class Allocations {
   static void check_guard(const Allocation& allocation, size_t size);
 
  private:
-  VkResult try_type(size_t size, int type, bool mapped, bool over, Allocation&);
+  VkResult try_type(size_t size, int type, HostUse, bool over, Allocation&);
   // Once: drivers move what exceeds their budget.
   void tell_if_beyond(uint32_t heap);
   std::string describe(size_t size, std::span<const int> types, VkResult) const;

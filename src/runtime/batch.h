@@ -90,6 +90,7 @@ struct Batch {
   explicit Batch(uint32_t stream_id) : stream_id(stream_id), pins(stream_id) {}
 
   uint32_t stream_id;
+  uint64_t serial = 0; // of Memory::begin_batch()
   std::vector<Record> records;
   std::vector<Access> accesses;
   std::vector<std::byte> arguments; // argument blocks too large to be pushed

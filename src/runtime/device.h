@@ -105,6 +105,13 @@ class Device {
   }
   // Compares the rates with the device's. Call before other threads use it.
   void measure_rates();
+  // Bytes a second that kernels read in the host's memory: as measured, or as
+  // assumed for copies until measure_bus() was called.
+  double bus_rate() const {
+    return bus_rate_ > 0 ? bus_rate_.load() : work_limit_.rates.copy_bytes;
+  }
+  // Takes some 10 ms at the first call. Any thread that may encode.
+  double measure_bus();
   // Call before other threads use the device.
   void set_work_limit(WorkLimit limit) {
     work_limit_ = limit;
@@ -142,6 +149,8 @@ class Device {
   std::unique_ptr<Staging> staging_;
   WorkLimit work_limit_;
   Slowdown slowdown_;
+  std::once_flag bus_once_;
+  std::atomic<double> bus_rate_{0};
   std::unique_ptr<Sentinels> sentinels_;
   std::unique_ptr<KernelReports> reports_;
   std::once_flag cut_loops_once_;

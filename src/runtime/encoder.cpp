@@ -12,6 +12,18 @@
 
 namespace mlx::core::vulkan {
 
+namespace {
+
+// Returns the bytes that the record moves over the bus.
+uint64_t prepare(Memory& memory, Batch& batch, const Binding& b, bool write) {
+  b.buffer->use(batch.serial);
+  return write || !b.buffer->settled()
+      ? memory.prepare_for_device(batch, *b.buffer, b.begin, b.end, write)
+      : 0;
+}
+
+} // namespace
+
 Encoder::Encoder(Device& device, uint32_t stream_id)
     : device_(device),
       most_bytes_(uint64_t(config().max_mb) << 20),
@@ -32,6 +44,7 @@ Encoder::~Encoder() {
 Batch& Encoder::open_new() {
   open_ = device_.batches().take(stream_id_);
   open_->completion = std::make_shared<Completion>(device_.timeline());
+  open_->serial = device_.memory().begin_batch(open_->completion);
   open_->encode_begin = device_.profiler().now();
   if (last_ && (!last_->reached() || (goes_on_ && !last_->error().empty()))) {
     open_->follows = last_;
@@ -76,17 +89,17 @@ void Encoder::dispatch(
   uint64_t bytes = 0, over_bus = 0;
   each([&](const Binding& b, bool write) {
     bytes += b.end - b.begin;
-    if (b.buffer && b.buffer->mirrored() && (write || !b.buffer->settled())) {
-      over_bus += device_.memory().prepare_for_device(
-          batch, *b.buffer, b.begin, b.end, write);
+    if (b.buffer && b.buffer->mirrored()) {
+      over_bus += prepare(device_.memory(), batch, b, write);
     }
   });
   size_t count = reads.size() + writes.size(), size = 8 * count + params_size;
   if (kernel.built()) { // else the recorder checks
     kernel.check_args(size);
   }
+  double on_bus = over_bus > 0 ? double(over_bus) / device_.bus_rate() : 0;
   double seconds =
-      device_.work_limit().expect(work, bytes, over_bus, kernel.matrix_units);
+      device_.work_limit().expect(work, bytes, on_bus, kernel.matrix_units);
   const Kernel* used = &kernel;
   uint32_t parts = 1;
   if (double most = device_.longest_estimate(); seconds > most) {

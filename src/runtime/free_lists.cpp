@@ -42,7 +42,7 @@ bool FreeLists::put(Buffer* buffer) {
     return false;
   }
   Buffer*& head =
-      heads_[static_cast<size_t>(buffer->kind)][class_of(buffer->size)];
+      heads_[static_cast<size_t>(buffer->kind.load())][class_of(buffer->size)];
   buffer->next_free = std::exchange(head, buffer);
   bytes_ += buffer->size;
   return true;

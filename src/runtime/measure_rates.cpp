@@ -11,6 +11,7 @@
 #include "pipeline/pipeline.h"
 #include "runtime/device.h"
 #include "runtime/encoder.h"
+#include "vk/config.h"
 
 namespace mlx::core::vulkan {
 
@@ -21,6 +22,7 @@ namespace {
 constexpr double measured_seconds = 1e-3;
 constexpr uint32_t turns = 64;
 constexpr double most_bytes = 64 << 20;
+constexpr double bus_bytes = 16 << 20;
 
 class RateProbe {
  public:
@@ -37,19 +39,33 @@ class RateProbe {
     auto groups = static_cast<uint32_t>(
         std::clamp(std::ceil(rate * measured_seconds / work), 1.0, most));
     allocate(uint64_t(groups) * ProbeRateVariant::group, !arithmetic);
-    double start = run(kernel, 1); // the first also sets up
-    start = std::min(run(kernel, 1), start);
-    double took = std::max(run(kernel, groups) - start, 0.0);
-    device_.slowdown().learn(work * groups / rate, took);
+    device_.slowdown().learn(work * groups / rate, time(kernel, groups));
+  }
+
+  // Bytes a second that the kernel reads in the host's memory.
+  double measure_bus(const Kernel& kernel) {
+    double work = double(turns) * ProbeRateVariant::group * 4;
+    auto groups = static_cast<uint32_t>(bus_bytes / work);
+    uint64_t threads = uint64_t(groups) * ProbeRateVariant::group;
+    allocate(threads, true, Placement::InPlace);
+    double took = std::min(time(kernel, groups), time(kernel, groups));
+    return work * groups / std::max(took, 1e-6);
   }
 
  private:
-  void allocate(uint64_t threads, bool reads) {
+  double time(const Kernel& kernel, uint32_t groups) {
+    double start = run(kernel, 1); // the first also sets up
+    start = std::min(run(kernel, 1), start);
+    return std::max(run(kernel, groups) - start, 0.0);
+  }
+
+  void
+  allocate(uint64_t threads, bool reads, Placement place = Placement::Device) {
     auto& memory = device_.memory();
     n_ = static_cast<uint32_t>(reads ? threads * turns : 0);
     x_ = nullptr;
     if (reads) {
-      x_ = {memory.allocate(4 * uint64_t(n_), Placement::Device), release_};
+      x_ = {memory.allocate(4 * uint64_t(n_), place), release_};
     }
     y_ = {memory.allocate(4 * threads, Placement::Device), release_};
   }
@@ -96,6 +112,19 @@ void Device::measure_rates() {
   RateProbe probe(*this);
   probe.measure(reads, false);
   probe.measure(computes, true);
+}
+
+double Device::measure_bus() {
+  bool can = !memory_->types().in_place.empty();
+  std::call_once(bus_once_, [&] {
+    if (can && !config().test.assumed_rates) {
+      ProbeRateVariant v{.ARITHMETIC = false};
+      auto& kernel = pipelines_->get(v.file, v.defines());
+      pipelines_->finish(kernel);
+      bus_rate_ = RateProbe(*this).measure_bus(kernel);
+    }
+  });
+  return bus_rate();
 }
 
 } // namespace mlx::core::vulkan

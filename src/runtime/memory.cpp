@@ -7,38 +7,10 @@
 
 #include "runtime/batch.h"
 #include "runtime/device.h"
+#include "runtime/mirror.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
-
-// A buffer's host side and which sides are valid; under mirror_mutex_.
-struct Buffer::Mirror {
-  Allocation host; // mapped; or only `heap` below
-  void* heap = nullptr; // malloc'ed before the device started
-  bool host_valid = false;
-  bool device_valid = false;
-  bool download_recorded = false; // an open or submitted batch downloads it
-  // Batches that upload the buffer and may not be on the queue yet.
-  std::vector<std::shared_ptr<Completion>> uploads;
-  std::shared_ptr<Completion> last_write;
-  std::shared_ptr<Completion> download; // the batch of the last one
-  // A download outside of any stream that a host reader has to wait for.
-  std::shared_ptr<Completion> fetch;
-  // Signalled when a CPU stream has written the host side. Until then its
-  // worker may ask for the pointer at any time.
-  EventPoint cpu_writer;
-  // Shared memory: the host's cache may hold dirty lines.
-  bool touched = false;
-  // Pointers given to the host; from kept_pointers on its side is kept.
-  uint32_t pointers = 0;
-  // With one memory: the number of unretired batches that read the host side.
-  uint32_t uploading = 0;
-
-  // Whether no download to the host side is under way or has failed.
-  bool arrived() const {
-    return !download || (download->reached() && download->error().empty());
-  }
-};
 
 Buffer::Buffer(size_t size, BufferKind kind) : size(size), kind(kind) {
   if (kind != BufferKind::Mapped) {
@@ -63,14 +35,15 @@ std::atomic<void (*)()> trim_hook{nullptr};
 // Buffers that expect_download() names for the calling thread.
 thread_local std::vector<const Buffer*> expected;
 
-// Copies the first bytes of `src` to those from `begin` of `dst`.
+} // namespace
+
 void append_copy(
     Batch& batch,
     const Allocation& src,
     const Allocation& dst,
     size_t size,
     const Rates& rates,
-    size_t begin = 0) {
+    size_t begin) {
   Record r;
   r.kind = Record::Kind::Copy;
   r.src = src.buffer;
@@ -86,8 +59,6 @@ void append_copy(
   r.access_count = 2;
   batch.records.push_back(r);
 }
-
-} // namespace
 
 void set_trim_hook(void (*trim)()) {
   trim_hook = trim;
@@ -111,13 +82,17 @@ Memory::Memory(Device& device) : device_(device), allocations_(device) {
 }
 
 template <typename F>
-auto Memory::with_room(F&& f, bool last_try) {
+auto Memory::with_room(F&& f, uint64_t device_bytes, bool last_try) {
   bool more = device_.caps().memory_budget || !types_.in_place.empty();
   int last = more && last_try ? 3 : 2;
   for (int tries = 0;; ++tries) {
     try {
       return f(tries == 3);
     } catch (const OutOfMemory&) {
+      if (tries == 2 && device_bytes > 0 && move_idle(device_bytes)) {
+        tries = 1;
+        continue;
+      }
       if (tries == last) {
         throw;
       }
@@ -187,6 +162,12 @@ void Memory::make_first_side(Buffer& b, bool over) {
     in_place_bytes += in_place(b) ? b.size : 0;
   } else if (b.kind == BufferKind::DeviceBorn) {
     create(types_.device, HostUse::None);
+    b.listed_ = b.size >= least_moved && !types_.in_place.empty();
+    if (b.listed_) {
+      std::lock_guard lock(mirror_mutex_);
+      movable_.insert(&b);
+      b.used_ = 0;
+    }
   } else {
     make_host_side(b, over);
   }
@@ -194,14 +175,19 @@ void Memory::make_first_side(Buffer& b, bool over) {
 
 Buffer* Memory::allocate(size_t size, Placement placement) {
   auto b = std::make_unique<Buffer>(size, kind_for(size, placement));
-  bool may_move = placement == Placement::Weight && !types_.in_place.empty();
+  bool on_card = b->kind == BufferKind::DeviceBorn && !types_.in_place.empty();
   try {
-    with_room([&](bool over) { make_first_side(*b, over); }, !may_move);
+    auto make = [&](bool over) { make_first_side(*b, over); };
+    with_room(make, on_card ? size : 0, !on_card);
   } catch (const OutOfMemory&) {
-    if (!may_move) {
+    if (!on_card) {
       throw;
     }
-    return allocate(size, Placement::InPlace);
+    b->kind = BufferKind::Shared;
+    b->device_ = with_room([&](bool over) {
+      return allocations_.create(size, types_.in_place, HostUse::Spill, over);
+    });
+    in_place_bytes += size;
   }
   return b.release();
 }
@@ -231,6 +217,13 @@ Buffer* Memory::allocate_in_blocks(size_t size, Placement placement) {
 }
 
 void Memory::release(Buffer* b) {
+  if (b->listed_) {
+    std::lock_guard lock(mirror_mutex_);
+    movable_.erase(b);
+    if (std::exchange(b->mirror_->moving, 0)) {
+      b->mirror_->orphan = std::exchange(b->device_, {});
+    }
+  }
   in_place_bytes -= in_place(*b) ? b->size : 0;
   free(b->device_);
   if (b->mirrored()) {
@@ -248,9 +241,13 @@ bool Memory::recycle(Buffer& b) {
   if (guarded_ || !b.mirrored()) {
     return !guarded_;
   }
+  std::unique_lock lock(mirror_mutex_, std::defer_lock);
+  if (types_.one_memory || b.listed_) {
+    lock.lock(); // give_back_host_side() of an upload may follow
+  }
   b.settled_ = false;
   auto& m = *b.mirror_;
-  if (in_place(b)) {
+  if (in_place(b) || m.moving) {
     return false;
   }
   if (b.kind == BufferKind::Shared) {
@@ -258,10 +255,6 @@ bool Memory::recycle(Buffer& b) {
     m = {};
     m.touched = touched;
     return true;
-  }
-  std::unique_lock lock(mirror_mutex_, std::defer_lock);
-  if (types_.one_memory) { // give_back_host_side() of an upload may follow
-    lock.lock();
   }
   // A host-born buffer whose host side was freed after its upload is not kept
   // either. It could serve as a device-born one, but each upload makes one more
@@ -280,6 +273,7 @@ bool Memory::recycle(Buffer& b) {
   auto host = now.host;
   now = {};
   now.host = host;
+  b.used_ = b.listed_ ? 0 : Buffer::stays;
   if (!device_born) {
     b.kind = BufferKind::HostBorn; // it may have been BufferKind::Heap
   }
@@ -414,49 +408,53 @@ uint64_t Memory::prepare_for_device(
     uint64_t begin,
     uint64_t end,
     bool write) {
-  with_room([&](bool over) {
-    std::lock_guard lock(mirror_mutex_);
-    auto& m = *b.mirror_;
-    b.settled_ = false;
-    if (!b.device_.buffer && !(over && read_in_place(b))) {
-      b.device_ =
-          allocations_.create(b.size, types_.device, HostUse::None, over);
-    }
-    bool covered = write && begin == 0 && end >= b.size;
-    // Until a download is done, only a CPU stream's writer after it can have
-    // changed the host side.
-    bool same = !m.cpu_writer.event && m.download && !m.download->reached();
-    bool upload = m.host_valid && !covered && !same &&
-        !device_has_it(b, batch.completion);
-    if (b.kind == BufferKind::Shared) {
-      // Needed even before an overwrite: the cache could write back later.
-      if (upload || m.touched) {
-        batch.flushes.push_back({b.device_, m.download});
-        m.touched = false;
-      }
-    } else if (upload) {
-      append_upload(batch, b, over);
-    }
-    if (upload) {
-      m.device_valid = true;
-      m.uploads.push_back(batch.completion);
-    }
-    m.device_valid |= same;
-    if (write) {
-      m.device_valid = true;
-      m.host_valid = false;
-      m.uploads.clear();
-      m.download_recorded = false;
-      m.last_write = batch.completion;
-      if (m.heap) {
-        // Only a donated array is overwritten, so no one else knows this
-        // pointer. An upload in flight may still read it.
-        batch.pins.keep(std::shared_ptr<void>(m.heap, std::free));
-        m.heap = nullptr;
-      }
-    }
-    b.settled_ = m.device_valid && m.uploads.empty() && !in_place(b);
-  });
+  with_room(
+      [&](bool over) {
+        std::lock_guard lock(mirror_mutex_);
+        auto& m = *b.mirror_;
+        b.settled_ = false;
+        m.moving = 0;
+        b.use(batch.serial);
+        if (!b.device_.buffer && !(over && read_in_place(b))) {
+          b.device_ =
+              allocations_.create(b.size, types_.device, HostUse::None, over);
+        }
+        bool covered = write && begin == 0 && end >= b.size;
+        // Until a download is done, only a CPU stream's writer after it can
+        // have changed the host side.
+        bool same = !m.cpu_writer.event && m.download && !m.download->reached();
+        bool upload = m.host_valid && !covered && !same &&
+            !device_has_it(b, batch.completion);
+        if (b.kind == BufferKind::Shared) {
+          // Needed even before an overwrite: the cache could write back later.
+          if (upload || m.touched) {
+            batch.flushes.push_back({b.device_, m.download});
+            m.touched = false;
+          }
+        } else if (upload) {
+          append_upload(batch, b, over);
+        }
+        if (upload) {
+          m.device_valid = true;
+          m.uploads.push_back(batch.completion);
+        }
+        m.device_valid |= same;
+        if (write) {
+          m.device_valid = true;
+          m.host_valid = false;
+          m.uploads.clear();
+          m.download_recorded = false;
+          m.last_write = batch.completion;
+          if (m.heap) {
+            // Only a donated array is overwritten, so no one else knows this
+            // pointer. An upload in flight may still read it.
+            batch.pins.keep(std::shared_ptr<void>(m.heap, std::free));
+            m.heap = nullptr;
+          }
+        }
+        b.settled_ = m.device_valid && m.uploads.empty() && !in_place(b);
+      },
+      b.size);
   return in_place(b) ? end - begin : 0;
 }
 
@@ -485,6 +483,8 @@ void Memory::record_download(Batch& batch, Buffer& b) {
   with_room([&](bool over) {
     std::lock_guard lock(mirror_mutex_);
     auto& m = *b.mirror_;
+    m.moving = 0;
+    b.use(batch.serial);
     // Batches of other streams may be submitted first: their download counts
     // once it is on the queue, and never if its batch failed.
     auto ticket = m.download ? m.download->ticket() : 0;
@@ -505,6 +505,7 @@ void Memory::record_fill(
     uint64_t size) {
   if (to.mirrored()) {
     prepare_for_device(batch, to, begin, begin + size, true);
+    to.used_ = Buffer::stays; // every step reads weights
   }
   if (from.host_apart) {
     batch.flushes.push_back({from, nullptr});
@@ -517,8 +518,7 @@ void Memory::record_fill(
 // Only readers outside of any fence need this.
 void Memory::start_fetch(Buffer& b, bool over) {
   auto& m = *b.mirror_;
-  static std::atomic<uint32_t> next_stream{0x80000000u}; // one of its own
-  auto batch = std::make_unique<Batch>(next_stream++);
+  auto batch = std::make_unique<Batch>(next_own_stream());
   append_download(*batch, b, over);
   if (m.last_write) {
     batch->waits.push_back({nullptr, 0, m.last_write});
@@ -530,6 +530,7 @@ void Memory::start_fetch(Buffer& b, bool over) {
 void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   b.settled_ = false;
+  m.moving = 0;
   if (m.device_valid && !m.host_valid && !m.download_recorded) {
     start_fetch(b, over);
   }
@@ -610,6 +611,7 @@ void* Memory::prepare_for_host(Buffer& b, uint32_t pointers) {
     }
     if (!writer.event) {
       // A batch of another reader downloads it, possibly later, or has failed.
+      m.moving = 0;
       if (!m.fetch && !m.arrived() &&
           std::find(expected.begin(), expected.end(), &b) == expected.end()) {
         start_fetch(b, over);

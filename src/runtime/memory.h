@@ -14,9 +14,9 @@
 // invalidations.
 //
 // A failed allocation is retried after MLX's cache is freed, then after
-// submitted batches are retired, then beyond the budget. Before that, a card
-// reads what the host made in place: its device side is the host side from then
-// on.
+// submitted batches are retired. On a card, arrays that no recent batch used
+// then move to the host's memory, where kernels read them in place; if that
+// does not suffice, so does the new array. The last try exceeds the budget.
 //
 // Buffers created before the device starts are plain host memory and stay
 // host-born buffers of the discrete model. Thread-safe. Free of MLX.
@@ -26,6 +26,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "runtime/allocation.h"
 #include "runtime/pins.h"
@@ -37,12 +40,11 @@ struct Batch;
 
 enum class Placement : uint8_t {
   Host,
-  Device,
-  Weight, // Device, or InPlace where that has no room within its budget
+  Device, // or InPlace, where that has no room within its budget
   InPlace, // the host's memory, which the device reads over its bus
 };
 
-// The kind of a Buffer's memory, fixed at its creation.
+// The kind of a Buffer's memory. One that moves to the host's becomes Shared.
 enum class BufferKind : uint8_t {
   Heap, // malloc'ed before the device started
   Mapped, // one allocation for both sides
@@ -57,7 +59,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   ~Buffer(); // Memory must have released its memory
 
   const size_t size; // bytes the allocator accounts for
-  BufferKind kind;
+  std::atomic<BufferKind> kind;
   Buffer* next_free = nullptr; // in FreeLists
 
   bool mirrored() const {
@@ -70,7 +72,14 @@ struct Buffer : PinState { // the pin of the batches that use it
   // Whether the device side of a mirrored buffer is valid for a reader in any
   // batch, so that prepare_for_device() has nothing to do.
   bool settled() const {
-    return settled_.load(std::memory_order_acquire);
+    return settled_.load();
+  }
+  // To be called before settled(), by the thread that encodes the batch with
+  // this serial number, which uses the buffer.
+  void use(uint64_t serial) {
+    uint64_t last = used_.load(std::memory_order_relaxed);
+    while (last < serial && !used_.compare_exchange_weak(last, serial)) {
+    }
   }
   // The host pointer of a buffer without a mirror.
   void* mapped() const {
@@ -86,6 +95,9 @@ struct Buffer : PinState { // the pin of the batches that use it
   Allocation device_;
   std::shared_ptr<Mirror> mirror_;
   std::atomic<bool> settled_{false}; // written under Memory::mirror_mutex_
+  static constexpr uint64_t stays = ~0ull;
+  std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
+  bool listed_ = false; // in Memory::movable_
 };
 
 // Sets a function that frees cached buffers before an allocation fails. Any
@@ -166,6 +178,10 @@ class Memory {
       uint64_t begin,
       uint64_t size);
 
+  // A serial number, higher than all before, for a batch that is about to be
+  // filled: buffers that it uses do not move before it is done.
+  uint64_t begin_batch(const std::shared_ptr<Completion>& batch);
+
   // A mapped, coherent, device-addressable allocation for the backend itself.
   Allocation allocate_mapped(size_t size);
   // A mapped one of the host's memory, which need not be coherent.
@@ -202,10 +218,17 @@ class Memory {
 
  private:
   // Calls f(last_try) until it succeeds or nothing more can be freed. The last
-  // try may place the array in the host's memory or exceed the budget. Call
-  // without locks: freeing and waiting may take any of them.
+  // try may place the array in the host's memory or exceed the budget. It is
+  // for `device_bytes` of the device's memory. Call without locks: freeing and
+  // waiting may take any of them.
   template <typename F>
-  auto with_room(F&& f, bool last_try = true);
+  auto with_room(F&& f, uint64_t device_bytes = 0, bool last_try = true);
+  // Moves arrays of at least so many bytes, those first that were used longest
+  // ago, to the host's memory. Returns false if none is idle.
+  bool move_idle(uint64_t bytes);
+  struct Move;
+  std::vector<Move> begin_moves(Batch& batch, uint64_t bytes);
+  void end_move(Move& move, bool copied);
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
@@ -224,7 +247,11 @@ class Memory {
   Allocations allocations_;
   MemoryTypes types_;
   bool guarded_ = false; // buffers in device memory have red zones
-  mutable std::mutex mirror_mutex_; // guards all mirrors
+  mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
+  std::unordered_set<Buffer*> movable_;
+  std::mutex batches_mutex_; // guards the members below
+  uint64_t last_serial_ = 0;
+  std::vector<std::pair<uint64_t, std::shared_ptr<Completion>>> unfinished_;
 };
 
 } // namespace mlx::core::vulkan

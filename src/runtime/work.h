@@ -31,18 +31,19 @@ struct WorkLimit {
   Rates rates;
   double seconds = 0; // of a submission; infinity: none
 
-  // `over_bus`: those of `operand_bytes` that are in the host's memory.
+  // `bus_seconds`: that the bus takes for those of `operand_bytes` that are in
+  // the host's memory.
   double expect(
       const Work& work,
       uint64_t operand_bytes,
-      uint64_t over_bus,
+      double bus_seconds,
       bool matrix_units) const {
     double bytes = work.bytes > 0 ? work.bytes : double(operand_bytes);
     double by_flops =
         work.flops / (matrix_units ? rates.matrix_flops : rates.flops);
     double by_bytes = bytes / rates.bytes;
-    if (over_bus > 0) { // the same part of what is read
-      by_bytes += bytes * over_bus / operand_bytes / rates.copy_bytes;
+    if (bus_seconds > 0) { // the same part of what is read
+      by_bytes += bus_seconds * bytes / operand_bytes;
     }
     return by_bytes > by_flops ? by_bytes : by_flops;
   }

@@ -2,8 +2,9 @@
 // whose calls fail, and, where the same library is preloaded, files of the
 // kernel cache that cannot be written or read. Who controls it calls the C
 // functions below; CHAOS_FAULTS ("disk_full=0.5,submit=0.1") and CHAOS_SEED set
-// what holds from the start. CHAOS_CARD=MiB shows a device with one heap as a
-// card with that much memory of its own, which the host cannot map.
+// what holds from the start. CHAOS_CARD=MiB[,MiB] shows a device with one heap as
+// a card with that much memory of its own, which the host cannot map, and of the
+// host's.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -434,6 +435,9 @@ void show_card(VkPhysicalDeviceMemoryProperties& p) {
   if (card_bytes() && p.memoryHeapCount == 1 && p.memoryTypeCount == 1) {
     p.memoryHeapCount = p.memoryTypeCount = 2;
     p.memoryHeaps[1] = {p.memoryHeaps[0].size, 0};
+    if (auto* host = std::strchr(std::getenv("CHAOS_CARD"), ',')) {
+      p.memoryHeaps[1].size = std::strtoull(host + 1, nullptr, 10) << 20;
+    }
     p.memoryHeaps[0].size = card_bytes();
     p.memoryTypes[1] = {
         p.memoryTypes[0].propertyFlags & ~VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,

@@ -1,5 +1,6 @@
 // Cards without room: files that reach the device through a few blocks of host
 // memory, and arrays that it reads in the host's memory.
+#include <atomic>
 #include <thread>
 
 #include "null/memory_rig.h"
@@ -131,7 +132,7 @@ TEST_CASE("card: what has no room is read in the host's memory") {
         if (host_made) {
           all.push_back(rig.numbers(items, salt));
         } else {
-          all.push_back(rig.array(items * 4, Placement::Weight));
+          all.push_back(rig.array(items * 4));
           load(rig, enc, all.back(), salt, readers);
         }
         rig.mix(enc, all.back(), nullptr, z, 7);
@@ -163,12 +164,107 @@ TEST_CASE("card: what has no room is read in the host's memory") {
   }
 }
 
+TEST_CASE("card: arrays that no recent batch used move to the host's memory") {
+  Rig rig(card_of(128, 512));
+  auto& memory = rig.memory();
+  Encoder enc(*rig.device, 0);
+  constexpr uint64_t bytes = 4 * mib;
+  auto z = rig.array(n * 4);
+  auto make = [&](uint32_t salt) {
+    auto x = rig.array(bytes);
+    rig.mix(enc, nullptr, nullptr, x, salt);
+    enc.close()->wait_retired();
+    return x;
+  };
+  std::vector<std::thread> readers;
+  auto weight = rig.array(bytes);
+  load(rig, enc, weight, 9, readers);
+  enc.close()->wait_retired();
+  join(readers);
+  std::vector<Rig::Array> old, recent;
+  for (uint32_t i = 0; i < 12; ++i) {
+    old.push_back(make(i));
+  }
+  const uint32_t* seen = rig.values(old[3]); // what the host has seen stays
+  for (int i = 0; i < 300; ++i) {
+    rig.mix(enc, weight, nullptr, z, 1);
+    enc.close()->wait_retired();
+  }
+  old[5] = nullptr;
+  rig.mix(enc, old[0], nullptr, z, 1); // used, and by an open batch
+  for (uint32_t i = 0; i < 20; ++i) {
+    auto x = rig.array(bytes);
+    recent.push_back(x);
+    CHECK_FALSE(memory.in_place(*x));
+  }
+  CHECK_FALSE(memory.in_place(*weight));
+  CHECK_FALSE(memory.in_place(*old[0]));
+  CHECK_FALSE(memory.in_place(*old[3]));
+  CHECK(memory.in_place(*old[1]));
+  CHECK(seen[0] == 3);
+  CHECK(memory.in_place_bytes == 9 * bytes);
+  enc.close()->wait_retired();
+  // Nothing is idle any more: new arrays are made in the host's memory.
+  while (!memory.in_place(*recent.back())) {
+    recent.push_back(make(50));
+  }
+  for (uint32_t i : {0, 1, 2, 3, 4, 11}) { // read, then written, in place
+    rig.mix(enc, old[i], nullptr, z, 7);
+    enc.close()->wait_retired();
+    CHECK(rig.values(z)[n - 1] == i * 31 + 7);
+    rig.mix(enc, old[i], nullptr, old[i], 2);
+    enc.close()->wait_retired();
+    CHECK(rig.values(old[i])[n - 1] == i * 31 + 2);
+  }
+}
+
+TEST_CASE("card: arrays move while another thread uses and frees them") {
+  Rig rig(card_of(64, 512));
+  auto& memory = rig.memory();
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    Encoder enc(*rig.device, 1);
+    while (!done) {
+      std::vector<Rig::Array> all;
+      for (int i = 0; i < 20; ++i) { // idle arrays move, then new ones do
+        all.push_back(rig.array(4 * mib));
+      }
+      rig.mix(enc, nullptr, nullptr, all[0], 1);
+      enc.close()->wait_retired();
+    }
+  });
+  Encoder enc(*rig.device, 0);
+  auto z = rig.array(n * 4);
+  std::vector<Rig::Array> mine(6);
+  uint32_t moved = 0;
+  for (uint32_t turn = 0; turn < 36; ++turn) {
+    auto& x = mine[turn % 6];
+    if (x) {
+      moved += memory.in_place(*x);
+      rig.mix(enc, x, nullptr, z, 7);
+      rig.mix(enc, x, nullptr, x, 2);
+      enc.close()->wait_retired();
+      CHECK(rig.values(z)[n - 1] == (turn - 6) * 31 + 7);
+      CHECK(rig.values(x)[mib - 1] == (turn - 6) * 31 + 2);
+    }
+    x = rig.array(4 * mib);
+    rig.mix(enc, nullptr, nullptr, x, turn);
+    for (int i = 0; i < 60; ++i) {
+      rig.mix(enc, nullptr, nullptr, z, 1);
+      enc.close()->wait_retired();
+    }
+  }
+  done = true;
+  other.join();
+  CHECK(moved > 0);
+}
+
 TEST_CASE("card: what fits nowhere says so, each time") {
   Rig rig(card_of(32, 64));
   std::vector<Rig::Array> all;
   auto fill = [&] {
     while (true) {
-      all.push_back(rig.array(4 * mib, Placement::Weight));
+      all.push_back(rig.array(4 * mib));
     }
   };
   for (int i = 0; i < 20; ++i) {

@@ -79,9 +79,8 @@ TEST_CASE("work: every device has rates, and a limit of its kind") {
   CHECK(limit.expect({.flops = 100}, 200, 0, true) == 2.5);
   CHECK(limit.expect({.bytes = 50}, 200, 0, false) == 0.5);
   // Half of it over the bus.
-  limit.rates.copy_bytes = 20;
-  CHECK(limit.expect({}, 200, 100, false) == 7);
-  CHECK(limit.expect({.bytes = 50}, 200, 100, false) == 1.75);
+  CHECK(limit.expect({}, 200, 5, false) == 7);
+  CHECK(limit.expect({.bytes = 50}, 200, 5, false) == 1.75);
 }
 
 TEST_CASE("work: the parts of a grid have each group once, under its index") {
