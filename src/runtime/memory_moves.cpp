@@ -1,5 +1,13 @@
 // Arrays that move from a full card to the host's memory, where kernels read
-// them in place. docs/dev/memory.md, "Larger than the card"
+// them in place: docs/dev/memory.md, "Larger than the card".
+//
+// Other threads encode meanwhile. Buffer::use() records the serial number of
+// the latest batch that uses the buffer, before settled() is looked at; the
+// mover clears settled() and then looks at the number, so that one of them sees
+// the other. Only buffers whose number is below that of every unfinished batch
+// are copied, and whoever uses, frees or reads one cancels its move. Weights
+// stay: every step would read them over the bus. A KV cache that grows returns
+// to the card, since MLX-LM makes a new array each time.
 #include <algorithm>
 #include <utility>
 

@@ -2,9 +2,9 @@
 // whose calls fail, and, where the same library is preloaded, files of the
 // kernel cache that cannot be written or read. Who controls it calls the C
 // functions below; CHAOS_FAULTS ("disk_full=0.5,submit=0.1") and CHAOS_SEED set
-// what holds from the start. CHAOS_CARD=MiB[,MiB] shows a device with one heap as
-// a card with that much memory of its own, which the host cannot map, and of the
-// host's.
+// what holds from the start. CHAOS_CARD=MiB[,MiB] shows a device with one heap
+// as a card with that much memory of its own, which the host cannot map, and of
+// the host's.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
