@@ -156,11 +156,12 @@ void Counts::end(const Dispatch& d, uint32_t hash) {
   }
   std::fprintf(
       out_,
-      R"({"hash": "%08x", "internal": %s, "lanes": %u, "groups": %llu, )"
+      R"({"hash": "%08x", "internal": %s, "continues": %s, "lanes": %u, "groups": %llu, )"
       R"("threads": %u, "registers": %u, "shared bytes": %u, )"
       R"("scratch bytes": %u)",
       hash,
       d.internal ? "true" : "false",
+      d.first[0] || d.first[1] || d.first[2] ? "true" : "false",
       d.lanes,
       (unsigned long long)d.groups(),
       d.threads[0] * d.threads[1] * d.threads[2],
