@@ -24,44 +24,39 @@ from driver_lab import ROOT, LabError, setup
 DOCUMENT = ROOT / "docs" / "dev" / "driver-costs.md"
 CASES = ROOT / "tests" / "rdna" / "cost_cases.py"
 MARK = "OP=ArcTanh"  # of the kernel that begins a case
-LEAST = 20  # waves: kernels that execute fewer wave instructions / 1,000 are left out
+LEAST = 1000  # thousands of instructions of waves: kernels of fewer are left out
 
 HEAD = """# Costs of kernels
 
-Written by `tools/run_costs.py --write`; do not edit. RADV's code, executed and counted by
-the emulator ([how](testing.md)). Cases: a token through a layer of Qwen3 (16 of 128
-experts), products (4 bits, groups of 64, bf16 unless said otherwise; 512 rows with k of
-512, dense ones of fewer with 1,024, else 4,096), attention with heads of 128, and sorted
-experts with 32 rows each. Kernels of fewer than 20,000 instructions of waves are left out.
+Written by `tools/run_costs.py --write`; do not edit. RADV's code, executed and counted
+by the emulator. Cases (`tests/rdna/cost_cases.py`): a token through a layer of Qwen3,
+16 of its 128 experts; products of 4 bits and bf16, or as named; attention with heads of
+128; sorted experts with 32 rows each. Kernels of fewer than a million instructions are
+left out.
 
-**vector, matrix, shared, lines**: thousands of cycles in which these units of all compute
-units are busy, from counts alone: two SIMDs of 32 lanes a compute unit, a matrix
-instruction in {wmma} cycles, 128 bytes of shared memory and a cache line of 128 bytes a
-cycle. A SIMD executes vector or matrix instructions. **least**: what the multiply-adds
-alone take in the faster of the two. Nothing here is a time: latencies, misses and clocks
+**vector, matrix, shared, lines**: thousands of cycles in which these units of all
+compute units are busy, by counts alone: two SIMDs of 32 lanes, a matrix instruction in
+{wmma} cycles, 128 bytes of shared memory and a cache line of 128 bytes a cycle. A SIMD
+executes vector or matrix instructions. No time follows: latencies, misses and clocks
 are unknown.
 
-**waves**: of a SIMD, by registers and shared memory. **rounds**: workgroups by those that
-fit into the chip. **idle**: cycles of shared memory that conflicts add. **x least**: lines
-by those that the bytes would fill side by side. **read**: bytes of lines by the bytes of
-the operands.
+**waves**: of a SIMD, by registers and shared memory. **rounds**: workgroups by those
+that fit into the chip. **idle**: cycles of shared memory that conflicts add (32 banks;
+16 lanes at a time of 8 bytes: an assumption). **x least**: lines by those that the
+bytes would fill side by side.
 
-For chips that cannot be executed, [their compilers' reports](driver-compile-matrix.md) are
-all there is.
+Other chips: [what their compilers report](driver-compile-matrix.md).
 """
 COLUMNS = (
     "kernel",
     "waves",
     "rounds",
-    "instructions",
     "vector",
     "matrix",
     "shared",
     "idle",
     "lines",
     "x least",
-    "read",
-    "least",
 )
 
 
@@ -110,9 +105,6 @@ def row_of(event: dict, d: dict, chip: Unit) -> dict:
     shared = max(count(d, "shared"), count(d, "shared", of="bytes") / 128)
     lines, packed = (count(d, *memory, of=of) for of in ("lines", "least"))
     matrices = count(d, "matrix")
-    least = event["args"]["flops"] / 2 / (8192 / chip.wmma if matrices else 64)
-    if matrices:  # the profile's may count what bf16 on f16 matrices repeats
-        least = min(least, matrices * chip.wmma / 2)
     return {
         "kernel": short(event["name"]),
         "waves": f"{chip.waves(d):.0f}",
@@ -126,8 +118,6 @@ def row_of(event: dict, d: dict, chip: Unit) -> dict:
         "idle": thousands(conflicts),
         "lines": thousands(lines),
         "x least": f"{lines / max(packed, 1):.1f}",
-        "read": f"{128 * lines / event['args']['bytes']:.1f}",
-        "least": thousands(least),
     }
 
 
@@ -136,11 +126,11 @@ def thousands(value: float) -> str:
 
 
 def short(kernel: str) -> str:
-    """The kernel's file, its items, and its tile."""
+    """The kernel's file and its tile."""
     file, _, rest = kernel.partition("{")
-    shown = ("T", "ROWS", "OUTS", "BM", "BN", "BK", "WM", "WN", "BQ", "TPK", "WG")
+    shown = ("ROWS", "OUTS", "BM", "BN", "WN", "WG")
     fields = dict(f.split("=", 1) for f in rest.rstrip("}").split() if "=" in f)
-    return " ".join([file[:24], *(f"{n}={fields[n]}" for n in shown if n in fields)])
+    return ",".join([file[:24], *(f"{n}{fields[n]}" for n in shown if n in fields)])
 
 
 def execute(name: str, folder: Path) -> list[tuple[str, list]]:
@@ -207,13 +197,13 @@ def check(name: str, events: list[dict], counted: list[dict]) -> None:
 
 def section(name: str, cases: list[tuple[str, list]]) -> str:
     chip = CHIPS[name]
-    lines = ["| case | " + " | ".join(COLUMNS) + " |"]
-    lines.append("| --- | --- |" + " ---: |" * (len(COLUMNS) - 1))
+    lines = ["|".join(("|case", *COLUMNS, ""))]
+    lines.append("|---|---|" + "---:|" * (len(COLUMNS) - 1))
     for case, kernels in cases:
         rows = [row_of(event, d, chip) for event, d in kernels]
         rows = [r for r in rows if int(r["instructions"].replace(",", "")) >= LEAST]
         for row in unique(rows):
-            lines.append(f"| {case} | " + " | ".join(row[c] for c in COLUMNS) + " |")
+            lines.append("|".join(("", case, *(row[c] for c in COLUMNS), "")))
             case = ""
     return f"## {name}: {chip.name}, {chip.units} units\n\n" + "\n".join(lines) + "\n"
 
@@ -259,7 +249,9 @@ def main() -> int:
         lines = [f"- {line}" for line in before if line not in after]
         lines += [f"+ {line}" for line in after if line not in before]
         changed += len(lines)
-        print(*(f"{name} {line}" for line in lines), sep="\n", end="\n" if lines else "")
+        print(
+            *(f"{name} {line}" for line in lines), sep="\n", end="\n" if lines else ""
+        )
     if changed:
         print("If that is meant, run tools/run_costs.py --write and commit the page.")
     print(f"{len(made)} passed, {changed} failed, 0 skipped")
