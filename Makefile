@@ -41,9 +41,9 @@ test-full: install
 	@MLXVK_FULL=1 tools/bootstrap.sh $(VENV)
 	@$(PY) tools/run_tests.py --build $(BUILD) --full
 
-test-drivers: $(BUILD)/build.ninja
+test-drivers: install
 	@echo "== Building"
-	@cmake --build $(BUILD) --target driver_compile driver_cost
+	@cmake --build $(BUILD) --target driver_compile
 	@$(PY) tools/run_drivers.py --build $(BUILD)
 	@$(PY) tools/run_costs.py --build $(BUILD)
 

@@ -121,14 +121,6 @@ if(NLOHMANN_INCLUDE_DIR)
   target_include_directories(driver_compile SYSTEM
                              PRIVATE "${NLOHMANN_INCLUDE_DIR}")
   target_link_libraries(driver_compile PRIVATE mlxvk_variants)
-  # And those of a model's step, with their assembly (tools/cost).
-  add_executable(driver_cost EXCLUDE_FROM_ALL
-                 "${PROJECT_SOURCE_DIR}/tests/drivers/driver_cost.cpp"
-                 "${PROJECT_SOURCE_DIR}/tests/drivers/cost_cases.cpp"
-                 "${PROJECT_SOURCE_DIR}/tests/drivers/null_device.cpp")
-  target_include_directories(driver_cost SYSTEM
-                             PRIVATE "${NLOHMANN_INCLUDE_DIR}")
-  target_link_libraries(driver_cost PRIVATE mlxvk_variants)
 endif()
 
 # The translator as a command, and over kernels that tests/kernels/extract.py finds.

@@ -60,7 +60,6 @@ NullDevice::NullDevice(const Instance& instance, size_t index)
   };
   load(get_properties_, "vkGetPipelineExecutablePropertiesKHR");
   load(get_statistics_, "vkGetPipelineExecutableStatisticsKHR");
-  load(get_texts_, "vkGetPipelineExecutableInternalRepresentationsKHR");
 
   layout_ = create_layout(vk_, device_);
   // As on hardware whose probes pass (runtime/device.cpp, probe.cpp).
@@ -107,39 +106,7 @@ void NullDevice::check(const KernelCode& code) const {
   }
 }
 
-nlohmann::json NullDevice::texts_of(VkPipeline pipeline, uint32_t executable)
-    const {
-  VkPipelineExecutableInfoKHR which{
-      VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
-  which.pipeline = pipeline;
-  which.executableIndex = executable;
-  uint32_t count = 0;
-  vk_check(
-      get_texts_(device_, &which, &count, nullptr),
-      "vkGetPipelineExecutableInternalRepresentationsKHR");
-  std::vector<VkPipelineExecutableInternalRepresentationKHR> found(
-      count,
-      {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR});
-  std::vector<std::string> room(count);
-  for (bool sized : {false, true}) { // first their sizes, then their data
-    for (uint32_t i = 0; i < count && sized; ++i) {
-      room[i].resize(found[i].dataSize);
-      found[i].pData = room[i].data();
-    }
-    vk_check(
-        get_texts_(device_, &which, &count, found.data()),
-        "vkGetPipelineExecutableInternalRepresentationsKHR");
-  }
-  auto texts = nlohmann::json::object();
-  for (uint32_t i = 0; i < count; ++i) {
-    if (found[i].isText) {
-      texts[found[i].name] = room[i].c_str(); // without the closing zero
-    }
-  }
-  return texts;
-}
-
-nlohmann::json NullDevice::statistics(VkPipeline pipeline, bool texts) const {
+nlohmann::json NullDevice::statistics(VkPipeline pipeline) const {
   VkPipelineInfoKHR of{VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR};
   of.pipeline = pipeline;
   uint32_t n = 0;
@@ -182,24 +149,17 @@ nlohmann::json NullDevice::statistics(VkPipeline pipeline, bool texts) const {
           one[s.name] = s.value.u64;
       }
     }
-    if (texts) {
-      one["texts"] = texts_of(pipeline, i);
-    }
     all.push_back(std::move(one));
   }
   return all;
 }
 
-nlohmann::json NullDevice::compile(const AnyVariant& variant, bool texts)
-    const {
+nlohmann::json NullDevice::compile(const AnyVariant& variant) const {
   auto code = compile_kernel(
       variant.file, variant.defines, false, globals_, &default_disk_cache());
   check(code);
   VkComputePipelineCreateInfo info{};
   info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
-  if (texts) {
-    info.flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
-  }
   info.layout = layout_;
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
@@ -212,7 +172,7 @@ nlohmann::json NullDevice::compile(const AnyVariant& variant, bool texts)
   ask_subgroups(caps, wanted, code.reflection.local_size[0], info.stage, size);
   VkPipeline pipeline =
       create_pipeline(vk_, device_, VK_NULL_HANDLE, info, code.spirv, "");
-  auto result = statistics(pipeline, texts);
+  auto result = statistics(pipeline);
   auto& local = code.reflection.local_size;
   for (auto& one : result) {
     one["workgroup"] = local[0] * local[1] * local[2];

@@ -30,24 +30,20 @@ class NullDevice {
   // One object an executable of the pipeline (a driver may make several, of
   // different subgroup sizes): "subgroup", "workgroup", and the driver's own
   // statistics by their names. Throws std::exception where the variant needs
-  // what the device lacks, goes beyond its limits, or does not compile. With
-  // `texts`, "texts" has the driver's representations of the executable, such
-  // as its assembly, by their names.
-  nlohmann::json compile(const AnyVariant& variant, bool texts = false) const;
+  // what the device lacks, goes beyond its limits, or does not compile.
+  nlohmann::json compile(const AnyVariant& variant) const;
 
   const Caps caps;
 
  private:
   void check(const KernelCode& code) const;
-  nlohmann::json statistics(VkPipeline pipeline, bool texts) const;
-  nlohmann::json texts_of(VkPipeline pipeline, uint32_t executable) const;
+  nlohmann::json statistics(VkPipeline pipeline) const;
 
   Vk vk_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   PFN_vkGetPipelineExecutablePropertiesKHR get_properties_ = nullptr;
   PFN_vkGetPipelineExecutableStatisticsKHR get_statistics_ = nullptr;
-  PFN_vkGetPipelineExecutableInternalRepresentationsKHR get_texts_ = nullptr;
   NamedValues globals_;
 };
 

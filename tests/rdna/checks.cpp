@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "counts.h"
 #include "wave.h"
 
 namespace rdna {
@@ -34,6 +35,8 @@ void each_lane(uint64_t lanes, Body body) {
 }
 
 } // namespace
+
+Checks::Checks() : counts_(counts()) {}
 
 void Checks::barrier() {
   global_races_.barrier();
@@ -69,6 +72,9 @@ void Checks::begin_group(uint32_t shared_bytes) {
 }
 
 void Checks::resolve(const Access& access, uint8_t** host) {
+  if (counts_) {
+    counts_->access(access);
+  }
   if (access.space == Space::Shared) {
     resolve_shared(access, host);
   } else {

@@ -15,8 +15,12 @@
 
 namespace rdna {
 
+class Counts;
+
 class Checks : public Memory {
  public:
+  Checks();
+
   // All earlier work of the queue ended.
   void barrier();
   // Later accesses belong to another dispatch; `name` is for messages.
@@ -41,6 +45,7 @@ class Checks : public Memory {
   [[noreturn]] void race(Act act, const Races::Conflict& conflict);
 
   GpuMemory& memory_ = gpu_memory();
+  Counts* counts_;
   std::vector<uint8_t> shared_;
   Races shared_races_, global_races_;
   std::vector<std::string> dispatches_; // since the last barrier

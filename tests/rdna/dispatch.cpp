@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "counts.h"
 #include "gpu_memory.h"
 #include "settings.h"
 
@@ -35,9 +36,6 @@ bool wants_group_id(const Dispatch& d, int dimension) {
 }
 bool wants_group_size(const Dispatch& d) {
   return field(d.rsrc2, 10, 1);
-}
-uint32_t shared_bytes(const Dispatch& d) {
-  return field(d.rsrc2, 15, 9) * 512;
 }
 
 std::string triple(const uint32_t* v) {
@@ -89,6 +87,22 @@ std::string listing(const Program& program, size_t index) {
 
 } // namespace
 
+uint64_t Dispatch::groups() const {
+  uint64_t total = 1;
+  for (int i = 0; i < 3; ++i) {
+    total *= end[i] - first[i];
+  }
+  return total;
+}
+
+uint32_t Dispatch::registers() const {
+  return (lanes == 64 ? 4 : 8) * (field(rsrc1, 0, 6) + 1);
+}
+
+uint32_t Dispatch::shared_bytes() const {
+  return field(rsrc2, 15, 9) * 512;
+}
+
 struct Dispatcher::Group {
   enum class State : uint8_t { Ready, Waiting, Ended };
 
@@ -115,10 +129,9 @@ void Dispatcher::run(const Dispatch& d) {
   bool running = false;
   try {
     Target target{settings().processor, settings().gfx, d.lanes};
-    uint64_t counts[3], total = 1;
+    uint64_t sizes[3], total = d.groups();
     for (int i = 0; i < 3; ++i) {
-      counts[i] = d.end[i] - d.first[i];
-      total *= counts[i];
+      sizes[i] = d.end[i] - d.first[i];
     }
     if (!total) {
       return;
@@ -126,6 +139,9 @@ void Dispatcher::run(const Dispatch& d) {
     {
       auto guard = gpu_memory().in_use();
       program = &decode(target, d.code, code_at(d.code));
+    }
+    if (counts()) {
+      counts()->begin(*program);
     }
     // i -> (step * i + first) modulo total is a permutation.
     uint64_t step = random_() % total, first = random_() % total;
@@ -135,14 +151,17 @@ void Dispatcher::run(const Dispatch& d) {
     for (uint64_t i = 0; i < total; ++i) {
       uint64_t n = uint64_t((__uint128_t(step) * i + first) % total);
       for (int k = 0; k < 3; ++k) {
-        group.id[k] = d.first[k] + uint32_t(n % counts[k]);
+        group.id[k] = d.first[k] + uint32_t(n % sizes[k]);
         bool last = group.id[k] == d.end[k] - 1;
         group.threads[k] = last ? d.last_threads[k] : d.threads[k];
-        n /= counts[k];
+        n /= sizes[k];
       }
       auto guard = gpu_memory().in_use();
       running = true;
       run_group(d, *program, group);
+    }
+    if (counts()) {
+      counts()->end(d, hash_of(*program, d.code));
     }
   } catch (const Fault& fault) {
     report_fault(d, program, running ? &group : nullptr, fault.what());
@@ -160,7 +179,7 @@ void Dispatcher::run_group(
   }
   group.states.assign(count, Ready);
   group.executed.assign(count, 0);
-  checks_.begin_group(shared_bytes(d));
+  checks_.begin_group(d.shared_bytes());
   for (uint32_t i = 0; i < count; ++i) {
     start_wave(d, group, i);
   }
@@ -239,7 +258,7 @@ void Dispatcher::start_wave(
   w.s[kM0] = 0; // RADV's ds_append, which works on cards, relies on it
   w.mode = mode_of(d);
   if (gfx == 10 && d.lanes == 64) {
-    w.first_shared = 4 * (field(d.rsrc1, 0, 6) + 1); // VGPRS
+    w.first_shared = d.registers();
   }
   w.scratch_bytes = has_scratch(d) ? d.scratch_bytes / d.lanes : 0;
   w.scratch.assign(size_t(w.scratch_bytes) * d.lanes, 0xff);

@@ -23,7 +23,12 @@ struct Dispatch {
   uint32_t threads[3]; // of a workgroup
   uint32_t last_threads[3]; // of the last workgroup in that dimension
   uint32_t lanes; // of a wave, 32 or 64
+  bool internal; // RADV's own fills and copies
   std::string name; // "dispatch 3 of submission 7"
+
+  uint64_t groups() const;
+  uint32_t registers() const; // vector registers of a lane
+  uint32_t shared_bytes() const;
 };
 
 class Dispatcher {

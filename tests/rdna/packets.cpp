@@ -226,6 +226,7 @@ void CommandProcessor::dispatch(const uint32_t* counts, uint32_t initiator) {
     d.first[i] = from_zero ? 0 : sh(kStartX + 4 * i);
     d.end[i] = counts[i];
   }
+  d.internal = partial;
   d.name = "dispatch " + std::to_string(dispatch_++) + " of submission " +
       std::to_string(submission_);
   checks_.begin_dispatch(d.name);

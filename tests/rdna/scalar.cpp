@@ -265,6 +265,7 @@ constexpr Row rows[] = {
     SHIFT64Z(s_lshr_b64, a >> (b & 63)),
     SHIFT64Z(s_ashr_i64, i64(a) >> (b & 63)),
     S2Z(s_bfe_u32, field(a, b & 31, b >> 16 & 127)),
+    S2Z(s_absdiff_i32, i32(a - b) < 0 ? b - a : a - b),
     S2Z(s_bfe_i32, signed_field(a, b & 31, b >> 16 & 127)),
     SHIFT64Z(s_bfe_u64, field64(a, b)),
     SHIFT64Z(s_bfe_i64, signed_field64(a, b)),

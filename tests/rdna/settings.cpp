@@ -27,6 +27,7 @@ Settings read() {
   auto seed = variable("RDNA_SEED");
   s.seed = seed.empty() ? 1 : std::strtoull(seed.c_str(), nullptr, 0);
   s.report = variable("RDNA_REPORT");
+  s.counts = variable("RDNA_COUNTS");
   return s;
 }
 

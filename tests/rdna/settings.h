@@ -12,6 +12,7 @@ struct Settings {
   uint64_t seed; // RDNA_SEED: of the order of waves and workgroups; default 1
   std::string report; // RDNA_REPORT: a folder; a process's faults are in a file
                       // named by its number
+  std::string counts; // RDNA_COUNTS: a folder for counts of what is executed
 };
 
 // Ends the process if the processor is missing or unknown.

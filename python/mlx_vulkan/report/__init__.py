@@ -17,7 +17,7 @@ from .. import advice, arguments, native, selftest
 from ..arguments import Failed, note
 from ..bench import report as tables
 from ..bench.shapes import SHAPES
-from . import kernels, predictions, private, summary
+from . import kernels, private, summary
 
 EXAMPLES = """
 mlx-vulkan report
@@ -116,15 +116,11 @@ def measure(args, facts: dict) -> dict:
         checked = check(part, args.only)
         speeds = time_model(part, args.shape)
         found = time_kernels(part, args.shape)
-    chip = predictions.find(name)
-    limits = kernels.limits(name, chip, found)
+    limits = kernels.limits(name, found)
     matrices = facts["device"]["optional"].get("VK_KHR_cooperative_matrix", False)
     phases = [kernels.describe(p, limits, matrices) for p in found["phases"]]
     for phase in phases:
         phase["step_ms"] = step_ms(phase, speeds)
-    if chip and args.shape == predictions.SHAPE:
-        for phase in phases:
-            predictions.compare(phase, chip)
     report = {
         "format": FORMAT,
         **facts,

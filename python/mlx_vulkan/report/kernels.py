@@ -30,8 +30,6 @@ RULES = {
 
 # A kernel is suspected if its limit would save this share of its phase.
 SUSPECT = 0.1
-# It is also suspected if it has this share and reaches so little of its prediction.
-SHARE, OF_PREDICTED = 0.05, 0.6
 # Faster is implausible: operands may exceed what is read of them, as in a gather.
 TOO_FAST = 1.2
 
@@ -124,9 +122,9 @@ def best(phase: dict, what: str) -> float:
     return max(rates, default=0)
 
 
-def limits(name: str, chip: dict | None, found: dict) -> dict:
-    """The GPU's limits, from its data sheet or the cost model's table, or as reached by
-    a copy and products, whose rates are given in any case."""
+def limits(name: str, found: dict) -> dict:
+    """The GPU's limits, from its data sheet or as reached by a copy and products, whose
+    rates are given in any case."""
     reached = found["limits"]
     measured = {}
     for limit, of, what, unit in zip(
@@ -137,9 +135,6 @@ def limits(name: str, chip: dict | None, found: dict) -> dict:
     if sheet := chips.find(name):
         used = {MEMORY: sheet.memory, HALF: sheet.half, F32: sheet.f32}
         source = sheet.source
-    elif chip and chip["product"]:
-        products = {HALF: chip["tflops"], F32: chip["tflops"]}
-        used, source = {MEMORY: chip["gb_s"], **products}, "tools/cost/chips.py"
     return {**used, "source": source, "measured": measured}
 
 
@@ -197,20 +192,14 @@ def lost(row: dict) -> float:
     return row["share"] * (1 - known)
 
 
-def is_suspect(row: dict) -> bool:
-    below = OF_PREDICTED * row.get("predicted", 0) > (row["fraction"] or 0)
-    return lost(row) >= SUSPECT or (row["share"] >= SHARE and below)
-
-
 def suspects(phases: list[dict]) -> list[dict]:
     """Kernels that lose much, and whose choice a rule can change."""
     found = [
         {"phase": phase["name"], "lost": lost(row)}
         | {name: row[name] for name in ("kernel", "share", "fraction", "rule")}
         | {"why": sorted({c["why"] for c in row["chosen"] if c["why"]})}
-        | {name: row[name] for name in ("predicted", "not_predicted") if name in row}
         for phase in phases
         for row in phase["kernels"]
-        if is_suspect(row)
+        if lost(row) >= SUSPECT
     ]
     return sorted(found, key=lambda row: -row["lost"])

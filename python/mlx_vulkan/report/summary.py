@@ -48,23 +48,13 @@ def of_phase(phase: dict) -> list[str]:
         lines[0] += f", of {number(phase['step_ms'])} ms without the profile"
     for row in phase["kernels"][:5]:
         line = f"  {percent(row['share']):>5} {file_of(row['kernel'])[:24]:24}"
-        lines.append(line + f" {reached(row)}")
+        lines.append(line + f" {percent(row['fraction'])} of its limit")
     return lines
-
-
-def reached(row: dict) -> str:
-    text = f"{percent(row['fraction'])} of its limit"
-    if "predicted" in row:
-        text += f", predicted {percent(row['predicted'])}"
-    return text
 
 
 def suspect(row: dict) -> list[str]:
-    what = f"  {row['phase']}: {percent(row['share'])} of the time at {reached(row)}:"
+    at = f"{percent(row['share'])} of the time at {percent(row['fraction'])}"
+    what = f"  {row['phase']}: {at} of its limit:"
     rule = f"    chosen by {row['rule']}" if row["rule"] else "    no plan chose it"
     why = "; ".join(row["why"])
-    other = row.get("not_predicted")
-    lines = [what, f"    {row['kernel']}", rule + (f" ({why})" if why else "")]
-    if other:
-        lines.append(f"    the cost model expected {', '.join(map(file_of, other))}")
-    return lines
+    return [what, f"    {row['kernel']}", rule + (f" ({why})" if why else "")]

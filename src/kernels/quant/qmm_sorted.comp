@@ -57,6 +57,10 @@ uint64_t from_side[LOADS_SIDE]; // index of the first group
 uint items_of[ELEMENTS_C];
 #define ROW_OF(e) (items_of[e] / MN)
 #define COLUMN_OF(e) (items_of[e] % MN)
+#if SG >= 32
+#define TESTS_COLUMNS // AMD's elements of an invocation are in one column
+bool one_column;
+#endif
 #endif
 
 // Linear index in which lanes of a subgroup are contiguous.
@@ -76,6 +80,13 @@ void find_items() {
   UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
     items_of[e] = uint(numbers[e]);
   }
+#ifdef TESTS_COLUMNS
+  uint others = 0;
+  UNROLL for (uint e = 1; e < ELEMENTS_C; ++e) {
+    others |= COLUMN_OF(e) ^ COLUMN_OF(0);
+  }
+  one_column = subgroupAll(others == 0);
+#endif
   SYNC_SUBGROUP
 #endif
 }
@@ -263,8 +274,11 @@ MATRIX_C sums[FM * FN]; // sums of one group
 
 // Scales the sums of group g of the tile, adds them to acc, and clears them.
 void scale_sums(uint g, uint wm, uint wn) {
+  vec2 scale[FN];
   UNROLL for (uint e = 0; e < ELEMENTS_C; ++e) {
-    vec2 scale[FN];
+#ifdef TESTS_COLUMNS
+    if (e == 0 || !one_column)
+#endif
     UNROLL for (uint j = 0; j < FN; ++j) {
       scale[j] = side[g * BN + (wn * FN + j) * MN + COLUMN_OF(e)];
     }

@@ -535,6 +535,13 @@ bool takes_sorted(const Caps& caps, const Typed& s) {
       caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
 }
 
+// Whether f16 matrices repay the two dispatches more, some 8 us, that pack few
+// rows of bf16 and sum parts (docs/lab/2026-11-28-executed-amd.md).
+bool repays_packing(const Caps& caps, const Typed& s) {
+  return units_of(caps, s).halves &&
+      uint64_t(s.n) * s.k >= uint64_t(caps.cores()) << 16;
+}
+
 // A tile of codes and the number of parts of k.
 struct CodeTile {
   Tile tile;
@@ -715,12 +722,15 @@ plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
     return plan_sorted_tall(caps, shape);
   }
   // Tiles repay for sorted experts if each has several rows.
-  bool tiled = shape.sorted
-      ? shape.batch >= t.sorted_rows &&
+  bool sorted = takes_sorted(caps, shape);
+  uint32_t vectors = sorted && repays_packing(caps, shape) ? t.few_rows - 1
+      : shape.transpose                                    ? t.vector_rows
+                        : t.plain_vector_rows;
+  bool tiled = shape.sorted ? shape.batch >= t.sorted_rows &&
           rows_of_expert(shape) >= t.sorted_expert_rows
-      : shape.m > (shape.transpose ? t.vector_rows : t.plain_vector_rows);
+                            : shape.m > vectors;
   if (tiled) {
-    if (takes_sorted(caps, shape)) {
+    if (sorted) {
       return plan_sorted(caps, shape);
     }
     return shape.x_aligned && shape.units.lanes ? plan_coopmat(caps, shape)
