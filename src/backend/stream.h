@@ -26,6 +26,14 @@ Placement current_placement();
 // closes the batch when that is due. The caller has waited for events of the
 // inputs and holds a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
+// The same for arrays without a graph.
+void evaluate(
+    Primitive& primitive,
+    std::vector<array>& inputs,
+    std::vector<array>& outputs,
+    StreamEncoder& encoder);
+// As MLX's eval: waits while too many batches or bytes are under way.
+void wait_for_room(Stream stream);
 
 // Ends the allocator's thread at exit (deferred_free.h).
 void stop_deferred_free();
