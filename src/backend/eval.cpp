@@ -13,7 +13,6 @@
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
 #include "mlx/utils.h"
-#include "ops/traced/traced_step.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "runtime/recorder.h"

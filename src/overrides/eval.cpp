@@ -26,9 +26,7 @@
 #include "mlx/transforms.h"
 #include "mlx/transforms_impl.h"
 #include "mlx/utils.h"
-#include "ops/traced/traced_step.h"
 #include "overrides/default_device.h"
-#include "overrides/eval_order.h"
 
 namespace mlx::core {
 

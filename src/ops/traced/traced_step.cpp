@@ -9,7 +9,6 @@
 
 #include "backend/stream.h"
 #include "mlx/transforms_impl.h"
-#include "overrides/eval_order.h"
 
 namespace mlx::core::vulkan {
 

@@ -88,10 +88,6 @@ class Late : public Unknown {
   int slot_, length_;
 };
 
-// How many operations evaluating the primitive encodes: those of the step, 0
-// for an output of one, 1 for any other.
-uint32_t operations_of(const Primitive& primitive);
-
 class TracedStep : public std::enable_shared_from_this<TracedStep> {
  public:
   // Keeps the graph of `outputs`, made on `stream` from `given` inputs. Throws
@@ -113,6 +109,7 @@ class TracedStep : public std::enable_shared_from_this<TracedStep> {
   std::vector<array>
   run(const std::vector<array>& given, const Positions& at, Stream stream);
 
+  // As the function of backend/stream.h.
   static uint32_t operations_of(const Primitive& primitive);
 
  private:
