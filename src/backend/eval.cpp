@@ -9,6 +9,7 @@
 #include "backend/event.h"
 #include "backend/stream.h"
 #include "mlx/fast_primitives.h"
+#include "mlx/memory.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
 #include "mlx/utils.h"
@@ -27,26 +28,31 @@ bool awaits_cpu(const array& x, vulkan::Memory& memory) {
   return b && b->mirrored() && memory.awaits_cpu(*b);
 }
 
-// Unpins the inputs of `arr` while it is encoded, so that they can be donated,
-// and pins inputs and siblings afterwards. Outputs need no pin: something that
-// the same eval encodes later reads them (the last reader is MLX's
+// Unpins the inputs while a primitive is encoded, so that they can be donated,
+// and pins inputs and siblings afterwards. A single output needs no pin:
+// something that the same eval encodes later reads it (the last reader is MLX's
 // Synchronizer), and after an exception MLX waits for all streams.
 class UnpinInputs {
  public:
-  UnpinInputs(array& arr, vulkan::Encoder& encoder)
-      : arr_(arr), encoder_(encoder) {
-    for (auto& in : arr.inputs()) {
+  UnpinInputs(
+      std::vector<array>& inputs,
+      std::vector<array>& outputs,
+      vulkan::Encoder& encoder)
+      : inputs_(inputs), outputs_(outputs), encoder_(encoder) {
+    for (auto& in : inputs) {
       if (auto* b = buffer_of(in)) {
         encoder.unpin(*b);
       }
     }
   }
   ~UnpinInputs() {
-    for (auto& in : arr_.inputs()) {
+    for (auto& in : inputs_) {
       keep(in);
     }
-    for (auto& sibling : arr_.siblings()) {
-      keep(sibling);
+    if (outputs_.size() > 1) {
+      for (auto& out : outputs_) {
+        keep(out);
+      }
     }
   }
 
@@ -57,15 +63,17 @@ class UnpinInputs {
     }
   }
 
-  array& arr_;
+  std::vector<array>&inputs_, &outputs_;
   vulkan::Encoder& encoder_;
 };
 
 // Inputs that a CPU stream still writes are held, which prevents their
 // donation: their memory must not be reused.
-std::vector<array> inputs_to_hold(array& arr, vulkan::Memory& memory) {
+std::vector<array> inputs_to_hold(
+    const std::vector<array>& inputs,
+    vulkan::Memory& memory) {
   std::vector<array> held;
-  for (auto& in : arr.inputs()) {
+  for (auto& in : inputs) {
     if (awaits_cpu(in, memory)) {
       held.push_back(in);
     }
@@ -133,24 +141,26 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Whether arr begins a half of a transformer's layer or of a similar block, so
-// that rewrite.h joins no records across it. Norms of heads, which have one
-// axis more, lie within a half.
-bool behind_seam(const array& arr) {
-  auto& p = arr.primitive();
+// Whether `p`, which makes `arr`, begins a half of a transformer's layer or of
+// a similar block, so that rewrite.h joins no records across it. Norms of
+// heads, which have one axis more, lie within a half.
+bool behind_seam(const Primitive& p, const array& arr) {
   return arr.ndim() <= 3 &&
       (typeid(p) == typeid(fast::RMSNorm) ||
        typeid(p) == typeid(fast::LayerNorm));
 }
 
 // A primitive with the arrays that it takes and makes, for reports.
-std::string description(const array& arr) {
+std::string description(
+    const Primitive& primitive,
+    const std::vector<array>& inputs,
+    const array& arr) {
   std::ostringstream text;
-  text << arr.primitive().name() << " of ";
+  text << primitive.name() << " of ";
   auto list = [&](const array& a) { text << a.dtype() << ' ' << a.shape(); };
-  for (size_t i = 0; i < arr.inputs().size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     text << (i ? ", " : "");
-    list(arr.inputs()[i]);
+    list(inputs[i]);
   }
   text << ", which makes ";
   list(arr);
@@ -170,27 +180,38 @@ void commit(StreamEncoder& stream_encoder) {
 } // namespace
 
 void evaluate(array& arr, StreamEncoder& stream_encoder) {
+  gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
+  if (operations_of(arr.primitive()) == 0) {
+    arr.primitive().eval_gpu(arr.inputs(), outputs.arrays());
+    return;
+  }
+  evaluate(arr.primitive(), arr.inputs(), outputs.arrays(), stream_encoder);
+}
+
+void evaluate(
+    Primitive& primitive,
+    std::vector<array>& inputs,
+    std::vector<array>& made,
+    StreamEncoder& stream_encoder) {
   auto& encoder = stream_encoder.raw();
-  if (behind_seam(arr) && encoder.needs_commit_at_seam()) {
+  auto& arr = made[0];
+  if (behind_seam(primitive, arr) && encoder.needs_commit_at_seam()) {
     commit(stream_encoder);
     encoder.needs_commit_at_seam();
   }
-  auto& inputs = arr.inputs();
-  gpu::Outputs outputs(arr, stream_encoder.spare_outputs);
   {
-    gpu::UnpinInputs unpinned(arr, encoder);
+    gpu::UnpinInputs unpinned(inputs, made, encoder);
     std::vector<array> held;
     if (had_cpu_producers()) {
-      held = gpu::inputs_to_hold(arr, encoder.device().memory());
+      held = gpu::inputs_to_hold(inputs, encoder.device().memory());
     }
-    auto& made = outputs.arrays();
     auto is_empty = [](const array& x) { return x.size() == 0; };
     if (std::all_of(made.begin(), made.end(), is_empty)) {
       for (auto& x : made) {
         x.set_data(allocator::malloc(0));
       }
     } else {
-      arr.primitive().eval_gpu(inputs, made);
+      primitive.eval_gpu(inputs, made);
     }
   }
   // Views and donated inputs pin nothing new.
@@ -204,7 +225,7 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
   auto* open = encoder.open_batch();
   std::shared_ptr<Completion> done;
   if (config().debug_bounds && open && !open->empty()) {
-    encoder.name_call(description(arr));
+    encoder.name_call(description(primitive, inputs, arr));
     done = encoder.current_completion();
   }
   if (done || encoder.needs_commit()) {
@@ -217,6 +238,21 @@ void evaluate(array& arr, StreamEncoder& stream_encoder) {
     if (auto error = done->error(); !error.empty()) {
       throw std::runtime_error(error);
     }
+  }
+}
+
+void wait_for_room(Stream stream) {
+  constexpr int most_active_tasks = 10;
+  auto& tasks = scheduler::scheduler();
+  auto too_much_memory = [&] {
+    return tasks.n_active_tasks() > 0 &&
+        get_active_memory() > get_memory_limit();
+  };
+  if (tasks.n_active_tasks() > most_active_tasks || too_much_memory()) {
+    gpu::finalize(stream);
+    do {
+      tasks.wait_for_one();
+    } while (too_much_memory());
   }
 }
 

@@ -26,6 +26,20 @@ Placement current_placement();
 // closes the batch when that is due. The caller has waited for events of the
 // inputs and holds a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
+// The same for arrays without a graph.
+void evaluate(
+    Primitive& primitive,
+    std::vector<array>& inputs,
+    std::vector<array>& outputs,
+    StreamEncoder& encoder);
+// How many operations evaluating the primitive encodes: those of a traced step,
+// 0 for an output of one, 1 for any other.
+uint32_t operations_of(const Primitive& primitive);
+// The arrays that an eval of `outputs` would encode, in its order, one of each
+// group of siblings. Empty if the graph does not belong to `stream` alone.
+std::vector<array> eval_order(std::vector<array> outputs, Stream stream);
+// As MLX's eval: waits while too many batches or bytes are under way.
+void wait_for_room(Stream stream);
 
 // Ends the allocator's thread at exit (deferred_free.h).
 void stop_deferred_free();

@@ -35,9 +35,6 @@ void async_eval_of_mlx(std::vector<array> outputs);
 
 namespace {
 
-// As in MLX's eval: waits if more batches are under way.
-constexpr int most_active_tasks = 10;
-
 // The last array of a walk; its inputs are the requested arrays.
 class AllOf : public Primitive {
  public:
@@ -94,6 +91,8 @@ class Walk {
   // Evaluates the tape from its end; Then::Wait also waits for the GPU.
   void run();
 
+  // The tape without last_, in the order of run().
+  std::vector<array> order() const;
   std::vector<array> take_outputs() {
     return std::move(last_.inputs());
   }
@@ -105,7 +104,6 @@ class Walk {
   }
   void follow(array& in, vulkan::Encoder& encoder);
   void encode(array& a, vulkan::StreamEncoder& encoder);
-  void wait_for_room();
   void clear_up();
 
   Stream stream_;
@@ -174,6 +172,14 @@ void Walk::make_tape() {
   }
 }
 
+std::vector<array> Walk::order() const {
+  std::vector<array> all;
+  for (size_t i = tape_.size(); i-- > 1;) {
+    all.push_back(*tape_[i]);
+  }
+  return all;
+}
+
 // Follows an input of an earlier eval, which may be of another stream.
 void Walk::follow(array& in, vulkan::Encoder& encoder) {
   auto& e = in.event();
@@ -203,26 +209,12 @@ void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
     follow(in, encoder.raw());
   }
   vulkan::evaluate(a, encoder);
-  wait_for_room();
+  vulkan::wait_for_room(stream_);
   a.set_status(array::Status::evaluated);
   for (auto& s : a.siblings()) {
     s.set_status(array::Status::evaluated);
   }
   a.detach();
-}
-
-void Walk::wait_for_room() {
-  auto& tasks = scheduler::scheduler();
-  auto too_much_memory = [&] {
-    return tasks.n_active_tasks() > 0 &&
-        get_active_memory() > get_memory_limit();
-  };
-  if (tasks.n_active_tasks() > most_active_tasks || too_much_memory()) {
-    gpu::finalize(stream_);
-    do {
-      tasks.wait_for_one();
-    } while (too_much_memory());
-  }
 }
 
 // After an exception: submits the encoded work and signals its waiters. The
@@ -246,7 +238,11 @@ void Walk::run() {
     auto& encoder = vulkan::encoder(stream_);
     encoder.raw().begin_eval(vulkan::number_of(event_));
     if (then_ == Then::Wait) {
-      encoder.raw().expect(static_cast<uint32_t>(tape_.size()));
+      uint32_t operations = 0;
+      for (auto* a : tape_) {
+        operations += vulkan::operations_of(a->primitive());
+      }
+      encoder.raw().expect(operations);
     }
     vulkan::PlacementScope placement(vulkan::Placement::Device);
     while (!tape_.empty()) {
@@ -324,6 +320,17 @@ void async_eval_and_wait(std::vector<array> outputs) {
 }
 
 } // namespace
+
+std::vector<array> vulkan::eval_order(
+    std::vector<array> outputs,
+    Stream stream) {
+  Walk walk(stream, std::move(outputs), Then::GoOn);
+  if (!walk.count()) {
+    return {};
+  }
+  walk.make_tape();
+  return walk.order();
+}
 
 void async_eval(std::vector<array> outputs) {
   vulkan::tell_if_on_cpu();

@@ -31,11 +31,17 @@ struct Call {
   float number(size_t i) const {
     return std::bit_cast<float>(integer(i));
   }
-  array make(Shape shape, Dtype type, bool open, Late::Build build) const {
+  array make(
+      Shape shape,
+      Dtype type,
+      bool open,
+      Late::Build build,
+      int slot = -1,
+      int length = 0) const {
     return array(
         std::move(shape),
         type,
-        std::make_shared<Late>(stream, open, std::move(build)),
+        std::make_shared<Late>(stream, open, std::move(build), slot, length),
         inputs);
   }
 };
@@ -54,12 +60,10 @@ array put(const Call& call) {
   auto build = [slot](Inputs in, const Positions& at, Stream s) {
     int start = at.at(slot);
     auto [from, to] = places(in[0], start, start + in[1].shape(-2));
-    if (start < 0 || to[in[0].ndim() - 2] > in[0].shape(-2)) {
-      throw NoRoom();
-    }
     return slice_update(in[0], in[1], from, to, s);
   };
-  return call.make(cache.shape(), cache.dtype(), true, build);
+  int length = call.inputs.at(1).shape(-2);
+  return call.make(cache.shape(), cache.dtype(), true, build, slot, length);
 }
 
 array take(const Call& call) {
@@ -102,16 +106,6 @@ array causal(const Call& call) {
     return causal_mask(n, at.at(slot), window, padding, s);
   };
   return call.make({n, n}, bool_, true, build);
-}
-
-array rolled(const Call& call) {
-  int size = call.integer(0), shift = call.integer(1), window = call.integer(2);
-  auto build = [=](Inputs, const Positions& at, Stream s) {
-    array keys = arange(at.at(size), s);
-    array seen = greater_equal(keys, array(at.at(size) - window, int32), s);
-    return roll(seen, at.at(shift), s);
-  };
-  return call.make({1}, bool_, true, build);
 }
 
 Shape attended(const array& q, const array& v) {
@@ -200,8 +194,7 @@ array position(const Call& call) {
   auto build = [slot](Inputs, const Positions& at, Stream) {
     return array(at.at(slot), int32);
   };
-  auto late = std::make_shared<Late>(call.stream, false, build, slot);
-  return array({}, int32, std::move(late), {});
+  return call.make({}, int32, false, build, slot);
 }
 
 } // namespace
@@ -224,7 +217,6 @@ array late(
       {"put", put},
       {"take", take},
       {"causal", causal},
-      {"rolled", rolled},
       {"attend", attend},
       {"attend_codes", attend_codes}};
   for (auto& [name, make] : parts) {

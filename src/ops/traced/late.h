@@ -21,7 +21,6 @@ using Scalars = std::vector<fast::ScalarArg>;
 //   take       (cache) [slot] -> its first places of axis -2
 //   causal     ([left_padding]) [slot, n, window] -> mlx-lm's causal mask of n
 //              queries after that offset; window 0: none
-//   rolled     () [slot of size, slot of shift, window] -> a rotating cache's
 //   attend     (q, k, v, [mask], [sinks]) [scale, causal, mask, sinks]
 //   attend_codes (q, 3 of k, 3 of v, [mask]) [scale, causal, group, bits]
 //

@@ -2,11 +2,14 @@
 //
 // Python's model runs once on arrays that have no value yet (Given) and leaves
 // what depends on the position to functions (Late). TracedStep keeps that graph
-// and builds it anew for other inputs and positions: the same primitives on the
-// same shapes as the model would make, so that kernels, rewrites and bits are
-// those of a step that is not traced. docs/dev/traced-step.md
+// and evaluates it anew for other inputs and positions: the same primitives on
+// the same shapes in the same order as the model's, so that kernels, rewrites
+// and bits are those of a step that is not traced. docs/dev/traced-step.md
 //
-// Threads: a TracedStep may be shared; run() of one step excludes itself.
+// A step is one array of MLX's graph, whose evaluation makes and encodes those
+// of the record one after another, without a graph of them.
+//
+// Threads: any; evaluations of one step exclude one another.
 #pragma once
 
 #include <cstdint>
@@ -63,11 +66,18 @@ class Late : public Unknown {
  public:
   using Build = std::function<
       array(const std::vector<array>& inputs, const Positions&, Stream)>;
-  // slot: of the position that it is, if it is no more than that; -1 otherwise.
-  Late(Stream stream, bool open, Build build, int slot = -1)
-      : Unknown(stream, open), build_(std::move(build)), slot_(slot) {}
+  // slot: of the position that it is, or at which it writes `length` places of
+  // its first input; -1 otherwise.
+  Late(Stream stream, bool open, Build build, int slot = -1, int length = 0)
+      : Unknown(stream, open),
+        build_(std::move(build)),
+        slot_(slot),
+        length_(length) {}
   int slot() const {
     return slot_;
+  }
+  int length() const {
+    return length_;
   }
   array build(const std::vector<array>& inputs, const Positions& at) {
     return build_(inputs, at, stream());
@@ -75,17 +85,10 @@ class Late : public Unknown {
 
  private:
   Build build_;
-  int slot_;
+  int slot_, length_;
 };
 
-// Thrown by Late where a step needs more room in a cache than there is.
-struct NoRoom : std::exception {
-  const char* what() const noexcept override {
-    return "[traced step] A cache has no room.";
-  }
-};
-
-class TracedStep {
+class TracedStep : public std::enable_shared_from_this<TracedStep> {
  public:
   // Keeps the graph of `outputs`, made on `stream` from `given` inputs. Throws
   // std::invalid_argument if other steps would need another graph: random
@@ -105,6 +108,9 @@ class TracedStep {
   // that was replaced, a transformation of the caller's, a full cache.
   std::vector<array>
   run(const std::vector<array>& given, const Positions& at, Stream stream);
+
+  // As the function of backend/stream.h.
+  static uint32_t operations_of(const Primitive& primitive);
 
  private:
   static constexpr uint32_t none = ~0u;
@@ -132,18 +138,40 @@ class TracedStep {
   };
   class Recorder;
 
-  bool holds_for(const std::vector<array>& given, Stream stream) const;
-  void build(const Positions& at);
+  class Whole;
+  class Part;
+  // An output is an input, or has the shape of an input, or one of its own.
+  struct Output {
+    Operand operand;
+    uint32_t given = none, like = none; // indices of inputs
+    Shape shape;
+    Dtype dtype = bool_;
+  };
+  // A step needs room for `length` places behind a position.
+  struct Room {
+    uint32_t given;
+    int slot, length;
+  };
+
+  bool holds_for(
+      const std::vector<array>& given,
+      const Positions& at,
+      Stream stream) const;
+  // The outputs. Takes the inputs, so that they can be donated.
+  std::vector<array> evaluate(std::vector<array>& inputs, const Positions& at);
+  void evaluate_nodes(const Positions& at);
   void clear();
 
   Stream stream_;
+  array empty_{0};
   std::vector<Node> nodes_; // in an order of evaluation
   std::vector<Parameter> given_;
-  std::vector<Operand> outputs_;
+  std::vector<Output> outputs_;
+  std::vector<Room> rooms_;
   std::vector<array> slots_; // empty between steps, but for constants
   std::vector<bool> constant_; // by slot
   std::vector<Watched> watched_;
-  std::mutex running_;
+  std::mutex evaluating_;
 };
 
 } // namespace mlx::core::vulkan
