@@ -1,12 +1,11 @@
-"""Write the performance tables and the chart from benchmarks/results, whose files
-benchmarks/peers/run.py writes.
+"""Write the performance table and chart from the newest file of benchmarks/results,
+which benchmarks/peers/run.py writes.
 
 python tools/gen_performance.py           # README.md, docs/performance.md, the chart
 python tools/gen_performance.py --check   # fails if one of them is out of date
 
-A table stands between `<!-- performance: WHAT -->` and `<!-- end -->`. WHAT is `all`, a
-table per file, or `short`, a line per model of the newest file, as the chart without
-decoding after 4,096 tokens.
+A table stands between `<!-- performance: WHAT -->` and `<!-- end -->`, where WHAT is
+`all`, or `short`: a line a model, as the chart without decoding after 4,096 tokens.
 """
 
 import argparse
@@ -27,13 +26,12 @@ def results(root: Path) -> Path:
     return max((root / "benchmarks" / "results").glob("*.json"), key=lambda p: p.stem)
 
 
-def median_of(value: list) -> str:
-    return f"{value[1]:,}"
-
-
-def text_of(value: list) -> str:
-    """Of the least, the median and the most."""
-    return f"{value[1]:,} ({value[0]:,}–{value[2]:,})"
+def text_of(value: float | list) -> str:
+    """Of one value, the least and the most, or least, median and most."""
+    if not isinstance(value, list):
+        return f"{value:,}"
+    ends = f"{value[0]:,}–{value[-1]:,}"
+    return ends if len(value) == 2 else f"{value[1]:,} ({ends})"
 
 
 def label(row: dict) -> str:
@@ -52,15 +50,14 @@ def short_table(facts: dict) -> list[str]:
     lines.append("|---" * (len(kinds) + 1) + "|")
     for model in dict.fromkeys(row["model"] for row in facts["rows"]):
         of_model = {label(r): r["values"] for r in short(facts) if r["model"] == model}
-        cells = [" / ".join(map(median_of, of_model[kind])) for kind in kinds]
+        cells = [" / ".join(map(text_of, of_model[kind])) for kind in kinds]
         lines.append(f"| {model} | {' | '.join(cells)} |")
     return lines
 
 
 def full_table(facts: dict) -> list[str]:
     names = [engine["name"] for engine in facts["engines"]]
-    lines = [f"| {facts['unit']} | | {' | '.join(names)} |"]
-    lines.append("|---|---" + "|---:" * len(names) + "|")
+    lines = [f"| {facts['unit']} | | {' | '.join(names)} |", "|---|---|---:|---:|---:|"]
     last = ""
     for row in facts["rows"]:
         model = row["model"] if row["model"] != last else ""
@@ -72,22 +69,8 @@ def full_table(facts: dict) -> list[str]:
 
 def table(facts: dict, what: str) -> str:
     lines = short_table(facts) if what == "short" else full_table(facts)
-    shown = "Medians" if what == "short" else "Median (least–most)"
-    notes = [
-        f"{facts['device']}, driver {facts['driver']}",
-        f"Host: {facts['host']}",
-        f"Weights: {facts['weights']}",
-        f"{shown} of {facts['starts']} starts in turn",
-        versions(facts),
-    ]
-    return "\n".join([*lines, "", ". ".join(notes) + "."]) + "\n"
-
-
-def tables(root: Path, what: str) -> str:
-    newest = results(root)
-    files = sorted((root / "benchmarks" / "results").glob("*.json"), reverse=True)
-    shown = files if what == "all" else [newest]
-    return "\n".join(table(json.loads(f.read_text("utf-8")), what) for f in shown)
+    head = f"{facts['device']}, driver {facts['driver']}. Weights: {facts['weights']}."
+    return "\n".join([*lines, "", f"{head} {versions(facts)}."]) + "\n"
 
 
 def versions(facts: dict) -> str:
@@ -116,19 +99,21 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
     for row in rows:
         column = models.index(row["model"])
         axis = axes[kinds.index(label(row))][column]
-        at, lows = range(len(names)), [low for low, _, _ in row["values"]]
-        axis.barh(at, lows, color=COLORS)
-        spread = [high - low for low, _, high in row["values"]]
+        ends = [(v[0], v[-1]) if isinstance(v, list) else (v, v) for v in row["values"]]
+        at = range(len(names))
+        axis.barh(at, [low for low, _ in ends], color=COLORS)
+        spread = [high - low for low, high in ends]
+        lows = [low for low, _ in ends]
         axis.barh(at, spread, left=lows, color=COLORS, alpha=0.45)
         for i, value in enumerate(row["values"]):
             axis.annotate(
-                median_of(value),
-                (value[2], i),
+                text_of(value),
+                (ends[i][1], i),
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
             )
-        axis.set_xlim(0, 1.45 * max(high for _, _, high in row["values"]))
+        axis.set_xlim(0, 1.45 * max(high for _, high in ends))
         axis.set_yticks(at, names if column == 0 else [""] * len(names))
         axis.invert_yaxis()
         axis.set_title(f"{row['model']}, {label(row)}", fontsize=9, loc="left")
@@ -138,8 +123,7 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
             axis.spines[side].set_visible(False)
     title = f"{facts['unit']} on {facts['device']}; higher is better, pale: range"
     figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-    below = f"Driver {facts['driver']}. Host: {facts['host']}. {versions(facts)}."
-    figure.supxlabel(below, fontsize=7)
+    figure.supxlabel(f"Driver {facts['driver']}. {versions(facts)}.", fontsize=7)
     figure.tight_layout()
     # The white background keeps the chart readable on dark pages.
     metadata = {"Date": None, "Creator": None, "Description": f"sha256 {stamp}"}
@@ -150,19 +134,20 @@ def draw(facts: dict, stamp: str, path: Path) -> None:
 
 def stale(root: Path) -> list[str]:
     source = results(root)
-    pages = [page for page in PAGES if rewritten(root, page) is not None]
+    facts = json.loads(source.read_text("utf-8"))
+    pages = [page for page in PAGES if rewritten(root / page, facts) is not None]
     chart = root / CHART
     if not chart.exists() or f"sha256 {digest(source)}" not in chart.read_text("utf-8"):
         pages.append(str(CHART))
     return pages
 
 
-def rewritten(root: Path, page: str) -> str | None:
+def rewritten(path: Path, facts: dict) -> str | None:
     """The page's new text, or nothing if it is as it should be."""
-    old = (root / page).read_text("utf-8")
+    old = path.read_text("utf-8")
     if not MARKED.search(old):
-        raise SystemExit(f"{page} has no `<!-- performance: ... -->`")
-    new = MARKED.sub(lambda m: m[1] + tables(root, m[2]) + m[3], old)
+        raise SystemExit(f"{path} has no `<!-- performance: ... -->`")
+    new = MARKED.sub(lambda m: m[1] + table(facts, m[2]) + m[3], old)
     return new if new != old else None
 
 
@@ -181,7 +166,7 @@ def main() -> int:
     source = results(args.root)
     facts = json.loads(source.read_text("utf-8"))
     for page in PAGES:
-        text = rewritten(args.root, page)
+        text = rewritten(args.root / page, facts)
         if text is not None:
             (args.root / page).write_text(text, "utf-8")
     draw(facts, digest(source), args.root / CHART)

@@ -114,6 +114,12 @@ class Llama:
 
 def engines(args) -> list:
     us = Mlx("mlx-vulkan", sys.executable)
+    code = "import sys; print('_mlx_vulkan' in sys.modules)"
+    if output_of([sys.executable, "-c", code]).strip() != "True":
+        raise SystemExit(
+            "The wheel's .pth file was not read, so steps would not be traced: install "
+            "mlx-vulkan into a virtual environment, not below PYTHONPATH."
+        )
     code = "import importlib.metadata as m; print(m.version('mlx-vulkan'))"
     us.version = output_of([sys.executable, "-c", code]).strip()
     if args.commit:

@@ -121,7 +121,7 @@ def test_performance_is_made_from_the_results(tmp_path):
     shutil.copytree(ROOT / "benchmarks" / "results", results)
     newest = max(results.glob("*.json"), key=lambda p: p.stem)
     facts = json.loads(newest.read_text())
-    facts["rows"][0]["values"][0] = [12340, 12345, 12350]
+    facts["rows"][0]["values"][0] = 12345
     newest.write_text(json.dumps(facts))
     there = [*tool, "--root", str(tmp_path)]
     done = subprocess.run([*there, "--check"], capture_output=True, text=True)
