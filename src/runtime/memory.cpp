@@ -180,16 +180,27 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     auto make = [&](bool over) { make_first_side(*b, over); };
     with_room(make, on_card ? size : 0, !on_card);
   } catch (const OutOfMemory&) {
-    if (!on_card) {
+    if (!on_card || !may_spill(size)) {
       throw;
     }
     b->kind = BufferKind::Shared;
     b->device_ = with_room([&](bool over) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
-    in_place_bytes += size;
+    spilled(*b);
   }
   return b.release();
+}
+
+bool Memory::may_spill(uint64_t size) {
+  uint64_t most = std::clamp(budget() / 3, least_spill, most_spill);
+  return spilled_bytes_ + size <= most;
+}
+
+void Memory::spilled(Buffer& b) {
+  b.spilled_ = true;
+  spilled_bytes_ += b.size;
+  in_place_bytes += b.size;
 }
 
 // The device has no room for its side of what the host made.
@@ -225,6 +236,7 @@ void Memory::release(Buffer* b) {
     }
   }
   in_place_bytes -= in_place(*b) ? b->size : 0;
+  spilled_bytes_ -= b->spilled_ ? b->size : 0;
   free(b->device_);
   if (b->mirrored()) {
     std::unique_lock lock(mirror_mutex_, std::defer_lock);

@@ -98,6 +98,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   static constexpr uint64_t stays = ~0ull;
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
+  bool spilled_ = false; // counts in Memory::spilled_bytes_
 };
 
 // Sets a function that frees cached buffers before an allocation fails. Any
@@ -217,6 +218,11 @@ class Memory {
   std::atomic<uint64_t> in_place_bytes{0}; // of buffers that are in place
 
  private:
+  // Device arrays that a full card puts into the host's memory: a third of the
+  // budget within these bounds. Host programs need the rest, and drivers take
+  // 0.3 ms for each MiB.
+  static constexpr uint64_t least_spill = 256 << 20, most_spill = 4ull << 30;
+
   // Calls f(last_try) until it succeeds or nothing more can be freed. The last
   // try may place the array in the host's memory or exceed the budget. It is
   // for `device_bytes` of the device's memory. Call without locks: freeing and
@@ -232,6 +238,9 @@ class Memory {
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
+  // Whether a full card may put `size` more bytes into the host's memory.
+  bool may_spill(uint64_t size);
+  void spilled(Buffer& buffer);
   bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
@@ -249,6 +258,7 @@ class Memory {
   bool guarded_ = false; // buffers in device memory have red zones
   mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
   std::unordered_set<Buffer*> movable_;
+  std::atomic<uint64_t> spilled_bytes_{0};
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
   std::vector<std::pair<uint64_t, std::shared_ptr<Completion>>> unfinished_;

@@ -72,7 +72,7 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0;
   for (auto [used, b] : idle) {
-    if (moved >= bytes) {
+    if (moved >= bytes || !may_spill(moved + b->size)) {
       break;
     }
     // Whoever has called use() since is seen; later ones see this.
@@ -103,7 +103,7 @@ void Memory::end_move(Move& move, bool copied) {
     auto& b = *move.buffer;
     std::swap(b.device_, move.host);
     b.kind = BufferKind::Shared;
-    in_place_bytes += b.size;
+    spilled(b);
   }
   m.moving = m.moving == move.stream ? 0 : m.moving;
   if (!device_.timeline().runs_unwatched()) { // else both may be in use
