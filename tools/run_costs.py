@@ -71,7 +71,7 @@ class Unit:
     wmma: int  # cycles of 16 x 16 x 16
 
     def waves(self, d: dict) -> int:
-        """Of a SIMD, when a dispatch fills the chip."""
+        """The waves that a SIMD holds when a dispatch fills the chip."""
         step = self.registers // 64  # in which registers of a wave32 are allocated
         taken = d["registers"] * d["lanes"] // 32
         fit = min(16, self.registers // (-(-taken // step) * step))

@@ -21,7 +21,7 @@ namespace {
 
 // Smaller arrays, such as norms, are never worth it.
 constexpr size_t least_bytes = 1 << 20;
-// Of the budget: for what steps make; more, if they took more before.
+// Steps keep a sixth of the budget, or what they took before, up to a third.
 constexpr uint64_t reserve_part = 6, most_reserve_part = 3;
 // Of a stack: the matrices that a token reads in most models, and the part of a
 // small one.

@@ -36,7 +36,8 @@ struct Buffer::Mirror {
   // With one memory: the number of unretired batches that read the host side.
   uint32_t uploading = 0;
 
-  // Whether no download to the host side is under way or has failed.
+  // Returns false while a download to the host side is under way, and after one
+  // has failed.
   bool arrived() const {
     return !download || (download->reached() && download->error().empty());
   }

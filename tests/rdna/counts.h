@@ -30,7 +30,7 @@ class Counts {
   void end(const Dispatch& dispatch, uint32_t hash);
 
  private:
-  // Of one instruction that reaches memory.
+  // What the accesses of one instruction add up to.
   struct Tally {
     uint64_t lanes = 0, bytes = 0;
     uint64_t lines = 0; // of 128 bytes, distinct ones of each access

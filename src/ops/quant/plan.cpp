@@ -535,8 +535,8 @@ bool takes_sorted(const Caps& caps, const Typed& s) {
       caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
 }
 
-// Whether f16 matrices repay the two dispatches more, some 8 us, that pack few
-// rows of bf16 and sum parts (docs/lab/2026-11-28-executed-amd.md).
+// Says whether f16 matrices repay two more dispatches, which pack few rows of
+// bf16 and sum parts, of some 8 us (docs/lab/2026-11-28-executed-amd.md).
 bool repays_packing(const Caps& caps, const Typed& s) {
   return units_of(caps, s).halves &&
       uint64_t(s.n) * s.k >= uint64_t(caps.cores()) << 16;
