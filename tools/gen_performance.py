@@ -34,6 +34,12 @@ def text_of(value: float | list) -> str:
     return ends if len(value) == 2 else f"{value[1]:,} ({ends})"
 
 
+def middle(value: float | list) -> str:
+    """The median of three values; else all of them."""
+    whole = isinstance(value, list) and len(value) == 3
+    return text_of(value[1] if whole else value)
+
+
 def label(row: dict) -> str:
     place = "of" if row["what"] == "prompt" else "after"
     return f"{row['what']} {place} {row['tokens']:,}"
@@ -50,7 +56,7 @@ def short_table(facts: dict) -> list[str]:
     lines.append("|---" * (len(kinds) + 1) + "|")
     for model in dict.fromkeys(row["model"] for row in facts["rows"]):
         of_model = {label(r): r["values"] for r in short(facts) if r["model"] == model}
-        cells = [" / ".join(map(text_of, of_model[kind])) for kind in kinds]
+        cells = [" / ".join(map(middle, of_model[kind])) for kind in kinds]
         lines.append(f"| {model} | {' | '.join(cells)} |")
     return lines
 
