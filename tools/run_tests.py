@@ -338,7 +338,7 @@ def full_modes(build: Path) -> list[Step]:
     return steps
 
 
-EXECUTED_CHIPS = ("navi31", "gfx1151", "gfx1200", "gfx1201")
+EXECUTED_CHIPS = ("navi21", "navi31", "gfx1151", "gfx1201")
 # What plans see a class of device in (MLX_VK_TEST=plans=CLASS).
 PLANNED = "sdpa or matmul or addmm or mm or norm"
 CLASSES = ("nvidia", "amd", "intel", "apple", "adreno", "least")
@@ -359,7 +359,7 @@ def executed(build: Path) -> list[Step]:
         ):
             command = lab(chip, *command)
             steps.append(Step("rdna", f"{chip} {name}", command, "junit", env, hours))
-    for chip in ("phoenix", "strix1", "navi33"):
+    for chip in ("navi33", "phoenix", "strix1", "gfx1200"):
         command = lab(chip, *pytest(*few_cases()))
         steps.append(Step("rdna", chip, command, "junit"))
     for chip in ("navi31", "gfx1201"):
