@@ -21,7 +21,7 @@ def python(*words, limit=300, folder=None, **variables) -> subprocess.CompletedP
     paths = [folder, TESTS, variables.pop("PYTHONPATH", os.environ.get("PYTHONPATH"))]
     variables["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
     environment = {**os.environ, **variables}
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=folder,
         env={k: v for k, v in environment.items() if v is not None},
@@ -29,6 +29,9 @@ def python(*words, limit=300, folder=None, **variables) -> subprocess.CompletedP
         text=True,
         timeout=limit,
     )
+    if "select" in (environment.get("MLX_VK_DEBUG") or ""):  # run_tests.py --names
+        print(done.stderr, file=sys.stderr)
+    return done
 
 
 def output_of(*words, **more) -> subprocess.CompletedProcess:

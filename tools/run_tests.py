@@ -3,6 +3,7 @@
     run_tests.py                 every tier once, in its main mode
     run_tests.py --full          every tier in every mode
     run_tests.py backend model   some tiers (with --full: in every mode)
+    run_tests.py --names FOLDER  also notes the kernels of each step (check_plans.py)
 
 Output goes to the terminal as it comes; counts come from each tool's own
 report. Where there is no GPU the tiers run on lavapipe.
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tomllib
+from check_plans import kernel_of
 
 from common import choose_device, doctor
 
@@ -336,7 +338,7 @@ def full_modes(build: Path) -> list[Step]:
     return steps
 
 
-EXECUTED_CHIPS = ("navi31", "gfx1151", "gfx1200", "gfx1201")
+EXECUTED_CHIPS = ("navi21", "navi31", "gfx1151", "gfx1201")
 # What plans see a class of device in (MLX_VK_TEST=plans=CLASS).
 PLANNED = "sdpa or matmul or addmm or mm or norm"
 CLASSES = ("nvidia", "amd", "intel", "apple", "adreno", "least")
@@ -357,13 +359,16 @@ def executed(build: Path) -> list[Step]:
         ):
             command = lab(chip, *command)
             steps.append(Step("rdna", f"{chip} {name}", command, "junit", env, hours))
-    for chip in ("phoenix", "strix1", "navi33"):
+    for chip in ("navi33", "phoenix", "strix1", "gfx1200"):
         command = lab(chip, *pytest(*few_cases()))
         steps.append(Step("rdna", chip, command, "junit"))
     for chip in ("navi31", "gfx1201"):
         command = lab(chip, *pytest("tests/backend/test_property.py"))
         env = {"MLX_VK_TEST_EXAMPLES": "2000"}
         steps.append(Step("rdna", f"{chip} fuzz", command, "junit", env, hours))
+    report = ["tests/python/test_report.py", "-k", "tiny_model"]
+    command = lab("gfx1201", *pytest(*report, workers=False))
+    steps.append(Step("rdna", "gfx1201 report", command, "junit"))
     for count in (4, 8):
         command, env = lab("lavapipe", *pytest(CASES)), lanes(count)
         name = f"cases, {count} lanes"
@@ -461,14 +466,21 @@ def build_tests(build: Path, sanitized: bool) -> None:
             subprocess.run(["tests/null/sanitize.sh", kind], cwd=ROOT, check=True)
 
 
-def execute(step: Step, environment: dict[str, str]) -> Result:
+def execute(step: Step, environment: dict[str, str], names: Path | None) -> Result:
+    """Runs a process; the kernels that it ran go to a file of `names`."""
+    env = {**environment, **step.env}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [word.replace("{report}", str(report)) for word in step.command]
+        if names and "pytest" in command:
+            command.append("-s")
+            env["MLX_VK_DEBUG"] = ",".join(
+                filter(None, (env.get("MLX_VK_DEBUG"), "select"))
+            )
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**environment, **step.env},
+            env=env,
             start_new_session=True,
             text=True,
             errors="replace",
@@ -476,14 +488,20 @@ def execute(step: Step, environment: dict[str, str]) -> Result:
             stderr=subprocess.STDOUT,
         )
         watchdog = Watchdog(process, step.timeout)
-        output = []
+        output, kernels = [], set()
         for line in process.stdout:
+            if names and (kernel := kernel_of(line)):
+                kernels.add(kernel)
+                continue
             output.append(line)
             if step.count != "doctest" or len(line) < 500:
                 print(line, end="", flush=True)
         code = process.wait()
         timed_out = watchdog.stop()
         result = count(step, report, "".join(output))
+    if kernels:
+        file = names / re.sub(r"[^a-zA-Z0-9]+", "-", f"{step.tier} {step.name}")
+        file.write_text("".join(f"{kernel}\n" for kernel in sorted(kernels)))
     if timed_out:
         result.failed += 1
         result.note = f"stopped after {step.timeout} s"
@@ -552,7 +570,7 @@ def count(step: Step, report: Path, output: str) -> Result:
     return result
 
 
-def run(steps: list[Step], environment: dict[str, str]) -> Result:
+def run(steps: list[Step], environment: dict[str, str], names: Path | None) -> Result:
     total, rows, started = Result(), [], time.time()
     for step in steps:
         settings = " ".join(f"{k}={v}" for k, v in step.env.items())
@@ -560,7 +578,7 @@ def run(steps: list[Step], environment: dict[str, str]) -> Result:
         begun = time.time()
         result = Result()
         for _ in range(step.repeat):
-            result += execute(step, environment)
+            result += execute(step, environment, names)
         if step.count == "exit" and result.failed:
             result.passed = 0
         total += result
@@ -587,6 +605,7 @@ def main() -> int:
     )
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--full", action="store_true", help="every mode")
+    parser.add_argument("--names", type=Path, metavar="FOLDER", help="see above")
     parser.add_argument("tiers", nargs="*", choices=[*TIERS, []], metavar="tier")
     # Folders that tests make as kernel caches: one that the group can write to,
     # as some systems' 002 has it, is refused.
@@ -606,7 +625,9 @@ def main() -> int:
     if tiers != ["lint"]:
         devices = [d["name"] for d in doctor().get("devices", []) if d.get("selected")]
         print("== Device:", ", ".join(devices) or "none that the doctor knows of")
-    total = run(steps, environment)
+    if args.names:
+        args.names.mkdir(parents=True, exist_ok=True)
+    total = run(steps, environment, args.names)
     print(total)
     return 1 if total.failed else 0
 

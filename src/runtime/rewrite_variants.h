@@ -117,10 +117,11 @@ inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
 }
 
 // Whether the device has the shared memory that the kernel declares: the normed
-// row, sums that the workgroup shares, and gated outputs. Devices with matrix
-// units have enough.
+// row with 16 bytes between chunks, sums that the workgroup shares, and gated
+// outputs. Devices with matrix units have enough.
 inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
-  uint64_t row = uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES;
+  uint64_t row =
+      uint64_t(v.NORM) * size_of(v.T) + v.NORM_LANES + v.NORM / v.CHUNK * 16;
   uint64_t sums = v.WHOLE_WORKGROUP ? v.WG * v.OUTS * v.ROWS : 0;
   uint64_t gated = v.GATE != GATE_NONE ? 4 * v.BLOCK * v.ROWS : 0;
   uint64_t all = row + sums + gated + v.digit_bytes(v.ROW_ITEMS);

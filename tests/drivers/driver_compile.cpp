@@ -5,6 +5,9 @@
 //   driver_compile snapshot          the device and the names of the variants
 //                                    of its plans, a JSON object on stdout
 //   driver_compile compile INDEX...  those variants, a JSON object a line
+//   driver_compile table             the variants of each device of
+//   tests/variants,
+//                                    a JSON object; no driver is used
 //
 // The device is the only one that VK_DRIVER_FILES offers, or its first.
 #include <algorithm>
@@ -99,13 +102,26 @@ json used_matrices(const Caps& c) {
   return used;
 }
 
-json snapshot(const Instance& instance) {
-  auto& c = instance.caps[0];
+json variant_names(const Caps& caps) {
   json names = json::array();
-  VariantSet set = variants_of(c);
+  VariantSet set = variants_of(caps);
   for (auto& v : set.all()) {
     names.push_back(log_name(v.file, v.defines));
   }
+  return names;
+}
+
+json table() {
+  json devices = json::object();
+  for (auto& row : device_table()) {
+    devices[row.name] = variant_names(row);
+  }
+  devices[least_device().name] = variant_names(least_device());
+  return devices;
+}
+
+json snapshot(const Instance& instance) {
+  auto& c = instance.caps[0];
   json memory = json::array();
   for (uint32_t i = 0; i < c.memory.memoryTypeCount; ++i) {
     auto& type = c.memory.memoryTypes[i];
@@ -146,7 +162,7 @@ json snapshot(const Instance& instance) {
       {"memory", memory},
       {"differs", differences(c)},
       {"missing", missing_features(c)},
-      {"variants", names}};
+      {"variants", variant_names(c)}};
 }
 
 void compile(const NullDevice& device, std::span<char*> indices) {
@@ -185,16 +201,20 @@ void compile(const NullDevice& device, std::span<char*> indices) {
 
 int main(int argc, char** argv) {
   std::string mode = argc > 1 ? argv[1] : "";
-  if (!(mode == "snapshot" && argc == 2) && !(mode == "compile" && argc > 2)) {
+  bool alone = mode == "snapshot" || mode == "table";
+  if (!(alone && argc == 2) && !(mode == "compile" && argc > 2)) {
     std::fputs(
-        "usage: driver_compile snapshot | driver_compile compile INDEX...\n",
-        stderr);
+        "usage: driver_compile snapshot | table | compile INDEX...\n", stderr);
     return 2;
   }
   for (int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     std::signal(s, on_crash);
   }
   try {
+    if (mode == "table") {
+      std::printf("%s\n", table().dump().c_str());
+      return 0;
+    }
     auto instance = instance_of_driver();
     if (mode == "snapshot") {
       std::printf("%s\n", snapshot(*instance).dump().c_str());

@@ -146,6 +146,29 @@ TEST_CASE("kernels: a driver's sine would be noticed") {
           .spirv));
 }
 
+TEST_CASE("kernels: tiles that their arrays cannot hold do not compile") {
+  auto compiles = [](int room, int loads) {
+    std::string text =
+        "layout(local_size_x = 64) in;\n#define WG 64\n"
+        "#include \"attention/staging.glsl\"\n"
+        "uvec4 fetch(uint, uint, uint row, uint, uint) { return uvec4(row); }\n";
+    text += "shared uvec4 staged[" + std::to_string(room) + "];\n";
+    text += "void main() { uvec4 next[" + std::to_string(loads) + "];\n";
+    text +=
+        "FETCH_ROWS(next, 16, 80, 0, 0, 0, 16) STAGE_ROWS(next, 16, 80, 0) }";
+    try {
+      compile_source("tile", text, {});
+      return true;
+    } catch (const CompileError&) {
+      return false;
+    }
+  };
+  // 16 rows of 10 pieces and 1 of padding; 64 invocations load 2.5 pieces each.
+  CHECK(compiles(176, 3));
+  CHECK_FALSE(compiles(175, 3));
+  CHECK_FALSE(compiles(176, 2));
+}
+
 TEST_CASE("kernels: the dialect compiles for every pair of types") {
   KernelFolder folder;
   folder.write(

@@ -13,7 +13,7 @@ def python(*words, **env: str | None) -> subprocess.CompletedProcess:
         env={name: value for name, value in found.items() if value is not None},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

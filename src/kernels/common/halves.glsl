@@ -5,16 +5,19 @@
 
 #define LEAST_TOP (-112) // 2^(15 - LEAST_TOP) is a finite float
 
-// The largest of eight finite items, and the smallest nonzero one minus 1, as
-// bits without sign.
+// The largest of eight finite items, and the smallest nonzero one minus 1 (0xffff:
+// none), as bits without sign.
 void span_of(uvec4 q, out uint largest, out uint smallest) {
-  largest = 0;
-  smallest = ~0u;
-  [[unroll]] for (uint i = 0; i < 8; ++i) {
-    uint x = q[i / 2] >> (16 * (i % 2)) & 0x7fffu;
-    largest = max(largest, x < 0x7f80u ? x : 0u);
-    smallest = min(smallest, x - 1u);
+  const uint16_t past = uint16_t(0x80); // makes infinity and NaN negative
+  i16vec2 most = i16vec2(past);
+  u16vec2 least = u16vec2(0xffff);
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    u16vec2 x = unpack16(q[i] & 0x7fff7fffu);
+    most = max(most, i16vec2(x + past));
+    least = min(least, x - uint16_t(1));
   }
+  largest = uint(max(most.x, most.y)) - past;
+  smallest = uint(min(least.x, least.y));
 }
 
 #define HALF_PAIR(low, high)                                                  \

@@ -4,7 +4,11 @@
 #include "common/vec4.glsl"
 
 #define NORMED_PACKS (NORM * T_SIZE / 16) // packs of 16 bytes
-shared uvec4 normed_x[NORMED_PACKS];
+// Lanes read the packs of their chunk: one between chunks keeps them in different
+// banks.
+#define CHUNK_PACKS (CHUNK * T_SIZE / 16)
+#define NORMED_AT(pack) ((pack) + (CHUNK_PACKS > 1 ? (pack) / CHUNK_PACKS : 0))
+shared uvec4 normed_x[NORMED_AT(NORMED_PACKS)];
 shared float square_sums[NORM_LANES / 4];
 
 // Sum of squares of lane i of a team of norm.comp.
@@ -51,7 +55,7 @@ void norm_row(bool stores) {
     uvec4 pack = uvec4(
         pack4(normed4(x, 8 * i, factor)), pack4(normed4(x, 8 * i + 4, factor)));
 #endif
-    normed_x[i] = pack;
+    normed_x[NORMED_AT(i)] = pack;
     if (stores) {
       Ptr_u32x4(A.normed).v[i] = pack;
     }

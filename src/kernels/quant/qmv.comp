@@ -79,7 +79,7 @@ shared float partial[(WG / 4) * OUTS * ROWS];
 
 // Loads 8 values of x from element `at` of a row.
 #if defined(FUSED) && NORM
-#define X_PACK(row, at, i) normed_x[((at) * T_SIZE >> 4) + (i)]
+#define X_PACK(row, at, i) normed_x[NORMED_AT(((at) * T_SIZE >> 4) + (i))]
 #else
 #define X_PACK(row, at, i)                                                    \
   Ptr_u32x4(uint64_t(row)).v[((at) * T_SIZE >> 4) + (i)]
