@@ -5,22 +5,32 @@ Both make the same graph, so all comparisons are of bits.
 
 import contextlib
 import gc
+import os
+import threading
 import weakref
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_lm.generate import batch_generate, generate_step, speculative_generate_step
+from mlx.utils import tree_flatten, tree_unflatten
+from mlx_lm.generate import (
+    BatchGenerator,
+    batch_generate,
+    generate_step,
+    speculative_generate_step,
+)
 from mlx_lm.models.cache import (
     KVCache,
     load_prompt_cache,
     make_prompt_cache,
     save_prompt_cache,
 )
+from mlx_lm.tuner.utils import linear_to_lora_layers, remove_lora_layers
 
 from mlx_vulkan.bench import shapes
 from tiny import make_model
 
+FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
 # They multiply keys themselves, outside of attention.
 NOT_TRACED = {"gemma2", "deepseek_v3"}
 
@@ -86,17 +96,48 @@ def test_growth_of_a_cache():
     check(make_model("qwen3"), 12, 10, almost_full)
 
 
-def test_rotating_cache():
-    def rotating(model):
-        return make_prompt_cache(model, max_kv_size=16)
+def rotating(model):
+    return make_prompt_cache(model, max_kv_size=16)
 
+
+def test_rotating_cache():
     check(make_model("qwen3"), 40, 38, rotating)  # wraps twice
+
+
+@pytest.mark.skipif(not FULL, reason="MLX_VK_TEST_FULL=1 runs it")
+@pytest.mark.parametrize("family", ["qwen3", "gemma3_text", "qwen3_next"])
+def test_600_tokens(family):
+    check(make_model(family), 600, 590)  # a cache grows twice, a window wraps 38 times
 
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_quantized_cache(bits):
     how = {"kv_bits": bits, "kv_group_size": 32, "quantized_kv_start": 24}
     check(make_model("llama", head_dim=64), 16, 12, **how)
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gemma3_text", "qwen3_next"])
+def test_batches_that_sequences_join_and_leave(family):
+    model, results = make_model(family), []
+    for mode in (contextlib.nullcontext(), untraced(model)):
+        made = {}
+        with mode:
+            batches = BatchGenerator(model, completion_batch_size=8)
+            for round in range(44):
+                if round % 3 == 0 and round < 24:  # 8 join, one after another
+                    n = 3 + round // 3
+                    batches.insert([prompt(n, n)], [45 - 2 * n if n % 2 else 12])
+                for r in batches.next()[1]:
+                    row = np.array(r.logprobs.astype(mx.float32))
+                    made.setdefault(r.uid, []).append((r.token, row))
+            batches.close()
+        results.append(made)
+    ours, theirs = results
+    assert len(ours) == 8 and ours.keys() == theirs.keys()
+    for uid in ours:
+        assert [t for t, _ in ours[uid]] == [t for t, _ in theirs[uid]]
+        assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(ours[uid], theirs[uid]))
+    assert runs(model) >= 20
 
 
 def test_batches_that_sequences_leave():
@@ -142,6 +183,33 @@ def test_speculative_decoding():
 def steps(model, caches, tokens) -> np.ndarray:
     made = [model(mx.array([[t]]), cache=caches) for t in tokens]
     return np.array(mx.concatenate(made))
+
+
+def test_adapters():
+    model, results = make_model("qwen3"), []
+    how = {"rank": 4, "scale": 8.0, "dropout": 0.0}
+    for mode in (contextlib.nullcontext(), untraced(model)):
+        with mode:
+            caches = make_prompt_cache(model)
+            rows = [steps(model, caches, prompt(4))]
+            mx.random.seed(5)
+            linear_to_lora_layers(model, 2, how)
+            model.eval()
+            adapters = [(k, mx.random.normal(v.shape)) for k, v in adapters_of(model)]
+            model.update(tree_unflatten(adapters))
+            mx.eval(model.parameters())
+            before = runs(model)
+            rows.append(steps(model, caches, prompt(5, 1)))
+            assert runs(model) - before == (3 if not results else 0)
+            remove_lora_layers(model)
+            rows.append(steps(model, caches, prompt(4, 2)))
+            results.append(rows)
+    for got, want in zip(*results):
+        assert np.array_equal(got, want)
+
+
+def adapters_of(model) -> list:
+    return [(k, v) for k, v in tree_flatten(model.parameters()) if "lora_" in k]
 
 
 def replace(layer):
@@ -190,12 +258,13 @@ def test_replaced_layer():
 
 
 @pytest.mark.parametrize("traced_first", [True, False])
-def test_saved_prompt_cache(tmp_path, traced_first):
+@pytest.mark.parametrize("make", [make_prompt_cache, rotating])
+def test_saved_prompt_cache(tmp_path, make, traced_first):
     model = make_model("qwen3")
     modes = [contextlib.nullcontext(), untraced(model)]
     first, second = modes if traced_first else reversed(modes)
     with first:
-        caches = make_prompt_cache(model)
+        caches = make(model)
         generate(model, 6, prompt_cache=caches)
         save_prompt_cache(str(tmp_path / "cache.safetensors"), caches)
         want = steps(model, caches, prompt(5, 1))
@@ -203,6 +272,88 @@ def test_saved_prompt_cache(tmp_path, traced_first):
         loaded = load_prompt_cache(str(tmp_path / "cache.safetensors"))
         got = steps(model, loaded, prompt(5, 1))
     assert np.array_equal(got, want)
+
+
+def too_long(caches):
+    """A cache whose update does not fit: it has room for 1.5 times the memory."""
+    keys = caches[1].keys
+    memory = mx.device_info(mx.gpu)["memory_size"]
+    room = memory * 3 // 2 // (keys.nbytes // keys.shape[2])
+    shape = (*keys.shape[:2], room, keys.shape[3])
+    caches[1].keys = mx.broadcast_to(keys[:, :, :1], shape)
+
+
+def test_a_step_that_fails_in_the_middle():
+    model = make_model("qwen3")
+    caches = make_prompt_cache(model)
+    steps(model, caches, prompt(6))
+    with untraced(model):
+        want = steps(model, copies(caches), prompt(3, 1))
+    before = runs(model)
+    broken = copies(caches)
+    too_long(broken)
+    logits = model(mx.array([[3]]), cache=broken)
+    with pytest.raises((RuntimeError, MemoryError), match="GiB|GB|bytes"):
+        mx.eval(logits)
+    for left in (logits, broken[0].keys, broken[1].values):  # of that step
+        with pytest.raises(RuntimeError, match="has failed"):
+            mx.eval(left)
+    assert np.array_equal(steps(model, caches, prompt(3, 1)), want)
+    assert runs(model) == before + 4
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_caches_alone_are_evaluated(lost):
+    """As mlx-lm does after a chunk of a prompt, whose logits nobody reads."""
+    model, results = make_model("qwen3"), []
+    for mode in (contextlib.nullcontext(), untraced(model)):
+        with mode:
+            caches, rows = make_prompt_cache(model), []
+            for token in prompt(8):
+                logits = model(mx.array([[token]]), cache=caches)
+                mx.eval([c.state for c in caches])
+                if not lost:
+                    rows.append(np.array(logits))
+            rows += [np.array(c.keys[..., : c.offset, :]) for c in caches]
+            rows.append(steps(model, caches, [7]))
+            results.append(rows)
+    assert all(np.array_equal(a, b) for a, b in zip(*results))
+    assert runs(model) == 7
+
+
+def test_other_streams():
+    model, results = make_model("qwen3"), []
+    other = mx.new_stream(mx.gpu)
+    for mode in (contextlib.nullcontext(), untraced(model)):
+        with mode:
+            caches, rows = make_prompt_cache(model), []
+            token = mx.array([3])
+            for i in range(12):
+                # Tokens come from a CPU stream, steps are now and then of another one.
+                with mx.stream(other if i % 4 == 3 else mx.default_stream(mx.gpu)):
+                    row = model(token[None], cache=caches)[0, -1]
+                    token = mx.argmax(row, keepdims=True, stream=mx.cpu)
+                    mx.async_eval(token)
+                    rows.append(mx.add(row, 1, stream=mx.cpu))
+            results.append([np.array(row) for row in rows])
+    assert all(np.array_equal(a, b) for a, b in zip(*results))
+    assert runs(model) >= 6
+
+
+def test_other_threads():
+    model, results = make_model("qwen3"), {}
+
+    def answer(i):
+        with mx.stream(mx.new_stream(mx.gpu)):
+            results[i] = generate(model, 12)[1]
+
+    want = generate(model, 12)[1]
+    threads = [threading.Thread(target=answer, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(results[i], want) for i in range(3))
 
 
 def looks_at_offset(self, x, mask=None, cache=None):
@@ -260,7 +411,4 @@ def test_a_compiled_step_is_not_traced():
 
 
 def copies(caches) -> list:
-    made = [KVCache() for _ in caches]
-    for copy, cache in zip(made, caches):
-        copy.state = cache.state
-    return made
+    return [KVCache.from_state(cache.state) for cache in caches]

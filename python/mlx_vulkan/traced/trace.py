@@ -7,8 +7,8 @@ import weakref
 import mlx.core as mx
 from mlx_lm.models import base
 
-from . import caches, calls
-from .caches import Refused, is_opaque
+from . import caches, calls, opaque
+from .opaque import Refused, is_opaque
 from .weights import Snapshot
 
 tracing = threading.local()
@@ -62,22 +62,34 @@ def _quantized_attention(untraced):
     return quantized_scaled_dot_product_attention
 
 
+def _replacements() -> list:
+    """Owners and names of functions that take the stand-ins of keys and values."""
+    attention = _attention(mx.fast.scaled_dot_product_attention)
+    quantized = _quantized_attention(base.quantized_scaled_dot_product_attention)
+    product = opaque.choosing(opaque.matmul, mx.array.__matmul__)
+    made = [
+        (mx.fast, "scaled_dot_product_attention", attention),
+        (base, "quantized_scaled_dot_product_attention", quantized),
+        (mx.array, "__matmul__", product),
+    ]
+    for function in opaque.FUNCTIONS:
+        name = function.__name__
+        made.append((mx, name, opaque.choosing(function, getattr(mx, name))))
+    return made
+
+
 @contextlib.contextmanager
 def _traced():
-    """Attention takes the stand-ins of keys and values."""
-    one_at_a_time.acquire()
-    tracing.on = True
-    attention = mx.fast.scaled_dot_product_attention
-    quantized = base.quantized_scaled_dot_product_attention
-    mx.fast.scaled_dot_product_attention = _attention(attention)
-    base.quantized_scaled_dot_product_attention = _quantized_attention(quantized)
-    try:
-        yield
-    finally:
-        mx.fast.scaled_dot_product_attention = attention
-        base.quantized_scaled_dot_product_attention = quantized
-        tracing.on = False
-        one_at_a_time.release()
+    """Attention, and a few other functions, take the stand-ins of keys and values."""
+    with one_at_a_time, contextlib.ExitStack() as restored:
+        for owner, name, function in _replacements():
+            restored.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, function)
+        tracing.on = True
+        try:
+            yield
+        finally:
+            tracing.on = False
 
 
 class Layer:

@@ -15,6 +15,9 @@ namespace {
 
 using Inputs = const std::vector<array>&;
 
+// The length in the trace of what has another length in each step.
+constexpr int any_length = 1;
+
 // What a call was given, as a part of the graph needs it.
 struct Call {
   const std::vector<array>& inputs;
@@ -73,7 +76,9 @@ array take(const Call& call) {
     auto [from, to] = places(in[0], 0, at.at(slot));
     return slice(in[0], from, to, s);
   };
-  return call.make(cache.shape(), cache.dtype(), true, build);
+  Shape shape = cache.shape();
+  shape[cache.ndim() - 2] = any_length;
+  return call.make(shape, cache.dtype(), true, build);
 }
 
 // mlx-lm's create_causal_mask().
@@ -101,11 +106,17 @@ array causal_mask(
 
 array causal(const Call& call) {
   int slot = call.integer(0), n = call.integer(1), window = call.integer(2);
+  int shift = call.integer(3);
   auto build = [=](Inputs in, const Positions& at, Stream s) {
     auto* padding = in.empty() ? nullptr : &in[0];
-    return causal_mask(n, at.at(slot), window, padding, s);
+    array mask = causal_mask(n, at.at(slot), window, padding, s);
+    return shift < 0 ? mask : roll(mask, at.at(shift), -1, s);
   };
-  return call.make({n, n}, bool_, true, build);
+  Shape shape{n, any_length};
+  if (!call.inputs.empty()) {
+    shape = {call.inputs[0].shape(0), 1, n, any_length};
+  }
+  return call.make(shape, bool_, true, build);
 }
 
 Shape attended(const array& q, const array& v) {
@@ -189,6 +200,56 @@ array attend_codes(const Call& call) {
   return call.make(shape, call.inputs[0].dtype(), false, build);
 }
 
+// A function of MLX on arrays of which some have any length. The first scalar
+// is whether the result has.
+using Function = array (*)(Inputs, const Scalars&, Stream);
+
+constexpr std::pair<const char*, Function> functions[] = {
+    {"expand_dims",
+     [](Inputs in, const Scalars& by, Stream s) {
+       return expand_dims(in[0], std::get<int>(by.at(1)), s);
+     }},
+    {"swapaxes",
+     [](Inputs in, const Scalars& by, Stream s) {
+       int first = std::get<int>(by.at(1)), second = std::get<int>(by.at(2));
+       return swapaxes(in[0], first, second, s);
+     }},
+    {"matmul",
+     [](Inputs in, const Scalars&, Stream s) {
+       return matmul(in[0], in[1], s);
+     }},
+    {"add",
+     [](Inputs in, const Scalars&, Stream s) { return add(in[0], in[1], s); }},
+    {"multiply",
+     [](Inputs in, const Scalars&, Stream s) {
+       return multiply(in[0], in[1], s);
+     }},
+    {"divide",
+     [](Inputs in, const Scalars&, Stream s) {
+       return divide(in[0], in[1], s);
+     }},
+    {"tanh",
+     [](Inputs in, const Scalars&, Stream s) { return tanh(in[0], s); }},
+    {"where",
+     [](Inputs in, const Scalars&, Stream s) {
+       return where(in[0], in[1], in[2], s);
+     }},
+    {"softmax",
+     [](Inputs in, const Scalars& by, Stream s) {
+       bool precise = std::get<bool>(by.at(2));
+       return softmax(in[0], std::get<int>(by.at(1)), precise, s);
+     }},
+};
+
+array apply(const Call& call, Function function) {
+  auto like = function(call.inputs, call.scalars, call.stream);
+  auto build = [function, by = call.scalars](
+                   Inputs in, const Positions&, Stream s) {
+    return function(in, by, s);
+  };
+  return call.make(like.shape(), like.dtype(), call.truth(0), build);
+}
+
 array position(const Call& call) {
   int slot = call.integer(0);
   auto build = [slot](Inputs, const Positions& at, Stream) {
@@ -222,6 +283,11 @@ array late(
   for (auto& [name, make] : parts) {
     if (what == name) {
       return make(call);
+    }
+  }
+  for (auto& [name, function] : functions) {
+    if (what == name) {
+      return apply(call, function);
     }
   }
   throw std::invalid_argument("[traced step] There is no part " + what + ".");
