@@ -241,7 +241,7 @@ constexpr std::pair<const char*, Function> functions[] = {
      }},
 };
 
-array apply(const Call& call, Function function) {
+array computed(const Call& call, Function function) {
   auto like = function(call.inputs, call.scalars, call.stream);
   auto build = [function, by = call.scalars](
                    Inputs in, const Positions&, Stream s) {
@@ -287,7 +287,7 @@ array late(
   }
   for (auto& [name, function] : functions) {
     if (what == name) {
-      return apply(call, function);
+      return computed(call, function);
     }
   }
   throw std::invalid_argument("[traced step] There is no part " + what + ".");
