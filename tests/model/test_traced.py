@@ -5,6 +5,7 @@ Both make the same graph, so all comparisons are of bits.
 
 import contextlib
 import gc
+import itertools
 import os
 import threading
 import weakref
@@ -27,12 +28,12 @@ from mlx_lm.models.cache import (
 )
 from mlx_lm.tuner.utils import linear_to_lora_layers, remove_lora_layers
 
+from mlx_vulkan import native
 from mlx_vulkan.bench import shapes
+from mlx_vulkan.traced import prompts
 from tiny import make_model
 
 FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
-# They multiply keys themselves, outside of attention.
-NOT_TRACED = {"gemma2", "deepseek_v3"}
 
 
 def runs(model) -> int:
@@ -82,9 +83,7 @@ def check(model, n, least, make=make_prompt_cache, **how):
 
 @pytest.mark.parametrize("family", sorted(shapes.TINY))
 def test_families(family):
-    model = make_model(family)
-    check(model, 10, 0 if family in NOT_TRACED else 8)
-    assert (runs(model) == 0) == (family in NOT_TRACED)
+    check(make_model(family), 10, 8)
 
 
 def test_growth_of_a_cache():
@@ -136,17 +135,19 @@ def test_batches_that_sequences_join_and_leave(family):
     assert len(ours) == 8 and ours.keys() == theirs.keys()
     for uid in ours:
         assert [t for t, _ in ours[uid]] == [t for t, _ in theirs[uid]]
-        assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(ours[uid], theirs[uid]))
+        assert all(
+            np.array_equal(a, b) for (_, a), (_, b) in zip(ours[uid], theirs[uid])
+        )
     assert runs(model) >= 20
 
 
 def test_batches_that_sequences_leave():
     model, results = make_model("qwen3"), []
-    prompts = [prompt(n, n) for n in (3, 9, 5)]
+    waiting = [prompt(n, n) for n in (3, 9, 5)]
     for mode in (contextlib.nullcontext(), untraced(model)):
         with mode:
             made = batch_generate(
-                model, Tokens(), prompts, max_tokens=[6, 10, 14], verbose=False
+                model, Tokens(), waiting, max_tokens=[6, 10, 14], verbose=False
             )
             results.append(made.texts)
     assert results[0] == results[1]
@@ -354,6 +355,33 @@ def test_other_threads():
     for thread in threads:
         thread.join()
     assert all(np.array_equal(results[i], want) for i in range(3))
+    assert runs(model) > 10
+
+
+@pytest.mark.parametrize("family", ["qwen3", "olmo2", "gemma3_text"])
+def test_prompts_begin_early(family, monkeypatch):
+    model = make_model(family, num_hidden_layers=9)
+    tokens, rows, begun = mx.array([prompt(40)]), [], []
+    for layers in (prompts.LAYERS, 1000):
+        monkeypatch.setattr(prompts, "updates", itertools.count())
+        monkeypatch.setattr(prompts, "LAYERS", layers)
+        caches = make_prompt_cache(model)
+        before = native.counters()["batches"]
+        logits = model(tokens, cache=caches)
+        mx.synchronize()
+        begun.append(native.counters()["batches"] - before)
+        mx.eval([c.state for c in caches])
+        rows.append([np.array(logits), *(np.array(c.keys) for c in caches)])
+    assert begun[0] >= 2 and begun[1] == 0
+    assert all(np.array_equal(a, b) for a, b in zip(*rows))
+
+
+def test_a_compiled_prompt_does_not_begin_early():
+    model = make_model("qwen3", num_hidden_layers=3)
+    tokens = mx.array([prompt(40)])
+    want = model(tokens, cache=make_prompt_cache(model))
+    got = mx.compile(lambda t: model(t, cache=make_prompt_cache(model)))(tokens)
+    assert np.array_equal(np.array(got), np.array(want))
 
 
 def looks_at_offset(self, x, mask=None, cache=None):
