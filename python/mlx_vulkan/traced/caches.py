@@ -163,8 +163,12 @@ class Codes:
         def keys_and_values(self):
             if self._results is None:
                 raise Refused("the model reads a cache before its update")
-            views = [late("take", [r], self._slots + 1) for r in self._results]
-            return Opaque(*views[:3]), Opaque(*views[3:])
+            stop = self._slots + 1
+            views = [Opaque(late("take", [r], stop)) for r in self._results]
+            return tuple(views[:3]), tuple(views[3:])
+
+        def make_mask(self, N, return_array=False, window_size=None):
+            return super().make_mask(N, return_array=N > 1, window_size=window_size)
 
 
 class Rotating:

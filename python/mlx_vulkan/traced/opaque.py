@@ -13,28 +13,52 @@ class Refused(Exception):
     """The step cannot be traced."""
 
 
-class Opaque:
-    """An array, or several, whose axis `open`, counted from the end, has any length."""
+class Shape:
+    """Of an Opaque: the length that changes raises."""
 
-    __slots__ = ("arrays", "open")
+    __slots__ = ("shape", "open")
 
-    def __init__(self, *arrays, open: int = -2):
-        self.arrays = arrays
+    def __init__(self, shape: tuple, open: int):
+        self.shape = shape
         self.open = open
 
-    @property
-    def __class__(self):
-        raise Refused("the model asks what keys, values or a mask are")
+    def __getitem__(self, axis):
+        n = len(self.shape)
+        if type(axis) is not int or axis % n == self.open + n:
+            raise Refused("the model asks how many keys or values there are")
+        return self.shape[axis]
+
+
+class Opaque:
+    """An array whose axis `open`, counted from the end, has any length."""
+
+    __slots__ = ("array", "open")
+    __class__ = mx.array  # as isinstance() would say without a trace
+
+    def __init__(self, array: mx.array, open: int = -2):
+        self.array = array
+        self.open = open
+
+    def __getattr__(self, name):
+        raise Refused(f"the model asks keys, values or a mask for {name}")
 
     def __bool__(self):
         raise Refused("the model asks whether there are keys, values or a mask")
 
     @property
     def dtype(self):
-        return only(self).dtype
+        return self.array.dtype
+
+    @property
+    def shape(self):
+        return Shape(self.array.shape, self.open)
+
+    @property
+    def ndim(self):
+        return self.array.ndim
 
     def swapaxes(self, first: int, second: int):
-        n = only(self).ndim
+        n = self.ndim
         pair = first - n if first >= 0 else first, second - n if second >= 0 else second
         open = sum(pair) - self.open if self.open in pair else self.open
         return _made("swapaxes", open, [self], *pair)
@@ -58,17 +82,13 @@ def is_opaque(value) -> bool:
     return type(value) is Opaque
 
 
-def only(value) -> mx.array:
-    if not is_opaque(value):
-        return value
-    if len(value.arrays) != 1:
-        raise Refused("the model computes with quantized keys or values")
-    return value.arrays[0]
+def plain(value) -> mx.array:
+    return value.array if is_opaque(value) else value
 
 
 def _made(what: str, open: int | None, operands, *how):
-    result = late(what, [only(o) for o in operands], open is not None, *how)
-    return result if open is None else Opaque(result, open=open)
+    result = late(what, [plain(o) for o in operands], open is not None, *how)
+    return result if open is None else Opaque(result, open)
 
 
 def _each(what: str, *operands):
@@ -77,30 +97,45 @@ def _each(what: str, *operands):
     if len(opens) > 1:
         raise Refused(f"{what} of arrays whose lengths change differently")
     (open,) = opens
+    # mlx.core gives a number the type of the other operand.
+    numbers = [type(o) in (int, float) for o in operands]
+    (*_, like) = (o for o, number in zip(operands, numbers) if not number)
     arrays = []
-    for o in operands:
-        if type(o) in (int, float):  # as mlx.core reads numbers
-            o = mx.array(o, only(operands[0]).dtype)
+    for o, number in zip(operands, numbers):
+        if number:
+            o = mx.array(o, like.dtype)
         if not is_opaque(o) and o.ndim >= -open and o.shape[open] != 1:
             raise Refused(f"{what} of arrays whose lengths differ")
         arrays.append(o)
     return _made(what, open, arrays)
 
 
+def _open(value) -> int | None:
+    return value.open if is_opaque(value) else None
+
+
+# The open axis of a product, by those of its factors.
+PRODUCTS = {(-1, -2): None, (-2, None): -2, (None, -1): -1}
+
+
+def _product(what: str, factors: tuple, operands, *how):
+    if factors not in PRODUCTS:
+        raise Refused(f"{what} of arrays whose lengths change differently")
+    return _made(what, PRODUCTS[factors], operands, *how)
+
+
 def matmul(left, right):
-    lines, rows = is_opaque(left) and left.open, is_opaque(right) and right.open
-    if lines == -1 and rows == -2:
-        return _made("matmul", None, [left, right])
-    if lines == -2 and rows is False:
-        return _made("matmul", -2, [left, right])
-    if lines is False and rows == -1:
-        return _made("matmul", -1, [left, right])
-    raise Refused("a product of arrays whose lengths change differently")
+    return _product("matmul", (_open(left), _open(right)), [left, right])
+
+
+def quantized_matmul(x, w, scales, biases, transpose, group_size, bits):
+    rows = -3 - w.open if transpose else w.open
+    how = transpose, group_size, bits
+    return _product("quantized_matmul", (_open(x), rows), [x, w, scales, biases], *how)
 
 
 def expand_dims(a, axis: int):
-    n = only(a).ndim
-    axis = axis - n - 1 if axis >= 0 else axis
+    axis = axis - a.ndim - 1 if axis >= 0 else axis
     return _made("expand_dims", a.open - (axis > a.open), [a], axis)
 
 
@@ -109,8 +144,6 @@ def tanh(a):
 
 
 def where(condition, x, y):
-    if not all(is_opaque(o) or type(o) is mx.array for o in (condition, x, y)):
-        raise Refused("where() with a number")
     return _each("where", condition, x, y)
 
 
@@ -119,7 +152,7 @@ def softmax(a, axis: int, precise: bool = False):
 
 
 # Functions of mlx.core, which get these when a model is traced.
-FUNCTIONS = (expand_dims, tanh, where, softmax, matmul)
+FUNCTIONS = (expand_dims, matmul, quantized_matmul, softmax, tanh, where)
 
 
 def choosing(function, untraced):

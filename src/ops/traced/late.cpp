@@ -146,60 +146,6 @@ array attend(const Call& call) {
   return call.make(attended(in[0], in[2]), type, false, build);
 }
 
-// mlx-lm's mask of scores, for quantized keys.
-array mask_scores(
-    const array& scores,
-    const array& given,
-    bool grouped,
-    Stream s) {
-  array mask = given;
-  if (grouped && mask.ndim() > 3) {
-    mask = expand_dims(mask, -3, s);
-  }
-  if (mask.dtype() != bool_) {
-    return add(scores, mask, s);
-  }
-  array least(finfo(scores.dtype()).min, scores.dtype());
-  return where(mask, scores, least, s);
-}
-
-// mlx-lm's quantized_scaled_dot_product_attention().
-array attend_codes(const Call& call) {
-  float scale = call.number(0);
-  bool causal = call.truth(1);
-  int group = call.integer(2), bits = call.integer(3);
-  auto build = [=](Inputs in, const Positions&, Stream s) {
-    array q = multiply(in[0], array(scale, in[0].dtype()), s);
-    int heads = q.shape(1), kv_heads = in[1].shape(-3),
-        repeats = heads / kv_heads;
-    std::vector<array> kv(in.begin() + 1, in.begin() + 7);
-    if (repeats > 1) {
-      q = reshape(
-          q, {q.shape(0), kv_heads, repeats, q.shape(2), q.shape(3)}, s);
-      for (auto& a : kv) {
-        a = expand_dims(a, -3, s);
-      }
-    }
-    array scores = quantized_matmul(
-        q, kv[0], kv[1], kv[2], true, group, bits, "affine", s);
-    if (causal) {
-      int n = scores.shape(-2), keys = scores.shape(-1);
-      array rows = expand_dims(arange(keys - n, keys, s), 1, s);
-      array mask = greater_equal(rows, expand_dims(arange(keys, s), 0, s), s);
-      scores = mask_scores(scores, mask, repeats > 1, s);
-    } else if (in.size() > 7) {
-      scores = mask_scores(scores, in[7], repeats > 1, s);
-    }
-    scores = softmax(scores, std::vector<int>{-1}, true, s);
-    array out = quantized_matmul(
-        scores, kv[3], kv[4], kv[5], false, group, bits, "affine", s);
-    return repeats > 1 ? flatten(out, 1, 2, s) : out;
-  };
-  auto shape = call.inputs.at(0).shape();
-  shape.back() = call.inputs.at(4).shape(-1) * 32 / bits;
-  return call.make(shape, call.inputs[0].dtype(), false, build);
-}
-
 // A function of MLX on arrays of which some have any length. The first scalar
 // is whether the result has.
 using Function = array (*)(Inputs, const Scalars&, Stream);
@@ -217,6 +163,13 @@ constexpr std::pair<const char*, Function> functions[] = {
     {"matmul",
      [](Inputs in, const Scalars&, Stream s) {
        return matmul(in[0], in[1], s);
+     }},
+    {"quantized_matmul",
+     [](Inputs in, const Scalars& by, Stream s) {
+       bool transpose = std::get<bool>(by.at(1));
+       int group = std::get<int>(by.at(2)), bits = std::get<int>(by.at(3));
+       return quantized_matmul(
+           in[0], in[1], in[2], in[3], transpose, group, bits, "affine", s);
      }},
     {"add",
      [](Inputs in, const Scalars&, Stream s) { return add(in[0], in[1], s); }},
@@ -278,8 +231,7 @@ array late(
       {"put", put},
       {"take", take},
       {"causal", causal},
-      {"attend", attend},
-      {"attend_codes", attend_codes}};
+      {"attend", attend}};
   for (auto& [name, make] : parts) {
     if (what == name) {
       return make(call);

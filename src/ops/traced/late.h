@@ -24,9 +24,10 @@ using Scalars = std::vector<fast::ScalarArg>;
 //              of n queries after that offset, rolled by the position in slot
 //              `shift`; window 0, shift -1: none
 //   attend     (q, k, v, [mask], [sinks]) [scale, causal, mask, sinks]
-//   attend_codes (q, 3 of k, 3 of v, [mask]) [scale, causal, group, bits]
-//   expand_dims, swapaxes, matmul, add, multiply, divide, tanh, where, softmax
-//              (operands) [open, axes or axis and precise] -> MLX's function
+//   expand_dims, swapaxes, matmul, quantized_matmul, add, multiply, divide,
+//   tanh, where, softmax
+//              (operands) [open, MLX's other arguments] -> MLX's function;
+//              open: whether the result's length changes from step to step
 //
 // Throws std::invalid_argument for anything else.
 array late(
