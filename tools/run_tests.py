@@ -317,6 +317,7 @@ def full_modes(build: Path) -> list[Step]:
         ("backend", "test_streams"),
         ("backend", "test_distributed"),
         ("model", "test_rotating"),
+        ("model", "test_traced"),
     ):
         command = pytest(f"tests/{tier}/{file}.py", workers=False)
         env = {"MLX_VK_TEST_FULL": "1"}

@@ -141,15 +141,6 @@ namespace mlx::core::vulkan {
 
 namespace {
 
-// Whether `p`, which makes `arr`, begins a half of a transformer's layer or of
-// a similar block, so that rewrite.h joins no records across it. Norms of
-// heads, which have one axis more, lie within a half.
-bool behind_seam(const Primitive& p, const array& arr) {
-  return arr.ndim() <= 3 &&
-      (typeid(p) == typeid(fast::RMSNorm) ||
-       typeid(p) == typeid(fast::LayerNorm));
-}
-
 // A primitive with the arrays that it takes and makes, for reports.
 std::string description(
     const Primitive& primitive,
@@ -178,6 +169,12 @@ void commit(StreamEncoder& stream_encoder) {
 }
 
 } // namespace
+
+bool behind_seam(const Primitive& p, const array& arr) {
+  return arr.ndim() <= 3 &&
+      (typeid(p) == typeid(fast::RMSNorm) ||
+       typeid(p) == typeid(fast::LayerNorm));
+}
 
 void evaluate(array& arr, StreamEncoder& stream_encoder) {
   gpu::Outputs outputs(arr, stream_encoder.spare_outputs);

@@ -32,6 +32,10 @@ void evaluate(
     std::vector<array>& inputs,
     std::vector<array>& outputs,
     StreamEncoder& encoder);
+// Whether `p`, which makes `arr`, begins a half of a transformer's layer or of
+// a similar block, so that rewrite.h joins no records across it. Norms of
+// heads, which have one axis more, lie within a half.
+bool behind_seam(const Primitive& p, const array& arr);
 // How many operations evaluating the primitive encodes: those of a traced step,
 // 0 for an output of one, 1 for any other.
 uint32_t operations_of(const Primitive& primitive);

@@ -13,7 +13,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "backend/stream.h"
 #include "mlx/fast.h"
+#include "mlx/transforms.h"
+#include "mlx/transforms_impl.h"
 #include "mlx/utils.h"
 #include "ops/traced/late.h"
 #include "ops/traced/traced_step.h"
@@ -69,7 +72,31 @@ std::vector<const void*> addresses(const Scalars& scalars, size_t first) {
   return found;
 }
 
+// Begins to evaluate what the layer that makes `keys` reads, up to the norm
+// before them: while Python builds the rest of a prompt's graph, the GPU works.
+void begin(const array& keys, Stream stream) {
+  constexpr size_t most = 64; // arrays between keys and their layer's norm
+  if (stream.device != mlx::core::Device::gpu || detail::in_tracing() ||
+      detail::retain_graph()) {
+    return;
+  }
+  std::vector<array> found{keys};
+  for (size_t i = 0; i < found.size() && i < most; ++i) {
+    array a = found[i];
+    if (a.status() != array::Status::unscheduled || !a.has_primitive() ||
+        a.is_tracer() || a.primitive().stream() != stream) {
+      continue;
+    }
+    if (behind_seam(a.primitive(), a)) {
+      async_eval({a.inputs()[0]});
+      return;
+    }
+    found.insert(found.end(), a.inputs().begin(), a.inputs().end());
+  }
+}
+
 // Beside what late() makes:
+//   begin   (keys) [] -> nothing
 //   record  (outputs) [number of inputs] -> the number of the new step
 //   watch   (arrays) [step, size, addresses...] -> whether TracedStep::watch()
 //           can; the addresses are of the arrays' objects
@@ -105,6 +132,10 @@ std::vector<array> call(
     bool can = step && objects.size() == inputs.size() &&
         step->watch(inputs, objects.data(), integer(1));
     return {array(can)};
+  }
+  if (what == "begin") {
+    begin(inputs.at(0), stream);
+    return {};
   }
   if (what == "forget") {
     steps().remove(integer(0));

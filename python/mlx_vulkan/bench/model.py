@@ -10,7 +10,7 @@ import time
 
 from .. import arguments, models, native
 from ..arguments import Failed
-from . import report
+from . import host, report
 from .shapes import SHAPES, make
 
 EXAMPLES = """
@@ -255,5 +255,5 @@ def time_cells(args) -> tuple[str, list[report.Row]]:
             )
         if not args.cpu:
             prompt = mx.random.randint(0, vocabulary, (args.prompt[0],))
-            rows += counts(model, prompt, args)
+            rows += counts(model, prompt, args) + host.rows(model, prompt)
     return name_of(args, config), rows

@@ -13,30 +13,11 @@ import mlx.core as mx
 from mlx_lm.models import cache as mlx_lm_cache
 
 from .calls import given, late
+from .opaque import Opaque, Refused
 
 
-class Refused(Exception):
-    """The step cannot be traced."""
-
-
-class Opaque:
-    """Arrays whose length changes from step to step: keys, values, masks."""
-
-    __slots__ = ("arrays",)
-
-    def __init__(self, *arrays):
-        self.arrays = arrays
-
-    @property
-    def __class__(self):
-        raise Refused("the model asks what keys, values or a mask are")
-
-    def __bool__(self):
-        raise Refused("the model asks whether there are keys, values or a mask")
-
-
-def is_opaque(value) -> bool:
-    return type(value) is Opaque
+def causal(padding: list, slot: int, n: int, window, shift: int = -1) -> Opaque:
+    return Opaque(late("causal", padding, slot, n, window or 0, shift), open=-1)
 
 
 class StandIn:
@@ -92,7 +73,7 @@ class StandIn:
         if N == 1 and window_size is None:
             return None
         if return_array or window_size is not None:
-            return Opaque(late("causal", [], self._position(), N, window_size or 0))
+            return causal([], self._position(), N, window_size)
         return "causal"
 
 
@@ -182,8 +163,12 @@ class Codes:
         def keys_and_values(self):
             if self._results is None:
                 raise Refused("the model reads a cache before its update")
-            views = [late("take", [r], self._slots + 1) for r in self._results]
-            return Opaque(*views[:3]), Opaque(*views[3:])
+            stop = self._slots + 1
+            views = [Opaque(late("take", [r], stop)) for r in self._results]
+            return tuple(views[:3]), tuple(views[3:])
+
+        def make_mask(self, N, return_array=False, window_size=None):
+            return super().make_mask(N, return_array=N > 1, window_size=window_size)
 
 
 class Rotating:
@@ -299,9 +284,73 @@ class Batch:
             return tuple(Opaque(late("take", [r], stop)) for r in self._results[:2])
 
         def make_mask(self, N, return_array=False, window_size=None):
-            padding = self._inputs[3]
-            slot, window = self._position(), window_size or 0
-            return Opaque(late("causal", [padding], slot, N, window))
+            return causal([self._inputs[3]], self._position(), N, window_size)
+
+
+class RotatingBatch:
+    """BatchRotatingKVCache, one token at a time, neither growing nor shrinking.
+
+    Positions: place of the update, number of valid keys, offset and shift of the mask.
+    """
+
+    name = "BatchRotatingKVCache"
+    open = Batch.open
+    arrays = Batch.arrays
+
+    @staticmethod
+    def static(cache) -> tuple:
+        return (cache.max_size, cache.rotated or cache._idx >= cache.max_size)
+
+    @staticmethod
+    def positions(cache, n: int):
+        if n != 1 or cache.keys is None or cache._lengths is not None:
+            return None
+        offset, most, place = cache._offset, cache.max_size, cache._idx
+        size = cache.keys.shape[2]
+        if size > most or (offset >= size and size < most):
+            return None
+        place = place if place < most else 0
+        return (place, min(offset + 1, size), min(offset, most - 1), place + 1)
+
+    @staticmethod
+    def store(cache, arrays, n: int) -> None:
+        cache.keys, cache.values, cache.offset, cache.left_padding = arrays
+        if cache._idx == cache.max_size:
+            cache._idx, cache.rotated = 0, True
+        cache._offset += n
+        cache._idx += n
+
+    class stand_in(StandIn, mlx_lm_cache.BatchRotatingKVCache):
+        def _padding(self, rotates: bool):
+            return self._inputs[3] - 1 if rotates else self._inputs[3]
+
+        @property
+        def offset(self):
+            return self._inputs[2] if self._results is None else self._results[2]
+
+        def update_and_fetch(self, keys, values):
+            self._check(keys, values)
+            results = [
+                late("put", [cache, update], self._slots)
+                for cache, update in zip(self._inputs, (keys, values))
+            ]
+            _, rotates = RotatingBatch.static(self._real)
+            self._finish([*results, self._inputs[2] + 1, self._padding(rotates)])
+            return self.keys_and_values()
+
+        def keys_and_values(self):
+            if self._results is None:
+                raise Refused("the model reads a cache before its update")
+            stop = self._slots + 1
+            return tuple(Opaque(late("take", [r], stop)) for r in self._results[:2])
+
+        def make_mask(self, N, window_size=None, return_array=False):
+            if N != 1 or self._results is not None:
+                raise Refused("a mask of several queries over a rotating cache")
+            most, rotates = RotatingBatch.static(self._real)
+            shift = self._slots + 3 if rotates else -1
+            padding = [self._padding(rotates)]
+            return causal(padding, self._slots + 2, N, window_size or most, shift)
 
 
 class Arrays:
@@ -351,7 +400,7 @@ class Arrays:
 
 ADAPTERS = {
     getattr(mlx_lm_cache, adapter.name): adapter
-    for adapter in (KeysAndValues, Codes, Rotating, Batch, Arrays)
+    for adapter in (KeysAndValues, Codes, Rotating, Batch, RotatingBatch, Arrays)
     if hasattr(mlx_lm_cache, adapter.name)
 }
 

@@ -58,5 +58,10 @@ def run(number: int, inputs, positions) -> list[mx.array]:
     return call("run", inputs, [number, *positions])
 
 
+def begin(keys: mx.array) -> None:
+    """Lets the GPU start with what the layer of these keys reads."""
+    call("begin", [keys])
+
+
 def forget(number: int) -> None:
     call("forget", scalars=[number])

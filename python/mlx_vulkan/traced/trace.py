@@ -5,10 +5,9 @@ import threading
 import weakref
 
 import mlx.core as mx
-from mlx_lm.models import base
 
-from . import caches, calls
-from .caches import Refused, is_opaque
+from . import caches, calls, opaque
+from .opaque import Refused, is_opaque
 from .weights import Snapshot
 
 tracing = threading.local()
@@ -19,17 +18,6 @@ def is_tracing() -> bool:
     return getattr(tracing, "on", False)
 
 
-def _mask_of(mask):
-    """Whether it is causal, and the arrays of a mask."""
-    if mask is None:
-        return False, []
-    if is_opaque(mask):
-        return False, list(mask.arrays)
-    if type(mask) is str and mask == "causal":
-        return True, []
-    raise Refused("a mask of the model's own")
-
-
 def _attention(untraced):
     def scaled_dot_product_attention(
         q, k, v, *, scale, mask=None, sinks=None, **others
@@ -38,46 +26,44 @@ def _attention(untraced):
             return untraced(q, k, v, scale=scale, mask=mask, sinks=sinks, **others)
         if not (is_opaque(k) and is_opaque(v)) or others:
             raise Refused("attention over keys and values of different kinds")
-        causal, masks = _mask_of(mask)
-        arrays = [q, *k.arrays, *v.arrays, *masks]
-        if sinks is not None:
-            arrays.append(sinks)
-        how = calls.bits(scale), causal, bool(masks), sinks is not None
+        causal = type(mask) is str and mask == "causal"
+        if not (causal or mask is None or is_opaque(mask)):
+            raise Refused("a mask of the model's own")
+        arrays = [q, k.array, v.array]
+        arrays += [mask.array] if is_opaque(mask) else []
+        arrays += [] if sinks is None else [sinks]
+        how = calls.bits(scale), causal, is_opaque(mask), sinks is not None
         return calls.late("attend", arrays, *how)
 
     return scaled_dot_product_attention
 
 
-def _quantized_attention(untraced):
-    def quantized_scaled_dot_product_attention(
-        queries, q_keys, q_values, scale, mask, group_size=64, bits=8
-    ):
-        if not (is_opaque(q_keys) and is_opaque(q_values)):
-            return untraced(queries, q_keys, q_values, scale, mask, group_size, bits)
-        causal, masks = _mask_of(mask)
-        arrays = [queries, *q_keys.arrays, *q_values.arrays, *masks]
-        how = calls.bits(scale), causal, group_size, bits
-        return calls.late("attend_codes", arrays, *how)
-
-    return quantized_scaled_dot_product_attention
+def _replacements() -> list:
+    """Owners and names of functions that take the stand-ins of keys and values."""
+    attention = _attention(mx.fast.scaled_dot_product_attention)
+    product = opaque.choosing(opaque.matmul, mx.array.__matmul__)
+    made = [
+        (mx.fast, "scaled_dot_product_attention", attention),
+        (mx.array, "__matmul__", product),
+    ]
+    for function in opaque.FUNCTIONS:
+        name = function.__name__
+        made.append((mx, name, opaque.choosing(function, getattr(mx, name))))
+    return made
 
 
 @contextlib.contextmanager
 def _traced():
-    """Attention takes the stand-ins of keys and values."""
-    one_at_a_time.acquire()
-    tracing.on = True
-    attention = mx.fast.scaled_dot_product_attention
-    quantized = base.quantized_scaled_dot_product_attention
-    mx.fast.scaled_dot_product_attention = _attention(attention)
-    base.quantized_scaled_dot_product_attention = _quantized_attention(quantized)
-    try:
-        yield
-    finally:
-        mx.fast.scaled_dot_product_attention = attention
-        base.quantized_scaled_dot_product_attention = quantized
-        tracing.on = False
-        one_at_a_time.release()
+    """Attention, and a few other functions, take the stand-ins of keys and values."""
+    with one_at_a_time, contextlib.ExitStack() as restored:
+        for owner, name, function in _replacements():
+            restored.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, function)
+        tracing.on = True
+        try:
+            yield
+        finally:
+            tracing.on = False
 
 
 class Layer:

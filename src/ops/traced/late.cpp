@@ -15,6 +15,9 @@ namespace {
 
 using Inputs = const std::vector<array>&;
 
+// The length in the trace of what has another length in each step.
+constexpr int any_length = 1;
+
 // What a call was given, as a part of the graph needs it.
 struct Call {
   const std::vector<array>& inputs;
@@ -73,7 +76,9 @@ array take(const Call& call) {
     auto [from, to] = places(in[0], 0, at.at(slot));
     return slice(in[0], from, to, s);
   };
-  return call.make(cache.shape(), cache.dtype(), true, build);
+  Shape shape = cache.shape();
+  shape[cache.ndim() - 2] = any_length;
+  return call.make(shape, cache.dtype(), true, build);
 }
 
 // mlx-lm's create_causal_mask().
@@ -101,11 +106,17 @@ array causal_mask(
 
 array causal(const Call& call) {
   int slot = call.integer(0), n = call.integer(1), window = call.integer(2);
+  int shift = call.integer(3);
   auto build = [=](Inputs in, const Positions& at, Stream s) {
     auto* padding = in.empty() ? nullptr : &in[0];
-    return causal_mask(n, at.at(slot), window, padding, s);
+    array mask = causal_mask(n, at.at(slot), window, padding, s);
+    return shift < 0 ? mask : roll(mask, at.at(shift), -1, s);
   };
-  return call.make({n, n}, bool_, true, build);
+  Shape shape{n, any_length};
+  if (!call.inputs.empty()) {
+    shape = {call.inputs[0].shape(0), 1, n, any_length};
+  }
+  return call.make(shape, bool_, true, build);
 }
 
 Shape attended(const array& q, const array& v) {
@@ -135,58 +146,61 @@ array attend(const Call& call) {
   return call.make(attended(in[0], in[2]), type, false, build);
 }
 
-// mlx-lm's mask of scores, for quantized keys.
-array mask_scores(
-    const array& scores,
-    const array& given,
-    bool grouped,
-    Stream s) {
-  array mask = given;
-  if (grouped && mask.ndim() > 3) {
-    mask = expand_dims(mask, -3, s);
-  }
-  if (mask.dtype() != bool_) {
-    return add(scores, mask, s);
-  }
-  array least(finfo(scores.dtype()).min, scores.dtype());
-  return where(mask, scores, least, s);
-}
+// A function of MLX on arrays of which some have any length. The first scalar
+// is whether the result has.
+using Function = array (*)(Inputs, const Scalars&, Stream);
 
-// mlx-lm's quantized_scaled_dot_product_attention().
-array attend_codes(const Call& call) {
-  float scale = call.number(0);
-  bool causal = call.truth(1);
-  int group = call.integer(2), bits = call.integer(3);
-  auto build = [=](Inputs in, const Positions&, Stream s) {
-    array q = multiply(in[0], array(scale, in[0].dtype()), s);
-    int heads = q.shape(1), kv_heads = in[1].shape(-3),
-        repeats = heads / kv_heads;
-    std::vector<array> kv(in.begin() + 1, in.begin() + 7);
-    if (repeats > 1) {
-      q = reshape(
-          q, {q.shape(0), kv_heads, repeats, q.shape(2), q.shape(3)}, s);
-      for (auto& a : kv) {
-        a = expand_dims(a, -3, s);
-      }
-    }
-    array scores = quantized_matmul(
-        q, kv[0], kv[1], kv[2], true, group, bits, "affine", s);
-    if (causal) {
-      int n = scores.shape(-2), keys = scores.shape(-1);
-      array rows = expand_dims(arange(keys - n, keys, s), 1, s);
-      array mask = greater_equal(rows, expand_dims(arange(keys, s), 0, s), s);
-      scores = mask_scores(scores, mask, repeats > 1, s);
-    } else if (in.size() > 7) {
-      scores = mask_scores(scores, in[7], repeats > 1, s);
-    }
-    scores = softmax(scores, std::vector<int>{-1}, true, s);
-    array out = quantized_matmul(
-        scores, kv[3], kv[4], kv[5], false, group, bits, "affine", s);
-    return repeats > 1 ? flatten(out, 1, 2, s) : out;
+constexpr std::pair<const char*, Function> functions[] = {
+    {"expand_dims",
+     [](Inputs in, const Scalars& by, Stream s) {
+       return expand_dims(in[0], std::get<int>(by.at(1)), s);
+     }},
+    {"swapaxes",
+     [](Inputs in, const Scalars& by, Stream s) {
+       int first = std::get<int>(by.at(1)), second = std::get<int>(by.at(2));
+       return swapaxes(in[0], first, second, s);
+     }},
+    {"matmul",
+     [](Inputs in, const Scalars&, Stream s) {
+       return matmul(in[0], in[1], s);
+     }},
+    {"quantized_matmul",
+     [](Inputs in, const Scalars& by, Stream s) {
+       bool transpose = std::get<bool>(by.at(1));
+       int group = std::get<int>(by.at(2)), bits = std::get<int>(by.at(3));
+       return quantized_matmul(
+           in[0], in[1], in[2], in[3], transpose, group, bits, "affine", s);
+     }},
+    {"add",
+     [](Inputs in, const Scalars&, Stream s) { return add(in[0], in[1], s); }},
+    {"multiply",
+     [](Inputs in, const Scalars&, Stream s) {
+       return multiply(in[0], in[1], s);
+     }},
+    {"divide",
+     [](Inputs in, const Scalars&, Stream s) {
+       return divide(in[0], in[1], s);
+     }},
+    {"tanh",
+     [](Inputs in, const Scalars&, Stream s) { return tanh(in[0], s); }},
+    {"where",
+     [](Inputs in, const Scalars&, Stream s) {
+       return where(in[0], in[1], in[2], s);
+     }},
+    {"softmax",
+     [](Inputs in, const Scalars& by, Stream s) {
+       bool precise = std::get<bool>(by.at(2));
+       return softmax(in[0], std::get<int>(by.at(1)), precise, s);
+     }},
+};
+
+array computed(const Call& call, Function function) {
+  auto like = function(call.inputs, call.scalars, call.stream);
+  auto build = [function, by = call.scalars](
+                   Inputs in, const Positions&, Stream s) {
+    return function(in, by, s);
   };
-  auto shape = call.inputs.at(0).shape();
-  shape.back() = call.inputs.at(4).shape(-1) * 32 / bits;
-  return call.make(shape, call.inputs[0].dtype(), false, build);
+  return call.make(like.shape(), like.dtype(), call.truth(0), build);
 }
 
 array position(const Call& call) {
@@ -217,11 +231,15 @@ array late(
       {"put", put},
       {"take", take},
       {"causal", causal},
-      {"attend", attend},
-      {"attend_codes", attend_codes}};
+      {"attend", attend}};
   for (auto& [name, make] : parts) {
     if (what == name) {
       return make(call);
+    }
+  }
+  for (auto& [name, function] : functions) {
+    if (what == name) {
+      return computed(call, function);
     }
   }
   throw std::invalid_argument("[traced step] There is no part " + what + ".");

@@ -19,10 +19,15 @@ using Scalars = std::vector<fast::ScalarArg>;
 //   put        (cache, update) [slot] -> the cache with `update` at that place
 //              of axis -2
 //   take       (cache) [slot] -> its first places of axis -2
-//   causal     ([left_padding]) [slot, n, window] -> mlx-lm's causal mask of n
-//              queries after that offset; window 0: none
+//   causal     ([left_padding]) [slot, n, window, shift] -> mlx-lm's causal
+//   mask
+//              of n queries after that offset, rolled by the position in slot
+//              `shift`; window 0, shift -1: none
 //   attend     (q, k, v, [mask], [sinks]) [scale, causal, mask, sinks]
-//   attend_codes (q, 3 of k, 3 of v, [mask]) [scale, causal, group, bits]
+//   expand_dims, swapaxes, matmul, quantized_matmul, add, multiply, divide,
+//   tanh, where, softmax
+//              (operands) [open, MLX's other arguments] -> MLX's function;
+//              open: whether the result's length changes from step to step
 //
 // Throws std::invalid_argument for anything else.
 array late(
