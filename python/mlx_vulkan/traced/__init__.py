@@ -39,6 +39,8 @@ class Steps:
         """The logits of a step; None if it is not a traced one."""
         if self.last is not None:
             logits = self.last.run(inputs, cache)
+            if logits is None and _make_room(inputs, cache):
+                logits = self.last.run(inputs, cache)
             if logits is not None:
                 self.misses = 0
                 self.runs += 1
@@ -54,7 +56,7 @@ class Steps:
                 self.traces[key] = _SEEN
             return None
         if trace is self.last:
-            # Once: a cache grows. Twice: the model is another one now.
+            # Once: a cache has no room. Twice: the model is another one now.
             self.misses += 1
             if self.misses > 1:
                 self.traces[key] = _SEEN
@@ -84,6 +86,19 @@ class Steps:
         return trace
 
 
+def token_type(inputs):
+    """Tokens of a sampler, which are uint32, are traced as those of a prompt."""
+    import mlx.core as mx
+
+    return mx.int32 if inputs.dtype == mx.uint32 else inputs.dtype
+
+
+def _make_room(inputs, cache) -> bool:
+    from . import caches
+
+    return caches.make_room(cache, inputs.shape[1])
+
+
 def _key(inputs, cache):
     """What must be the same for a trace; None if there can be none."""
     from . import caches
@@ -97,7 +112,7 @@ def _key(inputs, cache):
         if adapter.positions(c, n) is None:
             return None
         kinds.append((type(c), adapter.static(c)))
-    return inputs.shape, inputs.dtype, tuple(kinds)
+    return inputs.shape, token_type(inputs), tuple(kinds)
 
 
 def trace_class(cls: type) -> None:

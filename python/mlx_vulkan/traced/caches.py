@@ -77,6 +77,16 @@ class StandIn:
         return "causal"
 
 
+def longer(array: mx.array, used: int, more: int, step: int) -> mx.array:
+    """Room for `more` tokens in multiples of `step` behind those used, as mlx-lm
+    makes it."""
+    shape = list(array.shape)
+    shape[2] = -(-more // step) * step
+    if used % step:
+        array = array[..., :used, :]
+    return mx.concatenate([array, mx.zeros(shape, array.dtype)], axis=2)
+
+
 class KeysAndValues:
     """KVCache: positions are the offset before and after the step."""
 
@@ -91,6 +101,15 @@ class KeysAndValues:
     def positions(cache, n: int):
         offset = cache.offset
         return None if cache.keys is None else (offset, offset + n)
+
+    @staticmethod
+    def make_room(cache, n: int) -> bool:
+        used = cache.size()
+        if cache.keys is None or used + n <= cache.keys.shape[2]:
+            return False
+        cache.keys = longer(cache.keys, used, n, cache.step)
+        cache.values = longer(cache.values, used, n, cache.step)
+        return True
 
     @staticmethod
     def arrays(cache) -> list:
@@ -174,8 +193,7 @@ class Codes:
 class Rotating:
     """RotatingKVCache, one token at a time, neither growing nor shrinking.
 
-    Positions: offset before and after, place of the update, number of valid keys,
-    size and shift of a mask.
+    Positions: offset before and after, place of the update, number of valid keys.
     """
 
     name = "RotatingKVCache"
@@ -193,11 +211,27 @@ class Rotating:
         size = cache.keys.shape[2]
         if size > most or (offset >= size and size < most):
             return None
-        shift = 1 + (place if place < most else 0)
         if place == most:
             place = cache.keep
-        valid = min(offset + 1, size)
-        return (offset, offset + 1, place, valid, min(offset + 1, most), shift)
+        return (offset, offset + 1, place, min(offset + 1, size))
+
+    @staticmethod
+    def make_room(cache, n: int) -> bool:
+        if n != 1 or cache.keys is None:
+            return False
+        size, most, offset = cache.keys.shape[2], cache.max_size, cache.offset
+        if size > most:  # a prompt leaves more than the window
+            cache.keys = cache._trim(size - most, cache.keys)
+            cache.values = cache._trim(size - most, cache.values)
+            cache._idx = most
+            return True
+        if offset >= size and size < most:
+            step = min(cache.step, most - offset)
+            cache.keys = longer(cache.keys, 0, step, step)
+            cache.values = longer(cache.values, 0, step, step)
+            cache._idx = offset
+            return True
+        return False
 
     arrays = KeysAndValues.arrays
 
@@ -248,6 +282,8 @@ class Batch:
         if cache.keys is None or getattr(cache, "_right_padding", None) is not None:
             return None
         return (cache._idx, cache._idx + n)
+
+    make_room = KeysAndValues.make_room
 
     @staticmethod
     def arrays(cache) -> list:
@@ -403,6 +439,16 @@ ADAPTERS = {
     for adapter in (KeysAndValues, Codes, Rotating, Batch, RotatingBatch, Arrays)
     if hasattr(mlx_lm_cache, adapter.name)
 }
+
+
+def make_room(caches, n: int) -> bool:
+    """Whether a cache had no room for `n` tokens and has now."""
+    made = False
+    for cache in leaves(caches) or ():
+        adapter = ADAPTERS[type(cache)]
+        if hasattr(adapter, "make_room"):
+            made |= adapter.make_room(cache, n)
+    return made
 
 
 def leaves(caches) -> list | None:

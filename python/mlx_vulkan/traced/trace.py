@@ -6,7 +6,7 @@ import weakref
 
 import mlx.core as mx
 
-from . import caches, calls, opaque
+from . import caches, calls, opaque, token_type
 from .opaque import Refused, is_opaque
 from .weights import Snapshot
 
@@ -123,7 +123,8 @@ class Trace:
         self.n_groups = len(groups)
         with _traced():
             logits = call(
-                calls.given(0, inputs), cache=caches.rebuild(cache, iter(stand_ins))
+                calls.given(0, inputs.astype(token_type(inputs))),
+                cache=caches.rebuild(cache, iter(stand_ins)),
             )
         if type(logits) is not mx.array:
             raise Refused("the model returns more than an array")

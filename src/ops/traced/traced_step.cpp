@@ -34,6 +34,12 @@ void evaluate_graph(array& a, StreamEncoder& encoder) {
   }
 }
 
+// Tokens of a prompt are int32, those of a sampler uint32. A step that was
+// traced for int32 takes both, since no vocabulary has 2^31 tokens.
+bool same_type(Dtype given, Dtype traced) {
+  return given == traced || (given == uint32 && traced == int32);
+}
+
 // Shapes agree except for the length of an open parameter.
 bool same_shape(const Shape& given, const Shape& traced, bool open) {
   if (given.size() != traced.size()) {
@@ -247,7 +253,7 @@ bool TracedStep::holds_for(
   for (size_t i = 0; i < given.size(); ++i) {
     auto& p = given_[i];
     bool same = p.slot == none ||
-        (given[i].dtype() == p.dtype && !given[i].is_tracer() &&
+        (same_type(given[i].dtype(), p.dtype) && !given[i].is_tracer() &&
          same_shape(given[i].shape(), p.shape, p.open));
     if (!same) {
       return false;
@@ -394,7 +400,13 @@ std::vector<array> TracedStep::evaluate(
   size_t next = 0;
   for (auto& p : given_) {
     if (p.slot != none) {
-      slots_[p.slot] = std::exchange(inputs[next++], empty_);
+      array in = std::exchange(inputs[next++], empty_);
+      if (in.dtype() != p.dtype) {
+        array same(in.shape(), p.dtype, nullptr, {});
+        same.copy_shared_buffer(in);
+        in = same;
+      }
+      slots_[p.slot] = std::move(in);
     }
   }
   std::vector<array> outputs;
