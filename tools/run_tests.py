@@ -419,6 +419,8 @@ def packages(build: Path) -> list[Step]:
     for name in names:
         command = python("tests/packages/run.py", name, "--build", str(build))
         steps.append(Step("packages", name, command, "summary", env))
+    command = python("tests/packages/traced_models.py", "--build", str(build))
+    steps.append(Step("packages", "traced models", command, "summary"))
     command = python("tests/packages/corpus.py", "--build", str(build))
     steps.append(Step("packages", "kernels of packages", command, "summary"))
     if checkout := os.environ.get("MLX_VLM"):

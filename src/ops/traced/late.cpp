@@ -146,59 +146,54 @@ array attend(const Call& call) {
   return call.make(attended(in[0], in[2]), type, false, build);
 }
 
-// A function of MLX on arrays of which some have any length. The first scalar
-// is whether the result has.
-using Function = array (*)(Inputs, const Scalars&, Stream);
+// Functions of MLX on arrays of which some have any length. The first scalar is
+// whether the result has.
+using Function = array (*)(const Call& call);
+
+template <array (*function)(const array&, const array&, StreamOrDevice)>
+array of_two(const Call& call) {
+  return function(call.inputs[0], call.inputs[1], call.stream);
+}
+array expanded(const Call& call) {
+  return expand_dims(call.inputs[0], call.integer(1), call.stream);
+}
+array swapped(const Call& call) {
+  int first = call.integer(1), second = call.integer(2);
+  return swapaxes(call.inputs[0], first, second, call.stream);
+}
+array quantized(const Call& call) {
+  auto& in = call.inputs;
+  bool turn = call.truth(1);
+  int group = call.integer(2), bits = call.integer(3);
+  return quantized_matmul(
+      in[0], in[1], in[2], in[3], turn, group, bits, "affine", call.stream);
+}
+array chosen(const Call& call) {
+  auto& in = call.inputs;
+  return where(in[0], in[1], in[2], call.stream);
+}
+array softened(const Call& call) {
+  int axis = call.integer(1);
+  return softmax(call.inputs[0], axis, call.truth(2), call.stream);
+}
 
 constexpr std::pair<const char*, Function> functions[] = {
-    {"expand_dims",
-     [](Inputs in, const Scalars& by, Stream s) {
-       return expand_dims(in[0], std::get<int>(by.at(1)), s);
-     }},
-    {"swapaxes",
-     [](Inputs in, const Scalars& by, Stream s) {
-       int first = std::get<int>(by.at(1)), second = std::get<int>(by.at(2));
-       return swapaxes(in[0], first, second, s);
-     }},
-    {"matmul",
-     [](Inputs in, const Scalars&, Stream s) {
-       return matmul(in[0], in[1], s);
-     }},
-    {"quantized_matmul",
-     [](Inputs in, const Scalars& by, Stream s) {
-       bool transpose = std::get<bool>(by.at(1));
-       int group = std::get<int>(by.at(2)), bits = std::get<int>(by.at(3));
-       return quantized_matmul(
-           in[0], in[1], in[2], in[3], transpose, group, bits, "affine", s);
-     }},
-    {"add",
-     [](Inputs in, const Scalars&, Stream s) { return add(in[0], in[1], s); }},
-    {"multiply",
-     [](Inputs in, const Scalars&, Stream s) {
-       return multiply(in[0], in[1], s);
-     }},
-    {"divide",
-     [](Inputs in, const Scalars&, Stream s) {
-       return divide(in[0], in[1], s);
-     }},
-    {"tanh",
-     [](Inputs in, const Scalars&, Stream s) { return tanh(in[0], s); }},
-    {"where",
-     [](Inputs in, const Scalars&, Stream s) {
-       return where(in[0], in[1], in[2], s);
-     }},
-    {"softmax",
-     [](Inputs in, const Scalars& by, Stream s) {
-       bool precise = std::get<bool>(by.at(2));
-       return softmax(in[0], std::get<int>(by.at(1)), precise, s);
-     }},
-};
+    {"expand_dims", expanded},
+    {"swapaxes", swapped},
+    {"matmul", of_two<matmul>},
+    {"quantized_matmul", quantized},
+    {"add", of_two<add>},
+    {"multiply", of_two<multiply>},
+    {"divide", of_two<divide>},
+    {"tanh", [](const Call& c) { return tanh(c.inputs[0], c.stream); }},
+    {"where", chosen},
+    {"softmax", softened}};
 
 array computed(const Call& call, Function function) {
-  auto like = function(call.inputs, call.scalars, call.stream);
+  auto like = function(call);
   auto build = [function, by = call.scalars](
                    Inputs in, const Positions&, Stream s) {
-    return function(in, by, s);
+    return function({in, by, s});
   };
   return call.make(like.shape(), like.dtype(), call.truth(0), build);
 }
