@@ -17,6 +17,10 @@ namespace mlx::core::vulkan {
 
 namespace {
 
+// Expected seconds of submissions on the queue. i915 drops what is not finished
+// 20 s after it was queued, and reports no error. Estimates may be too low.
+constexpr double most_queued = 4;
+
 void count(const Batch& batch, uint32_t submissions) {
   auto& c = counters();
   c.batches++;
@@ -180,18 +184,38 @@ void Recorder::wait_for_more(uint64_t seen, const Kernel* compiling) {
       seen, std::chrono::duration_cast<std::chrono::microseconds>(sleep));
 }
 
-// Submits one command buffer, which signals the next ticket.
-void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
+// Waits until the queue has room for so much work, and the next ticket's
+// sentinel a free query.
+void Recorder::wait_for_room(double seconds) {
   auto& timeline = device_.timeline();
-  // The query of this ticket's sentinel must be free.
-  while (next_ticket_ > Sentinels::count + timeline.seen() &&
-         !timeline.lost()) {
+  while (!queued_.empty()) {
+    auto& oldest = queued_.front();
+    if (oldest.ticket <= timeline.seen()) {
+      queued_seconds_ -= oldest.seconds;
+      queued_.pop_front();
+      continue;
+    }
+    bool room = queued_seconds_ + seconds <= most_queued &&
+        queued_.size() < Sentinels::count;
+    if (room || timeline.lost()) {
+      return;
+    }
     timeline.wait(
-        next_ticket_ - Sentinels::count,
+        oldest.ticket,
         Timeline::Clock::now(),
         std::chrono::milliseconds(100),
         true);
   }
+  queued_seconds_ = 0;
+}
+
+// Submits one command buffer, which signals the next ticket.
+void Recorder::submit(
+    VkCommandBuffer commands,
+    const Batch& batch,
+    double seconds) {
+  auto& timeline = device_.timeline();
+  wait_for_room(seconds);
   if (timeline.lost()) {
     throw std::runtime_error(timeline.lost_reason());
   }
@@ -217,6 +241,8 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
   if (r != VK_SUCCESS) {
     vk_check(r, "vkQueueSubmit", " with " + kernels_of(batch));
   }
+  queued_.push_back({next_ticket_, seconds});
+  queued_seconds_ += seconds;
   next_ticket_++;
 }
 
@@ -224,8 +250,9 @@ void Recorder::submit(VkCommandBuffer commands, const Batch& batch) {
 uint64_t Recorder::start(Batch& batch, Commands& commands) {
   check_kernels(batch);
   writer_.write(batch, retirer_.wants_marks(), next_ticket_, commands);
+  double seconds = batch.seconds() / std::max(commands.submissions, 1u);
   for (uint32_t i = 0; i < commands.submissions; ++i) {
-    submit(commands.buffers[i], batch);
+    submit(commands.buffers[i], batch, seconds);
   }
   count(batch, commands.submissions);
   return next_ticket_ - 1;

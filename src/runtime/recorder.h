@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,7 +59,13 @@ class Recorder {
   void wait_for_more(uint64_t seen, const Kernel* compiling);
   void wait_for(const Kernel& kernel, uint64_t seen);
   uint64_t start(Batch& batch, Commands& commands);
-  void submit(VkCommandBuffer commands, const Batch& batch);
+  void submit(VkCommandBuffer commands, const Batch& batch, double seconds);
+  void wait_for_room(double seconds);
+
+  struct Queued {
+    uint64_t ticket;
+    double seconds; // expected
+  };
 
   Device& device_;
   PendingQueue pending_;
@@ -67,6 +75,8 @@ class Recorder {
   CommandWriter writer_;
   Retirer retirer_;
   uint64_t next_ticket_ = 1;
+  std::deque<Queued> queued_; // submissions not known to be finished
+  double queued_seconds_ = 0;
   // The last submitted batch, if any batch so far had invalidations.
   std::shared_ptr<Completion> before_;
   std::vector<std::unique_ptr<Batch>> never_started_;

@@ -523,3 +523,27 @@ TEST_CASE("sentinels: more submissions than queries") {
   CHECK(fake::statistics().submits == Sentinels::count + 301);
   CHECK(rig.all(Sentinels::count + 299));
 }
+
+TEST_CASE("work: the queue holds what ends within seconds") {
+  auto s = settings(false);
+  s.max_delay_us = 0;
+  Rig rig(s);
+  Encoder enc(*rig.device, 0);
+  rig.set(enc, 0);
+  enc.close()->wait();
+  fake::hold(true);
+  std::shared_ptr<Completion> last;
+  for (uint32_t i = 0; i < 10; ++i) {
+    for (uint32_t j = 0; j < 10; ++j) {
+      rig.set(enc, 10 * i + j, 0.08);
+    }
+    last = enc.close();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(fake::statistics().submits == 1 + 50);
+  fake::hold(false);
+  last->wait();
+  CHECK(last->error().empty());
+  CHECK(fake::statistics().submits == 1 + 100);
+  CHECK(rig.all(99));
+}
