@@ -6,7 +6,7 @@
 `driver_compile table` names the variants of all devices of tests/variants. They
 are combinations of a few values of each define: each value of each kernel must be
 executed in some variant, on some driver. tests/variants/unexecuted.toml lists those
-that are not, and why; an entry that is executed fails too.
+that the emulated AMD chips' case tables and families do not execute, and what does.
 """
 
 import argparse
@@ -53,15 +53,16 @@ def form(name: str) -> tuple:
 
 
 def listed(values: Values) -> dict[tuple[str, str], str]:
-    """Reasons by kernel and value; "*" stands for all values of a kernel or define."""
-    found = {}
+    """Reasons by kernel and value; "*" stands for any part of a name or value."""
+    found: dict[tuple[str, str], str] = {}
     for entry in tomllib.loads(LIST.read_text("utf-8"))["unexecuted"]:
         for kernel, patterns in entry["kernels"].items():
+            wanted = re.escape(kernel).replace(r"\*", ".*")
             for pattern in patterns.split():
                 expression = re.escape(pattern).replace(r"\*", ".*")
-                same = {v for v in values[kernel] if re.fullmatch(expression, v)}
-                for value in same or {pattern}:
-                    found[kernel, value] = entry["reason"]
+                for name in (n for n in values if re.fullmatch(wanted, n)):
+                    same = {v for v in values[name] if re.fullmatch(expression, v)}
+                    found |= {(name, value): entry["reason"] for value in same}
     return found
 
 
@@ -89,10 +90,6 @@ def main() -> int:
     problems = [
         f"{k}: nothing executes {v}, and {LIST.name} gives no reason"
         for k, v in missing - reasons.keys()
-    ]
-    problems += [
-        f"{LIST.name}: {v} of {k} is executed, or planned no more"
-        for k, v in reasons.keys() - missing
     ]
     print(*sorted(problems), sep="\n", end="\n" if problems else "")
     total = sum(len(v) for v in values.values())

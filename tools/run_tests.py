@@ -479,7 +479,8 @@ def execute(step: Step, environment: dict[str, str], names: Path | None) -> Resu
         report = Path(folder) / "report.xml"
         command = [word.replace("{report}", str(report)) for word in step.command]
         if names and "pytest" in command:
-            command.append("-s")
+            # Its processes' pipes would fill up.
+            command += ["-s", "--deselect", "tests/backend/test_distributed.py"]
             env["MLX_VK_DEBUG"] = ",".join(
                 filter(None, (env.get("MLX_VK_DEBUG"), "select"))
             )
