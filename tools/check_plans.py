@@ -10,6 +10,7 @@ that the emulated AMD chips' case tables and families do not execute, and what d
 """
 
 import argparse
+import fnmatch
 import json
 import re
 import subprocess
@@ -52,18 +53,22 @@ def form(name: str) -> tuple:
     return (kernel, *(d.partition("=")[0] for d in defines))
 
 
-def listed(values: Values) -> dict[tuple[str, str], str]:
-    """Reasons by kernel and value; "*" stands for any part of a name or value."""
+def listed(values: Values) -> tuple[dict[tuple[str, str], str], list[str]]:
+    """Reasons by kernel and value, and entries that match none; "*" stands for any
+    part of a name or value."""
     found: dict[tuple[str, str], str] = {}
+    stale = []
     for entry in tomllib.loads(LIST.read_text("utf-8"))["unexecuted"]:
         for kernel, patterns in entry["kernels"].items():
-            wanted = re.escape(kernel).replace(r"\*", ".*")
             for pattern in patterns.split():
-                expression = re.escape(pattern).replace(r"\*", ".*")
-                for name in (n for n in values if re.fullmatch(wanted, n)):
-                    same = {v for v in values[name] if re.fullmatch(expression, v)}
-                    found |= {(name, value): entry["reason"] for value in same}
-    return found
+                same = {
+                    (name, value): entry["reason"]
+                    for name in fnmatch.filter(values, kernel)
+                    for value in fnmatch.filter(values[name], pattern)
+                }
+                found |= same
+                stale += [] if same else [f"{LIST.name}: no {kernel} has {pattern}"]
+    return found, stale
 
 
 def main() -> int:
@@ -85,9 +90,9 @@ def main() -> int:
         if form(name) in forms
     }
     values, executed = values_of(planned), values_of(run)
-    reasons = listed(values)
+    reasons, problems = listed(values)
     missing = {(k, v) for k in values for v in values[k] - executed[k]}
-    problems = [
+    problems += [
         f"{k}: nothing executes {v}, and {LIST.name} gives no reason"
         for k, v in missing - reasons.keys()
     ]
