@@ -1,4 +1,4 @@
-"""Times operations of sizes around a threshold of src/ops/tuning.h.
+"""Times operations of sizes around a threshold of src/policy/policy.h.
 
     python benchmarks/thresholds.py quant.few_rows [more] [--json FILE]
     python benchmarks/thresholds.py --list

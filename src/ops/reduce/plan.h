@@ -8,7 +8,7 @@
 #include "kernels/arg_reduce.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -63,7 +63,10 @@ struct ScanPlan {
   int lanes;
   ScanArgs args;
 };
-ScanPlan
-plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent);
+ScanPlan plan_scan(
+    const Target& target,
+    uint64_t lines,
+    uint64_t stride,
+    uint64_t extent);
 
 } // namespace mlx::core::vulkan

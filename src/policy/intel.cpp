@@ -1,0 +1,21 @@
+#include "policy/policy.h"
+
+namespace mlx::core::vulkan {
+
+// Intel PRM, "GRF": 128 registers a thread, of 64 bytes since Xe2, of which
+// subgroups are at least 16 wide, and of 32 before, where they may be 8 wide.
+// Mesa's compiler takes the widest that does not spill: 16 mostly.
+Policy intel_policy(const Caps& caps) {
+  bool xe2 = caps.min_subgroup_size >= 16;
+  Policy p{.name = xe2 ? "Intel Xe2" : "Intel"};
+  p.lanes = 16;
+  p.registers = 128;
+  p.held_values = 100;
+  p.mask_values = 4;
+  (xe2 ? p.joined_values : p.several_values) = 10;
+  // By ANV's code, dequantizing breaks even at some 1,000 rows on cards too.
+  share_memory(p);
+  return p;
+}
+
+} // namespace mlx::core::vulkan
