@@ -2,7 +2,7 @@
 
 namespace mlx::core::vulkan {
 
-// Intel PRM, "GRF": 128 registers a thread, of 64 bytes since Xe2, of which
+// Intel PRM, "GRF": 128 registers per thread, of 64 bytes since Xe2, of which
 // subgroups are at least 16 wide, and of 32 before, where they may be 8 wide.
 // Mesa's compiler takes the widest that does not spill: 16 mostly.
 Policy intel_policy(const Caps& caps) {

@@ -6,7 +6,7 @@ namespace mlx::core::vulkan {
 Policy nvidia_policy(const Caps& caps) {
   Policy p{.name = "NVIDIA"};
   // CUDA C++ Programming Guide, "Features and Technical Specifications": 255
-  // registers a thread. Nothing that plans chose spills on NVK.
+  // registers per thread. Nothing that plans chose spills on NVK.
   p.registers = p.held_values = 255;
   p.timed_tiles = true;
   // Not timed here.

@@ -20,7 +20,7 @@ constexpr uint32_t never = 1 << 30; // more rows, items of k or keys than any
 
 struct QuantThresholds {
   // Rows of x from which products of few rows use matrix units: qmm_fragments
-  // and qmm_skinny (docs/lab/2026-11-22-few-rows.md).
+  // and qmm_skinny (docs/lab/2026-11-26-rows.md).
   uint32_t few_rows = 5;
   // Outputs from which qmm_fragments takes so many rows and more
   // (2026-11-26-cliffs.md).
@@ -36,9 +36,9 @@ struct QuantThresholds {
   uint32_t fragments_rows = 32;
   uint64_t tall_weights = 1 << 25;
   // Least and most rows of x for qmm_tall, the least where qmm_fragments is not
-  // used (docs/lab/2026-11-26-tune-hidden.md); the most for codes of bytes
-  // (2026-11-26-tall.md); workgroups a core that its parts of k aim at, and the
-  // least items of k a part (2026-11-26-rows.md).
+  // used (docs/lab/2026-11-26-tune.md); the most for codes of bytes
+  // (2026-11-26-tall.md); workgroups per core that its parts of k aim at, and
+  // the least items of k a part (2026-11-26-rows.md).
   uint32_t least_tall_rows = 33;
   uint32_t most_tall_rows = ~0u;
   uint32_t most_tall_byte_rows = 256;
@@ -52,7 +52,7 @@ struct QuantThresholds {
   // (2026-11-26-one-row.md).
   uint32_t dot_row_k = 1;
   uint32_t most_dot_row_k = 8192;
-  // Subgroups a core that keep a device busy in qmv. With fewer, and at least
+  // Subgroups per core that keep a device busy in qmv. With fewer, and at least
   // shared_k items of k a lane, workgroups share k (same note).
   uint32_t busy_subgroups = 16;
   uint32_t shared_k = 64;
@@ -63,7 +63,7 @@ struct QuantThresholds {
   // The same, where f16 matrices repay packing rows of bf16
   // (docs/lab/2026-11-28-executed-amd.md).
   uint32_t packed_vector_rows = 4;
-  // Total rows, and rows an expert, from which sorted rows are multiplied in
+  // Total rows, and rows per expert, from which sorted rows are multiplied in
   // tiles (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
@@ -102,13 +102,13 @@ struct GemmThresholds {
   uint32_t apart_rows = 1024;
   uint32_t apart_k = 256;
   // Least and most rows of a, and least items of k, for products of few rows by
-  // matrix units: gemm_skinny (docs/lab/2026-11-22-few-rows.md).
+  // matrix units: gemm_skinny (docs/lab/2026-11-26-rows.md).
   uint32_t least_few_rows = 9;
   uint32_t few_rows = 64;
   uint32_t few_rows_k = 512;
-  // Workgroups a core that splits of k aim at, the most parts, and the least
+  // Workgroups per core that splits of k aim at, the most parts, and the least
   // items of k a part: in thin products (no note), scalar tiles (no note), few
-  // rows (docs/lab/2026-11-22-few-rows.md), and tiles of matrix units, the
+  // rows (docs/lab/2026-11-26-rows.md), and tiles of matrix units, the
   // large ones last (docs/lab/2026-11-22-matrix-units.md).
   uint32_t split_groups = 2;
   uint32_t split_parts = 64;
@@ -122,8 +122,8 @@ struct GemmThresholds {
   // (docs/lab/2026-11-22-matrix-units.md).
   uint32_t wide_matrices_k = 4;
   uint32_t matrices_k = 16;
-  // Total rows, and rows an expert, from which sorted rows are multiplied in
-  // tiles; and rows an expert up to which tiles have 32 and 64 rows
+  // Total rows, and rows per expert, from which sorted rows are multiplied in
+  // tiles; and rows per expert up to which tiles have 32 and 64 rows
   // (docs/lab/2026-11-22-experts.md).
   uint32_t sorted_rows = 16;
   uint32_t sorted_expert_rows = 4;
@@ -139,14 +139,14 @@ struct AttentionThresholds {
   uint32_t short_keys = 256;
   // Keys up to which a workgroup takes two rows instead of four.
   uint32_t two_rows_keys = 4096;
-  // Workgroups a core that splits of keys aim at; splits that are always worth
-  // their join; the most splits.
+  // Workgroups per core that splits of keys aim at; splits that are always
+  // worth their join; the most splits.
   uint32_t split_groups = 2;
   uint32_t cheap_splits = 16;
   uint32_t most_splits = 128;
   // Head dimension above which a prompt's workgroup has eight subgroups and 64
   // keys, not four and 32 (docs/lab/2026-11-22-prompt-attention.md), and least
-  // queries of such a workgroup (docs/lab/2026-11-26-tune-hidden.md).
+  // queries of such a workgroup (docs/lab/2026-11-26-tune.md).
   uint32_t wide_head = 96;
   uint32_t wide_queries = 65;
   // Queries from which bfloat16 uses f16 matrices, which take a pass over all

@@ -95,7 +95,7 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(large.B_T);
   CHECK(large.VA);
   CHECK(matrix_units(product(16, 4096, 4096, Type::bf16)).BM == 32);
-  // Large tiles by parts of k, two workgroups a core, where k is long enough.
+  // Large tiles by parts of k, two workgroups per core, where k is long enough.
   auto split = [&](uint32_t m, uint32_t n, uint32_t k) {
     GemmPlan plan = plan_gemm(big_gpu(), linear(m, n, k));
     auto& v = std::get<CoopmatVariant>(plan.variant);

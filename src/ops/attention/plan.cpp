@@ -39,7 +39,7 @@ MatrixUnits units_of(const Target& target, const AttentionProblem& p) {
 // of sums and of raw q, k and v, products, addresses, mask values, others.
 uint32_t held_values(const Target& target, const DecodeVariant& v) {
   if (v.BITS) {
-    // Codes and two numbers a group; sums of values and two more; two sums of
+    // Codes and two numbers per group; sums of values and two more; two sums of
     // q's items; scores; four codes of each key as floats.
     uint32_t lanes = v.TPK * v.CHUNK;
     uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);

@@ -99,7 +99,7 @@ QuantPlan plan_matrices(const Target& target, const QuantShape& s) {
   v.WG = v.SG * subgroups;
   uint32_t share = ceil_div(s.k / s.common.GROUP, subgroups);
   v.TURNS = std::clamp(share, 1u, 2u);
-  // Up to 8 x 16 outputs a workgroup.
+  // Up to 8 x 16 outputs per workgroup.
   uint32_t groups = target.policy.quant.matvec_groups * target.cores();
   uint64_t sixteens = s.batch * ceil_div(s.n, 16);
   v.BLOCK = 16 * std::clamp<uint64_t>(ceil_div(sixteens, groups), 1, 8);
@@ -197,7 +197,7 @@ QuantPlan plan_vecmat(const Target& target, const QuantShape& s) {
       .n_tiles = ceil_div(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny is used (docs/lab/2026-11-22-few-rows.md). Small groups
+// Whether qmm_skinny is used (docs/lab/2026-11-26-rows.md). Small groups
 // slow it down more than rows of x, because each group's product is scaled.
 bool takes_skinny(const Target& target, const Typed& s) {
   auto& t = target.policy.quant;
@@ -229,7 +229,7 @@ bool loads_tall(const Target& target, const Typed& s) {
   return (bits == 4 || bits == 8) && loads_codes(target, s);
 }
 
-// Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
+// Whether qmm_fragments is used (docs/lab/2026-11-26-rows.md).
 bool takes_fragments(const Target& target, const Typed& s) {
   auto& t = target.policy.quant;
   uint32_t least = s.n >= t.wide_outputs ? t.wide_rows : t.few_rows;
@@ -287,7 +287,7 @@ QuantPlan plan_fragments(const Target& target, const QuantShape& s) {
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
-// Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
+// Whether qmm_tall is used (docs/lab/2026-11-26-rows.md).
 bool takes_tall(const Target& target, const Typed& s) {
   auto& t = target.policy.quant;
   uint32_t most = s.common.BITS == 4 ? t.most_tall_rows : t.most_tall_byte_rows;
@@ -418,7 +418,7 @@ QuantPlan plan_skinny(const Target& target, const QuantShape& s) {
 }
 
 // Whether sorted rows take qmm_fragments: an expert has few, but two experts
-// have at least one (docs/lab/2026-11-25-rows.md).
+// have at least one (docs/lab/2026-11-26-rows.md).
 bool takes_sorted_fragments(const Target& target, const Typed& s) {
   auto& t = target.policy.quant;
   return s.sorted && s.batch >= t.sorted_rows && 2 * s.batch >= s.matrices &&
@@ -547,8 +547,8 @@ struct CodeTile {
 
 // The tile with the least expected time, in rounds of one tile a core. Staging
 // a row or column takes as long as 16 products (instructions of RADV on gfx1151
-// and gfx1201). Parts of k cost a start of 64 items, 8 bytes a sum, which take
-// as long as 512 products of a core, and a dispatch of some 4 us.
+// and gfx1201). Parts of k cost a start of 64 items, 8 bytes per sum, which
+// take as long as 512 products of a core, and a dispatch of some 4 us.
 CodeTile estimated_tile(const Target& target, const QuantShape& s) {
   constexpr Tile tiles_of_codes[] = {
       {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};

@@ -52,7 +52,7 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   Type acc = truth ? Type::u32 : accumulator(p.out);
   bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
-    // With four outputs an invocation, few outputs would leave cores idle; few
+    // With four outputs per invocation, few outputs would leave cores idle; few
     // elements are all in flight.
     bool busy = p.outputs >= 512 && p.outputs * p.extent >= uint64_t(1) << 24;
     vec = vec && p.kept_stride == 1 && p.kept_extent % 4 == 0 &&

@@ -60,7 +60,7 @@ SortTile sort_tile(uint32_t length, size_t itemsize, bool arg);
 bool sorts_by_ranks(const Target& target, uint64_t rows, uint64_t n);
 // Whether counting is faster than a tile's sort too: for a single row, such as
 // the experts of a few tokens. Floats stay with the tile's sort, which the rule
-// for routers matches (docs/lab/2026-11-25-rows.md).
+// for routers matches (docs/lab/2026-11-26-rows.md).
 bool counts_tile(const Target& target, Type t, uint64_t rows, uint64_t n);
 
 // Radix sort of long rows with keys of up to 32 bits, for fixed subgroup sizes;
