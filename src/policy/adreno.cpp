@@ -2,17 +2,17 @@
 
 namespace mlx::core::vulkan {
 
+// Mesa, src/freedreno/ir3: 48 vectors of four per fiber, in subgroups of the
+// narrower of two sizes if they vary. It loads x early, and each lane keeps its
+// own copy of addresses that a workgroup chooses.
 Policy adreno_policy(const Caps&) {
-  Policy p{.name = "Adreno"};
-  // Mesa, src/freedreno/ir3: 48 vectors of four a fiber, in subgroups of the
-  // narrower of two sizes if they vary. It loads x early, and each lane keeps
-  // its own copy of addresses that a workgroup chooses.
-  p.lanes = 64;
-  p.registers = 192;
-  p.held_values = 111;
-  p.mask_values = 4;
-  p.several_values = 55;
-  return p;
+  return {
+      .name = "Adreno",
+      .lanes = 64,
+      .registers = 192,
+      .held_values = 111,
+      .mask_values = 4,
+      .several_values = 55};
 }
 
 } // namespace mlx::core::vulkan

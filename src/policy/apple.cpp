@@ -2,13 +2,10 @@
 
 namespace mlx::core::vulkan {
 
+// Mesa, src/asahi/compiler: 256 registers of 16 bits.
 Policy apple_policy(const Caps&) {
-  Policy p{.name = "Apple"};
-  // Mesa, src/asahi/compiler: 256 registers of 16 bits.
-  p.registers = 128;
-  p.held_values = 100;
-  p.mask_values = 4;
-  return p;
+  return {
+      .name = "Apple", .registers = 128, .held_values = 100, .mask_values = 4};
 }
 
 } // namespace mlx::core::vulkan

@@ -2,14 +2,13 @@
 
 namespace mlx::core::vulkan {
 
-// What every GPU has.
+// Any other GPU.
 Policy least_policy(const Caps&) {
-  Policy p;
-  p.registers = 0;
-  p.held_values = 100;
-  p.mask_values = 4;
-  p.several_values = 10;
-  return p;
+  return {
+      .registers = 0,
+      .held_values = 100,
+      .mask_values = 4,
+      .several_values = 10};
 }
 
 } // namespace mlx::core::vulkan

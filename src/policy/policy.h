@@ -185,9 +185,9 @@ struct Policy {
   // memory.
   uint32_t joined_values = 0, several_values = 0;
 
-  // Whether kernels may use matrix units, and those that know their layout.
+  // Whether kernels may use matrix units, and those that know their layout;
+  // whether such kernels run on matrices made of floats (test hooks).
   bool matrices = true, fragments = true;
-  // Tests: kernels of known layout run on matrices made of floats.
   bool emulates_products = false, emulates_attention = false;
   // A thread runs a workgroup's invocations in turn: few and large ones are
   // faster, shared memory is slow, and compilation counts.
@@ -198,25 +198,17 @@ struct Policy {
   // Tiles were timed on the class; else those of least estimated time are
   // taken.
   bool timed_tiles = false;
-  // f16 matrices take packed rows of bf16 x or queries (quant/half_rows.h).
-  bool packs_halves = true;
-  // A row of x takes integer dot products.
-  bool dot_row = false;
-  // qmm_coopmat tests whole tiles for finite items first: fewer instructions.
-  bool finite_first = true;
-  // qmm loads four items of x at once.
-  bool vector_tiles = true;
-  // qmm_fragments and qmm_tall are used; convolutions take fragments.
-  bool fragment_codes = true, fragment_convolutions = true;
-  // Rows of x from which w is dequantized first, whatever else is faster; 0: as
-  // thresholds say.
-  uint32_t dequantize_rows = 0;
+  bool packs_halves = true; // f16 matrices take packed rows of bf16
+  bool finite_first = true; // qmm_coopmat tests tiles for finite items first
+  bool vector_tiles = true; // qmm loads four items of x at once
+  bool dot_row = false; // a row of x takes integer dot products
+  bool fragment_codes = true; // qmm_fragments and qmm_tall are used
+  bool fragment_convolutions = true;
+  uint32_t dequantize_rows = 0; // if not 0, instead of thresholds
   int int8 = 0; // Config::int8_activations
-
   uint32_t sorted_parts = 1; // least parts of k of qmm_sorted
   uint32_t vecmat_lanes = 16; // of qvm that share k
-  uint32_t row_groups =
-      2; // gemm_dot: workgroups per core for several rows each
+  uint32_t row_groups = 2; // gemv: workgroups per core for several rows each
   uint32_t tile_groups = 1; // workgroups per core for larger scalar tiles
   bool gpu_tiles = true; // scalar tiles of GPUs, which load ahead
   uint32_t decode_lanes = 32; // most lanes per key in decode attention
