@@ -26,19 +26,19 @@ struct HeldTiles {
   // expected to run beside it, as a layer's gate does. A sum of parts takes a
   // dispatch and 8 bytes for each of `items` and each part.
   double time(
-      const Target& target,
+      const Target& gpu,
       uint32_t n,
       uint32_t k,
       uint64_t groups,
       uint32_t part,
       double items) const {
     uint32_t products = n > k ? 2 : 1, parts = ceil_div(k, part);
-    uint64_t most = (products * groups * parts - 1) / target.cores() + 1;
+    uint64_t most = (products * groups * parts - 1) / gpu.cores() + 1;
     double last = double(most % held);
     double rounds = double(most / held) * all +
         (last > 0 ? alone + (all - alone) * (last - 1) / (held - 1) : 0);
     return rounds / products * part +
-        (parts > 1 ? 40000 + 2.6 * parts * items / target.cores() : 0);
+        (parts > 1 ? 40000 + 2.6 * parts * items / gpu.cores() : 0);
   }
 };
 
@@ -47,9 +47,9 @@ struct HeldTiles {
 // memory takes as long as 40 products (instructions of RADV on gfx1201); a
 // workgroup alone on its core waits for a third of its time.
 inline uint64_t
-tile_time(const Target& target, uint64_t groups, uint32_t bm, uint32_t bn) {
+tile_time(const Target& gpu, uint64_t groups, uint32_t bm, uint32_t bn) {
   constexpr uint32_t staged = 40;
-  uint64_t rounds = ceil_div(groups, target.cores());
+  uint64_t rounds = ceil_div(groups, gpu.cores());
   uint64_t halves = std::max<uint64_t>(2 * rounds, 3);
   return halves * (bm * bn + staged * (bm + bn));
 }

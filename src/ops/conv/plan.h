@@ -42,6 +42,6 @@ struct ConvPlan {
 };
 
 // Empty if there is too little work, or more taps than the kernels support.
-std::optional<ConvPlan> plan_conv(const Target& target, const ConvProblem& p);
+std::optional<ConvPlan> plan_conv(const Target& gpu, const ConvProblem& p);
 
 } // namespace mlx::core::vulkan

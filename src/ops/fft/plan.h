@@ -29,7 +29,7 @@ std::vector<uint32_t> plan_radix_lengths(
 // Variant of a pass over `lines` lines of n, without its types. `rows`: rows of
 // results per outer index in the last pass.
 FftRadixVariant plan_radix_pass(
-    const Target& target,
+    const Target& gpu,
     uint64_t lines,
     uint32_t n,
     bool last,

@@ -55,21 +55,17 @@ void set_parts(GemmPlan& plan, uint64_t parts, uint32_t unit) {
 
 // Splits k until the device is busy, in parts of at least `least` items, which
 // are multiples of `unit`.
-void split_k(
-    GemmPlan& plan,
-    const Target& target,
-    uint32_t least,
-    uint32_t unit) {
+void split_k(GemmPlan& plan, const Target& gpu, uint32_t least, uint32_t unit) {
   uint32_t k = plan.problem.k;
   set_parts(plan, 1, unit);
-  if (uint32_t most = target.policy.most_tile_k; plan.k_split > most) {
+  if (uint32_t most = gpu.policy.most_tile_k; plan.k_split > most) {
     plan.splits = ceil_div(plan.k_split, most);
     plan.k_split = most;
     return;
   }
-  auto& t = target.policy.gemm;
+  auto& t = gpu.policy.gemm;
   uint64_t groups = plan.groups();
-  uint32_t cores = target.cores();
+  uint32_t cores = gpu.cores();
   if (!plan.problem.may_split || groups * 2 > cores || k < 2 * least) {
     return;
   }
@@ -93,17 +89,17 @@ void set_variant(GemmPlan& plan, Variant v) {
   plan.variant = v;
 }
 
-void plan_axpy(const Target& target, const GemmProblem& p, GemmPlan& plan) {
+void plan_axpy(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   AxpyVariant v{.WG = 128, .LANES = 16};
   v.NV = std::bit_ceil(p.n);
   v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, true, 4);
   plan.tiles_m = ceil_div(p.m, v.LANES * 4);
   plan.tiles_n = 1;
-  split_k(plan, target, target.policy.gemm.split_axpy_k, 32);
+  split_k(plan, gpu, gpu.policy.gemm.split_axpy_k, 32);
   set_variant(plan, v);
 }
 
-void plan_dot(const Target& target, const GemmProblem& p, GemmPlan& plan) {
+void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   DotVariant v{};
   auto vec16 = static_cast<uint32_t>(16 / size_of(p.type));
   v.NV = std::bit_ceil(p.n);
@@ -113,21 +109,21 @@ void plan_dot(const Target& target, const GemmProblem& p, GemmPlan& plan) {
   v.WG = steps <= 64 ? 32 : steps <= 512 ? 64 : 128;
   v.ROWS = 4;
   if (ceil_div(p.m, 4) * p.batches <
-      target.policy.row_groups * uint64_t(target.cores())) {
+      gpu.policy.row_groups * uint64_t(gpu.cores())) {
     v.ROWS = 1;
   } else if (v.VA && !v.VB) {
     // Items of a and b, and sums; addresses of single loads of b take the rest.
     uint32_t held = (v.ROWS + v.NV) * vec16 + v.ROWS * v.NV;
-    v.ROWS = held > target.policy.held_values ? 2 : v.ROWS;
+    v.ROWS = held > gpu.policy.held_values ? 2 : v.ROWS;
   }
   plan.tiles_m = ceil_div(p.m, v.ROWS);
   plan.tiles_n = 1;
-  split_k(plan, target, target.policy.gemm.split_dot_k, 64);
+  split_k(plan, gpu, gpu.policy.gemm.split_dot_k, 64);
   set_variant(plan, v);
 }
 
 // A matrix times up to 8 vectors; false if the strides do not suit.
-bool plan_thin(const Target& target, GemmProblem p, GemmPlan& plan) {
+bool plan_thin(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   if (p.type == Type::c64 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
   }
@@ -143,10 +139,10 @@ bool plan_thin(const Target& target, GemmProblem p, GemmPlan& plan) {
   // More than apart_vectors vectors of a tall matrix, as in LoRA: if k is not
   // adjacent in both, matrix units are faster although mostly padded
   // (docs/lab/2026-11-22-training.md).
-  auto& t = target.policy.gemm;
+  auto& t = gpu.policy.gemm;
   bool neighbours = along_k && p.b.row == 1;
   if (!neighbours && p.n > t.apart_vectors && p.m >= t.apart_rows &&
-      p.k >= t.apart_k && target.coopmat(p.type)) {
+      p.k >= t.apart_k && gpu.coopmat(p.type)) {
     return false;
   }
   plan.transposed = transposed;
@@ -154,9 +150,9 @@ bool plan_thin(const Target& target, GemmProblem p, GemmPlan& plan) {
     plan.problem.transpose();
   }
   if (along_rows && (!along_k || p.k <= 16)) {
-    plan_axpy(target, p, plan);
+    plan_axpy(gpu, p, plan);
   } else {
-    plan_dot(target, p, plan);
+    plan_dot(gpu, p, plan);
   }
   return true;
 }
@@ -181,7 +177,7 @@ void plan_operands(
   plan.tiles_n = ceil_div(p.n, v.BN);
 }
 
-void plan_tile(const Target& target, const GemmProblem& p, GemmPlan& plan) {
+void plan_tile(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   constexpr TileVariant tall{.BM = 128, .BN = 128, .TM = 16, .TN = 8, .BK = 8};
   constexpr TileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8, .BK = 8};
   constexpr TileVariant medium{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .BK = 8};
@@ -189,40 +185,37 @@ void plan_tile(const Target& target, const GemmProblem& p, GemmPlan& plan) {
   constexpr TileVariant software{
       .BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16};
 
-  bool ahead = target.policy.gpu_tiles;
+  bool ahead = gpu.policy.gpu_tiles;
   auto fills = [&](const TileVariant& v) {
-    return tile_groups(p, v.BM, v.BN) >=
-        target.policy.tile_groups * target.cores();
+    return tile_groups(p, v.BM, v.BN) >= gpu.policy.tile_groups * gpu.cores();
   };
   TileVariant v = small;
   if (!ahead) {
     v = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
   } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
     bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
-    bool held =
-        !target.policy.few_registers(); // 128 sums, 24 factors, 16 loads
+    bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
     v = !wide || !fills(large) ? medium : held ? tall : large;
   }
   plan_operands(p, plan, v, 4);
   v.PREFETCH = ahead;
   v.VA = v.VA && v.PREFETCH && p.type != Type::c64;
   v.VB = v.VB && v.PREFETCH && p.type != Type::c64;
-  split_k(plan, target, target.policy.gemm.split_tile_k, 64);
+  split_k(plan, gpu, gpu.policy.gemm.split_tile_k, 64);
   set_variant(plan, v);
 }
 
 // A few dozen rows by a layer's weights, with matrix units; false if they
 // cannot be used or k is too short for their parts.
-bool plan_skinny(const Target& target, const GemmProblem& p, GemmPlan& plan) {
-  auto& t = target.policy.gemm;
+bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
+  auto& t = gpu.policy.gemm;
   bool fits = p.m >= t.least_few_rows && p.m <= t.few_rows &&
       p.n > max_vectors && p.k >= t.few_rows_k && p.batches == 1 &&
       p.a.col == 1 && p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
-  if (!fits || !target.usual_matrices(p.type) ||
-      target.caps.matrix_subgroup() != 32 ||
-      target.caps.shared_memory < 32768) {
+  if (!fits || !gpu.usual_matrices(p.type) ||
+      gpu.caps.matrix_subgroup() != 32 || gpu.caps.shared_memory < 32768) {
     return false;
   }
   SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};
@@ -230,18 +223,18 @@ bool plan_skinny(const Target& target, const GemmProblem& p, GemmPlan& plan) {
     v.FM = p.m > 32 ? 4 : 2;
     v.WN = 4;
     v.WK = p.m > 32 ? 1 : 2;
-  } else if (ceil_div(p.n, 64) >= 2 * target.cores()) {
+  } else if (ceil_div(p.n, 64) >= 2 * gpu.cores()) {
     v.FN = 4; // wider ones read a less often
     v.WK = 4;
   }
   while (v.WK > 1 &&
-         (v.shared_memory() > target.caps.shared_memory ||
-          v.WN * v.WK * v.SG > target.caps.max_workgroup_size)) {
+         (v.shared_memory() > gpu.caps.shared_memory ||
+          v.WN * v.WK * v.SG > gpu.caps.max_workgroup_size)) {
     v.WK /= 2;
   }
   plan.tiles_m = ceil_div(p.m, v.rows());
   plan.tiles_n = ceil_div(p.n, v.columns());
-  split_k(plan, target, t.split_skinny_k, 64);
+  split_k(plan, gpu, t.split_skinny_k, 64);
   set_variant(plan, v);
   return true;
 }
@@ -269,18 +262,17 @@ CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
 
 // Large tiles if they fill the device, if need be by parts of k: workgroups of
 // a core hide latency, and smaller tiles cost more than a few idle cores.
-MatrixTile timed_tile(const Target& target, const GemmProblem& p, bool narrow) {
-  auto& t = target.policy.gemm;
+MatrixTile timed_tile(const Target& gpu, const GemmProblem& p, bool narrow) {
+  auto& t = gpu.policy.gemm;
   auto& large = large_tile;
   uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
   uint64_t parts = std::min<uint64_t>(
-      t.split_groups * target.cores() / groups, p.k / t.split_large_k);
+      t.split_groups * gpu.cores() / groups, p.k / t.split_large_k);
   bool can_large = std::min(p.m, p.n) > 64 && !narrow;
-  if (can_large && p.may_split && parts > 1 &&
-      groups * parts >= target.cores()) {
+  if (can_large && p.may_split && parts > 1 && groups * parts >= gpu.cores()) {
     return {large, static_cast<uint32_t>(parts)};
   }
-  bool fills = 4 * groups >= t.large_quarters * target.cores();
+  bool fills = 4 * groups >= t.large_quarters * gpu.cores();
   return {can_large && fills ? large : least_tile(p, narrow), 0};
 }
 
@@ -288,10 +280,10 @@ MatrixTile timed_tile(const Target& target, const GemmProblem& p, bool narrow) {
 // each, and 8 bytes written and read, which take as long as 512 products of a
 // core (Strix Halo and Radeon RX 7900 XTX by their rates).
 MatrixTile estimated_tile(
-    const Target& target,
+    const Target& gpu,
     const GemmProblem& p,
     const MatrixUnits& units) {
-  auto& t = target.policy.gemm;
+  auto& t = gpu.policy.gemm;
   MatrixTile best{};
   double least = std::numeric_limits<double>::infinity();
   auto consider = [&](const CoopmatVariant& v, uint32_t least_k) {
@@ -299,11 +291,10 @@ MatrixTile estimated_tile(
     uint32_t most = p.may_split ? std::min(p.k / least_k, t.split_parts) : 1;
     for (uint32_t parts = 1; parts <= std::max(most, 1u);
          parts += 1 + parts / 8) {
-      double time = double(tile_time(target, groups * parts, v.BM, v.BN)) *
+      double time = double(tile_time(gpu, groups * parts, v.BM, v.BN)) *
           (double(p.k) / parts + 64);
-      time += parts > 1
-          ? 1024.0 * parts * p.m * p.n * p.batches / target.cores()
-          : 0.0;
+      time += parts > 1 ? 1024.0 * parts * p.m * p.n * p.batches / gpu.cores()
+                        : 0.0;
       if (time < least) {
         least = time;
         best = {v, parts};
@@ -311,7 +302,7 @@ MatrixTile estimated_tile(
     }
   };
   if (std::min(p.m, p.n) > 64 && units.lanes >= 16 &&
-      target.caps.max_workgroup_size >= 512) {
+      gpu.caps.max_workgroup_size >= 512) {
     consider(narrow(units) ? large_narrow_tile : large_tile, t.split_large_k);
   }
   consider(least_tile(p, narrow(units)), t.split_matrices_k);
@@ -320,7 +311,7 @@ MatrixTile estimated_tile(
 
 // Sets the columns and parts of k (256 items or more) of least expected time.
 void choose_fragments(
-    const Target& target,
+    const Target& gpu,
     const GemmProblem& p,
     GemmPlan& plan,
     FragmentsVariant& v) {
@@ -332,12 +323,11 @@ void choose_fragments(
     auto held =
         columns == 256 ? HeldTiles{2, 192, 154} : HeldTiles{3, 173, 104};
     uint64_t groups = std::max<uint64_t>(tile_groups(p, v.BM, columns), 1);
-    uint64_t fill = uint64_t(held.held) * target.cores() / groups;
+    uint64_t fill = uint64_t(held.held) * gpu.cores() / groups;
     uint64_t most = p.may_split ? std::min<uint64_t>(fill, p.k / 256) : 1;
     for (uint64_t parts : {uint64_t(1), std::max<uint64_t>(most, 1)}) {
       set_parts(plan, parts, 64);
-      double time =
-          held.time(target, outputs, p.k, groups, plan.k_split, items);
+      double time = held.time(gpu, outputs, p.k, groups, plan.k_split, items);
       if (time < least) {
         least = time;
         v.BN = columns;
@@ -350,13 +340,13 @@ void choose_fragments(
 
 // False if gemm_fragments does not take the product. If rows of both matrices
 // are contiguous, y is computed as the transpose of b^T a^T.
-bool plan_fragments(const Target& target, GemmProblem p, GemmPlan& plan) {
+bool plan_fragments(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   constexpr FragmentsVariant usual{.BM = 64, .BN = 128, .WM = 1, .WN = 4};
-  bool emulates = target.policy.emulates_products;
+  bool emulates = gpu.policy.emulates_products;
   bool can = emulates
       ? p.k <= 512 && (p.type == Type::f16 || p.type == Type::bf16)
-      : target.fragments(p.type);
+      : gpu.fragments(p.type);
   bool transposed = p.a.col == 1 && p.b.row != 1;
   if (transposed) {
     p.transpose();
@@ -368,7 +358,7 @@ bool plan_fragments(const Target& target, GemmProblem p, GemmPlan& plan) {
       (!v.A_T || p.a.row == 1) && whole_vectors(p.a, p.m, p.k, v.A_T, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8) && (v.Y_T || p.n % 8 == 0);
   if (!can || !pieces || p.m < v.BM || p.n < v.BN || !p.k || p.k % v.depth ||
-      v.shared_memory() > target.caps.shared_memory) {
+      v.shared_memory() > gpu.caps.shared_memory) {
     return false;
   }
   if (transposed) {
@@ -376,9 +366,9 @@ bool plan_fragments(const Target& target, GemmProblem p, GemmPlan& plan) {
     plan.problem.transpose();
   }
   if (emulates) {
-    split_k(plan, target, target.policy.gemm.split_matrices_k, 64);
+    split_k(plan, gpu, gpu.policy.gemm.split_matrices_k, 64);
   } else {
-    choose_fragments(target, p, plan, v);
+    choose_fragments(gpu, p, plan, v);
   }
   v.T = p.type;
   v.SG = 32;
@@ -390,29 +380,28 @@ bool plan_fragments(const Target& target, GemmProblem p, GemmPlan& plan) {
 }
 
 // Tiles of matrix units; false if they cannot be used.
-bool plan_coopmat(const Target& target, const GemmProblem& p, GemmPlan& plan) {
-  if (plan_fragments(target, p, plan)) {
+bool plan_coopmat(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
+  if (plan_fragments(gpu, p, plan)) {
     return true;
   }
-  auto& tuned = target.policy.gemm;
+  auto& tuned = gpu.policy.gemm;
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
-  auto units = target.matrices(p.type);
+  auto units = gpu.matrices(p.type);
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
-    units = target.half_matrices(p.type);
+    units = gpu.half_matrices(p.type);
   }
   if (!units.lanes || p.k < (wide ? tuned.wide_matrices_k : tuned.matrices_k)) {
     return false;
   }
-  MatrixTile t = target.policy.timed_tiles
-      ? timed_tile(target, p, narrow(units))
-      : estimated_tile(target, p, units);
+  MatrixTile t = gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
+                                        : estimated_tile(gpu, p, units);
   CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {
     set_parts(plan, t.parts, 64);
   } else {
-    split_k(plan, target, tuned.split_matrices_k, 64);
+    split_k(plan, gpu, tuned.split_matrices_k, 64);
   }
   set_variant(plan, v);
   return true;
@@ -429,7 +418,7 @@ void GemmProblem::transpose() {
   }
 }
 
-GemmPlan plan_gemm(const Target& target, const GemmProblem& problem) {
+GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem) {
   GemmProblem p = problem;
   normalise(p.a, p.m, p.k);
   normalise(p.b, p.k, p.n);
@@ -441,16 +430,16 @@ GemmPlan plan_gemm(const Target& target, const GemmProblem& problem) {
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
   plan.large = items > INT32_MAX;
-  if (!plan_skinny(target, p, plan) && !plan_thin(target, p, plan) &&
-      !plan_coopmat(target, p, plan)) {
-    plan_tile(target, p, plan);
+  if (!plan_skinny(gpu, p, plan) && !plan_thin(gpu, p, plan) &&
+      !plan_coopmat(gpu, p, plan)) {
+    plan_tile(gpu, p, plan);
   }
   return plan;
 }
 
-SortedTilesVariant plan_sorted_tiles(const Target& target, uint32_t rows) {
-  bool many = rows > 1024 && target.caps.max_workgroup_size >= 1024;
-  return {target.policy.serial ? 128 : many ? 1024 : 256};
+SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows) {
+  bool many = rows > 1024 && gpu.caps.max_workgroup_size >= 1024;
+  return {gpu.policy.serial ? 128 : many ? 1024 : 256};
 }
 
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
@@ -458,11 +447,11 @@ uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
 }
 
 std::optional<SortedPlan> plan_sorted_gemm(
-    const Target& target,
+    const Target& gpu,
     const SortedProblem& p) {
-  auto& tuned = target.policy.gemm;
+  auto& tuned = gpu.policy.gemm;
   uint64_t together = p.rows / std::max(p.matrices, 1u);
-  if (!target.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
+  if (!gpu.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
       together < tuned.sorted_expert_rows) {
     return std::nullopt;
   }
@@ -472,7 +461,7 @@ std::optional<SortedPlan> plan_sorted_gemm(
   constexpr Tile large{128, 128, 2, 2};
   constexpr Tile medium{64, 128, 1, 4};
   constexpr Tile flat{32, 128, 1, 4};
-  auto units = target.matrices(p.type);
+  auto units = gpu.matrices(p.type);
   bool few = together <= tuned.flat_expert_rows;
   Tile t = few ? flat : together <= tuned.medium_expert_rows ? medium : large;
   if (narrow(units)) {

@@ -71,11 +71,11 @@ struct GemmPlan {
   }
 };
 
-GemmPlan plan_gemm(const Target& target, const GemmProblem& problem);
+GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem);
 
 // Kernel that finds the tiles of `rows` rows with sorted indices, and an upper
 // bound of their count: each matrix may end with a partial tile.
-SortedTilesVariant plan_sorted_tiles(const Target& target, uint32_t rows);
+SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows);
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
 
 // Rows that are each multiplied by one of several k x n matrices.
@@ -93,7 +93,7 @@ struct SortedPlan {
 
 // Empty if products row by row are faster or the only choice.
 std::optional<SortedPlan> plan_sorted_gemm(
-    const Target& target,
+    const Target& gpu,
     const SortedProblem& problem);
 
 } // namespace mlx::core::vulkan

@@ -48,13 +48,13 @@ struct QuantPlan {
   const char* why = ""; // reason why no faster path is used
 };
 
-QuantPlan plan_quant(const Target& target, const QuantShape& shape);
+QuantPlan plan_quant(const Target& gpu, const QuantShape& shape);
 
 // Whether to dequantize w first, into at most 256 MiB, and run a dense product
 // (docs/lab/2026-11-22-matrix-units.md).
-bool dequantizes_first(const Target& target, const QuantShape& shape);
+bool dequantizes_first(const Target& gpu, const QuantShape& shape);
 
 // Invocations of quantize.comp that share a group: 32 integers each.
-uint32_t quantize_lanes(const Target& target, const FormatVariant& format);
+uint32_t quantize_lanes(const Target& gpu, const FormatVariant& format);
 
 } // namespace mlx::core::vulkan

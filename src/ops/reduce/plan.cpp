@@ -138,13 +138,10 @@ uint64_t ArgReducePlan::join_groups() const {
   return ceil_div(parts.outputs, group_size / 32);
 }
 
-ScanPlan plan_scan(
-    const Target& target,
-    uint64_t lines,
-    uint64_t stride,
-    uint64_t extent) {
+ScanPlan
+plan_scan(const Target& gpu, uint64_t lines, uint64_t stride, uint64_t extent) {
   bool alone = extent <= 32 ||
-      (lines >= 4096 && (stride > 1 || extent <= target.policy.scan_alone));
+      (lines >= 4096 && (stride > 1 || extent <= gpu.policy.scan_alone));
   uint64_t fours = std::min<uint64_t>(ceil_div(extent, 4), 256);
   ScanPlan plan{
       alone ? 1 : static_cast<int>(std::bit_ceil(fours)),

@@ -63,10 +63,7 @@ struct ScanPlan {
   int lanes;
   ScanArgs args;
 };
-ScanPlan plan_scan(
-    const Target& target,
-    uint64_t lines,
-    uint64_t stride,
-    uint64_t extent);
+ScanPlan
+plan_scan(const Target& gpu, uint64_t lines, uint64_t stride, uint64_t extent);
 
 } // namespace mlx::core::vulkan

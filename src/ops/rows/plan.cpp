@@ -39,8 +39,8 @@ RowParts row_parts(uint64_t rows, uint32_t length) {
   return {(length + chunk - 1) / chunk, chunk};
 }
 
-NormVariant plan_norm(const Target& target, const NormProblem& p) {
-  auto lanes = static_cast<int>(target.policy.forms.norm_lanes);
+NormVariant plan_norm(const Target& gpu, const NormProblem& p) {
+  auto lanes = static_cast<int>(gpu.policy.forms.norm_lanes);
   auto team = lanes ? team_of(lanes, p.n, 8) : row_team(p.n);
   return {
       .T = p.type,
@@ -66,18 +66,18 @@ SortTile sort_tile(uint32_t length, size_t itemsize, bool arg) {
   return {lanes, items, std::max(64 / lanes, 1)};
 }
 
-bool sorts_by_ranks(const Target& target, uint64_t rows, uint64_t n) {
-  uint64_t most = uint64_t(target.cores()) * target.policy.rank_comparisons;
+bool sorts_by_ranks(const Target& gpu, uint64_t rows, uint64_t n) {
+  uint64_t most = uint64_t(gpu.cores()) * gpu.policy.rank_comparisons;
   return n <= 1 << 16 && rows <= most && rows * n * n <= most;
 }
 
-bool counts_tile(const Target& target, Type t, uint64_t rows, uint64_t n) {
+bool counts_tile(const Target& gpu, Type t, uint64_t rows, uint64_t n) {
   bool integers = t == Type::u32 || t == Type::i32;
-  return integers && rows == 1 && n > 64 && n <= target.policy.counted_items;
+  return integers && rows == 1 && n > 64 && n <= gpu.policy.counted_items;
 }
 
 std::optional<RadixPlan>
-plan_radix(const Target& target, Type t, bool arg, uint64_t rows, uint32_t n) {
+plan_radix(const Target& gpu, Type t, bool arg, uint64_t rows, uint32_t n) {
   constexpr uint64_t most_tiles = 1 << 20; // counts of 1 GiB
   RadixVariant v{
       .STEP = "Scatter",
@@ -87,7 +87,7 @@ plan_radix(const Target& target, Type t, bool arg, uint64_t rows, uint32_t n) {
       .ARG = arg,
       .FIRST = false,
       .LAST = false,
-      .SG = static_cast<int>(target.caps.matrix_subgroup())};
+      .SG = static_cast<int>(gpu.caps.matrix_subgroup())};
   if (v.T == Type::u64) {
     return {};
   }
@@ -97,7 +97,7 @@ plan_radix(const Target& target, Type t, bool arg, uint64_t rows, uint32_t n) {
     v.ORDER = "Float";
     v.INF = t == Type::f16 ? 0x7c00 : t == Type::bf16 ? 0x7f80 : 0x7f800000;
   }
-  auto& policy = target.policy;
+  auto& policy = gpu.policy;
   uint32_t least = v.T == Type::u32 ? policy.radix_words : policy.radix_items;
   if (!least || n < least || v.SG < 8 || v.SG > 64) {
     return {};
@@ -106,7 +106,7 @@ plan_radix(const Target& target, Type t, bool arg, uint64_t rows, uint32_t n) {
   uint64_t tiles = rows * ((n + tile - 1) / tile);
   uint32_t shared =
       4 * (tile + (RADIX_SUBGROUPS + 2) * RADIX_DIGITS + RADIX_DIGITS / v.SG);
-  if (tiles > most_tiles || shared > target.caps.shared_memory) {
+  if (tiles > most_tiles || shared > gpu.caps.shared_memory) {
     return {};
   }
   return RadixPlan{v, tile, v.T == Type::u32 ? 4u : v.T == Type::u16 ? 2u : 1u};
