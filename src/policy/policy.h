@@ -219,8 +219,8 @@ struct Policy {
   // Items from which rows are sorted by digits, of fewer bits and of 32; 0:
   // never (docs/lab/2026-11-23-sorting.md).
   uint32_t radix_items = 1 << 14, radix_words = 1 << 17;
-  uint32_t scan_alone =
-      32; // items of many lines that an invocation scans alone
+  // Items of many lines that an invocation scans alone.
+  uint32_t scan_alone = 32;
   // Heads up to which rope_cache.comp is faster: it saves levels, but computes
   // angles again for every few heads. On an H200 24,576 heads of q, k and v
   // took 25 us instead of 17 in three levels, 48 took 5 instead of 13.
