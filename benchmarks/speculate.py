@@ -67,8 +67,8 @@ def expected(accept: float, drafts: int) -> float:
 
 
 def decode(steps, text: np.ndarray) -> tuple[float, list[bool]]:
-    """Tokens per second after the first, and which of them were drafted. The tokens must
-    be `text`."""
+    """Tokens per second after the first, and which of them were drafted. The tokens
+    must be `text`."""
     found, drafted = [], []
     begun = 0.0
     for token, _, *by_draft in steps:
