@@ -104,7 +104,7 @@ def main() -> int:
     rows = []
     for what, value in step.items():
         unit = "us" if what.endswith(" us") else "count"
-        note = f"{value / records:.2f} us a record" if unit == "us" else ""
+        note = f"{value / records:.2f} us per record" if unit == "us" else ""
         rows.append(report.Row(what.removesuffix(" us"), unit, [value], note=note))
     return report.finish(args, rows, {}, rows)
 

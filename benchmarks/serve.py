@@ -1,4 +1,4 @@
-"""mlx_lm.server under load: errors, tokens a second, latency, memory, as a plot.
+"""mlx_lm.server under load: errors, tokens per second, latency, memory, as a plot.
 
     python benchmarks/serve.py MODEL [--clients 1,4,16,32] [--seconds 60]
         [--soak 300] [--restart] [--left GB] [--json FILE] [--plot FILE.png]

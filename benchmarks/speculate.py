@@ -67,8 +67,8 @@ def expected(accept: float, drafts: int) -> float:
 
 
 def decode(steps, text: np.ndarray) -> tuple[float, list[bool]]:
-    """Tokens a second after the first, and which of them were drafted. The tokens must
-    be `text`."""
+    """Tokens per second after the first, and which of them were drafted. The tokens
+    must be `text`."""
     found, drafted = [], []
     begun = 0.0
     for token, _, *by_draft in steps:
@@ -85,7 +85,7 @@ def decode(steps, text: np.ndarray) -> tuple[float, list[bool]]:
 def note_of(accept: float, drafts: int, drafted: list[bool]) -> str:
     each = len(drafted) / max(1, drafted.count(False))
     return (
-        f"{each:.2f} tokens a step (expected {expected(accept, drafts):.2f}), "
+        f"{each:.2f} tokens per step (expected {expected(accept, drafts):.2f}), "
         f"{100 * sum(drafted) / len(drafted):.0f} % of the tokens drafted"
     )
 

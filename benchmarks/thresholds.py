@@ -1,4 +1,4 @@
-"""Times operations of sizes around a threshold of src/ops/tuning.h.
+"""Times operations of sizes around a threshold of src/policy/policy.h.
 
     python benchmarks/thresholds.py quant.few_rows [more] [--json FILE]
     python benchmarks/thresholds.py --list
@@ -85,6 +85,9 @@ SWEEPS = {
     "quant.matvec_groups": sweep(quantized, "n", 1024, 2048, 8192, 16384, m=4, k=2048),
     "quant.busy_subgroups": sweep(quantized, "n", 512, 1024, 4096, 16384, dtype=F32),
     "quant.shared_k": sweep(quantized, "k", 1024, 2048, 4096, 8192, n=512, dtype=F32),
+    "quant.wide_rows": sweep(quantized, "m", 1, 2, 3, 5, n=12288),
+    "quant.matvec_rows": sweep(quantized, "m", 6, 8, 9, 12, k=2048),
+    "quant.packed_vector_rows": sweep(quantized, "m", 2, 4, 5, 8),
     "quant.vector_rows": sweep(quantized, "m", 6, 8, 9, 12, dtype=F32),
     "quant.plain_vector_rows": sweep(quantized, "m", 2, 4, 5, 8, plain=True),
     "quant.sorted_rows": sweep(experts, "each", 5, 7, 8, 16, count=2),
@@ -103,6 +106,7 @@ SWEEPS = {
     "gemm.apart_vectors": sweep(matrices, "m", 3, 4, 5, 8, apart=True),
     "gemm.apart_rows": sweep(matrices, "n", 512, 1016, 1024, 4096, m=8, apart=True),
     "gemm.apart_k": sweep(matrices, "k", 128, 248, 256, 1024, m=8, apart=True),
+    "gemm.least_few_rows": sweep(matrices, "m", 6, 8, 9, 12),
     "gemm.few_rows": sweep(matrices, "m", 32, 48, 64, 65, 96),
     "gemm.few_rows_k": sweep(matrices, "k", 256, 504, 512, 1024, m=32),
     "gemm.split_groups": sweep(matrices, "m", 128, 256, 512, 1024, n=1024),

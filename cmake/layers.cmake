@@ -1,5 +1,5 @@
-# The parts that are free of MLX, a library each, lowest first: vk, pipeline,
-# runtime, ranks, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
+# The parts that are free of MLX, a library each, lowest first: vk, policy,
+# pipeline, runtime, ranks, and msl, which is free of Vulkan too (docs/dev/architecture.md, "The
 # ladder"); and what is built from them alone. The library is these and the upper
 # layers (cmake/mlx.cmake).
 
@@ -58,9 +58,10 @@ target_include_directories(mlxvk_msl PUBLIC "${PROJECT_SOURCE_DIR}")
 find_path(NLOHMANN_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
 mlxvk_add_layer(vk FOLDER src/vk BELOW mlxvk_common)
 target_include_directories(mlxvk_vk SYSTEM PRIVATE "${NLOHMANN_INCLUDE_DIR}")
+mlxvk_add_layer(policy FOLDER src/policy BELOW mlxvk_vk)
 mlxvk_add_layer(
   pipeline FOLDER src/pipeline
-  BELOW mlxvk_vk glslang glslang-default-resource-limits
+  BELOW mlxvk_policy glslang glslang-default-resource-limits
   SOURCES "${mlxvk_embedded}")
 target_include_directories(
   mlxvk_pipeline SYSTEM PRIVATE "${GLSLANG_SOURCE_DIR}"

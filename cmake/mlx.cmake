@@ -96,7 +96,7 @@ include(src/versions/features.cmake)
 # What is free of MLX comes as libraries (cmake/layers.cmake).
 file(GLOB_RECURSE mlxvk_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp")
-list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|msl|pipeline|runtime|ranks)/")
+list(FILTER mlxvk_sources EXCLUDE REGEX "/src/(vk|policy|msl|pipeline|runtime|ranks)/")
 list(REMOVE_ITEM mlxvk_sources ${mlxvk_left_out})
 target_sources(mlx PRIVATE ${mlxvk_sources})
 target_link_options(mlx PRIVATE -Wl,--no-undefined)

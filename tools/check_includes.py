@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # io, jit and overrides stand side by side.
 LADDER = (
     ("vk",),
+    ("policy",),
     ("pipeline",),
     ("kernels",),
     ("runtime",),

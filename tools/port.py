@@ -31,7 +31,7 @@ STUBS = ("backend/no_gpu/*.cpp", "backend/metal/no_metal.cpp", "io/no_gguf.cpp")
 SEEN = re.compile(r"^(eval_gpu|use_fallback|supports_\w+|state|\w+_)$")
 BUILDERS = ("ops.cpp", "fast.cpp", "fft.cpp", "random.cpp", "linalg.cpp", "einsum.cpp")
 AS_THEY_ARE = ("backend/gpu", "backend/common")
-FREE_OF_MLX = {"vk", "pipeline", "runtime", "kernels"}
+FREE_OF_MLX = {"vk", "policy", "pipeline", "runtime", "kernels"}
 
 
 @dataclass

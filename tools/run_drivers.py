@@ -293,7 +293,7 @@ COLUMNS = """
 - *spill*: variants whose registers spill; of decode kernels, of others.
 - *SIMD8*: variants that Intel's compiler can only compile for 8 lanes.
 - *registers*, *values*, *lanes* and, except on AMD and NVIDIA, *cores* come from
-  `src/vk/gpu_class.cpp`: 32-bit registers per lane, values that a decode kernel keeps
+  `src/policy`: 32-bit registers per lane, values that a decode kernel keeps
   in them, the subgroup size that plans expect, compute units.
 """
 

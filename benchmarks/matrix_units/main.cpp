@@ -31,7 +31,7 @@ struct Shape {
 struct Variant {
   const char* kernel; // khr, nv
   uint32_t bm, bn, bk;
-  uint32_t wm = 0, wn = 0, buffers = 0; // khr: subgroups a tile
+  uint32_t wm = 0, wn = 0, buffers = 0; // khr: subgroups per tile
   uint32_t wg = 0; // nv: invocations
   bool quant = false;
 };

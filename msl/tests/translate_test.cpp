@@ -49,7 +49,7 @@ std::string glsl(
     uint32_t shown = 32) {
   std::string text;
   for (uint32_t subgroup : {8u, 16u, 32u, 64u}) {
-    Target t;
+    msl::Target t;
     t.threads = {64, 2, 1};
     t.subgroup = subgroup;
     t.aligned = subgroup == 64;

@@ -16,7 +16,6 @@
 #include "runtime/profile.h"
 #include "runtime/rewrite.h"
 #include "vk/config.h"
-#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -61,13 +60,13 @@ json device_json(const Caps& c, bool selected) {
       {"shared_memory", c.shared_memory},
       {"max_push_constants", c.max_push_constants},
       {"max_buffer_size", c.max_buffer_size}};
-  auto& known = gpu_class(c.vendor_id, c.name, c.min_subgroup_size);
+  auto policy = policy_of(c);
   d["plans"] = {
-      {"class", known.name},
+      {"class", policy.name},
       {"cores", c.core_count},
-      {"registers", c.registers},
-      {"held_values", c.held_values},
-      {"lanes", c.lanes()}};
+      {"registers", policy.registers},
+      {"held_values", policy.held_values},
+      {"lanes", policy.lanes}};
   d["heaps"] = json::array();
   for (uint32_t i = 0; i < c.memory.memoryHeapCount; ++i) {
     d["heaps"].push_back(

@@ -149,6 +149,9 @@ const Kernel& StreamEncoder::source_kernel(
 const Caps& StreamEncoder::caps() const {
   return enc_.device().caps();
 }
+const Target& StreamEncoder::target() const {
+  return enc_.device().target();
+}
 
 const char* StreamEncoder::host_data(const array& a) const {
   auto* p = enc_.device().memory().valid_host_pointer(*buffer_of(a));

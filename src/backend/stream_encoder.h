@@ -26,8 +26,8 @@
 
 #include "pipeline/pipeline.h"
 #include "pipeline/variant.h"
+#include "policy/policy.h"
 #include "runtime/encoder.h"
-#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -131,6 +131,7 @@ class StreamEncoder {
 
   // The device's capabilities, for plans.
   const Caps& caps() const;
+  const Target& target() const;
 
   // Appends a dispatch; a grid with a zero dimension appends nothing. Give
   // `work` for kernels that compute much for each byte, or that read few bytes

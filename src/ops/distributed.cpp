@@ -123,7 +123,8 @@ void exchange(
   array x = row_contiguous(in, enc);
   encode_rendezvous(enc, ranks, [&] {
     bool meets = ranks.carrier() && fits_carrier(e);
-    for (auto& step : steps_of(e, *ranks.group(), meets, enc.caps().cores())) {
+    for (auto& step :
+         steps_of(e, *ranks.group(), meets, enc.target().cores())) {
       encode(enc, ranks, e, step, x, y);
     }
   });

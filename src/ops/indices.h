@@ -94,7 +94,7 @@ class TupleMove {
     uint32_t words = 1;
     if constexpr (UPDATES == 0) {
       // Not for few items (idle cores), and not on llvmpipe (slower).
-      bool several = count >= 1 << 21 && !enc.caps().software();
+      bool several = count >= 1 << 21 && !enc.target().policy.serial;
       words = v.WORDS = several ? 4 : 1;
     }
     std::vector<Operand> reads{src};

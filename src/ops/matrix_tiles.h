@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "vk/caps.h"
+#include "policy/policy.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
@@ -11,16 +12,6 @@ namespace mlx::core::vulkan {
 // compiler spills little with 32 sums per lane and much with 64 (not timed).
 inline bool narrow(const MatrixUnits& units) {
   return units.lanes < 32;
-}
-
-inline bool nvidia(const Caps& caps) {
-  return caps.vendor_id == 0x10de;
-}
-
-// Whether tile plans were timed on this vendor's GPUs, or the device is
-// software. For other devices the plan with the least tile_time() is taken.
-inline bool timed_tiles(const Caps& caps) {
-  return nvidia(caps) || caps.software();
 }
 
 // Workgroups of a kernel that a core holds; the time that all of them and that
@@ -35,19 +26,19 @@ struct HeldTiles {
   // expected to run beside it, as a layer's gate does. A sum of parts takes a
   // dispatch and 8 bytes for each of `items` and each part.
   double time(
-      const Caps& caps,
+      const Target& gpu,
       uint32_t n,
       uint32_t k,
       uint64_t groups,
       uint32_t part,
       double items) const {
-    uint32_t products = n > k ? 2 : 1, parts = (k + part - 1) / part;
-    uint64_t most = (products * groups * parts - 1) / caps.cores() + 1;
+    uint32_t products = n > k ? 2 : 1, parts = ceil_div(k, part);
+    uint64_t most = (products * groups * parts - 1) / gpu.cores() + 1;
     double last = double(most % held);
     double rounds = double(most / held) * all +
         (last > 0 ? alone + (all - alone) * (last - 1) / (held - 1) : 0);
     return rounds / products * part +
-        (parts > 1 ? 40000 + 2.6 * parts * items / caps.cores() : 0);
+        (parts > 1 ? 40000 + 2.6 * parts * items / gpu.cores() : 0);
   }
 };
 
@@ -56,9 +47,9 @@ struct HeldTiles {
 // memory takes as long as 40 products (instructions of RADV on gfx1201); a
 // workgroup alone on its core waits for a third of its time.
 inline uint64_t
-tile_time(const Caps& caps, uint64_t groups, uint32_t bm, uint32_t bn) {
+tile_time(const Target& gpu, uint64_t groups, uint32_t bm, uint32_t bn) {
   constexpr uint32_t staged = 40;
-  uint64_t rounds = (groups + caps.cores() - 1) / caps.cores();
+  uint64_t rounds = ceil_div(groups, gpu.cores());
   uint64_t halves = std::max<uint64_t>(2 * rounds, 3);
   return halves * (bm * bn + staged * (bm + bn));
 }

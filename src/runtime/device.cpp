@@ -77,6 +77,7 @@ Device::Device(Unprobed) {
   }
   physical_ = instance_->physical[index];
   caps_ = instance_->caps[index];
+  target_.policy = policy_of(caps_, config().test, config().int8_activations);
   auto only = parse_matrix_shape(config().test.matrices);
   if (only && !caps_.software()) {
     choose_matrices(caps_, only);

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <span>
 
+#include "policy/policy.h"
 #include "runtime/memory.h"
 #include "runtime/timeline.h"
 #include "runtime/work.h"
-#include "vk/caps.h"
 #include "vk/instance.h"
 
 namespace mlx::core::vulkan {
@@ -56,6 +56,10 @@ class Device {
   std::unique_lock<std::mutex> pause();
   const Caps& caps() const {
     return caps_;
+  }
+  // The same with the policy of its class.
+  const Target& target() const {
+    return target_;
   }
   Timeline& timeline() {
     return *timeline_;
@@ -140,6 +144,7 @@ class Device {
   std::unique_ptr<Instance> instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   Caps caps_;
+  Target target_{caps_};
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::mutex queue_mutex_;

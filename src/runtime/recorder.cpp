@@ -49,7 +49,7 @@ void count(const Batch& batch, uint32_t submissions) {
 
 Recorder::Recorder(Device& device)
     : device_(device),
-      fusions_(device.pipelines(), device.caps()),
+      fusions_(device.pipelines(), device.target()),
       writer_(device),
       retirer_(device, writer_) {
   thread_ = std::thread([this] { loop(); });

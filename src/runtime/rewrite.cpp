@@ -468,8 +468,8 @@ void prepare_cuts(bool on) {
   preparing_cuts = on;
 }
 
-CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Caps& caps)
-    : pipelines_(pipelines), caps_(caps) {}
+CompiledFusions::CompiledFusions(PipelineTable& pipelines, const Target& target)
+    : pipelines_(pipelines), target_(target) {}
 
 const Kernel* CompiledFusions::find(const JoinedKernel& variant) {
   auto is = [&](auto& known) { return known.first == variant; };
@@ -503,12 +503,12 @@ bool CompiledFusions::refused(const JoinedKernel& variant) const {
 
 bool CompiledFusions::fits(const JoinedKernel& variant) const {
   auto* product = std::get_if<FusedQmvVariant>(&variant);
-  return fit_registers(caps_, variant) &&
-      (!product || fits_shared_memory(caps_, *product));
+  return fit_registers(target_.policy, variant) &&
+      (!product || fits_shared_memory(target_.caps, *product));
 }
 
 bool CompiledFusions::fits_heads(uint64_t count) const {
-  return takes_heads(caps_, count);
+  return count <= target_.policy.rotated_heads;
 }
 
 const Kernel* CompiledFusions::rewrite(Batch& b) {

@@ -72,7 +72,7 @@ void prepare_cuts(bool on);
 // the recorder's.
 class CompiledFusions : public FusedKernels {
  public:
-  CompiledFusions(PipelineTable& pipelines, const Caps& caps);
+  CompiledFusions(PipelineTable& pipelines, const Target& target);
 
   const Kernel* find(const JoinedKernel& variant) override;
   void start(const Kernel& kernel) override;
@@ -84,7 +84,7 @@ class CompiledFusions : public FusedKernels {
 
  private:
   PipelineTable& pipelines_;
-  const Caps& caps_;
+  const Target& target_;
   std::vector<std::pair<JoinedKernel, const Kernel*>> known_;
   std::vector<JoinedKernel> refused_;
 };

@@ -234,8 +234,8 @@ std::variant<V..., W...> operator+(std::variant<V...>, std::variant<W...>);
 using Families = FamilyList<HeadChains, Products, Router, Experts>;
 using JoinedKernel = Families::Kernel;
 
-inline bool fit_registers(const Caps& caps, const JoinedKernel& kernel) {
-  return std::visit([&](auto& v) { return fits_registers(caps, v); }, kernel);
+inline bool fit_registers(const Policy& policy, const JoinedKernel& kernel) {
+  return std::visit([&](auto& v) { return fits_registers(policy, v); }, kernel);
 }
 
 // The names of the rules, by number.

@@ -6,8 +6,8 @@
 #include "kernels/quant/experts.h"
 #include "kernels/rope_cache.h"
 #include "kernels/router.h"
+#include "policy/policy.h"
 #include "runtime/descriptor.h"
-#include "vk/caps.h"
 
 namespace mlx::core::vulkan {
 
@@ -93,14 +93,14 @@ inline ExpertVariant mixed_experts(const QmvVariant& v, uint32_t experts) {
 // 32-bit values that a lane of qmv.comp holds at most: of each output codes,
 // scales, two addresses and sums, which are apart for each class of codes; of
 // each row of x eight items, their sums, and the address.
-inline uint32_t held_values(const Caps& caps, const QmvVariant& v) {
+inline uint32_t held_values(const Policy& policy, const QmvVariant& v) {
   bool from_one = v.CODE == CODE_INTEGER && v.VEC && v.OUTS <= QMV_FEW_OUTS;
   uint32_t classes = !from_one || size_of(v.T) == 4 ? 1
       : v.BITS == 4                                 ? 2
       : v.BITS == 2                                 ? 4
                                                     : 1;
   uint32_t scales = v.SIDE == SIDE_BIASES ? 2 : 1;
-  uint32_t row = 8 + classes + (caps.mask_values ? 2 : 0);
+  uint32_t row = 8 + classes + (policy.mask_values ? 2 : 0);
   uint32_t output =
       v.TURNS * (v.CHUNK * v.BITS / 32 + scales) + 4 + v.ROWS * (1 + classes);
   return v.ROWS * row + v.OUTS * output;
@@ -108,12 +108,12 @@ inline uint32_t held_values(const Caps& caps, const QmvVariant& v) {
 
 // Whether the kernel spills no registers, by the device's class. Gated outputs
 // wait in shared memory.
-inline bool fits_registers(const Caps& caps, const FusedQmvVariant& v) {
-  uint32_t more = caps.joined_values;
-  more += v.SETS > 1 && !v.NORM ? caps.several_values : 0;
+inline bool fits_registers(const Policy& policy, const FusedQmvVariant& v) {
+  uint32_t more = policy.joined_values;
+  more += v.SETS > 1 && !v.NORM ? policy.several_values : 0;
   uint32_t less = v.GATE != GATE_NONE ? 2 : 0;
-  return !caps.few_registers() ||
-      held_values(caps, v) + more <= caps.held_values + less;
+  return !policy.few_registers() ||
+      held_values(policy, v) + more <= policy.held_values + less;
 }
 
 // Whether the device has the shared memory that the kernel declares: the normed
@@ -130,19 +130,19 @@ inline bool fits_shared_memory(const Caps& caps, const FusedQmvVariant& v) {
 
 // Kernels with matrix units have registers for the addresses of all sets on
 // every device whose element layout is known.
-inline bool fits_registers(const Caps& caps, const FusedFragmentsVariant&) {
-  return !caps.few_registers();
+inline bool fits_registers(const Policy& policy, const FusedFragmentsVariant&) {
+  return !policy.few_registers();
 }
 
 // The same for the kernel of experts, whose outputs all wait in shared memory.
-inline bool fits_registers(const Caps& caps, const ExpertVariant& v) {
-  uint32_t more = caps.joined_values + caps.several_values;
-  return !caps.few_registers() ||
-      held_values(caps, v) + more <= caps.held_values + 2;
+inline bool fits_registers(const Policy& policy, const ExpertVariant& v) {
+  uint32_t more = policy.joined_values + policy.several_values;
+  return !policy.few_registers() ||
+      held_values(policy, v) + more <= policy.held_values + 2;
 }
 
 // Kernels without products hold few values.
-bool fits_registers(const Caps&, const auto&) {
+bool fits_registers(const Policy&, const auto&) {
   return true;
 }
 
@@ -157,14 +157,6 @@ inline int head_chunks(uint32_t D, int lanes) {
 // KiB of shared memory.
 inline bool holds_head(uint32_t D, int lanes) {
   return uint32_t(lanes) <= rope_cache_group && head_chunks(D, lanes) <= 4;
-}
-
-// Whether rope_cache.comp rotates this many heads faster: it saves levels, but
-// computes angles again for every few heads. On an H200 24,576 heads of q, k
-// and v took 25 us instead of 17 in three levels, 48 took 5 instead of 13; on a
-// CPU, where barriers are slow, 3,200 took twice as long.
-inline bool takes_heads(const Caps& caps, uint64_t count) {
-  return count <= (caps.software() ? 128 : 4096);
 }
 
 // The variant for heads of D items with norms of so many lanes; 0: no norm.

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "vk/config.h"
+#include "vk/core_counts.h"
 #include "vk/features.h"
-#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -297,17 +297,7 @@ void emulate_matrices(Caps& c, const MatrixShape& shape) {
   choose_matrices(c);
 }
 
-void classify(Caps& c) {
-  auto& row = gpu_class(c.vendor_id, c.name, c.min_subgroup_size);
-  c.registers = row.registers;
-  c.held_values = row.held_values;
-  c.mask_values = row.mask_values;
-  c.joined_values = row.joined_values;
-  c.several_values = row.several_values;
-  bool varies = c.min_subgroup_size < c.max_subgroup_size;
-  c.class_lanes = row.lanes && varies
-      ? std::clamp(row.lanes, c.min_subgroup_size, c.max_subgroup_size)
-      : 0;
+void count_cores(Caps& c) {
   if (!c.core_count) {
     c.core_count = cores_by_table(c.vendor_id, c.device_id, c.name);
   }
@@ -350,7 +340,7 @@ Caps query_caps(const Vk& vk, VkPhysicalDevice device) {
   query_features(vk, device, extensions, c);
   query_dot_products(vk, device, c);
   query_cooperative_matrix(vk, device, c);
-  classify(c);
+  count_cores(c);
   c.memory_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 
   uint32_t n = 0;

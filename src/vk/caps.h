@@ -20,8 +20,6 @@ constexpr VkSubgroupFeatureFlags least_subgroup_operations =
     VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
     VK_SUBGROUP_FEATURE_BALLOT_BIT;
 
-struct Tuning;
-
 struct Caps {
   std::string name;
   std::string driver; // name and version, as the driver reports them
@@ -92,12 +90,7 @@ struct Caps {
   bool timestamps = false;
   // Compute units, if an extension or a table has the number; else 0.
   uint32_t core_count = 0;
-  // From the row in vk/gpu_class.cpp; by default those of the widest class.
-  uint32_t registers = 255, held_values = 255, mask_values = 0;
-  uint32_t joined_values = 0, several_values = 0, class_lanes = 0;
   VkPhysicalDeviceMemoryProperties memory{};
-  // Replace the class's thresholds of plans (ops/tuning.h); null: none do.
-  const Tuning* thresholds = nullptr;
 
   bool software() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -105,21 +98,9 @@ struct Caps {
   bool discrete() const {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   }
-  // Compute units for plans; those of a mid-range GPU if unknown.
-  uint32_t cores() const {
-    return core_count ? core_count : 32;
-  }
-  // Whether decode kernels take their small forms.
-  bool few_registers() const {
-    return registers < 255;
-  }
   // The number of lanes that every subgroup has at least.
   uint32_t least_subgroup() const {
     return min_subgroup_size ? min_subgroup_size : subgroup_size;
-  }
-  // Lanes to expect of a subgroup whose kernel names no size.
-  uint32_t lanes() const {
-    return class_lanes ? class_lanes : subgroup_size;
   }
   // Subgroup size of kernels with matrices of 16x16x16 and of others that need
   // a fixed size; 0: not available.
@@ -151,9 +132,8 @@ int choose_queue_family(
     VkPhysicalDeviceType type,
     QueueKind kind);
 
-// Fills in what the tables of vk/gpu_class.h know of a device, by its vendor,
-// IDs, name and subgroup sizes.
-void classify(Caps& caps);
+// Fills in core_count from the tables of vk/core_counts.h if nothing told it.
+void count_cores(Caps& caps);
 
 // Chooses the shapes of matrices among those listed. `only`: no other shape
 // (test hook); then Intel's Alchemist is used too.

@@ -122,6 +122,7 @@ json table() {
 
 json snapshot(const Instance& instance) {
   auto& c = instance.caps[0];
+  auto policy = policy_of(c);
   json memory = json::array();
   for (uint32_t i = 0; i < c.memory.memoryTypeCount; ++i) {
     auto& type = c.memory.memoryTypes[i];
@@ -154,9 +155,9 @@ json snapshot(const Instance& instance) {
       {"halves", c.half_matrices(Type::bf16).lanes != 0},
       {"memory_model", c.vulkan_memory_model},
       {"core_count", c.core_count},
-      {"registers", c.registers},
-      {"held_values", c.held_values},
-      {"lanes", c.lanes()},
+      {"registers", policy.registers},
+      {"held_values", policy.held_values},
+      {"lanes", policy.lanes},
       {"size_control", c.subgroup_size_control},
       {"integer_dot", c.integer_dot_product},
       {"memory", memory},

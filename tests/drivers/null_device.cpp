@@ -95,7 +95,7 @@ void NullDevice::check(const KernelCode& code) const {
   limit(
       uint64_t(size[0]) * size[1] * size[2],
       caps.max_workgroup_size,
-      " invocations a workgroup");
+      " invocations per workgroup");
   limit(r.shared_size, caps.shared_memory, " bytes of shared memory");
   limit(r.push_size, caps.max_push_constants, " bytes of push constants");
   for (uint32_t c : r.capabilities) {

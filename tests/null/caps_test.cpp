@@ -9,8 +9,8 @@
 
 #include "null/devices.h"
 #include "pipeline/key.h"
+#include "vk/core_counts.h"
 #include "vk/features.h"
-#include "vk/gpu_class.h"
 #include "vk/instance.h"
 
 using namespace mlx::core::vulkan;
@@ -198,13 +198,13 @@ TEST_CASE("caps: what Vulkan does not tell comes from tables") {
   c.device_id = 0x5690;
   c.subgroup_size = c.max_subgroup_size = 32;
   c.min_subgroup_size = 8;
-  classify(c);
-  CHECK(c.cores() == 32);
-  CHECK(c.lanes() == 16);
-  CHECK(c.few_registers());
+  count_cores(c);
+  CHECK(policy_of(c).cores == 32);
+  CHECK(policy_of(c).lanes == 16);
+  CHECK(policy_of(c).few_registers());
   c.core_count = 5; // what an extension told holds
-  classify(c);
-  CHECK(c.cores() == 5);
+  count_cores(c);
+  CHECK(policy_of(c).cores == 5);
   // Before Xe-HPG dual subslices.
   CHECK(cores_by_table(0x8086, 0x468b, "") == 1);
   CHECK(cores_by_table(0x8086, 0x46d1, "") == 2);
@@ -213,28 +213,29 @@ TEST_CASE("caps: what Vulkan does not tell comes from tables") {
   // A mesa driver for Apple's GPUs has Mesa's vendor ID, as llvmpipe has.
   Caps apple = usable_gpu("Apple M2 Pro (G14S B1)");
   apple.vendor_id = 0x10005;
-  classify(apple);
-  CHECK(apple.cores() == 19);
-  CHECK(apple.registers == 128);
-  Caps software = usable_gpu("llvmpipe (LLVM 15.0.6, 256 bits)");
+  count_cores(apple);
+  CHECK(policy_of(apple).cores == 19);
+  CHECK(policy_of(apple).registers == 128);
+  Caps software = usable_gpu(
+      "llvmpipe (LLVM 15.0.6, 256 bits)", VK_PHYSICAL_DEVICE_TYPE_CPU);
   software.vendor_id = 0x10005;
-  classify(software);
-  CHECK_FALSE(software.few_registers());
+  count_cores(software);
+  CHECK_FALSE(policy_of(software).few_registers());
   // A GPU that no table has: a middling count, never 0.
   Caps unknown = usable_gpu("Mali-G715");
   unknown.vendor_id = 0x13b5;
-  classify(unknown);
+  count_cores(unknown);
   CHECK(unknown.core_count == 0);
-  CHECK(unknown.cores() == 32);
-  CHECK(unknown.few_registers());
-  CHECK(unknown.lanes() == unknown.subgroup_size);
+  CHECK(policy_of(unknown).cores == 32);
+  CHECK(policy_of(unknown).few_registers());
+  CHECK(policy_of(unknown).lanes == unknown.subgroup_size);
 }
 
 TEST_CASE("caps: every device of the table has cores and a class") {
   for (auto& caps : device_table()) {
     CAPTURE(caps.name);
-    CHECK(caps.cores() > 0);
-    CHECK(caps.registers > 0);
+    CHECK(policy_of(caps).cores > 0);
+    CHECK(policy_of(caps).registers > 0);
     CHECK((caps.software() || caps.core_count > 0));
   }
 }

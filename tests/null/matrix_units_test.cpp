@@ -231,9 +231,9 @@ TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {
   CHECK(units.lanes == 32);
   QuantShape q = quantized(512, 4096, 4096);
   q.common = {{Type::bf16, quant_modes[1].format(4, 32), false}, BATCH_ONE};
-  CHECK(dequantizes_first(c, q, -1));
+  CHECK(dequantizes_first(c, q));
   q.m = 100;
-  CHECK_FALSE(dequantizes_first(c, q, -1));
+  CHECK_FALSE(dequantizes_first(c, q));
 
   auto scalar = [](const Caps& caps, const GemmProblem& problem) {
     return std::holds_alternative<TileVariant>(
@@ -251,7 +251,8 @@ TEST_CASE("matrices: of f16 for bf16 where both operands lie along k") {
   // Switched off, or found not to keep subnormal items.
   c.half_items = false;
   CHECK(scalar(c, p));
-  CHECK_FALSE(dequantizes_first(c, quantized(512, 4096, 4096), 0));
+  CHECK_FALSE(dequantizes_first(
+      asked(c, {.dequantize_rows = 0}), quantized(512, 4096, 4096)));
 
   Caps both = caps_of("NVIDIA H200");
   both.known_fragments = false; // else gemm_fragments takes it, of bf16 alone

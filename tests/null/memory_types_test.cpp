@@ -61,7 +61,7 @@ struct Chip {
   const char* name;
   VkPhysicalDeviceMemoryProperties memory;
   VkPhysicalDeviceType type;
-  double reads; // bytes a second, where that is asked
+  double reads; // bytes per second, where that is asked
   int probed; // type_to_probe()
   Model model;
   std::vector<int> device, host, coherent;

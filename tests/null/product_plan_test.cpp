@@ -95,7 +95,7 @@ TEST_CASE("tiles: matrix units where they work, small tiles for small work") {
   CHECK(large.B_T);
   CHECK(large.VA);
   CHECK(matrix_units(product(16, 4096, 4096, Type::bf16)).BM == 32);
-  // Large tiles by parts of k, two workgroups a core, where k is long enough.
+  // Large tiles by parts of k, two workgroups per core, where k is long enough.
   auto split = [&](uint32_t m, uint32_t n, uint32_t k) {
     GemmPlan plan = plan_gemm(big_gpu(), linear(m, n, k));
     auto& v = std::get<CoopmatVariant>(plan.variant);
@@ -159,8 +159,9 @@ TEST_CASE("tiles without matrix units: whole loads, 16 KiB of shared memory") {
     for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64}) {
       for (uint32_t side : {16, 64, 512, 1000, 1024, 2048, 4096}) {
         CAPTURE(side);
-        gpu.registers = registers;
-        GemmPlan plan = plan_gemm(gpu, product(side, side, side, t));
+        Target target(gpu);
+        target.policy.registers = registers;
+        GemmPlan plan = plan_gemm(target, product(side, side, side, t));
         auto v = std::get<TileVariant>(plan.variant);
         CHECK((v.TM == 16) == (v.BM == 128 && registers == 255));
         CHECK((v.BM == 128) == (side >= 2048 && t != Type::c64));
@@ -233,8 +234,7 @@ TEST_CASE("large tiles are loaded by lanes where fragments are known") {
   // A test's request on software devices.
   p = linear(64, 64, 64);
   CHECK(takes<TileVariant>(plan_gemm(caps_of("llvmpipe"), p)));
-  p.skinny_rows = 5;
-  plan = plan_gemm(caps_of("llvmpipe"), p);
+  plan = plan_gemm(asked(caps_of("llvmpipe"), {.skinny_rows = 5}), p);
   CHECK(std::get<FragmentsVariant>(plan.variant).EMULATED);
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("up to 64 rows of a linear layer read its weights once") {
       CHECK(plan.tiles_m == 1);
       CHECK(uint64_t(plan.tiles_n) * v.columns() >= n);
       CHECK(v.shared_memory() <= gpu.shared_memory);
-      CHECK((plan.splits > 1) == (2 * plan.tiles_n <= gpu.cores()));
+      CHECK((plan.splits > 1) == (2 * plan.tiles_n <= gpu.core_count));
       // The kernel deals out whole loads.
       CHECK(v.FM * 128 % (2 * v.WN * v.SG) == 0);
       CHECK(v.FN * 128 % (2 * v.SG) == 0);
@@ -284,8 +284,7 @@ TEST_CASE("up to 64 rows of a linear layer read its weights once") {
   p.b_aligned = false;
   CHECK(takes<CoopmatVariant>(plan_gemm(gpu, p)));
   p = linear(16, 4096, 4096);
-  p.skinny_rows = 0;
-  CHECK(takes<CoopmatVariant>(plan_gemm(gpu, p)));
+  CHECK(takes<CoopmatVariant>(plan_gemm(asked(gpu, {.skinny_rows = 0}), p)));
 }
 
 TEST_CASE("llvmpipe: no invocation loops 65,535 times") {
@@ -556,7 +555,7 @@ TEST_CASE(
   Caps software = caps_of("llvmpipe");
   p.dim = p.value_dim = 32;
   CHECK_FALSE(plan_gradients(software, p));
-  auto plan = plan_gradients(software, p, true);
+  auto plan = plan_gradients(asked(software, {.emulate = true}), p);
   REQUIRE(plan);
   CHECK(std::holds_alternative<EmulatedKeyGradientsVariant>(plan->keys));
 }

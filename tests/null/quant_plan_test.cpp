@@ -14,7 +14,7 @@ Caps gpu(uint32_t subgroup, uint32_t cores, uint32_t vendor) {
   c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = subgroup;
   c.required_subgroup_size = c.full_subgroups = true;
   c.core_count = cores;
-  classify(c);
+  count_cores(c);
   return c;
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("quantized: up to 64 rows read the weights once") {
   s = linear(16, 4096, 4096);
   auto taken = [&](int rows) {
     return std::holds_alternative<QmmSkinnyVariant>(
-        plan_quant(big_gpu, s, rows).kernel);
+        plan_quant(asked(big_gpu, {.skinny_rows = rows}), s).kernel);
   };
   CHECK_FALSE(taken(0));
   CHECK(taken(16));
@@ -127,7 +127,7 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
           QuantShape s = linear(m, n, 4096);
           s.common.BITS = bits;
           s.common.GROUP = group;
-          QuantPlan plan = plan_quant(known, s, 5);
+          QuantPlan plan = plan_quant(asked(known, {.skinny_rows = 5}), s);
           auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
           // Unless asked for, up to 8 rows of few outputs are taken by qmv.
           bool measured = bits == 4 && group > 32;
@@ -173,7 +173,7 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
   software.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
   s = linear(16, 4096, 256);
   auto emulated = [&](int rows) {
-    auto plan = plan_quant(software, s, rows);
+    auto plan = plan_quant(asked(software, {.skinny_rows = rows}), s);
     auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel);
     return v && v->EMULATED && !v->COOPMAT;
   };
@@ -184,22 +184,23 @@ TEST_CASE("quantized: up to 64 rows load fragments where layouts are known") {
 
 TEST_CASE("quantized: many rows repay dequantizing first") {
   QuantShape s = linear(768, 4096, 12288);
-  CHECK(dequantizes_first(big_gpu, s, -1));
-  CHECK_FALSE(dequantizes_first(big_gpu, s, 0));
-  CHECK(dequantizes_first(big_gpu, linear(128, 4096, 4096), -1));
-  CHECK_FALSE(dequantizes_first(big_gpu, linear(127, 4096, 4096), -1));
+  CHECK(dequantizes_first(big_gpu, s));
+  CHECK_FALSE(dequantizes_first(asked(big_gpu, {.dequantize_rows = 0}), s));
+  CHECK(dequantizes_first(big_gpu, linear(128, 4096, 4096)));
+  CHECK_FALSE(dequantizes_first(big_gpu, linear(127, 4096, 4096)));
   Caps integrated = big_gpu;
   integrated.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-  CHECK(dequantizes_first(integrated, s, -1));
-  CHECK_FALSE(dequantizes_first(integrated, linear(767, 4096, 4096), -1));
-  CHECK(dequantizes_first(big_gpu, linear(40, 4096, 4096), 40));
+  CHECK(dequantizes_first(integrated, s));
+  CHECK_FALSE(dequantizes_first(integrated, linear(767, 4096, 4096)));
+  CHECK(dequantizes_first(
+      asked(big_gpu, {.dequantize_rows = 40}), linear(40, 4096, 4096)));
   // Without matrix units, only when asked to.
-  CHECK_FALSE(dequantizes_first(plain_gpu, s, -1));
-  CHECK(dequantizes_first(plain_gpu, s, 768));
+  CHECK_FALSE(dequantizes_first(plain_gpu, s));
+  CHECK(dequantizes_first(asked(plain_gpu, {.dequantize_rows = 768}), s));
   // 256 MiB at most; not for stacks of matrices, nor for experts.
-  CHECK_FALSE(dequantizes_first(big_gpu, linear(768, 151936, 4096), -1));
+  CHECK_FALSE(dequantizes_first(big_gpu, linear(768, 151936, 4096)));
   s.common.BATCH = BATCH_GATHER;
-  CHECK_FALSE(dequantizes_first(big_gpu, s, -1));
+  CHECK_FALSE(dequantizes_first(big_gpu, s));
 }
 
 TEST_CASE("quantized: bfloat16 is dequantized sooner for f16 matrices") {
@@ -213,7 +214,7 @@ TEST_CASE("quantized: bfloat16 is dequantized sooner for f16 matrices") {
     QuantShape s = linear(m, 4096, 4096);
     s.common = {{t, format, true}, BATCH_ONE};
     s.transpose = transpose;
-    return dequantizes_first(caps_of(device), s, -1);
+    return dequantizes_first(caps_of(device), s);
   };
   const char* halo = "AMD Radeon Graphics (RADV STRIX_HALO)";
   const char* navi = "AMD Radeon Graphics (RADV NAVI31)";
@@ -267,7 +268,7 @@ TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {
   fast.shared_memory = 32768;
   fast.max_workgroup_size = 1024;
   auto takes_bytes = [](const Caps& caps, const QuantShape& s, int int8) {
-    auto plan = plan_quant(caps, s, -1, int8);
+    auto plan = plan_quant(asked(caps, {}, int8), s);
     return std::holds_alternative<QmmDotVariant>(plan.kernel);
   };
   QuantShape s = linear(512, 4096, 4096);
@@ -309,7 +310,7 @@ TEST_CASE("quantized: x is rounded to bytes where the user asks for it") {
   CHECK_FALSE(takes_bytes(slow, s, 2));
   // Codes are unsigned where mixed products alone are fast.
   auto mixed = [&](const Caps& caps, int int8) {
-    auto plan = plan_quant(caps, linear(512, 4096, 4096), -1, int8);
+    auto plan = plan_quant(asked(caps, {}, int8), linear(512, 4096, 4096));
     return std::get<QmmDotVariant>(plan.kernel).MIXED;
   };
   Caps adreno = fast;
@@ -337,7 +338,7 @@ TEST_CASE(
             QuantShape s = linear(m, 4097, 3 * *group);
             auto format = mode.format(*bits, *group);
             s.common = {{Type::f16, format, format.bias}, BATCH_ONE};
-            auto plan = plan_quant(*caps, s, -1, 2);
+            auto plan = plan_quant(asked(*caps, {}, 2), s);
             auto* v = std::get_if<QmmDotVariant>(&plan.kernel);
             bool e4m3 = mode.code == CODE_E4M3;
             CHECK((v != nullptr) == (*group >= 32 && !e4m3));
@@ -381,8 +382,7 @@ TEST_CASE("quantized: eight rows stay within few registers") {
 TEST_CASE("quantized: workgroups are of the subgroups that run") {
   Caps arc = gpu(32, 32, 0x8086);
   arc.min_subgroup_size = 8;
-  classify(arc);
-  CHECK(arc.lanes() == 16);
+  CHECK(policy_of(arc).lanes == 16);
   auto v = variant<QmvVariant>(arc, linear(1, 4096, 4096));
   CHECK_FALSE(v.WHOLE_WORKGROUP);
   CHECK(v.BLOCK == v.WG / 16 * v.OUTS);
@@ -407,7 +407,7 @@ TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
       QuantPlan plan = plan_quant(known, s);
       auto* v = std::get_if<QmmTallVariant>(&plan.kernel);
       REQUIRE(v);
-      CHECK_FALSE(dequantizes_first(known, s, -1));
+      CHECK_FALSE(dequantizes_first(known, s));
       CHECK(uint64_t(plan.m_tiles) * v->BM >= m);
       CHECK((plan.m_tiles - 1) * v->BM < m);
       CHECK(uint64_t(plan.n_tiles) * v->BN >= n);
@@ -424,13 +424,13 @@ TEST_CASE("quantized: 65 rows and more are one kernel if layouts are known") {
       }
     }
   }
-  CHECK(dequantizes_first(big_gpu, linear(513, 4096, 4096), -1));
+  CHECK(dequantizes_first(big_gpu, linear(513, 4096, 4096)));
   QuantShape bytes = linear(256, 4096, 4096);
   bytes.common.BITS = 8;
   CHECK(variant<QmmTallVariant>(known, bytes).BM <= 96);
-  CHECK_FALSE(dequantizes_first(known, bytes, -1));
+  CHECK_FALSE(dequantizes_first(known, bytes));
   bytes.m = 257;
-  CHECK(dequantizes_first(known, bytes, -1));
+  CHECK(dequantizes_first(known, bytes));
   CHECK_FALSE(takes<QmmTallVariant>(big_gpu, linear(128, 4096, 4096)));
   CHECK_FALSE(takes<QmmTallVariant>(known, linear(128, 4096, 4096 + 64)));
 }
@@ -553,7 +553,8 @@ TEST_CASE("quantized: few rows by matrix units of known elements") {
   CHECK(takes<QmmFragmentsVariant>(caps, linear(2, 12288, 4096)));
   CHECK_FALSE(by_matrices(linear(9, 4096, 4096)));
   CHECK(std::holds_alternative<QmmFragmentsVariant>(
-      plan_quant(caps, linear(8, 4096, 4096), 5).kernel));
+      plan_quant(asked(caps, {.skinny_rows = 5}), linear(8, 4096, 4096))
+          .kernel));
   caps.known_fragments = false;
   CHECK_FALSE(by_matrices(linear(2, 4096, 2048)));
 }
@@ -580,9 +581,11 @@ TEST_CASE("quantized: a row by integer dot products") {
         REQUIRE(v.INT_DOT);
         CHECK(v.ROW_ITEMS == k);
         CHECK(v.CHUNK == 32); // a chunk has one exponent
-        CHECK((v.TURNS == 1 || k % (v.CHUNK * caps.lanes() * v.TURNS) == 0));
+        CHECK(
+            (v.TURNS == 1 ||
+             k % (v.CHUNK * policy_of(caps).lanes * v.TURNS) == 0));
         CHECK(v.digit_bytes(k) <= caps.shared_memory);
-        CHECK(v.BLOCK % (v.WG / caps.lanes() * v.OUTS) == 0);
+        CHECK(v.BLOCK % (v.WG / policy_of(caps).lanes * v.OUTS) == 0);
         CHECK(uint64_t(plan.n_tiles) * v.BLOCK >= n);
         CHECK(uint64_t(plan.n_tiles - 1) * v.BLOCK < n);
       }

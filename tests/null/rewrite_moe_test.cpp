@@ -297,9 +297,9 @@ TEST_CASE("rewrite experts: without kernels everything stays as it is") {
   // Nor is there one that would spill.
   auto before = missed(rule_of("combine"), Miss::Registers);
   Kernels few;
-  few.caps.registers = 128;
-  few.caps.held_values = held_values(few.caps, gathered_matvec());
-  few.caps.joined_values = 8;
+  few.policy.registers = 128;
+  few.policy.held_values = held_values(few.policy, gathered_matvec());
+  few.policy.joined_values = 8;
   ExpertList m = mixing();
   m.rewrite(few);
   CHECK(m.records.size() == 3);

@@ -99,7 +99,7 @@ class Kernels : public FusedKernels {
     return count <= most_heads;
   }
   bool fits(const JoinedKernel& v) const override {
-    return fit_registers(caps, v);
+    return fit_registers(policy, v);
   }
   // The variant of a kernel that this has found, if it is a V.
   template <typename V>
@@ -120,7 +120,7 @@ class Kernels : public FusedKernels {
   bool refuses_heads = false;
   uint64_t most_heads = ~uint64_t(0);
   int refuses = 0; // how many to refuse first
-  Caps caps; // of the widest class
+  Policy policy; // of the widest class
 
  private:
   bool refuses_next() {

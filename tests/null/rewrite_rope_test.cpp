@@ -285,12 +285,6 @@ TEST_CASE("rewrite: heads without a kernel") {
 }
 
 TEST_CASE("rewrite: more heads than are worth it") {
-  Caps gpu, cpu;
-  cpu.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  CHECK(takes_heads(gpu, 4096));
-  CHECK_FALSE(takes_heads(gpu, 4097));
-  CHECK(takes_heads(cpu, 128));
-  CHECK_FALSE(takes_heads(cpu, 129));
   List l;
   l.rope(q, at_q, q, q_turn).rope(k, at_k, k, k_turn).copy(k, keys, D, 5 * D);
   Kernels few;

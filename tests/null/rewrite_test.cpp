@@ -303,7 +303,7 @@ TEST_CASE("rewrite: products of a few dozen rows") {
   List refused = l;
   refused.rewrite(kernels);
   CHECK(refused.records.size() == 2);
-  kernels.caps.registers = 128;
+  kernels.policy.registers = 128;
   CHECK_FALSE(kernels.fits(fused_fragments(rows, true)));
 }
 
@@ -368,13 +368,13 @@ TEST_CASE("rewrite: no joined kernel that would spill") {
   for (auto& x : cases) {
     CAPTURE(x.device);
     CAPTURE(x.variant.ROWS);
-    Caps caps = caps_of(x.device);
-    CHECK(fits_registers(caps, sum(x.variant)) == x.sum);
-    CHECK(fits_registers(caps, siblings(x.variant)) == x.siblings);
-    CHECK(fits_registers(caps, gate(x.variant)) == x.gate);
+    Policy policy = policy_of(caps_of(x.device));
+    CHECK(fits_registers(policy, sum(x.variant)) == x.sum);
+    CHECK(fits_registers(policy, siblings(x.variant)) == x.siblings);
+    CHECK(fits_registers(policy, gate(x.variant)) == x.gate);
     if (x.variant.ROWS == 1) { // x is in shared memory
-      CHECK(fits_registers(caps, normed(siblings(x.variant))));
-      CHECK(fits_registers(caps, normed(gate(x.variant))));
+      CHECK(fits_registers(policy, normed(siblings(x.variant))));
+      CHECK(fits_registers(policy, normed(gate(x.variant))));
     }
   }
   // A rewrite asks: what does not fit stays as it is, the rest is joined.
@@ -382,9 +382,9 @@ TEST_CASE("rewrite: no joined kernel that would spill") {
   QmvVariant v = usual_matvec();
   l.product(x, w1, p1, v).product(x, w2, p2, v).sum(p2, h, z);
   Kernels kernels;
-  kernels.caps.registers = 128;
-  kernels.caps.held_values = held_values(kernels.caps, v);
-  kernels.caps.several_values = 1;
+  kernels.policy.registers = 128;
+  kernels.policy.held_values = held_values(kernels.policy, v);
+  kernels.policy.several_values = 1;
   auto before = missed(rule_of("siblings"), Miss::Registers);
   l.rewrite(kernels);
   CHECK(missed(rule_of("siblings"), Miss::Registers) == before + 1);

@@ -13,10 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_threshold_of_plans_has_a_sweep():
-    header = (ROOT / "src/ops/tuning.h").read_text()
+    header = (ROOT / "src/policy/policy.h").read_text()
+    families = r"struct (\w+)Thresholds {(.*?)\n};"
     fields = {
         f"{family.lower()}.{field}"
-        for family, body in re.findall(r"struct (\w+)Tuning {(.*?)\n};", header, re.S)
+        for family, body in re.findall(families, header, re.S)
         for field in re.findall(r"^  uint\d+_t (\w+) = ", body, re.M)
     }
     done = python(ROOT / "benchmarks/thresholds.py", "--list")

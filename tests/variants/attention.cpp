@@ -187,8 +187,9 @@ void add_attention_variants(VariantSet& set, const Caps& caps) {
   }
   if (caps.software()) {
     // As tests have it.
-    auto emulated =
-        plan_gradients(caps, problem(Type::bf16, {4, 2, 32, 32}, 64), true);
+    auto emulated = plan_gradients(
+        asked(caps, {.emulate = true}),
+        problem(Type::bf16, {4, 2, 32, 32}, 64));
     std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->keys);
     std::visit([&](const auto& kernel) { set.add(kernel); }, emulated->queries);
     // Devices may have subgroups of 4.

@@ -112,7 +112,7 @@ Caps snapshot(const Row& r) {
   c.half_items = r.matrices == 1;
   c.known_fragments = r.vendor == 0x10de && r.matrices > 0;
   c.core_count = r.cores;
-  classify(c);
+  count_cores(c);
   return c;
 }
 
@@ -143,7 +143,7 @@ Caps least_device() {
   c.shader_int8 = c.shader_int16 = c.shader_int64 = true;
   c.subgroup_operations = least_subgroup_operations;
   c.compute_queue_family = 0;
-  classify(c);
+  count_cores(c);
   return c;
 }
 

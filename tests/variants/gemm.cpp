@@ -95,16 +95,16 @@ void add_block_products(VariantSet& set) {
 // Where lanes load fragments themselves: batches, a sum, long strides, and as
 // tests have it on software devices.
 void add_fragments(VariantSet& set, const Caps& caps) {
+  bool software = caps.software();
+  Target target = asked(caps, {.skinny_rows = software ? 5 : -1});
   auto add_it = [&](const GemmProblem& p) {
-    GemmPlan plan = plan_gemm(caps, p);
+    GemmPlan plan = plan_gemm(target, p);
     if (auto* v = std::get_if<FragmentsVariant>(&plan.variant)) {
       set.add(*v);
     }
   };
-  bool software = caps.software();
   GemmProblem p = linear(
       Type::bf16, software ? Shape{64, 128, 160} : Shape{4096, 4096, 4096});
-  p.skinny_rows = software ? 5 : -1;
   add_it(p);
   p.axpby = true;
   add_it(p);

@@ -33,10 +33,10 @@ std::vector<bool> sides(const QuantFormat& f) {
 
 class Products {
  public:
-  Products(VariantSet& set, const Caps& caps) : set_(set), caps_(caps) {}
+  Products(VariantSet& set, const Caps& caps) : set_(set), target_(caps) {}
 
   void add(QuantShape s) {
-    auto plan = plan_quant(caps_, s);
+    auto plan = plan_quant(target_, s);
     std::visit([&](auto& v) { set_.add(v); }, plan.kernel);
     auto* codes = std::get_if<QmmSortedVariant>(&plan.kernel);
     if (codes && codes->units.halves) {
@@ -45,7 +45,7 @@ class Products {
   }
   // As tests have it on software devices.
   void add_emulated(QuantShape s) {
-    auto plan = plan_quant(caps_, s, 5);
+    auto plan = plan_quant(asked(target_.caps, {.skinny_rows = 5}), s);
     if (auto* v = std::get_if<QmmTallVariant>(&plan.kernel)) {
       set_.add(*v);
     }
@@ -60,9 +60,9 @@ class Products {
   // With x rounded to bytes: where it is for speed, and as tests have it.
   void add_dot(QuantShape s) {
     for (int int8 : {1, 2, 3}) {
-      auto plan = plan_quant(caps_, s, -1, int8);
+      auto plan = plan_quant(asked(target_.caps, {}, int8), s);
       auto* v = std::get_if<QmmDotVariant>(&plan.kernel);
-      if (v && (int8 == 1 || caps_.software())) {
+      if (v && (int8 == 1 || target_.caps.software())) {
         set_.add(*v);
       }
     }
@@ -70,7 +70,7 @@ class Products {
   // With what rewrites make of it: all forms, or the nth.
   void add_joined(QuantShape s, int nth = -1) {
     add(s);
-    auto plan = plan_quant(caps_, s);
+    auto plan = plan_quant(target_, s);
     auto* f = std::get_if<QmmFragmentsVariant>(&plan.kernel);
     if (f && !f->SORTED) {
       join(*f);
@@ -80,7 +80,8 @@ class Products {
           fused_matvec(*v, true),
           gated_matvec(*v, GATE_SILU)};
       auto join = [&](const FusedQmvVariant& form) {
-        if (fits_registers(caps_, form) && fits_shared_memory(caps_, form)) {
+        if (fits_registers(target_.policy, form) &&
+            fits_shared_memory(target_.caps, form)) {
           set_.add(form);
         }
       };
@@ -99,14 +100,14 @@ class Products {
   }
   // Rows of so many experts each, and what rewrites make of them.
   void add_experts(QuantShape s, uint32_t experts) {
-    auto plan = plan_quant(caps_, s);
+    auto plan = plan_quant(target_, s);
     auto* v = std::get_if<QmvVariant>(&plan.kernel);
     if (!v || s.common.BATCH != BATCH_GATHER) {
       return;
     }
     for (auto& form :
          {gated_experts(*v, GATE_SILU), mixed_experts(*v, experts)}) {
-      if (fits_registers(caps_, form)) {
+      if (fits_registers(target_.policy, form)) {
         set_.add(form);
       }
     }
@@ -125,18 +126,18 @@ class Products {
   void join(const QmmFragmentsVariant& v) {
     for (bool several : {false, true}) {
       auto form = fused_fragments(v, several);
-      if (fits_registers(caps_, form)) {
+      if (fits_registers(target_.policy, form)) {
         set_.add(form);
       }
     }
     auto form = gated_fragments(v, GATE_SILU);
-    if (form && fits_registers(caps_, *form)) {
+    if (form && fits_registers(target_.policy, *form)) {
       set_.add(*form);
     }
   }
 
   VariantSet& set_;
-  const Caps& caps_;
+  Target target_;
 };
 
 // Layers with outputs enough for any device, and with few.

@@ -11,7 +11,7 @@
 
 #include "pipeline/key.h"
 #include "pipeline/variant.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -52,6 +52,11 @@ const std::vector<Caps>& device_table();
 
 // Has what missing_features() (vk/caps.h) asks for and nothing else.
 Caps least_device();
+
+// With what a test, or a user (Config::int8_activations), asks for.
+inline Target asked(const Caps& caps, const TestHooks& test, int int8 = 0) {
+  return {caps, policy_of(caps, test, int8)};
+}
 
 // What plans choose on `caps`, family by family.
 void add_gemm_variants(VariantSet& set, const Caps& caps);

@@ -108,7 +108,7 @@ class NoWords:
 
 
 def single(model, prompt, tokens: int, kv_bits) -> tuple[float, float]:
-    """Prompt and generated tokens a second."""
+    """Prompt and generated tokens per second."""
     from mlx_lm.generate import generate_step
 
     begun = first = time.perf_counter()

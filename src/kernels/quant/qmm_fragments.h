@@ -1,5 +1,5 @@
 // Interface of qmm_fragments.comp: quantized products of a few dozen rows, or
-// of a few sorted rows a matrix.
+// of a few sorted rows per matrix.
 #pragma once
 
 #include "common/fragments.h"

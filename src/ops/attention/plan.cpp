@@ -4,19 +4,11 @@
 #include <bit>
 
 #include "ops/matrix_tiles.h"
-#include "ops/tuning.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
-
-uint32_t ceil_div(uint32_t a, uint32_t b) {
-  return (a + b - 1) / b;
-}
-
-// llvmpipe silently ends the loops of an invocation after 65,535 iterations in
-// total (LP_MAX_TGSI_LOOP_ITERATIONS).
-constexpr uint32_t software_iterations = 60000;
 
 // Reason why kernels with cooperative matrices cannot be used; "" if they can.
 const char* no_matrices(const MatrixUnits& units, const AttentionProblem& p) {
@@ -30,39 +22,39 @@ const char* no_matrices(const MatrixUnits& units, const AttentionProblem& p) {
       ? "rows of q, k and v must start at multiples of 16 bytes"
       : "";
 }
-const char* no_matrices(const Caps& caps, const AttentionProblem& p) {
-  return no_matrices(caps.matrices(p.type), p);
+const char* no_matrices(const Target& gpu, const AttentionProblem& p) {
+  return no_matrices(gpu.matrices(p.type), p);
 }
 
 // Matrices of q, k and v. Without bf16 matrices, those of f16 if queries are
-// many enough to repay finding the ranges (not timed on NVIDIA's GPUs).
-MatrixUnits units_of(const Caps& caps, const AttentionProblem& p) {
-  auto units = caps.matrices(p.type);
-  bool ranges =
-      !nvidia(caps) && p.queries >= tuning(caps).attention.halves_queries;
-  return units.lanes || !ranges ? units : caps.half_matrices(p.type);
+// many enough to repay finding the ranges.
+MatrixUnits units_of(const Target& gpu, const AttentionProblem& p) {
+  auto units = gpu.matrices(p.type);
+  bool ranges = gpu.policy.packs_halves &&
+      p.queries >= gpu.policy.attention.halves_queries;
+  return units.lanes || !ranges ? units : gpu.half_matrices(p.type);
 }
 
 // 32-bit values that a lane of decode.comp holds in its loop over keys: slices
 // of sums and of raw q, k and v, products, addresses, mask values, others.
-uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
+uint32_t held_values(const Target& gpu, const DecodeVariant& v) {
   if (v.BITS) {
-    // Codes and two numbers a group; sums of values and two more; two sums of
+    // Codes and two numbers per group; sums of values and two more; two sums of
     // q's items; scores; four codes of each key as floats.
     uint32_t lanes = v.TPK * v.CHUNK;
     uint32_t k = ceil_div(v.D, lanes), value = ceil_div(v.DV, lanes);
     uint32_t keys = v.KU * (k + value) * (v.CHUNK * v.BITS / 32 + 2);
     uint32_t rows = value * (v.CHUNK + 2) + 2 * k + 2 * v.KU;
     // With few registers, all compilers but RADV's load q's items early.
-    rows += caps.mask_values ? v.CHUNK : 0;
-    uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
+    rows += gpu.policy.mask_values ? v.CHUNK : 0;
+    uint32_t masks = v.MASK ? v.ROWS * v.KU * gpu.policy.mask_values : 0;
     return v.ROWS * rows + keys + masks + 5 * v.KU + 30;
   }
   uint32_t bytes = v.VEC ? 16 : size_of(v.T);
   uint32_t items = bytes / size_of(v.T);
   auto chunks = [&](uint32_t n) { return ceil_div(n, v.TPK * items); };
   uint32_t raw = ceil_div(bytes, 4);
-  uint32_t masks = v.MASK ? v.ROWS * v.KU * caps.mask_values : 0;
+  uint32_t masks = v.MASK ? v.ROWS * v.KU * gpu.policy.mask_values : 0;
   uint32_t queries = v.SHARED_Q ? 0 : v.ROWS * chunks(v.D);
   uint32_t keys = v.PIECES ? 1 : v.KU * (chunks(v.D) + chunks(v.DV));
   uint32_t held = raw * (queries + keys);
@@ -71,9 +63,9 @@ uint32_t held_values(const Caps& caps, const DecodeVariant& v) {
 }
 
 // Subgroups with sums in shared memory at once: as many as fit, a power of two.
-uint32_t slots(const Caps& caps, const DecodeVariant& v) {
-  uint32_t smallest = std::max(caps.least_subgroup(), v.TPK);
-  uint32_t room = std::min(caps.shared_memory, 48u << 10) / 2;
+uint32_t slots(const Target& gpu, const DecodeVariant& v) {
+  uint32_t smallest = std::max(gpu.caps.least_subgroup(), v.TPK);
+  uint32_t room = std::min(gpu.caps.shared_memory, 48u << 10) / 2;
   uint32_t one = v.ROWS * v.DV * 4 / 8 * 9; // with PADDED()'s gaps
   uint32_t n = std::max(v.WG / smallest, 1u);
   while (n > 1 && n * one > room) {
@@ -87,7 +79,7 @@ uint32_t power_of_two(uint32_t least) {
 }
 
 DecodeVariant decode_kernel(
-    const Caps& caps,
+    const Target& gpu,
     const AttentionProblem& p,
     uint32_t most_rows,
     uint32_t workgroup) {
@@ -107,29 +99,28 @@ DecodeVariant decode_kernel(
   uint32_t items = p.bits ? v.CHUNK : v.VEC ? 16 / size_of(p.type) : 1;
   // A lane has one chunk of a row if subgroups are wide enough.
   uint32_t most_lanes =
-      std::min(caps.least_subgroup(), caps.software() ? 8u : 32u);
+      std::min(gpu.caps.least_subgroup(), gpu.policy.decode_lanes);
   v.TPK = std::clamp(power_of_two(ceil_div(widest, items)), 4u, most_lanes);
   uint32_t rows = p.heads / p.kv_heads * p.queries;
   v.ROWS = std::min({power_of_two(rows), most_rows, v.TPK});
-  if (caps.software()) {
+  if (gpu.policy.decode_by_width) {
     v.WG = 64;
     v.ROWS = std::min(v.ROWS, widest <= 128 ? 4u : 2u);
-    v.SLOTS = slots(caps, v);
+    v.SLOTS = slots(gpu, v);
     if (p.bits) {
       return v;
     }
-    // Software devices test the forms for devices with few registers.
     v.SHARED_Q = widest > 128;
     v.PIECES = widest > 256;
     v.ROWS = v.PIECES ? 1 : v.ROWS;
-    v.SLOTS = slots(caps, v);
+    v.SLOTS = slots(gpu, v);
     return v;
   }
   v.WG = workgroup;
   // More keys in flight hide the latency of loads, more rows save loads; both
   // cost registers.
   v.KU = 4;
-  while (held_values(caps, v) > caps.held_values && !v.PIECES) {
+  while (held_values(gpu, v) > gpu.policy.held_values && !v.PIECES) {
     if (v.KU > 2 || (v.KU > 1 && v.ROWS <= 2)) {
       v.KU /= 2;
     } else if (v.ROWS > 1) {
@@ -143,53 +134,53 @@ DecodeVariant decode_kernel(
       v.PIECES = true; // loads are then not in flight together
     }
   }
-  v.SLOTS = slots(caps, v);
+  v.SLOTS = slots(gpu, v);
   return v;
 }
 
 // Measured on an H200 (docs/lab/2026-11-23-decode-attention.md): the longest
 // chain of instructions counts, until there are so many keys that rereading
 // them for other rows costs more.
-DecodeVariant decode_kernel(const Caps& caps, const AttentionProblem& p) {
-  auto& t = tuning(caps).attention;
+DecodeVariant decode_kernel(const Target& gpu, const AttentionProblem& p) {
+  auto& t = gpu.policy.attention;
   uint64_t heads = uint64_t(p.batches) * p.kv_heads;
   uint32_t rows = p.heads / p.kv_heads * p.queries;
-  if (caps.software()) {
-    return decode_kernel(caps, p, 4, 64);
+  if (gpu.policy.decode_by_width) {
+    return decode_kernel(gpu, p, 4, 64);
   }
-  if (p.keys <= t.short_keys && heads * rows <= 2 * caps.cores()) {
-    return decode_kernel(caps, p, 1, 256);
+  if (p.keys <= t.short_keys && heads * rows <= 2 * gpu.cores()) {
+    return decode_kernel(gpu, p, 1, 256);
   }
-  if (heads >= caps.cores()) {
-    return decode_kernel(caps, p, 4, 128);
+  if (heads >= gpu.cores()) {
+    return decode_kernel(gpu, p, 4, 128);
   }
   if (p.bits) {
-    return decode_kernel(caps, p, 4, 256); // converts codes once for 4 rows
+    return decode_kernel(gpu, p, 4, 256); // converts codes once for 4 rows
   }
   bool two =
-      p.keys <= t.two_rows_keys && heads * ceil_div(rows, 2) < caps.cores();
-  return decode_kernel(caps, p, two ? 2 : 4, 256);
+      p.keys <= t.two_rows_keys && heads * ceil_div(rows, 2) < gpu.cores();
+  return decode_kernel(gpu, p, two ? 2 : 4, 256);
 }
 
 // Workgroups that share a KV head's keys: enough to fill the cores, or one a
 // core with `one`, if registers have room for one only (a quantized cache on
 // NVIDIA). Many need several `unit`s of keys each, as all parts are joined.
 uint32_t wanted_splits(
-    const Caps& caps,
+    const Target& gpu,
     bool one,
     uint64_t groups,
     uint32_t keys,
     uint32_t unit) {
-  auto& t = tuning(caps).attention;
-  uint64_t fill = one ? std::max<uint64_t>(caps.cores() / groups, 1)
-                      : (t.split_groups * caps.cores() + groups - 1) / groups;
+  auto& t = gpu.policy.attention;
+  uint64_t fill = one ? std::max<uint64_t>(gpu.cores() / groups, 1)
+                      : ceil_div(t.split_groups * gpu.cores(), groups);
   uint32_t worth = std::max(t.cheap_splits, keys / (4 * unit));
   return std::min<uint64_t>({fill, ceil_div(keys, unit), worth, t.most_splits});
 }
 
 } // namespace
 
-bool uses_decode(const Caps& caps, const AttentionProblem& p) {
+bool uses_decode(const Target& gpu, const AttentionProblem& p) {
   if (p.queries <= max_decode_queries) {
     return true;
   }
@@ -199,19 +190,19 @@ bool uses_decode(const Caps& caps, const AttentionProblem& p) {
   uint32_t a_slice = p.vector4() ? 18 : 32;
   uint32_t v_row = ceil_div(p.value_dim, p.vector4() ? 64 : 16);
   uint32_t a_tile = 3 + ceil_div(p.dim, 32) * a_slice + 8 * (4 + v_row);
-  return caps.software() && p.keys / 64 > software_iterations / a_tile;
+  return p.keys / 64 > gpu.policy.most_iterations / a_tile;
 }
 
-bool fits_registers(const Caps& caps, const DecodeVariant& v) {
-  return caps.software() || held_values(caps, v) <= caps.held_values;
+bool fits_registers(const Target& gpu, const DecodeVariant& v) {
+  return held_values(gpu, v) <= gpu.policy.held_values;
 }
 
 DecodePlan plan_decode(
-    const Caps& caps,
+    const Target& gpu,
     const AttentionProblem& p,
     const DecodeOptions& options) {
   DecodePlan plan;
-  DecodeVariant& k = plan.kernel = decode_kernel(caps, p);
+  DecodeVariant& k = plan.kernel = decode_kernel(gpu, p);
   plan.row_groups = ceil_div(p.heads / p.kv_heads * p.queries, k.ROWS);
 
   uint32_t clusters = k.WG / k.TPK;
@@ -219,19 +210,18 @@ DecodePlan plan_decode(
       uint64_t(plan.row_groups) * p.kv_heads * std::max(p.batches, 1u);
   plan.split_keys = std::max(p.keys, 1u);
   uint32_t unit = clusters * k.KU; // keys that a workgroup has in flight
-  if (caps.software()) {
+  if (uint32_t iterations = gpu.policy.most_iterations; iterations != ~0u) {
     // Iterations of decode.comp for a key of a cluster, not unrolled.
     uint32_t slice = ceil_div(p.dim + p.value_dim, k.TPK);
     uint32_t a_key = 3 * slice + k.ROWS * (2 * slice + 4);
-    uint32_t most = software_iterations / a_key * clusters;
+    uint32_t most = iterations / a_key * clusters;
     plan.splits = std::max(1u, ceil_div(p.keys, most));
     plan.split_keys = std::min(plan.split_keys, most);
   } else if (!options.splits) {
     plan.why = "splits are switched off";
-  } else if (
-      groups < caps.cores() && p.keys > tuning(caps).attention.short_keys) {
-    bool one = p.bits && !caps.few_registers();
-    uint32_t wanted = wanted_splits(caps, one, groups, p.keys, unit);
+  } else if (groups < gpu.cores() && p.keys > gpu.policy.attention.short_keys) {
+    bool one = p.bits && !gpu.policy.few_registers();
+    uint32_t wanted = wanted_splits(gpu, one, groups, p.keys, unit);
     plan.split_keys = ceil_div(ceil_div(p.keys, wanted), unit) * unit;
     plan.splits = ceil_div(p.keys, plan.split_keys);
   }
@@ -245,9 +235,8 @@ DecodePlan plan_decode(
 }
 
 // Whether the softmax can run on matrices in registers.
-bool takes_fragments(const Caps& caps, const AttentionProblem& p) {
-  return caps.known_fragments && caps.usual_matrices(p.type) &&
-      p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
+bool takes_fragments(const Target& gpu, const AttentionProblem& p) {
+  return gpu.fragments(p.type) && p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
       std::max(p.dim, p.value_dim) <= 128 && p.alignment >= 16;
 }
 
@@ -266,11 +255,11 @@ Variant variant_of(const AttentionProblem& p) {
 }
 
 PrefillFragmentsVariant fragments_kernel(
-    const Caps& caps,
+    const Target& gpu,
     const AttentionProblem& p) {
   auto v = variant_of<PrefillFragmentsVariant>(p);
-  v.SG = caps.matrix_subgroup();
-  auto& t = tuning(caps).attention;
+  v.SG = gpu.caps.matrix_subgroup();
+  auto& t = gpu.policy.attention;
   bool wide =
       std::max(p.dim, p.value_dim) > t.wide_head && p.queries >= t.wide_queries;
   v.SUBGROUPS = wide ? 8 : 4;
@@ -278,49 +267,47 @@ PrefillFragmentsVariant fragments_kernel(
   return v;
 }
 
-// Whether a software device can emulate matrices, as tests request.
-bool emulates(const Caps& caps, const AttentionProblem& p) {
-  return caps.software() && p.type != Type::f32 && p.dim % 16 == 0 &&
-      p.value_dim % 16 == 0 && std::max(p.dim, p.value_dim) <= 64 &&
-      p.alignment == 16;
+// Whether matrices of floats take the problem, as tests request.
+bool emulates(const Target& gpu, const AttentionProblem& p) {
+  return gpu.policy.emulates_attention && p.type != Type::f32 &&
+      p.dim % 16 == 0 && p.value_dim % 16 == 0 &&
+      std::max(p.dim, p.value_dim) <= 64 && p.alignment == 16;
 }
 
-PrefillVariant scalar_kernel(const Caps& caps, const AttentionProblem& p) {
+PrefillVariant scalar_kernel(const Target& gpu, const AttentionProblem& p) {
   auto v = variant_of<PrefillVariant>(p);
   v.VEC = p.vector4();
-  // Tests see both forms on software devices.
-  bool fours = p.value_dim % (caps.software() ? 128 : 64) == 0;
-  bool narrow = caps.least_subgroup() < 32;
+  bool fours = p.value_dim % gpu.policy.quads_items == 0;
+  bool narrow = gpu.caps.least_subgroup() < 32;
   v.QUADS = v.VEC && fours && narrow && p.value_dim <= 256;
   v.BQ = 16;
   uint32_t held = v.QUADS ? 128 : 256; // columns; ANV spills with more
-  if (p.value_dim <= held || v.lanes() > caps.least_subgroup()) {
+  if (p.value_dim <= held || v.lanes() > gpu.caps.least_subgroup()) {
     v.BQ = 32;
   }
-  if (v.shared_memory() > caps.shared_memory) {
+  if (v.shared_memory() > gpu.caps.shared_memory) {
     v.BK = 32;
   }
-  v.QUADS = v.QUADS && v.shared_memory() <= caps.shared_memory;
+  v.QUADS = v.QUADS && v.shared_memory() <= gpu.caps.shared_memory;
   return v;
 }
 
-PrefillPlan
-plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
+PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p) {
   PrefillPlan plan;
-  if (emulate && emulates(caps, p)) {
+  if (emulates(gpu, p)) {
     EmulatedPrefillFragmentsVariant v{variant_of<PrefillFragmentsVariant>(p)};
     v.BK = 32;
     plan.bq = v.queries();
     plan.kernel = v;
     return plan;
   }
-  if (takes_fragments(caps, p)) {
-    auto v = fragments_kernel(caps, p);
+  if (takes_fragments(gpu, p)) {
+    auto v = fragments_kernel(gpu, p);
     plan.bq = v.queries();
     plan.kernel = v;
     return plan;
   }
-  auto units = units_of(caps, p);
+  auto units = units_of(gpu, p);
   plan.why = no_matrices(units, p);
   if (!*plan.why) {
     // Subgroups of 16 hold y of such rows and little more (ANV's compiler).
@@ -330,14 +317,14 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
     auto take = [&](auto v) {
       v.units = units;
       // RADV spills with 64 keys of wide heads, and hides less latency.
-      v.BK = shares || (wide && !timed_tiles(caps)) ? 32 : 64;
-      if (v.shared_memory() > caps.shared_memory) {
+      v.BK = shares || (wide && !gpu.policy.timed_tiles) ? 32 : 64;
+      if (v.shared_memory() > gpu.caps.shared_memory) {
         return false;
       }
       plan.bq = v.BQ;
       plan.kernel = v;
       if (units.halves) {
-        plan.rest = PrefillRestVariant{scalar_kernel(caps, p)};
+        plan.rest = PrefillRestVariant{scalar_kernel(gpu, p)};
       }
       return true;
     };
@@ -352,24 +339,25 @@ plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate) {
         : "rows of more than 64 items that are no multiple of 32 do not fit in "
           "the registers of subgroups of 16";
   }
-  auto v = scalar_kernel(caps, p);
+  auto v = scalar_kernel(gpu, p);
   plan.bq = v.BQ;
   plan.kernel = v;
   return plan;
 }
 
-const char* no_gradients(const Caps& caps, const AttentionProblem& p) {
-  const char* why = no_matrices(caps, p);
-  return *why                     ? why
-      : p.dim != p.value_dim      ? "head dimensions of k and v differ"
-      : !takes_fragments(caps, p) ? "the layout of matrices is not known"
-                                  : "";
+const char* no_gradients(const Target& gpu, const AttentionProblem& p) {
+  const char* why = no_matrices(gpu, p);
+  return *why                    ? why
+      : p.dim != p.value_dim     ? "head dimensions of k and v differ"
+      : !takes_fragments(gpu, p) ? "the layout of matrices is not known"
+                                 : "";
 }
 
-std::optional<GradientsPlan>
-plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
-  emulate = emulate && emulates(caps, p) && p.dim == p.value_dim;
-  if (!emulate && *no_gradients(caps, p)) {
+std::optional<GradientsPlan> plan_gradients(
+    const Target& gpu,
+    const AttentionProblem& p) {
+  bool emulate = emulates(gpu, p) && p.dim == p.value_dim;
+  if (!emulate && *no_gradients(gpu, p)) {
     return {};
   }
   KeyGradientsVariant k{
@@ -382,11 +370,11 @@ plan_gradients(const Caps& caps, const AttentionProblem& p, bool emulate) {
     return GradientsPlan{
         EmulatedKeyGradientsVariant{k}, EmulatedQueryGradientsVariant{q}};
   }
-  k.SG = q.SG = caps.matrix_subgroup();
-  while (k.shared_memory() > caps.shared_memory) {
+  k.SG = q.SG = gpu.caps.matrix_subgroup();
+  while (k.shared_memory() > gpu.caps.shared_memory) {
     (k.SUBGROUPS > 4 ? k.SUBGROUPS : k.BQ) /= 2;
   }
-  while (q.shared_memory() > caps.shared_memory) {
+  while (q.shared_memory() > gpu.caps.shared_memory) {
     q.SUBGROUPS /= 2;
   }
   return GradientsPlan{k, q};
@@ -427,16 +415,16 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan) {
       gqa * p.queries * vjp_pitch(plan.keys));
 }
 
-ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p) {
-  if (*no_matrices(caps, p) ||
-      ScoresCoopmatVariant::shared_memory() > caps.shared_memory) {
+ScoresPlan plan_scores(const Target& gpu, const AttentionProblem& p) {
+  if (*no_matrices(gpu, p) ||
+      ScoresCoopmatVariant::shared_memory() > gpu.caps.shared_memory) {
     return {
         ScoresVariant{p.type, p.vector4(), p.mask, p.causal},
         ScoresVariant::BQ};
   }
   return {
       ScoresCoopmatVariant{
-          p.type, caps.matrices(p.type), p.dim, p.value_dim, p.mask, p.causal},
+          p.type, gpu.matrices(p.type), p.dim, p.value_dim, p.mask, p.causal},
       ScoresCoopmatVariant::BQ};
 }
 

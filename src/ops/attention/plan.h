@@ -11,7 +11,7 @@
 #include "kernels/attention/prefill.h"
 #include "kernels/attention/vjp_fragments.h"
 #include "kernels/attention/vjp_scores.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 #include "vk/config.h"
 
 namespace mlx::core::vulkan {
@@ -94,7 +94,7 @@ struct GradientsPlan {
   std::variant<QueryGradientsVariant, EmulatedQueryGradientsVariant> queries;
 };
 
-bool uses_decode(const Caps& caps, const AttentionProblem& p);
+bool uses_decode(const Target& gpu, const AttentionProblem& p);
 // Options that a user may disable.
 struct DecodeOptions {
   bool splits = true; // splits over keys beyond those that the device requires
@@ -105,23 +105,20 @@ inline DecodeOptions decode_options() {
 }
 // Whether decode attention over a quantized cache fits the device's registers;
 // otherwise products and softmax run separately.
-bool fits_registers(const Caps& caps, const DecodeVariant& v);
+bool fits_registers(const Target& gpu, const DecodeVariant& v);
 
 DecodePlan plan_decode(
-    const Caps& caps,
+    const Target& gpu,
     const AttentionProblem& p,
     const DecodeOptions& options = {});
-// `emulate` lets software devices emulate matrix units, for tests.
-PrefillPlan
-plan_prefill(const Caps& caps, const AttentionProblem& p, bool emulate = false);
+PrefillPlan plan_prefill(const Target& gpu, const AttentionProblem& p);
 
 // Reason why the problem has no such plan, or "". The alignment must include
 // rows of the cotangent.
-const char* no_gradients(const Caps& caps, const AttentionProblem& p);
+const char* no_gradients(const Target& gpu, const AttentionProblem& p);
 std::optional<GradientsPlan> plan_gradients(
-    const Caps& caps,
-    const AttentionProblem& p,
-    bool emulate = false);
+    const Target& gpu,
+    const AttentionProblem& p);
 
 // Limits the scores held at once to `scores`, but keeps at least one row or
 // column of a block.
@@ -132,7 +129,7 @@ uint64_t vjp_room(const AttentionProblem& p, const VjpPlan& plan);
 
 // Plan for a block's weights and score gradients; the alignment must include
 // rows of the cotangent.
-ScoresPlan plan_scores(const Caps& caps, const AttentionProblem& p);
+ScoresPlan plan_scores(const Target& gpu, const AttentionProblem& p);
 
 // Row pitch, in items, of a temporary of scores: a multiple of 16 bytes.
 constexpr uint32_t vjp_pitch(uint32_t keys) {

@@ -317,8 +317,8 @@ bool attend_quantized(
     return false;
   }
   auto& p = found.problem;
-  DecodePlan plan = plan_decode(tuned(enc.caps(), p), p, decode_options());
-  if (!fits_registers(enc.caps(), plan.kernel)) {
+  DecodePlan plan = plan_decode(tuned(enc.target(), p), p, decode_options());
+  if (!fits_registers(enc.target(), plan.kernel)) {
     return is_other();
   }
   if (config().debug_paths) {

@@ -176,7 +176,7 @@ ShortStrides short_strides(const array& a) {
 
 void decode(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  DecodePlan plan = plan_decode(tuned(enc.caps(), s), s, decode_options());
+  DecodePlan plan = plan_decode(tuned(enc.target(), s), s, decode_options());
   if (config().debug_paths) {
     count_attention(
         p.shape, "decode, splits=" + std::to_string(plan.splits), plan.why);
@@ -238,8 +238,7 @@ array ranges(StreamEncoder& enc, const Attention& p) {
 
 void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto& s = p.shape;
-  PrefillPlan plan =
-      plan_prefill(tuned(enc.caps(), s), s, config().test.emulate);
+  PrefillPlan plan = plan_prefill(tuned(enc.target(), s), s);
   if (config().debug_paths) {
     auto name = [](const auto& v) { return std::string(v.file.substr(10)); };
     count_attention(p.shape, std::visit(name, plan.kernel), plan.why);
@@ -364,7 +363,7 @@ void ScaledDotProductAttention::eval_gpu(
   vulkan::allocate_output(out);
   bool fits = vulkan::has_short_strides(q) && vulkan::has_short_strides(k) &&
       vulkan::has_short_strides(v);
-  if (fits && vulkan::uses_decode(enc.caps(), p.shape)) {
+  if (fits && vulkan::uses_decode(enc.target(), p.shape)) {
     vulkan::decode(enc, p, out);
   } else {
     vulkan::prefill(enc, p, out);

@@ -223,7 +223,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
 
   auto problem = attention_problem(q, k, v, vjp.mask, vjp.causal);
   problem.alignment = std::min(problem.alignment, row_alignment(cotan));
-  ScoresPlan plan = plan_scores(enc.caps(), problem);
+  ScoresPlan plan = plan_scores(enc.target(), problem);
   ScoresArgs args = scores_args(vjp, b, plan);
   std::visit(
       [&](const auto& variant) {
@@ -357,13 +357,12 @@ void ScaledDotProductAttentionVJP::eval_gpu(
   array delta = vulkan::row_dots(enc, y, cotan);
   auto shape = vulkan::attention_problem(q, k, v, mask, do_causal_);
   shape.alignment = std::min(shape.alignment, vulkan::row_alignment(cotan));
-  auto gradients =
-      vulkan::plan_gradients(enc.caps(), shape, vulkan::config().test.emulate);
+  auto gradients = vulkan::plan_gradients(enc.target(), shape);
   if (vulkan::config().debug_paths) {
     vulkan::count_attention(
         shape,
         gradients ? "backward, in registers" : "backward, through memory",
-        gradients ? "" : vulkan::no_gradients(enc.caps(), shape));
+        gradients ? "" : vulkan::no_gradients(enc.target(), shape));
   }
   vulkan::Vjp vjp{
       enc, q, k, v, cotan, mask, lse, delta, scale_, do_causal_, gqa, {}, {}};

@@ -125,8 +125,7 @@ bool convolve_by_tiles(Job& job) {
   problem.w_items = aligned_items(weights);
   problem.y_items = p.outputs % 8 == 0 && out.offset() % 16 == 0 ? 8 : 1;
   problem.may_split = !config().disabled("splits");
-  problem.emulate = config().test.skinny_rows > 0;
-  auto plan = plan_conv(enc.caps(), problem);
+  auto plan = plan_conv(enc.target(), problem);
   if (!plan) {
     return false;
   }

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "kernels/conv/product.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -24,7 +24,6 @@ struct ConvProblem {
   // above 1 channels are contiguous.
   uint32_t x_items = 1, w_items = 1, y_items = 1;
   bool may_split = true; // sums may be split over k, for speed
-  bool emulate = false; // software devices emulate matrix units, for tests
 
   uint64_t depth() const {
     return taps * channels;
@@ -43,6 +42,6 @@ struct ConvPlan {
 };
 
 // Empty if there is too little work, or more taps than the kernels support.
-std::optional<ConvPlan> plan_conv(const Caps& caps, const ConvProblem& p);
+std::optional<ConvPlan> plan_conv(const Target& gpu, const ConvProblem& p);
 
 } // namespace mlx::core::vulkan

@@ -140,7 +140,7 @@ void radix_passes(
               {int(outer), int(p.y_outer / axis.inner), int(axis.inner)},
               complex64);
     FftRadixVariant v =
-        plan_radix_pass(enc.caps(), lines, n, last, rows, axis.inner);
+        plan_radix_pass(enc.target(), lines, n, last, rows, axis.inner);
     v.T = type_of(at);
     v.U = type_of(to);
     Work work{.flops = 5.0 * lines * n * std::bit_width(n)};

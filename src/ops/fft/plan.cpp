@@ -163,7 +163,7 @@ std::vector<uint32_t> plan_radix_lengths(
 }
 
 FftRadixVariant plan_radix_pass(
-    const Caps& caps,
+    const Target& gpu,
     uint64_t lines,
     uint32_t n,
     bool last,
@@ -185,9 +185,9 @@ FftRadixVariant plan_radix_pass(
   uint32_t least = v.ACROSS_OUT ? 8 : 1;
   v.LINES = std::max(256 / lanes, least);
   while (v.LINES > 1 &&
-         (v.LINES * lanes > caps.max_workgroup_size ||
-          v.shared_memory() > caps.shared_memory ||
-          (v.LINES > least && lines < uint64_t(v.LINES) * caps.cores()))) {
+         (v.LINES * lanes > gpu.caps.max_workgroup_size ||
+          v.shared_memory() > gpu.caps.shared_memory ||
+          (v.LINES > least && lines < uint64_t(v.LINES) * gpu.cores()))) {
     v.LINES /= 2;
   }
   return v;

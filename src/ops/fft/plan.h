@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/fft/fft.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -29,7 +29,7 @@ std::vector<uint32_t> plan_radix_lengths(
 // Variant of a pass over `lines` lines of n, without its types. `rows`: rows of
 // results per outer index in the last pass.
 FftRadixVariant plan_radix_pass(
-    const Caps& caps,
+    const Target& gpu,
     uint64_t lines,
     uint32_t n,
     bool last,

@@ -159,7 +159,6 @@ problem_of(const GemmCall& call, BatchLayout& batch, const array& out) {
     p.b_aligned = aligned(call.b, batch.shape, batch.strides[1]);
   }
   p.may_split = !config().disabled("splits");
-  p.skinny_rows = config().test.skinny_rows;
   return p;
 }
 
@@ -333,7 +332,7 @@ void run_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   GemmProblem p = problem_of(call, layout, out);
   AnyBatch batch = batch_args(layout, call.lhs != nullptr);
   p.batch = batch.index();
-  GemmPlan plan = plan_gemm(tuned(enc.caps(), p), p);
+  GemmPlan plan = plan_gemm(tuned(enc.target(), p), p);
   if (plan.splits > 1) {
     run_split(enc, call, p, plan, batch, out);
   } else {

@@ -1,6 +1,6 @@
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
-#include "ops/tuning.h"
+#include "vk/integers.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,12 +14,8 @@ namespace {
 
 constexpr uint32_t max_vectors = 8; // for the kernels of thin products
 
-uint64_t ceil_div(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
-
 uint32_t round_up(uint32_t a, uint32_t b) {
-  return static_cast<uint32_t>(ceil_div(a, b) * b);
+  return ceil_div(a, b) * b;
 }
 
 // The stride of an axis of length 1 is arbitrary; 1 passes the tests for unit
@@ -50,30 +46,26 @@ bool whole_vectors(
                     : s.col == 1 && cols % items == 0 && s.row % items == 0;
 }
 
-// llvmpipe silently ends an invocation's loops after 65,535 iterations in all
-// (LP_MAX_TGSI_LOOP_ITERATIONS); the software tile takes 65 for 16 items of k.
-constexpr uint32_t software_k = 8192;
-
 // Splits k into as many parts, or fewer, that are multiples of `unit` items.
 void set_parts(GemmPlan& plan, uint64_t parts, uint32_t unit) {
   uint32_t k = std::max(plan.problem.k, 1u);
-  plan.k_split = round_up(static_cast<uint32_t>(ceil_div(k, parts)), unit);
-  plan.splits = static_cast<uint32_t>(ceil_div(k, plan.k_split));
+  plan.k_split = round_up(ceil_div(k, parts), unit);
+  plan.splits = ceil_div(k, plan.k_split);
 }
 
 // Splits k until the device is busy, in parts of at least `least` items, which
 // are multiples of `unit`.
-void split_k(GemmPlan& plan, const Caps& caps, uint32_t least, uint32_t unit) {
+void split_k(GemmPlan& plan, const Target& gpu, uint32_t least, uint32_t unit) {
   uint32_t k = plan.problem.k;
   set_parts(plan, 1, unit);
-  if (caps.software()) {
-    plan.splits = static_cast<uint32_t>(ceil_div(plan.k_split, software_k));
-    plan.k_split = std::min(plan.k_split, software_k);
+  if (uint32_t most = gpu.policy.most_tile_k; plan.k_split > most) {
+    plan.splits = ceil_div(plan.k_split, most);
+    plan.k_split = most;
     return;
   }
-  auto& t = tuning(caps).gemm;
+  auto& t = gpu.policy.gemm;
   uint64_t groups = plan.groups();
-  uint32_t cores = caps.cores();
+  uint32_t cores = gpu.cores();
   if (!plan.problem.may_split || groups * 2 > cores || k < 2 * least) {
     return;
   }
@@ -97,17 +89,17 @@ void set_variant(GemmPlan& plan, Variant v) {
   plan.variant = v;
 }
 
-void plan_axpy(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+void plan_axpy(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   AxpyVariant v{.WG = 128, .LANES = 16};
   v.NV = std::bit_ceil(p.n);
   v.VA = p.a_aligned && whole_vectors(p.a, p.m, p.k, true, 4);
   plan.tiles_m = ceil_div(p.m, v.LANES * 4);
   plan.tiles_n = 1;
-  split_k(plan, caps, tuning(caps).gemm.split_axpy_k, 32);
+  split_k(plan, gpu, gpu.policy.gemm.split_axpy_k, 32);
   set_variant(plan, v);
 }
 
-void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   DotVariant v{};
   auto vec16 = static_cast<uint32_t>(16 / size_of(p.type));
   v.NV = std::bit_ceil(p.n);
@@ -116,22 +108,22 @@ void plan_dot(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   uint64_t steps = ceil_div(p.k, v.VA ? vec16 : 1);
   v.WG = steps <= 64 ? 32 : steps <= 512 ? 64 : 128;
   v.ROWS = 4;
-  if (!caps.software() &&
-      ceil_div(p.m, 4) * p.batches < 2 * uint64_t(caps.cores())) {
+  if (ceil_div(p.m, 4) * p.batches <
+      gpu.policy.row_groups * uint64_t(gpu.cores())) {
     v.ROWS = 1;
   } else if (v.VA && !v.VB) {
     // Items of a and b, and sums; addresses of single loads of b take the rest.
     uint32_t held = (v.ROWS + v.NV) * vec16 + v.ROWS * v.NV;
-    v.ROWS = held > caps.held_values ? 2 : v.ROWS;
+    v.ROWS = held > gpu.policy.held_values ? 2 : v.ROWS;
   }
   plan.tiles_m = ceil_div(p.m, v.ROWS);
   plan.tiles_n = 1;
-  split_k(plan, caps, tuning(caps).gemm.split_dot_k, 64);
+  split_k(plan, gpu, gpu.policy.gemm.split_dot_k, 64);
   set_variant(plan, v);
 }
 
 // A matrix times up to 8 vectors; false if the strides do not suit.
-bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
+bool plan_thin(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   if (p.type == Type::c64 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
   }
@@ -147,10 +139,10 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
   // More than apart_vectors vectors of a tall matrix, as in LoRA: if k is not
   // adjacent in both, matrix units are faster although mostly padded
   // (docs/lab/2026-11-22-training.md).
-  auto& t = tuning(caps).gemm;
+  auto& t = gpu.policy.gemm;
   bool neighbours = along_k && p.b.row == 1;
   if (!neighbours && p.n > t.apart_vectors && p.m >= t.apart_rows &&
-      p.k >= t.apart_k && caps.coopmat(p.type)) {
+      p.k >= t.apart_k && gpu.coopmat(p.type)) {
     return false;
   }
   plan.transposed = transposed;
@@ -158,16 +150,16 @@ bool plan_thin(const Caps& caps, GemmProblem p, GemmPlan& plan) {
     plan.problem.transpose();
   }
   if (along_rows && (!along_k || p.k <= 16)) {
-    plan_axpy(caps, p, plan);
+    plan_axpy(gpu, p, plan);
   } else {
-    plan_dot(caps, p, plan);
+    plan_dot(gpu, p, plan);
   }
   return true;
 }
 
 // Number of workgroups for tiles of bm x bn.
 uint64_t tile_groups(const GemmProblem& p, uint32_t bm, uint32_t bn) {
-  return ceil_div(p.m, bm) * ceil_div(p.n, bn) * p.batches;
+  return uint64_t(ceil_div(p.m, bm)) * ceil_div(p.n, bn) * p.batches;
 }
 
 // Sets what scalar and matrix tiles share; `items`: items of an aligned load.
@@ -185,7 +177,7 @@ void plan_operands(
   plan.tiles_n = ceil_div(p.n, v.BN);
 }
 
-void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
+void plan_tile(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   constexpr TileVariant tall{.BM = 128, .BN = 128, .TM = 16, .TN = 8, .BK = 8};
   constexpr TileVariant large{.BM = 128, .BN = 128, .TM = 8, .TN = 8, .BK = 8};
   constexpr TileVariant medium{.BM = 64, .BN = 64, .TM = 8, .TN = 4, .BK = 8};
@@ -193,39 +185,37 @@ void plan_tile(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
   constexpr TileVariant software{
       .BM = 32, .BN = 64, .TM = 8, .TN = 8, .BK = 16};
 
-  // Software devices use the tiles of GPUs if a test requests it.
-  bool asked = caps.software() && p.skinny_rows > 0;
+  bool ahead = gpu.policy.gpu_tiles;
   auto fills = [&](const TileVariant& v) {
-    return asked || tile_groups(p, v.BM, v.BN) >= caps.cores();
+    return tile_groups(p, v.BM, v.BN) >= gpu.policy.tile_groups * gpu.cores();
   };
   TileVariant v = small;
-  if (caps.software() && !asked) {
+  if (!ahead) {
     v = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
   } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
     bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
-    bool held = !caps.few_registers(); // 128 sums, 24 factors, 16 loads
+    bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
     v = !wide || !fills(large) ? medium : held ? tall : large;
   }
   plan_operands(p, plan, v, 4);
-  v.PREFETCH = !caps.software() || asked;
+  v.PREFETCH = ahead;
   v.VA = v.VA && v.PREFETCH && p.type != Type::c64;
   v.VB = v.VB && v.PREFETCH && p.type != Type::c64;
-  split_k(plan, caps, tuning(caps).gemm.split_tile_k, 64);
+  split_k(plan, gpu, gpu.policy.gemm.split_tile_k, 64);
   set_variant(plan, v);
 }
 
 // A few dozen rows by a layer's weights, with matrix units; false if they
 // cannot be used or k is too short for their parts.
-bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  auto& t = tuning(caps).gemm;
-  uint32_t least = p.skinny_rows < 0 ? max_vectors + 1 : p.skinny_rows;
-  bool fits = p.skinny_rows && p.m >= least && p.m <= t.few_rows &&
+bool plan_skinny(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
+  auto& t = gpu.policy.gemm;
+  bool fits = p.m >= t.least_few_rows && p.m <= t.few_rows &&
       p.n > max_vectors && p.k >= t.few_rows_k && p.batches == 1 &&
       p.a.col == 1 && p.b.row == 1 && p.a_aligned && p.b_aligned &&
       whole_vectors(p.a, p.m, p.k, false, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8);
-  if (!fits || !caps.usual_matrices(p.type) || caps.matrix_subgroup() != 32 ||
-      caps.shared_memory < 32768) {
+  if (!fits || !gpu.usual_matrices(p.type) ||
+      gpu.caps.matrix_subgroup() != 32 || gpu.caps.shared_memory < 32768) {
     return false;
   }
   SkinnyVariant v{.SG = 32, .FM = 1, .FN = 2, .WN = 1, .WK = 8};
@@ -233,18 +223,18 @@ bool plan_skinny(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
     v.FM = p.m > 32 ? 4 : 2;
     v.WN = 4;
     v.WK = p.m > 32 ? 1 : 2;
-  } else if (ceil_div(p.n, 64) >= 2 * caps.cores()) {
+  } else if (ceil_div(p.n, 64) >= 2 * gpu.cores()) {
     v.FN = 4; // wider ones read a less often
     v.WK = 4;
   }
   while (v.WK > 1 &&
-         (v.shared_memory() > caps.shared_memory ||
-          v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
+         (v.shared_memory() > gpu.caps.shared_memory ||
+          v.WN * v.WK * v.SG > gpu.caps.max_workgroup_size)) {
     v.WK /= 2;
   }
   plan.tiles_m = ceil_div(p.m, v.rows());
   plan.tiles_n = ceil_div(p.n, v.columns());
-  split_k(plan, caps, t.split_skinny_k, 64);
+  split_k(plan, gpu, t.split_skinny_k, 64);
   set_variant(plan, v);
   return true;
 }
@@ -272,17 +262,17 @@ CoopmatVariant least_tile(const GemmProblem& p, bool narrow) {
 
 // Large tiles if they fill the device, if need be by parts of k: workgroups of
 // a core hide latency, and smaller tiles cost more than a few idle cores.
-MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
-  auto& t = tuning(caps).gemm;
+MatrixTile timed_tile(const Target& gpu, const GemmProblem& p, bool narrow) {
+  auto& t = gpu.policy.gemm;
   auto& large = large_tile;
   uint64_t groups = std::max<uint64_t>(tile_groups(p, large.BM, large.BN), 1);
   uint64_t parts = std::min<uint64_t>(
-      t.split_groups * caps.cores() / groups, p.k / t.split_large_k);
+      t.split_groups * gpu.cores() / groups, p.k / t.split_large_k);
   bool can_large = std::min(p.m, p.n) > 64 && !narrow;
-  if (can_large && p.may_split && parts > 1 && groups * parts >= caps.cores()) {
+  if (can_large && p.may_split && parts > 1 && groups * parts >= gpu.cores()) {
     return {large, static_cast<uint32_t>(parts)};
   }
-  bool fills = 4 * groups >= t.large_quarters * caps.cores();
+  bool fills = 4 * groups >= t.large_quarters * gpu.cores();
   return {can_large && fills ? large : least_tile(p, narrow), 0};
 }
 
@@ -290,10 +280,10 @@ MatrixTile timed_tile(const Caps& caps, const GemmProblem& p, bool narrow) {
 // each, and 8 bytes written and read, which take as long as 512 products of a
 // core (Strix Halo and Radeon RX 7900 XTX by their rates).
 MatrixTile estimated_tile(
-    const Caps& caps,
+    const Target& gpu,
     const GemmProblem& p,
     const MatrixUnits& units) {
-  auto& t = tuning(caps).gemm;
+  auto& t = gpu.policy.gemm;
   MatrixTile best{};
   double least = std::numeric_limits<double>::infinity();
   auto consider = [&](const CoopmatVariant& v, uint32_t least_k) {
@@ -301,9 +291,9 @@ MatrixTile estimated_tile(
     uint32_t most = p.may_split ? std::min(p.k / least_k, t.split_parts) : 1;
     for (uint32_t parts = 1; parts <= std::max(most, 1u);
          parts += 1 + parts / 8) {
-      double time = double(tile_time(caps, groups * parts, v.BM, v.BN)) *
+      double time = double(tile_time(gpu, groups * parts, v.BM, v.BN)) *
           (double(p.k) / parts + 64);
-      time += parts > 1 ? 1024.0 * parts * p.m * p.n * p.batches / caps.cores()
+      time += parts > 1 ? 1024.0 * parts * p.m * p.n * p.batches / gpu.cores()
                         : 0.0;
       if (time < least) {
         least = time;
@@ -312,7 +302,7 @@ MatrixTile estimated_tile(
     }
   };
   if (std::min(p.m, p.n) > 64 && units.lanes >= 16 &&
-      caps.max_workgroup_size >= 512) {
+      gpu.caps.max_workgroup_size >= 512) {
     consider(narrow(units) ? large_narrow_tile : large_tile, t.split_large_k);
   }
   consider(least_tile(p, narrow(units)), t.split_matrices_k);
@@ -321,7 +311,7 @@ MatrixTile estimated_tile(
 
 // Sets the columns and parts of k (256 items or more) of least expected time.
 void choose_fragments(
-    const Caps& caps,
+    const Target& gpu,
     const GemmProblem& p,
     GemmPlan& plan,
     FragmentsVariant& v) {
@@ -333,11 +323,11 @@ void choose_fragments(
     auto held =
         columns == 256 ? HeldTiles{2, 192, 154} : HeldTiles{3, 173, 104};
     uint64_t groups = std::max<uint64_t>(tile_groups(p, v.BM, columns), 1);
-    uint64_t fill = uint64_t(held.held) * caps.cores() / groups;
+    uint64_t fill = uint64_t(held.held) * gpu.cores() / groups;
     uint64_t most = p.may_split ? std::min<uint64_t>(fill, p.k / 256) : 1;
     for (uint64_t parts : {uint64_t(1), std::max<uint64_t>(most, 1)}) {
       set_parts(plan, parts, 64);
-      double time = held.time(caps, outputs, p.k, groups, plan.k_split, items);
+      double time = held.time(gpu, outputs, p.k, groups, plan.k_split, items);
       if (time < least) {
         least = time;
         v.BN = columns;
@@ -350,40 +340,39 @@ void choose_fragments(
 
 // False if gemm_fragments does not take the product. If rows of both matrices
 // are contiguous, y is computed as the transpose of b^T a^T.
-bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
+bool plan_fragments(const Target& gpu, GemmProblem p, GemmPlan& plan) {
   constexpr FragmentsVariant emulated{.BM = 32, .BN = 64, .WM = 2, .WN = 2};
   constexpr FragmentsVariant usual{.BM = 64, .BN = 128, .WM = 1, .WN = 4};
-  bool can = caps.known_fragments && caps.usual_matrices(p.type);
-  if (caps.software()) { // emulates matrices if a test requests it
-    can = p.skinny_rows > 0 && p.k <= 512 &&
-        (p.type == Type::f16 || p.type == Type::bf16);
-  }
+  bool emulates = gpu.policy.emulates_products;
+  bool can = emulates
+      ? p.k <= 512 && (p.type == Type::f16 || p.type == Type::bf16)
+      : gpu.fragments(p.type);
   bool transposed = p.a.col == 1 && p.b.row != 1;
   if (transposed) {
     p.transpose();
   }
-  auto v = caps.software() ? emulated : usual;
+  auto v = emulates ? emulated : usual;
   v.A_T = p.a.col != 1;
   v.Y_T = transposed;
   bool pieces = p.a_aligned && p.b_aligned && p.b.row == 1 &&
       (!v.A_T || p.a.row == 1) && whole_vectors(p.a, p.m, p.k, v.A_T, 8) &&
       whole_vectors(p.b, p.k, p.n, true, 8) && (v.Y_T || p.n % 8 == 0);
   if (!can || !pieces || p.m < v.BM || p.n < v.BN || !p.k || p.k % v.depth ||
-      v.shared_memory() > caps.shared_memory) {
+      v.shared_memory() > gpu.caps.shared_memory) {
     return false;
   }
   if (transposed) {
     plan.transposed = true;
     plan.problem.transpose();
   }
-  if (caps.software()) {
-    split_k(plan, caps, tuning(caps).gemm.split_matrices_k, 64);
+  if (emulates) {
+    split_k(plan, gpu, gpu.policy.gemm.split_matrices_k, 64);
   } else {
-    choose_fragments(caps, p, plan, v);
+    choose_fragments(gpu, p, plan, v);
   }
   v.T = p.type;
   v.SG = 32;
-  v.use_matrices(caps.software());
+  v.use_matrices(emulates);
   plan.tiles_m = ceil_div(p.m, v.BM);
   plan.tiles_n = ceil_div(p.n, v.BN);
   set_variant(plan, v);
@@ -391,28 +380,28 @@ bool plan_fragments(const Caps& caps, GemmProblem p, GemmPlan& plan) {
 }
 
 // Tiles of matrix units; false if they cannot be used.
-bool plan_coopmat(const Caps& caps, const GemmProblem& p, GemmPlan& plan) {
-  if (plan_fragments(caps, p, plan)) {
+bool plan_coopmat(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
+  if (plan_fragments(gpu, p, plan)) {
     return true;
   }
-  auto& tuned = tuning(caps).gemm;
+  auto& tuned = gpu.policy.gemm;
   bool wide = std::min(p.m, p.n) > 64;
   // With few items of k, a scalar tile takes as long to write as a matrix tile.
-  auto units = caps.matrices(p.type);
+  auto units = gpu.matrices(p.type);
   if (!units.lanes && p.a.col == 1 && p.b.row == 1 && p.b.col != 1) {
-    units = caps.half_matrices(p.type);
+    units = gpu.half_matrices(p.type);
   }
   if (!units.lanes || p.k < (wide ? tuned.wide_matrices_k : tuned.matrices_k)) {
     return false;
   }
-  MatrixTile t = timed_tiles(caps) ? timed_tile(caps, p, narrow(units))
-                                   : estimated_tile(caps, p, units);
+  MatrixTile t = gpu.policy.timed_tiles ? timed_tile(gpu, p, narrow(units))
+                                        : estimated_tile(gpu, p, units);
   CoopmatVariant v = on_units(t.tile, units, t.tile.BM == 64 ? 256 : 128);
   plan_operands(p, plan, v, 8);
   if (t.parts) {
     set_parts(plan, t.parts, 64);
   } else {
-    split_k(plan, caps, tuned.split_matrices_k, 64);
+    split_k(plan, gpu, tuned.split_matrices_k, 64);
   }
   set_variant(plan, v);
   return true;
@@ -429,7 +418,7 @@ void GemmProblem::transpose() {
   }
 }
 
-GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem) {
+GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem) {
   GemmProblem p = problem;
   normalise(p.a, p.m, p.k);
   normalise(p.b, p.k, p.n);
@@ -441,16 +430,16 @@ GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem) {
        p.axpby ? reach(p.c, p.m, p.n) : 0,
        static_cast<uint64_t>(p.m) * p.n});
   plan.large = items > INT32_MAX;
-  if (!plan_skinny(caps, p, plan) && !plan_thin(caps, p, plan) &&
-      !plan_coopmat(caps, p, plan)) {
-    plan_tile(caps, p, plan);
+  if (!plan_skinny(gpu, p, plan) && !plan_thin(gpu, p, plan) &&
+      !plan_coopmat(gpu, p, plan)) {
+    plan_tile(gpu, p, plan);
   }
   return plan;
 }
 
-SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows) {
-  bool many = rows > 1024 && caps.max_workgroup_size >= 1024;
-  return {caps.software() ? 128 : many ? 1024 : 256};
+SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows) {
+  bool many = rows > 1024 && gpu.caps.max_workgroup_size >= 1024;
+  return {gpu.policy.serial ? 128 : many ? 1024 : 256};
 }
 
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
@@ -458,11 +447,11 @@ uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height) {
 }
 
 std::optional<SortedPlan> plan_sorted_gemm(
-    const Caps& caps,
+    const Target& gpu,
     const SortedProblem& p) {
-  auto& tuned = tuning(caps).gemm;
+  auto& tuned = gpu.policy.gemm;
   uint64_t together = p.rows / std::max(p.matrices, 1u);
-  if (!caps.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
+  if (!gpu.coopmat(p.type) || !p.aligned || p.rows < tuned.sorted_rows ||
       together < tuned.sorted_expert_rows) {
     return std::nullopt;
   }
@@ -472,7 +461,7 @@ std::optional<SortedPlan> plan_sorted_gemm(
   constexpr Tile large{128, 128, 2, 2};
   constexpr Tile medium{64, 128, 1, 4};
   constexpr Tile flat{32, 128, 1, 4};
-  auto units = caps.matrices(p.type);
+  auto units = gpu.matrices(p.type);
   bool few = together <= tuned.flat_expert_rows;
   Tile t = few ? flat : together <= tuned.medium_expert_rows ? medium : large;
   if (narrow(units)) {
@@ -482,7 +471,7 @@ std::optional<SortedPlan> plan_sorted_gemm(
   return SortedPlan{
       .variant = on_units(v, units, t.bm == 64 ? 256 : 128),
       .m_tiles = most_sorted_tiles(p.rows, p.matrices, t.bm),
-      .n_tiles = (p.n + t.bn - 1) / t.bn};
+      .n_tiles = ceil_div(p.n, t.bn)};
 }
 
 } // namespace mlx::core::vulkan

@@ -9,7 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/sorted.h"
 #include "kernels/gemm/sorted_tiles.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -35,10 +35,6 @@ struct GemmProblem {
   bool axpby = false;
   uint32_t batch = BATCH_EVEN;
   bool may_split = true; // over k, for speed
-  // Smallest row count for which skinny products use matrix units; -1: the
-  // measured threshold (docs/lab/2026-11-22-few-rows.md), 0: never. An explicit
-  // number makes software devices emulate matrix units, for tests.
-  int skinny_rows = -1;
 
   // Rewrites the problem as y^T = alpha * b^T a^T + beta * c^T.
   void transpose();
@@ -75,11 +71,11 @@ struct GemmPlan {
   }
 };
 
-GemmPlan plan_gemm(const Caps& caps, const GemmProblem& problem);
+GemmPlan plan_gemm(const Target& gpu, const GemmProblem& problem);
 
 // Kernel that finds the tiles of `rows` rows with sorted indices, and an upper
 // bound of their count: each matrix may end with a partial tile.
-SortedTilesVariant plan_sorted_tiles(const Caps& caps, uint32_t rows);
+SortedTilesVariant plan_sorted_tiles(const Target& gpu, uint32_t rows);
 uint32_t most_sorted_tiles(uint64_t rows, uint64_t matrices, uint32_t height);
 
 // Rows that are each multiplied by one of several k x n matrices.
@@ -97,7 +93,7 @@ struct SortedPlan {
 
 // Empty if products row by row are faster or the only choice.
 std::optional<SortedPlan> plan_sorted_gemm(
-    const Caps& caps,
+    const Target& gpu,
     const SortedProblem& problem);
 
 } // namespace mlx::core::vulkan

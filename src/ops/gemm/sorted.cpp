@@ -8,7 +8,7 @@ namespace mlx::core::vulkan {
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
   auto rows = static_cast<uint32_t>(rhs.size());
   array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
-  auto& k = enc.kernel(plan_sorted_tiles(enc.caps(), rows));
+  auto& k = enc.kernel(plan_sorted_tiles(enc.target(), rows));
   enc.dispatch(k, {rhs}, {tiles}, SortedTilesArgs{rows, height}, Grid{});
   return tiles;
 }
@@ -35,7 +35,7 @@ bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
   p.aligned = unit && p.k % 8 == 0 && (transposed || p.n % 8 == 0) &&
       pitch % 8 == 0 && stride % 8 == 0 && a.offset() % 16 == 0 &&
       b.offset() % 16 == 0;
-  auto plan = plan_sorted_gemm(enc.caps(), p);
+  auto plan = plan_sorted_gemm(enc.target(), p);
   if (!plan) {
     return false;
   }

@@ -6,7 +6,7 @@
 
 #include "ops/gemm/plan.h"
 #include "ops/matrix_tiles.h"
-#include "ops/tuning.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
@@ -14,19 +14,16 @@ namespace {
 
 // A shape, with the device's matrix units for its type.
 struct Typed : QuantShape {
-  Typed(const Caps& caps, const QuantShape& s)
+  Typed(const Target& gpu, const QuantShape& s)
       : QuantShape(s),
-        units(caps.matrices(common.T)),
-        halves(caps.half_matrices(common.T)),
-        usual(caps.usual_matrices(common.T)) {}
+        units(gpu.matrices(common.T)),
+        halves(gpu.half_matrices(common.T)),
+        usual(gpu.usual_matrices(common.T)),
+        fragments(gpu.fragments(common.T)) {}
 
   MatrixUnits units, halves;
-  bool usual;
+  bool usual, fragments; // of the usual shape; and of known layout
 };
-
-uint32_t tiles(uint64_t n, uint32_t tile) {
-  return static_cast<uint32_t>((n + tile - 1) / tile);
-}
 
 // The least of 1, 2, 4 and 8 that is at least m, up to `most`.
 uint32_t row_bucket(uint32_t m, uint32_t most) {
@@ -53,8 +50,8 @@ QuantPlan in_tiles(
       .sorted = s.sorted,
       .tile_height = rows,
       .m_tiles = s.sorted ? most_sorted_tiles(s.batch, s.matrices, rows)
-                          : tiles(s.m, rows),
-      .n_tiles = tiles(s.n, outputs)};
+                          : ceil_div(s.m, rows),
+      .n_tiles = ceil_div(s.n, outputs)};
 }
 
 // Chooses the largest chunks, of whole words and up to `turns` at once, that
@@ -74,7 +71,9 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
   }
   v.TURNS = 1;
   v.CHUNK = largest;
-  auto most = [&](uint32_t chunk) { return tiles(k, chunk * lanes) * chunk; };
+  auto most = [&](uint32_t chunk) {
+    return ceil_div(k, chunk * lanes) * chunk;
+  };
   for (uint32_t chunk = largest / 2; chunk >= smallest; chunk /= 2) {
     v.CHUNK = 4 * most(chunk) < 3 * most(v.CHUNK) ? chunk : v.CHUNK;
   }
@@ -82,59 +81,55 @@ void share_k(QmvVariant& v, uint32_t k, uint32_t lanes, uint32_t turns) {
 
 // Whether matrix units compute products of few rows, where they measured faster
 // (docs/lab/2026-11-22-matvec.md).
-bool takes_matrices(const Caps& caps, const Typed& s) {
-  constexpr uint32_t most_rows = 8; // the most of a variant
+bool takes_matrices(const Target& gpu, const Typed& s) {
   auto& f = s.common;
-  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && s.usual;
-  return caps.known_fragments && format && s.aligned && s.transpose &&
-      !s.sorted && f.BATCH != BATCH_GATHER && s.m > 1 && s.m <= most_rows &&
-      s.k >= uint32_t(f.GROUP) && caps.shared_memory >= 32768 &&
-      caps.max_workgroup_size >= 256;
+  bool format = f.CODE == CODE_INTEGER && f.BITS == 4 && s.fragments;
+  return format && s.aligned && s.transpose && !s.sorted &&
+      f.BATCH != BATCH_GATHER && s.m > 1 &&
+      s.m <= gpu.policy.quant.matvec_rows && s.k >= uint32_t(f.GROUP) &&
+      gpu.caps.shared_memory >= 32768 && gpu.caps.max_workgroup_size >= 256;
 }
 
-QuantPlan plan_matrices(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_matrices(const Target& gpu, const QuantShape& s) {
   QmvVariant v{s.common};
-  v.use_matrices(caps.matrix_subgroup());
+  v.use_matrices(gpu.caps.matrix_subgroup());
   v.ROWS = row_bucket(s.m, 8);
   constexpr uint32_t subgroups = 8; // that share k
   v.WG = v.SG * subgroups;
-  uint32_t share = tiles(s.k / s.common.GROUP, subgroups);
+  uint32_t share = ceil_div(s.k / s.common.GROUP, subgroups);
   v.TURNS = std::clamp(share, 1u, 2u);
-  // Up to 8 x 16 outputs a workgroup.
-  uint32_t groups = tuning(caps).quant.matvec_groups * caps.cores();
-  uint64_t sixteens = s.batch * tiles(s.n, 16);
-  v.BLOCK = 16 * std::clamp(tiles(sixteens, groups), 1u, 8u);
+  // Up to 8 x 16 outputs per workgroup.
+  uint32_t groups = gpu.policy.quant.matvec_groups * gpu.cores();
+  uint64_t sixteens = s.batch * ceil_div(s.n, 16);
+  v.BLOCK = 16 * std::clamp<uint64_t>(ceil_div(sixteens, groups), 1, 8);
   return in_tiles(v, s, v.ROWS, v.BLOCK);
 }
 
-// Whether a row takes integer dot products. They are timed with NVIDIA's driver
-// alone, and NVK's code converts x slowly (docs/lab/2026-11-26-one-row.md).
-bool takes_dot_row(const Caps& caps, const Typed& s) {
-  auto& t = tuning(caps).quant;
+// Whether a row takes integer dot products (docs/lab/2026-11-26-one-row.md).
+bool takes_dot_row(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
   auto& f = s.common;
-  bool nvk = caps.driver_id == VK_DRIVER_ID_MESA_NVK;
-  bool fast = caps.software() || (nvidia(caps) && !nvk && caps.fast_dot_signed);
   bool format =
       f.CODE == CODE_INTEGER && f.BITS == 4 && size_of(f.T) == 2 && s.aligned;
-  return fast && caps.integer_dot_product && format && s.transpose &&
-      !s.sorted && f.BATCH != BATCH_GATHER && s.m == 1 && s.k >= t.dot_row_k &&
-      s.k <= t.most_dot_row_k &&
-      QmvVariant::digit_bytes(s.k) <= caps.shared_memory;
+  return gpu.policy.dot_row && gpu.caps.integer_dot_product && format &&
+      s.transpose && !s.sorted && f.BATCH != BATCH_GATHER && s.m == 1 &&
+      s.k >= t.dot_row_k && s.k <= t.most_dot_row_k &&
+      QmvVariant::digit_bytes(s.k) <= gpu.caps.shared_memory;
 }
 
 // A row by integer dot products: each subgroup has the whole of k for two
 // outputs at a time.
-QuantPlan plan_dot_row(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_dot_row(const Target& gpu, const QuantShape& s) {
   constexpr uint32_t subgroups = 8;
   QmvVariant v{s.common};
-  uint32_t lanes = std::max(caps.lanes(), 4u);
+  uint32_t lanes = std::max(gpu.policy.lanes, 4u);
   v.INT_DOT = true;
   v.CHUNK = 32;
   v.TURNS = s.k % (2 * v.CHUNK * lanes) == 0 ? 2 : 1;
   v.WG = subgroups * lanes;
   v.ROW_ITEMS = s.k;
   uint64_t full = std::max<uint64_t>(
-      tuning(caps).quant.busy_subgroups * uint64_t(caps.cores()), 1);
+      gpu.policy.quant.busy_subgroups * uint64_t(gpu.cores()), 1);
   uint64_t outs = s.batch * s.n;
   v.OUTS = outs < full ? 1 : 2;
   // Workgroups with more outputs stage x less often.
@@ -143,30 +138,30 @@ QuantPlan plan_dot_row(const Caps& caps, const QuantShape& s) {
   return in_tiles(v, s, 1, v.BLOCK);
 }
 
-QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
-  auto& t = tuning(caps).quant;
+QuantPlan plan_matvec(const Target& gpu, const QuantShape& s) {
+  auto& t = gpu.policy.quant;
   QmvVariant v{s.common};
   v.VEC = s.aligned;
   // Eight rows hold 64 items of x, and a sum, two products and a pointer each.
   // More codes of 2 bits are unpacked at once than of others.
-  bool few = caps.few_registers();
-  bool eight = caps.held_values >= 64 + 8 * 5 + 8 && !(few && v.BITS == 2);
+  bool few = gpu.policy.few_registers();
+  bool eight =
+      gpu.policy.held_values >= 64 + 8 * 5 + 8 && !(few && v.BITS == 2);
   v.ROWS = row_bucket(s.m, eight ? 8 : 4);
   bool one = few && (v.ROWS == 8 || (v.ROWS == 4 && v.BITS == 2));
   v.OUTS = v.ROWS <= 2 ? 4 : one ? 1 : 2;
-  uint32_t lanes = std::max(caps.lanes(), 4u);
+  uint32_t lanes = std::max(gpu.policy.lanes, 4u);
   v.WG = 4 * lanes;
-  if (caps.software()) {
-    // One thread runs a workgroup, so fewer and larger ones are faster. Loads
-    // are scalar, so each x serves many weights if that repays compiling.
+  if (gpu.policy.serial) {
+    // Loads are scalar, so each x serves many weights if that repays compiling.
     bool large = v.ROWS == 1 && uint64_t(s.n) * s.k >= t.compiled_weights;
     v.OUTS = large ? 16 : 4;
     v.WG = large ? 2 * lanes : 4 * lanes;
     v.BLOCK = large ? 8 * v.OUTS : 16 * v.OUTS;
     share_k(v, s.k, lanes, 0); // uneven shares cost nothing here
   } else {
-    uint64_t full = t.busy_subgroups * uint64_t(caps.cores());
-    uint64_t outs = s.batch * tiles(s.m, v.ROWS) * uint64_t(s.n);
+    uint64_t full = t.busy_subgroups * uint64_t(gpu.cores());
+    uint64_t outs = s.batch * ceil_div(s.m, v.ROWS) * uint64_t(s.n);
     v.BLOCK = 4 * v.OUTS;
     if (outs < full * v.OUTS) {
       // Too few subgroups: each takes fewer outputs, and if k is long,
@@ -180,74 +175,71 @@ QuantPlan plan_matvec(const Caps& caps, const QuantShape& s) {
       }
     }
     // Two chunks at once fit the registers for one row only.
-    share_k(v, s.k, lanes, v.ROWS == 1 && !caps.few_registers() ? 2 : 1);
+    share_k(v, s.k, lanes, v.ROWS == 1 && !gpu.policy.few_registers() ? 2 : 1);
   }
   return {
       .kernel = v,
-      .m_tiles = tiles(s.m, v.ROWS),
-      .n_tiles = tiles(s.n, v.BLOCK),
+      .m_tiles = ceil_div(s.m, v.ROWS),
+      .n_tiles = ceil_div(s.n, v.BLOCK),
       .why =
           v.VEC ? "" : "rows of x and w must start at multiples of 16 bytes"};
 }
 
-QuantPlan plan_vecmat(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_vecmat(const Target& gpu, const QuantShape& s) {
   QvmVariant v{s.common};
   v.ROWS = row_bucket(s.m, 4);
-  v.TY = caps.software() ? 4 : 16;
+  v.TY = gpu.policy.vecmat_lanes;
   return {
       .kernel = v,
-      .m_tiles = tiles(s.m, v.ROWS),
-      .n_tiles = tiles(s.n, 8 * v.TX)};
+      .m_tiles = ceil_div(s.m, v.ROWS),
+      .n_tiles = ceil_div(s.n, 8 * v.TX)};
 }
 
-// Whether qmm_skinny is used (docs/lab/2026-11-22-few-rows.md). Small groups
+// Whether qmm_skinny is used (docs/lab/2026-11-26-rows.md). Small groups
 // slow it down more than rows of x, because each group's product is scaled.
-bool takes_skinny(const Caps& caps, const Typed& s, int rows) {
-  auto& t = tuning(caps).quant;
-  uint32_t least = rows < 0 ? t.few_rows : rows;
+bool takes_skinny(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
   // RADV spills with more rows on gfx1151 and gfx1100.
-  uint32_t full = timed_tiles(caps) ? 64 : 32;
+  uint32_t full = gpu.policy.timed_tiles ? 64 : 32;
   uint32_t most = s.common.GROUP >= 64 ? full
       : s.common.GROUP == 32           ? std::min(t.small_group_rows, full)
                                        : 0;
-  return rows && s.m >= least && s.m <= most && s.transpose && !s.sorted &&
-      s.aligned && s.k % 32 == 0 && s.usual && caps.matrix_subgroup() == 32 &&
-      caps.shared_memory >= 32768;
+  return s.m >= t.few_rows && s.m <= most && s.transpose && !s.sorted &&
+      s.aligned && s.k % 32 == 0 && s.usual &&
+      gpu.caps.matrix_subgroup() == 32 && gpu.caps.shared_memory >= 32768;
 }
 
 // Whether lanes load codes into their own elements of matrices: if the layout
-// is known, in the measured formats. Software devices emulate matrices if a
-// test requests it by `rows`.
-bool loads_codes(const Caps& caps, const Typed& s, int rows) {
+// is known, in the measured formats.
+bool loads_codes(const Target& gpu, const Typed& s) {
   const ProductVariant& v = s.common;
-  bool can = caps.software() ? rows > 0 && v.T != Type::f32
-                             : caps.known_fragments && s.usual;
-  return can && rows && s.transpose && s.aligned && s.sides_aligned &&
-      s.k % 128 == 0 && v.SIDE == SIDE_BIASES && v.GROUP >= 64 &&
-      caps.shared_memory >= 32768;
+  bool can = gpu.policy.emulates_products ? v.T != Type::f32 : s.fragments;
+  return can && gpu.policy.fragment_codes && s.transpose && s.aligned &&
+      s.sides_aligned && s.k % 128 == 0 && v.SIDE == SIDE_BIASES &&
+      v.GROUP >= 64 && gpu.caps.shared_memory >= 32768;
 }
 // qmm_fragments takes codes of four bits, qmm_tall bytes too.
-bool loads_fragments(const Caps& caps, const Typed& s, int rows) {
-  return s.common.BITS == 4 && loads_codes(caps, s, rows);
+bool loads_fragments(const Target& gpu, const Typed& s) {
+  return s.common.BITS == 4 && loads_codes(gpu, s);
 }
-bool loads_tall(const Caps& caps, const Typed& s, int rows) {
+bool loads_tall(const Target& gpu, const Typed& s) {
   int bits = s.common.BITS;
-  return (bits == 4 || bits == 8) && loads_codes(caps, s, rows);
+  return (bits == 4 || bits == 8) && loads_codes(gpu, s);
 }
 
-// Whether qmm_fragments is used (docs/lab/2026-11-22-few-rows.md).
-bool takes_fragments(const Caps& caps, const Typed& s, int rows) {
-  auto& t = tuning(caps).quant;
-  uint32_t least = rows >= 0 ? rows : s.n >= t.wide_outputs ? 2 : t.few_rows;
+// Whether qmm_fragments is used (docs/lab/2026-11-26-rows.md).
+bool takes_fragments(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
+  uint32_t least = s.n >= t.wide_outputs ? t.wide_rows : t.few_rows;
   bool small = s.m <= t.fragments_rows || uint64_t(s.n) * s.k < t.tall_weights;
   bool faster = s.k >= t.fragments_k && (small || s.common.BATCH != BATCH_ONE);
-  return loads_fragments(caps, s, rows) && s.m >= least && s.m <= 64 &&
-      !s.sorted && (faster || rows > 0);
+  return loads_fragments(gpu, s) && s.m >= least && s.m <= 64 && !s.sorted &&
+      faster;
 }
 
 // Replaces forms of the kernel that a tuned view of the device sets.
-void reform(const Caps& caps, const QuantShape& s, QmmFragmentsVariant& v) {
-  auto& forms = tuning(caps).forms;
+void reform(const Target& gpu, const QuantShape& s, QmmFragmentsVariant& v) {
+  auto& forms = gpu.policy.forms;
   uint32_t parts = forms.fragments_parts;
   v.WK = parts && parts * v.WN <= 8 ? parts : v.WK;
   v.AHEAD = forms.fragments_ahead ? forms.fragments_ahead : v.AHEAD;
@@ -258,24 +250,24 @@ void reform(const Caps& caps, const QuantShape& s, QmmFragmentsVariant& v) {
 // Subgroups that share k in qmm_fragments: as many as keep the device busy, and
 // each with a span of its own (docs/lab/2026-11-26-rows.md).
 uint32_t fragments_parts(
-    const Caps& caps,
+    const Target& gpu,
     const QuantShape& s,
     const QmmFragmentsVariant& v) {
-  uint64_t busy = uint64_t(tuning(caps).quant.busy_subgroups) * caps.cores();
-  uint64_t parts =
-      std::min<uint64_t>(busy / tiles(s.n, v.outputs()), s.k / (128 * v.DEPTH));
+  uint64_t busy = uint64_t(gpu.policy.quant.busy_subgroups) * gpu.cores();
+  uint64_t parts = std::min<uint64_t>(
+      busy / ceil_div(s.n, v.outputs()), s.k / (128 * v.DEPTH));
   return std::clamp<uint32_t>(
       std::bit_floor(static_cast<uint32_t>(parts)), s.m > 16 ? 4 : 2, 8);
 }
 
-QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_fragments(const Target& gpu, const QuantShape& s) {
   QmmFragmentsVariant v{s.common, 32};
   v.FM = 2;
   v.WN = 1;
   v.SPREAD = std::min(v.GROUP, 64);
-  v.use_matrices(caps.software());
+  v.use_matrices(gpu.policy.emulates_products);
   v.DEPTH = v.AHEAD = 1;
-  if (caps.software()) {
+  if (v.EMULATED) {
     v.FM = v.FX = 1; // compiles quickly
     v.WK = 2;
   } else if (s.m > 32) {
@@ -287,39 +279,39 @@ QuantPlan plan_fragments(const Caps& caps, const QuantShape& s) {
     v.FX = few ? 1 : 2;
     v.AHEAD = few ? 2 : 1;
     v.DEPTH = few || s.k % 256 != 0 ? 1 : 2;
-    v.WK = fragments_parts(caps, s, v);
+    v.WK = fragments_parts(gpu, s, v);
   }
-  reform(caps, s, v);
+  reform(gpu, s, v);
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
-// Whether qmm_tall is used (docs/lab/2026-11-25-rows.md).
-bool takes_tall(const Caps& caps, const Typed& s, int rows) {
-  auto& t = tuning(caps).quant;
+// Whether qmm_tall is used (docs/lab/2026-11-26-rows.md).
+bool takes_tall(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
   uint32_t most = s.common.BITS == 4 ? t.most_tall_rows : t.most_tall_byte_rows;
-  return loads_tall(caps, s, rows) && !s.sorted &&
-      s.common.BATCH == BATCH_ONE && s.m >= t.least_tall_rows && s.m <= most;
+  return loads_tall(gpu, s) && !s.sorted && s.common.BATCH == BATCH_ONE &&
+      s.m >= t.least_tall_rows && s.m <= most;
 }
 
 // Most rows of a tile of qmm_tall. Codes of bytes take more registers.
-uint32_t tall_rows(const Caps& caps, const QuantShape& s) {
-  auto& forms = tuning(caps).forms;
+uint32_t tall_rows(const Target& gpu, const QuantShape& s) {
+  auto& forms = gpu.policy.forms;
   return forms.tall_rows ? forms.tall_rows : s.common.BITS == 4 ? 128 : 96;
 }
 
 // A tile of `rows` rows by 128 columns, shared by four subgroups, or by 256,
 // shared by eight.
 QmmTallVariant tall_variant(
-    const Caps& caps,
+    const Target& gpu,
     const QuantShape& s,
     uint32_t rows,
     bool wide = false) {
   QmmTallVariant v{s.common, 32};
-  v.use_matrices(caps.software());
-  v.BM = caps.software() ? 32 : rows;
-  v.BN = caps.software() ? 64 : wide ? 256 : 128;
-  v.WM = caps.software() ? 2 : 1;
-  v.WN = caps.software() ? 2 : wide ? 8 : 4;
+  v.use_matrices(gpu.policy.emulates_products);
+  v.BM = v.EMULATED ? 32 : rows;
+  v.BN = v.EMULATED ? 64 : wide ? 256 : 128;
+  v.WM = v.EMULATED ? 2 : 1;
+  v.WN = v.EMULATED ? 2 : wide ? 8 : 4;
   v.SORTED = s.sorted;
   return v;
 }
@@ -328,8 +320,8 @@ QmmTallVariant tall_variant(
 QuantPlan in_parts(QmmTallVariant v, const QuantShape& s, uint64_t parts) {
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   if (s.may_split && parts > 1) {
-    plan.k_split = tiles(tiles(s.k, parts), v.depth) * v.depth;
-    plan.splits = tiles(s.k, plan.k_split);
+    plan.k_split = ceil_div(ceil_div(s.k, parts), v.depth) * v.depth;
+    plan.splits = ceil_div(s.k, plan.k_split);
     v.SPLIT = plan.splits > 1;
     plan.kernel = v;
   }
@@ -346,40 +338,41 @@ HeldTiles held_tall(const QmmTallVariant& v) {
 
 // As many parts of k as the cores hold at once.
 uint32_t
-filling_parts(const Caps& caps, const QuantShape& s, const QmmTallVariant& v) {
-  auto& t = tuning(caps).quant;
-  uint64_t groups = uint64_t(tiles(s.m, v.BM)) * tiles(s.n, v.BN);
-  uint64_t room = t.tall_groups * caps.cores() * held_tall(v).held / 2;
+filling_parts(const Target& gpu, const QuantShape& s, const QmmTallVariant& v) {
+  auto& t = gpu.policy.quant;
+  uint64_t groups = uint64_t(ceil_div(s.m, v.BM)) * ceil_div(s.n, v.BN);
+  uint64_t room = t.tall_groups * gpu.cores() * held_tall(v).held / 2;
   return static_cast<uint32_t>(
       std::min<uint64_t>(room / groups, s.k / t.split_tall_k));
 }
 
-double tall_time(const Caps& caps, const QuantShape& s, const QuantPlan& plan) {
+double
+tall_time(const Target& gpu, const QuantShape& s, const QuantPlan& plan) {
   auto held = held_tall(std::get<QmmTallVariant>(plan.kernel));
   uint64_t groups = uint64_t(plan.m_tiles) * plan.n_tiles;
   uint32_t part = plan.splits > 1 ? plan.k_split : s.k;
-  return held.time(caps, s.n, s.k, groups, part, double(s.m) * s.n);
+  return held.time(gpu, s.n, s.k, groups, part, double(s.m) * s.n);
 }
 
 // Rows are divided evenly among tiles, and k into parts until every core has
 // work. For codes of four bits and many rows, the tile with the least expected
 // time is taken instead: cores that are idle in the last round cost up to half.
-QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
-  uint32_t most_rows = tall_rows(caps, s);
-  uint32_t share = tiles(s.m, tiles(s.m, most_rows));
-  auto v = tall_variant(caps, s, tiles(share, 32) * 32);
-  bool split = caps.software() && s.k > v.depth; // for tests of parts
-  QuantPlan best = in_parts(v, s, split ? 2 : filling_parts(caps, s, v));
-  if (caps.software() || s.m <= 2 * most_rows || s.common.BITS != 4) {
+QuantPlan plan_tall(const Target& gpu, const QuantShape& s) {
+  uint32_t most_rows = tall_rows(gpu, s);
+  uint32_t share = ceil_div(s.m, ceil_div(s.m, most_rows));
+  auto v = tall_variant(gpu, s, ceil_div(share, 32) * 32);
+  bool split = v.EMULATED && s.k > v.depth; // for tests of parts
+  QuantPlan best = in_parts(v, s, split ? 2 : filling_parts(gpu, s, v));
+  if (v.EMULATED || s.m <= 2 * most_rows || s.common.BITS != 4) {
     return best;
   }
-  double least = tall_time(caps, s, best);
+  double least = tall_time(gpu, s, best);
   for (bool wide : {false, true}) { // 64 x 256 is not faster than 96 x 256
     for (uint32_t rows = wide ? 96 : 64; rows <= most_rows; rows += 32) {
-      v = tall_variant(caps, s, rows, wide);
-      for (uint32_t parts : {1u, filling_parts(caps, s, v)}) {
+      v = tall_variant(gpu, s, rows, wide);
+      for (uint32_t parts : {1u, filling_parts(gpu, s, v)}) {
         QuantPlan plan = in_parts(v, s, parts);
-        double time = tall_time(caps, s, plan);
+        double time = tall_time(gpu, s, plan);
         if (time < least) {
           least = time;
           best = plan;
@@ -390,22 +383,22 @@ QuantPlan plan_tall(const Caps& caps, const QuantShape& s) {
   return best;
 }
 
-QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
-  QmmSkinnyVariant v{s.common, caps.matrix_subgroup()};
+QuantPlan plan_skinny(const Target& gpu, const QuantShape& s) {
+  QmmSkinnyVariant v{s.common, gpu.caps.matrix_subgroup()};
   v.FN = 2;
   if (s.m <= 16) {
     v.FM = v.WN = 1;
     v.WK = 8;
     v.DEPTH = 2;
     // Wider fragments read x less often.
-    if (s.batch * tiles(s.n, 64) >= 2 * uint64_t(caps.cores())) {
+    if (s.batch * ceil_div(s.n, 64) >= 2 * uint64_t(gpu.cores())) {
       v.FN = 4;
       v.WK = 4;
     }
   } else {
     // Subgroups share x, and k too if outputs are few, because the loop over k
     // then takes the most time.
-    bool many = s.batch * tiles(s.n, 64) >= caps.cores();
+    bool many = s.batch * ceil_div(s.n, 64) >= gpu.cores();
     bool tall = s.m > 32 && many;
     v.FM = tall ? 4 : 2;
     v.WN = s.m <= 32 && !many ? 2 : 4;
@@ -413,47 +406,47 @@ QuantPlan plan_skinny(const Caps& caps, const QuantShape& s) {
     v.DEPTH = 1;
   }
   while (v.WK > 1 &&
-         (v.shared_memory() > caps.shared_memory ||
-          v.WN * v.WK * v.SG > caps.max_workgroup_size)) {
+         (v.shared_memory() > gpu.caps.shared_memory ||
+          v.WN * v.WK * v.SG > gpu.caps.max_workgroup_size)) {
     v.WK /= 2;
   }
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
 // Whether sorted rows take qmm_fragments: an expert has few, but two experts
-// have at least one (docs/lab/2026-11-25-rows.md).
-bool takes_sorted_fragments(const Caps& caps, const Typed& s, int rows) {
-  auto& t = tuning(caps).quant;
+// have at least one (docs/lab/2026-11-26-rows.md).
+bool takes_sorted_fragments(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
   return s.sorted && s.batch >= t.sorted_rows && 2 * s.batch >= s.matrices &&
-      rows_of_expert(s) <= t.few_expert_rows && loads_fragments(caps, s, rows);
+      rows_of_expert(s) <= t.few_expert_rows && loads_fragments(gpu, s);
 }
 
-QuantPlan plan_sorted_fragments(const Caps& caps, const QuantShape& s) {
+QuantPlan plan_sorted_fragments(const Target& gpu, const QuantShape& s) {
   QmmFragmentsVariant v{s.common, 32};
-  v.use_matrices(caps.software());
+  v.use_matrices(gpu.policy.emulates_products);
   // Four subgroups share the loads of x.
-  v.FM = caps.software() ? 1 : 2;
+  v.FM = v.EMULATED ? 1 : 2;
   v.FX = 1;
-  v.WN = caps.software() ? 1 : 4;
-  v.WK = caps.software() || s.k >= 2048 ? 2 : 1;
+  v.WN = v.EMULATED ? 1 : 4;
+  v.WK = v.EMULATED || s.k >= 2048 ? 2 : 1;
   v.SPREAD = std::min(v.GROUP, 64);
   v.DEPTH = 1;
-  v.AHEAD = caps.software() ? 1 : 2;
+  v.AHEAD = v.EMULATED ? 1 : 2;
   v.SORTED = true;
-  reform(caps, s, v);
+  reform(gpu, s, v);
   return in_tiles(v, s, v.rows(), v.outputs());
 }
 
 // Whether they take qmm_tall: an expert has more rows.
-bool takes_sorted_tall(const Caps& caps, const Typed& s, int rows) {
-  auto& t = tuning(caps).quant;
+bool takes_sorted_tall(const Target& gpu, const Typed& s) {
+  auto& t = gpu.policy.quant;
   return s.sorted && s.batch >= t.sorted_rows &&
-      rows_of_expert(s) > t.few_expert_rows && loads_tall(caps, s, rows);
+      rows_of_expert(s) > t.few_expert_rows && loads_tall(gpu, s);
 }
 
-QuantPlan plan_sorted_tall(const Caps& caps, const QuantShape& s) {
-  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(caps, s));
-  QmmTallVariant v = tall_variant(caps, s, tiles(rows, 32) * 32);
+QuantPlan plan_sorted_tall(const Target& gpu, const QuantShape& s) {
+  uint64_t rows = std::min<uint64_t>(rows_of_expert(s), tall_rows(gpu, s));
+  QmmTallVariant v = tall_variant(gpu, s, ceil_div(rows, 32) * 32);
   return in_tiles(v, s, v.BM, v.BN);
 }
 
@@ -463,7 +456,7 @@ struct Tile {
 
 // The largest tile whose workgroups fill the device; if tiles are not timed,
 // the one with the least expected time.
-Tile coopmat_tile(const Caps& caps, const Typed& s) {
+Tile coopmat_tile(const Target& gpu, const Typed& s) {
   constexpr Tile wide{128, 256, 2, 4};
   constexpr Tile large{128, 128, 2, 4};
   constexpr Tile medium{64, 128, 2, 4};
@@ -474,15 +467,15 @@ Tile coopmat_tile(const Caps& caps, const Typed& s) {
   uint64_t together = s.sorted ? rows_of_expert(s) : s.m;
   uint64_t batch = s.sorted ? 1 : s.batch;
   auto groups = [&](const Tile& t) {
-    return batch * tiles(m, t.bm) * uint64_t(tiles(s.n, t.bn));
+    return batch * ceil_div(m, t.bm) * uint64_t(ceil_div(s.n, t.bn));
   };
-  auto fills = [&](const Tile& t) { return groups(t) >= caps.cores(); };
-  auto& rows = tuning(caps).quant;
+  auto fills = [&](const Tile& t) { return groups(t) >= gpu.cores(); };
+  auto& rows = gpu.policy.quant;
   bool tall = together > rows.tall_rows && !narrow(s.units);
   if (together <= (s.sorted ? rows.flat_expert_rows : rows.flat_rows)) {
     return flat;
   }
-  if (timed_tiles(caps)) {
+  if (gpu.policy.timed_tiles) {
     return tall && fills(wide) ? wide
         : tall && fills(large) ? large
         : fills(medium)        ? medium
@@ -490,18 +483,17 @@ Tile coopmat_tile(const Caps& caps, const Typed& s) {
   }
   // With RADV `wide` needs scratch memory. A smaller tile must save a tenth.
   auto saves = [&](const Tile& t, const Tile& than) {
-    return 10 * tile_time(caps, groups(t), t.bm, t.bn) <
-        9 * tile_time(caps, groups(than), than.bm, than.bn);
+    return 10 * tile_time(gpu, groups(t), t.bm, t.bn) <
+        9 * tile_time(gpu, groups(than), than.bm, than.bn);
   };
   Tile best = tall && !saves(medium, large) ? large : medium;
   return saves(small, best) ? small : best;
 }
 
-QuantPlan plan_coopmat(const Caps& caps, const Typed& s) {
-  Tile t = coopmat_tile(caps, s);
+QuantPlan plan_coopmat(const Target& gpu, const Typed& s) {
+  Tile t = coopmat_tile(gpu, s);
   auto units = s.units;
-  // Takes fewer instructions, but is not timed on NVIDIA's GPUs.
-  bool finite_first = s.common.T == Type::bf16 && !nvidia(caps);
+  bool finite_first = s.common.T == Type::bf16 && gpu.policy.finite_first;
   QmmCoopmatVariant v{
       s.common,
       units,
@@ -516,30 +508,30 @@ QuantPlan plan_coopmat(const Caps& caps, const Typed& s) {
 }
 
 // Matrices that multiply codes by rows of x; without bf16 matrices, those of
-// f16 with packed rows (quant/half_rows.h; not timed on NVIDIA's GPUs).
-MatrixUnits units_of(const Caps& caps, const Typed& s) {
+// f16 with packed rows (quant/half_rows.h).
+MatrixUnits units_of(const Target& gpu, const Typed& s) {
   const ProductVariant& v = s.common;
-  bool packs = v.CODE == CODE_INTEGER && !nvidia(caps) &&
+  bool packs = v.CODE == CODE_INTEGER && gpu.policy.packs_halves &&
       (s.sorted || v.BATCH == BATCH_ONE);
   auto units = s.units;
   return units.lanes || !packs ? units : s.halves;
 }
 
 // Whether qmm_sorted is used: for sorted rows; others if tiles are estimated.
-bool takes_sorted(const Caps& caps, const Typed& s) {
-  auto units = units_of(caps, s);
-  bool estimated = !timed_tiles(caps) && !narrow(units);
+bool takes_sorted(const Target& gpu, const Typed& s) {
+  auto units = units_of(gpu, s);
+  bool estimated = !gpu.policy.timed_tiles && !narrow(units);
   bool rows =
       s.sorted || (s.common.BATCH == BATCH_ONE && (estimated || units.halves));
   return rows && s.transpose && s.aligned && s.k % 32 == 0 && units.lanes &&
-      caps.shared_memory >= 32768 && caps.max_workgroup_size >= 256;
+      gpu.caps.shared_memory >= 32768 && gpu.caps.max_workgroup_size >= 256;
 }
 
 // Says whether f16 matrices repay two more dispatches, which pack few rows of
 // bf16 and sum parts, of some 8 us (docs/lab/2026-11-28-executed-amd.md).
-bool repays_packing(const Caps& caps, const Typed& s) {
-  return units_of(caps, s).halves &&
-      uint64_t(s.n) * s.k >= uint64_t(caps.cores()) << 16;
+bool repays_packing(const Target& gpu, const Typed& s) {
+  return units_of(gpu, s).halves &&
+      uint64_t(s.n) * s.k >= uint64_t(gpu.cores()) << 16;
 }
 
 // A tile of codes and the number of parts of k.
@@ -550,9 +542,9 @@ struct CodeTile {
 
 // The tile with the least expected time, in rounds of one tile a core. Staging
 // a row or column takes as long as 16 products (instructions of RADV on gfx1151
-// and gfx1201). Parts of k cost a start of 64 items, 8 bytes a sum, which take
-// as long as 512 products of a core, and a dispatch of some 4 us.
-CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
+// and gfx1201). Parts of k cost a start of 64 items, 8 bytes per sum, which
+// take as long as 512 products of a core, and a dispatch of some 4 us.
+CodeTile estimated_tile(const Target& gpu, const QuantShape& s) {
   constexpr Tile tiles_of_codes[] = {
       {64, 128, 1, 4}, {32, 128, 1, 4}, {32, 64, 1, 2}, {16, 64, 1, 2}};
   constexpr double dispatch = 6e6;
@@ -565,12 +557,13 @@ CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
   double least = std::numeric_limits<double>::infinity();
   for (auto& t : tiles_of_codes) {
     for (uint32_t parts = 1; parts <= most; parts *= 2) {
-      uint64_t groups = used * tiles(rows, t.bm) * tiles(s.n, t.bn) * parts;
-      double halves = std::max(2 * tiles(groups, caps.cores()), 3u);
+      uint64_t groups =
+          used * ceil_div(rows, t.bm) * ceil_div(s.n, t.bn) * parts;
+      double halves = std::max<uint64_t>(2 * ceil_div(groups, gpu.cores()), 3);
       double time = halves * (t.bm * t.bn + 16 * (t.bm + t.bn)) *
           (double(s.k) / parts + 64);
       time +=
-          parts > 1 ? dispatch + 1024.0 * parts * rows * s.n / caps.cores() : 0;
+          parts > 1 ? dispatch + 1024.0 * parts * rows * s.n / gpu.cores() : 0;
       if (time < least) {
         least = time;
         best = {t, parts};
@@ -582,53 +575,53 @@ CodeTile estimated_tile(const Caps& caps, const QuantShape& s) {
 
 // Taller tiles read weights less often if experts fill most of them
 // (docs/lab/2026-11-22-experts.md).
-QuantPlan plan_sorted(const Caps& caps, const Typed& s) {
-  auto units = units_of(caps, s);
+QuantPlan plan_sorted(const Target& gpu, const Typed& s) {
+  auto units = units_of(gpu, s);
   auto variant = [&](const Tile& t, uint32_t depth) {
     return QmmSortedVariant{
         s.common, units, s.sorted, false, t.bm, t.bn, t.wm, t.wn, depth};
   };
   auto v = variant({64, 128, 1, 4}, 32);
-  // Tests need parts on software devices too.
-  uint32_t parts = caps.software() && s.may_split && !s.sorted ? 2 : 1;
+  uint32_t parts = s.may_split && !s.sorted ? gpu.policy.sorted_parts : 1;
   if (narrow(units)) {
     // Each output has two sums: narrow subgroups do not spill with 8 rows of 32
     // columns each (ANV).
     auto flat = variant({32, 128, 4, 4}, 64);
     bool few = units.shape.m == 8;
-    bool fits = flat.shared_memory() <= caps.shared_memory;
+    bool fits = flat.shared_memory() <= gpu.caps.shared_memory;
     Tile half{64, 64, few ? 8u : 2u, 2};
     v = on_units(few && fits ? flat : variant(half, 32), units, 256);
-  } else if (!timed_tiles(caps)) {
-    auto best = estimated_tile(caps, s);
+  } else if (!gpu.policy.timed_tiles) {
+    auto best = estimated_tile(gpu, s);
     v = variant(best.tile, 32);
     parts = best.parts;
-  } else if (rows_of_expert(s) > tuning(caps).quant.tall_expert_rows) {
+  } else if (rows_of_expert(s) > gpu.policy.quant.tall_expert_rows) {
     auto tall = variant({128, 128, 2, 4}, 64);
-    v = tall.shared_memory() <= caps.shared_memory ? tall : v;
+    v = tall.shared_memory() <= gpu.caps.shared_memory ? tall : v;
   }
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
   constexpr uint32_t unit = 128; // whole groups and tiles
-  uint32_t part = tiles(tiles(s.k, parts), unit) * unit;
+  uint32_t part = ceil_div(ceil_div(s.k, parts), unit) * unit;
   if (part < s.k) {
     plan.k_split = part;
-    plan.splits = tiles(s.k, part);
+    plan.splits = ceil_div(s.k, part);
     v.SPLIT = true;
     plan.kernel = v;
   }
   return plan;
 }
 
-// Whether software devices use large tiles, since their shared memory is slow.
-bool repays_compiling(const QuantShape& s, uint64_t m) {
-  return m > 32 && m * s.n * s.k >= software_tuning.quant.compiled_products;
+// Whether serial devices use large tiles, since their shared memory is slow.
+bool repays_compiling(const Target& gpu, const QuantShape& s, uint64_t m) {
+  return gpu.policy.serial && m > 32 &&
+      m * s.n * s.k >= gpu.policy.quant.compiled_products;
 }
 
-QuantPlan plan_tiled(const Caps& caps, const Typed& s) {
+QuantPlan plan_tiled(const Target& gpu, const Typed& s) {
   QmmVariant v{s.common, s.transpose, s.sorted};
   uint64_t m = s.sorted ? s.batch : s.m;
-  if (caps.software()) {
-    bool large = repays_compiling(s, m);
+  if (gpu.policy.serial) {
+    bool large = repays_compiling(gpu, s, m);
     v.BM = large ? 64 : 32;
     v.BN = large ? 128 : 64;
     v.TM = large ? 16 : 8;
@@ -637,16 +630,16 @@ QuantPlan plan_tiled(const Caps& caps, const Typed& s) {
     v.BM = 32;
     v.BN = 64;
   }
-  // VEC is not timed on NVIDIA's GPUs.
-  v.VEC = !nvidia(caps) && s.transpose && s.x_aligned && s.k % 32 == 0;
-  if (v.VEC && v.BM == 64 && !caps.software()) {
+  v.VEC =
+      gpu.policy.vector_tiles && s.transpose && s.x_aligned && s.k % 32 == 0;
+  if (v.VEC && v.BM == 64 && !gpu.policy.serial) {
     v.TM = 8;
     auto rounds = [&](uint32_t width) {
-      uint64_t groups = s.batch * tiles(s.m, v.BM) * tiles(s.n, width);
-      return tiles(groups, caps.cores());
+      uint64_t groups = s.batch * ceil_div(s.m, v.BM) * ceil_div(s.n, width);
+      return ceil_div(groups, gpu.cores());
     };
     // Wider tiles if they fit and take no more rounds of the cores.
-    bool fits = caps.shared_memory >= (64 + 128) * 32 * sizeof(float);
+    bool fits = gpu.caps.shared_memory >= (64 + 128) * 32 * sizeof(float);
     v.BN = fits && 2 * rounds(128) <= rounds(64) ? 128 : 64;
   }
   QuantPlan plan = in_tiles(v, s, v.BM, v.BN);
@@ -657,32 +650,36 @@ QuantPlan plan_tiled(const Caps& caps, const Typed& s) {
 
 // Whether rows of x are rounded to bytes. The user must request it: 1 if bytes
 // multiply fast and matrix units cannot be used, 2 or 3 wherever possible.
-bool takes_dot(const Caps& caps, const Typed& s, int int8) {
+bool takes_dot(const Target& gpu, const Typed& s) {
+  int int8 = gpu.policy.int8;
   if (int8 == 0) {
     return false;
   }
   constexpr uint64_t most_bytes = 256 << 20; // of x, packed
   const ProductVariant& v = s.common;
   bool matrices = s.x_aligned && s.units.lanes;
-  bool fast = (caps.fast_dot_signed || caps.fast_dot_mixed) && !matrices;
+  bool fast =
+      (gpu.caps.fast_dot_signed || gpu.caps.fast_dot_mixed) && !matrices;
   bool asked = int8 > 1 || (int8 == 1 && fast);
   bool format = v.CODE == CODE_INTEGER || v.CODE == CODE_E2M1;
-  return asked && caps.integer_dot_product && format &&
+  return asked && gpu.caps.integer_dot_product && format &&
       v.GROUP % DOT_BLOCK == 0 && v.BATCH == BATCH_ONE && s.transpose &&
       !s.sorted && s.m > 8 && s.k > 0 &&
       uint64_t(s.m) * packed_row_words(s.k) * 4 <= most_bytes;
 }
 
-QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
-  bool mixed = int8 == 3 || (int8 == 1 && !caps.fast_dot_signed);
+QuantPlan plan_dot(const Target& gpu, const QuantShape& s) {
+  int int8 = gpu.policy.int8;
+  bool mixed = int8 == 3 || (int8 == 1 && !gpu.caps.fast_dot_signed);
   QmmDotVariant v{s.common, mixed};
-  if (caps.software()) {
+  bool serial = gpu.policy.serial;
+  if (serial) {
     v.BK = DOT_BLOCK; // compiles quickly
   }
-  if (caps.software() && repays_compiling(s, s.m)) {
+  if (repays_compiling(gpu, s, s.m)) {
     v.BN = 128;
     v.TM = v.TN = 8;
-  } else if (caps.software() || s.m <= 32) {
+  } else if (serial || s.m <= 32) {
     v.BM = 32;
   }
   return in_tiles(v, s, v.BM, v.BN);
@@ -690,84 +687,78 @@ QuantPlan plan_dot(const Caps& caps, const QuantShape& s, int int8) {
 
 } // namespace
 
-QuantPlan
-plan_quant(const Caps& caps, const QuantShape& s, int skinny, int int8) {
-  Typed shape(caps, s);
-  if (takes_dot(caps, shape, int8)) {
-    return plan_dot(caps, shape, int8);
+QuantPlan plan_quant(const Target& gpu, const QuantShape& s) {
+  Typed shape(gpu, s);
+  if (takes_dot(gpu, shape)) {
+    return plan_dot(gpu, shape);
   }
-  if (takes_dot_row(caps, shape)) {
-    return plan_dot_row(caps, shape);
+  if (takes_dot_row(gpu, shape)) {
+    return plan_dot_row(gpu, shape);
   }
-  bool asked = skinny > 0 && shape.m >= static_cast<uint32_t>(skinny);
-  auto& t = tuning(caps).quant;
-  bool fragments = takes_fragments(caps, shape, skinny);
+  auto& t = gpu.policy.quant;
+  bool fragments = takes_fragments(gpu, shape);
   bool wide = fragments && shape.n >= t.wide_outputs;
-  if (!asked && !wide && takes_matrices(caps, shape)) {
-    return plan_matrices(caps, shape);
+  if (!wide && takes_matrices(gpu, shape)) {
+    return plan_matrices(gpu, shape);
   }
   if (fragments) {
-    return plan_fragments(caps, shape);
+    return plan_fragments(gpu, shape);
   }
-  if (takes_tall(caps, shape, skinny)) {
-    return plan_tall(caps, shape);
+  if (takes_tall(gpu, shape)) {
+    return plan_tall(gpu, shape);
   }
-  if (takes_skinny(caps, shape, skinny)) {
-    return plan_skinny(caps, shape);
+  if (takes_skinny(gpu, shape)) {
+    return plan_skinny(gpu, shape);
   }
-  if (takes_sorted_fragments(caps, shape, skinny)) {
-    return plan_sorted_fragments(caps, shape);
+  if (takes_sorted_fragments(gpu, shape)) {
+    return plan_sorted_fragments(gpu, shape);
   }
-  if (takes_sorted_tall(caps, shape, skinny)) {
-    return plan_sorted_tall(caps, shape);
+  if (takes_sorted_tall(gpu, shape)) {
+    return plan_sorted_tall(gpu, shape);
   }
   // Tiles repay for sorted experts if each has several rows.
-  bool sorted = takes_sorted(caps, shape);
-  uint32_t vectors = sorted && repays_packing(caps, shape) ? t.few_rows - 1
-      : shape.transpose                                    ? t.vector_rows
-                        : t.plain_vector_rows;
+  bool sorted = takes_sorted(gpu, shape);
+  uint32_t vectors = sorted && repays_packing(gpu, shape) ? t.packed_vector_rows
+      : shape.transpose                                   ? t.vector_rows
+                                                          : t.plain_vector_rows;
   bool tiled = shape.sorted ? shape.batch >= t.sorted_rows &&
           rows_of_expert(shape) >= t.sorted_expert_rows
                             : shape.m > vectors;
   if (tiled) {
     if (sorted) {
-      return plan_sorted(caps, shape);
+      return plan_sorted(gpu, shape);
     }
-    return shape.x_aligned && shape.units.lanes ? plan_coopmat(caps, shape)
-                                                : plan_tiled(caps, shape);
+    return shape.x_aligned && shape.units.lanes ? plan_coopmat(gpu, shape)
+                                                : plan_tiled(gpu, shape);
   }
-  return shape.transpose ? plan_matvec(caps, shape) : plan_vecmat(caps, shape);
+  return shape.transpose ? plan_matvec(gpu, shape) : plan_vecmat(gpu, shape);
 }
 
-bool dequantizes_first(
-    const Caps& caps,
-    const QuantShape& shape,
-    int rows,
-    int int8) {
-  Typed s(caps, shape);
-  auto& t = tuning(caps).quant;
-  if (takes_dot(caps, s, int8) || (rows < 0 && takes_tall(caps, s, rows))) {
+bool dequantizes_first(const Target& gpu, const QuantShape& shape) {
+  Typed s(gpu, shape);
+  auto& t = gpu.policy.quant;
+  uint32_t rows = gpu.policy.dequantize_rows;
+  if (takes_dot(gpu, s) || (!rows && takes_tall(gpu, s))) {
     return false;
   }
-  if (rows < 0) {
+  if (!rows) {
     // Only products along k support f16 matrices.
     bool halves = s.halves.lanes;
-    bool codes = takes_sorted(caps, s);
+    bool codes = takes_sorted(gpu, s);
     rows = codes && halves        ? 0
         : codes                   ? t.codes_dequantize_rows
         : halves && s.transpose   ? t.halves_dequantize_rows
         : halves || s.units.lanes ? t.dequantize_rows
                                   : 0;
   }
-  return rows > 0 && s.m >= static_cast<uint32_t>(rows) &&
-      s.common.BATCH == BATCH_ONE &&
+  return rows && s.m >= rows && s.common.BATCH == BATCH_ONE &&
       uint64_t(s.n) * s.k * size_of(s.common.T) <= uint64_t(t.dequantize_mib)
           << 20;
 }
 
-uint32_t quantize_lanes(const Caps& caps, const FormatVariant& format) {
-  uint32_t lanes = format.CODE == CODE_INTEGER ? tiles(format.GROUP, 32) : 1;
-  return lanes <= caps.lanes() ? lanes : 1;
+uint32_t quantize_lanes(const Target& gpu, const FormatVariant& format) {
+  uint32_t lanes = format.CODE == CODE_INTEGER ? ceil_div(format.GROUP, 32) : 1;
+  return lanes <= gpu.policy.lanes ? lanes : 1;
 }
 
 } // namespace mlx::core::vulkan

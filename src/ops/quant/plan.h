@@ -10,7 +10,7 @@
 #include "kernels/quant/qmm_fragments.h"
 #include "kernels/quant/qmm_skinny.h"
 #include "kernels/quant/qmm_tall.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -48,25 +48,13 @@ struct QuantPlan {
   const char* why = ""; // reason why no faster path is used
 };
 
-// `skinny`: rows of x from which products of few rows use matrix units; -1: the
-// measured number (docs/lab/2026-11-22-few-rows.md), 0: never. `int8`:
-// Config::int8_activations.
-QuantPlan plan_quant(
-    const Caps& caps,
-    const QuantShape& shape,
-    int skinny = -1,
-    int int8 = 0);
+QuantPlan plan_quant(const Target& gpu, const QuantShape& shape);
 
-// Whether to dequantize w first, into at most 256 MiB, and run a dense product.
-// `rows`: rows of x from which to do so; -1: the measured number
-// (docs/lab/2026-11-22-matrix-units.md), 0: never. `int8`: as above.
-bool dequantizes_first(
-    const Caps& caps,
-    const QuantShape& shape,
-    int rows,
-    int int8 = 0);
+// Whether to dequantize w first, into at most 256 MiB, and run a dense product
+// (docs/lab/2026-11-22-matrix-units.md).
+bool dequantizes_first(const Target& gpu, const QuantShape& shape);
 
 // Invocations of quantize.comp that share a group: 32 integers each.
-uint32_t quantize_lanes(const Caps& caps, const FormatVariant& format);
+uint32_t quantize_lanes(const Target& gpu, const FormatVariant& format);
 
 } // namespace mlx::core::vulkan

@@ -159,11 +159,10 @@ void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
 std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape) {
   auto& c = config();
   shape.may_split = !c.disabled("splits");
-  const Caps& caps = tuned(enc.caps(), shape);
+  const Target& target = tuned(enc.target(), shape);
   std::optional<QuantPlan> plan;
-  if (!dequantizes_first(
-          caps, shape, c.test.dequantize_rows, c.int8_activations)) {
-    plan = plan_quant(caps, shape, c.test.skinny_rows, c.int8_activations);
+  if (!dequantizes_first(target, shape)) {
+    plan = plan_quant(target, shape);
   }
   if (c.debug_paths) {
     count(shape, plan ? &*plan : nullptr);

@@ -45,7 +45,7 @@ void quantize(
     inputs.emplace_back(*global_scale);
   }
   FormatVariant format{type_of(w), f, global_scale.has_value()};
-  uint32_t lanes = quantize_lanes(enc.caps(), format);
+  uint32_t lanes = quantize_lanes(enc.target(), format);
   auto& k = enc.kernel(QuantizeVariant{format, roundtrip, by_fours(w), lanes});
   uint32_t invocations = count32(call, w, w.size() / f.group * lanes);
   QuantizeArgs args{.groups = invocations / lanes};

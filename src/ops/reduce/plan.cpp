@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "vk/integers.h"
+
 namespace mlx::core::vulkan {
 
 namespace {
@@ -16,10 +18,6 @@ int team_lanes(uint64_t outputs, uint64_t extent) {
   return extent <= 16                                     ? 1
       : extent <= 512 && (outputs >= 64 || extent <= 128) ? 32
                                                           : 256;
-}
-
-uint64_t divide_up(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
 }
 
 } // namespace
@@ -54,7 +52,7 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   Type acc = truth ? Type::u32 : accumulator(p.out);
   bool vec = acc == Type::f32 && p.aligned && p.even_reduced;
   if (columns) {
-    // With four outputs an invocation, few outputs would leave cores idle; few
+    // With four outputs per invocation, few outputs would leave cores idle; few
     // elements are all in flight.
     bool busy = p.outputs >= 512 && p.outputs * p.extent >= uint64_t(1) << 24;
     vec = vec && p.kept_stride == 1 && p.kept_extent % 4 == 0 &&
@@ -72,16 +70,15 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   // Few outputs of many elements are reduced in parallel parts, then the parts.
   // Columns need more parts, because an invocation has few loads in flight.
   uint64_t team_outputs = columns && vec ? 4 : 1;
-  uint64_t groups = divide_up(p.outputs, team_outputs * group_size / lanes);
+  uint64_t groups = ceil_div(p.outputs, team_outputs * group_size / lanes);
   uint64_t part = columns ? 512 : 8192;
   uint64_t enough = columns ? 1024 : 256, most = columns ? 4096 : 1024;
   uint64_t splits = 1, chunk = p.extent;
   if (groups < enough && p.extent >= 2 * part) {
-    splits =
-        std::min(divide_up(p.extent, part), columns ? most / groups : most);
-    chunk = divide_up(p.extent, splits);
-    chunk = columns ? chunk : divide_up(chunk, 1024) * 1024;
-    splits = divide_up(p.extent, chunk);
+    splits = std::min(ceil_div(p.extent, part), columns ? most / groups : most);
+    chunk = ceil_div(p.extent, splits);
+    chunk = columns ? chunk : ceil_div(chunk, 1024) * 1024;
+    splits = ceil_div(p.extent, chunk);
   }
 
   Type to = splits > 1 && acc == Type::f32 ? Type::f32 : p.out;
@@ -100,7 +97,7 @@ ReducePlan plan_reduce(const ReduceProblem& p) {
   if (columns) {
     return {filled(ReduceColVariant{}), parts, groups * splits};
   }
-  uint64_t row_groups = divide_up(p.outputs * splits, group_size / lanes);
+  uint64_t row_groups = ceil_div(p.outputs * splits, group_size / lanes);
   return {filled(ReduceVariant{}), parts, row_groups};
 }
 
@@ -114,9 +111,9 @@ ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
   }
   uint64_t splits = 1, chunk = p.extent;
   if (lanes == 256 && p.outputs < 128 && p.extent >= 16384) {
-    splits = std::min(divide_up(p.extent, 4096), 1024 / p.outputs);
-    chunk = divide_up(p.extent, splits);
-    splits = divide_up(p.extent, chunk);
+    splits = std::min(ceil_div(p.extent, 4096), 1024 / p.outputs);
+    chunk = ceil_div(p.extent, splits);
+    splits = ceil_div(p.extent, chunk);
   }
   ArgReduceVariant variant{
       .T = p.in,
@@ -127,7 +124,7 @@ ArgReducePlan plan_arg_reduce(const ArgReduceProblem& p) {
       .JOIN = false,
       .LARGE = p.large};
   ReduceParts parts{p.outputs, p.extent, chunk, splits};
-  return {variant, parts, divide_up(p.outputs * splits, group_size / lanes)};
+  return {variant, parts, ceil_div(p.outputs * splits, group_size / lanes)};
 }
 
 ArgReduceVariant ArgReducePlan::join() const {
@@ -138,22 +135,22 @@ ArgReduceVariant ArgReducePlan::join() const {
 }
 
 uint64_t ArgReducePlan::join_groups() const {
-  return divide_up(parts.outputs, group_size / 32);
+  return ceil_div(parts.outputs, group_size / 32);
 }
 
 ScanPlan
-plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent) {
+plan_scan(const Target& gpu, uint64_t lines, uint64_t stride, uint64_t extent) {
   bool alone = extent <= 32 ||
-      (lines >= 4096 && (stride > 1 || (caps.software() && extent <= 1024)));
-  uint64_t fours = std::min<uint64_t>(divide_up(extent, 4), 256);
+      (lines >= 4096 && (stride > 1 || extent <= gpu.policy.scan_alone));
+  uint64_t fours = std::min<uint64_t>(ceil_div(extent, 4), 256);
   ScanPlan plan{
       alone ? 1 : static_cast<int>(std::bit_ceil(fours)),
       {lines, stride, extent, extent, 1}};
   constexpr uint64_t part = 8192;
   if (!alone && extent >= 4 * part && lines < 128) {
-    uint64_t parts = std::min<uint64_t>(divide_up(extent, part), 1024);
-    plan.args.chunk = divide_up(divide_up(extent, parts), 1024) * 1024;
-    plan.args.parts = divide_up(extent, plan.args.chunk);
+    uint64_t parts = std::min<uint64_t>(ceil_div(extent, part), 1024);
+    plan.args.chunk = ceil_div(ceil_div(extent, parts), 1024) * 1024;
+    plan.args.parts = ceil_div(extent, plan.args.chunk);
   }
   return plan;
 }

@@ -8,7 +8,7 @@
 #include "kernels/arg_reduce.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -64,6 +64,6 @@ struct ScanPlan {
   ScanArgs args;
 };
 ScanPlan
-plan_scan(const Caps& caps, uint64_t lines, uint64_t stride, uint64_t extent);
+plan_scan(const Target& gpu, uint64_t lines, uint64_t stride, uint64_t extent);
 
 } // namespace mlx::core::vulkan

@@ -51,7 +51,7 @@ void scan_gpu_inplace(
   // An axis of one item may have any stride.
   uint64_t stride = extent == 1 ? 1 : in.strides()[axis];
   auto [lanes, args] =
-      plan_scan(enc.caps(), in.data_size() / extent, stride, extent);
+      plan_scan(enc.target(), in.data_size() / extent, stride, extent);
   if (args.lines == 0) {
     return;
   }

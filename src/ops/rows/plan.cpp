@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/tuning.h"
-
 namespace mlx::core::vulkan {
 
 namespace {
@@ -41,8 +39,8 @@ RowParts row_parts(uint64_t rows, uint32_t length) {
   return {(length + chunk - 1) / chunk, chunk};
 }
 
-NormVariant plan_norm(const Caps& caps, const NormProblem& p) {
-  auto lanes = static_cast<int>(tuning(caps).forms.norm_lanes);
+NormVariant plan_norm(const Target& gpu, const NormProblem& p) {
+  auto lanes = static_cast<int>(gpu.policy.forms.norm_lanes);
   auto team = lanes ? team_of(lanes, p.n, 8) : row_team(p.n);
   return {
       .T = p.type,
@@ -68,23 +66,18 @@ SortTile sort_tile(uint32_t length, size_t itemsize, bool arg) {
   return {lanes, items, std::max(64 / lanes, 1)};
 }
 
-bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n) {
-  uint64_t most = caps.software() ? 1 << 23 : uint64_t(caps.cores()) << 19;
+bool sorts_by_ranks(const Target& gpu, uint64_t rows, uint64_t n) {
+  uint64_t most = uint64_t(gpu.cores()) * gpu.policy.rank_comparisons;
   return n <= 1 << 16 && rows <= most && rows * n * n <= most;
 }
 
-bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n) {
+bool counts_tile(const Target& gpu, Type t, uint64_t rows, uint64_t n) {
   bool integers = t == Type::u32 || t == Type::i32;
-  return integers && !caps.software() && rows == 1 && n > 64 && n <= 1024;
+  return integers && rows == 1 && n > 64 && n <= gpu.policy.counted_items;
 }
 
-std::optional<RadixPlan> plan_radix(
-    const Caps& caps,
-    Type t,
-    bool arg,
-    uint64_t rows,
-    uint32_t n,
-    int least) {
+std::optional<RadixPlan>
+plan_radix(const Target& gpu, Type t, bool arg, uint64_t rows, uint32_t n) {
   constexpr uint64_t most_tiles = 1 << 20; // counts of 1 GiB
   RadixVariant v{
       .STEP = "Scatter",
@@ -94,7 +87,7 @@ std::optional<RadixPlan> plan_radix(
       .ARG = arg,
       .FIRST = false,
       .LAST = false,
-      .SG = static_cast<int>(caps.matrix_subgroup())};
+      .SG = static_cast<int>(gpu.caps.matrix_subgroup())};
   if (v.T == Type::u64) {
     return {};
   }
@@ -104,19 +97,16 @@ std::optional<RadixPlan> plan_radix(
     v.ORDER = "Float";
     v.INF = t == Type::f16 ? 0x7c00 : t == Type::bf16 ? 0x7f80 : 0x7f800000;
   }
-  // Merge sort is faster for shorter rows, and on llvmpipe for all rows
-  // (docs/lab/2026-11-23-sorting.md).
-  if (least < 0) {
-    least = caps.software() ? 0 : v.T == Type::u32 ? 1 << 17 : 1 << 14;
-  }
-  if (!least || n < uint32_t(least) || v.SG < 8 || v.SG > 64) {
+  auto& policy = gpu.policy;
+  uint32_t least = v.T == Type::u32 ? policy.radix_words : policy.radix_items;
+  if (!least || n < least || v.SG < 8 || v.SG > 64) {
     return {};
   }
   uint32_t tile = RADIX_SUBGROUPS * v.SG * RADIX_ITEMS;
   uint64_t tiles = rows * ((n + tile - 1) / tile);
   uint32_t shared =
       4 * (tile + (RADIX_SUBGROUPS + 2) * RADIX_DIGITS + RADIX_DIGITS / v.SG);
-  if (tiles > most_tiles || shared > caps.shared_memory) {
+  if (tiles > most_tiles || shared > gpu.caps.shared_memory) {
     return {};
   }
   return RadixPlan{v, tile, v.T == Type::u32 ? 4u : v.T == Type::u16 ? 2u : 1u};

@@ -8,7 +8,7 @@
 
 #include "kernels/radix.h"
 #include "kernels/rows.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -36,7 +36,7 @@ struct NormProblem {
   uint32_t n; // items of a row
   bool layer, weight, bias, vec;
 };
-NormVariant plan_norm(const Caps& caps, const NormProblem& p);
+NormVariant plan_norm(const Target& gpu, const NormProblem& p);
 
 // Gradients of norms: a workgroup takes `rows` rows.
 struct NormVjpPlan {
@@ -57,11 +57,11 @@ SortTile sort_tile(uint32_t length, size_t itemsize, bool arg);
 
 // Whether contiguous rows too long for one workgroup are rank-sorted: n * n
 // comparisons in one dispatch, if cheaper than the dispatches of a merge sort.
-bool sorts_by_ranks(const Caps& caps, uint64_t rows, uint64_t n);
+bool sorts_by_ranks(const Target& gpu, uint64_t rows, uint64_t n);
 // Whether counting is faster than a tile's sort too: for a single row, such as
 // the experts of a few tokens. Floats stay with the tile's sort, which the rule
-// for routers matches (docs/lab/2026-11-25-rows.md).
-bool counts_tile(const Caps& caps, Type t, uint64_t rows, uint64_t n);
+// for routers matches (docs/lab/2026-11-26-rows.md).
+bool counts_tile(const Target& gpu, Type t, uint64_t rows, uint64_t n);
 
 // Radix sort of long rows with keys of up to 32 bits, for fixed subgroup sizes;
 // empty if a merge sort is better. tile and digits: of step Scatter.
@@ -69,13 +69,8 @@ struct RadixPlan {
   RadixVariant scatter; // without FIRST and LAST
   uint32_t tile, digits;
 };
-std::optional<RadixPlan> plan_radix(
-    const Caps& caps,
-    Type t,
-    bool arg,
-    uint64_t rows,
-    uint32_t n,
-    int least = -1); // as TestHooks::radix_items (vk/config.h)
+std::optional<RadixPlan>
+plan_radix(const Target& gpu, Type t, bool arg, uint64_t rows, uint32_t n);
 // The variants of a digit's steps, made from that of step Scatter.
 RadixVariant radix_scatter(const RadixPlan& plan, uint32_t digit);
 RadixVariant radix_count(RadixVariant scatter);

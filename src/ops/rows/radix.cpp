@@ -7,8 +7,7 @@ namespace mlx::core::vulkan {
 bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg) {
   uint32_t n = in.ndim() == 0 ? 1 : in.shape(-1);
   uint64_t rows = in.size() / n;
-  auto plan = plan_radix(
-      enc.caps(), type_of(in), arg, rows, n, config().test.radix_items);
+  auto plan = plan_radix(enc.target(), type_of(in), arg, rows, n);
   if (!plan) {
     return false;
   }

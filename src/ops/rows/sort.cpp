@@ -138,8 +138,8 @@ void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
   SortTile tile = sort_tile(n, in.itemsize(), arg);
   rows.tiles = (n + tile.size() - 1) / tile.size();
   bool by_ranks = rows.tiles > 1
-      ? sorts_by_ranks(enc.caps(), rows.count, n)
-      : counts_tile(enc.caps(), type_of(in), rows.count, n);
+      ? sorts_by_ranks(enc.target(), rows.count, n)
+      : counts_tile(enc.target(), type_of(in), rows.count, n);
   if (by_ranks && rows.post == 1 && in.flags().row_contiguous) {
     return sort_by_ranks(enc, in, out, arg, n);
   }

@@ -9,149 +9,97 @@
 
 #include "ops/tuned/visit.h"
 #include "pipeline/hash.h"
-#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
+// Classes of policies, and cores of a usual device of theirs, which tests take
+// for this one.
 struct Class {
   const char* name;
-  uint32_t vendor, min_subgroup;
-  std::string_view device;
-  uint32_t cores; // of a usual one, where plans take a device for it
+  uint32_t cores;
   bool tried = true; // tuning tries its plans on other devices
 };
 constexpr Class classes[] = {
-    {"nvidia", 0x10de, 0, "", 0},
-    {"amd", 0x1002, 0, "", 40}, // Strix Halo
-    {"intel", 0x8086, 16, "", 20}, // Arc B580
-    {"least", 0, 0, "", 0},
-    {"apple", 0, 0, "Apple", 8, false}, // M1
-    {"adreno", 0x5143, 0, "", 6, false}}; // 740
+    {"nvidia", 0},
+    {"amd", 40}, // Strix Halo
+    {"intel", 20}, // Arc B580
+    {"least", 0},
+    {"apple", 8, false}, // M1
+    {"adreno", 6, false}}; // 740
 
-Caps without_matrices(Caps c) {
-  c.coopmat_f16 = c.coopmat_bf16 = c.half_items = c.known_fragments = false;
-  return c;
-}
-
-// The device, judged as one of the class. Lanes stay: they are the driver's.
-Caps judged_as(Caps c, const Class& as) {
-  auto& row = gpu_class(as.vendor, as.device, as.min_subgroup);
-  c.vendor_id = as.vendor;
-  c.registers = row.registers;
-  c.held_values = row.held_values;
-  c.mask_values = row.mask_values;
-  return c;
-}
-
-constexpr uint32_t always = 1 << 30; // more rows, items of k or keys than any
 struct Change {
   const char* name;
-  void (*apply)(Caps&, Tuning&);
+  void (*apply)(Policy&);
 };
-#define SET(member, value)                                          \
-  {                                                                 \
-#member "=" #value, [](Caps&, Tuning & t) { t.member = value; } \
+constexpr uint32_t always = never;
+#define SET(member, value)                                   \
+  {                                                          \
+#member "=" #value, [](Policy & p) { p.member = value; } \
   }
+#define SET2(member, a, b) SET(member, a), SET(member, b)
+#define SET4(member, a, b, c, d) SET2(member, a, b), SET2(member, c, d)
 constexpr Change changes[] = {
-    {"cores/2", [](Caps& c, Tuning&) { c.core_count = (c.cores() + 1) / 2; }},
-    {"cores*2", [](Caps& c, Tuning&) { c.core_count = 2 * c.cores(); }},
-    {"cores*8", [](Caps& c, Tuning&) { c.core_count = 8 * c.cores(); }},
-    {"no fragments", [](Caps& c, Tuning&) { c.known_fragments = false; }},
-    {"no matrices", [](Caps& c, Tuning&) { c = without_matrices(c); }},
-    SET(forms.fragments_parts, 2),
-    SET(forms.fragments_parts, 4),
+    {"cores/2", [](Policy& p) { p.cores = (p.cores + 1) / 2; }},
+    {"cores*2", [](Policy& p) { p.cores *= 2; }},
+    {"cores*8", [](Policy& p) { p.cores *= 8; }},
+    {"no fragments", [](Policy& p) { p.fragments = false; }},
+    {"no matrices", [](Policy& p) { p.matrices = false; }},
+    SET2(forms.fragments_parts, 2, 4),
     SET(forms.fragments_parts, 8),
-    SET(forms.fragments_depth, 1),
-    SET(forms.fragments_depth, 2),
-    SET(forms.fragments_ahead, 1),
-    SET(forms.fragments_ahead, 2),
-    SET(forms.tall_rows, 32),
-    SET(forms.tall_rows, 64),
+    SET2(forms.fragments_depth, 1, 2),
+    SET2(forms.fragments_ahead, 1, 2),
+    SET2(forms.tall_rows, 32, 64),
     SET(forms.tall_rows, 96),
-    SET(forms.norm_lanes, 32),
-    SET(forms.norm_lanes, 64),
-    SET(forms.norm_lanes, 128),
-    SET(forms.norm_lanes, 256),
-    SET(quant.few_rows, 2),
-    SET(quant.few_rows, always),
-    SET(quant.wide_outputs, 1),
-    SET(quant.wide_outputs, always),
+    SET4(forms.norm_lanes, 32, 64, 128, 256),
+    SET2(quant.few_rows, 2, always),
+    SET2(quant.wide_outputs, 1, always),
     SET(quant.small_group_rows, 64),
-    SET(quant.fragments_k, 1),
-    SET(quant.fragments_k, always),
-    SET(quant.fragments_rows, 64),
-    SET(quant.fragments_rows, 0),
+    SET2(quant.fragments_k, 1, always),
+    SET2(quant.fragments_rows, 64, 0),
     SET(quant.least_tall_rows, 65),
     SET(quant.most_tall_rows, 0),
-    SET(quant.most_tall_byte_rows, 0),
-    SET(quant.most_tall_byte_rows, always),
-    SET(quant.tall_weights, 1),
-    SET(quant.tall_weights, always),
-    SET(quant.tall_groups, 1),
-    SET(quant.tall_groups, 4),
+    SET2(quant.most_tall_byte_rows, 0, always),
+    SET2(quant.tall_weights, 1, always),
+    SET2(quant.tall_groups, 1, 4),
     SET(quant.split_tall_k, 512),
-    SET(quant.dot_row_k, 1),
-    SET(quant.dot_row_k, always),
+    SET2(quant.dot_row_k, 1, always),
     SET(quant.most_dot_row_k, always),
-    SET(quant.matvec_groups, 1),
-    SET(quant.matvec_groups, 4),
-    SET(quant.busy_subgroups, 0),
-    SET(quant.busy_subgroups, 64),
-    SET(quant.shared_k, 0),
-    SET(quant.shared_k, always),
-    SET(quant.vector_rows, 2),
-    SET(quant.vector_rows, 32),
-    SET(quant.plain_vector_rows, 1),
-    SET(quant.plain_vector_rows, 16),
-    SET(quant.sorted_expert_rows, 1),
-    SET(quant.sorted_expert_rows, 16),
-    SET(quant.few_expert_rows, 0),
-    SET(quant.few_expert_rows, 64),
-    SET(quant.tall_expert_rows, 16),
-    SET(quant.tall_expert_rows, always),
-    SET(quant.flat_rows, 0),
-    SET(quant.flat_rows, 128),
-    SET(quant.flat_expert_rows, 0),
-    SET(quant.flat_expert_rows, 64),
-    SET(quant.tall_rows, 0),
-    SET(quant.tall_rows, always),
-    SET(quant.dequantize_rows, 16),
-    SET(quant.dequantize_rows, always),
-    SET(quant.halves_dequantize_rows, 16),
-    SET(quant.halves_dequantize_rows, always),
-    SET(quant.codes_dequantize_rows, 16),
-    SET(quant.codes_dequantize_rows, always),
-    SET(quant.compiled_weights, 1),
-    SET(quant.compiled_weights, always),
-    SET(gemm.few_rows, 0),
-    SET(gemm.few_rows, 128),
+    SET2(quant.matvec_groups, 1, 4),
+    SET2(quant.busy_subgroups, 0, 64),
+    SET2(quant.shared_k, 0, always),
+    SET2(quant.vector_rows, 2, 32),
+    SET2(quant.plain_vector_rows, 1, 16),
+    SET2(quant.sorted_expert_rows, 1, 16),
+    SET2(quant.few_expert_rows, 0, 64),
+    SET2(quant.tall_expert_rows, 16, always),
+    SET2(quant.flat_rows, 0, 128),
+    SET2(quant.flat_expert_rows, 0, 64),
+    SET2(quant.tall_rows, 0, always),
+    SET2(quant.dequantize_rows, 16, always),
+    SET2(quant.halves_dequantize_rows, 16, always),
+    SET2(quant.codes_dequantize_rows, 16, always),
+    SET2(quant.compiled_weights, 1, always),
+    SET2(gemm.few_rows, 0, 128),
     SET(gemm.apart_vectors, 8),
-    SET(gemm.split_groups, 1),
-    SET(gemm.split_groups, 4),
+    SET2(gemm.split_groups, 1, 4),
     SET(gemm.split_parts, 1),
     SET(gemm.split_dot_k, 512),
     SET(gemm.split_skinny_k, 256),
     SET(gemm.split_matrices_k, 128),
-    SET(gemm.split_large_k, 128),
-    SET(gemm.split_large_k, always),
+    SET2(gemm.split_large_k, 128, always),
     SET(gemm.wide_matrices_k, always),
-    SET(gemm.large_quarters, 1),
-    SET(gemm.large_quarters, 8),
-    SET(attention.short_keys, 0),
-    SET(attention.short_keys, 4096),
-    SET(attention.two_rows_keys, 0),
-    SET(attention.two_rows_keys, always),
-    SET(attention.split_groups, 1),
-    SET(attention.split_groups, 4),
-    SET(attention.cheap_splits, 4),
-    SET(attention.cheap_splits, 64),
+    SET2(gemm.large_quarters, 1, 8),
+    SET2(attention.short_keys, 0, 4096),
+    SET2(attention.two_rows_keys, 0, always),
+    SET2(attention.split_groups, 1, 4),
+    SET2(attention.cheap_splits, 4, 64),
     SET(attention.most_splits, 8),
-    SET(attention.halves_queries, 0),
-    SET(attention.halves_queries, always),
-    SET(attention.wide_head, 0),
-    SET(attention.wide_head, always)};
+    SET2(attention.halves_queries, 0, always),
+    SET2(attention.wide_head, 0, always)};
+#undef SET4
+#undef SET2
 #undef SET
 
 // Calls f(name, value, whether it is in buckets) for each member of a class.
@@ -267,46 +215,46 @@ Candidate describe(const Caps& caps, const V& v, const PlanParts& parts) {
 
 } // namespace
 
-View& Views::add(std::string name, const Caps& caps) {
-  View& v = views_.emplace_back(View{std::move(name), caps, tuning(caps)});
-  v.caps.thresholds = &v.thresholds;
-  return v;
-}
-
-Views::Views(const Caps& device, std::string_view as) {
-  View& own = add("", device);
+Views::Views(const Target& device, std::string_view as) {
+  auto add = [&](std::string name, const Policy& policy) -> Policy& {
+    views_.push_back({std::move(name), {device.caps, policy}});
+    return views_.back().target.policy;
+  };
+  auto judged_as = [&](const char* name) {
+    auto& c = config();
+    return policy_of(device.caps, c.test, c.int8_activations, name);
+  };
+  Policy& own = add("", device.policy);
   for (auto& c : classes) {
     if (c.name == as) {
-      own.caps = judged_as(own.caps, c);
-      own.caps.core_count = c.cores;
-      if (own.caps.software()) { // whose own plans no GPU runs
-        own.caps.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-      }
-      own.caps.known_fragments = false;
-      own.caps = as == "least" ? without_matrices(own.caps) : own.caps;
+      own = judged_as(c.name);
+      own.cores = c.cores ? c.cores : own.cores;
+      own.fragments = false;
+      own.matrices = as != "least";
     }
   }
   for (auto& change : changes) {
     if (change.name == as) {
-      change.apply(own.caps, own.thresholds);
+      change.apply(own);
     }
   }
-  add("device", device);
-  for (auto& c : classes) {
-    if (c.tried) {
-      add(c.name, judged_as(device, c));
-    }
-  }
+  add("device", device.policy);
   std::vector<std::string> bases{""};
-  if (device.vendor_id != classes[0].vendor || !as.empty()) {
-    bases.push_back(classes[0].name);
+  if (!own.serial) {
+    for (auto& c : classes) {
+      if (c.tried) {
+        add(c.name, judged_as(c.name));
+      }
+    }
+    if (device.policy.name != std::string_view("NVIDIA") || !as.empty()) {
+      bases.push_back(classes[0].name);
+    }
   }
   for (auto& base : bases) {
-    const View& from = views_[find(base)];
+    Policy from = views_[find(base)].target.policy;
     for (auto& change : changes) {
       std::string prefix = base.empty() ? "" : base + " ";
-      View& v = add(prefix + change.name, from.caps);
-      change.apply(v.caps, v.thresholds);
+      change.apply(add(prefix + change.name, from));
     }
   }
 }
@@ -318,10 +266,12 @@ int Views::find(std::string_view name) const {
 }
 
 Candidate plan_of(const Views& views, uint32_t view, const Planned& p) {
-  auto& caps = views[view].caps;
+  auto& target = views[view].target;
   Candidate plan{0, "dequantize, then a dense product", 1};
-  auto take = [&](auto& v, auto& parts) { plan = describe(caps, v, parts); };
-  std::visit([&](auto& problem) { visit_plan(caps, problem, take); }, p);
+  auto take = [&](auto& v, auto& parts) {
+    plan = describe(target.caps, v, parts);
+  };
+  std::visit([&](auto& problem) { visit_plan(target, problem, take); }, p);
   plan.view = view;
   return plan;
 }
@@ -431,14 +381,13 @@ bool holds(const Views& views, uint32_t view, const Choice& c, Planned p) {
 std::vector<std::string> rows_of(
     const Caps& device,
     std::span<const EmbeddedSource> rows) {
-  auto& row =
-      gpu_class(device.vendor_id, device.name, device.min_subgroup_size);
+  std::string_view own = policy_of(device).name;
   std::vector<std::string> found;
   for (std::string_view name; auto& file : rows) {
     name = file.name;
     auto slash = name.find('/');
     auto chip = name.substr(slash + 1, name.rfind(".json") - slash - 1);
-    if (name.substr(0, slash) == row.name &&
+    if (name.substr(0, slash) == own &&
         device.name.find(chip) != device.name.npos) {
       found.push_back(file.text);
     }

@@ -1,7 +1,7 @@
 // Alternatives to a plan: what plans choose if they see the device as another
 // class of device, or judge by another threshold; and choices among them as
 // text (JSON), of which the source tree has some for chips:
-// src/ops/tuned/rows/CLASS/CHIP.json, with a class of vk/gpu_class.h and a part
+// src/ops/tuned/rows/CLASS/CHIP.json, with the name of a policy and a part
 // of the device's name. Pure functions, tested without a GPU.
 #pragma once
 
@@ -19,8 +19,8 @@
 #include "ops/gemm/plan.h"
 #include "ops/quant/plan.h"
 #include "ops/rows/plan.h"
-#include "ops/tuning.h"
 #include "pipeline/sources.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -31,19 +31,17 @@ constexpr uint32_t plans_version = 2;
 using Planned =
     std::variant<QuantShape, GemmProblem, AttentionProblem, NormProblem>;
 
-// How plans may see a device: what it can do stays; what plans judge by
-// (vendor, registers, cores, thresholds) differs.
+// How plans may judge a device.
 struct View {
   std::string name; // "" by default, "intel", "quant.few_rows=2", ...
-  Caps caps;
-  Tuning thresholds;
+  Target target;
 };
 
 class Views {
  public:
   // `as` (test hook) names the class or the change of plan.cpp that the default
   // view has; empty: the device as it is.
-  explicit Views(const Caps& device, std::string_view as = "");
+  explicit Views(const Target& device, std::string_view as = "");
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;
 
@@ -57,9 +55,7 @@ class Views {
   int find(std::string_view name) const;
 
  private:
-  View& add(std::string name, const Caps& caps);
-
-  std::deque<View> views_; // caps point to their thresholds
+  std::deque<View> views_;
 };
 
 struct Candidate {

@@ -12,7 +12,6 @@
 #include <unordered_map>
 
 #include "mlx/version.h"
-#include "ops/matrix_tiles.h"
 #include "pipeline/disk_cache.h"
 #include "pipeline/hash.h"
 #include "vk/config.h"
@@ -38,16 +37,17 @@ struct Entry {
 using Table = std::unordered_map<uint64_t, Entry>;
 
 struct State {
-  explicit State(const Caps& device) : device(device) {}
+  explicit State(const Target& t) : caps(t.caps), device(caps, t.policy) {}
 
-  const Caps device;
+  const Caps caps;
+  const Target device;
   std::atomic<const Table*> table{nullptr}; // replaced ones are leaked
   std::atomic<uint64_t> sizes{0}; // size_bit() of problems to look up
   std::mutex mutex;
   std::atomic<bool> recording{false};
   std::map<uint64_t, Recorded> recorded; // under mutex
 
-  // Some 150 copies of caps and thresholds.
+  // Some 150 policies.
   const Views& views() {
     std::call_once(once, [&] { // leaked, as this is
       views_ = new Views(device, config().test.plans);
@@ -115,12 +115,12 @@ std::vector<Choice> stored_choices(const Caps& device) {
   return *found;
 }
 
-State& state_of(const Caps& device) {
+State& state_of(const Target& device) {
   static auto* made = [&] { // leaked: used at exit
     auto* s = new State(device);
-    s->use(stored_choices(device));
+    s->use(stored_choices(device.caps));
     state_ = s;
-    if (!timed_tiles(device) && s->table.load()->empty()) {
+    if (!device.policy.timed_tiles && s->table.load()->empty()) {
       started = std::chrono::steady_clock::now();
       std::atexit(hint);
     }
@@ -139,11 +139,11 @@ std::string file_name(const Caps& device) {
 
 } // namespace
 
-void load_choices(const Caps& device) {
+void load_choices(const Target& device) {
   state_of(device);
 }
 
-const Caps& tuned(const Caps& device, const Planned& p) {
+const Target& tuned(const Target& device, const Planned& p) {
   State& s = state_of(device);
   if (!(s.sizes.load(std::memory_order_relaxed) & size_bit(sizes_of(p)))) {
     return device; // no choice, no class for tests, and no tuner that records
@@ -157,7 +157,7 @@ const Caps& tuned(const Caps& device, const Planned& p) {
   auto& table = *s.table.load(std::memory_order_acquire);
   auto found = table.find(key);
   if (found == table.end()) {
-    return s.views()[0].caps;
+    return s.views()[0].target;
   }
   auto& entry = const_cast<Entry&>(found->second);
   int8_t known = entry.known.load(std::memory_order_relaxed);
@@ -165,7 +165,7 @@ const Caps& tuned(const Caps& device, const Planned& p) {
     known = holds(s.views(), entry.view, entry.choice, p) ? 1 : -1;
     entry.known.store(known, std::memory_order_relaxed);
   }
-  return s.views()[known > 0 ? entry.view : 0].caps;
+  return s.views()[known > 0 ? entry.view : 0].target;
 }
 
 const Views& views() {

@@ -12,10 +12,10 @@
 
 namespace mlx::core::vulkan {
 
-// The device as plans are to see it for this problem. The first call loads the
-// choices.
-const Caps& tuned(const Caps& device, const Planned& p);
-void load_choices(const Caps& device);
+// The device with the policy that plans are to have for this problem. The first
+// call loads the choices.
+const Target& tuned(const Target& device, const Planned& p);
+void load_choices(const Target& device);
 
 // The views of a started device, for the tuner.
 const Views& views();

@@ -11,7 +11,6 @@
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "vk/config.h"
-#include "vk/gpu_class.h"
 
 namespace mlx::core::vulkan {
 
@@ -62,8 +61,8 @@ void prepare(Device& d, size_t most) {
         } catch (const std::exception&) { // it failed before
         }
       };
-      auto& caps = views()[found[i].view].caps;
-      std::visit([&](auto& p) { visit_plan(caps, p, build); }, r.problem);
+      auto& target = views()[found[i].view].target;
+      std::visit([&](auto& p) { visit_plan(target, p, build); }, r.problem);
     }
   }
   for (auto* kernel : kernels) {
@@ -97,10 +96,9 @@ json rows(const Caps& caps) {
 
 // The head of a table of this device.
 json head(const Caps& caps) {
-  auto& c = gpu_class(caps.vendor_id, caps.name, caps.min_subgroup_size);
   return {
       {"device", caps.name},
-      {"class", c.name},
+      {"class", policy_of(caps).name},
       {"uuid", caps.uuid},
       {"driver", caps.driver},
       {"plans", plans_version}};
@@ -123,7 +121,7 @@ json answer(const json& request) {
     return table_in_use();
   }
   Device& d = device();
-  load_choices(d.caps());
+  load_choices(d.target());
   if (what == "status") {
     json found = head(d.caps());
     found["disabled"] = config().disabled("tuned");

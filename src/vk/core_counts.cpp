@@ -1,37 +1,10 @@
-#include "vk/gpu_class.h"
-
-#include <iterator>
+#include "vk/core_counts.h"
 
 namespace mlx::core::vulkan {
 
 namespace {
 
-constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086,
-                   qualcomm = 0x5143, mesa = 0x10005;
-
-// The first matching row is used.
-constexpr GpuClass classes[] = {
-    // CUDA C++ Programming Guide, "Features and Technical Specifications":
-    // 255 registers a thread. Nothing that plans chose spills on NVK.
-    {"NVIDIA", nvidia, "", 0, 255, 255, 0, 0, 0, 0},
-    // RDNA and GCN ISA guides: 256 vector registers a lane; but with more than
-    // 128 a SIMD hides little latency, and Mesa 22.3 gives RDNA3 no more.
-    {"AMD", amd, "", 0, 128, 128, 0, 0, 0, 0},
-    // Intel PRM, "GRF": 128 registers a thread, of 64 bytes since Xe2, of which
-    // subgroups are at least 16 wide, and of 32 before, where they may be 8
-    // wide. Mesa's compiler takes the widest that does not spill: 16 mostly.
-    {"Intel Xe2", intel, "", 16, 128, 100, 4, 10, 0, 16},
-    {"Intel", intel, "", 0, 128, 100, 4, 0, 10, 16},
-    // Mesa, src/asahi/compiler: 256 registers of 16 bits.
-    {"Apple", 0, "Apple", 0, 128, 100, 4, 0, 0, 0},
-    // Mesa, src/freedreno/ir3: 48 vectors of four a fiber, in subgroups of the
-    // narrower of two sizes if they vary. It loads x early, and each lane keeps
-    // its own copy of addresses that a workgroup chooses.
-    {"Adreno", qualcomm, "", 0, 192, 111, 4, 0, 55, 64},
-    // Compilers for CPUs spill to memory that is in their cache.
-    {"llvmpipe", mesa, "llvmpipe", 0, 255, 255, 0, 0, 0, 0},
-    {"other", 0, "", 0, 0, 100, 4, 0, 10, 0},
-};
+constexpr uint32_t intel = 0x8086;
 
 struct IntelCores {
   uint16_t device_id;
@@ -98,18 +71,6 @@ constexpr NamedCores named_cores[] = {
 };
 
 } // namespace
-
-const GpuClass&
-gpu_class(uint32_t vendor, std::string_view device, uint32_t min_subgroup) {
-  for (auto& c : classes) {
-    if ((!c.vendor || c.vendor == vendor) &&
-        device.find(c.device) != device.npos &&
-        min_subgroup >= c.min_subgroup) {
-      return c;
-    }
-  }
-  return classes[std::size(classes) - 1];
-}
 
 uint32_t
 cores_by_table(uint32_t vendor, uint32_t device_id, std::string_view device) {
