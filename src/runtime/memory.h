@@ -37,6 +37,7 @@
 namespace mlx::core::vulkan {
 
 struct Batch;
+struct ExpertCache; // ops/quant/expert_cache.h
 
 enum class Placement : uint8_t {
   Host,
@@ -61,6 +62,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   const size_t size; // bytes the allocator accounts for
   std::atomic<BufferKind> kind;
   Buffer* next_free = nullptr; // in FreeLists
+  std::shared_ptr<ExpertCache> experts; // of weights in place
 
   bool mirrored() const {
     return mirror_ != nullptr;
@@ -205,6 +207,11 @@ class Memory {
   // Bytes of device memory that this process may use, at present.
   uint64_t budget() {
     return allocations_.budget(types_.device);
+  }
+
+  // The same of the host's memory that it reads in place.
+  uint64_t budget_in_place() {
+    return allocations_.budget(types_.in_place);
   }
 
   const MemoryTypes& types() const {
