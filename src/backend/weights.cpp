@@ -23,8 +23,9 @@ namespace {
 
 // Smaller arrays, such as norms, are never worth it.
 constexpr size_t least_bytes = 1 << 20;
-// Steps keep a sixth of the budget, or what they took before, up to a third.
-constexpr uint64_t reserve_part = 6, most_reserve_part = 3;
+// Steps keep a sixth of the budget, or what they took before, up to
+// most_step_part.
+constexpr uint64_t reserve_part = 6;
 // Of a stack: the matrices that a token reads in most models, and the part of a
 // small one.
 constexpr double used_experts = 8, used_part = 0.25;
@@ -121,7 +122,7 @@ bool cache_stacks(Waiting& w, Split& s, uint64_t room) {
     }
   }
   uint64_t others = s.all - s.away - stacks;
-  if (stacks == 0 || others >= room) {
+  if (stacks == 0 || others >= room || config().disabled("experts")) {
     return false;
   }
   auto& memory = device().memory();
@@ -170,7 +171,7 @@ void decide(Waiting& w) {
   s.reserve = std::clamp(
       peak - std::min(peak, std::max(w.on_card, used)),
       s.budget / reserve_part,
-      s.budget / most_reserve_part);
+      s.budget / most_step_part);
   uint64_t room = s.budget - std::min(s.budget, used + s.reserve);
   if (s.all <= room || memory.types().in_place.empty()) {
     return;

@@ -162,12 +162,7 @@ void Memory::make_first_side(Buffer& b, bool over) {
     in_place_bytes += in_place(b) ? b.size : 0;
   } else if (b.kind == BufferKind::DeviceBorn) {
     create(types_.device, HostUse::None);
-    b.listed_ = b.size >= least_moved && !types_.in_place.empty();
-    if (b.listed_) {
-      std::lock_guard lock(mirror_mutex_);
-      movable_.insert(&b);
-      b.used_ = 0;
-    }
+    list(b);
   } else {
     make_host_side(b, over);
   }
@@ -180,7 +175,7 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     auto make = [&](bool over) { make_first_side(*b, over); };
     with_room(make, on_card ? size : 0, !on_card);
   } catch (const OutOfMemory&) {
-    if (!on_card || !may_spill(size)) {
+    if (!on_card || size > room_to_spill()) {
       throw;
     }
     b->kind = BufferKind::Shared;
@@ -188,13 +183,24 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
     spilled(*b);
+    list(*b);
   }
   return b.release();
 }
 
-bool Memory::may_spill(uint64_t size) {
-  uint64_t most = std::clamp(budget() / 3, least_spill, most_spill);
-  return spilled_bytes_ + size <= most;
+void Memory::list(Buffer& b) {
+  b.listed_ = b.size >= least_moved && !types_.in_place.empty();
+  if (b.listed_) {
+    std::lock_guard lock(mirror_mutex_);
+    movable_.insert(&b);
+    b.used_ = 0;
+  }
+}
+
+uint64_t Memory::room_to_spill() {
+  uint64_t most =
+      std::clamp(budget() / most_step_part, least_spill, most_spill);
+  return most - std::min<uint64_t>(most, spilled_bytes_);
 }
 
 void Memory::spilled(Buffer& b) {
@@ -240,7 +246,7 @@ void Memory::release(Buffer* b) {
   free(b->device_);
   if (b->mirrored()) {
     std::unique_lock lock(mirror_mutex_, std::defer_lock);
-    if (types_.one_memory) {
+    if (types_.one_memory || b->listed_) {
       lock.lock();
     }
     free(b->mirror_->host);
@@ -258,6 +264,7 @@ bool Memory::recycle(Buffer& b) {
     lock.lock(); // give_back_host_side() of an upload may follow
   }
   b.settled_ = false;
+  b.weight_ = false;
   auto& m = *b.mirror_;
   if (in_place(b) || m.moving) {
     return false;
@@ -275,7 +282,7 @@ bool Memory::recycle(Buffer& b) {
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
   }
-  if (types_.one_memory) {
+  if (types_.one_memory || m.uploading > 0) {
     auto fresh = std::make_shared<Buffer::Mirror>();
     fresh->host = std::exchange(m.host, {});
     b.mirror_ = std::move(fresh);
@@ -381,12 +388,12 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   if (m.heap) {
     batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
   }
-  if (m.host.host_apart) {
+  if (m.host.host_apart && !m.returned) {
     batch.flushes.push_back({m.host, m.download});
   }
   append_copy(batch, m.host, b.device_, b.size, device_.work_limit().rates);
   uploaded += b.size;
-  if (types_.one_memory && b.kind == BufferKind::HostBorn) {
+  if (m.returned || (types_.one_memory && b.kind == BufferKind::HostBorn)) {
     m.uploading++;
     batch.pins.keep(std::shared_ptr<void>(
         static_cast<void*>(nullptr),
@@ -406,10 +413,12 @@ void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
       device_.timeline().seen() >= ticket;
   auto& writer = m.cpu_writer;
   bool written = !writer.event || writer.event->signaled(writer.value);
-  if (--m.uploading == 0 && done && written && m.host.buffer && m.host_valid &&
-      m.device_valid && m.pointers < kept_pointers && m.arrived() && !m.heap) {
+  bool spare = types_.one_memory ? m.host_valid && m.pointers < kept_pointers
+                                 : m.returned && m.pointers == 0;
+  if (--m.uploading == 0 && done && written && m.host.buffer && spare &&
+      m.device_valid && m.arrived() && !m.heap) {
     free(m.host);
-    m.host_valid = false;
+    m.host_valid = m.returned = false;
     m.uploads.clear();
   }
 }
@@ -431,6 +440,9 @@ uint64_t Memory::prepare_for_device(
           b.device_ =
               allocations_.create(b.size, types_.device, HostUse::None, over);
         }
+        if (!write && b.spilled_) {
+          bring_back(batch, b);
+        }
         bool covered = write && begin == 0 && end >= b.size;
         // Until a download is done, only a CPU stream's writer after it can
         // have changed the host side.
@@ -447,6 +459,7 @@ uint64_t Memory::prepare_for_device(
           append_upload(batch, b, over);
         }
         if (upload) {
+          m.last_write = m.returned ? batch.completion : m.last_write;
           m.device_valid = true;
           m.uploads.push_back(batch.completion);
         }
@@ -476,9 +489,12 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
     batch.invalidations.push_back(b.device_);
   } else {
     make_host_side(b, over);
+    bool clean = std::exchange(m.returned, false);
     if (m.host.host_apart) {
       // The host's last writes must not be written back over the download.
-      batch.flushes.push_back({m.host, m.download});
+      if (!clean) {
+        batch.flushes.push_back({m.host, m.download});
+      }
       batch.invalidations.push_back(m.host);
     }
     append_copy(batch, b.device_, m.host, b.size, device_.work_limit().rates);
@@ -499,6 +515,7 @@ void Memory::record_download(Batch& batch, Buffer& b) {
     b.use(batch.serial);
     // Batches of other streams may be submitted first: their download counts
     // once it is on the queue, and never if its batch failed.
+    m.host_valid &= !m.returned;
     auto ticket = m.download ? m.download->ticket() : 0;
     bool comes = m.download_recorded &&
         (m.download == batch.completion ||
@@ -517,7 +534,7 @@ void Memory::record_fill(
     uint64_t size) {
   if (to.mirrored()) {
     prepare_for_device(batch, to, begin, begin + size, true);
-    to.used_ = Buffer::stays; // every step reads weights
+    to.weight_ = true;
   }
   if (from.host_apart) {
     batch.flushes.push_back({from, nullptr});
@@ -543,6 +560,7 @@ void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   b.settled_ = false;
   m.moving = 0;
+  m.host_valid &= !m.returned; // its cache does not show what the device wrote
   if (m.device_valid && !m.host_valid && !m.download_recorded) {
     start_fetch(b, over);
   }
@@ -583,7 +601,8 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   }
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
-  bool valid = m.host_valid && m.arrived() && !m.cpu_writer.event;
+  bool valid =
+      m.host_valid && !m.returned && m.arrived() && !m.cpu_writer.event;
   m.pointers += kept_pointers; // it is used outside of the lock
   return valid ? b.host_address() : nullptr;
 }

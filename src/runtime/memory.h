@@ -15,8 +15,10 @@
 //
 // A failed allocation is retried after MLX's cache is freed, then after
 // submitted batches are retired. On a card, arrays that no recent batch used
-// then move to the host's memory, where kernels read them in place; if that
-// does not suffice, so does the new array. The last try exceeds the budget.
+// then move to the host's memory, where kernels read them in place, and weights
+// that no unfinished batch uses. If that does not suffice, so does the new
+// array. They return when they are read while there is room. The last try
+// exceeds the budget.
 //
 // Buffers created before the device starts are plain host memory and stay
 // host-born buffers of the discrete model. Thread-safe. Free of MLX.
@@ -35,6 +37,10 @@
 #include "runtime/timeline.h"
 
 namespace mlx::core::vulkan {
+
+// Weights leave steps at most this part of the budget, and what a full card
+// puts into the host's memory is no more.
+constexpr uint64_t most_step_part = 3;
 
 struct Batch;
 struct ExpertCache; // ops/quant/expert_cache.h
@@ -100,6 +106,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   static constexpr uint64_t stays = ~0ull;
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
+  bool weight_ = false; // of a file: moves if nothing else is idle
   bool spilled_ = false; // counts in Memory::spilled_bytes_
 };
 
@@ -245,9 +252,14 @@ class Memory {
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
-  // Whether a full card may put `size` more bytes into the host's memory.
-  bool may_spill(uint64_t size);
+  // Bytes that a full card may still put into the host's memory.
+  uint64_t room_to_spill();
   void spilled(Buffer& buffer);
+  // From now on its memory may move.
+  void list(Buffer& buffer);
+  // Gives what spilled a device side again, to be uploaded in this batch, if
+  // there is room. Called under mirror_mutex_.
+  void bring_back(Batch& batch, Buffer& buffer);
   bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
@@ -268,6 +280,9 @@ class Memory {
   std::atomic<uint64_t> spilled_bytes_{0};
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
+  // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of
+  // that batch, and the batch from which there may be room.
+  uint64_t returns_in_ = 0, returned_ = 0, returns_from_ = 0;
   std::vector<std::pair<uint64_t, std::shared_ptr<Completion>>> unfinished_;
 };
 

@@ -6,9 +6,15 @@
 // mover clears settled() and then looks at the number, so that one of them sees
 // the other. Only buffers whose number is below that of every unfinished batch
 // are copied, and whoever uses, frees or reads one cancels its move. Weights
-// stay: every step would read them over the bus. A KV cache that grows returns
-// to the card, since MLX-LM makes a new array each time.
+// move last, since every step reads them, but once: a prompt reads and writes
+// what it makes many times.
+//
+// What moved returns while the card has more room than steps are left beside
+// weights. Its memory in the host then becomes the host side of its mirror,
+// from which each batch uploads it until one is on the queue, and which is
+// freed after that.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "runtime/device.h"
@@ -22,6 +28,9 @@ namespace {
 // as idle. A decode step is a few batches, a chunk of a prompt some dozen.
 constexpr uint64_t turn_bytes = 64 << 20;
 constexpr uint64_t idle_batches = 256;
+// Batches after which a full card is asked again, and the part of the budget
+// that stays free: most of what weights leave to steps.
+constexpr uint64_t turn_batches = 32, most_kept_free = 8;
 
 // Also a batch that was never closed, whose stream is gone.
 bool is_over(const std::pair<uint64_t, std::shared_ptr<Completion>>& batch) {
@@ -50,29 +59,31 @@ uint64_t Memory::begin_batch(const std::shared_ptr<Completion>& batch) {
 std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   std::vector<Move> moves;
   std::lock_guard lock(mirror_mutex_);
-  uint64_t before;
+  uint64_t begun; // all batches before this one are finished
   {
     std::lock_guard batches(batches_mutex_);
-    before = last_serial_ - std::min(last_serial_, idle_batches);
+    begun = last_serial_ + 1;
     std::erase_if(unfinished_, is_over);
     for (auto& batch : unfinished_) {
-      before = std::min(before, batch.first);
+      begun = std::min(begun, batch.first);
     }
   }
-  std::vector<std::pair<uint64_t, Buffer*>> idle;
+  uint64_t recent = last_serial_ - std::min(last_serial_, idle_batches);
+  std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
     auto& m = *b->mirror_;
     uint64_t used = b->used_;
-    if (used < before && m.moving == 0 && m.device_valid && !m.host_valid &&
+    bool rests = used < begun && (b->weight_ || used < recent);
+    if (rests && m.moving == 0 && m.device_valid && !m.host_valid &&
         !m.host.buffer && !m.cpu_writer.event &&
         b->kind == BufferKind::DeviceBorn) {
-      idle.emplace_back(used, b);
+      idle.emplace_back(b->weight_, used, b);
     }
   }
   std::sort(idle.begin(), idle.end());
-  uint64_t moved = 0;
-  for (auto [used, b] : idle) {
-    if (moved >= bytes || !may_spill(moved + b->size)) {
+  uint64_t moved = 0, room = room_to_spill();
+  for (auto [weight, used, b] : idle) {
+    if (moved >= bytes || moved + b->size > room) {
       break;
     }
     // Whoever has called use() since is seen; later ones see this.
@@ -110,6 +121,52 @@ void Memory::end_move(Move& move, bool copied) {
     free(move.host);
     free(m.orphan);
   }
+}
+
+void Memory::bring_back(Batch& batch, Buffer& b) {
+  auto& m = *b.mirror_;
+  if (!b.listed_ || !m.device_valid || m.host_valid || m.touched ||
+      m.pointers > 0 || m.download_recorded || !m.arrived() ||
+      m.cpu_writer.event || batch.serial < returns_from_) {
+    return;
+  }
+  if (batch.serial != returns_in_) {
+    returns_in_ = batch.serial;
+    returned_ = 0;
+  }
+  if (returned_ > 0 && returned_ + b.size > turn_bytes) {
+    return;
+  }
+  {
+    // Others' batches that are not on the queue yet may use the old memory.
+    std::lock_guard batches(batches_mutex_);
+    std::erase_if(unfinished_, is_over);
+    for (auto& [serial, other] : unfinished_) {
+      if (other != batch.completion && !other->submitted()) {
+        return;
+      }
+    }
+  }
+  Allocation side;
+  try {
+    uint64_t spare = budget() / most_kept_free;
+    if (allocations_.room(types_.device) < b.size + spare) {
+      returns_from_ = batch.serial + turn_batches;
+      return;
+    }
+    side = allocations_.create(b.size, types_.device, HostUse::None, false);
+  } catch (const OutOfMemory&) {
+    returns_from_ = batch.serial + turn_batches;
+    return;
+  }
+  m.host = std::exchange(b.device_, side);
+  b.kind = BufferKind::DeviceBorn;
+  b.spilled_ = false;
+  spilled_bytes_ -= b.size;
+  in_place_bytes -= b.size;
+  returned_ += b.size;
+  m.returned = m.host_valid = true;
+  m.device_valid = false;
 }
 
 bool Memory::move_idle(uint64_t bytes) {
