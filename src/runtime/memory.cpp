@@ -182,8 +182,9 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     b->device_ = with_room([&](bool over) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
-    spilled(*b);
     list(*b);
+    std::lock_guard lock(mirror_mutex_);
+    spilled(*b);
   }
   return b.release();
 }
@@ -201,12 +202,6 @@ uint64_t Memory::room_to_spill() {
   uint64_t most =
       std::clamp(budget() / most_step_part, least_spill, most_spill);
   return most - std::min<uint64_t>(most, spilled_bytes_);
-}
-
-void Memory::spilled(Buffer& b) {
-  b.spilled_ = true;
-  spilled_bytes_ += b.size;
-  in_place_bytes += b.size;
 }
 
 // The device has no room for its side of what the host made.
@@ -459,7 +454,6 @@ uint64_t Memory::prepare_for_device(
           append_upload(batch, b, over);
         }
         if (upload) {
-          m.last_write = m.returned ? batch.completion : m.last_write;
           m.device_valid = true;
           m.uploads.push_back(batch.completion);
         }
@@ -513,9 +507,9 @@ void Memory::record_download(Batch& batch, Buffer& b) {
     auto& m = *b.mirror_;
     m.moving = 0;
     b.use(batch.serial);
+    show_returned(m);
     // Batches of other streams may be submitted first: their download counts
     // once it is on the queue, and never if its batch failed.
-    m.host_valid &= !m.returned;
     auto ticket = m.download ? m.download->ticket() : 0;
     bool comes = m.download_recorded &&
         (m.download == batch.completion ||
@@ -544,6 +538,15 @@ void Memory::record_fill(
   uploaded += size;
 }
 
+// What returned to the card is in the host's memory too until it is freed or
+// the device writes it; the host has not read it yet.
+void Memory::show_returned(Buffer::Mirror& m) {
+  if (m.returned && m.host_valid) {
+    allocations_.invalidate(m.host);
+    m.returned = false;
+  }
+}
+
 // Only readers outside of any fence need this.
 void Memory::start_fetch(Buffer& b, bool over) {
   auto& m = *b.mirror_;
@@ -560,7 +563,7 @@ void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   b.settled_ = false;
   m.moving = 0;
-  m.host_valid &= !m.returned; // its cache does not show what the device wrote
+  show_returned(m);
   if (m.device_valid && !m.host_valid && !m.download_recorded) {
     start_fetch(b, over);
   }

@@ -260,6 +260,7 @@ class Memory {
   // Gives what spilled a device side again, to be uploaded in this batch, if
   // there is room. Called under mirror_mutex_.
   void bring_back(Batch& batch, Buffer& buffer);
+  void show_returned(Buffer::Mirror& mirror);
   bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);

@@ -28,9 +28,10 @@ namespace {
 // as idle. A decode step is a few batches, a chunk of a prompt some dozen.
 constexpr uint64_t turn_bytes = 64 << 20;
 constexpr uint64_t idle_batches = 256;
-// Batches after which a full card is asked again, and the part of the budget
-// that stays free: most of what weights leave to steps.
-constexpr uint64_t turn_batches = 32, most_kept_free = 8;
+constexpr uint64_t least_weight = 4 << 20; // products copy no scales first
+// The part of the budget that what returns leaves free: most of what weights
+// leave to steps.
+constexpr uint64_t kept_free_part = 8;
 
 // Also a batch that was never closed, whose stream is gone.
 bool is_over(const std::pair<uint64_t, std::shared_ptr<Completion>>& batch) {
@@ -59,21 +60,22 @@ uint64_t Memory::begin_batch(const std::shared_ptr<Completion>& batch) {
 std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   std::vector<Move> moves;
   std::lock_guard lock(mirror_mutex_);
-  uint64_t begun; // all batches before this one are finished
+  uint64_t begun, recent; // all batches before `begun` are finished
   {
     std::lock_guard batches(batches_mutex_);
     begun = last_serial_ + 1;
+    recent = last_serial_ - std::min(last_serial_, idle_batches);
     std::erase_if(unfinished_, is_over);
     for (auto& batch : unfinished_) {
       begun = std::min(begun, batch.first);
     }
   }
-  uint64_t recent = last_serial_ - std::min(last_serial_, idle_batches);
   std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
     auto& m = *b->mirror_;
     uint64_t used = b->used_;
-    bool rests = used < begun && (b->weight_ || used < recent);
+    bool rests =
+        used < begun && (b->weight_ ? b->size >= least_weight : used < recent);
     if (rests && m.moving == 0 && m.device_valid && !m.host_valid &&
         !m.host.buffer && !m.cpu_writer.event &&
         b->kind == BufferKind::DeviceBorn) {
@@ -83,7 +85,8 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0, room = room_to_spill();
   for (auto [weight, used, b] : idle) {
-    if (moved >= bytes || moved + b->size > room) {
+    uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
+    if (moved >= least || moved + b->size > room) {
       break;
     }
     // Whoever has called use() since is seen; later ones see this.
@@ -107,7 +110,15 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   return moves;
 }
 
-// Under mirror_mutex_.
+// Under mirror_mutex_, as the rest. A card that was full is soon full again.
+void Memory::spilled(Buffer& b) {
+  std::lock_guard lock(batches_mutex_);
+  returns_from_ = last_serial_ + idle_batches;
+  b.spilled_ = true;
+  spilled_bytes_ += b.size;
+  in_place_bytes += b.size;
+}
+
 void Memory::end_move(Move& move, bool copied) {
   auto& m = *move.mirror;
   if (m.moving == move.stream && copied) {
@@ -127,7 +138,8 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   auto& m = *b.mirror_;
   if (!b.listed_ || !m.device_valid || m.host_valid || m.touched ||
       m.pointers > 0 || m.download_recorded || !m.arrived() ||
-      m.cpu_writer.event || batch.serial < returns_from_) {
+      m.cpu_writer.event || batch.serial < returns_from_ ||
+      (m.last_write && !m.last_write->reached())) {
     return;
   }
   if (batch.serial != returns_in_) {
@@ -149,14 +161,14 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   }
   Allocation side;
   try {
-    uint64_t spare = budget() / most_kept_free;
+    uint64_t spare = budget() / kept_free_part;
     if (allocations_.room(types_.device) < b.size + spare) {
-      returns_from_ = batch.serial + turn_batches;
+      returns_from_ = batch.serial + idle_batches;
       return;
     }
     side = allocations_.create(b.size, types_.device, HostUse::None, false);
   } catch (const OutOfMemory&) {
-    returns_from_ = batch.serial + turn_batches;
+    returns_from_ = batch.serial + idle_batches;
     return;
   }
   m.host = std::exchange(b.device_, side);
@@ -171,7 +183,7 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
 
 bool Memory::move_idle(uint64_t bytes) {
   auto batch = std::make_unique<Batch>(next_own_stream());
-  auto moves = begin_moves(*batch, std::max(bytes, turn_bytes));
+  auto moves = begin_moves(*batch, bytes);
   if (moves.empty()) {
     return false;
   }
