@@ -184,7 +184,7 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     });
     list(*b);
     std::lock_guard lock(mirror_mutex_);
-    spilled(*b);
+    spilled(*b, Buffer::Spill::Made);
   }
   return b.release();
 }
@@ -201,7 +201,7 @@ void Memory::list(Buffer& b) {
 uint64_t Memory::room_to_spill() {
   uint64_t most =
       std::clamp(budget() / most_step_part, least_spill, most_spill);
-  return most - std::min<uint64_t>(most, spilled_bytes_);
+  return most - std::min<uint64_t>(most, spilled_[size_t(Buffer::Spill::Made)]);
 }
 
 // The device has no room for its side of what the host made.
@@ -237,7 +237,7 @@ void Memory::release(Buffer* b) {
     }
   }
   in_place_bytes -= in_place(*b) ? b->size : 0;
-  spilled_bytes_ -= b->spilled_ ? b->size : 0;
+  end_spill(*b);
   free(b->device_);
   if (b->mirrored()) {
     std::unique_lock lock(mirror_mutex_, std::defer_lock);
@@ -435,7 +435,7 @@ uint64_t Memory::prepare_for_device(
           b.device_ =
               allocations_.create(b.size, types_.device, HostUse::None, over);
         }
-        if (!write && b.spilled_) {
+        if (!write && b.spill_ != Buffer::Spill::No) {
           bring_back(batch, b);
         }
         bool covered = write && begin == 0 && end >= b.size;

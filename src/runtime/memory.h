@@ -107,7 +107,8 @@ struct Buffer : PinState { // the pin of the batches that use it
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
   bool weight_ = false; // of a file: moves if nothing else is idle
-  bool spilled_ = false; // counts in Memory::spilled_bytes_
+  enum class Spill : uint8_t { No, Made, Moved };
+  Spill spill_ = Spill::No; // in which of Memory::spilled_ its size counts
 };
 
 // Sets a function that frees cached buffers before an allocation fails. Any
@@ -232,9 +233,8 @@ class Memory {
   std::atomic<uint64_t> in_place_bytes{0}; // of buffers that are in place
 
  private:
-  // Device arrays that a full card puts into the host's memory: a third of the
-  // budget within these bounds. Host programs need the rest, and drivers take
-  // 0.3 ms for each MiB.
+  // Weights and new arrays that a full card puts into the host's memory: a
+  // third of the budget within these bounds. Drivers take 0.3 ms for each MiB.
   static constexpr uint64_t least_spill = 256 << 20, most_spill = 4ull << 30;
 
   // Calls f(last_try) until it succeeds or nothing more can be freed. The last
@@ -252,9 +252,13 @@ class Memory {
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
-  // Bytes that a full card may still put into the host's memory.
+  // Bytes that a full card may still put into the host's memory: of new arrays
+  // and weights, and of idle ones, to which half of it may go.
   uint64_t room_to_spill();
-  void spilled(Buffer& buffer);
+  uint64_t room_for_idle();
+  // Called under mirror_mutex_.
+  void spilled(Buffer& buffer, Buffer::Spill how);
+  void end_spill(Buffer& buffer);
   // From now on its memory may move.
   void list(Buffer& buffer);
   // Gives what spilled a device side again, to be uploaded in this batch, if
@@ -278,7 +282,7 @@ class Memory {
   bool guarded_ = false; // buffers in device memory have red zones
   mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
   std::unordered_set<Buffer*> movable_;
-  std::atomic<uint64_t> spilled_bytes_{0};
+  std::atomic<uint64_t> spilled_[3]{}; // bytes by Buffer::Spill
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
   // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of

@@ -25,9 +25,10 @@ namespace mlx::core::vulkan {
 namespace {
 
 // Bytes of a turn, and the number of later batches after which an array counts
-// as idle. A decode step is a few batches, a chunk of a prompt some dozen.
+// as idle. A decode step is a few batches, a chunk of a prompt some dozen. A
+// card that was full is soon full again: nothing returns for some seconds.
 constexpr uint64_t turn_bytes = 64 << 20;
-constexpr uint64_t idle_batches = 256;
+constexpr uint64_t idle_batches = 64, return_batches = 256;
 constexpr uint64_t least_weight = 4 << 20; // products copy no scales first
 // The part of the budget that what returns leaves free: most of what weights
 // leave to steps.
@@ -83,11 +84,13 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     }
   }
   std::sort(idle.begin(), idle.end());
-  uint64_t moved = 0, room = room_to_spill();
+  uint64_t moved = 0, weights = 0;
+  uint64_t room = room_to_spill(), room_idle = room_for_idle();
   for (auto [weight, used, b] : idle) {
     uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
-    if (moved >= least || moved + b->size > room) {
-      break;
+    uint64_t after = (weight ? weights : moved) + b->size;
+    if (moved >= least || after > (weight ? room : room_idle)) {
+      continue;
     }
     // Whoever has called use() since is seen; later ones see this.
     b->settled_ = false;
@@ -105,18 +108,32 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     append_copy(batch, b->device_, move.host, b->size, rates);
     move.mirror->moving = move.stream;
     moved += b->size;
+    weights += weight ? b->size : 0;
     moves.push_back(std::move(move));
   }
   return moves;
 }
 
-// Under mirror_mutex_, as the rest. A card that was full is soon full again.
-void Memory::spilled(Buffer& b) {
+uint64_t Memory::room_for_idle() {
+  uint64_t most = budget_in_place() / 2;
+  return most -
+      std::min<uint64_t>(
+             most,
+             spilled_[size_t(Buffer::Spill::Made)] +
+                 spilled_[size_t(Buffer::Spill::Moved)]);
+}
+
+void Memory::spilled(Buffer& b, Buffer::Spill how) {
   std::lock_guard lock(batches_mutex_);
-  returns_from_ = last_serial_ + idle_batches;
-  b.spilled_ = true;
-  spilled_bytes_ += b.size;
+  returns_from_ = last_serial_ + return_batches;
+  b.spill_ = how;
+  spilled_[size_t(how)] += b.size;
   in_place_bytes += b.size;
+}
+
+void Memory::end_spill(Buffer& b) {
+  auto how = std::exchange(b.spill_, Buffer::Spill::No);
+  spilled_[size_t(how)] -= how == Buffer::Spill::No ? 0 : b.size;
 }
 
 void Memory::end_move(Move& move, bool copied) {
@@ -125,7 +142,7 @@ void Memory::end_move(Move& move, bool copied) {
     auto& b = *move.buffer;
     std::swap(b.device_, move.host);
     b.kind = BufferKind::Shared;
-    spilled(b);
+    spilled(b, b.weight_ ? Buffer::Spill::Made : Buffer::Spill::Moved);
   }
   m.moving = m.moving == move.stream ? 0 : m.moving;
   if (!device_.timeline().runs_unwatched()) { // else both may be in use
@@ -163,18 +180,17 @@ void Memory::bring_back(Batch& batch, Buffer& b) {
   try {
     uint64_t spare = budget() / kept_free_part;
     if (allocations_.room(types_.device) < b.size + spare) {
-      returns_from_ = batch.serial + idle_batches;
+      returns_from_ = batch.serial + return_batches;
       return;
     }
     side = allocations_.create(b.size, types_.device, HostUse::None, false);
   } catch (const OutOfMemory&) {
-    returns_from_ = batch.serial + idle_batches;
+    returns_from_ = batch.serial + return_batches;
     return;
   }
   m.host = std::exchange(b.device_, side);
   b.kind = BufferKind::DeviceBorn;
-  b.spilled_ = false;
-  spilled_bytes_ -= b.size;
+  end_spill(b);
   in_place_bytes -= b.size;
   returned_ += b.size;
   m.returned = m.host_valid = true;

@@ -219,6 +219,24 @@ TEST_CASE("card: arrays that no recent batch used move to the host's memory") {
   }
 }
 
+TEST_CASE("card: idle arrays may take half of the host's memory") {
+  Rig rig(card_of(64, 1024));
+  Encoder enc(*rig.device, 0);
+  auto z = rig.array(n * 4);
+  std::vector<Rig::Array> kept; // as prompt caches that a server remembers
+  for (uint32_t i = 0; i < 110; ++i) {
+    kept.push_back(rig.array(4 * mib));
+    rig.mix(enc, nullptr, nullptr, kept.back(), i);
+    enc.close()->wait_retired();
+  }
+  CHECK(rig.memory().in_place_bytes.load() > 320 * mib);
+  for (uint32_t i = 0; i < 110; ++i) {
+    rig.mix(enc, kept[i], nullptr, z, 7);
+    enc.close()->wait_retired();
+    CHECK(rig.values(z)[n - 1] == i * 31 + 7);
+  }
+}
+
 TEST_CASE("card: weights move last, and return while there is room") {
   Rig rig(card_of(128, 512));
   auto& memory = rig.memory();
