@@ -82,6 +82,11 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
         b->kind == BufferKind::DeviceBorn) {
       idle.emplace_back(b->weight_, used, b);
     }
+    if (b->spill_ == Buffer::Spill::Made && !b->weight_ && used < recent) {
+      end_spill(*b); // it is idle where it was made
+      b->spill_ = Buffer::Spill::Moved;
+      spilled_[size_t(b->spill_)] += b->size;
+    }
   }
   std::sort(idle.begin(), idle.end());
   uint64_t moved = 0, weights = 0;
