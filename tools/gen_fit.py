@@ -45,7 +45,9 @@ def table() -> str:
         for card in CARDS:
             found = fit.fit(sizes, fit.memory_of(card))
             host = f" ({fit.gb(found.host)} in RAM)" if found.host else ""
-            cells.append(f"{found.tokens:,}{host}" if found.tokens else "no")
+            slow = "" if found.tokens else "slow: "
+            tokens = found.tokens or found.most
+            cells.append(f"{slow}{tokens:,}{host}" if tokens else "no")
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join([*rows, ""])
 

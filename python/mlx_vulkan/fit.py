@@ -25,6 +25,12 @@ SHORT, LONG = 4 * CHUNK, 8 * CHUNK
 # Left to the driver and the desktop of a card of which only the size is known.
 TAKEN = 0.5 * GB
 CHAT = 4096  # tokens of a conversation that a server is asked for
+# As src/runtime/memory.h: what a full card puts into RAM of what steps make and use,
+# a third of its budget within these bounds.
+LEAST_SPILL, MOST_SPILL = 256 << 20, 4 << 30
+# As src/backend/weights.cpp: a cache of experts has slots for as many, and their
+# stacks take at most so much of RAM.
+LEAST_SLOTS, MOST_RAM = 16, 2 / 3
 
 
 @dataclasses.dataclass
@@ -33,6 +39,7 @@ class Sizes:
 
     weights: int
     experts: int  # of the weights: stacks of experts
+    of_layer: int  # experts of a layer, or 0
     per_token: float  # of the cache of one sequence
     fixed: float  # of the same, whatever its length
     step: int  # what a chunk of a prompt needs beside the weights
@@ -46,9 +53,11 @@ class Sizes:
 class Fit:
     """Where a model's weights go, and what is left of a card beside them."""
 
-    host: int  # bytes of weights that stay in RAM: stacks of experts first
+    host: int  # bytes of weights that a card lacks room for: experts first
+    stacks: int  # bytes of RAM for all experts, with a cache of them on the card, or 0
     free: float  # bytes for caches
-    tokens: int  # of one sequence; 0: the weights do not fit
+    tokens: int  # of one sequence, all on the card; 0: none
+    most: int  # the same where a part is in RAM; 0: the model does not fit
     chats: int  # sequences of CHAT tokens, in half of `free`
     prompts: int  # prompts at once, in a quarter of it
     kept: int  # bytes of remembered prompts, the last quarter
@@ -82,6 +91,9 @@ def sizes_of(model, config: dict) -> Sizes:
     return Sizes(
         weights=bytes_of(model),
         experts=experts,
+        of_layer=max(
+            (m.num_experts for m in model.modules() if isinstance(m, stacks)), default=0
+        ),
         per_token=per_token,
         fixed=long - per_token * LONG,
         step=step_bytes(text),
@@ -118,20 +130,33 @@ def step_bytes(config: dict) -> int:
 def fit(sizes: Sizes, memory: dict) -> Fit:
     # As src/backend/weights.cpp: weights leave a sixth of the budget, and what
     # exceeds that is read in the host's memory.
-    budget = memory["budget"]
-    host = max(0, int(sizes.weights - budget * 5 / 6)) if memory["apart"] else 0
+    budget, apart = memory["budget"], memory["apart"]
+    room = budget * 5 / 6
+    host = max(0, int(sizes.weights - room)) if apart else 0
+    slots = sizes.of_layer * (1 - host / max(sizes.experts, 1))
     free = budget - (sizes.weights - host) - sizes.step
-    tokens = int((free - sizes.fixed) / sizes.per_token) if sizes.per_token else 1 << 30
-    if free < sizes.fixed or tokens < 1:
-        return Fit(host, free, 0, 0, 0, 0)
+    spill = between(LEAST_SPILL, budget / 3, MOST_SPILL) if apart else 0
+    tokens, most = tokens_in(sizes, free), tokens_in(sizes, free + spill)
+    if not tokens:
+        free += spill
     return Fit(
         host=host,
+        stacks=sizes.experts if host and slots >= LEAST_SLOTS else 0,
         free=free,
-        tokens=min(tokens, sizes.context or tokens),
+        tokens=tokens,
+        most=most,
         chats=between(1, free / 2 / sizes.cache(CHAT), 32),
         prompts=between(1, 1 + free / 4 / sizes.step, 8),
         kept=int(free / 4),
     )
+
+
+def tokens_in(sizes: Sizes, free: float) -> int:
+    """The length of a sequence whose cache takes so many bytes."""
+    if free < sizes.fixed + sizes.per_token:
+        return 0
+    tokens = int((free - sizes.fixed) / sizes.per_token) if sizes.per_token else 1 << 30
+    return min(tokens, sizes.context or tokens)
 
 
 def between(least: int, value: float, most: int) -> int:
@@ -182,13 +207,13 @@ def memory_of(card: float | None) -> dict:
     }
 
 
-def ram() -> int | None:
-    """Bytes of RAM that are free or can be made so."""
+def ram(which: str = "MemAvailable") -> int | None:
+    """Bytes of RAM: those that are free or can be made so, or "MemTotal"."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None
-    words = next((w for w in map(str.split, lines) if w[0] == "MemAvailable:"), None)
+    words = next((w for w in map(str.split, lines) if w[0] == f"{which}:"), None)
     return int(words[1]) * 1024 if words else None
 
 
@@ -208,7 +233,7 @@ def run(args) -> int:
         print(json.dumps(both | {"memory": memory, "ram": ram()}, indent=2))
     else:
         show(args.model, sizes, memory, found)
-    return 0 if found.tokens else 1
+    return 0 if found.most else 1
 
 
 def show(name: str, sizes: Sizes, memory: dict, found: Fit) -> None:
@@ -222,22 +247,28 @@ def show(name: str, sizes: Sizes, memory: dict, found: Fit) -> None:
     heading("Machine")
     field("card", f"{memory['name']}: {gb(memory['budget'])} of {gb(memory['size'])}")
     if free := ram():
-        short = "" if free > found.host else ", less than stays there"
+        cached = 0 < found.stacks < (ram("MemTotal") or 0) * MOST_RAM
+        takes = found.stacks if cached else found.host
+        short = "" if free > takes else f", less than the {gb(takes)} that stay there"
         field("RAM", f"{gb(free)} available{short}")
-    if found.tokens:
+        if found.stacks:
+            on_card = f"all {gb(found.stacks)} in RAM, those used most on the card too"
+            field("experts", on_card if cached else "not cached: RAM is too small")
+    if found.most:
         heading("Settings")
         words = f"mlx_lm.server --model {name} {flags(found)}"
         print(wrapped(words, "  ", "      "))
 
 
 def verdict(name: str, sizes: Sizes, memory: dict, found: Fit) -> str:
-    if not found.tokens:
-        lacks = sizes.weights - found.host + sizes.step + sizes.cache(CHAT)
+    if not found.most:
+        lacks = sizes.cache(CHAT) - found.free
         return (
-            f"NO: {name} lacks {gb(lacks - memory['budget'])} for a conversation of "
+            f"NO: {name} lacks {gb(lacks)} for a conversation of "
             f"{CHAT:,} tokens on {memory['name']}. Take fewer bits or a smaller model."
         )
-    bound = ", all that it was made for" if found.tokens == sizes.context else ""
+    tokens = found.tokens or found.most
+    bound = ", all that it was made for" if tokens == sizes.context else ""
     fits = f"{name} fits {memory['name']}"
     if found.host:
         part = "of its experts" if found.host <= sizes.experts else "of its weights"
@@ -245,7 +276,11 @@ def verdict(name: str, sizes: Sizes, memory: dict, found: Fit) -> str:
             f"{name} runs on {memory['name']} with {gb(found.host)} {part} in RAM, "
             "read over the bus"
         )
-    return f"YES: {fits}, with {found.tokens:,} tokens of context{bound}."
+    if not found.tokens:
+        bound += ", but much slower than with a smaller model: its cache is in RAM too"
+    elif found.most > found.tokens:
+        bound += f", or slower with {found.most:,}, a part of its cache in RAM"
+    return f"YES: {fits}, with {tokens:,} tokens of context{bound}."
 
 
 def gb(count: float) -> str:

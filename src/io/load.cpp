@@ -16,6 +16,7 @@
 #include "mlx/allocator.h"
 #include "mlx/io/load.h"
 #include "mlx/primitives.h"
+#include "ops/quant/expert_cache.h"
 #include "runtime/device.h"
 #include "runtime/staging.h"
 
@@ -41,11 +42,15 @@ void swap_bytes(char* data, size_t size, size_t itemsize) {
 void Load::eval_gpu(const std::vector<array>&, array& out) {
   using vulkan::Staging;
   auto& enc = vulkan::encoder(stream()).raw();
+  auto place = vulkan::place_weight(out);
   {
-    vulkan::PlacementScope placement(vulkan::place_weight(out));
+    vulkan::PlacementScope placement(place.placement);
     out.set_data(allocator::malloc(out.nbytes()));
   }
   auto& buffer = *vulkan::buffer_of(out);
+  if (place.slots > 0) {
+    vulkan::cache_experts(buffer, place.slots);
+  }
   for (size_t begin = 0; begin < out.nbytes(); begin += Staging::block_size) {
     size_t size = std::min(Staging::block_size, out.nbytes() - begin);
     auto block = enc.device().staging().take();

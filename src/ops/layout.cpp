@@ -42,20 +42,24 @@ array row_contiguous(const array& a, StreamEncoder& enc) {
   return copy;
 }
 
-std::optional<array>
-fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc) {
+bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc) {
   constexpr uint64_t few = 16;
   auto* b = buffer_of(w);
   if (rows <= few || !b || b->kind != BufferKind::Shared ||
       !enc.raw().device().memory().in_place(*b)) {
-    return std::nullopt;
+    return false;
   }
   uint64_t matrix = uint64_t(w.shape(-1)) * w.shape(-2);
   uint64_t bytes = w.data_size() * w.itemsize();
   // A third of what weights leave free.
   uint64_t room = enc.raw().device().memory().budget() / 18;
-  if (rows < w.size() / matrix || !w.flags().contiguous ||
-      bytes > std::min<uint64_t>(room, INT32_MAX)) {
+  return rows >= w.size() / matrix && w.flags().contiguous &&
+      bytes <= std::min<uint64_t>(room, INT32_MAX);
+}
+
+std::optional<array>
+fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc) {
+  if (!worth_fetching(w, rows, enc)) {
     return std::nullopt;
   }
   array flat = enc.scratch({static_cast<int>(w.data_size())}, w.dtype());

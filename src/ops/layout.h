@@ -23,10 +23,12 @@ void fill_with_zeros(array& out, StreamEncoder& enc);
 // `a` itself if row-contiguous, else a contiguous copy kept alive by `enc`.
 array row_contiguous(const array& a, StreamEncoder& enc);
 
-// Weights of a product of `rows` rows that lie in the host's memory, copied to
-// scratch memory of the device: kernels read weights once for each few rows.
-// None if they are the device's already, or if a few rows or few of the
-// matrices are used.
+// Whether weights of a product of `rows` rows lie in the host's memory and are
+// better copied first: kernels read weights once for each few rows. Not if few
+// of the matrices are used.
+bool worth_fetching(const array& w, uint64_t rows, StreamEncoder& enc);
+
+// Such weights, copied to scratch memory of the device; else none.
 std::optional<array>
 fetched_weights(const array& w, uint64_t rows, StreamEncoder& enc);
 

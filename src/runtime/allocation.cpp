@@ -292,6 +292,18 @@ uint64_t Allocations::budget(std::span<const int> types) {
   return bytes;
 }
 
+uint64_t Allocations::room(std::span<const int> types) {
+  uint64_t all = budget(types), used = 0;
+  VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
+  vmaGetHeapBudgets(vma_, budgets);
+  for (int type : types) {
+    auto& heap = budgets[device_.caps().memory.memoryTypes[type].heapIndex];
+    auto& blocks = heap.statistics;
+    used += heap.usage - (blocks.blockBytes - blocks.allocationBytes);
+  }
+  return all - std::min(all, used);
+}
+
 Allocation Allocations::create_guarded(
     size_t size,
     std::span<const int> types,

@@ -77,6 +77,8 @@ class Allocations {
   // current budget (VK_EXT_memory_budget, sampled ten times a second), or the
   // heaps' size.
   uint64_t budget(std::span<const int> types);
+  // The same less what is in use.
+  uint64_t room(std::span<const int> types);
 
   // MLX_VK_DEBUG=guard: a mapped allocation filled with poison between red
   // zones.

@@ -162,12 +162,7 @@ void Memory::make_first_side(Buffer& b, bool over) {
     in_place_bytes += in_place(b) ? b.size : 0;
   } else if (b.kind == BufferKind::DeviceBorn) {
     create(types_.device, HostUse::None);
-    b.listed_ = b.size >= least_moved && !types_.in_place.empty();
-    if (b.listed_) {
-      std::lock_guard lock(mirror_mutex_);
-      movable_.insert(&b);
-      b.used_ = 0;
-    }
+    list(b);
   } else {
     make_host_side(b, over);
   }
@@ -180,27 +175,33 @@ Buffer* Memory::allocate(size_t size, Placement placement) {
     auto make = [&](bool over) { make_first_side(*b, over); };
     with_room(make, on_card ? size : 0, !on_card);
   } catch (const OutOfMemory&) {
-    if (!on_card || !may_spill(size)) {
+    if (!on_card || size > room_to_spill()) {
       throw;
     }
     b->kind = BufferKind::Shared;
     b->device_ = with_room([&](bool over) {
       return allocations_.create(size, types_.in_place, HostUse::Spill, over);
     });
-    spilled(*b);
+    list(*b);
+    std::lock_guard lock(mirror_mutex_);
+    spilled(*b, Buffer::Spill::Made);
   }
   return b.release();
 }
 
-bool Memory::may_spill(uint64_t size) {
-  uint64_t most = std::clamp(budget() / 3, least_spill, most_spill);
-  return spilled_bytes_ + size <= most;
+void Memory::list(Buffer& b) {
+  b.listed_ = b.size >= least_moved && !types_.in_place.empty();
+  if (b.listed_) {
+    std::lock_guard lock(mirror_mutex_);
+    movable_.insert(&b);
+    b.used_ = 0;
+  }
 }
 
-void Memory::spilled(Buffer& b) {
-  b.spilled_ = true;
-  spilled_bytes_ += b.size;
-  in_place_bytes += b.size;
+uint64_t Memory::room_to_spill() {
+  uint64_t most =
+      std::clamp(budget() / most_step_part, least_spill, most_spill);
+  return most - std::min<uint64_t>(most, spilled_[size_t(Buffer::Spill::Made)]);
 }
 
 // The device has no room for its side of what the host made.
@@ -236,11 +237,11 @@ void Memory::release(Buffer* b) {
     }
   }
   in_place_bytes -= in_place(*b) ? b->size : 0;
-  spilled_bytes_ -= b->spilled_ ? b->size : 0;
+  end_spill(*b);
   free(b->device_);
   if (b->mirrored()) {
     std::unique_lock lock(mirror_mutex_, std::defer_lock);
-    if (types_.one_memory) {
+    if (types_.one_memory || b->listed_) {
       lock.lock();
     }
     free(b->mirror_->host);
@@ -258,6 +259,7 @@ bool Memory::recycle(Buffer& b) {
     lock.lock(); // give_back_host_side() of an upload may follow
   }
   b.settled_ = false;
+  b.weight_ = false;
   auto& m = *b.mirror_;
   if (in_place(b) || m.moving) {
     return false;
@@ -275,7 +277,7 @@ bool Memory::recycle(Buffer& b) {
   if (m.heap || (!device_born && !m.host.buffer)) {
     return false;
   }
-  if (types_.one_memory) {
+  if (types_.one_memory || m.uploading > 0) {
     auto fresh = std::make_shared<Buffer::Mirror>();
     fresh->host = std::exchange(m.host, {});
     b.mirror_ = std::move(fresh);
@@ -381,12 +383,12 @@ void Memory::append_upload(Batch& batch, Buffer& b, bool over) {
   if (m.heap) {
     batch.host_copies.push_back({m.host.mapped, m.heap, b.size});
   }
-  if (m.host.host_apart) {
+  if (m.host.host_apart && !m.returned) {
     batch.flushes.push_back({m.host, m.download});
   }
   append_copy(batch, m.host, b.device_, b.size, device_.work_limit().rates);
   uploaded += b.size;
-  if (types_.one_memory && b.kind == BufferKind::HostBorn) {
+  if (m.returned || (types_.one_memory && b.kind == BufferKind::HostBorn)) {
     m.uploading++;
     batch.pins.keep(std::shared_ptr<void>(
         static_cast<void*>(nullptr),
@@ -406,10 +408,12 @@ void Memory::give_back_host_side(Buffer::Mirror& m, const Completion& upload) {
       device_.timeline().seen() >= ticket;
   auto& writer = m.cpu_writer;
   bool written = !writer.event || writer.event->signaled(writer.value);
-  if (--m.uploading == 0 && done && written && m.host.buffer && m.host_valid &&
-      m.device_valid && m.pointers < kept_pointers && m.arrived() && !m.heap) {
+  bool spare = types_.one_memory ? m.host_valid && m.pointers < kept_pointers
+                                 : m.returned && m.pointers == 0;
+  if (--m.uploading == 0 && done && written && m.host.buffer && spare &&
+      m.device_valid && m.arrived() && !m.heap) {
     free(m.host);
-    m.host_valid = false;
+    m.host_valid = m.returned = false;
     m.uploads.clear();
   }
 }
@@ -430,6 +434,9 @@ uint64_t Memory::prepare_for_device(
         if (!b.device_.buffer && !(over && read_in_place(b))) {
           b.device_ =
               allocations_.create(b.size, types_.device, HostUse::None, over);
+        }
+        if (!write && b.spill_ != Buffer::Spill::No) {
+          bring_back(batch, b);
         }
         bool covered = write && begin == 0 && end >= b.size;
         // Until a download is done, only a CPU stream's writer after it can
@@ -476,9 +483,12 @@ void Memory::append_download(Batch& batch, Buffer& b, bool over) {
     batch.invalidations.push_back(b.device_);
   } else {
     make_host_side(b, over);
+    bool clean = std::exchange(m.returned, false);
     if (m.host.host_apart) {
       // The host's last writes must not be written back over the download.
-      batch.flushes.push_back({m.host, m.download});
+      if (!clean) {
+        batch.flushes.push_back({m.host, m.download});
+      }
       batch.invalidations.push_back(m.host);
     }
     append_copy(batch, b.device_, m.host, b.size, device_.work_limit().rates);
@@ -497,6 +507,7 @@ void Memory::record_download(Batch& batch, Buffer& b) {
     auto& m = *b.mirror_;
     m.moving = 0;
     b.use(batch.serial);
+    show_returned(m);
     // Batches of other streams may be submitted first: their download counts
     // once it is on the queue, and never if its batch failed.
     auto ticket = m.download ? m.download->ticket() : 0;
@@ -517,7 +528,7 @@ void Memory::record_fill(
     uint64_t size) {
   if (to.mirrored()) {
     prepare_for_device(batch, to, begin, begin + size, true);
-    to.used_ = Buffer::stays; // every step reads weights
+    to.weight_ = true;
   }
   if (from.host_apart) {
     batch.flushes.push_back({from, nullptr});
@@ -525,6 +536,15 @@ void Memory::record_fill(
   auto& rates = device_.work_limit().rates;
   append_copy(batch, from, to.device_, size, rates, begin);
   uploaded += size;
+}
+
+// What returned to the card is in the host's memory too until it is freed or
+// the device writes it; the host has not read it yet.
+void Memory::show_returned(Buffer::Mirror& m) {
+  if (m.returned && m.host_valid) {
+    allocations_.invalidate(m.host);
+    m.returned = false;
+  }
 }
 
 // Only readers outside of any fence need this.
@@ -543,6 +563,7 @@ void Memory::give_to_host(Buffer& b, bool over) {
   auto& m = *b.mirror_;
   b.settled_ = false;
   m.moving = 0;
+  show_returned(m);
   if (m.device_valid && !m.host_valid && !m.download_recorded) {
     start_fetch(b, over);
   }
@@ -583,7 +604,8 @@ const void* Memory::valid_host_pointer(const Buffer& b) const {
   }
   std::lock_guard lock(mirror_mutex_);
   auto& m = *b.mirror_;
-  bool valid = m.host_valid && m.arrived() && !m.cpu_writer.event;
+  bool valid =
+      m.host_valid && !m.returned && m.arrived() && !m.cpu_writer.event;
   m.pointers += kept_pointers; // it is used outside of the lock
   return valid ? b.host_address() : nullptr;
 }

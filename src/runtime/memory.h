@@ -15,8 +15,10 @@
 //
 // A failed allocation is retried after MLX's cache is freed, then after
 // submitted batches are retired. On a card, arrays that no recent batch used
-// then move to the host's memory, where kernels read them in place; if that
-// does not suffice, so does the new array. The last try exceeds the budget.
+// then move to the host's memory, where kernels read them in place, and weights
+// that no unfinished batch uses. If that does not suffice, so does the new
+// array. They return when they are read while there is room. The last try
+// exceeds the budget.
 //
 // Buffers created before the device starts are plain host memory and stay
 // host-born buffers of the discrete model. Thread-safe. Free of MLX.
@@ -36,7 +38,12 @@
 
 namespace mlx::core::vulkan {
 
+// Weights leave steps at most this part of the budget, and what a full card
+// puts into the host's memory is no more.
+constexpr uint64_t most_step_part = 3;
+
 struct Batch;
+struct ExpertCache; // ops/quant/expert_cache.h
 
 enum class Placement : uint8_t {
   Host,
@@ -61,6 +68,7 @@ struct Buffer : PinState { // the pin of the batches that use it
   const size_t size; // bytes the allocator accounts for
   std::atomic<BufferKind> kind;
   Buffer* next_free = nullptr; // in FreeLists
+  std::shared_ptr<ExpertCache> experts; // of weights in place
 
   bool mirrored() const {
     return mirror_ != nullptr;
@@ -98,7 +106,9 @@ struct Buffer : PinState { // the pin of the batches that use it
   static constexpr uint64_t stays = ~0ull;
   std::atomic<uint64_t> used_{stays}; // the last batch; `stays`: does not move
   bool listed_ = false; // in Memory::movable_
-  bool spilled_ = false; // counts in Memory::spilled_bytes_
+  bool weight_ = false; // of a file: moves if nothing else is idle
+  enum class Spill : uint8_t { No, Made, Moved };
+  Spill spill_ = Spill::No; // in which of Memory::spilled_ its size counts
 };
 
 // Sets a function that frees cached buffers before an allocation fails. Any
@@ -207,6 +217,11 @@ class Memory {
     return allocations_.budget(types_.device);
   }
 
+  // The same of the host's memory that it reads in place.
+  uint64_t budget_in_place() {
+    return allocations_.budget(types_.in_place);
+  }
+
   const MemoryTypes& types() const {
     return types_;
   }
@@ -218,9 +233,8 @@ class Memory {
   std::atomic<uint64_t> in_place_bytes{0}; // of buffers that are in place
 
  private:
-  // Device arrays that a full card puts into the host's memory: a third of the
-  // budget within these bounds. Host programs need the rest, and drivers take
-  // 0.3 ms for each MiB.
+  // Weights and new arrays that a full card puts into the host's memory: a
+  // third of the budget within these bounds. Drivers take 0.3 ms for each MiB.
   static constexpr uint64_t least_spill = 256 << 20, most_spill = 4ull << 30;
 
   // Calls f(last_try) until it succeeds or nothing more can be freed. The last
@@ -238,9 +252,19 @@ class Memory {
 
   // `over` allows to exceed the budget.
   void make_first_side(Buffer& buffer, bool over);
-  // Whether a full card may put `size` more bytes into the host's memory.
-  bool may_spill(uint64_t size);
-  void spilled(Buffer& buffer);
+  // Bytes that a full card may still put into the host's memory: of new arrays
+  // and weights, and of idle ones, to which half of it may go.
+  uint64_t room_to_spill();
+  uint64_t room_for_idle();
+  // Called under mirror_mutex_.
+  void spilled(Buffer& buffer, Buffer::Spill how);
+  void end_spill(Buffer& buffer);
+  // From now on its memory may move.
+  void list(Buffer& buffer);
+  // Gives what spilled a device side again, to be uploaded in this batch, if
+  // there is room. Called under mirror_mutex_.
+  void bring_back(Batch& batch, Buffer& buffer);
+  void show_returned(Buffer::Mirror& mirror);
   bool read_in_place(Buffer& buffer);
   // Called under mirror_mutex_.
   void make_host_side(Buffer& buffer, bool over);
@@ -258,9 +282,12 @@ class Memory {
   bool guarded_ = false; // buffers in device memory have red zones
   mutable std::mutex mirror_mutex_; // guards all mirrors, and movable_
   std::unordered_set<Buffer*> movable_;
-  std::atomic<uint64_t> spilled_bytes_{0};
+  std::atomic<uint64_t> spilled_[3]{}; // bytes by Buffer::Spill
   std::mutex batches_mutex_; // guards the members below
   uint64_t last_serial_ = 0;
+  // Of bring_back(), under mirror_mutex_: the batch of the last array, bytes of
+  // that batch, and the batch from which there may be room.
+  uint64_t returns_in_ = 0, returned_ = 0, returns_from_ = 0;
   std::vector<std::pair<uint64_t, std::shared_ptr<Completion>>> unfinished_;
 };
 

@@ -6,9 +6,15 @@
 // mover clears settled() and then looks at the number, so that one of them sees
 // the other. Only buffers whose number is below that of every unfinished batch
 // are copied, and whoever uses, frees or reads one cancels its move. Weights
-// stay: every step would read them over the bus. A KV cache that grows returns
-// to the card, since MLX-LM makes a new array each time.
+// move last, since every step reads them, but once: a prompt reads and writes
+// what it makes many times.
+//
+// What moved returns while the card has more room than steps are left beside
+// weights. Its memory in the host then becomes the host side of its mirror,
+// from which each batch uploads it until one is on the queue, and which is
+// freed after that.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "runtime/device.h"
@@ -19,9 +25,14 @@ namespace mlx::core::vulkan {
 namespace {
 
 // Bytes of a turn, and the number of later batches after which an array counts
-// as idle. A decode step is a few batches, a chunk of a prompt some dozen.
+// as idle. A decode step is a few batches, a chunk of a prompt some dozen. A
+// card that was full is soon full again: nothing returns for some seconds.
 constexpr uint64_t turn_bytes = 64 << 20;
-constexpr uint64_t idle_batches = 256;
+constexpr uint64_t idle_batches = 64, return_batches = 256;
+constexpr uint64_t least_weight = 4 << 20; // products copy no scales first
+// The part of the budget that what returns leaves free: most of what weights
+// leave to steps.
+constexpr uint64_t kept_free_part = 8;
 
 // Also a batch that was never closed, whose stream is gone.
 bool is_over(const std::pair<uint64_t, std::shared_ptr<Completion>>& batch) {
@@ -50,30 +61,41 @@ uint64_t Memory::begin_batch(const std::shared_ptr<Completion>& batch) {
 std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
   std::vector<Move> moves;
   std::lock_guard lock(mirror_mutex_);
-  uint64_t before;
+  uint64_t begun, recent; // all batches before `begun` are finished
   {
     std::lock_guard batches(batches_mutex_);
-    before = last_serial_ - std::min(last_serial_, idle_batches);
+    begun = last_serial_ + 1;
+    recent = last_serial_ - std::min(last_serial_, idle_batches);
     std::erase_if(unfinished_, is_over);
     for (auto& batch : unfinished_) {
-      before = std::min(before, batch.first);
+      begun = std::min(begun, batch.first);
     }
   }
-  std::vector<std::pair<uint64_t, Buffer*>> idle;
+  std::vector<std::tuple<bool, uint64_t, Buffer*>> idle;
   for (auto* b : movable_) {
     auto& m = *b->mirror_;
     uint64_t used = b->used_;
-    if (used < before && m.moving == 0 && m.device_valid && !m.host_valid &&
+    bool rests =
+        used < begun && (b->weight_ ? b->size >= least_weight : used < recent);
+    if (rests && m.moving == 0 && m.device_valid && !m.host_valid &&
         !m.host.buffer && !m.cpu_writer.event &&
         b->kind == BufferKind::DeviceBorn) {
-      idle.emplace_back(used, b);
+      idle.emplace_back(b->weight_, used, b);
+    }
+    if (b->spill_ == Buffer::Spill::Made && !b->weight_ && used < recent) {
+      end_spill(*b); // it is idle where it was made
+      b->spill_ = Buffer::Spill::Moved;
+      spilled_[size_t(b->spill_)] += b->size;
     }
   }
   std::sort(idle.begin(), idle.end());
-  uint64_t moved = 0;
-  for (auto [used, b] : idle) {
-    if (moved >= bytes || !may_spill(moved + b->size)) {
-      break;
+  uint64_t moved = 0, weights = 0;
+  uint64_t room = room_to_spill(), room_idle = room_for_idle();
+  for (auto [weight, used, b] : idle) {
+    uint64_t least = weight ? bytes : std::max(bytes, turn_bytes);
+    uint64_t after = (weight ? weights : moved) + b->size;
+    if (moved >= least || after > (weight ? room : room_idle)) {
+      continue;
     }
     // Whoever has called use() since is seen; later ones see this.
     b->settled_ = false;
@@ -91,19 +113,41 @@ std::vector<Memory::Move> Memory::begin_moves(Batch& batch, uint64_t bytes) {
     append_copy(batch, b->device_, move.host, b->size, rates);
     move.mirror->moving = move.stream;
     moved += b->size;
+    weights += weight ? b->size : 0;
     moves.push_back(std::move(move));
   }
   return moves;
 }
 
-// Under mirror_mutex_.
+uint64_t Memory::room_for_idle() {
+  uint64_t most = budget_in_place() / 2;
+  return most -
+      std::min<uint64_t>(
+             most,
+             spilled_[size_t(Buffer::Spill::Made)] +
+                 spilled_[size_t(Buffer::Spill::Moved)]);
+}
+
+void Memory::spilled(Buffer& b, Buffer::Spill how) {
+  std::lock_guard lock(batches_mutex_);
+  returns_from_ = last_serial_ + return_batches;
+  b.spill_ = how;
+  spilled_[size_t(how)] += b.size;
+  in_place_bytes += b.size;
+}
+
+void Memory::end_spill(Buffer& b) {
+  auto how = std::exchange(b.spill_, Buffer::Spill::No);
+  spilled_[size_t(how)] -= how == Buffer::Spill::No ? 0 : b.size;
+}
+
 void Memory::end_move(Move& move, bool copied) {
   auto& m = *move.mirror;
   if (m.moving == move.stream && copied) {
     auto& b = *move.buffer;
     std::swap(b.device_, move.host);
     b.kind = BufferKind::Shared;
-    spilled(b);
+    spilled(b, b.weight_ ? Buffer::Spill::Made : Buffer::Spill::Moved);
   }
   m.moving = m.moving == move.stream ? 0 : m.moving;
   if (!device_.timeline().runs_unwatched()) { // else both may be in use
@@ -112,9 +156,55 @@ void Memory::end_move(Move& move, bool copied) {
   }
 }
 
+void Memory::bring_back(Batch& batch, Buffer& b) {
+  auto& m = *b.mirror_;
+  if (!b.listed_ || !m.device_valid || m.host_valid || m.touched ||
+      m.pointers > 0 || m.download_recorded || !m.arrived() ||
+      m.cpu_writer.event || batch.serial < returns_from_ ||
+      (m.last_write && !m.last_write->reached())) {
+    return;
+  }
+  if (batch.serial != returns_in_) {
+    returns_in_ = batch.serial;
+    returned_ = 0;
+  }
+  if (returned_ > 0 && returned_ + b.size > turn_bytes) {
+    return;
+  }
+  {
+    // Others' batches that are not on the queue yet may use the old memory.
+    std::lock_guard batches(batches_mutex_);
+    std::erase_if(unfinished_, is_over);
+    for (auto& [serial, other] : unfinished_) {
+      if (other != batch.completion && !other->submitted()) {
+        return;
+      }
+    }
+  }
+  Allocation side;
+  try {
+    uint64_t spare = budget() / kept_free_part;
+    if (allocations_.room(types_.device) < b.size + spare) {
+      returns_from_ = batch.serial + return_batches;
+      return;
+    }
+    side = allocations_.create(b.size, types_.device, HostUse::None, false);
+  } catch (const OutOfMemory&) {
+    returns_from_ = batch.serial + return_batches;
+    return;
+  }
+  m.host = std::exchange(b.device_, side);
+  b.kind = BufferKind::DeviceBorn;
+  end_spill(b);
+  in_place_bytes -= b.size;
+  returned_ += b.size;
+  m.returned = m.host_valid = true;
+  m.device_valid = false;
+}
+
 bool Memory::move_idle(uint64_t bytes) {
   auto batch = std::make_unique<Batch>(next_own_stream());
-  auto moves = begin_moves(*batch, std::max(bytes, turn_bytes));
+  auto moves = begin_moves(*batch, bytes);
   if (moves.empty()) {
     return false;
   }

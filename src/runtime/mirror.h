@@ -33,8 +33,10 @@ struct Buffer::Mirror {
   // somebody uses it meanwhile: then 0.
   uint32_t moving = 0;
   Allocation orphan; // the device side of a buffer that was freed meanwhile
-  // With one memory: the number of unretired batches that read the host side.
+  // The number of unretired batches that read a host side which is then freed:
+  // with one memory, or of an array that has returned to the card.
   uint32_t uploading = 0;
+  bool returned = false; // the device alone wrote the host side
 
   // Returns false while a download to the host side is under way, and after one
   // has failed.

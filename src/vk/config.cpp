@@ -70,8 +70,9 @@ constexpr ConfigEntry table[] = {
      "bfloat16, native_f16, levels, splits, joins, sentinels, fuse, "
      "fuse_attention (the part of fuse that changes rounding), halves (bf16 "
      "products on f16 matrix units, for devices without bf16 ones), meet "
-     "(direct waits between the GPUs of MLX_VK_HOST_GROUP) and tuned (what "
-     "`mlx-vulkan tune` found)."},
+     "(direct waits between the GPUs of MLX_VK_HOST_GROUP), experts (their "
+     "cache on a card that lacks room for all) and tuned (what `mlx-vulkan tune` "
+     "found)."},
     {"MLX_VK_METAL_KERNELS",
      "",
      "The result of mx.metal.is_available(). By default, it is true where models of "
@@ -136,6 +137,7 @@ constexpr std::string_view paths[] = {
     "fuse_attention",
     "halves",
     "meet",
+    "experts",
     "tuned"};
 
 // Cuts the first word off a comma-separated list.

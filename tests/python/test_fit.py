@@ -48,7 +48,7 @@ def card(budget: float, apart: bool = False) -> dict:
 
 
 def test_what_is_left_of_a_card():
-    model = fit.Sizes(4 << 30, 0, 1024.0, 0.0, 1 << 30, 1 << 20)
+    model = fit.Sizes(4 << 30, 0, 0, 1024.0, 0.0, 1 << 30, 1 << 20)
     assert fit.fit(model, card(5 << 30)).tokens == 0
     found = fit.fit(model, card((5 << 30) + 100 * 1024))
     assert (found.tokens, found.chats, found.prompts) == (100, 1, 1)
@@ -94,11 +94,14 @@ def test_what_is_no_model_is_told(words, said, tmp_path):
 
 
 def test_what_does_not_fit_is_in_ram_or_told(capsys):
-    model = fit.Sizes(40 << 30, 30 << 30, 1024.0, 0.0, 1 << 30, None)
+    model = fit.Sizes(40 << 30, 30 << 30, 64, 1024.0, 0.0, 1 << 30, None)
     # A card with memory of its own keeps a sixth free; experts leave it first.
     memory = card(24 << 30, apart=True)
     found = fit.fit(model, memory)
     assert found.host == 20 << 30 and found.free == 3 << 30
+    # A third of the experts has slots, more than 16; 4 GiB more of cache are slow.
+    assert found.stacks == 30 << 30
+    assert found.most - found.tokens == (4 << 30) // 1024
     fit.show("big", model, memory, found)
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith("YES: big runs on a card with 21.5 GB of its experts in RAM")
@@ -108,6 +111,15 @@ def test_what_does_not_fit_is_in_ram_or_told(capsys):
     fit.show("big", model, shared, fit.fit(model, shared))
     said = capsys.readouterr().out
     assert said.startswith("NO: big lacks 18.3 GB") and "Settings" not in said
+
+
+def test_a_cache_may_be_in_ram_alone():
+    model = fit.Sizes(8 << 30, 0, 0, 1024.0, 0.0, 2 << 30, None)
+    found = fit.fit(model, card(9 << 30, apart=True))
+    assert found.tokens == 0 and found.most == (9 << 30) // 2 // 1024 - (1 << 19)
+    assert "much slower" in fit.verdict("big", model, card(9 << 30), found)
+    few = fit.Sizes(40 << 30, 38 << 30, 16, 1024.0, 0.0, 1 << 30, None)
+    assert fit.fit(few, card(24 << 30, apart=True)).stacks == 0
 
 
 def test_the_table_of_the_documents():

@@ -4,6 +4,7 @@
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/path_stats.h"
+#include "ops/quant/expert_cache.h"
 #include "ops/tuned/tuned.h"
 #include "vk/config.h"
 
@@ -124,7 +125,9 @@ shape_of(const QuantOperands& o, const ProductArgs& args, const array& out) {
 void quantized_product(StreamEncoder& enc, QuantOperands&& o, array& out) {
   out.set_data(allocator::malloc(out.nbytes()));
   make_matrix_contiguous(o.w, enc);
-  if (auto w = fetched_weights(o.w, out.size() / out.shape(-1), enc)) {
+  uint64_t rows = out.size() / out.shape(-1);
+  use_cached_experts(enc, o, rows);
+  if (auto w = fetched_weights(o.w, rows, enc)) {
     o.w = *w;
   }
   make_matrix_contiguous(o.scales, enc);

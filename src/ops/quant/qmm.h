@@ -24,6 +24,7 @@ struct QuantOperands {
   std::optional<array> side;
   // The matrix of x and of w for each product; both or none.
   std::optional<array> lhs, rhs;
+  uint32_t experts = 0; // w holds some of so many (expert_cache.h); 0: all
   bool sorted = false; // equal rhs indices are adjacent
   bool last_use = false; // x is not read again
 };

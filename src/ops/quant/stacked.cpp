@@ -77,9 +77,9 @@ void set_gather(
     p.stack.side_matrix = o.side->size() > 1 ? 1 : 0;
   }
   s.sorted = o.sorted && p.M == 1;
-  s.matrices = matrices_of(o.w);
   p.stack.x_matrices = matrices_of(o.x);
-  p.stack.w_matrices = s.matrices;
+  p.stack.w_matrices = matrices_of(o.w);
+  s.matrices = o.experts ? o.experts : p.stack.w_matrices;
   if (s.sorted) {
     o.lhs = row_contiguous(*o.lhs, enc);
     o.rhs = row_contiguous(*o.rhs, enc);

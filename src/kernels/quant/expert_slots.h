@@ -1,0 +1,62 @@
+// The kernels of a cache of experts (ops/quant/expert_cache.h).
+#pragma once
+
+#include "common/interface.h"
+
+// The most experts of a stack: their slots are kept in shared memory.
+#define EXPERT_SLOTS_MOST 512
+#define NO_EXPERT 0xffffffffu
+
+BEGIN_INTERFACE
+
+// Words of the state before its arrays: slot_of[experts] is 1 + an expert's
+// slot, expert_of[slots] 1 + a slot's expert, 0 without one; used[slots] is the
+// lookup that used a slot last. The first word counts lookups.
+#define EXPERT_STATE_WORDS(experts, slots) (1 + (experts) + 2 * (slots))
+
+// Finds the slots of `count` indices, and gives slots used longest ago to
+// experts that have none: `moves` lists these, as pairs of an expert and its
+// slot, then NO_EXPERT. An index beyond the experts stays as it is.
+struct ExpertSlotsArgs {
+  PTR(Ptr_u32, indices)
+  PTR(Ptr_u32, state)
+  PTR(Ptr_u32, found)
+  PTR(Ptr_u32, moves) // 2 * count
+  uint count, experts, slots; // count <= slots
+  uint fresh; // no slot has an expert yet
+};
+
+// Copies matrices of a stack's three arrays, of `words` times 16 bytes each.
+// FILL: those of `list`, which is `moves`, to their slots. Otherwise matrix i
+// to place i, from its slot where `list`, which is the state, has one.
+struct CopyExpertsArgs {
+  PTR(Ptr_u32, list)
+  PTR(Ptr_u32x4, w)
+  PTR(Ptr_u32x4, scales)
+  PTR(Ptr_u32x4, side)
+#if !FILL
+  PTR(Ptr_u32x4, w_slots)
+  PTR(Ptr_u32x4, scale_slots)
+  PTR(Ptr_u32x4, side_slots)
+#endif
+  PTR(Ptr_u32x4, y_w)
+  PTR(Ptr_u32x4, y_scales)
+  PTR(Ptr_u32x4, y_side)
+  uint words[3];
+  uint parts, groups; // workgroups of a matrix, and all
+};
+
+#ifdef __cplusplus
+struct ExpertSlotsVariant {
+  uint WG = 128;
+  KERNEL_VARIANT("quant/expert_slots", WG)
+};
+struct CopyExpertsVariant {
+  // 16-byte words of a workgroup.
+  static constexpr uint part = 256 * 8;
+  bool FILL;
+  KERNEL_VARIANT("quant/copy_experts", FILL)
+};
+#endif
+
+END_INTERFACE
