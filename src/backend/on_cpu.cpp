@@ -52,8 +52,8 @@ void run_on_cpu(
     used.insert(out.data_shared_ptr());
   }
   auto& encoder = cpu::get_command_encoder(cpu);
-  encoder.dispatch(
-      [used = std::move(used), temporaries = std::move(encoder.temporaries())] {});
+  encoder.dispatch([used = std::move(used),
+                    temporaries = std::move(encoder.temporaries())] {});
   Event done(cpu);
   done.set_value(1);
   done.signal(cpu);

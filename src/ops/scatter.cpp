@@ -1,6 +1,6 @@
 // Scatter and ScatterAxis: the input is copied (or donated), then updated in
-// place. Assignments move raw words; reductions are atomic, except that products,
-// maxima and minima of 8-byte items are combined on the CPU.
+// place. Assignments move raw words; reductions are atomic, except that
+// products, maxima and minima of 8-byte items are combined on the CPU.
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 

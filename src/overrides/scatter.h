@@ -1,7 +1,8 @@
 // Replaces the size_of() that ops.cpp calls: a refusal of GPU streams.
 //
 // MLX's scatter throws on a GPU stream where an item has 8 bytes, except for
-// sums of complex numbers. The kernels have no such limit (src/ops/scatter.cpp).
+// sums of complex numbers. The kernels have no such limit
+// (src/ops/scatter.cpp).
 //
 // What MLX could offer: docs/dev/upstream.md, "Scatters of 8-byte types".
 #pragma once

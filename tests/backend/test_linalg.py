@@ -236,7 +236,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("n", [5, 40])
 def test_batches_and_strides(gpu, name, n):
-    """Each matrix of a batch, of any strides, gives the bits that it gives alone."""
+    """Each matrix of a batch, of any strides, gives what it gives alone."""
     function = CALLS[name]
     a = definite(n, (2, 3))
     want = one_by_one(lambda x: function(mx.array(x)), a)
@@ -274,8 +274,9 @@ def test_items_that_are_not_finite(gpu, name, item, n):
         pytest.skip("runs on the CPU, where LAPACK refuses such matrices")
     a = definite(n)
     a[n // 2, n // 2] = item
-    results = CALLS[name](mx.array(a))
-    assert any(not np.isfinite(np.array(x)).all() for x in results)
+    results = CALLS[name](mx.array(a))  # ends
+    if not (name == "inv" and item == np.inf):  # 1 / inf is 0
+        assert any(not np.isfinite(np.array(x)).all() for x in results)
 
 
 def test_singular(gpu):
@@ -320,12 +321,12 @@ def test_cpu_between_gpu_work(gpu):
     with mx.stream(mx.cpu):
         want = x
         for _ in range(3):
-            want = mx.linalg.svd(mx.exp(want), compute_uv=False) + want @ want
+            want = mx.linalg.svd(mx.sin(want), compute_uv=False) + want @ want
     for _ in range(20):
         got = x
         for _ in range(3):
-            got = mx.linalg.svd(mx.exp(got), compute_uv=False) + got @ got
-        assert mx.allclose(got, want, rtol=1e-3, atol=1e-3)
+            got = mx.linalg.svd(mx.sin(got), compute_uv=False) + got @ got
+        assert norm(f64(got - want)) <= 1e-3 * norm(f64(want))
 
 
 DENIED = "import mlx.core as mx\nmx.eval(mx.linalg.eig(mx.eye(7)))"

@@ -20,13 +20,16 @@ layout(local_size_x = GROUP) in;
 #define HELD (VECTORS && MOST <= 32)
 #define COLLECTED (VECTORS && MOST > 32)
 const float TOLERANCE = 1.1920929e-7; // times the root of the rows
-const uint SWEEPS = 30; // 6 to 10 are usual
+// Of the largest item's square: columns shorter than its 1e-9th part matter to
+// no other.
+const float NEGLIGIBLE = 1e-18;
+const uint SWEEPS = 15; // 6 to 10 are usual
 
 shared float a[MOST][MOST + 1]; // columns
 #if HELD
 shared float held[MOST][MOST + 1];
 #endif
-shared vec2 turns[PAIRS]; // cosine, sine
+shared vec2 turns[PAIRS]; // sines, tangents of half the angles
 shared float values[MOST];
 shared uint ranks[MOST];
 shared float part[PAIRS];
@@ -103,7 +106,8 @@ float shift() {
   return most;
 }
 
-// Makes the columns of one pair orthogonal.
+// Makes the columns of one pair orthogonal, by rotations in Rutishauser's form
+// (1966), which round less at small angles.
 void rotate(uint round_) {
   uint i = gl_LocalInvocationIndex / 4, lane = gl_LocalInvocationIndex % 4;
   uvec2 pair = pair_of(i, round_);
@@ -122,25 +126,25 @@ void rotate(uint round_) {
     gamma += subgroupShuffleXor(gamma, mask);
   }
   float limit = TOLERANCE * sqrt(float(A.rows)) * sqrt(alpha) * sqrt(beta);
-  bool turn = paired && abs(gamma) > limit;
+  bool turn = paired && abs(gamma) > max(limit, NEGLIGIBLE);
   float zeta = (beta - alpha) / (2.0 * gamma);
   float t = 1.0 / (abs(zeta) + sqrt(1.0 + min(zeta * zeta, 1e37)));
   t = turn ? (zeta < 0.0 ? -t : t) : 0.0;
-  float c = inversesqrt(1.0 + t * t), s = c * t;
+  float c = 1.0 / sqrt(1.0 + t * t), s = c * t, tau = s / (1.0 + c);
   for (uint row = lane; turn && row < A.rows; row += 4) {
     float x = a[p][row], y = a[q][row];
-    a[p][row] = c * x - s * y;
-    a[q][row] = s * x + c * y;
+    a[p][row] = x - s * (y + tau * x);
+    a[q][row] = y + s * (x - tau * y);
   }
 #if HELD
   for (uint row = lane; turn && row < A.cols; row += 4) {
     float x = held[p][row], y = held[q][row];
-    held[p][row] = c * x - s * y;
-    held[q][row] = s * x + c * y;
+    held[p][row] = x - s * (y + tau * x);
+    held[q][row] = y + s * (x - tau * y);
   }
 #elif COLLECTED
   if (lane == 0) {
-    turns[i] = vec2(c, s);
+    turns[i] = vec2(s, tau);
   }
 #endif
   if (turn && lane == 0) {
@@ -151,12 +155,12 @@ void rotate(uint round_) {
   uint row = gl_LocalInvocationIndex;
   for (uint j = 0; row < A.cols && j < (A.cols + 1) / 2; ++j) {
     uvec2 at = pair_of(j, round_);
-    vec2 cs = turns[j];
-    if (at.y < A.cols && cs.y != 0.0) {
+    float s = turns[j].x, tau = turns[j].y;
+    if (at.y < A.cols && s != 0.0) {
       float x = load(A.work, WORK(row, at.x));
       float y = load(A.work, WORK(row, at.y));
-      store(A.work, WORK(row, at.x), cs.x * x - cs.y * y);
-      store(A.work, WORK(row, at.y), cs.y * x + cs.x * y);
+      store(A.work, WORK(row, at.x), x - s * (y + tau * x));
+      store(A.work, WORK(row, at.y), y + s * (x - tau * y));
     }
   }
   barrier();

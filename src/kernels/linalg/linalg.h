@@ -25,8 +25,8 @@ struct CholeskyArgs {
 };
 
 // x = t^-1 b, with t lower triangular of `width` rows; a unit diagonal is not
-// read. b is what R and EYE say: the sum of r and of rows of the identity, from
-// row `first` on or as `perm` names them.
+// read. b is what R and EYE say: r, or rows of the identity, from row `first`
+// on or as `perm` names them, less r.
 struct SolveArgs {
   PTR(Ptr_f32, t)
 #if R
@@ -44,10 +44,12 @@ struct SolveArgs {
 
 // One block column of LU with partial pivoting: x, `rows` x `width` with rows
 // >= width, to y in place of it, and the pivots' rows, counted from `first`.
+// With `first` 0 it begins the permutation.
 struct LuPanelArgs {
   PTR(Ptr_f32, x)
   PTR(Ptr_f32, y)
   PTR(Ptr_u32, pivots)
+  PTR(Ptr_u32, perm)
   Strided xs, ys;
   int64_t pivot_batch;
   uint rows, width, first;
@@ -61,7 +63,7 @@ struct LuSwapArgs {
   PTR(Ptr_u32, perm)
   Strided ys;
   int64_t pivot_batch, perm_batch;
-  uint rows, columns, width, first;
+  uint columns, width, first;
   uint groups, count;
 };
 
@@ -85,9 +87,9 @@ struct QrPanelArgs {
   uint rows, width;
 };
 
-// x v = u diag(s) of rows x cols, rows >= cols, with s descending: y is x v. With
-// SYMMETRIC x v = v diag(s), s ascending, of the lower triangle of x. A matrix
-// with an item that is not finite gives NaN.
+// x v = u diag(s) of rows x cols, rows >= cols, with s descending: y is x v.
+// With SYMMETRIC x v = v diag(s), s ascending, of the lower triangle of x. A
+// matrix with an item that is not finite gives NaN.
 struct JacobiArgs {
   PTR(Ptr_f32, x)
   PTR(Ptr_f32, s)

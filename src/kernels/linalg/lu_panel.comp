@@ -1,7 +1,8 @@
 // LU factors of a block column, with partial pivoting (Golub & Van Loan, Matrix
 // Computations, 3.4.4). A workgroup has a matrix, and an invocation every
 // WG_SIZE-th row: rows meet only in shared memory. A column of zeros is left as
-// it is; the largest item of NaNs is the first.
+// it is; the largest item of NaNs is the first. Loops over columns are unrolled:
+// llvmpipe ends an invocation's loops after 65,535 iterations in all.
 #include "common/types.glsl"
 #include "linalg/linalg.h"
 #define ARGS_BLOCK LuPanelArgs
@@ -90,8 +91,13 @@ void main() {
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
   for (uint row = local; row < A.rows; row += WG_SIZE) {
-    for (uint c = 0; c < A.width; ++c) {
-      PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
+    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
+      if (c < A.width) {
+        PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
+      }
+    }
+    if (A.first == 0) {
+      store(A.perm, uint64_t(matrix) * A.rows + row, row);
     }
   }
   for (uint j = 0; j < A.width; ++j) {
@@ -106,8 +112,10 @@ void main() {
         float v = TAKE(row, j);
         float l = pivot != 0.0 ? v / pivot : v;
         PUT(row, j, l);
-        for (uint c = j + 1; c < A.width; ++c) {
-          PUT(row, c, TAKE(row, c) - l * pivot_row[c]);
+        [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
+          if (c > j && c < A.width) {
+            PUT(row, c, TAKE(row, c) - l * pivot_row[c]);
+          }
         }
       }
     }

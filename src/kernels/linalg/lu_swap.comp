@@ -23,9 +23,6 @@ void main() {
   uint column = group % A.groups * GROUP + local;
   if (mine && column == A.columns) {
     int64_t at = matrix * A.perm_batch;
-    for (uint i = 0; A.first == 0 && i < A.rows; ++i) {
-      store(A.perm, at + i, i);
-    }
     for (uint i = 0; i < A.width; ++i) {
       uint here = load(A.perm, at + (A.first + i));
       uint there = load(A.perm, at + pivot[i]);

@@ -2,7 +2,8 @@
 // 5.2.2; signs and scaling as LAPACK's larfg), and the triangle t for which
 // H1 H2 ... = I - v t v^T (Schreiber & Van Loan, A Storage-Efficient WY
 // Representation, 1989). A workgroup has a matrix, and an invocation every
-// WG_SIZE-th row: rows meet only in shared memory.
+// WG_SIZE-th row: rows meet only in shared memory. Loops over columns are
+// unrolled: llvmpipe ends an invocation's loops after 65,535 iterations in all.
 #include "common/types.glsl"
 #include "linalg/linalg.h"
 #include "linalg/scale.glsl"
@@ -118,8 +119,10 @@ void apply(uint j, float tau, int64_t v) {
   for (uint row = local; row < A.rows; row += WG_SIZE) {
     if (row >= j) {
       float here = row == j ? tau : tau * TAKE(row, j);
-      for (uint c = j + 1; c < A.width; ++c) {
-        PUT(row, c, TAKE(row, c) - here * total[c]);
+      [[unroll]] for (uint c = 1; c < BLOCK; ++c) {
+        if (c > j && c < A.width) {
+          PUT(row, c, TAKE(row, c) - here * total[c]);
+        }
       }
     }
   }
@@ -144,8 +147,10 @@ void main() {
     triangle[i / BLOCK][i % BLOCK] = 0.0;
   }
   for (uint row = local; row < A.rows; row += WG_SIZE) {
-    for (uint c = 0; c < A.width; ++c) {
-      PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
+    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
+      if (c < A.width) {
+        PUT(row, c, load(A.x, x + row * A.xs.row + c * A.xs.col));
+      }
     }
   }
   barrier();
@@ -159,14 +164,16 @@ void main() {
     barrier();
   }
   for (uint row = local; row < A.rows; row += WG_SIZE) {
-    for (uint c = 0; c < A.width; ++c) {
-      float here = TAKE(row, c);
-      if (row <= c) {
-        int64_t r = matrix * A.rs.batch;
-        store(A.r, r + row * A.rs.row + c * A.rs.col, here);
+    [[unroll]] for (uint c = 0; c < BLOCK; ++c) {
+      if (c < A.width) {
+        float here = TAKE(row, c);
+        if (row <= c) {
+          int64_t r = matrix * A.rs.batch;
+          store(A.r, r + row * A.rs.row + c * A.rs.col, here);
+        }
+        here = row > c ? here : row == c ? 1.0 : 0.0;
+        store(A.v, v + row * A.vs.row + c * A.vs.col, here);
       }
-      here = row > c ? here : row == c ? 1.0 : 0.0;
-      store(A.v, v + row * A.vs.row + c * A.vs.col, here);
     }
   }
   for (uint i = local; i < A.width * A.width; i += WG_SIZE) {

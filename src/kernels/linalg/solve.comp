@@ -35,6 +35,7 @@ void main() {
       if (i < A.width) {
 #if R
         sum = load(A.r, r + i * A.rs.row);
+        sum = EYE > 0 ? -sum : sum;
 #endif
 #if EYE == 1
         sum += column == A.first + i ? 1.0 : 0.0;

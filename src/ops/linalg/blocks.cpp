@@ -78,11 +78,8 @@ Matrices matrices(const array& a, StreamEncoder& enc) {
           a.strides(-1)}};
 }
 
-Matrices new_matrices(
-    uint32_t count,
-    uint32_t rows,
-    uint32_t cols,
-    StreamEncoder& enc) {
+Matrices
+new_matrices(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc) {
   auto t = enc.temporary(
       {static_cast<int>(count), static_cast<int>(cols), static_cast<int>(rows)},
       float32);
@@ -103,8 +100,7 @@ void copy_by_columns(const array& from, array& to, StreamEncoder& enc) {
 }
 
 Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc) {
-  array y =
-      enc.temporary({int(a.count), int(a.rows), int(b.cols)}, float32);
+  array y = enc.temporary({int(a.count), int(a.rows), int(b.cols)}, float32);
   run_gemm(enc, {.a = a.view(), .b = b.view()}, y);
   return matrices(y, enc);
 }
@@ -117,7 +113,9 @@ Matrices reduced(
   array y = enc.temporary(c.view().shape(), float32);
   array from = c.view();
   run_gemm(
-      enc, {.a = a.view(), .b = b.view(), .c = &from, .alpha = -1, .beta = 1}, y);
+      enc,
+      {.a = a.view(), .b = b.view(), .c = &from, .alpha = -1, .beta = 1},
+      y);
   return matrices(y, enc);
 }
 
@@ -143,14 +141,7 @@ void solve_triangle(
     if (done > 0) {
       auto left = t.part(at, before, w, done);
       auto known = x.part(before, 0, done, columns);
-      if (r) {
-        r = reduced(*r, left, known, enc);
-      } else {
-        array y = enc.temporary(
-            {int(x.count), int(w), int(columns)}, float32);
-        run_gemm(enc, {.a = left.view(), .b = known.view(), .alpha = -1}, y);
-        r = matrices(y, enc);
-      }
+      r = r ? reduced(*r, left, known, enc) : product(left, known, enc);
     }
     auto block = t.part(at, at, w, w);
     auto to = x.part(at, 0, w, columns);
@@ -175,7 +166,9 @@ void solve_triangle(
     auto& k = enc.kernel(SolveVariant{
         .UNIT = triangle.unit,
         .R = r.has_value(),
-        .EYE = b ? 0u : perm ? 2u : 1u});
+        .EYE = b   ? 0u
+            : perm ? 2u
+                   : 1u});
     std::vector<array> views{block.view()};
     if (r) {
       views.push_back(r->view());
@@ -201,6 +194,7 @@ void factor_panel(
     const Matrices& y,
     uint32_t first,
     array& pivots,
+    array& perm,
     StreamEncoder& enc) {
   auto& k = enc.kernel(lu_panel_variant(y.rows, enc.caps()));
   LuPanelArgs args{
@@ -213,7 +207,7 @@ void factor_panel(
   enc.dispatch(
       k,
       {x.view()},
-      {y.view(), pivots},
+      {y.view(), pivots, perm},
       args,
       linear(y.count),
       Work{.flops = 2.0 * y.rows * y.cols * y.cols * y.count});
@@ -231,7 +225,6 @@ void exchange_rows(
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),
       .perm_batch = y.rows,
-      .rows = y.rows,
       .columns = y.cols,
       .width = width,
       .first = first,
@@ -265,16 +258,14 @@ void factor_lu(
                            y.part(at, 0, below, at).transposed(),
                            enc)
                            .transposed();
-    factor_panel(x, panel, at, pivots, enc);
+    factor_panel(x, panel, at, pivots, perm, enc);
     exchange_rows(y, at, w, pivots, perm, enc);
     if (after > 0) {
       auto right = y.part(at, at + w, w, after);
-      auto r = at == 0 ? right
-                       : reduced(
-                             right,
-                             y.part(at, 0, w, at),
-                             y.part(0, at + w, at, after),
-                             enc);
+      auto r = at == 0
+          ? right
+          : reduced(
+                right, y.part(at, 0, w, at), y.part(0, at + w, at, after), enc);
       solve_triangle(
           {.t = y.part(at, at, w, w), .unit = true}, &r, nullptr, right, enc);
     }

@@ -32,11 +32,8 @@ struct Matrices {
 // The last two axes of `a`, copied if the other axes have no common stride.
 Matrices matrices(const array& a, StreamEncoder& enc);
 // Uninitialized; column-major, in memory of their own.
-Matrices new_matrices(
-    uint32_t count,
-    uint32_t rows,
-    uint32_t cols,
-    StreamEncoder& enc);
+Matrices
+new_matrices(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc);
 
 // Copies matrices, of any strides, to the beginning of `to`, column-major.
 void copy_by_columns(const array& from, array& to, StreamEncoder& enc);

@@ -2,10 +2,12 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 #include "ops/layout.h"
 #include "ops/linalg/blocks.h"
+#include "ops/linalg/plan.h"
 
 namespace mlx::core {
 
@@ -26,10 +28,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     auto x = a.part(at, at, rows, w);
     if (at > 0) {
       x = reduced(
-          x,
-          y.part(at, 0, rows, at),
-          y.part(at, 0, w, at).transposed(),
-          enc);
+          x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
     }
     auto to = y.part(at, at, rows, w);
     uint32_t groups = rows > w ? (rows - w + 127) / 128 : 1;
@@ -60,6 +59,10 @@ void LUF::eval_gpu(
     text << "[linalg::lu] Matrices of shape " << a.shape()
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
+  }
+  if (!panels_end(a.shape(-2), enc.caps())) {
+    LUF twin(cpu_twin_stream());
+    return run_on_cpu(twin, inputs, outputs, stream());
   }
   auto& lu = outputs[0];
   auto strides = lu.strides();

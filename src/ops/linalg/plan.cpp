@@ -26,6 +26,11 @@ QrPanelVariant qr_panel_variant(uint32_t rows, const Caps& caps) {
   return {.ROWS = 0, .WG_SIZE = 256};
 }
 
+// 32 columns, four loops over every 256th row: 65,535 iterations at 131,000.
+bool panels_end(uint32_t rows, const Caps& caps) {
+  return !caps.software() || rows <= 100'000;
+}
+
 uint32_t jacobi_rows(const Caps& caps) {
   JacobiVariant large{.MOST = 64, .SYMMETRIC = false, .VECTORS = true};
   return caps.shared_memory >= large.shared_memory() ? 64 : 32;

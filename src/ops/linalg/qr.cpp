@@ -1,5 +1,6 @@
 #include "ops/linalg/qr.h"
 
+#include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "ops/copy.h"
 #include "ops/gemm/gemm.h"
@@ -15,14 +16,14 @@ namespace {
 void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
   array source = from.view(), target = to.view();
   copy_strided(
-      enc, source, target, {source.shape(), source.strides(), target.strides()});
+      enc,
+      source,
+      target,
+      {source.shape(), source.strides(), target.strides()});
 }
 
-Matrices identity(
-    uint32_t count,
-    uint32_t rows,
-    uint32_t cols,
-    StreamEncoder& enc) {
+Matrices
+identity(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc) {
   array e({int(count), int(rows), int(cols)}, float32, nullptr, {});
   fill_with_zeros(e, enc);
   enc.add_temporary(e);
@@ -48,8 +49,8 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = left.rows;
     Matrices v = new_matrices(a.count, rows, w, enc);
-    Matrices t = matrices(
-        enc.temporary({int(a.count), int(w), int(w)}, float32), enc);
+    Matrices t =
+        matrices(enc.temporary({int(a.count), int(w), int(w)}, float32), enc);
     Matrices x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
     QrPanelArgs args{
         .xs = x.strides,
@@ -70,8 +71,7 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
       auto right = left.part(0, w, rows, after);
       auto along = product(v.transposed(), right, enc);
       right = reduced(right, v, product(t.transposed(), along, enc), enc);
-      copy_to(
-          right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
+      copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
       left = right.part(w, 0, rows - w, after);
     }
   }
@@ -111,6 +111,10 @@ void QRF::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& enc = encoder(stream());
+  if (!panels_end(inputs[0].shape(-2), enc.caps())) {
+    QRF twin(cpu_twin_stream());
+    return run_on_cpu(twin, inputs, outputs, stream());
+  }
   auto& q = outputs[0];
   auto& r = outputs[1];
   fill_with_zeros(r, enc);
