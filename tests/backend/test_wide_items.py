@@ -102,7 +102,7 @@ def test_ends_of_the_range(gpu, name):
     # Results that fit into normal numbers.
     size = np.abs(want)
     fits = (size < 3.4e38) & (size > 1.2e-38)
-    assert fits.sum() > 20
+    assert fits.sum() > 8
     error = np.abs(got - want)[fits] / size[fits]
     assert error.max() < 1e-6, list(zip(z[fits], got[fits], want[fits]))
 

@@ -1,8 +1,10 @@
 // A block column of a Cholesky factor, left-looking (Golub & Van Loan, Matrix
 // Computations, 4.2.9): earlier columns are subtracted from x by a product.
 // Each workgroup factors the diagonal block again, which is less work than a
-// dispatch; then an invocation has one row below it. A matrix that is not
-// positive definite gives NaN from the column on where that shows.
+// dispatch; then an invocation has one row below it. A pivot that is zero, or
+// negative by no more than rounding, gives a column of zeros: in a semidefinite
+// matrix the rest of its column is zero, too (Higham, Accuracy and Stability of
+// Numerical Algorithms, 10.3). A negative one gives NaN.
 #include "common/numeric.glsl"
 #include "common/types.glsl"
 #include "linalg/linalg.h"
@@ -26,15 +28,16 @@ void load_block(int64_t x) {
   barrier();
 }
 
-void factor() {
+void factor(int64_t a) {
   uint local = gl_LocalInvocationIndex;
   for (uint j = 0; j < A.width; ++j) {
     float pivot = d[j][j];
-    float root = pivot >= 0.0 ? sqrt(pivot) : NAN_F;
+    float least = -A.tolerance * load(A.a, a + j * (A.as.row + A.as.col));
+    float root = pivot > 0.0 ? sqrt(pivot) : pivot >= least ? 0.0 : NAN_F;
     barrier();
     uint row = j + local;
     if (row < BLOCK) {
-      d[row][j] = row == j ? root : d[row][j] / root;
+      d[row][j] = row == j ? root : root == 0.0 ? 0.0 : d[row][j] / root;
     }
     barrier();
     // Invocation i has column i % BLOCK of every fourth row.
@@ -56,7 +59,7 @@ void main() {
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
   load_block(x);
-  factor();
+  factor(matrix * A.as.batch);
   uint local = gl_LocalInvocationIndex;
   for (uint i = local; mine && part == 0 && i < BLOCK * BLOCK; i += GROUP) {
     uint row = i / BLOCK, col = i % BLOCK;
@@ -74,7 +77,7 @@ void main() {
       [[unroll]] for (uint k = 0; k < c; ++k) {
         sum -= v[k] * d[c][k];
       }
-      v[c] = sum / d[c][c];
+      v[c] = d[c][c] == 0.0 ? 0.0 : sum / d[c][c];
       if (c < A.width) {
         store(A.y, y + c * A.ys.col, v[c]);
       }

@@ -15,11 +15,15 @@ struct Strided {
 
 // One block column: the lower factor of the first `width` rows of x, and the
 // rows below times its inverse, transposed. Writes y's lower triangle only.
+// x is what earlier columns leave of a, whose diagonal says which pivots are
+// rounding errors of zero.
 struct CholeskyArgs {
   PTR(Ptr_f32, x)
+  PTR(Ptr_f32, a)
   PTR(Ptr_f32, y)
-  Strided xs, ys;
+  Strided xs, as, ys;
   uint rows, width; // of x; width <= BLOCK
+  float tolerance;
   uint groups; // workgroups per matrix
   uint count; // of matrices
 };
@@ -166,7 +170,7 @@ struct JacobiVariant {
   bool SYMMETRIC, VECTORS;
   constexpr uint shared_memory() const {
     uint held = VECTORS && MOST <= 32 ? 2 : 1;
-    return (held * MOST * (MOST + 1) + 4 * MOST + 8) * 4;
+    return (held * MOST * (MOST + 1) + 7 * MOST / 2 + 1) * 4;
   }
   KERNEL_VARIANT("linalg/jacobi", MOST, SYMMETRIC, VECTORS)
 };

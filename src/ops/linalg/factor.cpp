@@ -1,4 +1,5 @@
 // Cholesky, LU and inverses.
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -25,7 +26,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint32_t n = a.rows;
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
-    auto x = a.part(at, at, rows, w);
+    auto from = a.part(at, at, rows, w), x = from;
     if (at > 0) {
       x = reduced(
           x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
@@ -34,14 +35,16 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     uint32_t groups = rows > w ? (rows - w + 127) / 128 : 1;
     CholeskyArgs args{
         .xs = x.strides,
+        .as = from.strides,
         .ys = to.strides,
         .rows = rows,
         .width = w,
+        .tolerance = float(at + w) * std::numeric_limits<float>::epsilon(),
         .groups = groups,
         .count = a.count};
     enc.dispatch(
         k,
-        {x.view()},
+        {x.view(), from.view()},
         {to.view()},
         args,
         linear(uint64_t(groups) * a.count),
