@@ -206,9 +206,8 @@ void rank_columns(float less) {
   barrier();
 }
 
-void main() {
+void work(uint matrix) {
   uint local = gl_LocalInvocationIndex;
-  uint matrix = group_index();
 #if COLLECTED
   for (uint c = 0; local < A.cols && c < A.cols; ++c) {
     store(A.work, WORK(local, c), c == local ? 1.0 : 0.0);
@@ -258,4 +257,11 @@ void main() {
     store(A.v, at + local * A.vs.row + rank * A.vs.col, v);
   }
 #endif
+}
+
+// A folded grid has more workgroups than there are matrices.
+void main() {
+  if (group_index() < A.count) { // uniform
+    work(group_index());
+  }
 }

@@ -57,6 +57,7 @@ struct LuPanelArgs {
   Strided xs, ys;
   int64_t pivot_batch;
   uint rows, width, first;
+  uint count;
 };
 
 // Exchanges rows of y as the pivots from `first` on say, in all columns but
@@ -89,6 +90,7 @@ struct QrPanelArgs {
   PTR(Ptr_f32, t)
   Strided xs, vs, rs;
   uint rows, width;
+  uint count;
 };
 
 // x v = u diag(s) of rows x cols, rows >= cols, with s descending: y is x v.
@@ -106,6 +108,7 @@ struct JacobiArgs {
 #endif
   Strided xs, ys, vs;
   uint rows, cols;
+  uint count;
 };
 
 // Changes the sign of those columns of v for which r's diagonal is negative.

@@ -85,8 +85,7 @@ void exchange(uint j, uint p, int64_t y) {
   }
 }
 
-void main() {
-  uint matrix = group_index();
+void work(uint matrix) {
   uint local = gl_LocalInvocationIndex;
   int64_t x = matrix * A.xs.batch;
   int64_t y = matrix * A.ys.batch;
@@ -128,4 +127,11 @@ void main() {
     }
   }
 #endif
+}
+
+// A folded grid has more workgroups than there are matrices.
+void main() {
+  if (group_index() < A.count) { // uniform
+    work(group_index());
+  }
 }

@@ -138,8 +138,7 @@ void apply(uint j, float tau, int64_t v) {
   }
 }
 
-void main() {
-  uint matrix = group_index();
+void work(uint matrix) {
   uint local = gl_LocalInvocationIndex;
   int64_t x = matrix * A.xs.batch;
   int64_t v = matrix * A.vs.batch;
@@ -181,5 +180,12 @@ void main() {
         A.t,
         uint64_t(matrix) * A.width * A.width + i,
         triangle[i / A.width][i % A.width]);
+  }
+}
+
+// A folded grid has more workgroups than there are matrices.
+void main() {
+  if (group_index() < A.count) { // uniform
+    work(group_index());
   }
 }

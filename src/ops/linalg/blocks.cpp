@@ -203,7 +203,8 @@ void factor_panel(
       .pivot_batch = pivots.shape(-1),
       .rows = y.rows,
       .width = y.cols,
-      .first = first};
+      .first = first,
+      .count = y.count};
   enc.dispatch(
       k,
       {x.view()},

@@ -37,7 +37,8 @@ void run_jacobi(
       .ys = y ? y->strides : Strided{},
       .vs = v ? v->strides : Strided{},
       .rows = x.rows,
-      .cols = x.cols};
+      .cols = x.cols,
+      .count = x.count};
   std::vector<array> views{s};
   if (y) {
     views.push_back(y->view());

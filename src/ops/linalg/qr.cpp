@@ -57,7 +57,8 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
         .vs = v.strides,
         .rs = corner.strides,
         .rows = rows,
-        .width = w};
+        .width = w,
+        .count = a.count};
     enc.dispatch(
         enc.kernel(qr_panel_variant(rows, enc.caps())),
         {x.view()},
