@@ -275,17 +275,19 @@ def test_many(gpu):
     close(s, np.linalg.svd(f64(a), compute_uv=False), 8, norm(a))
 
 
-def test_more_than_a_grid_axis(gpu):
+@pytest.mark.parametrize("name", ["eigvalsh", "lu", "qr"])
+def test_more_than_a_grid_axis(gpu, name, request):
     """65,535 workgroups make an axis of a grid; what is folded is rounded up."""
-    a = mx.broadcast_to(mx.array([[2.0, 1.0], [1.0, 3.0]]), (65_600, 2, 2))
-    a = a + mx.arange(65_600)[:, None, None] % 7 * mx.eye(2)
-    x = mx.linalg.inv(a) @ a
-    assert mx.abs(x - mx.eye(2)).max().item() < 1e-6
-    q, r = mx.linalg.qr(a)
-    assert mx.abs(q @ r - a).max().item() < 1e-5
-    values = mx.linalg.eigvalsh(a)
-    want = np.linalg.eigvalsh(f64(a[:7]))
-    assert np.abs(f64(values) - np.resize(want, (65_600, 2))).max() < 1e-5
+    if name != "eigvalsh" and "llvmpipe" in request.config.mlxvk_name:
+        pytest.skip("takes half a minute on a software device")
+    count = 65_600
+    a = (mx.arange(count) % 7 + 1.0)[:, None, None] * mx.eye(1)
+    if name == "eigvalsh":
+        got = mx.linalg.eigvalsh(a)[..., None]
+    else:
+        left, right = getattr(mx.linalg, name)(a)[-2:]
+        got = left @ right
+    assert mx.abs(got - a).max().item() <= 70 * EPS
 
 
 @pytest.mark.parametrize("name", CALLS)
