@@ -22,7 +22,7 @@ function(mlxvk_override ours)
     elseif(arg_HEADER)
       set(header "${PROJECT_SOURCE_DIR}/src/overrides/${arg_HEADER}")
       set_property(SOURCE "${file}" TARGET_DIRECTORY mlx APPEND
-                   PROPERTY COMPILE_OPTIONS "-include;${header}")
+                   PROPERTY COMPILE_OPTIONS "--include=${header}")
       set_property(SOURCE "${file}" TARGET_DIRECTORY mlx APPEND
                    PROPERTY OBJECT_DEPENDS "${header}")
     else()
@@ -47,6 +47,7 @@ mlxvk_override(default_device.cpp MLX stream FUNCTIONS default_stream)
 mlxvk_override(eval.cpp MLX transforms FUNCTIONS eval async_eval
                HEADER renamed_evals.h)
 mlxvk_override(gather_qmm.cpp MLX ops FUNCTIONS gather_qmm)
+mlxvk_override(linalg.h MLX linalg FUNCTIONS to_stream HEADER linalg.h)
 # The is_available() that MLX's readers of files call means whether arrays of files
 # are made on GPU streams.
 mlxvk_override(load.cpp MLX io/load FUNCTIONS is_available=loads_on_gpu)
@@ -66,6 +67,7 @@ mlxvk_override(metal.cpp MLX backend/metal/no_metal
 mlxvk_override(metal_kernel.cpp MLX backend/common/metal_kernel
                FUNCTIONS metal_kernel is_available=kernels_available)
 mlxvk_override(ring.cpp MLX distributed/ring/ring FUNCTIONS init LEFT_OUT)
+mlxvk_override(scatter.h MLX ops FUNCTIONS size_of HEADER scatter.h)
 # MLX's own throws: there is no CUDA.
 mlxvk_override(traced_calls.cpp MLX backend/cuda/no_cuda
                FUNCTIONS precompiled_cuda_kernel)

@@ -395,9 +395,8 @@ def judge(mx, cpu: Cpu, family, primitive, probe, name) -> tuple[str, str]:
     on_cpu = cpu.attempt(family, primitive, name)
     if on_cpu is not None:
         return "refused", on_cpu
-    # Messages of MLX and of src/ops/unsupported.cpp.
-    words = ("float64 is not supported", "supported on the GPU", "on a GPU stream")
-    words += ("GPU scatter does not yet support",)
+    # Messages of MLX and of src/backend/fallback.cpp.
+    words = ("float64 is not supported", "has no Vulkan kernel")
     return ("cpu" if any(w in error for w in words) else "missing"), error
 
 

@@ -24,12 +24,14 @@ Decompositions& decompositions() {
   return *d;
 }
 
-// Returns true when the name was not seen before.
-bool count(const std::string& name) {
+// Counts one, and says so when the name was not seen before.
+void count(const std::string& name, const char* what) {
   auto& d = decompositions();
   counters().decompositions++;
   std::lock_guard lock(d.mutex);
-  return d.calls[name]++ == 0;
+  if (d.calls[name]++ == 0 && config().fallback == FallbackPolicy::Warn) {
+    std::fprintf(stderr, "[vulkan] %s: %s\n", what, name.c_str());
+  }
 }
 
 } // namespace
@@ -42,10 +44,17 @@ void count_decomposition(const std::string& name) {
         "decomposition. Unset the variable, or run this operation with "
         "stream=mx.cpu.");
   }
-  if (count(name) && config().fallback == FallbackPolicy::Warn) {
-    std::fprintf(
-        stderr, "[vulkan] decomposed into several kernels: %s\n", name.c_str());
+  count(name, "decomposed into several kernels");
+}
+
+void count_on_cpu(const std::string& name, const std::string& call) {
+  if (config().fallback == FallbackPolicy::Deny) {
+    throw std::runtime_error(
+        "[vulkan] " + call +
+        " has no Vulkan kernel and MLX_VK_FALLBACK=deny forbids to run it on the "
+        "CPU. Unset the variable, or pass stream=mx.cpu.");
   }
+  count(name + " on the CPU", "run on the CPU");
 }
 
 std::vector<FallbackCount> fallback_counts() {

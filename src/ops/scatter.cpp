@@ -1,8 +1,10 @@
 // Scatter and ScatterAxis: the input is copied (or donated), then updated in
-// place. Assignments move raw words; reductions are atomic.
+// place. Assignments move raw words; reductions are atomic, except that
+// products, maxima and minima of 8-byte items are combined on the CPU.
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 
+#include "backend/on_cpu.h"
 #include "ops/copy.h"
 #include "ops/indices.h"
 
@@ -11,15 +13,6 @@ namespace mlx::core {
 using namespace vulkan;
 
 namespace {
-
-void check_dtype(const char* op, const array& out, bool sum, bool assign) {
-  if (out.itemsize() == 8 && !sum && !assign) {
-    std::ostringstream msg;
-    msg << "[" << op << "] The Vulkan backend combines 8-byte types by sum "
-        << "only; got " << out.dtype() << ". Use the CPU device.";
-    throw std::invalid_argument(msg.str());
-  }
-}
 
 template <typename Variant>
 Variant combining(const array& out, const char* reduce, bool sum) {
@@ -31,7 +24,13 @@ Variant combining(const array& out, const char* reduce, bool sum) {
 void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs.back();
   const char* reduce = combine_function<Scatter>(reduce_type_);
-  check_dtype("scatter", out, reduce_type_ == Sum, !reduce);
+  // No 64-bit compare-and-swap is required of a device.
+  if (out.itemsize() == 8 && reduce && reduce_type_ != Sum && !axes_.empty()) {
+    Scatter twin(cpu_twin_stream(), reduce_type_, axes_);
+    std::vector<array> outputs{out};
+    run_on_cpu(twin, inputs, outputs, stream());
+    return;
+  }
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {
     return;
@@ -58,7 +57,6 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
 void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs[2];
   const char* reduce = combine_function<ScatterAxis>(reduce_type_);
-  check_dtype("scatter_axis", out, reduce_type_ == Sum, !reduce);
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {
     return;

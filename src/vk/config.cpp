@@ -52,9 +52,9 @@ constexpr ConfigEntry table[] = {
      "100 on integrated GPUs, or no limit on software devices."},
     {"MLX_VK_FALLBACK",
      "allow",
-     "What happens to operations that this backend decomposes into several kernels "
-     "and MLX's Metal backend runs as one: `allow`, `warn` or `deny` (raise an "
-     "error)."},
+     "What happens to operations that run on the CPU for want of a kernel, or as "
+     "several kernels where MLX's Metal backend has one: `allow`, `warn` or `deny` "
+     "(raise an error)."},
     {"MLX_VK_PROFILE",
      "",
      "1 prints a table of kernel times at exit; a file name writes a "

@@ -325,7 +325,7 @@ def test_error_while_encoding(gpu):
     for _ in range(3):
         good = mx.arange(10) + 1
         with pytest.raises(Exception):
-            mx.eval(good, mx.linalg.inv(mx.eye(3), stream=mx.gpu))
+            mx.eval(good, mx.linalg.lu(mx.zeros((3, 0)))[0])
         assert mx.sum(mx.arange(10) + 1).item() == 55
 
 

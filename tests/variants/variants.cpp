@@ -15,7 +15,8 @@ void add_all(VariantSet& set, const Caps& caps) {
         add_elementwise_variants,
         add_row_variants,
         add_reduce_variants,
-        add_index_variants}) {
+        add_index_variants,
+        add_linalg_variants}) {
     add(set, caps);
   }
 }

@@ -67,6 +67,7 @@ void add_elementwise_variants(VariantSet& set, const Caps& caps);
 void add_row_variants(VariantSet& set, const Caps& caps);
 void add_reduce_variants(VariantSet& set, const Caps& caps);
 void add_index_variants(VariantSet& set, const Caps& caps);
+void add_linalg_variants(VariantSet& set, const Caps& caps);
 
 // All of one device, and of all in the table and the least one.
 VariantSet variants_of(const Caps& caps);

@@ -12,7 +12,7 @@ from .cover import checks_of
 # Families with several dispatches a call, which shuffle can put out of order.
 CHAINS = (
     *("reduce", "scan", "sort", "masked_scatter", "scatter", "norm_vjp", "matmul"),
-    *("sdpa", "sdpa_vjp", "conv", "conv_vjp", "fft", "hadamard", "model"),
+    *("sdpa", "sdpa_vjp", "conv", "conv_vjp", "fft", "hadamard", "linalg", "model"),
     *("gather_qmm", "slice_update", "softmax"),
 )
 # Families in which data goes between host and device in unusual ways: small

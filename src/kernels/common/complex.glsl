@@ -5,9 +5,25 @@
 
 #include "common/math.glsl"
 
+// Powers of two by which numbers near the ends of the range are multiplied, so
+// that sums of their parts do not overflow and no part that matters becomes
+// subnormal.
+const float C_LARGE = 4.2535295865117308e37; // 2^125
+float c_largest(vec2 z) {
+  return max(math_abs(z.x), math_abs(z.y));
+}
+float c_smallest(vec2 z) {
+  return min(math_abs(z.x), math_abs(z.y));
+}
+
 // Smith's method (1962), without overflow in the denominator. Quotients are
 // rounded like real ones.
 vec2 c_div(vec2 a, vec2 b) {
+  // A sum of two parts overflows only if neither is small.
+  float above = c_smallest(a) > 1.2676506002282294e30 ? 0.25 : 1.0; // 2^100
+  float below = c_smallest(b) > 1.2676506002282294e30 ? 0.25 : 1.0;
+  a *= above;
+  b *= below;
   bool wide = math_abs(b.x) >= math_abs(b.y);
   vec2 d = wide ? b : b.yx;
   // The numerator is (p.x + p.y t, q.x - q.y t).
@@ -16,7 +32,8 @@ vec2 c_div(vec2 a, vec2 b) {
   precise float t = math_divide(d.y, d.x);
   precise float scale = d.x + d.y * t;
   precise vec2 n = vec2(p.x + p.y * t, q.x - q.y * t);
-  return vec2(math_divide(n.x, scale), math_divide(n.y, scale));
+  return vec2(math_divide(n.x, scale), math_divide(n.y, scale)) *
+      (below / above);
 }
 float c_abs(vec2 z) {
   return math_hypot(z.x, z.y);
@@ -43,9 +60,12 @@ vec2 c_expm1(vec2 z) {
 
 // log |z|, through log1p near |z| = 1.
 float c_log_abs(vec2 z) {
+  float a = c_largest(z);
+  float b = c_smallest(z);
+  if (a > C_LARGE && is_finite(a)) {
+    return math_log(c_abs(0.25 * z)) + 1.3862943611198906;
+  }
   float h = c_abs(z);
-  float a = max(math_abs(z.x), math_abs(z.y));
-  float b = min(math_abs(z.x), math_abs(z.y));
   if (h > 0.5 && h < 2.0) {
     precise float t = (a - 1.0) * (a + 1.0) + b * b;
     return 0.5 * math_log1p(t);
@@ -76,10 +96,17 @@ vec2 c_sqrt(vec2 z) {
     return z.x > 0.0 ? vec2(z.x, copy_sign(other, z.y))
                      : vec2(other, copy_sign(INF_F, z.y));
   }
+  // sqrt(4^n z) / 2^n
+  bool large = c_largest(z) > C_LARGE;
+  bool small = c_largest(z) < 7.8886090522101181e-31; // 2^-100
+  z *= large ? 0.0625 : small ? 1.2676506002282294e30 : 1.0;
+  float back = large ? 4.0 : small ? 8.8817841970012523e-16 : 1.0; // 2^-50
   precise float t =
       math_sqrt(0.5 * math_abs(z.x) + 0.5 * math_hypot(z.x, z.y));
   precise float u = 0.5 * (math_abs(z.y) / t);
-  return z.x >= 0.0 ? vec2(t, copy_sign(u, z.y)) : vec2(u, copy_sign(t, z.y));
+  vec2 r = z.x >= 0.0 ? vec2(t, copy_sign(u, z.y))
+                      : vec2(u, copy_sign(t, z.y));
+  return r * back;
 }
 
 vec2 c_sin(vec2 z) {
@@ -139,6 +166,11 @@ vec2 c_asinh(vec2 z) {
 }
 vec2 c_atanh(vec2 z) {
   float a = math_abs(z.x);
+  if (c_largest(z) > 1.1258999068426240e15 && is_finite(c_largest(z))) {
+    // 2^50: 1 / z for the real part, whose terms below would overflow.
+    return vec2(
+        c_div(vec2(1.0, 0.0), z).x, copy_sign(1.57079632679489662, z.y));
+  }
   precise float d = (1.0 - a) * (1.0 - a) + z.y * z.y;
   precise float e = (1.0 - a) * (1.0 + a) - z.y * z.y;
   return vec2(

@@ -413,11 +413,13 @@ float math_rsqrt(float x) {
   return log_regular(x) ? y : special;
 }
 
-// sqrt(x^2 + y^2) without overflow.
+// sqrt(x^2 + y^2) without overflow of the squares.
 float math_hypot(float x, float y) {
   float a = max(math_abs(x), math_abs(y));
   float b = min(math_abs(x), math_abs(y));
-  precise float t = b / a;
+  // A driver's quotient may flush the reciprocal of a > 2^126 to zero.
+  float k = a > 4.2535295865117308e37 ? 0.25 : 1.0;
+  precise float t = (b * k) / (a * k);
   precise float s = a * math_sqrt(1.0 + t * t);
   // The ratio avoids overflow and underflow; 0 and Inf are handled separately.
   float r = (a == 0.0 || b == 0.0) ? a : s;

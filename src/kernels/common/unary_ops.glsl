@@ -66,6 +66,7 @@ UNARY_(float, Negative, -x)
 UNARY_(vec2, Negative, -x)
 UNARY_(float, Sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
 vec2 Sign(vec2 x) {
+  x *= c_largest(x) > C_LARGE ? 0.25 : 1.0;
   float r = c_abs(x);
   return (x.x == 0.0 && x.y == 0.0)
       ? x

@@ -1,0 +1,68 @@
+"""Factorizations, inverses and eigenvalues of batches, one block and several."""
+
+import numpy as np
+
+from . import Case
+
+FEW = ("contiguous", "rows_padded", "offset")
+
+
+def definite(rows):
+    def make(rng, dtype):
+        a = rng.standard_normal((2, rows, rows)) / np.sqrt(rows)
+        return [a @ a.swapaxes(-1, -2) + np.eye(rows)]
+
+    return make
+
+
+def plain(rows):
+    return lambda rng, dtype: [rng.standard_normal((2, rows, rows))]
+
+
+def lu_product(mx, x):
+    rows, lower, upper = mx.linalg.lu(x)
+    return mx.take_along_axis(lower, rows[..., None], -2) @ upper
+
+
+def qr_products(mx, x):
+    q, r = mx.linalg.qr(x)
+    return q @ r, q.swapaxes(-1, -2) @ q
+
+
+def with_eye(x):
+    return x, np.broadcast_to(np.eye(x.shape[-1]), x.shape)
+
+
+def eigen_product(mx, x):
+    values, vectors = mx.linalg.eigh(x)
+    return (vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
+def svd_product(mx, x):
+    u, s, vt = mx.linalg.svd(x)
+    return (u * s[..., None, :]) @ vt
+
+
+ROWS = [
+    ("cholesky", definite, lambda mx, x: mx.linalg.cholesky(x), np.linalg.cholesky),
+    ("inv", definite, lambda mx, x: mx.linalg.inv(x), np.linalg.inv),
+    ("lu", plain, lu_product, lambda x: x),
+    ("qr", plain, qr_products, with_eye),
+    ("eigh", definite, eigen_product, lambda x: x),
+    ("svd", plain, svd_product, lambda x: x),
+]
+CASES = [
+    Case(
+        f"{name}_{n}",
+        make(n),
+        fn,
+        oracle,
+        dtypes=("float32",),
+        rtol=1e-5,
+        atol=3e-5,
+        layouts=FEW,
+        tags=("linalg",),
+    )
+    for name, make, fn, oracle in ROWS
+    for n in (7, 50)
+]

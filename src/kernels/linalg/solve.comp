@@ -1,0 +1,60 @@
+// Forward substitution with a triangular block, an invocation for each right
+// side (Golub & Van Loan, Matrix Computations, 3.1.1). Upper triangles come
+// with negative strides.
+#include "common/types.glsl"
+#include "linalg/linalg.h"
+#define ARGS_BLOCK SolveArgs
+#include "common/args.glsl"
+
+#define GROUP 128
+layout(local_size_x = GROUP) in;
+
+shared float t[BLOCK][BLOCK + 1];
+
+void main() {
+  uint group = group_index();
+  bool mine = group / A.groups < A.count;
+  uint matrix = min(group / A.groups, A.count - 1);
+  uint column = group % A.groups * GROUP + gl_LocalInvocationIndex;
+  int64_t base = matrix * A.ts.batch;
+  for (uint i = gl_LocalInvocationIndex; i < BLOCK * BLOCK; i += GROUP) {
+    uint row = i / BLOCK, col = i % BLOCK;
+    bool inside = row < A.width && col < row + (1 - UNIT);
+    float v = load(A.t, inside ? base + row * A.ts.row + col * A.ts.col : base);
+    t[row][col] = inside ? v : row == col ? 1.0 : 0.0;
+  }
+  barrier();
+  if (mine && column < A.columns) {
+    int64_t x = matrix * A.xs.batch + column * A.xs.col;
+#if R
+    int64_t r = matrix * A.rs.batch + column * A.rs.col;
+#endif
+    float v[BLOCK];
+    [[unroll]] for (uint i = 0; i < BLOCK; ++i) {
+      float sum = 0.0;
+      if (i < A.width) {
+#if R
+        sum = load(A.r, r + i * A.rs.row);
+        sum = EYE > 0 ? -sum : sum;
+#endif
+#if EYE == 1
+        sum += column == A.first + i ? 1.0 : 0.0;
+#elif EYE == 2
+        uint one = load(A.perm, matrix * A.perm_batch + (A.first + i));
+        sum += column == one ? 1.0 : 0.0;
+#endif
+      }
+      [[unroll]] for (uint k = 0; k < i; ++k) {
+        sum -= t[i][k] * v[k];
+      }
+#if UNIT
+      v[i] = sum;
+#else
+      v[i] = sum / t[i][i];
+#endif
+      if (i < A.width) {
+        store(A.x, x + i * A.xs.row, v[i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// Blocks of matrices in memory, and triangular systems by blocks.
+//
+// Large factorizations take linalg_block columns at a time: kernels of
+// kernels/linalg factor a block, and what earlier blocks contribute is one
+// product (run_gemm) before it. Such left-looking forms write each item once
+// (Golub & Van Loan, Matrix Computations, 3.2 and 4.2).
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "backend/stream_encoder.h"
+#include "kernels/linalg/linalg.h"
+
+namespace mlx::core::vulkan {
+
+// A float32 matrix of the same size in each item of a batch, in the memory of
+// an array.
+struct Matrices {
+  array of;
+  int64_t offset = 0; // items from of's first
+  uint32_t count = 0, rows = 0, cols = 0;
+  Strided strides{};
+
+  Matrices part(uint32_t row, uint32_t col, uint32_t rows, uint32_t cols) const;
+  Matrices transposed() const;
+  Matrices rows_reversed() const;
+  Matrices reversed() const; // rows and columns
+  array view() const; // (count, rows, cols)
+};
+
+// The last two axes of `a`, copied if the other axes have no common stride.
+Matrices matrices(const array& a, StreamEncoder& enc);
+// Uninitialized; column-major, in memory of their own.
+Matrices
+new_matrices(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc);
+
+// Copies matrices, of any strides, to the beginning of `to`, column-major.
+void copy_by_columns(const array& from, array& to, StreamEncoder& enc);
+
+// y = a b, and y = c - a b, in memory of its own; row-major.
+Matrices product(const Matrices& a, const Matrices& b, StreamEncoder& enc);
+Matrices reduced(
+    const Matrices& c,
+    const Matrices& a,
+    const Matrices& b,
+    StreamEncoder& enc);
+
+inline uint32_t block_width(uint32_t at, uint32_t end) {
+  return std::min(linalg_block, end - at);
+}
+
+struct Triangle {
+  const Matrices& t;
+  bool upper = false, unit = false;
+};
+// x = t^-1 b. Without b: x = t^-1 e, where the rows of e are those of the
+// identity that `perm`, uint32 (count, rows), names; or the identity, for lower
+// triangles and an x of zeros.
+void solve_triangle(
+    const Triangle& triangle,
+    const Matrices* b,
+    const array* perm,
+    const Matrices& x,
+    StreamEncoder& enc);
+
+// Replaces y by its factors with partial pivoting: rows `perm` of y are l u.
+// Pivots are LAPACK's, from 0 on. uint32 (count, min(rows, cols)) and (count,
+// rows), allocated.
+void factor_lu(
+    const Matrices& y,
+    array& pivots,
+    array& perm,
+    StreamEncoder& enc);
+
+} // namespace mlx::core::vulkan

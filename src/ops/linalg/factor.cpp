@@ -1,0 +1,121 @@
+// Cholesky, LU and inverses.
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "backend/on_cpu.h"
+#include "mlx/primitives.h"
+#include "mlx/utils.h"
+#include "ops/layout.h"
+#include "ops/linalg/blocks.h"
+#include "ops/linalg/plan.h"
+
+namespace mlx::core {
+
+using namespace vulkan;
+
+void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = encoder(stream());
+  fill_with_zeros(out, enc);
+  Matrices a = matrices(inputs[0], enc), y = matrices(out, enc);
+  if (upper_) { // which reads the upper triangle
+    a = a.transposed();
+    y = y.transposed();
+  }
+  auto& k = enc.kernel(CholeskyVariant{});
+  uint32_t n = a.rows;
+  for (uint32_t at = 0; at < n; at += linalg_block) {
+    uint32_t w = block_width(at, n), rows = n - at;
+    auto from = a.part(at, at, rows, w), x = from;
+    if (at > 0) {
+      x = reduced(
+          x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
+    }
+    auto to = y.part(at, at, rows, w);
+    uint32_t groups = rows > w ? (rows - w + 127) / 128 : 1;
+    CholeskyArgs args{
+        .xs = x.strides,
+        .as = from.strides,
+        .ys = to.strides,
+        .rows = rows,
+        .width = w,
+        .tolerance = float(at + w) * std::numeric_limits<float>::epsilon(),
+        .groups = groups,
+        .count = a.count};
+    enc.dispatch(
+        k,
+        {x.view(), from.view()},
+        {to.view()},
+        args,
+        linear(uint64_t(groups) * a.count),
+        Work{.flops = double(rows) * w * w * a.count});
+  }
+}
+
+void LUF::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  auto& enc = encoder(stream());
+  auto& a = inputs[0];
+  if (a.size() == 0) {
+    std::ostringstream text;
+    text << "[linalg::lu] Matrices of shape " << a.shape()
+         << " have no columns to factor.";
+    throw std::invalid_argument(text.str());
+  }
+  if (!panels_end(a.shape(-2), enc.caps())) {
+    LUF twin(cpu_twin_stream());
+    return run_on_cpu(twin, inputs, outputs, stream());
+  }
+  auto& lu = outputs[0];
+  auto strides = lu.strides();
+  auto flags = lu.flags();
+  strides[lu.ndim() - 1] = lu.shape(-2);
+  strides[lu.ndim() - 2] = 1;
+  flags.col_contiguous = lu.ndim() == 2;
+  flags.row_contiguous = false;
+  flags.contiguous = true;
+  lu.set_data(allocator::malloc(lu.nbytes()), lu.size(), strides, flags);
+  for (auto* out : {&outputs[1], &outputs[2]}) {
+    out->set_data(allocator::malloc(out->nbytes()));
+  }
+  copy_by_columns(a, lu, enc);
+  array perm = enc.temporary(outputs[2].shape(), uint32);
+  factor_lu(matrices(lu, enc), outputs[1], perm, enc);
+  InvertArgs args{uint32_t(a.shape(-2)), perm.size() / a.shape(-2)};
+  enc.dispatch(
+      enc.kernel(InvertVariant{needs_large_index(perm)}),
+      {perm},
+      {outputs[2]},
+      args,
+      linear(perm.size(), 256));
+}
+
+// By forward and back substitution with the factors.
+void Inverse::eval_gpu(const std::vector<array>& inputs, array& out) {
+  auto& enc = encoder(stream());
+  if (tri_) {
+    fill_with_zeros(out, enc);
+    Matrices t = matrices(inputs[0], enc), x = matrices(out, enc);
+    if (upper_) {
+      t = t.transposed();
+      x = x.transposed();
+    }
+    solve_triangle({.t = t}, nullptr, nullptr, x, enc);
+    return;
+  }
+  out.set_data(allocator::malloc(out.nbytes()));
+  Matrices x = matrices(out, enc);
+  Matrices lu = new_matrices(x.count, x.rows, x.cols, enc);
+  array factors = lu.of;
+  copy_by_columns(inputs[0], factors, enc);
+  int count = static_cast<int>(x.count), n = static_cast<int>(x.rows);
+  array pivots = enc.temporary({count, n}, uint32);
+  array perm = enc.temporary({count, n}, uint32);
+  factor_lu(lu, pivots, perm, enc);
+  Matrices y = matrices(enc.temporary({count, n, n}, float32), enc);
+  solve_triangle({.t = lu, .unit = true}, nullptr, &perm, y, enc);
+  solve_triangle({.t = lu, .upper = true}, &y, nullptr, x, enc);
+}
+
+} // namespace mlx::core

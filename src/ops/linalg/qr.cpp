@@ -1,0 +1,127 @@
+#include "ops/linalg/qr.h"
+
+#include "backend/on_cpu.h"
+#include "mlx/primitives.h"
+#include "ops/copy.h"
+#include "ops/gemm/gemm.h"
+#include "ops/layout.h"
+#include "ops/linalg/plan.h"
+
+namespace mlx::core {
+
+namespace vulkan {
+
+namespace {
+
+void copy_to(const Matrices& from, const Matrices& to, StreamEncoder& enc) {
+  array source = from.view(), target = to.view();
+  copy_strided(
+      enc,
+      source,
+      target,
+      {source.shape(), source.strides(), target.strides()});
+}
+
+Matrices
+identity(uint32_t count, uint32_t rows, uint32_t cols, StreamEncoder& enc) {
+  array e({int(count), int(rows), int(cols)}, float32, nullptr, {});
+  fill_with_zeros(e, enc);
+  enc.add_temporary(e);
+  array one(1.0f);
+  enc.add_temporary(one);
+  copy_strided(
+      enc,
+      one,
+      e,
+      {{int(count), int(std::min(rows, cols))},
+       {0, 0},
+       {int64_t(rows) * cols, int64_t(cols) + 1}});
+  return matrices(e, enc);
+}
+
+} // namespace
+
+std::vector<Reflectors>
+factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
+  std::vector<Reflectors> all;
+  uint32_t n = std::min(a.rows, a.cols);
+  Matrices left = a; // what is not factored yet
+  for (uint32_t at = 0; at < n; at += linalg_block) {
+    uint32_t w = block_width(at, n), rows = left.rows;
+    Matrices v = new_matrices(a.count, rows, w, enc);
+    Matrices t =
+        matrices(enc.temporary({int(a.count), int(w), int(w)}, float32), enc);
+    Matrices x = left.part(0, 0, rows, w), corner = r.part(at, at, w, w);
+    QrPanelArgs args{
+        .xs = x.strides,
+        .vs = v.strides,
+        .rs = corner.strides,
+        .rows = rows,
+        .width = w,
+        .count = a.count};
+    enc.dispatch(
+        enc.kernel(qr_panel_variant(rows, enc.caps())),
+        {x.view()},
+        {v.view(), corner.view(), t.of},
+        args,
+        linear(a.count),
+        Work{.flops = 4.0 * rows * w * w * a.count});
+    all.push_back({at, at, v, t});
+    uint32_t after = left.cols - w;
+    if (after > 0) {
+      auto right = left.part(0, w, rows, after);
+      auto along = product(v.transposed(), right, enc);
+      right = reduced(right, v, product(t.transposed(), along, enc), enc);
+      copy_to(right.part(0, 0, w, after), r.part(at, at + w, w, after), enc);
+      left = right.part(w, 0, rows - w, after);
+    }
+  }
+  return all;
+}
+
+void form_q(
+    const std::vector<Reflectors>& reflectors,
+    const Matrices& out,
+    StreamEncoder& enc) {
+  Matrices q = identity(out.count, out.rows, out.cols, enc);
+  for (size_t i = reflectors.size(); i-- > 0;) {
+    auto& [first, from, v, t] = reflectors[i];
+    auto part = q.part(first, from, v.rows, q.cols - from);
+    auto along = product(t, product(v.transposed(), part, enc), enc);
+    if (i == 0) {
+      array before = part.view(), last = out.view();
+      run_gemm(
+          enc,
+          {.a = v.view(),
+           .b = along.view(),
+           .c = &before,
+           .alpha = -1,
+           .beta = 1},
+          last);
+    } else {
+      copy_to(reduced(part, v, along, enc), part, enc);
+    }
+  }
+}
+
+} // namespace vulkan
+
+using namespace vulkan;
+
+void QRF::eval_gpu(
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  auto& enc = encoder(stream());
+  if (!panels_end(inputs[0].shape(-2), enc.caps())) {
+    QRF twin(cpu_twin_stream());
+    return run_on_cpu(twin, inputs, outputs, stream());
+  }
+  auto& q = outputs[0];
+  auto& r = outputs[1];
+  fill_with_zeros(r, enc);
+  q.set_data(allocator::malloc(q.nbytes()));
+  Matrices a = matrices(inputs[0], enc);
+  form_q(factor_qr(a, matrices(r, enc), enc), matrices(q, enc), enc);
+}
+
+} // namespace mlx::core
