@@ -8,7 +8,8 @@ Then mx.metal.is_available() is true where mlx-lm's and mlx-vlm's models ask whe
 they may make Metal kernels, which run here, or everywhere with MLX_VK_METAL_KERNELS=1.
 libmlx itself, whose arrays would tell DLPack that they are Metal's, answers no.
 
-Model classes of mlx-lm are handed to mlx_vulkan.traced, unless MLX_VK_TRACE=0.
+Model classes and caches of mlx-lm are handed to mlx_vulkan.traced, unless
+MLX_VK_TRACE=0.
 """
 
 import sys
@@ -51,7 +52,8 @@ class Finder:
 
 
 class ModelFinder:
-    """Finds mlx-lm's models, whose steps are then traced."""
+    """Finds mlx-lm's models, whose steps are then traced, and its caches, with which
+    prompts begin early."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -78,6 +80,10 @@ def then(loader, act) -> None:
 
 
 def trace_model(module) -> None:
+    if module.__name__ == "mlx_lm.models.cache":
+        from mlx_vulkan.traced.prompts import begin_early
+
+        begin_early()
     model = getattr(module, "Model", None)
     if getattr(model, "__module__", None) == module.__name__:
         from mlx_vulkan.traced import trace_class

@@ -116,10 +116,7 @@ def _key(inputs, cache):
 
 
 def trace_class(cls: type) -> None:
-    """Lets the steps of a model class be traced, and its prompts begin early."""
-    from .prompts import begin_early
-
-    begin_early()
+    """Lets the steps of a model class be traced."""
     untraced = vars(cls).get("__call__")
     if untraced is None:
         return

@@ -27,11 +27,10 @@ updates = itertools.count()
 
 
 def begin_early() -> None:
-    """Lets caches begin prompts. Does so once."""
+    """Lets caches begin prompts."""
     for name in CACHES:
         cls = getattr(mlx_lm_cache, name, None)
-        untouched = cls and vars(cls).get("update_and_fetch")
-        if untouched and not hasattr(untouched, "__wrapped__"):
+        if untouched := cls and vars(cls).get("update_and_fetch"):
             cls.update_and_fetch = _beginning(untouched)
 
 
