@@ -15,8 +15,8 @@ def definite(rows):
     return make
 
 
-def plain(rows):
-    return lambda rng, dtype: [rng.standard_normal((2, rows, rows))]
+def plain(rows, cols=None):
+    return lambda rng, dtype: [rng.standard_normal((2, rows, cols or rows))]
 
 
 def lu_product(mx, x):
@@ -30,7 +30,8 @@ def qr_products(mx, x):
 
 
 def with_eye(x):
-    return x, np.broadcast_to(np.eye(x.shape[-1]), x.shape)
+    n = x.shape[-1]
+    return x, np.broadcast_to(np.eye(n), (len(x), n, n))
 
 
 def eigen_product(mx, x):
@@ -65,4 +66,23 @@ CASES = [
     )
     for name, make, fn, oracle in ROWS
     for n in (7, 50)
+]
+# Panels in more shared memory, and in none.
+CASES += [
+    Case(
+        f"{name}_{rows}x40",
+        plain(rows, 40),
+        fn,
+        oracle,
+        dtypes=("float32",),
+        rtol=1e-5,
+        atol=3e-5,
+        layouts=("contiguous",),
+        tags=("linalg",),
+    )
+    for name, fn, oracle in (
+        ("lu", lu_product, lambda x: x),
+        ("qr", qr_products, with_eye),
+    )
+    for rows in (100, 300)
 ]
