@@ -36,7 +36,8 @@ def with_eye(x):
 
 def eigen_product(mx, x):
     values, vectors = mx.linalg.eigh(x)
-    return (vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2)
+    product = (vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2)
+    return product, mx.linalg.eigvalsh(x)
 
 
 def svd_product(mx, x):
@@ -47,9 +48,15 @@ def svd_product(mx, x):
 ROWS = [
     ("cholesky", definite, lambda mx, x: mx.linalg.cholesky(x), np.linalg.cholesky),
     ("inv", definite, lambda mx, x: mx.linalg.inv(x), np.linalg.inv),
+    (
+        "tri_inv",
+        definite,
+        lambda mx, x: mx.linalg.tri_inv(x),
+        lambda x: np.linalg.inv(np.tril(x)),
+    ),
     ("lu", plain, lu_product, lambda x: x),
     ("qr", plain, qr_products, with_eye),
-    ("eigh", definite, eigen_product, lambda x: x),
+    ("eigh", definite, eigen_product, lambda x: (x, np.linalg.eigvalsh(x))),
     ("svd", plain, svd_product, lambda x: x),
 ]
 CASES = [
