@@ -420,7 +420,7 @@ def packages(build: Path) -> list[Step]:
         command = python("tests/packages/run.py", name, "--build", str(build))
         steps.append(Step("packages", name, command, "summary", env))
     command = python("tests/packages/traced_models.py", "--build", str(build))
-    steps.append(Step("packages", "traced models", command, "summary"))
+    steps.append(Step("packages", "traced models", command, "summary", {}, 4 * 3600))
     command = python("tests/packages/corpus.py", "--build", str(build))
     steps.append(Step("packages", "kernels of packages", command, "summary"))
     if checkout := os.environ.get("MLX_VLM"):

@@ -59,27 +59,8 @@ def needs(package: dict, folder: Path) -> list[str]:
     return folders
 
 
-def hub(package: dict, folder: Path) -> dict[str, str]:
-    """A home of huggingface_hub in which SmolLM2 has the names of models that the
-    package's tests want."""
-    home = folder / "hub"
-    for name in package.get("smollm2", []):
-        sys.path.insert(0, str(HERE.parents[1] / "tools"))
-        import demo
-
-        place = home / "hub" / f"models--{name.replace('/', '--')}"
-        files = place / "snapshots" / "smollm2"
-        files.mkdir(parents=True, exist_ok=True)
-        (place / "refs").mkdir(exist_ok=True)
-        (place / "refs" / "main").write_text("smollm2")
-        for file in demo.demo_model().resolve().iterdir():
-            (files / file.name).unlink(missing_ok=True)
-            (files / file.name).symlink_to(file)
-    return {"HF_HOME": str(home)}
-
-
 def execute(
-    package: dict, source: Path, others: list[str], models: dict[str, str]
+    package: dict, source: Path, others: list[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Tests, and whether they passed, failed or were skipped; and the errors of
     those that failed."""
@@ -87,7 +68,6 @@ def execute(
     hub = HERE.parent / "kernels"  # hub.py: tests that want a model from one
     env = {
         **os.environ,
-        **models,
         "MLX_VK_FALLBACK": "deny",
         "HF_HUB_OFFLINE": "1",
         "PYTHONPATH": os.pathsep.join([str(home), str(source), str(hub), *others]),
@@ -130,8 +110,7 @@ def main() -> int:
     folder = args.build.resolve() / "extras" / "packages"
     folder.mkdir(parents=True, exist_ok=True)
     source = unpacked(package, folder)
-    others, models = needs(package, folder), hub(package, folder)
-    found, errors = execute(package, source, others, models)
+    found, errors = execute(package, source, needs(package, folder))
     if args.list:
         print(*[name for name in found if found[name] == "failed"], sep="\n")
         return 0

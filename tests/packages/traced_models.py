@@ -17,7 +17,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
-from mlx.utils import tree_map
+from mlx.utils import tree_flatten, tree_map
 from mlx_lm.models.cache import make_prompt_cache
 from run import packages, unpacked
 
@@ -28,6 +28,7 @@ NOT_TRACED = {
     "llama4": "makes masks from positions, for caches of chunks",
 }
 TOKENS = 5
+MOST_WEIGHTS = 10**8  # of a model; one has more, which takes software devices minutes
 found = {}
 
 
@@ -78,6 +79,8 @@ def judge(model, vocabulary: int) -> str:
 
 def model_test_runner(self, model, model_type, vocab_size, num_layers):
     """In the place of mlx-lm's."""
+    if sum(a.size for _, a in tree_flatten(model.parameters())) > MOST_WEIGHTS:
+        return
     print(model_type, end=" ", flush=True)
     try:
         found[model_type] = judge(model, vocab_size)
