@@ -19,7 +19,8 @@ bool has_kernel(const array& a, StreamEncoder& enc) {
   uint32_t columns = std::min(a.shape(-2), a.shape(-1));
   uint32_t rows = std::max(a.shape(-2), a.shape(-1));
   return a.dtype() == float32 && columns > 0 &&
-      columns <= jacobi_rows(enc.caps()) && panels_end(rows, enc.caps());
+      columns <= jacobi_rows(enc.caps()) &&
+      panels_end(rows, enc.target().policy);
 }
 
 // Writes s, and if they are given the vectors y (not of symmetric matrices) and

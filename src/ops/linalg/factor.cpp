@@ -63,7 +63,7 @@ void LUF::eval_gpu(
          << " have no columns to factor.";
     throw std::invalid_argument(text.str());
   }
-  if (!panels_end(a.shape(-2), enc.caps())) {
+  if (!panels_end(a.shape(-2), enc.target().policy)) {
     LUF twin(cpu_twin_stream());
     return run_on_cpu(twin, inputs, outputs, stream());
   }

@@ -1,5 +1,7 @@
 #include "ops/linalg/plan.h"
 
+#include "vk/integers.h"
+
 namespace mlx::core::vulkan {
 
 LuPanelVariant lu_panel_variant(uint32_t rows, const Caps& caps) {
@@ -26,9 +28,9 @@ QrPanelVariant qr_panel_variant(uint32_t rows, const Caps& caps) {
   return {.ROWS = 0, .WG_SIZE = 256};
 }
 
-// 32 columns, four loops over every 256th row: 65,535 iterations at 131,000.
-bool panels_end(uint32_t rows, const Caps& caps) {
-  return !caps.software() || rows <= 100'000;
+bool panels_end(uint32_t rows, const Policy& policy) {
+  uint32_t loops = linalg_block * 4; // over every 256th row
+  return ceil_div(rows, 256u) <= policy.most_iterations / loops;
 }
 
 uint32_t jacobi_rows(const Caps& caps) {

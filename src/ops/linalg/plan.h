@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/linalg/linalg.h"
-#include "vk/caps.h"
+#include "policy/policy.h"
 
 namespace mlx::core::vulkan {
 
@@ -11,7 +11,7 @@ LuPanelVariant lu_panel_variant(uint32_t rows, const Caps& caps);
 QrPanelVariant qr_panel_variant(uint32_t rows, const Caps& caps);
 
 // Whether the panels' loops end as they should: llvmpipe cuts long ones.
-bool panels_end(uint32_t rows, const Caps& caps);
+bool panels_end(uint32_t rows, const Policy& policy);
 
 // The most rows of a matrix in shared memory of jacobi.comp: 32 or 64.
 uint32_t jacobi_rows(const Caps& caps);

@@ -112,7 +112,7 @@ void QRF::eval_gpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs) {
   auto& enc = encoder(stream());
-  if (!panels_end(inputs[0].shape(-2), enc.caps())) {
+  if (!panels_end(inputs[0].shape(-2), enc.target().policy)) {
     QRF twin(cpu_twin_stream());
     return run_on_cpu(twin, inputs, outputs, stream());
   }
