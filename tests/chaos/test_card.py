@@ -185,8 +185,8 @@ for turn in range(2):  # the arrays of the second have no room on the card at al
         assert (np.array(each) == expected).all(), (turn, i)
 del x, each
 gc.collect(); mx.synchronize(); mx.clear_cache(); mx.get_cache_memory()
-for _ in range(50):  # there is room again
-    mx.eval([a[:8] + 1 for a in idle])
+for _ in range(400):  # there is room again
+    mx.eval([a[:8] + 1 for a in [*idle, *w.values()]])
 active.append(mx.get_active_memory() >> 20)
 mx.eval([a * 2 for a in idle])
 for i, a in enumerate(idle):
@@ -200,7 +200,7 @@ def test_what_a_step_makes_has_no_room(tmp_path):
         IDLE, tmp_path, 1024, MLX_VK_DEBUG="noncoherent", MLX_VK_TEST="heap=64"
     )
     assert active[0] > 48 and active[1] <= 64, active
-    assert active[2] >= 6 * 4 + 4 + 4 * 4, active
+    assert active[2] >= 6 * 4 + 4 * 4, active  # idle ones and weights are back
     assert "stay in the host's memory" not in said
 
 
