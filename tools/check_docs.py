@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS, LINES = 23_700, 250
+WORDS, LINES = 23_750, 250
 SAMPLE = re.compile(r"^<!-- from (\S+) -->\n```\w*\n(.*?)^```$", re.DOTALL | re.M)
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.M)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?\s*\)")
