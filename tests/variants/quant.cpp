@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/quant/convert_fp8.h"
+#include "kernels/quant/expert_slots.h"
 #include "kernels/quant/half_rows.h"
 #include "kernels/quant/quantize.h"
 #include "ops/quant/plan.h"
@@ -273,6 +274,10 @@ void add_quant_variants(VariantSet& set, const Caps& caps) {
     }
   });
   add_quantization(set, caps);
+  set.add(ExpertSlotsVariant{});
+  for (bool fill : {false, true}) {
+    set.add(CopyExpertsVariant{fill});
+  }
 }
 
 } // namespace mlx::core::vulkan
