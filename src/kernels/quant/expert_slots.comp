@@ -8,21 +8,28 @@ layout(local_size_x = WG) in;
 
 #define EACH(i, count)                                                        \
   for (uint i = gl_LocalInvocationIndex; i < (count); i += WG)
-#define WANTED 0xffffffffu
 
 shared uint slot_of[EXPERT_SLOTS_MOST];
 shared uint expert_of[EXPERT_SLOTS_MOST];
 shared uint used[EXPERT_SLOTS_MOST];
 shared uint oldest[EXPERT_SLOTS_MOST]; // slots that this lookup does not use
 shared uint wanted[EXPERT_SLOTS_MOST]; // experts without a slot, ascending
+shared uint wanted_bits[EXPERT_SLOTS_MOST / 32];
 
 uint clock;
+
+uint bit_of(uint e) {
+  return 1u << (e % 32u);
+}
 
 void read_state() {
   bool fresh = A.fresh != 0u;
   clock = fresh ? 1u : load(A.state, 0u) + 1u;
   EACH(e, A.experts) {
     slot_of[e] = fresh ? 0u : load(A.state, 1u + e);
+  }
+  EACH(i, EXPERT_SLOTS_MOST / 32) {
+    wanted_bits[i] = 0u;
   }
   uint at = 1u + A.experts;
   EACH(s, A.slots) {
@@ -67,11 +74,12 @@ void order_slots() {
 
 void order_wanted() {
   EACH(e, A.experts) {
-    uint place = 0u;
-    for (uint other = 0u; other < e; ++other) {
-      place += slot_of[other] == WANTED ? 1u : 0u;
-    }
-    if (slot_of[e] == WANTED) {
+    uint word = wanted_bits[e / 32u], bit = bit_of(e);
+    if ((word & bit) != 0u) {
+      uint place = uint(bitCount(word & (bit - 1u)));
+      for (uint i = 0u; i < e / 32u; ++i) {
+        place += uint(bitCount(wanted_bits[i]));
+      }
       wanted[place] = e;
     }
   }
@@ -82,10 +90,10 @@ void main() {
   EACH(i, A.count) {
     uint e = load(A.indices, i);
     uint slot = e < A.experts ? slot_of[e] : 0u;
-    if (slot != 0u && slot != WANTED) {
-      used[slot - 1u] = clock;
+    if (slot != 0u) {
+      atomicMax(used[slot - 1u], clock);
     } else if (e < A.experts) {
-      slot_of[e] = WANTED;
+      atomicOr(wanted_bits[e / 32u], bit_of(e));
     }
   }
   barrier();
