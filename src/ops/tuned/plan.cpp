@@ -240,15 +240,13 @@ Views::Views(const Target& device, std::string_view as) {
   }
   add("device", device.policy);
   std::vector<std::string> bases{""};
-  if (!own.serial) {
-    for (auto& c : classes) {
-      if (c.tried) {
-        add(c.name, judged_as(c.name));
-      }
+  for (auto& c : classes) {
+    if (c.tried) {
+      add(c.name, judged_as(c.name));
     }
-    if (device.policy.name != std::string_view("NVIDIA") || !as.empty()) {
-      bases.push_back(classes[0].name);
-    }
+  }
+  if (device.policy.name != std::string_view("NVIDIA") || !as.empty()) {
+    bases.push_back(classes[0].name);
   }
   for (auto& base : bases) {
     Policy from = views_[find(base)].target.policy;
