@@ -3,9 +3,9 @@
 // where a user, a test or the tuner wants other kernels. A class is a file of
 // this folder. Free of MLX.
 //
-// Of thresholds a comment names the unit and the note with the measurement, or
-// says that there is none. `benchmarks/thresholds.py NAME`, with the name of a
-// member such as quant.few_rows, times sizes below and above it; "Thresholds"
+// A comment at each threshold names its unit and the note with the measurement,
+// or says that there is none. `benchmarks/thresholds.py NAME`, with the name of
+// a member such as quant.few_rows, times sizes below and above it; "Thresholds"
 // in docs/dev/benchmarks.md explains how to compare two values.
 #pragma once
 

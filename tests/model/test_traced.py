@@ -28,6 +28,7 @@ from mlx_lm.models.cache import (
     save_prompt_cache,
 )
 from mlx_lm.tuner.utils import linear_to_lora_layers, remove_lora_layers
+from untraced import untraced
 
 from mlx_vulkan import native
 from mlx_vulkan.bench import shapes
@@ -40,17 +41,6 @@ FULL = os.environ.get("MLX_VK_TEST_FULL") == "1"
 def runs(model) -> int:
     steps = vars(model).get("_mlx_vulkan_steps")
     return steps.runs if steps else 0
-
-
-@contextlib.contextmanager
-def untraced(model):
-    cls = type(model)
-    traced = cls.__call__
-    cls.__call__ = traced.__wrapped__
-    try:
-        yield
-    finally:
-        cls.__call__ = traced
 
 
 def prompt(n=20, seed=0) -> list[int]:

@@ -21,6 +21,9 @@ from mlx.utils import tree_flatten, tree_map
 from mlx_lm.models.cache import make_prompt_cache
 from run import packages, unpacked
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from untraced import untraced  # noqa: E402
+
 # Whose Python decides by what changes from step to step.
 NOT_TRACED = {
     "afm7": "reads the number of keys",
@@ -38,17 +41,6 @@ def randomize(value):
     noise = mx.random.normal(value.shape)
     noise = 0.1 * noise + value if value.ndim < 2 else noise * value.shape[-1] ** -0.5
     return noise.astype(mx.float32)
-
-
-@contextlib.contextmanager
-def untraced(model):
-    cls = type(model)
-    call = cls.__call__
-    cls.__call__ = call.__wrapped__
-    try:
-        yield
-    finally:
-        cls.__call__ = call
 
 
 def logits(model, vocabulary: int) -> list:

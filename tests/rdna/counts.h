@@ -30,7 +30,7 @@ class Counts {
   void end(const Dispatch& dispatch, uint32_t hash);
 
  private:
-  // What the accesses of one instruction add up to.
+  // The sums over all accesses of one instruction.
   struct Tally {
     uint64_t lanes = 0, bytes = 0;
     uint64_t lines = 0; // of 128 bytes, distinct ones of each access

@@ -55,6 +55,17 @@ class StandIn:
         if keys.shape[-2] != self._n or values.shape[-2] != self._n:
             raise Refused("the model updates a cache by another number of tokens")
 
+    def _put(self, updates, slot: int) -> list:
+        """The first of the cache's arrays after updates at a position."""
+        pairs = zip(self._inputs, updates)
+        return [late("put", [cache, update], slot) for cache, update in pairs]
+
+    def _take(self, count: int, slot: int) -> list:
+        """The valid part of so many results, whose number has a slot."""
+        if self._results is None:
+            raise Refused("the model reads a cache before its update")
+        return [Opaque(late("take", [r], slot)) for r in self._results[:count]]
+
     @property
     def offset(self):
         # A new object, which the model may change in place.
@@ -123,18 +134,11 @@ class KeysAndValues:
     class stand_in(StandIn, mlx_lm_cache.KVCache):
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
-            results = [
-                late("put", [cache, update], self._slots)
-                for cache, update in zip(self._inputs, (keys, values))
-            ]
-            self._finish(results)
+            self._finish(self._put([keys, values], self._slots))
             return self.keys_and_values()
 
         def keys_and_values(self):
-            if self._results is None:
-                raise Refused("the model reads a cache before its update")
-            stop = self._slots + 1
-            return tuple(Opaque(late("take", [r], stop)) for r in self._results)
+            return tuple(self._take(2, self._slots + 1))
 
 
 class Codes:
@@ -172,18 +176,11 @@ class Codes:
             self._check(keys, values)
             how = {"group_size": self.group_size, "bits": self.bits}
             parts = [*mx.quantize(keys, **how), *mx.quantize(values, **how)]
-            results = [
-                late("put", [cache, update], self._slots)
-                for cache, update in zip(self._inputs, parts)
-            ]
-            self._finish(results)
+            self._finish(self._put(parts, self._slots))
             return self.keys_and_values()
 
         def keys_and_values(self):
-            if self._results is None:
-                raise Refused("the model reads a cache before its update")
-            stop = self._slots + 1
-            views = [Opaque(late("take", [r], stop)) for r in self._results]
+            views = self._take(6, self._slots + 1)
             return tuple(views[:3]), tuple(views[3:])
 
         def make_mask(self, N, return_array=False, window_size=None):
@@ -246,18 +243,11 @@ class Rotating:
     class stand_in(StandIn, mlx_lm_cache.RotatingKVCache):
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
-            results = [
-                late("put", [cache, update], self._slots + 2)
-                for cache, update in zip(self._inputs, (keys, values))
-            ]
-            self._finish(results)
+            self._finish(self._put([keys, values], self._slots + 2))
             return self.keys_and_values()
 
         def keys_and_values(self):
-            if self._results is None:
-                raise Refused("the model reads a cache before its update")
-            valid = self._slots + 3
-            return tuple(Opaque(late("take", [r], valid)) for r in self._results)
+            return tuple(self._take(2, self._slots + 3))
 
         def make_mask(self, N, window_size=None, return_array=False):
             if N != 1:
@@ -305,19 +295,12 @@ class Batch:
 
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
-            results = [
-                late("put", [cache, update], self._slots)
-                for cache, update in zip(self._inputs, (keys, values))
-            ]
-            results.append(self._inputs[2] + self._n)
-            self._finish([*results, self._inputs[3]])
+            results = self._put([keys, values], self._slots)
+            self._finish([*results, self._inputs[2] + self._n, self._inputs[3]])
             return self.keys_and_values()
 
         def keys_and_values(self):
-            if self._results is None:
-                raise Refused("the model reads a cache before its update")
-            stop = self._slots + 1
-            return tuple(Opaque(late("take", [r], stop)) for r in self._results[:2])
+            return tuple(self._take(2, self._slots + 1))
 
         def make_mask(self, N, return_array=False, window_size=None):
             return causal([self._inputs[3]], self._position(), N, window_size)
@@ -366,19 +349,13 @@ class RotatingBatch:
 
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
-            results = [
-                late("put", [cache, update], self._slots)
-                for cache, update in zip(self._inputs, (keys, values))
-            ]
+            results = self._put([keys, values], self._slots)
             _, rotates = RotatingBatch.static(self._real)
             self._finish([*results, self._inputs[2] + 1, self._padding(rotates)])
             return self.keys_and_values()
 
         def keys_and_values(self):
-            if self._results is None:
-                raise Refused("the model reads a cache before its update")
-            stop = self._slots + 1
-            return tuple(Opaque(late("take", [r], stop)) for r in self._results[:2])
+            return tuple(self._take(2, self._slots + 1))
 
         def make_mask(self, N, window_size=None, return_array=False):
             if N != 1 or self._results is not None:

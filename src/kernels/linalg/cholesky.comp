@@ -11,7 +11,7 @@
 #define ARGS_BLOCK CholeskyArgs
 #include "common/args.glsl"
 
-#define GROUP 128
+#define GROUP LINALG_GROUP
 layout(local_size_x = GROUP) in;
 
 shared float d[BLOCK][BLOCK + 1];

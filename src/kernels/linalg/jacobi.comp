@@ -20,8 +20,8 @@ layout(local_size_x = GROUP) in;
 #define HELD (VECTORS && MOST <= 32)
 #define COLLECTED (VECTORS && MOST > 32)
 const float TOLERANCE = 1.1920929e-7; // times the root of the rows
-// Of the largest item's square: columns shorter than its 1e-9th part matter to
-// no other.
+// A part of the largest item's square: a column shorter than 1e-9 times that
+// item changes no other.
 const float NEGLIGIBLE = 1e-18;
 const uint SWEEPS = 15; // 6 to 10 are usual
 

@@ -6,6 +6,9 @@
 
 #include "common/interface.h"
 
+// Invocations of a workgroup of cholesky.comp and solve.comp.
+#define LINALG_GROUP 128
+
 BEGIN_INTERFACE
 
 // Strides in items.

@@ -6,7 +6,7 @@
 #define ARGS_BLOCK SolveArgs
 #include "common/args.glsl"
 
-#define GROUP 128
+#define GROUP LINALG_GROUP
 layout(local_size_x = GROUP) in;
 
 shared float t[BLOCK][BLOCK + 1];

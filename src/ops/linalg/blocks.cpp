@@ -4,18 +4,9 @@
 #include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/linalg/plan.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
-
-namespace {
-
-constexpr uint32_t group = 128; // of cholesky.comp and solve.comp
-
-uint32_t groups_of(uint64_t items, uint32_t per_group) {
-  return static_cast<uint32_t>((items + per_group - 1) / per_group);
-}
-
-} // namespace
 
 Matrices Matrices::part(uint32_t row, uint32_t col, uint32_t r, uint32_t c)
     const {
@@ -111,12 +102,21 @@ Matrices reduced(
     const Matrices& b,
     StreamEncoder& enc) {
   array y = enc.temporary(c.view().shape(), float32);
+  reduce_into(y, c, a, b, enc);
+  return matrices(y, enc);
+}
+
+void reduce_into(
+    array& y,
+    const Matrices& c,
+    const Matrices& a,
+    const Matrices& b,
+    StreamEncoder& enc) {
   array from = c.view();
   run_gemm(
       enc,
       {.a = a.view(), .b = b.view(), .c = &from, .alpha = -1, .beta = 1},
       y);
-  return matrices(y, enc);
 }
 
 void solve_triangle(
@@ -152,7 +152,7 @@ void solve_triangle(
         r = r->rows_reversed();
       }
     }
-    uint32_t groups = groups_of(columns, group);
+    uint32_t groups = ceil_div(columns, uint32_t(LINALG_GROUP));
     SolveArgs args{
         .ts = block.strides,
         .rs = r ? r->strides : Strided{},
@@ -221,7 +221,7 @@ void exchange_rows(
     const array& pivots,
     array& perm,
     StreamEncoder& enc) {
-  uint32_t groups = groups_of(uint64_t(y.cols) + 1, 64);
+  uint32_t groups = ceil_div(y.cols + 1, 64u);
   LuSwapArgs args{
       .ys = y.strides,
       .pivot_batch = pivots.shape(-1),

@@ -46,6 +46,14 @@ Matrices reduced(
     const Matrices& b,
     StreamEncoder& enc);
 
+// Writes c - a b to y, allocated.
+void reduce_into(
+    array& y,
+    const Matrices& c,
+    const Matrices& a,
+    const Matrices& b,
+    StreamEncoder& enc);
+
 inline uint32_t block_width(uint32_t at, uint32_t end) {
   return std::min(linalg_block, end - at);
 }

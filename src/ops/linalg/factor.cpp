@@ -9,6 +9,7 @@
 #include "ops/layout.h"
 #include "ops/linalg/blocks.h"
 #include "ops/linalg/plan.h"
+#include "vk/integers.h"
 
 namespace mlx::core {
 
@@ -32,7 +33,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
           x, y.part(at, 0, rows, at), y.part(at, 0, w, at).transposed(), enc);
     }
     auto to = y.part(at, at, rows, w);
-    uint32_t groups = rows > w ? (rows - w + 127) / 128 : 1;
+    uint32_t groups = std::max(ceil_div(rows - w, uint32_t(LINALG_GROUP)), 1u);
     CholeskyArgs args{
         .xs = x.strides,
         .as = from.strides,

@@ -3,7 +3,6 @@
 #include "backend/on_cpu.h"
 #include "mlx/primitives.h"
 #include "ops/copy.h"
-#include "ops/gemm/gemm.h"
 #include "ops/layout.h"
 #include "ops/linalg/plan.h"
 
@@ -89,15 +88,8 @@ void form_q(
     auto part = q.part(first, from, v.rows, q.cols - from);
     auto along = product(t, product(v.transposed(), part, enc), enc);
     if (i == 0) {
-      array before = part.view(), last = out.view();
-      run_gemm(
-          enc,
-          {.a = v.view(),
-           .b = along.view(),
-           .c = &before,
-           .alpha = -1,
-           .beta = 1},
-          last);
+      array last = out.view();
+      reduce_into(last, part, v, along, enc);
     } else {
       copy_to(reduced(part, v, along, enc), part, enc);
     }

@@ -7,6 +7,7 @@
 #include "kernels/quant/expert_slots.h"
 #include "ops/layout.h"
 #include "runtime/device.h"
+#include "vk/integers.h"
 
 namespace mlx::core::vulkan {
 
@@ -188,7 +189,7 @@ void ExpertCache::copy(
     reads.insert(reads.end(), from_slots.begin(), from_slots.end());
   }
   constexpr uint64_t part = 16 * CopyExpertsVariant::part;
-  args.parts = static_cast<uint32_t>((bytes + part - 1) / part);
+  args.parts = static_cast<uint32_t>(ceil_div(bytes, part));
   args.groups = args.parts * count;
   enc.raw().dispatch(
       enc.kernel(CopyExpertsVariant{.FILL = fill}),
