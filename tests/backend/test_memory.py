@@ -99,11 +99,12 @@ def test_freed_memory_is_cached_and_reused():
 
 
 RUNS_AHEAD = """
+import sys
 import mlx.core as mx
 
-x = mx.full((16 << 20,), 1.0)
+x = mx.full((int(sys.argv[1]),), 1.0)
 mx.eval(x, x + x)
-for limit in (0, 256 << 20):
+for limit in (0, 4 * x.nbytes):
     mx.set_cache_limit(limit)
     before = mx.get_active_memory()
     mx.reset_peak_memory()
@@ -121,13 +122,18 @@ def test_running_ahead_of_the_device_reuses_memory(request):
 
     In a process of its own, as blocks of earlier tests have room for many arrays.
     """
+    # Small enough to take seconds on lavapipe with validation.
+    items = 4 << 20 if "llvmpipe" in request.config.mlxvk_name else 16 << 20
     done = subprocess.run(
-        [sys.executable, "-c", RUNS_AHEAD], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", RUNS_AHEAD, str(items)],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    # 10 ms of work, as long as estimates go, are 24 of them on an H200.
-    bound = 20 if "llvmpipe" in request.config.mlxvk_name else 40
-    assert all(int(most) < bound for most in done.stdout.split()), done.stdout
+    # All 50 without it. 10 ms of work, as long as estimates go, are 24 on an H200;
+    # a busy host misses a batch of 7 now and then.
+    assert all(int(most) < 40 for most in done.stdout.split()), done.stdout
 
 
 @needs_cache
