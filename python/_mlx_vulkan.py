@@ -8,7 +8,7 @@ Then mx.metal.is_available() is true where mlx-lm's and mlx-vlm's models ask whe
 they may make Metal kernels, which run here, or everywhere with MLX_VK_METAL_KERNELS=1.
 libmlx itself, whose arrays would tell DLPack that they are Metal's, answers no.
 
-Model classes and caches of mlx-lm are handed to mlx_vulkan.traced, unless
+Model classes and caches of mlx-lm and mlx-vlm are handed to mlx_vulkan.traced, unless
 MLX_VK_TRACE=0.
 """
 
@@ -52,12 +52,12 @@ class Finder:
 
 
 class ModelFinder:
-    """Finds mlx-lm's models, whose steps are then traced, and its caches, with which
-    prompts begin early."""
+    """Finds mlx-lm's and mlx-vlm's models, whose steps are then traced, and their
+    caches, with which prompts begin early."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if not name.startswith("mlx_lm.models."):
+        if not name.startswith(("mlx_lm.models.", "mlx_vlm.models.")):
             return None
         from importlib.machinery import PathFinder
 
@@ -80,11 +80,13 @@ def then(loader, act) -> None:
 
 
 def trace_model(module) -> None:
-    if module.__name__ == "mlx_lm.models.cache":
-        from mlx_vulkan.traced.prompts import begin_early
+    if module.__name__ in ("mlx_lm.models.cache", "mlx_vlm.models.cache"):
+        from mlx_vulkan.traced import caches, prompts
 
-        begin_early()
-    model = getattr(module, "Model", None)
+        caches.learn(module)
+        prompts.begin_early(module)
+    is_vlm = module.__name__.startswith("mlx_vlm.")
+    model = getattr(module, "LanguageModel" if is_vlm else "Model", None)
     if getattr(model, "__module__", None) == module.__name__:
         from mlx_vulkan.traced import trace_class
 

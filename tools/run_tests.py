@@ -424,11 +424,11 @@ def packages(build: Path) -> list[Step]:
     command = python("tests/packages/corpus.py", "--build", str(build))
     steps.append(Step("packages", "kernels of packages", command, "summary"))
     if checkout := os.environ.get("MLX_VLM"):
-        steps.append(mlx_vlm_tests(Path(checkout).resolve(), build))
+        steps += mlx_vlm_tests(Path(checkout).resolve(), build)
     return steps
 
 
-def mlx_vlm_tests(checkout: Path, build: Path) -> Step:
+def mlx_vlm_tests(checkout: Path, build: Path) -> list[Step]:
     """As users have it, with nothing set. From a checkout of 0.6.15, since neither of
     its archives has tests."""
     wanted = "tests/packages/mlx-vlm.txt"
@@ -443,7 +443,11 @@ def mlx_vlm_tests(checkout: Path, build: Path) -> Step:
     paths = [hub, str(checkout), str(others)]
     env = {"HF_HUB_OFFLINE": "1", "MLX_VK_FALLBACK": "deny"}
     env["PYTHONPATH"] = os.pathsep.join(paths)
-    return Step("packages", "mlx-vlm", command, "junit", env)
+    traced = python("tests/packages/traced_models.py", "--vlm", str(checkout))
+    return [
+        Step("packages", "mlx-vlm", command, "junit", env),
+        Step("packages", "mlx-vlm: traced models", traced, "summary", env, 3600),
+    ]
 
 
 def extra(build: Path, name: str, *requirements: str) -> Path:

@@ -21,6 +21,7 @@ from mlx_lm.generate import (
     speculative_generate_step,
 )
 from mlx_lm.models.cache import (
+    BatchRotatingKVCache,
     KVCache,
     QuantizedKVCache,
     load_prompt_cache,
@@ -90,6 +91,31 @@ def test_no_token_of_a_second_answer_is_of_python(family, length):
     assert runs(model) - before == 13  # one ahead
     with untraced(model):
         assert np.array_equal(answer, generate(model, 12, length)[1])
+
+
+@pytest.mark.parametrize("length", [10, 256, 300])
+@pytest.mark.parametrize("kind", ["codes", "windows"])
+def test_caches_make_room(kind, length):
+    """Quantized caches, and windows in batches."""
+    model, answers = make_model("qwen3", head_dim=32), []
+    for mode in (contextlib.nullcontext(), untraced(model)):
+        with mode:
+            for n in (20, length):
+                if kind == "codes":
+                    rows, caches = 1, codes(model)
+                else:
+                    rows, layers = 2, model.layers
+                    caches = [BatchRotatingKVCache(264, [0, 3]) for _ in layers]
+                model(mx.array([prompt(n, row) for row in range(rows)]), cache=caches)
+                before = runs(model)
+                token = mx.array([[5]] * rows)
+                made = [model(token, cache=caches) for _ in range(20)]
+                answer = np.array(mx.concatenate(made))
+        answers.append(answer)
+        # A window that rotates is of another kind, whose first step is Python's.
+        rotates = kind == "windows" and length > 20
+        assert runs(model) - before == (20 - rotates if len(answers) == 1 else 0)
+    assert np.array_equal(*answers)
 
 
 def rotating(model):

@@ -1,7 +1,7 @@
-"""Decode steps of mlx-lm's models, traced once and then built without Python.
+"""Decode steps of models, traced once and then built without Python.
 
-docs/dev/traced-step.md. _mlx_vulkan.py hands over each model class of mlx-lm when its
-module is imported.
+docs/dev/traced-step.md. _mlx_vulkan.py hands over each model class of mlx-lm and
+mlx-vlm when its module is imported.
 """
 
 import functools
@@ -35,9 +35,9 @@ class Steps:
     def __reduce__(self):
         return Steps, ()
 
-    def step(self, model, call, inputs, cache):
-        """The logits of a step; None if it is not a traced one."""
-        if self.last is not None:
+    def step(self, model, call, inputs, cache, how):
+        """The output of a step; None if it is not a traced one."""
+        if self.last is not None and self.last.how == how:
             logits = self.last.run(inputs, cache)
             if logits is None and _make_room(inputs, cache):
                 logits = self.last.run(inputs, cache)
@@ -48,6 +48,7 @@ class Steps:
         key = _key(inputs, cache)
         if key is None:
             return None
+        key += how
         trace = self.traces.get(key)
         if trace is _REFUSED:
             return None
@@ -63,7 +64,7 @@ class Steps:
                 self.last = None
             return None
         if trace is _SEEN:
-            trace = self._trace(key, model, call, inputs, cache)
+            trace = self._trace(key, model, call, inputs, cache, how)
         if trace is not None:
             self.last, self.misses = trace, 0
             logits = trace.run(inputs, cache)
@@ -71,11 +72,11 @@ class Steps:
             return logits
         return None
 
-    def _trace(self, key, model, call, inputs, cache):
+    def _trace(self, key, model, call, inputs, cache, how):
         from .trace import Trace
 
         try:
-            trace = Trace(model, functools.partial(call, model), inputs, cache)
+            trace = Trace(model, functools.partial(call, model), inputs, cache, how)
         except Exception as error:
             self.traces[key] = _REFUSED
             why = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -123,18 +124,19 @@ def trace_class(cls: type) -> None:
 
     @functools.wraps(untraced)
     def __call__(self, *args, **kwargs):
-        if len(args) == 1 and len(kwargs) == 1:
-            cache = kwargs.get("cache")
-            if type(cache) is list:
-                logits = _step(self, untraced, args[0], cache)
-                if logits is not None:
-                    return logits
+        if len(args) == 1 and type(cache := kwargs.get("cache")) is list:
+            others = kwargs.items() if len(kwargs) > 1 else ()
+            how = tuple(o for o in others if o[1] is not None and o[0] != "cache")
+            if all(type(value) in (bool, int) for _, value in how):
+                output = _step(self, untraced, args[0], cache, how)
+                if output is not None:
+                    return output
         return untraced(self, *args, **kwargs)
 
     cls.__call__ = __call__
 
 
-def _step(model, untraced, inputs, cache):
+def _step(model, untraced, inputs, cache, how):
     from .trace import is_tracing
 
     if is_tracing() or inputs.ndim != 2 or inputs.shape[1] > MOST_TOKENS:
@@ -143,4 +145,4 @@ def _step(model, untraced, inputs, cache):
     if steps is None:
         steps = Steps()
         object.__setattr__(model, "_mlx_vulkan_steps", steps)
-    return steps.step(model, untraced, inputs, cache)
+    return steps.step(model, untraced, inputs, cache, how)

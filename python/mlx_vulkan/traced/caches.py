@@ -1,4 +1,4 @@
-"""mlx-lm's caches in a traced step.
+"""The caches of mlx-lm and mlx-vlm in a traced step.
 
 Each kind of cache has an adapter: what of it is an array of the step, what is a
 position, and a stand-in that the model gets while it is traced. A stand-in is an
@@ -10,7 +10,6 @@ Python asks it for raises, and the model is not traced.
 import copy
 
 import mlx.core as mx
-from mlx_lm.models import cache as mlx_lm_cache
 
 from .calls import given, late
 from .opaque import Opaque, Refused
@@ -18,6 +17,20 @@ from .opaque import Opaque, Refused
 
 def causal(padding: list, slot: int, n: int, window, shift: int = -1) -> Opaque:
     return Opaque(late("causal", padding, slot, n, window or 0, shift), open=-1)
+
+
+PLACES = {}  # by id; emptied after each trace
+
+
+def place(slot: int) -> mx.array:
+    """A number of tokens before or after the step. Not 0, as positions() says."""
+    made = late("position", [], slot)
+    PLACES[id(made)] = made
+    return made
+
+
+def is_place(value) -> bool:
+    return PLACES.get(id(value)) is value
 
 
 class StandIn:
@@ -69,7 +82,7 @@ class StandIn:
     @property
     def offset(self):
         # A new object, which the model may change in place.
-        return late("position", [], self._position())
+        return place(self._position())
 
     def _empty(self):
         return False
@@ -98,6 +111,27 @@ def longer(array: mx.array, used: int, more: int, step: int) -> mx.array:
     return mx.concatenate([array, mx.zeros(shape, array.dtype)], axis=2)
 
 
+def window_room(cache, offset: int) -> int | None:
+    """Gives a window without room what mlx-lm gives it; how many tokens it loses, or
+    None if it has room."""
+    if cache.keys is None:
+        return None
+    size, most = cache.keys.shape[2], cache.max_size
+    lost = max(size - most, 0)
+    if lost:  # a prompt leaves more than the window
+        cache.keys = cache._trim(lost, cache.keys)
+        cache.values = cache._trim(lost, cache.values)
+        cache._idx = most
+    elif offset >= size and size < most:
+        step = min(cache.step, most - offset)
+        cache.keys = longer(cache.keys, 0, step, step)
+        cache.values = longer(cache.values, 0, step, step)
+        cache._idx = offset
+    else:
+        return None
+    return lost
+
+
 class KeysAndValues:
     """KVCache: positions are the offset before and after the step."""
 
@@ -111,7 +145,7 @@ class KeysAndValues:
     @staticmethod
     def positions(cache, n: int):
         offset = cache.offset
-        return None if cache.keys is None else (offset, offset + n)
+        return None if cache.keys is None or not offset else (offset, offset + n)
 
     @staticmethod
     def make_room(cache, n: int) -> bool:
@@ -131,7 +165,7 @@ class KeysAndValues:
         cache.keys, cache.values = arrays
         cache.offset += n
 
-    class stand_in(StandIn, mlx_lm_cache.KVCache):
+    class stand_in(StandIn):
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
             self._finish(self._put([keys, values], self._slots))
@@ -154,6 +188,17 @@ class Codes:
     positions = KeysAndValues.positions
 
     @staticmethod
+    def make_room(cache, n: int) -> bool:
+        used = cache.offset
+        if cache.keys is None or used + n <= cache.keys[0].shape[2]:
+            return False
+        for name in ("keys", "values"):
+            parts = getattr(cache, name)
+            made = [longer(part, used, n, cache.step) for part in parts]
+            setattr(cache, name, type(parts)(made))
+        return True
+
+    @staticmethod
     def arrays(cache) -> list:
         return [*cache.keys, *cache.values]
 
@@ -163,7 +208,7 @@ class Codes:
         cache.values = type(cache.values)(arrays[3:])
         cache.offset += n
 
-    class stand_in(StandIn, mlx_lm_cache.QuantizedKVCache):
+    class stand_in(StandIn):
         @property
         def bits(self):
             return self._real.bits
@@ -202,33 +247,19 @@ class Rotating:
 
     @staticmethod
     def positions(cache, n: int):
-        if n != 1 or cache.keys is None:
+        if n != 1 or cache.keys is None or not cache.offset:
             return None
-        offset, most, place = cache.offset, cache.max_size, cache._idx
+        offset, most, at = cache.offset, cache.max_size, cache._idx
         size = cache.keys.shape[2]
         if size > most or (offset >= size and size < most):
             return None
-        if place == most:
-            place = cache.keep
-        return (offset, offset + 1, place, min(offset + 1, size))
+        if at == most:
+            at = cache.keep
+        return (offset, offset + 1, at, min(offset + 1, size))
 
     @staticmethod
     def make_room(cache, n: int) -> bool:
-        if n != 1 or cache.keys is None:
-            return False
-        size, most, offset = cache.keys.shape[2], cache.max_size, cache.offset
-        if size > most:  # a prompt leaves more than the window
-            cache.keys = cache._trim(size - most, cache.keys)
-            cache.values = cache._trim(size - most, cache.values)
-            cache._idx = most
-            return True
-        if offset >= size and size < most:
-            step = min(cache.step, most - offset)
-            cache.keys = longer(cache.keys, 0, step, step)
-            cache.values = longer(cache.values, 0, step, step)
-            cache._idx = offset
-            return True
-        return False
+        return n == 1 and window_room(cache, cache.offset) is not None
 
     arrays = KeysAndValues.arrays
 
@@ -240,7 +271,7 @@ class Rotating:
             cache._idx = cache.keep
         cache._idx += n
 
-    class stand_in(StandIn, mlx_lm_cache.RotatingKVCache):
+    class stand_in(StandIn):
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
             self._finish(self._put([keys, values], self._slots + 2))
@@ -269,7 +300,7 @@ class Batch:
 
     @staticmethod
     def positions(cache, n: int):
-        if cache.keys is None or getattr(cache, "_right_padding", None) is not None:
+        if not cache._idx or getattr(cache, "_right_padding", None) is not None:
             return None
         return (cache._idx, cache._idx + n)
 
@@ -284,7 +315,7 @@ class Batch:
         cache.keys, cache.values, cache.offset, _ = arrays
         cache._idx += n
 
-    class stand_in(StandIn, mlx_lm_cache.BatchKVCache):
+    class stand_in(StandIn):
         @property
         def offset(self):
             return self._inputs[2] if self._results is None else self._results[2]
@@ -292,6 +323,10 @@ class Batch:
         @property
         def left_padding(self):
             return self._inputs[3]
+
+        @property
+        def _idx(self):
+            return place(self._position())
 
         def update_and_fetch(self, keys, values):
             self._check(keys, values)
@@ -332,6 +367,15 @@ class RotatingBatch:
         return (place, min(offset + 1, size), min(offset, most - 1), place + 1)
 
     @staticmethod
+    def make_room(cache, n: int) -> bool:
+        if n != 1 or cache._lengths is not None:
+            return False
+        lost = window_room(cache, cache._offset)
+        if lost:
+            cache.left_padding = cache.left_padding - lost
+        return lost is not None
+
+    @staticmethod
     def store(cache, arrays, n: int) -> None:
         cache.keys, cache.values, cache.offset, cache.left_padding = arrays
         if cache._idx == cache.max_size:
@@ -339,7 +383,7 @@ class RotatingBatch:
         cache._offset += n
         cache._idx += n
 
-    class stand_in(StandIn, mlx_lm_cache.BatchRotatingKVCache):
+    class stand_in(StandIn):
         def _padding(self, rotates: bool):
             return self._inputs[3] - 1 if rotates else self._inputs[3]
 
@@ -398,7 +442,7 @@ class Arrays:
         *cache.cache, cache.left_padding, cache.lengths = filled
 
     @staticmethod
-    def stand_in(cache, n: int, slots: int, inputs: list):
+    def copy(cache, inputs: list):
         made = copy.copy(cache)
         Arrays.fill(made, inputs)
         return made
@@ -411,11 +455,25 @@ class Arrays:
         return [a for a in results if a is not None]
 
 
-ADAPTERS = {
-    getattr(mlx_lm_cache, adapter.name): adapter
-    for adapter in (KeysAndValues, Codes, Rotating, Batch, RotatingBatch, Arrays)
-    if hasattr(mlx_lm_cache, adapter.name)
-}
+ADAPTERS = {}  # by class of cache
+STAND_INS = {}
+LISTS = set()  # classes of lists of caches
+
+
+def learn(module) -> None:
+    """Knows the caches of mlx_lm.models.cache or mlx_vlm.models.cache from now on.
+
+    The packages' classes have the same names, attributes and meanings.
+    """
+    for adapter in (KeysAndValues, Codes, Rotating, Batch, RotatingBatch, Arrays):
+        cls = getattr(module, adapter.name, None)
+        if cls is None:
+            continue
+        ADAPTERS[cls] = adapter
+        if adapter is not Arrays:
+            STAND_INS[cls] = type(cls.__name__, (adapter.stand_in, cls), {})
+    if hasattr(module, "CacheList"):
+        LISTS.add(module.CacheList)
 
 
 def make_room(caches, n: int) -> bool:
@@ -432,7 +490,7 @@ def leaves(caches) -> list | None:
     """The caches without lists of them; None if one is unknown."""
     found = []
     for cache in caches:
-        if type(cache) is mlx_lm_cache.CacheList:
+        if type(cache) in LISTS:
             inner = leaves(cache.caches)
             if inner is None:
                 return None
@@ -448,7 +506,7 @@ def rebuild(caches, stand_ins) -> list:
     """The model's list of caches, with stand-ins in the place of leaves."""
     made = []
     for cache in caches:
-        if type(cache) is mlx_lm_cache.CacheList:
+        if type(cache) in LISTS:
             inner = copy.copy(cache)
             inner.caches = tuple(rebuild(cache.caches, stand_ins))
             made.append(inner)
@@ -462,7 +520,9 @@ def stand_for(adapter, cache, n: int, slots: int, first: int):
     arrays = adapter.arrays(cache)
     opens = getattr(adapter, "open", (False,) * len(arrays))
     inputs = [given(first + i, a, o) for i, (a, o) in enumerate(zip(arrays, opens))]
-    return adapter.stand_in(cache, n, slots, inputs)
+    if adapter is Arrays:
+        return Arrays.copy(cache, inputs)
+    return STAND_INS[type(cache)](cache, n, slots, inputs)
 
 
 def results_of(adapter, stand_in, cache) -> list | None:

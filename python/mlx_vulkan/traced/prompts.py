@@ -8,8 +8,6 @@ before it, which its keys need anyway.
 import functools
 import itertools
 
-from mlx_lm.models import cache as mlx_lm_cache
-
 from . import MOST_TOKENS
 from .calls import begin
 
@@ -26,10 +24,10 @@ CACHES = (
 updates = itertools.count()
 
 
-def begin_early() -> None:
-    """Lets caches begin prompts."""
+def begin_early(module) -> None:
+    """Lets the caches of mlx_lm.models.cache or mlx_vlm.models.cache begin prompts."""
     for name in CACHES:
-        cls = getattr(mlx_lm_cache, name, None)
+        cls = getattr(module, name, None)
         if untouched := cls and vars(cls).get("update_and_fetch"):
             cls.update_and_fetch = _beginning(untouched)
 

@@ -11,6 +11,9 @@ from .opaque import Refused, is_opaque
 from .weights import Snapshot
 
 tracing = threading.local()
+ANSWERS = {"__eq__": False, "__ne__": True, "__gt__": True, "__bool__": True}
+OPERATORS = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
+CHANGES = ("__setitem__", *(f"__i{name}__" for name in OPERATORS.split()))
 one_at_a_time = threading.Lock()  # a trace changes functions of mlx and mlx-lm
 
 
@@ -38,14 +41,40 @@ def _attention(untraced):
     return scaled_dot_product_attention
 
 
+def _comparing(untraced, answer: bool):
+    """A comparison with 0, whose answer for a place is the same in each step."""
+
+    def compare(self, *other):
+        if caches.is_place(self) and all(type(o) is int and o == 0 for o in other):
+            return answer
+        return untraced(self, *other)
+
+    return compare
+
+
+def _changing(untraced):
+    """An operator that changes an array, which is no place then."""
+
+    def change(self, *others):
+        caches.PLACES.pop(id(self), None)
+        return untraced(self, *others)
+
+    return change
+
+
 def _replacements() -> list:
-    """Owners and names of functions that take the stand-ins of keys and values."""
+    """Owners and names of functions that take the stand-ins of keys and values, and
+    places."""
     attention = _attention(mx.fast.scaled_dot_product_attention)
     product = opaque.choosing(opaque.matmul, mx.array.__matmul__)
     made = [
         (mx.fast, "scaled_dot_product_attention", attention),
         (mx.array, "__matmul__", product),
     ]
+    for name, answer in ANSWERS.items():
+        made.append((mx.array, name, _comparing(getattr(mx.array, name), answer)))
+    for name in filter(vars(mx.array).get, CHANGES):
+        made.append((mx.array, name, _changing(getattr(mx.array, name))))
     for function in opaque.FUNCTIONS:
         name = function.__name__
         made.append((mx, name, opaque.choosing(function, getattr(mx, name))))
@@ -64,6 +93,7 @@ def _traced():
             yield
         finally:
             tracing.on = False
+            caches.PLACES.clear()
 
 
 class Layer:
@@ -80,14 +110,15 @@ class Layer:
 
 
 class Trace:
-    """A step for `n` tokens a sequence. Throws Refused, or what the model throws."""
+    """A step for `n` tokens a sequence; `how`: what the model is called with beside its
+    tokens and caches. Throws Refused, or what the model throws."""
 
-    def __init__(self, model, call, inputs: mx.array, cache: list):
+    def __init__(self, model, call, inputs: mx.array, cache: list, how: tuple):
         found = caches.leaves(cache)
         if found is None or len(set(map(id, found))) < len(found):
             raise Refused("a cache is unknown, or there twice")
-        self.n = inputs.shape[1]
-        self.flat = all(type(c) is not caches.mlx_lm_cache.CacheList for c in cache)
+        self.n, self.how = inputs.shape[1], how
+        self.flat = all(type(c) not in caches.LISTS for c in cache)
         snapshot = Snapshot(model)
         try:
             outputs, n_given = self._call(call, inputs, cache, found)
@@ -122,12 +153,12 @@ class Trace:
             first += len(adapter.arrays(c))
         self.n_groups = len(groups)
         with _traced():
-            logits = call(
+            output = call(
                 calls.given(0, inputs.astype(token_type(inputs))),
                 cache=caches.rebuild(cache, iter(stand_ins)),
+                **dict(self.how),
             )
-        if type(logits) is not mx.array:
-            raise Refused("the model returns more than an array")
+        logits = self._logits(output)
         outputs = [logits]
         for layer, stand_in, c in zip(self.layers, stand_ins, found):
             results = caches.results_of(layer.adapter, stand_in, c)
@@ -136,8 +167,19 @@ class Trace:
                 outputs += results
         return outputs, first
 
-    def run(self, inputs: mx.array, cache: list) -> mx.array | None:
-        """The step; None, with nothing changed, if the trace does not hold."""
+    def _logits(self, output) -> mx.array:
+        """Those of the model's output, which is they or has nothing else."""
+        self.made_of = None
+        if type(output).__name__ == "LanguageModelOutput":  # of mlx-vlm
+            self.made_of = type(output)
+            held = {name for name, value in vars(output).items() if value is not None}
+            output = output.logits if held == {"logits"} else None
+        if type(output) is not mx.array:
+            raise Refused("the model returns more than an array")
+        return output
+
+    def run(self, inputs: mx.array, cache: list):
+        """The step's output; None, with nothing changed, if the trace does not hold."""
         found = cache if self.flat else caches.leaves(cache)
         if found is None or len(found) != len(self.layers) or not self.snapshot.holds():
             return None
@@ -165,4 +207,4 @@ class Trace:
             if layer.updated:
                 layer.adapter.store(c, results[at : at + layer.updated], n)
                 at += layer.updated
-        return results[0]
+        return results[0] if self.made_of is None else self.made_of(logits=results[0])
