@@ -46,6 +46,7 @@ mlxvk_override(default_device.cpp MLX device
 mlxvk_override(default_device.cpp MLX stream FUNCTIONS default_stream)
 mlxvk_override(eval.cpp MLX transforms FUNCTIONS eval async_eval
                HEADER renamed_evals.h)
+mlxvk_override(float64.h MLX array FUNCTIONS float64 HEADER float64.h)
 mlxvk_override(gather_qmm.cpp MLX ops FUNCTIONS gather_qmm)
 mlxvk_override(linalg.h MLX linalg FUNCTIONS to_stream HEADER linalg.h)
 # The is_available() that MLX's readers of files call means whether arrays of files

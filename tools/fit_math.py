@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Derives the polynomial coefficients of src/kernels/common/math.glsl.
+"""Derives the polynomial coefficients of src/kernels/common/math.glsl and, with names
+that end in 64, of math64.glsl, which are rounded to float64 all at once.
 
 Each fit is a weighted Remez exchange in 60-digit arithmetic: the error is
 equalised relative to the weight, coefficients are then rounded to float32, either
@@ -247,8 +248,70 @@ FITS = {
 }
 
 
+def of_root(f, first):
+    """x = z^2: (f(z) / z - 1) / x, whose value at 0 is `first`."""
+    return near(lambda x: (f(mp.sqrt(x)) / mp.sqrt(x) - 1) / x, first)
+
+
+def erfinv_of(w):
+    return mp.erfinv(mp.sqrt(-mp.expm1(-w)))
+
+
+def erfinv_tail(middle):
+    return lambda x: erfinv_of((x + middle) ** 2)
+
+
+TINY, V = mpf(10) ** -20, mpf(2) ** 53
+# As above, in units of 2^-53.
+FITS64 = {
+    "asin64": (of_root(mp.asin, mpf(1) / 6), lambda x: V * x, TINY, 0.2501, 12),
+    # up to tan(pi / 8)
+    "atan64": (of_root(mp.atan, -mpf(1) / 3), lambda x: V * x, TINY, 0.1717, 11),
+    # erf(z) / z - 1, z <= 1
+    "erf64": (
+        near(lambda x: mp.erf(mp.sqrt(x)) / mp.sqrt(x) - 1, 2 / mp.sqrt(mp.pi) - 1),
+        lambda x: V,
+        TINY,
+        1,
+        13,
+    ),
+    # log(erfc(z)) + z^2 in z - 3.4, 1 <= z <= 5.95
+    "erfc64": (
+        lambda x: mp.log(mp.erfc(x + mpf("3.4"))) + (x + mpf("3.4")) ** 2,
+        lambda x: V * mp.erfc(x + mpf("3.4")),
+        mpf("0.99") - mpf("3.4"),
+        mpf("5.95") - mpf("3.4"),
+        19,
+    ),
+    # erfinv(z) / z - 1 in w - 3.125, w = -log(1 - z^2) <= 6.25
+    "erfinv64_mid": (
+        lambda x: (
+            erfinv_of(x + mpf("3.125")) / mp.sqrt(-mp.expm1(-x - mpf("3.125"))) - 1
+        ),
+        lambda x: V,
+        mpf("1e-18") - mpf("3.125"),
+        mpf("3.126"),
+        23,
+    ),
+    # erfinv(z) in sqrt(w) - 3.25, 2.5 to 4, and in sqrt(w) - 5, 4 to 6.01
+    "erfinv64_tail": (erfinv_tail(3.25), lambda x: V / 3, -0.751, 0.751, 17),
+    "erfinv64_end": (erfinv_tail(5), lambda x: V / 5, -1.001, 1.01, 16),
+}
+
+
+def fit64(f, weight, a, b, degree):
+    c, error = remez(f, weight, mpf(a), mpf(b), list(range(degree + 1)))
+    print(f"{mp.nstr(error, 3)} units")
+    for v in c:
+        print(f"  {float(v):.17g}")
+
+
 def main():
-    for name in sys.argv[1:] or FITS:
+    for name in sys.argv[1:] or [*FITS, *FITS64]:
+        if name in FITS64:
+            print(name, end=": ")
+            fit64(*FITS64[name])
+            continue
         f, weight, a, b, degree = FITS[name]
         c, error = fit(f, weight, a, b, list(range(degree + 1)))
         print(f"{name}: {mp.nstr(error, 3)} units")

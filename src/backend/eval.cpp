@@ -7,6 +7,8 @@
 #include <typeinfo>
 
 #include "backend/event.h"
+#include "backend/float64.h"
+#include "backend/on_cpu.h"
 #include "backend/stream.h"
 #include "mlx/fast_primitives.h"
 #include "mlx/memory.h"
@@ -207,6 +209,8 @@ void evaluate(
       for (auto& x : made) {
         x.set_data(allocator::malloc(0));
       }
+    } else if (lacks_float64_kernel(primitive, inputs, made)) {
+      run_itself_on_cpu(primitive, inputs, made);
     } else {
       primitive.eval_gpu(inputs, made);
     }

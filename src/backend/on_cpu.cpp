@@ -63,4 +63,22 @@ void run_on_cpu(
   }
 }
 
+void run_itself_on_cpu(
+    Primitive& primitive,
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs) {
+  // MLX's CPU asks a primitive for its stream, which nothing sets.
+  struct Moved {
+    Stream& at;
+    Stream back;
+    ~Moved() {
+      at = back;
+    }
+  };
+  auto& at = const_cast<Stream&>(primitive.stream());
+  Moved moved{at, at};
+  at = cpu_twin_stream();
+  run_on_cpu(primitive, inputs, outputs, moved.back);
+}
+
 } // namespace mlx::core::vulkan

@@ -22,5 +22,10 @@ void run_on_cpu(
     const std::vector<array>& inputs,
     std::vector<array>& outputs,
     Stream stream);
+// The same for a primitive itself, which is of a CPU stream meanwhile.
+void run_itself_on_cpu(
+    Primitive& primitive,
+    const std::vector<array>& inputs,
+    std::vector<array>& outputs);
 
 } // namespace mlx::core::vulkan

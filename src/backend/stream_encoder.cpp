@@ -124,14 +124,11 @@ Type type_of(Dtype dtype) {
     MLXVK_CASE(float16, f16)
     MLXVK_CASE(bfloat16, bf16)
     MLXVK_CASE(float32, f32)
+    MLXVK_CASE(float64, f64)
     MLXVK_CASE(complex64, c64)
 #undef MLXVK_CASE
-    case Dtype::Val::float64:
-      break;
   }
-  throw std::invalid_argument(
-      "[vulkan] float64 is not supported on the GPU. Use float32, or run the "
-      "operation on the CPU with stream=mx.cpu.");
+  throw std::invalid_argument("[vulkan] The dtype is not known.");
 }
 
 PipelineTable& StreamEncoder::pipelines() const {

@@ -31,7 +31,7 @@
 
 namespace mlx::core::vulkan {
 
-// The GPU type of a dtype. Throws std::invalid_argument for float64.
+// The GPU type of a dtype.
 Type type_of(Dtype dtype);
 inline Type type_of(const array& a) {
   return type_of(a.dtype());

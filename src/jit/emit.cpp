@@ -67,6 +67,9 @@ class Emitter {
     std::string body = std::move(out_);
     out_.clear();
     line("#pragma STDC FP_CONTRACT OFF");
+    if (has_doubles()) {
+      line("#define FLOAT64 1");
+    }
     if (body.find("round_bf16(") != body.npos) {
       line("#define NUMBERS_FIRST 1");
     }
@@ -86,6 +89,14 @@ class Emitter {
   Type type_of_value(int i) const {
     int n = static_cast<int>(g_.inputs.size());
     return i < n ? g_.inputs[i].type : g_.ops[i - n].type;
+  }
+  bool has_doubles() const {
+    for (int v = 0; v < count(); ++v) {
+      if (type_of_value(v) == Type::f64) {
+        return true;
+      }
+    }
+    return false;
   }
   void line(const std::string& s) {
     out_ += s;
@@ -211,6 +222,10 @@ std::string float_constant(uint32_t bits) {
   return "uintBitsToFloat(" + hex(bits) + "u)";
 }
 
+std::string double_constant(uint32_t low, uint32_t high) {
+  return "packDouble2x32(uvec2(" + hex(low) + "u, " + hex(high) + "u))";
+}
+
 } // namespace
 
 std::string emit_fused(const FusedGraph& graph) {
@@ -223,7 +238,7 @@ std::optional<GateRecord> gate_of(const FusedGraph& g) {
   }
   Type t = g.inputs[0].type;
   // 16 bits only: an H200's compiler contracts f32 steps differently in places.
-  bool floats = info_of(t).kind == Kind::FLOAT && t != Type::f32;
+  bool floats = is_half(t);
   for (auto& in : g.inputs) {
     floats = floats && in.type == t && in.strided();
   }
@@ -277,7 +292,8 @@ std::string glsl_constant(Type type, uint64_t bits) {
               "u) << 32) | uint64_t(" + hex(low) + "u))"
                          : value + "(" + item + "u)";
     case Kind::FLOAT:
-      return t.size == 4       ? float_constant(low)
+      return t.size == 8       ? double_constant(low, high)
+          : t.size == 4        ? float_constant(low)
           : type == Type::bf16 ? float_constant((low & 0xffff) << 16)
                                : name + "_to_f32(uint" +
               std::to_string(8 * t.size) + "_t(" + item + "u))";

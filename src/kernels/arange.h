@@ -6,6 +6,8 @@ BEGIN_INTERFACE
 // floating-point values round once.
 #ifdef __cplusplus
 template <typename Step>
+#elif FLOAT64
+#define Step double
 #elif T_KIND == KIND_FLOAT || T_KIND == KIND_COMPLEX
 #define Step float
 #else

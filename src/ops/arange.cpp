@@ -48,12 +48,13 @@ void Arange::eval_gpu(const std::vector<array>&, array& out) {
       auto second = static_cast<float>(start_ + step_);
       launch<float>(out, first, second - first, stream());
     } else {
+      using Step = std::conditional_t<std::is_same_v<T, double>, double, float>;
       auto first = static_cast<T>(start_);
       auto second = static_cast<T>(start_ + step_);
-      launch<float>(
+      launch<Step>(
           out,
-          static_cast<float>(first),
-          static_cast<float>(static_cast<T>(second - first)),
+          static_cast<Step>(first),
+          static_cast<Step>(static_cast<T>(second - first)),
           stream());
     }
   });

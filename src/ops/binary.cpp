@@ -22,7 +22,8 @@ void binary_op(
       .IN = vulkan::type_of(a), .OUT = vulkan::type_of(out), .OP = op};
   bool dense = layout != BinaryOpType::General;
   vulkan::Descriptor what;
-  if (known != Known::No && issubdtype(out.dtype(), floating)) {
+  if (known != Known::No && issubdtype(out.dtype(), floating) &&
+      out.dtype() != float64) {
     // Whether both operands have all items.
     bool whole = layout == BinaryOpType::VectorVector;
     if (known != Known::Add) {

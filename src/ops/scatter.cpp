@@ -1,6 +1,7 @@
 // Scatter and ScatterAxis: the input is copied (or donated), then updated in
 // place. Assignments move raw words; reductions are atomic, except that
-// products, maxima and minima of 8-byte items are combined on the CPU.
+// products, maxima and minima of 8-byte items and sums of float64 are combined
+// on the CPU.
 #include "mlx/primitives.h"
 #include "mlx/utils.h"
 
@@ -25,11 +26,10 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs.back();
   const char* reduce = combine_function<Scatter>(reduce_type_);
   // No 64-bit compare-and-swap is required of a device.
-  if (out.itemsize() == 8 && reduce && reduce_type_ != Sum && !axes_.empty()) {
-    Scatter twin(cpu_twin_stream(), reduce_type_, axes_);
+  bool sums = reduce_type_ == Sum && out.dtype() != float64;
+  if (out.itemsize() == 8 && reduce && !sums && !axes_.empty()) {
     std::vector<array> outputs{out};
-    run_on_cpu(twin, inputs, outputs, stream());
-    return;
+    return run_itself_on_cpu(*this, inputs, outputs);
   }
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {
@@ -57,6 +57,10 @@ void Scatter::eval_gpu(const std::vector<array>& inputs, array& out) {
 void ScatterAxis::eval_gpu(const std::vector<array>& inputs, array& out) {
   auto& updates = inputs[2];
   const char* reduce = combine_function<ScatterAxis>(reduce_type_);
+  if (out.dtype() == float64 && reduce) {
+    std::vector<array> outputs{out};
+    return run_itself_on_cpu(*this, inputs, outputs);
+  }
   copy_to_update(inputs[0], out, stream());
   if (updates.size() == 0) {
     return;

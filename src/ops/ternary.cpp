@@ -14,7 +14,7 @@ void Select::eval_gpu(const std::vector<array>& inputs, array& out) {
   bool dense = layout != TernaryOpType::General;
   vulkan::Descriptor what;
   if (c.data_size() == 1 && a.dtype() == bool_ &&
-      issubdtype(out.dtype(), floating)) {
+      issubdtype(out.dtype(), floating) && out.dtype() != float64) {
     what = vulkan::mask_record(a, 0, b, out, false);
   }
   vulkan::run_elementwise<3>(variant, {a, b, c}, {out}, dense, stream(), what);

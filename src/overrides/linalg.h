@@ -4,7 +4,7 @@
 // makes its primitives on GPU streams: the kernels are in src/ops/linalg, and
 // what has none runs on the CPU in the stream's order (backend/on_cpu.h).
 //
-// What MLX could offer: docs/dev/upstream.md, "Linear algebra on GPU streams".
+// What MLX could offer: docs/dev/upstream.md, "Refusals of GPU streams".
 #pragma once
 
 // All headers of linalg.cpp come first, so that the macro changes its own text

@@ -4,7 +4,7 @@
 // sums of complex numbers. The kernels have no such limit
 // (src/ops/scatter.cpp).
 //
-// What MLX could offer: docs/dev/upstream.md, "Scatters of 8-byte types".
+// What MLX could offer: docs/dev/upstream.md, "Refusals of GPU streams".
 #pragma once
 
 // All headers of ops.cpp come first, so that the macro changes its own text

@@ -206,7 +206,10 @@ std::vector<uint32_t> compile_glsl(
       spirv.empty() || log.find("ERROR") != log.npos) {
     throw CompileError(file, variant, log);
   }
-  return forbids_contraction(text) ? without_contraction(spirv) : spirv;
+  // Sums of two doubles (common/math64.glsl) are exact by their order;
+  // glslang takes endless memory for `precise` there.
+  bool exact = forbids_contraction(text) || defines(prologue, "FLOAT64");
+  return exact ? without_contraction(spirv) : spirv;
 }
 
 } // namespace mlx::core::vulkan

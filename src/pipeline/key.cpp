@@ -120,6 +120,9 @@ std::string define_block(std::span<const Define> defines, bool args_in_memory) {
       define(s, d.name, "_SIZE", std::to_string(t.size));
       define(s, d.name, "_KIND", t.kind_name);
       define(s, d.name, "_IS_" + std::string(t.name), "1");
+      if (static_cast<Type>(d.value) == Type::f64) {
+        s += "#define FLOAT64 1\n";
+      }
     }
   }
   return s;

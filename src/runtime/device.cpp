@@ -85,6 +85,7 @@ Device::Device(Unprobed) {
   if (config().disabled("coopmat")) {
     caps_.coopmat_f16 = caps_.coopmat_bf16 = false;
   }
+  caps_.shader_float64 &= !config().disabled("float64");
   if (config().disabled("bfloat16")) {
     caps_.bfloat16 = caps_.coopmat_bf16 = false;
   }

@@ -30,7 +30,7 @@ constexpr Capability capabilities[] = {
     {0, "Matrix", always},
     {1, "Shader", always},
     {9, "Float16", [](const Caps& c) { return c.shader_float16; }},
-    {10, "Float64", never},
+    {10, "Float64", [](const Caps& c) { return c.shader_float64; }},
     {11, "Int64", always},
     {12, "Int64Atomics", never},
     {22, "Int16", always},

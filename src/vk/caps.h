@@ -45,6 +45,7 @@ struct Caps {
 
   // Optional.
   bool shader_float16 = false;
+  bool shader_float64 = false;
   bool vulkan_memory_model = false;
   bool subgroup_size_control = false;
   bool required_subgroup_size = false; // compute pipelines may name a size

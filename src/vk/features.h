@@ -10,6 +10,7 @@ namespace mlx::core::vulkan {
 #define MLXVK_FEATURES(X)                                     \
   X(shader_int16, all.features.shaderInt16)                   \
   X(shader_int64, all.features.shaderInt64)                   \
+  X(shader_float64, all.features.shaderFloat64)               \
   X(storage_16bit, f11.storageBuffer16BitAccess)              \
   X(storage_8bit, f12.storageBuffer8BitAccess)                \
   X(shader_int8, f12.shaderInt8)                              \

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 // X(enumerator, name in kernels, result type of load(), KIND_..., bytes per
-// item). common/types.glsl defines the storage. The GPU has no float64.
+// item). common/types.glsl defines the storage. f64 is of devices that have it
+// (Caps::shader_float64), and kernels have it if a variant names it.
 #define MLXVK_TYPES(X)           \
   X(bool_, bool, bool, BOOL, 1)  \
   X(u8, u8, uint8_t, UINT, 1)    \
@@ -18,6 +19,7 @@
   X(f16, f16, float, FLOAT, 2)   \
   X(bf16, bf16, float, FLOAT, 2) \
   X(f32, f32, float, FLOAT, 4)   \
+  X(f64, f64, double, FLOAT, 8)  \
   X(c64, c64, vec2, COMPLEX, 8)
 
 namespace mlx::core::vulkan {

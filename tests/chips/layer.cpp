@@ -177,6 +177,7 @@ VKAPI_ATTR void VKAPI_CALL
 features2(VkPhysicalDevice d, VkPhysicalDeviceFeatures2* f) {
   next.vkGetPhysicalDeviceFeatures2(d, f);
   const Caps& c = chip();
+  f->features.shaderFloat64 = c.shader_float64;
   with<VkPhysicalDeviceVulkan12Features>(
       f->pNext,
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,

@@ -25,6 +25,8 @@ bool asked_for(uint32_t capability, const AnyVariant& v) {
   switch (capability) {
     case 9: // Float16
       return v.has("NATIVE_F16") || v.has("COOPMAT");
+    case 10: // Float64
+      return v.names(Type::f64);
     case 5116:
     case 5118:
       return v.has("BF16_EXT");

@@ -103,6 +103,9 @@ Caps snapshot(const Row& r) {
   c.max_push_constants = 256;
   c.max_buffer_size = r.max_buffer;
   c.shader_float16 = r.float16;
+  // Neither Intel's chips, Apple's nor Adreno have float64.
+  bool software = r.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  c.shader_float64 = r.vendor == 0x10de || r.vendor == 0x1002 || software;
   c.vulkan_memory_model = c.cooperative_matrix = c.coopmat_f16 = r.matrices > 0;
   c.bfloat16 = c.coopmat_bf16 = r.matrices > 1;
   c.integer_dot_product = true;

@@ -35,6 +35,14 @@ void add_unary(VariantSet& set) {
     add(FORM_DENSE, Type::f32, op);
     add(FORM_STRIDED, Type::f32, op);
   }
+  for (auto* op :
+       {"Abs",     "ArcCos", "ArcCosh", "ArcSin",  "ArcSinh", "ArcTan",
+        "ArcTanh", "Ceil",   "Cos",     "Cosh",    "Erf",     "ErfInv",
+        "Exp",     "Expm1",  "Floor",   "Log",     "Log10",   "Log1p",
+        "Log2",    "Round",  "Rsqrt",   "Sigmoid", "Sign",    "Sin",
+        "Sinh",    "Sqrt",   "Tan",     "Tanh"}) {
+    add(FORM_DENSE, Type::f64, op);
+  }
   for (auto* op : {"Sin", "Tanh", "Sigmoid"}) {
     add(FORM_DENSE, Type::bf16, op);
     add(FORM_DENSE, Type::f16, op);
@@ -63,8 +71,12 @@ void add_binary(VariantSet& set) {
     add(FORM_DENSE, Type::f32, Type::f32, op, false);
     add(FORM_STRIDED, Type::f32, Type::f32, op, false);
   }
-  for (Type t : {Type::f32, Type::bf16, Type::c64}) {
+  for (Type t : {Type::f32, Type::f64, Type::bf16, Type::c64}) {
     add(FORM_DENSE, t, Type::bool_, "NaNEqual", false);
+  }
+  for (auto* op :
+       {"Add", "ArcTan2", "FloorDivide", "LogAddExp", "Maximum", "Power"}) {
+    add(FORM_STRIDED, Type::f64, Type::f64, op, false);
   }
   for (Type t : {Type::i8, Type::u64, Type::bool_}) {
     for (int form : {FORM_STRIDED, FORM_STRIDED16}) {
@@ -91,7 +103,8 @@ void add_binary(VariantSet& set) {
 
 void add_ternary(VariantSet& set) {
   for (int form : forms) {
-    for (Type t : {Type::f32, Type::bf16, Type::u8, Type::c64, Type::bool_}) {
+    for (Type t :
+         {Type::f32, Type::f64, Type::bf16, Type::u8, Type::c64, Type::bool_}) {
       if (meets(form, t)) {
         set.add(TernaryVariant{
             .FORM = form,
@@ -121,7 +134,8 @@ void add_copies(VariantSet& set) {
     raw.LARGE = bits & 4;
     set.add(raw);
   }
-  constexpr std::array some{Type::f32, Type::i64, Type::bool_, Type::c64};
+  constexpr std::array some{
+      Type::f32, Type::f64, Type::i64, Type::bool_, Type::c64};
   for (Type from : some) {
     for (Type to : {Type::bf16, Type::u8, Type::bool_, Type::c64}) {
       for (int ndim : {1, 2}) {

@@ -164,10 +164,11 @@ void add_gemm_variants(VariantSet& set, const Caps& caps) {
     add_other_products(set, caps, product(Type::bf16, s));
   }
   add_other_products(set, caps, product(Type::c64, samples[2]));
+  add_other_products(set, caps, product(Type::f64, samples[2]));
   for (Type t : float_types) {
     add(set, caps, product(t, {1, 4096, 4096}));
   }
-  for (Type t : {Type::f32, Type::f16, Type::bf16, Type::c64}) {
+  for (Type t : {Type::f32, Type::f64, Type::f16, Type::bf16, Type::c64}) {
     set.add(SplitSumVariant{.T = t, .AXPBY = true, .BATCH = BATCH_EVEN});
     set.add(SplitSumVariant{.T = t, .AXPBY = false, .BATCH = BATCH_EVEN});
   }

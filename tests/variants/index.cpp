@@ -102,7 +102,8 @@ void add_index_variants(VariantSet& set, const Caps&) {
       }
     }
   }
-  for (Type t : {Type::f32, Type::bf16, Type::i64, Type::bool_, Type::c64}) {
+  for (Type t :
+       {Type::f32, Type::f64, Type::bf16, Type::i64, Type::bool_, Type::c64}) {
     for (bool right : {false, true}) {
       for (int ndim : {1, 2, max_ndim}) {
         set.add(SearchSortedVariant{t, right, ndim});

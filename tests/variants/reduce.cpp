@@ -74,6 +74,7 @@ void add_reductions(VariantSet& set) {
     add_both(set, op, Type::i64, Type::i64, false);
     add_both(set, op, Type::u64, Type::u64, true);
     add_both(set, op, Type::c64, Type::c64, ordered);
+    add_both(set, op, Type::f64, Type::f64, ordered);
     if (ordered) {
       add_both(set, op, Type::i8, Type::i8, false);
       add_both(set, op, Type::u16, Type::u16, true);
@@ -81,7 +82,7 @@ void add_reductions(VariantSet& set) {
       add_both(set, op, Type::bool_, Type::i32, true);
     }
   }
-  for (Type t : {Type::bool_, Type::f16, Type::i64, Type::c64}) {
+  for (Type t : {Type::bool_, Type::f16, Type::f64, Type::i64, Type::c64}) {
     add_both(set, "And", t, Type::bool_, true);
     add_both(set, "Or", t, Type::bool_, t != Type::bool_);
   }
@@ -116,6 +117,7 @@ void add_arg_reductions(VariantSet& set) {
   add("ArgMax", Type::i64, 1, 151936, true);
   for (const char* op : {"ArgMin", "ArgMax"}) {
     add(op, Type::c64, 64, 512, true);
+    add(op, Type::f64, 1, 151936, true);
   }
 }
 
@@ -153,6 +155,7 @@ void add_scans(VariantSet& set) {
     }
     add(op, Type::c64, Type::c64, false, true, whole);
     add(op, Type::c64, Type::c64, false, true, whole, 1);
+    add(op, Type::f64, Type::f64, false, true, long_lines);
   }
   for (const char* op : {"Sum", "Max"}) {
     add(op, Type::f32, Type::f32, true, false, {"Totals", "Parts"});
@@ -171,6 +174,9 @@ void add_scans(VariantSet& set) {
 // Between ranks (ops/distributed.cpp).
 void add_exchanges(VariantSet& set) {
   for (Type t : all_types) {
+    if (t == Type::f64) { // on the CPU
+      continue;
+    }
     for (auto* op : {"Sum", "Min", "Max"}) {
       for (int quads : {1, 4}) {
         set.add(ExchangeVariant{t, accumulator(t), op, false, quads});

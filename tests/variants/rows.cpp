@@ -246,7 +246,8 @@ void add_row_variants(VariantSet& set, const Caps& caps) {
     }
     add_rope(set, t);
   }
-  for (Type t : {Type::f32, Type::bf16, Type::i64, Type::bool_, Type::c64}) {
+  for (Type t :
+       {Type::f32, Type::f64, Type::bf16, Type::i64, Type::bool_, Type::c64}) {
     add_sorts(set, t, 1000, 1);
     add_sorts(set, t, 151936, 1);
   }

@@ -7,6 +7,7 @@ namespace mlx::core::vulkan {
 namespace {
 
 void add_all(VariantSet& set, const Caps& caps) {
+  set.float64 = caps.shader_float64;
   for (auto* add :
        {add_gemm_variants,
         add_conv_variants,
@@ -28,7 +29,16 @@ bool AnyVariant::has(std::string_view name) const {
       defines.begin(), defines.end(), [&](auto& d) { return d.name == name; });
 }
 
+bool AnyVariant::names(Type type) const {
+  return std::any_of(defines.begin(), defines.end(), [&](auto& d) {
+    return d.kind == Define::Kind::Type && static_cast<Type>(d.value) == type;
+  });
+}
+
 void VariantSet::add(AnyVariant variant) {
+  if (variant.names(Type::f64) && !float64) {
+    return;
+  }
   if (names_.insert(log_name(variant.file, variant.defines)).second) {
     all_.push_back(std::move(variant));
   }

@@ -21,6 +21,7 @@ struct AnyVariant {
   std::optional<uint32_t> shared_memory; // bytes that plans count with
 
   bool has(std::string_view name) const;
+  bool names(Type type) const;
 };
 
 class VariantSet {
@@ -39,6 +40,8 @@ class VariantSet {
   const std::vector<AnyVariant>& all() const {
     return all_;
   }
+
+  bool float64 = true; // whether those that name f64 are added
 
  private:
   void add(AnyVariant variant);

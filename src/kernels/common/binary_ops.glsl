@@ -80,19 +80,20 @@ BINARY_SHIFTS(uint64_t, uint64_t)
 
 // ---- float -----------------------------------------------------------------
 
-BINARY_(float, Add, x + y)
-BINARY_(float, Subtract, x - y)
-BINARY_(float, Multiply, x * y)
-BINARY_(float, Divide, math_divide(x, y))
-BINARY_(float, FloorDivide, math_floor_divide(x, y))
-BINARY_(float, Remainder, math_remainder(x, y))
-BINARY_(float, Power, math_pow(x, y))
-float ArcTan2(float y, float x) {
-  return math_atan2(y, x);
-}
 // NaN if either operand is NaN, tested by bits because max and min may drop it.
-BINARY_(float, Maximum, is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y))
-BINARY_(float, Minimum, is_nan(x) ? x : is_nan(y) ? y : (x < y ? x : y))
+#define BINARY_REAL(T)                                                        \
+  BINARY_(T, Add, x + y)                                                      \
+  BINARY_(T, Subtract, x - y)                                                 \
+  BINARY_(T, Multiply, x * y)                                                 \
+  BINARY_(T, Divide, math_divide(x, y))                                       \
+  BINARY_(T, FloorDivide, math_floor_divide(x, y))                            \
+  BINARY_(T, Remainder, math_remainder(x, y))                                 \
+  BINARY_(T, Power, math_pow(x, y))                                           \
+  T ArcTan2(T y, T x) { return math_atan2(y, x); }                            \
+  BINARY_(T, Maximum, is_nan(x) ? x : is_nan(y) ? y : (x > y ? x : y))        \
+  BINARY_(T, Minimum, is_nan(x) ? x : is_nan(y) ? y : (x < y ? x : y))
+BINARY_REAL(float)
+FOR_DOUBLE(BINARY_REAL)
 float LogAddExp(float x, float y) {
   float high = Maximum(x, y);
   float low = Minimum(x, y);
@@ -101,6 +102,15 @@ float LogAddExp(float x, float y) {
   precise float r = high + math_log1p(math_exp(low - high));
   return plain ? high : r;
 }
+
+#if FLOAT64
+double LogAddExp(double x, double y) {
+  double high = Maximum(x, y);
+  double low = Minimum(x, y);
+  precise double r = high + math_log1p(math_exp(low - high));
+  return is_nan(high) || is_inf(low) || is_inf(high) ? high : r;
+}
+#endif
 
 // ---- complex ---------------------------------------------------------------
 
@@ -142,9 +152,11 @@ vec2 LogAddExp(vec2 x, vec2 y) {
 #define AT_LEAST_(x, y) ((x) >= (y))
 #define COMPARE_INTEGERS(T) BINARY_COMPARE(T, NOT_LESS_)
 FOR_INTEGERS(COMPARE_INTEGERS)
-BINARY_COMPARE(float, AT_LEAST_)
-
-COMPARE_(float, NaNEqual, x == y || (is_nan(x) && is_nan(y)))
+#define COMPARE_REAL(T)                                                       \
+  BINARY_COMPARE(T, AT_LEAST_)                                                \
+  COMPARE_(T, NaNEqual, x == y || (is_nan(x) && is_nan(y)))
+COMPARE_REAL(float)
+FOR_DOUBLE(COMPARE_REAL)
 
 COMPARE_(vec2, Equal, c_equal(x, y))
 COMPARE_(vec2, NotEqual, !c_equal(x, y))

@@ -24,18 +24,22 @@ COMBINE_ORDERED(int16_t)
 COMBINE_ORDERED(int32_t)
 COMBINE_ORDERED(int64_t)
 COMBINE_NUMBER(float)
+FOR_DOUBLE(COMBINE_NUMBER)
 
 bool combine_Sum(bool a, bool b) { return a || b; }
 bool combine_Prod(bool a, bool b) { return a && b; }
 bool combine_Max(bool a, bool b) { return a || b; }
 bool combine_Min(bool a, bool b) { return a && b; }
 
-float combine_Max(float a, float b) {
-  return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;
-}
-float combine_Min(float a, float b) {
-  return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;
-}
+#define COMBINE_REAL(VALUE)                                                   \
+  VALUE combine_Max(VALUE a, VALUE b) {                                       \
+    return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;                     \
+  }                                                                           \
+  VALUE combine_Min(VALUE a, VALUE b) {                                       \
+    return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;                     \
+  }
+COMBINE_REAL(float)
+FOR_DOUBLE(COMBINE_REAL)
 
 vec2 combine_Sum(vec2 a, vec2 b) {
   return a + b;

@@ -31,6 +31,16 @@ int64_t shuffle_xor(int64_t x, uint mask) {
   return int64_t(shuffle_xor(uint64_t(x), mask));
 }
 
+#if FLOAT64
+double shuffle_xor(double x, uint mask) {
+  return packDouble2x32(subgroupShuffleXor(unpackDouble2x32(x), mask));
+}
+double shuffle_up(double x, uint lane, uint reach) {
+  return packDouble2x32(subgroupShuffle(
+      unpackDouble2x32(x), lane < reach ? lane : lane - reach));
+}
+#endif
+
 // x of the invocation `reach` places before this one, which is lane `lane` of
 // its subgroup; the first `reach` lanes get their own x.
 #define SHUFFLE_UP_(VALUE)                                                    \

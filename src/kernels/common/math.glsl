@@ -10,6 +10,9 @@
 #pragma once
 
 #include "common/numeric.glsl"
+#if FLOAT64
+#include "common/math64.glsl"
+#endif
 
 float math_abs(float x) {
   return uintBitsToFloat(floatBitsToUint(x) & 0x7fffffffu);

@@ -36,6 +36,32 @@ bool sign_bit(float x) {
   return (floatBitsToUint(x) & 0x80000000u) != 0u;
 }
 
+#if FLOAT64
+const double NAN_D = NAN_F;
+const double INF_D = INF_F;
+
+bool sign_bit(double x) {
+  return (unpackDouble2x32(x).y & 0x80000000u) != 0u;
+}
+// The bits without the sign.
+uvec2 magnitude_bits(double x) {
+  return unpackDouble2x32(x) & uvec2(0xffffffffu, 0x7fffffffu);
+}
+bool is_nan(double x) {
+  uvec2 u = magnitude_bits(x);
+  return u.y > 0x7ff00000u || (u.y == 0x7ff00000u && u.x != 0u);
+}
+bool is_inf(double x) {
+  return magnitude_bits(x) == uvec2(0u, 0x7ff00000u);
+}
+bool is_finite(double x) {
+  return magnitude_bits(x).y < 0x7ff00000u;
+}
+bool is_zero(double x) {
+  return magnitude_bits(x) == uvec2(0u);
+}
+#endif
+
 bool is_nan(vec2 z) {
   return is_nan(z.x) || is_nan(z.y);
 }

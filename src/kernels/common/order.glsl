@@ -21,15 +21,19 @@ ORDER_PLAIN(int64_t)
 bool sorts_before(bool a, bool b) {
   return !a && b;
 }
-bool less(float a, float b) {
-  return a < b;
-}
+#define LESS_REAL_(VALUE)                                                     \
+  bool less(VALUE a, VALUE b) { return a < b; }
+#define SORTS_REAL_(VALUE)                                                    \
+  bool sorts_before(VALUE a, VALUE b) {                                       \
+    return !is_nan(a) && (is_nan(b) || a < b);                                \
+  }
+LESS_REAL_(float)
+FOR_DOUBLE(LESS_REAL_)
 bool less(vec2 a, vec2 b) {
   return c_less(a, b);
 }
-bool sorts_before(float a, float b) {
-  return !is_nan(a) && (is_nan(b) || a < b);
-}
+SORTS_REAL_(float)
+FOR_DOUBLE(SORTS_REAL_)
 bool sorts_before(vec2 a, vec2 b) {
   return !is_nan(a) && (is_nan(b) || less(a, b));
 }

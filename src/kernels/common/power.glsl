@@ -3,6 +3,9 @@
 
 #include "common/loops.glsl"
 #include "common/math.glsl"
+#if FLOAT64
+#include "common/power64.glsl"
+#endif
 
 // ---- power -----------------------------------------------------------------
 

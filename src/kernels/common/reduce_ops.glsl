@@ -22,6 +22,15 @@ float log_add_exp(float a, float b) {
   y = lo == -INF_F || hi == INF_F ? hi : y;
   return is_nan(a) || is_nan(b) ? NAN_F : y;
 }
+#if FLOAT64
+double log_add_exp(double a, double b) {
+  double hi = a > b ? a : b;
+  double lo = a > b ? b : a;
+  double y = hi + math_log1p(math_exp(lo - hi));
+  y = lo == -INF_D || hi == INF_D ? hi : y;
+  return is_nan(a) || is_nan(b) ? NAN_D : y;
+}
+#endif
 vec2 log_add_exp(vec2 a, vec2 b) {
   vec2 hi = less(a, b) ? b : a;
   vec2 lo = less(a, b) ? a : b;
@@ -58,7 +67,10 @@ Acc reduce_op(Acc a, Acc b) {
 }
 
 // The neutral element; for integers the limit of the stored type.
-#if Acc_KIND == KIND_FLOAT
+#ifdef Acc_IS_f64
+#define LOWEST (-INF_D)
+#define HIGHEST INF_D
+#elif Acc_KIND == KIND_FLOAT
 #define LOWEST (-INF_F)
 #define HIGHEST INF_F
 #elif Acc_KIND == KIND_COMPLEX

@@ -13,6 +13,11 @@
 float run_time(float x) {
   return uintBitsToFloat(floatBitsToUint(x) | ZERO);
 }
+#if FLOAT64
+double run_time(double x) {
+  return packDouble2x32(unpackDouble2x32(x) | uvec2(ZERO, 0u));
+}
+#endif
 vec2 run_time(vec2 x) {
   return uintBitsToFloat(floatBitsToUint(x) | ZERO);
 }

@@ -34,6 +34,16 @@
     STORAGE v[];                                                              \
   }
 
+// FLOAT64 is defined in variants that name f64: others must not use doubles,
+// which not every device has.
+#if FLOAT64
+#define FOR_DOUBLE(M) M(double)
+#define F64_DTYPE(F) F(f64, double, 64, packDouble2x32, unpackDouble2x32)
+#else
+#define FOR_DOUBLE(M)
+#define F64_DTYPE(F)
+#endif
+
 // The dtypes, one row each: F(dtype, value type, bits per item, storage ->
 // value, value -> storage). Storage is uint8_t, uint16_t, uint or uvec2. Plain
 // dtypes are stored as their values.
@@ -47,6 +57,7 @@
   F(u64, uint64_t, 64, packUint2x32, unpackUint2x32)                          \
   F(i64, int64_t, 64, bits_to_i64, i64_to_bits)                               \
   F(f32, float, 32, uintBitsToFloat, floatBitsToUint)                         \
+  F64_DTYPE(F)                                                                \
   F(c64, vec2, 64, uintBitsToFloat, floatBitsToUint)
 // Coded dtypes are converted and have at most 16 bits, singly but for bf16.
 // Floats also need a to_<dtype>.
@@ -193,3 +204,25 @@ CAST_TO_COMPLEX(float)
 vec2 to_c64(vec2 x) {
   return x;
 }
+
+#if FLOAT64
+CAST_TO(to_f64, double)
+#define CAST_DOUBLE_(NAME, VALUE)                                             \
+  VALUE NAME(double x) { return VALUE(x); }
+#define CAST_DOUBLE_TO_UNSIGNED_(NAME, VALUE)                                 \
+  VALUE NAME(double x) {                                                      \
+    return x < 0.0 ? VALUE(int64_t(x)) : VALUE(uint64_t(x));                  \
+  }
+CAST_DOUBLE_(to_i8, int8_t)
+CAST_DOUBLE_(to_i16, int16_t)
+CAST_DOUBLE_(to_i32, int32_t)
+CAST_DOUBLE_(to_i64, int64_t)
+CAST_DOUBLE_(to_f32, float)
+CAST_DOUBLE_(to_f64, double)
+CAST_DOUBLE_TO_UNSIGNED_(to_u8, uint8_t)
+CAST_DOUBLE_TO_UNSIGNED_(to_u16, uint16_t)
+CAST_DOUBLE_TO_UNSIGNED_(to_u32, uint32_t)
+CAST_DOUBLE_TO_UNSIGNED_(to_u64, uint64_t)
+CAST_TO_COMPLEX(double)
+bool to_bool(double x) { return !is_zero(x); }
+#endif

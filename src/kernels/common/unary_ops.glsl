@@ -18,14 +18,22 @@ IS_LESS_(uint8_t)
 IS_LESS_(uint16_t)
 IS_LESS_(uint32_t)
 IS_LESS_(float)
+FOR_DOUBLE(IS_LESS_)
 
 #define UNARY_(T, NAME, RESULT)                                               \
   T NAME(T x) { return RESULT; }
-#define UNARY_FLOAT(NAME, F)                                                  \
-  float NAME(float x) { return F(x); }
+#if FLOAT64
+#define UNARY_DOUBLE(NAME, RESULT) UNARY_(double, NAME, RESULT)
+#else
+#define UNARY_DOUBLE(NAME, RESULT)
+#endif
+#define UNARY_REAL(NAME, RESULT)                                              \
+  UNARY_(float, NAME, RESULT)                                                 \
+  UNARY_DOUBLE(NAME, RESULT)
+#define UNARY_FLOAT(NAME, F) UNARY_REAL(NAME, F(x))
 #define UNARY_INEXACT(NAME, F, C)                                             \
-  float NAME(float x) { return F(x); }                                        \
-  vec2 NAME(vec2 x) { return C(x); }
+  UNARY_REAL(NAME, F(x))                                                      \
+  UNARY_(vec2, NAME, C(x))
 
 UNARY_INEXACT(ArcCos, math_acos, c_acos)
 UNARY_INEXACT(ArcCosh, math_acosh, c_acosh)
@@ -58,13 +66,20 @@ float Sigmoid(float x) {
   precise float z = 1.0 - y;
   return x < 0.0 ? y : z;
 }
+#if FLOAT64
+double Sigmoid(double x) {
+  precise double y = 1.0lf / (1.0lf + math_exp(abs(x)));
+  precise double z = 1.0lf - y;
+  return x < 0.0lf ? y : z;
+}
+#endif
 UNARY_(vec2, Sigmoid, c_div(vec2(1.0, 0.0), vec2(1.0, 0.0) + c_exp(-x)))
 
-UNARY_(float, Abs, math_abs(x))
+UNARY_REAL(Abs, math_abs(x))
 UNARY_(vec2, Abs, vec2(c_abs(x), 0.0))
-UNARY_(float, Negative, -x)
+UNARY_REAL(Negative, -x)
 UNARY_(vec2, Negative, -x)
-UNARY_(float, Sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
+UNARY_REAL(Sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
 vec2 Sign(vec2 x) {
   x *= c_largest(x) > C_LARGE ? 0.25 : 1.0;
   float r = c_abs(x);
@@ -72,11 +87,14 @@ vec2 Sign(vec2 x) {
       ? x
       : vec2(math_divide(x.x, r), math_divide(x.y, r));
 }
-UNARY_(float, Square, x * x)
+UNARY_REAL(Square, x * x)
 UNARY_(vec2, Square, c_mul(x, x))
 UNARY_(float, Ceil, ceil(x))
-UNARY_(float, Floor, floor(x))
+UNARY_REAL(Floor, floor(x))
 UNARY_(float, Round, roundEven(x))
+// llvmpipe loses the sign of zero.
+UNARY_DOUBLE(Ceil, copy_sign(ceil(x), x))
+UNARY_DOUBLE(Round, copy_sign(roundEven(x), x))
 UNARY_(vec2, Ceil, ceil(x))
 UNARY_(vec2, Floor, floor(x))
 UNARY_(vec2, Round, roundEven(x))
@@ -117,9 +135,10 @@ UNARY_(bool, Ceil, x)
 UNARY_(bool, Floor, x)
 UNARY_(bool, Round, x)
 UNARY_(bool, LogicalNot, !x)
-bool LogicalNot(float x) {
-  return is_zero(x);
-}
+#define LOGICAL_NOT_(T)                                                       \
+  bool LogicalNot(T x) { return is_zero(x); }
+LOGICAL_NOT_(float)
+FOR_DOUBLE(LOGICAL_NOT_)
 bool LogicalNot(vec2 x) {
   return x.x == 0.0 && x.y == 0.0;
 }

@@ -13,7 +13,15 @@ vec2 FMA(vec2 x, vec2 y, vec2 z) {
 }
 #define PART_PTR Ptr_c64
 #define PART_SIZE 8
+#elif FLOAT64
+#define Acc double
+#define Quad dvec4
+#define ZERO 0.0lf
+#define FMA fma
+#define PART_PTR Ptr_f64
+#define PART_SIZE 8
 #else
+#define BY_QUADS 1 // items in memory, four per access
 #define Acc float
 #define Quad vec4
 #define ZERO 0.0

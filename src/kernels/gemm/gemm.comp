@@ -4,7 +4,7 @@
 #include "gemm/product.glsl"
 #include "gemm/tile.glsl"
 #include "gemm/prefetch.glsl"
-#if T_KIND != KIND_COMPLEX
+#if BY_QUADS
 #include "gemm/vec.glsl"
 #endif
 
@@ -42,7 +42,7 @@ Acc item_b(uint k, uint c) {
   uint k = min(k0 + k_b(e), A.k - (VB != 0 && B_T != 0 ? 4 : 1));             \
   uint c = min(col0 + col_b(e), A.n - (VB != 0 && B_T == 0 ? 4 : 1));         \
   LOAD(VB, next, i, base_b, Index(k) * A.b_row + Index(c) * A.b_col)
-#if T_KIND == KIND_COMPLEX
+#if !BY_QUADS
 #define LOAD(VEC, next, i, from, at) ITEM(next, i) = load(from, at);
 #else
 #define LOAD(VEC, next, i, from, at)                                          \
@@ -127,7 +127,7 @@ void sum_tiles(uint row0, uint col0) {
 
 // Stores a quad of y; rows must be multiples of quads, and y is aligned to 16
 // bytes.
-#if T_KIND != KIND_COMPLEX && !AXPBY
+#if BY_QUADS && !AXPBY
 #define WHOLE_QUADS (A.n % 4 == 0)
 void put_quad(Y_PTR y, uint r, uint c, vec4 q) {
   Index at = Y_AT(r, c);

@@ -296,7 +296,7 @@ void run_split(
        static_cast<int>(p.batches),
        static_cast<int>(p.m),
        static_cast<int>(p.n)},
-      p.type == Type::c64 ? complex64 : float32);
+      size_of(p.type) == 8 ? out.dtype() : float32);
   run_product(enc, call, plan, batch, parts);
   if (p.axpby && p.batch == BATCH_NEST) {
     auto& nest = std::get<BatchNest>(batch);

@@ -124,7 +124,7 @@ void plan_dot(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
 
 // A matrix times up to 8 vectors; false if the strides do not suit.
 bool plan_thin(const Target& gpu, GemmProblem p, GemmPlan& plan) {
-  if (p.type == Type::c64 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
+  if (size_of(p.type) == 8 || std::min(p.m, p.n) > max_vectors || p.k == 0) {
     return false;
   }
   bool transposed = p.m <= p.n;
@@ -191,16 +191,16 @@ void plan_tile(const Target& gpu, const GemmProblem& p, GemmPlan& plan) {
   };
   TileVariant v = small;
   if (!ahead) {
-    v = p.m <= 32 || p.n <= 32 || p.type == Type::c64 ? small : software;
+    v = p.m <= 32 || p.n <= 32 || size_of(p.type) == 8 ? small : software;
   } else if (std::min(p.m, p.n) > 32 && fills(medium)) {
-    bool wide = p.type != Type::c64 && std::min(p.m, p.n) > 64;
+    bool wide = size_of(p.type) != 8 && std::min(p.m, p.n) > 64;
     bool held = !gpu.policy.few_registers(); // 128 sums, 24 factors, 16 loads
     v = !wide || !fills(large) ? medium : held ? tall : large;
   }
   plan_operands(p, plan, v, 4);
   v.PREFETCH = ahead;
-  v.VA = v.VA && v.PREFETCH && p.type != Type::c64;
-  v.VB = v.VB && v.PREFETCH && p.type != Type::c64;
+  v.VA = v.VA && v.PREFETCH && size_of(p.type) != 8;
+  v.VB = v.VB && v.PREFETCH && size_of(p.type) != 8;
   split_k(plan, gpu, gpu.policy.gemm.split_tile_k, 64);
   set_variant(plan, v);
 }

@@ -30,7 +30,7 @@ const char* op_name(Scan::ReduceType type) {
 
 // The type of a scan's carry; narrow integers wrap when they are stored.
 Type carried(Scan::ReduceType type, Dtype out) {
-  return type == Scan::LogAddExp && out != complex64
+  return type == Scan::LogAddExp && out != complex64 && out != float64
       ? Type::f32
       : accumulator(type_of(out));
 }
