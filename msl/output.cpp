@@ -289,7 +289,6 @@ void Translator::print_lines(std::string& out, const std::vector<Line>& lines)
 
 std::string Translator::print() {
   choose_names();
-  auto& n = target_.threads;
   auto shown = [](const std::string& name) {
     return safe_name(name).substr(2);
   };
@@ -306,12 +305,10 @@ std::string Translator::print() {
       : "};\n";
   out += "#define ARGS_BLOCK Arguments\n";
   out += "#define MSL_SUBGROUP " + std::to_string(target_.subgroup) + "\n";
-  out += "#define MSL_THREADS " + std::to_string(n[0] * n[1] * n[2]) + "\n";
+  out += "#define MSL_THREADS MSL_LOCAL_COUNT\n";
   out += uses_simd_ ? "#define MSL_SIMD\n" : "";
   out += "#include \"common/types.glsl\"\n#include \"common/args.glsl\"\n";
-  out += "layout(local_size_x = " + std::to_string(n[0]) +
-      ", local_size_y = " + std::to_string(n[1]) +
-      ", local_size_z = " + std::to_string(n[2]) + ") in;\n";
+  out += "layout(MSL_LOCAL_SIZE) in;\n";
   out += "#include \"common/msl.glsl\"\n\n";
   if (!target_.extents.empty()) {
     out += "#define MSL_ARRAYS(F)";

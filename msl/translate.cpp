@@ -60,7 +60,8 @@ Translation Translator::run() {
     block(unit_.body->statements);
   }
   w.lines.insert(w.lines.begin(), prologue_.begin(), prologue_.end());
-  if (target_.guarded) {
+  bool independent = independent_ && !uses_simd_;
+  if (independent) {
     std::string outside =
         "any(greaterThanEqual(msl_thread_position_in_grid(), A.grid))";
     Line lines[] = {
@@ -74,7 +75,7 @@ Translation Translator::run() {
   Translation t;
   t.glsl = print();
   t.collective = uses_simd_;
-  t.independent = independent_ && !uses_simd_;
+  t.independent = independent;
   t.shared_bytes = shared_bytes_;
   return t;
 }
@@ -99,6 +100,16 @@ Translation translate(const Source& source, const Target& target) {
             ? what
             : e.message(source.name, source.header, source.body));
   }
+}
+
+std::string with_threads(
+    const std::string& glsl,
+    const std::array<uint32_t, 3>& threads) {
+  auto [x, y, z] = threads;
+  constexpr const char* size =
+      "#define MSL_LOCAL_COUNT {}\n#define MSL_LOCAL_SIZE "
+      "local_size_x = {}, local_size_y = {}, local_size_z = {}\n";
+  return fmt(size, x * y * z, x, y, z) + glsl;
 }
 
 } // namespace msl

@@ -60,7 +60,6 @@ struct Source {
 };
 
 struct Target {
-  std::array<uint32_t, 3> threads{1, 1, 1}; // of a threadgroup
   // The number of invocations that every subgroup of the pipeline has; below
   // 32, SIMD-groups are emulated in shared memory.
   uint32_t subgroup = 32;
@@ -68,9 +67,6 @@ struct Target {
   // require; otherwise they are read and written by items.
   bool aligned = false;
   uint32_t shared_bytes = 32 << 10;
-  // Whether threads outside of the grid return at once; for kernels whose
-  // threads are independent.
-  bool guarded = false;
   // Whether main() then reports loops that were cut off
   // (common/whole_loops.glsl); the argument block has two more members.
   bool whole_loops = false;
@@ -83,21 +79,26 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// A whole compute shader. Its argument block (common/args.glsl's way) is: one
-// 64-bit address for each argument in order, then `uvec3 base` (position of
-// this dispatch's first threadgroup), `uvec3 grid` (threads in the grid), and
-// `uvec3 threads` (of a usual threadgroup; local_size is that of this dispatch,
-// which is smaller at the grid's edges); with whole_loops, `uint` and
-// `uint64_t`.
+// A compute shader for threadgroups of any size. Its argument block
+// (common/args.glsl's way) is: one 64-bit address for each argument in order,
+// then `uvec3 base` (position of this dispatch's first threadgroup), `uvec3
+// grid` (threads in the grid), and `uvec3 threads` (of a usual threadgroup;
+// local_size is that of this dispatch, which is smaller at the grid's edges);
+// with whole_loops, `uint` and `uint64_t`.
 struct Translation {
-  std::string glsl;
+  std::string glsl; // for with_threads()
   bool collective = false; // SIMD-group functions: needs Target::subgroup
   // Threads neither share anything nor ask for their place in a threadgroup, so
-  // they may be regrouped.
+  // they may be regrouped; those outside of the grid return at once.
   bool independent = true;
   uint32_t shared_bytes = 0;
 };
 
 Translation translate(const Source& source, const Target& target);
+
+// The whole shader, for threadgroups of `threads`.
+std::string with_threads(
+    const std::string& glsl,
+    const std::array<uint32_t, 3>& threads);
 
 } // namespace msl

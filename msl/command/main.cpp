@@ -56,7 +56,8 @@ bool take(
     const std::string& option,
     const std::string& value,
     msl::Source& source,
-    msl::Target& target) {
+    msl::Target& target,
+    std::array<uint32_t, 3>& threads) {
   if (option == "--header") {
     return read(value, source.header);
   }
@@ -65,7 +66,7 @@ bool take(
     return target.subgroup > 0;
   }
   if (option == "--threads") {
-    auto& t = target.threads;
+    auto& t = threads;
     return std::sscanf(value.c_str(), "%u,%u,%u", &t[0], &t[1], &t[2]) > 0;
   }
   bool input = option == "--in";
@@ -91,19 +92,21 @@ bool take(
 int main(int argc, char** argv) {
   msl::Source source;
   msl::Target target;
+  std::array<uint32_t, 3> threads{1, 1, 1};
   source.name = "kernel";
   if (argc < 2 || argc % 2 != 0 || !read(argv[1], source.body)) {
     return usage();
   }
   for (int i = 2; i < argc; i += 2) {
-    if (!take(argv[i], argv[i + 1], source, target)) {
+    if (!take(argv[i], argv[i + 1], source, target, threads)) {
       std::cerr << "msl: " << argv[i] << " " << argv[i + 1]
                 << " is not understood.\n";
       return usage();
     }
   }
   try {
-    std::cout << msl::translate(source, target).glsl;
+    auto made = msl::translate(source, target);
+    std::cout << msl::with_threads(made.glsl, threads);
     return 0;
   } catch (const msl::Error& error) {
     std::cerr << error.what() << "\n";

@@ -99,7 +99,6 @@ Source source_of(std::string_view all, Target& target) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Target target;
-  target.threads = {64, 1, 1};
   auto source = source_of(fuzz::text(data, size), target);
   try {
     auto made = translate(source, target);

@@ -50,12 +50,11 @@ std::string glsl(
   std::string text;
   for (uint32_t subgroup : {8u, 16u, 32u, 64u}) {
     msl::Target t;
-    t.threads = {64, 2, 1};
     t.subgroup = subgroup;
     t.aligned = subgroup == 64;
     auto made = translate(kernel(body, header), t);
     CAPTURE(made.glsl);
-    CHECK_NOTHROW(compile_source("k", made.glsl, {}));
+    CHECK_NOTHROW(compile_source("k", with_threads(made.glsl, {64, 2, 1}), {}));
     text = subgroup == shown ? made.glsl : text;
   }
   return std::regex_replace(text, std::regex("\\bu_"), "");
@@ -505,8 +504,8 @@ struct Contraction {
 Contraction contraction(
     const std::string& body,
     const std::string& header = "") {
-  auto spirv =
-      compile_source("k", translate(kernel(body, header), {}).glsl, {}).spirv;
+  auto text = with_threads(translate(kernel(body, header), {}).glsl, {1, 1, 1});
+  auto spirv = compile_source("k", text, {}).spirv;
   std::set<uint32_t> exact;
   Contraction c;
   for (size_t i = 5; i < spirv.size(); i += spirv[i] >> 16) {

@@ -105,6 +105,7 @@ json counters_json() {
   auto& k = compile_counters();
   json j;
   j["compilations"] = k.compilations.load();
+  j["translations"] = k.translations.load();
   j["shipped_hits"] = k.shipped_hits.load();
   j["disk_hits"] = k.disk_hits.load();
   j["compile_seconds"] = k.compile_ns.load() * 1e-9;

@@ -40,6 +40,7 @@ struct KernelCode {
 // Counters of this process.
 struct CompileCounters {
   std::atomic<uint64_t> compilations{0}; // glslang runs
+  std::atomic<uint64_t> translations{0}; // of Metal kernels to GLSL
   std::atomic<uint64_t> shipped_hits{0}, disk_hits{0};
   std::atomic<uint64_t> compile_ns{0}; // in glslang, summed over threads
   std::atomic<uint64_t> pipelines{0};

@@ -4,6 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from custom import run
+from mlx_vulkan import native
 
 
 def metal(source, inputs=("x",), outputs=("y",), **more):
@@ -346,6 +347,17 @@ def test_threads_on_the_last_axis(gpu):
     source = "y[thread_position_in_threadgroup.z] = 3;"
     y = called(source, shape=(64,), grid=(1, 1, 64), threadgroup=(1, 1, 64))
     assert y.tolist() == [3] * 64
+
+
+@pytest.mark.parametrize("own", ["", "threadgroup float last[8];"])
+def test_one_translation_for_all_grids(gpu, own):
+    k = metal(own + "uint i = thread_position_in_grid.x; y[i] = x[i] + 1;")
+    before = native.counters()["translations"]
+    for threads in (8, 5):
+        for n in (16, 19, 11):  # smaller inputs have another text
+            y = run(k, [mx.arange(n)], (n,), mx.int32, threadgroup=(threads, 1, 1))
+            assert mx.array_equal(y, mx.arange(1, n + 1))
+    assert native.counters()["translations"] == before + 1
 
 
 def test_gpu_streams_only(gpu):

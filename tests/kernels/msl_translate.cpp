@@ -64,14 +64,12 @@ msl::Source source_of(const json& kernel, const json& instance) {
 
 json run(const Options& options, const json& kernel, const json& instance) {
   json result = {{"error", nullptr}, {"refused", false}};
-  auto target = options.target;
-  for (int i = 0; i < 3; ++i) {
-    target.threads[i] = instance["threads"][i];
-  }
   try {
-    auto made = msl::translate(source_of(kernel, instance), target);
+    auto made = msl::translate(source_of(kernel, instance), options.target);
+    auto threads = instance["threads"].get<std::array<uint32_t, 3>>();
+    std::string glsl = msl::with_threads(made.glsl, threads);
     if (options.glsl) {
-      result["glsl"] = made.glsl;
+      result["glsl"] = glsl;
       return result;
     }
     NamedValues global;
@@ -80,7 +78,7 @@ json run(const Options& options, const json& kernel, const json& instance) {
     }
     result["refused"] = true; // until it is compiled
     auto source = kernel_source(
-        kernel["name"].get<std::string>(), {}, false, global, &made.glsl);
+        kernel["name"].get<std::string>(), {}, false, global, &glsl);
     load_or_compile(source, nullptr);
     result["refused"] = false;
   } catch (const std::exception& e) {

@@ -107,8 +107,10 @@ TEST_CASE("custom: a kernel's name is the user's again") {
 }
 
 TEST_CASE("custom: GLSL with every line where the user wrote it") {
-  auto text = glsl_of(
-      glsl("\nbad line;", "int one;\nint two;"), {.threads = {8, 2, 1}});
+  auto shader = [](const CustomSource& kernel) {
+    return msl::with_threads(glsl_of(kernel, false).glsl, {8, 2, 1});
+  };
+  auto text = shader(glsl("\nbad line;", "int one;\nint two;"));
   CHECK(has(text, "local_size_x = 8, local_size_y = 2"));
   CHECK(has(text, "#line 1 \"source of k\"\n\nbad line;\n"));
   try {
@@ -117,20 +119,20 @@ TEST_CASE("custom: GLSL with every line where the user wrote it") {
   } catch (const std::exception& e) {
     CHECK(has(e.what(), "source of k:2:"));
   }
-  compile_source("k", glsl_of(glsl("store(y, 0, load(x, 0));"), {}), {});
+  compile_source("k", shader(glsl("store(y, 0, load(x, 0));")), {});
   CHECK_THROWS_AS(
-      glsl_of(glsl("uint n = gl_NumWorkGroups.x;"), {}), std::invalid_argument);
+      shader(glsl("uint n = gl_NumWorkGroups.x;")), std::invalid_argument);
   // Comments may say what they like.
-  glsl_of(glsl("// gl_NumWorkGroups\n/* gl_WorkGroupID */"), {});
+  shader(glsl("// gl_NumWorkGroups\n/* gl_WorkGroupID */"));
   auto other = glsl("");
   other.source.arguments[1].type = "double";
-  CHECK_THROWS_AS(glsl_of(other, {}), std::invalid_argument);
+  CHECK_THROWS_AS(shader(other), std::invalid_argument);
 }
 
 TEST_CASE("custom: threads that have nothing to do with each other") {
   auto independent = [](const std::string& body,
                         const std::string& header = "") {
-    return is_independent(glsl(body, header));
+    return glsl_of(glsl(body, header), false).independent;
   };
   CHECK(independent("store(y, thread_position_in_grid.x, 1.0); // barrier()"));
   CHECK(!independent("barrier();"));
@@ -140,13 +142,11 @@ TEST_CASE("custom: threads that have nothing to do with each other") {
   CHECK(!independent("", "shared float s[2];"));
   CHECK(!independent("", "#include \"common/lanes.glsl\""));
 
-  auto translated = [](const std::string& body, bool guarded = false) {
+  auto translated = [](const std::string& body) {
     msl::Source s;
     s.body = body;
     s.arguments = {{"y", "float", true}};
-    msl::Target t;
-    t.guarded = guarded;
-    return msl::translate(s, t);
+    return msl::translate(s, {});
   };
   auto apart = [&](const std::string& body) {
     return translated(body).independent;
@@ -160,12 +160,12 @@ TEST_CASE("custom: threads that have nothing to do with each other") {
   CHECK(!apart("y[0] = simd_sum(y[1]);"));
   CHECK(!apart("simdgroup_barrier(mem_flags::mem_none);"));
   CHECK(!apart("threadgroup float s[2];"));
-  CHECK(
-      has(translated("y[0] = 1;", true).glsl,
-          "void main() {\n  if (any(greaterThanEqual("));
+  const std::string guarded = "void main() {\n  if (any(greaterThanEqual(";
+  CHECK(has(translated("y[0] = 1;").glsl, guarded));
+  CHECK(!has(translated("threadgroup float s[2];").glsl, guarded));
 
   auto k = glsl("uint i = thread_position_in_grid.x;\nbad line;", "int a;");
-  auto text = glsl_of(k, {.threads = {4, 1, 1}, .guarded = true});
+  auto text = glsl_of(k, false).glsl;
   CHECK(has(text, "void main() {\nif (any(greaterThanEqual("));
   CHECK(has(text, "return;\nPtr_f16 x = "));
 }
@@ -178,9 +178,7 @@ TEST_CASE("custom: kernels with loops end by showing whether they were whole") {
       "store(y, 0, s);",
       "\nvoid f() { while (false) {} }");
   CHECK(loops_of(k) == "line 2 of the source, line 2 of the header");
-  msl::Target target;
-  target.guarded = target.whole_loops = true;
-  auto text = glsl_of(k, target);
+  auto text = msl::with_threads(glsl_of(k, true).glsl, {1, 1, 1});
   CAPTURE(text);
   auto code = compile_source("k", text, {});
   // Two addresses, three extents, the kernel's number and the report's address.
@@ -188,7 +186,8 @@ TEST_CASE("custom: kernels with loops end by showing whether they were whole") {
 
   CustomSource metal = parse_custom_source(name, text_with_loop, 5);
   CHECK(loops_of(metal) == "line 2 of the body");
-  code = compile_source("k", msl::translate(metal.source, target).glsl, {});
+  text = msl::translate(metal.source, {.whole_loops = true}).glsl;
+  code = compile_source("k", msl::with_threads(text, {1, 1, 1}), {});
   CHECK(code.reflection.args_size == (5 * 8) + 36 + 4 + 8);
 }
 

@@ -3,6 +3,7 @@
 // Both are MLX's CustomKernel with the text that MLX generated for the call.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "ops/layout.h"
 #include "pipeline/compiler.h"
 #include "pipeline/cut_loops.h"
+#include "pipeline/library.h"
 #include "runtime/device.h"
 #include "vk/config.h"
 
@@ -33,14 +35,21 @@ using ShapeInfos = std::vector<std::tuple<bool, bool, bool>>;
 
 constexpr uint32_t simd_width = 32;
 
-// A text that MLX generated, and the kernels compiled from it.
+// A translation, and the kernels compiled from it by their threads.
+struct Translated {
+  msl::Target target;
+  msl::Translation made;
+  uint32_t subgroup; // to request; 0: any
+  std::vector<std::pair<Extent, const Kernel*>> kernels;
+};
+
+// A text that MLX generated, and its translations.
 struct Known {
   CustomSource source;
   std::optional<GatedDeltaKernel> gated_delta;
   std::string loops; // loops_of()
-  std::optional<bool> independent; // of its translation
   uint32_t number = 0; // from CutLoops::add_kernel()
-  std::vector<std::pair<msl::Target, const Kernel*>> kernels;
+  std::deque<Translated> translated;
 };
 
 // Kernels by their whole text, since different kernels may share a name. The
@@ -72,22 +81,31 @@ class KnownKernels {
     std::lock_guard lock(mutex_);
     return *by_text.try_emplace(text, std::move(made)).first->second;
   }
-  const Kernel* find(const Known& known, const msl::Target& wanted) {
+  Translated* find(Known& known, const msl::Target& target) {
     std::lock_guard lock(mutex_);
-    for (auto& [target, kernel] : known.kernels) {
-      if (target == wanted) {
+    for (auto& t : known.translated) {
+      if (t.target == target) {
+        return &t;
+      }
+    }
+    return nullptr;
+  }
+  Translated& add(Known& known, Translated&& made) {
+    std::lock_guard lock(mutex_);
+    return known.translated.emplace_back(std::move(made));
+  }
+  const Kernel* find(const Translated& code, const Extent& threads) {
+    std::lock_guard lock(mutex_);
+    for (auto& [size, kernel] : code.kernels) {
+      if (size == threads) {
         return kernel;
       }
     }
     return nullptr;
   }
-  std::optional<bool> independent(const Known& known) {
+  void add(Translated& code, const Extent& threads, const Kernel& kernel) {
     std::lock_guard lock(mutex_);
-    return known.independent;
-  }
-  void set_independent(Known& known, bool independent) {
-    std::lock_guard lock(mutex_);
-    known.independent = independent;
+    code.kernels.emplace_back(threads, &kernel);
   }
   uint32_t number(Known& known, CutLoops& loops) {
     std::lock_guard lock(mutex_);
@@ -95,10 +113,6 @@ class KnownKernels {
       known.number = loops.add_kernel(known.source.title(), known.loops);
     }
     return known.number;
-  }
-  void add(Known& known, const msl::Target& target, const Kernel& kernel) {
-    std::lock_guard lock(mutex_);
-    known.kernels.emplace_back(target, &kernel);
   }
 
  private:
@@ -130,12 +144,10 @@ std::string what_else(const CustomSource& kernel) {
         "take MLX's operations instead.";
 }
 
-// The kernel as GLSL, and the subgroup size to request; 0: any.
-std::pair<msl::Translation, uint32_t> glsl_for(
+Translated translated(
     const CustomSource& kernel,
     const msl::Target& target,
     const Caps& caps) {
-  msl::Translation made;
   if (kernel.glsl) {
     uint32_t wanted = kernel.subgroup_size;
     uint32_t least = caps.min_subgroup_size, most = caps.max_subgroup_size;
@@ -150,28 +162,27 @@ std::pair<msl::Translation, uint32_t> glsl_for(
                : " as the driver likes") +
           ".");
     }
-    made.glsl = glsl_of(kernel, target);
-    made.independent = is_independent(kernel);
-    return {std::move(made), wanted};
+    return {target, glsl_of(kernel, target.whole_loops), wanted, {}};
   }
   try {
-    made = msl::translate(kernel.source, target);
+    ++compile_counters().translations;
+    auto made = msl::translate(kernel.source, target);
+    bool ask = made.collective && target.subgroup == simd_width;
+    return {target, std::move(made), ask ? simd_width : 0, {}};
   } catch (const std::runtime_error& e) {
     throw std::runtime_error(e.what() + what_else(kernel));
   }
-  bool ask = made.collective && target.subgroup == simd_width;
-  return {std::move(made), ask ? simd_width : 0};
 }
 
 const Kernel& build(
     StreamEncoder& enc,
     const CustomSource& kernel,
-    const msl::Target& target) {
-  auto [made, subgroup] = glsl_for(kernel, target, enc.caps());
-  auto& text = made.glsl;
+    const Translated& code,
+    const Extent& threads) {
+  std::string text = msl::with_threads(code.made.glsl, threads);
   std::vector<Define> defines;
-  if (subgroup) {
-    defines.emplace_back("SG", subgroup);
+  if (code.subgroup) {
+    defines.emplace_back("SG", code.subgroup);
     // The pipeline needs the define, and the source may use the name.
     text = "#undef SG\n" + text;
   }
@@ -206,8 +217,8 @@ Extent extent_of(
 }
 
 struct Launch {
-  Extent grid{};
-  msl::Target target; // of a usual threadgroup
+  Extent grid{}, threads{}; // of a usual threadgroup
+  Translated* code = nullptr; // null for an empty grid
   std::vector<ExactDispatch> dispatches;
 };
 
@@ -277,58 +288,63 @@ bool fits(const Extent& threads, const Caps& caps) {
   return true;
 }
 
-bool independent(Known& known, const msl::Target& target, const Caps& caps) {
+msl::Target target_of(const Known& known, bool aligned, const Caps& caps) {
+  msl::Target t;
+  t.aligned = aligned;
+  t.subgroup = sure_subgroup(caps, simd_width);
+  t.shared_bytes = caps.shared_memory;
+  t.whole_loops = caps.software() && !known.loops.empty();
+  return t;
+}
+
+Translated&
+code_for(Known& known, const msl::Target& target, const Caps& caps) {
   auto& all = known_kernels();
-  if (auto known_before = all.independent(known)) {
-    return *known_before;
-  }
-  bool is = glsl_for(known.source, target, caps).first.independent;
-  all.set_independent(known, is);
-  return is;
+  auto* found = all.find(known, target);
+  return found ? *found
+               : all.add(known, translated(known.source, target, caps));
 }
 
 // Splits the grid into exact dispatches. Kernels with independent threads are
 // guarded instead: one workgroup size, and so one pipeline, suits all grids.
 Launch launch_of(
     Known& known,
+    const msl::Target& target,
     const std::tuple<int, int, int>& grid,
     const std::tuple<int, int, int>& threadgroup,
-    bool aligned,
     const Caps& caps) {
   Launch l;
-  auto& t = l.target;
-  t.aligned = aligned;
-  t.subgroup = sure_subgroup(caps, simd_width);
-  t.shared_bytes = caps.shared_memory;
-  t.whole_loops = caps.software() && !known.loops.empty();
   l.grid = extent_of(known.source, "grid", grid, 0);
   Extent whole = extent_of(known.source, "threadgroup", threadgroup, 1);
-  t.threads = clipped(known.source, whole, l.grid, caps);
+  l.threads = clipped(known.source, whole, l.grid, caps);
   if (std::min({l.grid[0], l.grid[1], l.grid[2]}) == 0) {
     return l;
   }
-  t.guarded = independent(known, t, caps);
+  l.code = &code_for(known, target, caps);
   Extent covered = l.grid;
-  if (t.guarded) {
-    t.threads = fits(whole, caps) ? whole : t.threads;
+  if (l.code->made.independent) {
+    l.threads = fits(whole, caps) ? whole : l.threads;
     for (int i = 0; i < 3; ++i) {
-      uint32_t n = t.threads[i];
+      uint32_t n = l.threads[i];
       covered[i] = (covered[i] + n - 1) / n * n;
     }
   }
-  check_grid(known.source, l.grid, t.threads);
-  l.dispatches = exact_dispatches(covered, t.threads);
+  check_grid(known.source, l.grid, l.threads);
+  l.dispatches = exact_dispatches(covered, l.threads);
   return l;
 }
 
-const Kernel&
-kernel_for(StreamEncoder& enc, Known& known, const msl::Target& target) {
+const Kernel& kernel_for(
+    StreamEncoder& enc,
+    const Known& known,
+    Translated& code,
+    const Extent& threads) {
   auto& all = known_kernels();
-  if (auto* k = all.find(known, target)) {
+  if (auto* k = all.find(code, threads)) {
     return *k;
   }
-  auto& k = build(enc, known.source, target);
-  all.add(known, target, k);
+  auto& k = build(enc, known.source, code, threads);
+  all.add(code, threads, k);
   return k;
 }
 
@@ -443,7 +459,7 @@ void dispatch(
     const std::vector<Operand>& reads,
     const std::vector<Operand>& writes) {
   auto& d = launch.dispatches[i];
-  CustomParams params{d.base, launch.grid, launch.target.threads};
+  CustomParams params{d.base, launch.grid, launch.threads};
   Grid count{d.count[0], d.count[1], d.count[2]};
   if (!kernel.shows_cut_loops) {
     return enc.dispatch(kernel, reads, writes, params, count);
@@ -467,11 +483,11 @@ std::string custom_kernel_glsl(
       is_fast_math(CompileOptions(std::get<10>(state))),
       arguments);
   bool aligned = !known.source.glsl;
+  auto target = target_of(known, aligned, caps);
   auto launch =
-      launch_of(known, std::get<2>(state), std::get<3>(state), aligned, caps);
-  return launch.dispatches.empty()
-      ? ""
-      : glsl_for(known.source, launch.target, caps).first.glsl;
+      launch_of(known, target, std::get<2>(state), std::get<3>(state), caps);
+  return launch.code ? msl::with_threads(launch.code->made.glsl, launch.threads)
+                     : "";
 }
 
 size_t custom_kernel_arguments(
@@ -521,14 +537,13 @@ void CustomKernel::eval_gpu(
     aligned = aligned && (copied(x) || x.offset() % 16 == 0);
   }
   // Everything that can throw precedes the first record.
-  auto launch = launch_of(known, grid_, threadgroup_, aligned, enc.caps());
-  auto target = launch.target;
+  auto target = target_of(known, aligned, enc.caps());
   target.extents =
       extents_of(known.source, inputs, shape_infos_, copied, outputs);
+  auto launch = launch_of(known, target, grid_, threadgroup_, enc.caps());
   std::vector<const Kernel*> kernels;
   for (auto& d : launch.dispatches) {
-    target.threads = d.threads;
-    kernels.push_back(&kernel_for(enc, known, target));
+    kernels.push_back(&kernel_for(enc, known, *launch.code, d.threads));
   }
 
   for (auto& out : outputs) {

@@ -328,11 +328,6 @@ void check_built_ins(const CustomSource& kernel) {
   each_word(kernel.source.body, check);
 }
 
-std::string vector_of(const std::array<uint32_t, 3>& v) {
-  return std::to_string(v[0]) + ", local_size_y = " + std::to_string(v[1]) +
-      ", local_size_z = " + std::to_string(v[2]);
-}
-
 // Macros x_loc(i) of inputs whose shape, strides and ndim the source names. An
 // input without dimensions has no such arguments, and always offset 0.
 std::string locations(const msl::Source& s) {
@@ -363,6 +358,34 @@ std::string locations(const msl::Source& s) {
   return macros;
 }
 
+// Identifiers of GLSL that may make threads depend on one another, or on the
+// size of their workgroup.
+constexpr std::string_view group_words[] = {
+    "barrier",
+    "groupMemoryBarrier",
+    "include",
+    "memoryBarrierShared",
+    "shared",
+    "thread_position_in_threadgroup",
+    "thread_index_in_threadgroup",
+    "threads_per_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "dispatch_threads_per_threadgroup"};
+
+// Whether a vulkan_kernel's threads may be regrouped. Conservative.
+bool is_independent(const CustomSource& kernel) {
+  bool dependent = false;
+  auto look = [&](std::string_view word) {
+    dependent = dependent || word.starts_with("gl_") ||
+        word.starts_with("subgroup") ||
+        std::ranges::find(group_words, word) != std::end(group_words);
+  };
+  each_word(kernel.source.header, look);
+  each_word(kernel.source.body, look);
+  return !dependent;
+}
+
 } // namespace
 
 Type type_of_argument(
@@ -371,7 +394,7 @@ Type type_of_argument(
   return type_named_in_msl(kernel, argument.type, argument.name);
 }
 
-std::string glsl_of(const CustomSource& kernel, const msl::Target& target) {
+msl::Translation glsl_of(const CustomSource& kernel, bool whole_loops) {
   check_names(kernel);
   check_built_ins(kernel);
   auto& s = kernel.source;
@@ -405,62 +428,31 @@ std::string glsl_of(const CustomSource& kernel, const msl::Target& target) {
       defines.emplace_back(t.name, std::get<bool>(t.value) ? "true" : "false");
     }
   }
+  msl::Translation made;
+  made.independent = is_independent(kernel);
   // #line keeps the user's line numbers, under a name for messages.
-  return define_block(defines, false) +
+  made.glsl = define_block(defines, false) +
       "#include \"common/types.glsl\"\n"
       "struct KernelArguments {\n" +
       block + "  uvec3 base, grid, threads;\n" +
-      (target.whole_loops
+      (whole_loops
            ? "  uint whole_loops_kernel;\n  uint64_t whole_loops_report;\n"
            : "") +
       "};\n"
-      "layout(local_size_x = " +
-      vector_of(target.threads) +
-      ") in;\n"
+      "layout(MSL_LOCAL_SIZE) in;\n"
       "#include \"common/custom.glsl\"\n" +
       macros + "#line 1 \"header of " + s.name + "\"\n" + s.header +
-      (target.whole_loops ? "\nvoid whole_loops_of() {\n"
-                          : "\nvoid main() {\n") +
-      (target.guarded ? "if (any(greaterThanEqual(thread_position_in_grid, "
-                        "threads_per_grid))) return;\n"
-                      : "") +
+      (whole_loops ? "\nvoid whole_loops_of() {\n" : "\nvoid main() {\n") +
+      (made.independent ? "if (any(greaterThanEqual(thread_position_in_grid, "
+                          "threads_per_grid))) return;\n"
+                        : "") +
       locals + "#line 1 \"source of " + s.name + "\"\n" + s.body + "\n}\n" +
-      (target.whole_loops
+      (whole_loops
            ? "\n#include \"common/whole_loops.glsl\"\nvoid main() {\n"
              "  whole_loops_of();\n  check_whole_loops("
              "ARGUMENTS.whole_loops_report, ARGUMENTS.whole_loops_kernel);\n}\n"
            : "");
-}
-
-namespace {
-
-// Identifiers of GLSL that may make threads depend on one another, or on the
-// size of their workgroup.
-constexpr std::string_view group_words[] = {
-    "barrier",
-    "groupMemoryBarrier",
-    "include",
-    "memoryBarrierShared",
-    "shared",
-    "thread_position_in_threadgroup",
-    "thread_index_in_threadgroup",
-    "threads_per_threadgroup",
-    "threadgroup_position_in_grid",
-    "threadgroups_per_grid",
-    "dispatch_threads_per_threadgroup"};
-
-} // namespace
-
-bool is_independent(const CustomSource& kernel) {
-  bool dependent = false;
-  auto look = [&](std::string_view word) {
-    dependent = dependent || word.starts_with("gl_") ||
-        word.starts_with("subgroup") ||
-        std::ranges::find(group_words, word) != std::end(group_words);
-  };
-  each_word(kernel.source.header, look);
-  each_word(kernel.source.body, look);
-  return !dependent;
+  return made;
 }
 
 std::string loops_of(const CustomSource& kernel) {

@@ -50,14 +50,9 @@ Type type_of_argument(
     const CustomSource& kernel,
     const msl::Argument& argument);
 
-// Compute shader of a vulkan_kernel; of the target, `aligned` and what concerns
-// translations are ignored. Its argument block is that of msl::Translation.
-// Throws std::invalid_argument for reserved names and built-in variables.
-std::string glsl_of(const CustomSource& kernel, const msl::Target& target);
-
-// Whether a vulkan_kernel's threads are independent, so that they may be
-// regrouped. Conservative.
-bool is_independent(const CustomSource& kernel);
+// Compute shader of a vulkan_kernel. Throws std::invalid_argument for reserved
+// names and built-in variables.
+msl::Translation glsl_of(const CustomSource& kernel, bool whole_loops);
 
 // Locations of the source's loops, for messages: "line 3 of the body"; empty if
 // there are none.
