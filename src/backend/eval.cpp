@@ -117,15 +117,8 @@ void eval(array& arr) {
   encoder.begin_eval(vulkan::number_of(arr.event()));
   vulkan::PlacementScope placement(vulkan::Placement::Device);
   for (auto& in : arr.inputs()) {
-    auto& e = in.event();
-    if (!e.valid() || vulkan::is_fenced_input(in)) {
-      continue;
-    }
-    if (e.stream().device == mlx::core::Device::cpu) {
-      vulkan::follow_cpu_producer(in, e);
-    } else if (e.stream() == arr.primitive().stream()) {
-      encoder.go_on(); // before the check: work may fail at any time
-      vulkan::throw_if_failed(e);
+    if (in.event().valid() && !vulkan::is_fenced_input(in)) {
+      vulkan::follow(in, stream_encoder);
     }
   }
   vulkan::clear_fenced_inputs();
@@ -171,6 +164,15 @@ void commit(StreamEncoder& stream_encoder) {
 }
 
 } // namespace
+
+void follow(const array& in, StreamEncoder& encoder) {
+  auto& e = in.event();
+  if (e.stream() == encoder.stream()) {
+    encoder.raw().go_on(); // before the check: work may fail at any time
+    throw_if_failed(e);
+  }
+  follow_cpu_producer(in, e);
+}
 
 bool behind_seam(const Primitive& p, const array& arr) {
   return arr.ndim() <= 3 &&

@@ -22,9 +22,12 @@ class PlacementScope {
 };
 Placement current_placement();
 
+// Before an array that reads `in`, which has an event: throws its producer's
+// error, and lets the host's side be the valid one where that is a CPU stream.
+void follow(const array& in, StreamEncoder& encoder);
 // Encodes the primitive of arr and its siblings on the stream of `encoder`, and
 // closes the batch when that is due. The caller has waited for events of the
-// inputs and holds a PlacementScope.
+// inputs, has followed these, and holds a PlacementScope.
 void evaluate(array& arr, StreamEncoder& encoder);
 // The same for arrays without a graph.
 void evaluate(

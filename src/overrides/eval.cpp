@@ -102,7 +102,7 @@ class Walk {
     return !a.event().valid() && a.has_primitive() &&
         a.primitive().stream() == stream_;
   }
-  void follow(array& in, vulkan::Encoder& encoder);
+  void follow(array& in, vulkan::StreamEncoder& encoder);
   void encode(array& a, vulkan::StreamEncoder& encoder);
   void clear_up();
 
@@ -181,7 +181,7 @@ std::vector<array> Walk::order() const {
 }
 
 // Follows an input of an earlier eval, which may be of another stream.
-void Walk::follow(array& in, vulkan::Encoder& encoder) {
+void Walk::follow(array& in, vulkan::StreamEncoder& encoder) {
   auto& e = in.event();
   if (!e.valid() || vulkan::state_of(e) == vulkan::state_of(event_)) {
     return;
@@ -190,13 +190,10 @@ void Walk::follow(array& in, vulkan::Encoder& encoder) {
     in.detach_event();
     return;
   }
-  if (e.stream() == stream_) {
-    encoder.go_on(); // before the check: work may fail at any time
-    vulkan::throw_if_failed(e);
-  } else {
+  if (e.stream() != stream_) {
     e.wait(stream_);
   }
-  vulkan::follow_cpu_producer(in, e);
+  vulkan::follow(in, encoder);
 }
 
 void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
@@ -206,7 +203,7 @@ void Walk::encode(array& a, vulkan::StreamEncoder& encoder) {
     s.attach_event(event_);
   }
   for (auto& in : a.inputs()) {
-    follow(in, encoder.raw());
+    follow(in, encoder);
   }
   vulkan::evaluate(a, encoder);
   vulkan::wait_for_room(stream_);
