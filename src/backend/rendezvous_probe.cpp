@@ -62,9 +62,8 @@ bool exchange_once(HostRanks& ranks, uint64_t number, Stream stream) {
        group.slot_stride(),
        args.stamp,
        args.packs});
-  auto& k = enc.kernel(variant);
   Operand written(region, 0, group.channel(0, 0, 0));
-  enc.dispatch(k, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
+  enc.dispatch(variant, {x}, {written, y}, args, {4, 1, 1}, Work{.bytes = 1});
   enc.add_temporary(x);
   gpu::synchronize(stream);
   auto* words = static_cast<uint32_t*>(buffer->mapped());
@@ -89,7 +88,7 @@ bool sees_in_time(HostRanks& ranks, const std::function<void()>& together) {
   auto& sizes = ranks.group()->sizes();
   bool all = true;
   auto& pipelines = device().pipelines();
-  pipelines.finish(encoder(stream).kernel(variant));
+  pipelines.finish(pipelines.get(variant));
   // A late pack is a result of this test, not an error.
   ranks.group()->set_late_fails(false);
   // The first exchange only touches the memory. Then each rank is late in turn.

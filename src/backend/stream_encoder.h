@@ -1,17 +1,18 @@
 // How a primitive starts a kernel: one typed statement.
 //
 //   auto& enc = vulkan::encoder(stream());
-//   auto& k = enc.kernel(SoftmaxVariant{.T = type_of(in), .LANES = 32});
-//   enc.dispatch(k, {in}, {out}, SoftmaxArgs{.rows = rows}, linear(rows));
+//   SoftmaxVariant variant{.T = type_of(in), .LANES = 32};
+//   enc.dispatch(variant, {in}, {out}, SoftmaxArgs{rows}, linear(count));
 //
 // Variant and argument block are the kernel's interface,
-// src/kernels/<kernel>.h. The block is: one 8-byte address per input, one per
-// output, then the parameters. The encoder works out hazards and barriers,
-// moves data to the device where it must, and never outlives the arrays:
-// gpu::eval keeps a primitive's inputs and outputs alive until the GPU is done,
-// temporaries need add_temporary(). Threads: an encoder belongs to the thread
-// that uses its stream. There is one per stream and thread, and a process-wide
-// map for streams made to be used from any thread.
+// src/kernels/<kernel>.h; a block of another kernel does not compile. It is:
+// one 8-byte address per input, one per output, then the parameters. The
+// encoder works out hazards and barriers, moves data to the device where it
+// must, and never outlives the arrays: gpu::eval keeps a primitive's inputs and
+// outputs alive until the GPU is done, temporaries need add_temporary().
+// Threads: an encoder belongs to the thread that uses its stream. There is one
+// per stream and thread, and a process-wide map for streams made to be used
+// from any thread.
 #pragma once
 
 #include <cassert>
@@ -114,14 +115,6 @@ class StreamEncoder {
  public:
   explicit StreamEncoder(Stream s, Encoder& enc) : stream_(s), enc_(enc) {}
 
-  // Returns a kernel, which other threads compile at its first use. If that
-  // fails, its batch fails with the compiler's message and the variant, and the
-  // next request throws the same as std::runtime_error.
-  template <KernelVariant V>
-  const Kernel& kernel(const V& variant) {
-    return pipelines().get(variant);
-  }
-
   // A kernel from GLSL text. The whole text is part of the key: keep the
   // result, since hashing a long text is slow.
   const Kernel& source_kernel(
@@ -133,10 +126,44 @@ class StreamEncoder {
   const Caps& caps() const;
   const Target& target() const;
 
-  // Appends a dispatch; a grid with a zero dimension appends nothing. Give
-  // `work` for kernels that compute much for each byte, or that read few bytes
-  // of their operands. `what` lets runtime/rewrite.h join the dispatch with its
-  // neighbours.
+  // Appends a dispatch; a grid with a zero dimension appends nothing. Other
+  // threads compile the kernel at its first use. If that fails, its batch fails
+  // with the compiler's message and the variant, and the next dispatch throws
+  // the same as std::runtime_error. Give `work` for kernels that compute much
+  // for each byte, or that read few bytes of their operands. `what` lets
+  // runtime/rewrite.h join the dispatch with its neighbours.
+  template <KernelVariant V, typename Args>
+  requires Takes<V, Args>
+  void dispatch(
+      const V& variant,
+      const OperandList& inputs,
+      const OperandList& outputs,
+      const Args& args,
+      Grid grid,
+      const Work& work = {},
+      const Descriptor& what = {}) {
+    dispatch(pipelines().get(variant), inputs, outputs, args, grid, work, what);
+  }
+  // The same for operands that are bound.
+  template <KernelVariant V, typename Args>
+  requires Takes<V, Args>
+  void dispatch_bound(
+      const V& variant,
+      std::span<const Binding> reads,
+      std::span<const Binding> writes,
+      const Args& args,
+      Grid grid,
+      const Work& work) {
+    enc_.dispatch(
+        pipelines().get(variant),
+        reads,
+        writes,
+        &args,
+        sizeof args,
+        grid,
+        work);
+  }
+  // For a source_kernel(), whose block no type describes.
   template <typename Args>
   void dispatch(
       const Kernel& k,
@@ -147,17 +174,8 @@ class StreamEncoder {
       const Work& work = {},
       const Descriptor& what = {}) {
     static_assert(std::is_trivially_copyable_v<Args>);
-    dispatch_bytes(
-        k,
-        inputs,
-        outputs,
-        &args,
-        std::is_empty_v<Args> ? 0 : sizeof(Args),
-        grid,
-        work,
-        what);
+    dispatch_bytes(k, inputs, outputs, &args, sizeof args, grid, work, what);
   }
-  // The same with operands and parameters that are built at run time.
   void dispatch_bytes(
       const Kernel& k,
       std::span<const Operand> inputs,

@@ -23,7 +23,7 @@ struct ArangeArgs {
 struct ArangeVariant {
   Type T;
   bool LARGE;
-  KERNEL_VARIANT("arange", T, LARGE)
+  KERNEL_VARIANT("arange", ArangeArgs, T, LARGE)
 };
 #endif
 

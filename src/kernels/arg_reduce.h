@@ -22,7 +22,8 @@ struct ArgReduceVariant {
   const char* OP;
   int LANES, NDIM;
   bool JOIN, LARGE;
-  KERNEL_VARIANT("arg_reduce", T, Acc, OP, LANES, NDIM, JOIN, LARGE)
+  KERNEL_VARIANT(
+      "arg_reduce", ArgReduceArgs, T, Acc, OP, LANES, NDIM, JOIN, LARGE)
 };
 #endif
 

@@ -34,15 +34,7 @@ struct CopyVariant {
   bool DYN_IN, DYN_OUT; // offsets computed by an earlier kernel
   bool LARGE;
   KERNEL_VARIANT(
-      "copy",
-      WORD,
-      S,
-      D,
-      REDUCE,
-      REDUCES,
-      NDIM,
-      DYN_IN,
-      DYN_OUT,
+      "copy", CopyArgs, WORD, S, D, REDUCE, REDUCES, NDIM, DYN_IN, DYN_OUT,
       LARGE)
 };
 #endif

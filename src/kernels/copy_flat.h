@@ -12,7 +12,7 @@ struct CopyFlatArgs {
 struct CopyFlatVariant {
   bool RAW; // S and D are u8
   Type S, D;
-  KERNEL_VARIANT("copy_flat", RAW, S, D)
+  KERNEL_VARIANT("copy_flat", CopyFlatArgs, RAW, S, D)
 };
 #endif
 

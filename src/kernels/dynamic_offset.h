@@ -17,7 +17,7 @@ struct DynamicOffsetArgs {
 #ifdef __cplusplus
 struct DynamicOffsetVariant {
   Type I;
-  KERNEL_VARIANT("dynamic_offset", I)
+  KERNEL_VARIANT("dynamic_offset", DynamicOffsetArgs, I)
 };
 #endif
 

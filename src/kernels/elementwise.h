@@ -68,7 +68,8 @@ struct UnaryVariant {
   Type IN, OUT;
   const char* OP; // a function of common/unary_ops.glsl
   bool LARGE;
-  KERNEL_VARIANT("unary", FORM, IN, OUT, OP, LARGE)
+  TAKES(StridedItems)
+  KERNEL_VARIANT("unary", DenseItems, FORM, IN, OUT, OP, LARGE)
 };
 
 struct BinaryVariant {
@@ -77,7 +78,8 @@ struct BinaryVariant {
   const char* OP; // a function of common/binary_ops.glsl
   bool REMAINDER; // adds Remainder as a second result to FloorDivide
   bool LARGE;
-  KERNEL_VARIANT("binary", FORM, IN, OUT, OP, REMAINDER, LARGE)
+  TAKES(StridedItems)
+  KERNEL_VARIANT("binary", DenseItems, FORM, IN, OUT, OP, REMAINDER, LARGE)
 };
 
 struct TernaryVariant {
@@ -85,7 +87,8 @@ struct TernaryVariant {
   Type C, T;
   const char* OP; // a function of common/ternary_ops.glsl
   bool LARGE;
-  KERNEL_VARIANT("ternary", FORM, C, T, OP, LARGE)
+  TAKES(StridedItems)
+  KERNEL_VARIANT("ternary", DenseItems, FORM, C, T, OP, LARGE)
 };
 #endif
 

@@ -57,7 +57,7 @@ struct ExchangeVariant {
   const char* OP; // a function of reduce_ops.glsl
   bool GATHER;
   int QUADS; // 16-byte vectors per pack: 1, or 4 for large messages
-  KERNEL_VARIANT("exchange", T, Acc, OP, GATHER, QUADS)
+  KERNEL_VARIANT("exchange", ExchangeArgs, T, Acc, OP, GATHER, QUADS)
 };
 #endif
 

@@ -11,7 +11,7 @@ struct FillArgs {
 #ifdef __cplusplus
 struct FillVariant {
   Type S, D;
-  KERNEL_VARIANT("fill", S, D)
+  KERNEL_VARIANT("fill", FillArgs, S, D)
 };
 #endif
 

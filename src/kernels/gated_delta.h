@@ -27,7 +27,8 @@ struct GatedDeltaVariant {
   uint GATES; // gates per head: 1 or DK
   bool VEC; // q, k and states are aligned to four items
   bool COUNTED; // the step count is *count, and batches lie end to end
-  KERNEL_VARIANT("gated_delta", T, G, DK, LANES, GATES, VEC, COUNTED)
+  KERNEL_VARIANT(
+      "gated_delta", GatedDeltaArgs, T, G, DK, LANES, GATES, VEC, COUNTED)
 };
 #endif
 

@@ -46,13 +46,13 @@ struct GatedDeltaVjpVariant {
   uint LANES; // invocations per team; a team owns one row
   uint GATES; // gates per head: 1 or DK
   bool VEC; // all base addresses are aligned to four items
-  KERNEL_VARIANT("gated_delta_vjp", T, DK, LANES, GATES, VEC)
+  KERNEL_VARIANT("gated_delta_vjp", GatedDeltaVjpArgs, T, DK, LANES, GATES, VEC)
 };
 struct GatedDeltaSumsVariant {
   Type T;
   uint DK;
   uint GATES;
-  KERNEL_VARIANT("gated_delta_sums", T, DK, GATES)
+  KERNEL_VARIANT("gated_delta_sums", GatedDeltaSumsArgs, T, DK, GATES)
 };
 #endif
 

@@ -32,7 +32,8 @@ struct GatherVariant {
   int NIDX = 1, I_NDIM = 1, S_NDIM = 1;
   bool LARGE = false;
   uint WORDS = 1; // words per invocation
-  KERNEL_VARIANT("gather", WORD, I, NIDX, I_NDIM, S_NDIM, LARGE, WORDS)
+  KERNEL_VARIANT(
+      "gather", TupleArgs, WORD, I, NIDX, I_NDIM, S_NDIM, LARGE, WORDS)
 };
 
 // Assignments move words; with WORD 0, REDUCE combines items of type T.
@@ -45,15 +46,7 @@ struct ScatterVariant {
   int NIDX = 1, I_NDIM = 1, S_NDIM = 1;
   bool LARGE = false;
   KERNEL_VARIANT(
-      "scatter",
-      T,
-      REDUCE,
-      SUM,
-      WORD,
-      I,
-      NIDX,
-      I_NDIM,
-      S_NDIM,
+      "scatter", TupleArgs, T, REDUCE, SUM, WORD, I, NIDX, I_NDIM, S_NDIM,
       LARGE)
 };
 #endif

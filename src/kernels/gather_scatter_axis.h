@@ -28,7 +28,7 @@ struct GatherAxisVariant {
   Type I = Type::u32;
   int NDIM = 1;
   bool LARGE = false;
-  KERNEL_VARIANT("gather_axis", WORD, I, NDIM, LARGE)
+  KERNEL_VARIANT("gather_axis", AxisArgs, WORD, I, NDIM, LARGE)
 };
 
 // Assignments move words; with WORD 0, REDUCE combines items of type T.
@@ -40,7 +40,7 @@ struct ScatterAxisVariant {
   Type I = Type::u32;
   int NDIM = 1;
   bool LARGE = false;
-  KERNEL_VARIANT("scatter_axis", T, REDUCE, SUM, WORD, I, NDIM, LARGE)
+  KERNEL_VARIANT("scatter_axis", AxisArgs, T, REDUCE, SUM, WORD, I, NDIM, LARGE)
 };
 #endif
 

@@ -17,7 +17,7 @@ struct HadamardVariant {
   int M;
   const char* STEP;
   uint TILE;
-  KERNEL_VARIANT("hadamard", T, U, M, STEP, TILE)
+  KERNEL_VARIANT("hadamard", HadamardArgs, T, U, M, STEP, TILE)
 };
 #endif
 

@@ -27,7 +27,7 @@ struct MaskedScatterVariant {
   int WORD; // bytes per item
   int NDIM;
   bool LARGE;
-  KERNEL_VARIANT("masked_scatter", COUNT, WORD, NDIM, LARGE)
+  KERNEL_VARIANT("masked_scatter", MaskedScatterArgs, COUNT, WORD, NDIM, LARGE)
 };
 #endif
 

@@ -22,31 +22,31 @@ struct ProbeRateVariant {
   // Floating-point operations of a turn.
   static constexpr int flops = 16;
   bool ARITHMETIC; // otherwise reads x
-  KERNEL_VARIANT("probe_rate", ARITHMETIC)
+  KERNEL_VARIANT("probe_rate", ProbeRateArgs, ARITHMETIC)
 };
 
 struct ProbeLanesVariant {
   int WG_SIZE; // workgroup size and item count
-  KERNEL_VARIANT("probe_lanes", WG_SIZE)
+  KERNEL_VARIANT("probe_lanes", ProbeArgs, WG_SIZE)
 };
 
 struct ProbeF16Variant {
   bool NATIVE_F16, NATIVE_F16_ROUNDING; // true: the conversion under test
   bool BACK;
-  KERNEL_VARIANT("probe_f16", NATIVE_F16, NATIVE_F16_ROUNDING, BACK)
+  KERNEL_VARIANT("probe_f16", ProbeArgs, NATIVE_F16, NATIVE_F16_ROUNDING, BACK)
 };
 
 struct ProbeCoopmatVariant {
   Type T;
   MatrixUnits units;
-  MATRIX_VARIANT("probe_coopmat")
+  MATRIX_VARIANT("probe_coopmat", ProbeArgs)
 };
 
 struct ProbePrecisionVariant {
   static constexpr int DEPTH = 16384; // items of a sum
   Type T;
   MatrixUnits units;
-  MATRIX_VARIANT("probe_precision", DEPTH)
+  MATRIX_VARIANT("probe_precision", ProbeArgs, DEPTH)
 };
 
 struct ProbeFragmentsVariant {
@@ -54,7 +54,7 @@ struct ProbeFragmentsVariant {
   int SG;
   enum Input : int { of_c, of_a, of_b };
   int INPUT; // an Input; C holds float32
-  COOPMAT_VARIANT("probe_fragments", INPUT)
+  COOPMAT_VARIANT("probe_fragments", ProbeArgs, INPUT)
 };
 #endif
 

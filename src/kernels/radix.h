@@ -44,7 +44,7 @@ struct RadixVariant {
   int INF;
   bool ARG, FIRST, LAST;
   int SG;
-  KERNEL_VARIANT("radix", STEP, T, ORDER, INF, ARG, FIRST, LAST, SG)
+  KERNEL_VARIANT("radix", RadixArgs, STEP, T, ORDER, INF, ARG, FIRST, LAST, SG)
 };
 #endif
 

@@ -13,7 +13,7 @@ struct RandomArgs {
 struct RandomVariant {
   bool WORDS; // bytes_per_key is a multiple of 4
   bool LARGE;
-  KERNEL_VARIANT("random", WORDS, LARGE)
+  KERNEL_VARIANT("random", RandomArgs, WORDS, LARGE)
 };
 #endif
 

@@ -19,7 +19,7 @@ struct ReduceVariant {
   const char* OP;
   int LANES, NDIM;
   bool VEC, LARGE;
-  KERNEL_VARIANT("reduce", T, U, Acc, OP, LANES, NDIM, VEC, LARGE)
+  KERNEL_VARIANT("reduce", ReduceArgs, T, U, Acc, OP, LANES, NDIM, VEC, LARGE)
 };
 
 struct ReduceColVariant {
@@ -27,7 +27,8 @@ struct ReduceColVariant {
   const char* OP;
   int LANES, NDIM;
   bool VEC, LARGE;
-  KERNEL_VARIANT("reduce_col", T, U, Acc, OP, LANES, NDIM, VEC, LARGE)
+  KERNEL_VARIANT(
+      "reduce_col", ReduceArgs, T, U, Acc, OP, LANES, NDIM, VEC, LARGE)
 };
 #endif
 

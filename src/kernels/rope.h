@@ -23,7 +23,7 @@ struct RopeArgs {
 struct RopeVariant {
   Type T;
   bool TRADITIONAL, FREQS, VEC, FORWARD, LARGE;
-  KERNEL_VARIANT("rope", T, TRADITIONAL, FREQS, VEC, FORWARD, LARGE)
+  KERNEL_VARIANT("rope", RopeArgs, T, TRADITIONAL, FREQS, VEC, FORWARD, LARGE)
 };
 #endif
 

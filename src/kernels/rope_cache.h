@@ -40,7 +40,7 @@ struct RopeCacheVariant {
   int LANES, CHUNKS; // per head, as in NormVariant
   bool VEC;
   bool operator==(const RopeCacheVariant&) const = default;
-  KERNEL_VARIANT("rope_cache", T, LANES, CHUNKS, VEC)
+  KERNEL_VARIANT("rope_cache", RopeCacheArgs, T, LANES, CHUNKS, VEC)
 };
 #endif
 

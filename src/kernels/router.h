@@ -27,7 +27,7 @@ struct RouterVariant {
   int LANES, CHUNKS; // of the softmax
   bool VEC;
   bool operator==(const RouterVariant&) const = default;
-  KERNEL_VARIANT("router", T, LANES, CHUNKS, VEC)
+  KERNEL_VARIANT("router", RouterArgs, T, LANES, CHUNKS, VEC)
 };
 #endif
 

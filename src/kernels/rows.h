@@ -88,34 +88,34 @@ struct SoftmaxVariant {
   Type T;
   int LANES, CHUNKS;
   bool VEC;
-  KERNEL_VARIANT("softmax", T, LANES, CHUNKS, VEC)
+  KERNEL_VARIANT("softmax", SoftmaxArgs, T, LANES, CHUNKS, VEC)
 };
 
 struct LogSumExpVariant {
   Type T;
   int LANES;
   bool VEC, PARTS;
-  KERNEL_VARIANT("logsumexp", T, LANES, VEC, PARTS)
+  KERNEL_VARIANT("logsumexp", LogSumExpArgs, T, LANES, VEC, PARTS)
 };
 
 struct LogSumExpJoinVariant {
   Type T;
   int LANES;
-  KERNEL_VARIANT("logsumexp_join", T, LANES)
+  KERNEL_VARIANT("logsumexp_join", LogSumExpJoinArgs, T, LANES)
 };
 
 struct CrossEntropyVariant {
   Type T;
   int LANES;
   bool VEC;
-  KERNEL_VARIANT("cross_entropy", T, LANES, VEC)
+  KERNEL_VARIANT("cross_entropy", CrossEntropyArgs, T, LANES, VEC)
 };
 
 struct CrossEntropyVjpVariant {
   Type T;
   int LANES;
   bool VEC;
-  KERNEL_VARIANT("cross_entropy_vjp", T, LANES, VEC)
+  KERNEL_VARIANT("cross_entropy_vjp", CrossEntropyVjpArgs, T, LANES, VEC)
 };
 
 struct NormVariant {
@@ -123,7 +123,7 @@ struct NormVariant {
   bool LAYER, WEIGHT, BIAS;
   int LANES, CHUNKS;
   bool VEC;
-  KERNEL_VARIANT("norm", T, LAYER, WEIGHT, BIAS, LANES, CHUNKS, VEC)
+  KERNEL_VARIANT("norm", NormArgs, T, LAYER, WEIGHT, BIAS, LANES, CHUNKS, VEC)
 };
 
 struct NormVjpVariant {
@@ -131,7 +131,7 @@ struct NormVjpVariant {
   bool LAYER, WEIGHT;
   int LANES, CHUNKS;
   bool VEC;
-  KERNEL_VARIANT("norm_vjp", T, LAYER, WEIGHT, LANES, CHUNKS, VEC)
+  KERNEL_VARIANT("norm_vjp", NormVjpArgs, T, LAYER, WEIGHT, LANES, CHUNKS, VEC)
 };
 #endif
 

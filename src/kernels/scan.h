@@ -22,7 +22,8 @@ struct ScanVariant {
   const char* STEP;
   bool FOURS; // four items per access; not in step Totals or with one lane
   int LANES = 256; // of a line
-  KERNEL_VARIANT("scan", T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS, LANES)
+  KERNEL_VARIANT(
+      "scan", ScanArgs, T, U, Acc, OP, REVERSE, INCLUSIVE, STEP, FOURS, LANES)
 };
 #endif
 

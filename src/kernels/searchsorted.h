@@ -22,7 +22,7 @@ struct SearchSortedVariant {
   Type T;
   bool RIGHT;
   int NDIM;
-  KERNEL_VARIANT("searchsorted", T, RIGHT, NDIM)
+  KERNEL_VARIANT("searchsorted", SearchSortedArgs, T, RIGHT, NDIM)
 };
 #endif
 

@@ -45,7 +45,9 @@ struct SortVariant {
   int WG, ITEMS;
   int NDIM; // dimensions in SortTileArgs
   int ROWS; // of a workgroup
-  KERNEL_VARIANT("sort", T, ARG, MERGE, LAST, WG, ITEMS, NDIM, ROWS)
+  TAKES(SortMergeArgs)
+  KERNEL_VARIANT(
+      "sort", SortTileArgs, T, ARG, MERGE, LAST, WG, ITEMS, NDIM, ROWS)
 };
 #endif
 

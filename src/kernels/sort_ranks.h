@@ -21,7 +21,7 @@ struct SortRanksVariant {
   static constexpr uint LANES = 32, OWN = 4; // invocations that share OWN items
   Type T;
   bool ARG;
-  KERNEL_VARIANT("sort_ranks", T, ARG, WG, LANES, OWN)
+  KERNEL_VARIANT("sort_ranks", SortRanksArgs, T, ARG, WG, LANES, OWN)
 };
 #endif
 

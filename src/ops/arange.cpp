@@ -16,10 +16,9 @@ template <typename Step>
 void launch(array& out, Step start, Step step, Stream s) {
   using namespace vulkan;
   auto& enc = encoder(s);
-  auto& k = enc.kernel(
-      ArangeVariant{.T = type_of(out), .LARGE = needs_large_index(out)});
+  ArangeVariant variant{.T = type_of(out), .LARGE = needs_large_index(out)};
   ArangeArgs<Step> args{start, step, out.size()};
-  enc.dispatch(k, {}, {out}, args, dense_grid(out.size()));
+  enc.dispatch(variant, {}, {out}, args, dense_grid(out.size()));
 }
 
 } // namespace

@@ -47,12 +47,12 @@ bool copy_flat(
   Operand src(in, 0, n * in.itemsize()), dst(out, 0, n * out.itemsize());
   uint64_t count = raw ? n * out.itemsize() : n;
   uint64_t pack = raw ? 16 : 4;
-  auto& k = enc.kernel(CopyFlatVariant{
+  CopyFlatVariant variant{
       .RAW = raw,
       .S = raw ? Type::u8 : type_of(in),
-      .D = raw ? Type::u8 : type_of(out)});
+      .D = raw ? Type::u8 : type_of(out)};
   enc.dispatch(
-      k,
+      variant,
       {src},
       {dst},
       CopyFlatArgs{count},
@@ -78,9 +78,9 @@ void fill(
       std::min<uint64_t>(n, misaligned ? (16 - misaligned) / size : 0);
   uint64_t per_word = 16 / size;
   uint64_t words = (n - head) / per_word;
-  auto& k = enc.kernel(FillVariant{.S = type_of(value), .D = type_of(out)});
+  FillVariant variant{.S = type_of(value), .D = type_of(out)};
   enc.dispatch(
-      k,
+      variant,
       {Operand(value, 0, value.itemsize())},
       {Operand(out, 0, n * size)},
       FillArgs{n, head},
@@ -149,7 +149,6 @@ void launch(
     const CopyVariant& variant,
     const OperandList& reads,
     const Operand& dst) {
-  auto& k = enc.kernel(variant);
   int64_t count = elements(collapsed.shape);
   with_index(variant.NDIM, variant.LARGE, [&]<int NDIM, typename Index>() {
     CopyArgs<NDIM, Index> args{};
@@ -169,7 +168,7 @@ void launch(
       what = CopyRecord{variant.WORD, NDIM};
     }
     enc.dispatch(
-        k,
+        variant,
         reads,
         {dst},
         args,

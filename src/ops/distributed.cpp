@@ -101,7 +101,7 @@ void encode(
   }
   enc.raw().hold(ranks.group(), std::make_shared<Rendezvous>(step.rendezvous));
   enc.dispatch(
-      enc.kernel(e.variant),
+      e.variant,
       {part_of(x, e, args)},
       {written_by(step, ranks),
        act == Act::Give ? Operand(y, 0, 0) : part_of(y, e, args)},

@@ -92,13 +92,7 @@ void run_elementwise(
     }
     variant.FORM = dense_form(items.n, fours, bytes);
     return enc.dispatch(
-        enc.kernel(variant),
-        in,
-        out,
-        items,
-        dense_grid(items.n, variant.FORM),
-        {},
-        what);
+        variant, in, out, items, dense_grid(items.n, variant.FORM), {}, what);
   }
   Shape shape = first.shape();
   std::array<Strides, N> strides;
@@ -117,7 +111,7 @@ void run_elementwise(
     StridedItems<N, DIMS> items{};
     set_items(items, first.size(), shape, strides.data());
     enc.dispatch(
-        enc.kernel(variant),
+        variant,
         in,
         out,
         items,

@@ -51,13 +51,13 @@ void Hadamard::eval_gpu(const std::vector<array>& inputs, array& out) {
         ? out
         : enc.temporary(out.shape(), float32);
     p.scale = last ? scale_ : 1;
-    auto& k = enc.kernel(HadamardVariant{
+    HadamardVariant variant{
         .T = type_of(at),
         .U = type_of(to),
         .M = step == std::string_view("Tiles") ? 1 : m,
         .STEP = step,
-        .TILE = tile});
-    enc.dispatch(k, {at}, {to}, p, linear(groups));
+        .TILE = tile};
+    enc.dispatch(variant, {at}, {to}, p, linear(groups));
     at = to;
   };
   if (m > 1 && uint32_t(n * m) <= most) {

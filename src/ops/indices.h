@@ -118,7 +118,7 @@ class TupleMove {
           args.count = count;
           fill(args);
           enc.dispatch(
-              enc.kernel(v),
+              v,
               reads,
               {dst},
               args,
@@ -205,7 +205,7 @@ void dispatch_along_axis(
     }
     auto grid = linear(args.count, 256);
     enc.dispatch(
-        enc.kernel(v),
+        v,
         {src, index},
         {dst},
         args,

@@ -51,11 +51,11 @@ void MaskedScatter::eval_gpu(const std::vector<array>& inputs, array& out) {
         .NDIM = ndim,
         .LARGE = needs_large_count(std::max(mask.size(), src.size()))};
     if (blocks > 1) {
-      enc.dispatch(enc.kernel(variant), {mask}, {counts}, args, grid);
+      enc.dispatch(variant, {mask}, {counts}, args, grid);
     }
     variant.COUNT = false;
     variant.WORD = out.itemsize();
-    enc.dispatch(enc.kernel(variant), {mask, counts, src}, {out}, args, grid);
+    enc.dispatch(variant, {mask, counts, src}, {out}, args, grid);
   });
 }
 

@@ -17,10 +17,11 @@ void RandomBits::eval_gpu(const std::vector<array>& inputs, array& out) {
   uint64_t words = (p.bytes_per_key + 3) / 4;
   p.pairs_per_key = (words + 1) / 2;
   p.odd = words % 2;
-  auto& k = enc.kernel(RandomVariant{
+  RandomVariant variant{
       .WORDS = p.bytes_per_key % 4 == 0,
-      .LARGE = needs_large_index(keys) || needs_large_index(out)});
-  enc.dispatch(k, {keys}, {out}, p, dense_grid(p.num_keys * p.pairs_per_key));
+      .LARGE = needs_large_index(keys) || needs_large_index(out)};
+  enc.dispatch(
+      variant, {keys}, {out}, p, dense_grid(p.num_keys * p.pairs_per_key));
 }
 
 } // namespace mlx::core

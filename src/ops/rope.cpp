@@ -95,7 +95,6 @@ void RoPE::eval_gpu(
       .FORWARD = forward_,
       .LARGE = beyond_32_bits(std::max(high, -low), x.itemsize()) ||
           needs_large_index(out)};
-  auto& k = enc.kernel(v);
   Descriptor what;
   if (forward_ && !v.LARGE) {
     what = RopeRecord{v.T, traditional_, freqs};
@@ -104,7 +103,7 @@ void RoPE::eval_gpu(
   if (freqs) {
     reads.add(inputs[2]);
   }
-  enc.dispatch(k, reads, {out}, p, linear(invocations, 128), {}, what);
+  enc.dispatch(v, reads, {out}, p, linear(invocations, 128), {}, what);
 }
 
 } // namespace mlx::core::fast

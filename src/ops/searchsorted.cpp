@@ -24,14 +24,14 @@ void SearchSorted::eval_gpu(const std::vector<array>& inputs, array& out) {
         .size = uint32_t(sequence.size())};
     assign(args.value_strides, strides);
     assign(args.shape, shape);
-    auto& k = enc.kernel(SearchSortedVariant{
-        .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim});
+    SearchSortedVariant variant{
+        .T = type_of(sequence), .RIGHT = right_, .NDIM = ndim};
     auto grid = linear(args.count, 256);
     // Neighbouring searches read different cache lines in each step.
     constexpr double line = 32;
     double steps = std::log2(args.size + 2.0);
     enc.dispatch(
-        k,
+        variant,
         {sequence, values},
         {out},
         args,

@@ -76,8 +76,7 @@ array vulkan::dynamic_offset(
   }
   array offset = enc.temporary({1}, int64);
   DynamicOffsetVariant variant{.I = type_of(indices)};
-  auto& k = enc.kernel(variant);
-  enc.dispatch(k, {indices}, {offset}, args, linear(1));
+  enc.dispatch(variant, {indices}, {offset}, args, linear(1));
   return offset;
 }
 

@@ -4,11 +4,12 @@
 //   struct RopeVariant {
 //     Type T;
 //     bool FORWARD;
-//     KERNEL_VARIANT("rope", T, FORWARD)
+//     KERNEL_VARIANT("rope", RopeArgs, T, FORWARD)
 //   };
 //
 // gives it `file` and `defines()`, from which hash, log name, #define block and
-// cache key derive (pipeline/key.h), and `words()`, the values alone. Variants
+// cache key derive (pipeline/key.h), `words()`, the values alone, and the
+// struct, or the template of one, that its argument block is (Takes). Variants
 // are declared in src/kernels/<kernel>.h.
 #pragma once
 
@@ -37,8 +38,18 @@
 #define MLXVK_DEFINE(member) Define(#member, member),
 #define MLXVK_WORD(member) word_of(member),
 
-#define KERNEL_VARIANT(name, ...)                                 \
+// A block of the kernel, also one with members added behind (a derived struct).
+// KERNEL_VARIANT() names the first, this one others.
+#define TAKES(Args)               \
+  template <typename A>           \
+  requires requires(const A* a) { \
+    is_block<Args>(a);            \
+  }                               \
+  static void takes(const A*);
+
+#define KERNEL_VARIANT(name, Args, ...)                           \
   static constexpr std::string_view file = name;                  \
+  TAKES(Args)                                                     \
   auto defines() const {                                          \
     return std::array{MLXVK_FOR_EACH(MLXVK_DEFINE, __VA_ARGS__)}; \
   }                                                               \
@@ -49,8 +60,9 @@
 // A variant with cooperative matrices of any shape for inputs of type T, f16 or
 // bf16. Its member `units` (Caps::matrices()) gives SG, the subgroup size, and
 // MM, MN and MK (common/matrix_units.glsl).
-#define MATRIX_VARIANT(name, ...)                                      \
+#define MATRIX_VARIANT(name, Args, ...)                                \
   static constexpr std::string_view file = name;                       \
+  TAKES(Args)                                                          \
   auto defines() const {                                               \
     return std::array{                                                 \
         Define("COOPMAT", !units.emulated),                            \
@@ -69,8 +81,9 @@
 
 // A variant with matrices of 16 x 16 x 16 for inputs of type T, in subgroups of
 // SG invocations (Caps::matrix_subgroup()); T and SG are members.
-#define COOPMAT_VARIANT(name, ...)                             \
+#define COOPMAT_VARIANT(name, Args, ...)                       \
   static constexpr std::string_view file = name;               \
+  TAKES(Args)                                                  \
   auto defines() const {                                       \
     return std::array{                                         \
         Define("COOPMAT", 1),                                  \
@@ -79,6 +92,22 @@
   }
 
 namespace mlx::core::vulkan {
+
+// Declared for pointers to `Args`, or to instances of the template.
+template <typename Args>
+void is_block(const Args*);
+template <template <auto...> typename Args, auto... N>
+void is_block(const Args<N...>*);
+template <template <typename...> typename Args, typename... T>
+void is_block(const Args<T...>*);
+template <template <int, typename> typename Args, int N, typename T>
+void is_block(const Args<N, T>*);
+
+// Whether the kernel's argument block may be an `Args`.
+template <typename V, typename Args>
+concept Takes = requires(const Args* args) {
+  V::takes(args);
+};
 
 template <typename V>
 concept KernelVariant = requires(const V& v) {

@@ -3,6 +3,10 @@
 #include <set>
 #include <string>
 
+#include "kernels/attention/decode.h"
+#include "kernels/gather_scatter.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/rows.h"
 #include "variants/compile.h"
 
 using namespace mlx::core::vulkan;
@@ -15,6 +19,19 @@ bool contains(const std::string& text, const char* line) {
 }
 
 } // namespace
+
+// StreamEncoder::dispatch() takes no block of another kernel, even of the same
+// size.
+static_assert(sizeof(SoftmaxArgs) == sizeof(CrossEntropyArgs));
+static_assert(Takes<SoftmaxVariant, SoftmaxArgs>);
+static_assert(!Takes<SoftmaxVariant, CrossEntropyArgs>);
+static_assert(!Takes<SoftmaxVariant, RowArgs>);
+static_assert(Takes<GatherVariant, TupleArgs<2, 1, 1, 0>>);
+static_assert(Takes<TileVariant, GemmArgs<int32_t, BatchEven>>);
+static_assert(!Takes<TileVariant, TupleArgs<2, 1, 1, 0>>);
+static_assert(Takes<DecodeVariant, MaskedDecodeArgs>);
+static_assert(Takes<DecodeVariant, QuantizedDecodeArgs>);
+static_assert(!Takes<DecodeVariant, MaskStrides>);
 
 TEST_CASE("key: equal variants hash equal, by content") {
   std::string file = "softmax", name = "OP", text = "Exp";

@@ -64,8 +64,7 @@ struct QuantizedDecodeArgs {
 static_assert(sizeof(DecodeArgs) == 72);
 static_assert(sizeof(QuantizedDecodeArgs) == 6 * 16 + 32 + 12 * 4);
 
-struct MaskedDecodeArgs { // DecodeArgs with MASK
-  DecodeArgs decode;
+struct MaskedDecodeArgs : DecodeArgs { // with MASK
   MaskStrides mask_strides;
 };
 
@@ -90,29 +89,11 @@ struct DecodeVariant {
   bool SCALED = false; // q is multiplied by `factor`
   bool HEADS_FIRST = false; // rows of y are ordered (batch, head, query)
   bool operator==(const DecodeVariant&) const = default;
+  TAKES(QuantizedDecodeArgs)
   KERNEL_VARIANT(
-      "attention/decode",
-      T,
-      D,
-      DV,
-      TPK,
-      ROWS,
-      WG,
-      SLOTS,
-      KU,
-      VEC,
-      SHARED_Q,
-      PIECES,
-      MASK,
-      CAUSAL,
-      SINKS,
-      PARTS,
-      LSE,
-      BITS,
-      GROUP,
-      CHUNK,
-      SCALED,
-      HEADS_FIRST)
+      "attention/decode", DecodeArgs, T, D, DV, TPK, ROWS, WG, SLOTS, KU, VEC,
+      SHARED_Q, PIECES, MASK, CAUSAL, SINKS, PARTS, LSE, BITS, GROUP, CHUNK,
+      SCALED, HEADS_FIRST)
 };
 #endif
 

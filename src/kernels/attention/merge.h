@@ -16,7 +16,8 @@ struct MergeVariant {
   uint DV = 64;
   uint ROWS = 1; // as in DecodeVariant
   bool SINKS = false, LSE = false, HEADS_FIRST = false; // as in DecodeVariant
-  KERNEL_VARIANT("attention/merge", T, DV, ROWS, SINKS, LSE, HEADS_FIRST)
+  KERNEL_VARIANT(
+      "attention/merge", MergeArgs, T, DV, ROWS, SINKS, LSE, HEADS_FIRST)
 };
 #endif
 

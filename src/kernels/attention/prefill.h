@@ -47,13 +47,13 @@ struct PrefillVariant {
     return ((slices > rows ? slices : rows) + BQ * (BK + 3)) * 4;
   }
 #define PREFILL_MEMBERS T, D, DV, BQ, BK, VEC, QUADS, MASK, CAUSAL, SINKS, LSE
-  KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS)
+  KERNEL_VARIANT("attention/prefill", PrefillArgs, PREFILL_MEMBERS)
 };
 
 // For the heads that matrices of float16 would not compute exactly.
 struct PrefillRestVariant : PrefillVariant {
   bool HALVES = true;
-  KERNEL_VARIANT("attention/prefill", PREFILL_MEMBERS, HALVES)
+  KERNEL_VARIANT("attention/prefill", PrefillArgs, PREFILL_MEMBERS, HALVES)
 };
 
 struct PrefillCoopmatVariant {
@@ -79,7 +79,8 @@ struct PrefillCoopmatVariant {
     return a > b ? a : b;
   }
 #define PREFILL_COOPMAT_MEMBERS D, DV, BK, MASK, CAUSAL, SINKS, LSE
-  MATRIX_VARIANT("attention/prefill_coopmat", PREFILL_COOPMAT_MEMBERS)
+  MATRIX_VARIANT(
+      "attention/prefill_coopmat", PrefillArgs, PREFILL_COOPMAT_MEMBERS)
 };
 
 // For subgroups of 16, of which two share rows. q, four numbers per row, a flag
@@ -90,7 +91,8 @@ struct PrefillNarrowVariant : PrefillCoopmatVariant {
     uint keys = larger(BK * (D / 8 + 1) * 16, values());
     return keys + scores() + queries + 2 * 16 + 4;
   }
-  MATRIX_VARIANT("attention/prefill_narrow", PREFILL_COOPMAT_MEMBERS)
+  MATRIX_VARIANT(
+      "attention/prefill_narrow", PrefillArgs, PREFILL_COOPMAT_MEMBERS)
 };
 
 struct PrefillFragmentsVariant {
@@ -113,7 +115,8 @@ struct PrefillFragmentsVariant {
   }
 #define PREFILL_FRAGMENTS_MEMBERS \
   D, DV, SUBGROUPS, FM, BK, MASK, CAUSAL, SINKS, LSE
-  COOPMAT_VARIANT("attention/prefill_fragments", PREFILL_FRAGMENTS_MEMBERS)
+  COOPMAT_VARIANT(
+      "attention/prefill_fragments", PrefillArgs, PREFILL_FRAGMENTS_MEMBERS)
 };
 
 // Emulates matrices by floats in shared memory, so that tests check indices on
@@ -121,11 +124,8 @@ struct PrefillFragmentsVariant {
 struct EmulatedPrefillFragmentsVariant : PrefillFragmentsVariant {
   bool EMULATED = true;
   KERNEL_VARIANT(
-      "attention/prefill_fragments",
-      T,
-      SG,
-      PREFILL_FRAGMENTS_MEMBERS,
-      EMULATED)
+      "attention/prefill_fragments", PrefillArgs, T, SG,
+      PREFILL_FRAGMENTS_MEMBERS, EMULATED)
 };
 #endif
 

@@ -23,7 +23,7 @@ struct RangesArgs {
 struct RangesVariant {
   Type T;
   uint D, DV;
-  KERNEL_VARIANT("attention/ranges", T, D, DV)
+  KERNEL_VARIANT("attention/ranges", RangesArgs, T, D, DV)
 };
 #endif
 

@@ -14,7 +14,7 @@ struct DeltaArgs {
 struct DeltaVariant {
   Type T;
   bool VEC; // rows consist of aligned 16-byte pieces
-  KERNEL_VARIANT("attention/vjp_delta", T, VEC)
+  KERNEL_VARIANT("attention/vjp_delta", DeltaArgs, T, VEC)
 };
 #endif
 

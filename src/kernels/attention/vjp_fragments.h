@@ -53,7 +53,7 @@ struct KeyGradientsVariant {
     return (tiles > own ? tiles : own) + BQ * SUBGROUPS * 32 + 16 * BQ;
   }
 #define KEY_GRADIENTS_MEMBERS D, SUBGROUPS, BQ, MASK, CAUSAL
-  COOPMAT_VARIANT("attention/vjp_keys", KEY_GRADIENTS_MEMBERS)
+  COOPMAT_VARIANT("attention/vjp_keys", GradientsArgs, KEY_GRADIENTS_MEMBERS)
 };
 
 struct QueryGradientsVariant {
@@ -74,7 +74,8 @@ struct QueryGradientsVariant {
     return tiles > own ? tiles : own;
   }
 #define QUERY_GRADIENTS_MEMBERS D, SUBGROUPS, BK, MASK, CAUSAL
-  COOPMAT_VARIANT("attention/vjp_queries", QUERY_GRADIENTS_MEMBERS)
+  COOPMAT_VARIANT(
+      "attention/vjp_queries", GradientsArgs, QUERY_GRADIENTS_MEMBERS)
 };
 
 // Emulate matrices by floats in shared memory, so that tests check indices on
@@ -84,7 +85,9 @@ struct EmulatedKeyGradientsVariant : KeyGradientsVariant {
   constexpr uint shared_memory() const {
     return KeyGradientsVariant::shared_memory() + SUBGROUPS * 2048;
   }
-  KERNEL_VARIANT("attention/vjp_keys", T, SG, KEY_GRADIENTS_MEMBERS, EMULATED)
+  KERNEL_VARIANT(
+      "attention/vjp_keys", GradientsArgs, T, SG, KEY_GRADIENTS_MEMBERS,
+      EMULATED)
 };
 struct EmulatedQueryGradientsVariant : QueryGradientsVariant {
   bool EMULATED = true;
@@ -92,10 +95,7 @@ struct EmulatedQueryGradientsVariant : QueryGradientsVariant {
     return QueryGradientsVariant::shared_memory() + SUBGROUPS * 2048;
   }
   KERNEL_VARIANT(
-      "attention/vjp_queries",
-      T,
-      SG,
-      QUERY_GRADIENTS_MEMBERS,
+      "attention/vjp_queries", GradientsArgs, T, SG, QUERY_GRADIENTS_MEMBERS,
       EMULATED)
 };
 #endif

@@ -29,7 +29,7 @@ struct ScoresVariant {
   bool VEC = false; // q, k, v and cotan are aligned to four items
   uint MASK = 0; // as in DecodeVariant
   bool CAUSAL = false;
-  KERNEL_VARIANT("attention/vjp_scores", T, VEC, MASK, CAUSAL)
+  KERNEL_VARIANT("attention/vjp_scores", ScoresArgs, T, VEC, MASK, CAUSAL)
 };
 
 struct ScoresCoopmatVariant {
@@ -44,7 +44,8 @@ struct ScoresCoopmatVariant {
   static constexpr uint shared_memory() {
     return 2 * BQ * 17 * 16;
   }
-  MATRIX_VARIANT("attention/vjp_scores_coopmat", D, DV, MASK, CAUSAL)
+  MATRIX_VARIANT(
+      "attention/vjp_scores_coopmat", ScoresArgs, D, DV, MASK, CAUSAL)
 };
 #endif
 

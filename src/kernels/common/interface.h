@@ -12,7 +12,7 @@
 //   struct RopeVariant {      // the kernel's defines (pipeline/variant.h)
 //     Type T;
 //     bool FORWARD;
-//     KERNEL_VARIANT("rope", T, FORWARD)
+//     KERNEL_VARIANT("rope", RopeArgs, T, FORWARD)
 //   };
 //   #endif
 //   END_INTERFACE

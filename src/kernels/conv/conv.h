@@ -29,7 +29,7 @@ struct ConvVariant {
   bool VEC; // channels are read four at a time
   uint RUN; // items of y per invocation; 1 except in CONV_DEPTHWISE
   bool LARGE;
-  KERNEL_VARIANT("conv/conv", T, MODE, AXES, VEC, RUN, LARGE)
+  KERNEL_VARIANT("conv/conv", ConvArgs, T, MODE, AXES, VEC, RUN, LARGE)
 };
 #endif
 

@@ -25,7 +25,9 @@ struct ConvDepthwiseVariant {
   bool LARGE; // offsets are 64-bit
   // A workgroup computes GROUP_RUNS runs of RUN items for BLOCK channels.
   static constexpr uint RUN = 4, BLOCK = 64, GROUP_RUNS = 8;
-  KERNEL_VARIANT("conv/depthwise", T, TAPS, KW, RUN, BLOCK, GROUP_RUNS, LARGE)
+  KERNEL_VARIANT(
+      "conv/depthwise", ConvDepthwiseArgs, T, TAPS, KW, RUN, BLOCK, GROUP_RUNS,
+      LARGE)
 };
 #endif
 

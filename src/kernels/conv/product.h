@@ -49,19 +49,8 @@ struct ConvMatrixVariant {
         WM * WN * units.shape.m * units.shape.n * 4 + BM * (LARGE ? 12 : 8);
   }
   MATRIX_VARIANT(
-      "conv/conv_coopmat",
-      BM,
-      BN,
-      WM,
-      WN,
-      BK,
-      AXES,
-      DILATED,
-      VA,
-      VB,
-      VY,
-      LARGE,
-      WRAPS)
+      "conv/conv_coopmat", ConvProductArgs, BM, BN, WM, WN, BK, AXES, DILATED,
+      VA, VB, VY, LARGE, WRAPS)
 };
 
 // Channels are a multiple of `step`; needs NVIDIA's element layout of matrices.
@@ -84,19 +73,8 @@ struct ConvFragmentsVariant {
         (BM + MOST_TAPS) * place;
   }
   KERNEL_VARIANT(
-      "conv/conv_fragments",
-      T,
-      SG,
-      BM,
-      BN,
-      WM,
-      WN,
-      AXES,
-      DILATED,
-      SPLIT,
-      LARGE,
-      MOST_TAPS,
-      FRAGMENT_NAMES)
+      "conv/conv_fragments", ConvProductArgs, T, SG, BM, BN, WM, WN, AXES,
+      DILATED, SPLIT, LARGE, MOST_TAPS, FRAGMENT_NAMES)
 };
 
 struct ConvTileVariant {
@@ -107,18 +85,8 @@ struct ConvTileVariant {
   bool PREFETCH; // the next tiles are loaded into registers
   bool LARGE;
   KERNEL_VARIANT(
-      "conv/conv_tile",
-      T,
-      BM,
-      BN,
-      TM,
-      TN,
-      AXES,
-      DILATED,
-      VA,
-      VB,
-      PREFETCH,
-      LARGE)
+      "conv/conv_tile", ConvProductArgs, T, BM, BN, TM, TN, AXES, DILATED, VA,
+      VB, PREFETCH, LARGE)
 };
 
 #endif

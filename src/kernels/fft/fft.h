@@ -49,7 +49,7 @@ struct FftVariant {
   Type T, U;
   int ITEMS;
   bool CAREFUL;
-  KERNEL_VARIANT("fft/fft", T, U, ITEMS, CAREFUL)
+  KERNEL_VARIANT("fft/fft", FftArgs, T, U, ITEMS, CAREFUL)
 };
 
 // LINE items per line, LINES lines per workgroup. Radices R1 * R2 * R3 * R4 =
@@ -72,25 +72,14 @@ struct FftRadixVariant {
     return R2 > 1 ? LINES * pitch * 4 + (LINE <= MOST_ROOTS ? LINE * 8 : 0) : 0;
   }
   KERNEL_VARIANT(
-      "fft/fft_radix",
-      T,
-      U,
-      LINE,
-      ITEMS,
-      LINES,
-      R1,
-      R2,
-      R3,
-      R4,
-      LAST,
-      ACROSS_IN,
-      ACROSS_OUT)
+      "fft/fft_radix", FftRadixArgs, T, U, LINE, ITEMS, LINES, R1, R2, R3, R4,
+      LAST, ACROSS_IN, ACROSS_OUT)
 };
 
 struct ChirpVariant {
   Type T, U;
   const char* STEP;
-  KERNEL_VARIANT("fft/chirp", T, U, STEP)
+  KERNEL_VARIANT("fft/chirp", ChirpArgs, T, U, STEP)
 };
 #endif
 

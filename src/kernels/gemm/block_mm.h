@@ -43,12 +43,7 @@ struct BlockMmVariant {
   bool SEGMENTED; // matrix s sums over [segments[2 s], segments[2 s + 1]) of k
   bool LARGE;
   KERNEL_VARIANT(
-      "gemm/block_mm",
-      T,
-      TILE,
-      OPERAND_MASKS,
-      OUT_MASK,
-      SEGMENTED,
+      "gemm/block_mm", BlockMmArgs, T, TILE, OPERAND_MASKS, OUT_MASK, SEGMENTED,
       LARGE)
 };
 #endif

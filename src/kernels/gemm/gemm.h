@@ -58,18 +58,7 @@ struct TileVariant {
     return (tiles + (PREFETCH ? 0 : BM * BN)) * item;
   }
   KERNEL_VARIANT(
-      "gemm/gemm",
-      T,
-      BM,
-      BN,
-      TM,
-      TN,
-      BK,
-      A_T,
-      B_T,
-      VA,
-      VB,
-      PREFETCH,
+      "gemm/gemm", GemmArgs, T, BM, BN, TM, TN, BK, A_T, B_T, VA, VB, PREFETCH,
       GEMM_NAMES)
 };
 
@@ -80,15 +69,7 @@ struct CoopmatVariant {
   bool A_T, B_T, VA, VB;
   GEMM_FIELDS
   MATRIX_VARIANT(
-      "gemm/gemm_coopmat",
-      BM,
-      BN,
-      WM,
-      WN,
-      A_T,
-      B_T,
-      VA,
-      VB,
+      "gemm/gemm_coopmat", GemmArgs, BM, BN, WM, WN, A_T, B_T, VA, VB,
       GEMM_NAMES)
 };
 
@@ -110,17 +91,8 @@ struct FragmentsVariant {
     return 2 * a * 16 + (EMULATED ? WM * WN * 2048 : 0);
   }
   KERNEL_VARIANT(
-      "gemm/gemm_fragments",
-      T,
-      SG,
-      BM,
-      BN,
-      WM,
-      WN,
-      A_T,
-      Y_T,
-      GEMM_NAMES,
-      FRAGMENT_NAMES)
+      "gemm/gemm_fragments", GemmArgs, T, SG, BM, BN, WM, WN, A_T, Y_T,
+      GEMM_NAMES, FRAGMENT_NAMES)
 };
 
 // A few dozen rows (m); unit stride along k in a and b.
@@ -143,7 +115,7 @@ struct SkinnyVariant {
     uint b = 2 * (16 * FN * 3 + 4) * 16;
     return WK * (a + WN * (b + 1024));
   }
-  COOPMAT_VARIANT("gemm/gemm_skinny", FM, FN, WN, WK, GEMM_NAMES)
+  COOPMAT_VARIANT("gemm/gemm_skinny", GemmArgs, FM, FN, WN, WK, GEMM_NAMES)
 };
 
 // Thin products: n <= NV.
@@ -152,7 +124,7 @@ struct DotVariant {
   uint WG, ROWS, NV; // invocations and rows per workgroup
   bool VA, VB;
   GEMM_FIELDS
-  KERNEL_VARIANT("gemm/gemv", T, WG, ROWS, NV, VA, VB, GEMM_NAMES)
+  KERNEL_VARIANT("gemm/gemv", GemmArgs, T, WG, ROWS, NV, VA, VB, GEMM_NAMES)
 };
 
 struct AxpyVariant {
@@ -160,7 +132,7 @@ struct AxpyVariant {
   uint WG, LANES, NV; // invocations per workgroup; adjacent ones along rows
   bool VA;
   GEMM_FIELDS
-  KERNEL_VARIANT("gemm/gemv_axpy", T, WG, LANES, NV, VA, GEMM_NAMES)
+  KERNEL_VARIANT("gemm/gemv_axpy", GemmArgs, T, WG, LANES, NV, VA, GEMM_NAMES)
 };
 
 #endif

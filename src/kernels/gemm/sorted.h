@@ -25,7 +25,7 @@ struct GemmSortedVariant {
   MatrixUnits units;
   uint BM, BN, WM, WN; // tile of y per workgroup; subgroups along each axis
   bool B_T; // b has unit stride along k, else along columns
-  MATRIX_VARIANT("gemm/gemm_sorted", BM, BN, WM, WN, B_T)
+  MATRIX_VARIANT("gemm/gemm_sorted", GemmSortedArgs, BM, BN, WM, WN, B_T)
 };
 #endif
 

@@ -17,7 +17,7 @@ struct SortedTilesArgs {
 #ifdef __cplusplus
 struct SortedTilesVariant {
   int WG;
-  KERNEL_VARIANT("gemm/sorted_tiles", WG)
+  KERNEL_VARIANT("gemm/sorted_tiles", SortedTilesArgs, WG)
 };
 #endif
 

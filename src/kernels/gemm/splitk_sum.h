@@ -22,7 +22,7 @@ struct SplitSumVariant {
   Type T;
   bool AXPBY;
   uint BATCH;
-  KERNEL_VARIANT("gemm/splitk_sum", T, AXPBY, BATCH)
+  KERNEL_VARIANT("gemm/splitk_sum", SplitSumArgs, T, AXPBY, BATCH)
 };
 #endif
 

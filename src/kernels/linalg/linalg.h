@@ -130,7 +130,7 @@ struct CholeskyVariant {
   constexpr uint shared_memory() const {
     return BLOCK * (BLOCK + 1) * 4;
   }
-  KERNEL_VARIANT("linalg/cholesky", BLOCK)
+  KERNEL_VARIANT("linalg/cholesky", CholeskyArgs, BLOCK)
 };
 
 struct SolveVariant {
@@ -141,7 +141,7 @@ struct SolveVariant {
   constexpr uint shared_memory() const {
     return BLOCK * (BLOCK + 1) * 4;
   }
-  KERNEL_VARIANT("linalg/solve", UNIT, R, EYE, BLOCK)
+  KERNEL_VARIANT("linalg/solve", SolveArgs, UNIT, R, EYE, BLOCK)
 };
 
 // With ROWS > 0 panels of at most so many rows are held in shared memory.
@@ -151,7 +151,7 @@ struct LuPanelVariant {
   constexpr uint shared_memory() const {
     return (BLOCK * (ROWS + 2) + WG_SIZE / 2) * 4;
   }
-  KERNEL_VARIANT("linalg/lu_panel", ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT("linalg/lu_panel", LuPanelArgs, ROWS, WG_SIZE, BLOCK)
 };
 
 // ROWS as in LuPanelVariant.
@@ -161,12 +161,12 @@ struct QrPanelVariant {
   constexpr uint shared_memory() const {
     return (BLOCK * (ROWS + WG_SIZE / 4 + BLOCK + 2) + 1) * 4;
   }
-  KERNEL_VARIANT("linalg/qr_panel", ROWS, WG_SIZE, BLOCK)
+  KERNEL_VARIANT("linalg/qr_panel", QrPanelArgs, ROWS, WG_SIZE, BLOCK)
 };
 
 struct LuSwapVariant {
   uint BLOCK = linalg_block;
-  KERNEL_VARIANT("linalg/lu_swap", BLOCK)
+  KERNEL_VARIANT("linalg/lu_swap", LuSwapArgs, BLOCK)
 };
 
 // Matrices of at most MOST rows, a multiple of 32. Above 32 the rotations are
@@ -178,17 +178,17 @@ struct JacobiVariant {
     uint held = VECTORS && MOST <= 32 ? 2 : 1;
     return (held * MOST * (MOST + 1) + 7 * MOST / 2 + 1) * 4;
   }
-  KERNEL_VARIANT("linalg/jacobi", MOST, SYMMETRIC, VECTORS)
+  KERNEL_VARIANT("linalg/jacobi", JacobiArgs, MOST, SYMMETRIC, VECTORS)
 };
 
 struct SignsVariant {
   bool LARGE = false;
-  KERNEL_VARIANT("linalg/signs", LARGE)
+  KERNEL_VARIANT("linalg/signs", SignsArgs, LARGE)
 };
 
 struct InvertVariant {
   bool LARGE;
-  KERNEL_VARIANT("linalg/invert", LARGE)
+  KERNEL_VARIANT("linalg/invert", InvertArgs, LARGE)
 };
 #endif
 

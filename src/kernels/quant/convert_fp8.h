@@ -17,7 +17,7 @@ struct ConvertFp8Args {
 struct ConvertFp8Variant {
   Type T;
   bool TO_FP8;
-  KERNEL_VARIANT("quant/convert_fp8", T, TO_FP8)
+  KERNEL_VARIANT("quant/convert_fp8", ConvertFp8Args, T, TO_FP8)
 };
 #endif
 

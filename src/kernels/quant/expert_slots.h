@@ -49,13 +49,13 @@ struct CopyExpertsArgs {
 #ifdef __cplusplus
 struct ExpertSlotsVariant {
   uint WG = 128;
-  KERNEL_VARIANT("quant/expert_slots", WG)
+  KERNEL_VARIANT("quant/expert_slots", ExpertSlotsArgs, WG)
 };
 struct CopyExpertsVariant {
   // 16-byte words of a workgroup.
   static constexpr uint part = 256 * 8;
   bool FILL;
-  KERNEL_VARIANT("quant/copy_experts", FILL)
+  KERNEL_VARIANT("quant/copy_experts", CopyExpertsArgs, FILL)
 };
 #endif
 

@@ -45,7 +45,7 @@ struct ExpertVariant : QmvVariant {
     BLOCK = (passes ? passes : 1) * products * OUTS;
   }
   bool operator==(const ExpertVariant&) const = default;
-  KERNEL_VARIANT("quant/qmv_experts", QMV_MEMBERS, GATE, EXPERTS)
+  KERNEL_VARIANT("quant/qmv_experts", ExpertArgs, QMV_MEMBERS, GATE, EXPERTS)
 };
 #endif
 

@@ -42,7 +42,9 @@ struct FusedQmvVariant : QmvVariant {
   uint NORM = 0; // items of the normalized row of x; 0: no norm
   uint NORM_LANES = 0; // NormVariant::LANES
   bool operator==(const FusedQmvVariant&) const = default;
-  KERNEL_VARIANT("quant/qmv_fused", QMV_MEMBERS, SETS, GATE, NORM, NORM_LANES)
+  KERNEL_VARIANT(
+      "quant/qmv_fused", FusedMatvecArgs, QMV_MEMBERS, SETS, GATE, NORM,
+      NORM_LANES)
 };
 
 struct FusedFragmentsVariant : QmmFragmentsVariant {
@@ -52,7 +54,9 @@ struct FusedFragmentsVariant : QmmFragmentsVariant {
     return GATE == GATE_NONE ? outputs() : outputs() / 2;
   }
   bool operator==(const FusedFragmentsVariant&) const = default;
-  KERNEL_VARIANT("quant/qmm_fragments_fused", FRAGMENTS_MEMBERS, SETS, GATE)
+  KERNEL_VARIANT(
+      "quant/qmm_fragments_fused", FusedMatvecArgs, FRAGMENTS_MEMBERS, SETS,
+      GATE)
 };
 #endif
 

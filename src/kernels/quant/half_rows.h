@@ -30,7 +30,7 @@ constexpr uint half_row_pitch(uint k, uint group) {
 struct HalfRowsVariant {
   Type T;
   int GROUP;
-  KERNEL_VARIANT("quant/half_rows", T, GROUP)
+  KERNEL_VARIANT("quant/half_rows", HalfRowsArgs, T, GROUP)
 };
 #endif
 

@@ -94,13 +94,13 @@ struct QmvVariant : ProductVariant {
 #define QMV_MEMBERS                                                         \
   T, PRODUCT_MEMBERS, ROWS, OUTS, CHUNK, TURNS, WG, BLOCK, WHOLE_WORKGROUP, \
       VEC, INT_DOT, ROW_ITEMS, COOPMAT, BF16_EXT, F16_EXT, SG
-  KERNEL_VARIANT("quant/qmv", QMV_MEMBERS)
+  KERNEL_VARIANT("quant/qmv", ProductArgs, QMV_MEMBERS)
 };
 
 struct QvmVariant : ProductVariant {
   uint ROWS = 1; // rows of x per workgroup
   uint TX = 16, TY = 16; // lanes along n and along k
-  KERNEL_VARIANT("quant/qvm", T, PRODUCT_MEMBERS, ROWS, TX, TY)
+  KERNEL_VARIANT("quant/qvm", ProductArgs, T, PRODUCT_MEMBERS, ROWS, TX, TY)
 };
 
 struct QmmVariant : ProductVariant {
@@ -108,16 +108,8 @@ struct QmmVariant : ProductVariant {
   uint BM = 64, BN = 64, TM = 4, TN = 4; // outputs per workgroup, invocation
   bool VEC = false; // 16-byte loads; K is a multiple of 32, and w transposed
   KERNEL_VARIANT(
-      "quant/qmm",
-      T,
-      PRODUCT_MEMBERS,
-      TRANSPOSE,
-      SORTED,
-      BM,
-      BN,
-      TM,
-      TN,
-      VEC)
+      "quant/qmm", ProductArgs, T, PRODUCT_MEMBERS, TRANSPOSE, SORTED, BM, BN,
+      TM, TN, VEC)
 };
 
 // w is transposed; with units.halves x is packed (quant/half_rows.h).
@@ -137,15 +129,8 @@ struct QmmSortedVariant : ProductVariant {
         WM * WN * units.shape.m * units.shape.n * 4;
   }
   MATRIX_VARIANT(
-      "quant/qmm_sorted",
-      PRODUCT_MEMBERS,
-      SORTED,
-      SPLIT,
-      BM,
-      BN,
-      WM,
-      WN,
-      BK)
+      "quant/qmm_sorted", ProductArgs, PRODUCT_MEMBERS, SORTED, SPLIT, BM, BN,
+      WM, WN, BK)
 };
 
 struct QmmCoopmatVariant : ProductVariant {
@@ -153,15 +138,8 @@ struct QmmCoopmatVariant : ProductVariant {
   bool TRANSPOSE, SORTED, FINITE_FIRST;
   uint BM, BN, WM, WN; // outputs per workgroup; subgroups along each axis
   MATRIX_VARIANT(
-      "quant/qmm_coopmat",
-      PRODUCT_MEMBERS,
-      TRANSPOSE,
-      SORTED,
-      FINITE_FIRST,
-      BM,
-      BN,
-      WM,
-      WN)
+      "quant/qmm_coopmat", ProductArgs, PRODUCT_MEMBERS, TRANSPOSE, SORTED,
+      FINITE_FIRST, BM, BN, WM, WN)
 };
 #endif
 

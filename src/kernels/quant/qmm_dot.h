@@ -37,7 +37,7 @@ struct PackRowsVariant {
   Type T;
   bool EVEN_ODD; // eight items are stored in the order 0, 2, 4, 6, 1, 3, 5, 7
   bool VEC; // 16-byte loads of x
-  KERNEL_VARIANT("quant/pack_rows", T, EVEN_ODD, VEC)
+  KERNEL_VARIANT("quant/pack_rows", PackRowsArgs, T, EVEN_ODD, VEC)
 };
 
 // x_row of its arguments is in words.
@@ -58,16 +58,8 @@ struct QmmDotVariant : ProductVariant {
         BN * (BK / span) * 8;
   }
   KERNEL_VARIANT(
-      "quant/qmm_dot",
-      T,
-      PRODUCT_MEMBERS,
-      MIXED,
-      BM,
-      BN,
-      TM,
-      TN,
-      BK,
-      INT_DOT)
+      "quant/qmm_dot", ProductArgs, T, PRODUCT_MEMBERS, MIXED, BM, BN, TM, TN,
+      BK, INT_DOT)
 };
 #endif
 

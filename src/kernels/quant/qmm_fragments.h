@@ -37,7 +37,7 @@ struct QmmFragmentsVariant : ProductVariant {
 #define FRAGMENTS_MEMBERS                                               \
   T, SG, PRODUCT_MEMBERS, FM, FX, WN, WK, SPREAD, DEPTH, AHEAD, SORTED, \
       FRAGMENT_NAMES
-  KERNEL_VARIANT("quant/qmm_fragments", FRAGMENTS_MEMBERS)
+  KERNEL_VARIANT("quant/qmm_fragments", ProductArgs, FRAGMENTS_MEMBERS)
 };
 #endif
 

@@ -26,7 +26,8 @@ struct QmmSkinnyVariant : ProductVariant {
     uint x = 2 * (16 * FM * 3 + 4) * 16;
     return WK * (x + WN * (w + sides + 1024));
   }
-  COOPMAT_VARIANT("quant/qmm_skinny", PRODUCT_MEMBERS, FM, FN, WN, WK, DEPTH)
+  COOPMAT_VARIANT(
+      "quant/qmm_skinny", ProductArgs, PRODUCT_MEMBERS, FM, FN, WN, WK, DEPTH)
 };
 #endif
 

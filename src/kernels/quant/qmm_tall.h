@@ -24,7 +24,7 @@ struct QmmTallVariant : ProductVariant {
   }
 #define TALL_MEMBERS \
   T, SG, PRODUCT_MEMBERS, BM, BN, WM, WN, SORTED, SPLIT, FRAGMENT_NAMES
-  KERNEL_VARIANT("quant/qmm_tall", TALL_MEMBERS)
+  KERNEL_VARIANT("quant/qmm_tall", ProductArgs, TALL_MEMBERS)
 };
 #endif
 

@@ -36,11 +36,12 @@ struct QuantizeVariant : FormatVariant {
   bool ROUNDTRIP;
   bool VEC; // loads of four items
   uint LANES; // adjacent invocations that share a group of integers
-  KERNEL_VARIANT("quant/quantize", T, FORMAT_MEMBERS, ROUNDTRIP, VEC, LANES)
+  KERNEL_VARIANT(
+      "quant/quantize", QuantizeArgs, T, FORMAT_MEMBERS, ROUNDTRIP, VEC, LANES)
 };
 
 struct DequantizeVariant : FormatVariant {
-  KERNEL_VARIANT("quant/dequantize", T, FORMAT_MEMBERS)
+  KERNEL_VARIANT("quant/dequantize", DequantizeArgs, T, FORMAT_MEMBERS)
 };
 #endif
 

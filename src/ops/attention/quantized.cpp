@@ -263,7 +263,6 @@ void dispatch(
   }
   auto& a = found.args;
   Grid grid = set_decode(a, p, plan, 1);
-  auto& kernel = enc.kernel(plan.kernel);
   uint32_t members[4], joined = 0;
   for (uint32_t member : {r.scale, r.scores, r.mask, r.softmax}) {
     if (member != none) {
@@ -271,8 +270,8 @@ void dispatch(
     }
   }
   enc.raw().drop({members, joined});
-  enc.raw().dispatch(
-      kernel, {reads, n}, {writes, m}, &a, sizeof a, grid, attention_work(p));
+  enc.dispatch_bound(
+      plan.kernel, {reads, n}, {writes, m}, a, grid, attention_work(p));
   if (plan.kernel.PARTS == PARTS_MERGED) {
     merge_parts(enc, p, plan, {*parts}, {out});
   }

@@ -80,7 +80,7 @@ void merge_parts(
       plan.row_groups,
       s.queries,
       plan.splits};
-  enc.dispatch(enc.kernel(plan.merge), reads, writes, args, linear(groups));
+  enc.dispatch(plan.merge, reads, writes, args, linear(groups));
 }
 
 uint32_t row_alignment(const array& a) {
@@ -202,12 +202,12 @@ void decode(StreamEncoder& enc, const Attention& p, array& out) {
        .k_strides = short_strides(p.k),
        .v_strides = short_strides(p.v)},
       mask_strides(p.mask)};
-  Grid grid = set_decode(args.decode, s, plan, p.scale);
-  auto& kernel = enc.kernel(k);
+  Grid grid = set_decode(args, s, plan, p.scale);
   if (p.mask) {
-    enc.dispatch(kernel, reads, writes, args, grid, attention_work(s));
+    enc.dispatch(k, reads, writes, args, grid, attention_work(s));
   } else {
-    enc.dispatch(kernel, reads, writes, args.decode, grid, attention_work(s));
+    const DecodeArgs& plain = args;
+    enc.dispatch(k, reads, writes, plain, grid, attention_work(s));
   }
   if (k.PARTS == PARTS_MERGED) {
     FewOperands merged{*part};
@@ -231,8 +231,8 @@ array ranges(StreamEncoder& enc, const Attention& p) {
       .q_strides = head_strides(p.q),
       .k_strides = head_strides(p.k),
       .v_strides = head_strides(p.v)};
-  auto& k = enc.kernel(RangesVariant{s.type, s.dim, s.value_dim});
-  enc.dispatch(k, {p.q, p.k, p.v}, {found}, args, linear(groups));
+  RangesVariant variant{s.type, s.dim, s.value_dim};
+  enc.dispatch(variant, {p.q, p.k, p.v}, {found}, args, linear(groups));
   return found;
 }
 
@@ -262,7 +262,7 @@ void prefill(StreamEncoder& enc, const Attention& p, array& out) {
   auto run = [&](const auto& variant, uint32_t bq) {
     args.tiles = (s.queries + bq - 1) / bq;
     enc.dispatch(
-        enc.kernel(variant),
+        variant,
         reads,
         outputs(p, out, s.lse),
         args,

@@ -72,7 +72,7 @@ void run_gradients(
                       int products) {
     args.tiles = (rows + variant.rows() - 1) / variant.rows();
     enc.dispatch(
-        enc.kernel(variant),
+        variant,
         reads,
         writes,
         args,
@@ -151,8 +151,8 @@ array groupable(const array& a, int gqa, StreamEncoder& enc) {
 array row_dots(StreamEncoder& enc, const array& y, const array& cotan) {
   array delta = enc.temporary({y.shape(0), y.shape(1), y.shape(2), 1}, float32);
   enc.dispatch(
-      enc.kernel(DeltaVariant{
-          type_of(y), std::min(row_alignment(y), row_alignment(cotan)) == 16}),
+      DeltaVariant{
+          type_of(y), std::min(row_alignment(y), row_alignment(cotan)) == 16},
       {y, cotan},
       {delta},
       DeltaArgs{
@@ -228,7 +228,7 @@ Scores scores(const Vjp& vjp, const Block& b) {
   std::visit(
       [&](const auto& variant) {
         enc.dispatch(
-            enc.kernel(variant),
+            variant,
             reads,
             {out.p, out.ds},
             args,

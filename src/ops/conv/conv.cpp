@@ -147,15 +147,13 @@ bool convolve_by_tiles(Job& job) {
       ? enc.temporary(
             {int(plan->splits), int(job.rows()), int(p.outputs)}, float32)
       : out;
-  auto& k = std::visit(
-      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan->variant);
-  enc.dispatch(
-      k,
-      {x, weights},
-      {target},
-      q,
-      linear(plan->workgroups(problem)),
-      {.flops = 2.0 * out.size() * job.depth()});
+  Grid grid = linear(plan->workgroups(problem));
+  Work work{.flops = 2.0 * out.size() * job.depth()};
+  std::visit(
+      [&, &enc = enc, &x = x](auto& variant) {
+        enc.dispatch(variant, {x, weights}, {target}, q, grid, work);
+      },
+      plan->variant);
   if (split) {
     sum_parts(enc, target, plan->splits, out);
   }
@@ -180,13 +178,13 @@ void convolve_by_products(Job& job) {
       std::min(rows, part_bytes / (job.depth() * out.itemsize())), 1);
   bool vec = by_fours(x, p.channels);
   array unfolded = enc.temporary({int(part), k}, out.dtype());
-  auto& unfold = enc.kernel(ConvVariant{
+  ConvVariant unfold{
       .T = type_of(out),
       .MODE = CONV_UNFOLD,
       .AXES = axes,
       .VEC = vec,
       .RUN = 1,
-      .LARGE = needs_large_index(x) || needs_large_index(unfolded)});
+      .LARGE = needs_large_index(x) || needs_large_index(unfolded)};
   for (p.first = 0; p.first < rows; p.first += part) {
     int m = std::min(part, rows - p.first);
     array a = matrix(unfolded, {m, k});
@@ -226,7 +224,7 @@ bool convolve_channels(Job& job) {
       .LARGE = job.large()};
   uint64_t blocks = (q.channels + v.BLOCK - 1) / v.BLOCK;
   enc.dispatch(
-      enc.kernel(v),
+      v,
       {x, weights},
       {out},
       q,
@@ -241,15 +239,15 @@ void convolve_directly(Job& job) {
   uint32_t run = depthwise && p.y_size[2] >= 4 ? 8 : 1;
   uint64_t runs = (p.y_size[2] + run - 1) / run;
   p.items = depthwise ? x.shape(0) * runs * p.outputs : out.size();
-  auto& k = enc.kernel(ConvVariant{
+  ConvVariant variant{
       .T = type_of(out),
       .MODE = uint32_t(depthwise ? CONV_DEPTHWISE : CONV_DIRECT),
       .AXES = axes,
       .VEC = !depthwise && by_fours(x, p.channels) && by_fours(w, p.channels),
       .RUN = run,
-      .LARGE = job.large()});
+      .LARGE = job.large()};
   enc.dispatch(
-      k,
+      variant,
       {x, w},
       {out},
       p,

@@ -59,18 +59,18 @@ void passes(
         ? at
         : enc.temporary(
               {int(axis.outer), int(axis.extent), int(axis.inner)}, complex64);
-    auto& k = enc.kernel(FftVariant{
+    FftVariant variant{
         .T = type_of(at),
         .U = type_of(to),
         .ITEMS = plan.items,
-        .CAREFUL = i > 0});
+        .CAREFUL = i > 0};
     // Upper bound: with radix n, each item takes a complex sum of n items.
     double radices = 0;
     for (uint32_t radix : pass.radices) {
       radices += radix;
     }
     Work work{.flops = 8.0 * p.lines * p.n * radices};
-    enc.dispatch(k, {at}, {to}, p, linear(p.lines, p.group_lines), work);
+    enc.dispatch(variant, {at}, {to}, p, linear(p.lines, p.group_lines), work);
     at = to;
     p.x_extent = axis.extent;
     p.prefix *= p.n;
@@ -144,7 +144,7 @@ void radix_passes(
     v.T = type_of(at);
     v.U = type_of(to);
     Work work{.flops = 5.0 * lines * n * std::bit_width(n)};
-    enc.dispatch(enc.kernel(v), {at}, {to}, p, linear(lines, v.LINES), work);
+    enc.dispatch(v, {at}, {to}, p, linear(lines, v.LINES), work);
     at = to;
     outer *= p.y_rows;
     p.x_extent = p.suffix;
@@ -168,10 +168,9 @@ void bluestein(StreamEncoder& enc, const array& x, array& y, const Axis& axis) {
   array u = enc.temporary({lines, int(wide)}, complex64);
   array w = enc.temporary({1, int(wide)}, complex64);
   auto step = [&](const char* name, const array& from, array& to) {
-    auto& k = enc.kernel(
-        ChirpVariant{.T = type_of(from), .U = type_of(to), .STEP = name});
+    ChirpVariant variant{.T = type_of(from), .U = type_of(to), .STEP = name};
     p.size = to.size();
-    enc.dispatch(k, {from}, {to}, p, linear(p.size, 256));
+    enc.dispatch(variant, {from}, {to}, p, linear(p.size, 256));
   };
   Axis convolved{uint64_t(lines), 1, wide, wide, wide, false, 1};
   p.inner = axis.inner;

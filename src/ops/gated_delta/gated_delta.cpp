@@ -61,7 +61,7 @@ void gated_delta(
   auto plan = plan_gated_delta(enc.caps(), problem);
   p.rows = new_state.size() / dk;
   enc.dispatch(
-      enc.kernel(plan),
+      plan,
       {q, k, v, d.g, d.beta, h, d.count ? *d.count : h},
       {y, new_state},
       p,

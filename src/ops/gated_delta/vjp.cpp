@@ -115,10 +115,9 @@ void rows_backward(
       .heads = r.heads(),
       .repeat = r.repeat(),
       .dv_items = static_cast<uint32_t>(r.h.shape(2))};
-  auto& kernel = r.enc.kernel(
-      GatedDeltaVjpVariant{type_of(r.q), dk, lanes, r.gates(), vec});
+  GatedDeltaVjpVariant variant{type_of(r.q), dk, lanes, r.gates(), vec};
   r.enc.dispatch(
-      kernel,
+      variant,
       {r.q, r.k, r.v, r.g, r.beta, r.cotan, s},
       {kept.states, kept.grads, kept.errors, r.dv, r.ds},
       args,
@@ -138,10 +137,9 @@ void sums_over_rows(const Rule& r, int first, int count, const Kept& kept) {
       .heads = r.heads(),
       .repeat = r.repeat(),
       .dv_items = static_cast<uint32_t>(r.h.shape(2))};
-  auto& kernel =
-      r.enc.kernel(GatedDeltaSumsVariant{type_of(r.q), dk, r.gates()});
+  GatedDeltaSumsVariant variant{type_of(r.q), dk, r.gates()};
   r.enc.dispatch(
-      kernel,
+      variant,
       {r.k, r.g, r.beta, r.cotan, kept.states, kept.grads, kept.errors},
       {r.dq, r.dk, r.dg, r.dbeta},
       args,

@@ -61,17 +61,17 @@ void run_blocks(
   p.a_t = p.rows[BLOCK_A] == 1 && p.cols[BLOCK_A] != 1;
   p.b_t = p.rows[BLOCK_B] == 1 && p.cols[BLOCK_B] != 1;
 
-  auto& k = enc.kernel(BlockMmVariant{
+  BlockMmVariant variant{
       .T = type_of(out),
       .TILE = tile,
       .OPERAND_MASKS = mask_kind(in[BLOCK_A_MASK]),
       .OUT_MASK = mask_kind(in[BLOCK_Y_MASK]),
       .SEGMENTED = segments != nullptr,
-      .LARGE = needs_large_index(a) || needs_large_index(b)});
+      .LARGE = needs_large_index(a) || needs_large_index(b)};
   // Each segment has a range of k.
   double products = segments ? double(p.m) * p.n : double(out.size());
   enc.dispatch(
-      k, reads, {out}, p, linear(groups), {.flops = 2 * products * p.k});
+      variant, reads, {out}, p, linear(groups), {.flops = 2 * products * p.k});
 }
 
 } // namespace

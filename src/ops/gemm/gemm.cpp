@@ -237,15 +237,15 @@ void run_product(
     reads.emplace_back(*pairs[2]);
     reads.emplace_back(*pairs[3]);
   }
-  auto& k = std::visit(
-      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.variant);
   Work work{.flops = plan.flops()};
+  Grid grid = linear(plan.groups());
   auto launch = [&]<typename Index>(Index) {
     std::visit(
-        [&](auto& b) {
+        [&](auto& variant, auto& b) {
           auto args = gemm_args<Index>(plan, call, b);
-          enc.dispatch(k, reads, {target}, args, linear(plan.groups()), work);
+          enc.dispatch(variant, reads, {target}, args, grid, work);
         },
+        plan.variant,
         batch);
   };
   if (plan.large) {
@@ -265,8 +265,7 @@ void sum_parts(
     const Batch& batch,
     const array& parts,
     array& out) {
-  auto& k = enc.kernel(
-      SplitSumVariant{.T = p.type, .AXPBY = p.axpby, .BATCH = p.batch});
+  SplitSumVariant variant{.T = p.type, .AXPBY = p.axpby, .BATCH = p.batch};
   std::vector<Operand> reads{parts};
   if (call.c) {
     reads.emplace_back(*call.c);
@@ -281,7 +280,7 @@ void sum_parts(
       .alpha = call.alpha,
       .beta = call.beta,
       .batch = batch};
-  enc.dispatch(k, reads, {out}, args, linear(out.size(), 128));
+  enc.dispatch(variant, reads, {out}, args, linear(out.size(), 128));
 }
 
 void run_split(

@@ -8,8 +8,12 @@ namespace mlx::core::vulkan {
 array sorted_tiles(StreamEncoder& enc, const array& rhs, uint32_t height) {
   auto rows = static_cast<uint32_t>(rhs.size());
   array tiles = enc.temporary({static_cast<int>(rows) + 2}, uint32);
-  auto& k = enc.kernel(plan_sorted_tiles(enc.target(), rows));
-  enc.dispatch(k, {rhs}, {tiles}, SortedTilesArgs{rows, height}, Grid{});
+  enc.dispatch(
+      plan_sorted_tiles(enc.target(), rows),
+      {rhs},
+      {tiles},
+      SortedTilesArgs{rows, height},
+      Grid{});
   return tiles;
 }
 
@@ -56,7 +60,7 @@ bool run_sorted_gemm(StreamEncoder& enc, const GemmCall& call, array& out) {
       .n_tiles = plan->n_tiles,
       .groups = static_cast<uint32_t>(groups)};
   enc.dispatch(
-      enc.kernel(plan->variant),
+      plan->variant,
       {a, b, lhs, rhs, tiles},
       {out},
       args,

@@ -163,12 +163,12 @@ void solve_triangle(
         .first = at,
         .groups = groups,
         .count = x.count};
-    auto& k = enc.kernel(SolveVariant{
+    SolveVariant variant{
         .UNIT = triangle.unit,
         .R = r.has_value(),
         .EYE = b   ? 0u
             : perm ? 2u
-                   : 1u});
+                   : 1u};
     std::vector<array> views{block.view()};
     if (r) {
       views.push_back(r->view());
@@ -178,7 +178,7 @@ void solve_triangle(
     }
     std::vector<Operand> reads(views.begin(), views.end());
     enc.dispatch(
-        k,
+        variant,
         reads,
         {to.view()},
         args,
@@ -196,7 +196,6 @@ void factor_panel(
     array& pivots,
     array& perm,
     StreamEncoder& enc) {
-  auto& k = enc.kernel(lu_panel_variant(y.rows, enc.caps()));
   LuPanelArgs args{
       .xs = x.strides,
       .ys = y.strides,
@@ -206,7 +205,7 @@ void factor_panel(
       .first = first,
       .count = y.count};
   enc.dispatch(
-      k,
+      lu_panel_variant(y.rows, enc.caps()),
       {x.view()},
       {y.view(), pivots, perm},
       args,
@@ -232,7 +231,7 @@ void exchange_rows(
       .groups = groups,
       .count = y.count};
   enc.dispatch(
-      enc.kernel(LuSwapVariant{}),
+      LuSwapVariant{},
       {pivots},
       {y.view(), perm},
       args,

@@ -52,7 +52,7 @@ void run_jacobi(
   std::vector<Operand> writes(views.begin(), views.end());
   double work = 10.0 * 6 * x.rows * x.cols * x.cols; // about 10 sweeps
   enc.dispatch(
-      enc.kernel(JacobiVariant{most, symmetric, v != nullptr}),
+      JacobiVariant{most, symmetric, v != nullptr},
       {x.view()},
       writes,
       args,
@@ -65,11 +65,7 @@ void align_signs(const Matrices& r, const Matrices& v, StreamEncoder& enc) {
       .rs = r.strides, .vs = v.strides, .n = v.cols, .count = v.count};
   uint64_t items = uint64_t(v.count) * v.cols * v.cols;
   enc.dispatch(
-      enc.kernel(SignsVariant{}),
-      {r.view()},
-      {v.view()},
-      args,
-      linear(items, 256));
+      SignsVariant{}, {r.view()}, {v.view()}, args, linear(items, 256));
 }
 
 // Zeros, for the triangle that factor_qr() writes.

@@ -23,7 +23,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
     a = a.transposed();
     y = y.transposed();
   }
-  auto& k = enc.kernel(CholeskyVariant{});
+  CholeskyVariant variant{};
   uint32_t n = a.rows;
   for (uint32_t at = 0; at < n; at += linalg_block) {
     uint32_t w = block_width(at, n), rows = n - at;
@@ -44,7 +44,7 @@ void Cholesky::eval_gpu(const std::vector<array>& inputs, array& out) {
         .groups = groups,
         .count = a.count};
     enc.dispatch(
-        k,
+        variant,
         {x.view(), from.view()},
         {to.view()},
         args,
@@ -85,7 +85,7 @@ void LUF::eval_gpu(
   factor_lu(matrices(lu, enc), outputs[1], perm, enc);
   InvertArgs args{uint32_t(a.shape(-2)), perm.size() / a.shape(-2)};
   enc.dispatch(
-      enc.kernel(InvertVariant{needs_large_index(perm)}),
+      InvertVariant{needs_large_index(perm)},
       {perm},
       {outputs[2]},
       args,

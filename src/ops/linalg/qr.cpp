@@ -59,7 +59,7 @@ factor_qr(const Matrices& a, const Matrices& r, StreamEncoder& enc) {
         .width = w,
         .count = a.count};
     enc.dispatch(
-        enc.kernel(qr_panel_variant(rows, enc.caps())),
+        qr_panel_variant(rows, enc.caps()),
         {x.view()},
         {v.view(), corner.view(), t.of},
         args,

@@ -191,12 +191,11 @@ void ExpertCache::copy(
   constexpr uint64_t part = 16 * CopyExpertsVariant::part;
   args.parts = static_cast<uint32_t>(ceil_div(bytes, part));
   args.groups = args.parts * count;
-  enc.raw().dispatch(
-      enc.kernel(CopyExpertsVariant{.FILL = fill}),
+  enc.dispatch_bound(
+      CopyExpertsVariant{.FILL = fill},
       reads,
       writes,
-      &args,
-      sizeof args,
+      args,
       linear(args.groups),
       {.bytes = 2.0 * double(bytes) * count});
 }
@@ -211,8 +210,8 @@ void ExpertCache::look_up(StreamEncoder& enc, const array& rhs) {
     state = enc.temporary({words}, uint32);
   }
   found = enc.temporary(rhs.shape(), uint32);
-  auto& k = enc.kernel(ExpertSlotsVariant{});
-  enc.dispatch(k, {flat}, {*state, *found, moves}, args, {});
+  ExpertSlotsVariant variant{};
+  enc.dispatch(variant, {flat}, {*state, *found, moves}, args, {});
   for (auto& stack : stacks) {
     copy(enc, stack, moves, stack.slots, count, true);
   }

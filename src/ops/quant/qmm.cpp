@@ -65,23 +65,6 @@ void count(const QuantShape& s, const QuantPlan* plan) {
       "quantized products", shape, std::visit(path, plan->kernel), plan->why);
 }
 
-// Runs a product whose parts of k are summed in a second dispatch.
-void run_split(
-    StreamEncoder& enc,
-    const QuantPlan& plan,
-    const Kernel& kernel,
-    const FewOperands& inputs,
-    const ProductArgs& args,
-    const Work& work,
-    array& out) {
-  auto side = [](uint32_t n) { return static_cast<int>(n); };
-  array parts =
-      enc.temporary({side(plan.splits), side(args.M), side(args.N)}, float32);
-  SplitProductArgs split{args, plan.k_split};
-  enc.dispatch(kernel, inputs, {parts}, split, linear(args.groups), work);
-  sum_parts(enc, parts, plan.splits, out);
-}
-
 // Rows of x times w. `args` lacks tiles and groups.
 void rows_product(
     StreamEncoder& enc,
@@ -101,7 +84,7 @@ void rows_product(
   } else if (auto* v = std::get_if<QmmFragmentsVariant>(&plan.kernel)) {
     what = ProductRecord{*v};
   }
-  run_planned(enc, plan, shape, inputs, args, sizeof args, out, what);
+  run_planned(enc, plan, shape, inputs, args, nullptr, out, what);
 }
 
 // Sizes, and whether operands allow loads of 16 bytes.
@@ -179,7 +162,7 @@ void run_planned(
     const QuantShape& shape,
     const FewOperands& inputs,
     ProductArgs& args,
-    size_t args_size,
+    const ProductStack* stack,
     array& out,
     const Descriptor& what) {
   args.m_tiles = plan.m_tiles;
@@ -188,21 +171,26 @@ void run_planned(
   uint64_t groups = products * plan.m_tiles * plan.n_tiles;
   args.groups = static_cast<uint32_t>(groups);
   Work work{.flops = 2.0 * shape.batch * shape.m * shape.n * shape.k};
-  auto& k = std::visit(
-      [&](auto& v) -> const Kernel& { return enc.kernel(v); }, plan.kernel);
-  if (plan.splits > 1) {
-    return run_split(enc, plan, k, inputs, args, work, out);
+  bool split = plan.splits > 1;
+  array to = split
+      ? enc.temporary({int(plan.splits), int(args.M), int(args.N)}, float32)
+      : out;
+  auto run = [&](const auto& block, const Descriptor& seen) {
+    std::visit(
+        [&](auto& variant) {
+          enc.dispatch(
+              variant, inputs, {to}, block, linear(groups), work, seen);
+        },
+        plan.kernel);
+  };
+  if (split) {
+    run(SplitProductArgs{args, plan.k_split}, {});
+    sum_parts(enc, to, plan.splits, out);
+  } else if (stack) {
+    run(StackedProductArgs{args, *stack}, what);
+  } else {
+    run(args, what);
   }
-  Operand result(out);
-  enc.dispatch_bytes(
-      k,
-      {inputs.begin(), inputs.size()},
-      {&result, 1},
-      &args,
-      args_size,
-      linear(groups),
-      work,
-      what);
 }
 
 std::optional<int64_t> even_stride(const array& a, int n) {

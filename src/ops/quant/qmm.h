@@ -41,16 +41,16 @@ void stacked_product(StreamEncoder& enc, QuantOperands& o, array& out);
 // only for rows times one matrix.
 std::optional<QuantPlan> plan_product(StreamEncoder& enc, QuantShape& shape);
 
-// Runs the planned kernel; sets tiles and groups of `args`, which are the first
-// members of a block of `args_size` bytes. `what` describes the product to
-// rewrites, which do not see products whose parts of k are summed afterwards.
+// Runs the planned kernel, with a `stack` unless it is null; sets tiles and
+// groups of `args`. `what` describes the product to rewrites, which do not see
+// products whose parts of k are summed afterwards.
 void run_planned(
     StreamEncoder& enc,
     const QuantPlan& plan,
     const QuantShape& shape,
     const FewOperands& inputs,
     ProductArgs& args,
-    size_t args_size,
+    const ProductStack* stack,
     array& out,
     const Descriptor& what);
 

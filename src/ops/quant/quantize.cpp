@@ -46,10 +46,10 @@ void quantize(
   }
   FormatVariant format{type_of(w), f, global_scale.has_value()};
   uint32_t lanes = quantize_lanes(enc.target(), format);
-  auto& k = enc.kernel(QuantizeVariant{format, roundtrip, by_fours(w), lanes});
+  QuantizeVariant variant{format, roundtrip, by_fours(w), lanes};
   uint32_t invocations = count32(call, w, w.size() / f.group * lanes);
   QuantizeArgs args{.groups = invocations / lanes};
-  enc.dispatch(k, inputs, outputs, args, linear(invocations, 64));
+  enc.dispatch(variant, inputs, outputs, args, linear(invocations, 64));
 }
 
 // Writes dequantized values to `out`, which has memory.
@@ -67,10 +67,10 @@ void dequantize(
   if (side) {
     operands.add(last);
   }
-  auto& k = enc.kernel(DequantizeVariant{{type_of(out), f, side.has_value()}});
+  DequantizeVariant variant{{type_of(out), f, side.has_value()}};
   DequantizeArgs args{.units = count32("dequantize", out, out.size() / 8)};
   Grid grid = linear(args.units, DEQUANTIZE_WG * DEQUANTIZE_UNITS);
-  enc.dispatch(k, operands, {out}, args, grid);
+  enc.dispatch(variant, operands, {out}, args, grid);
 }
 
 } // namespace
@@ -107,10 +107,9 @@ void pack_rows(
         .K = k,
         .row_words = words,
         .blocks = rows * (k / DOT_BLOCK)};
-    auto& kernel =
-        enc.kernel(PackRowsVariant{v->T, v->even_odd(), shape.x_aligned});
+    PackRowsVariant variant{v->T, v->even_odd(), shape.x_aligned};
     Grid grid = linear(uint64_t(pack.blocks) * PACK_LANES, PACK_WG);
-    enc.dispatch(kernel, {x}, {packed}, pack, grid);
+    enc.dispatch(variant, {x}, {packed}, pack, grid);
     x = packed;
     x_row = words;
   }
@@ -124,8 +123,7 @@ void pack_rows(
         .pitch = pitch,
         .groups = rows * (k / v->GROUP)};
     Grid grid = linear(uint64_t(pack.groups) * HALF_ROWS_LANES, HALF_ROWS_WG);
-    enc.dispatch(
-        enc.kernel(HalfRowsVariant{v->T, v->GROUP}), {x}, {packed}, pack, grid);
+    enc.dispatch(HalfRowsVariant{v->T, v->GROUP}, {x}, {packed}, pack, grid);
     x = packed;
     x_row = pitch;
   }
@@ -205,10 +203,10 @@ void fast::ConvertFP8::eval_gpu(
   auto& out = outputs[0];
   array in = vulkan::row_contiguous(inputs[0], enc);
   out.set_data(allocator::malloc(out.nbytes()));
-  auto& k = enc.kernel(vulkan::ConvertFp8Variant{
-      .T = vulkan::type_of(to_fp8_ ? in : out), .TO_FP8 = to_fp8_});
+  vulkan::ConvertFp8Variant variant{
+      .T = vulkan::type_of(to_fp8_ ? in : out), .TO_FP8 = to_fp8_};
   vulkan::ConvertFp8Args args{.n = out.size()};
-  enc.dispatch(k, {in}, {out}, args, vulkan::linear(out.size(), 256));
+  enc.dispatch(variant, {in}, {out}, args, vulkan::linear(out.size(), 256));
 }
 
 } // namespace mlx::core

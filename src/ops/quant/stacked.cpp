@@ -164,7 +164,7 @@ void stacked_product(StreamEncoder& enc, QuantOperands& o, array& out) {
         ScoresRecord{shape.common.T, o.format.bits, o.format.group, o.last_use};
     enc.raw().stay_open(most_attention_operations);
   }
-  run_planned(enc, plan, shape, inputs, args, sizeof args, out, what);
+  run_planned(enc, plan, shape, inputs, args, &stack, out, what);
 }
 
 } // namespace vulkan

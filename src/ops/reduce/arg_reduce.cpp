@@ -15,23 +15,18 @@ void run(
     array& out,
     const ArgReducePlan& plan,
     ArgReduceArgs<NDIM> args) {
-  auto& k = enc.kernel(plan.variant);
   auto& parts = args.parts;
   if (parts.splits == 1) {
-    enc.dispatch(k, {in}, {out}, args, linear(plan.groups));
+    enc.dispatch(plan.variant, {in}, {out}, args, linear(plan.groups));
     return;
   }
   array found = enc.temporary(
       {static_cast<int>(parts.splits), static_cast<int>(parts.outputs)},
       uint32);
-  enc.dispatch(k, {in}, {found}, args, linear(plan.groups));
+  enc.dispatch(plan.variant, {in}, {found}, args, linear(plan.groups));
   parts = {parts.outputs, parts.splits, parts.splits, 1};
   enc.dispatch(
-      enc.kernel(plan.join()),
-      {in, found},
-      {out},
-      args,
-      linear(plan.join_groups()));
+      plan.join(), {in, found}, {out}, args, linear(plan.join_groups()));
 }
 
 } // namespace

@@ -120,7 +120,6 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
         array to = splits == 1
             ? out
             : enc.temporary(parts, floats ? float32 : out.dtype());
-        auto& k = enc.kernel(variant);
         Descriptor what;
         if (variant.LANES == 1 && splits == 1 && floats &&
             variant.T == variant.U) {
@@ -128,7 +127,7 @@ void run(StreamEncoder& enc, const array& x, array& out, const Job& job) {
         }
         with_constant<1, max_ndim>(variant.NDIM, [&](auto n) {
           enc.dispatch(
-              k,
+              variant,
               {x},
               {to},
               args_of<n>(job, plan.parts),

@@ -69,7 +69,7 @@ void scan_gpu_inplace(
       .LANES = lanes};
   Grid groups = row_grid(args.lines * args.parts, lanes);
   if (args.parts == 1) {
-    enc.dispatch(enc.kernel(variant), {in}, {out}, args, groups);
+    enc.dispatch(variant, {in}, {out}, args, groups);
     return;
   }
   Type acc = variant.Acc;
@@ -78,7 +78,7 @@ void scan_gpu_inplace(
       size_of(acc) == 8 ? uint64 : uint32);
   variant.STEP = "Totals";
   variant.FOURS = false;
-  enc.dispatch(enc.kernel(variant), {in}, {totals}, args, groups);
+  enc.dispatch(variant, {in}, {totals}, args, groups);
   ScanVariant exclusive{
       .T = acc,
       .U = acc,
@@ -88,14 +88,14 @@ void scan_gpu_inplace(
       .INCLUSIVE = false,
       .STEP = "Lines"};
   enc.dispatch(
-      enc.kernel(exclusive),
+      exclusive,
       {totals},
       {totals},
       ScanArgs{args.lines, 1, args.parts, args.parts, 1},
       linear(args.lines));
   variant.STEP = "Parts";
   variant.FOURS = fours;
-  enc.dispatch(enc.kernel(variant), {in, totals}, {out}, args, groups);
+  enc.dispatch(variant, {in, totals}, {out}, args, groups);
 }
 
 void Scan::eval_gpu(const std::vector<array>& inputs, array& out) {

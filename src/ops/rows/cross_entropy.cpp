@@ -28,9 +28,8 @@ void launch(
     array& out) {
   const RowArgs& args = rows.args;
   int lanes = row_team(args.n).lanes;
-  auto& k = enc.kernel(
-      Variant{.T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()});
-  enc.dispatch(k, reads, {out}, Args{args}, row_grid(args.count, lanes));
+  Variant variant{.T = type_of(rows.x), .LANES = lanes, .VEC = rows.vector4()};
+  enc.dispatch(variant, reads, {out}, Args{args}, row_grid(args.count, lanes));
 }
 
 } // namespace

@@ -18,20 +18,19 @@ void LogSumExp::eval_gpu(const std::vector<array>& inputs, array& out) {
       ? out
       : enc.temporary(
             {static_cast<int>(count), static_cast<int>(parts)}, complex64);
-  auto& k = enc.kernel(LogSumExpVariant{
+  LogSumExpVariant variant{
       .T = type_of(out),
       .LANES = lanes,
       .VEC = rows.vector4(),
-      .PARTS = !whole});
+      .PARTS = !whole};
   enc.dispatch(
-      k,
+      variant,
       {rows.x},
       {to},
       LogSumExpArgs{rows.args, parts, chunk},
       row_grid(count * parts, lanes));
   if (!whole) {
-    auto& join =
-        enc.kernel(LogSumExpJoinVariant{.T = type_of(out), .LANES = 32});
+    LogSumExpJoinVariant join{.T = type_of(out), .LANES = 32};
     enc.dispatch(
         join,
         {to},

@@ -38,7 +38,6 @@ void norm(
   bool vec = rows.vector4() && vector4(w) && vector4(b);
   NormProblem p{type_of(out), rows.args.n, layer, has_w, has_b, vec};
   NormVariant v = plan_norm(tuned(enc.target(), p), p);
-  auto& k = enc.kernel(v);
   NormArgs args{
       .rows = rows.args,
       .w_stride = stride_of(w),
@@ -51,7 +50,7 @@ void norm(
   }
   const Operand reads[] = {rows.x, has_w ? w : b, b};
   enc.dispatch(
-      k,
+      v,
       std::span(reads, 1 + has_w + has_b),
       {out},
       args,
@@ -80,13 +79,13 @@ void norm_vjp_rows(
     const array& parts) {
   uint32_t n = gx.shape(-1);
   bool has_w = given(w);
-  auto& k = enc.kernel(NormVjpVariant{
+  NormVjpVariant variant{
       .T = type_of(gx),
       .LAYER = layer,
       .WEIGHT = has_w,
       .LANES = plan.team.lanes,
       .CHUNKS = plan.team.chunks,
-      .VEC = n % 4 == 0 && by_fours(x) && by_fours(g) && vector4(w)});
+      .VEC = n % 4 == 0 && by_fours(x) && by_fours(g) && vector4(w)};
   NormVjpArgs args{
       .rows = gx.size() / n,
       .rows_per_group = plan.rows,
@@ -97,7 +96,7 @@ void norm_vjp_rows(
   const Operand reads[] = {x, g, w};
   const Operand writes[] = {gx, parts};
   enc.dispatch(
-      k,
+      variant,
       std::span(reads, 2 + has_w),
       std::span(writes, 1 + has_w),
       args,

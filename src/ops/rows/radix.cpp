@@ -37,9 +37,8 @@ bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg) {
     const array& keys = from ? from->keys : source;
     Grid tiles = linear(rows * args.tiles);
     Grid lines = linear(rows * RADIX_DIGITS);
-    enc.dispatch(enc.kernel(radix_count(v)), {keys}, {counts}, args, tiles);
-    enc.dispatch(
-        enc.kernel(radix_prefix(v)), {}, {counts, totals}, args, lines);
+    enc.dispatch(radix_count(v), {keys}, {counts}, args, tiles);
+    enc.dispatch(radix_prefix(v), {}, {counts, totals}, args, lines);
     FewOperands reads{keys, counts, totals};
     if (arg && from) {
       reads.add(from->positions);
@@ -53,7 +52,7 @@ bool radix_sort(StreamEncoder& enc, const array& in, array& out, bool arg) {
         writes.add(sorted[digit % 2].positions);
       }
     }
-    enc.dispatch(enc.kernel(v), reads, writes, args, tiles);
+    enc.dispatch(v, reads, writes, args, tiles);
   }
   return true;
 }

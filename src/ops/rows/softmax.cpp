@@ -17,14 +17,13 @@ void Softmax::eval_gpu(const std::vector<array>& inputs, array& out) {
       .LANES = lanes,
       .CHUNKS = chunks,
       .VEC = rows.vector4()};
-  auto& k = enc.kernel(variant);
   Descriptor what;
   if (rows.dense && rows.args.count <= UINT32_MAX) {
     auto count = static_cast<uint32_t>(rows.args.count);
     what = SoftmaxRecord{variant, count, rows.args.n};
   }
   enc.dispatch(
-      k,
+      variant,
       {rows.x},
       {out},
       SoftmaxArgs{rows.args},

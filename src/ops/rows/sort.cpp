@@ -31,8 +31,8 @@ struct SortJob {
   SortTile tile;
   SortRows rows;
 
-  const Kernel& kernel(bool merge, bool last, int ndim) {
-    return enc.kernel(SortVariant{
+  SortVariant variant(bool merge, bool last, int ndim) const {
+    return {
         .T = type_of(in),
         .ARG = arg,
         .MERGE = merge,
@@ -40,7 +40,7 @@ struct SortJob {
         .WG = tile.lanes * tile.rows,
         .ITEMS = tile.items,
         .NDIM = ndim,
-        .ROWS = tile.rows});
+        .ROWS = tile.rows};
   }
   Grid grid() const {
     return linear(rows.tiles * rows.count, tile.rows);
@@ -85,7 +85,7 @@ struct SortJob {
       SortTileArgs<n> args{
           rows, scalar ? 1 : in.strides(axis), nest_args<n>(shape, strides[0])};
       enc.dispatch(
-          kernel(false, last, n),
+          variant(false, last, n),
           {in},
           results(last, to),
           args,
@@ -99,7 +99,11 @@ struct SortJob {
     bool last = 2 * uint64_t(run) >= rows.n;
     SortMergeArgs args{rows, run};
     enc.dispatch(
-        kernel(true, last, 1), operands(from), results(last, to), args, grid());
+        variant(true, last, 1),
+        operands(from),
+        results(last, to),
+        args,
+        grid());
   }
 };
 
@@ -114,13 +118,7 @@ void sort_by_ranks(
   uint32_t items = v.WG / v.LANES * v.OWN; // of a workgroup
   uint64_t groups = uint64_t(count) * ((n + items - 1) / items);
   Work work{.flops = 8.0 * n * in.size()};
-  enc.dispatch(
-      enc.kernel(v),
-      {in},
-      {out},
-      SortRanksArgs{count, n},
-      linear(groups),
-      work);
+  enc.dispatch(v, {in}, {out}, SortRanksArgs{count, n}, linear(groups), work);
 }
 
 void sort(const array& in, array& out, int axis, bool arg, const Stream& s) {
