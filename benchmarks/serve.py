@@ -10,7 +10,7 @@ without --tokenizer each byte is a token.
 
 Clients ask one after the other, streaming, with prompts and answers of mixed
 lengths; some share a beginning, as a chat does, some go away in the middle. For
-each number of clients: answers, errors, tokens of answers a second, time to the
+each number of clients: answers, errors, tokens of answers per second, time to the
 first token, and the server's memory, which --soak watches for longer with the most
 clients. --restart ends the server under load, halves files of its kernel cache and
 starts it again. --left fills the device but for so many GB and asks for more, which

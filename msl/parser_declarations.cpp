@@ -59,7 +59,8 @@ void Parser::declaration(std::vector<Declaration>& out) {
   }
 }
 
-// What a namespace declares is found without its name.
+// Declarations in a namespace become the file's, so that lookup needs no
+// qualifier.
 void Parser::namespace_definition(std::vector<Declaration>& out) {
   expect("namespace");
   while (is_name(at_)) {

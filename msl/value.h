@@ -98,7 +98,7 @@ struct Value {
   Variable* variable = nullptr; // if it is one by itself
   Base** slot = nullptr; // of a place for a pointer: what is known of `base`
   bool is_null = false; // nullptr
-  bool may_be_null = false; // loaded from a pointer variable
+  bool may_be_null = false; // of a pointer variable, which may hold nullptr
   bool read_only = false; // const; of a pointer: what it points to
 
   bool is_lvalue() const {

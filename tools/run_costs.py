@@ -7,7 +7,7 @@
 The emulator (tests/rdna) executes the cases of tests/rdna/cost_cases.py and counts
 instructions, cache lines and conflicts. The counts of all dispatches and the code of
 the shaders, with the counts of each instruction, go to build/costs/<chip>. Some 30
-seconds a chip.
+seconds per chip.
 """
 
 import argparse

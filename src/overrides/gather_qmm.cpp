@@ -66,8 +66,8 @@ std::optional<array> kept_rows(const array& x, const Shape& indices) {
   }
   Shape batch(x.shape().begin(), x.shape().end() - 2);
   static std::mutex mutex;
-  static auto* kept =
-      new std::vector<KeptRows>; // leaked: used after static destructors
+  // Leaked, since other static objects may free arrays at exit after this one.
+  static auto* kept = new std::vector<KeptRows>;
   std::lock_guard lock(mutex);
   for (auto& k : *kept) {
     if (k.batch == batch && k.indices == indices) {

@@ -139,7 +139,7 @@ class Memory {
   void* host_pointer(Buffer& buffer) {
     return prepare_for_host(buffer, 1);
   }
-  // The same before `pointers` calls: all that can fail does so here.
+  // The same, so that the next `pointers` calls of host_pointer() cannot fail.
   void* prepare_for_host(Buffer& buffer, uint32_t pointers = 0);
 
   // Until end_expecting(), the calling thread gets pointers to this buffer

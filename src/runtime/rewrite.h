@@ -267,7 +267,8 @@ class Program : public Records {
  private:
   static constexpr uint32_t window = 64; // records
   static constexpr size_t growing_heads = 2; // groups of heads that may grow
-  static constexpr uint32_t near_by = 10; // most records after a group's last
+  // A record joins a group at most so many records behind the group's last.
+  static constexpr uint32_t near_by = 10;
 
   // One of 64 bits, by the base of the access.
   static uint64_t bit_of(const Access& a) {

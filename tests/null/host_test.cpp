@@ -1,4 +1,4 @@
-// What the calling thread does some thousand times a token: keeping memory,
+// What the calling thread does some thousand times per token: keeping memory,
 // taking it from free lists, finding kernels.
 #include <doctest/doctest.h>
 

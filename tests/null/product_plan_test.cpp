@@ -390,7 +390,7 @@ TEST_CASE("decode attention splits long keys until the device is busy") {
   CHECK(plan_decode(narrow, p).kernel.TPK == 4);
 }
 
-TEST_CASE("few keys of few heads have a workgroup a row") {
+TEST_CASE("few keys of few heads have a workgroup per row") {
   Caps gpu = caps_of("NVIDIA H200");
   AttentionProblem p = decode_problem(100);
   DecodePlan plan = plan_decode(gpu, p);

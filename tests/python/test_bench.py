@@ -90,11 +90,11 @@ def test_bench_model_and_compare(tmp_path):
     rows = {row["name"]: row for row in report["results"]}
     assert {"prompt 7", "batch 3, prompt 33", "decode after 33"} <= set(rows)
     assert all(len(r["values"]) == 2 for r in rows.values() if r["unit"] == "tokens/s")
-    assert rows["dispatches a step"]["values"][0] > 0
+    assert rows["dispatches per step"]["values"][0] > 0
     for part in ("model", "sampler", "async_eval"):
-        assert min(rows[f"host, {part} a step"]["values"]) > 0
+        assert min(rows[f"host, {part} per step"]["values"]) > 0
     # The Python of its two layers makes three times as many calls.
-    assert rows["Python calls a step"]["values"][0] <= 46
+    assert rows["Python calls per step"]["values"][0] <= 46
     # The same twice as fast.
     for row in report["results"]:
         row["values"] = [v * 2 for v in row["values"]]

@@ -86,11 +86,11 @@ def rows(model, prompt, count: int = 32) -> list[Row]:
         pairs = list(zip(marks[i :: len(PARTS) + 1], marks[i + 1 :: len(PARTS) + 1]))
         pairs = pairs[count // 4 :]
         spent = [1e6 * (end[0] - start[0]) for start, end in pairs]
-        found.append(Row(f"host, {part} a step", "us", spent, "host"))
+        found.append(Row(f"host, {part} per step", "us", spent, "host"))
         executed = [end[1] - start[1] for start, end in pairs]
         if any(executed):
             middle = statistics.median(executed)
-            name = f"host, {part} instructions a step"
+            name = f"host, {part} instructions per step"
             found.append(Row(name, "count", [middle], "host"))
     calls = calls_of_a_step(model, prompt)
-    return [*found, Row("Python calls a step", "count", [calls], "host")]
+    return [*found, Row("Python calls per step", "count", [calls], "host")]

@@ -144,7 +144,7 @@ def counts(model, prompt, args, steps: int = 8) -> list[report.Row]:
     which = ", ".join(f["signature"] for f in after["fallback_signatures"])
     return [
         report.Row(
-            f"{name.replace('_', ' ')} a step",
+            f"{name.replace('_', ' ')} per step",
             "count",
             [(after[name] - before[name]) / steps],
             group="counts",

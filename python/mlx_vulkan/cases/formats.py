@@ -9,7 +9,7 @@ from .values import Raw
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A quantized format: mode, bits a weight, weights that share a scale."""
+    """A quantized format: mode, bits per weight, weights that share a scale."""
 
     mode: str
     bits: int

@@ -117,7 +117,7 @@ def read(plan: dict, trace: dict, said: str) -> dict:
 
 
 def best(phase: dict, what: str) -> float:
-    """The most bytes or flops a second of the phase's events."""
+    """The most bytes or flops per second of the phase's events."""
     rates = (e["args"][what] / e["dur"] * 1e6 for e in phase["events"] if e["dur"])
     return max(rates, default=0)
 

@@ -9,7 +9,7 @@ from . import FULL, QUICK, USUAL, hooks, measure, model
 from .check import Check
 from .cover import checks_of
 
-# Families with several dispatches a call, which shuffle can put out of order.
+# Families with several dispatches per call, which shuffle can put out of order.
 CHAINS = (
     *("reduce", "scan", "sort", "masked_scatter", "scatter", "norm_vjp", "matmul"),
     *("sdpa", "sdpa_vjp", "conv", "conv_vjp", "fft", "hadamard", "linalg", "model"),

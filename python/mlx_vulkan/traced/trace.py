@@ -110,7 +110,7 @@ class Layer:
 
 
 class Trace:
-    """A step for `n` tokens a sequence; `how`: what the model is called with beside its
+    """A step for `n` tokens per sequence; `how`: what the model is called with beside its
     tokens and caches. Throws Refused, or what the model throws."""
 
     def __init__(self, model, call, inputs: mx.array, cache: list, how: tuple):

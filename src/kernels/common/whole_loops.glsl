@@ -6,9 +6,9 @@
 #pragma once
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer WholeLoops {
-  volatile uint kernel; // kernel number for the report
-  volatile uint next[3]; // 1, 2, 2
-  volatile uint cut[3]; // 1, 1, 0
+  volatile uint kernel; // the number of a kernel whose loops were cut
+  volatile uint next[3]; // by turns done, those after the next turn: 1, 2, 2
+  volatile uint cut[3]; // whether the loop was cut after 0, 1, 2 turns: 1, 1, 0
 };
 
 void check_whole_loops(uint64_t report, uint kernel) {
